@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Assertions state our own invariants, never a peer's good behaviour: what a packet can influence
+ * is a counted verdict, not an assertion.
+ *
+ * NJ_ASSERT is compiled into checked builds (debug, sanitizers, tests) and vanishes in release.
+ * NJ_CHECK is always on; use it on cold paths.
+ */
+#ifndef NJ_BASE_ASSERT_H
+#define NJ_BASE_ASSERT_H
+
+/* Print the failed condition and its place on stderr, then abort(). */
+_Noreturn void nj__assert_failed(const char *what, const char *file, int line);
+
+#define NJ_CHECK(cond)                                                                             \
+    do {                                                                                           \
+        if (__builtin_expect(!(cond), 0))                                                          \
+            nj__assert_failed(#cond, __FILE__, __LINE__);                                          \
+    } while (0)
+
+#ifdef NJ_CHECKED
+#define NJ_ASSERT(cond) NJ_CHECK(cond)
+#else
+#define NJ_ASSERT(cond)                                                                            \
+    do {                                                                                           \
+        (void)sizeof(cond);                                                                        \
+    } while (0)
+#endif
+
+#define NJ_UNREACHABLE(why) nj__assert_failed("unreachable: " why, __FILE__, __LINE__)
+
+#endif

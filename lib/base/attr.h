@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compiler words used everywhere. */
+#ifndef NJ_BASE_ATTR_H
+#define NJ_BASE_ATTR_H
+
+#define nj_likely(x)   __builtin_expect(!!(x), 1)
+#define nj_unlikely(x) __builtin_expect(!!(x), 0)
+
+#define NJ_CACHE_LINE     64
+#define NJ_CACHE_ALIGNED  __attribute__((aligned(NJ_CACHE_LINE)))
+#define NJ_PRINTF(fmt, a) __attribute__((format(printf, fmt, a)))
+
+#define NJ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* The struct that holds `member` at `ptr`. */
+#define nj_container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+#endif

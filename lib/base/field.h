@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Header fields, and response bytes on their way from their source to the peer. */
+#ifndef NJ_BASE_FIELD_H
+#define NJ_BASE_FIELD_H
+
+#include <stdint.h>
+
+#include "base/ref.h"
+
+/* A string that is not terminated. Whoever hands it out says how long it lives. */
+struct nj_str {
+    const char *p;
+    uint32_t n_bytes;
+};
+
+/* For initialisers and arguments alike. */
+#define NJ_STR_INIT(literal) {(literal), sizeof(literal) - 1}
+#define NJ_STR(literal)      ((struct nj_str)NJ_STR_INIT(literal))
+
+struct nj_field {
+    struct nj_str name, value; /* name in lower case (RFC 9113 8.2) */
+};
+
+/* Bytes that `ref` keeps alive. Whoever keeps the slice beyond the call that showed it takes a
+ * reference. `ref` is NULL for bytes that live as long as the program. */
+struct nj_slice {
+    const uint8_t *data;
+    uint32_t n_bytes;
+    struct nj_ref *ref;
+};
+
+/*
+ * Where the bytes of a response come from. Pulled, never pushed: a byte is asked for only when the
+ * stream's window, the connection's window and the send queue have room for it.
+ * Embedded as first member by its owner; used only on the shard that made it.
+ */
+struct nj_body {
+    const struct nj_body_ops *ops;
+    void *waiter; /* set by whoever asked and got nothing: its owner wakes it when bytes are there */
+};
+
+struct nj_body_ops {
+    /* Show the next bytes without taking them. Returns
+     *   > 0  that many bytes are in *out, at most `n_max` (n_max > 0)
+     *     0  none at the moment: body->waiter is woken when there are some, or when it broke
+     *   < 0  the source broke: the stream must end in an error.
+     * Not called once every byte was taken. */
+    int (*peek)(struct nj_body *, uint32_t n_max, struct nj_slice *out);
+    /* Take `n_bytes`, at most what the last peek showed. */
+    void (*advance)(struct nj_body *, uint32_t n_bytes);
+    /* Bytes still to be taken; exact from the start. */
+    uint64_t (*remaining)(const struct nj_body *);
+    /* The stream is done with the body, finished or not. Called exactly once. */
+    void (*close)(struct nj_body *);
+};
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/hash.h"
+
+#include <string.h>
+
+#include <sodium/crypto_shorthash.h>
+
+_Static_assert(NJ_HASH_KEY_BYTES == crypto_shorthash_KEYBYTES, "SipHash-2-4 key");
+
+uint64_t nj_hash(const struct nj_hash_key *key, const void *data, size_t n_bytes)
+{
+    uint8_t out[crypto_shorthash_BYTES];
+    uint64_t h;
+
+    crypto_shorthash(out, data, n_bytes, key->b);
+    memcpy(&h, out, sizeof h);
+    return h;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every bound in one place, with the arithmetic behind it. */
+#ifndef NJ_BASE_LIMITS_H
+#define NJ_BASE_LIMITS_H
+
+/* Packets per rx or tx burst. 32 fills a cache-resident batch; more only adds latency. */
+#define NJ_BURST_MAX 32
+
+/* Shards of one process. A steering ring exists for each ordered pair, so this bounds n*(n-1). */
+#define NJ_SHARDS_MAX 64
+
+/* Bytes a connection may hold between HTTP/2 and the wire: unsent plus unacknowledged. 64 KiB is
+ * 1 ms at 524 Mbit/s of bandwidth-delay and the most a stalled peer can pin. */
+#define NJ_SENDQ_BYTES_MAX (64u * 1024u)
+
+/* Receive window of one connection, and the most out-of-order data held for it. Each held mbuf
+ * pins 2 KiB of pool whatever it carries, so the count is bounded too: 256 one-byte segments. */
+#define NJ_RECV_WINDOW_BYTES (256u * 1024u)
+#define NJ_RECV_MBUFS_MAX    256u
+
+/* Neighbours (ARP) per shard, and packets that wait for one answer. */
+#define NJ_NEIGH_MAX         256u
+#define NJ_NEIGH_PENDING_MAX 4u
+
+/* Longest request path we look at; PATH_MAX of Linux. */
+#define NJ_PATH_MAX 4096
+
+#endif

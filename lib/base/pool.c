@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/pool.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+/* In checked builds a freed object is filled with this, so that a stale read is a loud one. */
+#define POISON 0xdb
+
+bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max)
+{
+    memset(p, 0, sizeof *p);
+    p->obj_bytes = (obj_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
+    p->n_max = n_max;
+    void *mem = mmap(NULL, p->obj_bytes * n_max, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mem == MAP_FAILED)
+        return false;
+    p->mem = mem;
+    return true;
+}
+
+void nj_pool_fini(struct nj_pool *p)
+{
+    if (p->mem)
+        munmap(p->mem, p->obj_bytes * p->n_max);
+    memset(p, 0, sizeof *p);
+}
+
+void *nj_pool_take(struct nj_pool *p)
+{
+    void *obj = p->free_head;
+    if (obj)
+        memcpy(&p->free_head, obj, sizeof p->free_head);
+    else if (p->n_touched < p->n_max)
+        obj = p->mem + p->obj_bytes * p->n_touched++;
+    else
+        return NULL;
+    p->n_used++;
+    memset(obj, 0, p->obj_bytes);
+    return obj;
+}
+
+void nj_pool_put(struct nj_pool *p, void *obj)
+{
+    NJ_ASSERT((uint8_t *)obj >= p->mem && (uint8_t *)obj < p->mem + p->obj_bytes * p->n_touched);
+    NJ_ASSERT(p->n_used > 0);
+#ifdef NJ_CHECKED
+    memset(obj, POISON, p->obj_bytes);
+#endif
+    memcpy(obj, &p->free_head, sizeof p->free_head);
+    p->free_head = obj;
+    p->n_used--;
+}

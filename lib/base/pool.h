@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fixed-size objects for one thread. Address space for all of them is reserved at start and touched
+ * only when used, so a high limit costs nothing until it is reached. Freed objects are reused last
+ * in, first out: the one that is still in the cache comes back first.
+ */
+#ifndef NJ_BASE_POOL_H
+#define NJ_BASE_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nj_pool {
+    uint8_t *mem;
+    void *free_head;
+    size_t obj_bytes; /* rounded up to a cache line */
+    uint32_t n_max, n_touched, n_used;
+};
+
+/* Reserve room for `n_max` objects of `obj_bytes`. False when the address space is refused. */
+bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max);
+void nj_pool_fini(struct nj_pool *p);
+
+/* A zeroed object, cache-line aligned, or NULL when all are in use. */
+void *nj_pool_take(struct nj_pool *p);
+/* Give an object back; it must come from this pool and must not be used any more. */
+void nj_pool_put(struct nj_pool *p, void *obj);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Words that every layer uses: time and addresses. */
+#ifndef NJ_BASE_TYPES_H
+#define NJ_BASE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Nanoseconds of the shard's clock. It starts anywhere, never goes back and is read once per step
+ * by whoever drives the shard; protocol code only ever receives it as an argument. */
+typedef uint64_t nj_ns;
+
+#define NJ_US    ((nj_ns)1000)
+#define NJ_MS    ((nj_ns)1000 * NJ_US)
+#define NJ_SEC   ((nj_ns)1000 * NJ_MS)
+#define NJ_NEVER UINT64_MAX
+
+/* An IP address, network byte order. IPv4 is carried v4-mapped (::ffff:a.b.c.d), so that keys,
+ * tables and logs have one form for both families. */
+struct nj_addr {
+    uint8_t b[16];
+};
+
+/* `v4_be`: the four address octets as they stand in the packet. */
+static inline struct nj_addr nj_addr_v4(uint32_t v4_be)
+{
+    struct nj_addr a = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}};
+    memcpy(&a.b[12], &v4_be, 4);
+    return a;
+}
+
+/* The IPv4 octets of a v4-mapped address, network byte order. */
+static inline uint32_t nj_addr_to_v4(const struct nj_addr *a)
+{
+    uint32_t v4_be;
+    memcpy(&v4_be, &a->b[12], 4);
+    return v4_be;
+}
+
+static inline bool nj_addr_eq(const struct nj_addr *a, const struct nj_addr *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* The four numbers that name a TCP connection. "local" is us. Ports in host byte order. */
+struct nj_tuple {
+    struct nj_addr remote, local;
+    uint16_t rport, lport;
+};
+
+static inline bool nj_tuple_eq(const struct nj_tuple *a, const struct nj_tuple *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+_Static_assert(sizeof(struct nj_tuple) == 36, "no padding: tuples are hashed and compared whole");
+
+#endif

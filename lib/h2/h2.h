@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * HTTP/2 as a machine: bytes in, bytes out, stream events (RFC 9113).
+ *
+ * The engine behind this header is an nghttp2 session; nothing above may depend on that. The
+ * machine has no clock, no socket and no thread. All calls on one nj_h2_core and on everything made
+ * from it belong to one lcore.
+ */
+#ifndef NJ_H2_H2_H
+#define NJ_H2_H2_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/field.h"
+
+struct nj_counters;
+
+struct nj_h2_core;   /* one per shard: callbacks, options, allocator */
+struct nj_h2;        /* one connection */
+struct nj_h2_stream; /* one request and its response */
+
+/* A complete request head, checked by RFC 9113 8.3. Lives until on_request returns. */
+struct nj_h2_request {
+    struct nj_str method, scheme, authority, path; /* :path with its query; empty when absent */
+    bool ends; /* END_STREAM came with the head: there is no body */
+};
+
+struct nj_h2_events {
+    /* A request head is complete. Answer it now or later, once, with nj_h2_respond().
+     * `user` is what nj_h2_open() was given. */
+    void (*on_request)(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req);
+    /* The stream is over (answered, reset, or its connection ended) and the handle is dead after
+     * this call. A response body it held has been closed already. `complete` tells whether the
+     * response left to its last byte. */
+    void (*on_stream_close)(void *user, struct nj_h2_stream *st, bool complete);
+};
+
+/* Where output goes. Bytes offered are taken whole. */
+struct nj_h2_sink {
+    /* Bytes that fit now. Frames are cut to it; control frames may exceed it by a little. */
+    uint32_t (*room)(void *ctx);
+    /* Append a copy of `n_bytes`. False when memory ran out: the connection will be closed. */
+    bool (*copy)(void *ctx, const uint8_t *data, uint32_t n_bytes);
+    /* Append a reference to body bytes; the sink takes its own reference on slice->ref. */
+    bool (*refer)(void *ctx, const struct nj_slice *slice);
+};
+
+struct nj_h2_limits {
+    uint32_t concurrent_streams_max; /* SETTINGS_MAX_CONCURRENT_STREAMS */
+    uint32_t header_bytes_max;       /* decoded, RFC 9113 6.5.2 accounting; beyond: 431 */
+    uint32_t header_fields_max;      /* cookie crumbs and trailers count; beyond: 431 */
+    uint32_t glitches_max;           /* see nj_h2_input() */
+};
+
+/* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches. */
+extern const struct nj_h2_limits nj_h2_limits_default;
+
+/* NULL when memory ran out. `events`, `counters` must outlive the core. */
+struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
+                                  const struct nj_h2_limits *limits, struct nj_counters *counters);
+/* All connections must be closed before. */
+void nj_h2_core_free(struct nj_h2_core *core);
+/* Connections open now, and bytes the allocator holds for them (0 when none is open: leak check). */
+uint32_t nj_h2_core_conns(const struct nj_h2_core *core);
+size_t nj_h2_core_bytes_used(const struct nj_h2_core *core);
+
+/* A new server-side connection; `user` comes back in the events. NULL when memory ran out. */
+struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user);
+/* End it: every stream is closed with an event, then the session is freed. */
+void nj_h2_close(struct nj_h2 *h);
+
+/*
+ * Bytes from the peer, beginning with the connection preface. All are consumed.
+ *
+ * Returns 0, or -1 when the connection must end: the peer broke the protocol, ran out of patience
+ * with us, or wasted our time. Then a GOAWAY with the reason is queued: call nj_h2_output() once
+ * more, and close the connection.
+ *
+ * Wasted time is counted in glitches: resets, refused or malformed streams, empty DATA, PING,
+ * SETTINGS, PRIORITY, unknown frames and the like add to the count, a response that ends in
+ * order takes from it. Beyond limits.glitches_max the connection ends with ENHANCE_YOUR_CALM.
+ */
+int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
+
+/*
+ * Write what is due into the sink until nothing is left or the room is used up.
+ * Returns 0, or -1 as nj_h2_input() does (then call it once more to flush the GOAWAY).
+ */
+int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx);
+
+/* Nothing more to send and nothing more to expect: the connection may be closed. */
+bool nj_h2_finished(const struct nj_h2 *h);
+/* Streams open now. */
+uint32_t nj_h2_streams(const struct nj_h2 *h);
+
+/* Graceful end (RFC 9113 6.8). First call: GOAWAY with the highest stream id, so that requests on
+ * their way are still served; second call: GOAWAY with the last stream seen, nothing new is
+ * accepted, and nj_h2_finished() turns true when the open streams are done. */
+void nj_h2_goaway(struct nj_h2 *h);
+
+/*
+ * Answer a request: status, `n_fields` fields (copied) and a body, or NULL for none.
+ * The body is the stream's from here on, also when this fails. A HEAD request gets no body here:
+ * the caller passes NULL and the fields that a GET would get.
+ * Returns 0, or -1 when memory ran out (the stream is reset).
+ */
+int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                  size_t n_fields, struct nj_body *body);
+
+/* The body of this stream has bytes again, or broke. */
+void nj_h2_resume(struct nj_h2_stream *st);
+
+/* The connection's user pointer; and a place for the caller's own pointer on each stream. */
+void *nj_h2_user(const struct nj_h2 *h);
+struct nj_h2 *nj_h2_of(const struct nj_h2_stream *st);
+void nj_h2_stream_set_user(struct nj_h2_stream *st, void *user);
+void *nj_h2_stream_user(const struct nj_h2_stream *st);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The seam between a site, which names files, and whoever may touch a file system: a worker thread
+ * in the server, a table of byte arrays in the simulator.
+ */
+#ifndef NJ_HTTP_FILE_PORT_H
+#define NJ_HTTP_FILE_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/field.h"
+#include "base/limits.h"
+#include "base/ref.h"
+
+/* Files up to this size are held whole in memory; larger ones are read in chunks. */
+#define NJ_OBJECT_WHOLE_MAX (16u * 1024u * 1024u)
+/* Bytes of one chunk: 4 send queues' worth, so that one read-ahead hides the worker's latency. */
+#define NJ_CHUNK_BYTES (256u * 1024u)
+
+/* One version of one file, immutable and shared by all shards. Made and freed by the port. */
+struct nj_object {
+    struct nj_ref ref;
+    uint64_t size_bytes;
+    const uint8_t *bytes; /* all of it, or NULL: ask for chunks */
+};
+
+/* A piece of a large object. Made and freed by the port. */
+struct nj_chunk {
+    struct nj_ref ref;
+    uint32_t n_bytes;
+    const uint8_t *bytes;
+};
+
+enum nj_file_op { NJ_FILE_OPEN, NJ_FILE_READ };
+
+enum nj_file_result {
+    NJ_FILE_OK,
+    NJ_FILE_IS_DIR,  /* OPEN: a directory; the site decides what that means */
+    NJ_FILE_ABSENT,  /* no such file, or the path leaves the root */
+    NJ_FILE_DENIED,  /* permissions */
+    NJ_FILE_NO_MEMORY,
+    NJ_FILE_BROKEN,  /* I/O error, or the file changed or shrank since it was opened */
+};
+
+struct nj_file_job {
+    enum nj_file_op op;
+    enum nj_file_result result; /* out */
+
+    char path[NJ_PATH_MAX]; /* OPEN in: below the root, normalised, no leading '/', terminated */
+
+    struct nj_object *object; /* OPEN out: one reference for the asker, or NULL.
+                               * READ in: the job holds a reference of the asker's */
+    uint64_t offset;          /* READ in */
+    uint32_t n_bytes;         /* READ in: 1..NJ_CHUNK_BYTES, not past the end */
+    struct nj_chunk *chunk;   /* READ out: one reference for the asker, or NULL */
+
+    void *asker; /* the site's; untouched by the port */
+};
+
+struct nj_file_port {
+    void *ctx;
+    /* Hand a job over. False: the queue is full, the job stays with the caller. It comes back
+     * through nj_site_file_done() on the same lcore. Never blocks. */
+    bool (*submit)(void *ctx, struct nj_file_job *job);
+};
+
+#endif

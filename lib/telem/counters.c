@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "telem/counters.h"
+
+const struct nj_counter_info nj_counter_info[NJ_N_COUNTERS] = {
+#define NJ_COUNTER(kind, name, what) {#name, what, NJ_KIND_##kind},
+#include "telem/counters.def"
+#undef NJ_COUNTER
+};
+
+uint64_t nj_counters_sum(const struct nj_counters *c, enum nj_counter_kind kind)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < NJ_N_COUNTERS; i++)
+        if (nj_counter_info[i].kind == kind)
+            sum += nj_counter_read(c, (enum nj_counter)i);
+    return sum;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Headers as they leave. Every function writes into memory that the caller has sized; none can
+ * fail. Lengths are bytes, addresses as in base/types.h, the rest host byte order.
+ */
+#ifndef NJ_WIRE_EMIT_H
+#define NJ_WIRE_EMIT_H
+
+#include <stdint.h>
+
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include "wire/packet.h"
+
+#define NJ_TCP_HDR_BYTES      20u
+#define NJ_TCP_OPTS_BYTES_MAX 40u
+/* Headroom that Ethernet, IPv6 and nothing else need; an mbuf's default headroom has 128. */
+#define NJ_L2_L3_BYTES_MAX (14u + 40u)
+
+/* A TCP header to be written. */
+struct nj_tcp_emit {
+    struct nj_tuple tuple; /* local = source */
+    uint32_t seq, ack;
+    uint16_t wnd; /* already scaled down */
+    uint8_t flags;
+    struct nj_tcp_opts opts; /* each one that is set is written, padded to 4 bytes */
+};
+
+/* Bytes that the options of `o` will take, a multiple of 4. */
+uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o);
+
+/*
+ * Prepend the TCP header and its options to `m`, whose data is the payload (it may be chained), and
+ * fill in the checksum over pseudo-header, header and payload.
+ * Needs NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes() of headroom.
+ */
+void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e);
+
+/* Prepend an IPv4 header: DF set, TTL 64, checksum filled in. `ident` goes into Identification. */
+void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
+                     uint8_t protocol, uint16_t ident);
+
+/* Prepend an Ethernet header. `type` is an EtherType in host order. */
+void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                    const struct rte_ether_addr *src, uint16_t type);
+
+/* Fill the empty mbuf `m` with an ARP packet (without the Ethernet header). `target_mac` may be
+ * NULL for a request. RFC 826. */
+void nj_arp_build(struct rte_mbuf *m, bool request, const struct nj_iface *from,
+                  const struct rte_ether_addr *target_mac, const struct nj_addr *target_ip);
+
+/* Fill the empty mbuf `m` with the ICMP echo reply (without IP header) to the echo request of
+ * `n_bytes` at `request`. The reply must fit: the caller checks against the tailroom. RFC 792. */
+void nj_icmp_echo_reply_build(struct rte_mbuf *m, const uint8_t *request, uint32_t n_bytes);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets as they arrive: one parse per packet, from the Ethernet header to the TCP options, with
+ * every length checked. What comes out is in host byte order and points into the mbuf.
+ */
+#ifndef NJ_WIRE_PACKET_H
+#define NJ_WIRE_PACKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include "base/types.h"
+#include "telem/counters.h"
+
+/* TCP flags (RFC 9293 3.1), as they stand in the header. */
+#define NJ_TCP_FIN 0x01u
+#define NJ_TCP_SYN 0x02u
+#define NJ_TCP_RST 0x04u
+#define NJ_TCP_PSH 0x08u
+#define NJ_TCP_ACK 0x10u
+#define NJ_TCP_URG 0x20u
+
+/* Options that we understand (RFC 9293 3.2, RFC 7323, RFC 2018). */
+struct nj_tcp_opts {
+    bool has_mss, has_wscale, has_ts, sack_permitted;
+    uint8_t wscale;  /* as sent; callers clamp to 14 (RFC 7323 2.3) */
+    uint16_t mss;    /* as sent */
+    uint32_t ts_val, ts_ecr;
+};
+
+/* A TCP segment (the SEG.* variables of RFC 9293 3.3.1). */
+struct nj_seg {
+    struct nj_tuple tuple; /* remote = the sender */
+    uint32_t seq, ack;
+    uint16_t wnd; /* unscaled, as sent */
+    uint8_t flags;
+    uint32_t payload_off;   /* from the start of the mbuf's data */
+    uint32_t payload_bytes; /* without SYN and FIN */
+    struct nj_tcp_opts opts;
+};
+
+/* SEG.LEN: payload plus one for SYN and one for FIN. */
+static inline uint32_t nj_seg_len(const struct nj_seg *s)
+{
+    return s->payload_bytes + !!(s->flags & NJ_TCP_SYN) + !!(s->flags & NJ_TCP_FIN);
+}
+
+enum nj_packet_kind { NJ_PACKET_DROP, NJ_PACKET_ARP, NJ_PACKET_ICMP_ECHO, NJ_PACKET_TCP };
+
+/* A parsed packet. */
+struct nj_packet {
+    enum nj_packet_kind kind;
+    enum nj_counter drop; /* kind DROP: why */
+    struct nj_addr ip_src, ip_dst; /* not set for ARP */
+    union {
+        struct nj_seg tcp;
+        struct {
+            bool request;                /* else a reply */
+            struct rte_ether_addr mac;   /* sender */
+            struct nj_addr ip, target;   /* sender's and asked-for protocol address */
+        } arp;
+        struct {
+            uint32_t off, n_bytes; /* the whole ICMP message, from the start of the mbuf's data */
+        } icmp;
+    };
+};
+
+/* Who we are on this port. */
+struct nj_iface {
+    struct rte_ether_addr mac;
+    struct nj_addr ip;
+    uint8_t prefix_bits; /* of the IPv4 address: 0..32 */
+    uint16_t mtu;        /* bytes of an IP packet */
+    struct nj_addr gateway;
+    bool has_gateway;
+};
+
+/*
+ * Parse one frame. `m` is only read; chained mbufs are dropped as drop_ip_header when a header or
+ * the TCP payload is not in the first segment (devices are set up so that a frame fits in one).
+ * Checksums are verified in software unless the device already said they are good
+ * (RTE_MBUF_F_RX_*_CKSUM_GOOD). Ethernet padding is ignored (sentence 59 of our TCP list).
+ * ARP is delivered whatever its target address. Safe for any bytes.
+ */
+void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m,
+                     struct nj_packet *out);
+
+/* True when a peer may be answered at this address on this link: not zero, loopback, multicast,
+ * reserved (240/4), limited or directed broadcast, nor our own. */
+bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be);
+
+/* On the same link as we are? Else the gateway has to carry it. */
+bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
+
+#endif
