@@ -13,6 +13,6 @@
 #define NJ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The struct that holds `member` at `ptr`. */
-#define nj_container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define nj_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

@@ -14,8 +14,11 @@ struct nj_str {
 };
 
 /* For initialisers and arguments alike. */
-#define NJ_STR_INIT(literal) {(literal), sizeof(literal) - 1}
-#define NJ_STR(literal)      ((struct nj_str)NJ_STR_INIT(literal))
+#define NJ_STR_INIT(literal)                                                                       \
+    {                                                                                              \
+        (literal), sizeof(literal) - 1                                                             \
+    }
+#define NJ_STR(literal) ((struct nj_str)NJ_STR_INIT(literal))
 
 struct nj_field {
     struct nj_str name, value; /* name in lower case (RFC 9113 8.2) */
@@ -36,7 +39,8 @@ struct nj_slice {
  */
 struct nj_body {
     const struct nj_body_ops *ops;
-    void *waiter; /* set by whoever asked and got nothing: its owner wakes it when bytes are there */
+    void
+        *waiter; /* set by whoever asked and got nothing: its owner wakes it when bytes are there */
 };
 
 struct nj_body_ops {

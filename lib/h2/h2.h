@@ -62,7 +62,8 @@ struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
                                   const struct nj_h2_limits *limits, struct nj_counters *counters);
 /* All connections must be closed before. */
 void nj_h2_core_free(struct nj_h2_core *core);
-/* Connections open now, and bytes the allocator holds for them (0 when none is open: leak check). */
+/* Connections open now, and bytes the allocator holds for them (0 when none is open: leak check).
+ */
 uint32_t nj_h2_core_conns(const struct nj_h2_core *core);
 size_t nj_h2_core_bytes_used(const struct nj_h2_core *core);
 

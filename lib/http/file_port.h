@@ -16,7 +16,7 @@
 /* Files up to this size are held whole in memory; larger ones are read in chunks. */
 #define NJ_OBJECT_WHOLE_MAX (16u * 1024u * 1024u)
 /* Bytes of one chunk: 4 send queues' worth, so that one read-ahead hides the worker's latency. */
-#define NJ_CHUNK_BYTES (256u * 1024u)
+#define NJ_CHUNK_BYTES      (256u * 1024u)
 
 /* One version of one file, immutable and shared by all shards. Made and freed by the port. */
 struct nj_object {
@@ -36,11 +36,11 @@ enum nj_file_op { NJ_FILE_OPEN, NJ_FILE_READ };
 
 enum nj_file_result {
     NJ_FILE_OK,
-    NJ_FILE_IS_DIR,  /* OPEN: a directory; the site decides what that means */
-    NJ_FILE_ABSENT,  /* no such file, or the path leaves the root */
-    NJ_FILE_DENIED,  /* permissions */
+    NJ_FILE_IS_DIR, /* OPEN: a directory; the site decides what that means */
+    NJ_FILE_ABSENT, /* no such file, or the path leaves the root */
+    NJ_FILE_DENIED, /* permissions */
     NJ_FILE_NO_MEMORY,
-    NJ_FILE_BROKEN,  /* I/O error, or the file changed or shrank since it was opened */
+    NJ_FILE_BROKEN, /* I/O error, or the file changed or shrank since it was opened */
 };
 
 struct nj_file_job {

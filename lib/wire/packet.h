@@ -26,8 +26,8 @@
 /* Options that we understand (RFC 9293 3.2, RFC 7323, RFC 2018). */
 struct nj_tcp_opts {
     bool has_mss, has_wscale, has_ts, sack_permitted;
-    uint8_t wscale;  /* as sent; callers clamp to 14 (RFC 7323 2.3) */
-    uint16_t mss;    /* as sent */
+    uint8_t wscale; /* as sent; callers clamp to 14 (RFC 7323 2.3) */
+    uint16_t mss;   /* as sent */
     uint32_t ts_val, ts_ecr;
 };
 
@@ -53,14 +53,14 @@ enum nj_packet_kind { NJ_PACKET_DROP, NJ_PACKET_ARP, NJ_PACKET_ICMP_ECHO, NJ_PAC
 /* A parsed packet. */
 struct nj_packet {
     enum nj_packet_kind kind;
-    enum nj_counter drop; /* kind DROP: why */
+    enum nj_counter drop;          /* kind DROP: why */
     struct nj_addr ip_src, ip_dst; /* not set for ARP */
     union {
         struct nj_seg tcp;
         struct {
-            bool request;                /* else a reply */
-            struct rte_ether_addr mac;   /* sender */
-            struct nj_addr ip, target;   /* sender's and asked-for protocol address */
+            bool request;              /* else a reply */
+            struct rte_ether_addr mac; /* sender */
+            struct nj_addr ip, target; /* sender's and asked-for protocol address */
         } arp;
         struct {
             uint32_t off, n_bytes; /* the whole ICMP message, from the start of the mbuf's data */
@@ -85,8 +85,7 @@ struct nj_iface {
  * (RTE_MBUF_F_RX_*_CKSUM_GOOD). Ethernet padding is ignored (sentence 59 of our TCP list).
  * ARP is delivered whatever its target address. Safe for any bytes.
  */
-void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m,
-                     struct nj_packet *out);
+void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out);
 
 /* True when a peer may be answered at this address on this link: not zero, loopback, multicast,
  * reserved (240/4), limited or directed broadcast, nor our own. */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A segment arrives: RFC 9293 3.10.7. This file decides which state's rules apply and acts on their
+ * verdict; the synchronized states are in input_steps.c.
+ */
+#include <rte_mbuf.h>
+
+#include "base/assert.h"
+#include "tcp/cc.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+static enum nj_tcp_verdict drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
+                                enum nj_counter why)
+{
+    a->why = why;
+    return v;
+}
+
+static bool listening(const struct nj_tcp *tcp, uint16_t port)
+{
+    for (uint32_t i = 0; i < tcp->n_listen; i++)
+        if (tcp->listen[i] == port)
+            return true;
+    return false;
+}
+
+/* What the SYN said, and where its sequence space begins. */
+static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+{
+    t->irs = seg->seq;
+    t->rcv_nxt = seg->seq + 1;
+    t->rcv_adv = t->last_ack_sent = t->rcv_nxt;
+    nj__tcp_peer_options(tcp, t, &seg->opts, now);
+}
+
+/* 3.10.7.1 CLOSED and 3.10.7.2 LISTEN. `iss_floor`: the new connection must begin beyond it, when
+ * `reuse` says that it follows one of the same tuple in TIME_WAIT. */
+static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a, bool reuse,
+                                         uint32_t iss_floor, nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+
+    if (seg->flags & NJ_TCP_RST)
+        return drop(a, DROP, NJ_C_drop_tcp_closed);
+    if (!listening(tcp, seg->tuple.lport) || (seg->flags & NJ_TCP_ACK))
+        return drop(a, DROP_RST, NJ_C_drop_tcp_closed);
+    if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
+        return drop(a, DROP, NJ_C_drop_tcp_flags);
+    if (tcp->draining)
+        return drop(a, DROP_RST, NJ_C_drop_tcp_draining);
+    if (tcp->n_half_open >= tcp->cfg.half_open_max)
+        return drop(a, DROP, NJ_C_drop_tcp_backlog);
+
+    struct nj_tcb *t = nj__tcb_new(tcp, &seg->tuple, now);
+    if (!t)
+        return drop(a, DROP, NJ_C_drop_tcp_full);
+    if (reuse && nj_seq_lt(t->iss, iss_floor))
+        t->snd_una = t->snd_nxt = t->snd_max = t->recover = t->iss = iss_floor;
+    take_syn(tcp, t, seg, now);
+    nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
+    nj__tcp_send_syn(tcp, t, now);
+    nj__tcp_rearm(tcp, t);
+    return DONE; /* text on a SYN is not acknowledged: the peer sends it again */
+}
+
+/* 3.10.7.3 */
+static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
+                                           struct nj_tcp_arrival *a, nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+    bool acks = seg->flags & NJ_TCP_ACK;
+
+    if (acks && (nj_seq_le(seg->ack, t->iss) || nj_seq_lt(t->snd_max, seg->ack)))
+        return drop(a, DROP_RST, NJ_C_drop_tcp_ack);
+    if (seg->flags & NJ_TCP_RST) {
+        if (!acks)
+            return drop(a, DROP, NJ_C_drop_tcp_flags);
+        nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
+        nj__tcb_end(tcp, t);
+        return GONE;
+    }
+    if (!(seg->flags & NJ_TCP_SYN))
+        return drop(a, DROP, NJ_C_drop_tcp_flags);
+
+    take_syn(tcp, t, seg, now);
+    if (!acks) { /* simultaneous open */
+        nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
+        nj__tcp_send_syn(tcp, t, now);
+        return DONE;
+    }
+    if (t->timed_at)
+        nj__tcp_rtt_sample(t, now - t->timed_at);
+    t->timed_at = 0;
+    t->snd_una = seg->ack;
+    t->rexmit_at = NJ_NEVER;
+    t->n_backoffs = 0;
+    t->progress_at = now;
+    t->snd_wnd = t->snd_wnd_max = seg->wnd; /* not scaled in a SYN */
+    t->snd_wl1 = seg->seq;
+    t->snd_wl2 = seg->ack;
+    nj__tcb_set_state(tcp, t, NJ_TCP_ESTABLISHED);
+    t->cc->init(t);
+    t->ack_now = true;
+    nj__tcb_note_output(tcp, t);
+    nj_count(tcp->cfg.counters, NJ_C_tcp_connected);
+    nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
+    return DONE; /* text on a SYN-ACK comes again, as above */
+}
+
+/* RFC 6191, RFC 9293 3.6.1: a SYN that can't be an old duplicate may replace a TIME_WAIT. */
+static bool replaces_time_wait(const struct nj_tcb *t, const struct nj_seg *seg)
+{
+    if (t->state != NJ_TCP_TIME_WAIT ||
+        (seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST | NJ_TCP_FIN)) != NJ_TCP_SYN)
+        return false;
+    if (t->ts_on && seg->opts.has_ts && seg->opts.ts_val != t->ts_recent)
+        return nj_seq_lt(t->ts_recent, seg->opts.ts_val);
+    return nj_seq_lt(t->rcv_nxt, seg->seq);
+}
+
+/* The only place where input is counted, answered and freed. */
+static void act(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
+                enum nj_tcp_verdict v, nj_ns now)
+{
+    bool dropped = v != PASS && v != DONE && v != GONE;
+
+    nj_count(tcp->cfg.counters, dropped ? a->why : NJ_C_rx_tcp);
+    if (v == DROP_ACK)
+        nj__tcp_send_ack(tcp, t, now);
+    else if (v == DROP_CHALLENGE)
+        nj__tcp_send_challenge(tcp, t, now);
+    else if (v == DROP_RST)
+        nj__tcp_reset_for(tcp, &a->seg, now);
+    if (a->m)
+        rte_pktmbuf_free(a->m);
+    if (t && v != GONE) {
+        nj__tcp_rearm(tcp, t);
+        nj__tcb_check(t);
+    }
+}
+
+void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
+                  const struct nj_seg *seg, nj_ns now)
+{
+    struct nj_tcp_arrival a = {.seg = *seg, .m = m};
+    enum nj_tcp_verdict v;
+    uint32_t iss_floor = 0;
+    bool reuse = t && replaces_time_wait(t, seg) && listening(tcp, seg->tuple.lport);
+
+    if (reuse) {
+        iss_floor = t->snd_max + 1;
+        nj__tcb_end(tcp, t);
+        t = NULL;
+    }
+    if (!t)
+        v = seg_in_listen(tcp, &a, reuse, iss_floor, now);
+    else if (t->state == NJ_TCP_SYN_SENT)
+        v = seg_in_syn_sent(tcp, t, &a, now);
+    else
+        v = nj__tcp_synchronized(tcp, t, &a, now);
+    act(tcp, t, &a, v, now);
+}

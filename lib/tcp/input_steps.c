@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RFC 9293 3.10.7.4: a segment arrives in a synchronized state. The steps stand in the order of the
+ * RFC; each returns a verdict and only input.c acts on it. Step 3 (security) is not implemented,
+ * step 6 (urgent) is ignored: the stream goes on as if the pointer were not there.
+ */
+#include <rte_mbuf.h>
+
+#include "base/assert.h"
+#include "tcp/cc.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+static enum nj_tcp_verdict drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
+                                enum nj_counter why)
+{
+    a->why = why;
+    return v;
+}
+
+/* Options of the peer's SYN. RFC 9293 3.7.1 (MSS), RFC 7323 2.2 and 3.2. */
+void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
+                          nj_ns now)
+{
+    uint32_t mss = o->has_mss ? o->mss : NJ_TCP_MSS_DEFAULT;
+    uint32_t ours = tcp->cfg.mtu - NJ_TCP_IP_TCP_BYTES;
+
+    if (mss < NJ_TCP_MSS_MIN)
+        mss = NJ_TCP_MSS_MIN;
+    t->peer_mss = (uint16_t)(mss < ours ? mss : ours);
+    t->ts_on = o->has_ts;
+    t->ts_recent = o->ts_val;
+    t->ts_recent_at = now;
+    t->snd_mss = (uint16_t)(t->peer_mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
+    t->snd_wscale = o->has_wscale ? (o->wscale < 14 ? o->wscale : 14) : 0;
+    t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
+}
+
+/* RFC 7323 5.3 R1 - R3: protection against wrapped sequence numbers. */
+static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+
+    if (!t->ts_on || (seg->flags & NJ_TCP_RST))
+        return PASS;
+    if (!seg->opts.has_ts) /* RFC 7323 3.2 */
+        return drop(a, DROP, NJ_C_drop_tcp_paws);
+    if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && now - t->ts_recent_at < NJ_TCP_PAWS_IDLE)
+        return drop(a, DROP_ACK, NJ_C_drop_tcp_paws);
+    if (nj_seq_le(seg->seq, t->last_ack_sent) && nj_seq_le(t->ts_recent, seg->opts.ts_val)) {
+        t->ts_recent = seg->opts.ts_val;
+        t->ts_recent_at = now;
+    }
+    return PASS;
+}
+
+/* Cut off what stands before rcv_nxt and what stands beyond the window. */
+static void trim(const struct nj_tcb *t, struct nj_seg *seg)
+{
+    uint32_t wnd = nj__tcp_rcv_wnd(t);
+
+    if (nj_seq_lt(seg->seq, t->rcv_nxt)) {
+        uint32_t old = t->rcv_nxt - seg->seq;
+        if (seg->flags & NJ_TCP_SYN) {
+            seg->flags &= (uint8_t)~NJ_TCP_SYN;
+            seg->seq++;
+            old--;
+        }
+        if (old > seg->payload_bytes)
+            old = seg->payload_bytes; /* the rest is the FIN, which is still new or a duplicate */
+        seg->seq += old;
+        seg->payload_off += old;
+        seg->payload_bytes -= old;
+    }
+    uint32_t edge = t->rcv_nxt + wnd;
+    if (nj_seq_lt(edge, seg->seq + seg->payload_bytes)) {
+        seg->payload_bytes = nj_seq_lt(seg->seq, edge) ? edge - seg->seq : 0;
+        seg->flags &= (uint8_t)~NJ_TCP_FIN;
+    }
+}
+
+/* First: the sequence number, table 6 of RFC 9293. */
+static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
+                                          struct nj_tcp_arrival *a, nj_ns now)
+{
+    struct nj_seg *seg = &a->seg;
+    uint32_t wnd = nj__tcp_rcv_wnd(t), len = nj_seg_len(seg);
+    bool acceptable;
+
+    /* A SYN that repeats the one we answered: the SYN-ACK was lost. */
+    if (t->state == NJ_TCP_SYN_RECEIVED && (seg->flags & NJ_TCP_SYN) && seg->seq == t->irs &&
+        !(seg->flags & (NJ_TCP_ACK | NJ_TCP_RST))) {
+        nj__tcp_send_syn(tcp, t, now);
+        return DONE;
+    }
+    enum nj_tcp_verdict v = paws(t, a, now);
+    if (v != PASS)
+        return v;
+    if (len == 0)
+        acceptable = wnd == 0 ? seg->seq == t->rcv_nxt : nj_seq_in(seg->seq, t->rcv_nxt, wnd);
+    else if (wnd == 0) /* ACK, RST and URG count although the text has no room (MUST-66) */
+        acceptable = seg->seq == t->rcv_nxt;
+    else
+        acceptable =
+            nj_seq_in(seg->seq, t->rcv_nxt, wnd) || nj_seq_in(seg->seq + len - 1, t->rcv_nxt, wnd);
+    if (!acceptable) {
+        bool quiet = seg->flags & NJ_TCP_RST;
+        if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
+            t->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
+        return drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
+    }
+    if (wnd == 0 && len > 0)
+        t->ack_now = true;
+    trim(t, seg);
+    return PASS;
+}
+
+/* Second: RST, with the exactness RFC 5961 3.2 asks for. */
+static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
+                                       struct nj_tcp_arrival *a)
+{
+    if (!(a->seg.flags & NJ_TCP_RST))
+        return PASS;
+    if (t->state == NJ_TCP_TIME_WAIT) /* RFC 1337: no assassination */
+        return drop(a, DROP, NJ_C_drop_tcp_reset);
+    if (a->seg.seq != t->rcv_nxt)
+        return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+    nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
+    nj__tcb_end(tcp, t);
+    return GONE;
+}
+
+/* Fourth: a SYN in the window is never obeyed, only challenged (RFC 5961 4.2). */
+static enum nj_tcp_verdict step4_syn(const struct nj_tcb *t, struct nj_tcp_arrival *a)
+{
+    if (!(a->seg.flags & NJ_TCP_SYN))
+        return PASS;
+    /* Simultaneous open: the peer's SYN-ACK repeats the SYN that we know (RFC 9293 figure 7). */
+    if (t->state == NJ_TCP_SYN_RECEIVED && a->seg.seq == t->irs && (a->seg.flags & NJ_TCP_ACK))
+        return PASS;
+    return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+}
+
+void nj__tcp_update_window(struct nj_tcb *t, const struct nj_seg *seg)
+{
+    if (nj_seq_lt(t->snd_wl1, seg->seq) ||
+        (t->snd_wl1 == seg->seq && nj_seq_le(t->snd_wl2, seg->ack))) {
+        t->snd_wnd = (uint32_t)seg->wnd << t->snd_wscale;
+        t->snd_wl1 = seg->seq;
+        t->snd_wl2 = seg->ack;
+        if (t->snd_wnd > t->snd_wnd_max)
+            t->snd_wnd_max = t->snd_wnd;
+    }
+}
+
+static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
+                                     nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+
+    if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->snd_max, seg->ack))
+        return drop(a, DROP_RST, NJ_C_drop_tcp_ack);
+    if (t->timed_at)
+        nj__tcp_rtt_sample(t, now - t->timed_at);
+    else
+        t->rto = NJ_TCP_RTO_INITIAL; /* no sample: forget the SYN's back-off (RFC 6298 5.7) */
+    t->timed_at = 0;
+    t->snd_una = t->iss + 1;
+    t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
+    t->n_backoffs = 0;
+    t->rexmit_at = NJ_NEVER;
+    t->progress_at = now;
+    t->snd_wl1 = seg->seq;
+    t->snd_wl2 = seg->ack;
+    t->snd_wnd = t->snd_wnd_max = (uint32_t)seg->wnd << t->snd_wscale;
+    nj__tcb_set_state(tcp, t, NJ_TCP_ESTABLISHED);
+    t->cc->init(t);
+    nj_count(tcp->cfg.counters, NJ_C_tcp_accepted);
+    nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
+    return PASS;
+}
+
+static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+{
+    if (t->timed_at && nj_seq_le(t->timed_seq, seg->ack)) {
+        nj__tcp_rtt_sample(t, now - t->timed_at);
+        t->timed_at = 0;
+    } else if (t->ts_on && t->timed_at == 0) {
+        /* After a retransmission only the echoed timestamp tells which copy was answered. */
+        uint32_t ms = nj__tcp_ts_now(t, now) - seg->opts.ts_ecr;
+        if (ms <= NJ_TCP_RTO_MAX / NJ_MS)
+            nj__tcp_rtt_sample(t, ms * NJ_MS);
+    }
+}
+
+/* Three duplicates in a row: RFC 5681 3.2, RFC 6582 3.2. */
+static void duplicate_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (t->in_recovery) {
+        t->cc->on_dupack(t);
+        return;
+    }
+    if (t->dupacks < UINT8_MAX)
+        t->dupacks++;
+    if (t->dupacks != 3 || !nj_seq_lt(t->recover, t->snd_una))
+        return; /* data sent before the last recovery can't start another one */
+    nj_count(tcp->cfg.counters, NJ_C_tcp_fast_retransmit);
+    t->recover = t->snd_max;
+    t->in_recovery = true;
+    t->cc->on_recovery_begin(t);
+    nj__tcp_retransmit_one(tcp, t, now);
+    t->rexmit_at = now + t->rto;
+}
+
+/* New data is acknowledged. True when our FIN was, too. */
+static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+{
+    uint32_t n_acked = seg->ack - t->snd_una;
+    uint32_t n_bytes = n_acked < t->sndq.n_bytes ? n_acked : t->sndq.n_bytes; /* less our FIN */
+    bool limited = nj_tcb_flight(t) + t->snd_mss > t->cwnd || t->snd_nxt != t->snd_max;
+
+    nj__sndq_acked(t, n_bytes);
+    t->snd_una = seg->ack;
+    t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
+    t->dupacks = 0;
+    t->n_backoffs = 0;
+    if (t->in_recovery && nj_seq_lt(seg->ack, t->recover)) {
+        t->cc->on_partial_ack(t, n_acked);
+        nj__tcp_retransmit_one(tcp, t, now);
+    } else if (t->in_recovery) {
+        t->in_recovery = false;
+        t->cc->on_recovery_end(t);
+    } else {
+        t->cc->on_ack(t, n_acked, limited);
+    }
+    t->rexmit_at = nj_tcb_flight(t) ? now + t->rto : NJ_NEVER; /* RFC 6298 5.2, 5.3 */
+    if (t->user)
+        nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);
+    return n_acked > n_bytes;
+}
+
+/* Our FIN is acknowledged: the states move on. */
+static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    switch ((enum nj_tcp_state)t->state) {
+    case NJ_TCP_FIN_WAIT_1:
+        nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_2);
+        if (t->user_gone)
+            t->close_at = now + NJ_TCP_ORPHAN_MAX;
+        return PASS;
+    case NJ_TCP_CLOSING:
+        nj__tcb_enter_time_wait(tcp, t, now);
+        return PASS;
+    case NJ_TCP_LAST_ACK:
+        nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
+        nj__tcb_end(tcp, t);
+        return GONE;
+    case NJ_TCP_CLOSED:
+    case NJ_TCP_SYN_SENT:
+    case NJ_TCP_SYN_RECEIVED:
+    case NJ_TCP_ESTABLISHED:
+    case NJ_TCP_FIN_WAIT_2:
+    case NJ_TCP_CLOSE_WAIT:
+    case NJ_TCP_TIME_WAIT:
+        return PASS;
+    }
+    NJ_UNREACHABLE("state");
+}
+
+/* Fifth: the ACK field. */
+static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
+                                     nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+
+    if (!(seg->flags & NJ_TCP_ACK))
+        return drop(a, DROP, NJ_C_drop_tcp_flags);
+    if (t->state == NJ_TCP_SYN_RECEIVED) {
+        enum nj_tcp_verdict v = ack_opens(tcp, t, a, now);
+        if (v != PASS)
+            return v;
+    }
+    if (nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max) || nj_seq_lt(t->snd_max, seg->ack))
+        return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
+
+    uint32_t wnd = (uint32_t)seg->wnd << t->snd_wscale;
+    bool fin = false, repeats = seg->ack == t->snd_una && nj_seg_len(seg) == 0 && wnd == t->snd_wnd;
+    if (nj_seq_lt(t->snd_una, seg->ack)) {
+        sample_rtt(t, seg, now);
+        fin = advance_una(tcp, t, seg, now);
+        t->progress_at = now;
+    } else if (repeats && nj_tcb_flight(t) > 0 && t->snd_wnd > 0) {
+        duplicate_ack(tcp, t, now);
+    }
+    if (nj_seq_le(t->snd_una, seg->ack)) {
+        bool was_shut = t->snd_wnd == 0;
+        nj__tcp_update_window(t, seg);
+        if (was_shut || nj_tcb_flight(t) == 0)
+            t->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
+        if (was_shut && t->snd_wnd > 0) {
+            t->n_backoffs = 0;
+            t->rexmit_at = nj_tcb_flight(t) ? now + t->rto : NJ_NEVER;
+            t->snd_nxt = t->snd_una; /* the probe's byte may have been refused: begin with it */
+        }
+    }
+    nj__tcb_note_output(tcp, t);
+    return fin ? fin_acked(tcp, t, now) : PASS;
+}
+
+/* Seventh: the segment text. */
+static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
+                                      struct nj_tcp_arrival *a, nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+
+    if (seg->payload_bytes == 0)
+        return PASS;
+    if (t->fin_received) /* the peer has said that there is none (3.10.7.4, CLOSE-WAIT and later) */
+        return PASS;
+    if (t->user_gone) { /* RFC 9293 3.6.1: nobody will ever read it */
+        nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
+        nj__tcp_reset_for(tcp, seg, now);
+        nj__tcb_end(tcp, t);
+        return GONE;
+    }
+    if (seg->seq != t->rcv_nxt) {
+        nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
+        if (!nj__reasm_insert(t, a->m, seg))
+            return drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+        a->m = NULL;
+        nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: at once, the peer counts them */
+        return PASS;
+    }
+    if (t->rcvq.n_mbufs >= NJ_RECV_MBUFS_MAX)
+        return drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+    bool filled_hole = t->reasm != NULL;
+    nj__rcvq_push(t, a->m, seg->payload_off, seg->payload_bytes);
+    a->m = NULL;
+    t->rcv_nxt += seg->payload_bytes;
+    nj__reasm_pull(t);
+    if (filled_hole || t->rcv_nxt - t->last_ack_sent >= 2u * t->peer_mss) {
+        t->ack_now = true;
+    } else if (t->delack_at == NJ_NEVER) {
+        t->delack_at = now + NJ_TCP_DELACK;
+    }
+    nj__tcb_note_output(tcp, t);
+    nj_tcp_note_ready(tcp, t, NJ_TCP_EV_READABLE);
+    return PASS;
+}
+
+/* Eighth: FIN, once everything before it has arrived. */
+static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
+                                     nj_ns now)
+{
+    if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen) {
+        t->fin_seen = true;
+        t->fin_seq = a->seg.seq + a->seg.payload_bytes;
+    }
+    if (!t->fin_seen || t->fin_received || t->rcv_nxt != t->fin_seq)
+        return PASS;
+    t->fin_received = true;
+    t->rcv_nxt++;
+    t->ack_now = true;
+    nj__tcb_note_output(tcp, t);
+    if (!t->user_gone)
+        nj_tcp_note_ready(tcp, t, NJ_TCP_EV_PEER_FIN);
+
+    switch ((enum nj_tcp_state)t->state) {
+    case NJ_TCP_ESTABLISHED:
+        nj__tcb_set_state(tcp, t, NJ_TCP_CLOSE_WAIT);
+        break;
+    case NJ_TCP_FIN_WAIT_1: /* our FIN is not acknowledged yet: step 5 would have moved us */
+        nj__tcb_set_state(tcp, t, NJ_TCP_CLOSING);
+        break;
+    case NJ_TCP_FIN_WAIT_2:
+        nj__tcb_enter_time_wait(tcp, t, now);
+        break;
+    case NJ_TCP_CLOSED:
+    case NJ_TCP_SYN_SENT:
+    case NJ_TCP_SYN_RECEIVED:
+    case NJ_TCP_CLOSE_WAIT:
+    case NJ_TCP_CLOSING:
+    case NJ_TCP_LAST_ACK:
+    case NJ_TCP_TIME_WAIT:
+        break;
+    }
+    return PASS;
+}
+
+enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
+                                         struct nj_tcp_arrival *a, nj_ns now)
+{
+    enum nj_tcp_verdict v;
+
+    if ((v = step1_sequence(tcp, t, a, now)) != PASS)
+        return v;
+    if ((v = step2_reset(tcp, t, a)) != PASS)
+        return v;
+    if ((v = step4_syn(t, a)) != PASS)
+        return v;
+    if ((v = step5_ack(tcp, t, a, now)) != PASS)
+        return v;
+    if ((v = step7_text(tcp, t, a, now)) != PASS)
+        return v;
+    return step8_fin(tcp, t, a, now);
+}

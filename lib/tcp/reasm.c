@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Received bytes: the in-order queue for the user, and the out-of-order list.
+ *
+ * The list is sorted and free of overlaps; of bytes that arrive twice the first copy is kept. Its
+ * mbufs are linked by next and carry their sequence number in hash.usr, which nobody else reads
+ * once the packet is parsed.
+ */
+#include <rte_mbuf.h>
+
+#include "base/assert.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+
+/* Make the mbuf's data exactly `n_bytes` of payload, `off` bytes in. */
+static void narrow(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
+{
+    m->data_off = (uint16_t)(m->data_off + off);
+    m->data_len = (uint16_t)n_bytes;
+    m->pkt_len = n_bytes;
+}
+
+void nj__rcvq_push(struct nj_tcb *t, struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
+{
+    struct nj_mbuf_queue *q = &t->rcvq;
+
+    narrow(m, off, n_bytes);
+    m->next = NULL;
+    if (q->tail)
+        q->tail->next = m;
+    else
+        q->head = m;
+    q->tail = m;
+    q->n_bytes += n_bytes;
+    q->n_mbufs++;
+}
+
+bool nj__reasm_insert(struct nj_tcb *t, struct rte_mbuf *m, const struct nj_seg *seg)
+{
+    uint32_t first = seg->seq, end = seg->seq + seg->payload_bytes;
+    struct rte_mbuf **link = &t->reasm;
+
+    if (t->rcvq.n_mbufs >= NJ_RECV_MBUFS_MAX)
+        return false;
+    while (*link && nj_seq_le((*link)->hash.usr, first)) {
+        first = nj_seq_max(first, (*link)->hash.usr + (*link)->data_len);
+        link = &(*link)->next;
+    }
+    if (*link && nj_seq_lt((*link)->hash.usr, end))
+        end = (*link)->hash.usr;
+    if (!nj_seq_lt(first, end))
+        return false; /* nothing new in it */
+
+    narrow(m, seg->payload_off + (first - seg->seq), end - first);
+    m->hash.usr = first;
+    m->next = *link;
+    *link = m;
+    t->rcvq.n_mbufs++;
+    t->reasm_bytes += end - first;
+    return true;
+}
+
+uint32_t nj__reasm_pull(struct nj_tcb *t)
+{
+    uint32_t pulled = 0;
+
+    while (t->reasm && nj_seq_le(t->reasm->hash.usr, t->rcv_nxt)) {
+        struct rte_mbuf *m = t->reasm;
+        uint32_t n_bytes = m->data_len, stale = t->rcv_nxt - m->hash.usr;
+        t->reasm = m->next;
+        t->rcvq.n_mbufs--;
+        t->reasm_bytes -= n_bytes;
+        m->next = NULL;
+        if (stale >= n_bytes) {
+            rte_pktmbuf_free(m);
+            continue;
+        }
+        nj__rcvq_push(t, m, stale, n_bytes - stale);
+        t->rcv_nxt += n_bytes - stale;
+        pulled += n_bytes - stale;
+    }
+    NJ_ASSERT(t->reasm || t->reasm_bytes == 0);
+    return pulled;
+}
+
+void nj__reasm_free(struct nj_tcb *t)
+{
+    while (t->reasm) {
+        struct rte_mbuf *m = t->reasm;
+        t->reasm = m->next;
+        m->next = NULL;
+        rte_pktmbuf_free(m);
+    }
+    t->reasm_bytes = 0;
+}
+
+uint32_t nj_tcp_recv_peek(const struct nj_tcb *t, const uint8_t **data)
+{
+    const struct rte_mbuf *m = t->rcvq.head;
+    if (!m)
+        return 0;
+    *data = rte_pktmbuf_mtod(m, const uint8_t *);
+    return m->data_len;
+}
+
+void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
+{
+    struct nj_mbuf_queue *q = &t->rcvq;
+    struct rte_mbuf *m = q->head;
+
+    NJ_ASSERT(m && n_bytes <= m->data_len);
+    q->n_bytes -= n_bytes;
+    if (n_bytes < m->data_len) {
+        narrow(m, n_bytes, m->data_len - n_bytes);
+    } else {
+        q->head = m->next;
+        if (!q->head)
+            q->tail = NULL;
+        q->n_mbufs--;
+        m->next = NULL;
+        rte_pktmbuf_free(m);
+    }
+    if (!t->fin_received && nj__tcp_window_update_due(t)) {
+        t->ack_now = true;
+        nj__tcb_note_output(tcp, t);
+    }
+}

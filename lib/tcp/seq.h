@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sequence numbers: arithmetic modulo 2^32 (RFC 9293 3.4). */
+#ifndef NJ_TCP_SEQ_H
+#define NJ_TCP_SEQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* a - b as a signed distance; meaningful while the two are less than 2^31 apart. */
+static inline int32_t nj_seq_diff(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b);
+}
+
+static inline bool nj_seq_lt(uint32_t a, uint32_t b)
+{
+    return nj_seq_diff(a, b) < 0;
+}
+
+static inline bool nj_seq_le(uint32_t a, uint32_t b)
+{
+    return nj_seq_diff(a, b) <= 0;
+}
+
+static inline uint32_t nj_seq_max(uint32_t a, uint32_t b)
+{
+    return nj_seq_lt(a, b) ? b : a;
+}
+
+/* first <= s < first + n */
+static inline bool nj_seq_in(uint32_t s, uint32_t first, uint32_t n)
+{
+    return s - first < n;
+}
+
+#endif

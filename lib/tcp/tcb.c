@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Life of a control block: made, moved from state to state, ended, freed. */
+#include <rte_mbuf.h>
+
+#include "base/assert.h"
+#include "tcp/cc.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+
+const char *const nj_tcp_state_name[] = {
+#define NJ_TCP_STATE(name) [NJ_TCP_##name] = #name,
+#include "tcp/state.def"
+#undef NJ_TCP_STATE
+};
+
+#define TO(name) (1u << NJ_TCP_##name)
+
+/* The legal edges of RFC 9293 figure 5; CLOSED is reachable from everywhere. */
+static const uint16_t legal_next[] = {
+    [NJ_TCP_CLOSED] = TO(SYN_SENT) | TO(SYN_RECEIVED),
+    [NJ_TCP_SYN_SENT] = TO(SYN_RECEIVED) | TO(ESTABLISHED),
+    [NJ_TCP_SYN_RECEIVED] = TO(ESTABLISHED) | TO(FIN_WAIT_1),
+    [NJ_TCP_ESTABLISHED] = TO(FIN_WAIT_1) | TO(CLOSE_WAIT),
+    [NJ_TCP_FIN_WAIT_1] = TO(FIN_WAIT_2) | TO(CLOSING) | TO(TIME_WAIT),
+    [NJ_TCP_FIN_WAIT_2] = TO(TIME_WAIT),
+    [NJ_TCP_CLOSE_WAIT] = TO(LAST_ACK),
+    [NJ_TCP_CLOSING] = TO(TIME_WAIT),
+    [NJ_TCP_LAST_ACK] = 0,
+    [NJ_TCP_TIME_WAIT] = 0,
+};
+
+void nj__tcb_set_state(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_tcp_state next)
+{
+    NJ_ASSERT(next == NJ_TCP_CLOSED || (legal_next[t->state] & 1u << next));
+    tcp->n_half_open -= t->state == NJ_TCP_SYN_RECEIVED;
+    tcp->n_time_wait -= t->state == NJ_TCP_TIME_WAIT;
+    tcp->n_half_open += next == NJ_TCP_SYN_RECEIVED;
+    tcp->n_time_wait += next == NJ_TCP_TIME_WAIT;
+    t->state = (uint8_t)next;
+}
+
+struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now)
+{
+    struct nj_tcb *t = nj_pool_take(&tcp->tcbs);
+    if (!t)
+        return NULL;
+    t->tuple = *tuple;
+    t->flow_hash = nj_flow_hash(&tcp->flows, tuple);
+    t->iss = nj__tcp_isn(tcp, tuple, now);
+    t->snd_una = t->snd_nxt = t->snd_max = t->recover = t->iss;
+    t->rto = NJ_TCP_RTO_INITIAL;
+    t->progress_at = now;
+    t->rexmit_at = t->delack_at = t->close_at = NJ_NEVER;
+    t->ts_offset = (uint32_t)nj_prng_next(&tcp->prng);
+    t->peer_mss = t->snd_mss = NJ_TCP_MSS_DEFAULT;
+    t->cc = &nj_cc_newreno;
+    nj_timer_init(&t->timer);
+    nj_list_init(&t->ready);
+    nj_list_init(&t->pending);
+    nj_flow_insert(&tcp->flows, t);
+    return t;
+}
+
+static void purge(struct nj_tcb *t)
+{
+    nj__mbuf_queue_free(&t->sndq);
+    nj__mbuf_queue_free(&t->rcvq);
+    nj__reasm_free(t);
+    t->cursor = NULL;
+    t->sndq_head_off = 0;
+}
+
+static void release_block(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    nj_list_del(&t->ready);
+    nj_pool_put(&tcp->tcbs, t);
+}
+
+void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    nj__tcb_set_state(tcp, t, NJ_TCP_CLOSED);
+    nj_flow_remove(&tcp->flows, t);
+    nj_timer_disarm(&tcp->wheel, &t->timer);
+    nj_list_del(&t->pending);
+    purge(t);
+    if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
+        release_block(tcp, t); /* no user has it, or has been told of it */
+    else
+        nj_tcp_note_ready(tcp, t, NJ_TCP_EV_DEAD);
+}
+
+void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    nj__tcb_set_state(tcp, t, NJ_TCP_TIME_WAIT);
+    t->rexmit_at = t->delack_at = NJ_NEVER;
+    t->close_at = now + tcp->cfg.time_wait;
+}
+
+void nj__tcb_check(const struct nj_tcb *t)
+{
+    NJ_ASSERT(nj_seq_le(t->snd_una, t->snd_nxt));
+    NJ_ASSERT(nj_seq_le(t->snd_nxt, t->snd_max));
+    NJ_ASSERT(t->sndq.n_bytes > 0 || t->sndq.head == NULL);
+    NJ_ASSERT((t->sndq.head == NULL) == (t->sndq.tail == NULL));
+    NJ_ASSERT(t->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX + UINT16_MAX);
+    NJ_ASSERT((t->reasm == NULL) == (t->reasm_bytes == 0));
+    if (t->state != NJ_TCP_SYN_SENT)
+        NJ_ASSERT(nj_seq_le(t->rcv_nxt - 1, t->rcv_adv)); /* a FIN may stand past the edge */
+    if (t->state >= NJ_TCP_ESTABLISHED)
+        NJ_ASSERT(t->cwnd >= 1 && t->snd_mss > 0);
+    (void)t;
+}
+
+bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns now)
+{
+    memset(tcp, 0, sizeof *tcp);
+    tcp->cfg = *config;
+    nj_prng_init(&tcp->prng, config->seed);
+    nj_list_init(&tcp->ready);
+    nj_list_init(&tcp->pending);
+    nj_wheel_init(&tcp->wheel, now);
+    if (!nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), config->conns_max))
+        return false;
+    if (!nj_flow_init(&tcp->flows, &tcp->tcbs, &config->flow_key)) {
+        nj_pool_fini(&tcp->tcbs);
+        return false;
+    }
+    return true;
+}
+
+void nj_tcp_fini(struct nj_tcp *tcp)
+{
+    for (uint32_t i = 0; tcp->flows.entry && i <= tcp->flows.mask; i++) {
+        const struct nj_flow_entry *e = &tcp->flows.entry[i];
+        if (e->idx_plus_1)
+            purge((struct nj_tcb *)(tcp->tcbs.mem + tcp->tcbs.obj_bytes * (e->idx_plus_1 - 1)));
+    }
+    nj_flow_fini(&tcp->flows);
+    nj_pool_fini(&tcp->tcbs);
+}
+
+bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port)
+{
+    if (tcp->n_listen == NJ_TCP_LISTEN_MAX)
+        return false;
+    tcp->listen[tcp->n_listen++] = port;
+    return true;
+}
+
+uint32_t nj_tcp_conns(const struct nj_tcp *tcp)
+{
+    return tcp->tcbs.n_used - tcp->n_time_wait;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TCP (RFC 9293) as a machine: segments and time in, segments out, events for the user.
+ *
+ * One struct nj_tcp per shard. It reads no clock, draws no randomness of its own and knows no
+ * device: `now` is an argument, secrets and seeds come with the configuration, and finished
+ * segments go to config.emit. All calls belong to the shard's lcore.
+ *
+ * A step of the shard is: nj_tcp_input() for each segment of the burst, nj_tcp_tick(), the user's
+ * turn (nj_tcp_next_ready() until NULL, with sends and closes), nj_tcp_output().
+ */
+#ifndef NJ_TCP_TCP_H
+#define NJ_TCP_TCP_H
+
+#include <rte_mempool.h>
+
+#include "base/field.h"
+#include "base/limits.h"
+#include "base/pool.h"
+#include "base/prng.h"
+#include "tcp/flow_table.h"
+#include "tcp/tcb.h"
+#include "wire/packet.h"
+
+#define NJ_TCP_LISTEN_MAX 8
+
+struct nj_tcp_config {
+    /* Segments and queued bytes are built from here. Its private area holds at least a
+     * struct nj_tcp_mbuf_priv per mbuf. */
+    struct rte_mempool *mp;
+    struct nj_counters *counters;
+    struct nj_hash_key flow_key, isn_key; /* secret bytes */
+    uint64_t seed;                        /* for what needs to vary but not be secret */
+    uint32_t conns_max, half_open_max;
+    uint16_t mtu;    /* of the IP packet */
+    nj_ns time_wait; /* 2 MSL */
+
+    /* Take a segment without an IP header; the mbuf is the callee's from here on. */
+    void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_addr *src,
+                 const struct nj_addr *dst, nj_ns now);
+    /* Segments that emit() will take now without dropping. */
+    uint32_t (*room)(void *ctx);
+    void *ctx;
+};
+
+struct nj_tcp {
+    struct nj_tcp_config cfg;
+    struct nj_pool tcbs;
+    struct nj_flow_table flows;
+    struct nj_wheel wheel;
+    struct nj_list ready, pending;
+    struct nj_prng prng;
+    uint16_t listen[NJ_TCP_LISTEN_MAX];
+    uint32_t n_listen, n_half_open, n_time_wait;
+    bool draining;             /* refuse new connections */
+    nj_ns challenge_window_at; /* RFC 5961 7: challenge ACKs are limited per second */
+    uint32_t n_challenges_left;
+};
+
+/* False when memory is refused. */
+bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns now);
+/* Frees every connection without a word to its peer. */
+void nj_tcp_fini(struct nj_tcp *tcp);
+
+/* Accept connections to this port. False when NJ_TCP_LISTEN_MAX ports are open already. */
+bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port);
+
+/* Connections that a user still holds or that have bytes in flight: all but TIME_WAIT. */
+uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
+
+/* --- the wire's side ------------------------------------------------------------------------- */
+
+/* A segment arrives (RFC 9293 3.10.7). `tcb` is what nj_flow_find() said, or NULL. Takes `m`.
+ * Counts it as rx_tcp or under the reason why it was dropped. */
+void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *tcb, struct rte_mbuf *m,
+                  const struct nj_seg *seg, nj_ns now);
+
+/* Time-outs due by now (RFC 9293 3.10.8). */
+void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now);
+
+/* Send what is due: data, window updates, one ACK per connection for the whole burst.
+ * Returns the number of connections served. */
+uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now);
+
+/* Nothing happens by itself before this time. */
+nj_ns nj_tcp_next(const struct nj_tcp *tcp);
+
+/* --- the user's side (RFC 9293 3.10.1 - 3.10.6) ---------------------------------------------- */
+
+/* Active open. NULL when out of blocks or the tuple is in use. EV_OPENED or EV_DEAD follows. */
+struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now);
+
+/* The next connection with news, or NULL; *events tells what (NJ_TCP_EV_*). Connections that
+ * peers opened appear here first with EV_OPENED. After EV_DEAD only nj_tcp_release() is legal. */
+struct nj_tcb *nj_tcp_next_ready(struct nj_tcp *tcp, uint8_t *events);
+/* Put the connection on the ready list again, to go on with it in a later step. */
+void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *tcb, uint8_t events);
+
+/* Bytes that may be read now; 0 = none. *data is valid until the next call on this connection. */
+uint32_t nj_tcp_recv_peek(const struct nj_tcb *tcb, const uint8_t **data);
+/* Done with the first `n_bytes` of what peek showed; opens the window again. */
+void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_bytes);
+
+/* Bytes the send queue takes now: NJ_SENDQ_BYTES_MAX less what is queued. 0 once closed. */
+uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
+/* Queue a copy. False when the pool is empty; then nothing was queued. */
+bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,
+                      uint32_t n_bytes);
+/* Queue a reference to the slice; the queue takes its own reference on slice->ref. */
+bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_slice *slice);
+
+/* No more to send: FIN follows what is queued. Reading goes on. */
+void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
+/* RST to the peer, everything queued is gone. EV_DEAD follows if a user is attached. */
+void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
+/* The user lets go. A connection that was not closed, or has unread bytes, is reset
+ * (RFC 9293 3.10.4, RFC 2525 2.17); else it finishes by itself. `tcb` is dead for the caller. */
+void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
+
+#endif

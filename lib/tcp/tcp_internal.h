@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of lib/tcp say to each other. */
+#ifndef NJ_TCP_TCP_INTERNAL_H
+#define NJ_TCP_TCP_INTERNAL_H
+
+#include "tcp/tcp.h"
+
+/* Timers and counts, with their sources. */
+#define NJ_TCP_RTO_INITIAL      (1 * NJ_SEC)   /* RFC 6298 2.1 */
+#define NJ_TCP_RTO_MIN          (200 * NJ_MS)  /* below RFC 6298's 1 s, as every stack in use */
+#define NJ_TCP_RTO_MAX          (60 * NJ_SEC)  /* RFC 6298 2.4 */
+#define NJ_TCP_DELACK           (40 * NJ_MS)   /* RFC 9293 3.8.6.3 allows 500 ms */
+#define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
+#define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
+#define NJ_TCP_SYNACK_TRIES     5             /* 1+2+4+8+16+32 s: 63 s for a half-open connection */
+#define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC) /* FIN_WAIT_2 without a user, as Linux' tcp_fin_timeout */
+#define NJ_TCP_PAWS_IDLE        (24 * 24 * 3600 * NJ_SEC) /* RFC 7323 5.5: 24 days */
+#define NJ_TCP_MSS_DEFAULT      536u                      /* RFC 9293 3.7.1, IPv4 */
+#define NJ_TCP_MSS_MIN          216u /* smaller MSS offers are attacks on our CPU */
+#define NJ_TCP_WSCALE           3u   /* NJ_RECV_WINDOW_BYTES >> 3 fits 16 bits */
+#define NJ_TCP_CHALLENGES_PER_S 100u /* RFC 5961 7 */
+#define NJ_TCP_IP_TCP_BYTES     40u  /* IPv4 and TCP headers without options */
+#define NJ_TCP_TS_BYTES         12u  /* timestamp option, padded */
+
+/* What a step of segment processing says; only nj_tcp_input() acts on it. */
+enum nj_tcp_verdict {
+    PASS,           /* go on with the next step */
+    DONE,           /* accepted, nothing more to do */
+    DROP,           /* dropped silently */
+    DROP_ACK,       /* dropped, and the peer is told where we stand */
+    DROP_CHALLENGE, /* dropped, with a challenge ACK (RFC 5961) */
+    DROP_RST,       /* dropped, answered with RST */
+    GONE,           /* accepted, and the control block no longer exists */
+};
+
+/* A segment on its way through the steps. */
+struct nj_tcp_arrival {
+    struct nj_seg seg;   /* trimmed to the window by step 1 */
+    struct rte_mbuf *m;  /* NULL once it was queued */
+    enum nj_counter why; /* for the DROP verdicts */
+};
+
+/* input_steps.c: RFC 9293 3.10.7.4. */
+enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *, struct nj_tcb *, struct nj_tcp_arrival *,
+                                         nj_ns now);
+/* The parts of it that SYN-SENT needs too. */
+void nj__tcp_peer_options(struct nj_tcp *, struct nj_tcb *, const struct nj_tcp_opts *, nj_ns now);
+void nj__tcp_update_window(struct nj_tcb *, const struct nj_seg *);
+
+/* tcb.c: life of a block. */
+struct nj_tcb *nj__tcb_new(struct nj_tcp *, const struct nj_tuple *, nj_ns now);
+void nj__tcb_set_state(struct nj_tcp *, struct nj_tcb *, enum nj_tcp_state);
+/* The connection ends here and now; its user, if any, gets EV_DEAD, else the block is freed. */
+void nj__tcb_end(struct nj_tcp *, struct nj_tcb *);
+void nj__tcb_enter_time_wait(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+void nj__tcb_check(const struct nj_tcb *);
+static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    if (!nj_list_linked(&t->pending))
+        nj_list_push_back(&tcp->pending, &t->pending);
+}
+
+/* isn.c */
+uint32_t nj__tcp_isn(const struct nj_tcp *, const struct nj_tuple *, nj_ns now);
+
+/* output.c */
+bool nj__tcp_send_syn(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+bool nj__tcp_send_ack(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+void nj__tcp_send_challenge(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+void nj__tcp_send_rst(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+/* RST in answer to a segment (RFC 9293 3.10.7.1). */
+void nj__tcp_reset_for(struct nj_tcp *, const struct nj_seg *, nj_ns now);
+/* Send one segment from snd_una on, new or not, whatever the congestion window says. */
+bool nj__tcp_retransmit_one(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+bool nj__tcp_send_probe(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+/* Everything the windows allow. False when it has to be tried again later. */
+bool nj__tcp_send_due(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+
+/* window.c */
+uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *); /* what we promised, from rcv_nxt on */
+uint16_t nj__tcp_wnd_field(struct nj_tcb *);     /* the window field of the next segment */
+bool nj__tcp_window_update_due(const struct nj_tcb *);
+
+/* rtt.c: RFC 6298. */
+void nj__tcp_rtt_sample(struct nj_tcb *, nj_ns rtt);
+void nj__tcp_rto_back_off(struct nj_tcb *);
+static inline uint32_t nj__tcp_ts_now(const struct nj_tcb *t, nj_ns now)
+{
+    return (uint32_t)(now / NJ_MS) + t->ts_offset;
+}
+
+/* timers.c */
+void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
+nj_ns nj__tcp_next_deadline(const struct nj_tcb *);
+
+/* sndq.c: the send queue. */
+struct nj_tcp_mbuf_priv {
+    struct rte_mbuf_ext_shared_info shinfo;
+};
+void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
+/* Append `n_bytes` of the queue, from the byte with sequence number `seq` on, to `m`. */
+void nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m);
+void nj__mbuf_queue_free(struct nj_mbuf_queue *);
+
+/* reasm.c: out-of-order data. False when it was refused: then `m` stays the caller's. */
+bool nj__reasm_insert(struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
+/* Move what has become in-order to the receive queue. Returns the bytes moved. */
+uint32_t nj__reasm_pull(struct nj_tcb *);
+void nj__reasm_free(struct nj_tcb *);
+/* Append the payload of `m` to the receive queue. */
+void nj__rcvq_push(struct nj_tcb *, struct rte_mbuf *m, uint32_t off, uint32_t n_bytes);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the user of TCP calls: RFC 9293 3.10.1 - 3.10.6. SEND and RECEIVE are in sndq.c, reasm.c. */
+#include "base/assert.h"
+#include "tcp/cc.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+/* RFC 9293 3.10.1, active. */
+struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now)
+{
+    if (nj_flow_find(&tcp->flows, nj_flow_hash(&tcp->flows, tuple), tuple))
+        return NULL;
+    struct nj_tcb *t = nj__tcb_new(tcp, tuple, now);
+    if (!t)
+        return NULL;
+    t->events = NJ_TCP_EV_OPENED; /* somebody waits for it: see nj__tcb_end() */
+    nj__tcb_set_state(tcp, t, NJ_TCP_SYN_SENT);
+    nj__tcp_send_syn(tcp, t, now);
+    nj__tcp_rearm(tcp, t);
+    return t;
+}
+
+struct nj_tcb *nj_tcp_next_ready(struct nj_tcp *tcp, uint8_t *events)
+{
+    struct nj_list *n = nj_list_pop(&tcp->ready);
+    if (!n)
+        return NULL;
+    struct nj_tcb *t = nj_container_of(n, struct nj_tcb, ready);
+    *events = t->events;
+    t->events = 0;
+    return t;
+}
+
+void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
+{
+    t->events |= events;
+    if (!nj_list_linked(&t->ready))
+        nj_list_push_back(&tcp->ready, &t->ready);
+}
+
+/* RFC 9293 3.10.4. */
+void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    switch ((enum nj_tcp_state)t->state) {
+    case NJ_TCP_SYN_SENT:
+        nj__tcb_end(tcp, t);
+        return;
+    case NJ_TCP_SYN_RECEIVED:
+    case NJ_TCP_ESTABLISHED:
+        nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_1);
+        break;
+    case NJ_TCP_CLOSE_WAIT:
+        nj__tcb_set_state(tcp, t, NJ_TCP_LAST_ACK);
+        break;
+    case NJ_TCP_CLOSED:
+    case NJ_TCP_FIN_WAIT_1:
+    case NJ_TCP_FIN_WAIT_2:
+    case NJ_TCP_CLOSING:
+    case NJ_TCP_LAST_ACK:
+    case NJ_TCP_TIME_WAIT:
+        return; /* closed already */
+    }
+    (void)now;
+    t->fin_queued = true;
+    nj__tcb_note_output(tcp, t);
+}
+
+/* RFC 9293 3.10.5. */
+void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (t->state == NJ_TCP_CLOSED)
+        return;
+    if (t->state != NJ_TCP_SYN_SENT && t->state != NJ_TCP_TIME_WAIT)
+        nj__tcp_send_rst(tcp, t, now);
+    nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
+    nj__tcb_end(tcp, t);
+}
+
+void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    NJ_ASSERT(!t->user_gone);
+    t->user = NULL;
+    t->user_gone = true;
+    nj_list_del(&t->ready);
+    if (t->state == NJ_TCP_CLOSED) {
+        nj_pool_put(&tcp->tcbs, t);
+        return;
+    }
+    if (!t->fin_queued || t->rcvq.n_bytes > 0) {
+        nj_tcp_abort(tcp, t, now);
+        return;
+    }
+    if (t->state == NJ_TCP_FIN_WAIT_2) {
+        t->close_at = now + NJ_TCP_ORPHAN_MAX;
+        nj__tcp_rearm(tcp, t);
+    }
+}
