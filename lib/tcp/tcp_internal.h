@@ -3,6 +3,7 @@
 #ifndef NJ_TCP_TCP_INTERNAL_H
 #define NJ_TCP_TCP_INTERNAL_H
 
+#include "tcp/mbuf_priv.h"
 #include "tcp/tcp.h"
 
 /* Timers and counts, with their sources. */
@@ -94,9 +95,6 @@ void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
 nj_ns nj__tcp_next_deadline(const struct nj_tcb *);
 
 /* sndq.c: the send queue. */
-struct nj_tcp_mbuf_priv {
-    struct rte_mbuf_ext_shared_info shinfo;
-};
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
 /* Append `n_bytes` of the queue, from the byte with sequence number `seq` on, to `m`. */
 void nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m);

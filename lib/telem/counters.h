@@ -25,6 +25,7 @@ enum nj_counter_kind {
     NJ_KIND_TX_OUT,
     NJ_KIND_TX_DROP,
     NJ_KIND_EVENT,
+    NJ_KIND_GAUGE,
 };
 
 struct nj_counter_info {
@@ -49,6 +50,12 @@ static inline void nj_count_n(struct nj_counters *c, enum nj_counter which, uint
 static inline void nj_count(struct nj_counters *c, enum nj_counter which)
 {
     nj_count_n(c, which, 1);
+}
+
+/* Owning lcore only; for counters of kind GAUGE. */
+static inline void nj_gauge_set(struct nj_counters *c, enum nj_counter which, uint64_t n)
+{
+    __atomic_store_n(&c->n[which], n, __ATOMIC_RELAXED);
 }
 
 /* Any thread. */

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection: TCP below, HTTP/2 above, and the moment before it is known to be HTTP/2.
+ *
+ *   SNIFF --preface--> H2 --finished / error--> LINGER --peer's FIN, or 2 s--> gone
+ *     `--HTTP/1.x: 505, garbage: nothing-------^
+ *
+ * LINGER has sent FIN and reads on for a while, throwing the bytes away: a reset at once could
+ * overtake our last words on their way to the peer.
+ */
+#include <rte_mempool.h>
+
+#include "base/assert.h"
+#include "shard/shard_internal.h"
+#include "shard/sniff.h"
+
+#define SNIFF_TIMEOUT  (10 * NJ_SEC)
+#define IDLE_TIMEOUT   (75 * NJ_SEC) /* no stream open */
+#define STALL_TIMEOUT  (60 * NJ_SEC) /* streams open, and nothing moves */
+#define LINGER_TIMEOUT (2 * NJ_SEC)
+#define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
+
+/* HTTP/2 is not asked for output, and input is not read, below this: a response head fits in. */
+#define ROOM_MIN 4096u
+
+enum conn_state { SNIFF, H2, LINGER };
+
+struct nj_conn {
+    struct nj_shard *shard;
+    struct nj_tcb *tcb;
+    struct nj_h2 *h2;
+    enum conn_state state;
+    uint8_t n_head; /* SNIFF: first bytes, until they are known */
+    uint8_t head[NJ_H2_PREFACE_BYTES];
+    bool peer_fin, failed;
+    nj_ns moved_at; /* bytes came in, or the peer acknowledged some */
+    struct nj_timer timer;
+    struct nj_list node; /* member of shard->conn_list */
+};
+
+static const char http1_reply[] =
+    "HTTP/1.1 505 HTTP Version Not Supported\r\n"
+    "content-type: text/plain; charset=utf-8\r\n"
+    "content-length: 79\r\n"
+    "connection: close\r\n"
+    "\r\n"
+    "This server speaks HTTP/2 only. Try: curl --http2-prior-knowledge, or nghttp.\r\n";
+
+size_t nj__conn_bytes(void)
+{
+    return sizeof(struct nj_conn);
+}
+
+/* --- what HTTP/2 and the site call --------------------------------------------------------- */
+
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+{
+    struct nj_conn *c = user;
+    struct nj_http_request r = {.method = req->method, .path = req->path};
+
+    struct nj_exchange *x = nj_site_request(c->shard->site, &r, st, c->shard->now);
+    if (x)
+        nj_h2_stream_set_user(st, x);
+}
+
+static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
+{
+    struct nj_exchange *x = nj_h2_stream_user(st);
+    if (x)
+        nj_site_cancel(x);
+    (void)user;
+    (void)complete;
+}
+
+const struct nj_h2_events nj__conn_h2_events = {on_request, on_stream_close};
+
+static void note_work(struct nj_h2_stream *st)
+{
+    struct nj_conn *c = nj_h2_user(nj_h2_of(st));
+    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
+}
+
+static void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
+{
+    struct nj_h2_stream *st = stream;
+
+    (void)ctx;
+    nj_h2_stream_set_user(st, NULL);
+    note_work(st);
+    nj_h2_respond(st, reply->status, reply->fields, reply->n_fields, reply->body);
+}
+
+static void on_wake(void *ctx, void *waiter)
+{
+    (void)ctx;
+    note_work(waiter);
+    nj_h2_resume(waiter);
+}
+
+const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
+
+/* --- where HTTP/2 puts its output ---------------------------------------------------------- */
+
+static uint32_t sink_room(void *ctx)
+{
+    const struct nj_conn *c = ctx;
+    return c->shard->pool_low ? 0 : nj_tcp_send_room(c->tcb);
+}
+
+static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
+{
+    struct nj_conn *c = ctx;
+    return nj_tcp_send_copy(&c->shard->tcp, c->tcb, data, n_bytes);
+}
+
+static bool sink_refer(void *ctx, const struct nj_slice *slice)
+{
+    struct nj_conn *c = ctx;
+    return nj_tcp_send_refer(&c->shard->tcp, c->tcb, slice);
+}
+
+static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+static nj_ns deadline(const struct nj_conn *c)
+{
+    switch (c->state) {
+    case SNIFF:
+        return c->moved_at + SNIFF_TIMEOUT;
+    case LINGER:
+        return c->moved_at + LINGER_TIMEOUT;
+    case H2:
+        break;
+    }
+    return c->moved_at + (nj_h2_streams(c->h2) ? STALL_TIMEOUT : IDLE_TIMEOUT);
+}
+
+static void rearm(struct nj_conn *c)
+{
+    nj_timer_arm(&c->shard->conn_wheel, &c->timer, deadline(c));
+}
+
+static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns now)
+{
+    struct nj_conn *c = nj_pool_take(&s->conns);
+    if (!c)
+        return NULL;
+    c->shard = s;
+    c->tcb = tcb;
+    c->moved_at = now;
+    nj_timer_init(&c->timer);
+    nj_list_init(&c->node);
+    nj_list_push_back(&s->conn_list, &c->node);
+    tcb->user = c;
+    rearm(c);
+    return c;
+}
+
+static void drop_h2(struct nj_conn *c)
+{
+    if (c->h2)
+        nj_h2_close(c->h2);
+    c->h2 = NULL;
+}
+
+static void conn_free(struct nj_conn *c, nj_ns now)
+{
+    struct nj_shard *s = c->shard;
+    drop_h2(c);
+    nj_timer_disarm(&s->conn_wheel, &c->timer);
+    nj_list_del(&c->node);
+    nj_tcp_release(&s->tcp, c->tcb, now);
+    nj_pool_put(&s->conns, c);
+}
+
+/* Nothing more to say: FIN after what is queued. */
+static void linger(struct nj_conn *c, nj_ns now)
+{
+    drop_h2(c);
+    c->state = LINGER;
+    c->moved_at = now;
+    nj_tcp_close(&c->shard->tcp, c->tcb, now);
+}
+
+/* --- bytes in ------------------------------------------------------------------------------ */
+
+static void open_h2(struct nj_conn *c)
+{
+    struct nj_shard *s = c->shard;
+
+    nj_count(&s->counters, NJ_C_conn_h2);
+    c->state = H2;
+    c->h2 = nj_h2_open(s->h2, c);
+    if (!c->h2) {
+        c->failed = true;
+        return;
+    }
+    if (s->draining) { /* it came through the door as we closed it */
+        nj_h2_goaway(c->h2);
+        nj_h2_goaway(c->h2);
+    }
+    if (nj_h2_input(c->h2, c->head, c->n_head) != 0)
+        c->failed = true;
+}
+
+/* Decide from the first bytes. Returns how many of `data` were used up. */
+static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
+{
+    struct nj_shard *s = c->shard;
+    uint32_t free_head = NJ_H2_PREFACE_BYTES - c->n_head;
+    uint32_t used = n < free_head ? n : free_head;
+
+    memcpy(c->head + c->n_head, data, used);
+    c->n_head = (uint8_t)(c->n_head + used);
+    switch (nj_sniff(c->head, c->n_head)) {
+    case NJ_SNIFF_MORE:
+        break;
+    case NJ_SNIFF_H2:
+        open_h2(c);
+        break;
+    case NJ_SNIFF_HTTP1:
+        nj_count(&s->counters, NJ_C_conn_http1);
+        nj_tcp_send_copy(&s->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
+        linger(c, now);
+        break;
+    case NJ_SNIFF_GARBAGE:
+        nj_count(&s->counters, NJ_C_conn_garbage);
+        linger(c, now);
+        break;
+    }
+    return used;
+}
+
+/* False when input has to wait: the peer doesn't read what it asked for, so we stop asking it. */
+static bool may_read(const struct nj_conn *c)
+{
+    return c->state != H2 || (!c->failed && sink_room((void *)(uintptr_t)c) >= ROOM_MIN);
+}
+
+static void read_some(struct nj_conn *c, nj_ns now)
+{
+    struct nj_tcp *tcp = &c->shard->tcp;
+    const uint8_t *data;
+    uint32_t n, n_mbufs = 0;
+
+    while (may_read(c) && (n = nj_tcp_recv_peek(c->tcb, &data)) > 0) {
+        if (n_mbufs++ == NJ_EAT_MBUFS_MAX) {
+            nj_tcp_note_ready(tcp, c->tcb, 0);
+            return;
+        }
+        if (c->state == SNIFF)
+            n = sniff(c, data, n, now);
+        else if (c->state == H2 && nj_h2_input(c->h2, data, n) != 0)
+            c->failed = true;
+        nj_tcp_recv_take(tcp, c->tcb, n);
+        if (c->state != LINGER)
+            c->moved_at = now;
+    }
+}
+
+/* --- bytes out ----------------------------------------------------------------------------- */
+
+static void write_some(struct nj_conn *c, nj_ns now)
+{
+    if (c->state != H2)
+        return;
+    if (c->h2 && nj_h2_output(c->h2, &sink, c) != 0 && !c->failed) {
+        c->failed = true;
+        nj_h2_output(c->h2, &sink, c); /* the GOAWAY that says why */
+    }
+    bool all_read = c->peer_fin && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) == 0;
+    bool peer_left = all_read && (!c->h2 || nj_h2_streams(c->h2) == 0);
+    if (c->failed || peer_left || nj_h2_finished(c->h2))
+        linger(c, now);
+    else if (c->shard->pool_low)
+        nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* nobody else would wake it */
+}
+
+static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+{
+    struct nj_conn *c = tcb->user;
+
+    if (events & NJ_TCP_EV_DEAD) {
+        if (c)
+            conn_free(c, now);
+        else
+            nj_tcp_release(&s->tcp, tcb, now);
+        return;
+    }
+    if (!c && !(c = conn_new(s, tcb, now))) {
+        nj_tcp_release(&s->tcp, tcb, now); /* as many connections as control blocks: not reached */
+        return;
+    }
+    if (events & NJ_TCP_EV_PEER_FIN)
+        c->peer_fin = true;
+    if ((events & NJ_TCP_EV_WRITABLE) && c->state != LINGER)
+        c->moved_at = now;
+    read_some(c, now);
+    write_some(c, now);
+    if (c->state == H2 && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) > 0 && may_read(c))
+        nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room for more input */
+    if (c->peer_fin && c->state != H2) {
+        if (c->state == SNIFF)
+            nj_tcp_close(&s->tcp, tcb, now);
+        conn_free(c, now); /* both sides have said all */
+        return;
+    }
+    rearm(c);
+}
+
+uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
+{
+    struct nj_list batch;
+    struct nj_list *n;
+    uint32_t eaten = 0;
+
+    nj_list_init(&batch);
+    nj_list_splice(&batch, &s->tcp.ready);
+    if (!nj_list_empty(&batch))
+        s->pool_low = rte_mempool_avail_count(s->cfg.tx_pool) < NJ_TX_POOL_LOW;
+    while ((n = nj_list_pop(&batch))) {
+        struct nj_tcb *t = nj_container_of(n, struct nj_tcb, ready);
+        uint8_t events = t->events;
+        t->events = 0;
+        eat(s, t, events, now);
+        eaten++;
+    }
+    return eaten;
+}
+
+/* --- time and the end ---------------------------------------------------------------------- */
+
+static void on_silence(void *ctx, struct nj_timer *timer)
+{
+    struct nj_shard *s = ctx;
+    struct nj_conn *c = nj_container_of(timer, struct nj_conn, timer);
+
+    if (s->now < deadline(c)) { /* it had moved meanwhile */
+        rearm(c);
+        return;
+    }
+    if (c->state == LINGER) {
+        conn_free(c, s->now);
+        return;
+    }
+    nj_count(&s->counters, NJ_C_conn_timeout);
+    if (c->state == H2 && nj_h2_streams(c->h2) == 0) {
+        nj_h2_goaway(c->h2);
+        nj_h2_goaway(c->h2);
+        nj_h2_output(c->h2, &sink, c);
+        linger(c, s->now);
+        rearm(c);
+    } else {
+        nj_tcp_abort(&s->tcp, c->tcb, s->now); /* EV_DEAD follows */
+    }
+}
+
+uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
+{
+    nj_wheel_advance(&s->conn_wheel, now, on_silence, s);
+    if (!s->draining || now < s->goaway_at)
+        return 0;
+    s->goaway_at = NJ_NEVER;
+    nj__conns_goaway(s, now);
+    return 1;
+}
+
+void nj__conns_goaway(struct nj_shard *s, nj_ns now)
+{
+    for (struct nj_list *n = s->conn_list.next; n != &s->conn_list; n = n->next) {
+        struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
+        if (c->state == SNIFF)
+            linger(c, now);
+        else if (c->state == H2)
+            nj_h2_goaway(c->h2);
+        nj_tcp_note_ready(&s->tcp, c->tcb, 0);
+    }
+}
+
+void nj__conns_abort(struct nj_shard *s, nj_ns now)
+{
+    struct nj_list *n = s->conn_list.next;
+    while (n != &s->conn_list) {
+        struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
+        n = n->next;
+        nj_tcp_abort(&s->tcp, c->tcb, now);
+    }
+}
+
+void nj_shard_drain(struct nj_shard *s, nj_ns now)
+{
+    if (s->draining)
+        return;
+    s->draining = true;
+    s->tcp.draining = true;
+    s->goaway_at = now + GOAWAY_DELAY;
+    nj__conns_goaway(s, now);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets in: parse, hand to their owner, look up, feed to ARP, ICMP and TCP. */
+#include <rte_mbuf.h>
+
+#include "shard/shard_internal.h"
+
+/* How many packets ahead the first bytes are fetched: a parse takes about as long as a miss. */
+#define PREFETCH_AHEAD 4u
+
+struct inhale {
+    uint32_t n;
+    struct rte_mbuf *m[NJ_INHALE_MAX];
+    struct nj_packet p[NJ_INHALE_MAX];
+    uint32_t flow_hash[NJ_INHALE_MAX];
+};
+
+static void drop(struct nj_shard *s, struct rte_mbuf *m, enum nj_counter why)
+{
+    nj_count(&s->counters, why);
+    rte_pktmbuf_free(m);
+}
+
+static bool is_ours(struct nj_shard *s, const struct nj_packet *p, uint32_t flow_hash)
+{
+    if (s->steer.mode == NJ_STEER_NONE || p->kind != NJ_PACKET_TCP)
+        return true;
+    if (s->steer.mode == NJ_STEER_MISS && nj_flow_find(&s->tcp.flows, flow_hash, &p->tcp.tuple))
+        return true;
+    return nj_steer_owner(&s->steer, &p->tcp.tuple) == s->steer.self;
+}
+
+/* Give the packet to the shard that owns its flow. It has been checked once; the mark saves the
+ * owner from checking the sums again. */
+static void hand_over(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p)
+{
+    if (s->steer.mode == NJ_STEER_MISS)
+        nj_count(&s->counters, NJ_C_steer_misplaced);
+    m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+    uint32_t owner = nj_steer_owner(&s->steer, &p->tcp.tuple);
+    if (s->cfg.port.forward(s->cfg.port.ctx, owner, m))
+        nj_count(&s->counters, NJ_C_rx_steered_out);
+    else
+        drop(s, m, NJ_C_drop_steer_full);
+}
+
+/* First pass over a burst: parse, and have the flow's bucket on its way. What is not for us, or
+ * not for this shard, leaves here. */
+static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, uint32_t n,
+                  bool steered)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + PREFETCH_AHEAD < n)
+            rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
+        struct nj_packet *p = &in->p[in->n];
+        nj_packet_parse(&s->cfg.iface, m[i], p);
+        if (p->kind == NJ_PACKET_DROP) {
+            drop(s, m[i], p->drop);
+            continue;
+        }
+        if (p->kind == NJ_PACKET_TCP) {
+            uint32_t hash = nj_flow_hash(&s->tcp.flows, &p->tcp.tuple);
+            if (!steered && !is_ours(s, p, hash)) {
+                hand_over(s, m[i], p);
+                continue;
+            }
+            nj_flow_prefetch(&s->tcp.flows, hash);
+            in->flow_hash[in->n] = hash;
+        }
+        in->m[in->n++] = m[i];
+    }
+}
+
+static void take_arp(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
+                     bool steered, nj_ns now)
+{
+    bool news = nj_neigh_arp(&s->neigh, p, !steered, now);
+    if (news && !steered && s->steer.n_shards > 1)
+        s->cfg.port.share(s->cfg.port.ctx, m);
+    nj_count(&s->counters, NJ_C_rx_arp);
+    rte_pktmbuf_free(m);
+}
+
+/* Second pass: the flow is found only now, because an earlier segment of the same burst may have
+ * made or ended it. */
+static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered, nj_ns now)
+{
+    struct nj_packet *p = &in->p[i];
+
+    switch (p->kind) {
+    case NJ_PACKET_TCP: {
+        struct nj_tcb *t = nj_flow_find(&s->tcp.flows, in->flow_hash[i], &p->tcp.tuple);
+        nj_tcp_input(&s->tcp, t, in->m[i], &p->tcp, now);
+        break;
+    }
+    case NJ_PACKET_ARP:
+        take_arp(s, in->m[i], p, steered, now);
+        break;
+    case NJ_PACKET_ICMP_ECHO:
+        nj__net_icmp_echo(s, in->m[i], p, now);
+        rte_pktmbuf_free(in->m[i]);
+        break;
+    case NJ_PACKET_DROP:
+        break; /* left in the first pass */
+    }
+}
+
+uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
+{
+    struct rte_mbuf *m[NJ_BURST_MAX];
+    struct inhale in = {.n = 0};
+    const struct nj_port *port = &s->cfg.port;
+    uint64_t n_bytes = 0;
+
+    uint32_t n_rx = port->rx(port->ctx, m, NJ_BURST_MAX);
+    for (uint32_t i = 0; i < n_rx; i++)
+        n_bytes += m[i]->pkt_len;
+    parse(s, &in, m, n_rx, false);
+    uint32_t n_own = in.n;
+
+    uint32_t n_steered = 0;
+    if (s->steer.n_shards > 1) {
+        n_steered = port->rx_steered(port->ctx, m, NJ_BURST_MAX);
+        parse(s, &in, m, n_steered, true);
+    }
+    for (uint32_t i = 0; i < in.n; i++)
+        take(s, &in, i, i >= n_own, now);
+
+    nj_count_n(&s->counters, NJ_C_rx_packets, n_rx);
+    nj_count_n(&s->counters, NJ_C_rx_bytes, n_bytes);
+    nj_count_n(&s->counters, NJ_C_rx_steered_in, n_steered);
+    return n_rx + n_steered;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets out: IPv4, next hop, the transmit queue. A packet leaves as sent or with a reason. */
+#include <netinet/in.h>
+
+#include <rte_mbuf.h>
+
+#include "shard/shard_internal.h"
+#include "wire/emit.h"
+
+#define ECHO_PER_S 1000u
+
+void nj__net_push(void *shard, struct rte_mbuf *m)
+{
+    struct nj_shard *s = shard;
+
+    if (s->n_txq == NJ_TXQ_MAX)
+        nj__net_flush(s);
+    if (s->n_txq == NJ_TXQ_MAX) {
+        nj_count(&s->counters, NJ_C_drop_tx_full);
+        rte_pktmbuf_free(m);
+        return;
+    }
+    s->txq[(s->txq_head + s->n_txq++) % NJ_TXQ_MAX] = m;
+}
+
+uint32_t nj__net_room(void *shard)
+{
+    struct nj_shard *s = shard;
+
+    if (s->n_txq >= NJ_BURST_MAX)
+        nj__net_flush(s); /* full bursts needn't wait for the end of the step */
+    uint32_t usable = NJ_TXQ_MAX - NJ_TXQ_RESERVE;
+    return s->n_txq < usable ? usable - s->n_txq : 0;
+}
+
+static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *src,
+                   const struct nj_addr *dst, uint8_t protocol, nj_ns now)
+{
+    nj_count(&s->counters, NJ_C_tx_made);
+    nj_ipv4_prepend(m, src, dst, protocol, s->ip_ident++);
+
+    const struct nj_iface *iface = &s->cfg.iface;
+    const struct nj_addr *hop = nj_ip_on_link(iface, dst) ? dst
+                                : iface->has_gateway      ? &iface->gateway
+                                                          : NULL;
+    if (!hop) {
+        nj_count(&s->counters, NJ_C_drop_tx_no_route);
+        rte_pktmbuf_free(m);
+        return;
+    }
+    nj_neigh_output(&s->neigh, m, hop, now);
+}
+
+void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_addr *src,
+                      const struct nj_addr *dst, nj_ns now)
+{
+    output(shard, m, src, dst, IPPROTO_TCP, now);
+}
+
+/* RFC 1122 3.2.2.6: an echo server, with a limit so that it is no amplifier of CPU. */
+void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struct nj_packet *p,
+                       nj_ns now)
+{
+    if (s->icmp_window_at == 0 || now - s->icmp_window_at >= NJ_SEC) {
+        s->icmp_window_at = now;
+        s->n_icmp_left = ECHO_PER_S;
+    }
+    if (s->n_icmp_left == 0) {
+        nj_count(&s->counters, NJ_C_drop_icmp_limit);
+        return;
+    }
+    s->n_icmp_left--;
+    nj_count(&s->counters, NJ_C_rx_icmp);
+    struct rte_mbuf *reply = rte_pktmbuf_alloc(s->cfg.tx_pool);
+    if (!reply || p->icmp.n_bytes > rte_pktmbuf_tailroom(reply)) {
+        nj_count(&s->counters, NJ_C_mbuf_none);
+        rte_pktmbuf_free(reply);
+        return;
+    }
+    nj_icmp_echo_reply_build(reply, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->icmp.off),
+                             p->icmp.n_bytes);
+    output(s, reply, &p->ip_dst, &p->ip_src, IPPROTO_ICMP, now);
+}
+
+uint32_t nj__net_flush(struct nj_shard *s)
+{
+    const struct nj_port *port = &s->cfg.port;
+    uint32_t total = 0;
+    uint64_t n_bytes = 0;
+
+    while (s->n_txq > 0) {
+        uint32_t run = NJ_TXQ_MAX - s->txq_head; /* up to the wrap */
+        uint32_t n = s->n_txq < run ? s->n_txq : run;
+        n = n < NJ_BURST_MAX ? n : NJ_BURST_MAX;
+        uint32_t bytes[NJ_BURST_MAX];
+        for (uint32_t i = 0; i < n; i++) /* afterwards the mbufs are the device's */
+            bytes[i] = s->txq[s->txq_head + i]->pkt_len;
+        uint32_t taken = port->tx(port->ctx, &s->txq[s->txq_head], n);
+        for (uint32_t i = 0; i < taken; i++)
+            n_bytes += bytes[i];
+        s->txq_head = (s->txq_head + taken) % NJ_TXQ_MAX;
+        s->n_txq -= taken;
+        total += taken;
+        if (taken < n)
+            break; /* the device is full: what is left goes first next time */
+    }
+    nj_count_n(&s->counters, NJ_C_tx_packets, total);
+    nj_count_n(&s->counters, NJ_C_tx_bytes, n_bytes);
+    return total;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A shard is made, asked, and ended. What it does in between is shard_step.c. */
+#include "shard/shard.h"
+
+#include <rte_mbuf.h>
+
+#include "shard/shard_internal.h"
+
+static bool init_tcp(struct nj_shard *s, nj_ns now)
+{
+    struct nj_tcp_config c = {
+        .mp = s->cfg.tx_pool,
+        .counters = &s->counters,
+        .flow_key = s->cfg.flow_key,
+        .isn_key = s->cfg.isn_key,
+        .seed = s->cfg.seed,
+        .conns_max = s->cfg.conns_max,
+        .half_open_max = s->cfg.half_open_max,
+        .mtu = s->cfg.iface.mtu,
+        .time_wait = s->cfg.time_wait,
+        .emit = nj__net_emit_tcp,
+        .room = nj__net_room,
+        .ctx = s,
+    };
+    return nj_tcp_init(&s->tcp, &c, now) && nj_tcp_listen(&s->tcp, s->cfg.listen_port);
+}
+
+static bool init_site(struct nj_shard *s)
+{
+    struct nj_site_config c = {
+        .events = &nj__conn_site_events,
+        .events_ctx = s,
+        .files = &s->cfg.port.files,
+        .counters = &s->counters,
+        .wall_s_at_zero = s->cfg.wall_s_at_zero,
+        .exchanges_max = s->cfg.conns_max,
+    };
+    s->site = nj_site_new(&c);
+    return s->site != NULL;
+}
+
+bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_ns now)
+{
+    memset(s, 0, sizeof *s);
+    s->cfg = *config;
+    s->now = now;
+    nj_list_init(&s->conn_list);
+    nj_wheel_init(&s->conn_wheel, now);
+    nj_steer_init(&s->steer, config->steering, config->index, config->n_shards, config->reta_size);
+    nj_neigh_init(&s->neigh, &s->cfg.iface, config->tx_pool, &s->counters, nj__net_push, s);
+    if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
+        (s->h2 = nj_h2_core_new(&nj__conn_h2_events, &nj_h2_limits_default, &s->counters)) &&
+        init_site(s)) {
+        if (config->index == 0)
+            nj_neigh_announce(&s->neigh);
+        return true;
+    }
+    nj_shard_fini(s);
+    return false;
+}
+
+void nj_shard_fini(struct nj_shard *s)
+{
+    if (s->conns.mem) {
+        nj__conns_abort(s, s->now);
+        nj__conns_eat(s, s->now);
+    }
+    if (s->site)
+        nj_site_free(s->site);
+    if (s->h2)
+        nj_h2_core_free(s->h2);
+    nj_pool_fini(&s->conns);
+    nj_tcp_fini(&s->tcp);
+    nj_neigh_fini(&s->neigh);
+    for (; s->n_txq > 0; s->n_txq--) {
+        rte_pktmbuf_free(s->txq[s->txq_head]);
+        s->txq_head = (s->txq_head + 1) % NJ_TXQ_MAX;
+        nj_count(&s->counters, NJ_C_drop_tx_down);
+    }
+}
+
+nj_ns nj_shard_next(const struct nj_shard *s)
+{
+    nj_ns next = nj_tcp_next(&s->tcp), conns = nj_wheel_next(&s->conn_wheel);
+
+    if (s->n_txq > 0)
+        return 0;
+    next = conns < next ? conns : next;
+    next = s->neigh.tick_at < next ? s->neigh.tick_at : next;
+    return s->draining && s->goaway_at < next ? s->goaway_at : next;
+}
+
+void nj_shard_publish(struct nj_shard *s)
+{
+    struct nj_counters *c = &s->counters;
+
+    nj_gauge_set(c, NJ_C_connections, nj_tcp_conns(&s->tcp));
+    nj_gauge_set(c, NJ_C_time_wait, s->tcp.n_time_wait);
+    nj_gauge_set(c, NJ_C_h2_connections, nj_h2_core_conns(s->h2));
+    nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_core_bytes_used(s->h2));
+    nj_gauge_set(c, NJ_C_file_jobs, nj_site_jobs_out(s->site));
+    nj_gauge_set(c, NJ_C_tx_queued, s->n_txq);
+}
+
+void nj_shard_abort(struct nj_shard *s, nj_ns now)
+{
+    nj__conns_abort(s, now);
+}
+
+bool nj_shard_busy(const struct nj_shard *s)
+{
+    return nj_tcp_conns(&s->tcp) > 0 || nj_site_jobs_out(s->site) > 0 || s->n_txq > 0;
+}

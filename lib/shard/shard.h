@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One lcore's world: everything between its receive queue and its transmit queue, and nothing that
+ * another lcore writes to. It takes time as an argument and the outside as a struct nj_port, so
+ * the same shard runs under DPDK, under the simulator and under fuzzers.
+ *
+ * The datapath is shard_step.c. All calls belong to the owning lcore, unless they say otherwise.
+ */
+#ifndef NJ_SHARD_SHARD_H
+#define NJ_SHARD_SHARD_H
+
+#include "base/limits.h"
+#include "base/pool.h"
+#include "base/types.h"
+#include "h2/h2.h"
+#include "http/site.h"
+#include "shard/neigh.h"
+#include "shard/port.h"
+#include "shard/steer.h"
+#include "tcp/tcp.h"
+#include "telem/counters.h"
+
+/* Packets made in a step and not yet taken by the device. TCP data stops short of the last
+ * NJ_TXQ_RESERVE places, which are for ACKs, ARP and ICMP. */
+#define NJ_TXQ_MAX     512u
+#define NJ_TXQ_RESERVE 64u
+
+struct nj_shard_config {
+    uint32_t index, n_shards;
+    enum nj_steering steering;
+    uint32_t reta_size;
+    struct nj_iface iface;
+    struct nj_port port;
+    struct rte_mempool *tx_pool; /* this shard's own; see nj_tcp_config.mp */
+    uint16_t listen_port;
+    uint32_t conns_max, half_open_max;
+    nj_ns time_wait;
+    struct nj_hash_key flow_key, isn_key;
+    uint64_t seed;
+    int64_t wall_s_at_zero;
+};
+
+struct nj_shard {
+    struct nj_counters counters; /* first: aligned, read by other threads */
+    struct nj_shard_config cfg;
+    struct nj_steer steer;
+    struct nj_neigh neigh;
+    struct nj_tcp tcp;
+    struct nj_h2_core *h2;
+    struct nj_site *site;
+
+    struct nj_pool conns; /* struct nj_conn */
+    struct nj_list conn_list;
+    struct nj_wheel conn_wheel;
+
+    nj_ns now;     /* of the step that runs; for callbacks that have no argument for it */
+    bool pool_low; /* too few mbufs left to take more output from HTTP/2 in this step */
+    bool draining;
+    nj_ns goaway_at; /* draining: when the final GOAWAY goes out */
+    uint16_t ip_ident;
+    nj_ns icmp_window_at; /* echo replies are limited per second */
+    uint32_t n_icmp_left;
+
+    uint32_t txq_head, n_txq;
+    struct rte_mbuf *txq[NJ_TXQ_MAX];
+};
+
+/* False when memory is refused; nothing is left behind then. */
+bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_ns now);
+/* Connections end without a word; call nj_shard_abort() and step once to reset them. File jobs
+ * must all be back (nj_shard_busy). */
+void nj_shard_fini(struct nj_shard *s);
+
+/* One breath. Returns how much was done; 0 = an idle step. */
+uint32_t nj_shard_step(struct nj_shard *s, nj_ns now);
+
+/* Without new packets, nothing happens before this time: 0 = step again at once. */
+nj_ns nj_shard_next(const struct nj_shard *s);
+
+/* Write the gauges where other threads read them. */
+void nj_shard_publish(struct nj_shard *s);
+
+/* Begin to stop: no new connections, GOAWAY on the open ones, their streams are finished. */
+void nj_shard_drain(struct nj_shard *s, nj_ns now);
+/* Reset what is left. */
+void nj_shard_abort(struct nj_shard *s, nj_ns now);
+/* Connections, file jobs or packets are still on their way. */
+bool nj_shard_busy(const struct nj_shard *s);
+
+#endif

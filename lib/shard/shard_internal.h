@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of lib/shard say to each other. */
+#ifndef NJ_SHARD_SHARD_INTERNAL_H
+#define NJ_SHARD_SHARD_INTERNAL_H
+
+#include "shard/shard.h"
+
+/* Packets of one inhale: the device's burst and the steered one. */
+#define NJ_INHALE_MAX (2 * NJ_BURST_MAX)
+
+/* A connection goes on after this many mbufs of input only in the next step: fairness. */
+#define NJ_EAT_MBUFS_MAX 64u
+
+/* With fewer mbufs than this left, HTTP/2 is not asked for output: what TCP has queued already
+ * must be able to leave. One connection's send queue is at most 5 mbufs per 16 KiB frame. */
+#define NJ_TX_POOL_LOW 256u
+
+/* net_out.c */
+void nj__net_push(void *shard, struct rte_mbuf *m);
+void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_addr *src,
+                      const struct nj_addr *dst, nj_ns now);
+uint32_t nj__net_room(void *shard);
+void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
+                       nj_ns now);
+/* Offer what is queued to the device. Returns packets taken. */
+uint32_t nj__net_flush(struct nj_shard *);
+
+/* net_in.c: parse, hand away what is not ours, take in the rest. */
+uint32_t nj__net_inhale(struct nj_shard *, nj_ns now);
+
+/* conn.c */
+extern const struct nj_h2_events nj__conn_h2_events;
+extern const struct nj_site_events nj__conn_site_events;
+size_t nj__conn_bytes(void);
+/* Serve connections with news. Returns how many. */
+uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
+uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);
+void nj__conns_goaway(struct nj_shard *, nj_ns now);
+void nj__conns_abort(struct nj_shard *, nj_ns now);
+
+#endif

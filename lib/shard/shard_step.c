@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The datapath: one breath of one lcore, from packets to responses and back to packets.
+ * If you read one function in this repository, read nj_shard_step().
+ *
+ *   rx burst -> parse -> flow lookup -> tcp -> h2 -> handler -> tcp -> tx burst
+ *   `------------ nj__net_inhale ------------'`- nj__conns_eat -'
+ *
+ * A connection with news is eaten depth first: its bytes go through HTTP/2, the request is answered
+ * and the answer is queued while all of it is still in this core's cache. What can't be answered at
+ * once (a file that is not in memory) goes to a worker and comes back through file_poll.
+ */
+#include "shard/shard_internal.h"
+
+static uint32_t take_finished_file_jobs(struct nj_shard *s, nj_ns now)
+{
+    struct nj_file_job *job[NJ_BURST_MAX];
+    uint32_t n = s->cfg.port.file_poll(s->cfg.port.ctx, job, NJ_BURST_MAX);
+
+    for (uint32_t i = 0; i < n; i++)
+        nj_site_file_done(s->site, job[i], now);
+    return n;
+}
+
+uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
+{
+    s->now = now;
+
+    uint32_t n_rx = nj__net_inhale(s, now); /* bad packets leave here, counted       */
+
+    nj_tcp_tick(&s->tcp, now);                /* retransmission, persist, time-wait    */
+    nj_neigh_tick(&s->neigh, now);            /* unanswered ARP                        */
+    uint32_t n_late = nj__conns_tick(s, now); /* peers that stay silent                */
+
+    uint32_t n_files = take_finished_file_jobs(s, now); /* answers that had to wait            */
+    uint32_t n_eaten = nj__conns_eat(s, now);           /* bytes -> requests -> answers -> bytes */
+
+    uint32_t n_served = nj_tcp_output(&s->tcp, now); /* data, window updates, one ACK each    */
+    uint32_t n_tx = nj__net_flush(s);                /* tx burst                              */
+
+    return n_rx + n_late + n_files + n_eaten + n_served + n_tx;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What TCP keeps in the private area of each mbuf of its pool. */
+#ifndef NJ_TCP_MBUF_PRIV_H
+#define NJ_TCP_MBUF_PRIV_H
+
+#include <rte_mbuf_core.h>
+
+struct nj_tcp_mbuf_priv {
+    struct rte_mbuf_ext_shared_info shinfo; /* of the external buffer the mbuf refers to */
+};
+
+/* Private size to make the pool with: a multiple of 8, as rte_pktmbuf_pool_create() asks. */
+#define NJ_MBUF_PRIV_BYTES RTE_ALIGN(sizeof(struct nj_tcp_mbuf_priv), 8)
+
+#endif
