@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/fabric.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+/* 32 full bursts: what one poller can hand over while the owner is away for about a millisecond. */
+#define RING_SIZE 1024u
+
+static struct rte_ring *make_ring(const char *kind, uint32_t a, uint32_t b)
+{
+    char name[RTE_RING_NAMESIZE];
+    snprintf(name, sizeof name, "nj_%s_%u_%u", kind, a, b);
+    return rte_ring_create(name, RING_SIZE, (int)SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards)
+{
+    memset(f, 0, sizeof *f);
+    f->n_shards = n_shards;
+    f->port = port;
+    for (uint32_t i = 0; i < n_shards; i++) {
+        for (uint32_t j = 0; j < n_shards; j++)
+            if (i != j && !(f->steer[i][j] = make_ring("steer", i, j)))
+                return false;
+        if (i >= port->n_txq && !(f->tx[i] = make_ring("tx", i, i % port->n_txq)))
+            return false;
+    }
+    return true;
+}
+
+static void close_ring(struct rte_ring *r)
+{
+    void *m;
+    while (r && rte_ring_sc_dequeue(r, &m) == 0)
+        rte_pktmbuf_free(m);
+    rte_ring_free(r);
+}
+
+void nj_fabric_close(struct nj_fabric *f)
+{
+    for (uint32_t i = 0; i < f->n_shards; i++) {
+        for (uint32_t j = 0; j < f->n_shards; j++)
+            close_ring(f->steer[i][j]);
+        close_ring(f->tx[i]);
+    }
+    memset(f, 0, sizeof *f);
+}
+
+/* Send for the shards that have no transmit queue. What the device doesn't take is held, and goes
+ * before anything else. */
+static void tx_for_others(struct nj_fabric_end *e)
+{
+    const struct nj_fabric *f = e->fabric;
+    const struct nj_dpdk_port *p = f->port;
+
+    for (uint32_t from = e->shard + p->n_txq; from < f->n_shards; from += p->n_txq) {
+        e->n_held += rte_ring_sc_dequeue_burst(f->tx[from], (void **)&e->held[e->n_held],
+                                               NJ_BURST_MAX - e->n_held, NULL);
+        uint32_t sent =
+            e->n_held ? rte_eth_tx_burst(p->id, (uint16_t)e->shard, e->held, (uint16_t)e->n_held)
+                      : 0;
+        e->n_held -= sent;
+        memmove(e->held, e->held + sent, e->n_held * sizeof *e->held);
+    }
+}
+
+static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct nj_fabric_end *e = ctx;
+    const struct nj_dpdk_port *p = e->fabric->port;
+
+    if (e->shard < p->n_txq) /* called once per step: the place for it */
+        tx_for_others(e);
+    return e->shard < p->n_rxq ? rte_eth_rx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n) : 0;
+}
+
+static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct nj_fabric_end *e = ctx;
+    struct nj_fabric *f = e->fabric;
+    uint32_t got = 0;
+
+    for (uint32_t i = 0; i < f->n_shards && got < n; i++) {
+        uint32_t from = (e->next_from + i) % f->n_shards;
+        if (from != e->shard)
+            got += rte_ring_sc_dequeue_burst(f->steer[from][e->shard], (void **)&m[got], n - got,
+                                             NULL);
+    }
+    e->next_from = (e->next_from + 1) % f->n_shards;
+    return got;
+}
+
+static uint32_t tx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    const struct nj_fabric_end *e = ctx;
+    const struct nj_dpdk_port *p = e->fabric->port;
+
+    if (e->shard < p->n_txq)
+        return rte_eth_tx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n);
+    return rte_ring_sp_enqueue_burst(e->fabric->tx[e->shard], (void *const *)m, n, NULL);
+}
+
+static bool forward(void *ctx, uint32_t shard, struct rte_mbuf *m)
+{
+    const struct nj_fabric_end *e = ctx;
+    return rte_ring_sp_enqueue(e->fabric->steer[e->shard][shard], m) == 0;
+}
+
+static void share(void *ctx, const struct rte_mbuf *m)
+{
+    const struct nj_fabric_end *e = ctx;
+    struct nj_fabric *f = e->fabric;
+
+    for (uint32_t to = 0; to < f->n_shards; to++) {
+        if (to == e->shard)
+            continue;
+        struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
+        if (copy && rte_ring_sp_enqueue(f->steer[e->shard][to], copy) != 0)
+            rte_pktmbuf_free(copy);
+    }
+}
+
+void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
+                       struct nj_port *port)
+{
+    *end = (struct nj_fabric_end){.fabric = f, .shard = shard};
+    port->ctx = end;
+    port->rx = rx;
+    port->rx_steered = rx_steered;
+    port->tx = tx;
+    port->forward = forward;
+    port->share = share;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rings between shards, each with one producer and one consumer:
+ *   steer[from][to]  packets for the shard that owns the flow, and copies of ARP packets
+ *   tx[from]         packets of a shard that has no transmit queue of its own, for the one that
+ *                    sends on its behalf
+ */
+#ifndef NJ_DPDK_FABRIC_H
+#define NJ_DPDK_FABRIC_H
+
+#include <rte_ring.h>
+
+#include "dpdk/port.h"
+#include "shard/port.h"
+
+struct nj_fabric {
+    uint32_t n_shards;
+    const struct nj_dpdk_port *port;
+    struct rte_ring *steer[NJ_SHARDS_MAX][NJ_SHARDS_MAX];
+    struct rte_ring *tx[NJ_SHARDS_MAX];
+};
+
+/* One shard's view of the fabric and the port: the ctx of its struct nj_port. */
+struct nj_fabric_end {
+    struct nj_fabric *fabric;
+    uint32_t shard;
+    uint32_t next_from; /* the steering ring to look at first: each gets its turn */
+    uint32_t n_held;    /* packets of others that the device had no room for */
+    struct rte_mbuf *held[NJ_BURST_MAX];
+};
+
+/* False when memory is refused; nj_fabric_close() is still to be called. */
+bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards);
+/* Frees what is still in the rings. */
+void nj_fabric_close(struct nj_fabric *f);
+
+/* Fill in the packet side of a shard's port: rx, rx_steered, tx, forward, share and ctx. */
+void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
+                       struct nj_port *port);
+
+#endif

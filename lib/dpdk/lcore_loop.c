@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/lcore_loop.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <rte_pause.h>
+
+/* An lcore without work first spins, then lets others have the core, then sleeps a little: new
+ * packets wait at most SLEEP_MAX. On a machine of its own --busy-poll keeps it spinning. */
+#define SPINS        256u
+#define YIELDS       2048u
+#define SLEEP_MAX    (50 * NJ_US)
+#define PUBLISH_STEP 256u /* steps between two writes of the gauges */
+
+static void relax(const struct nj_lcore *l, uint32_t n_idle, nj_ns now)
+{
+    if (l->busy_poll || n_idle < SPINS) {
+        rte_pause();
+    } else if (n_idle < YIELDS) {
+        sched_yield();
+    } else {
+        nj_ns next = nj_shard_next(l->shard);
+        nj_ns wait = next > now ? next - now : 0;
+        struct timespec ts = {.tv_nsec = (long)(wait < SLEEP_MAX ? wait : SLEEP_MAX)};
+        nanosleep(&ts, NULL);
+    }
+}
+
+/* The supervisor's wish, carried out once when it changes. */
+static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
+{
+    enum nj_phase wanted = atomic_load_explicit(&l->control->phase, memory_order_relaxed);
+
+    if (wanted != *done && wanted >= NJ_PHASE_DRAIN)
+        nj_shard_drain(l->shard, now);
+    if (wanted != *done && wanted >= NJ_PHASE_ABORT)
+        nj_shard_abort(l->shard, now);
+    *done = wanted;
+    if (wanted != NJ_PHASE_RUN)
+        atomic_store_explicit(&l->drained, !nj_shard_busy(l->shard), memory_order_release);
+}
+
+int nj_lcore_loop(void *lcore)
+{
+    struct nj_lcore *l = lcore;
+    struct nj_counters *c = &l->shard->counters;
+    enum nj_phase phase = NJ_PHASE_RUN;
+    uint32_t n_idle = 0, n_steps = 0;
+    uint64_t tsc = rte_rdtsc();
+
+    prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */
+    while (phase != NJ_PHASE_STOP) {
+        nj_ns now = nj_clock_at(l->clock, tsc);
+        follow(l, &phase, now);
+        uint32_t work = nj_shard_step(l->shard, now);
+
+        n_idle = work ? 0 : n_idle + 1;
+        if (n_idle > 0)
+            relax(l, n_idle, now);
+        if (n_steps++ % PUBLISH_STEP == 0 || n_idle == SPINS)
+            nj_shard_publish(l->shard);
+
+        uint64_t then = tsc;
+        tsc = rte_rdtsc();
+        nj_count_n(c, work ? NJ_C_cycles_busy : NJ_C_cycles_idle, tsc - then);
+        nj_count(c, work ? NJ_C_loops_busy : NJ_C_loops_idle);
+    }
+    nj_shard_publish(l->shard);
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an lcore does all day: step its shard. */
+#ifndef NJ_DPDK_LCORE_LOOP_H
+#define NJ_DPDK_LCORE_LOOP_H
+
+#include <stdatomic.h>
+
+#include "dpdk/clock.h"
+#include "shard/shard.h"
+
+enum nj_phase {
+    NJ_PHASE_RUN,
+    NJ_PHASE_DRAIN, /* GOAWAY, finish what runs */
+    NJ_PHASE_ABORT, /* reset what is left */
+    NJ_PHASE_STOP,  /* leave the loop */
+};
+
+/* Written by the supervisor, read by every lcore. */
+struct nj_control {
+    _Atomic enum nj_phase phase;
+};
+
+struct nj_lcore {
+    struct nj_shard *shard;
+    const struct nj_clock *clock;
+    const struct nj_control *control;
+    bool busy_poll;       /* never sleep, also when there is nothing to do */
+    _Atomic bool drained; /* written by the lcore: nothing is on its way any more */
+};
+
+/* Runs until NJ_PHASE_STOP; `lcore` is a struct nj_lcore. For rte_eal_remote_launch(). */
+int nj_lcore_loop(void *lcore);
+
+#endif

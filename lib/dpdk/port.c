@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/port.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+
+#include "base/attr.h"
+#include "tcp/mbuf_priv.h"
+
+#define RX_DESCRIPTORS 1024u
+#define TX_DESCRIPTORS 1024u
+#define POOL_CACHE     256u
+/* Receive: the ring, what connections hold out of order, and what is in rings between shards.
+ * Transmit: the ring and the send queues. 16 Ki mbufs of 2.4 KiB are 38 MiB. */
+#define POOL_MBUFS     16383u
+
+static int fail(char *why, size_t why_bytes, const char *fmt, ...) NJ_PRINTF(3, 4);
+
+static int fail(char *why, size_t why_bytes, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, why_bytes, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
+{
+    uint16_t count = rte_eth_dev_count_avail();
+
+    if (count == 0)
+        return fail(why, n,
+                    "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
+                    "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows what EAL said)");
+    if (id < 0 && count > 1)
+        return fail(why, n, "%u Ethernet ports found: choose one with --port 0..%u", count,
+                    count - 1);
+    p->id = id < 0 ? rte_eth_find_next(0) : (uint16_t)id;
+    if (!rte_eth_dev_is_valid_port(p->id))
+        return fail(why, n, "there is no port %u", p->id);
+    return 0;
+}
+
+static uint16_t least(uint32_t a, uint32_t b)
+{
+    return (uint16_t)(a < b ? a : b);
+}
+
+/* One pool per user, so that a slow reader on one side never starves the other. */
+static struct rte_mempool *make_pool(const char *kind, unsigned i, int socket)
+{
+    char name[RTE_MEMPOOL_NAMESIZE];
+    snprintf(name, sizeof name, "nj_%s%u", kind, i);
+    return rte_pktmbuf_pool_create(name, POOL_MBUFS, POOL_CACHE, NJ_MBUF_PRIV_BYTES,
+                                   RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+}
+
+static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size_t n)
+{
+    int socket = rte_eth_dev_socket_id(p->id);
+
+    for (unsigned i = 0; i < n_shards; i++) {
+        if (i < p->n_rxq && !(p->rx_pool[i] = make_pool("rx", i, socket)))
+            break;
+        if (!(p->tx_pool[i] = make_pool("tx", i, socket)))
+            break;
+    }
+    if (!p->tx_pool[n_shards - 1])
+        return fail(why, n,
+                    "not enough memory for packet buffers (%u MiB are needed for %u lcores): "
+                    "%s; give EAL more with -m or hugepages",
+                    n_shards * 90 + 20, n_shards, rte_strerror(rte_errno));
+    return 0;
+}
+
+/* Does the device keep the key and the table it was told? */
+static bool rss_works(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
+                      uint32_t n_shards)
+{
+    struct rte_eth_rss_reta_entry64 told[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
+    struct rte_eth_rss_reta_entry64 kept[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
+    uint8_t key[64] = {0};
+    struct rte_eth_rss_conf conf = {.rss_key = key, .rss_key_len = sizeof key};
+
+    for (unsigned i = 0; i < info->reta_size; i++) {
+        told[i / RTE_ETH_RETA_GROUP_SIZE].mask = kept[i / RTE_ETH_RETA_GROUP_SIZE].mask = ~0ull;
+        told[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
+            (uint16_t)(i % n_shards);
+    }
+    if (rte_eth_dev_rss_hash_conf_get(p->id, &conf) != 0 ||
+        memcmp(key, nj_rss_key, NJ_RSS_KEY_BYTES) != 0)
+        return false;
+    if (rte_eth_dev_rss_reta_update(p->id, told, info->reta_size) != 0 ||
+        rte_eth_dev_rss_reta_query(p->id, kept, info->reta_size) != 0)
+        return false;
+    for (unsigned g = 0; g < info->reta_size / RTE_ETH_RETA_GROUP_SIZE; g++)
+        if (memcmp(told[g].reta, kept[g].reta, sizeof told[g].reta) != 0)
+            return false;
+    p->reta_size = info->reta_size;
+    return true;
+}
+
+static bool rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards)
+{
+    bool size_ok = info->reta_size >= RTE_ETH_RETA_GROUP_SIZE && info->reta_size <= NJ_RETA_MAX &&
+                   (info->reta_size & (info->reta_size - 1)) == 0;
+    return n_shards > 1 && info->max_rx_queues >= n_shards && size_ok &&
+           (info->flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_TCP) &&
+           (info->hash_key_size == 0 || info->hash_key_size == NJ_RSS_KEY_BYTES);
+}
+
+static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
+                     char *why, size_t n)
+{
+    union {
+        const uint8_t *in;
+        uint8_t *out;
+    } key = {.in = nj_rss_key}; /* only read */
+    struct rte_eth_conf conf = {0};
+    if (rss) {
+        conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        conf.rx_adv_conf.rss_conf.rss_key = key.out;
+        conf.rx_adv_conf.rss_conf.rss_key_len = NJ_RSS_KEY_BYTES;
+        conf.rx_adv_conf.rss_conf.rss_hf =
+            (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP) & info->flow_type_rss_offloads;
+    }
+    int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
+    if (rc != 0)
+        return fail(why, n, "%s: the device refused %u receive and %u transmit queues: %s", p->name,
+                    p->n_rxq, p->n_txq, rte_strerror(-rc));
+    return 0;
+}
+
+static int start(struct nj_dpdk_port *p, char *why, size_t n)
+{
+    uint16_t n_rxd = RX_DESCRIPTORS, n_txd = TX_DESCRIPTORS;
+    int socket = rte_eth_dev_socket_id(p->id), rc = 0;
+
+    rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &n_rxd, &n_txd);
+    for (uint16_t q = 0; rc == 0 && q < p->n_rxq; q++)
+        rc = rte_eth_rx_queue_setup(p->id, q, n_rxd, (unsigned)socket, NULL, p->rx_pool[q]);
+    for (uint16_t q = 0; rc == 0 && q < p->n_txq; q++)
+        rc = rte_eth_tx_queue_setup(p->id, q, n_txd, (unsigned)socket, NULL);
+    if (rc == 0)
+        rc = rte_eth_dev_start(p->id);
+    if (rc != 0)
+        return fail(why, n, "%s: the device does not start: %s", p->name, rte_strerror(-rc));
+    return 0;
+}
+
+/* Settle how packets find their shard, and say it. */
+static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
+                          uint32_t n_shards)
+{
+    p->reta_size = 128;
+    if (n_shards == 1) {
+        p->steering = NJ_STEER_NONE;
+        snprintf(p->spread, sizeof p->spread, "one shard takes every packet");
+    } else if (rss && rss_works(p, info, n_shards)) {
+        p->steering = NJ_STEER_MISS;
+        snprintf(p->spread, sizeof p->spread,
+                 "RSS of the device, key and %u-entry table read back; misplaced flows are steered",
+                 p->reta_size);
+    } else {
+        p->steering = NJ_STEER_ALWAYS;
+        snprintf(p->spread, sizeof p->spread,
+                 "Toeplitz steering through rings (%s), %u receive queue%s polled",
+                 rss ? "the device did not keep its RSS key or table"
+                     : "the device has no usable RSS",
+                 p->n_rxq, p->n_rxq == 1 ? "" : "s");
+    }
+}
+
+int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *why, size_t n)
+{
+    struct rte_eth_dev_info info;
+
+    memset(p, 0, sizeof *p);
+    p->id = RTE_MAX_ETHPORTS;
+    if (choose(p, id, why, n) != 0)
+        return -1;
+    int rc = rte_eth_dev_info_get(p->id, &info);
+    if (rc != 0)
+        return fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
+    rte_eth_dev_get_name_by_port(p->id, p->name);
+    snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
+    p->n_rxq = least(n_shards, info.max_rx_queues);
+    p->n_txq = least(n_shards, info.max_tx_queues);
+
+    bool rss = rss_promised(&info, n_shards);
+    if (configure(p, &info, rss, why, n) != 0 || make_pools(p, n_shards, why, n) != 0)
+        return -1;
+    rte_eth_dev_get_mtu(p->id, &p->mtu);
+    p->mtu = least(p->mtu, RTE_ETHER_MTU);
+    if (start(p, why, n) != 0)
+        return -1;
+    rte_eth_macaddr_get(p->id, &p->mac);
+    settle_spread(p, &info, rss, n_shards);
+    return 0;
+}
+
+void nj_dpdk_port_close(struct nj_dpdk_port *p)
+{
+    if (p->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(p->id)) {
+        rte_eth_dev_stop(p->id);
+        rte_eth_dev_close(p->id);
+    }
+    for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {
+        rte_mempool_free(p->rx_pool[i]);
+        rte_mempool_free(p->tx_pool[i]);
+    }
+    memset(p, 0, sizeof *p);
+    p->id = RTE_MAX_ETHPORTS;
+}
