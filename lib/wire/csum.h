@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Internet checksum (RFC 1071), inside this layer.
+ *
+ * DPDK's rte_raw_cksum_mbuf() would do, but in 22.11 it cuts the sum of a segment that starts at an
+ * odd offset to 16 bits before the carries are folded in, and payloads of ours are chained at any
+ * offset. This one also adds eight bytes at a time instead of two.
+ *
+ * Sums are kept in the byte order of memory; their order does not matter until the end (RFC 1071
+ * 2B). A 64-bit sum of 32-bit words cannot overflow before 16 GiB.
+ */
+#ifndef NJ_WIRE_CSUM_H
+#define NJ_WIRE_CSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_mbuf.h>
+
+/* Add `n_bytes` at `data`, which starts at an even offset of what is summed. */
+static inline uint64_t nj__csum_add(uint64_t sum, const void *data, size_t n_bytes)
+{
+    const uint8_t *p = data;
+
+    for (; n_bytes >= 8; p += 8, n_bytes -= 8) {
+        uint64_t v;
+        memcpy(&v, p, 8);
+        sum += (v & UINT32_MAX) + (v >> 32);
+    }
+    if (n_bytes > 0) {
+        uint64_t v = 0;
+        memcpy(&v, p, n_bytes);
+        sum += (v & UINT32_MAX) + (v >> 32);
+    }
+    return sum;
+}
+
+/* The sum as a 16-bit word. It is 0xffff when what was summed held its own right checksum; the
+ * complement is what goes into a header. */
+static inline uint16_t nj__csum_fold(uint64_t sum)
+{
+    sum = (sum >> 32) + (sum & UINT32_MAX);
+    sum = (sum >> 32) + (sum & UINT32_MAX);
+    sum = (sum >> 16) + (sum & UINT16_MAX);
+    sum = (sum >> 16) + (sum & UINT16_MAX);
+    return (uint16_t)sum;
+}
+
+/* Sum of the IPv4 pseudo-header (RFC 9293 3.1). Addresses as in the packet, the rest host order. */
+static inline uint64_t nj__csum_pseudo(uint32_t src_be, uint32_t dst_be, uint8_t protocol,
+                                       uint16_t n_bytes)
+{
+    return (uint64_t)src_be + dst_be + rte_cpu_to_be_16(protocol) + rte_cpu_to_be_16(n_bytes);
+}
+
+/* Add all data of a chain of mbufs, however it is cut. */
+uint64_t nj__csum_add_mbuf(uint64_t sum, const struct rte_mbuf *m);
+
+#endif

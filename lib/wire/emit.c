@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Headers as they leave. Each is built in a local struct and copied, since the place it goes to may
+ * lie at any address. */
+#include "wire/emit.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_arp.h>
+#include <rte_icmp.h>
+#include <rte_ip.h>
+#include <rte_tcp.h>
+
+#include "base/assert.h"
+#include "wire/csum.h"
+#include "wire/tcp_opt.h"
+
+_Static_assert(sizeof(struct rte_tcp_hdr) == NJ_TCP_HDR_BYTES, "the header file says 20");
+
+static void prepend(struct rte_mbuf *m, const void *hdr, uint16_t n_bytes)
+{
+    char *to = rte_pktmbuf_prepend(m, n_bytes);
+    NJ_ASSERT(to);
+    memcpy(to, hdr, n_bytes);
+}
+
+static uint8_t *put_u16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+    return p + 2;
+}
+
+static uint8_t *put_u32(uint8_t *p, uint32_t v)
+{
+    return put_u16(put_u16(p, (uint16_t)(v >> 16)), (uint16_t)v);
+}
+
+/* Padding stands before an option, so that its last byte ends a 32-bit word and no EOL is needed.
+ * SACK-permitted takes the place of the timestamps' padding. */
+uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o)
+{
+    uint32_t n = 0;
+
+    if (o->has_mss)
+        n += NJ__OPT_MSS_BYTES;
+    if (o->has_ts)
+        n += 2 + NJ__OPT_TS_BYTES;
+    else if (o->sack_permitted)
+        n += 2 + NJ__OPT_SACK_PERMITTED_BYTES;
+    if (o->has_wscale)
+        n += 1 + NJ__OPT_WSCALE_BYTES;
+    return n;
+}
+
+/* Write what nj_tcp_opts_bytes() counted; returns the end. */
+static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
+{
+    if (o->has_mss) {
+        *p++ = NJ__OPT_MSS;
+        *p++ = NJ__OPT_MSS_BYTES;
+        p = put_u16(p, o->mss);
+    }
+    if (o->has_ts || o->sack_permitted) {
+        bool pad_before = !(o->has_ts && o->sack_permitted);
+        if (pad_before) {
+            *p++ = NJ__OPT_NOP;
+            *p++ = NJ__OPT_NOP;
+        }
+        if (o->sack_permitted) {
+            *p++ = NJ__OPT_SACK_PERMITTED;
+            *p++ = NJ__OPT_SACK_PERMITTED_BYTES;
+        }
+        if (o->has_ts) {
+            *p++ = NJ__OPT_TS;
+            *p++ = NJ__OPT_TS_BYTES;
+            p = put_u32(put_u32(p, o->ts_val), o->ts_ecr);
+        }
+    }
+    if (o->has_wscale) {
+        *p++ = NJ__OPT_NOP;
+        *p++ = NJ__OPT_WSCALE;
+        *p++ = NJ__OPT_WSCALE_BYTES;
+        *p++ = o->wscale;
+    }
+    return p;
+}
+
+void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
+{
+    uint8_t buf[NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX];
+    uint16_t hdr_bytes = (uint16_t)(NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes(&e->opts));
+    uint32_t seg_bytes = hdr_bytes + rte_pktmbuf_pkt_len(m);
+    struct rte_tcp_hdr h = {
+        .src_port = rte_cpu_to_be_16(e->tuple.lport),
+        .dst_port = rte_cpu_to_be_16(e->tuple.rport),
+        .sent_seq = rte_cpu_to_be_32(e->seq),
+        .recv_ack = rte_cpu_to_be_32(e->ack),
+        .data_off = (uint8_t)(hdr_bytes / 4 << 4),
+        .tcp_flags = e->flags,
+        .rx_win = rte_cpu_to_be_16(e->wnd),
+    };
+
+    NJ_ASSERT(seg_bytes <= UINT16_MAX);
+    memcpy(buf, &h, sizeof h);
+    uint8_t *end = put_options(buf + sizeof h, &e->opts);
+    NJ_ASSERT(end == buf + hdr_bytes);
+    (void)end;
+
+    uint64_t sum = nj__csum_pseudo(nj_addr_to_v4(&e->tuple.local), nj_addr_to_v4(&e->tuple.remote),
+                                   IPPROTO_TCP, (uint16_t)seg_bytes);
+    /* The header is of even length, so the payload can be added as it stands. */
+    sum = nj__csum_add_mbuf(nj__csum_add(sum, buf, hdr_bytes), m);
+    h.cksum = (uint16_t)~nj__csum_fold(sum);
+    memcpy(buf, &h, sizeof h);
+    prepend(m, buf, hdr_bytes);
+}
+
+void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
+                     uint8_t protocol, uint16_t ident)
+{
+    uint32_t total_bytes = sizeof(struct rte_ipv4_hdr) + rte_pktmbuf_pkt_len(m);
+    struct rte_ipv4_hdr h = {
+        .version_ihl = RTE_IPV4_VHL_DEF,
+        .total_length = rte_cpu_to_be_16((uint16_t)total_bytes),
+        .packet_id = rte_cpu_to_be_16(ident),
+        .fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
+        .time_to_live = 64,
+        .next_proto_id = protocol,
+        .src_addr = nj_addr_to_v4(src),
+        .dst_addr = nj_addr_to_v4(dst),
+    };
+
+    NJ_ASSERT(total_bytes <= UINT16_MAX);
+    h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &h, sizeof h));
+    prepend(m, &h, sizeof h);
+}
+
+void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                    const struct rte_ether_addr *src, uint16_t type)
+{
+    struct rte_ether_hdr h = {
+        .dst_addr = *dst,
+        .src_addr = *src,
+        .ether_type = rte_cpu_to_be_16(type),
+    };
+    prepend(m, &h, sizeof h);
+}
+
+/* Put `n_bytes` into the empty mbuf `m` and return where they are. */
+static uint8_t *fill(struct rte_mbuf *m, const void *data, uint16_t n_bytes)
+{
+    NJ_ASSERT(rte_pktmbuf_pkt_len(m) == 0);
+    uint8_t *to = (uint8_t *)rte_pktmbuf_append(m, n_bytes);
+    NJ_ASSERT(to);
+    return memcpy(to, data, n_bytes);
+}
+
+void nj_arp_build(struct rte_mbuf *m, bool request, const struct nj_iface *from,
+                  const struct rte_ether_addr *target_mac, const struct nj_addr *target_ip)
+{
+    struct rte_arp_hdr h = {
+        .arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
+        .arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4),
+        .arp_hlen = RTE_ETHER_ADDR_LEN,
+        .arp_plen = sizeof(uint32_t),
+        .arp_opcode = request ? RTE_BE16(RTE_ARP_OP_REQUEST) : RTE_BE16(RTE_ARP_OP_REPLY),
+        .arp_data =
+            {
+                .arp_sha = from->mac,
+                .arp_sip = nj_addr_to_v4(&from->ip),
+                .arp_tip = nj_addr_to_v4(target_ip),
+            },
+    };
+    if (target_mac)
+        h.arp_data.arp_tha = *target_mac;
+    fill(m, &h, sizeof h);
+}
+
+void nj_icmp_echo_reply_build(struct rte_mbuf *m, const uint8_t *request, uint32_t n_bytes)
+{
+    struct rte_icmp_hdr h;
+
+    NJ_ASSERT(n_bytes >= sizeof h && n_bytes <= UINT16_MAX);
+    uint8_t *to = fill(m, request, (uint16_t)n_bytes);
+    memcpy(&h, to, sizeof h);
+    h.icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+    h.icmp_code = 0;
+    h.icmp_cksum = 0;
+    memcpy(to, &h, sizeof h);
+    h.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, to, n_bytes));
+    memcpy(to, &h, sizeof h);
+}

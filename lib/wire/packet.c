@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ethernet, ARP, IPv4 and ICMP as they arrive; the TCP part is in tcp_parse.c.
+ *
+ * Only the first segment of an mbuf is looked at. Headers are copied before they are read, since a
+ * frame may start at any address. Each parser gets exactly the bytes its header may use and says
+ * with NJ_C_... which drop it is, or OK.
+ */
+#include "wire/packet.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_arp.h>
+#include <rte_icmp.h>
+#include <rte_ip.h>
+#include <rte_tcp.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "wire/csum.h"
+#include "wire/tcp_parse.h"
+
+#define OK NJ_N_COUNTERS
+
+/* The part of a frame that is still to be parsed. */
+struct view {
+    const struct rte_mbuf *m;
+    const uint8_t *p;
+    uint32_t n_bytes;
+    uint32_t off; /* of `p`, from the start of the mbuf's data */
+};
+
+static void advance(struct view *v, uint32_t n_bytes)
+{
+    v->p += n_bytes;
+    v->off += n_bytes;
+    v->n_bytes -= n_bytes;
+}
+
+/* The network part of an address, host byte order. */
+static uint32_t netmask(const struct nj_iface *iface)
+{
+    NJ_ASSERT(iface->prefix_bits <= 32);
+    return iface->prefix_bits == 0 ? 0 : UINT32_MAX << (32 - iface->prefix_bits);
+}
+
+bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be)
+{
+    uint32_t ip = rte_be_to_cpu_32(ip_be);
+    uint32_t own = rte_be_to_cpu_32(nj_addr_to_v4(&iface->ip));
+    uint32_t mask = netmask(iface);
+
+    /* RFC 1122 3.2.1.3: 0/8 is "this host", 127/8 loopback; from 224/4 on it is multicast,
+     * reserved and the limited broadcast. */
+    if (ip >> 24 == 0 || ip >> 24 == 127 || ip >> 28 >= 14)
+        return false;
+    if (ip == own)
+        return false;
+    /* A link of /31 or /32 has no broadcast address (RFC 3021 2.1). */
+    bool directed_broadcast =
+        iface->prefix_bits < 31 && (ip & mask) == (own & mask) && (ip | mask) == UINT32_MAX;
+    return !directed_broadcast;
+}
+
+bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
+{
+    if (memcmp(ip->b, iface->ip.b, 12) != 0)
+        return false; /* not of the same family */
+    uint32_t differ = nj_addr_to_v4(ip) ^ nj_addr_to_v4(&iface->ip);
+    return (rte_be_to_cpu_32(differ) & netmask(iface)) == 0;
+}
+
+/* Did the device check the checksum that `mask` is about? NONE says that the data is intact while
+ * the field was never filled in, as between virtual machines of one host. */
+static bool device_checked(const struct rte_mbuf *m, uint64_t mask, uint64_t good, uint64_t none)
+{
+    return (m->ol_flags & mask) == good || (m->ol_flags & mask) == none;
+}
+
+/* RFC 826, for Ethernet and IPv4 only. */
+static enum nj_counter parse_arp(const struct nj_iface *iface, const struct view *v,
+                                 const struct rte_ether_addr *eth_src, struct nj_packet *out)
+{
+    struct rte_arp_hdr h;
+
+    if (v->n_bytes < sizeof h)
+        return NJ_C_drop_arp_bad;
+    memcpy(&h, v->p, sizeof h);
+
+    if (h.arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
+        h.arp_protocol != RTE_BE16(RTE_ETHER_TYPE_IPV4) || h.arp_hlen != RTE_ETHER_ADDR_LEN ||
+        h.arp_plen != sizeof h.arp_data.arp_sip)
+        return NJ_C_drop_arp_bad;
+    bool request = h.arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST);
+    if (!request && h.arp_opcode != RTE_BE16(RTE_ARP_OP_REPLY))
+        return NJ_C_drop_arp_bad;
+
+    /* Neither group address nor zero; and who answers for another host's MAC is not believed. */
+    if (!rte_is_valid_assigned_ether_addr(&h.arp_data.arp_sha) ||
+        !rte_is_same_ether_addr(&h.arp_data.arp_sha, eth_src))
+        return NJ_C_drop_arp_bad;
+    /* A probe asks whether an address is free and has none itself yet (RFC 5227 2.1.1). */
+    bool probe = request && h.arp_data.arp_sip == 0;
+    if (!probe && !nj_ip_source_ok(iface, h.arp_data.arp_sip))
+        return NJ_C_drop_arp_bad;
+
+    out->kind = NJ_PACKET_ARP;
+    out->arp.request = request;
+    out->arp.mac = h.arp_data.arp_sha;
+    out->arp.ip = nj_addr_v4(h.arp_data.arp_sip);
+    out->arp.target = nj_addr_v4(h.arp_data.arp_tip);
+    return OK;
+}
+
+/* RFC 792. Only the echo request (type 8, code 0) is of interest. */
+static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct view *v,
+                                  struct nj_packet *out)
+{
+    struct rte_icmp_hdr h;
+
+    if (v->n_bytes < sizeof h)
+        return NJ_C_drop_icmp_bad;
+    memcpy(&h, v->p, sizeof h);
+    if (nj__csum_fold(nj__csum_add(0, v->p, v->n_bytes)) != 0xffff)
+        return NJ_C_drop_icmp_bad;
+    if (h.icmp_type != RTE_IP_ICMP_ECHO_REQUEST || h.icmp_code != 0)
+        return NJ_C_drop_icmp_type;
+    /* The reply is as long as the request and must leave in one packet. A device that joins
+     * packets could bring a longer one. */
+    if (v->n_bytes + sizeof(struct rte_ipv4_hdr) > iface->mtu)
+        return NJ_C_drop_icmp_bad;
+
+    out->kind = NJ_PACKET_ICMP_ECHO;
+    out->icmp.off = v->off;
+    out->icmp.n_bytes = v->n_bytes;
+    return OK;
+}
+
+static bool tcp_checksum_ok(const struct view *v, const struct nj_packet *out)
+{
+    if (device_checked(v->m, RTE_MBUF_F_RX_L4_CKSUM_MASK, RTE_MBUF_F_RX_L4_CKSUM_GOOD,
+                       RTE_MBUF_F_RX_L4_CKSUM_NONE))
+        return true;
+    uint64_t sum = nj__csum_pseudo(nj_addr_to_v4(&out->ip_src), nj_addr_to_v4(&out->ip_dst),
+                                   IPPROTO_TCP, (uint16_t)v->n_bytes);
+    return nj__csum_fold(nj__csum_add(sum, v->p, v->n_bytes)) == 0xffff;
+}
+
+static enum nj_counter parse_tcp(const struct view *v, struct nj_packet *out)
+{
+    struct nj_seg *seg = &out->tcp;
+
+    if (!nj__tcp_parse_header(v->p, v->n_bytes, seg))
+        return NJ_C_drop_tcp_header;
+    if (!tcp_checksum_ok(v, out))
+        return NJ_C_drop_tcp_checksum;
+    if (!nj__tcp_parse_options(v->p + sizeof(struct rte_tcp_hdr),
+                               seg->payload_off - sizeof(struct rte_tcp_hdr),
+                               seg->flags & NJ_TCP_SYN, &seg->opts))
+        return NJ_C_drop_tcp_options;
+
+    out->kind = NJ_PACKET_TCP;
+    seg->payload_off += v->off;
+    seg->tuple.remote = out->ip_src;
+    seg->tuple.local = out->ip_dst;
+    return OK;
+}
+
+/* Check the header's form and narrow `v` to what the packet carries: options are skipped, and so is
+ * what stands behind the packet to fill the frame. */
+static enum nj_counter strip_ipv4(struct view *v, struct rte_ipv4_hdr *h)
+{
+    if (v->n_bytes < sizeof *h)
+        return NJ_C_drop_ip_header;
+    memcpy(h, v->p, sizeof *h);
+
+    uint32_t hdr_bytes = rte_ipv4_hdr_len(h);
+    uint32_t total_bytes = rte_be_to_cpu_16(h->total_length);
+    if (h->version_ihl >> 4 != IPVERSION || hdr_bytes < sizeof *h || total_bytes < hdr_bytes ||
+        total_bytes > v->n_bytes)
+        return NJ_C_drop_ip_header;
+    if (!device_checked(v->m, RTE_MBUF_F_RX_IP_CKSUM_MASK, RTE_MBUF_F_RX_IP_CKSUM_GOOD,
+                        RTE_MBUF_F_RX_IP_CKSUM_NONE) &&
+        nj__csum_fold(nj__csum_add(0, v->p, hdr_bytes)) != 0xffff)
+        return NJ_C_drop_ip_checksum;
+    if (h->time_to_live == 0)
+        return NJ_C_drop_ip_header;
+
+    v->n_bytes = total_bytes;
+    advance(v, hdr_bytes);
+    return OK;
+}
+
+/* RFC 791, RFC 1122 3.2.1. */
+static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
+                                  struct nj_packet *out)
+{
+    struct rte_ipv4_hdr h;
+    enum nj_counter why = strip_ipv4(v, &h);
+
+    if (why != OK)
+        return why;
+    if (h.dst_addr != nj_addr_to_v4(&iface->ip))
+        return NJ_C_drop_ip_dst;
+    if (!nj_ip_source_ok(iface, h.src_addr))
+        return NJ_C_drop_ip_src;
+    if (h.fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
+        return NJ_C_drop_ip_fragment;
+
+    out->ip_src = nj_addr_v4(h.src_addr);
+    out->ip_dst = nj_addr_v4(h.dst_addr);
+    switch (h.next_proto_id) {
+    case IPPROTO_TCP:
+        return parse_tcp(v, out);
+    case IPPROTO_ICMP:
+        return parse_icmp(iface, v, out);
+    default:
+        return NJ_C_drop_ip_protocol;
+    }
+}
+
+static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
+                                 struct nj_packet *out)
+{
+    struct rte_ether_hdr h;
+
+    if (v->n_bytes < sizeof h)
+        return NJ_C_drop_eth_short;
+    memcpy(&h, v->p, sizeof h);
+    advance(v, sizeof h);
+
+    bool ours = rte_is_same_ether_addr(&h.dst_addr, &iface->mac);
+    if (!ours && !rte_is_broadcast_ether_addr(&h.dst_addr))
+        return NJ_C_drop_eth_dst;
+    switch (h.ether_type) {
+    case RTE_BE16(RTE_ETHER_TYPE_ARP):
+        return parse_arp(iface, v, &h.src_addr, out);
+    case RTE_BE16(RTE_ETHER_TYPE_IPV4):
+        /* Nothing that a whole link heard is ever answered (RFC 1122 3.3.6 and 3.2.2.6). */
+        return ours ? parse_ipv4(iface, v, out) : NJ_C_drop_eth_dst;
+    default:
+        return NJ_C_drop_eth_type;
+    }
+}
+
+void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out)
+{
+    struct view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0};
+    enum nj_counter why = parse_eth(iface, &v, out);
+
+    if (nj_unlikely(why != OK)) {
+        out->kind = NJ_PACKET_DROP;
+        out->drop = why;
+    }
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TCP header and options (RFC 9293 3.1 and 3.2). Bytes are copied before they are looked at: a
+ * packet may start at any address.
+ */
+#include "wire/tcp_parse.h"
+
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_tcp.h>
+
+#include "wire/tcp_opt.h"
+
+static uint16_t get_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static uint32_t get_u32(const uint8_t *p)
+{
+    return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
+}
+
+bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg)
+{
+    struct rte_tcp_hdr h;
+
+    if (n_bytes < sizeof h)
+        return false;
+    memcpy(&h, p, sizeof h);
+
+    uint32_t hdr_bytes = (uint32_t)(h.data_off >> 4) * 4;
+    if (hdr_bytes < sizeof h || hdr_bytes > n_bytes)
+        return false;
+    if (h.src_port == 0 || h.dst_port == 0)
+        return false;
+
+    seg->tuple.rport = rte_be_to_cpu_16(h.src_port);
+    seg->tuple.lport = rte_be_to_cpu_16(h.dst_port);
+    seg->seq = rte_be_to_cpu_32(h.sent_seq);
+    seg->ack = rte_be_to_cpu_32(h.recv_ack);
+    seg->wnd = rte_be_to_cpu_16(h.rx_win);
+    seg->flags = h.tcp_flags;
+    seg->payload_off = hdr_bytes;
+    seg->payload_bytes = n_bytes - hdr_bytes;
+    return true;
+}
+
+/* One option of `n_bytes`, kind and length included. False when it is one that we know and has
+ * another length than it must have. */
+static bool parse_option(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts)
+{
+    switch (p[0]) {
+    case NJ__OPT_MSS:
+        if (n_bytes != NJ__OPT_MSS_BYTES)
+            return false;
+        opts->has_mss = syn;
+        opts->mss = syn ? get_u16(p + 2) : 0;
+        return true;
+    case NJ__OPT_WSCALE:
+        if (n_bytes != NJ__OPT_WSCALE_BYTES)
+            return false;
+        opts->has_wscale = syn;
+        opts->wscale = syn ? p[2] : 0;
+        return true;
+    case NJ__OPT_SACK_PERMITTED:
+        if (n_bytes != NJ__OPT_SACK_PERMITTED_BYTES)
+            return false;
+        opts->sack_permitted = syn;
+        return true;
+    case NJ__OPT_TS:
+        if (n_bytes != NJ__OPT_TS_BYTES)
+            return false;
+        opts->has_ts = true;
+        opts->ts_val = get_u32(p + 2);
+        opts->ts_ecr = get_u32(p + 6);
+        return true;
+    default:
+        return true; /* RFC 9293 3.1, MUST-6: what we do not know is skipped */
+    }
+}
+
+bool nj__tcp_parse_options(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts)
+{
+    memset(opts, 0, sizeof *opts);
+
+    while (n_bytes > 0) {
+        if (p[0] == NJ__OPT_EOL)
+            return true; /* what follows is padding, whatever it holds */
+        if (p[0] == NJ__OPT_NOP) {
+            p++, n_bytes--;
+            continue;
+        }
+        /* RFC 9293 3.1, MUST-7: a length that can't be must not harm us. */
+        if (n_bytes < 2 || p[1] < 2 || p[1] > n_bytes)
+            return false;
+        uint32_t opt_bytes = p[1];
+        if (!parse_option(p, opt_bytes, syn, opts))
+            return false;
+        p += opt_bytes, n_bytes -= opt_bytes;
+    }
+    return true;
+}
