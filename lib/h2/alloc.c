@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory for nghttp2 and for connections and streams: free lists by size class, one lcore, no
+ * locks. Freed blocks are reused last in, first out and go back to the system with the core only;
+ * what the lists hold is thus the peak of what was in use.
+ *
+ * nghttp2 frees without telling the size, so a block carries its class in front. Under
+ * AddressSanitizer every block is one of malloc's, so that stale pointers are seen.
+ */
+#include "h2/h2_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+#define HEADER_BYTES  16u
+#define SLAB_BYTES    (32u * 1024u)
+#define CLASS_DIRECT  UINT32_MAX /* straight from malloc */
+#define FREE_LIST_END NULL
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EVERY_BLOCK_DIRECT true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EVERY_BLOCK_DIRECT true
+#endif
+#endif
+#ifndef EVERY_BLOCK_DIRECT
+#define EVERY_BLOCK_DIRECT false
+#endif
+
+/* Whole blocks with their header. The last class holds nghttp2's frame buffer of 16,394 bytes. */
+static const uint32_t class_bytes[NJ__H2_CLASSES] = {
+    32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4352, 6144, 8192, 16448,
+};
+
+struct block {
+    size_t n_bytes; /* as counted in bytes_used */
+    uint32_t class;
+    uint32_t unused;
+};
+_Static_assert(sizeof(struct block) == HEADER_BYTES, "blocks keep malloc's alignment");
+
+void nj__h2_alloc_init(struct nj__h2_alloc *a)
+{
+    memset(a, 0, sizeof *a);
+    uint8_t c = 0;
+    for (uint32_t i = 0; i < NJ__H2_SMALL_STEPS; i++) {
+        while (class_bytes[c] < i * 16)
+            c++;
+        a->small_class[i] = c;
+    }
+}
+
+void nj__h2_alloc_fini(struct nj__h2_alloc *a)
+{
+    NJ_ASSERT(a->bytes_used == 0);
+    while (a->slabs) {
+        void *next = *(void **)a->slabs;
+        free(a->slabs);
+        a->slabs = next;
+    }
+}
+
+/* The class of a whole block. */
+static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
+{
+    if (EVERY_BLOCK_DIRECT)
+        return CLASS_DIRECT;
+    if (n_bytes <= (NJ__H2_SMALL_STEPS - 1) * 16)
+        return a->small_class[(n_bytes + 15) / 16];
+    for (uint32_t c = a->small_class[NJ__H2_SMALL_STEPS - 1]; c < NJ__H2_CLASSES; c++) {
+        if (n_bytes <= class_bytes[c])
+            return c;
+    }
+    return CLASS_DIRECT;
+}
+
+/* A new slab for a class that has neither free blocks nor uncut room. */
+static bool refill(struct nj__h2_alloc *a, uint32_t class)
+{
+    uint32_t n = class_bytes[class] < SLAB_BYTES / 4 ? SLAB_BYTES / class_bytes[class] : 1;
+    uint8_t *slab = malloc(HEADER_BYTES + (size_t)n * class_bytes[class]);
+    if (!slab)
+        return false;
+    *(void **)slab = a->slabs;
+    a->slabs = slab;
+    a->bump[class] = slab + HEADER_BYTES;
+    a->bump_end[class] = a->bump[class] + (size_t)n * class_bytes[class];
+    return true;
+}
+
+static struct block *take(struct nj__h2_alloc *a, uint32_t class)
+{
+    void *p = a->free_head[class];
+    if (nj_likely(p != FREE_LIST_END)) {
+        a->free_head[class] = *(void **)p;
+        return p;
+    }
+    if (a->bump[class] == a->bump_end[class] && !refill(a, class))
+        return NULL;
+    p = a->bump[class];
+    a->bump[class] += class_bytes[class];
+    return p;
+}
+
+void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes)
+{
+    if (nj_unlikely(a->fail_in > 0) && --a->fail_in == 0)
+        return NULL;
+    if (n_bytes > SIZE_MAX - HEADER_BYTES)
+        return NULL;
+    n_bytes += HEADER_BYTES;
+    uint32_t class = class_of(a, n_bytes);
+    struct block *b = class == CLASS_DIRECT ? malloc(n_bytes) : take(a, class);
+    if (!b)
+        return NULL;
+    b->class = class;
+    b->n_bytes = class == CLASS_DIRECT ? n_bytes : class_bytes[class];
+    a->bytes_used += b->n_bytes;
+    return b + 1;
+}
+
+void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes)
+{
+    void *p = nj__h2_alloc(a, n_bytes);
+    return p ? memset(p, 0, n_bytes) : NULL;
+}
+
+void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p)
+{
+    if (!p)
+        return;
+    struct block *b = (struct block *)p - 1;
+    NJ_ASSERT(a->bytes_used >= b->n_bytes);
+    a->bytes_used -= b->n_bytes;
+    uint32_t class = b->class;
+    if (class == CLASS_DIRECT) {
+        free(b);
+        return;
+    }
+    *(void **)b = a->free_head[class];
+    a->free_head[class] = b;
+}
+
+void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes)
+{
+    if (!p)
+        return nj__h2_alloc(a, n_bytes);
+    size_t had = ((struct block *)p - 1)->n_bytes - HEADER_BYTES;
+    if (n_bytes <= had)
+        return p;
+    void *q = nj__h2_alloc(a, n_bytes);
+    if (!q)
+        return NULL;
+    memcpy(q, p, had);
+    nj__h2_alloc_free(a, p);
+    return q;
+}
