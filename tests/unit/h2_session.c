@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/h2 against a well-behaved client: every byte arrives once, every body is closed once. */
+#include "h2_rig.h"
+
+Test(h2_session, sizes)
+{
+    static const uint32_t sizes[] = {0,     1,     511,    512,     16383,
+                                     16384, 16385, 204800, 1 << 20, 5 * 1024 * 1024};
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 1 << 20, false);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(sizes); i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/%u", sizes[i]);
+        int32_t id = rig_ask(r, path);
+        cr_assert_eq(rig_run(r, 0), 0);
+        struct rig_reply *a = rig_reply(r, id);
+        cr_expect(a->closed && a->ended && a->error == 0 && a->status == 200);
+        cr_expect_eq(a->n_bytes, sizes[i], "%u", sizes[i]);
+        cr_expect(r->req[i].complete && r->req[i].ends);
+        cr_expect_str_eq(r->req[i].path, path);
+        cr_expect_str_eq(r->req[i].method, "GET");
+        cr_expect_str_eq(r->req[i].authority, "host.example");
+        sum += sizes[i];
+    }
+    cr_expect_eq(rig_count(r, NJ_C_body_bytes), sum);
+    cr_expect_eq(rig_count(r, NJ_C_requests), NJ_ARRAY_LEN(sizes));
+    cr_expect_eq(rig_count(r, NJ_C_responses), NJ_ARRAY_LEN(sizes));
+    cr_expect_eq(rig_count(r, NJ_C_status_2xx), NJ_ARRAY_LEN(sizes));
+    cr_expect_eq(rig_count(r, NJ_C_h2_error) + rig_count(r, NJ_C_h2_abuse), 0);
+    rig_free(r);
+}
+
+Test(h2_session, head_and_connect)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    int32_t id = rig_ask_body(r, "HEAD", "/12345", NULL);
+    nghttp2_nv nv[] = {RIG_NV(":method", "CONNECT"), RIG_NV(":authority", "a:1")};
+    int32_t id2 = nghttp2_submit_request(r->client, NULL, nv, 2, NULL, NULL);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(rig_reply(r, id)->ended);
+    cr_expect_eq(rig_reply(r, id)->n_bytes, 0);
+    cr_expect_str_eq(r->req[1].method, "CONNECT");
+    cr_expect_str_eq(r->req[1].path, "");
+    cr_expect(rig_reply(r, id2)->ended);
+    rig_free(r);
+}
+
+/* RFC 9113 8.3.1: host stands in for a missing :authority. */
+Test(h2_session, host_field)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    nghttp2_nv nv[] = {RIG_NV(":method", "GET"), RIG_NV(":scheme", "http"), RIG_NV(":path", "/5"),
+                       RIG_NV("host", "other.example")};
+    int32_t id = nghttp2_submit_request(r->client, NULL, nv, 4, NULL, NULL);
+    rig_reply(r, id)->want = 5;
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_str_eq(r->req[0].authority, "other.example");
+    rig_free(r);
+}
+
+/* Room that is small and changes, slices that are cut anywhere, input that comes in crumbs. */
+Test(h2_session, tiny_room)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct rig *r = rig_new(NULL);
+        nj_prng_init(&r->prng, seed);
+        rig_client_new(r, 0, false);
+        r->peek_max = seed % 3 == 0 ? 0 : 1 + nj_prng_below(&r->prng, 20000);
+        int32_t id[20];
+        for (int i = 0; i < 20; i++) {
+            char path[32];
+            snprintf(path, sizeof path, "/%u", nj_prng_below(&r->prng, 60000));
+            id[i] = rig_ask(r, path);
+        }
+        int rv = 0;
+        bool moved = true;
+        for (int turn = 0; turn < 100000 && moved && rv == 0; turn++) {
+            r->room = 4096 + nj_prng_below(&r->prng, turn % 2 ? 100 : 20000);
+            moved = rig_turn(r, 1 + nj_prng_below(&r->prng, 64), &rv);
+        }
+        cr_assert_eq(rv, 0, "seed %d", (int)seed);
+        for (int i = 0; i < 20; i++) {
+            struct rig_reply *a = rig_reply(r, id[i]);
+            cr_expect(a->closed && a->ended, "seed %d stream %d", (int)seed, id[i]);
+            cr_expect_eq(a->n_bytes, a->want);
+        }
+        cr_expect_eq(r->n_over, 0, "seed %d: %u beyond the room", (int)seed, r->n_over);
+        rig_free(r);
+    }
+}
+
+/* No room: nothing is written. Some room: something is. */
+Test(h2_session, room_rules)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    rig_ask(r, "/60000");
+    int rv = 0;
+    rig_upstream(r, 0, &rv);
+    r->room = 4095;
+    cr_assert_eq(nj_h2_output(r->h, &rig_sink, r), 0);
+    cr_expect_eq(r->n_queued, 0);
+    for (int i = 0; i < 8; i++) {
+        r->room = 4096;
+        cr_assert_eq(nj_h2_output(r->h, &rig_sink, r), 0);
+        cr_expect_gt(r->n_queued, 0);
+        cr_expect_leq(r->n_queued, 4096);
+        rig_drain(r, true);
+    }
+    r->room = 0;
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(rig_reply(r, 1)->n_bytes, 60000);
+    rig_free(r);
+}
+
+Test(h2_session, deferred)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 1 << 20, false);
+    int32_t id[10];
+    for (int i = 0; i < 10; i++)
+        id[i] = rig_ask(r, "/50000d");
+    cr_assert_eq(rig_run(r, 0), 0);
+    for (int i = 0; i < 10; i++)
+        cr_expect_eq(rig_reply(r, id[i])->n_bytes, 0);
+    for (bool left = true; left;) {
+        left = false;
+        for (int i = 0; i < 10; i++) {
+            if (r->req[i].closed)
+                continue;
+            left = true;
+            nj_h2_resume(r->req[i].st); /* a wake-up for nothing is harmless */
+            nj_h2_resume(r->req[i].st);
+            if (nj_prng_below(&r->prng, 3))
+                rig_release(r->req[i].body, 1 + nj_prng_below(&r->prng, 9000));
+        }
+        cr_assert_eq(rig_run(r, 0), 0);
+    }
+    for (int i = 0; i < 10; i++)
+        cr_expect(rig_reply(r, id[i])->ended && rig_reply(r, id[i])->n_bytes == 50000);
+    rig_free(r);
+}
+
+Test(h2_session, late_answer)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    int32_t id = rig_ask(r, "/5000l");
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(nj_h2_streams(r->h), 1);
+    cr_expect(!nj_h2_finished(r->h));
+    nj_h2_resume(r->req[0].st); /* not even answered */
+    cr_assert_eq(rig_answer(r, &r->req[0]), 0);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(rig_reply(r, id)->n_bytes, 5000);
+    cr_expect_eq(nj_h2_streams(r->h), 0);
+    rig_free(r);
+}
+
+Test(h2_session, hundred_streams)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct rig *r = rig_new(NULL);
+        nj_prng_init(&r->prng, seed);
+        rig_client_new(r, 0, false);
+        int32_t id[100];
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 100; i++) {
+                char path[32];
+                snprintf(path, sizeof path, "/%u", nj_prng_below(&r->prng, 40000));
+                id[i] = rig_ask(r, path);
+            }
+            r->room = 20000;
+            cr_assert_eq(rig_run(r, 0), 0, "seed %d", (int)seed);
+            for (int i = 0; i < 100; i++) {
+                struct rig_reply *a = rig_reply(r, id[i]);
+                cr_expect(a->ended && a->n_bytes == a->want, "seed %d", (int)seed);
+            }
+        }
+        rig_free(r);
+    }
+}
+
+Test(h2_session, bytewise_input)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    int32_t id = rig_ask(r, "/3000");
+    cr_assert_eq(rig_run(r, 1), 0);
+    cr_expect(rig_reply(r, id)->ended);
+    cr_expect_eq(rig_reply(r, id)->n_bytes, 3000);
+    rig_free(r);
+}
+
+/* The client resets in the middle: the body goes at once, the others live on. */
+Test(h2_session, reset_by_peer)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 65535, false);
+    int32_t a = rig_ask(r, "/1000000d"), b = rig_ask(r, "/30000d");
+    cr_assert_eq(rig_run(r, 0), 0);
+    rig_release(r->req[0].body, 5000);
+    cr_assert_eq(rig_run(r, 0), 0);
+    nghttp2_submit_rst_stream(r->client, 0, a, NGHTTP2_CANCEL);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(r->req[0].closed && !r->req[0].complete);
+    cr_expect_eq(r->req[0].body->closes, 1);
+    cr_expect_eq(rig_count(r, NJ_C_h2_reset_in), 1);
+    rig_release(r->req[1].body, 30000);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(rig_reply(r, b)->n_bytes, 30000);
+    rig_free(r);
+}
+
+/* Reset while the response head, with a body behind it, is still queued. */
+Test(h2_session, reset_before_output)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    int rv = rig_run(r, 0);
+    for (int i = 0; i < 50; i++) {
+        int32_t id = rig_ask(r, "/10000");
+        rig_upstream(r, 0, &rv);
+        nghttp2_submit_rst_stream(r->client, 0, id, NGHTTP2_CANCEL);
+        rig_upstream(r, 0, &rv);
+    }
+    cr_assert_eq(rv, 0);
+    cr_expect_eq(r->n_closed, 50);
+    cr_expect_eq(r->n_body_closes, 50);
+    cr_assert_eq(rig_run(r, 0), 0);
+    rig_free(r);
+}
+
+Test(h2_session, close_mid_body)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 65535, false);
+    for (int i = 0; i < 20; i++)
+        rig_ask(r, i % 3 ? "/300000" : i % 2 ? "/300000d" : "/300000l");
+    r->room = 30000;
+    int rv = 0;
+    for (int i = 0; i < 5; i++)
+        rig_turn(r, 0, &rv);
+    cr_expect_gt(nj_h2_streams(r->h), 10);
+    nj_h2_output(r->h, &rig_sink, r); /* slices stay in the sink when the connection goes */
+    nj_h2_close(r->h);
+    r->h = NULL;
+    cr_expect_eq(r->n_closed, r->n_req);
+    cr_expect_gt(r->n_datas, 0);
+    rig_free(r);
+}
+
+Test(h2_session, broken_body)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 1 << 20, false);
+    int32_t a = rig_ask(r, "/100000f"), b = rig_ask(r, "/100000"), c = rig_ask(r, "/1f");
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(rig_reply(r, a)->error, NGHTTP2_INTERNAL_ERROR);
+    cr_expect_eq(rig_reply(r, c)->error, NGHTTP2_INTERNAL_ERROR);
+    cr_expect_eq(rig_reply(r, b)->n_bytes, 100000);
+    cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 2);
+    cr_expect_leq(r->h->glitches, 2, "our own fault");
+    rig_free(r);
+}
+
+static ssize_t upload_read(nghttp2_session *s, int32_t id, uint8_t *buf, size_t length,
+                           uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+    memset(buf, 'x', length);
+    uint64_t *left = source->ptr;
+    size_t n = *left < length ? (size_t)*left : length;
+    *left -= n;
+    if (*left == 0)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)n;
+}
+
+/* An upload to a server that has answered: RST_STREAM(NO_ERROR), RFC 9113 8.1. */
+Test(h2_session, upload_answered_early)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    uint64_t left = UINT64_MAX;
+    nghttp2_data_provider up = {.source.ptr = &left, .read_callback = upload_read};
+    int32_t id = rig_ask_body(r, "POST", "/700", &up);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(!r->req[0].ends);
+    cr_expect(r->req[0].complete);
+    cr_expect(rig_reply(r, id)->closed && rig_reply(r, id)->ended);
+    cr_expect_eq(rig_reply(r, id)->error, NGHTTP2_NO_ERROR);
+    cr_expect_eq(rig_reply(r, id)->n_bytes, 700);
+    cr_expect_lt(r->h->glitches, 10);
+    rig_free(r);
+}
+
+/* An upload that nobody looks at flows until its end, window updates included. */
+Test(h2_session, upload_swallowed)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    uint64_t left = 3 * 1000 * 1000;
+    nghttp2_data_provider up = {.source.ptr = &left, .read_callback = upload_read};
+    int32_t id = rig_ask_body(r, "POST", "/700l", &up);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(left, 0);
+    cr_assert_eq(rig_answer(r, &r->req[0]), 0);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(rig_reply(r, id)->ended);
+    cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 0);
+    rig_free(r);
+}
+
+Test(h2_session, goaway_graceful)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 1 << 20, false);
+    int32_t a = rig_ask(r, "/40000d");
+    cr_assert_eq(rig_run(r, 0), 0);
+    int32_t b = rig_ask(r, "/100"); /* on its way while the notice is */
+    int rv = 0;
+    nj_h2_goaway(r->h);
+    cr_assert_eq(nj_h2_output(r->h, &rig_sink, r), 0);
+    rig_upstream(r, 0, &rv);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(r->client_goaway && r->client_goaway_code == 0);
+    cr_expect_eq(rig_reply(r, b)->n_bytes, 100);
+    cr_expect(!nj_h2_finished(r->h));
+    nj_h2_goaway(r->h);
+    nj_h2_goaway(r->h);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(!nj_h2_finished(r->h), "a stream is open");
+    rig_release(r->req[0].body, 40000);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(rig_reply(r, a)->n_bytes, 40000);
+    cr_expect(nj_h2_finished(r->h));
+    cr_expect_eq(rig_count(r, NJ_C_h2_error), 0);
+    rig_free(r);
+}
+
+Test(h2_session, goaway_idle)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(!nj_h2_finished(r->h));
+    nj_h2_goaway(r->h);
+    nj_h2_goaway(r->h);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(nj_h2_finished(r->h));
+    rig_free(r);
+}
+
+Test(h2_session, peer_goaway)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    int32_t a = rig_ask(r, "/4000d");
+    cr_assert_eq(rig_run(r, 0), 0);
+    nghttp2_submit_goaway(r->client, 0, 0, 0, NULL, 0);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(!nj_h2_finished(r->h));
+    rig_release(r->req[0].body, 4000);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(rig_reply(r, a)->n_bytes, 4000);
+    cr_expect(nj_h2_finished(r->h));
+    rig_free(r);
+}
+
+/* A closed window stops the body where it stands, and opening it lets it go on. */
+Test(h2_session, flow_control)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 1000, true);
+    int32_t id = rig_ask(r, "/60000");
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(rig_reply(r, id)->n_bytes, 1000);
+    for (unsigned i = 0; i < 59; i++) {
+        nghttp2_session_consume_stream(r->client, id, 1000);
+        cr_assert_eq(rig_run(r, 0), 0);
+        cr_expect_eq(rig_reply(r, id)->n_bytes, 2000 + 1000 * i);
+    }
+    cr_expect(rig_reply(r, id)->ended);
+    rig_free(r);
+}
+
+/* The sink runs out of memory at its nth call: the connection ends, nothing leaks. */
+Test(h2_session, sink_fails)
+{
+    for (uint32_t n = 1; n < 40; n++) {
+        struct rig *r = rig_new(NULL);
+        rig_client_new(r, 0, false);
+        for (int i = 0; i < 6; i++)
+            rig_ask(r, i % 2 ? "/300" : "/40000");
+        r->out_fail = n;
+        int rv = rig_run(r, 0);
+        cr_expect(rv == -1 || r->out_fail > 0, "%u", n);
+        cr_expect(rv == 0 || nj_h2_finished(r->h), "%u", n);
+        rig_free(r);
+    }
+}
+
+static int small_scenario(struct rig *r)
+{
+    rig_client_new(r, 0, false);
+    for (int i = 0; i < 5; i++)
+        rig_ask(r, i == 2 ? "/9000d" : i == 3 ? "/20l" : i % 2 ? "/0" : "/40000");
+    if (rig_run(r, 0) != 0)
+        return -1;
+    for (unsigned i = 0; i < r->n_req; i++) {
+        struct rig_stream *q = &r->req[i];
+        if (!q->closed && strchr(q->path, 'l'))
+            rig_answer(r, q);
+        else if (!q->closed && q->body)
+            rig_release(q->body, 10000);
+    }
+    nj_h2_goaway(r->h);
+    if (rig_run(r, 0) != 0)
+        return -1;
+    nj_h2_goaway(r->h);
+    return rig_run(r, 0);
+}
+
+/* Each allocation fails once; whatever comes of it, nothing leaks and nothing is closed twice. */
+Test(h2_session, allocation_fails)
+{
+    unsigned n_failed = 0;
+    for (uint64_t n = 1; n < 400; n++) {
+        struct rig *r = calloc(1, sizeof *r);
+        r->core = nj_h2_core_new(&rig_events, NULL, &r->counters);
+        nj__h2_core_fail_after(r->core, n);
+        r->h = nj_h2_open(r->core, r);
+        if (r->h) {
+            int rv = small_scenario(r);
+            cr_expect(rv == 0 || nj_h2_finished(r->h), "%u", (unsigned)n);
+            n_failed += rv != 0;
+        }
+        bool over = r->core->alloc.fail_in > 0;
+        rig_free(r);
+        if (over)
+            break;
+        cr_assert_lt(n, 399, "the scenario allocates more than expected");
+    }
+    cr_expect_gt(n_failed, 0);
+}
+
+Test(h2_session, many_connections_reuse_memory)
+{
+    struct rig *r = rig_new(NULL);
+    struct nj_h2 *h[200];
+    size_t one = nj_h2_core_bytes_used(r->core);
+    cr_expect_lt(one, 40000);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 200; i++)
+            cr_assert((h[i] = nj_h2_open(r->core, r)) != NULL);
+        cr_expect_eq(nj_h2_core_conns(r->core), 201);
+        cr_expect_eq(nj_h2_core_bytes_used(r->core), 201 * one);
+        for (int i = 0; i < 200; i++)
+            nj_h2_close(h[i]);
+        cr_expect_eq(nj_h2_core_bytes_used(r->core), one);
+    }
+    rig_free(r);
+}
