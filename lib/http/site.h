@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/field.h"
+#include "base/hash.h"
 #include "base/types.h"
 #include "http/file_port.h"
 
@@ -44,8 +45,9 @@ struct nj_site_config {
     void *events_ctx;
     const struct nj_file_port *files;
     struct nj_counters *counters;
-    int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0, for the Date field */
-    uint32_t exchanges_max; /* requests waiting for a worker, and bodies streaming from one */
+    int64_t wall_s_at_zero;      /* UNIX time when the shard's clock was 0, for the Date field */
+    uint32_t exchanges_max;      /* requests waiting for a worker, and bodies streaming from one */
+    struct nj_hash_key hash_key; /* random, so that nobody can choose names that collide */
 };
 
 struct nj_site;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Response bodies of a site: bytes that are in memory, or a large object read chunk by chunk with
+ * the help of the file port. Shared by site.c and file_body.c only.
+ */
+#ifndef NJ_HTTP_FILE_BODY_H
+#define NJ_HTTP_FILE_BODY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/field.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "http/site.h"
+
+/* Bodies over bytes in memory. They wait for their stream, not for a worker, so streams bound them
+ * and not exchanges_max; this is the backstop, 64 MiB of address space. */
+#define NJ_BYTES_BODIES_MAX (1u << 20)
+
+/* A job and what the site remembers of it. It outlives its asker: who lost interest is taken off.
+ */
+struct nj__job {
+    struct nj_file_job file; /* first: what the port sees. READ: asker is the body, or NULL */
+    struct nj_list pending;  /* OPEN: in the site's table of opens */
+    struct nj_list waiters;  /* OPEN: exchanges */
+    uint64_t hash;           /* OPEN: of the path */
+    uint32_t n_path;         /* OPEN: bytes of the path */
+};
+
+/* What all bodies of one site share. */
+struct nj__files {
+    const struct nj_file_port *port;
+    struct nj_counters *counters;
+    const struct nj_site_events *events;
+    void *events_ctx;
+    uint32_t jobs_out;
+    bool retrying;
+    struct nj_list starved; /* chunked bodies that the port refused, oldest first */
+    struct nj_pool jobs, bytes_bodies, chunk_bodies;
+};
+
+/* Up to `exchanges_max` chunked bodies and twice as many jobs: each may have left one behind. */
+bool nj__files_init(struct nj__files *f, const struct nj_site_config *config);
+void nj__files_fini(struct nj__files *f);
+
+/* A job to fill in, or NULL when all are in use. */
+struct nj__job *nj__job_take(struct nj__files *f);
+/* Give it to the port. On false the job stays with the caller. The port may complete it before
+ * this returns, so a submitted job must not be touched afterwards. */
+bool nj__job_submit(struct nj__files *f, struct nj__job *job);
+void nj__job_put(struct nj__files *f, struct nj__job *job);
+
+/* A body over bytes that `ref` keeps alive (NULL: static); takes a reference. NULL: none left. */
+struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
+                                  struct nj_ref *ref);
+/* A body over a whole object, in memory or not; takes a reference. NULL: none left. */
+struct nj_body *nj__body_of_object(struct nj__files *f, struct nj_object *object);
+
+/* A READ came back; the job is given back to the pool. */
+void nj__body_read_done(struct nj__files *f, struct nj__job *job);
+/* Ask again for bodies that were refused. To be called after each completion. */
+void nj__body_retry(struct nj__files *f);
+
+#endif
