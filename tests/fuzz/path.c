@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any target: what is accepted names something below the root, and redirects stay on this host. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/path.h"
+
+static void require(int cond)
+{
+    if (!cond)
+        abort();
+}
+
+static void check_segments(const struct nj_path *p)
+{
+    const char *seg = p->name;
+
+    for (;;) {
+        size_t n = strcspn(seg, "/");
+        require(n > 0 && n < NJ_PATH_MAX);
+        require(!(n == 1 && seg[0] == '.') && !(n == 2 && memcmp(seg, "..", 2) == 0));
+        require(seg[0] != '.' || (n == 11 && memcmp(seg, ".well-known", 11) == 0));
+        if (!seg[n])
+            return;
+        seg += n + 1;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+    static struct nj_path p;
+    static char location[NJ_PATH_LOCATION_MAX];
+
+    if (nj_path_parse((struct nj_str){(const char *)data, (uint32_t)n_bytes}, &p) != NJ_PATH_OK)
+        return 0;
+    require(p.n_bytes > 0 && p.n_bytes < NJ_PATH_MAX && strlen(p.name) == p.n_bytes);
+    require(p.name[0] != '/' && p.name[p.n_bytes - 1] != '/' && !strchr(p.name, '\\'));
+    check_segments(&p);
+    for (uint32_t i = 0; i < p.n_bytes; i++)
+        require((uint8_t)p.name[i] >= 0x20 && p.name[i] != 0x7f);
+    if (p.had_slash)
+        return 0;
+
+    size_t n = nj_path_location(p.name, p.query, location);
+    require(n >= 3 && n <= sizeof location && location[0] == '/' && location[1] != '/');
+    for (size_t i = 0; i < n; i++)
+        require(location[i] > 0x20 && location[i] < 0x7f && location[i] != '\\');
+    /* Following the redirect asks for the index of the same folder. */
+    if (n < NJ_PATH_MAX - 11) {
+        static struct nj_path again;
+        require(nj_path_parse((struct nj_str){location, (uint32_t)n}, &again) == NJ_PATH_OK);
+        require(again.had_slash && memcmp(again.name, p.name, p.n_bytes) == 0);
+    }
+    return 0;
+}
