@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cache by path, the identity of a file, and the stack of things to free. */
+#include "server/file_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+
+static int64_t to_ns(const struct timespec *ts)
+{
+    return (int64_t)ts->tv_sec * 1000000000 + ts->tv_nsec;
+}
+
+struct nj__file_id nj__file_id(const struct stat *st)
+{
+    return (struct nj__file_id){
+        .dev = st->st_dev,
+        .inode = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .mtime_ns = to_ns(&st->st_mtim),
+        .ctime_ns = to_ns(&st->st_ctim),
+    };
+}
+
+bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b)
+{
+    return a->dev == b->dev && a->inode == b->inode && a->size == b->size &&
+           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
+void nj__graveyard_push(struct nj__graveyard *y, struct nj__grave *g)
+{
+    g->next = atomic_load_explicit(&y->top, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&y->top, &g->next, g, memory_order_release,
+                                                  memory_order_relaxed))
+        ;
+}
+
+bool nj__graveyard_clear(struct nj__graveyard *y)
+{
+    if (!atomic_load_explicit(&y->top, memory_order_relaxed))
+        return false;
+    struct nj__grave *g = atomic_exchange_explicit(&y->top, NULL, memory_order_acquire);
+    while (g) {
+        struct nj__grave *next = g->next;
+        g->bury(g);
+        g = next;
+    }
+    return true;
+}
+
+void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max)
+{
+    c->key = *key;
+    c->cost = 0;
+    c->cost_max = cost_max;
+    nj_list_init(&c->used);
+    for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
+        nj_list_init(&c->buckets[i]);
+}
+
+struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
+{
+    uint64_t hash = nj_hash(&c->key, path, strlen(path));
+    struct nj_list *bucket = &c->buckets[hash % NJ__FILE_BUCKETS];
+
+    for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
+        struct nj__file *f = nj_container_of(l, struct nj__file, chain);
+        if (f->hash == hash && strcmp(f->path, path) == 0) {
+            nj_list_del(&f->used);
+            nj_list_push_back(&c->used, &f->used);
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/* Memory the file pins, whole pages: this also bounds the number of tiny files. */
+static uint64_t cost_of(const struct nj__file *f, size_t n_path)
+{
+    if (f->fd >= 0)
+        return NJ__FILE_LARGE_COST;
+    return (f->object.size_bytes + sizeof *f + n_path + 4095) / 4096 * 4096;
+}
+
+void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
+{
+    nj_list_del(&f->chain);
+    nj_list_del(&f->used);
+    c->cost -= f->cost;
+    free(f->path);
+    f->path = NULL;
+    nj_ref_put(&f->object.ref);
+}
+
+void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f)
+{
+    size_t n_path = strlen(path);
+
+    f->cost = cost_of(f, n_path);
+    f->path = f->cost <= c->cost_max ? strdup(path) : NULL;
+    if (!f->path)
+        return;
+    f->hash = nj_hash(&c->key, path, n_path);
+    c->cost += f->cost;
+    nj_ref_take(&f->object.ref);
+    nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
+    nj_list_push_back(&c->used, &f->used);
+    while (c->cost > c->cost_max)
+        nj__file_cache_drop(c, nj_container_of(c->used.next, struct nj__file, used));
+}
+
+void nj__file_cache_clear(struct nj__file_cache *c)
+{
+    while (!nj_list_empty(&c->used))
+        nj__file_cache_drop(c, nj_container_of(c->used.next, struct nj__file, used));
+}

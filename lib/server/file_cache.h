@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files of a store, and those of them that are kept by path: a hash table and a list in order of
+ * use, within a budget of bytes. The worker's thread only, but for nj__graveyard_push().
+ */
+#ifndef NJ_SERVER_FILE_CACHE_H
+#define NJ_SERVER_FILE_CACHE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "http/file_port.h"
+
+/* What makes a file the same file with the same contents, as far as the kernel tells. */
+struct nj__file_id {
+    uint64_t dev, inode, size;
+    int64_t mtime_ns, ctime_ns;
+};
+
+struct nj__file_id nj__file_id(const struct stat *st);
+bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b);
+
+/* Something to free on the worker, linked by whoever put the last reference. */
+struct nj__grave {
+    struct nj__grave *next;
+    void (*bury)(struct nj__grave *);
+};
+
+/* Lock-free stack: pushed by anyone, taken whole by the worker, so no ABA. */
+struct nj__graveyard {
+    _Atomic(struct nj__grave *) top;
+};
+
+void nj__graveyard_push(struct nj__graveyard *y, struct nj__grave *g);
+/* Bury all. Returns whether there were any. */
+bool nj__graveyard_clear(struct nj__graveyard *y);
+
+struct nj__file {
+    struct nj_object object;
+    struct nj__grave grave;
+    struct nj_file_store *store;
+    struct nj__file_id id;
+    bool is_racy; /* changed so shortly before it was read that its times may not tell a later
+                     change */
+    int fd;       /* of a large file, else -1 */
+    uint8_t *memory;
+
+    /* While in the cache: */
+    struct nj_list chain, used;
+    uint64_t hash, cost;
+    char *path;
+};
+
+#define NJ__FILE_BUCKETS    16384u
+/* A large file costs a descriptor: counted as this much, the default budget keeps 256. */
+#define NJ__FILE_LARGE_COST (1024u * 1024u)
+
+struct nj__file_cache {
+    struct nj_hash_key key;
+    struct nj_list buckets[NJ__FILE_BUCKETS];
+    struct nj_list used; /* least recently used first */
+    uint64_t cost, cost_max;
+};
+
+void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
+                         uint64_t cost_max);
+/* The file kept for `path`, marked as used, or NULL. Lent. */
+struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path);
+/* Keep a file that is in no cache; takes a reference. May drop others, and the file itself. */
+void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f);
+/* Let go of one file, or of all. */
+void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f);
+void nj__file_cache_clear(struct nj__file_cache *c);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening, reading and freeing of files on the worker's thread. */
+#include "server/file_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "server/file_cache.h"
+
+/* Chunk buffers kept for reuse: a fresh one costs 64 page faults. */
+#define SPARE_CHUNKS_MAX 64u
+/* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
+#define OPEN_TRIES       4
+/* File times advance with the kernel's tick, 10 ms at the slowest. */
+#define TICK_NS          20000000
+
+struct chunk {
+    struct nj_chunk chunk;
+    struct nj__grave grave;
+    struct nj_file_store *store;
+    struct chunk *next_spare;
+    uint8_t bytes[NJ_CHUNK_BYTES];
+};
+
+struct nj_file_store {
+    int root_fd;
+    _Atomic uint32_t n_objects; /* written by the worker only */
+    struct nj__graveyard dead;
+    struct chunk *spare_chunks;
+    uint32_t n_spare_chunks;
+    struct nj__file_cache cache;
+};
+
+static int open_below(int root_fd, const char *path, uint64_t flags)
+{
+    struct open_how how = {
+        .flags = flags | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+    int fd = -1;
+
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+            break;
+    }
+    return fd;
+}
+
+static int fail(int err, char *out, size_t n_out, const char *what, const char *root)
+{
+    snprintf(out, n_out, "%s: %s: %s", root, what, strerror(err));
+    return -err;
+}
+
+int nj_file_store_open(const char *root, uint64_t cache_bytes, struct nj_file_store **out,
+                       char *err, size_t n_err)
+{
+    struct nj_hash_key key;
+    int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0)
+        return fail(errno, err, n_err, "can't open the root folder", root);
+
+    int fd = open_below(root_fd, ".", O_RDONLY | O_DIRECTORY);
+    int open_errno = errno;
+    if (fd < 0) {
+        close(root_fd);
+        return fail(open_errno, err, n_err,
+                    open_errno == ENOSYS ? "openat2 is missing (Linux 5.6 or later is needed)"
+                                         : "can't read the root folder",
+                    root);
+    }
+    close(fd);
+
+    struct nj_file_store *s = calloc(1, sizeof *s);
+    if (!s || getrandom(key.b, sizeof key.b, 0) != sizeof key.b) {
+        free(s);
+        close(root_fd);
+        return fail(ENOMEM, err, n_err, "can't set up the file cache", root);
+    }
+    s->root_fd = root_fd;
+    nj__file_cache_init(&s->cache, &key, cache_bytes);
+    *out = s;
+    return 0;
+}
+
+static void count_objects(struct nj_file_store *s, int by)
+{
+    uint32_t n = atomic_load_explicit(&s->n_objects, memory_order_relaxed);
+    atomic_store_explicit(&s->n_objects, n + (uint32_t)by, memory_order_relaxed);
+}
+
+uint32_t nj_file_store_objects(const struct nj_file_store *s)
+{
+    return atomic_load_explicit(&s->n_objects, memory_order_relaxed);
+}
+
+uint64_t nj_file_store_cached_bytes(const struct nj_file_store *s)
+{
+    return s->cache.cost;
+}
+
+void nj_file_store_tidy(void *store)
+{
+    struct nj_file_store *s = store;
+    nj__graveyard_clear(&s->dead);
+}
+
+/* Files. */
+
+static void bury_file(struct nj__grave *g)
+{
+    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+
+    count_objects(f->store, -1);
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->memory);
+    free(f);
+}
+
+/* On whatever thread had the last reference: no system call here. */
+static void last_of_file(struct nj_ref *ref)
+{
+    struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
+    struct nj__file *f = nj_container_of(o, struct nj__file, object);
+
+    nj__graveyard_push(&f->store->dead, &f->grave);
+}
+
+static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_id *id)
+{
+    struct nj__file *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    nj_ref_init(&f->object.ref, last_of_file);
+    f->object.size_bytes = id->size;
+    f->grave.bury = bury_file;
+    f->store = s;
+    f->id = *id;
+    f->fd = -1;
+    nj_list_init(&f->chain);
+    nj_list_init(&f->used);
+    count_objects(s, 1);
+    return f;
+}
+
+/* Read exactly `n_bytes`. False: the file is shorter, or broken. */
+static bool read_full(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+{
+    while (n_bytes > 0) {
+        ssize_t n = pread(fd, out, n_bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        out += n;
+        offset += (uint64_t)n;
+        n_bytes -= (uint64_t)n;
+    }
+    return true;
+}
+
+/* A change within the same tick as the last one leaves no trace in the times, so a copy made so
+ * early is good for one answer only. */
+static bool is_racy(const struct nj__file_id *id)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return id->ctime_ns > now_ns - TICK_NS;
+}
+
+/* Read a small file whole. `id` is its identity before. OK with *out, or the reason. */
+static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const struct nj__file_id *id,
+                                      struct nj__file **out)
+{
+    bool racy = is_racy(id);
+    struct nj__file *f = new_file(s, id);
+    if (!f)
+        return NJ_FILE_NO_MEMORY;
+    f->memory = malloc(id->size > 0 ? id->size : 1); /* an empty file has bytes too: not NULL */
+    if (!f->memory) {
+        nj_ref_put(&f->object.ref);
+        return NJ_FILE_NO_MEMORY;
+    }
+    struct stat st;
+    bool ok = read_full(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
+    if (ok) {
+        struct nj__file_id after = nj__file_id(&st);
+        ok = nj__file_id_eq(&after, id);
+    }
+    if (!ok) {
+        nj_ref_put(&f->object.ref);
+        return NJ_FILE_BROKEN;
+    }
+    f->object.bytes = f->memory;
+    f->is_racy = racy;
+    *out = f;
+    return NJ_FILE_OK;
+}
+
+/* Takes `fd` on success. */
+static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const struct nj__file_id *id,
+                                     struct nj__file **out)
+{
+    struct nj__file *f = new_file(s, id);
+    if (!f)
+        return NJ_FILE_NO_MEMORY;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    f->fd = fd;
+    f->is_racy = is_racy(id);
+    *out = f;
+    return NJ_FILE_OK;
+}
+
+/* Make an object of an open regular file. Closes `fd` unless the object keeps it. */
+static enum nj_file_result load(struct nj_file_store *s, int fd, const struct stat *st,
+                                struct nj__file **out)
+{
+    struct nj__file_id id = nj__file_id(st);
+    enum nj_file_result r = NJ_FILE_BROKEN;
+
+    /* A file that changes while it is read gets a second chance, not a third. */
+    for (int i = 0; i < 2 && r == NJ_FILE_BROKEN; i++) {
+        struct stat now;
+        if (i > 0 && fstat(fd, &now) == 0)
+            id = nj__file_id(&now);
+        if (id.size > NJ_OBJECT_WHOLE_MAX) {
+            r = keep_open(s, fd, &id, out);
+            if (r == NJ_FILE_OK)
+                return r;
+        } else {
+            r = read_whole(s, fd, &id, out);
+        }
+    }
+    close(fd);
+    return r;
+}
+
+static enum nj_file_result result_of_errno(int err)
+{
+    switch (err) {
+    case EACCES:
+    case EPERM:
+        return NJ_FILE_DENIED;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return NJ_FILE_NO_MEMORY;
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:  /* too many links, or a magic one */
+    case EXDEV:  /* the name leaves the root */
+    case ENXIO:  /* a socket */
+    case ENODEV: /* a device without a driver */
+    case EINVAL:
+        return NJ_FILE_ABSENT;
+    default:
+        return NJ_FILE_BROKEN;
+    }
+}
+
+static int open_file(struct nj_file_store *s, const char *path)
+{
+    uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal can't hold us */
+    int fd = open_below(s->root_fd, path, flags);
+
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        /* Descriptors wait in the cache and in the graveyard. */
+        nj__file_cache_clear(&s->cache);
+        nj__graveyard_clear(&s->dead);
+        fd = open_below(s->root_fd, path, flags);
+    }
+    return fd;
+}
+
+/* The object kept for `path`, if it is still the file that is open now; else it is let go. */
+static struct nj__file *still_good(struct nj_file_store *s, const char *path, const struct stat *st)
+{
+    struct nj__file *kept = nj__file_cache_find(&s->cache, path);
+    if (!kept)
+        return NULL;
+    struct nj__file_id now = nj__file_id(st);
+    if (!kept->is_racy && nj__file_id_eq(&kept->id, &now))
+        return kept;
+    nj__file_cache_drop(&s->cache, kept);
+    return NULL;
+}
+
+static enum nj_file_result open_object(struct nj_file_store *s, const char *path,
+                                       struct nj_object **out)
+{
+    int fd = open_file(s, path);
+    if (fd < 0)
+        return result_of_errno(errno);
+
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        close(fd);
+        return NJ_FILE_BROKEN;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return S_ISDIR(st.st_mode) ? NJ_FILE_IS_DIR : NJ_FILE_ABSENT;
+    }
+    struct nj__file *f = still_good(s, path, &st);
+    if (f) {
+        close(fd);
+        nj_ref_take(&f->object.ref);
+        *out = &f->object;
+        return NJ_FILE_OK;
+    }
+    enum nj_file_result r = load(s, fd, &st, &f);
+    if (r == NJ_FILE_OK) {
+        nj__file_cache_add(&s->cache, path, f);
+        *out = &f->object;
+    }
+    return r;
+}
+
+/* Chunks. */
+
+static void bury_chunk(struct nj__grave *g)
+{
+    struct chunk *c = nj_container_of(g, struct chunk, grave);
+    struct nj_file_store *s = c->store;
+
+    count_objects(s, -1);
+    if (s->n_spare_chunks == SPARE_CHUNKS_MAX) {
+        free(c);
+        return;
+    }
+    c->next_spare = s->spare_chunks;
+    s->spare_chunks = c;
+    s->n_spare_chunks++;
+}
+
+static void last_of_chunk(struct nj_ref *ref)
+{
+    struct nj_chunk *chunk = nj_container_of(ref, struct nj_chunk, ref);
+    struct chunk *c = nj_container_of(chunk, struct chunk, chunk);
+
+    nj__graveyard_push(&c->store->dead, &c->grave);
+}
+
+static struct chunk *new_chunk(struct nj_file_store *s, uint32_t n_bytes)
+{
+    struct chunk *c = s->spare_chunks;
+    if (c) {
+        s->spare_chunks = c->next_spare;
+        s->n_spare_chunks--;
+    } else if (!(c = malloc(sizeof *c))) {
+        return NULL;
+    }
+    nj_ref_init(&c->chunk.ref, last_of_chunk);
+    c->chunk.n_bytes = n_bytes;
+    c->chunk.bytes = c->bytes;
+    c->grave.bury = bury_chunk;
+    c->store = s;
+    count_objects(s, 1);
+    return c;
+}
+
+/* The file is looked at after the bytes were read, so that a change before or meanwhile is seen.
+ * ctime is not asked: a chmod or a rename is no reason to end a download. */
+static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_job *job)
+{
+    struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
+    NJ_ASSERT(f->store == s && f->fd >= 0);
+    NJ_ASSERT(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
+
+    struct chunk *c = new_chunk(s, job->n_bytes);
+    if (!c)
+        return NJ_FILE_NO_MEMORY;
+    struct stat st;
+    bool ok = read_full(f->fd, c->bytes, job->n_bytes, job->offset) && fstat(f->fd, &st) == 0;
+    if (ok) {
+        struct nj__file_id now = nj__file_id(&st);
+        ok = now.size == f->id.size && now.mtime_ns == f->id.mtime_ns;
+    }
+    if (!ok) {
+        nj_ref_put(&c->chunk.ref);
+        return NJ_FILE_BROKEN;
+    }
+    job->chunk = &c->chunk;
+    return NJ_FILE_OK;
+}
+
+void nj_file_store_run(void *store, struct nj_file_job *job)
+{
+    struct nj_file_store *s = store;
+
+    if (job->op == NJ_FILE_READ) {
+        job->chunk = NULL;
+        job->result = read_chunk(s, job);
+        return;
+    }
+    job->object = NULL;
+    job->result = open_object(s, job->path, &job->object);
+}
+
+uint32_t nj_file_store_close(struct nj_file_store *s)
+{
+    nj__file_cache_clear(&s->cache);
+    nj__graveyard_clear(&s->dead);
+    while (s->spare_chunks) {
+        struct chunk *c = s->spare_chunks;
+        s->spare_chunks = c->next_spare;
+        free(c);
+    }
+    close(s->root_fd);
+    uint32_t n = nj_file_store_objects(s);
+    if (n == 0)
+        free(s);
+    return n;
+}

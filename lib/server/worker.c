@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The worker's rings, its loop and its sleep.
+ *
+ * No wake-up is lost. `sleeping` is only changed by read-modify-write, so all changes stand in one
+ * order, and each sees the one before it. The worker sets it to 1 and then looks at the rings once
+ * more before it sleeps; a submitter puts its job into the ring and then sets it to 0. Whichever
+ * comes second in that order sees what the other did before:
+ *   - submitter second: it reads 1, so it wakes the worker. If the worker has not gone to sleep
+ * yet, the kernel finds 0 instead of 1 and does not let it.
+ *   - worker second: the job was in the ring before the submitter's change, so the last look
+ *     finds it.
+ * The same holds for `stopping`, which takes the place of the job.
+ */
+#include "server/worker.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Acquire and release where DPDK's x86 rings use compiler barriers: the same instructions, but
+ * ThreadSanitizer can follow them. */
+#define RTE_USE_C11_MEM_MODEL
+#include <rte_lcore.h>
+#include <rte_pause.h>
+#include <rte_ring.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+#define BATCH 32
+/* Empty rounds before sleep, each with a pause of 40 to 140 cycles: 10 to 50 us, about what a
+ * sleep and its wake-up cost. */
+#define SPINS 1000
+
+struct port {
+    struct nj_worker *worker;
+    struct rte_ring *in, *out;
+    uint32_t n_out; /* submitted and not polled; the lcore's */
+    bool closed;    /* the worker has stopped */
+} NJ_CACHE_ALIGNED;
+
+struct nj_worker {
+    struct nj_worker_config config;
+    cpu_set_t affinity;
+    pthread_t thread;
+    _Atomic uint32_t sleeping
+        NJ_CACHE_ALIGNED; /* futex: 1 while the worker sleeps, or is about to */
+    _Atomic bool stopping;
+    struct port ports[] NJ_CACHE_ALIGNED;
+};
+
+static struct rte_ring *new_ring(uint32_t n_max)
+{
+    uint32_t n = 2;
+    while (n < n_max + 1) /* a ring of n holds n - 1 */
+        n *= 2;
+    struct rte_ring *r = aligned_alloc(NJ_CACHE_LINE, (size_t)rte_ring_get_memsize(n));
+    if (r && rte_ring_init(r, "nj-worker", n, RING_F_SP_ENQ | RING_F_SC_DEQ) == 0)
+        return r;
+    free(r);
+    return NULL;
+}
+
+static void futex_sleep(struct nj_worker *w)
+{
+    struct timespec ts = {w->config.tidy_ms / 1000, w->config.tidy_ms % 1000 * 1000000L};
+
+    /* Every reason to return (woken, value changed, signal, time) means the same: look again. */
+    syscall(SYS_futex, &w->sleeping, FUTEX_WAIT_PRIVATE, 1, w->config.tidy_ms > 0 ? &ts : NULL,
+            NULL, 0);
+}
+
+static void wake(struct nj_worker *w)
+{
+    if (atomic_exchange_explicit(&w->sleeping, 0, memory_order_acq_rel) == 1)
+        syscall(SYS_futex, &w->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
+static bool is_empty(const struct rte_ring *r)
+{
+    return __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE) == r->cons.tail;
+}
+
+static bool has_work(const struct nj_worker *w)
+{
+    for (uint32_t i = 0; i < w->config.n_shards; i++)
+        if (!is_empty(w->ports[i].in))
+            return true;
+    return false;
+}
+
+/* One batch of each shard, so that no shard waits longer than the others' batches. */
+static uint32_t run_batches(struct nj_worker *w)
+{
+    uint32_t n_run = 0;
+
+    for (uint32_t i = 0; i < w->config.n_shards; i++) {
+        struct port *p = &w->ports[i];
+        void *jobs[BATCH];
+        uint32_t n = rte_ring_sc_dequeue_burst(p->in, jobs, BATCH, NULL);
+        for (uint32_t k = 0; k < n; k++) {
+            w->config.run(w->config.ctx, jobs[k]);
+            /* At once: a slow job must not hold back the answers before it. There is room:
+             * the ring holds as many jobs as can be out. */
+            NJ_CHECK(rte_ring_sp_enqueue(p->out, jobs[k]) == 0);
+        }
+        n_run += n;
+    }
+    return n_run;
+}
+
+static void tidy(struct nj_worker *w)
+{
+    if (w->config.tidy)
+        w->config.tidy(w->config.ctx);
+}
+
+static void sleep_until_woken(struct nj_worker *w)
+{
+    atomic_exchange_explicit(&w->sleeping, 1, memory_order_acq_rel);
+    if (!has_work(w) && !atomic_load_explicit(&w->stopping, memory_order_acquire))
+        futex_sleep(w);
+    atomic_exchange_explicit(&w->sleeping, 0, memory_order_acq_rel);
+}
+
+static void *worker_main(void *arg)
+{
+    struct nj_worker *w = arg;
+    uint32_t n_idle = 0;
+
+    pthread_setname_np(pthread_self(), "nj-worker");
+    bool registered = w->config.eal && rte_thread_register() == 0;
+    for (;;) {
+        /* Read before the rings: what was submitted before the stop is then seen below. */
+        bool stopping = atomic_load_explicit(&w->stopping, memory_order_acquire);
+        if (run_batches(w) > 0) {
+            tidy(w);
+            n_idle = 0;
+        } else if (stopping) {
+            break;
+        } else if (n_idle++ < SPINS) {
+            rte_pause();
+        } else {
+            tidy(w);
+            sleep_until_woken(w);
+            n_idle = 0;
+        }
+    }
+    tidy(w);
+    if (registered)
+        rte_thread_unregister();
+    return NULL;
+}
+
+static bool submit(void *ctx, struct nj_file_job *job)
+{
+    struct port *p = ctx;
+
+    if (p->closed || p->n_out >= p->worker->config.jobs_max)
+        return false;
+    NJ_CHECK(rte_ring_sp_enqueue(p->in, job) == 0);
+    p->n_out++;
+    wake(p->worker);
+    return true;
+}
+
+struct nj_file_port nj_worker_port(struct nj_worker *w, uint32_t shard)
+{
+    NJ_CHECK(shard < w->config.n_shards);
+    return (struct nj_file_port){.ctx = &w->ports[shard], .submit = submit};
+}
+
+uint32_t nj_worker_poll(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs, uint32_t n)
+{
+    struct port *p = &w->ports[shard];
+
+    if (p->n_out == 0) /* nothing is out: do not touch the worker's cache line */
+        return 0;
+    n = rte_ring_sc_dequeue_burst(p->out, (void **)jobs, n, NULL);
+    p->n_out -= n;
+    return n;
+}
+
+static void free_memory(struct nj_worker *w)
+{
+    for (uint32_t i = 0; i < w->config.n_shards; i++) {
+        free(w->ports[i].in);
+        free(w->ports[i].out);
+    }
+    free(w);
+}
+
+static int start_thread(struct nj_worker *w)
+{
+    pthread_attr_t attr;
+    int err = pthread_attr_init(&attr);
+    if (err)
+        return -err;
+    if (w->config.affinity)
+        err = pthread_attr_setaffinity_np(&attr, sizeof w->affinity, &w->affinity);
+    if (!err)
+        err = pthread_create(&w->thread, &attr, worker_main, w);
+    pthread_attr_destroy(&attr);
+    return -err;
+}
+
+int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out)
+{
+    NJ_CHECK(config->n_shards > 0 && config->jobs_max > 0 && config->jobs_max < 1u << 24);
+    size_t n_bytes = sizeof(struct nj_worker) + config->n_shards * sizeof(struct port);
+    struct nj_worker *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+    if (!w)
+        return -ENOMEM;
+    memset(w, 0, n_bytes);
+    w->config = *config;
+    if (config->affinity)
+        w->affinity = *config->affinity;
+    int err = 0;
+    for (uint32_t i = 0; i < config->n_shards; i++) {
+        w->ports[i].worker = w;
+        w->ports[i].in = new_ring(config->jobs_max);
+        w->ports[i].out = new_ring(config->jobs_max);
+        if (!w->ports[i].in || !w->ports[i].out)
+            err = -ENOMEM;
+    }
+    if (!err)
+        err = start_thread(w);
+    if (err) {
+        free_memory(w);
+        return err;
+    }
+    *out = w;
+    return 0;
+}
+
+void nj_worker_stop(struct nj_worker *w)
+{
+    atomic_store_explicit(&w->stopping, true, memory_order_release);
+    wake(w);
+    pthread_join(w->thread, NULL);
+    for (uint32_t i = 0; i < w->config.n_shards; i++)
+        w->ports[i].closed = true;
+}
+
+void nj_worker_free(struct nj_worker *w)
+{
+    for (uint32_t i = 0; i < w->config.n_shards; i++)
+        NJ_ASSERT(w->ports[i].n_out == 0);
+    free_memory(w);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * As much of Criterion as tests with threads use, in one process: Criterion forks its tests around
+ * a memory arena at an address that ThreadSanitizer keeps for itself, and does not start. Stands
+ * in for it when b_sanitize=thread. Every failed expectation ends the run.
+ */
+#ifndef NJ_TESTS_PLAIN_CRITERION_H
+#define NJ_TESTS_PLAIN_CRITERION_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct plain_test {
+    const char *name;
+    void (*run)(void);
+    struct plain_test *next;
+};
+
+static struct plain_test *plain_tests;
+
+/* The further arguments (time-outs) are meson's business here. */
+#define Test(suite, test, ...)                                                                     \
+    static void suite##_##test(void);                                                              \
+    __attribute__((constructor)) static void suite##_##test##_add(void)                            \
+    {                                                                                              \
+        static struct plain_test t = {#suite "::" #test, suite##_##test, NULL};                    \
+        t.next = plain_tests;                                                                      \
+        plain_tests = &t;                                                                          \
+    }                                                                                              \
+    static void suite##_##test(void)
+
+int main(void)
+{
+    for (struct plain_test *t = plain_tests; t; t = t->next) {
+        fprintf(stderr, "%s\n", t->name);
+        t->run();
+    }
+    return 0;
+}
+
+#define plain_check(cond, text)                                                                    \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, text);                              \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define plain_first(a, ...)         a
+#define cr_assert(...)              plain_check(plain_first(__VA_ARGS__, 0), #__VA_ARGS__)
+#define cr_assert_eq(a, b, ...)     plain_check((a) == (b), #a " == " #b)
+#define cr_assert_neq(a, b, ...)    plain_check((a) != (b), #a " != " #b)
+#define cr_assert_gt(a, b, ...)     plain_check((a) > (b), #a " > " #b)
+#define cr_assert_geq(a, b, ...)    plain_check((a) >= (b), #a " >= " #b)
+#define cr_assert_lt(a, b, ...)     plain_check((a) < (b), #a " < " #b)
+#define cr_assert_leq(a, b, ...)    plain_check((a) <= (b), #a " <= " #b)
+#define cr_assert_null(a, ...)      plain_check(!(a), #a " is NULL")
+#define cr_assert_str_eq(a, b, ...) plain_check(strcmp(a, b) == 0, #a " is " #b)
+#define cr_expect(...)              cr_assert(__VA_ARGS__)
+#define cr_expect_eq(...)           cr_assert_eq(__VA_ARGS__)
+#define cr_expect_neq(...)          cr_assert_neq(__VA_ARGS__)
+#define cr_expect_gt(...)           cr_assert_gt(__VA_ARGS__)
+#define cr_expect_geq(...)          cr_assert_geq(__VA_ARGS__)
+#define cr_expect_lt(...)           cr_assert_lt(__VA_ARGS__)
+#define cr_expect_leq(...)          cr_assert_leq(__VA_ARGS__)
+#define cr_expect_null(...)         cr_assert_null(__VA_ARGS__)
+#define cr_expect_str_eq(...)       cr_assert_str_eq(__VA_ARGS__)
+
+#endif

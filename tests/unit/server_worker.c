@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker thread with two shards: nothing is lost, however it sleeps. Run it under
+ * ThreadSanitizer too. No sleeps: where a test waits, it polls, and the test's time-out is the
+ * bound. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_pause.h>
+
+#include "server/file_store.h"
+#include "server/worker.h"
+
+#define SHARDS   2
+#define JOBS_MAX 50
+
+struct tally {
+    _Atomic uint64_t n_run, n_tidy;
+    char thread_name[16];
+};
+
+/* Answer so that the asker can tell that it was this job: the offset, changed. */
+static void run(void *ctx, struct nj_file_job *job)
+{
+    struct tally *t = ctx;
+    if (atomic_fetch_add(&t->n_run, 1) == 0)
+        pthread_getname_np(pthread_self(), t->thread_name, sizeof t->thread_name);
+    job->offset = ~job->offset;
+    job->result = NJ_FILE_ABSENT;
+}
+
+static void tidy(void *ctx)
+{
+    struct tally *t = ctx;
+    atomic_fetch_add(&t->n_tidy, 1);
+}
+
+static struct nj_worker *start(struct tally *t)
+{
+    struct nj_worker *w = NULL;
+    struct nj_worker_config config = {
+        .n_shards = SHARDS,
+        .jobs_max = JOBS_MAX,
+        .run = run,
+        .tidy = tidy,
+        .ctx = t,
+    };
+    cr_assert_eq(nj_worker_start(&config, &w), 0);
+    return w;
+}
+
+static struct nj_file_job *poll_one(struct nj_worker *w, uint32_t shard)
+{
+    struct nj_file_job *job;
+    while (nj_worker_poll(w, shard, &job, 1) == 0)
+        sched_yield();
+    return job;
+}
+
+struct shard {
+    struct nj_worker *w;
+    uint32_t index, n_jobs, depth;
+    uint64_t n_bad;
+    bool idles; /* now and then, long enough for the worker to fall asleep */
+    struct nj_file_job jobs[JOBS_MAX];
+};
+
+/* Keep `depth` jobs out until n_jobs are done; check that they come back in order and changed. */
+static void *drive_shard(void *arg)
+{
+    struct shard *s = arg;
+    struct nj_file_port port = nj_worker_port(s->w, s->index);
+    uint32_t n_in = 0, n_back = 0;
+
+    while (n_back < s->n_jobs) {
+        while (n_in < s->n_jobs && n_in - n_back < s->depth) {
+            struct nj_file_job *job = &s->jobs[n_in % JOBS_MAX];
+            job->op = NJ_FILE_OPEN;
+            job->offset = n_in;
+            if (!port.submit(port.ctx, job))
+                break;
+            n_in++;
+        }
+        struct nj_file_job *back[7];
+        uint32_t n = nj_worker_poll(s->w, s->index, back, 7);
+        for (uint32_t i = 0; i < n; i++, n_back++)
+            s->n_bad +=
+                back[i] != &s->jobs[n_back % JOBS_MAX] || back[i]->offset != ~(uint64_t)n_back;
+        if (n == 0)
+            sched_yield();
+        if (s->idles && n_back == n_in) /* a gap that sweeps over the worker's spinning time */
+            for (uint32_t k = 0; k < n_back * 7919 % 3000; k++)
+                rte_pause();
+    }
+    return NULL;
+}
+
+static void drive(uint32_t n_jobs, uint32_t depth, bool idles)
+{
+    static struct tally t;
+    static struct shard shards[SHARDS];
+    pthread_t threads[SHARDS];
+
+    memset(&t, 0, sizeof t);
+    struct nj_worker *w = start(&t);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        shards[i].w = w;
+        shards[i].index = i;
+        shards[i].n_jobs = n_jobs;
+        shards[i].depth = depth;
+        shards[i].idles = idles;
+        pthread_create(&threads[i], NULL, drive_shard, &shards[i]);
+    }
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        pthread_join(threads[i], NULL);
+        cr_expect_eq(shards[i].n_bad, 0);
+    }
+    nj_worker_stop(w);
+    cr_expect_eq(atomic_load(&t.n_run), (uint64_t)SHARDS * n_jobs);
+    cr_expect_gt(atomic_load(&t.n_tidy), 0);
+    nj_worker_free(w);
+}
+
+/* One job at a time: the worker is often about to sleep when the next one comes. */
+Test(server_worker, one_at_a_time, .timeout = 60)
+{
+    drive(10000, 1, true);
+}
+
+Test(server_worker, many_at_once, .timeout = 60)
+{
+    drive(100000, JOBS_MAX, false);
+}
+
+Test(server_worker, name_and_bound, .timeout = 60)
+{
+    struct tally t = {0};
+    struct nj_worker *w = start(&t);
+    struct nj_file_port port = nj_worker_port(w, 1);
+    static struct nj_file_job jobs[JOBS_MAX + 1];
+
+    for (int i = 0; i < JOBS_MAX; i++)
+        cr_assert(port.submit(port.ctx, &jobs[i]));
+    cr_expect(!port.submit(port.ctx, &jobs[JOBS_MAX]), "not polled yet, so all are out");
+    cr_expect_eq(poll_one(w, 1), &jobs[0]);
+    cr_expect(port.submit(port.ctx, &jobs[JOBS_MAX]));
+    for (int i = 1; i <= JOBS_MAX; i++)
+        cr_expect_eq(poll_one(w, 1), &jobs[i]);
+    struct nj_file_job *none;
+    cr_expect_eq(nj_worker_poll(w, 0, &none, 1), 0);
+    nj_worker_stop(w);
+    cr_expect_str_eq(t.thread_name, "nj-worker");
+    nj_worker_free(w);
+}
+
+Test(server_worker, stop_runs_what_was_submitted, .timeout = 60)
+{
+    for (int round = 0; round < 50; round++) {
+        struct tally t = {0};
+        struct nj_worker *w = start(&t);
+        struct nj_file_port port = nj_worker_port(w, round % SHARDS);
+        static struct nj_file_job jobs[JOBS_MAX];
+        struct nj_file_job *back[JOBS_MAX];
+
+        for (int i = 0; i < round; i++)
+            cr_assert(port.submit(port.ctx, &jobs[i]));
+        nj_worker_stop(w);
+        cr_expect(!port.submit(port.ctx, &jobs[0]));
+        cr_expect_eq(nj_worker_poll(w, round % SHARDS, back, JOBS_MAX), (uint32_t)round);
+        nj_worker_free(w);
+    }
+}
+
+/* tidy() comes round without any job when asked for. */
+Test(server_worker, tidies_while_idle, .timeout = 60)
+{
+    struct tally t = {0};
+    struct nj_worker *w = NULL;
+    cpu_set_t cpus;
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    struct nj_worker_config config = {
+        .n_shards = 1,
+        .jobs_max = 1,
+        .run = run,
+        .tidy = tidy,
+        .ctx = &t,
+        .tidy_ms = 1,
+        .affinity = &cpus,
+    };
+    cr_assert_eq(nj_worker_start(&config, &w), 0);
+    while (atomic_load(&t.n_tidy) < 5)
+        sched_yield();
+    nj_worker_stop(w);
+    nj_worker_free(w);
+}
+
+static struct nj_file_job *open_through(struct nj_worker *w, uint32_t shard, const char *name)
+{
+    static struct nj_file_job jobs[SHARDS];
+    struct nj_file_port port = nj_worker_port(w, shard);
+
+    memset(&jobs[shard], 0, sizeof jobs[shard]);
+    jobs[shard].op = NJ_FILE_OPEN;
+    strcpy(jobs[shard].path, name);
+    cr_assert(port.submit(port.ctx, &jobs[shard]));
+    return poll_one(w, shard);
+}
+
+/* Objects of a store that two shards put, in this thread, while the worker frees. */
+Test(server_worker, serves_a_store, .timeout = 60)
+{
+    char root[] = "/tmp/nj-worker-XXXXXX", path[64], err[256];
+    struct nj_file_store *store;
+    struct nj_worker *w;
+
+    cr_assert(mkdtemp(root));
+    snprintf(path, sizeof path, "%s/f", root);
+    cr_assert_eq(nj_file_store_open(root, 1 << 20, &store, err, sizeof err), 0, "%s", err);
+    struct nj_worker_config config = {
+        .n_shards = SHARDS,
+        .jobs_max = 4,
+        .run = nj_file_store_run,
+        .tidy = nj_file_store_tidy,
+        .ctx = store,
+    };
+    cr_assert_eq(nj_worker_start(&config, &w), 0);
+    for (int i = 0; i < 300; i++) {
+        FILE *f = fopen(path, "w");
+        fprintf(f, "%d", i);
+        fclose(f);
+        struct nj_object *a = open_through(w, 0, "f")->object;
+        struct nj_object *b = open_through(w, 1, "f")->object;
+        cr_assert(a && b);
+        cr_expect_eq(strtol((char[16]){a->bytes[0], a->size_bytes > 1 ? a->bytes[1] : 0,
+                                       a->size_bytes > 2 ? a->bytes[2] : 0},
+                            NULL, 10),
+                     i);
+        nj_ref_put(&a->ref);
+        nj_ref_put(&b->ref);
+    }
+    nj_worker_stop(w);
+    nj_worker_free(w);
+    cr_expect_eq(nj_file_store_close(store), 0);
+    unlink(path);
+    rmdir(root);
+}
