@@ -12,7 +12,7 @@
 
 static struct rte_ring *make_ring(const char *kind, uint32_t a, uint32_t b)
 {
-    char name[RTE_RING_NAMESIZE];
+    char name[RTE_RING_NAMESIZE + 16];
     snprintf(name, sizeof name, "nj_%s_%u_%u", kind, a, b);
     return rte_ring_create(name, RING_SIZE, (int)SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 }

@@ -11,6 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "base/attr.h"
+#include "dpdk/quiet.h"
 #include "tcp/mbuf_priv.h"
 
 #define RX_DESCRIPTORS 1024u
@@ -142,7 +143,10 @@ static int start(struct nj_dpdk_port *p, char *why, size_t n)
 {
     uint16_t n_rxd = RX_DESCRIPTORS, n_txd = TX_DESCRIPTORS;
     int socket = rte_eth_dev_socket_id(p->id), rc = 0;
+    char cause[256] = "";
+    struct nj_quiet quiet;
 
+    nj_quiet_begin(&quiet);
     rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &n_rxd, &n_txd);
     for (uint16_t q = 0; rc == 0 && q < p->n_rxq; q++)
         rc = rte_eth_rx_queue_setup(p->id, q, n_rxd, (unsigned)socket, NULL, p->rx_pool[q]);
@@ -150,8 +154,10 @@ static int start(struct nj_dpdk_port *p, char *why, size_t n)
         rc = rte_eth_tx_queue_setup(p->id, q, n_txd, (unsigned)socket, NULL);
     if (rc == 0)
         rc = rte_eth_dev_start(p->id);
+    nj_quiet_end(&quiet, cause, sizeof cause);
     if (rc != 0)
-        return fail(why, n, "%s: the device does not start: %s", p->name, rte_strerror(-rc));
+        return fail(why, n, "%s: the device does not start: %s", p->name,
+                    cause[0] ? cause : rte_strerror(-rc));
     return 0;
 }
 

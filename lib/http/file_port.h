@@ -63,6 +63,8 @@ struct nj_file_port {
     /* Hand a job over. False: the queue is full, the job stays with the caller. It comes back
      * through nj_site_file_done() on the same lcore. Never blocks. */
     bool (*submit)(void *ctx, struct nj_file_job *job);
+    /* Take up to `n` jobs that are done. For whoever drives the site, who passes them to it. */
+    uint32_t (*poll)(void *ctx, struct nj_file_job **jobs, uint32_t n);
 };
 
 #endif

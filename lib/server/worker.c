@@ -171,21 +171,21 @@ static bool submit(void *ctx, struct nj_file_job *job)
     return true;
 }
 
-struct nj_file_port nj_worker_port(struct nj_worker *w, uint32_t shard)
+static uint32_t poll_done(void *ctx, struct nj_file_job **jobs, uint32_t n)
 {
-    NJ_CHECK(shard < w->config.n_shards);
-    return (struct nj_file_port){.ctx = &w->ports[shard], .submit = submit};
-}
-
-uint32_t nj_worker_poll(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs, uint32_t n)
-{
-    struct port *p = &w->ports[shard];
+    struct port *p = ctx;
 
     if (p->n_out == 0) /* nothing is out: do not touch the worker's cache line */
         return 0;
     n = rte_ring_sc_dequeue_burst(p->out, (void **)jobs, n, NULL);
     p->n_out -= n;
     return n;
+}
+
+struct nj_file_port nj_worker_port(struct nj_worker *w, uint32_t shard)
+{
+    NJ_CHECK(shard < w->config.n_shards);
+    return (struct nj_file_port){.ctx = &w->ports[shard], .submit = submit, .poll = poll_done};
 }
 
 static void free_memory(struct nj_worker *w)

@@ -33,12 +33,9 @@ struct nj_worker;
 /* Start the thread. Returns 0, or a negative errno. */
 int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out);
 
-/* What shard `shard` gives to its site. Used by one lcore only, and only until nj_worker_stop(). */
+/* What shard `shard` gives to its site. Used by one lcore only; after nj_worker_stop() any one
+ * thread may still poll. */
 struct nj_file_port nj_worker_port(struct nj_worker *w, uint32_t shard);
-
-/* Take up to `n` completed jobs of a shard. On the lcore that submits; after nj_worker_stop() on
- * any one thread. Returns how many. */
-uint32_t nj_worker_poll(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs, uint32_t n);
 
 /* Run every job that was submitted, then end the thread and wait for it. No submit may run at the
  * same time; later ones are refused. What was completed can still be polled. */

@@ -24,8 +24,6 @@ struct nj_port {
     bool (*forward)(void *ctx, uint32_t shard, struct rte_mbuf *m);
     /* Show every other shard a copy of a packet; a full ring misses it. */
     void (*share)(void *ctx, const struct rte_mbuf *m);
-    /* Up to `n` file jobs that are done. */
-    uint32_t (*file_poll)(void *ctx, struct nj_file_job **job, uint32_t n);
     struct nj_file_port files;
 };
 

@@ -65,6 +65,8 @@ void nj_shard_fini(struct nj_shard *s)
         nj__conns_abort(s, s->now);
         nj__conns_eat(s, s->now);
     }
+    while (s->site && nj_site_jobs_out(s->site) > 0)
+        nj__files_take_done(s, s->now); /* a worker holds them: they come back */
     if (s->site)
         nj_site_free(s->site);
     if (s->h2)

@@ -67,8 +67,8 @@ struct nj_shard {
 
 /* False when memory is refused; nothing is left behind then. */
 bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_ns now);
-/* Connections end without a word; call nj_shard_abort() and step once to reset them. File jobs
- * must all be back (nj_shard_busy). */
+/* Connections end without a word; call nj_shard_abort() and step once to reset them. Waits for file
+ * jobs that are out. */
 void nj_shard_fini(struct nj_shard *s);
 
 /* One breath. Returns how much was done; 0 = an idle step. */

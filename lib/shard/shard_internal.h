@@ -28,6 +28,9 @@ uint32_t nj__net_flush(struct nj_shard *);
 /* net_in.c: parse, hand away what is not ours, take in the rest. */
 uint32_t nj__net_inhale(struct nj_shard *, nj_ns now);
 
+/* shard_step.c */
+uint32_t nj__files_take_done(struct nj_shard *, nj_ns now);
+
 /* conn.c */
 extern const struct nj_h2_events nj__conn_h2_events;
 extern const struct nj_site_events nj__conn_site_events;

@@ -12,10 +12,11 @@
  */
 #include "shard/shard_internal.h"
 
-static uint32_t take_finished_file_jobs(struct nj_shard *s, nj_ns now)
+uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
 {
     struct nj_file_job *job[NJ_BURST_MAX];
-    uint32_t n = s->cfg.port.file_poll(s->cfg.port.ctx, job, NJ_BURST_MAX);
+    const struct nj_file_port *files = &s->cfg.port.files;
+    uint32_t n = files->poll(files->ctx, job, NJ_BURST_MAX);
 
     for (uint32_t i = 0; i < n; i++)
         nj_site_file_done(s->site, job[i], now);
@@ -32,8 +33,8 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
     nj_neigh_tick(&s->neigh, now);            /* unanswered ARP                        */
     uint32_t n_late = nj__conns_tick(s, now); /* peers that stay silent                */
 
-    uint32_t n_files = take_finished_file_jobs(s, now); /* answers that had to wait            */
-    uint32_t n_eaten = nj__conns_eat(s, now);           /* bytes -> requests -> answers -> bytes */
+    uint32_t n_files = nj__files_take_done(s, now); /* answers that had to wait             */
+    uint32_t n_eaten = nj__conns_eat(s, now);       /* bytes -> requests -> answers -> bytes */
 
     uint32_t n_served = nj_tcp_output(&s->tcp, now); /* data, window updates, one ACK each    */
     uint32_t n_tx = nj__net_flush(s);                /* tx burst                              */

@@ -16,6 +16,12 @@
 #include "server/file_store.h"
 #include "server/worker.h"
 
+static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs, uint32_t n)
+{
+    struct nj_file_port port = nj_worker_port(w, shard);
+    return port.poll(port.ctx, jobs, n);
+}
+
 #define SHARDS   2
 #define JOBS_MAX 50
 
@@ -57,7 +63,7 @@ static struct nj_worker *start(struct tally *t)
 static struct nj_file_job *poll_one(struct nj_worker *w, uint32_t shard)
 {
     struct nj_file_job *job;
-    while (nj_worker_poll(w, shard, &job, 1) == 0)
+    while (poll_jobs(w, shard, &job, 1) == 0)
         sched_yield();
     return job;
 }
@@ -87,7 +93,7 @@ static void *drive_shard(void *arg)
             n_in++;
         }
         struct nj_file_job *back[7];
-        uint32_t n = nj_worker_poll(s->w, s->index, back, 7);
+        uint32_t n = poll_jobs(s->w, s->index, back, 7);
         for (uint32_t i = 0; i < n; i++, n_back++)
             s->n_bad +=
                 back[i] != &s->jobs[n_back % JOBS_MAX] || back[i]->offset != ~(uint64_t)n_back;
@@ -152,7 +158,7 @@ Test(server_worker, name_and_bound, .timeout = 60)
     for (int i = 1; i <= JOBS_MAX; i++)
         cr_expect_eq(poll_one(w, 1), &jobs[i]);
     struct nj_file_job *none;
-    cr_expect_eq(nj_worker_poll(w, 0, &none, 1), 0);
+    cr_expect_eq(poll_jobs(w, 0, &none, 1), 0);
     nj_worker_stop(w);
     cr_expect_str_eq(t.thread_name, "nj-worker");
     nj_worker_free(w);
@@ -171,7 +177,7 @@ Test(server_worker, stop_runs_what_was_submitted, .timeout = 60)
             cr_assert(port.submit(port.ctx, &jobs[i]));
         nj_worker_stop(w);
         cr_expect(!port.submit(port.ctx, &jobs[0]));
-        cr_expect_eq(nj_worker_poll(w, round % SHARDS, back, JOBS_MAX), (uint32_t)round);
+        cr_expect_eq(poll_jobs(w, round % SHARDS, back, JOBS_MAX), (uint32_t)round);
         nj_worker_free(w);
     }
 }

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar [EAL arguments] -- [options]: the command line, turned into a configuration. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nightjar/server.h>
+
+static const char help[] =
+    "usage: nightjar [EAL arguments] -- --addr A.B.C.D/PREFIX --root DIR [options]\n"
+    "\n"
+    "Serves a folder over HTTP/2 (prior knowledge, h2c) from its own TCP stack on DPDK.\n"
+    "Arguments before -- go to DPDK's EAL unchanged; `nightjar -h` prints them.\n"
+    "\n"
+    "network\n"
+    "  --addr A.B.C.D/PREFIX   our address on the link (required)\n"
+    "  --gateway A.B.C.D       router for everything that is not on the link\n"
+    "  --listen PORT           TCP port [80]\n"
+    "  --port N                DPDK port number, when the EAL finds several\n"
+    "\n"
+    "content\n"
+    "  --root DIR              folder to serve (required)\n"
+    "  --cache SIZE            file contents kept in memory, e.g. 512MiB [256MiB]\n"
+    "\n"
+    "running\n"
+    "  --max-connections N     TCP connections of one lcore [65536]\n"
+    "  --drain-timeout TIME    after SIGTERM, time for running responses, e.g. 500ms, 10s [10s]\n"
+    "  --busy-poll             lcores never sleep, also without work\n"
+    "  --live                  a line of rates on stderr every second\n"
+    "\n"
+    "  --help, --version\n"
+    "\n"
+    "Each lcore (EAL -l) runs a shard of its own. Try it without a NIC or hugepages, as root:\n"
+    "  nightjar -l 0,1 --no-huge -m 512 --no-pci --vdev=net_tap0,iface=nj0 -- \\\n"
+    "           --addr 198.18.0.2/24 --root /srv/www\n"
+    "  ip addr add 198.18.0.1/24 dev nj0        (in another shell)\n"
+    "  curl --http2-prior-knowledge http://198.18.0.2/\n";
+
+enum {
+    OPT_ADDR = 256,
+    OPT_GATEWAY,
+    OPT_LISTEN,
+    OPT_PORT,
+    OPT_ROOT,
+    OPT_CACHE,
+    OPT_MAX_CONNECTIONS,
+    OPT_DRAIN_TIMEOUT,
+    OPT_BUSY_POLL,
+    OPT_LIVE,
+    OPT_HELP,
+    OPT_VERSION,
+};
+
+static const struct option options[] = {
+    {"addr", required_argument, NULL, OPT_ADDR},
+    {"gateway", required_argument, NULL, OPT_GATEWAY},
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"port", required_argument, NULL, OPT_PORT},
+    {"root", required_argument, NULL, OPT_ROOT},
+    {"cache", required_argument, NULL, OPT_CACHE},
+    {"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
+    {"drain-timeout", required_argument, NULL, OPT_DRAIN_TIMEOUT},
+    {"busy-poll", no_argument, NULL, OPT_BUSY_POLL},
+    {"live", no_argument, NULL, OPT_LIVE},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+/* A number with one of the units, in units of the first; false when it is neither. */
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static bool parse_quantity(const char *text, const struct unit *units, double *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtod(text, &end);
+    if (end == text || errno || !isfinite(*out) || *out < 0)
+        return false;
+    for (const struct unit *u = units; u->name; u++) {
+        if (strcmp(end, u->name) == 0) {
+            *out *= u->factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct unit bytes[] = {
+    {"", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {NULL, 0}};
+static const struct unit seconds[] = {{"", 1}, {"s", 1}, {"ms", 0.001}, {"m", 60}, {NULL, 0}};
+
+static bool parse_integer(const char *text, long min, long max, long *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtol(text, &end, 10);
+    return end != text && *end == '\0' && !errno && *out >= min && *out <= max;
+}
+
+static int wrong(const char *option, const char *value, const char *expected)
+{
+    fprintf(stderr, "nightjar: --%s %s: expected %s\n", option, value, expected);
+    return -1;
+}
+
+static int take_option(struct nj_server_config *c, int opt)
+{
+    long n = 0;
+    double q = 0;
+
+    switch (opt) {
+    case OPT_ADDR:
+        c->addr = optarg;
+        return 0;
+    case OPT_GATEWAY:
+        c->gateway = optarg;
+        return 0;
+    case OPT_ROOT:
+        c->root = optarg;
+        return 0;
+    case OPT_LISTEN:
+        if (!parse_integer(optarg, 1, 65535, &n))
+            return wrong("listen", optarg, "a port from 1 to 65535");
+        c->listen_port = (uint16_t)n;
+        return 0;
+    case OPT_PORT:
+        if (!parse_integer(optarg, 0, 65535, &n))
+            return wrong("port", optarg, "a DPDK port number");
+        c->ethdev = (int)n;
+        return 0;
+    case OPT_CACHE:
+        if (!parse_quantity(optarg, bytes, &q) || q > 1e15)
+            return wrong("cache", optarg, "a size such as 64MiB or 1GiB");
+        c->cache_bytes = (uint64_t)q;
+        return 0;
+    case OPT_MAX_CONNECTIONS:
+        if (!parse_integer(optarg, 1, 1 << 24, &n))
+            return wrong("max-connections", optarg, "a number from 1 to 16777216");
+        c->conns_max = (uint32_t)n;
+        return 0;
+    case OPT_DRAIN_TIMEOUT:
+        if (!parse_quantity(optarg, seconds, &q) || q > 86400)
+            return wrong("drain-timeout", optarg, "a time such as 500ms or 10s, at most a day");
+        c->drain_timeout_s = q;
+        return 0;
+    case OPT_BUSY_POLL:
+        c->busy_poll = true;
+        return 0;
+    case OPT_LIVE:
+        c->live = true;
+        return 0;
+    case OPT_HELP:
+        fputs(help, stdout);
+        exit(0);
+    case OPT_VERSION:
+        printf("nightjar %s\n", nj_version());
+        exit(0);
+    default:
+        return -1;
+    }
+}
+
+/* getopt's own message begins with argv[0], which we set to our name. */
+static int parse_options(int argc, char **argv, struct nj_server_config *c)
+{
+    int opt;
+
+    argv[0] = "nightjar";
+    optind = 1;
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+        if (take_option(c, opt) != 0)
+            return -1;
+    if (optind < argc) {
+        fprintf(stderr, "nightjar: %s: unexpected argument (options begin with --; see --help)\n",
+                argv[optind]);
+        return -1;
+    }
+    optind = 1; /* the EAL uses getopt, too */
+    return 0;
+}
+
+/* `nightjar --help` and `--version` need no --. */
+static bool asks_about_us(int argc, char **argv)
+{
+    return argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct nj_server_config config;
+    int n_eal = 0;
+
+    nj_server_config_init(&config);
+    while (n_eal < argc && strcmp(argv[n_eal], "--") != 0)
+        n_eal++;
+    if (asks_about_us(argc, argv))
+        return parse_options(argc, argv, &config);
+    if (n_eal == argc && argc > 1 && strcmp(argv[1], "-h") != 0) {
+        fprintf(stderr, "nightjar: no -- found: EAL arguments stand before it, nightjar's own "
+                        "after it; see nightjar --help\n");
+        return 2;
+    }
+    if (n_eal == argc && argc == 1) {
+        fputs(help, stderr);
+        return 2;
+    }
+    if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, &config) != 0)
+        return 2;
+    argv[n_eal < argc ? n_eal : argc] = NULL;
+    if (n_eal == argc) { /* only -h: the EAL's help */
+        config.addr = "198.18.0.2/24";
+        config.root = "/";
+    }
+    return nj_server_run(n_eal, argv, &config);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What DPDK prints while it starts, held back: a user wants one line that says what is wrong, not
+ * the log of a library. With NJ_EAL_VERBOSE in the environment everything is shown afterwards.
+ */
+#ifndef NJ_DPDK_QUIET_H
+#define NJ_DPDK_QUIET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* stdout and stderr of the process, led into a memory file for a while. */
+struct nj_quiet {
+    int file, out, err;
+    bool on;
+};
+
+/* Main thread, while nobody else prints. */
+void nj_quiet_begin(struct nj_quiet *q);
+/* End it. `cause` (may be NULL) gets the line that most likely names the cause of a failure, or is
+ * left alone when there is none. */
+void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes);
+
+#endif

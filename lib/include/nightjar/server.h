@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Run a nightjar server: one shard per EAL lcore, a folder served over HTTP/2.
+ *
+ *     struct nj_server_config c;
+ *     nj_server_config_init(&c);
+ *     c.addr = "198.18.0.2/24";
+ *     c.root = "/srv/www";
+ *     return nj_server_run(eal_argc, eal_argv, &c);
+ */
+#ifndef NIGHTJAR_SERVER_H
+#define NIGHTJAR_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NJ_API __attribute__((visibility("default")))
+
+/* Strings are the caller's and must live as long as the server runs. */
+struct nj_server_config {
+    size_t size_bytes;        /* of this struct; set by nj_server_config_init() */
+    const char *addr;         /* "A.B.C.D/prefix": our address on the link; required */
+    const char *gateway;      /* "A.B.C.D" on that link, or NULL: only the link is reached */
+    uint16_t listen_port;     /* TCP port; 80 */
+    const char *root;         /* folder to serve; required */
+    int ethdev;               /* DPDK port number; -1: the only one there is */
+    uint64_t cache_bytes;     /* of file contents kept in memory; 256 MiB */
+    uint32_t conns_max;       /* TCP connections of one lcore; 65536 */
+    double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
+    bool busy_poll;           /* lcores never sleep, also without work; off */
+    bool live;                /* a line of rates on stderr every second; off */
+};
+
+/**
+ * Fill in the defaults.
+ *
+ * Context: any thread.
+ */
+NJ_API void nj_server_config_init(struct nj_server_config *config);
+
+/**
+ * Start the EAL with the user's arguments, serve until SIGTERM or SIGINT, and clean up.
+ *
+ * The first signal begins the graceful end: no new connections, GOAWAY, running responses are
+ * finished, at most drain_timeout_s long. A second one ends at once.
+ *
+ * Context: main thread, once per process; SIGTERM and SIGINT are blocked meanwhile and taken by the
+ *          server. Returns when everything it started is gone.
+ * Errors:  one line on stderr, "nightjar: what is wrong: what to do".
+ * Returns: 0 after a signal; 1 when it could not start.
+ */
+NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config);
+
+/** "major.minor.patch" of the library. */
+NJ_API const char *nj_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

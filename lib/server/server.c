@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bring-up as a table: each step has a way up and a way down, and an error unwinds what stands. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "dpdk/eal.h"
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+
+#define HALF_OPEN_MAX 4096u
+#define TIME_WAIT     (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
+#define JOBS_MAX      1024u         /* per shard, with a worker */
+#define TIDY_MS       1000u
+
+const char *nj_version(void)
+{
+    return NJ_VERSION;
+}
+
+void nj_server_config_init(struct nj_server_config *c)
+{
+    *c = (struct nj_server_config){
+        .size_bytes = sizeof *c,
+        .listen_port = 80,
+        .ethdev = -1,
+        .cache_bytes = NJ_FILE_CACHE_BYTES_DEFAULT,
+        .conns_max = 65536,
+        .drain_timeout_s = 10,
+    };
+}
+
+uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        n += nj_counter_read(&s->shard[i]->counters, which);
+    return n;
+}
+
+/* --- the steps ----------------------------------------------------------------------------- */
+
+static bool up_eal(struct nj_server *s)
+{
+    char cause[256];
+    const char *tap = nj_eal_tap_taken(s->eal_argc, s->eal_argv);
+
+    if (tap) {
+        snprintf(s->why, sizeof s->why,
+                 "tap device %.*s: an interface of that name exists already; choose another iface=",
+                 (int)strcspn(tap, ","), tap);
+        return false;
+    }
+    sched_getaffinity(0, sizeof s->cpus, &s->cpus);
+    if (nj_eal_init(s->eal_argc, s->eal_argv, cause, sizeof cause) == 0)
+        return true;
+    snprintf(s->why, sizeof s->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
+    return false;
+}
+
+static void down_eal(struct nj_server *s)
+{
+    (void)s;
+    nj_eal_fini();
+}
+
+static bool up_lcores(struct nj_server *s)
+{
+    unsigned id;
+
+    if (rte_lcore_count() > NJ_SHARDS_MAX) {
+        snprintf(s->why, sizeof s->why, "%u lcores: at most %u are supported; choose them with -l",
+                 rte_lcore_count(), NJ_SHARDS_MAX);
+        return false;
+    }
+    RTE_LCORE_FOREACH(id)
+    s->lcore_id[s->n_shards++] = id;
+    nj_clock_init(&s->clock);
+    return true;
+}
+
+static bool up_store(struct nj_server *s)
+{
+    return nj_file_store_open(s->settings.config->root, s->settings.config->cache_bytes, &s->store,
+                              s->why, sizeof s->why) == 0;
+}
+
+static void down_store(struct nj_server *s)
+{
+    uint32_t left = nj_file_store_close(s->store);
+    if (left > 0)
+        fprintf(stderr, "nightjar: %u file objects were still in use at the end\n", left);
+}
+
+static bool up_port(struct nj_server *s)
+{
+    if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, s->why,
+                          sizeof s->why) == 0)
+        return true;
+    nj_dpdk_port_close(&s->port);
+    return false;
+}
+
+static void down_port(struct nj_server *s)
+{
+    nj_dpdk_port_close(&s->port);
+}
+
+static bool up_fabric(struct nj_server *s)
+{
+    if (nj_fabric_open(&s->fabric, &s->port, s->n_shards))
+        return true;
+    snprintf(s->why, sizeof s->why, "not enough memory for the rings between shards: %s",
+             rte_strerror(rte_errno));
+    nj_fabric_close(&s->fabric);
+    return false;
+}
+
+static void down_fabric(struct nj_server *s)
+{
+    nj_fabric_close(&s->fabric);
+}
+
+static bool up_worker(struct nj_server *s)
+{
+    struct nj_worker_config c = {
+        .n_shards = s->n_shards,
+        .jobs_max = JOBS_MAX,
+        .affinity = &s->cpus,
+        .eal = true,
+        .tidy_ms = TIDY_MS,
+        .run = nj_file_store_run,
+        .tidy = nj_file_store_tidy,
+        .ctx = s->store,
+    };
+    int rc = nj_worker_start(&c, &s->worker);
+    if (rc != 0)
+        snprintf(s->why, sizeof s->why, "the file worker does not start: %s", strerror(-rc));
+    return rc == 0;
+}
+
+static void down_worker(struct nj_server *s)
+{
+    nj_worker_stop(s->worker);
+    nj_worker_free(s->worker);
+}
+
+static bool random_bytes(void *out, size_t n)
+{
+    return getrandom(out, n, 0) == (ssize_t)n;
+}
+
+static bool up_shards(struct nj_server *s)
+{
+    const struct nj_settings *set = &s->settings;
+    nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
+    struct nj_shard_config c = {
+        .n_shards = s->n_shards,
+        .steering = s->port.steering,
+        .reta_size = s->port.reta_size,
+        .iface = {.mac = s->port.mac,
+                  .ip = set->ip,
+                  .prefix_bits = set->prefix_bits,
+                  .mtu = s->port.mtu,
+                  .gateway = set->gateway,
+                  .has_gateway = set->has_gateway},
+        .listen_port = set->config->listen_port,
+        .conns_max = set->config->conns_max,
+        .half_open_max = HALF_OPEN_MAX,
+        .time_wait = TIME_WAIT,
+        .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),
+    };
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        c.index = i;
+        c.tx_pool = s->port.tx_pool[i];
+        nj_fabric_connect(&s->fabric, &s->end[i], i, &c.port);
+        c.port.files = nj_worker_port(s->worker, i);
+        s->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *s->shard[i]);
+        if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
+            !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
+            !s->shard[i] || !nj_shard_init(s->shard[i], &c, now)) {
+            snprintf(s->why, sizeof s->why, "not enough memory for shard %u", i);
+            return false;
+        }
+        s->lcore[i] = (struct nj_lcore){.shard = s->shard[i],
+                                        .clock = &s->clock,
+                                        .control = &s->control,
+                                        .busy_poll = set->config->busy_poll};
+    }
+    return true;
+}
+
+static void down_shards(struct nj_server *s)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        if (!s->shard[i])
+            continue;
+        nj_shard_fini(s->shard[i]);
+        free(s->shard[i]);
+        s->shard[i] = NULL;
+    }
+}
+
+static bool up_telemetry(struct nj_server *s)
+{
+    nj_telemetry_attach(s);
+    return true;
+}
+
+static void down_telemetry(struct nj_server *s)
+{
+    (void)s;
+    nj_telemetry_attach(NULL);
+}
+
+static bool up_supervisor(struct nj_server *s)
+{
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+
+    if (rc == 0)
+        rc = pthread_attr_setaffinity_np(&attr, sizeof s->cpus, &s->cpus);
+    if (rc == 0)
+        rc = pthread_create(&s->supervisor, &attr, nj__server_supervise, s);
+    pthread_attr_destroy(&attr);
+    if (rc != 0)
+        snprintf(s->why, sizeof s->why, "the supervisor does not start: %s", strerror(rc));
+    return rc == 0;
+}
+
+static void down_supervisor(struct nj_server *s)
+{
+    pthread_join(s->supervisor, NULL);
+}
+
+/* clang-format off */
+static const struct step {
+    bool (*up)(struct nj_server *);
+    void (*down)(struct nj_server *); /* only after its up() was true */
+} steps[] = {
+    {up_eal,        down_eal},
+    {up_lcores,     NULL},
+    {up_store,      down_store},
+    {up_port,       down_port},
+    {up_fabric,     down_fabric},
+    {up_worker,     down_worker},
+    {up_shards,     down_shards},
+    {up_telemetry,  down_telemetry},
+    {up_supervisor, down_supervisor},
+};
+/* clang-format on */
+
+static void tell_ready(const struct nj_server *s)
+{
+    char mac[RTE_ETHER_ADDR_FMT_SIZE];
+    const struct nj_server_config *c = s->settings.config;
+
+    rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
+    printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s\n", s->port.name, s->port.driver, mac,
+           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread);
+    printf("nightjar: ready: http://%.*s:%u/ serves %s\n", (int)strcspn(c->addr, "/"), c->addr,
+           c->listen_port, c->root);
+    fflush(stdout);
+}
+
+static void run(struct nj_server *s)
+{
+    tell_ready(s);
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        if (s->lcore_id[i] != rte_get_main_lcore())
+            rte_eal_remote_launch(nj_lcore_loop, &s->lcore[i], s->lcore_id[i]);
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        if (s->lcore_id[i] == rte_get_main_lcore())
+            nj_lcore_loop(&s->lcore[i]);
+    rte_eal_mp_wait_lcore();
+}
+
+/* Threads inherit the mask, so it is set before the EAL starts any: only the supervisor looks. */
+static void block_signals(sigset_t *before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, before);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
+{
+    struct nj_server *s = calloc(1, sizeof *s);
+    size_t n_up = 0;
+    sigset_t before;
+
+    if (!s) {
+        fprintf(stderr, "nightjar: out of memory\n");
+        return 1;
+    }
+    s->eal_argc = eal_argc;
+    s->eal_argv = eal_argv;
+    if (config->size_bytes != sizeof *config)
+        snprintf(s->why, sizeof s->why,
+                 "nj_server_config_init() was not called, or is of another "
+                 "version");
+    else if (nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
+        block_signals(&before);
+        while (n_up < NJ_ARRAY_LEN(steps) && steps[n_up].up(s))
+            n_up++;
+    }
+    bool started = n_up == NJ_ARRAY_LEN(steps);
+    if (started)
+        run(s);
+    else
+        fprintf(stderr, "nightjar: %s\n", s->why);
+    while (n_up-- > 0)
+        if (steps[n_up].down)
+            steps[n_up].down(s);
+    free(s);
+    return started ? 0 : 1;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server's own state, seen by bring-up, supervision and telemetry. */
+#ifndef NJ_SERVER_SERVER_INTERNAL_H
+#define NJ_SERVER_SERVER_INTERNAL_H
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "dpdk/fabric.h"
+#include "dpdk/lcore_loop.h"
+#include "dpdk/port.h"
+#include "server/file_store.h"
+#include "server/settings.h"
+#include "server/worker.h"
+#include "shard/shard.h"
+
+struct nj_server {
+    struct nj_settings settings;
+    int eal_argc;
+    char **eal_argv;
+    char why[512]; /* the reason when a step of bring-up fails */
+
+    cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
+    struct nj_dpdk_port port;
+    struct nj_fabric fabric;
+    struct nj_clock clock;
+    struct nj_control control;
+    struct nj_file_store *store;
+    struct nj_worker *worker;
+
+    uint32_t n_shards;
+    struct nj_fabric_end end[NJ_SHARDS_MAX];
+    struct nj_shard *shard[NJ_SHARDS_MAX];
+    struct nj_lcore lcore[NJ_SHARDS_MAX];
+    unsigned lcore_id[NJ_SHARDS_MAX];
+
+    pthread_t supervisor;
+};
+
+/* Sum of a counter over all shards. Any thread. */
+uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which);
+
+/* supervise.c: waits for signals, drives the phases, prints the live line. For pthread_create(). */
+void *nj__server_supervise(void *server);
+
+#endif

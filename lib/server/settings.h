@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A configuration that has been understood and checked. */
+#ifndef NJ_SERVER_SETTINGS_H
+#define NJ_SERVER_SETTINGS_H
+
+#include <nightjar/server.h>
+
+#include "base/types.h"
+
+struct nj_settings {
+    const struct nj_server_config *config;
+    struct nj_addr ip, gateway;
+    uint8_t prefix_bits;
+    bool has_gateway;
+};
+
+/* 0, or -1 with what is wrong and what to do in `why`. Touches nothing. */
+int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                     size_t why_bytes);
+
+#endif

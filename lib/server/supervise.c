@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread that never touches a packet: signals, the phases of the end, the live line. */
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/server_internal.h"
+
+#define TICK      (20 * NJ_MS)
+#define ABORT_FOR (200 * NJ_MS) /* for the last RSTs to leave */
+
+static nj_ns wall(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
+}
+
+static bool signalled(void)
+{
+    const struct timespec tick = {.tv_nsec = (long)TICK};
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    return sigtimedwait(&set, NULL, &tick) > 0;
+}
+
+struct live {
+    nj_ns at;
+    uint64_t requests, bytes, drops;
+    bool tty;
+};
+
+static uint64_t drops(const struct nj_server *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        n += nj_counters_sum(&s->shard[i]->counters, NJ_KIND_RX_DROP) +
+             nj_counters_sum(&s->shard[i]->counters, NJ_KIND_TX_DROP);
+    return n;
+}
+
+/* One line per second, rewritten in place on a terminal; silent there while nothing changes. */
+static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
+{
+    if (!s->settings.config->live || now - l->at < NJ_SEC)
+        return;
+    uint64_t requests = nj__server_count(s, NJ_C_requests);
+    uint64_t bytes = nj__server_count(s, NJ_C_tx_bytes);
+    double secs = (double)(now - l->at) / (double)NJ_SEC;
+    fprintf(stderr, "%s%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops%s",
+            l->tty ? "\r" : "", (double)(requests - l->requests) / secs,
+            (double)(bytes - l->bytes) * 8e-6 / secs,
+            (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
+            (unsigned long)drops(s), l->tty ? "\033[K" : "\n");
+    fflush(stderr);
+    l->at = now;
+    l->requests = requests;
+    l->bytes = bytes;
+}
+
+static bool all_drained(const struct nj_server *s)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        if (!atomic_load_explicit(&s->lcore[i].drained, memory_order_acquire))
+            return false;
+    return true;
+}
+
+static void enter(struct nj_server *s, enum nj_phase phase)
+{
+    atomic_store_explicit(&s->control.phase, phase, memory_order_relaxed);
+}
+
+void *nj__server_supervise(void *server)
+{
+    struct nj_server *s = server;
+    struct live live = {.at = wall(), .tty = isatty(STDERR_FILENO)};
+
+    while (!signalled())
+        live_line(s, &live, wall());
+
+    nj_ns deadline = wall() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
+    if (live.tty && s->settings.config->live)
+        fputc('\n', stderr);
+    uint64_t open = nj__server_count(s, NJ_C_connections);
+    printf("nightjar: stopping: %lu connections open\n", (unsigned long)open);
+    fflush(stdout);
+    enter(s, NJ_PHASE_DRAIN);
+    while (!all_drained(s) && wall() < deadline && !signalled())
+        ;
+    if (!all_drained(s)) {
+        enter(s, NJ_PHASE_ABORT);
+        nj_ns end = wall() + ABORT_FOR;
+        while (wall() < end || !all_drained(s)) { /* file jobs come back in any case */
+            if (signalled())
+                break;
+        }
+    }
+    enter(s, NJ_PHASE_STOP);
+    return NULL;
+}
