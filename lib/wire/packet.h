@@ -82,7 +82,8 @@ struct nj_iface {
  * Parse one frame. `m` is only read; chained mbufs are dropped as drop_ip_header when a header or
  * the TCP payload is not in the first segment (devices are set up so that a frame fits in one).
  * Checksums are verified in software unless the device already said they are good, or that the data
- * is intact without one (RTE_MBUF_F_RX_*_CKSUM_GOOD, _NONE). Ethernet padding is ignored (sentence 59 of our TCP list).
+ * is intact without one (RTE_MBUF_F_RX_*_CKSUM_GOOD, _NONE). Ethernet padding is ignored (sentence
+ * 59 of our TCP list).
  * ARP is delivered whatever its target address. Safe for any bytes.
  */
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out);
