@@ -27,6 +27,7 @@ static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct nj_file_jo
 
 struct tally {
     _Atomic uint64_t n_run, n_tidy;
+    uint32_t tidy_pauses;
     char thread_name[16];
 };
 
@@ -44,6 +45,8 @@ static void tidy(void *ctx)
 {
     struct tally *t = ctx;
     atomic_fetch_add(&t->n_tidy, 1);
+    for (uint32_t k = 0; k < t->tidy_pauses; k++)
+        rte_pause();
 }
 
 static struct nj_worker *start(struct tally *t)
@@ -106,13 +109,14 @@ static void *drive_shard(void *arg)
     return NULL;
 }
 
-static void drive(uint32_t n_jobs, uint32_t depth, bool idles)
+static void drive(uint32_t n_jobs, uint32_t depth, bool idles, uint32_t tidy_pauses)
 {
     static struct tally t;
     static struct shard shards[SHARDS];
     pthread_t threads[SHARDS];
 
     memset(&t, 0, sizeof t);
+    t.tidy_pauses = tidy_pauses;
     struct nj_worker *w = start(&t);
     for (uint32_t i = 0; i < SHARDS; i++) {
         shards[i].w = w;
@@ -132,15 +136,16 @@ static void drive(uint32_t n_jobs, uint32_t depth, bool idles)
     nj_worker_free(w);
 }
 
-/* One job at a time: the worker is often about to sleep when the next one comes. */
+/* One job at a time: the worker is often about to sleep when the next one comes, the more so as
+ * tidy() makes the last moment before the sleep a long one. */
 Test(server_worker, one_at_a_time, .timeout = 60)
 {
-    drive(10000, 1, true);
+    drive(10000, 1, true, 300);
 }
 
 Test(server_worker, many_at_once, .timeout = 60)
 {
-    drive(100000, JOBS_MAX, false);
+    drive(100000, JOBS_MAX, false, 0);
 }
 
 Test(server_worker, name_and_bound, .timeout = 60)
