@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -23,6 +24,8 @@
 #define OPEN_TRIES       4
 /* File times advance with the kernel's tick, 10 ms at the slowest. */
 #define TICK_NS          20000000
+/* From here on contents get pages of their own, which go back to the system when they are freed. */
+#define OWN_PAGES_BYTES  (128u * 1024u)
 
 struct chunk {
     struct nj_chunk chunk;
@@ -118,6 +121,23 @@ void nj_file_store_tidy(void *store)
 
 /* Files. */
 
+/* An empty file has bytes too: not NULL. */
+static uint8_t *new_memory(uint64_t n_bytes)
+{
+    if (n_bytes < OWN_PAGES_BYTES)
+        return malloc(n_bytes > 0 ? n_bytes : 1);
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void free_memory(uint8_t *memory, uint64_t n_bytes)
+{
+    if (memory && n_bytes >= OWN_PAGES_BYTES)
+        munmap(memory, n_bytes);
+    else
+        free(memory);
+}
+
 static void bury_file(struct nj__grave *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
@@ -125,7 +145,7 @@ static void bury_file(struct nj__grave *g)
     count_objects(f->store, -1);
     if (f->fd >= 0)
         close(f->fd);
-    free(f->memory);
+    free_memory(f->memory, f->id.size);
     free(f);
 }
 
@@ -189,7 +209,7 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     struct nj__file *f = new_file(s, id);
     if (!f)
         return NJ_FILE_NO_MEMORY;
-    f->memory = malloc(id->size > 0 ? id->size : 1); /* an empty file has bytes too: not NULL */
+    f->memory = new_memory(id->size);
     if (!f->memory) {
         nj_ref_put(&f->object.ref);
         return NJ_FILE_NO_MEMORY;

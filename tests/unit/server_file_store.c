@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,5 +380,57 @@ Test(server_file_store, close_tells_leaks)
     nj_file_store_tidy(b.store);
     cr_expect_eq(nj_file_store_objects(b.store), 1);
     nj_ref_put(&o->ref);
+    end(&b);
+}
+
+struct writer {
+    char path[PATH_MAX];
+    _Atomic bool stop;
+    _Atomic uint32_t n_writes;
+};
+
+/* Grow and shrink the file for ever; every byte of it is 'a'. */
+static void *write_and_shrink(void *arg)
+{
+    static uint8_t data[256 * 1024];
+    struct writer *w = arg;
+    int fd = open(w->path, O_WRONLY);
+
+    memset(data, 'a', sizeof data);
+    for (off_t at = 0; !atomic_load(&w->stop); at = (at + sizeof data) % (off_t)(8 * sizeof data)) {
+        if ((at == 0 && ftruncate(fd, 0) < 0) || pwrite(fd, data, sizeof data, at) < 0)
+            abort();
+        atomic_fetch_add(&w->n_writes, 1);
+    }
+    close(fd);
+    return NULL;
+}
+
+/* Read whole while it changes: all of a version, or BROKEN; never bytes that were not there. */
+Test(server_file_store, changes_while_read, .timeout = 60)
+{
+    static struct writer w;
+    struct bench b;
+    pthread_t thread;
+    uint32_t n_ok = 0;
+
+    begin(&b, 64 * MIB);
+    write_file(&b, "f", "aaaa", 4);
+    strcpy(w.path, at(&b, "f"));
+    pthread_create(&thread, NULL, write_and_shrink, &w);
+    while (atomic_load(&w.n_writes) < 1000) {
+        enum nj_file_result r = open_job(&b, "f");
+        cr_assert(r == NJ_FILE_OK || r == NJ_FILE_BROKEN);
+        if (r == NJ_FILE_OK) {
+            const struct nj_object *o = b.job.object;
+            cr_assert_null(memchr(o->bytes, 0, o->size_bytes));
+            nj_ref_put(&b.job.object->ref);
+            n_ok++;
+        }
+        nj_file_store_tidy(b.store);
+    }
+    atomic_store(&w.stop, true);
+    pthread_join(thread, NULL);
+    cr_assert_eq(peek(&b, "f"), NJ_FILE_OK, "it rests now (%u were read before)", n_ok);
     end(&b);
 }
