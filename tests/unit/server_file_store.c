@@ -383,22 +383,24 @@ Test(server_file_store, close_tells_leaks)
     end(&b);
 }
 
+#define PIECE (256u * 1024u)
+
 struct writer {
     char path[PATH_MAX];
     _Atomic bool stop;
     _Atomic uint32_t n_writes;
 };
 
-/* Grow and shrink the file for ever; every byte of it is 'a'. */
+/* Grow and shrink the file, by whole pages so that no hole ever has zeros; every byte is 'a'. */
 static void *write_and_shrink(void *arg)
 {
-    static uint8_t data[256 * 1024];
+    static uint8_t data[PIECE];
     struct writer *w = arg;
     int fd = open(w->path, O_WRONLY);
 
     memset(data, 'a', sizeof data);
     for (off_t at = 0; !atomic_load(&w->stop); at = (at + sizeof data) % (off_t)(8 * sizeof data)) {
-        if ((at == 0 && ftruncate(fd, 0) < 0) || pwrite(fd, data, sizeof data, at) < 0)
+        if ((at == 0 && ftruncate(fd, sizeof data) < 0) || pwrite(fd, data, sizeof data, at) < 0)
             abort();
         atomic_fetch_add(&w->n_writes, 1);
     }
@@ -410,12 +412,14 @@ static void *write_and_shrink(void *arg)
 Test(server_file_store, changes_while_read, .timeout = 60)
 {
     static struct writer w;
+    static uint8_t first[PIECE];
     struct bench b;
     pthread_t thread;
     uint32_t n_ok = 0;
 
     begin(&b, 64 * MIB);
-    write_file(&b, "f", "aaaa", 4);
+    memset(first, 'a', sizeof first);
+    write_file(&b, "f", first, sizeof first);
     strcpy(w.path, at(&b, "f"));
     pthread_create(&thread, NULL, write_and_shrink, &w);
     while (atomic_load(&w.n_writes) < 1000) {
