@@ -6,6 +6,11 @@
  *
  * nghttp2 frees without telling the size, so a block carries its class in front. Under
  * AddressSanitizer every block is one of malloc's, so that stale pointers are seen.
+ *
+ * nghttp2 1.52 does not survive every failed allocation: when the queue of DATA frames can't grow,
+ * the frame is freed and its stream still points at it. So from a failure on, freed blocks are
+ * held back untouched and freeing them once more does nothing, until the connection that met the
+ * failure is closed.
  */
 #include "h2/h2_internal.h"
 
@@ -15,10 +20,9 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-#define HEADER_BYTES  16u
-#define SLAB_BYTES    (32u * 1024u)
-#define CLASS_DIRECT  UINT32_MAX /* straight from malloc */
-#define FREE_LIST_END NULL
+#define HEADER_BYTES 16u
+#define SLAB_BYTES   (32u * 1024u)
+#define CLASS_DIRECT UINT16_MAX /* straight from malloc */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EVERY_BLOCK_DIRECT true
@@ -37,9 +41,10 @@ static const uint32_t class_bytes[NJ__H2_CLASSES] = {
 };
 
 struct block {
-    size_t n_bytes; /* as counted in bytes_used */
-    uint32_t class;
-    uint32_t unused;
+    struct block *next; /* of a free or held block */
+    uint32_t n_bytes;   /* as counted in bytes_used */
+    uint16_t class;
+    uint16_t freed;
 };
 _Static_assert(sizeof(struct block) == HEADER_BYTES, "blocks keep malloc's alignment");
 
@@ -56,7 +61,7 @@ void nj__h2_alloc_init(struct nj__h2_alloc *a)
 
 void nj__h2_alloc_fini(struct nj__h2_alloc *a)
 {
-    NJ_ASSERT(a->bytes_used == 0);
+    NJ_ASSERT(a->bytes_used == 0 && !a->held);
     while (a->slabs) {
         void *next = *(void **)a->slabs;
         free(a->slabs);
@@ -94,31 +99,42 @@ static bool refill(struct nj__h2_alloc *a, uint32_t class)
 
 static struct block *take(struct nj__h2_alloc *a, uint32_t class)
 {
-    void *p = a->free_head[class];
-    if (nj_likely(p != FREE_LIST_END)) {
-        a->free_head[class] = *(void **)p;
-        return p;
+    struct block *b = a->free_head[class];
+    if (nj_likely(b != NULL)) {
+        a->free_head[class] = b->next;
+        return b;
     }
     if (a->bump[class] == a->bump_end[class] && !refill(a, class))
         return NULL;
-    p = a->bump[class];
+    b = (struct block *)a->bump[class];
     a->bump[class] += class_bytes[class];
-    return p;
+    return b;
+}
+
+static struct block *find(struct nj__h2_alloc *a, size_t n_bytes, uint32_t *class)
+{
+    if (nj_unlikely(a->fail_in > 0) && --a->fail_in == 0)
+        return NULL;
+    if (n_bytes > UINT32_MAX)
+        return NULL;
+    *class = class_of(a, n_bytes);
+    return *class == CLASS_DIRECT ? malloc(n_bytes) : take(a, *class);
 }
 
 void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes)
 {
-    if (nj_unlikely(a->fail_in > 0) && --a->fail_in == 0)
-        return NULL;
-    if (n_bytes > SIZE_MAX - HEADER_BYTES)
-        return NULL;
+    uint32_t class;
+    if (n_bytes > UINT32_MAX) /* so that the sum can't wrap */
+        n_bytes = UINT32_MAX;
     n_bytes += HEADER_BYTES;
-    uint32_t class = class_of(a, n_bytes);
-    struct block *b = class == CLASS_DIRECT ? malloc(n_bytes) : take(a, class);
-    if (!b)
+    struct block *b = find(a, n_bytes, &class);
+    if (!b) {
+        a->failed = a->hold = true;
         return NULL;
-    b->class = class;
-    b->n_bytes = class == CLASS_DIRECT ? n_bytes : class_bytes[class];
+    }
+    b->freed = 0;
+    b->class = (uint16_t) class;
+    b->n_bytes = class == CLASS_DIRECT ? (uint32_t)n_bytes : class_bytes[class];
     a->bytes_used += b->n_bytes;
     return b + 1;
 }
@@ -129,20 +145,44 @@ void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes)
     return p ? memset(p, 0, n_bytes) : NULL;
 }
 
+static void give_back(struct nj__h2_alloc *a, struct block *b)
+{
+    if (b->class == CLASS_DIRECT) {
+        free(b);
+        return;
+    }
+    b->next = a->free_head[b->class];
+    a->free_head[b->class] = b;
+}
+
 void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p)
 {
     if (!p)
         return;
     struct block *b = (struct block *)p - 1;
-    NJ_ASSERT(a->bytes_used >= b->n_bytes);
-    a->bytes_used -= b->n_bytes;
-    uint32_t class = b->class;
-    if (class == CLASS_DIRECT) {
-        free(b);
+    if (nj_unlikely(b->freed)) {
+        NJ_ASSERT(a->hold);
         return;
     }
-    *(void **)b = a->free_head[class];
-    a->free_head[class] = b;
+    NJ_ASSERT(a->bytes_used >= b->n_bytes);
+    b->freed = 1;
+    a->bytes_used -= b->n_bytes;
+    if (nj_likely(!a->hold)) {
+        give_back(a, b);
+        return;
+    }
+    b->next = a->held;
+    a->held = b;
+}
+
+void nj__h2_alloc_release(struct nj__h2_alloc *a)
+{
+    a->hold = false;
+    while (a->held) {
+        struct block *b = a->held;
+        a->held = b->next;
+        give_back(a, b);
+    }
 }
 
 void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes)

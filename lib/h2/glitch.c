@@ -9,14 +9,17 @@
  */
 #include "h2/h2_internal.h"
 
+#include <string.h>
+
 #include "base/attr.h"
 
 /* CONTINUATION frames of one header block. The hard limit of a 32 KiB head is 128 KiB of header
  * block, which is 8 full frames. */
 #define CONTINUATIONS_MAX  64u
-/* DATA below this carries nothing worth a frame; outgoing DATA that a window cut below
- * WINDOW_CUT_BYTES is a peer that doles out its window ("data dribble"). */
-#define DATA_TINY_BYTES    16u
+/* A frame below this that is ignored, and DATA that carries less, is nothing but work. Outgoing
+ * DATA that a window cut below WINDOW_CUT_BYTES is a peer that doles out its window ("data
+ * dribble"). */
+#define TINY_BYTES         16u
 #define WINDOW_CUT_BYTES   256u
 /* DATA frames at least this big are progress and refund a point. */
 #define DATA_BIG_BYTES     4096u
@@ -86,12 +89,67 @@ static bool id_in_order(struct nj_h2 *h, int32_t id_)
     return back >= 64 || (h->id_seen >> back & 1);
 }
 
+/* CONTINUATION frames of an endless header block (CVE-2024-28182 and its kin). */
+static int continuation(struct nj_h2 *h, uint32_t n_bytes, uint8_t flags)
+{
+    uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HEADER_HARD;
+    h->block_bytes += n_bytes;
+    if (++h->block_n > CONTINUATIONS_MAX || h->block_bytes > max) {
+        nj__h2_end(h, NJ__H2_END_ABUSE);
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+    if (n_bytes == 0 && !(flags & NGHTTP2_FLAG_END_HEADERS))
+        return nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
+    return 0;
+}
+
+/* Whole frame head of the input in h->walk. */
+static int walk_frame(struct nj_h2 *h)
+{
+    const uint8_t *head = h->walk;
+    uint32_t n_bytes = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
+    h->walk_n = 0;
+    h->walk_skip = n_bytes;
+    if (head[3] == NGHTTP2_CONTINUATION)
+        return continuation(h, n_bytes, head[4]);
+    if (head[3] == NGHTTP2_HEADERS) {
+        h->block_bytes = n_bytes;
+        h->block_n = 0;
+    }
+    h->n_small_came += n_bytes < TINY_BYTES;
+    return 0;
+}
+
+int nj__h2_glitch_walk(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
+{
+    while (n_bytes > 0) {
+        size_t n = h->walk_skip < n_bytes ? h->walk_skip : n_bytes;
+        data += n;
+        n_bytes -= n;
+        h->walk_skip -= (uint32_t)n;
+        n = sizeof h->walk - h->walk_n < n_bytes ? sizeof h->walk - h->walk_n : n_bytes;
+        memcpy(h->walk + h->walk_n, data, n);
+        data += n;
+        n_bytes -= n;
+        h->walk_n += (uint32_t)n;
+        if (h->walk_n == sizeof h->walk && walk_frame(h) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+void nj__h2_glitch_ignored(struct nj_h2 *h)
+{
+    uint32_t n = h->n_small_came - h->n_small_seen;
+    h->n_small_seen = h->n_small_came;
+    if (n > 0)
+        (void)nj__h2_glitch(h, n);
+}
+
 /* A request costs a point until its head turns out good (stream.c gives it back), so header blocks
  * that are ignored, refused or reset are counted however nghttp2 gets rid of them. */
 static int begin_headers(struct nj_h2 *h, const nghttp2_frame_hd *hd)
 {
-    h->block_bytes = (uint32_t)hd->length;
-    h->block_n = 0;
     if (!id_in_order(h, hd->stream_id)) {
         nj__h2_end(h, NJ__H2_END_PROTOCOL);
         return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -99,31 +157,18 @@ static int begin_headers(struct nj_h2 *h, const nghttp2_frame_hd *hd)
     return nj__h2_glitch(h, NJ__H2_GLITCH);
 }
 
-static int begin_continuation(struct nj_h2 *h, const nghttp2_frame_hd *hd)
-{
-    uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HEADER_HARD;
-    h->block_bytes += (uint32_t)hd->length;
-    if (++h->block_n > CONTINUATIONS_MAX || h->block_bytes > max) {
-        nj__h2_end(h, NJ__H2_END_ABUSE);
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    }
-    if (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_HEADERS))
-        return nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
-    return 0;
-}
-
 int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *user)
 {
     struct nj_h2 *h = user;
-    if (hd->type != NGHTTP2_CONTINUATION)
-        nj__h2_head_clear(&h->head); /* of a block that came to nothing */
+    if (hd->type == NGHTTP2_CONTINUATION)
+        return 0;                /* walk_frame() did it */
+    nj__h2_head_clear(&h->head); /* of a block that came to nothing */
+    h->n_small_seen += hd->length < TINY_BYTES;
     switch (hd->type) {
     case NGHTTP2_HEADERS:
         return begin_headers(h, hd);
-    case NGHTTP2_CONTINUATION:
-        return begin_continuation(h, hd);
     case NGHTTP2_DATA:
-        if (hd->length >= DATA_TINY_BYTES || hd->flags & NGHTTP2_FLAG_END_STREAM)
+        if (hd->length >= TINY_BYTES || hd->flags & NGHTTP2_FLAG_END_STREAM)
             return 0;
         break;
     case NGHTTP2_WINDOW_UPDATE:
@@ -135,7 +180,7 @@ int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *
     case NGHTTP2_RST_STREAM:
         nj_count(h->core->counters, NJ_C_h2_reset_in);
         break;
-    default: /* PING, SETTINGS, PRIORITY, GOAWAY and the unknown */
+    default: /* PING, SETTINGS, PRIORITY, GOAWAY */
         break;
     }
     return nj__h2_glitch(h, NJ__H2_GLITCH);
@@ -143,9 +188,9 @@ int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *
 
 int nj__h2_glitch_padding(struct nj_h2 *h, const nghttp2_frame *f)
 {
-    if (f->hd.length < DATA_TINY_BYTES || f->hd.flags & NGHTTP2_FLAG_END_STREAM)
+    if (f->hd.length < TINY_BYTES || f->hd.flags & NGHTTP2_FLAG_END_STREAM)
         return 0; /* charged at its begin, or useful */
-    if (f->hd.length - f->data.padlen >= DATA_TINY_BYTES)
+    if (f->hd.length - f->data.padlen >= TINY_BYTES)
         return 0;
     return nj__h2_glitch(h, NJ__H2_GLITCH);
 }

@@ -23,6 +23,7 @@
 /* Below this much room in the sink nothing is written: it holds any control frame and any response
  * head of ordinary size, and keeps DATA frames from being cut into crumbs. */
 #define NJ__H2_ROOM_MIN       4096u
+#define NJ__H2_FRAME_HEAD     9u
 /* Response fields of one answer, without :status. */
 #define NJ__H2_FIELDS_OUT_MAX 64u
 /* How far beyond a soft limit of header size we go on decoding before the connection ends. */
@@ -38,6 +39,9 @@ struct nj__h2_alloc {
     uint8_t *bump[NJ__H2_CLASSES], *bump_end[NJ__H2_CLASSES]; /* part of a slab not yet cut */
     void *slabs;                                              /* linked through their first word */
     size_t bytes_used;
+    void *held;       /* freed since a failure */
+    bool failed;      /* an allocation failed; whoever finds this set clears it */
+    bool hold;        /* since then freed blocks are held */
     uint64_t fail_in; /* tests: this many allocations from now one fails; 0 never */
     uint8_t small_class[NJ__H2_SMALL_STEPS];
 };
@@ -50,6 +54,8 @@ void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes);
 void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes);
 void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes);
 void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
+/* Nothing that met a failure is left: held blocks are free for use. */
+void nj__h2_alloc_release(struct nj__h2_alloc *a);
 
 /* ---- core.c ---- */
 
@@ -62,6 +68,7 @@ struct nj_h2_core {
     nghttp2_mem mem;
     struct nj__h2_alloc alloc;
     uint32_t n_conns;
+    uint32_t n_starved; /* connections that met a failed allocation */
 };
 
 /* Tests: let the `n`-th allocation from now fail, once; 0 lets all succeed. */
@@ -96,16 +103,21 @@ struct nj_h2 {
     bool told;       /* the end was put into a GOAWAY, or can't be */
     bool mute;       /* the session is not fit to write any more */
     bool busy;       /* inside nghttp2 */
+    bool starved;    /* an allocation failed while it was at work */
     uint8_t goaways; /* calls of nj_h2_goaway(), up to 2 */
 
     struct nj__h2_head head;
 
     uint32_t glitches;
     uint32_t window_credit; /* WINDOW_UPDATE frames that cost nothing */
-    uint32_t block_bytes;   /* undecoded bytes of the header block */
-    uint32_t block_n;       /* CONTINUATION frames of it */
     uint32_t id_high;       /* highest stream id a HEADERS frame had; 0 before the first */
     uint64_t id_seen;       /* bit i: the id 2*i below id_high was used */
+
+    /* The frame heads of the input, followed beside nghttp2. */
+    uint8_t walk[NJ__H2_FRAME_HEAD];
+    uint32_t walk_n, walk_skip;
+    uint32_t block_bytes, block_n;       /* of the header block: bytes, CONTINUATION frames */
+    uint32_t n_small_came, n_small_seen; /* tiny frames; those that nghttp2 told us about */
 
     /* Only during nj_h2_output(). */
     const struct nj_h2_sink *sink;
@@ -116,6 +128,9 @@ struct nj_h2 {
 
 /* Remember why the connection must end; the first reason stays. */
 void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why);
+/* To be called after nghttp2 did something for this connection: if it got no memory for it, the
+ * session is only good for being deleted. */
+void nj__h2_check_memory(struct nj_h2 *h);
 
 /* ---- stream.c ---- */
 
@@ -169,6 +184,14 @@ void nj__h2_glitch_refund(struct nj_h2 *h);
 void nj__h2_glitch_request(struct nj_h2 *h);
 /* A DATA frame of `n_bytes` went out; `cut` when a window of the peer cut it short. */
 void nj__h2_glitch_data_sent(struct nj_h2 *h, size_t n_bytes, bool cut);
+/*
+ * Follow the frame heads of the input before nghttp2 gets it. nghttp2 tells nothing about frames
+ * that it ignores (unknown types, streams that are gone, the rest of a bad header block), and these
+ * cost time too. -1 when the connection must end.
+ */
+int nj__h2_glitch_walk(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
+/* nghttp2 took that input: charge the tiny frames it ignored. */
+void nj__h2_glitch_ignored(struct nj_h2 *h);
 /* A DATA frame of an open stream came: charge it when it was nothing but padding. */
 int nj__h2_glitch_padding(struct nj_h2 *h, const nghttp2_frame *f);
 int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *user);

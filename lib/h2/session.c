@@ -26,27 +26,45 @@ static int submit_settings(struct nj_h2 *h)
                                    sizeof settings / sizeof settings[0]);
 }
 
+/* The session of a new connection. False when memory ran out. */
+static bool session_new(struct nj_h2 *h)
+{
+    struct nj_h2_core *core = h->core;
+    if (nghttp2_session_server_new3(&h->session, core->callbacks, h, core->option, &core->mem) != 0)
+        return false;
+    if (submit_settings(h) == 0)
+        return true;
+    nghttp2_session_del(h->session);
+    return false;
+}
+
+/* Once nobody is left who could hold stale pointers, held memory may be used again. */
+static void forget_failures(struct nj_h2_core *core)
+{
+    if (core->alloc.hold && core->n_starved == 0) {
+        core->alloc.failed = false;
+        nj__h2_alloc_release(&core->alloc);
+    }
+}
+
 struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
 {
     struct nj_h2 *h = nj__h2_alloc_zero(&core->alloc, sizeof *h);
-    if (!h)
-        return NULL;
-    h->core = core;
-    h->user = user;
-    h->window_credit = WINDOW_CREDIT_AT_OPEN;
-    nj_list_init(&h->streams);
-    if (nghttp2_session_server_new3(&h->session, core->callbacks, h, core->option, &core->mem) !=
-        0) {
-        nj__h2_alloc_free(&core->alloc, h);
-        return NULL;
+    if (h) {
+        h->core = core;
+        h->user = user;
+        h->window_credit = WINDOW_CREDIT_AT_OPEN;
+        h->walk_skip = NGHTTP2_CLIENT_MAGIC_LEN;
+        nj_list_init(&h->streams);
+        if (session_new(h)) {
+            core->n_conns++;
+            return h;
+        }
     }
-    if (submit_settings(h) != 0) {
-        nghttp2_session_del(h->session);
-        nj__h2_alloc_free(&core->alloc, h);
-        return NULL;
-    }
-    core->n_conns++;
-    return h;
+    nj__h2_alloc_free(&core->alloc, h);
+    core->alloc.failed = false;
+    forget_failures(core);
+    return NULL;
 }
 
 void nj_h2_close(struct nj_h2 *h)
@@ -58,8 +76,25 @@ void nj_h2_close(struct nj_h2 *h)
         nj__h2_stream_drop(nj_container_of(h->streams.next, struct nj_h2_stream, link));
     nj__h2_head_clear(&h->head);
     nghttp2_session_del(h->session);
+    if (h->starved)
+        core->n_starved--;
     nj__h2_alloc_free(&core->alloc, h);
     core->n_conns--;
+    forget_failures(core);
+}
+
+void nj__h2_check_memory(struct nj_h2 *h)
+{
+    struct nj_h2_core *core = h->core;
+    if (nj_likely(!core->alloc.failed))
+        return;
+    core->alloc.failed = false;
+    h->mute = true;
+    if (!h->starved) {
+        h->starved = true;
+        core->n_starved++;
+    }
+    nj__h2_end(h, NJ__H2_END_MEMORY);
 }
 
 void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why)
@@ -86,6 +121,7 @@ static int settle(struct nj_h2 *h)
             h->end == NJ__H2_END_ABUSE ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR;
         if (!h->mute && nghttp2_session_terminate_session(h->session, code) != 0)
             h->mute = true;
+        nj__h2_check_memory(h);
     }
     return -1;
 }
@@ -107,12 +143,14 @@ static enum nj__h2_end why_failed(ssize_t error)
 int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
 {
     NJ_ASSERT(!h->busy);
-    if (!h->end && n_bytes > 0) {
+    if (!h->end && n_bytes > 0 && nj__h2_glitch_walk(h, data, n_bytes) == 0) {
         h->busy = true;
         ssize_t n = nghttp2_session_mem_recv(h->session, data, n_bytes);
         h->busy = false;
+        nj__h2_check_memory(h);
         if (n < 0)
             nj__h2_end(h, why_failed(n));
+        nj__h2_glitch_ignored(h);
     }
     return settle(h);
 }
@@ -123,6 +161,7 @@ static bool output_step(struct nj_h2 *h)
 {
     const uint8_t *block;
     ssize_t n = nghttp2_session_mem_send(h->session, &block);
+    nj__h2_check_memory(h);
     if (n == 0)
         return false;
     if (n > 0 && h->sink->copy(h->sink_ctx, block, (uint32_t)n))
@@ -229,6 +268,7 @@ void nj_h2_goaway(struct nj_h2 *h)
                                    nghttp2_session_get_last_proc_stream_id(h->session),
                                    NGHTTP2_NO_ERROR, NULL, 0);
     }
+    nj__h2_check_memory(h);
     if (rv != 0)
         nj__h2_end(h, NJ__H2_END_MEMORY);
 }

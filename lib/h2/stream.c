@@ -10,7 +10,6 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-#define FRAME_HEAD_BYTES 9u
 /* Body pieces below this are copied next to their frame header: cheaper than a reference. */
 #define COPY_BELOW_BYTES 512u
 
@@ -132,8 +131,8 @@ static void request(struct nj_h2 *h, const nghttp2_frame *f)
     struct nj__h2_head *head = &h->head;
     nj__h2_glitch_request(h);
     struct nj_h2_stream *st = stream_new(h, f->hd.stream_id);
-    if (!st) { /* it was not processed in any way: the client may try again (RFC 9113 8.7) */
-        nj__h2_stream_reset(h, f->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+    if (!st) {
+        nj__h2_check_memory(h);
         return;
     }
     nj_count(h->core->counters, NJ_C_requests);
@@ -209,7 +208,9 @@ void nj__h2_stream_reset(struct nj_h2 *h, int32_t id, uint32_t error)
     struct nj_h2_stream *st = nghttp2_session_get_stream_user_data(h->session, id);
     if (st)
         st->own_fault = true;
-    if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, id, error) != 0)
+    int rv = nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, id, error);
+    nj__h2_check_memory(h);
+    if (rv != 0)
         nj__h2_end(h, NJ__H2_END_MEMORY);
 }
 
@@ -241,7 +242,7 @@ static ssize_t body_pull(nghttp2_session *s, int32_t id, uint8_t *buf, size_t le
     uint32_t room = h->sink->room(h->sink_ctx);
     if (room < NJ__H2_ROOM_MIN)
         return NGHTTP2_ERR_PAUSE;
-    room -= FRAME_HEAD_BYTES;
+    room -= NJ__H2_FRAME_HEAD;
     uint32_t n_max = length < room ? (uint32_t)length : room;
     struct nj_body *body = st->body;
     NJ_ASSERT(body);
@@ -271,13 +272,13 @@ static ssize_t body_pull(nghttp2_session *s, int32_t id, uint8_t *buf, size_t le
 static bool frame_out(struct nj_h2 *h, const uint8_t *framehd, const struct nj_slice *slice)
 {
     if (slice->n_bytes >= COPY_BELOW_BYTES) {
-        return h->sink->copy(h->sink_ctx, framehd, FRAME_HEAD_BYTES) &&
+        return h->sink->copy(h->sink_ctx, framehd, NJ__H2_FRAME_HEAD) &&
                h->sink->refer(h->sink_ctx, slice);
     }
-    uint8_t frame[FRAME_HEAD_BYTES + COPY_BELOW_BYTES];
-    memcpy(frame, framehd, FRAME_HEAD_BYTES);
-    memcpy(frame + FRAME_HEAD_BYTES, slice->data, slice->n_bytes);
-    return h->sink->copy(h->sink_ctx, frame, FRAME_HEAD_BYTES + slice->n_bytes);
+    uint8_t frame[NJ__H2_FRAME_HEAD + COPY_BELOW_BYTES];
+    memcpy(frame, framehd, NJ__H2_FRAME_HEAD);
+    memcpy(frame + NJ__H2_FRAME_HEAD, slice->data, slice->n_bytes);
+    return h->sink->copy(h->sink_ctx, frame, NJ__H2_FRAME_HEAD + slice->n_bytes);
 }
 
 int nj__h2_on_send_data(nghttp2_session *s, nghttp2_frame *f, const uint8_t *framehd, size_t length,
@@ -339,9 +340,12 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
         body_close(st);
         return -1;
     }
-    if (submit(st, status, fields, n_fields) != 0) {
+    int rv = submit(st, status, fields, n_fields);
+    nj__h2_check_memory(h);
+    if (rv != 0) {
         body_close(st);
-        nj__h2_stream_reset(h, st->id, NGHTTP2_INTERNAL_ERROR);
+        if (!h->end)
+            nj__h2_stream_reset(h, st->id, NGHTTP2_INTERNAL_ERROR);
         return -1;
     }
     count_status(h->core->counters, status);
@@ -354,6 +358,7 @@ void nj_h2_resume(struct nj_h2_stream *st)
         return;
     st->deferred = false;
     int rv = nghttp2_session_resume_data(st->h->session, st->id);
+    nj__h2_check_memory(st->h);
     if (rv != 0 && nghttp2_is_fatal(rv))
         nj__h2_end(st->h, NJ__H2_END_MEMORY);
 }

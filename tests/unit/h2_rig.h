@@ -22,7 +22,7 @@
 #include "telem/counters.h"
 
 #define RIG_STREAMS 256
-#define RIG_BODIES  4096
+#define RIG_BODIES  32768
 
 struct rig_data { /* what slices refer to */
     struct nj_ref ref;
