@@ -23,7 +23,8 @@ struct nj_h2_stream; /* one request and its response */
 
 /* A complete request head, checked by RFC 9113 8.3. Lives until on_request returns. */
 struct nj_h2_request {
-    struct nj_str method, scheme, authority, path; /* :path with its query; empty when absent */
+    /* :path with its query. Empty when absent; host stands in for a missing :authority. */
+    struct nj_str method, scheme, authority, path;
     bool ends; /* END_STREAM came with the head: there is no body */
 };
 
@@ -33,7 +34,7 @@ struct nj_h2_events {
     void (*on_request)(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req);
     /* The stream is over (answered, reset, or its connection ended) and the handle is dead after
      * this call. A response body it held has been closed already. `complete` tells whether the
-     * response left to its last byte. */
+     * response left to its last byte. Called for each stream that on_request showed, no other. */
     void (*on_stream_close)(void *user, struct nj_h2_stream *st, bool complete);
 };
 
@@ -62,8 +63,7 @@ struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
                                   const struct nj_h2_limits *limits, struct nj_counters *counters);
 /* All connections must be closed before. */
 void nj_h2_core_free(struct nj_h2_core *core);
-/* Connections open now, and bytes the allocator holds for them (0 when none is open: leak check).
- */
+/* Connections open now, and bytes the allocator holds for them (0 when none is open). */
 uint32_t nj_h2_core_conns(const struct nj_h2_core *core);
 size_t nj_h2_core_bytes_used(const struct nj_h2_core *core);
 
@@ -81,13 +81,16 @@ void nj_h2_close(struct nj_h2 *h);
  *
  * Wasted time is counted in glitches: resets, refused or malformed streams, empty DATA, PING,
  * SETTINGS, PRIORITY, unknown frames and the like add to the count, a response that ends in
- * order takes from it. Beyond limits.glitches_max the connection ends with ENHANCE_YOUR_CALM.
+ * order takes from it, and so does a big DATA frame that went out. Beyond limits.glitches_max the
+ * connection ends with ENHANCE_YOUR_CALM.
  */
 int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 
 /*
- * Write what is due into the sink until nothing is left or the room is used up.
- * Returns 0, or -1 as nj_h2_input() does (then call it once more to flush the GOAWAY).
+ * Write what is due into the sink until nothing is left or less than 4096 bytes of room are. Once
+ * the connection must end, what is queued goes out whatever the room, but no more of the bodies.
+ * Returns 0, or -1 as nj_h2_input() does (then call it once more to flush the GOAWAY). Some errors
+ * of the peer show only here, so call it after input. When memory ran out there is no GOAWAY.
  */
 int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx);
 
@@ -102,10 +105,11 @@ uint32_t nj_h2_streams(const struct nj_h2 *h);
 void nj_h2_goaway(struct nj_h2 *h);
 
 /*
- * Answer a request: status, `n_fields` fields (copied) and a body, or NULL for none.
+ * Answer a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.
  * The body is the stream's from here on, also when this fails. A HEAD request gets no body here:
  * the caller passes NULL and the fields that a GET would get.
- * Returns 0, or -1 when memory ran out (the stream is reset).
+ * Returns 0, or -1 when memory ran out; then the next input or output ends the connection, as
+ * after any allocation that failed.
  */
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body);

@@ -32,6 +32,7 @@ static bool init_site(struct nj_shard *s)
         .events_ctx = s,
         .files = &s->cfg.port.files,
         .counters = &s->counters,
+        .hash_key = s->cfg.flow_key,
         .wall_s_at_zero = s->cfg.wall_s_at_zero,
         .exchanges_max = s->cfg.conns_max,
     };
