@@ -165,9 +165,9 @@ static void seek(struct nj_tcb *t, uint32_t seq)
 
 void nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m)
 {
-    NJ_ASSERT(seq - t->snd_una + n_bytes <= t->sndq.n_bytes);
     if (n_bytes == 0)
-        return;
+        return; /* a pure ACK, whose sequence number may stand beyond the FIN */
+    NJ_ASSERT(seq - t->snd_una + n_bytes <= t->sndq.n_bytes);
     seek(t, seq);
     uint8_t *out = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)n_bytes);
     NJ_ASSERT(out != NULL); /* snd_mss is at most the tailroom of a fresh mbuf */
