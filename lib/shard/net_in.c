@@ -111,19 +111,22 @@ uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
     const struct nj_port *port = &s->cfg.port;
     uint64_t n_bytes = 0;
 
+    /* What other shards hand over is taken first: an ARP answer they show us stands in the ring
+     * before the packets it made possible stand in our queue. Hence also: queue polled, then ring.
+     */
     uint32_t n_rx = port->rx(port->ctx, m, NJ_BURST_MAX);
+    uint32_t n_steered = 0;
+    if (s->steer.n_shards > 1) {
+        struct rte_mbuf *from_others[NJ_BURST_MAX];
+        n_steered = port->rx_steered(port->ctx, from_others, NJ_BURST_MAX);
+        parse(s, &in, from_others, n_steered, true);
+    }
+    uint32_t n_first = in.n;
     for (uint32_t i = 0; i < n_rx; i++)
         n_bytes += m[i]->pkt_len;
     parse(s, &in, m, n_rx, false);
-    uint32_t n_own = in.n;
-
-    uint32_t n_steered = 0;
-    if (s->steer.n_shards > 1) {
-        n_steered = port->rx_steered(port->ctx, m, NJ_BURST_MAX);
-        parse(s, &in, m, n_steered, true);
-    }
     for (uint32_t i = 0; i < in.n; i++)
-        take(s, &in, i, i >= n_own, now);
+        take(s, &in, i, i < n_first, now);
 
     nj_count_n(&s->counters, NJ_C_rx_packets, n_rx);
     nj_count_n(&s->counters, NJ_C_rx_bytes, n_bytes);
