@@ -38,7 +38,7 @@ static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
     if (wanted != *done && wanted >= NJ_PHASE_ABORT)
         nj_shard_abort(l->shard, now);
     *done = wanted;
-    if (wanted != NJ_PHASE_RUN)
+    if (wanted >= NJ_PHASE_DRAIN)
         atomic_store_explicit(&l->drained, !nj_shard_busy(l->shard), memory_order_release);
 }
 
@@ -46,7 +46,8 @@ int nj_lcore_loop(void *lcore)
 {
     struct nj_lcore *l = lcore;
     struct nj_counters *c = &l->shard->counters;
-    enum nj_phase phase = NJ_PHASE_RUN;
+    /* Acquire: the shard was made by the main thread, which let us run by setting the phase. */
+    enum nj_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
     uint32_t n_idle = 0, n_steps = 0;
     uint64_t tsc = rte_rdtsc();
 
@@ -68,5 +69,6 @@ int nj_lcore_loop(void *lcore)
         nj_count(c, work ? NJ_C_loops_busy : NJ_C_loops_idle);
     }
     nj_shard_publish(l->shard);
+    atomic_store_explicit(&l->left, true, memory_order_release);
     return 0;
 }

@@ -9,13 +9,14 @@
 #include "shard/shard.h"
 
 enum nj_phase {
+    NJ_PHASE_START, /* nobody runs yet */
     NJ_PHASE_RUN,
     NJ_PHASE_DRAIN, /* GOAWAY, finish what runs */
     NJ_PHASE_ABORT, /* reset what is left */
     NJ_PHASE_STOP,  /* leave the loop */
 };
 
-/* Written by the supervisor, read by every lcore. */
+/* Written by the main thread, then by the supervisor; read by every lcore. */
 struct nj_control {
     _Atomic enum nj_phase phase;
 };
@@ -26,6 +27,7 @@ struct nj_lcore {
     const struct nj_control *control;
     bool busy_poll;       /* never sleep, also when there is nothing to do */
     _Atomic bool drained; /* written by the lcore: nothing is on its way any more */
+    _Atomic bool left;    /* written by the lcore: it has let go of its shard */
 };
 
 /* Runs until NJ_PHASE_STOP; `lcore` is a struct nj_lcore. For rte_eal_remote_launch(). */

@@ -11,6 +11,8 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "base/assert.h"
+#include "base/assert.h"
 #include "dpdk/eal.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
@@ -222,6 +224,7 @@ static void down_telemetry(struct nj_server *s)
 
 static bool up_supervisor(struct nj_server *s)
 {
+    atomic_store_explicit(&s->control.phase, NJ_PHASE_RUN, memory_order_release);
     pthread_attr_t attr;
     int rc = pthread_attr_init(&attr);
 
@@ -280,6 +283,8 @@ static void run(struct nj_server *s)
         if (s->lcore_id[i] == rte_get_main_lcore())
             nj_lcore_loop(&s->lcore[i]);
     rte_eal_mp_wait_lcore();
+    for (uint32_t i = 0; i < s->n_shards; i++) /* what the lcore wrote is ours again */
+        NJ_CHECK(atomic_load_explicit(&s->lcore[i].left, memory_order_acquire));
 }
 
 /* Threads inherit the mask, so it is set before the EAL starts any: only the supervisor looks. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/telemetry.h"
 
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include <rte_mempool.h>
@@ -9,19 +9,21 @@
 
 #include "server/server_internal.h"
 
-/* The callbacks of rte_telemetry have no context argument. */
-static _Atomic(const struct nj_server *) attached;
+/* The callbacks of rte_telemetry have no context argument, and run on threads of its own: the lock
+ * keeps the server from going away under one. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct nj_server *attached;
 
 static int stats(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-    const struct nj_server *s = atomic_load(&attached);
-
     (void)cmd;
     (void)params;
     rte_tel_data_start_dict(d);
-    for (unsigned i = 0; s && i < NJ_N_COUNTERS; i++)
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; attached && i < NJ_N_COUNTERS; i++)
         rte_tel_data_add_dict_u64(d, nj_counter_info[i].name,
-                                  nj__server_count(s, (enum nj_counter)i));
+                                  nj__server_count(attached, (enum nj_counter)i));
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
@@ -57,16 +59,10 @@ static struct rte_tel_data *shard_dict(const struct nj_server *s, uint32_t i)
     return d;
 }
 
-static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
+static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 {
-    const struct nj_server *s = atomic_load(&attached);
     char name[16];
 
-    (void)cmd;
-    (void)params;
-    rte_tel_data_start_dict(d);
-    if (!s)
-        return 0;
     rte_tel_data_add_dict_string(d, "device", s->port.name);
     rte_tel_data_add_dict_string(d, "spread", s->port.spread);
     for (uint32_t i = 0; i < s->n_shards; i++) {
@@ -75,13 +71,26 @@ static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
         if (one)
             rte_tel_data_add_dict_container(d, name, one, 0);
     }
+}
+
+static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+    (void)cmd;
+    (void)params;
+    rte_tel_data_start_dict(d);
+    pthread_mutex_lock(&lock);
+    if (attached)
+        add_shards(attached, d);
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
 void nj_telemetry_attach(const struct nj_server *server)
 {
-    bool first = server && !atomic_load(&attached);
-    atomic_store(&attached, server);
+    pthread_mutex_lock(&lock);
+    bool first = server && !attached;
+    attached = server;
+    pthread_mutex_unlock(&lock);
     if (!first)
         return;
     rte_telemetry_register_cmd("/nightjar/stats", stats,
