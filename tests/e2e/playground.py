@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+`./dev run`: nightjar on two lcores behind a tap in a namespace of its own, reachable from the ordinary
+machine at 127.0.0.1:8080. No NIC, no hugepages, no configuration; nothing stays behind.
+
+The way of a byte: curl -> 127.0.0.1:8080 -> relay.py (accepts here, connects inside) -> the
+kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.
+"""
+import argparse
+import os
+import shutil
+import signal
+import socket
+import sys
+
+import world
+from reaper import Reaper
+from relay import relay
+from world import Failed, REPO, Server, ip
+
+TAP, SERVER_ADDR, KERNEL_SIDE = "nj0", "198.18.0.2", "198.18.0.1/24"
+BIG_FILES = {"10MiB.bin": 10 << 20, "1GiB.bin": 1 << 30}
+
+
+class Ended(BaseException):
+    """Somebody sent a signal to end this."""
+
+
+def end(*_):
+    raise Ended
+
+
+def options():
+    p = argparse.ArgumentParser(prog="./dev run", description=(
+        "Build nightjar and serve a folder over HTTP/2 on 127.0.0.1. Ctrl-C ends it."))
+    p.add_argument("--root", metavar="DIR", help="the folder to serve (default: a sample site)")
+    p.add_argument("--port", type=int, default=8080, help="port on 127.0.0.1 (default: 8080)")
+    p.add_argument("--lcores", type=int, default=2, metavar="N",
+                   help="lcores, also more than there are CPUs (default: 2)")
+    chosen = p.parse_args()
+    if not 1 <= chosen.port <= 65535:
+        p.error("--port takes 1 to 65535")
+    if not 1 <= chosen.lcores <= 64:
+        p.error("--lcores takes 1 to 64")
+    if chosen.root is not None:
+        # The script changed folders; the user's relative path means where they stand.
+        chosen.root = os.path.join(os.environ.get("NJ_CALLER", "."), chosen.root)
+        if not os.path.isdir(chosen.root):
+            p.error(f"--root {chosen.root}: no such folder")
+    return chosen
+
+
+def sample_site(folder):
+    """app/site and two large files to download, which take no space."""
+    shutil.copytree(os.path.join(REPO, "app", "site"), folder)
+    for name, n_bytes in BIG_FILES.items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.truncate(n_bytes)
+    return folder
+
+
+def listen(port):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        s.bind(("127.0.0.1", port))
+    except OSError as why:
+        raise Failed(f"port {port}: {why.strerror}; choose another with --port") from None
+    s.listen(512)
+    return s
+
+
+def serve(chosen, reaper):
+    name = f"njrun-{os.getpid()}"
+    listener = listen(chosen.port)
+    for kind, what in (("namespace", name), ("prefix", name), ("folder", f"/run/{name}")):
+        reaper.will_make(kind, what)
+    os.mkdir(f"/run/{name}")
+    root = chosen.root or sample_site(f"/run/{name}/site")
+    ip("netns", "add", name)
+    server = Server(name, name, world.driver_args("tap") + world.lcore_args(chosen.lcores),
+                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, "--live"])
+    server.wait_ready()
+    ip("-n", name, "addr", "add", KERNEL_SIDE, "dev", TAP)
+    ip("-n", name, "link", "set", TAP, "up")
+    relay(listener, name, (SERVER_ADDR, 80))
+
+    url = f"http://127.0.0.1:{chosen.port}/"
+    lcores = "1 lcore" if chosen.lcores == 1 else f"{chosen.lcores} lcores"
+    print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
+          f"Ctrl-C ends it.\n\n"
+          f"  {url}\n"
+          f"  curl --http2-prior-knowledge {url}\n", flush=True)
+    try:
+        status = server.process.wait()  # it says nothing more on standard output
+    except Ended:
+        print("\nending: open downloads get 10 s, Ctrl-C again cuts them", flush=True)
+        server.signal()
+        return server.wait(15)
+    raise Failed(f"the server ended by itself, exit status {status}")
+
+
+def main():
+    chosen = options()
+    reaper = Reaper()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    status = 1
+    try:
+        status = serve(chosen, reaper)
+    except Failed as why:
+        print(f"dev: {why}", file=sys.stderr)
+    except Ended:
+        pass
+    finally:
+        reaper.finish()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+One nightjar and its clients in network namespaces of their own.
+
+    with World("tap") as world:
+        world.client("curl", "--http2-prior-knowledge", world.url("/"))
+
+On "tap" the server and the clients share one namespace: the server's driver makes the tap nj0, and
+the kernel side of it is the clients' address. On "veth" there are two, joined by a veth pair, and
+the server drives its end with net_af_packet. Whatever is made is taken away by reaper.py, also when
+this process is killed. Every wait has a deadline.
+"""
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from reaper import Reaper
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
+SANITIZED = os.environ.get("NJ_SANITIZED") == "1"
+SLOW = 4 if SANITIZED else 1  # how much longer everything may take
+
+SERVER_ADDR, CLIENT_ADDR, PREFIX_BITS = "198.18.0.2", "198.18.0.1", 24
+CLONE_NEWNET = 0x40000000
+_numbers = itertools.count(1)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Failed(Exception):
+    """Something the world needed did not happen; the text is for a person."""
+
+
+def server_path():
+    return os.path.join(BUILD, "app", "nightjar", "nightjar")
+
+
+def driver_args(name):
+    """The EAL arguments of drivers-config/NAME.args."""
+    with open(os.path.join(REPO, "drivers-config", name + ".args")) as lines:
+        return shlex.split(lines.read(), comments=True)
+
+
+def lcore_args(n):
+    """EAL's --lcores for `n` lcores on the CPUs we may use, sharing them when there are fewer."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return ["--lcores", ",".join(f"{i}@{cpus[i % len(cpus)]}" for i in range(n))]
+
+
+def until(what, condition, seconds=10):
+    """Asks `condition` until it says yes, and returns what it said."""
+    give_up = time.monotonic() + seconds * SLOW
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > give_up:
+            raise Failed(f"not within {seconds * SLOW} s: {what}")
+        select.select([], [], [], 0.01)
+
+
+def ip(*args, **more):
+    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, **more)
+    if done.returncode:
+        raise Failed(f"ip {' '.join(args)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def inside(namespace):
+    """This thread, for a while, in another namespace; sockets made there stay there."""
+    def enter(fd):
+        if _libc.setns(fd, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"setns {namespace}")
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+    try:
+        enter(there)
+        yield
+    finally:
+        enter(home)
+        os.close(home)
+        os.close(there)
+
+
+class Server:
+    """A running nightjar. `ns` is where it runs, `prefix` its EAL file prefix."""
+
+    def __init__(self, ns, prefix, eal, options, stderr=None):
+        self.prefix = prefix
+        self.output = ""  # its standard output so far
+        env = dict(os.environ)
+        env.setdefault("ASAN_OPTIONS", "exitcode=99")
+        env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
+        env.setdefault("LSAN_OPTIONS", f"suppressions={REPO}/tests/e2e/lsan.supp:print_suppressions=0")
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", ns, server_path(), *eal, "--file-prefix", prefix,
+             "--", *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+            env=env, start_new_session=True)
+
+    def wait_ready(self, seconds=30):
+        """Returns its `nightjar: ready` line."""
+        give_up = time.monotonic() + seconds * SLOW
+        fd = self.process.stdout.fileno()
+        while not (ready := re.search(r"^nightjar: ready.*\n", self.output, re.M)):
+            left = give_up - time.monotonic()
+            if left <= 0 or not select.select([fd], [], [], left)[0]:
+                raise Failed(f"the server was not ready within {seconds * SLOW} s")
+            chunk = os.read(fd, 4096)
+            if not chunk:
+                raise Failed(f"the server ended before it was ready "
+                             f"(exit status {self.process.wait(10)})")
+            self.output += chunk.decode(errors="replace")
+        return ready.group().rstrip("\n")
+
+    def signal(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=20):
+        """Its exit status. Reads on meanwhile, so that it can't block on a full pipe."""
+        try:
+            out, _ = self.process.communicate(timeout=seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+            raise Failed(f"the server did not end within {seconds * SLOW} s") from None
+        self.output += out.decode(errors="replace")
+        return self.process.returncode
+
+    def telemetry(self, command):
+        """The answer of DPDK's telemetry socket to `command`."""
+        path = f"/var/run/dpdk/{self.prefix}/dpdk_telemetry.v2"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(5 * SLOW)
+            s.connect(path)
+            answer_bytes_max = json.loads(s.recv(4096))["max_output_len"]
+            s.send(command.encode())
+            return json.loads(s.recv(answer_bytes_max + 1024))[command.split(",")[0]]
+
+    def stats(self):
+        """All counters, summed over the shards."""
+        return self.telemetry("/nightjar/stats")
+
+    def shards(self):
+        """A list with one dict per shard."""
+        answer = self.telemetry("/nightjar/shards")
+        return list(answer.values()) if isinstance(answer, dict) else answer
+
+
+class World:
+    def __init__(self, link="tap", lcores=2, root=None, options=(), eal=()):
+        number = next(_numbers)
+        self.name = f"njt-{os.getpid()}-{number}"
+        self.link = link
+        self.server_ns = self.name + "s"
+        self.client_ns = self.server_ns if link == "tap" else self.name + "c"
+        self.root, self.options = root, list(options)
+        self.eal = driver_args("tap" if link == "tap" else "af_packet") + lcore_args(lcores)
+        self.eal += eal
+        self.server = None
+        self.reaper = Reaper()
+        self.scratch = f"/run/{self.name}"
+        self.reaper.will_make("folder", self.scratch)
+        os.mkdir(self.scratch)
+        self.server_errors = open(f"{self.scratch}/stderr", "w+b")
+
+    def __enter__(self):
+        try:
+            self.make_namespaces()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            if self.server and self.server.process.poll() is None:
+                status = self.stop()
+                if status and kind is None:
+                    raise Failed(f"exit status {status} after SIGTERM\n{self.errors()}")
+        finally:
+            self.close()
+
+    def make_namespaces(self):
+        for ns in dict.fromkeys((self.server_ns, self.client_ns)):
+            self.reaper.will_make("namespace", ns)
+            ip("netns", "add", ns)
+            with inside(ns):  # no packets that nobody asked for
+                for which in ("all", "default"):
+                    with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w") as f:
+                        f.write("1")
+            ip("-n", ns, "link", "set", "lo", "up")
+        if self.link == "veth":
+            ip("-n", self.server_ns, "link", "add", "nj0", "type", "veth",
+               "peer", "name", "nj0", "netns", self.client_ns)
+            for ns in (self.server_ns, self.client_ns):
+                self.run_in(ns, "ethtool", "-K", "nj0", "rx", "off", "tx", "off", "tso", "off",
+                            "gso", "off", "gro", "off")
+            ip("-n", self.server_ns, "link", "set", "nj0", "up")
+            self.address_client()
+
+    def address_client(self):
+        ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR}/{PREFIX_BITS}", "dev", "nj0")
+        ip("-n", self.client_ns, "link", "set", "nj0", "up")
+
+    def start(self):
+        self.reaper.will_make("prefix", self.name)
+        options = ["--addr", f"{SERVER_ADDR}/{PREFIX_BITS}", *self.options]
+        if self.root:
+            options += ["--root", self.root]
+        self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors)
+        try:
+            self.server.wait_ready()
+        except Failed as failed:
+            raise Failed(f"{failed}\n{self.errors()}") from None
+        if self.link == "tap":
+            self.address_client()
+
+    def stop(self, seconds=20):
+        self.server.signal()
+        return self.server.wait(seconds)
+
+    def close(self):
+        self.server_errors.close()
+        self.reaper.finish()
+
+    def errors(self):
+        """The end of what the server said on stderr."""
+        self.server_errors.seek(0)
+        return self.server_errors.read().decode(errors="replace")[-8000:]
+
+    def run_in(self, ns, *command, seconds=60, **more):
+        more = {"capture_output": True, "text": True} | more
+        return subprocess.run(["ip", "netns", "exec", ns, *command],
+                              timeout=seconds * SLOW, **more)
+
+    def client(self, *command, **more):
+        """Runs a command where the clients live."""
+        return self.run_in(self.client_ns, *command, **more)
+
+    def client_popen(self, *command, **more):
+        return subprocess.Popen(["ip", "netns", "exec", self.client_ns, *command], **more)
+
+    def connect(self, seconds=10):
+        """A TCP connection from the clients' namespace to the server."""
+        with inside(self.client_ns):
+            s = socket.socket()
+        s.settimeout(seconds * SLOW)
+        s.connect((SERVER_ADDR, 80))
+        return s
+
+    @staticmethod
+    def url(path):
+        return f"http://{SERVER_ADDR}{path}"
