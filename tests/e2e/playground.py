@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-`./dev run`: nightjar on two lcores behind a tap in a namespace of its own, reachable from the ordinary
-machine at 127.0.0.1:8080. No NIC, no hugepages, no configuration; nothing stays behind.
+`./dev run`: nightjar on two lcores behind a tap in a namespace of its own, reachable from the
+ordinary machine at 127.0.0.1:8080. No NIC, no hugepages, no configuration; nothing stays behind.
 
 The way of a byte: curl -> 127.0.0.1:8080 -> relay.py (accepts here, connects inside) -> the
 kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.

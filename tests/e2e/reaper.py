@@ -53,7 +53,7 @@ DROP = {
 
 
 def sweep():
-    """Clears what earlier runs left whose reaper was killed as well. Names carry the owner's pid."""
+    """Clears what earlier runs left whose reaper was killed, too. Names carry the owner's pid."""
     for folder, kind in ((NETNS, "namespace"), (DPDK_RUNTIME, "prefix"), (RUN, "folder")):
         for name in os.listdir(folder) if os.path.isdir(folder) else []:
             owner = OURS.match(name)

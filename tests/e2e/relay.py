@@ -3,7 +3,7 @@
 Carries TCP connections from a socket of the ordinary machine into a namespace.
 
 Accepting happens out here; connecting happens with a socket made inside, which stays inside. Two
-threads per connection, for each way one, block in the kernel and hold nothing but a buffer. They are
+threads per connection, one for each way, block in the kernel and hold only a buffer. They are
 daemons of the calling process and end with it.
 """
 import socket

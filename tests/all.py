@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+`./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
+
+A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
+the suite's name: unit, fuzz, sim, tidy, e2e.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get("NJ_BUILD", "build")
+SIM_SEEDS = os.environ.get("NJ_SIM_SEEDS", "1000")
+SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
+
+
+def run(*command, show=True):
+    """Runs it, shows its output as it comes, and returns (exit status, output)."""
+    process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, text=True,
+                               stderr=subprocess.STDOUT, errors="replace")
+    text = ""
+    for line in process.stdout:
+        text += line
+        if show and not SUMMARY.match(line):
+            print(line, end="", flush=True)
+    return process.wait(), text
+
+
+def summary_of(status, text):
+    """The (passed, failed) that a suite of ours prints last."""
+    counts = SUMMARY.findall(text)
+    passed, failed = map(int, counts[-1]) if counts else (0, 0)
+    return passed, failed or int(status != 0)
+
+
+def meson_tests(suite, pattern):
+    """Names of the suite's tests that the pattern chooses."""
+    listed = subprocess.run(["meson", "test", "-C", BUILD, "--list", "--suite", suite], cwd=REPO,
+                            capture_output=True, text=True).stdout
+    names = [line.split("/ ")[-1].strip() for line in listed.split("\n") if "/ " in line]
+    return [n for n in names if pattern in n or pattern == suite]
+
+
+def meson(suite, pattern):
+    names = meson_tests(suite, pattern)
+    if not names:
+        return 0, 0
+    env_defaults = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "halt_on_error=1"}
+    for name, value in env_defaults.items():
+        os.environ.setdefault(name, value)
+    status, _ = run("meson", "test", "-C", BUILD, "--no-rebuild", "--print-errorlogs", "--suite",
+                    suite, *names)
+    with open(os.path.join(REPO, BUILD, "meson-logs", "testlog.json")) as log:
+        results = [json.loads(line)["result"] for line in log]
+    passed = sum(result == "OK" for result in results)
+    return passed, len(results) - passed or int(status != 0)
+
+
+def sim(pattern):
+    program = os.path.join(BUILD, "tests", "sim", "nj-sim")
+    if pattern not in "sim" or not os.path.exists(os.path.join(REPO, program)):
+        return 0, 0
+    status, _ = run(program, "--seeds", SIM_SEEDS)
+    return int(status == 0), int(status != 0)
+
+
+def tidy(pattern):
+    if pattern not in "tidy":
+        return 0, 0
+    passed, failed = summary_of(*run(sys.executable, "tests/tidy/tidy.py"))
+    status, text = run(sys.executable, "tests/tidy/test_tidy.py", show=False)
+    count = int((re.findall(r"^Ran (\d+) test", text, re.M) or ["0"])[-1])
+    if status:
+        print(text)
+    return passed + (count if status == 0 else 0), failed + int(status != 0)
+
+
+def e2e(pattern):
+    return summary_of(*run(sys.executable, "tests/e2e/run.py", *([pattern] if pattern else [])))
+
+
+def main():
+    pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+    suites = {
+        "unit": lambda: meson("unit", pattern),
+        "fuzz corpora": lambda: meson("fuzz", pattern),
+        "simulator": lambda: sim(pattern),
+        "tidy": lambda: tidy(pattern),
+        "end to end": lambda: e2e(pattern),
+    }
+    lines, total = [], [0, 0]
+    for name, suite in suites.items():
+        began = time.monotonic()
+        passed, failed = suite()
+        total = [total[0] + passed, total[1] + failed]
+        if passed + failed:
+            lines.append(f"  {name:<14} {passed:5} passed {failed:5} failed "
+                         f"{time.monotonic() - began:7.1f} s")
+    print(f"\n{BUILD}:", *lines, sep="\n")
+    if not sum(total):
+        print(f"no test has {pattern!r} in its name")
+        return 1
+    print(f"{total[0]} passed, {total[1]} failed")
+    return int(total[1] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+The base of the end-to-end tests: a server for each class, and after each test the question whether
+anything leaked: whatever was in use when the server stood idle must be in use again, no more.
+"""
+import hashlib
+import os
+import random
+import unittest
+
+from world import Failed, World, until
+
+# Per shard, telemetry's words for what may leak.
+HELD = ("connections", "rx_mbufs_used", "tx_mbufs_used", "h2_bytes")
+FILES = {"empty": 0, "one": 1, "16KiB-1": (16 << 10) - 1, "200KiB": 200 << 10, "10MiB": 10 << 20}
+GIB = 1 << 30
+
+
+def counter_kinds():
+    """{counter name: kind} from lib/telem/counters.def."""
+    import re
+    from world import REPO
+    with open(os.path.join(REPO, "lib/telem/counters.def")) as f:
+        return {name: kind for kind, name in
+                re.findall(r"^NJ_COUNTER\((\w+),\s*(\w+),", f.read(), re.M)}
+
+
+def fill_site(folder):
+    """Files of known length whose bytes depend on where they stand. Returns {name: sha256}."""
+    block = random.Random(1).randbytes((1 << 20) + 7)  # no power of two: no repeat is aligned
+    sums = {}
+    for name, n_bytes in FILES.items():
+        data = (block * (n_bytes // len(block) + 1))[:n_bytes]
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(data)
+        sums[name] = hashlib.sha256(data).hexdigest()
+    os.mkdir(os.path.join(folder, "folder"))
+    with open(os.path.join(folder, "index.html"), "w") as f:
+        f.write("<title>nightjar</title>\n")
+    return sums
+
+
+class ServerCase(unittest.TestCase):
+    link = "tap"
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.world = World(cls.link, options=cls.options)
+        cls.addClassCleanup(cls.world.close)
+        cls.root = os.path.join(cls.world.scratch, "site")
+        os.mkdir(cls.root)
+        cls.sums = fill_site(cls.root)
+        cls.world.root = cls.root
+        cls.world.make_namespaces()
+        cls.world.start()
+        cls.server = cls.world.server
+        cls.world.client("ping", "-c1", "-W5", "198.18.0.2")  # ARP is known from here on
+        cls.idle = cls.held()
+
+    @classmethod
+    def tearDownClass(cls):
+        status = cls.world.stop()
+        if status:
+            raise Failed(f"the server's exit status was {status} after SIGTERM\n"
+                         f"{cls.world.errors()}")
+
+    def setUp(self):
+        if self.server.process.poll() is not None:
+            self.fail(f"the server is dead: {self.server.process.returncode}\n"
+                      f"{self.world.errors()}")
+        self.before = self.server.stats()
+
+    def tearDown(self):
+        if self.server.process.poll() is not None:
+            self.fail(f"the server died: {self.server.process.returncode}\n{self.world.errors()}")
+        try:
+            until("nothing in use", lambda: self.held() == self.idle, 10)
+        except Failed:
+            self.fail(f"leaked: in use when idle {self.idle}, now {self.held()}")
+
+    @classmethod
+    def held(cls):
+        return [{name: shard[name] for name in HELD} for shard in cls.server.shards()]
+
+    def counted(self, name):
+        """How far a counter got since the test began."""
+        return self.server.stats()[name] - self.before[name]
+
+    def curl(self, *args, **more):
+        done = self.world.client("curl", "-sS", "--http2-prior-knowledge", *args, **more)
+        self.assertEqual(0, done.returncode, done.stderr)
+        return done.stdout

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Ethernet frames that are valid, nearly valid or noise, all from one seed.
+
+A frame starts as something a peer could send and is then bent. In half of the cases checksums are
+written afterwards, so that the damage is met by the code behind the check.
+"""
+import socket
+import struct
+
+PEER_MAC = bytes.fromhex("02c0ffee0001")
+FRAME_MIN, FRAME_MAX = 14, 1514  # what a raw socket lets through
+
+
+def checksum(data):
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+class Frames:
+    def __init__(self, rng, server_mac, server_addr, peer_addr):
+        self.rng, self.server_mac = rng, server_mac
+        self.server, self.peer = map(socket.inet_aton, (server_addr, peer_addr))
+
+    def eth(self, ether_type, payload):
+        dst = self.rng.choice((self.server_mac, self.server_mac, b"\xff" * 6))
+        return dst + PEER_MAC + struct.pack("!H", ether_type) + payload
+
+    def ip(self, protocol, payload):
+        head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), self.rng.getrandbits(16),
+                           0x4000, 64, protocol, 0, self.peer, self.server)
+        return self.eth(0x0800, head + payload)
+
+    def arp(self):
+        return self.eth(0x0806, struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4,
+                                            self.rng.randint(1, 2), PEER_MAC, self.peer,
+                                            bytes(6), self.server))
+
+    def icmp(self):
+        return self.ip(1, struct.pack("!BBHHH", 8, 0, 0, 1, 1) +
+                       self.rng.randbytes(self.rng.randrange(600)))
+
+    def tcp(self):
+        rng = self.rng
+        options = rng.choice((b"", b"\x02\x04\x05\xb4", b"\x02\x04\x05\xb4\x01\x03\x03\x07\x04\x02\0\0",
+                              b"\x01\x01\x08\x0a" + rng.randbytes(8), rng.randbytes(8)))
+        flags = rng.choice((0x02, 0x02, 0x10, 0x18, 0x11, 0x04, 0x12, rng.getrandbits(8)))
+        data = rng.choice((b"", b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                           rng.randbytes(rng.randrange(1200))))
+        return self.ip(6, struct.pack(
+            "!HHIIBBHHH", rng.choice((40000, rng.getrandbits(16))), rng.choice((80, 80, 80, 81)),
+            rng.getrandbits(32), rng.getrandbits(32), (5 + len(options) // 4) << 4, flags,
+            rng.getrandbits(16), 0, 0) + options + data)
+
+    def noise(self):
+        return self.eth(self.rng.choice((0x0800, 0x0806, 0x86dd, 0x8100, self.rng.getrandbits(16))),
+                        self.rng.randbytes(self.rng.randrange(FRAME_MAX - 14)))
+
+    def bend(self, frame):
+        """Some flipped bytes, mostly among the headers, and sometimes another length."""
+        frame = bytearray(frame)
+        for _ in range(self.rng.choice((0, 1, 1, 2, 8))):
+            frame[self.rng.randrange(min(len(frame), 74))] = self.rng.getrandbits(8)
+        if self.rng.random() < 0.2:
+            frame = frame[:self.rng.randint(FRAME_MIN, len(frame))]
+        elif self.rng.random() < 0.1:
+            frame += self.rng.randbytes(self.rng.randrange(64))
+        return frame
+
+    @staticmethod
+    def repair(frame):
+        """Right checksums for whatever the headers now say, as far as they make sense."""
+        if frame[12:14] != b"\x08\0" or len(frame) < 34:
+            return frame
+        n_head = (frame[14] & 15) * 4
+        n_all = min(struct.unpack_from("!H", frame, 16)[0], len(frame) - 14)
+        if n_head < 20 or n_all < n_head:
+            return frame
+        frame[24:26] = b"\0\0"
+        frame[24:26] = struct.pack("!H", checksum(bytes(frame[14:14 + n_head])))
+        start, end, protocol = 14 + n_head, 14 + n_all, frame[23]
+        at = start + {1: 2, 6: 16}.get(protocol, len(frame))
+        if at + 2 <= end:
+            pseudo = bytes(frame[26:34]) + struct.pack("!BBH", 0, protocol, end - start)
+            frame[at:at + 2] = b"\0\0"
+            covered = (pseudo if protocol == 6 else b"") + bytes(frame[start:end])
+            frame[at:at + 2] = struct.pack("!H", checksum(covered))
+        return frame
+
+    def next(self):
+        make = self.rng.choice((self.arp, self.icmp, self.tcp, self.tcp, self.tcp, self.noise))
+        frame = self.bend(make())
+        if self.rng.random() < 0.5:
+            frame = self.repair(frame)
+        return bytes(frame[:FRAME_MAX])

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+A client that sends what it is told: paths are not normalised, reading can stop. On python3-h2, which
+does the framing; only the socket is here.
+"""
+import h2.config
+import h2.connection
+import h2.events
+
+
+class Client:
+    def __init__(self, sock):
+        self.sock = sock
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
+            validate_outbound_headers=False, normalize_outbound_headers=False,
+            header_encoding="utf-8"))
+        self.h2.initiate_connection()
+        self.events = []
+        self.flush()
+
+    def flush(self):
+        self.sock.sendall(self.h2.data_to_send())
+
+    def request(self, path, method="GET", **more):
+        """Sends a request and returns its stream id."""
+        stream = self.h2.get_next_available_stream_id()
+        fields = {":method": method, ":scheme": "http", ":authority": "nightjar", ":path": path}
+        self.h2.send_headers(stream, list((fields | more).items()), end_stream=True)
+        self.flush()
+        return stream
+
+    def read(self):
+        """Takes what came next; False when the server closed."""
+        data = self.sock.recv(65536)
+        if not data:
+            return False
+        events = self.h2.receive_data(data)
+        for event in events:
+            if isinstance(event, h2.events.DataReceived) and event.flow_controlled_length:
+                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+        self.flush()
+        self.events += events
+        return True
+
+    def response(self, stream):
+        """(status, fields, body) once the stream has ended."""
+        def ended():
+            return any(isinstance(e, (h2.events.StreamEnded, h2.events.StreamReset))
+                       and e.stream_id == stream for e in self.events)
+        while not ended():
+            if not self.read():
+                raise ConnectionError("the server closed within a response")
+        mine = [e for e in self.events if getattr(e, "stream_id", None) == stream]
+        fields = next((dict(e.headers) for e in mine
+                       if isinstance(e, h2.events.ResponseReceived)), {})
+        body = b"".join(e.data for e in mine if isinstance(e, h2.events.DataReceived))
+        return int(fields.get(":status", 0)), fields, body
+
+    def get(self, path, **more):
+        return self.response(self.request(path, **more))
+
+    def goaway(self):
+        return any(isinstance(e, h2.events.ConnectionTerminated) for e in self.events)
+
+    def close(self):
+        self.sock.close()

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Runs the end-to-end tests whose name contains the pattern (all when there is none), a line for each.
+`e2e` chooses all. Each test has a deadline of its own.
+"""
+import os
+import signal
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import world  # noqa: E402
+
+TEST_SECONDS_MAX = 120 * world.SLOW
+
+
+def flat(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from flat(item)
+        else:
+            yield item
+
+
+class Lines(unittest.TestResult):
+    """One line per test, and what went wrong below it."""
+
+    def __init__(self):
+        super().__init__()
+        self.passed = self.failed = 0
+        self.began = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic()
+        signal.alarm(TEST_SECONDS_MAX)
+
+    def stopTest(self, test):
+        signal.alarm(0)
+        super().stopTest(test)
+
+    def say(self, word, test, text=""):
+        name = test.id().removeprefix("test_")
+        print(f"{word:<4} {name} ({time.monotonic() - self.began:.1f} s)", flush=True)
+        if text:
+            print("     " + text.rstrip().replace("\n", "\n     "), flush=True)
+
+    def addSuccess(self, test):
+        self.passed += 1
+        self.say("ok", test)
+
+    def addFailure(self, test, err):
+        self.failed += 1
+        self.say("FAIL", test, self._exc_info_to_string(err, test))
+
+    addError = addFailure
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.addFailure(subtest, err)
+
+    def addSkip(self, test, reason):
+        self.failed += 1
+        self.say("FAIL", test, f"skipped: {reason}")
+
+
+def too_long(*_):
+    raise TimeoutError(f"the test took longer than {TEST_SECONDS_MAX} s")
+
+
+def ended(*_):
+    sys.exit(143)
+
+
+def main():
+    pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+    found = flat(unittest.defaultTestLoader.discover(HERE, "test_*.py"))
+    chosen = [t for t in found if pattern in t.id() or pattern == "e2e"]
+    if chosen and os.geteuid() != 0:
+        print("FAIL the end-to-end tests need root (namespaces, a tap): sudo ./dev test")
+        print(f"0 passed, {len(chosen)} failed")
+        return 1
+    signal.signal(signal.SIGALRM, too_long)
+    signal.signal(signal.SIGTERM, ended)
+    result = Lines()
+    unittest.TestSuite(chosen).run(result)
+    print(f"{result.passed} passed, {result.failed} failed")
+    return int(result.failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every byte of every file arrives, alone and among a hundred others."""
+import hashlib
+import os
+import subprocess
+
+from case import FILES, GIB, ServerCase
+from world import SLOW
+
+N = 100
+
+
+def sha256_of(path):
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+class Downloads(ServerCase):
+    def fetch_hash(self, name, seconds=60):
+        url = self.world.url("/" + name)
+        done = self.world.client(
+            "sh", "-c", f"curl -sS --http2-prior-knowledge {url} | sha256sum", seconds=seconds)
+        self.assertEqual("", done.stderr)
+        return done.stdout.split()[0]
+
+    def test_files_of_all_sizes(self):
+        for name in FILES:
+            with self.subTest(file=name):
+                self.assertEqual(self.sums[name], self.fetch_hash(name))
+        self.assertEqual(len(FILES), self.counted("status_2xx"))
+
+    def test_hundred_on_one_connection(self):
+        folder = os.path.join(self.world.scratch, "out")
+        os.mkdir(folder)
+        url = self.world.url(f"/10MiB?[1-{N}]")
+        self.curl("--parallel", "--parallel-max", str(N), url, "-o", folder + "/#1", seconds=100)
+        self.assertEqual(N, len(os.listdir(folder)))
+        for name in os.listdir(folder):
+            self.assertEqual(self.sums["10MiB"], sha256_of(os.path.join(folder, name)))
+            os.unlink(os.path.join(folder, name))
+        self.assertEqual(1, self.counted("tcp_accepted"))
+        self.assertEqual(N, self.counted("status_2xx"))
+
+    def test_hundred_connections(self):
+        before = self.server.shards()
+        url = self.world.url("/10MiB")
+        script = f"curl -sS --http2-prior-knowledge {url} | sha256sum"
+        clients = [self.world.client_popen("sh", "-c", script, stdout=subprocess.PIPE, text=True)
+                   for _ in range(N)]
+        for client in clients:
+            out, _ = client.communicate(timeout=100 * SLOW)
+            self.assertEqual(self.sums["10MiB"], out.split()[0])
+        self.assertEqual(N, self.counted("tcp_accepted"))
+        self.both_shards_worked(before, "tcp_accepted", N // 10)
+        self.both_shards_worked(before, "body_bytes", N // 10 * FILES["10MiB"])
+
+    def both_shards_worked(self, before, counter, at_least):
+        after = self.server.shards()
+        self.assertEqual(2, len(after))
+        for old, new in zip(before, after):
+            self.assertGreaterEqual(new[counter] - old[counter], at_least,
+                                    f"{counter} of a shard: half the work or so is its part")
+            self.assertGreater(new["cycles_busy"], old["cycles_busy"])
+
+
+class OneGiB(ServerCase):
+    def test_one_gib(self):
+        path = os.path.join(self.root, "1GiB")
+        block = bytearray(os.urandom(4096)) * 1024
+        whole = hashlib.sha256()
+        with open(path, "wb") as f:
+            for number in range(GIB // len(block)):
+                block[:8] = number.to_bytes(8, "big")  # a block out of place is found out
+                whole.update(block)
+                f.write(block)
+        done = self.world.client("sh", "-c", "curl -sS --http2-prior-knowledge "
+                                 f"{self.world.url('/1GiB')} | sha256sum", seconds=100)
+        self.assertEqual("", done.stderr)
+        self.assertEqual(whole.hexdigest(), done.stdout.split()[0])

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ending in order, ending late, and not starting at all."""
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from case import fill_site
+from h2client import Client
+from world import SLOW, World, driver_args, ip, lcore_args, server_path
+
+
+class Drain(unittest.TestCase):
+    def start(self, *options):
+        self.world = World(options=options)
+        self.addCleanup(self.world.close)
+        self.world.root = os.path.join(self.world.scratch, "site")
+        os.mkdir(self.world.root)
+        self.sums = fill_site(self.world.root)
+        self.world.make_namespaces()
+        self.world.start()
+        return self.world.server
+
+    def downloading(self):
+        """A client that has read the beginning of a 10 MiB response."""
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        stream = client.request("/10MiB")
+        while not any(type(e).__name__ == "DataReceived" for e in client.events):
+            self.assertTrue(client.read())
+        return client, stream
+
+    def test_a_download_finishes_after_sigterm(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number.name):
+                server = self.start()
+                client, stream = self.downloading()
+                server.signal(number)
+                status, _, body = client.response(stream)
+                self.assertEqual(200, status)
+                self.assertEqual(self.sums["10MiB"], hashlib.sha256(body).hexdigest())
+                self.assertTrue(client.goaway(), "no GOAWAY came")
+                client.close()
+                self.assertEqual(0, server.wait(10), self.world.errors())
+                self.world.close()
+
+    def test_a_stuck_client_cannot_hold_it(self):
+        server = self.start("--drain-timeout", "2s")
+        self.downloading()  # and never reads on
+        began = time.monotonic()
+        server.signal()
+        self.assertEqual(0, server.wait(10), self.world.errors())
+        self.assertGreater(time.monotonic() - began, 1)  # it did wait for the client
+        self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
+
+    def test_an_idle_server_ends_at_once(self):
+        server = self.start()
+        server.signal()
+        self.assertEqual(0, server.wait(3), self.world.errors())
+        self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
+        self.assertNotIn("nj0", ip("-n", self.world.server_ns, "link"))
+
+    def test_two_signals_are_as_good_as_one(self):
+        server = self.start()
+        server.signal()
+        server.signal()
+        self.assertEqual(0, server.wait(5), self.world.errors())
+
+
+class BadInput(unittest.TestCase):
+    """Each: an exit status that is not 0, one line that says why, and nothing left behind."""
+
+    GOOD = ["--addr", "198.18.0.2/24", "--root", "/run"]
+
+    def setUp(self):
+        self.world = World()
+        self.addCleanup(self.world.close)
+        self.world.make_namespaces()
+        self.world.reaper.will_make("prefix", self.world.name)
+
+    def refused(self, options, eal=None, wrapper=(), program=None, links=0):
+        """Runs the server, which must not start; `links` interfaces named nj0 stand after it."""
+        w = self.world
+        eal = driver_args("tap") + lcore_args(2) if eal is None else eal
+        done = w.run_in(w.server_ns, *wrapper, program or server_path(), *eal, "--file-prefix",
+                        w.name, "--", *options, seconds=20)
+        self.assertNotEqual(0, done.returncode)
+        self.assertLess(done.returncode, 99, f"a crash or a sanitizer:\n{done.stderr}")
+        self.assertGreater(done.returncode, 0, f"killed by a signal:\n{done.stderr}")
+        lines = done.stderr.splitlines()
+        self.assertEqual(1, len(lines), f"not one line:\n{done.stderr}")
+        self.assertTrue(lines[0].startswith("nightjar: "), lines[0])
+        self.assertNotIn("nightjar: ready", done.stdout)
+        self.assertFalse(os.path.exists(f"/var/run/dpdk/{w.name}"), "left in /var/run/dpdk")
+        self.assertFalse(os.path.exists(f"/tmp/dpdk/{w.name}"), "left in /tmp/dpdk")
+        self.assertEqual(links, ip("-n", w.server_ns, "-o", "link").count(" nj0"))
+        return lines[0]
+
+    def test_unknown_option(self):
+        self.assertIn("--bogus", self.refused([*self.GOOD, "--bogus"]))
+
+    def test_missing_address(self):
+        self.assertIn("--addr", self.refused(["--root", "/run"]))
+
+    def test_missing_root(self):
+        self.assertIn("--root", self.refused(["--addr", "198.18.0.2/24"]))
+
+    def test_root_that_is_not_there(self):
+        self.assertIn("/nowhere", self.refused(["--addr", "198.18.0.2/24", "--root", "/nowhere"]))
+
+    def test_bad_addresses(self):
+        for addr in ("198.18.0.2", "198.18.0.256/24", "198.18.0.2/33", "x/24", "198.18.0.2/",
+                     "0.0.0.0/24", "224.0.0.1/24", ""):
+            with self.subTest(addr=addr):
+                self.refused(["--addr", addr, "--root", "/run"])
+
+    def test_bad_ports_and_times(self):
+        for more in (["--listen", "0"], ["--listen", "65536"], ["--listen", "http"],
+                     ["--drain-timeout", "soon"], ["--gateway", "198.18.0"], ["stray"]):
+            with self.subTest(more=more):
+                self.refused([*self.GOOD, *more])
+
+    def test_bad_eal_argument(self):
+        self.refused(self.GOOD, eal=[*driver_args("tap"), "--no-such-thing"])
+
+    def test_no_such_driver(self):
+        self.refused(self.GOOD, eal=["--no-pci", "--no-huge", "-m", "512", "--vdev=net_bogus0"])
+
+    def test_no_device(self):
+        self.refused(self.GOOD, eal=["--no-pci", "--no-huge", "-m", "512", *lcore_args(2)])
+
+    def test_too_little_memory(self):
+        eal = [*driver_args("tap"), *lcore_args(2)]
+        eal[eal.index("-m") + 1] = "4"
+        self.refused(self.GOOD, eal=eal)
+
+    def test_tap_name_taken(self):
+        ip("-n", self.world.server_ns, "link", "add", "nj0", "type", "dummy")
+        self.assertIn("nj0", self.refused(self.GOOD, links=1))
+
+    def test_no_privileges(self):
+        # Nobody may be unable to reach the build folder; a copy is run instead.
+        program = shutil.copy(server_path(), self.world.scratch)
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        self.refused(self.GOOD, wrapper=nobody, program=program)
+
+    def test_help_and_version_need_nothing(self):
+        for option, word in (("--help", "--root"), ("--version", "nightjar")):
+            done = subprocess.run([server_path(), "--", option], capture_output=True, text=True,
+                                  timeout=20 * SLOW)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertIn(word, done.stdout)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`./dev run`, used as its user does: from the ordinary machine, and ended in every way there is."""
+import glob
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+from world import REPO, SLOW, until
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def traces(pid):
+    """What a run of that pid has outside its own memory."""
+    return [path for folder in ("/run/netns", "/run", "/var/run/dpdk")
+            for path in glob.glob(f"{folder}/njrun-{pid}*")]
+
+
+class Playground(unittest.TestCase):
+    def start(self, *args, port=None):
+        self.port = port or free_port()
+        process = subprocess.Popen(
+            [f"{REPO}/dev", "run", "--port", str(self.port), *args], cwd="/",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for_url(self, process):
+        text, give_up = "", time.monotonic() + 100 * SLOW
+        url = f"http://127.0.0.1:{self.port}/"
+        while f"  curl --http2-prior-knowledge {url}\n" not in text:
+            left = max(0, give_up - time.monotonic())
+            self.assertTrue(select.select([process.stdout], [], [], left)[0], f"too late: {text}")
+            chunk = os.read(process.stdout.fileno(), 4096)
+            self.assertTrue(chunk, f"it ended: {text}")
+            text += chunk.decode()
+        return url
+
+    def curl(self, *args):
+        return subprocess.run(["curl", "-sS", "--http2-prior-knowledge", *args], timeout=60 * SLOW,
+                              capture_output=True)
+
+    def test_serves_and_ends_in_every_way(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            with self.subTest(signal=number.name):
+                process = self.start()
+                url = self.wait_for_url(process)
+                self.assertIn(b"<title>nightjar</title>", self.curl(url).stdout)
+                self.assertTrue(traces(process.pid))
+                process.send_signal(number)
+                status = process.wait(20 * SLOW)
+                self.assertEqual(-number if number == signal.SIGKILL else 0, status)
+                until("nothing left behind", lambda: not traces(process.pid), 20)
+
+    def test_big_downloads_and_many_connections(self):
+        process = self.start("--root", ".")
+        url = self.wait_for_url(process)
+        self.assertEqual(404, int(self.curl("-o/dev/null", "-w%{http_code}", url + "x").stdout))
+        process.send_signal(signal.SIGINT)
+        process.wait(20 * SLOW)
+
+        process = self.start()
+        url = self.wait_for_url(process)
+        size = self.curl("-o/dev/null", "-w%{size_download}", url + "1GiB.bin").stdout
+        self.assertEqual(1 << 30, int(size))
+        clients = [subprocess.Popen(
+            ["curl", "-sS", "--http2-prior-knowledge", "-o/dev/null", "-w%{size_download}",
+             url + "10MiB.bin"], stdout=subprocess.PIPE) for _ in range(100)]
+        for client in clients:
+            self.assertEqual(10 << 20, int(client.communicate(timeout=60 * SLOW)[0]))
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(0, process.wait(20 * SLOW))
+
+    def test_a_taken_port_is_said_in_one_line(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            process = self.start(port=taken.getsockname()[1])
+            out, _ = process.communicate(timeout=100 * SLOW)
+        lines = [x for x in out.decode().splitlines() if not re.match("dev: (build|config)", x)]
+        self.assertEqual(1, len(lines), out)
+        self.assertIn(f"port {self.port}", lines[0])
+        self.assertEqual(1, process.returncode)
+        self.assertEqual([], traces(process.pid))

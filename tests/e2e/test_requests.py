@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a request may ask for and what it gets; and what is no request at all."""
+import os
+
+from case import ServerCase
+from h2client import Client
+
+SECRET = b"outside the root\n"
+
+
+class Requests(ServerCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(os.path.join(cls.world.scratch, "secret"), "wb") as f:
+            f.write(SECRET)
+        os.symlink("../secret", os.path.join(cls.root, "link-out"))
+        os.symlink(cls.world.scratch, os.path.join(cls.root, "folder-out"))
+        os.symlink("one", os.path.join(cls.root, "link-in"))
+
+    def client(self):
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        return client
+
+    def test_ping(self):
+        done = self.world.client("ping", "-c3", "-i0.2", "-W5", "198.18.0.2")
+        self.assertIn(" 0% packet loss", done.stdout)
+        self.assertEqual(3, self.counted("rx_icmp"))
+
+    def test_nghttp_get(self):
+        done = self.world.client("nghttp", self.world.url("/index.html"))
+        self.assertIn("<title>nightjar</title>", done.stdout)
+
+    def test_index_and_type(self):
+        headers = self.curl("-D-", "-o/dev/null", self.world.url("/")).lower()
+        self.assertIn("http/2 200", headers)
+        self.assertIn("content-type: text/html", headers)
+        self.assertIn("content-length: 24", headers)
+
+    def test_head_has_the_length_and_no_body(self):
+        client = self.client()
+        status, fields, body = client.get("/200KiB", **{":method": "HEAD"})
+        self.assertEqual((200, str(200 << 10), b""), (status, fields["content-length"], body))
+        client.close()
+
+    def test_statuses(self):
+        client = self.client()
+        for path, method, status in (("/nothing", "GET", 404), ("/one/more", "GET", 404),
+                                     ("/one", "POST", 405), ("/one", "DELETE", 405),
+                                     ("/%zz", "GET", 400), ("/one?a=b", "GET", 200),
+                                     ("/%6fne", "GET", 200), ("/link-in", "GET", 200)):
+            with self.subTest(path=path, method=method):
+                self.assertEqual(status, client.get(path, **{":method": method})[0])
+        client.close()
+        self.assertEqual(5, self.counted("status_4xx"))
+
+    def test_no_way_out_of_the_root(self):
+        client = self.client()
+        for path in ("/../secret", "/..%2fsecret", "/%2e%2e/secret", "/%2e%2e%2fsecret",
+                     "/folder/../../secret", "/folder/%2e%2e/%2e%2e/secret", "/.%2e/secret",
+                     "/..%5csecret", "/..%00/secret", "/one%00", "/link-out", "/folder-out/secret",
+                     "//secret", "/%2fsecret", "/./../secret", "/..;/secret",
+                     f"/{self.world.scratch}/secret"):
+            with self.subTest(path=path):
+                status, _, body = client.get(path)
+                self.assertIn(status, (400, 403, 404))
+                self.assertNotIn(SECRET, body)
+        client.close()
+
+    def test_long_paths_are_refused(self):
+        client = self.client()
+        for n in (4095, 4096, 5000, 15000):
+            with self.subTest(n=n):
+                self.assertIn(client.get("/" + "a" * n)[0], (400, 404, 414))
+        client.close()
+
+    def test_http1_client_gets_505_and_a_close(self):
+        sock = self.world.connect()
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: nightjar\r\n\r\n")
+        answer = b"".join(iter(lambda: sock.recv(4096), b""))  # to the close
+        sock.close()
+        self.assertTrue(answer.startswith(b"HTTP/1.1 505 "), answer)
+        self.assertIn(b"\r\n\r\n", answer)
+        self.assertEqual(1, self.counted("conn_http1"))
+
+    def test_garbage_is_closed(self):
+        for garbage in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"\0" * 100, b"\xff" * 3000,
+                        b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"):
+            with self.subTest(garbage=garbage[:10]):
+                sock = self.world.connect()
+                sock.sendall(garbage)
+                try:
+                    while sock.recv(4096):
+                        pass
+                except ConnectionResetError:
+                    pass
+                sock.close()
+        self.assertEqual(4, self.counted("conn_garbage") + self.counted("h2_error"))

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each rule of tidy.py with a snippet it must refuse and one it must let pass."""
+import os
+import tempfile
+import unittest
+
+import tidy
+from tidy import Source
+
+TABLE = tidy.layer_table("""
+layers = {
+  'base': [[], [sodium]],
+  'wire': [['base', 'telem'], [dpdk_headers]],
+  'tcp':  [['base', 'wire'], []],
+}
+sources = { 'base': files('base/pool.c') }
+""")
+
+
+def rules_broken(findings):
+    return [finding.rule for finding in findings]
+
+
+class Bans(unittest.TestCase):
+    # rule: [(path, what is refused, what passes)]
+    CASES = {
+        "clock": [("lib/tcp/a.c", "x = time(NULL);", "x = rtt.time(1) + c->time(2) + retime(3);"),
+                  ("lib/shard/a.c", "rte_rdtsc_precise();", "/* rte_rdtsc() is banned */"),
+                  ("tests/sim/a.c", "clock_gettime(0, &t);", 'puts("clock_gettime(");'),
+                  ("lib/h2/a.c", "rte_get_timer_cycles ();", "int rte_get_timer_cycles;")],
+        "random": [("lib/tcp/a.c", "rand();", "operand(1);"),
+                   ("lib/tcp/a.c", "#include <rte_random.h>", "#include <rte_mbuf.h>"),
+                   ("tests/unit/a.c", "rte_rand();", "nj_prng_u64(&p);")],
+        "device": [("lib/shard/a.c", "#include <rte_ethdev.h>", "#include <rte_ether.h>"),
+                   ("lib/server/a.c", "rte_eth_rx_burst(0);", "rte_ether_addr_copy(a, b);"),
+                   ("app/nightjar/a.c", "rte_lcore_id();", "nj_lcores();")],
+        "nghttp2": [("lib/shard/a.c", "#include <nghttp2/nghttp2.h>", '#include "h2/h2.h"'),
+                    ("lib/http/a.c", "nghttp2_session_del(s);", "nj_h2_close(s);")],
+        "hwloc": [("lib/server/a.c", "#include <hwloc.h>", "#include <stdio.h>")],
+        "sodium": [("lib/tcp/a.c", "#include <sodium.h>", '#include "base/hash.h"')],
+        "printing": [("lib/wire/a.c", "fprintf(stderr, 0);", "snprintf(b, n, 0);")],
+        "heap": [("lib/tcp/a.c", "free(p);", "nj_pool_free(&pool, p);")],
+        "abort": [("lib/http/a.c", "exit(1);", "on_exit_1();")],
+        "sleep": [("tests/unit/a.c", "usleep(10);", "asleep(1);")],
+        "assert": [("lib/tcp/a.c", "assert(x);", "static_assert(1); NJ_ASSERT(x);")],
+    }
+    ALLOWED = [("lib/dpdk/a.c", "rte_eth_rx_burst(rte_rdtsc());"),
+               ("lib/h2/a.c", "#include <nghttp2/nghttp2.h>"),
+               ("lib/base/hash.c", "#include <sodium.h>"),
+               ("lib/base/assert.c", "abort();"),
+               ("lib/server/worker.c", "#include <rte_lcore.h>"),
+               ("tests/unit/h2.c", "#include <nghttp2/nghttp2.h>")]
+
+    def test_every_ban_has_a_case(self):
+        self.assertEqual(set(self.CASES), set(tidy.BANS))
+
+    def test_refused_and_passed(self):
+        for rule, cases in self.CASES.items():
+            for path, bad, good in cases:
+                with self.subTest(rule=rule, bad=bad):
+                    self.assertIn(rule, rules_broken(tidy.rule_bans(Source(path, bad))))
+                with self.subTest(rule=rule, good=good):
+                    self.assertEqual([], rules_broken(tidy.rule_bans(Source(path, good))))
+
+    def test_where_it_is_allowed(self):
+        for path, code in self.ALLOWED:
+            with self.subTest(path=path):
+                self.assertEqual([], rules_broken(tidy.rule_bans(Source(path, code))))
+
+    def test_worker_may_register_a_thread_and_no_more(self):
+        worker = Source("lib/server/worker.c", "#include <rte_ethdev.h>")
+        self.assertEqual(["device"], rules_broken(tidy.rule_bans(worker)))
+
+    def test_names_place_and_replacement(self):
+        finding = next(tidy.rule_bans(Source("lib/tcp/a.c", "int a;\nlong t = time(0);")))
+        self.assertEqual("lib/tcp/a.c:2: clock: time() is banned here, take the `now` argument",
+                         str(finding))
+
+
+class Includes(unittest.TestCase):
+    def test_climbing(self):
+        self.assertTrue([*tidy.rule_include_up(Source("lib/tcp/a.c", '#include "../wire/x.h"'))])
+        self.assertFalse([*tidy.rule_include_up(Source("lib/tcp/a.c", '#include "wire/x.h"'))])
+
+    def test_table(self):
+        self.assertEqual({"base": set(), "wire": {"base", "telem"}, "tcp": {"base", "wire"}}, TABLE)
+
+    def test_arrows(self):
+        broken = lambda path, code: [*tidy.rule_layers(Source(path, code), TABLE)]
+        self.assertTrue(broken("lib/wire/a.c", '#include "tcp/tcp.h"'))
+        self.assertTrue(broken("lib/base/a.c", '#include "wire/packet.h"'))
+        self.assertFalse(broken("lib/tcp/a.c", '#include "wire/packet.h"\n#include "tcp/tcp.h"'))
+        self.assertFalse(broken("lib/tcp/a.c", "#include <sys/mman.h>\n#include <stdint.h>"))
+
+
+class Shape(unittest.TestCase):
+    HEAD = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
+
+    def broken(self, path, text, paths=()):
+        return rules_broken(tidy.rule_head(Source(path, text), paths))
+
+    def test_head(self):
+        self.assertEqual(["spdx"], self.broken("lib/tcp/a.c", "int x;\n"))
+        self.assertEqual(["head"], self.broken("lib/tcp/a.c", self.HEAD + "int x;\n"))
+        self.assertEqual([], self.broken("lib/tcp/a.c", self.HEAD + "/* What it is. */\n"))
+        self.assertEqual([], self.broken("lib/tcp/a.c", self.HEAD + "int x;\n", {"lib/tcp/a.h"}))
+        self.assertEqual(["head"], self.broken("lib/tcp/a.h", self.HEAD + "int", {"lib/tcp/a.h"}))
+
+    def test_line_length(self):
+        self.assertFalse([*tidy.rule_line_length(Source("lib/a.c", "x" * 100))])
+        self.assertTrue([*tidy.rule_line_length(Source("lib/a.c", "\n" + "x" * 101))])
+
+    def test_todo(self):
+        self.assertTrue([*tidy.rule_todo(Source("lib/a.c", "/* TODO: later */"))])
+        self.assertFalse([*tidy.rule_todo(Source("lib/a.c", "/* TODO(#12): later */"))])
+
+    def test_mutable(self):
+        refused = ["static int n;", "int table[4] = {1, 2};", "static const char *name = 0;",
+                   "struct nj_x the_one;", "static struct { int a; } s;", "_Thread_local int x;",
+                   "static uint64_t total = f(1);"]
+        passed = ["static const int n = 1;", "struct x { int a; char *b; };", "struct x;",
+                  "int f(int a)\n{\n    static int b;\n    return b;\n}", "int f(void);",
+                  "typedef int nj_x;", "enum { A, B };", "extern int x;",
+                  "const struct y t[] = {{1}, {2}};", "static const char *const names[] = {0};",
+                  "struct c {\n    int n;\n} NJ_CACHE_ALIGNED;", "#define X static int n;\n",
+                  "#define A \\\n  int n;\n", "NJ_STATIC_ASSERT(sizeof(int) == 4);"]
+        for code in refused:
+            with self.subTest(code=code):
+                self.assertTrue([*tidy.rule_mutable(Source("lib/tcp/a.c", code))])
+        for code in passed:
+            with self.subTest(code=code):
+                self.assertEqual([], [*map(str, tidy.rule_mutable(Source("lib/tcp/a.c", code)))])
+        self.assertFalse([*tidy.rule_mutable(Source("lib/server/a.c", "static int n;"))])
+
+    def function(self, n_lines):
+        return "int f(int a)\n{\n" + "    a++;\n" * (n_lines - 3) + "}\n"
+
+    def test_functions(self):
+        code = "int x;\n\n" + self.function(5) + "\nTest(tcp, opens)\n{\n}\n"
+        self.assertEqual([("f", 3, 7), ("tcp_opens", 9, 11)],
+                         [*tidy.functions(Source("lib/a.c", code))])
+
+    def test_length(self):
+        broken = lambda text, ratchet="", path="lib/a.c": [
+            str(f) for f in tidy.rule_length([Source(path, text)], ratchet)]
+        self.assertFalse(broken(self.function(70)))
+        self.assertTrue(broken(self.function(71)))
+        self.assertFalse(broken("\n" * 700))
+        self.assertTrue(broken("\n" * 701))
+
+    def test_ratchet_only_shrinks(self):
+        broken = lambda n, ratchet: [
+            str(f) for f in tidy.rule_length([Source("lib/a.c", self.function(n))], ratchet)]
+        self.assertEqual([], broken(80, "lib/a.c:f 80  # why"))
+        self.assertIn("80 is the limit", broken(81, "lib/a.c:f 80")[0])
+        self.assertIn("write 79", broken(79, "lib/a.c:f 80")[0])
+        self.assertIn("remove the line", broken(60, "lib/a.c:f 80")[0])
+        self.assertIn("is gone", broken(60, "lib/a.c:g 80")[0])
+
+
+class Tree(unittest.TestCase):
+    def test_listed(self):
+        source = [Source("lib/tcp/a.c", "")]
+        self.assertTrue([*tidy.rule_listed(source, "files('tcp/b.c')")])
+        self.assertFalse([*tidy.rule_listed(source, "files('tcp/a.c')")])
+
+    def test_mirrored(self):
+        lib, unit = Source("lib/tcp/a.c", ""), Source("tests/unit/tcp_a.c", "")
+        self.assertTrue([*tidy.rule_mirrored([lib])])
+        self.assertFalse([*tidy.rule_mirrored([lib, unit])])
+
+    def test_symbols(self):
+        bad = "lib/libnj_tcp.a:tcp_a.c.o:0000000000000010 T helper\n"
+        good = ("lib/libnj_tcp.a:tcp_a.c.o:0000000000000010 T nj_tcp_open\n"
+                "lib/libnj_tcp.a:tcp_a.c.o:0000000000000010 D nj__table\n"
+                "lib/libnj_tcp.a:tcp_a.c.o:0000000000000010 V DW.ref.x\n")
+        self.assertTrue([*tidy.rule_symbols(bad)])
+        self.assertFalse([*tidy.rule_symbols(good)])
+
+    def test_self_contained(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for text, alone in (("#include <stdint.h>\nuint8_t x(void);\n", True),
+                                ("uint8_t x(void);\n", False)):
+                path = os.path.join(folder, "a.h")
+                with open(path, "w") as f:
+                    f.write(text)
+                self.assertEqual(alone, not [*tidy.compiles_alone(path, [])])
+
+    def test_blank_keeps_lines(self):
+        text = 'a /* x time(\n*/ b "t(" // c'
+        self.assertEqual('a' + ' ' * 11 + '\n   b "  "     ', tidy.blank(text))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+The house rules that the compiler can't enforce. Prints `file:line: rule: what, do instead`.
+
+A rule is a function from one Source to findings; rules that need the whole tree take the list of
+sources. test_tidy.py shows each rule a good and a bad snippet. ratchet.txt records what was too
+long when a rule came: such a thing may shrink, never grow.
+"""
+import concurrent.futures
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LINE_MAX, FILE_MAX, FUNCTION_MAX = 100, 700, 70
+TOP_FOLDERS = ("lib", "app", "tests", "perf", "docs", "drivers-config")
+
+
+class Finding:
+    def __init__(self, path, line, rule, text):
+        self.path, self.line, self.rule, self.text = path, line, rule, text
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.rule}: {self.text}"
+
+
+def blank(text):
+    """C without comments and without the inside of strings; lines and columns stay."""
+    def spaces(match):
+        token = match.group()
+        if token[0] == "/":
+            return re.sub(r"[^\n]", " ", token)
+        return token[0] + " " * (len(token) - 2) + token[-1]
+    return re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", spaces, text,
+                  flags=re.S)
+
+
+class Source:
+    """One file: `text` as written, `lines`, and for C `code`, which is blank()ed text."""
+
+    def __init__(self, path, text):
+        self.path, self.text = path, text
+        self.lines = text.split("\n")
+        self.is_c = path.endswith((".c", ".h"))
+        self.code = blank(text) if self.is_c else ""
+        parts = path.split("/")
+        self.folder = "/".join(parts[:-1])
+        self.layer = parts[1] if parts[0] == "lib" and len(parts) > 2 else None
+
+    def under(self, *prefixes):
+        return any(self.path == p or self.path.startswith(p + "/") for p in prefixes)
+
+    def includes(self):
+        """(line number, name) of each #include."""
+        for number, line in enumerate(self.lines, 1):
+            if match := re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line):
+                yield number, match.group(1)
+
+    def find(self, pattern):
+        """(line number, matched text) in the code, comments and strings left out."""
+        for number, line in enumerate(self.code.split("\n"), 1):
+            for match in re.finditer(pattern, line):
+                yield number, match.group(1)
+
+
+# --- bans, each with what to do instead -------------------------------------------------------
+
+CALL = r"(?<![\w.>])(%s)\s*\("
+MACHINES = ("lib", "tests/unit", "tests/sim", "tests/script")
+DATAPATH = tuple(
+    "lib/" + x for x in ("wire", "tcp", "tls", "h2", "http", "shard", "sched", "shape"))
+
+# name: (where it holds, where not, calls, included files, what to do instead)
+BANS = {
+    "clock": (MACHINES, ("lib/dpdk", "lib/server"),
+              r"clock_gettime|gettimeofday|time|clock|rte_rdtsc\w*|rte_get_(?:tsc|timer)_\w+",
+              None, "take the `now` argument"),
+    "random": (MACHINES, ("lib/dpdk", "lib/server"),
+               r"s?rand(?:_r|om|om_r)?|[delmnj]rand48|getrandom|rte_rand\w*|randombytes\w*",
+               r"rte_random\.h", "use a `struct nj_prng` that was seeded from outside"),
+    "device": (("lib", "app", "tests/unit", "tests/sim"), ("lib/dpdk",),
+               r"rte_eth_(?!dev_info)\w+|rte_lcore_\w+|rte_eal_(?:init|mp_)\w*",
+               r"rte_(?:ethdev|lcore)\.h", "only lib/dpdk talks to EAL and devices; ask it"),
+    "nghttp2": (("lib", "app"), ("lib/h2",), r"nghttp2_\w+", r"nghttp2/.*",
+                "use h2/h2.h: the engine behind it will change"),
+    "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "ask lib/topo"),
+    "sodium": (("lib", "app"), ("lib/base",), r"sodium_\w+|crypto_\w+", r"sodium\.h",
+               "use base/hash.h"),
+    "printing": (DATAPATH, (), r"v?f?printf|f?puts|putchar|perror|v?syslog|rte_log|RTE_LOG", None,
+                 "count it (telem/counters.def); the shard never waits for a terminal"),
+    "heap": (("lib/wire", "lib/tcp"), (), r"malloc|calloc|realloc|free|rte_z?malloc|rte_free", None,
+             "use a pool of base/pool.h, sized at start"),
+    "abort": (("lib",), ("lib/base/assert.c", "lib/server"), r"abort|_?exit|rte_exit|rte_panic",
+              None, "return a named result, or NJ_ASSERT your own invariant"),
+    "sleep": (("lib", "tests/unit", "tests/sim"), ("lib/dpdk", "lib/server"),
+              r"u?sleep|nanosleep|clock_nanosleep|rte_delay_\w+", None,
+              "advance `now`: time is an argument"),
+    "assert": (("lib",), (), r"assert", r"assert\.h", "use NJ_ASSERT (base/assert.h)"),
+}
+
+# The one exception that is not a folder: workers register their thread with EAL.
+WORKER = re.compile(r"^lib/server/worker")
+
+
+def rule_bans(source):
+    if not source.is_c:
+        return
+    for name, (where, where_not, calls, headers, instead) in BANS.items():
+        if not source.under(*where) or source.under(*where_not):
+            continue
+        for number, what in source.find(CALL % calls):
+            yield Finding(source.path, number, name, f"{what}() is banned here, {instead}")
+        for number, header in source.includes() if headers else ():
+            if WORKER.match(source.path) and header == "rte_lcore.h":
+                continue  # rte_thread_register() is declared there
+            if re.fullmatch(headers, header):
+                yield Finding(source.path, number, name, f"<{header}> is banned here, {instead}")
+
+
+def rule_include_up(source):
+    for number, header in source.includes() if source.is_c else ():
+        if header.startswith("../"):
+            yield Finding(source.path, number, "include-up",
+                          f'"{header}" climbs, root it at the layer: "layer/noun.h"')
+
+
+def layer_table(meson_text):
+    """{layer: set of layers it may include} from the table in lib/meson.build."""
+    table = {}
+    for name, lower in re.findall(r"'(\w+)':\s*\[\[([^\]]*)\]", meson_text):
+        table[name] = set(re.findall(r"'(\w+)'", lower))
+    return table
+
+
+def rule_layers(source, table):
+    if not source.is_c or source.layer not in table:
+        return
+    for number, header in source.includes():
+        other = header.split("/")[0]
+        if "/" in header and other in table and other != source.layer \
+                and other not in table[source.layer]:
+            allowed = ", ".join(sorted(table[source.layer])) or "nothing"
+            yield Finding(source.path, number, "layers",
+                          f"{source.layer} may not include {other}, only: {allowed} "
+                          "(lib/meson.build)")
+
+
+# --- shape: head comments, lengths, mutable data ----------------------------------------------
+
+def rule_head(source, paths):
+    """A .c file may leave its head comment to the header of the same name."""
+    if not source.path.endswith((".c", ".h", ".py", ".build", ".sh")):
+        return
+    if "SPDX-License-Identifier: BSD-3-Clause" not in "\n".join(source.lines[:2]):
+        yield Finding(source.path, 1, "spdx",
+                      "no licence, begin with /* SPDX-License-Identifier: BSD-3-Clause */")
+    elif source.is_c and source.under("lib") and not source.lines[1].startswith("/*") \
+            and (source.path.endswith(".h") or source.path[:-1] + "h" not in paths):
+        yield Finding(source.path, 2, "head",
+                      "no head comment, say what the file is and how it fits")
+
+
+def rule_line_length(source):
+    if source.path.endswith((".c", ".h", ".py", ".sh")) or source.path == "dev":
+        for number, line in enumerate(source.lines, 1):
+            if len(line) > LINE_MAX:
+                yield Finding(source.path, number, "line-length",
+                              f"{len(line)} columns, break it at {LINE_MAX}")
+
+
+def rule_todo(source):
+    if source.under("tests/tidy"):
+        return
+    for number, line in enumerate(source.lines, 1):
+        if (match := re.search(r"\b(TODO|FIXME|XXX)\b", line)) and not re.search(r"#\d+", line):
+            yield Finding(source.path, number, "todo",
+                          f"{match.group()} without an issue, name it (#123) or do it now")
+
+
+def statements(code):
+    """
+    (first line, last line, text) of each statement at file scope. Text has {} for every block.
+    A function is one statement that ends with its body; preprocessor lines are left out.
+    """
+    code = re.sub(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lambda m: re.sub(r"[^\n]", " ", m.group()),
+                  code, flags=re.M | re.S)
+    text, depth, line, first = "", 0, 1, None
+    for char in code:
+        if char == "\n":
+            line += 1
+        if depth == 0 and (text or not char.isspace()):
+            first = first or line
+            text += " " if char == "\n" else char
+        if char == "{":
+            depth += 1
+        elif char == "}":
+            depth = max(0, depth - 1)
+            if depth == 0:
+                text += "}"
+        head = text.split("{")[0]
+        is_body = char == "}" and depth == 0 and "(" in head and "=" not in head
+        if first and depth == 0 and (char == ";" or is_body):
+            yield first, line, text.strip()
+            text, first = "", None
+
+
+def functions(source):
+    """(name, first line, last line) of each function definition."""
+    for first, last, text in statements(source.code):
+        if text.endswith("{}") and (match := re.search(r"(\w+)\s*\(", text)):
+            name = match.group(1)
+            if name == "Test":  # Criterion: Test(suite, name)
+                name = re.sub(r"\W+", "_", text[match.end():].split(")")[0])
+            yield name, first, last
+
+
+def rule_mutable(source):
+    if not source.is_c or not source.under("lib") or source.under("lib/server", "lib/dpdk"):
+        return
+    for first, _, text in statements(source.code):
+        declared = re.split(r"=|\[", text)[0]
+        if "(" in text.split("=")[0].split("{")[0] or re.match(r"(typedef|extern)\b", text):
+            continue
+        if re.match(r"(static\s+)?(const\s+)?(struct|union|enum)\b[^=]*\{\}\s*(NJ_\w+\s*|"
+                    r"__attribute__.*)?;", text):
+            continue  # the definition of a type
+        if re.fullmatch(r"(struct|union|enum)\s+\w+\s*;", text) or text == ";":
+            continue
+        after_pointer = declared.rsplit("*", 1)[-1]
+        if not re.search(r"\bconst\b", after_pointer if "*" in declared else declared):
+            yield Finding(source.path, first, "mutable",
+                          f"file-scope data `{declared.strip()}` can change, put it into the "
+                          "shard's structs or make it const")
+
+
+def lengths(sources):
+    """(key, path, line, length, limit) of everything that has a limit."""
+    for source in sources:
+        if source.path.endswith((".c", ".h", ".py")) or source.path == "dev":
+            yield source.path, source.path, 1, source.text.count("\n"), FILE_MAX
+        if source.is_c:
+            for name, first, last in functions(source):
+                yield f"{source.path}:{name}", source.path, first, last - first + 1, FUNCTION_MAX
+
+
+def rule_length(sources, ratchet_text):
+    recorded = {}
+    for number, line in enumerate(ratchet_text.split("\n"), 1):
+        words = line.split("#")[0].split()
+        if words:
+            recorded[words[0]] = (number, int(words[1]))
+    for key, path, line, length, limit in lengths(sources):
+        number, allowed = recorded.pop(key, (0, limit))
+        if length > allowed:
+            yield Finding(path, line, "length", f"{key} has {length} lines, split it: "
+                          f"{allowed} is the limit")
+        elif number and length < allowed:
+            do = f"write {length}" if length > limit else "remove the line"
+            yield Finding("tests/tidy/ratchet.txt", number, "length",
+                          f"{key} shrank to {length} lines, {do}")
+    for key, (number, _) in recorded.items():
+        yield Finding("tests/tidy/ratchet.txt", number, "length", f"{key} is gone, remove the line")
+
+
+# --- the tree as a whole ----------------------------------------------------------------------
+
+def rule_listed(sources, meson_text):
+    listed = set(re.findall(r"'(\w+/\w+\.c)'", meson_text))
+    for source in sources:
+        if source.path.endswith(".c") and source.layer and source.path[4:] not in listed:
+            yield Finding(source.path, 1, "unlisted", "not compiled, list it in lib/meson.build")
+
+
+def rule_mirrored(sources):
+    """Warnings only: not everything can be tested without a device."""
+    tested = {s.path for s in sources}
+    for source in sources:
+        if source.path.endswith(".c") and source.layer:
+            mirror = "tests/unit/" + source.path[4:].replace("/", "_")
+            if mirror not in tested:
+                yield Finding(source.path, 1, "untested", f"no {mirror}")
+
+
+def rule_symbols(nm_text):
+    for where, symbol in re.findall(r"^(\S+?):?[0-9a-f]* [A-TX-Z] (\S+)$", nm_text, re.M):
+        if not symbol.startswith("nj_"):
+            yield Finding(where, 0, "symbol",
+                          f"{symbol} is exported, make it static or prefix it nj_")
+
+
+def nm(build):
+    """What the built libraries export, or None when nothing is built."""
+    libs = []
+    for folder, _, names in os.walk(os.path.join(build, "lib")):
+        libs += [os.path.join(folder, n) for n in sorted(names)
+                 if n.startswith("libnj_") and n.endswith(".a")]
+    shared = [os.path.join(build, "lib", n) for n in ("libnightjar.so",)
+              if os.path.exists(os.path.join(build, "lib", n))]
+    if not libs:
+        return None
+    run = lambda *args: subprocess.run(["nm", *args], capture_output=True, text=True).stdout
+    return run("-A", "-g", "--defined-only", *libs) + \
+        (run("-A", "-D", "--defined-only", *shared) if shared else "")
+
+
+def compiles_alone(path, flags):
+    done = subprocess.run(
+        ["cc", "-fsyntax-only", "-std=gnu11", "-D_GNU_SOURCE", "-x", "c", *flags,
+         "-include", path, "/dev/null"], cwd=REPO, capture_output=True, text=True)
+    if done.returncode:
+        first = next((x for x in done.stderr.split("\n") if "error" in x), done.stderr[:200])
+        yield Finding(path, 1, "self-contained", f"does not compile alone, include what it uses: "
+                      f"{first}")
+
+
+def rule_self_contained(sources):
+    flags = ["-Ilib", "-Ilib/include"] + shlex.split(subprocess.run(
+        ["pkg-config", "--cflags", "libdpdk", "libnghttp2", "libsodium"],
+        capture_output=True, text=True).stdout)
+    headers = [s.path for s in sources if s.path.endswith(".h") and s.under("lib")]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for findings in pool.map(lambda path: list(compiles_alone(path, flags)), headers):
+            yield from findings
+
+
+def rule_format(sources):
+    files = [s.path for s in sources if s.is_c]
+    done = subprocess.run(["clang-format", "--dry-run", *files], cwd=REPO, capture_output=True,
+                          text=True) if files else None
+    seen = set()
+    for match in re.finditer(r"^(\S+?):(\d+):\d+: warning", done.stderr if done else "", re.M):
+        if match.group(1) not in seen:
+            seen.add(match.group(1))
+            yield Finding(match.group(1), match.group(2), "format", "not formatted, run ./dev fmt")
+
+
+# --- running them -----------------------------------------------------------------------------
+
+def repository():
+    """Every text file of ours, tracked or about to be."""
+    names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=REPO,
+                           capture_output=True, text=True, check=True).stdout.split("\0")
+    wanted = (".c", ".h", ".py", ".sh", ".build", ".def")
+    for name in sorted(set(names)):
+        path = os.path.join(REPO, name)
+        if (name.endswith(wanted) or name == "dev") and os.path.isfile(path):
+            with open(path, encoding="utf-8") as f:
+                yield Source(name, f.read())
+
+
+def read(name):
+    with open(os.path.join(REPO, name), encoding="utf-8") as f:
+        return f.read()
+
+
+def each(rule, sources, *args):
+    return lambda: (finding for source in sources for finding in rule(source, *args))
+
+
+def main():
+    sources = list(repository())
+    meson_text = read("lib/meson.build")
+    symbols = nm(os.path.join(REPO, os.environ.get("NJ_BUILD", "build")))
+    rules = {
+        "bans": each(rule_bans, sources),
+        "include-up": each(rule_include_up, sources),
+        "layers": each(rule_layers, sources, layer_table(meson_text)),
+        "head": each(rule_head, sources, {s.path for s in sources}),
+        "line-length": each(rule_line_length, sources),
+        "todo": each(rule_todo, sources),
+        "mutable": each(rule_mutable, sources),
+        "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),
+        "unlisted": lambda: rule_listed(sources, meson_text),
+        "self-contained": lambda: rule_self_contained(sources),
+        "format": lambda: rule_format(sources),
+    }
+    if symbols is None:
+        print("tidy: symbol: not checked, nothing is built (./dev build)")
+    else:
+        rules["symbol"] = lambda: rule_symbols(symbols)
+    for finding in rule_mirrored(sources):
+        print(f"{finding} (a warning)")
+    failed = 0
+    for findings in ([*rule()] for rule in rules.values()):
+        failed += bool(findings)
+        for finding in findings:
+            print(finding)
+    print(f"{len(rules) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
