@@ -31,7 +31,7 @@ class Lines(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self.passed = self.failed = 0
-        self.began = 0
+        self.began = time.monotonic()
 
     def startTest(self, test):
         super().startTest(test)
