@@ -10,8 +10,10 @@ import unittest
 
 from world import Failed, World, until
 
-# Per shard, telemetry's words for what may leak.
-HELD = ("connections", "rx_mbufs_used", "tx_mbufs_used", "h2_bytes")
+# Per shard, telemetry's words for what may leak. `time_wait` is not among them: it goes when its
+# time has come, and holds nothing but its place.
+HELD = ("connections", "h2_connections", "h2_bytes", "file_jobs", "tx_queued", "rx_mbufs_used",
+        "tx_mbufs_used")
 FILES = {"empty": 0, "one": 1, "16KiB-1": (16 << 10) - 1, "200KiB": 200 << 10, "10MiB": 10 << 20}
 GIB = 1 << 30
 

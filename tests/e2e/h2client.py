@@ -6,15 +6,19 @@ does the framing; only the socket is here.
 import h2.config
 import h2.connection
 import h2.events
+import h2.settings
 
 
 class Client:
-    def __init__(self, sock):
+    def __init__(self, sock, window_bytes=65535):
         self.sock = sock
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
             validate_outbound_headers=False, normalize_outbound_headers=False,
             header_encoding="utf-8"))
         self.h2.initiate_connection()
+        if window_bytes > 65535:
+            self.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window_bytes})
+            self.h2.increment_flow_control_window(window_bytes - 65535)
         self.events = []
         self.flush()
 
@@ -31,7 +35,7 @@ class Client:
 
     def read(self):
         """Takes what came next; False when the server closed."""
-        data = self.sock.recv(65536)
+        data = self.sock.recv(1 << 20)
         if not data:
             return False
         events = self.h2.receive_data(data)
@@ -39,8 +43,12 @@ class Client:
             if isinstance(event, h2.events.DataReceived) and event.flow_controlled_length:
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         self.flush()
-        self.events += events
+        self.take(events)
         return True
+
+    def take(self, events):
+        """Keeps them all; another client may do better."""
+        self.events += events
 
     def response(self, stream):
         """(status, fields, body) once the stream has ended."""

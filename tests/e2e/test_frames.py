@@ -30,6 +30,9 @@ class FramesOnTap(ServerCase):
         return {kind: sum(stats[name] for name, k in self.kinds.items() if k == kind)
                 for kind in set(self.kinds.values())}
 
+    def passing(self, frames):
+        return frames.next()
+
     def test_ten_thousand_frames(self):
         seed = int(os.environ.get("NJ_SEED", secrets.randbits(32)))
         print(f"     seed: NJ_SEED={seed}", flush=True)
@@ -42,7 +45,7 @@ class FramesOnTap(ServerCase):
         raw.bind(("nj0", 0))
         for sent in range(BATCH, N_FRAMES + 1, BATCH):
             for _ in range(BATCH):
-                raw.send(frames.next())
+                raw.send(self.passing(frames))
             until(f"all {sent} frames received (NJ_SEED={seed})",
                   lambda: self.server.stats()["rx_packets"] - start == sent)
         raw.close()
@@ -57,3 +60,9 @@ class FramesOnTap(ServerCase):
 
 class FramesOnVeth(FramesOnTap):
     link = "veth"
+
+    def passing(self, frames):
+        """No VLAN tags: the kernel takes them off, or the frame away, before the driver sees it."""
+        while (frame := frames.next())[12:14] in (b"\x81\0", b"\x88\xa8"):
+            pass
+        return frame

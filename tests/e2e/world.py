@@ -156,7 +156,7 @@ class Server:
     def shards(self):
         """A list with one dict per shard."""
         answer = self.telemetry("/nightjar/shards")
-        return list(answer.values()) if isinstance(answer, dict) else answer
+        return [value for name, value in answer.items() if re.fullmatch(r"shard\d+", name)]
 
 
 class World:
