@@ -17,6 +17,7 @@ import time
 
 NETNS = "/run/netns"
 DPDK_RUNTIME = "/var/run/dpdk"
+DPDK_RUNTIME_OF_USERS = "/tmp/dpdk"
 RUN = "/run"
 OURS = re.compile(r"^(?:njrun|njt)-(\d+)")
 
@@ -45,10 +46,15 @@ def drop_folder(path):
     shutil.rmtree(path, ignore_errors=True)
 
 
+def drop_prefix(name):
+    drop_folder(f"{DPDK_RUNTIME}/{name}")
+    drop_folder(f"{DPDK_RUNTIME_OF_USERS}/{name}")
+
+
 DROP = {
     "namespace": drop_namespace,
     "folder": drop_folder,
-    "prefix": lambda name: drop_folder(f"{DPDK_RUNTIME}/{name}"),
+    "prefix": drop_prefix,
 }
 
 

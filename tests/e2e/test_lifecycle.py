@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ending in order, ending late, and not starting at all."""
+import glob
 import hashlib
 import os
 import shutil
@@ -10,7 +11,7 @@ import unittest
 
 from case import fill_site
 from h2client import Client
-from world import SLOW, World, driver_args, ip, lcore_args, server_path
+from world import BUILD, SLOW, World, driver_args, ip, lcore_args, server_path
 
 
 class Drain(unittest.TestCase):
@@ -138,13 +139,18 @@ class BadInput(unittest.TestCase):
         self.refused(self.GOOD, eal=eal)
 
     def test_tap_name_taken(self):
-        ip("-n", self.world.server_ns, "link", "add", "nj0", "type", "dummy")
+        ip("-n", self.world.server_ns, "link", "add", "nj0", "type", "veth",
+           "peer", "name", "other")
         self.assertIn("nj0", self.refused(self.GOOD, links=1))
 
     def test_no_privileges(self):
         # Nobody may be unable to reach the build folder; a copy is run instead.
-        program = shutil.copy(server_path(), self.world.scratch)
-        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        folder = self.world.scratch
+        program = shutil.copy(server_path(), folder)
+        for library in glob.glob(f"{BUILD}/lib/libnightjar.so.?"):
+            shutil.copy(library, folder)
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                  "env", f"LD_LIBRARY_PATH={folder}")
         self.refused(self.GOOD, wrapper=nobody, program=program)
 
     def test_help_and_version_need_nothing(self):
