@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of TCP as scripts: "send this segment, expect that one", in virtual time.
+ *
+ * One struct world holds one struct nj_tcp and plays both its user and the peer. Sequence numbers
+ * in a script are relative: `seq` to the sender's initial number, `ack` to the other's. So a SYN is
+ * seq 0 and the first byte of a stream seq 1, whatever the real numbers are; they may wrap.
+ *
+ * The bytes of both streams follow from their position (nj_dsl_byte), so that whatever is delivered
+ * or emitted is checked without a word in the test.
+ */
+#ifndef NJ_TESTS_SUPPORT_TCP_DSL_H
+#define NJ_TESTS_SUPPORT_TCP_DSL_H
+
+#include <criterion/criterion.h>
+
+#include "support/mbuf_env.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+/* Flags as one writes them in a script. */
+#define F   NJ_TCP_FIN
+#define S   NJ_TCP_SYN
+#define R   NJ_TCP_RST
+#define P   NJ_TCP_PSH
+#define A   NJ_TCP_ACK
+#define SA  (NJ_TCP_SYN | NJ_TCP_ACK)
+#define FA  (NJ_TCP_FIN | NJ_TCP_ACK)
+#define RA  (NJ_TCP_RST | NJ_TCP_ACK)
+#define MS  NJ_MS
+#define SEC NJ_SEC
+
+#define DSL_PORT    80
+#define DSL_OUT_MAX 1024u
+#define DSL_DATA    1600u
+
+/* A segment of the script. What is left out is 0, or what the comment says. */
+struct dsl_seg {
+    uint8_t flags;
+    uint32_t seq, ack; /* relative */
+    uint32_t len;
+    uint16_t wnd;      /* unscaled; 0 means world.wnd */
+    bool no_wnd;       /* the window is really 0 */
+    uint16_t mss;      /* 0: no option */
+    uint8_t wscale_p1; /* shift plus one; 0: no option */
+    bool ts;           /* timestamps on; world.ts puts them on every segment */
+    bool no_ts;        /* not on this one */
+    uint32_t tsval;    /* 0: milliseconds of the world's clock */
+    uint32_t tsecr;    /* 0: the last one we saw */
+    uint8_t flip;      /* xor for every payload byte */
+    uint16_t port;     /* local port; 0: DSL_PORT */
+};
+
+/* A segment that the machine emitted. */
+struct dsl_out {
+    struct nj_seg seg; /* as the peer sees it; seq and ack are absolute */
+    uint32_t rel_seq, rel_ack;
+    uint8_t data[DSL_DATA];
+    nj_ns at;
+};
+
+struct world {
+    struct nj_tcp tcp;
+    struct nj_counters counters;
+    struct rte_mempool *pool, *rx_pool;
+    nj_ns now;
+
+    /* The wire. */
+    struct dsl_out *out;
+    uint32_t n_out, next_out;
+    uint32_t room; /* what config.room answers */
+    uint64_t n_fed;
+
+    /* The peer. */
+    struct nj_tuple tuple; /* of the connection, as the machine sees it */
+    uint32_t irs;          /* the peer's initial sequence number */
+    uint32_t iss;          /* ours, from the last SYN seen */
+    uint16_t wnd;
+    bool ts;
+    uint32_t last_tsval; /* of what we emitted */
+
+    /* The user. */
+    struct nj_tcb *tcb; /* NULL once released */
+    uint8_t events;     /* all that came for this connection */
+    bool dead;
+    bool no_read;    /* leave bytes in the receive queue */
+    uint32_t n_read; /* bytes read, in order and checked */
+    uint32_t n_written;
+};
+
+/* What a test may want to differ. */
+struct dsl_options {
+    uint32_t conns_max, half_open_max, pool_mbufs;
+    uint16_t mtu;
+    uint32_t irs;
+    bool has_iss;
+    uint32_t iss; /* wait until the clock gives this one */
+};
+
+void nj_dsl_init(struct world *w, const struct dsl_options *options);
+/* Abort what is left, and check that every mbuf and block is back and every segment accounted for.
+ */
+void nj_dsl_fini(struct world *w);
+
+uint8_t nj_dsl_byte(uint32_t position, bool from_peer);
+
+/* Feed a segment to nj_tcp_input(), without a turn of the shard. */
+void nj_dsl_feed(struct world *w, const struct dsl_seg *s);
+/* One turn of the shard: time-outs, the user, output. */
+void nj_dsl_step(struct world *w);
+/* Let time pass, with a turn whenever something is due. */
+void nj_dsl_run(struct world *w, nj_ns duration);
+
+struct dsl_out *nj_dsl_expect(struct world *w, const struct dsl_seg *s, int line);
+struct dsl_out *nj_dsl_take(struct world *w); /* the next one, or NULL */
+void nj_dsl_nothing(struct world *w, int line);
+
+/* SYN (with what `syn` has for options), SYN-ACK, ACK; the user has the connection afterwards. */
+void nj_dsl_open_with(struct world *w, const struct dsl_seg *syn);
+void nj_dsl_open(struct world *w); /* MSS 1460, no other option */
+/* Up to state `state`, with neither data nor anything left to expect. */
+void nj_dsl_open_to(struct world *w, enum nj_tcp_state state);
+
+/* The user's calls. */
+void nj_dsl_write(struct world *w, uint32_t n_bytes); /* queued; goes out with the next step */
+void nj_dsl_read(struct world *w, uint32_t n_bytes);
+void nj_dsl_close(struct world *w);
+void nj_dsl_abort(struct world *w);
+void nj_dsl_release(struct world *w);
+struct nj_tcb *nj_dsl_find(struct world *w); /* by tuple, released or not */
+uint64_t nj_dsl_count(const struct world *w, enum nj_counter which);
+
+/* Feed and give the shard a turn. */
+#define SEND(w, ...)                                                                               \
+    do {                                                                                           \
+        nj_dsl_feed(w, &(struct dsl_seg){__VA_ARGS__});                                            \
+        nj_dsl_step(w);                                                                            \
+    } while (0)
+#define FEED(w, ...)   nj_dsl_feed(w, &(struct dsl_seg){__VA_ARGS__})
+#define EXPECT(w, ...) nj_dsl_expect(w, &(struct dsl_seg){__VA_ARGS__}, __LINE__)
+#define NOTHING(w)     nj_dsl_nothing(w, __LINE__)
+#define WRITE(w, n)                                                                                \
+    do {                                                                                           \
+        nj_dsl_write(w, n);                                                                        \
+        nj_dsl_step(w);                                                                            \
+    } while (0)
+#define CLOSE(w)                                                                                   \
+    do {                                                                                           \
+        nj_dsl_close(w);                                                                           \
+        nj_dsl_step(w);                                                                            \
+    } while (0)
+#define STATE(w, name)                                                                             \
+    do {                                                                                           \
+        const struct nj_tcb *found_ = nj_dsl_find(w);                                              \
+        cr_assert_not_null(found_, "no connection, wanted " #name);                                \
+        cr_assert_str_eq(nj_tcp_state_name[found_->state], #name);                                 \
+    } while (0)
+#define NO_CONNECTION(w) cr_assert_null(nj_dsl_find(w))
+
+#endif
