@@ -85,18 +85,26 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
                                           struct nj_tcp_arrival *a, nj_ns now)
 {
     struct nj_seg *seg = &a->seg;
-    uint32_t wnd = nj__tcp_rcv_wnd(t), len = nj_seg_len(seg);
+    uint32_t wnd = nj__tcp_rcv_wnd(t), len;
     bool acceptable;
 
-    /* A SYN that repeats the one we answered: the SYN-ACK was lost. */
+    /* A SYN that repeats the one we answered: our SYN-ACK was lost. */
     if (t->state == NJ_TCP_SYN_RECEIVED && (seg->flags & NJ_TCP_SYN) && seg->seq == t->irs &&
-        !(seg->flags & (NJ_TCP_ACK | NJ_TCP_RST))) {
-        nj__tcp_send_syn(tcp, t, now);
-        return DONE;
+        !(seg->flags & NJ_TCP_RST)) {
+        if (!(seg->flags & NJ_TCP_ACK)) {
+            nj_ns rexmit_at = t->rexmit_at;
+            nj__tcp_send_syn(tcp, t, now);
+            t->rexmit_at = rexmit_at; /* the peer can't hold its place in the backlog with SYNs */
+            return DONE;
+        }
+        /* Simultaneous open: the peer's SYN-ACK repeats the SYN we know (RFC 9293 figure 7). */
+        seg->flags &= (uint8_t)~NJ_TCP_SYN;
+        seg->seq++;
     }
     enum nj_tcp_verdict v = paws(t, a, now);
     if (v != PASS)
         return v;
+    len = nj_seg_len(seg);
     if (len == 0)
         acceptable = wnd == 0 ? seg->seq == t->rcv_nxt : nj_seq_in(seg->seq, t->rcv_nxt, wnd);
     else if (wnd == 0) /* ACK, RST and URG count although the text has no room (MUST-66) */
@@ -132,12 +140,9 @@ static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
 }
 
 /* Fourth: a SYN in the window is never obeyed, only challenged (RFC 5961 4.2). */
-static enum nj_tcp_verdict step4_syn(const struct nj_tcb *t, struct nj_tcp_arrival *a)
+static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_SYN))
-        return PASS;
-    /* Simultaneous open: the peer's SYN-ACK repeats the SYN that we know (RFC 9293 figure 7). */
-    if (t->state == NJ_TCP_SYN_RECEIVED && a->seg.seq == t->irs && (a->seg.flags & NJ_TCP_ACK))
         return PASS;
     return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
@@ -397,7 +402,7 @@ enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
         return v;
     if ((v = step2_reset(tcp, t, a)) != PASS)
         return v;
-    if ((v = step4_syn(t, a)) != PASS)
+    if ((v = step4_syn(a)) != PASS)
         return v;
     if ((v = step5_ack(tcp, t, a, now)) != PASS)
         return v;
