@@ -182,7 +182,10 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
     nj__tcb_set_state(tcp, t, NJ_TCP_ESTABLISHED);
     t->cc->init(t);
     nj_count(tcp->cfg.counters, NJ_C_tcp_accepted);
-    nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
+    if (t->fin_queued) /* closed while a simultaneous open was under way (RFC 9293 3.10.4) */
+        nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_1);
+    if (!t->user_gone)
+        nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
     return PASS;
 }
 

@@ -45,7 +45,8 @@ void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     case NJ_TCP_SYN_SENT:
         nj__tcb_end(tcp, t);
         return;
-    case NJ_TCP_SYN_RECEIVED:
+    case NJ_TCP_SYN_RECEIVED: /* the FIN waits for the peer's ACK: see ack_opens() */
+        break;
     case NJ_TCP_ESTABLISHED:
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_1);
         break;
