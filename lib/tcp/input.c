@@ -90,12 +90,9 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
         nj__tcp_send_syn(tcp, t, now);
         return DONE;
     }
-    if (t->timed_at)
-        nj__tcp_rtt_sample(t, now - t->timed_at);
-    t->timed_at = 0;
+    nj__tcp_rto_opened(t, now);
     t->snd_una = seg->ack;
     t->rexmit_at = NJ_NEVER;
-    t->n_backoffs = 0;
     t->progress_at = now;
     t->snd_wnd = t->snd_wnd_max = seg->wnd; /* not scaled in a SYN */
     t->snd_wl1 = seg->seq;

@@ -166,14 +166,9 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
 
     if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->snd_max, seg->ack))
         return drop(a, DROP_RST, NJ_C_drop_tcp_ack);
-    if (t->timed_at)
-        nj__tcp_rtt_sample(t, now - t->timed_at);
-    else
-        t->rto = NJ_TCP_RTO_INITIAL; /* no sample: forget the SYN's back-off (RFC 6298 5.7) */
-    t->timed_at = 0;
+    nj__tcp_rto_opened(t, now);
     t->snd_una = t->iss + 1;
     t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
-    t->n_backoffs = 0;
     t->rexmit_at = NJ_NEVER;
     t->progress_at = now;
     t->snd_wl1 = seg->seq;

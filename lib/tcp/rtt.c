@@ -25,6 +25,16 @@ void nj__tcp_rtt_sample(struct nj_tcb *t, nj_ns rtt)
     t->rto = clamp_rto(t->srtt + (var > tick ? var : tick));
 }
 
+void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
+{
+    if (t->timed_at)
+        nj__tcp_rtt_sample(t, now - t->timed_at);
+    else
+        t->rto = t->n_backoffs ? NJ_TCP_RTO_SYN_LOST : NJ_TCP_RTO_INITIAL;
+    t->timed_at = 0;
+    t->n_backoffs = 0;
+}
+
 void nj__tcp_rto_back_off(struct nj_tcb *t)
 {
     t->rto = clamp_rto(t->rto * 2); /* 5.5 */

@@ -8,6 +8,7 @@
 
 /* Timers and counts, with their sources. */
 #define NJ_TCP_RTO_INITIAL      (1 * NJ_SEC)   /* RFC 6298 2.1 */
+#define NJ_TCP_RTO_SYN_LOST     (3 * NJ_SEC)   /* RFC 6298 5.7 */
 #define NJ_TCP_RTO_MIN          (200 * NJ_MS)  /* below RFC 6298's 1 s, as every stack in use */
 #define NJ_TCP_RTO_MAX          (60 * NJ_SEC)  /* RFC 6298 2.4 */
 #define NJ_TCP_DELACK           (40 * NJ_MS)   /* RFC 9293 3.8.6.3 allows 500 ms */
@@ -85,6 +86,8 @@ bool nj__tcp_window_update_due(const struct nj_tcb *);
 /* rtt.c: RFC 6298. */
 void nj__tcp_rtt_sample(struct nj_tcb *, nj_ns rtt);
 void nj__tcp_rto_back_off(struct nj_tcb *);
+/* The handshake is over: take its round trip, or start from what RFC 6298 2.1 and 5.7 say. */
+void nj__tcp_rto_opened(struct nj_tcb *, nj_ns now);
 static inline uint32_t nj__tcp_ts_now(const struct nj_tcb *t, nj_ns now)
 {
     return (uint32_t)(now / NJ_MS) + t->ts_offset;
