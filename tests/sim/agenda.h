@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What will happen when: a heap of events in virtual time. Events of one instant come in the order
+ * in which they were added, so a seed always tells the same story. */
+#ifndef NJ_TESTS_SIM_AGENDA_H
+#define NJ_TESTS_SIM_AGENDA_H
+
+#include "base/types.h"
+
+enum sim_event_kind { SIM_FRAME_TO_SERVER, SIM_FRAME_TO_CLIENT, SIM_FILE_DONE };
+
+struct sim_event {
+    nj_ns at;
+    uint64_t order;
+    enum sim_event_kind kind;
+    void *what;
+};
+
+struct sim_agenda {
+    struct sim_event *heap;
+    size_t n, n_room;
+    uint64_t n_added;
+};
+
+void nj_sim_agenda_add(struct sim_agenda *a, nj_ns at, enum sim_event_kind kind, void *what);
+/* NJ_NEVER when it is empty. */
+nj_ns nj_sim_agenda_next(const struct sim_agenda *a);
+/* The earliest event; there must be one. */
+struct sim_event nj_sim_agenda_pop(struct sim_agenda *a);
+/* It must be empty. */
+void nj_sim_agenda_fini(struct sim_agenda *a);
+
+#endif

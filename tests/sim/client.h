@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client host: one TCP machine, one neighbour table, some connections. */
+#ifndef NJ_TESTS_SIM_CLIENT_H
+#define NJ_TESTS_SIM_CLIENT_H
+
+#include "conn.h"
+#include "server.h"
+#include "shard/neigh.h"
+#include "tcp/tcp.h"
+
+#define SIM_CONNS_MAX 8u
+
+struct sim_client {
+    struct nj_prng prng;
+    struct rte_mempool *rx_pool;
+    struct nj_counters counters;
+    struct nj_neigh neigh;
+    struct nj_tcp tcp;
+    struct sim_queue rx;
+    uint16_t ip_ident;
+    nj_ns stepped_at;
+    uint32_t n_conns;
+    struct sim_conn conn[SIM_CONNS_MAX];
+};
+
+void nj_sim_client_init(struct sim *sim, const struct sim_pools *pools);
+void nj_sim_client_fini(struct sim *sim);
+void nj_sim_client_receive(struct sim *sim, const struct sim_frame *f);
+nj_ns nj_sim_client_next(const struct sim *sim);
+void nj_sim_client_step(struct sim *sim);
+/* Every connection has come to its end. */
+bool nj_sim_client_done(const struct sim *sim);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Life of a client connection on TCP. */
+#include "conn.h"
+
+#include "base/assert.h"
+#include "sim.h"
+
+static const char http1_request[] = "GET /w-1-1 HTTP/1.1\r\nhost: sim\r\n\r\n";
+static const char garbage[] = "\x16\x03\x01 this is no HTTP at all";
+static const char http1_reply[] =
+    "HTTP/1.1 505 HTTP Version Not Supported\r\n"
+    "content-type: text/plain; charset=utf-8\r\n"
+    "content-length: 79\r\n"
+    "connection: close\r\n"
+    "\r\n"
+    "This server speaks HTTP/2 only. Try: curl --http2-prior-knowledge, or nghttp.\r\n";
+
+void nj_sim_conn_fini(struct sim_conn *c)
+{
+    if (c->h2)
+        nghttp2_session_del(c->h2);
+    c->h2 = NULL;
+}
+
+/* An end that is no fault of the server's. */
+static bool may_die(const struct sim_conn *c)
+{
+    const struct sim *sim = c->sim;
+    return c->aborted || c->kind == SIM_SILENT || sim->mix.harsh || (sim->draining && !c->heard);
+}
+
+static void over(struct sim_conn *c, bool died)
+{
+    struct sim *sim = c->sim;
+
+    nj_tcp_release(&sim->client.tcp, c->tcb, sim->now);
+    c->tcb = NULL;
+    c->state = SIM_OVER;
+    nj_sim_log(sim, "conn %u: %s", c->index, died ? "dead" : "over");
+    if (died && !may_die(c))
+        nj_sim_fail(sim, "conn %u died, %u of %u requests done", c->index, c->n_done,
+                    c->n_requests);
+    if (died || may_die(c))
+        return;
+    if (c->kind == SIM_H2)
+        nj_sim_h2_check(c);
+    else if (c->kind == SIM_HTTP1 &&
+             (c->n_read != sizeof http1_reply - 1 || memcmp(c->text, http1_reply, c->n_read) != 0))
+        nj_sim_fail(sim, "conn %u: HTTP/1 reply of %lu bytes is wrong", c->index,
+                    (unsigned long)c->n_read);
+    else if (c->kind == SIM_GARBAGE && c->n_read > 0)
+        nj_sim_fail(sim, "conn %u: an answer to garbage", c->index);
+}
+
+static void begin(struct sim_conn *c)
+{
+    const char *text = c->kind == SIM_HTTP1 ? http1_request : garbage;
+    size_t n = c->kind == SIM_HTTP1 ? sizeof http1_request - 1 : sizeof garbage - 1;
+
+    nj_sim_log(c->sim, "conn %u: open", c->index);
+    c->state = SIM_OPEN;
+    if (c->kind == SIM_H2) {
+        nj_sim_h2_open(c);
+    } else if (c->kind != SIM_SILENT) {
+        memcpy(c->out, text, n);
+        c->n_out = (uint32_t)n;
+    }
+}
+
+static void input(struct sim_conn *c, const uint8_t *data, uint32_t n)
+{
+    if (c->kind == SIM_H2)
+        nj_sim_h2_input(c, data, n);
+    else if (c->n_read + n <= sizeof c->text)
+        memcpy(c->text + c->n_read, data, n);
+}
+
+static void read_some(struct sim_conn *c)
+{
+    struct sim *sim = c->sim;
+    const uint8_t *data;
+    uint32_t n;
+
+    while (!c->stalled_until && (n = nj_tcp_recv_peek(c->tcb, &data)) > 0) {
+        if (nj_prng_below(&sim->client.prng, 8) == 0)
+            n = 1 + nj_prng_below(&sim->client.prng, n);
+        input(c, data, n);
+        nj_tcp_recv_take(&sim->client.tcp, c->tcb, n);
+        c->n_read += n;
+        if (c->n_read >= c->stall_after) {
+            c->stall_after = NJ_NEVER;
+            c->stalled_until = sim->now + c->stall_for + 1;
+            nj_sim_log(sim, "conn %u: stops reading", c->index);
+        }
+        if (c->n_read >= c->abort_after) {
+            nj_sim_log(sim, "conn %u: resets", c->index);
+            c->aborted = true;
+            nj_tcp_abort(&sim->client.tcp, c->tcb, sim->now);
+            return;
+        }
+    }
+}
+
+/* Have something in c->out, if there is anything to say. */
+static bool refill(struct sim_conn *c)
+{
+    const uint8_t *data;
+    size_t n;
+
+    if (c->out_off < c->n_out)
+        return true;
+    if (!c->h2 || (n = nj_sim_h2_output(c, &data)) == 0)
+        return false;
+    NJ_CHECK(n <= sizeof c->out);
+    memcpy(c->out, data, n);
+    c->n_out = (uint32_t)n;
+    c->out_off = 0;
+    return true;
+}
+
+static void write_some(struct sim_conn *c)
+{
+    struct sim *sim = c->sim;
+
+    while (c->state == SIM_OPEN && !c->paused_until && refill(c)) {
+        uint32_t n = c->n_out - c->out_off, room = nj_tcp_send_room(c->tcb);
+        n = n < room ? n : room;
+        if (c->n_written < c->cut_after && n > c->cut_after - c->n_written)
+            n = (uint32_t)(c->cut_after - c->n_written);
+        if (n == 0)
+            return;
+        NJ_CHECK(nj_tcp_send_copy(&sim->client.tcp, c->tcb, c->out + c->out_off, n));
+        c->out_off += n;
+        c->n_written += n;
+        if (c->n_written == c->cut_after)
+            c->paused_until = sim->now + c->cut_for + 1;
+    }
+}
+
+static void close_now(struct sim_conn *c)
+{
+    c->state = SIM_CLOSED;
+    nj_tcp_close(&c->sim->client.tcp, c->tcb, c->sim->now);
+}
+
+/* Nothing is left to be said or heard? */
+static void see_end(struct sim_conn *c)
+{
+    bool all_read = c->peer_fin && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) == 0;
+    bool all_said = c->said_bye && !c->paused_until && !refill(c);
+
+    if (c->state == SIM_OPEN && (all_read || all_said))
+        close_now(c);
+    if (c->state == SIM_CLOSED && all_read)
+        over(c, false);
+}
+
+static void go_on(struct sim_conn *c)
+{
+    read_some(c);
+    if (c->aborted)
+        return; /* EV_DEAD comes next */
+    if (c->h2 && !c->stay && !c->said_bye && nj_sim_h2_done(c))
+        nj_sim_h2_bye(c);
+    write_some(c);
+    see_end(c);
+}
+
+void nj_sim_conn_turn(struct sim_conn *c, uint8_t events)
+{
+    if (events & NJ_TCP_EV_DEAD) {
+        over(c, true);
+        return;
+    }
+    if ((events & NJ_TCP_EV_OPENED) && c->state == SIM_OPENING)
+        begin(c);
+    if (events & NJ_TCP_EV_PEER_FIN)
+        c->peer_fin = true;
+    go_on(c);
+}
+
+nj_ns nj_sim_conn_next(const struct sim_conn *c)
+{
+    nj_ns next = NJ_NEVER;
+
+    if (c->state == SIM_WAITING)
+        return c->start_at;
+    if (c->state == SIM_OVER || c->state == SIM_OPENING)
+        return NJ_NEVER;
+    if (c->paused_until)
+        next = c->paused_until;
+    if (c->stalled_until && c->stalled_until < next)
+        next = c->stalled_until;
+    if (c->state == SIM_OPEN && c->close_at < next)
+        next = c->close_at;
+    return next;
+}
+
+void nj_sim_conn_alarm(struct sim_conn *c)
+{
+    struct sim *sim = c->sim;
+
+    if (c->state == SIM_WAITING) {
+        struct nj_tuple tuple = {
+            .remote = nj_sim_iface[SIM_SERVER].ip,
+            .local = nj_sim_iface[SIM_CLIENT].ip,
+            .rport = SIM_SERVER_PORT,
+            .lport = (uint16_t)(40000 + (sim->seed + c->index * 7919) % 20000),
+        };
+        c->tcb = nj_tcp_connect(&sim->client.tcp, &tuple, sim->now);
+        NJ_CHECK(c->tcb);
+        c->tcb->user = c;
+        c->state = SIM_OPENING;
+        return;
+    }
+    if (c->paused_until && c->paused_until <= sim->now)
+        c->paused_until = 0;
+    if (c->stalled_until && c->stalled_until <= sim->now)
+        c->stalled_until = 0;
+    if (c->state == SIM_OPEN && c->close_at <= sim->now)
+        close_now(c);
+    if (c->tcb->state != NJ_TCP_CLOSED) /* else EV_DEAD is on its way */
+        go_on(c);
+}

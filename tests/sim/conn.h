@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection of a client: what it means to do (conn_plan.c), its life on TCP (conn.c) and its
+ * HTTP/2 (h2_client.c), with checks of everything the server says.
+ */
+#ifndef NJ_TESTS_SIM_CONN_H
+#define NJ_TESTS_SIM_CONN_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/types.h"
+#include "tcp/tcp.h"
+
+struct sim;
+
+#define SIM_REQUESTS_MAX 10u
+
+enum sim_conn_kind { SIM_H2, SIM_HTTP1, SIM_GARBAGE, SIM_SILENT };
+
+enum sim_conn_state {
+    SIM_WAITING, /* for its time to come */
+    SIM_OPENING,
+    SIM_OPEN,
+    SIM_CLOSED, /* our FIN is queued */
+    SIM_OVER,
+};
+
+/* One request and what has come of it. */
+struct sim_request {
+    /* The plan. */
+    const char *method;
+    char path[64];
+    uint32_t file_id;
+    uint16_t status;      /* what the answer must say */
+    uint64_t length;      /* ... its content-length */
+    const char *text;     /* ... the body; NULL: the file's bytes */
+    uint64_t body_bytes;  /* ... length of the body */
+    bool may_be_busy;     /* 503 is an answer, too */
+    bool breaks;          /* the stream ends in an error half way */
+    uint64_t upload;      /* bytes of request body */
+    uint64_t reset_after; /* bytes of the body; NJ_NEVER: not */
+    /* What came. */
+    int32_t stream;
+    uint64_t uploaded, got, got_length;
+    uint16_t got_status;
+    uint32_t n_heads;
+    bool was_reset, closed;
+};
+
+struct sim_conn {
+    struct sim *sim;
+    uint32_t index;
+    /* The plan. */
+    enum sim_conn_kind kind;
+    nj_ns start_at;
+    uint32_t n_requests, parallel;
+    uint32_t window;                   /* of HTTP/2 */
+    uint64_t stall_after, abort_after; /* bytes read; NJ_NEVER: not */
+    nj_ns stall_for, close_at;
+    uint32_t cut_after; /* bytes sent, then a pause */
+    nj_ns cut_for;
+    bool stay; /* leave it to the server to end the connection */
+    struct sim_request req[SIM_REQUESTS_MAX];
+    /* What happens. */
+    enum sim_conn_state state;
+    struct nj_tcb *tcb;
+    nghttp2_session *h2;
+    bool peer_fin, aborted;
+    bool heard; /* HTTP/2 frames came */
+    bool said_bye;
+    uint32_t n_begun, n_done;
+    uint64_t n_read, n_written;
+    nj_ns paused_until, stalled_until; /* 0: not */
+    uint8_t out[32768];
+    uint32_t n_out, out_off;
+    char text[512]; /* what an HTTP/1 client read */
+};
+
+void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index);
+void nj_sim_conn_fini(struct sim_conn *c);
+/* When it has something to do by itself. */
+nj_ns nj_sim_conn_next(const struct sim_conn *c);
+void nj_sim_conn_alarm(struct sim_conn *c);
+/* TCP has news. */
+void nj_sim_conn_turn(struct sim_conn *c, uint8_t events);
+
+/* --- h2_client.c --------------------------------------------------------------------------- */
+
+void nj_sim_h2_open(struct sim_conn *c);
+void nj_sim_h2_input(struct sim_conn *c, const uint8_t *data, size_t n_bytes);
+/* The next bytes to send, or 0. */
+size_t nj_sim_h2_output(struct sim_conn *c, const uint8_t **data);
+/* All requests are answered, or never will be. */
+bool nj_sim_h2_done(const struct sim_conn *c);
+void nj_sim_h2_bye(struct sim_conn *c);
+/* The connection ended: is each request where it should be? */
+void nj_sim_h2_check(struct sim_conn *c);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mix.h"
+
+#define CALM_AFTER (60 * NJ_SEC)
+
+static nj_ns span(struct nj_prng *p, nj_ns least, nj_ns most)
+{
+    return least + nj_prng_next(p) % (most - least + 1);
+}
+
+static void draw_network(struct sim_mix *m, struct nj_prng *p)
+{
+    m->name = "own";
+    m->loss = nj_prng_below(p, 4) ? nj_prng_below(p, 80000) : 0;
+    m->duplicate = nj_prng_below(p, 2) ? nj_prng_below(p, 300000) : 0;
+    m->reorder = nj_prng_below(p, 2) ? nj_prng_below(p, 300000) : 0;
+    m->corrupt = nj_prng_below(p, 2) ? nj_prng_below(p, 50000) : 0;
+    m->delay = span(p, 1 * NJ_US, 100 * NJ_MS);
+    m->jitter = span(p, 0, 10 * NJ_MS);
+    m->reorder_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
+    if (nj_prng_below(p, 3) == 0) {
+        m->ns_per_byte = 1 + nj_prng_below(p, 5000); /* from 8 Gbit/s to 1.6 Mbit/s */
+        m->queue_max = span(p, 5 * NJ_MS, 500 * NJ_MS);
+    }
+    if (nj_prng_below(p, 3) == 0) {
+        m->burst = 1 + nj_prng_below(p, 5000);
+        m->burst_packets = 2 + nj_prng_below(p, 40);
+        m->harsh = true;
+    }
+    if (nj_prng_below(p, 3) == 0) {
+        m->blackout_at = m->start_at + span(p, 0, 3 * NJ_SEC);
+        m->blackout_for = span(p, 100 * NJ_MS, 5 * NJ_SEC);
+        m->harsh = true;
+    }
+    m->harsh |= m->loss + m->corrupt > 70000;
+}
+
+static void draw_host(struct sim_mix *m, struct nj_prng *p)
+{
+    m->tx_short = nj_prng_below(p, 4) == 0 ? 200000 : 0;
+    m->spurious = nj_prng_below(p, 4) == 0 ? 500000 : 0;
+    m->steer_queue = nj_prng_below(p, 8) == 0 ? 4 : 1024;
+    m->tight = nj_prng_below(p, 8) == 0;
+    m->time_wait = nj_prng_below(p, 2) ? 1 * NJ_SEC : 60 * NJ_SEC;
+    m->drain_at = nj_prng_below(p, 8) ? NJ_NEVER : m->start_at + span(p, 0, 5 * NJ_SEC);
+    m->file_delay = nj_prng_below(p, 3) ? span(p, 1, 30 * NJ_MS) : 0;
+    m->file_queue = nj_prng_below(p, 6) == 0 ? 1 + nj_prng_below(p, 4) : 64;
+    m->file_refuse = nj_prng_below(p, 6) == 0 ? 300000 : 0;
+}
+
+void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
+{
+    struct nj_prng p;
+
+    nj_prng_init(&p, seed * 0x9e3779b97f4a7c15u + 1);
+    *m = (struct sim_mix){
+        .name = "issue",
+        .loss = 50000,
+        .duplicate = 50000,
+        .reorder = 50000,
+        .delay = 10 * NJ_MS,
+        .jitter = 2 * NJ_MS,
+        .reorder_max = 30 * NJ_MS,
+        .start_at = span(&p, 1, 100000 * NJ_SEC),
+    };
+    m->calm_at = m->start_at + CALM_AFTER;
+    if (seed % 5 == 0)
+        draw_network(m, &p);
+    draw_host(m, &p);
+    m->n_conns = 1 + nj_prng_below(&p, 6);
+    m->n_requests = 1 + nj_prng_below(&p, 10);
+    m->odd_clients = nj_prng_below(&p, 2);
+    m->odd_files = nj_prng_below(&p, 2);
+    m->bytes_budget = nj_prng_below(&p, 12) == 0 ? 4u << 20 : 1u << 20;
+}

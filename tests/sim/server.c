@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "sim.h"
+#include "tcp/mbuf_priv.h"
+
+/* Steps in a row that ask for another one at once while nothing moves: longer than any reason. */
+#define VAIN_MAX 2000u
+
+#define V4(a, b, c, d)                                                                             \
+    {                                                                                              \
+        {                                                                                          \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, (a), (b), (c), (d)                           \
+        }                                                                                          \
+    }
+
+const struct nj_iface nj_sim_iface[2] = {
+    [SIM_SERVER] = {.mac = {{2, 0, 0, 0, 0, 1}},
+                    .ip = V4(10, 0, 0, 1),
+                    .prefix_bits = 24,
+                    .mtu = 1500},
+    [SIM_CLIENT] = {.mac = {{2, 0, 0, 0, 0, 2}},
+                    .ip = V4(10, 0, 0, 2),
+                    .prefix_bits = 24,
+                    .mtu = 1500},
+};
+
+bool nj_sim_queue_push(struct sim_queue *q, struct rte_mbuf *m)
+{
+    if (q->n == q->n_max)
+        return false;
+    q->m[(q->head + q->n++) % SIM_QUEUE_MAX] = m;
+    return true;
+}
+
+uint32_t nj_sim_queue_take(struct sim_queue *q, struct rte_mbuf **m, uint32_t n)
+{
+    uint32_t taken = 0;
+    for (; taken < n && q->n > 0; taken++, q->n--) {
+        m[taken] = q->m[q->head];
+        q->head = (q->head + 1) % SIM_QUEUE_MAX;
+    }
+    return taken;
+}
+
+static uint32_t port_rx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct sim_lane *l = ctx;
+    return nj_sim_queue_take(&l->rx, m, n);
+}
+
+static uint32_t port_rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct sim_lane *l = ctx;
+    return nj_sim_queue_take(&l->steered, m, n);
+}
+
+static uint32_t port_tx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct sim_lane *l = ctx;
+    struct sim *sim = l->sim;
+
+    if (nj_sim_chance(&sim->server.prng, sim->mix.tx_short))
+        n = nj_prng_below(&sim->server.prng, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        nj_sim_link_send(sim, SIM_SERVER, m[i]);
+        rte_pktmbuf_free(m[i]);
+    }
+    return n;
+}
+
+static bool port_forward(void *ctx, uint32_t shard, struct rte_mbuf *m)
+{
+    struct sim_lane *l = ctx;
+    NJ_CHECK(shard < SIM_SHARDS && shard != l->index);
+    return nj_sim_queue_push(&l->sim->server.lane[shard].steered, m);
+}
+
+static void port_share(void *ctx, const struct rte_mbuf *m)
+{
+    struct sim_lane *l = ctx;
+    struct rte_mbuf *copy = rte_pktmbuf_copy(m, l->sim->server.rx_pool, 0, UINT32_MAX);
+
+    if (copy && !nj_sim_queue_push(&l->sim->server.lane[!l->index].steered, copy))
+        rte_pktmbuf_free(copy);
+}
+
+static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
+{
+    struct sim_lane *l = &sim->server.lane[i];
+
+    *l = (struct sim_lane){.sim = sim, .index = i};
+    l->rx.n_max = SIM_QUEUE_MAX;
+    l->steered.n_max = sim->mix.steer_queue;
+    l->files.sim = sim;
+    struct nj_shard_config c = {
+        .index = i,
+        .n_shards = SIM_SHARDS,
+        .steering = NJ_STEER_ALWAYS,
+        .reta_size = 128,
+        .iface = nj_sim_iface[SIM_SERVER],
+        .port = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share,
+                 nj_sim_files_port(&l->files)},
+        .tx_pool = tx_pool,
+        .listen_port = SIM_SERVER_PORT,
+        .conns_max = 64,
+        .half_open_max = 32,
+        .time_wait = sim->mix.time_wait,
+        .seed = sim->seed + i,
+        .wall_s_at_zero = 1700000000,
+    };
+    memcpy(c.flow_key.b, &sim->seed, sizeof sim->seed);
+    memcpy(c.isn_key.b, &sim->seed, sizeof sim->seed);
+    l->shard = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof *l->shard, 64));
+    NJ_CHECK(l->shard && nj_shard_init(l->shard, &c, sim->now));
+}
+
+void nj_sim_server_init(struct sim *sim, const struct sim_pools *pools)
+{
+    nj_prng_init(&sim->server.prng, sim->seed ^ 0x5e44e4);
+    sim->server.rx_pool = pools->server_rx;
+    for (uint32_t i = 0; i < SIM_SHARDS; i++)
+        lane_init(sim, i, sim->mix.tight ? pools->server_tx_tight[i] : pools->server_tx[i]);
+}
+
+void nj_sim_server_fini(struct sim *sim)
+{
+    for (uint32_t i = 0; i < SIM_SHARDS; i++) {
+        struct nj_shard *s = sim->server.lane[i].shard;
+        nj_shard_fini(s);
+        for (unsigned k = 0; k < NJ_N_COUNTERS; k++)
+            sim->served[k] += nj_counter_read(&s->counters, (enum nj_counter)k);
+        free(s);
+    }
+}
+
+void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f)
+{
+    struct sim_lane *l = &sim->server.lane[nj_prng_below(&sim->server.prng, SIM_SHARDS)];
+    struct rte_mbuf *m = rte_pktmbuf_alloc(sim->server.rx_pool);
+
+    if (!m) {
+        sim->link.stats.no_mbuf++;
+        return;
+    }
+    memcpy(rte_pktmbuf_append(m, (uint16_t)f->n_bytes), f->bytes, f->n_bytes);
+    if (!nj_sim_queue_push(&l->rx, m))
+        rte_pktmbuf_free(m);
+}
+
+nj_ns nj_sim_lane_next(const struct sim_lane *l)
+{
+    bool input = l->rx.n > 0 || l->steered.n > 0 || l->files.n_done > 0;
+    nj_ns next = input ? 0 : nj_shard_next(l->shard);
+    nj_ns soonest = l->stepped_at + SIM_STEP_GAP;
+
+    return next > soonest ? next : soonest;
+}
+
+void nj_sim_lane_step(struct sim_lane *l)
+{
+    struct sim *sim = l->sim;
+
+    l->stepped_at = sim->now;
+    nj_shard_step(l->shard, sim->now);
+    nj_sim_check_sums(sim, l->shard);
+    if (sim->progress != l->progress_seen || nj_shard_next(l->shard) > sim->now)
+        l->n_vain = 0;
+    l->progress_seen = sim->progress;
+    if (++l->n_vain > VAIN_MAX)
+        nj_sim_fail(sim, "shard %u wants to run at once for ever, and nothing moves", l->index);
+}
+
+bool nj_sim_server_busy(const struct sim *sim)
+{
+    for (uint32_t i = 0; i < SIM_SHARDS; i++)
+        if (nj_shard_busy(sim->server.lane[i].shard))
+            return true;
+    return false;
+}

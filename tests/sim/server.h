@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server host: two real shards behind one MAC address. The device has no RSS: it brings each
+ * packet to either shard, and they hand over what belongs to the other. */
+#ifndef NJ_TESTS_SIM_SERVER_H
+#define NJ_TESTS_SIM_SERVER_H
+
+#include "files.h"
+#include "link.h"
+#include "shard/shard.h"
+
+struct sim;
+struct sim_pools;
+
+#define SIM_SHARDS    2u
+#define SIM_QUEUE_MAX 1024u
+
+struct sim_queue {
+    uint32_t head, n, n_max;
+    struct rte_mbuf *m[SIM_QUEUE_MAX];
+};
+
+/* One shard and what its port needs. */
+struct sim_lane {
+    struct sim *sim;
+    uint32_t index;
+    struct nj_shard *shard;
+    struct sim_queue rx, steered;
+    struct sim_file_queue files;
+    nj_ns stepped_at;
+    uint64_t progress_seen;
+    uint32_t n_vain; /* steps since anything moved in the world */
+};
+
+struct sim_server {
+    struct nj_prng prng;
+    struct rte_mempool *rx_pool;
+    struct sim_lane lane[SIM_SHARDS];
+};
+
+extern const struct nj_iface nj_sim_iface[2]; /* by enum sim_side */
+
+#define SIM_SERVER_PORT 80u
+
+bool nj_sim_queue_push(struct sim_queue *q, struct rte_mbuf *m);
+uint32_t nj_sim_queue_take(struct sim_queue *q, struct rte_mbuf **m, uint32_t n);
+
+void nj_sim_server_init(struct sim *sim, const struct sim_pools *pools);
+void nj_sim_server_fini(struct sim *sim);
+void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f);
+/* When a lane is to be stepped; at once when it has input. */
+nj_ns nj_sim_lane_next(const struct sim_lane *lane);
+void nj_sim_lane_step(struct sim_lane *lane);
+bool nj_sim_server_busy(const struct sim *sim);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop over virtual time: jump to whatever comes next, and let it happen. */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* With the faults over, all that was begun is done by then: two rounds of the longest back-off of
+ * TCP, 60 s, and what a slow link needs. */
+#define CALM_MAX  (180 * NJ_SEC)
+/* A drained server waits for peers that are gone: 60 s for their FIN, 75 s idle. */
+#define DRAIN_MAX (180 * NJ_SEC)
+
+void nj_sim_fail(struct sim *sim, const char *format, ...)
+{
+    va_list args;
+
+    if (sim->failed)
+        return;
+    sim->failed = true;
+    va_start(args, format);
+    vsnprintf(sim->why, sizeof sim->why, format, args);
+    va_end(args);
+    nj_sim_log(sim, "FAILED: %s", sim->why);
+}
+
+static void happen(struct sim *sim, const struct sim_event *e)
+{
+    switch (e->kind) {
+    case SIM_FRAME_TO_SERVER:
+        nj_sim_server_receive(sim, e->what);
+        free(e->what);
+        break;
+    case SIM_FRAME_TO_CLIENT:
+        nj_sim_client_receive(sim, e->what);
+        free(e->what);
+        break;
+    case SIM_FILE_DONE:
+        nj_sim_files_done(sim, e->what);
+        break;
+    }
+    sim->progress++;
+}
+
+static void earlier(nj_ns *a, nj_ns b)
+{
+    if (b < *a)
+        *a = b;
+}
+
+/* One moment of the world, not later than `until`. */
+static void moment(struct sim *sim, nj_ns until)
+{
+    nj_ns next = until;
+
+    earlier(&next, nj_sim_agenda_next(&sim->agenda));
+    for (uint32_t i = 0; i < SIM_SHARDS; i++)
+        earlier(&next, nj_sim_lane_next(&sim->server.lane[i]));
+    earlier(&next, nj_sim_client_next(sim));
+    if (next > sim->now)
+        sim->now = next;
+    while (nj_sim_agenda_next(&sim->agenda) <= sim->now) {
+        struct sim_event e = nj_sim_agenda_pop(&sim->agenda);
+        happen(sim, &e);
+    }
+    for (uint32_t i = 0; i < SIM_SHARDS; i++) {
+        struct sim_lane *l = &sim->server.lane[i];
+        if (nj_sim_lane_next(l) <= sim->now || nj_sim_chance(&sim->server.prng, sim->mix.spurious))
+            nj_sim_lane_step(l);
+    }
+    if (nj_sim_client_next(sim) <= sim->now)
+        nj_sim_client_step(sim);
+}
+
+static void drain(struct sim *sim)
+{
+    nj_sim_log(sim, "server drains");
+    sim->draining = true;
+    for (uint32_t i = 0; i < SIM_SHARDS; i++)
+        nj_shard_drain(sim->server.lane[i].shard, sim->now);
+}
+
+/* Clients that wait for the server to end their connections are still there. */
+static bool only_stayers_left(const struct sim *sim)
+{
+    for (uint32_t i = 0; i < sim->client.n_conns; i++) {
+        const struct sim_conn *c = &sim->client.conn[i];
+        bool stays = c->state == SIM_OPEN && c->h2 && c->stay && nj_sim_h2_done(c);
+        if (c->state != SIM_OVER && !stays)
+            return false;
+    }
+    return true;
+}
+
+static bool quiet(const struct sim *sim)
+{
+    return sim->agenda.n == 0 && nj_sim_client_done(sim) && !nj_sim_server_busy(sim) &&
+           nj_tcp_conns(&sim->client.tcp) == 0 && sim->client.tcp.n_time_wait == 0 &&
+           sim->server.lane[0].shard->tcp.n_time_wait == 0 &&
+           sim->server.lane[1].shard->tcp.n_time_wait == 0;
+}
+
+static void run_until_drained(struct sim *sim)
+{
+    nj_ns deadline = sim->mix.calm_at + CALM_MAX;
+    nj_ns drain_at = sim->mix.drain_at;
+
+    while (!sim->failed && !sim->draining) {
+        nj_ns until = sim->calm ? deadline : sim->mix.calm_at;
+        earlier(&until, drain_at);
+        moment(sim, until);
+        if (!sim->calm && sim->now >= sim->mix.calm_at) {
+            sim->calm = true;
+            nj_sim_log(sim, "faults are over");
+        }
+        if (sim->now >= drain_at || only_stayers_left(sim))
+            drain(sim);
+        else if (sim->now >= deadline)
+            nj_sim_fail(sim, "stuck: not all requests were answered");
+    }
+}
+
+static void run_until_quiet(struct sim *sim)
+{
+    nj_ns deadline = (sim->calm ? sim->now : sim->mix.calm_at) + DRAIN_MAX + sim->mix.time_wait;
+
+    while (!sim->failed && !quiet(sim)) {
+        nj_ns until = sim->calm ? deadline : sim->mix.calm_at;
+        moment(sim, until);
+        if (sim->now >= sim->mix.calm_at)
+            sim->calm = true;
+        if (sim->now >= deadline)
+            nj_sim_fail(sim, "stuck: the server does not come to rest (%u, %u connections)",
+                        nj_tcp_conns(&sim->server.lane[0].shard->tcp),
+                        nj_tcp_conns(&sim->server.lane[1].shard->tcp));
+    }
+}
+
+bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
+{
+    struct sim_log log = sim->log;
+
+    memset(sim, 0, sizeof *sim);
+    sim->log = log;
+    sim->log.hash = seed;
+    sim->seed = seed;
+    nj_sim_mix_draw(&sim->mix, seed);
+    sim->now = sim->mix.start_at;
+    nj_prng_init(&sim->link.prng, seed ^ 0x11411);
+    nj_sim_files_init(&sim->files, sim);
+    nj_sim_client_init(sim, pools);
+    nj_sim_server_init(sim, pools);
+    run_until_drained(sim);
+    run_until_quiet(sim);
+    if (sim->failed)
+        return false;
+    nj_sim_check_quiet(sim);
+    nj_sim_client_fini(sim);
+    nj_sim_server_fini(sim);
+    nj_sim_check_freed(sim, pools);
+    nj_sim_agenda_fini(&sim->agenda);
+    return !sim->failed;
+}

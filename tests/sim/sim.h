@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One simulated world: a server of two shards, a host of clients, a wire that loses, repeats,
+ * reorders and damages packets, and time that jumps from event to event. All that happens follows
+ * from the seed.
+ *
+ *   main.c    command line            mix.c    what a seed brings
+ *   sim.c     the loop over time      agenda.c what will happen when
+ *   server.c  two shards, their port  link.c   the wire
+ *   client.c  TCP and ARP of clients  files.c  files behind the server
+ *   conn.c    one client connection   oracle.c what must be true in the end
+ *   log.c     trace, pcap, hash
+ */
+#ifndef NJ_TESTS_SIM_SIM_H
+#define NJ_TESTS_SIM_SIM_H
+
+#include <stdio.h>
+
+#include "agenda.h"
+#include "client.h"
+#include "files.h"
+#include "link.h"
+#include "mix.h"
+#include "server.h"
+
+/* Two steps of one machine are at least this far apart. */
+#define SIM_STEP_GAP (5 * NJ_US)
+
+struct sim_log {
+    bool trace;
+    FILE *pcap;
+    uint64_t hash;
+};
+
+struct sim {
+    uint64_t seed;
+    struct sim_mix mix;
+    nj_ns now;
+    bool calm;         /* faults are over */
+    bool draining;     /* the server was told to stop */
+    uint64_t progress; /* packets and files that moved: a world without is stuck */
+    struct sim_agenda agenda;
+    struct sim_link link;
+    struct sim_files files;
+    struct sim_server server;
+    struct sim_client client;
+    struct sim_log log;
+    uint64_t served[NJ_N_COUNTERS]; /* counters of both shards, when all is done */
+    bool failed;
+    char why[300];
+};
+
+/* What is kept from seed to seed, because making it takes longer than running one. */
+struct sim_pools {
+    struct rte_mempool *server_rx, *client_rx, *client_tx;
+    struct rte_mempool *server_tx[SIM_SHARDS], *server_tx_tight[SIM_SHARDS];
+};
+
+/* Run one seed to its end. False: sim->why says what was wrong; nothing is freed then. */
+bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools);
+
+/* The first failure of a seed counts. */
+void nj_sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- oracle.c ------------------------------------------------------------------------------ */
+
+/* After each step of a shard. */
+void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s);
+/* When all is said and done, before anything is freed; and after. */
+void nj_sim_check_quiet(struct sim *sim);
+void nj_sim_check_freed(struct sim *sim, const struct sim_pools *pools);
+
+/* --- log.c --------------------------------------------------------------------------------- */
+
+/* A packet leaves; `fate` is "" or what the wire does to it. */
+void nj_sim_log_frame(struct sim *sim, enum sim_side from, const struct rte_mbuf *m,
+                      const uint8_t *bytes, const char *fate);
+/* Anything else, on a line of its own in the trace. */
+void nj_sim_log(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+FILE *nj_sim_pcap_open(const char *path);
+
+#endif
