@@ -201,6 +201,11 @@ void nj_sim_h2_input(struct sim_conn *c, const uint8_t *data, size_t n_bytes)
 size_t nj_sim_h2_output(struct sim_conn *c, const uint8_t **data)
 {
     ssize_t n = nghttp2_session_mem_send(c->h2, data);
+
+    if (n == 0) { /* a reset that has left ended its stream: others may begin */
+        ask_more(c);
+        n = nghttp2_session_mem_send(c->h2, data);
+    }
     NJ_CHECK(n >= 0);
     return (size_t)n;
 }
