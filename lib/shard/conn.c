@@ -2,11 +2,12 @@
 /*
  * One connection: TCP below, HTTP/2 above, and the moment before it is known to be HTTP/2.
  *
- *   SNIFF --preface--> H2 --finished / error--> LINGER --peer's FIN, or 2 s--> gone
+ *   SNIFF --preface--> H2 --finished / error--> LINGER --all is acknowledged; FIN, or 2 s--> gone
  *     `--HTTP/1.x: 505, garbage: nothing-------^
  *
  * LINGER has sent FIN and reads on for a while, throwing the bytes away: a reset at once could
- * overtake our last words on their way to the peer.
+ * overtake our last words on their way to the peer. A peer that takes no more of them is reset
+ * after STALL_TIMEOUT: TCP by itself would wait for as long as it answers probes.
  */
 #include <rte_mempool.h>
 
@@ -17,7 +18,7 @@
 #define SNIFF_TIMEOUT  (10 * NJ_SEC)
 #define IDLE_TIMEOUT   (75 * NJ_SEC) /* no stream open */
 #define STALL_TIMEOUT  (60 * NJ_SEC) /* streams open, and nothing moves */
-#define LINGER_TIMEOUT (2 * NJ_SEC)
+#define LINGER_TIMEOUT (2 * NJ_SEC)  /* the peer has all, and does not close */
 #define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
 
 /* HTTP/2 is not asked for output, and input is not read, below this: a response head fits in. */
@@ -123,13 +124,25 @@ static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
 
 /* --- life ---------------------------------------------------------------------------------- */
 
+/* Has the peer acknowledged our FIN, and so everything before it? */
+static bool all_acked(const struct nj_conn *c)
+{
+    return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
+}
+
+static bool has_input(const struct nj_conn *c)
+{
+    const uint8_t *data;
+    return nj_tcp_recv_peek(c->tcb, &data) > 0;
+}
+
 static nj_ns deadline(const struct nj_conn *c)
 {
     switch (c->state) {
     case SNIFF:
         return c->moved_at + SNIFF_TIMEOUT;
     case LINGER:
-        return c->moved_at + LINGER_TIMEOUT;
+        return c->moved_at + (all_acked(c) ? LINGER_TIMEOUT : STALL_TIMEOUT);
     case H2:
         break;
     }
@@ -269,8 +282,7 @@ static void write_some(struct nj_conn *c, nj_ns now)
         c->failed = true;
         nj_h2_output(c->h2, &sink, c); /* the GOAWAY that says why */
     }
-    bool all_read = c->peer_fin && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) == 0;
-    bool peer_left = all_read && (!c->h2 || nj_h2_streams(c->h2) == 0);
+    bool peer_left = c->peer_fin && !has_input(c) && (!c->h2 || nj_h2_streams(c->h2) == 0);
     if (c->failed || peer_left || nj_h2_finished(c->h2))
         linger(c, now);
     else if (c->shard->pool_low)
@@ -294,19 +306,18 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     }
     if (events & NJ_TCP_EV_PEER_FIN)
         c->peer_fin = true;
-    if ((events & NJ_TCP_EV_WRITABLE) && c->state != LINGER)
+    if (events & NJ_TCP_EV_WRITABLE)
         c->moved_at = now;
     read_some(c, now);
     write_some(c, now);
-    if (c->state == H2 && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) > 0 && may_read(c))
-        nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room for more input */
-    if (c->peer_fin && c->state != H2) {
-        if (c->state == SNIFF)
-            nj_tcp_close(&s->tcp, tcb, now);
+    if (c->state == SNIFF && c->peer_fin)
+        linger(c, now);
+    if (has_input(c) && may_read(c))
+        nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the rest is to be thrown away */
+    else if (c->state == LINGER && c->peer_fin && all_acked(c))
         conn_free(c, now); /* both sides have said all */
-        return;
-    }
-    rearm(c);
+    else
+        rearm(c);
 }
 
 uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
@@ -340,7 +351,7 @@ static void on_silence(void *ctx, struct nj_timer *timer)
         rearm(c);
         return;
     }
-    if (c->state == LINGER) {
+    if (c->state == LINGER && all_acked(c)) {
         conn_free(c, s->now);
         return;
     }
