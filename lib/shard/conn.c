@@ -389,13 +389,24 @@ void nj__conns_goaway(struct nj_shard *s, nj_ns now)
     }
 }
 
+static struct nj_tcb *tcb_at(const struct nj_flow_table *f, uint32_t i)
+{
+    size_t idx_plus_1 = f->entry[i].idx_plus_1;
+    return idx_plus_1 ? (void *)(f->tcbs->mem + f->tcbs->obj_bytes * (idx_plus_1 - 1)) : NULL;
+}
+
+/* All that TCP holds, half-open connections and those without a user too. What is aborted leaves
+ * the flow table, and another entry may move to its place. */
 void nj__conns_abort(struct nj_shard *s, nj_ns now)
 {
-    struct nj_list *n = s->conn_list.next;
-    while (n != &s->conn_list) {
-        struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
-        n = n->next;
-        nj_tcp_abort(&s->tcp, c->tcb, now);
+    const struct nj_flow_table *f = &s->tcp.flows;
+
+    for (uint32_t i = 0; f->entry && i <= f->mask;) {
+        struct nj_tcb *t = tcb_at(f, i);
+        if (t && t->state != NJ_TCP_TIME_WAIT)
+            nj_tcp_abort(&s->tcp, t, now);
+        else
+            i++;
     }
 }
 
