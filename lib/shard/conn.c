@@ -274,14 +274,26 @@ static void read_some(struct nj_conn *c, nj_ns now)
 
 /* --- bytes out ----------------------------------------------------------------------------- */
 
+/* HTTP/2's turn to write; what it takes of the pool is missing for the next connection. */
+static void output_h2(struct nj_conn *c)
+{
+    struct nj_shard *s = c->shard;
+    uint32_t had = c->tcb->sndq.n_mbufs;
+
+    if (nj_h2_output(c->h2, &sink, c) != 0 && !c->failed) {
+        c->failed = true;
+        nj_h2_output(c->h2, &sink, c); /* the GOAWAY that says why */
+    }
+    uint32_t taken = c->tcb->sndq.n_mbufs - had;
+    s->n_tx_left -= taken < s->n_tx_left ? taken : s->n_tx_left;
+}
+
 static void write_some(struct nj_conn *c, nj_ns now)
 {
     if (c->state != H2)
         return;
-    if (c->h2 && nj_h2_output(c->h2, &sink, c) != 0 && !c->failed) {
-        c->failed = true;
-        nj_h2_output(c->h2, &sink, c); /* the GOAWAY that says why */
-    }
+    if (c->h2)
+        output_h2(c);
     bool peer_left = c->peer_fin && !has_input(c) && (!c->h2 || nj_h2_streams(c->h2) == 0);
     if (c->failed || peer_left || nj_h2_finished(c->h2))
         linger(c, now);
@@ -328,12 +340,13 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
     nj_list_init(&batch);
     nj_list_splice(&batch, &s->tcp.ready);
-    if (!nj_list_empty(&batch))
-        s->pool_low = rte_mempool_avail_count(s->cfg.tx_pool) < NJ_TX_POOL_LOW;
+    if (!nj_list_empty(&batch)) /* it looks into the cache of every lcore: once is enough */
+        s->n_tx_left = rte_mempool_avail_count(s->cfg.tx_pool);
     while ((n = nj_list_pop(&batch))) {
         struct nj_tcb *t = nj_container_of(n, struct nj_tcb, ready);
         uint8_t events = t->events;
         t->events = 0;
+        s->pool_low = s->n_tx_left < NJ_TX_POOL_LOW;
         eat(s, t, events, now);
         eaten++;
     }

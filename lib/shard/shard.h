@@ -53,8 +53,9 @@ struct nj_shard {
     struct nj_list conn_list;
     struct nj_wheel conn_wheel;
 
-    nj_ns now;     /* of the step that runs; for callbacks that have no argument for it */
-    bool pool_low; /* too few mbufs left to take more output from HTTP/2 in this step */
+    nj_ns now;          /* of the step that runs; for callbacks that have no argument for it */
+    uint32_t n_tx_left; /* mbufs in the pool, while connections are served */
+    bool pool_low;      /* too few mbufs left to take more output from HTTP/2 in this step */
     bool draining;
     nj_ns goaway_at; /* draining: when the final GOAWAY goes out */
     uint16_t ip_ident;

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections of a whole shard: from the first byte to the last, in every order of events. The
+ * rig checks bounds and counters after each step, and at the end that everything came back. */
+#include <criterion/criterion.h>
+
+#include "support/shard_rig.h"
+
+enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7 };
+
+static const char http1_505[] =
+    "HTTP/1.1 505 HTTP Version Not Supported\r\n"
+    "content-type: text/plain; charset=utf-8\r\n"
+    "content-length: 79\r\n"
+    "connection: close\r\n"
+    "\r\n"
+    "This server speaks HTTP/2 only. Try: curl --http2-prior-knowledge, or nghttp.\r\n";
+
+static uint32_t goaway_last(const struct rig_peer *p)
+{
+    const uint8_t *f = NULL;
+    cr_assert_gt(rig_h2_frames(p, GOAWAY, &f), 0);
+    return (uint32_t)f[0] << 24 | (uint32_t)f[1] << 16 | (uint32_t)f[2] << 8 | f[3];
+}
+
+static uint32_t goaway_code(const struct rig_peer *p)
+{
+    const uint8_t *f = NULL;
+    cr_assert_gt(rig_h2_frames(p, GOAWAY, &f), 0);
+    return f[7];
+}
+
+Test(shard_conn, preface_byte_by_byte)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect(r, 1000);
+    uint8_t hello[128];
+    uint32_t n = rig_h2_hello(hello);
+
+    for (uint32_t i = 0; i < n; i++) {
+        cr_expect_eq(rig_count(r, NJ_C_conn_h2), i >= 4, "after %u bytes", i);
+        rig_send(r, p, &hello[i], 1);
+        rig_settle(r);
+    }
+    const uint8_t *settings = NULL;
+    cr_assert_geq(rig_h2_frames(p, SETTINGS, &settings), 2, "settings and their acknowledgment");
+    cr_expect_eq(p->got[3], SETTINGS);
+    cr_expect(!p->got_fin && !p->got_rst);
+    rig_get(r, p, 1, "/index.html");
+    rig_settle(r);
+    cr_expect_eq(rig_h2_frames(p, HEADERS, NULL), 1);
+    cr_expect_eq(rig_count(r, NJ_C_status_2xx), 1);
+    cr_expect_eq(rig_count(r, NJ_C_responses), 1);
+    rig_free(r);
+}
+
+Test(shard_conn, http1_is_told)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect(r, 1000);
+
+    const char *body = strstr(http1_505, "\r\n\r\n") + 4;
+    cr_assert_eq(strlen(body), strtoul(strstr(http1_505, "length: ") + 8, NULL, 10));
+    rig_send(r, p, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", 27);
+    rig_settle(r);
+    cr_assert_eq(p->n_got, sizeof http1_505 - 1);
+    cr_expect_eq(memcmp(p->got, http1_505, sizeof http1_505 - 1), 0);
+    cr_expect(p->got_fin && !p->got_rst);
+    cr_expect_eq(rig_count(r, NJ_C_conn_http1), 1);
+    /* it goes on talking for a while: no reset */
+    rig_run(r, NJ_SEC);
+    rig_send(r, p, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", 27);
+    rig_run(r, 500 * NJ_MS);
+    cr_expect(!p->got_rst);
+    rig_fin(r, p);
+    rig_run(r, NJ_SEC);
+    cr_expect(!p->got_rst);
+    cr_expect_eq(r->s->conns.n_used, 0);
+    rig_run(r, 3 * NJ_SEC);
+    cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
+    cr_expect_eq(rig_count(r, NJ_C_tcp_closed), 1);
+    rig_free(r);
+}
+
+/* Whoever stays after our FIN is let go after two seconds, and what it sends then is reset. */
+Test(shard_conn, lingering_ends)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect(r, 1000);
+
+    rig_send(r, p, "\x16\x03\x01", 3);
+    rig_settle(r);
+    cr_expect_eq(rig_count(r, NJ_C_conn_garbage), 1);
+    cr_expect(p->got_fin && !p->got_rst);
+    cr_expect_eq(p->n_got, 0);
+    for (int i = 0; i < 30; i++) { /* talking does not make it longer */
+        rig_send(r, p, "abc", 3);
+        rig_run(r, 100 * NJ_MS);
+        if (i < 18)
+            cr_expect(!p->got_rst, "round %d", i);
+    }
+    cr_expect(p->got_rst);
+    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
+    rig_free(r);
+}
+
+/* Request, more bytes and FIN in one burst: the answer still gets out. */
+Test(shard_conn, last_words_survive_a_fin)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect(r, 1000);
+
+    rig_send(r, p, "GET / HTTP/1.1\r\n", 16);
+    for (int i = 0; i < 10; i++)
+        rig_send(r, p, "x-y: z\r\n", 8);
+    rig_fin(r, p);
+    rig_settle(r);
+    cr_expect_eq(p->n_got, sizeof http1_505 - 1);
+    cr_expect(p->got_fin && !p->got_rst);
+    rig_free(r);
+}
+
+/* An error, what follows it unread, and FIN: the GOAWAY still gets out. */
+static void error_then_fin(bool after_pile)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+    uint8_t buf[64];
+
+    if (after_pile) { /* the input waits, since the peer does not read what it asked for */
+        p->rcv_wnd = 0;
+        rig_get(r, p, 1, "/big");
+        rig_run(r, NJ_SEC);
+    }
+    rig_send(r, p, buf, rig_h2(buf, DATA, 0, 0, "abc", 3)); /* DATA on stream 0 */
+    for (int i = 0; i < (after_pile ? 200 : 10); i++)
+        rig_send(r, p, "abcdefgh", 8);
+    rig_fin(r, p);
+    rig_settle(r);
+    p->rcv_wnd = 65535;
+    if (after_pile)
+        rig_ack(r, p);
+    rig_run(r, NJ_SEC);
+    cr_expect_eq(goaway_code(p), 1);
+    cr_expect(p->got_fin && !p->got_rst);
+    cr_expect_eq(rig_count(r, NJ_C_h2_error), 1);
+    cr_expect_eq(r->s->conns.n_used, 0);
+    rig_free(r);
+}
+
+Test(shard_conn, goaway_survives_a_fin)
+{
+    error_then_fin(false);
+}
+
+Test(shard_conn, goaway_survives_a_fin_behind_a_pile)
+{
+    error_then_fin(true);
+}
+
+Test(shard_conn, fin_at_once)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect(r, 1000);
+
+    rig_fin(r, p);
+    rig_settle(r);
+    cr_expect(p->got_fin && !p->got_rst);
+    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
+    rig_free(r);
+}
+
+Test(shard_conn, silent_peers_are_closed)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *silent = rig_connect(r, 1000), *idle = rig_connect_h2(r, 1001);
+
+    rig_run(r, 9900 * NJ_MS);
+    cr_expect(!silent->got_rst);
+    rig_run(r, 200 * NJ_MS);
+    cr_expect(silent->got_rst);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 1);
+    rig_run(r, 64800 * NJ_MS);
+    cr_expect_eq(rig_h2_frames(idle, GOAWAY, NULL), 0);
+    rig_run(r, 200 * NJ_MS);
+    cr_expect_geq(rig_h2_frames(idle, GOAWAY, NULL), 1);
+    cr_expect_eq(goaway_last(idle), 0);
+    cr_expect_eq(goaway_code(idle), 0);
+    cr_expect(idle->got_fin && !idle->got_rst);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 2);
+    rig_free(r);
+}
+
+Test(shard_conn, drain)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *idle = rig_connect_h2(r, 1000), *busy = rig_connect_h2(r, 1001);
+    struct rig_peer *fresh = rig_connect(r, 1002);
+
+    busy->rcv_wnd = 0;
+    rig_get(r, busy, 1, "/whole");
+    rig_settle(r);
+    nj_shard_drain(r->s, r->now);
+    rig_settle(r);
+    cr_expect_eq(rig_h2_frames(idle, GOAWAY, NULL), 1);
+    cr_expect_eq(goaway_last(idle), 0x7fffffff);
+    cr_expect(fresh->got_fin, "nothing was asked on it");
+    struct rig_peer *late = rig_connect(r, 1003);
+    cr_expect(late->got_rst);
+    cr_expect_eq(rig_count(r, NJ_C_drop_tcp_draining), 1);
+
+    rig_run(r, 600 * NJ_MS);
+    cr_expect_eq(rig_h2_frames(idle, GOAWAY, NULL), 2);
+    cr_expect_eq(goaway_last(idle), 0);
+    cr_expect(idle->got_fin);
+    rig_fin(r, idle);
+    rig_fin(r, fresh);
+    rig_settle(r);
+    cr_expect(nj_shard_busy(r->s));
+
+    busy->rcv_wnd = 65535;
+    rig_ack(r, busy);
+    rig_run(r, NJ_SEC);
+    cr_expect_eq(rig_h2_frames(busy, GOAWAY, NULL), 2);
+    cr_expect_gt(busy->n_got, RIG_WHOLE);
+    cr_expect(busy->got_fin && !busy->got_rst);
+    rig_fin(r, busy);
+    rig_settle(r);
+    cr_expect(!nj_shard_busy(r->s));
+    cr_expect_eq(rig_count(r, NJ_C_responses), 1);
+    rig_free(r);
+}
+
+/* Abort ends all that busy counts: also half-open connections and those that have no user. */
+Test(shard_conn, abort_resets_everything)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *sniffed = rig_connect(r, 1000), *h2 = rig_connect_h2(r, 1001);
+    struct rig_peer *orphan = rig_connect(r, 1002);
+
+    rig_send(r, orphan, "\x16\x03", 2);
+    rig_run(r, 2200 * NJ_MS); /* its user has let go of it */
+    cr_expect(orphan->got_fin);
+    struct rig_peer *half = rig_syn_from(r, RIG_PEER_IP, 1003);
+    half->manual = true;
+    h2->rcv_wnd = 0;
+    rig_get(r, h2, 1, "/big");
+    rig_settle(r);
+    nj_shard_drain(r->s, r->now);
+    nj_shard_abort(r->s, r->now);
+    rig_settle(r);
+    cr_expect(sniffed->got_rst && h2->got_rst && half->got_rst && orphan->got_rst);
+    cr_expect(!nj_shard_busy(r->s));
+    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
+    rig_free(r);
+}
+
+/* The bound of the send queue holds whatever is asked for while nothing is read; rig_step() checks
+ * it after each step. */
+Test(shard_conn, send_queue_is_bounded)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    p->rcv_wnd = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        rig_get(r, p, 1 + 2 * i, i % 3 ? "/big" : "/whole");
+        if (i % 10 == 9)
+            rig_settle(r);
+    }
+    rig_run(r, 30 * NJ_SEC);
+    cr_expect_gt(r->sndq_max, NJ_SENDQ_BYTES_MAX / 2);
+    cr_expect_lt(r->n_objects, 205, "two objects and at most two chunks of each stream");
+    p->rcv_wnd = 20000;
+    rig_ack(r, p);
+    for (int i = 0; i < 2000; i++) {
+        rig_step(r);
+        r->now += NJ_MS;
+    }
+    cr_expect_gt(p->n_got, 1000000);
+    rig_free(r);
+}
+
+/* What is sent is what the file holds. */
+Test(shard_conn, body_arrives_whole)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    rig_get(r, p, 1, "/whole");
+    rig_run(r, NJ_SEC);
+    uint64_t at = 0, pos = 0;
+    while (pos + 9 <= p->n_got) {
+        const uint8_t *f = p->got + pos;
+        uint32_t len = (uint32_t)f[0] << 16 | (uint32_t)f[1] << 8 | f[2];
+        for (uint32_t i = 0; f[3] == DATA && i < len; i++, at++)
+            cr_assert_eq(f[9 + i], rig_byte(at), "byte %lu", at);
+        pos += 9 + len;
+    }
+    cr_expect_eq(at, RIG_WHOLE);
+    rig_free(r);
+}
+
+/* A peer that asks and asks and reads nothing is not read any more. */
+Test(shard_conn, flood_without_reading)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+    uint8_t buf[1500];
+    uint32_t n = 0;
+
+    while (n + 17 <= 1400)
+        n += rig_h2(buf + n, PING, 0, 0, "12345678", 8);
+    p->rcv_wnd = 0;
+    rig_get(r, p, 1, "/big");
+    rig_run(r, NJ_SEC);
+    for (int i = 0; i < 2000; i++) {
+        uint32_t room = p->snd_una + ((uint32_t)p->srv_wnd) - p->snd_nxt;
+        if ((int32_t)room >= (int32_t)n)
+            rig_send(r, p, buf, n);
+        rig_step(r);
+        r->now += NJ_MS;
+    }
+    cr_expect_lt(p->srv_wnd, 2000, "the window is %u", p->srv_wnd);
+    cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 0, "nobody has looked at it");
+    cr_expect_eq(r->s->conns.n_used, 1);
+    rig_run(r, 61 * NJ_SEC);
+    cr_expect(p->got_rst);
+    cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
+    rig_free(r);
+}
+
+/* A peer that has asked for all and reads nothing of it: the answer is in the send queue, no stream
+ * is open. It may not stay for ever, with its FIN or without. */
+Test(shard_conn, unread_answers_do_not_pile_up)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *a = rig_connect_h2(r, 1000), *b = rig_connect_h2(r, 1001);
+
+    a->rcv_wnd = b->rcv_wnd = 0;
+    rig_get(r, a, 1, "/index.html");
+    rig_get(r, b, 1, "/index.html");
+    rig_fin(r, b);
+    for (int i = 0; i < 300 * 20; i++) {
+        rig_step(r);
+        r->now += 50 * NJ_MS; /* zero-window probes are answered all the while */
+    }
+    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
+    rig_free(r);
+}
+
+/* With few packet buffers left, connections wait; none is cut off in the middle of an answer. */
+Test(shard_conn, low_pool_makes_them_wait)
+{
+    struct rig *r = rig_alloc(8192, 700);
+    struct nj_shard_config c = rig_config(r);
+    struct rig_peer *p[100];
+    rig_new_with(r, &c);
+
+    for (uint16_t i = 0; i < 100; i++)
+        p[i] = rig_connect_h2(r, 1000 + i);
+    for (int i = 0; i < 100; i++) {
+        p[i]->rcv_wnd = 0;
+        rig_get(r, p[i], 1, "/whole");
+    }
+    for (int i = 0; i < 100; i++) {
+        rig_step(r);
+        r->now += NJ_MS;
+    }
+    for (int i = 0; i < 100; i++) {
+        p[i]->rcv_wnd = 65535;
+        rig_ack(r, p[i]);
+    }
+    for (int i = 0; i < 20000; i++) {
+        rig_step(r);
+        r->now += NJ_MS;
+    }
+    for (int i = 0; i < 100; i++)
+        cr_expect(p[i]->n_got > RIG_WHOLE && !p[i]->got_fin && !p[i]->got_rst, "peer %d: %lu", i,
+                  p[i]->n_got);
+    cr_expect_eq(rig_count(r, NJ_C_responses), 100);
+    rig_free(r);
+}
+
+/* Ends of connections while their file is with the worker. */
+Test(shard_conn, files_come_back_to_nobody)
+{
+    struct rig *r = rig_new();
+    r->files_slow = true;
+    for (uint16_t i = 0; i < 30; i++) {
+        struct rig_peer *p = rig_connect_h2(r, 1000 + i);
+        rig_get(r, p, 1, i % 2 ? "/big" : "/whole");
+        rig_settle(r);
+        if (i % 3 == 0)
+            rig_seg(r, p, p->snd_nxt, NJ_TCP_RST | NJ_TCP_ACK, NULL, 0);
+        if (i % 3 == 1)
+            rig_fin(r, p);
+        rig_settle(r);
+        if (i == 20) { /* some are opened, and wait for their first chunk */
+            r->files_slow = false;
+            nj_shard_step(r->s, r->now);
+            r->files_slow = true;
+        }
+    }
+    nj_shard_publish(r->s);
+    cr_expect_gt(rig_count(r, NJ_C_file_jobs), 0);
+    cr_expect(nj_shard_busy(r->s));
+    nj_shard_abort(r->s, r->now);
+    rig_settle(r);
+    cr_expect(nj_shard_busy(r->s), "jobs are out");
+    rig_free(r);
+}
+
+/* Nothing to do means that the loop may sleep. */
+Test(shard_conn, idle_is_idle)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000), *q = rig_connect_h2(r, 1001);
+
+    cr_expect_gt(nj_shard_next(r->s), r->now);
+    q->rcv_wnd = 0;
+    rig_get(r, p, 1, "/whole");
+    rig_get(r, q, 1, "/big");
+    rig_run(r, NJ_SEC);
+    cr_expect_gt(nj_shard_next(r->s), r->now);
+    nj_shard_drain(r->s, r->now);
+    rig_run(r, NJ_SEC);
+    cr_expect_gt(nj_shard_next(r->s), r->now);
+    rig_free(r);
+}
