@@ -154,7 +154,7 @@ bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj
         learn(n, e, &p->arp.mac, now);
     if (asks_us && answer)
         send_arp(n, false, &p->arp.mac, &p->arp.mac, &p->arp.ip);
-    return e != NULL;
+    return e || (usable && for_us); /* an answer that another shard may wait for */
 }
 
 void nj_neigh_announce(struct nj_neigh *n)
