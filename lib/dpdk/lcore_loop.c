@@ -5,7 +5,11 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <rte_launch.h>
+#include <rte_lcore.h>
 #include <rte_pause.h>
+
+#include "base/assert.h"
 
 /* An lcore without work first spins, then lets others have the core, then sleeps a little: new
  * packets wait at most SLEEP_MAX. On a machine of its own --busy-poll keeps it spinning. */
@@ -42,7 +46,7 @@ static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
         atomic_store_explicit(&l->drained, !nj_shard_busy(l->shard), memory_order_release);
 }
 
-int nj_lcore_loop(void *lcore)
+static int loop(void *lcore)
 {
     struct nj_lcore *l = lcore;
     struct nj_counters *c = &l->shard->counters;
@@ -71,4 +75,31 @@ int nj_lcore_loop(void *lcore)
     nj_shard_publish(l->shard);
     atomic_store_explicit(&l->left, true, memory_order_release);
     return 0;
+}
+
+uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max)
+{
+    uint32_t n = 0;
+    unsigned id;
+
+    RTE_LCORE_FOREACH(id)
+    {
+        if (n < n_max)
+            lcores[n].id = id;
+        n++;
+    }
+    return n;
+}
+
+void nj_lcores_run(struct nj_lcore *lcores, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (lcores[i].id != rte_get_main_lcore())
+            rte_eal_remote_launch(loop, &lcores[i], lcores[i].id);
+    for (uint32_t i = 0; i < n; i++)
+        if (lcores[i].id == rte_get_main_lcore())
+            loop(&lcores[i]);
+    rte_eal_mp_wait_lcore();
+    for (uint32_t i = 0; i < n; i++) /* what the lcore wrote is the caller's again */
+        NJ_CHECK(atomic_load_explicit(&lcores[i].left, memory_order_acquire));
 }

@@ -22,6 +22,7 @@ struct nj_control {
 };
 
 struct nj_lcore {
+    unsigned id; /* as the EAL numbers them */
     struct nj_shard *shard;
     const struct nj_clock *clock;
     const struct nj_control *control;
@@ -30,7 +31,11 @@ struct nj_lcore {
     _Atomic bool left;    /* written by the lcore: it has let go of its shard */
 };
 
-/* Runs until NJ_PHASE_STOP; `lcore` is a struct nj_lcore. For rte_eal_remote_launch(). */
-int nj_lcore_loop(void *lcore);
+/* The lcores that the EAL was given, the main one among them. Fills in `id` of up to `n_max` and
+ * returns how many there are. Main thread. */
+uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max);
+
+/* Run a shard on each lcore, the caller's included, until NJ_PHASE_STOP. Main thread. */
+void nj_lcores_run(struct nj_lcore *lcores, uint32_t n);
 
 #endif

@@ -8,11 +8,7 @@
 #include <time.h>
 
 #include <rte_errno.h>
-#include <rte_launch.h>
-#include <rte_lcore.h>
 
-#include "base/assert.h"
-#include "base/assert.h"
 #include "dpdk/eal.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
@@ -75,15 +71,12 @@ static void down_eal(struct nj_server *s)
 
 static bool up_lcores(struct nj_server *s)
 {
-    unsigned id;
-
-    if (rte_lcore_count() > NJ_SHARDS_MAX) {
+    s->n_shards = nj_lcores_list(s->lcore, NJ_SHARDS_MAX);
+    if (s->n_shards > NJ_SHARDS_MAX) {
         snprintf(s->why, sizeof s->why, "%u lcores: at most %u are supported; choose them with -l",
-                 rte_lcore_count(), NJ_SHARDS_MAX);
+                 s->n_shards, NJ_SHARDS_MAX);
         return false;
     }
-    RTE_LCORE_FOREACH(id)
-    s->lcore_id[s->n_shards++] = id;
     nj_clock_init(&s->clock);
     return true;
 }
@@ -191,10 +184,10 @@ static bool up_shards(struct nj_server *s)
             snprintf(s->why, sizeof s->why, "not enough memory for shard %u", i);
             return false;
         }
-        s->lcore[i] = (struct nj_lcore){.shard = s->shard[i],
-                                        .clock = &s->clock,
-                                        .control = &s->control,
-                                        .busy_poll = set->config->busy_poll};
+        s->lcore[i].shard = s->shard[i];
+        s->lcore[i].clock = &s->clock;
+        s->lcore[i].control = &s->control;
+        s->lcore[i].busy_poll = set->config->busy_poll;
     }
     return true;
 }
@@ -273,20 +266,6 @@ static void tell_ready(const struct nj_server *s)
     fflush(stdout);
 }
 
-static void run(struct nj_server *s)
-{
-    tell_ready(s);
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        if (s->lcore_id[i] != rte_get_main_lcore())
-            rte_eal_remote_launch(nj_lcore_loop, &s->lcore[i], s->lcore_id[i]);
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        if (s->lcore_id[i] == rte_get_main_lcore())
-            nj_lcore_loop(&s->lcore[i]);
-    rte_eal_mp_wait_lcore();
-    for (uint32_t i = 0; i < s->n_shards; i++) /* what the lcore wrote is ours again */
-        NJ_CHECK(atomic_load_explicit(&s->lcore[i].left, memory_order_acquire));
-}
-
 /* Threads inherit the mask, so it is set before the EAL starts any: only the supervisor looks. */
 static void block_signals(sigset_t *before)
 {
@@ -320,10 +299,12 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
             n_up++;
     }
     bool started = n_up == NJ_ARRAY_LEN(steps);
-    if (started)
-        run(s);
-    else
+    if (started) {
+        tell_ready(s);
+        nj_lcores_run(s->lcore, s->n_shards);
+    } else {
         fprintf(stderr, "nightjar: %s\n", s->why);
+    }
     while (n_up-- > 0)
         if (steps[n_up].down)
             steps[n_up].down(s);

@@ -32,7 +32,6 @@ struct nj_server {
     struct nj_fabric_end end[NJ_SHARDS_MAX];
     struct nj_shard *shard[NJ_SHARDS_MAX];
     struct nj_lcore lcore[NJ_SHARDS_MAX];
-    unsigned lcore_id[NJ_SHARDS_MAX];
 
     pthread_t supervisor;
 };

@@ -48,7 +48,7 @@ static struct rte_tel_data *shard_dict(const struct nj_server *s, uint32_t i)
     const struct nj_counters *c = &s->shard[i]->counters;
 
     rte_tel_data_start_dict(d);
-    rte_tel_data_add_dict_u64(d, "lcore", s->lcore_id[i]);
+    rte_tel_data_add_dict_u64(d, "lcore", s->lcore[i].id);
     rte_tel_data_add_dict_string(d, "steering", steering[s->port.steering]);
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
         rte_tel_data_add_dict_u64(d, nj_counter_info[shown[k]].name, nj_counter_read(c, shown[k]));

@@ -23,17 +23,17 @@ extern "C" {
 
 /* Strings are the caller's and must live as long as the server runs. */
 struct nj_server_config {
-    size_t size_bytes;        /* of this struct; set by nj_server_config_init() */
-    const char *addr;         /* "A.B.C.D/prefix": our address on the link; required */
-    const char *gateway;      /* "A.B.C.D" on that link, or NULL: only the link is reached */
-    uint16_t listen_port;     /* TCP port; 80 */
-    const char *root;         /* folder to serve; required */
-    int ethdev;               /* DPDK port number; -1: the only one there is */
-    uint64_t cache_bytes;     /* of file contents kept in memory; 256 MiB */
-    uint32_t conns_max;       /* TCP connections of one lcore; 65536 */
-    double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
-    bool busy_poll;           /* lcores never sleep, also without work; off */
-    bool live;                /* a line of rates on stderr every second; off */
+    size_t size_bytes;      /* of this struct; set by nj_server_config_init() */
+    const char *addr;       /* "A.B.C.D/prefix": our address on the link; required */
+    const char *gateway;    /* "A.B.C.D" on that link, or NULL: only the link is reached */
+    uint16_t listen_port;   /* TCP port; 80 */
+    const char *root;       /* folder to serve; required */
+    int ethdev;             /* DPDK port number; -1: the only one there is */
+    uint64_t cache_bytes;   /* of file contents kept in memory; 256 MiB */
+    uint32_t conns_max;     /* TCP connections of one lcore; 65536 */
+    double drain_timeout_s; /* after SIGTERM, running responses get this long; 10 */
+    bool busy_poll;         /* lcores never sleep, also without work; off */
+    bool live;              /* a line of rates on stderr every second; off */
 };
 
 /**
