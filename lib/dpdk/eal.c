@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,12 +22,20 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+/* At exit, not at cleanup: the telemetry library takes its socket away only then. It registers after
+ * us, so it comes before us. */
+static void remove_runtime_dir(void)
+{
+    rmdir(rte_eal_get_runtime_dir()); /* fails when somebody else's files are in it, rightly */
+}
+
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
     struct nj_quiet quiet;
 
     if (wants_help(argc, argv)) /* EAL prints its help and exits */
         return rte_eal_init(argc, argv) < 0 ? -1 : 0;
+    atexit(remove_runtime_dir);
     nj_quiet_begin(&quiet);
     int rc = rte_eal_init(argc, argv);
     if (rc < 0)
@@ -37,11 +46,7 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 
 void nj_eal_fini(void)
 {
-    char dir[256];
-
-    snprintf(dir, sizeof dir, "%s", rte_eal_get_runtime_dir());
     rte_eal_cleanup();
-    rmdir(dir); /* fails when something of another process is in it, and that is right */
 }
 
 /* The value of iface= in a net_tap device string; `name` receives it. */

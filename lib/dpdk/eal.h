@@ -12,7 +12,7 @@
  */
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
 
-/* Release everything, and remove the run-time folder of this process if that leaves it empty. */
+/* Release everything. The run-time folder of the process goes at exit, if it is empty then. */
 void nj_eal_fini(void);
 
 /* The name of a tap device that the arguments would create although an interface has that name

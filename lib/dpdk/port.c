@@ -158,6 +158,7 @@ static int start(struct nj_dpdk_port *p, char *why, size_t n)
     if (rc != 0)
         return fail(why, n, "%s: the device does not start: %s", p->name,
                     cause[0] ? cause : rte_strerror(-rc));
+    p->started = true;
     return 0;
 }
 
@@ -215,7 +216,8 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *w
 void nj_dpdk_port_close(struct nj_dpdk_port *p)
 {
     if (p->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(p->id)) {
-        rte_eth_dev_stop(p->id);
+        if (p->started)
+            rte_eth_dev_stop(p->id);
         rte_eth_dev_close(p->id);
     }
     for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {

@@ -13,6 +13,7 @@ struct nj_dpdk_port {
     uint16_t id;
     uint16_t n_rxq, n_txq;
     uint16_t mtu;
+    bool started;
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;
