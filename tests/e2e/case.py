@@ -45,6 +45,7 @@ def fill_site(folder):
 class ServerCase(unittest.TestCase):
     link = "tap"
     options = ()
+    idle_seconds = 10  # within which everything a test used must be free again
 
     @classmethod
     def setUpClass(cls):
@@ -77,7 +78,7 @@ class ServerCase(unittest.TestCase):
         if self.server.process.poll() is not None:
             self.fail(f"the server died: {self.server.process.returncode}\n{self.world.errors()}")
         try:
-            until("nothing in use", lambda: self.held() == self.idle, 10)
+            until("nothing in use", lambda: self.held() == self.idle, self.idle_seconds)
         except Failed:
             self.fail(f"leaked: in use when idle {self.idle}, now {self.held()}")
 

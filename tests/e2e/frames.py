@@ -9,6 +9,7 @@ import socket
 import struct
 
 PEER_MAC = bytes.fromhex("02c0ffee0001")
+ARP_TO = (b"\xff" * 6, None)
 FRAME_MIN, FRAME_MAX = 14, 1514  # what a raw socket lets through
 
 
@@ -26,9 +27,8 @@ class Frames:
         self.rng, self.server_mac = rng, server_mac
         self.server, self.peer = map(socket.inet_aton, (server_addr, peer_addr))
 
-    def eth(self, ether_type, payload):
-        dst = self.rng.choice((self.server_mac, self.server_mac, b"\xff" * 6))
-        return dst + PEER_MAC + struct.pack("!H", ether_type) + payload
+    def eth(self, ether_type, payload, dst=None):
+        return (dst or self.server_mac) + PEER_MAC + struct.pack("!H", ether_type) + payload
 
     def ip(self, protocol, payload):
         head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), self.rng.getrandbits(16),
@@ -38,7 +38,7 @@ class Frames:
     def arp(self):
         return self.eth(0x0806, struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4,
                                             self.rng.randint(1, 2), PEER_MAC, self.peer,
-                                            bytes(6), self.server))
+                                            bytes(6), self.server), self.rng.choice(ARP_TO))
 
     def icmp(self):
         return self.ip(1, struct.pack("!BBHHH", 8, 0, 0, 1, 1) +
@@ -46,7 +46,8 @@ class Frames:
 
     def tcp(self):
         rng = self.rng
-        options = rng.choice((b"", b"\x02\x04\x05\xb4", b"\x02\x04\x05\xb4\x01\x03\x03\x07\x04\x02\0\0",
+        mss = b"\x02\x04\x05\xb4"
+        options = rng.choice((b"", mss, mss + b"\x01\x03\x03\x07\x04\x02\0\0",
                               b"\x01\x01\x08\x0a" + rng.randbytes(8), rng.randbytes(8)))
         flags = rng.choice((0x02, 0x02, 0x10, 0x18, 0x11, 0x04, 0x12, rng.getrandbits(8)))
         data = rng.choice((b"", b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -55,6 +56,11 @@ class Frames:
             "!HHIIBBHHH", rng.choice((40000, rng.getrandbits(16))), rng.choice((80, 80, 80, 81)),
             rng.getrandbits(32), rng.getrandbits(32), (5 + len(options) // 4) << 4, flags,
             rng.getrandbits(16), 0, 0) + options + data)
+
+    def syn(self, port):
+        """A SYN that nobody will follow up, with right checksums."""
+        frame = self.ip(6, struct.pack("!HHIIBBHHH", port, 80, 1, 0, 5 << 4, 2, 65535, 0, 0))
+        return bytes(self.repair(bytearray(frame)))
 
     def noise(self):
         return self.eth(self.rng.choice((0x0800, 0x0806, 0x86dd, 0x8100, self.rng.getrandbits(16))),

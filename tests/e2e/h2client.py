@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A client that sends what it is told: paths are not normalised, reading can stop. On python3-h2, which
-does the framing; only the socket is here.
+A client that sends what it is told: paths are not normalised, reading can stop. python3-h2 does the
+framing; only the socket is here.
 """
 import h2.config
 import h2.connection

@@ -3,6 +3,7 @@
 import glob
 import hashlib
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -10,8 +11,9 @@ import time
 import unittest
 
 from case import fill_site
+from frames import Frames
 from h2client import Client
-from world import BUILD, SLOW, World, driver_args, ip, lcore_args, server_path
+from world import BUILD, SERVER_ADDR, SLOW, World, driver_args, ip, lcore_args, server_path, until
 
 
 class Drain(unittest.TestCase):
@@ -56,6 +58,17 @@ class Drain(unittest.TestCase):
         self.assertEqual(0, server.wait(10), self.world.errors())
         self.assertGreater(time.monotonic() - began, 1)  # it did wait for the client
         self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
+
+    def test_half_open_connections_cannot_hold_it(self):
+        server = self.start("--drain-timeout", "2s")
+        frames = Frames(random.Random(1), self.world.server_mac(), SERVER_ADDR, "198.18.0.77")
+        raw = self.world.raw_socket()
+        self.addCleanup(raw.close)
+        for port in range(40000, 40020):
+            raw.send(frames.syn(port))
+        until("SYNs received", lambda: sum(s["connections"] for s in server.shards()) == 20)
+        server.signal()
+        self.assertEqual(0, server.wait(10), self.world.errors())
 
     def test_an_idle_server_ends_at_once(self):
         server = self.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`./dev run`, used as its user does: from the ordinary machine, and ended in every way there is."""
+"""`./dev run` as its user sees it: from the ordinary machine, and ended in every way there is."""
 import glob
 import os
 import re

@@ -262,6 +262,18 @@ class World:
         s.connect((SERVER_ADDR, 80))
         return s
 
+    def raw_socket(self):
+        """Sends whole frames to the server."""
+        with inside(self.client_ns):
+            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        s.bind(("nj0", 0))
+        return s
+
+    def server_mac(self):
+        self.client("ping", "-c1", "-W5", SERVER_ADDR)
+        line = ip("-n", self.client_ns, "neigh", "show", SERVER_ADDR, "dev", "nj0")
+        return bytes.fromhex(line.split("lladdr ")[1].split()[0].replace(":", ""))
+
     @staticmethod
     def url(path):
         return f"http://{SERVER_ADDR}{path}"
