@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk/eal.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,11 +24,41 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-/* At exit, not at cleanup: the telemetry library takes its socket away only then. It registers after
- * us, so it comes before us. */
+/* Does another process hold the EAL's lock on this run-time folder? */
+static bool folder_in_use(int dir)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0};
+    int fd = openat(dir, "config", O_RDWR | O_CLOEXEC);
+    bool held = fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+
+    if (fd >= 0)
+        close(fd);
+    return held;
+}
+
+/* The EAL keeps these for secondary processes, and clears them only at the next start. */
+static bool is_leftover(const char *name)
+{
+    return strcmp(name, "config") == 0 || strncmp(name, "fbarray_", 8) == 0 ||
+           strncmp(name, "hugepage_", 9) == 0 || strncmp(name, "mp_socket", 9) == 0;
+}
+
+/* At exit, not at cleanup: the telemetry library takes its socket away only then. It registers
+ * after us, so it comes before us. Sockets of others that share the folder stay, and so does it
+ * then. */
 static void remove_runtime_dir(void)
 {
-    rmdir(rte_eal_get_runtime_dir()); /* fails when somebody else's files are in it, rightly */
+    const char *path = rte_eal_get_runtime_dir();
+    DIR *d = opendir(path);
+
+    if (!d)
+        return;
+    if (!folder_in_use(dirfd(d)))
+        for (const struct dirent *e; (e = readdir(d));)
+            if (is_leftover(e->d_name))
+                unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    rmdir(path);
 }
 
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
