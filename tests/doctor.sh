@@ -52,7 +52,8 @@ check packages "$# wanted, missing:${missing:- none}" \
     "./dev installs what a verb needs when it is root" [ -z "$missing" ]
 version=$(dpkg-query -W -f='${Version}' libnghttp2-14 2>/dev/null)
 check nghttp2 "${version:-not installed}" \
-    "older than $nghttp2_min can be crashed from afar: upgrade" dpkg --compare-versions "${version:-0}" ge "$nghttp2_min"
+    "older than $nghttp2_min can be crashed from afar: upgrade" \
+    dpkg --compare-versions "${version:-0}" ge "$nghttp2_min"
 check dpdk "$(pkg-config --modversion libdpdk 2>/dev/null || echo none)" "wants 22.11 or later" \
     pkg-config --atleast-version=22.11 libdpdk
 for program in cc meson ninja python3 curl ip clang-format; do
