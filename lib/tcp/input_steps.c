@@ -44,29 +44,35 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
 
     if (!t->ts_on || (seg->flags & NJ_TCP_RST))
         return PASS;
-    if (!seg->opts.has_ts) /* RFC 7323 3.2 */
-        return drop(a, DROP, NJ_C_drop_tcp_paws);
+    if (!seg->opts.has_ts) /* RFC 7323 3.2; but a peer that starts anew is challenged, see step 4 */
+        return seg->flags & NJ_TCP_SYN ? PASS : drop(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && now - t->ts_recent_at < NJ_TCP_PAWS_IDLE)
         return drop(a, DROP_ACK, NJ_C_drop_tcp_paws);
-    if (nj_seq_le(seg->seq, t->last_ack_sent) && nj_seq_le(t->ts_recent, seg->opts.ts_val)) {
-        t->ts_recent = seg->opts.ts_val;
-        t->ts_recent_at = now;
-    }
     return PASS;
 }
 
-/* Cut off what stands before rcv_nxt and what stands beyond the window. */
+/* RFC 7323 5.3 R3, for a segment in the window only: a forged one must not move TS.Recent. After
+ * 24 days any timestamp is news (5.5). */
+static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+{
+    if (!t->ts_on || !seg->opts.has_ts || (seg->flags & (NJ_TCP_RST | NJ_TCP_SYN)))
+        return;
+    bool stale = now - t->ts_recent_at >= NJ_TCP_PAWS_IDLE;
+    if (nj_seq_le(seg->seq, t->last_ack_sent) &&
+        (stale || nj_seq_le(t->ts_recent, seg->opts.ts_val))) {
+        t->ts_recent = seg->opts.ts_val;
+        t->ts_recent_at = now;
+    }
+}
+
+/* Cut off what stands before rcv_nxt and what stands beyond the window. Not before RST and SYN have
+ * been looked at: the exactness of RFC 5961 is about the number that was sent. */
 static void trim(const struct nj_tcb *t, struct nj_seg *seg)
 {
     uint32_t wnd = nj__tcp_rcv_wnd(t);
 
     if (nj_seq_lt(seg->seq, t->rcv_nxt)) {
         uint32_t old = t->rcv_nxt - seg->seq;
-        if (seg->flags & NJ_TCP_SYN) {
-            seg->flags &= (uint8_t)~NJ_TCP_SYN;
-            seg->seq++;
-            old--;
-        }
         if (old > seg->payload_bytes)
             old = seg->payload_bytes; /* the rest is the FIN, which is still new or a duplicate */
         seg->seq += old;
@@ -120,7 +126,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     if (wnd == 0 && len > 0)
         t->ack_now = true;
-    trim(t, seg);
+    take_timestamp(t, seg, now);
     return PASS;
 }
 
@@ -402,6 +408,7 @@ enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
         return v;
     if ((v = step4_syn(a)) != PASS)
         return v;
+    trim(t, &a->seg);
     if ((v = step5_ack(tcp, t, a, now)) != PASS)
         return v;
     if ((v = step7_text(tcp, t, a, now)) != PASS)

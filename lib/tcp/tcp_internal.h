@@ -37,7 +37,7 @@ enum nj_tcp_verdict {
 
 /* A segment on its way through the steps. */
 struct nj_tcp_arrival {
-    struct nj_seg seg;   /* trimmed to the window by step 1 */
+    struct nj_seg seg;   /* trimmed to the window after step 4 */
     struct rte_mbuf *m;  /* NULL once it was queued */
     enum nj_counter why; /* for the DROP verdicts */
 };

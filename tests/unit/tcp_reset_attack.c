@@ -1,1 +1,254 @@
-#include <criterion/criterion.h>
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a blind attacker may try, and RSTs in general: RFC 5961, RFC 9293 3.10.7.4, RFC 7323 5. */
+#include "tcp/seq.h"
+
+#include "support/tcp_dsl.h"
+
+#define WINDOW 65535u /* what the SYN-ACK promised */
+
+/* RFC 5961 3.2; sentence 98 */
+Test(tcp_reset_attack, exact_rst_aborts)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    WRITE(&w, 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 100);
+    SEND(&w, .flags = R, .seq = 1);
+    NOTHING(&w);
+    NO_CONNECTION(&w);
+    cr_expect(w.dead);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_reset_in), 1);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5961 3.2; sentence 99 */
+Test(tcp_reset_attack, rst_in_window_is_challenged)
+{
+    static const uint32_t seq[] = {2, 1000, WINDOW};
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(seq); i++) {
+        SEND(&w, .flags = R, .seq = seq[i]);
+        EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+        STATE(&w, ESTABLISHED);
+    }
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_challenge_ack), 3);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_reset), 3);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5961 3.2: a long RST that only reaches into the window is not an exact one. */
+Test(tcp_reset_attack, rst_with_text_is_not_trimmed_to_fit)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 1000);
+    nj_dsl_run(&w, 50 * MS);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1001);
+    SEND(&w, .flags = R, .seq = 1, .len = 1400);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1001);
+    STATE(&w, ESTABLISHED);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 9293 3.10.7.4, first; sentence 100 */
+Test(tcp_reset_attack, rst_outside_window_is_dropped)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    SEND(&w, .flags = R, .seq = 0);
+    SEND(&w, .flags = R, .seq = 1 + WINDOW);
+    SEND(&w, .flags = R, .seq = 0x80000000);
+    NOTHING(&w);
+    STATE(&w, ESTABLISHED);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_window), 3);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5961 4.2; sentence 101 */
+Test(tcp_reset_attack, syn_is_challenged)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    SEND(&w, .flags = S, .seq = 1);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = S, .seq = 500);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = SA, .seq = 500, .ack = 1);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = S, .seq = 0x70000000);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = S, .seq = 0);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    STATE(&w, ESTABLISHED);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5961 4.2: nor is text taken from behind a SYN. */
+Test(tcp_reset_attack, syn_with_text_is_challenged)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    SEND(&w, .flags = SA, .seq = 0, .ack = 1, .len = 100, .flip = 1);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    cr_expect_eq(w.n_read, 0);
+    STATE(&w, ESTABLISHED);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5961 4.2 for a peer that has started anew, without the timestamps it had; sentence 101 */
+Test(tcp_reset_attack, syn_without_timestamp_is_challenged)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = true});
+    SEND(&w, .flags = S, .seq = 77, .no_ts = true);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = R, .seq = 1, .no_ts = true); /* its answer */
+    cr_expect(w.dead);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5961 7; sentence 102 */
+Test(tcp_reset_attack, challenges_are_limited)
+{
+    struct world w;
+    uint32_t per_second[4];
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    for (unsigned s = 0; s < 4; s++) {
+        uint64_t before = nj_dsl_count(&w, NJ_C_tcp_challenge_ack);
+        for (unsigned i = 0; i < 300; i++)
+            SEND(&w, .flags = R, .seq = 100);
+        per_second[s] = (uint32_t)(nj_dsl_count(&w, NJ_C_tcp_challenge_ack) - before);
+        cr_expect_geq(per_second[s], NJ_TCP_CHALLENGES_PER_S / 2);
+        cr_expect_lt(per_second[s], NJ_TCP_CHALLENGES_PER_S * 3 / 2);
+        nj_dsl_run(&w, 1 * SEC);
+        w.n_out = w.next_out = 0;
+    }
+    cr_expect(per_second[0] != per_second[1] || per_second[1] != per_second[2], "not random");
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5961 5.2, RFC 9293 3.10.7.4, fifth; sentences 85, 86, 103 */
+Test(tcp_reset_attack, acks_out_of_range_are_challenged)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    w.wnd = 1000;
+    nj_dsl_open(&w);
+    WRITE(&w, 500);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 500);
+    SEND(&w, .flags = A, .seq = 1, .ack = 501);
+    NOTHING(&w);
+    SEND(&w, .flags = A, .seq = 1, .ack = 502, .len = 10); /* data never sent */
+    EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 501 - 1001, .len = 10);
+    EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 0x80000000, .len = 10);
+    EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
+    cr_expect_eq(w.n_read, 0);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_ack), 3);
+    SEND(&w, .flags = A, .seq = 1, .ack = 501 - 1000, .len = 10); /* old, but in range */
+    cr_expect_eq(w.n_read, 10);
+    cr_expect_eq(w.tcb->snd_una - w.iss, 501);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 9293 3.10.7.4, fifth: no ACK, no text */
+Test(tcp_reset_attack, segment_without_ack_is_dropped)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    SEND(&w, .flags = 0, .seq = 1, .len = 10);
+    SEND(&w, .flags = F, .seq = 1);
+    NOTHING(&w);
+    STATE(&w, ESTABLISHED);
+    cr_expect_eq(w.n_read, 0);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 9293 3.5.2; sentence 104, in every state */
+Test(tcp_reset_attack, rst_is_never_answered_with_rst)
+{
+    static const uint8_t state[] = {NJ_TCP_ESTABLISHED, NJ_TCP_FIN_WAIT_1, NJ_TCP_FIN_WAIT_2,
+                                    NJ_TCP_CLOSE_WAIT,  NJ_TCP_CLOSING,    NJ_TCP_LAST_ACK,
+                                    NJ_TCP_TIME_WAIT};
+    static const uint32_t seq[] = {0, 1, 2, 3, 40000, 0x90000000};
+    static const uint8_t flags[] = {R, RA, R | S, RA | S, RA | F};
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(state); i++) {
+        for (unsigned j = 0; j < NJ_ARRAY_LEN(seq) * NJ_ARRAY_LEN(flags); j++) {
+            struct world w;
+            struct dsl_out *o;
+            nj_dsl_init(&w, NULL);
+            nj_dsl_open_to(&w, (enum nj_tcp_state)state[i]);
+            SEND(&w, .flags = flags[j % NJ_ARRAY_LEN(flags)], .seq = seq[j / NJ_ARRAY_LEN(flags)],
+                 .ack = 12345);
+            while ((o = nj_dsl_take(&w)))
+                cr_expect_eq(o->seg.flags, A);
+            nj_dsl_fini(&w);
+        }
+    }
+}
+
+/* RFC 7323 5.3, RFC 9293 3.10.7.4: a forged segment outside the window must not move TS.Recent,
+ * or the real peer's segments all look old. */
+Test(tcp_reset_attack, paws_is_not_poisoned_from_outside_the_window)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = true});
+    uint32_t future = (uint32_t)(w.now / MS) + 0x10000000;
+    SEND(&w, .flags = A, .seq = 1 - 100000, .ack = 1, .len = 1, .tsval = future);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 100);
+    cr_expect_eq(w.n_read, 100);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 7323 5.2; sentence 57 */
+Test(tcp_reset_attack, rst_needs_no_timestamp)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = true});
+    SEND(&w, .flags = R, .seq = 1, .no_ts = true);
+    cr_expect(w.dead);
+    nj_dsl_fini(&w);
+
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = true});
+    SEND(&w, .flags = R, .seq = 1, .tsval = 5);
+    cr_expect(w.dead);
+    nj_dsl_fini(&w);
+}
+
+/* A sequence number space that wraps right here; sentences 54, 98 - 100 */
+Test(tcp_reset_attack, across_the_wrap)
+{
+    struct world w;
+    nj_dsl_init(
+        &w, &(struct dsl_options){.irs = UINT32_MAX - 20, .has_iss = true, .iss = UINT32_MAX - 2});
+    nj_dsl_open(&w);
+    SEND(&w, .flags = R, .seq = 30);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = R, .seq = 0);
+    SEND(&w, .flags = R, .seq = 70000);
+    NOTHING(&w);
+    WRITE(&w, 10);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 10);
+    SEND(&w, .flags = A, .seq = 1, .ack = 12);
+    EXPECT(&w, .flags = A, .seq = 11, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 11);
+    SEND(&w, .flags = R, .seq = 1);
+    cr_expect(w.dead);
+    nj_dsl_fini(&w);
+}
