@@ -5,13 +5,16 @@
 
 uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *t)
 {
-    return t->rcv_adv - t->rcv_nxt;
+    /* A FIN that was taken at a closed window stands past the edge. */
+    return nj_seq_lt(t->rcv_nxt, t->rcv_adv) ? t->rcv_adv - t->rcv_nxt : 0;
 }
 
+/* What we could promise: what the buffer holds, and no more than the field can say. */
 static uint32_t free_bytes(const struct nj_tcb *t)
 {
-    uint32_t used = t->rcvq.n_bytes;
-    return used < NJ_RECV_WINDOW_BYTES ? NJ_RECV_WINDOW_BYTES - used : 0;
+    uint32_t used = t->rcvq.n_bytes, most = (uint32_t)UINT16_MAX << t->rcv_wscale;
+    uint32_t room = used < NJ_RECV_WINDOW_BYTES ? NJ_RECV_WINDOW_BYTES - used : 0;
+    return room < most ? room : most;
 }
 
 /* Receiver's silly window avoidance (RFC 9293 3.8.6.2.2): small steps are not worth telling. */
@@ -31,7 +34,7 @@ uint16_t nj__tcp_wnd_field(struct nj_tcb *t)
 {
     uint32_t edge = t->rcv_nxt + free_bytes(t);
     if (nj_seq_diff(edge, t->rcv_adv) < (int32_t)worth_telling(t))
-        edge = t->rcv_adv; /* nor is the edge ever pulled back */
+        edge = t->rcv_nxt + nj__tcp_rcv_wnd(t); /* nor is the edge ever pulled back */
 
     /* Rounded up: rounding down would take back up to 2^wscale - 1 promised bytes (RFC 7323 2.4).
      */
