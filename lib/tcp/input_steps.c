@@ -80,6 +80,8 @@ static void trim(const struct nj_tcb *t, struct nj_seg *seg)
         seg->payload_bytes -= old;
     }
     uint32_t edge = t->rcv_nxt + wnd;
+    if (t->fin_seen && nj_seq_lt(t->fin_seq, edge))
+        edge = t->fin_seq; /* there is nothing behind a FIN */
     if (nj_seq_lt(edge, seg->seq + seg->payload_bytes)) {
         seg->payload_bytes = nj_seq_lt(seg->seq, edge) ? edge - seg->seq : 0;
         seg->flags &= (uint8_t)~NJ_TCP_FIN;
@@ -341,14 +343,14 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
         nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: at once, the peer counts them */
         return PASS;
     }
-    if (t->rcvq.n_mbufs >= NJ_RECV_MBUFS_MAX)
+    if (t->rcvq.n_mbufs >= NJ_RECV_MBUFS_MAX && !nj__reasm_drop_last(t))
         return drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->reasm != NULL;
     nj__rcvq_push(t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;
     t->rcv_nxt += seg->payload_bytes;
     nj__reasm_pull(t);
-    if (filled_hole || t->rcv_nxt - t->last_ack_sent >= 2u * t->peer_mss) {
+    if (filled_hole || t->rcv_nxt - t->last_ack_sent >= 2u * t->snd_mss) {
         t->ack_now = true;
     } else if (t->delack_at == NJ_NEVER) {
         t->delack_at = now + NJ_TCP_DELACK;
@@ -362,9 +364,10 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
 static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
                                      nj_ns now)
 {
-    if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen) {
-        t->fin_seen = true;
-        t->fin_seq = a->seg.seq + a->seg.payload_bytes;
+    uint32_t fin_seq = a->seg.seq + a->seg.payload_bytes;
+    if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen && nj_seq_le(nj__reasm_end(t), fin_seq)) {
+        t->fin_seen = true; /* not one that stands before bytes we have: that is a lie */
+        t->fin_seq = fin_seq;
     }
     if (!t->fin_seen || t->fin_received || t->rcv_nxt != t->fin_seq)
         return PASS;

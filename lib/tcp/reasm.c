@@ -83,6 +83,29 @@ uint32_t nj__reasm_pull(struct nj_tcb *t)
     return pulled;
 }
 
+uint32_t nj__reasm_end(const struct nj_tcb *t)
+{
+    uint32_t end = t->rcv_nxt;
+    for (const struct rte_mbuf *m = t->reasm; m; m = m->next)
+        end = m->hash.usr + m->data_len;
+    return end;
+}
+
+bool nj__reasm_drop_last(struct nj_tcb *t)
+{
+    struct rte_mbuf **link = &t->reasm;
+
+    if (!*link)
+        return false;
+    while ((*link)->next)
+        link = &(*link)->next;
+    t->rcvq.n_mbufs--;
+    t->reasm_bytes -= (*link)->data_len;
+    rte_pktmbuf_free(*link);
+    *link = NULL;
+    return true;
+}
+
 void nj__reasm_free(struct nj_tcb *t)
 {
     while (t->reasm) {

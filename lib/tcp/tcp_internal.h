@@ -107,6 +107,10 @@ void nj__mbuf_queue_free(struct nj_mbuf_queue *);
 bool nj__reasm_insert(struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
 /* Move what has become in-order to the receive queue. Returns the bytes moved. */
 uint32_t nj__reasm_pull(struct nj_tcb *);
+/* One past the last byte that has arrived, in order or not. */
+uint32_t nj__reasm_end(const struct nj_tcb *);
+/* Throw away what is furthest ahead; the peer sends it again. False when there is nothing. */
+bool nj__reasm_drop_last(struct nj_tcb *);
 void nj__reasm_free(struct nj_tcb *);
 /* Append the payload of `m` to the receive queue. */
 void nj__rcvq_push(struct nj_tcb *, struct rte_mbuf *m, uint32_t off, uint32_t n_bytes);

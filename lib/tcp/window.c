@@ -20,7 +20,7 @@ static uint32_t free_bytes(const struct nj_tcb *t)
 /* Receiver's silly window avoidance (RFC 9293 3.8.6.2.2): small steps are not worth telling. */
 static uint32_t worth_telling(const struct nj_tcb *t)
 {
-    uint32_t half = NJ_RECV_WINDOW_BYTES / 2, two = 2u * t->peer_mss;
+    uint32_t half = NJ_RECV_WINDOW_BYTES / 2, two = 2u * t->snd_mss;
     return two < half ? two : half;
 }
 
@@ -37,7 +37,7 @@ uint16_t nj__tcp_wnd_field(struct nj_tcb *t)
         edge = t->rcv_nxt + nj__tcp_rcv_wnd(t); /* nor is the edge ever pulled back */
 
     /* Rounded up: rounding down would take back up to 2^wscale - 1 promised bytes (RFC 7323 2.4).
-     */
+     * So the edge creeps forward with very short segments; NJ_RECV_MBUFS_MAX is the bound then. */
     uint32_t unit = 1u << t->rcv_wscale;
     uint32_t field = (edge - t->rcv_nxt + unit - 1) >> t->rcv_wscale;
     if (field > UINT16_MAX)
