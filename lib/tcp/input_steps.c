@@ -307,7 +307,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
     if (nj_seq_le(t->snd_una, seg->ack)) {
         bool was_shut = t->snd_wnd == 0;
         nj__tcp_update_window(t, seg);
-        if (was_shut || nj_tcb_flight(t) == 0)
+        if ((was_shut || nj_tcb_flight(t) == 0) && !t->user_gone)
             t->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
         if (was_shut && t->snd_wnd > 0) {
             t->n_backoffs = 0;
