@@ -245,6 +245,8 @@ static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
     } else {
         t->cc->on_ack(t, n_acked, limited);
     }
+    if (!t->in_recovery && nj_seq_lt(t->recover, t->snd_una))
+        t->recover = t->snd_una - 1; /* stays less than 2^31 behind */
     t->rexmit_at = nj_tcb_flight(t) ? now + t->rto : NJ_NEVER; /* RFC 6298 5.2, 5.3 */
     if (t->user)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);
@@ -313,6 +315,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
             t->n_backoffs = 0;
             t->rexmit_at = nj_tcb_flight(t) ? now + t->rto : NJ_NEVER;
             t->snd_nxt = t->snd_una; /* the probe's byte may have been refused: begin with it */
+            t->timed_at = 0;         /* Karn */
         }
     }
     nj__tcb_note_output(tcp, t);

@@ -53,7 +53,8 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
     note_acked(t);
-    t->last_send_at = now;
+    if (n_bytes > 0)
+        t->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */
     send_out(tcp, m, &e, now);
     return true;
 }
@@ -95,9 +96,18 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
+/* The number of a segment without text that the peer's sequence check will take: where the peer is
+ * if all has arrived, not where a time-out took us back to, and not beyond its window. */
+static uint32_t acceptable_seq(const struct nj_tcb *t)
+{
+    uint32_t edge = t->snd_una + t->snd_wnd;
+    bool beyond = t->state >= NJ_TCP_ESTABLISHED && nj_seq_lt(edge, t->snd_max);
+    return beyond ? edge : t->snd_max;
+}
+
 bool nj__tcp_send_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    return send_seg(tcp, t, t->snd_nxt, 0, 0, now);
+    return send_seg(tcp, t, acceptable_seq(t), 0, 0, now);
 }
 
 /* RFC 5961 7: so many per second and no more, from a random start. */
@@ -128,7 +138,7 @@ static void send_reset(struct nj_tcp *tcp, const struct nj_tuple *tuple, uint32_
 
 void nj__tcp_send_rst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    send_reset(tcp, &t->tuple, t->snd_nxt, t->rcv_nxt, NJ_TCP_ACK, now);
+    send_reset(tcp, &t->tuple, acceptable_seq(t), t->rcv_nxt, NJ_TCP_ACK, now);
 }
 
 void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
@@ -210,10 +220,14 @@ static void note_sent(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_n
         t->timed_at = now;
         t->timed_seq = t->snd_nxt + n_seq;
     }
+    if (nj_tcb_flight(t) == 0) { /* RFC 6298 5.1; and R2 counts from here */
+        t->rexmit_at = now + t->rto;
+        t->progress_at = now;
+    }
     t->snd_nxt += n_seq;
     t->snd_max = nj_seq_max(t->snd_max, t->snd_nxt);
     if (t->rexmit_at == NJ_NEVER)
-        t->rexmit_at = now + t->rto; /* RFC 6298 5.1 */
+        t->rexmit_at = now + t->rto;
 }
 
 static bool may_send(const struct nj_tcb *t)
@@ -242,8 +256,10 @@ bool nj__tcp_send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         note_sent(tcp, t, n + fin, now);
     }
     bool waiting = t->snd_nxt - t->snd_una < t->sndq.n_bytes;
-    if (waiting && nj_tcb_flight(t) == 0 && t->rexmit_at == NJ_NEVER)
+    if (waiting && nj_tcb_flight(t) == 0 && t->rexmit_at == NJ_NEVER) {
         t->rexmit_at = now + t->rto; /* the window is shut: persist */
+        t->progress_at = now;
+    }
     return true;
 }
 

@@ -35,9 +35,21 @@ void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
     t->n_backoffs = 0;
 }
 
+static void count_back_off(struct nj_tcb *t)
+{
+    if (t->n_backoffs < UINT8_MAX)
+        t->n_backoffs++;
+}
+
 void nj__tcp_rto_back_off(struct nj_tcb *t)
 {
     t->rto = clamp_rto(t->rto * 2); /* 5.5 */
-    if (t->n_backoffs < UINT8_MAX)
-        t->n_backoffs++;
+    count_back_off(t);
+}
+
+nj_ns nj__tcp_persist_back_off(struct nj_tcb *t)
+{
+    count_back_off(t);
+    unsigned shift = t->n_backoffs < 9 ? t->n_backoffs : 9; /* 200 ms << 9 is beyond the maximum */
+    return clamp_rto(t->rto << shift);
 }

@@ -86,6 +86,8 @@ bool nj__tcp_window_update_due(const struct nj_tcb *);
 /* rtt.c: RFC 6298. */
 void nj__tcp_rtt_sample(struct nj_tcb *, nj_ns rtt);
 void nj__tcp_rto_back_off(struct nj_tcb *);
+/* Time until the next probe. The RTO stays: a closed window says nothing about the network. */
+nj_ns nj__tcp_persist_back_off(struct nj_tcb *);
 /* The handshake is over: take its round trip, or start from what RFC 6298 2.1 and 5.7 say. */
 void nj__tcp_rto_opened(struct nj_tcb *, nj_ns now);
 static inline uint32_t nj__tcp_ts_now(const struct nj_tcb *t, nj_ns now)

@@ -53,9 +53,8 @@ static void on_rto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 static void on_persist(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj_count(tcp->cfg.counters, NJ_C_tcp_probe);
-    nj__tcp_rto_back_off(t);
     nj__tcp_send_probe(tcp, t, now);
-    t->rexmit_at = now + t->rto;
+    t->rexmit_at = now + nj__tcp_persist_back_off(t);
 }
 
 /* False: the block is gone. */
