@@ -92,9 +92,17 @@ static bool only_stayers_left(const struct sim *sim)
     return true;
 }
 
+static bool queues_empty(const struct sim *sim)
+{
+    for (uint32_t i = 0; i < SIM_SHARDS; i++)
+        if (sim->server.lane[i].rx.n > 0 || sim->server.lane[i].steered.n > 0)
+            return false;
+    return sim->agenda.n == 0 && sim->client.rx.n == 0;
+}
+
 static bool quiet(const struct sim *sim)
 {
-    return sim->agenda.n == 0 && nj_sim_client_done(sim) && !nj_sim_server_busy(sim) &&
+    return queues_empty(sim) && nj_sim_client_done(sim) && !nj_sim_server_busy(sim) &&
            nj_tcp_conns(&sim->client.tcp) == 0 && sim->client.tcp.n_time_wait == 0 &&
            sim->server.lane[0].shard->tcp.n_time_wait == 0 &&
            sim->server.lane[1].shard->tcp.n_time_wait == 0;
