@@ -43,7 +43,7 @@ void nj_sim_client_init(struct sim *sim, const struct sim_pools *pools)
         .seed = sim->seed + 99,
         .conns_max = 64,
         .half_open_max = 8,
-        .mtu = nj_sim_iface[SIM_CLIENT].mtu,
+        .mtu = sim->mix.client_mtu,
         .time_wait = sim->mix.time_wait,
         .emit = emit,
         .room = room,

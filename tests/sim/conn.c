@@ -26,6 +26,8 @@ void nj_sim_conn_fini(struct sim_conn *c)
 static bool may_die(const struct sim_conn *c)
 {
     const struct sim *sim = c->sim;
+    if (c->state == SIM_CLOSED && c->peer_fin)
+        return true; /* TIME_WAIT ended before we had read all */
     return c->aborted || c->kind == SIM_SILENT || sim->mix.harsh || (sim->draining && !c->heard);
 }
 
@@ -88,7 +90,7 @@ static void read_some(struct sim_conn *c)
         nj_tcp_recv_take(&sim->client.tcp, c->tcb, n);
         c->n_read += n;
         if (c->n_read >= c->stall_after) {
-            c->stall_after = NJ_NEVER;
+            c->stall_after = --c->n_stalls ? c->n_read + c->stall_gap : NJ_NEVER;
             c->stalled_until = sim->now + c->stall_for + 1;
             nj_sim_log(sim, "conn %u: stops reading", c->index);
         }
@@ -147,7 +149,8 @@ static void close_now(struct sim_conn *c)
 static void see_end(struct sim_conn *c)
 {
     bool all_read = c->peer_fin && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) == 0;
-    bool all_said = c->said_bye && !c->paused_until && !refill(c);
+    bool may_close = c->said_bye || (c->half_close && c->n_begun == c->n_requests);
+    bool all_said = may_close && !c->paused_until && !refill(c);
 
     if (c->state == SIM_OPEN && (all_read || all_said))
         close_now(c);
@@ -179,12 +182,17 @@ void nj_sim_conn_turn(struct sim_conn *c, uint8_t events)
     go_on(c);
 }
 
+static bool port_is_free(const struct sim_conn *c)
+{
+    return c->port_of < 0 || c->sim->client.conn[c->port_of].state == SIM_OVER;
+}
+
 nj_ns nj_sim_conn_next(const struct sim_conn *c)
 {
     nj_ns next = NJ_NEVER;
 
     if (c->state == SIM_WAITING)
-        return c->start_at;
+        return port_is_free(c) ? c->start_at : NJ_NEVER;
     if (c->state == SIM_OVER || c->state == SIM_OPENING)
         return NJ_NEVER;
     if (c->paused_until)
@@ -196,21 +204,34 @@ nj_ns nj_sim_conn_next(const struct sim_conn *c)
     return next;
 }
 
+/* A port that is used again must be free on our side; on the server's it may be in TIME_WAIT. */
+static void open_now(struct sim_conn *c)
+{
+    struct sim *sim = c->sim;
+
+    if (c->port_of >= 0)
+        c->port = sim->client.conn[c->port_of].port;
+    struct nj_tuple tuple = {
+        .remote = nj_sim_iface[SIM_SERVER].ip,
+        .local = nj_sim_iface[SIM_CLIENT].ip,
+        .rport = SIM_SERVER_PORT,
+        .lport = c->port,
+    };
+    c->tcb = nj_tcp_connect(&sim->client.tcp, &tuple, sim->now);
+    if (!c->tcb) {
+        c->start_at = sim->now + 100 * NJ_MS;
+        return;
+    }
+    c->tcb->user = c;
+    c->state = SIM_OPENING;
+}
+
 void nj_sim_conn_alarm(struct sim_conn *c)
 {
     struct sim *sim = c->sim;
 
     if (c->state == SIM_WAITING) {
-        struct nj_tuple tuple = {
-            .remote = nj_sim_iface[SIM_SERVER].ip,
-            .local = nj_sim_iface[SIM_CLIENT].ip,
-            .rport = SIM_SERVER_PORT,
-            .lport = (uint16_t)(40000 + (sim->seed + c->index * 7919) % 20000),
-        };
-        c->tcb = nj_tcp_connect(&sim->client.tcp, &tuple, sim->now);
-        NJ_CHECK(c->tcb);
-        c->tcb->user = c;
-        c->state = SIM_OPENING;
+        open_now(c);
         return;
     }
     if (c->paused_until && c->paused_until <= sim->now)

@@ -57,6 +57,10 @@ struct sim_conn {
     uint32_t window;                   /* of HTTP/2 */
     uint64_t stall_after, abort_after; /* bytes read; NJ_NEVER: not */
     nj_ns stall_for, close_at;
+    uint32_t n_stalls;  /* how often it stops reading */
+    uint64_t stall_gap; /* bytes read between two stops */
+    bool half_close;    /* FIN right behind the last request */
+    int32_t port_of;    /* the local port of that connection once it is over; -1: its own */
     uint32_t cut_after; /* bytes sent, then a pause */
     nj_ns cut_for;
     bool stay; /* leave it to the server to end the connection */
@@ -68,9 +72,11 @@ struct sim_conn {
     bool peer_fin, aborted;
     bool heard; /* HTTP/2 frames came */
     bool said_bye;
+    int32_t last_served; /* as GOAWAY said: later streams were refused */
     uint32_t n_begun, n_done;
     uint64_t n_read, n_written;
     nj_ns paused_until, stalled_until; /* 0: not */
+    uint16_t port;
     uint8_t out[32768];
     uint32_t n_out, out_off;
     char text[512]; /* what an HTTP/1 client read */

@@ -117,14 +117,36 @@ static void plan_odd_ways(struct sim_conn *c, struct nj_prng *p)
     if (dice == 4 || dice == 5) {
         c->stall_after = nj_prng_below(p, 300000);
         c->stall_for = nj_prng_next(p) % (20 * NJ_SEC);
+        c->n_stalls = 1;
     }
+    if (dice == 6) { /* sips */
+        c->stall_after = nj_prng_below(p, 10000);
+        c->stall_gap = 1 + nj_prng_below(p, 100000);
+        c->stall_for = nj_prng_next(p) % (100 * NJ_MS);
+        c->n_stalls = 30;
+    }
+}
+
+/* After its FIN a client can't open HTTP/2 windows any more: all bodies must fit in the first one.
+ */
+static bool may_half_close(const struct sim_conn *c)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < c->n_requests; i++) {
+        if (c->req[i].upload > 0 || c->req[i].reset_after != NJ_NEVER)
+            return false;
+        total += c->req[i].body_bytes + 100;
+    }
+    return total < 65535 && c->kind == SIM_H2 && c->parallel == c->n_requests;
 }
 
 void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
 {
     struct nj_prng *p = &sim->client.prng;
 
-    *c = (struct sim_conn){.sim = sim, .index = index, .state = SIM_WAITING};
+    *c = (struct sim_conn){
+        .sim = sim, .index = index, .state = SIM_WAITING, .last_served = INT32_MAX};
     c->start_at = sim->now + (nj_prng_below(p, 3) ? 0 : nj_prng_next(p) % (3 * NJ_SEC));
     c->stall_after = c->abort_after = c->close_at = NJ_NEVER;
     c->n_requests = 1 + nj_prng_below(p, sim->mix.n_requests);
@@ -141,6 +163,9 @@ void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
         c->close_at = c->start_at + 15 * NJ_SEC;
     for (uint32_t i = 0; i < c->n_requests; i++)
         plan_request(sim, &c->req[i]);
+    c->half_close = sim->mix.odd_clients && nj_prng_below(p, 2) && may_half_close(c);
+    c->port = (uint16_t)(40000 + (sim->seed + index * 7919) % 20000);
+    c->port_of = index > 0 && nj_prng_below(p, 4) == 0 ? (int32_t)nj_prng_below(p, index) : -1;
     nj_sim_log(sim, "conn %u: %s, %u requests, %u at once", index, kind_name[c->kind],
                c->n_requests, c->parallel);
 }

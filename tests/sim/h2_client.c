@@ -76,6 +76,7 @@ static int on_frame(nghttp2_session *s, const nghttp2_frame *frame, void *user)
             check_head(c, r);
     }
     if (frame->hd.type == NGHTTP2_GOAWAY) {
+        c->last_served = frame->goaway.last_stream_id;
         nj_sim_log(c->sim, "conn %u: GOAWAY, last stream %d", c->index,
                    frame->goaway.last_stream_id);
         if (frame->goaway.error_code != NGHTTP2_NO_ERROR)
@@ -230,6 +231,6 @@ void nj_sim_h2_check(struct sim_conn *c)
     if (c->sim->draining && !c->heard)
         return; /* it came too late */
     for (uint32_t i = 0; i < c->n_begun; i++)
-        if (!c->req[i].closed)
+        if (!c->req[i].closed && c->req[i].stream <= c->last_served)
             wrong(c, &c->req[i], "connection ended without an answer");
 }

@@ -71,5 +71,6 @@ void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
     m->n_requests = 1 + nj_prng_below(&p, 10);
     m->odd_clients = nj_prng_below(&p, 2);
     m->odd_files = nj_prng_below(&p, 2);
-    m->bytes_budget = nj_prng_below(&p, 12) == 0 ? 4u << 20 : 1u << 20;
+    m->bytes_budget = nj_prng_below(&p, 12) == 0 ? 16u << 20 : 3u << 20;
+    m->client_mtu = (uint16_t)(nj_prng_below(&p, 6) ? 1500 : 576 + nj_prng_below(&p, 925));
 }

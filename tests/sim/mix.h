@@ -39,6 +39,7 @@ struct sim_mix {
     bool odd_clients;             /* resets, stalls, uploads, HTTP/1, garbage, silence */
     bool odd_files;               /* missing, forbidden, broken ones */
     uint32_t bytes_budget;        /* of bodies, over all connections */
+    uint16_t client_mtu;
 
     nj_ns start_at, calm_at; /* virtual time begins; faults end */
 };
