@@ -165,7 +165,8 @@ void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
         plan_request(sim, &c->req[i]);
     c->half_close = sim->mix.odd_clients && nj_prng_below(p, 2) && may_half_close(c);
     c->port = (uint16_t)(40000 + (sim->seed + index * 7919) % 20000);
-    c->port_of = index > 0 && nj_prng_below(p, 4) == 0 ? (int32_t)nj_prng_below(p, index) : -1;
+    /* Only the second: a chain of them would wait for TIME_WAIT after TIME_WAIT. */
+    c->port_of = index == 1 && nj_prng_below(p, 2) ? 0 : -1;
     nj_sim_log(sim, "conn %u: %s, %u requests, %u at once", index, kind_name[c->kind],
                c->n_requests, c->parallel);
 }
