@@ -34,15 +34,16 @@ static bool may_die(const struct sim_conn *c)
 static void over(struct sim_conn *c, bool died)
 {
     struct sim *sim = c->sim;
+    bool excused = may_die(c);
 
     nj_tcp_release(&sim->client.tcp, c->tcb, sim->now);
     c->tcb = NULL;
     c->state = SIM_OVER;
     nj_sim_log(sim, "conn %u: %s", c->index, died ? "dead" : "over");
-    if (died && !may_die(c))
+    if (died && !excused)
         nj_sim_fail(sim, "conn %u died, %u of %u requests done", c->index, c->n_done,
                     c->n_requests);
-    if (died || may_die(c))
+    if (died || c->aborted || c->kind == SIM_SILENT)
         return;
     if (c->kind == SIM_H2)
         nj_sim_h2_check(c);
