@@ -123,7 +123,8 @@ static int on_close(nghttp2_session *s, int32_t stream, uint32_t error, void *us
     r->closed = true;
     nj_sim_log(c->sim, "conn %u stream %d: %s %s: status %u, %lu bytes, error %u", c->index, stream,
                r->method, r->path, r->got_status, (unsigned long)r->got, error);
-    if (r->was_reset || (error == NGHTTP2_REFUSED_STREAM && c->sim->draining))
+    if (r->was_reset ||
+        (error == NGHTTP2_REFUSED_STREAM && (c->sim->draining || c->sim->mix.harsh)))
         return 0;
     if (r->breaks) {
         if (error != NGHTTP2_INTERNAL_ERROR || r->got >= r->body_bytes)

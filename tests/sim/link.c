@@ -26,12 +26,10 @@ static bool is_lost(struct sim *sim)
 
     if (sim->now - mix->blackout_at < mix->blackout_for)
         return true;
-    if (l->burst_left == 0 && nj_sim_chance(&l->prng, mix->burst))
-        l->burst_left = 1 + nj_prng_below(&l->prng, mix->burst_packets);
-    if (l->burst_left > 0) {
-        l->burst_left--;
+    if (nj_sim_chance(&l->prng, mix->burst))
+        l->burst_until = sim->now + nj_prng_next(&l->prng) % mix->burst_max;
+    if (sim->now < l->burst_until)
         return true;
-    }
     return nj_sim_chance(&l->prng, mix->loss);
 }
 

@@ -28,7 +28,7 @@ struct sim_link_stats {
 struct sim_link {
     struct nj_prng prng;
     nj_ns busy_until[2], in_order_until[2]; /* by sender */
-    uint32_t burst_left;
+    nj_ns burst_until;
     struct sim_link_stats stats;
 };
 

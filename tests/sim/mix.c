@@ -24,7 +24,7 @@ static void draw_network(struct sim_mix *m, struct nj_prng *p)
     }
     if (nj_prng_below(p, 3) == 0) {
         m->burst = 1 + nj_prng_below(p, 5000);
-        m->burst_packets = 2 + nj_prng_below(p, 40);
+        m->burst_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
         m->harsh = true;
     }
     if (nj_prng_below(p, 3) == 0) {

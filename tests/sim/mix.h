@@ -12,12 +12,12 @@ struct sim_mix {
     const char *name;
     /* The link, the same in both directions. Parts per million of packets. */
     uint32_t loss, duplicate, reorder, corrupt;
-    nj_ns delay, jitter;    /* jitter keeps the order, reordering does not */
-    nj_ns reorder_max;      /* extra delay of a packet that is overtaken */
-    uint32_t ns_per_byte;   /* 0: as fast as you like */
-    nj_ns queue_max;        /* of a slow link; what waits longer is dropped */
-    uint32_t burst;         /* chance that a burst of loss begins with this packet */
-    uint32_t burst_packets; /* its length at most */
+    nj_ns delay, jitter;  /* jitter keeps the order, reordering does not */
+    nj_ns reorder_max;    /* extra delay of a packet that is overtaken */
+    uint32_t ns_per_byte; /* 0: as fast as you like */
+    nj_ns queue_max;      /* of a slow link; what waits longer is dropped */
+    uint32_t burst;       /* chance that a burst of loss begins with this packet */
+    nj_ns burst_max;      /* its length at most */
     nj_ns blackout_at, blackout_for;
     bool harsh; /* a connection may time out here: dead is then an answer */
 
