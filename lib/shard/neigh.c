@@ -55,8 +55,10 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
     return NULL;
 }
 
-/* A new entry. In a full set the unresolved one goes first, then the one unused for longest. */
-static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip, nj_ns now)
+/* A new entry. In a full set the unresolved one goes first, then the one unused for longest; one
+ * that was never sent to counts as that, however new it is: else strangers who ask for us would
+ * push out the gateway. */
+static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip)
 {
     struct nj_neigh_entry *set = set_of(n, ip), *e = &set[0];
     for (unsigned i = 1; i < WAYS && e->used; i++) {
@@ -69,7 +71,7 @@ static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip,
         nj_count(n->counters, NJ_C_arp_evicted);
         drop_pending(n, e, NJ_C_drop_tx_arp_queue);
     }
-    *e = (struct nj_neigh_entry){.ip = *ip, .used = true, .used_at = now};
+    *e = (struct nj_neigh_entry){.ip = *ip, .used = true};
     return e;
 }
 
@@ -114,7 +116,8 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
         return;
     }
     if (!e) {
-        e = make(n, ip, now);
+        e = make(n, ip);
+        e->used_at = now;
         ask(n, e, now);
     }
     if (e->n_pending == NJ_NEIGH_PENDING_MAX) {
@@ -149,7 +152,7 @@ bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj
     /* RFC 826: known senders are refreshed; a new one is added only when it asks for us, since it
      * is about to talk to us. Answers nobody asked for add nothing. */
     if (usable && !e && asks_us)
-        e = make(n, &p->arp.ip, now);
+        e = make(n, &p->arp.ip);
     if (e)
         learn(n, e, &p->arp.mac, now);
     if (asks_us && answer)

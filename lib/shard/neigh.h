@@ -19,7 +19,7 @@ struct nj_neigh_entry {
     bool used, resolved;
     uint8_t n_pending, n_asked;
     nj_ns due_at;  /* next question, or end of life */
-    nj_ns used_at; /* last packet sent to it */
+    nj_ns used_at; /* last packet sent to it; 0: none yet */
     struct rte_mbuf *pending[NJ_NEIGH_PENDING_MAX];
 };
 

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ARP: whom we answer, whom we learn, how often we ask, and what waits meanwhile. */
+#include <criterion/criterion.h>
+
+#include "shard/neigh.h"
+#include "support/mbuf_env.h"
+#include "wire/emit.h"
+
+#define OWN      0x0a000001u /* 10.0.0.1/16 */
+#define SENT_MAX 256
+
+static const struct rte_ether_addr mac_own = {{2, 0, 0, 0, 0, 1}};
+static const struct rte_ether_addr mac_a = {{2, 0, 0, 0, 0, 0xa}};
+static const struct rte_ether_addr mac_b = {{2, 0, 0, 0, 0, 0xb}};
+static const struct rte_ether_addr mac_all = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+
+struct sent {
+    struct rte_ether_addr dst;
+    bool arp, request;
+    uint32_t target; /* ARP */
+    uint8_t mark;    /* else */
+};
+
+struct bench {
+    struct nj_neigh n;
+    struct nj_counters counters;
+    struct nj_iface iface;
+    struct rte_mempool *mp;
+    uint32_t n_sent;
+    struct sent sent[SENT_MAX];
+};
+
+static void on_send(void *ctx, struct rte_mbuf *m)
+{
+    struct bench *b = ctx;
+    const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+    struct sent *s = &b->sent[b->n_sent++ % SENT_MAX];
+    struct nj_packet p;
+
+    *s = (struct sent){.dst = eth->dst_addr};
+    cr_assert(rte_is_same_ether_addr(&eth->src_addr, &mac_own));
+    s->arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
+    if (s->arp) {
+        struct nj_iface other = {.mac = eth->dst_addr, .ip = nj_addr_v4(RTE_BE32(0x0a00fffe))};
+        nj_packet_parse(&other, m, &p);
+        cr_assert_eq(p.kind, NJ_PACKET_ARP);
+        s->request = p.arp.request;
+        s->target = rte_be_to_cpu_32(nj_addr_to_v4(&p.arp.target));
+    } else {
+        s->mark = *rte_pktmbuf_mtod_offset(m, uint8_t *, sizeof *eth);
+    }
+    rte_pktmbuf_free(m);
+}
+
+static struct nj_addr addr(uint32_t ip)
+{
+    return nj_addr_v4(rte_cpu_to_be_32(ip));
+}
+
+static struct bench *bench_new(void)
+{
+    struct bench *b = aligned_alloc(NJ_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof *b));
+    memset(b, 0, sizeof *b);
+    b->mp = nj_test_pool(512);
+    b->iface = (struct nj_iface){.mac = mac_own, .ip = addr(OWN), .prefix_bits = 16, .mtu = 1500};
+    nj_neigh_init(&b->n, &b->iface, b->mp, &b->counters, on_send, b);
+    return b;
+}
+
+static void bench_free(struct bench *b)
+{
+    nj_neigh_fini(&b->n);
+    cr_expect(nj_test_pool_full(b->mp));
+    free(b);
+}
+
+static uint64_t count(const struct bench *b, enum nj_counter c)
+{
+    return nj_counter_read(&b->counters, c);
+}
+
+static const struct sent *sent(const struct bench *b, uint32_t i)
+{
+    cr_assert_lt(i, b->n_sent);
+    return &b->sent[i];
+}
+
+static bool arp(struct bench *b, bool request, uint32_t from, const struct rte_ether_addr *mac,
+                uint32_t target, bool answer, nj_ns now)
+{
+    struct nj_packet p = {.kind = NJ_PACKET_ARP, .arp = {request, *mac, addr(from), addr(target)}};
+    return nj_neigh_arp(&b->n, &p, answer, now);
+}
+
+static void send_to(struct bench *b, uint32_t ip, uint8_t mark, nj_ns now)
+{
+    struct nj_addr to = addr(ip);
+    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), &to, now);
+}
+
+static void run(struct bench *b, nj_ns from, nj_ns to)
+{
+    for (nj_ns now = from; now <= to; now += 10 * NJ_MS)
+        nj_neigh_tick(&b->n, now);
+}
+
+Test(shard_neigh, request_is_answered_and_learned)
+{
+    struct bench *b = bench_new();
+    cr_expect(arp(b, true, OWN + 9, &mac_a, OWN, true, NJ_SEC));
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect(sent(b, 0)->arp && !sent(b, 0)->request);
+    cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_a));
+    cr_expect_eq(sent(b, 0)->target, OWN + 9);
+    send_to(b, OWN + 9, 7, NJ_SEC);
+    cr_assert_eq(b->n_sent, 2);
+    cr_expect(!sent(b, 1)->arp && sent(b, 1)->mark == 7);
+    cr_expect(rte_is_same_ether_addr(&sent(b, 1)->dst, &mac_a));
+    bench_free(b);
+}
+
+Test(shard_neigh, others_are_not_learned)
+{
+    struct bench *b = bench_new();
+    cr_expect(!arp(b, true, OWN + 9, &mac_a, OWN + 8, true, NJ_SEC), "asks for somebody else");
+    arp(b, false, OWN + 10, &mac_a, OWN, true, NJ_SEC);
+    arp(b, false, OWN + 11, &mac_a, OWN + 11, true, NJ_SEC);
+    arp(b, true, 0x0b000001, &mac_a, OWN, false, NJ_SEC); /* off the link */
+    arp(b, true, 0, &mac_a, OWN, false, NJ_SEC);          /* a probe */
+    cr_expect_eq(count(b, NJ_C_arp_learned), 0);
+    for (uint32_t i = 0; i < NJ_NEIGH_MAX; i++)
+        cr_expect(!b->n.entry[i].used);
+    cr_expect_eq(b->n_sent, 0);
+    bench_free(b);
+}
+
+/* An answer that nobody waits for here is one that another shard waits for. */
+Test(shard_neigh, what_the_other_shards_see)
+{
+    struct bench *b = bench_new();
+    cr_expect(arp(b, false, OWN + 9, &mac_a, OWN, true, NJ_SEC), "an answer to us");
+    cr_expect(arp(b, true, OWN + 9, &mac_a, OWN, true, NJ_SEC), "a question to us");
+    cr_expect(arp(b, true, OWN + 9, &mac_a, OWN + 1, true, NJ_SEC), "of one we know");
+    cr_expect(!arp(b, true, OWN + 5, &mac_a, OWN + 1, true, NJ_SEC), "not our business");
+    cr_expect(!arp(b, false, 0x0b000001, &mac_a, OWN, true, NJ_SEC), "off the link");
+    bench_free(b);
+}
+
+/* A copy that another shard showed is learned, and answered by that one. */
+Test(shard_neigh, copy_is_learned_not_answered)
+{
+    struct bench *b = bench_new();
+    arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+    cr_expect_eq(b->n_sent, 0);
+    cr_expect_eq(count(b, NJ_C_arp_learned), 1);
+    bench_free(b);
+}
+
+Test(shard_neigh, updates_of_known_ones)
+{
+    struct bench *b = bench_new();
+    arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+    arp(b, false, OWN + 9, &mac_b, OWN + 9, false, NJ_SEC); /* gratuitous */
+    send_to(b, OWN + 9, 1, NJ_SEC);
+    cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_b));
+    bench_free(b);
+}
+
+Test(shard_neigh, packets_wait_in_order_and_bounded)
+{
+    struct bench *b = bench_new();
+    for (uint8_t i = 0; i < 6; i++)
+        send_to(b, OWN + 9, i, NJ_SEC);
+    cr_assert_eq(b->n_sent, 1, "one question");
+    cr_expect(sent(b, 0)->arp && sent(b, 0)->request && sent(b, 0)->target == OWN + 9);
+    cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_all));
+    cr_expect_eq(count(b, NJ_C_drop_tx_arp_queue), 2);
+    arp(b, false, OWN + 9, &mac_a, OWN, true, NJ_SEC);
+    cr_assert_eq(b->n_sent, 5);
+    for (uint8_t i = 0; i < 4; i++) {
+        cr_expect_eq(sent(b, 1 + i)->mark, i);
+        cr_expect(rte_is_same_ether_addr(&sent(b, 1 + i)->dst, &mac_a));
+    }
+    bench_free(b);
+}
+
+Test(shard_neigh, asks_thrice_then_gives_up)
+{
+    struct bench *b = bench_new();
+    run(b, NJ_SEC, NJ_SEC);
+    send_to(b, OWN + 9, 1, NJ_SEC);
+    send_to(b, OWN + 9, 2, NJ_SEC);
+    run(b, NJ_SEC, NJ_SEC + 990 * NJ_MS);
+    cr_expect_eq(b->n_sent, 1, "not before a second has passed");
+    run(b, 2 * NJ_SEC, 2 * NJ_SEC + 150 * NJ_MS);
+    cr_expect_eq(b->n_sent, 2);
+    run(b, 2 * NJ_SEC, 3 * NJ_SEC + 300 * NJ_MS);
+    cr_expect_eq(b->n_sent, 3);
+    cr_expect_eq(count(b, NJ_C_drop_tx_arp_timeout), 0);
+    run(b, 3 * NJ_SEC, 5 * NJ_SEC);
+    cr_expect_eq(b->n_sent, 3);
+    cr_expect_eq(count(b, NJ_C_drop_tx_arp_timeout), 2);
+    cr_expect(nj_test_pool_full(b->mp));
+    send_to(b, OWN + 9, 3, 6 * NJ_SEC); /* from the beginning */
+    cr_expect_eq(b->n_sent, 4);
+    bench_free(b);
+}
+
+Test(shard_neigh, asked_again_while_in_use)
+{
+    struct bench *b = bench_new();
+    arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+    run(b, NJ_SEC, 290 * NJ_SEC);
+    send_to(b, OWN + 9, 1, 290 * NJ_SEC);
+    run(b, 290 * NJ_SEC, 301 * NJ_SEC + 150 * NJ_MS);
+    cr_assert_eq(b->n_sent, 2);
+    cr_expect(sent(b, 1)->arp && sent(b, 1)->request);
+    cr_expect(rte_is_same_ether_addr(&sent(b, 1)->dst, &mac_a), "asked directly");
+    send_to(b, OWN + 9, 2, 301 * NJ_SEC);
+    cr_expect_eq(sent(b, 2)->mark, 2, "the old answer is good meanwhile");
+    arp(b, false, OWN + 9, &mac_a, OWN, false, 302 * NJ_SEC);
+    run(b, 302 * NJ_SEC, 500 * NJ_SEC);
+    cr_expect_eq(b->n_sent, 3);
+    run(b, 500 * NJ_SEC, 603 * NJ_SEC); /* not used any more: forgotten */
+    cr_expect_eq(b->n_sent, 3);
+    send_to(b, OWN + 9, 3, 603 * NJ_SEC);
+    cr_expect(sent(b, 3)->arp && sent(b, 3)->request);
+    bench_free(b);
+}
+
+/* A link full of strangers, that ask or that are asked for: who is in use stays. */
+static void flood(bool they_ask)
+{
+    struct bench *b = bench_new();
+    nj_ns now = NJ_SEC;
+    arp(b, true, OWN + 9, &mac_a, OWN, false, now);
+    send_to(b, OWN + 9, 1, now);
+    for (uint32_t i = 0; i < 20000; i++) {
+        now += 100 * NJ_US;
+        if (they_ask)
+            arp(b, true, OWN + 100 + i, &mac_b, OWN, false, now);
+        else
+            send_to(b, OWN + 100 + i, 2, now);
+    }
+    b->n_sent = 0;
+    send_to(b, OWN + 9, 3, now);
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect(!sent(b, 0)->arp && sent(b, 0)->mark == 3);
+    cr_expect_gt(count(b, NJ_C_arp_evicted), 1000);
+    bench_free(b);
+}
+
+Test(shard_neigh, strangers_that_ask)
+{
+    flood(true);
+}
+
+Test(shard_neigh, strangers_asked_for)
+{
+    flood(false);
+}
+
+Test(shard_neigh, no_mbuf_for_a_question)
+{
+    struct bench *b = bench_new();
+    struct rte_mbuf *all[512];
+    uint32_t n = 0;
+    struct nj_addr to = addr(OWN + 9);
+    struct rte_mbuf *m = nj_test_mbuf(b->mp, "x", 1);
+
+    while ((all[n] = rte_pktmbuf_alloc(b->mp)))
+        n++;
+    nj_neigh_output(&b->n, m, &to, NJ_SEC);
+    cr_expect_eq(count(b, NJ_C_mbuf_none), 1);
+    rte_pktmbuf_free_bulk(all, n);
+    run(b, NJ_SEC, 2 * NJ_SEC + 150 * NJ_MS);
+    cr_expect_eq(b->n_sent, 1, "it is asked a second later");
+    bench_free(b);
+}
