@@ -66,8 +66,7 @@ struct rig {
     bool no_arp;
     uint32_t n_forwarded, n_shared;
     bool forward_full;
-    bool files_slow;    /* jobs stay with the worker */
-    bool allow_control; /* control frames went beyond the bound: ends of connections */
+    bool files_slow; /* jobs stay with the worker */
     uint32_t n_jobs, n_objects;
     uint32_t sndq_max; /* longest send queue seen */
     struct nj_file_job *job[RIG_JOBS_MAX];
@@ -507,8 +506,8 @@ static inline void rig_run(struct rig *r, nj_ns dt)
     }
 }
 
-/* Everything given back? */
-static inline void rig_free(struct rig *r)
+/* End the shard. Everything given back? */
+static inline void rig_end(struct rig *r)
 {
     r->files_slow = false;
     nj_shard_fini(r->s);
@@ -518,8 +517,14 @@ static inline void rig_free(struct rig *r)
         rte_pktmbuf_free(r->in[i]);
     for (uint32_t i = 0; i < r->n_steered; i++)
         rte_pktmbuf_free(r->steered[i]);
+    r->n_in = r->n_steered = 0;
     NJ_CHECK(nj_test_pool_full(r->rx_pool));
     NJ_CHECK(nj_test_pool_full(r->tx_pool));
+}
+
+static inline void rig_free(struct rig *r)
+{
+    rig_end(r);
     nj_test_pool_free(r->rx_pool);
     nj_test_pool_free(r->tx_pool);
     for (uint32_t i = 0; i < RIG_PEERS; i++)
