@@ -46,6 +46,8 @@ void nj_fabric_close(struct nj_fabric *f)
         for (uint32_t j = 0; j < f->n_shards; j++)
             close_ring(f->steer[i][j]);
         close_ring(f->tx[i]);
+        if (f->end[i])
+            rte_pktmbuf_free_bulk(f->end[i]->held, f->end[i]->n_held);
     }
     memset(f, 0, sizeof *f);
 }
@@ -128,6 +130,7 @@ void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t 
                        struct nj_port *port)
 {
     *end = (struct nj_fabric_end){.fabric = f, .shard = shard};
+    f->end[shard] = end;
     port->ctx = end;
     port->rx = rx;
     port->rx_steered = rx_steered;

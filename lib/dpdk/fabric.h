@@ -16,9 +16,12 @@
 #include "dpdk/port.h"
 #include "shard/port.h"
 
+struct nj_fabric_end;
+
 struct nj_fabric {
     uint32_t n_shards;
     const struct nj_dpdk_port *port;
+    struct nj_fabric_end *end[NJ_SHARDS_MAX];
     struct rte_ring *steer[NJ_SHARDS_MAX][NJ_SHARDS_MAX];
     struct rte_ring *tx[NJ_SHARDS_MAX];
 };
@@ -34,10 +37,11 @@ struct nj_fabric_end {
 
 /* False when memory is refused; nj_fabric_close() is still to be called. */
 bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards);
-/* Frees what is still in the rings. */
+/* Frees what is still in the rings, or held by an end. */
 void nj_fabric_close(struct nj_fabric *f);
 
-/* Fill in the packet side of a shard's port: rx, rx_steered, tx, forward, share and ctx. */
+/* Fill in the packet side of a shard's port: rx, rx_steered, tx, forward, share and ctx. `end` must
+ * stay until the fabric is closed. */
 void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
                        struct nj_port *port);
 

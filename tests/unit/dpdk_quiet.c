@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is printed is held back, and the line that names the cause is found. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "dpdk/quiet.h"
+
+static const struct {
+    const char *said, *cause;
+} rows[] = {
+    {"", NULL},
+    {"EAL: Detected CPU lcores: 2\nEAL: Detected NUMA nodes: 1\n", NULL},
+    {"EAL: Detected CPU lcores: 2\nEAL: Cannot open /dev/vfio\n", "Cannot open /dev/vfio"},
+    {"EAL: FATAL: Cannot init memory\nEAL: Cannot init memory\n", "Cannot init memory"},
+    {"EAL: Cannot get hugepage information.\nEAL: FATAL: Cannot init memory\n",
+     "Cannot get hugepage information."},
+    {"test: unrecognized option '--nonsense'\nEAL: FATAL: Invalid EAL arguments.\n",
+     "unrecognized option '--nonsense'"},
+    {"EAL: Error - exiting\nEAL: invalid corelist syntax\n", "invalid corelist syntax"},
+    {"tap_setup(): Unable to create TAP interface\n", "Unable to create TAP interface"},
+    {"no newline, but it failed", "no newline, but it failed"},
+    {"Not enough memory: what now\n", "Not enough memory: what now"},
+    {"\n\n\nEAL: No free hugepages reported\n\n", "No free hugepages reported"},
+};
+
+Test(dpdk_quiet, cause)
+{
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        struct nj_quiet q;
+        char cause[256] = "untouched";
+        nj_quiet_begin(&q);
+        cr_assert(q.on);
+        fputs(rows[i].said, i % 2 ? stdout : stderr);
+        nj_quiet_end(&q, cause, sizeof cause);
+        cr_expect_str_eq(cause, rows[i].cause ? rows[i].cause : "untouched", "row %zu: %s", i,
+                         cause);
+    }
+}
+
+Test(dpdk_quiet, short_buffer_and_none)
+{
+    struct nj_quiet q;
+    char cause[8];
+    nj_quiet_begin(&q);
+    fputs("EAL: Cannot do it\n", stderr);
+    nj_quiet_end(&q, cause, sizeof cause);
+    cr_expect_str_eq(cause, "Cannot ");
+    nj_quiet_begin(&q);
+    fputs("EAL: Cannot do it\n", stderr);
+    nj_quiet_end(&q, NULL, 0);
+}
+
+/* Run in a child process: what reaches its stdout and stderr. */
+static void capture(bool verbose, char *text, size_t n_bytes)
+{
+    FILE *f = tmpfile();
+    cr_assert(f);
+    int saved[2] = {dup(1), dup(2)};
+    fflush(NULL);
+    dup2(fileno(f), 1);
+    dup2(fileno(f), 2);
+    struct nj_quiet q;
+    if (verbose)
+        setenv("NJ_EAL_VERBOSE", "1", 1);
+    puts("before"); /* still in the buffer of stdio when the silence begins */
+    nj_quiet_begin(&q);
+    puts("within");
+    if (write(2, "raw\n", 4) != 4)
+        abort();
+    nj_quiet_end(&q, NULL, 0);
+    puts("after");
+    fflush(NULL);
+    dup2(saved[0], 1);
+    dup2(saved[1], 2);
+    close(saved[0]);
+    close(saved[1]);
+    rewind(f);
+    text[fread(text, 1, n_bytes - 1, f)] = '\0';
+    fclose(f);
+}
+
+Test(dpdk_quiet, held_back)
+{
+    char text[256];
+    capture(false, text, sizeof text);
+    cr_expect_str_eq(text, "before\nafter\n");
+}
+
+Test(dpdk_quiet, shown_when_asked_for)
+{
+    char text[256];
+    capture(true, text, sizeof text);
+    cr_expect(strstr(text, "within\n"));
+    cr_expect(strstr(text, "raw\n"));
+    cr_expect(strncmp(text, "before\n", 7) == 0);
+}
+
+static int open_files(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+Test(dpdk_quiet, no_files_are_left_open)
+{
+    int before = open_files();
+    for (int i = 0; i < 100; i++) {
+        struct nj_quiet q;
+        nj_quiet_begin(&q);
+        nj_quiet_end(&q, NULL, 0);
+    }
+    cr_expect_eq(open_files(), before);
+}
