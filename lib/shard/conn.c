@@ -21,8 +21,9 @@
 #define LINGER_TIMEOUT (2 * NJ_SEC)  /* the peer has all, and does not close */
 #define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
 
-/* HTTP/2 is not asked for output, and input is not read, below this: a response head fits in. */
-#define ROOM_MIN 4096u
+/* HTTP/2 is not asked for output, and input is not read, below this: the longest response head fits
+ * in, a redirect whose location is a path of NJ_PATH_MAX with every byte escaped. */
+#define ROOM_MIN (4 * NJ_PATH_MAX)
 
 enum conn_state { SNIFF, H2, LINGER };
 
@@ -105,13 +106,16 @@ const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
 static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
-    return c->shard->pool_low ? 0 : nj_tcp_send_room(c->tcb);
+    uint32_t room = nj_tcp_send_room(c->tcb);
+    return c->shard->pool_low || room < ROOM_MIN ? 0 : room;
 }
 
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
 {
     struct nj_conn *c = ctx;
-    return nj_tcp_send_copy(&c->shard->tcp, c->tcb, data, n_bytes);
+    /* At the end of a connection HTTP/2 writes whatever the room: then GOAWAY has to be missed. */
+    return n_bytes <= nj_tcp_send_room(c->tcb) &&
+           nj_tcp_send_copy(&c->shard->tcp, c->tcb, data, n_bytes);
 }
 
 static bool sink_refer(void *ctx, const struct nj_slice *slice)
@@ -248,7 +252,7 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
 /* False when input has to wait: the peer doesn't read what it asked for, so we stop asking it. */
 static bool may_read(const struct nj_conn *c)
 {
-    return c->state != H2 || (!c->failed && sink_room((void *)(uintptr_t)c) >= ROOM_MIN);
+    return c->state != H2 || (!c->failed && sink_room((void *)(uintptr_t)c) > 0);
 }
 
 static void read_some(struct nj_conn *c, nj_ns now)

@@ -150,7 +150,7 @@ static inline void rig_file_run(struct rig *r, struct nj_file_job *job)
     } else if (strcmp(job->path, "index.html") == 0) {
         job->object = rig_object_new(r, 100, true);
     } else {
-        job->result = strcmp(job->path, "dir") == 0 ? NJ_FILE_IS_DIR : NJ_FILE_ABSENT;
+        job->result = strncmp(job->path, "dir", 3) == 0 ? NJ_FILE_IS_DIR : NJ_FILE_ABSENT;
     }
 }
 

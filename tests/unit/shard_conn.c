@@ -283,6 +283,60 @@ Test(shard_conn, send_queue_is_bounded)
     rig_free(r);
 }
 
+/* GET of "/dir" and so many bytes after it, `c` each. */
+static void get_long(struct rig *r, struct rig_peer *p, uint32_t stream, uint32_t n, uint8_t c)
+{
+    uint8_t block[8192] = {0x82, 0x86, 0x01, 1, 'a', 0x04, 0x7f}, frame[8300];
+    uint32_t at = 7, left = n + 4 - 127;
+
+    for (; left >= 128; left /= 128) /* RFC 7541 5.1 */
+        block[at++] = (uint8_t)(0x80 | left % 128);
+    block[at++] = (uint8_t)left;
+    memcpy(block + at, "/dir", 4);
+    memset(block + at + 4, c, n);
+    uint32_t n_frame = rig_h2(frame, HEADERS, 0x5, stream, block, at + 4 + n);
+    for (uint32_t off = 0; off < n_frame; off += 1400)
+        rig_send(r, p, frame + off, n_frame - off < 1400 ? n_frame - off : 1400);
+}
+
+/* Response heads of 12 KB are the longest there are: they wait for room like everything else. */
+Test(shard_conn, long_heads_are_bounded)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    p->rcv_wnd = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        get_long(r, p, 1 + 2 * i, 3900, '"');
+        rig_run(r, 10 * NJ_MS);
+    }
+    cr_expect_geq(rig_count(r, NJ_C_status_3xx), 5);
+    cr_expect_gt(r->sndq_max, NJ_SENDQ_BYTES_MAX / 2);
+    p->rcv_wnd = 65535;
+    rig_ack(r, p);
+    rig_run(r, NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_responses), 40);
+    rig_free(r);
+}
+
+/* Many long answers at once, and an error behind them, all in one helping of input. */
+Test(shard_conn, long_heads_and_an_error)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+    uint8_t buf[64];
+
+    get_long(r, p, 1, 3900, '"'); /* the answer is remembered: the others need no worker */
+    rig_settle(r);
+    p->rcv_wnd = 0;
+    for (uint32_t i = 1; i < 10; i++)
+        get_long(r, p, 1 + 2 * i, 3900, '"');
+    rig_send(r, p, buf, rig_h2(buf, DATA, 0, 0, "abc", 3));
+    rig_run(r, NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_h2_error), 1);
+    rig_free(r);
+}
+
 /* What is sent is what the file holds. */
 Test(shard_conn, body_arrives_whole)
 {
