@@ -246,7 +246,7 @@ static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
         t->cc->on_ack(t, n_acked, limited);
     }
     if (!t->in_recovery && nj_seq_lt(t->recover, t->snd_una))
-        t->recover = t->snd_una - 1; /* stays less than 2^31 behind */
+        t->recover = t->snd_una - 1;                           /* stays less than 2^31 behind */
     t->rexmit_at = nj_tcb_flight(t) ? now + t->rto : NJ_NEVER; /* RFC 6298 5.2, 5.3 */
     if (t->user)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);
@@ -298,7 +298,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
         return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
 
     uint32_t wnd = (uint32_t)seg->wnd << t->snd_wscale;
-    bool fin = false, repeats = seg->ack == t->snd_una && nj_seg_len(seg) == 0 && wnd == t->snd_wnd;
+    bool fin = false, repeats = seg->ack == t->snd_una && !a->had_text && wnd == t->snd_wnd;
     if (nj_seq_lt(t->snd_una, seg->ack)) {
         sample_rtt(t, seg, now);
         fin = advance_una(tcp, t, seg, now);
@@ -414,6 +414,7 @@ enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
         return v;
     if ((v = step4_syn(a)) != PASS)
         return v;
+    a->had_text = nj_seg_len(&a->seg) > 0;
     trim(t, &a->seg);
     if ((v = step5_ack(tcp, t, a, now)) != PASS)
         return v;

@@ -38,6 +38,7 @@ enum nj_tcp_verdict {
 /* A segment on its way through the steps. */
 struct nj_tcp_arrival {
     struct nj_seg seg;   /* trimmed to the window after step 4 */
+    bool had_text;       /* or a FIN, before it was trimmed */
     struct rte_mbuf *m;  /* NULL once it was queued */
     enum nj_counter why; /* for the DROP verdicts */
 };

@@ -140,6 +140,27 @@ Test(tcp_send_recovery, what_is_no_duplicate)
     nj_dsl_fini(&w);
 }
 
+/* The same for text that finds our window closed: it is trimmed to nothing. */
+Test(tcp_send_recovery, probes_of_the_peer_are_no_duplicates)
+{
+    struct world w;
+    open_slow(&w, NULL);
+    w.no_read = true;
+    uint32_t seq = 1, wnd;
+    while ((wnd = nj__tcp_rcv_wnd(w.tcb)) > 0) {
+        uint32_t n = wnd < 1460 ? wnd : 1460;
+        SEND(&w, .flags = A, .seq = seq, .ack = 1, .len = n);
+        seq += n;
+        nj_dsl_run(&w, 50 * MS);
+    }
+    w.next_out = w.n_out;
+    WRITE(&w, 5 * MSS);
+    for (unsigned i = 0; i < 5; i++)
+        SEND(&w, .flags = A, .seq = seq, .ack = 1, .len = 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_fast_retransmit), 0);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 6582 3.2 step 2, after more than 2^31 bytes without a loss; sentence 54 */
 Test(tcp_send_recovery, recover_follows_the_stream)
 {
