@@ -51,7 +51,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
     t->rto = NJ_TCP_RTO_INITIAL;
     t->progress_at = now;
     t->rexmit_at = t->delack_at = t->close_at = NJ_NEVER;
-    t->ts_offset = (uint32_t)nj_prng_next(&tcp->prng);
+    t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
     t->peer_mss = t->snd_mss = NJ_TCP_MSS_DEFAULT;
     t->cc = &nj_cc_newreno;
     nj_timer_init(&t->timer);

@@ -64,6 +64,7 @@ static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
 }
 
 /* isn.c */
+uint32_t nj__tcp_ts_offset(const struct nj_tcp *, const struct nj_tuple *);
 uint32_t nj__tcp_isn(const struct nj_tcp *, const struct nj_tuple *, nj_ns now);
 
 /* output.c */
