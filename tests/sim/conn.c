@@ -39,6 +39,7 @@ static void over(struct sim_conn *c, bool died)
     nj_tcp_release(&sim->client.tcp, c->tcb, sim->now);
     c->tcb = NULL;
     c->state = SIM_OVER;
+    c->over_at = sim->now;
     nj_sim_log(sim, "conn %u: %s", c->index, died ? "dead" : "over");
     if (died && !excused)
         nj_sim_fail(sim, "conn %u died, %u of %u requests done", c->index, c->n_done,
@@ -183,9 +184,16 @@ void nj_sim_conn_turn(struct sim_conn *c, uint8_t events)
     go_on(c);
 }
 
-static bool port_is_free(const struct sim_conn *c)
+/* A port that is used again rests until it is free. */
+static nj_ns begins_at(const struct sim_conn *c)
 {
-    return c->port_of < 0 || c->sim->client.conn[c->port_of].state == SIM_OVER;
+    if (c->port_of < 0)
+        return c->start_at;
+    const struct sim_conn *last = &c->sim->client.conn[c->port_of];
+    if (last->state != SIM_OVER)
+        return NJ_NEVER;
+    nj_ns rested = last->over_at + c->rest;
+    return rested > c->start_at ? rested : c->start_at;
 }
 
 nj_ns nj_sim_conn_next(const struct sim_conn *c)
@@ -193,7 +201,7 @@ nj_ns nj_sim_conn_next(const struct sim_conn *c)
     nj_ns next = NJ_NEVER;
 
     if (c->state == SIM_WAITING)
-        return port_is_free(c) ? c->start_at : NJ_NEVER;
+        return begins_at(c);
     if (c->state == SIM_OVER || c->state == SIM_OPENING)
         return NJ_NEVER;
     if (c->paused_until)

@@ -53,6 +53,7 @@ struct sim_conn {
     /* The plan. */
     enum sim_conn_kind kind;
     nj_ns start_at;
+    nj_ns rest; /* from the end of port_of to our beginning */
     uint32_t n_requests, parallel;
     uint32_t window;                   /* of HTTP/2 */
     uint64_t stall_after, abort_after; /* bytes read; NJ_NEVER: not */
@@ -76,6 +77,7 @@ struct sim_conn {
     uint32_t n_begun, n_done;
     uint64_t n_read, n_written;
     nj_ns paused_until, stalled_until; /* 0: not */
+    nj_ns over_at;
     uint16_t port;
     uint8_t out[32768];
     uint32_t n_out, out_off;
