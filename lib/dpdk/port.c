@@ -65,6 +65,8 @@ static struct rte_mempool *make_pool(const char *kind, unsigned i, int socket)
 
 static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size_t n)
 {
+    /* All shards together leave half of a pool to its device, also if all they hold is from one. */
+    p->held_max = POOL_MBUFS / 2 / n_shards;
     int socket = rte_eth_dev_socket_id(p->id);
 
     for (unsigned i = 0; i < n_shards; i++) {

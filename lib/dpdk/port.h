@@ -17,6 +17,7 @@ struct nj_dpdk_port {
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;
+    uint32_t held_max; /* received mbufs a shard may hold, see nj_tcp_config */
     char name[64], driver[32];
     char spread[160];                           /* how packets find their shard, in words */
     struct rte_mempool *rx_pool[NJ_SHARDS_MAX]; /* one per receive queue */

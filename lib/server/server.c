@@ -169,6 +169,7 @@ static bool up_shards(struct nj_server *s)
         .listen_port = set->config->listen_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,
+        .held_max = s->port.held_max,
         .time_wait = TIME_WAIT,
         .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),
     };

@@ -16,6 +16,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .seed = s->cfg.seed,
         .conns_max = s->cfg.conns_max,
         .half_open_max = s->cfg.half_open_max,
+        .held_max = s->cfg.held_max,
         .mtu = s->cfg.iface.mtu,
         .time_wait = s->cfg.time_wait,
         .emit = nj__net_emit_tcp,

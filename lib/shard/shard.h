@@ -34,6 +34,7 @@ struct nj_shard_config {
     struct rte_mempool *tx_pool; /* this shard's own; see nj_tcp_config.mp */
     uint16_t listen_port;
     uint32_t conns_max, half_open_max;
+    uint32_t held_max; /* see nj_tcp_config */
     nj_ns time_wait;
     struct nj_hash_key flow_key, isn_key;
     uint64_t seed;

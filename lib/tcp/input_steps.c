@@ -340,19 +340,21 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     if (seg->seq != t->rcv_nxt) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
-        if (!nj__reasm_insert(t, a->m, seg))
+        if (!nj__reasm_insert(tcp, t, a->m, seg))
             return drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
         a->m = NULL;
         nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: at once, the peer counts them */
         return PASS;
     }
-    if (t->rcvq.n_mbufs >= NJ_RECV_MBUFS_MAX && !nj__reasm_drop_last(t))
+    /* The byte that is due is always taken when nothing else is held, or in exchange for one that
+     * is not due yet: else a full queue could never empty. */
+    if (t->rcvq.n_mbufs > 0 && !nj__rcv_may_hold(tcp, t) && !nj__reasm_drop_last(tcp, t))
         return drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->reasm != NULL;
-    nj__rcvq_push(t, a->m, seg->payload_off, seg->payload_bytes);
+    nj__rcvq_push(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;
     t->rcv_nxt += seg->payload_bytes;
-    nj__reasm_pull(t);
+    nj__reasm_pull(tcp, t);
     if (filled_hole || t->rcv_nxt - t->last_ack_sent >= 2u * t->snd_mss) {
         t->ack_now = true;
     } else if (t->delack_at == NJ_NEVER) {

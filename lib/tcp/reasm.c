@@ -20,7 +20,29 @@ static void narrow(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
     m->pkt_len = n_bytes;
 }
 
-void nj__rcvq_push(struct nj_tcb *t, struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
+static void hold(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    t->rcvq.n_mbufs++;
+    tcp->n_held++;
+}
+
+static void let_go(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    t->rcvq.n_mbufs--;
+    tcp->n_held--;
+}
+
+bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
+{
+    uint32_t max = tcp->cfg.held_max, n = t->rcvq.n_mbufs;
+
+    if (n >= NJ_RECV_MBUFS_MAX)
+        return false;
+    return max == 0 || (tcp->n_held < max && n < (max - tcp->n_held) / 4);
+}
+
+void nj__rcvq_push(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uint32_t off,
+                   uint32_t n_bytes)
 {
     struct nj_mbuf_queue *q = &t->rcvq;
 
@@ -32,15 +54,16 @@ void nj__rcvq_push(struct nj_tcb *t, struct rte_mbuf *m, uint32_t off, uint32_t 
         q->head = m;
     q->tail = m;
     q->n_bytes += n_bytes;
-    q->n_mbufs++;
+    hold(tcp, t);
 }
 
-bool nj__reasm_insert(struct nj_tcb *t, struct rte_mbuf *m, const struct nj_seg *seg)
+bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
+                      const struct nj_seg *seg)
 {
     uint32_t first = seg->seq, end = seg->seq + seg->payload_bytes;
     struct rte_mbuf **link = &t->reasm;
 
-    if (t->rcvq.n_mbufs >= NJ_RECV_MBUFS_MAX)
+    if (!nj__rcv_may_hold(tcp, t))
         return false;
     while (*link && nj_seq_le((*link)->hash.usr, first)) {
         first = nj_seq_max(first, (*link)->hash.usr + (*link)->data_len);
@@ -55,12 +78,12 @@ bool nj__reasm_insert(struct nj_tcb *t, struct rte_mbuf *m, const struct nj_seg 
     m->hash.usr = first;
     m->next = *link;
     *link = m;
-    t->rcvq.n_mbufs++;
+    hold(tcp, t);
     t->reasm_bytes += end - first;
     return true;
 }
 
-uint32_t nj__reasm_pull(struct nj_tcb *t)
+uint32_t nj__reasm_pull(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t pulled = 0;
 
@@ -68,14 +91,14 @@ uint32_t nj__reasm_pull(struct nj_tcb *t)
         struct rte_mbuf *m = t->reasm;
         uint32_t n_bytes = m->data_len, stale = t->rcv_nxt - m->hash.usr;
         t->reasm = m->next;
-        t->rcvq.n_mbufs--;
+        let_go(tcp, t);
         t->reasm_bytes -= n_bytes;
         m->next = NULL;
         if (stale >= n_bytes) {
             rte_pktmbuf_free(m);
             continue;
         }
-        nj__rcvq_push(t, m, stale, n_bytes - stale);
+        nj__rcvq_push(tcp, t, m, stale, n_bytes - stale);
         t->rcv_nxt += n_bytes - stale;
         pulled += n_bytes - stale;
     }
@@ -91,7 +114,7 @@ uint32_t nj__reasm_end(const struct nj_tcb *t)
     return end;
 }
 
-bool nj__reasm_drop_last(struct nj_tcb *t)
+bool nj__reasm_drop_last(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     struct rte_mbuf **link = &t->reasm;
 
@@ -99,7 +122,7 @@ bool nj__reasm_drop_last(struct nj_tcb *t)
         return false;
     while ((*link)->next)
         link = &(*link)->next;
-    t->rcvq.n_mbufs--;
+    let_go(tcp, t);
     t->reasm_bytes -= (*link)->data_len;
     rte_pktmbuf_free(*link);
     *link = NULL;
@@ -139,7 +162,7 @@ void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
         q->head = m->next;
         if (!q->head)
             q->tail = NULL;
-        q->n_mbufs--;
+        let_go(tcp, t);
         m->next = NULL;
         rte_pktmbuf_free(m);
     }

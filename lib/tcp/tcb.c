@@ -39,9 +39,25 @@ void nj__tcb_set_state(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_tcp_state n
     t->state = (uint8_t)next;
 }
 
+/* With every block in use, the TIME_WAIT that has stood longest makes room: what it guards against
+ * is rarer than a peer that wants in. */
+static bool end_oldest_time_wait(struct nj_tcp *tcp)
+{
+    struct nj_list *n = tcp->time_wait.next;
+    if (n == &tcp->time_wait)
+        return false;
+    struct nj_tcb *t = nj_container_of(n, struct nj_tcb, time_wait);
+    bool freed = t->user_gone;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
+    nj__tcb_end(tcp, t);
+    return freed;
+}
+
 struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now)
 {
     struct nj_tcb *t = nj_pool_take(&tcp->tcbs);
+    if (!t && end_oldest_time_wait(tcp))
+        t = nj_pool_take(&tcp->tcbs);
     if (!t)
         return NULL;
     t->tuple = *tuple;
@@ -57,12 +73,14 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
     nj_timer_init(&t->timer);
     nj_list_init(&t->ready);
     nj_list_init(&t->pending);
+    nj_list_init(&t->time_wait);
     nj_flow_insert(&tcp->flows, t);
     return t;
 }
 
-static void purge(struct nj_tcb *t)
+static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
 {
+    tcp->n_held -= t->rcvq.n_mbufs;
     nj__mbuf_queue_free(&t->sndq);
     nj__mbuf_queue_free(&t->rcvq);
     nj__reasm_free(t);
@@ -82,7 +100,8 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
     nj_flow_remove(&tcp->flows, t);
     nj_timer_disarm(&tcp->wheel, &t->timer);
     nj_list_del(&t->pending);
-    purge(t);
+    nj_list_del(&t->time_wait);
+    purge(tcp, t);
     if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
         release_block(tcp, t); /* no user has it, or has been told of it */
     else
@@ -94,6 +113,7 @@ void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__tcb_set_state(tcp, t, NJ_TCP_TIME_WAIT);
     t->rexmit_at = t->delack_at = NJ_NEVER;
     t->close_at = now + tcp->cfg.time_wait;
+    nj_list_push_back(&tcp->time_wait, &t->time_wait);
 }
 
 void nj__tcb_check(const struct nj_tcb *t)
@@ -118,6 +138,7 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
     nj_prng_init(&tcp->prng, config->seed);
     nj_list_init(&tcp->ready);
     nj_list_init(&tcp->pending);
+    nj_list_init(&tcp->time_wait);
     nj_wheel_init(&tcp->wheel, now);
     if (!nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), config->conns_max))
         return false;
@@ -133,7 +154,8 @@ void nj_tcp_fini(struct nj_tcp *tcp)
     for (uint32_t i = 0; tcp->flows.entry && i <= tcp->flows.mask; i++) {
         const struct nj_flow_entry *e = &tcp->flows.entry[i];
         if (e->idx_plus_1)
-            purge((struct nj_tcb *)(tcp->tcbs.mem + tcp->tcbs.obj_bytes * (e->idx_plus_1 - 1)));
+            purge(tcp,
+                  (struct nj_tcb *)(tcp->tcbs.mem + tcp->tcbs.obj_bytes * (e->idx_plus_1 - 1)));
     }
     nj_flow_fini(&tcp->flows);
     nj_pool_fini(&tcp->tcbs);

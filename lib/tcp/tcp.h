@@ -32,8 +32,9 @@ struct nj_tcp_config {
     struct nj_hash_key flow_key, isn_key; /* secret bytes */
     uint64_t seed;                        /* for what needs to vary but not be secret */
     uint32_t conns_max, half_open_max;
-    uint16_t mtu;    /* of the IP packet */
-    nj_ns time_wait; /* 2 MSL */
+    uint32_t held_max; /* received mbufs that all connections together hold; 0: no such bound */
+    uint16_t mtu;      /* of the IP packet */
+    nj_ns time_wait;   /* 2 MSL */
 
     /* Take a segment without an IP header; the mbuf is the callee's from here on. */
     void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_addr *src,
@@ -48,7 +49,8 @@ struct nj_tcp {
     struct nj_pool tcbs;
     struct nj_flow_table flows;
     struct nj_wheel wheel;
-    struct nj_list ready, pending;
+    struct nj_list ready, pending, time_wait;
+    uint32_t n_held; /* received mbufs that connections hold, in order or not */
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];
     uint32_t n_listen, n_half_open, n_time_wait;

@@ -108,15 +108,20 @@ void nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_m
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
 
 /* reasm.c: out-of-order data. False when it was refused: then `m` stays the caller's. */
-bool nj__reasm_insert(struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
+bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
+/* May this connection hold one mbuf more? Dynamic thresholds (Choudhury and Hahne 1998): each may
+ * have a quarter of what is left, so a few may have much, many have little each, and something is
+ * always left for the next one. */
+bool nj__rcv_may_hold(const struct nj_tcp *, const struct nj_tcb *);
 /* Move what has become in-order to the receive queue. Returns the bytes moved. */
-uint32_t nj__reasm_pull(struct nj_tcb *);
+uint32_t nj__reasm_pull(struct nj_tcp *, struct nj_tcb *);
 /* One past the last byte that has arrived, in order or not. */
 uint32_t nj__reasm_end(const struct nj_tcb *);
 /* Throw away what is furthest ahead; the peer sends it again. False when there is nothing. */
-bool nj__reasm_drop_last(struct nj_tcb *);
+bool nj__reasm_drop_last(struct nj_tcp *, struct nj_tcb *);
 void nj__reasm_free(struct nj_tcb *);
 /* Append the payload of `m` to the receive queue. */
-void nj__rcvq_push(struct nj_tcb *, struct rte_mbuf *m, uint32_t off, uint32_t n_bytes);
+void nj__rcvq_push(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, uint32_t off,
+                   uint32_t n_bytes);
 
 #endif

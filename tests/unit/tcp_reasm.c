@@ -13,6 +13,7 @@
 #define SPAN 4000u
 
 struct queue {
+    struct nj_tcp tcp;
     struct nj_tcb tcb;
     struct rte_mempool *pool;
     uint32_t base;        /* sequence number of byte 0 */
@@ -30,7 +31,7 @@ static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
     cr_assert_not_null(m);
     uint32_t held = q->tcb.reasm_bytes;
     struct nj_seg seg = {.seq = q->base + off, .payload_bytes = n};
-    if (!nj__reasm_insert(&q->tcb, m, &seg)) {
+    if (!nj__reasm_insert(&q->tcp, &q->tcb, m, &seg)) {
         cr_assert_eq(q->tcb.reasm_bytes, held);
         rte_pktmbuf_free(m);
         return;
@@ -62,6 +63,7 @@ static void check_list(const struct queue *q)
     cr_assert_eq(n_bytes, q->tcb.reasm_bytes);
     cr_assert_eq(n_mbufs, q->tcb.rcvq.n_mbufs);
     cr_assert_leq(n_mbufs, NJ_RECV_MBUFS_MAX);
+    cr_assert_eq(n_mbufs, q->tcp.n_held);
     cr_assert_eq(nj__reasm_end(&q->tcb) - q->base, q->tcb.reasm ? at : q->tcb.rcv_nxt - q->base);
 }
 
@@ -71,18 +73,18 @@ static void fill_hole(struct queue *q, uint32_t n, uint8_t copy)
     uint8_t data[300];
     uint32_t off = q->tcb.rcv_nxt - q->base;
     memset(data, copy, n);
-    nj__rcvq_push(&q->tcb, nj_test_mbuf(q->pool, data, n), 0, n);
+    nj__rcvq_push(&q->tcp, &q->tcb, nj_test_mbuf(q->pool, data, n), 0, n);
     q->tcb.rcv_nxt += n;
     for (uint32_t i = 0; i < n; i++)
         q->byte[off + i] = copy; /* what stands in order is never looked at again */
-    nj__reasm_pull(&q->tcb);
+    nj__reasm_pull(&q->tcp, &q->tcb);
     uint32_t end = off;
     while (end < SPAN && q->byte[end] >= 0)
         end++;
     cr_assert_eq(q->tcb.rcv_nxt - q->base, end, "what is in order is pulled, and nothing else");
 }
 
-static void read_all(struct queue *q, struct nj_tcp *tcp)
+static void read_all(struct queue *q)
 {
     const uint8_t *data;
     uint32_t n;
@@ -90,7 +92,7 @@ static void read_all(struct queue *q, struct nj_tcp *tcp)
         for (uint32_t i = 0; i < n; i++)
             cr_assert_eq(data[i], q->byte[q->n_delivered + i]);
         q->n_delivered += n;
-        nj_tcp_recv_take(tcp, &q->tcb, n);
+        nj_tcp_recv_take(&q->tcp, &q->tcb, n);
     }
     cr_assert_eq(q->n_delivered, q->tcb.rcv_nxt - q->base);
 }
@@ -98,16 +100,16 @@ static void read_all(struct queue *q, struct nj_tcp *tcp)
 Test(tcp_reasm, agrees_with_an_array)
 {
     const uint64_t seed = 0x4ea5;
-    static struct nj_tcp tcp;
     static struct queue q;
     struct nj_prng r;
 
     fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
     nj_prng_init(&r, seed);
-    nj_list_init(&tcp.pending);
+    nj_list_init(&q.tcp.pending);
     q.pool = nj_test_pool(300);
     for (unsigned run = 0; run < 300; run++) {
         memset(&q.tcb, 0, sizeof q.tcb);
+        q.tcp.n_held = 0;
         memset(q.byte, 0xff, sizeof q.byte);
         nj_list_init(&q.tcb.pending);
         q.base = run % 2 ? UINT32_MAX - nj_prng_below(&r, SPAN) : nj_prng_below(&r, UINT32_MAX);
@@ -123,7 +125,7 @@ Test(tcp_reasm, agrees_with_an_array)
                 fill_hole(&q, 1 + nj_prng_below(&r, len_max), (uint8_t)nj_prng_next(&r));
             check_list(&q);
             if (nj_prng_below(&r, 10) == 0)
-                read_all(&q, &tcp);
+                read_all(&q);
         }
         nj__mbuf_queue_free(&q.tcb.rcvq);
         nj__reasm_free(&q.tcb);
@@ -136,13 +138,47 @@ Test(tcp_reasm, drop_last)
     static struct queue q;
     q.pool = nj_test_pool(8);
     memset(q.byte, 0xff, sizeof q.byte);
-    cr_expect_not(nj__reasm_drop_last(&q.tcb));
+    cr_expect_not(nj__reasm_drop_last(&q.tcp, &q.tcb));
     insert(&q, 30, 10, 3);
     insert(&q, 10, 10, 1);
-    cr_expect(nj__reasm_drop_last(&q.tcb));
+    cr_expect(nj__reasm_drop_last(&q.tcp, &q.tcb));
     cr_expect_eq(nj__reasm_end(&q.tcb), 20);
     check_list(&q);
-    cr_expect(nj__reasm_drop_last(&q.tcb));
+    cr_expect(nj__reasm_drop_last(&q.tcp, &q.tcb));
     cr_expect_eq(q.tcb.reasm_bytes, 0);
     cr_expect(nj_test_pool_full(q.pool));
+}
+
+/* Many connections that hoard leave something to the next one, and a few may have much. */
+Test(tcp_reasm, hoarders_share_a_bound)
+{
+    enum { N_CONNS = 64, HELD_MAX = 1000 };
+    static struct nj_tcb tcb[N_CONNS + 1];
+    static struct nj_tcp tcp;
+    struct rte_mempool *pool = nj_test_pool(HELD_MAX + 64);
+
+    tcp.cfg.held_max = HELD_MAX;
+    for (uint32_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < N_CONNS; i++) {
+            struct nj_seg seg = {.seq = 2 * round + 1, .payload_bytes = 1};
+            struct rte_mbuf *m = nj_test_mbuf(pool, "x", 1);
+            if (!nj__reasm_insert(&tcp, &tcb[i], m, &seg))
+                rte_pktmbuf_free(m);
+            if (i == 0 && round == 200)
+                cr_expect_lt(tcb[0].rcvq.n_mbufs, 200, "one of many may not have what one alone may");
+        }
+    }
+    cr_expect_lt(tcp.n_held, HELD_MAX - 10);
+    cr_expect(nj__rcv_may_hold(&tcp, &tcb[N_CONNS]), "a newcomer finds room");
+    for (uint32_t i = 0; i < N_CONNS; i++) {
+        cr_expect_geq(tcb[i].rcvq.n_mbufs, 3, "nobody is left out");
+        tcp.n_held -= tcb[i].rcvq.n_mbufs;
+        nj__reasm_free(&tcb[i]);
+    }
+    for (uint32_t n = 0; n < 199; n++) { /* alone: a fifth of the bound, n < (max - n) / 4 */
+        struct nj_seg seg = {.seq = 2 * n + 1, .payload_bytes = 1};
+        cr_assert(nj__reasm_insert(&tcp, &tcb[N_CONNS], nj_test_mbuf(pool, "x", 1), &seg));
+    }
+    nj__reasm_free(&tcb[N_CONNS]);
+    cr_expect(nj_test_pool_full(pool));
 }
