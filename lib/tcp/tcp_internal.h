@@ -15,7 +15,7 @@
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
 #define NJ_TCP_SYNACK_TRIES     5             /* 1+2+4+8+16+32 s: 63 s for a half-open connection */
-#define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC) /* FIN_WAIT_2 without a user, as Linux' tcp_fin_timeout */
+#define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC) /* FIN_WAIT_2 without a user, as in Linux */
 #define NJ_TCP_PAWS_IDLE        (24 * 24 * 3600 * NJ_SEC) /* RFC 7323 5.5: 24 days */
 #define NJ_TCP_MSS_DEFAULT      536u                      /* RFC 9293 3.7.1, IPv4 */
 #define NJ_TCP_MSS_MIN          216u /* smaller MSS offers are attacks on our CPU */

@@ -81,7 +81,7 @@ BANS = {
     "random": (MACHINES, ("lib/dpdk", "lib/server"),
                r"s?rand(?:_r|om|om_r)?|[delmnj]rand48|getrandom|rte_rand\w*|randombytes\w*",
                r"rte_random\.h", "use a `struct nj_prng` that was seeded from outside"),
-    "device": (("lib", "app", "tests/unit", "tests/sim"), ("lib/dpdk",),
+    "device": (("lib", "app", "tests/unit", "tests/sim"), ("lib/dpdk", "tests/unit/dpdk_fabric.c"),
                r"rte_eth_\w+|rte_lcore_\w+|rte_eal_(?:init|mp_)\w*",
                r"rte_(?:ethdev|lcore)\.h", "only lib/dpdk talks to EAL and devices; ask it"),
     "nghttp2": (("lib", "app"), ("lib/h2",), r"nghttp2_\w+", r"nghttp2/.*",

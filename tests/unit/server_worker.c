@@ -16,7 +16,8 @@
 #include "server/file_store.h"
 #include "server/worker.h"
 
-static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs, uint32_t n)
+static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs,
+                          uint32_t n)
 {
     struct nj_file_port port = nj_worker_port(w, shard);
     return port.poll(port.ctx, jobs, n);

@@ -165,7 +165,8 @@ Test(tcp_reasm, hoarders_share_a_bound)
             if (!nj__reasm_insert(&tcp, &tcb[i], m, &seg))
                 rte_pktmbuf_free(m);
             if (i == 0 && round == 200)
-                cr_expect_lt(tcb[0].rcvq.n_mbufs, 200, "one of many may not have what one alone may");
+                cr_expect_lt(tcb[0].rcvq.n_mbufs, 200,
+                             "one of many may not have what one alone may");
         }
     }
     cr_expect_lt(tcp.n_held, HELD_MAX - 10);
