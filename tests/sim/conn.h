@@ -44,7 +44,7 @@ struct sim_request {
     uint64_t uploaded, got, got_length;
     uint16_t got_status;
     uint32_t n_heads;
-    bool was_reset, closed;
+    bool sent, was_reset, closed;
 };
 
 struct sim_conn {
