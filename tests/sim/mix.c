@@ -20,7 +20,8 @@ static void draw_network(struct sim_mix *m, struct nj_prng *p)
     m->reorder_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
     if (nj_prng_below(p, 3) == 0) {
         m->ns_per_byte = 1 + nj_prng_below(p, 5000); /* from 8 Gbit/s to 1.6 Mbit/s */
-        m->queue_max = span(p, 5 * NJ_MS, 500 * NJ_MS);
+        /* At least 20 packets: with less, TCP crawls and takes longer than we wait. */
+        m->queue_max = (nj_ns)20 * 1514 * m->ns_per_byte + span(p, 0, 500 * NJ_MS);
     }
     if (nj_prng_below(p, 3) == 0) {
         m->burst = 1 + nj_prng_below(p, 5000);
