@@ -15,7 +15,7 @@ import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("NJ_BUILD", "build")
-SIM_SEEDS = os.environ.get("NJ_SIM_SEEDS", "1000")
+SIM_SEEDS = os.environ.get("NJ_SIM_SEEDS", "1250")  # 1000 of them 5 % of each fault
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
 
 

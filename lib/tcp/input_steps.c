@@ -124,6 +124,10 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         bool quiet = seg->flags & NJ_TCP_RST;
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
             t->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
+        if (len == 0 && !quiet) { /* two ends that answer each other's answers would never stop */
+            quiet = now - t->stray_ack_at < NJ_TCP_STRAY_ACK_EVERY;
+            t->stray_ack_at = quiet ? t->stray_ack_at : now;
+        }
         return drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (wnd == 0 && len > 0)

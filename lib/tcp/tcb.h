@@ -72,7 +72,8 @@ struct nj_tcb {
     uint32_t last_ack_sent;
     uint32_t fin_seq; /* where an early FIN stands, when fin_seen */
     bool fin_seen;
-    bool user_gone; /* nobody reads any more: new data is answered with RST */
+    nj_ns stray_ack_at; /* last answer to an empty segment outside the window */
+    bool user_gone;     /* nobody reads any more: new data is answered with RST */
     uint8_t dupacks;
     bool in_recovery;          /* fast recovery (RFC 6582) */
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */

@@ -17,12 +17,13 @@
 #define NJ_TCP_SYNACK_TRIES     5             /* 1+2+4+8+16+32 s: 63 s for a half-open connection */
 #define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC) /* FIN_WAIT_2 without a user, as in Linux */
 #define NJ_TCP_PAWS_IDLE        (24 * 24 * 3600 * NJ_SEC) /* RFC 7323 5.5: 24 days */
-#define NJ_TCP_MSS_DEFAULT      536u                      /* RFC 9293 3.7.1, IPv4 */
-#define NJ_TCP_MSS_MIN          216u /* smaller MSS offers are attacks on our CPU */
-#define NJ_TCP_WSCALE           3u   /* NJ_RECV_WINDOW_BYTES >> 3 fits 16 bits */
-#define NJ_TCP_CHALLENGES_PER_S 100u /* RFC 5961 7 */
-#define NJ_TCP_IP_TCP_BYTES     40u  /* IPv4 and TCP headers without options */
-#define NJ_TCP_TS_BYTES         12u  /* timestamp option, padded */
+#define NJ_TCP_STRAY_ACK_EVERY  (100 * NJ_MS) /* the least interval of keepalives worth the name */
+#define NJ_TCP_MSS_DEFAULT      536u          /* RFC 9293 3.7.1, IPv4 */
+#define NJ_TCP_MSS_MIN          216u          /* smaller MSS offers are attacks on our CPU */
+#define NJ_TCP_WSCALE           3u            /* NJ_RECV_WINDOW_BYTES >> 3 fits 16 bits */
+#define NJ_TCP_CHALLENGES_PER_S 100u          /* RFC 5961 7 */
+#define NJ_TCP_IP_TCP_BYTES     40u           /* IPv4 and TCP headers without options */
+#define NJ_TCP_TS_BYTES         12u           /* timestamp option, padded */
 
 /* What a step of segment processing says; only nj_tcp_input() acts on it. */
 enum nj_tcp_verdict {

@@ -252,3 +252,21 @@ Test(tcp_reset_attack, across_the_wrap)
     cr_expect(w.dead);
     nj_dsl_fini(&w);
 }
+
+/* Two ends whose windows disagree must not answer each other's ACKs for ever. */
+Test(tcp_reset_attack, answers_to_stray_acks_are_limited)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    for (unsigned i = 0; i < 50; i++)
+        SEND(&w, .flags = A, .seq = 0, .ack = 1); /* as a keepalive: one before what is due */
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    NOTHING(&w);
+    nj_dsl_run(&w, 100 * MS);
+    SEND(&w, .flags = A, .seq = 0, .ack = 1);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = P | A, .seq = 0, .ack = 1, .len = 1); /* text is always answered */
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    nj_dsl_fini(&w);
+}
