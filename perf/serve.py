@@ -9,7 +9,8 @@ cycle counters, divided by requests. The client shares the machine and is mostly
 second number is the one to compare; the shapes alternate within each round, so that what else
 happens on the machine hits all of them.
 
-A shape is CONNECTIONSxSTREAMS[/FILE], e.g. 16x32/128 or 4x4/1MiB; the file is one of 128, 200KiB, 1MiB.
+A shape is CONNECTIONSxSTREAMS[/FILE], e.g. 16x32/128 or 4x4/1MiB; the file is one of 128, 200KiB,
+1MiB.
 """
 import argparse
 import os
@@ -33,7 +34,8 @@ REQUESTS_DEFAULT = 200_000
 def parse(shape):
     found = re.fullmatch(r"(\d+)x(\d+)(?:/(\w+))?", shape)
     if not found or (found[3] or "128") not in FILES:
-        sys.exit(f"bench: {shape}: expected CONNECTIONSxSTREAMS[/FILE], FILE one of {', '.join(FILES)}")
+        sys.exit(f"bench: {shape}: expected CONNECTIONSxSTREAMS[/FILE], "
+                 f"FILE one of {', '.join(FILES)}")
     return int(found[1]), int(found[2]), found[3] or "128"
 
 
@@ -73,7 +75,8 @@ def table(results, rounds):
           f"{'busy us/req: median':>22}{'min':>8}{'max':>8}   ({rounds} rounds)")
     for shape, runs in results.items():
         rates, costs = zip(*runs)
-        print(f"{shape:<14}{statistics.median(rates):>15,.0f}{min(rates):>10,.0f}{max(rates):>10,.0f}"
+        print(f"{shape:<14}{statistics.median(rates):>15,.0f}"
+              f"{min(rates):>10,.0f}{max(rates):>10,.0f}"
               f"{statistics.median(costs):>22.2f}{min(costs):>8.2f}{max(costs):>8.2f}")
 
 
