@@ -8,7 +8,8 @@
 #include "server/server_internal.h"
 
 #define TICK      (20 * NJ_MS)
-#define ABORT_FOR (200 * NJ_MS) /* for the last RSTs to leave */
+#define ABORT_MIN (200 * NJ_MS) /* for the last RSTs to leave */
+#define ABORT_MAX (2 * NJ_SEC)  /* a device that takes nothing any more can't hold us */
 
 static nj_ns wall(void)
 {
@@ -94,10 +95,11 @@ void *nj__server_supervise(void *server)
         ;
     if (!all_drained(s)) {
         enter(s, NJ_PHASE_ABORT);
-        nj_ns end = wall() + ABORT_FOR;
-        while (wall() < end || !all_drained(s)) { /* file jobs come back in any case */
+        nj_ns began = wall(), waited = 0;
+        while (waited < ABORT_MIN || (waited < ABORT_MAX && !all_drained(s))) {
             if (signalled())
                 break;
+            waited = wall() - began;
         }
     }
     enter(s, NJ_PHASE_STOP);
