@@ -15,7 +15,8 @@
 
 #include "dpdk/quiet.h"
 
-static bool wants_help(int argc, char **argv)
+/* Help, after which the EAL exits, and the version, after which it goes on. */
+static bool wants_to_see(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0 ||
@@ -63,12 +64,11 @@ static void remove_runtime_dir(void)
 
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
-    struct nj_quiet quiet;
+    struct nj_quiet quiet = {.on = false};
 
-    if (wants_help(argc, argv)) /* EAL prints its help and exits */
-        return rte_eal_init(argc, argv) < 0 ? -1 : 0;
     atexit(remove_runtime_dir);
-    nj_quiet_begin(&quiet);
+    if (!wants_to_see(argc, argv))
+        nj_quiet_begin(&quiet);
     int rc = rte_eal_init(argc, argv);
     if (rc < 0)
         snprintf(why, why_bytes, "%s", rte_strerror(rte_errno));

@@ -70,6 +70,13 @@ class Drain(unittest.TestCase):
         server.signal()
         self.assertEqual(0, server.wait(10), self.world.errors())
 
+    def test_a_device_that_takes_nothing_cannot_hold_it(self):
+        server = self.start("--drain-timeout", "1s")
+        self.downloading()
+        ip("-n", self.world.server_ns, "link", "set", "nj0", "down")
+        server.signal()
+        self.assertEqual(0, server.wait(10), self.world.errors())
+
     def test_an_idle_server_ends_at_once(self):
         server = self.start()
         server.signal()
@@ -165,6 +172,21 @@ class BadInput(unittest.TestCase):
         nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                   "env", f"LD_LIBRARY_PATH={folder}")
         self.refused(self.GOOD, wrapper=nobody, program=program)
+
+    def test_what_the_eal_shows_leaves_nothing(self):
+        w = self.world
+        for more in ("-v", "-h"):
+            done = w.run_in(w.server_ns, server_path(), "--no-pci", "--no-huge", "-m", "512",
+                            "--no-shconf", "--file-prefix", w.name, more, "--", *self.GOOD)
+            self.assertIn("EAL", done.stdout + done.stderr)
+            self.assertFalse(os.path.exists(f"/var/run/dpdk/{w.name}"), "left in /var/run/dpdk")
+
+    def test_a_wrong_eal_argument_beside_help_is_told(self):
+        w = self.world
+        done = w.run_in(w.server_ns, server_path(), "--bogus", "-h", "--", *self.GOOD)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("--bogus", done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], r"^nightjar: EAL: \w.* \(the arguments")
 
     def test_help_and_version_need_nothing(self):
         for option, word in (("--help", "--root"), ("--version", "nightjar")):
