@@ -268,13 +268,13 @@ static void tell_ready(const struct nj_server *s)
 }
 
 /* Threads inherit the mask, so it is set before the EAL starts any: only the supervisor looks. */
-static void block_signals(sigset_t *before)
+static void block_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set, before);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -282,7 +282,6 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
 {
     struct nj_server *s = calloc(1, sizeof *s);
     size_t n_up = 0;
-    sigset_t before;
 
     if (!s) {
         fprintf(stderr, "nightjar: out of memory\n");
@@ -295,7 +294,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
                  "nj_server_config_init() was not called, or is of another "
                  "version");
     else if (nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
-        block_signals(&before);
+        block_signals();
         while (n_up < NJ_ARRAY_LEN(steps) && steps[n_up].up(s))
             n_up++;
     }
