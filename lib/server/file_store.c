@@ -20,6 +20,12 @@
 
 /* Chunk buffers kept for reuse: a fresh one costs 64 page faults. */
 #define SPARE_CHUNKS_MAX 64u
+/* Chunks that exist at once, spare ones not counted: 1 GiB. A peer that opens many streams and
+ * takes a byte of each now and then holds one or two for every stream. */
+#define CHUNKS_MAX       4096u
+/* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
+ * that is used up, files larger than a chunk are read in chunks. */
+#define LENT_BYTES_MAX   (256u * 1024u * 1024u)
 /* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
 #define OPEN_TRIES       4
 /* File times advance with the kernel's tick, 10 ms at the slowest. */
@@ -39,8 +45,9 @@ struct nj_file_store {
     int root_fd;
     _Atomic uint32_t n_objects; /* written by the worker only */
     struct nj__graveyard dead;
+    uint64_t n_whole_bytes; /* of contents in memory, cached or only lent */
     struct chunk *spare_chunks;
-    uint32_t n_spare_chunks;
+    uint32_t n_spare_chunks, n_chunks;
     struct nj__file_cache cache;
 };
 
@@ -145,6 +152,8 @@ static void bury_file(struct nj__grave *g)
     count_objects(f->store, -1);
     if (f->fd >= 0)
         close(f->fd);
+    if (f->memory)
+        f->store->n_whole_bytes -= f->id.size;
     free_memory(f->memory, f->id.size);
     free(f);
 }
@@ -214,6 +223,7 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
         nj_ref_put(&f->object.ref);
         return NJ_FILE_NO_MEMORY;
     }
+    s->n_whole_bytes += id->size;
     struct stat st;
     bool ok = read_full(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
     if (ok) {
@@ -244,6 +254,14 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
     return NJ_FILE_OK;
 }
 
+static bool goes_in_whole(const struct nj_file_store *s, uint64_t n_bytes)
+{
+    if (n_bytes <= NJ_CHUNK_BYTES)
+        return true;
+    return n_bytes <= NJ_OBJECT_WHOLE_MAX &&
+           s->n_whole_bytes + n_bytes <= s->cache.cost_max + LENT_BYTES_MAX;
+}
+
 /* Make an object of an open regular file. Closes `fd` unless the object keeps it. */
 static enum nj_file_result load(struct nj_file_store *s, int fd, const struct stat *st,
                                 struct nj__file **out)
@@ -256,7 +274,7 @@ static enum nj_file_result load(struct nj_file_store *s, int fd, const struct st
         struct stat now;
         if (i > 0 && fstat(fd, &now) == 0)
             id = nj__file_id(&now);
-        if (id.size > NJ_OBJECT_WHOLE_MAX) {
+        if (!goes_in_whole(s, id.size)) {
             r = keep_open(s, fd, &id, out);
             if (r == NJ_FILE_OK)
                 return r;
@@ -358,6 +376,7 @@ static void bury_chunk(struct nj__grave *g)
     struct nj_file_store *s = c->store;
 
     count_objects(s, -1);
+    s->n_chunks--;
     if (s->n_spare_chunks == SPARE_CHUNKS_MAX) {
         free(c);
         return;
@@ -378,6 +397,8 @@ static void last_of_chunk(struct nj_ref *ref)
 static struct chunk *new_chunk(struct nj_file_store *s, uint32_t n_bytes)
 {
     struct chunk *c = s->spare_chunks;
+    if (s->n_chunks == CHUNKS_MAX)
+        return NULL;
     if (c) {
         s->spare_chunks = c->next_spare;
         s->n_spare_chunks--;
@@ -389,6 +410,7 @@ static struct chunk *new_chunk(struct nj_file_store *s, uint32_t n_bytes)
     c->chunk.bytes = c->bytes;
     c->grave.bury = bury_chunk;
     c->store = s;
+    s->n_chunks++;
     count_objects(s, 1);
     return c;
 }

@@ -344,6 +344,44 @@ Test(server_file_store, large_file_that_changes)
     }
 }
 
+/* What peers hold is bounded: whole files to 256 MiB beyond the cache, chunks in number. */
+Test(server_file_store, what_is_lent_is_bounded)
+{
+    enum { N = 20, CHUNKS = 4096 };
+    static struct nj_chunk *chunks[CHUNKS];
+    struct nj_object *held[N];
+    struct bench b;
+    char name[8];
+    begin(&b, MIB);
+    uint32_t n_whole = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "f%u", i);
+        sparse_file(&b, name, NJ_OBJECT_WHOLE_MAX);
+        cr_assert_eq(open_job(&b, name), NJ_FILE_OK);
+        held[i] = b.job.object;
+        n_whole += held[i]->bytes != NULL;
+    }
+    cr_expect_eq(n_whole, 16);
+    cr_assert_null(held[N - 1]->bytes);
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        cr_assert_eq(read_job(&b, held[N - 1], 0, 1), NJ_FILE_OK);
+        chunks[i] = b.job.chunk;
+    }
+    cr_expect_eq(read_job(&b, held[N - 1], 0, 1), NJ_FILE_NO_MEMORY);
+    write_file(&b, "small", "x", 1);
+    expect_text(&b, "small", "x");
+
+    for (uint32_t i = 0; i < CHUNKS; i++)
+        nj_ref_put(&chunks[i]->ref);
+    for (uint32_t i = 0; i < N; i++)
+        nj_ref_put(&held[i]->ref);
+    nj_file_store_tidy(b.store);
+    cr_assert_eq(open_job(&b, "f0"), NJ_FILE_OK);
+    cr_expect_not_null(b.job.object->bytes, "there is room again");
+    nj_ref_put(&b.job.object->ref);
+    end(&b);
+}
+
 /* Descriptors run out: an error that passes, and those the cache keeps are given up first. */
 Test(server_file_store, descriptors_run_out)
 {
