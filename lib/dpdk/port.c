@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
@@ -187,6 +188,13 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
     }
 }
 
+/* net_tap announces all its queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and
+ * in DPDK 22.11 writes past the end of it with more. Lcores without a queue are fed by others. */
+static uint32_t queues_max(const struct rte_eth_dev_info *info)
+{
+    return strcmp(info->driver_name, "net_tap") == 0 ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
+}
+
 int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *why, size_t n)
 {
     struct rte_eth_dev_info info;
@@ -200,8 +208,9 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *w
         return fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
-    p->n_rxq = least(n_shards, info.max_rx_queues);
-    p->n_txq = least(n_shards, info.max_tx_queues);
+    uint32_t n_max = queues_max(&info);
+    p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);
+    p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
 
     bool rss = rss_promised(&info, n_shards);
     if (configure(p, &info, rss, why, n) != 0 || make_pools(p, n_shards, why, n) != 0)
