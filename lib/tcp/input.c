@@ -35,6 +35,23 @@ static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
     nj__tcp_peer_options(tcp, t, &seg->opts, now);
 }
 
+/* Room for one more half-open connection. Where the backlog is full, the oldest goes, once it is
+ * older than most handshakes take: a burst of forged SYNs closes the door for that long, and not
+ * until the last of them was given up (RFC 4987 3.4). */
+static bool backlog_room(struct nj_tcp *tcp, nj_ns now)
+{
+    if (tcp->n_half_open < tcp->cfg.half_open_max)
+        return true;
+    if (nj_list_empty(&tcp->half_open))
+        return false;
+    struct nj_tcb *t = nj_container_of(tcp->half_open.next, struct nj_tcb, aged);
+    if (now - t->progress_at < NJ_TCP_HALF_OPEN_MIN)
+        return false;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_half_open_cut);
+    nj__tcb_end(tcp, t);
+    return true;
+}
+
 /* 3.10.7.1 CLOSED and 3.10.7.2 LISTEN. `iss_floor`: the new connection must begin beyond it, when
  * `reuse` says that it follows one of the same tuple in TIME_WAIT. */
 static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a, bool reuse,
@@ -50,7 +67,7 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
         return drop(a, DROP, NJ_C_drop_tcp_flags);
     if (tcp->draining)
         return drop(a, DROP_RST, NJ_C_drop_tcp_draining);
-    if (tcp->n_half_open >= tcp->cfg.half_open_max)
+    if (!backlog_room(tcp, now))
         return drop(a, DROP, NJ_C_drop_tcp_backlog);
 
     struct nj_tcb *t = nj__tcb_new(tcp, &seg->tuple, now);

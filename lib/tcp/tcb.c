@@ -34,30 +34,35 @@ void nj__tcb_set_state(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_tcp_state n
     NJ_ASSERT(next == NJ_TCP_CLOSED || (legal_next[t->state] & 1u << next));
     tcp->n_half_open -= t->state == NJ_TCP_SYN_RECEIVED;
     tcp->n_time_wait -= t->state == NJ_TCP_TIME_WAIT;
+    nj_list_del(&t->aged);
+    if (next == NJ_TCP_SYN_RECEIVED)
+        nj_list_push_back(&tcp->half_open, &t->aged);
+    else if (next == NJ_TCP_TIME_WAIT)
+        nj_list_push_back(&tcp->time_wait, &t->aged);
     tcp->n_half_open += next == NJ_TCP_SYN_RECEIVED;
     tcp->n_time_wait += next == NJ_TCP_TIME_WAIT;
     t->state = (uint8_t)next;
 }
 
-/* With every block in use, the TIME_WAIT that has stood longest makes room: what it guards against
- * is rarer than a peer that wants in. */
-static bool end_oldest_time_wait(struct nj_tcp *tcp)
+/* Connections that came and went must not keep new ones out for two MSL: without a free block the
+ * oldest TIME_WAIT ends early, and its tuple falls back on the sequence numbers of RFC 6528. */
+static struct nj_tcb *take_block(struct nj_tcp *tcp)
 {
-    struct nj_list *n = tcp->time_wait.next;
-    if (n == &tcp->time_wait)
-        return false;
-    struct nj_tcb *t = nj_container_of(n, struct nj_tcb, time_wait);
-    bool freed = t->user_gone;
+    struct nj_tcb *t = nj_pool_take(&tcp->tcbs);
+    if (t || nj_list_empty(&tcp->time_wait))
+        return t;
+    t = nj_container_of(tcp->time_wait.next, struct nj_tcb, aged);
+    if (!t->user_gone) /* its user has to hear of it first, and soon lets go by itself */
+        return NULL;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_time_wait_cut);
     nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
     nj__tcb_end(tcp, t);
-    return freed;
+    return nj_pool_take(&tcp->tcbs);
 }
 
 struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now)
 {
-    struct nj_tcb *t = nj_pool_take(&tcp->tcbs);
-    if (!t && end_oldest_time_wait(tcp))
-        t = nj_pool_take(&tcp->tcbs);
+    struct nj_tcb *t = take_block(tcp);
     if (!t)
         return NULL;
     t->tuple = *tuple;
@@ -73,7 +78,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
     nj_timer_init(&t->timer);
     nj_list_init(&t->ready);
     nj_list_init(&t->pending);
-    nj_list_init(&t->time_wait);
+    nj_list_init(&t->aged);
     nj_flow_insert(&tcp->flows, t);
     return t;
 }
@@ -100,7 +105,6 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
     nj_flow_remove(&tcp->flows, t);
     nj_timer_disarm(&tcp->wheel, &t->timer);
     nj_list_del(&t->pending);
-    nj_list_del(&t->time_wait);
     purge(tcp, t);
     if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
         release_block(tcp, t); /* no user has it, or has been told of it */
@@ -113,7 +117,6 @@ void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__tcb_set_state(tcp, t, NJ_TCP_TIME_WAIT);
     t->rexmit_at = t->delack_at = NJ_NEVER;
     t->close_at = now + tcp->cfg.time_wait;
-    nj_list_push_back(&tcp->time_wait, &t->time_wait);
 }
 
 void nj__tcb_check(const struct nj_tcb *t)
@@ -138,6 +141,7 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
     nj_prng_init(&tcp->prng, config->seed);
     nj_list_init(&tcp->ready);
     nj_list_init(&tcp->pending);
+    nj_list_init(&tcp->half_open);
     nj_list_init(&tcp->time_wait);
     nj_wheel_init(&tcp->wheel, now);
     if (!nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), config->conns_max))

@@ -103,9 +103,9 @@ struct nj_tcb {
     nj_ns close_at; /* TIME_WAIT, or FIN_WAIT_2 without a user */
     struct nj_timer timer;
 
-    struct nj_list ready;     /* member of nj_tcp.ready while events wait for the user */
-    struct nj_list time_wait; /* member of nj_tcp.time_wait, the oldest first */
-    struct nj_list pending;   /* member of nj_tcp.pending while output may be due */
+    struct nj_list ready;   /* member of nj_tcp.ready while events wait for the user */
+    struct nj_list pending; /* member of nj_tcp.pending while output may be due */
+    struct nj_list aged;    /* member of nj_tcp.half_open or nj_tcp.time_wait */
     void *user;
 };
 

@@ -49,7 +49,8 @@ struct nj_tcp {
     struct nj_pool tcbs;
     struct nj_flow_table flows;
     struct nj_wheel wheel;
-    struct nj_list ready, pending, time_wait;
+    struct nj_list ready, pending;
+    struct nj_list half_open, time_wait; /* in these states, the oldest first */
     uint32_t n_held; /* received mbufs that connections hold, in order or not */
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];

@@ -15,6 +15,7 @@
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
 #define NJ_TCP_SYNACK_TRIES     5             /* 1+2+4+8+16+32 s: 63 s for a half-open connection */
+#define NJ_TCP_HALF_OPEN_MIN    (200 * NJ_MS) /* so long a handshake keeps its place, at least */
 #define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC) /* FIN_WAIT_2 without a user, as in Linux */
 #define NJ_TCP_PAWS_IDLE        (24 * 24 * 3600 * NJ_SEC) /* RFC 7323 5.5: 24 days */
 #define NJ_TCP_STRAY_ACK_EVERY  (100 * NJ_MS) /* the least interval of keepalives worth the name */

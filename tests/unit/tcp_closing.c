@@ -339,6 +339,31 @@ Test(tcp_closing, time_wait_is_not_assassinated)
     nj_dsl_fini(&w);
 }
 
+/* Connections that are over must not keep new ones out. */
+Test(tcp_closing, time_wait_makes_room_for_a_stranger)
+{
+    struct world w;
+    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 2});
+    for (uint16_t i = 0; i < 2; i++) {
+        w.tuple.rport = (uint16_t)(1000 + i);
+        nj_dsl_open_to(&w, NJ_TCP_TIME_WAIT);
+        if (i == 0)
+            nj_dsl_release(&w);
+    }
+    struct nj_tcb *held = w.tcb;
+    w.tuple.rport = 2000;
+    SEND(&w, .flags = S);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_time_wait_cut), 1);
+    w.tuple.rport = 2001; /* the one that is left has a user */
+    SEND(&w, .flags = S);
+    NOTHING(&w);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_full), 1);
+    cr_expect_eq(w.tcb, held);
+    cr_expect_eq(held->state, NJ_TCP_TIME_WAIT);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 9293 3.6.1 MAY-2, RFC 6191; sentence 112 */
 Test(tcp_closing, time_wait_is_replaced_by_a_new_syn)
 {

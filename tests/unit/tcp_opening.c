@@ -216,6 +216,33 @@ Test(tcp_opening, backlog_and_pool_are_bounded)
     nj_dsl_fini(&w);
 }
 
+/* A burst of forged SYNs must not keep the door shut until the last of them is given up. */
+Test(tcp_opening, old_half_open_makes_room)
+{
+    struct world w;
+    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 6, .half_open_max = 4});
+    for (uint32_t i = 0; i < 4; i++) {
+        w.tuple.rport = (uint16_t)(1000 + i);
+        SEND(&w, .flags = S);
+        nj_dsl_run(&w, 1 * MS);
+    }
+    nj_dsl_run(&w, 1 * SEC);
+    while (nj_dsl_take(&w))
+        ;
+    w.tuple.rport = 2000;
+    SEND(&w, .flags = S);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_half_open_cut), 1);
+    cr_expect_eq(w.tcp.n_half_open, 4);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1);
+    STATE(&w, ESTABLISHED);
+    w.tuple.rport = 1000;
+    NO_CONNECTION(&w);
+    w.tuple.rport = 1001;
+    STATE(&w, SYN_RECEIVED);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 9293 3.10.7.4, fourth; sentence 18: the second SYN wins once the first peer's reset is in. */
 Test(tcp_opening, newest_syn_wins)
 {
