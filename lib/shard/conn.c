@@ -19,6 +19,8 @@
 #define IDLE_TIMEOUT   (75 * NJ_SEC) /* no stream open */
 #define STALL_TIMEOUT  (60 * NJ_SEC) /* streams open, and nothing moves */
 #define LINGER_TIMEOUT (2 * NJ_SEC)  /* the peer has all, and does not close */
+#define SHED_AFTER     (5 * NJ_SEC)  /* no ACK, and mbufs are short */
+#define SHED_MAX       32u           /* of them per step */
 #define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
 
 /* HTTP/2 is not asked for output, and input is not read, below this: the longest response head fits
@@ -36,8 +38,10 @@ struct nj_conn {
     uint8_t head[NJ_H2_PREFACE_BYTES];
     bool peer_fin, failed;
     nj_ns moved_at; /* bytes came in, or the peer acknowledged some */
+    nj_ns owing_at; /* the peer acknowledged some, or began to owe us ACKs */
     struct nj_timer timer;
-    struct nj_list node; /* member of shard->conn_list */
+    struct nj_list owing; /* member of shard->owing while the send queue holds bytes */
+    struct nj_list node;  /* member of shard->conn_list */
 };
 
 static const char http1_reply[] =
@@ -103,11 +107,20 @@ const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
 
 /* --- where HTTP/2 puts its output ---------------------------------------------------------- */
 
+/* The fewer mbufs are left, the fewer may wait for one peer: small frames take many mbufs for few
+ * bytes, and a few dozen peers that don't read them would have the pool. Whoever is above its share
+ * has bytes in the queue, so an ACK wakes it. */
+static bool above_share(const struct nj_conn *c)
+{
+    uint32_t share = c->shard->n_tx_left / NJ_TX_SHARES;
+    return c->tcb->sndq.n_mbufs > (share < NJ_TX_SHARE_MAX ? share : NJ_TX_SHARE_MAX);
+}
+
 static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
     uint32_t room = nj_tcp_send_room(c->tcb);
-    return c->shard->pool_low || room < ROOM_MIN ? 0 : room;
+    return c->shard->pool_low || room < ROOM_MIN || above_share(c) ? 0 : room;
 }
 
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
@@ -167,6 +180,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     c->tcb = tcb;
     c->moved_at = now;
     nj_timer_init(&c->timer);
+    nj_list_init(&c->owing);
     nj_list_init(&c->node);
     nj_list_push_back(&s->conn_list, &c->node);
     tcb->user = c;
@@ -186,6 +200,7 @@ static void conn_free(struct nj_conn *c, nj_ns now)
     struct nj_shard *s = c->shard;
     drop_h2(c);
     nj_timer_disarm(&s->conn_wheel, &c->timer);
+    nj_list_del(&c->owing);
     nj_list_del(&c->node);
     nj_tcp_release(&s->tcp, c->tcb, now);
     nj_pool_put(&s->conns, c);
@@ -305,6 +320,19 @@ static void write_some(struct nj_conn *c, nj_ns now)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* nobody else would wake it */
 }
 
+/* Keep shard->owing in the order in which peers were last heard of. */
+static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
+{
+    bool owes = c->tcb->sndq.n_mbufs > 0;
+
+    if (acked || !owes)
+        nj_list_del(&c->owing);
+    if (!owes || nj_list_linked(&c->owing))
+        return;
+    c->owing_at = now;
+    nj_list_push_back(&c->shard->owing, &c->owing);
+}
+
 static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct nj_conn *c = tcb->user;
@@ -328,12 +356,27 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     write_some(c, now);
     if (c->state == SNIFF && c->peer_fin)
         linger(c, now);
+    note_owing(c, events & NJ_TCP_EV_WRITABLE, now);
     if (has_input(c) && may_read(c))
         nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the rest is to be thrown away */
     else if (c->state == LINGER && c->peer_fin && all_acked(c))
         conn_free(c, now); /* both sides have said all */
     else
         rearm(c);
+}
+
+/* The pool is all but empty: peers that take nothing of what waits for them make room for others.
+ */
+static void shed(struct nj_shard *s, nj_ns now)
+{
+    for (uint32_t i = 0; i < SHED_MAX && !nj_list_empty(&s->owing); i++) {
+        struct nj_conn *c = nj_container_of(s->owing.next, struct nj_conn, owing);
+        if (now - c->owing_at < SHED_AFTER)
+            return;
+        nj_list_del(&c->owing);
+        nj_count(&s->counters, NJ_C_conn_shed);
+        nj_tcp_abort(&s->tcp, c->tcb, now); /* EV_DEAD follows */
+    }
 }
 
 uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
@@ -354,6 +397,8 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
         eat(s, t, events, now);
         eaten++;
     }
+    if (s->n_tx_left < NJ_TX_POOL_LOW)
+        shed(s, now);
     return eaten;
 }
 

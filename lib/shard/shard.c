@@ -3,6 +3,7 @@
 #include "shard/shard.h"
 
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include "shard/shard_internal.h"
 
@@ -47,6 +48,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     s->cfg = *config;
     s->now = now;
     nj_list_init(&s->conn_list);
+    nj_list_init(&s->owing);
+    s->n_tx_left = rte_mempool_avail_count(config->tx_pool);
     nj_wheel_init(&s->conn_wheel, now);
     nj_steer_init(&s->steer, config->steering, config->index, config->n_shards, config->reta_size);
     nj_neigh_init(&s->neigh, &s->cfg.iface, config->tx_pool, &s->counters, nj__net_push, s);

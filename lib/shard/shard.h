@@ -52,6 +52,8 @@ struct nj_shard {
 
     struct nj_pool conns; /* struct nj_conn */
     struct nj_list conn_list;
+    struct nj_list
+        owing; /* connections with bytes in the send queue, longest without an ACK first */
     struct nj_wheel conn_wheel;
 
     nj_ns now;          /* of the step that runs; for callbacks that have no argument for it */

@@ -15,6 +15,11 @@
  * must be able to leave. One connection's send queue is at most 5 mbufs per 16 KiB frame. */
 #define NJ_TX_POOL_LOW 256u
 
+/* HTTP/2 is asked for output while the connection's send queue is below this part of the mbufs that
+ * are left, and below this number: 64 KiB in frames of 16 KiB are 10, in crumbs up to 250. */
+#define NJ_TX_SHARES    32u
+#define NJ_TX_SHARE_MAX 64u
+
 /* net_out.c */
 void nj__net_push(void *shard, struct rte_mbuf *m);
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_addr *src,

@@ -439,6 +439,82 @@ Test(shard_conn, low_pool_makes_them_wait)
     rig_free(r);
 }
 
+/* Asks for many streams with windows of 600 bytes, so that the answers are many small frames. */
+static void get_crumbs(struct rig *r, struct rig_peer *p)
+{
+    static const uint8_t window[] = {0, 4, 0, 0, 600 >> 8, 600 & 255};
+    uint8_t buf[64];
+
+    rig_send(r, p, buf, rig_h2(buf, SETTINGS, 0, 0, window, sizeof window));
+    for (uint32_t k = 0; k < 100; k++)
+        rig_get(r, p, 2 * k + 1, "/whole");
+}
+
+/* As rig_settle(), which does not end while somebody waits for mbufs. */
+static void some_steps(struct rig *r)
+{
+    for (int i = 0; i < 100; i++)
+        rig_step(r);
+}
+
+/* A peer that gets as far as the pool allows. */
+static struct rig_peer *ask_for_whole(struct rig *r, uint16_t port)
+{
+    uint8_t hello[128];
+    struct rig_peer *p = rig_syn_from(r, RIG_PEER_IP, port);
+
+    some_steps(r);
+    rig_send(r, p, hello, rig_h2_hello(hello));
+    some_steps(r);
+    p->rcv_wnd = port == 2000 ? 65535 : 0;
+    rig_get(r, p, 1, "/whole");
+    some_steps(r);
+    return p;
+}
+
+/* Frames of a few hundred bytes take two mbufs each. Peers that read none of them must not have
+ * the pool: somebody else is served at once. */
+Test(shard_conn, small_frames_do_not_drain_the_pool)
+{
+    struct rig *r = rig_alloc(8192, 2048);
+    struct nj_shard_config c = rig_config(r);
+    rig_new_with(r, &c);
+
+    for (uint16_t i = 0; i < 40; i++) {
+        struct rig_peer *p = rig_connect_h2(r, 1000 + i);
+        p->rcv_wnd = 0;
+        get_crumbs(r, p);
+        some_steps(r);
+    }
+    struct rig_peer *q = ask_for_whole(r, 2000);
+    some_steps(r);
+    cr_expect_gt(q->n_got, RIG_WHOLE);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    rig_free(r);
+}
+
+/* So many peers that read nothing that the pool is used up all the same: after a while they go,
+ * and whoever reads is served. */
+Test(shard_conn, stalled_peers_are_shed)
+{
+    struct rig *r = rig_alloc(8192, 400);
+    struct nj_shard_config c = rig_config(r);
+    rig_new_with(r, &c);
+
+    for (uint16_t i = 0; i < 100; i++)
+        ask_for_whole(r, 1000 + i);
+    struct rig_peer *q = ask_for_whole(r, 2000);
+    cr_expect_lt(q->n_got, RIG_WHOLE, "the pool is used up");
+    for (int i = 0; i < 45 * 20; i++) { /* less than the time after which they go in any case */
+        r->now += 50 * NJ_MS;
+        some_steps(r);
+    }
+    cr_expect_gt(q->n_got, RIG_WHOLE);
+    cr_expect(!q->got_rst);
+    cr_expect_gt(rig_count(r, NJ_C_conn_shed), 0);
+    rig_free(r);
+}
+
 /* Ends of connections while their file is with the worker. */
 Test(shard_conn, files_come_back_to_nobody)
 {
