@@ -51,7 +51,7 @@ struct nj_tcp {
     struct nj_wheel wheel;
     struct nj_list ready, pending;
     struct nj_list half_open, time_wait; /* in these states, the oldest first */
-    uint32_t n_held; /* received mbufs that connections hold, in order or not */
+    uint32_t n_held;                     /* received mbufs that connections hold, in order or not */
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];
     uint32_t n_listen, n_half_open, n_time_wait;

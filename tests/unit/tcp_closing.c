@@ -304,27 +304,6 @@ Test(tcp_closing, time_wait)
     nj_dsl_fini(&w);
 }
 
-/* A port scan must not lock real peers out for 2 MSL. */
-Test(tcp_closing, time_wait_makes_room_when_all_blocks_are_in_use)
-{
-    struct world w;
-    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 2});
-    for (uint16_t i = 0; i < 5; i++) {
-        w.tuple.rport = (uint16_t)(40000 + i);
-        nj_dsl_open_to(&w, NJ_TCP_TIME_WAIT);
-        nj_dsl_release(&w);
-        STATE(&w, TIME_WAIT);
-        nj_dsl_run(&w, SEC);
-    }
-    cr_expect_eq(w.tcp.n_time_wait, 2, "the two youngest");
-    w.tuple.rport = 40003;
-    STATE(&w, TIME_WAIT);
-    w.tuple.rport = 40002;
-    NO_CONNECTION(&w);
-    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_full), 0);
-    nj_dsl_fini(&w);
-}
-
 /* RFC 1337; sentence 111 */
 Test(tcp_closing, time_wait_is_not_assassinated)
 {
