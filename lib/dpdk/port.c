@@ -17,6 +17,7 @@
 
 #define RX_DESCRIPTORS 1024u
 #define TX_DESCRIPTORS 1024u
+#define HASH_FUNCTIONS (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP)
 #define POOL_CACHE     256u
 /* Receive: the ring, what connections hold out of order, and what is in rings between shards.
  * Transmit: the ring and the send queues. 16 Ki mbufs of 2.4 KiB are 38 MiB. */
@@ -84,29 +85,54 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
     return 0;
 }
 
-/* Does the device keep the key and the table it was told? */
-static bool rss_works(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
-                      uint32_t n_shards)
+static bool has_our_key(const struct nj_dpdk_port *p)
 {
-    struct rte_eth_rss_reta_entry64 told[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
-    struct rte_eth_rss_reta_entry64 kept[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
     uint8_t key[64] = {0};
     struct rte_eth_rss_conf conf = {.rss_key = key, .rss_key_len = sizeof key};
 
-    for (unsigned i = 0; i < info->reta_size; i++) {
+    return rte_eth_dev_rss_hash_conf_get(p->id, &conf) == 0 &&
+           memcmp(key, nj_rss_key, NJ_RSS_KEY_BYTES) == 0;
+}
+
+/* Some drivers take the key when they are configured, others only by this call. */
+static bool tell_key(const struct nj_dpdk_port *p, uint64_t hash_functions)
+{
+    uint8_t key[NJ_RSS_KEY_BYTES];
+    struct rte_eth_rss_conf conf = {
+        .rss_key = key, .rss_key_len = sizeof key, .rss_hf = hash_functions};
+
+    memcpy(key, nj_rss_key, sizeof key);
+    return rte_eth_dev_rss_hash_update(p->id, &conf) == 0;
+}
+
+/* Does the device keep the table it is told? */
+static bool keeps_table(const struct nj_dpdk_port *p, uint16_t size, uint32_t n_shards)
+{
+    struct rte_eth_rss_reta_entry64 told[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
+    struct rte_eth_rss_reta_entry64 kept[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
+
+    for (unsigned i = 0; i < size; i++) {
         told[i / RTE_ETH_RETA_GROUP_SIZE].mask = kept[i / RTE_ETH_RETA_GROUP_SIZE].mask = ~0ull;
         told[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
             (uint16_t)(i % n_shards);
     }
-    if (rte_eth_dev_rss_hash_conf_get(p->id, &conf) != 0 ||
-        memcmp(key, nj_rss_key, NJ_RSS_KEY_BYTES) != 0)
+    if (rte_eth_dev_rss_reta_update(p->id, told, size) != 0 ||
+        rte_eth_dev_rss_reta_query(p->id, kept, size) != 0)
         return false;
-    if (rte_eth_dev_rss_reta_update(p->id, told, info->reta_size) != 0 ||
-        rte_eth_dev_rss_reta_query(p->id, kept, info->reta_size) != 0)
-        return false;
-    for (unsigned g = 0; g < info->reta_size / RTE_ETH_RETA_GROUP_SIZE; g++)
+    for (unsigned g = 0; g < size / RTE_ETH_RETA_GROUP_SIZE; g++)
         if (memcmp(told[g].reta, kept[g].reta, sizeof told[g].reta) != 0)
             return false;
+    return true;
+}
+
+/* Does the device do as it was told? It is read back, not believed. */
+static bool rss_works(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
+                      uint32_t n_shards)
+{
+    bool key = has_our_key(p) ||
+               (tell_key(p, HASH_FUNCTIONS & info->flow_type_rss_offloads) && has_our_key(p));
+    if (!key || !keeps_table(p, info->reta_size, n_shards))
+        return false;
     p->reta_size = info->reta_size;
     return true;
 }
@@ -132,8 +158,7 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_key = key.out;
         conf.rx_adv_conf.rss_conf.rss_key_len = NJ_RSS_KEY_BYTES;
-        conf.rx_adv_conf.rss_conf.rss_hf =
-            (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP) & info->flow_type_rss_offloads;
+        conf.rx_adv_conf.rss_conf.rss_hf = HASH_FUNCTIONS & info->flow_type_rss_offloads;
     }
     int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
     if (rc != 0)

@@ -91,6 +91,26 @@ class Drain(unittest.TestCase):
         self.assertEqual(0, server.wait(5), self.world.errors())
 
 
+class Spread(unittest.TestCase):
+    """What the start line and telemetry say of how packets find their shard."""
+
+    def told(self, link):
+        world = World(link, root="/run")
+        self.addCleanup(world.close)
+        world.make_namespaces()
+        world.start()
+        spread = world.server.telemetry("/nightjar/shards")["spread"]
+        self.assertEqual(0, world.stop(), world.errors())
+        self.assertIn(spread, world.server.output)
+        return spread
+
+    def test_rss_is_read_back(self):
+        self.assertTrue(self.told("null").startswith("RSS of the device, key and"))
+
+    def test_without_rss_packets_are_steered(self):
+        self.assertTrue(self.told("tap").startswith("Toeplitz steering through rings"))
+
+
 class BadInput(unittest.TestCase):
     """Each: an exit status that is not 0, one line that says why, and nothing left behind."""
 

@@ -7,8 +7,8 @@ One nightjar and its clients in network namespaces of their own.
 
 On "tap" the server and the clients share one namespace: the server's driver makes the tap nj0, and
 the kernel side of it is the clients' address. On "veth" there are two, joined by a veth pair, and
-the server drives its end with net_af_packet. Whatever is made is taken away by reaper.py, also when
-this process is killed. Every wait has a deadline.
+the server drives its end with net_af_packet. On "null" nobody is connected to anything. Whatever is
+made is taken away by reaper.py, also when this process is killed. Every wait has a deadline.
 """
 import contextlib
 import ctypes
@@ -165,9 +165,9 @@ class World:
         self.name = f"njt-{os.getpid()}-{number}"
         self.link = link
         self.server_ns = self.name + "s"
-        self.client_ns = self.server_ns if link == "tap" else self.name + "c"
+        self.client_ns = self.name + "c" if link == "veth" else self.server_ns
         self.root, self.options = root, list(options)
-        self.eal = driver_args("tap" if link == "tap" else "af_packet") + lcore_args(lcores)
+        self.eal = driver_args({"veth": "af_packet"}.get(link, link)) + lcore_args(lcores)
         self.eal += eal
         self.server = None
         self.reaper = Reaper()
