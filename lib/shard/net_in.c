@@ -20,23 +20,22 @@ static void drop(struct nj_shard *s, struct rte_mbuf *m, enum nj_counter why)
     rte_pktmbuf_free(m);
 }
 
-static bool is_ours(struct nj_shard *s, const struct nj_packet *p, uint32_t flow_hash)
+static uint32_t owner_of(const struct nj_shard *s, const struct nj_tuple *t, uint32_t flow_hash)
 {
-    if (s->steer.mode == NJ_STEER_NONE || p->kind != NJ_PACKET_TCP)
-        return true;
-    if (s->steer.mode == NJ_STEER_MISS && nj_flow_find(&s->tcp.flows, flow_hash, &p->tcp.tuple))
-        return true;
-    return nj_steer_owner(&s->steer, &p->tcp.tuple) == s->steer.self;
+    if (s->steer.mode == NJ_STEER_NONE)
+        return s->steer.self;
+    if (s->steer.mode == NJ_STEER_MISS && nj_flow_find(&s->tcp.flows, flow_hash, t))
+        return s->steer.self;
+    return nj_steer_owner(&s->steer, t);
 }
 
 /* Give the packet to the shard that owns its flow. It has been checked once; the mark saves the
  * owner from checking the sums again. */
-static void hand_over(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p)
+static void hand_over(struct nj_shard *s, struct rte_mbuf *m, uint32_t owner)
 {
     if (s->steer.mode == NJ_STEER_MISS)
         nj_count(&s->counters, NJ_C_steer_misplaced);
     m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
-    uint32_t owner = nj_steer_owner(&s->steer, &p->tcp.tuple);
     if (s->cfg.port.forward(s->cfg.port.ctx, owner, m))
         nj_count(&s->counters, NJ_C_rx_steered_out);
     else
@@ -59,8 +58,9 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
         }
         if (p->kind == NJ_PACKET_TCP) {
             uint32_t hash = nj_flow_hash(&s->tcp.flows, &p->tcp.tuple);
-            if (!steered && !is_ours(s, p, hash)) {
-                hand_over(s, m[i], p);
+            uint32_t owner = steered ? s->steer.self : owner_of(s, &p->tcp.tuple, hash);
+            if (owner != s->steer.self) {
+                hand_over(s, m[i], owner);
                 continue;
             }
             nj_flow_prefetch(&s->tcp.flows, hash);
