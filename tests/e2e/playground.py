@@ -37,6 +37,7 @@ def options():
     p.add_argument("--port", type=int, default=8080, help="port on 127.0.0.1 (default: 8080)")
     p.add_argument("--lcores", type=int, default=2, metavar="N",
                    help="lcores, also more than there are CPUs (default: 2)")
+    p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # for ./dev
     chosen = p.parse_args()
     if not 1 <= chosen.port <= 65535:
         p.error("--port takes 1 to 65535")
@@ -102,6 +103,8 @@ def serve(chosen, reaper):
 
 def main():
     chosen = options()
+    if chosen.check:
+        return 0
     reaper = Reaper()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)

@@ -83,6 +83,14 @@ class Playground(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         self.assertEqual(0, process.wait(20 * SLOW))
 
+    def test_wrong_arguments_are_told_before_anything_is_built(self):
+        for wrong in (["--bogus"], ["--root", "/nowhere"], ["--lcores", "0"]):
+            with self.subTest(wrong=wrong):
+                process = self.start(*wrong)
+                out, _ = process.communicate(timeout=20 * SLOW)
+                self.assertEqual(2, process.returncode)
+                self.assertNotIn(b"building", out)
+
     def test_a_taken_port_is_said_in_one_line(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
