@@ -78,7 +78,7 @@ def serve(chosen, reaper):
         reaper.will_make(kind, what)
     os.mkdir(f"/run/{name}")
     root = chosen.root or sample_site(f"/run/{name}/site")
-    ip("netns", "add", name)
+    world.make_namespace(name)
     server = Server(name, name, world.driver_args("tap") + world.lcore_args(chosen.lcores),
                     ["--addr", f"{SERVER_ADDR}/24", "--root", root, "--live"])
     server.wait_ready()

@@ -93,6 +93,15 @@ def inside(namespace):
         os.close(there)
 
 
+def make_namespace(name):
+    """A network namespace without IPv6: its kernel sends nothing that nobody asked for."""
+    ip("netns", "add", name)
+    with inside(name):
+        for which in ("all", "default"):
+            with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w") as f:
+                f.write("1")
+
+
 class Server:
     """A running nightjar. `ns` is where it runs, `prefix` its EAL file prefix."""
 
@@ -197,11 +206,7 @@ class World:
     def make_namespaces(self):
         for ns in dict.fromkeys((self.server_ns, self.client_ns)):
             self.reaper.will_make("namespace", ns)
-            ip("netns", "add", ns)
-            with inside(ns):  # no packets that nobody asked for
-                for which in ("all", "default"):
-                    with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w") as f:
-                        f.write("1")
+            make_namespace(ns)
             ip("-n", ns, "link", "set", "lo", "up")
         if self.link == "veth":
             ip("-n", self.server_ns, "link", "add", "nj0", "type", "veth",
