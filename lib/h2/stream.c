@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
 
 /* Body pieces below this are copied next to their frame header: cheaper than a reference. */
 #define COPY_BELOW_BYTES 512u

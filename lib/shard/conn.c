@@ -11,7 +11,6 @@
  */
 #include <rte_mempool.h>
 
-#include "base/assert.h"
 #include "shard/shard_internal.h"
 #include "shard/sniff.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shard/neigh.h"
 
-#include "base/assert.h"
 #include "wire/emit.h"
 
 #define TICK      (100 * NJ_MS)

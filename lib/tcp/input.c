@@ -5,7 +5,6 @@
  */
 #include <rte_mbuf.h>
 
-#include "base/assert.h"
 #include "tcp/cc.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"

@@ -2,7 +2,6 @@
 /* Segments out: RFC 9293 3.7 and 3.8.6, resets of 3.10.7.1. */
 #include <rte_mbuf.h>
 
-#include "base/assert.h"
 #include "tcp/cc.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"

@@ -8,7 +8,6 @@
 #include <rte_memcpy.h>
 
 #include "base/assert.h"
-#include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 

@@ -15,8 +15,6 @@
 
 #define NJ_TCP_HDR_BYTES      20u
 #define NJ_TCP_OPTS_BYTES_MAX 40u
-/* Headroom that Ethernet, IPv6 and nothing else need; an mbuf's default headroom has 128. */
-#define NJ_L2_L3_BYTES_MAX    (14u + 40u)
 
 /* A TCP header to be written. */
 struct nj_tcp_emit {
