@@ -2,7 +2,7 @@
 /*
  * Bodies. A chunked body holds at most two chunks: the one being sent and one read ahead, and has
  * at most one READ out, so chunks arrive in order. Nothing is read ahead before a send queue's
- * worth of the current chunk is gone: a peer that stalls early pins one chunk, not two.
+ * worth, or half, of the current chunk is gone: a peer that stalls early pins one chunk, not two.
  */
 #include "http/file_body.h"
 
@@ -11,6 +11,8 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "telem/counters.h"
+
+#define FIRST_CHUNK_BYTES (32u * 1024u)
 
 struct bytes_body {
     struct nj_body body;
@@ -144,6 +146,14 @@ struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint
 
 /* Chunks. */
 
+/* The first chunks are small and grow with what was asked for: a peer that opens many streams and
+ * takes little of each pins little. */
+static uint32_t next_size(const struct chunk_body *b)
+{
+    uint64_t size = b->asked > FIRST_CHUNK_BYTES ? b->asked : FIRST_CHUNK_BYTES;
+    return (uint32_t)min_u64(size, NJ_CHUNK_BYTES);
+}
+
 /* Ask for the next chunk, if there is one and none is on its way. False: refused. With a port that
  * answers at once, `ahead` is filled in or the body is broken when this returns. */
 static bool ask(struct chunk_body *b)
@@ -158,7 +168,7 @@ static bool ask(struct chunk_body *b)
     job->file.op = NJ_FILE_READ;
     job->file.object = b->object;
     job->file.offset = b->asked;
-    job->file.n_bytes = min_u64(n_left, NJ_CHUNK_BYTES);
+    job->file.n_bytes = min_u64(n_left, next_size(b));
     job->file.asker = b;
     nj_ref_take(&b->object->ref);
     b->reading = job;
@@ -267,7 +277,7 @@ static void chunk_advance(struct nj_body *body, uint32_t n_bytes)
     NJ_ASSERT(b->current && n_bytes <= b->current->n_bytes - b->taken_of_current);
     b->taken_of_current += n_bytes;
     b->taken += n_bytes;
-    if (b->taken_of_current >= NJ_SENDQ_BYTES_MAX || b->taken_of_current == b->current->n_bytes)
+    if (b->taken_of_current >= min_u64(NJ_SENDQ_BYTES_MAX, b->current->n_bytes / 2))
         (void)ask(b); /* refused: peek will ask again when it matters */
     if (b->taken_of_current == b->current->n_bytes) {
         nj_ref_put(&b->current->ref);

@@ -19,19 +19,20 @@
 #include "server/file_cache.h"
 
 /* Chunk buffers kept for reuse: a fresh one costs 64 page faults. */
-#define SPARE_CHUNKS_MAX 64u
-/* Chunks that exist at once, spare ones not counted: 1 GiB. A peer that opens many streams and
- * takes a byte of each now and then holds one or two for every stream. */
-#define CHUNKS_MAX       4096u
+#define SPARE_CHUNKS_MAX  64u
+/* Chunks that exist at once, spare ones not counted: four times the cache, so that a small cache
+ * means a small server, but at least this. Peers who open many streams and take a byte of each now
+ * and then hold them. */
+#define CHUNK_BYTES_LEAST (64u * 1024u * 1024u)
 /* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
  * that is used up, files larger than a chunk are read in chunks. */
-#define LENT_BYTES_MAX   (256u * 1024u * 1024u)
+#define LENT_BYTES_MAX    (256u * 1024u * 1024u)
 /* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
-#define OPEN_TRIES       4
+#define OPEN_TRIES        4
 /* File times advance with the kernel's tick, 10 ms at the slowest. */
-#define TICK_NS          20000000
+#define TICK_NS           20000000
 /* From here on contents get pages of their own, which go back to the system when they are freed. */
-#define OWN_PAGES_BYTES  (128u * 1024u)
+#define OWN_PAGES_BYTES   (128u * 1024u)
 
 struct chunk {
     struct nj_chunk chunk;
@@ -47,7 +48,8 @@ struct nj_file_store {
     struct nj__graveyard dead;
     uint64_t n_whole_bytes; /* of contents in memory, cached or only lent */
     struct chunk *spare_chunks;
-    uint32_t n_spare_chunks, n_chunks;
+    uint32_t n_spare_chunks;
+    uint64_t n_chunk_bytes, chunk_bytes_max;
     struct nj__file_cache cache;
 };
 
@@ -99,6 +101,7 @@ int nj_file_store_open(const char *root, uint64_t cache_bytes, struct nj_file_st
         return fail(ENOMEM, err, n_err, "can't set up the file cache", root);
     }
     s->root_fd = root_fd;
+    s->chunk_bytes_max = 4 * cache_bytes > CHUNK_BYTES_LEAST ? 4 * cache_bytes : CHUNK_BYTES_LEAST;
     nj__file_cache_init(&s->cache, &key, cache_bytes);
     *out = s;
     return 0;
@@ -376,7 +379,7 @@ static void bury_chunk(struct nj__grave *g)
     struct nj_file_store *s = c->store;
 
     count_objects(s, -1);
-    s->n_chunks--;
+    s->n_chunk_bytes -= c->chunk.n_bytes;
     if (s->n_spare_chunks == SPARE_CHUNKS_MAX) {
         free(c);
         return;
@@ -397,7 +400,7 @@ static void last_of_chunk(struct nj_ref *ref)
 static struct chunk *new_chunk(struct nj_file_store *s, uint32_t n_bytes)
 {
     struct chunk *c = s->spare_chunks;
-    if (s->n_chunks == CHUNKS_MAX)
+    if (s->n_chunk_bytes + n_bytes > s->chunk_bytes_max)
         return NULL;
     if (c) {
         s->spare_chunks = c->next_spare;
@@ -410,7 +413,7 @@ static struct chunk *new_chunk(struct nj_file_store *s, uint32_t n_bytes)
     c->chunk.bytes = c->bytes;
     c->grave.bury = bury_chunk;
     c->store = s;
-    s->n_chunks++;
+    s->n_chunk_bytes += n_bytes;
     count_objects(s, 1);
     return c;
 }
