@@ -11,6 +11,7 @@ const struct nj_h2_limits nj_h2_limits_default = {
     .header_bytes_max = 32 * 1024,
     .header_fields_max = 128,
     .glitches_max = 1000,
+    .bytes_max = (size_t)2 << 30, /* 65,536 connections with 15 streams each */
 };
 
 /* Acknowledgments of PING and SETTINGS that may wait for the peer to read. */

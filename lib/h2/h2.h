@@ -53,9 +53,10 @@ struct nj_h2_limits {
     uint32_t header_bytes_max;       /* decoded, RFC 9113 6.5.2 accounting; beyond: 431 */
     uint32_t header_fields_max;      /* cookie crumbs and trailers count; beyond: 431 */
     uint32_t glitches_max;           /* see nj_h2_input() */
+    size_t bytes_max;                /* of all connections of a core; then no more are opened */
 };
 
-/* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches. */
+/* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches, 2 GiB. */
 extern const struct nj_h2_limits nj_h2_limits_default;
 
 /* NULL when memory ran out. `events`, `counters` must outlive the core. */
@@ -67,7 +68,8 @@ void nj_h2_core_free(struct nj_h2_core *core);
 uint32_t nj_h2_core_conns(const struct nj_h2_core *core);
 size_t nj_h2_core_bytes_used(const struct nj_h2_core *core);
 
-/* A new server-side connection; `user` comes back in the events. NULL when memory ran out. */
+/* A new server-side connection; `user` comes back in the events. NULL when memory ran out, or
+ * limits.bytes_max is reached. */
 struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user);
 /* End it: every stream is closed with an event, then the session is freed. */
 void nj_h2_close(struct nj_h2 *h);

@@ -49,7 +49,8 @@ static void forget_failures(struct nj_h2_core *core)
 
 struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
 {
-    struct nj_h2 *h = nj__h2_alloc_zero(&core->alloc, sizeof *h);
+    bool full = core->alloc.bytes_used >= core->limits.bytes_max;
+    struct nj_h2 *h = full ? NULL : nj__h2_alloc_zero(&core->alloc, sizeof *h);
     if (h) {
         h->core = core;
         h->user = user;
