@@ -21,6 +21,7 @@
 #define POOL_CACHE     256u
 /* Receive: the ring, what connections hold out of order, and what is in rings between shards.
  * Transmit: the ring and the send queues. 16 Ki mbufs of 2.4 KiB are 38 MiB. */
+#define MIB_PER_SHARD  140u /* both pools and the EAL's share, as measured with --no-huge */
 #define POOL_MBUFS     16383u
 
 static int fail(char *why, size_t why_bytes, const char *fmt, ...) NJ_PRINTF(3, 4);
@@ -81,7 +82,7 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
         return fail(why, n,
                     "not enough memory for packet buffers (%u MiB are needed for %u lcores): "
                     "%s; give EAL more with -m or hugepages",
-                    n_shards * 90 + 20, n_shards, rte_strerror(rte_errno));
+                    n_shards * MIB_PER_SHARD, n_shards, rte_strerror(rte_errno));
     return 0;
 }
 

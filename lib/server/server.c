@@ -254,19 +254,6 @@ static const struct step {
 };
 /* clang-format on */
 
-static void tell_ready(const struct nj_server *s)
-{
-    char mac[RTE_ETHER_ADDR_FMT_SIZE];
-    const struct nj_server_config *c = s->settings.config;
-
-    rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
-    printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s\n", s->port.name, s->port.driver, mac,
-           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread);
-    printf("nightjar: ready: http://%.*s:%u/ serves %s\n", (int)strcspn(c->addr, "/"), c->addr,
-           c->listen_port, c->root);
-    fflush(stdout);
-}
-
 /* Threads inherit the mask, so it is set before the EAL starts any: only the supervisor looks. */
 static void block_signals(void)
 {
@@ -274,6 +261,7 @@ static void block_signals(void)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -300,7 +288,6 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     }
     bool started = n_up == NJ_ARRAY_LEN(steps);
     if (started) {
-        tell_ready(s);
         nj_lcores_run(s->lcore, s->n_shards);
     } else {
         fprintf(stderr, "nightjar: %s\n", s->why);

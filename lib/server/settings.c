@@ -106,6 +106,8 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
         return fail(why, n, "--root %s: %s", config->root, strerror(errno));
     if (!S_ISDIR(st.st_mode))
         return fail(why, n, "--root %s: not a folder", config->root);
+    if (!(config->drain_timeout_s >= 0 && config->drain_timeout_s <= 86400))
+        return fail(why, n, "--drain-timeout: expected 0 to 86400 seconds");
     if (config->conns_max == 0 || config->conns_max > 1u << 24)
         return fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
     return 0;

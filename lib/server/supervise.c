@@ -26,6 +26,7 @@ static bool signalled(void)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     return sigtimedwait(&set, NULL, &tick) > 0;
 }
 
@@ -76,11 +77,26 @@ static void enter(struct nj_server *s, enum nj_phase phase)
     atomic_store_explicit(&s->control.phase, phase, memory_order_relaxed);
 }
 
+/* The lcores take their first step about now. */
+static void tell_ready(const struct nj_server *s)
+{
+    char mac[RTE_ETHER_ADDR_FMT_SIZE];
+    const struct nj_server_config *c = s->settings.config;
+
+    rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
+    printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s\n", s->port.name, s->port.driver, mac,
+           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread);
+    printf("nightjar: ready: http://%.*s:%u/ serves %s\n", (int)strcspn(c->addr, "/"), c->addr,
+           c->listen_port, c->root);
+    fflush(stdout);
+}
+
 void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
     struct live live = {.at = wall(), .tty = isatty(STDERR_FILENO)};
 
+    tell_ready(s);
     while (!signalled())
         live_line(s, &live, wall());
 

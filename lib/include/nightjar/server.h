@@ -44,7 +44,7 @@ struct nj_server_config {
 NJ_API void nj_server_config_init(struct nj_server_config *config);
 
 /**
- * Start the EAL with the user's arguments, serve until SIGTERM or SIGINT, and clean up.
+ * Start the EAL with the user's arguments, serve until SIGTERM, SIGINT or SIGHUP, and clean up.
  *
  * The first signal begins the graceful end: no new connections, GOAWAY, running responses are
  * finished, at most drain_timeout_s long. A second one ends at once.
