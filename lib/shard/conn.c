@@ -381,17 +381,15 @@ static void shed(struct nj_shard *s, nj_ns now)
 uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 {
     struct nj_list batch;
-    struct nj_list *n;
+    struct nj_tcb *t;
+    uint8_t events;
     uint32_t eaten = 0;
 
     nj_list_init(&batch);
-    nj_list_splice(&batch, &s->tcp.ready);
+    nj_tcp_take_ready(&s->tcp, &batch);
     if (!nj_list_empty(&batch)) /* it looks into the cache of every lcore: once is enough */
         s->n_tx_left = rte_mempool_avail_count(s->cfg.tx_pool);
-    while ((n = nj_list_pop(&batch))) {
-        struct nj_tcb *t = nj_container_of(n, struct nj_tcb, ready);
-        uint8_t events = t->events;
-        t->events = 0;
+    while ((t = nj_tcp_next_ready(&batch, &events))) {
         s->pool_low = s->n_tx_left < NJ_TX_POOL_LOW;
         eat(s, t, events, now);
         eaten++;
@@ -447,27 +445,6 @@ void nj__conns_goaway(struct nj_shard *s, nj_ns now)
         else if (c->state == H2)
             nj_h2_goaway(c->h2);
         nj_tcp_note_ready(&s->tcp, c->tcb, 0);
-    }
-}
-
-static struct nj_tcb *tcb_at(const struct nj_flow_table *f, uint32_t i)
-{
-    size_t idx_plus_1 = f->entry[i].idx_plus_1;
-    return idx_plus_1 ? (void *)(f->tcbs->mem + f->tcbs->obj_bytes * (idx_plus_1 - 1)) : NULL;
-}
-
-/* All that TCP holds, half-open connections and those without a user too. What is aborted leaves
- * the flow table, and another entry may move to its place. */
-void nj__conns_abort(struct nj_shard *s, nj_ns now)
-{
-    const struct nj_flow_table *f = &s->tcp.flows;
-
-    for (uint32_t i = 0; f->entry && i <= f->mask;) {
-        struct nj_tcb *t = tcb_at(f, i);
-        if (t && t->state != NJ_TCP_TIME_WAIT)
-            nj_tcp_abort(&s->tcp, t, now);
-        else
-            i++;
     }
 }
 

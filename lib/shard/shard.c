@@ -67,7 +67,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
 void nj_shard_fini(struct nj_shard *s)
 {
     if (s->conns.mem) {
-        nj__conns_abort(s, s->now);
+        nj_tcp_abort_all(&s->tcp, s->now);
         nj__conns_eat(s, s->now);
     }
     while (s->site && nj_site_jobs_out(s->site) > 0)
@@ -111,7 +111,7 @@ void nj_shard_publish(struct nj_shard *s)
 
 void nj_shard_abort(struct nj_shard *s, nj_ns now)
 {
-    nj__conns_abort(s, now);
+    nj_tcp_abort_all(&s->tcp, now);
 }
 
 bool nj_shard_busy(const struct nj_shard *s)

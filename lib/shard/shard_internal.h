@@ -44,6 +44,5 @@ size_t nj__conn_bytes(void);
 uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);
 void nj__conns_goaway(struct nj_shard *, nj_ns now);
-void nj__conns_abort(struct nj_shard *, nj_ns now);
 
 #endif

@@ -35,6 +35,11 @@ static struct nj_tcb *block(const struct nj_flow_table *f, const struct nj_flow_
     return (struct nj_tcb *)(f->tcbs->mem + f->tcbs->obj_bytes * (e->idx_plus_1 - 1));
 }
 
+struct nj_tcb *nj_flow_at(const struct nj_flow_table *f, uint32_t i)
+{
+    return f->entry[i].idx_plus_1 ? block(f, &f->entry[i]) : NULL;
+}
+
 struct nj_tcb *nj_flow_find(const struct nj_flow_table *f, uint32_t hash, const struct nj_tuple *t)
 {
     for (uint32_t i = hash & f->mask;; i = (i + 1) & f->mask) {

@@ -44,6 +44,8 @@ static inline void nj_flow_prefetch(const struct nj_flow_table *f, uint32_t hash
 
 /* The block of this tuple, or NULL. */
 struct nj_tcb *nj_flow_find(const struct nj_flow_table *f, uint32_t hash, const struct nj_tuple *t);
+/* The block in place `i`, 0..mask, of the table, or NULL: to go through all of them. */
+struct nj_tcb *nj_flow_at(const struct nj_flow_table *f, uint32_t i);
 /* `tcb->tuple` and `tcb->flow_hash` are set and the tuple is not in the table yet. */
 void nj_flow_insert(struct nj_flow_table *f, struct nj_tcb *tcb);
 void nj_flow_remove(struct nj_flow_table *f, const struct nj_tcb *tcb);

@@ -156,10 +156,9 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
 void nj_tcp_fini(struct nj_tcp *tcp)
 {
     for (uint32_t i = 0; tcp->flows.entry && i <= tcp->flows.mask; i++) {
-        const struct nj_flow_entry *e = &tcp->flows.entry[i];
-        if (e->idx_plus_1)
-            purge(tcp,
-                  (struct nj_tcb *)(tcp->tcbs.mem + tcp->tcbs.obj_bytes * (e->idx_plus_1 - 1)));
+        struct nj_tcb *t = nj_flow_at(&tcp->flows, i);
+        if (t)
+            purge(tcp, t);
     }
     nj_flow_fini(&tcp->flows);
     nj_pool_fini(&tcp->tcbs);

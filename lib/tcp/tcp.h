@@ -7,7 +7,7 @@
  * segments go to config.emit. All calls belong to the shard's lcore.
  *
  * A step of the shard is: nj_tcp_input() for each segment of the burst, nj_tcp_tick(), the user's
- * turn (nj_tcp_next_ready() until NULL, with sends and closes), nj_tcp_output().
+ * turn (nj_tcp_take_ready(), and for each connection reads, sends, closes), nj_tcp_output().
  */
 #ifndef NJ_TCP_TCP_H
 #define NJ_TCP_TCP_H
@@ -93,9 +93,13 @@ nj_ns nj_tcp_next(const struct nj_tcp *tcp);
 /* Active open. NULL when out of blocks or the tuple is in use. EV_OPENED or EV_DEAD follows. */
 struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now);
 
-/* The next connection with news, or NULL; *events tells what (NJ_TCP_EV_*). Connections that
- * peers opened appear here first with EV_OPENED. After EV_DEAD only nj_tcp_release() is legal. */
-struct nj_tcb *nj_tcp_next_ready(struct nj_tcp *tcp, uint8_t *events);
+/* Move the connections with news to the end of `batch`, an initialised list. What has news after
+ * this waits for the next time. */
+void nj_tcp_take_ready(struct nj_tcp *tcp, struct nj_list *batch);
+/* Take the next connection off the batch, or NULL; *events tells what happened (NJ_TCP_EV_*).
+ * Connections that peers opened appear here first, with EV_OPENED; set tcb->user then, or release
+ * them. After EV_DEAD only nj_tcp_release() is legal. */
+struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events);
 /* Put the connection on the ready list again, to go on with it in a later step. */
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *tcb, uint8_t events);
 
@@ -116,6 +120,9 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_s
 void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
 /* RST to the peer, everything queued is gone. EV_DEAD follows if a user is attached. */
 void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
+/* Abort all there are, half-open ones and those without a user too; TIME_WAIT is left to its time.
+ */
+void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now);
 /* The user lets go. A connection that was not closed, or has unread bytes, is reset
  * (RFC 9293 3.10.4, RFC 2525 2.17); else it finishes by itself. `tcb` is dead for the caller. */
 void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);

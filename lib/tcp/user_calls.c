@@ -20,9 +20,14 @@ struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, 
     return t;
 }
 
-struct nj_tcb *nj_tcp_next_ready(struct nj_tcp *tcp, uint8_t *events)
+void nj_tcp_take_ready(struct nj_tcp *tcp, struct nj_list *batch)
 {
-    struct nj_list *n = nj_list_pop(&tcp->ready);
+    nj_list_splice(batch, &tcp->ready);
+}
+
+struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
+{
+    struct nj_list *n = nj_list_pop(batch);
     if (!n)
         return NULL;
     struct nj_tcb *t = nj_container_of(n, struct nj_tcb, ready);
@@ -75,6 +80,18 @@ void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         nj__tcp_send_rst(tcp, t, now);
     nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
     nj__tcb_end(tcp, t);
+}
+
+/* What is aborted leaves the flow table, and another entry may move to its place. */
+void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now)
+{
+    for (uint32_t i = 0; i <= tcp->flows.mask;) {
+        struct nj_tcb *t = nj_flow_at(&tcp->flows, i);
+        if (t && t->state != NJ_TCP_TIME_WAIT)
+            nj_tcp_abort(tcp, t, now);
+        else
+            i++;
+    }
 }
 
 void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)

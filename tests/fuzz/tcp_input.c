@@ -85,7 +85,7 @@ static void user_turn(struct world *w)
     struct nj_tcb *t;
     uint8_t events;
 
-    while ((t = nj_tcp_next_ready(&w->tcp, &events))) {
+    while ((t = nj_tcp_next_ready(&w->tcp.ready, &events))) {
         const uint8_t *bytes;
         uint32_t n;
         if (events & NJ_TCP_EV_DEAD) {

@@ -125,7 +125,7 @@ void nj_sim_client_step(struct sim *sim)
     for (uint32_t i = 0; i < c->n_conns; i++)
         if (nj_sim_conn_next(&c->conn[i]) <= sim->now)
             nj_sim_conn_alarm(&c->conn[i]);
-    while ((t = nj_tcp_next_ready(&c->tcp, &events)))
+    while ((t = nj_tcp_next_ready(&c->tcp.ready, &events)))
         nj_sim_conn_turn(t->user, events);
     nj_tcp_output(&c->tcp, sim->now);
 }

@@ -260,7 +260,7 @@ static void user_turn(struct world *w)
     struct nj_tcb *t;
     uint8_t events;
 
-    while ((t = nj_tcp_next_ready(&w->tcp, &events))) {
+    while ((t = nj_tcp_next_ready(&w->tcp.ready, &events))) {
         t->user = w;
         if (events & NJ_TCP_EV_DEAD) {
             if (t == w->tcb) {
