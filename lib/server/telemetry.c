@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/telemetry.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <rte_mempool.h>
 #include <rte_telemetry.h>
@@ -13,6 +15,9 @@
  * keeps the server from going away under one. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct nj_server *attached;
+
+/* One answer of the socket holds 16 KiB: beyond so many shards, the list of them is a short one. */
+#define SHARDS_IN_FULL 12u
 
 static int stats(const char *cmd, const char *params, struct rte_tel_data *d)
 {
@@ -32,31 +37,48 @@ static unsigned in_use(const struct rte_mempool *mp)
     return mp ? rte_mempool_in_use_count(mp) : 0;
 }
 
-static struct rte_tel_data *shard_dict(const struct nj_server *s, uint32_t i)
+static void add_counter(struct rte_tel_data *d, const struct nj_counters *c, enum nj_counter which)
 {
-    static const enum nj_counter shown[] = {
-        NJ_C_cycles_busy,    NJ_C_cycles_idle,   NJ_C_loops_busy,     NJ_C_loops_idle,
-        NJ_C_rx_packets,     NJ_C_rx_steered_in, NJ_C_rx_steered_out, NJ_C_steer_misplaced,
-        NJ_C_tx_packets,     NJ_C_requests,      NJ_C_connections,    NJ_C_time_wait,
-        NJ_C_h2_connections, NJ_C_h2_bytes,      NJ_C_file_jobs,      NJ_C_tx_queued,
-    };
-    static const char *const steering[] = {
-        [NJ_STEER_NONE] = "none", [NJ_STEER_MISS] = "rss", [NJ_STEER_ALWAYS] = "toeplitz"};
-    struct rte_tel_data *d = rte_tel_data_alloc();
-    if (!d)
-        return NULL;
+    rte_tel_data_add_dict_u64(d, nj_counter_info[which].name, nj_counter_read(c, which));
+}
+
+/* What one looks at first. */
+static void add_essence(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
+{
+    static const enum nj_counter shown[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_rx_packets,
+                                            NJ_C_tx_packets,  NJ_C_requests,    NJ_C_connections};
     const struct nj_counters *c = &s->shard[i]->counters;
 
-    rte_tel_data_start_dict(d);
     rte_tel_data_add_dict_u64(d, "lcore", s->lcore[i].id);
-    rte_tel_data_add_dict_string(d, "steering", steering[s->port.steering]);
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
-        rte_tel_data_add_dict_u64(d, nj_counter_info[shown[k]].name, nj_counter_read(c, shown[k]));
+        add_counter(d, c, shown[k]);
     rte_tel_data_add_dict_u64(d, "rx_drops", nj_counters_sum(c, NJ_KIND_RX_DROP));
     rte_tel_data_add_dict_u64(d, "tx_drops", nj_counters_sum(c, NJ_KIND_TX_DROP));
+}
+
+/* How it is fed, what it holds, and why it dropped what it dropped. */
+static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
+{
+    static const char *const steering[] = {
+        [NJ_STEER_NONE] = "none", [NJ_STEER_MISS] = "rss", [NJ_STEER_ALWAYS] = "toeplitz"};
+    static const enum nj_counter shown[] = {
+        NJ_C_loops_busy,      NJ_C_loops_idle, NJ_C_rx_steered_in,  NJ_C_rx_steered_out,
+        NJ_C_steer_misplaced, NJ_C_time_wait,  NJ_C_h2_connections, NJ_C_h2_bytes,
+        NJ_C_file_jobs,       NJ_C_tx_queued,
+    };
+    const struct nj_counters *c = &s->shard[i]->counters;
+
+    rte_tel_data_add_dict_string(d, "steering", steering[s->port.steering]);
+    for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
+        add_counter(d, c, shown[k]);
     rte_tel_data_add_dict_u64(d, "rx_mbufs_used", in_use(s->port.rx_pool[i]));
     rte_tel_data_add_dict_u64(d, "tx_mbufs_used", in_use(s->port.tx_pool[i]));
-    return d;
+    for (unsigned k = 0; k < NJ_N_COUNTERS; k++) {
+        bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
+                    nj_counter_info[k].kind == NJ_KIND_TX_DROP;
+        if (drop && nj_counter_read(c, (enum nj_counter)k) > 0)
+            add_counter(d, c, (enum nj_counter)k);
+    }
 }
 
 static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
@@ -66,23 +88,39 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
     rte_tel_data_add_dict_string(d, "device", s->port.name);
     rte_tel_data_add_dict_string(d, "spread", s->port.spread);
     for (uint32_t i = 0; i < s->n_shards; i++) {
-        struct rte_tel_data *one = shard_dict(s, i);
+        struct rte_tel_data *one = rte_tel_data_alloc();
+        if (!one)
+            return;
+        rte_tel_data_start_dict(one);
+        add_essence(s, i, one);
+        if (s->n_shards <= SHARDS_IN_FULL)
+            add_details(s, i, one);
         snprintf(name, sizeof name, "shard%u", i);
-        if (one)
-            rte_tel_data_add_dict_container(d, name, one, 0);
+        rte_tel_data_add_dict_container(d, name, one, 0);
     }
 }
 
 static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
 {
+    char *end = NULL;
+    unsigned long i = params ? strtoul(params, &end, 10) : 0;
+    bool number = params && end != params && *end == '\0';
+    int rc = 0;
+
     (void)cmd;
-    (void)params;
     rte_tel_data_start_dict(d);
     pthread_mutex_lock(&lock);
-    if (attached)
-        add_shards(attached, d);
+    if (!attached || !params) {
+        if (attached)
+            add_shards(attached, d);
+    } else if (number && i < attached->n_shards) {
+        add_essence(attached, (uint32_t)i, d);
+        add_details(attached, (uint32_t)i, d);
+    } else {
+        rc = -EINVAL;
+    }
     pthread_mutex_unlock(&lock);
-    return 0;
+    return rc;
 }
 
 void nj_telemetry_attach(const struct nj_server *server)
@@ -95,6 +133,8 @@ void nj_telemetry_attach(const struct nj_server *server)
         return;
     rte_telemetry_register_cmd("/nightjar/stats", stats,
                                "Every counter of nightjar, summed over the shards. No parameters.");
-    rte_telemetry_register_cmd("/nightjar/shards", shards,
-                               "What each shard does and holds. No parameters.");
+    rte_telemetry_register_cmd(
+        "/nightjar/shards", shards,
+        "What each shard does and holds. Parameter: the number of one shard, "
+        "to see that one alone.");
 }

@@ -2,7 +2,8 @@
 /*
  * rte_telemetry commands:
  *   /nightjar/stats   every counter, summed over the shards
- *   /nightjar/shards  per shard: lcore, steering, counters that matter, pools
+ *   /nightjar/shards    per shard: lcore, steering, cycles, packets, drops by reason, what it holds
+ *   /nightjar/shards,N  the same of one
  */
 #ifndef NJ_SERVER_TELEMETRY_H
 #define NJ_SERVER_TELEMETRY_H
