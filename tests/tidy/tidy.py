@@ -381,8 +381,12 @@ def main():
         print("tidy: symbol: not checked, nothing is built (./dev build)")
     else:
         rules["symbol"] = lambda: rule_symbols(symbols)
-    for finding in rule_mirrored(sources):
-        print(f"{finding} (a warning)")
+    untested = list(rule_mirrored(sources))
+    if "--untested" in sys.argv[1:]:
+        print(*untested, sep="\n")
+    elif untested:
+        print(f"tidy: {len(untested)} files have no unit test of their own name "
+              "(no failure; ./dev tidy --untested lists them)")
     failed = 0
     for findings in ([*rule()] for rule in rules.values()):
         failed += bool(findings)
