@@ -340,15 +340,18 @@ def rule_format(sources):
 # --- running them -----------------------------------------------------------------------------
 
 def repository():
-    """Every text file of ours, tracked or about to be."""
-    names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=REPO,
-                           capture_output=True, text=True, check=True).stdout.split("\0")
+    """Every text file of ours, tracked or about to be. Git is not asked: it may be missing, and it
+    refuses root a clone that belongs to somebody else."""
     wanted = (".c", ".h", ".py", ".sh", ".build", ".def")
-    for name in sorted(set(names)):
-        path = os.path.join(REPO, name)
-        if (name.endswith(wanted) or name == "dev") and os.path.isfile(path):
-            with open(path, encoding="utf-8") as f:
-                yield Source(name, f.read())
+    for folder, below, names in os.walk(REPO):
+        top = folder == REPO
+        below[:] = sorted(d for d in below if not d.startswith((".", "__"))
+                          and not (top and d.startswith("build")))
+        for name in sorted(names):
+            if name.endswith(wanted) or (top and name == "dev"):
+                path = os.path.join(folder, name)
+                with open(path, encoding="utf-8") as f:
+                    yield Source(os.path.relpath(path, REPO), f.read())
 
 
 def read(name):
