@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk/port.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-#include "base/attr.h"
+#include "base/fail.h"
 #include "dpdk/quiet.h"
 #include "tcp/mbuf_priv.h"
 
@@ -24,31 +23,20 @@
 #define MIB_PER_SHARD  140u /* both pools and the EAL's share, as measured with --no-huge */
 #define POOL_MBUFS     16383u
 
-static int fail(char *why, size_t why_bytes, const char *fmt, ...) NJ_PRINTF(3, 4);
-
-static int fail(char *why, size_t why_bytes, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(why, why_bytes, fmt, ap);
-    va_end(ap);
-    return -1;
-}
-
 static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
 {
     uint16_t count = rte_eth_dev_count_avail();
 
     if (count == 0)
-        return fail(why, n,
-                    "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
-                    "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows what EAL said)");
+        return nj_fail(why, n,
+                       "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
+                       "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows what EAL said)");
     if (id < 0 && count > 1)
-        return fail(why, n, "%u Ethernet ports found: choose one with --port 0..%u", count,
-                    count - 1);
+        return nj_fail(why, n, "%u Ethernet ports found: choose one with --port 0..%u", count,
+                       count - 1);
     p->id = id < 0 ? rte_eth_find_next(0) : (uint16_t)id;
     if (!rte_eth_dev_is_valid_port(p->id))
-        return fail(why, n, "there is no port %u", p->id);
+        return nj_fail(why, n, "there is no port %u", p->id);
     return 0;
 }
 
@@ -79,10 +67,10 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
             break;
     }
     if (!p->tx_pool[n_shards - 1])
-        return fail(why, n,
-                    "not enough memory for packet buffers (%u MiB are needed for %u lcores): "
-                    "%s; give EAL more with -m or hugepages",
-                    n_shards * MIB_PER_SHARD, n_shards, rte_strerror(rte_errno));
+        return nj_fail(why, n,
+                       "not enough memory for packet buffers (%u MiB are needed for %u lcores): "
+                       "%s; give EAL more with -m or hugepages",
+                       n_shards * MIB_PER_SHARD, n_shards, rte_strerror(rte_errno));
     return 0;
 }
 
@@ -163,8 +151,8 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
     }
     int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
     if (rc != 0)
-        return fail(why, n, "%s: the device refused %u receive and %u transmit queues: %s", p->name,
-                    p->n_rxq, p->n_txq, rte_strerror(-rc));
+        return nj_fail(why, n, "%s: the device refused %u receive and %u transmit queues: %s",
+                       p->name, p->n_rxq, p->n_txq, rte_strerror(-rc));
     return 0;
 }
 
@@ -185,8 +173,8 @@ static int start(struct nj_dpdk_port *p, char *why, size_t n)
         rc = rte_eth_dev_start(p->id);
     nj_quiet_end(&quiet, cause, sizeof cause);
     if (rc != 0)
-        return fail(why, n, "%s: the device does not start: %s", p->name,
-                    cause[0] ? cause : rte_strerror(-rc));
+        return nj_fail(why, n, "%s: the device does not start: %s", p->name,
+                       cause[0] ? cause : rte_strerror(-rc));
     p->started = true;
     return 0;
 }
@@ -231,7 +219,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *w
         return -1;
     int rc = rte_eth_dev_info_get(p->id, &info);
     if (rc != 0)
-        return fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
+        return nj_fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
     uint32_t n_max = queues_max(&info);

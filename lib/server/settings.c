@@ -3,23 +3,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/attr.h"
-
-static int fail(char *why, size_t why_bytes, const char *fmt, ...) NJ_PRINTF(3, 4);
-
-static int fail(char *why, size_t why_bytes, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(why, why_bytes, fmt, ap);
-    va_end(ap);
-    return -1;
-}
+#include "base/fail.h"
 
 static bool parse_v4(const char *text, size_t n, uint32_t *ip)
 {
@@ -58,12 +46,12 @@ static int read_addr(struct nj_settings *s, const char *text, uint32_t *ip, char
 
     if (!slash || slash[1] < '0' || slash[1] > '9' || *end != '\0' || errno || bits < 1 ||
         bits > 32 || !parse_v4(text, (size_t)(slash - text), ip))
-        return fail(why, n,
-                    "--addr %s: expected an IPv4 address with its prefix, e.g. "
-                    "198.18.0.2/24",
-                    text);
+        return nj_fail(why, n,
+                       "--addr %s: expected an IPv4 address with its prefix, e.g. "
+                       "198.18.0.2/24",
+                       text);
     if (!host_address(*ip, (unsigned)bits))
-        return fail(why, n, "--addr %s: not an address a host can have on that link", text);
+        return nj_fail(why, n, "--addr %s: not an address a host can have on that link", text);
     s->ip = nj_addr_v4(htonl(*ip));
     s->prefix_bits = (uint8_t)bits;
     return 0;
@@ -74,9 +62,9 @@ static int read_gateway(struct nj_settings *s, const char *text, uint32_t own, c
     uint32_t ip, mask = mask_of(s->prefix_bits);
 
     if (!parse_v4(text, strlen(text), &ip))
-        return fail(why, n, "--gateway %s: expected an IPv4 address, e.g. 198.18.0.1", text);
+        return nj_fail(why, n, "--gateway %s: expected an IPv4 address, e.g. 198.18.0.1", text);
     if ((ip & mask) != (own & mask) || ip == own || !host_address(ip, s->prefix_bits))
-        return fail(why, n, "--gateway %s: not a neighbour of --addr %s", text, s->config->addr);
+        return nj_fail(why, n, "--gateway %s: not a neighbour of --addr %s", text, s->config->addr);
     s->gateway = nj_addr_v4(htonl(ip));
     s->has_gateway = true;
     return 0;
@@ -91,24 +79,24 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
     memset(s, 0, sizeof *s);
     s->config = config;
     if (!config->addr)
-        return fail(why, n,
-                    "--addr is missing: give our address on the link, e.g. "
-                    "--addr 198.18.0.2/24");
+        return nj_fail(why, n,
+                       "--addr is missing: give our address on the link, e.g. "
+                       "--addr 198.18.0.2/24");
     if (!config->root)
-        return fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
+        return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
     if (read_addr(s, config->addr, &own, why, n) != 0)
         return -1;
     if (config->gateway && read_gateway(s, config->gateway, own, why, n) != 0)
         return -1;
     if (config->listen_port == 0)
-        return fail(why, n, "--listen: expected a port from 1 to 65535");
+        return nj_fail(why, n, "--listen: expected a port from 1 to 65535");
     if (stat(config->root, &st) != 0)
-        return fail(why, n, "--root %s: %s", config->root, strerror(errno));
+        return nj_fail(why, n, "--root %s: %s", config->root, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return fail(why, n, "--root %s: not a folder", config->root);
+        return nj_fail(why, n, "--root %s: not a folder", config->root);
     if (!(config->drain_timeout_s >= 0 && config->drain_timeout_s <= 86400))
-        return fail(why, n, "--drain-timeout: expected 0 to 86400 seconds");
+        return nj_fail(why, n, "--drain-timeout: expected 0 to 86400 seconds");
     if (config->conns_max == 0 || config->conns_max > 1u << 24)
-        return fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
+        return nj_fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
     return 0;
 }

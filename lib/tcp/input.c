@@ -10,13 +10,6 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-static enum nj_tcp_verdict drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
-                                enum nj_counter why)
-{
-    a->why = why;
-    return v;
-}
-
 static bool listening(const struct nj_tcp *tcp, uint16_t port)
 {
     for (uint32_t i = 0; i < tcp->n_listen; i++)
@@ -59,19 +52,19 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
     const struct nj_seg *seg = &a->seg;
 
     if (seg->flags & NJ_TCP_RST)
-        return drop(a, DROP, NJ_C_drop_tcp_closed);
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_closed);
     if (!listening(tcp, seg->tuple.lport) || (seg->flags & NJ_TCP_ACK))
-        return drop(a, DROP_RST, NJ_C_drop_tcp_closed);
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_closed);
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
-        return drop(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
     if (tcp->draining)
-        return drop(a, DROP_RST, NJ_C_drop_tcp_draining);
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
     if (!backlog_room(tcp, now))
-        return drop(a, DROP, NJ_C_drop_tcp_backlog);
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
 
     struct nj_tcb *t = nj__tcb_new(tcp, &seg->tuple, now);
     if (!t)
-        return drop(a, DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
     if (reuse && nj_seq_lt(t->iss, iss_floor))
         t->snd_una = t->snd_nxt = t->snd_max = t->recover = t->iss = iss_floor;
     take_syn(tcp, t, seg, now);
@@ -89,16 +82,16 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     bool acks = seg->flags & NJ_TCP_ACK;
 
     if (acks && (nj_seq_le(seg->ack, t->iss) || nj_seq_lt(t->snd_max, seg->ack)))
-        return drop(a, DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_RST) {
         if (!acks)
-            return drop(a, DROP, NJ_C_drop_tcp_flags);
+            return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
         nj__tcb_end(tcp, t);
         return GONE;
     }
     if (!(seg->flags & NJ_TCP_SYN))
-        return drop(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
 
     take_syn(tcp, t, seg, now);
     if (!acks) { /* simultaneous open */

@@ -12,13 +12,6 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-static enum nj_tcp_verdict drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
-                                enum nj_counter why)
-{
-    a->why = why;
-    return v;
-}
-
 /* Options of the peer's SYN. RFC 9293 3.7.1 (MSS), RFC 7323 2.2 and 3.2. */
 void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
                           nj_ns now)
@@ -45,9 +38,9 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
     if (!t->ts_on || (seg->flags & NJ_TCP_RST))
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; but a peer that starts anew is challenged, see step 4 */
-        return seg->flags & NJ_TCP_SYN ? PASS : drop(a, DROP, NJ_C_drop_tcp_paws);
+        return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && now - t->ts_recent_at < NJ_TCP_PAWS_IDLE)
-        return drop(a, DROP_ACK, NJ_C_drop_tcp_paws);
+        return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_paws);
     return PASS;
 }
 
@@ -128,7 +121,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
             quiet = now - t->stray_ack_at < NJ_TCP_STRAY_ACK_EVERY;
             t->stray_ack_at = quiet ? t->stray_ack_at : now;
         }
-        return drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
+        return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (wnd == 0 && len > 0)
         t->ack_now = true;
@@ -143,9 +136,9 @@ static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
     if (!(a->seg.flags & NJ_TCP_RST))
         return PASS;
     if (t->state == NJ_TCP_TIME_WAIT) /* RFC 1337: no assassination */
-        return drop(a, DROP, NJ_C_drop_tcp_reset);
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_reset);
     if (a->seg.seq != t->rcv_nxt)
-        return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
     nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
     nj__tcb_end(tcp, t);
     return GONE;
@@ -156,7 +149,7 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_SYN))
         return PASS;
-    return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+    return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
 
 void nj__tcp_update_window(struct nj_tcb *t, const struct nj_seg *seg)
@@ -177,7 +170,7 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
     const struct nj_seg *seg = &a->seg;
 
     if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->snd_max, seg->ack))
-        return drop(a, DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
     nj__tcp_rto_opened(t, now);
     t->snd_una = t->iss + 1;
     t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
@@ -292,14 +285,14 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
     const struct nj_seg *seg = &a->seg;
 
     if (!(seg->flags & NJ_TCP_ACK))
-        return drop(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
     if (t->state == NJ_TCP_SYN_RECEIVED) {
         enum nj_tcp_verdict v = ack_opens(tcp, t, a, now);
         if (v != PASS)
             return v;
     }
     if (nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max) || nj_seq_lt(t->snd_max, seg->ack))
-        return drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
+        return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
 
     uint32_t wnd = (uint32_t)seg->wnd << t->snd_wscale;
     bool fin = false, repeats = seg->ack == t->snd_una && !a->had_text && wnd == t->snd_wnd;
@@ -345,7 +338,7 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
     if (seg->seq != t->rcv_nxt) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
         if (!nj__reasm_insert(tcp, t, a->m, seg))
-            return drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+            return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
         a->m = NULL;
         nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: at once, the peer counts them */
         return PASS;
@@ -353,7 +346,7 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
     /* The byte that is due is always taken when nothing else is held, or in exchange for one that
      * is not due yet: else a full queue could never empty. */
     if (t->rcvq.n_mbufs > 0 && !nj__rcv_may_hold(tcp, t) && !nj__reasm_drop_last(tcp, t))
-        return drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+        return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->reasm != NULL;
     nj__rcvq_push(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;

@@ -45,6 +45,13 @@ struct nj_tcp_arrival {
     enum nj_counter why; /* for the DROP verdicts */
 };
 
+static inline enum nj_tcp_verdict nj__tcp_drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
+                                               enum nj_counter why)
+{
+    a->why = why;
+    return v;
+}
+
 /* input_steps.c: RFC 9293 3.10.7.4. */
 enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *, struct nj_tcb *, struct nj_tcp_arrival *,
                                          nj_ns now);
