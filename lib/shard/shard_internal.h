@@ -12,7 +12,7 @@
 #define NJ_EAT_MBUFS_MAX 64u
 
 /* With fewer mbufs than this left, HTTP/2 is not asked for output: what TCP has queued already
- * must be able to leave. One connection's send queue is at most 5 mbufs per 16 KiB frame. */
+ * must be able to leave. */
 #define NJ_TX_POOL_LOW 256u
 
 /* HTTP/2 is asked for output while the connection's send queue is below this part of the mbufs that

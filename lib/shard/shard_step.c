@@ -8,7 +8,7 @@
  *
  * A connection with news is eaten depth first: its bytes go through HTTP/2, the request is answered
  * and the answer is queued while all of it is still in this core's cache. What can't be answered at
- * once (a file that is not in memory) goes to a worker and comes back through file_poll.
+ * once (a file that is not in memory) goes to a worker and comes back in a later step.
  */
 #include "shard/shard_internal.h"
 

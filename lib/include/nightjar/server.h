@@ -49,7 +49,7 @@ NJ_API void nj_server_config_init(struct nj_server_config *config);
  * The first signal begins the graceful end: no new connections, GOAWAY, running responses are
  * finished, at most drain_timeout_s long. A second one ends at once.
  *
- * Context: main thread, once per process. SIGTERM and SIGINT are taken by the server; they stay
+ * Context: main thread, once per process. SIGTERM, SIGINT and SIGHUP are the server's; they stay
  *          blocked afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE
  *          stays ignored. Returns when everything it started is gone.
  * Errors:  one line on stderr, "nightjar: what is wrong: what to do".
