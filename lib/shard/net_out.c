@@ -33,16 +33,16 @@ uint32_t nj__net_room(void *shard)
     return s->n_txq < usable ? usable - s->n_txq : 0;
 }
 
-static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *src,
-                   const struct nj_addr *dst, uint8_t protocol, nj_ns now)
+static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_meta *ip,
+                   uint8_t protocol, nj_ns now)
 {
     nj_count(&s->counters, NJ_C_tx_made);
-    nj_ipv4_prepend(m, src, dst, protocol, s->ip_ident++);
+    nj_ipv4_prepend(m, ip, protocol, s->ip_ident++);
 
     const struct nj_iface *iface = &s->cfg.iface;
-    const struct nj_addr *hop = nj_ip_on_link(iface, dst) ? dst
-                                : iface->has_gateway      ? &iface->gateway
-                                                          : NULL;
+    const struct nj_addr *hop = nj_ip_on_link(iface, &ip->dst) ? &ip->dst
+                                : iface->has_gateway           ? &iface->gateway
+                                                               : NULL;
     if (!hop) {
         nj_count(&s->counters, NJ_C_drop_tx_no_route);
         rte_pktmbuf_free(m);
@@ -51,10 +51,9 @@ static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr 
     nj_neigh_output(&s->neigh, m, hop, now);
 }
 
-void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_addr *src,
-                      const struct nj_addr *dst, nj_ns now)
+void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
-    output(shard, m, src, dst, IPPROTO_TCP, now);
+    output(shard, m, ip, IPPROTO_TCP, now);
 }
 
 /* RFC 1122 3.2.2.6: an echo server, with a limit so that it is no amplifier of CPU. */
@@ -79,7 +78,7 @@ void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struc
     }
     nj_icmp_echo_reply_build(reply, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->icmp.off),
                              p->icmp.n_bytes);
-    output(s, reply, &p->ip_dst, &p->ip_src, IPPROTO_ICMP, now);
+    output(s, reply, &(struct nj_ip_meta){.src = p->ip_dst, .dst = p->ip_src}, IPPROTO_ICMP, now);
 }
 
 uint32_t nj__net_flush(struct nj_shard *s)

@@ -22,8 +22,7 @@
 
 /* net_out.c */
 void nj__net_push(void *shard, struct rte_mbuf *m);
-void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_addr *src,
-                      const struct nj_addr *dst, nj_ns now);
+void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
 uint32_t nj__net_room(void *shard);
 void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                        nj_ns now);

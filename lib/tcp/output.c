@@ -24,7 +24,8 @@ static struct rte_mbuf *fresh_mbuf(struct nj_tcp *tcp)
 static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e, nj_ns now)
 {
     nj_tcp_prepend(m, e);
-    tcp->cfg.emit(tcp->cfg.ctx, m, &e->tuple.local, &e->tuple.remote, now);
+    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn};
+    tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
 }
 
 /* Whatever we send tells the peer where we stand, so no ACK is owed afterwards. */

@@ -20,6 +20,7 @@
 #include "base/prng.h"
 #include "tcp/flow_table.h"
 #include "tcp/tcb.h"
+#include "wire/emit.h"
 #include "wire/packet.h"
 
 #define NJ_TCP_LISTEN_MAX 8
@@ -37,8 +38,7 @@ struct nj_tcp_config {
     nj_ns time_wait;   /* 2 MSL */
 
     /* Take a segment without an IP header; the mbuf is the callee's from here on. */
-    void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_addr *src,
-                 const struct nj_addr *dst, nj_ns now);
+    void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
     /* Segments that emit() will take now without dropping. */
     uint32_t (*room)(void *ctx);
     void *ctx;

@@ -50,6 +50,8 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o)
         n += 2 + NJ__OPT_SACK_PERMITTED_BYTES;
     if (o->has_wscale)
         n += 1 + NJ__OPT_WSCALE_BYTES;
+    if (o->n_sack)
+        n += 4 + o->n_sack * NJ__OPT_SACK_BLOCK_BYTES;
     return n;
 }
 
@@ -82,6 +84,14 @@ static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
         *p++ = NJ__OPT_WSCALE;
         *p++ = NJ__OPT_WSCALE_BYTES;
         *p++ = o->wscale;
+    }
+    if (o->n_sack) {
+        *p++ = NJ__OPT_NOP;
+        *p++ = NJ__OPT_NOP;
+        *p++ = NJ__OPT_SACK;
+        *p++ = (uint8_t)(2 + o->n_sack * NJ__OPT_SACK_BLOCK_BYTES);
+        for (uint32_t i = 0; i < o->n_sack; i++)
+            p = put_u32(put_u32(p, o->sack[i].first), o->sack[i].end);
     }
     return p;
 }
@@ -116,19 +126,20 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
     prepend(m, buf, hdr_bytes);
 }
 
-void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
-                     uint8_t protocol, uint16_t ident)
+void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
+                     uint16_t ident)
 {
     uint32_t total_bytes = sizeof(struct rte_ipv4_hdr) + rte_pktmbuf_pkt_len(m);
     struct rte_ipv4_hdr h = {
         .version_ihl = RTE_IPV4_VHL_DEF,
+        .type_of_service = ip->ecn,
         .total_length = rte_cpu_to_be_16((uint16_t)total_bytes),
         .packet_id = rte_cpu_to_be_16(ident),
         .fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
         .time_to_live = 64,
         .next_proto_id = protocol,
-        .src_addr = nj_addr_to_v4(src),
-        .dst_addr = nj_addr_to_v4(dst),
+        .src_addr = nj_addr_to_v4(&ip->src),
+        .dst_addr = nj_addr_to_v4(&ip->dst),
     };
 
     NJ_ASSERT(total_bytes <= UINT16_MAX);

@@ -13,6 +13,12 @@
 
 #include "wire/packet.h"
 
+/* What the IP header of a segment has to say. */
+struct nj_ip_meta {
+    struct nj_addr src, dst;
+    uint8_t ecn; /* NJ_ECN_* */
+};
+
 #define NJ_TCP_HDR_BYTES      20u
 #define NJ_TCP_OPTS_BYTES_MAX 40u
 
@@ -22,6 +28,7 @@ struct nj_tcp_emit {
     uint32_t seq, ack;
     uint16_t wnd; /* already scaled down */
     uint8_t flags;
+    uint8_t ecn;             /* for the IP header */
     struct nj_tcp_opts opts; /* each one that is set is written, padded to 4 bytes */
 };
 
@@ -36,8 +43,8 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o);
 void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e);
 
 /* Prepend an IPv4 header: DF set, TTL 64, checksum filled in. `ident` goes into Identification. */
-void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
-                     uint8_t protocol, uint16_t ident);
+void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
+                     uint16_t ident);
 
 /* Prepend an Ethernet header. `type` is an EtherType in host order. */
 void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,

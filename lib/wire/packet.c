@@ -29,6 +29,7 @@ struct view {
     const uint8_t *p;
     uint32_t n_bytes;
     uint32_t off; /* of `p`, from the start of the mbuf's data */
+    uint8_t ecn;  /* of the IP header, once that is off */
 };
 
 static void advance(struct view *v, uint32_t n_bytes)
@@ -164,6 +165,7 @@ static enum nj_counter parse_tcp(const struct view *v, struct nj_packet *out)
     seg->payload_off += v->off;
     seg->tuple.remote = out->ip_src;
     seg->tuple.local = out->ip_dst;
+    seg->ecn = v->ecn;
     return OK;
 }
 
@@ -188,6 +190,7 @@ static enum nj_counter strip_ipv4(struct view *v, struct rte_ipv4_hdr *h)
         return NJ_C_drop_ip_header;
 
     v->n_bytes = total_bytes;
+    v->ecn = h->type_of_service & NJ_ECN_CE;
     advance(v, hdr_bytes);
     return OK;
 }
@@ -246,7 +249,7 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
 
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out)
 {
-    struct view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0};
+    struct view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0, 0};
     enum nj_counter why = parse_eth(iface, &v, out);
 
     if (nj_unlikely(why != OK)) {

@@ -22,13 +22,30 @@
 #define NJ_TCP_PSH 0x08u
 #define NJ_TCP_ACK 0x10u
 #define NJ_TCP_URG 0x20u
+#define NJ_TCP_ECE 0x40u
+#define NJ_TCP_CWR 0x80u
+
+/* The ECN field of an IP header (RFC 3168 5). */
+#define NJ_ECN_NOT_ECT 0u
+#define NJ_ECN_ECT_1   1u
+#define NJ_ECN_ECT_0   2u
+#define NJ_ECN_CE      3u
+
+/* A run of received bytes, first <= s < end (RFC 2018 3). */
+struct nj_sack_block {
+    uint32_t first, end;
+};
+
+#define NJ_SACK_BLOCKS_MAX 4u /* what 40 bytes of options hold */
 
 /* Options that we understand (RFC 9293 3.2, RFC 7323, RFC 2018). */
 struct nj_tcp_opts {
     bool has_mss, has_wscale, has_ts, sack_permitted;
     uint8_t wscale; /* as sent; callers clamp to 14 (RFC 7323 2.3) */
-    uint16_t mss;   /* as sent */
+    uint8_t n_sack;
+    uint16_t mss; /* as sent */
     uint32_t ts_val, ts_ecr;
+    struct nj_sack_block sack[NJ_SACK_BLOCKS_MAX]; /* as sent: nothing is known of their order */
 };
 
 /* A TCP segment (the SEG.* variables of RFC 9293 3.3.1). */
@@ -37,6 +54,7 @@ struct nj_seg {
     uint32_t seq, ack;
     uint16_t wnd; /* unscaled, as sent */
     uint8_t flags;
+    uint8_t ecn;            /* of the IP header that carried it */
     uint32_t payload_off;   /* from the start of the mbuf's data */
     uint32_t payload_bytes; /* without SYN and FIN */
     struct nj_tcp_opts opts;
@@ -47,6 +65,21 @@ static inline uint32_t nj_seg_len(const struct nj_seg *s)
 {
     return s->payload_bytes + !!(s->flags & NJ_TCP_SYN) + !!(s->flags & NJ_TCP_FIN);
 }
+
+/* An ICMP error about a TCP segment of ours (RFC 792, RFC 4443), with what it quotes of it. Nothing
+ * vouches for it: whoever acts on it checks the quoted number first (RFC 5927). */
+enum nj_icmp_news {
+    NJ_ICMP_UNREACHABLE, /* net, host, time exceeded, ...: may pass */
+    NJ_ICMP_REFUSED,     /* protocol or port unreachable, prohibited: nobody there */
+    NJ_ICMP_TOO_BIG,     /* fragmentation needed, packet too big */
+};
+
+struct nj_icmp_error {
+    enum nj_icmp_news news;
+    struct nj_tuple tuple; /* local = us, who sent the quoted segment */
+    uint32_t seq;          /* of the quoted segment */
+    uint32_t mtu;          /* TOO_BIG: of the next hop; 0 from routers older than RFC 1191 */
+};
 
 enum nj_packet_kind { NJ_PACKET_DROP, NJ_PACKET_ARP, NJ_PACKET_ICMP_ECHO, NJ_PACKET_TCP };
 

@@ -47,6 +47,20 @@ bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg
     return true;
 }
 
+/* RFC 2018 3. 40 bytes of options hold four blocks; a second SACK option would be a fifth. */
+static bool parse_sack(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts)
+{
+    if (n_bytes == 0 || n_bytes % NJ__OPT_SACK_BLOCK_BYTES != 0)
+        return false;
+    for (; n_bytes > 0 && !syn; n_bytes -= NJ__OPT_SACK_BLOCK_BYTES) {
+        if (opts->n_sack == NJ_SACK_BLOCKS_MAX)
+            return false;
+        opts->sack[opts->n_sack++] = (struct nj_sack_block){get_u32(p), get_u32(p + 4)};
+        p += NJ__OPT_SACK_BLOCK_BYTES;
+    }
+    return true;
+}
+
 /* One option of `n_bytes`, kind and length included. False when it is one that we know and has
  * another length than it must have. */
 static bool parse_option(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts)
@@ -69,6 +83,8 @@ static bool parse_option(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj
             return false;
         opts->sack_permitted = syn;
         return true;
+    case NJ__OPT_SACK:
+        return parse_sack(p + 2, n_bytes - 2, syn, opts);
     case NJ__OPT_TS:
         if (n_bytes != NJ__OPT_TS_BYTES)
             return false;

@@ -42,10 +42,12 @@ static uint8_t byte(struct world *w)
     return *w->in++;
 }
 
-static void emit(void *ctx, struct rte_mbuf *m, const struct nj_addr *src,
-                 const struct nj_addr *dst, nj_ns now)
+static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
     struct world *w = ctx;
+
+    (void)ip;
+    (void)now;
     NJ_CHECK(m->pkt_len <= 1500 - 20 && m->pkt_len >= 20);
     if (w->room > 0)
         w->room--;

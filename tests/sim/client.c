@@ -14,12 +14,11 @@ static void send_frame(void *ctx, struct rte_mbuf *m)
     rte_pktmbuf_free(m);
 }
 
-static void emit(void *ctx, struct rte_mbuf *m, const struct nj_addr *src,
-                 const struct nj_addr *dst, nj_ns now)
+static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
     struct sim *sim = ctx;
-    nj_ipv4_prepend(m, src, dst, IPPROTO_TCP, sim->client.ip_ident++);
-    nj_neigh_output(&sim->client.neigh, m, dst, now);
+    nj_ipv4_prepend(m, ip, IPPROTO_TCP, sim->client.ip_ident++);
+    nj_neigh_output(&sim->client.neigh, m, &ip->dst, now);
 }
 
 static uint32_t room(void *ctx)

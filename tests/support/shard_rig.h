@@ -254,7 +254,7 @@ static inline bool rig_seg_mss(struct rig *r, const struct rig_peer *p, uint32_t
                             .flags = flags,
                             .opts = {.has_mss = mss != 0, .mss = mss}};
     nj_tcp_prepend(m, &e);
-    nj_ipv4_prepend(m, &p->tuple.local, &p->tuple.remote, IPPROTO_TCP, 1);
+    nj_ipv4_prepend(m, &(struct nj_ip_meta){p->tuple.local, p->tuple.remote, 0}, IPPROTO_TCP, 1);
     nj_eth_prepend(m, &rig_mac, &rig_peer_mac, RTE_ETHER_TYPE_IPV4);
     rig_queue(r, m);
     return true;

@@ -27,14 +27,13 @@ uint8_t nj_dsl_byte(uint32_t position, bool from_peer)
 /* --- the wire -------------------------------------------------------------------------------- */
 
 /* What is emitted goes through our own parser, checksums and all. */
-static void emit(void *ctx, struct rte_mbuf *m, const struct nj_addr *src,
-                 const struct nj_addr *dst, nj_ns now)
+static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
     struct world *w = ctx;
     struct nj_packet p;
 
     cr_assert_lt(w->n_out, DSL_OUT_MAX, "more segments than a test can want");
-    nj_ipv4_prepend(m, src, dst, IPPROTO_TCP, 0);
+    nj_ipv4_prepend(m, ip, IPPROTO_TCP, 0);
     cr_assert_leq(m->pkt_len, w->tcp.cfg.mtu, "segment of %u bytes", m->pkt_len);
     nj_eth_prepend(m, &peer_iface.mac, &our_mac, RTE_ETHER_TYPE_IPV4);
     nj_packet_parse(&peer_iface, m, &p);

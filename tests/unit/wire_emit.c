@@ -90,7 +90,7 @@ Test(wire_emit, ipv4_header_bytes)
     static const uint8_t want[] = {0x45, 0, 0, 24, 0x12, 0x34, 0x40, 0, 64,  6,   0x56, 0xfa,
                                    10,   0, 0, 1,  192,  168,  7,    9, 'd', 'a', 't',  'a'};
 
-    nj_ipv4_prepend(m, &src, &dst, IPPROTO_TCP, 0x1234);
+    nj_ipv4_prepend(m, &(struct nj_ip_meta){.src = src, .dst = dst}, IPPROTO_TCP, 0x1234);
     cr_assert_eq(m->pkt_len, sizeof want);
     cr_expect_arr_eq(rte_pktmbuf_mtod(m, uint8_t *), want, sizeof want);
     rte_pktmbuf_free(m);
@@ -177,7 +177,13 @@ static void random_segment(struct nj_prng *r, const struct nj_iface *iface, stru
         e->opts.has_mss = bits & 1;
         e->opts.has_wscale = bits & 2;
         e->opts.sack_permitted = bits & 4;
+    } else {
+        e->opts.n_sack = (uint8_t)nj_prng_below(r, NJ_SACK_BLOCKS_MAX); /* beside timestamps: 3 */
+        for (uint32_t i = 0; i < e->opts.n_sack; i++)
+            e->opts.sack[i] =
+                (struct nj_sack_block){(uint32_t)nj_prng_next(r), (uint32_t)nj_prng_next(r)};
     }
+    e->ecn = bits >> 4 & NJ_ECN_CE;
     e->opts.has_ts = bits & 8;
     if (e->opts.has_mss)
         e->opts.mss = (uint16_t)nj_prng_next(r);
@@ -204,6 +210,7 @@ static void expect_same(const struct nj_tcp_emit *e, const struct nj_packet *p)
     cr_expect_eq(s->ack, e->ack);
     cr_expect_eq(s->wnd, e->wnd);
     cr_expect_eq(s->flags, e->flags);
+    cr_expect_eq(s->ecn, e->ecn);
     cr_expect_eq(memcmp(&s->opts, &e->opts, sizeof s->opts), 0);
 }
 
@@ -227,7 +234,8 @@ Test(wire_emit, round_trip)
 
         struct rte_mbuf *m = random_chain(pool, &r, bytes, n);
         nj_tcp_prepend(m, &e);
-        nj_ipv4_prepend(m, &e.tuple.local, &e.tuple.remote, IPPROTO_TCP, (uint16_t)run);
+        nj_ipv4_prepend(m, &(struct nj_ip_meta){e.tuple.local, e.tuple.remote, e.ecn}, IPPROTO_TCP,
+                        (uint16_t)run);
         nj_eth_prepend(m, &iface.mac, &peer_mac, RTE_ETHER_TYPE_IPV4);
         cr_assert_eq(rte_pktmbuf_linearize(m), 0);
 
@@ -261,7 +269,7 @@ Test(wire_emit, arp_and_echo_round_trip)
 
     m = rte_pktmbuf_alloc(pool);
     nj_icmp_echo_reply_build(m, (const uint8_t[]){8, 0, 0, 0, 0, 1, 0, 2, 9}, 9);
-    nj_ipv4_prepend(m, &peer.ip, &us.ip, IPPROTO_ICMP, 1);
+    nj_ipv4_prepend(m, &(struct nj_ip_meta){peer.ip, us.ip, 0}, IPPROTO_ICMP, 1);
     nj_eth_prepend(m, &us.mac, &peer_mac, RTE_ETHER_TYPE_IPV4);
     nj_packet_parse(&us, m, &p);
     cr_expect_eq(p.kind, NJ_PACKET_DROP);

@@ -126,8 +126,12 @@ Test(tcp_parse, padding_and_unknown)
     cr_expect(o.has_mss && o.mss == 0x0102);
     cr_expect(OPTIONS(&o, true, 254, 4, 2, 4, 30, 2, 2, 4, 7, 8));
     cr_expect(o.has_mss && o.mss == 0x0708);
-    /* SACK blocks are skipped as well. */
     cr_expect(OPTIONS(&o, false, 1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2));
+    cr_expect(o.n_sack == 1 && o.sack[0].first == 1 && o.sack[0].end == 2);
+    cr_expect(OPTIONS(&o, true, 1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2));
+    cr_expect_eq(o.n_sack, 0, "a SYN has received nothing");
+    cr_expect_not(OPTIONS(&o, false, 1, 1, 5, 9, 0, 0, 0, 1, 0, 0, 0));
+    cr_expect_not(OPTIONS(&o, false, 1, 1, 5, 2));
 
     memset(full, 1, sizeof full);
     memcpy(full + 36, (const uint8_t[]){2, 4, 9, 9}, 4);
