@@ -112,7 +112,7 @@ const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
 static bool above_share(const struct nj_conn *c)
 {
     uint32_t share = c->shard->n_tx_left / NJ_TX_SHARES;
-    return c->tcb->sndq.n_mbufs > (share < NJ_TX_SHARE_MAX ? share : NJ_TX_SHARE_MAX);
+    return nj_tcp_queued_mbufs(c->tcb) > (share < NJ_TX_SHARE_MAX ? share : NJ_TX_SHARE_MAX);
 }
 
 static uint32_t sink_room(void *ctx)
@@ -296,13 +296,13 @@ static void read_some(struct nj_conn *c, nj_ns now)
 static void output_h2(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
-    uint32_t had = c->tcb->sndq.n_mbufs;
+    uint32_t had = nj_tcp_queued_mbufs(c->tcb);
 
     if (nj_h2_output(c->h2, &sink, c) != 0 && !c->failed) {
         c->failed = true;
         nj_h2_output(c->h2, &sink, c); /* the GOAWAY that says why */
     }
-    uint32_t taken = c->tcb->sndq.n_mbufs - had;
+    uint32_t taken = nj_tcp_queued_mbufs(c->tcb) - had;
     s->n_tx_left -= taken < s->n_tx_left ? taken : s->n_tx_left;
 }
 
@@ -322,7 +322,7 @@ static void write_some(struct nj_conn *c, nj_ns now)
 /* Keep shard->owing in the order in which peers were last heard of. */
 static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
 {
-    bool owes = c->tcb->sndq.n_mbufs > 0;
+    bool owes = nj_tcp_queued_mbufs(c->tcb) > 0;
 
     if (acked || !owes)
         nj_list_del(&c->owing);

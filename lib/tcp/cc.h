@@ -8,6 +8,14 @@
 
 #include "tcp/tcb.h"
 
+/* What an acknowledgment told, outside recovery. */
+struct nj_cc_ack {
+    nj_ns now;
+    uint32_t n_bytes; /* delivered: acknowledged or selectively acknowledged for the first time */
+    uint32_t rtt_us;  /* of the newest segment it covers that was sent just once; 0: none */
+    bool limited;     /* the congestion window was what held us back */
+};
+
 struct nj_cc_ops {
     const char *name;
     void (*init)(struct nj_tcb *);
@@ -26,7 +34,7 @@ extern const struct nj_cc_ops nj_cc_newreno;
 
 static inline uint32_t nj_tcb_flight(const struct nj_tcb *t)
 {
-    return t->snd_max - t->snd_una;
+    return t->x->snd_max - t->snd_una;
 }
 
 #endif

@@ -25,7 +25,7 @@ static void init(struct nj_tcb *t)
 {
     t->cwnd = initial_window(t);
     t->ssthresh = CWND_MAX;
-    t->cc_acked = 0;
+    t->x->cc_acked = 0;
 }
 
 /* Byte counting (RFC 3465, L = 2): by what was acknowledged, not by how many ACKs said so. */
@@ -38,9 +38,9 @@ static void on_ack(struct nj_tcb *t, uint32_t n_bytes, bool limited)
         grow(t, n_bytes < cap ? n_bytes : cap);
         return;
     }
-    t->cc_acked += n_bytes;
-    if (t->cc_acked >= t->cwnd) {
-        t->cc_acked -= t->cwnd;
+    t->x->cc_acked += n_bytes;
+    if (t->x->cc_acked >= t->cwnd) {
+        t->x->cc_acked -= t->cwnd;
         grow(t, t->snd_mss);
     }
 }
@@ -50,7 +50,7 @@ static void on_recovery_begin(struct nj_tcb *t)
 {
     t->ssthresh = half_flight(t);
     t->cwnd = t->ssthresh + 3u * t->snd_mss;
-    t->cc_acked = 0;
+    t->x->cc_acked = 0;
 }
 
 static void on_dupack(struct nj_tcb *t)
@@ -79,7 +79,7 @@ static void on_rto(struct nj_tcb *t, bool first)
     if (first)
         t->ssthresh = half_flight(t);
     t->cwnd = t->snd_mss;
-    t->cc_acked = 0;
+    t->x->cc_acked = 0;
 }
 
 static void on_idle(struct nj_tcb *t)

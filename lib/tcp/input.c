@@ -21,7 +21,7 @@ static bool listening(const struct nj_tcp *tcp, uint16_t port)
 /* What the SYN said, and where its sequence space begins. */
 static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
-    t->irs = seg->seq;
+    t->x->irs = seg->seq;
     t->rcv_nxt = seg->seq + 1;
     t->rcv_adv = t->last_ack_sent = t->rcv_nxt;
     nj__tcp_peer_options(tcp, t, &seg->opts, now);
@@ -37,7 +37,7 @@ static bool backlog_room(struct nj_tcp *tcp, nj_ns now)
     if (nj_list_empty(&tcp->half_open))
         return false;
     struct nj_tcb *t = nj_container_of(tcp->half_open.next, struct nj_tcb, aged);
-    if (now - t->progress_at < NJ_TCP_HALF_OPEN_MIN)
+    if (now - t->x->progress_at < NJ_TCP_HALF_OPEN_MIN)
         return false;
     nj_count(tcp->cfg.counters, NJ_C_tcp_half_open_cut);
     nj__tcb_end(tcp, t);
@@ -65,8 +65,8 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
     struct nj_tcb *t = nj__tcb_new(tcp, &seg->tuple, now);
     if (!t)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
-    if (reuse && nj_seq_lt(t->iss, iss_floor))
-        t->snd_una = t->snd_nxt = t->snd_max = t->recover = t->iss = iss_floor;
+    if (reuse && nj_seq_lt(t->x->iss, iss_floor))
+        t->snd_una = t->snd_nxt = t->x->snd_max = t->x->recover = t->x->iss = iss_floor;
     take_syn(tcp, t, seg, now);
     nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
     nj__tcp_send_syn(tcp, t, now);
@@ -81,7 +81,7 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     const struct nj_seg *seg = &a->seg;
     bool acks = seg->flags & NJ_TCP_ACK;
 
-    if (acks && (nj_seq_le(seg->ack, t->iss) || nj_seq_lt(t->snd_max, seg->ack)))
+    if (acks && (nj_seq_le(seg->ack, t->x->iss) || nj_seq_lt(t->x->snd_max, seg->ack)))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_RST) {
         if (!acks)
@@ -101,8 +101,8 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     nj__tcp_rto_opened(t, now);
     t->snd_una = seg->ack;
-    t->rexmit_at = NJ_NEVER;
-    t->progress_at = now;
+    t->x->rexmit_at = NJ_NEVER;
+    t->x->progress_at = now;
     t->snd_wnd = t->snd_wnd_max = seg->wnd; /* not scaled in a SYN */
     t->snd_wl1 = seg->seq;
     t->snd_wl2 = seg->ack;
@@ -156,7 +156,7 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
     bool reuse = t && replaces_time_wait(t, seg) && listening(tcp, seg->tuple.lport);
 
     if (reuse) {
-        iss_floor = t->snd_max + 1;
+        iss_floor = t->x->snd_max + 1;
         nj__tcb_end(tcp, t);
         t = NULL;
     }

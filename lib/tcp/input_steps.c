@@ -73,8 +73,8 @@ static void trim(const struct nj_tcb *t, struct nj_seg *seg)
         seg->payload_bytes -= old;
     }
     uint32_t edge = t->rcv_nxt + wnd;
-    if (t->fin_seen && nj_seq_lt(t->fin_seq, edge))
-        edge = t->fin_seq; /* there is nothing behind a FIN */
+    if (t->fin_seen && nj_seq_lt(t->x->fin_seq, edge))
+        edge = t->x->fin_seq; /* there is nothing behind a FIN */
     if (nj_seq_lt(edge, seg->seq + seg->payload_bytes)) {
         seg->payload_bytes = nj_seq_lt(seg->seq, edge) ? edge - seg->seq : 0;
         seg->flags &= (uint8_t)~NJ_TCP_FIN;
@@ -90,12 +90,13 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     bool acceptable;
 
     /* A SYN that repeats the one we answered: our SYN-ACK was lost. */
-    if (t->state == NJ_TCP_SYN_RECEIVED && (seg->flags & NJ_TCP_SYN) && seg->seq == t->irs &&
+    if (t->state == NJ_TCP_SYN_RECEIVED && (seg->flags & NJ_TCP_SYN) && seg->seq == t->x->irs &&
         !(seg->flags & NJ_TCP_RST)) {
         if (!(seg->flags & NJ_TCP_ACK)) {
-            nj_ns rexmit_at = t->rexmit_at;
+            nj_ns rexmit_at = t->x->rexmit_at;
             nj__tcp_send_syn(tcp, t, now);
-            t->rexmit_at = rexmit_at; /* the peer can't hold its place in the backlog with SYNs */
+            t->x->rexmit_at =
+                rexmit_at; /* the peer can't hold its place in the backlog with SYNs */
             return DONE;
         }
         /* Simultaneous open: the peer's SYN-ACK repeats the SYN we know (RFC 9293 figure 7). */
@@ -118,8 +119,8 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
             t->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
         if (len == 0 && !quiet) { /* two ends that answer each other's answers would never stop */
-            quiet = now - t->stray_ack_at < NJ_TCP_STRAY_ACK_EVERY;
-            t->stray_ack_at = quiet ? t->stray_ack_at : now;
+            quiet = now - t->x->stray_ack_at < NJ_TCP_STRAY_ACK_EVERY;
+            t->x->stray_ack_at = quiet ? t->x->stray_ack_at : now;
         }
         return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
     }
@@ -169,13 +170,13 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
 {
     const struct nj_seg *seg = &a->seg;
 
-    if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->snd_max, seg->ack))
+    if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->x->snd_max, seg->ack))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
     nj__tcp_rto_opened(t, now);
-    t->snd_una = t->iss + 1;
+    t->snd_una = t->x->iss + 1;
     t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
-    t->rexmit_at = NJ_NEVER;
-    t->progress_at = now;
+    t->x->rexmit_at = NJ_NEVER;
+    t->x->progress_at = now;
     t->snd_wl1 = seg->seq;
     t->snd_wl2 = seg->ack;
     t->snd_wnd = t->snd_wnd_max = (uint32_t)seg->wnd << t->snd_wscale;
@@ -191,10 +192,10 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
 
 static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
-    if (t->timed_at && nj_seq_le(t->timed_seq, seg->ack)) {
-        nj__tcp_rtt_sample(t, now - t->timed_at);
-        t->timed_at = 0;
-    } else if (t->ts_on && t->timed_at == 0) {
+    if (t->x->timed_at && nj_seq_le(t->x->timed_seq, seg->ack)) {
+        nj__tcp_rtt_sample(t, now - t->x->timed_at);
+        t->x->timed_at = 0;
+    } else if (t->ts_on && t->x->timed_at == 0) {
         /* After a retransmission only the echoed timestamp tells which copy was answered. */
         uint32_t ms = nj__tcp_ts_now(t, now) - seg->opts.ts_ecr;
         if (ms <= NJ_TCP_RTO_MAX / NJ_MS)
@@ -205,46 +206,47 @@ static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 /* Three duplicates in a row: RFC 5681 3.2, RFC 6582 3.2. */
 static void duplicate_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    if (t->in_recovery) {
+    if (t->x->in_recovery) {
         t->cc->on_dupack(t);
         return;
     }
-    if (t->dupacks < UINT8_MAX)
-        t->dupacks++;
-    if (t->dupacks != 3 || !nj_seq_lt(t->recover, t->snd_una))
+    if (t->x->dupacks < UINT8_MAX)
+        t->x->dupacks++;
+    if (t->x->dupacks != 3 || !nj_seq_lt(t->x->recover, t->snd_una))
         return; /* data sent before the last recovery can't start another one */
     nj_count(tcp->cfg.counters, NJ_C_tcp_fast_retransmit);
-    t->recover = t->snd_max;
-    t->in_recovery = true;
+    t->x->recover = t->x->snd_max;
+    t->x->in_recovery = true;
     t->cc->on_recovery_begin(t);
     nj__tcp_retransmit_one(tcp, t, now);
-    t->rexmit_at = now + t->rto;
+    t->x->rexmit_at = now + t->x->rto;
 }
 
 /* New data is acknowledged. True when our FIN was, too. */
 static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
     uint32_t n_acked = seg->ack - t->snd_una;
-    uint32_t n_bytes = n_acked < t->sndq.n_bytes ? n_acked : t->sndq.n_bytes; /* less our FIN */
-    bool limited = nj_tcb_flight(t) + t->snd_mss > t->cwnd || t->snd_nxt != t->snd_max;
+    uint32_t n_bytes =
+        n_acked < t->x->sndq.n_bytes ? n_acked : t->x->sndq.n_bytes; /* less our FIN */
+    bool limited = nj_tcb_flight(t) + t->snd_mss > t->cwnd || t->snd_nxt != t->x->snd_max;
 
     nj__sndq_acked(t, n_bytes);
     t->snd_una = seg->ack;
     t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
-    t->dupacks = 0;
-    t->n_backoffs = 0;
-    if (t->in_recovery && nj_seq_lt(seg->ack, t->recover)) {
+    t->x->dupacks = 0;
+    t->x->n_backoffs = 0;
+    if (t->x->in_recovery && nj_seq_lt(seg->ack, t->x->recover)) {
         t->cc->on_partial_ack(t, n_acked);
         nj__tcp_retransmit_one(tcp, t, now);
-    } else if (t->in_recovery) {
-        t->in_recovery = false;
+    } else if (t->x->in_recovery) {
+        t->x->in_recovery = false;
         t->cc->on_recovery_end(t);
     } else {
         t->cc->on_ack(t, n_acked, limited);
     }
-    if (!t->in_recovery && nj_seq_lt(t->recover, t->snd_una))
-        t->recover = t->snd_una - 1;                           /* stays less than 2^31 behind */
-    t->rexmit_at = nj_tcb_flight(t) ? now + t->rto : NJ_NEVER; /* RFC 6298 5.2, 5.3 */
+    if (!t->x->in_recovery && nj_seq_lt(t->x->recover, t->snd_una))
+        t->x->recover = t->snd_una - 1; /* stays less than 2^31 behind */
+    t->x->rexmit_at = nj_tcb_flight(t) ? now + t->x->rto : NJ_NEVER; /* RFC 6298 5.2, 5.3 */
     if (t->user)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);
     return n_acked > n_bytes;
@@ -291,7 +293,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
         if (v != PASS)
             return v;
     }
-    if (nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max) || nj_seq_lt(t->snd_max, seg->ack))
+    if (nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max) || nj_seq_lt(t->x->snd_max, seg->ack))
         return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
 
     uint32_t wnd = (uint32_t)seg->wnd << t->snd_wscale;
@@ -299,7 +301,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
     if (nj_seq_lt(t->snd_una, seg->ack)) {
         sample_rtt(t, seg, now);
         fin = advance_una(tcp, t, seg, now);
-        t->progress_at = now;
+        t->x->progress_at = now;
     } else if (repeats && nj_tcb_flight(t) > 0 && t->snd_wnd > 0) {
         duplicate_ack(tcp, t, now);
     }
@@ -307,12 +309,12 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
         bool was_shut = t->snd_wnd == 0;
         nj__tcp_update_window(t, seg);
         if ((was_shut || nj_tcb_flight(t) == 0) && !t->user_gone)
-            t->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
+            t->x->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
         if (was_shut && t->snd_wnd > 0) {
-            t->n_backoffs = 0;
-            t->rexmit_at = nj_tcb_flight(t) ? now + t->rto : NJ_NEVER;
+            t->x->n_backoffs = 0;
+            t->x->rexmit_at = nj_tcb_flight(t) ? now + t->x->rto : NJ_NEVER;
             t->snd_nxt = t->snd_una; /* the probe's byte may have been refused: begin with it */
-            t->timed_at = 0;         /* Karn */
+            t->x->timed_at = 0;      /* Karn */
         }
     }
     nj__tcb_note_output(tcp, t);
@@ -345,17 +347,17 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     /* The byte that is due is always taken when nothing else is held, or in exchange for one that
      * is not due yet: else a full queue could never empty. */
-    if (t->rcvq.n_mbufs > 0 && !nj__rcv_may_hold(tcp, t) && !nj__reasm_drop_last(tcp, t))
+    if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_may_hold(tcp, t) && !nj__reasm_drop_last(tcp, t))
         return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
-    bool filled_hole = t->reasm != NULL;
+    bool filled_hole = t->x->reasm != NULL;
     nj__rcvq_push(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;
     t->rcv_nxt += seg->payload_bytes;
     nj__reasm_pull(tcp, t);
     if (filled_hole || t->rcv_nxt - t->last_ack_sent >= 2u * t->snd_mss) {
         t->ack_now = true;
-    } else if (t->delack_at == NJ_NEVER) {
-        t->delack_at = now + NJ_TCP_DELACK;
+    } else if (t->x->delack_at == NJ_NEVER) {
+        t->x->delack_at = now + NJ_TCP_DELACK;
     }
     nj__tcb_note_output(tcp, t);
     nj_tcp_note_ready(tcp, t, NJ_TCP_EV_READABLE);
@@ -369,9 +371,9 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
     uint32_t fin_seq = a->seg.seq + a->seg.payload_bytes;
     if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen && nj_seq_le(nj__reasm_end(t), fin_seq)) {
         t->fin_seen = true; /* not one that stands before bytes we have: that is a lie */
-        t->fin_seq = fin_seq;
+        t->x->fin_seq = fin_seq;
     }
-    if (!t->fin_seen || t->fin_received || t->rcv_nxt != t->fin_seq)
+    if (!t->fin_seen || t->fin_received || t->rcv_nxt != t->x->fin_seq)
         return PASS;
     t->fin_received = true;
     t->rcv_nxt++;

@@ -33,7 +33,7 @@ static void note_acked(struct nj_tcb *t)
 {
     t->last_ack_sent = t->rcv_nxt;
     t->ack_now = false;
-    t->delack_at = NJ_NEVER;
+    t->x->delack_at = NJ_NEVER;
 }
 
 /* A segment of a synchronized connection: `n_bytes` of the send queue from `seq` on. */
@@ -54,7 +54,7 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
     };
     note_acked(t);
     if (n_bytes > 0)
-        t->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */
+        t->x->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */
     send_out(tcp, m, &e, now);
     return true;
 }
@@ -63,12 +63,12 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
 bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     bool passive = t->state == NJ_TCP_SYN_RECEIVED;
-    bool first = t->snd_max == t->iss;
+    bool first = t->x->snd_max == t->x->iss;
 
-    t->snd_nxt = t->snd_max = t->iss + 1;
-    t->rexmit_at = now + t->rto;
-    t->timed_seq = t->snd_nxt;
-    t->timed_at = first ? now : 0; /* Karn: no sample from what was sent twice */
+    t->snd_nxt = t->x->snd_max = t->x->iss + 1;
+    t->x->rexmit_at = now + t->x->rto;
+    t->x->timed_seq = t->snd_nxt;
+    t->x->timed_at = first ? now : 0; /* Karn: no sample from what was sent twice */
 
     struct rte_mbuf *m = fresh_mbuf(tcp);
     if (!m)
@@ -76,7 +76,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     uint32_t wnd = min_u32(NJ_RECV_WINDOW_BYTES, UINT16_MAX);
     struct nj_tcp_emit e = {
         .tuple = t->tuple,
-        .seq = t->iss,
+        .seq = t->x->iss,
         .ack = passive ? t->rcv_nxt : 0,
         .wnd = (uint16_t)wnd,
         .flags = NJ_TCP_SYN | (passive ? NJ_TCP_ACK : 0),
@@ -101,8 +101,8 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 static uint32_t acceptable_seq(const struct nj_tcb *t)
 {
     uint32_t edge = t->snd_una + t->snd_wnd;
-    bool beyond = t->state >= NJ_TCP_ESTABLISHED && nj_seq_lt(edge, t->snd_max);
-    return beyond ? edge : t->snd_max;
+    bool beyond = t->state >= NJ_TCP_ESTABLISHED && nj_seq_lt(edge, t->x->snd_max);
+    return beyond ? edge : t->x->snd_max;
 }
 
 bool nj__tcp_send_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
@@ -154,23 +154,23 @@ void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
 /* What a segment at `seq` may carry: the flags that go with `n_bytes` of the queue. */
 static uint8_t flags_at(const struct nj_tcb *t, uint32_t seq, uint32_t n_bytes)
 {
-    bool reaches_end = seq - t->snd_una + n_bytes == t->sndq.n_bytes;
+    bool reaches_end = seq - t->snd_una + n_bytes == t->x->sndq.n_bytes;
     uint8_t flags = n_bytes > 0 && reaches_end ? NJ_TCP_PSH : 0;
     return flags | (reaches_end && t->fin_queued ? NJ_TCP_FIN : 0);
 }
 
 bool nj__tcp_retransmit_one(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    uint32_t n = min_u32(t->sndq.n_bytes, t->snd_mss);
+    uint32_t n = min_u32(t->x->sndq.n_bytes, t->snd_mss);
     n = min_u32(n, nj_tcb_flight(t));
     uint8_t flags = flags_at(t, t->snd_una, n);
     uint32_t end = t->snd_una + n + !!(flags & NJ_TCP_FIN);
 
-    if (nj_seq_lt(t->snd_max, end)) { /* the FIN was queued but not yet sent */
+    if (nj_seq_lt(t->x->snd_max, end)) { /* the FIN was queued but not yet sent */
         flags &= (uint8_t)~NJ_TCP_FIN;
         end--;
     }
-    t->timed_at = 0; /* Karn */
+    t->x->timed_at = 0; /* Karn */
     if (!send_seg(tcp, t, t->snd_una, n, flags, now))
         return false;
     nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
@@ -181,14 +181,14 @@ bool nj__tcp_retransmit_one(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 /* RFC 9293 3.8.6.1: one byte beyond a closed window, or what a nearly closed one lets through. */
 bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    uint32_t n = min_u32(t->snd_wnd ? t->snd_wnd : 1, min_u32(t->sndq.n_bytes, t->snd_mss));
+    uint32_t n = min_u32(t->snd_wnd ? t->snd_wnd : 1, min_u32(t->x->sndq.n_bytes, t->snd_mss));
     uint8_t flags = flags_at(t, t->snd_una, n);
 
-    t->timed_at = 0;
+    t->x->timed_at = 0;
     if (!send_seg(tcp, t, t->snd_una, n, flags, now))
         return false;
     uint32_t end = t->snd_una + n + !!(flags & NJ_TCP_FIN);
-    t->snd_max = nj_seq_max(t->snd_max, end); /* an ACK of it is not an ACK of the future */
+    t->x->snd_max = nj_seq_max(t->x->snd_max, end); /* an ACK of it is not an ACK of the future */
     if (t->snd_wnd > 0)
         t->snd_nxt = nj_seq_max(t->snd_nxt, end);
     return true;
@@ -208,26 +208,26 @@ static uint32_t sendable(const struct nj_tcb *t, uint32_t *queued)
     uint32_t wnd = min_u32(t->snd_wnd, t->cwnd);
     uint32_t room = wnd > off ? wnd - off : 0;
 
-    *queued = t->sndq.n_bytes - off;
+    *queued = t->x->sndq.n_bytes - off;
     return min_u32(min_u32(*queued, room), t->snd_mss);
 }
 
 static void note_sent(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns now)
 {
-    if (nj_seq_lt(t->snd_nxt, t->snd_max)) {
+    if (nj_seq_lt(t->snd_nxt, t->x->snd_max)) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
-    } else if (t->timed_at == 0) {
-        t->timed_at = now;
-        t->timed_seq = t->snd_nxt + n_seq;
+    } else if (t->x->timed_at == 0) {
+        t->x->timed_at = now;
+        t->x->timed_seq = t->snd_nxt + n_seq;
     }
     if (nj_tcb_flight(t) == 0) { /* RFC 6298 5.1; and R2 counts from here */
-        t->rexmit_at = now + t->rto;
-        t->progress_at = now;
+        t->x->rexmit_at = now + t->x->rto;
+        t->x->progress_at = now;
     }
     t->snd_nxt += n_seq;
-    t->snd_max = nj_seq_max(t->snd_max, t->snd_nxt);
-    if (t->rexmit_at == NJ_NEVER)
-        t->rexmit_at = now + t->rto;
+    t->x->snd_max = nj_seq_max(t->x->snd_max, t->snd_nxt);
+    if (t->x->rexmit_at == NJ_NEVER)
+        t->x->rexmit_at = now + t->x->rto;
 }
 
 static bool may_send(const struct nj_tcb *t)
@@ -241,9 +241,9 @@ bool nj__tcp_send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (!may_send(t))
         return true;
-    if (t->snd_una == t->snd_max && t->last_send_at && now - t->last_send_at > t->rto)
+    if (t->snd_una == t->x->snd_max && t->x->last_send_at && now - t->x->last_send_at > t->x->rto)
         t->cc->on_idle(t);
-    while (t->snd_nxt - t->snd_una <= t->sndq.n_bytes) { /* beyond: the FIN is out */
+    while (t->snd_nxt - t->snd_una <= t->x->sndq.n_bytes) { /* beyond: the FIN is out */
         uint32_t queued, n = sendable(t, &queued);
         bool fin = t->fin_queued && n == queued;
         if (n == 0 && !fin)
@@ -255,10 +255,10 @@ bool nj__tcp_send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
             return false;
         note_sent(tcp, t, n + fin, now);
     }
-    bool waiting = t->snd_nxt - t->snd_una < t->sndq.n_bytes;
-    if (waiting && nj_tcb_flight(t) == 0 && t->rexmit_at == NJ_NEVER) {
-        t->rexmit_at = now + t->rto; /* the window is shut: persist */
-        t->progress_at = now;
+    bool waiting = t->snd_nxt - t->snd_una < t->x->sndq.n_bytes;
+    if (waiting && nj_tcb_flight(t) == 0 && t->x->rexmit_at == NJ_NEVER) {
+        t->x->rexmit_at = now + t->x->rto; /* the window is shut: persist */
+        t->x->progress_at = now;
     }
     return true;
 }
@@ -273,7 +273,7 @@ uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now)
     nj_list_init(&batch);
     nj_list_splice(&batch, &tcp->pending);
     while ((n = nj_list_pop(&batch))) {
-        struct nj_tcb *t = nj_container_of(n, struct nj_tcb, pending);
+        struct nj_tcb *t = nj_container_of(n, struct nj_xfer, pending)->tcb;
         bool done = nj__tcp_send_due(tcp, t, now);
         if (done && t->ack_now)
             done = tcp->cfg.room(tcp->cfg.ctx) > 0 && nj__tcp_send_ack(tcp, t, now);

@@ -22,19 +22,19 @@ static void narrow(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
 
 static void hold(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    t->rcvq.n_mbufs++;
+    t->x->rcvq.n_mbufs++;
     tcp->n_held++;
 }
 
 static void let_go(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    t->rcvq.n_mbufs--;
+    t->x->rcvq.n_mbufs--;
     tcp->n_held--;
 }
 
 bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
-    uint32_t max = tcp->cfg.held_max, n = t->rcvq.n_mbufs;
+    uint32_t max = tcp->cfg.held_max, n = t->x->rcvq.n_mbufs;
 
     if (n >= NJ_RECV_MBUFS_MAX)
         return false;
@@ -44,7 +44,7 @@ bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
 void nj__rcvq_push(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uint32_t off,
                    uint32_t n_bytes)
 {
-    struct nj_mbuf_queue *q = &t->rcvq;
+    struct nj_mbuf_queue *q = &t->x->rcvq;
 
     narrow(m, off, n_bytes);
     m->next = NULL;
@@ -61,7 +61,7 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
                       const struct nj_seg *seg)
 {
     uint32_t first = seg->seq, end = seg->seq + seg->payload_bytes;
-    struct rte_mbuf **link = &t->reasm;
+    struct rte_mbuf **link = &t->x->reasm;
 
     if (!nj__rcv_may_hold(tcp, t))
         return false;
@@ -79,7 +79,7 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
     m->next = *link;
     *link = m;
     hold(tcp, t);
-    t->reasm_bytes += end - first;
+    t->x->reasm_bytes += end - first;
     return true;
 }
 
@@ -87,12 +87,12 @@ uint32_t nj__reasm_pull(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t pulled = 0;
 
-    while (t->reasm && nj_seq_le(t->reasm->hash.usr, t->rcv_nxt)) {
-        struct rte_mbuf *m = t->reasm;
+    while (t->x->reasm && nj_seq_le(t->x->reasm->hash.usr, t->rcv_nxt)) {
+        struct rte_mbuf *m = t->x->reasm;
         uint32_t n_bytes = m->data_len, stale = t->rcv_nxt - m->hash.usr;
-        t->reasm = m->next;
+        t->x->reasm = m->next;
         let_go(tcp, t);
-        t->reasm_bytes -= n_bytes;
+        t->x->reasm_bytes -= n_bytes;
         m->next = NULL;
         if (stale >= n_bytes) {
             rte_pktmbuf_free(m);
@@ -102,28 +102,28 @@ uint32_t nj__reasm_pull(struct nj_tcp *tcp, struct nj_tcb *t)
         t->rcv_nxt += n_bytes - stale;
         pulled += n_bytes - stale;
     }
-    NJ_ASSERT(t->reasm || t->reasm_bytes == 0);
+    NJ_ASSERT(t->x->reasm || t->x->reasm_bytes == 0);
     return pulled;
 }
 
 uint32_t nj__reasm_end(const struct nj_tcb *t)
 {
     uint32_t end = t->rcv_nxt;
-    for (const struct rte_mbuf *m = t->reasm; m; m = m->next)
+    for (const struct rte_mbuf *m = t->x->reasm; m; m = m->next)
         end = m->hash.usr + m->data_len;
     return end;
 }
 
 bool nj__reasm_drop_last(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    struct rte_mbuf **link = &t->reasm;
+    struct rte_mbuf **link = &t->x->reasm;
 
     if (!*link)
         return false;
     while ((*link)->next)
         link = &(*link)->next;
     let_go(tcp, t);
-    t->reasm_bytes -= (*link)->data_len;
+    t->x->reasm_bytes -= (*link)->data_len;
     rte_pktmbuf_free(*link);
     *link = NULL;
     return true;
@@ -131,18 +131,18 @@ bool nj__reasm_drop_last(struct nj_tcp *tcp, struct nj_tcb *t)
 
 void nj__reasm_free(struct nj_tcb *t)
 {
-    while (t->reasm) {
-        struct rte_mbuf *m = t->reasm;
-        t->reasm = m->next;
+    while (t->x->reasm) {
+        struct rte_mbuf *m = t->x->reasm;
+        t->x->reasm = m->next;
         m->next = NULL;
         rte_pktmbuf_free(m);
     }
-    t->reasm_bytes = 0;
+    t->x->reasm_bytes = 0;
 }
 
 uint32_t nj_tcp_recv_peek(const struct nj_tcb *t, const uint8_t **data)
 {
-    const struct rte_mbuf *m = t->rcvq.head;
+    const struct rte_mbuf *m = t->x->rcvq.head;
     if (!m)
         return 0;
     *data = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -151,7 +151,7 @@ uint32_t nj_tcp_recv_peek(const struct nj_tcb *t, const uint8_t **data)
 
 void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
 {
-    struct nj_mbuf_queue *q = &t->rcvq;
+    struct nj_mbuf_queue *q = &t->x->rcvq;
     struct rte_mbuf *m = q->head;
 
     NJ_ASSERT(m && n_bytes <= m->data_len);

@@ -22,34 +22,35 @@ void nj__tcp_rtt_sample(struct nj_tcb *t, nj_ns rtt)
             t->srtt = 1;
     }
     nj_ns var = 4 * t->rttvar, tick = (nj_ns)1 << NJ_WHEEL_TICK_BITS;
-    t->rto = clamp_rto(t->srtt + (var > tick ? var : tick));
+    t->x->rto = clamp_rto(t->srtt + (var > tick ? var : tick));
 }
 
 void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
 {
-    if (t->timed_at)
-        nj__tcp_rtt_sample(t, now - t->timed_at);
+    if (t->x->timed_at)
+        nj__tcp_rtt_sample(t, now - t->x->timed_at);
     else
-        t->rto = t->n_backoffs ? NJ_TCP_RTO_SYN_LOST : NJ_TCP_RTO_INITIAL;
-    t->timed_at = 0;
-    t->n_backoffs = 0;
+        t->x->rto = t->x->n_backoffs ? NJ_TCP_RTO_SYN_LOST : NJ_TCP_RTO_INITIAL;
+    t->x->timed_at = 0;
+    t->x->n_backoffs = 0;
 }
 
 static void count_back_off(struct nj_tcb *t)
 {
-    if (t->n_backoffs < UINT8_MAX)
-        t->n_backoffs++;
+    if (t->x->n_backoffs < UINT8_MAX)
+        t->x->n_backoffs++;
 }
 
 void nj__tcp_rto_back_off(struct nj_tcb *t)
 {
-    t->rto = clamp_rto(t->rto * 2); /* 5.5 */
+    t->x->rto = clamp_rto(t->x->rto * 2); /* 5.5 */
     count_back_off(t);
 }
 
 nj_ns nj__tcp_persist_back_off(struct nj_tcb *t)
 {
     count_back_off(t);
-    unsigned shift = t->n_backoffs < 9 ? t->n_backoffs : 9; /* 200 ms << 9 is beyond the maximum */
-    return clamp_rto(t->rto << shift);
+    unsigned shift =
+        t->x->n_backoffs < 9 ? t->x->n_backoffs : 9; /* 200 ms << 9 is beyond the maximum */
+    return clamp_rto(t->x->rto << shift);
 }

@@ -45,12 +45,12 @@ uint32_t nj_tcp_send_room(const struct nj_tcb *t)
 {
     if (t->fin_queued || (t->state != NJ_TCP_ESTABLISHED && t->state != NJ_TCP_CLOSE_WAIT))
         return 0;
-    return t->sndq.n_bytes < NJ_SENDQ_BYTES_MAX ? NJ_SENDQ_BYTES_MAX - t->sndq.n_bytes : 0;
+    return t->x->sndq.n_bytes < NJ_SENDQ_BYTES_MAX ? NJ_SENDQ_BYTES_MAX - t->x->sndq.n_bytes : 0;
 }
 
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data, uint32_t n_bytes)
 {
-    struct nj_mbuf_queue *q = &t->sndq;
+    struct nj_mbuf_queue *q = &t->x->sndq;
     /* Small pieces share an mbuf: a tail that is ours and has room takes the beginning. */
     uint32_t room = q->tail && RTE_MBUF_DIRECT(q->tail) ? rte_pktmbuf_tailroom(q->tail) : 0;
     uint32_t first = n_bytes < room ? n_bytes : room;
@@ -118,69 +118,69 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
     m->data_off = 0;
     m->data_len = (uint16_t)slice->n_bytes;
     m->pkt_len = slice->n_bytes;
-    append(&t->sndq, m);
+    append(&t->x->sndq, m);
     nj__tcb_note_output(tcp, t);
     return true;
 }
 
 void nj__sndq_acked(struct nj_tcb *t, uint32_t n_bytes)
 {
-    struct nj_mbuf_queue *q = &t->sndq;
+    struct nj_mbuf_queue *q = &t->x->sndq;
 
     NJ_ASSERT(n_bytes <= q->n_bytes);
     q->n_bytes -= n_bytes;
-    n_bytes += t->sndq_head_off;
+    n_bytes += t->x->sndq_head_off;
     while (q->head && n_bytes >= q->head->data_len) {
         struct rte_mbuf *m = q->head;
         n_bytes -= m->data_len;
         q->head = m->next;
         q->n_mbufs--;
-        if (t->cursor == m)
-            t->cursor = NULL;
+        if (t->x->cursor == m)
+            t->x->cursor = NULL;
         m->next = NULL;
         rte_pktmbuf_free(m);
     }
     if (!q->head)
         q->tail = NULL;
-    t->sndq_head_off = n_bytes;
+    t->x->sndq_head_off = n_bytes;
 }
 
 /* Stand the cursor on the byte at `seq`. Sending goes forward, so it mostly stands there already.
  */
 static void seek(struct nj_tcb *t, uint32_t seq)
 {
-    if (t->cursor && t->cursor_seq == seq)
+    if (t->x->cursor && t->x->cursor_seq == seq)
         return;
-    uint32_t off = seq - t->snd_una + t->sndq_head_off;
-    struct rte_mbuf *m = t->sndq.head;
+    uint32_t off = seq - t->snd_una + t->x->sndq_head_off;
+    struct rte_mbuf *m = t->x->sndq.head;
     while (off > m->data_len) {
         off -= m->data_len;
         m = m->next;
     }
-    t->cursor = m;
-    t->cursor_off = off;
-    t->cursor_seq = seq;
+    t->x->cursor = m;
+    t->x->cursor_off = off;
+    t->x->cursor_seq = seq;
 }
 
 void nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m)
 {
     if (n_bytes == 0)
         return; /* a pure ACK, whose sequence number may stand beyond the FIN */
-    NJ_ASSERT(seq - t->snd_una + n_bytes <= t->sndq.n_bytes);
+    NJ_ASSERT(seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
     seek(t, seq);
     uint8_t *out = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)n_bytes);
     NJ_ASSERT(out != NULL); /* snd_mss is at most the tailroom of a fresh mbuf */
-    t->cursor_seq += n_bytes;
+    t->x->cursor_seq += n_bytes;
     while (n_bytes > 0) {
-        if (t->cursor_off == t->cursor->data_len) {
-            t->cursor = t->cursor->next;
-            t->cursor_off = 0;
+        if (t->x->cursor_off == t->x->cursor->data_len) {
+            t->x->cursor = t->x->cursor->next;
+            t->x->cursor_off = 0;
         }
-        uint32_t left = t->cursor->data_len - t->cursor_off;
+        uint32_t left = t->x->cursor->data_len - t->x->cursor_off;
         uint32_t n = n_bytes < left ? n_bytes : left;
-        rte_memcpy(out, rte_pktmbuf_mtod_offset(t->cursor, uint8_t *, t->cursor_off), n);
+        rte_memcpy(out, rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off), n);
         out += n;
-        t->cursor_off += n;
+        t->x->cursor_off += n;
         n_bytes -= n;
     }
 }

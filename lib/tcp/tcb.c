@@ -65,19 +65,22 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
     struct nj_tcb *t = take_block(tcp);
     if (!t)
         return NULL;
+    t->x = nj_pool_take(&tcp->xfers);
+    NJ_ASSERT(t->x != NULL); /* there are as many as control blocks */
+    t->x->tcb = t;
     t->tuple = *tuple;
     t->flow_hash = nj_flow_hash(&tcp->flows, tuple);
-    t->iss = nj__tcp_isn(tcp, tuple, now);
-    t->snd_una = t->snd_nxt = t->snd_max = t->recover = t->iss;
-    t->rto = NJ_TCP_RTO_INITIAL;
-    t->progress_at = now;
-    t->rexmit_at = t->delack_at = t->close_at = NJ_NEVER;
+    t->x->iss = nj__tcp_isn(tcp, tuple, now);
+    t->snd_una = t->snd_nxt = t->x->snd_max = t->x->recover = t->x->iss;
+    t->x->rto = NJ_TCP_RTO_INITIAL;
+    t->x->progress_at = now;
+    t->x->rexmit_at = t->x->delack_at = t->close_at = NJ_NEVER;
     t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
     t->peer_mss = t->snd_mss = NJ_TCP_MSS_DEFAULT;
     t->cc = &nj_cc_newreno;
     nj_timer_init(&t->timer);
-    nj_list_init(&t->ready);
-    nj_list_init(&t->pending);
+    nj_list_init(&t->x->ready);
+    nj_list_init(&t->x->pending);
     nj_list_init(&t->aged);
     nj_flow_insert(&tcp->flows, t);
     return t;
@@ -85,18 +88,24 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
 
 static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    tcp->n_held -= t->rcvq.n_mbufs;
-    nj__mbuf_queue_free(&t->sndq);
-    nj__mbuf_queue_free(&t->rcvq);
+    tcp->n_held -= t->x->rcvq.n_mbufs;
+    nj__mbuf_queue_free(&t->x->sndq);
+    nj__mbuf_queue_free(&t->x->rcvq);
     nj__reasm_free(t);
-    t->cursor = NULL;
-    t->sndq_head_off = 0;
+    t->x->cursor = NULL;
+    t->x->sndq_head_off = 0;
+}
+
+void nj__tcb_free(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    nj_pool_put(&tcp->xfers, t->x);
+    nj_pool_put(&tcp->tcbs, t);
 }
 
 static void release_block(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    nj_list_del(&t->ready);
-    nj_pool_put(&tcp->tcbs, t);
+    nj_list_del(&t->x->ready);
+    nj__tcb_free(tcp, t);
 }
 
 void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
@@ -104,7 +113,7 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
     nj__tcb_set_state(tcp, t, NJ_TCP_CLOSED);
     nj_flow_remove(&tcp->flows, t);
     nj_timer_disarm(&tcp->wheel, &t->timer);
-    nj_list_del(&t->pending);
+    nj_list_del(&t->x->pending);
     purge(tcp, t);
     if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
         release_block(tcp, t); /* no user has it, or has been told of it */
@@ -115,18 +124,18 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
 void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj__tcb_set_state(tcp, t, NJ_TCP_TIME_WAIT);
-    t->rexmit_at = t->delack_at = NJ_NEVER;
+    t->x->rexmit_at = t->x->delack_at = NJ_NEVER;
     t->close_at = now + tcp->cfg.time_wait;
 }
 
 void nj__tcb_check(const struct nj_tcb *t)
 {
     NJ_ASSERT(nj_seq_le(t->snd_una, t->snd_nxt));
-    NJ_ASSERT(nj_seq_le(t->snd_nxt, t->snd_max));
-    NJ_ASSERT(t->sndq.n_bytes > 0 || t->sndq.head == NULL);
-    NJ_ASSERT((t->sndq.head == NULL) == (t->sndq.tail == NULL));
-    NJ_ASSERT(t->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX + UINT16_MAX);
-    NJ_ASSERT((t->reasm == NULL) == (t->reasm_bytes == 0));
+    NJ_ASSERT(nj_seq_le(t->snd_nxt, t->x->snd_max));
+    NJ_ASSERT(t->x->sndq.n_bytes > 0 || t->x->sndq.head == NULL);
+    NJ_ASSERT((t->x->sndq.head == NULL) == (t->x->sndq.tail == NULL));
+    NJ_ASSERT(t->x->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX + UINT16_MAX);
+    NJ_ASSERT((t->x->reasm == NULL) == (t->x->reasm_bytes == 0));
     if (t->state != NJ_TCP_SYN_SENT)
         NJ_ASSERT(nj_seq_le(t->rcv_nxt - 1, t->rcv_adv)); /* a FIN may stand past the edge */
     if (t->state >= NJ_TCP_ESTABLISHED)
@@ -144,13 +153,12 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
     nj_list_init(&tcp->half_open);
     nj_list_init(&tcp->time_wait);
     nj_wheel_init(&tcp->wheel, now);
-    if (!nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), config->conns_max))
-        return false;
-    if (!nj_flow_init(&tcp->flows, &tcp->tcbs, &config->flow_key)) {
-        nj_pool_fini(&tcp->tcbs);
-        return false;
-    }
-    return true;
+    if (nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), config->conns_max) &&
+        nj_pool_init(&tcp->xfers, sizeof(struct nj_xfer), config->conns_max) &&
+        nj_flow_init(&tcp->flows, &tcp->tcbs, &config->flow_key))
+        return true;
+    nj_tcp_fini(tcp);
+    return false;
 }
 
 void nj_tcp_fini(struct nj_tcp *tcp)
@@ -161,6 +169,7 @@ void nj_tcp_fini(struct nj_tcp *tcp)
             purge(tcp, t);
     }
     nj_flow_fini(&tcp->flows);
+    nj_pool_fini(&tcp->xfers);
     nj_pool_fini(&tcp->tcbs);
 }
 

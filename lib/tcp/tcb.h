@@ -44,6 +44,48 @@ struct nj_mbuf_queue {
 };
 
 struct nj_cc_ops;
+struct nj_tcb;
+
+#define NJ_CC_PRIV_BYTES 64u
+
+/* What a connection has only while something is going on: bytes on their way in either direction,
+ * an event for the user, an ACK that is owed. An idle connection has none. */
+struct nj_xfer {
+    struct nj_tcb *tcb;
+    struct nj_list ready;   /* member of nj_tcp.ready while events wait for the user */
+    struct nj_list pending; /* member of nj_tcp.pending while output may be due */
+
+    /* Deadlines; NJ_NEVER = off. */
+    nj_ns rexmit_at; /* retransmission, or persist when nothing may be sent */
+    nj_ns delack_at;
+
+    /* Send side. */
+    uint32_t iss, snd_max, recover;
+    uint8_t dupacks;
+    bool in_recovery;          /* fast recovery (RFC 6582) */
+    struct nj_mbuf_queue sndq; /* from snd_una on; n_bytes does not count SYN or FIN */
+    uint32_t sndq_head_off;    /* bytes of sndq.head that are acknowledged already */
+    struct rte_mbuf *cursor;   /* the mbuf of sndq that holds the byte at cursor_seq */
+    uint32_t cursor_off, cursor_seq;
+    uint32_t cc_acked;                 /* bytes counted towards the next increase */
+    uint64_t cc[NJ_CC_PRIV_BYTES / 8]; /* what the algorithm of congestion control keeps */
+    nj_ns last_send_at;
+
+    /* Round trip and retransmission (RFC 6298). */
+    nj_ns rto;
+    nj_ns timed_at; /* when the byte before timed_seq was sent; 0: nothing is timed */
+    uint32_t timed_seq;
+    uint8_t n_backoffs; /* consecutive time-outs */
+    nj_ns progress_at;  /* last time the peer acknowledged something new, or answered a probe */
+
+    /* Receive side. */
+    uint32_t irs;
+    uint32_t fin_seq;          /* where an early FIN stands, when fin_seen */
+    nj_ns stray_ack_at;        /* last answer to an empty segment outside the window */
+    struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
+    struct rte_mbuf *reasm;    /* out of order, by sequence number; see reasm.c */
+    uint32_t reasm_bytes;
+};
 
 struct nj_tcb {
     /* Demultiplexing, and what nearly every segment reads. */
@@ -56,57 +98,26 @@ struct nj_tcb {
     bool ack_now;                   /* an ACK is due at the end of this burst */
     bool fin_queued;   /* the user closed: FIN follows the last byte of the send queue */
     bool fin_received; /* rcv_nxt has passed the peer's FIN */
+    bool fin_seen;
+    bool user_gone; /* nobody reads any more: new data is answered with RST */
 
-    /* Send sequence space. */
-    uint32_t snd_una, snd_nxt, snd_max, iss;
+    uint32_t snd_una, snd_nxt;
     uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max;
+    uint32_t rcv_nxt, rcv_adv, last_ack_sent;
     uint16_t snd_mss;  /* largest payload of one segment, options of each segment deducted */
     uint16_t peer_mss; /* as the peer's SYN said, or the default */
-    struct nj_mbuf_queue sndq; /* from snd_una on; n_bytes does not count SYN or FIN */
-    uint32_t sndq_head_off;    /* bytes of sndq.head that are acknowledged already */
-    struct rte_mbuf *cursor;   /* the mbuf of sndq that holds the byte at cursor_seq */
-    uint32_t cursor_off, cursor_seq;
+    uint32_t cwnd, ssthresh;
+    uint32_t w_max; /* CUBIC: the window of the last congestion event; 0: there was none */
+    struct nj_xfer *x;
+    void *user;
 
-    /* Receive sequence space. */
-    uint32_t rcv_nxt, rcv_adv, irs;
-    uint32_t last_ack_sent;
-    uint32_t fin_seq; /* where an early FIN stands, when fin_seen */
-    bool fin_seen;
-    nj_ns stray_ack_at; /* last answer to an empty segment outside the window */
-    bool user_gone;     /* nobody reads any more: new data is answered with RST */
-    uint8_t dupacks;
-    bool in_recovery;          /* fast recovery (RFC 6582) */
-    struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
-    struct rte_mbuf *reasm;    /* out of order, by sequence number; see reasm.c */
-    uint32_t reasm_bytes;
-
-    /* Timestamps (RFC 7323). */
-    uint32_t ts_recent, ts_offset;
+    uint32_t ts_recent, ts_offset; /* RFC 7323 */
     nj_ns ts_recent_at;
-
-    /* Round trip and retransmission (RFC 6298). */
-    nj_ns srtt, rttvar, rto;
-    nj_ns timed_at; /* when the byte before timed_seq was sent; 0: nothing is timed */
-    uint32_t timed_seq;
-    uint8_t n_backoffs; /* consecutive time-outs */
-    nj_ns progress_at;  /* last time the peer acknowledged something new, or answered a probe */
-
-    /* Congestion control (RFC 5681). */
+    nj_ns srtt, rttvar;
     const struct nj_cc_ops *cc;
-    uint32_t cwnd, ssthresh, recover;
-    uint32_t cc_acked; /* bytes counted towards the next increase */
-    nj_ns last_send_at;
-
-    /* Deadlines; NJ_NEVER = off. The wheel holds the earliest. */
-    nj_ns rexmit_at; /* retransmission, or persist when nothing may be sent */
-    nj_ns delack_at;
     nj_ns close_at; /* TIME_WAIT, or FIN_WAIT_2 without a user */
     struct nj_timer timer;
-
-    struct nj_list ready;   /* member of nj_tcp.ready while events wait for the user */
-    struct nj_list pending; /* member of nj_tcp.pending while output may be due */
-    struct nj_list aged;    /* member of nj_tcp.half_open or nj_tcp.time_wait */
-    void *user;
+    struct nj_list aged; /* member of nj_tcp.half_open or nj_tcp.time_wait */
 };
 
 #endif

@@ -46,7 +46,7 @@ struct nj_tcp_config {
 
 struct nj_tcp {
     struct nj_tcp_config cfg;
-    struct nj_pool tcbs;
+    struct nj_pool tcbs, xfers;
     struct nj_flow_table flows;
     struct nj_wheel wheel;
     struct nj_list ready, pending;
@@ -110,6 +110,11 @@ void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_bytes);
 
 /* Bytes the send queue takes now: NJ_SENDQ_BYTES_MAX less what is queued. 0 once closed. */
 uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
+/* Mbufs of the send queue: what this connection takes of the pool. */
+static inline uint32_t nj_tcp_queued_mbufs(const struct nj_tcb *t)
+{
+    return t->x->sndq.n_mbufs;
+}
 /* Queue a copy. False when the pool is empty; then nothing was queued. */
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,
                       uint32_t n_bytes);

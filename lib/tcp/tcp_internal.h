@@ -61,6 +61,7 @@ void nj__tcp_update_window(struct nj_tcb *, const struct nj_seg *);
 
 /* tcb.c: life of a block. */
 struct nj_tcb *nj__tcb_new(struct nj_tcp *, const struct nj_tuple *, nj_ns now);
+void nj__tcb_free(struct nj_tcp *, struct nj_tcb *);
 void nj__tcb_set_state(struct nj_tcp *, struct nj_tcb *, enum nj_tcp_state);
 /* The connection ends here and now; its user, if any, gets EV_DEAD, else the block is freed. */
 void nj__tcb_end(struct nj_tcp *, struct nj_tcb *);
@@ -68,8 +69,8 @@ void nj__tcb_enter_time_wait(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 void nj__tcb_check(const struct nj_tcb *);
 static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    if (!nj_list_linked(&t->pending))
-        nj_list_push_back(&tcp->pending, &t->pending);
+    if (!nj_list_linked(&t->x->pending))
+        nj_list_push_back(&tcp->pending, &t->x->pending);
 }
 
 /* isn.c */

@@ -6,7 +6,7 @@
 
 nj_ns nj__tcp_next_deadline(const struct nj_tcb *t)
 {
-    nj_ns d = t->rexmit_at < t->delack_at ? t->rexmit_at : t->delack_at;
+    nj_ns d = t->x->rexmit_at < t->x->delack_at ? t->x->rexmit_at : t->x->delack_at;
     return d < t->close_at ? d : t->close_at;
 }
 
@@ -23,7 +23,8 @@ void nj__tcp_rearm(struct nj_tcp *tcp, struct nj_tcb *t)
 static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     bool active = t->state == NJ_TCP_SYN_SENT;
-    if (active ? now - t->progress_at >= NJ_TCP_SYN_R2 : t->n_backoffs >= NJ_TCP_SYNACK_TRIES) {
+    if (active ? now - t->x->progress_at >= NJ_TCP_SYN_R2
+               : t->x->n_backoffs >= NJ_TCP_SYNACK_TRIES) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
         nj__tcb_end(tcp, t);
         return false;
@@ -39,22 +40,22 @@ static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 static void on_rto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj_count(tcp->cfg.counters, NJ_C_tcp_rto);
-    t->cc->on_rto(t, t->n_backoffs == 0);
-    t->in_recovery = false;
-    t->dupacks = 0;
-    t->recover = t->snd_max; /* RFC 6582 3.2 step 5 */
+    t->cc->on_rto(t, t->x->n_backoffs == 0);
+    t->x->in_recovery = false;
+    t->x->dupacks = 0;
+    t->x->recover = t->x->snd_max; /* RFC 6582 3.2 step 5 */
     nj__tcp_rto_back_off(t);
     t->snd_nxt = t->snd_una;
     nj__tcp_retransmit_one(tcp, t, now);
     nj__tcb_note_output(tcp, t);
-    t->rexmit_at = now + t->rto;
+    t->x->rexmit_at = now + t->x->rto;
 }
 
 static void on_persist(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj_count(tcp->cfg.counters, NJ_C_tcp_probe);
     nj__tcp_send_probe(tcp, t, now);
-    t->rexmit_at = now + nj__tcp_persist_back_off(t);
+    t->x->rexmit_at = now + nj__tcp_persist_back_off(t);
 }
 
 /* False: the block is gone. */
@@ -62,7 +63,7 @@ static bool on_rexmit_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->state == NJ_TCP_SYN_SENT || t->state == NJ_TCP_SYN_RECEIVED)
         return on_syn_timeout(tcp, t, now);
-    if (now - t->progress_at >= NJ_TCP_R2) {
+    if (now - t->x->progress_at >= NJ_TCP_R2) {
         nj_tcp_abort(tcp, t, now);
         return false;
     }
@@ -89,12 +90,12 @@ static void fire(void *ctx, struct nj_timer *timer)
         nj__tcb_end(tcp, t);
         return;
     }
-    if (tick->now >= t->delack_at) {
-        t->delack_at = NJ_NEVER;
+    if (tick->now >= t->x->delack_at) {
+        t->x->delack_at = NJ_NEVER;
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
     }
-    if (tick->now >= t->rexmit_at && !on_rexmit_timeout(tcp, t, tick->now))
+    if (tick->now >= t->x->rexmit_at && !on_rexmit_timeout(tcp, t, tick->now))
         return;
     nj__tcp_rearm(tcp, t);
 }

@@ -30,7 +30,7 @@ struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
     struct nj_list *n = nj_list_pop(batch);
     if (!n)
         return NULL;
-    struct nj_tcb *t = nj_container_of(n, struct nj_tcb, ready);
+    struct nj_tcb *t = nj_container_of(n, struct nj_xfer, ready)->tcb;
     *events = t->events;
     t->events = 0;
     return t;
@@ -39,8 +39,8 @@ struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
 {
     t->events |= events;
-    if (!nj_list_linked(&t->ready))
-        nj_list_push_back(&tcp->ready, &t->ready);
+    if (!nj_list_linked(&t->x->ready))
+        nj_list_push_back(&tcp->ready, &t->x->ready);
 }
 
 /* RFC 9293 3.10.4. */
@@ -99,12 +99,12 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     NJ_ASSERT(!t->user_gone);
     t->user = NULL;
     t->user_gone = true;
-    nj_list_del(&t->ready);
+    nj_list_del(&t->x->ready);
     if (t->state == NJ_TCP_CLOSED) {
-        nj_pool_put(&tcp->tcbs, t);
+        nj__tcb_free(tcp, t);
         return;
     }
-    if (!t->fin_queued || t->rcvq.n_bytes > 0) {
+    if (!t->fin_queued || t->x->rcvq.n_bytes > 0) {
         nj_tcp_abort(tcp, t, now);
         return;
     }

@@ -12,7 +12,7 @@ uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *t)
 /* What we could promise: what the buffer holds, and no more than the field can say. */
 static uint32_t free_bytes(const struct nj_tcb *t)
 {
-    uint32_t used = t->rcvq.n_bytes, most = (uint32_t)UINT16_MAX << t->rcv_wscale;
+    uint32_t used = t->x->rcvq.n_bytes, most = (uint32_t)UINT16_MAX << t->rcv_wscale;
     uint32_t room = used < NJ_RECV_WINDOW_BYTES ? NJ_RECV_WINDOW_BYTES - used : 0;
     return room < most ? room : most;
 }

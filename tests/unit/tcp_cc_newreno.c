@@ -6,10 +6,13 @@
 
 #define MSS 1000u
 
+static struct nj_xfer xfer;
+
 static struct nj_tcb fresh(uint32_t flight)
 {
-    struct nj_tcb t = {.snd_mss = MSS, .snd_una = UINT32_MAX - 500};
-    t.snd_nxt = t.snd_max = t.snd_una + flight;
+    xfer = (struct nj_xfer){0};
+    struct nj_tcb t = {.x = &xfer, .snd_mss = MSS, .snd_una = UINT32_MAX - 500};
+    t.snd_nxt = t.x->snd_max = t.snd_una + flight;
     nj_cc_newreno.init(&t);
     return t;
 }
@@ -52,7 +55,7 @@ Test(tcp_cc_newreno, recovery)
     cr_expect_eq(t.cwnd, 10 * MSS);
     nj_cc_newreno.on_partial_ack(&t, 100 * MSS);
     cr_expect_geq(t.cwnd, MSS);
-    t.snd_una = t.snd_max - 2 * MSS;
+    t.snd_una = t.x->snd_max - 2 * MSS;
     nj_cc_newreno.on_recovery_end(&t);
     cr_expect_eq(t.cwnd, 3 * MSS); /* min(ssthresh, flight + one) */
 }
@@ -63,7 +66,7 @@ Test(tcp_cc_newreno, floors_and_ceilings)
     nj_cc_newreno.on_rto(&t, true);
     cr_expect_eq(t.cwnd, MSS);
     cr_expect_eq(t.ssthresh, 2 * MSS);
-    t.snd_max = t.snd_una + 50 * MSS;
+    t.x->snd_max = t.snd_una + 50 * MSS;
     nj_cc_newreno.on_rto(&t, false);
     cr_expect_eq(t.ssthresh, 2 * MSS, "once per loss");
     t = fresh(0);

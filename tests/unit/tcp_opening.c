@@ -204,7 +204,7 @@ Test(tcp_opening, backlog_and_pool_are_bounded)
     cr_expect_eq(w.tcp.n_half_open, 4);
     for (uint32_t i = 0; i < 4; i++) {
         w.tuple.rport = (uint16_t)(1000 + i);
-        w.iss = nj_dsl_find(&w)->iss;
+        w.iss = nj_dsl_find(&w)->x->iss;
         SEND(&w, .flags = A, .seq = 1, .ack = 1);
     }
     for (uint32_t i = 0; i < 4; i++) {

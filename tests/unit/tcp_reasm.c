@@ -15,6 +15,7 @@
 struct queue {
     struct nj_tcp tcp;
     struct nj_tcb tcb;
+    struct nj_xfer xfer;
     struct rte_mempool *pool;
     uint32_t base;        /* sequence number of byte 0 */
     int16_t byte[SPAN];   /* the first copy, or -1 */
@@ -29,10 +30,10 @@ static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
     memset(data, copy, n);
     struct rte_mbuf *m = nj_test_mbuf(q->pool, data, n);
     cr_assert_not_null(m);
-    uint32_t held = q->tcb.reasm_bytes;
+    uint32_t held = q->tcb.x->reasm_bytes;
     struct nj_seg seg = {.seq = q->base + off, .payload_bytes = n};
     if (!nj__reasm_insert(&q->tcp, &q->tcb, m, &seg)) {
-        cr_assert_eq(q->tcb.reasm_bytes, held);
+        cr_assert_eq(q->tcb.x->reasm_bytes, held);
         rte_pktmbuf_free(m);
         return;
     }
@@ -43,13 +44,13 @@ static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
     uint32_t end = first;
     while (end < n && q->byte[off + end] < 0)
         q->byte[off + end++] = copy;
-    cr_assert_eq(q->tcb.reasm_bytes - held, end - first);
+    cr_assert_eq(q->tcb.x->reasm_bytes - held, end - first);
 }
 
 static void check_list(const struct queue *q)
 {
     uint32_t n_bytes = 0, n_mbufs = 0, at = q->tcb.rcv_nxt - q->base;
-    for (const struct rte_mbuf *m = q->tcb.reasm; m; m = m->next) {
+    for (const struct rte_mbuf *m = q->tcb.x->reasm; m; m = m->next) {
         uint32_t off = m->hash.usr - q->base;
         cr_assert_geq(off, at, "overlap or disorder");
         at = off + m->data_len;
@@ -58,13 +59,13 @@ static void check_list(const struct queue *q)
         n_bytes += m->data_len;
         n_mbufs++;
     }
-    for (const struct rte_mbuf *m = q->tcb.rcvq.head; m; m = m->next)
+    for (const struct rte_mbuf *m = q->tcb.x->rcvq.head; m; m = m->next)
         n_mbufs++;
-    cr_assert_eq(n_bytes, q->tcb.reasm_bytes);
-    cr_assert_eq(n_mbufs, q->tcb.rcvq.n_mbufs);
+    cr_assert_eq(n_bytes, q->tcb.x->reasm_bytes);
+    cr_assert_eq(n_mbufs, q->tcb.x->rcvq.n_mbufs);
     cr_assert_leq(n_mbufs, NJ_RECV_MBUFS_MAX);
     cr_assert_eq(n_mbufs, q->tcp.n_held);
-    cr_assert_eq(nj__reasm_end(&q->tcb) - q->base, q->tcb.reasm ? at : q->tcb.rcv_nxt - q->base);
+    cr_assert_eq(nj__reasm_end(&q->tcb) - q->base, q->tcb.x->reasm ? at : q->tcb.rcv_nxt - q->base);
 }
 
 /* The byte at rcv_nxt arrives, in a segment of `n`. */
@@ -109,9 +110,11 @@ Test(tcp_reasm, agrees_with_an_array)
     q.pool = nj_test_pool(300);
     for (unsigned run = 0; run < 300; run++) {
         memset(&q.tcb, 0, sizeof q.tcb);
+        memset(&q.xfer, 0, sizeof q.xfer);
+        q.tcb.x = &q.xfer;
         q.tcp.n_held = 0;
         memset(q.byte, 0xff, sizeof q.byte);
-        nj_list_init(&q.tcb.pending);
+        nj_list_init(&q.tcb.x->pending);
         q.base = run % 2 ? UINT32_MAX - nj_prng_below(&r, SPAN) : nj_prng_below(&r, UINT32_MAX);
         q.tcb.rcv_nxt = q.base;
         q.n_delivered = 0;
@@ -127,7 +130,7 @@ Test(tcp_reasm, agrees_with_an_array)
             if (nj_prng_below(&r, 10) == 0)
                 read_all(&q);
         }
-        nj__mbuf_queue_free(&q.tcb.rcvq);
+        nj__mbuf_queue_free(&q.tcb.x->rcvq);
         nj__reasm_free(&q.tcb);
         cr_assert(nj_test_pool_full(q.pool));
     }
@@ -136,6 +139,7 @@ Test(tcp_reasm, agrees_with_an_array)
 Test(tcp_reasm, drop_last)
 {
     static struct queue q;
+    q.tcb.x = &q.xfer;
     q.pool = nj_test_pool(8);
     memset(q.byte, 0xff, sizeof q.byte);
     cr_expect_not(nj__reasm_drop_last(&q.tcp, &q.tcb));
@@ -145,7 +149,7 @@ Test(tcp_reasm, drop_last)
     cr_expect_eq(nj__reasm_end(&q.tcb), 20);
     check_list(&q);
     cr_expect(nj__reasm_drop_last(&q.tcp, &q.tcb));
-    cr_expect_eq(q.tcb.reasm_bytes, 0);
+    cr_expect_eq(q.tcb.x->reasm_bytes, 0);
     cr_expect(nj_test_pool_full(q.pool));
 }
 
@@ -154,10 +158,13 @@ Test(tcp_reasm, hoarders_share_a_bound)
 {
     enum { N_CONNS = 64, HELD_MAX = 1000 };
     static struct nj_tcb tcb[N_CONNS + 1];
+    static struct nj_xfer xfer[N_CONNS + 1];
     static struct nj_tcp tcp;
     struct rte_mempool *pool = nj_test_pool(HELD_MAX + 64);
 
     tcp.cfg.held_max = HELD_MAX;
+    for (uint32_t i = 0; i <= N_CONNS; i++)
+        tcb[i].x = &xfer[i];
     for (uint32_t round = 0; round < 300; round++) {
         for (uint32_t i = 0; i < N_CONNS; i++) {
             struct nj_seg seg = {.seq = 2 * round + 1, .payload_bytes = 1};
@@ -165,15 +172,15 @@ Test(tcp_reasm, hoarders_share_a_bound)
             if (!nj__reasm_insert(&tcp, &tcb[i], m, &seg))
                 rte_pktmbuf_free(m);
             if (i == 0 && round == 200)
-                cr_expect_lt(tcb[0].rcvq.n_mbufs, 200,
+                cr_expect_lt(tcb[0].x->rcvq.n_mbufs, 200,
                              "one of many may not have what one alone may");
         }
     }
     cr_expect_lt(tcp.n_held, HELD_MAX - 10);
     cr_expect(nj__rcv_may_hold(&tcp, &tcb[N_CONNS]), "a newcomer finds room");
     for (uint32_t i = 0; i < N_CONNS; i++) {
-        cr_expect_geq(tcb[i].rcvq.n_mbufs, 3, "nobody is left out");
-        tcp.n_held -= tcb[i].rcvq.n_mbufs;
+        cr_expect_geq(tcb[i].x->rcvq.n_mbufs, 3, "nobody is left out");
+        tcp.n_held -= tcb[i].x->rcvq.n_mbufs;
         nj__reasm_free(&tcb[i]);
     }
     for (uint32_t n = 0; n < 199; n++) { /* alone: a fifth of the bound, n < (max - n) / 4 */

@@ -138,7 +138,7 @@ Test(tcp_receive, window_edges)
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_window), 2);
     SEND(&w, .flags = A, .seq = edge - 10, .ack = 1, .len = 500); /* ten bytes of it fit */
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1001);
-    cr_expect_eq(w.tcb->reasm_bytes, 10);
+    cr_expect_eq(w.tcb->x->reasm_bytes, 10);
     SEND(&w, .flags = A, .seq = 501, .ack = 1, .len = 1000); /* half of it is new */
     cr_expect_eq(w.tcb->rcv_nxt - w.irs, 1501);
     nj_dsl_read(&w, 5000);
@@ -251,7 +251,7 @@ Test(tcp_receive, out_of_order_memory_is_bounded)
         FEED(&w, .flags = A, .seq = 10 + 2 * i, .ack = 1, .len = 1);
         w.n_out = 0;
     }
-    cr_expect_eq(w.tcb->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
+    cr_expect_eq(w.tcb->x->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_reassembly), 1000 - NJ_RECV_MBUFS_MAX);
     nj_dsl_fini(&w);
 }
@@ -280,7 +280,7 @@ Test(tcp_receive, unread_segments_are_bounded)
     w.no_read = true;
     for (uint32_t i = 0; i < 400; i++)
         FEED(&w, .flags = A, .seq = 1 + i, .ack = 1, .len = 1);
-    cr_expect_eq(w.tcb->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
+    cr_expect_eq(w.tcb->x->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
     nj_dsl_read(&w, UINT32_MAX);
     SEND(&w, .flags = A, .seq = 1 + NJ_RECV_MBUFS_MAX, .ack = 1, .len = 100);
     nj_dsl_read(&w, UINT32_MAX);

@@ -4,32 +4,39 @@
 
 #include "tcp/tcp_internal.h"
 
+static struct nj_tcb fresh(struct nj_xfer *x)
+{
+    return (struct nj_tcb){.x = x};
+}
+
 Test(tcp_rtt, first_and_further_samples)
 {
-    struct nj_tcb t = {.rto = NJ_TCP_RTO_INITIAL};
+    struct nj_xfer x = {.rto = NJ_TCP_RTO_INITIAL};
+    struct nj_tcb t = fresh(&x);
     nj__tcp_rtt_sample(&t, 400 * NJ_MS); /* 2.2 */
     cr_expect_eq(t.srtt, 400 * NJ_MS);
     cr_expect_eq(t.rttvar, 200 * NJ_MS);
-    cr_expect_eq(t.rto, 1200 * NJ_MS);
+    cr_expect_eq(x.rto, 1200 * NJ_MS);
     nj__tcp_rtt_sample(&t, 800 * NJ_MS); /* 2.3: the variance first */
     cr_expect_eq(t.rttvar, 250 * NJ_MS);
     cr_expect_eq(t.srtt, 450 * NJ_MS);
     nj__tcp_rtt_sample(&t, 50 * NJ_MS);
     cr_expect_eq(t.rttvar, 287500 * NJ_US);
     cr_expect_eq(t.srtt, 400 * NJ_MS);
-    cr_expect_eq(t.rto, 1550 * NJ_MS);
+    cr_expect_eq(x.rto, 1550 * NJ_MS);
 }
 
 Test(tcp_rtt, bounds)
 {
-    struct nj_tcb t = {0};
+    struct nj_xfer x = {0};
+    struct nj_tcb t = fresh(&x);
     nj__tcp_rtt_sample(&t, 0);
     cr_expect_geq(t.srtt, 1, "0 means: no sample yet");
     for (unsigned i = 0; i < 100; i++)
         nj__tcp_rtt_sample(&t, 10 * NJ_US);
-    cr_expect_eq(t.rto, NJ_TCP_RTO_MIN);
+    cr_expect_eq(x.rto, NJ_TCP_RTO_MIN);
     nj__tcp_rtt_sample(&t, 1000 * NJ_SEC);
-    cr_expect_eq(t.rto, NJ_TCP_RTO_MAX);
+    cr_expect_eq(x.rto, NJ_TCP_RTO_MAX);
     for (unsigned i = 0; i < 1000; i++) {
         nj__tcp_rtt_sample(&t, i % 2 * NJ_SEC);
         cr_assert(t.srtt <= 1000 * NJ_SEC && t.rttvar <= 1000 * NJ_SEC, "below zero");
@@ -38,35 +45,39 @@ Test(tcp_rtt, bounds)
 
 Test(tcp_rtt, back_off)
 {
-    struct nj_tcb t = {.rto = 200 * NJ_MS};
+    struct nj_xfer x = {.rto = 200 * NJ_MS};
+    struct nj_tcb t = fresh(&x);
     for (nj_ns want = 400 * NJ_MS; want < 60 * NJ_SEC; want *= 2) {
         nj__tcp_rto_back_off(&t);
-        cr_assert_eq(t.rto, want);
+        cr_assert_eq(x.rto, want);
     }
     for (unsigned i = 0; i < 500; i++)
         nj__tcp_rto_back_off(&t);
-    cr_expect_eq(t.rto, NJ_TCP_RTO_MAX);
-    cr_expect_eq(t.n_backoffs, UINT8_MAX);
+    cr_expect_eq(x.rto, NJ_TCP_RTO_MAX);
+    cr_expect_eq(x.n_backoffs, UINT8_MAX);
 }
 
 Test(tcp_rtt, persist_leaves_the_rto)
 {
-    struct nj_tcb t = {.rto = 300 * NJ_MS};
+    struct nj_xfer x = {.rto = 300 * NJ_MS};
+    struct nj_tcb t = fresh(&x);
     cr_expect_eq(nj__tcp_persist_back_off(&t), 600 * NJ_MS);
     cr_expect_eq(nj__tcp_persist_back_off(&t), 1200 * NJ_MS);
     for (unsigned i = 0; i < 500; i++)
         cr_assert_leq(nj__tcp_persist_back_off(&t), NJ_TCP_RTO_MAX);
     cr_expect_eq(nj__tcp_persist_back_off(&t), NJ_TCP_RTO_MAX);
-    cr_expect_eq(t.rto, 300 * NJ_MS);
+    cr_expect_eq(x.rto, 300 * NJ_MS);
 }
 
 Test(tcp_rtt, after_the_handshake)
 {
-    struct nj_tcb t = {.rto = NJ_TCP_RTO_INITIAL, .timed_at = 5 * NJ_SEC};
+    struct nj_xfer x = {.rto = NJ_TCP_RTO_INITIAL, .timed_at = 5 * NJ_SEC};
+    struct nj_tcb t = fresh(&x);
     nj__tcp_rto_opened(&t, 5100 * NJ_MS);
     cr_expect_eq(t.srtt, 100 * NJ_MS);
-    t = (struct nj_tcb){.rto = 8 * NJ_SEC, .n_backoffs = 3};
+    x = (struct nj_xfer){.rto = 8 * NJ_SEC, .n_backoffs = 3};
+    t = fresh(&x);
     nj__tcp_rto_opened(&t, NJ_SEC);
-    cr_expect_eq(t.rto, NJ_TCP_RTO_SYN_LOST); /* 5.7 */
-    cr_expect_eq(t.n_backoffs, 0);
+    cr_expect_eq(x.rto, NJ_TCP_RTO_SYN_LOST); /* 5.7 */
+    cr_expect_eq(x.n_backoffs, 0);
 }

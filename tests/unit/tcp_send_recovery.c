@@ -31,11 +31,11 @@ Test(tcp_send_recovery, rto_from_round_trips)
     open_slow(&w, NULL);
     cr_expect_eq(w.tcb->srtt, 100 * MS);
     cr_expect_eq(w.tcb->rttvar, 50 * MS);
-    cr_expect_eq(w.tcb->rto, 300 * MS);
+    cr_expect_eq(w.tcb->x->rto, 300 * MS);
     WRITE(&w, 10);
     nj_dsl_run(&w, 100 * MS);
     SEND(&w, .flags = A, .seq = 1, .ack = 11);
-    cr_expect_eq(w.tcb->rto, 250 * MS);
+    cr_expect_eq(w.tcb->x->rto, 250 * MS);
     nj_dsl_fini(&w);
 }
 
@@ -86,11 +86,11 @@ Test(tcp_send_recovery, no_sample_from_what_was_sent_twice)
     nj_dsl_run(&w, 350 * MS);
     SEND(&w, .flags = A, .seq = 1, .ack = 11);
     cr_expect_eq(w.tcb->srtt, 100 * MS);
-    cr_expect_eq(w.tcb->rto, 600 * MS, "kept until there is a new sample");
+    cr_expect_eq(w.tcb->x->rto, 600 * MS, "kept until there is a new sample");
     WRITE(&w, 10);
     nj_dsl_run(&w, 100 * MS);
     SEND(&w, .flags = A, .seq = 1, .ack = 21);
-    cr_expect_lt(w.tcb->rto, 300 * MS);
+    cr_expect_lt(w.tcb->x->rto, 300 * MS);
     nj_dsl_fini(&w);
 }
 
@@ -116,9 +116,9 @@ Test(tcp_send_recovery, newreno)
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 4 * MSS); /* partial */
     expect_full(&w, 4, 1);
     w.next_out = w.n_out;
-    cr_expect(w.tcb->in_recovery);
-    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_max - w.iss);
-    cr_expect_not(w.tcb->in_recovery);
+    cr_expect(w.tcb->x->in_recovery);
+    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
+    cr_expect_not(w.tcb->x->in_recovery);
     cr_expect_leq(w.tcb->cwnd, 5 * MSS);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_fast_retransmit), 1);
     nj_dsl_fini(&w);
@@ -169,13 +169,13 @@ Test(tcp_send_recovery, recover_follows_the_stream)
     /* As if that much had been sent: everything that counts bytes moves along. */
     for (uint32_t i = 0; i < 3; i++) {
         WRITE(&w, 10);
-        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_max - w.iss);
+        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
         w.iss += 0x40000000;
         w.tcb->snd_una += 0x40000000;
         w.tcb->snd_nxt += 0x40000000;
-        w.tcb->snd_max += 0x40000000;
+        w.tcb->x->snd_max += 0x40000000;
         w.tcb->snd_wl2 += 0x40000000;
-        w.tcb->cursor = NULL;
+        w.tcb->x->cursor = NULL;
     }
     w.next_out = w.n_out;
     WRITE(&w, 5 * MSS);
@@ -225,13 +225,13 @@ Test(tcp_send_recovery, slow_start_counts_bytes)
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 6 * MSS); /* L = 2 */
     cr_expect_eq(w.tcb->cwnd, 13 * MSS + 10);
     uint32_t cwnd = w.tcb->cwnd;
-    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_max - w.iss);
+    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
     while (nj_tcb_flight(w.tcb))
-        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_max - w.iss);
+        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
     cwnd = w.tcb->cwnd;
     for (uint32_t i = 0; i < 20; i++) { /* far from filling it */
         WRITE(&w, 100);
-        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_max - w.iss);
+        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
     }
     cr_expect_eq(w.tcb->cwnd, cwnd);
     nj_dsl_fini(&w);
@@ -290,7 +290,7 @@ Test(tcp_send_recovery, window_that_shrinks)
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 2 * MSS, .wnd = 60000);
     expect_full(&w, 2, 7);
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 9 * MSS);
-    cr_expect_eq(w.tcb->sndq.n_bytes, 0);
+    cr_expect_eq(w.tcb->x->sndq.n_bytes, 0);
     nj_dsl_fini(&w);
 }
 
@@ -303,7 +303,7 @@ Test(tcp_send_recovery, zero_window_probes)
         WRITE(&w, 2 * MSS);
         expect_full(&w, 0, 2);
         SEND(&w, .flags = A, .seq = 1, .ack = 1 + 2 * MSS, .no_wnd = true);
-        nj_ns rto = w.tcb->rto;
+        nj_ns rto = w.tcb->x->rto;
         WRITE(&w, 2 * MSS);
         NOTHING(&w);
         uint32_t una = 1 + 2 * MSS;
@@ -325,7 +325,7 @@ Test(tcp_send_recovery, zero_window_probes)
         SEND(&w, .flags = A, .seq = 1, .ack = una);
         EXPECT(&w, .flags = A, .seq = una, .ack = 1, .len = MSS);
         /* Probing says nothing about the network: the RTO is what it was. */
-        cr_expect_leq(w.tcb->rto, rto, "%lu", (unsigned long)(w.tcb->rto / MS));
+        cr_expect_leq(w.tcb->x->rto, rto, "%lu", (unsigned long)(w.tcb->x->rto / MS));
         nj_dsl_fini(&w);
     }
 }
@@ -352,7 +352,7 @@ Test(tcp_send_recovery, silly_window)
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .wnd = 100);
     WRITE(&w, 5 * MSS);
     NOTHING(&w);
-    nj_dsl_run(&w, w.tcb->rto - 20 * MS);
+    nj_dsl_run(&w, w.tcb->x->rto - 20 * MS);
     NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .wnd = 5000);
     expect_full(&w, 0, 5);
@@ -408,7 +408,7 @@ Test(tcp_send_recovery, empty_pool)
     nj_dsl_step(&w);
     NOTHING(&w);
     cr_expect_not(nj_tcp_send_copy(&w.tcp, w.tcb, (const uint8_t *)hog, 5000));
-    cr_expect_eq(w.tcb->sndq.n_bytes, 20 * MSS);
+    cr_expect_eq(w.tcb->x->sndq.n_bytes, 20 * MSS);
     rte_pktmbuf_free(hog[--n]);
     nj_dsl_step(&w);
     expect_full(&w, 0, 10);

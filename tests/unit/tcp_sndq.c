@@ -17,6 +17,7 @@ struct queue {
     struct nj_tcp tcp;
     struct nj_counters counters;
     struct nj_tcb tcb;
+    struct nj_xfer xfer;
     struct rte_mempool *pool;
     struct nj_ref ref; /* of everything that is queued by reference */
     uint8_t *stream;   /* every byte that was ever queued */
@@ -36,7 +37,9 @@ static void init(struct queue *q, unsigned n_mbufs)
     q->tcp.cfg.mp = q->pool;
     q->tcp.cfg.counters = &q->counters;
     nj_list_init(&q->tcp.pending);
-    nj_list_init(&q->tcb.pending);
+    q->tcb.x = &q->xfer;
+    q->xfer.tcb = &q->tcb;
+    nj_list_init(&q->xfer.pending);
     q->tcb.state = NJ_TCP_ESTABLISHED;
     q->tcb.snd_una = UINT32_MAX - 30000; /* wraps on the way */
     nj_ref_init(&q->ref, never);
@@ -45,7 +48,7 @@ static void init(struct queue *q, unsigned n_mbufs)
 
 static void fini(struct queue *q)
 {
-    nj__mbuf_queue_free(&q->tcb.sndq);
+    nj__mbuf_queue_free(&q->tcb.x->sndq);
     cr_expect_eq(q->ref.n, 1, "references left: %u", q->ref.n - 1);
     cr_expect(nj_test_pool_full(q->pool));
     free(q->stream);
@@ -95,7 +98,7 @@ static void run(uint64_t seed, unsigned n_mbufs, uint32_t piece_max)
     nj_prng_init(&r, seed);
     init(&q, n_mbufs);
     for (unsigned step = 0; step < 6000 && q.n_queued < STREAM_MAX - 20000; step++) {
-        uint32_t held = q.tcb.sndq.n_bytes;
+        uint32_t held = q.tcb.x->sndq.n_bytes;
         cr_assert_eq(held, q.n_queued - q.n_acked);
         uint32_t room = nj_tcp_send_room(&q.tcb), n = 1 + nj_prng_below(&r, piece_max);
         cr_assert_leq(room, NJ_SENDQ_BYTES_MAX);
@@ -106,7 +109,7 @@ static void run(uint64_t seed, unsigned n_mbufs, uint32_t piece_max)
             ack(&q, part);
             next = next > part ? next - part : 0;
         }
-        held = q.tcb.sndq.n_bytes;
+        held = q.tcb.x->sndq.n_bytes;
         for (unsigned k = 0; k < 3 && next < held; k++) {
             uint32_t left = held - next, part = left < 1460 ? left : 1460;
             fill(&q, next, part);
@@ -137,7 +140,7 @@ Test(tcp_sndq, small_copies_share_an_mbuf)
     init(&q, 8);
     for (unsigned i = 0; i < 100; i++)
         cr_assert(nj_tcp_send_copy(&q.tcp, &q.tcb, (const uint8_t *)"0123456789", 10));
-    cr_expect_eq(q.tcb.sndq.n_mbufs, 1);
+    cr_expect_eq(q.tcb.x->sndq.n_mbufs, 1);
     fini(&q);
 }
 
@@ -147,7 +150,7 @@ Test(tcp_sndq, refused_whole_when_the_pool_is_empty)
     struct queue q;
     init(&q, 4);
     cr_expect_not(nj_tcp_send_copy(&q.tcp, &q.tcb, text, sizeof text));
-    cr_expect_eq(q.tcb.sndq.n_bytes, 0);
+    cr_expect_eq(q.tcb.x->sndq.n_bytes, 0);
     cr_expect(nj_test_pool_full(q.pool));
     cr_expect(nj_tcp_send_copy(&q.tcp, &q.tcb, text, 8000));
     cr_expect_not(nj_tcp_send_refer(&q.tcp, &q.tcb, &(struct nj_slice){text, 5, &q.ref}));
