@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Congestion control as an open set: a const table of functions per algorithm. They only move
- * cwnd, ssthresh and their own fields of the control block; sending is somebody else's job.
+ * cwnd, ssthresh, w_max and their own fields; sending is somebody else's job.
+ *
+ * An algorithm keeps what it likes in x->cc, and must cope with finding zeros there at any time: a
+ * connection that comes back from idle has a fresh struct nj_xfer, and only cwnd, ssthresh and
+ * w_max are as they were.
  */
 #ifndef NJ_TCP_CC_H
 #define NJ_TCP_CC_H
 
 #include "tcp/tcb.h"
 
-/* What an acknowledgment told, outside recovery. */
+/* No window is larger: RFC 7323 2.3 allows a peer 2^30 bytes. */
+#define NJ_CC_CWND_MAX      (1u << 30)
+/* ssthresh of a connection that has not seen congestion yet (RFC 5681 3.1: arbitrarily high). */
+#define NJ_CC_SSTHRESH_NONE NJ_CC_CWND_MAX
+
+/* What an acknowledgment told, outside recovery. snd_una has moved already. */
 struct nj_cc_ack {
     nj_ns now;
     uint32_t n_bytes; /* delivered: acknowledged or selectively acknowledged for the first time */
@@ -18,6 +27,21 @@ struct nj_cc_ack {
 
 struct nj_cc_ops {
     const char *name;
+    /* The handshake is over: the initial window, and nothing known of the path. */
+    void (*opened)(struct nj_tcb *);
+    /* An acknowledgment outside recovery: the window grows. */
+    void (*acked)(struct nj_tcb *, const struct nj_cc_ack *);
+    /* Congestion: a loss, or ECN-Echo. Sets ssthresh; the caller moves cwnd. */
+    void (*lost)(struct nj_tcb *, nj_ns now);
+    /* The first retransmission time-out of a series. Sets ssthresh; the caller sets cwnd to one
+     * segment. */
+    void (*timed_out)(struct nj_tcb *, nj_ns now);
+    /* The last lost() or timed_out() was a mistake; the caller restores cwnd and ssthresh. */
+    void (*undone)(struct nj_tcb *);
+    /* Nothing was sent for `idle`, which is longer than an RTO. */
+    void (*idle)(struct nj_tcb *, nj_ns now, nj_ns idle);
+
+    /* What output and input call until they know of the functions above. */
     void (*init)(struct nj_tcb *);
     /* `n_bytes` of new data were acknowledged outside recovery; `limited` tells whether the window
      * was what held us back. */
@@ -30,11 +54,49 @@ struct nj_cc_ops {
     void (*on_idle)(struct nj_tcb *);            /* nothing was sent for longer than an RTO */
 };
 
-extern const struct nj_cc_ops nj_cc_newreno;
+extern const struct nj_cc_ops nj_cc_newreno, nj_cc_cubic;
 
 static inline uint32_t nj_tcb_flight(const struct nj_tcb *t)
 {
     return t->x->snd_max - t->snd_una;
+}
+
+/* --- what the algorithms share ------------------------------------------------------------------
+ */
+
+/* RFC 6928 2: ten segments, or 14600 bytes where segments are larger than Ethernet's. */
+static inline uint32_t nj_cc_initial_window(const struct nj_tcb *t)
+{
+    uint32_t two = 2u * t->snd_mss, most = two > 14600 ? two : 14600;
+    return 10u * t->snd_mss < most ? 10u * t->snd_mss : most;
+}
+
+static inline void nj_cc_grow(struct nj_tcb *t, uint32_t n_bytes)
+{
+    uint32_t room = t->cwnd < NJ_CC_CWND_MAX ? NJ_CC_CWND_MAX - t->cwnd : 0;
+    t->cwnd += n_bytes < room ? n_bytes : room;
+}
+
+static inline void nj_cc_opened(struct nj_tcb *t)
+{
+    t->cwnd = nj_cc_initial_window(t);
+    t->ssthresh = NJ_CC_SSTHRESH_NONE;
+    t->w_max = 0;
+    memset(t->x->cc, 0, sizeof t->x->cc);
+}
+
+/* RFC 5681 4.1: after an RTO without sending, the ACKs that would pace the window's worth of data
+ * have drained away, so start over with a window that may be sent at once. ssthresh remembers where
+ * we were (RFC 7661 4.4.2), so that the way back is slow start's. False: nothing had to change. */
+static inline bool nj_cc_restart(struct nj_tcb *t)
+{
+    uint32_t restart = nj_cc_initial_window(t), most = t->cwnd / 4 * 3;
+
+    if (t->cwnd <= restart)
+        return false;
+    t->ssthresh = t->ssthresh > most ? t->ssthresh : most;
+    t->cwnd = restart;
+    return true;
 }
 
 #endif

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NewReno: RFC 5681 with the recovery of RFC 6582 and the initial window of RFC 6928. */
-#include "tcp/cc.h"
+#include "tcp/hystart.h"
 
-#define IW_SEGMENTS 10u /* RFC 6928 */
-#define CWND_MAX    (1u << 30)
+struct newreno {
+    struct nj_hystart hystart;
+    uint32_t n_acked; /* bytes counted towards the next increase */
+    bool after_rto;   /* this slow start follows a time-out */
+};
+_Static_assert(sizeof(struct newreno) <= NJ_CC_PRIV_BYTES, "room in x->cc");
 
-static uint32_t initial_window(const struct nj_tcb *t)
+static struct newreno *priv(struct nj_tcb *t)
 {
-    return IW_SEGMENTS * t->snd_mss;
+    return (struct newreno *)t->x->cc;
 }
 
 static uint32_t half_flight(const struct nj_tcb *t)
@@ -16,15 +20,55 @@ static uint32_t half_flight(const struct nj_tcb *t)
     return half > floor ? half : floor;
 }
 
-static void grow(struct nj_tcb *t, uint32_t n_bytes)
+/* Byte counting (RFC 3465 2.1): a segment more for each window that was acknowledged. */
+static void acked(struct nj_tcb *t, const struct nj_cc_ack *ack)
 {
-    t->cwnd = t->cwnd + n_bytes < CWND_MAX ? t->cwnd + n_bytes : CWND_MAX;
+    struct newreno *r = priv(t);
+
+    if (t->cwnd < t->ssthresh) {
+        nj__slow_start(t, &r->hystart, ack, r->after_rto);
+        return;
+    }
+    r->after_rto = false;
+    if (!ack->limited)
+        return; /* RFC 7661: a window we did not fill proves nothing */
+    r->n_acked += ack->n_bytes < t->cwnd ? ack->n_bytes : t->cwnd;
+    if (r->n_acked >= t->cwnd) {
+        r->n_acked -= t->cwnd;
+        nj_cc_grow(t, t->snd_mss);
+    }
+}
+
+static void lost(struct nj_tcb *t, nj_ns now)
+{
+    (void)now;
+    memset(priv(t), 0, sizeof *priv(t));
+    t->ssthresh = half_flight(t);
+}
+
+static void timed_out(struct nj_tcb *t, nj_ns now)
+{
+    lost(t, now);
+    priv(t)->after_rto = true;
+}
+
+/* The count towards the next segment is the only thing that is lost, and worth less than one. */
+static void undone(struct nj_tcb *t)
+{
+    priv(t)->after_rto = false;
+}
+
+static void idle(struct nj_tcb *t, nj_ns now, nj_ns for_ns)
+{
+    (void)now;
+    (void)for_ns;
+    if (nj_cc_restart(t))
+        memset(priv(t), 0, sizeof *priv(t));
 }
 
 static void init(struct nj_tcb *t)
 {
-    t->cwnd = initial_window(t);
-    t->ssthresh = CWND_MAX;
+    nj_cc_opened(t);
     t->x->cc_acked = 0;
 }
 
@@ -35,13 +79,13 @@ static void on_ack(struct nj_tcb *t, uint32_t n_bytes, bool limited)
         return; /* RFC 7661: a window we did not fill proves nothing */
     if (t->cwnd < t->ssthresh) {
         uint32_t cap = 2u * t->snd_mss;
-        grow(t, n_bytes < cap ? n_bytes : cap);
+        nj_cc_grow(t, n_bytes < cap ? n_bytes : cap);
         return;
     }
     t->x->cc_acked += n_bytes;
     if (t->x->cc_acked >= t->cwnd) {
         t->x->cc_acked -= t->cwnd;
-        grow(t, t->snd_mss);
+        nj_cc_grow(t, t->snd_mss);
     }
 }
 
@@ -55,7 +99,7 @@ static void on_recovery_begin(struct nj_tcb *t)
 
 static void on_dupack(struct nj_tcb *t)
 {
-    grow(t, t->snd_mss);
+    nj_cc_grow(t, t->snd_mss);
 }
 
 /* RFC 6582 3.2 step 4, partial acknowledgment. */
@@ -63,7 +107,7 @@ static void on_partial_ack(struct nj_tcb *t, uint32_t n_bytes)
 {
     t->cwnd -= n_bytes < t->cwnd ? n_bytes : t->cwnd;
     if (n_bytes >= t->snd_mss || t->cwnd < t->snd_mss)
-        grow(t, t->snd_mss);
+        nj_cc_grow(t, t->snd_mss);
 }
 
 /* RFC 6582 3.2 step 3, option 1: no burst when little is in flight. */
@@ -84,12 +128,18 @@ static void on_rto(struct nj_tcb *t, bool first)
 
 static void on_idle(struct nj_tcb *t)
 {
-    if (t->cwnd > initial_window(t))
-        t->cwnd = initial_window(t); /* RFC 5681 4.1 */
+    if (t->cwnd > nj_cc_initial_window(t))
+        t->cwnd = nj_cc_initial_window(t); /* RFC 5681 4.1 */
 }
 
 const struct nj_cc_ops nj_cc_newreno = {
     .name = "newreno",
+    .opened = nj_cc_opened,
+    .acked = acked,
+    .lost = lost,
+    .timed_out = timed_out,
+    .undone = undone,
+    .idle = idle,
     .init = init,
     .on_ack = on_ack,
     .on_recovery_begin = on_recovery_begin,

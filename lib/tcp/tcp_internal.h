@@ -107,6 +107,12 @@ static inline uint32_t nj__tcp_ts_now(const struct nj_tcb *t, nj_ns now)
     return (uint32_t)(now / NJ_MS) + t->ts_offset;
 }
 
+/* The smoothed round trip, 0 before the first sample. */
+static inline nj_ns nj__srtt(const struct nj_tcb *t)
+{
+    return t->srtt;
+}
+
 /* timers.c */
 void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
 nj_ns nj__tcp_next_deadline(const struct nj_tcb *);

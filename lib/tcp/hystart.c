@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slow start: RFC 5681 3.1, byte counting of RFC 3465, and HyStart++ of RFC 9406. */
+#include "tcp/hystart.h"
+#include "tcp/seq.h"
+
+#define UNKNOWN_US UINT32_MAX
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void begin_round(struct nj_hystart *h, const struct nj_tcb *t)
+{
+    h->round_end = t->snd_nxt;
+    h->last_min_us = h->cur_min_us;
+    h->cur_min_us = UNKNOWN_US;
+    h->n_samples = 0;
+}
+
+static void begin(struct nj_hystart *h, const struct nj_tcb *t)
+{
+    memset(h, 0, sizeof *h);
+    h->cur_min_us = UNKNOWN_US;
+    h->running = true;
+    begin_round(h, t);
+}
+
+/* RFC 9406 4.2: is the delay of this round higher than that of the last by more than jitter? */
+static bool delay_grew(const struct nj_hystart *h)
+{
+    if (h->cur_min_us == UNKNOWN_US || h->last_min_us == UNKNOWN_US)
+        return false;
+    uint32_t thresh = h->last_min_us / NJ_HYSTART_MIN_RTT_DIVISOR;
+    if (thresh > NJ_HYSTART_MAX_RTT_THRESH_US)
+        thresh = NJ_HYSTART_MAX_RTT_THRESH_US;
+    if (thresh < NJ_HYSTART_MIN_RTT_THRESH_US)
+        thresh = NJ_HYSTART_MIN_RTT_THRESH_US;
+    return h->cur_min_us >= h->last_min_us && h->cur_min_us - h->last_min_us >= thresh;
+}
+
+static void take_sample(struct nj_hystart *h, uint32_t rtt_us)
+{
+    if (rtt_us > 0) {
+        h->cur_min_us = min_u32(h->cur_min_us, rtt_us);
+        h->n_samples += h->n_samples < NJ_HYSTART_N_RTT_SAMPLE;
+    }
+    if (h->n_samples < NJ_HYSTART_N_RTT_SAMPLE)
+        return;
+    if (!h->in_css && delay_grew(h)) {
+        h->in_css = true;
+        h->css_rounds = 0;
+        h->css_base_us = h->cur_min_us;
+    } else if (h->in_css && h->cur_min_us < h->css_base_us) {
+        h->in_css = false; /* it was jitter: go on as before */
+    }
+}
+
+/* True when slow start has to end. The round in which conservative slow start began counts. */
+static bool round_over(struct nj_hystart *h, const struct nj_tcb *t)
+{
+    if (nj_seq_lt(t->snd_una, h->round_end))
+        return false;
+    h->css_rounds += h->in_css;
+    begin_round(h, t);
+    return h->in_css && h->css_rounds >= NJ_HYSTART_CSS_ROUNDS;
+}
+
+void nj__slow_start(struct nj_tcb *t, struct nj_hystart *h, const struct nj_cc_ack *ack,
+                    bool after_rto)
+{
+    bool first = t->ssthresh >= NJ_CC_SSTHRESH_NONE;
+    uint32_t l = first ? NJ_CC_L_FIRST : after_rto ? NJ_CC_L_AFTER_RTO : NJ_CC_L_LATER;
+    uint32_t n = min_u32(ack->n_bytes, l * t->snd_mss);
+
+    if (!ack->limited) {
+        h->running = false; /* a window we did not fill proves nothing, neither way (RFC 7661) */
+        return;
+    }
+    if (!first) {
+        nj_cc_grow(t, min_u32(n, t->ssthresh - t->cwnd));
+        return;
+    }
+    if (!h->running)
+        begin(h, t);
+    nj_cc_grow(t, h->in_css ? n / NJ_HYSTART_CSS_GROWTH_DIVISOR : n);
+    take_sample(h, ack->rtt_us);
+    if (round_over(h, t))
+        t->ssthresh = t->cwnd;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* HyStart++: RFC 9406 4.2, with the constants of 4.3. */
+#include <criterion/criterion.h>
+
+#include "tcp/hystart.h"
+
+#define MSS 1000u
+
+static struct nj_xfer xfer;
+static struct nj_hystart hystart;
+
+static struct nj_tcb fresh(void)
+{
+    xfer = (struct nj_xfer){0};
+    hystart = (struct nj_hystart){0};
+    struct nj_tcb t = {.x = &xfer, .snd_mss = MSS, .snd_una = UINT32_MAX - 30000};
+    nj_cc_opened(&t);
+    t.snd_nxt = t.x->snd_max = t.snd_una + t.cwnd;
+    return t;
+}
+
+/* `n` segments are acknowledged one by one with this delay, and the window is filled after each. */
+static void acks(struct nj_tcb *t, uint32_t n, uint32_t rtt_us)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_cc_ack a = {.n_bytes = MSS, .rtt_us = rtt_us, .limited = true};
+        t->snd_una += MSS;
+        nj__slow_start(t, &hystart, &a, false);
+        t->snd_nxt = t->x->snd_max = t->snd_una + t->cwnd;
+    }
+}
+
+/* A whole round: what was in flight when it began. Returns the number of acknowledgments. */
+static uint32_t round_trip(struct nj_tcb *t, uint32_t rtt_us)
+{
+    uint32_t end = hystart.running ? hystart.round_end : t->snd_nxt;
+    uint32_t n = (end - t->snd_una + MSS - 1) / MSS;
+    acks(t, n, rtt_us);
+    return n;
+}
+
+/* Each segment that is acknowledged lets two out while the delay stays. The ACK that ends a round
+ * finds the rest of the window in flight: 10, then 18 = 19 - 1, then 36 = 37 - 1. */
+Test(tcp_hystart, doubles)
+{
+    struct nj_tcb t = fresh();
+    cr_expect_eq(round_trip(&t, 50000), 10);
+    cr_expect_eq(t.cwnd, 20 * MSS);
+    cr_expect_eq(round_trip(&t, 50000), 18);
+    cr_expect_eq(t.cwnd, 38 * MSS);
+    cr_expect_eq(round_trip(&t, 50000), 36);
+    cr_expect_eq(t.cwnd, 74 * MSS);
+    cr_expect_eq(t.ssthresh, NJ_CC_SSTHRESH_NONE);
+}
+
+/* RttThresh = clamp(4 ms, lastRoundMinRTT / 8, 16 ms): the least growth that ends a round. */
+Test(tcp_hystart, threshold)
+{
+    static const struct {
+        uint32_t before_us, thresh_us;
+    } want[] = {{100, 4000},    {20000, 4000},   {32000, 4000},   {40000, 5000},
+                {80000, 10000}, {128000, 16000}, {400000, 16000}, {3000000, 16000}};
+    for (unsigned i = 0; i < sizeof want / sizeof want[0]; i++) {
+        for (uint32_t less = 0; less <= 1; less++) {
+            struct nj_tcb t = fresh();
+            round_trip(&t, want[i].before_us);
+            round_trip(&t, want[i].before_us + want[i].thresh_us - less);
+            cr_expect_eq(hystart.in_css, !less, "%u us", want[i].before_us);
+        }
+    }
+}
+
+/* Less than N_RTT_SAMPLE samples prove nothing; an ACK without a sample is none. */
+Test(tcp_hystart, needs_eight_samples)
+{
+    struct nj_tcb t = fresh();
+    round_trip(&t, 20000);
+    acks(&t, 7, 40000);
+    cr_expect_not(hystart.in_css);
+    acks(&t, 1, 40000);
+    cr_expect(hystart.in_css);
+    t = fresh();
+    round_trip(&t, 20000);
+    round_trip(&t, 0);
+    cr_expect_not(hystart.in_css);
+    round_trip(&t, 40000);
+    cr_expect_not(hystart.in_css, "the last round had no minimum");
+}
+
+/* In conservative slow start the window grows by a quarter of what is acknowledged; after five
+ * rounds, the one it began in included, ssthresh is where the window is. */
+Test(tcp_hystart, conservative_slow_start_ends)
+{
+    struct nj_tcb t = fresh();
+    round_trip(&t, 20000);
+    round_trip(&t, 20000);
+    cr_expect_eq(t.cwnd, 38 * MSS);
+    cr_expect_eq(round_trip(&t, 25000), 36); /* the eighth begins it: 8 + 28 / 4 */
+    cr_expect_eq(t.cwnd, 53 * MSS);
+    for (uint32_t round = 2; round <= 5; round++) {
+        uint32_t cwnd = t.cwnd;
+        cr_expect_eq(t.ssthresh, NJ_CC_SSTHRESH_NONE);
+        uint32_t n = round_trip(&t, 25000);
+        cr_expect_eq(t.cwnd, cwnd + n * MSS / 4);
+    }
+    cr_expect_eq(t.ssthresh, t.cwnd);
+}
+
+/* The delay falls below what it was when conservative slow start began: it was jitter. */
+Test(tcp_hystart, resumes)
+{
+    struct nj_tcb t = fresh();
+    round_trip(&t, 20000);
+    round_trip(&t, 25000);
+    cr_expect(hystart.in_css);
+    round_trip(&t, 25000);
+    cr_expect(hystart.in_css, "not lower, the same");
+    round_trip(&t, 24999);
+    cr_expect_not(hystart.in_css);
+    uint32_t cwnd = t.cwnd, n = round_trip(&t, 24999);
+    cr_expect_eq(t.cwnd, cwnd + n * MSS, "doubles again");
+    cr_expect_eq(t.ssthresh, NJ_CC_SSTHRESH_NONE);
+}
+
+/* L = 8 in slow start, and a quarter of it in the conservative one. */
+Test(tcp_hystart, growth_per_acknowledgment_is_bounded)
+{
+    struct nj_tcb t = fresh();
+    struct nj_cc_ack a = {.n_bytes = 100 * MSS, .limited = true};
+    nj__slow_start(&t, &hystart, &a, false);
+    cr_expect_eq(t.cwnd, 18 * MSS);
+    hystart.in_css = true;
+    nj__slow_start(&t, &hystart, &a, false);
+    cr_expect_eq(t.cwnd, 20 * MSS);
+}
+
+/* A later slow start knows its end and listens to no delay. */
+Test(tcp_hystart, only_in_the_first_slow_start)
+{
+    struct nj_tcb t = fresh();
+    t.ssthresh = 1000 * MSS;
+    for (uint32_t i = 0; i < 5; i++)
+        round_trip(&t, 20000 << i);
+    cr_expect_not(hystart.in_css);
+    cr_expect_eq(t.ssthresh, 1000 * MSS);
+}
+
+/* A round in which the application had nothing to say is no evidence. */
+Test(tcp_hystart, unused_window)
+{
+    struct nj_tcb t = fresh();
+    round_trip(&t, 20000);
+    uint32_t cwnd = t.cwnd;
+    struct nj_cc_ack a = {.n_bytes = MSS, .rtt_us = 20000};
+    nj__slow_start(&t, &hystart, &a, false);
+    cr_expect_eq(t.cwnd, cwnd);
+    acks(&t, 10, 40000);
+    cr_expect_not(hystart.in_css, "rounds begin anew");
+}
