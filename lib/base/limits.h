@@ -18,6 +18,11 @@
 #define NJ_RECV_WINDOW_BYTES (256u * 1024u)
 #define NJ_RECV_MBUFS_MAX    256u
 
+/* Runs of the scoreboard (tcp/sent.h, 64 bytes each): of one connection, 4 MiB in flight in bursts
+ * of two segments; of a shard, 4 MiB of memory. */
+#define NJ_SENT_RUNS_MAX   2048u
+#define NJ_SENT_RUNS_SHARD 65536u
+
 /* Neighbours (ARP) per shard, and packets that wait for one answer. */
 #define NJ_NEIGH_MAX         256u
 #define NJ_NEIGH_PENDING_MAX 4u

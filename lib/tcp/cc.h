@@ -40,25 +40,13 @@ struct nj_cc_ops {
     void (*undone)(struct nj_tcb *);
     /* Nothing was sent for `idle`, which is longer than an RTO. */
     void (*idle)(struct nj_tcb *, nj_ns now, nj_ns idle);
-
-    /* What output and input call until they know of the functions above. */
-    void (*init)(struct nj_tcb *);
-    /* `n_bytes` of new data were acknowledged outside recovery; `limited` tells whether the window
-     * was what held us back. */
-    void (*on_ack)(struct nj_tcb *, uint32_t n_bytes, bool limited);
-    void (*on_recovery_begin)(struct nj_tcb *);
-    void (*on_dupack)(struct nj_tcb *);                        /* in recovery */
-    void (*on_partial_ack)(struct nj_tcb *, uint32_t n_bytes); /* in recovery */
-    void (*on_recovery_end)(struct nj_tcb *);
-    void (*on_rto)(struct nj_tcb *, bool first); /* first: of a series of time-outs */
-    void (*on_idle)(struct nj_tcb *);            /* nothing was sent for longer than an RTO */
 };
 
 extern const struct nj_cc_ops nj_cc_newreno, nj_cc_cubic;
 
 static inline uint32_t nj_tcb_flight(const struct nj_tcb *t)
 {
-    return t->x->snd_max - t->snd_una;
+    return t->snd_nxt - t->snd_una;
 }
 
 /* --- what the algorithms share ------------------------------------------------------------------

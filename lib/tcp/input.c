@@ -66,7 +66,7 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
     if (!t)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
     if (reuse && nj_seq_lt(t->x->iss, iss_floor))
-        t->snd_una = t->snd_nxt = t->x->snd_max = t->x->recover = t->x->iss = iss_floor;
+        t->snd_una = t->snd_nxt = t->x->high_seq = t->x->iss = iss_floor;
     take_syn(tcp, t, seg, now);
     nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
     nj__tcp_send_syn(tcp, t, now);
@@ -81,7 +81,7 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     const struct nj_seg *seg = &a->seg;
     bool acks = seg->flags & NJ_TCP_ACK;
 
-    if (acks && (nj_seq_le(seg->ack, t->x->iss) || nj_seq_lt(t->x->snd_max, seg->ack)))
+    if (acks && (nj_seq_le(seg->ack, t->x->iss) || nj_seq_lt(t->snd_nxt, seg->ack)))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_RST) {
         if (!acks)
@@ -107,7 +107,7 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     t->snd_wl1 = seg->seq;
     t->snd_wl2 = seg->ack;
     nj__tcb_set_state(tcp, t, NJ_TCP_ESTABLISHED);
-    t->cc->init(t);
+    tcp->cfg.cc->opened(t);
     t->ack_now = true;
     nj__tcb_note_output(tcp, t);
     nj_count(tcp->cfg.counters, NJ_C_tcp_connected);
@@ -156,7 +156,7 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
     bool reuse = t && replaces_time_wait(t, seg) && listening(tcp, seg->tuple.lport);
 
     if (reuse) {
-        iss_floor = t->x->snd_max + 1;
+        iss_floor = t->snd_nxt + 1;
         nj__tcb_end(tcp, t);
         t = NULL;
     }

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "tcp/cc.h"
+#include "tcp/recovery.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
@@ -26,6 +27,7 @@ void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_
     t->ts_recent = o->ts_val;
     t->ts_recent_at = now;
     t->snd_mss = (uint16_t)(t->peer_mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
+    t->sack_on = o->sack_permitted;
     t->snd_wscale = o->has_wscale ? (o->wscale < 14 ? o->wscale : 14) : 0;
     t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
 }
@@ -170,18 +172,17 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
 {
     const struct nj_seg *seg = &a->seg;
 
-    if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->x->snd_max, seg->ack))
+    if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->snd_nxt, seg->ack))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
     nj__tcp_rto_opened(t, now);
     t->snd_una = t->x->iss + 1;
-    t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
     t->x->rexmit_at = NJ_NEVER;
     t->x->progress_at = now;
     t->snd_wl1 = seg->seq;
     t->snd_wl2 = seg->ack;
     t->snd_wnd = t->snd_wnd_max = (uint32_t)seg->wnd << t->snd_wscale;
     nj__tcb_set_state(tcp, t, NJ_TCP_ESTABLISHED);
-    t->cc->init(t);
+    tcp->cfg.cc->opened(t);
     nj_count(tcp->cfg.counters, NJ_C_tcp_accepted);
     if (t->fin_queued) /* closed while a simultaneous open was under way (RFC 9293 3.10.4) */
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_1);
@@ -190,66 +191,65 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
     return PASS;
 }
 
-static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+/* RFC 6298 4, Karn: never from what was sent twice, unless a timestamp tells the copies apart. */
+static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news,
+                       nj_ns now)
 {
-    if (t->x->timed_at && nj_seq_le(t->x->timed_seq, seg->ack)) {
-        nj__tcp_rtt_sample(t, now - t->x->timed_at);
-        t->x->timed_at = 0;
-    } else if (t->ts_on && t->x->timed_at == 0) {
-        /* After a retransmission only the echoed timestamp tells which copy was answered. */
+    if (news->once_first_at && !news->again_acked) {
+        nj__tcp_rtt_sample(t, now - news->once_first_at);
+    } else if (t->ts_on && news->n_acked > 0 && seg->opts.ts_ecr != 0) {
         uint32_t ms = nj__tcp_ts_now(t, now) - seg->opts.ts_ecr;
         if (ms <= NJ_TCP_RTO_MAX / NJ_MS)
             nj__tcp_rtt_sample(t, ms * NJ_MS);
     }
 }
 
-/* Three duplicates in a row: RFC 5681 3.2, RFC 6582 3.2. */
-static void duplicate_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
-{
-    if (t->x->in_recovery) {
-        t->cc->on_dupack(t);
-        return;
-    }
-    if (t->x->dupacks < UINT8_MAX)
-        t->x->dupacks++;
-    if (t->x->dupacks != 3 || !nj_seq_lt(t->x->recover, t->snd_una))
-        return; /* data sent before the last recovery can't start another one */
-    nj_count(tcp->cfg.counters, NJ_C_tcp_fast_retransmit);
-    t->x->recover = t->x->snd_max;
-    t->x->in_recovery = true;
-    t->cc->on_recovery_begin(t);
-    nj__tcp_retransmit_one(tcp, t, now);
-    t->x->rexmit_at = now + t->x->rto;
-}
-
 /* New data is acknowledged. True when our FIN was, too. */
-static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+                        struct nj_ack_news *news, nj_ns now)
 {
+    struct nj_xfer *x = t->x;
     uint32_t n_acked = seg->ack - t->snd_una;
-    uint32_t n_bytes =
-        n_acked < t->x->sndq.n_bytes ? n_acked : t->x->sndq.n_bytes; /* less our FIN */
-    bool limited = nj_tcb_flight(t) + t->snd_mss > t->cwnd || t->snd_nxt != t->x->snd_max;
+    uint32_t n_bytes = n_acked < x->sndq.n_bytes ? n_acked : x->sndq.n_bytes; /* less our FIN */
 
+    news->n_acked = n_acked;
+    nj__sent_acked(tcp, t, seg->ack, news, now);
     nj__sndq_acked(t, n_bytes);
     t->snd_una = seg->ack;
-    t->snd_nxt = nj_seq_max(t->snd_nxt, t->snd_una);
-    t->x->dupacks = 0;
-    t->x->n_backoffs = 0;
-    if (t->x->in_recovery && nj_seq_lt(seg->ack, t->x->recover)) {
-        t->cc->on_partial_ack(t, n_acked);
-        nj__tcp_retransmit_one(tcp, t, now);
-    } else if (t->x->in_recovery) {
-        t->x->in_recovery = false;
-        t->cc->on_recovery_end(t);
-    } else {
-        t->cc->on_ack(t, n_acked, limited);
-    }
-    if (!t->x->in_recovery && nj_seq_lt(t->x->recover, t->snd_una))
-        t->x->recover = t->snd_una - 1; /* stays less than 2^31 behind */
-    t->x->rexmit_at = nj_tcb_flight(t) ? now + t->x->rto : NJ_NEVER; /* RFC 6298 5.2, 5.3 */
+    x->n_backoffs = 0;
+    x->progress_at = now;
     if (t->user)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);
     return n_acked > n_bytes;
+}
+
+/* What the ACK field and the SACK option tell of our data. True when our FIN was acknowledged. */
+static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_arrival *a,
+                     nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+    struct nj_xfer *x = t->x;
+    struct nj_ack_news news = {0};
+    uint32_t una = t->snd_una;
+    bool fin = false, wnd_same = (uint32_t)seg->wnd << t->snd_wscale == t->snd_wnd;
+    bool repeats = seg->ack == una && !a->had_text && wnd_same && t->snd_wnd > 0;
+
+    if (nj_seq_lt(una, seg->ack))
+        fin = advance_una(tcp, t, seg, &news, now);
+    if (t->sack_on && nj_seq_le(t->snd_una, seg->ack))
+        nj__sent_sacked(tcp, t, seg, &news, now);
+    sample_rtt(t, seg, &news, now);
+    if (!t->sack_on && repeats && x->n_flight > 0)
+        nj__recovery_dupack(tcp, t, now);
+    else if (una != t->snd_nxt || news.n_acked > 0)
+        nj__recovery_acked(tcp, t, seg, &news, una, now);
+    if (news.n_acked > 0) { /* RFC 6298 5.2, 5.3; RFC 8985 7.2 */
+        x->rexmit_at = t->snd_una != t->snd_nxt ? now + x->rto : NJ_NEVER;
+        nj__tlp_schedule(t, now);
+    } else if (x->n_sacked > 0) {
+        x->pto_at = NJ_NEVER;
+    }
+    return fin;
 }
 
 /* Our FIN is acknowledged: the states move on. */
@@ -280,6 +280,15 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
     NJ_UNREACHABLE("state");
 }
 
+/* What was sent at a closed window may have been refused: it goes again, as no sign of congestion.
+ */
+static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    t->x->n_backoffs = 0;
+    t->x->rexmit_at = t->snd_una != t->snd_nxt ? now + t->x->rto : NJ_NEVER;
+    nj__sent_lose_until(tcp, t, t->snd_nxt);
+}
+
 /* Fifth: the ACK field. */
 static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
                                      nj_ns now)
@@ -293,29 +302,17 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
         if (v != PASS)
             return v;
     }
-    if (nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max) || nj_seq_lt(t->x->snd_max, seg->ack))
+    if (nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max) || nj_seq_lt(t->snd_nxt, seg->ack))
         return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
 
-    uint32_t wnd = (uint32_t)seg->wnd << t->snd_wscale;
-    bool fin = false, repeats = seg->ack == t->snd_una && !a->had_text && wnd == t->snd_wnd;
-    if (nj_seq_lt(t->snd_una, seg->ack)) {
-        sample_rtt(t, seg, now);
-        fin = advance_una(tcp, t, seg, now);
-        t->x->progress_at = now;
-    } else if (repeats && nj_tcb_flight(t) > 0 && t->snd_wnd > 0) {
-        duplicate_ack(tcp, t, now);
-    }
+    bool fin = take_ack(tcp, t, a, now);
     if (nj_seq_le(t->snd_una, seg->ack)) {
         bool was_shut = t->snd_wnd == 0;
         nj__tcp_update_window(t, seg);
-        if ((was_shut || nj_tcb_flight(t) == 0) && !t->user_gone)
+        if ((was_shut || t->snd_una == t->snd_nxt) && !t->user_gone)
             t->x->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
-        if (was_shut && t->snd_wnd > 0) {
-            t->x->n_backoffs = 0;
-            t->x->rexmit_at = nj_tcb_flight(t) ? now + t->x->rto : NJ_NEVER;
-            t->snd_nxt = t->snd_una; /* the probe's byte may have been refused: begin with it */
-            t->x->timed_at = 0;      /* Karn */
-        }
+        if (was_shut && t->snd_wnd > 0)
+            window_opened(tcp, t, now);
     }
     nj__tcb_note_output(tcp, t);
     return fin ? fin_acked(tcp, t, now) : PASS;

@@ -3,6 +3,7 @@
 #include <rte_mbuf.h>
 
 #include "tcp/cc.h"
+#include "tcp/recovery.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
@@ -52,6 +53,11 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         .flags = flags | NJ_TCP_ACK,
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
+    if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not what goes again */
+        e.ecn = NJ_ECN_ECT_0;
+        e.flags |= t->x->cwr_due ? NJ_TCP_CWR : 0;
+        t->x->cwr_due = false;
+    }
     note_acked(t);
     if (n_bytes > 0)
         t->x->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */
@@ -63,12 +69,11 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
 bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     bool passive = t->state == NJ_TCP_SYN_RECEIVED;
-    bool first = t->x->snd_max == t->x->iss;
+    bool first = t->snd_nxt == t->x->iss;
 
-    t->snd_nxt = t->x->snd_max = t->x->iss + 1;
+    t->snd_nxt = t->x->iss + 1;
     t->x->rexmit_at = now + t->x->rto;
-    t->x->timed_seq = t->snd_nxt;
-    t->x->timed_at = first ? now : 0; /* Karn: no sample from what was sent twice */
+    t->x->syn_at = first ? now : 0; /* Karn: no sample from what was sent twice */
 
     struct rte_mbuf *m = fresh_mbuf(tcp);
     if (!m)
@@ -82,6 +87,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         .flags = NJ_TCP_SYN | (passive ? NJ_TCP_ACK : 0),
         .opts = {.has_mss = true,
                  .mss = (uint16_t)(tcp->cfg.mtu - NJ_TCP_IP_TCP_BYTES),
+                 .sack_permitted = !passive || t->sack_on,
                  .has_wscale = !passive || t->rcv_wscale > 0,
                  .wscale = NJ_TCP_WSCALE,
                  .has_ts = !passive || t->ts_on,
@@ -97,12 +103,12 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 }
 
 /* The number of a segment without text that the peer's sequence check will take: where the peer is
- * if all has arrived, not where a time-out took us back to, and not beyond its window. */
+ * if all has arrived, and not beyond its window. */
 static uint32_t acceptable_seq(const struct nj_tcb *t)
 {
     uint32_t edge = t->snd_una + t->snd_wnd;
-    bool beyond = t->state >= NJ_TCP_ESTABLISHED && nj_seq_lt(edge, t->x->snd_max);
-    return beyond ? edge : t->x->snd_max;
+    bool beyond = t->state >= NJ_TCP_ESTABLISHED && nj_seq_lt(edge, t->snd_nxt);
+    return beyond ? edge : t->snd_nxt;
 }
 
 bool nj__tcp_send_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
@@ -159,38 +165,20 @@ static uint8_t flags_at(const struct nj_tcb *t, uint32_t seq, uint32_t n_bytes)
     return flags | (reaches_end && t->fin_queued ? NJ_TCP_FIN : 0);
 }
 
-bool nj__tcp_retransmit_one(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
-{
-    uint32_t n = min_u32(t->x->sndq.n_bytes, t->snd_mss);
-    n = min_u32(n, nj_tcb_flight(t));
-    uint8_t flags = flags_at(t, t->snd_una, n);
-    uint32_t end = t->snd_una + n + !!(flags & NJ_TCP_FIN);
-
-    if (nj_seq_lt(t->x->snd_max, end)) { /* the FIN was queued but not yet sent */
-        flags &= (uint8_t)~NJ_TCP_FIN;
-        end--;
-    }
-    t->x->timed_at = 0; /* Karn */
-    if (!send_seg(tcp, t, t->snd_una, n, flags, now))
-        return false;
-    nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
-    t->snd_nxt = nj_seq_max(t->snd_nxt, end);
-    return true;
-}
-
 /* RFC 9293 3.8.6.1: one byte beyond a closed window, or what a nearly closed one lets through. */
 bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     uint32_t n = min_u32(t->snd_wnd ? t->snd_wnd : 1, min_u32(t->x->sndq.n_bytes, t->snd_mss));
+    bool fresh = t->snd_nxt == t->snd_una; /* else it is an old byte once more */
     uint8_t flags = flags_at(t, t->snd_una, n);
+    uint32_t n_seq = n + !!(flags & NJ_TCP_FIN);
 
-    t->x->timed_at = 0;
+    if (!fresh && n_seq > t->snd_nxt - t->snd_una)
+        flags &= (uint8_t)~NJ_TCP_FIN; /* it was queued but not yet sent */
     if (!send_seg(tcp, t, t->snd_una, n, flags, now))
         return false;
-    uint32_t end = t->snd_una + n + !!(flags & NJ_TCP_FIN);
-    t->x->snd_max = nj_seq_max(t->x->snd_max, end); /* an ACK of it is not an ACK of the future */
-    if (t->snd_wnd > 0)
-        t->snd_nxt = nj_seq_max(t->snd_nxt, end);
+    if (fresh && n_seq > 0) /* an ACK of it is not an ACK of the future */
+        nj__sent_push(tcp, t, n_seq, now);
     return true;
 }
 
@@ -201,33 +189,111 @@ static bool worth_sending(const struct nj_tcb *t, uint32_t n, uint32_t queued)
     return n == t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
 }
 
-/* How much of the queue may follow at snd_nxt; *queued is what there is. */
-static uint32_t sendable(const struct nj_tcb *t, uint32_t *queued)
+/* Bytes of the queue that were never sent. */
+static uint32_t unsent(const struct nj_tcb *t)
 {
-    uint32_t off = t->snd_nxt - t->snd_una;
-    uint32_t wnd = min_u32(t->snd_wnd, t->cwnd);
-    uint32_t room = wnd > off ? wnd - off : 0;
-
-    *queued = t->x->sndq.n_bytes - off;
-    return min_u32(min_u32(*queued, room), t->snd_mss);
+    uint32_t off = t->snd_nxt - t->snd_una; /* one beyond the queue when the FIN is out */
+    return off < t->x->sndq.n_bytes ? t->x->sndq.n_bytes - off : 0;
 }
 
-static void note_sent(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns now)
+/* What the peer's window has left from `seq` on. */
+static uint32_t peer_room(const struct nj_tcb *t, uint32_t seq)
 {
-    if (nj_seq_lt(t->snd_nxt, t->x->snd_max)) {
-        nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
-    } else if (t->x->timed_at == 0) {
-        t->x->timed_at = now;
-        t->x->timed_seq = t->snd_nxt + n_seq;
+    uint32_t off = seq - t->snd_una;
+    return off < t->snd_wnd ? t->snd_wnd - off : 0;
+}
+
+bool nj__tcp_has_new_data(const struct nj_tcb *t)
+{
+    return unsent(t) > 0 && peer_room(t, t->snd_nxt) > 0;
+}
+
+static uint32_t cwnd_room(const struct nj_tcb *t)
+{
+    uint32_t pipe = nj__pipe(t), room = t->cwnd > pipe ? t->cwnd - pipe : 0;
+    return t->x->send_one && room < t->snd_mss ? t->snd_mss : room;
+}
+
+static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    nj__recovery_sent(t, n_seq, again, now);
+    x->send_one = false;
+    if (x->rexmit_at == NJ_NEVER) /* RFC 6298 5.1 */
+        x->rexmit_at = now + x->rto;
+}
+
+enum sending { SENT, NOTHING, NO_ROOM };
+
+/* `n` bytes from the beginning of `r` once more, and the FIN if it stands right behind them. New
+ * data fills up what is left of the segment when `r` is the last run. */
+static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t n,
+                               nj_ns now)
+{
+    uint32_t left = t->x->sndq.n_bytes - (r->seq - t->snd_una);
+
+    uint32_t old = min_u32(n, r->end - r->seq), more = 0;
+    if (r->end == t->snd_nxt && nj__sent_has_room(tcp, t))
+        more = n - old;
+    n = min_u32(old + more, left);
+    bool fin = n == left && nj_seq_lt(r->seq + n, r->end);
+    uint8_t flags = flags_at(t, r->seq, n) & (uint8_t)(fin ? UINT8_MAX : ~NJ_TCP_FIN);
+    if (!send_seg(tcp, t, r->seq, n, flags, now))
+        return NO_ROOM;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
+    more = n > old ? n - old : 0;
+    nj__sent_again(tcp, t, r, r->seq + n - more + fin, now);
+    if (more)
+        nj__sent_push(tcp, t, more, now);
+    note_sent(t, n + fin, true, now);
+    return SENT;
+}
+
+static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, nj_ns now)
+{
+    uint32_t room = cwnd_room(t), window = peer_room(t, r->seq);
+
+    nj__sent_join_lost(tcp, t, r, t->snd_mss);
+    if (room < min_u32(r->end - r->seq, t->snd_mss) || window == 0)
+        return NOTHING;
+    return send_again(tcp, t, r, min_u32(min_u32(room, window), t->snd_mss), now);
+}
+
+/* The next new data waits until what was sent has had its time at the wished rate. */
+static void pace(struct nj_xfer *x, uint32_t n_bytes, nj_ns now)
+{
+    bool behind = x->pace_at + NJ_TCP_PACE_BURST < now;
+    x->pace_at = behind ? now - NJ_TCP_PACE_BURST : x->pace_at;
+    x->pace_at += (nj_ns)n_bytes * NJ_SEC / x->pace_rate;
+}
+
+static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    uint32_t queued = unsent(t), off = t->snd_nxt - t->snd_una;
+    uint32_t room = min_u32(peer_room(t, t->snd_nxt), cwnd_room(t));
+    uint32_t n = min_u32(min_u32(queued, room), t->snd_mss);
+    bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
+
+    if (n == 0 && !fin)
+        return NOTHING;
+    if ((!fin && !worth_sending(t, n, queued)) || !nj__sent_has_room(tcp, t))
+        return NOTHING;
+    x->paced = now < x->pace_at;
+    if (x->paced)
+        return NOTHING;
+    if (!send_seg(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
+        return NO_ROOM;
+    if (off == 0) { /* the timer and R2 count from here, whatever was probed before */
+        x->rexmit_at = NJ_NEVER;
+        x->progress_at = now;
     }
-    if (nj_tcb_flight(t) == 0) { /* RFC 6298 5.1; and R2 counts from here */
-        t->x->rexmit_at = now + t->x->rto;
-        t->x->progress_at = now;
-    }
-    t->snd_nxt += n_seq;
-    t->x->snd_max = nj_seq_max(t->x->snd_max, t->snd_nxt);
-    if (t->x->rexmit_at == NJ_NEVER)
-        t->x->rexmit_at = now + t->x->rto;
+    nj__sent_push(tcp, t, n + fin, now);
+    note_sent(t, n + fin, false, now);
+    if (x->pace_rate)
+        pace(x, n, now);
+    return SENT;
 }
 
 static bool may_send(const struct nj_tcb *t)
@@ -237,29 +303,74 @@ static bool may_send(const struct nj_tcb *t)
            t->state == NJ_TCP_LAST_ACK;
 }
 
+/* Remember whether it is the congestion window that holds us back: one that is not used does not
+ * grow (RFC 7661). In slow start a window half full will do, it doubles. */
+static void note_limited(struct nj_tcb *t)
+{
+    struct nj_xfer *x = t->x;
+    bool held = nj__tcp_has_new_data(t) && cwnd_room(t) < t->snd_mss;
+
+    if (!held && (t->cwnd >= t->ssthresh || nj__pipe(t) < t->cwnd / 2))
+        return;
+    x->limited = true;
+    x->limited_seq = t->snd_nxt;
+}
+
 bool nj__tcp_send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
+    struct nj_xfer *x = t->x;
+    uint32_t nxt = t->snd_nxt;
+    enum sending s;
+
     if (!may_send(t))
         return true;
-    if (t->snd_una == t->x->snd_max && t->x->last_send_at && now - t->x->last_send_at > t->x->rto)
-        t->cc->on_idle(t);
-    while (t->snd_nxt - t->snd_una <= t->x->sndq.n_bytes) { /* beyond: the FIN is out */
-        uint32_t queued, n = sendable(t, &queued);
-        bool fin = t->fin_queued && n == queued;
-        if (n == 0 && !fin)
+    if (t->snd_una == t->snd_nxt && x->last_send_at && now - x->last_send_at > x->rto)
+        tcp->cfg.cc->idle(t, now, now - x->last_send_at);
+    do {
+        struct nj_sent *lost = x->frto == 2 ? NULL : nj__sent_first_lost(x);
+        if (!lost && unsent(t) == 0 && !t->fin_queued)
             break;
-        if (!fin && !worth_sending(t, n, queued))
-            break;
-        if (tcp->cfg.room(tcp->cfg.ctx) == 0 ||
-            !send_seg(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
+        if (tcp->cfg.room(tcp->cfg.ctx) == 0)
             return false;
-        note_sent(tcp, t, n + fin, now);
+        s = lost ? send_lost(tcp, t, lost, now) : send_new(tcp, t, now);
+        if (s == NO_ROOM)
+            return false;
+    } while (s == SENT);
+    note_limited(t);
+    if (t->snd_nxt != nxt)
+        nj__tlp_schedule(t, now);
+    if (unsent(t) > 0 && t->snd_nxt == t->snd_una && x->rexmit_at == NJ_NEVER && !x->paced) {
+        x->rexmit_at = now + x->rto; /* the window is shut: persist */
+        x->progress_at = now;
     }
-    bool waiting = t->snd_nxt - t->snd_una < t->x->sndq.n_bytes;
-    if (waiting && nj_tcb_flight(t) == 0 && t->x->rexmit_at == NJ_NEVER) {
-        t->x->rexmit_at = now + t->x->rto; /* the window is shut: persist */
-        t->x->progress_at = now;
+    return true;
+}
+
+/* RFC 8985 7.3: one new segment if the peer has room for it, else the last one again. */
+bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    struct nj_sent *last = nj_sent_last(x);
+    bool fresh = nj__tcp_has_new_data(t);
+    enum sending s = NOTHING;
+
+    if (!last || last->fate != NJ_FLYING || tcp->cfg.room(tcp->cfg.ctx) == 0)
+        return false;
+    if (fresh) {
+        x->send_one = true;
+        s = send_new(tcp, t, now);
+        x->send_one = false;
     }
+    if (s != SENT) {
+        fresh = false;
+        last = nj__sent_tail(tcp, t, t->snd_mss);
+        s = send_again(tcp, t, last, t->snd_mss, now);
+    }
+    if (s != SENT)
+        return false;
+    x->tlp_out = true;
+    x->tlp_again = !fresh;
+    x->tlp_end = t->snd_nxt;
     return true;
 }
 

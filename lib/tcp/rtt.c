@@ -9,29 +9,44 @@ static nj_ns clamp_rto(nj_ns rto)
     return rto > NJ_TCP_RTO_MAX ? NJ_TCP_RTO_MAX : rto;
 }
 
+/* 2.3, and the granularity of 2.4: the wheel's tick. */
+static nj_ns rto_of(const struct nj_tcb *t)
+{
+    nj_ns var = 4 * (nj_ns)t->rttvar_us * NJ_US, tick = (nj_ns)1 << NJ_WHEEL_TICK_BITS;
+    return clamp_rto((nj_ns)t->srtt_us * NJ_US + (var > tick ? var : tick));
+}
+
 void nj__tcp_rtt_sample(struct nj_tcb *t, nj_ns rtt)
 {
-    if (t->srtt == 0) { /* 2.2 */
-        t->srtt = rtt ? rtt : 1;
-        t->rttvar = rtt / 2;
+    uint32_t us =
+        rtt < NJ_TCP_RTO_MAX ? (uint32_t)(rtt / NJ_US) : (uint32_t)(NJ_TCP_RTO_MAX / NJ_US);
+
+    us += us == 0;
+    if (t->srtt_us == 0) { /* 2.2 */
+        t->srtt_us = us;
+        t->rttvar_us = us / 2;
     } else { /* 2.3: alpha = 1/8, beta = 1/4 */
-        nj_ns err = rtt > t->srtt ? rtt - t->srtt : t->srtt - rtt;
-        t->rttvar += err / 4 - t->rttvar / 4;
-        t->srtt += rtt / 8 - t->srtt / 8;
-        if (t->srtt == 0)
-            t->srtt = 1;
+        uint32_t err = us > t->srtt_us ? us - t->srtt_us : t->srtt_us - us;
+        t->rttvar_us += err / 4 - t->rttvar_us / 4;
+        t->srtt_us += us / 8 - t->srtt_us / 8;
+        t->srtt_us += t->srtt_us == 0;
     }
-    nj_ns var = 4 * t->rttvar, tick = (nj_ns)1 << NJ_WHEEL_TICK_BITS;
-    t->x->rto = clamp_rto(t->srtt + (var > tick ? var : tick));
+    t->x->rto = rto_of(t);
+}
+
+nj_ns nj__tcp_rto_now(const struct nj_tcb *t)
+{
+    return t->srtt_us ? rto_of(t) : NJ_TCP_RTO_INITIAL;
 }
 
 void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
 {
-    if (t->x->timed_at)
-        nj__tcp_rtt_sample(t, now - t->x->timed_at);
-    else
+    if (t->x->syn_at) {
+        nj__tcp_rtt_sample(t, now - t->x->syn_at);
+        t->min_rtt_us = t->srtt_us;
+    } else {
         t->x->rto = t->x->n_backoffs ? NJ_TCP_RTO_SYN_LOST : NJ_TCP_RTO_INITIAL;
-    t->x->timed_at = 0;
+    }
     t->x->n_backoffs = 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "tcp/cc.h"
+#include "tcp/sent.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 
@@ -71,13 +72,14 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
     t->tuple = *tuple;
     t->flow_hash = nj_flow_hash(&tcp->flows, tuple);
     t->x->iss = nj__tcp_isn(tcp, tuple, now);
-    t->snd_una = t->snd_nxt = t->x->snd_max = t->x->recover = t->x->iss;
+    t->snd_una = t->snd_nxt = t->x->high_seq = t->x->rack_fack = t->x->iss;
     t->x->rto = NJ_TCP_RTO_INITIAL;
     t->x->progress_at = now;
-    t->x->rexmit_at = t->x->delack_at = t->close_at = NJ_NEVER;
+    t->x->rexmit_at = t->x->pto_at = t->x->reo_at = t->x->delack_at = t->close_at = NJ_NEVER;
+    t->x->reo_mult = 1;
+    nj_list_init(&t->x->sent);
     t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
     t->peer_mss = t->snd_mss = NJ_TCP_MSS_DEFAULT;
-    t->cc = &nj_cc_newreno;
     nj_timer_init(&t->timer);
     nj_list_init(&t->x->ready);
     nj_list_init(&t->x->pending);
@@ -92,6 +94,7 @@ static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
     nj__mbuf_queue_free(&t->x->sndq);
     nj__mbuf_queue_free(&t->x->rcvq);
     nj__reasm_free(t);
+    nj__sent_free(tcp, t->x);
     t->x->cursor = NULL;
     t->x->sndq_head_off = 0;
 }
@@ -124,29 +127,34 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
 void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj__tcb_set_state(tcp, t, NJ_TCP_TIME_WAIT);
-    t->x->rexmit_at = t->x->delack_at = NJ_NEVER;
+    t->x->rexmit_at = t->x->pto_at = t->x->reo_at = t->x->delack_at = NJ_NEVER;
     t->close_at = now + tcp->cfg.time_wait;
 }
 
 void nj__tcb_check(const struct nj_tcb *t)
 {
+    const struct nj_xfer *x = t->x;
+
     NJ_ASSERT(nj_seq_le(t->snd_una, t->snd_nxt));
-    NJ_ASSERT(nj_seq_le(t->snd_nxt, t->x->snd_max));
-    NJ_ASSERT(t->x->sndq.n_bytes > 0 || t->x->sndq.head == NULL);
-    NJ_ASSERT((t->x->sndq.head == NULL) == (t->x->sndq.tail == NULL));
-    NJ_ASSERT(t->x->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX + UINT16_MAX);
-    NJ_ASSERT((t->x->reasm == NULL) == (t->x->reasm_bytes == 0));
+    if (t->state >= NJ_TCP_ESTABLISHED)
+        NJ_ASSERT(x->n_flight + x->n_sacked + x->n_lost == t->snd_nxt - t->snd_una);
+    NJ_ASSERT(x->sndq.n_bytes > 0 || x->sndq.head == NULL);
+    NJ_ASSERT((x->sndq.head == NULL) == (x->sndq.tail == NULL));
+    NJ_ASSERT(x->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX + UINT16_MAX);
+    NJ_ASSERT((x->reasm == NULL) == (x->reasm_bytes == 0));
     if (t->state != NJ_TCP_SYN_SENT)
         NJ_ASSERT(nj_seq_le(t->rcv_nxt - 1, t->rcv_adv)); /* a FIN may stand past the edge */
     if (t->state >= NJ_TCP_ESTABLISHED)
         NJ_ASSERT(t->cwnd >= 1 && t->snd_mss > 0);
-    (void)t;
+    (void)x;
 }
 
 bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns now)
 {
     memset(tcp, 0, sizeof *tcp);
     tcp->cfg = *config;
+    if (!tcp->cfg.cc)
+        tcp->cfg.cc = &nj_cc_cubic;
     nj_prng_init(&tcp->prng, config->seed);
     nj_list_init(&tcp->ready);
     nj_list_init(&tcp->pending);
@@ -155,6 +163,7 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
     nj_wheel_init(&tcp->wheel, now);
     if (nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), config->conns_max) &&
         nj_pool_init(&tcp->xfers, sizeof(struct nj_xfer), config->conns_max) &&
+        nj_pool_init(&tcp->runs, sizeof(struct nj_sent), NJ_SENT_RUNS_SHARD) &&
         nj_flow_init(&tcp->flows, &tcp->tcbs, &config->flow_key))
         return true;
     nj_tcp_fini(tcp);
@@ -169,6 +178,7 @@ void nj_tcp_fini(struct nj_tcp *tcp)
             purge(tcp, t);
     }
     nj_flow_fini(&tcp->flows);
+    nj_pool_fini(&tcp->runs);
     nj_pool_fini(&tcp->xfers);
     nj_pool_fini(&tcp->tcbs);
 }

@@ -2,13 +2,12 @@
 /*
  * The transmission control block: everything we know about one connection (RFC 9293 3.3.1).
  *
- *      snd_una        snd_nxt      snd_max                       rcv_nxt           rcv_adv
- *   ------|--------------|------------|--------->      -------------|----------------|------->
- *    acked| in flight    | was sent,  | never sent      delivered   | we promised to |
- *         | (send queue) | goes again |                 (rcvq)      | take (reasm)   |
+ *      snd_una                       snd_nxt                      rcv_nxt           rcv_adv
+ *   ------|-----------------------------|--------->      -------------|----------------|------->
+ *    acked| in flight, SACKed or lost   | never sent      delivered   | we promised to |
+ *         | (send queue, runs of sent)  |                 (rcvq)      | take (reasm)   |
  *
- * snd_nxt falls back to snd_una on a time-out and snd_max remembers how far we had been; outside
- * recovery the two are equal.
+ * snd_nxt never falls back: what has to be sent again is marked as lost in the list of runs.
  */
 #ifndef NJ_TCP_TCB_H
 #define NJ_TCP_TCB_H
@@ -21,6 +20,7 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "sched/timer_wheel.h"
+#include "wire/packet.h"
 
 enum nj_tcp_state {
 #define NJ_TCP_STATE(name) NJ_TCP_##name,
@@ -43,10 +43,18 @@ struct nj_mbuf_queue {
     uint32_t n_bytes, n_mbufs;
 };
 
-struct nj_cc_ops;
+struct nj_sent;
 struct nj_tcb;
 
 #define NJ_CC_PRIV_BYTES 64u
+
+/* What is known of the losses of a connection (RFC 5681, RFC 6937, RFC 8985). */
+enum nj_ca {
+    NJ_CA_OPEN,     /* nothing is missing, or it may still be reordering */
+    NJ_CA_CWR,      /* the network marked a packet (RFC 3168): the window shrinks */
+    NJ_CA_RECOVERY, /* something was lost: it is sent again while the window shrinks */
+    NJ_CA_LOSS,     /* a time-out: what was in flight is sent again from one segment on */
+};
 
 /* What a connection has only while something is going on: bytes on their way in either direction,
  * an event for the user, an ACK that is owed. An idle connection has none. */
@@ -57,29 +65,62 @@ struct nj_xfer {
 
     /* Deadlines; NJ_NEVER = off. */
     nj_ns rexmit_at; /* retransmission, or persist when nothing may be sent */
+    nj_ns pto_at;    /* tail loss probe (RFC 8985 7) */
+    nj_ns reo_at;    /* what is missing is lost from then on (RFC 8985 6.2 step 5) */
     nj_ns delack_at;
+    nj_ns pace_at; /* no new data before */
 
-    /* Send side. */
-    uint32_t iss, snd_max, recover;
-    uint8_t dupacks;
-    bool in_recovery;          /* fast recovery (RFC 6582) */
+    /* The send queue. */
     struct nj_mbuf_queue sndq; /* from snd_una on; n_bytes does not count SYN or FIN */
     uint32_t sndq_head_off;    /* bytes of sndq.head that are acknowledged already */
     struct rte_mbuf *cursor;   /* the mbuf of sndq that holds the byte at cursor_seq */
     uint32_t cursor_off, cursor_seq;
-    uint32_t cc_acked;                 /* bytes counted towards the next increase */
-    uint64_t cc[NJ_CC_PRIV_BYTES / 8]; /* what the algorithm of congestion control keeps */
-    nj_ns last_send_at;
 
-    /* Round trip and retransmission (RFC 6298). */
-    nj_ns rto;
-    nj_ns timed_at; /* when the byte before timed_seq was sent; 0: nothing is timed */
-    uint32_t timed_seq;
-    uint8_t n_backoffs; /* consecutive time-outs */
+    /* What was sent and not yet acknowledged: runs by sequence number, see sent.h. */
+    struct nj_list sent;
+    struct nj_sent *lost_hint;           /* no run before this one is lost; NULL: not known */
+    uint32_t n_runs;                     /* of sent */
+    uint32_t n_flight, n_sacked, n_lost; /* bytes by fate; the sum is snd_nxt - snd_una */
+    struct nj_sack_block sack_seen[NJ_SACK_BLOCKS_MAX]; /* of the last ACK: done with */
+
+    /* Recovery. */
+    uint8_t ca;              /* enum nj_ca */
+    uint8_t dupacks;         /* without SACK */
+    uint8_t n_backoffs;      /* consecutive time-outs */
+    uint8_t frto;            /* RFC 5682: the step of its section 2.1 we are in; 0: none */
+    bool paced;              /* new data waits for pace_at */
+    bool send_one;           /* one segment may go whatever the window says: recovery began */
+    bool tlp_out, tlp_again; /* a probe is out; it repeated old data */
+    bool limited;            /* limited_seq means something */
+    bool cwr_due;            /* tell the peer that we slowed down (RFC 3168 6.1.2) */
+    uint32_t high_seq;       /* recovery ends when this is acknowledged */
+    uint32_t limited_seq;    /* what was sent before this filled the congestion window */
+    uint32_t tlp_end;
+    uint32_t prr_delivered, prr_out, prr_flight; /* RFC 6937 3 */
+    uint32_t undo_cwnd, undo_ssthresh; /* as they were before; undo_cwnd 0: nothing to undo */
+    uint32_t undo_una;
+    int32_t undo_bytes; /* sent again since and not yet reported as duplicates */
+    uint32_t undo_ts;   /* our timestamp clock when the first was sent again; 0: none yet */
+    uint64_t cc[NJ_CC_PRIV_BYTES / 8]; /* what the algorithm of congestion control keeps */
+
+    /* RACK (RFC 8985 5.2): the segment that was sent last of all that have arrived. */
+    nj_ns rack_at, rack_rtt;
+    uint32_t rack_end, rack_fack;
+    uint32_t dsack_round;
+    uint8_t reo_mult, reo_persist;
+    bool reordering, dsack_round_on;
+
+    /* Time (RFC 6298). */
+    nj_ns rto, last_send_at;
     nj_ns progress_at;  /* last time the peer acknowledged something new, or answered a probe */
+    nj_ns syn_at;       /* when the only SYN was sent; 0: there were more */
+    uint64_t pace_rate; /* bytes per second; 0: no pacing */
+
+    uint32_t iss, irs;
+    uint16_t mtu_claimed; /* an ICMP message said so; believed when a time-out agrees */
+    uint16_t mss_proven;  /* the longest segment that was acknowledged */
 
     /* Receive side. */
-    uint32_t irs;
     uint32_t fin_seq;          /* where an early FIN stands, when fin_seen */
     nj_ns stray_ack_at;        /* last answer to an empty segment outside the window */
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
@@ -95,6 +136,8 @@ struct nj_tcb {
     uint8_t events;
     uint8_t snd_wscale, rcv_wscale; /* shifts for windows we receive and windows we send */
     bool ts_on;                     /* timestamps negotiated (RFC 7323) */
+    bool sack_on;                   /* SACK negotiated (RFC 2018) */
+    bool ecn_on;                    /* ECN negotiated (RFC 3168) */
     bool ack_now;                   /* an ACK is due at the end of this burst */
     bool fin_queued;   /* the user closed: FIN follows the last byte of the send queue */
     bool fin_received; /* rcv_nxt has passed the peer's FIN */
@@ -108,14 +151,16 @@ struct nj_tcb {
     uint16_t peer_mss; /* as the peer's SYN said, or the default */
     uint32_t cwnd, ssthresh;
     uint32_t w_max; /* CUBIC: the window of the last congestion event; 0: there was none */
-    struct nj_xfer *x;
+    uint32_t srtt_us, rttvar_us, min_rtt_us; /* 0: no sample yet */
+    struct nj_xfer *x;                       /* NULL while idle */
     void *user;
 
     uint32_t ts_recent, ts_offset; /* RFC 7323 */
     nj_ns ts_recent_at;
-    nj_ns srtt, rttvar;
-    const struct nj_cc_ops *cc;
-    nj_ns close_at; /* TIME_WAIT, or FIN_WAIT_2 without a user */
+    nj_ns heard_at; /* last segment from the peer: for keepalive and for when to fall idle */
+    nj_ns close_at; /* FIN_WAIT_2 without a user */
+    uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
+    uint8_t n_keepalives;    /* probes since the peer was heard */
     struct nj_timer timer;
     struct nj_list aged; /* member of nj_tcp.half_open or nj_tcp.time_wait */
 };

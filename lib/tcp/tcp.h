@@ -25,6 +25,8 @@
 
 #define NJ_TCP_LISTEN_MAX 8
 
+struct nj_cc_ops;
+
 struct nj_tcp_config {
     /* Segments and queued bytes are built from here. Its private area holds at least a
      * struct nj_tcp_mbuf_priv per mbuf. */
@@ -36,6 +38,10 @@ struct nj_tcp_config {
     uint32_t held_max; /* received mbufs that all connections together hold; 0: no such bound */
     uint16_t mtu;      /* of the IP packet */
     nj_ns time_wait;   /* 2 MSL */
+    const struct nj_cc_ops *cc; /* NULL: &nj_cc_cubic */
+    bool ecn;                   /* offer and accept ECN (RFC 3168) */
+    nj_ns keepalive;            /* idle time after which the peer is probed; 0: never */
+    nj_ns user_timeout;         /* unacknowledged for longer ends a connection; 0: NJ_TCP_R2 */
 
     /* Take a segment without an IP header; the mbuf is the callee's from here on. */
     void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
@@ -46,7 +52,7 @@ struct nj_tcp_config {
 
 struct nj_tcp {
     struct nj_tcp_config cfg;
-    struct nj_pool tcbs, xfers;
+    struct nj_pool tcbs, xfers, runs;
     struct nj_flow_table flows;
     struct nj_wheel wheel;
     struct nj_list ready, pending;

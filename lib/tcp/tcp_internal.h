@@ -11,6 +11,8 @@
 #define NJ_TCP_RTO_SYN_LOST     (3 * NJ_SEC)   /* RFC 6298 5.7 */
 #define NJ_TCP_RTO_MIN          (200 * NJ_MS)  /* below RFC 6298's 1 s, as every stack in use */
 #define NJ_TCP_RTO_MAX          (60 * NJ_SEC)  /* RFC 6298 2.4 */
+#define NJ_TCP_TLP_ACK_DELAY    (40 * NJ_MS)   /* so late may a lone segment be acknowledged */
+#define NJ_TCP_PACE_BURST       (2 * NJ_MS)    /* a late timer does not cost rate up to here */
 #define NJ_TCP_DELACK           (40 * NJ_MS)   /* RFC 9293 3.8.6.3 allows 500 ms */
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
@@ -84,9 +86,11 @@ void nj__tcp_send_challenge(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 void nj__tcp_send_rst(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* RST in answer to a segment (RFC 9293 3.10.7.1). */
 void nj__tcp_reset_for(struct nj_tcp *, const struct nj_seg *, nj_ns now);
-/* Send one segment from snd_una on, new or not, whatever the congestion window says. */
-bool nj__tcp_retransmit_one(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 bool nj__tcp_send_probe(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+/* False when nothing could be sent. */
+bool nj__tcp_send_tlp(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+/* Is there data that was never sent, and room for some in the peer's window? */
+bool nj__tcp_has_new_data(const struct nj_tcb *);
 /* Everything the windows allow. False when it has to be tried again later. */
 bool nj__tcp_send_due(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 
@@ -98,6 +102,8 @@ bool nj__tcp_window_update_due(const struct nj_tcb *);
 /* rtt.c: RFC 6298. */
 void nj__tcp_rtt_sample(struct nj_tcb *, nj_ns rtt);
 void nj__tcp_rto_back_off(struct nj_tcb *);
+/* As the samples so far have it, without back-off. */
+nj_ns nj__tcp_rto_now(const struct nj_tcb *);
 /* Time until the next probe. The RTO stays: a closed window says nothing about the network. */
 nj_ns nj__tcp_persist_back_off(struct nj_tcb *);
 /* The handshake is over: take its round trip, or start from what RFC 6298 2.1 and 5.7 say. */
@@ -110,7 +116,7 @@ static inline uint32_t nj__tcp_ts_now(const struct nj_tcb *t, nj_ns now)
 /* The smoothed round trip, 0 before the first sample. */
 static inline nj_ns nj__srtt(const struct nj_tcb *t)
 {
-    return t->srtt;
+    return (nj_ns)t->srtt_us * NJ_US;
 }
 
 /* timers.c */

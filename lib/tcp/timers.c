@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Time-outs: RFC 9293 3.10.8, RFC 6298 5, zero-window probes of RFC 9293 3.8.6.1. */
-#include "tcp/cc.h"
+#include "tcp/recovery.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
+static nj_ns earlier(nj_ns a, nj_ns b)
+{
+    return a < b ? a : b;
+}
+
 nj_ns nj__tcp_next_deadline(const struct nj_tcb *t)
 {
-    nj_ns d = t->x->rexmit_at < t->x->delack_at ? t->x->rexmit_at : t->x->delack_at;
-    return d < t->close_at ? d : t->close_at;
+    const struct nj_xfer *x = t->x;
+    nj_ns d = earlier(earlier(x->rexmit_at, x->pto_at), earlier(x->reo_at, x->delack_at));
+    return earlier(earlier(d, t->close_at), x->paced ? x->pace_at : NJ_NEVER);
 }
 
 void nj__tcp_rearm(struct nj_tcp *tcp, struct nj_tcb *t)
@@ -35,19 +41,23 @@ static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
-/* RFC 6298 5.4 - 5.7: back to the first unacknowledged byte, and from there on as the congestion
- * window opens again. */
+/* RFC 6298 5.4 - 5.7. */
 static void on_rto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj_count(tcp->cfg.counters, NJ_C_tcp_rto);
-    t->cc->on_rto(t, t->x->n_backoffs == 0);
-    t->x->in_recovery = false;
-    t->x->dupacks = 0;
-    t->x->recover = t->x->snd_max; /* RFC 6582 3.2 step 5 */
+    nj__recovery_timed_out(tcp, t, now);
     nj__tcp_rto_back_off(t);
-    t->snd_nxt = t->snd_una;
-    nj__tcp_retransmit_one(tcp, t, now);
     nj__tcb_note_output(tcp, t);
+    t->x->rexmit_at = now + t->x->rto;
+}
+
+/* RFC 8985 7.3: then the time-out counts from the probe on. */
+static void on_pto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    t->x->pto_at = NJ_NEVER;
+    if (!nj__tcp_send_tlp(tcp, t, now))
+        return;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_tlp);
     t->x->rexmit_at = now + t->x->rto;
 }
 
@@ -58,16 +68,24 @@ static void on_persist(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->x->rexmit_at = now + nj__tcp_persist_back_off(t);
 }
 
+/* RFC 9293 3.8.3: R2, or what was asked for. */
+static nj_ns user_timeout(const struct nj_tcp *tcp, const struct nj_tcb *t)
+{
+    if (t->user_timeout_s)
+        return t->user_timeout_s * NJ_SEC;
+    return tcp->cfg.user_timeout ? tcp->cfg.user_timeout : NJ_TCP_R2;
+}
+
 /* False: the block is gone. */
 static bool on_rexmit_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->state == NJ_TCP_SYN_SENT || t->state == NJ_TCP_SYN_RECEIVED)
         return on_syn_timeout(tcp, t, now);
-    if (now - t->x->progress_at >= NJ_TCP_R2) {
+    if (now - t->x->progress_at >= user_timeout(tcp, t)) {
         nj_tcp_abort(tcp, t, now);
         return false;
     }
-    if (nj_tcb_flight(t) == 0 || t->snd_wnd == 0)
+    if (t->snd_una == t->snd_nxt || t->snd_wnd == 0)
         on_persist(tcp, t, now);
     else
         on_rto(tcp, t, now);
@@ -90,13 +108,24 @@ static void fire(void *ctx, struct nj_timer *timer)
         nj__tcb_end(tcp, t);
         return;
     }
-    if (tick->now >= t->x->delack_at) {
-        t->x->delack_at = NJ_NEVER;
+    struct nj_xfer *x = t->x;
+    if (tick->now >= x->delack_at) {
+        x->delack_at = NJ_NEVER;
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
     }
-    if (tick->now >= t->x->rexmit_at && !on_rexmit_timeout(tcp, t, tick->now))
-        return;
+    if (x->paced && tick->now >= x->pace_at)
+        nj__tcb_note_output(tcp, t);
+    if (tick->now >= x->reo_at) {
+        nj__recovery_reordered_out(tcp, t, tick->now);
+        nj__tcb_note_output(tcp, t);
+    }
+    if (tick->now >= x->rexmit_at) {
+        if (!on_rexmit_timeout(tcp, t, tick->now))
+            return;
+    } else if (tick->now >= x->pto_at) {
+        on_pto(tcp, t, tick->now);
+    }
     nj__tcp_rearm(tcp, t);
 }
 

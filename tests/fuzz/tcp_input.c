@@ -137,7 +137,7 @@ static void segment(struct world *w, uint8_t which)
         seg.flags = byte(w);
     seg.wnd = shape & 0x10 ? (uint16_t)(byte(w) << 4) : 0xffff;
     seg.seq = t ? t->rcv_nxt : w->irs[which % PORTS];
-    seg.ack = t ? t->x->snd_max : 0;
+    seg.ack = t ? t->snd_nxt : 0;
     if (shape & 0x80) {
         seg.seq += near(w);
         seg.ack -= near(w);

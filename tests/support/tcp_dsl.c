@@ -90,6 +90,7 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
         .half_open_max = o->half_open_max ? o->half_open_max : 4,
         .mtu = o->mtu ? o->mtu : 1500,
         .time_wait = 60 * NJ_SEC,
+        .cc = o->cc,
         .emit = emit,
         .room = room,
         .ctx = w,

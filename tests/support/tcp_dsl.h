@@ -92,6 +92,7 @@ struct world {
 struct dsl_options {
     uint32_t conns_max, half_open_max, pool_mbufs;
     uint16_t mtu;
+    const struct nj_cc_ops *cc; /* NULL: the default */
     uint32_t irs;
     bool has_iss;
     uint32_t iss; /* wait until the clock gives this one */

@@ -25,8 +25,8 @@ static struct nj_xfer xfer;
 static struct nj_tcb after_loss(uint32_t peak)
 {
     xfer = (struct nj_xfer){0};
-    struct nj_tcb t = {.x = &xfer, .snd_mss = MSS, .srtt = 50 * NJ_MS, .cwnd = peak * MSS};
-    t.snd_nxt = t.x->snd_max = peak * MSS;
+    struct nj_tcb t = {.x = &xfer, .snd_mss = MSS, .srtt_us = 50000, .cwnd = peak * MSS};
+    t.snd_nxt = peak * MSS;
     t.ssthresh = NJ_CC_SSTHRESH_NONE;
     nj_cc_cubic.lost(&t, 0);
     t.cwnd = t.ssthresh;
@@ -44,7 +44,7 @@ static nj_ns ack_clock(struct nj_tcb *t, nj_ns now, nj_ns duration)
 {
     nj_ns end = now + duration;
     while (now < end) {
-        now += t->srtt * 2 * t->snd_mss / t->cwnd;
+        now += t->srtt_us * NJ_US * 2 * t->snd_mss / t->cwnd;
         ack(t, now, 2u * t->snd_mss, true);
     }
     return now;
@@ -104,10 +104,10 @@ Test(tcp_cc_cubic, multiplicative_decrease)
     struct nj_tcb t = after_loss(100);
     cr_expect_eq(t.ssthresh, 70 * MSS);
     cr_expect_eq(t.w_max, 100 * MSS);
-    t.snd_una = t.x->snd_max - MSS;
+    t.snd_una = t.snd_nxt - MSS;
     nj_cc_cubic.lost(&t, 0);
     cr_expect_eq(t.ssthresh, 2 * MSS);
-    t.x->snd_max = t.snd_una + NJ_CC_CWND_MAX;
+    t.snd_nxt = t.snd_una + NJ_CC_CWND_MAX;
     nj_cc_cubic.lost(&t, 0);
     cr_expect_eq(t.ssthresh, 751619276); /* 0.7 * 2^30 */
 }
@@ -172,7 +172,7 @@ Test(tcp_cc_cubic, reno_friendly)
 {
     struct nj_tcb t = after_loss(20);
     nj_ns now = NJ_SEC;
-    t.srtt = NJ_MS;
+    t.srtt_us = 1000;
     cr_assert_eq(t.cwnd, 14 * MSS);
     double w_est = 14;
     for (uint32_t i = 0; i < 30; i++) {
@@ -188,7 +188,7 @@ Test(tcp_cc_cubic, reno_friendly)
 Test(tcp_cc_cubic, time_out)
 {
     struct nj_tcb t = after_loss(100);
-    t.x->snd_max = t.snd_una + 70 * MSS;
+    t.snd_nxt = t.snd_una + 70 * MSS;
     nj_cc_cubic.timed_out(&t, 0);
     cr_expect_eq(t.ssthresh, 49 * MSS);
     t.cwnd = MSS;
@@ -251,7 +251,7 @@ Test(tcp_cc_cubic, undo)
             other = xfer;
             u = t;
             u.x = &other;
-            u.x->snd_max = u.snd_una + u.cwnd;
+            u.snd_nxt = u.snd_una + u.cwnd;
             (rto ? nj_cc_cubic.timed_out : nj_cc_cubic.lost)(&u, now);
             cr_expect_neq(u.w_max, t.w_max);
             if (late) {
@@ -293,7 +293,7 @@ Test(tcp_cc_cubic, idle_restart)
         ack(&t, 100 * NJ_SEC, 2 * MSS, true);
     /* From there the curve leads to the old plateau: K = cbrt((100 - 75) / 0.4) = 3.97 s. With
      * round trips of 0.4 s Reno would have come to 80 by then. */
-    t.srtt = 400 * NJ_MS;
+    t.srtt_us = 400000;
     ack_clock(&t, 100 * NJ_SEC, 4 * NJ_SEC);
     cr_expect(t.cwnd > 99 * MSS && t.cwnd < 101 * MSS, "%u", t.cwnd);
 }
@@ -309,13 +309,13 @@ Test(tcp_cc_cubic, ceiling_and_days)
         cr_assert_leq(t.cwnd, NJ_CC_CWND_MAX);
     }
     cr_expect_eq(t.cwnd, NJ_CC_CWND_MAX);
-    t.x->snd_max = t.snd_una + t.cwnd;
+    t.snd_nxt = t.snd_una + t.cwnd;
     nj_cc_cubic.lost(&t, now);
     t.cwnd = t.ssthresh;
     cr_expect_eq(t.ssthresh, 751619276);
     ack(&t, now, MSS, true);
     cr_assert_leq(t.cwnd, 751619276 + MSS);
-    t.srtt = 1000 * NJ_SEC;
+    t.srtt_us = 1000000000;
     ack(&t, now + 1, t.cwnd, true);
     cr_expect_leq(t.cwnd, NJ_CC_CWND_MAX);
 }
@@ -384,17 +384,17 @@ Test(tcp_cc_cubic, agrees_with_floating_point)
         struct nj_tcb t = after_loss(peak);
         struct model m = {.cwnd = peak, .ssthresh = 1e9};
         nj_ns now = NJ_SEC;
-        t.srtt = (1 + nj_prng_below(&r, 200)) * NJ_MS;
+        t.srtt_us = (1 + nj_prng_below(&r, 200)) * 1000;
         model_loss(&m);
         m.cwnd = m.ssthresh;
         for (uint32_t i = 0; i < 20000; i++) {
             uint32_t n = 1 + nj_prng_below(&r, 4 * MSS), dice = nj_prng_below(&r, 5000);
             bool limited = nj_prng_below(&r, 20) != 0;
-            now += t.srtt * n / t.cwnd;
+            now += t.srtt_us * NJ_US * n / t.cwnd;
             ack(&t, now, n, limited);
-            model_ack(&m, (double)now / NJ_SEC, (double)n / MSS, limited, (double)t.srtt / NJ_SEC);
+            model_ack(&m, (double)now / NJ_SEC, (double)n / MSS, limited, (double)t.srtt_us * 1e-6);
             if (dice < 2) {
-                t.x->snd_max = t.snd_una + t.cwnd;
+                t.snd_nxt = t.snd_una + t.cwnd;
                 (dice ? nj_cc_cubic.lost : nj_cc_cubic.timed_out)(&t, now);
                 model_loss(&m);
                 m.cwnd = m.ssthresh;
@@ -423,7 +423,7 @@ Test(tcp_cc_cubic, bounds_hold_whatever_happens)
     for (uint32_t i = 0; i < 2000000; i++) {
         now += nj_prng_below(&r, 1000) ? nj_prng_below(&r, 1000000) : nj_prng_next(&r) >> 12;
         t.snd_mss = (uint16_t)(216 + nj_prng_below(&r, 65535 - 216));
-        t.x->snd_max = t.snd_nxt = t.snd_una + nj_prng_below(&r, t.cwnd + 1);
+        t.snd_nxt = t.snd_una + nj_prng_below(&r, t.cwnd + 1);
         switch (nj_prng_below(&r, 2000)) {
         case 0:
             nj_cc_cubic.lost(&t, now);
@@ -446,7 +446,7 @@ Test(tcp_cc_cubic, bounds_hold_whatever_happens)
             nj_cc_cubic.opened(&t);
             break;
         default:
-            t.snd_una += nj_prng_below(&r, t.x->snd_max - t.snd_una + 1);
+            t.snd_una += nj_prng_below(&r, t.snd_nxt - t.snd_una + 1);
             ack(&t, now, nj_prng_below(&r, 1u << nj_prng_below(&r, 31)), nj_prng_below(&r, 8));
         }
         cr_assert(t.cwnd >= 216 && t.cwnd <= NJ_CC_CWND_MAX, "%u", t.cwnd);

@@ -15,7 +15,7 @@ static struct nj_tcb fresh(void)
     hystart = (struct nj_hystart){0};
     struct nj_tcb t = {.x = &xfer, .snd_mss = MSS, .snd_una = UINT32_MAX - 30000};
     nj_cc_opened(&t);
-    t.snd_nxt = t.x->snd_max = t.snd_una + t.cwnd;
+    t.snd_nxt = t.snd_una + t.cwnd;
     return t;
 }
 
@@ -26,7 +26,7 @@ static void acks(struct nj_tcb *t, uint32_t n, uint32_t rtt_us)
         struct nj_cc_ack a = {.n_bytes = MSS, .rtt_us = rtt_us, .limited = true};
         t->snd_una += MSS;
         nj__slow_start(t, &hystart, &a, false);
-        t->snd_nxt = t->x->snd_max = t->snd_una + t->cwnd;
+        t->snd_nxt = t->snd_una + t->cwnd;
     }
 }
 

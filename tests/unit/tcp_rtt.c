@@ -14,15 +14,15 @@ Test(tcp_rtt, first_and_further_samples)
     struct nj_xfer x = {.rto = NJ_TCP_RTO_INITIAL};
     struct nj_tcb t = fresh(&x);
     nj__tcp_rtt_sample(&t, 400 * NJ_MS); /* 2.2 */
-    cr_expect_eq(t.srtt, 400 * NJ_MS);
-    cr_expect_eq(t.rttvar, 200 * NJ_MS);
+    cr_expect_eq(t.srtt_us * NJ_US, 400 * NJ_MS);
+    cr_expect_eq(t.rttvar_us * NJ_US, 200 * NJ_MS);
     cr_expect_eq(x.rto, 1200 * NJ_MS);
     nj__tcp_rtt_sample(&t, 800 * NJ_MS); /* 2.3: the variance first */
-    cr_expect_eq(t.rttvar, 250 * NJ_MS);
-    cr_expect_eq(t.srtt, 450 * NJ_MS);
+    cr_expect_eq(t.rttvar_us * NJ_US, 250 * NJ_MS);
+    cr_expect_eq(t.srtt_us * NJ_US, 450 * NJ_MS);
     nj__tcp_rtt_sample(&t, 50 * NJ_MS);
-    cr_expect_eq(t.rttvar, 287500 * NJ_US);
-    cr_expect_eq(t.srtt, 400 * NJ_MS);
+    cr_expect_eq(t.rttvar_us * NJ_US, 287500 * NJ_US);
+    cr_expect_eq(t.srtt_us * NJ_US, 400 * NJ_MS);
     cr_expect_eq(x.rto, 1550 * NJ_MS);
 }
 
@@ -31,7 +31,7 @@ Test(tcp_rtt, bounds)
     struct nj_xfer x = {0};
     struct nj_tcb t = fresh(&x);
     nj__tcp_rtt_sample(&t, 0);
-    cr_expect_geq(t.srtt, 1, "0 means: no sample yet");
+    cr_expect_geq(t.srtt_us * NJ_US, 1, "0 means: no sample yet");
     for (unsigned i = 0; i < 100; i++)
         nj__tcp_rtt_sample(&t, 10 * NJ_US);
     cr_expect_eq(x.rto, NJ_TCP_RTO_MIN);
@@ -39,7 +39,8 @@ Test(tcp_rtt, bounds)
     cr_expect_eq(x.rto, NJ_TCP_RTO_MAX);
     for (unsigned i = 0; i < 1000; i++) {
         nj__tcp_rtt_sample(&t, i % 2 * NJ_SEC);
-        cr_assert(t.srtt <= 1000 * NJ_SEC && t.rttvar <= 1000 * NJ_SEC, "below zero");
+        cr_assert(t.srtt_us * NJ_US <= 1000 * NJ_SEC && t.rttvar_us * NJ_US <= 1000 * NJ_SEC,
+                  "below zero");
     }
 }
 
@@ -71,10 +72,10 @@ Test(tcp_rtt, persist_leaves_the_rto)
 
 Test(tcp_rtt, after_the_handshake)
 {
-    struct nj_xfer x = {.rto = NJ_TCP_RTO_INITIAL, .timed_at = 5 * NJ_SEC};
+    struct nj_xfer x = {.rto = NJ_TCP_RTO_INITIAL, .syn_at = 5 * NJ_SEC};
     struct nj_tcb t = fresh(&x);
     nj__tcp_rto_opened(&t, 5100 * NJ_MS);
-    cr_expect_eq(t.srtt, 100 * NJ_MS);
+    cr_expect_eq(t.srtt_us * NJ_US, 100 * NJ_MS);
     x = (struct nj_xfer){.rto = 8 * NJ_SEC, .n_backoffs = 3};
     t = fresh(&x);
     nj__tcp_rto_opened(&t, NJ_SEC);

@@ -4,6 +4,7 @@
 #include "tcp/cc.h"
 
 #include "support/tcp_dsl.h"
+#include "tcp/cc.h"
 
 #define MSS 1000u
 
@@ -29,8 +30,8 @@ Test(tcp_send_recovery, rto_from_round_trips)
 {
     struct world w;
     open_slow(&w, NULL);
-    cr_expect_eq(w.tcb->srtt, 100 * MS);
-    cr_expect_eq(w.tcb->rttvar, 50 * MS);
+    cr_expect_eq(w.tcb->srtt_us * NJ_US, 100 * MS);
+    cr_expect_eq(w.tcb->rttvar_us * NJ_US, 50 * MS);
     cr_expect_eq(w.tcb->x->rto, 300 * MS);
     WRITE(&w, 10);
     nj_dsl_run(&w, 100 * MS);
@@ -85,7 +86,7 @@ Test(tcp_send_recovery, no_sample_from_what_was_sent_twice)
     WRITE(&w, 10);
     nj_dsl_run(&w, 350 * MS);
     SEND(&w, .flags = A, .seq = 1, .ack = 11);
-    cr_expect_eq(w.tcb->srtt, 100 * MS);
+    cr_expect_eq(w.tcb->srtt_us * NJ_US, 100 * MS);
     cr_expect_eq(w.tcb->x->rto, 600 * MS, "kept until there is a new sample");
     WRITE(&w, 10);
     nj_dsl_run(&w, 100 * MS);
@@ -98,28 +99,29 @@ Test(tcp_send_recovery, no_sample_from_what_was_sent_twice)
 Test(tcp_send_recovery, newreno)
 {
     struct world w;
-    open_slow(&w, NULL);
+    open_slow(&w, &(struct dsl_options){.cc = &nj_cc_newreno});
     WRITE(&w, 20 * MSS);
-    expect_full(&w, 0, 10); /* segments 0 and 4 get lost */
-    for (uint32_t i = 0; i < 2; i++)
+    expect_full(&w, 0, 10);            /* segments 0 and 4 get lost */
+    for (uint32_t i = 0; i < 2; i++) { /* RFC 3042: each lets a new one go */
         SEND(&w, .flags = A, .seq = 1, .ack = 1);
+        expect_full(&w, 10 + i, 1);
+    }
     NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
     expect_full(&w, 0, 1);
     NOTHING(&w);
-    cr_expect_eq(w.tcb->ssthresh, 5 * MSS);
-    cr_expect_eq(w.tcb->cwnd, 8 * MSS);
-    for (uint32_t i = 0; i < 5; i++) /* each says that one more has left the network */
+    cr_expect_eq(w.tcb->ssthresh, 6 * MSS); /* half of the twelve in flight */
+    for (uint32_t i = 0; i < 7; i++) /* RFC 6937: one for every two, one for each below ssthresh */
         SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    expect_full(&w, 10, 3);
+    expect_full(&w, 12, 4);
     NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 4 * MSS); /* partial */
     expect_full(&w, 4, 1);
     w.next_out = w.n_out;
-    cr_expect(w.tcb->x->in_recovery);
-    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
-    cr_expect_not(w.tcb->x->in_recovery);
-    cr_expect_leq(w.tcb->cwnd, 5 * MSS);
+    cr_expect(w.tcb->x->ca == NJ_CA_RECOVERY);
+    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_nxt - w.iss);
+    cr_expect_neq(w.tcb->x->ca, NJ_CA_RECOVERY);
+    cr_expect_leq(w.tcb->cwnd, 6 * MSS);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_fast_retransmit), 1);
     nj_dsl_fini(&w);
 }
@@ -169,11 +171,10 @@ Test(tcp_send_recovery, recover_follows_the_stream)
     /* As if that much had been sent: everything that counts bytes moves along. */
     for (uint32_t i = 0; i < 3; i++) {
         WRITE(&w, 10);
-        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
+        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_nxt - w.iss);
         w.iss += 0x40000000;
         w.tcb->snd_una += 0x40000000;
         w.tcb->snd_nxt += 0x40000000;
-        w.tcb->x->snd_max += 0x40000000;
         w.tcb->snd_wl2 += 0x40000000;
         w.tcb->x->cursor = NULL;
     }
@@ -189,7 +190,7 @@ Test(tcp_send_recovery, recover_follows_the_stream)
 Test(tcp_send_recovery, time_out_starts_over)
 {
     struct world w;
-    open_slow(&w, NULL);
+    open_slow(&w, &(struct dsl_options){.cc = &nj_cc_newreno});
     WRITE(&w, 10 * MSS);
     expect_full(&w, 0, 10);
     nj_dsl_run(&w, 310 * MS);
@@ -222,16 +223,16 @@ Test(tcp_send_recovery, slow_start_counts_bytes)
     cr_expect_eq(w.tcb->cwnd, 11 * MSS);
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + MSS + 10);
     cr_expect_eq(w.tcb->cwnd, 11 * MSS + 10);
-    SEND(&w, .flags = A, .seq = 1, .ack = 1 + 6 * MSS); /* L = 2 */
-    cr_expect_eq(w.tcb->cwnd, 13 * MSS + 10);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + 11 * MSS); /* NJ_CC_L_FIRST = 8 */
+    cr_expect_eq(w.tcb->cwnd, 19 * MSS + 10);
     uint32_t cwnd = w.tcb->cwnd;
-    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
+    SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_nxt - w.iss);
     while (nj_tcb_flight(w.tcb))
-        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
+        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_nxt - w.iss);
     cwnd = w.tcb->cwnd;
     for (uint32_t i = 0; i < 20; i++) { /* far from filling it */
         WRITE(&w, 100);
-        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->x->snd_max - w.iss);
+        SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_nxt - w.iss);
     }
     cr_expect_eq(w.tcb->cwnd, cwnd);
     nj_dsl_fini(&w);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RACK-TLP (RFC 8985). A run is lost when one that was sent later has arrived, and longer ago than
+ * a round trip and a little for reordering. The last segments of a flight have none sent later: a
+ * probe is sent for them before the time-out.
+ */
+#include "tcp/recovery.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+
+#define REO_PERSIST    16u /* RFC 8985 6.2 step 4: recoveries until the window is small again */
+#define REO_MULT_MAX   255u
+#define DUPTHRESH_SEGS 3u
+
+/* Was one sent after the other? Ties go by sequence number (RFC 8985 6.2, RACK_sent_after). */
+static bool sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint32_t end2)
+{
+    return at1 > at2 || (at1 == at2 && nj_seq_lt(end2, end1));
+}
+
+static uint32_t us_of(nj_ns t)
+{
+    uint64_t us = t / NJ_US;
+    return us == 0 ? 1 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    nj_ns rtt = now - r->at;
+
+    if (!r->again && (t->min_rtt_us == 0 || us_of(rtt) < t->min_rtt_us))
+        t->min_rtt_us = us_of(rtt);
+    if (nj_seq_lt(x->rack_fack, r->end))
+        x->rack_fack = r->end;
+    else if (nj_seq_lt(r->end, x->rack_fack) && !r->again)
+        x->reordering = true; /* it was sent once, and has been overtaken */
+    if (r->again && rtt < (nj_ns)t->min_rtt_us * NJ_US)
+        return; /* that was the copy sent before */
+    if (x->rack_at == 0 || sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
+        x->rack_at = r->at;
+        x->rack_end = r->end;
+        x->rack_rtt = rtt;
+    }
+}
+
+/* Step 4: how much longer than a round trip to wait. */
+static nj_ns reordering_window(const struct nj_tcb *t)
+{
+    const struct nj_xfer *x = t->x;
+
+    if (!x->reordering && (x->ca >= NJ_CA_RECOVERY || x->n_sacked >= DUPTHRESH_SEGS * t->snd_mss))
+        return 0;
+    nj_ns window = (nj_ns)x->reo_mult * t->min_rtt_us * NJ_US / 4;
+    nj_ns srtt = (nj_ns)t->srtt_us * NJ_US;
+    return window < srtt ? window : srtt;
+}
+
+/* Step 5. */
+bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    bool lost = false;
+
+    x->reo_at = NJ_NEVER;
+    if (x->rack_at == 0 || (x->ca == NJ_CA_OPEN && x->n_sacked == 0))
+        return false; /* nothing has overtaken anything */
+    nj_ns wait = x->rack_rtt + reordering_window(t), last = 0;
+    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r)) {
+        if (r->fate != NJ_FLYING || !sent_after(x->rack_at, x->rack_end, r->at, r->end))
+            continue;
+        if (r->at + wait <= now) {
+            nj__sent_lose(x, r);
+            lost = true;
+        } else if (r->at + wait > last) {
+            last = r->at + wait;
+        }
+    }
+    if (last)
+        x->reo_at = last;
+    return lost;
+}
+
+void nj__rack_dsack(struct nj_tcb *t)
+{
+    struct nj_xfer *x = t->x;
+
+    if (x->dsack_round_on && nj_seq_lt(t->snd_una, x->dsack_round))
+        return; /* once per round trip */
+    x->dsack_round_on = true;
+    x->dsack_round = t->snd_nxt;
+    if (x->reo_mult < REO_MULT_MAX)
+        x->reo_mult++;
+    x->reo_persist = REO_PERSIST;
+}
+
+void nj__rack_recovered(struct nj_xfer *x)
+{
+    if (x->reo_persist > 0 && --x->reo_persist == 0)
+        x->reo_mult = 1;
+}
+
+void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    x->pto_at = NJ_NEVER;
+    if (!t->sack_on || x->ca != NJ_CA_OPEN || x->tlp_out || x->n_flight == 0 || x->n_sacked > 0 ||
+        x->n_lost > 0 || t->snd_wnd == 0)
+        return;
+    nj_ns pto = NJ_TCP_RTO_INITIAL;
+    if (t->srtt_us) {
+        pto = 2 * (nj_ns)t->srtt_us * NJ_US;
+        if (x->n_flight <= t->snd_mss)
+            pto += NJ_TCP_TLP_ACK_DELAY; /* one segment alone may be acknowledged late */
+    }
+    if (now + pto < x->rexmit_at)
+        x->pto_at = now + pto;
+}
+
+bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news)
+{
+    struct nj_xfer *x = t->x;
+
+    if (!x->tlp_out || nj_seq_lt(seg->ack, x->tlp_end))
+        return false;
+    if (!x->tlp_again || news->dsack) { /* it was new data, or the second copy of what was there */
+        x->tlp_out = false;
+        return false;
+    }
+    if (nj_seq_lt(x->tlp_end, seg->ack)) {
+        x->tlp_out = false;
+        return true;
+    }
+    if (news->n_acked == 0 && seg->opts.n_sack == 0)
+        x->tlp_out = false; /* the ACK came twice, so both copies have arrived */
+    return false;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tcp/sent.h"
+
+#include "base/assert.h"
+#include "tcp/recovery.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+
+static uint32_t *bytes_of(struct nj_xfer *x, enum nj_fate fate)
+{
+    return fate == NJ_FLYING ? &x->n_flight : fate == NJ_SACKED ? &x->n_sacked : &x->n_lost;
+}
+
+static void set_fate(struct nj_xfer *x, struct nj_sent *r, enum nj_fate fate)
+{
+    *bytes_of(x, r->fate) -= r->end - r->seq;
+    *bytes_of(x, fate) += r->end - r->seq;
+    r->fate = (uint8_t)fate;
+}
+
+static struct nj_sent *run_new(struct nj_tcp *tcp, struct nj_xfer *x)
+{
+    struct nj_sent *r = x->n_runs < NJ_SENT_RUNS_MAX ? nj_pool_take(&tcp->runs) : NULL;
+    if (r)
+        x->n_runs++;
+    return r;
+}
+
+static void run_free(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r)
+{
+    if (x->lost_hint == r)
+        x->lost_hint = NULL;
+    nj_list_del(&r->node);
+    x->n_runs--;
+    nj_pool_put(&tcp->runs, r);
+}
+
+bool nj__sent_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
+{
+    const struct nj_sent *last = nj_sent_last(t->x);
+    if (last && last->fate == NJ_FLYING)
+        return true; /* it can take more */
+    return t->x->n_runs < NJ_SENT_RUNS_MAX && tcp->runs.n_used < tcp->runs.n_max;
+}
+
+void nj__sent_push(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    struct nj_sent *last = nj_sent_last(x), *r = NULL;
+    bool joins = last && last->fate == NJ_FLYING && !last->again && last->at == now;
+
+    if (!joins && (r = run_new(tcp, x))) {
+        *r = (struct nj_sent){.at = now, .seq = t->snd_nxt, .end = t->snd_nxt};
+        nj_list_init(&r->node);
+        nj_list_push_back(&x->sent, &r->node);
+        last = r;
+    }
+    NJ_ASSERT(last && last->fate == NJ_FLYING); /* nj__sent_has_room() was asked */
+    last->at = now; /* a forced union counts from its youngest part: no loss is seen too early */
+    last->end += n_seq;
+    t->snd_nxt += n_seq;
+    x->n_flight += n_seq;
+}
+
+/* Cut `r` in two at `seq`. False when there is no run to be had for the second half. */
+static bool split(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r, uint32_t seq)
+{
+    NJ_ASSERT(nj_seq_lt(r->seq, seq) && nj_seq_lt(seq, r->end));
+    struct nj_sent *right = run_new(tcp, x);
+    if (!right)
+        return false;
+    *right = *r;
+    right->seq = r->end = seq;
+    nj_list_init(&right->node);
+    nj_list_push_back((struct nj_list *)r->node.next, &right->node); /* after r */
+    return true;
+}
+
+void nj__sent_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t end,
+                    nj_ns now)
+{
+    if (nj_seq_lt(end, r->end))
+        split(tcp, t->x, r, end); /* if not, the rest counts as sent, and RACK finds it missing */
+    set_fate(t->x, r, NJ_FLYING);
+    r->at = now;
+    r->again = true;
+    t->x->lost_hint = nj_sent_next(t->x, r);
+}
+
+struct nj_sent *nj__sent_tail(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq)
+{
+    struct nj_sent *last = nj_sent_last(t->x);
+
+    if (last->end - last->seq > n_seq)
+        split(tcp, t->x, last, last->end - n_seq);
+    return nj_sent_last(t->x);
+}
+
+void nj__sent_lose(struct nj_xfer *x, struct nj_sent *r)
+{
+    set_fate(x, r, NJ_LOST);
+    x->lost_hint = NULL;
+}
+
+void nj__sent_lose_until(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t end)
+{
+    struct nj_xfer *x = t->x;
+
+    for (struct nj_sent *r = nj_sent_first(x); r && nj_seq_lt(r->seq, end);
+         r = nj_sent_next(x, r)) {
+        if (r->fate != NJ_FLYING)
+            continue;
+        if (nj_seq_lt(end, r->end))
+            split(tcp, x, r, end); /* if not, more is sent again than had to be */
+        nj__sent_lose(x, r);
+    }
+}
+
+void nj__sent_forget_sacks(struct nj_xfer *x)
+{
+    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
+        if (r->fate == NJ_SACKED)
+            nj__sent_lose(x, r);
+    memset(x->sack_seen, 0, sizeof x->sack_seen);
+}
+
+void nj__sent_unlose(struct nj_xfer *x)
+{
+    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
+        if (r->fate == NJ_LOST)
+            set_fate(x, r, NJ_FLYING);
+}
+
+struct nj_sent *nj__sent_first_lost(struct nj_xfer *x)
+{
+    if (x->n_lost == 0)
+        return NULL;
+    struct nj_sent *r = x->lost_hint ? x->lost_hint : nj_sent_first(x);
+    while (r->fate != NJ_LOST)
+        r = nj_sent_next(x, r);
+    return x->lost_hint = r;
+}
+
+void nj__sent_join_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t n_seq)
+{
+    struct nj_sent *next;
+
+    while (r->end - r->seq < n_seq && (next = nj_sent_next(t->x, r)) && next->fate == NJ_LOST) {
+        r->end = next->end;
+        r->again |= next->again;
+        run_free(tcp, t->x, next);
+    }
+}
+
+/* Bytes of `r` have arrived that had not before. */
+static void delivered(struct nj_tcb *t, struct nj_sent *r, uint32_t n, struct nj_ack_news *news,
+                      nj_ns now)
+{
+    news->n_delivered += n;
+    if (!r->again) {
+        news->once_delivered |= r->fate == NJ_FLYING;
+        news->lost_once |= r->fate == NJ_LOST;
+        if (news->once_first_at == 0 || r->at < news->once_first_at)
+            news->once_first_at = r->at;
+        if (r->at > news->once_last_at)
+            news->once_last_at = r->at;
+    }
+    nj__rack_update(t, r, now);
+}
+
+void nj__sent_acked(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack, struct nj_ack_news *news,
+                    nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    struct nj_sent *r;
+
+    while ((r = nj_sent_first(x)) && nj_seq_lt(r->seq, ack)) {
+        uint32_t end = nj_seq_lt(ack, r->end) ? ack : r->end, n = end - r->seq;
+        if (r->fate != NJ_SACKED)
+            delivered(t, r, n, news, now);
+        news->again_acked |= r->again;
+        *bytes_of(x, r->fate) -= n;
+        r->seq = end;
+        if (r->seq == r->end)
+            run_free(tcp, x, r);
+    }
+}
+
+/* Mark first .. end as arrived. */
+static void mark(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t first, uint32_t end,
+                 struct nj_ack_news *news, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    struct nj_sent *r = nj_sent_first(x);
+
+    if (t->snd_nxt - first < first - t->snd_una) { /* nearer to the end: come from there */
+        r = nj_sent_last(x);
+        while (r && nj_seq_lt(first, r->seq))
+            r = nj_container_of(r->node.prev, struct nj_sent, node);
+    }
+    for (; r && nj_seq_lt(r->seq, end); r = nj_sent_next(x, r)) {
+        if (nj_seq_le(r->end, first) || r->fate == NJ_SACKED)
+            continue;
+        if (nj_seq_lt(r->seq, first)) {
+            if (!split(tcp, x, r, first))
+                continue;
+            r = nj_sent_next(x, r);
+        }
+        if (nj_seq_lt(end, r->end) && !split(tcp, x, r, end))
+            return;
+        delivered(t, r, r->end - r->seq, news, now);
+        news->n_sacked += r->end - r->seq;
+        set_fate(x, r, NJ_SACKED);
+    }
+}
+
+/* RFC 2883 4: the first block lies below the ACK, or within the second. */
+static bool is_dsack(const struct nj_seg *seg)
+{
+    const struct nj_sack_block *b = seg->opts.sack;
+
+    if (nj_seq_lt(b[0].first, seg->ack))
+        return true;
+    return seg->opts.n_sack > 1 && nj_seq_le(b[1].first, b[0].first) &&
+           nj_seq_le(b[0].end, b[1].end);
+}
+
+static bool seen(const struct nj_xfer *x, const struct nj_sack_block *b)
+{
+    for (uint32_t i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
+        if (x->sack_seen[i].first == b->first && x->sack_seen[i].end == b->end)
+            return b->first != b->end;
+    return false;
+}
+
+void nj__sent_sacked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+                     struct nj_ack_news *news, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    uint32_t i = 0;
+
+    if (seg->opts.n_sack > 0 && is_dsack(seg)) {
+        nj__recovery_dsack(t, &seg->opts.sack[0], news);
+        i = 1;
+    }
+    for (; i < seg->opts.n_sack; i++) {
+        const struct nj_sack_block *b = &seg->opts.sack[i];
+        bool sane = nj_seq_lt(b->first, b->end) && nj_seq_le(seg->ack, b->first) &&
+                    nj_seq_lt(t->snd_una, b->first) && nj_seq_le(b->end, t->snd_nxt);
+        if (sane && !seen(x, b))
+            mark(tcp, t, b->first, b->end, news, now);
+    }
+    for (i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
+        x->sack_seen[i] = i < seg->opts.n_sack ? seg->opts.sack[i] : (struct nj_sack_block){0, 0};
+}
+
+void nj__sent_free(struct nj_tcp *tcp, struct nj_xfer *x)
+{
+    struct nj_sent *r;
+
+    while ((r = nj_sent_first(x)))
+        run_free(tcp, x, r);
+    x->n_flight = x->n_sacked = x->n_lost = 0;
+}

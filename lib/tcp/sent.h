@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The scoreboard: what was sent and not yet acknowledged, as runs of bytes that were sent in one go
+ * and have met the same fate since (RFC 6675 3, RFC 8985 5.1). The runs of a connection cover
+ * snd_una .. snd_nxt without a gap, a FIN counting one.
+ *
+ * A burst of segments is one run, so there are far fewer of them than segments. Their number is
+ * bounded for each connection and by the pool of the shard; where none is to be had, the scoreboard
+ * gets coarser: a SACK that would split a run is not believed, new data joins the last run.
+ */
+#ifndef NJ_TCP_SENT_H
+#define NJ_TCP_SENT_H
+
+#include "tcp/tcb.h"
+
+struct nj_tcp;
+
+enum nj_fate {
+    NJ_FLYING, /* sent, and nothing is known of it */
+    NJ_SACKED, /* has arrived; the peer may still throw it away */
+    NJ_LOST,   /* to be sent again */
+};
+
+struct nj_sent {
+    struct nj_list node;
+    nj_ns at; /* last time it was sent */
+    uint32_t seq, end;
+    uint8_t fate; /* enum nj_fate */
+    bool again;   /* was sent more than once */
+};
+
+/* What one ACK brought to light. */
+struct nj_ack_news {
+    uint32_t n_acked;     /* sequence numbers snd_una moved over */
+    uint32_t n_delivered; /* acknowledged or SACKed for the first time */
+    uint32_t n_sacked;    /* of these: SACKed */
+    bool again_acked;     /* snd_una moved over bytes that were sent more than once */
+    bool once_delivered;  /* bytes arrived that were sent once, and not lost on the way */
+    bool lost_once;       /* ... that had been given up */
+    nj_ns once_first_at;  /* when the oldest of them was sent; 0: none */
+    nj_ns once_last_at;   /* the newest */
+    bool dsack;           /* the peer got something twice (RFC 2883) */
+};
+
+static inline struct nj_sent *nj_sent_first(const struct nj_xfer *x)
+{
+    return nj_list_empty(&x->sent) ? NULL : nj_container_of(x->sent.next, struct nj_sent, node);
+}
+
+static inline struct nj_sent *nj_sent_last(const struct nj_xfer *x)
+{
+    return nj_list_empty(&x->sent) ? NULL : nj_container_of(x->sent.prev, struct nj_sent, node);
+}
+
+static inline struct nj_sent *nj_sent_next(const struct nj_xfer *x, const struct nj_sent *r)
+{
+    return r->node.next == &x->sent ? NULL : nj_container_of(r->node.next, struct nj_sent, node);
+}
+
+/* `n_seq` new numbers were sent from snd_nxt on; moves snd_nxt. */
+void nj__sent_push(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq, nj_ns now);
+/* Is there a place for one more run, should nj__sent_push() want it? */
+bool nj__sent_has_room(const struct nj_tcp *, const struct nj_tcb *);
+/* The beginning of a run, up to `end`, was sent again. */
+void nj__sent_again(struct nj_tcp *, struct nj_tcb *, struct nj_sent *, uint32_t end, nj_ns now);
+/* The last run, cut so that it has at most `n_seq` numbers if a run is to be had for the rest. */
+struct nj_sent *nj__sent_tail(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq);
+/* Give up: `r` is lost. */
+void nj__sent_lose(struct nj_xfer *, struct nj_sent *r);
+/* Give up the numbers before `end` that fly. */
+void nj__sent_lose_until(struct nj_tcp *, struct nj_tcb *, uint32_t end);
+/* Everything that is SACKed may be gone again (RFC 2018 8). */
+void nj__sent_forget_sacks(struct nj_xfer *);
+/* What was given up flies after all. */
+void nj__sent_unlose(struct nj_xfer *);
+/* Join the lost runs that follow `r` to it, until it has `n_seq` numbers. */
+void nj__sent_join_lost(struct nj_tcp *, struct nj_tcb *, struct nj_sent *r, uint32_t n_seq);
+/* The first run to be sent again, or NULL. */
+struct nj_sent *nj__sent_first_lost(struct nj_xfer *);
+
+/* A cumulative ACK: everything before `ack` goes. */
+void nj__sent_acked(struct nj_tcp *, struct nj_tcb *, uint32_t ack, struct nj_ack_news *,
+                    nj_ns now);
+/* The SACK option of a segment that acknowledges `ack` (RFC 2018, RFC 2883 5). */
+void nj__sent_sacked(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *, struct nj_ack_news *,
+                     nj_ns now);
+void nj__sent_free(struct nj_tcp *, struct nj_xfer *);
+
+#endif
