@@ -39,6 +39,14 @@ static inline uint32_t nj_addr_to_v4(const struct nj_addr *a)
     return v4_be;
 }
 
+/* Is it an IPv4 address (::ffff:0:0/96)? Such addresses never come from an IPv6 header: the parser
+ * drops them there, else a peer could name an IPv4 connection from IPv6. */
+static inline bool nj_addr_is_v4(const struct nj_addr *a)
+{
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return memcmp(a->b, mapped, sizeof mapped) == 0;
+}
+
 static inline bool nj_addr_eq(const struct nj_addr *a, const struct nj_addr *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
