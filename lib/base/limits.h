@@ -9,9 +9,11 @@
 /* Shards of one process. A steering ring exists for each ordered pair, so this bounds n*(n-1). */
 #define NJ_SHARDS_MAX 64
 
-/* Bytes a connection may hold between HTTP/2 and the wire: unsent plus unacknowledged. 64 KiB is
- * 1 ms at 524 Mbit/s of bandwidth-delay and the most a stalled peer can pin. */
-#define NJ_SENDQ_BYTES_MAX (64u * 1024u)
+/* Bytes a connection may hold between HTTP/2 and the wire, unsent plus unacknowledged: two
+ * congestion windows, at least MIN and at most MAX. So a peer that acknowledges nothing pins MIN,
+ * and 4 MiB carry 320 Mbit/s over 100 ms. */
+#define NJ_SENDQ_BYTES_MIN (64u * 1024u)
+#define NJ_SENDQ_BYTES_MAX (4u * 1024u * 1024u)
 
 /* Receive window of one connection, and the most out-of-order data held for it. Each held mbuf
  * pins 2 KiB of pool whatever it carries, so the count is bounded too: 256 one-byte segments. */

@@ -112,7 +112,8 @@ const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
 static bool above_share(const struct nj_conn *c)
 {
     uint32_t share = c->shard->n_tx_left / NJ_TX_SHARES;
-    return nj_tcp_queued_mbufs(c->tcb) > (share < NJ_TX_SHARE_MAX ? share : NJ_TX_SHARE_MAX);
+    uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
+    return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
 }
 
 static uint32_t sink_room(void *ctx)

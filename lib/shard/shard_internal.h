@@ -16,9 +16,12 @@
 #define NJ_TX_POOL_LOW 256u
 
 /* HTTP/2 is asked for output while the connection's send queue is below this part of the mbufs that
- * are left, and below this number: 64 KiB in frames of 16 KiB are 10, in crumbs up to 250. */
-#define NJ_TX_SHARES    32u
-#define NJ_TX_SHARE_MAX 64u
+ * are left, and below this number: 64 KiB in frames of 16 KiB are 10, in crumbs up to 250. A window
+ * that was earned by acknowledging adds one for so many of its bytes: a frame of 16 KiB, of which
+ * there are two windows' worth, takes two mbufs. */
+#define NJ_TX_SHARES      32u
+#define NJ_TX_SHARE_MAX   64u
+#define NJ_TX_SHARE_BYTES 4096u
 
 /* net_out.c */
 void nj__net_push(void *shard, struct rte_mbuf *m);

@@ -160,6 +160,8 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
         nj__tcb_end(tcp, t);
         t = NULL;
     }
+    if (t)
+        nj__tcb_wake(tcp, t);
     if (!t)
         v = seg_in_listen(tcp, &a, reuse, iss_floor, now);
     else if (t->state == NJ_TCP_SYN_SENT)

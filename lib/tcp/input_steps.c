@@ -17,12 +17,7 @@
 void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
                           nj_ns now)
 {
-    uint32_t mss = o->has_mss ? o->mss : NJ_TCP_MSS_DEFAULT;
-    uint32_t ours = tcp->cfg.mtu - NJ_TCP_IP_TCP_BYTES;
-
-    if (mss < NJ_TCP_MSS_MIN)
-        mss = NJ_TCP_MSS_MIN;
-    t->peer_mss = (uint16_t)(mss < ours ? mss : ours);
+    t->peer_mss = nj__tcp_peer_mss(tcp, &t->tuple, o);
     t->ts_on = o->has_ts;
     t->ts_recent = o->ts_val;
     t->ts_recent_at = now;
@@ -120,6 +115,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         bool quiet = seg->flags & NJ_TCP_RST;
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
             t->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
+        t->n_keepalives = 0;                        /* an old number, but somebody is there */
         if (len == 0 && !quiet) { /* two ends that answer each other's answers would never stop */
             quiet = now - t->x->stray_ack_at < NJ_TCP_STRAY_ACK_EVERY;
             t->x->stray_ack_at = quiet ? t->x->stray_ack_at : now;
@@ -129,6 +125,8 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     if (wnd == 0 && len > 0)
         t->ack_now = true;
     take_timestamp(t, seg, now);
+    t->heard_at = now;
+    t->n_keepalives = 0;
     return PASS;
 }
 
@@ -213,6 +211,8 @@ static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
     uint32_t n_bytes = n_acked < x->sndq.n_bytes ? n_acked : x->sndq.n_bytes; /* less our FIN */
 
     news->n_acked = n_acked;
+    if (n_acked >= t->snd_mss && t->mss_proven < t->snd_mss)
+        t->mss_proven = t->snd_mss;
     nj__sent_acked(tcp, t, seg->ack, news, now);
     nj__sndq_acked(t, n_bytes);
     t->snd_una = seg->ack;

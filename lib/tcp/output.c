@@ -86,7 +86,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         .wnd = (uint16_t)wnd,
         .flags = NJ_TCP_SYN | (passive ? NJ_TCP_ACK : 0),
         .opts = {.has_mss = true,
-                 .mss = (uint16_t)(tcp->cfg.mtu - NJ_TCP_IP_TCP_BYTES),
+                 .mss = nj__tcp_our_mss(tcp, &t->tuple),
                  .sack_permitted = !passive || t->sack_on,
                  .has_wscale = !passive || t->rcv_wscale > 0,
                  .wscale = NJ_TCP_WSCALE,
@@ -114,6 +114,11 @@ static uint32_t acceptable_seq(const struct nj_tcb *t)
 bool nj__tcp_send_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     return send_seg(tcp, t, acceptable_seq(t), 0, 0, now);
+}
+
+void nj__tcp_send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    send_seg(tcp, t, t->snd_una - 1, 0, 0, now);
 }
 
 /* RFC 5961 7: so many per second and no more, from a random start. */
@@ -220,6 +225,7 @@ static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 
     nj__recovery_sent(t, n_seq, again, now);
     x->send_one = false;
+    x->used = true;
     if (x->rexmit_at == NJ_NEVER) /* RFC 6298 5.1 */
         x->rexmit_at = now + x->rto;
 }

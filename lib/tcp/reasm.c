@@ -142,7 +142,7 @@ void nj__reasm_free(struct nj_tcb *t)
 
 uint32_t nj_tcp_recv_peek(const struct nj_tcb *t, const uint8_t **data)
 {
-    const struct rte_mbuf *m = t->x->rcvq.head;
+    const struct rte_mbuf *m = t->x ? t->x->rcvq.head : NULL;
     if (!m)
         return 0;
     *data = rte_pktmbuf_mtod(m, const uint8_t *);

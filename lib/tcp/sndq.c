@@ -41,15 +41,25 @@ static void copy_into(struct nj_mbuf_queue *q, struct rte_mbuf *m, const uint8_t
     q->n_bytes += n;
 }
 
+/* Two windows: one on its way, one to follow at once. A window that grew is one that was filled, so
+ * a peer that takes little is given little. */
+static uint32_t queue_max(const struct nj_tcb *t)
+{
+    uint32_t two = t->cwnd < NJ_SENDQ_BYTES_MAX / 2 ? 2 * t->cwnd : NJ_SENDQ_BYTES_MAX;
+    return two > NJ_SENDQ_BYTES_MIN ? two : NJ_SENDQ_BYTES_MIN;
+}
+
 uint32_t nj_tcp_send_room(const struct nj_tcb *t)
 {
     if (t->fin_queued || (t->state != NJ_TCP_ESTABLISHED && t->state != NJ_TCP_CLOSE_WAIT))
         return 0;
-    return t->x->sndq.n_bytes < NJ_SENDQ_BYTES_MAX ? NJ_SENDQ_BYTES_MAX - t->x->sndq.n_bytes : 0;
+    uint32_t max = queue_max(t), n = t->x ? t->x->sndq.n_bytes : 0;
+    return n < max ? max - n : 0;
 }
 
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data, uint32_t n_bytes)
 {
+    nj__tcb_wake(tcp, t);
     struct nj_mbuf_queue *q = &t->x->sndq;
     /* Small pieces share an mbuf: a tail that is ours and has room takes the beginning. */
     uint32_t room = q->tail && RTE_MBUF_DIRECT(q->tail) ? rte_pktmbuf_tailroom(q->tail) : 0;
@@ -97,6 +107,7 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
 {
     NJ_ASSERT(!t->fin_queued);
     NJ_ASSERT(slice->n_bytes > 0 && slice->n_bytes <= UINT16_MAX);
+    nj__tcb_wake(tcp, t);
     struct rte_mbuf *m = rte_pktmbuf_alloc(tcp->cfg.mp);
     if (!m) {
         nj_count(tcp->cfg.counters, NJ_C_mbuf_none);

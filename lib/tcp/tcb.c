@@ -66,30 +66,29 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
     struct nj_tcb *t = take_block(tcp);
     if (!t)
         return NULL;
-    t->x = nj_pool_take(&tcp->xfers);
-    NJ_ASSERT(t->x != NULL); /* there are as many as control blocks */
-    t->x->tcb = t;
     t->tuple = *tuple;
     t->flow_hash = nj_flow_hash(&tcp->flows, tuple);
-    t->x->iss = nj__tcp_isn(tcp, tuple, now);
-    t->snd_una = t->snd_nxt = t->x->high_seq = t->x->rack_fack = t->x->iss;
-    t->x->rto = NJ_TCP_RTO_INITIAL;
-    t->x->progress_at = now;
-    t->x->rexmit_at = t->x->pto_at = t->x->reo_at = t->x->delack_at = t->close_at = NJ_NEVER;
-    t->x->reo_mult = 1;
-    nj_list_init(&t->x->sent);
+    t->heard_at = now;
+    t->close_at = NJ_NEVER;
     t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
-    t->peer_mss = t->snd_mss = NJ_TCP_MSS_DEFAULT;
     nj_timer_init(&t->timer);
-    nj_list_init(&t->x->ready);
-    nj_list_init(&t->x->pending);
     nj_list_init(&t->aged);
+    t->snd_una = t->snd_nxt = nj__tcp_isn(tcp, tuple, now);
+    nj__tcb_wake(tcp, t);
+    t->x->iss = t->snd_una;
+    t->x->high_seq = t->x->iss;
+    t->x->progress_at = now;
+    t->x->last_send_at = 0;
+    t->peer_mss = t->snd_mss =
+        nj__tcp_peer_mss(tcp, tuple, &(struct nj_tcp_opts){.has_mss = false});
     nj_flow_insert(&tcp->flows, t);
     return t;
 }
 
 static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
 {
+    if (!t->x)
+        return;
     tcp->n_held -= t->x->rcvq.n_mbufs;
     nj__mbuf_queue_free(&t->x->sndq);
     nj__mbuf_queue_free(&t->x->rcvq);
@@ -101,13 +100,15 @@ static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
 
 void nj__tcb_free(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    nj_pool_put(&tcp->xfers, t->x);
+    if (t->x)
+        nj_pool_put(&tcp->xfers, t->x);
     nj_pool_put(&tcp->tcbs, t);
 }
 
 static void release_block(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    nj_list_del(&t->x->ready);
+    if (t->x)
+        nj_list_del(&t->x->ready);
     nj__tcb_free(tcp, t);
 }
 
@@ -116,7 +117,8 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
     nj__tcb_set_state(tcp, t, NJ_TCP_CLOSED);
     nj_flow_remove(&tcp->flows, t);
     nj_timer_disarm(&tcp->wheel, &t->timer);
-    nj_list_del(&t->x->pending);
+    if (t->x)
+        nj_list_del(&t->x->pending);
     purge(tcp, t);
     if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
         release_block(tcp, t); /* no user has it, or has been told of it */
@@ -135,6 +137,8 @@ void nj__tcb_check(const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
 
+    if (!x)
+        return;
     NJ_ASSERT(nj_seq_le(t->snd_una, t->snd_nxt));
     if (t->state >= NJ_TCP_ESTABLISHED)
         NJ_ASSERT(x->n_flight + x->n_sacked + x->n_lost == t->snd_nxt - t->snd_una);

@@ -118,7 +118,7 @@ struct nj_xfer {
 
     uint32_t iss, irs;
     uint16_t mtu_claimed; /* an ICMP message said so; believed when a time-out agrees */
-    uint16_t mss_proven;  /* the longest segment that was acknowledged */
+    bool used;            /* something was sent: there is more to remember than an idle one keeps */
 
     /* Receive side. */
     uint32_t fin_seq;          /* where an early FIN stands, when fin_seen */
@@ -147,8 +147,9 @@ struct nj_tcb {
     uint32_t snd_una, snd_nxt;
     uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max;
     uint32_t rcv_nxt, rcv_adv, last_ack_sent;
-    uint16_t snd_mss;  /* largest payload of one segment, options of each segment deducted */
-    uint16_t peer_mss; /* as the peer's SYN said, or the default */
+    uint16_t snd_mss;    /* largest payload of one segment, options of each segment deducted */
+    uint16_t peer_mss;   /* as the peer's SYN said, or the default */
+    uint16_t mss_proven; /* the longest segment that was acknowledged */
     uint32_t cwnd, ssthresh;
     uint32_t w_max; /* CUBIC: the window of the last congestion event; 0: there was none */
     uint32_t srtt_us, rttvar_us, min_rtt_us; /* 0: no sample yet */

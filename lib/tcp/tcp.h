@@ -84,6 +84,11 @@ uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
 void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *tcb, struct rte_mbuf *m,
                   const struct nj_seg *seg, nj_ns now);
 
+/* An ICMP error quotes a segment of this connection. False when it can't be one of ours that is
+ * under way (RFC 5927 4.1): then nothing was believed. */
+bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_icmp_error *error,
+                 nj_ns now);
+
 /* Time-outs due by now (RFC 9293 3.10.8). */
 void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now);
 
@@ -119,13 +124,20 @@ uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
 /* Mbufs of the send queue: what this connection takes of the pool. */
 static inline uint32_t nj_tcp_queued_mbufs(const struct nj_tcb *t)
 {
-    return t->x->sndq.n_mbufs;
+    return t->x ? t->x->sndq.n_mbufs : 0;
 }
 /* Queue a copy. False when the pool is empty; then nothing was queued. */
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,
                       uint32_t n_bytes);
 /* Queue a reference to the slice; the queue takes its own reference on slice->ref. */
 bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_slice *slice);
+
+/* New data leaves no faster than this; 0: as fast as the windows allow. What is sent at once stays
+ * within two milliseconds' worth, or a segment. Forgotten when the connection falls idle. */
+void nj_tcp_set_pacing(struct nj_tcp *tcp, struct nj_tcb *tcb, uint64_t bytes_per_s);
+/* Give up when data stays unacknowledged for so long (RFC 9293 3.9.1), rounded up to seconds;
+ * 0: as the configuration has it. */
+void nj_tcp_set_user_timeout(struct nj_tcb *tcb, nj_ns timeout);
 
 /* No more to send: FIN follows what is queued. Reading goes on. */
 void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);

@@ -19,13 +19,15 @@
 #define NJ_TCP_SYNACK_TRIES     5             /* 1+2+4+8+16+32 s: 63 s for a half-open connection */
 #define NJ_TCP_HALF_OPEN_MIN    (200 * NJ_MS) /* so long a handshake keeps its place, at least */
 #define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC) /* FIN_WAIT_2 without a user, as in Linux */
+#define NJ_TCP_IDLE_AFTER       (1 * NJ_SEC)  /* then a connection gives back what it can */
+#define NJ_TCP_KEEPALIVE_EVERY  (75 * NJ_SEC) /* as in Linux and the BSDs */
+#define NJ_TCP_KEEPALIVE_PROBES 9u
+#define NJ_TCP_BLACK_HOLE_RTOS  2u /* consecutive time-outs that make us doubt the segment size */
 #define NJ_TCP_PAWS_IDLE        (24 * 24 * 3600 * NJ_SEC) /* RFC 7323 5.5: 24 days */
 #define NJ_TCP_STRAY_ACK_EVERY  (100 * NJ_MS) /* the least interval of keepalives worth the name */
-#define NJ_TCP_MSS_DEFAULT      536u          /* RFC 9293 3.7.1, IPv4 */
 #define NJ_TCP_MSS_MIN          216u          /* smaller MSS offers are attacks on our CPU */
 #define NJ_TCP_WSCALE           3u            /* NJ_RECV_WINDOW_BYTES >> 3 fits 16 bits */
 #define NJ_TCP_CHALLENGES_PER_S 100u          /* RFC 5961 7 */
-#define NJ_TCP_IP_TCP_BYTES     40u           /* IPv4 and TCP headers without options */
 #define NJ_TCP_TS_BYTES         12u           /* timestamp option, padded */
 
 /* What a step of segment processing says; only nj_tcp_input() acts on it. */
@@ -75,6 +77,24 @@ static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
         nj_list_push_back(&tcp->pending, &t->x->pending);
 }
 
+/* idle.c */
+/* Have a struct nj_xfer, whatever it takes. */
+void nj__tcb_wake(struct nj_tcp *, struct nj_tcb *);
+void nj__tcb_sleep(struct nj_tcp *, struct nj_tcb *);
+/* When it may give it back, or asks whether the peer is there. */
+nj_ns nj__tcp_idle_deadline(const struct nj_tcp *, const struct nj_tcb *);
+/* False: the block is gone. */
+bool nj__tcp_idle_tick(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+
+/* path.c: what fits. */
+uint32_t nj__tcp_hdr_bytes(const struct nj_tuple *); /* IP and TCP, without options */
+uint16_t nj__tcp_our_mss(const struct nj_tcp *, const struct nj_tuple *);
+/* What the options of the peer's SYN allow, clamped to what is sane. */
+uint16_t nj__tcp_peer_mss(const struct nj_tcp *, const struct nj_tuple *,
+                          const struct nj_tcp_opts *);
+/* A time-out, before it is acted upon: may it be the size of the segments? */
+void nj__tcp_path_timed_out(struct nj_tcp *, struct nj_tcb *);
+
 /* isn.c */
 uint32_t nj__tcp_ts_offset(const struct nj_tcp *, const struct nj_tuple *);
 uint32_t nj__tcp_isn(const struct nj_tcp *, const struct nj_tuple *, nj_ns now);
@@ -86,6 +106,7 @@ void nj__tcp_send_challenge(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 void nj__tcp_send_rst(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* RST in answer to a segment (RFC 9293 3.10.7.1). */
 void nj__tcp_reset_for(struct nj_tcp *, const struct nj_seg *, nj_ns now);
+void nj__tcp_send_keepalive(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 bool nj__tcp_send_probe(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* False when nothing could be sent. */
 bool nj__tcp_send_tlp(struct nj_tcp *, struct nj_tcb *, nj_ns now);
@@ -121,7 +142,7 @@ static inline nj_ns nj__srtt(const struct nj_tcb *t)
 
 /* timers.c */
 void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
-nj_ns nj__tcp_next_deadline(const struct nj_tcb *);
+nj_ns nj__tcp_next_deadline(const struct nj_tcp *, const struct nj_tcb *);
 
 /* sndq.c: the send queue. */
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);

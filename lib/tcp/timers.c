@@ -9,16 +9,20 @@ static nj_ns earlier(nj_ns a, nj_ns b)
     return a < b ? a : b;
 }
 
-nj_ns nj__tcp_next_deadline(const struct nj_tcb *t)
+nj_ns nj__tcp_next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
+    nj_ns idle = earlier(t->close_at, nj__tcp_idle_deadline(tcp, t));
+
+    if (!x)
+        return idle;
     nj_ns d = earlier(earlier(x->rexmit_at, x->pto_at), earlier(x->reo_at, x->delack_at));
-    return earlier(earlier(d, t->close_at), x->paced ? x->pace_at : NJ_NEVER);
+    return earlier(earlier(d, idle), x->paced ? x->pace_at : NJ_NEVER);
 }
 
 void nj__tcp_rearm(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    nj_ns d = nj__tcp_next_deadline(t);
+    nj_ns d = nj__tcp_next_deadline(tcp, t);
     if (d == NJ_NEVER)
         nj_timer_disarm(&tcp->wheel, &t->timer);
     else if (d != t->timer.deadline || !nj_timer_armed(&t->timer))
@@ -45,6 +49,7 @@ static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 static void on_rto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj_count(tcp->cfg.counters, NJ_C_tcp_rto);
+    nj__tcp_path_timed_out(tcp, t);
     nj__recovery_timed_out(tcp, t, now);
     nj__tcp_rto_back_off(t);
     nj__tcb_note_output(tcp, t);
@@ -97,6 +102,31 @@ struct tick {
     nj_ns now;
 };
 
+/* What is due while something is going on. False: the block is gone. */
+static bool on_deadlines(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    if (now >= x->delack_at) {
+        x->delack_at = NJ_NEVER;
+        t->ack_now = true;
+        nj__tcb_note_output(tcp, t);
+    }
+    if (x->paced && now >= x->pace_at)
+        nj__tcb_note_output(tcp, t);
+    if (now >= x->reo_at) {
+        nj__recovery_reordered_out(tcp, t, now);
+        nj__tcb_note_output(tcp, t);
+    }
+    if (now >= x->rexmit_at) {
+        if (!on_rexmit_timeout(tcp, t, now))
+            return false;
+    } else if (now >= x->pto_at) {
+        on_pto(tcp, t, now);
+    }
+    return true;
+}
+
 static void fire(void *ctx, struct nj_timer *timer)
 {
     const struct tick *tick = ctx;
@@ -108,25 +138,10 @@ static void fire(void *ctx, struct nj_timer *timer)
         nj__tcb_end(tcp, t);
         return;
     }
-    struct nj_xfer *x = t->x;
-    if (tick->now >= x->delack_at) {
-        x->delack_at = NJ_NEVER;
-        t->ack_now = true;
-        nj__tcb_note_output(tcp, t);
-    }
-    if (x->paced && tick->now >= x->pace_at)
-        nj__tcb_note_output(tcp, t);
-    if (tick->now >= x->reo_at) {
-        nj__recovery_reordered_out(tcp, t, tick->now);
-        nj__tcb_note_output(tcp, t);
-    }
-    if (tick->now >= x->rexmit_at) {
-        if (!on_rexmit_timeout(tcp, t, tick->now))
-            return;
-    } else if (tick->now >= x->pto_at) {
-        on_pto(tcp, t, tick->now);
-    }
-    nj__tcp_rearm(tcp, t);
+    if (t->x && !on_deadlines(tcp, t, tick->now))
+        return;
+    if (nj__tcp_idle_tick(tcp, t, tick->now))
+        nj__tcp_rearm(tcp, t);
 }
 
 void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now)

@@ -38,6 +38,7 @@ struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
 
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
 {
+    nj__tcb_wake(tcp, t);
     t->events |= events;
     if (!nj_list_linked(&t->x->ready))
         nj_list_push_back(&tcp->ready, &t->x->ready);
@@ -67,7 +68,22 @@ void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         return; /* closed already */
     }
     (void)now;
+    nj__tcb_wake(tcp, t);
     t->fin_queued = true;
+    nj__tcb_note_output(tcp, t);
+}
+
+void nj_tcp_set_user_timeout(struct nj_tcb *t, nj_ns timeout)
+{
+    nj_ns s = (timeout + NJ_SEC - 1) / NJ_SEC;
+    t->user_timeout_s = (uint16_t)(s < UINT16_MAX ? s : UINT16_MAX);
+}
+
+void nj_tcp_set_pacing(struct nj_tcp *tcp, struct nj_tcb *t, uint64_t bytes_per_s)
+{
+    nj__tcb_wake(tcp, t);
+    t->x->pace_rate = bytes_per_s;
+    t->x->pace_at = 0;
     nj__tcb_note_output(tcp, t);
 }
 
@@ -76,6 +92,7 @@ void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->state == NJ_TCP_CLOSED)
         return;
+    nj__tcb_wake(tcp, t);
     if (t->state != NJ_TCP_SYN_SENT && t->state != NJ_TCP_TIME_WAIT)
         nj__tcp_send_rst(tcp, t, now);
     nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
@@ -97,6 +114,7 @@ void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now)
 void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     NJ_ASSERT(!t->user_gone);
+    nj__tcb_wake(tcp, t);
     t->user = NULL;
     t->user_gone = true;
     nj_list_del(&t->x->ready);

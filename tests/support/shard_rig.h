@@ -461,6 +461,8 @@ static inline void rig_check_bounds(struct rig *r)
             continue;
         const struct nj_tcb *t =
             (struct nj_tcb *)(f->tcbs->mem + f->tcbs->obj_bytes * (f->entry[i].idx_plus_1 - 1));
+        if (!t->x)
+            continue;
         r->sndq_max = t->x->sndq.n_bytes > r->sndq_max ? t->x->sndq.n_bytes : r->sndq_max;
         NJ_CHECK(t->x->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX);
         NJ_CHECK(t->x->rcvq.n_bytes + t->x->reasm_bytes <= NJ_RECV_WINDOW_BYTES);

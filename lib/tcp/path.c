@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What fits through the path: MSS by address family, path MTU discovery (RFC 1191, RFC 8201) from
+ * ICMP that is believed only so far (RFC 5927), and a way out where it never arrives (RFC 4821's
+ * concern).
+ */
+#include "base/attr.h"
+#include "tcp/recovery.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+/* Routers older than RFC 1191 don't say how much; its section 7.1 lists what there is. */
+static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296};
+
+#define MTU_V6_MIN     1280u /* RFC 8200 5: a smaller claim is a lie (RFC 8201 4) */
+#define MTU_BLACK_HOLE 1280u /* what tunnels and the rest of the world let through ... */
+#define MTU_LAST       576u  /* ... and what every IPv4 host takes (RFC 791) */
+
+uint32_t nj__tcp_hdr_bytes(const struct nj_tuple *tuple)
+{
+    return nj_addr_is_v4(&tuple->remote) ? 40 : 60;
+}
+
+uint16_t nj__tcp_our_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
+{
+    return (uint16_t)(tcp->cfg.mtu - nj__tcp_hdr_bytes(tuple));
+}
+
+/* RFC 9293 3.7.1 MUST-15: 536 and 1220, unless the peer says more or less. */
+uint16_t nj__tcp_peer_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple,
+                          const struct nj_tcp_opts *o)
+{
+    uint32_t mss = o->has_mss ? o->mss : nj_addr_is_v4(&tuple->remote) ? 536 : 1220;
+    uint32_t ours = nj__tcp_our_mss(tcp, tuple);
+
+    if (mss < NJ_TCP_MSS_MIN)
+        mss = NJ_TCP_MSS_MIN;
+    return (uint16_t)(mss < ours ? mss : ours);
+}
+
+static uint32_t mss_for(const struct nj_tcb *t, uint32_t mtu)
+{
+    uint32_t hdr = nj__tcp_hdr_bytes(&t->tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t mss = mtu > hdr ? mtu - hdr : 0;
+    return mss < NJ_TCP_MSS_MIN ? NJ_TCP_MSS_MIN : mss;
+}
+
+/* Segments get shorter, and what is out there goes again: it was not congestion that held it. */
+static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
+{
+    uint32_t mss = mss_for(t, mtu);
+
+    t->x->mtu_claimed = 0;
+    if (mss >= t->snd_mss)
+        return;
+    t->snd_mss = (uint16_t)mss;
+    if (t->mss_proven > mss)
+        t->mss_proven = (uint16_t)mss;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_shrunk);
+    nj__sent_lose_until(tcp, t, t->snd_nxt);
+    nj__tcb_note_output(tcp, t);
+}
+
+static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *e)
+{
+    uint32_t now = t->snd_mss + nj__tcp_hdr_bytes(&t->tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+
+    if (e->mtu != 0)
+        return e->mtu;
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(plateau); i++)
+        if (plateau[i] < now)
+            return plateau[i];
+    return plateau[NJ_ARRAY_LEN(plateau) - 1];
+}
+
+/* RFC 5927 7.2: where segments of that length have got through, a claim that they can't is believed
+ * only when a time-out agrees. */
+static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
+{
+    uint32_t mtu = claimed_mtu(t, e);
+
+    if (!nj_addr_is_v4(&t->tuple.remote) && mtu < MTU_V6_MIN)
+        return;
+    if (mss_for(t, mtu) < t->mss_proven)
+        t->x->mtu_claimed = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
+    else
+        shrink(tcp, t, mtu);
+}
+
+bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e, nj_ns now)
+{
+    /* RFC 5927 4.1: it must quote something that is under way. An idle connection has nothing. */
+    if (!t->x || !nj_seq_in(e->seq, t->snd_una, t->snd_nxt - t->snd_una))
+        return false;
+    (void)now;
+    if (e->news == NJ_ICMP_TOO_BIG && t->state >= NJ_TCP_ESTABLISHED) {
+        on_too_big(tcp, t, e);
+        nj__tcp_rearm(tcp, t);
+    } else if (e->news == NJ_ICMP_REFUSED && t->state == NJ_TCP_SYN_SENT) {
+        nj_count(tcp->cfg.counters, NJ_C_tcp_aborted); /* RFC 5927 5.2: hard only before it opens */
+        nj__tcb_end(tcp, t);
+    } /* else it may pass: the timers decide (RFC 9293 3.9.2.2) */
+    return true;
+}
+
+void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    uint32_t long_mss = mss_for(t, MTU_BLACK_HOLE);
+    bool v4 = nj_addr_is_v4(&t->tuple.remote);
+
+    if (t->x->mtu_claimed) {
+        shrink(tcp, t, t->x->mtu_claimed);
+        return;
+    }
+    if (t->x->n_backoffs < NJ_TCP_BLACK_HOLE_RTOS || t->mss_proven >= t->snd_mss)
+        return;
+    if (t->snd_mss > long_mss)
+        shrink(tcp, t, MTU_BLACK_HOLE);
+    else if (v4)
+        shrink(tcp, t, MTU_LAST);
+}
