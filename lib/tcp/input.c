@@ -99,6 +99,8 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
         nj__tcp_send_syn(tcp, t, now);
         return DONE;
     }
+    t->ecn_on =
+        tcp->cfg.ecn && t->x->syn_at && (seg->flags & (NJ_TCP_ECE | NJ_TCP_CWR)) == NJ_TCP_ECE;
     nj__tcp_rto_opened(t, now);
     t->snd_una = seg->ack;
     t->x->rexmit_at = NJ_NEVER;

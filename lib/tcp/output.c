@@ -79,12 +79,15 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (!m)
         return false; /* the retransmission timer tries again */
     uint32_t wnd = min_u32(NJ_RECV_WINDOW_BYTES, UINT16_MAX);
+    /* RFC 3168 6.1.1; not on a second SYN, which may be there because the first was refused for it
+     */
+    uint8_t ecn = !passive && first && tcp->cfg.ecn ? NJ_TCP_ECE | NJ_TCP_CWR : 0;
     struct nj_tcp_emit e = {
         .tuple = t->tuple,
         .seq = t->x->iss,
         .ack = passive ? t->rcv_nxt : 0,
         .wnd = (uint16_t)wnd,
-        .flags = NJ_TCP_SYN | (passive ? NJ_TCP_ACK : 0),
+        .flags = NJ_TCP_SYN | (passive ? NJ_TCP_ACK : 0) | ecn,
         .opts = {.has_mss = true,
                  .mss = nj__tcp_our_mss(tcp, &t->tuple),
                  .sack_permitted = !passive || t->sack_on,

@@ -120,6 +120,7 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
     if (t->x)
         nj_list_del(&t->x->pending);
     purge(tcp, t);
+    tcp->n_orphans -= t->user_gone;
     if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
         release_block(tcp, t); /* no user has it, or has been told of it */
     else

@@ -60,7 +60,7 @@ struct nj_tcp {
     uint32_t n_held;                     /* received mbufs that connections hold, in order or not */
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];
-    uint32_t n_listen, n_half_open, n_time_wait;
+    uint32_t n_listen, n_half_open, n_time_wait, n_orphans;
     bool draining;             /* refuse new connections */
     nj_ns challenge_window_at; /* RFC 5961 7: challenge ACKs are limited per second */
     uint32_t n_challenges_left;

@@ -23,6 +23,7 @@
 #define NJ_TCP_KEEPALIVE_EVERY  (75 * NJ_SEC) /* as in Linux and the BSDs */
 #define NJ_TCP_KEEPALIVE_PROBES 9u
 #define NJ_TCP_BLACK_HOLE_RTOS  2u /* consecutive time-outs that make us doubt the segment size */
+#define NJ_TCP_ORPHAN_SHARE     4u /* this part of all connections may finish without a user */
 #define NJ_TCP_PAWS_IDLE        (24 * 24 * 3600 * NJ_SEC) /* RFC 7323 5.5: 24 days */
 #define NJ_TCP_STRAY_ACK_EVERY  (100 * NJ_MS) /* the least interval of keepalives worth the name */
 #define NJ_TCP_MSS_MIN          216u          /* smaller MSS offers are attacks on our CPU */

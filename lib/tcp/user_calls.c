@@ -116,13 +116,17 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     NJ_ASSERT(!t->user_gone);
     nj__tcb_wake(tcp, t);
     t->user = NULL;
-    t->user_gone = true;
     nj_list_del(&t->x->ready);
     if (t->state == NJ_TCP_CLOSED) {
         nj__tcb_free(tcp, t);
         return;
     }
-    if (!t->fin_queued || t->x->rcvq.n_bytes > 0) {
+    t->user_gone = true;
+    tcp->n_orphans++;
+    /* What finishes by itself still holds a send queue, and peers can make many of those. */
+    bool too_many = t->state != NJ_TCP_TIME_WAIT &&
+                    tcp->n_orphans > tcp->cfg.conns_max / NJ_TCP_ORPHAN_SHARE + 1;
+    if (!t->fin_queued || t->x->rcvq.n_bytes > 0 || too_many) {
         nj_tcp_abort(tcp, t, now);
         return;
     }
