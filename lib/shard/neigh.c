@@ -74,15 +74,16 @@ static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip)
     return e;
 }
 
-static void send_arp(struct nj_neigh *n, bool request, const struct rte_ether_addr *dst,
-                     const struct rte_ether_addr *target_mac, const struct nj_addr *target_ip)
+static void send_arp(struct nj_neigh *n, bool request, const struct nj_addr *from,
+                     const struct rte_ether_addr *dst, const struct rte_ether_addr *target_mac,
+                     const struct nj_addr *target_ip)
 {
     struct rte_mbuf *m = rte_pktmbuf_alloc(n->mp);
     if (!m) {
         nj_count(n->counters, NJ_C_mbuf_none);
         return;
     }
-    nj_arp_build(m, request, n->iface, target_mac, target_ip);
+    nj_arp_build(m, request, &n->iface->mac, from, target_mac, target_ip);
     nj_eth_prepend(m, dst, &n->iface->mac, RTE_ETHER_TYPE_ARP);
     nj_count(n->counters, NJ_C_tx_made);
     n->send(n->ctx, m);
@@ -94,7 +95,9 @@ static const struct rte_ether_addr broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0
 static void ask(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 {
     bool direct = e->resolved && e->n_asked < ASK_MAX - 1;
-    send_arp(n, true, direct ? &e->mac : &broadcast, NULL, &e->ip);
+    const struct nj_addr *from = nj_iface_source(n->iface, &e->ip);
+    if (from)
+        send_arp(n, true, from, direct ? &e->mac : &broadcast, NULL, &e->ip);
     e->n_asked++;
     e->due_at = now + ASK_EVERY;
 }
@@ -142,7 +145,7 @@ static void learn(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte
 
 bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now)
 {
-    bool for_us = nj_addr_eq(&p->arp.target, &n->iface->ip);
+    bool for_us = nj_iface_has(n->iface, &p->arp.target);
     bool asks_us = p->arp.request && for_us;
     bool usable =
         nj_ip_source_ok(n->iface, nj_addr_to_v4(&p->arp.ip)) && nj_ip_on_link(n->iface, &p->arp.ip);
@@ -155,13 +158,17 @@ bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj
     if (e)
         learn(n, e, &p->arp.mac, now);
     if (asks_us && answer)
-        send_arp(n, false, &p->arp.mac, &p->arp.mac, &p->arp.ip);
+        send_arp(n, false, &p->arp.target, &p->arp.mac, &p->arp.mac, &p->arp.ip);
     return e || (usable && for_us); /* an answer that another shard may wait for */
 }
 
 void nj_neigh_announce(struct nj_neigh *n)
 {
-    send_arp(n, true, &broadcast, NULL, &n->iface->ip);
+    for (unsigned i = 0; i < n->iface->n_addrs; i++) {
+        const struct nj_addr *own = &n->iface->addr[i].ip;
+        if (nj_addr_is_v4(own))
+            send_arp(n, true, own, &broadcast, NULL, own);
+    }
 }
 
 void nj_neigh_tick(struct nj_neigh *n, nj_ns now)

@@ -39,10 +39,7 @@ static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_me
     nj_count(&s->counters, NJ_C_tx_made);
     nj_ipv4_prepend(m, ip, protocol, s->ip_ident++);
 
-    const struct nj_iface *iface = &s->cfg.iface;
-    const struct nj_addr *hop = nj_ip_on_link(iface, &ip->dst) ? &ip->dst
-                                : iface->has_gateway           ? &iface->gateway
-                                                               : NULL;
+    const struct nj_addr *hop = nj_ip_next_hop(&s->cfg.iface, &ip->dst);
     if (!hop) {
         nj_count(&s->counters, NJ_C_drop_tx_no_route);
         rte_pktmbuf_free(m);

@@ -167,8 +167,9 @@ static uint8_t *fill(struct rte_mbuf *m, const void *data, uint16_t n_bytes)
     return memcpy(to, data, n_bytes);
 }
 
-void nj_arp_build(struct rte_mbuf *m, bool request, const struct nj_iface *from,
-                  const struct rte_ether_addr *target_mac, const struct nj_addr *target_ip)
+void nj_arp_build(struct rte_mbuf *m, bool request, const struct rte_ether_addr *mac,
+                  const struct nj_addr *ip, const struct rte_ether_addr *target_mac,
+                  const struct nj_addr *target_ip)
 {
     struct rte_arp_hdr h = {
         .arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
@@ -178,8 +179,8 @@ void nj_arp_build(struct rte_mbuf *m, bool request, const struct nj_iface *from,
         .arp_opcode = request ? RTE_BE16(RTE_ARP_OP_REQUEST) : RTE_BE16(RTE_ARP_OP_REPLY),
         .arp_data =
             {
-                .arp_sha = from->mac,
-                .arp_sip = nj_addr_to_v4(&from->ip),
+                .arp_sha = *mac,
+                .arp_sip = nj_addr_to_v4(ip),
                 .arp_tip = nj_addr_to_v4(target_ip),
             },
     };

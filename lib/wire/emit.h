@@ -50,10 +50,11 @@ void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t pr
 void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                     const struct rte_ether_addr *src, uint16_t type);
 
-/* Fill the empty mbuf `m` with an ARP packet (without the Ethernet header). `target_mac` may be
- * NULL for a request. RFC 826. */
-void nj_arp_build(struct rte_mbuf *m, bool request, const struct nj_iface *from,
-                  const struct rte_ether_addr *target_mac, const struct nj_addr *target_ip);
+/* Fill the empty mbuf `m` with an ARP packet (without the Ethernet header) from `mac` at `ip`.
+ * `target_mac` may be NULL for a request. RFC 826. */
+void nj_arp_build(struct rte_mbuf *m, bool request, const struct rte_ether_addr *mac,
+                  const struct nj_addr *ip, const struct rte_ether_addr *target_mac,
+                  const struct nj_addr *target_ip);
 
 /* Fill the empty mbuf `m` with the ICMP echo reply (without IP header) to the echo request of
  * `n_bytes` at `request`. The reply must fit: the caller checks against the tailroom. RFC 792. */

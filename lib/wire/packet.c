@@ -39,39 +39,6 @@ static void advance(struct view *v, uint32_t n_bytes)
     v->n_bytes -= n_bytes;
 }
 
-/* The network part of an address, host byte order. */
-static uint32_t netmask(const struct nj_iface *iface)
-{
-    NJ_ASSERT(iface->prefix_bits <= 32);
-    return iface->prefix_bits == 0 ? 0 : UINT32_MAX << (32 - iface->prefix_bits);
-}
-
-bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be)
-{
-    uint32_t ip = rte_be_to_cpu_32(ip_be);
-    uint32_t own = rte_be_to_cpu_32(nj_addr_to_v4(&iface->ip));
-    uint32_t mask = netmask(iface);
-
-    /* RFC 1122 3.2.1.3: 0/8 is "this host", 127/8 loopback; from 224/4 on it is multicast,
-     * reserved and the limited broadcast. */
-    if (ip >> 24 == 0 || ip >> 24 == 127 || ip >> 28 >= 14)
-        return false;
-    if (ip == own)
-        return false;
-    /* A link of /31 or /32 has no broadcast address (RFC 3021 2.1). */
-    bool directed_broadcast =
-        iface->prefix_bits < 31 && (ip & mask) == (own & mask) && (ip | mask) == UINT32_MAX;
-    return !directed_broadcast;
-}
-
-bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
-{
-    if (memcmp(ip->b, iface->ip.b, 12) != 0)
-        return false; /* not of the same family */
-    uint32_t differ = nj_addr_to_v4(ip) ^ nj_addr_to_v4(&iface->ip);
-    return (rte_be_to_cpu_32(differ) & netmask(iface)) == 0;
-}
-
 /* Did the device check the checksum that `mask` is about? NONE says that the data is intact while
  * the field was never filled in, as between virtual machines of one host. */
 static bool device_checked(const struct rte_mbuf *m, uint64_t mask, uint64_t good, uint64_t none)
@@ -204,15 +171,15 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
 
     if (why != OK)
         return why;
-    if (h.dst_addr != nj_addr_to_v4(&iface->ip))
+    out->ip_src = nj_addr_v4(h.src_addr);
+    out->ip_dst = nj_addr_v4(h.dst_addr);
+    if (!nj_iface_has(iface, &out->ip_dst))
         return NJ_C_drop_ip_dst;
     if (!nj_ip_source_ok(iface, h.src_addr))
         return NJ_C_drop_ip_src;
     if (h.fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
         return NJ_C_drop_ip_fragment;
 
-    out->ip_src = nj_addr_v4(h.src_addr);
-    out->ip_dst = nj_addr_v4(h.dst_addr);
     switch (h.next_proto_id) {
     case IPPROTO_TCP:
         return parse_tcp(v, out);

@@ -14,6 +14,7 @@
 
 #include "base/types.h"
 #include "telem/counters.h"
+#include "wire/iface.h"
 
 /* TCP flags (RFC 9293 3.1), as they stand in the header. */
 #define NJ_TCP_FIN 0x01u
@@ -101,16 +102,6 @@ struct nj_packet {
     };
 };
 
-/* Who we are on this port. */
-struct nj_iface {
-    struct rte_ether_addr mac;
-    struct nj_addr ip;
-    uint8_t prefix_bits; /* of the IPv4 address: 0..32 */
-    uint16_t mtu;        /* bytes of an IP packet */
-    struct nj_addr gateway;
-    bool has_gateway;
-};
-
 /*
  * Parse one frame. `m` is only read; chained mbufs are dropped as drop_ip_header when a header or
  * the TCP payload is not in the first segment (devices are set up so that a frame fits in one).
@@ -120,12 +111,5 @@ struct nj_iface {
  * ARP is delivered whatever its target address. Safe for any bytes.
  */
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out);
-
-/* True when a peer may be answered at this address on this link: not zero (0/8), loopback,
- * multicast, reserved (240/4), limited or directed broadcast, nor our own. */
-bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be);
-
-/* On the same link as we are? Else the gateway has to carry it. */
-bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
 
 #endif

@@ -18,9 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* 10.0.0.1/24 at 02::aa, as in the corpus. */
 static const struct nj_iface iface = {
     .mac = {{2, 0, 0, 0, 0, 0xaa}},
-    .ip = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}},
-    .prefix_bits = 24,
     .mtu = 1500,
+    .n_addrs = 1,
+    .addr = {{{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}}, 24, 0}},
 };
 
 static void check(const struct nj_packet *p, size_t n_bytes)

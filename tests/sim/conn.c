@@ -222,8 +222,8 @@ static void open_now(struct sim_conn *c)
     if (c->port_of >= 0)
         c->port = sim->client.conn[c->port_of].port;
     struct nj_tuple tuple = {
-        .remote = nj_sim_iface[SIM_SERVER].ip,
-        .local = nj_sim_iface[SIM_CLIENT].ip,
+        .remote = nj_sim_iface[SIM_SERVER].addr[0].ip,
+        .local = nj_sim_iface[SIM_CLIENT].addr[0].ip,
         .rport = SIM_SERVER_PORT,
         .lport = c->port,
     };

@@ -20,13 +20,13 @@
 
 const struct nj_iface nj_sim_iface[2] = {
     [SIM_SERVER] = {.mac = {{2, 0, 0, 0, 0, 1}},
-                    .ip = V4(10, 0, 0, 1),
-                    .prefix_bits = 24,
-                    .mtu = 1500},
+                    .mtu = 1500,
+                    .n_addrs = 1,
+                    .addr = {{V4(10, 0, 0, 1), 24, 0}}},
     [SIM_CLIENT] = {.mac = {{2, 0, 0, 0, 0, 2}},
-                    .ip = V4(10, 0, 0, 2),
-                    .prefix_bits = 24,
-                    .mtu = 1500},
+                    .mtu = 1500,
+                    .n_addrs = 1,
+                    .addr = {{V4(10, 0, 0, 2), 24, 0}}},
 };
 
 bool nj_sim_queue_push(struct sim_queue *q, struct rte_mbuf *m)

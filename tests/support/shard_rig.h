@@ -224,11 +224,10 @@ static inline struct nj_addr rig_addr(uint32_t ip)
 static inline struct rte_mbuf *rig_arp_frame(struct rig *r, bool request, uint32_t from,
                                              const struct rte_ether_addr *mac, uint32_t target)
 {
-    struct nj_iface who = {.mac = *mac, .ip = rig_addr(from)};
-    struct nj_addr to = rig_addr(target);
+    struct nj_addr who = rig_addr(from), to = rig_addr(target);
     struct rte_mbuf *m = rte_pktmbuf_alloc(r->rx_pool);
     NJ_CHECK(m);
-    nj_arp_build(m, request, &who, &rig_mac, &to);
+    nj_arp_build(m, request, mac, &who, &rig_mac, &to);
     nj_eth_prepend(m, &rig_mac, mac, RTE_ETHER_TYPE_ARP);
     return m;
 }
@@ -345,9 +344,10 @@ static inline void rig_frame_out(struct rig *r, struct rte_mbuf *m)
     memcpy(f->bytes, rte_pktmbuf_mtod(m, void *), f->n_bytes);
     const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
     NJ_CHECK(rte_is_same_ether_addr(&eth->src_addr, &rig_mac));
-    struct nj_iface who = {.mac = eth->dst_addr, .ip = rig_addr(RIG_PEER_IP), .mtu = 1500};
+    struct nj_iface who = {
+        .mac = eth->dst_addr, .mtu = 1500, .n_addrs = 1, .addr = {{rig_addr(RIG_PEER_IP), 0, 0}}};
     if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
-        memcpy(&who.ip.b[12], f->bytes + 30, 4); /* whoever it is for */
+        memcpy(&who.addr[0].ip.b[12], f->bytes + 30, 4); /* whoever it is for */
     nj_packet_parse(&who, m, &p);
     if (p.kind == NJ_PACKET_ARP && p.arp.request && !r->no_arp &&
         nj_addr_to_v4(&p.arp.target) != htonl(RIG_IP))
@@ -393,7 +393,7 @@ static inline struct nj_shard_config rig_config(struct rig *r)
     return (struct nj_shard_config){
         .n_shards = 1,
         .reta_size = 128,
-        .iface = {.mac = rig_mac, .ip = rig_addr(RIG_IP), .prefix_bits = 24, .mtu = 1500},
+        .iface = {.mac = rig_mac, .mtu = 1500, .n_addrs = 1, .addr = {{rig_addr(RIG_IP), 24, 0}}},
         .port =
             {r, rig_rx, rig_rx_steered, rig_tx, rig_forward, rig_share, {r, rig_submit, rig_poll}},
         .tx_pool = r->tx_pool,

@@ -14,9 +14,9 @@
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 0xaa}};
 static const struct nj_iface peer_iface = {
     .mac = {{2, 0, 0, 0, 0, 0xbb}},
-    .ip = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2}},
-    .prefix_bits = 24,
     .mtu = 9000,
+    .n_addrs = 1,
+    .addr = {{{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2}}, 24, 0}},
 };
 
 uint8_t nj_dsl_byte(uint32_t position, bool from_peer)
@@ -76,8 +76,8 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
     w->irs = o->irs ? o->irs : 5000;
     w->wnd = 65535;
     w->tuple = (struct nj_tuple){.rport = 40000, .lport = DSL_PORT};
-    w->tuple.remote = peer_iface.ip;
-    w->tuple.local = peer_iface.ip;
+    w->tuple.remote = peer_iface.addr[0].ip;
+    w->tuple.local = peer_iface.addr[0].ip;
     w->tuple.local.b[15] = 1;
 
     struct nj_tcp_config c = {

@@ -41,7 +41,7 @@ static void on_send(void *ctx, struct rte_mbuf *m)
     cr_assert(rte_is_same_ether_addr(&eth->src_addr, &mac_own));
     s->arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
     if (s->arp) {
-        struct nj_iface other = {.mac = eth->dst_addr, .ip = nj_addr_v4(RTE_BE32(0x0a00fffe))};
+        struct nj_iface other = {.mac = eth->dst_addr};
         nj_packet_parse(&other, m, &p);
         cr_assert_eq(p.kind, NJ_PACKET_ARP);
         s->request = p.arp.request;
@@ -62,7 +62,8 @@ static struct bench *bench_new(void)
     struct bench *b = aligned_alloc(NJ_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof *b));
     memset(b, 0, sizeof *b);
     b->mp = nj_test_pool(512);
-    b->iface = (struct nj_iface){.mac = mac_own, .ip = addr(OWN), .prefix_bits = 16, .mtu = 1500};
+    b->iface =
+        (struct nj_iface){.mac = mac_own, .mtu = 1500, .n_addrs = 1, .addr = {{addr(OWN), 16, 0}}};
     nj_neigh_init(&b->n, &b->iface, b->mp, &b->counters, on_send, b);
     return b;
 }

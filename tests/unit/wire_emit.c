@@ -24,8 +24,10 @@ static struct nj_addr v4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
 
 static struct nj_iface test_iface(void)
 {
-    return (struct nj_iface){
-        .mac = {{2, 0, 0, 0, 0, 0xaa}}, .ip = v4(10, 0, 0, 1), .prefix_bits = 24, .mtu = 1500};
+    return (struct nj_iface){.mac = {{2, 0, 0, 0, 0, 0xaa}},
+                             .mtu = 1500,
+                             .n_addrs = 1,
+                             .addr = {{v4(10, 0, 0, 1), 24, 0}}};
 }
 
 /* The checksum as RFC 1071 tells it, two bytes at a time and in host order. */
@@ -106,13 +108,13 @@ Test(wire_emit, arp_bytes)
                         10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2};
     struct rte_mbuf *ask = rte_pktmbuf_alloc(pool), *answer = rte_pktmbuf_alloc(pool);
 
-    nj_arp_build(ask, true, &iface, NULL, &target);
+    nj_arp_build(ask, true, &iface.mac, &iface.addr[0].ip, NULL, &target);
     cr_assert_eq(ask->pkt_len, sizeof want);
     cr_expect_arr_eq(rte_pktmbuf_mtod(ask, uint8_t *), want, sizeof want);
 
     want[7] = 2;
     memcpy(&want[18], &peer_mac, 6);
-    nj_arp_build(answer, false, &iface, &peer_mac, &target);
+    nj_arp_build(answer, false, &iface.mac, &iface.addr[0].ip, &peer_mac, &target);
     cr_expect_arr_eq(rte_pktmbuf_mtod(answer, uint8_t *), want, sizeof want);
     rte_pktmbuf_free(ask);
     rte_pktmbuf_free(answer);
@@ -166,7 +168,7 @@ static void random_segment(struct nj_prng *r, const struct nj_iface *iface, stru
 
     memset(e, 0, sizeof *e);
     e->tuple.local = nj_addr_v4(random_peer_ip(r, iface));
-    e->tuple.remote = iface->ip;
+    e->tuple.remote = iface->addr[0].ip;
     e->tuple.lport = (uint16_t)(1 + nj_prng_below(r, 65535));
     e->tuple.rport = (uint16_t)(1 + nj_prng_below(r, 65535));
     e->seq = (uint32_t)nj_prng_next(r);
@@ -252,24 +254,25 @@ Test(wire_emit, round_trip)
 Test(wire_emit, arp_and_echo_round_trip)
 {
     struct rte_mempool *pool = nj_test_pool(1);
-    struct nj_iface us = test_iface(), peer = {.mac = peer_mac, .ip = v4(10, 0, 0, 2)};
+    struct nj_iface us = test_iface();
+    struct nj_addr peer_ip = v4(10, 0, 0, 2), our_ip = us.addr[0].ip;
     struct nj_packet p;
 
     struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
-    nj_arp_build(m, true, &peer, NULL, &us.ip);
+    nj_arp_build(m, true, &peer_mac, &peer_ip, NULL, &our_ip);
     nj_eth_prepend(m, &(struct rte_ether_addr){{255, 255, 255, 255, 255, 255}}, &peer_mac,
                    RTE_ETHER_TYPE_ARP);
     nj_packet_parse(&us, m, &p);
     cr_assert_eq(p.kind, NJ_PACKET_ARP);
     cr_expect(p.arp.request);
     cr_expect(rte_is_same_ether_addr(&p.arp.mac, &peer_mac));
-    cr_expect(nj_addr_eq(&p.arp.ip, &peer.ip));
-    cr_expect(nj_addr_eq(&p.arp.target, &us.ip));
+    cr_expect(nj_addr_eq(&p.arp.ip, &peer_ip));
+    cr_expect(nj_addr_eq(&p.arp.target, &our_ip));
     rte_pktmbuf_free(m);
 
     m = rte_pktmbuf_alloc(pool);
     nj_icmp_echo_reply_build(m, (const uint8_t[]){8, 0, 0, 0, 0, 1, 0, 2, 9}, 9);
-    nj_ipv4_prepend(m, &(struct nj_ip_meta){peer.ip, us.ip, 0}, IPPROTO_ICMP, 1);
+    nj_ipv4_prepend(m, &(struct nj_ip_meta){peer_ip, our_ip, 0}, IPPROTO_ICMP, 1);
     nj_eth_prepend(m, &us.mac, &peer_mac, RTE_ETHER_TYPE_IPV4);
     nj_packet_parse(&us, m, &p);
     cr_expect_eq(p.kind, NJ_PACKET_DROP);

@@ -41,8 +41,10 @@ static struct nj_iface test_iface(void)
     const uint8_t octets[4] = {10, 0, 0, 1};
     uint32_t be;
     memcpy(&be, octets, 4);
-    return (struct nj_iface){
-        .mac = {{2, 0, 0, 0, 0, 0xaa}}, .ip = nj_addr_v4(be), .prefix_bits = 24, .mtu = 1500};
+    return (struct nj_iface){.mac = {{2, 0, 0, 0, 0, 0xaa}},
+                             .mtu = 1500,
+                             .n_addrs = 1,
+                             .addr = {{nj_addr_v4(be), 24, 0}}};
 }
 
 static uint32_t ip4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
@@ -390,15 +392,15 @@ Test(wire_packet, sources_and_links)
     cr_expect_not(nj_ip_on_link(&i, &b));
     cr_expect_not(nj_ip_on_link(&i, &six));
 
-    i.prefix_bits = 0;
+    i.addr[0].prefix_bits = 0;
     cr_expect(nj_ip_on_link(&i, &b));
     cr_expect(nj_ip_source_ok(&i, ip4(10, 0, 0, 255)));
-    i.prefix_bits = 31; /* the pair 10.0.0.0 and 10.0.0.1, no broadcast */
-    i.ip = nj_addr_v4(ip4(10, 0, 0, 0));
+    i.addr[0].prefix_bits = 31; /* the pair 10.0.0.0 and 10.0.0.1, no broadcast */
+    i.addr[0].ip = nj_addr_v4(ip4(10, 0, 0, 0));
     cr_expect(nj_ip_source_ok(&i, ip4(10, 0, 0, 1)));
-    i.prefix_bits = 32;
+    i.addr[0].prefix_bits = 32;
     cr_expect_not(nj_ip_on_link(&i, &a));
-    cr_expect(nj_ip_on_link(&i, &i.ip));
+    cr_expect(nj_ip_on_link(&i, &i.addr[0].ip));
 }
 
 /* Whatever is accepted must lie within the frame. */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who we are on a link: MAC address, IP addresses of both families, and who routes for us. */
+#ifndef NJ_WIRE_IFACE_H
+#define NJ_WIRE_IFACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+
+#include "base/types.h"
+
+/* Addresses of one interface: eight that are configured, the link-local one, three that routers
+ * may have us make. Each packet's destination is compared with all there are. */
+#define NJ_ADDRS_MAX 12u
+
+enum nj_addr_state {
+    NJ_ADDR_READY,     /* packets are taken and sent */
+    NJ_ADDR_TENTATIVE, /* IPv6: another host may have it (RFC 4862 2) */
+    NJ_ADDR_DUPLICATE, /* another host has it: not used */
+    NJ_ADDR_EXPIRED,   /* its lifetime is over: not used, the place may be taken */
+};
+
+struct nj_iface_addr {
+    struct nj_addr ip;
+    uint8_t prefix_bits; /* on the link: of 32 for IPv4, of 128 for IPv6 */
+    uint8_t state;       /* enum nj_addr_state */
+};
+
+struct nj_iface {
+    struct rte_ether_addr mac;
+    uint16_t mtu;  /* bytes of an IP packet */
+    uint16_t mtu6; /* of an IPv6 packet, when a router says that it is less; 0: mtu */
+    bool ip6;      /* we speak IPv6, and have a link-local address */
+    bool has_gateway, has_gateway6;
+    struct nj_addr gateway, gateway6; /* of IPv4, of IPv6 */
+    uint8_t n_addrs;
+    struct nj_iface_addr addr[NJ_ADDRS_MAX];
+};
+
+/* The entry of this address, whatever its state, or NULL. */
+const struct nj_iface_addr *nj_iface_find(const struct nj_iface *iface, const struct nj_addr *ip);
+
+/* One of our addresses that may be used? */
+static inline bool nj_iface_has(const struct nj_iface *iface, const struct nj_addr *ip)
+{
+    const struct nj_iface_addr *a = nj_iface_find(iface, ip);
+    return a && a->state == NJ_ADDR_READY;
+}
+
+/* The address of ours to ask about the neighbour `ip` from: of its family, and of its prefix if
+ * there is one. NULL when none is ready. */
+const struct nj_addr *nj_iface_source(const struct nj_iface *iface, const struct nj_addr *ip);
+
+/* Bytes of the largest packet to this address that the link takes. */
+static inline uint16_t nj_iface_mtu(const struct nj_iface *iface, const struct nj_addr *ip)
+{
+    return iface->mtu6 && !nj_addr_is_v4(ip) ? iface->mtu6 : iface->mtu;
+}
+
+/* True when an IPv4 peer may be answered at this address on this link: not zero (0/8), loopback,
+ * multicast, reserved (240/4), limited or directed broadcast, nor our own. */
+bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be);
+
+/* On the same link as we are? Else the gateway of its family has to carry it. */
+bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
+
+/* The neighbour that a packet to `dst` goes to, or NULL when there is no way. */
+const struct nj_addr *nj_ip_next_hop(const struct nj_iface *iface, const struct nj_addr *dst);
+
+#endif
