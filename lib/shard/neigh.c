@@ -2,12 +2,16 @@
 #include "shard/neigh.h"
 
 #include "wire/emit.h"
+#include "wire/icmp6.h"
+#include "wire/ip6.h"
 
-#define TICK      (100 * NJ_MS)
-#define ASK_EVERY (1 * NJ_SEC) /* RFC 1122 2.3.2.1: at most one question per second */
-#define ASK_MAX   3
-#define LIFE      (300 * NJ_SEC) /* then it is asked again while in use, or forgotten */
-#define IN_USE    (60 * NJ_SEC)
+#define TICK        (100 * NJ_MS)
+#define ASK_EVERY   (1 * NJ_SEC)   /* RFC 1122 2.3.2.1: at most one question per second */
+#define ASK_MAX     3              /* also of IPv6: RFC 4861 10 */
+#define LIFE        (300 * NJ_SEC) /* then it is asked again while in use, or forgotten */
+#define IN_USE      (60 * NJ_SEC)
+#define REACHABLE   (30 * NJ_SEC) /* RFC 4861 10, until a router says otherwise */
+#define DELAY_FIRST (5 * NJ_SEC)
 
 void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_mempool *mp,
                    struct nj_counters *counters, void (*send)(void *ctx, struct rte_mbuf *m),
@@ -19,6 +23,8 @@ void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_
     n->counters = counters;
     n->send = send;
     n->ctx = ctx;
+    n->reachable = REACHABLE;
+    n->retrans = ASK_EVERY;
 }
 
 static void drop_pending(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_counter why)
@@ -36,12 +42,26 @@ void nj_neigh_fini(struct nj_neigh *n)
         drop_pending(n, &n->entry[i], NJ_C_drop_tx_down);
 }
 
+static bool is_v4(const struct nj_neigh_entry *e)
+{
+    return nj_addr_is_v4(&e->ip);
+}
+
+static bool resolved(const struct nj_neigh_entry *e)
+{
+    return e->state >= NJ_NEIGH_REACHABLE;
+}
+
+/* --- the table ----------------------------------------------------------------------------- */
+
 /* A set of the table: entries of one address are among these. */
 #define WAYS 8u
 
 static struct nj_neigh_entry *set_of(struct nj_neigh *n, const struct nj_addr *ip)
 {
-    uint32_t h = nj_addr_to_v4(ip) * 0x9e3779b1u;
+    uint32_t word[4];
+    memcpy(word, ip->b, sizeof word);
+    uint32_t h = (word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u;
     return &n->entry[(h >> 16) % (NJ_NEIGH_MAX / WAYS) * WAYS];
 }
 
@@ -49,7 +69,7 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
 {
     struct nj_neigh_entry *set = set_of(n, ip);
     for (unsigned i = 0; i < WAYS; i++)
-        if (set[i].used && nj_addr_eq(&set[i].ip, ip))
+        if (set[i].state != NJ_NEIGH_FREE && nj_addr_eq(&set[i].ip, ip))
             return &set[i];
     return NULL;
 }
@@ -60,59 +80,126 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
 static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip)
 {
     struct nj_neigh_entry *set = set_of(n, ip), *e = &set[0];
-    for (unsigned i = 1; i < WAYS && e->used; i++) {
-        bool worse = !set[i].used || (e->resolved && !set[i].resolved) ||
-                     (e->resolved == set[i].resolved && set[i].used_at < e->used_at);
+    for (unsigned i = 1; i < WAYS && e->state != NJ_NEIGH_FREE; i++) {
+        bool worse = set[i].state == NJ_NEIGH_FREE || (resolved(e) && !resolved(&set[i])) ||
+                     (resolved(e) == resolved(&set[i]) && set[i].used_at < e->used_at);
         if (worse)
             e = &set[i];
     }
-    if (e->used) {
+    if (e->state != NJ_NEIGH_FREE) {
         nj_count(n->counters, NJ_C_arp_evicted);
         drop_pending(n, e, NJ_C_drop_tx_arp_queue);
     }
-    *e = (struct nj_neigh_entry){.ip = *ip, .used = true};
+    *e = (struct nj_neigh_entry){.ip = *ip, .state = NJ_NEIGH_INCOMPLETE};
     return e;
+}
+
+/* --- questions ----------------------------------------------------------------------------- */
+
+struct rte_mbuf *nj_neigh_mbuf(struct nj_neigh *n)
+{
+    struct rte_mbuf *m = rte_pktmbuf_alloc(n->mp);
+    if (!m)
+        nj_count(n->counters, NJ_C_mbuf_none);
+    return m;
+}
+
+static void send_made(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                      uint16_t type)
+{
+    nj_eth_prepend(m, dst, &n->iface->mac, type);
+    nj_count(n->counters, NJ_C_tx_made);
+    n->send(n->ctx, m);
+}
+
+void nj_neigh_send6(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst)
+{
+    send_made(n, m, dst, RTE_ETHER_TYPE_IPV6);
 }
 
 static void send_arp(struct nj_neigh *n, bool request, const struct nj_addr *from,
                      const struct rte_ether_addr *dst, const struct rte_ether_addr *target_mac,
                      const struct nj_addr *target_ip)
 {
-    struct rte_mbuf *m = rte_pktmbuf_alloc(n->mp);
-    if (!m) {
-        nj_count(n->counters, NJ_C_mbuf_none);
+    struct rte_mbuf *m = nj_neigh_mbuf(n);
+    if (!m)
         return;
-    }
     nj_arp_build(m, request, &n->iface->mac, from, target_mac, target_ip);
-    nj_eth_prepend(m, dst, &n->iface->mac, RTE_ETHER_TYPE_ARP);
-    nj_count(n->counters, NJ_C_tx_made);
-    n->send(n->ctx, m);
+    send_made(n, m, dst, RTE_ETHER_TYPE_ARP);
 }
 
 static const struct rte_ether_addr broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
-/* A known neighbour is asked directly, an unknown one by broadcast (RFC 1122 2.3.2.1). */
+/* A known neighbour is asked directly, an unknown one by its group (RFC 4861 7.2.2, 7.3.3). */
+static void solicit(struct nj_neigh *n, const struct nj_neigh_entry *e, const struct nj_addr *from)
+{
+    struct nj_addr group = nj_ip6_solicited_node(&e->ip);
+    const struct rte_ether_addr group_mac = nj_ip6_multicast_mac(&group);
+    bool direct = resolved(e);
+    struct rte_mbuf *m = nj_neigh_mbuf(n);
+
+    if (!m)
+        return;
+    nj_nd_solicit_build(m, from, direct ? &e->ip : &group, &e->ip, &n->iface->mac, NULL);
+    nj_neigh_send6(n, m, direct ? &e->mac : &group_mac);
+}
+
 static void ask(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 {
-    bool direct = e->resolved && e->n_asked < ASK_MAX - 1;
     const struct nj_addr *from = nj_iface_source(n->iface, &e->ip);
-    if (from)
+
+    if (from && !is_v4(e)) {
+        solicit(n, e, from);
+    } else if (from) {
+        /* Directly, and for the last time by broadcast (RFC 1122 2.3.2.1). */
+        bool direct = resolved(e) && e->n_asked < ASK_MAX - 1;
         send_arp(n, true, from, direct ? &e->mac : &broadcast, NULL, &e->ip);
+    }
     e->n_asked++;
-    e->due_at = now + ASK_EVERY;
+    e->due_at = now + (is_v4(e) ? ASK_EVERY : n->retrans);
 }
+
+/* --- answers ------------------------------------------------------------------------------- */
 
 static void finish(struct nj_neigh *n, struct nj_neigh_entry *e, struct rte_mbuf *m)
 {
-    nj_eth_prepend(m, &e->mac, &n->iface->mac, RTE_ETHER_TYPE_IPV4);
+    nj_eth_prepend(m, &e->mac, &n->iface->mac,
+                   is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     n->send(n->ctx, m);
+}
+
+/* Its MAC address is known: what waited for it goes. */
+static void enter(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_neigh_state state,
+                  nj_ns now)
+{
+    e->state = state;
+    e->n_asked = 0;
+    if (state == NJ_NEIGH_REACHABLE)
+        e->due_at = now + (is_v4(e) ? LIFE : n->reachable);
+    else if (state == NJ_NEIGH_STALE)
+        e->due_at = now + LIFE;
+    else
+        e->due_at = now + DELAY_FIRST;
+    for (unsigned i = 0; i < e->n_pending; i++)
+        finish(n, e, e->pending[i]);
+    e->n_pending = 0;
+}
+
+static void learn(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
+                  enum nj_neigh_state state, nj_ns now)
+{
+    e->mac = *mac;
+    nj_count(n->counters, NJ_C_arp_learned);
+    enter(n, e, state, now);
 }
 
 void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip, nj_ns now)
 {
     struct nj_neigh_entry *e = find(n, ip);
 
-    if (nj_likely(e && e->resolved)) {
+    if (nj_likely(e && resolved(e))) {
+        if (e->state == NJ_NEIGH_STALE)
+            enter(n, e, NJ_NEIGH_DELAY, now);
         e->used_at = now;
         finish(n, e, m);
         return;
@@ -130,19 +217,6 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
     e->pending[e->n_pending++] = m;
 }
 
-static void learn(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
-                  nj_ns now)
-{
-    e->mac = *mac;
-    e->resolved = true;
-    e->n_asked = 0;
-    e->due_at = now + LIFE;
-    nj_count(n->counters, NJ_C_arp_learned);
-    for (unsigned i = 0; i < e->n_pending; i++)
-        finish(n, e, e->pending[i]);
-    e->n_pending = 0;
-}
-
 bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now)
 {
     bool for_us = nj_iface_has(n->iface, &p->arp.target);
@@ -156,10 +230,65 @@ bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj
     if (usable && !e && asks_us)
         e = make(n, &p->arp.ip);
     if (e)
-        learn(n, e, &p->arp.mac, now);
+        learn(n, e, &p->arp.mac, NJ_NEIGH_REACHABLE, now);
     if (asks_us && answer)
         send_arp(n, false, &p->arp.target, &p->arp.mac, &p->arp.mac, &p->arp.ip);
-    return e || (usable && for_us); /* an answer that another shard may wait for */
+    /* An answer that another shard may wait for, or a neighbour's new MAC address (RFC 5227 3). */
+    bool gratuitous = nj_addr_eq(&p->arp.ip, &p->arp.target);
+    return e || (usable && (for_us || gratuitous));
+}
+
+void nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
+                    bool router, nj_ns now)
+{
+    struct nj_neigh_entry *e = find(n, ip);
+
+    if (!e)
+        e = make(n, ip);
+    e->router |= router;
+    /* That it can be heard does not say that it hears us. */
+    if (!resolved(e) || !rte_is_same_ether_addr(&e->mac, mac))
+        learn(n, e, mac, NJ_NEIGH_STALE, now);
+}
+
+static void tell_lost(struct nj_neigh *n, const struct nj_addr *ip, bool silent, nj_ns now)
+{
+    if (n->lost && !nj_addr_is_v4(ip))
+        n->lost(n->ctx, ip, silent, now);
+}
+
+/* RFC 4861 7.2.5 for an entry whose MAC address is known. */
+static void update(struct nj_neigh *n, struct nj_neigh_entry *e, const struct nj_nd *nd, nj_ns now)
+{
+    bool same = !nd->has_mac || rte_is_same_ether_addr(&e->mac, &nd->mac);
+
+    if (!same && !nd->override) { /* doubt what we know, but do not believe this */
+        if (e->state == NJ_NEIGH_REACHABLE)
+            enter(n, e, NJ_NEIGH_STALE, now);
+        return;
+    }
+    struct rte_ether_addr mac = same ? e->mac : nd->mac;
+    if (nd->solicited)
+        learn(n, e, &mac, NJ_NEIGH_REACHABLE, now);
+    else if (!same)
+        learn(n, e, &mac, NJ_NEIGH_STALE, now);
+    if (e->router && !nd->router)
+        tell_lost(n, &e->ip, false, now);
+    e->router = nd->router;
+}
+
+void nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now)
+{
+    struct nj_neigh_entry *e = find(n, &nd->target);
+
+    if (!e)
+        return; /* nobody asked (RFC 4861 7.2.5) */
+    if (resolved(e)) {
+        update(n, e, nd, now);
+    } else if (nd->has_mac) {
+        e->router = nd->router;
+        learn(n, e, &nd->mac, nd->solicited ? NJ_NEIGH_REACHABLE : NJ_NEIGH_STALE, now);
+    }
 }
 
 void nj_neigh_announce(struct nj_neigh *n)
@@ -171,21 +300,59 @@ void nj_neigh_announce(struct nj_neigh *n)
     }
 }
 
+/* --- time ---------------------------------------------------------------------------------- */
+
+static void forget(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    bool failed = e->state == NJ_NEIGH_INCOMPLETE || e->state == NJ_NEIGH_PROBE;
+    const struct nj_addr ip = e->ip;
+
+    drop_pending(n, e, NJ_C_drop_tx_arp_timeout);
+    e->state = NJ_NEIGH_FREE;
+    if (failed)
+        tell_lost(n, &ip, true, now);
+}
+
+/* The time of the entry's state is over. */
+static void due(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    bool in_use = now - e->used_at < IN_USE;
+
+    switch (e->state) {
+    case NJ_NEIGH_REACHABLE:
+        if (!is_v4(e)) {
+            enter(n, e, NJ_NEIGH_STALE, now);
+            return;
+        }
+        if (!in_use)
+            break;
+        e->state = NJ_NEIGH_PROBE;
+        ask(n, e, now);
+        return;
+    case NJ_NEIGH_DELAY:
+        e->state = NJ_NEIGH_PROBE;
+        ask(n, e, now);
+        return;
+    case NJ_NEIGH_INCOMPLETE:
+    case NJ_NEIGH_PROBE:
+        /* An IPv4 neighbour that is not in use any more is let go (as it would be otherwise). */
+        if (e->n_asked < ASK_MAX && (!is_v4(e) || in_use || !resolved(e))) {
+            ask(n, e, now);
+            return;
+        }
+        break;
+    default: /* STALE: nobody sent to it for long */
+        break;
+    }
+    forget(n, e, now);
+}
+
 void nj_neigh_tick(struct nj_neigh *n, nj_ns now)
 {
     if (now < n->tick_at)
         return;
     n->tick_at = now + TICK;
-    for (unsigned i = 0; i < NJ_NEIGH_MAX; i++) {
-        struct nj_neigh_entry *e = &n->entry[i];
-        if (!e->used || now < e->due_at)
-            continue;
-        bool wanted = !e->resolved || now - e->used_at < IN_USE;
-        if (wanted && e->n_asked < ASK_MAX) {
-            ask(n, e, now);
-            continue;
-        }
-        drop_pending(n, e, NJ_C_drop_tx_arp_timeout);
-        e->used = false;
-    }
+    for (unsigned i = 0; i < NJ_NEIGH_MAX; i++)
+        if (n->entry[i].state != NJ_NEIGH_FREE && now >= n->entry[i].due_at)
+            due(n, &n->entry[i], now);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Neighbours: IP address to MAC address by ARP (RFC 826, RFC 1122 2.3.2). Each shard has its own
- * table; shards show each other the ARP packets they receive, so that all learn from one answer.
+ * Neighbours: IP address to MAC address, by ARP for IPv4 (RFC 826, RFC 1122 2.3.2) and by neighbour
+ * discovery for IPv6 (RFC 4861 7). Each shard has its own table; shards show each other the packets
+ * they learn from, so that all learn from one answer.
+ *
+ * Who asks for our own addresses, routers and prefixes are ndp.h's business.
  */
 #ifndef NJ_SHARD_NEIGH_H
 #define NJ_SHARD_NEIGH_H
@@ -13,12 +16,24 @@
 #include "telem/counters.h"
 #include "wire/packet.h"
 
+/* RFC 4861 7.3.2. An IPv4 neighbour is never STALE or DELAY: once its time is over it is asked
+ * again while in use, or forgotten. */
+enum nj_neigh_state {
+    NJ_NEIGH_FREE,
+    NJ_NEIGH_INCOMPLETE, /* asked, never answered: packets wait */
+    NJ_NEIGH_REACHABLE,  /* answered not long ago */
+    NJ_NEIGH_STALE,      /* believed until somebody sends to it */
+    NJ_NEIGH_DELAY,      /* somebody did: to be asked soon */
+    NJ_NEIGH_PROBE,      /* being asked */
+};
+
 struct nj_neigh_entry {
     struct nj_addr ip;
-    struct rte_ether_addr mac;
-    bool used, resolved;
+    struct rte_ether_addr mac; /* from REACHABLE on */
+    uint8_t state;             /* enum nj_neigh_state */
+    bool router;               /* it says so (RFC 4861 7.2.5) */
     uint8_t n_pending, n_asked;
-    nj_ns due_at;  /* next question, or end of life */
+    nj_ns due_at;  /* when the state ends, or the next question */
     nj_ns used_at; /* last packet sent to it; 0: none yet */
     struct rte_mbuf *pending[NJ_NEIGH_PENDING_MAX];
 };
@@ -29,7 +44,11 @@ struct nj_neigh {
     struct nj_counters *counters;
     /* Queue a finished frame. */
     void (*send)(void *ctx, struct rte_mbuf *m);
+    /* An IPv6 neighbour does not answer any more, or else is no router any more. NULL: nobody
+     * cares. */
+    void (*lost)(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now);
     void *ctx;
+    nj_ns reachable, retrans; /* IPv6: how long an answer is good, and how often is asked */
     nj_ns tick_at;
     struct nj_neigh_entry entry[NJ_NEIGH_MAX];
 };
@@ -40,15 +59,28 @@ void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_
 /* Packets that still wait are dropped as drop_tx_down. */
 void nj_neigh_fini(struct nj_neigh *n);
 
-/* Send the IPv4 packet `m` to the neighbour `ip`, at once or when it has answered. Takes `m`. */
+/* Send the IP packet `m` to the neighbour `ip`, at once or when it has answered. Takes `m`. */
 void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip, nj_ns now);
 
 /* An ARP packet came. `answer`: reply to it if it asks for us (false for one that another shard
  * showed us). True when it was worth showing to the others. */
 bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now);
 
-/* Tell the link who we are (gratuitous ARP, RFC 5227 3). */
+/* The IPv6 neighbour `ip` sent us its MAC address on its own account, in a solicitation or a router
+ * advertisement (RFC 4861 7.2.3, 6.3.4). */
+void nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
+                    bool router, nj_ns now);
+
+/* A neighbour advertisement about an address that is not ours (RFC 4861 7.2.5). */
+void nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
+
+/* Tell the link our IPv4 addresses (gratuitous ARP, RFC 5227 3). */
 void nj_neigh_announce(struct nj_neigh *n);
+
+/* An mbuf for a packet of this layer's own, or NULL, counted. */
+struct rte_mbuf *nj_neigh_mbuf(struct nj_neigh *n);
+/* Send the IPv6 packet `m`, made of such an mbuf, to a MAC address. */
+void nj_neigh_send6(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst);
 
 /* Ask again, give up, forget. Cheap when nothing is due. */
 void nj_neigh_tick(struct nj_neigh *n, nj_ns now);

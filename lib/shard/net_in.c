@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in: parse, hand to their owner, look up, feed to ARP, ICMP and TCP. */
+/* Packets in: parse, hand to their owner, look up, feed to ARP, neighbour discovery, ICMP and TCP.
+ */
 #include <rte_mbuf.h>
 
 #include "shard/shard_internal.h"
 
 /* How many packets ahead the first bytes are fetched: a parse takes about as long as a miss. */
 #define PREFETCH_AHEAD 4u
+
+/* What a shard shows to all others, per second: more than a link has to say, and a bound on what
+ * somebody can make of it who says it often. */
+#define SHARES_PER_S 1000u
 
 struct inhale {
     uint32_t n;
@@ -42,6 +47,14 @@ static void hand_over(struct nj_shard *s, struct rte_mbuf *m, uint32_t owner)
         drop(s, m, NJ_C_drop_steer_full);
 }
 
+/* The connection that a packet is of, or is about; NULL: none. */
+static const struct nj_tuple *tuple_of(const struct nj_packet *p)
+{
+    return p->kind == NJ_PACKET_TCP          ? &p->tcp.tuple
+           : p->kind == NJ_PACKET_ICMP_ERROR ? &p->icmp_error.tuple
+                                             : NULL;
+}
+
 /* First pass over a burst: parse, and have the flow's bucket on its way. What is not for us, or
  * not for this shard, leaves here. */
 static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, uint32_t n,
@@ -52,13 +65,16 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
             rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
         struct nj_packet *p = &in->p[in->n];
         nj_packet_parse(&s->cfg.iface, m[i], p);
-        if (p->kind == NJ_PACKET_DROP) {
+        if (nj_unlikely(p->kind <= NJ_PACKET_PROBLEM)) {
+            if (p->kind == NJ_PACKET_PROBLEM)
+                nj__net_icmp6_problem(s, m[i], p, s->now);
             drop(s, m[i], p->drop);
             continue;
         }
-        if (p->kind == NJ_PACKET_TCP) {
-            uint32_t hash = nj_flow_hash(&s->tcp.flows, &p->tcp.tuple);
-            uint32_t owner = steered ? s->steer.self : owner_of(s, &p->tcp.tuple, hash);
+        const struct nj_tuple *tuple = tuple_of(p);
+        if (nj_likely(tuple)) {
+            uint32_t hash = nj_flow_hash(&s->tcp.flows, tuple);
+            uint32_t owner = steered ? s->steer.self : owner_of(s, tuple, hash);
             if (owner != s->steer.self) {
                 hand_over(s, m[i], owner);
                 continue;
@@ -70,13 +86,36 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
     }
 }
 
-static void take_arp(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
-                     bool steered, nj_ns now)
+/* Show the others what they may learn from. */
+static void share(struct nj_shard *s, const struct rte_mbuf *m, nj_ns now)
 {
-    bool news = nj_neigh_arp(&s->neigh, p, !steered, now);
-    if (news && !steered && s->steer.n_shards > 1)
+    if (s->steer.n_shards == 1)
+        return;
+    if (nj__rate_ok(&s->share_rate, SHARES_PER_S, now))
         s->cfg.port.share(s->cfg.port.ctx, m);
-    nj_count(&s->counters, NJ_C_rx_arp);
+}
+
+static void take_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
+                           bool steered, nj_ns now)
+{
+    bool arp = p->kind == NJ_PACKET_ARP;
+    bool news =
+        arp ? nj_neigh_arp(&s->neigh, p, !steered, now)
+            : nj_ndp_input(&s->ndp, p, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->nd.off),
+                           !steered, now);
+    if (news && !steered)
+        share(s, m, now);
+    nj_count(&s->counters, arp ? NJ_C_rx_arp : NJ_C_rx_nd);
+    rte_pktmbuf_free(m);
+}
+
+/* An ICMP error about a segment of ours. */
+static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
+                            uint32_t flow_hash)
+{
+    struct nj_tcb *t = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
+
+    nj_count(&s->counters, t ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_closed);
     rte_pktmbuf_free(m);
 }
 
@@ -93,13 +132,18 @@ static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered
         break;
     }
     case NJ_PACKET_ARP:
-        take_arp(s, in->m[i], p, steered, now);
+    case NJ_PACKET_ND:
+        take_neighbour(s, in->m[i], p, steered, now);
+        break;
+    case NJ_PACKET_ICMP_ERROR:
+        take_icmp_error(s, in->m[i], p, in->flow_hash[i]);
         break;
     case NJ_PACKET_ICMP_ECHO:
         nj__net_icmp_echo(s, in->m[i], p, now);
         rte_pktmbuf_free(in->m[i]);
         break;
     case NJ_PACKET_DROP:
+    case NJ_PACKET_PROBLEM:
         break; /* left in the first pass */
     }
 }

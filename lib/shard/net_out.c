@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets out: IPv4, next hop, the transmit queue. A packet leaves as sent or with a reason. */
+/* Packets out: IP, next hop, the transmit queue. A packet leaves as sent or with a reason. */
 #include <netinet/in.h>
 
 #include <rte_mbuf.h>
 
 #include "shard/shard_internal.h"
 #include "wire/emit.h"
+#include "wire/icmp6.h"
 
-#define ECHO_PER_S 1000u
+#define ECHO_PER_S    1000u
+#define PROBLEM_PER_S 100u /* RFC 4443 2.4 f */
 
 void nj__net_push(void *shard, struct rte_mbuf *m)
 {
@@ -33,13 +35,12 @@ uint32_t nj__net_room(void *shard)
     return s->n_txq < usable ? usable - s->n_txq : 0;
 }
 
-static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_meta *ip,
-                   uint8_t protocol, nj_ns now)
+/* Send the IP packet `m` on its way. */
+static void route(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *dst, nj_ns now)
 {
-    nj_count(&s->counters, NJ_C_tx_made);
-    nj_ipv4_prepend(m, ip, protocol, s->ip_ident++);
+    const struct nj_addr *hop = nj_ip_next_hop(&s->cfg.iface, dst);
 
-    const struct nj_addr *hop = nj_ip_next_hop(&s->cfg.iface, &ip->dst);
+    nj_count(&s->counters, NJ_C_tx_made);
     if (!hop) {
         nj_count(&s->counters, NJ_C_drop_tx_no_route);
         rte_pktmbuf_free(m);
@@ -48,24 +49,37 @@ static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_me
     nj_neigh_output(&s->neigh, m, hop, now);
 }
 
+static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_meta *ip,
+                   uint8_t protocol, nj_ns now)
+{
+    nj_ip_prepend(m, ip, protocol, s->ip_ident++);
+    route(s, m, &ip->dst, now);
+}
+
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
     output(shard, m, ip, IPPROTO_TCP, now);
 }
 
-/* RFC 1122 3.2.2.6: an echo server, with a limit so that it is no amplifier of CPU. */
+bool nj__rate_ok(struct nj_rate *r, uint32_t per_s, nj_ns now)
+{
+    if (r->since == 0 || now - r->since >= NJ_SEC)
+        *r = (struct nj_rate){now, per_s};
+    if (r->n_left == 0)
+        return false;
+    r->n_left--;
+    return true;
+}
+
+/* RFC 1122 3.2.2.6, RFC 4443 4.2: an echo server, with a limit so that it is no amplifier of CPU.
+ */
 void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struct nj_packet *p,
                        nj_ns now)
 {
-    if (s->icmp_window_at == 0 || now - s->icmp_window_at >= NJ_SEC) {
-        s->icmp_window_at = now;
-        s->n_icmp_left = ECHO_PER_S;
-    }
-    if (s->n_icmp_left == 0) {
+    if (!nj__rate_ok(&s->echo_rate, ECHO_PER_S, now)) {
         nj_count(&s->counters, NJ_C_drop_icmp_limit);
         return;
     }
-    s->n_icmp_left--;
     nj_count(&s->counters, NJ_C_rx_icmp);
     struct rte_mbuf *reply = rte_pktmbuf_alloc(s->cfg.tx_pool);
     if (!reply || p->icmp.n_bytes > rte_pktmbuf_tailroom(reply)) {
@@ -73,9 +87,34 @@ void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struc
         rte_pktmbuf_free(reply);
         return;
     }
-    nj_icmp_echo_reply_build(reply, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->icmp.off),
-                             p->icmp.n_bytes);
-    output(s, reply, &(struct nj_ip_meta){.src = p->ip_dst, .dst = p->ip_src}, IPPROTO_ICMP, now);
+    const uint8_t *request = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->icmp.off);
+    bool v4 = nj_addr_is_v4(&p->ip_dst);
+    if (v4)
+        nj_icmp_echo_reply_build(reply, request, p->icmp.n_bytes);
+    else
+        nj_icmp6_echo_reply_build(reply, &p->ip_dst, &p->ip_src, request, p->icmp.n_bytes);
+    output(s, reply, &(struct nj_ip_meta){.src = p->ip_dst, .dst = p->ip_src},
+           v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, now);
+}
+
+/* RFC 4443 3.4. One that came to a group is answered from an address of ours. */
+void nj__net_icmp6_problem(struct nj_shard *s, const struct rte_mbuf *m, const struct nj_packet *p,
+                           nj_ns now)
+{
+    const struct nj_addr *from = nj_iface_has(&s->cfg.iface, &p->ip_dst)
+                                     ? &p->ip_dst
+                                     : nj_iface_source(&s->cfg.iface, &p->ip_src);
+
+    if (!from || !nj__rate_ok(&s->problem_rate, PROBLEM_PER_S, now))
+        return;
+    struct rte_mbuf *e = nj_neigh_mbuf(&s->neigh);
+    if (!e)
+        return;
+    nj_icmp6_problem_build(e, from, &p->ip_src, p->problem.code, p->problem.pointer,
+                           rte_pktmbuf_mtod_offset(m, const uint8_t *, p->problem.off),
+                           p->problem.n_bytes);
+    nj_count(&s->counters, NJ_C_icmp_problem_out);
+    route(s, e, &p->ip_src, now);
 }
 
 uint32_t nj__net_flush(struct nj_shard *s)

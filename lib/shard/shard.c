@@ -42,6 +42,24 @@ static bool init_site(struct nj_shard *s)
     return s->site != NULL;
 }
 
+static void neighbour_lost(void *shard, const struct nj_addr *ip, bool silent, nj_ns now)
+{
+    struct nj_shard *s = shard;
+    nj_ndp_lost(&s->ndp, ip, silent, now);
+}
+
+static void init_neigh(struct nj_shard *s, nj_ns now)
+{
+    struct nj_ndp_config c = {
+        .speaks = s->cfg.index == 0,
+        .slaac = s->cfg.slaac,
+        .key = s->cfg.ndp_key,
+    };
+    nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_push, s);
+    s->neigh.lost = neighbour_lost;
+    nj_ndp_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
+}
+
 bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_ns now)
 {
     memset(s, 0, sizeof *s);
@@ -52,7 +70,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     s->n_tx_left = rte_mempool_avail_count(config->tx_pool);
     nj_wheel_init(&s->conn_wheel, now);
     nj_steer_init(&s->steer, config->steering, config->index, config->n_shards, config->reta_size);
-    nj_neigh_init(&s->neigh, &s->cfg.iface, config->tx_pool, &s->counters, nj__net_push, s);
+    init_neigh(s, now);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
         (s->h2 = nj_h2_core_new(&nj__conn_h2_events, &nj_h2_limits_default, &s->counters)) &&
         init_site(s)) {

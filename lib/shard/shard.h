@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "h2/h2.h"
 #include "http/site.h"
+#include "shard/ndp.h"
 #include "shard/neigh.h"
 #include "shard/port.h"
 #include "shard/steer.h"
@@ -24,6 +25,12 @@
  * NJ_TXQ_RESERVE places, which are for ACKs, ARP and ICMP. */
 #define NJ_TXQ_MAX     512u
 #define NJ_TXQ_RESERVE 64u
+
+/* How often something may still be done in the second that began at `since`. */
+struct nj_rate {
+    nj_ns since;
+    uint32_t n_left;
+};
 
 struct nj_shard_config {
     uint32_t index, n_shards;
@@ -37,6 +44,8 @@ struct nj_shard_config {
     uint32_t held_max; /* see nj_tcp_config */
     nj_ns time_wait;
     struct nj_hash_key flow_key, isn_key;
+    struct nj_hash_key ndp_key; /* the same for all shards, see nj_ndp_config */
+    bool slaac;                 /* take IPv6 addresses from routers */
     uint64_t seed;
     int64_t wall_s_at_zero;
 };
@@ -46,6 +55,7 @@ struct nj_shard {
     struct nj_shard_config cfg;
     struct nj_steer steer;
     struct nj_neigh neigh;
+    struct nj_ndp ndp;
     struct nj_tcp tcp;
     struct nj_h2_core *h2;
     struct nj_site *site;
@@ -62,8 +72,7 @@ struct nj_shard {
     bool draining;
     nj_ns goaway_at; /* draining: when the final GOAWAY goes out */
     uint16_t ip_ident;
-    nj_ns icmp_window_at; /* echo replies are limited per second */
-    uint32_t n_icmp_left;
+    struct nj_rate echo_rate, problem_rate, share_rate;
 
     uint32_t txq_head, n_txq;
     struct rte_mbuf *txq[NJ_TXQ_MAX];

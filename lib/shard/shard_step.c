@@ -30,7 +30,8 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
     uint32_t n_rx = nj__net_inhale(s, now); /* bad packets leave here, counted       */
 
     nj_tcp_tick(&s->tcp, now);                /* retransmission, persist, time-wait    */
-    nj_neigh_tick(&s->neigh, now);            /* unanswered ARP                        */
+    nj_neigh_tick(&s->neigh, now);            /* unanswered ARP and NDP                */
+    nj_ndp_tick(&s->ndp, now);                /* our IPv6 addresses and routers        */
     uint32_t n_late = nj__conns_tick(s, now); /* peers that stay silent                */
 
     uint32_t n_files = nj__files_take_done(s, now); /* answers that had to wait             */

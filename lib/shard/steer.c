@@ -27,13 +27,31 @@ void nj_steer_init(struct nj_steer *s, enum nj_steering mode, uint32_t self, uin
     rte_convert_rss_key(raw, s->key_be, NJ_RSS_KEY_BYTES);
 }
 
+/* Two IPv6 addresses and the ports: the 36 bytes that a key of 40 is long enough for. */
+#define WORDS_MAX 9u
+
+static uint32_t put_address(uint32_t *words, uint32_t n, const struct nj_addr *a)
+{
+    for (unsigned i = 0; i < sizeof a->b; i += 4) {
+        uint32_t be;
+        memcpy(&be, &a->b[i], 4);
+        words[n++] = rte_be_to_cpu_32(be);
+    }
+    return n;
+}
+
 uint32_t nj_steer_hash(const struct nj_steer *s, const struct nj_tuple *t)
 {
     /* rte_softrss_be() wants host order words: addresses, then both ports in one word. */
-    uint32_t words[3] = {
-        rte_be_to_cpu_32(nj_addr_to_v4(&t->remote)),
-        rte_be_to_cpu_32(nj_addr_to_v4(&t->local)),
-        (uint32_t)t->rport << 16 | t->lport,
-    };
-    return rte_softrss_be(words, RTE_DIM(words), (const uint8_t *)s->key_be);
+    uint32_t words[WORDS_MAX], n = 0, ports = (uint32_t)t->rport << 16 | t->lport;
+
+    if (nj_addr_is_v4(&t->remote)) {
+        words[n++] = rte_be_to_cpu_32(nj_addr_to_v4(&t->remote));
+        words[n++] = rte_be_to_cpu_32(nj_addr_to_v4(&t->local));
+    } else {
+        n = put_address(words, n, &t->remote);
+        n = put_address(words, n, &t->local);
+    }
+    words[n++] = ports;
+    return rte_softrss_be(words, n, (const uint8_t *)s->key_be);
 }

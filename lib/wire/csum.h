@@ -19,6 +19,8 @@
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
 
+#include "base/types.h"
+
 /* Add `n_bytes` at `data`, which starts at an even offset of what is summed. */
 static inline uint64_t nj__csum_add(uint64_t sum, const void *data, size_t n_bytes)
 {
@@ -53,6 +55,23 @@ static inline uint64_t nj__csum_pseudo(uint32_t src_be, uint32_t dst_be, uint8_t
                                        uint16_t n_bytes)
 {
     return (uint64_t)src_be + dst_be + rte_cpu_to_be_16(protocol) + rte_cpu_to_be_16(n_bytes);
+}
+
+/* Sum of the IPv6 pseudo-header (RFC 8200 8.1). */
+static inline uint64_t nj__csum_pseudo6(const struct nj_addr *src, const struct nj_addr *dst,
+                                        uint8_t protocol, uint32_t n_bytes)
+{
+    uint64_t sum = nj__csum_add(nj__csum_add(0, src->b, 16), dst->b, 16);
+    return sum + rte_cpu_to_be_32(protocol) + rte_cpu_to_be_32(n_bytes);
+}
+
+/* The pseudo-header of the family that the addresses are of. */
+static inline uint64_t nj__csum_pseudo_of(const struct nj_addr *src, const struct nj_addr *dst,
+                                          uint8_t protocol, uint16_t n_bytes)
+{
+    return nj_addr_is_v4(dst)
+               ? nj__csum_pseudo(nj_addr_to_v4(src), nj_addr_to_v4(dst), protocol, n_bytes)
+               : nj__csum_pseudo6(src, dst, protocol, n_bytes);
 }
 
 /* Add all data of a chain of mbufs, however it is cut. */

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "wire/csum.h"
+#include "wire/ip6.h"
 #include "wire/tcp_opt.h"
 
 _Static_assert(sizeof(struct rte_tcp_hdr) == NJ_TCP_HDR_BYTES, "the header file says 20");
@@ -117,8 +118,8 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
     NJ_ASSERT(end == buf + hdr_bytes);
     (void)end;
 
-    uint64_t sum = nj__csum_pseudo(nj_addr_to_v4(&e->tuple.local), nj_addr_to_v4(&e->tuple.remote),
-                                   IPPROTO_TCP, (uint16_t)seg_bytes);
+    uint64_t sum =
+        nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP, (uint16_t)seg_bytes);
     /* The header is of even length, so the payload can be added as it stands. */
     sum = nj__csum_add_mbuf(nj__csum_add(sum, buf, hdr_bytes), m);
     h.cksum = (uint16_t)~nj__csum_fold(sum);
@@ -145,6 +146,32 @@ void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t pr
     NJ_ASSERT(total_bytes <= UINT16_MAX);
     h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &h, sizeof h));
     prepend(m, &h, sizeof h);
+}
+
+void nj_ipv6_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
+                     uint8_t hop_limit)
+{
+    uint32_t payload_bytes = rte_pktmbuf_pkt_len(m);
+    struct rte_ipv6_hdr h = {
+        .vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)ip->ecn << RTE_IPV6_HDR_TC_SHIFT),
+        .payload_len = rte_cpu_to_be_16((uint16_t)payload_bytes),
+        .proto = protocol,
+        .hop_limits = hop_limit,
+    };
+
+    NJ_ASSERT(payload_bytes <= UINT16_MAX);
+    memcpy(h.src_addr, ip->src.b, sizeof h.src_addr);
+    memcpy(h.dst_addr, ip->dst.b, sizeof h.dst_addr);
+    prepend(m, &h, sizeof h);
+}
+
+void nj_ip_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
+                   uint16_t ident)
+{
+    if (nj_addr_is_v4(&ip->dst))
+        nj_ipv4_prepend(m, ip, protocol, ident);
+    else
+        nj_ipv6_prepend(m, ip, protocol, NJ_IP6_HOP_LIMIT);
 }
 
 void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,

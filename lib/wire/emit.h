@@ -46,6 +46,14 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e);
 void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
                      uint16_t ident);
 
+/* Prepend an IPv6 header. ECN is all that is set of the traffic class; the flow label is zero. */
+void nj_ipv6_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
+                     uint8_t hop_limit);
+
+/* Prepend the IP header of the family that the addresses are of. `ident`: for IPv4. */
+void nj_ip_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
+                   uint16_t ident);
+
 /* Prepend an Ethernet header. `type` is an EtherType in host order. */
 void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                     const struct rte_ether_addr *src, uint16_t type);

@@ -41,6 +41,25 @@ struct nj_iface {
 /* The entry of this address, whatever its state, or NULL. */
 const struct nj_iface_addr *nj_iface_find(const struct nj_iface *iface, const struct nj_addr *ip);
 
+/* Other threads show a shard's addresses, so it writes them with these; itself it reads them as it
+ * likes. An address that changes meanwhile may be seen half old, half new. */
+static inline void nj_iface_addr_set(struct nj_iface_addr *a, const struct nj_iface_addr *to)
+{
+    __atomic_store_n(&a->state, NJ_ADDR_EXPIRED, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < sizeof a->ip.b; i++)
+        __atomic_store_n(&a->ip.b[i], to->ip.b[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&a->prefix_bits, to->prefix_bits, __ATOMIC_RELAXED);
+    __atomic_store_n(&a->state, to->state, __ATOMIC_RELEASE);
+}
+
+static inline void nj_iface_addr_get(const struct nj_iface_addr *a, struct nj_iface_addr *out)
+{
+    out->state = __atomic_load_n(&a->state, __ATOMIC_ACQUIRE);
+    out->prefix_bits = __atomic_load_n(&a->prefix_bits, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < sizeof a->ip.b; i++)
+        out->ip.b[i] = __atomic_load_n(&a->ip.b[i], __ATOMIC_RELAXED);
+}
+
 /* One of our addresses that may be used? */
 static inline bool nj_iface_has(const struct nj_iface *iface, const struct nj_addr *ip)
 {

@@ -9,6 +9,7 @@
 
 #define NJ_IP6_HDR_BYTES 40u
 #define NJ_IP6_MTU_MIN   1280u /* RFC 8200 5 */
+#define NJ_IP6_HOP_LIMIT 64u   /* of what we send, unless a protocol wants another */
 
 static inline bool nj_ip6_is_multicast(const struct nj_addr *a)
 {

@@ -19,6 +19,8 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "wire/csum.h"
+#include "wire/ip6.h"
+#include "wire/ip6_parse.h"
 #include "wire/tcp_parse.h"
 
 #define OK NJ_N_COUNTERS
@@ -110,8 +112,8 @@ static bool tcp_checksum_ok(const struct view *v, const struct nj_packet *out)
     if (device_checked(v->m, RTE_MBUF_F_RX_L4_CKSUM_MASK, RTE_MBUF_F_RX_L4_CKSUM_GOOD,
                        RTE_MBUF_F_RX_L4_CKSUM_NONE))
         return true;
-    uint64_t sum = nj__csum_pseudo(nj_addr_to_v4(&out->ip_src), nj_addr_to_v4(&out->ip_dst),
-                                   IPPROTO_TCP, (uint16_t)v->n_bytes);
+    uint64_t sum =
+        nj__csum_pseudo_of(&out->ip_src, &out->ip_dst, IPPROTO_TCP, (uint16_t)v->n_bytes);
     return nj__csum_fold(nj__csum_add(sum, v->p, v->n_bytes)) == 0xffff;
 }
 
@@ -190,6 +192,38 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
     }
 }
 
+/* RFC 8200; the headers themselves are in ip6_parse.c. */
+static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct view *v, bool group,
+                                  struct nj_packet *out)
+{
+    struct nj__ip6_load load;
+    enum nj_counter why = nj__ip6_parse(iface, v->p, v->n_bytes, out, &load);
+
+    if (group && !nj_ip6_is_multicast(&out->ip_dst) && why != NJ_C_drop_ip_header) {
+        out->kind = NJ_PACKET_DROP;
+        return NJ_C_drop_eth_dst; /* as for IPv4: the whole link heard it */
+    }
+    if (why != OK) {
+        if (out->kind == NJ_PACKET_PROBLEM)
+            out->problem.off += v->off;
+        return why;
+    }
+    advance(v, load.off);
+    v->n_bytes = load.n_bytes;
+    v->ecn = load.ecn;
+    if (load.protocol == IPPROTO_ICMPV6)
+        return nj__icmp6_parse(iface, v->p, &load, v->off, out);
+    return nj_ip6_is_multicast(&out->ip_dst) ? NJ_C_drop_ip_dst : parse_tcp(v, out);
+}
+
+/* Frames to a group carry what IPv6 hosts tell each other; which groups are ours is seen by their
+ * IP address (RFC 2464 7). */
+static bool group_frame(const struct nj_iface *iface, const struct rte_ether_hdr *h)
+{
+    return iface->ip6 && h->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) &&
+           h->dst_addr.addr_bytes[0] == 0x33 && h->dst_addr.addr_bytes[1] == 0x33;
+}
+
 static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
                                  struct nj_packet *out)
 {
@@ -201,7 +235,7 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
     advance(v, sizeof h);
 
     bool ours = rte_is_same_ether_addr(&h.dst_addr, &iface->mac);
-    if (!ours && !rte_is_broadcast_ether_addr(&h.dst_addr))
+    if (!ours && !rte_is_broadcast_ether_addr(&h.dst_addr) && !group_frame(iface, &h))
         return NJ_C_drop_eth_dst;
     switch (h.ether_type) {
     case RTE_BE16(RTE_ETHER_TYPE_ARP):
@@ -209,6 +243,8 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
     case RTE_BE16(RTE_ETHER_TYPE_IPV4):
         /* Nothing that a whole link heard is ever answered (RFC 1122 3.3.6 and 3.2.2.6). */
         return ours ? parse_ipv4(iface, v, out) : NJ_C_drop_eth_dst;
+    case RTE_BE16(RTE_ETHER_TYPE_IPV6):
+        return iface->ip6 ? parse_ipv6(iface, v, !ours, out) : NJ_C_drop_eth_type;
     default:
         return NJ_C_drop_eth_type;
     }
@@ -217,10 +253,7 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out)
 {
     struct view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0, 0};
-    enum nj_counter why = parse_eth(iface, &v, out);
 
-    if (nj_unlikely(why != OK)) {
-        out->kind = NJ_PACKET_DROP;
-        out->drop = why;
-    }
+    out->kind = NJ_PACKET_DROP;
+    out->drop = parse_eth(iface, &v, out); /* NJ_PACKET_DROP stays, when it is one */
 }

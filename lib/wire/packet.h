@@ -82,12 +82,37 @@ struct nj_icmp_error {
     uint32_t mtu;          /* TOO_BIG: of the next hop; 0 from routers older than RFC 1191 */
 };
 
-enum nj_packet_kind { NJ_PACKET_DROP, NJ_PACKET_ARP, NJ_PACKET_ICMP_ECHO, NJ_PACKET_TCP };
+/* Neighbour discovery (RFC 4861) and multicast listener queries (RFC 3810). */
+enum nj_nd_kind { NJ_ND_SOLICIT, NJ_ND_ADVERT, NJ_ND_ROUTER_ADVERT, NJ_ND_LISTENER_QUERY };
+
+#define NJ_ND_NONCE_BYTES 6u
+
+struct nj_nd {
+    enum nj_nd_kind kind;
+    bool router, solicited, override; /* ADVERT */
+    bool has_mac, has_nonce;
+    bool old_query;            /* LISTENER_QUERY: of MLDv1 (RFC 2710) */
+    struct rte_ether_addr mac; /* of the sender; ADVERT: of the target */
+    uint8_t nonce[NJ_ND_NONCE_BYTES];
+    uint16_t delay_ms;     /* LISTENER_QUERY: answer within */
+    struct nj_addr target; /* SOLICIT, ADVERT: who; LISTENER_QUERY: the group, or zero for all */
+    uint32_t off, n_bytes; /* the whole message, from the start of the mbuf's data */
+};
+
+enum nj_packet_kind {
+    NJ_PACKET_DROP,
+    NJ_PACKET_PROBLEM, /* as DROP, and its sender is to be told (RFC 4443 3.4) */
+    NJ_PACKET_ARP,
+    NJ_PACKET_ND,
+    NJ_PACKET_ICMP_ECHO,
+    NJ_PACKET_ICMP_ERROR,
+    NJ_PACKET_TCP,
+};
 
 /* A parsed packet. */
 struct nj_packet {
     enum nj_packet_kind kind;
-    enum nj_counter drop;          /* kind DROP: why */
+    enum nj_counter drop;          /* kinds DROP and PROBLEM: why */
     struct nj_addr ip_src, ip_dst; /* not set for ARP */
     union {
         struct nj_seg tcp;
@@ -99,6 +124,13 @@ struct nj_packet {
         struct {
             uint32_t off, n_bytes; /* the whole ICMP message, from the start of the mbuf's data */
         } icmp;
+        struct nj_icmp_error icmp_error;
+        struct nj_nd nd;
+        struct {
+            uint32_t off, n_bytes; /* the IPv6 packet, from the start of the mbuf's data */
+            uint32_t pointer;      /* the byte in it that is not understood */
+            uint8_t code;
+        } problem;
     };
 };
 
@@ -108,7 +140,8 @@ struct nj_packet {
  * Checksums are verified in software unless the device already said they are good, or that the data
  * is intact without one (RTE_MBUF_F_RX_*_CKSUM_GOOD, _NONE). Ethernet padding is ignored (sentence
  * 59 of our TCP list).
- * ARP is delivered whatever its target address. Safe for any bytes.
+ * ARP is delivered whatever its target address; so is neighbour discovery in a group of ours.
+ * Safe for any bytes.
  */
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out);
 

@@ -11,25 +11,44 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "wire/icmp6.h"
 #include "wire/packet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* 10.0.0.1/24 at 02::aa, as in the corpus. */
+/* 10.0.0.1/24, 2001:db8::1/64 and fe80::aa at 02::aa, as in the corpus. */
 static const struct nj_iface iface = {
     .mac = {{2, 0, 0, 0, 0, 0xaa}},
     .mtu = 1500,
-    .n_addrs = 1,
-    .addr = {{{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}}, 24, 0}},
+    .ip6 = true,
+    .n_addrs = 3,
+    .addr = {{{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}}, 24, 0},
+             {{{0x20, 1, 0x0d, 0xb8, [15] = 1}}, 64, 0},
+             {{{0xfe, 0x80, [15] = 0xaa}}, 64, 0}},
 };
 
-static void check(const struct nj_packet *p, size_t n_bytes)
+static void check(const struct nj_packet *p, const uint8_t *frame, size_t n_bytes)
 {
     switch (p->kind) {
     case NJ_PACKET_DROP:
         NJ_CHECK(p->drop < NJ_N_COUNTERS && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
         return;
+    case NJ_PACKET_PROBLEM:
+        NJ_CHECK(p->drop < NJ_N_COUNTERS && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
+        NJ_CHECK(p->problem.off + p->problem.n_bytes <= n_bytes);
+        NJ_CHECK(p->problem.n_bytes >= 40 && p->problem.pointer < p->problem.n_bytes);
+        return;
     case NJ_PACKET_ARP:
+        return;
+    case NJ_PACKET_ND:
+        NJ_CHECK(p->nd.n_bytes >= 8 && p->nd.off + p->nd.n_bytes <= n_bytes);
+        if (p->nd.kind == NJ_ND_ROUTER_ADVERT) {
+            struct nj_ra ra;
+            nj_ra_read(&ra, frame + p->nd.off, p->nd.n_bytes);
+            NJ_CHECK(ra.n_prefixes <= NJ_RA_PREFIXES_MAX);
+        }
+        return;
+    case NJ_PACKET_ICMP_ERROR:
         return;
     case NJ_PACKET_ICMP_ECHO:
         NJ_CHECK(p->icmp.n_bytes >= 8 && p->icmp.off + p->icmp.n_bytes <= n_bytes);
@@ -63,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct nj_packet p;
     memset(&p, 0xaa, sizeof p);
     nj_packet_parse(&iface, &m, &p);
-    check(&p, n_bytes);
+    check(&p, frame, n_bytes);
     free(frame);
     return 0;
 }

@@ -8,7 +8,7 @@ static uint64_t waiting_for_arp(const struct nj_neigh *n)
 {
     uint64_t waiting = 0;
     for (uint32_t i = 0; i < NJ_NEIGH_MAX; i++)
-        if (n->entry[i].used)
+        if (n->entry[i].state != NJ_NEIGH_FREE)
             waiting += n->entry[i].n_pending;
     return waiting;
 }

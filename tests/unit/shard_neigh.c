@@ -130,7 +130,7 @@ Test(shard_neigh, others_are_not_learned)
     arp(b, true, 0, &mac_a, OWN, false, NJ_SEC);          /* a probe */
     cr_expect_eq(count(b, NJ_C_arp_learned), 0);
     for (uint32_t i = 0; i < NJ_NEIGH_MAX; i++)
-        cr_expect(!b->n.entry[i].used);
+        cr_expect(b->n.entry[i].state == NJ_NEIGH_FREE);
     cr_expect_eq(b->n_sent, 0);
     bench_free(b);
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ICMPv6 as we send it: echo replies, parameter problems, neighbour discovery (RFC 4861) and
+ * multicast listener reports (RFC 3810, RFC 2710). And router advertisements, read on request.
+ *
+ * Except for the echo reply, each function fills an empty mbuf with a whole IPv6 packet, to which
+ * only the Ethernet header is missing. None can fail: the largest is below 1,280 bytes.
+ */
+#ifndef NJ_WIRE_ICMP6_H
+#define NJ_WIRE_ICMP6_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#include "wire/packet.h"
+
+/* Prefixes of one router advertisement that are looked at. Links have one or two. */
+#define NJ_RA_PREFIXES_MAX 4u
+
+#define NJ_LIFETIME_FOREVER UINT32_MAX
+
+struct nj_ra_prefix {
+    struct nj_addr prefix;
+    uint8_t bits;
+    bool on_link, autonomous;
+    uint32_t valid_s, preferred_s; /* NJ_LIFETIME_FOREVER: no end */
+};
+
+/* A router advertisement (RFC 4861 4.2). */
+struct nj_ra {
+    uint16_t lifetime_s;               /* as a default router; 0: it is none */
+    uint32_t reachable_ms, retrans_ms; /* 0: not said */
+    uint32_t mtu;                      /* 0: not said */
+    uint32_t n_prefixes;
+    struct nj_ra_prefix prefix[NJ_RA_PREFIXES_MAX];
+};
+
+/* Read the advertisement of `n_bytes` at `msg`, which nj_packet_parse() found to be well-formed. */
+void nj_ra_read(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes);
+
+/* Fill the empty mbuf `m` with the reply (without IP header) to the echo request at `request`, as
+ * it will go from `src` to `dst`. RFC 4443 4.2. */
+void nj_icmp6_echo_reply_build(struct rte_mbuf *m, const struct nj_addr *src,
+                               const struct nj_addr *dst, const uint8_t *request, uint32_t n_bytes);
+
+/* Say what is wrong with the packet of `n_bytes` at `packet`; of which as much is quoted as fits
+ * into 1,280 bytes (RFC 4443 3.4). */
+void nj_icmp6_problem_build(struct rte_mbuf *m, const struct nj_addr *src,
+                            const struct nj_addr *dst, uint8_t code, uint32_t pointer,
+                            const uint8_t *packet, uint32_t n_bytes);
+
+/* Ask who has `target`. `src` unspecified: is it free (RFC 4862 5.4.2)? Then `nonce` tells our own
+ * question from another's (RFC 7527 4.1); else it is NULL and our `mac` goes along. */
+void nj_nd_solicit_build(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
+                         const struct nj_addr *target, const struct rte_ether_addr *mac,
+                         const uint8_t *nonce);
+
+/* Tell that `target` is at `mac` (RFC 4861 4.4). */
+void nj_nd_advertise_build(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
+                           const struct nj_addr *target, const struct rte_ether_addr *mac,
+                           bool solicited);
+
+/* Ask routers to advertise themselves (RFC 4861 4.1). */
+void nj_nd_router_solicit_build(struct rte_mbuf *m, const struct nj_addr *src,
+                                const struct rte_ether_addr *mac);
+
+/* Report that we listen to `n` groups. `joined`: since now, else in answer to a query
+ * (RFC 3810 5.2). At most NJ_ADDRS_MAX. */
+void nj_mld2_report_build(struct rte_mbuf *m, const struct nj_addr *src,
+                          const struct nj_addr *groups, uint32_t n, bool joined);
+
+/* The same for one group, as RFC 2710 has it. */
+void nj_mld1_report_build(struct rte_mbuf *m, const struct nj_addr *src,
+                          const struct nj_addr *group);
+
+#endif

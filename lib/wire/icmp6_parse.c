@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ICMPv6 as it arrives (RFC 4443), and what rides on it: neighbour discovery (RFC 4861) and
+ * multicast listener queries (RFC 3810). */
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_ip.h>
+
+#include "wire/csum.h"
+#include "wire/icmp6.h"
+#include "wire/icmp6_type.h"
+#include "wire/ip6.h"
+#include "wire/ip6_parse.h"
+
+#define OK NJ_N_COUNTERS
+
+struct message {
+    const uint8_t *p;
+    uint32_t n_bytes;
+    const struct nj__ip6_load *ip;
+    bool to_group;
+};
+
+static uint16_t get_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static uint32_t get_u32(const uint8_t *p)
+{
+    return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
+}
+
+static struct nj_addr get_addr(const uint8_t *p)
+{
+    struct nj_addr a;
+    memcpy(a.b, p, sizeof a.b);
+    return a;
+}
+
+/* --- errors -------------------------------------------------------------------------------- */
+
+/* What TCP makes of it: RFC 5461 2 names those that say there is nobody (hard errors). */
+static bool classify(const uint8_t *p, struct nj_icmp_error *e)
+{
+    uint8_t code = p[1];
+
+    switch (p[0]) {
+    case NJ__ICMP6_UNREACHABLE:
+        e->news = code == 1 || code == 4 || code == 5 || code == 6 ? NJ_ICMP_REFUSED
+                                                                   : NJ_ICMP_UNREACHABLE;
+        return code <= 6;
+    case NJ__ICMP6_TOO_BIG: /* its code is to be ignored (RFC 4443 3.2) */
+        e->news = NJ_ICMP_TOO_BIG;
+        e->mtu = get_u32(p + 4);
+        return true;
+    case NJ__ICMP6_TIME_EXCEEDED:
+        e->news = NJ_ICMP_UNREACHABLE;
+        return code <= 1;
+    case NJ__ICMP6_PROBLEM:
+        e->news = code == 1 ? NJ_ICMP_REFUSED : NJ_ICMP_UNREACHABLE;
+        return code <= 2;
+    default:
+        return false;
+    }
+}
+
+/* RFC 4443 2.4: the error quotes as much of our packet as fits. We put no header between IPv6 and
+ * TCP, so a quote of ours has none. */
+static enum nj_counter parse_error(const struct message *m, struct nj_packet *out)
+{
+    struct rte_ipv6_hdr quoted;
+    struct nj_icmp_error e = {0};
+    const uint8_t *tcp = m->p + NJ__ICMP6_HDR_BYTES + sizeof quoted;
+
+    if (m->to_group || m->n_bytes < NJ__ICMP6_HDR_BYTES + sizeof quoted + 8)
+        return NJ_C_drop_icmp_bad;
+    memcpy(&quoted, m->p + NJ__ICMP6_HDR_BYTES, sizeof quoted);
+    if (!classify(m->p, &e) || rte_be_to_cpu_32(quoted.vtc_flow) >> 28 != 6)
+        return NJ_C_drop_icmp_bad;
+    if (quoted.proto != IPPROTO_TCP)
+        return NJ_C_drop_icmp_type;
+    e.tuple.local = get_addr(quoted.src_addr);
+    e.tuple.remote = get_addr(quoted.dst_addr);
+    /* It comes to whom it is about. */
+    if (!nj_addr_eq(&e.tuple.local, &out->ip_dst) || nj_addr_is_v4(&e.tuple.remote))
+        return NJ_C_drop_icmp_bad;
+    e.tuple.lport = get_u16(tcp);
+    e.tuple.rport = get_u16(tcp + 2);
+    e.seq = get_u32(tcp + 4);
+    out->kind = NJ_PACKET_ICMP_ERROR;
+    out->icmp_error = e;
+    return OK;
+}
+
+/* --- neighbour discovery ------------------------------------------------------------------- */
+
+/* The options behind the first `at` bytes. False when a length is 0 or beyond the message
+ * (RFC 4861 7.1), or a MAC address is none of one host. */
+static bool read_options(const struct message *m, uint32_t at, uint8_t mac_kind, struct nj_nd *nd)
+{
+    while (at < m->n_bytes) {
+        const uint8_t *o = m->p + at;
+        if (m->n_bytes - at < 8 || o[1] == 0 || o[1] * 8u > m->n_bytes - at)
+            return false;
+        if (o[0] == mac_kind && o[1] == 1) {
+            memcpy(&nd->mac, o + 2, sizeof nd->mac);
+            nd->has_mac = true;
+            if (!rte_is_valid_assigned_ether_addr(&nd->mac))
+                return false;
+        }
+        if (o[0] == NJ__ND_OPT_NONCE && o[1] == 1) {
+            memcpy(nd->nonce, o + 2, sizeof nd->nonce);
+            nd->has_nonce = true;
+        }
+        at += o[1] * 8u;
+    }
+    return true;
+}
+
+/* RFC 4861 7.1.1. */
+static bool parse_solicit(const struct message *m, const struct nj_packet *out, struct nj_nd *nd)
+{
+    nd->kind = NJ_ND_SOLICIT;
+    if (m->n_bytes < NJ__ND_ADVERT_BYTES)
+        return false;
+    nd->target = get_addr(m->p + 8);
+    if (nj_ip6_is_multicast(&nd->target) ||
+        !read_options(m, NJ__ND_ADVERT_BYTES, NJ__ND_OPT_SOURCE_MAC, nd))
+        return false;
+    struct nj_addr group = nj_ip6_solicited_node(&nd->target);
+    bool anonymous = nj_ip6_is_unspecified(&out->ip_src);
+    return !anonymous || (!nd->has_mac && nj_addr_eq(&out->ip_dst, &group));
+}
+
+/* RFC 4861 7.1.2. */
+static bool parse_advert(const struct message *m, struct nj_nd *nd)
+{
+    nd->kind = NJ_ND_ADVERT;
+    if (m->n_bytes < NJ__ND_ADVERT_BYTES)
+        return false;
+    nd->router = m->p[4] & 0x80;
+    nd->solicited = m->p[4] & 0x40;
+    nd->override = m->p[4] & 0x20;
+    nd->target = get_addr(m->p + 8);
+    return !nj_ip6_is_multicast(&nd->target) && !(m->to_group && nd->solicited) &&
+           read_options(m, NJ__ND_ADVERT_BYTES, NJ__ND_OPT_TARGET_MAC, nd);
+}
+
+/* RFC 4861 6.1.2. */
+static bool parse_router_advert(const struct message *m, const struct nj_packet *out,
+                                struct nj_nd *nd)
+{
+    nd->kind = NJ_ND_ROUTER_ADVERT;
+    return m->n_bytes >= NJ__ND_ROUTER_ADVERT_BYTES && nj_ip6_is_link_local(&out->ip_src) &&
+           read_options(m, NJ__ND_ROUTER_ADVERT_BYTES, NJ__ND_OPT_SOURCE_MAC, nd);
+}
+
+static enum nj_counter parse_nd(const struct message *m, uint32_t off, struct nj_packet *out)
+{
+    struct nj_nd *nd = &out->nd;
+    bool ok = false;
+
+    *nd = (struct nj_nd){.off = off, .n_bytes = m->n_bytes};
+    if (m->p[0] == NJ__ICMP6_SOLICIT)
+        ok = parse_solicit(m, out, nd);
+    else if (m->p[0] == NJ__ICMP6_ADVERT)
+        ok = parse_advert(m, nd);
+    else
+        ok = parse_router_advert(m, out, nd);
+    /* A router would have taken one off the hop limit: it is from this link (RFC 4861 7.1). */
+    if (!ok || m->ip->hop_limit != 255 || m->p[1] != 0)
+        return NJ_C_drop_nd_bad;
+    out->kind = NJ_PACKET_ND;
+    return OK;
+}
+
+/* RFC 3810 5.1.14, 6.2, and RFC 2710 5 for the older form. */
+static enum nj_counter parse_query(const struct message *m, uint32_t off, struct nj_packet *out)
+{
+    if (m->n_bytes < NJ__MLD_BYTES || m->ip->hop_limit != 1 || !m->ip->router_alert ||
+        !nj_ip6_is_link_local(&out->ip_src))
+        return NJ_C_drop_nd_bad;
+    out->nd = (struct nj_nd){.kind = NJ_ND_LISTENER_QUERY,
+                             .off = off,
+                             .n_bytes = m->n_bytes,
+                             .old_query = m->n_bytes < NJ__MLD2_QUERY_BYTES,
+                             .delay_ms = get_u16(m->p + 4),
+                             .target = get_addr(m->p + 8)};
+    /* From 32768 on it is a floating-point number (RFC 3810 5.1.3); a minute is enough for us. */
+    if (out->nd.delay_ms >= 32768)
+        out->nd.delay_ms = 32767;
+    out->kind = NJ_PACKET_ND;
+    return OK;
+}
+
+void nj_ra_read(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
+{
+    memset(ra, 0, sizeof *ra);
+    ra->lifetime_s = get_u16(msg + 6);
+    ra->reachable_ms = get_u32(msg + 8);
+    ra->retrans_ms = get_u32(msg + 12);
+    for (uint32_t at = NJ__ND_ROUTER_ADVERT_BYTES; at < n_bytes; at += msg[at + 1] * 8u) {
+        const uint8_t *o = msg + at;
+        if (o[0] == NJ__ND_OPT_MTU && o[1] == 1)
+            ra->mtu = get_u32(o + 4);
+        if (o[0] != NJ__ND_OPT_PREFIX || o[1] != 4 || ra->n_prefixes == NJ_RA_PREFIXES_MAX)
+            continue;
+        ra->prefix[ra->n_prefixes++] = (struct nj_ra_prefix){
+            .prefix = get_addr(o + 16),
+            .bits = o[2],
+            .on_link = o[3] & 0x80,
+            .autonomous = o[3] & 0x40,
+            .valid_s = get_u32(o + 4),
+            .preferred_s = get_u32(o + 8),
+        };
+    }
+}
+
+/* --- the rest ------------------------------------------------------------------------------ */
+
+/* RFC 4443 4.1. A group is not answered for the link: that would be an amplifier. */
+static enum nj_counter parse_echo(const struct nj_iface *iface, const struct message *m,
+                                  uint32_t off, struct nj_packet *out)
+{
+    if (m->p[1] != 0 || m->to_group)
+        return NJ_C_drop_icmp_type;
+    if (m->n_bytes + NJ_IP6_HDR_BYTES > nj_iface_mtu(iface, &out->ip_src))
+        return NJ_C_drop_icmp_bad; /* the reply is as long, and leaves in one packet */
+    out->kind = NJ_PACKET_ICMP_ECHO;
+    out->icmp.off = off;
+    out->icmp.n_bytes = m->n_bytes;
+    return OK;
+}
+
+enum nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
+                                const struct nj__ip6_load *load, uint32_t off,
+                                struct nj_packet *out)
+{
+    struct message m = {p, load->n_bytes, load, nj_ip6_is_multicast(&out->ip_dst)};
+
+    if (m.n_bytes < NJ__ICMP6_HDR_BYTES)
+        return NJ_C_drop_icmp_bad;
+    uint64_t sum = nj__csum_pseudo6(&out->ip_src, &out->ip_dst, IPPROTO_ICMPV6, m.n_bytes);
+    if (nj__csum_fold(nj__csum_add(sum, p, m.n_bytes)) != 0xffff)
+        return NJ_C_drop_icmp_bad;
+    switch (p[0]) {
+    case NJ__ICMP6_ECHO_REQUEST:
+        return parse_echo(iface, &m, off, out);
+    case NJ__ICMP6_SOLICIT:
+    case NJ__ICMP6_ADVERT:
+    case NJ__ICMP6_ROUTER_ADVERT:
+        return parse_nd(&m, off, out);
+    case NJ__ICMP6_MLD_QUERY:
+        return parse_query(&m, off, out);
+    case NJ__ICMP6_UNREACHABLE:
+    case NJ__ICMP6_TOO_BIG:
+    case NJ__ICMP6_TIME_EXCEEDED:
+    case NJ__ICMP6_PROBLEM:
+        return parse_error(&m, out);
+    default:
+        return NJ_C_drop_icmp_type;
+    }
+}
