@@ -10,14 +10,16 @@
 #include <nightjar/server.h>
 
 static const char help[] =
-    "usage: nightjar [EAL arguments] -- --addr A.B.C.D/PREFIX --root DIR [options]\n"
+    "usage: nightjar [EAL arguments] -- --addr ADDRESS/PREFIX --root DIR [options]\n"
     "\n"
     "Serves a folder over HTTP/2 (prior knowledge, h2c) from its own TCP stack on DPDK.\n"
     "Arguments before -- go to DPDK's EAL unchanged; `nightjar -h` prints them.\n"
     "\n"
     "network\n"
-    "  --addr A.B.C.D/PREFIX   our address on the link (required)\n"
-    "  --gateway A.B.C.D       router for everything that is not on the link\n"
+    "  --addr ADDRESS/PREFIX   our address on the link, IPv4 or IPv6 (required; up to 8 times)\n"
+    "  --addr auto6            IPv6 addresses as the link's routers tell (SLAAC)\n"
+    "  --gateway ADDRESS       router for what is not on the link, one for each family;\n"
+    "                          for IPv6 [what routers advertise]\n"
     "  --listen PORT           TCP port [80]\n"
     "  --port N                DPDK port number, when the EAL finds several\n"
     "\n"
@@ -110,6 +112,20 @@ static int wrong(const char *option, const char *value, const char *expected)
     return -1;
 }
 
+/* One more value of an option that may be given several times. */
+static int add(const char *option, const char **list, unsigned max)
+{
+    unsigned n = 0;
+    while (n < max && list[n])
+        n++;
+    if (n == max) {
+        fprintf(stderr, "nightjar: --%s %s: at most %u can be given\n", option, optarg, max);
+        return -1;
+    }
+    list[n] = optarg;
+    return 0;
+}
+
 static int take_option(struct nj_server_config *c, int opt)
 {
     long n = 0;
@@ -117,11 +133,9 @@ static int take_option(struct nj_server_config *c, int opt)
 
     switch (opt) {
     case OPT_ADDR:
-        c->addr = optarg;
-        return 0;
+        return add("addr", c->addr, NJ_SERVER_ADDRS_MAX);
     case OPT_GATEWAY:
-        c->gateway = optarg;
-        return 0;
+        return add("gateway", c->gateway, NJ_SERVER_GATEWAYS_MAX);
     case OPT_ROOT:
         c->root = optarg;
         return 0;
@@ -215,7 +229,7 @@ int main(int argc, char **argv)
         return 2;
     argv[n_eal < argc ? n_eal : argc] = NULL;
     if (n_eal == argc) { /* only -h: the EAL's help */
-        config.addr = "198.18.0.2/24";
+        config.addr[0] = "198.18.0.2/24";
         config.root = "/";
     }
     return nj_server_run(n_eal, argv, &config);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk/port.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,12 +17,14 @@
 
 #define RX_DESCRIPTORS 1024u
 #define TX_DESCRIPTORS 1024u
-#define HASH_FUNCTIONS (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP)
-#define POOL_CACHE     256u
+#define HASH_FUNCTIONS                                                                             \
+    (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_IPV6 |                          \
+     RTE_ETH_RSS_NONFRAG_IPV6_TCP)
+#define POOL_CACHE    256u
 /* Receive: the ring, what connections hold out of order, and what is in rings between shards.
  * Transmit: the ring and the send queues. 16 Ki mbufs of 2.4 KiB are 38 MiB. */
-#define MIB_PER_SHARD  140u /* both pools and the EAL's share, as measured with --no-huge */
-#define POOL_MBUFS     16383u
+#define MIB_PER_SHARD 140u /* both pools and the EAL's share, as measured with --no-huge */
+#define POOL_MBUFS    16383u
 
 static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
 {
@@ -236,6 +239,14 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *w
     rte_eth_macaddr_get(p->id, &p->mac);
     settle_spread(p, &info, rss, n_shards);
     return 0;
+}
+
+bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p)
+{
+    if (rte_eth_allmulticast_enable(p->id) == 0)
+        return true;
+    int rc = rte_eth_promiscuous_enable(p->id);
+    return rc == 0 || rc == -ENOTSUP;
 }
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)

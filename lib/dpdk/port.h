@@ -32,6 +32,10 @@ struct nj_dpdk_port {
  */
 int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *why,
                       size_t why_bytes);
+/* Have the device bring frames to all groups: IPv6 hosts find each other by them. False when it can
+ * neither be told so nor be told to bring everything. Devices without a filter have no such call.
+ */
+bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
 
 #endif

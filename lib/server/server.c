@@ -97,8 +97,14 @@ static void down_store(struct nj_server *s)
 static bool up_port(struct nj_server *s)
 {
     if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, s->why,
-                          sizeof s->why) == 0)
+                          sizeof s->why) == 0) {
+        if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
+            fprintf(stderr,
+                    "nightjar: %s takes no multicast: IPv6 hosts may not find us; add us to "
+                    "their neighbours by hand\n",
+                    s->port.name);
         return true;
+    }
     nj_dpdk_port_close(&s->port);
     return false;
 }
@@ -160,12 +166,8 @@ static bool up_shards(struct nj_server *s)
         .n_shards = s->n_shards,
         .steering = s->port.steering,
         .reta_size = s->port.reta_size,
-        .iface = {.mac = s->port.mac,
-                  .n_addrs = 1,
-                  .addr = {{set->ip, set->prefix_bits, 0}},
-                  .mtu = s->port.mtu,
-                  .gateway = set->gateway,
-                  .has_gateway = set->has_gateway},
+        .iface = set->iface,
+        .slaac = set->slaac,
         .listen_port = set->config->listen_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,
@@ -173,6 +175,12 @@ static bool up_shards(struct nj_server *s)
         .time_wait = TIME_WAIT,
         .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),
     };
+    c.iface.mac = s->port.mac;
+    c.iface.mtu = s->port.mtu;
+    if (!random_bytes(&c.ndp_key, sizeof c.ndp_key)) {
+        snprintf(s->why, sizeof s->why, "the system has no random numbers");
+        return false;
+    }
     for (uint32_t i = 0; i < s->n_shards; i++) {
         c.index = i;
         c.tx_pool = s->port.tx_pool[i];

@@ -8,65 +8,135 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "wire/ip6.h"
 
-static bool parse_v4(const char *text, size_t n, uint32_t *ip)
+_Static_assert(NJ_SERVER_ADDRS_MAX < NJ_ADDRS_MAX, "room for the link-local address and others");
+
+/* An address of either family, without anything behind it. */
+static bool parse_ip(const char *text, size_t n, struct nj_addr *ip)
 {
-    char buf[INET_ADDRSTRLEN];
+    char buf[INET6_ADDRSTRLEN];
     struct in_addr in;
 
     if (n >= sizeof buf)
         return false;
     memcpy(buf, text, n);
     buf[n] = '\0';
-    if (inet_pton(AF_INET, buf, &in) != 1)
-        return false;
-    *ip = ntohl(in.s_addr);
+    if (inet_pton(AF_INET, buf, &in) == 1) {
+        *ip = nj_addr_v4(in.s_addr);
+        return true;
+    }
+    return inet_pton(AF_INET6, buf, ip->b) == 1 && !nj_addr_is_v4(ip);
+}
+
+/* The bits of an address behind its prefix: all 0, all 1? (All 0 has none of them set.) */
+static bool host_bits_are(const struct nj_addr *ip, unsigned first, bool ones)
+{
+    for (unsigned bit = first; bit < 128; bit++)
+        if ((ip->b[bit / 8] >> (7 - bit % 8) & 1) != ones)
+            return false;
     return true;
 }
 
-static uint32_t mask_of(unsigned prefix_bits)
+/* May a host have this address on a link with this prefix? Not the link's own address and, in IPv4,
+ * not its broadcast address (RFC 1122 3.2.1.3, RFC 4291 2.6.1). */
+static bool host_address(const struct nj_addr *ip, unsigned prefix_bits)
 {
-    return prefix_bits ? ~0u << (32 - prefix_bits) : 0;
+    if (nj_addr_is_v4(ip)) {
+        uint32_t v4 = ntohl(nj_addr_to_v4(ip));
+        bool edge = prefix_bits < 31 && (host_bits_are(ip, 96 + prefix_bits, false) ||
+                                         host_bits_are(ip, 96 + prefix_bits, true));
+        return v4 >> 24 != 0 && v4 >> 24 != 127 && v4 >> 28 < 14 && !edge;
+    }
+    bool edge = prefix_bits < 127 && host_bits_are(ip, prefix_bits, false);
+    return !nj_ip6_is_multicast(ip) && !nj_ip6_is_unspecified(ip) && !nj_ip6_is_loopback(ip) &&
+           !edge;
 }
 
-/* May a host have this address on a link with this prefix? */
-static bool host_address(uint32_t ip, unsigned prefix_bits)
-{
-    uint32_t host = ip & ~mask_of(prefix_bits);
-    bool edge = prefix_bits < 31 && (host == 0 || host == ~mask_of(prefix_bits));
-    return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 28 < 14 && !edge;
-}
-
-static int read_addr(struct nj_settings *s, const char *text, uint32_t *ip, char *why, size_t n)
+/* "ADDRESS/PREFIX", all of it. */
+static bool parse_prefixed(const char *text, struct nj_iface_addr *a)
 {
     const char *slash = strchr(text, '/');
     char *end = NULL;
-    errno = 0;
-    long bits = slash ? strtol(slash + 1, &end, 10) : -1;
 
-    if (!slash || slash[1] < '0' || slash[1] > '9' || *end != '\0' || errno || bits < 1 ||
-        bits > 32 || !parse_v4(text, (size_t)(slash - text), ip))
+    if (!slash || slash[1] < '0' || slash[1] > '9' ||
+        !parse_ip(text, (size_t)(slash - text), &a->ip))
+        return false;
+    errno = 0;
+    long bits = strtol(slash + 1, &end, 10);
+    if (*end != '\0' || errno || bits < 1 || bits > (nj_addr_is_v4(&a->ip) ? 32 : 128))
+        return false;
+    a->prefix_bits = (uint8_t)bits;
+    a->state = NJ_ADDR_READY;
+    return true;
+}
+
+static int read_addr(struct nj_settings *s, const char *text, char *why, size_t n)
+{
+    struct nj_iface *iface = &s->iface;
+    struct nj_iface_addr a;
+
+    if (strcmp(text, "auto6") == 0) {
+        iface->ip6 = s->slaac = true;
+        return 0;
+    }
+    if (!parse_prefixed(text, &a))
         return nj_fail(why, n,
-                       "--addr %s: expected an IPv4 address with its prefix, e.g. "
-                       "198.18.0.2/24",
+                       "--addr %s: expected an address with its prefix, e.g. 198.18.0.2/24 or "
+                       "2001:db8::2/64, or auto6",
                        text);
-    if (!host_address(*ip, (unsigned)bits))
+    if (!host_address(&a.ip, a.prefix_bits))
         return nj_fail(why, n, "--addr %s: not an address a host can have on that link", text);
-    s->ip = nj_addr_v4(htonl(*ip));
-    s->prefix_bits = (uint8_t)bits;
+    if (nj_iface_find(iface, &a.ip))
+        return nj_fail(why, n, "--addr %s: that address is given twice", text);
+    iface->ip6 |= !nj_addr_is_v4(&a.ip);
+    iface->addr[iface->n_addrs++] = a;
     return 0;
 }
 
-static int read_gateway(struct nj_settings *s, const char *text, uint32_t own, char *why, size_t n)
+/* Is it on the link of one of our addresses, and a host there? */
+static bool neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
 {
-    uint32_t ip, mask = mask_of(s->prefix_bits);
+    if (nj_iface_find(iface, ip))
+        return false;
+    if (!nj_addr_is_v4(ip) && nj_ip6_is_link_local(ip))
+        return iface->ip6;
+    for (unsigned i = 0; i < iface->n_addrs; i++) {
+        struct nj_iface one = {.n_addrs = 1, .addr = {iface->addr[i]}};
+        if (nj_ip_on_link(&one, ip) && host_address(ip, iface->addr[i].prefix_bits))
+            return true;
+    }
+    return false;
+}
 
-    if (!parse_v4(text, strlen(text), &ip))
-        return nj_fail(why, n, "--gateway %s: expected an IPv4 address, e.g. 198.18.0.1", text);
-    if ((ip & mask) != (own & mask) || ip == own || !host_address(ip, s->prefix_bits))
-        return nj_fail(why, n, "--gateway %s: not a neighbour of --addr %s", text, s->config->addr);
-    s->gateway = nj_addr_v4(htonl(ip));
-    s->has_gateway = true;
+static int read_gateway(struct nj_settings *s, const char *text, char *why, size_t n)
+{
+    struct nj_iface *iface = &s->iface;
+    struct nj_addr ip;
+
+    if (!parse_ip(text, strlen(text), &ip))
+        return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
+                       text);
+    if (!neighbour(iface, &ip))
+        return nj_fail(why, n, "--gateway %s: not a neighbour of any --addr", text);
+    bool v4 = nj_addr_is_v4(&ip), *has = v4 ? &iface->has_gateway : &iface->has_gateway6;
+    if (*has)
+        return nj_fail(why, n, "--gateway %s: there is another one for %s", text,
+                       v4 ? "IPv4" : "IPv6");
+    *has = true;
+    *(v4 ? &iface->gateway : &iface->gateway6) = ip;
+    return 0;
+}
+
+static int read_link(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                     size_t n)
+{
+    for (unsigned i = 0; i < NJ_SERVER_ADDRS_MAX && config->addr[i]; i++)
+        if (read_addr(s, config->addr[i], why, n) != 0)
+            return -1;
+    for (unsigned i = 0; i < NJ_SERVER_GATEWAYS_MAX && config->gateway[i]; i++)
+        if (read_gateway(s, config->gateway[i], why, n) != 0)
+            return -1;
     return 0;
 }
 
@@ -74,19 +144,16 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
                      size_t n)
 {
     struct stat st;
-    uint32_t own = 0;
 
     memset(s, 0, sizeof *s);
     s->config = config;
-    if (!config->addr)
+    if (!config->addr[0])
         return nj_fail(why, n,
                        "--addr is missing: give our address on the link, e.g. "
                        "--addr 198.18.0.2/24");
     if (!config->root)
         return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
-    if (read_addr(s, config->addr, &own, why, n) != 0)
-        return -1;
-    if (config->gateway && read_gateway(s, config->gateway, own, why, n) != 0)
+    if (read_link(s, config, why, n) != 0)
         return -1;
     if (config->listen_port == 0)
         return nj_fail(why, n, "--listen: expected a port from 1 to 65535");

@@ -6,12 +6,12 @@
 #include <nightjar/server.h>
 
 #include "base/types.h"
+#include "wire/iface.h"
 
 struct nj_settings {
     const struct nj_server_config *config;
-    struct nj_addr ip, gateway;
-    uint8_t prefix_bits;
-    bool has_gateway;
+    struct nj_iface iface; /* all but what the port says: MAC address and MTU */
+    bool slaac;            /* --addr auto6 */
 };
 
 /* 0, or -1 with what is wrong and what to do in `why`. Touches nothing. */

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/addresses.h"
 #include "server/server_internal.h"
 
 #define TICK      (20 * NJ_MS)
@@ -86,19 +87,29 @@ static void tell_ready(const struct nj_server *s)
     rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
     printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s\n", s->port.name, s->port.driver, mac,
            s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread);
-    printf("nightjar: ready: http://%.*s:%u/ serves %s\n", (int)strcspn(c->addr, "/"), c->addr,
-           c->listen_port, c->root);
+    printf("nightjar: ready:");
+    for (unsigned i = 0; i < s->settings.iface.n_addrs; i++) {
+        char text[NJ_ADDRESS_TEXT_BYTES];
+        const struct nj_addr *ip = &s->settings.iface.addr[i].ip;
+        bool v4 = nj_addr_is_v4(ip);
+        printf(" http://%s%s%s:%u/", v4 ? "" : "[", nj_address_text(ip, text), v4 ? "" : "]",
+               c->listen_port);
+    }
+    printf(" serves %s\n", c->root);
     fflush(stdout);
 }
 
 void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
+    struct nj_address_news addresses = {0};
     struct live live = {.at = wall(), .tty = isatty(STDERR_FILENO)};
 
     tell_ready(s);
-    while (!signalled())
+    while (!signalled()) {
+        nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
         live_line(s, &live, wall());
+    }
 
     nj_ns deadline = wall() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
     if (live.tty && s->settings.config->live)

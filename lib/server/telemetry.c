@@ -9,6 +9,7 @@
 #include <rte_mempool.h>
 #include <rte_telemetry.h>
 
+#include "server/addresses.h"
 #include "server/server_internal.h"
 
 /* The callbacks of rte_telemetry have no context argument, and run on threads of its own: the lock
@@ -123,6 +124,26 @@ static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
     return rc;
 }
 
+/* As shard 0 sees them: the one that has them checked. */
+static int addresses(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+    (void)cmd;
+    (void)params;
+    rte_tel_data_start_dict(d);
+    pthread_mutex_lock(&lock);
+    const struct nj_iface *iface = attached ? &attached->shard[0]->cfg.iface : NULL;
+    unsigned n = iface ? __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE) : 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct nj_iface_addr a;
+        char name[RTE_TEL_MAX_STRING_LEN], text[NJ_ADDRESS_TEXT_BYTES];
+        nj_iface_addr_get(&iface->addr[i], &a);
+        snprintf(name, sizeof name, "%s/%u", nj_address_text(&a.ip, text), a.prefix_bits);
+        rte_tel_data_add_dict_string(d, name, nj_address_state(&a));
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
 void nj_telemetry_attach(const struct nj_server *server)
 {
     pthread_mutex_lock(&lock);
@@ -133,6 +154,8 @@ void nj_telemetry_attach(const struct nj_server *server)
         return;
     rte_telemetry_register_cmd("/nightjar/stats", stats,
                                "Every counter of nightjar, summed over the shards. No parameters.");
+    rte_telemetry_register_cmd("/nightjar/addresses", addresses,
+                               "Our addresses, and whether they may be used. No parameters.");
     rte_telemetry_register_cmd(
         "/nightjar/shards", shards,
         "What each shard does and holds. Parameter: the number of one shard, "

@@ -8,9 +8,11 @@
 #include "base/attr.h"
 #include "server/settings.h"
 
-#define NO_ADDR "expected an IPv4 address with its prefix, e.g. 198.18.0.2/24"
-#define NO_HOST "not an address a host can have on that link"
-#define NO_GW   "expected an IPv4 address, e.g. 198.18.0.1"
+#define NO_ADDR                                                                                    \
+    "expected an address with its prefix, e.g. 198.18.0.2/24 or 2001:db8::2/64, or auto6"
+#define NO_HOST  "not an address a host can have on that link"
+#define NO_GW    "expected an address, e.g. 198.18.0.1 or 2001:db8::1"
+#define NOT_NEAR "not a neighbour of any --addr"
 
 /* `why` NULL: good. */
 static const struct {
@@ -38,7 +40,6 @@ static const struct {
     {"198.18.0/24", NULL, "--addr 198.18.0/24: " NO_ADDR},
     {"198.18.0.256/24", NULL, "--addr 198.18.0.256/24: " NO_ADDR},
     {" 198.18.0.2/24", NULL, "--addr  198.18.0.2/24: " NO_ADDR},
-    {"fe80::1/64", NULL, "--addr fe80::1/64: " NO_ADDR},
     {"198.198.198.198.198.198/24", NULL, "--addr 198.198.198.198.198.198/24: " NO_ADDR},
     {"198.18.0.0/24", NULL, "--addr 198.18.0.0/24: " NO_HOST},
     {"198.18.0.255/24", NULL, "--addr 198.18.0.255/24: " NO_HOST},
@@ -49,23 +50,42 @@ static const struct {
     {"198.18.0.2/24", "", "--gateway : " NO_GW},
     {"198.18.0.2/24", "198.18.0.1/24", "--gateway 198.18.0.1/24: " NO_GW},
     {"198.18.0.2/24", "router", "--gateway router: " NO_GW},
-    {"198.18.0.2/24", "198.18.1.1",
-     "--gateway 198.18.1.1: not a neighbour of --addr 198.18.0.2/24"},
-    {"198.18.0.2/24", "198.18.0.2",
-     "--gateway 198.18.0.2: not a neighbour of --addr 198.18.0.2/24"},
-    {"198.18.0.2/24", "198.18.0.255",
-     "--gateway 198.18.0.255: not a neighbour of --addr 198.18.0.2/24"},
-    {"198.18.0.2/24", "198.18.0.0",
-     "--gateway 198.18.0.0: not a neighbour of --addr 198.18.0.2/24"},
-    {"198.18.0.2/32", "198.18.0.1",
-     "--gateway 198.18.0.1: not a neighbour of --addr 198.18.0.2/32"},
+    {"198.18.0.2/24", "198.18.1.1", "--gateway 198.18.1.1: " NOT_NEAR},
+    {"198.18.0.2/24", "198.18.0.2", "--gateway 198.18.0.2: " NOT_NEAR},
+    {"198.18.0.2/24", "198.18.0.255", "--gateway 198.18.0.255: " NOT_NEAR},
+    {"198.18.0.2/24", "198.18.0.0", "--gateway 198.18.0.0: " NOT_NEAR},
+    {"198.18.0.2/32", "198.18.0.1", "--gateway 198.18.0.1: " NOT_NEAR},
+    {"2001:db8::2/64", NULL, NULL},
+    {"fe80::2/64", NULL, NULL},
+    {"2001:db8::/127", NULL, NULL}, /* RFC 6164 */
+    {"2001:db8::2/128", "fe80::1", NULL},
+    {"auto6", NULL, NULL},
+    {"auto6", "fe80::1", NULL},
+    {"2001:db8::2/64", "2001:db8::1", NULL},
+    {"2001:db8::2", NULL, "--addr 2001:db8::2: " NO_ADDR},
+    {"2001:db8::2/0", NULL, "--addr 2001:db8::2/0: " NO_ADDR},
+    {"2001:db8::2/129", NULL, "--addr 2001:db8::2/129: " NO_ADDR},
+    {"[2001:db8::2]/64", NULL, "--addr [2001:db8::2]/64: " NO_ADDR},
+    {"2001:db8::2%nj0/64", NULL, "--addr 2001:db8::2%nj0/64: " NO_ADDR},
+    {"::ffff:198.18.0.2/96", NULL, "--addr ::ffff:198.18.0.2/96: " NO_ADDR},
+    {"auto", NULL, "--addr auto: " NO_ADDR},
+    {"2001:db8::/64", NULL, "--addr 2001:db8::/64: " NO_HOST},
+    {"ff02::1/64", NULL, "--addr ff02::1/64: " NO_HOST},
+    {"::1/128", NULL, "--addr ::1/128: " NO_HOST},
+    {"::/128", NULL, "--addr ::/128: " NO_HOST},
+    {"2001:db8::2/64", "2001:db8:0:1::1", "--gateway 2001:db8:0:1::1: " NOT_NEAR},
+    {"2001:db8::2/64", "2001:db8::2", "--gateway 2001:db8::2: " NOT_NEAR},
+    {"2001:db8::2/64", "2001:db8::", "--gateway 2001:db8::: " NOT_NEAR},
+    {"2001:db8::2/64", "198.18.0.1", "--gateway 198.18.0.1: " NOT_NEAR},
+    {"198.18.0.2/24", "fe80::1", "--gateway fe80::1: " NOT_NEAR},
+    {"198.18.0.2/24", "2001:db8::1", "--gateway 2001:db8::1: " NOT_NEAR},
 };
 
 static struct nj_server_config good(void)
 {
     struct nj_server_config c;
     nj_server_config_init(&c);
-    c.addr = "198.18.0.2/24";
+    c.addr[0] = "198.18.0.2/24";
     c.root = "/";
     return c;
 }
@@ -75,7 +95,7 @@ static void expect(const struct nj_server_config *c, const char *why)
     struct nj_settings s;
     char said[256] = "";
     int rc = nj_settings_read(&s, c, said, sizeof said);
-    cr_expect_eq(rc, why ? -1 : 0, "%s: %s", c->addr ? c->addr : "-", said);
+    cr_expect_eq(rc, why ? -1 : 0, "%s: %s", c->addr[0] ? c->addr[0] : "-", said);
     cr_expect_str_eq(said, why ? why : "");
 }
 
@@ -83,8 +103,8 @@ Test(server_settings, addresses)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_server_config c = good();
-        c.addr = rows[i].addr;
-        c.gateway = rows[i].gateway;
+        c.addr[0] = rows[i].addr;
+        c.gateway[0] = rows[i].gateway;
         expect(&c, rows[i].why);
     }
 }
@@ -95,13 +115,39 @@ Test(server_settings, what_was_read)
     struct nj_settings s;
     char why[256];
     cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0);
-    cr_expect_eq(nj_addr_to_v4(&s.ip), htonl(0xc6120002));
-    cr_expect_eq(s.prefix_bits, 24);
-    cr_expect(!s.has_gateway);
-    c.gateway = "198.18.0.254";
-    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0);
-    cr_expect(s.has_gateway);
-    cr_expect_eq(nj_addr_to_v4(&s.gateway), htonl(0xc61200fe));
+    cr_expect_eq(s.iface.n_addrs, 1);
+    cr_expect_eq(nj_addr_to_v4(&s.iface.addr[0].ip), htonl(0xc6120002));
+    cr_expect_eq(s.iface.addr[0].prefix_bits, 24);
+    cr_expect(!s.iface.has_gateway && !s.iface.ip6 && !s.slaac);
+
+    c.gateway[0] = "2001:db8::1";
+    c.gateway[1] = "198.18.0.254";
+    c.addr[1] = "2001:db8::2/64";
+    c.addr[2] = "198.18.0.3/24";
+    c.addr[3] = "auto6";
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
+    cr_expect(s.iface.has_gateway && s.iface.has_gateway6 && s.iface.ip6 && s.slaac);
+    cr_expect_eq(nj_addr_to_v4(&s.iface.gateway), htonl(0xc61200fe));
+    cr_expect_eq(s.iface.gateway6.b[15], 1);
+    cr_assert_eq(s.iface.n_addrs, 3);
+    cr_expect_eq(s.iface.addr[1].prefix_bits, 64);
+    cr_expect_eq(s.iface.addr[1].ip.b[0], 0x20);
+    cr_expect_eq(nj_addr_to_v4(&s.iface.addr[2].ip), htonl(0xc6120003));
+}
+
+Test(server_settings, several)
+{
+    struct nj_server_config c = good();
+    c.addr[1] = "2001:db8::2/64";
+    c.addr[2] = "198.18.0.2/16";
+    expect(&c, "--addr 198.18.0.2/16: that address is given twice");
+    c.addr[2] = NULL;
+    c.gateway[0] = "198.18.0.1";
+    c.gateway[1] = "198.18.0.9";
+    expect(&c, "--gateway 198.18.0.9: there is another one for IPv4");
+    c.gateway[0] = "fe80::1";
+    c.gateway[1] = "2001:db8::1";
+    expect(&c, "--gateway 2001:db8::1: there is another one for IPv6");
 }
 
 Test(server_settings, the_rest)
@@ -133,7 +179,7 @@ Test(server_settings, short_buffer)
     struct nj_server_config c = good();
     struct nj_settings s;
     char why[12] = "";
-    c.addr = "a very long word that is no address";
+    c.addr[0] = "a very long word that is no address";
     cr_expect_eq(nj_settings_read(&s, &c, why, sizeof why), -1);
     cr_expect_str_eq(why, "--addr a ve");
 }

@@ -4,7 +4,7 @@
  *
  *     struct nj_server_config c;
  *     nj_server_config_init(&c);
- *     c.addr = "198.18.0.2/24";
+ *     c.addr[0] = "198.18.0.2/24";
  *     c.root = "/srv/www";
  *     return nj_server_run(eal_argc, eal_argv, &c);
  */
@@ -21,11 +21,18 @@ extern "C" {
 
 #define NJ_API __attribute__((visibility("default")))
 
+#define NJ_SERVER_ADDRS_MAX    8
+#define NJ_SERVER_GATEWAYS_MAX 2
+
 /* Strings are the caller's and must live as long as the server runs. */
 struct nj_server_config {
-    size_t size_bytes;      /* of this struct; set by nj_server_config_init() */
-    const char *addr;       /* "A.B.C.D/prefix": our address on the link; required */
-    const char *gateway;    /* "A.B.C.D" on that link, or NULL: only the link is reached */
+    size_t size_bytes; /* of this struct; set by nj_server_config_init() */
+    /* Our addresses on the link, as many as are not NULL; at least one. "ADDRESS/PREFIX" of IPv4 or
+     * IPv6, or "auto6": IPv6 addresses as routers tell. With any IPv6 goes a link-local address. */
+    const char *addr[NJ_SERVER_ADDRS_MAX];
+    /* A router on that link for IPv4, and one for IPv6, in any order. Without: only the link is
+     * reached, or with IPv6 what routers advertise. */
+    const char *gateway[NJ_SERVER_GATEWAYS_MAX];
     uint16_t listen_port;   /* TCP port; 80 */
     const char *root;       /* folder to serve; required */
     int ethdev;             /* DPDK port number; -1: the only one there is */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/addresses.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+
+#include "base/attr.h"
+
+const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES])
+{
+    bool v4 = nj_addr_is_v4(ip);
+    return inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &ip->b[12] : ip->b, out, NJ_ADDRESS_TEXT_BYTES);
+}
+
+const char *nj_address_state(const struct nj_iface_addr *a)
+{
+    static const char *const words[] = {[NJ_ADDR_READY] = "ready",
+                                        [NJ_ADDR_TENTATIVE] = "tentative",
+                                        [NJ_ADDR_DUPLICATE] = "duplicate",
+                                        [NJ_ADDR_EXPIRED] = "expired"};
+    return a->state < NJ_ARRAY_LEN(words) ? words[a->state] : "?";
+}
+
+static void tell(const struct nj_iface_addr *a)
+{
+    char text[NJ_ADDRESS_TEXT_BYTES];
+
+    nj_address_text(&a->ip, text);
+    if (a->state == NJ_ADDR_READY)
+        printf("nightjar: address %s/%u is ready\n", text, a->prefix_bits);
+    if (a->state == NJ_ADDR_EXPIRED)
+        printf("nightjar: address %s/%u is over: no router renewed it\n", text, a->prefix_bits);
+    if (a->state == NJ_ADDR_DUPLICATE)
+        fprintf(stderr,
+                "nightjar: address %s/%u is not used: another host on the link has it, or our MAC "
+                "address\n",
+                text, a->prefix_bits);
+    fflush(stdout);
+}
+
+void nj_address_tell(struct nj_address_news *news, const struct nj_iface *iface)
+{
+    unsigned n = __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE);
+
+    for (unsigned i = 0; i < n; i++) {
+        struct nj_iface_addr a;
+        nj_iface_addr_get(&iface->addr[i], &a);
+        struct nj_iface_addr *told = &news->told[i];
+        bool same = i < news->n_told && told->state == a.state && nj_addr_eq(&told->ip, &a.ip);
+        if (!same && !nj_addr_is_v4(&a.ip))
+            tell(&a);
+        *told = a;
+    }
+    news->n_told = n;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Our addresses in words: what became of them is told by shard 0, and shown by others. */
+#ifndef NJ_SERVER_ADDRESSES_H
+#define NJ_SERVER_ADDRESSES_H
+
+#include "wire/iface.h"
+
+/* "2001:db8::2", or "198.18.0.2". */
+#define NJ_ADDRESS_TEXT_BYTES 48u
+const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES]);
+
+/* "ready", "tentative", "duplicate", "expired". */
+const char *nj_address_state(const struct nj_iface_addr *a);
+
+/* What was told of each address already. Begins as zero. */
+struct nj_address_news {
+    unsigned n_told;
+    struct nj_iface_addr told[NJ_ADDRS_MAX];
+};
+
+/* Print a line for each IPv6 address that came into use, or can't be used, since the last call.
+ * `iface` is another thread's. */
+void nj_address_tell(struct nj_address_news *news, const struct nj_iface *iface);
+
+#endif
