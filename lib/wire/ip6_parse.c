@@ -140,7 +140,7 @@ static bool destination_ok(const struct nj_iface *iface, const struct nj_addr *d
     struct nj_addr all = nj_ip6_all_nodes();
 
     if (!nj_ip6_is_multicast(dst))
-        return nj_iface_has(iface, dst);
+        return !nj_addr_is_v4(dst) && nj_iface_has(iface, dst);
     if (nj_addr_eq(dst, &all))
         return true;
     for (unsigned i = 0; i < iface->n_addrs; i++) {

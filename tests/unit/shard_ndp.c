@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IPv6 neighbours and ourselves, with time as an argument: sentences 117 (the table) and 118 (the
+ * checks of our addresses), routers, prefixes, groups. */
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+
+#include "base/attr.h"
+#include "shard/ndp.h"
+#include "support/mbuf_env.h"
+#include "wire/emit.h"
+#include "wire/icmp6.h"
+#include "wire/ip6.h"
+
+#define SENT_MAX 256
+#define START    (1000 * NJ_SEC)
+
+static const struct rte_ether_addr mac_own = {{2, 0, 0, 0, 0, 1}};
+static const struct rte_ether_addr mac_a = {{2, 0, 0, 0, 0, 0xa}};
+static const struct rte_ether_addr mac_b = {{2, 0, 0, 0, 0, 0xb}};
+static const struct nj_addr own = {{0x20, 1, 0x0d, 0xb8, [15] = 1}};
+static const struct nj_addr peer = {{0x20, 1, 0x0d, 0xb8, [15] = 9}};
+static const struct nj_addr far = {{0x20, 1, 0x0d, 0xb8, 0xff, [15] = 9}};
+static const struct nj_addr router = {{0xfe, 0x80, [15] = 0xfe}};
+static const struct nj_addr router2 = {{0xfe, 0x80, [15] = 0xfd}};
+static const struct nj_addr nobody;
+
+struct sent {
+    struct rte_ether_addr dst;
+    struct nj_addr ip_src, ip_dst, target; /* target: of neighbour discovery */
+    uint8_t type;                          /* of ICMPv6; 0: something else */
+    uint8_t flags;                         /* of an advertisement */
+    uint8_t nonce[6];
+    uint8_t mark; /* last byte */
+};
+
+struct bench {
+    struct nj_neigh n;
+    struct nj_ndp d;
+    struct nj_counters counters;
+    struct nj_iface iface;
+    struct rte_mempool *mp;
+    uint32_t n_sent;
+    struct sent sent[SENT_MAX];
+    nj_ns now;
+};
+
+static void on_send(void *ctx, struct rte_mbuf *m)
+{
+    struct bench *b = ctx;
+    const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
+    struct sent *s = &b->sent[b->n_sent++ % SENT_MAX];
+    uint32_t up = 54;
+
+    *s = (struct sent){.mark = p[m->pkt_len - 1]};
+    memcpy(&s->dst, p, 6);
+    cr_assert_eq(memcmp(p + 6, &mac_own, 6), 0);
+    cr_assert_eq(memcmp(p + 12, "\x86\xdd", 2), 0);
+    if (m->pkt_len > up) {
+        memcpy(&s->ip_src, p + 22, 16);
+        memcpy(&s->ip_dst, p + 38, 16);
+        up += p[20] == IPPROTO_HOPOPTS ? 8 : 0;
+        s->type = p[up];
+    }
+    if (s->type == 135 || s->type == 136) {
+        s->flags = p[up + 4];
+        memcpy(&s->target, p + up + 8, 16);
+        memcpy(s->nonce, p + up + 26, 6);
+    }
+    rte_pktmbuf_free(m);
+}
+
+static void on_lost(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now)
+{
+    nj_ndp_lost(&((struct bench *)ctx)->d, ip, silent, now);
+}
+
+static struct bench *bench_with(bool speaks, bool slaac, const struct nj_addr *gateway)
+{
+    struct bench *b = aligned_alloc(NJ_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof *b));
+    memset(b, 0, sizeof *b);
+    b->mp = nj_test_pool(512);
+    b->now = START;
+    b->iface = (struct nj_iface){
+        .mac = mac_own, .mtu = 1500, .ip6 = true, .n_addrs = 1, .addr = {{own, 64, 0}}};
+    b->iface.has_gateway6 = gateway != NULL;
+    b->iface.gateway6 = gateway ? *gateway : nobody;
+    struct nj_ndp_config c = {.speaks = speaks, .slaac = slaac, .key = {{7}}};
+    nj_neigh_init(&b->n, &b->iface, b->mp, &b->counters, on_send, b);
+    b->n.lost = on_lost;
+    nj_ndp_init(&b->d, &c, &b->iface, &b->n, b->now);
+    return b;
+}
+
+static void run(struct bench *b, nj_ns time)
+{
+    for (nj_ns end = b->now + time; b->now < end; b->now += 10 * NJ_MS) {
+        nj_neigh_tick(&b->n, b->now);
+        nj_ndp_tick(&b->d, b->now);
+    }
+}
+
+/* Addresses checked, routers asked for, groups reported: silence. */
+static struct bench *bench_ready(bool slaac)
+{
+    struct bench *b = bench_with(true, slaac, NULL);
+    run(b, 15 * NJ_SEC);
+    b->n_sent = 0;
+    return b;
+}
+
+static void bench_free(struct bench *b)
+{
+    nj_neigh_fini(&b->n);
+    cr_expect(nj_test_pool_full(b->mp));
+    free(b);
+}
+
+static uint64_t count(const struct bench *b, enum nj_counter c)
+{
+    return nj_counter_read(&b->counters, c);
+}
+
+static const struct sent *sent(const struct bench *b, uint32_t i)
+{
+    cr_assert_lt(i, b->n_sent);
+    return &b->sent[i];
+}
+
+/* How many of this type (and about this target) were sent. */
+static uint32_t n_of(const struct bench *b, uint8_t type, const struct nj_addr *target)
+{
+    uint32_t n = 0;
+    cr_assert_lt(b->n_sent, SENT_MAX);
+    for (uint32_t i = 0; i < b->n_sent; i++)
+        n += b->sent[i].type == type && (!target || nj_addr_eq(&b->sent[i].target, target));
+    return n;
+}
+
+static enum nj_addr_state state_of(const struct bench *b, const struct nj_addr *ip)
+{
+    for (unsigned i = 0; i < b->iface.n_addrs; i++)
+        if (nj_addr_eq(&b->iface.addr[i].ip, ip))
+            return b->iface.addr[i].state;
+    return NJ_ADDR_EXPIRED;
+}
+
+static bool solicit(struct bench *b, const struct nj_addr *src, const struct nj_addr *target,
+                    const struct rte_ether_addr *mac, const uint8_t *nonce)
+{
+    struct nj_packet p = {.kind = NJ_PACKET_ND, .ip_src = *src};
+    p.ip_dst = nj_ip6_solicited_node(target);
+    p.nd = (struct nj_nd){.kind = NJ_ND_SOLICIT, .target = *target, .has_mac = mac != NULL};
+    if (mac)
+        p.nd.mac = *mac;
+    p.nd.has_nonce = nonce != NULL;
+    if (nonce)
+        memcpy(p.nd.nonce, nonce, sizeof p.nd.nonce);
+    return nj_ndp_input(&b->d, &p, NULL, true, b->now);
+}
+
+enum { S = 1, O = 2, R = 4 };
+
+static bool advert(struct bench *b, const struct nj_addr *target, const struct rte_ether_addr *mac,
+                   unsigned flags)
+{
+    struct nj_packet p = {.kind = NJ_PACKET_ND, .ip_src = *target, .ip_dst = own};
+    p.nd = (struct nj_nd){.kind = NJ_ND_ADVERT,
+                          .target = *target,
+                          .solicited = flags & S,
+                          .override = flags & O,
+                          .router = flags & R,
+                          .has_mac = mac != NULL};
+    if (mac)
+        p.nd.mac = *mac;
+    return nj_ndp_input(&b->d, &p, NULL, true, b->now);
+}
+
+/* A router speaks, perhaps of one prefix. */
+static void advertise(struct bench *b, const struct nj_addr *from, uint16_t lifetime_s,
+                      const struct nj_addr *prefix, uint32_t valid_s, uint32_t mtu)
+{
+    uint8_t msg[56] = {134, 0, 0, 0, 64, 0, (uint8_t)(lifetime_s >> 8), (uint8_t)lifetime_s};
+    uint32_t n = 16;
+
+    if (prefix) {
+        const uint8_t option[16] = {3,
+                                    4,
+                                    64,
+                                    0xc0,
+                                    (uint8_t)(valid_s >> 24),
+                                    (uint8_t)(valid_s >> 16),
+                                    (uint8_t)(valid_s >> 8),
+                                    (uint8_t)valid_s};
+        memcpy(msg + n, option, 16);
+        memcpy(msg + n + 16, prefix->b, 16);
+        n += 32;
+    }
+    if (mtu) {
+        const uint8_t option[8] = {5, 1, 0, 0, 0, 0, (uint8_t)(mtu >> 8), (uint8_t)mtu};
+        memcpy(msg + n, option, 8);
+        n += 8;
+    }
+    struct nj_packet p = {.kind = NJ_PACKET_ND, .ip_src = *from, .ip_dst = nj_ip6_all_nodes()};
+    p.nd = (struct nj_nd){.kind = NJ_ND_ROUTER_ADVERT, .has_mac = true, .mac = mac_b, .n_bytes = n};
+    cr_expect(nj_ndp_input(&b->d, &p, msg, true, b->now), "shown to the other shards");
+}
+
+static void send_to(struct bench *b, const struct nj_addr *ip, uint8_t mark)
+{
+    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), ip, b->now);
+}
+
+static bool same_mac(const struct rte_ether_addr *a, const struct rte_ether_addr *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static struct nj_addr link_local(void)
+{
+    const struct nj_addr fe80 = {{0xfe, 0x80}};
+    return nj_ip6_of_mac(&fe80, &mac_own);
+}
+
+/* --- our addresses (RFC 4862 5.4) ------------------------------------------------------------ */
+
+Test(shard_ndp, addresses_are_checked_first)
+{
+    struct bench *b = bench_with(true, false, NULL);
+    const struct nj_addr ll = link_local();
+
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_TENTATIVE);
+    cr_expect_eq(state_of(b, &ll), NJ_ADDR_TENTATIVE, "there is a link-local one");
+    cr_expect(!nj_iface_has(&b->iface, &own));
+    run(b, 1100 * NJ_MS); /* the first question goes within a second */
+    cr_expect_eq(n_of(b, 135, &own), 1);
+    cr_expect_eq(n_of(b, 135, &ll), 1);
+    cr_expect_geq(n_of(b, 143, NULL), 2, "the groups were joined before");
+    for (uint32_t i = 0; i < b->n_sent; i++) {
+        if (b->sent[i].type != 135)
+            continue;
+        struct nj_addr group = nj_ip6_solicited_node(&b->sent[i].target);
+        const struct rte_ether_addr mac = nj_ip6_multicast_mac(&group);
+        cr_expect(nj_addr_eq(&b->sent[i].ip_src, &nobody));
+        cr_expect(nj_addr_eq(&b->sent[i].ip_dst, &group) && same_mac(&b->sent[i].dst, &mac));
+    }
+    run(b, 1200 * NJ_MS);
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY);
+    cr_expect_eq(state_of(b, &ll), NJ_ADDR_READY);
+    cr_expect_eq(n_of(b, 136, &own), 1, "told to all");
+    cr_expect_eq(n_of(b, 135, &own), 1, "one question");
+    bench_free(b);
+}
+
+Test(shard_ndp, only_one_shard_speaks)
+{
+    struct bench *b = bench_with(false, false, NULL);
+    run(b, 15 * NJ_SEC);
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY);
+    cr_expect_eq(b->n_sent, 0);
+    cr_expect(solicit(b, &peer, &own, &mac_a, NULL));
+    cr_expect_eq(n_of(b, 136, &own), 1, "but each answers what it received");
+    bench_free(b);
+}
+
+/* Whoever asks about it too, or says that it has it, keeps it. */
+Test(shard_ndp, duplicates_are_given_up)
+{
+    for (unsigned how = 0; how < 5; how++) {
+        struct bench *b = bench_with(how != 2, false, NULL);
+        static const uint8_t other_nonce[6] = {1, 2, 3, 4, 5, 6};
+        run(b, 1100 * NJ_MS);
+        bool news = false;
+        switch (how) {
+        case 0:
+        case 2:
+            news = advert(b, &own, &mac_a, O);
+            break;
+        case 1:
+            news = solicit(b, &nobody, &own, NULL, NULL);
+            break;
+        case 3:
+            news = solicit(b, &nobody, &own, NULL, other_nonce);
+            break;
+        default: /* a question to somebody at that address is no claim (RFC 4862 5.4.3) */
+            solicit(b, &peer, &own, &mac_a, NULL);
+            break;
+        }
+        bool dup = how < 4;
+        cr_expect_eq(news, dup, "the other shards must see it: %u", how);
+        run(b, 10 * NJ_SEC);
+        cr_expect_eq(state_of(b, &own), dup ? NJ_ADDR_DUPLICATE : NJ_ADDR_READY, "how %u", how);
+        cr_expect_eq(count(b, NJ_C_nd_duplicate), dup);
+        b->n_sent = 0;
+        solicit(b, &peer, &own, &mac_a, NULL);
+        cr_expect_eq(n_of(b, 136, &own), !dup, "how %u", how);
+        bench_free(b);
+    }
+}
+
+/* A link that sends us our own question back (RFC 7527). */
+Test(shard_ndp, our_own_question_is_no_claim)
+{
+    struct bench *b = bench_with(true, false, NULL);
+    run(b, 1100 * NJ_MS);
+    for (uint32_t i = 0; i < b->n_sent; i++)
+        if (b->sent[i].type == 135)
+            solicit(b, &nobody, &b->sent[i].target, NULL, b->sent[i].nonce);
+    run(b, 10 * NJ_SEC);
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY);
+    cr_expect_eq(count(b, NJ_C_nd_duplicate), 0);
+    bench_free(b);
+}
+
+/* RFC 4862 5.4.5: the address made of our MAC address belongs to another, so the MAC does. */
+Test(shard_ndp, duplicate_mac)
+{
+    struct bench *b = bench_with(true, false, NULL);
+    const struct nj_addr ll = link_local();
+    run(b, 500 * NJ_MS);
+    advert(b, &ll, &mac_a, O);
+    run(b, 20 * NJ_SEC);
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_DUPLICATE);
+    cr_expect_eq(state_of(b, &ll), NJ_ADDR_DUPLICATE);
+    cr_expect_eq(n_of(b, 133, NULL), 0);
+    bench_free(b);
+}
+
+Test(shard_ndp, a_late_claim_changes_nothing)
+{
+    struct bench *b = bench_ready(false);
+    advert(b, &own, &mac_a, O);
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY);
+    cr_expect_eq(count(b, NJ_C_nd_claimed), 1);
+    advert(b, &own, &mac_own, O); /* our own, come back */
+    cr_expect_eq(count(b, NJ_C_nd_claimed), 1);
+    bench_free(b);
+}
+
+/* --- questions about us (RFC 4861 7.2.3, 7.2.4) ---------------------------------------------- */
+
+Test(shard_ndp, questions_are_answered)
+{
+    struct bench *b = bench_ready(false);
+    const struct nj_addr all = nj_ip6_all_nodes(), other = {{0x20, 1, 0x0d, 0xb8, [15] = 5}};
+
+    cr_expect(solicit(b, &peer, &own, &mac_a, NULL));
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect(same_mac(&sent(b, 0)->dst, &mac_a) && nj_addr_eq(&sent(b, 0)->ip_dst, &peer));
+    cr_expect_eq(sent(b, 0)->flags, 0x60, "solicited, override");
+    cr_expect(nj_addr_eq(&sent(b, 0)->target, &own));
+    solicit(b, &nobody, &own, NULL, NULL); /* somebody checks our address */
+    cr_assert_eq(b->n_sent, 2);
+    cr_expect(nj_addr_eq(&sent(b, 1)->ip_dst, &all));
+    cr_expect_eq(sent(b, 1)->flags, 0x20);
+    cr_expect(!solicit(b, &peer, &other, &mac_a, NULL));
+    cr_expect_eq(b->n_sent, 2);
+    bench_free(b);
+}
+
+/* --- the table (RFC 4861 7.2, 7.3) ----------------------------------------------------------- */
+
+Test(shard_ndp, packets_wait_for_the_answer)
+{
+    struct bench *b = bench_ready(false);
+    struct nj_addr group = nj_ip6_solicited_node(&peer);
+    const struct rte_ether_addr mac = nj_ip6_multicast_mac(&group);
+
+    advert(b, &peer, &mac_b, S | O); /* nobody asked: not believed */
+    for (uint8_t i = 0; i < 6; i++)
+        send_to(b, &peer, i);
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect(sent(b, 0)->type == 135 && nj_addr_eq(&sent(b, 0)->target, &peer));
+    cr_expect(nj_addr_eq(&sent(b, 0)->ip_src, &own) && same_mac(&sent(b, 0)->dst, &mac));
+    cr_expect_eq(count(b, NJ_C_drop_tx_arp_queue), 2);
+    advert(b, &peer, NULL, S); /* without a MAC address it is of no use */
+    cr_expect_eq(b->n_sent, 1);
+    advert(b, &peer, &mac_a, S);
+    cr_assert_eq(b->n_sent, 5);
+    for (uint8_t i = 0; i < 4; i++)
+        cr_expect(sent(b, 1 + i)->mark == i && same_mac(&sent(b, 1 + i)->dst, &mac_a));
+    bench_free(b);
+}
+
+Test(shard_ndp, asks_thrice_then_gives_up)
+{
+    struct bench *b = bench_ready(false);
+    send_to(b, &peer, 1);
+    run(b, 900 * NJ_MS);
+    cr_expect_eq(n_of(b, 135, &peer), 1);
+    run(b, 2 * NJ_SEC);
+    cr_expect_eq(n_of(b, 135, &peer), 3);
+    cr_expect_eq(count(b, NJ_C_drop_tx_arp_timeout), 0);
+    run(b, 2 * NJ_SEC);
+    cr_expect_eq(n_of(b, 135, &peer), 3);
+    cr_expect_eq(count(b, NJ_C_drop_tx_arp_timeout), 1);
+    cr_expect(nj_test_pool_full(b->mp));
+    bench_free(b);
+}
+
+/* REACHABLE 30 s, STALE, DELAY 5 s once it is used, PROBE: three questions to the one MAC. */
+Test(shard_ndp, silent_neighbours_are_found_out)
+{
+    struct bench *b = bench_ready(false);
+    send_to(b, &peer, 1);
+    advert(b, &peer, &mac_a, S);
+    b->n_sent = 0;
+    run(b, 40 * NJ_SEC);
+    cr_expect_eq(b->n_sent, 0, "nobody uses it, nobody asks");
+    send_to(b, &peer, 2);
+    cr_expect_eq(b->n_sent, 1, "believed meanwhile");
+    run(b, 4800 * NJ_MS);
+    cr_expect_eq(b->n_sent, 1);
+    run(b, 400 * NJ_MS);
+    cr_assert_eq(b->n_sent, 2);
+    cr_expect(same_mac(&sent(b, 1)->dst, &mac_a) && nj_addr_eq(&sent(b, 1)->ip_dst, &peer));
+    advert(b, &peer, &mac_a, S); /* it lives */
+    run(b, 40 * NJ_SEC);
+    cr_expect_eq(b->n_sent, 2);
+    send_to(b, &peer, 3);
+    run(b, 9 * NJ_SEC); /* and now it does not */
+    cr_expect_eq(n_of(b, 135, &peer), 4);
+    b->n_sent = 0;
+    send_to(b, &peer, 4);
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect_eq(sent(b, 0)->type, 135);
+    cr_expect(!nj_addr_eq(&sent(b, 0)->ip_dst, &peer), "from the beginning, by its group");
+    bench_free(b);
+}
+
+static uint8_t entry_state(struct bench *b, const struct nj_addr *ip, struct rte_ether_addr *mac)
+{
+    for (unsigned i = 0; i < NJ_NEIGH_MAX; i++)
+        if (b->n.entry[i].state != NJ_NEIGH_FREE && nj_addr_eq(&b->n.entry[i].ip, ip)) {
+            *mac = b->n.entry[i].mac;
+            return b->n.entry[i].state;
+        }
+    return NJ_NEIGH_FREE;
+}
+
+/* RFC 4861 7.2.5, all of it for an entry that is REACHABLE at mac_a. */
+Test(shard_ndp, flags_of_advertisements)
+{
+    static const struct {
+        const struct rte_ether_addr *mac, *then;
+        unsigned flags;
+        uint8_t state;
+    } row[] = {
+        {&mac_b, &mac_a, 0, NJ_NEIGH_STALE},     {&mac_b, &mac_a, S, NJ_NEIGH_STALE},
+        {&mac_b, &mac_b, O, NJ_NEIGH_STALE},     {&mac_b, &mac_b, S | O, NJ_NEIGH_REACHABLE},
+        {&mac_a, &mac_a, 0, NJ_NEIGH_REACHABLE}, {&mac_a, &mac_a, O, NJ_NEIGH_REACHABLE},
+        {NULL, &mac_a, S, NJ_NEIGH_REACHABLE},   {NULL, &mac_a, O, NJ_NEIGH_REACHABLE},
+    };
+    for (size_t i = 0; i < NJ_ARRAY_LEN(row); i++) {
+        struct bench *b = bench_ready(false);
+        struct rte_ether_addr mac = {{0}};
+        send_to(b, &peer, 1);
+        advert(b, &peer, &mac_a, S);
+        cr_assert_eq(entry_state(b, &peer, &mac), NJ_NEIGH_REACHABLE);
+        advert(b, &peer, row[i].mac, row[i].flags);
+        cr_expect_eq(entry_state(b, &peer, &mac), row[i].state, "row %zu", i);
+        cr_expect(same_mac(&mac, row[i].then), "row %zu", i);
+        bench_free(b);
+    }
+}
+
+/* What a solicitation tells is STALE, and an unsolicited answer about a stranger nothing. */
+Test(shard_ndp, what_is_learned_from_whom)
+{
+    struct bench *b = bench_ready(false);
+    struct rte_ether_addr mac = {{0}};
+
+    solicit(b, &peer, &own, &mac_a, NULL);
+    cr_expect_eq(entry_state(b, &peer, &mac), NJ_NEIGH_DELAY, "the answer used it");
+    solicit(b, &peer, &own, &mac_b, NULL);
+    cr_expect(entry_state(b, &peer, &mac) == NJ_NEIGH_DELAY && same_mac(&mac, &mac_b));
+    advert(b, &router, &mac_a, S | O);
+    cr_expect_eq(entry_state(b, &router, &mac), NJ_NEIGH_FREE);
+    bench_free(b);
+}
+
+/* --- routers (RFC 4861 6.3) ------------------------------------------------------------------ */
+
+Test(shard_ndp, routers_are_asked_for)
+{
+    struct bench *b = bench_with(true, false, NULL);
+    run(b, 20 * NJ_SEC);
+    cr_expect_eq(n_of(b, 133, NULL), 3);
+    bench_free(b);
+
+    b = bench_with(true, false, NULL);
+    run(b, 2500 * NJ_MS);
+    cr_expect_eq(n_of(b, 133, NULL), 1);
+    advertise(b, &router, 1800, NULL, 0, 0);
+    run(b, 20 * NJ_SEC);
+    cr_expect_eq(n_of(b, 133, NULL), 1, "one answered");
+    bench_free(b);
+
+    b = bench_with(true, false, &peer); /* a gateway that is configured stays */
+    run(b, 20 * NJ_SEC);
+    advertise(b, &router, 1800, NULL, 0, 0);
+    cr_expect_eq(n_of(b, 133, NULL), 0);
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &peer));
+    bench_free(b);
+}
+
+Test(shard_ndp, routers_come_and_go)
+{
+    struct bench *b = bench_ready(false);
+
+    cr_expect_null(nj_ip_next_hop(&b->iface, &far));
+    advertise(b, &router, 60, NULL, 0, 0);
+    advertise(b, &router2, 600, NULL, 0, 0);
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router));
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &peer), &peer), "on the link");
+    run(b, 61 * NJ_SEC);
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router2), "its time was over");
+    advertise(b, &router, 600, NULL, 0, 0);
+    advertise(b, &router2, 0, NULL, 0, 0); /* it says good-bye */
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router));
+    for (uint8_t i = 0; i < 10; i++) { /* more than we remember */
+        struct nj_addr more = router;
+        more.b[14] = i + 1;
+        advertise(b, &more, 600, NULL, 0, 0);
+    }
+    cr_expect_eq(b->d.n_routers, NJ_ROUTERS_MAX);
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router));
+    bench_free(b);
+}
+
+Test(shard_ndp, a_silent_router_is_left)
+{
+    struct bench *b = bench_ready(false);
+
+    advertise(b, &router, 1800, NULL, 0, 0);
+    advertise(b, &router2, 1800, NULL, 0, 0);
+    send_to(b, &router, 1); /* STALE: believed, and asked in 5 s */
+    run(b, 10 * NJ_SEC);
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router2));
+    send_to(b, &router2, 1);
+    advert(b, &router2, &mac_b, S); /* it is none any more, it says */
+    cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router));
+    cr_expect_eq(b->d.n_routers, 1);
+    bench_free(b);
+}
+
+Test(shard_ndp, what_routers_say_of_the_link)
+{
+    struct bench *b = bench_ready(false);
+    advertise(b, &router, 1800, NULL, 0, 1279);
+    cr_expect_eq(nj_iface_mtu(&b->iface, &peer), 1500);
+    advertise(b, &router, 1800, NULL, 0, 9000);
+    cr_expect_eq(nj_iface_mtu(&b->iface, &peer), 1500);
+    advertise(b, &router, 1800, NULL, 0, 1400);
+    cr_expect_eq(nj_iface_mtu(&b->iface, &peer), 1400);
+    const struct nj_addr v4 = nj_addr_v4(1);
+    cr_expect_eq(nj_iface_mtu(&b->iface, &v4), 1500);
+    bench_free(b);
+}
+
+/* --- prefixes (RFC 4862 5.5) ----------------------------------------------------------------- */
+
+static const struct nj_addr prefix = {{0x20, 1, 0x0d, 0xb8, 0, 5}};
+
+Test(shard_ndp, addresses_from_routers)
+{
+    struct bench *b = bench_ready(true);
+    const struct nj_addr mine = nj_ip6_of_mac(&prefix, &mac_own);
+
+    advertise(b, &router, 1800, &prefix, 3600, 0);
+    cr_expect_eq(state_of(b, &mine), NJ_ADDR_TENTATIVE);
+    run(b, 2300 * NJ_MS);
+    cr_expect_eq(n_of(b, 135, &mine), 1);
+    cr_expect_eq(state_of(b, &mine), NJ_ADDR_READY);
+    run(b, 3700 * NJ_SEC);
+    cr_expect_eq(state_of(b, &mine), NJ_ADDR_EXPIRED);
+    cr_expect(!nj_iface_has(&b->iface, &mine));
+    advertise(b, &router, 1800, &prefix, 3600, 0); /* and again, in the same place */
+    run(b, 3 * NJ_SEC);
+    cr_expect_eq(state_of(b, &mine), NJ_ADDR_READY);
+    cr_expect_eq(b->iface.n_addrs, 3);
+    for (uint8_t i = 0; i < 30; i++) { /* a bound, whatever routers say */
+        struct nj_addr more = prefix;
+        more.b[6] = i + 1;
+        advertise(b, &router, 1800, &more, 3600, 0);
+    }
+    cr_expect_eq(b->iface.n_addrs, NJ_ADDRS_MAX);
+    bench_free(b);
+
+    b = bench_ready(false); /* not asked for */
+    advertise(b, &router, 1800, &prefix, 3600, 0);
+    cr_expect_eq(b->iface.n_addrs, 2);
+    bench_free(b);
+}
+
+/* RFC 4862 5.5.3 e. */
+Test(shard_ndp, two_hours)
+{
+    static const struct {
+        uint32_t has, told, left;
+    } row[] = {{86400, 172800, 172800}, {86400, 60, 7200},  {86400, 0, 7200},  {86400, 7300, 7300},
+               {3600, 60, 3600},        {3600, 5400, 5400}, {3600, 7300, 7300}};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(row); i++) {
+        struct bench *b = bench_ready(true);
+        const struct nj_addr mine = nj_ip6_of_mac(&prefix, &mac_own);
+        advertise(b, &router, 1800, &prefix, row[i].has, 0);
+        advertise(b, &router, 1800, &prefix, row[i].told, 0);
+        const struct nj_iface_addr *a = nj_iface_find(&b->iface, &mine);
+        cr_assert_not_null(a);
+        nj_ns left = b->d.addr[a - b->iface.addr].expires_at - b->now;
+        cr_expect_eq(left / NJ_SEC, row[i].left, "row %zu: %lu", i, left / NJ_SEC);
+        bench_free(b);
+    }
+}
+
+/* --- groups (RFC 3810, RFC 2710) ------------------------------------------------------------- */
+
+static void query(struct bench *b, bool old)
+{
+    struct nj_packet p = {.kind = NJ_PACKET_ND, .ip_src = router, .ip_dst = nj_ip6_all_nodes()};
+    p.nd = (struct nj_nd){.kind = NJ_ND_LISTENER_QUERY, .old_query = old, .delay_ms = 1000};
+    cr_expect(nj_ndp_input(&b->d, &p, NULL, true, b->now));
+}
+
+Test(shard_ndp, groups_are_reported)
+{
+    struct bench *b = bench_ready(false);
+    const struct nj_addr ll = link_local();
+
+    query(b, false);
+    run(b, 1200 * NJ_MS);
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect_eq(sent(b, 0)->type, 143);
+    cr_expect(nj_addr_eq(&sent(b, 0)->ip_src, &ll));
+    query(b, true);
+    run(b, 1200 * NJ_MS);
+    cr_assert_eq(b->n_sent, 2, "both addresses end alike: one group");
+    cr_expect_eq(sent(b, 1)->type, 131);
+    run(b, 300 * NJ_SEC);
+    cr_expect_eq(b->n_sent, 2);
+    bench_free(b);
+}
