@@ -31,9 +31,7 @@ static void tell(const struct nj_iface_addr *a)
     if (a->state == NJ_ADDR_EXPIRED)
         printf("nightjar: address %s/%u is over: no router renewed it\n", text, a->prefix_bits);
     if (a->state == NJ_ADDR_DUPLICATE)
-        fprintf(stderr,
-                "nightjar: address %s/%u is not used: another host on the link has it, or our MAC "
-                "address\n",
+        fprintf(stderr, "nightjar: address %s/%u is not used: another host on the link has it\n",
                 text, a->prefix_bits);
     fflush(stdout);
 }

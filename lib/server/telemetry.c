@@ -124,21 +124,23 @@ static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
     return rc;
 }
 
-/* As shard 0 sees them: the one that has them checked. */
+/* As shard 0 sees them: the one that has them checked. A list, since names in a dictionary may hold
+ * neither dots nor colons. */
 static int addresses(const char *cmd, const char *params, struct rte_tel_data *d)
 {
     (void)cmd;
     (void)params;
-    rte_tel_data_start_dict(d);
+    rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
     pthread_mutex_lock(&lock);
     const struct nj_iface *iface = attached ? &attached->shard[0]->cfg.iface : NULL;
     unsigned n = iface ? __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE) : 0;
     for (unsigned i = 0; i < n; i++) {
         struct nj_iface_addr a;
-        char name[RTE_TEL_MAX_STRING_LEN], text[NJ_ADDRESS_TEXT_BYTES];
+        char line[NJ_ADDRESS_TEXT_BYTES + 32], text[NJ_ADDRESS_TEXT_BYTES];
         nj_iface_addr_get(&iface->addr[i], &a);
-        snprintf(name, sizeof name, "%s/%u", nj_address_text(&a.ip, text), a.prefix_bits);
-        rte_tel_data_add_dict_string(d, name, nj_address_state(&a));
+        snprintf(line, sizeof line, "%s/%u %s", nj_address_text(&a.ip, text), a.prefix_bits,
+                 nj_address_state(&a));
+        rte_tel_data_add_array_string(d, line);
     }
     pthread_mutex_unlock(&lock);
     return 0;

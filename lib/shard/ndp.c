@@ -12,10 +12,13 @@
 #define SOLICIT_EVERY    (4 * NJ_SEC)
 #define JOINS            2u /* RFC 3810 9.1: robustness */
 #define JOIN_EVERY       (1 * NJ_SEC)
+#define RETRIES          3u /* RFC 7217 7: IDGEN_RETRIES */
 #define TWO_HOURS_S      7200u
 #define RETRANS_MIN_MS   100u     /* below our tick it makes no sense ... */
 #define RETRANS_MAX_MS   10000u   /* ... and beyond this, nobody would be found */
 #define REACHABLE_MAX_MS 3600000u /* RFC 4861 6.2.1 */
+
+static const struct nj_addr link_local_prefix = {{0xfe, 0x80}};
 
 /* A number below `n` for `what`, the same in every shard and unknown to others. */
 static uint64_t draw(const struct nj_ndp *d, const char *what, const struct nj_addr *ip, uint64_t n)
@@ -96,11 +99,36 @@ static unsigned add_address(struct nj_ndp *d, const struct nj_addr *ip, uint8_t 
     return i;
 }
 
+struct nj_addr nj_ndp_address(const struct nj_addr *prefix, const struct rte_ether_addr *mac,
+                              uint8_t n_conflicts)
+{
+    static const struct nj_hash_key no_secret = {{0}};
+    struct nj_addr ip = *prefix;
+    uint8_t in[8 + RTE_ETHER_ADDR_LEN + 1];
+
+    memcpy(in, prefix->b, 8);
+    memcpy(in + 8, mac->addr_bytes, RTE_ETHER_ADDR_LEN);
+    in[sizeof in - 1] = n_conflicts;
+    uint64_t id = nj_hash(&no_secret, in, sizeof in);
+    memcpy(&ip.b[8], &id, sizeof id);
+    return ip;
+}
+
+/* Returns its place, or NJ_ADDRS_MAX when there is none. */
+static unsigned make_address(struct nj_ndp *d, const struct nj_addr *prefix, uint8_t bits,
+                             nj_ns now)
+{
+    const struct nj_addr ip = nj_ndp_address(prefix, &d->iface->mac, 0);
+    unsigned i = nj_iface_find(d->iface, &ip) ? NJ_ADDRS_MAX : add_address(d, &ip, bits, now);
+
+    if (i != NJ_ADDRS_MAX)
+        d->addr[i].made = true;
+    return i;
+}
+
 void nj_ndp_init(struct nj_ndp *d, const struct nj_ndp_config *cfg, struct nj_iface *iface,
                  struct nj_neigh *neigh, nj_ns now)
 {
-    const struct nj_addr fe80 = {{0xfe, 0x80}};
-
     memset(d, 0, sizeof *d);
     d->cfg = *cfg;
     d->iface = iface;
@@ -116,28 +144,23 @@ void nj_ndp_init(struct nj_ndp *d, const struct nj_ndp_config *cfg, struct nj_if
         if (is_v6(d, i))
             begin_check(d, i, now);
     }
-    /* From the MAC address (RFC 4291 A), not from a secret (RFC 7217): a server wants the address
-     * that it had before it was started again, and there is no state that a secret would live in.
-     */
-    const struct nj_addr own = nj_ip6_of_mac(&fe80, &iface->mac);
-    if (!nj_iface_find(iface, &own))
-        add_address(d, &own, 64, now);
+    make_address(d, &link_local_prefix, 64, now);
 }
 
-/* Somebody else has it (RFC 4862 5.4.5). If it is the one made of our MAC address, that MAC is
- * there twice, and none of our addresses would work. */
-static void conflict(struct nj_ndp *d, unsigned i)
+/* Somebody else has it (RFC 4862 5.4.5). What was made by us is made again (RFC 7217 6). */
+static void conflict(struct nj_ndp *d, unsigned i, nj_ns now)
 {
-    const struct nj_addr fe80 = {{0xfe, 0x80}};
-    const struct nj_addr of_mac = nj_ip6_of_mac(&fe80, &d->iface->mac);
-    bool all = nj_addr_eq(&d->iface->addr[i].ip, &of_mac);
+    struct nj_ndp_addr *a = &d->addr[i];
+    struct nj_iface_addr now_is = d->iface->addr[i];
 
-    for (unsigned k = 0; k < d->iface->n_addrs; k++) {
-        if (k != i && !(all && is_v6(d, k) && d->iface->addr[k].state != NJ_ADDR_EXPIRED))
-            continue;
-        set_state(d, k, NJ_ADDR_DUPLICATE);
-        count(d, NJ_C_nd_duplicate);
+    count(d, NJ_C_nd_duplicate);
+    if (!a->made || a->n_conflicts == RETRIES) {
+        set_state(d, i, NJ_ADDR_DUPLICATE);
+        return;
     }
+    now_is.ip = nj_ndp_address(&now_is.ip, &d->iface->mac, ++a->n_conflicts);
+    nj_iface_addr_set(&d->iface->addr[i], &now_is);
+    begin_check(d, i, now);
 }
 
 /* Is it the question that we ask ourselves, come back (RFC 7527 4.2)? */
@@ -354,6 +377,16 @@ static void renew(struct nj_ndp *d, unsigned i, uint32_t valid_s, nj_ns now)
         a->expires_at = two_hours;
 }
 
+/* Where the address is that was made in this prefix, or NJ_ADDRS_MAX. */
+static unsigned place_of_prefix(const struct nj_ndp *d, const struct nj_addr *prefix)
+{
+    for (unsigned i = 0; i < d->iface->n_addrs; i++)
+        if (d->addr[i].slaac && d->iface->addr[i].state != NJ_ADDR_EXPIRED &&
+            nj_ip6_same_prefix(&d->iface->addr[i].ip, prefix, 64))
+            return i;
+    return NJ_ADDRS_MAX;
+}
+
 static void take_prefix(struct nj_ndp *d, const struct nj_ra_prefix *p, nj_ns now)
 {
     bool usable = d->cfg.slaac && p->autonomous && p->bits == 64 && p->preferred_s <= p->valid_s &&
@@ -361,16 +394,13 @@ static void take_prefix(struct nj_ndp *d, const struct nj_ra_prefix *p, nj_ns no
                   !nj_addr_is_v4(&p->prefix);
     if (!usable)
         return;
-    struct nj_addr ip = nj_ip6_of_mac(&p->prefix, &d->iface->mac);
-    const struct nj_iface_addr *known = nj_iface_find(d->iface, &ip);
-    unsigned i = known ? (unsigned)(known - d->iface->addr) : NJ_ADDRS_MAX;
-
-    if (known && d->addr[i].slaac) {
+    unsigned i = place_of_prefix(d, &p->prefix);
+    if (i < NJ_ADDRS_MAX) {
         renew(d, i, p->valid_s, now);
-    } else if (!known && p->valid_s > 0) {
-        i = add_address(d, &ip, p->on_link ? 64 : 128, now);
-        if (i == NJ_ADDRS_MAX)
-            return;
+        return;
+    }
+    i = p->valid_s > 0 ? make_address(d, &p->prefix, p->on_link ? 64 : 128, now) : NJ_ADDRS_MAX;
+    if (i < NJ_ADDRS_MAX) {
         d->addr[i].slaac = true;
         d->addr[i].expires_at = after(now, p->valid_s);
     }
@@ -430,7 +460,7 @@ static bool take_solicit(struct nj_ndp *d, const struct nj_packet *p, bool answe
         return false;
     if (own->state == NJ_ADDR_TENTATIVE) {
         if (anonymous && !is_our_probe(d, &p->nd))
-            conflict(d, (unsigned)(own - d->iface->addr));
+            conflict(d, (unsigned)(own - d->iface->addr), now);
         return anonymous;
     }
     if (p->nd.has_mac)
@@ -447,7 +477,7 @@ static bool take_advert(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
     if (own && p->nd.has_mac && rte_is_same_ether_addr(&p->nd.mac, &d->iface->mac))
         return false; /* our own word, come back */
     if (own && own->state == NJ_ADDR_TENTATIVE) {
-        conflict(d, (unsigned)(own - d->iface->addr));
+        conflict(d, (unsigned)(own - d->iface->addr), now);
         return true;
     }
     if (own) { /* it is in use for long: say so, and leave it at that (RFC 4862 5.4.4) */

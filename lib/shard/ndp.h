@@ -24,8 +24,10 @@ struct nj_ndp_config {
 
 /* What is known of iface->addr[i] beyond what the packet path needs. */
 struct nj_ndp_addr {
-    nj_ns due_at; /* TENTATIVE: of the next step */
-    bool asked;   /* the question is out */
+    bool made;           /* by nj_ndp_address(), so that another one can be made */
+    uint8_t n_conflicts; /* ... as often as this already */
+    nj_ns due_at;        /* TENTATIVE: of the next step */
+    bool asked;          /* the question is out */
     bool slaac;
     nj_ns expires_at; /* of a SLAAC address */
 };
@@ -50,6 +52,16 @@ struct nj_ndp {
     bool report_old;       /* as RFC 2710 has it */
     nj_ns tick_at;
 };
+
+/*
+ * The address that a host with this MAC address makes for itself in a prefix of 64 bits, when
+ * `n_conflicts` others were taken. In the way of RFC 7217 5, but without a secret: a server wants
+ * the same address when it starts again, and has no place to keep one. It is not made of the MAC
+ * itself (RFC 4291 A), since across a tap the kernel has the same MAC and would have the same
+ * address.
+ */
+struct nj_addr nj_ndp_address(const struct nj_addr *prefix, const struct rte_ether_addr *mac,
+                              uint8_t n_conflicts);
 
 /* Adds the link-local address to `iface`, if it is to speak IPv6, and begins to check all of its
  * IPv6 addresses. `iface` and `neigh` must stay. */

@@ -58,17 +58,6 @@ static inline struct rte_ether_addr nj_ip6_multicast_mac(const struct nj_addr *a
     return (struct rte_ether_addr){{0x33, 0x33, a->b[12], a->b[13], a->b[14], a->b[15]}};
 }
 
-/* The address that a MAC address has in a /64 prefix (RFC 2464 4, RFC 4291 A: modified EUI-64). */
-static inline struct nj_addr nj_ip6_of_mac(const struct nj_addr *prefix,
-                                           const struct rte_ether_addr *mac)
-{
-    struct nj_addr a = *prefix;
-    const uint8_t *m = mac->addr_bytes;
-    const uint8_t id[8] = {m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]};
-    memcpy(&a.b[8], id, sizeof id);
-    return a;
-}
-
 /* Do the first `n_bits` (0..128) of both agree? */
 static inline bool nj_ip6_same_prefix(const struct nj_addr *a, const struct nj_addr *b,
                                       unsigned n_bits)

@@ -22,6 +22,15 @@ def checksum(data):
     return ~total & 0xffff
 
 
+def icmp6(src_mac, src, dst, message, dst_mac, hop_limit=255):
+    """A whole frame with this ICMPv6 message, whose checksum is filled in."""
+    src, dst = (socket.inet_pton(socket.AF_INET6, a) for a in (src, dst))
+    pseudo = src + dst + struct.pack("!II", len(message), 58)
+    total = struct.pack("!H", checksum(pseudo + message[:2] + b"\0\0" + message[4:]))
+    head = struct.pack("!IHBB", 6 << 28, len(message), 58, hop_limit) + src + dst
+    return dst_mac + src_mac + b"\x86\xdd" + head + message[:2] + total + message[4:]
+
+
 class Frames:
     def __init__(self, rng, server_mac, server_addr, peer_addr):
         self.rng, self.server_mac = rng, server_mac

@@ -32,6 +32,7 @@ SANITIZED = os.environ.get("NJ_SANITIZED") == "1"
 SLOW = 4 if SANITIZED else 1  # how much longer everything may take
 
 SERVER_ADDR, CLIENT_ADDR, PREFIX_BITS = "198.18.0.2", "198.18.0.1", 24
+SERVER_ADDR6, CLIENT_ADDR6, PREFIX_BITS6 = "2001:db8::2", "2001:db8::1", 64
 CLONE_NEWNET = 0x40000000
 _numbers = itertools.count(1)
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -93,13 +94,13 @@ def inside(namespace):
         os.close(there)
 
 
-def make_namespace(name):
-    """A network namespace without IPv6: its kernel sends nothing that nobody asked for."""
+def make_namespace(name, ipv6=False):
+    """A network namespace. Without IPv6 its kernel sends nothing that nobody asked for."""
     ip("netns", "add", name)
     with inside(name):
         for which in ("all", "default"):
             with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w") as f:
-                f.write("1")
+                f.write("01"[not ipv6])
 
 
 class Server:
@@ -162,6 +163,10 @@ class Server:
         """All counters, summed over the shards."""
         return self.telemetry("/nightjar/stats")
 
+    def addresses(self):
+        """{"ADDRESS/PREFIX": state}"""
+        return dict(line.split() for line in self.telemetry("/nightjar/addresses"))
+
     def shards(self):
         """A list with one dict per shard."""
         answer = self.telemetry("/nightjar/shards")
@@ -169,13 +174,13 @@ class Server:
 
 
 class World:
-    def __init__(self, link="tap", lcores=2, root=None, options=(), eal=()):
+    def __init__(self, link="tap", lcores=2, root=None, options=(), eal=(), ipv6=False):
         number = next(_numbers)
         self.name = f"njt-{os.getpid()}-{number}"
         self.link = link
         self.server_ns = self.name + "s"
         self.client_ns = self.name + "c" if link == "veth" else self.server_ns
-        self.root, self.options = root, list(options)
+        self.root, self.options, self.ipv6 = root, list(options), ipv6
         self.eal = driver_args({"veth": "af_packet"}.get(link, link)) + lcore_args(lcores)
         self.eal += eal
         self.server = None
@@ -206,7 +211,7 @@ class World:
     def make_namespaces(self):
         for ns in dict.fromkeys((self.server_ns, self.client_ns)):
             self.reaper.will_make("namespace", ns)
-            make_namespace(ns)
+            make_namespace(ns, self.ipv6 and ns == self.client_ns)
             ip("-n", ns, "link", "set", "lo", "up")
         if self.link == "veth":
             ip("-n", self.server_ns, "link", "add", "nj0", "type", "veth",
@@ -219,6 +224,9 @@ class World:
 
     def address_client(self):
         ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR}/{PREFIX_BITS}", "dev", "nj0")
+        if self.ipv6:
+            ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR6}/{PREFIX_BITS6}", "dev", "nj0",
+               "nodad")
         ip("-n", self.client_ns, "link", "set", "nj0", "up")
 
     def start(self):

@@ -218,7 +218,7 @@ static bool same_mac(const struct rte_ether_addr *a, const struct rte_ether_addr
 static struct nj_addr link_local(void)
 {
     const struct nj_addr fe80 = {{0xfe, 0x80}};
-    return nj_ip6_of_mac(&fe80, &mac_own);
+    return nj_ndp_address(&fe80, &mac_own, 0);
 }
 
 /* --- our addresses (RFC 4862 5.4) ------------------------------------------------------------ */
@@ -311,16 +311,34 @@ Test(shard_ndp, our_own_question_is_no_claim)
     bench_free(b);
 }
 
-/* RFC 4862 5.4.5: the address made of our MAC address belongs to another, so the MAC does. */
-Test(shard_ndp, duplicate_mac)
+/* RFC 7217 6: of what we made ourselves, three others are tried. */
+Test(shard_ndp, another_address_is_made)
 {
     struct bench *b = bench_with(true, false, NULL);
-    const struct nj_addr ll = link_local();
-    run(b, 500 * NJ_MS);
-    advert(b, &ll, &mac_a, O);
+    struct nj_addr ll = link_local();
+    for (uint8_t n = 0; n < 3; n++) {
+        run(b, 500 * NJ_MS);
+        advert(b, &ll, &mac_a, O);
+        struct nj_addr next = nj_ndp_address(&ll, &mac_own, n + 1);
+        cr_expect(!nj_addr_eq(&ll, &next) && nj_ip6_same_prefix(&ll, &next, 64));
+        cr_expect_eq(state_of(b, &ll), NJ_ADDR_EXPIRED, "gone");
+        cr_expect_eq(state_of(b, &next), NJ_ADDR_TENTATIVE);
+        ll = next;
+    }
+    run(b, 20 * NJ_SEC); /* the last one is free */
+    cr_expect_eq(state_of(b, &ll), NJ_ADDR_READY);
+    cr_expect_eq(n_of(b, 133, NULL), 3);
+    cr_expect_eq(count(b, NJ_C_nd_duplicate), 3);
+    bench_free(b);
+
+    b = bench_with(true, false, NULL);
+    for (uint8_t n = 0; n <= 3; n++) {
+        ll = nj_ndp_address(&ll, &mac_own, n);
+        advert(b, &ll, &mac_a, O);
+    }
     run(b, 20 * NJ_SEC);
-    cr_expect_eq(state_of(b, &own), NJ_ADDR_DUPLICATE);
     cr_expect_eq(state_of(b, &ll), NJ_ADDR_DUPLICATE);
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY, "what was configured stays");
     cr_expect_eq(n_of(b, 133, NULL), 0);
     bench_free(b);
 }
@@ -564,7 +582,7 @@ static const struct nj_addr prefix = {{0x20, 1, 0x0d, 0xb8, 0, 5}};
 Test(shard_ndp, addresses_from_routers)
 {
     struct bench *b = bench_ready(true);
-    const struct nj_addr mine = nj_ip6_of_mac(&prefix, &mac_own);
+    const struct nj_addr mine = nj_ndp_address(&prefix, &mac_own, 0);
 
     advertise(b, &router, 1800, &prefix, 3600, 0);
     cr_expect_eq(state_of(b, &mine), NJ_ADDR_TENTATIVE);
@@ -601,7 +619,7 @@ Test(shard_ndp, two_hours)
                {3600, 60, 3600},        {3600, 5400, 5400}, {3600, 7300, 7300}};
     for (size_t i = 0; i < NJ_ARRAY_LEN(row); i++) {
         struct bench *b = bench_ready(true);
-        const struct nj_addr mine = nj_ip6_of_mac(&prefix, &mac_own);
+        const struct nj_addr mine = nj_ndp_address(&prefix, &mac_own, 0);
         advertise(b, &router, 1800, &prefix, row[i].has, 0);
         advertise(b, &router, 1800, &prefix, row[i].told, 0);
         const struct nj_iface_addr *a = nj_iface_find(&b->iface, &mine);
@@ -633,9 +651,9 @@ Test(shard_ndp, groups_are_reported)
     cr_expect(nj_addr_eq(&sent(b, 0)->ip_src, &ll));
     query(b, true);
     run(b, 1200 * NJ_MS);
-    cr_assert_eq(b->n_sent, 2, "both addresses end alike: one group");
+    cr_assert_eq(b->n_sent, 3, "one for each group");
     cr_expect_eq(sent(b, 1)->type, 131);
     run(b, 300 * NJ_SEC);
-    cr_expect_eq(b->n_sent, 2);
+    cr_expect_eq(b->n_sent, 3);
     bench_free(b);
 }
