@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The shared object as packetdrill would use it, call by call and without a script: loaded by name,
+ * driven through the table. Argument: its path.
+ */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/assert.h"
+#include "script/script.h"
+#include "wire/packet.h"
+
+#define OUR_IP  0xc0a80001u
+#define PEER_IP 0xc0000201u
+#define ISN     7000u
+#define DATA    500u /* less than the MSS that no option makes: 536 */
+
+struct check {
+    struct packetdrill_interface t;
+    int listener, fd;
+    uint32_t iss;
+    struct pkt last;
+    uint8_t bytes[SCRIPT_PACKET_MAX];
+};
+
+static void send_seg(struct check *c, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t n_bytes)
+{
+    static const uint8_t data[DATA] = "what the peer says";
+    struct wire_ends ends = {PEER_IP, OUR_IP, 50000, 8080};
+    struct pkt p = {.flags = flags, .seq = ISN + seq, .win = 65535, .n_bytes = n_bytes, .ecn = -1};
+
+    p.ack = flags & NJ_TCP_ACK ? c->iss + ack : 0;
+    size_t n = wire_build(c->bytes, &p, &ends, data);
+    NJ_CHECK(c->t.netdev_send(c->t.userdata, c->bytes, n) == 0);
+}
+
+/* The next packet that leaves; its time in microseconds. */
+static long long want_seg(struct check *c, uint8_t flags, uint32_t n_bytes)
+{
+    long long at_us = 0;
+    size_t n = sizeof c->bytes;
+
+    NJ_CHECK(c->t.netdev_receive(c->t.userdata, c->bytes, &n, &at_us) == 0);
+    NJ_CHECK(wire_parse(c->bytes, n, &c->last) == NULL);
+    NJ_CHECK(c->last.flags == flags && c->last.n_bytes == n_bytes);
+    NJ_CHECK(c->last.sport == 8080 && c->last.dport == 50000);
+    return at_us;
+}
+
+static long long clock_us(struct check *c)
+{
+    struct timeval tv;
+    NJ_CHECK(c->t.gettimeofday(c->t.userdata, &tv, NULL) == 0);
+    return tv.tv_sec * 1000000ll + tv.tv_usec;
+}
+
+static void check_clock(struct check *c)
+{
+    long long before = clock_us(c), after = clock_us(c);
+    NJ_CHECK(after > before); /* or packetdrill's spin never ends */
+    NJ_CHECK(c->t.usleep(c->t.userdata, 250) == 0);
+    NJ_CHECK(clock_us(c) - after >= 250 && clock_us(c) - after < 260);
+}
+
+static void listen_on(struct check *c)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(8080)};
+
+    a.sin_addr.s_addr = htonl(OUR_IP);
+    c->listener = c->t.socket(c->t.userdata, AF_INET, SOCK_STREAM, IPPROTO_TCP);
+    NJ_CHECK(c->listener >= 0);
+    NJ_CHECK(c->t.bind(c->t.userdata, c->listener, (struct sockaddr *)&a, sizeof a) == 0);
+    NJ_CHECK(c->t.listen(c->t.userdata, c->listener, 5) == 0);
+}
+
+static void *accept_in_thread(void *arg)
+{
+    struct check *c = arg;
+    struct sockaddr_in a = {0};
+    socklen_t n = sizeof a;
+    long long *returned_us = malloc(sizeof *returned_us);
+
+    c->fd = c->t.accept(c->t.userdata, c->listener, (struct sockaddr *)&a, &n);
+    *returned_us = clock_us(c);
+    NJ_CHECK(c->fd < 0 || (ntohs(a.sin_port) == 50000 && ntohl(a.sin_addr.s_addr) == PEER_IP));
+    return returned_us;
+}
+
+/* accept() waits in a second thread while this one brings the handshake and moves on. Whichever
+ * thread comes first, the call returns and is told the time of the ACK or, when it began only after
+ * that, a later one. */
+static void check_handshake(struct check *c)
+{
+    pthread_t thread;
+    void *returned_us;
+    struct pollfd f = {.fd = c->listener, .events = POLLIN};
+
+    NJ_CHECK(c->t.poll(c->t.userdata, &f, 1, 10) == 0);
+    NJ_CHECK(pthread_create(&thread, NULL, accept_in_thread, c) == 0);
+    send_seg(c, NJ_TCP_SYN, 0, 0, 0);
+    want_seg(c, NJ_TCP_SYN | NJ_TCP_ACK, 0);
+    NJ_CHECK(c->last.ack == ISN + 1);
+    c->iss = c->last.seq;
+    NJ_CHECK(c->t.usleep(c->t.userdata, 5000) == 0);
+    send_seg(c, NJ_TCP_ACK, 1, 1, 0);
+    long long acked_us = clock_us(c);
+    NJ_CHECK(pthread_join(thread, &returned_us) == 0);
+    NJ_CHECK(c->fd >= 0 && *(long long *)returned_us >= acked_us - 1);
+    free(returned_us);
+}
+
+static void check_data(struct check *c)
+{
+    uint8_t data[DATA] = {0};
+    int n = 0;
+
+    NJ_CHECK(c->t.fcntl(c->t.userdata, c->fd, F_SETFL, O_RDWR | O_NONBLOCK) == 0);
+    NJ_CHECK(c->t.fcntl(c->t.userdata, c->fd, F_GETFL) & O_NONBLOCK);
+    NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, sizeof data) == -1 && errno == EAGAIN);
+    NJ_CHECK(c->t.write(c->t.userdata, c->fd, data, DATA) == DATA);
+    want_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, DATA);
+    NJ_CHECK(c->last.seq == c->iss + 1 && c->last.ack == ISN + 1);
+    NJ_CHECK(c->t.ioctl(c->t.userdata, c->fd, TIOCOUTQ, &n) == 0 && n == DATA);
+    send_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, 1, 1 + DATA, DATA);
+    NJ_CHECK(c->t.ioctl(c->t.userdata, c->fd, FIONREAD, &n) == 0 && n == DATA);
+    NJ_CHECK(c->t.recv(c->t.userdata, c->fd, data, 4, MSG_PEEK) == 4);
+    NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, sizeof data) == DATA);
+    NJ_CHECK(memcmp(data, "what the peer says", 18) == 0);
+    NJ_CHECK(c->t.ioctl(c->t.userdata, c->fd, TIOCOUTQ, &n) == 0 && n == 0);
+}
+
+static void check_epoll(struct check *c)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = 42}, got = {0};
+    int ep = c->t.epoll_create(c->t.userdata, 1);
+
+    NJ_CHECK(ep >= 0);
+    NJ_CHECK(c->t.epoll_ctl(c->t.userdata, ep, EPOLL_CTL_ADD, c->fd, &e) == 0);
+    NJ_CHECK(c->t.epoll_ctl(c->t.userdata, ep, EPOLL_CTL_ADD, c->fd, &e) == -1 && errno == EEXIST);
+    long long before = clock_us(c);
+    NJ_CHECK(c->t.epoll_wait(c->t.userdata, ep, &got, 1, 300) == 0);
+    NJ_CHECK(clock_us(c) - before >= 300000); /* of virtual time */
+    want_seg(c, NJ_TCP_ACK, 0);               /* the delayed ACK of the data fell due meanwhile */
+    send_seg(c, NJ_TCP_ACK, 1 + DATA, 1 + DATA, 1);
+    NJ_CHECK(c->t.epoll_wait(c->t.userdata, ep, &got, 1, 300) == 1);
+    NJ_CHECK(got.events == EPOLLIN && got.data.fd == 42);
+    NJ_CHECK(c->t.close(c->t.userdata, ep) == 0);
+}
+
+static void check_options(struct check *c)
+{
+    struct tcp_info info;
+    socklen_t n = sizeof info;
+    int one = 1;
+
+    NJ_CHECK(c->t.getsockopt(c->t.userdata, c->fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0);
+    NJ_CHECK(n == sizeof info && info.tcpi_state == 1 && info.tcpi_snd_cwnd >= 10);
+    NJ_CHECK(c->t.setsockopt(c->t.userdata, c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ==
+             0);
+    NJ_CHECK(c->t.setsockopt(c->t.userdata, c->fd, IPPROTO_TCP, TCP_FASTOPEN, &one, sizeof one) ==
+                 -1 &&
+             errno == ENOPROTOOPT);
+    NJ_CHECK(c->t.read(c->t.userdata, 5, &info, 1) == -1 && errno == EBADF);
+}
+
+static void check_fin(struct check *c)
+{
+    uint8_t data[8];
+
+    NJ_CHECK(c->t.shutdown(c->t.userdata, c->fd, SHUT_WR) == 0);
+    want_seg(c, NJ_TCP_FIN | NJ_TCP_ACK, 0);
+    NJ_CHECK(c->t.write(c->t.userdata, c->fd, data, 1) == -1 && errno == EPIPE);
+    NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, 8) == 1);
+    send_seg(c, NJ_TCP_FIN | NJ_TCP_ACK, 2 + DATA, 2 + DATA, 0);
+    want_seg(c, NJ_TCP_ACK, 0);
+    NJ_CHECK(c->last.ack == ISN + 3 + DATA);
+    NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, 8) == 0);
+    NJ_CHECK(c->t.close(c->t.userdata, c->fd) == 0);
+    NJ_CHECK(c->t.close(c->t.userdata, c->fd) == -1 && errno == EBADF);
+    /* TIME_WAIT says nothing more, and the one who waits for a packet is told so. */
+    size_t n = sizeof c->bytes;
+    long long at_us;
+    NJ_CHECK(c->t.netdev_receive(c->t.userdata, c->bytes, &n, &at_us) == 0 && n == 0);
+}
+
+/* free() sends home who is still blocked. */
+static void check_free(struct check *c)
+{
+    pthread_t thread;
+    void *returned_us;
+
+    NJ_CHECK(pthread_create(&thread, NULL, accept_in_thread, c) == 0);
+    c->t.usleep(c->t.userdata, 1000);
+    NJ_CHECK(c->t.close(c->t.userdata, c->listener) == 0);
+    NJ_CHECK(pthread_join(thread, &returned_us) == 0);
+    free(returned_us);
+    NJ_CHECK(c->fd == -1);
+    c->t.free(c->t.userdata);
+}
+
+int main(int argc, char **argv)
+{
+    static struct check c;
+    union {
+        void *sym;
+        void (*fn)(const char *, struct packetdrill_interface *);
+    } init;
+    void *so = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+
+    NJ_CHECK(so);
+    init.sym = dlsym(so, "packetdrill_interface_init");
+    NJ_CHECK(init.sym);
+    init.fn("no_such_word=1", &c.t);
+    NJ_CHECK(!c.t.userdata);
+    init.fn(NULL, &c.t);
+    NJ_CHECK(c.t.userdata);
+    for (size_t at = 0; at < sizeof c.t; at += sizeof(void *)) { /* no member was left out */
+        void *member;
+        memcpy(&member, (char *)&c.t + at, sizeof member);
+        NJ_CHECK(member);
+    }
+    check_clock(&c);
+    listen_on(&c);
+    check_handshake(&c);
+    check_data(&c);
+    check_epoll(&c);
+    check_options(&c);
+    check_fin(&c);
+    check_free(&c);
+    puts("the table works");
+    return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What packetdrill looks up, and the table it gets. See docs/rfc/packetdrill.md. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "script/so_world.h"
+
+/* Whoever is still blocked goes home, everything is aborted, and every mbuf must be back. */
+static void end(void *arg)
+{
+    struct so_world *w = arg;
+
+    so_lock(w);
+    w->ending = true;
+    so_turn(w);
+    for (int i = 0; i < SO_FDS_MAX; i++) {
+        w->sock[i].linger_on = true;
+        w->sock[i].linger_s = 0;
+    }
+    so_unlock(w);
+    for (int i = 0; i < SO_FDS_MAX; i++)
+        if (w->sock[i].kind != SOCK_FREE)
+            so_close(w, SO_FD_BASE + i);
+    so_lock(w);
+    nj_tcp_abort_all(&w->tcp, w->now);
+    so_turn(w);
+    so_unlock(w);
+    so_stack_fini(w);
+    pthread_cond_destroy(&w->turn);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+static int no_pipe(void *w, int fds[2])
+{
+    (void)w;
+    (void)fds;
+    return so_fail(ENOSYS);
+}
+
+static int no_splice(void *w, int in, loff_t *in_off, int out, loff_t *out_off, size_t n,
+                     unsigned flags)
+{
+    (void)w;
+    (void)in;
+    (void)in_off;
+    (void)out;
+    (void)out_off;
+    (void)n;
+    (void)flags;
+    return so_fail(ENOSYS);
+}
+
+static const struct packetdrill_interface calls = {
+    .free = end,
+    .socket = so_socket,
+    .bind = so_bind,
+    .listen = so_listen,
+    .accept = so_accept,
+    .connect = so_connect,
+    .read = so_read,
+    .readv = so_readv,
+    .recv = so_recv,
+    .recvfrom = so_recvfrom,
+    .recvmsg = so_recvmsg,
+    .write = so_write,
+    .writev = so_writev,
+    .send = so_send,
+    .sendto = so_sendto,
+    .sendmsg = so_sendmsg,
+    .fcntl = so_fcntl,
+    .ioctl = so_ioctl,
+    .close = so_close,
+    .shutdown = so_shutdown,
+    .getsockopt = so_getsockopt,
+    .setsockopt = so_setsockopt,
+    .poll = so_poll,
+    .netdev_send = so_netdev_send,
+    .netdev_receive = so_netdev_receive,
+    .usleep = so_usleep,
+    .gettimeofday = so_gettimeofday,
+    .epoll_create = so_epoll_create,
+    .epoll_ctl = so_epoll_ctl,
+    .epoll_wait = so_epoll_wait,
+    .pipe = no_pipe,
+    .splice = no_splice,
+};
+
+__attribute__((visibility("default"))) void
+packetdrill_interface_init(const char *flags, struct packetdrill_interface *table)
+{
+    struct so_world *w = aligned_alloc(NJ_CACHE_LINE, RTE_ALIGN(sizeof *w, NJ_CACHE_LINE));
+
+    *table = calls; /* with userdata NULL: it did not come up */
+    if (!w)
+        return;
+    memset(w, 0, sizeof *w);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->turn, NULL);
+    w->first = pthread_self();
+    if (so_stack_init(w, flags))
+        table->userdata = w;
+    else
+        free(w);
+}

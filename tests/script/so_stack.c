@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The machine under the sockets: its clock, its wire, and who waits for what. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "script/so_world.h"
+#include "support/mbuf_env.h"
+#include "wire/emit.h"
+
+#define START        (1000000 * NJ_SEC) /* the clock begins anywhere but at 0 */
+#define IP_BYTES_MIN 20u
+#define IP_V4        4
+
+static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
+static const struct rte_ether_addr their_mac = {{2, 0, 0, 0, 0, 2}};
+
+/* --- the wire: IP packets, no frames -------------------------------------------------------- */
+
+static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
+{
+    struct so_world *w = ctx;
+
+    nj_ipv4_prepend(m, ip, IPPROTO_TCP, 0);
+    NJ_CHECK(m->pkt_len <= w->tcp.cfg.mtu && m->pkt_len <= SO_PACKET_MAX);
+    if (w->n_out == SO_OUT_MAX) { /* a script that looks at nothing */
+        w->out_first = (w->out_first + 1) % SO_OUT_MAX;
+        w->n_out--;
+    }
+    struct out_packet *o = &w->out[(w->out_first + w->n_out++) % SO_OUT_MAX];
+    o->at = now;
+    o->n_bytes = m->pkt_len;
+    const void *bytes = rte_pktmbuf_read(m, 0, m->pkt_len, o->bytes);
+    if (bytes != o->bytes)
+        memcpy(o->bytes, bytes, o->n_bytes);
+    rte_pktmbuf_free(m);
+}
+
+static uint32_t room(void *ctx)
+{
+    (void)ctx;
+    return SO_OUT_MAX;
+}
+
+/* The parser wants a frame and an interface: the packet gets the one and makes up the other, since
+ * packetdrill gives us whatever address it likes. */
+static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n)
+{
+    uint8_t frame[SO_PACKET_MAX + RTE_ETHER_HDR_LEN] = {0};
+    struct nj_iface iface = {.mac = our_mac, .prefix_bits = 16, .mtu = w->tcp.cfg.mtu};
+    struct rte_ether_hdr eth = {our_mac, their_mac, RTE_BE16(RTE_ETHER_TYPE_IPV4)};
+    struct nj_packet p;
+    uint32_t dst_be;
+
+    memcpy(&dst_be, bytes + 16, sizeof dst_be);
+    iface.ip = nj_addr_v4(dst_be);
+    memcpy(frame, &eth, sizeof eth);
+    memcpy(frame + sizeof eth, bytes, n);
+    struct rte_mbuf *m = nj_test_mbuf(w->rx_pool, frame, sizeof eth + n);
+    if (!m)
+        return;
+    nj_packet_parse(&iface, m, &p);
+    if (p.kind != NJ_PACKET_TCP) {
+        if (p.kind == NJ_PACKET_DROP)
+            nj_count(&w->counters, p.drop);
+        probe_icmp_error(&w->tcp, &p, w->now);
+        rte_pktmbuf_free(m);
+        return;
+    }
+    struct nj_tcb *t =
+        nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, &p.tcp.tuple), &p.tcp.tuple);
+    nj_tcp_input(&w->tcp, t, m, &p.tcp, w->now);
+}
+
+int so_netdev_send(void *arg, const void *bytes, size_t n)
+{
+    struct so_world *w = arg;
+
+    if (n < IP_BYTES_MIN || n > SO_PACKET_MAX - RTE_PKTMBUF_HEADROOM ||
+        *(const uint8_t *)bytes >> 4 != IP_V4)
+        return so_fail(EINVAL);
+    so_lock(w);
+    take_packet(w, bytes, n);
+    so_turn(w);
+    so_unlock(w);
+    return 0;
+}
+
+static bool something_out(void *arg)
+{
+    return ((struct so_world *)arg)->n_out > 0;
+}
+
+int so_netdev_receive(void *arg, void *bytes, size_t *n, long long *time_us)
+{
+    struct so_world *w = arg;
+
+    so_lock(w);
+    if (!so_wait(w, something_out, w, w->now + SO_NEVER_US * NJ_US)) {
+        *n = 0; /* there is nothing left that could make it send */
+        so_unlock(w);
+        return 0;
+    }
+    const struct out_packet *o = &w->out[w->out_first];
+    size_t n_copy = o->n_bytes < *n ? o->n_bytes : *n;
+    memcpy(bytes, o->bytes, n_copy);
+    *n = n_copy;
+    *time_us = (long long)(o->at / NJ_US);
+    w->out_first = (w->out_first + 1) % SO_OUT_MAX;
+    w->n_out--;
+    so_unlock(w);
+    return 0;
+}
+
+/* --- the machine ------------------------------------------------------------------------------ */
+
+static void hear_news(struct so_world *w)
+{
+    struct nj_list batch;
+    struct nj_tcb *t;
+    uint8_t events;
+
+    nj_list_init(&batch);
+    nj_tcp_take_ready(&w->tcp, &batch);
+    while ((t = nj_tcp_next_ready(&batch, &events)))
+        so_sock_events(w, t, events);
+}
+
+static bool waits(const struct so_world *w, uint64_t number)
+{
+    for (const struct waiter *x = w->waiters; x; x = x->next)
+        if (x->number == number)
+            return true;
+    return false;
+}
+
+/* Let each blocked call that can go on do so, and wait until it has returned. */
+static void let_waiters_go(struct so_world *w)
+{
+    for (struct waiter *x = w->waiters; x;) {
+        if (x->go || !(x->ready(x->arg) || w->now >= x->deadline || w->ending)) {
+            x = x->next;
+            continue;
+        }
+        uint64_t number = x->number; /* the place on its stack may be used again at once */
+        x->go = true;
+        pthread_cond_broadcast(&w->turn);
+        while (waits(w, number))
+            pthread_cond_wait(&w->turn, &w->lock);
+        x = w->waiters; /* what it did may have let another one go on */
+    }
+}
+
+void so_turn(struct so_world *w)
+{
+    hear_news(w); /* of input: these ends are the peer's doing */
+    w->in_tick = true;
+    nj_tcp_tick(&w->tcp, w->now);
+    hear_news(w);
+    w->in_tick = false;
+    nj_tcp_output(&w->tcp, w->now);
+    hear_news(w);
+    let_waiters_go(w);
+}
+
+/* When something happens by itself: of the machine, or of a blocked call that has a deadline. */
+static nj_ns next_event(const struct so_world *w)
+{
+    nj_ns next = nj_tcp_next(&w->tcp);
+    for (const struct waiter *x = w->waiters; x; x = x->next)
+        next = x->deadline < next ? x->deadline : next;
+    return next;
+}
+
+void so_advance(struct so_world *w, nj_ns t)
+{
+    nj_ns next;
+
+    while ((next = next_event(w)) <= t) {
+        w->now = next > w->now ? next : w->now + NJ_US;
+        if (w->now > t)
+            break;
+        so_turn(w);
+    }
+    w->now = t;
+}
+
+static bool wait_blocked(struct so_world *w, struct waiter *x)
+{
+    x->number = ++w->n_waits;
+    x->next = w->waiters;
+    w->waiters = x;
+    while (!x->go)
+        pthread_cond_wait(&w->turn, &w->lock);
+    w->returns = true;
+    w->returning = pthread_self();
+    w->returned_at = w->now;
+    struct waiter **at = &w->waiters;
+    while (*at != x)
+        at = &(*at)->next;
+    *at = x->next;
+    pthread_cond_broadcast(&w->turn);
+    return x->ready(x->arg);
+}
+
+bool so_wait(struct so_world *w, bool (*ready)(void *), void *arg, nj_ns deadline)
+{
+    struct waiter x = {.ready = ready, .arg = arg, .deadline = deadline};
+
+    if (ready(arg))
+        return true;
+    if (w->ending || deadline <= w->now)
+        return false;
+    if (!pthread_equal(pthread_self(), w->first))
+        return wait_blocked(w, &x);
+    nj_ns limit = w->now + SO_NEVER_US * NJ_US;
+    while (!ready(arg) && w->now < deadline && w->now < limit) {
+        nj_ns next = next_event(w);
+        if (next == NJ_NEVER && deadline == NJ_NEVER)
+            break;
+        if (next > deadline)
+            next = deadline;
+        so_advance(w, next > w->now ? next : w->now + NJ_US);
+    }
+    return ready(arg);
+}
+
+/* --- the clock -------------------------------------------------------------------------------- */
+
+int so_usleep(void *arg, useconds_t us)
+{
+    struct so_world *w = arg;
+
+    so_lock(w);
+    so_advance(w, w->now + us * NJ_US);
+    so_unlock(w);
+    return 0;
+}
+
+/* Whoever spins on the clock gets ahead by a microsecond per look. A thread whose call was blocked
+ * is told once when that call returned: the other thread may have moved on before it asks. */
+int so_gettimeofday(void *arg, struct timeval *tv, struct timezone *tz)
+{
+    struct so_world *w = arg;
+    nj_ns now;
+
+    (void)tz;
+    so_lock(w);
+    if (w->returns && pthread_equal(pthread_self(), w->returning)) {
+        w->returns = false;
+        now = w->returned_at;
+    } else {
+        so_advance(w, w->now + NJ_US);
+        now = w->now;
+    }
+    so_unlock(w);
+    tv->tv_sec = (time_t)(now / NJ_SEC);
+    tv->tv_usec = (suseconds_t)(now % NJ_SEC / NJ_US);
+    return 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static bool take_flag(struct so_world *w, struct nj_tcp_config *c, char *word)
+{
+    char *value = strchr(word, '=');
+    uint32_t ip_be;
+
+    if (!value)
+        return false;
+    *value++ = '\0';
+    if (strcmp(word, "local") == 0) {
+        if (inet_pton(AF_INET, value, &ip_be) != 1)
+            return false;
+        w->local = nj_addr_v4(ip_be);
+        return true;
+    }
+    if (strcmp(word, "start_us") == 0) { /* of the clock: moves the initial sequence numbers */
+        w->now = strtoull(value, NULL, 0) * NJ_US;
+        return true;
+    }
+    return probe_configure(c, word, value);
+}
+
+static bool take_flags(struct so_world *w, struct nj_tcp_config *c, const char *flags)
+{
+    char text[512], *rest = NULL;
+
+    snprintf(text, sizeof text, "%s", flags ? flags : "");
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        if (!take_flag(w, c, word)) {
+            fprintf(stderr, "libnightjar-packetdrill: --so_flags: %s is not known\n", word);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool so_stack_init(struct so_world *w, const char *flags)
+{
+    struct nj_tcp_config c = {
+        .counters = &w->counters,
+        .flow_key = {{1}},
+        .isn_key = {{2}},
+        .seed = 3,
+        .conns_max = 256,
+        .half_open_max = 64,
+        .mtu = 1500,
+        .time_wait = 60 * NJ_SEC,
+        .emit = emit,
+        .room = room,
+        .ctx = w,
+    };
+
+    w->now = START;
+    w->local = nj_addr_v4(htonl(0xc0a80001)); /* 192.168.0.1 */
+    w->next_port = 33000;
+    if (!take_flags(w, &c, flags))
+        return false;
+    w->pool = nj_test_pool(SO_MBUFS);
+    w->rx_pool = nj_test_pool(SO_MBUFS);
+    w->out = calloc(SO_OUT_MAX, sizeof *w->out);
+    c.mp = w->pool;
+    if (w->out && nj_tcp_init(&w->tcp, &c, w->now))
+        return true;
+    free(w->out);
+    return false;
+}
+
+void so_stack_fini(struct so_world *w)
+{
+    nj_tcp_fini(&w->tcp);
+    nj_test_pool_free(w->pool);
+    nj_test_pool_free(w->rx_pool);
+    free(w->out);
+}

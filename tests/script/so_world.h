@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The world behind the table of packetdrill_abi.h: one struct nj_tcp on virtual time, sockets on
+ * top of it, and IP packets below.
+ *
+ * Two threads may call: the one that made the world (it runs the script: packets, clock, calls that
+ * don't block) and one for blocking calls. All of it happens under one lock. A blocking call of
+ * that second thread sleeps, and whoever moves the clock or brings packets meanwhile, and thereby
+ * lets it go on, waits until it has returned before anything else happens: so a run repeats
+ * exactly. A blocking call made by the first thread moves the clock itself until it can return.
+ */
+#ifndef NJ_TESTS_SCRIPT_SO_WORLD_H
+#define NJ_TESTS_SCRIPT_SO_WORLD_H
+
+#include <pthread.h>
+
+#include "script/packetdrill_abi.h"
+#include "script/tcp_probe.h"
+
+/* Script-sized bounds: the longest published scripts open a few dozen sockets. */
+#define SO_FDS_MAX     128
+#define SO_FD_BASE     1000 /* such numbers are never descriptors of the process itself */
+#define SO_OUT_MAX     4096 /* packets that nobody has received yet; the oldest go then */
+#define SO_PACKET_MAX  2048u
+#define SO_MBUFS       2048u
+#define SO_WATCHES_MAX 16
+#define SO_NEVER_US    (2ull * 3600 * 1000 * 1000) /* nobody waits for longer than this */
+
+enum sock_kind { SOCK_FREE, SOCK_FRESH, SOCK_LISTENER, SOCK_CONNECTION, SOCK_EPOLL };
+
+/* An entry of an epoll set. */
+struct watch {
+    int fd; /* 0: free */
+    struct epoll_event event;
+    uint32_t seen; /* struct sock.news when it was told last, for EPOLLET */
+};
+
+struct sock {
+    enum sock_kind kind;
+    bool nonblock;
+    bool bound, accepted;  /* accepted: the user has its number */
+    struct nj_addr local;  /* bound to */
+    uint16_t port;         /* bound to */
+    int family;            /* as the user asked for it */
+    struct nj_tcb *tcb;    /* NULL before connect() and when the connection is over */
+    struct nj_tuple tuple; /* stays when the connection is over */
+    bool opened, peer_fin, dead, no_more_reads, no_more_writes;
+    int error; /* what SO_ERROR and the next call will say */
+    bool linger_on;
+    int linger_s;
+    bool reuse_addr, keepalive;
+    int sndbuf, rcvbuf, backlog;
+    struct tcp_info last_info; /* when the connection is over */
+    struct sock *listener;     /* of a connection that waits for accept() */
+    uint64_t born;             /* accept() takes the oldest */
+    uint32_t news;             /* counts events */
+    struct watch watch[SO_WATCHES_MAX];
+};
+
+struct out_packet {
+    nj_ns at;
+    uint32_t n_bytes;
+    uint8_t bytes[SO_PACKET_MAX];
+};
+
+/* A thread in a blocking call, on its stack. */
+struct waiter {
+    struct waiter *next;
+    bool (*ready)(void *arg); /* may it go on? */
+    void *arg;
+    nj_ns deadline;
+    uint64_t number;
+    bool go; /* it was told to, and nothing moves until it has left */
+};
+
+struct so_world {
+    pthread_mutex_t lock;
+    pthread_cond_t turn; /* a waiter may go on, or has left */
+    pthread_t first;
+    struct waiter *waiters;
+    uint64_t n_waits;
+    bool returns; /* the thread `returning` is on its way out of a blocked call, since then: */
+    pthread_t returning;
+    nj_ns returned_at;
+    bool ending;
+
+    struct nj_tcp tcp;
+    struct nj_counters counters;
+    struct rte_mempool *pool, *rx_pool;
+    nj_ns now;
+    struct nj_addr local;
+    uint16_t next_port;
+    uint64_t n_born;
+    bool in_tick; /* what ends now ends by a time-out */
+    struct sock sock[SO_FDS_MAX];
+    struct out_packet *out; /* a ring */
+    uint32_t out_first, n_out;
+};
+
+static inline void so_lock(struct so_world *w)
+{
+    pthread_mutex_lock(&w->lock);
+}
+
+static inline void so_unlock(struct so_world *w)
+{
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* --- so_stack.c: the machine, its clock and its wire; all with the lock held ----------------- */
+
+bool so_stack_init(struct so_world *w, const char *flags);
+void so_stack_fini(struct so_world *w);
+/* One turn of a shard: time-outs, news for the sockets, segments out. */
+void so_turn(struct so_world *w);
+/* Move the clock to `t`, with a turn whenever one is due. */
+void so_advance(struct so_world *w, nj_ns t);
+/* A call has to wait: until `ready` says yes (true) or the time is up (false). */
+bool so_wait(struct so_world *w, bool (*ready)(void *), void *arg, nj_ns deadline);
+
+int so_netdev_send(void *w, const void *bytes, size_t n);
+int so_netdev_receive(void *w, void *bytes, size_t *n, long long *time_us);
+int so_usleep(void *w, useconds_t us);
+int so_gettimeofday(void *w, struct timeval *tv, struct timezone *tz);
+
+/* --- so_socket.c ------------------------------------------------------------------------------ */
+
+/* The socket behind a number, or NULL with errno set. */
+struct sock *so_sock(struct so_world *w, int fd);
+int so_fd(struct so_world *w, const struct sock *s);
+/* A new one, or NULL with errno set. */
+struct sock *so_sock_new(struct so_world *w, enum sock_kind kind);
+/* A connection has news. */
+void so_sock_events(struct so_world *w, struct nj_tcb *t, uint8_t events);
+/* Poll events that are true now. */
+short so_sock_ready(const struct so_world *w, const struct sock *s);
+void so_addr_put(const struct sock *s, const struct nj_addr *ip, uint16_t port, struct sockaddr *to,
+                 socklen_t *n);
+/* Report errno `e`. */
+int so_fail(int e);
+
+int so_socket(void *w, int domain, int type, int protocol);
+int so_bind(void *w, int fd, const struct sockaddr *addr, socklen_t n);
+int so_listen(void *w, int fd, int backlog);
+int so_accept(void *w, int fd, struct sockaddr *addr, socklen_t *n);
+int so_connect(void *w, int fd, const struct sockaddr *addr, socklen_t n);
+int so_close(void *w, int fd);
+int so_shutdown(void *w, int fd, int how);
+
+/* --- so_io.c ---------------------------------------------------------------------------------- */
+
+ssize_t so_read(void *w, int fd, void *buf, size_t n);
+ssize_t so_readv(void *w, int fd, const struct iovec *iov, int n);
+ssize_t so_recv(void *w, int fd, void *buf, size_t n, int flags);
+ssize_t so_recvfrom(void *w, int fd, void *buf, size_t n, int flags, struct sockaddr *from,
+                    socklen_t *n_from);
+ssize_t so_recvmsg(void *w, int fd, struct msghdr *msg, int flags);
+ssize_t so_write(void *w, int fd, const void *buf, size_t n);
+ssize_t so_writev(void *w, int fd, const struct iovec *iov, int n);
+ssize_t so_send(void *w, int fd, const void *buf, size_t n, int flags);
+ssize_t so_sendto(void *w, int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,
+                  socklen_t n_to);
+ssize_t so_sendmsg(void *w, int fd, const struct msghdr *msg, int flags);
+
+/* --- so_options.c ----------------------------------------------------------------------------- */
+
+int so_fcntl(void *w, int fd, int cmd, ...);
+int so_ioctl(void *w, int fd, unsigned long request, ...);
+int so_getsockopt(void *w, int fd, int level, int name, void *value, socklen_t *n);
+int so_setsockopt(void *w, int fd, int level, int name, const void *value, socklen_t n);
+
+/* --- so_poll.c -------------------------------------------------------------------------------- */
+
+int so_poll(void *w, struct pollfd *fds, nfds_t n, int timeout_ms);
+int so_epoll_create(void *w, int size);
+int so_epoll_ctl(void *w, int epfd, int op, int fd, struct epoll_event *event);
+int so_epoll_wait(void *w, int epfd, struct epoll_event *events, int n_max, int timeout_ms);
+
+#endif
