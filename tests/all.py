@@ -4,7 +4,7 @@
 `./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
 
 A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
-the suite's name: unit, fuzz, sim, tidy, e2e.
+the suite's name: unit, fuzz, script, sim, tidy, e2e.
 """
 import json
 import os
@@ -36,6 +36,20 @@ def summary_of(status, text):
     counts = SUMMARY.findall(text)
     passed, failed = map(int, counts[-1]) if counts else (0, 0)
     return passed, failed or int(status != 0)
+
+
+def script(pattern):
+    """The packet scripts whose file the pattern chooses, and the table they go through."""
+    folder = os.path.join(BUILD, "tests", "script")
+    if not os.path.exists(os.path.join(REPO, folder, "nj-script")):
+        return 0, 0
+    chosen = [] if pattern in "script" else ["--pattern", pattern]
+    passed, failed = summary_of(*run(os.path.join(folder, "nj-script"), *chosen, "tests/script"))
+    if pattern in "script_so":
+        status, _ = run(os.path.join(folder, "check_so"),
+                        os.path.join(folder, "libnightjar-packetdrill.so"))
+        passed, failed = passed + int(status == 0), failed + int(status != 0)
+    return passed, failed
 
 
 def meson_tests(suite, pattern):
@@ -89,6 +103,7 @@ def main():
     suites = {
         "unit": lambda: meson("unit", pattern),
         "fuzz corpora": lambda: meson("fuzz", pattern),
+        "packet scripts": lambda: script(pattern),
         "simulator": lambda: sim(pattern),
         "tidy": lambda: tidy(pattern),
         "end to end": lambda: e2e(pattern),

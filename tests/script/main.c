@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nj-script [--so FILE] [--pattern WORD] FILE.pkt|FOLDER...
+ *
+ * Runs scripts in packetdrill's language on virtual time, through the same shared object and the
+ * same table that google/packetdrill would use. Each script has a stack of its own.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "script/script.h"
+
+#define FILES_MAX 1024
+
+typedef void init_fn(const char *flags, struct packetdrill_interface *table);
+
+/* --- one script --------------------------------------------------------------------------------
+ */
+
+_Noreturn void script_fail(struct script *s, int line, const char *format, ...)
+{
+    va_list ap;
+    int n = snprintf(s->message, sizeof s->message, "%s:%d: ", s->path, line);
+
+    va_start(ap, format);
+    vsnprintf(s->message + n, sizeof s->message - (size_t)n, format, ap);
+    va_end(ap);
+    longjmp(s->failed, 1);
+}
+
+void *script_alloc(struct script *s, size_t n)
+{
+    if (s->n_allocated == NJ_ARRAY_LEN(s->allocated))
+        script_fail(s, s->line, "too many lists");
+    void *p = calloc(1, n);
+    if (!p)
+        script_fail(s, s->line, "no memory");
+    s->allocated[s->n_allocated++] = p;
+    return p;
+}
+
+uint8_t run_byte(uint32_t place, bool inbound)
+{
+    return (uint8_t)(place * 29 + (place >> 8) * 11 + (place >> 16) + (inbound ? 0x3b : 0));
+}
+
+int64_t run_clock(struct run *r)
+{
+    struct timeval tv = {0};
+    r->call.gettimeofday(r->call.userdata, &tv, NULL);
+    return tv.tv_sec * 1000000 + tv.tv_usec - r->start_us;
+}
+
+/* `at_us` is when it happened; relative times count from the event before. */
+void run_check_time(struct run *r, const struct event *e, int64_t at_us, const char *what)
+{
+    int64_t base = e->time == TIME_RELATIVE ? r->now_us : 0, slack = r->s->tolerance_us;
+    int64_t from = base + e->at_us, to = e->is_range ? base + e->end_us : from;
+
+    if (e->time == TIME_ANY || (at_us >= from - slack && at_us <= to + slack))
+        return;
+    script_fail(r->s, e->line, "%s was due at %.6f%s%.6f, and came at %.6f", what,
+                (double)from / 1e6, e->is_range ? " to " : ", at the latest ",
+                (double)(to + slack) / 1e6, (double)at_us / 1e6);
+}
+
+static void run_event(struct run *r, const struct event *e)
+{
+    bool outbound = e->kind == EVENT_PACKET && !e->pkt.inbound;
+    int64_t due = e->at_us + (e->time == TIME_RELATIVE ? r->now_us : 0);
+    int64_t wait_us = due - run_clock(r);
+
+    if (outbound) {
+        run_outbound(r, e);
+    } else {
+        if (e->time == TIME_ABSOLUTE && wait_us < -r->s->tolerance_us)
+            script_fail(r->s, e->line, "it is %.6f already", (double)run_clock(r) / 1e6);
+        if (e->time != TIME_ANY && wait_us > 0)
+            r->call.usleep(r->call.userdata, (useconds_t)wait_us);
+        run_settle(r);
+        if (e->time == TIME_RELATIVE && e->is_blocking)
+            r->now_us = due;
+        if (e->kind == EVENT_PACKET)
+            run_inbound(r, e);
+        else if (e->kind == EVENT_ASSERT)
+            run_assert(r, e);
+        else if (e->is_blocking)
+            run_blocking(r, e);
+        else
+            run_call(r, e);
+    }
+    run_settle(r);
+    r->now_us = run_clock(r);
+}
+
+static void run_script(struct script *s, struct run *r, init_fn *init)
+{
+    script_parse(s);
+    init(s->flags[0] ? s->flags : NULL, &r->call);
+    if (!r->call.userdata)
+        script_fail(s, 1, "the stack does not start with --so_flags=%s", s->flags);
+    r->start_us = run_clock(r);
+    for (uint32_t i = 0; i < s->n_events; i++)
+        run_event(r, &s->event[i]);
+    run_all_returned(r);
+    run_nothing_left(r);
+}
+
+static char *read_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = f ? calloc(1, SCRIPT_BYTES_MAX + 1) : NULL;
+
+    if (text && fread(text, 1, SCRIPT_BYTES_MAX + 1, f) > SCRIPT_BYTES_MAX) {
+        free(text);
+        text = NULL;
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static void begin_peers(struct run *r)
+{
+    for (int i = 0; i < SCRIPT_PEERS_MAX; i++)
+        r->peer[i] = (struct peer){.local_port = 8080, .remote_port = (uint16_t)(50000 + i)};
+    r->cur = &r->peer[0];
+    r->last_conn = -1;
+}
+
+/* True when it passes. */
+static bool run_file(const char *path, init_fn *init)
+{
+    struct script *s = calloc(1, sizeof *s);
+    struct run *r = calloc(1, sizeof *r);
+    bool passed = false;
+
+    s->path = path;
+    s->tolerance_us = 4000; /* as packetdrill's own */
+    s->remote_isn = 0x2f00f00d;
+    s->text = read_text(path);
+    r->s = s;
+    begin_peers(r);
+    if (!s->text) {
+        printf("%s: can't be read, or is longer than %u bytes\n", path, SCRIPT_BYTES_MAX);
+    } else if (setjmp(s->failed) == 0) {
+        run_script(s, r, init);
+        passed = true;
+    } else {
+        printf("%s\n", s->message);
+    }
+    if (r->call.userdata)
+        r->call.free(r->call.userdata);
+    run_forget_blocked(r);
+    for (uint32_t i = 0; i < s->n_allocated; i++)
+        free(s->allocated[i]);
+    free(s->text);
+    free(s);
+    free(r);
+    return passed;
+}
+
+/* --- many --------------------------------------------------------------------------------------
+ */
+
+struct files {
+    char *path[FILES_MAX];
+    int n;
+    const char *pattern;
+};
+
+static void add_file(struct files *f, const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    name = name ? name + 1 : path;
+    if (f->n < FILES_MAX && strstr(name, f->pattern))
+        f->path[f->n++] = strdup(path);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A folder stands for the scripts in it, not for those in folders below. */
+static void add(struct files *f, const char *path)
+{
+    DIR *d = opendir(path);
+    const struct dirent *e;
+    char full[4096];
+
+    if (!d) {
+        add_file(f, path);
+        return;
+    }
+    while ((e = readdir(d))) {
+        size_t n = strlen(e->d_name);
+        if (n > 4 && strcmp(e->d_name + n - 4, ".pkt") == 0) {
+            snprintf(full, sizeof full, "%s/%s", path, e->d_name);
+            add_file(f, full);
+        }
+    }
+    closedir(d);
+}
+
+/* The shared object stands beside this program, or where --so says. */
+static init_fn *load(const char *path)
+{
+    char beside[4096] = "";
+    union {
+        void *sym;
+        init_fn *fn;
+    } init;
+
+    if (!path) {
+        ssize_t n = readlink("/proc/self/exe", beside, sizeof beside - 64);
+        char *slash = n > 0 ? strrchr(beside, '/') : NULL;
+        if (slash)
+            strcpy(slash + 1, "libnightjar-packetdrill.so");
+        path = beside;
+    }
+    void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    init.sym = so ? dlsym(so, "packetdrill_interface_init") : NULL;
+    if (!init.sym)
+        fprintf(stderr, "nj-script: %s\n", dlerror());
+    return init.fn;
+}
+
+int main(int argc, char **argv)
+{
+    static struct files files;
+    const char *so = NULL;
+    int passed = 0;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    files.pattern = "";
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--so") == 0 && i + 1 < argc)
+            so = argv[++i];
+        else if (strcmp(argv[i], "--pattern") == 0 && i + 1 < argc)
+            files.pattern = argv[++i];
+        else
+            add(&files, argv[i]);
+    }
+    if (argc < 2) {
+        fprintf(stderr, "nj-script [--so FILE] [--pattern WORD] FILE.pkt|FOLDER...\n");
+        return 2;
+    }
+    init_fn *init = load(so);
+    if (!init)
+        return 2;
+    qsort(files.path, (size_t)files.n, sizeof files.path[0], by_name);
+    for (int i = 0; i < files.n; i++) {
+        passed += run_file(files.path[i], init);
+        free(files.path[i]);
+    }
+    printf("%d passed, %d failed\n", passed, files.n - passed);
+    return passed == files.n ? 0 : 1;
+}
