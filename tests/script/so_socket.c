@@ -128,7 +128,8 @@ void so_sock_events(struct so_world *w, struct nj_tcb *t, uint8_t events)
         return;
     }
     s->news++;
-    s->opened |= (events & NJ_TCP_EV_OPENED) != 0;
+    /* A connect() that fails says both at once: it never opened. */
+    s->opened |= (events & (NJ_TCP_EV_OPENED | NJ_TCP_EV_DEAD)) == NJ_TCP_EV_OPENED;
     s->peer_fin |= (events & NJ_TCP_EV_PEER_FIN) != 0;
     if (!(events & NJ_TCP_EV_DEAD))
         return;
@@ -136,7 +137,6 @@ void so_sock_events(struct so_world *w, struct nj_tcb *t, uint8_t events)
     s->dead = true;
     s->tcb = NULL;
     probe_tcp_info(t, &s->last_info);
-    probe_set_user(t, NULL);
     nj_tcp_release(&w->tcp, t, w->now);
 }
 
@@ -315,7 +315,6 @@ static void let_go(struct so_world *w, struct sock *s, bool abort)
     s->kind = SOCK_FREE;
     if (!t)
         return;
-    probe_set_user(t, NULL);
     if (abort)
         nj_tcp_abort(&w->tcp, t, w->now);
     else if (probe_unread(t) == 0) /* else it is reset: RFC 2525 2.17 */
