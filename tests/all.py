@@ -43,8 +43,12 @@ def script(pattern):
     folder = os.path.join(BUILD, "tests", "script")
     if not os.path.exists(os.path.join(REPO, folder, "nj-script")):
         return 0, 0
+    runner = [os.path.join(folder, "nj-script")]
     chosen = [] if pattern in "script" else ["--pattern", pattern]
-    passed, failed = summary_of(*run(os.path.join(folder, "nj-script"), *chosen, "tests/script"))
+    passed, failed = summary_of(*run(*runner, *chosen, "tests/script"))
+    if pattern in "script_broken":
+        more = summary_of(*run(*runner, "--must-fail", "tests/script/broken"))
+        passed, failed = passed + more[0], failed + more[1]
     if pattern in "script_so":
         status, _ = run(os.path.join(folder, "check_so"),
                         os.path.join(folder, "libnightjar-packetdrill.so"))

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-script [--so FILE] [--pattern WORD] FILE.pkt|FOLDER...
+ * nj-script [--so FILE] [--pattern WORD] [--must-fail] FILE.pkt|FOLDER...
+ *
+ * With --must-fail a script passes when it fails with what its first line announces: `// fails:
+ * WHY`.
  *
  * Runs scripts in packetdrill's language on virtual time, through the same shared object and the
  * same table that google/packetdrill would use. Each script has a stack of its own.
@@ -132,8 +135,21 @@ static void begin_peers(struct run *r)
     r->last_conn = -1;
 }
 
+/* Did it fail for the reason it is there to show? */
+static bool failed_rightly(const struct script *s)
+{
+    static const char mark[] = "// fails: ";
+    const char *why = s->text + sizeof mark - 1;
+    char want[256];
+
+    if (strncmp(s->text, mark, sizeof mark - 1) != 0)
+        return false;
+    snprintf(want, sizeof want, "%.*s", (int)strcspn(why, "\n"), why);
+    return strstr(s->message, want) != NULL;
+}
+
 /* True when it passes. */
-static bool run_file(const char *path, init_fn *init)
+static bool run_file(const char *path, init_fn *init, bool must_fail)
 {
     struct script *s = calloc(1, sizeof *s);
     struct run *r = calloc(1, sizeof *r);
@@ -149,9 +165,13 @@ static bool run_file(const char *path, init_fn *init)
         printf("%s: can't be read, or is longer than %u bytes\n", path, SCRIPT_BYTES_MAX);
     } else if (setjmp(s->failed) == 0) {
         run_script(s, r, init);
-        passed = true;
+        passed = !must_fail;
+        if (must_fail)
+            printf("%s: it should have failed\n", path);
     } else {
-        printf("%s\n", s->message);
+        passed = must_fail && failed_rightly(s);
+        if (!passed)
+            printf("%s\n", s->message);
     }
     if (r->call.userdata)
         r->call.free(r->call.userdata);
@@ -235,6 +255,7 @@ int main(int argc, char **argv)
 {
     static struct files files;
     const char *so = NULL;
+    bool must_fail = false;
     int passed = 0;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -244,6 +265,8 @@ int main(int argc, char **argv)
             so = argv[++i];
         else if (strcmp(argv[i], "--pattern") == 0 && i + 1 < argc)
             files.pattern = argv[++i];
+        else if (strcmp(argv[i], "--must-fail") == 0)
+            must_fail = true;
         else
             add(&files, argv[i]);
     }
@@ -256,7 +279,7 @@ int main(int argc, char **argv)
         return 2;
     qsort(files.path, (size_t)files.n, sizeof files.path[0], by_name);
     for (int i = 0; i < files.n; i++) {
-        passed += run_file(files.path[i], init);
+        passed += run_file(files.path[i], init, must_fail);
         free(files.path[i]);
     }
     printf("%d passed, %d failed\n", passed, files.n - passed);
