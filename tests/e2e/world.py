@@ -53,7 +53,10 @@ def driver_args(name):
 
 
 def lcore_args(n):
-    """EAL's --lcores for `n` lcores on the CPUs we may use, sharing them when there are fewer."""
+    """EAL's --lcores for `n` lcores on the CPUs we may use, sharing them when there are fewer; or
+    what is asked for in EAL's own words."""
+    if isinstance(n, str):
+        return ["--lcores", n]
     cpus = sorted(os.sched_getaffinity(0))
     return ["--lcores", ",".join(f"{i}@{cpus[i % len(cpus)]}" for i in range(n))]
 
