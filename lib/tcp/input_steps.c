@@ -19,10 +19,10 @@ void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_
 {
     t->peer_mss = nj__tcp_peer_mss(tcp, &t->tuple, o);
     t->ts_on = o->has_ts;
+    t->sack_on = o->sack_permitted;
     t->ts_recent = o->ts_val;
     t->ts_recent_at = now;
     t->snd_mss = (uint16_t)(t->peer_mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
-    t->sack_on = o->sack_permitted;
     t->snd_wscale = o->has_wscale ? (o->wscale < 14 ? o->wscale : 14) : 0;
     t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
 }
@@ -78,6 +78,18 @@ static void trim(const struct nj_tcb *t, struct nj_seg *seg)
     }
 }
 
+/* Text that we have already: D-SACK (RFC 2883 4.1) tells the peer which. */
+static bool note_duplicate(struct nj_tcb *t, const struct nj_seg *seg)
+{
+    uint32_t end = seg->seq + seg->payload_bytes;
+
+    if (seg->payload_bytes == 0 || (seg->flags & (NJ_TCP_SYN | NJ_TCP_RST)) ||
+        !nj_seq_lt(seg->seq, t->rcv_nxt))
+        return false;
+    nj__sack_duplicate(t, seg->seq, nj_seq_lt(end, t->rcv_nxt) ? end : t->rcv_nxt);
+    return true;
+}
+
 /* First: the sequence number, table 6 of RFC 9293. */
 static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
                                           struct nj_tcp_arrival *a, nj_ns now)
@@ -120,6 +132,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
             quiet = now - t->x->stray_ack_at < NJ_TCP_STRAY_ACK_EVERY;
             t->x->stray_ack_at = quiet ? t->x->stray_ack_at : now;
         }
+        note_duplicate(t, seg);
         return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (wnd == 0 && len > 0)
@@ -127,6 +140,10 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     take_timestamp(t, seg, now);
     t->heard_at = now;
     t->n_keepalives = 0;
+    if (note_duplicate(t, seg)) {
+        t->ack_now = true;
+        nj__tcb_note_output(tcp, t);
+    }
     return PASS;
 }
 
@@ -334,6 +351,8 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
         nj__tcb_end(tcp, t);
         return GONE;
     }
+    if (t->x->reasm || seg->seq != t->rcv_nxt)
+        nj__sack_arrived(t, seg->seq, seg->seq + seg->payload_bytes);
     if (seg->seq != t->rcv_nxt) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
         if (!nj__reasm_insert(tcp, t, a->m, seg))

@@ -58,6 +58,7 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         e.flags |= t->x->cwr_due ? NJ_TCP_CWR : 0;
         t->x->cwr_due = false;
     }
+    nj__sack_blocks(t, &e.opts, n_bytes);
     note_acked(t);
     if (n_bytes > 0)
         t->x->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */

@@ -126,6 +126,9 @@ struct nj_xfer {
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
     struct rte_mbuf *reasm;    /* out of order, by sequence number; see reasm.c */
     uint32_t reasm_bytes;
+    uint32_t sack_at[NJ_SACK_BLOCKS_MAX]; /* a byte of each block that changed, the latest first */
+    uint8_t n_sack_at;
+    struct nj_sack_block dsack; /* arrived twice and not reported yet; empty: nothing */
 };
 
 struct nj_tcb {

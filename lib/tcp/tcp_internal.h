@@ -151,6 +151,16 @@ void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
 void nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m);
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
 
+/* sack_rx.c: what our ACKs say besides the number. The bytes [first, end) arrived ahead of their
+ * turn, or fill a hole; to be called before they are queued. */
+void nj__sack_arrived(struct nj_tcb *, uint32_t first, uint32_t end);
+/* The bytes [first, end) stand before rcv_nxt: the next ACK says that they came again. */
+void nj__sack_duplicate(struct nj_tcb *, uint32_t first, uint32_t end);
+/* The blocks for a segment with `n_payload` bytes, and not more than fit with them into snd_mss;
+ * none unless sack_on. Returns their number. What came twice counts as reported then, so the
+ * segment has to be sent. */
+uint32_t nj__sack_blocks(struct nj_tcb *, struct nj_tcp_opts *, uint32_t n_payload);
+
 /* reasm.c: out-of-order data. False when it was refused: then `m` stays the caller's. */
 bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
 /* May this connection hold one mbuf more? Dynamic thresholds (Choudhury and Hahne 1998): each may

@@ -157,6 +157,14 @@ struct nj_tcb *nj_dsl_find(struct world *w)
 
 /* --- the peer -------------------------------------------------------------------------------- */
 
+static uint8_t n_blocks(const struct dsl_seg *s)
+{
+    uint8_t n = 0;
+    while (n < NJ_SACK_BLOCKS_MAX && s->sack[n].first != s->sack[n].end)
+        n++;
+    return n;
+}
+
 void nj_dsl_feed(struct world *w, const struct dsl_seg *s)
 {
     uint8_t data[DSL_DATA];
@@ -169,12 +177,17 @@ void nj_dsl_feed(struct world *w, const struct dsl_seg *s)
                          : w->wnd,
         .flags = s->flags,
         .payload_bytes = s->len,
+        .ecn = s->ecn,
         .opts = {.has_mss = s->mss != 0,
                  .mss = s->mss,
                  .has_wscale = s->wscale_p1 != 0,
                  .wscale = (uint8_t)(s->wscale_p1 ? s->wscale_p1 - 1 : 0),
-                 .has_ts = (w->ts || s->ts) && !s->no_ts},
+                 .has_ts = (w->ts || s->ts) && !s->no_ts,
+                 .sack_permitted = s->sack_ok},
     };
+    for (uint8_t i = 0; i < n_blocks(s); i++)
+        seg.opts.sack[seg.opts.n_sack++] =
+            (struct nj_sack_block){w->iss + s->sack[i].first, w->iss + s->sack[i].end};
     if (s->port)
         seg.tuple.lport = s->port;
     if (seg.opts.has_ts) {
@@ -206,6 +219,21 @@ static void say(const char *what, uint8_t flags, uint32_t seq, uint32_t ack, uin
             seq, ack, len);
 }
 
+static void expect_blocks(const struct world *w, const struct nj_tcp_opts *o,
+                          const struct dsl_seg *s, int line)
+{
+    bool same = o->n_sack == n_blocks(s);
+
+    for (uint8_t i = 0; same && i < o->n_sack; i++)
+        same = o->sack[i].first - w->irs == s->sack[i].first &&
+               o->sack[i].end - w->irs == s->sack[i].end;
+    if (same)
+        return;
+    for (uint8_t i = 0; i < o->n_sack; i++)
+        fprintf(stderr, "block %u - %u\n", o->sack[i].first - w->irs, o->sack[i].end - w->irs);
+    cr_assert(false, "line %d: other SACK blocks were sent", line);
+}
+
 struct dsl_out *nj_dsl_expect(struct world *w, const struct dsl_seg *s, int line)
 {
     struct dsl_out *o = nj_dsl_take(w);
@@ -222,6 +250,8 @@ struct dsl_out *nj_dsl_expect(struct world *w, const struct dsl_seg *s, int line
         say("was   ", g->flags, o->rel_seq, o->rel_ack, g->payload_bytes);
         cr_assert(false, "line %d: another segment was sent", line);
     }
+    if (w->sack)
+        expect_blocks(w, &g->opts, s, line);
     if (s->wnd)
         cr_assert_eq(g->wnd, s->wnd, "line %d: window %u, wanted %u", line, g->wnd, s->wnd);
     return o;
@@ -349,6 +379,7 @@ void nj_dsl_open_with(struct world *w, const struct dsl_seg *syn)
     nj_dsl_step(w);
     EXPECT(w, .flags = SA, .seq = 0, .ack = 1);
     w->ts = s.ts;
+    w->sack = s.sack_ok;
     SEND(w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(w);
     STATE(w, ESTABLISHED);

@@ -49,6 +49,10 @@ struct dsl_seg {
     uint32_t tsecr;    /* 0: the last one we saw */
     uint8_t flip;      /* xor for every payload byte */
     uint16_t port;     /* local port; 0: DSL_PORT */
+    bool sack_ok;      /* SACK permitted */
+    /* Relative to the sequence numbers that `ack` counts; the list ends with an empty block. */
+    struct nj_sack_block sack[NJ_SACK_BLOCKS_MAX];
+    uint8_t ecn; /* NJ_ECN_* of the IP header */
 };
 
 /* A segment that the machine emitted. */
@@ -76,7 +80,7 @@ struct world {
     uint32_t irs;          /* the peer's initial sequence number */
     uint32_t iss;          /* ours, from the last SYN seen */
     uint16_t wnd;
-    bool ts;
+    bool ts, sack;       /* sack: EXPECT looks at the blocks of every segment */
     uint32_t last_tsval; /* of what we emitted */
 
     /* The user. */

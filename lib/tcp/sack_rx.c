@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What our ACKs tell of the segments that came out of order (RFC 2018) or twice (RFC 2883).
+ *
+ * Remembered is only where something changed last, as a byte of the block; the edges are read off
+ * the reassembly list when an ACK is sent. So what was thrown away is no longer reported (RFC 2018
+ * 8), and blocks that grew together are one.
+ */
+#include "base/assert.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+
+#define OPTION_BYTES 4u /* kind, length and padding */
+#define BLOCK_BYTES  8u
+
+void nj__sack_duplicate(struct nj_tcb *t, uint32_t first, uint32_t end)
+{
+    if (!t->sack_on || t->x->dsack.first != t->x->dsack.end)
+        return; /* of several the first is reported, until it has been (RFC 2883 4) */
+    t->x->dsack = (struct nj_sack_block){first, end};
+}
+
+/* The first run of bytes in [first, end) that is held already. */
+static struct nj_sack_block held_part(const struct nj_tcb *t, uint32_t first, uint32_t end)
+{
+    struct nj_sack_block dup = {first, first};
+
+    for (const struct rte_mbuf *m = t->x->reasm; m; m = m->next) {
+        uint32_t from = nj_seq_max(m->hash.usr, first), to = m->hash.usr + m->data_len;
+        if (nj_seq_lt(end, to))
+            to = end;
+        if (!nj_seq_lt(from, to))
+            continue;
+        if (dup.first == dup.end)
+            dup.first = from;
+        else if (dup.end != from)
+            break;
+        dup.end = to;
+    }
+    return dup;
+}
+
+void nj__sack_arrived(struct nj_tcb *t, uint32_t first, uint32_t end)
+{
+    struct nj_xfer *x = t->x;
+
+    if (!t->sack_on)
+        return;
+    struct nj_sack_block dup = held_part(t, first, end);
+    if (dup.first != dup.end)
+        nj__sack_duplicate(t, dup.first, dup.end);
+    if (first == t->rcv_nxt)
+        return; /* acknowledged soon */
+    memmove(&x->sack_at[1], &x->sack_at[0], sizeof x->sack_at - sizeof x->sack_at[0]);
+    x->sack_at[0] = first;
+    x->n_sack_at += x->n_sack_at < NJ_SACK_BLOCKS_MAX;
+}
+
+static bool within(const struct nj_sack_block *b, uint32_t seq)
+{
+    return nj_seq_in(seq, b->first, b->end - b->first);
+}
+
+/* Blocks of the list, by how recently they changed; those nobody remembers fill what is left. */
+struct report {
+    struct nj_sack_block recent[NJ_SACK_BLOCKS_MAX], other[NJ_SACK_BLOCKS_MAX];
+    bool found[NJ_SACK_BLOCKS_MAX];
+    uint32_t n_other;
+};
+
+static void classify(struct report *r, const struct nj_xfer *x, const struct nj_sack_block *b)
+{
+    for (uint32_t i = 0; i < x->n_sack_at; i++)
+        if (within(b, x->sack_at[i])) {
+            r->recent[i] = *b;
+            r->found[i] = true;
+            return;
+        }
+    if (r->n_other < NJ_SACK_BLOCKS_MAX)
+        r->other[r->n_other++] = *b;
+}
+
+static void read_list(struct report *r, const struct nj_xfer *x)
+{
+    const struct rte_mbuf *m = x->reasm;
+
+    r->n_other = 0;
+    memset(r->found, 0, sizeof r->found);
+    while (m) {
+        struct nj_sack_block b = {m->hash.usr, m->hash.usr};
+        for (; m && m->hash.usr == b.end; m = m->next)
+            b.end += m->data_len;
+        classify(r, x, &b);
+    }
+}
+
+/* Forget what is no block of its own any more. */
+static void forget(struct nj_xfer *x, const struct report *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < x->n_sack_at; i++)
+        if (r->found[i])
+            x->sack_at[n++] = x->sack_at[i];
+    x->n_sack_at = (uint8_t)n;
+}
+
+static uint32_t blocks_that_fit(const struct nj_tcb *t, uint32_t n_payload)
+{
+    uint32_t most = t->ts_on ? NJ_SACK_BLOCKS_MAX - 1 : NJ_SACK_BLOCKS_MAX;
+    uint32_t room = n_payload < t->snd_mss ? t->snd_mss - n_payload : 0;
+    uint32_t fit = room > OPTION_BYTES ? (room - OPTION_BYTES) / BLOCK_BYTES : 0;
+
+    return fit < most ? fit : most;
+}
+
+static void add(struct nj_tcp_opts *o, const struct nj_sack_block *b, uint32_t most)
+{
+    if (o->n_sack < most)
+        o->sack[o->n_sack++] = *b;
+}
+
+uint32_t nj__sack_blocks(struct nj_tcb *t, struct nj_tcp_opts *o, uint32_t n_payload)
+{
+    struct nj_xfer *x = t->x;
+    uint32_t most = blocks_that_fit(t, n_payload);
+    bool dup = x->dsack.first != x->dsack.end;
+    struct report r;
+
+    o->n_sack = 0;
+    if (!t->sack_on || most == 0 || (!dup && !x->reasm))
+        return 0;
+    if (dup)
+        add(o, &x->dsack, most);
+    x->dsack.end = x->dsack.first;
+    read_list(&r, x);
+    for (uint32_t i = 0; i < x->n_sack_at; i++)
+        if (r.found[i])
+            add(o, &r.recent[i], most);
+    for (uint32_t i = 0; i < r.n_other; i++)
+        add(o, &r.other[i], most);
+    forget(x, &r);
+    return o->n_sack;
+}
