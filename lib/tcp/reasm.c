@@ -32,6 +32,20 @@ static void let_go(struct nj_tcp *tcp, struct nj_tcb *t)
     tcp->n_held--;
 }
 
+/* Copy a small payload to the end of `to`, which we hold anyway. An mbuf that somebody else sees
+ * too, or whose bytes lie in a foreign buffer, stays as it is. */
+static bool coalesce(struct rte_mbuf *to, const struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
+{
+    if (n_bytes > NJ_RECV_COALESCE_BYTES || n_bytes > rte_pktmbuf_tailroom(to) ||
+        !RTE_MBUF_DIRECT(to) || rte_mbuf_refcnt_read(to) != 1)
+        return false;
+    memcpy(rte_pktmbuf_mtod_offset(to, uint8_t *, to->data_len),
+           rte_pktmbuf_mtod_offset(m, const uint8_t *, off), n_bytes);
+    to->data_len = (uint16_t)(to->data_len + n_bytes);
+    to->pkt_len = to->data_len;
+    return true;
+}
+
 bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     uint32_t max = tcp->cfg.held_max, n = t->x->rcvq.n_mbufs;
@@ -46,6 +60,11 @@ void nj__rcvq_push(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uin
 {
     struct nj_mbuf_queue *q = &t->x->rcvq;
 
+    if (q->tail && coalesce(q->tail, m, off, n_bytes)) {
+        q->n_bytes += n_bytes;
+        rte_pktmbuf_free(m);
+        return;
+    }
     narrow(m, off, n_bytes);
     m->next = NULL;
     if (q->tail)
@@ -61,20 +80,28 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
                       const struct nj_seg *seg)
 {
     uint32_t first = seg->seq, end = seg->seq + seg->payload_bytes;
-    struct rte_mbuf **link = &t->x->reasm;
+    struct rte_mbuf **link = &t->x->reasm, *before = NULL;
 
-    if (!nj__rcv_may_hold(tcp, t))
-        return false;
     while (*link && nj_seq_le((*link)->hash.usr, first)) {
-        first = nj_seq_max(first, (*link)->hash.usr + (*link)->data_len);
-        link = &(*link)->next;
+        before = *link;
+        first = nj_seq_max(first, before->hash.usr + before->data_len);
+        link = &before->next;
     }
     if (*link && nj_seq_lt((*link)->hash.usr, end))
         end = (*link)->hash.usr;
     if (!nj_seq_lt(first, end))
         return false; /* nothing new in it */
 
-    narrow(m, seg->payload_off + (first - seg->seq), end - first);
+    uint32_t off = seg->payload_off + (first - seg->seq);
+    if (before && before->hash.usr + before->data_len == first &&
+        coalesce(before, m, off, end - first)) {
+        t->x->reasm_bytes += end - first;
+        rte_pktmbuf_free(m);
+        return true;
+    }
+    if (!nj__rcv_may_hold(tcp, t))
+        return false;
+    narrow(m, off, end - first);
     m->hash.usr = first;
     m->next = *link;
     *link = m;

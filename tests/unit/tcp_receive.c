@@ -261,13 +261,14 @@ Test(tcp_receive, hole_is_filled_though_the_queue_is_full)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
-    nj_dsl_open(&w);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .wscale_p1 = 8});
     for (uint32_t i = 1; i <= NJ_RECV_MBUFS_MAX + 10; i++) {
-        FEED(&w, .flags = A, .seq = 1 + i * 100, .ack = 1, .len = 100);
+        FEED(&w, .flags = A, .seq = 1 + i * 257, .ack = 1, .len = 257);
         w.n_out = 0;
     }
-    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 100);
-    cr_expect_eq(w.n_read, NJ_RECV_MBUFS_MAX * 100);
+    cr_expect_eq(w.tcb->x->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 257);
+    cr_expect_eq(w.n_read, NJ_RECV_MBUFS_MAX * 257);
     nj_dsl_fini(&w);
 }
 
@@ -276,15 +277,41 @@ Test(tcp_receive, unread_segments_are_bounded)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
-    nj_dsl_open(&w);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .wscale_p1 = 8});
     w.no_read = true;
     for (uint32_t i = 0; i < 400; i++)
-        FEED(&w, .flags = A, .seq = 1 + i, .ack = 1, .len = 1);
+        SEND(&w, .flags = A, .seq = 1 + i * 257, .ack = 1, .len = 257);
     cr_expect_eq(w.tcb->x->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
     nj_dsl_read(&w, UINT32_MAX);
-    SEND(&w, .flags = A, .seq = 1 + NJ_RECV_MBUFS_MAX, .ack = 1, .len = 100);
+    SEND(&w, .flags = A, .seq = 1 + NJ_RECV_MBUFS_MAX * 257, .ack = 1, .len = 100);
     nj_dsl_read(&w, UINT32_MAX);
-    cr_expect_eq(w.n_read, NJ_RECV_MBUFS_MAX + 100);
+    cr_expect_eq(w.n_read, NJ_RECV_MBUFS_MAX * 257 + 100);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 50: what follows directly on what is held goes into the same mbuf, in order or not; so
+ * many small segments are not refused although the count of mbufs is at its bound. */
+Test(tcp_receive, small_segments_share_an_mbuf)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    w.no_read = true;
+    for (uint32_t i = 0; i < 1000; i++)
+        FEED(&w, .flags = A, .seq = 1 + i, .ack = 1, .len = 1);
+    cr_expect_eq(w.tcb->x->rcvq.n_mbufs, 1);
+    for (uint32_t i = 0; i < 1000; i++) {
+        FEED(&w, .flags = A, .seq = 2001 + i, .ack = 1, .len = 1);
+        w.n_out = 0;
+    }
+    cr_expect_eq(w.tcb->x->rcvq.n_mbufs, 2);
+    cr_expect_eq(w.tcb->x->reasm_bytes, 1000);
+    nj_dsl_read(&w, 500); /* a part of the mbuf that grows */
+    for (uint32_t i = 0; i < 10; i++)
+        FEED(&w, .flags = A, .seq = 1001 + 100 * i, .ack = 1, .len = 100);
+    nj_dsl_read(&w, UINT32_MAX);
+    cr_expect_eq(w.n_read, 3000);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_reassembly), 0);
     nj_dsl_fini(&w);
 }
 
