@@ -351,6 +351,7 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
         nj__tcb_end(tcp, t);
         return GONE;
     }
+    nj__ecn_arrived(t, seg);
     if (t->x->reasm || seg->seq != t->rcv_nxt)
         nj__sack_arrived(t, seg->seq, seg->seq + seg->payload_bytes);
     if (seg->seq != t->rcv_nxt) {
@@ -370,11 +371,7 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
     a->m = NULL;
     t->rcv_nxt += seg->payload_bytes;
     nj__reasm_pull(tcp, t);
-    if (filled_hole || t->rcv_nxt - t->last_ack_sent >= 2u * t->snd_mss) {
-        t->ack_now = true;
-    } else if (t->x->delack_at == NJ_NEVER) {
-        t->x->delack_at = now + NJ_TCP_DELACK;
-    }
+    nj__ack_text(t, seg, filled_hole, now);
     nj__tcb_note_output(tcp, t);
     nj_tcp_note_ready(tcp, t, NJ_TCP_EV_READABLE);
     return PASS;

@@ -50,7 +50,7 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         .seq = seq,
         .ack = t->rcv_nxt,
         .wnd = nj__tcp_wnd_field(t),
-        .flags = flags | NJ_TCP_ACK,
+        .flags = flags | NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
     if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not what goes again */

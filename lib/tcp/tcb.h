@@ -123,6 +123,10 @@ struct nj_xfer {
     /* Receive side. */
     uint32_t fin_seq;          /* where an early FIN stands, when fin_seen */
     nj_ns stray_ack_at;        /* last answer to an empty segment outside the window */
+    nj_ns text_at;             /* when text came last; 0: none yet */
+    uint16_t rcv_mss;          /* the longest text of a segment so far */
+    uint8_t n_quick_acks;      /* of NJ_TCP_QUICK_ACKS */
+    bool ce_seen;              /* the network marked what the peer sent: say so until CWR */
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
     struct rte_mbuf *reasm;    /* out of order, by sequence number; see reasm.c */
     uint32_t reasm_bytes;

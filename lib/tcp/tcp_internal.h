@@ -14,6 +14,7 @@
 #define NJ_TCP_TLP_ACK_DELAY    (40 * NJ_MS)   /* so late may a lone segment be acknowledged */
 #define NJ_TCP_PACE_BURST       (2 * NJ_MS)    /* a late timer does not cost rate up to here */
 #define NJ_TCP_DELACK           (40 * NJ_MS)   /* RFC 9293 3.8.6.3 allows 500 ms */
+#define NJ_TCP_QUICK_ACKS       10u            /* the peer's first flight, RFC 6928 2 */
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
 #define NJ_TCP_SYNACK_TRIES     5             /* 1+2+4+8+16+32 s: 63 s for a half-open connection */
@@ -150,6 +151,16 @@ void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
 /* Append `n_bytes` of the queue, from the byte with sequence number `seq` on, to `m`. */
 void nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m);
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
+
+/* ack.c: when text is acknowledged, and what the network did to it on its way. */
+void nj__ack_text(struct nj_tcb *, const struct nj_seg *, bool filled_hole, nj_ns now);
+/* Look at the ECN field and CWR of a segment with text (RFC 3168 6.1.3). */
+void nj__ecn_arrived(struct nj_tcb *, const struct nj_seg *);
+/* Do our ACKs carry ECE? Those of a connection that sends them do until the peer's CWR. */
+static inline bool nj__ecn_echo(const struct nj_tcb *t)
+{
+    return t->ecn_on && t->x->ce_seen;
+}
 
 /* sack_rx.c: what our ACKs say besides the number. The bytes [first, end) arrived ahead of their
  * turn, or fill a hole; to be called before they are queued. */

@@ -214,9 +214,9 @@ struct dsl_out *nj_dsl_take(struct world *w)
 
 static void say(const char *what, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t len)
 {
-    fprintf(stderr, "%s %s%s%s%s%s seq %u ack %u len %u\n", what, flags & S ? "S" : "",
+    fprintf(stderr, "%s %s%s%s%s%s%s seq %u ack %u len %u\n", what, flags & S ? "S" : "",
             flags & F ? "F" : "", flags & R ? "R" : "", flags & P ? "P" : "", flags & A ? "A" : "",
-            seq, ack, len);
+            flags & NJ_TCP_ECE ? "E" : "", seq, ack, len);
 }
 
 static void expect_blocks(const struct world *w, const struct nj_tcp_opts *o,

@@ -31,9 +31,9 @@ Test(tcp_receive, every_second_full_segment_is_acked)
         nj_dsl_init(&w, NULL);
         nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = ts});
         for (uint32_t i = 0; i < 6; i += 2) {
-            SEND(&w, .flags = A, .seq = 1 + i * full, .ack = 1, .len = full);
+            SEND(&w, .flags = A | P, .seq = 1 + i * full, .ack = 1, .len = full);
             NOTHING(&w);
-            SEND(&w, .flags = A, .seq = 1 + (i + 1) * full, .ack = 1, .len = full);
+            SEND(&w, .flags = A | P, .seq = 1 + (i + 1) * full, .ack = 1, .len = full);
             EXPECT(&w, .flags = A, .seq = 1, .ack = 1 + (i + 2) * full);
         }
         nj_dsl_fini(&w);
