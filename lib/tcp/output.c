@@ -49,7 +49,7 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         .tuple = t->tuple,
         .seq = seq,
         .ack = t->rcv_nxt,
-        .wnd = nj__tcp_wnd_field(t),
+        .wnd = nj__tcp_wnd_field(tcp, t),
         .flags = flags | NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };

@@ -193,7 +193,7 @@ void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
         m->next = NULL;
         rte_pktmbuf_free(m);
     }
-    if (!t->fin_received && nj__tcp_window_update_due(t)) {
+    if (!t->fin_received && nj__tcp_window_update_due(tcp, t)) {
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
     }

@@ -119,8 +119,19 @@ bool nj__tcp_send_due(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 
 /* window.c */
 uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *); /* what we promised, from rcv_nxt on */
-uint16_t nj__tcp_wnd_field(struct nj_tcb *);     /* the window field of the next segment */
-bool nj__tcp_window_update_due(const struct nj_tcb *);
+/* The window field of the next segment. */
+uint16_t nj__tcp_wnd_field(const struct nj_tcp *, struct nj_tcb *);
+bool nj__tcp_window_update_due(const struct nj_tcp *, const struct nj_tcb *);
+
+/* How short received mbufs are, by what all connections hold of cfg.held_max. A connection gets no
+ * more than a quarter of what is left (nj__rcv_may_hold), so k of them at their bound hold
+ * k / (k + 4) of it: four make SOME, 28 make HIGH. */
+enum nj_pressure {
+    NJ_PRESSURE_NONE,
+    NJ_PRESSURE_SOME, /* more than 1/2: offer less */
+    NJ_PRESSURE_HIGH, /* more than 7/8: offer the least that keeps a stream going */
+};
+enum nj_pressure nj__tcp_pressure(const struct nj_tcp *);
 
 /* rtt.c: RFC 6298. */
 void nj__tcp_rtt_sample(struct nj_tcb *, nj_ns rtt);
