@@ -33,6 +33,12 @@
 #define NJ_NEIGH_MAX         256u
 #define NJ_NEIGH_PENDING_MAX 4u
 
+/* Local ports of connections that we open, above those of services (RFC 6335 6). A power of two, so
+ * that a start counted modulo 2^32 goes around evenly. A search looks at each at most once: one in
+ * n_shards steers home, so a shard can have 32,768 / n_shards connections to one remote port. */
+#define NJ_ACTIVE_PORT_MIN 32768u
+#define NJ_ACTIVE_PORTS    32768u
+
 /* Longest request path we look at; PATH_MAX of Linux. */
 #define NJ_PATH_MAX 4096
 

@@ -29,6 +29,7 @@
 enum conn_state { SNIFF, H2, LINGER };
 
 struct nj_conn {
+    struct nj_conn_user user; /* first: tcb->user points here */
     struct nj_shard *shard;
     struct nj_tcb *tcb;
     struct nj_h2 *h2;
@@ -183,7 +184,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     nj_list_init(&c->owing);
     nj_list_init(&c->node);
     nj_list_push_back(&s->conn_list, &c->node);
-    tcb->user = c;
+    tcb->user = &c->user;
     rearm(c);
     return c;
 }
@@ -333,19 +334,13 @@ static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
     nj_list_push_back(&c->shard->owing, &c->owing);
 }
 
+/* News of a connection that the server has. */
 static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
-    struct nj_conn *c = tcb->user;
+    struct nj_conn *c = nj_container_of(tcb->user, struct nj_conn, user);
 
     if (events & NJ_TCP_EV_DEAD) {
-        if (c)
-            conn_free(c, now);
-        else
-            nj_tcp_release(&s->tcp, tcb, now);
-        return;
-    }
-    if (!c && !(c = conn_new(s, tcb, now))) {
-        nj_tcp_release(&s->tcp, tcb, now); /* as many connections as control blocks: not reached */
+        conn_free(c, now);
         return;
     }
     if (events & NJ_TCP_EV_PEER_FIN)
@@ -363,6 +358,20 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
         conn_free(c, now); /* both sides have said all */
     else
         rearm(c);
+}
+
+/* Whoever has the connection hears of it; one that a peer has just opened is the server's. */
+static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+{
+    struct nj_conn *c;
+
+    if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && (c = conn_new(s, tcb, now)))
+        c->user.news = eat;
+    const struct nj_conn_user *user = tcb->user;
+    if (user)
+        user->news(s, tcb, events, now);
+    else /* it died young; or no struct nj_conn is left, of which there are as many as blocks */
+        nj_tcp_release(&s->tcp, tcb, now);
 }
 
 /* The pool is all but empty: peers that take nothing of what waits for them make room for others.
@@ -392,7 +401,7 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
         s->n_tx_left = rte_mempool_avail_count(s->cfg.tx_pool);
     while ((t = nj_tcp_next_ready(&batch, &events))) {
         s->pool_low = s->n_tx_left < NJ_TX_POOL_LOW;
-        eat(s, t, events, now);
+        tell(s, t, events, now);
         eaten++;
     }
     if (s->n_tx_left < NJ_TX_POOL_LOW)

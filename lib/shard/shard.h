@@ -60,7 +60,8 @@ struct nj_shard {
     struct nj_h2_core *h2;
     struct nj_site *site;
 
-    struct nj_pool conns; /* struct nj_conn */
+    struct nj_pool conns;    /* struct nj_conn */
+    uint32_t active_counter; /* see active.h */
     struct nj_list conn_list;
     struct nj_list
         owing; /* connections with bytes in the send queue, longest without an ACK first */
@@ -86,6 +87,26 @@ void nj_shard_fini(struct nj_shard *s);
 
 /* One breath. Returns how much was done; 0 = an idle step. */
 uint32_t nj_shard_step(struct nj_shard *s, nj_ns now);
+
+/*
+ * Somebody who uses TCP itself, in place of the server: the first member of what tcb->user points
+ * at. `news` is called once per step and connection with NJ_TCP_EV_*, within nj_shard_step(); the
+ * calls of tcp.h are its to make. Look for NJ_TCP_EV_DEAD first, which may come with others: then
+ * the connection has to be released. It may be earlier, and nothing more is heard of it then.
+ */
+struct nj_conn_user {
+    void (*news)(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now);
+};
+
+/*
+ * Active open from `local`, an address of this interface; the port is chosen such that replies come
+ * to this shard. `user` stays the caller's and hears NJ_TCP_EV_OPENED or NJ_TCP_EV_DEAD. NULL:
+ * every port to that place is in use (counted as connect_no_port), every connection object is
+ * (connect_full), or the shard is draining.
+ */
+struct nj_tcb *nj_shard_connect(struct nj_shard *s, const struct nj_addr *local,
+                                const struct nj_addr *remote, uint16_t rport,
+                                struct nj_conn_user *user, nj_ns now);
 
 /* Without new packets, nothing happens before this time: 0 = step again at once. */
 nj_ns nj_shard_next(const struct nj_shard *s);

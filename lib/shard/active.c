@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections that we open. The only choice is the port: one whose replies come home to this shard,
+ * whether a NIC's RSS or another shard's steering brings them, and that no other connection to the
+ * same place uses.
+ *
+ * The search begins where RFC 6056 3.3.3 (algorithm 3) says: at a keyed hash of the destination
+ * plus a counter, so that who sees the ports to one place learns nothing of those to another, and a
+ * port is used again as late as can be.
+ */
+#include "shard/active.h"
+
+#include "base/hash.h"
+#include "shard/shard_internal.h"
+
+/* What the start depends on. No padding, and no struct nj_tuple, whose hash is the ISN's. */
+struct place {
+    struct nj_addr remote, local;
+    uint16_t rport;
+};
+_Static_assert(sizeof(struct place) == 34, "hashed whole");
+
+uint32_t nj_active_port(const struct nj_steer *steer, const struct nj_flow_table *flows,
+                        const struct nj_hash_key *key, uint32_t *counter, struct nj_tuple *t)
+{
+    struct place place = {t->remote, t->local, t->rport};
+    uint32_t start = (uint32_t)nj_hash(key, &place, sizeof place);
+
+    for (uint32_t tries = 1; tries <= NJ_ACTIVE_PORTS; tries++) {
+        t->lport = (uint16_t)(NJ_ACTIVE_PORT_MIN + (start + (*counter)++) % NJ_ACTIVE_PORTS);
+        bool home = nj_steer_owner(steer, t) == steer->self;
+        if (home && !nj_flow_find(flows, nj_flow_hash(flows, t), t))
+            return tries;
+    }
+    return 0;
+}
+
+struct nj_tcb *nj_shard_connect(struct nj_shard *s, const struct nj_addr *local,
+                                const struct nj_addr *remote, uint16_t rport,
+                                struct nj_conn_user *user, nj_ns now)
+{
+    struct nj_tuple t = {.remote = *remote, .local = *local, .rport = rport};
+
+    if (s->draining)
+        return NULL;
+    if (nj_active_port(&s->steer, &s->tcp.flows, &s->cfg.isn_key, &s->active_counter, &t) == 0) {
+        nj_count(&s->counters, NJ_C_connect_no_port);
+        return NULL;
+    }
+    struct nj_tcb *tcb = nj_tcp_connect(&s->tcp, &t, now);
+    if (!tcb) {
+        nj_count(&s->counters, NJ_C_connect_full);
+        return NULL;
+    }
+    tcb->user = user;
+    return tcb;
+}
