@@ -29,6 +29,8 @@ static const char help[] =
     "\n"
     "running\n"
     "  --max-connections N     TCP connections of one lcore [65536]\n"
+    "  --preface-timeout TIME  a new connection may be silent for so long [10s]\n"
+    "  --idle-timeout TIME     a connection without a running request, too [75s]\n"
     "  --drain-timeout TIME    after SIGTERM, time for running responses, e.g. 500ms, 10s [10s]\n"
     "  --busy-poll             lcores never sleep, also without work\n"
     "  --live                  a line of rates on stderr every second\n"
@@ -49,6 +51,8 @@ enum {
     OPT_ROOT,
     OPT_CACHE,
     OPT_MAX_CONNECTIONS,
+    OPT_PREFACE_TIMEOUT,
+    OPT_IDLE_TIMEOUT,
     OPT_DRAIN_TIMEOUT,
     OPT_BUSY_POLL,
     OPT_LIVE,
@@ -64,6 +68,8 @@ static const struct option options[] = {
     {"root", required_argument, NULL, OPT_ROOT},
     {"cache", required_argument, NULL, OPT_CACHE},
     {"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
+    {"preface-timeout", required_argument, NULL, OPT_PREFACE_TIMEOUT},
+    {"idle-timeout", required_argument, NULL, OPT_IDLE_TIMEOUT},
     {"drain-timeout", required_argument, NULL, OPT_DRAIN_TIMEOUT},
     {"busy-poll", no_argument, NULL, OPT_BUSY_POLL},
     {"live", no_argument, NULL, OPT_LIVE},
@@ -126,6 +132,15 @@ static int add(const char *option, const char **list, unsigned max)
     return 0;
 }
 
+static int take_seconds(const char *option, double min, double *out)
+{
+    if (!parse_quantity(optarg, seconds, out) || *out < min || *out > 86400)
+        return wrong(option, optarg,
+                     min > 0 ? "a time such as 500ms or 10s, 100ms to a day"
+                             : "a time such as 500ms or 10s, at most a day");
+    return 0;
+}
+
 static int take_option(struct nj_server_config *c, int opt)
 {
     long n = 0;
@@ -159,11 +174,12 @@ static int take_option(struct nj_server_config *c, int opt)
             return wrong("max-connections", optarg, "a number from 1 to 16777216");
         c->conns_max = (uint32_t)n;
         return 0;
+    case OPT_PREFACE_TIMEOUT:
+        return take_seconds("preface-timeout", 0.1, &c->preface_timeout_s);
+    case OPT_IDLE_TIMEOUT:
+        return take_seconds("idle-timeout", 0.1, &c->idle_timeout_s);
     case OPT_DRAIN_TIMEOUT:
-        if (!parse_quantity(optarg, seconds, &q) || q > 86400)
-            return wrong("drain-timeout", optarg, "a time such as 500ms or 10s, at most a day");
-        c->drain_timeout_s = q;
-        return 0;
+        return take_seconds("drain-timeout", 0, &c->drain_timeout_s);
     case OPT_BUSY_POLL:
         c->busy_poll = true;
         return 0;

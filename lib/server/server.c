@@ -31,6 +31,8 @@ void nj_server_config_init(struct nj_server_config *c)
         .ethdev = -1,
         .cache_bytes = NJ_FILE_CACHE_BYTES_DEFAULT,
         .conns_max = 65536,
+        .preface_timeout_s = 10,
+        .idle_timeout_s = 75,
         .drain_timeout_s = 10,
     };
 }
@@ -173,6 +175,8 @@ static bool up_shards(struct nj_server *s)
         .half_open_max = HALF_OPEN_MAX,
         .held_max = s->port.held_max,
         .time_wait = TIME_WAIT,
+        .preface_timeout = (nj_ns)(set->config->preface_timeout_s * (double)NJ_SEC),
+        .idle_timeout = (nj_ns)(set->config->idle_timeout_s * (double)NJ_SEC),
         .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),
     };
     c.iface.mac = s->port.mac;

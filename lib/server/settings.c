@@ -140,6 +140,12 @@ static int read_link(struct nj_settings *s, const struct nj_server_config *confi
     return 0;
 }
 
+/* Less would end connections whose first packet comes again once; more than a day is no limit. */
+static bool silence_ok(double seconds)
+{
+    return seconds >= 0.1 && seconds <= 86400;
+}
+
 int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
                      size_t n)
 {
@@ -163,6 +169,10 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
         return nj_fail(why, n, "--root %s: not a folder", config->root);
     if (!(config->drain_timeout_s >= 0 && config->drain_timeout_s <= 86400))
         return nj_fail(why, n, "--drain-timeout: expected 0 to 86400 seconds");
+    if (!silence_ok(config->preface_timeout_s))
+        return nj_fail(why, n, "--preface-timeout: expected 0.1 to 86400 seconds");
+    if (!silence_ok(config->idle_timeout_s))
+        return nj_fail(why, n, "--idle-timeout: expected 0.1 to 86400 seconds");
     if (config->conns_max == 0 || config->conns_max > 1u << 24)
         return nj_fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
     return 0;

@@ -14,8 +14,6 @@
 #include "shard/shard_internal.h"
 #include "shard/sniff.h"
 
-#define SNIFF_TIMEOUT  (10 * NJ_SEC)
-#define IDLE_TIMEOUT   (75 * NJ_SEC) /* no stream open */
 #define STALL_TIMEOUT  (60 * NJ_SEC) /* streams open, and nothing moves */
 #define LINGER_TIMEOUT (2 * NJ_SEC)  /* the peer has all, and does not close */
 #define SHED_AFTER     (5 * NJ_SEC)  /* no ACK, and mbufs are short */
@@ -156,15 +154,17 @@ static bool has_input(const struct nj_conn *c)
 
 static nj_ns deadline(const struct nj_conn *c)
 {
+    const struct nj_shard_config *cfg = &c->shard->cfg;
+
     switch (c->state) {
     case SNIFF:
-        return c->moved_at + SNIFF_TIMEOUT;
+        return c->moved_at + cfg->preface_timeout;
     case LINGER:
         return c->moved_at + (all_acked(c) ? LINGER_TIMEOUT : STALL_TIMEOUT);
     case H2:
         break;
     }
-    return c->moved_at + (nj_h2_streams(c->h2) ? STALL_TIMEOUT : IDLE_TIMEOUT);
+    return c->moved_at + (nj_h2_streams(c->h2) ? STALL_TIMEOUT : cfg->idle_timeout);
 }
 
 static void rearm(struct nj_conn *c)

@@ -7,6 +7,9 @@
 
 #include "shard/shard_internal.h"
 
+#define PREFACE_TIMEOUT (10 * NJ_SEC)
+#define IDLE_TIMEOUT    (75 * NJ_SEC)
+
 static bool init_tcp(struct nj_shard *s, nj_ns now)
 {
     struct nj_tcp_config c = {
@@ -64,6 +67,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
 {
     memset(s, 0, sizeof *s);
     s->cfg = *config;
+    s->cfg.preface_timeout = config->preface_timeout ? config->preface_timeout : PREFACE_TIMEOUT;
+    s->cfg.idle_timeout = config->idle_timeout ? config->idle_timeout : IDLE_TIMEOUT;
     s->now = now;
     nj_list_init(&s->conn_list);
     nj_list_init(&s->owing);

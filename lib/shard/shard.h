@@ -43,6 +43,8 @@ struct nj_shard_config {
     uint32_t conns_max, half_open_max;
     uint32_t held_max; /* see nj_tcp_config */
     nj_ns time_wait;
+    nj_ns preface_timeout; /* a new connection may be silent for so long; 0: 10 s */
+    nj_ns idle_timeout;    /* one without an open stream; 0: 75 s */
     struct nj_hash_key flow_key, isn_key;
     struct nj_hash_key ndp_key; /* the same for all shards, see nj_ndp_config */
     bool slaac;                 /* take IPv6 addresses from routers */

@@ -160,7 +160,8 @@ class BadInput(unittest.TestCase):
 
     def test_bad_ports_and_times(self):
         for more in (["--listen", "0"], ["--listen", "65536"], ["--listen", "http"],
-                     ["--drain-timeout", "soon"], ["--gateway", "198.18.0"], ["stray"]):
+                     ["--drain-timeout", "soon"], ["--idle-timeout", "0"],
+                     ["--gateway", "198.18.0"], ["stray"]):
             with self.subTest(more=more):
                 self.refused([*self.GOOD, *more])
 

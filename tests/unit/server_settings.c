@@ -2,6 +2,7 @@
 /* Configurations good and bad, and what is said of the bad ones. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -170,6 +171,23 @@ Test(server_settings, the_rest)
     c.conns_max = (1u << 24) + 1;
     expect(&c, "--max-connections: expected 1 to 16777216");
     c.conns_max = 1u << 24;
+    expect(&c, NULL);
+}
+
+Test(server_settings, times)
+{
+    static const double bad[] = {0, 0.09, 86401, -1, NAN, INFINITY};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
+        struct nj_server_config c = good();
+        c.preface_timeout_s = bad[i];
+        expect(&c, "--preface-timeout: expected 0.1 to 86400 seconds");
+        c = good();
+        c.idle_timeout_s = bad[i];
+        expect(&c, "--idle-timeout: expected 0.1 to 86400 seconds");
+    }
+    struct nj_server_config c = good();
+    c.preface_timeout_s = 0.1;
+    c.idle_timeout_s = 86400;
     expect(&c, NULL);
 }
 

@@ -171,6 +171,26 @@ Test(shard_conn, fin_at_once)
     rig_free(r);
 }
 
+Test(shard_conn, how_long_they_may_be_silent_can_be_set)
+{
+    struct rig *r = rig_alloc(8192, 8192);
+    struct nj_shard_config config = rig_config(r);
+    config.preface_timeout = 100 * NJ_SEC;
+    config.idle_timeout = 3 * NJ_SEC;
+    rig_new_with(r, &config);
+    struct rig_peer *silent = rig_connect(r, 1000), *idle = rig_connect_h2(r, 1001);
+
+    rig_run(r, 2900 * NJ_MS);
+    cr_expect(!idle->got_fin);
+    rig_run(r, 200 * NJ_MS);
+    cr_expect(idle->got_fin);
+    rig_run(r, 96800 * NJ_MS);
+    cr_expect(!silent->got_rst);
+    rig_run(r, 200 * NJ_MS);
+    cr_expect(silent->got_rst);
+    rig_free(r);
+}
+
 Test(shard_conn, silent_peers_are_closed)
 {
     struct rig *r = rig_new();

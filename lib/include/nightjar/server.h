@@ -33,14 +33,16 @@ struct nj_server_config {
     /* A router on that link for IPv4, and one for IPv6, in any order. Without: only the link is
      * reached, or with IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
-    uint16_t listen_port;   /* TCP port; 80 */
-    const char *root;       /* folder to serve; required */
-    int ethdev;             /* DPDK port number; -1: the only one there is */
-    uint64_t cache_bytes;   /* of file contents kept in memory; 256 MiB */
-    uint32_t conns_max;     /* TCP connections of one lcore; 65536 */
-    double drain_timeout_s; /* after SIGTERM, running responses get this long; 10 */
-    bool busy_poll;         /* lcores never sleep, also without work; off */
-    bool live;              /* a line of rates on stderr every second; off */
+    uint16_t listen_port;     /* TCP port; 80 */
+    const char *root;         /* folder to serve; required */
+    int ethdev;               /* DPDK port number; -1: the only one there is */
+    uint64_t cache_bytes;     /* of file contents kept in memory; 256 MiB */
+    uint32_t conns_max;       /* TCP connections of one lcore; 65536 */
+    double preface_timeout_s; /* a new connection may be silent for so long; 10 */
+    double idle_timeout_s;    /* one without a running request; 75 */
+    double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
+    bool busy_poll;           /* lcores never sleep, also without work; off */
+    bool live;                /* a line of rates on stderr every second; off */
 };
 
 /**
