@@ -101,27 +101,79 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
     }
 }
 
-static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
+/* Which shards a command is about: all, or the one its parameter names. With the lock held, and a
+ * server attached. */
+static bool read_shard(const char *params, uint32_t *from, uint32_t *to)
 {
     char *end = NULL;
     unsigned long i = params ? strtoul(params, &end, 10) : 0;
-    bool number = params && end != params && *end == '\0';
-    int rc = 0;
+
+    *from = (uint32_t)i;
+    *to = params ? (uint32_t)i + 1 : attached->n_shards;
+    return !params || (end != params && *end == '\0' && i < attached->n_shards);
+}
+
+static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+    uint32_t from = 0, to = 0;
 
     (void)cmd;
     rte_tel_data_start_dict(d);
     pthread_mutex_lock(&lock);
-    if (!attached || !params) {
-        if (attached)
-            add_shards(attached, d);
-    } else if (number && i < attached->n_shards) {
-        add_essence(attached, (uint32_t)i, d);
-        add_details(attached, (uint32_t)i, d);
-    } else {
-        rc = -EINVAL;
+    bool ok = !attached || read_shard(params, &from, &to);
+    if (attached && ok && !params) {
+        add_shards(attached, d);
+    } else if (attached && ok) {
+        add_essence(attached, from, d);
+        add_details(attached, from, d);
     }
     pthread_mutex_unlock(&lock);
-    return rc;
+    return ok ? 0 : -EINVAL;
+}
+
+static void add_pool(const struct nj_server *s, uint32_t from, uint32_t to, uint32_t pool,
+                     struct rte_tel_data *d)
+{
+    const char *name = nj_shard_pool_name(pool);
+    uint64_t n_used = 0, n_high = 0, n_max = 0;
+    char key[32];
+
+    for (uint32_t i = from; i < to; i++) {
+        const struct nj_pool_gauge *g = &s->shard[i]->pool_gauge[pool];
+        n_used += atomic_load_explicit(&g->n_used, memory_order_relaxed);
+        n_high += atomic_load_explicit(&g->n_high, memory_order_relaxed);
+        n_max += nj_shard_pool(s->shard[i], pool)->n_max;
+    }
+    const struct {
+        const char *what;
+        uint64_t value;
+    } row[] = {{"bytes", nj_shard_pool(s->shard[from], pool)->obj_bytes},
+               {"used", n_used},
+               {"high", n_high},
+               {"max", n_max}};
+    for (size_t k = 0; k < NJ_ARRAY_LEN(row); k++) {
+        snprintf(key, sizeof key, "%s_%s", name, row[k].what);
+        rte_tel_data_add_dict_u64(d, key, row[k].value);
+    }
+}
+
+static int memory(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+    uint32_t from = 0, to = 0;
+    uint64_t flow_bytes = 0;
+
+    (void)cmd;
+    rte_tel_data_start_dict(d);
+    pthread_mutex_lock(&lock);
+    bool ok = !attached || read_shard(params, &from, &to);
+    for (uint32_t i = 0; attached && ok && i < NJ_SHARD_POOLS; i++)
+        add_pool(attached, from, to, i, d);
+    for (uint32_t i = from; attached && ok && i < to; i++)
+        flow_bytes += nj_shard_flow_bytes(attached->shard[i]);
+    if (attached && ok)
+        rte_tel_data_add_dict_u64(d, "flow_table_bytes", flow_bytes);
+    pthread_mutex_unlock(&lock);
+    return ok ? 0 : -EINVAL;
 }
 
 /* As shard 0 sees them: the one that has them checked. A list, since names in a dictionary may hold
@@ -162,4 +214,8 @@ void nj_telemetry_attach(const struct nj_server *server)
         "/nightjar/shards", shards,
         "What each shard does and holds. Parameter: the number of one shard, "
         "to see that one alone.");
+    rte_telemetry_register_cmd(
+        "/nightjar/memory", memory,
+        "Objects that connections are made of: bytes of one, used now, most ever, limit; summed "
+        "over the shards. Parameter: the number of one shard, to see that one alone.");
 }

@@ -4,6 +4,8 @@
  *   /nightjar/stats   every counter, summed over the shards
  *   /nightjar/shards    per shard: lcore, steering, cycles, packets, drops by reason, what it holds
  *   /nightjar/shards,N  the same of one
+ *   /nightjar/memory    what connections are made of: sizes, how many are in use, how many were
+ *   /nightjar/memory,N  the same of one shard
  */
 #ifndef NJ_SERVER_TELEMETRY_H
 #define NJ_SERVER_TELEMETRY_H

@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "h2/h2.h"
 #include "http/site.h"
+#include "shard/memory.h"
 #include "shard/ndp.h"
 #include "shard/neigh.h"
 #include "shard/port.h"
@@ -76,6 +77,8 @@ struct nj_shard {
     nj_ns goaway_at; /* draining: when the final GOAWAY goes out */
     uint16_t ip_ident;
     struct nj_rate echo_rate, problem_rate, share_rate;
+
+    struct nj_pool_gauge pool_gauge[NJ_SHARD_POOLS];
 
     uint32_t txq_head, n_txq;
     struct rte_mbuf *txq[NJ_TXQ_MAX];

@@ -42,6 +42,9 @@ uint32_t nj__net_inhale(struct nj_shard *, nj_ns now);
 /* shard_step.c */
 uint32_t nj__files_take_done(struct nj_shard *, nj_ns now);
 
+/* memory.c */
+void nj__memory_publish(struct nj_shard *);
+
 /* conn.c */
 extern const struct nj_h2_events nj__conn_h2_events;
 extern const struct nj_site_events nj__conn_site_events;
