@@ -91,7 +91,7 @@ static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
         *p++ = NJ__OPT_NOP;
         *p++ = NJ__OPT_SACK;
         *p++ = (uint8_t)(2 + o->n_sack * NJ__OPT_SACK_BLOCK_BYTES);
-        for (uint32_t i = 0; i < o->n_sack; i++)
+        for (uint32_t i = 0; i < o->n_sack && i < NJ_SACK_BLOCKS_MAX; i++)
             p = put_u32(put_u32(p, o->sack[i].first), o->sack[i].end);
     }
     return p;
