@@ -216,6 +216,5 @@ void nj_telemetry_attach(const struct nj_server *server)
         "to see that one alone.");
     rte_telemetry_register_cmd(
         "/nightjar/memory", memory,
-        "Objects that connections are made of: bytes of one, used now, most ever, limit; summed "
-        "over the shards. Parameter: the number of one shard, to see that one alone.");
+        "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.");
 }

@@ -10,6 +10,7 @@ static const struct {
     size_t at;
 } pools[NJ_SHARD_POOLS] = {
     {"tcb", offsetof(struct nj_shard, tcp.tcbs)},
+    {"xfer", offsetof(struct nj_shard, tcp.xfers)},
     {"conn", offsetof(struct nj_shard, conns)},
 };
 
