@@ -20,27 +20,40 @@
 #define SHED_MAX       32u           /* of them per step */
 #define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
 
+/* What moves is filed again at most once in so long: time-outs are up to this much late. */
+#define GRAIN      (64 * NJ_MS)
+#define SILENT_MAX 64u /* of each kind of time-out, per step */
+
 /* HTTP/2 is not asked for output, and input is not read, below this: the longest response head fits
  * in, a redirect whose location is a path of NJ_PATH_MAX with every byte escaped. */
 #define ROOM_MIN (4 * NJ_PATH_MAX)
 
 enum conn_state { SNIFF, H2, LINGER };
 
+/* What a connection has from its first byte on. */
+struct nj_talk {
+    struct nj_conn *conn;
+    struct nj_h2 *h2;
+    struct nj_list owing; /* member of shard->owing while the send queue holds bytes */
+    nj_ns owing_at;       /* the peer acknowledged some, or began to owe us ACKs */
+    uint8_t n_head;       /* SNIFF: first bytes, until they are known */
+    uint8_t head[NJ_SNIFF_BYTES];
+};
+_Static_assert(sizeof(struct nj_talk) <= NJ_CACHE_LINE, "one line more when it speaks");
+
 struct nj_conn {
     struct nj_conn_user user; /* first: tcb->user points here */
     struct nj_shard *shard;
     struct nj_tcb *tcb;
-    struct nj_h2 *h2;
-    enum conn_state state;
-    uint8_t n_head; /* SNIFF: first bytes, until they are known */
-    uint8_t head[NJ_H2_PREFACE_BYTES];
+    struct nj_talk *talk;
+    struct nj_list node; /* member of shard->silent[silent]; of none once its time is up */
+    nj_ns since;         /* it is there, in whole GRAINs, rounded up */
+    uint8_t state;       /* enum conn_state */
+    uint8_t silent;      /* enum nj_silent */
+    bool moved;          /* since it was filed bytes came in, or the peer acknowledged some */
     bool peer_fin, failed;
-    nj_ns moved_at; /* bytes came in, or the peer acknowledged some */
-    nj_ns owing_at; /* the peer acknowledged some, or began to owe us ACKs */
-    struct nj_timer timer;
-    struct nj_list owing; /* member of shard->owing while the send queue holds bytes */
-    struct nj_list node;  /* member of shard->conn_list */
 };
+_Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
 static const char http1_reply[] =
     "HTTP/1.1 505 HTTP Version Not Supported\r\n"
@@ -53,6 +66,11 @@ static const char http1_reply[] =
 size_t nj__conn_bytes(void)
 {
     return sizeof(struct nj_conn);
+}
+
+size_t nj__talk_bytes(void)
+{
+    return sizeof(struct nj_talk);
 }
 
 /* --- what HTTP/2 and the site call --------------------------------------------------------- */
@@ -152,24 +170,57 @@ static bool has_input(const struct nj_conn *c)
     return nj_tcp_recv_peek(c->tcb, &data) > 0;
 }
 
-static nj_ns deadline(const struct nj_conn *c)
+static struct nj_h2 *h2_of(const struct nj_conn *c)
 {
-    const struct nj_shard_config *cfg = &c->shard->cfg;
+    return c->talk ? c->talk->h2 : NULL;
+}
 
-    switch (c->state) {
+/* What the connection waits for. */
+static enum nj_silent silent_as(const struct nj_conn *c)
+{
+    switch ((enum conn_state)c->state) {
     case SNIFF:
-        return c->moved_at + cfg->preface_timeout;
+        return NJ_SILENT_NEW;
     case LINGER:
-        return c->moved_at + (all_acked(c) ? LINGER_TIMEOUT : STALL_TIMEOUT);
+        return all_acked(c) ? NJ_SILENT_DONE : NJ_SILENT_STALLED;
     case H2:
         break;
     }
-    return c->moved_at + (nj_h2_streams(c->h2) ? STALL_TIMEOUT : cfg->idle_timeout);
+    return nj_h2_streams(h2_of(c)) ? NJ_SILENT_STALLED : NJ_SILENT_IDLE;
 }
 
-static void rearm(struct nj_conn *c)
+static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
 {
-    nj_timer_arm(&c->shard->conn_wheel, &c->timer, deadline(c));
+    switch (silent) {
+    case NJ_SILENT_NEW:
+        return s->cfg.preface_timeout;
+    case NJ_SILENT_IDLE:
+        return s->cfg.idle_timeout;
+    case NJ_SILENT_STALLED:
+        return STALL_TIMEOUT;
+    case NJ_SILENT_DONE:
+        return LINGER_TIMEOUT;
+    case NJ_N_SILENT:
+        break;
+    }
+    NJ_UNREACHABLE("silent");
+}
+
+/* Those that wait for the same thing have the same patience: filed at the end when they begin to
+ * wait and when they move, they stand in the order in which their time is up. */
+static void file(struct nj_conn *c, nj_ns now)
+{
+    enum nj_silent silent = silent_as(c);
+    nj_ns since = (now / GRAIN + 1) * GRAIN;
+
+    bool stays = silent == c->silent && (!c->moved || since == c->since);
+    c->moved = false;
+    if (stays)
+        return;
+    c->silent = (uint8_t)silent;
+    c->since = since;
+    nj_list_del(&c->node);
+    nj_list_push_back(&c->shard->silent[silent], &c->node);
 }
 
 static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns now)
@@ -179,29 +230,40 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
         return NULL;
     c->shard = s;
     c->tcb = tcb;
-    c->moved_at = now;
-    nj_timer_init(&c->timer);
-    nj_list_init(&c->owing);
+    c->silent = NJ_N_SILENT; /* not filed */
     nj_list_init(&c->node);
-    nj_list_push_back(&s->conn_list, &c->node);
     tcb->user = &c->user;
-    rearm(c);
+    file(c, now);
     return c;
+}
+
+/* There are as many of these as connections. */
+static struct nj_talk *talk_new(struct nj_conn *c)
+{
+    struct nj_talk *talk = nj_pool_take(&c->shard->talks);
+    NJ_CHECK(talk);
+    talk->conn = c;
+    nj_list_init(&talk->owing);
+    return talk;
 }
 
 static void drop_h2(struct nj_conn *c)
 {
-    if (c->h2)
-        nj_h2_close(c->h2);
-    c->h2 = NULL;
+    struct nj_h2 *h2 = h2_of(c);
+    if (!h2)
+        return;
+    nj_h2_close(h2);
+    c->talk->h2 = NULL;
 }
 
 static void conn_free(struct nj_conn *c, nj_ns now)
 {
     struct nj_shard *s = c->shard;
     drop_h2(c);
-    nj_timer_disarm(&s->conn_wheel, &c->timer);
-    nj_list_del(&c->owing);
+    if (c->talk) {
+        nj_list_del(&c->talk->owing);
+        nj_pool_put(&s->talks, c->talk);
+    }
     nj_list_del(&c->node);
     nj_tcp_release(&s->tcp, c->tcb, now);
     nj_pool_put(&s->conns, c);
@@ -212,7 +274,7 @@ static void linger(struct nj_conn *c, nj_ns now)
 {
     drop_h2(c);
     c->state = LINGER;
-    c->moved_at = now;
+    c->moved = true;
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
 }
 
@@ -221,19 +283,20 @@ static void linger(struct nj_conn *c, nj_ns now)
 static void open_h2(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
+    struct nj_talk *talk = c->talk;
 
     nj_count(&s->counters, NJ_C_conn_h2);
     c->state = H2;
-    c->h2 = nj_h2_open(s->h2, c);
-    if (!c->h2) {
+    talk->h2 = nj_h2_open(s->h2, c);
+    if (!talk->h2) {
         c->failed = true;
         return;
     }
     if (s->draining) { /* it came through the door as we closed it */
-        nj_h2_goaway(c->h2);
-        nj_h2_goaway(c->h2);
+        nj_h2_goaway(talk->h2);
+        nj_h2_goaway(talk->h2);
     }
-    if (nj_h2_input(c->h2, c->head, c->n_head) != 0)
+    if (nj_h2_input(talk->h2, talk->head, talk->n_head) != 0)
         c->failed = true;
 }
 
@@ -241,12 +304,13 @@ static void open_h2(struct nj_conn *c)
 static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
 {
     struct nj_shard *s = c->shard;
-    uint32_t free_head = NJ_H2_PREFACE_BYTES - c->n_head;
+    struct nj_talk *talk = c->talk ? c->talk : (c->talk = talk_new(c));
+    uint32_t free_head = NJ_SNIFF_BYTES - talk->n_head;
     uint32_t used = n < free_head ? n : free_head;
 
-    memcpy(c->head + c->n_head, data, used);
-    c->n_head = (uint8_t)(c->n_head + used);
-    switch (nj_sniff(c->head, c->n_head)) {
+    memcpy(talk->head + talk->n_head, data, used);
+    talk->n_head = (uint8_t)(talk->n_head + used);
+    switch (nj_sniff(talk->head, talk->n_head)) {
     case NJ_SNIFF_MORE:
         break;
     case NJ_SNIFF_H2:
@@ -284,11 +348,11 @@ static void read_some(struct nj_conn *c, nj_ns now)
         }
         if (c->state == SNIFF)
             n = sniff(c, data, n, now);
-        else if (c->state == H2 && nj_h2_input(c->h2, data, n) != 0)
+        else if (c->state == H2 && nj_h2_input(c->talk->h2, data, n) != 0)
             c->failed = true;
         nj_tcp_recv_take(tcp, c->tcb, n);
         if (c->state != LINGER)
-            c->moved_at = now;
+            c->moved = true;
     }
 }
 
@@ -300,9 +364,9 @@ static void output_h2(struct nj_conn *c)
     struct nj_shard *s = c->shard;
     uint32_t had = nj_tcp_queued_mbufs(c->tcb);
 
-    if (nj_h2_output(c->h2, &sink, c) != 0 && !c->failed) {
+    if (nj_h2_output(c->talk->h2, &sink, c) != 0 && !c->failed) {
         c->failed = true;
-        nj_h2_output(c->h2, &sink, c); /* the GOAWAY that says why */
+        nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY that says why */
     }
     uint32_t taken = nj_tcp_queued_mbufs(c->tcb) - had;
     s->n_tx_left -= taken < s->n_tx_left ? taken : s->n_tx_left;
@@ -312,10 +376,11 @@ static void write_some(struct nj_conn *c, nj_ns now)
 {
     if (c->state != H2)
         return;
-    if (c->h2)
+    struct nj_h2 *h2 = h2_of(c);
+    if (h2)
         output_h2(c);
-    bool peer_left = c->peer_fin && !has_input(c) && (!c->h2 || nj_h2_streams(c->h2) == 0);
-    if (c->failed || peer_left || nj_h2_finished(c->h2))
+    bool peer_left = c->peer_fin && !has_input(c) && (!h2 || nj_h2_streams(h2) == 0);
+    if (c->failed || peer_left || nj_h2_finished(h2))
         linger(c, now);
     else if (c->shard->pool_low)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* nobody else would wake it */
@@ -324,14 +389,17 @@ static void write_some(struct nj_conn *c, nj_ns now)
 /* Keep shard->owing in the order in which peers were last heard of. */
 static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
 {
-    bool owes = nj_tcp_queued_mbufs(c->tcb) > 0;
+    struct nj_talk *talk = c->talk;
 
-    if (acked || !owes)
-        nj_list_del(&c->owing);
-    if (!owes || nj_list_linked(&c->owing))
+    if (!talk) /* nothing was said, so nothing was answered */
         return;
-    c->owing_at = now;
-    nj_list_push_back(&c->shard->owing, &c->owing);
+    bool owes = nj_tcp_queued_mbufs(c->tcb) > 0;
+    if (acked || !owes)
+        nj_list_del(&talk->owing);
+    if (!owes || nj_list_linked(&talk->owing))
+        return;
+    talk->owing_at = now;
+    nj_list_push_back(&c->shard->owing, &talk->owing);
 }
 
 /* News of a connection that the server has. */
@@ -346,7 +414,7 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     if (events & NJ_TCP_EV_PEER_FIN)
         c->peer_fin = true;
     if (events & NJ_TCP_EV_WRITABLE)
-        c->moved_at = now;
+        c->moved = true;
     read_some(c, now);
     write_some(c, now);
     if (c->state == SNIFF && c->peer_fin)
@@ -357,7 +425,7 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     else if (c->state == LINGER && c->peer_fin && all_acked(c))
         conn_free(c, now); /* both sides have said all */
     else
-        rearm(c);
+        file(c, now);
 }
 
 /* Whoever has the connection hears of it; one that a peer has just opened is the server's. */
@@ -379,12 +447,12 @@ static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns n
 static void shed(struct nj_shard *s, nj_ns now)
 {
     for (uint32_t i = 0; i < SHED_MAX && !nj_list_empty(&s->owing); i++) {
-        struct nj_conn *c = nj_container_of(s->owing.next, struct nj_conn, owing);
-        if (now - c->owing_at < SHED_AFTER)
+        struct nj_talk *talk = nj_container_of(s->owing.next, struct nj_talk, owing);
+        if (now - talk->owing_at < SHED_AFTER)
             return;
-        nj_list_del(&c->owing);
+        nj_list_del(&talk->owing);
         nj_count(&s->counters, NJ_C_conn_shed);
-        nj_tcp_abort(&s->tcp, c->tcb, now); /* EV_DEAD follows */
+        nj_tcp_abort(&s->tcp, talk->conn->tcb, now); /* EV_DEAD follows */
     }
 }
 
@@ -411,51 +479,91 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
 /* --- time and the end ---------------------------------------------------------------------- */
 
-static void on_silence(void *ctx, struct nj_timer *timer)
+/* Its time is up. */
+static void end_silence(struct nj_conn *c, nj_ns now)
 {
-    struct nj_shard *s = ctx;
-    struct nj_conn *c = nj_container_of(timer, struct nj_conn, timer);
+    struct nj_shard *s = c->shard;
 
-    if (s->now < deadline(c)) { /* it had moved meanwhile */
-        rearm(c);
-        return;
-    }
     if (c->state == LINGER && all_acked(c)) {
-        conn_free(c, s->now);
+        conn_free(c, now);
         return;
     }
     nj_count(&s->counters, NJ_C_conn_timeout);
-    if (c->state == H2 && nj_h2_streams(c->h2) == 0) {
-        nj_h2_goaway(c->h2);
-        nj_h2_goaway(c->h2);
-        nj_h2_output(c->h2, &sink, c);
-        linger(c, s->now);
-        rearm(c);
+    if (c->silent == NJ_SILENT_IDLE) {
+        nj_h2_goaway(c->talk->h2);
+        nj_h2_goaway(c->talk->h2);
+        nj_h2_output(c->talk->h2, &sink, c);
+        linger(c, now);
+        file(c, now);
     } else {
-        nj_tcp_abort(&s->tcp, c->tcb, s->now); /* EV_DEAD follows */
+        nj_list_del(&c->node);
+        nj_tcp_abort(&s->tcp, c->tcb, now); /* EV_DEAD follows */
     }
+}
+
+static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
+{
+    struct nj_list *list = &s->silent[silent];
+    nj_ns wait = patience(s, silent);
+    uint32_t n = 0;
+
+    for (; n < SILENT_MAX && !nj_list_empty(list); n++) {
+        struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
+        if (now < c->since + wait)
+            break;
+        if (c->moved || silent_as(c) != silent) /* in this very moment: it is to be eaten */
+            file(c, now);
+        else
+            end_silence(c, now);
+    }
+    return n;
 }
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    nj_wheel_advance(&s->conn_wheel, now, on_silence, s);
+    uint32_t n = 0;
+
+    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
+        n += end_silent(s, i, now);
     if (!s->draining || now < s->goaway_at)
-        return 0;
+        return n;
     s->goaway_at = NJ_NEVER;
     nj__conns_goaway(s, now);
-    return 1;
+    return n + 1;
 }
 
-void nj__conns_goaway(struct nj_shard *s, nj_ns now)
+nj_ns nj__conns_next(const struct nj_shard *s)
 {
-    for (struct nj_list *n = s->conn_list.next; n != &s->conn_list; n = n->next) {
+    nj_ns next = s->draining ? s->goaway_at : NJ_NEVER;
+
+    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++) {
+        const struct nj_list *list = &s->silent[i];
+        if (nj_list_empty(list))
+            continue;
+        const struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
+        nj_ns at = c->since + patience(s, i);
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
+/* A connection that is not listed is about to be gone. */
+static void goaway_all(struct nj_shard *s, const struct nj_list *list, nj_ns now)
+{
+    for (struct nj_list *n = list->next; n != list; n = n->next) {
         struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
         if (c->state == SNIFF)
             linger(c, now);
         else if (c->state == H2)
-            nj_h2_goaway(c->h2);
+            nj_h2_goaway(c->talk->h2);
         nj_tcp_note_ready(&s->tcp, c->tcb, 0);
     }
+}
+
+void nj__conns_goaway(struct nj_shard *s, nj_ns now)
+{
+    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
+        goaway_all(s, &s->silent[i], now);
 }
 
 void nj_shard_drain(struct nj_shard *s, nj_ns now)

@@ -12,6 +12,7 @@ static const struct {
     {"tcb", offsetof(struct nj_shard, tcp.tcbs)},
     {"xfer", offsetof(struct nj_shard, tcp.xfers)},
     {"conn", offsetof(struct nj_shard, conns)},
+    {"talk", offsetof(struct nj_shard, talks)},
 };
 
 const char *nj_shard_pool_name(uint32_t i)

@@ -70,13 +70,14 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     s->cfg.preface_timeout = config->preface_timeout ? config->preface_timeout : PREFACE_TIMEOUT;
     s->cfg.idle_timeout = config->idle_timeout ? config->idle_timeout : IDLE_TIMEOUT;
     s->now = now;
-    nj_list_init(&s->conn_list);
+    for (uint32_t i = 0; i < NJ_N_SILENT; i++)
+        nj_list_init(&s->silent[i]);
     nj_list_init(&s->owing);
     s->n_tx_left = rte_mempool_avail_count(config->tx_pool);
-    nj_wheel_init(&s->conn_wheel, now);
     nj_steer_init(&s->steer, config->steering, config->index, config->n_shards, config->reta_size);
     init_neigh(s, now);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
+        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) &&
         (s->h2 = nj_h2_core_new(&nj__conn_h2_events, &nj_h2_limits_default, &s->counters)) &&
         init_site(s)) {
         if (config->index == 0)
@@ -100,6 +101,7 @@ void nj_shard_fini(struct nj_shard *s)
     if (s->h2)
         nj_h2_core_free(s->h2);
     nj_pool_fini(&s->conns);
+    nj_pool_fini(&s->talks);
     nj_tcp_fini(&s->tcp);
     nj_neigh_fini(&s->neigh);
     for (; s->n_txq > 0; s->n_txq--) {
@@ -111,13 +113,12 @@ void nj_shard_fini(struct nj_shard *s)
 
 nj_ns nj_shard_next(const struct nj_shard *s)
 {
-    nj_ns next = nj_tcp_next(&s->tcp), conns = nj_wheel_next(&s->conn_wheel);
+    nj_ns next = nj_tcp_next(&s->tcp), conns = nj__conns_next(s);
 
     if (s->n_txq > 0)
         return 0;
     next = conns < next ? conns : next;
-    next = s->neigh.tick_at < next ? s->neigh.tick_at : next;
-    return s->draining && s->goaway_at < next ? s->goaway_at : next;
+    return s->neigh.tick_at < next ? s->neigh.tick_at : next;
 }
 
 void nj_shard_publish(struct nj_shard *s)

@@ -53,6 +53,15 @@ struct nj_shard_config {
     int64_t wall_s_at_zero;
 };
 
+/* What a connection of the server waits for, and each has a time-out of its own. */
+enum nj_silent {
+    NJ_SILENT_NEW,     /* for the first bytes of its peer */
+    NJ_SILENT_IDLE,    /* for a request */
+    NJ_SILENT_STALLED, /* for the peer to take or send what it began */
+    NJ_SILENT_DONE,    /* for the peer's FIN, all else is acknowledged */
+    NJ_N_SILENT
+};
+
 struct nj_shard {
     struct nj_counters counters; /* first: aligned, read by other threads */
     struct nj_shard_config cfg;
@@ -65,10 +74,10 @@ struct nj_shard {
 
     struct nj_pool conns;    /* struct nj_conn */
     uint32_t active_counter; /* see active.h */
-    struct nj_list conn_list;
+    struct nj_pool talks;    /* struct nj_talk, for those that have said something */
+    struct nj_list silent[NJ_N_SILENT];
     struct nj_list
         owing; /* connections with bytes in the send queue, longest without an ACK first */
-    struct nj_wheel conn_wheel;
 
     nj_ns now;          /* of the step that runs; for callbacks that have no argument for it */
     uint32_t n_tx_left; /* mbufs in the pool, while connections are served */

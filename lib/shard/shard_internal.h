@@ -49,9 +49,12 @@ void nj__memory_publish(struct nj_shard *);
 extern const struct nj_h2_events nj__conn_h2_events;
 extern const struct nj_site_events nj__conn_site_events;
 size_t nj__conn_bytes(void);
+size_t nj__talk_bytes(void);
 /* Serve connections with news. Returns how many. */
 uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);
+/* Nothing of theirs happens by itself before this time. */
+nj_ns nj__conns_next(const struct nj_shard *);
 void nj__conns_goaway(struct nj_shard *, nj_ns now);
 
 #endif

@@ -10,6 +10,9 @@
 #define NJ_H2_PREFACE       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define NJ_H2_PREFACE_BYTES 24u
 
+/* Known from so many bytes at the latest. */
+#define NJ_SNIFF_BYTES 16u
+
 enum nj_sniff { NJ_SNIFF_MORE, NJ_SNIFF_H2, NJ_SNIFF_HTTP1, NJ_SNIFF_GARBAGE };
 
 /* `n_bytes` first bytes of a connection, at most NJ_H2_PREFACE_BYTES looked at. HTTP/2 is known as

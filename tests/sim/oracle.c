@@ -59,9 +59,9 @@ static void check_shard(struct sim *sim, struct nj_shard *s)
     if (nj_h2_core_conns(s->h2) != 0 || nj_h2_core_bytes_used(s->h2) != 0)
         nj_sim_fail(sim, "shard %u: HTTP/2 holds %u sessions, %zu bytes", i,
                     nj_h2_core_conns(s->h2), nj_h2_core_bytes_used(s->h2));
-    if (s->tcp.n_half_open != 0 || s->conn_wheel.n_timers != 0 || s->tcp.wheel.n_timers != 0)
-        nj_sim_fail(sim, "shard %u: %u half-open, %u + %u timers are left", i, s->tcp.n_half_open,
-                    s->conn_wheel.n_timers, s->tcp.wheel.n_timers);
+    if (s->tcp.n_half_open != 0 || s->talks.n_used != 0 || s->tcp.wheel.n_timers != 0)
+        nj_sim_fail(sim, "shard %u: %u half-open, %u that spoke, %u timers are left", i,
+                    s->tcp.n_half_open, s->talks.n_used, s->tcp.wheel.n_timers);
 }
 
 void nj_sim_check_quiet(struct sim *sim)

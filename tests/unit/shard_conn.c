@@ -191,6 +191,84 @@ Test(shard_conn, how_long_they_may_be_silent_can_be_set)
     rig_free(r);
 }
 
+/* Peers that come one after the other, of which every third says something later on: each has its
+ * own ten seconds, and the shard never sleeps past the end of them. */
+Test(shard_conn, time_is_up_for_each_by_itself)
+{
+    enum { N = 60 };
+    struct rig *r = rig_new();
+    struct rig_peer *p[N];
+    nj_ns quiet_at[N], gone_at[N] = {0}, begin = r->now;
+    uint32_t n_gone = 0;
+
+    for (nj_ns at = 0; n_gone < N && at < 30 * NJ_SEC; at += 20 * NJ_MS) {
+        uint32_t k = (uint32_t)(at / (100 * NJ_MS));
+        r->now = begin + at;
+        if (at % (100 * NJ_MS) == 0 && k < N) {
+            p[k] = rig_connect(r, (uint16_t)(1000 + k));
+            quiet_at[k] = r->now;
+        }
+        if (at % (100 * NJ_MS) == 0 && k >= 70 && k - 70 < N && (k - 70) % 3 == 0) {
+            rig_send(r, p[k - 70], "P", 1); /* 7 s after it came */
+            quiet_at[k - 70] = r->now;
+        }
+        nj_ns next = nj_shard_next(r->s);
+        for (uint32_t i = 0; i < N && i <= k; i++)
+            cr_assert(gone_at[i] || next <= quiet_at[i] + 10064 * NJ_MS, "peer %u", i);
+        rig_settle(r);
+        for (uint32_t i = 0; i < N && i <= k; i++) {
+            if (gone_at[i] || !p[i]->got_rst)
+                continue;
+            gone_at[i] = r->now;
+            n_gone++;
+            cr_expect_geq(gone_at[i] - quiet_at[i], 10 * NJ_SEC, "peer %u", i);
+            cr_expect_leq(gone_at[i] - quiet_at[i], 10100 * NJ_MS, "peer %u", i);
+        }
+    }
+    cr_expect_eq(n_gone, N);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), N);
+    rig_free(r);
+}
+
+/* More input than one step takes comes just in time; its time passes before the rest is taken. */
+Test(shard_conn, what_came_in_time_counts)
+{
+    enum { N = NJ_EAT_MBUFS_MAX + 6, BYTES = 17 };
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+    nj_ns begin = r->now;
+    uint8_t ping[BYTES];
+
+    rig_h2(ping, PING, 0, 0, "01234567", 8);
+    for (uint32_t i = N - 1; i > 0; i--) /* out of order: they wait for the first */
+        rig_seg(r, p, p->snd_nxt + i * BYTES, NJ_TCP_ACK, ping, BYTES);
+    rig_settle(r);
+    rig_run(r, 74990 * NJ_MS);
+    rig_seg(r, p, p->snd_nxt, NJ_TCP_ACK, ping, BYTES);
+    p->snd_nxt += N * BYTES;
+    rig_step(r);
+    r->now = begin + 75200 * NJ_MS;
+    rig_settle(r);
+    cr_expect_eq(rig_h2_frames(p, GOAWAY, NULL), 0);
+    cr_expect_eq(rig_h2_frames(p, PING, NULL), N, "each is answered");
+    rig_free(r);
+}
+
+Test(shard_conn, many_may_be_silent_at_once)
+{
+    struct rig *r = rig_new();
+    for (uint32_t i = 0; i < RIG_PEERS; i++)
+        rig_connect(r, (uint16_t)(1000 + i));
+    r->now += 11 * NJ_SEC;
+    rig_step(r);
+    uint64_t n = rig_count(r, NJ_C_conn_timeout);
+    cr_expect(n > 0 && n < RIG_PEERS, "%lu in one step", n);
+    rig_settle(r);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), RIG_PEERS);
+    cr_expect_eq(r->s->conns.n_used, 0);
+    rig_free(r);
+}
+
 Test(shard_conn, silent_peers_are_closed)
 {
     struct rig *r = rig_new();
