@@ -53,7 +53,7 @@ def show(points, parts, got):
               f"{p['shared_memory'] / MIB:>10.1f} MiB{p['hugepages'] / MIB:>8.1f} MiB")
     print("\nof it, per connection:")
     for name, n_bytes in parts.items():
-        what = {"tcb": "TCP control block", "xfer": "TCP, under way",
+        what = {"tcb": "TCP control block", "xfer": "TCP, under way", "run": "TCP, losses",
                 "conn": "connection of the shard", "talk": "connection that spoke",
                 "flow_table": "flow table", "rest": "the rest"}.get(name, name)
         print(f"  {what:<24}{n_bytes:>8.1f} B")

@@ -4,14 +4,13 @@
 #include "base/assert.h"
 #include "shard/shard_internal.h"
 
-/* A pool of whose objects a connection needs one: add it here, and ./dev bench memory counts it. */
+/* A pool of objects of connections: add it here, and ./dev bench memory counts it. */
 static const struct {
     const char *name;
     size_t at;
 } pools[NJ_SHARD_POOLS] = {
-    {"tcb", offsetof(struct nj_shard, tcp.tcbs)},
-    {"xfer", offsetof(struct nj_shard, tcp.xfers)},
-    {"conn", offsetof(struct nj_shard, conns)},
+    {"tcb", offsetof(struct nj_shard, tcp.tcbs)}, {"xfer", offsetof(struct nj_shard, tcp.xfers)},
+    {"run", offsetof(struct nj_shard, tcp.runs)}, {"conn", offsetof(struct nj_shard, conns)},
     {"talk", offsetof(struct nj_shard, talks)},
 };
 

@@ -13,7 +13,7 @@
 
 struct nj_shard;
 
-enum { NJ_SHARD_POOLS = 4 };
+enum { NJ_SHARD_POOLS = 5 };
 
 /* One pool as other threads see it. */
 struct nj_pool_gauge {
