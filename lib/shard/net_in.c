@@ -36,9 +36,11 @@ static uint32_t owner_of(const struct nj_shard *s, const struct nj_tuple *t, uin
 
 /* Give the packet to the shard that owns its flow. It has been checked once; the mark saves the
  * owner from checking the sums again. */
-static void hand_over(struct nj_shard *s, struct rte_mbuf *m, uint32_t owner)
+static void hand_over(struct nj_shard *s, struct rte_mbuf *m, enum nj_packet_kind kind,
+                      uint32_t owner)
 {
-    if (s->steer.mode == NJ_STEER_MISS)
+    /* No NIC could know whose flow an ICMP error quotes. */
+    if (s->steer.mode == NJ_STEER_MISS && kind == NJ_PACKET_TCP)
         nj_count(&s->counters, NJ_C_steer_misplaced);
     m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
     if (s->cfg.port.forward(s->cfg.port.ctx, owner, m))
@@ -76,7 +78,7 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
             uint32_t hash = nj_flow_hash(&s->tcp.flows, tuple);
             uint32_t owner = steered ? s->steer.self : owner_of(s, tuple, hash);
             if (owner != s->steer.self) {
-                hand_over(s, m[i], owner);
+                hand_over(s, m[i], p->kind, owner);
                 continue;
             }
             nj_flow_prefetch(&s->tcp.flows, hash);
@@ -109,13 +111,14 @@ static void take_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct 
     rte_pktmbuf_free(m);
 }
 
-/* An ICMP error about a segment of ours. */
+/* An ICMP error about a segment of ours: TCP looks whether it can be true. */
 static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
-                            uint32_t flow_hash)
+                            uint32_t flow_hash, nj_ns now)
 {
     struct nj_tcb *t = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
+    bool believed = t && nj_tcp_icmp(&s->tcp, t, &p->icmp_error, now);
 
-    nj_count(&s->counters, t ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_closed);
+    nj_count(&s->counters, believed ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error);
     rte_pktmbuf_free(m);
 }
 
@@ -136,7 +139,7 @@ static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered
         take_neighbour(s, in->m[i], p, steered, now);
         break;
     case NJ_PACKET_ICMP_ERROR:
-        take_icmp_error(s, in->m[i], p, in->flow_hash[i]);
+        take_icmp_error(s, in->m[i], p, in->flow_hash[i], now);
         break;
     case NJ_PACKET_ICMP_ECHO:
         nj__net_icmp_echo(s, in->m[i], p, now);

@@ -19,6 +19,8 @@
 #include "shard/shard_internal.h"
 #include "support/mbuf_env.h"
 #include "wire/emit.h"
+#include "wire/icmp6.h"
+#include "wire/ip6.h"
 
 #define RIG_IP       0xc6120002u /* 198.18.0.2 */
 #define RIG_PEER_IP  0xc6120001u
@@ -253,8 +255,9 @@ static inline bool rig_seg_mss(struct rig *r, const struct rig_peer *p, uint32_t
                             .flags = flags,
                             .opts = {.has_mss = mss != 0, .mss = mss}};
     nj_tcp_prepend(m, &e);
-    nj_ipv4_prepend(m, &(struct nj_ip_meta){p->tuple.local, p->tuple.remote, 0}, IPPROTO_TCP, 1);
-    nj_eth_prepend(m, &rig_mac, &rig_peer_mac, RTE_ETHER_TYPE_IPV4);
+    bool v4 = nj_addr_is_v4(&p->tuple.remote);
+    nj_ip_prepend(m, &(struct nj_ip_meta){p->tuple.local, p->tuple.remote, 0}, IPPROTO_TCP, 1);
+    nj_eth_prepend(m, &rig_mac, &rig_peer_mac, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     rig_queue(r, m);
     return true;
 }
@@ -333,6 +336,21 @@ static inline void rig_peer_rx(struct rig *r, const struct nj_seg *seg, const ui
     }
 }
 
+/* A peer tells its MAC address; who checks an address of its own hears nothing. */
+static inline void rig_advert(struct rig *r, const struct nj_packet *asked)
+{
+    struct rte_mbuf *m = rte_pktmbuf_alloc(r->rx_pool);
+    NJ_CHECK(m);
+    if (nj_ip6_is_unspecified(&asked->ip_src)) {
+        rte_pktmbuf_free(m);
+        return;
+    }
+    nj_nd_advertise_build(m, &asked->nd.target, &asked->ip_src, &asked->nd.target, &rig_peer_mac,
+                          true);
+    nj_eth_prepend(m, &rig_mac, &rig_peer_mac, RTE_ETHER_TYPE_IPV6);
+    rig_queue(r, m);
+}
+
 /* A frame the shard sent: keep it, answer ARP, and give it to its peer. */
 static inline void rig_frame_out(struct rig *r, struct rte_mbuf *m)
 {
@@ -348,14 +366,22 @@ static inline void rig_frame_out(struct rig *r, struct rte_mbuf *m)
         .mac = eth->dst_addr, .mtu = 1500, .n_addrs = 1, .addr = {{rig_addr(RIG_PEER_IP), 0, 0}}};
     if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
         memcpy(&who.addr[0].ip.b[12], f->bytes + 30, 4); /* whoever it is for */
+    bool v6 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6);
+    if (v6) {
+        who.ip6 = true;
+        memcpy(who.addr[0].ip.b, f->bytes + 38, 16);
+    }
     nj_packet_parse(&who, m, &p);
+    if (p.kind == NJ_PACKET_ND && p.nd.kind == NJ_ND_SOLICIT && !r->no_arp)
+        rig_advert(r, &p);
     if (p.kind == NJ_PACKET_ARP && p.arp.request && !r->no_arp &&
         nj_addr_to_v4(&p.arp.target) != htonl(RIG_IP))
         rig_arp(r, false, ntohl(nj_addr_to_v4(&p.arp.target)), &rig_peer_mac, RIG_IP);
     if (p.kind == NJ_PACKET_TCP)
         rig_peer_rx(r, &p.tcp, f->bytes);
     else /* what we send is well-formed */
-        NJ_CHECK(p.kind == NJ_PACKET_ARP || p.drop == NJ_C_drop_icmp_type);
+        NJ_CHECK(p.kind == NJ_PACKET_ARP || p.kind == NJ_PACKET_ND ||
+                 p.drop == NJ_C_drop_icmp_type || (v6 && p.drop == NJ_C_drop_ip_dst));
 }
 
 static inline uint32_t rig_tx(void *ctx, struct rte_mbuf **m, uint32_t n)
@@ -536,7 +562,8 @@ static inline void rig_free(struct rig *r)
 }
 
 /* A peer that has sent its SYN. */
-static inline struct rig_peer *rig_syn_from(struct rig *r, uint32_t ip, uint16_t port)
+static inline struct rig_peer *rig_syn_between(struct rig *r, const struct nj_addr *from,
+                                               const struct nj_addr *to, uint16_t port)
 {
     for (uint32_t i = 0; i < RIG_PEERS; i++) {
         struct rig_peer *p = &r->peer[i];
@@ -544,8 +571,8 @@ static inline struct rig_peer *rig_syn_from(struct rig *r, uint32_t ip, uint16_t
             continue;
         uint8_t *got = p->got ? p->got : malloc(RIG_GOT_MAX);
         *p = (struct rig_peer){.used = true, .got = got, .rcv_wnd = 65535};
-        p->tuple.local = rig_addr(ip);
-        p->tuple.remote = rig_addr(RIG_IP);
+        p->tuple.local = *from;
+        p->tuple.remote = *to;
         p->tuple.lport = port;
         p->tuple.rport = RIG_PORT;
         p->snd_nxt = 77777u * port;
@@ -554,6 +581,12 @@ static inline struct rig_peer *rig_syn_from(struct rig *r, uint32_t ip, uint16_t
         return p;
     }
     return NULL;
+}
+
+static inline struct rig_peer *rig_syn_from(struct rig *r, uint32_t ip, uint16_t port)
+{
+    struct nj_addr from = rig_addr(ip), to = rig_addr(RIG_IP);
+    return rig_syn_between(r, &from, &to, port);
 }
 
 /* A peer that is connected. */
