@@ -219,6 +219,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     c.iface.has_gateway = how & 4;
     c.iface.gateway = rig_addr(RIG_PEER_IP);
+    c.iface.ip6 = c.slaac = how & 16;
+    if (how & 16)
+        c.iface.addr[c.iface.n_addrs++] =
+            (struct nj_iface_addr){{{0x20, 1, 0x0d, 0xb8, [15] = 2}}, 64, 0};
     rig_new_with(r, &c);
     for (uint32_t n_ops = 0; in.n > 0 && n_ops < 2000; n_ops++) {
         operate(r, &in, &port);

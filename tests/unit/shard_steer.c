@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Toeplitz steering, against a hash written bit by bit from its definition; that one is checked
  * with the verification suite that Microsoft publishes for its own key. */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -93,6 +94,44 @@ Test(shard_steer, same_as_a_nic_with_our_key)
     struct nj_tuple first = tuple(0x80000000, 0, 0, 0), last = tuple(0, 0, 0, 1);
     cr_expect_eq(nj_steer_hash(&s, &first), 0x6d5a6d5au);
     cr_expect_eq(nj_steer_hash(&s, &last), 0x36ad36adu);
+}
+
+/* 32 bytes of addresses and 4 of ports, as the sender wrote them. */
+static void bytes_of6(const struct nj_tuple *t, uint8_t out[36])
+{
+    memcpy(out, t->remote.b, 16);
+    memcpy(out + 16, t->local.b, 16);
+    out[32] = (uint8_t)(t->rport >> 8);
+    out[33] = (uint8_t)t->rport;
+    out[34] = (uint8_t)(t->lport >> 8);
+    out[35] = (uint8_t)t->lport;
+}
+
+/* The rows for TCP over IPv6 of the same suite. */
+static const struct {
+    const char *src, *dst;
+    uint16_t sport, dport;
+    uint32_t hash;
+} suite6[] = {
+    {"3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1", 2794, 1766, 0x40207d3d},
+    {"3ffe:501:8::260:97ff:fe40:efab", "ff02::1", 14230, 4739, 0xdde51bbf},
+    {"3ffe:1900:4545:3:200:f8ff:fe21:67cf", "fe80::200:f8ff:fe21:67cf", 44251, 38024, 0x02d1feef},
+};
+
+Test(shard_steer, ipv6)
+{
+    struct nj_steer s = steer_of(0, 2, 128);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(suite6); i++) {
+        struct nj_tuple t = {.rport = suite6[i].sport, .lport = suite6[i].dport};
+        uint8_t in[36];
+        cr_assert_eq(inet_pton(AF_INET6, suite6[i].src, t.remote.b), 1);
+        cr_assert_eq(inet_pton(AF_INET6, suite6[i].dst, t.local.b), 1);
+        bytes_of6(&t, in);
+        cr_expect_eq(toeplitz(ms_key, in, sizeof in), suite6[i].hash, "row %zu", i);
+        cr_expect_eq(nj_steer_hash(&s, &t), toeplitz(nj_rss_key, in, sizeof in));
+        struct nj_tuple back = {t.local, t.remote, t.lport, t.rport};
+        cr_expect_eq(nj_steer_hash(&s, &t), nj_steer_hash(&s, &back));
+    }
 }
 
 Test(shard_steer, both_directions_alike)
