@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-IPv6 beside IPv4: the kernel's neighbour discovery finds us and we find it, requests and downloads go
-over both families and to each address, routers tell prefixes, and an address that another host has
-is not used.
+IPv6 beside IPv4: the kernel's neighbour discovery finds us and we find it, requests and downloads
+go over both families and to each address, routers tell prefixes, and an address that another host
+has is not used.
 """
 import hashlib
 import socket
