@@ -17,7 +17,7 @@ static void swap(struct sim_event *a, struct sim_event *b)
     *b = t;
 }
 
-void nj_sim_agenda_add(struct sim_agenda *a, nj_ns at, enum sim_event_kind kind, void *what)
+void nj_sim_agenda_add(struct sim_agenda *a, nj_ns at, uint32_t kind, void *what)
 {
     if (a->n == a->n_room) {
         a->n_room = a->n_room ? 2 * a->n_room : 256;

@@ -6,12 +6,10 @@
 
 #include "base/types.h"
 
-enum sim_event_kind { SIM_FRAME_TO_SERVER, SIM_FRAME_TO_CLIENT, SIM_FILE_DONE };
-
 struct sim_event {
     nj_ns at;
     uint64_t order;
-    enum sim_event_kind kind;
+    uint32_t kind; /* the user's own enumeration */
     void *what;
 };
 
@@ -21,7 +19,7 @@ struct sim_agenda {
     uint64_t n_added;
 };
 
-void nj_sim_agenda_add(struct sim_agenda *a, nj_ns at, enum sim_event_kind kind, void *what);
+void nj_sim_agenda_add(struct sim_agenda *a, nj_ns at, uint32_t kind, void *what);
 /* NJ_NEVER when it is empty. */
 nj_ns nj_sim_agenda_next(const struct sim_agenda *a);
 /* The earliest event; there must be one. */

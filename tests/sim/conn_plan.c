@@ -168,7 +168,7 @@ void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
     /* Only the second: a chain of them would wait for TIME_WAIT after TIME_WAIT. */
     /* After a reset there is no TIME_WAIT and only timestamps tell old packets from new ones: the
      * clocks behind those must have moved on. */
-    c->rest = 5 * NJ_MS + 2 * sim->mix.jitter + nj_prng_next(p) % (50 * NJ_MS);
+    c->rest = 5 * NJ_MS + 2 * sim->mix.net.jitter + nj_prng_next(p) % (50 * NJ_MS);
     c->port_of = index == 1 && nj_prng_below(p, 2) ? 0 : -1;
     nj_sim_log(sim, "conn %u: %s, %u requests, %u at once", index, kind_name[c->kind],
                c->n_requests, c->parallel);

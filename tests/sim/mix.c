@@ -11,29 +11,29 @@ static nj_ns span(struct nj_prng *p, nj_ns least, nj_ns most)
 static void draw_network(struct sim_mix *m, struct nj_prng *p)
 {
     m->name = "own";
-    m->loss = nj_prng_below(p, 4) ? nj_prng_below(p, 80000) : 0;
-    m->duplicate = nj_prng_below(p, 2) ? nj_prng_below(p, 300000) : 0;
-    m->reorder = nj_prng_below(p, 2) ? nj_prng_below(p, 300000) : 0;
-    m->corrupt = nj_prng_below(p, 2) ? nj_prng_below(p, 50000) : 0;
-    m->delay = span(p, 1 * NJ_US, 100 * NJ_MS);
-    m->jitter = span(p, 0, 10 * NJ_MS);
-    m->reorder_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
+    m->net.loss = nj_prng_below(p, 4) ? nj_prng_below(p, 80000) : 0;
+    m->net.duplicate = nj_prng_below(p, 2) ? nj_prng_below(p, 300000) : 0;
+    m->net.reorder = nj_prng_below(p, 2) ? nj_prng_below(p, 300000) : 0;
+    m->net.corrupt = nj_prng_below(p, 2) ? nj_prng_below(p, 50000) : 0;
+    m->net.delay = span(p, 1 * NJ_US, 100 * NJ_MS);
+    m->net.jitter = span(p, 0, 10 * NJ_MS);
+    m->net.reorder_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
     if (nj_prng_below(p, 3) == 0) {
-        m->ns_per_byte = 1 + nj_prng_below(p, 5000); /* from 8 Gbit/s to 1.6 Mbit/s */
+        m->net.ns_per_byte = 1 + nj_prng_below(p, 5000); /* from 8 Gbit/s to 1.6 Mbit/s */
         /* At least 20 packets: with less, TCP crawls and takes longer than we wait. */
-        m->queue_max = (nj_ns)20 * 1514 * m->ns_per_byte + span(p, 0, 500 * NJ_MS);
+        m->net.queue_max = (nj_ns)20 * 1514 * m->net.ns_per_byte + span(p, 0, 500 * NJ_MS);
     }
     if (nj_prng_below(p, 3) == 0) {
-        m->burst = 1 + nj_prng_below(p, 5000);
-        m->burst_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
+        m->net.burst = 1 + nj_prng_below(p, 5000);
+        m->net.burst_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
         m->harsh = true;
     }
     if (nj_prng_below(p, 3) == 0) {
-        m->blackout_at = m->start_at + span(p, 0, 3 * NJ_SEC);
-        m->blackout_for = span(p, 100 * NJ_MS, 5 * NJ_SEC);
+        m->net.blackout_at = m->start_at + span(p, 0, 3 * NJ_SEC);
+        m->net.blackout_for = span(p, 100 * NJ_MS, 5 * NJ_SEC);
         m->harsh = true;
     }
-    m->harsh |= m->loss + m->corrupt > 70000;
+    m->harsh |= m->net.loss + m->net.corrupt > 70000;
 }
 
 static void draw_host(struct sim_mix *m, struct nj_prng *p)
@@ -56,12 +56,12 @@ void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
     nj_prng_init(&p, seed * 0x9e3779b97f4a7c15u + 1);
     *m = (struct sim_mix){
         .name = "issue",
-        .loss = 50000,
-        .duplicate = 50000,
-        .reorder = 50000,
-        .delay = 10 * NJ_MS,
-        .jitter = 2 * NJ_MS,
-        .reorder_max = 30 * NJ_MS,
+        .net = {.loss = 50000,
+                .duplicate = 50000,
+                .reorder = 50000,
+                .delay = 10 * NJ_MS,
+                .jitter = 2 * NJ_MS,
+                .reorder_max = 30 * NJ_MS},
         .start_at = span(&p, 1, 100000 * NJ_SEC),
     };
     m->calm_at = m->start_at + CALM_AFTER;

@@ -3,23 +3,12 @@
 #ifndef NJ_TESTS_SIM_MIX_H
 #define NJ_TESTS_SIM_MIX_H
 
-#include "base/prng.h"
-#include "base/types.h"
-
-#define SIM_PPM 1000000u
+#include "channel.h"
 
 struct sim_mix {
     const char *name;
-    /* The link, the same in both directions. Parts per million of packets. */
-    uint32_t loss, duplicate, reorder, corrupt;
-    nj_ns delay, jitter;  /* jitter keeps the order, reordering does not */
-    nj_ns reorder_max;    /* extra delay of a packet that is overtaken */
-    uint32_t ns_per_byte; /* 0: as fast as you like */
-    nj_ns queue_max;      /* of a slow link; what waits longer is dropped */
-    uint32_t burst;       /* chance that a burst of loss begins with this packet */
-    nj_ns burst_max;      /* its length at most */
-    nj_ns blackout_at, blackout_for;
-    bool harsh; /* a connection may time out here: dead is then an answer */
+    struct sim_faults net; /* the same in both directions */
+    bool harsh;            /* a connection may time out here: dead is then an answer */
 
     /* The server host. */
     uint32_t tx_short;    /* chance that the device takes only part of a burst */
@@ -47,10 +36,5 @@ struct sim_mix {
 /* Four of five seeds: 5 % loss, 5 % duplicated, 5 % reordered. The fifth draws its own network.
  * Files and clients vary with all. */
 void nj_sim_mix_draw(struct sim_mix *mix, uint64_t seed);
-
-static inline bool nj_sim_chance(struct nj_prng *p, uint32_t ppm)
-{
-    return ppm > 0 && nj_prng_below(p, SIM_PPM) < ppm;
-}
 
 #endif

@@ -29,24 +29,6 @@ const struct nj_iface nj_sim_iface[2] = {
                     .addr = {{V4(10, 0, 0, 2), 24, 0}}},
 };
 
-bool nj_sim_queue_push(struct sim_queue *q, struct rte_mbuf *m)
-{
-    if (q->n == q->n_max)
-        return false;
-    q->m[(q->head + q->n++) % SIM_QUEUE_MAX] = m;
-    return true;
-}
-
-uint32_t nj_sim_queue_take(struct sim_queue *q, struct rte_mbuf **m, uint32_t n)
-{
-    uint32_t taken = 0;
-    for (; taken < n && q->n > 0; taken++, q->n--) {
-        m[taken] = q->m[q->head];
-        q->head = (q->head + 1) % SIM_QUEUE_MAX;
-    }
-    return taken;
-}
-
 static uint32_t port_rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct sim_lane *l = ctx;

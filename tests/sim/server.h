@@ -6,18 +6,13 @@
 
 #include "files.h"
 #include "link.h"
+#include "queue.h"
 #include "shard/shard.h"
 
 struct sim;
 struct sim_pools;
 
-#define SIM_SHARDS    2u
-#define SIM_QUEUE_MAX 1024u
-
-struct sim_queue {
-    uint32_t head, n, n_max;
-    struct rte_mbuf *m[SIM_QUEUE_MAX];
-};
+#define SIM_SHARDS 2u
 
 /* One shard and what its port needs. */
 struct sim_lane {
@@ -40,9 +35,6 @@ struct sim_server {
 extern const struct nj_iface nj_sim_iface[2]; /* by enum sim_side */
 
 #define SIM_SERVER_PORT 80u
-
-bool nj_sim_queue_push(struct sim_queue *q, struct rte_mbuf *m);
-uint32_t nj_sim_queue_take(struct sim_queue *q, struct rte_mbuf **m, uint32_t n);
 
 void nj_sim_server_init(struct sim *sim, const struct sim_pools *pools);
 void nj_sim_server_fini(struct sim *sim);

@@ -24,9 +24,18 @@ void nj_sim_fail(struct sim *sim, const char *format, ...)
     nj_sim_log(sim, "FAILED: %s", sim->why);
 }
 
+void nj_sim_log(struct sim *sim, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    nj_sim_record_line(&sim->record, sim->now, format, args);
+    va_end(args);
+}
+
 static void happen(struct sim *sim, const struct sim_event *e)
 {
-    switch (e->kind) {
+    switch ((enum sim_event_kind)e->kind) {
     case SIM_FRAME_TO_SERVER:
         nj_sim_server_receive(sim, e->what);
         free(e->what);
@@ -146,14 +155,15 @@ static void run_until_quiet(struct sim *sim)
 
 bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
 {
-    struct sim_log log = sim->log;
+    struct sim_record record = sim->record;
 
     memset(sim, 0, sizeof *sim);
-    sim->log = log;
-    sim->log.hash = seed;
+    sim->record = record;
+    sim->record.hash = seed;
     sim->seed = seed;
     nj_sim_mix_draw(&sim->mix, seed);
-    sim->now = sim->mix.start_at;
+    sim->now = sim->record.zero = sim->mix.start_at;
+    sim->link.faults[0] = sim->link.faults[1] = sim->mix.net;
     nj_prng_init(&sim->link.prng, seed ^ 0x11411);
     nj_sim_files_init(&sim->files, sim);
     nj_sim_client_init(sim, pools);

@@ -4,33 +4,31 @@
  * reorders and damages packets, and time that jumps from event to event. All that happens follows
  * from the seed.
  *
- *   main.c    command line            mix.c    what a seed brings
- *   sim.c     the loop over time      agenda.c what will happen when
- *   server.c  two shards, their port  link.c   the wire
- *   client.c  TCP and ARP of clients  files.c  files behind the server
- *   conn.c    one client connection   oracle.c what must be true in the end
- *   log.c     trace, pcap, hash
+ *   main.c    command line            mix.c     what a seed brings
+ *   sim.c     the loop over time      agenda.c  what will happen when
+ *   server.c  two shards, their port  link.c    the wire
+ *   client.c  TCP and ARP of clients  files.c   files behind the server
+ *   conn.c    one client connection   oracle.c  what must be true in the end
+ *   runner.c  many seeds, many cores  channel.c what a wire does to a packet
+ *   record.c  trace, pcap, hash       raw.c     frames as bytes
+ *
+ * The last four and agenda.c serve the simulator of TCP alone, too (tcp_sim.h).
  */
 #ifndef NJ_TESTS_SIM_SIM_H
 #define NJ_TESTS_SIM_SIM_H
-
-#include <stdio.h>
 
 #include "agenda.h"
 #include "client.h"
 #include "files.h"
 #include "link.h"
 #include "mix.h"
+#include "record.h"
 #include "server.h"
 
 /* Two steps of one machine are at least this far apart. */
 #define SIM_STEP_GAP (5 * NJ_US)
 
-struct sim_log {
-    bool trace;
-    FILE *pcap;
-    uint64_t hash;
-};
+enum sim_event_kind { SIM_FRAME_TO_SERVER, SIM_FRAME_TO_CLIENT, SIM_FILE_DONE };
 
 struct sim {
     uint64_t seed;
@@ -40,11 +38,11 @@ struct sim {
     bool draining;     /* the server was told to stop */
     uint64_t progress; /* packets and files that moved: a world without is stuck */
     struct sim_agenda agenda;
-    struct sim_link link;
+    struct sim_channel link;
     struct sim_files files;
     struct sim_server server;
     struct sim_client client;
-    struct sim_log log;
+    struct sim_record record;
     uint64_t served[NJ_N_COUNTERS]; /* counters of both shards, when all is done */
     bool failed;
     char why[300];
@@ -70,13 +68,7 @@ void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s);
 void nj_sim_check_quiet(struct sim *sim);
 void nj_sim_check_freed(struct sim *sim, const struct sim_pools *pools);
 
-/* --- log.c --------------------------------------------------------------------------------- */
-
-/* A packet leaves; `fate` is "" or what the wire does to it. */
-void nj_sim_log_frame(struct sim *sim, enum sim_side from, const struct rte_mbuf *m,
-                      const uint8_t *bytes, const char *fate);
-/* Anything else, on a line of its own in the trace. */
+/* A line in the trace. */
 void nj_sim_log(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
-FILE *nj_sim_pcap_open(const char *path);
 
 #endif

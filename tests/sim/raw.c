@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "raw.h"
+
+#include <string.h>
+
+#include <netinet/in.h>
+
+#include "base/assert.h"
+#include "channel.h"
+
+#define IPV4_BYTES 20u
+#define IPV6_BYTES 40u
+
+uint16_t nj_sim_get16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+void nj_sim_put16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+uint32_t nj_sim_get32(const uint8_t *p)
+{
+    return (uint32_t)nj_sim_get16(p) << 16 | nj_sim_get16(p + 2);
+}
+
+void nj_sim_put32(uint8_t *p, uint32_t v)
+{
+    nj_sim_put16(p, (uint16_t)(v >> 16));
+    nj_sim_put16(p + 2, (uint16_t)v);
+}
+
+/* Where the TCP header begins and the packet ends; 0: it is none that we know. */
+static uint32_t find_tcp(const uint8_t *f, uint32_t n_bytes, struct sim_raw *r)
+{
+    const uint8_t *ip = f + SIM_ETH_BYTES;
+    uint16_t type = n_bytes >= SIM_ETH_BYTES + IPV4_BYTES ? nj_sim_get16(f + 12) : 0;
+
+    r->ip = SIM_ETH_BYTES;
+    if (type == 0x0800 && ip[0] == 0x45 && ip[9] == IPPROTO_TCP) {
+        r->ecn = ip[1] & 3;
+        r->end = r->ip + nj_sim_get16(ip + 2);
+        return r->ip + IPV4_BYTES;
+    }
+    if (type == 0x86dd && n_bytes >= SIM_ETH_BYTES + IPV6_BYTES && ip[0] >> 4 == 6 &&
+        ip[6] == IPPROTO_TCP) {
+        r->v6 = true;
+        r->ecn = ip[1] >> 4 & 3;
+        r->end = r->ip + IPV6_BYTES + nj_sim_get16(ip + 4);
+        return r->ip + IPV6_BYTES;
+    }
+    return 0;
+}
+
+bool nj_sim_raw_parse(const uint8_t *f, uint32_t n_bytes, struct sim_raw *r)
+{
+    *r = (struct sim_raw){0};
+    r->tcp = find_tcp(f, n_bytes, r);
+    if (r->tcp == 0 || r->end > n_bytes || r->tcp + SIM_TCP_BYTES > r->end)
+        return false;
+    const uint8_t *t = f + r->tcp;
+    r->opts = r->tcp + SIM_TCP_BYTES;
+    r->data = r->tcp + (uint32_t)(t[12] >> 4) * 4;
+    if (r->data < r->opts || r->data > r->end)
+        return false;
+    r->n_data = r->end - r->data;
+    r->sport = nj_sim_get16(t);
+    r->dport = nj_sim_get16(t + 2);
+    r->seq = nj_sim_get32(t + 4);
+    r->ack = nj_sim_get32(t + 8);
+    r->flags = t[13];
+    r->wnd = nj_sim_get16(t + 14);
+    return true;
+}
+
+static void take_option(const uint8_t *f, uint32_t at, struct sim_raw_opts *o)
+{
+    switch (f[at]) {
+    case 2:
+        o->mss_at = at;
+        o->mss = nj_sim_get16(f + at + 2);
+        break;
+    case 3:
+        o->wscale_at = at;
+        o->wscale = f[at + 2];
+        break;
+    case 4:
+        o->sack_ok_at = at;
+        break;
+    case 5:
+        o->sack_at = at;
+        o->n_sack = (uint8_t)((f[at + 1] - 2) / 8);
+        break;
+    case 8:
+        o->ts_at = at;
+        o->ts_val = nj_sim_get32(f + at + 2);
+        o->ts_ecr = nj_sim_get32(f + at + 6);
+        break;
+    }
+}
+
+void nj_sim_raw_opts(const uint8_t *f, const struct sim_raw *r, struct sim_raw_opts *o)
+{
+    *o = (struct sim_raw_opts){0};
+    for (uint32_t at = r->opts; at < r->data && f[at] != 0;) {
+        if (f[at] == 1) {
+            at++;
+            continue;
+        }
+        if (at + 2 > r->data || f[at + 1] < 2 || at + f[at + 1] > r->data)
+            return;
+        take_option(f, at, o);
+        at += f[at + 1];
+    }
+}
+
+/* RFC 1071, two bytes at a time: this is the other opinion on what lib/wire computes. */
+static uint32_t sum(uint32_t s, const uint8_t *p, uint32_t n_bytes)
+{
+    for (; n_bytes > 1; p += 2, n_bytes -= 2)
+        s += nj_sim_get16(p);
+    return n_bytes ? s + ((uint32_t)p[0] << 8) : s;
+}
+
+static uint16_t fold(uint32_t s)
+{
+    s = (s >> 16) + (s & UINT16_MAX);
+    return (uint16_t) ~((s >> 16) + s);
+}
+
+void nj_sim_raw_seal(uint8_t *f, uint32_t n_bytes)
+{
+    uint8_t *ip = f + SIM_ETH_BYTES;
+    bool v6 = nj_sim_get16(f + 12) == 0x86dd;
+    uint32_t hdr = v6 ? IPV6_BYTES : IPV4_BYTES, n = n_bytes - SIM_ETH_BYTES - hdr;
+    uint8_t *tcp = ip + hdr;
+
+    if (v6) {
+        nj_sim_put16(ip + 4, (uint16_t)n);
+    } else {
+        nj_sim_put16(ip + 2, (uint16_t)(n + hdr));
+        nj_sim_put16(ip + 10, 0);
+        nj_sim_put16(ip + 10, fold(sum(0, ip, hdr)));
+    }
+    nj_sim_put16(tcp + 16, 0);
+    uint32_t s = sum(IPPROTO_TCP + n, v6 ? ip + 8 : ip + 12, v6 ? 32 : 8);
+    nj_sim_put16(tcp + 16, fold(sum(s, tcp, n)));
+}
+
+void nj_sim_flatten(const struct rte_mbuf *m, uint8_t *out)
+{
+    uint32_t n = 0;
+    for (const struct rte_mbuf *s = m; s; s = s->next) {
+        NJ_CHECK(n + s->data_len <= SIM_FRAME_MAX);
+        memcpy(out + n, rte_pktmbuf_mtod(s, const uint8_t *), s->data_len);
+        n += s->data_len;
+    }
+    NJ_CHECK(n == m->pkt_len);
+}

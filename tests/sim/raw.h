@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames as bytes: the simulators' own view of a TCP segment, which does not go through lib/wire.
+ * What reads, rewrites and forges segments on the simulated wire uses it.
+ */
+#ifndef NJ_TESTS_SIM_RAW_H
+#define NJ_TESTS_SIM_RAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#define SIM_ETH_BYTES 14u
+#define SIM_TCP_BYTES 20u
+
+/* Where things stand in a frame that holds a whole TCP segment, and what they say. */
+struct sim_raw {
+    bool v6;
+    uint32_t ip, tcp, opts, data, end; /* offsets; options stand from `opts` to `data` */
+    uint32_t n_data;
+    uint16_t sport, dport, wnd;
+    uint32_t seq, ack;
+    uint8_t flags, ecn;
+};
+
+/* Options of a segment; 0 in `at`: not there. Positions are offsets in the frame. */
+struct sim_raw_opts {
+    uint32_t mss_at, wscale_at, sack_ok_at, ts_at, sack_at; /* of the kind byte */
+    uint16_t mss;
+    uint8_t wscale, n_sack;
+    uint32_t ts_val, ts_ecr;
+};
+
+/* False when it is no TCP segment, or not a whole one. Checksums are not looked at. */
+bool nj_sim_raw_parse(const uint8_t *frame, uint32_t n_bytes, struct sim_raw *r);
+void nj_sim_raw_opts(const uint8_t *frame, const struct sim_raw *r, struct sim_raw_opts *o);
+
+/* The segment was changed: write lengths and checksums anew for a frame of `n_bytes`. */
+void nj_sim_raw_seal(uint8_t *frame, uint32_t n_bytes);
+
+uint32_t nj_sim_get32(const uint8_t *p);
+void nj_sim_put32(uint8_t *p, uint32_t v);
+uint16_t nj_sim_get16(const uint8_t *p);
+void nj_sim_put16(uint8_t *p, uint16_t v);
+
+/* Copy a chain of mbufs into SIM_FRAME_MAX bytes. */
+void nj_sim_flatten(const struct rte_mbuf *m, uint8_t *out);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a run leaves behind: a line per event, a pcap file, and a hash of every packet. */
+#ifndef NJ_TESTS_SIM_RECORD_H
+#define NJ_TESTS_SIM_RECORD_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/types.h"
+#include "raw.h"
+
+struct sim_record {
+    bool trace;
+    FILE *pcap;
+    uint64_t hash;
+    nj_ns zero; /* the time that a trace begins with */
+};
+
+/* A packet leaves; `from` is 0 or 1, `fate` is "" or what the wire does to it. */
+void nj_sim_record_frame(struct sim_record *r, nj_ns now, unsigned from, const uint8_t *bytes,
+                         uint32_t n_bytes, const char *fate);
+/* Anything else, on a line of its own in the trace. */
+void nj_sim_record_line(const struct sim_record *r, nj_ns now, const char *format, va_list args);
+FILE *nj_sim_pcap_open(const char *path);
+
+#endif
