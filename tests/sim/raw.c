@@ -131,6 +131,11 @@ static uint16_t fold(uint32_t s)
     return (uint16_t) ~((s >> 16) + s);
 }
 
+uint16_t nj_sim_sum16(const uint8_t *p, uint32_t n_bytes)
+{
+    return fold(sum(0, p, n_bytes));
+}
+
 void nj_sim_raw_seal(uint8_t *f, uint32_t n_bytes)
 {
     uint8_t *ip = f + SIM_ETH_BYTES;
@@ -143,7 +148,7 @@ void nj_sim_raw_seal(uint8_t *f, uint32_t n_bytes)
     } else {
         nj_sim_put16(ip + 2, (uint16_t)(n + hdr));
         nj_sim_put16(ip + 10, 0);
-        nj_sim_put16(ip + 10, fold(sum(0, ip, hdr)));
+        nj_sim_put16(ip + 10, nj_sim_sum16(ip, hdr));
     }
     nj_sim_put16(tcp + 16, 0);
     uint32_t s = sum(IPPROTO_TCP + n, v6 ? ip + 8 : ip + 12, v6 ? 32 : 8);

@@ -39,6 +39,9 @@ void nj_sim_raw_opts(const uint8_t *frame, const struct sim_raw *r, struct sim_r
 /* The segment was changed: write lengths and checksums anew for a frame of `n_bytes`. */
 void nj_sim_raw_seal(uint8_t *frame, uint32_t n_bytes);
 
+/* The Internet checksum of `n_bytes`, ready for a header (RFC 1071). */
+uint16_t nj_sim_sum16(const uint8_t *p, uint32_t n_bytes);
+
 uint32_t nj_sim_get32(const uint8_t *p);
 void nj_sim_put32(uint8_t *p, uint32_t v);
 uint16_t nj_sim_get16(const uint8_t *p);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,10 @@
 
 /* How a worker ends when it has told of a seed that failed. */
 #define EXIT_TOLD 3
+
+/* A seed that computes for so long never ends. The worker dies of SIGVTALRM then and its seed is
+ * told; results never depend on it. */
+#define SEED_CPU_S_MAX 120
 
 /* What the workers share. */
 struct board {
@@ -168,6 +173,12 @@ static bool run_one(const struct sim_program *p, void *world, uint64_t seed, boo
     return true;
 }
 
+static void wind_up_watchdog(void)
+{
+    const struct itimerval limit = {.it_value.tv_sec = SEED_CPU_S_MAX};
+    NJ_CHECK(setitimer(ITIMER_VIRTUAL, &limit, NULL) == 0);
+}
+
 /* Take seeds until there are none. False when one failed; the world is not to be used again. */
 static bool work(const struct sim_program *p, const struct sim_options *o, struct board *b,
                  uint32_t job)
@@ -182,6 +193,7 @@ static bool work(const struct sim_program *p, const struct sim_options *o, struc
             break;
         uint64_t seed = listed ? b->regression[i] : o->first + (i - b->n_regressions);
         atomic_store(&b->at_work[job], seed);
+        wind_up_watchdog();
         if (!run_one(p, world, seed, o->check_replay || seed % p->replay_every == 0, b))
             return false;
     }

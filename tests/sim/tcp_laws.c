@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What must hold inside a machine: windows, time-outs, accounts, everything given back. */
+#include "support/mbuf_env.h"
+#include "tcp_sim.h"
+
+static void law(const struct tsim_side *s, const char *what, uint64_t a, uint64_t b)
+{
+    nj_tsim_fail(s->flow->sim, "flow %u host %u: %s (%lu, %lu)", s->flow->index, s->host, what,
+                 (unsigned long)a, (unsigned long)b);
+}
+
+static uint32_t initial_window(const struct tsim_look *l)
+{
+    return TSIM_IW_SEGS * l->mss > TSIM_IW_BYTES ? TSIM_IW_SEGS * l->mss : TSIM_IW_BYTES;
+}
+
+/* However many ACKs say it: a window grows by no more than what was acknowledged (RFC 5681 3.1, RFC
+ * 3465), and it never falls below a segment. */
+static void check_cwnd(struct tsim_side *s)
+{
+    struct tsim_look l = nj_tsim_look(s->tcb);
+    uint64_t acked = l.snd_una - s->flow->track[s->host].iss;
+
+    if (l.state < NJ_TCP_ESTABLISHED || l.state == NJ_TCP_TIME_WAIT)
+        return;
+    if (l.cwnd < l.mss)
+        law(s, "cwnd below a segment", l.cwnd, l.mss);
+    if (!l.in_recovery && l.cwnd > initial_window(&l) + acked)
+        law(s, "cwnd grew by more than was acknowledged", l.cwnd, acked);
+    s->rto_seen = l.rto;
+}
+
+void nj_tsim_check_new_data(struct tsim_side *s, uint32_t n_bytes)
+{
+    if (!s->tcb)
+        return;
+    struct tsim_look l = nj_tsim_look(s->tcb);
+    bool probe = n_bytes == 1 && l.pipe == 0;
+
+    if (!probe && l.pipe + n_bytes > l.cwnd + TSIM_OVER_CWND_SEGS * l.mss)
+        law(s, "new data beyond the congestion window", l.pipe + n_bytes, l.cwnd);
+}
+
+/* When the segment that holds `seq` was sent last; 0: long ago. */
+static nj_ns sent_at(const struct tsim_track *k, uint32_t seq)
+{
+    uint32_t n = k->n_sends < TSIM_SENDS_MAX ? k->n_sends : TSIM_SENDS_MAX;
+
+    for (uint32_t i = 1; i <= n; i++) {
+        const struct tsim_send *e = &k->send[(k->n_sends - i) % TSIM_SENDS_MAX];
+        if (nj_seq_le(e->first, seq) && nj_seq_lt(seq, e->end))
+            return e->at;
+    }
+    return 0;
+}
+
+/* RFC 6298 5: the time-out runs from when its segment was sent, or later. */
+static void check_rto(struct tsim_side *s, const struct tsim_look *l)
+{
+    nj_ns now = s->flow->sim->now, at = sent_at(&s->flow->track[s->host], l->snd_una);
+    nj_ns rto = s->rto_seen < l->rto ? s->rto_seen : l->rto;
+
+    rto = rto > TSIM_RTO_LEAST ? rto : TSIM_RTO_LEAST;
+    if (at && now - at + TSIM_TICK < rto)
+        law(s, "a time-out before its time (us)", (now - at) / NJ_US, rto / NJ_US);
+}
+
+static bool was_sacked(const struct tsim_track *k, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = 0; i < k->n_sacked; i++)
+        if (nj_seq_le(k->sacked[i].first, first) && nj_seq_le(end, k->sacked[i].end))
+            return true;
+    return false;
+}
+
+void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r)
+{
+    struct tsim_host *h = &s->flow->sim->host[s->host];
+    struct tsim_track *k = &s->flow->track[s->host];
+
+    h->n_resent++;
+    if (!s->tcb)
+        return;
+    struct tsim_look l = nj_tsim_look(s->tcb);
+    if (nj_counter_read(&h->counters, NJ_C_tcp_rto) != h->rto_seen) {
+        k->n_sacked = 0; /* the receiver may have thrown it away (RFC 2018 8) */
+        /* The counter is the host's: with one flow it tells whose time-out that was. */
+        bool its_own = s->flow->sim->n_flows == 1 && r->seq == l.snd_una;
+        if (its_own && nj_counter_read(&h->counters, NJ_C_mbuf_none) == 0)
+            check_rto(s, &l);
+    }
+    /* The first byte may go again: that it is missing says that it was thrown away. */
+    bool lies = s->flow->sim->mix.evil & TSIM_LIE_SACK;
+    if (!lies && r->seq != l.snd_una && was_sacked(k, r->seq, r->seq + r->n_data))
+        law(s, "sends again what was SACKed", r->seq - k->iss, r->n_data);
+}
+
+/* --- accounts ------------------------------------------------------------------------------ */
+
+static void check_accounts(struct tsim_host *h)
+{
+    const struct nj_counters *c = &h->counters;
+    uint64_t known = nj_counters_sum(c, NJ_KIND_RX_OUT) + nj_counters_sum(c, NJ_KIND_RX_DROP);
+
+    if (known != h->n_received)
+        nj_tsim_fail(h->sim, "host %u: %lu packets came, %lu are accounted for", h->index,
+                     (unsigned long)h->n_received, (unsigned long)known);
+    if (nj_counter_read(c, NJ_C_tcp_rst_out) != h->n_resets && !h->sim->mix.flood_every)
+        nj_tsim_fail(h->sim, "host %u: %lu resets were sent, %lu counted", h->index,
+                     (unsigned long)h->n_resets,
+                     (unsigned long)nj_counter_read(c, NJ_C_tcp_rst_out));
+    /* Simultaneous openings come through SYN-RECEIVED, too. */
+    if (nj_tsim_half_open(&h->tcp) > h->tcp.cfg.half_open_max + TSIM_FLOWS_MAX ||
+        nj_tsim_blocks(&h->tcp) > h->tcp.cfg.conns_max ||
+        (h->tcp.cfg.held_max && nj_tsim_held(&h->tcp) > h->tcp.cfg.held_max + TSIM_FLOWS_MAX))
+        nj_tsim_fail(h->sim, "host %u: bounds: %u half-open, %u blocks, %u mbufs held", h->index,
+                     nj_tsim_half_open(&h->tcp), nj_tsim_blocks(&h->tcp), nj_tsim_held(&h->tcp));
+}
+
+/* A second by our watch touches at most two of the machine's. */
+static void check_challenges(struct tsim_host *h)
+{
+    uint64_t n = nj_counter_read(&h->counters, NJ_C_tcp_challenge_ack);
+
+    if (h->sim->now - h->second_at >= NJ_SEC) {
+        h->second_at = h->sim->now;
+        h->challenges_before = n;
+    }
+    if (n - h->challenges_before > 2 * TSIM_CHALLENGES_PER_S)
+        nj_tsim_fail(h->sim, "host %u: %lu challenge ACKs within a second", h->index,
+                     (unsigned long)(n - h->challenges_before));
+}
+
+void nj_tsim_check_step(struct tsim_host *h)
+{
+    struct tsim *sim = h->sim;
+
+    for (uint32_t i = 0; i < sim->n_flows; i++) {
+        struct tsim_side *s = &sim->flow[i].side[h->index];
+        if (s->state == TSIM_OPEN && !s->aborted)
+            check_cwnd(s);
+    }
+    check_challenges(h);
+    check_accounts(h);
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+static void check_host(struct tsim_host *h)
+{
+    const struct sim_channel_stats *l = &h->sim->channel.stats;
+
+    check_accounts(h);
+    if (nj_tsim_blocks(&h->tcp) || nj_tsim_half_open(&h->tcp) || nj_tsim_timers(&h->tcp) ||
+        nj_tsim_held(&h->tcp))
+        nj_tsim_fail(h->sim, "host %u: %u blocks, %u half-open, %u timers, %u mbufs are left",
+                     h->index, nj_tsim_blocks(&h->tcp), nj_tsim_half_open(&h->tcp),
+                     nj_tsim_timers(&h->tcp), nj_tsim_held(&h->tcp));
+    if (h->n_malformed > l->corrupted + l->truncated && !h->sim->mix.path_mtu)
+        nj_tsim_fail(h->sim, "host %u: %lu malformed packets, %lu were damaged", h->index,
+                     (unsigned long)h->n_malformed, (unsigned long)(l->corrupted + l->truncated));
+    uint64_t n_rto = nj_counter_read(&h->counters, NJ_C_tcp_rto);
+    uint64_t again = nj_counter_read(&h->counters, NJ_C_tcp_retransmit);
+    if (n_rto > again + nj_counter_read(&h->counters, NJ_C_mbuf_none))
+        nj_tsim_fail(h->sim, "host %u: %lu time-outs, %lu retransmissions", h->index,
+                     (unsigned long)n_rto, (unsigned long)again);
+}
+
+void nj_tsim_check_quiet(struct tsim *sim)
+{
+    for (uint32_t i = 0; i < sim->n_flows; i++)
+        nj_tsim_flow_check(&sim->flow[i]);
+    check_host(&sim->host[0]);
+    check_host(&sim->host[1]);
+}
+
+void nj_tsim_check_freed(struct tsim *sim)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (!nj_test_pool_full(sim->host[i].rx_pool) || !nj_test_pool_full(sim->host[i].tx_pool))
+            nj_tsim_fail(sim, "host %u: %u + %u mbufs are missing", i,
+                         rte_mempool_in_use_count(sim->host[i].rx_pool),
+                         rte_mempool_in_use_count(sim->host[i].tx_pool));
+}

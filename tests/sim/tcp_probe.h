@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Everything that the simulator of TCP knows of the inside of lib/tcp: what it can do by now, where
+ * its numbers stand, and the calls whose shape may change. When struct nj_tcb moves its fields,
+ * this is the file to adapt.
+ */
+#ifndef NJ_TESTS_SIM_TCP_PROBE_H
+#define NJ_TESTS_SIM_TCP_PROBE_H
+
+#include "tcp/cc.h"
+#include "tcp/seq.h"
+#include "tcp/tcp.h"
+
+/* --- what lib/tcp can do: 1 lets seeds draw it ----------------------------------------------- */
+
+#define TSIM_HAS_V6          0 /* parse and emit know IPv6; see also tcp_host.c */
+#define TSIM_HAS_PMTUD       0 /* it obeys ICMP "too big": links narrower than the hosts think */
+#define TSIM_HAS_BLACK_HOLES 0 /* ... and finds out by itself when no ICMP comes */
+
+/* --- numbers of lib/tcp that laws are about -------------------------------------------------- */
+
+#define TSIM_MSS_FLOOR        216u          /* smaller offers are taken for this */
+#define TSIM_RTO_LEAST        (200 * NJ_MS) /* no time-out before */
+#define TSIM_TICK             (2 * NJ_MS)   /* so much early is no fault: ticks of the wheel */
+#define TSIM_IW_SEGS          10u           /* RFC 6928 */
+#define TSIM_IW_BYTES         14600u
+/* New data beyond the congestion window: 0 today; 2 with limited transmit (RFC 3042), 3 with a tail
+ * loss probe (RFC 8985) on top. */
+#define TSIM_OVER_CWND_SEGS   0u
+/* Challenge ACKs in any one second (RFC 5961 7). */
+#define TSIM_CHALLENGES_PER_S 150u
+
+/* --- a look into a connection ---------------------------------------------------------------- */
+
+struct tsim_look {
+    enum nj_tcp_state state;
+    uint32_t snd_una, snd_max, rcv_nxt, rcv_wnd; /* rcv_wnd: what we promised beyond rcv_nxt */
+    uint32_t snd_wnd_max;
+    uint32_t cwnd, ssthresh, mss;
+    uint32_t pipe; /* bytes taken to be in the network, as the algorithm counts them */
+    bool in_recovery;
+    nj_ns rto;
+    bool ts_on;
+    uint32_t ts_recent;
+};
+
+static inline struct tsim_look nj_tsim_look(const struct nj_tcb *t)
+{
+    return (struct tsim_look){
+        .state = (enum nj_tcp_state)t->state,
+        .snd_una = t->snd_una,
+        .snd_max = t->snd_max,
+        .rcv_nxt = t->rcv_nxt,
+        .rcv_wnd = nj_seq_lt(t->rcv_nxt, t->rcv_adv) ? t->rcv_adv - t->rcv_nxt : 0,
+        .snd_wnd_max = t->snd_wnd_max,
+        .cwnd = t->cwnd,
+        .ssthresh = t->ssthresh,
+        .mss = t->snd_mss,
+        .pipe = t->snd_nxt - t->snd_una,
+        .in_recovery = t->in_recovery,
+        .rto = t->rto,
+        .ts_on = t->ts_on,
+        .ts_recent = t->ts_recent,
+    };
+}
+
+/* --- a connection and its user --------------------------------------------------------------- */
+
+static inline void nj_tsim_set_user(struct nj_tcb *t, void *user)
+{
+    t->user = user;
+}
+
+static inline void *nj_tsim_user(const struct nj_tcb *t)
+{
+    return t->user;
+}
+
+static inline const struct nj_tuple *nj_tsim_tuple(const struct nj_tcb *t)
+{
+    return &t->tuple;
+}
+
+/* --- the machine as a whole ------------------------------------------------------------------ */
+
+static inline void nj_tsim_input(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_seg *seg,
+                                 nj_ns now)
+{
+    uint32_t hash = nj_flow_hash(&tcp->flows, &seg->tuple);
+    nj_tcp_input(tcp, nj_flow_find(&tcp->flows, hash, &seg->tuple), m, seg, now);
+}
+
+/* What only exists once lib/tcp offers it: one line each. */
+static inline void nj_tsim_configure(struct nj_tcp_config *c, bool newreno, bool ecn)
+{
+    (void)c; /* c->cc = newreno ? &nj_cc_newreno : &nj_cc_cubic; */
+    (void)newreno;
+    (void)ecn; /* c->ecn = ecn; */
+}
+
+static inline uint32_t nj_tsim_time_waits(const struct nj_tcp *tcp)
+{
+    return tcp->n_time_wait;
+}
+
+static inline uint32_t nj_tsim_half_open(const struct nj_tcp *tcp)
+{
+    return tcp->n_half_open;
+}
+
+/* Control blocks of any kind, and timers. */
+static inline uint32_t nj_tsim_blocks(const struct nj_tcp *tcp)
+{
+    return tcp->tcbs.n_used;
+}
+
+static inline uint32_t nj_tsim_timers(const struct nj_tcp *tcp)
+{
+    return tcp->wheel.n_timers;
+}
+
+static inline uint32_t nj_tsim_held(const struct nj_tcp *tcp)
+{
+    return tcp->n_held;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop over virtual time: jump to whatever comes next, and let it happen. */
+#include "tcp_sim.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "support/mbuf_env.h"
+
+#define RX_MBUFS       4096u
+#define TX_MBUFS       8192u
+#define TX_MBUFS_TIGHT 300u
+
+/* With the faults over, all that was begun is done by then: two rounds of the longest back-off of
+ * TCP, 60 s, an orphan's 60 s, slow readers; and a time-out now and then per packet where the queue
+ * is so short that packets are still lost. */
+#define CALM_MAX        (260 * NJ_SEC)
+#define CALM_PER_PACKET (100 * NJ_MS)
+
+/* Frames on the wire per segment that carries the data once, and at least: beyond is a storm. */
+#define FRAMES_PER_PACKET 60u
+#define FRAMES_LEAST      100000u
+/* More moments than any seed needs, or it does not end. */
+#define MOMENTS_MAX       5000000u
+
+void nj_tsim_fail(struct tsim *sim, const char *format, ...)
+{
+    va_list args;
+
+    if (sim->failed)
+        return;
+    sim->failed = true;
+    va_start(args, format);
+    vsnprintf(sim->why, sizeof sim->why, format, args);
+    va_end(args);
+    nj_tsim_log(sim, "FAILED: %s", sim->why);
+}
+
+void nj_tsim_log(struct tsim *sim, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    nj_sim_record_line(&sim->record, sim->now, format, args);
+    va_end(args);
+}
+
+struct tsim_flow *nj_tsim_find(struct tsim *sim, unsigned host, uint16_t lport, uint16_t rport)
+{
+    for (uint32_t i = 0; i < sim->n_flows; i++)
+        if (sim->flow[i].port[host] == lport && sim->flow[i].port[!host] == rport)
+            return &sim->flow[i];
+    return NULL;
+}
+
+struct tsim_env nj_tsim_env_new(void)
+{
+    struct tsim_env env = {.pattern = nj_tsim_pattern_new()};
+
+    for (unsigned i = 0; i < 2; i++) {
+        env.rx[i] = nj_test_pool(RX_MBUFS);
+        env.tx[i] = nj_test_pool(TX_MBUFS);
+        env.tight_tx[i] = nj_test_pool(TX_MBUFS_TIGHT);
+    }
+    return env;
+}
+
+void nj_tsim_env_free(struct tsim_env *env)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        nj_test_pool_free(env->rx[i]);
+        nj_test_pool_free(env->tx[i]);
+        nj_test_pool_free(env->tight_tx[i]);
+    }
+    free(env->pattern);
+}
+
+static void happen(struct tsim *sim, const struct sim_event *e)
+{
+    struct sim_frame *f = e->what;
+
+    switch ((enum tsim_event)e->kind) {
+    case TSIM_TO_0:
+    case TSIM_TO_1:
+        nj_tsim_host_receive(&sim->host[e->kind == TSIM_TO_1], f->bytes, f->n_bytes);
+        free(f);
+        break;
+    case TSIM_FORGE:
+        nj_tsim_forge(sim);
+        break;
+    case TSIM_FLOOD:
+        nj_tsim_flood(sim);
+        break;
+    }
+}
+
+/* One moment of the world, not later than `until`. */
+static void moment(struct tsim *sim, nj_ns until)
+{
+    nj_ns next = until, at[3] = {nj_sim_agenda_next(&sim->agenda), nj_tsim_host_next(&sim->host[0]),
+                                 nj_tsim_host_next(&sim->host[1])};
+
+    for (unsigned i = 0; i < 3; i++)
+        next = at[i] < next ? at[i] : next;
+    if (next > sim->now)
+        sim->now = next;
+    while (!sim->failed && nj_sim_agenda_next(&sim->agenda) <= sim->now) {
+        struct sim_event e = nj_sim_agenda_pop(&sim->agenda);
+        happen(sim, &e);
+    }
+    for (unsigned i = 0; i < 2 && !sim->failed; i++)
+        if (nj_tsim_host_next(&sim->host[i]) <= sim->now)
+            nj_tsim_host_step(&sim->host[i]);
+    if (++sim->n_moments > MOMENTS_MAX)
+        nj_tsim_fail(sim, "stuck: something happens for ever");
+}
+
+static bool quiet(const struct tsim *sim)
+{
+    for (uint32_t i = 0; i < sim->n_flows; i++)
+        if (!nj_tsim_flow_done(&sim->flow[i]))
+            return false;
+    return sim->agenda.n == 0 && nj_tsim_host_quiet(&sim->host[0]) &&
+           nj_tsim_host_quiet(&sim->host[1]);
+}
+
+static void say_stuck(struct tsim *sim)
+{
+    static const char *const name[] = {"absent", "waiting", "opening", "open", "over"};
+
+    for (uint32_t i = 0; i < sim->n_flows; i++) {
+        const struct tsim_flow *f = &sim->flow[i];
+        if (!nj_tsim_flow_done(f))
+            nj_tsim_fail(sim,
+                         "stuck: flow %u: host 0 %s, sent %lu got %lu; host 1 %s, sent %lu got %lu",
+                         i, name[f->side[0].state], (unsigned long)f->side[0].sent,
+                         (unsigned long)f->side[0].got, name[f->side[1].state],
+                         (unsigned long)f->side[1].sent, (unsigned long)f->side[1].got);
+    }
+    nj_tsim_fail(sim, "stuck: %u and %u connections never end", nj_tcp_conns(&sim->host[0].tcp),
+                 nj_tcp_conns(&sim->host[1].tcp));
+}
+
+/* All that applications want to send, in bytes and in segments. */
+static uint64_t all_bytes(const struct tsim *sim)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < sim->n_flows; i++)
+        n += nj_tsim_total(&sim->flow[i], 0) + nj_tsim_total(&sim->flow[i], 1);
+    return n;
+}
+
+static uint64_t all_packets(const struct tsim *sim)
+{
+    uint32_t mss = sim->mix.mss_clamp && sim->mix.mss_clamp < 500 ? TSIM_MSS_FLOOR - 12 : 500;
+    return all_bytes(sim) / mss + sim->n_flows;
+}
+
+static nj_ns deadline(const struct tsim *sim)
+{
+    uint64_t n_bytes = all_bytes(sim), n_packets = all_packets(sim);
+    nj_ns rtt = sim->mix.net[0].delay + sim->mix.net[1].delay;
+    return sim->mix.calm_at + CALM_MAX + n_packets * (CALM_PER_PACKET + rtt) + sim->mix.time_wait +
+           20 * n_bytes * (sim->mix.net[0].ns_per_byte + sim->mix.net[1].ns_per_byte);
+}
+
+static void run_until_quiet(struct tsim *sim)
+{
+    nj_ns last = deadline(sim);
+    uint64_t n_frames_max = FRAMES_LEAST + FRAMES_PER_PACKET * all_packets(sim);
+
+    while (!sim->failed && !quiet(sim)) {
+        moment(sim, sim->calm ? last : sim->mix.calm_at);
+        if (!sim->calm && sim->now >= sim->mix.calm_at) {
+            sim->calm = true;
+            nj_tsim_log(sim, "faults are over");
+        }
+        if (sim->now >= last)
+            say_stuck(sim);
+        if (sim->channel.stats.sent > n_frames_max)
+            nj_tsim_fail(sim, "a storm: %lu frames for %lu bytes",
+                         (unsigned long)sim->channel.stats.sent, (unsigned long)all_bytes(sim));
+    }
+}
+
+bool nj_tsim_run_mix(struct tsim *sim, uint64_t seed, const struct tsim_env *env,
+                     const struct tsim_mix *mix,
+                     void (*plan)(struct tsim_flow *f, struct tsim *sim, uint32_t index))
+{
+    struct sim_record record = sim->record;
+
+    memset(sim, 0, sizeof *sim);
+    sim->record = record;
+    sim->record.hash = seed;
+    sim->seed = seed;
+    sim->env = env;
+    sim->mix = *mix;
+    sim->now = sim->record.zero = mix->start_at;
+    nj_prng_init(&sim->channel.prng, seed ^ 0x11411);
+    nj_prng_init(&sim->malice, seed ^ 0xbad);
+    memcpy(sim->channel.faults, mix->net, sizeof mix->net);
+    nj_tsim_host_init(sim, 0);
+    nj_tsim_host_init(sim, 1);
+    sim->n_flows = mix->n_flows;
+    for (uint32_t i = 0; i < sim->n_flows; i++) {
+        struct tsim_flow *f = &sim->flow[i];
+        f->sim = sim;
+        f->index = i;
+        for (unsigned h = 0; h < 2; h++) {
+            f->side[h].flow = f;
+            f->side[h].host = h;
+        }
+        plan(f, sim, i);
+    }
+    nj_tsim_forger_begin(sim);
+    run_until_quiet(sim);
+    if (sim->failed)
+        return false;
+    nj_tsim_check_quiet(sim);
+    nj_tsim_host_fini(&sim->host[0]);
+    nj_tsim_host_fini(&sim->host[1]);
+    nj_tsim_check_freed(sim);
+    nj_sim_agenda_fini(&sim->agenda);
+    return !sim->failed;
+}
+
+bool nj_tsim_run(struct tsim *sim, uint64_t seed, const struct tsim_env *env)
+{
+    struct tsim_mix mix;
+
+    nj_tsim_mix_draw(&mix, seed);
+    return nj_tsim_run_mix(sim, seed, env, &mix, nj_tsim_plan);
+}
