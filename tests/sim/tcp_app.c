@@ -261,7 +261,6 @@ static void open_now(struct tsim_side *s)
     }
     nj_tsim_set_user(s->tcb, s);
     s->state = TSIM_OPENING;
-    s->opened_at = sim->now;
 }
 
 /* When it loses its patience. */
@@ -329,7 +328,6 @@ static struct tsim_side *accept_from(struct tsim *sim, unsigned host, struct nj_
     }
     nj_tsim_set_user(tcb, &f->side[host]);
     f->side[host].tcb = tcb;
-    f->side[host].opened_at = sim->now;
     return &f->side[host];
 }
 
@@ -343,6 +341,7 @@ void nj_tsim_turn(struct tsim *sim, unsigned host, struct nj_tcb *tcb, uint8_t e
     if (events & NJ_TCP_EV_OPENED) {
         nj_tsim_log(sim, "flow %u host %u: open", s->flow->index, host);
         s->state = TSIM_OPEN;
+        s->opened_at = sim->now;
     }
     if (events & NJ_TCP_EV_PEER_FIN)
         s->peer_fin = true;

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "runner.h"
+#include "tcp_golden.h"
 #include "tcp_sim.h"
 
 /* One core's simulator. */
@@ -70,5 +71,7 @@ int main(int argc, char **argv)
 
     if (!nj_sim_options(argc, argv, true, &o))
         return usage();
+    if (o.golden)
+        return nj_tsim_golden(o.golden_file, o.jobs);
     return nj_sim_run_seeds(&program, &o);
 }

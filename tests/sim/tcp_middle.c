@@ -236,11 +236,18 @@ static bool turn_bad(struct tsim *sim, const struct tsim_flow *f, unsigned from,
 
 /* --- a frame leaves ------------------------------------------------------------------------ */
 
-static bool at_the_end(const struct tsim *sim, const struct tsim_flow *f, unsigned from,
-                       const struct sim_raw *r)
+/* Losses of the table of throughput. */
+static bool lost_by_place(struct tsim *sim, const struct tsim_flow *f, const struct sim_raw *r,
+                          bool fresh)
 {
-    uint64_t left = nj_tsim_total(f, from) - (r->seq - f->track[from].iss - 1);
-    return left <= (uint64_t)sim->mix.tail_drop * r->n_data;
+    uint32_t place = r->seq - f->track[1].iss - 1;
+    uint64_t left = nj_tsim_total(f, 1) - place;
+    struct nj_prng p = {.state = sim->seed << 32 | place};
+
+    if (r->n_data == 0 || !fresh)
+        return nj_sim_chance(&sim->malice, sim->mix.loss_by_place);
+    return left <= (uint64_t)sim->mix.tail_drop * r->n_data ||
+           nj_sim_chance(&p, sim->mix.loss_by_place);
 }
 
 void nj_tsim_middle(struct tsim *sim, unsigned from, uint8_t *frame, uint32_t n_bytes, bool fresh)
@@ -256,8 +263,8 @@ void nj_tsim_middle(struct tsim *sim, unsigned from, uint8_t *frame, uint32_t n_
             too_big(sim, from, frame);
         return;
     }
-    if (mix->tail_drop && fresh && at_the_end(sim, f, from, &r)) {
-        nj_sim_record_frame(&sim->record, sim->now, from, frame, n_bytes, "lost tail");
+    if ((mix->loss_by_place || mix->tail_drop) && from == 1 && lost_by_place(sim, f, &r, fresh)) {
+        nj_sim_record_frame(&sim->record, sim->now, from, frame, n_bytes, "lost");
         return;
     }
     if (r.flags & NJ_TCP_SYN)

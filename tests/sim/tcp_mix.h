@@ -36,7 +36,9 @@ struct tsim_mix {
     nj_ns ts_jump_at;
     uint32_t ts_jump;
     nj_ns attack_every, flood_every; /* forged segments, forged SYNs; 0: none */
-    uint32_t tail_drop;              /* so many last segments of a stream are lost the first time */
+    /* For the table of throughput: what host 1 sends the first time is lost by its place in the
+     * stream, so that two algorithms meet the same losses; and so many last segments are lost. */
+    uint32_t loss_by_place, tail_drop;
     uint32_t n_flows;
     uint64_t bytes_budget; /* over all flows and both directions */
     bool v6, newreno, ecn;
