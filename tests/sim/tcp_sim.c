@@ -184,6 +184,25 @@ static void run_until_quiet(struct tsim *sim)
     }
 }
 
+static void log_mix(struct tsim *sim)
+{
+    const struct tsim_mix *m = &sim->mix;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct sim_faults *f = &m->net[i];
+        nj_tsim_log(sim,
+                    "from host %u: delay %lu us, %u ns/byte, queue %lu us; ppm: loss %u, burst %u, "
+                    "bad %u, duplicate %u, reorder %u, corrupt %u, truncate %u",
+                    i, (unsigned long)(f->delay / NJ_US), f->ns_per_byte,
+                    (unsigned long)(f->queue_max / NJ_US), f->loss, f->burst, f->to_bad,
+                    f->duplicate, f->reorder, f->corrupt, f->truncate);
+    }
+    nj_tsim_log(sim, "%u flows; evil 0x%x of host %u; without%s%s%s; forged every %lu us, SYNs %lu",
+                m->n_flows, m->evil, m->evil_host, m->no_ts ? " ts" : "",
+                m->no_wscale ? " wscale" : "", m->no_sack ? " sack" : "",
+                (unsigned long)(m->attack_every / NJ_US), (unsigned long)(m->flood_every / NJ_US));
+}
+
 bool nj_tsim_run_mix(struct tsim *sim, uint64_t seed, const struct tsim_env *env,
                      const struct tsim_mix *mix,
                      void (*plan)(struct tsim_flow *f, struct tsim *sim, uint32_t index))
@@ -213,6 +232,7 @@ bool nj_tsim_run_mix(struct tsim *sim, uint64_t seed, const struct tsim_env *env
         }
         plan(f, sim, i);
     }
+    log_mix(sim);
     nj_tsim_forger_begin(sim);
     run_until_quiet(sim);
     if (sim->failed)
