@@ -46,10 +46,11 @@ def script(pattern):
         return 0, 0
     runner = [os.path.join(folder, "nj-script")]
     chosen = [] if pattern in "script" else ["--pattern", pattern]
-    passed, failed = summary_of(*run(*runner, *chosen, "tests/script"))
+    runs = [(*chosen, "tests/script"), (*chosen, "--ipv6", "tests/script")]
     if pattern in "script_broken":
-        more = summary_of(*run(*runner, "--must-fail", "tests/script/broken"))
-        passed, failed = passed + more[0], failed + more[1]
+        runs.append(("--must-fail", "tests/script/broken"))
+    results = [summary_of(*run(*runner, *arguments)) for arguments in runs]
+    passed, failed = (sum(column) for column in zip(*results))
     if pattern in "script_so":
         status, _ = run(os.path.join(folder, "check_so"),
                         os.path.join(folder, "libnightjar-packetdrill.so"))

@@ -35,7 +35,7 @@ struct check {
 static void send_seg(struct check *c, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t n_bytes)
 {
     static const uint8_t data[DATA] = "what the peer says";
-    struct wire_ends ends = {PEER_IP, OUR_IP, 50000, 8080};
+    struct wire_ends ends = {nj_addr_v4(htonl(PEER_IP)), nj_addr_v4(htonl(OUR_IP)), 50000, 8080};
     struct pkt p = {.flags = flags, .seq = ISN + seq, .win = 65535, .n_bytes = n_bytes, .ecn = -1};
 
     p.ack = flags & NJ_TCP_ACK ? c->iss + ack : 0;

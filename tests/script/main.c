@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-script [--so FILE] [--pattern WORD] [--must-fail] FILE.pkt|FOLDER...
+ * nj-script [--so FILE] [--pattern WORD] [--must-fail] [--ipv6] FILE.pkt|FOLDER...
  *
  * With --must-fail a script passes when it fails with what its first line announces: `// fails:
  * WHY`.
  *
+ * With --ipv6 a script runs over IPv6, with an MTU of 20 bytes more than it says, so that segments
+ * are as long as over IPv4; those that name a version themselves are left out.
+ *
  * Runs scripts in packetdrill's language on virtual time, through the same shared object and the
  * same table that google/packetdrill would use. Each script has a stack of its own.
  */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -44,6 +48,16 @@ void *script_alloc(struct script *s, size_t n)
         script_fail(s, s->line, "no memory");
     s->allocated[s->n_allocated++] = p;
     return p;
+}
+
+struct nj_addr run_addr(const struct script *s, bool peer)
+{
+    static const struct nj_addr ours = {{0xfd, 0x3d, 0xfa, 0x7b, 0xd1, 0x7d, [15] = 1}};
+    static const struct nj_addr theirs = {{0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
+
+    if (s->v6)
+        return peer ? theirs : ours;
+    return nj_addr_v4(htonl(peer ? 0xc0000201 : 0xc0a80001)); /* 192.0.2.1 and 192.168.0.1 */
 }
 
 uint8_t run_byte(uint32_t place, bool inbound)
@@ -100,10 +114,13 @@ static void run_event(struct run *r, const struct event *e)
     r->now_us = run_clock(r);
 }
 
-static void run_script(struct script *s, struct run *r, init_fn *init)
+static void run_script(struct script *s, struct run *r, init_fn *init, bool all_v6)
 {
-    script_parse(s);
-    init(s->flags[0] ? s->flags : NULL, &r->call);
+    char flags[sizeof s->flags + 64];
+
+    snprintf(flags, sizeof flags, "%s%s%s", all_v6 ? "mtu=1520," : "",
+             s->v6 ? "local=fd3d:fa7b:d17d::1," : "", s->flags);
+    init(flags, &r->call);
     if (!r->call.userdata)
         script_fail(s, 1, "the stack does not start with --so_flags=%s", s->flags);
     r->start_us = run_clock(r);
@@ -148,12 +165,18 @@ static bool failed_rightly(const struct script *s)
     return strstr(s->message, want) != NULL;
 }
 
-/* True when it passes. */
-static bool run_file(const char *path, init_fn *init, bool must_fail)
+struct how {
+    init_fn *init;
+    bool must_fail, v6;
+};
+
+enum outcome { PASSED, FAILED, LEFT_OUT };
+
+static enum outcome run_file(const char *path, const struct how *how)
 {
     struct script *s = calloc(1, sizeof *s);
     struct run *r = calloc(1, sizeof *r);
-    bool passed = false;
+    enum outcome outcome = FAILED;
 
     s->path = path;
     s->tolerance_us = 4000; /* as packetdrill's own */
@@ -164,13 +187,17 @@ static bool run_file(const char *path, init_fn *init, bool must_fail)
     if (!s->text) {
         printf("%s: can't be read, or is longer than %u bytes\n", path, SCRIPT_BYTES_MAX);
     } else if (setjmp(s->failed) == 0) {
-        run_script(s, r, init);
-        passed = !must_fail;
-        if (must_fail)
+        script_parse(s);
+        bool left_out = how->v6 && (s->v4_only || s->v6);
+        s->v6 |= how->v6;
+        if (!left_out)
+            run_script(s, r, how->init, how->v6);
+        outcome = left_out ? LEFT_OUT : how->must_fail ? FAILED : PASSED;
+        if (outcome == FAILED)
             printf("%s: it should have failed\n", path);
     } else {
-        passed = must_fail && failed_rightly(s);
-        if (!passed)
+        outcome = how->must_fail && failed_rightly(s) ? PASSED : FAILED;
+        if (outcome == FAILED)
             printf("%s\n", s->message);
     }
     if (r->call.userdata)
@@ -181,7 +208,7 @@ static bool run_file(const char *path, init_fn *init, bool must_fail)
     free(s->text);
     free(s);
     free(r);
-    return passed;
+    return outcome;
 }
 
 /* --- many --------------------------------------------------------------------------------------
@@ -255,8 +282,8 @@ int main(int argc, char **argv)
 {
     static struct files files;
     const char *so = NULL;
-    bool must_fail = false;
-    int passed = 0;
+    struct how how = {0};
+    int n[3] = {0};
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     files.pattern = "";
@@ -266,7 +293,9 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--pattern") == 0 && i + 1 < argc)
             files.pattern = argv[++i];
         else if (strcmp(argv[i], "--must-fail") == 0)
-            must_fail = true;
+            how.must_fail = true;
+        else if (strcmp(argv[i], "--ipv6") == 0)
+            how.v6 = true;
         else
             add(&files, argv[i]);
     }
@@ -274,14 +303,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "nj-script [--so FILE] [--pattern WORD] FILE.pkt|FOLDER...\n");
         return 2;
     }
-    init_fn *init = load(so);
-    if (!init)
+    how.init = load(so);
+    if (!how.init)
         return 2;
     qsort(files.path, (size_t)files.n, sizeof files.path[0], by_name);
     for (int i = 0; i < files.n; i++) {
-        passed += run_file(files.path[i], init, must_fail);
+        n[run_file(files.path[i], &how)]++;
         free(files.path[i]);
     }
-    printf("%d passed, %d failed\n", passed, files.n - passed);
-    return passed == files.n ? 0 : 1;
+    printf("%d passed, %d failed\n", n[PASSED], n[FAILED]);
+    return n[FAILED] ? 1 : 0;
 }

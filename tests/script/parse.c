@@ -20,10 +20,12 @@ static void take_option(struct script *s, const char *name, const char *value)
         s->strict_options = true;
     else if (strcmp(name, "open_end") == 0)
         s->open_end = true;
-    else if (strcmp(name, "ip_version") == 0 && strcmp(value, "ipv4") != 0)
-        script_fail(s, s->line, "--ip_version=%s: this runner speaks IPv4 only", value);
-    else if (strcmp(name, "ip_version") != 0)
-        script_fail(s, s->line, "--%s is no option of this runner", name);
+    else if (strcmp(name, "ip_version") == 0 && strcmp(value, "ipv4") == 0)
+        s->v4_only = true;
+    else if (strcmp(name, "ip_version") == 0 && strcmp(value, "ipv6") == 0)
+        s->v6 = true;
+    else
+        script_fail(s, s->line, "--%s=%s is no option of this runner", name, value);
 }
 
 static void head(struct script *s)

@@ -87,24 +87,46 @@ static int64_t member_num(const struct value *v, const char *name, uint32_t plac
 /* --- opening -----------------------------------------------------------------------------------
  */
 
-static struct sockaddr_in address(uint32_t ip, uint16_t port)
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static union address address(const struct job *j, bool peer, socklen_t *n)
 {
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(ip), .sin_port = htons(port)};
+    struct nj_addr ip = run_addr(j->run->s, peer);
+    union address a = {0};
+
+    if (j->run->s->v6) {
+        a.v6.sin6_family = AF_INET6;
+        a.v6.sin6_port = htons(OUR_PORT);
+        memcpy(&a.v6.sin6_addr, &ip, sizeof ip);
+        *n = sizeof a.v6;
+    } else {
+        a.v4.sin_family = AF_INET;
+        a.v4.sin_port = htons(OUR_PORT);
+        a.v4.sin_addr.s_addr = nj_addr_to_v4(&ip);
+        *n = sizeof a.v4;
+    }
+    return a;
 }
 
 static int64_t call_socket(struct job *j, struct packetdrill_interface *c)
 {
-    const struct value *domain = arg(j, 0);
-    j->new_live_fd = c->socket(c->userdata, domain->kind == V_ELLIPSIS ? AF_INET : (int)domain->num,
-                               (int)num(j, 1), (int)num(j, 2));
+    int family = j->run->s->v6 ? AF_INET6 : AF_INET;
+
+    if (arg(j, 0)->kind == V_INT)
+        family = (int)num(j, 0);
+    j->new_live_fd = c->socket(c->userdata, family, (int)num(j, 1), (int)num(j, 2));
     return j->new_live_fd;
 }
 
 static int64_t call_bind(struct job *j, struct packetdrill_interface *c)
 {
-    struct sockaddr_in a = address(0xc0a80001, OUR_PORT);
-    return c->bind(c->userdata, fd(j, 0), (struct sockaddr *)&a, sizeof a);
+    socklen_t n;
+    union address a = address(j, false, &n);
+    return c->bind(c->userdata, fd(j, 0), &a.any, n);
 }
 
 static int64_t call_listen(struct job *j, struct packetdrill_interface *c)
@@ -114,12 +136,12 @@ static int64_t call_listen(struct job *j, struct packetdrill_interface *c)
 
 static int64_t call_accept(struct job *j, struct packetdrill_interface *c)
 {
-    struct sockaddr_in a = {0};
+    union address a = {0};
     socklen_t n = sizeof a;
 
-    j->new_live_fd = c->accept(c->userdata, fd(j, 0), (struct sockaddr *)&a, &n);
-    for (int i = 0; i < SCRIPT_PEERS_MAX; i++)
-        if (j->new_live_fd >= 0 && j->run->peer[i].remote_port == ntohs(a.sin_port))
+    j->new_live_fd = c->accept(c->userdata, fd(j, 0), &a.any, &n);
+    for (int i = 0; i < SCRIPT_PEERS_MAX; i++) /* the port has the same place in both families */
+        if (j->new_live_fd >= 0 && j->run->peer[i].remote_port == ntohs(a.v4.sin_port))
             j->new_peer = &j->run->peer[i];
     return j->new_live_fd;
 }
@@ -128,7 +150,8 @@ static int64_t call_accept(struct job *j, struct packetdrill_interface *c)
 static int64_t call_connect(struct job *j, struct packetdrill_interface *c)
 {
     struct peer *p = j->run->cur;
-    struct sockaddr_in a = address(0xc0000201, OUR_PORT);
+    socklen_t n;
+    union address a = address(j, true, &n);
 
     if (!peer_of(j->run, num(j, 0))) {
         p->remote_port = OUR_PORT;
@@ -140,7 +163,7 @@ static int64_t call_connect(struct job *j, struct packetdrill_interface *c)
                 j->run->fd[i].peer = p;
         j->run->last_conn = (int)num(j, 0);
     }
-    return c->connect(c->userdata, fd(j, 0), (struct sockaddr *)&a, sizeof a);
+    return c->connect(c->userdata, fd(j, 0), &a.any, n);
 }
 
 /* --- bytes -------------------------------------------------------------------------------------

@@ -7,9 +7,6 @@
 
 #include "script/script.h"
 
-#define PEER_IP 0xc0000201u /* 192.0.2.1 */
-#define OUR_IP  0xc0a80001u /* 192.168.0.1 */
-
 /* --- in ----------------------------------------------------------------------------------------
  */
 
@@ -50,7 +47,8 @@ void run_inbound(struct run *r, const struct event *e)
     for (uint32_t i = 0; i < p.n_bytes && !p.is_icmp; i++)
         payload[i] = run_byte(first + i, true);
     to_live(peer, &p);
-    struct wire_ends ends = {PEER_IP, OUR_IP, peer->remote_port, peer->local_port};
+    struct wire_ends ends = {run_addr(r->s, true), run_addr(r->s, false), peer->remote_port,
+                             peer->local_port};
     size_t n = wire_build(packet, &p, &ends, payload);
     if (r->call.netdev_send(r->call.userdata, packet, n) != 0)
         script_fail(r->s, e->line, "the stack refused the packet");

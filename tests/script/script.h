@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/attr.h"
+#include "base/types.h"
 #include "script/packetdrill_abi.h"
 
 /* Bounds of a script; a longer one is refused with its line. */
@@ -105,6 +106,7 @@ struct script {
     char flags[256];
     uint32_t remote_isn;
     bool strict_options, open_end;
+    bool v4_only, v6;   /* v6: run over IPv6 */
     char message[2048]; /* why it failed */
     jmp_buf failed;
     void *allocated[SCRIPT_EVENTS_MAX * 4];
@@ -139,7 +141,7 @@ void segment_print(const struct pkt *p, char *to, size_t n);
 
 /* wire.c */
 struct wire_ends {
-    uint32_t src, dst; /* IPv4, host order */
+    struct nj_addr src, dst; /* IPv4 mapped, or IPv6: that makes the family of the packet */
     uint16_t sport, dport;
 };
 /* Bytes of an IP packet; `p` holds live numbers. `payload` may be NULL. */
@@ -191,6 +193,7 @@ struct run {
     struct blocked *blocked;
 };
 
+struct nj_addr run_addr(const struct script *s, bool peer);
 uint8_t run_byte(uint32_t place, bool inbound);
 int64_t run_clock(struct run *r); /* script time */
 

@@ -30,7 +30,7 @@ short so_sock_ready(const struct so_world *w, const struct sock *s)
     if (no_input)
         r |= POLLRDHUP;
     if (s->dead || s->no_more_writes ||
-        (s->tcb && s->opened && nj_tcp_send_room(s->tcb) >= NJ_SENDQ_BYTES_MAX / 3))
+        (s->tcb && s->opened && nj_tcp_send_room(s->tcb) >= NJ_SENDQ_BYTES_MIN / 3))
         r |= POLLOUT | POLLWRNORM;
     if (s->dead || (no_input && s->no_more_writes))
         r |= POLLHUP;

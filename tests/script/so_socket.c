@@ -40,7 +40,7 @@ struct sock *so_sock_new(struct so_world *w, enum sock_kind kind)
     return NULL;
 }
 
-/* --- addresses: IPv4, bare or mapped into IPv6 ------------------------------------------------ */
+/* --- addresses: IPv4, bare or mapped into IPv6, and IPv6 -------------------------------------- */
 
 static bool addr_get(const struct sockaddr *from, socklen_t n, struct nj_addr *ip, uint16_t *port)
 {

@@ -11,9 +11,11 @@
 #include "support/mbuf_env.h"
 #include "wire/emit.h"
 
-#define START        (1000000 * NJ_SEC) /* the clock begins anywhere but at 0 */
-#define IP_BYTES_MIN 20u
-#define IP_V4        4
+#define START         (1000000 * NJ_SEC) /* the clock begins anywhere but at 0 */
+#define IP4_BYTES_MIN 20u
+#define IP6_BYTES     40u
+#define IP_V4         4
+#define IP_V6         6
 
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
 static const struct rte_ether_addr their_mac = {{2, 0, 0, 0, 0, 2}};
@@ -24,7 +26,7 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
 {
     struct so_world *w = ctx;
 
-    nj_ipv4_prepend(m, ip, IPPROTO_TCP, 0);
+    nj_ip_prepend(m, ip, IPPROTO_TCP, 0);
     NJ_CHECK(m->pkt_len <= w->tcp.cfg.mtu && m->pkt_len <= SO_PACKET_MAX);
     if (w->n_out == SO_OUT_MAX) { /* a script that looks at nothing */
         w->out_first = (w->out_first + 1) % SO_OUT_MAX;
@@ -45,45 +47,54 @@ static uint32_t room(void *ctx)
     return SO_OUT_MAX;
 }
 
+static struct nj_tcb *find(struct so_world *w, const struct nj_tuple *tuple)
+{
+    return nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, tuple), tuple);
+}
+
 /* The parser wants a frame and an interface: the packet gets the one and makes up the other, since
  * packetdrill gives us whatever address it likes. */
-static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n)
+static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool v6)
 {
     uint8_t frame[SO_PACKET_MAX + RTE_ETHER_HDR_LEN] = {0};
-    struct nj_iface iface = {.mac = our_mac, .prefix_bits = 16, .mtu = w->tcp.cfg.mtu};
-    struct rte_ether_hdr eth = {our_mac, their_mac, RTE_BE16(RTE_ETHER_TYPE_IPV4)};
+    struct nj_iface iface = {.mac = our_mac, .mtu = w->tcp.cfg.mtu, .ip6 = v6, .n_addrs = 1};
+    struct rte_ether_hdr eth = {our_mac, their_mac,
+                                v6 ? RTE_BE16(RTE_ETHER_TYPE_IPV6) : RTE_BE16(RTE_ETHER_TYPE_IPV4)};
     struct nj_packet p;
     uint32_t dst_be;
 
     memcpy(&dst_be, bytes + 16, sizeof dst_be);
-    iface.ip = nj_addr_v4(dst_be);
+    iface.addr[0] = (struct nj_iface_addr){.ip = nj_addr_v4(dst_be), .prefix_bits = v6 ? 64 : 16};
+    if (v6)
+        memcpy(iface.addr[0].ip.b, bytes + 24, sizeof iface.addr[0].ip.b);
     memcpy(frame, &eth, sizeof eth);
     memcpy(frame + sizeof eth, bytes, n);
     struct rte_mbuf *m = nj_test_mbuf(w->rx_pool, frame, sizeof eth + n);
     if (!m)
         return;
     nj_packet_parse(&iface, m, &p);
-    if (p.kind != NJ_PACKET_TCP) {
-        if (p.kind == NJ_PACKET_DROP)
-            nj_count(&w->counters, p.drop);
-        probe_icmp_error(&w->tcp, &p, w->now);
-        rte_pktmbuf_free(m);
+    if (p.kind == NJ_PACKET_TCP) {
+        nj_tcp_input(&w->tcp, find(w, &p.tcp.tuple), m, &p.tcp, w->now);
         return;
     }
-    struct nj_tcb *t =
-        nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, &p.tcp.tuple), &p.tcp.tuple);
-    nj_tcp_input(&w->tcp, t, m, &p.tcp, w->now);
+    if (p.kind == NJ_PACKET_DROP)
+        nj_count(&w->counters, p.drop);
+    struct nj_tcb *t = p.kind == NJ_PACKET_ICMP_ERROR ? find(w, &p.icmp_error.tuple) : NULL;
+    if (t)
+        nj_tcp_icmp(&w->tcp, t, &p.icmp_error, w->now);
+    rte_pktmbuf_free(m);
 }
 
 int so_netdev_send(void *arg, const void *bytes, size_t n)
 {
     struct so_world *w = arg;
+    bool v6 = n > 0 && *(const uint8_t *)bytes >> 4 == IP_V6;
 
-    if (n < IP_BYTES_MIN || n > SO_PACKET_MAX - RTE_PKTMBUF_HEADROOM ||
-        *(const uint8_t *)bytes >> 4 != IP_V4)
+    if (n < (v6 ? IP6_BYTES : IP4_BYTES_MIN) || n > SO_PACKET_MAX - RTE_PKTMBUF_HEADROOM ||
+        (!v6 && *(const uint8_t *)bytes >> 4 != IP_V4))
         return so_fail(EINVAL);
     so_lock(w);
-    take_packet(w, bytes, n);
+    take_packet(w, bytes, n, v6);
     so_turn(w);
     so_unlock(w);
     return 0;
@@ -272,6 +283,8 @@ static bool take_flag(struct so_world *w, struct nj_tcp_config *c, char *word)
     if (!value)
         return false;
     *value++ = '\0';
+    if (strcmp(word, "local") == 0 && inet_pton(AF_INET6, value, &w->local) == 1)
+        return true;
     if (strcmp(word, "local") == 0) {
         if (inet_pton(AF_INET, value, &ip_be) != 1)
             return false;

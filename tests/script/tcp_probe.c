@@ -148,18 +148,9 @@ bool probe_set_option(struct nj_tcp *tcp, struct nj_tcb *t, int level, int name,
 {
     (void)tcp;
     (void)now;
-    if (level == IPPROTO_TCP && name == TCP_USER_TIMEOUT && value >= 0) {
-        if (t)
-            t->user_timeout_s = (uint16_t)((value + 999) / 1000);
-        return t != NULL;
+    if (level == IPPROTO_TCP && name == TCP_USER_TIMEOUT && value >= 0 && t) {
+        nj_tcp_set_user_timeout(t, (nj_ns)value * NJ_MS);
+        return true;
     }
     return level == IPPROTO_TCP && name == TCP_NODELAY && value != 0;
-}
-
-bool probe_icmp_error(struct nj_tcp *tcp, const struct nj_packet *packet, nj_ns now)
-{
-    (void)tcp;
-    (void)packet;
-    (void)now;
-    return false;
 }

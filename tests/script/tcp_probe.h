@@ -37,7 +37,4 @@ bool probe_configure(struct nj_tcp_config *config, const char *name, const char 
 bool probe_set_option(struct nj_tcp *tcp, struct nj_tcb *t, int level, int name, int value,
                       nj_ns now);
 
-/* An ICMP error about a segment of ours. False: lib/tcp takes none. */
-bool probe_icmp_error(struct nj_tcp *tcp, const struct nj_packet *packet, nj_ns now);
-
 #endif

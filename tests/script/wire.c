@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IPv4 packets as bytes. Written apart from lib/wire, which is under test here too: this side puts
- * together what a script says, right or wrong, and takes apart what was sent with every check.
+ * IP packets as bytes, of both families. Written apart from lib/wire, which is under test here too:
+ * this side puts together what a script says, right or wrong, and takes apart what was sent with
+ * every check.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 
 #include "script/script.h"
 
-#define IP_BYTES  20u
+#define IP4_BYTES 20u
+#define IP6_BYTES 40u
 #define TCP_BYTES 20u
 
 static void w16(uint8_t *p, uint32_t v)
@@ -47,9 +49,13 @@ static uint32_t sum(const uint8_t *p, size_t n, uint32_t acc)
     return acc;
 }
 
-static uint32_t tcp_sum(const uint8_t *ip, size_t n_tcp)
+/* Over the pseudo-header (RFC 9293 3.1, RFC 8200 8.1) and what follows the IP header. */
+static uint32_t l4_sum(const uint8_t *ip, uint8_t protocol, size_t n_l4)
 {
-    return sum(ip + IP_BYTES, n_tcp, sum(ip + 12, 8, IPPROTO_TCP + (uint32_t)n_tcp));
+    bool v6 = ip[0] >> 4 == 6;
+    uint32_t acc = protocol + (uint32_t)n_l4;
+    acc = v6 ? sum(ip + 8, 32, acc) : sum(ip + 12, 8, acc);
+    return sum(ip + (v6 ? IP6_BYTES : IP4_BYTES), n_l4, acc);
 }
 
 static size_t build_option(uint8_t *to, const struct opt *o)
@@ -88,40 +94,75 @@ static size_t build_options(uint8_t to[40], const struct pkt *p)
     return n;
 }
 
-static void build_ip(uint8_t *to, size_t n, uint8_t protocol, int ecn, uint32_t src, uint32_t dst)
+/* The header of a packet that carries `n_l4` bytes; returns its length. */
+static size_t build_ip(uint8_t *to, size_t n_l4, uint8_t protocol, int ecn,
+                       const struct nj_addr *src, const struct nj_addr *dst)
 {
-    memset(to, 0, IP_BYTES);
+    uint8_t tos = ecn > 0 ? (uint8_t)ecn : 0;
+
+    if (!nj_addr_is_v4(src)) {
+        w32(to, 6u << 28 | (uint32_t)tos << 20);
+        w16(to + 4, (uint32_t)n_l4);
+        to[6] = protocol;
+        to[7] = 255;
+        memcpy(to + 8, src, sizeof *src);
+        memcpy(to + 24, dst, sizeof *dst);
+        return IP6_BYTES;
+    }
+    memset(to, 0, IP4_BYTES);
     to[0] = 0x45;
-    to[1] = ecn > 0 ? (uint8_t)ecn : 0;
-    w16(to + 2, (uint32_t)n);
+    to[1] = tos;
+    w16(to + 2, (uint32_t)(IP4_BYTES + n_l4));
     to[6] = 0x40; /* don't fragment */
     to[8] = 255;
     to[9] = protocol;
-    w32(to + 12, src);
-    w32(to + 16, dst);
-    w16(to + 10, ~sum(to, IP_BYTES, 0));
+    memcpy(to + 12, src->b + 12, 4);
+    memcpy(to + 16, dst->b + 12, 4);
+    w16(to + 10, ~sum(to, IP4_BYTES, 0));
+    return IP4_BYTES;
+}
+
+/* What ICMPv6 calls it (RFC 4443 3): scripts use the names of RFC 792. */
+static void icmp6_kind(const struct pkt *p, uint8_t *type, uint8_t *code)
+{
+    static const struct {
+        uint8_t code4, type, code;
+    } kinds[] = {{0, 1, 0}, {1, 1, 3}, {2, 4, 1}, {3, 1, 4}, {4, 2, 0}, {13, 1, 1}};
+
+    *type = 1;
+    *code = 0;
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(kinds); i++) {
+        if (kinds[i].code4 == p->icmp_code) {
+            *type = kinds[i].type;
+            *code = kinds[i].code;
+        }
+    }
 }
 
 /* What a router says about a segment of ours: its IP header and the first twenty bytes behind it.
  */
 static size_t build_icmp(uint8_t *to, const struct pkt *p, const struct wire_ends *ends)
 {
-    size_t n = IP_BYTES + 8 + IP_BYTES + TCP_BYTES;
-    uint8_t *icmp = to + IP_BYTES, *quote = icmp + 8, *tcp = quote + IP_BYTES;
+    bool v6 = !nj_addr_is_v4(&ends->src);
+    size_t n_ip = v6 ? IP6_BYTES : IP4_BYTES, n = 8 + n_ip + TCP_BYTES;
+    uint8_t protocol = v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
+    uint8_t *icmp = to + n_ip, *quote = icmp + 8, *tcp = quote + n_ip;
 
-    build_ip(to, n, IPPROTO_ICMP, 0, ends->src, ends->dst);
-    memset(icmp, 0, n - IP_BYTES);
+    build_ip(to, n, protocol, 0, &ends->src, &ends->dst);
+    memset(icmp, 0, n);
     icmp[0] = p->icmp_type;
     icmp[1] = p->icmp_code;
+    if (v6)
+        icmp6_kind(p, &icmp[0], &icmp[1]);
     w16(icmp + 6, p->icmp_mtu);
-    build_ip(quote, IP_BYTES + TCP_BYTES + p->n_bytes, IPPROTO_TCP, 0, ends->dst, ends->src);
+    build_ip(quote, TCP_BYTES + p->n_bytes, IPPROTO_TCP, 0, &ends->dst, &ends->src);
     w16(tcp, ends->dport);
     w16(tcp + 2, ends->sport);
     w32(tcp + 4, p->seq);
     tcp[12] = 0x50;
     tcp[13] = NJ_TCP_ACK;
-    w16(icmp + 2, ~sum(icmp, n - IP_BYTES, 0));
-    return n;
+    w16(icmp + 2, v6 ? ~l4_sum(to, protocol, n) : ~sum(icmp, n, 0));
+    return n_ip + n;
 }
 
 size_t wire_build(uint8_t *to, const struct pkt *p, const struct wire_ends *ends,
@@ -129,11 +170,12 @@ size_t wire_build(uint8_t *to, const struct pkt *p, const struct wire_ends *ends
 {
     if (p->is_icmp)
         return build_icmp(to, p, ends);
-    uint8_t *tcp = to + IP_BYTES;
+    size_t n_ip = nj_addr_is_v4(&ends->src) ? IP4_BYTES : IP6_BYTES;
+    uint8_t *tcp = to + n_ip;
     size_t n_hdr = TCP_BYTES + build_options(tcp + TCP_BYTES, p);
     size_t n_tcp = n_hdr + p->n_bytes;
 
-    build_ip(to, IP_BYTES + n_tcp, IPPROTO_TCP, p->ecn, ends->src, ends->dst);
+    build_ip(to, n_tcp, IPPROTO_TCP, p->ecn, &ends->src, &ends->dst);
     w16(tcp, ends->sport);
     w16(tcp + 2, ends->dport);
     w32(tcp + 4, p->seq);
@@ -145,8 +187,8 @@ size_t wire_build(uint8_t *to, const struct pkt *p, const struct wire_ends *ends
     w16(tcp + 18, p->urg);
     if (p->n_bytes)
         memcpy(tcp + n_hdr, payload, p->n_bytes);
-    w16(tcp + 16, ~tcp_sum(to, n_tcp) ^ (p->bad_sum ? 0x5555u : 0));
-    return IP_BYTES + n_tcp;
+    w16(tcp + 16, ~l4_sum(to, IPPROTO_TCP, n_tcp) ^ (p->bad_sum ? 0x5555u : 0));
+    return n_ip + n_tcp;
 }
 
 /* --- what was sent -----------------------------------------------------------------------------
@@ -188,22 +230,40 @@ static bool parse_options(const uint8_t *p, size_t n, struct pkt *to)
     return true;
 }
 
+/* NULL, or what is wrong with the IP header; *n_ip is its length. */
+static const char *parse_ip(const uint8_t *b, size_t n, struct pkt *p, size_t *n_ip)
+{
+    bool v6 = n > 0 && b[0] >> 4 == 6;
+
+    *n_ip = v6 ? IP6_BYTES : IP4_BYTES;
+    if (n < *n_ip + TCP_BYTES)
+        return "it is shorter than its headers";
+    if (v6) {
+        p->ecn = b[1] >> 4 & 3;
+        return b[6] == IPPROTO_TCP && r16(b + 4) + IP6_BYTES == n ? NULL : "its IPv6 header lies";
+    }
+    p->ecn = b[1] & 3;
+    if (b[0] != 0x45 || r16(b + 2) != n || b[9] != IPPROTO_TCP)
+        return "it is no IP packet with a TCP segment";
+    if (sum(b, IP4_BYTES, 0) != 0xffff)
+        return "the checksum of its IP header is wrong";
+    return b[6] & 0x40 ? NULL : "it may be fragmented (DF is not set)";
+}
+
 const char *wire_parse(const uint8_t *b, size_t n, struct pkt *p)
 {
+    size_t n_ip;
+
     memset(p, 0, sizeof *p);
-    if (n < IP_BYTES + TCP_BYTES || b[0] != 0x45 || r16(b + 2) != n || b[9] != IPPROTO_TCP)
-        return "it is no IPv4 packet with a TCP segment";
-    if (sum(b, IP_BYTES, 0) != 0xffff)
-        return "the checksum of its IP header is wrong";
-    if (tcp_sum(b, n - IP_BYTES) != 0xffff)
+    const char *wrong = parse_ip(b, n, p, &n_ip);
+    if (wrong)
+        return wrong;
+    if (l4_sum(b, IPPROTO_TCP, n - n_ip) != 0xffff)
         return "its TCP checksum is wrong";
-    if (!(b[6] & 0x40))
-        return "it may be fragmented (DF is not set)";
-    const uint8_t *tcp = b + IP_BYTES;
+    const uint8_t *tcp = b + n_ip;
     size_t n_hdr = (size_t)(tcp[12] >> 4) * 4;
-    if (n_hdr < TCP_BYTES || IP_BYTES + n_hdr > n)
+    if (n_hdr < TCP_BYTES || n_ip + n_hdr > n)
         return "its TCP header is longer than itself";
-    p->ecn = b[1] & 3;
     p->sport = (uint16_t)r16(tcp);
     p->dport = (uint16_t)r16(tcp + 2);
     p->seq = r32(tcp + 4);
@@ -212,7 +272,7 @@ const char *wire_parse(const uint8_t *b, size_t n, struct pkt *p)
     p->win = r16(tcp + 14);
     p->has_win = true;
     p->urg = r16(tcp + 18);
-    p->payload_off = (uint32_t)(IP_BYTES + n_hdr);
+    p->payload_off = (uint32_t)(n_ip + n_hdr);
     p->n_bytes = (uint32_t)(n - p->payload_off);
     if (!parse_options(tcp + TCP_BYTES, n_hdr - TCP_BYTES, p))
         return "its TCP options are malformed";
