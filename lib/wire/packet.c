@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "wire/csum.h"
+#include "wire/icmp4_parse.h"
 #include "wire/ip6.h"
 #include "wire/ip6_parse.h"
 #include "wire/tcp_parse.h"
@@ -83,7 +84,7 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct view
     return OK;
 }
 
-/* RFC 792. Only the echo request (type 8, code 0) is of interest. */
+/* RFC 792: echo requests (type 8, code 0), and errors about what we sent. */
 static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct view *v,
                                   struct nj_packet *out)
 {
@@ -94,7 +95,9 @@ static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct vie
     memcpy(&h, v->p, sizeof h);
     if (nj__csum_fold(nj__csum_add(0, v->p, v->n_bytes)) != 0xffff)
         return NJ_C_drop_icmp_bad;
-    if (h.icmp_type != RTE_IP_ICMP_ECHO_REQUEST || h.icmp_code != 0)
+    if (h.icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
+        return nj__icmp4_parse_error(v->p, v->n_bytes, out);
+    if (h.icmp_code != 0)
         return NJ_C_drop_icmp_type;
     /* The reply is as long as the request and must leave in one packet. A device that joins
      * packets could bring a longer one. */

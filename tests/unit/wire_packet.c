@@ -35,6 +35,11 @@ static const uint8_t data[] = {
     2, 0,    0, 0,  0, 0xaa, 2, 0,  0,    0,    0, 0xbb, 8, 0, 0x45, 0,    0,    43,   0,
     1, 0x40, 0, 64, 6, 0,    0, 10, 0,    0,    2, 10,   0, 0, 1,    0x9c, 0x40, 0x01, 0xbb,
     1, 2,    3, 5,  9, 8,    7, 6,  0x50, 0x18, 1, 0,    0, 0, 0,    0,    'a',  'b',  'c'};
+static const uint8_t unreachable[] = {
+    2,  0, 0, 0, 0,  0xaa, 2,    0, 0,    0,    0,    0xbb, 8,  0, 0x45, 0, 0, 56,
+    0,  1, 0, 0, 64, 1,    0,    0, 10,   0,    0,    2,    10, 0, 0,    1, 3, 1,
+    0,  0, 0, 0, 0,  0,    0x45, 0, 0,    40,   0,    1,    0,  0, 64,   6, 0, 0,
+    10, 0, 0, 1, 10, 0,    0,    2, 0x01, 0xbb, 0x9c, 0x40, 1,  2, 3,    4};
 
 static struct nj_iface test_iface(void)
 {
@@ -195,7 +200,7 @@ static const struct change changes[] = {
     {"ICMP checksum", OF(echo), L4 + 10, 0, false, NJ_C_drop_icmp_bad},
     {"ICMP of 7 bytes", OF(echo), IP + 3, 27, true, NJ_C_drop_icmp_bad},
     {"ICMP echo reply", OF(echo), L4, 0, true, NJ_C_drop_icmp_type},
-    {"ICMP unreachable", OF(echo), L4, 3, true, NJ_C_drop_icmp_type},
+    {"ICMP unreachable, nothing quoted", OF(echo), L4, 3, true, NJ_C_drop_icmp_bad},
     {"ICMP echo code 1", OF(echo), L4 + 1, 1, true, NJ_C_drop_icmp_type},
     {"TCP of 19 bytes", OF(data), IP + 3, 39, true, NJ_C_drop_tcp_header},
     {"TCP data offset 4", OF(data), L4 + 12, 0x40, true, NJ_C_drop_tcp_header},
@@ -450,7 +455,8 @@ static void mutate(struct nj_prng *r, struct frame *f)
 Test(wire_packet, mutated_frames)
 {
     const uint64_t seed = 0xf8a3e;
-    const struct frame good[] = {FRAME(arp), FRAME(echo), FRAME(syn), FRAME(data)};
+    const struct frame good[] = {FRAME(arp), FRAME(echo), FRAME(syn), FRAME(data),
+                                 FRAME(unreachable)};
     unsigned kinds[NJ_PACKET_TCP + 1] = {0}, verdicts[NJ_N_COUNTERS] = {0}, n_verdicts = 0;
     struct nj_prng r;
 

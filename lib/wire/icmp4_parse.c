@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/icmp4_parse.h"
+
+#include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <string.h>
+
+#include <rte_ip.h>
+
+#include "base/attr.h"
+
+#define OK NJ_N_COUNTERS
+
+/* RFC 792: type, code, checksum, 32 bits that depend on the type, then what is quoted. */
+#define HEADER_BYTES 8u
+#define MTU_AT       6u /* RFC 1191 4 */
+
+/* Of the TCP header, routers must quote so much: ports and sequence number (RFC 1122 3.2.2). */
+#define QUOTED_TCP_BYTES 8u
+
+/* What a code of Destination Unreachable says (RFC 792, RFC 1122 3.2.2.1, RFC 1812 5.2.7.1). */
+static const enum nj_icmp_news unreachable_news[] = {
+    [ICMP_NET_UNREACH] = NJ_ICMP_UNREACHABLE,    [ICMP_HOST_UNREACH] = NJ_ICMP_UNREACHABLE,
+    [ICMP_PROT_UNREACH] = NJ_ICMP_REFUSED,       [ICMP_PORT_UNREACH] = NJ_ICMP_REFUSED,
+    [ICMP_FRAG_NEEDED] = NJ_ICMP_TOO_BIG,        [ICMP_SR_FAILED] = NJ_ICMP_UNREACHABLE,
+    [ICMP_NET_UNKNOWN] = NJ_ICMP_UNREACHABLE,    [ICMP_HOST_UNKNOWN] = NJ_ICMP_UNREACHABLE,
+    [ICMP_HOST_ISOLATED] = NJ_ICMP_UNREACHABLE,  [ICMP_NET_ANO] = NJ_ICMP_REFUSED,
+    [ICMP_HOST_ANO] = NJ_ICMP_REFUSED,           [ICMP_NET_UNR_TOS] = NJ_ICMP_UNREACHABLE,
+    [ICMP_HOST_UNR_TOS] = NJ_ICMP_UNREACHABLE,   [ICMP_PKT_FILTERED] = NJ_ICMP_REFUSED,
+    [ICMP_PREC_VIOLATION] = NJ_ICMP_UNREACHABLE, [ICMP_PREC_CUTOFF] = NJ_ICMP_UNREACHABLE,
+};
+
+/* Source quench (RFC 6633) and redirects are not acted on. */
+static bool read_news(uint8_t type, uint8_t code, enum nj_icmp_news *news)
+{
+    switch (type) {
+    case ICMP_DEST_UNREACH:
+        if (code >= NJ_ARRAY_LEN(unreachable_news))
+            return false;
+        *news = unreachable_news[code];
+        return true;
+    case ICMP_TIME_EXCEEDED: /* may pass, as both of these (RFC 1122 4.2.3.9) */
+    case ICMP_PARAMETERPROB:
+        *news = NJ_ICMP_UNREACHABLE;
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct nj_packet *out)
+{
+    struct nj_icmp_error e = {.mtu = 0};
+    struct rte_ipv4_hdr ip;
+    uint16_t mtu, ports[2];
+    uint32_t seq;
+
+    if (!read_news(p[0], p[1], &e.news))
+        return NJ_C_drop_icmp_type;
+    memcpy(&mtu, p + MTU_AT, sizeof mtu);
+    if (e.news == NJ_ICMP_TOO_BIG)
+        e.mtu = rte_be_to_cpu_16(mtu);
+
+    if (n_bytes < HEADER_BYTES + sizeof ip)
+        return NJ_C_drop_icmp_bad;
+    memcpy(&ip, p + HEADER_BYTES, sizeof ip);
+    uint32_t hdr_bytes = rte_ipv4_hdr_len(&ip);
+    if (ip.version_ihl >> 4 != IPVERSION || hdr_bytes < sizeof ip ||
+        n_bytes < HEADER_BYTES + hdr_bytes + QUOTED_TCP_BYTES)
+        return NJ_C_drop_icmp_bad;
+    /* An error goes to the source of what it quotes (RFC 792), so that has to be the address it
+     * came to. The quoted sums are not checked: routers change what they forward. */
+    if (ip.src_addr != nj_addr_to_v4(&out->ip_dst) || ip.next_proto_id != IPPROTO_TCP ||
+        (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)))
+        return NJ_C_drop_icmp_closed;
+
+    const uint8_t *tcp = p + HEADER_BYTES + hdr_bytes;
+    memcpy(ports, tcp, sizeof ports);
+    memcpy(&seq, tcp + sizeof ports, sizeof seq);
+    e.tuple = (struct nj_tuple){.remote = nj_addr_v4(ip.dst_addr),
+                                .local = nj_addr_v4(ip.src_addr),
+                                .rport = rte_be_to_cpu_16(ports[1]),
+                                .lport = rte_be_to_cpu_16(ports[0])};
+    e.seq = rte_be_to_cpu_32(seq);
+    out->kind = NJ_PACKET_ICMP_ERROR;
+    out->icmp_error = e;
+    return OK;
+}
