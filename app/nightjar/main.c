@@ -20,6 +20,7 @@ static const char help[] =
     "  --addr auto6            IPv6 addresses as the link's routers tell (SLAAC)\n"
     "  --gateway ADDRESS       router for what is not on the link, one for each family;\n"
     "                          for IPv6 [what routers advertise]\n"
+    "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
     "  --listen PORT           TCP port [80]\n"
     "  --port N                DPDK port number, when the EAL finds several\n"
     "\n"
@@ -46,6 +47,7 @@ static const char help[] =
 enum {
     OPT_ADDR = 256,
     OPT_GATEWAY,
+    OPT_VLAN,
     OPT_LISTEN,
     OPT_PORT,
     OPT_ROOT,
@@ -63,6 +65,7 @@ enum {
 static const struct option options[] = {
     {"addr", required_argument, NULL, OPT_ADDR},
     {"gateway", required_argument, NULL, OPT_GATEWAY},
+    {"vlan", required_argument, NULL, OPT_VLAN},
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"port", required_argument, NULL, OPT_PORT},
     {"root", required_argument, NULL, OPT_ROOT},
@@ -153,6 +156,11 @@ static int take_option(struct nj_server_config *c, int opt)
         return add("gateway", c->gateway, NJ_SERVER_GATEWAYS_MAX);
     case OPT_ROOT:
         c->root = optarg;
+        return 0;
+    case OPT_VLAN:
+        if (!parse_integer(optarg, 1, 4094, &n))
+            return wrong("vlan", optarg, "a VLAN id from 1 to 4094");
+        c->vlan = (uint16_t)n;
         return 0;
     case OPT_LISTEN:
         if (!parse_integer(optarg, 1, 65535, &n))

@@ -10,6 +10,8 @@
 #include "base/fail.h"
 #include "wire/ip6.h"
 
+#define VLAN_MAX 4094u /* 0 and 4095 are reserved (IEEE 802.1Q) */
+
 _Static_assert(NJ_SERVER_ADDRS_MAX < NJ_ADDRS_MAX, "room for the link-local address and others");
 
 /* An address of either family, without anything behind it. */
@@ -161,6 +163,9 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
         return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
     if (read_link(s, config, why, n) != 0)
         return -1;
+    if (config->vlan > VLAN_MAX)
+        return nj_fail(why, n, "--vlan: expected a VLAN id from 1 to %u", VLAN_MAX);
+    s->iface.vlan = config->vlan;
     if (config->listen_port == 0)
         return nj_fail(why, n, "--listen: expected a port from 1 to 65535");
     if (stat(config->root, &st) != 0)

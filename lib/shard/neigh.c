@@ -107,7 +107,7 @@ struct rte_mbuf *nj_neigh_mbuf(struct nj_neigh *n)
 static void send_made(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst,
                       uint16_t type)
 {
-    nj_eth_prepend(m, dst, &n->iface->mac, type);
+    nj_link_prepend(m, dst, n->iface, type);
     nj_count(n->counters, NJ_C_tx_made);
     n->send(n->ctx, m);
 }
@@ -163,8 +163,7 @@ static void ask(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 
 static void finish(struct nj_neigh *n, struct nj_neigh_entry *e, struct rte_mbuf *m)
 {
-    nj_eth_prepend(m, &e->mac, &n->iface->mac,
-                   is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+    nj_link_prepend(m, &e->mac, n->iface, is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     n->send(n->ctx, m);
 }
 

@@ -185,6 +185,18 @@ void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
     prepend(m, &h, sizeof h);
 }
 
+void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                     const struct nj_iface *from, uint16_t type)
+{
+    if (from->vlan != 0) {
+        /* The type of what follows goes behind the tag, which takes its place. */
+        struct rte_vlan_hdr tag = {rte_cpu_to_be_16(from->vlan), rte_cpu_to_be_16(type)};
+        prepend(m, &tag, sizeof tag);
+        type = RTE_ETHER_TYPE_VLAN;
+    }
+    nj_eth_prepend(m, dst, &from->mac, type);
+}
+
 /* Put `n_bytes` into the empty mbuf `m` and return where they are. */
 static uint8_t *fill(struct rte_mbuf *m, const void *data, uint16_t n_bytes)
 {

@@ -58,6 +58,11 @@ void nj_ip_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t prot
 void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                     const struct rte_ether_addr *src, uint16_t type);
 
+/* Prepend the Ethernet header of a frame from `from`: with its tag, at priority 0 whatever the
+ * peer's frames have, when it is in a VLAN. */
+void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                     const struct nj_iface *from, uint16_t type);
+
 /* Fill the empty mbuf `m` with an ARP packet (without the Ethernet header) from `mac` at `ip`.
  * `target_mac` may be NULL for a request. RFC 826. */
 void nj_arp_build(struct rte_mbuf *m, bool request, const struct rte_ether_addr *mac,

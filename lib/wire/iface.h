@@ -29,7 +29,8 @@ struct nj_iface_addr {
 
 struct nj_iface {
     struct rte_ether_addr mac;
-    uint16_t mtu;  /* bytes of an IP packet */
+    uint16_t vlan; /* the 802.1Q VLAN that we are in, 1..4094; 0: none */
+    uint16_t mtu;  /* bytes of an IP packet; a VLAN tag comes on top */
     uint16_t mtu6; /* of an IPv6 packet, when a router says that it is less; 0: mtu */
     bool ip6;      /* we speak IPv6, and have a link-local address */
     bool has_gateway, has_gateway6;

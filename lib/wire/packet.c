@@ -195,6 +195,23 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
     }
 }
 
+/* The VLAN id of a frame, from the tag that the device took off or the one behind the addresses
+ * (IEEE 802.1Q). 0 is no VLAN: without a tag, or with one that only tells a priority. A second tag,
+ * or one cut short, stays and is then no EtherType that we speak. */
+static uint16_t strip_vlan(struct view *v, rte_be16_t *ether_type)
+{
+    struct rte_vlan_hdr h;
+
+    if (v->m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)
+        return v->m->vlan_tci & RTE_ETHER_MAX_VLAN_ID;
+    if (*ether_type != RTE_BE16(RTE_ETHER_TYPE_VLAN) || v->n_bytes < sizeof h)
+        return 0;
+    memcpy(&h, v->p, sizeof h);
+    advance(v, sizeof h);
+    *ether_type = h.eth_proto;
+    return rte_be_to_cpu_16(h.vlan_tci) & RTE_ETHER_MAX_VLAN_ID;
+}
+
 /* RFC 8200; the headers themselves are in ip6_parse.c. */
 static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct view *v, bool group,
                                   struct nj_packet *out)
@@ -237,9 +254,12 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
     memcpy(&h, v->p, sizeof h);
     advance(v, sizeof h);
 
+    uint16_t vlan = strip_vlan(v, &h.ether_type);
     bool ours = rte_is_same_ether_addr(&h.dst_addr, &iface->mac);
     if (!ours && !rte_is_broadcast_ether_addr(&h.dst_addr) && !group_frame(iface, &h))
         return NJ_C_drop_eth_dst;
+    if (vlan != iface->vlan)
+        return NJ_C_drop_vlan;
     switch (h.ether_type) {
     case RTE_BE16(RTE_ETHER_TYPE_ARP):
         return parse_arp(iface, v, &h.src_addr, out);

@@ -44,13 +44,15 @@ def fill_site(folder):
 
 class ServerCase(unittest.TestCase):
     link = "tap"
+    vlan = None
     options = ()
     ipv6 = False  # of the clients
     idle_seconds = 10  # within which everything a test used must be free again
 
     @classmethod
     def setUpClass(cls):
-        cls.world = World(cls.link, options=cls.options, ipv6=cls.ipv6)
+        cls.world = World(cls.link, options=cls.options, ipv6=cls.ipv6,
+                          vlan=cls.vlan)
         cls.addClassCleanup(cls.world.close)
         cls.root = os.path.join(cls.world.scratch, "site")
         os.mkdir(cls.root)

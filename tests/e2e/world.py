@@ -7,7 +7,8 @@ One nightjar and its clients in network namespaces of their own.
 
 On "tap" the server and the clients share one namespace: the server's driver makes the tap nj0, and
 the kernel side of it is the clients' address. On "veth" there are two, joined by a veth pair, and
-the server drives its end with net_af_packet. On "null" nobody is connected to anything. Whatever is
+the server drives its end with net_af_packet. With `vlan` the clients are in that VLAN.
+On "null" nobody is connected to anything. Whatever is
 made is taken away by reaper.py, also when this process is killed. Every wait has a deadline.
 """
 import contextlib
@@ -25,6 +26,7 @@ import tempfile
 import time
 
 from reaper import Reaper
+from vlan import Tagger
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
@@ -177,16 +179,20 @@ class Server:
 
 
 class World:
-    def __init__(self, link="tap", lcores=2, root=None, options=(), eal=(), ipv6=False):
+    def __init__(self, link="tap", lcores=2, root=None, options=(), eal=(), ipv6=False,
+                 vlan=None):
         number = next(_numbers)
         self.name = f"njt-{os.getpid()}-{number}"
         self.link = link
         self.server_ns = self.name + "s"
         self.client_ns = self.name + "c" if link == "veth" else self.server_ns
         self.root, self.options, self.ipv6 = root, list(options), ipv6
+        self.vlan = vlan
+        self.client_dev = f"nj0.{vlan}" if vlan else "nj0"
         self.eal = driver_args({"veth": "af_packet"}.get(link, link)) + lcore_args(lcores)
         self.eal += eal
         self.server = None
+        self.tagger = None
         self.reaper = Reaper()
         self.scratch = f"/run/{self.name}"
         self.reaper.will_make("folder", self.scratch)
@@ -226,15 +232,28 @@ class World:
             self.address_client()
 
     def address_client(self):
-        ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR}/{PREFIX_BITS}", "dev", "nj0")
+        if self.vlan:
+            ip("-n", self.client_ns, "link", "set", "nj0", "up")
+            self.make_vlan()
+        ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR}/{PREFIX_BITS}",
+           "dev", self.client_dev)
         if self.ipv6:
-            ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR6}/{PREFIX_BITS6}", "dev", "nj0",
-               "nodad")
-        ip("-n", self.client_ns, "link", "set", "nj0", "up")
+            ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR6}/{PREFIX_BITS6}",
+               "dev", self.client_dev, "nodad")
+        ip("-n", self.client_ns, "link", "set", self.client_dev, "up")
+
+    def make_vlan(self):
+        made = self.run_in(self.client_ns, "ip", "link", "add", "link", "nj0", "name",
+                           self.client_dev, "type", "vlan", "id", str(self.vlan))
+        if made.returncode:
+            with inside(self.client_ns):
+                self.tagger = Tagger("nj0", self.client_dev, self.vlan)
 
     def start(self):
         self.reaper.will_make("prefix", self.name)
         options = ["--addr", f"{SERVER_ADDR}/{PREFIX_BITS}", *self.options]
+        if self.vlan:
+            options += ["--vlan", str(self.vlan)]
         if self.root:
             options += ["--root", self.root]
         self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors)
@@ -250,6 +269,9 @@ class World:
         return self.server.wait(seconds)
 
     def close(self):
+        if self.tagger:
+            self.tagger.close()
+            self.tagger = None
         self.server_errors.close()
         self.reaper.finish()
 
@@ -287,7 +309,7 @@ class World:
 
     def server_mac(self):
         self.client("ping", "-c1", "-W5", SERVER_ADDR)
-        line = ip("-n", self.client_ns, "neigh", "show", SERVER_ADDR, "dev", "nj0")
+        line = ip("-n", self.client_ns, "neigh", "show", SERVER_ADDR, "dev", self.client_dev)
         return bytes.fromhex(line.split("lladdr ")[1].split()[0].replace(":", ""))
 
     @staticmethod

@@ -166,6 +166,11 @@ Test(server_settings, the_rest)
     c.listen_port = 0;
     expect(&c, "--listen: expected a port from 1 to 65535");
     c = good();
+    c.vlan = 4094;
+    expect(&c, NULL);
+    c.vlan = 4095;
+    expect(&c, "--vlan: expected a VLAN id from 1 to 4094");
+    c = good();
     c.conns_max = 0;
     expect(&c, "--max-connections: expected 1 to 16777216");
     c.conns_max = (1u << 24) + 1;

@@ -173,7 +173,7 @@ static const struct change changes[] = {
     {"multicast MAC", OF(data), 0, 3, true, NJ_C_drop_eth_dst},
     {"ARP to our MAC", OF(arp), 13, 6, true, NONE},
     {"IPv6", OF(data), 12, 0x86, true, NJ_C_drop_eth_type},
-    {"VLAN tag", OF(data), 12, 0x81, true, NJ_C_drop_eth_type},
+    {"VLAN tag, of VLAN 0x500", OF(data), 12, 0x81, true, NJ_C_drop_vlan},
     {"IEEE 802.3 length", OF(arp), 12, 0, true, NJ_C_drop_eth_type},
     {"IP version", OF(data), IP, 0x65, true, NJ_C_drop_ip_header},
     {"IP header of 16 bytes", OF(data), IP, 0x44, true, NJ_C_drop_ip_header},

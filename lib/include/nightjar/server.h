@@ -33,6 +33,7 @@ struct nj_server_config {
     /* A router on that link for IPv4, and one for IPv6, in any order. Without: only the link is
      * reached, or with IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
+    uint16_t vlan;            /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
     uint16_t listen_port;     /* TCP port; 80 */
     const char *root;         /* folder to serve; required */
     int ethdev;               /* DPDK port number; -1: the only one there is */
