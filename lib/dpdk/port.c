@@ -8,11 +8,13 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_ip_frag.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
 #include "base/fail.h"
 #include "dpdk/quiet.h"
+#include "shard/frag.h"
 #include "tcp/mbuf_priv.h"
 
 #define RX_DESCRIPTORS 1024u
@@ -75,6 +77,21 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
                        "%s; give EAL more with -m or hugepages",
                        n_shards * MIB_PER_SHARD, n_shards, rte_strerror(rte_errno));
     return 0;
+}
+
+static int make_frag_tables(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size_t n)
+{
+    int socket = rte_eth_dev_socket_id(p->id);
+    struct nj_quiet quiet;
+    uint32_t n_made = 0;
+
+    nj_quiet_begin(&quiet); /* it tells how large they are */
+    while (n_made < n_shards &&
+           (p->frags[n_made] = rte_ip_frag_table_create(NJ_FRAG_BUCKETS, NJ_FRAG_BUCKET_ENTRIES,
+                                                        NJ_FRAG_PACKETS_MAX, NJ_FRAG_LIFE, socket)))
+        n_made++;
+    nj_quiet_end(&quiet, NULL, 0);
+    return n_made == n_shards ? 0 : nj_fail(why, n, "not enough memory for IP fragments");
 }
 
 static bool has_our_key(const struct nj_dpdk_port *p)
@@ -230,7 +247,8 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *w
     p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
 
     bool rss = rss_promised(&info, n_shards);
-    if (configure(p, &info, rss, why, n) != 0 || make_pools(p, n_shards, why, n) != 0)
+    if (configure(p, &info, rss, why, n) != 0 || make_pools(p, n_shards, why, n) != 0 ||
+        make_frag_tables(p, n_shards, why, n) != 0)
         return -1;
     rte_eth_dev_get_mtu(p->id, &p->mtu);
     p->mtu = least(p->mtu, RTE_ETHER_MTU);
@@ -257,6 +275,8 @@ void nj_dpdk_port_close(struct nj_dpdk_port *p)
         rte_eth_dev_close(p->id);
     }
     for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {
+        if (p->frags[i])
+            rte_ip_frag_table_destroy(p->frags[i]);
         rte_mempool_free(p->rx_pool[i]);
         rte_mempool_free(p->tx_pool[i]);
     }

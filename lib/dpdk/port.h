@@ -19,9 +19,10 @@ struct nj_dpdk_port {
     uint32_t reta_size;
     uint32_t held_max; /* received mbufs a shard may hold, see nj_tcp_config */
     char name[64], driver[32];
-    char spread[160];                           /* how packets find their shard, in words */
-    struct rte_mempool *rx_pool[NJ_SHARDS_MAX]; /* one per receive queue */
-    struct rte_mempool *tx_pool[NJ_SHARDS_MAX]; /* one per shard */
+    char spread[160];                             /* how packets find their shard, in words */
+    struct rte_mempool *rx_pool[NJ_SHARDS_MAX];   /* one per receive queue */
+    struct rte_mempool *tx_pool[NJ_SHARDS_MAX];   /* one per shard */
+    struct rte_ip_frag_tbl *frags[NJ_SHARDS_MAX]; /* one per shard */
 };
 
 /*

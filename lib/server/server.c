@@ -188,6 +188,7 @@ static bool up_shards(struct nj_server *s)
     for (uint32_t i = 0; i < s->n_shards; i++) {
         c.index = i;
         c.tx_pool = s->port.tx_pool[i];
+        c.frag_table = s->port.frags[i];
         nj_fabric_connect(&s->fabric, &s->end[i], i, &c.port);
         c.port.files = nj_worker_port(s->worker, i);
         s->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *s->shard[i]);

@@ -58,15 +58,22 @@ static const struct nj_tuple *tuple_of(const struct nj_packet *p)
 }
 
 /* First pass over a burst: parse, and have the flow's bucket on its way. What is not for us, or
- * not for this shard, leaves here. */
+ * not for this shard, leaves here, and so do fragments: they tell no ports, so the shard that they
+ * reach puts them together before it asks who owns the flow. */
 static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, uint32_t n,
-                  bool steered)
+                  bool steered, nj_ns now)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (i + PREFETCH_AHEAD < n)
             rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
         struct nj_packet *p = &in->p[in->n];
         nj_packet_parse(&s->cfg.iface, m[i], p);
+        if (nj_unlikely(p->kind == NJ_PACKET_FRAGMENT)) {
+            m[i] = nj_frags_take(&s->frags, m[i], p, now);
+            if (!m[i])
+                continue;
+            nj_packet_parse(&s->cfg.iface, m[i], p);
+        }
         if (nj_unlikely(p->kind <= NJ_PACKET_PROBLEM)) {
             if (p->kind == NJ_PACKET_PROBLEM)
                 nj__net_icmp6_problem(s, m[i], p, s->now);
@@ -147,6 +154,7 @@ static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered
         break;
     case NJ_PACKET_DROP:
     case NJ_PACKET_PROBLEM:
+    case NJ_PACKET_FRAGMENT:
         break; /* left in the first pass */
     }
 }
@@ -167,12 +175,12 @@ uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
     if (s->steer.n_shards > 1) {
         struct rte_mbuf *from_others[NJ_BURST_MAX];
         n_steered = port->rx_steered(port->ctx, from_others, NJ_BURST_MAX);
-        parse(s, &in, from_others, n_steered, true);
+        parse(s, &in, from_others, n_steered, true, now);
     }
     uint32_t n_first = in.n;
     for (uint32_t i = 0; i < n_rx; i++)
         n_bytes += m[i]->pkt_len;
-    parse(s, &in, m, n_rx, false);
+    parse(s, &in, m, n_rx, false, now);
     for (uint32_t i = 0; i < in.n; i++)
         take(s, &in, i, i < n_first, now);
 

@@ -76,6 +76,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     s->n_tx_left = rte_mempool_avail_count(config->tx_pool);
     nj_steer_init(&s->steer, config->steering, config->index, config->n_shards, config->reta_size);
     init_neigh(s, now);
+    nj_frags_init(&s->frags, config->frag_table, &s->counters);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
         nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) &&
         (s->h2 = nj_h2_core_new(&nj__conn_h2_events, &nj_h2_limits_default, &s->counters)) &&
@@ -118,7 +119,8 @@ nj_ns nj_shard_next(const struct nj_shard *s)
     if (s->n_txq > 0)
         return 0;
     next = conns < next ? conns : next;
-    return s->neigh.tick_at < next ? s->neigh.tick_at : next;
+    next = s->neigh.tick_at < next ? s->neigh.tick_at : next;
+    return s->frags.due_at < next ? s->frags.due_at : next;
 }
 
 void nj_shard_publish(struct nj_shard *s)

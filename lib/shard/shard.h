@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "h2/h2.h"
 #include "http/site.h"
+#include "shard/frag.h"
 #include "shard/memory.h"
 #include "shard/ndp.h"
 #include "shard/neigh.h"
@@ -39,7 +40,8 @@ struct nj_shard_config {
     uint32_t reta_size;
     struct nj_iface iface;
     struct nj_port port;
-    struct rte_mempool *tx_pool; /* this shard's own; see nj_tcp_config.mp */
+    struct rte_mempool *tx_pool;        /* this shard's own; see nj_tcp_config.mp */
+    struct rte_ip_frag_tbl *frag_table; /* see nj_frags_init() */
     uint16_t listen_port;
     uint32_t conns_max, half_open_max;
     uint32_t held_max; /* see nj_tcp_config */
@@ -68,6 +70,7 @@ struct nj_shard {
     struct nj_steer steer;
     struct nj_neigh neigh;
     struct nj_ndp ndp;
+    struct nj_frags frags;
     struct nj_tcp tcp;
     struct nj_h2_core *h2;
     struct nj_site *site;

@@ -32,6 +32,7 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
     nj_tcp_tick(&s->tcp, now);                /* retransmission, persist, time-wait    */
     nj_neigh_tick(&s->neigh, now);            /* unanswered ARP and NDP                */
     nj_ndp_tick(&s->ndp, now);                /* our IPv6 addresses and routers        */
+    nj_frags_tick(&s->frags, now);            /* packets of which a part never came    */
     uint32_t n_late = nj__conns_tick(s, now); /* peers that stay silent                */
 
     uint32_t n_files = nj__files_take_done(s, now); /* answers that had to wait             */

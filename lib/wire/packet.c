@@ -167,6 +167,32 @@ static enum nj_counter strip_ipv4(struct view *v, struct rte_ipv4_hdr *h)
     return OK;
 }
 
+/* A fragment, in which `v` is what stands behind the header (RFC 791 3.2). All of the packet is
+ * going to be in one mbuf, as if it had come in one frame. */
+static enum nj_counter parse_fragment(const struct nj_iface *iface, const struct view *v,
+                                      const struct rte_ipv4_hdr *h, struct nj_packet *out)
+{
+    uint16_t field = rte_be_to_cpu_16(h->fragment_offset);
+    uint32_t hdr_bytes = rte_ipv4_hdr_len(h);
+    uint32_t first = (field & RTE_IPV4_HDR_OFFSET_MASK) * RTE_IPV4_HDR_OFFSET_UNITS;
+    uint32_t end = first + v->n_bytes;
+    bool more = field & RTE_IPV4_HDR_MF_FLAG;
+
+    if (end == first || (more && v->n_bytes % RTE_IPV4_HDR_OFFSET_UNITS != 0) ||
+        hdr_bytes + end > iface->mtu)
+        return NJ_C_drop_ip_fragment;
+    out->kind = NJ_PACKET_FRAGMENT;
+    out->fragment = (struct nj_fragment){.id = rte_be_to_cpu_16(h->packet_id),
+                                         .protocol = h->next_proto_id,
+                                         .ecn = v->ecn,
+                                         .more = more,
+                                         .ip_off = (uint8_t)(v->off - hdr_bytes),
+                                         .hdr_bytes = (uint16_t)hdr_bytes,
+                                         .first = first,
+                                         .end = end};
+    return OK;
+}
+
 /* RFC 791, RFC 1122 3.2.1. */
 static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
                                   struct nj_packet *out)
@@ -182,17 +208,12 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
         return NJ_C_drop_ip_dst;
     if (!nj_ip_source_ok(iface, h.src_addr))
         return NJ_C_drop_ip_src;
-    if (h.fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
-        return NJ_C_drop_ip_fragment;
-
-    switch (h.next_proto_id) {
-    case IPPROTO_TCP:
-        return parse_tcp(v, out);
-    case IPPROTO_ICMP:
-        return parse_icmp(iface, v, out);
-    default:
+    if (h.next_proto_id != IPPROTO_TCP && h.next_proto_id != IPPROTO_ICMP)
         return NJ_C_drop_ip_protocol;
-    }
+
+    if (nj_unlikely(h.fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)))
+        return parse_fragment(iface, v, &h, out);
+    return h.next_proto_id == IPPROTO_TCP ? parse_tcp(v, out) : parse_icmp(iface, v, out);
 }
 
 /* The VLAN id of a frame, from the tag that the device took off or the one behind the addresses

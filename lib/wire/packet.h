@@ -99,6 +99,16 @@ struct nj_nd {
     uint32_t off, n_bytes; /* the whole message, from the start of the mbuf's data */
 };
 
+/* A part of an IP packet that was cut on its way, to us and of a protocol we speak. */
+struct nj_fragment {
+    uint32_t id;
+    uint8_t protocol, ecn;
+    bool more;           /* it is not the last one */
+    uint8_t ip_off;      /* of the IP header, from the start of the mbuf's data */
+    uint16_t hdr_bytes;  /* of the IP header, with all that is not payload */
+    uint32_t first, end; /* which bytes of the payload, first <= i < end */
+};
+
 enum nj_packet_kind {
     NJ_PACKET_DROP,
     NJ_PACKET_PROBLEM, /* as DROP, and its sender is to be told (RFC 4443 3.4) */
@@ -106,6 +116,7 @@ enum nj_packet_kind {
     NJ_PACKET_ND,
     NJ_PACKET_ICMP_ECHO,
     NJ_PACKET_ICMP_ERROR,
+    NJ_PACKET_FRAGMENT,
     NJ_PACKET_TCP,
 };
 
@@ -131,6 +142,7 @@ struct nj_packet {
             uint32_t pointer;      /* the byte in it that is not understood */
             uint8_t code;
         } problem;
+        struct nj_fragment fragment;
     };
 };
 

@@ -53,6 +53,12 @@ static void check(const struct nj_packet *p, const uint8_t *frame, size_t n_byte
     case NJ_PACKET_ICMP_ECHO:
         NJ_CHECK(p->icmp.n_bytes >= 8 && p->icmp.off + p->icmp.n_bytes <= n_bytes);
         return;
+    case NJ_PACKET_FRAGMENT:
+        NJ_CHECK(p->fragment.first < p->fragment.end);
+        NJ_CHECK(p->fragment.hdr_bytes + p->fragment.end <= iface.mtu);
+        NJ_CHECK(p->fragment.ip_off + p->fragment.hdr_bytes + p->fragment.end - p->fragment.first <=
+                 n_bytes);
+        return;
     case NJ_PACKET_TCP:
         NJ_CHECK(p->tcp.payload_bytes <= n_bytes);
         NJ_CHECK(p->tcp.payload_off + p->tcp.payload_bytes <= n_bytes);

@@ -192,8 +192,8 @@ static const struct change changes[] = {
     {"from 240/4", OF(data), IP + 12, 240, true, NJ_C_drop_ip_src},
     {"from broadcast", OF(data), IP + 15, 255, true, NJ_C_drop_ip_src},
     {"from ourselves", OF(data), IP + 15, 1, true, NJ_C_drop_ip_src},
-    {"more fragments", OF(data), IP + 6, 0x20, true, NJ_C_drop_ip_fragment},
-    {"fragment offset", OF(data), IP + 7, 1, true, NJ_C_drop_ip_fragment},
+    {"more fragments, 23 bytes", OF(data), IP + 6, 0x20, true, NJ_C_drop_ip_fragment},
+    {"fragment offset", OF(data), IP + 7, 1, true, NONE},
     {"fragment offset, high bits", OF(data), IP + 6, 0x10, true, NJ_C_drop_ip_fragment},
     {"no DF", OF(data), IP + 6, 0, true, NONE},
     {"UDP", OF(data), IP + 9, 17, true, NJ_C_drop_ip_protocol},
@@ -424,6 +424,10 @@ static void check_sane(const struct frame *f, const struct nj_packet *p)
         break;
     case NJ_PACKET_ICMP_ECHO:
         cr_assert(p->icmp.n_bytes >= 8 && p->icmp.off + p->icmp.n_bytes <= f->n);
+        break;
+    case NJ_PACKET_FRAGMENT:
+        cr_assert(p->fragment.first < p->fragment.end && p->fragment.ip_off == IP);
+        cr_assert(IP + p->fragment.hdr_bytes + p->fragment.end - p->fragment.first <= f->n);
         break;
     case NJ_PACKET_TCP:
         cr_assert(p->tcp.payload_off >= L4 + 20 && p->tcp.payload_bytes <= f->n &&

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Fragments from a real sender (sentence 119): behind an MTU of 576 the kernel cuts its echo requests
+in three, and in more than are kept; the answers come in one piece. (Only on tap: net_af_packet has
+the kernel put fragments together.)
+"""
+from case import ServerCase
+from world import SERVER_ADDR, ip, until
+
+
+class FragmentsOnTap(ServerCase):
+    def setUp(self):
+        super().setUp()
+        ip("-n", self.world.client_ns, "link", "set", "nj0", "mtu", "576")
+        self.addCleanup(ip, "-n", self.world.client_ns, "link", "set", "nj0", "mtu", "1500")
+
+    def ping(self, n_bytes):
+        return self.world.client("ping", "-c5", "-i0.05", "-W2", "-Mdont", "-s", str(n_bytes),
+                                 SERVER_ADDR)
+
+    def test_three_fragments(self):
+        done = self.ping(1472)
+        self.assertIn(" 0% packet loss", done.stdout)
+        self.assertEqual(15, self.counted("rx_fragments"))
+        self.assertEqual(5, self.counted("rx_reassembled"))
+
+    def test_more_than_a_packet(self):
+        """What is larger than the MTU could not be answered; its first part is given up in time."""
+        done = self.ping(3000)
+        self.assertIn(" 100% packet loss", done.stdout)
+        self.assertGreater(self.counted("drop_ip_fragment"), 0)
+        until("the fragments are given up",
+              lambda: self.counted("frag_given_up") + self.counted("drop_frag_full") +
+              self.counted("drop_frag_overlap") >= self.counted("rx_fragments"))
