@@ -56,6 +56,11 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o)
     return n;
 }
 
+/* What put_options() can write. No segment has all of it, but the compiler can't know. */
+#define OPTS_ROOM                                                                                  \
+    (NJ__OPT_MSS_BYTES + 2 + NJ__OPT_TS_BYTES + 1 + NJ__OPT_WSCALE_BYTES + 4 +                     \
+     NJ_SACK_BLOCKS_MAX * NJ__OPT_SACK_BLOCK_BYTES)
+
 /* Write what nj_tcp_opts_bytes() counted; returns the end. */
 static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
 {
@@ -99,7 +104,7 @@ static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
 
 void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
 {
-    uint8_t buf[NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX];
+    uint8_t buf[NJ_TCP_HDR_BYTES + OPTS_ROOM];
     uint16_t hdr_bytes = (uint16_t)(NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes(&e->opts));
     uint32_t seg_bytes = hdr_bytes + rte_pktmbuf_pkt_len(m);
     struct rte_tcp_hdr h = {
@@ -112,7 +117,7 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
         .rx_win = rte_cpu_to_be_16(e->wnd),
     };
 
-    NJ_ASSERT(seg_bytes <= UINT16_MAX);
+    NJ_ASSERT(seg_bytes <= UINT16_MAX && hdr_bytes <= NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX);
     memcpy(buf, &h, sizeof h);
     uint8_t *end = put_options(buf + sizeof h, &e->opts);
     NJ_ASSERT(end == buf + hdr_bytes);
