@@ -102,7 +102,43 @@ static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
     return p;
 }
 
+/* Tell the device that the checksum, which holds the sum of the pseudo-header, is its work; where
+ * it cuts the segment, the length of each piece is its to add. */
+static uint16_t leave_to_device(struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                                const struct nj_tx_offload *tx, uint16_t hdr_bytes)
+{
+    bool cut = e->tso_mss != 0;
+    uint16_t seg_bytes = cut ? 0 : (uint16_t)(hdr_bytes + rte_pktmbuf_pkt_len(m));
+
+    NJ_ASSERT(!cut || (tx->tso && rte_pktmbuf_pkt_len(m) <= tx->tso_bytes_max));
+    bool v4 = nj_addr_is_v4(&e->tuple.local);
+    m->ol_flags |= (v4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6) | RTE_MBUF_F_TX_TCP_CKSUM;
+    if (tx->ip_csum && v4)
+        m->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
+    if (cut)
+        m->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
+    m->l4_len = hdr_bytes;
+    m->tso_segsz = e->tso_mss;
+    return nj__csum_fold(
+        nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP, seg_bytes));
+}
+
 void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
+{
+    nj_tcp_prepend_for(m, e, &(struct nj_tx_offload){.tcp_csum = false});
+}
+
+static uint16_t software_csum(const struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                              const uint8_t *hdr, uint16_t hdr_bytes)
+{
+    uint64_t sum = nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP,
+                                      (uint16_t)(hdr_bytes + rte_pktmbuf_pkt_len(m)));
+    /* The header is of even length, so the payload can be added as it stands. */
+    return (uint16_t)~nj__csum_fold(nj__csum_add_mbuf(nj__csum_add(sum, hdr, hdr_bytes), m));
+}
+
+void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                        const struct nj_tx_offload *tx)
 {
     uint8_t buf[NJ_TCP_HDR_BYTES + OPTS_ROOM];
     uint16_t hdr_bytes = (uint16_t)(NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes(&e->opts));
@@ -123,11 +159,8 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
     NJ_ASSERT(end == buf + hdr_bytes);
     (void)end;
 
-    uint64_t sum =
-        nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP, (uint16_t)seg_bytes);
-    /* The header is of even length, so the payload can be added as it stands. */
-    sum = nj__csum_add_mbuf(nj__csum_add(sum, buf, hdr_bytes), m);
-    h.cksum = (uint16_t)~nj__csum_fold(sum);
+    h.cksum =
+        tx->tcp_csum ? leave_to_device(m, e, tx, hdr_bytes) : software_csum(m, e, buf, hdr_bytes);
     memcpy(buf, &h, sizeof h);
     prepend(m, buf, hdr_bytes);
 }
@@ -149,7 +182,10 @@ void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t pr
     };
 
     NJ_ASSERT(total_bytes <= UINT16_MAX);
-    h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &h, sizeof h));
+    if (!(m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM))
+        h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &h, sizeof h));
+    if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
+        m->l3_len = sizeof h;
     prepend(m, &h, sizeof h);
 }
 
@@ -167,6 +203,8 @@ void nj_ipv6_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t pr
     NJ_ASSERT(payload_bytes <= UINT16_MAX);
     memcpy(h.src_addr, ip->src.b, sizeof h.src_addr);
     memcpy(h.dst_addr, ip->dst.b, sizeof h.dst_addr);
+    if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
+        m->l3_len = sizeof h;
     prepend(m, &h, sizeof h);
 }
 
@@ -193,6 +231,8 @@ void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
 void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                      const struct nj_iface *from, uint16_t type)
 {
+    uint32_t n_bytes = rte_pktmbuf_pkt_len(m);
+
     if (from->vlan != 0) {
         /* The type of what follows goes behind the tag, which takes its place. */
         struct rte_vlan_hdr tag = {rte_cpu_to_be_16(from->vlan), rte_cpu_to_be_16(type)};
@@ -200,6 +240,8 @@ void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
         type = RTE_ETHER_TYPE_VLAN;
     }
     nj_eth_prepend(m, dst, &from->mac, type);
+    if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
+        m->l2_len = rte_pktmbuf_pkt_len(m) - n_bytes;
 }
 
 /* Put `n_bytes` into the empty mbuf `m` and return where they are. */

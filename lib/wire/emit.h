@@ -19,6 +19,14 @@ struct nj_ip_meta {
     uint8_t ecn; /* NJ_ECN_* */
 };
 
+/* What the device finishes in the TCP segments that it is given; all false: nothing. */
+struct nj_tx_offload {
+    bool tcp_csum;
+    bool ip_csum;           /* of those segments, with tcp_csum only */
+    bool tso;               /* cut large segments, with tcp_csum only */
+    uint32_t tso_bytes_max; /* payload of a segment that is to be cut */
+};
+
 #define NJ_TCP_HDR_BYTES      20u
 #define NJ_TCP_OPTS_BYTES_MAX 40u
 
@@ -29,6 +37,7 @@ struct nj_tcp_emit {
     uint16_t wnd; /* already scaled down */
     uint8_t flags;
     uint8_t ecn;             /* for the IP header */
+    uint16_t tso_mss;        /* not 0: the device cuts the payload into pieces of so many bytes */
     struct nj_tcp_opts opts; /* each one that is set is written, padded to 4 bytes */
 };
 
@@ -41,6 +50,11 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o);
  * Needs NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes() of headroom.
  */
 void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e);
+
+/* The same, but what `tx` says that the device does is only prepared: the mbuf tells it how
+ * (RTE_MBUF_F_TX_*), and the functions below add to that. e->tso_mss wants tx->tso. */
+void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                        const struct nj_tx_offload *tx);
 
 /* Prepend an IPv4 header: DF set, TTL 64, checksum filled in. `ident` goes into Identification. */
 void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
