@@ -24,7 +24,7 @@ static struct rte_mbuf *fresh_mbuf(struct nj_tcp *tcp)
 
 static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e, nj_ns now)
 {
-    nj_tcp_prepend(m, e);
+    nj_tcp_prepend_for(m, e, &tcp->cfg.tx);
     struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn};
     tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
 }

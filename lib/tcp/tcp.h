@@ -37,7 +37,8 @@ struct nj_tcp_config {
     uint32_t conns_max, half_open_max;
     uint32_t held_max; /* received mbufs that all connections together hold; 0: no such bound */
     uint16_t mtu;      /* of the IP packet */
-    nj_ns time_wait;   /* 2 MSL */
+    struct nj_tx_offload tx;    /* what the device does */
+    nj_ns time_wait;            /* 2 MSL */
     const struct nj_cc_ops *cc; /* NULL: &nj_cc_cubic */
     bool ecn;                   /* offer and accept ECN (RFC 3168) */
     nj_ns keepalive;            /* idle time after which the peer is probed; 0: never */
