@@ -23,6 +23,7 @@ static const char help[] =
     "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
     "  --listen PORT           TCP port [80]\n"
     "  --port N                DPDK port number, when the EAL finds several\n"
+    "  --no-offload            checksums by software, whatever the device offers\n"
     "\n"
     "content\n"
     "  --root DIR              folder to serve (required)\n"
@@ -50,6 +51,7 @@ enum {
     OPT_VLAN,
     OPT_LISTEN,
     OPT_PORT,
+    OPT_NO_OFFLOAD,
     OPT_ROOT,
     OPT_CACHE,
     OPT_MAX_CONNECTIONS,
@@ -68,6 +70,7 @@ static const struct option options[] = {
     {"vlan", required_argument, NULL, OPT_VLAN},
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"port", required_argument, NULL, OPT_PORT},
+    {"no-offload", no_argument, NULL, OPT_NO_OFFLOAD},
     {"root", required_argument, NULL, OPT_ROOT},
     {"cache", required_argument, NULL, OPT_CACHE},
     {"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
@@ -188,6 +191,9 @@ static int take_option(struct nj_server_config *c, int opt)
         return take_seconds("idle-timeout", 0.1, &c->idle_timeout_s);
     case OPT_DRAIN_TIMEOUT:
         return take_seconds("drain-timeout", 0, &c->drain_timeout_s);
+    case OPT_NO_OFFLOAD:
+        c->no_offload = true;
+        return 0;
     case OPT_BUSY_POLL:
         c->busy_poll = true;
         return 0;

@@ -52,6 +52,19 @@ void nj_fabric_close(struct nj_fabric *f)
     memset(f, 0, sizeof *f);
 }
 
+/* Offer packets to the device. Where it has work of ours to do, its driver first checks and
+ * completes what we prepared; it finds nothing wrong with our packets, but one that it refused all
+ * the same would block the queue, so it goes to the device as it is. */
+static uint32_t send_burst(const struct nj_dpdk_port *p, uint32_t queue, struct rte_mbuf **m,
+                           uint32_t n)
+{
+    if (p->tx.tcp_csum) {
+        uint32_t n_ready = rte_eth_tx_prepare(p->id, (uint16_t)queue, m, (uint16_t)n);
+        n = n_ready < n ? n_ready + 1 : n;
+    }
+    return rte_eth_tx_burst(p->id, (uint16_t)queue, m, (uint16_t)n);
+}
+
 /* Send for the shards that have no transmit queue. What the device doesn't take is held, and goes
  * before anything else. */
 static void tx_for_others(struct nj_fabric_end *e)
@@ -62,9 +75,7 @@ static void tx_for_others(struct nj_fabric_end *e)
     for (uint32_t from = e->shard + p->n_txq; from < f->n_shards; from += p->n_txq) {
         e->n_held += rte_ring_sc_dequeue_burst(f->tx[from], (void **)&e->held[e->n_held],
                                                NJ_BURST_MAX - e->n_held, NULL);
-        uint32_t sent =
-            e->n_held ? rte_eth_tx_burst(p->id, (uint16_t)e->shard, e->held, (uint16_t)e->n_held)
-                      : 0;
+        uint32_t sent = e->n_held ? send_burst(p, e->shard, e->held, e->n_held) : 0;
         e->n_held -= sent;
         memmove(e->held, e->held + sent, e->n_held * sizeof *e->held);
     }
@@ -102,7 +113,7 @@ static uint32_t tx(void *ctx, struct rte_mbuf **m, uint32_t n)
     const struct nj_dpdk_port *p = e->fabric->port;
 
     if (e->shard < p->n_txq)
-        return rte_eth_tx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n);
+        return send_burst(p, e->shard, m, n);
     return rte_ring_sp_enqueue_burst(e->fabric->tx[e->shard], (void *const *)m, n, NULL);
 }
 

@@ -13,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "base/fail.h"
+#include "dpdk/offload.h"
 #include "dpdk/quiet.h"
 #include "shard/frag.h"
 #include "tcp/mbuf_priv.h"
@@ -156,13 +157,13 @@ static bool rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards)
 }
 
 static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
-                     char *why, size_t n)
+                     const struct nj_offload *off, char *why, size_t n)
 {
     union {
         const uint8_t *in;
         uint8_t *out;
     } key = {.in = nj_rss_key}; /* only read */
-    struct rte_eth_conf conf = {0};
+    struct rte_eth_conf conf = {.rxmode.offloads = off->rx, .txmode.offloads = off->tx};
     if (rss) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_key = key.out;
@@ -229,9 +230,11 @@ static uint32_t queues_max(const struct rte_eth_dev_info *info)
     return strcmp(info->driver_name, "net_tap") == 0 ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
 }
 
-int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *why, size_t n)
+int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, bool offload, char *why,
+                      size_t n)
 {
     struct rte_eth_dev_info info;
+    struct nj_offload off = {.rx = 0};
 
     memset(p, 0, sizeof *p);
     p->id = RTE_MAX_ETHPORTS;
@@ -247,7 +250,11 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, char *w
     p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
 
     bool rss = rss_promised(&info, n_shards);
-    if (configure(p, &info, rss, why, n) != 0 || make_pools(p, n_shards, why, n) != 0 ||
+    if (offload)
+        nj_offload_choose(&off, p->driver, &info);
+    p->tx = off.stack;
+    nj_offload_tell(&off, p->offloads, sizeof p->offloads);
+    if (configure(p, &info, rss, &off, why, n) != 0 || make_pools(p, n_shards, why, n) != 0 ||
         make_frag_tables(p, n_shards, why, n) != 0)
         return -1;
     rte_eth_dev_get_mtu(p->id, &p->mtu);

@@ -98,8 +98,8 @@ static void down_store(struct nj_server *s)
 
 static bool up_port(struct nj_server *s)
 {
-    if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, s->why,
-                          sizeof s->why) == 0) {
+    if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards,
+                          !s->settings.config->no_offload, s->why, sizeof s->why) == 0) {
         if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
             fprintf(stderr,
                     "nightjar: %s takes no multicast: IPv6 hosts may not find us; add us to "
@@ -170,6 +170,7 @@ static bool up_shards(struct nj_server *s)
         .reta_size = s->port.reta_size,
         .iface = set->iface,
         .slaac = set->slaac,
+        .tx = s->port.tx,
         .listen_port = set->config->listen_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,

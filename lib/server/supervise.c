@@ -85,8 +85,9 @@ static void tell_ready(const struct nj_server *s)
     const struct nj_server_config *c = s->settings.config;
 
     rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
-    printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s\n", s->port.name, s->port.driver, mac,
-           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread);
+    printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s; %s\n", s->port.name, s->port.driver, mac,
+           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread,
+           s->port.offloads);
     printf("nightjar: ready:");
     for (unsigned i = 0; i < s->settings.iface.n_addrs; i++) {
         char text[NJ_ADDRESS_TEXT_BYTES];

@@ -88,6 +88,7 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 
     rte_tel_data_add_dict_string(d, "device", s->port.name);
     rte_tel_data_add_dict_string(d, "spread", s->port.spread);
+    rte_tel_data_add_dict_string(d, "offloads", s->port.offloads);
     for (uint32_t i = 0; i < s->n_shards; i++) {
         struct rte_tel_data *one = rte_tel_data_alloc();
         if (!one)

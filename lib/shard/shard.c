@@ -22,6 +22,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .half_open_max = s->cfg.half_open_max,
         .held_max = s->cfg.held_max,
         .mtu = s->cfg.iface.mtu,
+        .tx = s->cfg.tx,
         .time_wait = s->cfg.time_wait,
         .emit = nj__net_emit_tcp,
         .room = nj__net_room,

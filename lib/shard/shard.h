@@ -42,6 +42,7 @@ struct nj_shard_config {
     struct nj_port port;
     struct rte_mempool *tx_pool;        /* this shard's own; see nj_tcp_config.mp */
     struct rte_ip_frag_tbl *frag_table; /* see nj_frags_init() */
+    struct nj_tx_offload tx;            /* what the port's device does */
     uint16_t listen_port;
     uint32_t conns_max, half_open_max;
     uint32_t held_max; /* see nj_tcp_config */

@@ -58,6 +58,9 @@ class Lines(unittest.TestResult):
 
     addError = addFailure
 
+    def addSkip(self, test, reason):
+        self.say("skip", test, reason)
+
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err:

@@ -42,6 +42,7 @@ struct nj_server_config {
     double preface_timeout_s; /* a new connection may be silent for so long; 10 */
     double idle_timeout_s;    /* one without a running request; 75 */
     double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
+    bool no_offload;          /* checksums by software, whatever the device offers; off */
     bool busy_poll;           /* lcores never sleep, also without work; off */
     bool live;                /* a line of rates on stderr every second; off */
 };
