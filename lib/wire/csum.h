@@ -74,6 +74,9 @@ static inline uint64_t nj__csum_pseudo_of(const struct nj_addr *src, const struc
                : nj__csum_pseudo6(src, dst, protocol, n_bytes);
 }
 
+/* The same sum, to the bit, for payloads: with the widest registers that the processor has. */
+uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes);
+
 /* Add all data of a chain of mbufs, however it is cut. */
 uint64_t nj__csum_add_mbuf(uint64_t sum, const struct rte_mbuf *m);
 

@@ -117,7 +117,7 @@ static bool tcp_checksum_ok(const struct view *v, const struct nj_packet *out)
         return true;
     uint64_t sum =
         nj__csum_pseudo_of(&out->ip_src, &out->ip_dst, IPPROTO_TCP, (uint16_t)v->n_bytes);
-    return nj__csum_fold(nj__csum_add(sum, v->p, v->n_bytes)) == 0xffff;
+    return nj__csum_fold(nj__csum_add_long(sum, v->p, v->n_bytes)) == 0xffff;
 }
 
 static enum nj_counter parse_tcp(const struct view *v, struct nj_packet *out)
