@@ -57,12 +57,36 @@ static const struct nj_tuple *tuple_of(const struct nj_packet *p)
                                              : NULL;
 }
 
+/* Where the last packet of a burst belongs. Bulk data comes in runs of one flow, and asking a run
+ * once saves both hashes: the table's, and for its owner the NIC's. */
+struct belonging {
+    struct nj_tuple tuple;
+    uint32_t flow_hash, owner;
+    bool known;
+};
+
+static void ask_belonging(struct nj_shard *s, struct belonging *b, const struct nj_tuple *t,
+                          bool steered)
+{
+    if (b->known && nj_tuple_eq(&b->tuple, t)) {
+        nj_count(&s->counters, NJ_C_rx_same_flow);
+        return;
+    }
+    b->known = true;
+    b->tuple = *t;
+    b->flow_hash = nj_flow_hash(&s->tcp.flows, t);
+    b->owner = steered ? s->steer.self : owner_of(s, t, b->flow_hash);
+    nj_flow_prefetch(&s->tcp.flows, b->flow_hash);
+}
+
 /* First pass over a burst: parse, and have the flow's bucket on its way. What is not for us, or
  * not for this shard, leaves here, and so do fragments: they tell no ports, so the shard that they
  * reach puts them together before it asks who owns the flow. */
 static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, uint32_t n,
                   bool steered, nj_ns now)
 {
+    struct belonging b = {.known = false};
+
     for (uint32_t i = 0; i < n; i++) {
         if (i + PREFETCH_AHEAD < n)
             rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
@@ -82,17 +106,26 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
         }
         const struct nj_tuple *tuple = tuple_of(p);
         if (nj_likely(tuple)) {
-            uint32_t hash = nj_flow_hash(&s->tcp.flows, tuple);
-            uint32_t owner = steered ? s->steer.self : owner_of(s, tuple, hash);
-            if (owner != s->steer.self) {
-                hand_over(s, m[i], p->kind, owner);
+            ask_belonging(s, &b, tuple, steered);
+            if (b.owner != s->steer.self) {
+                hand_over(s, m[i], p->kind, b.owner);
                 continue;
             }
-            nj_flow_prefetch(&s->tcp.flows, hash);
-            in->flow_hash[in->n] = hash;
+            in->flow_hash[in->n] = b.flow_hash;
         }
         in->m[in->n++] = m[i];
     }
+}
+
+/* Between the passes: have the control blocks on their way. What stands in a flow's own place of
+ * the table is nearly always its block, and else no harm is done. */
+static void prefetch_blocks(const struct nj_shard *s, const struct inhale *in)
+{
+    const struct nj_flow_table *f = &s->tcp.flows;
+
+    for (uint32_t i = 0; i < in->n; i++)
+        if (in->p[i].kind == NJ_PACKET_TCP && (i == 0 || in->flow_hash[i] != in->flow_hash[i - 1]))
+            rte_prefetch0(nj_flow_at(f, in->flow_hash[i] & f->mask));
 }
 
 /* Show the others what they may learn from. */
@@ -129,8 +162,9 @@ static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct
     rte_pktmbuf_free(m);
 }
 
-/* Second pass: the flow is found only now, because an earlier segment of the same burst may have
- * made or ended it. */
+/* Second pass: the flow is found only now, and again for each segment of a run, because the one
+ * before may have made or ended it. To ask the table is to look at one entry and one block that are
+ * in the cache; to ask whether a block found before still stands would be the same. */
 static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered, nj_ns now)
 {
     struct nj_packet *p = &in->p[i];
@@ -181,6 +215,8 @@ uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
     for (uint32_t i = 0; i < n_rx; i++)
         n_bytes += m[i]->pkt_len;
     parse(s, &in, m, n_rx, false, now);
+    if (in.n > 1)
+        prefetch_blocks(s, &in);
     for (uint32_t i = 0; i < in.n; i++)
         take(s, &in, i, i < n_first, now);
 
