@@ -27,4 +27,15 @@ void *nj_pool_take(struct nj_pool *p);
 /* Give an object back; it must come from this pool and must not be used any more. */
 void nj_pool_put(struct nj_pool *p, void *obj);
 
+/* Objects by number, 0..n_max-1: half the size of a pointer. */
+static inline void *nj_pool_at(const struct nj_pool *p, uint32_t place)
+{
+    return p->mem + p->obj_bytes * place;
+}
+
+static inline uint32_t nj_pool_place(const struct nj_pool *p, const void *obj)
+{
+    return (uint32_t)((size_t)((const uint8_t *)obj - p->mem) / p->obj_bytes);
+}
+
 #endif

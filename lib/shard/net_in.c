@@ -155,7 +155,8 @@ static void take_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct 
 static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
                             uint32_t flow_hash, nj_ns now)
 {
-    struct nj_tcb *t = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
+    struct nj_flow *f = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
+    struct nj_tcb *t = nj_flow_tcb(f);
     bool believed = t && nj_tcp_icmp(&s->tcp, t, &p->icmp_error, now);
 
     nj_count(&s->counters, believed ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error);
@@ -171,8 +172,8 @@ static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered
 
     switch (p->kind) {
     case NJ_PACKET_TCP: {
-        struct nj_tcb *t = nj_flow_find(&s->tcp.flows, in->flow_hash[i], &p->tcp.tuple);
-        nj_tcp_input(&s->tcp, t, in->m[i], &p->tcp, now);
+        struct nj_flow *f = nj_flow_find(&s->tcp.flows, in->flow_hash[i], &p->tcp.tuple);
+        nj_tcp_input(&s->tcp, f, in->m[i], &p->tcp, now);
         break;
     }
     case NJ_PACKET_ARP:

@@ -4,22 +4,31 @@
 #include <sys/mman.h>
 
 #include "base/assert.h"
-#include "tcp/tcb.h"
 
-bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *tcbs,
+#define KIND_SHIFT 30
+#define PLACE_MASK ((1u << KIND_SHIFT) - 1)
+
+bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_FLOW_KINDS],
                   const struct nj_hash_key *key)
 {
-    uint32_t n = 16;
-    while (n < 2 * tcbs->n_max)
+    uint64_t n = 16, n_flows = 0;
+
+    for (unsigned kind = 0; kind < NJ_FLOW_KINDS; kind++) {
+        NJ_ASSERT(pool[kind]->n_max <= NJ_FLOW_POOL_MAX);
+        n_flows += pool[kind]->n_max;
+        f->pool[kind] = pool[kind];
+    }
+    while (2 * n < 3 * n_flows)
         n *= 2;
+    if (n - 1 > UINT32_MAX)
+        return false;
     void *mem = mmap(NULL, n * sizeof *f->entry, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mem == MAP_FAILED)
         return false;
     f->entry = mem;
-    f->mask = n - 1;
+    f->mask = (uint32_t)(n - 1);
     f->key = *key;
-    f->tcbs = tcbs;
     return true;
 }
 
@@ -30,41 +39,56 @@ void nj_flow_fini(struct nj_flow_table *f)
     f->entry = NULL;
 }
 
-static struct nj_tcb *block(const struct nj_flow_table *f, const struct nj_flow_entry *e)
+static struct nj_flow *object(const struct nj_flow_table *f, const struct nj_flow_entry *e)
 {
-    return (struct nj_tcb *)(f->tcbs->mem + f->tcbs->obj_bytes * (e->idx_plus_1 - 1));
+    return nj_pool_at(f->pool[e->ref >> KIND_SHIFT], (e->ref & PLACE_MASK) - 1);
 }
 
-struct nj_tcb *nj_flow_at(const struct nj_flow_table *f, uint32_t i)
+static uint32_t ref_to(const struct nj_flow_table *f, const struct nj_flow *flow)
 {
-    return f->entry[i].idx_plus_1 ? block(f, &f->entry[i]) : NULL;
+    return (uint32_t)flow->kind << KIND_SHIFT | (nj_pool_place(f->pool[flow->kind], flow) + 1);
 }
 
-struct nj_tcb *nj_flow_find(const struct nj_flow_table *f, uint32_t hash, const struct nj_tuple *t)
+struct nj_flow *nj_flow_at(const struct nj_flow_table *f, uint32_t i)
+{
+    return f->entry[i].ref ? object(f, &f->entry[i]) : NULL;
+}
+
+struct nj_flow *nj_flow_find(const struct nj_flow_table *f, uint32_t hash, const struct nj_tuple *t)
 {
     for (uint32_t i = hash & f->mask;; i = (i + 1) & f->mask) {
         const struct nj_flow_entry *e = &f->entry[i];
-        if (e->idx_plus_1 == 0)
+        if (e->ref == 0)
             return NULL;
-        if (e->hash == hash && nj_tuple_eq(&block(f, e)->tuple, t))
-            return block(f, e);
+        if (e->hash == hash && nj_tuple_eq(&object(f, e)->tuple, t))
+            return object(f, e);
     }
 }
 
-void nj_flow_insert(struct nj_flow_table *f, struct nj_tcb *tcb)
+void nj_flow_insert(struct nj_flow_table *f, const struct nj_flow *flow)
 {
-    uint32_t i = tcb->flow_hash & f->mask;
-    while (f->entry[i].idx_plus_1 != 0)
+    uint32_t i = flow->hash & f->mask;
+    while (f->entry[i].ref != 0)
         i = (i + 1) & f->mask;
-    size_t idx = (size_t)((uint8_t *)tcb - f->tcbs->mem) / f->tcbs->obj_bytes;
-    f->entry[i] = (struct nj_flow_entry){tcb->flow_hash, (uint32_t)idx + 1};
+    f->entry[i] = (struct nj_flow_entry){flow->hash, ref_to(f, flow)};
+}
+
+/* Where the entry of an object that is in the table stands. */
+static uint32_t place_of(const struct nj_flow_table *f, const struct nj_flow *flow)
+{
+    uint32_t ref = ref_to(f, flow);
+    for (uint32_t i = flow->hash & f->mask;; i = (i + 1) & f->mask) {
+        NJ_ASSERT(f->entry[i].ref != 0);
+        if (f->entry[i].ref == ref)
+            return i;
+    }
 }
 
 /* Close the gap, so that no probe ever ends at a tombstone: every entry after the gap that could
  * not be reached across it moves back into it. */
 static void close_gap(struct nj_flow_table *f, uint32_t gap)
 {
-    for (uint32_t i = (gap + 1) & f->mask; f->entry[i].idx_plus_1 != 0; i = (i + 1) & f->mask) {
+    for (uint32_t i = (gap + 1) & f->mask; f->entry[i].ref != 0; i = (i + 1) & f->mask) {
         uint32_t home = f->entry[i].hash & f->mask;
         uint32_t from_home = (i - home) & f->mask, from_gap = (i - gap) & f->mask;
         if (from_home < from_gap)
@@ -72,16 +96,17 @@ static void close_gap(struct nj_flow_table *f, uint32_t gap)
         f->entry[gap] = f->entry[i];
         gap = i;
     }
-    f->entry[gap].idx_plus_1 = 0;
+    f->entry[gap].ref = 0;
 }
 
-void nj_flow_remove(struct nj_flow_table *f, const struct nj_tcb *tcb)
+void nj_flow_remove(struct nj_flow_table *f, const struct nj_flow *flow)
 {
-    for (uint32_t i = tcb->flow_hash & f->mask;; i = (i + 1) & f->mask) {
-        NJ_ASSERT(f->entry[i].idx_plus_1 != 0);
-        if (f->entry[i].hash == tcb->flow_hash && block(f, &f->entry[i]) == tcb) {
-            close_gap(f, i);
-            return;
-        }
-    }
+    close_gap(f, place_of(f, flow));
+}
+
+void nj_flow_replace(struct nj_flow_table *f, const struct nj_flow *flow, struct nj_flow *next)
+{
+    next->tuple = flow->tuple;
+    next->hash = flow->hash;
+    f->entry[place_of(f, flow)].ref = ref_to(f, next);
 }

@@ -10,7 +10,7 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-static bool listening(const struct nj_tcp *tcp, uint16_t port)
+bool nj__tcp_listening(const struct nj_tcp *tcp, uint16_t port)
 {
     for (uint32_t i = 0; i < tcp->n_listen; i++)
         if (tcp->listen[i] == port)
@@ -27,51 +27,41 @@ static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
     nj__tcp_peer_options(tcp, t, &seg->opts, now);
 }
 
-/* Room for one more half-open connection. Where the backlog is full, the oldest goes, once it is
- * older than most handshakes take: a burst of forged SYNs closes the door for that long, and not
- * until the last of them was given up (RFC 4987 3.4). */
-static bool backlog_room(struct nj_tcp *tcp, nj_ns now)
+/* Blocks are left for the handshakes under way, and for nobody else; and where received mbufs are
+ * short, those who are here already need them. */
+static bool nearly_full(const struct nj_tcp *tcp)
 {
-    if (tcp->n_half_open < tcp->cfg.half_open_max)
-        return true;
-    if (nj_list_empty(&tcp->half_open))
-        return false;
-    struct nj_tcb *t = nj_container_of(tcp->half_open.next, struct nj_tcb, aged);
-    if (now - t->x->progress_at < NJ_TCP_HALF_OPEN_MIN)
-        return false;
-    nj_count(tcp->cfg.counters, NJ_C_tcp_half_open_cut);
-    nj__tcb_end(tcp, t);
-    return true;
+    return nj__tcp_pressure(tcp) == NJ_PRESSURE_HIGH ||
+           tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_FULL_PART;
 }
 
-/* 3.10.7.1 CLOSED and 3.10.7.2 LISTEN. `iss_floor`: the new connection must begin beyond it, when
- * `reuse` says that it follows one of the same tuple in TIME_WAIT. */
-static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a, bool reuse,
-                                         uint32_t iss_floor, nj_ns now)
+/* 3.10.7.1 CLOSED and 3.10.7.2 LISTEN. *t becomes the connection that a cookie opened. */
+static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a,
+                                         struct nj_tcb **t, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
 
     if (seg->flags & NJ_TCP_RST)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_closed);
-    if (!listening(tcp, seg->tuple.lport) || (seg->flags & NJ_TCP_ACK))
+    if (!nj__tcp_listening(tcp, seg->tuple.lport))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_closed);
+    if (seg->flags & NJ_TCP_ACK) {
+        if (!(seg->flags & NJ_TCP_SYN) && nj__cookie_expected(tcp, now))
+            return nj__cookie_input(tcp, a, t, now);
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_closed);
+    }
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
     if (tcp->draining)
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
-    if (!backlog_room(tcp, now))
-        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
-
-    struct nj_tcb *t = nj__tcb_new(tcp, &seg->tuple, now);
-    if (!t)
+    if (nearly_full(tcp))
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
-    if (reuse && nj_seq_lt(t->x->iss, iss_floor))
-        t->snd_una = t->snd_nxt = t->x->high_seq = t->x->iss = iss_floor;
-    take_syn(tcp, t, seg, now);
-    nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
-    nj__tcp_send_syn(tcp, t, now);
-    nj__tcp_rearm(tcp, t);
-    return DONE; /* text on a SYN is not acknowledged: the peer sends it again */
+    /* Text on a SYN is not acknowledged: the peer sends it again. */
+    if (!nj__syn_backlog_full(tcp))
+        nj__syn_new(tcp, a, now);
+    else if (!nj__cookie_send(tcp, seg, now))
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
+    return GONE; /* nothing here that is to be served */
 }
 
 /* 3.10.7.3 */
@@ -117,58 +107,113 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     return DONE; /* text on a SYN-ACK comes again, as above */
 }
 
-/* RFC 6191, RFC 9293 3.6.1: a SYN that can't be an old duplicate may replace a TIME_WAIT. */
-static bool replaces_time_wait(const struct nj_tcb *t, const struct nj_seg *seg)
+/* RFC 5961 7: so many per second from all, from a random start, so that nobody can count what
+ * others used up (CVE-2016-5696); and of one connection only so many that nobody else goes without.
+ */
+static bool may_challenge(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    if (t->state != NJ_TCP_TIME_WAIT ||
-        (seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST | NJ_TCP_FIN)) != NJ_TCP_SYN)
+    uint16_t ms = (uint16_t)(now / NJ_MS);
+
+    if (t && (uint16_t)(ms - t->challenge_ms) < NJ_TCP_CHALLENGE_EVERY / NJ_MS)
         return false;
-    if (t->ts_on && seg->opts.has_ts && seg->opts.ts_val != t->ts_recent)
-        return nj_seq_lt(t->ts_recent, seg->opts.ts_val);
-    return nj_seq_lt(t->rcv_nxt, seg->seq);
+    if (now - tcp->challenge_window_at >= NJ_SEC || tcp->challenge_window_at == 0) {
+        tcp->challenge_window_at = now;
+        tcp->n_challenges_left =
+            NJ_TCP_CHALLENGES_PER_S / 2 + nj_prng_below(&tcp->prng, NJ_TCP_CHALLENGES_PER_S);
+    }
+    if (tcp->n_challenges_left == 0)
+        return false;
+    tcp->n_challenges_left--;
+    if (t)
+        t->challenge_ms = ms;
+    return true;
+}
+
+static bool send_ack(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
+{
+    struct nj_tcb *t = nj_flow_tcb(f);
+    return t ? nj__tcp_send_ack(tcp, t, now) : nj__bare_send_ack(tcp, (struct nj_bare *)f, now);
 }
 
 /* The only place where input is counted, answered and freed. */
-static void act(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
+static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
                 enum nj_tcp_verdict v, nj_ns now)
 {
     bool dropped = v != PASS && v != DONE && v != GONE;
+    struct nj_tcb *t = v == GONE ? NULL : nj_flow_tcb(f);
 
     nj_count(tcp->cfg.counters, dropped ? a->why : NJ_C_rx_tcp);
     if (v == DROP_ACK)
-        nj__tcp_send_ack(tcp, t, now);
-    else if (v == DROP_CHALLENGE)
-        nj__tcp_send_challenge(tcp, t, now);
+        send_ack(tcp, f, now);
+    else if (v == DROP_CHALLENGE && may_challenge(tcp, t, now) && send_ack(tcp, f, now))
+        nj_count(tcp->cfg.counters, NJ_C_tcp_challenge_ack);
     else if (v == DROP_RST)
         nj__tcp_reset_for(tcp, &a->seg, now);
     if (a->m)
         rte_pktmbuf_free(a->m);
-    if (t && v != GONE) {
+    if (t && !nj__tcb_settle(tcp, t, now)) {
         nj__tcp_rearm(tcp, t);
         nj__tcb_check(t);
     }
 }
 
-void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
+/* A connection in TIME-WAIT whose user has not let go yet makes room for a new one, too. */
+static bool makes_room(const struct nj_tcp *tcp, const struct nj_tcb *t, const struct nj_seg *seg)
+{
+    return t->state == NJ_TCP_TIME_WAIT && nj__tcp_listening(tcp, seg->tuple.lport) &&
+           nj__time_wait_replaced_by(seg, t->rcv_nxt, t->ts_on, t->ts_recent);
+}
+
+static enum nj_tcp_verdict seg_with_tcb(struct nj_tcp *tcp, struct nj_tcb *t,
+                                        struct nj_tcp_arrival *a, nj_ns now)
+{
+    nj__tcb_wake(tcp, t);
+    if (t->state == NJ_TCP_SYN_SENT)
+        return seg_in_syn_sent(tcp, t, a, now);
+    if (!makes_room(tcp, t, &a->seg))
+        return nj__tcp_synchronized(tcp, t, a, now);
+    a->follows = true;
+    a->iss_floor = t->snd_nxt + 1;
+    nj__tcb_end(tcp, t);
+    return ANEW;
+}
+
+/* *t becomes the control block that the segment calls for. */
+static enum nj_tcp_verdict seg_in_syn_received(struct nj_tcp *tcp, struct nj_syn *s,
+                                               struct nj_tcp_arrival *a, struct nj_tcb **t,
+                                               nj_ns now)
+{
+    enum nj_tcp_verdict v = nj__syn_input(tcp, s, a, now);
+    if (v != PASS)
+        return v;
+    *t = nj__syn_promote(tcp, s, now);
+    if (!*t) /* what the peer sends next asks again */
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
+    return PASS;
+}
+
+void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *f, struct rte_mbuf *m,
                   const struct nj_seg *seg, nj_ns now)
 {
     struct nj_tcp_arrival a = {.seg = *seg, .m = m};
+    struct nj_tcb *opened = NULL;
     enum nj_tcp_verdict v;
-    uint32_t iss_floor = 0;
-    bool reuse = t && replaces_time_wait(t, seg) && listening(tcp, seg->tuple.lport);
 
-    if (reuse) {
-        iss_floor = t->snd_nxt + 1;
-        nj__tcb_end(tcp, t);
-        t = NULL;
-    }
-    if (t)
-        nj__tcb_wake(tcp, t);
-    if (!t)
-        v = seg_in_listen(tcp, &a, reuse, iss_floor, now);
-    else if (t->state == NJ_TCP_SYN_SENT)
-        v = seg_in_syn_sent(tcp, t, &a, now);
+    if (!f)
+        v = ANEW;
+    else if (f->kind == NJ_FLOW_SYN)
+        v = seg_in_syn_received(tcp, (struct nj_syn *)f, &a, &opened, now);
+    else if (f->kind == NJ_FLOW_TIME_WAIT)
+        v = nj__time_wait_input(tcp, (struct nj_time_wait *)f, &a, now);
     else
-        v = nj__tcp_synchronized(tcp, t, &a, now);
-    act(tcp, t, &a, v, now);
+        v = seg_with_tcb(tcp, nj_flow_tcb(f), &a, now);
+    if (v == ANEW) {
+        f = NULL; /* if there was one, it is gone */
+        v = seg_in_listen(tcp, &a, &opened, now);
+    }
+    if (opened) { /* the segment that completed the handshake goes on with the other steps */
+        f = &opened->flow;
+        v = nj__tcp_synchronized(tcp, opened, &a, now);
+    }
+    act(tcp, f, &a, v, now);
 }

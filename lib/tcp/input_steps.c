@@ -17,7 +17,7 @@
 void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
                           nj_ns now)
 {
-    t->peer_mss = nj__tcp_peer_mss(tcp, &t->tuple, o);
+    t->peer_mss = nj__tcp_peer_mss(tcp, &t->flow.tuple, o);
     t->ts_on = o->has_ts;
     t->sack_on = o->sack_permitted;
     t->ts_recent = o->ts_val;
@@ -96,7 +96,6 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
 {
     struct nj_seg *seg = &a->seg;
     uint32_t wnd = nj__tcp_rcv_wnd(t), len;
-    bool acceptable;
 
     /* A SYN that repeats the one we answered: our SYN-ACK was lost. */
     if (t->state == NJ_TCP_SYN_RECEIVED && (seg->flags & NJ_TCP_SYN) && seg->seq == t->x->irs &&
@@ -116,22 +115,13 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     if (v != PASS)
         return v;
     len = nj_seg_len(seg);
-    if (len == 0)
-        acceptable = wnd == 0 ? seg->seq == t->rcv_nxt : nj_seq_in(seg->seq, t->rcv_nxt, wnd);
-    else if (wnd == 0) /* ACK, RST and URG count although the text has no room (MUST-66) */
-        acceptable = seg->seq == t->rcv_nxt;
-    else
-        acceptable =
-            nj_seq_in(seg->seq, t->rcv_nxt, wnd) || nj_seq_in(seg->seq + len - 1, t->rcv_nxt, wnd);
-    if (!acceptable) {
+    if (!nj_seq_acceptable(seg->seq, len, t->rcv_nxt, wnd)) {
         bool quiet = seg->flags & NJ_TCP_RST;
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
             t->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
         t->n_keepalives = 0;                        /* an old number, but somebody is there */
-        if (len == 0 && !quiet) { /* two ends that answer each other's answers would never stop */
-            quiet = now - t->x->stray_ack_at < NJ_TCP_STRAY_ACK_EVERY;
-            t->x->stray_ack_at = quiet ? t->x->stray_ack_at : now;
-        }
+        if (len == 0 && !quiet)
+            quiet = !nj__flow_may_answer(&t->flow, now);
         note_duplicate(t, seg);
         return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
     }

@@ -29,6 +29,14 @@ static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp
     tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
 }
 
+bool nj__tcp_send_bare(struct nj_tcp *tcp, const struct nj_tcp_emit *e, nj_ns now)
+{
+    struct rte_mbuf *m = fresh_mbuf(tcp);
+    if (m)
+        send_out(tcp, m, e, now);
+    return m != NULL;
+}
+
 /* Whatever we send tells the peer where we stand, so no ACK is owed afterwards. */
 static void note_acked(struct nj_tcb *t)
 {
@@ -46,7 +54,7 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         return false;
     nj__sndq_fill(t, seq, n_bytes, m);
     struct nj_tcp_emit e = {
-        .tuple = t->tuple,
+        .tuple = t->flow.tuple,
         .seq = seq,
         .ack = t->rcv_nxt,
         .wnd = nj__tcp_wnd_field(tcp, t),
@@ -79,18 +87,18 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     struct rte_mbuf *m = fresh_mbuf(tcp);
     if (!m)
         return false; /* the retransmission timer tries again */
-    uint32_t wnd = min_u32(NJ_RECV_WINDOW_BYTES, UINT16_MAX);
+    uint32_t wnd = NJ_TCP_SYN_WINDOW;
     /* RFC 3168 6.1.1; not on a second SYN, which may be there because the first was refused for it
      */
     uint8_t ecn = !passive && first && tcp->cfg.ecn ? NJ_TCP_ECE | NJ_TCP_CWR : 0;
     struct nj_tcp_emit e = {
-        .tuple = t->tuple,
+        .tuple = t->flow.tuple,
         .seq = t->x->iss,
         .ack = passive ? t->rcv_nxt : 0,
         .wnd = (uint16_t)wnd,
         .flags = NJ_TCP_SYN | (passive ? NJ_TCP_ACK : 0) | ecn,
         .opts = {.has_mss = true,
-                 .mss = nj__tcp_our_mss(tcp, &t->tuple),
+                 .mss = nj__tcp_our_mss(tcp, &t->flow.tuple),
                  .sack_permitted = !passive || t->sack_on,
                  .has_wscale = !passive || t->rcv_wscale > 0,
                  .wscale = NJ_TCP_WSCALE,
@@ -125,35 +133,17 @@ void nj__tcp_send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     send_seg(tcp, t, t->snd_una - 1, 0, 0, now);
 }
 
-/* RFC 5961 7: so many per second and no more, from a random start. */
-void nj__tcp_send_challenge(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
-{
-    if (now - tcp->challenge_window_at >= NJ_SEC || tcp->challenge_window_at == 0) {
-        tcp->challenge_window_at = now;
-        tcp->n_challenges_left =
-            NJ_TCP_CHALLENGES_PER_S / 2 + nj_prng_below(&tcp->prng, NJ_TCP_CHALLENGES_PER_S);
-    }
-    if (tcp->n_challenges_left == 0)
-        return;
-    tcp->n_challenges_left--;
-    if (nj__tcp_send_ack(tcp, t, now))
-        nj_count(tcp->cfg.counters, NJ_C_tcp_challenge_ack);
-}
-
 static void send_reset(struct nj_tcp *tcp, const struct nj_tuple *tuple, uint32_t seq, uint32_t ack,
                        uint8_t flags, nj_ns now)
 {
-    struct rte_mbuf *m = fresh_mbuf(tcp);
-    if (!m)
-        return;
     struct nj_tcp_emit e = {.tuple = *tuple, .seq = seq, .ack = ack, .flags = flags | NJ_TCP_RST};
-    nj_count(tcp->cfg.counters, NJ_C_tcp_rst_out);
-    send_out(tcp, m, &e, now);
+    if (nj__tcp_send_bare(tcp, &e, now))
+        nj_count(tcp->cfg.counters, NJ_C_tcp_rst_out);
 }
 
 void nj__tcp_send_rst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    send_reset(tcp, &t->tuple, acceptable_seq(t), t->rcv_nxt, NJ_TCP_ACK, now);
+    send_reset(tcp, &t->flow.tuple, acceptable_seq(t), t->rcv_nxt, NJ_TCP_ACK, now);
 }
 
 void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
@@ -398,11 +388,13 @@ uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now)
         bool done = nj__tcp_send_due(tcp, t, now);
         if (done && t->ack_now)
             done = tcp->cfg.room(tcp->cfg.ctx) > 0 && nj__tcp_send_ack(tcp, t, now);
+        served++;
+        if (nj__tcb_settle(tcp, t, now))
+            continue;
         nj__tcp_rearm(tcp, t);
         nj__tcb_check(t);
         if (!done)
             nj__tcb_note_output(tcp, t);
-        served++;
     }
     return served;
 }

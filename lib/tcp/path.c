@@ -41,7 +41,7 @@ uint16_t nj__tcp_peer_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple
 
 static uint32_t mss_for(const struct nj_tcb *t, uint32_t mtu)
 {
-    uint32_t hdr = nj__tcp_hdr_bytes(&t->tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t hdr = nj__tcp_hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
     uint32_t mss = mtu > hdr ? mtu - hdr : 0;
     return mss < NJ_TCP_MSS_MIN ? NJ_TCP_MSS_MIN : mss;
 }
@@ -64,7 +64,8 @@ static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
 
 static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *e)
 {
-    uint32_t now = t->snd_mss + nj__tcp_hdr_bytes(&t->tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t now =
+        t->snd_mss + nj__tcp_hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
 
     if (e->mtu != 0)
         return e->mtu;
@@ -80,7 +81,7 @@ static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icm
 {
     uint32_t mtu = claimed_mtu(t, e);
 
-    if (!nj_addr_is_v4(&t->tuple.remote) && mtu < MTU_V6_MIN)
+    if (!nj_addr_is_v4(&t->flow.tuple.remote) && mtu < MTU_V6_MIN)
         return;
     if (mss_for(t, mtu) < t->mss_proven)
         t->x->mtu_claimed = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
@@ -107,7 +108,7 @@ bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_erro
 void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t long_mss = mss_for(t, MTU_BLACK_HOLE);
-    bool v4 = nj_addr_is_v4(&t->tuple.remote);
+    bool v4 = nj_addr_is_v4(&t->flow.tuple.remote);
 
     if (t->x->mtu_claimed) {
         shrink(tcp, t, t->x->mtu_claimed);

@@ -33,4 +33,13 @@ static inline bool nj_seq_in(uint32_t s, uint32_t first, uint32_t n)
     return s - first < n;
 }
 
+/* Table 6 of RFC 9293 3.4; but at a closed window ACK, RST and URG count although the text has no
+ * room (MUST-66). */
+static inline bool nj_seq_acceptable(uint32_t seq, uint32_t len, uint32_t rcv_nxt, uint32_t wnd)
+{
+    if (wnd == 0)
+        return seq == rcv_nxt;
+    return nj_seq_in(seq, rcv_nxt, wnd) || (len > 0 && nj_seq_in(seq + len - 1, rcv_nxt, wnd));
+}
+
 #endif

@@ -35,53 +35,58 @@ void nj__tcb_set_state(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_tcp_state n
     NJ_ASSERT(next == NJ_TCP_CLOSED || (legal_next[t->state] & 1u << next));
     tcp->n_half_open -= t->state == NJ_TCP_SYN_RECEIVED;
     tcp->n_time_wait -= t->state == NJ_TCP_TIME_WAIT;
-    nj_list_del(&t->aged);
-    if (next == NJ_TCP_SYN_RECEIVED)
-        nj_list_push_back(&tcp->half_open, &t->aged);
-    else if (next == NJ_TCP_TIME_WAIT)
-        nj_list_push_back(&tcp->time_wait, &t->aged);
     tcp->n_half_open += next == NJ_TCP_SYN_RECEIVED;
     tcp->n_time_wait += next == NJ_TCP_TIME_WAIT;
     t->state = (uint8_t)next;
 }
 
-/* Connections that came and went must not keep new ones out for two MSL: without a free block the
- * oldest TIME_WAIT ends early, and its tuple falls back on the sequence numbers of RFC 6528. */
-static struct nj_tcb *take_block(struct nj_tcp *tcp)
+struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
+                           const struct nj_flow *old, uint32_t iss, nj_ns now)
 {
     struct nj_tcb *t = nj_pool_take(&tcp->tcbs);
-    if (t || nj_list_empty(&tcp->time_wait))
-        return t;
-    t = nj_container_of(tcp->time_wait.next, struct nj_tcb, aged);
-    if (!t->user_gone) /* its user has to hear of it first, and soon lets go by itself */
-        return NULL;
-    nj_count(tcp->cfg.counters, NJ_C_tcp_time_wait_cut);
-    nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
-    nj__tcb_end(tcp, t);
-    return nj_pool_take(&tcp->tcbs);
-}
-
-struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now)
-{
-    struct nj_tcb *t = take_block(tcp);
     if (!t)
         return NULL;
-    t->tuple = *tuple;
-    t->flow_hash = nj_flow_hash(&tcp->flows, tuple);
+    nj__flow_init(&t->flow, NJ_FLOW_TCB, now);
+    t->challenge_ms = (uint16_t)((now - NJ_TCP_CHALLENGE_EVERY) / NJ_MS);
+    if (old) {
+        nj_flow_replace(&tcp->flows, old, &t->flow);
+    } else {
+        t->flow.tuple = *tuple;
+        t->flow.hash = nj_flow_hash(&tcp->flows, tuple);
+        nj_flow_insert(&tcp->flows, &t->flow);
+    }
+    tuple = &t->flow.tuple;
     t->heard_at = now;
     t->close_at = NJ_NEVER;
     t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
     nj_timer_init(&t->timer);
-    nj_list_init(&t->aged);
-    t->snd_una = t->snd_nxt = nj__tcp_isn(tcp, tuple, now);
+    t->snd_una = t->snd_nxt = iss;
     nj__tcb_wake(tcp, t);
-    t->x->iss = t->snd_una;
-    t->x->high_seq = t->x->iss;
+    t->x->iss = t->x->high_seq = iss;
     t->x->progress_at = now;
     t->x->last_send_at = 0;
     t->peer_mss = t->snd_mss =
         nj__tcp_peer_mss(tcp, tuple, &(struct nj_tcp_opts){.has_mss = false});
-    nj_flow_insert(&tcp->flows, t);
+    return t;
+}
+
+struct nj_tcb *nj__tcb_from_handshake(struct nj_tcp *tcp, const struct nj_flow *old,
+                                      const struct nj_tuple *tuple, const struct nj_handshake *h,
+                                      nj_ns now)
+{
+    struct nj_tcb *t = nj__tcb_new(tcp, tuple, old, h->iss, now);
+    if (!t)
+        return NULL;
+    t->snd_nxt = h->iss + 1;
+    t->x->irs = h->irs;
+    t->rcv_nxt = t->last_ack_sent = h->irs + 1;
+    t->rcv_adv = t->rcv_nxt + NJ_TCP_SYN_WINDOW;
+    nj__tcp_peer_options(tcp, t, &h->opts, now);
+    t->ecn_on = h->ecn;
+    t->x->syn_at = h->sent_at;
+    t->x->rexmit_at = now + t->x->rto;
+    t->x->n_backoffs = h->n_waits;
+    nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
     return t;
 }
 
@@ -112,15 +117,21 @@ static void release_block(struct nj_tcp *tcp, struct nj_tcb *t)
     nj__tcb_free(tcp, t);
 }
 
-void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
+/* No more of the machine's business; the flow table's entry is another matter. */
+static void retire(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     nj__tcb_set_state(tcp, t, NJ_TCP_CLOSED);
-    nj_flow_remove(&tcp->flows, t);
     nj_timer_disarm(&tcp->wheel, &t->timer);
     if (t->x)
         nj_list_del(&t->x->pending);
     purge(tcp, t);
     tcp->n_orphans -= t->user_gone;
+}
+
+void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    nj_flow_remove(&tcp->flows, &t->flow);
+    retire(tcp, t);
     if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
         release_block(tcp, t); /* no user has it, or has been told of it */
     else
@@ -132,6 +143,17 @@ void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__tcb_set_state(tcp, t, NJ_TCP_TIME_WAIT);
     t->x->rexmit_at = t->x->pto_at = t->x->reo_at = t->x->delack_at = NJ_NEVER;
     t->close_at = now + tcp->cfg.time_wait;
+}
+
+bool nj__tcb_settle(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (t->state != NJ_TCP_TIME_WAIT || !t->user_gone || t->ack_now)
+        return false;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
+    nj__time_wait_take_over(tcp, t, now);
+    retire(tcp, t);
+    release_block(tcp, t);
+    return true;
 }
 
 void nj__tcb_check(const struct nj_tcb *t)
@@ -154,22 +176,38 @@ void nj__tcb_check(const struct nj_tcb *t)
     (void)x;
 }
 
+static bool init_pools(struct nj_tcp *tcp)
+{
+    const struct nj_tcp_config *c = &tcp->cfg;
+    const struct nj_pool *const flows[NJ_FLOW_KINDS] = {
+        [NJ_FLOW_TCB] = &tcp->tcbs,
+        [NJ_FLOW_SYN] = &tcp->syns,
+        [NJ_FLOW_TIME_WAIT] = &tcp->time_waits,
+    };
+    return nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), c->conns_max) &&
+           nj_pool_init(&tcp->xfers, sizeof(struct nj_xfer), c->conns_max) &&
+           nj_pool_init(&tcp->runs, sizeof(struct nj_sent), NJ_SENT_RUNS_SHARD) &&
+           nj_pool_init(&tcp->syns, sizeof(struct nj_syn), c->half_open_max) &&
+           nj_pool_init(&tcp->time_waits, sizeof(struct nj_time_wait), c->time_wait_max) &&
+           nj_flow_init(&tcp->flows, flows, &c->flow_key);
+}
+
 bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns now)
 {
     memset(tcp, 0, sizeof *tcp);
     tcp->cfg = *config;
     if (!tcp->cfg.cc)
         tcp->cfg.cc = &nj_cc_cubic;
+    if (tcp->cfg.time_wait_max == 0)
+        tcp->cfg.time_wait_max =
+            config->conns_max < NJ_TCP_TIME_WAITS / 2 ? 2 * config->conns_max : NJ_TCP_TIME_WAITS;
     nj_prng_init(&tcp->prng, config->seed);
     nj_list_init(&tcp->ready);
     nj_list_init(&tcp->pending);
-    nj_list_init(&tcp->half_open);
-    nj_list_init(&tcp->time_wait);
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(tcp->syn_due); i++)
+        nj_list_init(&tcp->syn_due[i]);
     nj_wheel_init(&tcp->wheel, now);
-    if (nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), config->conns_max) &&
-        nj_pool_init(&tcp->xfers, sizeof(struct nj_xfer), config->conns_max) &&
-        nj_pool_init(&tcp->runs, sizeof(struct nj_sent), NJ_SENT_RUNS_SHARD) &&
-        nj_flow_init(&tcp->flows, &tcp->tcbs, &config->flow_key))
+    if (init_pools(tcp))
         return true;
     nj_tcp_fini(tcp);
     return false;
@@ -178,12 +216,14 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
 void nj_tcp_fini(struct nj_tcp *tcp)
 {
     for (uint32_t i = 0; tcp->flows.entry && i <= tcp->flows.mask; i++) {
-        struct nj_tcb *t = nj_flow_at(&tcp->flows, i);
+        struct nj_tcb *t = nj_flow_tcb(nj_flow_at(&tcp->flows, i));
         if (t)
             purge(tcp, t);
     }
     nj_flow_fini(&tcp->flows);
     nj_pool_fini(&tcp->runs);
+    nj_pool_fini(&tcp->time_waits);
+    nj_pool_fini(&tcp->syns);
     nj_pool_fini(&tcp->xfers);
     nj_pool_fini(&tcp->tcbs);
 }
@@ -198,5 +238,6 @@ bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port)
 
 uint32_t nj_tcp_conns(const struct nj_tcp *tcp)
 {
-    return tcp->tcbs.n_used - tcp->n_time_wait;
+    uint32_t waiting = tcp->n_time_wait - tcp->tw_queue.n_live; /* with a user */
+    return tcp->tcbs.n_used + tcp->syns.n_used - waiting;
 }

@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "sched/timer_wheel.h"
+#include "tcp/flow_table.h"
 #include "wire/packet.h"
 
 enum nj_tcp_state {
@@ -122,7 +123,6 @@ struct nj_xfer {
 
     /* Receive side. */
     uint32_t fin_seq;          /* where an early FIN stands, when fin_seen */
-    nj_ns stray_ack_at;        /* last answer to an empty segment outside the window */
     nj_ns text_at;             /* when text came last; 0: none yet */
     uint16_t rcv_mss;          /* the longest text of a segment so far */
     uint8_t n_quick_acks;      /* of NJ_TCP_QUICK_ACKS */
@@ -137,9 +137,8 @@ struct nj_xfer {
 
 struct nj_tcb {
     /* Demultiplexing, and what nearly every segment reads. */
-    struct nj_tuple tuple;
-    uint32_t flow_hash;
-    uint8_t state; /* enum nj_tcp_state */
+    struct nj_flow flow; /* first: the flow table leads here */
+    uint8_t state;       /* enum nj_tcp_state */
     uint8_t events;
     uint8_t snd_wscale, rcv_wscale; /* shifts for windows we receive and windows we send */
     bool ts_on;                     /* timestamps negotiated (RFC 7323) */
@@ -169,8 +168,15 @@ struct nj_tcb {
     nj_ns close_at; /* FIN_WAIT_2 without a user */
     uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
     uint8_t n_keepalives;    /* probes since the peer was heard */
+    uint16_t challenge_ms;   /* last challenge ACK (RFC 5961 7), modulo 2^16 */
     struct nj_timer timer;
-    struct nj_list aged; /* member of nj_tcp.half_open or nj_tcp.time_wait */
 };
+
+/* The control block of this flow; NULL when there is none (yet, or any more). */
+static inline struct nj_tcb *nj_flow_tcb(struct nj_flow *flow)
+{
+    return flow && flow->kind == NJ_FLOW_TCB ? (struct nj_tcb *)flow : NULL;
+}
+_Static_assert(offsetof(struct nj_tcb, flow) == 0, "the head comes first");
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/pool.h"
 #include "base/prng.h"
+#include "tcp/bare.h"
 #include "tcp/flow_table.h"
 #include "tcp/tcb.h"
 #include "wire/emit.h"
@@ -27,6 +28,11 @@
 
 struct nj_cc_ops;
 
+/* Connections in TIME-WAIT at a time: 64 bytes each and 16 of the flow table, 20 MiB when all are
+ * in use. With 2 MSL of 60 s that is 4,369 connections per second that we close first; with more,
+ * the oldest end early. */
+#define NJ_TCP_TIME_WAITS (256u * 1024u)
+
 struct nj_tcp_config {
     /* Segments and queued bytes are built from here. Its private area holds at least a
      * struct nj_tcp_mbuf_priv per mbuf. */
@@ -34,7 +40,9 @@ struct nj_tcp_config {
     struct nj_counters *counters;
     struct nj_hash_key flow_key, isn_key; /* secret bytes */
     uint64_t seed;                        /* for what needs to vary but not be secret */
-    uint32_t conns_max, half_open_max;
+    uint32_t conns_max;
+    uint32_t half_open_max; /* beyond it SYNs are answered with cookies (RFC 4987 3.6) */
+    uint32_t time_wait_max; /* 0: twice conns_max, up to NJ_TCP_TIME_WAITS */
     uint32_t held_max; /* received mbufs that all connections together hold; 0: no such bound */
     uint16_t mtu;      /* of the IP packet */
     struct nj_tx_offload tx;    /* what the device does */
@@ -53,17 +61,20 @@ struct nj_tcp_config {
 
 struct nj_tcp {
     struct nj_tcp_config cfg;
-    struct nj_pool tcbs, xfers, runs;
+    struct nj_pool tcbs, xfers, syns, time_waits, runs;
     struct nj_flow_table flows;
     struct nj_wheel wheel;
     struct nj_list ready, pending;
-    struct nj_list half_open, time_wait; /* in these states, the oldest first */
-    uint32_t n_held;                     /* received mbufs that connections hold, in order or not */
+    struct nj_list syn_due[NJ_TCP_SYNACK_TRIES + 1]; /* by the number of time-outs */
+    struct nj_time_wait_queue tw_queue;
+    uint32_t n_held; /* received mbufs that connections hold, in order or not */
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];
-    uint32_t n_listen, n_half_open, n_time_wait, n_orphans;
-    bool draining;             /* refuse new connections */
-    nj_ns challenge_window_at; /* RFC 5961 7: challenge ACKs are limited per second */
+    uint32_t n_listen, n_orphans;
+    uint32_t n_half_open, n_time_wait; /* with a control block or without */
+    bool draining;                     /* refuse new connections */
+    nj_ns cookie_at;                   /* last SYN cookie sent; 0: never */
+    nj_ns challenge_window_at;         /* RFC 5961 7: challenge ACKs are limited per second */
     uint32_t n_challenges_left;
 };
 
@@ -80,9 +91,9 @@ uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
 
 /* --- the wire's side ------------------------------------------------------------------------- */
 
-/* A segment arrives (RFC 9293 3.10.7). `tcb` is what nj_flow_find() said, or NULL. Takes `m`.
+/* A segment arrives (RFC 9293 3.10.7). `flow` is what nj_flow_find() said, or NULL. Takes `m`.
  * Counts it as rx_tcp or under the reason why it was dropped. */
-void nj_tcp_input(struct nj_tcp *tcp, struct nj_tcb *tcb, struct rte_mbuf *m,
+void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *flow, struct rte_mbuf *m,
                   const struct nj_seg *seg, nj_ns now);
 
 /* An ICMP error quotes a segment of this connection. False when it can't be one of ours that is

@@ -17,11 +17,9 @@
 #define NJ_TCP_QUICK_ACKS       10u            /* the peer's first flight, RFC 6928 2 */
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
-#define NJ_TCP_SYNACK_TRIES     5             /* 1+2+4+8+16+32 s: 63 s for a half-open connection */
-#define NJ_TCP_HALF_OPEN_MIN    (200 * NJ_MS) /* so long a handshake keeps its place, at least */
-#define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC) /* FIN_WAIT_2 without a user, as in Linux */
-#define NJ_TCP_IDLE_AFTER       (1 * NJ_SEC)  /* then a connection gives back what it can */
-#define NJ_TCP_KEEPALIVE_EVERY  (75 * NJ_SEC) /* as in Linux and the BSDs */
+#define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC)  /* FIN_WAIT_2 without a user, as in Linux */
+#define NJ_TCP_IDLE_AFTER       (1 * NJ_SEC)   /* then a connection gives back what it can */
+#define NJ_TCP_KEEPALIVE_EVERY  (75 * NJ_SEC)  /* as in Linux and the BSDs */
 #define NJ_TCP_KEEPALIVE_PROBES 9u
 #define NJ_TCP_BLACK_HOLE_RTOS  2u /* consecutive time-outs that make us doubt the segment size */
 #define NJ_TCP_ORPHAN_SHARE     4u /* this part of all connections may finish without a user */
@@ -29,7 +27,11 @@
 #define NJ_TCP_STRAY_ACK_EVERY  (100 * NJ_MS) /* the least interval of keepalives worth the name */
 #define NJ_TCP_MSS_MIN          216u          /* smaller MSS offers are attacks on our CPU */
 #define NJ_TCP_WSCALE           3u            /* NJ_RECV_WINDOW_BYTES >> 3 fits 16 bits */
-#define NJ_TCP_CHALLENGES_PER_S 100u          /* RFC 5961 7 */
+#define NJ_TCP_CHALLENGES_PER_S 100u          /* RFC 5961 7, on the average */
+#define NJ_TCP_CHALLENGE_EVERY  (500 * NJ_MS) /* and per connection, as in Linux */
+#define NJ_TCP_SYN_WINDOW       65535u        /* what our SYN-ACK promises, never scaled */
+#define NJ_TCP_FULL_PART        32u           /* of the blocks are kept from new SYNs */
+#define NJ_TCP_COOKIE_ROOM      128u          /* packets that a flood of SYNs leaves room for */
 #define NJ_TCP_TS_BYTES         12u           /* timestamp option, padded */
 
 /* What a step of segment processing says; only nj_tcp_input() acts on it. */
@@ -40,7 +42,8 @@ enum nj_tcp_verdict {
     DROP_ACK,       /* dropped, and the peer is told where we stand */
     DROP_CHALLENGE, /* dropped, with a challenge ACK (RFC 5961) */
     DROP_RST,       /* dropped, answered with RST */
-    GONE,           /* accepted, and the control block no longer exists */
+    GONE,           /* accepted, and the flow no longer exists */
+    ANEW,           /* the flow no longer exists, and the segment is for the listener */
 };
 
 /* A segment on its way through the steps. */
@@ -49,6 +52,8 @@ struct nj_tcp_arrival {
     bool had_text;       /* or a FIN, before it was trimmed */
     struct rte_mbuf *m;  /* NULL once it was queued */
     enum nj_counter why; /* for the DROP verdicts */
+    bool follows;        /* a SYN that replaces a connection in TIME-WAIT, */
+    uint32_t iss_floor;  /* beyond whose numbers the new one begins */
 };
 
 static inline enum nj_tcp_verdict nj__tcp_drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
@@ -65,13 +70,82 @@ enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *, struct nj_tcb *, struc
 void nj__tcp_peer_options(struct nj_tcp *, struct nj_tcb *, const struct nj_tcp_opts *, nj_ns now);
 void nj__tcp_update_window(struct nj_tcb *, const struct nj_seg *);
 
+/* input.c */
+bool nj__tcp_listening(const struct nj_tcp *, uint16_t port);
+
+/* bare.c: flows of any kind, and those without a control block. */
+void nj__flow_init(struct nj_flow *, enum nj_flow_kind, nj_ns now);
+/* May a segment out of place be answered, or was one a moment ago? Two ends that answer each
+ * other's answers would never stop. */
+bool nj__flow_may_answer(struct nj_flow *, nj_ns now);
+/* A segment out of place: answered, but not too often. */
+enum nj_tcp_verdict nj__bare_stray(struct nj_bare *, struct nj_tcp_arrival *, enum nj_counter why,
+                                   nj_ns now);
+/* RFC 7323 5.3 R1. */
+enum nj_tcp_verdict nj__bare_paws(struct nj_bare *, struct nj_tcp_arrival *, nj_ns now);
+bool nj__bare_send_ack(struct nj_tcp *, const struct nj_bare *, nj_ns now);
+
+/* syn.c: SYN-RECEIVED after a passive open. */
+bool nj__syn_backlog_full(const struct nj_tcp *);
+/* What we agree to of the options of a SYN; tuple, hash and our own number are not touched. */
+void nj__syn_read(const struct nj_tcp *, const struct nj_seg *, struct nj_bare *);
+bool nj__syn_send_answer(struct nj_tcp *, const struct nj_bare *, uint32_t ts_val, nj_ns now);
+/* The backlog is not full. The SYN is answered. */
+struct nj_flow *nj__syn_new(struct nj_tcp *, const struct nj_tcp_arrival *, nj_ns now);
+void nj__syn_end(struct nj_tcp *, struct nj_syn *);
+void nj__syn_abort(struct nj_tcp *, struct nj_syn *, nj_ns now); /* with a RST */
+/* PASS: the segment completes the handshake. */
+enum nj_tcp_verdict nj__syn_input(struct nj_tcp *, struct nj_syn *, struct nj_tcp_arrival *,
+                                  nj_ns now);
+/* A control block, still in SYN-RECEIVED, takes the place of `syn`. NULL when there is none: then
+ * nothing has changed. */
+struct nj_tcb *nj__syn_promote(struct nj_tcp *, struct nj_syn *, nj_ns now);
+void nj__syn_tick(struct nj_tcp *, nj_ns now);
+nj_ns nj__syn_next(const struct nj_tcp *);
+
+/* syn_cookie.c: SYN-RECEIVED without any memory of it. */
+bool nj__cookie_send(struct nj_tcp *, const struct nj_seg *syn, nj_ns now);
+/* Has any been sent that may still come back? */
+bool nj__cookie_expected(const struct nj_tcp *, nj_ns now);
+/* An ACK for no flow: PASS and a control block in SYN-RECEIVED when it brings a cookie back. */
+enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *, struct nj_tcp_arrival *, struct nj_tcb **,
+                                     nj_ns now);
+
+/* time_wait.c: TIME-WAIT after the user let go. */
+void nj__time_wait_take_over(struct nj_tcp *, const struct nj_tcb *, nj_ns now);
+bool nj__time_wait_replaced_by(const struct nj_seg *, uint32_t rcv_nxt, bool ts_on,
+                               uint32_t ts_recent);
+enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *, struct nj_time_wait *,
+                                        struct nj_tcp_arrival *, nj_ns now);
+void nj__time_wait_tick(struct nj_tcp *);
+nj_ns nj__time_wait_next(const struct nj_tcp *);
+
+/* What a handshake that we answered has settled. */
+struct nj_handshake {
+    uint32_t iss, irs;
+    struct nj_tcp_opts opts; /* of the peer's SYN, as far as we agreed */
+    bool ecn;
+    nj_ns sent_at;   /* of the SYN-ACK, when it was sent once; else 0 */
+    uint8_t n_waits; /* time-outs of it */
+};
+
 /* tcb.c: life of a block. */
-struct nj_tcb *nj__tcb_new(struct nj_tcp *, const struct nj_tuple *, nj_ns now);
+/* `old`: the flow whose place it takes, or NULL when the tuple is new to the table. */
+struct nj_tcb *nj__tcb_new(struct nj_tcp *, const struct nj_tuple *, const struct nj_flow *old,
+                           uint32_t iss, nj_ns now);
+/* In SYN-RECEIVED, as if it had been there all the time: the ACK may now be taken. One of `old` and
+ * `tuple` is NULL. */
+struct nj_tcb *nj__tcb_from_handshake(struct nj_tcp *, const struct nj_flow *old,
+                                      const struct nj_tuple *, const struct nj_handshake *,
+                                      nj_ns now);
 void nj__tcb_free(struct nj_tcp *, struct nj_tcb *);
 void nj__tcb_set_state(struct nj_tcp *, struct nj_tcb *, enum nj_tcp_state);
 /* The connection ends here and now; its user, if any, gets EV_DEAD, else the block is freed. */
 void nj__tcb_end(struct nj_tcp *, struct nj_tcb *);
 void nj__tcb_enter_time_wait(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+/* Nothing is left to do but to wait, and nobody is there who wants to hear of it: the block goes,
+ * and the small object of time_wait.c stays. True when it did. */
+bool nj__tcb_settle(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 void nj__tcb_check(const struct nj_tcb *);
 static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
 {
@@ -104,7 +178,8 @@ uint32_t nj__tcp_isn(const struct nj_tcp *, const struct nj_tuple *, nj_ns now);
 /* output.c */
 bool nj__tcp_send_syn(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 bool nj__tcp_send_ack(struct nj_tcp *, struct nj_tcb *, nj_ns now);
-void nj__tcp_send_challenge(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+/* A segment without text, for no control block. False when there is no mbuf. */
+bool nj__tcp_send_bare(struct nj_tcp *, const struct nj_tcp_emit *, nj_ns now);
 void nj__tcp_send_rst(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* RST in answer to a segment (RFC 9293 3.10.7.1). */
 void nj__tcp_reset_for(struct nj_tcp *, const struct nj_seg *, nj_ns now);
@@ -142,9 +217,14 @@ nj_ns nj__tcp_rto_now(const struct nj_tcb *);
 nj_ns nj__tcp_persist_back_off(struct nj_tcb *);
 /* The handshake is over: take its round trip, or start from what RFC 6298 2.1 and 5.7 say. */
 void nj__tcp_rto_opened(struct nj_tcb *, nj_ns now);
+/* The clock of our timestamps, before the offset that each tuple has. */
+static inline uint32_t nj__tcp_clock_ms(nj_ns now)
+{
+    return (uint32_t)(now / NJ_MS);
+}
 static inline uint32_t nj__tcp_ts_now(const struct nj_tcb *t, nj_ns now)
 {
-    return (uint32_t)(now / NJ_MS) + t->ts_offset;
+    return nj__tcp_clock_ms(now) + t->ts_offset;
 }
 
 /* The smoothed round trip, 0 before the first sample. */

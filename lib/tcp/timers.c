@@ -148,11 +148,15 @@ void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now)
 {
     struct tick tick = {tcp, now};
     nj_wheel_advance(&tcp->wheel, now, fire, &tick);
+    nj__syn_tick(tcp, now);
+    nj__time_wait_tick(tcp);
 }
 
 nj_ns nj_tcp_next(const struct nj_tcp *tcp)
 {
     if (!nj_list_empty(&tcp->pending) || !nj_list_empty(&tcp->ready))
         return 0;
-    return nj_wheel_next(&tcp->wheel);
+    nj_ns next = nj_wheel_next(&tcp->wheel), syn = nj__syn_next(tcp), tw = nj__time_wait_next(tcp);
+    next = syn < next ? syn : next;
+    return tw < next ? tw : next;
 }

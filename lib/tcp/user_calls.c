@@ -10,7 +10,7 @@ struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, 
 {
     if (nj_flow_find(&tcp->flows, nj_flow_hash(&tcp->flows, tuple), tuple))
         return NULL;
-    struct nj_tcb *t = nj__tcb_new(tcp, tuple, now);
+    struct nj_tcb *t = nj__tcb_new(tcp, tuple, NULL, nj__tcp_isn(tcp, tuple, now), now);
     if (!t)
         return NULL;
     t->events = NJ_TCP_EV_OPENED; /* somebody waits for it: see nj__tcb_end() */
@@ -103,9 +103,12 @@ void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now)
 {
     for (uint32_t i = 0; i <= tcp->flows.mask;) {
-        struct nj_tcb *t = nj_flow_at(&tcp->flows, i);
+        struct nj_flow *f = nj_flow_at(&tcp->flows, i);
+        struct nj_tcb *t = nj_flow_tcb(f);
         if (t && t->state != NJ_TCP_TIME_WAIT)
             nj_tcp_abort(tcp, t, now);
+        else if (f && f->kind == NJ_FLOW_SYN)
+            nj__syn_abort(tcp, (struct nj_syn *)f, now);
         else
             i++;
     }
@@ -134,4 +137,5 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         t->close_at = now + NJ_TCP_ORPHAN_MAX;
         nj__tcp_rearm(tcp, t);
     }
+    nj__tcb_settle(tcp, t, now);
 }

@@ -72,7 +72,7 @@ enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct
      * came to. The quoted sums are not checked: routers change what they forward. */
     if (ip.src_addr != nj_addr_to_v4(&out->ip_dst) || ip.next_proto_id != IPPROTO_TCP ||
         (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)))
-        return NJ_C_drop_icmp_closed;
+        return NJ_C_drop_icmp_error;
 
     const uint8_t *tcp = p + HEADER_BYTES + hdr_bytes;
     memcpy(ports, tcp, sizeof ports);

@@ -28,6 +28,7 @@ struct world {
     nj_ns now;
     uint64_t n_fed;
     uint32_t irs[PORTS]; /* the peer's initial number */
+    uint32_t last_iss;   /* of the SYNs that came out: a cookie, perhaps */
     bool reads, ts;
     struct nj_tcb *held[8]; /* what the user has */
     const uint8_t *in;
@@ -46,9 +47,13 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
 {
     struct world *w = ctx;
 
+    const uint8_t *h = rte_pktmbuf_mtod(m, const uint8_t *);
+
     (void)ip;
     (void)now;
     NJ_CHECK(m->pkt_len <= 1500 - 20 && m->pkt_len >= 20);
+    if (h[13] & NJ_TCP_SYN)
+        w->last_iss = (uint32_t)h[4] << 24 | (uint32_t)h[5] << 16 | (uint32_t)h[6] << 8 | h[7];
     if (w->room > 0)
         w->room--;
     rte_pktmbuf_free(m);
@@ -129,15 +134,17 @@ static void segment(struct world *w, uint8_t which)
     static const uint8_t likely[8] = {0x10, 0x18, 0x02, 0x12, 0x11, 0x04, 0x14, 0x00};
     uint8_t shape = byte(w);
     struct nj_seg seg = {.tuple = tuple_of(which), .flags = likely[shape & 7]};
-    struct nj_tcb *t =
+    struct nj_flow *f =
         nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, &seg.tuple), &seg.tuple);
+    struct nj_tcb *t = nj_flow_tcb(f);
+    struct nj_bare *b = t ? NULL : (struct nj_bare *)f;
     uint32_t n_bytes = shape & 0x20 ? byte(w) : shape & 0x40 ? byte(w) * 6u : 0;
 
     if (shape & 0x08)
         seg.flags = byte(w);
     seg.wnd = shape & 0x10 ? (uint16_t)(byte(w) << 4) : 0xffff;
-    seg.seq = t ? t->rcv_nxt : w->irs[which % PORTS];
-    seg.ack = t ? t->snd_nxt : 0;
+    seg.seq = t ? t->rcv_nxt : b ? b->rcv_nxt : w->irs[which % PORTS] + !(seg.flags & NJ_TCP_SYN);
+    seg.ack = t ? t->snd_nxt : b ? b->snd_nxt : w->last_iss + 1;
     if (shape & 0x80) {
         seg.seq += near(w);
         seg.ack -= near(w);
@@ -147,7 +154,8 @@ static void segment(struct world *w, uint8_t which)
     seg.payload_bytes = n_bytes;
     seg.opts.has_ts = w->ts;
     seg.opts.ts_val = (uint32_t)(w->now / NJ_MS);
-    seg.opts.ts_ecr = t ? nj__tcp_ts_now(t, w->now) : 0;
+    seg.opts.ts_ecr = t ? nj__tcp_ts_now(t, w->now)
+                        : nj__tcp_clock_ms(w->now) + nj__tcp_ts_offset(&w->tcp, &seg.tuple);
     if (seg.flags & NJ_TCP_SYN) {
         uint8_t o = byte(w);
         seg.opts.has_mss = o & 1;
@@ -160,7 +168,7 @@ static void segment(struct world *w, uint8_t which)
     if (!m)
         return;
     w->n_fed++;
-    nj_tcp_input(&w->tcp, t, m, &seg, w->now);
+    nj_tcp_input(&w->tcp, f, m, &seg, w->now);
 }
 
 static void user_call(struct world *w, uint8_t what)
@@ -266,14 +274,12 @@ static void end(struct world *w)
         if (w->held[i])
             nj_tcp_abort(&w->tcp, w->held[i], w->now);
     turn(w, 0);
-    for (unsigned i = 0; i < PORTS; i++) { /* half-open ones and orphans */
-        struct nj_tuple tuple = tuple_of((uint8_t)i);
-        struct nj_tcb *t = nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, &tuple), &tuple);
-        if (t)
-            nj_tcp_abort(&w->tcp, t, w->now);
-    }
+    nj_tcp_abort_all(&w->tcp, w->now); /* half-open ones and orphans */
     turn(w, 0);
+    turn(w, 120 * NJ_SEC); /* TIME_WAIT */
+    turn(w, 120 * NJ_SEC);
     NJ_CHECK(w->tcp.tcbs.n_used == 0);
+    NJ_CHECK(w->tcp.syns.n_used == 0 && w->tcp.time_waits.n_used == 0);
     NJ_CHECK(w->tcp.n_half_open == 0 && w->tcp.n_time_wait == 0);
     NJ_CHECK(w->tcp.wheel.n_timers == 0);
     NJ_CHECK(nj_test_pool_full(w->pool) && nj_test_pool_full(w->rx_pool));
@@ -308,7 +314,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .counters = &w->counters,
         .seed = 1,
         .conns_max = 8,
-        .half_open_max = 2,
+        .half_open_max = 1, /* the second one gets a cookie */
+        .time_wait_max = 1,
         .mtu = 1500,
         .time_wait = 60 * NJ_SEC,
         .emit = emit,

@@ -47,7 +47,7 @@ static uint32_t room(void *ctx)
     return SO_OUT_MAX;
 }
 
-static struct nj_tcb *find(struct so_world *w, const struct nj_tuple *tuple)
+static struct nj_flow *find(struct so_world *w, const struct nj_tuple *tuple)
 {
     return nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, tuple), tuple);
 }
@@ -79,7 +79,8 @@ static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool
     }
     if (p.kind == NJ_PACKET_DROP)
         nj_count(&w->counters, p.drop);
-    struct nj_tcb *t = p.kind == NJ_PACKET_ICMP_ERROR ? find(w, &p.icmp_error.tuple) : NULL;
+    struct nj_flow *f = p.kind == NJ_PACKET_ICMP_ERROR ? find(w, &p.icmp_error.tuple) : NULL;
+    struct nj_tcb *t = nj_flow_tcb(f);
     if (t)
         nj_tcp_icmp(&w->tcp, t, &p.icmp_error, w->now);
     rte_pktmbuf_free(m);

@@ -20,7 +20,7 @@ void *probe_user(const struct nj_tcb *t)
 
 const struct nj_tuple *probe_tuple(const struct nj_tcb *t)
 {
-    return &t->tuple;
+    return &t->flow.tuple;
 }
 
 bool probe_in_syn_sent(const struct nj_tcb *t)

@@ -483,11 +483,8 @@ static inline void rig_check_bounds(struct rig *r)
 {
     const struct nj_flow_table *f = &r->s->tcp.flows;
     for (uint32_t i = 0; i <= f->mask; i++) {
-        if (f->entry[i].idx_plus_1 == 0)
-            continue;
-        const struct nj_tcb *t =
-            (struct nj_tcb *)(f->tcbs->mem + f->tcbs->obj_bytes * (f->entry[i].idx_plus_1 - 1));
-        if (!t->x)
+        const struct nj_tcb *t = nj_flow_tcb(nj_flow_at(f, i));
+        if (!t || !t->x)
             continue;
         r->sndq_max = t->x->sndq.n_bytes > r->sndq_max ? t->x->sndq.n_bytes : r->sndq_max;
         NJ_CHECK(t->x->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX);

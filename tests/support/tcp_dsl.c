@@ -30,20 +30,24 @@ uint8_t nj_dsl_byte(uint32_t position, bool from_peer)
 static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
     struct world *w = ctx;
+    struct nj_iface iface = peer_iface;
     struct nj_packet p;
 
+    iface.addr[0].ip = ip->dst; /* whoever it is that a script plays */
     cr_assert_lt(w->n_out, DSL_OUT_MAX, "more segments than a test can want");
     nj_ipv4_prepend(m, ip, IPPROTO_TCP, 0);
     cr_assert_leq(m->pkt_len, w->tcp.cfg.mtu, "segment of %u bytes", m->pkt_len);
-    nj_eth_prepend(m, &peer_iface.mac, &our_mac, RTE_ETHER_TYPE_IPV4);
-    nj_packet_parse(&peer_iface, m, &p);
-    cr_assert_eq(p.kind, NJ_PACKET_TCP, "an emitted segment does not parse");
+    nj_eth_prepend(m, &iface.mac, &our_mac, RTE_ETHER_TYPE_IPV4);
+    nj_packet_parse(&iface, m, &p);
+    cr_assert_eq(p.kind, NJ_PACKET_TCP, "an emitted segment does not parse: %s",
+                 p.kind == NJ_PACKET_DROP ? nj_counter_info[p.drop].name : "not TCP");
 
     struct dsl_out *o = &w->out[w->n_out++];
     o->seg = p.tcp;
     o->at = now;
     memcpy(o->data, rte_pktmbuf_mtod_offset(m, uint8_t *, p.tcp.payload_off), p.tcp.payload_bytes);
-    if (p.tcp.flags & NJ_TCP_SYN)
+    if ((p.tcp.flags & NJ_TCP_SYN) && p.tcp.tuple.lport == w->tuple.rport &&
+        nj_addr_eq(&ip->dst, &w->tuple.remote)) /* the one that the script plays now */
         w->iss = p.tcp.seq;
     o->rel_seq = p.tcp.seq - w->iss;
     o->rel_ack = p.tcp.ack - w->irs;
@@ -88,6 +92,8 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
         .seed = 3,
         .conns_max = o->conns_max ? o->conns_max : 8,
         .half_open_max = o->half_open_max ? o->half_open_max : 4,
+        .time_wait_max = o->time_wait_max,
+        .ecn = o->ecn,
         .mtu = o->mtu ? o->mtu : 1500,
         .time_wait = 60 * NJ_SEC,
         .cc = o->cc,
@@ -110,6 +116,8 @@ static void check_accounts(struct world *w)
     cr_assert_eq(known, w->n_fed, "%lu of %lu segments are accounted for", (unsigned long)known,
                  (unsigned long)w->n_fed);
     cr_assert_eq(w->tcp.tcbs.n_used, 0, "%u blocks leaked", w->tcp.tcbs.n_used);
+    cr_assert_eq(w->tcp.syns.n_used, 0, "%u half-open ones leaked", w->tcp.syns.n_used);
+    cr_assert_eq(w->tcp.time_waits.n_used, 0, "%u in TIME_WAIT", w->tcp.time_waits.n_used);
     cr_assert_eq(w->tcp.n_half_open, 0);
     cr_assert_eq(w->tcp.n_time_wait, 0);
     cr_assert_eq(w->tcp.wheel.n_timers, 0);
@@ -117,13 +125,13 @@ static void check_accounts(struct world *w)
     cr_assert(nj_test_pool_full(w->rx_pool), "received mbufs leaked");
 }
 
-/* A block of the table, to go through all of them. */
+/* A control block of the table, to go through all of them. */
 static struct nj_tcb *any_block(struct world *w)
 {
     for (uint32_t i = 0; i <= w->tcp.flows.mask; i++) {
-        uint32_t idx = w->tcp.flows.entry[i].idx_plus_1;
-        if (idx)
-            return (struct nj_tcb *)(w->tcp.tcbs.mem + w->tcp.tcbs.obj_bytes * (idx - 1));
+        struct nj_tcb *t = nj_flow_tcb(nj_flow_at(&w->tcp.flows, i));
+        if (t)
+            return t;
     }
     return NULL;
 }
@@ -133,11 +141,14 @@ void nj_dsl_fini(struct world *w)
     struct nj_tcb *t;
 
     nj_dsl_step(w);
-    while ((t = any_block(w))) {
+    w->n_out = 0;
+    nj_tcp_abort_all(&w->tcp, w->now);
+    nj_dsl_step(w);
+    while ((t = any_block(w))) { /* in TIME_WAIT, with a user */
         nj_tcp_abort(&w->tcp, t, w->now);
-        w->n_out = 0;
         nj_dsl_step(w);
     }
+    nj_dsl_run(w, 2 * w->tcp.cfg.time_wait);
     check_accounts(w);
     nj_tcp_fini(&w->tcp);
     nj_test_pool_free(w->pool);
@@ -150,9 +161,31 @@ uint64_t nj_dsl_count(const struct world *w, enum nj_counter which)
     return nj_counter_read(&w->counters, which);
 }
 
+static struct nj_flow *find(struct world *w, const struct nj_tuple *tuple)
+{
+    return nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, tuple), tuple);
+}
+
+struct nj_flow *nj_dsl_flow(struct world *w)
+{
+    return find(w, &w->tuple);
+}
+
 struct nj_tcb *nj_dsl_find(struct world *w)
 {
-    return nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, &w->tuple), &w->tuple);
+    return nj_flow_tcb(nj_dsl_flow(w));
+}
+
+enum nj_tcp_state nj_dsl_state(struct world *w)
+{
+    struct nj_flow *f = nj_dsl_flow(w);
+
+    if (!f)
+        return NJ_TCP_CLOSED;
+    if (f->kind == NJ_FLOW_SYN)
+        return NJ_TCP_SYN_RECEIVED;
+    return f->kind == NJ_FLOW_TIME_WAIT ? NJ_TCP_TIME_WAIT
+                                        : (enum nj_tcp_state)nj_flow_tcb(f)->state;
 }
 
 /* --- the peer -------------------------------------------------------------------------------- */
@@ -175,7 +208,7 @@ void nj_dsl_feed(struct world *w, const struct dsl_seg *s)
         .wnd = s->no_wnd ? 0
                : s->wnd  ? s->wnd
                          : w->wnd,
-        .flags = s->flags,
+        .flags = s->flags | (s->ecn_syn ? NJ_TCP_ECE | NJ_TCP_CWR : 0),
         .payload_bytes = s->len,
         .ecn = s->ecn,
         .opts = {.has_mss = s->mss != 0,
@@ -201,10 +234,8 @@ void nj_dsl_feed(struct world *w, const struct dsl_seg *s)
 
     struct rte_mbuf *m = nj_test_mbuf(w->rx_pool, data, s->len);
     cr_assert_not_null(m);
-    struct nj_tcb *t =
-        nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, &seg.tuple), &seg.tuple);
     w->n_fed++;
-    nj_tcp_input(&w->tcp, t, m, &seg, w->now);
+    nj_tcp_input(&w->tcp, find(w, &seg.tuple), m, &seg, w->now);
 }
 
 struct dsl_out *nj_dsl_take(struct world *w)
@@ -243,7 +274,8 @@ struct dsl_out *nj_dsl_expect(struct world *w, const struct dsl_seg *s, int line
         cr_assert(false, "line %d: nothing was sent", line);
     }
     const struct nj_seg *g = &o->seg;
-    bool same = (g->flags & ~NJ_TCP_PSH) == s->flags && o->rel_seq == s->seq &&
+    uint8_t ignored = NJ_TCP_PSH | (s->ecn_syn ? NJ_TCP_ECE : 0);
+    bool same = (g->flags & ~ignored) == s->flags && o->rel_seq == s->seq &&
                 g->payload_bytes == s->len && (!(s->flags & A) || o->rel_ack == s->ack);
     if (!same) {
         say("wanted", s->flags, s->seq, s->ack, s->len);
@@ -415,5 +447,5 @@ void nj_dsl_open_to(struct world *w, enum nj_tcp_state state)
         }
     }
     NOTHING(w);
-    cr_assert_eq(nj_dsl_find(w)->state, state);
+    cr_assert_eq(nj_dsl_state(w), state);
 }

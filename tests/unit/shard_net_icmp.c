@@ -49,7 +49,7 @@ Test(shard_net_icmp, found_or_dropped)
     unreachable(r, &other, 1);
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_rx_icmp_error), 1);
-    cr_expect_eq(rig_count(r, NJ_C_drop_icmp_closed), 1);
+    cr_expect_eq(rig_count(r, NJ_C_drop_icmp_error), 1);
     rig_free(r);
 }
 
@@ -72,7 +72,7 @@ static void steered(enum nj_steering mode)
     rig_settle(r);
     cr_assert(n_ours > 5 && n_ours < 60);
     cr_expect_eq(r->n_forwarded, 100 - n_ours);
-    cr_expect_eq(rig_count(r, NJ_C_drop_icmp_closed), n_ours);
+    cr_expect_eq(rig_count(r, NJ_C_drop_icmp_error), n_ours);
     cr_expect_eq(rig_count(r, NJ_C_steer_misplaced), 0, "not the NIC's mistake");
 
     struct nj_tuple t = tuple_to(1000);
@@ -82,7 +82,7 @@ static void steered(enum nj_steering mode)
     r->steered[r->n_steered++] = r->in[--r->n_in];
     rig_settle(r);
     cr_expect_eq(r->n_forwarded, 100 - n_ours, "what was handed over is not handed on");
-    cr_expect_eq(rig_count(r, NJ_C_drop_icmp_closed), n_ours + 1);
+    cr_expect_eq(rig_count(r, NJ_C_drop_icmp_error), n_ours + 1);
     rig_free(r);
 }
 

@@ -73,9 +73,10 @@ Test(tcp_opening, repeated_syn_gets_same_syn_ack)
     SEND(&w, .flags = S);
     EXPECT(&w, .flags = SA, .ack = 1);
     cr_expect_eq(w.iss, iss);
-    cr_expect_eq(w.tcp.tcbs.n_used, 1);
+    cr_expect_eq(w.tcp.syns.n_used, 1);
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
     STATE(&w, ESTABLISHED);
+    cr_expect_eq(w.tcp.syns.n_used, 0);
     nj_dsl_fini(&w);
 }
 
@@ -86,9 +87,9 @@ Test(tcp_opening, repeated_syn_does_not_postpone_the_end)
     nj_dsl_init(&w, NULL);
     SEND(&w, .flags = S);
     nj_ns begun = w.now;
-    while (nj_dsl_find(&w) && w.now - begun < 200 * SEC) {
+    while (nj_dsl_flow(&w) && w.now - begun < 200 * SEC) {
         nj_dsl_run(&w, 500 * MS);
-        if (nj_dsl_find(&w) && w.now - begun < 60 * SEC)
+        if (nj_dsl_flow(&w) && w.now - begun < 60 * SEC)
             SEND(&w, .flags = S);
     }
     cr_expect_lt(w.now - begun, 70 * SEC);
@@ -191,59 +192,86 @@ Test(tcp_opening, fin_on_the_last_ack)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 14 */
+/* Sentence 14; RFC 4987 3.2: half-open connections are bounded by themselves, and take no control
+ * block from others. */
 Test(tcp_opening, backlog_and_pool_are_bounded)
 {
     struct world w;
     nj_dsl_init(&w, &(struct dsl_options){.conns_max = 6, .half_open_max = 4});
     for (uint32_t i = 0; i < 10; i++) {
         w.tuple.rport = (uint16_t)(1000 + i);
+        w.room = i < 7 ? 1000 : NJ_TCP_COOKIE_ROOM;
         SEND(&w, .flags = S);
     }
-    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_backlog), 6);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_cookie_sent), 3);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_backlog), 3);
     cr_expect_eq(w.tcp.n_half_open, 4);
-    for (uint32_t i = 0; i < 4; i++) {
-        w.tuple.rport = (uint16_t)(1000 + i);
-        w.iss = nj_dsl_find(&w)->x->iss;
-        SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    }
-    for (uint32_t i = 0; i < 4; i++) {
-        w.tuple.rport = (uint16_t)(2000 + i);
-        SEND(&w, .flags = S);
-    }
-    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_full), 2);
-    cr_expect_eq(nj_tcp_conns(&w.tcp), 6);
+    cr_expect_eq(w.tcp.syns.n_used, 4);
+    cr_expect_eq(w.tcp.tcbs.n_used, 0);
+    cr_expect_eq(nj_tcp_conns(&w.tcp), 4);
     nj_dsl_fini(&w);
 }
 
-/* A burst of forged SYNs must not keep the door shut until the last of them is given up. */
-Test(tcp_opening, old_half_open_makes_room)
+static uint32_t iss_of_half_open(struct world *w)
+{
+    struct nj_flow *f = nj_dsl_flow(w);
+    cr_assert(f && f->kind == NJ_FLOW_SYN);
+    return ((struct nj_syn *)f)->bare.snd_nxt - 1;
+}
+
+/* Sentence 14: without a block the handshake waits, and is completed by what the peer sends next.
+ */
+Test(tcp_opening, handshake_waits_for_a_block)
 {
     struct world w;
-    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 6, .half_open_max = 4});
-    for (uint32_t i = 0; i < 4; i++) {
+    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 2, .half_open_max = 4});
+    for (uint32_t i = 0; i < 3; i++) {
         w.tuple.rport = (uint16_t)(1000 + i);
         SEND(&w, .flags = S);
-        nj_dsl_run(&w, 1 * MS);
     }
-    nj_dsl_run(&w, 1 * SEC);
-    while (nj_dsl_take(&w))
-        ;
-    w.tuple.rport = 2000;
-    SEND(&w, .flags = S);
-    EXPECT(&w, .flags = SA, .ack = 1);
-    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_half_open_cut), 1);
-    cr_expect_eq(w.tcp.n_half_open, 4);
-    SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    STATE(&w, ESTABLISHED);
-    w.tuple.rport = 1000;
-    NO_CONNECTION(&w);
-    w.tuple.rport = 1001;
+    w.next_out = w.n_out;
+    for (uint32_t i = 0; i < 3; i++) {
+        w.tuple.rport = (uint16_t)(1000 + i);
+        w.iss = iss_of_half_open(&w);
+        SEND(&w, .flags = A, .seq = 1, .ack = 1);
+    }
+    NOTHING(&w);
     STATE(&w, SYN_RECEIVED);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_full), 1);
+    w.tuple.rport = 3000; /* nor does a new one begin */
+    SEND(&w, .flags = S);
+    NOTHING(&w);
+    NO_CONNECTION(&w);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_full), 2);
+    nj_dsl_abort(&w);
+    nj_dsl_step(&w);
+    w.next_out = w.n_out;
+    w.tuple.rport = 1002;
+    SEND(&w, .flags = P | A, .seq = 1, .ack = 1, .len = 100);
+    STATE(&w, ESTABLISHED);
+    cr_expect_eq(w.n_read, 100);
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.10.7.4, fourth; sentence 18: the second SYN wins once the first peer's reset is in. */
+/* Blocks for handshakes under way are kept from those that begin. */
+Test(tcp_opening, the_last_blocks_are_not_for_new_syns)
+{
+    struct world w;
+    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 64, .half_open_max = 64});
+    for (uint32_t i = 0; i < 62; i++) {
+        w.tuple.rport = (uint16_t)(1000 + i);
+        w.n_out = w.next_out = 0;
+        nj_dsl_open(&w);
+    }
+    w.tuple.rport = 2000;
+    SEND(&w, .flags = S);
+    NOTHING(&w);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_full), 1);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 18; RFC 9293 3.10.7.4, fourth: a SYN in the window takes a half-open connection back to
+ * LISTEN, which answers it. */
 Test(tcp_opening, newest_syn_wins)
 {
     struct world w;
@@ -251,11 +279,96 @@ Test(tcp_opening, newest_syn_wins)
     SEND(&w, .flags = S);
     EXPECT(&w, .flags = SA, .ack = 1);
     SEND(&w, .flags = S, .seq = 3000);
+    EXPECT(&w, .flags = SA, .ack = 3001);
+    cr_expect_eq(w.tcp.n_half_open, 1);
+    SEND(&w, .flags = A, .seq = 3001, .ack = 1);
+    STATE(&w, ESTABLISHED);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 18; RFC 9293 3.5.2, figure 9: one outside the window is told where we stand, and wins
+ * once the peer's reset is in. */
+Test(tcp_opening, newest_syn_wins_from_afar)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    SEND(&w, .flags = S);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    SEND(&w, .flags = S, .seq = 300000);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = S, .seq = 300000); /* at once again: not answered */
+    NOTHING(&w);
     SEND(&w, .flags = R, .seq = 1); /* what the peer answers, being in SYN_SENT */
     NO_CONNECTION(&w);
-    SEND(&w, .flags = S, .seq = 3000);
-    EXPECT(&w, .flags = SA, .ack = 3001);
+    SEND(&w, .flags = S, .seq = 300000);
+    EXPECT(&w, .flags = SA, .ack = 300001);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 9293 3.10.7.4, first and second, RFC 5961 3.2, for a half-open connection. */
+Test(tcp_opening, half_open_against_strangers)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    SEND(&w, .flags = S);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    SEND(&w, .flags = R, .seq = 0);
+    SEND(&w, .flags = R, .seq = 1 + NJ_TCP_SYN_WINDOW);
+    NOTHING(&w);
+    SEND(&w, .flags = R, .seq = 1000);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = P, .seq = 1, .len = 10);
+    NOTHING(&w);
+    for (unsigned i = 0; i < 10; i++)
+        SEND(&w, .flags = A, .seq = 0, .ack = 1, .len = i % 2);
+    SEND(&w, .flags = SA, .seq = 0, .ack = 1);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    NOTHING(&w);
+    STATE(&w, SYN_RECEIVED);
+    SEND(&w, .flags = A, .seq = 100, .ack = 1, .len = 10); /* in the window, out of order */
+    STATE(&w, ESTABLISHED);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 99);
+    cr_expect_eq(w.n_read, 109);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 7323 5.3 for a half-open connection. */
+Test(tcp_opening, half_open_checks_timestamps)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    SEND(&w, .flags = S, .ts = true, .tsval = 1000);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1);
+    NOTHING(&w);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .ts = true, .tsval = 999);
+    cr_expect(EXPECT(&w, .flags = A, .seq = 1, .ack = 1)->seg.opts.has_ts);
+    STATE(&w, SYN_RECEIVED);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_paws), 2);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .ts = true, .tsval = 1001);
+    STATE(&w, ESTABLISHED);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 6298 2: the handshake is the first sample, when the SYN-ACK was sent once. */
+Test(tcp_opening, handshake_measures_the_round_trip)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    SEND(&w, .flags = S);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    nj_dsl_run(&w, 70 * MS);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1);
+    cr_expect_eq(nj__srtt(w.tcb), 70 * MS);
+    nj_dsl_fini(&w);
+
+    nj_dsl_init(&w, NULL);
+    SEND(&w, .flags = S);
+    nj_dsl_run(&w, 70 * MS);
+    SEND(&w, .flags = S);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1);
+    cr_expect_eq(nj__srtt(w.tcb), 0, "Karn");
     nj_dsl_fini(&w);
 }
 

@@ -33,6 +33,7 @@ Test(tcp_reset_attack, rst_in_window_is_challenged)
         SEND(&w, .flags = R, .seq = seq[i]);
         EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
         STATE(&w, ESTABLISHED);
+        nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
     }
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_challenge_ack), 3);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_reset), 3);
@@ -77,8 +78,10 @@ Test(tcp_reset_attack, syn_is_challenged)
     nj_dsl_open(&w);
     SEND(&w, .flags = S, .seq = 1);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
     SEND(&w, .flags = S, .seq = 500);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
     SEND(&w, .flags = SA, .seq = 500, .ack = 1);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     SEND(&w, .flags = S, .seq = 0x70000000);
@@ -115,24 +118,55 @@ Test(tcp_reset_attack, syn_without_timestamp_is_challenged)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5961 7; sentence 102 */
+/* RFC 5961 7; sentence 102: of all connections together, a number per second that nobody knows. */
 Test(tcp_reset_attack, challenges_are_limited)
 {
     struct world w;
     uint32_t per_second[4];
-    nj_dsl_init(&w, NULL);
-    nj_dsl_open(&w);
+    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 256});
+    for (uint32_t i = 0; i < 200; i++) {
+        w.tuple.rport = (uint16_t)(1000 + i);
+        nj_dsl_open(&w);
+    }
     for (unsigned s = 0; s < 4; s++) {
         uint64_t before = nj_dsl_count(&w, NJ_C_tcp_challenge_ack);
-        for (unsigned i = 0; i < 300; i++)
+        w.n_out = w.next_out = 0;
+        for (uint32_t i = 0; i < 200; i++) {
+            w.tuple.rport = (uint16_t)(1000 + i);
             SEND(&w, .flags = R, .seq = 100);
+        }
         per_second[s] = (uint32_t)(nj_dsl_count(&w, NJ_C_tcp_challenge_ack) - before);
         cr_expect_geq(per_second[s], NJ_TCP_CHALLENGES_PER_S / 2);
         cr_expect_lt(per_second[s], NJ_TCP_CHALLENGES_PER_S * 3 / 2);
         nj_dsl_run(&w, 1 * SEC);
-        w.n_out = w.next_out = 0;
     }
     cr_expect(per_second[0] != per_second[1] || per_second[1] != per_second[2], "not random");
+    w.n_out = w.next_out = 0;
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 102; RFC 5961 7: whoever provokes one connection uses nothing up that others need, and
+ * learns nothing of them (CVE-2016-5696). */
+Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    for (unsigned i = 0; i < 300; i++)
+        SEND(&w, .flags = R, .seq = 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    NOTHING(&w);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY - MS);
+    SEND(&w, .flags = S, .seq = 100);
+    NOTHING(&w);
+    w.tuple.rport++; /* meanwhile, another one */
+    nj_dsl_open(&w);
+    SEND(&w, .flags = R, .seq = 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    w.tuple.rport--;
+    nj_dsl_run(&w, MS);
+    FEED(&w, .flags = S, .seq = 100);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_challenge_ack), 3);
     nj_dsl_fini(&w);
 }
 
@@ -149,8 +183,10 @@ Test(tcp_reset_attack, acks_out_of_range_are_challenged)
     NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1, .ack = 502, .len = 10); /* data never sent */
     EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
     SEND(&w, .flags = A, .seq = 1, .ack = 501 - 1001, .len = 10);
     EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
     SEND(&w, .flags = A, .seq = 1, .ack = 0x80000000, .len = 10);
     EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
     cr_expect_eq(w.n_read, 0);
@@ -243,6 +279,7 @@ Test(tcp_reset_attack, across_the_wrap)
     SEND(&w, .flags = R, .seq = 0);
     SEND(&w, .flags = R, .seq = 70000);
     NOTHING(&w);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
     WRITE(&w, 10);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 10);
     SEND(&w, .flags = A, .seq = 1, .ack = 12);

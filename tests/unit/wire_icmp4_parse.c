@@ -40,8 +40,8 @@ static void fix_sums(uint8_t *b, uint32_t n)
 static enum nj_counter parse(const uint8_t *b, uint32_t n, struct nj_packet *p)
 {
     struct nj_iface iface = {.mac = {{2, 0, 0, 0, 0, 0xaa}},
-                             .ip = nj_addr_v4(htonl(0x0a000001)),
-                             .prefix_bits = 24,
+                             .n_addrs = 1,
+                             .addr = {{nj_addr_v4(htonl(0x0a000001)), 24, NJ_ADDR_READY}},
                              .mtu = 1500};
     uint8_t *mem = malloc(n + 1);
     struct rte_mbuf m = {
@@ -122,11 +122,11 @@ Test(wire_icmp4_parse, each_change_has_its_verdict)
         {"quoted version", QUOTE, 0x65, NJ_C_drop_icmp_bad},
         {"quoted header of 16 bytes", QUOTE, 0x44, NJ_C_drop_icmp_bad},
         {"quoted header of 24 bytes: 4 of TCP", QUOTE, 0x46, NJ_C_drop_icmp_bad},
-        {"quoted UDP", QUOTE + 9, 17, NJ_C_drop_icmp_closed},
-        {"quoted later fragment", QUOTE + 7, 1, NJ_C_drop_icmp_closed},
+        {"quoted UDP", QUOTE + 9, 17, NJ_C_drop_icmp_error},
+        {"quoted later fragment", QUOTE + 7, 1, NJ_C_drop_icmp_error},
         {"quoted first fragment", QUOTE + 6, 0x20, NONE},
         {"quoted TTL 0", QUOTE + 8, 0, NONE},
-        {"quoted source is not us", QUOTE + 15, 3, NJ_C_drop_icmp_closed},
+        {"quoted source is not us", QUOTE + 15, 3, NJ_C_drop_icmp_error},
         {"from another router", IP + 15, 77, NONE},
         {"from the link's broadcast", IP + 15, 255, NJ_C_drop_ip_src},
         {"to another", IP + 19, 2, NJ_C_drop_ip_dst},

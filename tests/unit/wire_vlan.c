@@ -18,8 +18,8 @@ static const struct rte_ether_addr peer_mac = {{2, 0, 0, 0, 0, 0xbb}};
 static struct nj_iface iface_in(uint16_t vlan)
 {
     return (struct nj_iface){.mac = mac,
-                             .ip = nj_addr_v4(htonl(0x0a000001)),
-                             .prefix_bits = 24,
+                             .n_addrs = 1,
+                             .addr = {{nj_addr_v4(htonl(0x0a000001)), 24, NJ_ADDR_READY}},
                              .mtu = 1500,
                              .vlan = vlan};
 }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SYN-RECEIVED after a passive open. A peer that has sent one segment, from an address that may be
+ * forged, gets 128 bytes of us; a control block is made when it has shown that it hears us.
+ */
+#include "base/assert.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+#define TICK_MAX 64u /* SYN-ACKs repeated per tick: what is left over is due in the next */
+
+bool nj__syn_backlog_full(const struct nj_tcp *tcp)
+{
+    return tcp->n_half_open >= tcp->cfg.half_open_max;
+}
+
+void nj__syn_read(const struct nj_tcp *tcp, const struct nj_seg *seg, struct nj_bare *b)
+{
+    bool ecn = (seg->flags & (NJ_TCP_ECE | NJ_TCP_CWR)) == (NJ_TCP_ECE | NJ_TCP_CWR);
+
+    b->rcv_nxt = seg->seq + 1;
+    b->ts_recent = seg->opts.ts_val;
+    b->flow.flags = (uint8_t)((seg->opts.has_ts ? NJ_BARE_TS : 0) |
+                              (seg->opts.has_wscale ? NJ_BARE_WSCALE : 0) |
+                              (seg->opts.sack_permitted ? NJ_BARE_SACK : 0) |
+                              (tcp->cfg.ecn && ecn ? NJ_BARE_ECN : 0));
+}
+
+/* The window in it is never scaled (RFC 7323 2.2); ECE alone says yes to ECN (RFC 3168 6.1.1). */
+bool nj__syn_send_answer(struct nj_tcp *tcp, const struct nj_bare *b, uint32_t ts_val, nj_ns now)
+{
+    uint8_t f = b->flow.flags;
+    struct nj_tcp_emit e = {
+        .tuple = b->flow.tuple,
+        .seq = b->snd_nxt - 1,
+        .ack = b->rcv_nxt,
+        .wnd = NJ_TCP_SYN_WINDOW,
+        .flags = NJ_TCP_SYN | NJ_TCP_ACK | (f & NJ_BARE_ECN ? NJ_TCP_ECE : 0),
+        .opts = {.has_mss = true,
+                 .mss = nj__tcp_our_mss(tcp, &b->flow.tuple),
+                 .has_wscale = f & NJ_BARE_WSCALE,
+                 .wscale = NJ_TCP_WSCALE,
+                 .sack_permitted = f & NJ_BARE_SACK,
+                 .has_ts = f & NJ_BARE_TS,
+                 .ts_val = ts_val,
+                 .ts_ecr = b->ts_recent},
+    };
+    return nj__tcp_send_bare(tcp, &e, now);
+}
+
+static void answer(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+{
+    uint32_t ts = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &s->bare.flow.tuple);
+
+    if (s->n_sent < UINT8_MAX)
+        s->n_sent++;
+    nj__syn_send_answer(tcp, &s->bare, ts, now); /* without an mbuf, the time-out tries again */
+}
+
+/* All on one list wait equally long, so each list is in the order of time. */
+static void wait_for_it(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+{
+    s->due = now + (NJ_TCP_RTO_INITIAL << s->n_waits);
+    nj_list_push_back(&tcp->syn_due[s->n_waits], &s->node);
+}
+
+struct nj_flow *nj__syn_new(struct nj_tcp *tcp, const struct nj_tcp_arrival *a, nj_ns now)
+{
+    struct nj_syn *s = nj_pool_take(&tcp->syns);
+    const struct nj_seg *seg = &a->seg;
+
+    NJ_ASSERT(s != NULL); /* there are as many as the backlog may have */
+    s->bare.flow.tuple = seg->tuple;
+    s->bare.flow.hash = nj_flow_hash(&tcp->flows, &seg->tuple);
+    nj__flow_init(&s->bare.flow, NJ_FLOW_SYN, now);
+    nj__syn_read(tcp, seg, &s->bare);
+    uint32_t iss = nj__tcp_isn(tcp, &seg->tuple, now);
+    if (a->follows && nj_seq_lt(iss, a->iss_floor))
+        iss = a->iss_floor;
+    s->bare.snd_nxt = iss + 1;
+    s->peer_mss = seg->opts.has_mss ? seg->opts.mss : 0;
+    s->peer_wscale = seg->opts.wscale;
+    s->first_at = now;
+    nj_list_init(&s->node);
+    nj_flow_insert(&tcp->flows, &s->bare.flow);
+    tcp->n_half_open++;
+    answer(tcp, s, now);
+    wait_for_it(tcp, s, now);
+    return &s->bare.flow;
+}
+
+/* The object goes; the flow table's entry is the caller's business. */
+static void put(struct nj_tcp *tcp, struct nj_syn *s)
+{
+    nj_list_del(&s->node);
+    nj_pool_put(&tcp->syns, s);
+    tcp->n_half_open--;
+}
+
+void nj__syn_end(struct nj_tcp *tcp, struct nj_syn *s)
+{
+    nj_flow_remove(&tcp->flows, &s->bare.flow);
+    put(tcp, s);
+}
+
+void nj__syn_abort(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+{
+    struct nj_tcp_emit e = {
+        .tuple = s->bare.flow.tuple,
+        .seq = s->bare.snd_nxt,
+        .ack = s->bare.rcv_nxt,
+        .flags = NJ_TCP_RST | NJ_TCP_ACK,
+    };
+    if (nj__tcp_send_bare(tcp, &e, now))
+        nj_count(tcp->cfg.counters, NJ_C_tcp_rst_out);
+    nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
+    nj__syn_end(tcp, s);
+}
+
+enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct nj_tcp_arrival *a,
+                                  nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+    enum nj_tcp_verdict v;
+
+    /* The SYN that we answered, once more: our SYN-ACK was lost. The time-out stays where it is:
+     * the peer can't hold its place in the backlog with SYNs. */
+    if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST)) == NJ_TCP_SYN &&
+        seg->seq + 1 == s->bare.rcv_nxt) {
+        answer(tcp, s, now);
+        return DONE;
+    }
+    if ((v = nj__bare_paws(&s->bare, a, now)) != PASS)
+        return v;
+    if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), s->bare.rcv_nxt, NJ_TCP_SYN_WINDOW))
+        return nj__bare_stray(&s->bare, a, NJ_C_drop_tcp_window, now);
+    if (seg->flags & NJ_TCP_RST) { /* second, as RFC 5961 3.2 has it */
+        if (seg->seq != s->bare.rcv_nxt)
+            return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
+        nj__syn_end(tcp, s);
+        return GONE;
+    }
+    if (seg->flags & NJ_TCP_SYN) { /* fourth: back to LISTEN, where a SYN is not without sense */
+        nj__syn_end(tcp, s);
+        return ANEW;
+    }
+    if (!(seg->flags & NJ_TCP_ACK))
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
+    if (seg->ack != s->bare.snd_nxt)
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
+    return PASS;
+}
+
+struct nj_tcb *nj__syn_promote(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+{
+    uint8_t f = s->bare.flow.flags;
+    struct nj_handshake h = {
+        .iss = s->bare.snd_nxt - 1,
+        .irs = s->bare.rcv_nxt - 1,
+        .opts = {.has_mss = s->peer_mss != 0,
+                 .mss = s->peer_mss,
+                 .has_wscale = f & NJ_BARE_WSCALE,
+                 .wscale = s->peer_wscale,
+                 .has_ts = f & NJ_BARE_TS,
+                 .ts_val = s->bare.ts_recent,
+                 .sack_permitted = f & NJ_BARE_SACK},
+        .ecn = f & NJ_BARE_ECN,
+        .sent_at = s->n_sent == 1 ? s->first_at : 0, /* Karn */
+        .n_waits = s->n_waits,
+    };
+    struct nj_tcb *t = nj__tcb_from_handshake(tcp, &s->bare.flow, NULL, &h, now);
+    if (t)
+        put(tcp, s);
+    return t;
+}
+
+/* RFC 9293 3.10.8, for the first one that is due. */
+static void time_out(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+{
+    nj_list_del(&s->node);
+    if (s->n_waits == NJ_TCP_SYNACK_TRIES) {
+        nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
+        nj__syn_end(tcp, s);
+        return;
+    }
+    s->n_waits++;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
+    answer(tcp, s, now);
+    wait_for_it(tcp, s, now);
+}
+
+void nj__syn_tick(struct nj_tcp *tcp, nj_ns now)
+{
+    uint32_t n_left = TICK_MAX;
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(tcp->syn_due); i++) {
+        while (!nj_list_empty(&tcp->syn_due[i]) && n_left > 0) {
+            struct nj_syn *s = nj_container_of(tcp->syn_due[i].next, struct nj_syn, node);
+            if (now < s->due)
+                break;
+            time_out(tcp, s, now);
+            n_left--;
+        }
+    }
+}
+
+nj_ns nj__syn_next(const struct nj_tcp *tcp)
+{
+    nj_ns next = NJ_NEVER;
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(tcp->syn_due); i++) {
+        if (nj_list_empty(&tcp->syn_due[i]))
+            continue;
+        const struct nj_syn *s = nj_container_of(tcp->syn_due[i].next, struct nj_syn, node);
+        next = s->due < next ? s->due : next;
+    }
+    return next;
+}

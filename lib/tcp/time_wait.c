@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TIME-WAIT (RFC 9293 3.6.1, RFC 1337, RFC 6191) in one cache line per connection.
+ *
+ * All wait equally long, so a queue in the order of arrival is nearly one in the order of time. It
+ * is linked one way: a connection whose 2 MSL start over moves to the end when it comes to the
+ * front, and one that a new connection replaced is forgotten there. Whatever stands before such a
+ * one leaves, or moves behind it, within 2 MSL: so long it may stay beyond its time, which does no
+ * harm.
+ */
+#include "base/assert.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+#define TICK_MAX 256u /* of them leave per tick; what is left over is due in the next */
+
+static struct nj_time_wait *at(const struct nj_tcp *tcp, uint32_t place_plus_1)
+{
+    return nj_pool_at(&tcp->time_waits, place_plus_1 - 1);
+}
+
+static bool replaced(const struct nj_time_wait *w)
+{
+    return w->bare.flow.kind != NJ_FLOW_TIME_WAIT;
+}
+
+/* Ticks from now on; negative when it is over. */
+static int32_t ticks_left(const struct nj_tcp *tcp, const struct nj_time_wait *w)
+{
+    return (int32_t)(w->ends - (uint32_t)tcp->wheel.tick);
+}
+
+static uint32_t tick_after(nj_ns t)
+{
+    return (uint32_t)((t >> NJ_WHEEL_TICK_BITS) + 1);
+}
+
+static void append(struct nj_tcp *tcp, struct nj_time_wait *w)
+{
+    uint32_t place = nj_pool_place(&tcp->time_waits, w) + 1;
+
+    w->bare.flow.flags &= (uint8_t)~NJ_BARE_AGAIN;
+    w->next = 0;
+    if (tcp->tw_queue.last)
+        at(tcp, tcp->tw_queue.last)->next = place;
+    else
+        tcp->tw_queue.first = place;
+    tcp->tw_queue.last = place;
+}
+
+static struct nj_time_wait *pop(struct nj_tcp *tcp)
+{
+    struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
+
+    tcp->tw_queue.first = w->next;
+    if (!w->next)
+        tcp->tw_queue.last = 0;
+    return w;
+}
+
+/* The connection is forgotten; its object goes when it comes to the front. */
+static void forget(struct nj_tcp *tcp, struct nj_time_wait *w)
+{
+    nj_flow_remove(&tcp->flows, &w->bare.flow);
+    w->bare.flow.kind = NJ_FLOW_TCB; /* any but its own: see replaced() */
+    tcp->tw_queue.n_live--;
+    tcp->n_time_wait--;
+}
+
+static void drop_first(struct nj_tcp *tcp)
+{
+    struct nj_time_wait *w = pop(tcp);
+    if (!replaced(w))
+        forget(tcp, w);
+    nj_pool_put(&tcp->time_waits, w);
+}
+
+/* Without a free object the oldest ends early: connections that came and went must not keep new
+ * ones out, and its tuple falls back on the sequence numbers of RFC 6528. */
+static struct nj_time_wait *take(struct nj_tcp *tcp)
+{
+    struct nj_time_wait *w = nj_pool_take(&tcp->time_waits);
+    if (w)
+        return w;
+    if (!replaced(at(tcp, tcp->tw_queue.first)))
+        nj_count(tcp->cfg.counters, NJ_C_tcp_time_wait_cut);
+    drop_first(tcp);
+    return nj_pool_take(&tcp->time_waits);
+}
+
+void nj__time_wait_take_over(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns now)
+{
+    struct nj_time_wait *w = take(tcp);
+
+    NJ_ASSERT(w != NULL); /* the pool has one at least */
+    nj__flow_init(&w->bare.flow, NJ_FLOW_TIME_WAIT, now);
+    w->bare.flow.flags =
+        (uint8_t)((t->ts_on ? NJ_BARE_TS : 0) | (t->rcv_wscale ? NJ_BARE_WSCALE : 0));
+    w->bare.snd_nxt = t->snd_nxt;
+    w->bare.rcv_nxt = t->rcv_nxt;
+    w->bare.ts_recent = t->ts_recent;
+    w->ends = tick_after(t->close_at);
+    nj_flow_replace(&tcp->flows, &t->flow, &w->bare.flow);
+    append(tcp, w);
+    tcp->tw_queue.n_live++;
+    tcp->n_time_wait++;
+}
+
+/* RFC 6191, RFC 9293 3.6.1: a SYN that can't be an old duplicate may begin a new connection. */
+bool nj__time_wait_replaced_by(const struct nj_seg *seg, uint32_t rcv_nxt, bool ts_on,
+                               uint32_t ts_recent)
+{
+    if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST | NJ_TCP_FIN)) != NJ_TCP_SYN)
+        return false;
+    if (ts_on && seg->opts.has_ts && seg->opts.ts_val != ts_recent)
+        return nj_seq_lt(ts_recent, seg->opts.ts_val);
+    return nj_seq_lt(rcv_nxt, seg->seq);
+}
+
+/* The FIN that ended the connection, once more: our ACK of it was lost. */
+static bool repeats_fin(const struct nj_time_wait *w, const struct nj_seg *seg)
+{
+    return (seg->flags & (NJ_TCP_FIN | NJ_TCP_SYN | NJ_TCP_RST)) == NJ_TCP_FIN &&
+           seg->seq + nj_seg_len(seg) == w->bare.rcv_nxt;
+}
+
+enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait *w,
+                                        struct nj_tcp_arrival *a, nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+    struct nj_bare *b = &w->bare;
+    bool ts_on = b->flow.flags & NJ_BARE_TS;
+    enum nj_tcp_verdict v;
+
+    if (seg->flags & NJ_TCP_RST) /* RFC 1337: no assassination */
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_reset);
+    if (nj__tcp_listening(tcp, seg->tuple.lport) &&
+        nj__time_wait_replaced_by(seg, b->rcv_nxt, ts_on, b->ts_recent)) {
+        if (nj__syn_backlog_full(tcp) && !(ts_on && seg->opts.has_ts)) /* a cookie has no floor */
+            return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
+        a->follows = true;
+        a->iss_floor = b->snd_nxt + 1;
+        forget(tcp, w);
+        return ANEW;
+    }
+    if ((v = nj__bare_paws(b, a, now)) != PASS)
+        return v;
+    if (repeats_fin(w, seg)) {
+        w->ends = tick_after(now + tcp->cfg.time_wait);
+        b->flow.flags |= NJ_BARE_AGAIN;
+        return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_window);
+    }
+    if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), b->rcv_nxt, NJ_TCP_SYN_WINDOW))
+        return nj__bare_stray(b, a, NJ_C_drop_tcp_window, now);
+    if (seg->flags & NJ_TCP_SYN)
+        return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+    if (!(seg->flags & NJ_TCP_ACK))
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
+    if (nj_seq_lt(b->snd_nxt, seg->ack))
+        return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack);
+    return DONE; /* an ACK of what is acknowledged, or text behind a FIN: nothing to do */
+}
+
+void nj__time_wait_tick(struct nj_tcp *tcp)
+{
+    for (uint32_t n = 0; n < TICK_MAX && tcp->tw_queue.first; n++) {
+        struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
+        if (replaced(w) || ticks_left(tcp, w) <= 0)
+            drop_first(tcp);
+        else if (w->bare.flow.flags & NJ_BARE_AGAIN)
+            append(tcp, pop(tcp));
+        else
+            return;
+    }
+}
+
+nj_ns nj__time_wait_next(const struct nj_tcp *tcp)
+{
+    if (!tcp->tw_queue.first)
+        return NJ_NEVER;
+    const struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
+    bool moves = replaced(w) || (w->bare.flow.flags & NJ_BARE_AGAIN);
+    int32_t left = moves ? 0 : ticks_left(tcp, w);
+    return (tcp->wheel.tick + (uint64_t)(left > 0 ? left : 0)) << NJ_WHEEL_TICK_BITS;
+}
