@@ -248,8 +248,8 @@ static void open_now(struct tsim_side *s)
     struct tsim_flow *f = s->flow;
     struct tsim *sim = f->sim;
     struct nj_tuple tuple = {
-        .local = sim->host[s->host].iface.ip,
-        .remote = sim->host[!s->host].iface.ip,
+        .local = sim->host[s->host].ip,
+        .remote = sim->host[!s->host].ip,
         .lport = f->port[s->host],
         .rport = f->port[!s->host],
     };

@@ -68,7 +68,7 @@ static uint8_t *put_below(uint8_t *frame, const struct tsim_host *to, const stru
     ip[v6 ? 7 : 8] = 64;
     ip[0] = v6 ? 0x60 : 0x45;
     memcpy(ip + (v6 ? 8 : 12), src->b + (v6 ? 0 : 12), v6 ? 16 : 4);
-    memcpy(ip + (v6 ? 24 : 16), to->iface.ip.b + (v6 ? 0 : 12), v6 ? 16 : 4);
+    memcpy(ip + (v6 ? 24 : 16), to->ip.b + (v6 ? 0 : 12), v6 ? 16 : 4);
     return ip + (v6 ? 40 : 20);
 }
 
@@ -172,7 +172,7 @@ static void forge_for(struct tsim_side *s)
     if (before.state < NJ_TCP_ESTABLISHED || before.state == NJ_TCP_TIME_WAIT ||
         !make(&sim->malice, kind, &before, &g))
         return;
-    send(h, &peer->iface.ip, s->flow->port[!s->host], s->flow->port[s->host], &g);
+    send(h, &peer->ip, s->flow->port[!s->host], s->flow->port[s->host], &g);
     after = nj_tsim_look(s->tcb);
     if (!same(&before, &after))
         nj_tsim_fail(sim, "flow %u host %u: a forged segment of kind %u was obeyed", s->flow->index,
@@ -212,7 +212,7 @@ void nj_tsim_forge(struct tsim *sim)
 void nj_tsim_flood(struct tsim *sim)
 {
     struct nj_prng *p = &sim->malice;
-    struct nj_addr src = sim->host[0].iface.ip;
+    struct nj_addr src = sim->host[0].ip;
     struct forged g = {.flags = NJ_TCP_SYN, .seq = (uint32_t)nj_prng_next(p)};
 
     src.b[15] = (uint8_t)(3 + nj_prng_below(p, 250)); /* nobody has these addresses */

@@ -12,19 +12,17 @@
 /* A step that changed nothing is not repeated sooner than this, however loudly TCP asks. */
 #define VAIN_GAP_MAX (1 * NJ_MS)
 
-static void address(struct nj_iface *i, unsigned index, uint16_t mtu)
+static void address(struct tsim_host *h, const struct tsim_mix *mix)
 {
-    *i = (struct nj_iface){.prefix_bits = 24, .mtu = mtu};
-    i->mac.addr_bytes[0] = 2;
-    i->mac.addr_bytes[5] = (uint8_t)(index + 1);
-    i->ip = nj_addr_v4(RTE_BE32(10u << 24));
-    i->ip.b[15] = (uint8_t)(index + 1);
-}
+    static const struct nj_addr v6 = {{0x20, 0x01, 0x0d, 0xb8}};
+    struct nj_iface *i = &h->iface;
 
-/* The one place that knows the address family of what leaves. */
-static void ip_prepend(struct tsim_host *h, struct rte_mbuf *m, const struct nj_ip_meta *ip)
-{
-    nj_ipv4_prepend(m, ip, IPPROTO_TCP, h->ip_ident++);
+    h->ip = mix->v6 ? v6 : nj_addr_v4(RTE_BE32(10u << 24));
+    h->ip.b[15] = (uint8_t)(h->index + 1);
+    *i = (struct nj_iface){.mtu = mix->host[h->index].mtu, .ip6 = mix->v6, .n_addrs = 1};
+    i->mac.addr_bytes[0] = 2;
+    i->mac.addr_bytes[5] = (uint8_t)(h->index + 1);
+    i->addr[0] = (struct nj_iface_addr){.ip = h->ip, .prefix_bits = mix->v6 ? 64 : 24};
 }
 
 static void leaves(struct tsim_host *h, uint8_t *frame, uint32_t n_bytes)
@@ -37,6 +35,10 @@ static void leaves(struct tsim_host *h, uint8_t *frame, uint32_t n_bytes)
         return;
     }
     h->n_resets += !!(r.flags & NJ_TCP_RST);
+    /* After a time-out what was SACKed may go again: it may have been thrown away (RFC 2018 8). */
+    if (nj_counter_read(&h->counters, NJ_C_tcp_rto) != h->rto_seen)
+        for (uint32_t i = 0; i < sim->n_flows; i++)
+            sim->flow[i].track[h->index].n_sacked = 0;
     struct tsim_flow *f = nj_tsim_find(sim, h->index, r.sport, r.dport);
     bool fresh = f && nj_tsim_track_sent(f, h->index, frame, &r);
     h->rto_seen = nj_counter_read(&h->counters, NJ_C_tcp_rto);
@@ -51,13 +53,14 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
 
     NJ_CHECK(now == h->sim->now);
     h->n_emitted++;
-    ip_prepend(h, m, ip);
+    nj_ip_prepend(m, ip, IPPROTO_TCP, h->ip_ident++);
     if (m->pkt_len > h->iface.mtu)
         nj_tsim_fail(h->sim, "host %u sends a packet of %u bytes, its MTU is %u", h->index,
                      m->pkt_len, h->iface.mtu);
-    bool to_peer = nj_addr_eq(&ip->dst, &peer->iface.ip);
+    bool to_peer = nj_addr_eq(&ip->dst, &peer->ip);
     if (to_peer && !h->sim->failed) {
-        nj_eth_prepend(m, &peer->iface.mac, &h->iface.mac, RTE_ETHER_TYPE_IPV4);
+        nj_eth_prepend(m, &peer->iface.mac, &h->iface.mac,
+                       h->sim->mix.v6 ? RTE_ETHER_TYPE_IPV6 : RTE_ETHER_TYPE_IPV4);
         nj_sim_flatten(m, frame);
         leaves(h, frame, m->pkt_len);
     }
@@ -82,7 +85,7 @@ void nj_tsim_host_init(struct tsim *sim, unsigned index)
     h->tx_pool = mix->tight ? sim->env->tight_tx[index] : sim->env->tx[index];
     h->gap = mix->step_gap;
     nj_prng_init(&h->prng, sim->seed ^ (0x40575u + index));
-    address(&h->iface, index, mix->mtu);
+    address(h, &sim->mix);
     struct nj_tcp_config c = {
         .mp = h->tx_pool,
         .counters = &h->counters,
@@ -133,6 +136,22 @@ void nj_tsim_host_receive(struct tsim_host *h, const uint8_t *bytes, uint32_t n_
     }
 }
 
+/* What is no TCP segment: a router's word, or a frame that was damaged. */
+static void other(struct tsim_host *h, const struct nj_packet *p)
+{
+    bool dropped = p->kind == NJ_PACKET_DROP || p->kind == NJ_PACKET_PROBLEM;
+
+    if (p->kind == NJ_PACKET_ICMP_ERROR) {
+        bool taken = nj_tsim_icmp(&h->tcp, &p->icmp_error, h->sim->now);
+        nj_count(&h->counters, taken ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_closed);
+        return;
+    }
+    nj_tsim_log(h->sim, "host %u: malformed, %s", h->index,
+                dropped ? nj_counter_info[p->drop].name : "something else");
+    h->n_malformed++;
+    nj_count(&h->counters, dropped ? p->drop : NJ_C_rx_icmp);
+}
+
 static void feed(struct tsim_host *h, struct rte_mbuf *m, bool forged)
 {
     struct tsim *sim = h->sim;
@@ -142,10 +161,7 @@ static void feed(struct tsim_host *h, struct rte_mbuf *m, bool forged)
     h->n_received++;
     nj_packet_parse(&h->iface, m, &p);
     if (p.kind != NJ_PACKET_TCP) {
-        h->n_malformed++;
-        nj_tsim_log(sim, "host %u: malformed, %s", h->index,
-                    p.kind == NJ_PACKET_DROP ? nj_counter_info[p.drop].name : "ICMP");
-        nj_count(&h->counters, p.kind == NJ_PACKET_DROP ? p.drop : NJ_C_rx_icmp);
+        other(h, &p);
         rte_pktmbuf_free(m);
         return;
     }

@@ -25,7 +25,7 @@ static void check_cwnd(struct tsim_side *s)
         return;
     if (l.cwnd < l.mss)
         law(s, "cwnd below a segment", l.cwnd, l.mss);
-    if (!l.in_recovery && l.cwnd > initial_window(&l) + acked)
+    if (!l.in_recovery && l.cwnd > initial_window(&l) + acked + l.sacked)
         law(s, "cwnd grew by more than was acknowledged", l.cwnd, acked);
     s->rto_seen = l.rto;
 }
@@ -37,16 +37,19 @@ void nj_tsim_check_new_data(struct tsim_side *s, uint32_t n_bytes)
     struct tsim_look l = nj_tsim_look(s->tcb);
     bool probe = n_bytes == 1 && l.pipe == 0;
 
-    if (!probe && l.pipe + n_bytes > l.cwnd + TSIM_OVER_CWND_SEGS * l.mss)
+    if (!probe && l.pipe + n_bytes > l.pipe_max + TSIM_OVER_CWND_SEGS * l.mss)
         law(s, "new data beyond the congestion window", l.pipe + n_bytes, l.cwnd);
 }
 
-/* When the segment that holds `seq` was sent last; 0: long ago. */
+/* When the segment that holds `seq` was sent first, as far as is known; 0: long ago. Sending it
+ * again need not restart the timer (RFC 6298 5.3). */
 static nj_ns sent_at(const struct tsim_track *k, uint32_t seq)
 {
     uint32_t n = k->n_sends < TSIM_SENDS_MAX ? k->n_sends : TSIM_SENDS_MAX;
 
-    for (uint32_t i = 1; i <= n; i++) {
+    if (k->n_sends > TSIM_SENDS_MAX)
+        return 0;
+    for (uint32_t i = n; i > 0; i--) {
         const struct tsim_send *e = &k->send[(k->n_sends - i) % TSIM_SENDS_MAX];
         if (nj_seq_le(e->first, seq) && nj_seq_lt(seq, e->end))
             return e->at;
@@ -83,7 +86,7 @@ void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r)
         return;
     struct tsim_look l = nj_tsim_look(s->tcb);
     if (nj_counter_read(&h->counters, NJ_C_tcp_rto) != h->rto_seen) {
-        k->n_sacked = 0; /* the receiver may have thrown it away (RFC 2018 8) */
+
         /* The counter is the host's: with one flow it tells whose time-out that was. */
         bool its_own = s->flow->sim->n_flows == 1 && r->seq == l.snd_una;
         if (its_own && nj_counter_read(&h->counters, NJ_C_mbuf_none) == 0)

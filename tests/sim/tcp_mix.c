@@ -96,7 +96,7 @@ static void draw_middle(struct tsim_mix *m, struct nj_prng *p)
     if (one_in(p, 6))
         m->mss_clamp = clamps[nj_prng_below(p, sizeof clamps / sizeof clamps[0])];
     if (one_in(p, 8)) {
-        m->path_mtu = (uint16_t)(600 + nj_prng_below(p, 900));
+        m->path_mtu = (uint16_t)(1280 + nj_prng_below(p, 220));
         m->icmp = !one_in(p, 3);
     }
     if (!TSIM_HAS_PMTUD || (!m->icmp && !TSIM_HAS_BLACK_HOLES))
@@ -131,7 +131,7 @@ void nj_tsim_mix_draw(struct tsim_mix *m, uint64_t seed)
     draw_malice(m, &p);
     m->n_flows = one_in(&p, 2) ? 1 : 1 + nj_prng_below(&p, 6);
     m->bytes_budget = one_in(&p, 40) ? 3u << 20 : one_in(&p, 6) ? 300000 : 40000;
-    m->v6 = TSIM_HAS_V6 && one_in(&p, 2);
+    m->v6 = one_in(&p, 2);
     m->newreno = one_in(&p, 3);
     m->ecn = one_in(&p, 2);
     m->time_wait = one_in(&p, 8) ? 60 * NJ_SEC : span(&p, 1 * NJ_MS, 2 * NJ_SEC);

@@ -13,9 +13,8 @@
 
 /* --- what lib/tcp can do: 1 lets seeds draw it ----------------------------------------------- */
 
-#define TSIM_HAS_V6          0 /* parse and emit know IPv6; see also tcp_host.c */
-#define TSIM_HAS_PMTUD       0 /* it obeys ICMP "too big": links narrower than the hosts think */
-#define TSIM_HAS_BLACK_HOLES 0 /* ... and finds out by itself when no ICMP comes */
+#define TSIM_HAS_PMTUD       1 /* it obeys ICMP "too big": links narrower than the hosts think */
+#define TSIM_HAS_BLACK_HOLES 1 /* ... and finds out by itself when no ICMP comes */
 
 /* --- numbers of lib/tcp that laws are about -------------------------------------------------- */
 
@@ -24,9 +23,9 @@
 #define TSIM_TICK             (2 * NJ_MS)   /* so much early is no fault: ticks of the wheel */
 #define TSIM_IW_SEGS          10u           /* RFC 6928 */
 #define TSIM_IW_BYTES         14600u
-/* New data beyond the congestion window: 0 today; 2 with limited transmit (RFC 3042), 3 with a tail
- * loss probe (RFC 8985) on top. */
-#define TSIM_OVER_CWND_SEGS   0u
+/* New data beyond the congestion window: limited transmit (RFC 3042), tail loss probe (RFC 8985).
+ */
+#define TSIM_OVER_CWND_SEGS   3u
 /* Challenge ACKs in any one second (RFC 5961 7). */
 #define TSIM_CHALLENGES_PER_S 150u
 
@@ -37,7 +36,9 @@ struct tsim_look {
     uint32_t snd_una, snd_max, rcv_nxt, rcv_wnd; /* rcv_wnd: what we promised beyond rcv_nxt */
     uint32_t snd_wnd_max;
     uint32_t cwnd, ssthresh, mss;
-    uint32_t pipe; /* bytes taken to be in the network, as the algorithm counts them */
+    uint32_t pipe;     /* bytes taken to be in the network, as the algorithm counts them */
+    uint32_t pipe_max; /* what they may be: cwnd, or what PRR comes down from (RFC 6937) */
+    uint32_t sacked;
     bool in_recovery;
     nj_ns rto;
     bool ts_on;
@@ -46,19 +47,25 @@ struct tsim_look {
 
 static inline struct tsim_look nj_tsim_look(const struct nj_tcb *t)
 {
+    const struct nj_xfer *x = t->x; /* an idle connection has none */
+    /* Without SACK each duplicate ACK says that a segment has left (RFC 6582). */
+    uint32_t left = x && !t->sack_on ? x->dupacks * t->snd_mss : 0;
+    uint32_t pipe = x && x->n_flight > left ? x->n_flight - left : 0;
     return (struct tsim_look){
         .state = (enum nj_tcp_state)t->state,
         .snd_una = t->snd_una,
-        .snd_max = t->snd_max,
+        .snd_max = t->snd_nxt,
         .rcv_nxt = t->rcv_nxt,
         .rcv_wnd = nj_seq_lt(t->rcv_nxt, t->rcv_adv) ? t->rcv_adv - t->rcv_nxt : 0,
         .snd_wnd_max = t->snd_wnd_max,
         .cwnd = t->cwnd,
         .ssthresh = t->ssthresh,
         .mss = t->snd_mss,
-        .pipe = t->snd_nxt - t->snd_una,
-        .in_recovery = t->in_recovery,
-        .rto = t->rto,
+        .pipe = pipe,
+        .pipe_max = x && x->ca != NJ_CA_OPEN && x->prr_flight > t->cwnd ? x->prr_flight : t->cwnd,
+        .sacked = x ? x->n_sacked : 0,
+        .in_recovery = x && x->ca != NJ_CA_OPEN,
+        .rto = x ? x->rto : 0,
         .ts_on = t->ts_on,
         .ts_recent = t->ts_recent,
     };
@@ -90,12 +97,16 @@ static inline void nj_tsim_input(struct nj_tcp *tcp, struct rte_mbuf *m, const s
     nj_tcp_input(tcp, nj_flow_find(&tcp->flows, hash, &seg->tuple), m, seg, now);
 }
 
-/* What only exists once lib/tcp offers it: one line each. */
+/* False: nobody believed it. */
+static inline bool nj_tsim_icmp(struct nj_tcp *tcp, const struct nj_icmp_error *e, nj_ns now)
+{
+    struct nj_tcb *t = nj_flow_find(&tcp->flows, nj_flow_hash(&tcp->flows, &e->tuple), &e->tuple);
+    return t && nj_tcp_icmp(tcp, t, e, now);
+}
 static inline void nj_tsim_configure(struct nj_tcp_config *c, bool newreno, bool ecn)
 {
-    (void)c; /* c->cc = newreno ? &nj_cc_newreno : &nj_cc_cubic; */
-    (void)newreno;
-    (void)ecn; /* c->ecn = ecn; */
+    c->cc = newreno ? &nj_cc_newreno : &nj_cc_cubic;
+    c->ecn = ecn;
 }
 
 static inline uint32_t nj_tsim_time_waits(const struct nj_tcp *tcp)

@@ -37,6 +37,7 @@ struct tsim_host {
     struct tsim *sim;
     unsigned index;
     struct nj_iface iface;
+    struct nj_addr ip;
     struct rte_mempool *rx_pool, *tx_pool;
     struct nj_tcp tcp;
     struct nj_counters counters;
