@@ -91,8 +91,8 @@ static void take(struct hosts *h, struct rte_mbuf *m, nj_ns now)
     nj_packet_parse(&h->who, m, &p);
     if (p.kind == NJ_PACKET_TCP) {
         uint32_t hash = nj_flow_hash(&h->tcp.flows, &p.tcp.tuple);
-        struct nj_tcb *t = nj_flow_find(&h->tcp.flows, hash, &p.tcp.tuple);
-        nj_tcp_input(&h->tcp, t, m, &p.tcp, now);
+        struct nj_flow *f = nj_flow_find(&h->tcp.flows, hash, &p.tcp.tuple);
+        nj_tcp_input(&h->tcp, f, m, &p.tcp, now);
         return;
     }
     if (p.kind == NJ_PACKET_ARP)

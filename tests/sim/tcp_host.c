@@ -143,7 +143,7 @@ static void other(struct tsim_host *h, const struct nj_packet *p)
 
     if (p->kind == NJ_PACKET_ICMP_ERROR) {
         bool taken = nj_tsim_icmp(&h->tcp, &p->icmp_error, h->sim->now);
-        nj_count(&h->counters, taken ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_closed);
+        nj_count(&h->counters, taken ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error);
         return;
     }
     nj_tsim_log(h->sim, "host %u: malformed, %s", h->index,

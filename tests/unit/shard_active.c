@@ -19,8 +19,10 @@ struct ports {
 
 static void ports_init(struct ports *p, uint32_t self, uint32_t n_shards, uint32_t reta)
 {
+    const struct nj_pool *const pools[NJ_FLOW_KINDS] = {&p->tcbs, &p->tcbs, &p->tcbs};
+
     cr_assert(nj_pool_init(&p->tcbs, sizeof(struct nj_tcb), 16));
-    cr_assert(nj_flow_init(&p->flows, &p->tcbs, &key_a));
+    cr_assert(nj_flow_init(&p->flows, pools, &key_a));
     nj_steer_init(&p->steer, NJ_STEER_ALWAYS, self, n_shards, reta);
 }
 
@@ -146,7 +148,7 @@ static struct nj_tcb *open_one(struct rig *r, struct tester *u, uint16_t port)
 static struct rig_peer answer(const struct nj_tcb *t)
 {
     struct rig_peer p = {.manual = true, .rcv_wnd = 65535, .rcv_nxt = t->snd_nxt, .snd_nxt = 5000};
-    p.tuple = (struct nj_tuple){t->tuple.local, t->tuple.remote, t->tuple.lport, t->tuple.rport};
+    p.tuple = (struct nj_tuple){t->flow.tuple.local, t->flow.tuple.remote, t->flow.tuple.lport, t->flow.tuple.rport};
     return p;
 }
 
@@ -276,11 +278,11 @@ Test(shard_active, ports_run_out)
     cr_expect_eq(rig_count(r, NJ_C_connect_no_port), 1);
     cr_expect_not_null(open_one(r, &u[n], 81), "another place has ports of its own");
 
-    uint16_t freed = u[7].tcb->tuple.lport;
+    uint16_t freed = u[7].tcb->flow.tuple.lport;
     nj_tcp_release(&r->s->tcp, u[7].tcb, r->now);
     rig_step(r);
     cr_assert_not_null(open_one(r, &u[7], 80));
-    cr_expect_eq(u[7].tcb->tuple.lport, freed, "the only one that is free");
+    cr_expect_eq(u[7].tcb->flow.tuple.lport, freed, "the only one that is free");
     rig_free(r);
 }
 
