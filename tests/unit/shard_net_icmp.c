@@ -44,8 +44,12 @@ Test(shard_net_icmp, found_or_dropped)
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
     struct nj_tuple known = tuple_to(1000), other = tuple_to(1001);
+    uint8_t hello[128];
 
-    unreachable(r, &known, p->rcv_nxt);
+    p->manual = true; /* what is not acknowledged is under way (RFC 5927 4.1) */
+    rig_send(r, p, hello, rig_h2_hello(hello));
+    rig_settle(r);
+    unreachable(r, &known, p->rcv_nxt - 1);
     unreachable(r, &other, 1);
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_rx_icmp_error), 1);
