@@ -63,7 +63,7 @@ static void check_rto(struct tsim_side *s, const struct tsim_look *l)
     nj_ns now = s->flow->sim->now, at = sent_at(&s->flow->track[s->host], l->snd_una);
     nj_ns rto = s->rto_seen < l->rto ? s->rto_seen : l->rto;
 
-    rto = rto > TSIM_RTO_LEAST ? rto : TSIM_RTO_LEAST;
+    rto = TSIM_RTO_EXACT && rto > TSIM_RTO_LEAST ? rto : TSIM_RTO_LEAST;
     if (at && now - at + TSIM_TICK < rto)
         law(s, "a time-out before its time (us)", (now - at) / NJ_US, rto / NJ_US);
 }
