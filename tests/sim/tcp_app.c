@@ -69,8 +69,10 @@ static bool may_die(const struct tsim_side *s)
 {
     const struct tsim_side *o = other(s);
 
-    return nothing_promised(s->flow->sim) || s->aborted || o->aborted || o->died || finished(s) ||
-           (o->leaves && o->state == TSIM_OVER);
+    /* An echo from before the jump makes a round trip of a minute, and the time-out as long. */
+    bool jumped = s->flow->sim->mix.evil & TSIM_TS_JUMP;
+    return nothing_promised(s->flow->sim) || jumped || s->aborted || o->aborted || o->died ||
+           finished(s) || (o->leaves && o->state == TSIM_OVER);
 }
 
 static void over(struct tsim_side *s, bool died)
