@@ -86,8 +86,7 @@ static void tell_ready(const struct nj_server *s)
 
     rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
     printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s; %s\n", s->port.name, s->port.driver, mac,
-           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread,
-           s->port.offloads);
+           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread, s->port.offloads);
     printf("nightjar: ready:");
     for (unsigned i = 0; i < s->settings.iface.n_addrs; i++) {
         char text[NJ_ADDRESS_TEXT_BYTES];

@@ -49,6 +49,16 @@ static inline uint32_t nj_tcb_flight(const struct nj_tcb *t)
     return t->snd_nxt - t->snd_una;
 }
 
+/* FlightSize of RFC 5681 equation (4) and RFC 9438 4.6: limited transmit has sent more than the
+ * window, and that must not count; an application that sent less has a window that proves nothing.
+ */
+static inline uint32_t nj_cc_flight(const struct nj_tcb *t)
+{
+    uint32_t now = nj_tcb_flight(t), was = t->x->flight_was;
+    uint32_t flight = was > now ? was : now;
+    return flight < t->cwnd ? flight : t->cwnd;
+}
+
 /* --- what the algorithms share ------------------------------------------------------------------
  */
 

@@ -208,7 +208,7 @@ static void lost(struct nj_tcb *t, nj_ns now)
     (void)now;
     remember(t, c);
     t->w_max = t->cwnd < t->w_max ? CONVERGE(t->cwnd) : t->cwnd;
-    t->ssthresh = max_u32(BETA(nj_tcb_flight(t)), 2u * t->snd_mss);
+    t->ssthresh = max_u32(BETA(nj_cc_flight(t)), 2u * t->snd_mss);
     c->cwnd_prior = t->cwnd;
     enter(c, NO_STAGE);
 }

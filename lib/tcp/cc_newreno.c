@@ -16,7 +16,7 @@ static struct newreno *priv(struct nj_tcb *t)
 
 static uint32_t half_flight(const struct nj_tcb *t)
 {
-    uint32_t half = nj_tcb_flight(t) / 2, floor = 2u * t->snd_mss; /* RFC 5681 equation (4) */
+    uint32_t half = nj_cc_flight(t) / 2, floor = 2u * t->snd_mss; /* RFC 5681 equation (4) */
     return half > floor ? half : floor;
 }
 

@@ -36,7 +36,8 @@ static bool at_rest(const struct nj_tcb *t)
                 t->state == NJ_TCP_FIN_WAIT_2;
 
     return open && t->snd_una == t->snd_nxt && !x->sndq.head && !x->rcvq.head && !x->reasm &&
-           !t->ack_now && x->delack_at == NJ_NEVER && x->rexmit_at == NJ_NEVER;
+           !t->ack_now && x->delack_at == NJ_NEVER && x->rexmit_at == NJ_NEVER &&
+           t->fin_seen == t->fin_received && !nj__ecn_echo(t);
 }
 
 /* A connection that never sent anything has nothing to remember. */

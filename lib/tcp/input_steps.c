@@ -160,9 +160,11 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
     return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
 
-void nj__tcp_update_window(struct nj_tcb *t, const struct nj_seg *seg)
+/* A higher ACK brings its window along, whatever its sequence number: else the window of a later
+ * segment would be counted from an edge that has moved on, and end beyond what the peer said. */
+static void update_window(struct nj_tcb *t, const struct nj_seg *seg)
 {
-    if (nj_seq_lt(t->snd_wl1, seg->seq) ||
+    if (nj_seq_lt(t->snd_wl1, seg->seq) || nj_seq_lt(t->snd_wl2, seg->ack) ||
         (t->snd_wl1 == seg->seq && nj_seq_le(t->snd_wl2, seg->ack))) {
         t->snd_wnd = (uint32_t)seg->wnd << t->snd_wscale;
         t->snd_wl1 = seg->seq;
@@ -241,15 +243,17 @@ static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_a
     bool fin = false, wnd_same = (uint32_t)seg->wnd << t->snd_wscale == t->snd_wnd;
     bool repeats = seg->ack == una && !a->had_text && wnd_same && t->snd_wnd > 0;
 
+    x->flight_was = t->snd_nxt - una;
     if (nj_seq_lt(una, seg->ack))
         fin = advance_una(tcp, t, seg, &news, now);
-    if (t->sack_on && nj_seq_le(t->snd_una, seg->ack))
+    if (t->sack_on) /* an old ACK, too, may tell of segments that have arrived */
         nj__sent_sacked(tcp, t, seg, &news, now);
     sample_rtt(t, seg, &news, now);
     if (!t->sack_on && repeats && x->n_flight > 0)
         nj__recovery_dupack(tcp, t, now);
-    else if (una != t->snd_nxt || news.n_acked > 0)
+    else if (una != t->snd_nxt || news.dsack)
         nj__recovery_acked(tcp, t, seg, &news, una, now);
+    x->flight_was = 0;
     if (news.n_acked > 0) { /* RFC 6298 5.2, 5.3; RFC 8985 7.2 */
         x->rexmit_at = t->snd_una != t->snd_nxt ? now + x->rto : NJ_NEVER;
         nj__tlp_schedule(t, now);
@@ -315,7 +319,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
     bool fin = take_ack(tcp, t, a, now);
     if (nj_seq_le(t->snd_una, seg->ack)) {
         bool was_shut = t->snd_wnd == 0;
-        nj__tcp_update_window(t, seg);
+        update_window(t, seg);
         if ((was_shut || t->snd_una == t->snd_nxt) && !t->user_gone)
             t->x->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
         if (was_shut && t->snd_wnd > 0)

@@ -13,7 +13,8 @@
 /* Routers older than RFC 1191 don't say how much; its section 7.1 lists what there is. */
 static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296};
 
-#define MTU_V6_MIN     1280u /* RFC 8200 5: a smaller claim is a lie (RFC 8201 4) */
+#define MTU_V4_MIN     68u   /* RFC 791: a smaller claim is a lie */
+#define MTU_V6_MIN     1280u /* RFC 8200 5; RFC 8201 4 */
 #define MTU_BLACK_HOLE 1280u /* what tunnels and the rest of the world let through ... */
 #define MTU_LAST       576u  /* ... and what every IPv4 host takes (RFC 791) */
 
@@ -81,7 +82,7 @@ static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icm
 {
     uint32_t mtu = claimed_mtu(t, e);
 
-    if (!nj_addr_is_v4(&t->flow.tuple.remote) && mtu < MTU_V6_MIN)
+    if (mtu < (nj_addr_is_v4(&t->flow.tuple.remote) ? MTU_V4_MIN : MTU_V6_MIN))
         return;
     if (mss_for(t, mtu) < t->mss_proven)
         t->x->mtu_claimed = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);

@@ -95,6 +95,7 @@ struct nj_xfer {
     bool limited;            /* limited_seq means something */
     bool cwr_due;            /* tell the peer that we slowed down (RFC 3168 6.1.2) */
     uint32_t high_seq;       /* recovery ends when this is acknowledged */
+    uint32_t flight_was;     /* in flight when the ACK came that is being looked at; else 0 */
     uint32_t limited_seq;    /* what was sent before this filled the congestion window */
     uint32_t tlp_end;
     uint32_t prr_delivered, prr_out, prr_flight; /* RFC 6937 3 */
@@ -114,6 +115,7 @@ struct nj_xfer {
     /* Time (RFC 6298). */
     nj_ns rto, last_send_at;
     nj_ns progress_at;  /* last time the peer acknowledged something new, or answered a probe */
+    nj_ns probed_at;    /* the first probe since then */
     nj_ns syn_at;       /* when the only SYN was sent; 0: there were more */
     uint64_t pace_rate; /* bytes per second; 0: no pacing */
 

@@ -68,7 +68,6 @@ enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *, struct nj_tcb *, struc
                                          nj_ns now);
 /* The parts of it that SYN-SENT needs too. */
 void nj__tcp_peer_options(struct nj_tcp *, struct nj_tcb *, const struct nj_tcp_opts *, nj_ns now);
-void nj__tcp_update_window(struct nj_tcb *, const struct nj_seg *);
 
 /* input.c */
 bool nj__tcp_listening(const struct nj_tcp *, uint16_t port);

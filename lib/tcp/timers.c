@@ -68,6 +68,8 @@ static void on_pto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
 static void on_persist(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
+    if (t->x->probed_at <= t->x->progress_at)
+        t->x->probed_at = now; /* the first that is not answered */
     nj_count(tcp->cfg.counters, NJ_C_tcp_probe);
     nj__tcp_send_probe(tcp, t, now);
     t->x->rexmit_at = now + nj__tcp_persist_back_off(t);
@@ -81,16 +83,26 @@ static nj_ns user_timeout(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return tcp->cfg.user_timeout ? tcp->cfg.user_timeout : NJ_TCP_R2;
 }
 
+/* Since when the peer owes us a word: what was sent last, or the first probe that it did not answer
+ * (RFC 9293 3.8.6.1: who answers probes may keep its window closed for ever). */
+static nj_ns owed_since(const struct nj_tcb *t, bool probing)
+{
+    const struct nj_xfer *x = t->x;
+    return !probing ? x->progress_at : x->probed_at > x->progress_at ? x->probed_at : NJ_NEVER;
+}
+
 /* False: the block is gone. */
 static bool on_rexmit_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
+    bool probing = t->snd_una == t->snd_nxt || t->snd_wnd == 0;
     if (t->state == NJ_TCP_SYN_SENT || t->state == NJ_TCP_SYN_RECEIVED)
         return on_syn_timeout(tcp, t, now);
-    if (now - t->x->progress_at >= user_timeout(tcp, t)) {
+    nj_ns since = owed_since(t, probing);
+    if (since != NJ_NEVER && now - since >= user_timeout(tcp, t)) {
         nj_tcp_abort(tcp, t, now);
         return false;
     }
-    if (t->snd_una == t->snd_nxt || t->snd_wnd == 0)
+    if (probing)
         on_persist(tcp, t, now);
     else
         on_rto(tcp, t, now);

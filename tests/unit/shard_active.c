@@ -148,7 +148,8 @@ static struct nj_tcb *open_one(struct rig *r, struct tester *u, uint16_t port)
 static struct rig_peer answer(const struct nj_tcb *t)
 {
     struct rig_peer p = {.manual = true, .rcv_wnd = 65535, .rcv_nxt = t->snd_nxt, .snd_nxt = 5000};
-    p.tuple = (struct nj_tuple){t->flow.tuple.local, t->flow.tuple.remote, t->flow.tuple.lport, t->flow.tuple.rport};
+    p.tuple = (struct nj_tuple){t->flow.tuple.local, t->flow.tuple.remote, t->flow.tuple.lport,
+                                t->flow.tuple.rport};
     return p;
 }
 
