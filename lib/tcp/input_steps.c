@@ -291,12 +291,17 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
     NJ_UNREACHABLE("state");
 }
 
-/* What was sent at a closed window may have been refused: it goes again, as no sign of congestion.
- */
+/* What was sent at a closed window may have been refused: it goes again, as no sign of congestion;
+ * but no more often than after time-outs, whatever a peer does with its window. */
 static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    t->x->n_backoffs = 0;
-    t->x->rexmit_at = t->snd_una != t->snd_nxt ? now + t->x->rto : NJ_NEVER;
+    struct nj_xfer *x = t->x;
+
+    x->n_backoffs = 0;
+    x->rexmit_at = t->snd_una != t->snd_nxt ? now + x->rto : NJ_NEVER;
+    if (x->reopened_at && now - x->reopened_at < x->rto)
+        return;
+    x->reopened_at = now;
     nj__sent_lose_until(tcp, t, t->snd_nxt);
 }
 

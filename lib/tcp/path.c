@@ -115,7 +115,8 @@ void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
         shrink(tcp, t, t->x->mtu_claimed);
         return;
     }
-    if (t->x->n_backoffs < NJ_TCP_BLACK_HOLE_RTOS || t->mss_proven >= t->snd_mss)
+    bool proven = t->mss_proven >= t->snd_mss; /* then it is more likely something else */
+    if (t->x->n_backoffs < (proven ? 2 : 1) * NJ_TCP_BLACK_HOLE_RTOS)
         return;
     if (t->snd_mss > long_mss)
         shrink(tcp, t, MTU_BLACK_HOLE);

@@ -21,11 +21,14 @@
 
 #define DUPTHRESH 3u
 
-/* Without SACK each duplicate stands for a segment that has left the network. */
+/* Without SACK each duplicate stands for a segment that has left the network; before recovery only
+ * two of them are believed (RFC 3042 2). */
 uint32_t nj__pipe(const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
-    uint32_t gone = t->sack_on ? 0 : (uint32_t)x->dupacks * t->snd_mss;
+    uint32_t most = x->ca >= NJ_CA_RECOVERY ? UINT8_MAX : DUPTHRESH - 1;
+    uint32_t n = t->sack_on ? 0 : x->dupacks < most ? x->dupacks : most;
+    uint32_t gone = n * t->snd_mss;
     return gone < x->n_flight ? x->n_flight - gone : 0;
 }
 
@@ -70,8 +73,8 @@ static void undo(struct nj_tcp *tcp, struct nj_tcb *t)
     struct nj_xfer *x = t->x;
 
     nj_count(tcp->cfg.counters, NJ_C_tcp_undo);
-    if (t->cwnd < x->undo_cwnd)
-        t->cwnd = x->undo_cwnd;
+    if (x->ca != NJ_CA_OPEN || t->cwnd < x->undo_cwnd)
+        t->cwnd = x->undo_cwnd; /* it may have grown since recovery ended, not during it */
     t->ssthresh = x->undo_ssthresh;
     tcp->cfg.cc->undone(t);
     nj__sent_unlose(x);

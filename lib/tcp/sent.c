@@ -246,9 +246,9 @@ void nj__sent_sacked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
     for (; i < seg->opts.n_sack; i++) {
         const struct nj_sack_block *b = &seg->opts.sack[i];
         bool sane = nj_seq_lt(b->first, b->end) && nj_seq_le(seg->ack, b->first) &&
-                    nj_seq_lt(t->snd_una, b->first) && nj_seq_le(b->end, t->snd_nxt);
-        if (sane && !seen(x, b))
-            mark(tcp, t, b->first, b->end, news, now);
+                    nj_seq_lt(t->snd_una, b->end) && nj_seq_le(b->end, t->snd_nxt);
+        if (sane && !seen(x, b)) /* that of an overtaken ACK may begin before snd_una */
+            mark(tcp, t, nj_seq_max(b->first, t->snd_una), b->end, news, now);
     }
     for (i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
         x->sack_seen[i] = i < seg->opts.n_sack ? seg->opts.sack[i] : (struct nj_sack_block){0, 0};

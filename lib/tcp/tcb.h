@@ -115,6 +115,7 @@ struct nj_xfer {
     /* Time (RFC 6298). */
     nj_ns rto, last_send_at;
     nj_ns progress_at;  /* last time the peer acknowledged something new, or answered a probe */
+    nj_ns reopened_at;  /* the peer opened its window, and all was sent again */
     nj_ns probed_at;    /* the first probe since then */
     nj_ns syn_at;       /* when the only SYN was sent; 0: there were more */
     uint64_t pace_rate; /* bytes per second; 0: no pacing */

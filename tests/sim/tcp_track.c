@@ -57,7 +57,8 @@ static void check_promises(struct tsim_flow *f, unsigned from, const struct sim_
         return;
     if (k->acked_any && nj_seq_lt(r->ack, k->last_ack))
         law(f, from, "ACK goes back", k->last_ack, r->ack);
-    bool all_came = f->track[!from].fin && r->ack == f->track[!from].max; /* no more to promise */
+    bool all_came =
+        f->track[!from].fin || f->side[from].peer_fin; /* TIME_WAIT promises nothing more */
     if (k->acked_any && !all_came && nj_seq_lt(edge, k->told_edge))
         law(f, from, "the window's right edge goes back", k->told_edge, edge);
     const struct tsim_track *peer = &f->track[!from];
