@@ -110,6 +110,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         /* Simultaneous open: the peer's SYN-ACK repeats the SYN we know (RFC 9293 figure 7). */
         seg->flags &= (uint8_t)~NJ_TCP_SYN;
         seg->seq++;
+        seg->wnd = (uint16_t)(seg->wnd >> t->snd_wscale); /* it is not scaled in a SYN */
     }
     enum nj_tcp_verdict v = paws(t, a, now);
     if (v != PASS)

@@ -206,8 +206,9 @@ static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
 {
     struct nj_xfer *x = t->x;
     bool partial = x->ca == NJ_CA_RECOVERY && news->n_acked > 0;
-    bool third =
-        x->ca < NJ_CA_RECOVERY && x->dupacks >= DUPTHRESH && nj_seq_lt(x->high_seq, t->snd_una);
+    /* RFC 6582 3.2 step 1: not for data of the last recovery; what CWR covers was not lost yet. */
+    bool old = x->ca == NJ_CA_OPEN && !nj_seq_lt(x->high_seq, t->snd_una);
+    bool third = x->ca < NJ_CA_RECOVERY && x->dupacks >= DUPTHRESH && !old;
 
     if (news->n_acked > 0) { /* some of the duplicates' segments are acknowledged now */
         uint32_t segs = (news->n_acked + t->snd_mss - 1) / t->snd_mss - 1;

@@ -94,7 +94,11 @@ void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r)
     }
     /* The first byte may go again: that it is missing says that it was thrown away. */
     bool lies = s->flow->sim->mix.evil & TSIM_LIE_SACK;
-    if (!lies && r->seq != l.snd_una && was_sacked(k, r->seq, r->seq + r->n_data))
+    /* What an overtaken ACK says is not heard when its number or timestamp is too old. */
+    bool unheard = nj_counter_read(&h->counters, NJ_C_drop_tcp_window) > 0 ||
+                   nj_counter_read(&h->counters, NJ_C_drop_tcp_paws) > 0 ||
+                   nj_counter_read(&h->counters, NJ_C_drop_tcp_ack) > 0;
+    if (!lies && !unheard && r->seq != l.snd_una && was_sacked(k, r->seq, r->seq + r->n_data))
         law(s, "sends again what was SACKed", r->seq - k->iss, r->n_data);
 }
 
