@@ -97,11 +97,13 @@ def tidy(pattern):
     if pattern not in "tidy":
         return 0, 0
     passed, failed = summary_of(*run(sys.executable, "tests/tidy/tidy.py"))
-    status, text = run(sys.executable, "tests/tidy/test_tidy.py", show=False)
-    count = int((re.findall(r"^Ran (\d+) test", text, re.M) or ["0"])[-1])
-    if status:
-        print(text)
-    return passed + (count if status == 0 else 0), failed + int(status != 0)
+    for name in ("test_tidy.py", "test_rfc.py"):
+        status, text = run(sys.executable, f"tests/tidy/{name}", show=False)
+        count = int((re.findall(r"^Ran (\d+) test", text, re.M) or ["0"])[-1])
+        if status:
+            print(text)
+        passed, failed = passed + (count if status == 0 else 0), failed + int(status != 0)
+    return passed, failed
 
 
 def e2e(pattern):

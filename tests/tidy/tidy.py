@@ -14,6 +14,8 @@ import shlex
 import subprocess
 import sys
 
+import rfc
+
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LINE_MAX, FILE_MAX, FUNCTION_MAX = 100, 700, 70
 TOP_FOLDERS = ("lib", "app", "tests", "perf", "docs", "drivers-config")
@@ -337,6 +339,26 @@ def rule_format(sources):
             yield Finding(match.group(1), match.group(2), "format", "not formatted, run ./dev fmt")
 
 
+def scripts():
+    """{path: text} of the packet scripts."""
+    folder = "tests/script"
+    return {f"{folder}/{name}": read(f"{folder}/{name}")
+            for name in sorted(os.listdir(os.path.join(REPO, folder))) if name.endswith(".pkt")}
+
+
+def rule_rfc(sources, write):
+    """The page of sentences, clauses, code and tests is whole and is the one that is committed."""
+    text, complaints = rfc.matrix(read(rfc.CLAUSES), sources, scripts(),
+                                  sorted(os.listdir(os.path.join(REPO, "docs/adr"))), functions)
+    for line, complaint in complaints:
+        yield Finding(rfc.CLAUSES, line, "rfc", complaint)
+    if write:
+        with open(os.path.join(REPO, rfc.PAGE), "w", encoding="utf-8") as f:
+            f.write(text)
+    elif not os.path.exists(os.path.join(REPO, rfc.PAGE)) or read(rfc.PAGE) != text:
+        yield Finding(rfc.PAGE, 1, "rfc", "is not what would be written, run ./dev tidy --rfc")
+
+
 # --- running them -----------------------------------------------------------------------------
 
 def repository():
@@ -363,8 +385,21 @@ def each(rule, sources, *args):
     return lambda: (finding for source in sources for finding in rule(source, *args))
 
 
+def report(rules):
+    """Prints what each of {name: function} finds, and how many found nothing."""
+    failed = 0
+    for findings in ([*rule()] for rule in rules.values()):
+        failed += bool(findings)
+        for finding in findings:
+            print(finding)
+    print(f"{len(rules) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
 def main():
     sources = list(repository())
+    if "--rfc" in sys.argv[1:]:
+        return report({"rfc": lambda: rule_rfc(sources, True)})
     meson_text = read("lib/meson.build")
     symbols = nm(os.path.join(REPO, os.environ.get("NJ_BUILD", "build")))
     rules = {
@@ -390,13 +425,7 @@ def main():
     elif untested:
         print(f"tidy: {len(untested)} files have no unit test of their own name "
               "(no failure; ./dev tidy --untested lists them)")
-    failed = 0
-    for findings in ([*rule()] for rule in rules.values()):
-        failed += bool(findings)
-        for finding in findings:
-            print(finding)
-    print(f"{len(rules) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return report(rules)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+docs/rfc/tcp.md: each sentence about TCP that we hold ourselves to, the clause it comes from, the
+code that names the clause, the tests that name the sentence. `./dev tidy --rfc` writes it.
+
+The list is docs/rfc/tcp-clauses.txt. The code says `RFC 9293 3.8.4` in a comment; a test says
+`Sentence 66` (`sentences 43, 45`, `sentences 98 - 100`) in the comment right above it: a Criterion
+Test, the head of a packet script, the docstring of an end-to-end test. Places are named by function
+and test, not by line, so that the page changes only when what it says does.
+"""
+import ast
+import re
+
+CLAUSES, PAGE = "docs/rfc/tcp-clauses.txt", "docs/rfc/tcp.md"
+LAST = 123
+
+# A section, and what narrows it down: one of the eight steps of RFC 9293 3.10.7.4.
+STEPS = "first|second|third|fourth|fifth|sixth|seventh|eighth"
+SECTION = r"(?:[A-Z]\.)?\d+(?:\.\d+)*(?:,? (?:%s)\b)?" % STEPS
+SECTIONS = rf"{SECTION}(?:(?:,| and| -|, and) {SECTION}(?![\w.]*\w))*"
+CITATION = re.compile(rf"(RFC \d+|IEEE 802\.1Q)(?!\d)(?: ({SECTIONS})(?![\w']|\.\d))?")
+NUMBERS = r"\d+(?:(?:,| and|, and| to| -| \N{EN DASH}) \d+)*"
+SENTENCES = re.compile(rf"[Ss]entences? ({NUMBERS})")
+
+
+class Sentence:
+    """`excuse`: the fourth cell, "ADR 4" or "not yet: ...", or nothing."""
+
+    def __init__(self, number, clauses, text, excuse, group, line):
+        self.number, self.clauses, self.text, self.excuse = number, clauses, text, excuse
+        self.group, self.line = group, line
+        self.adr = int(excuse[4:]) if excuse.startswith("ADR ") else 0
+
+
+def numbers(text):
+    """{43, 45, 98, 99, 100} of "43, 45, 98 - 100"."""
+    found = set()
+    for first, last in re.findall(r"(\d+)(?: (?:to|-|\N{EN DASH}) (\d+))?", text):
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def flat(comment):
+    """A comment as one line, without its stars."""
+    return re.sub(r"\s+", " ", re.sub(r"^\s*(?:/\*+|\*/|\*|//|#)|\*/", " ", comment, flags=re.M))
+
+
+def sentences_of(comment):
+    return set().union(*(numbers(m.group(1)) for m in SENTENCES.finditer(flat(comment))))
+
+
+def steps(first, last):
+    """The sections from first to last, both of the same length: 5.4 - 5.7."""
+    stem, a = first.rpartition(".")[0], int(first.rpartition(".")[2])
+    if last.rpartition(".")[0] != stem:
+        return [first, last]
+    return [f"{stem}.{n}" if stem else str(n) for n in range(a, int(last.rpartition(".")[2]) + 1)]
+
+
+def citations_of(comment):
+    """{(document, section)} that a comment names; section "" for the document as a whole."""
+    found = set()
+    for match in CITATION.finditer(flat(comment)):
+        document, listed = match.groups()
+        if not listed:
+            found.add((document, ""))
+            continue
+        listed = re.sub(rf",? ({STEPS})\b", r"#\1", listed)
+        for part in re.split(r", and |, | and ", listed):
+            ends = part.split(" - ")
+            for section in steps(*ends) if len(ends) == 2 and "#" not in part else ends:
+                found.add((document, section.replace("#", " ")))
+    return found
+
+
+def answers(cited, clause):
+    """Is what the code cites the clause, or a part of it?"""
+    (document, section), (wanted_document, wanted) = cited, clause
+    part = re.match(re.escape(wanted) + r"[. ]", section) is not None
+    return document == wanted_document and (not wanted or section == wanted or part)
+
+
+# --- the list -----------------------------------------------------------------------------------
+
+def parse_clauses(text):
+    """(sentences, complaints) of the list; a complaint is (line, text)."""
+    found, complaints, group = [], [], ""
+    for line, row in enumerate(text.split("\n"), 1):
+        if not row.strip() or row.startswith("#"):
+            continue
+        if match := re.fullmatch(r"\[(.+)\]", row.strip()):
+            group = match.group(1)
+            continue
+        cells = [cell.strip() for cell in row.split("|")]
+        if len(cells) not in (3, 4) or not cells[0].isdigit() or not cells[2]:
+            complaints.append((line, "write: number | RFC 9293 3.8.4; ... | sentence [| ADR 1 or "
+                               "not yet: why]"))
+            continue
+        clauses = set().union(*(citations_of(c) for c in cells[1].split(";")))
+        excuse = cells[3] if len(cells) == 4 else ""
+        if not clauses or (len(cells) == 4 and not re.fullmatch(r"ADR \d+|not yet: .+", excuse)):
+            complaints.append((line, f"sentence {cells[0]} has no clause, or a strange excuse"))
+            continue
+        found.append(Sentence(int(cells[0]), sorted(clauses, key=order), cells[2], excuse, group,
+                              line))
+    seen = [s.number for s in found]
+    if seen != sorted(set(seen)):
+        complaints.append((1, "the numbers do not ascend"))
+    for number in sorted(set(range(1, LAST + 1)) - set(seen)):
+        complaints.append((1, f"sentence {number} is not in the list"))
+    return found, complaints
+
+
+def order(clause):
+    document, section = clause
+    return int(re.sub(r"\D", "", document)), [int(n) for n in re.findall(r"\d+", section)], section
+
+
+# --- code and tests -----------------------------------------------------------------------------
+
+def comments(text):
+    """(first line, last line, comment) of C; comments on lines that follow each other are one."""
+    pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+    for match in re.finditer(pattern, text, re.S):
+        if match.group()[0] == "/":
+            first = text.count("\n", 0, match.start()) + 1
+            yield first, first + match.group().count("\n"), match.group()
+
+
+def define_at(lines, number):
+    """The macro that the line defines, or the first one after a comment that ends there."""
+    for line in lines[number - 1:number + 1]:
+        if match := re.match(r"\s*#\s*define\s+(\w+)", line):
+            return match.group(1)
+    return ""
+
+
+def place(source, functions, first, last):
+    """What a comment is about: a function, a macro, or just the file ("")."""
+    for name, begin, end in functions:
+        if begin <= first <= end or last + 1 == begin:
+            return name
+    return define_at(source.lines, last)
+
+
+def code_of(sources, functions):
+    """{(document, section): {(file, function or "")}}"""
+    found = {}
+    for source in sources:
+        if not source.is_c or not source.under("lib"):
+            continue
+        known = list(functions(source))
+        for first, last, comment in comments(source.text):
+            for cited in citations_of(comment):
+                found.setdefault(cited, set()).add(
+                    (source.path[4:], place(source, known, first, last)))
+    return found
+
+
+def c_tests(source, functions):
+    above = {last: comment for _, last, comment in comments(source.text)}
+    for name, first, _ in functions(source):
+        if re.match(r"(?:Parameterized)?Test\(", source.lines[first - 1]):
+            yield name, above.get(first - 1, "")
+
+
+def python_tests(source):
+    tree = ast.parse(source.text)
+    yield "", ast.get_docstring(tree) or ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            yield node.name, ast.get_docstring(node) or ""
+
+
+def script_head(text):
+    return "\n".join(line for line in re.split(r"\n(?!//)", text)[0].split("\n")
+                     if line.startswith("//"))
+
+
+def tests_of(sources, scripts, functions):
+    """{sentence: {(file, test or "")}}. `scripts`: {path: text} of packet scripts."""
+    found = {}
+    named = [(path, "", script_head(text)) for path, text in scripts.items()
+             if path.count("/") == 2]  # those that pass: neither pending nor broken
+    for source in sources:
+        if source.is_c and source.under("tests/unit"):
+            named += [(source.path, *test) for test in c_tests(source, functions)]
+        elif source.path.endswith(".py") and source.under("tests/e2e"):
+            named += [(source.path, *test) for test in python_tests(source)]
+    for path, name, comment in named:
+        for number in sentences_of(comment):
+            found.setdefault(number, set()).add((path[6:], name))
+    return found
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+def narrow(places):
+    """Functions rather than files, .c rather than .h, where there are any."""
+    for better in (lambda p: p[1] and p[0].endswith(".c"), lambda p: p[1],
+                   lambda p: p[0].endswith(".c")):
+        if chosen := {p for p in places if better(p)}:
+            return chosen
+    return places
+
+
+def listing(places):
+    """`a.c` f, g; `b.c`"""
+    by_file = {}
+    for path, name in sorted(places):
+        by_file.setdefault(path, []).append(name)
+    return "<br>".join(f"`{path}` {', '.join(filter(None, names))}".strip()
+                       for path, names in by_file.items())
+
+
+def code_for(sentence, code):
+    """[(clause, places)]"""
+    for clause in sentence.clauses:
+        yield clause, set().union(*(where for cited, where in code.items()
+                                    if answers(cited, clause)))
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def page(sentences, code, tests):
+    out = ["# What our TCP holds itself to", "",
+           "Written by `./dev tidy --rfc` from `docs/rfc/tcp-clauses.txt`, from the comments in "
+           "`lib` that name a clause,", "and from the comments above tests that name a sentence.",
+           "Most tests of `unit/tcp_*` run for IPv4 and again for IPv6.", ""]
+    kept = sum(s.number in tests and not s.excuse.startswith("not") for s in sentences)
+    out += [f"{len(sentences)} sentences, {kept} of them kept and tested.", ""]
+    group = None
+    for s in sentences:
+        if s.group != group:
+            group = s.group
+            out += [f"## {group}", "", "| # | sentence | clause | code | tests |",
+                    "|---|---|---|---|---|"]
+        places = set().union(*(narrow(p) for _, p in code_for(s, code)))
+        clauses = "<br>".join(" ".join(clause).strip() for clause in s.clauses)
+        excuse = f"[{s.excuse}](../adr/{s.adr_file})" if s.adr else s.excuse
+        text = cell(s.text + (f" ({excuse})" if excuse else ""))
+        out.append(f"| {s.number} | {text} | {clauses} | {listing(places)} | "
+                   f"{listing(tests.get(s.number, ()))} |")
+        following = [x.group for x in sentences if x.number > s.number][:1]
+        if following and following[0] != group:
+            out.append("")
+    return "\n".join(out) + "\n"
+
+
+def check(sentences, code, tests):
+    """(line of the list, complaint)"""
+    for s in sentences:
+        for clause, places in code_for(s, code):
+            if not places and not s.excuse:
+                yield s.line, (f"no code names {' '.join(clause).strip()} for sentence "
+                               f"{s.number}, cite it where it is obeyed")
+        if s.number not in tests and not s.excuse:
+            yield s.line, f"sentence {s.number} has no test, write one or an ADR"
+    for number in sorted(set(tests) - {s.number for s in sentences}):
+        path, name = sorted(tests[number])[0]
+        yield 1, f"tests/{path} {name} names sentence {number}, which is not in the list"
+
+
+def matrix(list_text, sources, scripts, adrs, functions):
+    """(page, [(line of the list, complaint)]). `adrs`: the names of the files in docs/adr."""
+    sentences, complaints = parse_clauses(list_text)
+    for s in sentences:
+        files = [name for name in adrs if name.startswith(f"{s.adr:04}-")]
+        s.adr_file = files[0] if files else ""
+        if s.adr and not files:
+            complaints.append((s.line, f"there is no ADR {s.adr}"))
+    code, tests = code_of(sources, functions), tests_of(sources, scripts, functions)
+    return page(sentences, code, tests), complaints + list(check(sentences, code, tests))

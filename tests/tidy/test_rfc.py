@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rfc.py: what counts as a citation, what as a test, and what is found missing."""
+import unittest
+
+import rfc
+import tidy
+from tidy import Source
+
+LIST = "[One]\n1 | RFC 9293 3.8.4 | It holds.\n"
+
+
+def source(path, code):
+    return Source(path, "/* SPDX-License-Identifier: BSD-3-Clause */\n" + code)
+
+
+def matrix(text, *sources, scripts=(), adrs=()):
+    page, complaints = rfc.matrix(text, sources, dict(scripts), list(adrs), tidy.functions)
+    return page, [c for _, c in complaints if "is not in the list" not in c or "names" in c]
+
+
+class Comments(unittest.TestCase):
+    def test_citations(self):
+        cases = {
+            "/* RFC 9293 3.8.4: so */": {("RFC 9293", "3.8.4")},
+            "/* RFC 6298 5.2, 5.3; RFC 8985 7.2 */": {("RFC 6298", "5.2"), ("RFC 6298", "5.3"),
+                                                      ("RFC 8985", "7.2")},
+            "/* RFC 6298 5.4 - 5.6. */": {("RFC 6298", "5.4"), ("RFC 6298", "5.5"),
+                                          ("RFC 6298", "5.6")},
+            "/* RFC 7323 2.2 and 3.2. */": {("RFC 7323", "2.2"), ("RFC 7323", "3.2")},
+            "/* RFC 9293\n * 3.10.7.4 fifth */": {("RFC 9293", "3.10.7.4 fifth")},
+            "/* RFC 9293 3.10.7.4, first; x */": {("RFC 9293", "3.10.7.4 first")},
+            "/* RFC 8985 6.2 steps 1 - 3 */": {("RFC 8985", "6.2")},
+            "/* by the tag (IEEE 802.1Q). */": {("IEEE 802.1Q", "")},
+            "/* RFC 1337: no */": {("RFC 1337", "")},
+            "/* (RFC 1071 2B), RFC 6298's 1 s */": {("RFC 1071", ""), ("RFC 6298", "")},
+            "/* RFC 9293 3.1, MUST-6 */": {("RFC 9293", "3.1")},
+        }
+        for comment, wanted in cases.items():
+            with self.subTest(comment=comment):
+                self.assertEqual(wanted, rfc.citations_of(comment))
+
+    def test_a_part_answers_for_the_whole_and_not_the_other_way(self):
+        self.assertTrue(rfc.answers(("RFC 9293", "3.8.6.1"), ("RFC 9293", "3.8.6")))
+        self.assertTrue(rfc.answers(("RFC 9293", "3.8.6"), ("RFC 9293", "")))
+        self.assertTrue(rfc.answers(("RFC 9293", "3.10.7.4 fifth"), ("RFC 9293", "3.10.7.4")))
+        self.assertFalse(rfc.answers(("RFC 9293", "3.8"), ("RFC 9293", "3.8.6")))
+        self.assertFalse(rfc.answers(("RFC 9293", "3.8.61"), ("RFC 9293", "3.8.6")))
+        self.assertFalse(rfc.answers(("RFC 5681", "3.8.6"), ("RFC 9293", "3.8.6")))
+
+    def test_sentences(self):
+        cases = {"/* Sentence 7: so. */": {7}, "/* RFC 1 2; sentences 43, 45 */": {43, 45},
+                 "/* sentences 54, 98 - 100 */": {54, 98, 99, 100},
+                 "// Sentences 32 to 34": {32, 33, 34},
+                 "/* Sentences 11 and 13\n * for it */": {11, 13},
+                 "/* sentences\n * 1, 2 */": {1, 2},
+                 "/* 12 sentences */": set()}
+        for comment, wanted in cases.items():
+            with self.subTest(comment=comment):
+                self.assertEqual(wanted, rfc.sentences_of(comment))
+
+
+class Matrix(unittest.TestCase):
+    CODE = source("lib/tcp/a.c", "/* RFC 9293 3.8.4 */\nvoid f(void)\n{\n}\n")
+    TEST = source("tests/unit/tcp_a.c", "/* Sentence 1 */\nTest(tcp_a, b)\n{\n}\n")
+
+    def test_whole(self):
+        page, complaints = matrix(LIST, self.CODE, self.TEST)
+        self.assertEqual([], complaints)
+        self.assertIn("| 1 | It holds. | RFC 9293 3.8.4 | `tcp/a.c` f | `unit/tcp_a.c` tcp_a_b |",
+                      page)
+        self.assertNotIn(":2", page)  # no line numbers
+
+    def test_without_code(self):
+        _, complaints = matrix(LIST, self.TEST)
+        self.assertEqual(1, len(complaints))
+        self.assertIn("no code names RFC 9293 3.8.4", complaints[0])
+
+    def test_one_clause_of_two_without_code(self):
+        _, complaints = matrix(LIST.replace("3.8.4 ", "3.8.4; RFC 1337 "), self.CODE, self.TEST)
+        self.assertEqual(1, len(complaints))
+        self.assertIn("no code names RFC 1337", complaints[0])
+
+    def test_without_test(self):
+        for other in ("/* Sentence 1 */\nint x;\nTest(a, b)\n{\n}\n",
+                      "Test(a, b)\n{\n    /* sentence 1 */\n}\n", '#define X "sentence 1"\n'):
+            with self.subTest(other=other):
+                _, complaints = matrix(LIST, self.CODE, source("tests/unit/tcp_a.c", other))
+                self.assertEqual(1, len(complaints), complaints)
+                self.assertIn("has no test", complaints[0])
+
+    def test_other_tests(self):
+        script = {"tests/script/a.pkt": "// RFC 1, sentence 1:\n// x\n+0 `x`\n"}
+        self.assertEqual([], matrix(LIST, self.CODE, scripts=script)[1])
+        late = {"tests/script/a.pkt": "// x\n+0 `x`\n// sentence 1\n"}
+        self.assertEqual(1, len(matrix(LIST, self.CODE, scripts=late)[1]))
+        pending = {"tests/script/pending/a.pkt": "// sentence 1\n"}
+        self.assertEqual(1, len(matrix(LIST, self.CODE, scripts=pending)[1]))
+        e2e = Source("tests/e2e/test_a.py", 'def test_a():\n    """Sentence 1."""\n')
+        self.assertIn("`e2e/test_a.py` test_a", matrix(LIST, self.CODE, e2e)[0])
+
+    def test_adr(self):
+        text = LIST.replace("holds.", "holds. | ADR 12")
+        page, complaints = matrix(text, adrs=["0012-why.md"])
+        self.assertEqual([], complaints)
+        self.assertIn("[ADR 12](../adr/0012-why.md)", page)
+        self.assertIn("there is no ADR 12", matrix(text, adrs=["0001-why.md"])[1])
+
+    def test_not_yet(self):
+        page, complaints = matrix(LIST.replace("holds.", "holds. | not yet: needs more"))
+        self.assertEqual([], complaints)
+        self.assertIn("It holds. (not yet: needs more)", page)
+        self.assertIn("1 sentences, 0 of them kept", page)
+
+    def test_of_a_sentence_that_is_not_there(self):
+        other = source("tests/unit/b.c", "/* Sentence 999 */\nTest(a, b)\n{\n}\n")
+        _, complaints = matrix(LIST, self.CODE, self.TEST, other)
+        self.assertEqual(1, len(complaints))
+        self.assertIn("names sentence 999", complaints[0])
+
+    def test_the_list(self):
+        broken = ["1 | RFC 9293 3.8.4", "x | RFC 9293 | y", "1 | 3.8.4 | no document",
+                  "1 | RFC 9293 | x | ADR x"]
+        for row in broken:
+            with self.subTest(row=row):
+                self.assertTrue([c for _, c in rfc.parse_clauses(row)[1]
+                                 if "is not in the list" not in c])
+        found, complaints = rfc.parse_clauses("2 | RFC 1 | x\n1 | RFC 1 | x\n")
+        self.assertIn((1, "the numbers do not ascend"), complaints)
+        self.assertIn((1, "sentence 3 is not in the list"), complaints)
+        self.assertNotIn((1, "sentence 2 is not in the list"), complaints)
+
+    def test_places(self):
+        code = source("lib/tcp/a.c", "/* RFC 1 1 */\n\n#define X 1 /* RFC 2 1 */\n/* RFC 3 1 */\n"
+                      "#define Y 2\nint f(void)\n{\n    return 1; /* RFC 4 1 */\n}\n")
+        places = rfc.code_of([code], tidy.functions)
+        self.assertEqual([{("tcp/a.c", name)} for name in ("", "X", "Y", "f")],
+                         [places[f"RFC {n}", "1"] for n in (1, 2, 3, 4)])
+
+
+if __name__ == "__main__":
+    unittest.main()
