@@ -53,7 +53,7 @@ static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, 
     return unused;
 }
 
-/* Note the fragment down, or say why it is not taken. */
+/* RFC 1122 3.3.2, RFC 5722 4: note the fragment down, or say why it is not taken. */
 static enum nj_counter admit(struct nj_frag_note *n, const struct nj_fragment *f)
 {
     if (n->spoiled)

@@ -132,9 +132,9 @@ static void advance_time(struct epoch *e, const struct nj_cc_ack *ack)
     e->ack_at = e->ack_at && ack->limited ? e->ack_at + us * NJ_US : ack->now;
 }
 
-/* W_est += alpha * segments_acked / cwnd, figure 4: alpha = 3 (1 - beta) / (1 + beta) = 9 / 17
- * until the window before the reduction is reached, then 1 as Reno (4.3). In 2^-32 bytes, of which
- * the product has less than 2^53: n <= cwnd, mss < 2^16. */
+/* RFC 9438 4.3: W_est += alpha * segments_acked / cwnd, figure 4: alpha = 3 (1 - beta) / (1 + beta)
+ * = 9 / 17 until the window before the reduction is reached, then 1 as Reno. In 2^-32 bytes, of
+ * which the product has less than 2^53: n <= cwnd, mss < 2^16. */
 static void grow_reno(struct epoch *e, uint32_t n, const struct nj_tcb *t, uint32_t cwnd_prior)
 {
     uint64_t inc = ((uint64_t)n << 32) / t->cwnd * t->snd_mss;
@@ -200,7 +200,8 @@ static void remember(const struct nj_tcb *t, struct cubic *c)
     c->can_undo = true;
 }
 
-/* 4.6 and 4.7, fast convergence: who has to back off below its last peak leaves room to others. */
+/* RFC 9438 4.6 and 4.7, fast convergence: who has to back off below its last peak leaves room to
+ * others. */
 static void lost(struct nj_tcb *t, nj_ns now)
 {
     struct cubic *c = priv(t);
@@ -213,7 +214,7 @@ static void lost(struct nj_tcb *t, nj_ns now)
     enter(c, NO_STAGE);
 }
 
-/* 4.8: the plateau will be where congestion avoidance begins. */
+/* RFC 9438 4.8: the plateau will be where congestion avoidance begins. */
 static void timed_out(struct nj_tcb *t, nj_ns now)
 {
     lost(t, now);
@@ -221,7 +222,7 @@ static void timed_out(struct nj_tcb *t, nj_ns now)
     priv(t)->after_rto = true;
 }
 
-/* 4.9. Time goes on with the next ACK: what passed meanwhile did not move the window. */
+/* RFC 9438 4.9. Time goes on with the next ACK: what passed meanwhile did not move the window. */
 static void undone(struct nj_tcb *t)
 {
     struct cubic *c = priv(t);

@@ -35,7 +35,8 @@ static bool nearly_full(const struct nj_tcp *tcp)
            tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_FULL_PART;
 }
 
-/* 3.10.7.1 CLOSED and 3.10.7.2 LISTEN. *t becomes the connection that a cookie opened. */
+/* RFC 9293 3.10.7.1, 3.10.7.2: CLOSED and LISTEN. *t becomes the connection that a cookie opened.
+ */
 static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a,
                                          struct nj_tcb **t, nj_ns now)
 {
@@ -64,7 +65,7 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
     return GONE; /* nothing here that is to be served */
 }
 
-/* 3.10.7.3 */
+/* RFC 9293 3.10.7.3, and 3.5 for both opening at once. */
 static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
                                            struct nj_tcp_arrival *a, nj_ns now)
 {

@@ -2,7 +2,7 @@
 /*
  * RFC 9293 3.10.7.4: a segment arrives in a synchronized state. The steps stand in the order of the
  * RFC; each returns a verdict and only input.c acts on it. Step 3 (security) is not implemented,
- * step 6 (urgent) is ignored: the stream goes on as if the pointer were not there.
+ * step 6 (urgent, RFC 9293 3.8.5) is ignored: the stream goes on as if the pointer were not there.
  */
 #include <rte_mbuf.h>
 
@@ -13,7 +13,7 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-/* Options of the peer's SYN. RFC 9293 3.7.1 (MSS), RFC 7323 2.2 and 3.2. */
+/* Options of the peer's SYN: RFC 9293 3.7.1 (MSS), RFC 7323 2.2, 2.3 and 3.2, RFC 2018 2 (SACK). */
 void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
                           nj_ns now)
 {
@@ -27,7 +27,7 @@ void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_
     t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
 }
 
-/* RFC 7323 5.3 R1 - R3: protection against wrapped sequence numbers. */
+/* RFC 7323 5.3 R1 - R3: protection against wrapped sequence numbers. RFC 7323 5.2: not for RST. */
 static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
@@ -41,8 +41,8 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
     return PASS;
 }
 
-/* RFC 7323 5.3 R3, for a segment in the window only: a forged one must not move TS.Recent. After
- * 24 days any timestamp is news (5.5). */
+/* RFC 7323 4.3 and 5.3 R3, for a segment in the window only: a forged one must not move TS.Recent.
+ * After 24 days any timestamp is news (RFC 7323 5.5). */
 static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
     if (!t->ts_on || !seg->opts.has_ts || (seg->flags & (NJ_TCP_RST | NJ_TCP_SYN)))
@@ -55,8 +55,8 @@ static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now
     }
 }
 
-/* Cut off what stands before rcv_nxt and what stands beyond the window. Not before RST and SYN have
- * been looked at: the exactness of RFC 5961 is about the number that was sent. */
+/* Cut off what stands before rcv_nxt and what stands beyond the window (RFC 9293 3.10.7.4 first).
+ * Not before RST and SYN have been looked at: RFC 5961 is about the number that was sent. */
 static void trim(const struct nj_tcb *t, struct nj_seg *seg)
 {
     uint32_t wnd = nj__tcp_rcv_wnd(t);
@@ -90,7 +90,7 @@ static bool note_duplicate(struct nj_tcb *t, const struct nj_seg *seg)
     return true;
 }
 
-/* First: the sequence number, table 6 of RFC 9293. */
+/* RFC 9293 3.10.7.4 first: the sequence number, by table 6. */
 static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
                                           struct nj_tcp_arrival *a, nj_ns now)
 {
@@ -138,7 +138,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     return PASS;
 }
 
-/* Second: RST, with the exactness RFC 5961 3.2 asks for. */
+/* RFC 9293 3.10.7.4 second: RST, with the exactness that RFC 5961 3.2 asks for. */
 static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
                                        struct nj_tcp_arrival *a)
 {
@@ -153,7 +153,7 @@ static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
     return GONE;
 }
 
-/* Fourth: a SYN in the window is never obeyed, only challenged (RFC 5961 4.2). */
+/* RFC 9293 3.10.7.4 fourth: a SYN in the window is never obeyed, only challenged (RFC 5961 4.2). */
 static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_SYN))
@@ -199,7 +199,7 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
     return PASS;
 }
 
-/* RFC 6298 4, Karn: never from what was sent twice, unless a timestamp tells the copies apart. */
+/* RFC 6298 3, Karn: never from what was sent twice, unless a timestamp tells the copies apart. */
 static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news,
                        nj_ns now)
 {
@@ -264,7 +264,7 @@ static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_a
     return fin;
 }
 
-/* Our FIN is acknowledged: the states move on. */
+/* RFC 9293 3.10.7.4 fifth: our FIN is acknowledged, the states move on. */
 static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     switch ((enum nj_tcp_state)t->state) {
@@ -306,7 +306,7 @@ static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__sent_lose_until(tcp, t, t->snd_nxt);
 }
 
-/* Fifth: the ACK field. */
+/* RFC 9293 3.10.7.4 fifth: the ACK field. */
 static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
                                      nj_ns now)
 {
@@ -335,7 +335,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struc
     return fin ? fin_acked(tcp, t, now) : PASS;
 }
 
-/* Seventh: the segment text. */
+/* RFC 9293 3.10.7.4 seventh: the segment text. It is the user's at once, pushed or not. */
 static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
                                       struct nj_tcp_arrival *a, nj_ns now)
 {
@@ -377,7 +377,7 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
     return PASS;
 }
 
-/* Eighth: FIN, once everything before it has arrived. */
+/* RFC 9293 3.10.7.4 eighth: FIN, once everything before it has arrived. */
 static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
                                      nj_ns now)
 {

@@ -146,10 +146,11 @@ void nj__tcp_send_rst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     send_reset(tcp, &t->flow.tuple, acceptable_seq(t), t->rcv_nxt, NJ_TCP_ACK, now);
 }
 
+/* RFC 9293 3.5.2 and 3.10.7.1. */
 void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
 {
     if (seg->flags & NJ_TCP_RST)
-        return; /* never answer a RST with a RST */
+        return; /* never answer a RST with a RST (RFC 9293 3.5.2) */
     if (seg->flags & NJ_TCP_ACK)
         send_reset(tcp, &seg->tuple, seg->ack, 0, 0, now);
     else
@@ -181,8 +182,9 @@ bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
-/* Sender's silly window avoidance (RFC 9293 3.8.6.2.1). Nagle's rule is left out: the user fills
- * the queue once per burst, so a short segment is the end of what there is to say. */
+/* Sender's silly window avoidance (RFC 9293 3.8.6.2.1). Nagle's rule is left out (RFC
+ * 9293 3.7.4): the user fills the queue once per burst, so a short segment is the end of what there
+ * is to say. */
 static bool worth_sending(const struct nj_tcb *t, uint32_t n, uint32_t queued)
 {
     return n == t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
@@ -226,7 +228,8 @@ static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 
 enum sending { SENT, NOTHING, NO_ROOM };
 
-/* `n` bytes from the beginning of `r` once more, and the FIN if it stands right behind them. New
+/* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), and the FIN if it stands right
+ * behind them. Cut anew, for the MSS may have fallen since (RFC 9293 3.7.2). New
  * data fills up what is left of the segment when `r` is the last run. */
 static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t n,
                                nj_ns now)

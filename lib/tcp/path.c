@@ -106,6 +106,7 @@ bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_erro
     return true;
 }
 
+/* RFC 9293 3.7.2: nobody says a word, and long segments don't arrive. */
 void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t long_mss = mss_for(t, MTU_BLACK_HOLE);

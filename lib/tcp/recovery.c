@@ -55,7 +55,7 @@ static bool was_mistaken(const struct nj_tcb *t, const struct nj_seg *seg,
 
     if (x->undo_cwnd == 0 || x->undo_ts == 0)
         return false;
-    if (news->dsack && x->undo_bytes <= 0) /* every copy was one too many */
+    if (news->dsack && x->undo_bytes <= 0) /* RFC 2883 5: every copy was one too many */
         return true;
     if (x->ca < NJ_CA_RECOVERY)
         return false;
@@ -200,7 +200,8 @@ static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news 
         x->limited = false;
 }
 
-/* Peers without SACK (RFC 6582): the third duplicate, then each partial ACK, names a segment. */
+/* Peers without SACK (RFC 5681 3.2, RFC 6582 3.2): the third duplicate, then each partial ACK,
+ * names a segment. */
 static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
                                 const struct nj_ack_news *news)
 {

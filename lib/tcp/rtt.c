@@ -9,7 +9,7 @@ static nj_ns clamp_rto(nj_ns rto)
     return rto > NJ_TCP_RTO_MAX ? NJ_TCP_RTO_MAX : rto;
 }
 
-/* 2.3, and the granularity of 2.4: the wheel's tick. */
+/* RFC 6298 2.3, with the wheel's tick for its clock granularity. */
 static nj_ns rto_of(const struct nj_tcb *t)
 {
     nj_ns var = 4 * (nj_ns)t->rttvar_us * NJ_US, tick = (nj_ns)1 << NJ_WHEEL_TICK_BITS;
@@ -22,10 +22,10 @@ void nj__tcp_rtt_sample(struct nj_tcb *t, nj_ns rtt)
         rtt < NJ_TCP_RTO_MAX ? (uint32_t)(rtt / NJ_US) : (uint32_t)(NJ_TCP_RTO_MAX / NJ_US);
 
     us += us == 0;
-    if (t->srtt_us == 0) { /* 2.2 */
+    if (t->srtt_us == 0) { /* RFC 6298 2.2 */
         t->srtt_us = us;
         t->rttvar_us = us / 2;
-    } else { /* 2.3: alpha = 1/8, beta = 1/4 */
+    } else { /* RFC 6298 2.3: alpha = 1/8, beta = 1/4 */
         uint32_t err = us > t->srtt_us ? us - t->srtt_us : t->srtt_us - us;
         t->rttvar_us += err / 4 - t->rttvar_us / 4;
         t->srtt_us += us / 8 - t->srtt_us / 8;
@@ -58,7 +58,7 @@ static void count_back_off(struct nj_tcb *t)
 
 void nj__tcp_rto_back_off(struct nj_tcb *t)
 {
-    t->x->rto = clamp_rto(t->x->rto * 2); /* 5.5 */
+    t->x->rto = clamp_rto(t->x->rto * 2); /* RFC 6298 5.5 */
     count_back_off(t);
 }
 

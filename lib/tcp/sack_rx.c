@@ -61,7 +61,8 @@ static bool within(const struct nj_sack_block *b, uint32_t seq)
     return nj_seq_in(seq, b->first, b->end - b->first);
 }
 
-/* Blocks of the list, by how recently they changed; those nobody remembers fill what is left. */
+/* RFC 2018 4: blocks of the list, by how recently they changed; those nobody remembers fill what is
+ * left. */
 struct report {
     struct nj_sack_block recent[NJ_SACK_BLOCKS_MAX], other[NJ_SACK_BLOCKS_MAX];
     bool found[NJ_SACK_BLOCKS_MAX];

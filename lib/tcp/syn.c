@@ -124,8 +124,8 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
     const struct nj_seg *seg = &a->seg;
     enum nj_tcp_verdict v;
 
-    /* The SYN that we answered, once more: our SYN-ACK was lost. The time-out stays where it is:
-     * the peer can't hold its place in the backlog with SYNs. */
+    /* RFC 9293 3.10.7.4 first: the SYN that we answered, once more, for our SYN-ACK was lost. The
+     * time-out stays where it is: the peer can't hold its place in the backlog with SYNs. */
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST)) == NJ_TCP_SYN &&
         seg->seq + 1 == s->bare.rcv_nxt) {
         answer(tcp, s, now);
@@ -135,14 +135,14 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
         return v;
     if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), s->bare.rcv_nxt, NJ_TCP_SYN_WINDOW))
         return nj__bare_stray(&s->bare, a, NJ_C_drop_tcp_window, now);
-    if (seg->flags & NJ_TCP_RST) { /* second, as RFC 5961 3.2 has it */
+    if (seg->flags & NJ_TCP_RST) { /* RFC 9293 3.10.7.4 second */
         if (seg->seq != s->bare.rcv_nxt)
             return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
         nj__syn_end(tcp, s);
         return GONE;
     }
-    if (seg->flags & NJ_TCP_SYN) { /* fourth: back to LISTEN, where a SYN is not without sense */
+    if (seg->flags & NJ_TCP_SYN) { /* RFC 9293 3.10.7.4 fourth: back to LISTEN */
         nj__syn_end(tcp, s);
         return ANEW;
     }
@@ -176,7 +176,7 @@ struct nj_tcb *nj__syn_promote(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
     return t;
 }
 
-/* RFC 9293 3.10.8, for the first one that is due. */
+/* RFC 9293 3.10.8, RFC 6298 5.5, for the first one that is due. */
 static void time_out(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     nj_list_del(&s->node);

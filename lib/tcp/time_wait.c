@@ -107,7 +107,7 @@ void nj__time_wait_take_over(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns n
     tcp->n_time_wait++;
 }
 
-/* RFC 6191, RFC 9293 3.6.1: a SYN that can't be an old duplicate may begin a new connection. */
+/* RFC 6191 2, RFC 9293 3.6.1: a SYN that can't be an old duplicate may begin a new connection. */
 bool nj__time_wait_replaced_by(const struct nj_seg *seg, uint32_t rcv_nxt, bool ts_on,
                                uint32_t ts_recent)
 {

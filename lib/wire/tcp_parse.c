@@ -22,6 +22,7 @@ static uint32_t get_u32(const uint8_t *p)
     return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
 }
 
+/* RFC 9293 3.1: a data offset that can't be is refused. */
 bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg)
 {
     struct rte_tcp_hdr h;
