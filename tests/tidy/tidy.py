@@ -414,6 +414,7 @@ def main():
         "unlisted": lambda: rule_listed(sources, meson_text),
         "self-contained": lambda: rule_self_contained(sources),
         "format": lambda: rule_format(sources),
+        "rfc": lambda: rule_rfc(sources, False),
     }
     if symbols is None:
         print("tidy: symbol: not checked, nothing is built (./dev build)")

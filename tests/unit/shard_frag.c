@@ -98,7 +98,7 @@ static bool answered(const struct world *w)
 
 #define COUNTED(w, name) rig_count((w)->r, NJ_C_##name)
 
-/* All orders of four fragments. */
+/* Sentence 119: all orders of four fragments. */
 Test(shard_frag, any_order)
 {
     static const uint32_t at[5] = {0, 8, 552, 1104, 1480};
@@ -127,6 +127,7 @@ Test(shard_frag, any_order)
     end(&w);
 }
 
+/* Sentence 119. */
 Test(shard_frag, duplicate)
 {
     struct world w;
@@ -165,6 +166,7 @@ static void overlap(uint32_t first, uint32_t last, bool more)
     end(&w);
 }
 
+/* Sentence 119. */
 Test(shard_frag, overlap)
 {
     overlap(472, 800, true);
@@ -177,7 +179,7 @@ Test(shard_frag, overlap)
     overlap(480, 488, false);
 }
 
-/* Memory is given back when the time is over, without another packet. */
+/* Sentence 119: memory is given back when the time is over, without another packet. */
 Test(shard_frag, timeout)
 {
     struct world w;

@@ -223,6 +223,7 @@ static struct nj_addr link_local(void)
 
 /* --- our addresses (RFC 4862 5.4) ------------------------------------------------------------ */
 
+/* Sentence 118. */
 Test(shard_ndp, addresses_are_checked_first)
 {
     struct bench *b = bench_with(true, false, NULL);
@@ -262,7 +263,7 @@ Test(shard_ndp, only_one_shard_speaks)
     bench_free(b);
 }
 
-/* Whoever asks about it too, or says that it has it, keeps it. */
+/* Sentence 118: whoever asks about it too, or says that it has it, keeps it. */
 Test(shard_ndp, duplicates_are_given_up)
 {
     for (unsigned how = 0; how < 5; how++) {
@@ -356,6 +357,7 @@ Test(shard_ndp, a_late_claim_changes_nothing)
 
 /* --- questions about us (RFC 4861 7.2.3, 7.2.4) ---------------------------------------------- */
 
+/* Sentence 118. */
 Test(shard_ndp, questions_are_answered)
 {
     struct bench *b = bench_ready(false);
@@ -377,6 +379,7 @@ Test(shard_ndp, questions_are_answered)
 
 /* --- the table (RFC 4861 7.2, 7.3) ----------------------------------------------------------- */
 
+/* Sentence 117. */
 Test(shard_ndp, packets_wait_for_the_answer)
 {
     struct bench *b = bench_ready(false);
@@ -399,6 +402,7 @@ Test(shard_ndp, packets_wait_for_the_answer)
     bench_free(b);
 }
 
+/* Sentence 117. */
 Test(shard_ndp, asks_thrice_then_gives_up)
 {
     struct bench *b = bench_ready(false);
@@ -415,7 +419,8 @@ Test(shard_ndp, asks_thrice_then_gives_up)
     bench_free(b);
 }
 
-/* REACHABLE 30 s, STALE, DELAY 5 s once it is used, PROBE: three questions to the one MAC. */
+/* Sentence 117: REACHABLE 30 s, STALE, DELAY 5 s once it is used, PROBE: three questions to the
+ * one MAC. */
 Test(shard_ndp, silent_neighbours_are_found_out)
 {
     struct bench *b = bench_ready(false);
@@ -455,7 +460,7 @@ static uint8_t entry_state(struct bench *b, const struct nj_addr *ip, struct rte
     return NJ_NEIGH_FREE;
 }
 
-/* RFC 4861 7.2.5, all of it for an entry that is REACHABLE at mac_a. */
+/* Sentence 118: RFC 4861 7.2.5, all of it for an entry that is REACHABLE at mac_a. */
 Test(shard_ndp, flags_of_advertisements)
 {
     static const struct {

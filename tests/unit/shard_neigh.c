@@ -105,6 +105,7 @@ static void run(struct bench *b, nj_ns from, nj_ns to)
         nj_neigh_tick(&b->n, now);
 }
 
+/* Sentence 117. */
 Test(shard_neigh, request_is_answered_and_learned)
 {
     struct bench *b = bench_new();
@@ -157,6 +158,7 @@ Test(shard_neigh, copy_is_learned_not_answered)
     bench_free(b);
 }
 
+/* Sentence 117. */
 Test(shard_neigh, updates_of_known_ones)
 {
     struct bench *b = bench_new();
@@ -167,6 +169,7 @@ Test(shard_neigh, updates_of_known_ones)
     bench_free(b);
 }
 
+/* Sentence 117. */
 Test(shard_neigh, packets_wait_in_order_and_bounded)
 {
     struct bench *b = bench_new();
@@ -185,6 +188,7 @@ Test(shard_neigh, packets_wait_in_order_and_bounded)
     bench_free(b);
 }
 
+/* Sentence 117. */
 Test(shard_neigh, asks_thrice_then_gives_up)
 {
     struct bench *b = bench_new();
@@ -207,6 +211,7 @@ Test(shard_neigh, asks_thrice_then_gives_up)
     bench_free(b);
 }
 
+/* Sentence 117. */
 Test(shard_neigh, asked_again_while_in_use)
 {
     struct bench *b = bench_new();

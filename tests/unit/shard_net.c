@@ -47,6 +47,7 @@ static const struct rig_frame *last_out(const struct rig *r)
     return &r->out[(r->n_out - 1) % RIG_OUT_MAX];
 }
 
+/* Sentence 97. */
 Test(shard_net, echo)
 {
     struct rig *r = rig_new();
@@ -63,6 +64,7 @@ Test(shard_net, echo)
     rig_free(r);
 }
 
+/* Sentence 97. */
 Test(shard_net, echo_is_limited)
 {
     struct rig *r = rig_new();
@@ -79,6 +81,7 @@ Test(shard_net, echo_is_limited)
     rig_free(r);
 }
 
+/* Sentences 97, 121. */
 Test(shard_net, broadcasts_are_not_answered)
 {
     static const struct rte_ether_addr all = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};

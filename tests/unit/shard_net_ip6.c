@@ -52,6 +52,7 @@ static const struct rig_frame *last_out(const struct rig *r)
     return &r->out[(r->n_out - 1) % RIG_OUT_MAX];
 }
 
+/* Sentence 97. */
 Test(shard_net_ip6, echo_and_next_hops)
 {
     struct rig *r = rig_both(1);
@@ -130,7 +131,7 @@ static void too_big(struct rig *r, const struct nj_tuple *t, uint32_t seq)
     rig_queue(r, icmp(r, &far, msg, sizeof msg, 60));
 }
 
-/* An error goes to the connection that it quotes, if it quotes what is under way. */
+/* Sentence 96: an error goes to the connection that it quotes, if it quotes what is under way. */
 Test(shard_net_ip6, errors_reach_tcp)
 {
     struct rig *r = rig_both(1);

@@ -198,7 +198,7 @@ static const struct {
      NJ_C_drop_ip6_ext, 0, 0},
 };
 
-/* RFC 8200 4, RFC 5095, RFC 6946, RFC 4443 3.4. */
+/* Sentence 122: RFC 8200 4, RFC 5095, RFC 6946, RFC 4443 3.4. */
 Test(wire_ip6_parse, extension_headers)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(ext_rows); i++) {
@@ -248,6 +248,7 @@ Test(wire_ip6_parse, whom_errors_are_told)
     }
 }
 
+/* Sentence 121. */
 Test(wire_ip6_parse, header_and_addresses)
 {
     static const struct nj_addr mapped = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
@@ -325,6 +326,7 @@ static struct frame error(uint8_t type, uint8_t code, uint32_t word, const struc
     return f;
 }
 
+/* Sentence 94. */
 Test(wire_ip6_parse, errors_about_segments_of_ours)
 {
     static const struct {
@@ -432,6 +434,7 @@ static const uint8_t ra[64] = {134,
                                0,
                                0xbb};
 
+/* Sentence 118. */
 Test(wire_ip6_parse, discovery_that_is_good)
 {
     const struct nj_addr group = nj_ip6_solicited_node(&us), all = nj_ip6_all_nodes();
@@ -470,6 +473,7 @@ Test(wire_ip6_parse, discovery_that_is_good)
     cr_expect(p.nd.has_nonce && p.nd.nonce[5] == 6);
 }
 
+/* Sentence 118. */
 Test(wire_ip6_parse, discovery_that_is_not, .timeout = 30)
 {
     const struct nj_addr group = nj_ip6_solicited_node(&us), all = nj_ip6_all_nodes();

@@ -227,6 +227,7 @@ static const struct change changes[] = {
     {"ARP from our address", OF(arp), IP + 17, 1, true, NJ_C_drop_arp_bad},
 };
 
+/* Sentences 58, 60, 121, 123. */
 Test(wire_packet, each_change_has_its_verdict)
 {
     for (unsigned i = 0; i < NJ_ARRAY_LEN(changes); i++) {
@@ -243,7 +244,8 @@ Test(wire_packet, each_change_has_its_verdict)
     }
 }
 
-/* Nothing that was sent to all of the link is answered, whatever IP address it names. */
+/* Sentence 121: nothing that was sent to all of the link is answered, whatever IP address it
+ * names. */
 Test(wire_packet, broadcast_frames)
 {
     struct nj_packet p;
@@ -309,6 +311,7 @@ Test(wire_packet, padding_is_ignored)
     cr_expect_eq(p.icmp.n_bytes, 13);
 }
 
+/* Sentence 122. */
 Test(wire_packet, ip_options_are_skipped)
 {
     struct nj_packet p;
@@ -326,6 +329,7 @@ Test(wire_packet, ip_options_are_skipped)
     cr_expect_eq(p.tcp.tuple.lport, 443);
 }
 
+/* Sentence 58. */
 Test(wire_packet, device_checksums)
 {
     struct nj_packet p;

@@ -58,6 +58,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, uint32_t stripped, uint3
     return m;
 }
 
+/* Sentence 120. */
 Test(wire_vlan, which_frames_are_ours)
 {
     const enum nj_counter taken = NJ_N_COUNTERS, other = NJ_C_drop_vlan, type = NJ_C_drop_eth_type;
@@ -122,6 +123,7 @@ Test(wire_vlan, cut_tag)
     cr_expect(nj_test_pool_full(pool));
 }
 
+/* Sentence 120. */
 Test(wire_vlan, emitted)
 {
     static const uint8_t tagged[] = {2,    0,    0, 0,    0,    0xbb, 2, 0,   0,   0,  0,
