@@ -15,13 +15,27 @@ static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 0xaa}};
 static const struct nj_iface peer_iface = {
     .mac = {{2, 0, 0, 0, 0, 0xbb}},
     .mtu = 9000,
-    .n_addrs = 1,
-    .addr = {{{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2}}, 24, 0}},
+    .ip6 = true,
+    .n_addrs = 2,
+    .addr = {{{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2}}, 24, 0},
+             {{{0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}}, 64, 0}},
 };
+
+/* A second run of each test is about IPv6: see tests/meson.build. */
+static bool family_is_6(void)
+{
+    const char *family = getenv("NJ_TEST_FAMILY");
+    return family && strcmp(family, "6") == 0;
+}
 
 uint8_t nj_dsl_byte(uint32_t position, bool from_peer)
 {
     return (uint8_t)(position * 31 + (position >> 8) * 7 + (position >> 16) + from_peer * 0x55u);
+}
+
+uint16_t nj_dsl_default_mss(void)
+{
+    return family_is_6() ? 1220 : 536;
 }
 
 /* --- the wire -------------------------------------------------------------------------------- */
@@ -35,9 +49,10 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
 
     iface.addr[0].ip = ip->dst; /* whoever it is that a script plays */
     cr_assert_lt(w->n_out, DSL_OUT_MAX, "more segments than a test can want");
-    nj_ipv4_prepend(m, ip, IPPROTO_TCP, 0);
+    nj_ip_prepend(m, ip, IPPROTO_TCP, 0);
     cr_assert_leq(m->pkt_len, w->tcp.cfg.mtu, "segment of %u bytes", m->pkt_len);
-    nj_eth_prepend(m, &iface.mac, &our_mac, RTE_ETHER_TYPE_IPV4);
+    nj_eth_prepend(m, &iface.mac, &our_mac,
+                   nj_addr_is_v4(&ip->dst) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     nj_packet_parse(&iface, m, &p);
     cr_assert_eq(p.kind, NJ_PACKET_TCP, "an emitted segment does not parse: %s",
                  p.kind == NJ_PACKET_DROP ? nj_counter_info[p.drop].name : "not TCP");
@@ -72,6 +87,7 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
     const struct dsl_options *o = options ? options : &none;
 
     memset(w, 0, sizeof *w);
+    w->v6 = family_is_6();
     w->pool = nj_test_pool(o->pool_mbufs ? o->pool_mbufs : 512);
     w->rx_pool = nj_test_pool(RX_MBUFS);
     w->out = calloc(DSL_OUT_MAX, sizeof *w->out);
@@ -80,8 +96,7 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
     w->irs = o->irs ? o->irs : 5000;
     w->wnd = 65535;
     w->tuple = (struct nj_tuple){.rport = 40000, .lport = DSL_PORT};
-    w->tuple.remote = peer_iface.addr[0].ip;
-    w->tuple.local = peer_iface.addr[0].ip;
+    w->tuple.remote = w->tuple.local = peer_iface.addr[w->v6].ip;
     w->tuple.local.b[15] = 1;
 
     struct nj_tcp_config c = {
@@ -94,7 +109,7 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
         .half_open_max = o->half_open_max ? o->half_open_max : 4,
         .time_wait_max = o->time_wait_max,
         .ecn = o->ecn,
-        .mtu = o->mtu ? o->mtu : 1500,
+        .mtu = (uint16_t)((o->mtu ? o->mtu : 1500) + (w->v6 ? DSL_V6_MORE : 0)),
         .time_wait = 60 * NJ_SEC,
         .cc = o->cc,
         .emit = emit,

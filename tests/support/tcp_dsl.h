@@ -6,6 +6,9 @@
  * in a script are relative: `seq` to the sender's initial number, `ack` to the other's. So a SYN is
  * seq 0 and the first byte of a stream seq 1, whatever the real numbers are; they may wrap.
  *
+ * Each script runs twice, over IPv4 and, with NJ_TEST_FAMILY=6 in the environment, over IPv6. The
+ * MTU is 20 bytes larger then, so that a segment carries as much as over IPv4.
+ *
  * The bytes of both streams follow from their position (nj_dsl_byte), so that whatever is delivered
  * or emitted is checked without a word in the test.
  */
@@ -33,6 +36,7 @@
 #define DSL_PORT    80
 #define DSL_OUT_MAX 1024u
 #define DSL_DATA    1600u
+#define DSL_V6_MORE 20u /* what an IPv6 header is longer than one of IPv4 */
 
 /* A segment of the script. What is left out is 0, or what the comment says. */
 struct dsl_seg {
@@ -77,6 +81,7 @@ struct world {
     uint64_t n_fed;
 
     /* The peer. */
+    bool v6;
     struct nj_tuple tuple; /* of the connection, as the machine sees it */
     uint32_t irs;          /* the peer's initial sequence number */
     uint32_t iss;          /* ours, from the last SYN seen */
@@ -110,6 +115,8 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options);
 void nj_dsl_fini(struct world *w);
 
 uint8_t nj_dsl_byte(uint32_t position, bool from_peer);
+/* What a SYN without an MSS option means: 536 or 1220. */
+uint16_t nj_dsl_default_mss(void);
 
 /* Feed a segment to nj_tcp_input(), without a turn of the shard. */
 void nj_dsl_feed(struct world *w, const struct dsl_seg *s);

@@ -19,7 +19,7 @@ static uint32_t segment_after(const struct dsl_seg *syn, uint16_t mtu)
 /* RFC 9293 3.7.1 MUST-15, 16, RFC 6691; sentences 24, 25, 26 */
 Test(tcp_options, mss)
 {
-    cr_expect_eq(segment_after(&(struct dsl_seg){.mss = 0}, 1500), 536);
+    cr_expect_eq(segment_after(&(struct dsl_seg){.mss = 0}, 1500), nj_dsl_default_mss());
     cr_expect_eq(segment_after(&(struct dsl_seg){.mss = 1000}, 1500), 1000);
     cr_expect_eq(segment_after(&(struct dsl_seg){.mss = 1000, .ts = true}, 1500), 988);
     cr_expect_eq(segment_after(&(struct dsl_seg){.mss = 9000}, 1500), 1460);

@@ -150,7 +150,7 @@ Test(tcp_syn_cookie, mss_comes_from_a_table)
     w.n_out = w.next_out = 0;
     get_cookie(&w, &(struct dsl_seg){.mss = 0});
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    cr_expect_eq(w.tcb->peer_mss, 536);
+    cr_expect_eq(w.tcb->peer_mss, nj_dsl_default_mss());
     nj_dsl_fini(&w);
 }
 
