@@ -18,9 +18,16 @@ static void set_fate(struct nj_xfer *x, struct nj_sent *r, enum nj_fate fate)
     r->fate = (uint8_t)fate;
 }
 
+/* Each connection finds its first run, whatever the others need: as many are left for that. */
+static bool may_have_run(const struct nj_tcp *tcp, const struct nj_xfer *x)
+{
+    return x->n_runs == 0 || (x->n_runs < NJ_SENT_RUNS_MAX &&
+                              tcp->runs.n_used + tcp->cfg.conns_max < tcp->runs.n_max);
+}
+
 static struct nj_sent *run_new(struct nj_tcp *tcp, struct nj_xfer *x)
 {
-    struct nj_sent *r = x->n_runs < NJ_SENT_RUNS_MAX ? nj_pool_take(&tcp->runs) : NULL;
+    struct nj_sent *r = may_have_run(tcp, x) ? nj_pool_take(&tcp->runs) : NULL;
     if (r)
         x->n_runs++;
     return r;
@@ -40,7 +47,7 @@ bool nj__sent_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
     const struct nj_sent *last = nj_sent_last(t->x);
     if (last && last->fate == NJ_FLYING)
         return true; /* it can take more */
-    return t->x->n_runs < NJ_SENT_RUNS_MAX && tcp->runs.n_used < tcp->runs.n_max;
+    return may_have_run(tcp, t->x);
 }
 
 void nj__sent_push(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns now)

@@ -5,8 +5,8 @@
  * snd_una .. snd_nxt without a gap, a FIN counting one.
  *
  * A burst of segments is one run, so there are far fewer of them than segments. Their number is
- * bounded for each connection and by the pool of the shard; where none is to be had, the scoreboard
- * gets coarser: a SACK that would split a run is not believed, new data joins the last run.
+ * bounded for each connection and by the pool of the shard; where no second one is to be had, the
+ * scoreboard gets coarser: a SACK that would split a run is not believed, new data joins the last run.
  */
 #ifndef NJ_TCP_SENT_H
 #define NJ_TCP_SENT_H
