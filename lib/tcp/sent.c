@@ -160,8 +160,8 @@ void nj__sent_join_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r,
 }
 
 /* Bytes of `r` have arrived that had not before. */
-static void delivered(struct nj_tcb *t, struct nj_sent *r, uint32_t n, struct nj_ack_news *news,
-                      nj_ns now)
+static void delivered(struct nj_tcb *t, const struct nj_sent *r, uint32_t n,
+                      struct nj_ack_news *news, nj_ns now)
 {
     news->n_delivered += n;
     if (!r->again) {
@@ -183,8 +183,10 @@ void nj__sent_acked(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack, struct n
 
     while ((r = nj_sent_first(x)) && nj_seq_lt(r->seq, ack)) {
         uint32_t end = nj_seq_lt(ack, r->end) ? ack : r->end, n = end - r->seq;
+        struct nj_sent part = *r;
+        part.end = end; /* of what comes behind it nothing is told */
         if (r->fate != NJ_SACKED)
-            delivered(t, r, n, news, now);
+            delivered(t, &part, n, news, now);
         news->again_acked |= r->again;
         *bytes_of(x, r->fate) -= n;
         r->seq = end;

@@ -398,3 +398,19 @@ Test(tcp_sent, blocks_that_make_no_sense)
     cr_expect_eq(w.tcb->x->n_sacked, 2 * MSS);
     nj_dsl_fini(&w);
 }
+
+/* RFC 8985 5.3, RACK.fack: an ACK of the first part of a burst tells of that part only. */
+Test(tcp_sent, part_of_a_burst_is_no_reordering)
+{
+    struct world w;
+    open_sack(&w);
+    WRITE(&w, 10 * MSS);
+    expect_full(&w, 0, 10);
+    nj_dsl_run(&w, 100 * MS);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + MSS);
+    cr_expect_eq(w.tcb->x->rack_fack - w.iss, 1 + MSS);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + MSS, .sack = {SEGS(2, 3)});
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + MSS, .sack = {SEGS(2, 4)});
+    cr_expect_not(w.tcb->x->reordering);
+    nj_dsl_fini(&w);
+}
