@@ -110,10 +110,13 @@ Test(tcp_send_recovery, newreno)
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
     expect_full(&w, 0, 1);
     NOTHING(&w);
-    cr_expect_eq(w.tcb->ssthresh, 6 * MSS); /* half of the twelve in flight */
-    for (uint32_t i = 0; i < 7; i++) /* RFC 6937: one for every two, one for each below ssthresh */
+    cr_expect_eq(w.tcb->ssthresh, 5 * MSS); /* half of the window: RFC 5681 3.2 step 2 */
+    for (uint32_t i = 0; i < 4; i++)        /* RFC 6937: five for every twelve */
         SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    expect_full(&w, 12, 4);
+    NOTHING(&w);
+    for (uint32_t i = 0; i < 3; i++) /* ... and one for each, below ssthresh */
+        SEND(&w, .flags = A, .seq = 1, .ack = 1);
+    expect_full(&w, 12, 3);
     NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 4 * MSS); /* partial */
     expect_full(&w, 4, 1);
@@ -121,7 +124,7 @@ Test(tcp_send_recovery, newreno)
     cr_expect(w.tcb->x->ca == NJ_CA_RECOVERY);
     SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_nxt - w.iss);
     cr_expect_neq(w.tcb->x->ca, NJ_CA_RECOVERY);
-    cr_expect_leq(w.tcb->cwnd, 6 * MSS);
+    cr_expect_leq(w.tcb->cwnd, 5 * MSS);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_fast_retransmit), 1);
     nj_dsl_fini(&w);
 }
