@@ -242,17 +242,17 @@ static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_a
     struct nj_ack_news news = {0};
     uint32_t una = t->snd_una;
     bool fin = false, wnd_same = (uint32_t)seg->wnd << t->snd_wscale == t->snd_wnd;
-    bool repeats = seg->ack == una && !a->had_text && wnd_same && t->snd_wnd > 0;
 
+    news.repeats = seg->ack == una && !a->had_text && wnd_same && t->snd_wnd > 0;
     x->flight_was = t->snd_nxt - una;
     if (nj_seq_lt(una, seg->ack))
         fin = advance_una(tcp, t, seg, &news, now);
     if (t->sack_on) /* an old ACK, too, may tell of segments that have arrived */
         nj__sent_sacked(tcp, t, seg, &news, now);
     sample_rtt(t, seg, &news, now);
-    if (!t->sack_on && repeats && x->n_flight > 0)
+    if (!t->sack_on && news.repeats && x->n_flight > 0)
         nj__recovery_dupack(tcp, t, now);
-    else if (una != t->snd_nxt || news.dsack)
+    else if (una != t->snd_nxt || news.dsack || (news.repeats && x->tlp_out))
         nj__recovery_acked(tcp, t, seg, &news, una, now);
     x->flight_was = 0;
     if (news.n_acked > 0) { /* RFC 6298 5.2, 5.3; RFC 8985 7.2 */

@@ -357,8 +357,8 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     bool fresh = nj__tcp_has_new_data(t);
     enum sending s = NOTHING;
 
-    if (!last || last->fate != NJ_FLYING || tcp->cfg.room(tcp->cfg.ctx) == 0)
-        return false;
+    if (!last || last->fate != NJ_FLYING || t->snd_wnd == 0 || tcp->cfg.room(tcp->cfg.ctx) == 0)
+        return false; /* a closed window has probes of its own */
     if (fresh) {
         x->send_one = true;
         s = send_new(tcp, t, now);

@@ -132,7 +132,7 @@ bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_a
         x->tlp_out = false;
         return true;
     }
-    if (news->n_acked == 0 && seg->opts.n_sack == 0)
+    if (news->repeats && seg->opts.n_sack == 0)
         x->tlp_out = false; /* the ACK came twice, so both copies have arrived */
     return false;
 }

@@ -6,7 +6,8 @@
  *
  * A burst of segments is one run, so there are far fewer of them than segments. Their number is
  * bounded for each connection and by the pool of the shard; where no second one is to be had, the
- * scoreboard gets coarser: a SACK that would split a run is not believed, new data joins the last run.
+ * scoreboard gets coarser: a SACK that would split a run is not believed, new data joins the last
+ * run.
  */
 #ifndef NJ_TCP_SENT_H
 #define NJ_TCP_SENT_H
@@ -40,6 +41,7 @@ struct nj_ack_news {
     nj_ns once_first_at;  /* when the oldest of them was sent; 0: none */
     nj_ns once_last_at;   /* the newest */
     bool dsack;           /* the peer got something twice (RFC 2883) */
+    bool repeats;         /* the ACK is the last one again: no text, the same window (RFC 5681 2) */
 };
 
 static inline struct nj_sent *nj_sent_first(const struct nj_xfer *x)

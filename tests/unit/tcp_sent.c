@@ -5,10 +5,9 @@
  * and everything must arrive, however few runs there are.
  */
 #include "base/prng.h"
-#include "tcp/recovery.h"
 #include "tcp/seq.h"
 
-#include "support/tcp_dsl.h"
+#include "support/tcp_flight.h"
 
 #define STREAM_MAX  (160u * 1024u)
 #define PACKETS_MAX 2048u
@@ -294,36 +293,11 @@ Test(tcp_sent, first_run_is_always_there)
     }
 }
 
-#define MSS 1000u
-
-/* MSS 1000, SACK, a round trip of 100 ms. */
-static void open_sack(struct world *w)
-{
-    nj_dsl_init(w, NULL);
-    SEND(w, .flags = S, .mss = MSS, .sack_ok = true);
-    EXPECT(w, .flags = SA, .ack = 1);
-    nj_dsl_run(w, 100 * MS);
-    SEND(w, .flags = A, .seq = 1, .ack = 1);
-    w->sack = true;
-}
-
-/* Segments first .. end - 1 of the stream, as a block. */
-#define SEGS(first, end)                                                                           \
-    {                                                                                              \
-        1 + (first)*MSS, 1 + (end)*MSS                                                             \
-    }
-
-static void expect_full(struct world *w, uint32_t first, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        EXPECT(w, .flags = A, .seq = 1 + (first + i) * MSS, .ack = 1, .len = MSS);
-}
-
 /* A FIN is a number like another: it can be SACKed, or be all that is missing. Sentence 107. */
 Test(tcp_sent, fin_in_runs)
 {
     struct world w;
-    open_sack(&w);
+    open_flight(&w, NULL);
     nj_dsl_write(&w, 3 * MSS);
     CLOSE(&w);
     expect_full(&w, 0, 2);
@@ -337,7 +311,7 @@ Test(tcp_sent, fin_in_runs)
     STATE(&w, FIN_WAIT_2);
     nj_dsl_fini(&w);
 
-    open_sack(&w);
+    open_flight(&w, NULL);
     nj_dsl_write(&w, 3 * MSS);
     CLOSE(&w);
     w.next_out = w.n_out;
@@ -357,7 +331,7 @@ Test(tcp_sent, fin_in_runs)
 Test(tcp_sent, reneging)
 {
     struct world w;
-    open_sack(&w);
+    open_flight(&w, NULL);
     WRITE(&w, 5 * MSS);
     expect_full(&w, 0, 5);
     nj_dsl_run(&w, 100 * MS);
@@ -381,7 +355,7 @@ Test(tcp_sent, reneging)
 Test(tcp_sent, blocks_that_make_no_sense)
 {
     struct world w;
-    open_sack(&w);
+    open_flight(&w, NULL);
     WRITE(&w, 5 * MSS);
     expect_full(&w, 0, 5);
     static const struct nj_sack_block bad[] = {
@@ -403,7 +377,7 @@ Test(tcp_sent, blocks_that_make_no_sense)
 Test(tcp_sent, part_of_a_burst_is_no_reordering)
 {
     struct world w;
-    open_sack(&w);
+    open_flight(&w, NULL);
     WRITE(&w, 10 * MSS);
     expect_full(&w, 0, 10);
     nj_dsl_run(&w, 100 * MS);

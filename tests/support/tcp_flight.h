@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scripts about what is in flight: an MSS of 1000, a round trip of 100 ms, SACK. */
+#ifndef NJ_TESTS_SUPPORT_TCP_FLIGHT_H
+#define NJ_TESTS_SUPPORT_TCP_FLIGHT_H
+
+#include "support/tcp_dsl.h"
+#include "tcp/cc.h"
+#include "tcp/recovery.h"
+
+#define MSS 1000u
+
+/* Where the segment stands in the stream, the first being number 0. */
+#define AT(n) (1 + (n)*MSS)
+
+/* Segments first .. end - 1, as a block. */
+#define SEGS(first, end)                                                                           \
+    {                                                                                              \
+        AT(first), AT(end)                                                                         \
+    }
+
+static inline void open_flight_with(struct world *w, const struct dsl_options *options,
+                                    const struct dsl_seg *syn)
+{
+    struct dsl_seg s = *syn;
+
+    nj_dsl_init(w, options);
+    s.flags = S;
+    s.mss = (uint16_t)(MSS + (s.ts ? NJ_TCP_TS_BYTES : 0));
+    nj_dsl_feed(w, &s);
+    nj_dsl_step(w);
+    EXPECT(w, .flags = SA, .ack = 1);
+    w->ts = s.ts;
+    nj_dsl_run(w, 100 * MS);
+    SEND(w, .flags = A, .seq = 1, .ack = 1);
+    w->sack = s.sack_ok;
+}
+
+static inline void open_flight(struct world *w, const struct nj_cc_ops *cc)
+{
+    open_flight_with(w, &(struct dsl_options){.cc = cc}, &(struct dsl_seg){.sack_ok = true});
+}
+
+/* Expect `n` full segments, the first being number `first`. */
+static inline void expect_full(struct world *w, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        EXPECT(w, .flags = A, .seq = AT(first + i), .ack = 1, .len = MSS);
+}
+
+/* `n` segments in flight, sent just now, and `more` that wait. */
+static inline void fly(struct world *w, uint32_t n, uint32_t more)
+{
+    w->tcb->cwnd = n * MSS;
+    w->wnd = 65000;
+    WRITE(w, (n + more) * MSS);
+    expect_full(w, 0, n);
+    NOTHING(w);
+}
+
+/* All segments before number `acked` have arrived, and those of the blocks. */
+#define ACKED(w, acked, ...) SEND(w, .flags = A, .seq = 1, .ack = AT(acked), .sack = {__VA_ARGS__})
+
+#endif

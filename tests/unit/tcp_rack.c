@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RACK-TLP, RFC 8985: what time tells about losses. Round trips are 100 ms, so a quarter is 25. */
+#include "support/tcp_flight.h"
+
+/* Sentences 72, 74; RFC 8985 6.2 step 4: three segments SACKed leave no room for reordering. */
+Test(tcp_rack, three_sacks)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 10, 0);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 2));
+    ACKED(&w, 0, SEGS(1, 3));
+    NOTHING(&w);
+    ACKED(&w, 0, SEGS(1, 4));
+    expect_full(&w, 0, 1);
+    NOTHING(&w);
+    cr_expect_eq(w.tcb->ssthresh, 7 * MSS);
+    for (uint32_t i = 5; i <= 10; i++)
+        ACKED(&w, 0, SEGS(1, i));
+    nj_dsl_run(&w, 90 * MS);
+    NOTHING(&w); /* all the others are there */
+    ACKED(&w, 10);
+    cr_expect_eq(w.tcb->x->ca, NJ_CA_OPEN);
+    cr_expect_eq(w.tcb->cwnd, 7 * MSS);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 74: two holes, and only they go again. */
+Test(tcp_rack, two_holes)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 10, 0);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 2, SEGS(3, 5));
+    ACKED(&w, 2, SEGS(8, 10), SEGS(3, 5));
+    expect_full(&w, 2, 1);
+    expect_full(&w, 5, 1);
+    NOTHING(&w); /* RFC 6937 3: no more than what has arrived */
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 6, SEGS(8, 10));
+    expect_full(&w, 6, 2);
+    nj_dsl_run(&w, 100 * MS);
+    NOTHING(&w);
+    ACKED(&w, 10);
+    NOTHING(&w);
+    nj_dsl_fini(&w);
+}
+
+/* Sentences 72, 77; RFC 8985 6.2 step 5: with fewer, a quarter of a round trip decides. */
+Test(tcp_rack, timer)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 3, 0);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 2));
+    nj_dsl_run(&w, 24 * MS);
+    NOTHING(&w);
+    nj_dsl_run(&w, 3 * MS);
+    expect_full(&w, 0, 1);
+    NOTHING(&w);
+    cr_expect_eq(w.tcb->x->ca, NJ_CA_RECOVERY);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 77: overtaken, and nothing is sent twice; from now on three SACKs are no proof. */
+Test(tcp_rack, reordering)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 10, 10);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 2));
+    nj_dsl_run(&w, 20 * MS);
+    ACKED(&w, 2);
+    cr_expect(w.tcb->x->reordering);
+    uint32_t cwnd = w.tcb->cwnd;
+    w.next_out = w.n_out;
+    for (uint32_t i = 4; i <= 8; i++)
+        ACKED(&w, 2, SEGS(3, i));
+    nj_dsl_run(&w, 5 * MS);
+    ACKED(&w, 8);
+    struct dsl_out *o;
+    while ((o = nj_dsl_take(&w)))
+        cr_expect_geq(o->rel_seq, AT(10));
+    cr_expect_geq(w.tcb->cwnd, cwnd);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_retransmit), 0);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 77; RFC 8985 6.2 step 4: each round with a D-SACK gives reordering a quarter more, up to
+ * a round trip, and after 16 recoveries without one it is a quarter again. */
+Test(tcp_rack, window_grows_with_duplicates)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    for (uint32_t round = 0; round < 6; round++) {
+        uint32_t n = round * 4;
+        nj_ns quarters = round < 4 ? round + 1 : 4;
+        w.tcb->x->reordering = true;
+        w.tcb->cwnd = 20 * MSS;
+        w.tcb->srtt_us = w.tcb->min_rtt_us = 100000;
+        WRITE(&w, 4 * MSS);
+        expect_full(&w, n, 4);
+        nj_dsl_run(&w, 100 * MS);
+        ACKED(&w, n, SEGS(n + 1, n + 4));
+        nj_dsl_run(&w, quarters * 25 * MS - 2 * MS);
+        NOTHING(&w);
+        nj_dsl_run(&w, 4 * MS);
+        expect_full(&w, n, 1);
+        ACKED(&w, n + 4, SEGS(n, n + 1)); /* both copies have come */
+        NOTHING(&w);
+    }
+    for (uint32_t i = 0; i < 16; i++) {
+        cr_expect_neq(w.tcb->x->reo_mult, 1);
+        nj__rack_recovered(w.tcb->x);
+    }
+    cr_expect_eq(w.tcb->x->reo_mult, 1);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 75; RFC 8985 6.2: what was sent after the retransmission arrives, it does not. */
+Test(tcp_rack, lost_retransmission)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 10, 20);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 4));
+    expect_full(&w, 0, 1);
+    for (uint32_t i = 5; i <= 10; i++)
+        ACKED(&w, 0, SEGS(1, i));
+    uint32_t n_new = w.n_out - w.next_out;
+    cr_expect_gt(n_new, 0);
+    expect_full(&w, 10, n_new);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 11));
+    expect_full(&w, 0, 1);
+    nj_dsl_run(&w, 50 * MS);
+    ACKED(&w, 10 + n_new);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_rto), 0);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_fast_retransmit), 1);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 75: nothing was sent after it, so the time-out has to find out. */
+Test(tcp_rack, lost_retransmission_of_the_last_one)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 4, 0);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 4));
+    expect_full(&w, 0, 1);
+    nj_ns sent_at = w.now;
+    while (w.next_out == w.n_out)
+        nj_dsl_run(&w, 1 * MS);
+    expect_full(&w, 0, 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_rto), 1);
+    cr_expect_leq(w.now - sent_at, 310 * MS);
+    ACKED(&w, 4);
+    cr_expect_eq(w.tcb->x->sndq.n_bytes, 0);
+    nj_dsl_fini(&w);
+}
+
+/* A round trip that can't be the copy's is that of what was sent before: no news (step 2). */
+Test(tcp_rack, answer_to_the_first_copy)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 5, 0);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 4));
+    expect_full(&w, 0, 1);
+    nj_ns at = w.tcb->x->rack_at;
+    nj_dsl_run(&w, 10 * MS);
+    ACKED(&w, 4); /* 10 ms after the copy */
+    cr_expect_eq(w.tcb->x->rack_at, at);
+    nj_dsl_run(&w, 30 * MS);
+    NOTHING(&w); /* segment 4 was sent with the first copies: it is not overtaken */
+    nj_dsl_fini(&w);
+}
+
+/* --- tail loss probes ------------------------------------------------------------------------ */
+
+/* Sentence 76; RFC 8985 7.2: two round trips, and the time of a delayed ACK for a single segment.
+ */
+Test(tcp_rack, probe_times)
+{
+    for (uint32_t n = 1; n <= 3; n++) {
+        struct world w;
+        open_flight(&w, NULL);
+        w.tcb->x->rto = 1 * SEC; /* out of the way */
+        fly(&w, n, 0);
+        nj_ns wait = n == 1 ? 240 * MS : 200 * MS;
+        nj_dsl_run(&w, wait - 2 * MS);
+        NOTHING(&w);
+        nj_dsl_run(&w, 4 * MS);
+        expect_full(&w, n - 1, 1); /* the last one */
+        cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_tlp), 1);
+        nj_dsl_run(&w, 990 * MS);
+        NOTHING(&w); /* one probe; then the time-out, which counts from it (7.3) */
+        nj_dsl_run(&w, 20 * MS);
+        expect_full(&w, 0, 1);
+        cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_rto), 1);
+        nj_dsl_fini(&w);
+    }
+}
+
+/* RFC 8985 7.3: never sent before, if there is some and the peer has room; cwnd may be exceeded. */
+Test(tcp_rack, probe_with_new_data)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 4, 2);
+    nj_dsl_run(&w, 210 * MS);
+    expect_full(&w, 4, 1);
+    NOTHING(&w);
+    nj_dsl_run(&w, 50 * MS);
+    uint32_t cwnd = w.tcb->cwnd;
+    ACKED(&w, 5);
+    cr_expect_geq(w.tcb->cwnd, cwnd); /* nothing was lost */
+    nj_dsl_fini(&w);
+
+    open_flight(&w, NULL);
+    w.tcb->cwnd = 4 * MSS;
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .wnd = 4 * MSS);
+    WRITE(&w, 6 * MSS);
+    expect_full(&w, 0, 4);
+    nj_dsl_run(&w, 210 * MS);
+    expect_full(&w, 3, 1); /* no room for more */
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 76; RFC 8985 7.4.2: what the ACK of a probe tells. */
+Test(tcp_rack, probe_repairs)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 4, 0);
+    nj_dsl_run(&w, 210 * MS);
+    expect_full(&w, 3, 1);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 4);
+    cr_expect_eq(w.tcb->ssthresh, NJ_CC_SSTHRESH_NONE, "it may be that both copies arrived");
+    WRITE(&w, MSS);
+    expect_full(&w, 4, 1);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 5); /* without a word of a duplicate: one was lost */
+    cr_expect_lt(w.tcb->ssthresh, NJ_CC_SSTHRESH_NONE);
+    cr_expect_eq(w.tcb->x->ca, NJ_CA_OPEN);
+    nj_dsl_fini(&w);
+
+    for (unsigned how = 0; how < 2; how++) { /* both copies arrived */
+        open_flight(&w, NULL);
+        fly(&w, 4, 0);
+        nj_dsl_run(&w, 210 * MS);
+        expect_full(&w, 3, 1);
+        ACKED(&w, 4);
+        if (how)
+            ACKED(&w, 4, SEGS(3, 4));
+        else
+            ACKED(&w, 4);
+        WRITE(&w, MSS);
+        expect_full(&w, 4, 1);
+        ACKED(&w, 5);
+        cr_expect_eq(w.tcb->ssthresh, NJ_CC_SSTHRESH_NONE, "case %u", how);
+        nj_dsl_fini(&w);
+    }
+}
+
+/* RFC 8985 7.2: not without SACK, not while something is missing, not at a closed window. */
+Test(tcp_rack, no_probe)
+{
+    struct world w;
+    open_flight_with(&w, NULL, &(struct dsl_seg){0});
+    fly(&w, 4, 0);
+    nj_dsl_run(&w, 295 * MS);
+    NOTHING(&w);
+    nj_dsl_fini(&w);
+
+    open_flight(&w, NULL);
+    fly(&w, 8, 0);
+    nj_dsl_run(&w, 100 * MS);
+    ACKED(&w, 0, SEGS(1, 4));
+    expect_full(&w, 0, 1);
+    cr_expect_eq(w.tcb->x->pto_at, NJ_NEVER);
+    nj_dsl_fini(&w);
+
+    open_flight(&w, NULL);
+    fly(&w, 4, 0);
+    SEND(&w, .flags = A, .seq = 1, .ack = AT(2), .no_wnd = true);
+    nj_dsl_run(&w, 400 * MS);
+    EXPECT(&w, .flags = A, .seq = AT(2), .ack = 1, .len = 1); /* of the window */
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_tlp), 0);
+    nj_dsl_fini(&w);
+}
+
+/* The probe is lost, too; then the time-out sends everything again, from the start. */
+Test(tcp_rack, lost_probe)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 3, 0);
+    nj_dsl_run(&w, 205 * MS);
+    expect_full(&w, 2, 1);
+    nj_dsl_run(&w, 310 * MS);
+    expect_full(&w, 0, 1);
+    cr_expect_eq(w.tcb->cwnd, MSS);
+    ACKED(&w, 1);
+    expect_full(&w, 1, 2);
+    ACKED(&w, 3);
+    cr_expect_eq(w.tcb->x->sndq.n_bytes, 0);
+    nj_dsl_fini(&w);
+}
