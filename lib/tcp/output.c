@@ -367,7 +367,8 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (s != SENT) {
         fresh = false;
         last = nj__sent_tail(tcp, t, t->snd_mss);
-        s = send_again(tcp, t, last, t->snd_mss, now);
+        uint32_t window = peer_room(t, last->seq); /* it may have shrunk */
+        s = window ? send_again(tcp, t, last, min_u32(window, t->snd_mss), now) : NOTHING;
     }
     if (s != SENT)
         return false;

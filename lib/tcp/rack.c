@@ -110,9 +110,10 @@ void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
         return;
     nj_ns pto = NJ_TCP_RTO_INITIAL;
     if (t->srtt_us) {
-        pto = 2 * (nj_ns)t->srtt_us * NJ_US;
-        if (x->n_flight <= t->snd_mss)
-            pto += NJ_TCP_TLP_ACK_DELAY; /* one segment alone may be acknowledged late */
+        nj_ns srtt = nj__srtt(t), var = 4 * (nj_ns)t->rttvar_us * NJ_US;
+        nj_ns two = 2 * srtt + (x->n_flight <= t->snd_mss ? NJ_TCP_TLP_ACK_DELAY : 0);
+        pto = srtt + var + NJ_TCP_TLP_ACK_DELAY; /* RFC 9002 6.2.1; see docs/adr/0003 */
+        pto = pto < two ? pto : two;
     }
     if (now + pto < x->rexmit_at)
         x->pto_at = now + pto;
