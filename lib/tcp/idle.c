@@ -20,7 +20,7 @@ void nj__tcb_wake(struct nj_tcp *tcp, struct nj_tcb *t)
     nj_list_init(&x->ready);
     nj_list_init(&x->pending);
     nj_list_init(&x->sent);
-    x->rexmit_at = x->pto_at = x->reo_at = x->delack_at = NJ_NEVER;
+    x->rexmit_at = x->pto_at = x->reo_at = x->delack_at = x->close_at = NJ_NEVER;
     x->high_seq = t->snd_una - 1;
     x->rack_fack = t->snd_una;
     x->reo_mult = 1;
@@ -37,7 +37,7 @@ static bool at_rest(const struct nj_tcb *t)
 
     return open && t->snd_una == t->snd_nxt && !x->sndq.head && !x->rcvq.head && !x->reasm &&
            !t->ack_now && x->delack_at == NJ_NEVER && x->rexmit_at == NJ_NEVER &&
-           t->fin_seen == t->fin_received && !nj__ecn_echo(t);
+           x->close_at == NJ_NEVER && t->fin_seen == t->fin_received && !nj__ecn_echo(t);
 }
 
 /* A connection that never sent anything has nothing to remember. */

@@ -119,8 +119,8 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     if (!nj_seq_acceptable(seg->seq, len, t->rcv_nxt, wnd)) {
         bool quiet = seg->flags & NJ_TCP_RST;
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
-            t->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
-        t->n_keepalives = 0;                        /* an old number, but somebody is there */
+            t->x->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
+        t->n_keepalives = 0;                           /* an old number, but somebody is there */
         if (len == 0 && !quiet)
             quiet = !nj__flow_may_answer(&t->flow, now);
         note_duplicate(t, seg);
@@ -271,7 +271,7 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
     case NJ_TCP_FIN_WAIT_1:
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_2);
         if (t->user_gone)
-            t->close_at = now + NJ_TCP_ORPHAN_MAX;
+            t->x->close_at = now + NJ_TCP_ORPHAN_MAX;
         return PASS;
     case NJ_TCP_CLOSING:
         nj__tcb_enter_time_wait(tcp, t, now);

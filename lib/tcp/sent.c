@@ -254,7 +254,7 @@ void nj__sent_sacked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
     }
     for (; i < seg->opts.n_sack; i++) {
         const struct nj_sack_block *b = &seg->opts.sack[i];
-        bool sane = nj_seq_lt(b->first, b->end) && nj_seq_le(seg->ack, b->first) &&
+        bool sane = nj_seq_lt(b->first, b->end) && nj_seq_lt(seg->ack, b->first) &&
                     nj_seq_lt(t->snd_una, b->end) && nj_seq_le(b->end, t->snd_nxt);
         if (sane && !seen(x, b)) /* that of an overtaken ACK may begin before snd_una */
             mark(tcp, t, nj_seq_max(b->first, t->snd_una), b->end, news, now);

@@ -57,7 +57,6 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     }
     tuple = &t->flow.tuple;
     t->heard_at = now;
-    t->close_at = NJ_NEVER;
     t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
     nj_timer_init(&t->timer);
     t->snd_una = t->snd_nxt = iss;
@@ -142,7 +141,7 @@ void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj__tcb_set_state(tcp, t, NJ_TCP_TIME_WAIT);
     t->x->rexmit_at = t->x->pto_at = t->x->reo_at = t->x->delack_at = NJ_NEVER;
-    t->close_at = now + tcp->cfg.time_wait;
+    t->x->close_at = now + tcp->cfg.time_wait;
 }
 
 bool nj__tcb_settle(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)

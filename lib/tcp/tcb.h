@@ -69,7 +69,8 @@ struct nj_xfer {
     nj_ns pto_at;    /* tail loss probe (RFC 8985 7) */
     nj_ns reo_at;    /* what is missing is lost from then on (RFC 8985 6.2 step 5) */
     nj_ns delack_at;
-    nj_ns pace_at; /* no new data before */
+    nj_ns pace_at;  /* no new data before */
+    nj_ns close_at; /* FIN_WAIT_2 without a user, TIME_WAIT with one */
 
     /* The send queue. */
     struct nj_mbuf_queue sndq; /* from snd_una on; n_bytes does not count SYN or FIN */
@@ -138,48 +139,50 @@ struct nj_xfer {
     struct nj_sack_block dsack; /* arrived twice and not reported yet; empty: nothing */
 };
 
+/* Three cache lines. The first two are what a segment of an open connection needs; the third is
+ * time. */
 struct nj_tcb {
-    /* Demultiplexing, and what nearly every segment reads. */
     struct nj_flow flow; /* first: the flow table leads here */
     uint8_t state;       /* enum nj_tcp_state */
     uint8_t events;
-    uint8_t snd_wscale, rcv_wscale; /* shifts for windows we receive and windows we send */
-    bool ts_on;                     /* timestamps negotiated (RFC 7323) */
-    bool sack_on;                   /* SACK negotiated (RFC 2018) */
-    bool ecn_on;                    /* ECN negotiated (RFC 3168) */
-    bool ack_now;                   /* an ACK is due at the end of this burst */
-    bool fin_queued;   /* the user closed: FIN follows the last byte of the send queue */
-    bool fin_received; /* rcv_nxt has passed the peer's FIN */
-    bool fin_seen;
-    bool user_gone; /* nobody reads any more: new data is answered with RST */
+    uint8_t snd_wscale : 4, rcv_wscale : 4; /* shifts for windows we receive and windows we send */
+    uint8_t n_keepalives;                   /* probes since the peer was heard */
+    bool ts_on : 1;                         /* timestamps negotiated (RFC 7323) */
+    bool sack_on : 1;                       /* SACK negotiated (RFC 2018) */
+    bool ecn_on : 1;                        /* ECN negotiated (RFC 3168) */
+    bool ack_now : 1;                       /* an ACK is due at the end of this burst */
+    bool fin_queued : 1;   /* the user closed: FIN follows the last byte of the send queue */
+    bool fin_received : 1; /* rcv_nxt has passed the peer's FIN */
+    bool fin_seen : 1;
+    bool user_gone : 1;    /* nobody reads any more: new data is answered with RST */
+    uint16_t challenge_ms; /* last challenge ACK (RFC 5961 7), modulo 2^16 */
+    uint32_t rcv_nxt, rcv_adv, last_ack_sent;
 
     uint32_t snd_una, snd_nxt;
     uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max;
-    uint32_t rcv_nxt, rcv_adv, last_ack_sent;
-    uint16_t snd_mss;    /* largest payload of one segment, options of each segment deducted */
-    uint16_t peer_mss;   /* as the peer's SYN said, or the default */
-    uint16_t mss_proven; /* the longest segment that was acknowledged */
+    uint16_t snd_mss;        /* largest payload of one segment, options of each segment deducted */
+    uint16_t peer_mss;       /* as the peer's SYN said, or the default */
+    uint16_t mss_proven;     /* the longest segment that was acknowledged */
+    uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
+    struct nj_xfer *x;       /* NULL while idle */
     uint32_t cwnd, ssthresh;
-    uint32_t w_max; /* CUBIC: the window of the last congestion event; 0: there was none */
-    uint32_t srtt_us, rttvar_us, min_rtt_us; /* 0: no sample yet */
-    struct nj_xfer *x;                       /* NULL while idle */
+    uint32_t ts_recent, ts_offset; /* RFC 7323 */
     void *user;
 
-    uint32_t ts_recent, ts_offset; /* RFC 7323 */
+    uint32_t srtt_us, rttvar_us, min_rtt_us; /* 0: no sample yet */
+    uint32_t w_max; /* CUBIC: the window of the last congestion event; 0: there was none */
     nj_ns ts_recent_at;
     nj_ns heard_at; /* last segment from the peer: for keepalive and for when to fall idle */
-    nj_ns close_at; /* FIN_WAIT_2 without a user */
-    uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
-    uint8_t n_keepalives;    /* probes since the peer was heard */
-    uint16_t challenge_ms;   /* last challenge ACK (RFC 5961 7), modulo 2^16 */
     struct nj_timer timer;
 };
+_Static_assert(offsetof(struct nj_tcb, flow) == 0, "the head comes first");
+_Static_assert(offsetof(struct nj_tcb, snd_una) == NJ_CACHE_LINE, "receiving is the first line");
+_Static_assert(offsetof(struct nj_tcb, srtt_us) == 2 * NJ_CACHE_LINE, "two lines are hot");
+_Static_assert(sizeof(struct nj_tcb) == 3 * NJ_CACHE_LINE, "what an idle connection costs");
 
 /* The control block of this flow; NULL when there is none (yet, or any more). */
 static inline struct nj_tcb *nj_flow_tcb(struct nj_flow *flow)
 {
     return flow && flow->kind == NJ_FLOW_TCB ? (struct nj_tcb *)flow : NULL;
 }
-_Static_assert(offsetof(struct nj_tcb, flow) == 0, "the head comes first");
-
 #endif

@@ -100,7 +100,7 @@ void nj__time_wait_take_over(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns n
     w->bare.snd_nxt = t->snd_nxt;
     w->bare.rcv_nxt = t->rcv_nxt;
     w->bare.ts_recent = t->ts_recent;
-    w->ends = tick_after(t->close_at);
+    w->ends = tick_after(t->x->close_at);
     nj_flow_replace(&tcp->flows, &t->flow, &w->bare.flow);
     append(tcp, w);
     tcp->tw_queue.n_live++;

@@ -12,12 +12,13 @@ static nj_ns earlier(nj_ns a, nj_ns b)
 nj_ns nj__tcp_next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
-    nj_ns idle = earlier(t->close_at, nj__tcp_idle_deadline(tcp, t));
+    nj_ns idle = nj__tcp_idle_deadline(tcp, t);
 
     if (!x)
         return idle;
     nj_ns d = earlier(earlier(x->rexmit_at, x->pto_at), earlier(x->reo_at, x->delack_at));
-    return earlier(earlier(d, idle), x->paced ? x->pace_at : NJ_NEVER);
+    d = earlier(d, earlier(idle, x->close_at));
+    return earlier(d, x->paced ? x->pace_at : NJ_NEVER);
 }
 
 void nj__tcp_rearm(struct nj_tcp *tcp, struct nj_tcb *t)
@@ -145,7 +146,7 @@ static void fire(void *ctx, struct nj_timer *timer)
     struct nj_tcp *tcp = tick->tcp;
     struct nj_tcb *t = nj_container_of(timer, struct nj_tcb, timer);
 
-    if (tick->now >= t->close_at) {
+    if (t->x && tick->now >= t->x->close_at) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
         nj__tcb_end(tcp, t);
         return;

@@ -134,7 +134,7 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         return;
     }
     if (t->state == NJ_TCP_FIN_WAIT_2) {
-        t->close_at = now + NJ_TCP_ORPHAN_MAX;
+        t->x->close_at = now + NJ_TCP_ORPHAN_MAX;
         nj__tcp_rearm(tcp, t);
     }
     nj__tcb_settle(tcp, t, now);

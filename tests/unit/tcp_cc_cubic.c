@@ -107,6 +107,7 @@ Test(tcp_cc_cubic, multiplicative_decrease)
     t.snd_una = t.snd_nxt - MSS;
     nj_cc_cubic.lost(&t, 0);
     cr_expect_eq(t.ssthresh, 2 * MSS);
+    t.cwnd = NJ_CC_CWND_MAX;
     t.snd_nxt = t.snd_una + NJ_CC_CWND_MAX;
     nj_cc_cubic.lost(&t, 0);
     cr_expect_eq(t.ssthresh, 751619276); /* 0.7 * 2^30 */

@@ -66,6 +66,9 @@ Test(tcp_cc_newreno, loss_and_time_out)
 {
     struct nj_tcb t = fresh(20 * MSS);
     nj_cc_newreno.lost(&t, 0);
+    cr_expect_eq(t.ssthresh, 5 * MSS, "what limited transmit sent beyond cwnd does not count");
+    t.cwnd = 30 * MSS;
+    nj_cc_newreno.lost(&t, 0);
     cr_expect_eq(t.ssthresh, 10 * MSS);
     t.snd_nxt = t.snd_una + 3 * MSS;
     nj_cc_newreno.timed_out(&t, 0);
