@@ -25,7 +25,9 @@ static void check_cwnd(struct tsim_side *s)
         return;
     if (l.cwnd < l.mss)
         law(s, "cwnd below a segment", l.cwnd, l.mss);
-    if (!l.in_recovery && l.cwnd > initial_window(&l) + acked + l.sacked)
+    /* What a liar says has arrived counts when it says so, and again when it takes it back. */
+    bool lies = s->flow->sim->mix.evil & (TSIM_LIE_SACK | TSIM_OPTIMISTIC);
+    if (!lies && !l.in_recovery && l.cwnd > initial_window(&l) + acked + l.sacked)
         law(s, "cwnd grew by more than was acknowledged", l.cwnd, acked);
     s->rto_seen = l.rto;
 }
@@ -93,7 +95,7 @@ void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r)
             check_rto(s, &l);
     }
     /* The first byte may go again: that it is missing says that it was thrown away. */
-    bool lies = s->flow->sim->mix.evil & TSIM_LIE_SACK;
+    bool lies = s->flow->sim->mix.evil & (TSIM_LIE_SACK | TSIM_OPTIMISTIC);
     /* What an overtaken ACK says is not heard when its number or timestamp is too old. */
     bool unheard = nj_counter_read(&h->counters, NJ_C_drop_tcp_window) > 0 ||
                    nj_counter_read(&h->counters, NJ_C_drop_tcp_paws) > 0 ||
