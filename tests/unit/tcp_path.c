@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What fits through the path, and whom we believe about it: RFC 1191, RFC 8201, RFC 5927. */
+#include "support/tcp_flight.h"
+
+#define FULL 1460u
+
+/* What an MTU leaves for the payload, over the family that the test runs with. */
+static uint16_t mtu_of(const struct world *w, uint32_t payload)
+{
+    return (uint16_t)(payload + (w->v6 ? 60 : 40));
+}
+
+static bool tell(struct world *w, enum nj_icmp_news news, uint32_t rel_seq, uint32_t mtu)
+{
+    struct nj_icmp_error e = {.news = news, .tuple = w->tuple, .seq = w->iss + rel_seq, .mtu = mtu};
+    bool known = nj_tcp_icmp(&w->tcp, nj_dsl_find(w), &e, w->now);
+    nj_dsl_step(w);
+    return known;
+}
+
+static void open_full(struct world *w)
+{
+    nj_dsl_init(w, NULL);
+    nj_dsl_open_with(w, &(struct dsl_seg){.mss = FULL, .sack_ok = true});
+}
+
+/* Sentences 91, 94; RFC 1191 3, RFC 8201 4: shorter segments, cut anew, and cwnd stays. */
+Test(tcp_path, too_big)
+{
+    struct world w;
+    open_full(&w);
+    WRITE(&w, 3 * FULL);
+    for (uint32_t i = 0; i < 3; i++)
+        EXPECT(&w, .flags = A, .seq = 1 + i * FULL, .ack = 1, .len = FULL);
+    uint32_t cwnd = w.tcb->cwnd;
+    cr_expect(tell(&w, NJ_ICMP_TOO_BIG, 1, mtu_of(&w, 1300)));
+    for (uint32_t at = 0; at < 3 * FULL; at += 1300)
+        EXPECT(&w, .flags = A, .seq = 1 + at, .ack = 1,
+               .len = 3 * FULL - at < 1300 ? 3 * FULL - at : 1300);
+    NOTHING(&w);
+    cr_expect_eq(w.tcb->cwnd, cwnd);
+    cr_expect_eq(w.tcb->ssthresh, NJ_CC_SSTHRESH_NONE, "it was not congestion");
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_mtu_shrunk), 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + 3 * FULL);
+    WRITE(&w, 1400);
+    EXPECT(&w, .flags = A, .seq = 1 + 3 * FULL, .ack = 1, .len = 1300);
+    EXPECT(&w, .flags = A, .seq = 1301 + 3 * FULL, .ack = 1, .len = 100);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 94; RFC 5927 4.1: it must quote what is in flight. */
+Test(tcp_path, too_big_forged)
+{
+    struct world w;
+    open_full(&w);
+    cr_expect_not(tell(&w, NJ_ICMP_TOO_BIG, 1, mtu_of(&w, 1300)), "nothing is in flight");
+    WRITE(&w, 3 * FULL);
+    w.next_out = w.n_out;
+    cr_expect_not(tell(&w, NJ_ICMP_TOO_BIG, 0, mtu_of(&w, 1300)));
+    cr_expect_not(tell(&w, NJ_ICMP_TOO_BIG, 1 + 3 * FULL, mtu_of(&w, 1300)));
+    cr_expect_not(tell(&w, NJ_ICMP_TOO_BIG, 0x80000000u, mtu_of(&w, 1300)));
+    NOTHING(&w);
+    cr_expect_eq(w.tcb->snd_mss, FULL);
+    /* Larger than what we send, or smaller than any link has. */
+    tell(&w, NJ_ICMP_TOO_BIG, 1, mtu_of(&w, FULL + 1));
+    tell(&w, NJ_ICMP_TOO_BIG, 1, w.v6 ? 1279 : 67);
+    NOTHING(&w);
+    cr_expect_eq(w.tcb->snd_mss, FULL);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 94; RFC 5927 7.2: segments of that length have got through before, so the claim waits
+ * for a time-out that agrees; and an ACK of such a segment refutes it. */
+Test(tcp_path, too_big_although_it_fits)
+{
+    struct world w;
+    open_full(&w);
+    WRITE(&w, FULL);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + FULL);
+    WRITE(&w, 2 * FULL);
+    w.next_out = w.n_out;
+    cr_expect(tell(&w, NJ_ICMP_TOO_BIG, 1 + FULL, mtu_of(&w, 1300)));
+    cr_expect_eq(w.tcb->snd_mss, FULL);
+    while (nj_dsl_count(&w, NJ_C_tcp_rto) == 0)
+        nj_dsl_run(&w, 1 * MS);
+    cr_expect_eq(w.tcb->snd_mss, 1300);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 1191 5, 7.1: a router that does not say how much; the next of the usual sizes. */
+Test(tcp_path, too_big_without_a_number)
+{
+    struct world w;
+    open_full(&w);
+    WRITE(&w, FULL);
+    w.next_out = w.n_out;
+    tell(&w, NJ_ICMP_TOO_BIG, 1, 0);
+    uint32_t plateau = w.v6 ? 1492 - 60 : 1492 - 40;
+    cr_expect_eq(w.tcb->snd_mss, plateau);
+    w.next_out = w.n_out;
+    tell(&w, NJ_ICMP_TOO_BIG, 1, 0);
+    cr_expect_eq(w.tcb->snd_mss, w.v6 ? plateau : 1006 - 40, "IPv6 carries 1280 everywhere");
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 95: full segments vanish, short ones don't. After two time-outs shorter ones are tried,
+ * and shorter still. */
+Test(tcp_path, black_hole)
+{
+    struct world w;
+    open_full(&w);
+    WRITE(&w, 2 * FULL);
+    uint32_t through = w.v6 ? 1220 : 536, una = 1;
+    for (unsigned i = 0; i < 200 && una < 1 + 2 * FULL; i++) {
+        nj_dsl_run(&w, 500 * MS);
+        for (struct dsl_out *o; (o = nj_dsl_take(&w));)
+            if (o->seg.payload_bytes <= through && o->rel_seq == una)
+                una += o->seg.payload_bytes;
+        SEND(&w, .flags = A, .seq = 1, .ack = una);
+    }
+    cr_expect_eq(una, 1 + 2 * FULL);
+    cr_expect_eq(w.tcb->snd_mss, through);
+    cr_expect_geq(nj_dsl_count(&w, NJ_C_tcp_rto), NJ_TCP_BLACK_HOLE_RTOS);
+    nj_dsl_fini(&w);
+
+    /* Full segments have got through: it is rather the network than their size. */
+    open_full(&w);
+    WRITE(&w, FULL);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + FULL);
+    WRITE(&w, FULL);
+    while (nj_dsl_count(&w, NJ_C_tcp_rto) < 2 * NJ_TCP_BLACK_HOLE_RTOS)
+        nj_dsl_run(&w, 10 * MS);
+    cr_expect_eq(w.tcb->snd_mss, FULL);
+    nj_dsl_run(&w, 10 * SEC);
+    cr_expect_lt(w.tcb->snd_mss, FULL);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 96; RFC 9293 3.9.2.2, RFC 5927 5.2: soft, in every state that has something in flight.
+ */
+Test(tcp_path, unreachable)
+{
+    struct world w;
+    open_full(&w);
+    WRITE(&w, 100);
+    w.next_out = w.n_out;
+    cr_expect(tell(&w, NJ_ICMP_REFUSED, 1, 0));
+    NOTHING(&w);
+    STATE(&w, ESTABLISHED);
+    SEND(&w, .flags = A, .seq = 1, .ack = 101);
+    CLOSE(&w);
+    EXPECT(&w, .flags = FA, .seq = 101, .ack = 1);
+    tell(&w, NJ_ICMP_REFUSED, 101, 0);
+    STATE(&w, FIN_WAIT_1);
+    cr_expect_not(w.dead);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 5927 5.2: before it is open there is nothing to lose. */
+Test(tcp_path, unreachable_before_it_opens)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    w.tcb = nj_tcp_connect(&w.tcp, &w.tuple, w.now);
+    w.tcb->user = &w;
+    nj_dsl_step(&w);
+    EXPECT(&w, .flags = S);
+    cr_expect_not(tell(&w, NJ_ICMP_REFUSED, 7, 0), "not our SYN");
+    cr_expect_not(w.dead);
+    cr_expect(tell(&w, NJ_ICMP_REFUSED, 0, 0));
+    cr_expect(w.dead);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 91: whatever the MSS becomes while bytes are in flight, the stream stays as it is
+ * (the script's wire compares every byte), timestamps and holes included. */
+Test(tcp_path, mss_falls_with_holes)
+{
+    static const uint16_t smaller[] = {1448, 1300, 1221, 1220};
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(smaller); i++) {
+        struct world w;
+        nj_dsl_init(&w, NULL);
+        nj_dsl_open_with(&w, &(struct dsl_seg){.mss = FULL, .sack_ok = true, .ts = true});
+        uint32_t mss = FULL - NJ_TCP_TS_BYTES;
+        WRITE(&w, 8 * mss);
+        nj_dsl_run(&w, 20 * MS);
+        SEND(&w, .flags = A, .seq = 1, .ack = 1, .sack = {{1 + 2 * mss, 1 + 3 * mss}});
+        w.next_out = w.n_out;
+        tell(&w, NJ_ICMP_TOO_BIG, 1, mtu_of(&w, smaller[i]));
+        for (unsigned k = 0; k < 20 && w.tcb->snd_una != w.tcb->snd_nxt; k++) {
+            nj_dsl_run(&w, 400 * MS);
+            for (struct dsl_out *o; (o = nj_dsl_take(&w));)
+                cr_expect_leq(o->seg.payload_bytes, smaller[i] - NJ_TCP_TS_BYTES);
+            uint32_t ack = 1 + (k + 1) * mss;
+            SEND(&w, .flags = A, .seq = 1, .ack = ack < 1 + 8 * mss ? ack : 1 + 8 * mss);
+        }
+        cr_expect_eq(w.tcb->x->sndq.n_bytes, 0);
+        nj_dsl_fini(&w);
+    }
+}
