@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The scoreboard: transfers through a network that loses, delays and reorders, to a peer with SACK
- * and D-SACK. It has to cover what is in flight without a gap, what was SACKed must not go again,
- * and everything must arrive, however few runs there are.
+ * and D-SACK, or without. It has to cover what is in flight without a gap, what was SACKed must not
+ * go again, and everything must arrive, however few runs there are.
  */
 #include "base/prng.h"
 #include "tcp/seq.h"
@@ -35,7 +35,8 @@ struct net {
     uint32_t rcv_nxt;
 
     uint8_t known[STREAM_MAX + 2]; /* the machine was told that the peer has it */
-    bool strict;                   /* what is known must not be sent again */
+    bool sack;
+    bool strict; /* what is known must not be sent again */
     uint32_t n_bytes, n_again;
 };
 
@@ -153,11 +154,12 @@ static void machine_hears(struct net *n, const struct packet *p)
     uint32_t una = w->tcb ? w->tcb->snd_una - w->iss : 0;
     struct dsl_seg s = {.flags = A, .seq = 1, .ack = p->ack};
 
-    memcpy(s.sack, p->sack, sizeof s.sack);
+    if (n->sack)
+        memcpy(s.sack, p->sack, sizeof s.sack);
     nj_dsl_feed(w, &s);
     if (p->ack < una)
         return; /* out of date: not looked at */
-    for (uint32_t i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
+    for (uint32_t i = 0; n->sack && i < NJ_SACK_BLOCKS_MAX; i++)
         for (uint32_t k = p->sack[i].first; p->ack < k && k < p->sack[i].end; k++)
             n->known[k] = 1;
     memset(n->known, 1, p->ack);
@@ -218,7 +220,8 @@ static void open_net(struct net *n, uint64_t seed, uint32_t runs_max, bool ts)
     nj_dsl_init(w, &(struct dsl_options){
                        .pool_mbufs = 1024, .has_iss = true, .iss = 0u - 30000u}); /* wraps */
     mss = (uint16_t)(mss + nj_prng_below(&n->r, 1061));
-    SEND(w, .flags = S, .mss = mss, .sack_ok = true, .ts = ts, .wscale_p1 = 8);
+    n->sack = nj_prng_below(&n->r, 4) != 0;
+    SEND(w, .flags = S, .mss = mss, .sack_ok = n->sack, .ts = ts, .wscale_p1 = 8);
     EXPECT(w, .flags = SA, .ack = 1);
     w->ts = ts;
     SEND(w, .flags = A, .seq = 1, .ack = 1);
@@ -226,7 +229,7 @@ static void open_net(struct net *n, uint64_t seed, uint32_t runs_max, bool ts)
         w->tcp.runs.n_max = runs_max + w->tcp.cfg.conns_max;
     n->rcv_nxt = 1;
     n->got[0] = 1;
-    n->strict = runs_max == 0;
+    n->strict = n->sack && runs_max == 0;
     n->n_bytes = 20000 + nj_prng_below(&n->r, STREAM_MAX - 20000);
     n->loss_pm = nj_prng_below(&n->r, 4) * 40;
     n->delay = (1 + nj_prng_below(&n->r, 50)) * MS;

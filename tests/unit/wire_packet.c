@@ -244,6 +244,48 @@ Test(wire_packet, each_change_has_its_verdict)
     }
 }
 
+/* Sentence 58; RFC 1071: 0x0000 and 0xffff are both zero, whichever of them the sender chose. */
+Test(wire_packet, checksum_of_zero)
+{
+    struct nj_packet p;
+    struct frame f;
+    uint32_t n_found = 0;
+
+    for (uint32_t i = 0; i < 65536; i++) {
+        f = frame_of(data, sizeof data);
+        f.b[L4 + 20] = (uint8_t)(i >> 8);
+        f.b[L4 + 21] = (uint8_t)i;
+        fix_sums(&f);
+        if (f.b[L4 + 16] || f.b[L4 + 17])
+            continue;
+        n_found++;
+        cr_expect_eq(parse(&f, &p), NONE);
+        f.b[L4 + 16] = f.b[L4 + 17] = 0xff;
+        cr_expect_eq(parse(&f, &p), NONE);
+        f.b[L4 + 17] = 0xfe;
+        cr_expect_eq(parse(&f, &p), NJ_C_drop_tcp_checksum);
+    }
+    cr_expect_gt(n_found, 0);
+}
+
+/* Sentence 61; RFC 9293 3.8.5: urgent pointers before, at and beyond the end of the text. */
+Test(wire_packet, urgent_pointers)
+{
+    static const uint16_t pointer[] = {0, 1, 2, 3, 4, 1000, 65535};
+    struct nj_packet p;
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(pointer); i++) {
+        struct frame f = frame_of(data, sizeof data);
+        f.b[L4 + 13] |= NJ_TCP_URG;
+        f.b[L4 + 18] = (uint8_t)(pointer[i] >> 8);
+        f.b[L4 + 19] = (uint8_t)pointer[i];
+        fix_sums(&f);
+        cr_assert_eq(parse(&f, &p), NONE);
+        cr_expect_eq(p.tcp.payload_off, L4 + 20);
+        cr_expect_eq(p.tcp.payload_bytes, 3, "all three bytes are text like any other");
+    }
+}
+
 /* Sentence 121: nothing that was sent to all of the link is answered, whatever IP address it
  * names. */
 Test(wire_packet, broadcast_frames)
