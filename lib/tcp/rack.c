@@ -112,7 +112,7 @@ void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
     if (t->srtt_us) {
         nj_ns srtt = nj__srtt(t), var = 4 * (nj_ns)t->rttvar_us * NJ_US;
         nj_ns two = 2 * srtt + (x->n_flight <= t->snd_mss ? NJ_TCP_TLP_ACK_DELAY : 0);
-        pto = srtt + var + NJ_TCP_TLP_ACK_DELAY; /* RFC 9002 6.2.1; see docs/adr/0003 */
+        pto = srtt + var + NJ_TCP_TLP_ACK_DELAY; /* RFC 9002 6.2.1; see ADR 6 */
         pto = pto < two ? pto : two;
     }
     if (now + pto < x->rexmit_at)
