@@ -39,9 +39,9 @@ static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, 
         struct nj_frag_note *n = &f->note[i];
         if (n->n_parts == 0 || is_late(n, now))
             unused = n;
-        else if (n->id == p->fragment.id && n->protocol == p->fragment.protocol &&
-                 nj_addr_eq(&n->src, &p->ip_src) && nj_addr_eq(&n->dst, &p->ip_dst))
-            return n;
+        else if (n->id == p->fragment.id && nj_addr_eq(&n->src, &p->ip_src) &&
+                 nj_addr_eq(&n->dst, &p->ip_dst))
+            return n; /* whatever its protocol: the table would join the two */
     }
     if (unused)
         *unused = (struct nj_frag_note){.src = p->ip_src,
@@ -53,9 +53,12 @@ static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, 
     return unused;
 }
 
-/* RFC 1122 3.3.2, RFC 5722 4: note the fragment down, or say why it is not taken. */
+/* RFC 1122 3.3.2, RFC 5722 4: note the fragment down, or say why it is not taken. Two packets of
+ * one identification and different protocols spoil each other, for want of a table that tells them
+ * apart (RFC 791 3.2). */
 static enum nj_counter admit(struct nj_frag_note *n, const struct nj_fragment *f)
 {
+    n->spoiled |= f->protocol != n->protocol;
     if (n->spoiled)
         return NJ_C_drop_frag_overlap;
     bool past_end = f->end > n->n_bytes || (!f->more && n->n_bytes != UINT32_MAX);

@@ -284,6 +284,26 @@ Test(shard_frag, checksum_of_the_whole)
     end(&w);
 }
 
+/* The table does not look at the protocol: halves of two packets would make one. */
+Test(shard_frag, two_protocols)
+{
+    struct world w;
+    start(&w, 1);
+    echo(&w, 64);
+    rig_queue(w.r, cut(&w, w.icmp, IPPROTO_ICMP, 1, 0, 32, true, 0));
+    rig_queue(w.r, cut(&w, w.icmp, IPPROTO_TCP, 1, 32, 64, false, 0));
+    rig_settle(w.r);
+    cr_expect_eq(COUNTED(&w, drop_frag_overlap), 1);
+    deliver(&w, 1, 32, 64);
+    cr_expect_eq(COUNTED(&w, drop_frag_overlap), 2, "it is spoiled");
+    cr_expect_eq(COUNTED(&w, rx_reassembled), 0);
+    rig_queue(w.r, cut(&w, w.icmp, IPPROTO_TCP, 2, 0, 32, true, 0));
+    deliver(&w, 2, 32, 64);
+    cr_expect_eq(COUNTED(&w, drop_frag_overlap), 3);
+    cr_expect_eq(COUNTED(&w, rx_reassembled), 0);
+    end(&w);
+}
+
 /* The shard that gets the fragments joins them, and the owner gets the packet. */
 Test(shard_frag, steering)
 {
