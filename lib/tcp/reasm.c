@@ -99,7 +99,9 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
         rte_pktmbuf_free(m);
         return true;
     }
-    if (!nj__rcv_may_hold(tcp, t))
+    /* The peer has it still. So while mbufs are short they are for what is in order: else peers
+     * that open holes and fill none would keep new connections out. */
+    if (nj__tcp_pressure(tcp) != NJ_PRESSURE_NONE || !nj__rcv_may_hold(tcp, t))
         return false;
     narrow(m, off, end - first);
     m->hash.usr = first;

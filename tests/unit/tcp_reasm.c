@@ -153,6 +153,35 @@ Test(tcp_reasm, drop_last)
     cr_expect(nj_test_pool_full(q.pool));
 }
 
+/* What is out of order may be had again, so it never takes the half beyond which others are told to
+ * send less: whoever opens holes and fills none keeps nobody out. */
+Test(tcp_reasm, holes_make_no_pressure)
+{
+    enum { N_CONNS = 64, HELD_MAX = 1000 };
+    static struct nj_tcb tcb[N_CONNS];
+    static struct nj_xfer xfer[N_CONNS];
+    static struct nj_tcp tcp;
+    struct rte_mempool *pool = nj_test_pool(HELD_MAX);
+
+    tcp.cfg.held_max = HELD_MAX;
+    for (uint32_t i = 0; i < N_CONNS; i++)
+        tcb[i].x = &xfer[i];
+    for (uint32_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < N_CONNS; i++) {
+            struct nj_seg seg = {.seq = 2 * round + 1, .payload_bytes = 1};
+            struct rte_mbuf *m = nj_test_mbuf(pool, "x", 1);
+            if (!nj__reasm_insert(&tcp, &tcb[i], m, &seg))
+                rte_pktmbuf_free(m);
+        }
+    }
+    cr_expect_gt(tcp.n_held, HELD_MAX / 3);
+    cr_expect_leq(tcp.n_held, HELD_MAX / 2 + 1);
+    cr_expect_neq(nj__tcp_pressure(&tcp), NJ_PRESSURE_HIGH);
+    for (uint32_t i = 0; i < N_CONNS; i++)
+        nj__reasm_free(&tcb[i]);
+    cr_expect(nj_test_pool_full(pool));
+}
+
 /* Many connections that hoard leave something to the next one, and a few may have much. */
 Test(tcp_reasm, hoarders_share_a_bound)
 {
