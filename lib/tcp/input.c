@@ -109,13 +109,16 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
 }
 
 /* RFC 5961 7: so many per second from all, from a random start, so that nobody can count what
- * others used up (CVE-2016-5696); and of one connection only so many that nobody else goes without.
+ * others used up (CVE-2016-5696); and of one connection only so many that nobody else goes without,
+ * be it half open or in TIME-WAIT.
  */
-static bool may_challenge(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 {
+    struct nj_tcb *t = nj_flow_tcb(f);
     uint16_t ms = (uint16_t)(now / NJ_MS);
 
-    if (t && (uint16_t)(ms - t->challenge_ms) < NJ_TCP_CHALLENGE_EVERY / NJ_MS)
+    if (t ? (uint16_t)(ms - t->challenge_ms) < NJ_TCP_CHALLENGE_EVERY / NJ_MS
+          : !nj__flow_may_answer(f, now))
         return false;
     if (now - tcp->challenge_window_at >= NJ_SEC || tcp->challenge_window_at == 0) {
         tcp->challenge_window_at = now;
@@ -146,7 +149,7 @@ static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
     nj_count(tcp->cfg.counters, dropped ? a->why : NJ_C_rx_tcp);
     if (v == DROP_ACK)
         send_ack(tcp, f, now);
-    else if (v == DROP_CHALLENGE && may_challenge(tcp, t, now) && send_ack(tcp, f, now))
+    else if (v == DROP_CHALLENGE && may_challenge(tcp, f, now) && send_ack(tcp, f, now))
         nj_count(tcp->cfg.counters, NJ_C_tcp_challenge_ack);
     else if (v == DROP_RST)
         nj__tcp_reset_for(tcp, &a->seg, now);

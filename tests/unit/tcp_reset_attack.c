@@ -145,6 +145,25 @@ Test(tcp_reset_attack, challenges_are_limited)
     nj_dsl_fini(&w);
 }
 
+/* Sentence 102: nor does one that is half open, which costs whoever provokes it even less. */
+Test(tcp_reset_attack, challenges_of_one_handshake_are_limited)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    SEND(&w, .flags = S, .mss = 1460);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    for (unsigned i = 0; i < 300; i++)
+        SEND(&w, .flags = R, .seq = 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    NOTHING(&w);
+    w.tuple.rport++;
+    nj_dsl_open(&w);
+    SEND(&w, .flags = R, .seq = 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_challenge_ack), 2);
+    nj_dsl_fini(&w);
+}
+
 /* Sentence 102; RFC 5961 7: whoever provokes one connection uses nothing up that others need, and
  * learns nothing of them (CVE-2016-5696). */
 Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
