@@ -95,7 +95,8 @@ void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct 
         return;
     news->dsack = true;
     nj__rack_dsack(t);
-    if (x->undo_cwnd && nj_seq_le(x->undo_una, b->first))
+    /* Before anything was sent again, it is no copy of that; and nothing may add up meanwhile. */
+    if (x->undo_cwnd && x->undo_ts != 0 && nj_seq_le(x->undo_una, b->first))
         x->undo_bytes -= (int32_t)n;
 }
 

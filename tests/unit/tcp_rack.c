@@ -26,6 +26,26 @@ Test(tcp_rack, three_sacks)
     nj_dsl_fini(&w);
 }
 
+/* RFC 2883 5: what came twice before anything was sent again tells nothing of what goes again, and
+ * however often a peer says so, nothing adds up. Its window is shut, so that nothing goes again. */
+Test(tcp_rack, duplicates_before_the_first_retransmission)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    fly(&w, 10, 0);
+    nj_dsl_run(&w, 100 * MS);
+    for (uint32_t i = 0; i < 5; i++)
+        SEND(&w, .flags = A, .seq = 1, .ack = 1, .no_wnd = true,
+             .sack = {{1 + MSS, 1 + 4 * MSS}, {1 + MSS, 1 + 4 * MSS}});
+    cr_expect_eq(w.tcb->x->ca, NJ_CA_RECOVERY);
+    cr_expect_eq(w.tcb->x->undo_bytes, 0);
+    ACKED(&w, 0, SEGS(1, 4));
+    cr_expect_eq(w.tcb->x->ca, NJ_CA_RECOVERY);
+    cr_expect_eq(w.tcb->ssthresh, 7 * MSS);
+    w.n_out = w.next_out = 0;
+    nj_dsl_fini(&w);
+}
+
 /* Sentence 74: two holes, and only they go again. */
 Test(tcp_rack, two_holes)
 {
