@@ -36,8 +36,10 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; but a peer that starts anew is challenged, see step 4 */
         return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
-    if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && now - t->ts_recent_at < NJ_TCP_PAWS_IDLE)
-        return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_paws);
+    if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && now - t->ts_recent_at < NJ_TCP_PAWS_IDLE) {
+        bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_answer(&t->flow, now);
+        return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_paws);
+    }
     return PASS;
 }
 

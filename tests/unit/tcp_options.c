@@ -127,6 +127,29 @@ Test(tcp_options, paws)
     nj_dsl_fini(&w);
 }
 
+/* Two ends that each take the other for old would answer each other for ever: what has no text is
+ * answered only now and then. */
+Test(tcp_options, paws_answers_are_limited)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = true});
+    uint32_t t = (uint32_t)(w.now / MS);
+    for (unsigned i = 0; i < 10; i++)
+        SEND(&w, .flags = A, .seq = 1, .ack = 1, .tsval = t - 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    NOTHING(&w);
+    for (unsigned i = 0; i < 3; i++) { /* a peer that sends text waits for an answer */
+        SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 1, .tsval = t - 100);
+        EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    }
+    nj_dsl_run(&w, NJ_TCP_STRAY_ACK_EVERY);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .tsval = t - 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_paws), 14);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 7323 5.4: the clock of the peer wraps */
 Test(tcp_options, paws_across_the_wrap)
 {
