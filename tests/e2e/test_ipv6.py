@@ -31,7 +31,7 @@ class Ipv6OnTap(ServerCase):
         until("our addresses are checked",
               lambda: set(cls.server.addresses().values()) == {"ready"})
         cls.world.client("ping", "-6", "-c1", "-W5", SERVER_ADDR6)
-        cls.idle = cls.held()
+        cls.idle = cls.held_at_rest()
 
     def ping(self, *args):
         done = self.world.client("ping", "-6", "-W5", *args)
