@@ -179,6 +179,8 @@ bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         return false;
     if (fresh && n_seq > 0) /* an ACK of it is not an ACK of the future */
         nj__sent_push(tcp, t, n_seq, now);
+    else if (!fresh)
+        nj_sent_first(t->x)->again = true; /* Karn: no round trip is measured by it */
     return true;
 }
 

@@ -141,8 +141,8 @@ static void end(struct nj_tcb *t)
 }
 
 /* RFC 6937 3: send in proportion to what arrives while more than ssthresh is out there, then let
- * the window fill up to it. */
-static void reduce(struct nj_tcb *t, const struct nj_ack_news *news, bool lost_more)
+ * the window fill up to it as fast as slow start would. */
+static void reduce(struct nj_tcb *t, const struct nj_ack_news *news)
 {
     struct nj_xfer *x = t->x;
     uint32_t pipe = nj__pipe(t), n;
@@ -154,9 +154,7 @@ static void reduce(struct nj_tcb *t, const struct nj_ack_news *news, bool lost_m
                        (x->prr_flight ? x->prr_flight : 1);
         n = due > x->prr_out ? (uint32_t)(due - x->prr_out) : 0;
     } else {
-        n = unsent;
-        if (news->n_acked > 0 && !lost_more) /* slow start; else packet conservation */
-            n = (n > news->n_delivered ? n : news->n_delivered) + t->snd_mss;
+        n = (unsent > news->n_delivered ? unsent : news->n_delivered) + t->snd_mss; /* PRR-SSRB */
         if (n > t->ssthresh - pipe)
             n = t->ssthresh - pipe;
     }
@@ -260,7 +258,7 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
         break;
     case NJ_CA_CWR:
     case NJ_CA_RECOVERY:
-        reduce(t, news, lost);
+        reduce(t, news);
         break;
     case NJ_CA_LOSS:
         if (x->frto)
@@ -283,14 +281,14 @@ void nj__recovery_dupack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (x->ca < NJ_CA_RECOVERY && detect_without_sack(tcp, t, &(struct nj_ack_news){0}))
         begin(tcp, t, NJ_CA_RECOVERY, now);
     if (x->ca == NJ_CA_RECOVERY || x->ca == NJ_CA_CWR)
-        reduce(t, &news, false);
+        reduce(t, &news);
 }
 
 void nj__recovery_reordered_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (nj__rack_detect(t, now) && t->x->ca < NJ_CA_RECOVERY) {
         begin(tcp, t, NJ_CA_RECOVERY, now);
-        reduce(t, &(struct nj_ack_news){0}, true);
+        reduce(t, &(struct nj_ack_news){0});
     }
 }
 
