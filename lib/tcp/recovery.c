@@ -302,8 +302,10 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (x->ca == NJ_CA_OPEN || (x->ca == NJ_CA_LOSS && first))
         tcp->cfg.cc->timed_out(t, now); /* else the window has been reduced for this already */
     x->frto = first && x->ca < NJ_CA_RECOVERY && head && !head->again;
-    if (head && head->fate == NJ_SACKED)
+    if (head && head->fate == NJ_SACKED) {
         nj__sent_forget_sacks(x); /* it would have been acknowledged: the peer has dropped it */
+        x->undo_cwnd = 0;         /* a window that grew with it is not to come back */
+    }
     nj__sent_lose_until(tcp, t, t->snd_nxt);
     t->cwnd = t->snd_mss; /* RFC 5681 3.1: the loss window */
     x->ca = NJ_CA_LOSS;
