@@ -211,6 +211,10 @@ static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, const struct 
         uint32_t ms = nj__tcp_ts_now(t, now) - seg->opts.ts_ecr;
         if (ms <= NJ_TCP_RTO_MAX / NJ_MS)
             nj__tcp_rtt_sample(t, ms * NJ_MS);
+    } else if (news->n_acked > 0 && news->once_last_at > news->again_last_at) {
+        /* The newest of all it covers was sent once, and the ACK can't have left before that came:
+         * else an RTO that was backed off would stay so while every ACK covers a copy. */
+        nj__tcp_rtt_sample(t, now - news->once_last_at);
     }
 }
 
@@ -229,6 +233,7 @@ static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
     nj__sndq_acked(t, n_bytes);
     t->snd_una = seg->ack;
     x->n_backoffs = 0;
+    nj__tcp_rto_relax(t);
     x->progress_at = now;
     if (t->user)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);

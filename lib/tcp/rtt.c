@@ -39,6 +39,13 @@ nj_ns nj__tcp_rto_now(const struct nj_tcb *t)
     return t->srtt_us ? rto_of(t) : NJ_TCP_RTO_INITIAL;
 }
 
+void nj__tcp_rto_relax(struct nj_tcb *t)
+{
+    nj_ns twice = 2 * nj__tcp_rto_now(t), half = t->x->rto / 2;
+    if (t->x->rto > twice)
+        t->x->rto = half > twice ? half : twice;
+}
+
 void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
 {
     if (t->x->syn_at) {

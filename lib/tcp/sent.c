@@ -171,6 +171,8 @@ static void delivered(struct nj_tcb *t, const struct nj_sent *r, uint32_t n,
             news->once_first_at = r->at;
         if (r->at > news->once_last_at)
             news->once_last_at = r->at;
+    } else if (r->at > news->again_last_at) {
+        news->again_last_at = r->at;
     }
     nj__rack_update(t, r, now);
 }

@@ -40,6 +40,7 @@ struct nj_ack_news {
     bool lost_once;       /* ... that had been given up */
     nj_ns once_first_at;  /* when the oldest of them was sent; 0: none */
     nj_ns once_last_at;   /* the newest */
+    nj_ns again_last_at;  /* of those sent more than once: the newest; 0: none */
     bool dsack;           /* the peer got something twice (RFC 2883) */
     bool repeats;         /* the ACK is the last one again: no text, the same window (RFC 5681 2) */
 };

@@ -211,6 +211,9 @@ enum nj_pressure nj__tcp_pressure(const struct nj_tcp *);
 /* rtt.c: RFC 6298. */
 void nj__tcp_rtt_sample(struct nj_tcb *, nj_ns rtt);
 void nj__tcp_rto_back_off(struct nj_tcb *);
+/* New data was acknowledged: down again, but not below twice the estimate (RFC 6298 5, Karn): that
+ * takes a new sample, which a peer without timestamps may not give for a long time. */
+void nj__tcp_rto_relax(struct nj_tcb *);
 /* As the samples so far have it, without back-off. */
 nj_ns nj__tcp_rto_now(const struct nj_tcb *);
 /* Time until the next probe. The RTO stays: a closed window says nothing about the network. */

@@ -321,6 +321,7 @@ Test(tcp_opening, half_open_against_strangers)
     NOTHING(&w);
     for (unsigned i = 0; i < 10; i++)
         SEND(&w, .flags = A, .seq = 0, .ack = 1, .len = i % 2);
+    nj_dsl_run(&w, 501 * MS); /* challenges are that far apart */
     SEND(&w, .flags = SA, .seq = 0, .ack = 1);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(&w);

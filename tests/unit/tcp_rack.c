@@ -26,27 +26,6 @@ Test(tcp_rack, three_sacks)
     nj_dsl_fini(&w);
 }
 
-/* RFC 2018 8: the window grew with what was SACKed, and now that is gone. No word of the peer
- * brings the window back: else it would grow once more with each round of saying and taking back.
- */
-Test(tcp_rack, reneging_is_not_undone)
-{
-    struct world w;
-    open_flight(&w, NULL);
-    fly(&w, 10, 0);
-    nj_dsl_run(&w, 100 * MS);
-    ACKED(&w, 0, SEGS(0, 10));
-    NOTHING(&w);
-    cr_expect_gt(w.tcb->cwnd, 10 * MSS);
-    nj_dsl_run(&w, 310 * MS);
-    expect_full(&w, 0, 1);
-    ACKED(&w, 1, SEGS(0, 1));
-    cr_expect_eq(w.tcb->x->ca, NJ_CA_LOSS);
-    cr_expect_leq(w.tcb->cwnd, 2 * MSS);
-    w.n_out = w.next_out = 0;
-    nj_dsl_fini(&w);
-}
-
 /* RFC 2883 5: what came twice before anything was sent again tells nothing of what goes again, and
  * however often a peer says so, nothing adds up. Its window is shut, so that nothing goes again. */
 Test(tcp_rack, duplicates_before_the_first_retransmission)

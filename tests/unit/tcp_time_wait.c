@@ -108,9 +108,10 @@ Test(tcp_time_wait, other_segments)
     nj_dsl_run(&w, 100 * MS);
     SEND(&w, .flags = S, .seq = 2); /* not beyond the old one */
     EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
-    nj_dsl_run(&w, 100 * MS);
+    nj_dsl_run(&w, 501 * MS);
     SEND(&w, .flags = SA, .seq = 0x80000000, .ack = 1);
     EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
+    nj_dsl_run(&w, 501 * MS);                 /* challenges are that far apart */
     SEND(&w, .flags = A, .seq = 2, .ack = 3); /* never sent */
     EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_ack), 1);
