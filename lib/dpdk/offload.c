@@ -22,11 +22,15 @@ static bool pretends(const char *driver)
 }
 
 /* Payload of a segment that fits the mbufs one packet may have: the header's, and full ones. */
-static uint32_t tso_bytes_max(const struct rte_eth_dev_info *info)
+static void bound_tso(struct nj_tx_offload *o, const struct rte_eth_dev_info *info)
 {
-    uint32_t n_segs = info->tx_desc_lim.nb_seg_max;
-    uint32_t n_bytes = n_segs > 1 ? (n_segs - 1) * RTE_MBUF_DEFAULT_DATAROOM : 0;
-    return n_bytes == 0 || n_bytes > TSO_BYTES_MAX ? TSO_BYTES_MAX : n_bytes;
+    uint32_t n = info->tx_desc_lim.nb_seg_max; /* 0: the driver has no such bound */
+    n = n == 0 || n > NJ_TSO_MBUFS_MAX ? NJ_TSO_MBUFS_MAX : n;
+    uint32_t n_bytes = (n - 1) * RTE_MBUF_DEFAULT_DATAROOM;
+
+    o->tso = n > 1;
+    o->tso_mbufs_max = (uint16_t)n;
+    o->tso_bytes_max = n_bytes > TSO_BYTES_MAX ? TSO_BYTES_MAX : n_bytes;
 }
 
 void nj_offload_choose(struct nj_offload *o, const char *driver,
@@ -45,11 +49,10 @@ void nj_offload_choose(struct nj_offload *o, const char *driver,
     o->stack.tcp_csum = true;
     o->stack.ip_csum = offered & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
     o->tx = offered & (RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
-    if ((offered & tso_wanted) == tso_wanted) {
-        o->stack.tso = true;
-        o->stack.tso_bytes_max = tso_bytes_max(info);
+    if ((offered & tso_wanted) == tso_wanted)
+        bound_tso(&o->stack, info);
+    if (o->stack.tso)
         o->tx |= tso_wanted;
-    }
 }
 
 void nj_offload_tell(const struct nj_offload *o, char *text, size_t text_bytes)
@@ -60,5 +63,5 @@ void nj_offload_tell(const struct nj_offload *o, char *text, size_t text_bytes)
              : in      ? "in by the device, out by software"
              : out     ? "in by software, out by the device"
                        : "by software",
-             o->stack.tso ? ", TSO offered" : "");
+             o->stack.tso ? ", TSO too" : "");
 }

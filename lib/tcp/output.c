@@ -45,20 +45,36 @@ static void note_acked(struct nj_tcb *t)
     t->x->delack_at = NJ_NEVER;
 }
 
+/* A segment without headers; more than the MSS is for the device to cut. NULL: no mbufs. */
+static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
+                                uint32_t n_bytes)
+{
+    struct rte_mbuf *m = fresh_mbuf(tcp);
+
+    if (m && n_bytes <= t->snd_mss) {
+        nj__sndq_fill(t, seq, n_bytes, m);
+    } else if (m && !nj__sndq_chain(tcp, t, seq, n_bytes, m)) {
+        nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
+        rte_pktmbuf_free(m);
+        m = NULL;
+    }
+    return m;
+}
+
 /* A segment of a synchronized connection: `n_bytes` of the send queue from `seq` on. */
 static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
                      uint8_t flags, nj_ns now)
 {
-    struct rte_mbuf *m = fresh_mbuf(tcp);
+    struct rte_mbuf *m = payload(tcp, t, seq, n_bytes);
     if (!m)
         return false;
-    nj__sndq_fill(t, seq, n_bytes, m);
     struct nj_tcp_emit e = {
         .tuple = t->flow.tuple,
         .seq = seq,
         .ack = t->rcv_nxt,
         .wnd = nj__tcp_wnd_field(tcp, t),
         .flags = flags | NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
+        .tso_mss = n_bytes > t->snd_mss ? t->snd_mss : 0,
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
     if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not what goes again */
@@ -70,6 +86,8 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
     note_acked(t);
     if (n_bytes > 0)
         t->x->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */
+    if (e.tso_mss)
+        nj_count(tcp->cfg.counters, NJ_C_tcp_tso);
     send_out(tcp, m, &e, now);
     return true;
 }
@@ -189,7 +207,7 @@ bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
  * is to say. */
 static bool worth_sending(const struct nj_tcb *t, uint32_t n, uint32_t queued)
 {
-    return n == t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
+    return n >= t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
 }
 
 /* Bytes of the queue that were never sent. */
@@ -230,6 +248,24 @@ static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 
 enum sending { SENT, NOTHING, NO_ROOM };
 
+/* The most that the next segment may carry: what the device cuts into full ones, or one of them. */
+static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t)
+{
+    uint32_t mss = t->snd_mss, n = tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss * mss : 0;
+    return t->x->send_one || n < mss ? mss : n;
+}
+
+/* `n` bytes, cut so that a device makes full segments of them unless they are `all` there are. */
+static uint32_t whole(const struct nj_tcb *t, uint32_t n, uint32_t all)
+{
+    return n > t->snd_mss && n < all ? n - n % t->snd_mss : n;
+}
+
+static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
+{
+    return n_bytes > t->snd_mss ? (n_bytes + t->snd_mss - 1) / t->snd_mss : 1;
+}
+
 /* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), and the FIN if it stands right
  * behind them. Cut anew, for the MSS may have fallen since (RFC 9293 3.7.2). New
  * data fills up what is left of the segment when `r` is the last run. */
@@ -246,7 +282,7 @@ static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_s
     uint8_t flags = flags_at(t, r->seq, n) & (uint8_t)(fin ? UINT8_MAX : ~NJ_TCP_FIN);
     if (!send_seg(tcp, t, r->seq, n, flags, now))
         return NO_ROOM;
-    nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
+    nj_count_n(tcp->cfg.counters, NJ_C_tcp_retransmit, segments(t, n));
     more = n > old ? n - old : 0;
     nj__sent_again(tcp, t, r, r->seq + n - more + fin, now);
     if (more)
@@ -255,14 +291,18 @@ static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_s
     return SENT;
 }
 
-static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, nj_ns now)
+static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r,
+                              uint32_t unit, nj_ns now)
 {
     uint32_t room = cwnd_room(t), window = peer_room(t, r->seq);
+    uint32_t n = min_u32(min_u32(room, window), unit);
 
-    nj__sent_join_lost(tcp, t, r, t->snd_mss);
-    if (room < min_u32(r->end - r->seq, t->snd_mss) || window == 0)
+    nj__sent_join_lost(tcp, t, r, n > t->snd_mss ? n : t->snd_mss);
+    uint32_t lost = r->end - r->seq;
+    if (room < min_u32(lost, t->snd_mss) || window == 0)
         return NOTHING;
-    return send_again(tcp, t, r, min_u32(min_u32(room, window), t->snd_mss), now);
+    n = min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills up one segment, not more */
+    return send_again(tcp, t, r, whole(t, n, lost), now);
 }
 
 /* The next new data waits until what was sent has had its time at the wished rate. */
@@ -273,12 +313,29 @@ static void pace(struct nj_xfer *x, uint32_t n_bytes, nj_ns now)
     x->pace_at += (nj_ns)n_bytes * NJ_SEC / x->pace_rate;
 }
 
-static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+/* What may be sent at once now, if anything may. */
+static uint32_t pace_room(const struct nj_tcb *t, nj_ns now)
+{
+    const struct nj_xfer *x = t->x;
+    if (!x->pace_rate)
+        return UINT32_MAX;
+    nj_ns credit = now > x->pace_at ? now - x->pace_at : 0;
+    credit = credit < NJ_TCP_PACE_BURST ? credit : NJ_TCP_PACE_BURST;
+    uint64_t n = x->pace_rate / 1000 * (credit / NJ_US) / 1000; /* a product of 64 bits is enough */
+    return n < t->snd_mss ? t->snd_mss : n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     uint32_t queued = unsent(t), off = t->snd_nxt - t->snd_una;
     uint32_t room = min_u32(peer_room(t, t->snd_nxt), cwnd_room(t));
-    uint32_t n = min_u32(min_u32(queued, room), t->snd_mss);
+
+    if (x->cwr_due) /* RFC 3168 6.1.2: in one segment, but devices copy it into each that they cut
+                     */
+        unit = t->snd_mss;
+    unit = min_u32(unit, pace_room(t, now));
+    uint32_t n = whole(t, min_u32(min_u32(queued, room), unit), queued);
     bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
 
     if (n == 0 && !fin)
@@ -321,6 +378,19 @@ static void note_limited(struct nj_tcb *t)
     x->limited_seq = t->snd_nxt;
 }
 
+/* The next segment: what was lost goes first. With too few mbufs for all that the device could cut
+ * there may be enough for one. */
+static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *lost, nj_ns now)
+{
+    uint32_t unit = unit_max(tcp, t);
+    enum sending s = lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
+
+    if (s != NO_ROOM || unit == t->snd_mss)
+        return s;
+    unit = t->snd_mss;
+    return lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
+}
+
 bool nj__tcp_send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -337,7 +407,7 @@ bool nj__tcp_send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
             break;
         if (tcp->cfg.room(tcp->cfg.ctx) == 0)
             return false;
-        s = lost ? send_lost(tcp, t, lost, now) : send_new(tcp, t, now);
+        s = send_next(tcp, t, lost, now);
         if (s == NO_ROOM)
             return false;
     } while (s == SENT);
@@ -363,7 +433,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         return false; /* a closed window has probes of its own */
     if (fresh) {
         x->send_one = true;
-        s = send_new(tcp, t, now);
+        s = send_new(tcp, t, t->snd_mss, now);
         x->send_one = false;
     }
     if (s != SENT) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The send queue: bytes from snd_una on, in mbufs that are never given to a device. A segment is
- * filled from here each time it is sent, so a retransmission finds its bytes untouched and no mbuf
- * that a device still holds is written to.
+ * filled from here each time it is sent, or refers to here when it is one that the device cuts. So
+ * a retransmission has headers of its own and finds its bytes untouched, and nothing that a device
+ * may still read is written to.
  */
 #include <rte_mbuf.h>
 #include <rte_memcpy.h>
@@ -10,6 +11,11 @@
 #include "base/assert.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 void nj__mbuf_queue_free(struct nj_mbuf_queue *q)
 {
@@ -33,6 +39,8 @@ static void append(struct nj_mbuf_queue *q, struct rte_mbuf *m)
     q->n_mbufs++;
 }
 
+/* A device may still read what is in `m` (attach() below); what comes behind data_len is not part
+ * of that, since a reference covers the bytes that were there when it was made. */
 static void copy_into(struct nj_mbuf_queue *q, struct rte_mbuf *m, const uint8_t *data, uint32_t n)
 {
     rte_memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len), data, n);
@@ -173,6 +181,22 @@ static void seek(struct nj_tcb *t, uint32_t seq)
     t->x->cursor_seq = seq;
 }
 
+/* Bytes that the cursor's mbuf has from the cursor on; it steps on to the next one for that. */
+static uint32_t at_cursor(struct nj_xfer *x)
+{
+    if (x->cursor_off == x->cursor->data_len) {
+        x->cursor = x->cursor->next;
+        x->cursor_off = 0;
+    }
+    return x->cursor->data_len - x->cursor_off;
+}
+
+static void advance(struct nj_xfer *x, uint32_t n)
+{
+    x->cursor_off += n;
+    x->cursor_seq += n;
+}
+
 void nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m)
 {
     if (n_bytes == 0)
@@ -181,17 +205,75 @@ void nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_
     seek(t, seq);
     uint8_t *out = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)n_bytes);
     NJ_ASSERT(out != NULL); /* snd_mss is at most the tailroom of a fresh mbuf */
-    t->x->cursor_seq += n_bytes;
     while (n_bytes > 0) {
-        if (t->x->cursor_off == t->x->cursor->data_len) {
-            t->x->cursor = t->x->cursor->next;
-            t->x->cursor_off = 0;
-        }
-        uint32_t left = t->x->cursor->data_len - t->x->cursor_off;
-        uint32_t n = n_bytes < left ? n_bytes : left;
+        uint32_t n = min_u32(n_bytes, at_cursor(t->x));
         rte_memcpy(out, rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off), n);
         out += n;
-        t->x->cursor_off += n;
         n_bytes -= n;
+        advance(t->x, n);
     }
+}
+
+/* A shorter piece is copied: an mbuf and two atomic operations cost more than 1 KiB. It also bounds
+ * how many mbufs the bytes of one packet on the wire may lie in, which some devices count: six of
+ * 1,460, as references alternate with copies at worst. */
+#define REFER_MIN 1024u
+
+/* May `n` of `left` bytes be sent as a reference? Of memory that devices can reach: mbufs are, the
+ * external buffers are not (docs/adr/0007). And what follows has to fit if all of it is copied. */
+static bool may_refer(const struct nj_tcp *tcp, const struct rte_mbuf *from,
+                      const struct rte_mbuf *head, uint32_t n, uint32_t left)
+{
+    uint32_t used = head->nb_segs + 1u, most = tcp->cfg.tx.tso_mbufs_max;
+
+    return n >= REFER_MIN && RTE_MBUF_DIRECT(from) && used <= most &&
+           left - n <= (most - used) * RTE_MBUF_DEFAULT_DATAROOM;
+}
+
+/* Make `m` a reference to the next `n` bytes. The mbuf they are in goes back to its pool when both
+ * the queue and the device are done with it. */
+static void attach(struct nj_xfer *x, struct rte_mbuf *m, uint32_t n)
+{
+    rte_pktmbuf_attach(m, x->cursor);
+    m->data_off = (uint16_t)(x->cursor->data_off + x->cursor_off);
+    m->data_len = (uint16_t)n;
+}
+
+static uint32_t copy_room(const struct rte_mbuf *m)
+{
+    return RTE_MBUF_DIRECT(m) ? rte_pktmbuf_tailroom(m) : 0;
+}
+
+bool nj__sndq_chain(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
+                    struct rte_mbuf *head)
+{
+    struct rte_mbuf *last = head;
+    uint32_t n;
+
+    NJ_ASSERT(n_bytes > 0 && seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
+    seek(t, seq);
+    for (uint32_t left = n_bytes; left > 0; left -= n) {
+        n = min_u32(left, at_cursor(t->x));
+        bool refer = may_refer(tcp, t->x->cursor, head, n, left);
+        if (refer || copy_room(last) == 0) {
+            struct rte_mbuf *m = rte_pktmbuf_alloc(tcp->cfg.mp);
+            if (!m)
+                return false;
+            m->data_off = 0;
+            last = last->next = m;
+            head->nb_segs++;
+        }
+        if (refer) {
+            attach(t->x, last, n);
+        } else {
+            n = min_u32(n, copy_room(last));
+            rte_memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len),
+                       rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off), n);
+            last->data_len = (uint16_t)(last->data_len + n);
+        }
+        head->pkt_len += n;
+        advance(t->x, n);
+    }
+    NJ_ASSERT(head->nb_segs <= tcp->cfg.tx.tso_mbufs_max);
+    return true;
 }

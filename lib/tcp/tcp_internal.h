@@ -244,6 +244,11 @@ nj_ns nj__tcp_next_deadline(const struct nj_tcp *, const struct nj_tcb *);
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
 /* Append `n_bytes` of the queue, from the byte with sequence number `seq` on, to `m`. */
 void nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m);
+/* The same for a segment that the device cuts: mbufs are chained to `head`, which stay within
+ * cfg.tx.tso_mbufs_max if n_bytes is within tso_bytes_max. False when there are not enough of them;
+ * `head` is only fit to be freed then. */
+bool nj__sndq_chain(struct nj_tcp *, struct nj_tcb *, uint32_t seq, uint32_t n_bytes,
+                    struct rte_mbuf *head);
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
 
 /* ack.c: when text is acknowledged, and what the network did to it on its way. */

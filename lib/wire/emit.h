@@ -25,7 +25,12 @@ struct nj_tx_offload {
     bool ip_csum;           /* of those segments, with tcp_csum only */
     bool tso;               /* cut large segments, with tcp_csum only */
     uint32_t tso_bytes_max; /* payload of a segment that is to be cut */
+    uint16_t tso_mbufs_max; /* it may be chained of; tso_bytes_max fit all but the first of them */
 };
+
+/* Mbufs of one packet, where the device would take more: 65,415 bytes of payload (what IP allows)
+ * fill 32, the headers have one, and the rest is for references that don't fill theirs. */
+#define NJ_TSO_MBUFS_MAX 40u
 
 #define NJ_TCP_HDR_BYTES      20u
 #define NJ_TCP_OPTS_BYTES_MAX 40u

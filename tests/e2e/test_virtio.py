@@ -3,7 +3,8 @@
 Checksum offload both ways over vhost-user: nightjar on net_virtio_user, at the other end of the
 socket dpdk-testpmd, which forwards between it and a kernel tap, where the clients are. testpmd
 tells of each packet what the socket said of its checksum: NONE is one that is left to whoever needs
-it. Its own engine completes those for the tap, and leaves those that it sends us incomplete.
+it. Its own engine completes those for the tap, and leaves those that it sends us incomplete. With
+TSO it also cuts what comes uncut.
 """
 import hashlib
 import os
@@ -17,22 +18,28 @@ from world import SERVER_ADDR, World, lcore_args, until
 
 TESTPMD = shutil.which("dpdk-testpmd")
 TCP_CKSUM = "0x8"  # RTE_ETH_RX_OFFLOAD_TCP_CKSUM and its like for transmission
-SETUP = ["port stop all", "csum set tcp hw 0", "csum mac-swap off 0", "csum mac-swap off 1",
-         "port start all", "set verbose 3"]
+SETUP = ["port stop all", "csum set tcp hw 0", "csum mac-swap off 0", "csum mac-swap off 1"]
 VHOST, TAP = 0, 1  # testpmd's ports
+MULTI_SEGS = "0x8008"  # RTE_ETH_TX_OFFLOAD_MULTI_SEGS, besides TCP_CKSUM
+MSS = 1448
 
 
 class VirtioWorld(World):
-    def __init__(self, options):
+    def __init__(self, options, tso):
+        # What comes from the socket uncut is cut by testpmd; the tap's driver sums up the pieces.
+        cut = [f"csum set ip hw {TAP}", f"csum set tcp hw {TAP}", f"set port {TAP} gso on",
+               "set gso segsz 1514"] if tso else []
+        self.setup = [*SETUP, *cut, "port start all", "set verbose 3"]
         super().__init__("virtio_user", lcores=1, options=options)
         socket_path = f"{self.scratch}/vhost.sock"
         self.eal = [re.sub("path=[^,]*", "path=" + socket_path, a) for a in self.eal]
         self.testpmd_args = [
             *lcore_args(2), "--no-huge", "-m", "512", "--no-pci", "--no-shconf",
-            "--file-prefix", self.name + "t", f"--vdev=net_vhost0,iface={socket_path}",
+            "--file-prefix", self.name + "t",
+            f"--vdev=net_vhost0,iface={socket_path},tso={int(tso)}",
             "--vdev=net_tap0,iface=nj0", "--", "-i", "--forward-mode=csum", "--nb-cores=1",
             "--total-num-mbufs=16384", "--no-flush-rx", f"--rx-offloads={TCP_CKSUM}",
-            f"--tx-offloads={TCP_CKSUM}"]
+            f"--tx-offloads={MULTI_SEGS if tso else TCP_CKSUM}"]
         self.testpmd = None
 
     def start(self):
@@ -43,7 +50,7 @@ class VirtioWorld(World):
             self.testpmd = self.client_popen(
                 "stdbuf", "-oL", TESTPMD, *self.testpmd_args, stdin=subprocess.PIPE, stdout=log,
                 stderr=log, text=True)
-        self.tell(*SETUP)
+        self.tell(*self.setup)
         until("testpmd is set up", lambda: "Change verbose level" in self.log(), 30)
         super().start()
         self.address_client()
@@ -75,6 +82,11 @@ class VirtioWorld(World):
                 counts[said] = counts.get(said, 0) + 1
         return counts
 
+    def longest(self, port):
+        """Bytes of the longest packet that came from `port`."""
+        return max(int(n) for of, n in re.findall(
+            r"^port=(\d+), mbuf=.*pkt_len=(\d+)", self.log(), re.M) if int(of) == port)
+
     def sent_incomplete(self):
         """How many packets testpmd sent whose checksum it left to the other end."""
         return len(re.findall(r"^tx: flags=.*TX_TCP_CKSUM", self.log(), re.M))
@@ -82,8 +94,8 @@ class VirtioWorld(World):
 
 @unittest.skipUnless(TESTPMD, "no dpdk-testpmd: it is in Debian's package dpdk-dev")
 class Virtio(unittest.TestCase):
-    def start(self, *options):
-        world = VirtioWorld(options)
+    def start(self, *options, tso=False):
+        world = VirtioWorld(options, tso)
         self.addCleanup(world.close)
         world.root = os.path.join(world.scratch, "site")
         os.mkdir(world.root)
@@ -92,11 +104,11 @@ class Virtio(unittest.TestCase):
         world.start()
         return world
 
-    def download(self, world):
-        done = world.client("curl", "-sS", "--http2-prior-knowledge", world.url("/200KiB"),
+    def download(self, world, name="200KiB"):
+        done = world.client("curl", "-sS", "--http2-prior-knowledge", world.url("/" + name),
                             text=False)
         self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual(self.sums["200KiB"], hashlib.sha256(done.stdout).hexdigest())
+        self.assertEqual(self.sums[name], hashlib.sha256(done.stdout).hexdigest())
         self.assertEqual(0, world.server.stats()["drop_tcp_checksum"])
 
     def test_checksums_are_left_to_the_device(self):
@@ -110,6 +122,18 @@ class Virtio(unittest.TestCase):
         self.assertEqual({"NONE"}, set(came), came)
         self.assertGreater(came["NONE"], 140)  # 200 KiB in segments of 1448 bytes
         self.assertGreater(world.sent_incomplete(), 10)
+
+    def test_segments_are_cut_by_the_other_end(self):
+        world = self.start(tso=True)
+        self.assertIn("TSO too", world.server.output)
+        self.download(world, "10MiB")
+        stats = world.server.stats()
+        self.assertEqual(0, world.stop(), world.errors())
+        world.tell("stop", "show port stats all")
+        until("testpmd stopped", lambda: "Throughput" in world.log())
+        self.assertGreater(stats["tcp_tso"], 10)
+        self.assertLess(stats["tx_packets"], 10 * 1024 * 1024 // MSS // 2)
+        self.assertGreater(world.longest(VHOST), 2 * MSS)
 
     def test_or_not(self):
         """The socket carries no incomplete checksum either way; vhost's own software sees to it."""

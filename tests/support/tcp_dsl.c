@@ -7,6 +7,7 @@
 
 #include "wire/emit.h"
 
+#include "support/cutter.h"
 #include "support/tcp_dsl.h"
 
 #define RX_MBUFS 1024u
@@ -40,16 +41,14 @@ uint16_t nj_dsl_default_mss(void)
 
 /* --- the wire -------------------------------------------------------------------------------- */
 
-/* What is emitted goes through our own parser, checksums and all. */
-static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
+/* What comes out goes through our own parser, checksums and all. */
+static void arrive(struct world *w, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
-    struct world *w = ctx;
     struct nj_iface iface = peer_iface;
     struct nj_packet p;
 
     iface.addr[0].ip = ip->dst; /* whoever it is that a script plays */
     cr_assert_lt(w->n_out, DSL_OUT_MAX, "more segments than a test can want");
-    nj_ip_prepend(m, ip, IPPROTO_TCP, 0);
     cr_assert_leq(m->pkt_len, w->tcp.cfg.mtu, "segment of %u bytes", m->pkt_len);
     nj_eth_prepend(m, &iface.mac, &our_mac,
                    nj_addr_is_v4(&ip->dst) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
@@ -74,6 +73,27 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
     rte_pktmbuf_free(m);
 }
 
+static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
+{
+    struct world *w = ctx;
+    struct rte_mbuf *piece;
+    struct nj_cutter c;
+
+    nj_ip_prepend(m, ip, IPPROTO_TCP, 0);
+    if (!w->tcp.cfg.tx.tcp_csum) {
+        arrive(w, m, ip, now);
+        return;
+    }
+    cr_assert_leq(m->nb_segs, w->tcp.cfg.tx.tso_mbufs_max);
+    w->n_cut += !!(m->ol_flags & RTE_MBUF_F_TX_TCP_SEG);
+    for (const struct rte_mbuf *s = m; s; s = s->next)
+        w->n_referred += !!RTE_MBUF_CLONED(s);
+    nj_cutter_init(&c, m);
+    while ((piece = nj_cutter_next(&c, w->rx_pool)))
+        arrive(w, piece, ip, now);
+    rte_pktmbuf_free(m);
+}
+
 static uint32_t room(void *ctx)
 {
     return ((struct world *)ctx)->room;
@@ -85,6 +105,7 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
 {
     static const struct dsl_options none;
     const struct dsl_options *o = options ? options : &none;
+    struct nj_tx_offload tx = {.tso = false};
 
     memset(w, 0, sizeof *w);
     w->v6 = family_is_6();
@@ -99,7 +120,16 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
     w->tuple.remote = w->tuple.local = peer_iface.addr[w->v6].ip;
     w->tuple.local.b[15] = 1;
 
+    if (getenv("NJ_TEST_TSO") || o->tso_bytes_max)
+        tx = (struct nj_tx_offload){.tcp_csum = true,
+                                    .ip_csum = true,
+                                    .tso = true,
+                                    .tso_bytes_max = o->tso_bytes_max ? o->tso_bytes_max : 65415,
+                                    .tso_mbufs_max =
+                                        o->tso_mbufs_max ? o->tso_mbufs_max : NJ_TSO_MBUFS_MAX};
+
     struct nj_tcp_config c = {
+        .tx = tx,
         .mp = w->pool,
         .counters = &w->counters,
         .flow_key = {{1}},

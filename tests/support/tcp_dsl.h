@@ -9,6 +9,9 @@
  * Each script runs twice, over IPv4 and, with NJ_TEST_FAMILY=6 in the environment, over IPv6. The
  * MTU is 20 bytes larger then, so that a segment carries as much as over IPv4.
  *
+ * With NJ_TEST_TSO=1 the wire begins with a device that cuts large segments, and a script sees what
+ * it makes of them: nothing but the number of mbufs may differ.
+ *
  * The bytes of both streams follow from their position (nj_dsl_byte), so that whatever is delivered
  * or emitted is checked without a word in the test.
  */
@@ -77,7 +80,9 @@ struct world {
     /* The wire. */
     struct dsl_out *out;
     uint32_t n_out, next_out;
-    uint32_t room; /* what config.room answers */
+    uint32_t n_cut,
+        n_referred; /* segments that the device cut; mbufs in them that were references */
+    uint32_t room;  /* what config.room answers */
     uint64_t n_fed;
 
     /* The peer. */
@@ -102,6 +107,9 @@ struct world {
 struct dsl_options {
     uint32_t conns_max, half_open_max, time_wait_max, pool_mbufs;
     bool ecn;
+    uint32_t
+        tso_bytes_max; /* not 0: the device cuts segments, as it does for all with NJ_TEST_TSO=1 */
+    uint16_t tso_mbufs_max; /* 0: NJ_TSO_MBUFS_MAX */
     uint16_t mtu;
     const struct nj_cc_ops *cc; /* NULL: the default */
     uint32_t irs;

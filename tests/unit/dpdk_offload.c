@@ -32,7 +32,8 @@ Test(dpdk_offload, a_nic)
     cr_expect_eq(o.tx, TX_BOTH | TX_TSO);
     cr_expect(o.stack.tcp_csum && o.stack.ip_csum && o.stack.tso);
     cr_expect_eq(o.stack.tso_bytes_max, 65535 - 60 - 60);
-    expect_told(&o, "TCP checksums by the device, TSO offered");
+    cr_expect_eq(o.stack.tso_mbufs_max, 40);
+    expect_told(&o, "TCP checksums by the device, TSO too");
 }
 
 Test(dpdk_offload, virtio)
@@ -60,6 +61,9 @@ Test(dpdk_offload, less)
     cr_expect(!o.stack.tso, "one mbuf is too small to be cut");
     o = choose("net_x", 0, TX_BOTH | TX_TSO, 8);
     cr_expect_eq(o.stack.tso_bytes_max, 7 * 2048);
+    cr_expect_eq(o.stack.tso_mbufs_max, 8);
+    o = choose("net_x", 0, TX_BOTH | TX_TSO, 1);
+    cr_expect(!o.stack.tso && o.tx == TX_BOTH, "it says that it can chain, and then that it can't");
 }
 
 Test(dpdk_offload, software_in_disguise)

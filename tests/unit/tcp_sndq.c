@@ -88,6 +88,92 @@ static void fill(struct queue *q, uint32_t off, uint32_t n)
     rte_pktmbuf_free(m);
 }
 
+/* A segment for a device that cuts it and that is slow to read it: what it refers to is there until
+ * then, whatever became of the queue. */
+struct held {
+    struct rte_mbuf *m;
+    uint32_t at, n; /* of the stream */
+};
+
+static void hold(struct queue *q, struct held *h, uint32_t off, uint32_t n)
+{
+    uint32_t n_mbufs = 0, n_bytes = 0;
+
+    if (!(h->m = nj_test_mbuf(q->pool, "", 0)))
+        return;
+    if (!nj__sndq_chain(&q->tcp, &q->tcb, q->tcb.snd_una + off, n, h->m)) {
+        rte_pktmbuf_free(h->m);
+        h->m = NULL;
+        return;
+    }
+    for (const struct rte_mbuf *m = h->m; m; m = m->next, n_mbufs++)
+        n_bytes += m->data_len;
+    cr_assert(n_bytes == n && h->m->pkt_len == n && h->m->nb_segs == n_mbufs);
+    cr_assert_leq(n_mbufs, q->tcp.cfg.tx.tso_mbufs_max);
+    h->at = q->n_acked + off;
+    h->n = n;
+}
+
+static uint32_t let_go(struct queue *q, struct held *h)
+{
+    uint32_t n_referred = 0;
+    const uint8_t *want = q->stream + h->at;
+
+    for (const struct rte_mbuf *m = h->m; m; m = m->next) {
+        cr_assert(memcmp(rte_pktmbuf_mtod(m, void *), want, m->data_len) == 0,
+                  "bytes from %u on differ", (unsigned)(want - q->stream));
+        want += m->data_len;
+        n_referred += !!RTE_MBUF_CLONED(m);
+    }
+    rte_pktmbuf_free(h->m);
+    h->m = NULL;
+    return n_referred;
+}
+
+#define HELD 16u
+
+static void run_chains(uint64_t seed, unsigned n_mbufs, uint32_t piece_max, uint16_t mbufs_max)
+{
+    struct held held[HELD] = {{.n = 0}};
+    struct queue q;
+    struct nj_prng r;
+    uint32_t n_referred = 0, n_max = (mbufs_max - 1u) * RTE_MBUF_DEFAULT_DATAROOM;
+
+    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
+    nj_prng_init(&r, seed);
+    init(&q, n_mbufs);
+    q.tcp.cfg.tx.tso_mbufs_max = mbufs_max;
+    for (unsigned step = 0; step < 6000 && q.n_queued < STREAM_MAX - 20000; step++) {
+        uint32_t n = 1 + nj_prng_below(&r, piece_max);
+        struct held *h = &held[nj_prng_below(&r, HELD)];
+        if (n <= nj_tcp_send_room(&q.tcb))
+            queue_some(&q, &r, n);
+        n_referred += let_go(&q, h);
+        uint32_t n_held = q.tcb.x->sndq.n_bytes;
+        if (n_held > 0) {
+            uint32_t off = nj_prng_below(&r, n_held), left = n_held - off;
+            n = 1 + nj_prng_below(&r, left < n_max ? left : n_max);
+            hold(&q, h, off, n);
+            if (nj_prng_below(&r, 3) == 0)
+                ack(&q, 1 + nj_prng_below(&r, n_held));
+        }
+    }
+    for (unsigned i = 0; i < HELD; i++)
+        n_referred += let_go(&q, &held[i]);
+    cr_expect_gt(q.n_queued, 3000, "%u", q.n_queued);
+    cr_expect(n_referred > 20 || piece_max < 100, "%u references", n_referred);
+    fini(&q);
+}
+
+Test(tcp_sndq, chains_stay_as_they_were)
+{
+    run_chains(1, 2000, 9000, 40);
+    run_chains(2, 2000, 3000, 8);
+    run_chains(3, 60, 9000, 33); /* the pool is empty now and then */
+    run_chains(4, 2000, 90, 40);
+    run_chains(5, 2000, 2500, 3);
+}
+
 static void run(uint64_t seed, unsigned n_mbufs, uint32_t piece_max)
 {
     struct queue q;
