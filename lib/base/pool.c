@@ -15,6 +15,8 @@ bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max)
     memset(p, 0, sizeof *p);
     p->obj_bytes = (obj_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
     p->n_max = n_max;
+    if (n_max == 0) /* mmap refuses it; what is never taken needs no place */
+        return true;
     void *mem = mmap(NULL, p->obj_bytes * n_max, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mem == MAP_FAILED)

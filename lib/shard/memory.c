@@ -9,8 +9,12 @@ static const struct {
     const char *name;
     size_t at;
 } pools[NJ_SHARD_POOLS] = {
-    {"tcb", offsetof(struct nj_shard, tcp.tcbs)}, {"xfer", offsetof(struct nj_shard, tcp.xfers)},
-    {"run", offsetof(struct nj_shard, tcp.runs)}, {"conn", offsetof(struct nj_shard, conns)},
+    {"tcb", offsetof(struct nj_shard, tcp.tcbs)},
+    {"xfer", offsetof(struct nj_shard, tcp.xfers)},
+    {"syn", offsetof(struct nj_shard, tcp.syns)},
+    {"time_wait", offsetof(struct nj_shard, tcp.time_waits)},
+    {"run", offsetof(struct nj_shard, tcp.runs)},
+    {"conn", offsetof(struct nj_shard, conns)},
     {"talk", offsetof(struct nj_shard, talks)},
 };
 

@@ -13,7 +13,7 @@
 
 struct nj_shard;
 
-enum { NJ_SHARD_POOLS = 5 };
+enum { NJ_SHARD_POOLS = 7 };
 
 /* One pool as other threads see it. */
 struct nj_pool_gauge {
@@ -26,8 +26,8 @@ struct nj_pool_gauge {
 const char *nj_shard_pool_name(uint32_t i);
 const struct nj_pool *nj_shard_pool(const struct nj_shard *s, uint32_t i);
 
-/* Bytes of the flow table, one entry for at most half a connection. All of them are touched soon:
- * the hash spreads connections over it. Any thread. */
+/* Bytes of the flow table, of which flows of all kinds use at most two thirds. All of them are
+ * touched soon: the hash spreads connections over it. Any thread. */
 uint64_t nj_shard_flow_bytes(const struct nj_shard *s);
 
 #endif

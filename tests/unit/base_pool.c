@@ -74,3 +74,12 @@ Test(base_pool, random_takes_and_puts)
     }
     nj_pool_fini(&p);
 }
+
+Test(base_pool, one_for_nothing)
+{
+    struct nj_pool p;
+
+    cr_assert(nj_pool_init(&p, 64, 0));
+    cr_expect_null(nj_pool_take(&p));
+    nj_pool_fini(&p);
+}
