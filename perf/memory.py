@@ -54,6 +54,7 @@ def show(points, parts, got):
     print("\nof it, per connection:")
     for name, n_bytes in parts.items():
         what = {"tcb": "TCP control block", "xfer": "TCP, under way", "run": "TCP, losses",
+                "syn": "TCP, half open", "time_wait": "TCP, TIME-WAIT",
                 "conn": "connection of the shard", "talk": "connection that spoke",
                 "flow_table": "flow table", "rest": "the rest"}.get(name, name)
         print(f"  {what:<24}{n_bytes:>8.1f} B")

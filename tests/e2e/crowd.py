@@ -25,10 +25,15 @@ SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shar
          "Private_Hugetlb": "hugepages", "AnonHugePages": "transparent_hugepages"}
 
 
+def room_for(n):
+    """--max-connections for `n`: the last 1/32 are for handshakes under way (NJ_TCP_FULL_PART)."""
+    return n + n // 31 + 1
+
+
 class Crowd(World):
     def __init__(self, connections, options=(), progress=None):
         super().__init__("null", lcores=1, options=[
-            "--gateway", GATEWAY, "--max-connections", str(connections),
+            "--gateway", GATEWAY, "--max-connections", str(room_for(connections)),
             "--preface-timeout", "60m", "--idle-timeout", "60m", *options])
         self.connections, self.progress = connections, progress
         self.root = f"{self.scratch}/site"
