@@ -24,6 +24,8 @@ static const char help[] =
     "  --listen PORT           TCP port [80]\n"
     "  --port N                DPDK port number, when the EAL finds several\n"
     "  --no-offload            checksums by software, whatever the device offers\n"
+    "  --newreno               congestion control by NewReno [CUBIC]\n"
+    "  --no-ecn                no ECN (RFC 3168), also for peers that ask for it\n"
     "\n"
     "content\n"
     "  --root DIR              folder to serve (required)\n"
@@ -52,6 +54,8 @@ enum {
     OPT_LISTEN,
     OPT_PORT,
     OPT_NO_OFFLOAD,
+    OPT_NEWRENO,
+    OPT_NO_ECN,
     OPT_ROOT,
     OPT_CACHE,
     OPT_MAX_CONNECTIONS,
@@ -71,6 +75,8 @@ static const struct option options[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"port", required_argument, NULL, OPT_PORT},
     {"no-offload", no_argument, NULL, OPT_NO_OFFLOAD},
+    {"newreno", no_argument, NULL, OPT_NEWRENO},
+    {"no-ecn", no_argument, NULL, OPT_NO_ECN},
     {"root", required_argument, NULL, OPT_ROOT},
     {"cache", required_argument, NULL, OPT_CACHE},
     {"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
@@ -193,6 +199,12 @@ static int take_option(struct nj_server_config *c, int opt)
         return take_seconds("drain-timeout", 0, &c->drain_timeout_s);
     case OPT_NO_OFFLOAD:
         c->no_offload = true;
+        return 0;
+    case OPT_NEWRENO:
+        c->newreno = true;
+        return 0;
+    case OPT_NO_ECN:
+        c->no_ecn = true;
         return 0;
     case OPT_BUSY_POLL:
         c->busy_poll = true;

@@ -176,6 +176,8 @@ static bool up_shards(struct nj_server *s)
         .half_open_max = HALF_OPEN_MAX,
         .held_max = s->port.held_max,
         .time_wait = TIME_WAIT,
+        .newreno = set->config->newreno,
+        .ecn = !set->config->no_ecn,
         .preface_timeout = (nj_ns)(set->config->preface_timeout_s * (double)NJ_SEC),
         .idle_timeout = (nj_ns)(set->config->idle_timeout_s * (double)NJ_SEC),
         .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),

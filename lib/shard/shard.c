@@ -6,6 +6,7 @@
 #include <rte_mempool.h>
 
 #include "shard/shard_internal.h"
+#include "tcp/cc.h"
 
 #define PREFACE_TIMEOUT (10 * NJ_SEC)
 #define IDLE_TIMEOUT    (75 * NJ_SEC)
@@ -24,6 +25,8 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .mtu = s->cfg.iface.mtu,
         .tx = s->cfg.tx,
         .time_wait = s->cfg.time_wait,
+        .cc = s->cfg.newreno ? &nj_cc_newreno : &nj_cc_cubic,
+        .ecn = s->cfg.ecn,
         .emit = nj__net_emit_tcp,
         .room = nj__net_room,
         .ctx = s,

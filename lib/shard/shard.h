@@ -47,6 +47,7 @@ struct nj_shard_config {
     uint32_t conns_max, half_open_max;
     uint32_t held_max; /* see nj_tcp_config */
     nj_ns time_wait;
+    bool newreno, ecn;     /* congestion control; see nj_tcp_config */
     nj_ns preface_timeout; /* a new connection may be silent for so long; 0: 10 s */
     nj_ns idle_timeout;    /* one without an open stream; 0: 75 s */
     struct nj_hash_key flow_key, isn_key;

@@ -43,6 +43,8 @@ struct nj_server_config {
     double idle_timeout_s;    /* one without a running request; 75 */
     double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
     bool no_offload;          /* checksums by software, whatever the device offers; off */
+    bool newreno;             /* congestion control by NewReno instead of CUBIC; off */
+    bool no_ecn;              /* no ECN (RFC 3168) for peers that ask for it; off */
     bool busy_poll;           /* lcores never sleep, also without work; off */
     bool live;                /* a line of rates on stderr every second; off */
 };
