@@ -38,7 +38,7 @@ static void remember(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
-    if (x->ca >= NJ_CA_RECOVERY && x->undo_cwnd != 0)
+    if (x->ca >= NJ_CA_RECOVERY)
         return; /* one episode: as it was before the first thing went wrong */
     x->undo_cwnd = t->cwnd;
     x->undo_ssthresh = t->ssthresh;

@@ -8,7 +8,7 @@ from world import SANITIZED, until
 VISITS = 200
 FLOOD_SECONDS_MAX = 100  # it is ended when the visits are over
 COOKIES_MIN = 20_000  # what a flood makes the server touch has been touched after so many
-GROWTH_KIB_MAX = 4096
+GROWTH_KIB_MAX = 32768 if SANITIZED else 4096  # shadow memory, and what was freed is kept
 # Enough to fill the backlog of both shards in a moment. Full rate is the business of ./dev bench
 # synflood: it can be more than the device's ring takes, and then it is chance whose packets are
 # lost. A sanitized server can't follow either.
