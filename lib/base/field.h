@@ -43,6 +43,8 @@ struct nj_body {
         *waiter; /* set by whoever asked and got nothing: its owner wakes it when bytes are there */
 };
 
+#define NJ_BODY_UNKNOWN UINT64_MAX
+
 struct nj_body_ops {
     /* Show the next bytes without taking them. Returns
      *   > 0  that many bytes are in *out, at most `n_max` (n_max > 0)
@@ -52,7 +54,8 @@ struct nj_body_ops {
     int (*peek)(struct nj_body *, uint32_t n_max, struct nj_slice *out);
     /* Take `n_bytes`, at most what the last peek showed. */
     void (*advance)(struct nj_body *, uint32_t n_bytes);
-    /* Bytes still to be taken; exact from the start. */
+    /* Bytes still to be taken: exact, or NJ_BODY_UNKNOWN until the end is known. When peek shows
+     * nothing and this is 0, that was the end. */
     uint64_t (*remaining)(const struct nj_body *);
     /* The stream is done with the body, finished or not. Called exactly once. */
     void (*close)(struct nj_body *);

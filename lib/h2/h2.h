@@ -25,6 +25,9 @@ struct nj_h2_stream; /* one request and its response */
 struct nj_h2_request {
     /* :path with its query. Empty when absent; host stands in for a missing :authority. */
     struct nj_str method, scheme, authority, path;
+    /* Its other fields, in order, trailers not among them; only when limits.keep_fields is set. */
+    const struct nj_field *fields;
+    uint32_t n_fields;
     bool ends; /* END_STREAM came with the head: there is no body */
 };
 
@@ -36,6 +39,11 @@ struct nj_h2_events {
      * this call. A response body it held has been closed already. `complete` tells whether the
      * response left to its last byte. Called for each stream that on_request showed, no other. */
     void (*on_stream_close)(void *user, struct nj_h2_stream *st, bool complete);
+    /* Bytes of a request body; they live until this returns, and count against the stream's and the
+     * connection's window until nj_h2_consume(). NULL: bodies are thrown away. */
+    void (*on_data)(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes);
+    /* The request is complete; only when the head did not say `ends`. May be NULL. */
+    void (*on_end)(void *user, struct nj_h2_stream *st);
 };
 
 /* Where output goes. Bytes offered are taken whole. */
@@ -54,6 +62,7 @@ struct nj_h2_limits {
     uint32_t header_fields_max;      /* cookie crumbs and trailers count; beyond: 431 */
     uint32_t glitches_max;           /* see nj_h2_input() */
     size_t bytes_max;                /* of all connections of a core; then no more are opened */
+    bool keep_fields;                /* show all fields of a request */
 };
 
 /* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches, 2 GiB. */
@@ -116,8 +125,19 @@ void nj_h2_goaway(struct nj_h2 *h);
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body);
 
-/* The body of this stream has bytes again, or broke. */
+/* The body of this stream has bytes again, or broke, or ended. */
 void nj_h2_resume(struct nj_h2_stream *st);
+
+/* Trailer fields (copied) for after the last byte of the body; before the body has shown its end.
+ * Returns as nj_h2_respond(). */
+int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields);
+
+/* `n_bytes` of the request body are done with: the peer may send as many more. Bytes that were not
+ * consumed when the stream ends are returned to the connection's window by themselves. */
+void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes);
+
+/* RST_STREAM with an error code of RFC 9113 7; on_stream_close() follows, not within this call. */
+void nj_h2_reset(struct nj_h2_stream *st, uint32_t error);
 
 /* The connection's user pointer; and a place for the caller's own pointer on each stream. */
 void *nj_h2_user(const struct nj_h2 *h);

@@ -94,7 +94,10 @@ static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
     (void)complete;
 }
 
-const struct nj_h2_events nj__conn_h2_events = {on_request, on_stream_close};
+const struct nj_h2_events nj__conn_h2_events = {
+    .on_request = on_request,
+    .on_stream_close = on_stream_close,
+};
 
 static void note_work(struct nj_h2_stream *st)
 {

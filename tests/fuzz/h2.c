@@ -112,7 +112,7 @@ static void on_close(void *user, struct nj_h2_stream *st, bool complete)
     }
 }
 
-static const struct nj_h2_events events = {on_request, on_close};
+static const struct nj_h2_events events = {.on_request = on_request, .on_stream_close = on_close};
 
 static uint32_t sink_room(void *ctx)
 {

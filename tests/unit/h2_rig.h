@@ -229,7 +229,8 @@ static inline void rig_on_close(void *user, struct nj_h2_stream *st, bool comple
     q->complete = complete;
 }
 
-static const struct nj_h2_events rig_events = {rig_on_request, rig_on_close};
+static const struct nj_h2_events rig_events = {.on_request = rig_on_request,
+                                               .on_stream_close = rig_on_close};
 
 /* ---- the sink ---- */
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Handlers: code of yours that answers requests, on the core that received them.
+ *
+ *     static void hello(struct nj_request *req, struct nj_response *resp, void *arg)
+ *     {
+ *         nj_response_header(resp, "content-type", "text/plain");
+ *         nj_response_write(resp, "hello\n", 6);
+ *     }
+ *
+ *     static const struct nj_route routes[] = {
+ *         {.method = "GET", .path = "/hello", .type = NJ_NON_BLOCKING, .handle = hello},
+ *     };
+ *     config.routes = routes;
+ *     config.n_routes = 1;
+ *
+ * The type says what a handler may do, and so where it runs:
+ *
+ *   NJ_NON_BLOCKING  inline, where its request was found. It must be quick and may wait for
+ * nothing: calls marked "may park" fail there with NJ_ERR_WOULD_BLOCK. What comes later reaches it
+ * by callbacks. NJ_EITHER        may wait when it can: on a stack of its own if there is one, else
+ * inline. Then nj_must_not_block() is true and it has to do as a NON_BLOCKING one. NJ_BLOCKING
+ * straight-line code on a stack of its own, on the same core. Calls marked "may park" give the core
+ * back until what they wait for is there. This is what an untyped handler is taken for.
+ *   NJ_OS_BLOCKING   on a worker thread: may block in the kernel, take locks, or compute for long.
+ *
+ * All calls are for the handler (or its callbacks) of that very request, until nj_handler_fn's
+ * rules say it is over. Calls return 0 or a count, or a negative enum nj_error.
+ */
+#ifndef NIGHTJAR_HANDLER_H
+#define NIGHTJAR_HANDLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef NJ_API
+#define NJ_API __attribute__((visibility("default")))
+#endif
+
+enum nj_task_type {
+    NJ_UNTYPED, /* taken for NJ_BLOCKING */
+    NJ_NON_BLOCKING,
+    NJ_EITHER,
+    NJ_BLOCKING,
+    NJ_OS_BLOCKING,
+    NJ_N_TASK_TYPES
+};
+
+enum nj_error {
+    NJ_ERR_WOULD_BLOCK = -1, /* it would have to wait, and must not here */
+    NJ_ERR_GONE = -2,        /* the stream or its connection ended: stop, nobody listens */
+    NJ_ERR_TIMEOUT = -3,
+    NJ_ERR_MEMORY = -4,
+    NJ_ERR_INVALID = -5, /* the arguments, or the moment: a header after the body began, ... */
+    NJ_ERR_TOO_LARGE = -6,
+};
+
+struct nj_request;
+struct nj_response;
+
+/*
+ * Answer one request. NJ_BLOCKING, NJ_EITHER and NJ_OS_BLOCKING: the response ends when this
+ * returns. NJ_NON_BLOCKING (and NJ_EITHER inline): also, unless nj_response_keep() was called: then
+ * it ends with nj_response_end(), from a callback.
+ * A response to which nothing was written has an empty body, and status 200 if none was set.
+ */
+typedef void nj_handler_fn(struct nj_request *req, struct nj_response *resp, void *arg);
+
+#define NJ_ROUTE_METHOD_MAX 16 /* bytes */
+#define NJ_ROUTES_MAX       256
+
+/* Strings and `arg` are the caller's and must live as long as the server runs. */
+struct nj_route {
+    const char *method; /* NULL: any. A GET route answers HEAD, too: its body is not sent */
+    const char *path;   /* "/exact", or "/prefix" followed by a '/' and a '*': all below it */
+    enum nj_task_type type;
+    nj_handler_fn *handle;
+    void *arg;
+    uint32_t body_max_bytes; /* a longer request body: 413; 0: 16 MiB */
+};
+
+/* --- the request -------------------------------------------------------------------------- */
+
+/* Strings of a request are not terminated, and live as long as the request. An absent one is empty,
+ * of n_bytes 0. */
+struct nj_view {
+    const char *p;
+    uint32_t n_bytes;
+};
+
+NJ_API struct nj_view nj_request_method(const struct nj_request *req);
+/* As sent, percent-encoded, without its query; and what stands behind the '?'. */
+NJ_API struct nj_view nj_request_path(const struct nj_request *req);
+NJ_API struct nj_view nj_request_query(const struct nj_request *req);
+NJ_API struct nj_view nj_request_scheme(const struct nj_request *req);
+NJ_API struct nj_view nj_request_authority(const struct nj_request *req);
+/* The first field of that name (lower case). */
+NJ_API struct nj_view nj_request_header(const struct nj_request *req, const char *name);
+/* Field i of n, in the order they came, without pseudo fields. False when there are not so many. */
+NJ_API bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj_view *name,
+                             struct nj_view *value);
+
+/*
+ * Read the body. Returns 1..n_bytes, 0 at its end. May park.
+ * Errors: NJ_ERR_GONE; NJ_ERR_WOULD_BLOCK where it must not wait and nothing has come yet;
+ *         NJ_ERR_TOO_LARGE beyond body_max_bytes.
+ */
+NJ_API int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes);
+
+/* --- the response ------------------------------------------------------------------------- */
+
+/* 200 to 599. Before the first byte of the body. */
+NJ_API int nj_response_status(struct nj_response *resp, unsigned status);
+/* Add a field, copied; the name in lower case, no connection fields (RFC 9113 8.2). At most 48
+ * fields and 8 KiB. content-length: as you like, then it has to be true. */
+NJ_API int nj_response_header(struct nj_response *resp, const char *name, const char *value);
+/*
+ * Write body bytes, copied. Sends the head first when it has not been sent. Parks while the peer's
+ * windows and the response's buffer (64 KiB) have no room; returns 0 when all is taken.
+ * Errors: NJ_ERR_GONE; NJ_ERR_WOULD_BLOCK where it must not wait: nothing was taken then.
+ */
+NJ_API int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes);
+/* As much as there is room for, without waiting. Returns how much, 0 for none. */
+NJ_API int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t n_bytes);
+/* Send what is there now, head included, without waiting for more. */
+NJ_API int nj_response_flush(struct nj_response *resp);
+/* Add a trailer field; they go out after the last byte of the body (RFC 9113 8.1). */
+NJ_API int nj_response_trailer(struct nj_response *resp, const char *name, const char *value);
+/* Break it off: RST_STREAM with INTERNAL_ERROR, so that nobody takes a half for the whole. */
+NJ_API void nj_response_reset(struct nj_response *resp);
+
+/* --- waiting ------------------------------------------------------------------------------ */
+
+/* Wait so long. May park. NJ_ERR_GONE as soon as the stream is. */
+NJ_API int nj_sleep(uint64_t ns);
+/* True where calls that may park fail with NJ_ERR_WOULD_BLOCK instead. */
+NJ_API bool nj_must_not_block(void);
+
+/* Something that happens once. Zero is a good beginning. One lcore's: set and awaited on the same.
+ */
+struct nj_event {
+    void *waiter; /* of the library */
+    bool set;
+};
+/* Wait for it, at most `timeout_ns` (0: for ever). May park. One waiter at a time.
+ * Errors: NJ_ERR_TIMEOUT, NJ_ERR_GONE, NJ_ERR_WOULD_BLOCK. */
+NJ_API int nj_await(struct nj_event *event, uint64_t timeout_ns);
+NJ_API void nj_event_set(struct nj_event *event);
+
+/* --- callbacks, for handlers that must not wait -------------------------------------------- */
+
+/* The response goes on after the handler returned, until nj_response_end(). */
+NJ_API void nj_response_keep(struct nj_response *resp);
+NJ_API void nj_response_end(struct nj_response *resp);
+/* There is body to read, or its end, or the stream is gone. Called again for each batch. */
+NJ_API void nj_request_on_body(struct nj_request *req,
+                               void (*fn)(struct nj_request *, struct nj_response *, void *arg),
+                               void *arg);
+/* There is room to write again after nj_response_try_write() took less than it was given. */
+NJ_API void nj_response_on_room(struct nj_response *resp,
+                                void (*fn)(struct nj_request *, struct nj_response *, void *arg),
+                                void *arg);
+/* The time is up. One timer per response; 0 takes it back. */
+NJ_API void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns,
+                                 void (*fn)(struct nj_request *, struct nj_response *, void *arg),
+                                 void *arg);
+/* The stream or its connection ended before the response did; the last call for this request. */
+NJ_API void nj_response_on_gone(struct nj_response *resp,
+                                void (*fn)(struct nj_request *, struct nj_response *, void *arg),
+                                void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

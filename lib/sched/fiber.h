@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fibers: stacks that a task can be started on, and that can be left in the middle and continued
+ * later. One nj_fibers is one thread's: fibers never move to another one.
+ *
+ * The thread's own stack is the root context. The root starts and resumes fibers; a fiber parks or
+ * ends, and then the root goes on. Fibers do not start fibers.
+ */
+#ifndef NJ_SCHED_FIBER_H
+#define NJ_SCHED_FIBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/types.h"
+#include "sched/timer_wheel.h"
+
+struct nj_fiber;
+
+struct nj_fibers_config {
+    uint32_t n_max;       /* stacks; so many tasks can be parked at once */
+    uint32_t stack_bytes; /* usable, rounded up to pages; 0: 64 KiB */
+    nj_ns now;
+};
+
+struct nj_fibers;
+
+/* Who waits, for whoever wakes it: stays harmless when the fiber is long gone. */
+struct nj_waiter {
+    struct nj_fiber *fiber; /* NULL: nobody */
+    uint64_t generation;    /* of its wait */
+};
+
+enum nj_wake {
+    NJ_WAKE_OK,
+    NJ_WAKE_TIMEOUT,
+    NJ_WAKE_CANCELLED, /* what it works for is gone */
+};
+
+enum nj_started { NJ_FIBER_NONE_FREE, NJ_FIBER_ENDED, NJ_FIBER_PARKED };
+
+/* NULL when memory is refused. The stacks are reserved, touched when first used. */
+struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config);
+/* No fiber may be parked. */
+void nj_fibers_free(struct nj_fibers *);
+
+/* Run fn(arg) on a free stack until it ends or parks. Root only. O(1), allocates nothing. */
+enum nj_started nj_fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *arg);
+
+/* The fiber that runs, or NULL in a root context or on a thread without fibers. */
+struct nj_fiber *nj_fiber_self(void);
+
+/* Give the core back until nj_fiber_wake() or `deadline` (NJ_NEVER: no deadline). Fiber only.
+ * `w`, if not NULL, is filled in before it parks. Cancellation is sticky: once nj_fiber_cancel()
+ * was called every later wait of this fiber ends at once with NJ_WAKE_CANCELLED. */
+enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
+
+/* Let a parked fiber go on: it is queued, and runs in the next nj_fibers_run(). False when that
+ * wait is over already. Any context of the owning thread. */
+bool nj_fiber_wake(struct nj_waiter w, enum nj_wake why);
+/* What this fiber works for is gone: its present wait ends, and all that follow. */
+void nj_fiber_cancel(struct nj_fiber *f);
+
+/* Resume what was woken or is due, at most `n_max`. Root only. Returns how many ran. */
+uint32_t nj_fibers_run(struct nj_fibers *, nj_ns now, uint32_t n_max);
+/* Nothing happens before; 0: something is runnable now. NJ_NEVER. */
+nj_ns nj_fibers_next(const struct nj_fibers *);
+
+uint32_t nj_fibers_in_use(const struct nj_fibers *);
+uint32_t nj_fibers_high_water(const struct nj_fibers *);
+
+/* --- the must-not-block tag ------------------------------------------------------------------ */
+
+/*
+ * Belongs to the context (root or fiber), not to the thread: each fiber starts without it, a root
+ * context of a thread with fibers has it for ever. nj_tag_set() returns what it was, for
+ * nj_tag_restore().
+ */
+bool nj_tag_must_not_block(void);
+bool nj_tag_set(void);
+void nj_tag_restore(bool before);
+
+#endif

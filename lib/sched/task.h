@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tasks: what a producer finds and a strategy has consumed.
+ *
+ * Types are those of Jetty's Invocable, and one more: OS_BLOCKING, for what would block the thread
+ * and not only its own stack. Whoever does not say is BLOCKING.
+ */
+#ifndef NJ_SCHED_TASK_H
+#define NJ_SCHED_TASK_H
+
+#include <nightjar/handler.h>
+
+#include "base/list.h"
+#include "base/types.h"
+
+/* How a task was consumed; the order of the counters, too. */
+enum nj_mode {
+    NJ_MODE_PC,         /* inline, on the context that produced it, which must not block */
+    NJ_MODE_PIC,        /* the same for an EITHER task, as nobody could take over production */
+    NJ_MODE_EPC_INLINE, /* on a stack of its own, and it never parked */
+    NJ_MODE_EPC_PARKED, /* on a stack of its own; production went on when it parked */
+    NJ_MODE_PEC_QUEUE,  /* it had to wait for a stack */
+    NJ_MODE_PEC_WORKER, /* by a worker thread */
+    NJ_MODE_REJECTED,   /* by nobody: no room in any queue */
+    NJ_N_MODES
+};
+
+struct nj_task;
+
+struct nj_task_ops {
+    /* Consume it. On whatever context the mode says. The task may be freed in here. */
+    void (*run)(struct nj_task *);
+    /* It will not be run; called in its place, exactly once, in the producer's context. */
+    void (*reject)(struct nj_task *);
+};
+
+struct nj_task {
+    const struct nj_task_ops *ops;
+    struct nj_list node; /* while it waits */
+    struct nj_task_class *class_of;
+};
+
+/* The stricter of two: equal stays, EITHER gives way to the other, anything else is BLOCKING. */
+enum nj_task_type nj_task_combine(enum nj_task_type a, enum nj_task_type b);
+/* UNTYPED becomes BLOCKING; values that are none, too. */
+enum nj_task_type nj_task_type_of(enum nj_task_type declared);
+
+#endif
