@@ -10,20 +10,27 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static void begin_round(struct nj_hystart *h, const struct nj_tcb *t)
+static uint32_t us_of(nj_ns now)
+{
+    return (uint32_t)(now / NJ_US);
+}
+
+static void begin_round(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     h->round_end = t->snd_nxt;
+    h->ack_at_us = us_of(now);
+    h->busy_us = 0;
     h->last_min_us = h->cur_min_us;
     h->cur_min_us = UNKNOWN_US;
     h->n_samples = 0;
 }
 
-static void begin(struct nj_hystart *h, const struct nj_tcb *t)
+static void begin(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     memset(h, 0, sizeof *h);
     h->cur_min_us = UNKNOWN_US;
     h->running = true;
-    begin_round(h, t);
+    begin_round(h, t, now);
 }
 
 /* RFC 9406 4.2: is the delay of this round higher than that of the last by more than jitter? */
@@ -39,6 +46,28 @@ static bool delay_grew(const struct nj_hystart *h)
     return h->cur_min_us >= h->last_min_us && h->cur_min_us - h->last_min_us >= thresh;
 }
 
+static void enter_css(struct nj_hystart *h, uint32_t base_us)
+{
+    h->in_css = true;
+    h->css_rounds = 0;
+    h->css_base_us = base_us;
+}
+
+/* Was the path busy with this window for more than half a round trip? Then there is no room in it
+ * for twice as much. How long a window takes is no jitter, so this is not taken back. */
+static void follow_trains(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
+{
+    uint32_t gap = us_of(now) - h->ack_at_us;
+
+    h->ack_at_us = us_of(now);
+    if (h->in_css || gap > NJ_HYSTART_TRAIN_GAP_US)
+        return;
+    h->busy_us += gap;
+    if (h->busy_us > t->min_rtt_us / 2 && t->min_rtt_us > 0 &&
+        t->cwnd >= NJ_HYSTART_TRAIN_SEGS_MIN * t->snd_mss)
+        enter_css(h, 0);
+}
+
 static void take_sample(struct nj_hystart *h, uint32_t rtt_us)
 {
     if (rtt_us > 0) {
@@ -48,21 +77,19 @@ static void take_sample(struct nj_hystart *h, uint32_t rtt_us)
     if (h->n_samples < NJ_HYSTART_N_RTT_SAMPLE)
         return;
     if (!h->in_css && delay_grew(h)) {
-        h->in_css = true;
-        h->css_rounds = 0;
-        h->css_base_us = h->cur_min_us;
+        enter_css(h, h->cur_min_us);
     } else if (h->in_css && h->cur_min_us < h->css_base_us) {
         h->in_css = false; /* it was jitter: go on as before */
     }
 }
 
 /* True when slow start has to end. The round in which conservative slow start began counts. */
-static bool round_over(struct nj_hystart *h, const struct nj_tcb *t)
+static bool round_over(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     if (nj_seq_lt(t->snd_una, h->round_end))
         return false;
     h->css_rounds += h->in_css;
-    begin_round(h, t);
+    begin_round(h, t, now);
     return h->in_css && h->css_rounds >= NJ_HYSTART_CSS_ROUNDS;
 }
 
@@ -82,9 +109,10 @@ void nj__slow_start(struct nj_tcb *t, struct nj_hystart *h, const struct nj_cc_a
         return;
     }
     if (!h->running)
-        begin(h, t);
+        begin(h, t, ack->now);
     nj_cc_grow(t, h->in_css ? n / NJ_HYSTART_CSS_GROWTH_DIVISOR : n);
+    follow_trains(h, t, ack->now);
     take_sample(h, ack->rtt_us);
-    if (round_over(h, t))
+    if (round_over(h, t, ack->now))
         t->ssthresh = t->cwnd;
 }

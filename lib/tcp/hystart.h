@@ -2,6 +2,7 @@
 /*
  * Slow start, with HyStart++ (RFC 9406) in the first one: where the round trips grow, a queue is
  * filling, and it is better to stop doubling now than to learn the limit by losing half a window.
+ * And where ACKs keep coming for half of a round trip, doubling would overfill the path (ADR 8).
  */
 #ifndef NJ_TCP_HYSTART_H
 #define NJ_TCP_HYSTART_H
@@ -15,6 +16,11 @@
 #define NJ_HYSTART_N_RTT_SAMPLE       8u
 #define NJ_HYSTART_CSS_GROWTH_DIVISOR 4u
 #define NJ_HYSTART_CSS_ROUNDS         5u
+
+/* ACKs no further apart belong together: they tell how long the path takes to carry a window. A
+ * window of fewer segments fills nothing. */
+#define NJ_HYSTART_TRAIN_GAP_US   2000u
+#define NJ_HYSTART_TRAIN_SEGS_MIN 16u
 
 /* The most segments by which one acknowledgment may open the window, L of RFC 3465.
  *
@@ -32,6 +38,8 @@
 struct nj_hystart {
     uint32_t round_end; /* the round is over when this is acknowledged */
     uint32_t last_min_us, cur_min_us, css_base_us;
+    uint32_t ack_at_us; /* the latest ACK, modulo 2^32 us */
+    uint32_t busy_us;   /* of this round, in trains */
     uint8_t n_samples;  /* of this round, up to NJ_HYSTART_N_RTT_SAMPLE */
     uint8_t css_rounds; /* rounds of conservative slow start that are over */
     bool running, in_css;

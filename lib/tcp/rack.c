@@ -100,6 +100,23 @@ void nj__rack_recovered(struct nj_xfer *x)
         x->reo_mult = 1;
 }
 
+/* How long the ACK of what is in flight may take (ADR 6). That of a single segment may be delayed;
+ * of two or more the receiver acknowledges the second at once (RFC 5681 4.2), so only the spread of
+ * the round trips is left to allow for. Never longer than RFC 8985 7.2 waits. */
+static nj_ns probe_timeout(const struct nj_tcb *t)
+{
+    if (t->srtt_us == 0)
+        return NJ_TCP_RTO_INITIAL;
+    nj_ns srtt = nj__srtt(t), var = 4 * (nj_ns)t->rttvar_us * NJ_US, half = srtt / 2;
+    nj_ns least = srtt / 8 + NJ_TCP_TLP_SLACK;
+
+    if (t->x->n_flight <= t->snd_mss)
+        return srtt + NJ_TCP_TLP_ACK_DELAY + (var < srtt ? var : srtt);
+    nj_ns spread = var < half ? var : half;
+    spread = spread > least ? spread : least;
+    return srtt + (spread < srtt ? spread : srtt);
+}
+
 void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -108,13 +125,7 @@ void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
     if (!t->sack_on || x->ca != NJ_CA_OPEN || x->tlp_out || x->n_flight == 0 || x->n_sacked > 0 ||
         x->n_lost > 0 || t->snd_wnd == 0)
         return;
-    nj_ns pto = NJ_TCP_RTO_INITIAL;
-    if (t->srtt_us) {
-        nj_ns srtt = nj__srtt(t), var = 4 * (nj_ns)t->rttvar_us * NJ_US;
-        nj_ns two = 2 * srtt + (x->n_flight <= t->snd_mss ? NJ_TCP_TLP_ACK_DELAY : 0);
-        pto = srtt + var + NJ_TCP_TLP_ACK_DELAY; /* RFC 9002 6.2.1; see ADR 6 */
-        pto = pto < two ? pto : two;
-    }
+    nj_ns pto = probe_timeout(t);
     if (now + pto < x->rexmit_at)
         x->pto_at = now + pto;
 }

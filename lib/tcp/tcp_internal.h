@@ -7,12 +7,12 @@
 #include "tcp/tcp.h"
 
 /* Timers and counts, with their sources. */
-#define NJ_TCP_RTO_INITIAL      (1 * NJ_SEC)  /* RFC 6298 2.1 */
-#define NJ_TCP_RTO_SYN_LOST     (3 * NJ_SEC)  /* RFC 6298 5.7 */
-#define NJ_TCP_RTO_MIN          (200 * NJ_MS) /* below the 1 s of RFC 6298 2.4: ADR 4 */
-#define NJ_TCP_RTO_MAX          (60 * NJ_SEC) /* RFC 6298 2.5 */
-/* What a receiver may hold an ACK back when it waits for a second segment: Linux's delay. */
+#define NJ_TCP_RTO_INITIAL      (1 * NJ_SEC)   /* RFC 6298 2.1 */
+#define NJ_TCP_RTO_SYN_LOST     (3 * NJ_SEC)   /* RFC 6298 5.7 */
+#define NJ_TCP_RTO_MIN          (200 * NJ_MS)  /* below the 1 s of RFC 6298 2.4: ADR 4 */
+#define NJ_TCP_RTO_MAX          (60 * NJ_SEC)  /* RFC 6298 2.5 */
 #define NJ_TCP_TLP_ACK_DELAY    (40 * NJ_MS)   /* so late may a lone segment be acknowledged */
+#define NJ_TCP_TLP_SLACK        (2 * NJ_MS)    /* two ticks of the wheel: ours, and the peer's */
 #define NJ_TCP_PACE_BURST       (2 * NJ_MS)    /* a late timer does not cost rate up to here */
 #define NJ_TCP_DELACK           (40 * NJ_MS)   /* RFC 9293 3.8.6.3 allows 500 ms */
 #define NJ_TCP_QUICK_ACKS       10u            /* the peer's first flight, RFC 6928 2 */

@@ -157,3 +157,55 @@ Test(tcp_hystart, unused_window)
     acks(&t, 10, 40000);
     cr_expect_not(hystart.in_css, "rounds begin anew");
 }
+
+/* One ACK every `gap_us`; stops when conservative slow start begins. Returns when that was. */
+static uint32_t train(struct nj_tcb *t, uint32_t n, uint32_t gap_us, uint32_t from_us)
+{
+    nj_ns now = NJ_SEC + from_us * NJ_US;
+
+    for (uint32_t i = 0; i < n && !hystart.in_css; i++, now += gap_us * NJ_US) {
+        struct nj_cc_ack a = {.now = now, .n_bytes = MSS, .rtt_us = t->min_rtt_us, .limited = true};
+        t->snd_una += MSS;
+        nj__slow_start(t, &hystart, &a, false);
+        t->snd_nxt = t->snd_una + t->cwnd;
+    }
+    return (uint32_t)((now - NJ_SEC) / NJ_US);
+}
+
+/* ADR 8: a window that the path needs more than half a round trip for is not doubled any more,
+ * before any delay shows; and no shorter round trip takes that back. */
+Test(tcp_hystart, train_of_acks)
+{
+    struct nj_tcb t = fresh();
+    t.min_rtt_us = 100000;
+    t.cwnd = 200 * MSS;
+    t.snd_nxt = t.snd_una + t.cwnd;
+    uint32_t us = train(&t, 199, 500, 0);
+    cr_expect(hystart.in_css);
+    cr_expect(us > 50000 && us <= 51000, "%u us", us);
+    t.min_rtt_us = 90000;
+    hystart.cur_min_us = 90000;
+    acks(&t, 20, 90000);
+    cr_expect(hystart.in_css);
+
+    t = fresh(); /* two trains of 30 ms with 40 ms between */
+    t.min_rtt_us = 100000;
+    t.cwnd = 200 * MSS;
+    t.snd_nxt = t.snd_una + t.cwnd;
+    train(&t, 61, 500, 0);
+    cr_expect_not(hystart.in_css);
+    train(&t, 61, 500, 70000);
+    cr_expect(hystart.in_css);
+
+    static const struct { /* none of these is one */
+        uint32_t cwnd, n, gap_us;
+    } table[] = {{200, 99, 500}, {200, 40, 2500}, {4, 3, 2000}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        t = fresh();
+        t.min_rtt_us = i == 2 ? 5000 : 100000;
+        t.cwnd = table[i].cwnd * MSS;
+        t.snd_nxt = t.snd_una + t.cwnd;
+        train(&t, table[i].n, table[i].gap_us, 0);
+        cr_expect_not(hystart.in_css, "row %zu", i);
+    }
+}

@@ -214,7 +214,7 @@ Test(tcp_rack, probe_times)
         open_flight(&w, NULL);
         w.tcb->x->rto = 1 * SEC; /* out of the way */
         fly(&w, n, 0);
-        nj_ns wait = n == 1 ? 240 * MS : 200 * MS;
+        nj_ns wait = n == 1 ? 240 * MS : 150 * MS; /* half of it: the samples have a wide spread */
         nj_dsl_run(&w, wait - 2 * MS);
         NOTHING(&w);
         nj_dsl_run(&w, 4 * MS);
@@ -225,6 +225,31 @@ Test(tcp_rack, probe_times)
         nj_dsl_run(&w, 20 * MS);
         expect_full(&w, 0, 1);
         cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_rto), 1);
+        nj_dsl_fini(&w);
+    }
+}
+
+/* ADR 6: of several segments one is acknowledged at once, so the probe waits for the spread of the
+ * round trips: four times their variation, between an eighth (and two ticks) and a half. */
+Test(tcp_rack, probe_waits_for_the_spread)
+{
+    static const struct {
+        uint32_t srtt_us, rttvar_us, n;
+        nj_ns wait;
+    } table[] = {
+        {100000, 5000, 3, 120 * MS}, {100000, 100, 3, 114500 * NJ_US}, {100000, 40000, 3, 150 * MS},
+        {1000, 0, 3, 2 * MS},        {100000, 5000, 1, 160 * MS},      {100000, 40000, 1, 240 * MS},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct world w;
+        open_flight(&w, NULL);
+        fly(&w, table[i].n, 0);
+        w.tcb->srtt_us = table[i].srtt_us;
+        w.tcb->rttvar_us = table[i].rttvar_us;
+        w.tcb->x->rexmit_at = NJ_NEVER;
+        nj__tlp_schedule(w.tcb, w.now);
+        cr_expect_eq(w.tcb->x->pto_at - w.now, table[i].wait, "row %zu: %" PRIu64, i,
+                     w.tcb->x->pto_at - w.now);
         nj_dsl_fini(&w);
     }
 }
