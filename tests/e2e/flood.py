@@ -3,14 +3,54 @@
 import json
 import os
 import re
+import select
+import socket
+import struct
 import subprocess
+import threading
 
 from priority import FIRST
-from world import BUILD, CLIENT_ADDR, SERVER_ADDR
+from world import BUILD, SERVER_ADDR, inside
 
 CLIENT_SECONDS_MAX = 1
-# What answers to strangers goes to the client's MAC, as to a router; its kernel throws it away.
-OPTIONS = ("--gateway", CLIENT_ADDR)
+# What answers to strangers goes to a router, out of sight of the kernel that has the other end: it
+# throws away what is for another MAC before it looks at it.
+ROUTER_ADDR, ROUTER_MAC = "198.18.0.254", bytes.fromhex("0200000000fe")
+OPTIONS = ("--gateway", ROUTER_ADDR)
+ARP_REQUEST, ARP_REPLY = 1, 2
+
+
+class Router:
+    """A router in name only: it answers who asks for its MAC."""
+
+    def __init__(self, world):
+        with inside(world.client_ns):
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806))
+            self.socket.bind(("nj0", 0x0806))
+        self.woken, self.wake = os.pipe()
+        self.thread = threading.Thread(target=self.answer)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.wake)
+        self.thread.join()
+        os.close(self.woken)
+        self.socket.close()
+
+    def answer(self):
+        while True:
+            ready, _, _ = select.select([self.socket, self.woken], [], [])
+            if self.woken in ready:
+                return
+            frame = self.socket.recv(64)
+            if len(frame) >= 42 and struct.unpack("!H", frame[20:22])[0] == ARP_REQUEST \
+                    and frame[38:42] == socket.inet_aton(ROUTER_ADDR):
+                asker = frame[22:32]  # MAC and address
+                self.socket.send(asker[:6] + ROUTER_MAC + b"\x08\x06" + struct.pack(
+                    "!HHBBH6s4s", 1, 0x0800, 6, 4, ARP_REPLY, ROUTER_MAC, frame[38:42]) + asker)
 
 
 class Flood:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """In a flood of SYNs, every real client is answered within a second, and memory stays flat."""
 from case import ServerCase
-from flood import OPTIONS, Flood, resident_kib, visit
+from flood import OPTIONS, Flood, Router, resident_kib, visit
 from priority import first_of
 from world import SANITIZED, until
 
@@ -29,7 +29,7 @@ class SynFlood(ServerCase):
 
     def test_clients_are_answered(self):
         first_of(self.world.server_ns)
-        with Flood(self.world, FLOOD_SECONDS_MAX, RATE) as flood:
+        with Router(self.world), Flood(self.world, FLOOD_SECONDS_MAX, RATE) as flood:
             until("a flood of cookies", lambda: self.counted("tcp_cookie_sent") >= COOKIES_MIN, 30)
             before = resident_kib(self.server.process.pid)
             for number in range(VISITS):
