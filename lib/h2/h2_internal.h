@@ -6,6 +6,7 @@
  *   alloc.c    memory for nghttp2 and for our own objects, counted
  *   core.c     what all connections of a shard share: callbacks, options, allocator
  *   session.c  one connection: bytes in, bytes out, how it ends
+ *   head.c     a header block while it comes
  *   stream.c   one request: its head, its answer, its body on the way out
  *   glitch.c   what a peer may waste of our time
  */
@@ -132,6 +133,15 @@ void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why);
  * session is only good for being deleted. */
 void nj__h2_check_memory(struct nj_h2 *h);
 
+/* ---- head.c ---- */
+
+void nj__h2_head_clear(struct nj__h2_head *head);
+int nj__h2_on_begin_headers(nghttp2_session *s, const nghttp2_frame *f, void *user);
+int nj__h2_on_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
+                     nghttp2_rcbuf *value, uint8_t flags, void *user);
+int nj__h2_on_invalid_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
+                             nghttp2_rcbuf *value, uint8_t flags, void *user);
+
 /* ---- stream.c ---- */
 
 struct nj_h2_stream {
@@ -148,7 +158,6 @@ struct nj_h2_stream {
     bool own_fault; /* the RST_STREAM to come is not the peer's doing */
 };
 
-void nj__h2_head_clear(struct nj__h2_head *head);
 /* Close the body, tell the owner, free. */
 void nj__h2_stream_drop(struct nj_h2_stream *st);
 /* The last byte of a response went out. */
@@ -156,11 +165,6 @@ void nj__h2_stream_sent(struct nj_h2_stream *st);
 /* Reset a stream for a reason of ours. */
 void nj__h2_stream_reset(struct nj_h2 *h, int32_t id, uint32_t error);
 
-int nj__h2_on_begin_headers(nghttp2_session *s, const nghttp2_frame *f, void *user);
-int nj__h2_on_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
-                     nghttp2_rcbuf *value, uint8_t flags, void *user);
-int nj__h2_on_invalid_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
-                             nghttp2_rcbuf *value, uint8_t flags, void *user);
 int nj__h2_on_frame_recv(nghttp2_session *s, const nghttp2_frame *f, void *user);
 int nj__h2_on_send_data(nghttp2_session *s, nghttp2_frame *f, const uint8_t *framehd, size_t length,
                         nghttp2_data_source *source, void *user);
