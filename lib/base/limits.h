@@ -20,6 +20,15 @@
 #define NJ_RECV_WINDOW_BYTES (256u * 1024u)
 #define NJ_RECV_MBUFS_MAX    256u
 
+/* Receive windows of HTTP/2, where somebody reads request bodies: what a peer may have sent and the
+ * reader has not consumed. A window is opened again when half of it was consumed, so a stream needs
+ * twice what TCP lets come in a round trip for TCP alone to set the pace: 256 KiB per round trip,
+ * 100 Mbit/s over 20 ms and 20 Mbit/s over 100 ms. The connection has room for two such streams:
+ * one whose reader has stalled stops only itself. This second window is also all that a peer can
+ * pin with one connection, however many streams it opens. */
+#define NJ_H2_STREAM_WINDOW_BYTES (2u * NJ_RECV_WINDOW_BYTES)
+#define NJ_H2_CONN_WINDOW_BYTES   (2u * NJ_H2_STREAM_WINDOW_BYTES)
+
 /* A payload of up to this many bytes is copied to the end of the mbuf before it, when both are held
  * and it fits: 256 bytes cost about four cache lines to copy and would pin 2 KiB. */
 #define NJ_RECV_COALESCE_BYTES 256u

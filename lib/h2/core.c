@@ -55,6 +55,8 @@ static bool set_callbacks(struct nj_h2_core *core)
     nghttp2_session_callbacks_set_on_header_callback2(c, nj__h2_on_header);
     nghttp2_session_callbacks_set_on_invalid_header_callback2(c, nj__h2_on_invalid_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(c, nj__h2_on_frame_recv);
+    if (core->events->on_data)
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, nj__h2_on_data_chunk);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(c, nj__h2_on_invalid_frame);
     nghttp2_session_callbacks_set_send_data_callback(c, nj__h2_on_send_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(c, nj__h2_on_frame_send);
@@ -71,6 +73,7 @@ static bool set_options(struct nj_h2_core *core)
     nghttp2_option_set_max_outbound_ack(o, ACKS_PENDING_MAX);
     nghttp2_option_set_max_continuations(o, CONTINUATIONS_NO_LIMIT);
     nghttp2_option_set_stream_reset_rate_limit(o, RESETS_NO_LIMIT, RESETS_NO_LIMIT);
+    nghttp2_option_set_no_auto_window_update(o, core->events->on_data != NULL);
     nghttp2_option_set_builtin_recv_extension_type(o, NGHTTP2_PRIORITY_UPDATE);
     return true;
 }

@@ -157,6 +157,13 @@ static int begin_headers(struct nj_h2 *h, const nghttp2_frame_hd *hd)
     return nj__h2_glitch(h, NJ__H2_GLITCH);
 }
 
+/* A small DATA frame whose bytes somebody reads: a byte of a chat is as good as any other. */
+static bool is_read(struct nj_h2 *h, const nghttp2_frame_hd *hd)
+{
+    return hd->length > 0 && h->core->events->on_data &&
+           nj__h2_body_wanted(nghttp2_session_get_stream_user_data(h->session, hd->stream_id));
+}
+
 int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *user)
 {
     struct nj_h2 *h = user;
@@ -168,7 +175,7 @@ int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *
     case NGHTTP2_HEADERS:
         return begin_headers(h, hd);
     case NGHTTP2_DATA:
-        if (hd->length >= TINY_BYTES || hd->flags & NGHTTP2_FLAG_END_STREAM)
+        if (hd->length >= TINY_BYTES || hd->flags & NGHTTP2_FLAG_END_STREAM || is_read(h, hd))
             return 0;
         break;
     case NGHTTP2_WINDOW_UPDATE:
@@ -186,12 +193,16 @@ int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *
     return nj__h2_glitch(h, NJ__H2_GLITCH);
 }
 
-int nj__h2_glitch_padding(struct nj_h2 *h, const nghttp2_frame *f)
+int nj__h2_glitch_data_came(struct nj_h2 *h, const nghttp2_frame *f)
 {
-    if (f->hd.length < TINY_BYTES || f->hd.flags & NGHTTP2_FLAG_END_STREAM)
-        return 0; /* charged at its begin, or useful */
-    if (f->hd.length - f->data.padlen >= TINY_BYTES)
+    size_t n_bytes = f->hd.length - f->data.padlen;
+    bool read = is_read(h, &f->hd);
+    if (read && n_bytes >= DATA_BIG_BYTES)
+        nj__h2_glitch_refund(h);
+    if (f->hd.flags & NGHTTP2_FLAG_END_STREAM)
         return 0;
+    if (read ? n_bytes > 0 : f->hd.length < TINY_BYTES || n_bytes >= TINY_BYTES)
+        return 0; /* useful, or charged at its begin */
     return nj__h2_glitch(h, NJ__H2_GLITCH);
 }
 

@@ -31,18 +31,25 @@ struct nj_h2_request {
     bool ends; /* END_STREAM came with the head: there is no body */
 };
 
+/* nj_h2_respond(), _trailers(), _consume(), _resume() and _reset() may be called from within these,
+ * for this stream and any other; what they queue goes out with the next nj_h2_output(). */
 struct nj_h2_events {
     /* A request head is complete. Answer it now or later, once, with nj_h2_respond().
      * `user` is what nj_h2_open() was given. */
     void (*on_request)(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req);
     /* The stream is over (answered, reset, or its connection ended) and the handle is dead after
      * this call. A response body it held has been closed already. `complete` tells whether the
-     * response left to its last byte. Called for each stream that on_request showed, no other. */
+     * response left to its last byte. Called for each stream that on_request showed, no other. It
+     * may come before on_end: the peer reset, or the whole response was out and nobody waits for
+     * the rest of the request (RFC 9113 8.1). */
     void (*on_stream_close)(void *user, struct nj_h2_stream *st, bool complete);
     /* Bytes of a request body; they live until this returns, and count against the stream's and the
-     * connection's window until nj_h2_consume(). NULL: bodies are thrown away. */
+     * connection's window (NJ_H2_STREAM_WINDOW_BYTES, NJ_H2_CONN_WINDOW_BYTES) until
+     * nj_h2_consume(). None come after nj_h2_reset() or the last byte of the response. NULL: bodies
+     * are thrown away. */
     void (*on_data)(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes);
-    /* The request is complete; only when the head did not say `ends`. May be NULL. */
+    /* The request is complete, with the content-length it promised if it did; only when the head
+     * did not say `ends`. At most once, after the last on_data. May be NULL. */
     void (*on_end)(void *user, struct nj_h2_stream *st);
 };
 
@@ -118,7 +125,7 @@ void nj_h2_goaway(struct nj_h2 *h);
 /*
  * Answer a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.
  * The body is the stream's from here on, also when this fails. A HEAD request gets no body here:
- * the caller passes NULL and the fields that a GET would get.
+ * the caller passes NULL and the fields that a GET would get. After nj_h2_reset() nothing is sent.
  * Returns 0, or -1 when memory ran out; then the next input or output ends the connection, as
  * after any allocation that failed.
  */
@@ -128,12 +135,14 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
 /* The body of this stream has bytes again, or broke, or ended. */
 void nj_h2_resume(struct nj_h2_stream *st);
 
-/* Trailer fields (copied) for after the last byte of the body; before the body has shown its end.
- * Returns as nj_h2_respond(). */
+/* Trailer fields (copied, up to 64) for after the last byte of the body, also of an empty one.
+ * Once, before or after nj_h2_respond(), but before the body has shown its end: then it is too
+ * late, which returns -1 and does nothing. Else returns as nj_h2_respond(). */
 int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields);
 
-/* `n_bytes` of the request body are done with: the peer may send as many more. Bytes that were not
- * consumed when the stream ends are returned to the connection's window by themselves. */
+/* `n_bytes` of the request body are done with: the peer may send as many more. Never more than
+ * on_data showed. Bytes that were not consumed when the stream ends are returned to the
+ * connection's window by themselves. */
 void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes);
 
 /* RST_STREAM with an error code of RFC 9113 7; on_stream_close() follows, not within this call. */

@@ -7,7 +7,8 @@
  *   core.c     what all connections of a shard share: callbacks, options, allocator
  *   session.c  one connection: bytes in, bytes out, how it ends
  *   head.c     a header block while it comes
- *   stream.c   one request: its head, its answer, its body on the way out
+ *   stream.c   one request: its head, its answer, the body of the response on its way out
+ *   body_in.c  the body of the request on its way in
  *   glitch.c   what a peer may waste of our time
  */
 #ifndef NJ_H2_INTERNAL_H
@@ -92,6 +93,12 @@ struct nj__h2_head {
     nghttp2_rcbuf *method, *scheme, *authority, *path, *host;
     size_t n_bytes, n_fields; /* decoded so far, RFC 9113 6.5.2 accounting */
     bool over;                /* beyond a soft limit: 431 */
+    /* With limits.keep_fields: all fields but the pseudo ones, and what keeps them alive (name and
+     * value by turns, in the same block of memory). */
+    struct nj__h2_alloc *alloc;
+    struct nj_field *kept;
+    nghttp2_rcbuf **kept_refs;
+    uint32_t n_kept, kept_room;
 };
 
 struct nj_h2 {
@@ -141,21 +148,30 @@ int nj__h2_on_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *
                      nghttp2_rcbuf *value, uint8_t flags, void *user);
 int nj__h2_on_invalid_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
                              nghttp2_rcbuf *value, uint8_t flags, void *user);
+/* What on_request shows; it lives until nj__h2_head_clear(). */
+void nj__h2_head_show(const struct nj__h2_head *head, bool ends, struct nj_h2_request *req);
 
 /* ---- stream.c ---- */
+
+struct nj__h2_trailers;
 
 struct nj_h2_stream {
     struct nj_list link; /* on nj_h2.streams */
     struct nj_h2 *h;
     void *user;
     struct nj_body *body;
+    struct nj__h2_trailers *trailers;
     int32_t id;
+    uint32_t n_held;                  /* bytes of the request's body shown and not consumed */
     uint32_t head_bytes, head_fields; /* trailers go on counting from here */
     bool announced;                   /* on_request showed it, so on_stream_close must */
     bool answered;
     bool deferred; /* nghttp2 waits for nj_h2_resume() */
     bool complete;
     bool own_fault; /* the RST_STREAM to come is not the peer's doing */
+    bool reset;     /* we reset it, or it is over: nothing is shown or sent any more */
+    bool got_end;   /* the peer's END_STREAM came */
+    bool end_shown; /* nghttp2 knows the end of the response's body */
 };
 
 /* Close the body, tell the owner, free. */
@@ -171,6 +187,17 @@ int nj__h2_on_send_data(nghttp2_session *s, nghttp2_frame *f, const uint8_t *fra
 int nj__h2_on_stream_close(nghttp2_session *s, int32_t id, uint32_t error, void *user);
 int nj__h2_on_frame_send(nghttp2_session *s, const nghttp2_frame *f, void *user);
 int nj__h2_on_frame_not_send(nghttp2_session *s, const nghttp2_frame *f, int error, void *user);
+
+/* ---- body_in.c ---- */
+
+/* Somebody reads the body of this stream. */
+bool nj__h2_body_wanted(const struct nj_h2_stream *st);
+/* Bytes that nobody will consume: back to the connection's window with them. */
+void nj__h2_body_give_back(struct nj_h2 *h, uint32_t n_bytes);
+/* DATA or trailers came in good order: the end of the request, if they bear END_STREAM. */
+void nj__h2_body_end(struct nj_h2 *h, const nghttp2_frame *f);
+int nj__h2_on_data_chunk(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *data,
+                         size_t n_bytes, void *user);
 
 /* ---- glitch.c ---- */
 
@@ -196,8 +223,8 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, size_t n_bytes, bool cut);
 int nj__h2_glitch_walk(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 /* nghttp2 took that input: charge the tiny frames it ignored. */
 void nj__h2_glitch_ignored(struct nj_h2 *h);
-/* A DATA frame of an open stream came: charge it when it was nothing but padding. */
-int nj__h2_glitch_padding(struct nj_h2 *h, const nghttp2_frame *f);
+/* A DATA frame of an open stream came to its end: charge it when it was nothing but padding. */
+int nj__h2_glitch_data_came(struct nj_h2 *h, const nghttp2_frame *f);
 int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *user);
 int nj__h2_on_invalid_frame(nghttp2_session *s, const nghttp2_frame *f, int error, void *user);
 

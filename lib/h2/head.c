@@ -1,14 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A header block while it comes: what is kept of it, and the limits it is held to. */
+/*
+ * A header block while it comes: what is kept of it, and the limits it is held to.
+ *
+ * What is kept are references to nghttp2's buffers. They are dropped as soon as the request was
+ * shown, and so is the table of fields that limits.keep_fields asks for: a connection at rest holds
+ * nothing of it.
+ */
 #include "h2/h2_internal.h"
 
 #include <string.h>
+
+#include "base/attr.h"
+
+/* Fields that the first table of a block has room for; it doubles when they are more. */
+#define KEPT_AT_FIRST 16u
 
 static void value_drop(nghttp2_rcbuf **value)
 {
     if (*value)
         nghttp2_rcbuf_decref(*value);
     *value = NULL;
+}
+
+static void kept_clear(struct nj__h2_head *head)
+{
+    for (uint32_t i = 0; i < 2 * head->n_kept; i++)
+        nghttp2_rcbuf_decref(head->kept_refs[i]);
+    nj__h2_alloc_free(head->alloc, head->kept);
+    head->kept = NULL;
+    head->n_kept = head->kept_room = 0;
 }
 
 void nj__h2_head_clear(struct nj__h2_head *head)
@@ -18,6 +38,8 @@ void nj__h2_head_clear(struct nj__h2_head *head)
     value_drop(&head->authority);
     value_drop(&head->path);
     value_drop(&head->host);
+    if (nj_unlikely(head->kept != NULL))
+        kept_clear(head);
 }
 
 int nj__h2_on_begin_headers(nghttp2_session *s, const nghttp2_frame *f, void *user)
@@ -56,6 +78,62 @@ static nghttp2_rcbuf **slot_of(struct nj__h2_head *head, nghttp2_rcbuf *name)
     return NULL;
 }
 
+static struct nj_str str_of(nghttp2_rcbuf *value)
+{
+    if (!value)
+        return NJ_STR("");
+    nghttp2_vec v = nghttp2_rcbuf_get_buf(value);
+    return (struct nj_str){(const char *)v.base, (uint32_t)v.len};
+}
+
+/* A table with twice the room: the fields, then the references that keep them. It ends at
+ * limits.header_fields_max, beyond which nothing is kept. */
+static bool kept_grow(struct nj__h2_head *head)
+{
+    uint32_t room = head->kept_room ? 2 * head->kept_room : KEPT_AT_FIRST;
+    struct nj_field *kept =
+        nj__h2_alloc(head->alloc, room * (sizeof *kept + 2 * sizeof *head->kept_refs));
+    if (!kept)
+        return false;
+    nghttp2_rcbuf **refs = (nghttp2_rcbuf **)(kept + room);
+    if (head->kept) {
+        memcpy(kept, head->kept, head->n_kept * sizeof *kept);
+        memcpy(refs, head->kept_refs, 2 * head->n_kept * sizeof(*refs));
+        nj__h2_alloc_free(head->alloc, head->kept);
+    }
+    head->kept = kept;
+    head->kept_refs = refs;
+    head->kept_room = room;
+    return true;
+}
+
+static bool keep(struct nj__h2_head *head, nghttp2_rcbuf *name, nghttp2_rcbuf *value)
+{
+    if (head->n_kept == head->kept_room && !kept_grow(head))
+        return false;
+    uint32_t i = head->n_kept++;
+    nghttp2_rcbuf_incref(name);
+    nghttp2_rcbuf_incref(value);
+    head->kept[i] = (struct nj_field){str_of(name), str_of(value)};
+    head->kept_refs[2 * (size_t)i] = name;
+    head->kept_refs[2 * (size_t)i + 1] = value;
+    return true;
+}
+
+void nj__h2_head_show(const struct nj__h2_head *head, bool ends, struct nj_h2_request *req)
+{
+    *req = (struct nj_h2_request){
+        .method = str_of(head->method),
+        .scheme = str_of(head->scheme),
+        /* RFC 9113 8.3.1: without :authority the host field stands in. */
+        .authority = str_of(head->authority ? head->authority : head->host),
+        .path = str_of(head->path),
+        .fields = head->kept,
+        .n_fields = head->n_kept,
+        .ends = ends,
+    };
+}
+
 int nj__h2_on_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
                      nghttp2_rcbuf *value, uint8_t flags, void *user)
 {
@@ -80,6 +158,10 @@ int nj__h2_on_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *
     if (slot && !*slot) {
         *slot = value;
         nghttp2_rcbuf_incref(value);
+    }
+    if (max->keep_fields && *nghttp2_rcbuf_get_buf(name).base != ':' && !keep(head, name, value)) {
+        nj__h2_check_memory(h);
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
     return 0;
 }

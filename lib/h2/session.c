@@ -9,21 +9,30 @@
 #include "h2/h2_internal.h"
 
 #include "base/assert.h"
+#include "base/limits.h"
 
 /* WINDOW_UPDATEs a client may send before it asks for anything. */
 #define WINDOW_CREDIT_AT_OPEN 16u
 
+/* Our SETTINGS, and the windows of request bodies. Without a reader for these, the 65,535 bytes
+ * that RFC 9113 6.9.2 begins with are more than enough. */
 static int submit_settings(struct nj_h2 *h)
 {
     const struct nj_h2_limits *max = &h->core->limits;
+    bool reads = h->core->events->on_data;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, max->header_bytes_max},
         /* RFC 9218 2.1: no dependency tree, and nothing kept of closed streams. */
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES}, /* the last */
     };
-    return nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
-                                   sizeof settings / sizeof settings[0]);
+    int rv = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
+                                     sizeof settings / sizeof settings[0] - !reads);
+    if (rv != 0 || !reads)
+        return rv;
+    return nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0,
+                                                 NJ_H2_CONN_WINDOW_BYTES);
 }
 
 /* The session of a new connection. False when memory ran out. */
@@ -56,6 +65,7 @@ struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
         h->user = user;
         h->window_credit = WINDOW_CREDIT_AT_OPEN;
         h->walk_skip = NGHTTP2_CLIENT_MAGIC_LEN;
+        h->head.alloc = &core->alloc;
         nj_list_init(&h->streams);
         if (session_new(h)) {
             core->n_conns++;

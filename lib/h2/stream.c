@@ -14,14 +14,6 @@
 
 /* ---- a request ---- */
 
-static struct nj_str str_of(nghttp2_rcbuf *value)
-{
-    if (!value)
-        return NJ_STR("");
-    nghttp2_vec v = nghttp2_rcbuf_get_buf(value);
-    return (struct nj_str){(const char *)v.base, (uint32_t)v.len};
-}
-
 static struct nj_h2_stream *stream_new(struct nj_h2 *h, int32_t id)
 {
     struct nj_h2_stream *st = nj__h2_alloc_zero(&h->core->alloc, sizeof *st);
@@ -47,28 +39,26 @@ static void request(struct nj_h2 *h, const nghttp2_frame *f)
         nj__h2_check_memory(h);
         return;
     }
+    st->got_end = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
     nj_count(h->core->counters, NJ_C_requests);
     if (head->over) {
         (void)nj_h2_respond(st, 431, NULL, 0, NULL);
         return;
     }
-    const struct nj_h2_request req = {
-        .method = str_of(head->method),
-        .scheme = str_of(head->scheme),
-        /* RFC 9113 8.3.1: without :authority the host field stands in. */
-        .authority = str_of(head->authority ? head->authority : head->host),
-        .path = str_of(head->path),
-        .ends = f->hd.flags & NGHTTP2_FLAG_END_STREAM,
-    };
+    struct nj_h2_request req;
+    nj__h2_head_show(head, st->got_end, &req);
     st->announced = true;
     h->core->events->on_request(h->user, st, &req);
 }
 
-static int trailers(struct nj_h2 *h, const nghttp2_frame *f)
+/* Trailers of a request are checked and counted, and shown to nobody. */
+static int trailers_came(struct nj_h2 *h, const nghttp2_frame *f)
 {
     nj__h2_glitch_refund(h);
-    if (!h->head.over)
+    if (!h->head.over) {
+        nj__h2_body_end(h, f);
         return 0;
+    }
     nj__h2_stream_reset(h, f->hd.stream_id, NGHTTP2_ENHANCE_YOUR_CALM);
     return nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
 }
@@ -82,11 +72,12 @@ int nj__h2_on_frame_recv(nghttp2_session *s, const nghttp2_frame *f, void *user)
         if (f->headers.cat == NGHTTP2_HCAT_REQUEST)
             request(h, f);
         else
-            rv = trailers(h, f);
+            rv = trailers_came(h, f);
         nj__h2_head_clear(&h->head);
         break;
     case NGHTTP2_DATA:
-        rv = nj__h2_glitch_padding(h, f);
+        rv = nj__h2_glitch_data_came(h, f);
+        nj__h2_body_end(h, f);
         break;
     default:
         break;
@@ -109,9 +100,12 @@ void nj__h2_stream_drop(struct nj_h2_stream *st)
     struct nj_h2 *h = st->h;
     nj_list_del(&st->link);
     h->n_streams--;
+    st->reset = true; /* whatever the calls below want to send on it, it is too late */
     body_close(st);
     if (st->announced)
         h->core->events->on_stream_close(h->user, st, st->complete);
+    nj__h2_body_give_back(h, st->n_held);
+    nj__h2_alloc_free(&h->core->alloc, st->trailers);
     nj__h2_alloc_free(&h->core->alloc, st);
 }
 
@@ -119,11 +113,17 @@ void nj__h2_stream_reset(struct nj_h2 *h, int32_t id, uint32_t error)
 {
     struct nj_h2_stream *st = nghttp2_session_get_stream_user_data(h->session, id);
     if (st)
-        st->own_fault = true;
+        st->own_fault = st->reset = true;
     int rv = nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, id, error);
     nj__h2_check_memory(h);
     if (rv != 0)
         nj__h2_end(h, NJ__H2_END_MEMORY);
+}
+
+void nj_h2_reset(struct nj_h2_stream *st, uint32_t error)
+{
+    if (!st->h->end && !st->reset)
+        nj__h2_stream_reset(st->h, st->id, error);
 }
 
 void nj__h2_stream_sent(struct nj_h2_stream *st)
@@ -142,6 +142,78 @@ void nj__h2_stream_sent(struct nj_h2_stream *st)
 
 /* ---- the response ---- */
 
+/* Trailer fields that wait for the end of the body; the strings follow the table. */
+struct nj__h2_trailers {
+    size_t n_fields;
+    nghttp2_nv nv[];
+};
+
+static nghttp2_nv pair(const char *name, size_t n_name, const char *value, size_t n_value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, n_name, n_value, NGHTTP2_NV_FLAG_NONE};
+}
+
+static uint8_t *copy_str(uint8_t *at, struct nj_str s)
+{
+    if (s.n_bytes > 0)
+        memcpy(at, s.p, s.n_bytes);
+    return at + s.n_bytes;
+}
+
+static struct nj__h2_trailers *trailers_new(struct nj__h2_alloc *a, const struct nj_field *fields,
+                                            size_t n_fields)
+{
+    size_t n_bytes = sizeof(struct nj__h2_trailers) + n_fields * sizeof(nghttp2_nv);
+    for (size_t i = 0; i < n_fields; i++)
+        n_bytes += (size_t)fields[i].name.n_bytes + fields[i].value.n_bytes;
+    struct nj__h2_trailers *t = nj__h2_alloc(a, n_bytes);
+    if (!t)
+        return NULL;
+    t->n_fields = n_fields;
+    uint8_t *at = (uint8_t *)&t->nv[n_fields];
+    for (size_t i = 0; i < n_fields; i++) {
+        const struct nj_field *f = &fields[i];
+        t->nv[i] =
+            pair((char *)at, f->name.n_bytes, (char *)at + f->name.n_bytes, f->value.n_bytes);
+        at = copy_str(copy_str(at, f->name), f->value);
+    }
+    return t;
+}
+
+int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields)
+{
+    struct nj_h2 *h = st->h;
+    NJ_ASSERT(!st->trailers && n_fields <= NJ__H2_FIELDS_OUT_MAX);
+    if (h->end || st->end_shown)
+        return -1;
+    st->trailers = trailers_new(&h->core->alloc, fields, n_fields);
+    nj__h2_check_memory(h);
+    return st->trailers ? 0 : -1;
+}
+
+/* The body ends with the frame being made: it bears END_STREAM, or the trailers behind it do. An
+ * empty frame without END_STREAM is not sent at all. */
+static int show_end(struct nj_h2_stream *st, uint32_t *data_flags, int n)
+{
+    st->end_shown = true;
+    *data_flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (!st->trailers)
+        return n;
+    *data_flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    int rv =
+        nghttp2_submit_trailer(st->h->session, st->id, st->trailers->nv, st->trailers->n_fields);
+    return rv == 0 ? n : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* Nothing to show: the end of the body, or not yet. */
+static int nothing(struct nj_h2_stream *st, uint32_t *data_flags)
+{
+    if (st->body->ops->remaining(st->body) > 0)
+        return NGHTTP2_ERR_DEFERRED;
+    st->deferred = false;
+    return show_end(st, data_flags, 0);
+}
+
 /* Read callback of nghttp2: decide what the next DATA frame carries, without taking it. It goes
  * out within the same call of mem_send, through nj__h2_on_send_data(). */
 static ssize_t body_pull(nghttp2_session *s, int32_t id, uint8_t *buf, size_t length,
@@ -157,13 +229,15 @@ static ssize_t body_pull(nghttp2_session *s, int32_t id, uint8_t *buf, size_t le
     room -= NJ__H2_FRAME_HEAD;
     uint32_t n_max = length < room ? (uint32_t)length : room;
     struct nj_body *body = st->body;
-    NJ_ASSERT(body);
+    uint64_t rest = body ? body->ops->remaining(body) : 0;
+    if (rest == 0)
+        return show_end(st, data_flags, 0);
     /* Before the peek: whoever wakes us may do so as soon as peek said no. */
     st->deferred = true;
     body->waiter = st;
     int n = body->ops->peek(body, n_max, &h->slice);
     if (n == 0)
-        return NGHTTP2_ERR_DEFERRED;
+        return nothing(st, data_flags);
     st->deferred = false;
     if (n < 0) {
         st->own_fault = true;
@@ -172,13 +246,12 @@ static ssize_t body_pull(nghttp2_session *s, int32_t id, uint8_t *buf, size_t le
     }
     NJ_ASSERT((uint32_t)n <= n_max);
     h->slice.n_bytes = (uint32_t)n;
-    uint64_t rest = body->ops->remaining(body);
+    if (rest == NJ_BODY_UNKNOWN)
+        rest = body->ops->remaining(body); /* the peek may have come upon the end */
     NJ_ASSERT(rest >= (uint64_t)n);
     *data_flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (rest == (uint64_t)n)
-        *data_flags |= NGHTTP2_DATA_FLAG_EOF;
     h->slice_cut = (size_t)n == length && rest > (uint64_t)n;
-    return n;
+    return rest == (uint64_t)n ? show_end(st, data_flags, n) : n;
 }
 
 static bool frame_out(struct nj_h2 *h, const uint8_t *framehd, const struct nj_slice *slice)
@@ -217,11 +290,6 @@ static void count_status(struct nj_counters *c, uint16_t status)
     nj_count(c, by_class[status / 100 - 2]);
 }
 
-static nghttp2_nv pair(const char *name, size_t n_name, const char *value, size_t n_value)
-{
-    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, n_name, n_value, NGHTTP2_NV_FLAG_NONE};
-}
-
 static int submit(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields)
 {
@@ -235,7 +303,7 @@ static int submit(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
     }
     nghttp2_data_provider provider = {.source.ptr = st, .read_callback = body_pull};
     return nghttp2_submit_response(st->h->session, st->id, nv, 1 + n_fields,
-                                   st->body ? &provider : NULL);
+                                   st->end_shown ? NULL : &provider);
 }
 
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
@@ -247,11 +315,13 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
     st->answered = true;
     st->body = body;
     if (body && body->ops->remaining(body) == 0)
-        body_close(st); /* END_STREAM goes with the head */
-    if (h->end) {       /* the session takes no more; the stream ends with the connection */
         body_close(st);
-        return -1;
+    if (h->end || st->reset) { /* it takes no more */
+        body_close(st);
+        return h->end ? -1 : 0;
     }
+    if (!st->body && !st->trailers)
+        st->end_shown = true; /* END_STREAM goes with the head */
     int rv = submit(st, status, fields, n_fields);
     nj__h2_check_memory(h);
     if (rv != 0) {
