@@ -48,7 +48,7 @@ void nj__h2_body_end(struct nj_h2 *h, const nghttp2_frame *f)
     if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM) || h->end)
         return;
     struct nj_h2_stream *st = nghttp2_session_get_stream_user_data(h->session, f->hd.stream_id);
-    if (!st || st->got_end)
+    if (!st)
         return;
     st->got_end = true;
     if (st->announced && !st->reset && h->core->events->on_end)

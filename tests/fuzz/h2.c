@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes of a peer into an HTTP/2 connection. The first four bytes of the input steer the test (size
- * of the reads, room in the sink, which allocation fails, flags), the rest comes from the peer. The
- * end of a run checks that everything was given back.
+ * of the reads, room in the sink, which allocation fails, flags), the rest comes from the peer.
+ * With READ, request bodies are read and fields shown. The end of a run checks that everything was
+ * given back.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/limits.h"
 #include "h2/h2.h"
 #include "h2/h2_internal.h"
 #include "telem/counters.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-enum { PREFACE = 1, GOAWAYS = 2, NEVER_DRAIN = 4, FAIL = 8 };
+enum { PREFACE = 1, GOAWAYS = 2, NEVER_DRAIN = 4, FAIL = 8, UNKNOWN = 16, READ = 32, RESETS = 64 };
 
 #define LATE_MAX 8
 
@@ -23,13 +25,22 @@ struct peer_body {
     struct nj_body body;
     struct fuzz *f;
     uint32_t left, calls;
+    bool unknown; /* its length, until a peek comes upon the end */
+};
+
+struct peer_stream {
+    struct fuzz *f;
+    struct nj_h2_stream *st;
+    uint32_t n_held;
+    bool answered, ended;
 };
 
 struct fuzz {
     struct nj_counters counters;
-    uint32_t room, room_max;
+    uint32_t room, room_max, flags;
+    uint64_t n_held;
     int n_streams, n_bodies;
-    struct nj_h2_stream *late[LATE_MAX]; /* not yet answered, or waiting for their body */
+    struct peer_stream *late[LATE_MAX]; /* not yet answered, or waiting for their body */
 };
 
 static const uint8_t bytes[20000];
@@ -37,8 +48,12 @@ static const uint8_t bytes[20000];
 static int body_peek(struct nj_body *b, uint32_t n_max, struct nj_slice *out)
 {
     struct peer_body *p = (struct peer_body *)b;
-    NJ_CHECK(p->left > 0 && n_max > 0);
+    NJ_CHECK((p->left > 0 || p->unknown) && n_max > 0);
     p->calls++;
+    if (p->left == 0) {
+        p->unknown = p->calls % 2;
+        return 0;
+    }
     if (p->left % 7 == 0 && p->calls % 2)
         return 0;
     if (p->left % 1001 == 13)
@@ -59,7 +74,8 @@ static void body_advance(struct nj_body *b, uint32_t n)
 
 static uint64_t body_remaining(const struct nj_body *b)
 {
-    return ((const struct peer_body *)b)->left;
+    const struct peer_body *p = (const struct peer_body *)b;
+    return p->unknown ? NJ_BODY_UNKNOWN : p->left;
 }
 
 static void body_close(struct nj_body *b)
@@ -71,48 +87,113 @@ static void body_close(struct nj_body *b)
 
 static const struct nj_body_ops body_ops = {body_peek, body_advance, body_remaining, body_close};
 
-static void answer(struct fuzz *f, struct nj_h2_stream *st, uint32_t n_bytes)
+static void answer(struct peer_stream *q, uint32_t n_bytes)
 {
     const struct nj_field field = {NJ_STR_INIT("server"), NJ_STR_INIT("nightjar")};
     struct peer_body *p = calloc(1, sizeof *p);
     p->body.ops = &body_ops;
-    p->f = f;
+    p->f = q->f;
     p->left = n_bytes;
-    f->n_bodies++;
-    (void)nj_h2_respond(st, 200, &field, 1, &p->body);
+    bool unknown = p->unknown = q->f->flags & UNKNOWN;
+    q->f->n_bodies++;
+    q->answered = true;
+    if (unknown && n_bytes % 4 == 1)
+        (void)nj_h2_trailers(q->st, &field, 1);
+    (void)nj_h2_respond(q->st, 200, &field, 1, &p->body);
+    if (unknown && n_bytes % 4 == 2)
+        (void)nj_h2_trailers(q->st, &field, 1);
+}
+
+static uint32_t sum_up(uint32_t sum, const void *p, uint32_t n_bytes)
+{
+    for (uint32_t i = 0; i < n_bytes; i++)
+        sum = sum * 31 + ((const uint8_t *)p)[i];
+    return sum;
 }
 
 static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
 {
     struct fuzz *f = user;
-    uint32_t sum = 0;
+    struct peer_stream *q = calloc(1, sizeof *q);
+    uint32_t sum = sum_up(0, req->path.p, req->path.n_bytes), look = 0;
+    for (uint32_t i = 0; i < req->n_fields; i++) {
+        look = sum_up(look, req->fields[i].name.p, req->fields[i].name.n_bytes);
+        look = sum_up(look, req->fields[i].value.p, req->fields[i].value.n_bytes);
+    }
+    NJ_CHECK(req->n_fields <= 128);
+    q->f = f;
+    q->st = st;
+    q->ended = req->ends;
     f->n_streams++;
-    for (uint32_t i = 0; i < req->path.n_bytes; i++)
-        sum = sum * 31 + (uint8_t)req->path.p[i];
-    nj_h2_stream_set_user(st, NULL);
+    nj_h2_stream_set_user(st, q);
+    if (f->flags & RESETS && (sum ^ look) % 7 == 0)
+        nj_h2_reset(st, NGHTTP2_CANCEL);
     for (int i = 0; i < LATE_MAX; i++) {
         if (!f->late[i]) {
-            f->late[i] = st;
+            f->late[i] = q;
             if (sum % 5 == 0) /* later */
                 return;
             break;
         }
     }
-    nj_h2_stream_set_user(st, f);
-    answer(f, st, sum % 50000);
+    answer(q, sum % 50000);
+}
+
+static void consume(struct peer_stream *q, uint32_t n_bytes)
+{
+    q->n_held -= n_bytes;
+    q->f->n_held -= n_bytes;
+    nj_h2_consume(q->st, n_bytes);
+}
+
+static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
+{
+    struct fuzz *f = user;
+    struct peer_stream *q = nj_h2_stream_user(st);
+    NJ_CHECK(n_bytes > 0 && !q->ended);
+    uint32_t sum = sum_up(0, data, (uint32_t)n_bytes);
+    q->n_held += (uint32_t)n_bytes;
+    f->n_held += n_bytes;
+    /* One frame may go beyond a window before nghttp2 ends what broke it. */
+    NJ_CHECK(q->n_held <= NJ_H2_STREAM_WINDOW_BYTES + 16384);
+    NJ_CHECK(f->n_held <= NJ_H2_CONN_WINDOW_BYTES + 16384);
+    if (sum % 3 == 0)
+        consume(q, q->n_held);
+    else if (sum % 3 == 1)
+        consume(q, q->n_held / 2);
+    if (f->flags & RESETS && sum % 13 == 0)
+        nj_h2_reset(st, NGHTTP2_CANCEL);
+    if (sum % 17 == 0 && !q->answered)
+        answer(q, sum % 1000);
+}
+
+static void on_end(void *user, struct nj_h2_stream *st)
+{
+    struct peer_stream *q = nj_h2_stream_user(st);
+    NJ_CHECK(!q->ended);
+    q->ended = true;
+    if (!q->answered)
+        answer(q, q->n_held % 1000);
 }
 
 static void on_close(void *user, struct nj_h2_stream *st, bool complete)
 {
     struct fuzz *f = user;
+    struct peer_stream *q = nj_h2_stream_user(st);
     f->n_streams--;
     for (int i = 0; i < LATE_MAX; i++) {
-        if (f->late[i] == st)
+        if (f->late[i] == q)
             f->late[i] = NULL;
     }
+    if (q->n_held % 2)
+        consume(q, q->n_held / 2);
+    f->n_held -= q->n_held;
+    free(q);
 }
 
 static const struct nj_h2_events events = {.on_request = on_request, .on_stream_close = on_close};
+static const struct nj_h2_events reader_events = {
+    .on_request = on_request, .on_stream_close = on_close, .on_data = on_data, .on_end = on_end};
 
 static uint32_t sink_room(void *ctx)
 {
@@ -139,25 +220,24 @@ static bool sink_refer(void *ctx, const struct nj_slice *s)
 
 static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
 
-static void wake(struct fuzz *f, struct nj_h2_stream *st)
+static void wake(struct peer_stream *q)
 {
-    if (!st)
+    if (!q)
         return;
-    if (nj_h2_stream_user(st)) {
-        nj_h2_resume(st);
-    } else {
-        nj_h2_stream_set_user(st, f);
-        answer(f, st, 7000);
-    }
+    consume(q, (q->n_held + 1) / 2);
+    if (q->answered)
+        nj_h2_resume(q->st);
+    else
+        answer(q, 7000);
 }
 
-static int step(struct fuzz *f, struct nj_h2 *h, const uint8_t *data, size_t n, uint32_t flags)
+static int step(struct fuzz *f, struct nj_h2 *h, const uint8_t *data, size_t n)
 {
     if (nj_h2_input(h, data, n) != 0)
         return -1;
     for (int i = 0; i < LATE_MAX; i++)
-        wake(f, f->late[i]);
-    if (!(flags & NEVER_DRAIN))
+        wake(f->late[i]);
+    if (!(f->flags & NEVER_DRAIN))
         f->room = f->room_max;
     return nj_h2_output(h, &sink, f);
 }
@@ -169,7 +249,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     struct fuzz f = {.room_max = 4096 + data[1] * 100u};
     uint32_t chunk = data[0] ? data[0] : 4096, flags = data[3];
     f.room = f.room_max;
-    struct nj_h2_core *core = nj_h2_core_new(&events, NULL, &f.counters);
+    f.flags = flags;
+    struct nj_h2_limits limits = nj_h2_limits_default;
+    limits.keep_fields = flags & READ;
+    struct nj_h2_core *core =
+        nj_h2_core_new(flags & READ ? &reader_events : &events, &limits, &f.counters);
     struct nj_h2 *h = nj_h2_open(core, &f);
     if (flags & FAIL)
         nj__h2_core_fail_after(core, 1u + data[2]);
@@ -178,14 +262,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         rv = nj_h2_input(h, (const uint8_t *)NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
     for (size_t at = 4; at < n_bytes && rv == 0; at += chunk) {
         size_t n = n_bytes - at < chunk ? n_bytes - at : chunk;
-        rv = step(&f, h, data + at, n, flags);
+        rv = step(&f, h, data + at, n);
         NJ_CHECK(nj_h2_core_bytes_used(core) < 1024 * 1024);
         if (flags & GOAWAYS && rv == 0)
             nj_h2_goaway(h);
     }
     (void)nj_h2_output(h, &sink, &f);
     nj_h2_close(h);
-    NJ_CHECK(f.n_streams == 0 && f.n_bodies == 0);
+    NJ_CHECK(f.n_streams == 0 && f.n_bodies == 0 && f.n_held == 0);
     NJ_CHECK(nj_h2_core_bytes_used(core) == 0);
     nj_h2_core_free(core);
     return 0;

@@ -5,6 +5,13 @@
  *   d  the body shows bytes only when rig_release() allows it
  *   f  the body breaks half way
  *   l  no answer for now (the test does it)
+ *   u  the body does not tell its length, and its end shows when nothing is left
+ *   e  with u: its end shows with the last bytes
+ *   h  with u: its end shows after rig_finish()
+ *   t  trailers follow
+ * With rig_reader_events, requests may have bodies, of bytes that rig_upload() makes:
+ *   c  they are consumed as they come (else by the test)
+ *   a  with l: the answer comes at the end of the request
  */
 #ifndef TESTS_H2_RIG_H
 #define TESTS_H2_RIG_H
@@ -35,6 +42,7 @@ struct rig_body {
     struct rig *rig;
     struct rig_data *data;
     uint64_t size, pos, avail, fail_at;
+    bool unknown, early_end, late_end, end_known; /* u, e, h */
     uint32_t peek_max, shown;
     unsigned closes;
 };
@@ -44,6 +52,8 @@ struct rig_stream { /* server side */
     struct rig_body *body;
     char method[16], path[64], authority[32];
     bool ends, closed, complete;
+    uint64_t n_got, n_held; /* of the request's body */
+    unsigned n_ends;
 };
 
 struct rig_reply { /* client side */
@@ -51,6 +61,12 @@ struct rig_reply { /* client side */
     uint64_t n_bytes, want;
     bool closed, ended;
     uint32_t error;
+    unsigned n_trailers, n_empty; /* empty: DATA frames without data */
+    char trailer[32];             /* the value of x-sum */
+    /* The request's body: what to send; what was sent, and the window for it, as on the wire. */
+    uint64_t up_size, up_at;
+    bool up_trailers;
+    uint64_t n_sent, n_given;
 };
 
 struct rig {
@@ -69,6 +85,8 @@ struct rig {
     uint32_t n_pieces, n_queued, n_over;
 
     nghttp2_session *client;
+    uint32_t pad_max;         /* of DATA that the client sends */
+    uint64_t n_sent, n_given; /* by the client and by the server, of the connection's window */
     struct rig_reply reply[RIG_STREAMS]; /* by stream id / 2 */
     bool client_goaway;
     uint32_t client_goaway_code;
@@ -99,9 +117,13 @@ static inline int rig_peek(struct nj_body *b, uint32_t n_max, struct nj_slice *o
 {
     struct rig_body *t = (struct rig_body *)b;
     cr_assert(t->closes == 0 && n_max > 0);
-    cr_assert_lt(t->pos, t->size, "peek after the last byte");
+    cr_assert((t->unknown && !t->end_known) || t->pos < t->size, "peek after the last byte");
     if (t->pos >= t->fail_at)
         return -1;
+    if (t->pos == t->size) {
+        t->end_known = !t->late_end;
+        return 0;
+    }
     uint64_t n = t->avail - t->pos;
     if (n == 0)
         return 0;
@@ -111,6 +133,7 @@ static inline int rig_peek(struct nj_body *b, uint32_t n_max, struct nj_slice *o
         n = 1 + nj_prng_below(&t->rig->prng, t->peek_max);
     *out = (struct nj_slice){t->data->p + t->pos, (uint32_t)n, &t->data->ref};
     t->shown = (uint32_t)n;
+    t->end_known |= t->early_end && t->pos + n == t->size;
     return (int)n;
 }
 
@@ -127,7 +150,7 @@ static inline uint64_t rig_remaining(const struct nj_body *b)
 {
     const struct rig_body *t = (const struct rig_body *)b;
     cr_assert_eq(t->closes, 0);
-    return t->size - t->pos;
+    return t->unknown && !t->end_known ? NJ_BODY_UNKNOWN : t->size - t->pos;
 }
 
 static inline void rig_close_body(struct nj_body *b)
@@ -163,14 +186,26 @@ static inline struct rig_body *rig_body_new(struct rig *r, uint64_t size)
     return t;
 }
 
-/* `n` more bytes of a body marked d. */
-static inline void rig_release(struct rig_body *t, uint64_t n)
+static inline void rig_wake(struct rig_body *t)
 {
-    t->avail = n > t->size - t->avail ? t->size : t->avail + n;
     struct nj_h2_stream *st = t->body.waiter;
     t->body.waiter = NULL;
     if (st && !t->closes)
         nj_h2_resume(st);
+}
+
+/* `n` more bytes of a body marked d. */
+static inline void rig_release(struct rig_body *t, uint64_t n)
+{
+    t->avail = n > t->size - t->avail ? t->size : t->avail + n;
+    rig_wake(t);
+}
+
+/* The end of a body marked h. */
+static inline void rig_finish(struct rig_body *t)
+{
+    t->end_known = true;
+    rig_wake(t);
 }
 
 /* ---- server events ---- */
@@ -189,6 +224,7 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
         {NJ_STR_INIT("server"), NJ_STR_INIT("nightjar")},
         {NJ_STR_INIT("content-length"), {length, (uint32_t)strlen(length)}},
     };
+    const struct nj_field trailer = {NJ_STR_INIT("x-sum"), fields[1].value};
     if (strcmp(q->method, "HEAD") == 0)
         return nj_h2_respond(q->st, 200, fields, 2, NULL);
     struct rig_body *b = q->body = rig_body_new(r, size);
@@ -196,7 +232,16 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
         b->avail = 0;
     if (strchr(q->path, 'f'))
         b->fail_at = size / 2;
-    return nj_h2_respond(q->st, 200, fields, 2, &b->body);
+    b->unknown = strchr(q->path, 'u');
+    b->early_end = strchr(q->path, 'e');
+    b->late_end = strchr(q->path, 'h');
+    bool before = nj_prng_below(&r->prng, 2);
+    if (strchr(q->path, 't') && before)
+        (void)nj_h2_trailers(q->st, &trailer, 1);
+    int rv = nj_h2_respond(q->st, 200, fields, b->unknown ? 1 : 2, &b->body);
+    if (strchr(q->path, 't') && !before && rv == 0)
+        rv = nj_h2_trailers(q->st, &trailer, 1);
+    return rv;
 }
 
 static inline void rig_on_request(void *user, struct nj_h2_stream *st,
@@ -231,6 +276,42 @@ static inline void rig_on_close(void *user, struct nj_h2_stream *st, bool comple
 
 static const struct nj_h2_events rig_events = {.on_request = rig_on_request,
                                                .on_stream_close = rig_on_close};
+
+#define RIG_UP 77 /* seed of request bodies */
+
+static inline void rig_consume(struct rig_stream *q, uint64_t n)
+{
+    q->n_held -= n;
+    nj_h2_consume(q->st, n);
+}
+
+static inline void rig_on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n)
+{
+    struct rig_stream *q = nj_h2_stream_user(st);
+    cr_assert(q->st == st && !q->closed && !q->ends && q->n_ends == 0 && n > 0);
+    cr_assert(!st->reset);
+    for (size_t i = 0; i < n; i++, q->n_got++) {
+        if (data[i] != rig_byte(RIG_UP, q->n_got))
+            cr_assert_fail("%s: byte %zu", q->path, (size_t)q->n_got);
+    }
+    q->n_held += n;
+    if (strchr(q->path, 'c'))
+        rig_consume(q, n);
+}
+
+static inline void rig_on_end(void *user, struct nj_h2_stream *st)
+{
+    struct rig_stream *q = nj_h2_stream_user(st);
+    cr_assert(q->st == st && !q->closed && !q->ends && !st->reset);
+    cr_assert_eq(++q->n_ends, 1);
+    if (strchr(q->path, 'a') && !st->answered)
+        rig_answer(user, q);
+}
+
+static const struct nj_h2_events rig_reader_events = {.on_request = rig_on_request,
+                                                      .on_stream_close = rig_on_close,
+                                                      .on_data = rig_on_data,
+                                                      .on_end = rig_on_end};
 
 /* ---- the sink ---- */
 
@@ -317,9 +398,14 @@ static inline int rig_c_header(nghttp2_session *s, const nghttp2_frame *f, const
                                size_t n_name, const uint8_t *value, size_t n_value, uint8_t flags,
                                void *user)
 {
-    struct rig *r = user;
+    struct rig_reply *a = &((struct rig *)user)->reply[f->hd.stream_id / 2 % RIG_STREAMS];
     if (n_name == 7 && memcmp(name, ":status", 7) == 0)
-        r->reply[f->hd.stream_id / 2 % RIG_STREAMS].status = atoi((const char *)value);
+        a->status = atoi((const char *)value);
+    if (f->headers.cat == NGHTTP2_HCAT_HEADERS) {
+        cr_assert_eq(a->n_bytes, a->want, "trailers before the end of the body");
+        a->n_trailers++;
+        snprintf(a->trailer, sizeof a->trailer, "%s", (const char *)value);
+    }
     return 0;
 }
 
@@ -330,6 +416,13 @@ static inline int rig_c_frame(nghttp2_session *s, const nghttp2_frame *f, void *
         r->client_goaway = true;
         r->client_goaway_code = f->goaway.error_code;
     }
+    if (f->hd.type == NGHTTP2_WINDOW_UPDATE) {
+        uint64_t *given =
+            f->hd.stream_id ? &r->reply[f->hd.stream_id / 2 % RIG_STREAMS].n_given : &r->n_given;
+        *given += (uint32_t)f->window_update.window_size_increment;
+    }
+    r->reply[f->hd.stream_id / 2 % RIG_STREAMS].n_empty +=
+        f->hd.type == NGHTTP2_DATA && f->hd.length == 0;
     if ((f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) &&
         f->hd.flags & NGHTTP2_FLAG_END_STREAM)
         r->reply[f->hd.stream_id / 2 % RIG_STREAMS].ended = true;
@@ -344,6 +437,25 @@ static inline int rig_c_close(nghttp2_session *s, int32_t id, uint32_t error, vo
     return 0;
 }
 
+static inline int rig_c_sent(nghttp2_session *s, const nghttp2_frame *f, void *user)
+{
+    struct rig *r = user;
+    if (f->hd.type != NGHTTP2_DATA)
+        return 0;
+    r->n_sent += f->hd.length;
+    r->reply[f->hd.stream_id / 2 % RIG_STREAMS].n_sent += f->hd.length;
+    return 0;
+}
+
+static inline ssize_t rig_c_pad(nghttp2_session *s, const nghttp2_frame *f, size_t max, void *user)
+{
+    struct rig *r = user;
+    if (f->hd.type != NGHTTP2_DATA || !r->pad_max || max <= f->hd.length)
+        return (ssize_t)f->hd.length;
+    size_t n = f->hd.length + nj_prng_below(&r->prng, r->pad_max);
+    return (ssize_t)(n < max ? n : max);
+}
+
 /* `window`: for each stream, 0 for the default. `manual`: the test sends WINDOW_UPDATEs. */
 static inline void rig_client_new(struct rig *r, uint32_t window, bool manual)
 {
@@ -356,6 +468,8 @@ static inline void rig_client_new(struct rig *r, uint32_t window, bool manual)
     nghttp2_session_callbacks_set_on_header_callback(c, rig_c_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(c, rig_c_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(c, rig_c_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(c, rig_c_sent);
+    nghttp2_session_callbacks_set_select_padding_callback(c, rig_c_pad);
     cr_assert_eq(nghttp2_session_client_new2(&r->client, c, r, o), 0);
     nghttp2_session_callbacks_del(c);
     nghttp2_option_del(o);
@@ -389,17 +503,51 @@ static inline struct rig_reply *rig_reply(struct rig *r, int32_t id)
     return &r->reply[id / 2 % RIG_STREAMS];
 }
 
+static inline ssize_t rig_up_read(nghttp2_session *s, int32_t id, uint8_t *buf, size_t length,
+                                  uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+    struct rig_reply *a = rig_reply(user, id);
+    size_t n = a->up_size - a->up_at < length ? (size_t)(a->up_size - a->up_at) : length;
+    for (size_t i = 0; i < n; i++)
+        buf[i] = rig_byte(RIG_UP, a->up_at++);
+    if (a->up_at < a->up_size)
+        return (ssize_t)n;
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (a->up_trailers) {
+        nghttp2_nv nv = RIG_NV("x-end", "yes");
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        nghttp2_submit_trailer(s, id, &nv, 1);
+    }
+    return (ssize_t)n;
+}
+
+/* A request with a body of `size` bytes, for rig_reader_events. */
+static inline int32_t rig_upload(struct rig *r, const char *path, uint64_t size, bool trailers)
+{
+    const nghttp2_data_provider up = {.read_callback = rig_up_read};
+    int32_t id = rig_ask_body(r, "POST", path, &up);
+    rig_reply(r, id)->up_size = size;
+    rig_reply(r, id)->up_trailers = trailers;
+    return id;
+}
+
 /* ---- the two together ---- */
 
-static inline struct rig *rig_new(const struct nj_h2_limits *limits)
+static inline struct rig *rig_new_with(const struct nj_h2_limits *limits,
+                                       const struct nj_h2_events *events)
 {
     struct rig *r = calloc(1, sizeof *r);
     nj_prng_init(&r->prng, 42);
-    r->core = nj_h2_core_new(&rig_events, limits, &r->counters);
+    r->core = nj_h2_core_new(events, limits, &r->counters);
     cr_assert(r->core);
     r->h = nj_h2_open(r->core, r);
     cr_assert(r->h);
     return r;
+}
+
+static inline struct rig *rig_new(const struct nj_h2_limits *limits)
+{
+    return rig_new_with(limits, &rig_events);
 }
 
 /* Hang up; then everything must have been given back. */
