@@ -192,7 +192,8 @@ int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_
 }
 
 /* The body ends with the frame being made: it bears END_STREAM, or the trailers behind it do. An
- * empty frame without END_STREAM is not sent at all. */
+ * empty frame without END_STREAM is not sent at all. nghttp2 asks only while the peer's windows are
+ * open, so an end that comes without bytes waits for them as a byte would. */
 static int show_end(struct nj_h2_stream *st, uint32_t *data_flags, int n)
 {
     st->end_shown = true;

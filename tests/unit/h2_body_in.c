@@ -277,6 +277,69 @@ Test(h2_body_in, calls_within_events)
     }
 }
 
+/* ---- an echo: the response is what makes room for the request ---- */
+
+static void echo_advance(struct nj_body *b, uint32_t n)
+{
+    struct rig *r = ((struct rig_body *)b)->rig;
+    rig_advance(b, n);
+    for (unsigned i = 0; i < r->n_req; i++) {
+        if (r->req[i].body == (struct rig_body *)b)
+            rig_consume(&r->req[i], n); /* inside nj_h2_output() */
+    }
+}
+
+static const struct nj_body_ops echo_ops = {rig_peek, echo_advance, rig_remaining, rig_close_body};
+
+static void echo_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+{
+    rig_on_request(user, st, req);
+    ((struct rig_stream *)nj_h2_stream_user(st))->body->body.ops = &echo_ops;
+}
+
+static void echo_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n)
+{
+    rig_on_data(user, st, data, n);
+    rig_release(((struct rig_stream *)nj_h2_stream_user(st))->body, n);
+}
+
+static void echo_end(void *user, struct nj_h2_stream *st)
+{
+    rig_on_end(user, st);
+    rig_finish(((struct rig_stream *)nj_h2_stream_user(st))->body);
+}
+
+static const struct nj_h2_events echo_events = {.on_request = echo_request,
+                                                .on_stream_close = rig_on_close,
+                                                .on_data = echo_data,
+                                                .on_end = echo_end};
+
+Test(h2_body_in, echo)
+{
+    static const uint32_t sizes[] = {0, 1, 70000, 3000000};
+    struct rig *r = rig_new_with(NULL, &echo_events);
+    rig_client_new(r, 0, false);
+    for (unsigned i = 0; i < 2 * NJ_ARRAY_LEN(sizes); i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/%uduh%s", sizes[i / 2], i % 2 ? "t" : "");
+        rig_upload(r, path, sizes[i / 2], i % 2);
+    }
+    int rv = 0;
+    for (unsigned turn = 0; turn < 100000 && rv == 0 && nj_h2_streams(r->h) + !turn > 0; turn++) {
+        r->room = 4096 + nj_prng_below(&r->prng, 30000);
+        rig_turn(r, 3000, &rv);
+    }
+    cr_assert_eq(rv, 0);
+    for (unsigned i = 0; i < 2 * NJ_ARRAY_LEN(sizes); i++) {
+        const struct rig_reply *a = rig_reply(r, 1 + 2 * (int32_t)i);
+        cr_expect(a->ended && a->n_bytes == sizes[i / 2], "%u", i);
+        cr_expect_eq(a->n_trailers, i % 2);
+    }
+    cr_expect_eq(r->n_closed, 2 * NJ_ARRAY_LEN(sizes));
+    check_windows(r, "echo");
+    rig_free(r);
+}
+
 /* ---- frames by hand: what is waste ---- */
 
 static void data_frame(uint8_t *to, uint32_t n, uint8_t flags)
@@ -284,9 +347,7 @@ static void data_frame(uint8_t *to, uint32_t n, uint8_t flags)
     memcpy(to, (uint8_t[9]){0, 0, (uint8_t)n, NGHTTP2_DATA, flags, 0, 0, 0, 1}, 9);
 }
 
-/* Opens stream 1 and sends `frame` until the connection ends; how often that worked, up to
- * `n_max`. */
-static unsigned repeat(const char *path, const uint8_t *frame, size_t n, unsigned n_max, bool reset)
+static struct rig *open_by_hand(const char *path)
 {
     struct rig *r = rig_new_with(NULL, &rig_reader_events);
     uint8_t in[128];
@@ -298,8 +359,33 @@ static unsigned repeat(const char *path, const uint8_t *frame, size_t n, unsigne
     memcpy(in + at + 9, (uint8_t[4]){0x82, 0x86, 0x04, (uint8_t)len}, 4);
     memcpy(in + at + 13, path, len);
     memcpy(in + at + 13 + len, "\x41\1a", 3);
-    at += 16 + len;
-    cr_assert_eq(nj_h2_input(r->h, in, at), 0);
+    cr_assert_eq(nj_h2_input(r->h, in, at + 16 + len), 0);
+    return r;
+}
+
+/* A reset that falls between the bytes of a trailer block: there is no end any more. */
+Test(h2_body_in, reset_within_trailers)
+{
+    static const uint8_t trailers[] = {0, 0, 4, NGHTTP2_HEADERS, 5, 0, 0, 0, 1, 0x40, 1, 'x', 0};
+    for (size_t cut = 1; cut < sizeof trailers; cut++) {
+        struct rig *r = open_by_hand("/0l");
+        cr_assert_eq(nj_h2_input(r->h, trailers, cut), 0);
+        nj_h2_reset(r->req[0].st, NGHTTP2_CANCEL);
+        cr_assert_eq(nj_h2_input(r->h, trailers + cut, sizeof trailers - cut), 0);
+        cr_expect_eq(r->req[0].n_ends, 0);
+        rig_free(r);
+    }
+    struct rig *r = open_by_hand("/0l");
+    cr_assert_eq(nj_h2_input(r->h, trailers, sizeof trailers), 0);
+    cr_expect_eq(r->req[0].n_ends, 1);
+    rig_free(r);
+}
+
+/* Opens stream 1 and sends `frame` until the connection ends; how often that worked, up to
+ * `n_max`. */
+static unsigned repeat(const char *path, const uint8_t *frame, size_t n, unsigned n_max, bool reset)
+{
+    struct rig *r = open_by_hand(path);
     if (reset)
         nj_h2_reset(r->req[0].st, NGHTTP2_CANCEL);
     unsigned i = 0;
@@ -315,7 +401,7 @@ static unsigned repeat(const char *path, const uint8_t *frame, size_t n, unsigne
 
 Test(h2_body_in, glitches)
 {
-    uint8_t f[9 + 40] = {0};
+    uint8_t f[17 + 9 + 4096] = {0};
     data_frame(f, 0, 0);
     cr_expect_leq(repeat("/0lc", f, 9, 5000, false), 1000, "empty DATA");
     data_frame(f, 1, 0);
@@ -333,6 +419,14 @@ Test(h2_body_in, glitches)
     f[9] = 4;
     f[10] = 0;
     cr_expect_leq(repeat("/0lc", f, 14, 5000, false), 1000, "little padding");
+    /* A PING for each frame, as clients send them that measure the path. */
+    memcpy(f, (uint8_t[17]){0, 0, 8, NGHTTP2_PING}, 17);
+    data_frame(f + 17, 0, 0);
+    f[18] = 4096 >> 8;
+    for (size_t i = 0; i < 4096; i++)
+        f[26 + i] = rig_byte(RIG_UP, i);
+    cr_expect_eq(repeat("/0lc", f, sizeof f, 5000, false), 5000, "PINGs beside an upload");
+    cr_expect_leq(repeat("/0lc", f, 17, 5000, false), 1000, "PINGs alone");
 }
 
 /* ---- everything at once ---- */
