@@ -9,9 +9,9 @@ flood was, how many clients were answered and how late, and the server's memory 
 after.
 
 The flood and the client share one CPU, the server has the other. Answers to strangers go to a
-router that is none; what becomes of them costs the server's CPU next to nothing. What the device's ring
-can't take is lost before the server sees it, the client's packets like all others: the last line
-but one says how much that was.
+router that is none; what becomes of them costs the server's CPU next to nothing. What the device's
+ring can't take is lost before the server sees it, the client's packets like all others: the last
+line but one says how much that was.
 """
 import argparse
 import json
