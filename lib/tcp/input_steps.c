@@ -92,6 +92,23 @@ static bool note_duplicate(struct nj_tcb *t, const struct nj_seg *seg)
     return true;
 }
 
+/* For keepalive (RFC 9293 3.8.4) and for when to fall idle. What is answered and thrown away says
+ * nothing of the peer: it may be old, or anybody's. */
+static void note_heard(struct nj_tcb *t, nj_ns now)
+{
+    t->heard_at = now;
+    t->n_keepalives = 0;
+}
+
+/* ... but for the peer's own keepalive, out of place by its nature: the number before the next one,
+ * with a byte of old text or without, and an ACK of all that we sent. Who asks us need not be asked
+ * (RFC 9293 3.8.4 MUST-26). */
+static bool is_keepalive(const struct nj_tcb *t, const struct nj_seg *seg)
+{
+    return (seg->flags & (NJ_TCP_ACK | NJ_TCP_SYN | NJ_TCP_FIN | NJ_TCP_RST)) == NJ_TCP_ACK &&
+           seg->seq == t->rcv_nxt - 1 && seg->payload_bytes <= 1 && seg->ack == t->snd_nxt;
+}
+
 /* RFC 9293 3.10.7.4 first: the sequence number, by table 6. */
 static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
                                           struct nj_tcp_arrival *a, nj_ns now)
@@ -122,7 +139,8 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         bool quiet = seg->flags & NJ_TCP_RST;
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
             t->x->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
-        t->n_keepalives = 0;                           /* an old number, but somebody is there */
+        if (is_keepalive(t, seg))
+            note_heard(t, now);
         if (len == 0 && !quiet)
             quiet = !nj__flow_may_answer(&t->flow, now);
         note_duplicate(t, seg);
@@ -131,8 +149,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     if (wnd == 0 && len > 0)
         t->ack_now = true;
     take_timestamp(t, seg, now);
-    t->heard_at = now;
-    t->n_keepalives = 0;
+    note_heard(t, now);
     if (note_duplicate(t, seg)) {
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);

@@ -172,7 +172,7 @@ struct nj_tcb {
     uint32_t srtt_us, rttvar_us, min_rtt_us; /* 0: no sample yet */
     uint32_t w_max; /* CUBIC: the window of the last congestion event; 0: there was none */
     nj_ns ts_recent_at;
-    nj_ns heard_at; /* last segment from the peer: for keepalive and for when to fall idle */
+    nj_ns heard_at; /* last segment that was the peer's: see note_heard() */
     struct nj_timer timer;
 };
 _Static_assert(offsetof(struct nj_tcb, flow) == 0, "the head comes first");

@@ -44,12 +44,61 @@ Test(tcp_idle, keepalive_is_answered)
         NOTHING(&w);
         SEND(&w, .flags = A, .seq = 1, .ack = 1);
     }
-    nj_dsl_run(&w, 50 * SEC);
-    SEND(&w, .flags = A, .seq = 0, .ack = 1); /* the peer's own keepalive */
-    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
-    nj_dsl_run(&w, 60 * SEC);
-    cr_expect_not(w.dead);
     nj_dsl_fini(&w);
+}
+
+/* RFC 9293 3.8.4 MUST-26: nobody is asked who has asked us, with a byte of old text or without. */
+Test(tcp_idle, keepalive_of_the_peer)
+{
+    struct world w;
+    open_quiet(&w, 100 * SEC);
+    SEND(&w, .flags = A | P, .seq = 1, .ack = 1, .len = 5);
+    nj_dsl_run(&w, 99 * SEC);
+    w.next_out = w.n_out;
+    for (unsigned i = 0; i < 20; i++) {
+        SEND(&w, .flags = A, .seq = 5, .ack = 1, .len = i % 2);
+        EXPECT(&w, .flags = A, .seq = 1, .ack = 6);
+        nj_dsl_run(&w, 99 * SEC);
+        NOTHING(&w);
+    }
+    nj_dsl_run(&w, 2 * SEC);
+    EXPECT(&w, .flags = A, .seq = 0, .ack = 6);
+    nj_dsl_fini(&w);
+}
+
+/* Sentence 116; RFC 9293 3.8.4: what step one of 3.10.7.4 throws away is no answer. Whoever knows
+ * no more than the ports must neither keep a dead connection alive nor bring its probes forward. */
+Test(tcp_idle, keepalive_and_segments_out_of_place)
+{
+    static const struct dsl_seg stray[] = {
+        {.flags = A, .seq = 0, .ack = 1}, /* older than a keepalive would be */
+        {.flags = A, .seq = 5, .ack = 0}, /* its number, but not our last one */
+        {.flags = A | P, .seq = 4, .ack = 1, .len = 2},
+        {.flags = SA, .seq = 5, .ack = 1},
+        {.flags = R, .seq = 5},
+        {.flags = A, .seq = 0x40000000, .ack = 1},
+    };
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(stray); i++) {
+        struct world w;
+        open_quiet(&w, 100 * SEC);
+        SEND(&w, .flags = A | P, .seq = 1, .ack = 1, .len = 5);
+        nj_ns heard_at = w.now;
+        while (!w.dead && w.now - heard_at < 2000 * SEC) {
+            w.n_out = w.next_out = 0;
+            nj_dsl_run(&w, 7 * SEC);
+            if (w.dead)
+                break;
+            nj_dsl_feed(&w, &stray[i]);
+            nj_dsl_step(&w);
+        }
+        nj_ns due = 100 * SEC + NJ_TCP_KEEPALIVE_PROBES * NJ_TCP_KEEPALIVE_EVERY;
+        nj_ns after = w.now - heard_at;
+        cr_expect(after >= due && after < due + 8 * SEC, "segment %u: after %lu s", i,
+                  (unsigned long)(after / SEC));
+        cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_keepalive), NJ_TCP_KEEPALIVE_PROBES);
+        cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_keepalive_dead), 1);
+        nj_dsl_fini(&w);
+    }
 }
 
 /* RFC 9293 3.8.4 MUST-25: off unless it is asked for. */
