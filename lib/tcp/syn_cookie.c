@@ -128,6 +128,8 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
         period--;
     if (h.iss != cookie(tcp, &seg->tuple, h.irs, period, h.iss & (AGE_BIT - 1)))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_cookie);
+    if (tcp->draining)
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
     remember(tcp, seg, h.iss, &h);
     *t = nj__tcb_from_handshake(tcp, NULL, &seg->tuple, &h, now);
     if (!*t) /* what the peer sends next brings the cookie again */

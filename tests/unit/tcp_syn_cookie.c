@@ -262,6 +262,22 @@ Test(tcp_syn_cookie, stale)
     }
 }
 
+/* A server that shuts down opens nothing any more, whoever brings a cookie that was good. */
+Test(tcp_syn_cookie, refused_while_draining)
+{
+    struct world w;
+    begin(&w, NULL);
+    get_cookie(&w, &(struct dsl_seg){.mss = 1460});
+    w.tcp.draining = true;
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 10);
+    EXPECT(&w, .flags = R, .seq = 1);
+    NO_CONNECTION(&w);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_draining), 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_accepted), 0);
+    refused(&w, 1, 2); /* a forged one is that first */
+    nj_dsl_fini(&w);
+}
+
 /* Nobody asks the hash while no cookies are about. */
 Test(tcp_syn_cookie, not_taken_when_none_was_sent)
 {
