@@ -176,6 +176,8 @@ static enum nj_tcp_verdict seg_with_tcb(struct nj_tcp *tcp, struct nj_tcb *t,
         return seg_in_syn_sent(tcp, t, a, now);
     if (!makes_room(tcp, t, &a->seg))
         return nj__tcp_synchronized(tcp, t, a, now);
+    if (!nj__time_wait_may_answer(tcp, &a->seg, t->ts_on))
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
     a->follows = true;
     a->iss_floor = t->snd_nxt + 1;
     nj__tcb_end(tcp, t);

@@ -115,6 +115,8 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *, struct nj_tcp_arrival *, s
 void nj__time_wait_take_over(struct nj_tcp *, const struct nj_tcb *, nj_ns now);
 bool nj__time_wait_replaced_by(const struct nj_seg *, uint32_t rcv_nxt, bool ts_on,
                                uint32_t ts_recent);
+/* ... but may it be answered now? If not it waits, and so does the old connection. */
+bool nj__time_wait_may_answer(const struct nj_tcp *, const struct nj_seg *, bool ts_on);
 enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *, struct nj_time_wait *,
                                         struct nj_tcp_arrival *, nj_ns now);
 void nj__time_wait_tick(struct nj_tcp *);

@@ -175,7 +175,8 @@ Test(tcp_time_wait, new_numbers_are_beyond_the_old_ones)
     nj_dsl_fini(&w);
 }
 
-static void open_and_wait_with_timestamps(struct world *w, const struct dsl_options *options)
+static void open_and_wait_with_timestamps(struct world *w, const struct dsl_options *options,
+                                          bool released)
 {
     nj_dsl_init(w, options);
     nj_dsl_open_with(w, &(struct dsl_seg){.mss = 1460, .ts = true});
@@ -183,14 +184,15 @@ static void open_and_wait_with_timestamps(struct world *w, const struct dsl_opti
     EXPECT(w, .flags = FA, .seq = 1, .ack = 1);
     SEND(w, .flags = FA, .seq = 1, .ack = 2);
     EXPECT(w, .flags = A, .seq = 2, .ack = 2);
-    nj_dsl_release(w);
+    if (released)
+        nj_dsl_release(w);
 }
 
 /* Sentence 112; RFC 6191 2. */
 Test(tcp_time_wait, is_replaced_by_timestamp)
 {
     struct world w;
-    open_and_wait_with_timestamps(&w, NULL);
+    open_and_wait_with_timestamps(&w, NULL, true);
     uint32_t t = (uint32_t)(w.now / MS);
     SEND(&w, .flags = S, .seq = 90000, .tsval = t - 1);
     EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
@@ -203,7 +205,7 @@ Test(tcp_time_wait, is_replaced_by_timestamp)
 Test(tcp_time_wait, timestamps_go_on)
 {
     struct world w;
-    open_and_wait_with_timestamps(&w, NULL);
+    open_and_wait_with_timestamps(&w, NULL, true);
     uint32_t ours = w.last_tsval, theirs = (uint32_t)(w.now / MS);
     nj_dsl_run(&w, 30 * SEC);
     SEND(&w, .flags = FA, .seq = 1, .ack = 2);
@@ -219,16 +221,18 @@ Test(tcp_time_wait, timestamps_go_on)
     nj_dsl_fini(&w);
 }
 
-/* A cookie's number can't be chosen, so only timestamps can tell the two connections apart. */
+/* Sentence 112; RFC 9293 3.6.1: a cookie's number can't be chosen to be beyond those of the old
+ * connection, so only timestamps can tell the two apart. */
 Test(tcp_time_wait, replacement_by_cookie_needs_timestamps)
 {
     struct world w;
     struct dsl_options o = {.half_open_max = 1};
-    for (unsigned ts = 0; ts < 2; ts++) {
+    for (unsigned i = 0; i < 4; i++) {
+        bool ts = i / 2, released = i % 2;
         if (ts)
-            open_and_wait_with_timestamps(&w, &o);
+            open_and_wait_with_timestamps(&w, &o, released);
         else
-            begin(&w, &o, true);
+            begin(&w, &o, released);
         w.tuple.rport++;
         SEND(&w, .flags = S); /* the backlog is full */
         w.tuple.rport--;
@@ -237,6 +241,7 @@ Test(tcp_time_wait, replacement_by_cookie_needs_timestamps)
         SEND(&w, .flags = S, .seq = 90000);
         cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_cookie_sent), ts);
         cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_backlog), !ts);
+        cr_expect_eq(w.dead, ts && !released);
         if (!ts)
             STATE(&w, TIME_WAIT);
         nj_dsl_fini(&w);
