@@ -295,7 +295,7 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
     case NJ_TCP_FIN_WAIT_1:
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_2);
         if (t->user_gone)
-            t->x->close_at = now + NJ_TCP_ORPHAN_MAX;
+            t->x->close_at = now + NJ_TCP_FIN_WAIT_2_MAX;
         return PASS;
     case NJ_TCP_CLOSING:
         nj__tcb_enter_time_wait(tcp, t, now);

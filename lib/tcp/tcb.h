@@ -70,7 +70,7 @@ struct nj_xfer {
     nj_ns reo_at;    /* what is missing is lost from then on (RFC 8985 6.2 step 5) */
     nj_ns delack_at;
     nj_ns pace_at;  /* no new data before */
-    nj_ns close_at; /* FIN_WAIT_2 without a user, TIME_WAIT with one */
+    nj_ns close_at; /* TIME_WAIT with a user, any other state without one */
 
     /* The send queue. */
     struct nj_mbuf_queue sndq; /* from snd_una on; n_bytes does not count SYN or FIN */

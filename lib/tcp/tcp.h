@@ -159,7 +159,8 @@ void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
  */
 void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now);
 /* The user lets go. A connection that was not closed, or has unread bytes, is reset
- * (RFC 9293 3.10.4, RFC 2525 2.17); else it finishes by itself. `tcb` is dead for the caller. */
+ * (RFC 9293 3.10.4, RFC 2525 2.17); else it finishes by itself, and is reset when that takes longer
+ * than NJ_TCP_ORPHAN_MAX. `tcb` is dead for the caller. */
 void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
 
 #endif

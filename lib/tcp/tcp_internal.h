@@ -18,9 +18,13 @@
 #define NJ_TCP_QUICK_ACKS       10u            /* the peer's first flight, RFC 6928 2 */
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
-#define NJ_TCP_ORPHAN_MAX       (60 * NJ_SEC)  /* FIN_WAIT_2 without a user, as in Linux */
-#define NJ_TCP_IDLE_AFTER       (1 * NJ_SEC)   /* then a connection gives back what it can */
-#define NJ_TCP_KEEPALIVE_EVERY  (75 * NJ_SEC)  /* as in Linux and the BSDs */
+#define NJ_TCP_FIN_WAIT_2_MAX   (60 * NJ_SEC)  /* without a user, as in Linux */
+/* Without a user until its FIN is acknowledged, whatever progress it makes. What is queued are two
+ * congestion windows, which a peer that wants them takes in a few round trips, with a dozen of
+ * time-outs in between; of the least queue, NJ_SENDQ_BYTES_MIN, 220 bytes per second are enough. */
+#define NJ_TCP_ORPHAN_MAX       (300 * NJ_SEC)
+#define NJ_TCP_IDLE_AFTER       (1 * NJ_SEC)  /* then a connection gives back what it can */
+#define NJ_TCP_KEEPALIVE_EVERY  (75 * NJ_SEC) /* as in Linux and the BSDs */
 #define NJ_TCP_KEEPALIVE_PROBES 9u
 #define NJ_TCP_BLACK_HOLE_RTOS  2u /* consecutive time-outs that make us doubt the segment size */
 #define NJ_TCP_ORPHAN_SHARE     4u /* this part of all connections may finish without a user */

@@ -140,6 +140,18 @@ static bool on_deadlines(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
+/* close_at has come. Before our FIN is acknowledged the peer has to be told: for it, the stream is
+ * not complete. */
+static void on_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (t->state != NJ_TCP_FIN_WAIT_2 && t->state != NJ_TCP_TIME_WAIT) {
+        nj_tcp_abort(tcp, t, now);
+        return;
+    }
+    nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
+    nj__tcb_end(tcp, t);
+}
+
 static void fire(void *ctx, struct nj_timer *timer)
 {
     const struct tick *tick = ctx;
@@ -147,8 +159,7 @@ static void fire(void *ctx, struct nj_timer *timer)
     struct nj_tcb *t = nj_container_of(timer, struct nj_tcb, timer);
 
     if (t->x && tick->now >= t->x->close_at) {
-        nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
-        nj__tcb_end(tcp, t);
+        on_close(tcp, t, tick->now);
         return;
     }
     if (t->x && !on_deadlines(tcp, t, tick->now))

@@ -133,8 +133,9 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         nj_tcp_abort(tcp, t, now);
         return;
     }
-    if (t->state == NJ_TCP_FIN_WAIT_2) {
-        t->x->close_at = now + NJ_TCP_ORPHAN_MAX;
+    if (t->state != NJ_TCP_TIME_WAIT) {
+        bool waits = t->state == NJ_TCP_FIN_WAIT_2; /* for the peer's FIN alone */
+        t->x->close_at = now + (waits ? NJ_TCP_FIN_WAIT_2_MAX : NJ_TCP_ORPHAN_MAX);
         nj__tcp_rearm(tcp, t);
     }
     nj__tcb_settle(tcp, t, now);

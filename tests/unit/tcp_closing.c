@@ -266,6 +266,39 @@ Test(tcp_closing, orphan_with_a_closed_window)
     nj_dsl_fini(&w);
 }
 
+/* A peer that takes a byte now and then makes progress by any other measure; what nobody owns has
+ * its time all the same, and then the peer is told. */
+Test(tcp_closing, orphan_with_a_reader_of_single_bytes)
+{
+    for (unsigned theirs = 0; theirs < 2; theirs++) {
+        struct world w;
+        nj_dsl_init(&w, NULL);
+        nj_dsl_open_to(&w, theirs ? NJ_TCP_CLOSE_WAIT : NJ_TCP_ESTABLISHED);
+        nj_dsl_write(&w, 1000);
+        CLOSE(&w);
+        nj_dsl_release(&w);
+        nj_ns begun = w.now;
+        uint32_t taken = 0;
+        struct dsl_out *o, *last = NULL;
+        while (nj_dsl_find(&w) && w.now - begun < 1000 * SEC) {
+            taken++;
+            w.n_out = w.next_out = 0;
+            SEND(&w, .flags = A, .seq = 1 + theirs, .ack = 1 + taken);
+            nj_dsl_run(&w, 10 * SEC);
+        }
+        while ((o = nj_dsl_take(&w)))
+            last = o;
+        cr_assert_not_null(last);
+        cr_expect_eq(last->seg.flags, RA);
+        nj_ns due = begun + NJ_TCP_ORPHAN_MAX;
+        cr_expect(last->at >= due && last->at < due + 2 * MS, "after %lu ms",
+                  (unsigned long)((last->at - begun) / MS));
+        cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_aborted), 1);
+        NO_CONNECTION(&w);
+        nj_dsl_fini(&w);
+    }
+}
+
 /* An orphan finishes what was queued, through losses, in order. */
 Test(tcp_closing, orphan_finishes)
 {
