@@ -34,7 +34,8 @@
 #define NJ_RECV_COALESCE_BYTES 256u
 
 /* Runs of the scoreboard (tcp/sent.h, 64 bytes each): of one connection, 4 MiB in flight in bursts
- * of two segments; of a shard, 4 MiB of memory, and one for each connection besides. */
+ * of two segments; of a shard, 4 MiB of memory, and one for each connection besides. An ACK walks
+ * over those of its connection twice, which is 17 us with 2,047 of them scattered over memory. */
 #define NJ_SENT_RUNS_MAX   2048u
 #define NJ_SENT_RUNS_SHARD 65536u
 

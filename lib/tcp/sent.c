@@ -197,32 +197,47 @@ void nj__sent_acked(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack, struct n
     }
 }
 
-/* Mark first .. end as arrived. */
-static void mark(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t first, uint32_t end,
-                 struct nj_ack_news *news, nj_ns now)
+/* What has arrived is told apart by `again` alone: neighbours that agree in it become one run, the
+ * first, which is returned. */
+static struct nj_sent *join_sacked(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *left,
+                                   struct nj_sent *right)
+{
+    if (left->fate != NJ_SACKED || right->fate != NJ_SACKED || left->again != right->again)
+        return right;
+    left->end = right->end;
+    if (left->at < right->at)
+        left->at = right->at;
+    run_free(tcp, x, right);
+    return left;
+}
+
+/* Mark the block as arrived. `r` is the run to begin with, not behind the block; the one to go on
+ * with for a block that begins later is returned. */
+static struct nj_sent *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sack_block *b,
+                            struct nj_sent *r, struct nj_ack_news *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    struct nj_sent *r = nj_sent_first(x);
 
-    if (t->snd_nxt - first < first - t->snd_una) { /* nearer to the end: come from there */
-        r = nj_sent_last(x);
-        while (r && nj_seq_lt(first, r->seq))
-            r = nj_container_of(r->node.prev, struct nj_sent, node);
-    }
-    for (; r && nj_seq_lt(r->seq, end); r = nj_sent_next(x, r)) {
-        if (nj_seq_le(r->end, first) || r->fate == NJ_SACKED)
+    for (; r && nj_seq_lt(r->seq, b->end); r = nj_sent_next(x, r)) {
+        if (nj_seq_le(r->end, b->first) || r->fate == NJ_SACKED)
             continue;
-        if (nj_seq_lt(r->seq, first)) {
-            if (!split(tcp, x, r, first))
+        if (nj_seq_lt(r->seq, b->first)) {
+            if (!split(tcp, x, r, b->first))
                 continue;
             r = nj_sent_next(x, r);
         }
-        if (nj_seq_lt(end, r->end) && !split(tcp, x, r, end))
-            return;
+        if (nj_seq_lt(b->end, r->end) && !split(tcp, x, r, b->end))
+            return r;
         delivered(t, r, r->end - r->seq, news, now);
         news->n_sacked += r->end - r->seq;
         set_fate(x, r, NJ_SACKED);
+        struct nj_sent *prev = nj_sent_prev(x, r), *next = nj_sent_next(x, r);
+        if (next)
+            join_sacked(tcp, x, r, next);
+        if (prev)
+            r = join_sacked(tcp, x, prev, r);
     }
+    return r;
 }
 
 /* RFC 2883 4: the first block lies below the ACK, or within the second. */
@@ -244,23 +259,47 @@ static bool seen(const struct nj_xfer *x, const struct nj_sack_block *b)
     return false;
 }
 
+/* The blocks from number `i` on that make sense and are news, in the order of the stream; where
+ * they overlap, the later one loses nothing. Returns their number. */
+static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, uint32_t i,
+                            struct nj_sack_block *out)
+{
+    uint32_t n = 0;
+
+    for (; i < seg->opts.n_sack; i++) {
+        struct nj_sack_block b = seg->opts.sack[i];
+        bool sane = nj_seq_lt(b.first, b.end) && nj_seq_lt(seg->ack, b.first) &&
+                    nj_seq_lt(t->snd_una, b.end) && nj_seq_le(b.end, t->snd_nxt);
+        if (!sane || seen(t->x, &b))
+            continue;
+        b.first = nj_seq_max(b.first, t->snd_una); /* of an overtaken ACK: it may begin before */
+        uint32_t at = n++;
+        for (; at > 0 && nj_seq_lt(b.first, out[at - 1].first); at--)
+            out[at] = out[at - 1];
+        out[at] = b;
+    }
+    return n;
+}
+
+/* All blocks in one walk. Whatever a peer says, an ACK costs this one, that of nj__rack_detect(),
+ * and where that finds something lost a third one for nj__sent_first_lost(); see NJ_SENT_RUNS_MAX.
+ * And in the order of the stream: of two blocks that an ACK tells of for the first time, because
+ * the ACK before it was lost, none has overtaken the other (RFC 8985 6.2 step 3). */
 void nj__sent_sacked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
                      struct nj_ack_news *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
+    struct nj_sack_block block[NJ_SACK_BLOCKS_MAX];
     uint32_t i = 0;
 
     if (seg->opts.n_sack > 0 && is_dsack(seg)) {
         nj__recovery_dsack(t, &seg->opts.sack[0], news);
         i = 1;
     }
-    for (; i < seg->opts.n_sack; i++) {
-        const struct nj_sack_block *b = &seg->opts.sack[i];
-        bool sane = nj_seq_lt(b->first, b->end) && nj_seq_lt(seg->ack, b->first) &&
-                    nj_seq_lt(t->snd_una, b->end) && nj_seq_le(b->end, t->snd_nxt);
-        if (sane && !seen(x, b)) /* that of an overtaken ACK may begin before snd_una */
-            mark(tcp, t, nj_seq_max(b->first, t->snd_una), b->end, news, now);
-    }
+    uint32_t n = sort_blocks(t, seg, i, block);
+    struct nj_sent *r = nj_sent_first(x);
+    for (i = 0; i < n; i++)
+        r = mark(tcp, t, &block[i], r, news, now);
     for (i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
         x->sack_seen[i] = i < seg->opts.n_sack ? seg->opts.sack[i] : (struct nj_sack_block){0, 0};
 }

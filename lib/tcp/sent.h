@@ -4,10 +4,10 @@
  * and have met the same fate since (RFC 6675 3, RFC 8985 5.1). The runs of a connection cover
  * snd_una .. snd_nxt without a gap, a FIN counting one.
  *
- * A burst of segments is one run, so there are far fewer of them than segments. Their number is
- * bounded for each connection and by the pool of the shard; where no second one is to be had, the
- * scoreboard gets coarser: a SACK that would split a run is not believed, new data joins the last
- * run.
+ * A burst of segments is one run, and so is what has arrived between two holes, so there are far
+ * fewer of them than segments. Their number is bounded for each connection and by the pool of the
+ * shard; where no second one is to be had, the scoreboard gets coarser: a SACK that would split a
+ * run is not believed, new data joins the last run.
  */
 #ifndef NJ_TCP_SENT_H
 #define NJ_TCP_SENT_H
@@ -58,6 +58,11 @@ static inline struct nj_sent *nj_sent_last(const struct nj_xfer *x)
 static inline struct nj_sent *nj_sent_next(const struct nj_xfer *x, const struct nj_sent *r)
 {
     return r->node.next == &x->sent ? NULL : nj_container_of(r->node.next, struct nj_sent, node);
+}
+
+static inline struct nj_sent *nj_sent_prev(const struct nj_xfer *x, const struct nj_sent *r)
+{
+    return r->node.prev == &x->sent ? NULL : nj_container_of(r->node.prev, struct nj_sent, node);
 }
 
 /* `n_seq` new numbers were sent from snd_nxt on; moves snd_nxt. */

@@ -376,6 +376,79 @@ Test(tcp_sent, blocks_that_make_no_sense)
     nj_dsl_fini(&w);
 }
 
+/* `n` segments, each a run of its own. */
+static void fly_apart(struct world *w, uint32_t n)
+{
+    open_flight(w, NULL);
+    w->tcb->cwnd = n * MSS;
+    for (uint32_t i = 0; i < n; i++) {
+        WRITE(w, MSS);
+        w->now += 1 * MS;
+    }
+    expect_full(w, 0, n);
+    cr_assert_eq(w->tcb->x->n_runs, n);
+}
+
+#define HEAR(w, ...) FEED(w, .flags = A, .seq = 1, .ack = 1, .sack = {__VA_ARGS__})
+
+/* What has arrived takes one run between two holes, however it was sent and reported; but what was
+ * sent twice is remembered as such (Karn). */
+Test(tcp_sent, what_arrived_is_one_run)
+{
+    struct world w;
+    fly_apart(&w, 10);
+    HEAR(&w, SEGS(3, 4));
+    HEAR(&w, SEGS(5, 6), SEGS(3, 4));
+    cr_expect_eq(w.tcb->x->n_runs, 10);
+    HEAR(&w, SEGS(3, 6));
+    cr_expect_eq(w.tcb->x->n_runs, 8);
+    HEAR(&w, SEGS(2, 6));
+    HEAR(&w, SEGS(2, 7));
+    cr_expect_eq(w.tcb->x->n_runs, 6);
+    nj_sent_next(w.tcb->x, nj_sent_first(w.tcb->x))->again = true; /* number 1 */
+    HEAR(&w, SEGS(1, 10));
+    cr_expect_eq(w.tcb->x->n_runs, 3);
+    cr_expect_eq(w.tcb->x->n_sacked, 9 * MSS);
+    SEND(&w, .flags = A, .seq = 1, .ack = AT(10));
+    cr_expect_eq(w.tcb->x->n_runs, 0);
+    w.next_out = w.n_out;
+    nj_dsl_fini(&w);
+}
+
+/* Blocks count as much in one order as in another, also where they overlap. */
+Test(tcp_sent, blocks_in_any_order)
+{
+    static const struct nj_sack_block b[] = {SEGS(1, 4), SEGS(3, 6), SEGS(2, 3), SEGS(8, 9)};
+    for (unsigned i = 0; i < 4 * 4 * 4 * 4; i++) {
+        unsigned o[] = {i % 4, i / 4 % 4, i / 16 % 4, i / 64}, n = 0;
+        for (unsigned k = 0; k < 4; k++)
+            n |= 1u << o[k];
+        bool second = b[o[1]].first <= b[o[0]].first && b[o[0]].end <= b[o[1]].end;
+        if (n != 15 || second) /* the first within the second is a D-SACK */
+            continue;
+        struct world w;
+        fly_apart(&w, 10);
+        HEAR(&w, b[o[0]], b[o[1]], b[o[2]], b[o[3]]);
+        cr_expect_eq(w.tcb->x->n_sacked, 6 * MSS, "order %u%u%u%u", o[0], o[1], o[2], o[3]);
+        cr_expect_eq(w.tcb->x->n_runs, 6);
+        nj_dsl_fini(&w);
+    }
+}
+
+/* RFC 8985 6.2 step 3: the ACK of the lower block was lost, and the latest one stands first. */
+Test(tcp_sent, a_lost_ack_is_no_reordering)
+{
+    struct world w;
+    fly_apart(&w, 10);
+    HEAR(&w, SEGS(5, 6), SEGS(2, 3));
+    cr_expect_not(w.tcb->x->reordering);
+    HEAR(&w, SEGS(8, 9), SEGS(7, 8), SEGS(5, 6), SEGS(2, 3));
+    cr_expect_not(w.tcb->x->reordering);
+    HEAR(&w, SEGS(4, 6), SEGS(7, 9), SEGS(2, 3)); /* but this is */
+    cr_expect(w.tcb->x->reordering);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 8985 5.3, RACK.fack: an ACK of the first part of a burst tells of that part only. */
 Test(tcp_sent, part_of_a_burst_is_no_reordering)
 {
