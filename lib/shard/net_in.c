@@ -153,11 +153,11 @@ static void take_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct 
 
 /* An ICMP error about a segment of ours: TCP looks whether it can be true. */
 static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
-                            uint32_t flow_hash, nj_ns now)
+                            uint32_t flow_hash)
 {
     struct nj_flow *f = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
     struct nj_tcb *t = nj_flow_tcb(f);
-    bool believed = t && nj_tcp_icmp(&s->tcp, t, &p->icmp_error, now);
+    bool believed = t && nj_tcp_icmp(&s->tcp, t, &p->icmp_error);
 
     nj_count(&s->counters, believed ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error);
     rte_pktmbuf_free(m);
@@ -181,7 +181,7 @@ static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered
         take_neighbour(s, in->m[i], p, steered, now);
         break;
     case NJ_PACKET_ICMP_ERROR:
-        take_icmp_error(s, in->m[i], p, in->flow_hash[i], now);
+        take_icmp_error(s, in->m[i], p, in->flow_hash[i]);
         break;
     case NJ_PACKET_ICMP_ECHO:
         nj__net_icmp_echo(s, in->m[i], p, now);

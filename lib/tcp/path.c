@@ -90,12 +90,11 @@ static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icm
         shrink(tcp, t, mtu);
 }
 
-bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e, nj_ns now)
+bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
 {
     /* RFC 5927 4.1: it must quote something that is under way. An idle connection has nothing. */
     if (!t->x || !nj_seq_in(e->seq, t->snd_una, t->snd_nxt - t->snd_una))
         return false;
-    (void)now;
     if (e->news == NJ_ICMP_TOO_BIG && t->state >= NJ_TCP_ESTABLISHED) {
         on_too_big(tcp, t, e);
         nj__tcp_rearm(tcp, t);

@@ -98,8 +98,7 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *flow, struct rte_mbuf *m,
 
 /* An ICMP error quotes a segment of this connection. False when it can't be one of ours that is
  * under way (RFC 5927 4.1): then nothing was believed. */
-bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_icmp_error *error,
-                 nj_ns now);
+bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_icmp_error *error);
 
 /* Time-outs due by now (RFC 9293 3.10.8). */
 void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now);

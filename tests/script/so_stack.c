@@ -82,7 +82,7 @@ static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool
     struct nj_flow *f = p.kind == NJ_PACKET_ICMP_ERROR ? find(w, &p.icmp_error.tuple) : NULL;
     struct nj_tcb *t = nj_flow_tcb(f);
     if (t)
-        nj_tcp_icmp(&w->tcp, t, &p.icmp_error, w->now);
+        nj_tcp_icmp(&w->tcp, t, &p.icmp_error);
     rte_pktmbuf_free(m);
 }
 

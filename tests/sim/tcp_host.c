@@ -142,7 +142,7 @@ static void other(struct tsim_host *h, const struct nj_packet *p)
     bool dropped = p->kind == NJ_PACKET_DROP || p->kind == NJ_PACKET_PROBLEM;
 
     if (p->kind == NJ_PACKET_ICMP_ERROR) {
-        bool taken = nj_tsim_icmp(&h->tcp, &p->icmp_error, h->sim->now);
+        bool taken = nj_tsim_icmp(&h->tcp, &p->icmp_error);
         nj_count(&h->counters, taken ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error);
         return;
     }

@@ -100,11 +100,11 @@ static inline void nj_tsim_input(struct nj_tcp *tcp, struct rte_mbuf *m, const s
 }
 
 /* False: nobody believed it. */
-static inline bool nj_tsim_icmp(struct nj_tcp *tcp, const struct nj_icmp_error *e, nj_ns now)
+static inline bool nj_tsim_icmp(struct nj_tcp *tcp, const struct nj_icmp_error *e)
 {
     uint32_t hash = nj_flow_hash(&tcp->flows, &e->tuple);
     struct nj_tcb *t = nj_flow_tcb(nj_flow_find(&tcp->flows, hash, &e->tuple));
-    return t && nj_tcp_icmp(tcp, t, e, now);
+    return t && nj_tcp_icmp(tcp, t, e);
 }
 static inline void nj_tsim_configure(struct nj_tcp_config *c, bool newreno, bool ecn)
 {

@@ -13,7 +13,7 @@ static uint16_t mtu_of(const struct world *w, uint32_t payload)
 static bool tell(struct world *w, enum nj_icmp_news news, uint32_t rel_seq, uint32_t mtu)
 {
     struct nj_icmp_error e = {.news = news, .tuple = w->tuple, .seq = w->iss + rel_seq, .mtu = mtu};
-    bool known = nj_tcp_icmp(&w->tcp, nj_dsl_find(w), &e, w->now);
+    bool known = nj_tcp_icmp(&w->tcp, nj_dsl_find(w), &e);
     nj_dsl_step(w);
     return known;
 }
