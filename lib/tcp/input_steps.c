@@ -17,12 +17,13 @@
 void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
                           nj_ns now)
 {
-    t->peer_mss = nj__tcp_peer_mss(tcp, &t->flow.tuple, o);
+    uint16_t mss = nj__tcp_peer_mss(tcp, &t->flow.tuple, o);
+
     t->ts_on = o->has_ts;
     t->sack_on = o->sack_permitted;
     t->ts_recent = o->ts_val;
     t->ts_recent_at = now;
-    t->snd_mss = (uint16_t)(t->peer_mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
+    t->snd_mss = (uint16_t)(mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
     t->snd_wscale = o->has_wscale ? (o->wscale < 14 ? o->wscale : 14) : 0;
     t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
 }

@@ -64,8 +64,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     t->x->iss = t->x->high_seq = iss;
     t->x->progress_at = now;
     t->x->last_send_at = 0;
-    t->peer_mss = t->snd_mss =
-        nj__tcp_peer_mss(tcp, tuple, &(struct nj_tcp_opts){.has_mss = false});
+    t->snd_mss = nj__tcp_peer_mss(tcp, tuple, &(struct nj_tcp_opts){.has_mss = false});
     return t;
 }
 

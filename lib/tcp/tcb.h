@@ -161,7 +161,6 @@ struct nj_tcb {
     uint32_t snd_una, snd_nxt;
     uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max;
     uint16_t snd_mss;        /* largest payload of one segment, options of each segment deducted */
-    uint16_t peer_mss;       /* as the peer's SYN said, or the default */
     uint16_t mss_proven;     /* the longest segment that was acknowledged */
     uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
     struct nj_xfer *x;       /* NULL while idle */

@@ -64,7 +64,7 @@ Test(tcp_syn_cookie, opens_a_connection)
     NOTHING(&w);
     STATE(&w, ESTABLISHED);
     cr_expect(w.events & NJ_TCP_EV_OPENED);
-    cr_expect_eq(w.tcb->peer_mss, 1440);
+    cr_expect_eq(w.tcb->snd_mss, 1440);
     cr_expect_eq(w.tcb->snd_wnd, 4000);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_cookie_ok), 1);
     WRITE(&w, 100);
@@ -139,7 +139,7 @@ Test(tcp_syn_cookie, mss_comes_from_a_table)
         get_cookie(&w, &(struct dsl_seg){.mss = mss});
         SEND(&w, .flags = A, .seq = 1, .ack = 1);
         STATE(&w, ESTABLISHED);
-        uint16_t got = w.tcb->peer_mss;
+        uint16_t got = w.tcb->snd_mss;
         cr_assert_leq(got, mss > NJ_TCP_MSS_MIN ? mss : NJ_TCP_MSS_MIN);
         n_seen += seen[got]++ == 0;
         nj_dsl_abort(&w);
@@ -150,7 +150,7 @@ Test(tcp_syn_cookie, mss_comes_from_a_table)
     w.n_out = w.next_out = 0;
     get_cookie(&w, &(struct dsl_seg){.mss = 0});
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    cr_expect_eq(w.tcb->peer_mss, nj_dsl_default_mss());
+    cr_expect_eq(w.tcb->snd_mss, nj_dsl_default_mss());
     nj_dsl_fini(&w);
 }
 
