@@ -56,6 +56,14 @@ nj_ns nj__tcp_idle_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return t->heard_at + tcp->cfg.keepalive + t->n_keepalives * NJ_TCP_KEEPALIVE_EVERY;
 }
 
+static void fall_asleep(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    NJ_ASSERT(at_rest(t));
+    NJ_ASSERT(nj_list_empty(&t->x->sent));
+    nj_pool_put(&tcp->xfers, t->x);
+    t->x = NULL;
+}
+
 /* RFC 9293 3.8.4: a number the peer has acknowledged, so that it answers. False: it is gone. */
 static bool ask(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
@@ -68,16 +76,8 @@ static bool ask(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj_count(tcp->cfg.counters, NJ_C_tcp_keepalive);
     nj__tcb_wake(tcp, t);
     nj__tcp_send_keepalive(tcp, t, now);
-    nj__tcb_sleep(tcp, t);
+    fall_asleep(tcp, t);
     return true;
-}
-
-void nj__tcb_sleep(struct nj_tcp *tcp, struct nj_tcb *t)
-{
-    NJ_ASSERT(at_rest(t));
-    NJ_ASSERT(nj_list_empty(&t->x->sent));
-    nj_pool_put(&tcp->xfers, t->x);
-    t->x = NULL;
 }
 
 bool nj__tcp_idle_tick(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
@@ -89,6 +89,6 @@ bool nj__tcp_idle_tick(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (nj_list_linked(&t->x->ready) || nj_list_linked(&t->x->pending))
         t->heard_at = now; /* somebody is about to look at it: another time */
     else
-        nj__tcb_sleep(tcp, t);
+        fall_asleep(tcp, t);
     return true;
 }

@@ -391,7 +391,8 @@ static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     return lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 }
 
-bool nj__tcp_send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+/* Everything the windows allow. False when it has to be tried again later. */
+static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     uint32_t nxt = t->snd_nxt;
@@ -461,7 +462,7 @@ uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now)
     nj_list_splice(&batch, &tcp->pending);
     while ((n = nj_list_pop(&batch))) {
         struct nj_tcb *t = nj_container_of(n, struct nj_xfer, pending)->tcb;
-        bool done = nj__tcp_send_due(tcp, t, now);
+        bool done = send_due(tcp, t, now);
         if (done && t->ack_now)
             done = tcp->cfg.room(tcp->cfg.ctx) > 0 && nj__tcp_send_ack(tcp, t, now);
         served++;

@@ -18,14 +18,15 @@ static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296
 #define MTU_BLACK_HOLE 1280u /* what tunnels and the rest of the world let through ... */
 #define MTU_LAST       576u  /* ... and what every IPv4 host takes (RFC 791) */
 
-uint32_t nj__tcp_hdr_bytes(const struct nj_tuple *tuple)
+/* IP and TCP, without options. */
+static uint32_t hdr_bytes(const struct nj_tuple *tuple)
 {
     return nj_addr_is_v4(&tuple->remote) ? 40 : 60;
 }
 
 uint16_t nj__tcp_our_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
 {
-    return (uint16_t)(tcp->cfg.mtu - nj__tcp_hdr_bytes(tuple));
+    return (uint16_t)(tcp->cfg.mtu - hdr_bytes(tuple));
 }
 
 /* RFC 9293 3.7.1 MUST-15: 536 and 1220, unless the peer says more or less. */
@@ -42,7 +43,7 @@ uint16_t nj__tcp_peer_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple
 
 static uint32_t mss_for(const struct nj_tcb *t, uint32_t mtu)
 {
-    uint32_t hdr = nj__tcp_hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t hdr = hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
     uint32_t mss = mtu > hdr ? mtu - hdr : 0;
     return mss < NJ_TCP_MSS_MIN ? NJ_TCP_MSS_MIN : mss;
 }
@@ -65,8 +66,7 @@ static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
 
 static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *e)
 {
-    uint32_t now =
-        t->snd_mss + nj__tcp_hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t now = t->snd_mss + hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
 
     if (e->mtu != 0)
         return e->mtu;

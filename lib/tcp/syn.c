@@ -98,7 +98,7 @@ static void put(struct nj_tcp *tcp, struct nj_syn *s)
     tcp->n_half_open--;
 }
 
-void nj__syn_end(struct nj_tcp *tcp, struct nj_syn *s)
+static void end(struct nj_tcp *tcp, struct nj_syn *s)
 {
     nj_flow_remove(&tcp->flows, &s->bare.flow);
     put(tcp, s);
@@ -115,7 +115,7 @@ void nj__syn_abort(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
     if (nj__tcp_send_bare(tcp, &e, now))
         nj_count(tcp->cfg.counters, NJ_C_tcp_rst_out);
     nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
-    nj__syn_end(tcp, s);
+    end(tcp, s);
 }
 
 enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct nj_tcp_arrival *a,
@@ -139,11 +139,11 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
         if (seg->seq != s->bare.rcv_nxt)
             return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
-        nj__syn_end(tcp, s);
+        end(tcp, s);
         return GONE;
     }
     if (seg->flags & NJ_TCP_SYN) { /* RFC 9293 3.10.7.4 fourth: back to LISTEN */
-        nj__syn_end(tcp, s);
+        end(tcp, s);
         return ANEW;
     }
     if (!(seg->flags & NJ_TCP_ACK))
@@ -182,7 +182,7 @@ static void time_out(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
     nj_list_del(&s->node);
     if (s->n_waits == NJ_TCP_SYNACK_TRIES) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
-        nj__syn_end(tcp, s);
+        end(tcp, s);
         return;
     }
     s->n_waits++;

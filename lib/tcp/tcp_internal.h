@@ -96,7 +96,6 @@ void nj__syn_read(const struct nj_tcp *, const struct nj_seg *, struct nj_bare *
 bool nj__syn_send_answer(struct nj_tcp *, const struct nj_bare *, uint32_t ts_val, nj_ns now);
 /* The backlog is not full. The SYN is answered. */
 struct nj_flow *nj__syn_new(struct nj_tcp *, const struct nj_tcp_arrival *, nj_ns now);
-void nj__syn_end(struct nj_tcp *, struct nj_syn *);
 void nj__syn_abort(struct nj_tcp *, struct nj_syn *, nj_ns now); /* with a RST */
 /* PASS: the segment completes the handshake. */
 enum nj_tcp_verdict nj__syn_input(struct nj_tcp *, struct nj_syn *, struct nj_tcp_arrival *,
@@ -162,14 +161,12 @@ static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
 /* idle.c */
 /* Have a struct nj_xfer, whatever it takes. */
 void nj__tcb_wake(struct nj_tcp *, struct nj_tcb *);
-void nj__tcb_sleep(struct nj_tcp *, struct nj_tcb *);
 /* When it may give it back, or asks whether the peer is there. */
 nj_ns nj__tcp_idle_deadline(const struct nj_tcp *, const struct nj_tcb *);
 /* False: the block is gone. */
 bool nj__tcp_idle_tick(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 
 /* path.c: what fits. */
-uint32_t nj__tcp_hdr_bytes(const struct nj_tuple *); /* IP and TCP, without options */
 uint16_t nj__tcp_our_mss(const struct nj_tcp *, const struct nj_tuple *);
 /* What the options of the peer's SYN allow, clamped to what is sane. */
 uint16_t nj__tcp_peer_mss(const struct nj_tcp *, const struct nj_tuple *,
@@ -195,8 +192,6 @@ bool nj__tcp_send_probe(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 bool nj__tcp_send_tlp(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* Is there data that was never sent, and room for some in the peer's window? */
 bool nj__tcp_has_new_data(const struct nj_tcb *);
-/* Everything the windows allow. False when it has to be tried again later. */
-bool nj__tcp_send_due(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 
 /* window.c */
 uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *); /* what we promised, from rcv_nxt on */
@@ -244,7 +239,6 @@ static inline nj_ns nj__srtt(const struct nj_tcb *t)
 
 /* timers.c */
 void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
-nj_ns nj__tcp_next_deadline(const struct nj_tcp *, const struct nj_tcb *);
 
 /* sndq.c: the send queue. */
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);

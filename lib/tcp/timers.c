@@ -9,7 +9,7 @@ static nj_ns earlier(nj_ns a, nj_ns b)
     return a < b ? a : b;
 }
 
-nj_ns nj__tcp_next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
+static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
     nj_ns idle = nj__tcp_idle_deadline(tcp, t);
@@ -23,7 +23,7 @@ nj_ns nj__tcp_next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 
 void nj__tcp_rearm(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    nj_ns d = nj__tcp_next_deadline(tcp, t);
+    nj_ns d = next_deadline(tcp, t);
     if (d == NJ_NEVER)
         nj_timer_disarm(&tcp->wheel, &t->timer);
     else if (d != t->timer.deadline || !nj_timer_armed(&t->timer))
