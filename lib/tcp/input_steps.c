@@ -121,10 +121,10 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     if (t->state == NJ_TCP_SYN_RECEIVED && (seg->flags & NJ_TCP_SYN) && seg->seq == t->x->irs &&
         !(seg->flags & NJ_TCP_RST)) {
         if (!(seg->flags & NJ_TCP_ACK)) {
+            /* The time-out stays, or a peer could hold its place in the backlog with SYNs. */
             nj_ns rexmit_at = t->x->rexmit_at;
             nj__tcp_send_syn(tcp, t, now);
-            t->x->rexmit_at =
-                rexmit_at; /* the peer can't hold its place in the backlog with SYNs */
+            t->x->rexmit_at = rexmit_at;
             return DONE;
         }
         /* Simultaneous open: the peer's SYN-ACK repeats the SYN we know (RFC 9293 figure 7). */
@@ -186,7 +186,7 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 static void update_window(struct nj_tcb *t, const struct nj_seg *seg)
 {
     if (nj_seq_lt(t->snd_wl1, seg->seq) || nj_seq_lt(t->snd_wl2, seg->ack) ||
-        (t->snd_wl1 == seg->seq && nj_seq_le(t->snd_wl2, seg->ack))) {
+        (t->snd_wl1 == seg->seq && t->snd_wl2 == seg->ack)) {
         t->snd_wnd = (uint32_t)seg->wnd << t->snd_wscale;
         t->snd_wl1 = seg->seq;
         t->snd_wl2 = seg->ack;

@@ -106,8 +106,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (!m)
         return false; /* the retransmission timer tries again */
     uint32_t wnd = NJ_TCP_SYN_WINDOW;
-    /* RFC 3168 6.1.1; not on a second SYN, which may be there because the first was refused for it
-     */
+    /* RFC 3168 6.1.1; not on a second SYN: the first may have been refused for it. */
     uint8_t ecn = !passive && first && tcp->cfg.ecn ? NJ_TCP_ECE | NJ_TCP_CWR : 0;
     struct nj_tcp_emit e = {
         .tuple = t->flow.tuple,
@@ -202,9 +201,8 @@ bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
-/* Sender's silly window avoidance (RFC 9293 3.8.6.2.1). Nagle's rule is left out (RFC
- * 9293 3.7.4): the user fills the queue once per burst, so a short segment is the end of what there
- * is to say. */
+/* Sender's silly window avoidance (RFC 9293 3.8.6.2.1). Nagle's rule is left out (RFC 9293 3.7.4):
+ * the user fills the queue once per burst, so a short segment is the end of what it has to say. */
 static bool worth_sending(const struct nj_tcb *t, uint32_t n, uint32_t queued)
 {
     return n >= t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
@@ -267,14 +265,14 @@ static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
 }
 
 /* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), and the FIN if it stands right
- * behind them. Cut anew, for the MSS may have fallen since (RFC 9293 3.7.2). New
- * data fills up what is left of the segment when `r` is the last run. */
+ * behind them. Cut anew, for the MSS may have fallen since (RFC 9293 3.7.2). New data fills up what
+ * is left of the segment when `r` is the last run. */
 static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t n,
                                nj_ns now)
 {
     uint32_t left = t->x->sndq.n_bytes - (r->seq - t->snd_una);
-
     uint32_t old = min_u32(n, r->end - r->seq), more = 0;
+
     if (r->end == t->snd_nxt && nj__sent_has_room(tcp, t))
         more = n - old;
     n = min_u32(old + more, left);
@@ -331,8 +329,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     uint32_t queued = unsent(t), off = t->snd_nxt - t->snd_una;
     uint32_t room = min_u32(peer_room(t, t->snd_nxt), cwnd_room(t));
 
-    if (x->cwr_due) /* RFC 3168 6.1.2: in one segment, but devices copy it into each that they cut
-                     */
+    if (x->cwr_due) /* RFC 3168 6.1.2: in one segment; devices copy it into each that they cut */
         unit = t->snd_mss;
     unit = min_u32(unit, pace_room(t, now));
     uint32_t n = whole(t, min_u32(min_u32(queued, room), unit), queued);
