@@ -12,8 +12,8 @@
 #define TX_MBUFS_TIGHT 300u
 
 /* With the faults over, all that was begun is done by then: two rounds of the longest back-off of
- * TCP, 60 s, FIN-WAIT-2's 60 s, slow readers; and a time-out now and then per packet where the queue
- * is so short that packets are still lost. */
+ * TCP, 60 s, FIN-WAIT-2's 60 s, slow readers; and a time-out now and then per packet where the
+ * queue is so short that packets are still lost. */
 #define CALM_MAX        (260 * NJ_SEC)
 #define CALM_PER_PACKET (100 * NJ_MS)
 
