@@ -522,6 +522,25 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
     return n;
 }
 
+/* A connection that is not listed is about to be gone. */
+static void goaway_list(struct nj_shard *s, const struct nj_list *list, nj_ns now)
+{
+    for (struct nj_list *n = list->next; n != list; n = n->next) {
+        struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
+        if (c->state == SNIFF)
+            linger(c, now);
+        else if (c->state == H2)
+            nj_h2_goaway(c->talk->h2);
+        nj_tcp_note_ready(&s->tcp, c->tcb, 0);
+    }
+}
+
+static void goaway_all(struct nj_shard *s, nj_ns now)
+{
+    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
+        goaway_list(s, &s->silent[i], now);
+}
+
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;
@@ -531,7 +550,7 @@ uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
     if (!s->draining || now < s->goaway_at)
         return n;
     s->goaway_at = NJ_NEVER;
-    nj__conns_goaway(s, now);
+    goaway_all(s, now);
     return n + 1;
 }
 
@@ -550,25 +569,6 @@ nj_ns nj__conns_next(const struct nj_shard *s)
     return next;
 }
 
-/* A connection that is not listed is about to be gone. */
-static void goaway_all(struct nj_shard *s, const struct nj_list *list, nj_ns now)
-{
-    for (struct nj_list *n = list->next; n != list; n = n->next) {
-        struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
-        if (c->state == SNIFF)
-            linger(c, now);
-        else if (c->state == H2)
-            nj_h2_goaway(c->talk->h2);
-        nj_tcp_note_ready(&s->tcp, c->tcb, 0);
-    }
-}
-
-void nj__conns_goaway(struct nj_shard *s, nj_ns now)
-{
-    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
-        goaway_all(s, &s->silent[i], now);
-}
-
 void nj_shard_drain(struct nj_shard *s, nj_ns now)
 {
     if (s->draining)
@@ -576,5 +576,5 @@ void nj_shard_drain(struct nj_shard *s, nj_ns now)
     s->draining = true;
     s->tcp.draining = true;
     s->goaway_at = now + GOAWAY_DELAY;
-    nj__conns_goaway(s, now);
+    goaway_all(s, now);
 }

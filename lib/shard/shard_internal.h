@@ -55,6 +55,5 @@ uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);
 /* Nothing of theirs happens by itself before this time. */
 nj_ns nj__conns_next(const struct nj_shard *);
-void nj__conns_goaway(struct nj_shard *, nj_ns now);
 
 #endif
