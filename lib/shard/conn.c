@@ -18,6 +18,8 @@
 #define LINGER_TIMEOUT (2 * NJ_SEC)  /* the peer has all, and does not close */
 #define SHED_AFTER     (5 * NJ_SEC)  /* no ACK, and mbufs are short */
 #define SHED_MAX       32u           /* of them per step */
+#define HOARD_AFTER    (1 * NJ_SEC)  /* input waits, and received mbufs are short */
+#define HOARD_LOOK     32u           /* of those who let it wait for longest, per step */
 #define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
 
 /* What moves is filed again at most once in so long: time-outs are up to this much late. */
@@ -36,8 +38,16 @@ struct nj_talk {
     struct nj_h2 *h2;
     struct nj_list owing; /* member of shard->owing while the send queue holds bytes */
     nj_ns owing_at;       /* the peer acknowledged some, or began to owe us ACKs */
-    uint8_t n_head;       /* SNIFF: first bytes, until they are known */
-    uint8_t head[NJ_SNIFF_BYTES];
+    union {
+        struct { /* SNIFF: first bytes, until they are known */
+            uint8_t n_head;
+            uint8_t head[NJ_SNIFF_BYTES];
+        };
+        struct {                   /* H2 */
+            struct nj_list unread; /* member of shard->unread while input waits for output */
+            nj_ns unread_at;       /* when it began to; only an empty queue ends it */
+        };
+    };
 };
 _Static_assert(sizeof(struct nj_talk) <= NJ_CACHE_LINE, "one line more when it speaks");
 
@@ -259,15 +269,30 @@ static void drop_h2(struct nj_conn *c)
     c->talk->h2 = NULL;
 }
 
+/* Take it off every list: its time is over, whatever it waited for. */
+static void unlist(struct nj_conn *c)
+{
+    nj_list_del(&c->node);
+    if (c->talk)
+        nj_list_del(&c->talk->owing);
+    if (c->state == H2)
+        nj_list_del(&c->talk->unread);
+}
+
+/* EV_DEAD follows. */
+static void reset(struct nj_conn *c, nj_ns now)
+{
+    unlist(c);
+    nj_tcp_abort(&c->shard->tcp, c->tcb, now);
+}
+
 static void conn_free(struct nj_conn *c, nj_ns now)
 {
     struct nj_shard *s = c->shard;
     drop_h2(c);
-    if (c->talk) {
-        nj_list_del(&c->talk->owing);
+    unlist(c);
+    if (c->talk)
         nj_pool_put(&s->talks, c->talk);
-    }
-    nj_list_del(&c->node);
     nj_tcp_release(&s->tcp, c->tcb, now);
     nj_pool_put(&s->conns, c);
 }
@@ -276,6 +301,8 @@ static void conn_free(struct nj_conn *c, nj_ns now)
 static void linger(struct nj_conn *c, nj_ns now)
 {
     drop_h2(c);
+    if (c->state == H2)
+        nj_list_del(&c->talk->unread);
     c->state = LINGER;
     c->moved = true;
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
@@ -289,18 +316,15 @@ static void open_h2(struct nj_conn *c)
     struct nj_talk *talk = c->talk;
 
     nj_count(&s->counters, NJ_C_conn_h2);
-    c->state = H2;
     talk->h2 = nj_h2_open(s->h2, c);
-    if (!talk->h2) {
-        c->failed = true;
-        return;
-    }
-    if (s->draining) { /* it came through the door as we closed it */
+    if (talk->h2 && s->draining) { /* it came through the door as we closed it */
         nj_h2_goaway(talk->h2);
         nj_h2_goaway(talk->h2);
     }
-    if (nj_h2_input(talk->h2, talk->head, talk->n_head) != 0)
+    if (!talk->h2 || nj_h2_input(talk->h2, talk->head, talk->n_head) != 0)
         c->failed = true;
+    c->state = H2;
+    nj_list_init(&talk->unread); /* where the first bytes stood */
 }
 
 /* Decide from the first bytes. Returns how many of `data` were used up. */
@@ -405,6 +429,22 @@ static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
     nj_list_push_back(&c->shard->owing, &talk->owing);
 }
 
+/* Keep shard->unread in the order in which input began to wait. A peer that takes a little of its
+ * answers now and then has some of it read, and holds as many mbufs as before. */
+static void note_unread(struct nj_conn *c, nj_ns now)
+{
+    struct nj_talk *talk = c->talk;
+
+    if (c->state != H2)
+        return;
+    if (!has_input(c)) {
+        nj_list_del(&talk->unread);
+    } else if (!nj_list_linked(&talk->unread) && !may_read(c)) {
+        talk->unread_at = now;
+        nj_list_push_back(&c->shard->unread, &talk->unread);
+    }
+}
+
 /* News of a connection that the server has. */
 static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
@@ -423,6 +463,7 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     if (c->state == SNIFF && c->peer_fin)
         linger(c, now);
     note_owing(c, events & NJ_TCP_EV_WRITABLE, now);
+    note_unread(c, now);
     if (has_input(c) && may_read(c))
         nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the rest is to be thrown away */
     else if (c->state == LINGER && c->peer_fin && all_acked(c))
@@ -453,10 +494,49 @@ static void shed(struct nj_shard *s, nj_ns now)
         struct nj_talk *talk = nj_container_of(s->owing.next, struct nj_talk, owing);
         if (now - talk->owing_at < SHED_AFTER)
             return;
-        nj_list_del(&talk->owing);
         nj_count(&s->counters, NJ_C_conn_shed);
-        nj_tcp_abort(&s->tcp, talk->conn->tcb, now); /* EV_DEAD follows */
+        reset(talk->conn, now);
     }
+}
+
+/* Received mbufs are short, and soon TCP would turn everybody away (NJ_PRESSURE_HIGH). */
+static bool held_much(const struct nj_shard *s)
+{
+    return s->tcp.cfg.held_max && s->tcp.n_held > s->tcp.cfg.held_max / 4 * 3;
+}
+
+/* Of those whose input has waited for long, the one that holds most; or NULL. One without bytes in
+ * the send queue is not to blame: it waits since mbufs are short (pool_low). */
+static struct nj_conn *worst_hoarder(struct nj_shard *s, nj_ns now)
+{
+    struct nj_conn *worst = NULL;
+    struct nj_list *n = s->unread.next;
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < HOARD_LOOK && n != &s->unread; i++, n = n->next) {
+        struct nj_talk *talk = nj_container_of(n, struct nj_talk, unread);
+        if (now - talk->unread_at < HOARD_AFTER)
+            break;
+        uint32_t n_mbufs = talk->conn->tcb->x->rcvq.n_mbufs;
+        if (!nj_list_linked(&talk->owing) || n_mbufs <= most)
+            continue;
+        worst = talk->conn;
+        most = n_mbufs;
+    }
+    return worst;
+}
+
+/* Peers that send, and take nothing of their answers, make room for others: one per step, which is
+ * called again at once while there is need. Returns how many. */
+static uint32_t shed_hoarder(struct nj_shard *s, nj_ns now)
+{
+    struct nj_conn *c = held_much(s) ? worst_hoarder(s, now) : NULL;
+
+    if (!c)
+        return 0;
+    nj_count(&s->counters, NJ_C_conn_hoard);
+    reset(c, now);
+    return 1;
 }
 
 uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
@@ -499,8 +579,7 @@ static void end_silence(struct nj_conn *c, nj_ns now)
         linger(c, now);
         file(c, now);
     } else {
-        nj_list_del(&c->node);
-        nj_tcp_abort(&s->tcp, c->tcb, now); /* EV_DEAD follows */
+        reset(c, now);
     }
 }
 
@@ -543,7 +622,7 @@ static void goaway_all(struct nj_shard *s, nj_ns now)
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = 0;
+    uint32_t n = shed_hoarder(s, now);
 
     for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
         n += end_silent(s, i, now);
@@ -566,7 +645,10 @@ nj_ns nj__conns_next(const struct nj_shard *s)
         nj_ns at = c->since + patience(s, i);
         next = at < next ? at : next;
     }
-    return next;
+    if (!held_much(s) || nj_list_empty(&s->unread))
+        return next;
+    nj_ns at = nj_container_of(s->unread.next, struct nj_talk, unread)->unread_at + HOARD_AFTER;
+    return at < next ? at : next;
 }
 
 void nj_shard_drain(struct nj_shard *s, nj_ns now)

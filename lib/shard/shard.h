@@ -83,6 +83,7 @@ struct nj_shard {
     struct nj_list silent[NJ_N_SILENT];
     struct nj_list
         owing; /* connections with bytes in the send queue, longest without an ACK first */
+    struct nj_list unread; /* ... whose input waits until they take some, longest first */
 
     nj_ns now;          /* of the step that runs; for callbacks that have no argument for it */
     uint32_t n_tx_left; /* mbufs in the pool, while connections are served */
