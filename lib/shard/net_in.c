@@ -133,7 +133,7 @@ static void share(struct nj_shard *s, const struct rte_mbuf *m, nj_ns now)
 {
     if (s->steer.n_shards == 1)
         return;
-    if (nj__rate_ok(&s->share_rate, SHARES_PER_S, now))
+    if (nj_rate_ok(&s->share_rate, SHARES_PER_S, now))
         s->cfg.port.share(s->cfg.port.ctx, m);
 }
 

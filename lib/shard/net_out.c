@@ -61,22 +61,12 @@ void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *
     output(shard, m, ip, IPPROTO_TCP, now);
 }
 
-bool nj__rate_ok(struct nj_rate *r, uint32_t per_s, nj_ns now)
-{
-    if (r->since == 0 || now - r->since >= NJ_SEC)
-        *r = (struct nj_rate){now, per_s};
-    if (r->n_left == 0)
-        return false;
-    r->n_left--;
-    return true;
-}
-
 /* RFC 1122 3.2.2.6, RFC 4443 4.2: an echo server, with a limit so that it is no amplifier of CPU.
  */
 void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struct nj_packet *p,
                        nj_ns now)
 {
-    if (!nj__rate_ok(&s->echo_rate, ECHO_PER_S, now)) {
+    if (!nj_rate_ok(&s->echo_rate, ECHO_PER_S, now)) {
         nj_count(&s->counters, NJ_C_drop_icmp_limit);
         return;
     }
@@ -105,7 +95,7 @@ void nj__net_icmp6_problem(struct nj_shard *s, const struct rte_mbuf *m, const s
                                      ? &p->ip_dst
                                      : nj_iface_source(&s->cfg.iface, &p->ip_src);
 
-    if (!from || !nj__rate_ok(&s->problem_rate, PROBLEM_PER_S, now))
+    if (!from || !nj_rate_ok(&s->problem_rate, PROBLEM_PER_S, now))
         return;
     struct rte_mbuf *e = nj_neigh_mbuf(&s->neigh);
     if (!e)

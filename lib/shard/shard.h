@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/pool.h"
+#include "base/rate.h"
 #include "base/types.h"
 #include "h2/h2.h"
 #include "http/site.h"
@@ -27,12 +28,6 @@
  * NJ_TXQ_RESERVE places, which are for ACKs, ARP and ICMP. */
 #define NJ_TXQ_MAX     512u
 #define NJ_TXQ_RESERVE 64u
-
-/* How often something may still be done in the second that began at `since`. */
-struct nj_rate {
-    nj_ns since;
-    uint32_t n_left;
-};
 
 struct nj_shard_config {
     uint32_t index, n_shards;

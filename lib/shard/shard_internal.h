@@ -24,8 +24,6 @@
 #define NJ_TX_SHARE_BYTES 4096u
 
 /* net_out.c */
-/* May there be one more in this second? */
-bool nj__rate_ok(struct nj_rate *r, uint32_t per_s, nj_ns now);
 void nj__net_push(void *shard, struct rte_mbuf *m);
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
 uint32_t nj__net_room(void *shard);
