@@ -61,8 +61,9 @@ static struct nj_neigh_entry *set_of(struct nj_neigh *n, const struct nj_addr *i
 {
     uint32_t word[4];
     memcpy(word, ip->b, sizeof word);
-    uint32_t h = (word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u;
-    return &n->entry[(h >> 16) % (NJ_NEIGH_MAX / WAYS) * WAYS];
+    /* The last byte of an address, which tells neighbours apart, reaches the highest bits only. */
+    uint64_t h = (word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u;
+    return &n->entry[(h * (NJ_NEIGH_MAX / WAYS) >> 32) * WAYS];
 }
 
 static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)

@@ -234,6 +234,16 @@ Test(shard_neigh, asked_again_while_in_use)
     bench_free(b);
 }
 
+/* The hosts of a /24 find room beside each other. */
+Test(shard_neigh, all_of_a_link_are_known)
+{
+    struct bench *b = bench_new();
+    for (uint32_t i = 1; i <= 100; i++)
+        arp(b, true, OWN + i, &mac_a, OWN, false, NJ_SEC);
+    cr_expect_eq(count(b, NJ_C_arp_evicted), 0);
+    bench_free(b);
+}
+
 /* A link full of strangers, that ask or that are asked for: who is in use stays. */
 static void flood(bool they_ask)
 {
