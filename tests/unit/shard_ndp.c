@@ -2,72 +2,21 @@
 /* IPv6 neighbours and ourselves, with time as an argument: sentences 117 (the table) and 118 (the
  * checks of our addresses), routers, prefixes, groups. */
 #include <criterion/criterion.h>
-#include <netinet/in.h>
 
 #include "base/attr.h"
-#include "shard/ndp.h"
-#include "support/mbuf_env.h"
+#include "support/neigh_bench.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
 
-#define SENT_MAX 256
-#define START    (1000 * NJ_SEC)
+#define START (1000 * NJ_SEC)
 
-static const struct rte_ether_addr mac_own = {{2, 0, 0, 0, 0, 1}};
-static const struct rte_ether_addr mac_a = {{2, 0, 0, 0, 0, 0xa}};
-static const struct rte_ether_addr mac_b = {{2, 0, 0, 0, 0, 0xb}};
 static const struct nj_addr own = {{0x20, 1, 0x0d, 0xb8, [15] = 1}};
 static const struct nj_addr peer = {{0x20, 1, 0x0d, 0xb8, [15] = 9}};
 static const struct nj_addr far = {{0x20, 1, 0x0d, 0xb8, 0xff, [15] = 9}};
 static const struct nj_addr router = {{0xfe, 0x80, [15] = 0xfe}};
 static const struct nj_addr router2 = {{0xfe, 0x80, [15] = 0xfd}};
 static const struct nj_addr nobody;
-
-struct sent {
-    struct rte_ether_addr dst;
-    struct nj_addr ip_src, ip_dst, target; /* target: of neighbour discovery */
-    uint8_t type;                          /* of ICMPv6; 0: something else */
-    uint8_t flags;                         /* of an advertisement */
-    uint8_t nonce[6];
-    uint8_t mark; /* last byte */
-};
-
-struct bench {
-    struct nj_neigh n;
-    struct nj_ndp d;
-    struct nj_counters counters;
-    struct nj_iface iface;
-    struct rte_mempool *mp;
-    uint32_t n_sent;
-    struct sent sent[SENT_MAX];
-    nj_ns now;
-};
-
-static void on_send(void *ctx, struct rte_mbuf *m)
-{
-    struct bench *b = ctx;
-    const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
-    struct sent *s = &b->sent[b->n_sent++ % SENT_MAX];
-    uint32_t up = 54;
-
-    *s = (struct sent){.mark = p[m->pkt_len - 1]};
-    memcpy(&s->dst, p, 6);
-    cr_assert_eq(memcmp(p + 6, &mac_own, 6), 0);
-    cr_assert_eq(memcmp(p + 12, "\x86\xdd", 2), 0);
-    if (m->pkt_len > up) {
-        memcpy(&s->ip_src, p + 22, 16);
-        memcpy(&s->ip_dst, p + 38, 16);
-        up += p[20] == IPPROTO_HOPOPTS ? 8 : 0;
-        s->type = p[up];
-    }
-    if (s->type == 135 || s->type == 136) {
-        s->flags = p[up + 4];
-        memcpy(&s->target, p + up + 8, 16);
-        memcpy(s->nonce, p + up + 26, 6);
-    }
-    rte_pktmbuf_free(m);
-}
 
 static void on_lost(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now)
 {
@@ -76,16 +25,13 @@ static void on_lost(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now)
 
 static struct bench *bench_with(bool speaks, bool slaac, const struct nj_addr *gateway)
 {
-    struct bench *b = aligned_alloc(NJ_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof *b));
-    memset(b, 0, sizeof *b);
-    b->mp = nj_test_pool(512);
+    struct bench *b = bench_alloc();
     b->now = START;
-    b->iface = (struct nj_iface){
-        .mac = mac_own, .mtu = 1500, .ip6 = true, .n_addrs = 1, .addr = {{own, 64, 0}}};
+    b->iface.ip6 = true;
+    b->iface.addr[0] = (struct nj_iface_addr){own, 64, 0};
     b->iface.has_gateway6 = gateway != NULL;
     b->iface.gateway6 = gateway ? *gateway : nobody;
     struct nj_ndp_config c = {.speaks = speaks, .slaac = slaac, .key = {{7}}};
-    nj_neigh_init(&b->n, &b->iface, b->mp, &b->counters, on_send, b);
     b->n.lost = on_lost;
     nj_ndp_init(&b->d, &c, &b->iface, &b->n, b->now);
     return b;
@@ -106,24 +52,6 @@ static struct bench *bench_ready(bool slaac)
     run(b, 15 * NJ_SEC);
     b->n_sent = 0;
     return b;
-}
-
-static void bench_free(struct bench *b)
-{
-    nj_neigh_fini(&b->n);
-    cr_expect(nj_test_pool_full(b->mp));
-    free(b);
-}
-
-static uint64_t count(const struct bench *b, enum nj_counter c)
-{
-    return nj_counter_read(&b->counters, c);
-}
-
-static const struct sent *sent(const struct bench *b, uint32_t i)
-{
-    cr_assert_lt(i, b->n_sent);
-    return &b->sent[i];
 }
 
 /* How many of this type (and about this target) were sent. */

@@ -2,55 +2,11 @@
 /* ARP: whom we answer, whom we learn, how often we ask, and what waits meanwhile. */
 #include <criterion/criterion.h>
 
-#include "shard/neigh.h"
-#include "support/mbuf_env.h"
-#include "wire/emit.h"
+#include "support/neigh_bench.h"
 
-#define OWN      0x0a000001u /* 10.0.0.1/16 */
-#define SENT_MAX 256
+#define OWN 0x0a000001u /* 10.0.0.1/16 */
 
-static const struct rte_ether_addr mac_own = {{2, 0, 0, 0, 0, 1}};
-static const struct rte_ether_addr mac_a = {{2, 0, 0, 0, 0, 0xa}};
-static const struct rte_ether_addr mac_b = {{2, 0, 0, 0, 0, 0xb}};
 static const struct rte_ether_addr mac_all = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-
-struct sent {
-    struct rte_ether_addr dst;
-    bool arp, request;
-    uint32_t target; /* ARP */
-    uint8_t mark;    /* else */
-};
-
-struct bench {
-    struct nj_neigh n;
-    struct nj_counters counters;
-    struct nj_iface iface;
-    struct rte_mempool *mp;
-    uint32_t n_sent;
-    struct sent sent[SENT_MAX];
-};
-
-static void on_send(void *ctx, struct rte_mbuf *m)
-{
-    struct bench *b = ctx;
-    const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-    struct sent *s = &b->sent[b->n_sent++ % SENT_MAX];
-    struct nj_packet p;
-
-    *s = (struct sent){.dst = eth->dst_addr};
-    cr_assert(rte_is_same_ether_addr(&eth->src_addr, &mac_own));
-    s->arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
-    if (s->arp) {
-        struct nj_iface other = {.mac = eth->dst_addr};
-        nj_packet_parse(&other, m, &p);
-        cr_assert_eq(p.kind, NJ_PACKET_ARP);
-        s->request = p.arp.request;
-        s->target = rte_be_to_cpu_32(nj_addr_to_v4(&p.arp.target));
-    } else {
-        s->mark = *rte_pktmbuf_mtod_offset(m, uint8_t *, sizeof *eth);
-    }
-    rte_pktmbuf_free(m);
-}
 
 static struct nj_addr addr(uint32_t ip)
 {
@@ -59,31 +15,9 @@ static struct nj_addr addr(uint32_t ip)
 
 static struct bench *bench_new(void)
 {
-    struct bench *b = aligned_alloc(NJ_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof *b));
-    memset(b, 0, sizeof *b);
-    b->mp = nj_test_pool(512);
-    b->iface =
-        (struct nj_iface){.mac = mac_own, .mtu = 1500, .n_addrs = 1, .addr = {{addr(OWN), 16, 0}}};
-    nj_neigh_init(&b->n, &b->iface, b->mp, &b->counters, on_send, b);
+    struct bench *b = bench_alloc();
+    b->iface.addr[0] = (struct nj_iface_addr){addr(OWN), 16, 0};
     return b;
-}
-
-static void bench_free(struct bench *b)
-{
-    nj_neigh_fini(&b->n);
-    cr_expect(nj_test_pool_full(b->mp));
-    free(b);
-}
-
-static uint64_t count(const struct bench *b, enum nj_counter c)
-{
-    return nj_counter_read(&b->counters, c);
-}
-
-static const struct sent *sent(const struct bench *b, uint32_t i)
-{
-    cr_assert_lt(i, b->n_sent);
-    return &b->sent[i];
 }
 
 static bool arp(struct bench *b, bool request, uint32_t from, const struct rte_ether_addr *mac,
@@ -113,7 +47,7 @@ Test(shard_neigh, request_is_answered_and_learned)
     cr_assert_eq(b->n_sent, 1);
     cr_expect(sent(b, 0)->arp && !sent(b, 0)->request);
     cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_a));
-    cr_expect_eq(sent(b, 0)->target, OWN + 9);
+    cr_expect_eq(sent(b, 0)->target4, OWN + 9);
     send_to(b, OWN + 9, 7, NJ_SEC);
     cr_assert_eq(b->n_sent, 2);
     cr_expect(!sent(b, 1)->arp && sent(b, 1)->mark == 7);
@@ -176,7 +110,7 @@ Test(shard_neigh, packets_wait_in_order_and_bounded)
     for (uint8_t i = 0; i < 6; i++)
         send_to(b, OWN + 9, i, NJ_SEC);
     cr_assert_eq(b->n_sent, 1, "one question");
-    cr_expect(sent(b, 0)->arp && sent(b, 0)->request && sent(b, 0)->target == OWN + 9);
+    cr_expect(sent(b, 0)->arp && sent(b, 0)->request && sent(b, 0)->target4 == OWN + 9);
     cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_all));
     cr_expect_eq(count(b, NJ_C_drop_tx_arp_queue), 2);
     arp(b, false, OWN + 9, &mac_a, OWN, true, NJ_SEC);
