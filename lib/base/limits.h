@@ -43,6 +43,14 @@
 #define NJ_NEIGH_MAX         256u
 #define NJ_NEIGH_PENDING_MAX 4u
 
+/* Strangers that are asked for at a time, and those that we begin to ask for per second: packets
+ * that come from made-up addresses of the link make us ask. One that is not there takes its place
+ * for the 3 s of three questions: with 48 places 16 of them per second, 48 questions, 192 packets
+ * that wait, and less than a fifth of the table. Those that are there answer within milliseconds,
+ * and the rate is their bound. */
+#define NJ_NEIGH_STRANGERS_MAX   48u
+#define NJ_NEIGH_STRANGERS_PER_S 128u
+
 /* Local ports of connections that we open, above those of services (RFC 6335 6). A power of two, so
  * that a start counted modulo 2^32 goes around evenly. A search looks at each at most once: one in
  * n_shards steers home, so a shard can have 32,768 / n_shards connections to one remote port. */

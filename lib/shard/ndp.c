@@ -185,7 +185,7 @@ static void advertise(struct nj_ndp *d, const struct nj_addr *target, const stru
     nj_nd_advertise_build(m, target, asker ? asker : &all, target, &d->iface->mac, asker != NULL);
     if (asker) {
         count(d, NJ_C_tx_made);
-        nj_neigh_output(d->neigh, m, asker, now);
+        nj_neigh_output(d->neigh, m, asker, NJ_NEIGH_REPLY, now);
     } else {
         nj_neigh_send6(d->neigh, m, &all_mac);
     }

@@ -10,6 +10,7 @@
 #define ASK_MAX     3              /* also of IPv6: RFC 4861 10 */
 #define LIFE        (300 * NJ_SEC) /* then it is asked again while in use, or forgotten */
 #define IN_USE      (60 * NJ_SEC)
+#define BUSY        (10 * NJ_SEC) /* sent to or heard of since: no stranger takes its place */
 #define REACHABLE   (30 * NJ_SEC) /* RFC 4861 10, until a router says otherwise */
 #define DELAY_FIRST (5 * NJ_SEC)
 
@@ -75,24 +76,63 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
     return NULL;
 }
 
-/* A new entry. In a full set the unresolved one goes first, then the one unused for longest; one
- * that was never sent to counts as that, however new it is: else strangers who ask for us would
- * push out the gateway. */
-static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip)
+/* The order in which entries go. One that was never sent to goes early, however new it is: else
+ * strangers who ask for us would push out the gateway, or the question for it. */
+static unsigned worth(const struct nj_neigh_entry *e)
+{
+    if (e->state == NJ_NEIGH_FREE)
+        return 0;
+    if (!resolved(e))
+        return e->stranger ? 1 : 3;
+    return e->used_at == 0 ? 2 : 4;
+}
+
+/* The place for a new entry; of a full set it is, among equals, the one unused for longest. */
+static struct nj_neigh_entry *worst_of_set(struct nj_neigh *n, const struct nj_addr *ip)
 {
     struct nj_neigh_entry *set = set_of(n, ip), *e = &set[0];
-    for (unsigned i = 1; i < WAYS && e->state != NJ_NEIGH_FREE; i++) {
-        bool worse = set[i].state == NJ_NEIGH_FREE || (resolved(e) && !resolved(&set[i])) ||
-                     (resolved(e) == resolved(&set[i]) && set[i].used_at < e->used_at);
-        if (worse)
+    for (unsigned i = 1; i < WAYS && e->state != NJ_NEIGH_FREE; i++)
+        if (worth(&set[i]) < worth(e) ||
+            (worth(&set[i]) == worth(e) && set[i].used_at < e->used_at))
             e = &set[i];
-    }
+    return e;
+}
+
+/* It is no stranger any more. */
+static void settle(struct nj_neigh *n, struct nj_neigh_entry *e)
+{
+    n->n_strangers -= e->stranger;
+    e->stranger = false;
+}
+
+static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip)
+{
+    struct nj_neigh_entry *e = worst_of_set(n, ip);
+
     if (e->state != NJ_NEIGH_FREE) {
         nj_count(n->counters, NJ_C_arp_evicted);
         drop_pending(n, e, NJ_C_drop_tx_arp_queue);
+        settle(n, e);
     }
     *e = (struct nj_neigh_entry){.ip = *ip, .state = NJ_NEIGH_INCOMPLETE};
     return e;
+}
+
+/* An entry for somebody who may be made up: it takes the place of nobody who is busy, nor of
+ * another stranger, whose answer may be on its way. NULL: there is no such place, or there are too
+ * many of them. */
+static struct nj_neigh_entry *make_stranger(struct nj_neigh *n, const struct nj_addr *ip, nj_ns now)
+{
+    const struct nj_neigh_entry *e = worst_of_set(n, ip);
+    bool idle = resolved(e) && now - e->used_at >= BUSY && now - e->heard_at >= BUSY;
+
+    if ((e->state != NJ_NEIGH_FREE && !idle) || n->n_strangers == NJ_NEIGH_STRANGERS_MAX ||
+        !nj_rate_ok(&n->stranger_rate, NJ_NEIGH_STRANGERS_PER_S, now))
+        return NULL;
+    struct nj_neigh_entry *made = make(n, ip);
+    made->stranger = true;
+    n->n_strangers++;
+    return made;
 }
 
 /* --- questions ----------------------------------------------------------------------------- */
@@ -189,29 +229,44 @@ static void learn(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte
                   enum nj_neigh_state state, nj_ns now)
 {
     e->mac = *mac;
+    e->heard_at = now;
+    settle(n, e);
     nj_count(n->counters, NJ_C_arp_learned);
     enter(n, e, state, now);
 }
 
-void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip, nj_ns now)
+static void drop(struct nj_neigh *n, struct rte_mbuf *m, enum nj_counter why)
+{
+    rte_pktmbuf_free(m);
+    nj_count(n->counters, why);
+}
+
+void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
+                     enum nj_neigh_why why, nj_ns now)
 {
     struct nj_neigh_entry *e = find(n, ip);
+    bool new = !e;
 
-    if (nj_likely(e && resolved(e))) {
+    if (new &&why == NJ_NEIGH_REPLY && !(e = make_stranger(n, ip, now))) {
+        drop(n, m, NJ_C_drop_tx_stranger);
+        return;
+    }
+    if (new && !e)
+        e = make(n, ip);
+    if (why == NJ_NEIGH_OWN) { /* else whoever makes us reply would be as good as the gateway */
+        settle(n, e);
+        e->used_at = now;
+    }
+    if (nj_likely(resolved(e))) {
         if (e->state == NJ_NEIGH_STALE)
             enter(n, e, NJ_NEIGH_DELAY, now);
-        e->used_at = now;
         finish(n, e, m);
         return;
     }
-    if (!e) {
-        e = make(n, ip);
-        e->used_at = now;
+    if (new)
         ask(n, e, now);
-    }
     if (e->n_pending == NJ_NEIGH_PENDING_MAX) {
-        rte_pktmbuf_free(m);
-        nj_count(n->counters, NJ_C_drop_tx_arp_queue);
+        drop(n, m, NJ_C_drop_tx_arp_queue);
         return;
     }
     e->pending[e->n_pending++] = m;
@@ -308,6 +363,7 @@ static void forget(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
     const struct nj_addr ip = e->ip;
 
     drop_pending(n, e, NJ_C_drop_tx_arp_timeout);
+    settle(n, e);
     e->state = NJ_NEIGH_FREE;
     if (failed)
         tell_lost(n, &ip, true, now);

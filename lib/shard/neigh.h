@@ -12,6 +12,7 @@
 #include <rte_mbuf.h>
 
 #include "base/limits.h"
+#include "base/rate.h"
 #include "base/types.h"
 #include "telem/counters.h"
 #include "wire/packet.h"
@@ -27,14 +28,22 @@ enum nj_neigh_state {
     NJ_NEIGH_PROBE,      /* being asked */
 };
 
+/* Why there is a packet for a neighbour. */
+enum nj_neigh_why {
+    NJ_NEIGH_REPLY, /* a packet came from there, or from somebody who only says so */
+    NJ_NEIGH_OWN,   /* we want to talk to it, or it has proven to be there */
+};
+
 struct nj_neigh_entry {
     struct nj_addr ip;
     struct rte_ether_addr mac; /* from REACHABLE on */
     uint8_t state;             /* enum nj_neigh_state */
     bool router;               /* it says so (RFC 4861 7.2.5) */
+    bool stranger;             /* INCOMPLETE, and only replies want it */
     uint8_t n_pending, n_asked;
-    nj_ns due_at;  /* when the state ends, or the next question */
-    nj_ns used_at; /* last packet sent to it; 0: none yet */
+    nj_ns due_at;   /* when the state ends, or the next question */
+    nj_ns used_at;  /* last packet of our own sent to it; 0: none yet */
+    nj_ns heard_at; /* it told its MAC address */
     struct rte_mbuf *pending[NJ_NEIGH_PENDING_MAX];
 };
 
@@ -50,6 +59,8 @@ struct nj_neigh {
     void *ctx;
     nj_ns reachable, retrans; /* IPv6: how long an answer is good, and how often is asked */
     nj_ns tick_at;
+    uint32_t n_strangers; /* entries */
+    struct nj_rate stranger_rate;
     struct nj_neigh_entry entry[NJ_NEIGH_MAX];
 };
 
@@ -59,8 +70,11 @@ void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_
 /* Packets that still wait are dropped as drop_tx_down. */
 void nj_neigh_fini(struct nj_neigh *n);
 
-/* Send the IP packet `m` to the neighbour `ip`, at once or when it has answered. Takes `m`. */
-void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip, nj_ns now);
+/* Send the IP packet `m` to the neighbour `ip`, at once or when it has answered. Takes `m`. Who is
+ * not known, and is asked for only to reply, is asked for within limits (RFC 6583 7.1): those who
+ * are there mostly have asked for us before, and are known from that. */
+void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
+                     enum nj_neigh_why why, nj_ns now);
 
 /* An ARP packet came. `answer`: reply to it if it asks for us (false for one that another shard
  * showed us). True when it was worth showing to the others. */

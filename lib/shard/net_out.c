@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include <rte_mbuf.h>
+#include <rte_tcp.h>
 
 #include "shard/shard_internal.h"
 #include "wire/emit.h"
@@ -36,7 +37,8 @@ uint32_t nj__net_room(void *shard)
 }
 
 /* Send the IP packet `m` on its way. */
-static void route(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *dst, nj_ns now)
+static void route(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *dst,
+                  enum nj_neigh_why why, nj_ns now)
 {
     const struct nj_addr *hop = nj_ip_next_hop(&s->cfg.iface, dst);
 
@@ -46,19 +48,27 @@ static void route(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *
         rte_pktmbuf_free(m);
         return;
     }
-    nj_neigh_output(&s->neigh, m, hop, now);
+    nj_neigh_output(&s->neigh, m, hop, hop == dst ? why : NJ_NEIGH_OWN, now);
 }
 
 static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_meta *ip,
-                   uint8_t protocol, nj_ns now)
+                   uint8_t protocol, enum nj_neigh_why why, nj_ns now)
 {
     nj_ip_prepend(m, ip, protocol, s->ip_ident++);
-    route(s, m, &ip->dst, now);
+    route(s, m, &ip->dst, why, now);
+}
+
+/* What answers a first segment: it may have come from anywhere, whoever it says it is from. */
+static bool unproven(uint8_t tcp_flags)
+{
+    return (tcp_flags & NJ_TCP_RST) ||
+           (tcp_flags & (NJ_TCP_SYN | NJ_TCP_ACK)) == (NJ_TCP_SYN | NJ_TCP_ACK);
 }
 
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
-    output(shard, m, ip, IPPROTO_TCP, now);
+    uint8_t flags = rte_pktmbuf_mtod(m, const struct rte_tcp_hdr *)->tcp_flags;
+    output(shard, m, ip, IPPROTO_TCP, unproven(flags) ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
 }
 
 /* RFC 1122 3.2.2.6, RFC 4443 4.2: an echo server, with a limit so that it is no amplifier of CPU.
@@ -84,7 +94,7 @@ void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struc
     else
         nj_icmp6_echo_reply_build(reply, &p->ip_dst, &p->ip_src, request, p->icmp.n_bytes);
     output(s, reply, &(struct nj_ip_meta){.src = p->ip_dst, .dst = p->ip_src},
-           v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, now);
+           v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, NJ_NEIGH_REPLY, now);
 }
 
 /* RFC 4443 3.4. One that came to a group is answered from an address of ours. */
@@ -104,7 +114,7 @@ void nj__net_icmp6_problem(struct nj_shard *s, const struct rte_mbuf *m, const s
                            rte_pktmbuf_mtod_offset(m, const uint8_t *, p->problem.off),
                            p->problem.n_bytes);
     nj_count(&s->counters, NJ_C_icmp_problem_out);
-    route(s, e, &p->ip_src, now);
+    route(s, e, &p->ip_src, NJ_NEIGH_REPLY, now);
 }
 
 uint32_t nj__net_flush(struct nj_shard *s)

@@ -18,7 +18,7 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
 {
     struct sim *sim = ctx;
     nj_ipv4_prepend(m, ip, IPPROTO_TCP, sim->client.ip_ident++);
-    nj_neigh_output(&sim->client.neigh, m, &ip->dst, now);
+    nj_neigh_output(&sim->client.neigh, m, &ip->dst, NJ_NEIGH_OWN, now);
 }
 
 static uint32_t room(void *ctx)

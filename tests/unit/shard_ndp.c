@@ -135,7 +135,7 @@ static void advertise(struct bench *b, const struct nj_addr *from, uint16_t life
 
 static void send_to(struct bench *b, const struct nj_addr *ip, uint8_t mark)
 {
-    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), ip, b->now);
+    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), ip, NJ_NEIGH_OWN, b->now);
 }
 
 static bool same_mac(const struct rte_ether_addr *a, const struct rte_ether_addr *b)
@@ -427,6 +427,42 @@ Test(shard_ndp, what_is_learned_from_whom)
     advert(b, &router, &mac_a, S | O);
     cr_expect_eq(entry_state(b, &router, &mac), NJ_NEIGH_FREE);
     bench_free(b);
+}
+
+/* Questions from made-up neighbours: who tells no MAC address is asked for within limits (RFC 6583
+ * 7.1), and who tells one does not push out who is in use. */
+static void made_up_neighbours(const struct rte_ether_addr *mac)
+{
+    struct bench *b = bench_ready(false);
+    struct nj_addr from = peer;
+    uint32_t n_asked = 0;
+
+    solicit(b, &router, &own, &mac_b, NULL);
+    send_to(b, &router, 1);
+    for (uint32_t i = 0; i < 20000; i++) {
+        b->n_sent = 0;
+        memcpy(&from.b[10], &i, sizeof i);
+        solicit(b, &from, &own, mac, NULL);
+        n_asked += n_of(b, 135, NULL);
+        b->now += 10 * NJ_US;
+    }
+    cr_expect_eq(n_asked, mac ? 0 : NJ_NEIGH_STRANGERS_MAX);
+    cr_expect_geq(count(b, NJ_C_drop_tx_stranger) + NJ_NEIGH_STRANGERS_MAX, mac ? 0 : 20000);
+    b->n_sent = 0;
+    send_to(b, &router, 2);
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect(sent(b, 0)->mark == 2 && same_mac(&sent(b, 0)->dst, &mac_b));
+    bench_free(b);
+}
+
+Test(shard_ndp, made_up_neighbours_that_tell_no_mac)
+{
+    made_up_neighbours(NULL);
+}
+
+Test(shard_ndp, made_up_neighbours_that_tell_one)
+{
+    made_up_neighbours(&mac_a);
 }
 
 /* --- routers (RFC 4861 6.3) ------------------------------------------------------------------ */

@@ -30,7 +30,14 @@ static bool arp(struct bench *b, bool request, uint32_t from, const struct rte_e
 static void send_to(struct bench *b, uint32_t ip, uint8_t mark, nj_ns now)
 {
     struct nj_addr to = addr(ip);
-    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), &to, now);
+    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), &to, NJ_NEIGH_OWN, now);
+}
+
+/* A reply to a packet that came from there, it says. */
+static void reply_to(struct bench *b, uint32_t ip, uint8_t mark, nj_ns now)
+{
+    struct nj_addr to = addr(ip);
+    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), &to, NJ_NEIGH_REPLY, now);
 }
 
 static void run(struct bench *b, nj_ns from, nj_ns to)
@@ -210,6 +217,115 @@ Test(shard_neigh, strangers_asked_for)
     flood(false);
 }
 
+static uint32_t n_questions(const struct bench *b)
+{
+    uint32_t n = 0;
+    cr_assert_leq(b->n_sent, SENT_MAX);
+    for (uint32_t i = 0; i < b->n_sent; i++)
+        n += b->sent[i].arp && b->sent[i].request;
+    return n;
+}
+
+/* Packets from made-up addresses of the link, 10,000 per second of which each wants a reply: few
+ * are asked for, few packets wait, nobody who is known is forgotten. */
+Test(shard_neigh, made_up_neighbours)
+{
+    struct bench *b = bench_new();
+    nj_ns now = 100 * NJ_SEC;
+    uint32_t all = 0, n_asked = 0, used_max = 0;
+
+    for (uint32_t i = 0; i < 9 * 10000; i++) {
+        now += 100 * NJ_US;
+        if (i < 32) /* they have asked for us, and were not yet sent to */
+            arp(b, true, OWN + 1000 + i, &mac_a, OWN, false, now);
+        nj_neigh_tick(&b->n, now);
+        reply_to(b, OWN + 2000 + i % 60000, 1, now);
+        all++;
+        n_asked += n_questions(b);
+        b->n_sent = 0;
+        uint32_t used = b->mp->size - rte_mempool_avail_count(b->mp);
+        used_max = used > used_max ? used : used_max;
+    }
+    cr_expect_leq(n_asked, (9 + 1) * NJ_NEIGH_STRANGERS_MAX, "%u questions", n_asked);
+    cr_expect_geq(n_asked, 9 * NJ_NEIGH_STRANGERS_MAX / 2, "%u questions", n_asked);
+    cr_expect_leq(used_max, NJ_NEIGH_STRANGERS_MAX * NJ_NEIGH_PENDING_MAX);
+    cr_expect_eq(count(b, NJ_C_arp_evicted), 0);
+    cr_expect_gt(count(b, NJ_C_drop_tx_stranger), all - 300);
+    for (uint32_t i = 0; i < 32; i++)
+        reply_to(b, OWN + 1000 + i, 2, now);
+    cr_expect_eq(b->n_sent, 32);
+    cr_expect_eq(n_questions(b), 0);
+    b->n_sent = 0;
+    send_to(b, OWN + 200, 3, now); /* a connection of our own: asked for at once */
+    cr_expect_eq(n_questions(b), 1);
+    arp(b, true, OWN + 201, &mac_a, OWN, true, now); /* a new neighbour introduces itself */
+    reply_to(b, OWN + 201, 4, now);
+    cr_expect_eq(b->n_sent, 3);
+    cr_expect(sent(b, 2)->mark == 4 && !sent(b, 2)->arp);
+    bench_free(b);
+}
+
+/* Those that answer are no burden: the rate bounds how many are asked for, not the places. */
+Test(shard_neigh, neighbours_that_answer)
+{
+    struct bench *b = bench_new();
+    nj_ns now = 100 * NJ_SEC;
+
+    for (uint32_t i = 0; i < 2 * NJ_NEIGH_STRANGERS_PER_S; i++) {
+        now += NJ_US;
+        reply_to(b, OWN + 100 + i, 1, now);
+        arp(b, false, OWN + 100 + i, &mac_a, OWN, false, now);
+    }
+    cr_expect_gt(n_questions(b), NJ_NEIGH_STRANGERS_MAX);
+    cr_expect_leq(n_questions(b), NJ_NEIGH_STRANGERS_PER_S);
+    cr_expect_eq(b->n.n_strangers, 0);
+    b->n_sent = 0;
+    for (uint32_t i = 0; i < 50; i++)
+        reply_to(b, OWN + 1000 + i, 1, now + NJ_SEC);
+    cr_expect_gt(n_questions(b), 0, "a second later");
+    bench_free(b);
+}
+
+/* In a full table somebody idle makes room, and nobody who was heard of or sent to just now. */
+Test(shard_neigh, strangers_and_a_full_table)
+{
+    struct bench *b = bench_new();
+    nj_ns now = 100 * NJ_SEC;
+
+    for (uint32_t i = 0; i < 2 * NJ_NEIGH_MAX; i++) {
+        arp(b, true, OWN + 100 + i, &mac_a, OWN, false, now);
+        if (i % 2)
+            send_to(b, OWN + 100 + i, 1, now);
+    }
+    b->n_sent = 0;
+    for (uint32_t i = 0; i < 50; i++)
+        reply_to(b, OWN + 2000 + i, 1, now + 9 * NJ_SEC);
+    cr_expect_eq(b->n_sent, 0);
+    for (uint32_t i = 0; i < 50; i++)
+        reply_to(b, OWN + 2000 + i, 1, now + 11 * NJ_SEC);
+    cr_expect_gt(n_questions(b), 20);
+    bench_free(b);
+}
+
+/* Whom a reply made us ask for, and a connection of our own then wants, is no stranger. */
+Test(shard_neigh, strangers_that_are_wanted)
+{
+    struct bench *b = bench_new();
+    nj_ns now = 100 * NJ_SEC;
+
+    reply_to(b, OWN + 9, 1, now);
+    cr_expect_eq(b->n.n_strangers, 1);
+    send_to(b, OWN + 9, 2, now);
+    cr_expect_eq(b->n.n_strangers, 0);
+    arp(b, false, OWN + 9, &mac_a, OWN, false, now);
+    cr_assert_eq(b->n_sent, 3);
+    cr_expect(sent(b, 1)->mark == 1 && sent(b, 2)->mark == 2);
+    reply_to(b, OWN + 10, 1, now);
+    run(b, now, now + 4 * NJ_SEC);
+    cr_expect_eq(b->n.n_strangers, 0, "given up");
+    bench_free(b);
+}
+
 Test(shard_neigh, no_mbuf_for_a_question)
 {
     struct bench *b = bench_new();
@@ -220,7 +336,7 @@ Test(shard_neigh, no_mbuf_for_a_question)
 
     while ((all[n] = rte_pktmbuf_alloc(b->mp)))
         n++;
-    nj_neigh_output(&b->n, m, &to, NJ_SEC);
+    nj_neigh_output(&b->n, m, &to, NJ_NEIGH_OWN, NJ_SEC);
     cr_expect_eq(count(b, NJ_C_mbuf_none), 1);
     rte_pktmbuf_free_bulk(all, n);
     run(b, NJ_SEC, 2 * NJ_SEC + 150 * NJ_MS);

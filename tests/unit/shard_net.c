@@ -182,6 +182,40 @@ Test(shard_net, full_device_and_tcp)
 }
 
 /* With two shards: what is not ours goes to its owner, and what its ring refuses is counted. */
+/* SYNs from addresses of the link that nobody has: few are asked for, and whoever is there and asks
+ * for us first, as hosts do, is answered at once. */
+Test(shard_net, syns_from_made_up_neighbours)
+{
+    enum { N = 200 };
+    struct rig *r = rig_new();
+    struct rig_peer *known = rig_connect_h2(r, 1000);
+
+    r->no_arp = true;
+    uint64_t had = r->n_out;
+    for (uint32_t i = 0; i < N; i++) {
+        struct rig_peer nobody = {.rcv_wnd = 65535};
+        nobody.tuple = (struct nj_tuple){
+            .local = rig_addr(RIG_PEER_IP + 20 + i),
+            .remote = rig_addr(RIG_IP),
+            .lport = 1000,
+            .rport = RIG_PORT,
+        };
+        rig_seg_mss(r, &nobody, 1, NJ_TCP_SYN, NULL, 0, 1460);
+        rig_step(r);
+    }
+    cr_expect_eq(r->n_out - had, NJ_NEIGH_STRANGERS_MAX, "%lu questions", r->n_out - had);
+    cr_expect_eq(rig_count(r, NJ_C_drop_tx_stranger), N - NJ_NEIGH_STRANGERS_MAX);
+    rig_get(r, known, 1, "/index.html");
+    rig_settle(r);
+    cr_expect_eq(rig_count(r, NJ_C_responses), 1);
+    rig_arp(r, true, RIG_PEER_IP + 240, &rig_peer_mac, RIG_IP);
+    rig_settle(r);
+    struct rig_peer *p = rig_syn_from(r, RIG_PEER_IP + 240, 2000);
+    rig_settle(r);
+    cr_expect(p->got_synack);
+    rig_free(r);
+}
+
 Test(shard_net, steering)
 {
     struct rig *r = rig_alloc(2048, 2048);
