@@ -66,7 +66,7 @@ static void run(void *world, uint64_t seed, struct sim_outcome *out)
     out->ok = nj_sim_run(&w->sim, seed, &w->pools);
     out->hash = w->sim.record.hash;
     out->link = w->sim.link.stats;
-    memcpy(out->why, w->sim.why, sizeof out->why);
+    memcpy(out->why, w->sim.record.why, sizeof out->why);
     memcpy(out->counter, w->sim.served, sizeof out->counter);
 }
 

@@ -2,6 +2,7 @@
 #include "record.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 
 #include "base/prng.h"
 
@@ -98,11 +99,40 @@ void nj_sim_record_frame(struct sim_record *r, nj_ns now, unsigned from, const u
         keep(r, now, bytes, n_bytes);
 }
 
-void nj_sim_record_line(const struct sim_record *r, nj_ns now, const char *format, va_list args)
+void nj_sim_record_begin(struct sim_record *r, uint64_t seed, nj_ns zero)
+{
+    r->hash = seed;
+    r->zero = zero;
+    r->failed = false;
+}
+
+static void print_line(const struct sim_record *r, nj_ns now, const char *format, va_list args)
 {
     if (!r->trace)
         return;
     print_time(r, now);
     vprintf(format, args);
     putchar('\n');
+}
+
+void nj_sim_record_line(const struct sim_record *r, nj_ns now, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    print_line(r, now, format, args);
+    va_end(args);
+}
+
+void nj_sim_record_fail(struct sim_record *r, nj_ns now, const char *format, ...)
+{
+    va_list args;
+
+    if (r->failed)
+        return;
+    r->failed = true;
+    va_start(args, format);
+    vsnprintf(r->why, sizeof r->why, format, args);
+    va_end(args);
+    nj_sim_record_line(r, now, "FAILED: %s", r->why);
 }

@@ -3,24 +3,34 @@
 #ifndef NJ_TESTS_SIM_RECORD_H
 #define NJ_TESTS_SIM_RECORD_H
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/types.h"
 #include "raw.h"
+
+#define SIM_WHY_BYTES 300u
 
 struct sim_record {
     bool trace;
     FILE *pcap;
     uint64_t hash;
     nj_ns zero; /* the time that a trace begins with */
+    bool failed;
+    char why[SIM_WHY_BYTES]; /* it failed */
 };
+
+/* A seed begins, at this time. */
+void nj_sim_record_begin(struct sim_record *r, uint64_t seed, nj_ns zero);
+/* The first failure of a seed counts. */
+void nj_sim_record_fail(struct sim_record *r, nj_ns now, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* A packet leaves; `from` is 0 or 1, `fate` is "" or what the wire does to it. */
 void nj_sim_record_frame(struct sim_record *r, nj_ns now, unsigned from, const uint8_t *bytes,
                          uint32_t n_bytes, const char *fate);
 /* Anything else, on a line of its own in the trace. */
-void nj_sim_record_line(const struct sim_record *r, nj_ns now, const char *format, va_list args);
+void nj_sim_record_line(const struct sim_record *r, nj_ns now, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 FILE *nj_sim_pcap_open(const char *path);
 
 #endif

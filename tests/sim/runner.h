@@ -28,7 +28,7 @@ struct sim_options {
 struct sim_outcome {
     bool ok;
     uint64_t hash;
-    char why[300];
+    char why[SIM_WHY_BYTES];
     struct sim_channel_stats link;
     uint64_t counter[NJ_N_COUNTERS];
 };

@@ -2,7 +2,6 @@
 /* The loop over virtual time: jump to whatever comes next, and let it happen. */
 #include "sim.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 /* With the faults over, all that was begun is done by then: two rounds of the longest back-off of
@@ -10,28 +9,6 @@
 #define CALM_MAX  (180 * NJ_SEC)
 /* A drained server waits for peers that are gone: 60 s for their FIN, 75 s idle. */
 #define DRAIN_MAX (180 * NJ_SEC)
-
-void nj_sim_fail(struct sim *sim, const char *format, ...)
-{
-    va_list args;
-
-    if (sim->failed)
-        return;
-    sim->failed = true;
-    va_start(args, format);
-    vsnprintf(sim->why, sizeof sim->why, format, args);
-    va_end(args);
-    nj_sim_log(sim, "FAILED: %s", sim->why);
-}
-
-void nj_sim_log(struct sim *sim, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    nj_sim_record_line(&sim->record, sim->now, format, args);
-    va_end(args);
-}
 
 static void happen(struct sim *sim, const struct sim_event *e)
 {
@@ -122,7 +99,7 @@ static void run_until_drained(struct sim *sim)
     nj_ns deadline = sim->mix.calm_at + CALM_MAX;
     nj_ns drain_at = sim->mix.drain_at;
 
-    while (!sim->failed && !sim->draining) {
+    while (!sim->record.failed && !sim->draining) {
         nj_ns until = sim->calm ? deadline : sim->mix.calm_at;
         earlier(&until, drain_at);
         moment(sim, until);
@@ -141,7 +118,7 @@ static void run_until_quiet(struct sim *sim)
 {
     nj_ns deadline = (sim->calm ? sim->now : sim->mix.calm_at) + DRAIN_MAX + sim->mix.time_wait;
 
-    while (!sim->failed && !quiet(sim)) {
+    while (!sim->record.failed && !quiet(sim)) {
         nj_ns until = sim->calm ? deadline : sim->mix.calm_at;
         moment(sim, until);
         if (sim->now >= sim->mix.calm_at)
@@ -159,10 +136,10 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
 
     memset(sim, 0, sizeof *sim);
     sim->record = record;
-    sim->record.hash = seed;
     sim->seed = seed;
     nj_sim_mix_draw(&sim->mix, seed);
-    sim->now = sim->record.zero = sim->mix.start_at;
+    sim->now = sim->mix.start_at;
+    nj_sim_record_begin(&sim->record, seed, sim->now);
     sim->link.faults[0] = sim->link.faults[1] = sim->mix.net;
     nj_prng_init(&sim->link.prng, seed ^ 0x11411);
     nj_sim_files_init(&sim->files, sim);
@@ -170,12 +147,12 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     nj_sim_server_init(sim, pools);
     run_until_drained(sim);
     run_until_quiet(sim);
-    if (sim->failed)
+    if (sim->record.failed)
         return false;
     nj_sim_check_quiet(sim);
     nj_sim_client_fini(sim);
     nj_sim_server_fini(sim);
     nj_sim_check_freed(sim, pools);
     nj_sim_agenda_fini(&sim->agenda);
-    return !sim->failed;
+    return !sim->record.failed;
 }

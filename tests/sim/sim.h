@@ -44,8 +44,6 @@ struct sim {
     struct sim_client client;
     struct sim_record record;
     uint64_t served[NJ_N_COUNTERS]; /* counters of both shards, when all is done */
-    bool failed;
-    char why[300];
 };
 
 /* What is kept from seed to seed, because making it takes longer than running one. */
@@ -54,11 +52,13 @@ struct sim_pools {
     struct rte_mempool *server_tx[SIM_SHARDS], *server_tx_tight[SIM_SHARDS];
 };
 
-/* Run one seed to its end. False: sim->why says what was wrong; nothing is freed then. */
+/* Run one seed to its end. False: sim->record.why says what was wrong; nothing is freed then. */
 bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools);
 
 /* The first failure of a seed counts. */
-void nj_sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define nj_sim_fail(sim, ...) nj_sim_record_fail(&(sim)->record, (sim)->now, __VA_ARGS__)
+/* A line in the trace. */
+#define nj_sim_log(sim, ...)  nj_sim_record_line(&(sim)->record, (sim)->now, __VA_ARGS__)
 
 /* --- oracle.c ------------------------------------------------------------------------------ */
 
@@ -67,8 +67,5 @@ void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s);
 /* When all is said and done, before anything is freed; and after. */
 void nj_sim_check_quiet(struct sim *sim);
 void nj_sim_check_freed(struct sim *sim, const struct sim_pools *pools);
-
-/* A line in the trace. */
-void nj_sim_log(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

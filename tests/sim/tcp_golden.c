@@ -153,7 +153,7 @@ static void measure(struct tsim *sim, const struct tsim_env *env, struct cell *c
     for (uint32_t i = 1; i <= c->n_runs; i++) {
         double ms = run(sim, env, c, i);
         if (ms < 0) {
-            printf("run %u failed: %s\n", i, sim->why);
+            printf("run %u failed: %s\n", i, sim->record.why);
             c->failed = true;
             return;
         }

@@ -58,7 +58,7 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
         nj_tsim_fail(h->sim, "host %u sends a packet of %u bytes, its MTU is %u", h->index,
                      m->pkt_len, h->iface.mtu);
     bool to_peer = nj_addr_eq(&ip->dst, &peer->ip);
-    if (to_peer && !h->sim->failed) {
+    if (to_peer && !h->sim->record.failed) {
         nj_eth_prepend(m, &peer->iface.mac, &h->iface.mac,
                        h->sim->mix.v6 ? RTE_ETHER_TYPE_IPV6 : RTE_ETHER_TYPE_IPV4);
         nj_sim_flatten(m, frame);

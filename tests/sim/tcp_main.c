@@ -44,7 +44,7 @@ static void run(void *world, uint64_t seed, struct sim_outcome *out)
     out->ok = nj_tsim_run(&w->sim, seed, &w->env);
     out->hash = w->sim.record.hash;
     out->link = w->sim.channel.stats;
-    memcpy(out->why, w->sim.why, sizeof out->why);
+    memcpy(out->why, w->sim.record.why, sizeof out->why);
     memcpy(out->counter, w->sim.counter, sizeof out->counter);
 }
 

@@ -23,28 +23,6 @@
 /* More moments than any seed needs, or it does not end. */
 #define MOMENTS_MAX       5000000u
 
-void nj_tsim_fail(struct tsim *sim, const char *format, ...)
-{
-    va_list args;
-
-    if (sim->failed)
-        return;
-    sim->failed = true;
-    va_start(args, format);
-    vsnprintf(sim->why, sizeof sim->why, format, args);
-    va_end(args);
-    nj_tsim_log(sim, "FAILED: %s", sim->why);
-}
-
-void nj_tsim_log(struct tsim *sim, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    nj_sim_record_line(&sim->record, sim->now, format, args);
-    va_end(args);
-}
-
 struct tsim_flow *nj_tsim_find(struct tsim *sim, unsigned host, uint16_t lport, uint16_t rport)
 {
     for (uint32_t i = 0; i < sim->n_flows; i++)
@@ -104,11 +82,11 @@ static void moment(struct tsim *sim, nj_ns until)
         next = at[i] < next ? at[i] : next;
     if (next > sim->now)
         sim->now = next;
-    while (!sim->failed && nj_sim_agenda_next(&sim->agenda) <= sim->now) {
+    while (!sim->record.failed && nj_sim_agenda_next(&sim->agenda) <= sim->now) {
         struct sim_event e = nj_sim_agenda_pop(&sim->agenda);
         happen(sim, &e);
     }
-    for (unsigned i = 0; i < 2 && !sim->failed; i++)
+    for (unsigned i = 0; i < 2 && !sim->record.failed; i++)
         if (nj_tsim_host_next(&sim->host[i]) <= sim->now)
             nj_tsim_host_step(&sim->host[i]);
     if (++sim->n_moments > MOMENTS_MAX)
@@ -170,7 +148,7 @@ static void run_until_quiet(struct tsim *sim)
     nj_ns last = deadline(sim);
     uint64_t n_frames_max = FRAMES_LEAST + FRAMES_PER_PACKET * all_packets(sim);
 
-    while (!sim->failed && !quiet(sim)) {
+    while (!sim->record.failed && !quiet(sim)) {
         moment(sim, sim->calm ? last : sim->mix.calm_at);
         if (!sim->calm && sim->now >= sim->mix.calm_at) {
             sim->calm = true;
@@ -211,11 +189,11 @@ bool nj_tsim_run_mix(struct tsim *sim, uint64_t seed, const struct tsim_env *env
 
     memset(sim, 0, sizeof *sim);
     sim->record = record;
-    sim->record.hash = seed;
     sim->seed = seed;
     sim->env = env;
     sim->mix = *mix;
-    sim->now = sim->record.zero = mix->start_at;
+    sim->now = mix->start_at;
+    nj_sim_record_begin(&sim->record, seed, sim->now);
     nj_prng_init(&sim->channel.prng, seed ^ 0x11411);
     nj_prng_init(&sim->malice, seed ^ 0xbad);
     memcpy(sim->channel.faults, mix->net, sizeof mix->net);
@@ -235,14 +213,14 @@ bool nj_tsim_run_mix(struct tsim *sim, uint64_t seed, const struct tsim_env *env
     log_mix(sim);
     nj_tsim_forger_begin(sim);
     run_until_quiet(sim);
-    if (sim->failed)
+    if (sim->record.failed)
         return false;
     nj_tsim_check_quiet(sim);
     nj_tsim_host_fini(&sim->host[0]);
     nj_tsim_host_fini(&sim->host[1]);
     nj_tsim_check_freed(sim);
     nj_sim_agenda_fini(&sim->agenda);
-    return !sim->failed;
+    return !sim->record.failed;
 }
 
 bool nj_tsim_run(struct tsim *sim, uint64_t seed, const struct tsim_env *env)

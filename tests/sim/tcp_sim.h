@@ -67,15 +67,13 @@ struct tsim {
     uint64_t n_forged, n_moments;
     struct sim_record record;
     uint64_t counter[NJ_N_COUNTERS]; /* of both hosts, when all is done */
-    bool failed;
-    char why[300];
 };
 
 uint8_t *nj_tsim_pattern_new(void);
 struct tsim_env nj_tsim_env_new(void);
 void nj_tsim_env_free(struct tsim_env *env);
 
-/* Run one seed to its end. False: sim->why says what was wrong; nothing is freed then. */
+/* Run one seed to its end. False: sim->record.why says what was wrong; nothing is freed then. */
 bool nj_tsim_run(struct tsim *sim, uint64_t seed, const struct tsim_env *env);
 /* The same with a mix that was made up and flows as `plan` says. */
 bool nj_tsim_run_mix(struct tsim *sim, uint64_t seed, const struct tsim_env *env,
@@ -83,9 +81,9 @@ bool nj_tsim_run_mix(struct tsim *sim, uint64_t seed, const struct tsim_env *env
                      void (*plan)(struct tsim_flow *f, struct tsim *sim, uint32_t index));
 
 /* The first failure of a seed counts. */
-void nj_tsim_fail(struct tsim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define nj_tsim_fail(sim, ...) nj_sim_record_fail(&(sim)->record, (sim)->now, __VA_ARGS__)
 /* A line in the trace. */
-void nj_tsim_log(struct tsim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define nj_tsim_log(sim, ...)  nj_sim_record_line(&(sim)->record, (sim)->now, __VA_ARGS__)
 
 /* The flow whose port at `host` is `lport`, or NULL. */
 struct tsim_flow *nj_tsim_find(struct tsim *sim, unsigned host, uint16_t lport, uint16_t rport);
