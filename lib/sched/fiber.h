@@ -23,7 +23,15 @@ struct nj_fibers_config {
     uint32_t n_max;       /* stacks; so many tasks can be parked at once */
     uint32_t stack_bytes; /* usable, rounded up to pages; 0: 64 KiB */
     nj_ns now;
+    /* nj_fiber_park() was called where it must not. NULL: an assertion fails. It may return. */
+    void (*would_block)(void *ctx);
+    void *ctx;
 };
+
+/* Each takes two mappings, of which Linux grants a process 65,530; and four times the stack when a
+ * sanitizer is compiled in, whose frames are large. */
+#define NJ_FIBERS_MAX        16384u
+#define NJ_FIBER_STACK_BYTES (64u * 1024u)
 
 struct nj_fibers;
 
@@ -36,12 +44,14 @@ struct nj_waiter {
 enum nj_wake {
     NJ_WAKE_OK,
     NJ_WAKE_TIMEOUT,
-    NJ_WAKE_CANCELLED, /* what it works for is gone */
+    NJ_WAKE_CANCELLED,   /* what it works for is gone */
+    NJ_WAKE_WOULD_BLOCK, /* it did not wait: this context must not */
 };
 
 enum nj_started { NJ_FIBER_NONE_FREE, NJ_FIBER_ENDED, NJ_FIBER_PARKED };
 
-/* NULL when memory is refused. The stacks are reserved, touched when first used. */
+/* NULL when memory is refused, or n_max is beyond NJ_FIBERS_MAX. The stacks are reserved, touched
+ * when first used. It belongs to the thread that first starts or runs a fiber. */
 struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config);
 /* No fiber may be parked. */
 void nj_fibers_free(struct nj_fibers *);
@@ -52,15 +62,24 @@ enum nj_started nj_fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *
 /* The fiber that runs, or NULL in a root context or on a thread without fibers. */
 struct nj_fiber *nj_fiber_self(void);
 
-/* Give the core back until nj_fiber_wake() or `deadline` (NJ_NEVER: no deadline). Fiber only.
- * `w`, if not NULL, is filled in before it parks. Cancellation is sticky: once nj_fiber_cancel()
- * was called every later wait of this fiber ends at once with NJ_WAKE_CANCELLED. */
+/*
+ * Give the core back until nj_fiber_wake() or `deadline` (NJ_NEVER: no deadline). Fiber only, and
+ * not while it is tagged: elsewhere would_block() of the configuration is called, and then it
+ * returns NJ_WAKE_WOULD_BLOCK at once. `w`, if not NULL, is filled in before it parks and not
+ * looked at afterwards. Cancellation is sticky: once nj_fiber_cancel() was called every later wait
+ * of this fiber ends at once with NJ_WAKE_CANCELLED.
+ *
+ * It never ends early. A wait shorter than a tick of the wheel (1.05 ms) ends in the first
+ * nj_fibers_run() at or after its deadline as long as few are that short; others up to a tick
+ * later.
+ */
 enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
 
 /* Let a parked fiber go on: it is queued, and runs in the next nj_fibers_run(). False when that
  * wait is over already. Any context of the owning thread. */
 bool nj_fiber_wake(struct nj_waiter w, enum nj_wake why);
-/* What this fiber works for is gone: its present wait ends, and all that follow. */
+/* What this fiber works for is gone: its present wait ends, and all that follow. Not for a fiber
+ * that has ended: it may work for somebody else by now. */
 void nj_fiber_cancel(struct nj_fiber *f);
 
 /* Resume what was woken or is due, at most `n_max`. Root only. Returns how many ran. */
@@ -70,13 +89,17 @@ nj_ns nj_fibers_next(const struct nj_fibers *);
 
 uint32_t nj_fibers_in_use(const struct nj_fibers *);
 uint32_t nj_fibers_high_water(const struct nj_fibers *);
+/* The most bytes of stack that a fiber used. Looks through all stacks; 0 unless NJ_CHECKED. */
+size_t nj_fibers_stack_high_water(const struct nj_fibers *);
+/* Give the memory of idle stacks back, except that of the `n_keep` used last. */
+void nj_fibers_trim(struct nj_fibers *, uint32_t n_keep);
 
 /* --- the must-not-block tag ------------------------------------------------------------------ */
 
 /*
  * Belongs to the context (root or fiber), not to the thread: each fiber starts without it, a root
  * context of a thread with fibers has it for ever. nj_tag_set() returns what it was, for
- * nj_tag_restore().
+ * nj_tag_restore(), which has no effect in such a root. A thread without fibers has its own.
  */
 bool nj_tag_must_not_block(void);
 bool nj_tag_set(void);

@@ -132,6 +132,9 @@ class Shape(unittest.TestCase):
             with self.subTest(code=code):
                 self.assertEqual([], [*map(str, tidy.rule_mutable(Source("lib/tcp/a.c", code)))])
         self.assertFalse([*tidy.rule_mutable(Source("lib/server/a.c", "static int n;"))])
+        which, exception = tidy.THREAD_LOCAL
+        self.assertFalse([*tidy.rule_mutable(Source(which, exception))])
+        self.assertTrue([*tidy.rule_mutable(Source("lib/sched/ewyk.c", exception))])
 
     def function(self, n_lines):
         return "int f(int a)\n{\n" + "    a++;\n" * (n_lines - 3) + "}\n"

@@ -49,6 +49,8 @@ int main(void)
 
 #define plain_first(a, ...)         a
 #define cr_assert(...)              plain_check(plain_first(__VA_ARGS__, 0), #__VA_ARGS__)
+#define cr_assert_not(a, ...)       plain_check(!(a), "not " #a)
+#define cr_assert_not_null(a, ...)  plain_check(a, #a " is not NULL")
 #define cr_assert_eq(a, b, ...)     plain_check((a) == (b), #a " == " #b)
 #define cr_assert_neq(a, b, ...)    plain_check((a) != (b), #a " != " #b)
 #define cr_assert_gt(a, b, ...)     plain_check((a) > (b), #a " > " #b)

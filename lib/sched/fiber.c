@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sched/fiber.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define VALGRIND_STACK_REGISTER(from, to) 0
+#endif
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "sched/fiber_internal.h"
+
+#if defined(NJ__ASAN) || defined(NJ__TSAN)
+#define STACK_FACTOR 4u
+#else
+#define STACK_FACTOR 1u
+#endif
+#define FILL 0x6e6a666962657273u /* what an unused word of a stack holds in checked builds */
+
+_Thread_local struct nj__here nj__here;
+
+/* --- stacks ------------------------------------------------------------------------------------
+ */
+
+/*
+ * A slot: guard page, stack, and one page more to move the top in. Tops at equal page offsets would
+ * all fall into the same sets of the L1 cache (64 lines of a page), and few ways stand behind each:
+ * neighbours begin 17 lines apart, and 17 goes around all 64.
+ */
+static size_t stagger(uint32_t i)
+{
+    return (size_t)(i * 17u % 64u) * NJ_CACHE_LINE;
+}
+
+static bool map_stacks(struct nj_fibers *fs)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    fs->slot_bytes = page + fs->stack_bytes + page;
+    if (fs->n_max == 0)
+        return true;
+    fs->stacks = mmap(NULL, fs->n_max * fs->slot_bytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fs->stacks == MAP_FAILED)
+        return false;
+    for (uint32_t i = 0; i < fs->n_max; i++) {
+        uint8_t *slot = fs->stacks + i * fs->slot_bytes;
+        if (mprotect(slot + page, fs->slot_bytes - page, PROT_READ | PROT_WRITE)) {
+            munmap(fs->stacks, fs->n_max * fs->slot_bytes);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void init_fiber(struct nj_fibers *fs, uint32_t i)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *slot = fs->stacks + i * fs->slot_bytes;
+    struct nj_fiber *f = &fs->fiber[i];
+
+    f->all = fs;
+    f->top = slot + fs->slot_bytes - stagger(i);
+    f->lane.bottom = slot + page;
+    f->lane.n_bytes = (size_t)((uint8_t *)f->top - (slot + page));
+    nj_list_init(&f->node);
+    nj_timer_init(&f->timer);
+    (void)VALGRIND_STACK_REGISTER(f->lane.bottom, f->top);
+}
+
+struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t want = config->stack_bytes ? config->stack_bytes : NJ_FIBER_STACK_BYTES;
+    size_t n_bytes = sizeof(struct nj_fibers) + config->n_max * sizeof(struct nj_fiber);
+    struct nj_fibers *fs;
+
+    n_bytes = (n_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
+    if (config->n_max > NJ_FIBERS_MAX || !(fs = aligned_alloc(NJ_CACHE_LINE, n_bytes)))
+        return NULL;
+    memset(fs, 0, n_bytes);
+    fs->n_max = config->n_max;
+    fs->stack_bytes = (want * STACK_FACTOR + page - 1) / page * page;
+    fs->now = config->now;
+    fs->would_block = config->would_block;
+    fs->ctx = config->ctx;
+    nj_list_init(&fs->runnable);
+    nj_list_init(&fs->soon);
+    nj_wheel_init(&fs->wheel, config->now);
+    if (!map_stacks(fs)) {
+        free(fs);
+        return NULL;
+    }
+    for (uint32_t i = fs->n_max; i-- > 0;) { /* the first is on top */
+        init_fiber(fs, i);
+        fs->fiber[i].next_free = fs->free;
+        fs->free = &fs->fiber[i];
+    }
+    return fs;
+}
+
+void nj_fibers_free(struct nj_fibers *fs)
+{
+    if (!fs)
+        return;
+    NJ_ASSERT(fs->n_in_use == 0);
+    if (nj__here.home == fs)
+        nj__here.home = NULL;
+    if (fs->n_max)
+        munmap(fs->stacks, fs->n_max * fs->slot_bytes);
+    free(fs);
+}
+
+#ifdef NJ_CHECKED
+/* The page of the top stays out: the first frames are there in any case. */
+static void fill(struct nj_fiber *f)
+{
+    uint64_t *word = (uint64_t *)f->lane.bottom;
+    for (size_t i = 0; i < f->all->stack_bytes / sizeof *word; i++)
+        word[i] = FILL;
+    f->filled = true;
+}
+
+/* Of a stack that may be in use, whose frames ASan has fenced. */
+__attribute__((no_sanitize("address", "thread"))) static size_t depth(const struct nj_fiber *f)
+{
+    const uint64_t *word = f->lane.bottom;
+    size_t i = 0;
+
+    while (i < f->all->stack_bytes / sizeof *word && word[i] == FILL)
+        i++;
+    return f->lane.n_bytes - i * sizeof *word;
+}
+#endif
+
+size_t nj_fibers_stack_high_water(const struct nj_fibers *fs)
+{
+    size_t most = 0;
+#ifdef NJ_CHECKED
+    for (uint32_t i = 0; i < fs->n_max; i++) {
+        size_t used = fs->fiber[i].filled ? depth(&fs->fiber[i]) : 0;
+        most = used > most ? used : most;
+    }
+#endif
+    return most;
+}
+
+void nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    for (struct nj_fiber *f = fs->free; f; f = f->next_free) {
+        if (n_keep > 0) {
+            n_keep--;
+            continue;
+        }
+        madvise((void *)f->lane.bottom, fs->slot_bytes - page, MADV_DONTNEED);
+        f->filled = false;
+    }
+}
+
+/* --- the switch --------------------------------------------------------------------------------
+ */
+
+void nj__fibers_bind(struct nj_fibers *fs)
+{
+    if (nj_unlikely(!fs->owner))
+        fs->owner = &nj__here;
+    NJ_ASSERT(fs->owner == &nj__here); /* fibers never change threads */
+    nj__here.home = fs;
+    nj__here.tagged = true;
+}
+
+/* From the root into `f`, until it parks or ends. */
+static void enter(struct nj_fibers *fs, struct nj_fiber *f)
+{
+    int root_errno = errno;
+
+    NJ_ASSERT(!nj__here.fiber);
+    f->state = NJ__RUNNING;
+    nj__here.fiber = f;
+    nj__here.tagged = f->tagged;
+    errno = f->saved_errno;
+    nj__lane_here(&fs->root_lane);
+    nj__switch_begin(&fs->root_lane, &f->lane, false);
+    struct nj__transfer t = jump_fcontext(f->context, f);
+    nj__switch_end(&fs->root_lane, &f->lane);
+    f->context = t.from;
+    f->saved_errno = errno;
+    f->tagged = nj__here.tagged;
+    errno = root_errno;
+    nj__here.fiber = NULL;
+    nj__here.tagged = true;
+}
+
+static void leave(struct nj_fiber *f, bool last)
+{
+    struct nj_fibers *fs = f->all;
+
+    nj__switch_begin(&f->lane, &fs->root_lane, last);
+    struct nj__transfer t = jump_fcontext(fs->root, NULL);
+    nj__switch_end(&f->lane, &fs->root_lane);
+    fs->root = t.from;
+}
+
+/* The bottom of every fiber's stack. */
+static void body(struct nj__transfer t)
+{
+    struct nj_fiber *f = t.data;
+
+    nj__switch_end(&f->lane, &f->all->root_lane);
+    f->all->root = t.from;
+    f->fn(f->arg);
+    f->state = NJ__FREE;
+    leave(f, true);
+    NJ_UNREACHABLE("a fiber that has ended");
+}
+
+static void give_back(struct nj_fibers *fs, struct nj_fiber *f)
+{
+    nj__lane_close(&f->lane);
+    f->next_free = fs->free;
+    fs->free = f;
+    fs->n_in_use--;
+}
+
+enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg,
+                                struct nj_task_class *class_of)
+{
+    struct nj_fiber *f = fs->free;
+
+    nj__fibers_bind(fs);
+    if (!f)
+        return NJ_FIBER_NONE_FREE;
+    fs->free = f->next_free;
+    if (++fs->n_in_use > fs->n_high_water)
+        fs->n_high_water = fs->n_in_use;
+    f->fn = fn;
+    f->arg = arg;
+    f->class_of = class_of;
+    f->saved_errno = 0;
+    f->tagged = f->cancelled = false;
+    nj__lane_open(&f->lane);
+#ifdef NJ_CHECKED
+    if (!f->filled)
+        fill(f);
+#endif
+    /* Made anew for each task, so that it begins with the root's floating point modes. */
+    f->context = make_fcontext(f->top, f->lane.n_bytes, body);
+    enter(fs, f);
+    if (f->state != NJ__FREE)
+        return NJ_FIBER_PARKED;
+    give_back(fs, f);
+    return NJ_FIBER_ENDED;
+}
+
+enum nj_started nj_fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg)
+{
+    return nj__fiber_start(fs, fn, arg, NULL);
+}
+
+struct nj_fiber *nj_fiber_self(void)
+{
+    return nj__here.fiber;
+}
+
+/* --- waits -------------------------------------------------------------------------------------
+ */
+
+static void insert_soon(struct nj_fibers *fs, struct nj_fiber *f)
+{
+    struct nj_list *at = fs->soon.prev;
+
+    while (at != &fs->soon &&
+           nj_container_of(at, struct nj_fiber, node)->timer.deadline > f->timer.deadline)
+        at = at->prev;
+    nj_list_push_back(at->next, &f->node); /* before the one after it */
+    fs->n_soon++;
+}
+
+static void arm(struct nj_fibers *fs, struct nj_fiber *f, nj_ns deadline)
+{
+    if (deadline == NJ_NEVER)
+        return;
+    if (deadline >= fs->now + ((nj_ns)1 << NJ_WHEEL_TICK_BITS) || fs->n_soon >= NJ__SOON_MAX) {
+        nj_timer_arm(&fs->wheel, &f->timer, deadline);
+        return;
+    }
+    f->timer.deadline = deadline;
+    insert_soon(fs, f);
+}
+
+static void disarm(struct nj_fibers *fs, struct nj_fiber *f)
+{
+    nj_timer_disarm(&fs->wheel, &f->timer);
+    if (nj_list_linked(&f->node)) {
+        nj_list_del(&f->node);
+        fs->n_soon--;
+    }
+}
+
+/* The wait of a parked fiber is over. */
+static void end_wait(struct nj_fiber *f, enum nj_wake why)
+{
+    struct nj_fibers *fs = f->all;
+
+    disarm(fs, f);
+    f->state = NJ__WOKEN;
+    f->why = why;
+    nj_list_push_back(&fs->runnable, &f->node);
+    fs->n_runnable++;
+}
+
+static enum nj_wake must_not(void)
+{
+    struct nj_fibers *fs = nj__here.home;
+
+    NJ_ASSERT(fs && fs->would_block); /* nj_fiber_park() where nothing may wait */
+    if (fs && fs->would_block)
+        fs->would_block(fs->ctx);
+    return NJ_WAKE_WOULD_BLOCK;
+}
+
+enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
+{
+    struct nj_fiber *f = nj__here.fiber;
+
+    if (!f || nj__here.tagged)
+        return must_not();
+    f->generation++;
+    if (w)
+        *w = (struct nj_waiter){f, f->generation};
+    if (f->cancelled)
+        return NJ_WAKE_CANCELLED;
+    arm(f->all, f, deadline);
+    f->state = NJ__PARKED;
+    leave(f, false);
+    return f->why;
+}
+
+bool nj_fiber_wake(struct nj_waiter w, enum nj_wake why)
+{
+    struct nj_fiber *f = w.fiber;
+
+    if (!f || f->state != NJ__PARKED || f->generation != w.generation)
+        return false;
+    NJ_ASSERT(f->all->owner == &nj__here);
+    end_wait(f, why);
+    return true;
+}
+
+void nj_fiber_cancel(struct nj_fiber *f)
+{
+    NJ_ASSERT(f->all->owner == &nj__here);
+    NJ_ASSERT(f->state != NJ__FREE);
+    f->cancelled = true;
+    if (f->state == NJ__PARKED)
+        end_wait(f, NJ_WAKE_CANCELLED);
+}
+
+/* --- what the root does ------------------------------------------------------------------------
+ */
+
+static void fire(void *ctx, struct nj_timer *t)
+{
+    (void)ctx;
+    end_wait(nj_container_of(t, struct nj_fiber, timer), NJ_WAKE_TIMEOUT);
+}
+
+uint32_t nj__fibers_due(struct nj_fibers *fs, nj_ns now)
+{
+    nj__fibers_bind(fs);
+    fs->now = now;
+    while (!nj_list_empty(&fs->soon)) {
+        struct nj_fiber *f = nj_container_of(fs->soon.next, struct nj_fiber, node);
+        if (f->timer.deadline > now)
+            break;
+        end_wait(f, NJ_WAKE_TIMEOUT);
+    }
+    nj_wheel_advance(&fs->wheel, now, fire, NULL);
+    return fs->n_runnable;
+}
+
+struct nj_fiber *nj__fibers_take(struct nj_fibers *fs)
+{
+    fs->n_runnable--;
+    return nj_container_of(nj_list_pop(&fs->runnable), struct nj_fiber, node);
+}
+
+void nj__fiber_resume(struct nj_fiber *f)
+{
+    struct nj_fibers *fs = f->all;
+
+    enter(fs, f);
+    if (f->state == NJ__FREE)
+        give_back(fs, f);
+}
+
+uint32_t nj_fibers_run(struct nj_fibers *fs, nj_ns now, uint32_t n_max)
+{
+    uint32_t n = nj__fibers_due(fs, now);
+
+    n = n < n_max ? n : n_max;
+    for (uint32_t i = 0; i < n; i++)
+        nj__fiber_resume(nj__fibers_take(fs));
+    return n;
+}
+
+nj_ns nj_fibers_next(const struct nj_fibers *fs)
+{
+    if (fs->n_runnable)
+        return 0;
+    nj_ns next = nj_wheel_next(&fs->wheel);
+    if (nj_list_empty(&fs->soon))
+        return next;
+    nj_ns soon = nj_container_of(fs->soon.next, struct nj_fiber, node)->timer.deadline;
+    return soon < next ? soon : next;
+}
+
+uint32_t nj_fibers_in_use(const struct nj_fibers *fs)
+{
+    return fs->n_in_use;
+}
+
+uint32_t nj_fibers_high_water(const struct nj_fibers *fs)
+{
+    return fs->n_high_water;
+}
+
+/* --- the tag -----------------------------------------------------------------------------------
+ */
+
+bool nj_tag_must_not_block(void)
+{
+    return nj__here.tagged;
+}
+
+bool nj_tag_set(void)
+{
+    bool before = nj__here.tagged;
+    nj__here.tagged = true;
+    return before;
+}
+
+void nj_tag_restore(bool before)
+{
+    nj__here.tagged = before || (nj__here.home && !nj__here.fiber);
+}
