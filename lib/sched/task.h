@@ -40,7 +40,9 @@ struct nj_task {
     struct nj_task_class *class_of;
 };
 
-/* The stricter of two: equal stays, EITHER gives way to the other, anything else is BLOCKING. */
+/* The stricter of two: equal stays, EITHER gives way to the other, OS_BLOCKING wins: what blocks
+ * the thread must not get onto the lcore by being joined to something. Anything else is BLOCKING.
+ */
 enum nj_task_type nj_task_combine(enum nj_task_type a, enum nj_task_type b);
 /* UNTYPED becomes BLOCKING; values that are none, too. */
 enum nj_task_type nj_task_type_of(enum nj_task_type declared);
