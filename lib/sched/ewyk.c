@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sched/ewyk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "sched/fiber_internal.h"
+#include "sched/fp_mode.h"
+
+/* Tasks in the order they came. */
+struct queue {
+    struct nj_list list;
+    uint32_t n;
+};
+
+/* Who has the core; written by its thread, read by any. `turn` is odd while somebody has it. */
+struct hold {
+    _Atomic uint64_t turn;
+    _Atomic(struct nj_task_class *) class_of;
+    _Atomic nj_ns since;
+};
+
+struct nj_ewyk {
+    struct nj_fibers *fibers;
+    struct nj_ewyk_config config;
+    struct nj_task_class *inline_class; /* of the task that runs in the root's own context */
+    struct queue waiting;               /* for a stack */
+    struct queue handed;                /* by applications, for the root */
+    bool stopped, fatal;
+    uint64_t n_would_block;
+    struct hold hold NJ_CACHE_ALIGNED;
+};
+
+/* One writer; telemetry may look at any time. */
+static void add(uint64_t *counter, uint64_t n)
+{
+    __atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+void nj_task_class_init(struct nj_task_class *c, const char *name, enum nj_task_type declared)
+{
+    *c = (struct nj_task_class){.name = name, .declared = nj_task_type_of(declared)};
+    c->type = c->declared;
+}
+
+void nj_task_class_reset(struct nj_task_class *c)
+{
+    for (int m = 0; m < NJ_N_MODES; m++)
+        add(&c->n[m], -c->n[m]);
+    add(&c->longest_ns, -c->longest_ns);
+    add(&c->n_overruns, -c->n_overruns);
+    add(&c->n_would_block, -c->n_would_block);
+    add(&c->n_moves, -c->n_moves);
+}
+
+/* --- measuring ---------------------------------------------------------------------------------
+ */
+
+static nj_ns clock_of(struct nj_ewyk *e)
+{
+    return e->config.clock ? e->config.clock(e->config.ctx) : 0;
+}
+
+static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type to)
+{
+    char line[200];
+
+    __atomic_store_n(&c->type, to, __ATOMIC_RELAXED);
+    add(&c->n_moves, 1);
+    if (!e->config.log)
+        return;
+    snprintf(line, sizeof line, "%.100s: %s, %llu us on the core (budget %llu us)", c->name,
+             to == c->declared ? "back from the workers" : "moved to the workers",
+             (unsigned long long)(nj_task_class_ewma(c) / NJ_US),
+             (unsigned long long)(e->config.budget_ns / NJ_US));
+    e->config.log(e->config.ctx, line);
+}
+
+/* A moved class comes back at half the budget, so that it does not go to and fro. */
+static void judge(struct nj_ewyk *e, struct nj_task_class *c)
+{
+    nj_ns average = nj_task_class_ewma(c);
+
+    if (c->type != c->declared) {
+        if (average < e->config.budget_ns / 2)
+            move(e, c, c->declared);
+    } else if (nj_unlikely(average > e->config.budget_ns) && e->config.submit && !c->pinned &&
+               c->declared != NJ_OS_BLOCKING) {
+        move(e, c, NJ_OS_BLOCKING);
+    }
+}
+
+static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
+{
+    nj_ns most = e->config.budget_ns * NJ_EWYK_OUTLIER_BUDGETS;
+    uint64_t x8 = c->ewma_x8_ns;
+
+    __atomic_store_n(&c->ewma_x8_ns, x8 - x8 / 8 + (ns < most ? ns : most), __ATOMIC_RELAXED);
+    judge(e, c);
+}
+
+void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
+{
+    learn(e, c, on_core_ns);
+}
+
+/*
+ * Each store is a release and each load of the reader an acquire, so that a reader who sees the
+ * same odd turn before and after has seen the class and the time of that turn.
+ */
+static void hold_begin(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
+{
+    uint64_t turn = atomic_load_explicit(&e->hold.turn, memory_order_relaxed);
+
+    atomic_store_explicit(&e->hold.class_of, c, memory_order_release);
+    atomic_store_explicit(&e->hold.since, start, memory_order_release);
+    atomic_store_explicit(&e->hold.turn, turn + 1, memory_order_release);
+}
+
+/* Returns the time. */
+static nj_ns hold_end(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
+{
+    uint64_t turn = atomic_load_explicit(&e->hold.turn, memory_order_relaxed);
+
+    atomic_store_explicit(&e->hold.turn, turn + 1, memory_order_release);
+    if (!e->config.clock)
+        return 0;
+    nj_ns end = e->config.clock(e->config.ctx);
+    if (nj_unlikely(end - start > c->longest_ns))
+        add(&c->longest_ns, end - start - c->longest_ns);
+    if (nj_unlikely(end - start > e->config.budget_ns))
+        add(&c->n_overruns, 1);
+    learn(e, c, end - start);
+    return end;
+}
+
+bool nj_ewyk_holder(const struct nj_ewyk *e, struct nj_ewyk_hold *out)
+{
+    uint64_t turn = atomic_load_explicit(&e->hold.turn, memory_order_acquire);
+
+    out->class_of = atomic_load_explicit(&e->hold.class_of, memory_order_acquire);
+    out->since = atomic_load_explicit(&e->hold.since, memory_order_acquire);
+    return turn % 2 == 1 && atomic_load_explicit(&e->hold.turn, memory_order_acquire) == turn;
+}
+
+/* --- consuming one task ------------------------------------------------------------------------
+ */
+
+static enum nj_mode reject(struct nj_task *t)
+{
+    add(&t->class_of->n[NJ_MODE_REJECTED], 1);
+    t->ops->reject(t);
+    return NJ_MODE_REJECTED;
+}
+
+static enum nj_mode enqueue(struct nj_ewyk *e, struct queue *q, struct nj_task *t)
+{
+    if (q->n >= e->config.n_queue_max)
+        return reject(t);
+    nj_list_push_back(&q->list, &t->node);
+    q->n++;
+    return NJ_MODE_PEC_QUEUE;
+}
+
+static struct nj_task *dequeue(struct queue *q)
+{
+    struct nj_list *n = nj_list_pop(&q->list);
+
+    if (!n)
+        return NULL;
+    q->n--;
+    return nj_container_of(n, struct nj_task, node);
+}
+
+/* On the root's stack, which must not block; what a task may leave behind is put right. */
+static enum nj_mode eat_inline(struct nj_ewyk *e, struct nj_task *t, enum nj_mode mode)
+{
+    struct nj_task_class *c = t->class_of;
+    uint64_t fp_mode = nj__fp_mode();
+    int root_errno = errno;
+    nj_ns start = clock_of(e);
+
+    add(&c->n[mode], 1);
+    e->inline_class = c;
+    hold_begin(e, c, start);
+    errno = 0;
+    t->ops->run(t);
+    errno = root_errno;
+    nj__here.tagged = true;
+    if (nj_unlikely(nj__fp_mode() != fp_mode))
+        nj__fp_set_mode(fp_mode);
+    hold_end(e, c, start);
+    e->inline_class = NULL;
+    return mode;
+}
+
+static void eat(void *arg)
+{
+    struct nj_task *t = arg;
+    t->ops->run(t);
+}
+
+/* On a free stack; there is one. `mode` if not by whether it parked. Returns the time. */
+static nj_ns eat_on_fiber(struct nj_ewyk *e, struct nj_task *t, nj_ns start, enum nj_mode *mode)
+{
+    struct nj_task_class *c = t->class_of;
+    enum nj_started how;
+
+    hold_begin(e, c, start);
+    how = nj__fiber_start(e->fibers, eat, t, c);
+    start = hold_end(e, c, start);
+    if (*mode != NJ_MODE_PEC_QUEUE)
+        *mode = how == NJ_FIBER_PARKED ? NJ_MODE_EPC_PARKED : NJ_MODE_EPC_INLINE;
+    add(&c->n[*mode], 1);
+    return start;
+}
+
+static enum nj_mode eat_now(struct nj_ewyk *e, struct nj_task *t)
+{
+    enum nj_mode mode = NJ_MODE_EPC_INLINE;
+    eat_on_fiber(e, t, clock_of(e), &mode);
+    return mode;
+}
+
+static enum nj_mode give_to_worker(struct nj_ewyk *e, struct nj_task *t)
+{
+    struct nj_task_class *c = t->class_of; /* the task may be gone before we are back */
+
+    if (!e->config.submit || !e->config.submit(e->config.ctx, t))
+        return reject(t);
+    add(&c->n[NJ_MODE_PEC_WORKER], 1);
+    return NJ_MODE_PEC_WORKER;
+}
+
+static enum nj_mode eat_blocking(struct nj_ewyk *e, struct nj_task *t)
+{
+    if (e->fibers->n_max == 0)
+        return give_to_worker(e, t);
+    if (e->fibers->free && e->waiting.n == 0) /* not before those that came first */
+        return eat_now(e, t);
+    return enqueue(e, &e->waiting, t);
+}
+
+/* The table of ewyk.h. */
+static enum nj_mode consume(struct nj_ewyk *e, struct nj_task *t)
+{
+    switch (t->class_of->type) {
+    case NJ_NON_BLOCKING:
+        return eat_inline(e, t, NJ_MODE_PC);
+    case NJ_EITHER:
+        return e->fibers->free ? eat_now(e, t) : eat_inline(e, t, NJ_MODE_PIC);
+    case NJ_OS_BLOCKING:
+        return give_to_worker(e, t);
+    case NJ_BLOCKING:
+    case NJ_UNTYPED:
+    case NJ_N_TASK_TYPES:
+        break;
+    }
+    return eat_blocking(e, t);
+}
+
+enum nj_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)
+{
+    struct nj_fibers *home = nj__here.home;
+    enum nj_mode mode;
+
+    if (nj_unlikely(e->stopped))
+        return reject(t);
+    if (nj__here.fiber || e->inline_class)
+        return enqueue(e, &e->handed, t);
+    nj__fibers_bind(e->fibers);
+    mode = consume(e, t);
+    if (home) /* a task of another strategy offered it, and goes on */
+        nj__here.home = home;
+    return mode;
+}
+
+/* --- what waited -------------------------------------------------------------------------------
+ */
+
+static void reject_all(struct nj_ewyk *e)
+{
+    struct nj_task *t;
+
+    while ((t = dequeue(&e->waiting)))
+        reject(t);
+    while ((t = dequeue(&e->handed)))
+        reject(t);
+}
+
+/* The end of one is the beginning of the next: one look at the clock for each. */
+static uint32_t resume(struct nj_ewyk *e, nj_ns now, uint32_t n_max)
+{
+    uint32_t n = nj__fibers_due(e->fibers, now);
+
+    n = n < n_max ? n : n_max;
+    if (n == 0)
+        return 0;
+    nj_ns at = clock_of(e);
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_fiber *f = nj__fibers_take(e->fibers);
+        struct nj_task_class *c = f->class_of;
+        hold_begin(e, c, at);
+        nj__fiber_resume(f);
+        at = hold_end(e, c, at);
+    }
+    return n;
+}
+
+static uint32_t start_waiting(struct nj_ewyk *e, uint32_t n_max)
+{
+    uint32_t n = 0;
+
+    if (e->waiting.n == 0 || !e->fibers->free)
+        return 0;
+    nj_ns at = clock_of(e);
+    for (; n < n_max && e->waiting.n > 0 && e->fibers->free; n++) {
+        enum nj_mode mode = NJ_MODE_PEC_QUEUE;
+        at = eat_on_fiber(e, dequeue(&e->waiting), at, &mode);
+    }
+    return n;
+}
+
+/* Not what these offer in turn: that is for the next time, so a chain of them cannot hold us. */
+static uint32_t consume_handed(struct nj_ewyk *e, uint32_t n_max)
+{
+    uint32_t n = e->handed.n < n_max ? e->handed.n : n_max;
+    uint32_t done = 0;
+
+    while (done < n && e->handed.n > 0) { /* one of them may call nj_ewyk_stop() */
+        consume(e, dequeue(&e->handed));
+        done++;
+    }
+    return done;
+}
+
+uint32_t nj_ewyk_run(struct nj_ewyk *e, nj_ns now, uint32_t n_max)
+{
+    NJ_ASSERT(!nj__here.fiber && !e->inline_class);
+    uint32_t n = resume(e, now, n_max);
+    if (nj_unlikely(e->stopped))
+        reject_all(e);
+    n += start_waiting(e, n_max);
+    n += consume_handed(e, n_max);
+    if (nj_unlikely(e->stopped))
+        reject_all(e);
+    return n;
+}
+
+nj_ns nj_ewyk_next(const struct nj_ewyk *e)
+{
+    if (e->handed.n > 0 || (e->waiting.n > 0 && (e->fibers->free || e->stopped)))
+        return 0;
+    return nj_fibers_next(e->fibers);
+}
+
+bool nj_ewyk_idle(const struct nj_ewyk *e)
+{
+    return nj_fibers_in_use(e->fibers) == 0 && e->waiting.n == 0 && e->handed.n == 0;
+}
+
+/* --- beginning and end -------------------------------------------------------------------------
+ */
+
+/* Somebody's type is a lie; better a place to look at than an lcore that hangs. */
+static void would_block(void *ctx)
+{
+    struct nj_ewyk *e = ctx;
+    struct nj_task_class *c = nj__here.fiber ? nj__here.fiber->class_of : e->inline_class;
+    char line[200];
+
+    add(&e->n_would_block, 1);
+    if (c)
+        add(&c->n_would_block, 1);
+    if (!e->fatal)
+        return;
+    snprintf(line, sizeof line, "%.150s would park in a context that must not block",
+             c ? c->name : "the root");
+    nj__assert_failed(line, __FILE__, __LINE__);
+}
+
+static bool is_fatal(enum nj_ewyk_would_block policy)
+{
+#ifdef NJ_CHECKED
+    return policy != NJ_EWYK_WOULD_BLOCK_COUNTED;
+#else
+    return policy == NJ_EWYK_WOULD_BLOCK_FATAL;
+#endif
+}
+
+struct nj_ewyk *nj_ewyk_new(const struct nj_ewyk_config *config)
+{
+    struct nj_ewyk *e = aligned_alloc(NJ_CACHE_LINE, sizeof *e);
+
+    if (!e)
+        return NULL;
+    *e = (struct nj_ewyk){.config = *config, .fatal = is_fatal(config->would_block)};
+    if (e->config.budget_ns == 0)
+        e->config.budget_ns = NJ_EWYK_BUDGET_NS;
+    nj_list_init(&e->waiting.list);
+    nj_list_init(&e->handed.list);
+    e->fibers = nj_fibers_new(&(struct nj_fibers_config){.n_max = config->n_fibers_max,
+                                                         .stack_bytes = config->stack_bytes,
+                                                         .now = config->now,
+                                                         .would_block = would_block,
+                                                         .ctx = e});
+    if (!e->fibers) {
+        free(e);
+        return NULL;
+    }
+    return e;
+}
+
+void nj_ewyk_free(struct nj_ewyk *e)
+{
+    if (!e)
+        return;
+    NJ_ASSERT(nj_ewyk_idle(e));
+    nj_fibers_free(e->fibers);
+    free(e);
+}
+
+void nj_ewyk_stop(struct nj_ewyk *e)
+{
+    e->stopped = true;
+    if (!nj__here.fiber && !e->inline_class)
+        reject_all(e);
+}
+
+void nj_ewyk_cancel(struct nj_ewyk *e)
+{
+    for (uint32_t i = 0; i < e->fibers->n_max; i++)
+        if (e->fibers->fiber[i].state != NJ__FREE)
+            nj_fiber_cancel(&e->fibers->fiber[i]);
+}
+
+struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *e)
+{
+    return (struct nj_ewyk_gauges){
+        .n_fibers_in_use = nj_fibers_in_use(e->fibers),
+        .n_fibers_high_water = nj_fibers_high_water(e->fibers),
+        .n_waiting = e->waiting.n + e->handed.n,
+        .n_would_block = e->n_would_block,
+    };
+}
+
+struct nj_fibers *nj_ewyk_fibers(struct nj_ewyk *e)
+{
+    return e->fibers;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The strategy of an lcore: eat what you kill, with fibers.
+ *
+ * The lcore's root context produces tasks and offers them; the strategy consumes each at once where
+ * that is safe. A task that may wait begins on a stack of its own, and only when it does wait does
+ * the root go on, so one producer is always left. Application code never becomes the producer: what
+ * it offers is queued for the root.
+ *
+ *   type          a stack is free          none is free
+ *   NON_BLOCKING  PC                       PC
+ *   EITHER        EPC                      PIC
+ *   BLOCKING      EPC                      PEC_QUEUE, or rejected when the queue is full
+ *   OS_BLOCKING   PEC_WORKER, or rejected when the workers take no more
+ *
+ * One thread's, except nj_ewyk_holder().
+ */
+#ifndef NJ_SCHED_EWYK_H
+#define NJ_SCHED_EWYK_H
+
+#include <stdatomic.h>
+
+#include "sched/fiber.h"
+#include "sched/task.h"
+
+#define NJ_EWYK_BUDGET_NS       (100 * NJ_US) /* on the core, between two switches */
+/* A single long hold (the kernel took the core away) must not move a route: it counts as this many
+ * budgets, and so an average over eight needs more than one to pass the budget. */
+#define NJ_EWYK_OUTLIER_BUDGETS 4u
+
+/*
+ * What tasks have in common: a route, on one lcore. Whoever makes it fills it with
+ * nj_task_class_init() and keeps it as long as a task refers to it. Counters have one writer, the
+ * lcore; others may read them.
+ */
+struct nj_task_class {
+    const char *name;
+    enum nj_task_type declared; /* what its route says */
+    enum nj_task_type type;     /* what it is taken for now */
+    bool pinned;                /* never moved to a worker, for its code relies on the lcore */
+    uint64_t ewma_x8_ns;        /* eight times the moving average of its holds */
+    uint64_t longest_ns;        /* on the core without giving it back */
+    uint64_t n_overruns;        /* holds beyond the budget */
+    uint64_t n_would_block;     /* it would have parked where it must not */
+    uint64_t n_moves;           /* to the workers and back */
+    uint64_t n[NJ_N_MODES];     /* tasks, by how they were consumed. Those that wait are in none */
+};
+
+void nj_task_class_init(struct nj_task_class *, const char *name, enum nj_task_type declared);
+/* Zero what is counted; the average, and what it is taken for, stay. */
+void nj_task_class_reset(struct nj_task_class *);
+static inline nj_ns nj_task_class_ewma(const struct nj_task_class *c)
+{
+    return c->ewma_x8_ns / 8;
+}
+
+enum nj_ewyk_would_block {
+    NJ_EWYK_WOULD_BLOCK_DEFAULT, /* FATAL when NJ_CHECKED, else COUNTED */
+    NJ_EWYK_WOULD_BLOCK_FATAL,   /* an assertion that names the class of the task */
+    NJ_EWYK_WOULD_BLOCK_COUNTED,
+};
+
+struct nj_ewyk_config {
+    uint32_t n_fibers_max; /* 0: BLOCKING tasks go to the workers */
+    uint32_t stack_bytes;  /* 0: NJ_FIBER_STACK_BYTES */
+    uint32_t n_queue_max;  /* tasks that wait for a stack; and as many offered by applications */
+    nj_ns now, budget_ns;  /* 0: NJ_EWYK_BUDGET_NS */
+    nj_ns (*clock)(void *ctx); /* NULL: nothing is measured, and no class is moved */
+    /* Give it to a worker, who calls its run(). False: they take no more. NULL: there are none.
+     * Called in the root. */
+    bool (*submit)(void *ctx, struct nj_task *);
+    void (*log)(void *ctx, const char *line); /* a class was moved. May be NULL */
+    void *ctx;
+    enum nj_ewyk_would_block would_block; /* a task parks in a context that must not */
+};
+
+struct nj_ewyk;
+
+/* NULL when memory is refused. */
+struct nj_ewyk *nj_ewyk_new(const struct nj_ewyk_config *config);
+/* It must be idle. */
+void nj_ewyk_free(struct nj_ewyk *);
+
+/*
+ * Consume a task, now or later, exactly once; or reject it, exactly once. Returns how; the task may
+ * be gone. Called by a task (or anything else on a fiber): it is queued, whatever its type, and
+ * NJ_MODE_PEC_QUEUE is returned; the root consumes it in the next nj_ewyk_run() as its type says,
+ * and counts that.
+ */
+enum nj_mode nj_ewyk_offer(struct nj_ewyk *, struct nj_task *);
+
+/* Resume fibers that are due, start tasks that waited for a stack, consume what applications
+ * offered; of each at most `n_max`. Root only. Returns how many ran. */
+uint32_t nj_ewyk_run(struct nj_ewyk *, nj_ns now, uint32_t n_max);
+/* Nothing happens before; 0: something can run now. NJ_NEVER. */
+nj_ns nj_ewyk_next(const struct nj_ewyk *);
+/* Nothing waits and no fiber is in use. What workers have is not known here. */
+bool nj_ewyk_idle(const struct nj_ewyk *);
+
+/* From now on tasks are rejected, those that wait included; for good. Fibers go on to their end.
+ * Any context. */
+void nj_ewyk_stop(struct nj_ewyk *);
+/* End the present wait of every fiber, and all that follow. */
+void nj_ewyk_cancel(struct nj_ewyk *);
+
+/* A worker was on its core so long with a task of this class (CPU time, not what it waited). Called
+ * on the lcore, when the worker's completion arrives: a class that calmed down comes back. */
+void nj_ewyk_ran(struct nj_ewyk *, struct nj_task_class *, nj_ns on_core_ns);
+
+/* Who has the core, for a watchdog. */
+struct nj_ewyk_hold {
+    const struct nj_task_class *class_of;
+    nj_ns since; /* 0 without a clock */
+};
+/* Any thread. False: nobody, or it changed while we looked; both mean that the lcore moves on. */
+bool nj_ewyk_holder(const struct nj_ewyk *, struct nj_ewyk_hold *out);
+
+struct nj_ewyk_gauges {
+    uint32_t n_fibers_in_use, n_fibers_high_water;
+    uint32_t n_waiting; /* tasks, in both queues */
+    uint64_t n_would_block;
+};
+struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *);
+struct nj_fibers *nj_ewyk_fibers(struct nj_ewyk *);
+
+#endif
