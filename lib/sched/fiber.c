@@ -11,11 +11,13 @@
 #include <valgrind/valgrind.h>
 #else
 #define VALGRIND_STACK_REGISTER(from, to) 0
+#define VALGRIND_STACK_DEREGISTER(id)     (void)(id)
 #endif
 
 #include "base/assert.h"
 #include "base/attr.h"
 #include "sched/fiber_internal.h"
+#include "sched/fp_mode.h"
 
 #if defined(NJ__ASAN) || defined(NJ__TSAN)
 #define STACK_FACTOR 4u
@@ -72,7 +74,7 @@ static void init_fiber(struct nj_fibers *fs, uint32_t i)
     f->lane.n_bytes = (size_t)((uint8_t *)f->top - (slot + page));
     nj_list_init(&f->node);
     nj_timer_init(&f->timer);
-    (void)VALGRIND_STACK_REGISTER(f->lane.bottom, f->top);
+    f->valgrind_id = VALGRIND_STACK_REGISTER(f->lane.bottom, f->top);
 }
 
 struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config)
@@ -113,6 +115,10 @@ void nj_fibers_free(struct nj_fibers *fs)
     NJ_ASSERT(fs->n_in_use == 0);
     if (nj__here.home == fs)
         nj__here.home = NULL;
+    for (uint32_t i = 0; i < fs->n_max; i++) {
+        nj__lane_close(&fs->fiber[i].lane);
+        VALGRIND_STACK_DEREGISTER(fs->fiber[i].valgrind_id);
+    }
     if (fs->n_max)
         munmap(fs->stacks, fs->n_max * fs->slot_bytes);
     free(fs);
@@ -125,7 +131,6 @@ static void fill(struct nj_fiber *f)
     uint64_t *word = (uint64_t *)f->lane.bottom;
     for (size_t i = 0; i < f->all->stack_bytes / sizeof *word; i++)
         word[i] = FILL;
-    f->filled = true;
 }
 
 /* Of a stack that may be in use, whose frames ASan has fenced. */
@@ -145,7 +150,7 @@ size_t nj_fibers_stack_high_water(const struct nj_fibers *fs)
     size_t most = 0;
 #ifdef NJ_CHECKED
     for (uint32_t i = 0; i < fs->n_max; i++) {
-        size_t used = fs->fiber[i].filled ? depth(&fs->fiber[i]) : 0;
+        size_t used = fs->fiber[i].context ? depth(&fs->fiber[i]) : 0;
         most = used > most ? used : most;
     }
 #endif
@@ -162,7 +167,7 @@ void nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep)
             continue;
         }
         madvise((void *)f->lane.bottom, fs->slot_bytes - page, MADV_DONTNEED);
-        f->filled = false;
+        f->context = NULL;
     }
 }
 
@@ -189,7 +194,7 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     nj__here.tagged = f->tagged;
     errno = f->saved_errno;
     nj__lane_here(&fs->root_lane);
-    nj__switch_begin(&fs->root_lane, &f->lane, false);
+    nj__switch_begin(&fs->root_lane, &f->lane);
     struct nj__transfer t = jump_fcontext(f->context, f);
     nj__switch_end(&fs->root_lane, &f->lane);
     f->context = t.from;
@@ -200,32 +205,48 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     nj__here.tagged = true;
 }
 
-static void leave(struct nj_fiber *f, bool last)
+static void leave(struct nj_fiber *f)
 {
     struct nj_fibers *fs = f->all;
 
-    nj__switch_begin(&f->lane, &fs->root_lane, last);
+    nj__switch_begin(&f->lane, &fs->root_lane);
     struct nj__transfer t = jump_fcontext(fs->root, NULL);
     nj__switch_end(&f->lane, &fs->root_lane);
     fs->root = t.from;
 }
 
-/* The bottom of every fiber's stack. */
+/*
+ * The bottom of every fiber's stack: one task after the other, so that to start one is to continue
+ * where the one before ended, and every frame that was entered is left.
+ */
 static void body(struct nj__transfer t)
 {
     struct nj_fiber *f = t.data;
+    uint64_t fp_mode = nj__fp_mode(); /* the root's, when this stack was first used */
 
     nj__switch_end(&f->lane, &f->all->root_lane);
     f->all->root = t.from;
-    f->fn(f->arg);
-    f->state = NJ__FREE;
-    leave(f, true);
-    NJ_UNREACHABLE("a fiber that has ended");
+    for (;;) {
+        f->fn(f->arg);
+        if (nj_unlikely(nj__fp_mode() != fp_mode))
+            nj__fp_set_mode(fp_mode);
+        f->state = NJ__FREE;
+        leave(f);
+    }
+}
+
+/* A stack that was never used, or whose memory was given back. */
+static void make_context(struct nj_fiber *f)
+{
+    nj__lane_open(&f->lane);
+#ifdef NJ_CHECKED
+    fill(f);
+#endif
+    f->context = make_fcontext(f->top, f->lane.n_bytes, body);
 }
 
 static void give_back(struct nj_fibers *fs, struct nj_fiber *f)
 {
-    nj__lane_close(&f->lane);
     f->next_free = fs->free;
     fs->free = f;
     fs->n_in_use--;
@@ -247,13 +268,8 @@ enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), voi
     f->class_of = class_of;
     f->saved_errno = 0;
     f->tagged = f->cancelled = false;
-    nj__lane_open(&f->lane);
-#ifdef NJ_CHECKED
-    if (!f->filled)
-        fill(f);
-#endif
-    /* Made anew for each task, so that it begins with the root's floating point modes. */
-    f->context = make_fcontext(f->top, f->lane.n_bytes, body);
+    if (nj_unlikely(!f->context))
+        make_context(f);
     enter(fs, f);
     if (f->state != NJ__FREE)
         return NJ_FIBER_PARKED;
@@ -341,7 +357,7 @@ enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
         return NJ_WAKE_CANCELLED;
     arm(f->all, f, deadline);
     f->state = NJ__PARKED;
-    leave(f, false);
+    leave(f);
     return f->why;
 }
 

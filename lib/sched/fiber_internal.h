@@ -16,7 +16,7 @@ enum nj__fiber_state { NJ__FREE, NJ__RUNNING, NJ__PARKED, NJ__WOKEN };
 struct nj_task_class;
 
 struct nj_fiber {
-    void *context; /* where it goes on */
+    void *context; /* where it goes on; NULL: nothing is on its stack yet */
     void *top;     /* of its stack */
     void (*fn)(void *arg);
     void *arg;
@@ -27,6 +27,7 @@ struct nj_fiber {
     enum nj__fiber_state state;
     enum nj_wake why;
     int saved_errno;
+    unsigned valgrind_id; /* of its stack */
     bool tagged, cancelled;
     bool filled;         /* its stack, to see later how much was used */
     struct nj_list node; /* runnable, or among those due soon */

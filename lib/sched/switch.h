@@ -9,7 +9,6 @@
 #ifndef NJ_SCHED_SWITCH_H
 #define NJ_SCHED_SWITCH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -54,12 +53,12 @@ struct nj__lane {
 
 #define NJ__INLINE static inline __attribute__((always_inline))
 
-/* Directly before the jump, in the function that jumps. `last`: `from` will not be continued. */
-NJ__INLINE void nj__switch_begin(struct nj__lane *from, const struct nj__lane *to, bool last)
+/* Directly before the jump, in the function that jumps. */
+NJ__INLINE void nj__switch_begin(struct nj__lane *from, const struct nj__lane *to)
 {
-    (void)from, (void)to, (void)last;
+    (void)from, (void)to;
 #ifdef NJ__ASAN
-    __sanitizer_start_switch_fiber(last ? NULL : &from->fake, to->bottom, to->n_bytes);
+    __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->n_bytes);
 #endif
 #ifdef NJ__TSAN
     __tsan_switch_to_fiber(to->tsan, 0);
@@ -76,24 +75,29 @@ NJ__INLINE void nj__switch_end(struct nj__lane *me, struct nj__lane *from)
 #endif
 }
 
-/* Before the first switch to a lane for a new task, and after its last one. */
+/* Before the first switch to a lane, and when its memory goes. */
 NJ__INLINE void nj__lane_open(struct nj__lane *lane)
 {
     (void)lane;
 #ifdef NJ__ASAN
-    /* The frames of the task before were left, not returned from. */
+    /* If its pages were given back once, frames that were on them were not returned from. */
     __asan_unpoison_memory_region(lane->bottom, lane->n_bytes);
 #endif
 #ifdef NJ__TSAN
-    lane->tsan = __tsan_create_fiber(0);
+    if (!lane->tsan) /* it takes long */
+        lane->tsan = __tsan_create_fiber(0);
 #endif
 }
 
 NJ__INLINE void nj__lane_close(struct nj__lane *lane)
 {
     (void)lane;
+#ifdef NJ__ASAN
+    __asan_unpoison_memory_region(lane->bottom, lane->n_bytes);
+#endif
 #ifdef NJ__TSAN
-    __tsan_destroy_fiber(lane->tsan);
+    if (lane->tsan)
+        __tsan_destroy_fiber(lane->tsan);
 #endif
 }
 

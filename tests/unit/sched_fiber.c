@@ -545,33 +545,47 @@ Test(sched_fiber, a_thread_without_fibers_has_a_tag_too)
     cr_assert(ok);
 }
 
-static void *run_elsewhere(void *fs)
+struct other_thread {
+    struct nj_fibers *fs;
+    pthread_barrier_t parked, looked_at;
+};
+
+static void *own_a_fiber(void *arg)
 {
-    nj_fibers_run(fs, 9 * NJ_SEC, 1);
+    struct other_thread *o = arg;
+    struct sleeper s = {.deadline = NJ_NEVER};
+
+    nj_fiber_start(o->fs, sleeper, &s);
+    nj_fiber_wake(s.w, NJ_WAKE_OK);
+    pthread_barrier_wait(&o->parked);
+    pthread_barrier_wait(&o->looked_at);
+    nj_fibers_run(o->fs, 9 * NJ_SEC, 1);
     return NULL;
 }
 
-static void run_on_other_thread(void *fs)
+static void run_here(void *fs)
 {
-    pthread_t t;
-    pthread_create(&t, NULL, run_elsewhere, fs);
-    pthread_join(t, NULL);
+    nj_fibers_run(fs, 9 * NJ_SEC, 1);
 }
 
 /* EWYK 5.57 */
 Test(sched_fiber, never_on_another_thread)
 {
-    struct nj_fibers *fs = new_fibers(1);
-    struct sleeper s = {.deadline = NJ_NEVER};
+    struct other_thread o = {.fs = new_fibers(1)};
+    pthread_t t;
 
-    nj_fiber_start(fs, sleeper, &s);
-    nj_fiber_wake(s.w, NJ_WAKE_OK);
+    pthread_barrier_init(&o.parked, NULL, 2);
+    pthread_barrier_init(&o.looked_at, NULL, 2);
+    cr_assert_eq(pthread_create(&t, NULL, own_a_fiber, &o), 0);
+    pthread_barrier_wait(&o.parked);
 #ifdef NJ_CHECKED
-    int status = in_child(run_on_other_thread, fs);
+    int status = in_child(run_here, o.fs);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "status %x", status);
 #else
-    (void)run_on_other_thread;
+    (void)run_here;
 #endif
-    nj_fibers_run(fs, 9 * NJ_SEC, 1);
-    nj_fibers_free(fs);
+    pthread_barrier_wait(&o.looked_at);
+    pthread_join(t, NULL);
+    cr_assert_eq(nj_fibers_in_use(o.fs), 0);
+    nj_fibers_free(o.fs);
 }

@@ -37,6 +37,6 @@ Test(sched_task, combine)
 
     for (int a = 0; a < NJ_N_TASK_TYPES; a++)
         for (int b = 0; b < NJ_N_TASK_TYPES; b++)
-            cr_assert_eq(nj_task_combine((enum nj_task_type)a, (enum nj_task_type)b), both[a][b],
-                         "%d with %d", a, b);
+            cr_assert_eq((int)nj_task_combine((enum nj_task_type)a, (enum nj_task_type)b),
+                         both[a][b], "%d with %d", a, b);
 }

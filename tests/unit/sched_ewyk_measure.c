@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the strategy of an lcore measures: who holds the core, and which route belongs elsewhere. */
+#include "ewyk_rig.h"
+
+#define BUDGET NJ_EWYK_BUDGET_NS
+
+/* Is on the core for so long (*arg). */
+static void computes(struct job *j)
+{
+    j->rig->now += *(const nj_ns *)j->arg;
+}
+
+static enum nj_mode compute(struct rig *r, struct nj_task_class *c, nj_ns ns)
+{
+    struct job j;
+
+    job_init(&j, r, c, computes);
+    j.arg = &ns;
+    r->n_at_worker = 0;
+    return nj_ewyk_offer(r->e, &j.task);
+}
+
+/* --- the watchdog ------------------------------------------------------------------------------
+ */
+
+static void looks_at_holder(struct job *j)
+{
+    struct nj_ewyk_hold *hold = j->arg;
+    nj_ns since = j->rig->now;
+
+    j->rig->now += 3 * NJ_MS;
+    cr_assert(nj_ewyk_holder(j->rig->e, hold));
+    cr_assert_eq(hold->class_of, j->task.class_of);
+    cr_assert_eq(hold->since, since);
+    if (nj_tag_must_not_block())
+        return;
+    nj_fiber_park(&j->w, NJ_NEVER);
+    cr_assert(nj_ewyk_holder(j->rig->e, hold));
+    cr_assert_eq(hold->since, since + 53 * NJ_MS, "of this turn, not of the one before");
+}
+
+/* EWYK 5.55: another thread can name the route that has the core, and since when. */
+Test(sched_ewyk_measure, holder)
+{
+    struct rig *r = rig_new(1, 0);
+    struct nj_task_class *class_of[] = {&r->blocking, &r->non_blocking, &r->either};
+    struct nj_ewyk_hold hold;
+    struct job j[3];
+
+    cr_assert_not(nj_ewyk_holder(r->e, &hold), "nobody yet");
+    for (int i = 0; i < 3; i++) { /* on a fiber, PC, PIC */
+        job_init(&j[i], r, class_of[i], looks_at_holder);
+        j[i].arg = &hold;
+        r->now = 8 * NJ_SEC;
+        nj_ewyk_offer(r->e, &j[i].task);
+        cr_assert_eq(j[i].n_run, 1);
+        cr_assert_not(nj_ewyk_holder(r->e, &hold), "it parked or ended");
+    }
+    r->now = 8 * NJ_SEC + 53 * NJ_MS;
+    nj_fiber_wake(j[0].w, NJ_WAKE_OK);
+    nj_ewyk_run(r->e, r->now, 1);
+    cr_assert_eq(j[0].n_ended, 1);
+    cr_assert_not(nj_ewyk_holder(r->e, &hold));
+    rig_free(r);
+}
+
+static void computes_waits_computes(struct job *j)
+{
+    computes(j);
+    waits(j);
+    computes(j);
+}
+
+/* EWYK 5.55: what counts is the time on the core without giving it back, not that of the task. */
+Test(sched_ewyk_measure, longest_hold_and_overruns)
+{
+    struct rig *r = rig_new(2, 0);
+    nj_ns ns[2] = {BUDGET, BUDGET + 1};
+    struct job j[2];
+
+    for (int i = 0; i < 2; i++) {
+        job_init(&j[i], r, &r->blocking, computes_waits_computes);
+        j[i].arg = &ns[i];
+        nj_ewyk_offer(r->e, &j[i].task);
+    }
+    cr_assert_eq(r->blocking.n_overruns, 1);
+    cr_assert_eq(r->blocking.longest_ns, BUDGET + 1);
+    r->now += NJ_SEC;
+    for (int i = 0; i < 2; i++)
+        nj_fiber_wake(j[i].w, NJ_WAKE_OK);
+    cr_assert_eq(nj_ewyk_run(r->e, r->now, 2), 2);
+    cr_assert_eq(r->blocking.n_overruns, 2, "each by itself");
+    cr_assert_eq(r->blocking.longest_ns, BUDGET + 1);
+    nj_task_class_reset(&r->blocking);
+    cr_assert_eq(r->blocking.longest_ns + r->blocking.n_overruns, 0);
+    rig_free(r);
+}
+
+/* What waited for a stack is measured from its own start. */
+Test(sched_ewyk_measure, queued_tasks_are_charged_their_own_time)
+{
+    struct rig *r = rig_new(1, 2);
+    nj_ns ns = 7;
+    struct job stuck, j[2];
+
+    job_offer(&stuck, r, &r->either, waits);
+    for (int i = 0; i < 2; i++) {
+        job_init(&j[i], r, &r->blocking, computes);
+        j[i].arg = &ns;
+        nj_ewyk_offer(r->e, &j[i].task);
+    }
+    r->now += NJ_SEC;
+    nj_fiber_wake(stuck.w, NJ_WAKE_OK);
+    nj_ewyk_run(r->e, r->now, 10);
+    cr_assert_eq(r->blocking.longest_ns, 7);
+    rig_free(r);
+}
+
+/* --- routes that belong to workers --------------------------------------------------------------
+ */
+
+/* How many tasks of so long it takes until the class is moved; 0: more than 1000. */
+static unsigned until_moved(struct rig *r, struct nj_task_class *c, nj_ns ns)
+{
+    for (unsigned i = 1; i <= 1000; i++) {
+        compute(r, c, ns);
+        if (c->type == NJ_OS_BLOCKING)
+            return i;
+    }
+    return 0;
+}
+
+Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
+{
+    struct nj_task_class *c;
+
+    for (int i = 0; i < 3; i++) {
+        struct rig *r = rig_new(1, 0);
+        enum nj_mode before;
+        c = i == 0 ? &r->non_blocking : i == 1 ? &r->either : &r->blocking;
+        before = compute(r, c, 1);
+        unsigned n = until_moved(r, c, 2 * BUDGET);
+        cr_assert(n > 1 && n < 16, "%u", n);
+        cr_assert_eq(r->n_logged, 1);
+        cr_assert_not_null(strstr(r->line, "moved to the workers"));
+        cr_assert_eq(strncmp(r->line, c->name, strlen(c->name)), 0);
+        cr_assert_eq(compute(r, c, 0), NJ_MODE_PEC_WORKER);
+        cr_assert_eq(r->n_at_worker, 1);
+        /* Not at the budget, not just below it: at half of it. */
+        for (int k = 0; k < 1000; k++)
+            nj_ewyk_ran(r->e, c, BUDGET * 6 / 10);
+        cr_assert_eq(c->type, NJ_OS_BLOCKING);
+        for (int k = 0; k < 30; k++)
+            nj_ewyk_ran(r->e, c, BUDGET * 4 / 10);
+        cr_assert_eq(c->type, c->declared);
+        cr_assert_eq(r->n_logged, 2);
+        cr_assert_not_null(strstr(r->line, "back from the workers"));
+        cr_assert_eq(c->n_moves, 2);
+        cr_assert_eq(compute(r, c, 1), before);
+        rig_free(r);
+    }
+}
+
+/* The kernel took the core away for 50 ms: once is no reason to move. */
+Test(sched_ewyk_measure, one_outlier_moves_nothing)
+{
+    struct rig *r = rig_new(1, 0);
+
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(compute(r, &r->blocking, 50 * NJ_MS), NJ_MODE_EPC_INLINE);
+        for (int k = 0; k < 20; k++)
+            cr_assert_eq(compute(r, &r->blocking, BUDGET / 10), NJ_MODE_EPC_INLINE);
+    }
+    cr_assert_eq(r->blocking.n_moves, 0);
+    cr_assert_eq(r->blocking.n_overruns, 20);
+    cr_assert_eq(r->blocking.longest_ns, 50 * NJ_MS);
+    rig_free(r);
+}
+
+Test(sched_ewyk_measure, who_is_not_moved)
+{
+    struct rig *r = rig_new(1, 0);
+
+    cr_assert_eq(until_moved(r, &r->either, BUDGET), 0, "at the budget");
+    r->blocking.pinned = true;
+    cr_assert_eq(until_moved(r, &r->blocking, 10 * BUDGET), 0, "pinned");
+    for (int i = 0; i < 100; i++)
+        nj_ewyk_ran(r->e, &r->os_blocking, 10 * BUDGET);
+    cr_assert_eq(r->os_blocking.n_moves, 0, "there already");
+    rig_free(r);
+
+    r = calloc(1, sizeof *r);
+    struct nj_ewyk_config config = rig_config(r, 1, 0);
+    config.submit = NULL;
+    rig_from(r, &config);
+    cr_assert_eq(until_moved(r, &r->blocking, 10 * BUDGET), 0, "there are no workers");
+    cr_assert_eq(r->blocking.n_overruns, 1000);
+    rig_free(r);
+}
+
+/* Without a clock it works, and nothing is said of time. */
+Test(sched_ewyk_measure, without_a_clock)
+{
+    struct rig *r = calloc(1, sizeof *r);
+    struct nj_ewyk_config config = rig_config(r, 1, 0);
+
+    config.clock = NULL;
+    rig_from(r, &config);
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(compute(r, &r->blocking, NJ_SEC), NJ_MODE_EPC_INLINE);
+    cr_assert_eq(r->blocking.longest_ns + r->blocking.n_overruns + r->blocking.n_moves, 0);
+    rig_free(r);
+}
