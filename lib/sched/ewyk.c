@@ -189,7 +189,6 @@ static enum nj_mode eat_inline(struct nj_ewyk *e, struct nj_task *t, enum nj_mod
     errno = 0;
     t->ops->run(t);
     errno = root_errno;
-    nj__here.tagged = true;
     if (nj_unlikely(nj__fp_mode() != fp_mode))
         nj__fp_set_mode(fp_mode);
     hold_end(e, c, start);

@@ -191,7 +191,7 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     NJ_ASSERT(!nj__here.fiber);
     f->state = NJ__RUNNING;
     nj__here.fiber = f;
-    nj__here.tagged = f->tagged;
+    nj__here.tagged = false; /* a task begins without it, and nobody parks while tagged */
     errno = f->saved_errno;
     nj__lane_here(&fs->root_lane);
     nj__switch_begin(&fs->root_lane, &f->lane);
@@ -199,7 +199,6 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     nj__switch_end(&fs->root_lane, &f->lane);
     f->context = t.from;
     f->saved_errno = errno;
-    f->tagged = nj__here.tagged;
     errno = root_errno;
     nj__here.fiber = NULL;
     nj__here.tagged = true;
@@ -257,7 +256,6 @@ enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), voi
 {
     struct nj_fiber *f = fs->free;
 
-    nj__fibers_bind(fs);
     if (!f)
         return NJ_FIBER_NONE_FREE;
     fs->free = f->next_free;
@@ -267,7 +265,7 @@ enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), voi
     f->arg = arg;
     f->class_of = class_of;
     f->saved_errno = 0;
-    f->tagged = f->cancelled = false;
+    f->cancelled = false;
     if (nj_unlikely(!f->context))
         make_context(f);
     enter(fs, f);
@@ -279,6 +277,7 @@ enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), voi
 
 enum nj_started nj_fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg)
 {
+    nj__fibers_bind(fs);
     return nj__fiber_start(fs, fn, arg, NULL);
 }
 

@@ -28,7 +28,7 @@ struct nj_fiber {
     enum nj_wake why;
     int saved_errno;
     unsigned valgrind_id; /* of its stack */
-    bool tagged, cancelled;
+    bool cancelled;
     bool filled;         /* its stack, to see later how much was used */
     struct nj_list node; /* runnable, or among those due soon */
     struct nj_timer timer;
@@ -66,7 +66,7 @@ struct nj__here {
  */
 extern _Thread_local struct nj__here nj__here __attribute__((tls_model("initial-exec")));
 
-/* nj_fiber_start(), with a note who it is for. */
+/* nj_fiber_start(), with a note who it is for. The root is bound already. */
 enum nj_started nj__fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *arg,
                                 struct nj_task_class *class_of);
 /* Make what is due runnable. Returns how many are runnable. */
