@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ./dev bench fiber: what it costs to eat a task on a stack of its own. Nanoseconds per task for
+ * tasks that never park, inline (PC) and on a fiber (EPC), without and with the two looks at the
+ * clock that measuring takes; for a bare start; and from park to resume. All ways take turns in
+ * many rounds; shown are the median and the middle half of the rounds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/attr.h"
+#include "dpdk/clock.h"
+#include "sched/ewyk.h"
+
+#define ROUNDS 401
+#define TIMES  2000 /* per round */
+
+struct bench {
+    struct nj_ewyk *bare, *timed; /* without and with a clock */
+    struct nj_fibers *fibers;
+    struct nj_clock clock;
+    struct nj_task_class non_blocking, blocking;
+    struct nj_task pc, epc;
+    uint64_t n_done;
+    struct nj_waiter of_fiber, of_ewyk;
+    bool ends;
+};
+
+static struct bench b;
+
+static nj_ns look_at_clock(void *ctx)
+{
+    (void)ctx;
+    return nj_clock_at(&b.clock, rte_rdtsc());
+}
+
+static void eat(struct nj_task *t)
+{
+    (void)t;
+    b.n_done++;
+}
+
+static void eat_bare(void *arg)
+{
+    (void)arg;
+    b.n_done++;
+}
+
+static const struct nj_task_ops ops = {.run = eat, .reject = eat};
+
+static void pc(void)
+{
+    nj_ewyk_offer(b.bare, &b.pc);
+}
+
+static void epc(void)
+{
+    nj_ewyk_offer(b.bare, &b.epc);
+}
+
+static void pc_timed(void)
+{
+    nj_ewyk_offer(b.timed, &b.pc);
+}
+
+static void epc_timed(void)
+{
+    nj_ewyk_offer(b.timed, &b.epc);
+}
+
+static void start(void)
+{
+    nj_fiber_start(b.fibers, eat_bare, NULL);
+}
+
+static void start_inline(void)
+{
+    void (*volatile fn)(void *) = eat_bare;
+    fn(NULL);
+}
+
+/* One that parks all the time, and the root that wakes it. */
+static void parks(void *waiter)
+{
+    while (!b.ends) {
+        b.n_done++;
+        nj_fiber_park(waiter, NJ_NEVER);
+    }
+}
+
+static void park_resume(void)
+{
+    nj_fiber_wake(b.of_fiber, NJ_WAKE_OK);
+    nj_fibers_run(b.fibers, 0, 1);
+}
+
+static void parks_as_task(struct nj_task *t)
+{
+    (void)t;
+    parks(&b.of_ewyk);
+}
+
+static const struct nj_task_ops parking_ops = {.run = parks_as_task, .reject = eat};
+
+static void park_resume_timed(void)
+{
+    nj_fiber_wake(b.of_ewyk, NJ_WAKE_OK);
+    nj_ewyk_run(b.timed, 0, 1);
+}
+
+static void clock_alone(void)
+{
+    b.n_done += look_at_clock(NULL) & 1;
+}
+
+enum { CALL, START, PC, EPC, PC_TIMED, EPC_TIMED, PARK, PARK_TIMED, CLOCK, N_WAYS };
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} ways[N_WAYS] = {
+    [CALL] = {"a call through a pointer", start_inline},
+    [START] = {"nj_fiber_start, to its end", start},
+    [PC] = {"offer, PC", pc},
+    [EPC] = {"offer, EPC that never parks", epc},
+    [PC_TIMED] = {"offer, PC, measured", pc_timed},
+    [EPC_TIMED] = {"offer, EPC, measured", epc_timed},
+    [PARK] = {"wake, resume, park", park_resume},
+    [PARK_TIMED] = {"wake, resume, park, measured", park_resume_timed},
+    [CLOCK] = {"one look at the clock", clock_alone},
+};
+
+static double now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double once(void (*run)(void))
+{
+    double from = now_ns();
+
+    for (int i = 0; i < TIMES; i++)
+        run();
+    return (now_ns() - from) / TIMES;
+}
+
+static int by_value(const void *a, const void *z)
+{
+    const double *x = a, *y = z;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* What nj_clock_init() asks EAL for, which is not here: its rate, over 20 ms. */
+static void start_clock(struct nj_clock *c)
+{
+    double from = now_ns(), ns;
+
+    c->tsc_base = rte_rdtsc();
+    while ((ns = now_ns() - from) < 20e6)
+        ;
+    c->ns_per_cycle_q32 = (uint64_t)(ns * 4294967296.0 / (double)(rte_rdtsc() - c->tsc_base));
+}
+
+static bool prepare(void)
+{
+    struct nj_ewyk_config config = {.n_fibers_max = 256, .n_queue_max = 16};
+    static struct nj_task parking = {.ops = &parking_ops, .class_of = &b.blocking};
+
+    start_clock(&b.clock);
+    nj_task_class_init(&b.non_blocking, "/pc", NJ_NON_BLOCKING);
+    nj_task_class_init(&b.blocking, "/epc", NJ_BLOCKING);
+    b.pc = (struct nj_task){.ops = &ops, .class_of = &b.non_blocking};
+    b.epc = (struct nj_task){.ops = &ops, .class_of = &b.blocking};
+    b.bare = nj_ewyk_new(&config);
+    config.clock = look_at_clock;
+    b.timed = nj_ewyk_new(&config);
+    b.fibers = nj_fibers_new(&(struct nj_fibers_config){.n_max = 256});
+    return b.bare && b.timed && b.fibers &&
+           nj_fiber_start(b.fibers, parks, &b.of_fiber) == NJ_FIBER_PARKED &&
+           nj_ewyk_offer(b.timed, &parking) == NJ_MODE_EPC_PARKED;
+}
+
+int main(void)
+{
+    static double ns[N_WAYS][ROUNDS];
+
+    if (!prepare())
+        return 1;
+    for (int r = 0; r < ROUNDS; r++)
+        for (int w = 0; w < N_WAYS; w++)
+            ns[w][r] = once(ways[w].run);
+    printf("%-32s%10s   middle half\n", "ns", "median");
+    for (int w = 0; w < N_WAYS; w++) {
+        qsort(ns[w], ROUNDS, sizeof ns[w][0], by_value);
+        printf("%-32s%10.1f   %.1f .. %.1f\n", ways[w].name, ns[w][ROUNDS / 2], ns[w][ROUNDS / 4],
+               ns[w][ROUNDS * 3 / 4]);
+    }
+    printf("EPC over PC: %+.1f ns, measured %+.1f ns; recruit: %+.1f ns\n",
+           ns[EPC][ROUNDS / 2] - ns[PC][ROUNDS / 2],
+           ns[EPC_TIMED][ROUNDS / 2] - ns[PC_TIMED][ROUNDS / 2],
+           ns[START][ROUNDS / 2] - ns[CALL][ROUNDS / 2]);
+    b.ends = true;
+    park_resume();
+    park_resume_timed();
+    nj_fibers_free(b.fibers);
+    nj_ewyk_free(b.bare);
+    nj_ewyk_free(b.timed);
+    return 0;
+}
