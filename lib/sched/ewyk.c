@@ -56,8 +56,7 @@ void nj_task_class_reset(struct nj_task_class *c)
     add(&c->n_moves, -c->n_moves);
 }
 
-/* --- measuring ---------------------------------------------------------------------------------
- */
+/* --- measuring -------------------------------------------------------------------------------- */
 
 static nj_ns clock_of(struct nj_ewyk *e)
 {
@@ -146,8 +145,7 @@ bool nj_ewyk_holder(const struct nj_ewyk *e, struct nj_ewyk_hold *out)
     return turn % 2 == 1 && atomic_load_explicit(&e->hold.turn, memory_order_acquire) == turn;
 }
 
-/* --- consuming one task ------------------------------------------------------------------------
- */
+/* --- consuming one task ----------------------------------------------------------------------- */
 
 static enum nj_mode reject(struct nj_task *t)
 {
@@ -277,8 +275,7 @@ enum nj_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)
     return mode;
 }
 
-/* --- what waited -------------------------------------------------------------------------------
- */
+/* --- what waited ------------------------------------------------------------------------------ */
 
 static void reject_all(struct nj_ewyk *e)
 {
@@ -361,8 +358,7 @@ bool nj_ewyk_idle(const struct nj_ewyk *e)
     return nj_fibers_in_use(e->fibers) == 0 && e->waiting.n == 0 && e->handed.n == 0;
 }
 
-/* --- beginning and end -------------------------------------------------------------------------
- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 /* Somebody's type is a lie; better a place to look at than an lcore that hangs. */
 static void would_block(void *ctx)

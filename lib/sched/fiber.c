@@ -28,8 +28,7 @@
 
 _Thread_local struct nj__here nj__here;
 
-/* --- stacks ------------------------------------------------------------------------------------
- */
+/* --- stacks ----------------------------------------------------------------------------------- */
 
 /*
  * A slot: guard page, stack, and one page more to move the top in. Tops at equal page offsets would
@@ -171,8 +170,7 @@ void nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep)
     }
 }
 
-/* --- the switch --------------------------------------------------------------------------------
- */
+/* --- the switch ------------------------------------------------------------------------------- */
 
 void nj__fibers_bind(struct nj_fibers *fs)
 {
@@ -286,8 +284,7 @@ struct nj_fiber *nj_fiber_self(void)
     return nj__here.fiber;
 }
 
-/* --- waits -------------------------------------------------------------------------------------
- */
+/* --- waits ------------------------------------------------------------------------------------ */
 
 static void insert_soon(struct nj_fibers *fs, struct nj_fiber *f)
 {
@@ -380,8 +377,7 @@ void nj_fiber_cancel(struct nj_fiber *f)
         end_wait(f, NJ_WAKE_CANCELLED);
 }
 
-/* --- what the root does ------------------------------------------------------------------------
- */
+/* --- what the root does ----------------------------------------------------------------------- */
 
 static void fire(void *ctx, struct nj_timer *t)
 {
@@ -449,8 +445,7 @@ uint32_t nj_fibers_high_water(const struct nj_fibers *fs)
     return fs->n_high_water;
 }
 
-/* --- the tag -----------------------------------------------------------------------------------
- */
+/* --- the tag ---------------------------------------------------------------------------------- */
 
 bool nj_tag_must_not_block(void)
 {

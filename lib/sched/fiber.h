@@ -94,7 +94,7 @@ size_t nj_fibers_stack_high_water(const struct nj_fibers *);
 /* Give the memory of idle stacks back, except that of the `n_keep` used last. */
 void nj_fibers_trim(struct nj_fibers *, uint32_t n_keep);
 
-/* --- the must-not-block tag ------------------------------------------------------------------ */
+/* --- the must-not-block tag ------------------------------------------------------------------- */
 
 /*
  * Belongs to the context (root or fiber), not to the thread: each fiber starts without it, a root

@@ -12,8 +12,7 @@
 
 #include "ewyk_rig.h"
 
-/* --- the table ---------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 enum stacks { FREE, TAKEN, NONE };
 
@@ -116,8 +115,7 @@ Test(sched_ewyk, counters)
     rig_free(r);
 }
 
-/* --- one is always left ------------------------------------------------------------------------
- */
+/* --- one is always left ----------------------------------------------------------------------- */
 
 /* EWYK 5.12, EWYK 5.13, EWYK 5.56: all stacks wait for ever; everything else goes on. */
 Test(sched_ewyk, all_stacks_blocked_for_ever)
@@ -199,8 +197,7 @@ Test(sched_ewyk, after_a_rejection)
     rig_free(r);
 }
 
-/* --- what applications offer -------------------------------------------------------------------
- */
+/* --- what applications offer ------------------------------------------------------------------ */
 
 struct child {
     struct job job;
@@ -313,8 +310,7 @@ Test(sched_ewyk, an_upgrade_never_runs_a_blocking_task_inline)
     }
 }
 
-/* --- what must not block -----------------------------------------------------------------------
- */
+/* --- what must not block ---------------------------------------------------------------------- */
 
 static struct rig *forgiving(void)
 {
@@ -409,8 +405,7 @@ Test(sched_ewyk, inline_tasks_leave_nothing_behind)
     rig_free(r);
 }
 
-/* --- the end -----------------------------------------------------------------------------------
- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void stops(struct job *j)
 {
@@ -472,8 +467,7 @@ Test(sched_ewyk, after_a_long_idle_time)
     rig_free(r);
 }
 
-/* --- wake-ups from other threads ---------------------------------------------------------------
- */
+/* --- wake-ups from other threads -------------------------------------------------------------- */
 
 #define RING 64u
 #define JOBS 20000u

@@ -20,8 +20,7 @@ static enum nj_mode compute(struct rig *r, struct nj_task_class *c, nj_ns ns)
     return nj_ewyk_offer(r->e, &j.task);
 }
 
-/* --- the watchdog ------------------------------------------------------------------------------
- */
+/* --- the watchdog ----------------------------------------------------------------------------- */
 
 static void looks_at_holder(struct job *j)
 {
@@ -116,8 +115,7 @@ Test(sched_ewyk_measure, queued_tasks_are_charged_their_own_time)
     rig_free(r);
 }
 
-/* --- routes that belong to workers --------------------------------------------------------------
- */
+/* --- routes that belong to workers ------------------------------------------------------------ */
 
 /* How many tasks of so long it takes until the class is moved; 0: more than 1000. */
 static unsigned until_moved(struct rig *r, struct nj_task_class *c, nj_ns ns)

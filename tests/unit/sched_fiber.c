@@ -4,8 +4,10 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fenv.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,31 @@ static struct nj_fibers *new_fibers(uint32_t n_max)
     struct nj_fibers *fs = nj_fibers_new(&config);
     cr_assert_not_null(fs);
     return fs;
+}
+
+/* The exit status of fn(arg) in a process of its own, whose stderr is `said`. */
+static int in_child_saying(void (*fn)(void *arg), void *arg, int said)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGABRT, SIG_DFL);
+        dup2(said, STDERR_FILENO);
+        fn(arg);
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static int in_child(void (*fn)(void *arg), void *arg)
+{
+    int null = open("/dev/null", O_WRONLY), status = in_child_saying(fn, arg, null);
+
+    close(null);
+    return status;
 }
 
 /* One that waits as told and notes what it saw. */
@@ -52,8 +79,7 @@ static void set_one(void *arg)
     *(int *)arg = 1;
 }
 
-/* --- start, park, wake -------------------------------------------------------------------------
- */
+/* --- start, park, wake ------------------------------------------------------------------------ */
 
 Test(sched_fiber, runs_at_once_and_ends) /* EWYK 5.39 */
 {
@@ -244,8 +270,7 @@ Test(sched_fiber, n_max_and_order)
     nj_fibers_free(fs);
 }
 
-/* --- time --------------------------------------------------------------------------------------
- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 Test(sched_fiber, short_waits_are_exact_long_ones_within_a_tick)
 {
@@ -268,6 +293,45 @@ Test(sched_fiber, short_waits_are_exact_long_ones_within_a_tick)
         cr_assert_eq(nj_fibers_next(fs), NJ_NEVER);
         nj_fibers_free(fs);
     }
+}
+
+static __attribute__((noinline)) void jump_back(jmp_buf *to)
+{
+    volatile char frame[300] = {0};
+    longjmp(*to, 1 + frame[7]);
+}
+
+static void jumps(void *arg)
+{
+    jmp_buf to;
+
+    nj_fiber_park(arg, NJ_NEVER);
+    if (!setjmp(to))
+        jump_back(&to);
+    nj_fiber_park(arg, NJ_NEVER);
+}
+
+static void jump_in_fiber(void *fs)
+{
+    struct nj_waiter w;
+
+    for (nj_fiber_start(fs, jumps, &w); nj_fiber_wake(w, NJ_WAKE_OK);)
+        nj_fibers_run(fs, 8 * NJ_SEC, 1);
+}
+
+/* EWYK 5.31: a task that jumps within itself; AddressSanitizer complains when it was not told on
+ * which stack it is. */
+Test(sched_fiber, longjmp_within_a_task)
+{
+    struct nj_fibers *fs = new_fibers(1);
+    FILE *said = tmpfile();
+
+    in_child_saying(jump_in_fiber, fs, fileno(said));
+    cr_assert_eq(lseek(fileno(said), 0, SEEK_END), 0, "something was said");
+    jump_in_fiber(fs);
+    cr_assert(nj_tag_must_not_block() && !nj_fiber_self());
+    fclose(said);
+    nj_fibers_free(fs);
 }
 
 /* More short waits than the ordered list holds: in order, none early, none later than a tick. */
@@ -294,8 +358,7 @@ Test(sched_fiber, many_short_waits)
     nj_fibers_free(fs);
 }
 
-/* --- what belongs to a context ------------------------------------------------------------------
- */
+/* --- what belongs to a context ---------------------------------------------------------------- */
 
 struct ctx_test {
     struct nj_waiter w;
@@ -385,25 +448,7 @@ Test(sched_fiber, tag_is_gone_with_the_task)
     nj_fibers_free(fs);
 }
 
-/* --- stacks ------------------------------------------------------------------------------------
- */
-
-/* The exit status of fn(arg) in a process of its own that dies of what it does. */
-static int in_child(void (*fn)(void *arg), void *arg)
-{
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        signal(SIGSEGV, SIG_DFL);
-        signal(SIGABRT, SIG_DFL);
-        freopen("/dev/null", "w", stderr);
-        fn(arg);
-        _exit(0);
-    }
-    cr_assert_eq(waitpid(pid, &status, 0), pid);
-    return status;
-}
+/* --- stacks ----------------------------------------------------------------------------------- */
 
 static bool sanitized(void)
 {
@@ -576,8 +621,7 @@ Test(sched_fiber, trim_gives_memory_back)
     nj_fibers_free(fs);
 }
 
-/* --- one thread --------------------------------------------------------------------------------
- */
+/* --- one thread ------------------------------------------------------------------------------- */
 
 static void *without_fibers(void *arg)
 {
