@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread sleeps until another one wakes it: the kernel's futex, with relative time-outs. */
+#ifndef NJ_SCHED_PARK_H
+#define NJ_SCHED_PARK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/types.h"
+
+/*
+ * Sleep while *n_wakes is `seen`, at most `timeout_ns` (NJ_NEVER: without end). Read `seen` first,
+ * then look for work, then park: so no wake-up is lost. False: the time is up. May return early.
+ */
+bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns);
+/* Count a wake-up, and wake one who sleeps there. Does not block. */
+void nj__unpark(_Atomic uint32_t *n_wakes);
+
+#endif

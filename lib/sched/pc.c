@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Produce, consume: every task inline, with a hot cache. A task that blocks holds up all others.
+ */
+#include "sched/context.h"
+#include "sched/strategy_internal.h"
+
+bool nj__consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    (void)tagged; /* a tag that is there stays */
+    nj__count(s, NJ__COUNT_PC);
+    nj__run_task(s, task, nj__type_of(s, task) != NJ_BLOCKING);
+    return true;
+}

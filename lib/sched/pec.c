@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Produce, execute, consume: what may block goes through the queue to another thread, and is
+ * consumed with a cold cache. What must not be deferred runs inline.
+ */
+#include "base/assert.h"
+#include "sched/context.h"
+#include "sched/strategy_internal.h"
+
+bool nj__consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    switch (nj__type_of(s, task)) {
+    case NJ_NON_BLOCKING:
+        nj__count(s, NJ__COUNT_PC);
+        nj__run_task(s, task, true);
+        return true;
+    case NJ_EITHER:
+        nj__count(s, tagged ? NJ__COUNT_PC : NJ__COUNT_PIC);
+        nj__run_task(s, task, true);
+        return true;
+    case NJ_BLOCKING:
+        nj__execute(s, task);
+        return true;
+    case NJ_UNTYPED:
+    case NJ_OS_BLOCKING:
+    case NJ_N_TASK_TYPES:
+        break;
+    }
+    NJ_UNREACHABLE("no type of nj__type_of()");
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Seats of reserved threads.
+ *
+ * A seat is a word: FREE, WAITING (a thread sits there and may be given a task) or the task. A task
+ * is handed over by changing WAITING into it, in one step: so an accepted task always has its
+ * thread. A thread that gives up changes its own seat from WAITING to FREE, which fails when a task
+ * is there already, and then it runs that. There are no lists and no nodes that could be taken for
+ * others.
+ *
+ * `count` holds seats in use, wanted threads and whether it was stopped, in one word. Who wants to
+ * sit down raises the number of seats in use first, so there is a free one for it; who gets up
+ * frees the seat first.
+ */
+#include "sched/reserved.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/attr.h"
+#include "sched/context.h"
+#include "sched/park.h"
+#include "sched/step.h"
+
+enum { FREE, WAITING }; /* else the address of a task */
+
+struct seat {
+    _Atomic uintptr_t state;
+    _Atomic uint32_t n_wakes;
+} NJ_CACHE_ALIGNED; /* each a line of its own: they are written by different threads */
+
+struct nj_reserved {
+    struct nj_reserved_config config;
+    _Atomic uint32_t count NJ_CACHE_ALIGNED;
+    struct seat seats[];
+};
+
+#define N_SEATED  0xffffu  /* of count */
+#define ONE_WANTS 0x10000u /* the wanted threads are above the seats ... */
+#define N_WANTED  0xfff0000u
+#define STOPPED   0x80000000u
+
+static uint32_t n_wanted(uint32_t count)
+{
+    return (count & N_WANTED) / ONE_WANTS;
+}
+
+/* --- the count -------------------------------------------------------------------------------- */
+
+static uint32_t look(const struct nj_reserved *r)
+{
+    return atomic_load_explicit(&r->count, memory_order_acquire);
+}
+
+static bool change(struct nj_reserved *r, uint32_t *now, uint32_t next)
+{
+    NJ__STEP(NJ__AT_SEAT_COUNT, *now);
+    return atomic_compare_exchange_strong_explicit(&r->count, now, next, memory_order_acq_rel,
+                                                   memory_order_acquire);
+}
+
+static bool may_want(const struct nj_reserved *r, uint32_t count)
+{
+    return !(count & STOPPED) && (count & N_SEATED) + n_wanted(count) < r->config.capacity;
+}
+
+static void want(struct nj_reserved *r)
+{
+    uint32_t now = look(r);
+
+    while (may_want(r, now))
+        if (change(r, &now, now + ONE_WANTS)) {
+            if (r->config.wanted)
+                r->config.wanted(r->config.ctx);
+            return;
+        }
+}
+
+/* Take the place of one that is wanted; `again`: who was reserved already also takes one that is
+ * not, if there is room. */
+static bool join(struct nj_reserved *r, bool again)
+{
+    uint32_t now = look(r);
+
+    while (!(now & STOPPED) && (n_wanted(now) || (again && may_want(r, now))))
+        if (change(r, &now, n_wanted(now) ? now - ONE_WANTS + 1 : now + 1))
+            return true;
+    return false;
+}
+
+static bool resign(struct nj_reserved *r, uint32_t n_min)
+{
+    uint32_t now = look(r);
+
+    while ((now & N_SEATED) > n_min)
+        if (change(r, &now, now - 1))
+            return true;
+    return false;
+}
+
+/* --- seats ------------------------------------------------------------------------------------ */
+
+/* The first free one, so that the last ones are idle when there is little to do. There is one, and
+ * a search that misses it saw others sit down. */
+static struct seat *sit_down(struct nj_reserved *r)
+{
+    for (uint32_t i = 0;; i = (i + 1) % r->config.capacity) {
+        uintptr_t is = FREE;
+        NJ__STEP(NJ__AT_SEAT, i);
+        if (atomic_compare_exchange_strong_explicit(&r->seats[i].state, &is, WAITING,
+                                                    memory_order_acq_rel, memory_order_relaxed))
+            return &r->seats[i];
+    }
+}
+
+static bool seat_change(struct seat *seat, uintptr_t is, uintptr_t next)
+{
+    return atomic_compare_exchange_strong_explicit(&seat->state, &is, next, memory_order_acq_rel,
+                                                   memory_order_acquire);
+}
+
+/* Get up from one's own seat; that fails when a task is there. */
+static bool get_up(struct nj_reserved *r, struct seat *seat)
+{
+    NJ__STEP(NJ__AT_SEAT_LEAVE, 0);
+    if (NJ_MUTANT != 9)
+        return seat_change(seat, WAITING, FREE);
+    for (uint32_t i = 0; i < r->config.capacity; i++) /* any, as if they were all the same */
+        if (seat_change(&r->seats[i], WAITING, FREE))
+            return true;
+    return false;
+}
+
+static struct nj_task *take(struct nj_reserved *r, struct seat *seat)
+{
+    uintptr_t is = atomic_load_explicit(&seat->state, memory_order_acquire);
+
+    if (is == WAITING)
+        return NULL;
+    NJ__STEP(NJ__AT_SEAT_FREE, 0);
+    atomic_store_explicit(&seat->state, FREE, memory_order_release);
+    resign(r, 0);
+    return (struct nj_task *)is;
+}
+
+/* The task it was given, or NULL when it left without one. */
+static struct nj_task *wait_for_task(struct nj_reserved *r)
+{
+    struct seat *seat = sit_down(r);
+
+    for (;;) {
+        uint32_t seen = atomic_load_explicit(&seat->n_wakes, memory_order_acquire);
+        NJ__STEP(NJ__AT_SEAT_LOOK, seen);
+        struct nj_task *task = take(r, seat);
+        if (task)
+            return task;
+        bool stopped = look(r) & STOPPED;
+        if (!stopped && nj__park(&seat->n_wakes, seen, r->config.idle_ns))
+            continue;
+        if (!get_up(r, seat))
+            continue; /* it was given one */
+        if (resign(r, stopped ? 0 : r->config.n_min))
+            return NULL;
+        seat = sit_down(r); /* one of the few who stay */
+    }
+}
+
+/* --- what others call ------------------------------------------------------------------------- */
+
+struct nj_reserved *nj_reserved_new(const struct nj_reserved_config *config)
+{
+    size_t n_bytes = sizeof(struct nj_reserved) + config->capacity * sizeof(struct seat);
+    struct nj_reserved *r =
+        config->capacity <= NJ_RESERVED_MAX ? aligned_alloc(NJ_CACHE_LINE, n_bytes) : NULL;
+
+    if (!r)
+        return NULL;
+    r->config = *config;
+    atomic_init(&r->count, 0);
+    for (uint32_t i = 0; i < config->capacity; i++) {
+        atomic_init(&r->seats[i].state, FREE);
+        atomic_init(&r->seats[i].n_wakes, 0);
+    }
+    return r;
+}
+
+void nj_reserved_free(struct nj_reserved *r)
+{
+    free(r);
+}
+
+bool nj_reserved_try_execute(struct nj_reserved *r, struct nj_task *task)
+{
+    uint32_t count = look(r);
+
+    if (count & STOPPED)
+        return false;
+    for (uint32_t i = 0; (count & N_SEATED) && i < r->config.capacity; i++) {
+        NJ__STEP(NJ__AT_HAND_OVER, i);
+        if (atomic_load_explicit(&r->seats[i].state, memory_order_relaxed) == WAITING &&
+            seat_change(&r->seats[i], WAITING, (uintptr_t)task)) {
+            nj__unpark(&r->seats[i].n_wakes);
+            return true;
+        }
+    }
+    want(r);
+    return false;
+}
+
+bool nj_reserved_wants(const struct nj_reserved *r)
+{
+    uint32_t count = look(r);
+    return !(count & STOPPED) && n_wanted(count);
+}
+
+void nj_reserved_serve(struct nj_reserved *r)
+{
+    for (bool again = false; join(r, again); again = true) {
+        struct nj_task *task = wait_for_task(r);
+        if (!task)
+            return;
+        nj__run_clean(NULL, task);
+    }
+}
+
+void nj_reserved_stop(struct nj_reserved *r)
+{
+    atomic_fetch_or_explicit(&r->count, STOPPED, memory_order_acq_rel);
+    for (uint32_t i = 0; i < r->config.capacity; i++)
+        nj__unpark(&r->seats[i].n_wakes);
+}
+
+void nj_reserved_count(const struct nj_reserved *r, uint32_t *n_reserved, uint32_t *n_wants)
+{
+    uint32_t count = look(r);
+    *n_reserved = count & N_SEATED;
+    *n_wants = n_wanted(count);
+}
+
+uint32_t nj_reserved_capacity(int configured, uint32_t n_cpus, uint32_t n_threads_max)
+{
+    uint32_t want = n_cpus, n = 1;
+
+    if (configured >= 0)
+        return (uint32_t)configured;
+    if (n_threads_max && n_threads_max / 8 < want)
+        want = n_threads_max / 8;
+    while (n < want && n < NJ_RESERVED_MAX)
+        n *= 2;
+    return n;
+}

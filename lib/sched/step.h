@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where another thread may come in between: in front of each access to a word that threads share.
+ *
+ * Nothing in production. Tests compile the same files with -DNJ_STEPS and supply nj__step(): the
+ * explorer gives the processor to another thread there, the stress test waits a moment. With
+ * -DNJ_MUTANT=n they compile a known mistake in, to see that they find it; mutant 0 is the code
+ * that is meant.
+ */
+#ifndef NJ_SCHED_STEP_H
+#define NJ_SCHED_STEP_H
+
+#include <stdint.h>
+
+enum nj__place {
+    NJ__AT_WORD_READ,
+    NJ__AT_DISPATCH,
+    NJ__AT_DISPATCH_UNDO,
+    NJ__AT_ARRIVAL,
+    NJ__AT_REST,
+    NJ__AT_RECRUIT,
+    NJ__AT_RESUME,
+    NJ__AT_PRODUCE,
+    NJ__AT_EXECUTE,
+    NJ__AT_TRY_EXECUTE,
+    NJ__AT_RUN,
+    NJ__AT_SEAT,       /* a reserved thread sits down */
+    NJ__AT_SEAT_LOOK,  /* ... looks whether it was given something */
+    NJ__AT_SEAT_LEAVE, /* ... has waited long enough */
+    NJ__AT_SEAT_FREE,  /* ... gets up */
+    NJ__AT_SEAT_COUNT, /* the count of seats changes */
+    NJ__AT_HAND_OVER,
+    NJ__N_PLACES
+};
+
+#ifdef NJ_STEPS
+/* `seen`: what decides what happens next and is known to this thread only. */
+void nj__step(enum nj__place place, uint64_t seen);
+#define NJ__STEP(place, seen) nj__step(place, seen)
+#else
+#define NJ__STEP(place, seen) ((void)(seen))
+#endif
+
+#ifndef NJ_MUTANT
+#define NJ_MUTANT 0
+#endif
+
+#endif

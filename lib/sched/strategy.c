@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The producer's loop and what surrounds it.
+ *
+ * References keep a strategy alive: its owner's, one of each thread that is inside, one of the
+ * recruit while it is on its way. Who gives back the last one says that it has stopped.
+ */
+#include "sched/strategy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "sched/context.h"
+#include "sched/fiber.h"
+#include "sched/step.h"
+#include "sched/strategy_internal.h"
+
+void nj__count(struct nj_strategy *s, enum nj__count what)
+{
+    atomic_fetch_add_explicit(&s->counts[what], 1, memory_order_relaxed);
+}
+
+/* --- references ------------------------------------------------------------------------------- */
+
+static bool hold(struct nj_strategy *s)
+{
+    uint32_t n = atomic_load_explicit(&s->n_refs, memory_order_relaxed);
+
+    while (n && !atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_relaxed,
+                                                       memory_order_relaxed))
+        ;
+    return n > 0;
+}
+
+static void drop(struct nj_strategy *s)
+{
+    void (*on_stopped)(void *) = s->config.on_stopped;
+    void *ctx = s->config.ctx;
+
+    /* Release what we did to whoever frees it, acquire what the others did. */
+    if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) == 1 && on_stopped)
+        on_stopped(ctx);
+}
+
+static bool stopped(const struct nj_strategy *s)
+{
+    return atomic_load_explicit(&s->stopped, memory_order_acquire);
+}
+
+/* --- production ------------------------------------------------------------------------------- */
+
+static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    switch (s->config.kind) {
+    case NJ_STRATEGY_PC:
+        return nj__consume_pc(s, task, tagged);
+    case NJ_STRATEGY_PEC:
+        return nj__consume_pec(s, task, tagged);
+    case NJ_STRATEGY_EPC:
+        return nj__consume_epc(s, task, tagged);
+    case NJ_STRATEGY_ADAPTIVE:
+        return nj__consume_adaptive(s, task, tagged);
+    case NJ_N_STRATEGIES:
+        break;
+    }
+    NJ_UNREACHABLE("no such strategy");
+}
+
+/* This thread is the producer. When it was stopped the word stays as it is: nobody produces any
+ * more, and nj_strategy_restart() begins with a new one. */
+static void produce_and_consume(struct nj_strategy *s)
+{
+    bool tagged = nj_tag_must_not_block();
+
+    while (!stopped(s)) {
+        NJ__STEP(NJ__AT_PRODUCE, 0);
+        struct nj_task *task = s->config.producer->produce(s->config.producer);
+        if (task ? !consume(s, task, tagged) : nj__word_rest(&s->word))
+            return;
+    }
+}
+
+static struct nj_strategy *of_recruit(struct nj_task *task)
+{
+    return nj_container_of(task, struct nj_strategy, recruit);
+}
+
+static void recruit_run(struct nj_task *task)
+{
+    struct nj_strategy *s = of_recruit(task);
+
+    if (nj__word_arrive(&s->word, true))
+        produce_and_consume(s);
+    drop(s);
+}
+
+/* It was accepted, and then the executor was stopped. */
+static void recruit_reject(struct nj_task *task)
+{
+    struct nj_strategy *s = of_recruit(task);
+
+    nj__word_undo(&s->word);
+    nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
+    drop(s);
+}
+
+bool nj__send_recruit(struct nj_strategy *s)
+{
+    hold(s);
+    NJ__STEP(NJ__AT_EXECUTE, 0);
+    if (s->config.executor->ops->execute(s->config.executor, &s->recruit, NULL))
+        return true;
+    nj__word_undo(&s->word);
+    nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
+    drop(s);
+    return false;
+}
+
+bool nj__try_recruit(void *strategy)
+{
+    struct nj_strategy *s = strategy;
+
+    hold(s);
+    if (s->config.executor->ops->try_execute(s->config.executor, &s->recruit))
+        return true;
+    drop(s);
+    return false;
+}
+
+enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task)
+{
+    enum nj_task_type type = s->config.type_of ? s->config.type_of(task) : NJ_UNTYPED;
+
+    type = nj_task_type_of(type);
+    return type == NJ_OS_BLOCKING ? NJ_BLOCKING : type;
+}
+
+void nj__execute(struct nj_strategy *s, struct nj_task *task)
+{
+    nj__count(s, NJ__COUNT_PEC);
+    NJ__STEP(NJ__AT_EXECUTE, 1);
+    if (!s->config.executor->ops->execute(s->config.executor, task, s)) {
+        nj__count(s, NJ__COUNT_REJECTED);
+        task->ops->reject(task);
+    }
+}
+
+/* --- what others call ------------------------------------------------------------------------- */
+
+static const struct nj_task_ops recruit_ops = {.run = recruit_run, .reject = recruit_reject};
+
+void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config)
+{
+    *s = (struct nj_strategy){.config = *config, .recruit = {.ops = &recruit_ops}};
+    nj_list_init(&s->recruit.node);
+    atomic_init(&s->word, nj__word_of(NJ__IDLE, 0));
+    atomic_init(&s->n_refs, 1);
+}
+
+bool nj_strategy_produce(struct nj_strategy *s)
+{
+    if (nj__must_dispatch(s))
+        return nj_strategy_dispatch(s);
+    if (!hold(s))
+        return false;
+    bool alive = !stopped(s);
+    if (alive && nj__word_arrive(&s->word, false))
+        produce_and_consume(s);
+    drop(s);
+    return alive;
+}
+
+bool nj_strategy_dispatch(struct nj_strategy *s)
+{
+    if (!hold(s))
+        return false;
+    bool sent = !stopped(s);
+    if (sent && nj__word_dispatch(&s->word))
+        sent = nj__send_recruit(s);
+    drop(s);
+    return sent;
+}
+
+void nj_strategy_stop(struct nj_strategy *s)
+{
+    if (!atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
+        drop(s);
+}
+
+bool nj_strategy_restart(struct nj_strategy *s)
+{
+    if (!stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
+        return false;
+    atomic_store_explicit(&s->word, nj__word_of(NJ__IDLE, 0), memory_order_relaxed);
+    atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
+    atomic_store_explicit(&s->n_refs, 1, memory_order_release);
+    return true;
+}
+
+/* --- counters --------------------------------------------------------------------------------- */
+
+/* Counts are never set back, so that a count and a reset at the same time lose nothing. */
+static uint64_t since_reset(const struct nj_strategy *s, enum nj__count what)
+{
+    uint64_t zero = atomic_load_explicit(&s->zeroes[what], memory_order_relaxed);
+    return atomic_load_explicit(&s->counts[what], memory_order_relaxed) - zero;
+}
+
+struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
+{
+    return (struct nj_strategy_counters){
+        .pc = since_reset(s, NJ__COUNT_PC),
+        .pic = since_reset(s, NJ__COUNT_PIC),
+        .pec = since_reset(s, NJ__COUNT_PEC),
+        .epc = since_reset(s, NJ__COUNT_EPC),
+        .rejected = since_reset(s, NJ__COUNT_REJECTED),
+        .dispatch_rejected = since_reset(s, NJ__COUNT_DISPATCH_REJECTED),
+    };
+}
+
+void nj_strategy_reset(struct nj_strategy *s)
+{
+    for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
+        atomic_store_explicit(&s->zeroes[i],
+                              atomic_load_explicit(&s->counts[i], memory_order_relaxed),
+                              memory_order_relaxed);
+}
+
+int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes)
+{
+    static const char *const kinds[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive"};
+    static const char *const states[] = {"IDLE", "PRODUCING", "REPRODUCING"};
+    struct nj_strategy_counters c = nj_strategy_counters(s);
+    uint32_t word = atomic_load_explicit(&s->word, memory_order_relaxed);
+
+    return snprintf(out, n_bytes,
+                    "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
+                    kinds[s->config.kind], states[nj__state_of(word)], nj__pending_of(word), c.pc,
+                    c.pic, c.pec, c.epc);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the strategies share: each of pc.c, pec.c, epc.c and adaptive.c is one way to consume. */
+#ifndef NJ_SCHED_STRATEGY_INTERNAL_H
+#define NJ_SCHED_STRATEGY_INTERNAL_H
+
+#include "sched/strategy.h"
+
+/* In the order of struct nj_strategy_counters. */
+enum nj__count {
+    NJ__COUNT_PC,
+    NJ__COUNT_PIC,
+    NJ__COUNT_PEC,
+    NJ__COUNT_EPC,
+    NJ__COUNT_REJECTED,
+    NJ__COUNT_DISPATCH_REJECTED
+};
+
+void nj__count(struct nj_strategy *s, enum nj__count what);
+
+/* Consume a task. False: another thread produces now, this one leaves. */
+bool nj__consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged);
+bool nj__consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged);
+bool nj__consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged);
+bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged);
+
+enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task);
+/* On another thread, or rejected. */
+void nj__execute(struct nj_strategy *s, struct nj_task *task);
+/* Send the recruit, to the queue or to a thread that waits; holds a reference until it was there.
+ */
+bool nj__send_recruit(struct nj_strategy *s);
+bool nj__try_recruit(void *strategy);
+
+#endif

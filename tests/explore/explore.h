@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every order in which a few threads can go on.
+ *
+ * The code under test is the real one, compiled with -DNJ_STEPS. Its threads are contexts on one
+ * processor; at each nj__step() the explorer chooses who goes on. It tries all choices, depth
+ * first, by running the world again from its beginning; where it comes to a state that it has seen
+ * (what is shared, and of each thread its place and what only it knows), it turns back.
+ *
+ * What is wrong is told by explore_fail(), with the steps that led there.
+ */
+#ifndef NJ_TESTS_EXPLORE_H
+#define NJ_TESTS_EXPLORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+struct explore_world {
+    void (*begin)(void *ctx);          /* set up, and start the first threads */
+    uint64_t (*hash)(const void *ctx); /* of what the threads share */
+    void (*end)(void *ctx);            /* nobody can go on: is that right? */
+    void *ctx;
+};
+
+struct explore_result {
+    uint64_t n_states, n_runs, n_ends;
+    bool failed;
+};
+
+/* Until all is seen, or the first failure, which is printed. More than `states_max` is one. */
+struct explore_result explore(const struct explore_world *world, uint64_t states_max);
+
+/* In begin(), and in threads. `role`: threads of one role and at one place are the same. */
+void explore_start(void (*fn)(void *arg), void *arg, uint64_t role);
+/* 0 to n - 1: all of them. */
+unsigned explore_choose(unsigned n);
+/* Go on when it is true. NULL: never. It may look at shared state only. */
+void explore_wait(bool (*until)(void *arg), void *arg, uint64_t place);
+/* What this thread knows besides: part of its state from now on. */
+void explore_know(uint64_t what);
+uint64_t explore_knows(void);
+unsigned explore_n_stuck(void); /* threads that wait for ever, or for what has not come */
+NJ_PRINTF(1, 2) void explore_note(const char *format, ...);
+NJ_PRINTF(1, 2) _Noreturn void explore_fail(const char *format, ...);
+
+/* Mixes a word into a hash. */
+static inline uint64_t explore_mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+#endif

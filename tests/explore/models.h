@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The worlds that are explored. */
+#ifndef NJ_TESTS_MODELS_H
+#define NJ_TESTS_MODELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "explore.h"
+#include "sched/task.h"
+
+enum model_how { MODEL_DISPATCH, MODEL_PRODUCE, MODEL_PRODUCE_TAGGED, MODEL_STOP };
+
+/* A task is brought, and then production is asked for. */
+struct model_event {
+    enum model_how how;
+    enum nj_task_type type;
+    bool brings; /* the task brings another one, from its own context */
+};
+
+#define MODEL_EVENTS_MAX 4u
+
+struct model_strategy {
+    struct model_event events[MODEL_EVENTS_MAX];
+    uint8_t n_events, n_each; /* each caller, a thread, sees to n_each of them, one by one */
+    uint8_t n_reserved;
+    uint8_t n_rejects; /* the executor may refuse so often */
+    bool may_block;    /* a consumer may block for ever, when it may block at all */
+    bool may_stop;     /* an event stops it */
+};
+
+struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max);
+
+struct model_reserved {
+    uint8_t n_threads; /* that offer themselves */
+    uint8_t capacity, n_min;
+    uint8_t n_tasks;    /* one thread tries to hand them over, one after the other */
+    uint8_t n_timeouts; /* so often, in sum, is somebody idle for too long */
+    bool stops;         /* another thread stops it, at any time */
+};
+
+struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reserved threads: some that offer themselves, one that hands over tasks, and one that stops it
+ * all. Who waits may find at any moment that it waited too long.
+ */
+#include <string.h>
+
+#include "models.h"
+#include "sched/park.h"
+#include "sched/step.h"
+
+#include "sched/reserved.c" /* for its seats */
+
+#define TASKS_MAX 8u
+
+enum { PLACE_PARK = NJ__N_PLACES + 1, PLACE_WANTED, PLACE_STOP, PLACE_TRY };
+enum { ROLE_THREAD = 1, ROLE_GIVER, ROLE_STOPPER };
+
+struct task {
+    struct nj_task task;
+    bool accepted;
+    uint8_t n_run;
+};
+
+static struct {
+    const struct model_reserved *model;
+    struct nj_reserved *r;
+    struct task tasks[TASKS_MAX];
+    uint8_t n_tried, n_timeouts;
+    bool stopped, gave_up;
+} w;
+
+static void check(bool is, const char *what)
+{
+    if (!is)
+        explore_fail("%s", what);
+}
+
+struct parked {
+    _Atomic uint32_t *n_wakes;
+    uint32_t seen;
+};
+
+static bool may_wake(void *arg)
+{
+    struct parked *p = arg;
+    return atomic_load(p->n_wakes) != p->seen || w.n_timeouts;
+}
+
+bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
+{
+    struct parked p = {n_wakes, seen};
+
+    (void)timeout_ns;
+    explore_wait(may_wake, &p, PLACE_PARK + ((uint64_t)seen << 8));
+    if (atomic_load(n_wakes) != seen)
+        return true;
+    w.n_timeouts--;
+    explore_note("waited too long");
+    return false;
+}
+
+void nj__unpark(_Atomic uint32_t *n_wakes)
+{
+    atomic_fetch_add(n_wakes, 1);
+}
+
+static void run(struct nj_task *task)
+{
+    struct task *t = (struct task *)((char *)task - offsetof(struct task, task));
+
+    explore_note("runs task %ld", (long)(t - w.tasks));
+    check(t->n_run++ == 0, "a task runs twice");
+}
+
+static bool wanted(void *arg)
+{
+    (void)arg;
+    return nj_reserved_wants(w.r) || w.stopped;
+}
+
+static void thread(void *arg)
+{
+    (void)arg;
+    while (!w.stopped) {
+        explore_wait(wanted, NULL, PLACE_WANTED);
+        explore_note("serves");
+        nj_reserved_serve(w.r);
+    }
+}
+
+static void giver(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < w.model->n_tasks; i++) {
+        struct task *t = &w.tasks[i];
+        nj__step((enum nj__place)PLACE_TRY, i);
+        w.n_tried++;
+        t->accepted = nj_reserved_try_execute(w.r, &t->task);
+        explore_note("task %u %s", i, t->accepted ? "accepted" : "refused");
+    }
+}
+
+static void stopper(void *arg)
+{
+    (void)arg;
+    nj__step((enum nj__place)PLACE_STOP, 0);
+    explore_note("stops it");
+    w.stopped = true;
+    nj_reserved_stop(w.r);
+}
+
+static void begin(void *ctx)
+{
+    static const struct nj_task_ops ops = {run, NULL};
+    const struct model_reserved *m = ctx;
+    struct nj_reserved_config config = {.capacity = m->capacity, .n_min = m->n_min};
+
+    nj_reserved_free(w.r);
+    memset(&w, 0, sizeof w);
+    w.model = m;
+    w.r = nj_reserved_new(&config);
+    w.n_timeouts = m->n_timeouts;
+    for (unsigned i = 0; i < TASKS_MAX; i++)
+        w.tasks[i].task.ops = &ops;
+    for (unsigned i = 0; i < m->n_threads; i++)
+        explore_start(thread, NULL, ROLE_THREAD);
+    explore_start(giver, NULL, ROLE_GIVER);
+    if (m->stops)
+        explore_start(stopper, NULL, ROLE_STOPPER);
+}
+
+static uint64_t hash(const void *ctx)
+{
+    uint32_t count = look(w.r);
+    uint64_t h = explore_mix(count, (uint64_t)w.n_tried << 16 | w.n_timeouts << 8 | w.stopped);
+
+    (void)ctx;
+    check((count & N_SEATED) + n_wanted(count) <= w.model->capacity,
+          "more reserved and wanted than there is room for"); /* EWYK 5.44 */
+    for (unsigned i = 0; i < w.model->capacity; i++) {
+        struct seat *seat = &w.r->seats[i];
+        h = explore_mix(h, atomic_load(&seat->state));
+        h = explore_mix(h, atomic_load(&seat->n_wakes));
+    }
+    for (unsigned i = 0; i < w.n_tried; i++)
+        h = explore_mix(h, (uint64_t)w.tasks[i].n_run << 1 | w.tasks[i].accepted);
+    return h;
+}
+
+static void on_end(void *ctx)
+{
+    const struct model_reserved *m = ctx;
+    unsigned n_waiting = 0;
+
+    for (unsigned i = 0; i < m->n_tasks; i++) /* EWYK 5.39, EWYK 5.40, EWYK 5.41, EWYK 5.42 */
+        check(w.tasks[i].n_run == w.tasks[i].accepted,
+              w.tasks[i].accepted ? "an accepted task does not run" : "a refused task runs");
+    for (unsigned i = 0; i < m->capacity; i++)
+        n_waiting += atomic_load(&w.r->seats[i].state) == WAITING;
+    check(n_waiting == (look(w.r) & N_SEATED), "seats and their count differ");
+    if (w.stopped)
+        check(n_waiting == 0 && explore_n_stuck() == 0, "a reserved thread stays"); /* EWYK 5.42 */
+    else
+        check(n_waiting <= explore_n_stuck(), "a seat without its thread");
+}
+
+struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max)
+{
+    struct explore_world world = {begin, hash, on_end, (void *)(uintptr_t)m};
+    return explore(&world, states_max);
+}

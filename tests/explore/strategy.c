@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The adaptive strategy among threads that bring tasks, threads that are reserved, and a queue
+ * that always finds a thread in the end, but may refuse. A consumer that may block may do so for
+ * ever.
+ *
+ * What a world has to show is in check() and on_end(), each with the sentence of docs/ewyk.md.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "explore.h"
+#include "models.h"
+#include "sched/context.h"
+#include "sched/fiber.h"
+#include "sched/step.h"
+#include "sched/strategy.h"
+
+#define TASKS_MAX 8u
+
+enum { PLACE_IN_PRODUCE = NJ__N_PLACES + 1, PLACE_STUCK, PLACE_RUN, PLACE_NEXT };
+enum { ROLE_EVENT = 1, ROLE_RESERVED, ROLE_QUEUE, ROLE_TASK };
+
+struct task {
+    struct nj_task task;
+    const struct model_event *event;
+    bool is_child;
+    uint8_t n_run, n_rejected;
+};
+
+static struct {
+    const struct model_strategy *model;
+    struct nj_producer producer;
+    struct nj_executor executor;
+    struct nj_strategy strategy;
+    struct task tasks[TASKS_MAX];
+    uint8_t n_tasks, queue[TASKS_MAX], head, tail;
+    uint8_t n_waiting; /* reserved threads without a task */
+    uint8_t n_rejects; /* the executor may still refuse so often */
+    bool producing;    /* somebody is inside produce() */
+    bool recruit_out;  /* the recruit was given to the executor, and has not begun */
+    bool stopped;      /* nj_strategy_stop() has returned */
+    uint8_t n_on_stopped;
+} w;
+
+static struct task *task_of(struct nj_task *task)
+{
+    return (struct task *)((char *)task - offsetof(struct task, task));
+}
+
+static enum nj_task_type type_of(const struct nj_task *task)
+{
+    return task_of((struct nj_task *)(uintptr_t)task)->event->type;
+}
+
+static void check(bool is, const char *what)
+{
+    if (!is)
+        explore_fail("%s", what);
+}
+
+/* --- the producer ----------------------------------------------------------------------------- */
+
+static void enqueue(const struct model_event *event, bool is_child)
+{
+    struct task *t = &w.tasks[w.n_tasks];
+
+    t->event = event;
+    t->is_child = is_child;
+    w.queue[w.tail++] = w.n_tasks++;
+}
+
+static struct nj_task *produce(struct nj_producer *p)
+{
+    (void)p;
+    check(!w.producing, "two threads produce"); /* EWYK 5.1 */
+    check(nj__state_of(atomic_load(&w.strategy.word)) != NJ__IDLE, "produces while IDLE");
+    w.producing = true;
+    nj__step((enum nj__place)PLACE_IN_PRODUCE, 0);
+    w.producing = false;
+    if (w.head == w.tail)
+        return NULL;
+    struct task *t = &w.tasks[w.queue[w.head++]];
+    explore_know((uint64_t)t->event->type);
+    explore_note("produces task %ld", (long)(t - w.tasks));
+    return &t->task;
+}
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
+static void bring(const struct model_event *event, bool dispatch)
+{
+    /* Who is refused has to ask again: so says the contract. */
+    while (!(dispatch ? nj_strategy_dispatch(&w.strategy) : nj_strategy_produce(&w.strategy)))
+        if (w.model->may_stop)
+            return;
+}
+
+static void run(struct nj_task *task)
+{
+    struct task *t = task_of(task);
+    bool tagged = nj_tag_must_not_block();
+
+    explore_note("runs task %ld%s", (long)(t - w.tasks), tagged ? ", must not block" : "");
+    check(t->n_run++ == 0 && !t->n_rejected, "a task runs twice"); /* EWYK 5.3 */
+    check(tagged == (t->event->type != NJ_BLOCKING) || (t->event->type == NJ_EITHER && !tagged),
+          "the tag is wrong for this task"); /* EWYK 5.31 */
+    if (t->event->brings && !t->is_child) {
+        nj__step((enum nj__place)PLACE_RUN, 0);
+        enqueue(t->event, true);
+        bring(t->event, false); /* from the middle of a task: becomes a dispatch */
+    }
+    if (!tagged && w.model->may_block && explore_choose(2)) {
+        explore_note("task %ld blocks for ever", (long)(t - w.tasks));
+        explore_wait(NULL, NULL, PLACE_STUCK);
+    }
+    explore_know(0);
+}
+
+static void reject(struct nj_task *task)
+{
+    struct task *t = task_of(task);
+
+    check(t->n_rejected++ == 0 && !t->n_run, "a task is rejected twice"); /* EWYK 5.49 */
+    explore_know(0);
+}
+
+/* --- the executor ----------------------------------------------------------------------------- */
+
+static void as_recruit(void *arg)
+{
+    struct nj_task *task = arg;
+
+    w.recruit_out = false;
+    task->ops->run(task);
+    w.n_waiting++; /* it waits again; unless its task never comes back */
+}
+
+static void from_queue(void *arg)
+{
+    struct nj_task *task = arg;
+
+    if (task == &w.strategy.recruit)
+        w.recruit_out = false;
+    nj__run_clean(task == &w.strategy.recruit ? NULL : &w.strategy, task);
+}
+
+static void recruit_leaves(void)
+{
+    check(!w.recruit_out, "two recruits at a time"); /* EWYK 5.26 */
+    w.recruit_out = true;
+}
+
+static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+{
+    (void)e, (void)of;
+    bool recruit = task == &w.strategy.recruit;
+
+    if (w.n_rejects && explore_choose(2)) {
+        w.n_rejects--;
+        explore_note("the executor refuses");
+        return false;
+    }
+    explore_note("queues %s", recruit ? "the recruit" : "a task");
+    if (recruit)
+        recruit_leaves();
+    else
+        check(type_of(task) == NJ_BLOCKING, "only BLOCKING tasks are queued"); /* EWYK 5.21 */
+    explore_start(from_queue, task,
+                  recruit ? ROLE_QUEUE : ROLE_TASK + ((uint64_t)task_of(task)->event->type << 8));
+    return true;
+}
+
+static bool try_execute(struct nj_executor *e, struct nj_task *task)
+{
+    (void)e;
+    check(explore_knows() != NJ_NON_BLOCKING, "a NON_BLOCKING task recruits"); /* EWYK 5.20 */
+    check(!nj_tag_must_not_block(), "a context that must not block recruits");
+    if (!w.n_waiting)
+        return false;
+    explore_note("sends a reserved thread");
+    w.n_waiting--;
+    recruit_leaves();
+    explore_start(as_recruit, task, ROLE_RESERVED);
+    return true;
+}
+
+/* --- the world -------------------------------------------------------------------------------- */
+
+static void on_stopped(void *ctx)
+{
+    (void)ctx;
+    w.n_on_stopped++;
+}
+
+static void event(const struct model_event *e)
+{
+    if (e->how == MODEL_STOP) {
+        explore_note("stops it");
+        nj_strategy_stop(&w.strategy);
+        w.stopped = true;
+        return;
+    }
+    explore_note("brings task %u", w.n_tasks);
+    enqueue(e, false);
+    bool before = e->how == MODEL_PRODUCE_TAGGED && nj_tag_set();
+    bring(e, e->how == MODEL_DISPATCH);
+    check(nj_tag_must_not_block() == (e->how == MODEL_PRODUCE_TAGGED), "the tag stays"); /* 5.31 */
+    nj_tag_restore(before);
+}
+
+static void caller(void *arg)
+{
+    const struct model_event *e = arg;
+
+    for (unsigned i = 0; i < w.model->n_each; i++) {
+        if (i)
+            nj__step((enum nj__place)PLACE_NEXT, i);
+        event(&e[i]);
+    }
+}
+
+static void begin(void *ctx)
+{
+    static const struct nj_executor_ops executor_ops = {execute, try_execute};
+    static const struct nj_task_ops task_ops = {run, reject};
+    const struct model_strategy *m = ctx;
+
+    memset(&w, 0, sizeof w);
+    w.model = m;
+    w.producer.produce = produce;
+    w.executor.ops = &executor_ops;
+    w.n_waiting = m->n_reserved;
+    w.n_rejects = m->n_rejects;
+    for (unsigned i = 0; i < TASKS_MAX; i++)
+        w.tasks[i].task.ops = &task_ops;
+    struct nj_strategy_config config = {NJ_STRATEGY_ADAPTIVE, &w.producer, &w.executor, type_of,
+                                        on_stopped,           NULL};
+    nj_strategy_init(&w.strategy, &config);
+    for (unsigned i = 0; i + m->n_each <= m->n_events; i += m->n_each) {
+        uint64_t role = ROLE_EVENT;
+        for (unsigned k = i; k < i + m->n_each; k++)
+            role = explore_mix(role, (uint64_t)m->events[k].how << 16 |
+                                         (uint64_t)m->events[k].type << 8 | m->events[k].brings);
+        explore_start(caller, (void *)(uintptr_t)&m->events[i], role);
+    }
+}
+
+static uint64_t hash(const void *ctx)
+{
+    (void)ctx;
+    uint32_t word = atomic_load(&w.strategy.word);
+    uint64_t h = explore_mix(word, (uint64_t)w.n_waiting << 32 | w.n_rejects << 24 |
+                                       w.producing << 16 | w.recruit_out << 8 | w.stopped << 1);
+
+    check(nj__pending_of(word) >= -1 && nj__pending_of(word) <= 1, "pending"); /* EWYK 5.7 */
+    check(nj__state_of(word) <= NJ__REPRODUCING, "the state word");
+    h = explore_mix(h, atomic_load(&w.strategy.stopped)); /* n_refs follows from who is where */
+    for (unsigned i = w.head; i < w.tail; i++) {
+        const struct task *t = &w.tasks[w.queue[i]];
+        h = explore_mix(h, (uint64_t)t->event->type << 2 | t->event->brings << 1 | t->is_child);
+    }
+    return explore_mix(h, w.n_on_stopped);
+}
+
+/* Tasks that are neither running nor done nor rejected. */
+static unsigned n_left(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < w.n_tasks; i++)
+        n += !w.tasks[i].n_run && !w.tasks[i].n_rejected;
+    return n;
+}
+
+static void on_end(void *ctx)
+{
+    const struct model_strategy *m = ctx;
+    uint32_t word = atomic_load(&w.strategy.word);
+    struct nj_strategy_counters c = nj_strategy_counters(&w.strategy);
+
+    if (!m->may_block)
+        check(explore_n_stuck() == 0, "a thread is stuck");
+    check(!w.recruit_out, "a recruit has not come");
+    if (m->may_stop) {
+        if (explore_n_stuck() == 0)
+            check(w.n_on_stopped == 1, "not stopped exactly once"); /* EWYK 5.51 */
+        return;
+    }
+    check(n_left() == 0, "tasks are left, and nobody comes");       /* EWYK 5.9 ... 5.12 */
+    check(word == nj__word_of(NJ__IDLE, 0), "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
+    check(c.pc + c.pic + c.pec + c.epc == w.n_tasks, "the counters do not add up"); /* 5.28 */
+}
+
+struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max)
+{
+    struct explore_world world = {begin, hash, on_end, (void *)(uintptr_t)m};
+    return explore(&world, states_max);
+}
