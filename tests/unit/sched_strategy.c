@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Strategies on one thread: the test is the executor, and runs what other threads would have run
+ * when it likes. Every order of many threads: tests/explore.
+ */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "sched/context.h"
+#include "sched/fiber.h"
+#include "sched/strategy.h"
+
+#define TASKS_MAX 64u
+
+struct world;
+
+struct task {
+    struct nj_task task;
+    struct world *w;
+    enum nj_task_type type;
+    void (*body)(struct world *w, struct task *t);
+    bool tag; /* seen while it ran */
+    unsigned n_run, n_rejected, depth;
+};
+
+struct world {
+    struct nj_producer producer;
+    struct nj_executor executor;
+    struct nj_strategy s;
+    struct task tasks[TASKS_MAX];
+    unsigned n_tasks, n_produced, n_produce;
+    void (*at_produce)(struct world *w, struct task *found);
+    struct nj_task *queue[TASKS_MAX];
+    unsigned n_queued, n_execute, n_try, n_waiting, n_started;
+    struct nj_task *handed; /* to a waiting thread that has not begun */
+    bool refuses, hasty;    /* hasty: a waiting thread begins inside of try_execute() */
+    unsigned n_stopped;
+};
+
+/* As another thread would: with its own stack of frames and its own tag. */
+static void elsewhere(const struct nj_strategy *of, struct nj_task *task)
+{
+    struct nj__frame *top = nj__frame_top();
+    bool tag = nj_tag_must_not_block();
+
+    nj__run_clean(of, task);
+    nj__frame_set_top(top);
+    nj_tag_restore(tag);
+}
+
+static void run_handed(struct world *w)
+{
+    struct nj_task *t = w->handed;
+    w->handed = NULL;
+    if (t)
+        elsewhere(NULL, t);
+}
+
+static void run_queue(struct world *w)
+{
+    while (w->n_queued) {
+        struct nj_task *t = w->queue[0];
+        memmove(w->queue, w->queue + 1, --w->n_queued * sizeof w->queue[0]);
+        elsewhere(t == &w->s.recruit ? NULL : &w->s, t);
+    }
+}
+
+static bool execute(struct nj_executor *e, struct nj_task *t, const struct nj_strategy *of)
+{
+    struct world *w = nj_container_of(e, struct world, executor);
+
+    w->n_execute++;
+    cr_assert_eq(of != NULL, t != &w->s.recruit, "tasks have an owner, recruits have none");
+    if (w->refuses || w->n_queued == TASKS_MAX)
+        return false;
+    w->queue[w->n_queued++] = t;
+    return true;
+}
+
+static bool try_execute(struct nj_executor *e, struct nj_task *t)
+{
+    struct world *w = nj_container_of(e, struct world, executor);
+
+    w->n_try++;
+    if (!w->n_waiting)
+        return false;
+    w->n_waiting--;
+    cr_assert_null(w->handed, "one recruit at a time"); /* EWYK 5.26 */
+    w->handed = t;
+    if (w->hasty)
+        run_handed(w);
+    return true;
+}
+
+static void run(struct nj_task *task)
+{
+    struct task *t = nj_container_of(task, struct task, task);
+
+    t->tag = nj_tag_must_not_block();
+    t->n_run++;
+    t->depth = nj__frame_top()->depth;
+    if (t->body)
+        t->body(t->w, t);
+}
+
+static void reject(struct nj_task *task)
+{
+    nj_container_of(task, struct task, task)->n_rejected++;
+}
+
+static enum nj_task_type type_of(const struct nj_task *task)
+{
+    return ((const struct task *)task)->type; /* its first member */
+}
+
+static struct nj_task *produce(struct nj_producer *p)
+{
+    struct world *w = nj_container_of(p, struct world, producer);
+    struct task *t = w->n_produced < w->n_tasks ? &w->tasks[w->n_produced++] : NULL;
+
+    w->n_produce++;
+    if (w->at_produce)
+        w->at_produce(w, t);
+    return t ? &t->task : NULL;
+}
+
+static void on_stopped(void *ctx)
+{
+    ((struct world *)ctx)->n_stopped++;
+}
+
+static struct world *world(enum nj_strategy_kind kind)
+{
+    static const struct nj_executor_ops executor_ops = {execute, try_execute};
+    static struct world w;
+
+    memset(&w, 0, sizeof w);
+    w.producer.produce = produce;
+    w.executor.ops = &executor_ops;
+    struct nj_strategy_config config = {.kind = kind,
+                                        .producer = &w.producer,
+                                        .executor = &w.executor,
+                                        .type_of = type_of,
+                                        .on_stopped = on_stopped,
+                                        .ctx = &w};
+    nj_strategy_init(&w.s, &config);
+    return &w;
+}
+
+static struct task *add(struct world *w, enum nj_task_type type)
+{
+    static const struct nj_task_ops ops = {run, reject};
+    struct task *t = &w->tasks[w->n_tasks++];
+
+    *t = (struct task){.task = {.ops = &ops}, .w = w, .type = type};
+    return t;
+}
+
+static uint32_t word(const struct world *w)
+{
+    return atomic_load(&w->s.word);
+}
+
+#define IDLE_0 nj__word_of(NJ__IDLE, 0)
+
+/* --- which mode ------------------------------------------------------------------------------- */
+
+/* The twelve rows. EWYK 5.20, EWYK 5.21, EWYK 5.22, EWYK 5.23 */
+Test(sched_strategy, mode_table)
+{
+    enum { PC = NJ_MODE_PC, PIC = NJ_MODE_PIC, EPC = NJ_MODE_EPC_INLINE, PEC = NJ_MODE_PEC_WORKER };
+    static const struct {
+        enum nj_task_type type;
+        bool must_not_block, recruit;
+        int mode;
+    } rows[] = {
+        {NJ_NON_BLOCKING, false, false, PC}, {NJ_NON_BLOCKING, false, true, PC},
+        {NJ_NON_BLOCKING, true, false, PC},  {NJ_NON_BLOCKING, true, true, PC},
+        {NJ_EITHER, false, false, PIC},      {NJ_EITHER, false, true, EPC},
+        {NJ_EITHER, true, false, PC},        {NJ_EITHER, true, true, PC},
+        {NJ_BLOCKING, false, false, PEC},    {NJ_BLOCKING, false, true, EPC},
+        {NJ_BLOCKING, true, false, PEC},     {NJ_BLOCKING, true, true, PEC},
+    };
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
+        cr_expect_eq((int)nj_mode_choose(rows[i].type, rows[i].must_not_block, rows[i].recruit),
+                     rows[i].mode, "row %zu", i);
+}
+
+/* 3 types x tagged x a recruit is pending x somebody waits: which counter grows, how often somebody
+ * is asked, where it runs, with which tag. EWYK 5.20, EWYK 5.21, EWYK 5.22, EWYK 5.23, EWYK 5.25,
+ * EWYK 5.31 */
+Test(sched_strategy, adaptive_by_all_that_matters)
+{
+    for (unsigned bits = 0; bits < 24; bits++) {
+        enum nj_task_type type = (enum nj_task_type)(NJ_NON_BLOCKING + bits / 8);
+        bool tagged = bits & 1, pending = bits & 2, waiting = bits & 4;
+        struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+        if (pending)
+            nj_strategy_dispatch(&w->s);
+        unsigned n_execute = w->n_execute;
+        struct task *t = add(w, type);
+        w->n_waiting = waiting;
+        bool before = tagged && nj_tag_set();
+        nj_strategy_produce(&w->s);
+        cr_assert_eq(nj_tag_must_not_block(), tagged, "the tag is as it was");
+        nj_tag_restore(before);
+
+        bool recruit = pending || waiting;
+        enum nj_mode mode = nj_mode_choose(type, tagged, recruit);
+        struct nj_strategy_counters c = nj_strategy_counters(&w->s);
+        cr_assert_eq(c.pc, mode == NJ_MODE_PC, "%u", bits);
+        cr_assert_eq(c.pic, mode == NJ_MODE_PIC, "%u", bits);
+        cr_assert_eq(c.epc, mode == NJ_MODE_EPC_INLINE, "%u", bits);
+        cr_assert_eq(c.pec, mode == NJ_MODE_PEC_WORKER, "%u", bits);
+        bool may_try = type != NJ_NON_BLOCKING && !tagged && !pending;
+        cr_assert_eq(w->n_try, may_try, "asked %u times at %u", w->n_try, bits);
+        cr_assert_eq(w->n_execute - n_execute, mode == NJ_MODE_PEC_WORKER, "%u", bits);
+        cr_assert_eq(t->n_run, mode != NJ_MODE_PEC_WORKER, "%u", bits);
+        cr_assert_eq(t->tag, mode == NJ_MODE_PC || mode == NJ_MODE_PIC, "%u", bits);
+        run_queue(w);
+        run_handed(w);
+        cr_assert_eq(t->n_run, 1);
+        cr_assert_eq(word(w), IDLE_0, "%u", bits);
+    }
+}
+
+/* EWYK 5.24 */
+Test(sched_strategy, untyped_is_blocking)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_UNTYPED);
+    add(w, NJ_OS_BLOCKING); /* a thread may block: as BLOCKING */
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(nj_strategy_counters(&w->s).pec, 2);
+}
+
+/* EWYK 5.27 */
+Test(sched_strategy, recruit_that_comes_too_early)
+{
+    for (int either = 0; either < 2; either++) {
+        struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+        struct task *first = add(w, either ? NJ_EITHER : NJ_BLOCKING);
+
+        w->n_waiting = 1;
+        w->hasty = true; /* it finds a producer, and leaves */
+        nj_strategy_produce(&w->s);
+        struct nj_strategy_counters c = nj_strategy_counters(&w->s);
+        cr_assert(c.pic == (uint64_t)either && c.pec == (uint64_t)!either);
+        cr_assert_eq(w->n_produce, 3, "it was asked to go round again: task, none, none");
+        cr_assert_eq(word(w), IDLE_0);
+        run_queue(w);
+        cr_assert_eq(first->n_run, 1);
+    }
+}
+
+/* EWYK 5.28 */
+Test(sched_strategy, counters_add_up)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    for (unsigned i = 0; i < 12; i++)
+        add(w, (enum nj_task_type)(NJ_NON_BLOCKING + i % 3));
+    nj_strategy_produce(&w->s); /* nobody is reserved */
+    struct nj_strategy_counters c = nj_strategy_counters(&w->s);
+    cr_assert(c.epc == 0 && c.pc == 4 && c.pic == 4 && c.pec == 4);
+
+    nj_strategy_dispatch(&w->s);
+    nj_strategy_reset(&w->s);
+    c = nj_strategy_counters(&w->s);
+    cr_assert_eq(c.pc + c.pic + c.pec + c.epc, 0);
+    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, 1), "a reset changes no state");
+    for (unsigned i = 0; i < 5; i++)
+        add(w, NJ_NON_BLOCKING);
+    run_queue(w);
+    c = nj_strategy_counters(&w->s);
+    cr_assert_eq(c.pc, 5);
+    cr_assert_eq(c.pic + c.pec + c.epc, 0);
+}
+
+/* --- who produces ------------------------------------------------------------------------------
+ */
+
+static void recruit_comes(struct world *w, struct task *t)
+{
+    (void)t;
+    run_handed(w);
+}
+
+/* The consumer finds, after its task, that another took over and still produces: a task of the
+ * other, which is in the middle of it, lets the first one finish. EWYK 5.30, EWYK 5.5 */
+Test(sched_strategy, consumer_leaves_when_others_produce)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_BLOCKING)->body = recruit_comes; /* in its midst the recruit produces the next ... */
+    struct task *second = add(w, NJ_NON_BLOCKING);
+    w->n_waiting = 1;
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(second->n_run, 1); /* ... and rests; so the consumer takes up production again */
+    cr_assert_eq(w->n_produce, 4);
+    cr_assert_eq(word(w), IDLE_0);
+
+    /* The other one stays the producer: its state is set as it would be. */
+    w = world(NJ_STRATEGY_ADAPTIVE);
+    nj__word *s = &w->s.word;
+    cr_assert(nj__word_arrive(s, false));
+    atomic_store(s, nj__word_of(NJ__PRODUCING, 1));
+    cr_assert_not(nj__word_resume(s));
+    atomic_store(s, nj__word_of(NJ__REPRODUCING, 0));
+    cr_assert_not(nj__word_resume(s));
+    atomic_store(s, nj__word_of(NJ__IDLE, 1));
+    cr_assert(nj__word_resume(s));
+    cr_assert_eq(atomic_load(s), nj__word_of(NJ__PRODUCING, 1));
+}
+
+/* A recruit that is pending is used for every task until it comes. EWYK 5.25 */
+Test(sched_strategy, one_recruit_for_many_tasks)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    for (unsigned i = 0; i < 10; i++)
+        add(w, NJ_BLOCKING);
+    w->n_waiting = 10;
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_try, 1);
+    cr_assert_eq(nj_strategy_counters(&w->s).epc, 10);
+    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, 1));
+    run_handed(w); /* all is done: it comes, finds nothing and goes. EWYK 5.17 */
+    cr_assert_eq(word(w), IDLE_0);
+    add(w, NJ_NON_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->tasks[10].n_run, 1);
+}
+
+static void add_and_ask(struct world *w, struct task *found)
+{
+    if (!found && w->n_tasks < 3) { /* after the look at the queue, before IDLE */
+        add(w, NJ_NON_BLOCKING);
+        cr_assert(nj_strategy_dispatch(&w->s));
+    }
+}
+
+/* EWYK 5.9, EWYK 5.10 */
+Test(sched_strategy, asked_between_none_and_idle)
+{
+    for (int kind = 0; kind < NJ_N_STRATEGIES; kind++) {
+        struct world *w = world((enum nj_strategy_kind)kind);
+
+        w->at_produce = add_and_ask;
+        nj_strategy_produce(&w->s);
+        cr_assert_eq(w->n_tasks, 3);
+        cr_assert_eq(w->tasks[2].n_run, 1);
+        cr_assert_eq(w->n_execute, 0, "the producer itself goes round again");
+        cr_assert_eq(word(w), IDLE_0);
+    }
+}
+
+static void ask_in_production(struct world *w, struct task *found)
+{
+    if (found == &w->tasks[0])
+        nj_strategy_dispatch(&w->s); /* REPRODUCING, which EPC takes back to IDLE */
+}
+
+/* EWYK 5.11 */
+Test(sched_strategy, demand_survives_epc)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_BLOCKING);
+    w->n_waiting = 1;
+    w->at_produce = ask_in_production;
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_produce, 2, "after its task the consumer asks the producer again");
+    run_handed(w);
+    cr_assert_eq(w->n_produce, 3, "and so does the recruit");
+}
+
+/* A producer that fails returns NULL, and can go on later. EWYK 5.6 */
+Test(sched_strategy, failure_to_produce_is_none)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    cr_assert(nj_strategy_produce(&w->s));
+    cr_assert_eq(w->n_produce, 1);
+    cr_assert_eq(word(w), IDLE_0);
+    add(w, NJ_NON_BLOCKING);
+    cr_assert(nj_strategy_produce(&w->s));
+    cr_assert_eq(w->tasks[0].n_run, 1);
+}
+
+/* --- chains ------------------------------------------------------------------------------------
+ */
+
+static struct world inner_world;
+
+/* A second world: world() has one of its own. */
+static struct world *inner(void)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+    struct nj_strategy_config config = w->s.config;
+
+    inner_world = *w;
+    config.producer = &inner_world.producer;
+    config.executor = &inner_world.executor;
+    config.ctx = &inner_world;
+    nj_strategy_init(&inner_world.s, &config);
+    return &inner_world;
+}
+
+static void produce_inner(struct world *w, struct task *t)
+{
+    (void)w, (void)t;
+    nj_strategy_produce(&inner_world.s);
+}
+
+/* Outer: connections, EITHER. Inner: requests. Without a recruit requests are queued, control
+ * frames (handled in the producer) are not; with one they run on the same stack. EWYK 5.35 */
+Test(sched_strategy, two_levels)
+{
+    for (unsigned waiting = 0; waiting < 2; waiting++) {
+        struct world *in = inner();
+        struct world *out = world(NJ_STRATEGY_ADAPTIVE);
+
+        add(out, NJ_EITHER)->body = produce_inner;
+        struct task *request = add(in, NJ_BLOCKING), *control = add(in, NJ_NON_BLOCKING);
+        out->n_waiting = in->n_waiting = waiting;
+        nj_strategy_produce(&out->s);
+        cr_assert_eq(control->n_run, 1);
+        cr_assert_eq(request->n_run, waiting);
+        cr_assert_eq(in->n_queued, !waiting);
+        cr_assert_eq(in->n_execute + out->n_execute, !waiting, "no hand-over with a recruit");
+        if (waiting)
+            cr_assert_eq(request->depth, 2, "on the stack of the outer one's task");
+        run_queue(in);
+        run_handed(out);
+        run_handed(in);
+        cr_assert_eq(request->n_run, 1);
+    }
+}
+
+/* An upgrade: a NON_BLOCKING task makes a strategy and starts it. What it produces does not block
+ * the producer, although somebody waits. EWYK 5.34, EWYK 5.31 */
+Test(sched_strategy, nested_in_non_blocking)
+{
+    for (int kind = NJ_STRATEGY_PC; kind < NJ_N_STRATEGIES; kind++) {
+        struct world *in = inner();
+        struct world *out = world((enum nj_strategy_kind)kind);
+
+        add(out, NJ_NON_BLOCKING)->body = produce_inner;
+        struct task *request = add(in, NJ_BLOCKING);
+        in->n_waiting = out->n_waiting = 1;
+        nj_strategy_produce(&out->s);
+        cr_assert_eq(request->n_run, 0, "it does not run inline");
+        cr_assert_eq(in->n_queued, 1);
+        cr_assert_not(nj_tag_must_not_block());
+        run_queue(in);
+        cr_assert_eq(request->n_run, 1);
+        cr_assert_not(request->tag);
+    }
+}
+
+static unsigned n_demands;
+
+static void demand_one_more(struct world *w, struct task *t)
+{
+    unsigned depth = 0;
+
+    for (const struct nj__frame *f = nj__frame_top(); f; f = f->below)
+        depth++;
+    cr_assert_eq(depth, 1, "a task runs inside of another");
+    if (--n_demands) {
+        w->n_tasks = w->n_produced = 0; /* the same one again */
+        add(w, t->type)->body = demand_one_more;
+        cr_assert(nj_strategy_produce(&w->s));
+    }
+}
+
+/* EWYK 5.36, EWYK 5.37 */
+Test(sched_strategy, tasks_that_demand_do_not_recurse)
+{
+    for (int type = NJ_NON_BLOCKING; type <= NJ_BLOCKING; type++)
+        for (unsigned waiting = 0; waiting < 2; waiting++) {
+            struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+            n_demands = 1000000;
+            w->n_waiting = waiting;
+            add(w, (enum nj_task_type)type)->body = demand_one_more;
+            nj_strategy_produce(&w->s);
+            while (n_demands) {
+                run_queue(w);
+                run_handed(w);
+            }
+        }
+}
+
+static void nest(struct world *w, struct task *t)
+{
+    struct nj_strategy *next = (struct nj_strategy *)(uintptr_t)w->queue[TASKS_MAX - 1];
+
+    (void)t;
+    cr_assert(nj__frame_top()->depth <= NJ_STRATEGY_DEPTH_MAX);
+    if (next)
+        nj_strategy_produce(next);
+}
+
+/* A chain of different strategies ends, too: the last one is dispatched. EWYK 5.36 */
+Test(sched_strategy, chain_is_bounded)
+{
+    enum { N = NJ_STRATEGY_DEPTH_MAX + 1 };
+    static struct world chain[N];
+
+    for (unsigned i = 0; i < N; i++) {
+        chain[i] = *inner();
+        struct nj_strategy_config config = inner_world.s.config;
+        config.producer = &chain[i].producer;
+        config.executor = &chain[i].executor;
+        nj_strategy_init(&chain[i].s, &config);
+        add(&chain[i], NJ_NON_BLOCKING)->body = nest;
+    }
+    for (unsigned i = 0; i + 1 < N; i++)
+        chain[i].queue[TASKS_MAX - 1] = (struct nj_task *)&chain[i + 1].s;
+    nj_strategy_produce(&chain[0].s);
+    for (unsigned i = 0; i < N; i++)
+        cr_assert_eq(chain[i].tasks[0].n_run, i < NJ_STRATEGY_DEPTH_MAX, "%u", i);
+    cr_assert_eq(chain[N - 1].n_queued, 1, "it was dispatched");
+    run_queue(&chain[N - 1]);
+    cr_assert_eq(chain[N - 1].tasks[0].n_run, 1);
+}
+
+/* --- refusals, the end -------------------------------------------------------------------------
+ */
+
+/* EWYK 5.3, EWYK 5.49 */
+Test(sched_strategy, rejected_task)
+{
+    struct world *w = world(NJ_STRATEGY_PEC);
+
+    for (unsigned i = 0; i < 3; i++)
+        add(w, NJ_BLOCKING);
+    w->refuses = true;
+    nj_strategy_produce(&w->s);
+    for (unsigned i = 0; i < 3; i++) {
+        cr_assert_eq(w->tasks[i].n_rejected, 1);
+        cr_assert_eq(w->tasks[i].n_run, 0);
+    }
+    cr_assert_eq(nj_strategy_counters(&w->s).rejected, 3);
+}
+
+/* EWYK 5.50 */
+Test(sched_strategy, rejected_dispatch)
+{
+    for (int kind = 0; kind < NJ_N_STRATEGIES; kind++) {
+        struct world *w = world((enum nj_strategy_kind)kind);
+
+        add(w, NJ_NON_BLOCKING);
+        w->refuses = true;
+        cr_assert_not(nj_strategy_dispatch(&w->s));
+        cr_assert_eq(word(w), IDLE_0);
+        w->refuses = false;
+        cr_assert(nj_strategy_dispatch(&w->s));
+        run_queue(w);
+        cr_assert_eq(w->tasks[0].n_run, 1);
+        cr_assert_eq(nj_strategy_counters(&w->s).dispatch_rejected, 1);
+    }
+}
+
+/* The pool takes the recruit, and is stopped before it runs. EWYK 5.50 */
+Test(sched_strategy, accepted_recruit_is_rejected_later)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    cr_assert(nj_strategy_dispatch(&w->s));
+    w->queue[--w->n_queued]->ops->reject(w->queue[0]);
+    cr_assert_eq(word(w), IDLE_0);
+    nj_strategy_stop(&w->s);
+    cr_assert_eq(w->n_stopped, 1, "no reference is left");
+}
+
+static void stop_it(struct world *w, struct task *t)
+{
+    (void)t;
+    nj_strategy_stop(&w->s);
+    cr_assert_eq(w->n_stopped, 0, "we are inside");
+    cr_assert_not(nj_strategy_restart(&w->s), "refused while somebody is inside");
+}
+
+/* EWYK 5.51, EWYK 5.52 */
+Test(sched_strategy, stop_and_restart)
+{
+    for (int kind = 0; kind < NJ_N_STRATEGIES; kind++) {
+        struct world *w = world((enum nj_strategy_kind)kind);
+
+        add(w, NJ_NON_BLOCKING)->body = stop_it;
+        add(w, NJ_NON_BLOCKING);
+        cr_assert_not(nj_strategy_restart(&w->s), "it runs");
+        nj_strategy_produce(&w->s);
+        cr_assert_eq(w->n_produce, 1, "nothing is produced after the stop");
+        cr_assert_eq(w->n_stopped, 1);
+        cr_assert_not(nj_strategy_produce(&w->s));
+        cr_assert_not(nj_strategy_dispatch(&w->s));
+        cr_assert_eq(w->n_produce, 1);
+        cr_assert(nj_strategy_restart(&w->s));
+        nj_strategy_produce(&w->s);
+        cr_assert_eq(w->tasks[1].n_run, 1);
+        nj_strategy_stop(&w->s);
+        cr_assert_eq(w->n_stopped, 2);
+    }
+}
+
+/* With a recruit on its way, and one that comes after the stop. EWYK 5.51 */
+Test(sched_strategy, stop_with_a_recruit_under_way)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_BLOCKING);
+    w->n_waiting = 1;
+    nj_strategy_produce(&w->s);
+    nj_strategy_stop(&w->s);
+    cr_assert_eq(w->n_stopped, 0);
+    unsigned n_produce = w->n_produce;
+    run_handed(w);
+    cr_assert_eq(w->n_produce, n_produce);
+    cr_assert_eq(w->n_stopped, 1);
+}
+
+static void describe_it(struct world *w, struct task *t)
+{
+    char text[128];
+
+    (void)t;
+    nj_strategy_describe(&w->s, text, sizeof text);
+    cr_assert_str_eq(text, "adaptive IDLE p=1 [pc=0,pic=0,pec=0,epc=1]");
+}
+
+/* In the middle of a task, while another may produce: there is no lock to take. EWYK 5.53 */
+Test(sched_strategy, describes_itself)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_BLOCKING)->body = describe_it;
+    w->n_waiting = 1;
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->tasks[0].n_run, 1);
+}
+
+/* --- the older ones ----------------------------------------------------------------------------
+ */
+
+Test(sched_strategy, pc_runs_all_inline)
+{
+    struct world *w = world(NJ_STRATEGY_PC);
+
+    for (int type = NJ_NON_BLOCKING; type <= NJ_OS_BLOCKING; type++)
+        add(w, (enum nj_task_type)type);
+    nj_strategy_produce(&w->s);
+    for (unsigned i = 0; i < 4; i++)
+        cr_assert_eq(w->tasks[i].n_run, 1);
+    cr_assert(w->tasks[0].tag && w->tasks[1].tag && !w->tasks[2].tag);
+    cr_assert_eq(w->n_try + w->n_execute, 0);
+}
+
+Test(sched_strategy, pec_queues_what_may_block)
+{
+    struct world *w = world(NJ_STRATEGY_PEC);
+
+    for (int type = NJ_NON_BLOCKING; type <= NJ_BLOCKING; type++)
+        add(w, (enum nj_task_type)type);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_queued, 1);
+    cr_assert_eq(w->tasks[0].n_run + w->tasks[1].n_run, 2);
+    run_queue(w);
+    cr_assert(w->tasks[2].n_run == 1 && w->n_try == 0);
+}
+
+/* The recruit is queued, and the task runs at once; refused, production goes on after the task. */
+Test(sched_strategy, epc_queues_production)
+{
+    struct world *w = world(NJ_STRATEGY_EPC);
+
+    add(w, NJ_BLOCKING);
+    add(w, NJ_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_queued, 1, "one recruit for both");
+    cr_assert_eq(w->tasks[0].n_run + w->tasks[1].n_run, 2);
+    run_queue(w);
+    cr_assert_eq(word(w), IDLE_0);
+    w->refuses = true;
+    add(w, NJ_BLOCKING);
+    add(w, NJ_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->tasks[2].n_run + w->tasks[3].n_run, 2);
+    cr_assert_eq(word(w), IDLE_0);
+    cr_assert_eq(w->n_try, 0);
+}
