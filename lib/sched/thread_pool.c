@@ -3,6 +3,10 @@
  * One lock for the queue and all counts of it. Idle threads are a stack: the one that was busy last
  * is woken first, so that those at the bottom leave also when there always is a little to do.
  *
+ * One thread is called at a time, and it calls the next when it comes and finds more than it takes:
+ * a burst of tasks does not wake a crowd that finds nothing. So: while there are tasks, a thread is
+ * being called, or all are busy that may be.
+ *
  * nj_reserved calls on_wanted() in the middle of try_execute(), which must not wait for the lock.
  * It sets `wanted` and tries the lock; whoever holds the lock looks at `wanted` after letting it
  * go. So one of the two wakes a thread.
@@ -30,7 +34,8 @@ struct thread {
     struct nj_thread_pool *pool;
     pthread_t id;
     enum life life;
-    bool idle; /* on the stack */
+    bool idle;   /* on the stack */
+    bool called; /* woken or made for the queue, and not there yet */
     _Atomic uint32_t n_wakes;
 } NJ_CACHE_ALIGNED;
 
@@ -44,6 +49,7 @@ struct nj_thread_pool {
     uint32_t n_room, head, n_jobs;
     uint32_t n_threads, n_idle, n_serving, n_leased;
     uint32_t n_seats; /* of n_leased: the reserve's */
+    uint32_t n_called;
     struct thread **idle;
     struct thread *threads;
     _Atomic bool wanted NJ_CACHE_ALIGNED;
@@ -104,6 +110,8 @@ static bool spawn(struct nj_thread_pool *p)
         if (pthread_create(&t->id, NULL, worker, t) != 0)
             return false;
         t->life = ALIVE;
+        t->called = true;
+        p->n_called++;
         p->n_threads++;
         return true;
     }
@@ -116,6 +124,8 @@ static struct thread *pop_idle(struct nj_thread_pool *p)
         return NULL;
     struct thread *t = p->idle[--p->n_idle];
     t->idle = false;
+    t->called = true;
+    p->n_called++;
     return t;
 }
 
@@ -136,10 +146,12 @@ static void remove_idle(struct nj_thread_pool *p, struct thread *t)
     t->idle = false;
 }
 
-/* Somebody who will look at the queue and the seats: one that is idle (to be woken by the caller,
+/* Somebody for the queue, if that needs one: a thread that is idle (to be woken by the caller,
  * without the lock), else a new one, if there may be one more. */
 static struct thread *call_one(struct nj_thread_pool *p)
 {
+    if (!p->n_jobs || p->n_called)
+        return NULL;
     struct thread *t = pop_idle(p);
 
     if (!t && !p->stopping)
@@ -192,8 +204,12 @@ static bool may_serve(const struct nj_thread_pool *p)
 }
 
 /* Under the lock. */
-static enum next what_next(struct nj_thread_pool *p, struct job *job)
+static enum next what_next(struct nj_thread_pool *p, struct thread *t, struct job *job)
 {
+    if (t->called) {
+        t->called = false;
+        p->n_called--;
+    }
     if (may_serve(p) && nj_reserved_wants(p->reserved))
         return SERVE;
     if (pop(p, job))
@@ -216,11 +232,21 @@ static bool wait_idle(struct nj_thread_pool *p, struct thread *t)
     return !woken && p->n_threads > p->config.n_min;
 }
 
+static void run(struct nj_thread_pool *p, struct job job)
+{
+    struct thread *t = call_one(p);
+
+    unlock(p);
+    wake(t);
+    nj__run_clean(job.of, job.task);
+    lock(p);
+}
+
 /* Its place at the queue is another's to take. */
 static void serve(struct nj_thread_pool *p)
 {
     p->n_serving++;
-    struct thread *t = p->n_jobs ? call_one(p) : NULL;
+    struct thread *t = call_one(p);
     unlock(p);
     wake(t);
     nj_reserved_serve(p->reserved);
@@ -244,11 +270,9 @@ static void *worker(void *arg)
 
     lock(p);
     for (;;) {
-        switch (what_next(p, &job)) {
+        switch (what_next(p, t, &job)) {
         case RUN:
-            unlock(p);
-            nj__run_clean(job.of, job.task);
-            lock(p);
+            run(p, job);
             continue;
         case SERVE:
             serve(p);
