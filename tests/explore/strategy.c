@@ -74,7 +74,8 @@ static struct nj_task *produce(struct nj_producer *p)
 {
     (void)p;
     check(!w.producing, "two threads produce"); /* EWYK 5.1 */
-    check(nj__state_of(atomic_load(&w.strategy.word)) != NJ__IDLE, "produces while IDLE");
+    check(nj__state_of(atomic_load(&w.strategy.word)) != NJ__IDLE,
+          "produces while IDLE"); /* EWYK 5.8 */
     w.producing = true;
     nj__step((enum nj__place)PLACE_IN_PRODUCE, 0);
     w.producing = false;
@@ -205,7 +206,8 @@ static void event(const struct model_event *e)
     enqueue(e, false);
     bool before = e->how == MODEL_PRODUCE_TAGGED && nj_tag_set();
     bring(e, e->how == MODEL_DISPATCH);
-    check(nj_tag_must_not_block() == (e->how == MODEL_PRODUCE_TAGGED), "the tag stays"); /* 5.31 */
+    check(nj_tag_must_not_block() == (e->how == MODEL_PRODUCE_TAGGED),
+          "the tag stays"); /* EWYK 5.31 */
     nj_tag_restore(before);
 }
 
@@ -287,9 +289,10 @@ static void on_end(void *ctx)
             check(w.n_on_stopped == 1, "not stopped exactly once"); /* EWYK 5.51 */
         return;
     }
-    check(n_left() == 0, "tasks are left, and nobody comes");       /* EWYK 5.9 ... 5.12 */
+    check(n_left() == 0,
+          "tasks are left, and nobody comes"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
     check(word == nj__word_of(NJ__IDLE, 0), "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
-    check(c.pc + c.pic + c.pec + c.epc == w.n_tasks, "the counters do not add up"); /* 5.28 */
+    check(c.pc + c.pic + c.pec + c.epc == w.n_tasks, "the counters do not add up"); /* EWYK 5.28 */
 }
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max)

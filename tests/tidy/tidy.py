@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 
+import ewyk
 import rfc
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -352,17 +353,30 @@ def scripts():
             for name in sorted(os.listdir(os.path.join(REPO, folder))) if name.endswith(".pkt")}
 
 
+def written(rule, page, text, write):
+    """The page is the one that is committed."""
+    if write:
+        with open(os.path.join(REPO, page), "w", encoding="utf-8") as f:
+            f.write(text)
+    elif not os.path.exists(os.path.join(REPO, page)) or read(page) != text:
+        yield Finding(page, 1, rule, "is not what would be written, run ./dev tidy --rfc")
+
+
 def rule_rfc(sources, write):
-    """The page of sentences, clauses, code and tests is whole and is the one that is committed."""
+    """The page of sentences, clauses, code and tests is whole."""
     text, complaints = rfc.matrix(read(rfc.CLAUSES), sources, scripts(),
                                   sorted(os.listdir(os.path.join(REPO, "docs/adr"))), functions)
     for line, complaint in complaints:
         yield Finding(rfc.CLAUSES, line, "rfc", complaint)
-    if write:
-        with open(os.path.join(REPO, rfc.PAGE), "w", encoding="utf-8") as f:
-            f.write(text)
-    elif not os.path.exists(os.path.join(REPO, rfc.PAGE)) or read(rfc.PAGE) != text:
-        yield Finding(rfc.PAGE, 1, "rfc", "is not what would be written, run ./dev tidy --rfc")
+    yield from written("rfc", rfc.PAGE, text, write)
+
+
+def rule_ewyk(sources, write):
+    """The same for the sentences about scheduling."""
+    text, complaints = ewyk.matrix(read(ewyk.LIST), sources, functions)
+    for line, complaint in complaints:
+        yield Finding(ewyk.LIST, line, "ewyk", complaint)
+    yield from written("ewyk", ewyk.PAGE, text, write)
 
 
 # --- running them -----------------------------------------------------------------------------
@@ -405,7 +419,8 @@ def report(rules):
 def main():
     sources = list(repository())
     if "--rfc" in sys.argv[1:]:
-        return report({"rfc": lambda: rule_rfc(sources, True)})
+        return report({"rfc": lambda: rule_rfc(sources, True),
+                       "ewyk": lambda: rule_ewyk(sources, True)})
     meson_text = read("lib/meson.build")
     symbols = nm(os.path.join(REPO, os.environ.get("NJ_BUILD", "build")))
     rules = {
@@ -421,6 +436,7 @@ def main():
         "self-contained": lambda: rule_self_contained(sources),
         "format": lambda: rule_format(sources),
         "rfc": lambda: rule_rfc(sources, False),
+        "ewyk": lambda: rule_ewyk(sources, False),
     }
     if symbols is None:
         print("tidy: symbol: not checked, nothing is built (./dev build)")
