@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 
 #include <rte_mbuf.h>
-#include <rte_tcp.h>
 
 #include "shard/shard_internal.h"
 #include "wire/emit.h"
@@ -58,17 +57,9 @@ static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_me
     route(s, m, &ip->dst, why, now);
 }
 
-/* What answers a first segment: it may have come from anywhere, whoever it says it is from. */
-static bool unproven(uint8_t tcp_flags)
-{
-    return (tcp_flags & NJ_TCP_RST) ||
-           (tcp_flags & (NJ_TCP_SYN | NJ_TCP_ACK)) == (NJ_TCP_SYN | NJ_TCP_ACK);
-}
-
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
-    uint8_t flags = rte_pktmbuf_mtod(m, const struct rte_tcp_hdr *)->tcp_flags;
-    output(shard, m, ip, IPPROTO_TCP, unproven(flags) ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
+    output(shard, m, ip, IPPROTO_TCP, ip->unproven ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
 }
 
 /* RFC 1122 3.2.2.6, RFC 4443 4.2: an echo server, with a limit so that it is no amplifier of CPU.

@@ -22,18 +22,21 @@ static struct rte_mbuf *fresh_mbuf(struct nj_tcp *tcp)
     return m;
 }
 
-static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e, nj_ns now)
+static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                     bool unproven, nj_ns now)
 {
     nj_tcp_prepend_for(m, e, &tcp->cfg.tx);
-    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn};
+    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn, unproven};
     tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
 }
 
+/* Without a control block: what answers strangers and half-open connections, where nothing proves
+ * that the peer has its address; and resets, and ACKs in TIME-WAIT, which nobody depends on. */
 bool nj__tcp_send_bare(struct nj_tcp *tcp, const struct nj_tcp_emit *e, nj_ns now)
 {
     struct rte_mbuf *m = fresh_mbuf(tcp);
     if (m)
-        send_out(tcp, m, e, now);
+        send_out(tcp, m, e, true, now);
     return m != NULL;
 }
 
@@ -88,7 +91,7 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         t->x->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */
     if (e.tso_mss)
         nj_count(tcp->cfg.counters, NJ_C_tcp_tso);
-    send_out(tcp, m, &e, now);
+    send_out(tcp, m, &e, false, now);
     return true;
 }
 
@@ -127,7 +130,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         t->rcv_adv = nj_seq_max(t->rcv_adv, t->rcv_nxt + wnd);
         note_acked(t);
     }
-    send_out(tcp, m, &e, now);
+    send_out(tcp, m, &e, false, now);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #ifndef NJ_WIRE_EMIT_H
 #define NJ_WIRE_EMIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_ether.h>
@@ -16,7 +17,8 @@
 /* What the IP header of a segment has to say. */
 struct nj_ip_meta {
     struct nj_addr src, dst;
-    uint8_t ecn; /* NJ_ECN_* */
+    uint8_t ecn;   /* NJ_ECN_* */
+    bool unproven; /* of no header: it answers a packet that may have come from anybody */
 };
 
 /* What the device finishes in the TCP segments that it is given; all false: nothing. */

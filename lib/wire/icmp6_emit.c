@@ -73,7 +73,7 @@ static void finish(struct rte_mbuf *m, struct message *msg, const struct nj_addr
     NJ_ASSERT(rte_pktmbuf_pkt_len(m) == 0);
     put_sum(msg->b, msg->n_bytes, src, dst);
     append(m, msg->b, msg->n_bytes);
-    nj_ipv6_prepend(m, &(struct nj_ip_meta){*src, *dst, 0}, IPPROTO_ICMPV6, hop_limit);
+    nj_ipv6_prepend(m, &(struct nj_ip_meta){.src = *src, .dst = *dst}, IPPROTO_ICMPV6, hop_limit);
 }
 
 void nj_icmp6_echo_reply_build(struct rte_mbuf *m, const struct nj_addr *src,
@@ -98,7 +98,8 @@ void nj_icmp6_problem_build(struct rte_mbuf *m, const struct nj_addr *src,
     uint8_t *p = append(m, head.b, head.n_bytes);
     append(m, packet, n_bytes);
     put_sum(p, head.n_bytes + n_bytes, src, dst);
-    nj_ipv6_prepend(m, &(struct nj_ip_meta){*src, *dst, 0}, IPPROTO_ICMPV6, NJ_IP6_HOP_LIMIT);
+    nj_ipv6_prepend(m, &(struct nj_ip_meta){.src = *src, .dst = *dst}, IPPROTO_ICMPV6,
+                    NJ_IP6_HOP_LIMIT);
 }
 
 void nj_nd_solicit_build(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
@@ -149,7 +150,7 @@ static void finish_report(struct rte_mbuf *m, struct message *msg, const struct 
     put_sum(msg->b, msg->n_bytes, src, dst);
     append(m, hop_by_hop, sizeof hop_by_hop);
     append(m, msg->b, msg->n_bytes);
-    nj_ipv6_prepend(m, &(struct nj_ip_meta){*src, *dst, 0}, IPPROTO_HOPOPTS, 1);
+    nj_ipv6_prepend(m, &(struct nj_ip_meta){.src = *src, .dst = *dst}, IPPROTO_HOPOPTS, 1);
 }
 
 void nj_mld2_report_build(struct rte_mbuf *m, const struct nj_addr *src,

@@ -256,7 +256,8 @@ static inline bool rig_seg_mss(struct rig *r, const struct rig_peer *p, uint32_t
                             .opts = {.has_mss = mss != 0, .mss = mss}};
     nj_tcp_prepend(m, &e);
     bool v4 = nj_addr_is_v4(&p->tuple.remote);
-    nj_ip_prepend(m, &(struct nj_ip_meta){p->tuple.local, p->tuple.remote, 0}, IPPROTO_TCP, 1);
+    nj_ip_prepend(m, &(struct nj_ip_meta){.src = p->tuple.local, .dst = p->tuple.remote},
+                  IPPROTO_TCP, 1);
     nj_eth_prepend(m, &rig_mac, &rig_peer_mac, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     rig_queue(r, m);
     return true;

@@ -181,10 +181,10 @@ Test(shard_net, full_device_and_tcp)
     rig_free(r);
 }
 
-/* With two shards: what is not ours goes to its owner, and what its ring refuses is counted. */
 /* SYNs from addresses of the link that nobody has: few are asked for, and whoever is there and asks
- * for us first, as hosts do, is answered at once. */
-Test(shard_net, syns_from_made_up_neighbours)
+ * for us first, as hosts do, is answered at once. Nor does it prove anything that a segment out of
+ * place, or a RST that is off by one, follows the SYN. */
+static void made_up_neighbours(uint32_t stray_seq, uint8_t stray_flags)
 {
     enum { N = 200 };
     struct rig *r = rig_new();
@@ -201,10 +201,12 @@ Test(shard_net, syns_from_made_up_neighbours)
             .rport = RIG_PORT,
         };
         rig_seg_mss(r, &nobody, 1, NJ_TCP_SYN, NULL, 0, 1460);
+        if (stray_flags)
+            rig_seg(r, &nobody, stray_seq, stray_flags, NULL, 0);
         rig_step(r);
     }
     cr_expect_eq(r->n_out - had, NJ_NEIGH_STRANGERS_MAX, "%lu questions", r->n_out - had);
-    cr_expect_eq(rig_count(r, NJ_C_drop_tx_stranger), N - NJ_NEIGH_STRANGERS_MAX);
+    cr_expect_geq(rig_count(r, NJ_C_drop_tx_stranger), N - NJ_NEIGH_STRANGERS_MAX);
     rig_get(r, known, 1, "/index.html");
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_responses), 1);
@@ -216,6 +218,14 @@ Test(shard_net, syns_from_made_up_neighbours)
     rig_free(r);
 }
 
+Test(shard_net, syns_from_made_up_neighbours)
+{
+    made_up_neighbours(0, 0);
+    made_up_neighbours(0x40000000, NJ_TCP_ACK);
+    made_up_neighbours(3, NJ_TCP_RST);
+}
+
+/* With two shards: what is not ours goes to its owner, and what its ring refuses is counted. */
 Test(shard_net, steering)
 {
     struct rig *r = rig_alloc(2048, 2048);

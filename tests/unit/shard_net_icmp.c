@@ -28,7 +28,7 @@ static void unreachable(struct rig *r, const struct nj_tuple *t, uint32_t seq)
     memcpy(icmp + 2, &sum, 2);
 
     struct rte_mbuf *m = nj_test_mbuf(r->rx_pool, icmp, sizeof icmp);
-    struct nj_ip_meta ip = {rig_addr(ROUTER_IP), rig_addr(RIG_IP), 0};
+    struct nj_ip_meta ip = {.src = rig_addr(ROUTER_IP), .dst = rig_addr(RIG_IP)};
     nj_ipv4_prepend(m, &ip, IPPROTO_ICMP, 1);
     nj_eth_prepend(m, &rig_mac, &rig_peer_mac, RTE_ETHER_TYPE_IPV4);
     rig_queue(r, m);

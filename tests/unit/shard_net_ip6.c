@@ -36,7 +36,7 @@ static struct rte_mbuf *icmp(struct rig *r, const struct nj_addr *from, uint8_t 
     uint16_t c = (uint16_t)~nj__csum_fold(nj__csum_add(sum, msg, n));
     memcpy(msg + 2, &c, 2);
     struct rte_mbuf *m = nj_test_mbuf(r->rx_pool, msg, n);
-    nj_ipv6_prepend(m, &(struct nj_ip_meta){*from, us, 0}, IPPROTO_ICMPV6, hop_limit);
+    nj_ipv6_prepend(m, &(struct nj_ip_meta){.src = *from, .dst = us}, IPPROTO_ICMPV6, hop_limit);
     nj_eth_prepend(m, &rig_mac, &rig_peer_mac, RTE_ETHER_TYPE_IPV6);
     return m;
 }
@@ -105,7 +105,7 @@ Test(shard_net_ip6, problems_are_told)
     struct rig *r = rig_both(1);
     for (int i = 0; i < 150; i++) {
         struct rte_mbuf *m = nj_test_mbuf(r->rx_pool, "12345678", 8);
-        nj_ipv6_prepend(m, &(struct nj_ip_meta){peer, us, 0}, 253, 64);
+        nj_ipv6_prepend(m, &(struct nj_ip_meta){.src = peer, .dst = us}, 253, 64);
         nj_eth_prepend(m, &rig_mac, &rig_peer_mac, RTE_ETHER_TYPE_IPV6);
         rig_queue(r, m);
         rig_step(r);

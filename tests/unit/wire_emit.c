@@ -236,8 +236,9 @@ Test(wire_emit, round_trip)
 
         struct rte_mbuf *m = random_chain(pool, &r, bytes, n);
         nj_tcp_prepend(m, &e);
-        nj_ipv4_prepend(m, &(struct nj_ip_meta){e.tuple.local, e.tuple.remote, e.ecn}, IPPROTO_TCP,
-                        (uint16_t)run);
+        nj_ipv4_prepend(
+            m, &(struct nj_ip_meta){.src = e.tuple.local, .dst = e.tuple.remote, .ecn = e.ecn},
+            IPPROTO_TCP, (uint16_t)run);
         nj_eth_prepend(m, &iface.mac, &peer_mac, RTE_ETHER_TYPE_IPV4);
         cr_assert_eq(rte_pktmbuf_linearize(m), 0);
 
@@ -272,7 +273,7 @@ Test(wire_emit, arp_and_echo_round_trip)
 
     m = rte_pktmbuf_alloc(pool);
     nj_icmp_echo_reply_build(m, (const uint8_t[]){8, 0, 0, 0, 0, 1, 0, 2, 9}, 9);
-    nj_ipv4_prepend(m, &(struct nj_ip_meta){peer_ip, our_ip, 0}, IPPROTO_ICMP, 1);
+    nj_ipv4_prepend(m, &(struct nj_ip_meta){.src = peer_ip, .dst = our_ip}, IPPROTO_ICMP, 1);
     nj_eth_prepend(m, &us.mac, &peer_mac, RTE_ETHER_TYPE_IPV4);
     nj_packet_parse(&us, m, &p);
     cr_expect_eq(p.kind, NJ_PACKET_DROP);

@@ -120,7 +120,8 @@ Test(wire_icmp6_emit, segments_round_trip)
         struct nj_packet p;
         struct rte_mbuf *m = nj_test_mbuf(pool, data, n);
         nj_tcp_prepend(m, &e);
-        nj_ip_prepend(m, &(struct nj_ip_meta){us, peer, run & 3}, IPPROTO_TCP, 7);
+        nj_ip_prepend(m, &(struct nj_ip_meta){.src = us, .dst = peer, .ecn = run & 3}, IPPROTO_TCP,
+                      7);
         nj_eth_prepend(m, &peer_mac, &our_mac, RTE_ETHER_TYPE_IPV6);
         nj_packet_parse(&other, m, &p);
         cr_assert_eq(p.kind, NJ_PACKET_TCP, "run %u", run);

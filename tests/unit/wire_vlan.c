@@ -41,7 +41,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, uint32_t stripped, uint3
     uint16_t type = RTE_ETHER_TYPE_IPV4;
 
     nj_tcp_prepend(m, &e);
-    nj_ipv4_prepend(m, &(struct nj_ip_meta){src, dst, 0}, 6, 1);
+    nj_ipv4_prepend(m, &(struct nj_ip_meta){.src = src, .dst = dst}, 6, 1);
     if (inner != UNTAGGED) {
         put_tag(m, (uint16_t)inner, type);
         type = RTE_ETHER_TYPE_VLAN;
