@@ -58,9 +58,10 @@ static void enter_css(struct nj_hystart *h, uint32_t base_us)
 static void follow_trains(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     uint32_t gap = us_of(now) - h->ack_at_us;
+    uint32_t most = min_u32(NJ_HYSTART_TRAIN_GAP_US, t->min_rtt_us / NJ_HYSTART_TRAIN_GAP_DIVISOR);
 
     h->ack_at_us = us_of(now);
-    if (h->in_css || gap > NJ_HYSTART_TRAIN_GAP_US)
+    if (h->in_css || gap > most)
         return;
     h->busy_us += gap;
     if (h->busy_us > t->min_rtt_us / 2 && t->min_rtt_us > 0 &&

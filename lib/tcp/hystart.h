@@ -17,10 +17,12 @@
 #define NJ_HYSTART_CSS_GROWTH_DIVISOR 4u
 #define NJ_HYSTART_CSS_ROUNDS         5u
 
-/* ACKs no further apart belong together: they tell how long the path takes to carry a window. A
- * window of fewer segments fills nothing. */
-#define NJ_HYSTART_TRAIN_GAP_US   2000u
-#define NJ_HYSTART_TRAIN_SEGS_MIN 16u
+/* ACKs no further apart belong together: they tell how long the path takes to carry a window. Nor
+ * further than this part of a round trip: on a short path the silence between two windows is no
+ * longer than that. A window of fewer segments fills nothing. */
+#define NJ_HYSTART_TRAIN_GAP_US      2000u
+#define NJ_HYSTART_TRAIN_GAP_DIVISOR 8u
+#define NJ_HYSTART_TRAIN_SEGS_MIN    16u
 
 /* The most segments by which one acknowledgment may open the window, L of RFC 3465.
  *

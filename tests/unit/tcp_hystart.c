@@ -199,7 +199,7 @@ Test(tcp_hystart, train_of_acks)
 
     static const struct { /* none of these is one */
         uint32_t cwnd, n, gap_us;
-    } table[] = {{200, 99, 500}, {200, 40, 2500}, {4, 3, 2000}};
+    } table[] = {{200, 99, 500}, {200, 40, 2500}, {8, 7, 600}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         t = fresh();
         t.min_rtt_us = i == 2 ? 5000 : 100000;
@@ -207,5 +207,32 @@ Test(tcp_hystart, train_of_acks)
         t.snd_nxt = t.snd_una + t.cwnd;
         train(&t, table[i].n, table[i].gap_us, 0);
         cr_expect_not(hystart.in_css, "row %zu", i);
+    }
+}
+
+/* On a short path the silence between two windows is shorter than the gap in a train on a long one,
+ * and is none: the window grows on while it takes the path less than half of a round trip. */
+Test(tcp_hystart, silence_on_a_short_path)
+{
+    enum { SEG_NS = 800 }; /* of 1000 bytes at 10 Gbit/s */
+    for (uint32_t rtt_us = 200; rtt_us <= 3200; rtt_us *= 2) {
+        struct nj_tcb t = fresh();
+        nj_ns now = NJ_SEC;
+        t.min_rtt_us = rtt_us;
+        for (; t.ssthresh >= NJ_CC_SSTHRESH_NONE && !hystart.in_css; now += rtt_us * NJ_US) {
+            uint32_t n = (t.snd_nxt - t.snd_una) / MSS;
+            cr_assert_lt(n * SEG_NS, rtt_us * NJ_US, "it does not end with the path full");
+            for (uint32_t i = 0; i < n && !hystart.in_css; i++) {
+                struct nj_cc_ack a = {.now = now + i * (nj_ns)SEG_NS,
+                                      .n_bytes = MSS,
+                                      .rtt_us = rtt_us,
+                                      .limited = true};
+                t.snd_una += MSS;
+                nj__slow_start(&t, &hystart, &a, false);
+            }
+            t.snd_nxt = t.snd_una + t.cwnd;
+        }
+        uint32_t half = rtt_us * (uint32_t)NJ_US / SEG_NS / 2;
+        cr_expect_geq(t.cwnd / MSS, half, "RTT %u us: %u segments", rtt_us, t.cwnd / MSS);
     }
 }
