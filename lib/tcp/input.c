@@ -35,12 +35,22 @@ static bool nearly_full(const struct nj_tcp *tcp)
            tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_FULL_PART;
 }
 
+enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
+{
+    if (tcp->draining)
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
+    if (nearly_full(tcp))
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
+    return PASS;
+}
+
 /* RFC 9293 3.10.7.1, 3.10.7.2: CLOSED and LISTEN. *t becomes the connection that a cookie opened.
  */
 static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a,
                                          struct nj_tcb **t, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
+    enum nj_tcp_verdict v;
 
     if (seg->flags & NJ_TCP_RST)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_closed);
@@ -53,10 +63,8 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
     }
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
-    if (tcp->draining)
-        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
-    if (nearly_full(tcp))
-        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
+    if ((v = nj__tcp_admits(tcp, a)) != PASS)
+        return v;
     /* Text on a SYN is not acknowledged: the peer sends it again. */
     if (!nj__syn_backlog_full(tcp))
         nj__syn_new(tcp, a, now);
@@ -176,8 +184,9 @@ static enum nj_tcp_verdict seg_with_tcb(struct nj_tcp *tcp, struct nj_tcb *t,
         return seg_in_syn_sent(tcp, t, a, now);
     if (!makes_room(tcp, t, &a->seg))
         return nj__tcp_synchronized(tcp, t, a, now);
-    if (!nj__time_wait_may_answer(tcp, &a->seg, t->ts_on))
-        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
+    enum nj_tcp_verdict v = nj__time_wait_admits(tcp, a, t->ts_on);
+    if (v != PASS)
+        return v;
     a->follows = true;
     a->iss_floor = t->snd_nxt + 1;
     nj__tcb_end(tcp, t);

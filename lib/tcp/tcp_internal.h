@@ -76,6 +76,8 @@ void nj__tcp_peer_options(struct nj_tcp *, struct nj_tcb *, const struct nj_tcp_
 
 /* input.c */
 bool nj__tcp_listening(const struct nj_tcp *, uint16_t port);
+/* May a SYN open anything now? PASS, or why not. */
+enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *, struct nj_tcp_arrival *);
 
 /* bare.c: flows of any kind, and those without a control block. */
 void nj__flow_init(struct nj_flow *, enum nj_flow_kind, nj_ns now);
@@ -119,7 +121,8 @@ void nj__time_wait_take_over(struct nj_tcp *, const struct nj_tcb *, nj_ns now);
 bool nj__time_wait_replaced_by(const struct nj_seg *, uint32_t rcv_nxt, bool ts_on,
                                uint32_t ts_recent);
 /* ... but may it be answered now? If not it waits, and so does the old connection. */
-bool nj__time_wait_may_answer(const struct nj_tcp *, const struct nj_seg *, bool ts_on);
+enum nj_tcp_verdict nj__time_wait_admits(const struct nj_tcp *, struct nj_tcp_arrival *,
+                                         bool ts_on);
 enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *, struct nj_time_wait *,
                                         struct nj_tcp_arrival *, nj_ns now);
 void nj__time_wait_tick(struct nj_tcp *);

@@ -121,9 +121,14 @@ bool nj__time_wait_replaced_by(const struct nj_seg *seg, uint32_t rcv_nxt, bool 
 /* RFC 9293 3.6.1 MAY-2: our number has to be beyond those of the old connection, and that of a
  * cookie is what the hash says. Then timestamps on both make old segments fail the peer's PAWS
  * test. */
-bool nj__time_wait_may_answer(const struct nj_tcp *tcp, const struct nj_seg *seg, bool ts_on)
+enum nj_tcp_verdict nj__time_wait_admits(const struct nj_tcp *tcp, struct nj_tcp_arrival *a,
+                                         bool ts_on)
 {
-    return !nj__syn_backlog_full(tcp) || (ts_on && seg->opts.has_ts);
+    enum nj_tcp_verdict v = nj__tcp_admits(tcp, a);
+
+    if (v == PASS && nj__syn_backlog_full(tcp) && !(ts_on && a->seg.opts.has_ts))
+        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
+    return v;
 }
 
 /* The FIN that ended the connection, once more: our ACK of it was lost. */
@@ -145,8 +150,8 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_reset);
     if (nj__tcp_listening(tcp, seg->tuple.lport) &&
         nj__time_wait_replaced_by(seg, b->rcv_nxt, ts_on, b->ts_recent)) {
-        if (!nj__time_wait_may_answer(tcp, seg, ts_on))
-            return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
+        if ((v = nj__time_wait_admits(tcp, a, ts_on)) != PASS)
+            return v;
         a->follows = true;
         a->iss_floor = b->snd_nxt + 1;
         forget(tcp, w);
