@@ -7,20 +7,22 @@
  *
  * LINGER has sent FIN and reads on for a while, throwing the bytes away: a reset at once could
  * overtake our last words on their way to the peer. A peer that takes no more of them is reset
- * after STALL_TIMEOUT: TCP by itself would wait for as long as it answers probes.
+ * after STALL_TIMEOUT, and one that has not taken all of them STALL_TIMEOUT after LINGER_MOVES: TCP
+ * by itself would wait for as long as it answers probes.
  */
 #include <rte_mempool.h>
 
 #include "shard/shard_internal.h"
 #include "shard/sniff.h"
 
-#define STALL_TIMEOUT  (60 * NJ_SEC) /* streams open, and nothing moves */
-#define LINGER_TIMEOUT (2 * NJ_SEC)  /* the peer has all, and does not close */
-#define SHED_AFTER     (5 * NJ_SEC)  /* no ACK, and mbufs are short */
-#define SHED_MAX       32u           /* of them per step */
-#define HOARD_AFTER    (1 * NJ_SEC)  /* input waits, and received mbufs are short */
-#define HOARD_LOOK     32u           /* of those who let it wait for longest, per step */
-#define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
+#define STALL_TIMEOUT  (60 * NJ_SEC)  /* streams open, and nothing moves */
+#define LINGER_TIMEOUT (2 * NJ_SEC)   /* the peer has all, and does not close */
+#define LINGER_MOVES   (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
+#define SHED_AFTER     (5 * NJ_SEC)   /* no ACK, and mbufs are short */
+#define SHED_MAX       32u            /* of them per step */
+#define HOARD_AFTER    (1 * NJ_SEC)   /* input waits, and received mbufs are short */
+#define HOARD_LOOK     32u            /* of those who let it wait for longest, per step */
+#define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
 
 /* What moves is filed again at most once in so long: time-outs are up to this much late. */
 #define GRAIN      (64 * NJ_MS)
@@ -47,6 +49,7 @@ struct nj_talk {
             struct nj_list unread; /* member of shard->unread while input waits for output */
             nj_ns unread_at;       /* when it began to; only an empty queue ends it */
         };
+        nj_ns moves_until; /* LINGER */
     };
 };
 _Static_assert(sizeof(struct nj_talk) <= NJ_CACHE_LINE, "one line more when it speaks");
@@ -305,6 +308,8 @@ static void linger(struct nj_conn *c, nj_ns now)
         nj_list_del(&c->talk->unread);
     c->state = LINGER;
     c->moved = true;
+    if (c->talk)
+        c->talk->moves_until = now + LINGER_MOVES;
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
 }
 
@@ -445,6 +450,14 @@ static void note_unread(struct nj_conn *c, nj_ns now)
     }
 }
 
+/* The peer acknowledged some. Who takes a byte of our last words now and then must not keep them
+ * for ever. */
+static void note_moved(struct nj_conn *c, nj_ns now)
+{
+    if (c->state != LINGER || !c->talk || now < c->talk->moves_until)
+        c->moved = true;
+}
+
 /* News of a connection that the server has. */
 static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
@@ -457,7 +470,7 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     if (events & NJ_TCP_EV_PEER_FIN)
         c->peer_fin = true;
     if (events & NJ_TCP_EV_WRITABLE)
-        c->moved = true;
+        note_moved(c, now);
     read_some(c, now);
     write_some(c, now);
     if (c->state == SNIFF && c->peer_fin)
