@@ -24,6 +24,7 @@ static void sent_syn(struct tsim_flow *f, unsigned from, const uint8_t *frame,
     bool peer_syn = k->peer_syn, scales = k->peer_scales, sacks = k->peer_sacks;
     uint8_t shift = k->peer_shift;
     uint16_t mss = k->peer_mss;
+    f->track[!from].peer_done |= k->fin;
     *k = (struct tsim_track){.again = k->syn,
                              .syn = true,
                              .iss = r->seq,
@@ -57,8 +58,8 @@ static void check_promises(struct tsim_flow *f, unsigned from, const struct sim_
         return;
     if (k->acked_any && nj_seq_lt(r->ack, k->last_ack))
         law(f, from, "ACK goes back", k->last_ack, r->ack);
-    bool all_came =
-        f->track[!from].fin || f->side[from].peer_fin; /* TIME_WAIT promises nothing more */
+    /* TIME_WAIT promises nothing more, also to a SYN-ACK that an old SYN called forth. */
+    bool all_came = f->track[!from].fin || k->peer_done || f->side[from].peer_fin;
     if (k->acked_any && !all_came && nj_seq_lt(edge, k->told_edge))
         law(f, from, "the window's right edge goes back", k->told_edge, edge);
     const struct tsim_track *peer = &f->track[!from];

@@ -25,8 +25,9 @@ struct tsim_send {
 };
 
 struct tsim_track {
-    bool syn, fin; /* were sent */
-    bool again;    /* it is the second connection of these ports */
+    bool syn, fin;  /* were sent */
+    bool peer_done; /* the peer's FIN was, before it began anew */
+    bool again;     /* it is the second connection of these ports */
     uint32_t iss;
     uint32_t max;       /* one past the last number sent */
     uint32_t last_ack;  /* sent */
