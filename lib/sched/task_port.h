@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The seam between a shard and the threads that run its OS_BLOCKING tasks: workers in the server,
+ * whatever a test likes elsewhere. One lcore's; nothing in here waits.
+ */
+#ifndef NJ_SCHED_TASK_PORT_H
+#define NJ_SCHED_TASK_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sched/task.h"
+
+struct nj_task_port {
+    void *ctx;
+    /*
+     * Hand a task over. True: it belongs to the port until poll() gives it back or its reject() was
+     * called. ops->run is called on another thread, and must not free the task there: it comes home
+     * first. False: there is no room, the task stays with the caller.
+     */
+    bool (*submit)(void *ctx, struct nj_task *task);
+    /* Once per step, after the last submit: wake those threads that sleep and have work now. */
+    void (*flush)(void *ctx);
+    /*
+     * Take home up to `n` tasks that ran; their run_ns says how long. Tasks that will never run, as
+     * the port is closed, are rejected in here: their ops->reject is called and they do not count.
+     */
+    uint32_t (*poll)(void *ctx, struct nj_task **tasks, uint32_t n);
+};
+
+#endif
