@@ -58,6 +58,19 @@
 #define NJ_ACTIVE_PORT_MIN 32768u
 #define NJ_ACTIVE_PORTS    32768u
 
+/* Threads for OS_BLOCKING tasks. A pair of rings exists for each of them and each shard, of 16 places
+ * (512 bytes each): at 64 shards and 32 workers 2 MiB. */
+#define NJ_WORKERS_MAX 32u
+
+/* Tasks of one lcore in the rings of one worker: what a task can find before it there, and what one
+ * poll of the lcore can take home. More hides a longer time between polls, but binds more tasks to
+ * a worker that may be busy for long. */
+#define NJ_WORKER_DEPTH 8u
+
+/* OS_BLOCKING tasks of one lcore that run or wait; beyond they are rejected (503). At 1 ms each and
+ * four workers the last one starts after 256 ms. */
+#define NJ_TASKS_OUT_MAX 1024u
+
 /* Longest request path we look at; PATH_MAX of Linux. */
 #define NJ_PATH_MAX 4096
 

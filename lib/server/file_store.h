@@ -23,7 +23,7 @@ struct nj_file_store;
 int nj_file_store_open(const char *root, uint64_t cache_bytes, struct nj_file_store **out,
                        char *err, size_t n_err);
 
-/* Do a job: fills in its outputs. `store` is a struct nj_file_store (fits nj_worker_config.run). */
+/* Do a job: fills in its outputs. `store` is a struct nj_file_store. */
 void nj_file_store_run(void *store, struct nj_file_job *job);
 
 /* Free what was put by its last holder. Cheap when there is nothing. */

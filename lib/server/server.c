@@ -131,28 +131,35 @@ static void down_fabric(struct nj_server *s)
     nj_fabric_close(&s->fabric);
 }
 
-static bool up_worker(struct nj_server *s)
+static void run_file(void *store, void *job)
+{
+    nj_file_store_run(store, job);
+}
+
+/* Files have a thread of their own: a read never stands behind a handler that takes its time. */
+static bool up_files(struct nj_server *s)
 {
     struct nj_worker_config c = {
+        .name = "nj-files",
         .n_shards = s->n_shards,
         .jobs_max = JOBS_MAX,
         .affinity = &s->cpus,
         .eal = true,
         .tidy_ms = TIDY_MS,
-        .run = nj_file_store_run,
+        .run = run_file,
         .tidy = nj_file_store_tidy,
         .ctx = s->store,
     };
-    int rc = nj_worker_start(&c, &s->worker);
+    int rc = nj_worker_start(&c, &s->files);
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "the file worker does not start: %s", strerror(-rc));
     return rc == 0;
 }
 
-static void down_worker(struct nj_server *s)
+static void down_files(struct nj_server *s)
 {
-    nj_worker_stop(s->worker);
-    nj_worker_free(s->worker);
+    nj_worker_stop(s->files);
+    nj_worker_free(s->files);
 }
 
 static bool random_bytes(void *out, size_t n)
@@ -193,7 +200,7 @@ static bool up_shards(struct nj_server *s)
         c.tx_pool = s->port.tx_pool[i];
         c.frag_table = s->port.frags[i];
         nj_fabric_connect(&s->fabric, &s->end[i], i, &c.port);
-        c.port.files = nj_worker_port(s->worker, i);
+        c.port.files = nj_worker_file_port(s->files, i);
         s->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *s->shard[i]);
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
@@ -263,7 +270,7 @@ static const struct step {
     {up_store,      down_store},
     {up_port,       down_port},
     {up_fabric,     down_fabric},
-    {up_worker,     down_worker},
+    {up_files,      down_files},
     {up_shards,     down_shards},
     {up_telemetry,  down_telemetry},
     {up_supervisor, down_supervisor},

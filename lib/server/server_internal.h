@@ -26,7 +26,7 @@ struct nj_server {
     struct nj_clock clock;
     struct nj_control control;
     struct nj_file_store *store;
-    struct nj_worker *worker;
+    struct nj_worker *files; /* does the store's jobs */
 
     uint32_t n_shards;
     struct nj_fabric_end end[NJ_SHARDS_MAX];

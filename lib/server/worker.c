@@ -4,8 +4,8 @@
  *
  * No wake-up is lost. `sleeping` is only changed by read-modify-write, so all changes stand in one
  * order, and each sees the one before it. The worker sets it to 1 and then looks at the rings once
- * more before it sleeps; a submitter puts its job into the ring and then sets it to 0. Whichever
- * comes second in that order sees what the other did before:
+ * more before it sleeps; a submitter puts its jobs into the ring and then, in flush, sets it to 0.
+ * Whichever comes second in that order sees what the other did before:
  *   - submitter second: it reads 1, so it wakes the worker. If the worker has not gone to sleep
  * yet, the kernel finds 0 instead of 1 and does not let it.
  *   - worker second: the job was in the ring before the submitter's change, so the last look
@@ -18,7 +18,9 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,21 +40,25 @@
  * sleep and its wake-up cost. */
 #define SPINS 1000
 
-struct port {
+struct nj_worker_port {
     struct nj_worker *worker;
     struct rte_ring *in, *out;
     uint32_t n_out; /* submitted and not polled; the lcore's */
+    bool unflushed; /* something was submitted since the last flush */
     bool closed;    /* the worker has stopped */
 } NJ_CACHE_ALIGNED;
 
 struct nj_worker {
     struct nj_worker_config config;
+    char name[16];
     cpu_set_t affinity;
     pthread_t thread;
+    bool joined;
     _Atomic uint32_t sleeping
         NJ_CACHE_ALIGNED; /* futex: 1 while the worker sleeps, or is about to */
     _Atomic bool stopping;
-    struct port ports[] NJ_CACHE_ALIGNED;
+    _Atomic bool running NJ_CACHE_ALIGNED; /* a job; only a hint for others */
+    struct nj_worker_port ports[] NJ_CACHE_ALIGNED;
 };
 
 static struct rte_ring *new_ring(uint32_t n_max)
@@ -102,11 +108,13 @@ static uint32_t run_batches(struct nj_worker *w)
     uint32_t n_run = 0;
 
     for (uint32_t i = 0; i < w->config.n_shards; i++) {
-        struct port *p = &w->ports[i];
+        struct nj_worker_port *p = &w->ports[i];
         void *jobs[BATCH];
         uint32_t n = rte_ring_sc_dequeue_burst(p->in, jobs, BATCH, NULL);
         for (uint32_t k = 0; k < n; k++) {
+            atomic_store_explicit(&w->running, true, memory_order_relaxed);
             w->config.run(w->config.ctx, jobs[k]);
+            atomic_store_explicit(&w->running, false, memory_order_relaxed);
             /* At once: a slow job must not hold back the answers before it. There is room:
              * the ring holds as many jobs as can be out. */
             NJ_CHECK(rte_ring_sp_enqueue(p->out, jobs[k]) == 0);
@@ -135,7 +143,7 @@ static void *worker_main(void *arg)
     struct nj_worker *w = arg;
     uint32_t n_idle = 0;
 
-    pthread_setname_np(pthread_self(), "nj-worker");
+    pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
     for (;;) {
         /* Read before the rings: what was submitted before the stop is then seen below. */
@@ -159,33 +167,67 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static bool submit(void *ctx, struct nj_file_job *job)
+struct nj_worker_port *nj_worker_port(struct nj_worker *w, uint32_t shard)
 {
-    struct port *p = ctx;
+    NJ_CHECK(shard < w->config.n_shards);
+    return &w->ports[shard];
+}
 
+bool nj_worker_submit(struct nj_worker_port *p, void *job)
+{
     if (p->closed || p->n_out >= p->worker->config.jobs_max)
         return false;
     NJ_CHECK(rte_ring_sp_enqueue(p->in, job) == 0);
     p->n_out++;
-    wake(p->worker);
+    p->unflushed = true;
     return true;
 }
 
-static uint32_t poll_done(void *ctx, struct nj_file_job **jobs, uint32_t n)
+void nj_worker_flush(struct nj_worker_port *p)
 {
-    struct port *p = ctx;
+    if (p->unflushed)
+        wake(p->worker);
+    p->unflushed = false;
+}
 
+uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n)
+{
     if (p->n_out == 0) /* nothing is out: do not touch the worker's cache line */
         return 0;
-    n = rte_ring_sc_dequeue_burst(p->out, (void **)jobs, n, NULL);
+    n = rte_ring_sc_dequeue_burst(p->out, jobs, n, NULL);
     p->n_out -= n;
     return n;
 }
 
-struct nj_file_port nj_worker_port(struct nj_worker *w, uint32_t shard)
+uint32_t nj_worker_n_out(const struct nj_worker_port *p)
 {
-    NJ_CHECK(shard < w->config.n_shards);
-    return (struct nj_file_port){.ctx = &w->ports[shard], .submit = submit, .poll = poll_done};
+    return p->n_out;
+}
+
+enum nj_worker_state nj_worker_state(const struct nj_worker *w)
+{
+    if (atomic_load_explicit(&w->running, memory_order_relaxed))
+        return NJ_WORKER_RUNS;
+    return atomic_load_explicit(&w->sleeping, memory_order_relaxed) ? NJ_WORKER_SLEEPS
+                                                                    : NJ_WORKER_SPINS;
+}
+
+static bool submit_file(void *ctx, struct nj_file_job *job)
+{
+    bool ok = nj_worker_submit(ctx, job);
+    nj_worker_flush(ctx);
+    return ok;
+}
+
+static uint32_t poll_files(void *ctx, struct nj_file_job **jobs, uint32_t n)
+{
+    return nj_worker_poll(ctx, (void **)jobs, n);
+}
+
+struct nj_file_port nj_worker_file_port(struct nj_worker *w, uint32_t shard)
+{
+    return (struct nj_file_port){
+        .ctx = nj_worker_port(w, shard), .submit = submit_file, .poll = poll_files};
 }
 
 static void free_memory(struct nj_worker *w)
@@ -213,13 +255,15 @@ static int start_thread(struct nj_worker *w)
 
 int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out)
 {
-    NJ_CHECK(config->n_shards > 0 && config->jobs_max > 0 && config->jobs_max < 1u << 24);
-    size_t n_bytes = sizeof(struct nj_worker) + config->n_shards * sizeof(struct port);
+    NJ_CHECK(config->name && config->n_shards > 0 && config->jobs_max > 0 &&
+             config->jobs_max < 1u << 24);
+    size_t n_bytes = sizeof(struct nj_worker) + config->n_shards * sizeof(struct nj_worker_port);
     struct nj_worker *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
     if (!w)
         return -ENOMEM;
     memset(w, 0, n_bytes);
     w->config = *config;
+    snprintf(w->name, sizeof w->name, "%s", config->name);
     if (config->affinity)
         w->affinity = *config->affinity;
     int err = 0;
@@ -240,13 +284,36 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
     return 0;
 }
 
-void nj_worker_stop(struct nj_worker *w)
+void nj_worker_begin_stop(struct nj_worker *w)
 {
-    atomic_store_explicit(&w->stopping, true, memory_order_release);
-    wake(w);
-    pthread_join(w->thread, NULL);
     for (uint32_t i = 0; i < w->config.n_shards; i++)
         w->ports[i].closed = true;
+    atomic_store_explicit(&w->stopping, true, memory_order_release);
+    wake(w);
+}
+
+bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms)
+{
+    struct timespec until;
+
+    if (w->joined)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &until); /* the one that a timed join knows */
+    until.tv_sec += wait_ms / 1000;
+    until.tv_nsec += wait_ms % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    w->joined = pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+    return w->joined;
+}
+
+void nj_worker_stop(struct nj_worker *w)
+{
+    nj_worker_begin_stop(w);
+    while (!nj_worker_join(w, 60000))
+        ;
 }
 
 void nj_worker_free(struct nj_worker *w)

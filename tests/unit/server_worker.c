@@ -19,7 +19,7 @@
 static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs,
                           uint32_t n)
 {
-    struct nj_file_port port = nj_worker_port(w, shard);
+    struct nj_file_port port = nj_worker_file_port(w, shard);
     return port.poll(port.ctx, jobs, n);
 }
 
@@ -33,9 +33,11 @@ struct tally {
 };
 
 /* Answer so that the asker can tell that it was this job: the offset, changed. */
-static void run(void *ctx, struct nj_file_job *job)
+static void run(void *ctx, void *arg)
 {
     struct tally *t = ctx;
+    struct nj_file_job *job = arg;
+
     if (atomic_fetch_add(&t->n_run, 1) == 0)
         pthread_getname_np(pthread_self(), t->thread_name, sizeof t->thread_name);
     job->offset = ~job->offset;
@@ -54,6 +56,7 @@ static struct nj_worker *start(struct tally *t)
 {
     struct nj_worker *w = NULL;
     struct nj_worker_config config = {
+        .name = "nj-files",
         .n_shards = SHARDS,
         .jobs_max = JOBS_MAX,
         .run = run,
@@ -84,7 +87,7 @@ struct shard {
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
-    struct nj_file_port port = nj_worker_port(s->w, s->index);
+    struct nj_file_port port = nj_worker_file_port(s->w, s->index);
     uint32_t n_in = 0, n_back = 0;
 
     while (n_back < s->n_jobs) {
@@ -153,7 +156,7 @@ Test(server_worker, name_and_bound, .timeout = 60)
 {
     struct tally t = {0};
     struct nj_worker *w = start(&t);
-    struct nj_file_port port = nj_worker_port(w, 1);
+    struct nj_file_port port = nj_worker_file_port(w, 1);
     static struct nj_file_job jobs[JOBS_MAX + 1];
 
     for (int i = 0; i < JOBS_MAX; i++)
@@ -166,7 +169,7 @@ Test(server_worker, name_and_bound, .timeout = 60)
     struct nj_file_job *none;
     cr_expect_eq(poll_jobs(w, 0, &none, 1), 0);
     nj_worker_stop(w);
-    cr_expect_str_eq(t.thread_name, "nj-worker");
+    cr_expect_str_eq(t.thread_name, "nj-files");
     nj_worker_free(w);
 }
 
@@ -175,7 +178,7 @@ Test(server_worker, stop_runs_what_was_submitted, .timeout = 60)
     for (int round = 0; round < 50; round++) {
         struct tally t = {0};
         struct nj_worker *w = start(&t);
-        struct nj_file_port port = nj_worker_port(w, round % SHARDS);
+        struct nj_file_port port = nj_worker_file_port(w, round % SHARDS);
         static struct nj_file_job jobs[JOBS_MAX];
         struct nj_file_job *back[JOBS_MAX];
 
@@ -196,6 +199,7 @@ Test(server_worker, tidies_while_idle, .timeout = 60)
     cpu_set_t cpus;
     sched_getaffinity(0, sizeof cpus, &cpus);
     struct nj_worker_config config = {
+        .name = "nj-files",
         .n_shards = 1,
         .jobs_max = 1,
         .run = run,
@@ -214,13 +218,18 @@ Test(server_worker, tidies_while_idle, .timeout = 60)
 static struct nj_file_job *open_through(struct nj_worker *w, uint32_t shard, const char *name)
 {
     static struct nj_file_job jobs[SHARDS];
-    struct nj_file_port port = nj_worker_port(w, shard);
+    struct nj_file_port port = nj_worker_file_port(w, shard);
 
     memset(&jobs[shard], 0, sizeof jobs[shard]);
     jobs[shard].op = NJ_FILE_OPEN;
     strcpy(jobs[shard].path, name);
     cr_assert(port.submit(port.ctx, &jobs[shard]));
     return poll_one(w, shard);
+}
+
+static void run_in_store(void *store, void *job)
+{
+    nj_file_store_run(store, job);
 }
 
 /* Objects of a store that two shards put, in this thread, while the worker frees. */
@@ -234,9 +243,10 @@ Test(server_worker, serves_a_store, .timeout = 60)
     snprintf(path, sizeof path, "%s/f", root);
     cr_assert_eq(nj_file_store_open(root, 1 << 20, &store, err, sizeof err), 0, "%s", err);
     struct nj_worker_config config = {
+        .name = "nj-files",
         .n_shards = SHARDS,
         .jobs_max = 4,
-        .run = nj_file_store_run,
+        .run = run_in_store,
         .tidy = nj_file_store_tidy,
         .ctx = store,
     };

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/workers.h"
+
+#include <errno.h>
+#include <fenv.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "server/worker.h"
+
+#define NOT_RUN UINT64_MAX /* as run_ns: came home because the pool stops */
+
+/* One shard's side. Its lcore's alone. */
+struct lane {
+    struct nj_workers *pool;
+    struct nj_worker_port *port[NJ_WORKERS_MAX];
+    struct nj_list waiting; /* for room in any worker's ring */
+    uint32_t n_waiting;
+    uint32_t n_out;    /* in the rings of the workers */
+    uint32_t nearest;  /* worker to ask first */
+    uint32_t polled;   /* worker to poll first: the others' turn comes, too */
+    uint64_t to_flush; /* a bit for each worker */
+    bool closed;
+} NJ_CACHE_ALIGNED;
+
+struct nj_workers {
+    uint32_t n_workers, n_shards, tasks_max;
+    struct nj_worker *worker[NJ_WORKERS_MAX];
+    _Atomic bool stopping;
+    struct lane lanes[];
+};
+
+_Static_assert(NJ_WORKERS_MAX <= 64, "bits of to_flush");
+
+/* --- on the worker's thread ----------------------------------------------------------------- */
+
+static uint64_t clock_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * NJ_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Each task finds the thread as the first one did, whatever the one before it left behind. */
+static void run_task(void *ctx, void *job)
+{
+    struct nj_workers *pool = ctx;
+    struct nj_task *task = job;
+
+    if (atomic_load_explicit(&pool->stopping, memory_order_relaxed)) {
+        task->run_ns = NOT_RUN;
+        return;
+    }
+    errno = 0;
+    uint64_t began = clock_ns();
+    task->ops->run(task);
+    task->run_ns = clock_ns() - began;
+    fesetenv(FE_DFL_ENV);
+}
+
+/* --- on the lcore ---------------------------------------------------------------------------- */
+
+/* Less is better. A worker that sleeps costs a system call and some time to wake, but what one that
+ * runs is at may take for ever; and what was given to it and not taken home counts most. */
+static uint32_t burden(const struct lane *l, uint32_t i)
+{
+    static const uint32_t of_state[] = {
+        [NJ_WORKER_SPINS] = 0, [NJ_WORKER_SLEEPS] = 1, [NJ_WORKER_RUNS] = 2};
+    return nj_worker_n_out(l->port[i]) * 4 + of_state[nj_worker_state(l->pool->worker[i])];
+}
+
+/* Give it to the worker with the least burden, the nearest of several. False: all are full. */
+static bool place(struct lane *l, struct nj_task *task)
+{
+    const struct nj_workers *pool = l->pool;
+    uint32_t best = 0, least = UINT32_MAX;
+
+    for (uint32_t k = 0; k < pool->n_workers && least > 0; k++) {
+        uint32_t i = (l->nearest + k) % pool->n_workers;
+        uint32_t b = burden(l, i);
+        if (b < least && nj_worker_n_out(l->port[i]) < NJ_WORKER_DEPTH) {
+            best = i;
+            least = b;
+        }
+    }
+    if (least == UINT32_MAX)
+        return false;
+    NJ_CHECK(nj_worker_submit(l->port[best], task));
+    l->n_out++;
+    l->to_flush |= UINT64_C(1) << best;
+    return true;
+}
+
+static void place_waiting(struct lane *l)
+{
+    struct nj_list *n;
+
+    while (l->n_out < l->pool->n_workers * NJ_WORKER_DEPTH && (n = nj_list_pop(&l->waiting))) {
+        NJ_CHECK(place(l, nj_container_of(n, struct nj_task, node)));
+        l->n_waiting--;
+    }
+}
+
+static bool submit(void *ctx, struct nj_task *task)
+{
+    struct lane *l = ctx;
+
+    if (l->closed || l->n_out + l->n_waiting >= l->pool->tasks_max)
+        return false;
+    if (l->n_waiting > 0 || !place(l, task)) { /* whoever waits already goes first */
+        nj_list_push_back(&l->waiting, &task->node);
+        l->n_waiting++;
+    }
+    return true;
+}
+
+static void flush(void *ctx)
+{
+    struct lane *l = ctx;
+
+    while (l->to_flush) {
+        nj_worker_flush(l->port[__builtin_ctzll(l->to_flush)]);
+        l->to_flush &= l->to_flush - 1;
+    }
+}
+
+static void reject(struct nj_task *task)
+{
+    task->ops->reject(task);
+}
+
+/* Up to `n` from one worker, without those that were not run. */
+static uint32_t poll_worker(struct lane *l, uint32_t i, struct nj_task **tasks, uint32_t n)
+{
+    uint32_t n_home = nj_worker_poll(l->port[i], (void **)tasks, n), n_ran = 0;
+
+    l->n_out -= n_home;
+    for (uint32_t k = 0; k < n_home; k++) {
+        if (tasks[k]->run_ns == NOT_RUN)
+            reject(tasks[k]);
+        else
+            tasks[n_ran++] = tasks[k];
+    }
+    return n_ran;
+}
+
+static uint32_t poll_done(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    struct lane *l = ctx;
+    uint32_t n_ran = 0;
+
+    if (l->n_out > 0) {
+        for (uint32_t k = 0; k < l->pool->n_workers && n_ran < n; k++)
+            n_ran += poll_worker(l, (l->polled + k) % l->pool->n_workers, tasks + n_ran, n - n_ran);
+        l->polled++;
+    }
+    if (l->closed) {
+        for (struct nj_list *node; (node = nj_list_pop(&l->waiting)); l->n_waiting--)
+            reject(nj_container_of(node, struct nj_task, node));
+    } else if (l->n_waiting > 0) {
+        place_waiting(l);
+        flush(l); /* now: a step in which nothing is submitted need not flush */
+    }
+    return n_ran;
+}
+
+struct nj_task_port nj_workers_port(struct nj_workers *pool, uint32_t shard)
+{
+    NJ_CHECK(shard < pool->n_shards);
+    return (struct nj_task_port){
+        .ctx = &pool->lanes[shard], .submit = submit, .flush = flush, .poll = poll_done};
+}
+
+struct nj_workers_load nj_workers_load(const struct nj_workers *pool, uint32_t shard)
+{
+    const struct lane *l = &pool->lanes[shard];
+    return (struct nj_workers_load){.n_out = l->n_out + l->n_waiting, .n_waiting = l->n_waiting};
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static int start_worker(struct nj_workers *pool, const struct nj_workers_config *config, uint32_t i)
+{
+    char name[24];
+    struct nj_worker_config c = {
+        .name = name,
+        .n_shards = pool->n_shards,
+        .jobs_max = NJ_WORKER_DEPTH,
+        .affinity = config->affinity ? &config->affinity[i] : NULL,
+        .eal = config->eal,
+        .run = run_task,
+        .ctx = pool,
+    };
+
+    snprintf(name, sizeof name, "nj-worker-%u", i);
+    return nj_worker_start(&c, &pool->worker[i]);
+}
+
+static void init_lane(struct nj_workers *pool, const struct nj_workers_config *config, uint32_t i)
+{
+    struct lane *l = &pool->lanes[i];
+
+    l->pool = pool;
+    l->nearest = (config->nearest ? config->nearest[i] : i) % pool->n_workers;
+    nj_list_init(&l->waiting);
+    for (uint32_t k = 0; k < pool->n_workers; k++)
+        l->port[k] = nj_worker_port(pool->worker[k], i);
+}
+
+int nj_workers_start(const struct nj_workers_config *config, struct nj_workers **out)
+{
+    NJ_CHECK(config->n_workers > 0 && config->n_workers <= NJ_WORKERS_MAX);
+    NJ_CHECK(config->n_shards > 0 && config->tasks_max > 0);
+    size_t n_bytes = sizeof(struct nj_workers) + config->n_shards * sizeof(struct lane);
+    struct nj_workers *pool = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+    if (!pool)
+        return -ENOMEM;
+    memset(pool, 0, n_bytes);
+    pool->n_shards = config->n_shards;
+    pool->tasks_max = config->tasks_max;
+    for (uint32_t i = 0; i < config->n_workers; i++, pool->n_workers++) {
+        int rc = start_worker(pool, config, i);
+        if (rc != 0) {
+            nj_workers_stop(pool, UINT32_MAX);
+            nj_workers_free(pool);
+            return rc;
+        }
+    }
+    for (uint32_t i = 0; i < pool->n_shards; i++)
+        init_lane(pool, config, i);
+    *out = pool;
+    return 0;
+}
+
+uint32_t nj_workers_stop(struct nj_workers *pool, uint32_t wait_ms)
+{
+    uint64_t end = clock_ns() + wait_ms * (uint64_t)NJ_MS;
+    uint32_t n_stuck = 0;
+
+    atomic_store_explicit(&pool->stopping, true, memory_order_relaxed);
+    for (uint32_t i = 0; i < pool->n_shards; i++)
+        pool->lanes[i].closed = true;
+    for (uint32_t i = 0; i < pool->n_workers; i++)
+        nj_worker_begin_stop(pool->worker[i]);
+    for (uint32_t i = 0; i < pool->n_workers; i++) {
+        uint64_t now = clock_ns();
+        n_stuck +=
+            !nj_worker_join(pool->worker[i], now < end ? (uint32_t)((end - now) / NJ_MS) : 0);
+    }
+    return n_stuck;
+}
+
+void nj_workers_free(struct nj_workers *pool)
+{
+    for (uint32_t i = 0; i < pool->n_shards; i++)
+        NJ_ASSERT(pool->lanes[i].n_out == 0 && pool->lanes[i].n_waiting == 0);
+    for (uint32_t i = 0; i < pool->n_workers; i++)
+        nj_worker_free(pool->worker[i]);
+    free(pool);
+}

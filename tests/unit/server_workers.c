@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pool of workers: tasks run once, come home, and are not stuck behind others. Run it under
+ * ThreadSanitizer too. Where a test waits, it polls, and the test's time-out is the bound. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fenv.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "base/attr.h"
+#include "base/prng.h"
+#include "server/workers.h"
+
+#define SHARDS   2
+#define FOR_EVER 60000u /* ms: longer than any test may take */
+
+/* What a shard sends away and looks at again when it is home: plain memory, nothing atomic, so that
+ * ThreadSanitizer sees when the rings do not order it. */
+struct job {
+    struct nj_task task;
+    uint32_t n_run, n_home, n_rejected;
+    _Atomic bool started; /* the one thing to be looked at while it runs */
+    sem_t *gate;          /* wait for it in run */
+    int err;              /* what it found and what it leaves */
+    int rounding;
+};
+
+static struct job *job_of(struct nj_task *t)
+{
+    return nj_container_of(t, struct job, task);
+}
+
+static void run(struct nj_task *t)
+{
+    struct job *j = job_of(t);
+
+    atomic_store(&j->started, true);
+    while (j->gate && sem_wait(j->gate) != 0)
+        ;
+    j->n_run++;
+}
+
+static void reject(struct nj_task *t)
+{
+    job_of(t)->n_rejected++;
+}
+
+static const struct nj_task_ops ops = {run, reject};
+
+static struct nj_workers *start(uint32_t n_workers, uint32_t tasks_max)
+{
+    struct nj_workers *w = NULL;
+    struct nj_workers_config c = {
+        .n_workers = n_workers, .n_shards = SHARDS, .tasks_max = tasks_max};
+    cr_assert_eq(nj_workers_start(&c, &w), 0);
+    return w;
+}
+
+static void finish(struct nj_workers *w)
+{
+    cr_assert_eq(nj_workers_stop(w, FOR_EVER), 0);
+    nj_workers_free(w);
+}
+
+static struct job *new_jobs(uint32_t n, sem_t *gate)
+{
+    struct job *jobs = calloc(n, sizeof *jobs);
+    cr_assert(jobs);
+    for (uint32_t i = 0; i < n; i++) {
+        jobs[i].task.ops = &ops;
+        jobs[i].gate = gate;
+        nj_list_init(&jobs[i].task.node);
+    }
+    return jobs;
+}
+
+static uint32_t take_home(struct nj_task_port *port, uint32_t n)
+{
+    struct nj_task *home[16];
+
+    n = port->poll(port->ctx, home, n < NJ_ARRAY_LEN(home) ? n : NJ_ARRAY_LEN(home));
+    for (uint32_t i = 0; i < n; i++)
+        job_of(home[i])->n_home++;
+    return n;
+}
+
+static void await_home(struct nj_task_port *port, uint32_t n)
+{
+    while (n > 0) {
+        uint32_t n_now = take_home(port, n);
+        n -= n_now;
+        if (n_now == 0)
+            sched_yield();
+    }
+}
+
+static void send(struct nj_task_port *port, struct job *j)
+{
+    cr_assert(port->submit(port->ctx, &j->task));
+    port->flush(port->ctx);
+}
+
+static void await_start(struct job *j)
+{
+    while (!atomic_load(&j->started))
+        sched_yield();
+}
+
+/* --- nothing is lost ------------------------------------------------------------------------ */
+
+struct shard {
+    struct nj_workers *w;
+    uint32_t index, n_jobs;
+    struct job *jobs;
+    struct nj_prng prng;
+};
+
+/* A life of steps as a shard has them: some submits, one flush, one poll. */
+static void *drive_shard(void *arg)
+{
+    struct shard *s = arg;
+    struct nj_task_port port = nj_workers_port(s->w, s->index);
+    uint32_t n_in = 0, n_back = 0;
+
+    while (n_back < s->n_jobs) {
+        uint64_t dice = nj_prng_next(&s->prng);
+        uint32_t n = dice % 4 == 0 ? dice / 4 % 40 : 0;
+        while (n-- > 0 && n_in < s->n_jobs && port.submit(port.ctx, &s->jobs[n_in].task))
+            n_in++;
+        port.flush(port.ctx);
+        uint32_t n_home = take_home(&port, 1 + dice / 256 % 16);
+        n_back += n_home;
+        if (n_home == 0 && dice / 65536 % 8 == 0)
+            sched_yield();
+    }
+    return NULL;
+}
+
+/* EWYK 5.3, EWYK 5.59, EWYK 5.60: shards and workers at random; each task runs once and comes home
+ * once, and what was written on one thread is seen on the other. */
+Test(server_workers, each_task_once, .timeout = 100)
+{
+    const char *given = getenv("NJ_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 0) : 20261121;
+    struct shard shards[SHARDS];
+    pthread_t threads[SHARDS];
+    struct nj_workers *w = start(3, 100);
+
+    printf("NJ_SEED=%lu\n", (unsigned long)seed);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        shards[i] = (struct shard){.w = w, .index = i, .n_jobs = 30000};
+        shards[i].jobs = new_jobs(shards[i].n_jobs, NULL);
+        nj_prng_init(&shards[i].prng, seed + i);
+        pthread_create(&threads[i], NULL, drive_shard, &shards[i]);
+    }
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        uint32_t n_bad = 0;
+        pthread_join(threads[i], NULL);
+        for (uint32_t k = 0; k < shards[i].n_jobs; k++) {
+            const struct job *j = &shards[i].jobs[k];
+            n_bad += j->n_run != 1 || j->n_home != 1 || j->n_rejected != 0;
+        }
+        cr_expect_eq(n_bad, 0);
+    }
+    finish(w);
+    for (uint32_t i = 0; i < SHARDS; i++)
+        free(shards[i].jobs);
+}
+
+/* EWYK 5.56: the queue is bounded, what is beyond stays with its owner, and room comes back. */
+Test(server_workers, bound, .timeout = 60)
+{
+    enum { MAX = 40 };
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(2, MAX);
+    struct nj_task_port port = nj_workers_port(w, 1), other = nj_workers_port(w, 0);
+    struct job *jobs = new_jobs(MAX + 2, &gate);
+
+    for (int i = 0; i < MAX; i++)
+        send(&port, &jobs[i]);
+    cr_expect(!port.submit(port.ctx, &jobs[MAX].task));
+    cr_expect_eq(nj_workers_load(w, 1).n_out, MAX);
+    cr_expect_eq(nj_workers_load(w, 1).n_waiting, MAX - 2 * NJ_WORKER_DEPTH);
+    send(&other, &jobs[MAX]); /* another lcore's bound is another one */
+    for (int i = 0; i < MAX + 2; i++)
+        sem_post(&gate);
+    await_home(&other, 1);
+    await_home(&port, 1);
+    send(&port, &jobs[MAX + 1]);
+    await_home(&port, MAX);
+    cr_expect_eq(nj_workers_load(w, 1).n_out, 0);
+    cr_expect_eq(take_home(&port, 1), 0);
+    finish(w);
+    for (int i = 0; i < MAX + 2; i++)
+        cr_expect(jobs[i].n_run == 1 && jobs[i].n_home == 1);
+    free(jobs);
+}
+
+/* --- nobody waits behind a task that never ends ------------------------------------------------
+ */
+
+/* EWYK 5.12: all workers but one are held; all else goes through that one. */
+Test(server_workers, one_free_worker_is_enough, .timeout = 60)
+{
+    enum { WORKERS = 4, QUICK = 2000 };
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(WORKERS, 100);
+    struct nj_task_port port = nj_workers_port(w, 0), other = nj_workers_port(w, 1);
+    struct job *held = new_jobs(WORKERS - 1, &gate), *quick = new_jobs(QUICK, NULL);
+
+    for (int i = 0; i < WORKERS - 1; i++) {
+        send(&other, &held[i]);
+        await_start(&held[i]); /* so the next one goes elsewhere */
+    }
+    for (int i = 0; i < QUICK; i++) {
+        send(&port, &quick[i]);
+        await_home(&port, 1);
+    }
+    for (int i = 0; i < WORKERS - 1; i++)
+        sem_post(&gate);
+    await_home(&other, WORKERS - 1);
+    finish(w);
+    free(held);
+    free(quick);
+}
+
+/* Of a flood, all but those few that stand in the ring of the held worker come home. */
+Test(server_workers, a_held_worker_binds_few, .timeout = 60)
+{
+    enum { QUICK = 90 };
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(2, 100);
+    struct nj_task_port port = nj_workers_port(w, 0);
+    struct job *held = new_jobs(1, &gate), *quick = new_jobs(QUICK, NULL);
+
+    send(&port, held);
+    await_start(held);
+    for (int i = 0; i < QUICK; i++)
+        send(&port, &quick[i]);
+    await_home(&port, QUICK - (NJ_WORKER_DEPTH - 1));
+    sem_post(&gate);
+    await_home(&port, NJ_WORKER_DEPTH); /* the held one and what stood behind it */
+    finish(w);
+    free(held);
+    free(quick);
+}
+
+/* A task that began before another one and ended after it took longer. */
+Test(server_workers, time_is_measured, .timeout = 60)
+{
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(2, 10);
+    struct nj_task_port port = nj_workers_port(w, 0);
+    struct job *held = new_jobs(1, &gate), *quick = new_jobs(1, NULL);
+
+    send(&port, held);
+    await_start(held);
+    send(&port, quick);
+    await_home(&port, 1);
+    cr_expect_eq(quick->n_home, 1);
+    sem_post(&gate);
+    await_home(&port, 1);
+    cr_expect_gt(quick->task.run_ns, 0);
+    cr_expect_gt(held->task.run_ns, quick->task.run_ns);
+    finish(w);
+    free(held);
+    free(quick);
+}
+
+/* --- each task finds the thread clean ------------------------------------------------------- */
+
+static void look_and_spoil(struct nj_task *t)
+{
+    struct job *j = job_of(t);
+
+    j->err = errno;
+    j->rounding = fegetround();
+    errno = EDOM;
+    fesetround(FE_UPWARD);
+}
+
+/* EWYK 5.48 */
+Test(server_workers, clean_context, .timeout = 60)
+{
+    static const struct nj_task_ops spoil = {look_and_spoil, reject};
+    struct nj_workers *w = start(1, 10);
+    struct nj_task_port port = nj_workers_port(w, 0);
+    struct job *jobs = new_jobs(3, NULL);
+
+    for (int i = 0; i < 3; i++) {
+        jobs[i].task.ops = &spoil;
+        send(&port, &jobs[i]);
+    }
+    await_home(&port, 3);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(jobs[i].err, 0);
+        cr_expect_eq(jobs[i].rounding, FE_TONEAREST);
+    }
+    finish(w);
+    free(jobs);
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+/* EWYK 5.3, EWYK 5.42: whenever the stop comes, what was accepted ran or was rejected, once. */
+Test(server_workers, stop_runs_or_rejects, .timeout = 60)
+{
+    enum { JOBS = 60 };
+    for (uint32_t round = 0; round < 200; round++) {
+        struct nj_workers *w = start(1 + round % 3, 100);
+        struct nj_task_port port = nj_workers_port(w, round % SHARDS);
+        struct job *jobs = new_jobs(JOBS, NULL);
+        uint32_t n_in = round % JOBS, n_run = 0, n_rejected = 0;
+
+        for (uint32_t i = 0; i < n_in; i++)
+            cr_assert(port.submit(port.ctx, &jobs[i].task));
+        port.flush(port.ctx);
+        cr_assert_eq(nj_workers_stop(w, FOR_EVER), 0);
+        cr_expect(!port.submit(port.ctx, &jobs[n_in].task));
+        while (nj_workers_load(w, round % SHARDS).n_out > 0)
+            take_home(&port, 16);
+        for (uint32_t i = 0; i < JOBS; i++) {
+            cr_expect_eq(jobs[i].n_home, jobs[i].n_run);
+            cr_expect_eq(jobs[i].n_run + jobs[i].n_rejected, i < n_in);
+            n_run += jobs[i].n_run;
+            n_rejected += jobs[i].n_rejected;
+        }
+        cr_expect_eq(n_run + n_rejected, n_in);
+        nj_workers_free(w);
+        free(jobs);
+    }
+}
+
+/* A task that does not end is told of, those behind it are rejected, and it still comes home. */
+Test(server_workers, stop_does_not_wait_for_ever, .timeout = 60)
+{
+    enum { BEHIND = 30 };
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(1, 100);
+    struct nj_task_port port = nj_workers_port(w, 0);
+    struct job *held = new_jobs(1, &gate), *behind = new_jobs(BEHIND, NULL);
+
+    send(&port, held);
+    await_start(held);
+    for (int i = 0; i < BEHIND; i++)
+        send(&port, &behind[i]);
+    cr_expect_eq(nj_workers_stop(w, 1), 1);
+    cr_expect_eq(take_home(&port, 16), 0);
+    sem_post(&gate);
+    cr_expect_eq(nj_workers_stop(w, FOR_EVER), 0);
+    while (nj_workers_load(w, 0).n_out > 0)
+        take_home(&port, 16);
+    cr_expect(held->n_run == 1 && held->n_home == 1 && held->n_rejected == 0);
+    for (int i = 0; i < BEHIND; i++)
+        cr_expect(behind[i].n_run == 0 && behind[i].n_home == 0 && behind[i].n_rejected == 1);
+    nj_workers_free(w);
+    free(held);
+    free(behind);
+}
+
+/* --- coming home costs no system call ------------------------------------------------------- */
+
+#ifndef __SANITIZE_THREAD__
+/* From here on this thread may sleep and end; any other call of the kernel ends the process. */
+static void forbid_system_calls(struct nj_task *t)
+{
+#define ALLOW(nr)                                                                                  \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    static struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        ALLOW(FUTEX_WAIT_PRIVATE),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(SYS_clock_gettime), /* where the vDSO cannot */
+        ALLOW(SYS_rt_sigprocmask),
+        ALLOW(SYS_madvise),
+        ALLOW(SYS_munmap),
+        ALLOW(SYS_exit),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    struct sock_fprog prog = {NJ_ARRAY_LEN(filter), filter};
+
+    job_of(t)->err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0;
+}
+
+/* EWYK 5.60: a worker that could wake nobody is one whose tasks still come home. */
+Test(server_workers, coming_home_costs_no_system_call, .timeout = 60)
+{
+    static const struct nj_task_ops forbid = {forbid_system_calls, reject};
+    struct nj_workers *w = start(1, 10);
+    struct nj_task_port port = nj_workers_port(w, 0);
+    struct job *jobs = new_jobs(1000, NULL);
+
+    jobs[0].task.ops = &forbid;
+    for (int i = 0; i < 1000; i++) {
+        send(&port, &jobs[i]);
+        await_home(&port, 1);
+        for (int k = 0; k < i * 7 % 50; k++) /* let it fall asleep now and then */
+            sched_yield();
+    }
+    cr_expect_eq(jobs[0].err, 0);
+    finish(w);
+    free(jobs);
+}
+#endif
