@@ -327,7 +327,7 @@ def compiles_alone(path, flags):
 
 def rule_self_contained(sources):
     flags = ["-Ilib", "-Ilib/include"] + shlex.split(subprocess.run(
-        ["pkg-config", "--cflags", "libdpdk", "libnghttp2", "libsodium"],
+        ["pkg-config", "--cflags", "libdpdk", "hwloc", "libnghttp2", "libsodium"],
         capture_output=True, text=True).stdout)
     headers = [s.path for s in sources if s.path.endswith(".h") and s.under("lib")]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
