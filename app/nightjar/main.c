@@ -36,9 +36,14 @@ static const char help[] =
     "  --preface-timeout TIME  a new connection may be silent for so long [10s]\n"
     "  --idle-timeout TIME     a connection without a running request, too [75s]\n"
     "  --drain-timeout TIME    after SIGTERM, time for running responses, e.g. 500ms, 10s [10s]\n"
+    "  --workers N             threads for handlers that may block, 1 to 32\n"
+    "                          [up to 4, as many as CPUs are left by the lcores]\n"
     "  --busy-poll             lcores never sleep, also without work\n"
     "  --live                  a line of rates on stderr every second\n"
     "\n"
+    "  --print-placement       draw which CPU polls which queue and where the workers run, for "
+    "the\n"
+    "                          lcores of -l or else the best ones here, and end\n"
     "  --help, --version\n"
     "\n"
     "Each lcore (EAL -l) runs a shard of its own. Try it without a NIC or hugepages, as root:\n"
@@ -62,8 +67,10 @@ enum {
     OPT_PREFACE_TIMEOUT,
     OPT_IDLE_TIMEOUT,
     OPT_DRAIN_TIMEOUT,
+    OPT_WORKERS,
     OPT_BUSY_POLL,
     OPT_LIVE,
+    OPT_PRINT_PLACEMENT,
     OPT_HELP,
     OPT_VERSION,
 };
@@ -83,8 +90,10 @@ static const struct option options[] = {
     {"preface-timeout", required_argument, NULL, OPT_PREFACE_TIMEOUT},
     {"idle-timeout", required_argument, NULL, OPT_IDLE_TIMEOUT},
     {"drain-timeout", required_argument, NULL, OPT_DRAIN_TIMEOUT},
+    {"workers", required_argument, NULL, OPT_WORKERS},
     {"busy-poll", no_argument, NULL, OPT_BUSY_POLL},
     {"live", no_argument, NULL, OPT_LIVE},
+    {"print-placement", no_argument, NULL, OPT_PRINT_PLACEMENT},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -153,6 +162,40 @@ static int take_seconds(const char *option, double min, double *out)
     return 0;
 }
 
+static bool print_placement; /* asked for, in place of a server */
+
+static int take_switch(struct nj_server_config *c, int opt)
+{
+    switch (opt) {
+    case OPT_NO_OFFLOAD:
+        c->no_offload = true;
+        return 0;
+    case OPT_NEWRENO:
+        c->newreno = true;
+        return 0;
+    case OPT_NO_ECN:
+        c->no_ecn = true;
+        return 0;
+    case OPT_BUSY_POLL:
+        c->busy_poll = true;
+        return 0;
+    case OPT_LIVE:
+        c->live = true;
+        return 0;
+    case OPT_PRINT_PLACEMENT:
+        print_placement = true;
+        return 0;
+    case OPT_HELP:
+        fputs(help, stdout);
+        exit(0);
+    case OPT_VERSION:
+        printf("nightjar %s\n", nj_version());
+        exit(0);
+    default:
+        return -1;
+    }
+}
+
 static int take_option(struct nj_server_config *c, int opt)
 {
     long n = 0;
@@ -197,29 +240,13 @@ static int take_option(struct nj_server_config *c, int opt)
         return take_seconds("idle-timeout", 0.1, &c->idle_timeout_s);
     case OPT_DRAIN_TIMEOUT:
         return take_seconds("drain-timeout", 0, &c->drain_timeout_s);
-    case OPT_NO_OFFLOAD:
-        c->no_offload = true;
+    case OPT_WORKERS:
+        if (!parse_integer(optarg, 1, 32, &n))
+            return wrong("workers", optarg, "a number from 1 to 32");
+        c->workers = (uint32_t)n;
         return 0;
-    case OPT_NEWRENO:
-        c->newreno = true;
-        return 0;
-    case OPT_NO_ECN:
-        c->no_ecn = true;
-        return 0;
-    case OPT_BUSY_POLL:
-        c->busy_poll = true;
-        return 0;
-    case OPT_LIVE:
-        c->live = true;
-        return 0;
-    case OPT_HELP:
-        fputs(help, stdout);
-        exit(0);
-    case OPT_VERSION:
-        printf("nightjar %s\n", nj_version());
-        exit(0);
     default:
-        return -1;
+        return take_switch(c, opt);
     }
 }
 
@@ -242,10 +269,11 @@ static int parse_options(int argc, char **argv, struct nj_server_config *c)
     return 0;
 }
 
-/* `nightjar --help` and `--version` need no --. */
+/* `nightjar --help`, `--version` and `--print-placement` need no --. */
 static bool asks_about_us(int argc, char **argv)
 {
-    return argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0);
+    return argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0 ||
+                         strcmp(argv[1], "--print-placement") == 0);
 }
 
 int main(int argc, char **argv)
@@ -257,7 +285,7 @@ int main(int argc, char **argv)
     while (n_eal < argc && strcmp(argv[n_eal], "--") != 0)
         n_eal++;
     if (asks_about_us(argc, argv))
-        return parse_options(argc, argv, &config);
+        return parse_options(argc, argv, &config) == 0 ? nj_print_placement(0, NULL, &config) : 2;
     if (n_eal == argc && argc > 1 && strcmp(argv[1], "-h") != 0) {
         fprintf(stderr, "nightjar: no -- found: EAL arguments stand before it, nightjar's own "
                         "after it; see nightjar --help\n");
@@ -269,6 +297,8 @@ int main(int argc, char **argv)
     }
     if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, &config) != 0)
         return 2;
+    if (print_placement)
+        return nj_print_placement(n_eal, argv, &config);
     argv[n_eal < argc ? n_eal : argc] = NULL;
     if (n_eal == argc) { /* only -h: the EAL's help */
         config.addr[0] = "198.18.0.2/24";

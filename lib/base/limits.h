@@ -58,8 +58,8 @@
 #define NJ_ACTIVE_PORT_MIN 32768u
 #define NJ_ACTIVE_PORTS    32768u
 
-/* Threads for OS_BLOCKING tasks. A pair of rings exists for each of them and each shard, of 16 places
- * (512 bytes each): at 64 shards and 32 workers 2 MiB. */
+/* Threads for OS_BLOCKING tasks. A pair of rings of 16 places (512 bytes each) exists for each of
+ * them and each shard: at 64 shards and 32 workers 2 MiB. */
 #define NJ_WORKERS_MAX 32u
 
 /* Tasks of one lcore in the rings of one worker: what a task can find before it there, and what one

@@ -77,6 +77,16 @@ static int loop(void *lcore)
     return 0;
 }
 
+static unsigned first_cpu(unsigned lcore)
+{
+    rte_cpuset_t set = rte_lcore_cpuset(lcore);
+    unsigned cpu = 0;
+
+    while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &set))
+        cpu++;
+    return cpu;
+}
+
 uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max)
 {
     uint32_t n = 0;
@@ -84,8 +94,10 @@ uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max)
 
     RTE_LCORE_FOREACH(id)
     {
-        if (n < n_max)
+        if (n < n_max) {
             lcores[n].id = id;
+            lcores[n].cpu = first_cpu(id);
+        }
         n++;
     }
     return n;

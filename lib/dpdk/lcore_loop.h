@@ -22,7 +22,8 @@ struct nj_control {
 };
 
 struct nj_lcore {
-    unsigned id; /* as the EAL numbers them */
+    unsigned id;  /* as the EAL numbers them */
+    unsigned cpu; /* where it runs; the first, when it may run on several */
     struct nj_shard *shard;
     const struct nj_clock *clock;
     const struct nj_control *control;
@@ -31,8 +32,8 @@ struct nj_lcore {
     _Atomic bool left;    /* written by the lcore: it has let go of its shard */
 };
 
-/* The lcores that the EAL was given, the main one among them. Fills in `id` of up to `n_max` and
- * returns how many there are. Main thread. */
+/* The lcores that the EAL was given, the main one among them. Fills in `id` and `cpu` of up to
+ * `n_max` and returns how many there are. Main thread. */
 uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max);
 
 /* Run a shard on each lcore, the caller's included, until NJ_PHASE_STOP. Main thread. */

@@ -244,6 +244,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, bool of
     if (rc != 0)
         return nj_fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
+    p->node = rte_eth_dev_socket_id(p->id);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
     uint32_t n_max = queues_max(&info);
     p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);

@@ -14,6 +14,7 @@ struct nj_dpdk_port {
     uint16_t id;
     uint16_t n_rxq, n_txq;
     uint16_t mtu;
+    int node; /* NUMA node of the device; -1: none in particular */
     bool started;
     struct rte_ether_addr mac;
     enum nj_steering steering;

@@ -38,7 +38,8 @@ struct nj_task {
     const struct nj_task_ops *ops;
     struct nj_list node; /* while it waits */
     struct nj_task_class *class_of;
-    uint64_t run_ns; /* how long a worker ran it; written before it comes home */
+    uint64_t
+        run_ns; /* CPU time of a worker, without what it waited; written before it comes home */
 };
 
 /* The stricter of two: equal stays, EITHER gives way to the other, OS_BLOCKING wins: what blocks

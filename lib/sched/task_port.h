@@ -22,8 +22,9 @@ struct nj_task_port {
     /* Once per step, after the last submit: wake those threads that sleep and have work now. */
     void (*flush)(void *ctx);
     /*
-     * Take home up to `n` tasks that ran; their run_ns says how long. Tasks that will never run, as
-     * the port is closed, are rejected in here: their ops->reject is called and they do not count.
+     * Take home up to `n` tasks that ran; their run_ns says how much CPU time they took. Tasks that
+     * will never run, as the port is closed, are rejected in here: their ops->reject is called and
+     * they do not count.
      */
     uint32_t (*poll)(void *ctx, struct nj_task **tasks, uint32_t n);
 };

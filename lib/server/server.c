@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_errno.h>
 
@@ -17,6 +18,7 @@
 #define TIME_WAIT     (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
 #define JOBS_MAX      1024u         /* per shard, with a worker */
 #define TIDY_MS       1000u
+#define HANDLERS_MS   2000u /* for what runs on workers at the end */
 
 const char *nj_version(void)
 {
@@ -131,6 +133,17 @@ static void down_fabric(struct nj_server *s)
     nj_fabric_close(&s->fabric);
 }
 
+static bool up_place(struct nj_server *s)
+{
+    uint32_t cpu[NJ_SHARDS_MAX];
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        cpu[i] = s->lcore[i].cpu;
+    nj_placement_make(cpu, s->n_shards, s->settings.config->workers, s->port.node, &s->cpus,
+                      &s->place);
+    return true;
+}
+
 static void run_file(void *store, void *job)
 {
     nj_file_store_run(store, job);
@@ -143,7 +156,7 @@ static bool up_files(struct nj_server *s)
         .name = "nj-files",
         .n_shards = s->n_shards,
         .jobs_max = JOBS_MAX,
-        .affinity = &s->cpus,
+        .affinity = &s->place.rest,
         .eal = true,
         .tidy_ms = TIDY_MS,
         .run = run_file,
@@ -160,6 +173,47 @@ static void down_files(struct nj_server *s)
 {
     nj_worker_stop(s->files);
     nj_worker_free(s->files);
+}
+
+static bool up_workers(struct nj_server *s)
+{
+    struct nj_workers_config c = {
+        .n_workers = s->place.n_workers,
+        .n_shards = s->n_shards,
+        .tasks_max = NJ_TASKS_OUT_MAX,
+        .affinity = s->place.worker,
+        .nearest = s->place.nearest,
+        .eal = true,
+    };
+    int rc = nj_workers_start(&c, &s->workers);
+    if (rc != 0)
+        snprintf(s->why, sizeof s->why, "the workers do not start: %s", strerror(-rc));
+    return rc == 0;
+}
+
+static void down_workers(struct nj_server *s)
+{
+    nj_workers_free(s->workers);
+}
+
+static bool nothing(struct nj_server *s)
+{
+    (void)s;
+    return true;
+}
+
+/* Before the shards go, whose requests the tasks work on. What a handler that does not come back
+ * may touch can't be freed, so then the process ends without that. */
+static void stop_workers(struct nj_server *s)
+{
+    uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
+    if (n_stuck == 0)
+        return;
+    fprintf(stderr,
+            "nightjar: %u handlers on workers did not return within %u ms; leaving "
+            "without them\n",
+            n_stuck, HANDLERS_MS);
+    _exit(1);
 }
 
 static bool random_bytes(void *out, size_t n)
@@ -246,7 +300,7 @@ static bool up_supervisor(struct nj_server *s)
     int rc = pthread_attr_init(&attr);
 
     if (rc == 0)
-        rc = pthread_attr_setaffinity_np(&attr, sizeof s->cpus, &s->cpus);
+        rc = pthread_attr_setaffinity_np(&attr, sizeof s->place.rest, &s->place.rest);
     if (rc == 0)
         rc = pthread_create(&s->supervisor, &attr, nj__server_supervise, s);
     pthread_attr_destroy(&attr);
@@ -270,8 +324,11 @@ static const struct step {
     {up_store,      down_store},
     {up_port,       down_port},
     {up_fabric,     down_fabric},
+    {up_place,      NULL},
     {up_files,      down_files},
+    {up_workers,    down_workers},
     {up_shards,     down_shards},
+    {nothing,       stop_workers},
     {up_telemetry,  down_telemetry},
     {up_supervisor, down_supervisor},
 };

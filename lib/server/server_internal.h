@@ -10,8 +10,10 @@
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
 #include "server/file_store.h"
+#include "server/placement.h"
 #include "server/settings.h"
 #include "server/worker.h"
+#include "server/workers.h"
 #include "shard/shard.h"
 
 struct nj_server {
@@ -26,7 +28,9 @@ struct nj_server {
     struct nj_clock clock;
     struct nj_control control;
     struct nj_file_store *store;
-    struct nj_worker *files; /* does the store's jobs */
+    struct nj_place place;
+    struct nj_worker *files;    /* does the store's jobs */
+    struct nj_workers *workers; /* run OS_BLOCKING tasks */
 
     uint32_t n_shards;
     struct nj_fabric_end end[NJ_SHARDS_MAX];

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "wire/ip6.h"
 
 #define VLAN_MAX 4094u /* 0 and 4095 are reserved (IEEE 802.1Q) */
@@ -180,5 +181,7 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
         return nj_fail(why, n, "--idle-timeout: expected 0.1 to 86400 seconds");
     if (config->conns_max == 0 || config->conns_max > 1u << 24)
         return nj_fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
+    if (config->workers > NJ_WORKERS_MAX)
+        return nj_fail(why, n, "--workers: expected at most %u", NJ_WORKERS_MAX);
     return 0;
 }

@@ -81,9 +81,11 @@ static void enter(struct nj_server *s, enum nj_phase phase)
 /* The lcores take their first step about now. */
 static void tell_ready(const struct nj_server *s)
 {
-    char mac[RTE_ETHER_ADDR_FMT_SIZE];
+    char mac[RTE_ETHER_ADDR_FMT_SIZE], advice[2048];
     const struct nj_server_config *c = s->settings.config;
 
+    nj_placement_advice(&s->place, s->port.node, &s->cpus, advice, sizeof advice);
+    fputs(advice, stderr);
     rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
     printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s; %s\n", s->port.name, s->port.driver, mac,
            s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread, s->port.offloads);

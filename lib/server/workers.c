@@ -39,10 +39,10 @@ _Static_assert(NJ_WORKERS_MAX <= 64, "bits of to_flush");
 
 /* --- on the worker's thread ----------------------------------------------------------------- */
 
-static uint64_t clock_ns(void)
+static uint64_t clock_ns(clockid_t which)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(which, &ts);
     return (uint64_t)ts.tv_sec * NJ_SEC + (uint64_t)ts.tv_nsec;
 }
 
@@ -57,9 +57,9 @@ static void run_task(void *ctx, void *job)
         return;
     }
     errno = 0;
-    uint64_t began = clock_ns();
+    uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     task->ops->run(task);
-    task->run_ns = clock_ns() - began;
+    task->run_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
     fesetenv(FE_DFL_ENV);
 }
 
@@ -239,7 +239,7 @@ int nj_workers_start(const struct nj_workers_config *config, struct nj_workers *
 
 uint32_t nj_workers_stop(struct nj_workers *pool, uint32_t wait_ms)
 {
-    uint64_t end = clock_ns() + wait_ms * (uint64_t)NJ_MS;
+    uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_ms * (uint64_t)NJ_MS;
     uint32_t n_stuck = 0;
 
     atomic_store_explicit(&pool->stopping, true, memory_order_relaxed);
@@ -248,7 +248,7 @@ uint32_t nj_workers_stop(struct nj_workers *pool, uint32_t wait_ms)
     for (uint32_t i = 0; i < pool->n_workers; i++)
         nj_worker_begin_stop(pool->worker[i]);
     for (uint32_t i = 0; i < pool->n_workers; i++) {
-        uint64_t now = clock_ns();
+        uint64_t now = clock_ns(CLOCK_MONOTONIC);
         n_stuck +=
             !nj_worker_join(pool->worker[i], now < end ? (uint32_t)((end - now) / NJ_MS) : 0);
     }

@@ -108,10 +108,8 @@ static void draw_cpu(const struct nj_place *p, const struct nj_topo_cpu *c, FILE
 
     fprintf(out, "    cpu %-4u", c->id);
     for (uint32_t i = 0; i < p->n_lcores; i++)
-        if (p->lcore[i] == c->id) {
-            fprintf(out, "%slcore %u%s polls queue %u", n_said++ ? ", " : "", c->id,
-                    i == 0 ? " (main)" : "", i);
-        }
+        if (p->lcore[i] == c->id)
+            fprintf(out, "%spolls queue %u", n_said++ ? ", " : "", i);
     for (uint32_t w = 0; w < p->n_workers; w++)
         if (CPU_ISSET(c->id, &p->worker[w]))
             fprintf(out, "%sworker %u", n_said++ ? ", " : "", w);

@@ -258,27 +258,37 @@ Test(server_workers, a_held_worker_binds_few, .timeout = 60)
     free(quick);
 }
 
-/* A task that began before another one and ended after it took longer. */
+static void burn(struct nj_task *t)
+{
+    for (volatile uint32_t i = 0; i < 10000000; i++)
+        ;
+    job_of(t)->n_run++;
+}
+
+/* CPU time comes home with a task: the one that waits, before another one begins until after it
+ * ended, took less than that. */
 Test(server_workers, time_is_measured, .timeout = 60)
 {
+    static const struct nj_task_ops burning = {burn, reject};
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_workers *w = start(2, 10);
     struct nj_task_port port = nj_workers_port(w, 0);
-    struct job *held = new_jobs(1, &gate), *quick = new_jobs(1, NULL);
+    struct job *held = new_jobs(1, &gate), *busy = new_jobs(1, NULL);
 
     send(&port, held);
     await_start(held);
-    send(&port, quick);
+    busy->task.ops = &burning;
+    send(&port, busy);
     await_home(&port, 1);
-    cr_expect_eq(quick->n_home, 1);
+    cr_expect_eq(busy->n_home, 1);
     sem_post(&gate);
     await_home(&port, 1);
-    cr_expect_gt(quick->task.run_ns, 0);
-    cr_expect_gt(held->task.run_ns, quick->task.run_ns);
+    cr_expect_gt(held->task.run_ns, 0);
+    cr_expect_gt(busy->task.run_ns, held->task.run_ns);
     finish(w);
     free(held);
-    free(quick);
+    free(busy);
 }
 
 /* --- each task finds the thread clean ------------------------------------------------------- */

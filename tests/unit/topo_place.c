@@ -296,7 +296,7 @@ Test(topo_place, picture)
                            "node 1, with the NIC\n"
                            " L3 1\n"
                            "  core 1\n"
-                           "    cpu 2   lcore 2 (main) polls queue 0\n"
+                           "    cpu 2   polls queue 0\n"
                            "    cpu 3   worker 0, files, all else\n"
                            "worker 0: CPU 3, the other thread of an lcore's core: L1 and L2 are "
                            "shared\n"

@@ -42,11 +42,13 @@ struct nj_server_config {
     double preface_timeout_s; /* a new connection may be silent for so long; 10 */
     double idle_timeout_s;    /* one without a running request; 75 */
     double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
-    bool no_offload;          /* checksums by software, whatever the device offers; off */
-    bool newreno;             /* congestion control by NewReno instead of CUBIC; off */
-    bool no_ecn;              /* no ECN (RFC 3168) for peers that ask for it; off */
-    bool busy_poll;           /* lcores never sleep, also without work; off */
-    bool live;                /* a line of rates on stderr every second; off */
+    uint32_t workers; /* threads for OS_BLOCKING handlers, at most 32; 0: up to 4, as many as
+                         CPUs are left by the lcores, at least 1 */
+    bool no_offload;  /* checksums by software, whatever the device offers; off */
+    bool newreno;     /* congestion control by NewReno instead of CUBIC; off */
+    bool no_ecn;      /* no ECN (RFC 3168) for peers that ask for it; off */
+    bool busy_poll;   /* lcores never sleep, also without work; off */
+    bool live;        /* a line of rates on stderr every second; off */
 };
 
 /**
@@ -69,6 +71,17 @@ NJ_API void nj_server_config_init(struct nj_server_config *config);
  * Returns: 0 after a signal; 1 when it could not start.
  */
 NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config);
+
+/**
+ * Draw on stdout which CPU polls which queue and where the workers run, with the EAL arguments for
+ * it: for the lcores that the EAL's arguments name, or if they name none for the best ones of this
+ * machine. What is wrong with named ones, and better ones, go to stderr. Starts nothing.
+ *
+ * Context: any thread.
+ * Errors:  one line on stderr.
+ * Returns: 0, or 1.
+ */
+NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config);
 
 /** "major.minor.patch" of the library. */
 NJ_API const char *nj_version(void);

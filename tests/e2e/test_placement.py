@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where threads run, what is said about it, and what --print-placement draws."""
+import glob
+import os
+import subprocess
+import unittest
+
+from world import World, server_path
+
+
+def threads(pid):
+    """{name: set of CPUs} of a process, a list of sets for each name."""
+    found = {}
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path) as f:
+            status = dict(line.split(":", 1) for line in f)
+        cpus = set()
+        for part in status["Cpus_allowed_list"].strip().split(","):
+            first, _, last = part.partition("-")
+            cpus |= set(range(int(first), int(last or first) + 1))
+        found.setdefault(status["Name"].strip(), []).append(cpus)
+    return found
+
+
+class Threads(unittest.TestCase):
+    def start(self, lcores, *options):
+        world = World("null", root="/run", lcores=lcores, options=options)
+        self.addCleanup(world.close)
+        world.make_namespaces()
+        world.start()
+        return world
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two CPUs")
+    def test_nobody_else_runs_where_an_lcore_polls(self):  # EWYK 5.54
+        polled = min(os.sched_getaffinity(0))
+        world = self.start(f"0@{polled}", "--workers", "2")
+        found = threads(world.server.process.pid)
+        there = [name for name, sets in found.items() for cpus in sets if polled in cpus]
+        self.assertEqual(1, len(there), found)  # the lcore itself
+        self.assertIn("nj-files", found)
+        self.assertEqual({"nj-worker-0", "nj-worker-1"},
+                         {name for name in found if name.startswith("nj-worker")})
+        self.assertNotIn("every CPU has an lcore", world.errors())
+        self.assertEqual(0, world.stop(), world.errors())
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two CPUs")
+    def test_a_crowded_machine_is_told_of(self):
+        world = self.start(len(os.sched_getaffinity(0)))
+        self.assertRegex(world.errors(), r"nightjar: every CPU has an lcore: .*; better: -l \d")
+        self.assertEqual(0, world.stop(), world.errors())
+
+
+class Print(unittest.TestCase):
+    def run_it(self, *args, machine=None):
+        env = dict(os.environ, **({"HWLOC_SYNTHETIC": machine} if machine else {}))
+        return subprocess.run([server_path(), *args], capture_output=True, text=True, env=env,
+                              timeout=60, preexec_fn=lambda: os.setuid(65534))
+
+    def test_the_best_of_this_machine_without_root(self):
+        done = self.run_it("--print-placement")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertRegex(done.stdout, r"(?m)^    cpu \d+ +polls queue 0")
+        self.assertRegex(done.stdout, r"(?m)^worker 0: CPU \d")
+        self.assertRegex(done.stdout, r"\nEAL arguments: -l \d+[-,0-9]*( --socket-mem [0-9,]+)?\n$")
+
+    def test_two_sockets(self):
+        done = self.run_it("--", "--print-placement", "--workers", "2",
+                           machine="pack:2 [numa] l3:1 core:2 pu:2")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("cpu 0   polls queue 0\n    cpu 1   worker 0, files, all else\n",
+                      done.stdout)
+        self.assertIn("EAL arguments: -l 0,2 --socket-mem 280,0\n", done.stdout)
+
+    def test_lcores_that_are_given(self):
+        done = self.run_it("-l", "0,1", "--", "--print-placement", "--workers", "1",
+                           machine="core:2 pu:2")
+        self.assertEqual(0, done.returncode)
+        self.assertIn("cpu 1   polls queue 1\n", done.stdout)
+        self.assertIn("worker 0: CPU 2-3,", done.stdout)
+        self.assertIn("two threads of one core", done.stderr)
+        self.assertTrue(done.stderr.endswith("; better: -l 0,2\n"), done.stderr)
+
+    def test_what_cannot_be_drawn(self):
+        done = self.run_it("--lcores", "(0,1)@0", "--", "--print-placement")
+        self.assertEqual(1, done.returncode)
+        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
+    def test_too_many_workers(self):
+        done = self.run_it("--", "--workers", "33", "--print-placement")
+        self.assertEqual(2, done.returncode)
+        self.assertEqual("nightjar: --workers 33: expected a number from 1 to 32\n", done.stderr)
