@@ -12,6 +12,7 @@
 #include "server/file_store.h"
 #include "server/placement.h"
 #include "server/settings.h"
+#include "server/watch.h"
 #include "server/worker.h"
 #include "server/workers.h"
 #include "shard/shard.h"
@@ -38,6 +39,7 @@ struct nj_server {
     struct nj_lcore lcore[NJ_SHARDS_MAX];
 
     pthread_t supervisor;
+    struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
 };
 
 /* Sum of a counter over all shards. Any thread. */

@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
+
 #include "server/addresses.h"
 #include "server/server_internal.h"
 
@@ -65,6 +67,23 @@ static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
     l->bytes = bytes;
 }
 
+/* A line for each lcore that is kept from polling. */
+static void watch(struct nj_server *s)
+{
+    char line[256];
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        const struct nj_counters *c = &s->shard[i]->counters;
+        struct nj_watch_sight sight = {
+            .lcore = s->lcore[i].id,
+            .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
+        };
+        nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
+        if (nj_watch_look(&s->watch[i], &sight, now, line, sizeof line))
+            fprintf(stderr, "nightjar: %s\n", line);
+    }
+}
+
 static bool all_drained(const struct nj_server *s)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
@@ -111,6 +130,7 @@ void *nj__server_supervise(void *server)
     while (!signalled()) {
         nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
         live_line(s, &live, wall());
+        watch(s);
     }
 
     nj_ns deadline = wall() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
@@ -121,7 +141,7 @@ void *nj__server_supervise(void *server)
     fflush(stdout);
     enter(s, NJ_PHASE_DRAIN);
     while (!all_drained(s) && wall() < deadline && !signalled())
-        ;
+        watch(s);
     if (!all_drained(s)) {
         enter(s, NJ_PHASE_ABORT);
         nj_ns began = wall(), waited = 0;

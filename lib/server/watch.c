@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/watch.h"
+
+#include <stdio.h>
+
+static double ms(nj_ns t)
+{
+    return (double)t / (double)NJ_MS;
+}
+
+/* One hold counts once, however often it is looked at. */
+static void tell_hold(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns now, char *line,
+                      size_t n)
+{
+    char others[64] = "";
+
+    if (w->n_untold > 0)
+        snprintf(others, sizeof others, " (and %u others since the last such line)", w->n_untold);
+    snprintf(line, n, "the handler of %s has had lcore %u for %.1f ms%s", sight->route,
+             sight->lcore, ms(now - sight->since), others);
+    w->n_untold = 0;
+}
+
+static bool may_tell(struct nj_watch *w, nj_ns now)
+{
+    if (w->told != 0 && now - w->told < NJ_WATCH_QUIET)
+        return false;
+    w->told = now;
+    return true;
+}
+
+bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns now, char *line,
+                   size_t n)
+{
+    if (w->moved == 0 || sight->loops != w->loops)
+        w->moved = now;
+    w->loops = sight->loops;
+
+    /* It may have begun after `now` was read. */
+    if (sight->route && now > sight->since && now - sight->since > NJ_WATCH_HOLD) {
+        bool again = w->since == sight->since;
+        w->since = sight->since;
+        if (may_tell(w, now)) {
+            tell_hold(w, sight, now, line, n);
+            return true;
+        }
+        w->n_untold += !again;
+        return false;
+    }
+    if (!sight->route && now - w->moved > NJ_WATCH_STALL && may_tell(w, now)) {
+        snprintf(line, n, "lcore %u has not polled for %.0f ms", sight->lcore, ms(now - w->moved));
+        return true;
+    }
+    return false;
+}
