@@ -74,4 +74,34 @@
 /* Longest request path we look at; PATH_MAX of Linux. */
 #define NJ_PATH_MAX 4096
 
+/* Requests of routes that a shard has open at once: 512 connections with all their 128 streams. One
+ * more is answered with 503. */
+#define NJ_EXCHANGES_MAX 65536u
+
+/* Bytes of requests and responses of routes live in blocks of these sizes; the head of a request
+ * with as many fields as HTTP/2 lets through (32 KiB as RFC 9113 6.5.2 counts, which is more than
+ * its copy takes) fits the largest. All of a shard together: 64 + 64 + 256 + 40 MiB of address
+ * space, touched when used. */
+#define NJ_BLOCK_SMALL_BYTES  1024u
+#define NJ_BLOCK_MEDIUM_BYTES 4096u
+#define NJ_BLOCK_LARGE_BYTES  (16u * 1024u + 64u) /* the payload of a DATA frame, and its head */
+#define NJ_BLOCK_HUGE_BYTES   (40u * 1024u)
+#define NJ_BLOCKS_SMALL       65536u
+#define NJ_BLOCKS_MEDIUM      16384u
+#define NJ_BLOCKS_LARGE       16384u
+#define NJ_BLOCKS_HUGE        1024u
+
+/* Response bytes that wait for the peer's windows; a handler that writes more waits, too. It goes
+ * on when half of them are gone. */
+#define NJ_RESPONSE_BUFFER_BYTES (64u * 1024u)
+/* Fields of one response, and the bytes of their names and values. */
+#define NJ_RESPONSE_FIELDS_MAX   48u
+#define NJ_RESPONSE_HEAD_BYTES   (8u * 1024u)
+
+/* Longest request body of a route that does not say; of one whose handler runs on a worker, where
+ * the whole body goes first; and the longest response of such a one. */
+#define NJ_REQUEST_BODY_BYTES    (16u * 1024u * 1024u)
+#define NJ_WORKER_REQUEST_BYTES  (1024u * 1024u)
+#define NJ_WORKER_RESPONSE_BYTES (4u * 1024u * 1024u)
+
 #endif

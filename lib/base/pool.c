@@ -32,7 +32,7 @@ void nj_pool_fini(struct nj_pool *p)
     memset(p, 0, sizeof *p);
 }
 
-void *nj_pool_take(struct nj_pool *p)
+void *nj_pool_take_raw(struct nj_pool *p)
 {
     void *obj = p->free_head;
     if (obj)
@@ -42,7 +42,14 @@ void *nj_pool_take(struct nj_pool *p)
     else
         return NULL;
     p->n_used++;
-    memset(obj, 0, p->obj_bytes);
+    return obj;
+}
+
+void *nj_pool_take(struct nj_pool *p)
+{
+    void *obj = nj_pool_take_raw(p);
+    if (obj)
+        memset(obj, 0, p->obj_bytes);
     return obj;
 }
 

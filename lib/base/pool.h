@@ -24,6 +24,8 @@ void nj_pool_fini(struct nj_pool *p);
 
 /* A zeroed object, cache-line aligned, or NULL when all are in use. */
 void *nj_pool_take(struct nj_pool *p);
+/* The same with whatever bytes are in it: for large ones. */
+void *nj_pool_take_raw(struct nj_pool *p);
 /* Give an object back; it must come from this pool and must not be used any more. */
 void nj_pool_put(struct nj_pool *p, void *obj);
 
