@@ -29,7 +29,7 @@ struct asker {
     struct nj_str query;
 };
 
-struct nj_exchange {
+struct nj_site_wait {
     struct nj_site *site;
     struct nj_list link; /* in waiters of the job */
     struct asker who;
@@ -61,7 +61,7 @@ struct nj_site *nj_site_new(const struct nj_site_config *config)
         nj_list_init(&site->opens[i]);
     site->table = nj_object_table_new();
     bool ok = nj__files_init(&site->files, config) &&
-              nj_pool_init(&site->exchanges, sizeof(struct nj_exchange), config->exchanges_max);
+              nj_pool_init(&site->exchanges, sizeof(struct nj_site_wait), config->exchanges_max);
     if (!site->table || !ok) {
         nj_site_free(site);
         return NULL;
@@ -259,9 +259,9 @@ static struct nj__job *find_open(struct nj_site *site, const struct nj_object_na
     return NULL;
 }
 
-static struct nj_exchange *new_exchange(struct nj_site *site, const struct asker *who)
+static struct nj_site_wait *new_exchange(struct nj_site *site, const struct asker *who)
 {
-    struct nj_exchange *x = nj_pool_take(&site->exchanges);
+    struct nj_site_wait *x = nj_pool_take(&site->exchanges);
     if (!x)
         return NULL;
     x->site = site;
@@ -274,7 +274,7 @@ static struct nj_exchange *new_exchange(struct nj_site *site, const struct asker
 
 /* Hand an OPEN for `name` to the port, with `x` waiting for it. False: refused, nothing changed. */
 static bool begin_open(struct nj_site *site, const struct nj_object_name *name,
-                       struct nj_exchange *x)
+                       struct nj_site_wait *x)
 {
     struct nj__job *job = nj__job_take(&site->files);
     if (!job)
@@ -294,10 +294,10 @@ static bool begin_open(struct nj_site *site, const struct nj_object_name *name,
 }
 
 /* Let a request wait for its file. NULL when it was answered at once after all. */
-static struct nj_exchange *wait_for_file(struct nj_site *site, const struct nj_object_name *name,
-                                         const struct asker *who, nj_ns now)
+static struct nj_site_wait *wait_for_file(struct nj_site *site, const struct nj_object_name *name,
+                                          const struct asker *who, nj_ns now)
 {
-    struct nj_exchange *x = new_exchange(site, who);
+    struct nj_site_wait *x = new_exchange(site, who);
     bool answered = false;
 
     if (!x) {
@@ -321,7 +321,7 @@ static struct nj_exchange *wait_for_file(struct nj_site *site, const struct nj_o
     return x;
 }
 
-static struct nj_exchange *request_file(struct nj_site *site, const struct asker *who, nj_ns now)
+static struct nj_site_wait *request_file(struct nj_site *site, const struct asker *who, nj_ns now)
 {
     const struct nj_path *path = &site->path;
     struct nj_object_name name = {
@@ -345,8 +345,8 @@ static bool str_eq(struct nj_str a, struct nj_str b)
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
 }
 
-struct nj_exchange *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
-                                    void *stream, nj_ns now)
+struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
+                                     void *stream, nj_ns now)
 {
     struct asker who = {.stream = stream, .is_head = str_eq(req->method, NJ_STR("HEAD"))};
 
@@ -372,7 +372,7 @@ struct nj_exchange *nj_site_request(struct nj_site *site, const struct nj_http_r
     return request_file(site, &who, now);
 }
 
-void nj_site_cancel(struct nj_exchange *x)
+void nj_site_cancel(struct nj_site_wait *x)
 {
     if (x->is_answering) /* its reply runs right now and frees it afterwards */
         return;
@@ -382,7 +382,7 @@ void nj_site_cancel(struct nj_exchange *x)
 
 /* Completions. */
 
-static void answer(struct nj_exchange *x, const struct nj__job *job, nj_ns now)
+static void answer(struct nj_site_wait *x, const struct nj__job *job, nj_ns now)
 {
     struct nj_site *site = x->site;
 
@@ -403,7 +403,7 @@ static void open_done(struct nj_site *site, struct nj__job *job, nj_ns now)
     nj_list_del(&job->pending);
     nj_object_table_put(site->table, &name, job->file.result, job->file.object, now);
     while ((l = nj_list_pop(&job->waiters)))
-        answer(nj_container_of(l, struct nj_exchange, link), job, now);
+        answer(nj_container_of(l, struct nj_site_wait, link), job, now);
     if (job->file.object)
         nj_ref_put(&job->file.object->ref);
     nj__job_put(&site->files, job);

@@ -51,7 +51,7 @@ struct nj_site_config {
 };
 
 struct nj_site;
-struct nj_exchange; /* a request that waits for a worker */
+struct nj_site_wait; /* a request that waits for a worker */
 
 /* NULL when memory ran out. */
 struct nj_site *nj_site_new(const struct nj_site_config *config);
@@ -62,9 +62,9 @@ void nj_site_free(struct nj_site *site);
  * Answer a request. Usually on_reply() runs before this returns, and the result is NULL; else the
  * result stands for the wait and is dead once on_reply() ran or nj_site_cancel() was called.
  */
-struct nj_exchange *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
-                                    void *stream, nj_ns now);
-void nj_site_cancel(struct nj_exchange *x);
+struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
+                                     void *stream, nj_ns now);
+void nj_site_cancel(struct nj_site_wait *x);
 
 /* A job given to the file port came back. `job` belongs to the site again. */
 void nj_site_file_done(struct nj_site *site, struct nj_file_job *job, nj_ns now);

@@ -93,14 +93,14 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_r
     struct nj_conn *c = user;
     struct nj_http_request r = {.method = req->method, .path = req->path};
 
-    struct nj_exchange *x = nj_site_request(c->shard->site, &r, st, c->shard->now);
+    struct nj_site_wait *x = nj_site_request(c->shard->site, &r, st, c->shard->now);
     if (x)
         nj_h2_stream_set_user(st, x);
 }
 
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
-    struct nj_exchange *x = nj_h2_stream_user(st);
+    struct nj_site_wait *x = nj_h2_stream_user(st);
     if (x)
         nj_site_cancel(x);
     (void)user;

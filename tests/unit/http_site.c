@@ -50,7 +50,7 @@ struct bench {
     void *stream;
     struct nj_body *bodies[64]; /* by order of reply */
 
-    struct nj_exchange *cancel_in_reply; /* cancelled inside the next on_reply */
+    struct nj_site_wait *cancel_in_reply; /* cancelled inside the next on_reply */
     bool close_in_wake;
 };
 
@@ -164,7 +164,7 @@ static void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
     struct bench *b = ctx;
 
     if (b->cancel_in_reply) {
-        struct nj_exchange *x = b->cancel_in_reply;
+        struct nj_site_wait *x = b->cancel_in_reply;
         b->cancel_in_reply = NULL;
         nj_site_cancel(x);
     }
@@ -225,7 +225,7 @@ static void end(struct bench *b)
     cr_expect_eq(live, 0, "%d objects or chunks leaked", live);
 }
 
-static struct nj_exchange *ask(struct bench *b, const char *method, const char *path)
+static struct nj_site_wait *ask(struct bench *b, const char *method, const char *path)
 {
     struct nj_http_request req = {{method, (uint32_t)strlen(method)},
                                   {path, (uint32_t)strlen(path)}};
@@ -466,7 +466,7 @@ Test(http_site, index_and_folder_share_an_open)
 Test(http_site, cancel)
 {
     struct bench *b = begin();
-    struct nj_exchange *x = ask(b, "GET", "/x");
+    struct nj_site_wait *x = ask(b, "GET", "/x");
     nj_site_cancel(x);
     cr_expect_eq(nj_site_jobs_out(b->site), 1, "the job outlives its asker");
     step(b);
@@ -474,9 +474,9 @@ Test(http_site, cancel)
     cr_expect_null(ask(b, "HEAD", "/x"), "what it learned is kept");
 
     /* One of three goes; then, inside the first reply, another, and that one itself. */
-    struct nj_exchange *a = ask(b, "HEAD", "/y");
-    struct nj_exchange *c = ask(b, "HEAD", "/y");
-    struct nj_exchange *d = ask(b, "HEAD", "/y");
+    struct nj_site_wait *a = ask(b, "HEAD", "/y");
+    struct nj_site_wait *c = ask(b, "HEAD", "/y");
+    struct nj_site_wait *d = ask(b, "HEAD", "/y");
     nj_site_cancel(c);
     b->cancel_in_reply = d;
     b->n_replies = 0;
@@ -497,7 +497,7 @@ Test(http_site, abandoned_jobs_are_bounded)
     uint32_t n = 0;
     for (int i = 0; i < 100; i++) {
         snprintf(path, sizeof path, "/%d", i);
-        struct nj_exchange *x = ask(b, "HEAD", path);
+        struct nj_site_wait *x = ask(b, "HEAD", path);
         if (x) {
             nj_site_cancel(x);
             n++;
@@ -664,7 +664,7 @@ Test(http_site, refused_read_without_hope_breaks)
     /* Hope was there, and went: the last completion breaks it and says so. */
     b->room = JOBS;
     fetch_big(b);
-    struct nj_exchange *x = ask(b, "HEAD", "/x");
+    struct nj_site_wait *x = ask(b, "HEAD", "/x");
     b->room = 0;
     b->body->waiter = b->body;
     cr_expect_eq(b->body->ops->peek(b->body, 1, &s), 0);
