@@ -284,6 +284,12 @@ struct nj_fiber *nj_fiber_self(void)
     return nj__here.fiber;
 }
 
+nj_ns nj_fiber_now(void)
+{
+    NJ_ASSERT(nj__here.fiber);
+    return nj__here.fiber->all->now;
+}
+
 /* --- waits ------------------------------------------------------------------------------------ */
 
 static void insert_soon(struct nj_fibers *fs, struct nj_fiber *f)

@@ -61,6 +61,8 @@ enum nj_started nj_fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *
 
 /* The fiber that runs, or NULL in a root context or on a thread without fibers. */
 struct nj_fiber *nj_fiber_self(void);
+/* What nj_fibers_run() was told last. Fiber only. */
+nj_ns nj_fiber_now(void);
 
 /*
  * Give the core back until nj_fiber_wake() or `deadline` (NJ_NEVER: no deadline). Fiber only, and

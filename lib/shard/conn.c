@@ -23,6 +23,7 @@
 #define HOARD_AFTER    (1 * NJ_SEC)   /* input waits, and received mbufs are short */
 #define HOARD_LOOK     32u            /* of those who let it wait for longest, per step */
 #define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
+#define CREDIT_MAX_NS  (10 * NJ_MS) /* a connection pays back no more than this */
 
 /* What moves is filed again at most once in so long: time-outs are up to this much late. */
 #define GRAIN      (64 * NJ_MS)
@@ -51,8 +52,11 @@ struct nj_talk {
         };
         nj_ns moves_until; /* LINGER */
     };
+    struct nj_list exchanges; /* requests of routes, as they came */
+    struct nj_list *asked;    /* the first of them that was not yet offered, or NULL */
+    int64_t credit_ns;        /* of the round over connections; negative when it took too long */
 };
-_Static_assert(sizeof(struct nj_talk) <= NJ_CACHE_LINE, "one line more when it speaks");
+_Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
 
 struct nj_conn {
     struct nj_conn_user user; /* first: tcb->user points here */
@@ -88,23 +92,79 @@ size_t nj__talk_bytes(void)
 
 /* --- what HTTP/2 and the site call --------------------------------------------------------- */
 
+static void request_site(struct nj_conn *c, struct nj_h2_stream *st,
+                         const struct nj_h2_request *req)
+{
+    struct nj_http_request r = {.method = req->method, .path = req->path};
+
+    struct nj_site_wait *wait = nj_site_request(c->shard->site, &r, st, c->shard->now);
+    if (wait)
+        nj_h2_stream_set_user(st, wait);
+}
+
 static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
 {
     struct nj_conn *c = user;
-    struct nj_http_request r = {.method = req->method, .path = req->path};
+    struct nj_exchange *x;
 
-    struct nj_site_wait *x = nj_site_request(c->shard->site, &r, st, c->shard->now);
-    if (x)
-        nj_h2_stream_set_user(st, x);
+    if (!nj__handlers_request(c->shard, st, req, &x)) {
+        request_site(c, st, req);
+        return;
+    }
+    if (!x)
+        return;
+    nj_h2_stream_set_user(st, x);
+    nj_list_push_back(&c->talk->exchanges, nj_exchange_node(x));
+    if (!c->talk->asked)
+        c->talk->asked = nj_exchange_node(x);
+}
+
+/* What a stream is about, if it is a route's. */
+static struct nj_exchange *exchange_of(const struct nj_conn *c, const struct nj_h2_stream *st)
+{
+    const struct nj_exchanges *set = c->shard->handlers.exchanges;
+    void *p = nj_h2_stream_user(st);
+    return set && p && nj_exchanges_own(set, p) ? p : NULL;
+}
+
+/* The next that has not been offered, after this one. */
+static void pass_asked(struct nj_talk *talk)
+{
+    struct nj_list *next = talk->asked->next;
+    talk->asked = next == &talk->exchanges ? NULL : next;
 }
 
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
-    struct nj_site_wait *x = nj_h2_stream_user(st);
-    if (x)
-        nj_site_cancel(x);
-    (void)user;
+    struct nj_conn *c = user;
+    struct nj_exchange *x = exchange_of(c, st);
+
     (void)complete;
+    if (x) {
+        if (c->talk->asked == nj_exchange_node(x))
+            pass_asked(c->talk);
+        nj_list_del(nj_exchange_node(x));
+        nj_exchange_gone(x);
+    } else if (nj_h2_stream_user(st)) {
+        nj_site_cancel(nj_h2_stream_user(st));
+    }
+}
+
+static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
+{
+    struct nj_exchange *x = exchange_of(user, st);
+
+    if (x)
+        nj_exchange_data(x, data, n_bytes);
+    else
+        nj_h2_consume(st, n_bytes);
+}
+
+static void on_end(void *user, struct nj_h2_stream *st)
+{
+    struct nj_exchange *x = exchange_of(user, st);
+    if (x)
+        nj_exchange_body_end(x);
 }
 
 const struct nj_h2_events nj__conn_h2_events = {
@@ -112,10 +172,22 @@ const struct nj_h2_events nj__conn_h2_events = {
     .on_stream_close = on_stream_close,
 };
 
+const struct nj_h2_events nj__conn_h2_route_events = {
+    .on_request = on_request,
+    .on_stream_close = on_stream_close,
+    .on_data = on_data,
+    .on_end = on_end,
+};
+
+void nj__conn_note_work(void *conn)
+{
+    struct nj_conn *c = conn;
+    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
+}
+
 static void note_work(struct nj_h2_stream *st)
 {
-    struct nj_conn *c = nj_h2_user(nj_h2_of(st));
-    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
+    nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
 }
 
 static void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
@@ -321,6 +393,7 @@ static void open_h2(struct nj_conn *c)
     struct nj_talk *talk = c->talk;
 
     nj_count(&s->counters, NJ_C_conn_h2);
+    nj_list_init(&talk->exchanges);
     talk->h2 = nj_h2_open(s->h2, c);
     if (talk->h2 && s->draining) { /* it came through the door as we closed it */
         nj_h2_goaway(talk->h2);
@@ -386,6 +459,27 @@ static void read_some(struct nj_conn *c, nj_ns now)
         if (c->state != LINGER)
             c->moved = true;
     }
+}
+
+/* --- requests of routes -------------------------------------------------------------------- */
+
+/* A connection's turn: what it asked for is begun while it is warm, but not more than its share. */
+static void serve(struct nj_conn *c, nj_ns now)
+{
+    struct nj_talk *talk = c->talk;
+
+    if (c->state == H2 && talk->asked) {
+        talk->credit_ns = talk->credit_ns < 0 ? talk->credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
+        for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < NJ_ROUND_TASKS; n++) {
+            struct nj_exchange *x = nj_exchange_of_node(talk->asked);
+            pass_asked(talk);
+            nj_ns took = nj__handlers_offer(c->shard, x);
+            talk->credit_ns -= (int64_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
+        }
+        if (talk->asked)
+            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind those that wait already */
+    }
+    nj__handlers_settle(c->shard, now);
 }
 
 /* --- bytes out ----------------------------------------------------------------------------- */
@@ -472,6 +566,7 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     if (events & NJ_TCP_EV_WRITABLE)
         note_moved(c, now);
     read_some(c, now);
+    serve(c, now);
     write_some(c, now);
     if (c->state == SNIFF && c->peer_fin)
         linger(c, now);
@@ -570,6 +665,7 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
     }
     if (s->n_tx_left < NJ_TX_POOL_LOW)
         shed(s, now);
+    nj__handlers_flush(s);
     return eaten;
 }
 

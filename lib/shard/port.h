@@ -10,7 +10,9 @@
 
 #include <rte_mbuf_core.h>
 
+#include "base/types.h"
 #include "http/file_port.h"
+#include "sched/task_port.h"
 
 struct nj_port {
     void *ctx;
@@ -25,6 +27,12 @@ struct nj_port {
     /* Show every other shard a copy of a packet; a full ring misses it. */
     void (*share)(void *ctx, const struct rte_mbuf *m);
     struct nj_file_port files;
+    /* Threads for handlers that may block one. submit NULL: there are none. */
+    struct nj_task_port workers;
+    /* Time as it passes within a step, to measure handlers. NULL: nothing is measured. */
+    nj_ns (*clock)(void *ctx);
+    /* A line for people. May be NULL. */
+    void (*log)(void *ctx, const char *line);
 };
 
 #endif

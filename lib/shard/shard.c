@@ -34,6 +34,16 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
     return nj_tcp_init(&s->tcp, &c, now) && nj_tcp_listen(&s->tcp, s->cfg.listen_port);
 }
 
+static bool init_h2(struct nj_shard *s)
+{
+    struct nj_h2_limits limits = nj_h2_limits_default;
+
+    limits.keep_fields = s->cfg.routes != NULL;
+    s->h2 = nj_h2_core_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events, &limits,
+                           &s->counters);
+    return s->h2 != NULL;
+}
+
 static bool init_site(struct nj_shard *s)
 {
     struct nj_site_config c = {
@@ -83,9 +93,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     init_neigh(s, now);
     nj_frags_init(&s->frags, config->frag_table, &s->counters);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
-        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) &&
-        (s->h2 = nj_h2_core_new(&nj__conn_h2_events, &nj_h2_limits_default, &s->counters)) &&
-        init_site(s)) {
+        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) && init_h2(s) &&
+        init_site(s) && nj__handlers_init(s, now)) {
         if (config->index == 0)
             nj_neigh_announce(&s->neigh);
         return true;
@@ -100,6 +109,7 @@ void nj_shard_fini(struct nj_shard *s)
         nj_tcp_abort_all(&s->tcp, s->now);
         nj__conns_eat(s, s->now);
     }
+    nj__handlers_fini(s);
     while (s->site && nj_site_jobs_out(s->site) > 0)
         nj__files_take_done(s, s->now); /* a worker holds them: they come back */
     if (s->site)
@@ -125,7 +135,9 @@ nj_ns nj_shard_next(const struct nj_shard *s)
         return 0;
     next = conns < next ? conns : next;
     next = s->neigh.tick_at < next ? s->neigh.tick_at : next;
-    return s->frags.due_at < next ? s->frags.due_at : next;
+    next = s->frags.due_at < next ? s->frags.due_at : next;
+    nj_ns handlers = nj__handlers_next(s);
+    return handlers < next ? handlers : next;
 }
 
 void nj_shard_publish(struct nj_shard *s)
@@ -138,6 +150,7 @@ void nj_shard_publish(struct nj_shard *s)
     nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_core_bytes_used(s->h2));
     nj_gauge_set(c, NJ_C_file_jobs, nj_site_jobs_out(s->site));
     nj_gauge_set(c, NJ_C_tx_queued, s->n_txq);
+    nj__handlers_publish(s);
     nj__memory_publish(s);
 }
 
@@ -148,5 +161,6 @@ void nj_shard_abort(struct nj_shard *s, nj_ns now)
 
 bool nj_shard_busy(const struct nj_shard *s)
 {
-    return nj_tcp_conns(&s->tcp) > 0 || nj_site_jobs_out(s->site) > 0 || s->n_txq > 0;
+    return nj_tcp_conns(&s->tcp) > 0 || nj_site_jobs_out(s->site) > 0 || s->n_txq > 0 ||
+           nj__handlers_busy(s);
 }

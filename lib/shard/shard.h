@@ -16,6 +16,7 @@
 #include "h2/h2.h"
 #include "http/site.h"
 #include "shard/frag.h"
+#include "shard/handlers.h"
 #include "shard/memory.h"
 #include "shard/ndp.h"
 #include "shard/neigh.h"
@@ -28,6 +29,13 @@
  * NJ_TXQ_RESERVE places, which are for ACKs, ARP and ICMP. */
 #define NJ_TXQ_MAX     512u
 #define NJ_TXQ_RESERVE 64u
+
+/* Where handlers run. */
+enum nj_run {
+    NJ_RUN_EWYK, /* as their type says: inline, on fibers, on workers */
+    NJ_RUN_PC,   /* all inline, to compare: who blocks, blocks the shard */
+    NJ_RUN_PEC,  /* all on workers, to compare */
+};
 
 struct nj_shard_config {
     uint32_t index, n_shards;
@@ -50,6 +58,9 @@ struct nj_shard_config {
     bool slaac;                 /* take IPv6 addresses from routers */
     uint64_t seed;
     int64_t wall_s_at_zero;
+    const struct nj_routes *routes; /* NULL: none, only the site */
+    uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
+    enum nj_run strategy;
 };
 
 /* What a connection of the server waits for, and each has a time-out of its own. */
@@ -71,6 +82,7 @@ struct nj_shard {
     struct nj_tcp tcp;
     struct nj_h2_core *h2;
     struct nj_site *site;
+    struct nj_handlers handlers;
 
     struct nj_pool conns;    /* struct nj_conn */
     uint32_t active_counter; /* see active.h */

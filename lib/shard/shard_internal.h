@@ -23,6 +23,11 @@
 #define NJ_TX_SHARE_MAX   64u
 #define NJ_TX_SHARE_BYTES 4096u
 
+/* Of one connection's requests so many begin in a step, and no more once they took so long: the
+ * next connection's turn. Who took longer pays it back in the steps that follow. */
+#define NJ_ROUND_TASKS 16u
+#define NJ_ROUND_NS    ((int64_t)(100 * NJ_US))
+
 /* net_out.c */
 void nj__net_push(void *shard, struct rte_mbuf *m);
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
@@ -40,14 +45,36 @@ uint32_t nj__net_inhale(struct nj_shard *, nj_ns now);
 /* shard_step.c */
 uint32_t nj__files_take_done(struct nj_shard *, nj_ns now);
 
+/* handlers.c */
+bool nj__handlers_init(struct nj_shard *, nj_ns now);
+/* Handlers that wait are told that it is over, and come to their end. */
+void nj__handlers_fini(struct nj_shard *);
+/* Is the request a route's? Then *x is its exchange, or NULL when it was answered at once. */
+bool nj__handlers_request(struct nj_shard *, struct nj_h2_stream *, const struct nj_h2_request *,
+                          struct nj_exchange **x);
+/* Let the strategy have it. Returns how long that took, for the round over connections. */
+nj_ns nj__handlers_offer(struct nj_shard *, struct nj_exchange *x);
+/* Go on with what waited: fibers, the queue, what workers are done with. */
+uint32_t nj__handlers_run(struct nj_shard *, nj_ns now);
+/* Tell streams what their handlers said. */
+void nj__handlers_settle(struct nj_shard *, nj_ns now);
+/* After the last submit of a step. */
+void nj__handlers_flush(struct nj_shard *);
+nj_ns nj__handlers_next(const struct nj_shard *);
+bool nj__handlers_busy(const struct nj_shard *);
+void nj__handlers_publish(struct nj_shard *);
+
 /* memory.c */
 void nj__memory_publish(struct nj_shard *);
 
 /* conn.c */
 extern const struct nj_h2_events nj__conn_h2_events;
+extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
 extern const struct nj_site_events nj__conn_site_events;
 size_t nj__conn_bytes(void);
 size_t nj__talk_bytes(void);
+/* HTTP/2's user pointer of a connection: it has something to send. */
+void nj__conn_note_work(void *conn);
 /* Serve connections with news. Returns how many. */
 uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);

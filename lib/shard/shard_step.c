@@ -8,7 +8,8 @@
  *
  * A connection with news is eaten depth first: its bytes go through HTTP/2, the request is answered
  * and the answer is queued while all of it is still in this core's cache. What can't be answered at
- * once (a file that is not in memory) goes to a worker and comes back in a later step.
+ * once (a file that is not in memory) goes to a worker and comes back in a later step; a handler
+ * that waits does so on a stack of its own, which is left here and resumed in a later step.
  */
 #include "shard/shard_internal.h"
 
@@ -36,10 +37,11 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
     uint32_t n_late = nj__conns_tick(s, now); /* peers that stay silent                */
 
     uint32_t n_files = nj__files_take_done(s, now); /* answers that had to wait             */
+    uint32_t n_run = nj__handlers_run(s, now);      /* handlers that had to wait            */
     uint32_t n_eaten = nj__conns_eat(s, now);       /* bytes -> requests -> answers -> bytes */
 
     uint32_t n_served = nj_tcp_output(&s->tcp, now); /* data, window updates, one ACK each    */
     uint32_t n_tx = nj__net_flush(s);                /* tx burst                              */
 
-    return n_rx + n_late + n_files + n_eaten + n_served + n_tx;
+    return n_rx + n_late + n_files + n_run + n_eaten + n_served + n_tx;
 }

@@ -98,7 +98,7 @@ BANS = {
              "use a pool of base/pool.h, sized at start"),
     "abort": (("lib",), ("lib/base/assert.c", "lib/server"), r"abort|_?exit|rte_exit|rte_panic",
               None, "return a named result, or NJ_ASSERT your own invariant"),
-    "sleep": (("lib", "tests/unit", "tests/sim"), ("lib/dpdk", "lib/server"),
+    "sleep": (("lib", "tests/unit", "tests/sim"), ("lib/dpdk", "lib/server", "lib/http/wait.c"),
               r"u?sleep|nanosleep|clock_nanosleep|rte_delay_\w+", None,
               "advance `now`: time is an argument"),
     "assert": (("lib",), (), r"assert", r"assert\.h", "use NJ_ASSERT (base/assert.h)"),

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes to the stream. A response that ended before its first byte left is told whole: its
+ * length stands in the head, and its last DATA frame ends the stream.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "http/exchange_internal.h"
+
+#define RFC9113_INTERNAL_ERROR 2u
+
+/* server, date, content-length */
+#define OWN_FIELDS_MAX 3u
+
+struct nj_str nj__date(struct nj_exchanges *set, nj_ns now)
+{
+    int64_t s = set->config.wall_s_at_zero + (int64_t)(now / NJ_SEC);
+
+    if (s != set->date_s) {
+        nj_date_format(s, set->date);
+        set->date_s = s;
+    }
+    return (struct nj_str){set->date, NJ_DATE_BYTES};
+}
+
+static struct nj_str digits(uint64_t n, char buf[20])
+{
+    char *end = buf + 20, *p = end;
+
+    do {
+        *--p = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    return (struct nj_str){p, (uint32_t)(end - p)};
+}
+
+void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
+                        struct nj_field extra, nj_ns now)
+{
+    struct nj_field f[4] = {{NJ_STR("server"), NJ_STR("nightjar")},
+                            {NJ_STR("date"), nj__date(set, now)},
+                            {NJ_STR("content-length"), NJ_STR("0")},
+                            extra};
+    set->config.events->respond(stream, status, f, extra.name.n_bytes ? 4 : 3, NULL);
+}
+
+void nj__answer_error(struct nj_exchange *x, uint16_t status)
+{
+    struct nj_response *resp = &x->resp;
+
+    if (x->head_sent) {
+        resp->broken = true;
+        return;
+    }
+    nj_bytes_clear(&resp->out);
+    nj__fields_clear(&resp->fields);
+    nj__fields_clear(&resp->trailers);
+    resp->status = status;
+    resp->declared = NJ_BODY_UNKNOWN;
+    resp->n_written = 0;
+    resp->broken = false;
+    if (status == 503)
+        nj__fields_add(&resp->fields, resp->blocks, "retry-after", "1");
+}
+
+/* --- the head --- */
+
+static bool has(const struct nj_field *f, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (f[i].name.n_bytes == strlen(name) && memcmp(f[i].name.p, name, strlen(name)) == 0)
+            return true;
+    return false;
+}
+
+/* RFC 9110 8.6: none in a 204; in a 304 it would be that of the 200. */
+static bool says_length(const struct nj_exchange *x)
+{
+    const struct nj_response *resp = &x->resp;
+
+    if (resp->declared != NJ_BODY_UNKNOWN)
+        return true;
+    return resp->ended && resp->trailers.n == 0 && resp->status != 204 && resp->status != 304;
+}
+
+static void send_head(struct nj_exchange *x)
+{
+    const struct nj_response *resp = &x->resp;
+    struct nj_field f[NJ_RESPONSE_FIELDS_MAX + OWN_FIELDS_MAX];
+    uint32_t n = nj__fields_list(&resp->fields, f), n_given = n;
+    char buf[20];
+
+    if (!has(f, n_given, "server"))
+        f[n++] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
+    if (!has(f, n_given, "date"))
+        f[n++] = (struct nj_field){NJ_STR("date"), nj__date(x->set, x->set->now)};
+    if (says_length(x)) {
+        uint64_t length = resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written;
+        f[n++] = (struct nj_field){NJ_STR("content-length"), digits(length, buf)};
+    }
+    bool whole = resp->ended && (resp->trailers.n == 0 || x->req.is_head);
+    bool empty = x->req.is_head || resp->status == 204 || resp->status == 304 ||
+                 (whole && resp->out.n_bytes == 0);
+    x->head_sent = true;
+    x->grew = false;
+    x->end_told = whole;
+    x->body_open = !empty;
+    x->set->config.events->respond(x->stream, resp->status ? resp->status : 200, f, n,
+                                   empty ? NULL : &x->body);
+}
+
+/* --- the rest --- */
+
+static void send_end(struct nj_exchange *x)
+{
+    struct nj_field f[NJ_RESPONSE_FIELDS_MAX];
+    uint32_t n = nj__fields_list(&x->resp.trailers, f);
+    const struct nj_exchange_events *events = x->set->config.events;
+
+    if (n > 0 && x->body_open)
+        events->trailers(x->stream, f, n);
+    x->end_told = true;
+    if (x->body_open)
+        events->resume(x->stream);
+}
+
+/* The handler said how long it would be, and it is not. */
+static bool is_short(const struct nj_response *resp)
+{
+    return resp->ended && resp->declared != NJ_BODY_UNKNOWN && resp->n_written != resp->declared;
+}
+
+static void check(struct nj_exchange *x)
+{
+    struct nj_response *resp = &x->resp;
+
+    if (resp->ended && x->req.too_large && !resp->committed && resp->status == 0)
+        nj__answer_error(x, 413);
+    if (is_short(resp) && !x->req.is_head)
+        resp->broken = true;
+    if (resp->broken && !x->reset_code)
+        x->reset_code = RFC9113_INTERNAL_ERROR;
+}
+
+void nj__answer(struct nj_exchange *x)
+{
+    const struct nj_response *resp = &x->resp;
+
+    check(x);
+    if (x->reset_code) {
+        if (!x->reset_sent)
+            x->set->config.events->reset(x->stream, x->reset_code);
+        x->reset_sent = true;
+    } else if (!x->head_sent) {
+        if (resp->ended || resp->committed)
+            send_head(x);
+        if (x->head_sent && resp->ended && !x->end_told)
+            send_end(x);
+    } else if (resp->ended && !x->end_told) {
+        send_end(x);
+    } else if (x->grew && x->body_open) {
+        x->grew = false;
+        x->set->config.events->resume(x->stream);
+    }
+}
+
+/* --- the body, as HTTP/2 takes it --- */
+
+static struct nj_exchange *of_body(const struct nj_body *body)
+{
+    return (struct nj_exchange *)((char *)(uintptr_t)body - offsetof(struct nj_exchange, body));
+}
+
+static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
+{
+    const struct nj_bytes *q = &of_body(body)->resp.out;
+
+    if (q->n_bytes == 0)
+        return 0;
+    struct nj_block *block = q->head;
+    uint32_t here = block->n_bytes - block->n_taken;
+    *out =
+        (struct nj_slice){block->bytes + block->n_taken, here < n_max ? here : n_max, &block->ref};
+    return (int)out->n_bytes;
+}
+
+void nj__have_room(struct nj_exchange *x)
+{
+    if (x->waiting == NJ__WAIT_ROOM)
+        nj_fiber_wake(x->waiter, NJ_WAKE_OK);
+    if (x->state == NJ__KEPT && x->resp.wants_room) {
+        x->resp.wants_room = false;
+        x->due |= NJ__DUE_ROOM;
+        nj__mark(x);
+    }
+}
+
+static void body_advance(struct nj_body *body, uint32_t n_bytes)
+{
+    struct nj_exchange *x = of_body(body);
+
+    nj_bytes_skip(&x->resp.out, n_bytes);
+    if (x->resp.out.n_bytes <= NJ_RESPONSE_BUFFER_BYTES / 2)
+        nj__have_room(x);
+}
+
+static uint64_t body_remaining(const struct nj_body *body)
+{
+    const struct nj_exchange *x = of_body(body);
+    return x->end_told ? x->resp.out.n_bytes : NJ_BODY_UNKNOWN;
+}
+
+static void body_close(struct nj_body *body)
+{
+    struct nj_exchange *x = of_body(body);
+
+    x->body_open = false;
+    nj_bytes_clear(&x->resp.out);
+}
+
+const struct nj_body_ops nj__exchange_body_ops = {body_peek, body_advance, body_remaining,
+                                                  body_close};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * To a worker and home. What goes is whole: the request with all of its body, in blocks that the
+ * worker only reads; what comes back is whole, in memory of malloc(). In between nobody else
+ * touches either.
+ */
+#include "base/assert.h"
+#include "http/exchange_internal.h"
+
+/* It is with the port no more, and poll() has to say so. */
+static void stay(struct nj_exchange *x)
+{
+    nj__leave(x);
+    nj_list_push_back(&x->set->home, &x->task.node);
+}
+
+/* False: the workers have no room. */
+static bool go(struct nj_exchange *x)
+{
+    const struct nj_task_port *port = x->set->config.workers;
+
+    if (x->req.too_large) {
+        nj__answer_error(x, 413);
+        stay(x);
+        return true;
+    }
+    enum nj__state before = x->state;
+    x->state = NJ__AWAY;
+    x->resp.on_worker = true;
+    x->resp.blocks = NULL;
+    x->set->n_away++;
+    if (port->submit(port->ctx, &x->task))
+        return true;
+    nj__errand_home(x);
+    x->state = before;
+    return false;
+}
+
+void nj__errand_home(struct nj_exchange *x)
+{
+    NJ_ASSERT(x->state == NJ__AWAY && x->set->n_away > 0);
+    x->set->n_away--;
+    x->resp.on_worker = false;
+    x->resp.blocks = x->set->blocks;
+}
+
+void nj__errand_settle(struct nj_exchange *x)
+{
+    if (!x->stream) {
+        stay(x);
+    } else if ((x->req.complete || x->req.too_large) && !go(x)) {
+        nj__answer_error(x, 503);
+        stay(x);
+    }
+}
+
+static bool submit(void *set, struct nj_task *task)
+{
+    struct nj_exchange *x = nj__of_task(task);
+
+    (void)set;
+    if (!x->stream) {
+        x->with_port = true;
+        stay(x);
+        return true;
+    }
+    if (!x->req.complete && !x->req.too_large) {
+        x->state = NJ__PACKING;
+        x->n_done += x->req.body.n_bytes; /* it waits here now, and not in the peer's window */
+        nj__mark(x);
+    } else if (!go(x)) {
+        return false;
+    }
+    x->with_port = true;
+    return true;
+}
+
+static void flush(void *ctx)
+{
+    const struct nj_exchanges *set = ctx;
+    set->config.workers->flush(set->config.workers->ctx);
+}
+
+static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
+{
+    struct nj_exchanges *set = ctx;
+    const struct nj_task_port *port = set->config.workers;
+    struct nj_list *node;
+    uint32_t n = 0;
+
+    while (n < n_max && (node = nj_list_pop(&set->home)))
+        tasks[n++] = nj_container_of(node, struct nj_task, node);
+    uint32_t n_stayed = n;
+    if (n < n_max)
+        n += port->poll(port->ctx, tasks + n, n_max - n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_exchange *x = nj__of_task(tasks[i]);
+        x->with_port = false;
+        if (i >= n_stayed) {
+            nj__errand_home(x);
+            nj__leave(x);
+        }
+        nj__mark(x);
+    }
+    return n;
+}
+
+struct nj_task_port nj_exchanges_port(struct nj_exchanges *set)
+{
+    return (struct nj_task_port){set, submit, flush, poll};
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of an exchange. */
+#include "http/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "http/exchange_internal.h"
+#include "sched/ewyk.h"
+#include "telem/counters.h"
+
+#define RFC9113_INTERNAL_ERROR 2u
+#define RFC9113_REFUSED_STREAM 7u
+
+/* Those that wait for blocks are looked at so often: something has to be sent first. */
+#define HUNGRY_NS  (1 * NJ_MS)
+/* ... and so many of them. */
+#define HUNGRY_MAX 16u
+
+/* --- the set --- */
+
+struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, nj_ns now)
+{
+    struct nj_exchanges *set = calloc(1, sizeof *set);
+
+    if (!set)
+        return NULL;
+    set->config = *config;
+    set->now = now;
+    set->date_s = INT64_MIN;
+    nj_list_init(&set->dirty);
+    nj_list_init(&set->hungry);
+    nj_list_init(&set->home);
+    nj_wheel_init(&set->wheel, now);
+    set->blocks = nj_blocks_new();
+    if (set->blocks && nj_pool_init(&set->pool, sizeof(struct nj_exchange),
+                                    config->n_max ? config->n_max : NJ_EXCHANGES_MAX))
+        return set;
+    nj_blocks_close(set->blocks);
+    free(set);
+    return NULL;
+}
+
+void nj_exchanges_free(struct nj_exchanges *set)
+{
+    if (!set)
+        return;
+    NJ_ASSERT(set->pool.n_used == 0);
+    nj_pool_fini(&set->pool);
+    nj_blocks_close(set->blocks);
+    free(set);
+}
+
+uint32_t nj_exchanges_open(const struct nj_exchanges *set)
+{
+    return set->pool.n_used;
+}
+
+uint32_t nj_exchanges_away(const struct nj_exchanges *set)
+{
+    return set->n_away;
+}
+
+bool nj_exchanges_own(const struct nj_exchanges *set, const void *p)
+{
+    const uint8_t *at = p;
+    return at >= set->pool.mem && at < set->pool.mem + set->pool.obj_bytes * set->pool.n_max;
+}
+
+struct nj_task *nj_exchange_task(struct nj_exchange *x)
+{
+    return &x->task;
+}
+
+struct nj_list *nj_exchange_node(struct nj_exchange *x)
+{
+    return &x->node;
+}
+
+struct nj_exchange *nj_exchange_of_node(struct nj_list *node)
+{
+    return nj_container_of(node, struct nj_exchange, node);
+}
+
+void nj__mark(struct nj_exchange *x)
+{
+    if (!nj_list_linked(&x->dirty))
+        nj_list_push_back(&x->set->dirty, &x->dirty);
+}
+
+/* --- a request comes --- */
+
+static struct nj_view view(const char *p, uint32_t n_bytes)
+{
+    return (struct nj_view){p, n_bytes};
+}
+
+/* Append to the bytes behind the fields. */
+static struct nj_str keep(char **at, struct nj_str s)
+{
+    struct nj_str kept = {*at, s.n_bytes};
+    memcpy(*at, s.p, s.n_bytes);
+    *at += s.n_bytes;
+    return kept;
+}
+
+static struct nj_view keep_view(char **at, struct nj_str s)
+{
+    struct nj_str kept = keep(at, s);
+    return view(kept.p, kept.n_bytes);
+}
+
+/* Copy a head into one block. NULL: there is none for it. */
+static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exchange_head *from)
+{
+    size_t n_fields = from->n_fields * sizeof(struct nj_field);
+    size_t n = sizeof(struct nj__head) + n_fields + from->method.n_bytes + from->scheme.n_bytes +
+               from->authority.n_bytes + from->path.n_bytes;
+    for (uint32_t i = 0; i < from->n_fields; i++)
+        n += from->fields[i].name.n_bytes + from->fields[i].value.n_bytes;
+    struct nj_block *block = n < UINT32_MAX ? nj_block_take(blocks, (uint32_t)n) : NULL;
+    if (!block)
+        return NULL;
+    struct nj__head *head = (struct nj__head *)block->bytes;
+    char *at = (char *)block->bytes + sizeof *head + n_fields;
+    head->method = keep_view(&at, from->method);
+    head->scheme = keep_view(&at, from->scheme);
+    head->authority = keep_view(&at, from->authority);
+    struct nj_str path = keep(&at, from->path);
+    const char *mark = path.n_bytes ? memchr(path.p, '?', path.n_bytes) : NULL;
+    uint32_t n_path = mark ? (uint32_t)(mark - path.p) : path.n_bytes;
+    head->path = view(path.p, n_path);
+    head->query = mark ? view(mark + 1, path.n_bytes - n_path - 1) : view("", 0);
+    head->n_fields = from->n_fields;
+    for (uint32_t i = 0; i < from->n_fields; i++) {
+        head->fields[i].name = keep(&at, from->fields[i].name);
+        head->fields[i].value = keep(&at, from->fields[i].value);
+    }
+    return block;
+}
+
+/* The length a request gives for its body; 0 when it gives none. HTTP/2 has checked its form. */
+static uint64_t length_of(const struct nj_exchange_head *head)
+{
+    static const char name[] = "content-length";
+
+    for (uint32_t i = 0; i < head->n_fields; i++) {
+        const struct nj_field *f = &head->fields[i];
+        if (f->name.n_bytes != sizeof name - 1 || memcmp(f->name.p, name, sizeof name - 1) != 0)
+            continue;
+        uint64_t n = 0;
+        for (uint32_t k = 0; k < f->value.n_bytes && n < UINT64_MAX / 16; k++)
+            n = n * 10 + (uint64_t)(f->value.p[k] - '0');
+        return n;
+    }
+    return 0;
+}
+
+static uint64_t body_max(const struct nj_route *route)
+{
+    if (route->body_max_bytes)
+        return route->body_max_bytes;
+    return route->type == NJ_OS_BLOCKING ? NJ_WORKER_REQUEST_BYTES : NJ_REQUEST_BODY_BYTES;
+}
+
+static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint32_t index,
+                          const struct nj_exchange_head *head, void *stream)
+{
+    x->task.ops = &nj__exchange_task_ops;
+    x->task.class_of = &set->config.classes[index];
+    nj_list_init(&x->task.node);
+    nj_list_init(&x->node);
+    nj_list_init(&x->dirty);
+    nj_list_init(&x->hungry);
+    nj_timer_init(&x->timer);
+    x->set = set;
+    x->stream = stream;
+    x->body.ops = &nj__exchange_body_ops;
+    x->route = index;
+    x->req.n_max = body_max(nj__route_of(x));
+    x->req.complete = head->ends;
+    x->req.is_head = head->method.n_bytes == 4 && memcmp(head->method.p, "HEAD", 4) == 0;
+    x->resp.declared = NJ_BODY_UNKNOWN;
+    x->resp.blocks = set->blocks;
+}
+
+struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
+                                      const struct nj_exchange_head *head, void *stream, nj_ns now)
+{
+    if (length_of(head) > body_max(nj_routes_at(set->config.routes, index))) {
+        nj_exchange_refuse(set, stream, 413, (struct nj_field){0}, now);
+        return NULL;
+    }
+    struct nj_exchange *x = nj_pool_take(&set->pool);
+    struct nj_block *block = x ? copy_head(set->blocks, head) : NULL;
+    if (!block) {
+        if (x)
+            nj_pool_put(&set->pool, x);
+        nj_count(set->config.counters, NJ_C_exchange_full);
+        nj_exchange_refuse(set, stream, 503, (struct nj_field){NJ_STR("retry-after"), NJ_STR("1")},
+                           now);
+        return NULL;
+    }
+    exchange_init(x, set, index, head, stream);
+    x->req.block = block;
+    return x;
+}
+
+void nj_exchange_offered(struct nj_exchange *x)
+{
+    NJ_ASSERT(x->state == NJ__ASKED);
+    x->state = NJ__OFFERED;
+}
+
+/* --- what its stream says --- */
+
+static void tell_of_body(struct nj_exchange *x)
+{
+    if (x->waiting == NJ__WAIT_BODY)
+        nj_fiber_wake(x->waiter, NJ_WAKE_OK);
+    if (x->state == NJ__KEPT && x->req.on_body.fn)
+        x->due |= NJ__DUE_BODY;
+    nj__mark(x);
+}
+
+void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
+{
+    NJ_ASSERT(x->stream && x->state != NJ__AWAY);
+    struct nj_request *req = &x->req;
+
+    req->n_came += n_bytes;
+    if (req->n_came > req->n_max && !req->too_large) {
+        req->too_large = true;
+        x->n_done += req->body.n_bytes;
+        nj_bytes_clear(&req->body);
+    }
+    uint32_t n = 0;
+    if (x->state != NJ__LEFT && !req->too_large && !x->reset_code) {
+        n = nj_bytes_put(&req->body, x->set->blocks, data, (uint32_t)n_bytes, 0);
+        if (n < n_bytes) { /* no memory: those who have not begun may come again */
+            bool begun = x->state != NJ__ASKED && x->state != NJ__OFFERED;
+            x->reset_code = begun ? RFC9113_INTERNAL_ERROR : RFC9113_REFUSED_STREAM;
+            nj_count(x->set->config.counters, NJ_C_exchange_full);
+        }
+    }
+    x->n_done += x->state == NJ__PACKING ? n_bytes : n_bytes - n;
+    tell_of_body(x);
+}
+
+void nj_exchange_body_end(struct nj_exchange *x)
+{
+    NJ_ASSERT(x->stream && x->state != NJ__AWAY);
+    x->req.complete = true;
+    tell_of_body(x);
+}
+
+void nj_exchange_gone(struct nj_exchange *x)
+{
+    NJ_ASSERT(x->stream && !x->body_open);
+    x->stream = NULL;
+    nj_list_del(&x->hungry);
+    nj__mark(x);
+    switch ((enum nj__state)x->state) {
+    case NJ__ASKED:
+        nj_list_del(&x->task.node);
+        nj__leave(x);
+        break;
+    case NJ__RUNNING: /* on a fiber, parked: nobody else runs now */
+        NJ_ASSERT(x->fiber);
+        nj_fiber_cancel(x->fiber);
+        break;
+    case NJ__OFFERED:
+    case NJ__KEPT:
+    case NJ__PACKING:
+    case NJ__AWAY:
+    case NJ__LEFT:
+        break;
+    }
+}
+
+bool nj_exchange_is_ours(const struct nj_exchange *x)
+{
+    switch ((enum nj__state)x->state) {
+    case NJ__ASKED:
+    case NJ__OFFERED:
+    case NJ__AWAY:
+        return true;
+    case NJ__RUNNING:
+        return x->waiting == NJ__WAIT_NONE;
+    case NJ__KEPT: /* without its own timer, it is for the peer to send or to take something */
+        return nj_timer_armed(&x->timer) || (x->req.complete && x->resp.out.n_bytes == 0);
+    case NJ__PACKING:
+    case NJ__LEFT:
+        break;
+    }
+    return false;
+}
+
+/* --- its handler runs --- */
+
+void nj__leave(struct nj_exchange *x)
+{
+    x->state = NJ__LEFT;
+    x->resp.ended = true;
+    x->due = 0;
+    nj_timer_disarm(&x->set->wheel, &x->timer);
+    nj__mark(x);
+}
+
+void nj__handle(struct nj_exchange *x)
+{
+    const struct nj_route *route = nj__route_of(x);
+    route->handle(&x->req, &x->resp, route->arg);
+}
+
+static void run(struct nj_task *task)
+{
+    struct nj_exchange *x = nj__of_task(task);
+
+    if (x->resp.on_worker) { /* everything else is the lcore's */
+        nj__handle(x);
+        return;
+    }
+    if (!x->stream) { /* it died while it waited for its turn */
+        nj__leave(x);
+        return;
+    }
+    x->state = NJ__RUNNING;
+    x->fiber = nj_fiber_self();
+    nj__handle(x);
+    x->fiber = NULL;
+    if (x->resp.kept && !x->resp.ended) {
+        x->state = NJ__KEPT;
+        nj__mark(x);
+    } else {
+        nj__leave(x);
+    }
+}
+
+static void reject(struct nj_task *task)
+{
+    struct nj_exchange *x = nj__of_task(task);
+
+    nj_count(x->set->config.counters, NJ_C_exchange_rejected);
+    if (x->state == NJ__AWAY)
+        nj__errand_home(x);
+    if (x->stream)
+        nj__answer_error(x, 503);
+    nj__leave(x);
+}
+
+const struct nj_task_ops nj__exchange_task_ops = {run, reject};
+
+/* --- settling --- */
+
+static void call(struct nj_exchange *x, const struct nj__hook *hook)
+{
+    if (x->state == NJ__KEPT && hook->fn)
+        hook->fn(&x->req, &x->resp, hook->arg);
+}
+
+/* What a handler that was kept is to hear. */
+static void call_back(struct nj_exchange *x)
+{
+    uint8_t due = x->due;
+    bool before = nj_tag_set();
+
+    x->due = 0;
+    if (!x->stream) {
+        call(x, &x->req.on_body);
+        call(x, &x->resp.on_gone);
+        nj__leave(x);
+    }
+    if (due & NJ__DUE_BODY)
+        call(x, &x->req.on_body);
+    if (due & NJ__DUE_ROOM)
+        call(x, &x->resp.on_room);
+    if (due & NJ__DUE_TIMER)
+        call(x, &x->resp.on_timer);
+    nj_tag_restore(before);
+}
+
+static void exchange_free(struct nj_exchange *x)
+{
+    NJ_ASSERT(!nj_list_linked(&x->task.node) && !nj_timer_armed(&x->timer));
+    nj_bytes_clear(&x->req.body);
+    nj_bytes_clear(&x->resp.out);
+    nj__fields_clear(&x->resp.fields);
+    nj__fields_clear(&x->resp.trailers);
+    nj_ref_put(&x->req.block->ref);
+    nj_list_del(&x->node);
+    nj_list_del(&x->dirty);
+    nj_list_del(&x->hungry);
+    nj_pool_put(&x->set->pool, x);
+}
+
+static void settle(struct nj_exchange *x)
+{
+    const struct nj_exchange_events *events = x->set->config.events;
+
+    if (x->state == NJ__KEPT && (x->due || !x->stream))
+        call_back(x);
+    if (x->state == NJ__PACKING)
+        nj__errand_settle(x);
+    if (x->stream && x->n_done > 0) {
+        size_t n = x->n_done;
+        x->n_done = 0;
+        events->consume(x->stream, n);
+    }
+    if (x->stream && x->state != NJ__AWAY)
+        nj__answer(x);
+    if (!x->stream && x->state == NJ__LEFT && !x->with_port)
+        exchange_free(x);
+}
+
+uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now)
+{
+    struct nj_list batch, *node;
+    uint32_t n = 0;
+
+    set->now = now;
+    nj_list_init(&batch);
+    nj_list_splice(&batch, &set->dirty);
+    for (; (node = nj_list_pop(&batch)); n++)
+        settle(nj_container_of(node, struct nj_exchange, dirty));
+    return n;
+}
+
+/* --- time --- */
+
+static void fire(void *ctx, struct nj_timer *timer)
+{
+    struct nj_exchange *x = nj_container_of(timer, struct nj_exchange, timer);
+
+    (void)ctx;
+    x->due |= NJ__DUE_TIMER;
+    nj__mark(x);
+}
+
+/* Blocks may have come back. */
+static void feed(struct nj_exchanges *set)
+{
+    struct nj_list *node;
+
+    for (uint32_t i = 0; i < HUNGRY_MAX && (node = nj_list_pop(&set->hungry)); i++) {
+        struct nj_exchange *x = nj_container_of(node, struct nj_exchange, hungry);
+        nj__have_room(x);
+    }
+}
+
+void nj_exchanges_tick(struct nj_exchanges *set, nj_ns now)
+{
+    set->now = now;
+    nj_wheel_advance(&set->wheel, now, fire, set);
+    if (!nj_list_empty(&set->hungry) && now >= set->feed_at) {
+        set->feed_at = now + HUNGRY_NS;
+        feed(set);
+    }
+}
+
+nj_ns nj_exchanges_next(const struct nj_exchanges *set)
+{
+    nj_ns next = nj_wheel_next(&set->wheel);
+
+    if (!nj_list_empty(&set->dirty) || !nj_list_empty(&set->home))
+        return 0;
+    if (!nj_list_empty(&set->hungry) && set->feed_at < next)
+        next = set->feed_at;
+    return next;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One request of a route and its response, from the head to the last byte: what nightjar/handler.h
+ * shows to handlers, and what the shard does for it.
+ *
+ * Handlers run as tasks of a strategy (sched/), on a fiber, inline or on a worker. Whatever they
+ * ask for is only noted here; the root context carries it out in nj_exchanges_settle(), after they
+ * parked or returned: no handler ever calls into HTTP/2, and so none becomes a producer.
+ *
+ * An exchange lives until its stream is closed and its handler has left, in whatever order. All
+ * calls belong to one lcore, and to its root context.
+ */
+#ifndef NJ_HTTP_EXCHANGE_H
+#define NJ_HTTP_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/field.h"
+#include "base/list.h"
+#include "base/types.h"
+#include "http/route.h"
+#include "sched/task.h"
+#include "sched/task_port.h"
+
+struct nj_counters;
+
+struct nj_exchanges; /* all of a shard */
+struct nj_exchange;
+
+/* What an exchange asks of its stream, from nj_exchanges_settle() only. The calls of h2.h; none of
+ * them closes the stream within. */
+struct nj_exchange_events {
+    int (*respond)(void *stream, uint16_t status, const struct nj_field *fields, size_t n_fields,
+                   struct nj_body *body);
+    int (*trailers)(void *stream, const struct nj_field *fields, size_t n_fields);
+    void (*resume)(void *stream);
+    void (*consume)(void *stream, size_t n_bytes);
+    void (*reset)(void *stream, uint32_t error); /* RFC 9113 7 */
+};
+
+struct nj_exchanges_config {
+    const struct nj_exchange_events *events;
+    const struct nj_routes *routes;
+    struct nj_task_class *classes; /* one per route; the strategy counts in them */
+    const struct nj_task_port *workers;
+    struct nj_counters *counters;
+    int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0 */
+    uint32_t n_max;         /* open at once; 0: NJ_EXCHANGES_MAX */
+};
+
+/* NULL when memory is refused. */
+struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, nj_ns now);
+/* Every stream is closed, and every handler has left. */
+void nj_exchanges_free(struct nj_exchanges *set);
+/* Exchanges that live. */
+uint32_t nj_exchanges_open(const struct nj_exchanges *set);
+/* Those of them that are with a worker. */
+uint32_t nj_exchanges_away(const struct nj_exchanges *set);
+/* Is it one of these? For whoever keeps other things in the same place. */
+bool nj_exchanges_own(const struct nj_exchanges *set, const void *p);
+
+/* A complete request head; its strings live until the call returns. */
+struct nj_exchange_head {
+    struct nj_str method, scheme, authority, path;
+    const struct nj_field *fields;
+    uint32_t n_fields;
+    bool ends; /* there is no body */
+};
+
+/*
+ * A request for route `index`. Returns the exchange: its task is to be offered to the strategy.
+ * NULL: there is no room, or the body is too large by its own words, and it was answered at once.
+ */
+struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
+                                      const struct nj_exchange_head *head, void *stream, nj_ns now);
+/* Answer a request that is none of a route's: status, one field unless its name is empty. */
+void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
+                        struct nj_field extra, nj_ns now);
+struct nj_task *nj_exchange_task(struct nj_exchange *x);
+/* It is being offered: from here on the task is the strategy's. */
+void nj_exchange_offered(struct nj_exchange *x);
+/* For its connection's list of exchanges; off any list when the exchange goes. */
+struct nj_list *nj_exchange_node(struct nj_exchange *x);
+struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
+
+/* From the stream, also within HTTP/2's callbacks. */
+void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
+void nj_exchange_body_end(struct nj_exchange *x);
+void nj_exchange_gone(struct nj_exchange *x);
+
+/* Does it wait for its handler, and not for the peer? */
+bool nj_exchange_is_ours(const struct nj_exchange *x);
+
+/*
+ * The workers' port with what exchanges need around it: a request goes to a worker when its body is
+ * complete. A strategy is given this in place of the port, with the set as context.
+ */
+struct nj_task_port nj_exchanges_port(struct nj_exchanges *set);
+
+/* Carry out what handlers asked for since. Returns how many exchanges had something. */
+uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now);
+/* Timers, and those that wait for memory. */
+void nj_exchanges_tick(struct nj_exchanges *set, nj_ns now);
+/* Nothing to settle and no timer before this; 0: settle now. */
+nj_ns nj_exchanges_next(const struct nj_exchanges *set);
+
+#endif

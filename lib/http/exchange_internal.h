@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of an exchange share.
+ *
+ *   exchange.c  its life: begun, offered, run, settled, freed
+ *   errand.c    its way to a worker and home
+ *   answer.c    what goes to the stream: head, body, end
+ *   request.c   nj_request_*()
+ *   response.c  nj_response_*()
+ *   fields.c    names and values of a response, packed
+ *   wait.c      nj_sleep(), nj_await()
+ *
+ * struct nj_request and struct nj_response are all that a handler on a worker touches, and nobody
+ * else does while it is there.
+ */
+#ifndef NJ_HTTP_EXCHANGE_INTERNAL_H
+#define NJ_HTTP_EXCHANGE_INTERNAL_H
+
+#include "base/attr.h"
+#include "base/pool.h"
+#include "http/block.h"
+#include "http/date.h"
+#include "http/exchange.h"
+#include "sched/fiber.h"
+#include "sched/timer_wheel.h"
+
+typedef void nj__callback(struct nj_request *, struct nj_response *, void *arg);
+
+struct nj__hook {
+    nj__callback *fn;
+    void *arg;
+};
+
+/* Fields as they were added, one after the other: lengths, name, value. */
+struct nj__fields {
+    struct nj_block *block;
+    uint32_t n, n_bytes; /* names and values */
+};
+
+/* fields.c. `b` NULL: memory from malloc(). 0 or enum nj_error. */
+int nj__fields_add(struct nj__fields *f, struct nj_blocks *b, const char *name, const char *value);
+/* As views, of which `out` has room for NJ_RESPONSE_FIELDS_MAX. */
+uint32_t nj__fields_list(const struct nj__fields *f, struct nj_field *out);
+void nj__fields_clear(struct nj__fields *f);
+
+/* The head of a request, in one block. */
+struct nj__head {
+    struct nj_view method, scheme, authority, path, query;
+    uint32_t n_fields;
+    struct nj_field fields[];
+};
+
+struct nj_request {
+    struct nj_block *block; /* NULL: only its task is left */
+    struct nj_bytes body;
+    uint64_t n_came, n_max;
+    bool complete;
+    bool too_large;
+    bool is_head;
+    struct nj__hook on_body;
+};
+
+struct nj_response {
+    bool on_worker;
+    bool committed; /* the head stands: a body byte was written, or flushed */
+    bool kept, ended, broken;
+    bool wants_room;
+    uint16_t status;          /* 0: none set */
+    uint64_t declared;        /* content-length that was given, or NJ_BODY_UNKNOWN */
+    uint64_t n_written;       /* also of bytes that are not sent, as HEAD was asked */
+    struct nj_bytes out;      /* written, not yet taken */
+    struct nj_blocks *blocks; /* NULL: by malloc() */
+    struct nj__fields fields, trailers;
+    struct nj__hook on_room, on_timer, on_gone;
+};
+
+enum nj__state {
+    NJ__ASKED,   /* its task waits with its connection */
+    NJ__OFFERED, /* ... with the strategy */
+    NJ__RUNNING, /* its handler does, or is parked */
+    NJ__KEPT,    /* its handler returned and will be called back */
+    NJ__PACKING, /* to go to a worker, once its body is complete */
+    NJ__AWAY,    /* with a worker */
+    NJ__LEFT,    /* nothing of its handler is left */
+};
+
+enum nj__waiting { NJ__WAIT_NONE, NJ__WAIT_BODY, NJ__WAIT_ROOM };
+
+/* What a handler that was kept is to hear. */
+enum { NJ__DUE_BODY = 1, NJ__DUE_ROOM = 2, NJ__DUE_TIMER = 4 };
+
+struct nj_exchange {
+    struct nj_task task;
+    struct nj_list node;   /* its connection's */
+    struct nj_list dirty;  /* in set->dirty: there is something to settle */
+    struct nj_list hungry; /* in set->hungry: no block was left */
+    struct nj_exchanges *set;
+    void *stream; /* NULL: it is closed */
+    struct nj_body body;
+    uint32_t route;
+    uint8_t state;   /* enum nj__state */
+    uint8_t waiting; /* enum nj__waiting, of a fiber */
+    uint8_t due;
+    bool body_open; /* HTTP/2 has the body */
+    bool with_port; /* errand.c has its task, until poll() gives it back */
+    bool head_sent, end_told, reset_sent;
+    bool grew;              /* bytes since resume */
+    uint32_t reset_code;    /* nonzero: reset it with this */
+    uint64_t n_done;        /* request bytes that may go back to the windows */
+    struct nj_fiber *fiber; /* RUNNING: where; NULL inline */
+    struct nj_waiter waiter;
+    struct nj_timer timer;
+    struct nj_request req;
+    struct nj_response resp;
+};
+
+struct nj_exchanges {
+    struct nj_exchanges_config config;
+    struct nj_pool pool;
+    struct nj_blocks *blocks;
+    struct nj_list dirty, hungry;
+    struct nj_list home; /* tasks that never went, for poll() */
+    struct nj_wheel wheel;
+    nj_ns now, feed_at;
+    uint32_t n_away;
+    int64_t date_s;
+    char date[NJ_DATE_BYTES];
+};
+
+/* exchange.c */
+extern const struct nj_task_ops nj__exchange_task_ops;
+static inline struct nj_exchange *nj__of_request(const struct nj_request *req)
+{
+    return (struct nj_exchange *)((char *)(uintptr_t)req - offsetof(struct nj_exchange, req));
+}
+static inline struct nj_exchange *nj__of_response(const struct nj_response *resp)
+{
+    return (struct nj_exchange *)((char *)(uintptr_t)resp - offsetof(struct nj_exchange, resp));
+}
+static inline struct nj_exchange *nj__of_task(const struct nj_task *task)
+{
+    return (struct nj_exchange *)((char *)(uintptr_t)task - offsetof(struct nj_exchange, task));
+}
+static inline const struct nj_route *nj__route_of(const struct nj_exchange *x)
+{
+    return nj_routes_at(x->set->config.routes, x->route);
+}
+/* There is something to settle. */
+void nj__mark(struct nj_exchange *x);
+/* Run the handler of an exchange, here and now. */
+void nj__handle(struct nj_exchange *x);
+/* Its handler has gone for good. */
+void nj__leave(struct nj_exchange *x);
+
+/* errand.c */
+void nj__errand_settle(struct nj_exchange *x);
+/* It is the lcore's again. */
+void nj__errand_home(struct nj_exchange *x);
+
+/* answer.c */
+extern const struct nj_body_ops nj__exchange_body_ops;
+/* Let the stream know what it does not yet. */
+void nj__answer(struct nj_exchange *x);
+/* Make it a response of `status` and a line of text, if it has no head yet; else break it off. */
+void nj__answer_error(struct nj_exchange *x, uint16_t status);
+/* Its buffer, or the pools, have room again. */
+void nj__have_room(struct nj_exchange *x);
+struct nj_str nj__date(struct nj_exchanges *set, nj_ns now);
+
+/* wait.c: of a handler on a fiber; 0 or enum nj_error. */
+int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What handlers say in a response. */
+#include <string.h>
+
+#include "base/limits.h"
+#include "http/exchange_internal.h"
+
+/* Nothing more can be said: it ended, was broken off, or nobody is there. */
+static int closed(const struct nj_response *resp)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+
+    if (!resp->on_worker && !x->stream)
+        return NJ_ERR_GONE;
+    return resp->ended || resp->broken ? NJ_ERR_INVALID : 0;
+}
+
+static void changed(struct nj_response *resp)
+{
+    if (!resp->on_worker)
+        nj__mark(nj__of_response(resp));
+}
+
+/* RFC 9110 6.4.1: these have no content. */
+static bool is_empty_status(uint16_t status)
+{
+    return status == 204 || status == 304;
+}
+
+int nj_response_status(struct nj_response *resp, unsigned status)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed || status < 200 || status > 599)
+        return NJ_ERR_INVALID;
+    resp->status = (uint16_t)status;
+    return 0;
+}
+
+static int declare(struct nj_response *resp, const char *value)
+{
+    uint64_t n = 0;
+
+    if (resp->declared != NJ_BODY_UNKNOWN || *value == '\0')
+        return NJ_ERR_INVALID;
+    for (const char *p = value; *p; p++) {
+        if (*p < '0' || *p > '9' || n > (UINT64_MAX - 10) / 10)
+            return NJ_ERR_INVALID;
+        n = n * 10 + (uint64_t)(*p - '0');
+    }
+    resp->declared = n;
+    return 0;
+}
+
+int nj_response_header(struct nj_response *resp, const char *name, const char *value)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed)
+        return NJ_ERR_INVALID;
+    if (strcmp(name, "content-length") == 0)
+        return declare(resp, value);
+    return nj__fields_add(&resp->fields, resp->blocks, name, value);
+}
+
+int nj_response_trailer(struct nj_response *resp, const char *name, const char *value)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (strcmp(name, "content-length") == 0) /* RFC 9110 6.5.1 */
+        return NJ_ERR_INVALID;
+    return nj__fields_add(&resp->trailers, resp->blocks, name, value);
+}
+
+static uint32_t room(const struct nj_response *resp)
+{
+    uint32_t most = resp->on_worker ? NJ_WORKER_RESPONSE_BYTES : NJ_RESPONSE_BUFFER_BYTES;
+    return resp->out.n_bytes < most ? most - resp->out.n_bytes : 0;
+}
+
+/* May these bytes follow? */
+static int may_write(const struct nj_response *resp, size_t n_bytes)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (n_bytes > 0 && is_empty_status(resp->status))
+        return NJ_ERR_INVALID;
+    return n_bytes > resp->declared - resp->n_written ? NJ_ERR_INVALID : 0;
+}
+
+static void note_taken(struct nj_response *resp, bool is_hungry)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker)
+        return;
+    x->grew = true;
+    if (is_hungry && !nj_list_linked(&x->hungry))
+        nj_list_push_back(&x->set->hungry, &x->hungry);
+    nj__mark(x);
+}
+
+/* Append what fits. A response to HEAD only counts. */
+static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+    uint32_t fits = room(resp), n = n_bytes < fits ? (uint32_t)n_bytes : fits;
+
+    resp->committed = true;
+    if (!x->req.is_head) {
+        size_t more = n_bytes - n;
+        n = nj_bytes_put(&resp->out, resp->blocks, data, n,
+                         more < UINT16_MAX ? (uint32_t)more : UINT16_MAX);
+    }
+    resp->n_written += n;
+    note_taken(resp, n < n_bytes && n < fits);
+    return n;
+}
+
+int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t n_bytes)
+{
+    int rc = may_write(resp, n_bytes);
+
+    if (rc != 0)
+        return rc;
+    uint32_t n = take_in(resp, data, n_bytes);
+    if (n < n_bytes)
+        resp->wants_room = true;
+    return n;
+}
+
+/* Nobody waits on a worker, and a context that must not wait takes all or nothing. */
+static int write_whole(struct nj_response *resp, const void *data, size_t n_bytes)
+{
+    if (n_bytes > room(resp)) {
+        if (resp->on_worker)
+            return NJ_ERR_TOO_LARGE;
+        return nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+    }
+    if (take_in(resp, data, n_bytes) == n_bytes)
+        return 0;
+    resp->broken = true; /* a part of it is in: there is no going back */
+    changed(resp);
+    return NJ_ERR_MEMORY;
+}
+
+int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes)
+{
+    const uint8_t *from = data;
+    int rc = may_write(resp, n_bytes);
+
+    if (rc != 0)
+        return rc;
+    if (resp->on_worker || nj_must_not_block() || !nj_fiber_self())
+        return write_whole(resp, data, n_bytes);
+    for (;;) {
+        uint32_t n = take_in(resp, from, n_bytes);
+        from += n;
+        n_bytes -= n;
+        if (n_bytes == 0)
+            return 0;
+        rc = nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+        if (rc == 0)
+            rc = closed(resp);
+        if (rc != 0)
+            return rc;
+    }
+}
+
+int nj_response_flush(struct nj_response *resp)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    resp->committed = true;
+    changed(resp);
+    return 0;
+}
+
+void nj_response_reset(struct nj_response *resp)
+{
+    if (closed(resp) != 0)
+        return;
+    resp->broken = true;
+    changed(resp);
+}
+
+/* --- callbacks --- */
+
+void nj_response_keep(struct nj_response *resp)
+{
+    if (!resp->on_worker && nj_must_not_block())
+        resp->kept = true;
+}
+
+void nj_response_end(struct nj_response *resp)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker || resp->ended)
+        return;
+    resp->ended = true;
+    if (x->state == NJ__KEPT)
+        nj__leave(x);
+}
+
+void nj_response_on_room(struct nj_response *resp, nj__callback *fn, void *arg)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    resp->on_room = (struct nj__hook){fn, arg};
+    if (resp->on_worker || !fn || !resp->wants_room || room(resp) == 0)
+        return;
+    x->due |= NJ__DUE_ROOM;
+    nj__mark(x);
+}
+
+void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback *fn, void *arg)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker)
+        return;
+    resp->on_timer = (struct nj__hook){fn, arg};
+    x->due &= (uint8_t)~NJ__DUE_TIMER;
+    if (in_ns == 0 || !fn)
+        nj_timer_disarm(&x->set->wheel, &x->timer);
+    else
+        nj_timer_arm(&x->set->wheel, &x->timer,
+                     in_ns < NJ_NEVER - x->set->now ? x->set->now + in_ns : NJ_NEVER - 1);
+}
+
+void nj_response_on_gone(struct nj_response *resp, nj__callback *fn, void *arg)
+{
+    resp->on_gone = (struct nj__hook){fn, arg};
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Between HTTP/2 and the handlers of routes.
+ *
+ * A request that the parser finds is only noted with its connection (conn.c), for nothing that a
+ * handler does may happen inside HTTP/2's input. It is offered to the strategy when that has
+ * returned; what the handler said goes to the stream after it has left or parked.
+ */
+#include <stdlib.h>
+
+#include "shard/shard_internal.h"
+
+/* --- what exchanges ask of their streams ---------------------------------------------------- */
+
+static void note_work(struct nj_h2_stream *st)
+{
+    nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
+}
+
+static int respond(void *stream, uint16_t status, const struct nj_field *fields, size_t n_fields,
+                   struct nj_body *body)
+{
+    note_work(stream);
+    return nj_h2_respond(stream, status, fields, n_fields, body);
+}
+
+static int trailers(void *stream, const struct nj_field *fields, size_t n_fields)
+{
+    return nj_h2_trailers(stream, fields, n_fields);
+}
+
+static void resume(void *stream)
+{
+    note_work(stream);
+    nj_h2_resume(stream);
+}
+
+static void consume(void *stream, size_t n_bytes)
+{
+    note_work(stream); /* a WINDOW_UPDATE may be due */
+    nj_h2_consume(stream, n_bytes);
+}
+
+static void reset(void *stream, uint32_t error)
+{
+    note_work(stream);
+    nj_h2_reset(stream, error);
+}
+
+static const struct nj_exchange_events exchange_events = {respond, trailers, resume, consume,
+                                                          reset};
+
+/* --- the strategy --------------------------------------------------------------------------- */
+
+static nj_ns clock_of(const struct nj_shard *s)
+{
+    return s->cfg.port.clock ? s->cfg.port.clock(s->cfg.port.ctx) : 0;
+}
+
+static nj_ns ewyk_clock(void *shard)
+{
+    return clock_of(shard);
+}
+
+static void ewyk_log(void *shard, const char *line)
+{
+    struct nj_shard *s = shard;
+    if (s->cfg.port.log)
+        s->cfg.port.log(s->cfg.port.ctx, line);
+}
+
+static bool submit(void *shard, struct nj_task *task)
+{
+    struct nj_shard *s = shard;
+    struct nj_handlers *h = &s->handlers;
+
+    h->submitted = true;
+    return h->port.submit(h->port.ctx, task);
+}
+
+static struct nj_ewyk *ewyk_new(struct nj_shard *s, nj_ns now)
+{
+    struct nj_ewyk_config c = {
+        .n_fibers_max = s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT,
+        .n_queue_max = NJ_HANDLERS_QUEUE_MAX,
+        .now = now,
+        .clock = s->cfg.port.clock ? ewyk_clock : NULL,
+        .submit = s->cfg.port.workers.submit ? submit : NULL,
+        .log = ewyk_log,
+        .ctx = s,
+        .would_block = NJ_EWYK_WOULD_BLOCK_COUNTED, /* handlers are told, see handler.h */
+    };
+    return nj_ewyk_new(&c);
+}
+
+bool nj__handlers_init(struct nj_shard *s, nj_ns now)
+{
+    struct nj_handlers *h = &s->handlers;
+    uint32_t n = nj_routes_count(s->cfg.routes);
+
+    if (n == 0)
+        return true;
+    h->classes = calloc(n, sizeof *h->classes);
+    if (!h->classes)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        nj_task_class_init(&h->classes[i], nj_routes_name(s->cfg.routes, i),
+                           nj_routes_at(s->cfg.routes, i)->type);
+    struct nj_exchanges_config c = {
+        .events = &exchange_events,
+        .routes = s->cfg.routes,
+        .classes = h->classes,
+        .workers = &s->cfg.port.workers,
+        .counters = &s->counters,
+        .wall_s_at_zero = s->cfg.wall_s_at_zero,
+    };
+    h->exchanges = nj_exchanges_new(&c, now);
+    if (!h->exchanges)
+        return false;
+    h->port = nj_exchanges_port(h->exchanges);
+    if (s->cfg.strategy != NJ_RUN_EWYK)
+        return true;
+    h->ewyk = ewyk_new(s, now);
+    return h->ewyk != NULL;
+}
+
+/* Inline, whatever it does to the shard. Who must not wait anyway is told so. */
+static enum nj_mode offer_pc(struct nj_task *task)
+{
+    enum nj_task_type type = task->class_of->declared;
+    bool tag = type == NJ_NON_BLOCKING || type == NJ_EITHER, before = tag && nj_tag_set();
+
+    task->ops->run(task);
+    if (tag)
+        nj_tag_restore(before);
+    return NJ_MODE_PC;
+}
+
+static enum nj_mode offer_pec(struct nj_shard *s, struct nj_task *task)
+{
+    if (s->cfg.port.workers.submit && submit(s, task))
+        return NJ_MODE_PEC_WORKER;
+    task->ops->reject(task);
+    return NJ_MODE_REJECTED;
+}
+
+/* The strategies that are here for comparison. */
+static void offer_otherwise(struct nj_shard *s, struct nj_task *task)
+{
+    struct nj_task_class *c = task->class_of;
+    enum nj_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
+    __atomic_store_n(&c->n[mode], c->n[mode] + 1, __ATOMIC_RELAXED);
+}
+
+nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
+{
+    struct nj_task *task = nj_exchange_task(x);
+    nj_ns begin = clock_of(s);
+
+    nj_exchange_offered(x);
+    if (s->handlers.ewyk)
+        nj_ewyk_offer(s->handlers.ewyk, task);
+    else
+        offer_otherwise(s, task);
+    return clock_of(s) - begin;
+}
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
+                          const struct nj_h2_request *req, struct nj_exchange **x)
+{
+    struct nj_exchanges *set = s->handlers.exchanges;
+    struct nj_route_match match;
+
+    *x = NULL;
+    switch (set ? nj_routes_find(s->cfg.routes, req->method, req->path, &match) : NJ_ROUTE_NONE) {
+    case NJ_ROUTE_NONE:
+        return false;
+    case NJ_ROUTE_METHOD:
+        nj_exchange_refuse(set, st, 405, (struct nj_field){NJ_STR("allow"), match.allow}, s->now);
+        return true;
+    case NJ_ROUTE_FOUND:
+        break;
+    }
+    struct nj_exchange_head head = {
+        .method = req->method,
+        .scheme = req->scheme,
+        .authority = req->authority,
+        .path = req->path,
+        .fields = req->fields,
+        .n_fields = req->n_fields,
+        .ends = req->ends,
+    };
+    *x = nj_exchange_begin(set, match.index, &head, st, s->now);
+    return true;
+}
+
+/* --- later ---------------------------------------------------------------------------------- */
+
+void nj__handlers_settle(struct nj_shard *s, nj_ns now)
+{
+    if (s->handlers.exchanges)
+        nj_exchanges_settle(s->handlers.exchanges, now);
+}
+
+static uint32_t take_home(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+    struct nj_task *task[NJ_HANDLERS_POLL_MAX];
+
+    if (!s->cfg.port.workers.submit)
+        return 0;
+    uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
+    for (uint32_t i = 0; h->ewyk && i < n; i++)
+        nj_ewyk_ran(h->ewyk, task[i]->class_of, task[i]->run_ns);
+    return n;
+}
+
+static void forget_counts(struct nj_shard *s)
+{
+    for (uint32_t i = 0; i < nj_routes_count(s->cfg.routes); i++)
+        nj_task_class_reset(&s->handlers.classes[i]);
+}
+
+uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges)
+        return 0;
+    nj_exchanges_tick(h->exchanges, now);
+    uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
+    n += take_home(s);
+    return n + nj_exchanges_settle(h->exchanges, now);
+}
+
+void nj__handlers_flush(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (!h->submitted)
+        return;
+    h->submitted = false;
+    h->port.flush(h->port.ctx);
+}
+
+nj_ns nj__handlers_next(const struct nj_shard *s)
+{
+    const struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges)
+        return NJ_NEVER;
+    nj_ns next = nj_exchanges_next(h->exchanges);
+    nj_ns ewyk = h->ewyk ? nj_ewyk_next(h->ewyk) : NJ_NEVER;
+    return ewyk < next ? ewyk : next;
+}
+
+bool nj__handlers_busy(const struct nj_shard *s)
+{
+    return s->handlers.exchanges && nj_exchanges_open(s->handlers.exchanges) > 0;
+}
+
+void nj__handlers_publish(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges)
+        return;
+    nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_open(h->exchanges));
+    if (atomic_exchange_explicit(&h->reset, false, memory_order_relaxed))
+        forget_counts(s);
+    if (!h->ewyk)
+        return;
+    struct nj_ewyk_gauges g = nj_ewyk_gauges(h->ewyk);
+    atomic_store_explicit(&h->n_fibers, g.n_fibers_in_use, memory_order_relaxed);
+    atomic_store_explicit(&h->n_fibers_high, g.n_fibers_high_water, memory_order_relaxed);
+    atomic_store_explicit(&h->n_waiting, g.n_waiting, memory_order_relaxed);
+}
+
+void nj__handlers_fini(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (h->ewyk)
+        nj_ewyk_stop(h->ewyk);
+    while (nj__handlers_busy(s)) { /* workers have some, perhaps: they come back */
+        if (h->ewyk)
+            nj_ewyk_cancel(h->ewyk);
+        nj__handlers_run(s, s->now);
+    }
+    if (h->ewyk)
+        nj_ewyk_free(h->ewyk);
+    nj_exchanges_free(h->exchanges);
+    free(h->classes);
+    h->ewyk = NULL;
+    h->exchanges = NULL;
+    h->classes = NULL;
+}

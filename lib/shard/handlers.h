@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Routes of a shard: their exchanges, and the strategy that runs their handlers. */
+#ifndef NJ_SHARD_HANDLERS_H
+#define NJ_SHARD_HANDLERS_H
+
+#include <stdatomic.h>
+
+#include "http/exchange.h"
+#include "sched/ewyk.h"
+
+/* Requests that wait for a stack, of one shard: with 128 streams each, those of 32 connections.
+ * Beyond: 503. */
+#define NJ_HANDLERS_QUEUE_MAX 4096u
+/* Handlers that may wait at once, unless told otherwise: 16 MiB of stacks. */
+#define NJ_FIBERS_DEFAULT     256u
+/* Fibers resumed, and tasks begun, in one step. */
+#define NJ_HANDLERS_RUN_MAX   64u
+/* Of one step, tasks that come home from workers. */
+#define NJ_HANDLERS_POLL_MAX  32u
+
+struct nj_handlers {
+    struct nj_exchanges *exchanges; /* NULL: no routes */
+    struct nj_ewyk *ewyk;           /* NULL: another strategy */
+    struct nj_task_class *classes;  /* by route */
+    struct nj_task_port port;       /* the workers', as exchanges see it */
+    bool submitted;                 /* since the last flush */
+
+    /* Written by the lcore now and then, read by telemetry. */
+    _Atomic uint32_t n_fibers, n_fibers_high, n_waiting;
+    _Atomic bool reset; /* set by telemetry: zero what is counted */
+};
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A shard with routes (shard_rig.h), and clients that speak HTTP/2 to it by nghttp2. Nothing is
+ * sent or stepped but by hr_step() and what calls it, and time passes only when a test says so.
+ */
+#ifndef NJ_TESTS_SUPPORT_HANDLERS_RIG_H
+#define NJ_TESTS_SUPPORT_HANDLERS_RIG_H
+
+#include <nghttp2/nghttp2.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "http/route.h"
+#include "support/shard_rig.h"
+
+#define HR_CLIENTS   8
+#define HR_STREAMS   256u
+#define HR_BODY_KEEP 4096u
+#define HR_JOBS_MAX  64u
+
+/* One request of a client, and what came back. */
+struct hr_reply {
+    uint64_t n_send, n_sent; /* of the request's body */
+    uint64_t may_send;       /* so much of it for now */
+    bool no_end;             /* the body is not ended */
+    int status;
+    bool closed, ended; /* ended: with END_STREAM */
+    uint32_t error;     /* of RST_STREAM */
+    unsigned n_heads, n_datas;
+    uint64_t n_got;
+    bool wrong; /* a byte was not rig_byte() of its place */
+    char length[24], allow[64], retry_after[8], trailer[32], x[64];
+    char body[HR_BODY_KEEP]; /* the first of it, terminated */
+};
+
+struct hr_client {
+    struct rig *r;
+    struct rig_peer *p;
+    nghttp2_session *s;
+    bool goaway;
+    uint32_t n_windows; /* WINDOW_UPDATEs that came for the connection */
+    unsigned n_pings;
+    struct hr_reply reply[HR_STREAMS]; /* by stream id / 2 */
+};
+
+struct hr {
+    struct rig *r;
+    struct nj_routes *routes;
+    struct nj_shard_config config;
+    uint32_t n_clients;
+    struct hr_client *client[HR_CLIENTS];
+    /* Workers: tasks run on a thread when they are polled for. */
+    uint32_t n_jobs, jobs_max;
+    bool workers_slow;
+    struct nj_task *job[HR_JOBS_MAX];
+    nj_ns clock; /* what the measuring clock shows */
+    char log[256];
+};
+
+/* ---- workers ---- */
+
+static inline bool hr_submit(void *ctx, struct nj_task *task)
+{
+    struct hr *h = ctx;
+    if (h->n_jobs >= h->jobs_max)
+        return false;
+    h->job[h->n_jobs++] = task;
+    return true;
+}
+
+static inline void hr_flush_workers(void *ctx)
+{
+}
+
+static inline void *hr_worker(void *task)
+{
+    struct nj_task *t = task;
+    t->ops->run(t);
+    t->run_ns = 1000;
+    return NULL;
+}
+
+static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    struct hr *h = ctx;
+    uint32_t got = h->workers_slow ? 0 : h->n_jobs < n ? h->n_jobs : n;
+
+    for (uint32_t i = 0; i < got; i++) {
+        pthread_t thread;
+        NJ_CHECK(pthread_create(&thread, NULL, hr_worker, h->job[i]) == 0);
+        pthread_join(thread, NULL);
+        tasks[i] = h->job[i];
+    }
+    h->n_jobs -= got;
+    memmove(h->job, h->job + got, h->n_jobs * sizeof h->job[0]);
+    return got;
+}
+
+/* The rig is the port's context; where the handlers' rig is, only one at a time can be. */
+static struct hr *hr_here;
+
+static inline nj_ns hr_clock(void *ctx)
+{
+    return hr_here->clock;
+}
+
+static inline void hr_log(void *ctx, const char *line)
+{
+    snprintf(hr_here->log, sizeof hr_here->log, "%s", line);
+}
+
+/* ---- life ---- */
+
+/* The shard does not stand yet: config may be changed before hr_start(). */
+static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
+{
+    char why[256];
+    struct hr *h = calloc(1, sizeof *h);
+
+    h->r = rig_alloc(16384, 16384);
+    h->config = rig_config(h->r);
+    h->routes = nj_routes_new(routes, n, why, sizeof why);
+    NJ_CHECK(h->routes);
+    h->config.routes = h->routes;
+    h->jobs_max = HR_JOBS_MAX;
+    h->config.port.workers = (struct nj_task_port){h, hr_submit, hr_flush_workers, hr_poll};
+    h->config.port.clock = hr_clock;
+    h->config.port.log = hr_log;
+    hr_here = h;
+    return h;
+}
+
+static inline struct hr *hr_start(struct hr *h)
+{
+    rig_new_with(h->r, &h->config);
+    return h;
+}
+
+static inline void hr_free(struct hr *h)
+{
+    h->workers_slow = false;
+    rig_free(h->r);
+    nj_routes_free(h->routes);
+    for (uint32_t i = 0; i < h->n_clients; i++) {
+        nghttp2_session_del(h->client[i]->s);
+        free(h->client[i]);
+    }
+    free(h);
+}
+
+/* ---- what comes to a client ---- */
+
+static inline struct hr_reply *hr_reply_of(struct hr_client *c, int32_t id)
+{
+    NJ_CHECK((uint32_t)id / 2 < HR_STREAMS);
+    return &c->reply[id / 2];
+}
+
+static inline void hr_keep(char *out, size_t n_out, const uint8_t *value, size_t n)
+{
+    snprintf(out, n_out, "%.*s", (int)n, (const char *)value);
+}
+
+static inline int hr_on_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name,
+                               size_t n_name, const uint8_t *value, size_t n, uint8_t flags,
+                               void *user)
+{
+    struct hr_reply *a = hr_reply_of(user, f->hd.stream_id);
+    char key[32];
+
+    hr_keep(key, sizeof key, name, n_name);
+    if (!strcmp(key, ":status"))
+        a->status = atoi((const char *)value);
+    if (!strcmp(key, "content-length"))
+        hr_keep(a->length, sizeof a->length, value, n);
+    if (!strcmp(key, "allow"))
+        hr_keep(a->allow, sizeof a->allow, value, n);
+    if (!strcmp(key, "retry-after"))
+        hr_keep(a->retry_after, sizeof a->retry_after, value, n);
+    if (!strcmp(key, "trailer-x"))
+        hr_keep(a->trailer, sizeof a->trailer, value, n);
+    if (!strcmp(key, "x"))
+        hr_keep(a->x, sizeof a->x, value, n);
+    return 0;
+}
+
+static inline int hr_on_frame(nghttp2_session *s, const nghttp2_frame *f, void *user)
+{
+    struct hr_client *c = user;
+
+    if (f->hd.type == NGHTTP2_GOAWAY)
+        c->goaway = true;
+    if (f->hd.type == NGHTTP2_PING && f->hd.flags & NGHTTP2_FLAG_ACK)
+        c->n_pings++;
+    if (f->hd.type == NGHTTP2_WINDOW_UPDATE && f->hd.stream_id == 0)
+        c->n_windows++;
+    if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA)
+        return 0;
+    struct hr_reply *a = hr_reply_of(c, f->hd.stream_id);
+    a->n_heads += f->hd.type == NGHTTP2_HEADERS;
+    a->n_datas += f->hd.type == NGHTTP2_DATA;
+    a->ended |= f->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    return 0;
+}
+
+static inline int hr_on_data(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *data,
+                             size_t n, void *user)
+{
+    struct hr_reply *a = hr_reply_of(user, id);
+
+    for (size_t i = 0; i < n; i++, a->n_got++) {
+        if (a->n_got < HR_BODY_KEEP - 1)
+            a->body[a->n_got] = (char)data[i];
+        a->wrong |= data[i] != rig_byte(a->n_got);
+    }
+    return 0;
+}
+
+static inline int hr_on_close(nghttp2_session *s, int32_t id, uint32_t error, void *user)
+{
+    struct hr_reply *a = hr_reply_of(user, id);
+    a->closed = true;
+    a->error = error;
+    return 0;
+}
+
+/* ---- clients ---- */
+
+struct hr_options {
+    uint32_t window;      /* of streams; 0: 65535 */
+    bool no_auto;         /* windows are not opened again by themselves */
+    uint32_t session_add; /* to the session's window at once */
+};
+
+static inline struct hr_client *hr_connect_with(struct hr *h, const struct hr_options *o)
+{
+    struct hr_client *c = calloc(1, sizeof *c);
+    nghttp2_session_callbacks *cb;
+    nghttp2_option *option;
+
+    NJ_CHECK(h->n_clients < HR_CLIENTS);
+    c->r = h->r;
+    c->p = rig_connect(h->r, (uint16_t)(2000 + h->n_clients));
+    NJ_CHECK(nghttp2_session_callbacks_new(&cb) == 0 && nghttp2_option_new(&option) == 0);
+    nghttp2_session_callbacks_set_on_header_callback(cb, hr_on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, hr_on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, hr_on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, hr_on_close);
+    nghttp2_option_set_no_auto_window_update(option, o->no_auto);
+    NJ_CHECK(nghttp2_session_client_new2(&c->s, cb, c, option) == 0);
+    nghttp2_session_callbacks_del(cb);
+    nghttp2_option_del(option);
+    nghttp2_settings_entry e = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+                                o->window ? o->window : 65535};
+    NJ_CHECK(nghttp2_submit_settings(c->s, 0, &e, 1) == 0);
+    if (o->session_add)
+        nghttp2_submit_window_update(c->s, 0, 0, (int32_t)o->session_add);
+    h->client[h->n_clients++] = c;
+    return c;
+}
+
+/* What it has to say, in segments. */
+static inline bool hr_flush(struct hr_client *c)
+{
+    const uint8_t *data;
+    ssize_t n;
+    bool any = false;
+
+    if (c->p->got_rst || c->p->got_fin)
+        return false;
+    while ((n = nghttp2_session_mem_send(c->s, &data)) > 0) {
+        any = true;
+        for (ssize_t at = 0; at < n; at += 1400)
+            NJ_CHECK(rig_send(c->r, c->p, data + at, (uint32_t)(n - at < 1400 ? n - at : 1400)));
+    }
+    return any;
+}
+
+static inline void hr_feed(struct hr_client *c)
+{
+    struct rig_peer *p = c->p;
+    NJ_CHECK(p->n_got < RIG_GOT_MAX);
+    if (p->n_got > 0)
+        NJ_CHECK(nghttp2_session_mem_recv(c->s, p->got, p->n_got) == (ssize_t)p->n_got);
+    p->n_got = 0;
+}
+
+/* What clients have to say, one step, and what they hear. False: nothing happened. */
+static inline bool hr_step(struct hr *h)
+{
+    bool any = h->r->n_in > 0;
+
+    for (uint32_t i = 0; i < h->n_clients; i++)
+        any |= hr_flush(h->client[i]);
+    for (uint32_t i = 0; i < RIG_PEERS; i++)
+        any |= h->r->peer[i].used && h->r->peer[i].ack_due;
+    any |= rig_step(h->r) > 0;
+    for (uint32_t i = 0; i < h->n_clients; i++)
+        hr_feed(h->client[i]);
+    return any;
+}
+
+/* Until nothing happens, time standing still. */
+static inline void hr_settle(struct hr *h)
+{
+    for (uint32_t i = 0; i < 20000; i++)
+        if (!hr_step(h) && h->r->n_in == 0 && nj_shard_next(h->r->s) > h->r->now)
+            return;
+    NJ_UNREACHABLE("it does not come to rest");
+}
+
+static inline void hr_run(struct hr *h, nj_ns dt)
+{
+    nj_ns end = h->r->now + dt;
+
+    hr_settle(h);
+    while (h->r->now < end) {
+        nj_ns left = end - h->r->now;
+        h->r->now += left < 5 * NJ_MS ? left : 5 * NJ_MS;
+        hr_settle(h);
+    }
+}
+
+static inline struct hr_client *hr_connect(struct hr *h)
+{
+    static const struct hr_options wide = {.window = 1u << 30, .session_add = 1u << 30};
+    struct hr_client *c = hr_connect_with(h, &wide);
+    hr_settle(h);
+    return c;
+}
+
+/* ---- requests ---- */
+
+static inline ssize_t hr_read_body(nghttp2_session *s, int32_t id, uint8_t *buf, size_t n,
+                                   uint32_t *flags, nghttp2_data_source *src, void *user)
+{
+    struct hr_reply *a = src->ptr;
+    uint64_t left = (a->may_send < a->n_send ? a->may_send : a->n_send) - a->n_sent;
+
+    if (left == 0 && (a->n_sent < a->n_send || a->no_end))
+        return NGHTTP2_ERR_DEFERRED;
+    n = n < left ? n : left;
+    for (size_t i = 0; i < n; i++)
+        buf[i] = rig_byte(a->n_sent++);
+    if (a->n_sent == a->n_send && !a->no_end)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)n;
+}
+
+#define HR_NV(n, v)                                                                                \
+    {                                                                                              \
+        (uint8_t *)(uintptr_t)(n), (uint8_t *)(uintptr_t)(v), strlen(n), strlen(v), 0              \
+    }
+
+/* A request with a body of `n_body` bytes, of which `may_send` go out by themselves; and one field
+ * if `name`. Returns the stream. */
+static inline int32_t hr_ask(struct hr_client *c, const char *method, const char *path,
+                             uint64_t n_body, uint64_t may_send, const char *name,
+                             const char *value)
+{
+    nghttp2_nv nv[] = {HR_NV(":method", method), HR_NV(":scheme", "http"),
+                       HR_NV(":authority", "198.18.0.2"), HR_NV(":path", path),
+                       HR_NV(name ? name : "x", name ? value : "")};
+    int32_t id = (int32_t)nghttp2_session_get_next_stream_id(c->s);
+    struct hr_reply *a = hr_reply_of(c, id);
+    nghttp2_data_provider body = {.source.ptr = a, .read_callback = hr_read_body};
+
+    *a = (struct hr_reply){.n_send = n_body, .may_send = may_send};
+    NJ_CHECK(nghttp2_submit_request(c->s, NULL, nv, name ? 5 : 4, n_body ? &body : NULL, NULL) ==
+             id);
+    return id;
+}
+
+static inline int32_t hr_get(struct hr_client *c, const char *path)
+{
+    return hr_ask(c, "GET", path, 0, 0, NULL, NULL);
+}
+
+static inline int32_t hr_post(struct hr_client *c, const char *path, uint64_t n)
+{
+    return hr_ask(c, "POST", path, n, n, NULL, NULL);
+}
+
+/* More of a body may go. */
+static inline void hr_send_more(struct hr_client *c, int32_t id, uint64_t n)
+{
+    hr_reply_of(c, id)->may_send += n;
+    nghttp2_session_resume_data(c->s, id);
+}
+
+static inline void hr_reset(struct hr_client *c, int32_t id)
+{
+    NJ_CHECK(nghttp2_submit_rst_stream(c->s, 0, id, NGHTTP2_CANCEL) == 0);
+}
+
+static inline const struct nj_task_class *hr_class(const struct hr *h, uint32_t route)
+{
+    return &h->r->s->handlers.classes[route];
+}
+
+#endif
