@@ -28,6 +28,10 @@
  * pin with one connection, however many streams it opens. */
 #define NJ_H2_STREAM_WINDOW_BYTES (2u * NJ_RECV_WINDOW_BYTES)
 #define NJ_H2_CONN_WINDOW_BYTES   (2u * NJ_H2_STREAM_WINDOW_BYTES)
+/* Where handlers read them, a request may have to wait for a stack until others are done, and what
+ * came of its body must not keep from those the bytes they wait for: there the connection has room
+ * for the windows of all its streams, 64 MiB. What it may pin is bounded by NJ_BLOCKS_*. */
+#define NJ_H2_ROUTES_WINDOW_BYTES (128u * NJ_H2_STREAM_WINDOW_BYTES)
 
 /* A payload of up to this many bytes is copied to the end of the mbuf before it, when both are held
  * and it fits: 256 bytes cost about four cache lines to copy and would pin 2 KiB. */
@@ -81,7 +85,8 @@
 /* Bytes of requests and responses of routes live in blocks of these sizes; the head of a request
  * with as many fields as HTTP/2 lets through (32 KiB as RFC 9113 6.5.2 counts, which is more than
  * its copy takes) fits the largest. All of a shard together: 64 + 64 + 256 + 40 MiB of address
- * space, touched when used. */
+ * space, touched when used; and as much again for bodies of requests, so that peers that send and
+ * are not read leave responses alone. */
 #define NJ_BLOCK_SMALL_BYTES  1024u
 #define NJ_BLOCK_MEDIUM_BYTES 4096u
 #define NJ_BLOCK_LARGE_BYTES  (16u * 1024u + 64u) /* the payload of a DATA frame, and its head */

@@ -70,6 +70,7 @@ struct nj_h2_limits {
     uint32_t glitches_max;           /* see nj_h2_input() */
     size_t bytes_max;                /* of all connections of a core; then no more are opened */
     bool keep_fields;                /* show all fields of a request */
+    uint32_t window_bytes;           /* of a connection; 0: NJ_H2_CONN_WINDOW_BYTES */
 };
 
 /* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches, 2 GiB. */

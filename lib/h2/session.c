@@ -31,8 +31,8 @@ static int submit_settings(struct nj_h2 *h)
                                      sizeof settings / sizeof settings[0] - !reads);
     if (rv != 0 || !reads)
         return rv;
-    return nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0,
-                                                 NJ_H2_CONN_WINDOW_BYTES);
+    uint32_t window = max->window_bytes ? max->window_bytes : NJ_H2_CONN_WINDOW_BYTES;
+    return nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, (int32_t)window);
 }
 
 /* The session of a new connection. False when memory ran out. */

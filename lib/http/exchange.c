@@ -35,11 +35,12 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
     nj_list_init(&set->home);
     nj_wheel_init(&set->wheel, now);
     set->blocks = nj_blocks_new();
-    if (set->blocks && nj_pool_init(&set->pool, sizeof(struct nj_exchange),
-                                    config->n_max ? config->n_max : NJ_EXCHANGES_MAX))
+    set->bodies = nj_blocks_new();
+    if (set->blocks && set->bodies &&
+        nj_pool_init(&set->pool, sizeof(struct nj_exchange),
+                     config->n_max ? config->n_max : NJ_EXCHANGES_MAX))
         return set;
-    nj_blocks_close(set->blocks);
-    free(set);
+    nj_exchanges_free(set);
     return NULL;
 }
 
@@ -50,6 +51,7 @@ void nj_exchanges_free(struct nj_exchanges *set)
     NJ_ASSERT(set->pool.n_used == 0);
     nj_pool_fini(&set->pool);
     nj_blocks_close(set->blocks);
+    nj_blocks_close(set->bodies);
     free(set);
 }
 
@@ -238,7 +240,7 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
     }
     uint32_t n = 0;
     if (x->state != NJ__LEFT && !req->too_large && !x->reset_code) {
-        n = nj_bytes_put(&req->body, x->set->blocks, data, (uint32_t)n_bytes, 0);
+        n = nj_bytes_put(&req->body, x->set->bodies, data, (uint32_t)n_bytes, 0);
         if (n < n_bytes) { /* no memory: those who have not begun may come again */
             bool begun = x->state != NJ__ASKED && x->state != NJ__OFFERED;
             x->reset_code = begun ? RFC9113_INTERNAL_ERROR : RFC9113_REFUSED_STREAM;

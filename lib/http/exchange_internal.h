@@ -117,7 +117,8 @@ struct nj_exchange {
 struct nj_exchanges {
     struct nj_exchanges_config config;
     struct nj_pool pool;
-    struct nj_blocks *blocks;
+    struct nj_blocks *blocks; /* heads, and all of responses */
+    struct nj_blocks *bodies; /* of requests */
     struct nj_list dirty, hungry;
     struct nj_list home; /* tasks that never went, for poll() */
     struct nj_wheel wheel;

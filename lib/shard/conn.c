@@ -671,6 +671,18 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
 /* --- time and the end ---------------------------------------------------------------------- */
 
+/* Is it we who let its streams wait? */
+static bool we_stall(const struct nj_conn *c)
+{
+    if (c->state != H2)
+        return false;
+    struct nj_list *all = &c->talk->exchanges;
+    for (struct nj_list *n = all->next; n != all; n = n->next) /* as many as there are streams */
+        if (nj_exchange_is_ours(nj_exchange_of_node(n)))
+            return true;
+    return false;
+}
+
 /* Its time is up. */
 static void end_silence(struct nj_conn *c, nj_ns now)
 {
@@ -702,6 +714,7 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
         struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
         if (now < c->since + wait)
             break;
+        c->moved |= silent == NJ_SILENT_STALLED && we_stall(c);
         if (c->moved || silent_as(c) != silent) /* in this very moment: it is to be eaten */
             file(c, now);
         else

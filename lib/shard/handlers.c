@@ -82,7 +82,8 @@ static struct nj_ewyk *ewyk_new(struct nj_shard *s, nj_ns now)
 {
     struct nj_ewyk_config c = {
         .n_fibers_max = s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT,
-        .n_queue_max = NJ_HANDLERS_QUEUE_MAX,
+        .n_queue_max =
+            s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX,
         .now = now,
         .clock = s->cfg.port.clock ? ewyk_clock : NULL,
         .submit = s->cfg.port.workers.submit ? submit : NULL,

@@ -39,6 +39,7 @@ static bool init_h2(struct nj_shard *s)
     struct nj_h2_limits limits = nj_h2_limits_default;
 
     limits.keep_fields = s->cfg.routes != NULL;
+    limits.window_bytes = NJ_H2_ROUTES_WINDOW_BYTES;
     s->h2 = nj_h2_core_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events, &limits,
                            &s->counters);
     return s->h2 != NULL;

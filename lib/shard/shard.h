@@ -60,6 +60,7 @@ struct nj_shard_config {
     int64_t wall_s_at_zero;
     const struct nj_routes *routes; /* NULL: none, only the site */
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
+    uint32_t handlers_queue_max;    /* requests that wait for a stack; 0: NJ_HANDLERS_QUEUE_MAX */
     enum nj_run strategy;
 };
 
