@@ -235,7 +235,8 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
     req->n_came += n_bytes;
     if (req->n_came > req->n_max && !req->too_large) {
         req->too_large = true;
-        x->n_done += req->body.n_bytes;
+        if (x->state != NJ__PACKING) /* else that was done */
+            x->n_done += req->body.n_bytes;
         nj_bytes_clear(&req->body);
     }
     uint32_t n = 0;

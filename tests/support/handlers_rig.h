@@ -17,6 +17,7 @@
 #define HR_STREAMS   256u
 #define HR_BODY_KEEP 4096u
 #define HR_JOBS_MAX  64u
+#define HR_OUT       65536u
 
 /* One request of a client, and what came back. */
 struct hr_reply {
@@ -37,6 +38,8 @@ struct hr_client {
     struct rig *r;
     struct rig_peer *p;
     nghttp2_session *s;
+    uint8_t out[HR_OUT]; /* what nghttp2 has to say; the shard's receive window lets it go */
+    uint32_t n_out;
     bool goaway;
     uint32_t n_windows; /* WINDOW_UPDATEs that came for the connection */
     unsigned n_pings;
@@ -259,19 +262,36 @@ static inline struct hr_client *hr_connect_with(struct hr *h, const struct hr_op
     return c;
 }
 
-/* What it has to say, in segments. */
-static inline bool hr_flush(struct hr_client *c)
+/* Frames, one behind the other. */
+static inline void hr_gather(struct hr_client *c)
 {
     const uint8_t *data;
     ssize_t n;
+
+    while (c->n_out < HR_OUT / 2 && (n = nghttp2_session_mem_send(c->s, &data)) > 0) {
+        NJ_CHECK(c->n_out + (size_t)n <= HR_OUT);
+        memcpy(c->out + c->n_out, data, (size_t)n);
+        c->n_out += (uint32_t)n;
+    }
+}
+
+/* What it has to say, in segments. */
+static inline bool hr_flush(struct hr_client *c)
+{
+    struct rig_peer *p = c->p;
     bool any = false;
 
-    if (c->p->got_rst || c->p->got_fin)
-        return false;
-    while ((n = nghttp2_session_mem_send(c->s, &data)) > 0) {
+    while (!p->got_rst && !p->got_fin) {
+        uint32_t flying = p->snd_nxt - p->snd_una;
+        uint32_t room = flying < p->srv_wnd ? p->srv_wnd - flying : 0;
+        hr_gather(c);
+        uint32_t n = c->n_out < 1400 ? c->n_out : 1400;
+        if (n == 0 || n > room)
+            break;
+        NJ_CHECK(rig_send(c->r, p, c->out, n));
+        c->n_out -= n;
+        memmove(c->out, c->out + n, c->n_out);
         any = true;
-        for (ssize_t at = 0; at < n; at += 1400)
-            NJ_CHECK(rig_send(c->r, c->p, data + at, (uint32_t)(n - at < 1400 ? n - at : 1400)));
     }
     return any;
 }

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers of routes in a whole shard, asked by real HTTP/2 clients. */
+/* Handlers of routes in a whole shard, asked by real HTTP/2 clients: what they see, what they say,
+ * and where they run. */
 #include <criterion/criterion.h>
 
 #include <nightjar/handler.h>
 
 #include "support/handlers_rig.h"
 
-/* ---- handlers ---- */
+/* Words for what a handler does, by the end of its path. */
+static bool path_is(const struct nj_request *req, const char *path)
+{
+    struct nj_view v = nj_request_path(req);
+    return v.n_bytes == strlen(path) && memcmp(v.p, path, v.n_bytes) == 0;
+}
+
+static bool view_is(struct nj_view v, const char *text)
+{
+    return v.n_bytes == strlen(text) && memcmp(v.p, text, v.n_bytes) == 0;
+}
+
+/* ---- simple ones ---- */
 
 static void hello(struct nj_request *req, struct nj_response *resp, void *arg)
 {
@@ -16,18 +29,39 @@ static void hello(struct nj_request *req, struct nj_response *resp, void *arg)
 
 static void slow(struct nj_request *req, struct nj_response *resp, void *arg)
 {
+    cr_expect(!nj_must_not_block());
     cr_expect_eq(nj_sleep(200 * NJ_MS), 0);
     cr_expect_eq(nj_response_write(resp, "slow\n", 5), 0);
+}
+
+static void see(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct nj_view name, value;
+    char line[200];
+    uint32_t n = 0;
+
+    while (nj_request_field(req, n, &name, &value))
+        n++;
+    cr_expect(view_is(nj_request_method(req), "GET"));
+    cr_expect(view_is(nj_request_scheme(req), "http"));
+    cr_expect(view_is(nj_request_authority(req), "198.18.0.2"));
+    cr_expect(view_is(nj_request_path(req), "/see/a%20b"));
+    cr_expect(view_is(nj_request_query(req), "q=1?2"));
+    cr_expect(view_is(nj_request_header(req, "x-y"), "zett"));
+    cr_expect(view_is(nj_request_header(req, "absent"), ""));
+    snprintf(line, sizeof line, "%u fields, arg %s", n, (const char *)arg);
+    nj_response_write(resp, line, strlen(line));
 }
 
 static const struct nj_route few[] = {
     {.method = "GET", .path = "/hello", .type = NJ_NON_BLOCKING, .handle = hello},
     {.method = "GET", .path = "/slow", .type = NJ_BLOCKING, .handle = slow},
+    {.method = "GET", .path = "/see/*", .type = NJ_BLOCKING, .handle = see, .arg = "five"},
 };
 
 Test(shard_handlers, hello_goes_out_in_two_frames)
 {
-    struct hr *h = hr_start(hr_new(few, 2));
+    struct hr *h = hr_start(hr_new(few, 3));
     struct hr_client *c = hr_connect(h);
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
 
@@ -40,16 +74,34 @@ Test(shard_handlers, hello_goes_out_in_two_frames)
     hr_free(h);
 }
 
+/* A request that was parsed in a step is answered in it, and its packet is the answer's. EWYK 5.35
+ */
+Test(shard_handlers, answered_in_the_step_that_brought_it)
+{
+    struct hr *h = hr_start(hr_new(few, 3));
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
+    struct hr_reply *b = hr_reply_of(c, hr_ask(c, "GET", "/see/a%20b?q=1?2", 0, 0, "x-y", "zett"));
+
+    hr_step(h);
+    cr_expect(a->ended && b->ended);
+    cr_expect_str_eq(b->body, "1 fields, arg five");
+    cr_expect_eq(hr_class(h, 2)->n[NJ_MODE_EPC_INLINE], 1);
+    hr_free(h);
+}
+
 Test(shard_handlers, a_blocking_one_sleeps_and_others_do_not)
 {
-    struct hr *h = hr_start(hr_new(few, 2));
+    struct hr *h = hr_start(hr_new(few, 3));
     struct hr_client *c = hr_connect(h);
     struct hr_reply *s = hr_reply_of(c, hr_get(c, "/slow"));
+    struct hr_reply *a[99];
 
+    for (int i = 0; i < 99; i++)
+        a[i] = hr_reply_of(c, hr_get(c, "/hello"));
     hr_settle(h);
-    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
-    hr_settle(h);
-    cr_expect_eq(a->status, 200);
+    for (int i = 0; i < 99; i++)
+        cr_expect(a[i]->ended, "time stood still");
     hr_run(h, 199 * NJ_MS);
     cr_expect_eq(s->status, 0);
     hr_run(h, 3 * NJ_MS);
@@ -57,4 +109,569 @@ Test(shard_handlers, a_blocking_one_sleeps_and_others_do_not)
     cr_expect_str_eq(s->body, "slow\n");
     cr_expect_eq(hr_class(h, 1)->n[NJ_MODE_EPC_PARKED], 1);
     hr_free(h);
+}
+
+/* Routes come before the site; other methods of a known path are told which there are. */
+Test(shard_handlers, beside_the_site)
+{
+    struct hr *h = hr_start(hr_new(few, 3));
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *site = hr_reply_of(c, hr_get(c, "/index.html"));
+    struct hr_reply *none = hr_reply_of(c, hr_get(c, "/absent"));
+    struct hr_reply *post = hr_reply_of(c, hr_post(c, "/hello", 70000));
+    struct hr_reply *post_site = hr_reply_of(c, hr_post(c, "/whole", 70000));
+    struct hr_reply *head = hr_reply_of(c, hr_ask(c, "HEAD", "/hello", 0, 0, NULL, NULL));
+
+    hr_settle(h);
+    cr_expect(site->status == 200 && site->n_got == 100 && !site->wrong);
+    cr_expect_eq(none->status, 404);
+    cr_expect(post->status == 405 && !strcmp(post->allow, "GET, HEAD"));
+    cr_expect(post_site->status == 405 && post_site->closed);
+    cr_expect(head->status == 200 && head->ended && head->n_got == 0 && head->n_datas == 0);
+    cr_expect_str_eq(head->length, "6", "what a GET would get");
+    hr_free(h);
+}
+
+/* ---- what a response may be ---- */
+
+static void says(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static char long_value[NJ_RESPONSE_HEAD_BYTES];
+
+    if (path_is(req, "/says/nothing"))
+        return;
+    if (path_is(req, "/says/204")) {
+        cr_expect_eq(nj_response_status(resp, 204), 0);
+        cr_expect_eq(nj_response_write(resp, "x", 1), NJ_ERR_INVALID);
+    } else if (path_is(req, "/says/fields")) {
+        cr_expect_eq(nj_response_header(resp, "X", "1"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_header(resp, ":status", "1"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_header(resp, "", "1"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_header(resp, "x", "1\r\ny: 2"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_header(resp, "x", " 1"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_header(resp, "connection", "close"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_header(resp, "content-length", "1a"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_status(resp, 199), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_status(resp, 600), NJ_ERR_INVALID);
+        memset(long_value, 'v', sizeof long_value - 1);
+        cr_expect_eq(nj_response_header(resp, "x", long_value), 0);
+        cr_expect_eq(nj_response_header(resp, "y", "1"), NJ_ERR_TOO_LARGE);
+        cr_expect_eq(nj_response_status(resp, 418), 0);
+        cr_expect_eq(nj_response_write(resp, "", 0), 0);
+        cr_expect_eq(nj_response_status(resp, 200), NJ_ERR_INVALID, "the head stands");
+        cr_expect_eq(nj_response_header(resp, "x", "2"), NJ_ERR_INVALID);
+    } else if (path_is(req, "/says/many")) {
+        for (int i = 0; i < 48; i++)
+            cr_expect_eq(nj_response_header(resp, "x", i == 47 ? "last" : "v"), 0);
+        cr_expect_eq(nj_response_header(resp, "x", "v"), NJ_ERR_TOO_LARGE);
+    } else if (path_is(req, "/says/trailers")) {
+        nj_response_write(resp, "body", 4);
+        cr_expect_eq(nj_response_trailer(resp, "trailer-x", "behind"), 0);
+        cr_expect_eq(nj_response_trailer(resp, "content-length", "4"), NJ_ERR_INVALID);
+    } else if (path_is(req, "/says/only-trailers")) {
+        cr_expect_eq(nj_response_trailer(resp, "trailer-x", "behind"), 0);
+    } else if (path_is(req, "/says/true")) {
+        cr_expect_eq(nj_response_header(resp, "content-length", "4"), 0);
+        cr_expect_eq(nj_response_write(resp, "12345", 5), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_write(resp, "1234", 4), 0);
+    } else if (path_is(req, "/says/short")) {
+        nj_response_header(resp, "content-length", "4");
+        nj_response_write(resp, "123", 3);
+    } else if (path_is(req, "/says/half")) {
+        nj_response_write(resp, "123", 3);
+        nj_sleep(NJ_MS);
+        nj_response_reset(resp);
+        cr_expect_eq(nj_response_write(resp, "4", 1), NJ_ERR_INVALID);
+    } else if (path_is(req, "/says/early")) {
+        nj_response_header(resp, "x", "early");
+        nj_response_flush(resp);
+        nj_sleep(NJ_SEC);
+        nj_response_write(resp, "late", 4);
+    }
+}
+
+static const struct nj_route says_routes[] = {
+    {.path = "/says/*", .type = NJ_BLOCKING, .handle = says},
+};
+
+Test(shard_handlers, responses)
+{
+    struct hr *h = hr_start(hr_new(says_routes, 1));
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *nothing = hr_reply_of(c, hr_get(c, "/says/nothing"));
+    struct hr_reply *no_content = hr_reply_of(c, hr_get(c, "/says/204"));
+    struct hr_reply *fields = hr_reply_of(c, hr_get(c, "/says/fields"));
+    struct hr_reply *many = hr_reply_of(c, hr_get(c, "/says/many"));
+    struct hr_reply *trailers = hr_reply_of(c, hr_get(c, "/says/trailers"));
+    struct hr_reply *only = hr_reply_of(c, hr_get(c, "/says/only-trailers"));
+    struct hr_reply *is_true = hr_reply_of(c, hr_get(c, "/says/true"));
+    struct hr_reply *is_short = hr_reply_of(c, hr_get(c, "/says/short"));
+    struct hr_reply *half = hr_reply_of(c, hr_get(c, "/says/half"));
+    struct hr_reply *early = hr_reply_of(c, hr_get(c, "/says/early"));
+
+    hr_settle(h);
+    cr_expect(early->status == 200 && !strcmp(early->x, "early") && !early->ended);
+    hr_run(h, 2 * NJ_SEC);
+    cr_expect(nothing->status == 200 && !strcmp(nothing->length, "0") && nothing->ended);
+    cr_expect(no_content->status == 204 && !*no_content->length && no_content->ended);
+    cr_expect(fields->status == 418 && strlen(fields->x) > 60 && fields->ended);
+    cr_expect(many->status == 200 && !strcmp(many->x, "last"));
+    cr_expect_str_eq(trailers->body, "body");
+    cr_expect_str_eq(trailers->trailer, "behind");
+    cr_expect(trailers->ended && trailers->n_heads == 2 && !*trailers->length);
+    cr_expect(only->ended && only->n_heads == 2 && !strcmp(only->trailer, "behind"));
+    cr_expect(is_true->ended && !strcmp(is_true->length, "4") && !strcmp(is_true->body, "1234"));
+    cr_expect(!is_short->ended && is_short->error == NGHTTP2_INTERNAL_ERROR);
+    cr_expect(!half->ended && half->n_got == 3 && half->error == NGHTTP2_INTERNAL_ERROR);
+    cr_expect_str_eq(early->body, "late");
+    cr_expect(early->ended && !*early->length);
+    hr_free(h);
+}
+
+/* ---- bodies that are too large ---- */
+
+static int64_t last_read;
+
+static void reads(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    char buf[5000];
+
+    while ((last_read = nj_request_read(req, buf, sizeof buf)) > 0)
+        ;
+    if (arg && last_read < 0)
+        nj_response_status(resp, 400);
+}
+
+static const struct nj_route small_bodies[] = {
+    {.path = "/reads", .type = NJ_BLOCKING, .handle = reads, .body_max_bytes = 20000},
+    {.path = "/own", .type = NJ_BLOCKING, .handle = reads, .body_max_bytes = 20000, .arg = "own"},
+};
+
+Test(shard_handlers, bodies_too_large)
+{
+    struct hr *h = hr_start(hr_new(small_bodies, 2));
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *fits = hr_reply_of(c, hr_post(c, "/reads", 20000));
+
+    hr_settle(h);
+    cr_expect(fits->status == 200 && last_read == 0);
+    struct hr_reply *told =
+        hr_reply_of(c, hr_ask(c, "POST", "/reads", 20001, 20001, "content-length", "20001"));
+    hr_settle(h);
+    cr_expect(told->status == 413 && last_read == 0, "no handler saw it");
+    struct hr_reply *longer = hr_reply_of(c, hr_post(c, "/reads", 300000));
+    hr_settle(h);
+    cr_expect(longer->status == 413 && last_read == NJ_ERR_TOO_LARGE && longer->closed);
+    struct hr_reply *own = hr_reply_of(c, hr_post(c, "/own", 30000));
+    hr_settle(h);
+    cr_expect_eq(own->status, 400, "a handler may say it its own way");
+    hr_free(h);
+}
+
+/* ---- those that must not wait ---- */
+
+static int refused[4];
+
+/* EWYK 5.31, EWYK 5.33 */
+static void must_not(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static char much[NJ_RESPONSE_BUFFER_BYTES + 1];
+    struct nj_event event = {0};
+    char c;
+
+    cr_expect(nj_must_not_block());
+    refused[0] = nj_sleep(1);
+    refused[1] = nj_await(&event, 1);
+    refused[2] = (int)nj_request_read(req, &c, 1);
+    refused[3] = nj_response_write(resp, much, sizeof much);
+    cr_expect_eq(nj_response_write(resp, much, 1), 0);
+}
+
+static void which(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_write(resp, nj_must_not_block() ? "tagged" : "free", nj_must_not_block() ? 6 : 4);
+}
+
+static void parks(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_sleep(NJ_SEC);
+    cr_expect(!nj_must_not_block(), "the tag is the fiber's own: EWYK 5.32");
+}
+
+static const struct nj_route tags[] = {
+    {.path = "/must-not", .type = NJ_NON_BLOCKING, .handle = must_not},
+    {.path = "/either", .type = NJ_EITHER, .handle = which},
+    {.path = "/parks", .type = NJ_BLOCKING, .handle = parks},
+};
+
+Test(shard_handlers, must_not_block)
+{
+    struct hr *h = hr_new(tags, 3);
+    h->config.fibers_max = 1;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+
+    struct hr_reply *a = hr_reply_of(c, hr_ask(c, "POST", "/must-not", 10, 0, NULL, NULL));
+    hr_settle(h);
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(refused[i], NJ_ERR_WOULD_BLOCK, "call %d: %d", i, refused[i]);
+    cr_expect(a->status == 200 && a->n_got == 1 && rig_byte(0) == a->body[0]);
+    cr_expect_eq(rig_count(h->r, NJ_C_handler_would_block), 2, "reading and writing");
+    struct hr_reply *free_one = hr_reply_of(c, hr_get(c, "/either"));
+    hr_settle(h);
+    hr_get(c, "/parks");
+    hr_settle(h);
+    struct hr_reply *tagged = hr_reply_of(c, hr_get(c, "/either"));
+    hr_settle(h);
+    hr_run(h, 2 * NJ_SEC);
+    cr_expect_str_eq(free_one->body, "free");
+    cr_expect_str_eq(tagged->body, "tagged");
+    cr_expect_eq(hr_class(h, 1)->n[NJ_MODE_PIC], 1);
+    cr_expect_eq(hr_class(h, 1)->n[NJ_MODE_EPC_INLINE], 1);
+    hr_free(h);
+}
+
+/* ---- callbacks ---- */
+
+/* Echo without a stack: what was read and found no room yet waits in here. */
+static struct echo {
+    uint8_t held[4096];
+    uint32_t n_held, at;
+    bool eof;
+    int gone, rooms;
+} echoed;
+
+static void echo_on(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct echo *e = arg;
+
+    for (;;) {
+        if (e->at < e->n_held) {
+            int64_t n = nj_response_try_write(resp, e->held + e->at, e->n_held - e->at);
+            if (n <= 0)
+                return;
+            e->at += (uint32_t)n;
+            continue;
+        }
+        int64_t n = nj_request_read(req, e->held, sizeof e->held);
+        if (n == 0)
+            nj_response_end(resp);
+        if (n <= 0)
+            return;
+        e->n_held = (uint32_t)n;
+        e->at = 0;
+    }
+}
+
+static void echo_room(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    echoed.rooms++;
+    echo_on(req, resp, arg);
+}
+
+static void echo_gone(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    echoed.gone++;
+    cr_expect_eq(nj_response_try_write(resp, "x", 1), NJ_ERR_GONE);
+}
+
+static void echo(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    memset(&echoed, 0, sizeof echoed);
+    nj_response_keep(resp);
+    nj_request_on_body(req, echo_on, &echoed);
+    nj_response_on_room(resp, echo_room, &echoed);
+    nj_response_on_gone(resp, echo_gone, &echoed);
+}
+
+static void tick(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    int *n = arg;
+
+    nj_response_try_write(resp, "tick\n", 5);
+    if (++*n == 3)
+        nj_response_end(resp);
+    else
+        nj_response_on_timer(resp, 100 * NJ_MS, tick, arg);
+}
+
+static int n_ticks;
+
+static void ticks(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    n_ticks = 0;
+    nj_response_keep(resp);
+    nj_response_on_timer(resp, 100 * NJ_MS, tick, &n_ticks);
+}
+
+static const struct nj_route kept[] = {
+    {.method = "POST", .path = "/echo", .type = NJ_NON_BLOCKING, .handle = echo},
+    {.path = "/ticks", .type = NJ_NON_BLOCKING, .handle = ticks},
+};
+
+Test(shard_handlers, callbacks_echo)
+{
+    struct hr *h = hr_start(hr_new(kept, 2));
+    struct hr_options narrow = {.window = 1u << 20};
+    struct hr_client *c = hr_connect_with(h, &narrow);
+    struct hr_reply *a = hr_reply_of(c, hr_post(c, "/echo", 3000000));
+
+    hr_settle(h);
+    cr_expect(a->status == 200 && a->n_got == 3000000 && a->ended && !a->wrong, "%d: %lu, %lu",
+              a->status, a->n_sent, a->n_got);
+    cr_expect_gt(echoed.rooms, 0);
+    cr_expect_eq(echoed.gone, 0, "it ended first");
+    hr_free(h);
+}
+
+Test(shard_handlers, callbacks_time_and_the_end)
+{
+    struct hr *h = hr_start(hr_new(kept, 2));
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/ticks"));
+
+    hr_run(h, 230 * NJ_MS);
+    cr_expect(a->n_got == 10 && !a->ended);
+    hr_run(h, 100 * NJ_MS);
+    cr_expect_str_eq(a->body, "tick\ntick\ntick\n");
+    cr_expect(a->ended);
+    int32_t id = hr_ask(c, "POST", "/echo", 10, 5, NULL, NULL);
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, id)->n_got, 5);
+    hr_reset(c, id);
+    hr_settle(h);
+    cr_expect_eq(echoed.gone, 1);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_get(c, "/ticks"); /* and the shard ends with a timer armed */
+    hr_settle(h);
+    hr_free(h);
+}
+
+/* ---- workers ---- */
+
+static int on_lcore;
+static pthread_t lcore;
+static int too_much;
+
+static void errand(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static uint8_t buf[NJ_WORKER_RESPONSE_BYTES];
+    int64_t n;
+
+    on_lcore += pthread_equal(pthread_self(), lcore) != 0;
+    cr_expect(!nj_must_not_block());
+    cr_expect_eq(nj_sleep(1), 0);
+    nj_response_header(resp, "x", "worker");
+    while ((n = nj_request_read(req, buf, 1000)) > 0)
+        cr_expect_eq(nj_response_write(resp, buf, (size_t)n), 0);
+    if (arg) {
+        too_much = nj_response_write(resp, buf, sizeof buf);
+        too_much += nj_response_write(resp, buf, 1);
+        nj_response_reset(resp);
+    }
+}
+
+static const struct nj_route errands[] = {
+    {.path = "/errand", .type = NJ_OS_BLOCKING, .handle = errand},
+    {.path = "/too-much", .type = NJ_OS_BLOCKING, .handle = errand, .arg = "much"},
+    {.path = "/hello", .type = NJ_NON_BLOCKING, .handle = hello},
+};
+
+/* EWYK 5.59: the whole request goes, the whole response comes; in between the lcore goes on. */
+Test(shard_handlers, workers)
+{
+    struct hr *h = hr_start(hr_new(errands, 3));
+    struct hr_client *c = hr_connect(h);
+    lcore = pthread_self();
+
+    struct hr_reply *get = hr_reply_of(c, hr_get(c, "/errand"));
+    int32_t id = hr_ask(c, "POST", "/errand", 900000, 400000, NULL, NULL);
+    struct hr_reply *post = hr_reply_of(c, id);
+    hr_settle(h);
+    cr_expect(get->status == 200 && !strcmp(get->length, "0") && !strcmp(get->x, "worker"));
+    cr_expect(post->status == 0 && nj_exchanges_away(h->r->s->handlers.exchanges) == 0,
+              "it goes when it is whole");
+    hr_send_more(c, id, 500000);
+    hr_settle(h);
+    cr_expect(post->status == 200 && post->n_got == 900000 && !post->wrong && post->ended);
+    cr_expect_str_eq(post->length, "900000");
+    struct hr_reply *large = hr_reply_of(c, hr_post(c, "/errand", NJ_WORKER_REQUEST_BYTES + 1));
+    struct hr_reply *much = hr_reply_of(c, hr_get(c, "/too-much"));
+    hr_settle(h);
+    cr_expect_eq(large->status, 413);
+    cr_expect(much->error == NGHTTP2_INTERNAL_ERROR && too_much == NJ_ERR_TOO_LARGE);
+    cr_expect_eq(on_lcore, 0);
+    cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 3);
+    hr_free(h);
+}
+
+Test(shard_handlers, workers_are_full_or_late)
+{
+    struct hr *h = hr_new(errands, 3);
+    h->jobs_max = 3;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    int32_t id[5];
+
+    h->workers_slow = true;
+    for (int i = 0; i < 4; i++)
+        id[i] = hr_get(c, "/errand");
+    id[4] = hr_post(c, "/errand", 10); /* its body comes after that was seen */
+    hr_settle(h);
+    for (int i = 3; i < 5; i++)
+        cr_expect(hr_reply_of(c, id[i])->status == 503 &&
+                      !strcmp(hr_reply_of(c, id[i])->retry_after, "1"),
+                  "request %d", i);
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
+    hr_settle(h);
+    cr_expect_eq(a->status, 200);
+    cr_expect_eq(nj_exchanges_away(h->r->s->handlers.exchanges), 3);
+    hr_reset(c, id[0]); /* its stream dies meanwhile */
+    hr_settle(h);
+    cr_expect_eq(nj_exchanges_away(h->r->s->handlers.exchanges), 3);
+    hr_run(h, 100 * NJ_SEC); /* workers that are slow are not the peer's fault */
+    cr_expect(!c->p->got_rst);
+    h->workers_slow = false;
+    hr_settle(h);
+    cr_expect(hr_reply_of(c, id[0])->status == 0, "thrown away");
+    cr_expect(hr_reply_of(c, id[1])->status == 200 && hr_reply_of(c, id[2])->status == 200);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    h->workers_slow = true; /* the shard ends with one away */
+    hr_get(c, "/errand");
+    hr_get(c, "/errand");
+    hr_settle(h);
+    hr_free(h);
+}
+
+/* ---- fair between connections ---- */
+
+static nj_ns burn_ns;
+static int order[400], n_order;
+
+static void burn(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    hr_here->clock += burn_ns;
+    order[n_order++] = view_is(nj_request_query(req), "b") ? 'b' : 'a';
+}
+
+static const struct nj_route burns[] = {
+    {.path = "/burn", .type = NJ_NON_BLOCKING, .handle = burn},
+};
+
+/* Where in the order the requests of the second connection were served. */
+static int place_of_b(nj_ns each)
+{
+    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr_client *a = hr_connect(h), *b = hr_connect(h);
+
+    burn_ns = each;
+    n_order = 0;
+    for (int i = 0; i < 100; i++)
+        hr_get(a, "/burn?a");
+    hr_get(b, "/burn?b");
+    hr_settle(h);
+    cr_expect_eq(n_order, 101);
+    int at = 0;
+    while (order[at] != 'b')
+        at++;
+    hr_free(h);
+    return at;
+}
+
+Test(shard_handlers, connections_take_turns)
+{
+    int by_number = place_of_b(0), by_time = place_of_b(30 * NJ_US);
+    cr_expect_eq(by_number, NJ_ROUND_TASKS, "by number: %d", by_number);
+    cr_expect_eq(by_time, 4, "by time: %d", by_time);
+    cr_expect_eq(place_of_b(1 * NJ_MS), 1);
+}
+
+/* Who took long pays it back: while one owes, the others are served. */
+Test(shard_handlers, debts_are_paid)
+{
+    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr_client *a = hr_connect(h), *b = hr_connect(h);
+
+    burn_ns = 500 * NJ_US;
+    n_order = 0;
+    for (int i = 0; i < 3; i++)
+        hr_get(a, "/burn?a");
+    hr_step(h);
+    burn_ns = 0;
+    cr_expect_eq(n_order, 1);
+    for (int i = 0; i < 3; i++) {
+        hr_get(b, "/burn?b");
+        hr_step(h);
+        cr_expect(order[n_order - 1] == 'b' && n_order == i + 2, "step %d", i);
+    }
+    hr_settle(h);
+    cr_expect_eq(n_order, 6);
+    hr_free(h);
+}
+
+/* A route that holds the core too long goes to the workers, with a line that says so. */
+Test(shard_handlers, long_ones_are_moved)
+{
+    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr_client *c = hr_connect(h);
+
+    burn_ns = 300 * NJ_US;
+    n_order = 0;
+    for (int i = 0; i < 20; i++) {
+        hr_get(c, "/burn?a");
+        hr_settle(h);
+    }
+    cr_expect_eq(n_order, 20);
+    cr_expect_gt(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 0);
+    cr_expect(strstr(h->log, "/burn: "), "%s", h->log);
+    hr_free(h);
+}
+
+/* ---- the other strategies ---- */
+
+static void any_type(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    bool lcore_runs = pthread_equal(pthread_self(), lcore) != 0;
+    int slept = nj_sleep(1000);
+    char line[40];
+
+    snprintf(line, sizeof line, "%s %d", lcore_runs ? "lcore" : "worker", slept);
+    nj_response_write(resp, line, strlen(line));
+}
+
+static const struct nj_route any_types[] = {
+    {.path = "/non", .type = NJ_NON_BLOCKING, .handle = any_type},
+    {.path = "/blocking", .type = NJ_BLOCKING, .handle = any_type},
+    {.path = "/os", .type = NJ_OS_BLOCKING, .handle = any_type},
+};
+
+static void strategy(enum nj_run which_one, const char *non, const char *blocking,
+                     const char *os, enum nj_mode mode)
+{
+    struct hr *h = hr_new(any_types, 3);
+    h->config.strategy = which_one;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/non"));
+    struct hr_reply *b = hr_reply_of(c, hr_get(c, "/blocking"));
+    struct hr_reply *o = hr_reply_of(c, hr_get(c, "/os"));
+
+    lcore = pthread_self();
+    hr_settle(h);
+    cr_expect_str_eq(a->body, non);
+    cr_expect_str_eq(b->body, blocking);
+    cr_expect_str_eq(o->body, os);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_expect_eq(hr_class(h, i)->n[mode], 1);
+    hr_free(h);
+}
+
+Test(shard_handlers, all_inline)
+{
+    strategy(NJ_RUN_PC, "lcore -1", "lcore 0", "lcore 0", NJ_MODE_PC);
+}
+
+Test(shard_handlers, all_on_workers)
+{
+    strategy(NJ_RUN_PEC, "worker 0", "worker 0", "worker 0", NJ_MODE_PEC_WORKER);
 }
