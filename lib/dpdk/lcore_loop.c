@@ -72,6 +72,7 @@ static int loop(void *lcore)
         nj_count_n(c, work ? NJ_C_cycles_busy : NJ_C_cycles_idle, tsc - then);
         nj_count(c, work ? NJ_C_loops_busy : NJ_C_loops_idle);
     }
+    nj_shard_leave(l->shard);
     nj_shard_publish(l->shard);
     atomic_store_explicit(&l->left, true, memory_order_release);
     return 0;

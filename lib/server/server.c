@@ -33,6 +33,7 @@ void nj_server_config_init(struct nj_server_config *c)
         .ethdev = -1,
         .cache_bytes = NJ_FILE_CACHE_BYTES_DEFAULT,
         .conns_max = 65536,
+        .fibers_max = NJ_FIBERS_DEFAULT,
         .preface_timeout_s = 10,
         .idle_timeout_s = 75,
         .drain_timeout_s = 10,
@@ -87,12 +88,16 @@ static bool up_lcores(struct nj_server *s)
 
 static bool up_store(struct nj_server *s)
 {
+    if (!s->settings.config->root)
+        return true;
     return nj_file_store_open(s->settings.config->root, s->settings.config->cache_bytes, &s->store,
                               s->why, sizeof s->why) == 0;
 }
 
 static void down_store(struct nj_server *s)
 {
+    if (!s->store)
+        return;
     uint32_t left = nj_file_store_close(s->store);
     if (left > 0)
         fprintf(stderr, "nightjar: %u file objects were still in use at the end\n", left);
@@ -163,6 +168,8 @@ static bool up_files(struct nj_server *s)
         .tidy = nj_file_store_tidy,
         .ctx = s->store,
     };
+    if (!s->store)
+        return true;
     int rc = nj_worker_start(&c, &s->files);
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "the file worker does not start: %s", strerror(-rc));
@@ -171,6 +178,8 @@ static bool up_files(struct nj_server *s)
 
 static void down_files(struct nj_server *s)
 {
+    if (!s->files)
+        return;
     nj_worker_stop(s->files);
     nj_worker_free(s->files);
 }
@@ -221,6 +230,17 @@ static bool random_bytes(void *out, size_t n)
     return getrandom(out, n, 0) == (ssize_t)n;
 }
 
+static nj_ns read_clock(void *clock)
+{
+    return nj_clock_at(clock, rte_rdtsc());
+}
+
+/* From an lcore, and rare: a route moved to the workers, or back. */
+static void tell(const char *line)
+{
+    fprintf(stderr, "nightjar: %s\n", line);
+}
+
 static bool up_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
@@ -242,6 +262,10 @@ static bool up_shards(struct nj_server *s)
         .preface_timeout = (nj_ns)(set->config->preface_timeout_s * (double)NJ_SEC),
         .idle_timeout = (nj_ns)(set->config->idle_timeout_s * (double)NJ_SEC),
         .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),
+        .routes = set->routes,
+        .no_site = !set->config->root,
+        .fibers_max = set->config->fibers_max,
+        .strategy = set->config->strategy,
     };
     c.iface.mac = s->port.mac;
     c.iface.mtu = s->port.mtu;
@@ -254,7 +278,12 @@ static bool up_shards(struct nj_server *s)
         c.tx_pool = s->port.tx_pool[i];
         c.frag_table = s->port.frags[i];
         nj_fabric_connect(&s->fabric, &s->end[i], i, &c.port);
-        c.port.files = nj_worker_file_port(s->files, i);
+        if (s->files)
+            c.port.files = nj_worker_file_port(s->files, i);
+        c.port.workers = nj_workers_port(s->workers, i);
+        c.port.clock = read_clock;
+        c.port.clock_ctx = &s->clock;
+        c.port.log = tell;
         s->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *s->shard[i]);
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
@@ -375,6 +404,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     while (n_up-- > 0)
         if (steps[n_up].down)
             steps[n_up].down(s);
+    nj_settings_free(&s->settings);
     free(s);
     return started ? 0 : 1;
 }

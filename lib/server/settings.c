@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "sched/fiber.h"
 #include "base/limits.h"
 #include "wire/ip6.h"
 
@@ -149,6 +150,20 @@ static bool silence_ok(double seconds)
     return seconds >= 0.1 && seconds <= 86400;
 }
 
+/* Last: it is the one that has something to give back. */
+static int read_handlers(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                         size_t n)
+{
+    if (config->fibers_max == 0 || config->fibers_max > NJ_FIBERS_MAX)
+        return nj_fail(why, n, "--fibers: expected 1 to %u", NJ_FIBERS_MAX);
+    if ((unsigned)config->strategy > NJ_RUN_PEC)
+        return nj_fail(why, n, "--strategy: expected ewyk, pc or pec");
+    if (config->n_routes == 0)
+        return 0;
+    s->routes = nj_routes_new(config->routes, config->n_routes, why, n);
+    return s->routes ? 0 : -1;
+}
+
 int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
                      size_t n)
 {
@@ -160,7 +175,7 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
         return nj_fail(why, n,
                        "--addr is missing: give our address on the link, e.g. "
                        "--addr 198.18.0.2/24");
-    if (!config->root)
+    if (!config->root && config->n_routes == 0)
         return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
     if (read_link(s, config, why, n) != 0)
         return -1;
@@ -169,9 +184,9 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
     s->iface.vlan = config->vlan;
     if (config->listen_port == 0)
         return nj_fail(why, n, "--listen: expected a port from 1 to 65535");
-    if (stat(config->root, &st) != 0)
+    if (config->root && stat(config->root, &st) != 0)
         return nj_fail(why, n, "--root %s: %s", config->root, strerror(errno));
-    if (!S_ISDIR(st.st_mode))
+    if (config->root && !S_ISDIR(st.st_mode))
         return nj_fail(why, n, "--root %s: not a folder", config->root);
     if (!(config->drain_timeout_s >= 0 && config->drain_timeout_s <= 86400))
         return nj_fail(why, n, "--drain-timeout: expected 0 to 86400 seconds");
@@ -183,5 +198,11 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
         return nj_fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
     if (config->workers > NJ_WORKERS_MAX)
         return nj_fail(why, n, "--workers: expected at most %u", NJ_WORKERS_MAX);
-    return 0;
+    return read_handlers(s, config, why, n);
+}
+
+void nj_settings_free(struct nj_settings *s)
+{
+    nj_routes_free(s->routes);
+    s->routes = NULL;
 }

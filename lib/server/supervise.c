@@ -116,7 +116,11 @@ static void tell_ready(const struct nj_server *s)
         printf(" http://%s%s%s:%u/", v4 ? "" : "[", nj_address_text(ip, text), v4 ? "" : "]",
                c->listen_port);
     }
-    printf(" serves %s\n", c->root);
+    printf(" serves %s", c->root ? c->root : "handlers");
+    if (c->n_routes > 0)
+        printf(c->root ? " and %u routes\n" : " of %u routes\n", c->n_routes);
+    else
+        printf("\n");
     fflush(stdout);
 }
 

@@ -199,6 +199,16 @@ static int addresses(const char *cmd, const char *params, struct rte_tel_data *d
     return 0;
 }
 
+static int ewyk(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+    (void)cmd;
+    rte_tel_data_start_dict(d);
+    pthread_mutex_lock(&lock);
+    bool ok = !attached || nj__telemetry_ewyk(attached, params, d);
+    pthread_mutex_unlock(&lock);
+    return ok ? 0 : -EINVAL;
+}
+
 void nj_telemetry_attach(const struct nj_server *server)
 {
     pthread_mutex_lock(&lock);
@@ -215,6 +225,9 @@ void nj_telemetry_attach(const struct nj_server *server)
         "/nightjar/shards", shards,
         "What each shard does and holds. Parameter: the number of one shard, "
         "to see that one alone.");
+    rte_telemetry_register_cmd(
+        "/nightjar/ewyk", ewyk,
+        "How handlers were run, by route. Parameter: the number of one route; or \"reset\".");
     rte_telemetry_register_cmd(
         "/nightjar/memory", memory,
         "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.");

@@ -6,13 +6,22 @@
  *   /nightjar/shards,N  the same of one
  *   /nightjar/memory    what connections are made of: sizes, how many are in use, how many were
  *   /nightjar/memory,N  the same of one shard
+ *   /nightjar/ewyk        how handlers were run, by route; who waits
+ *   /nightjar/ewyk,N      of one route, and how each shard takes it now
+ *   /nightjar/ewyk,reset  from zero
  */
 #ifndef NJ_SERVER_TELEMETRY_H
 #define NJ_SERVER_TELEMETRY_H
 
+#include <stdbool.h>
+
 struct nj_server;
+struct rte_tel_data;
 
 /* Make the commands answer for this server; NULL makes them answer with nothing. */
 void nj_telemetry_attach(const struct nj_server *server);
+
+/* telemetry_ewyk.c: into a dictionary. False: the parameters make no sense. */
+bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 
 #endif

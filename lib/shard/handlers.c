@@ -54,7 +54,7 @@ static const struct nj_exchange_events exchange_events = {respond, trailers, res
 
 static nj_ns clock_of(const struct nj_shard *s)
 {
-    return s->cfg.port.clock ? s->cfg.port.clock(s->cfg.port.ctx) : 0;
+    return s->cfg.port.clock ? s->cfg.port.clock(s->cfg.port.clock_ctx) : 0;
 }
 
 static nj_ns ewyk_clock(void *shard)
@@ -66,7 +66,7 @@ static void ewyk_log(void *shard, const char *line)
 {
     struct nj_shard *s = shard;
     if (s->cfg.port.log)
-        s->cfg.port.log(s->cfg.port.ctx, line);
+        s->cfg.port.log(line);
 }
 
 static bool submit(void *shard, struct nj_task *task)
@@ -175,9 +175,13 @@ bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
     struct nj_route_match match;
 
     *x = NULL;
-    switch (set ? nj_routes_find(s->cfg.routes, req->method, req->path, &match) : NJ_ROUTE_NONE) {
-    case NJ_ROUTE_NONE:
+    if (!set)
         return false;
+    switch (nj_routes_find(s->cfg.routes, req->method, req->path, &match)) {
+    case NJ_ROUTE_NONE:
+        if (s->cfg.no_site)
+            nj_exchange_refuse(set, st, 404, (struct nj_field){0}, s->now);
+        return s->cfg.no_site;
     case NJ_ROUTE_METHOD:
         nj_exchange_refuse(set, st, 405, (struct nj_field){NJ_STR("allow"), match.allow}, s->now);
         return true;
@@ -279,16 +283,28 @@ void nj__handlers_publish(struct nj_shard *s)
     atomic_store_explicit(&h->n_waiting, g.n_waiting, memory_order_relaxed);
 }
 
+void nj__handlers_leave(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges)
+        return;
+    if (h->ewyk)
+        nj_ewyk_stop(h->ewyk);
+    while (h->ewyk && !nj_ewyk_idle(h->ewyk)) { /* each wait of theirs ends at once from now on */
+        nj_ewyk_cancel(h->ewyk);
+        nj__handlers_run(s, s->now);
+    }
+    nj_exchanges_settle(h->exchanges, s->now);
+}
+
 void nj__handlers_fini(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
-    if (h->ewyk)
-        nj_ewyk_stop(h->ewyk);
-    while (nj__handlers_busy(s)) { /* workers have some, perhaps: they come back */
-        if (h->ewyk)
-            nj_ewyk_cancel(h->ewyk);
-        nj__handlers_run(s, s->now);
+    while (nj__handlers_busy(s)) { /* workers have them: they come back */
+        take_home(s);
+        nj_exchanges_settle(h->exchanges, s->now);
     }
     if (h->ewyk)
         nj_ewyk_free(h->ewyk);

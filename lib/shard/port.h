@@ -30,9 +30,10 @@ struct nj_port {
     /* Threads for handlers that may block one. submit NULL: there are none. */
     struct nj_task_port workers;
     /* Time as it passes within a step, to measure handlers. NULL: nothing is measured. */
-    nj_ns (*clock)(void *ctx);
+    nj_ns (*clock)(void *clock_ctx);
+    void *clock_ctx;
     /* A line for people. May be NULL. */
-    void (*log)(void *ctx, const char *line);
+    void (*log)(const char *line);
 };
 
 #endif

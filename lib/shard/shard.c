@@ -104,12 +104,18 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     return false;
 }
 
-void nj_shard_fini(struct nj_shard *s)
+void nj_shard_leave(struct nj_shard *s)
 {
     if (s->conns.mem) {
         nj_tcp_abort_all(&s->tcp, s->now);
         nj__conns_eat(s, s->now);
     }
+    nj__handlers_leave(s);
+}
+
+void nj_shard_fini(struct nj_shard *s)
+{
+    nj_shard_leave(s);
     nj__handlers_fini(s);
     while (s->site && nj_site_jobs_out(s->site) > 0)
         nj__files_take_done(s, s->now); /* a worker holds them: they come back */

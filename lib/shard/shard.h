@@ -30,13 +30,6 @@
 #define NJ_TXQ_MAX     512u
 #define NJ_TXQ_RESERVE 64u
 
-/* Where handlers run. */
-enum nj_run {
-    NJ_RUN_EWYK, /* as their type says: inline, on fibers, on workers */
-    NJ_RUN_PC,   /* all inline, to compare: who blocks, blocks the shard */
-    NJ_RUN_PEC,  /* all on workers, to compare */
-};
-
 struct nj_shard_config {
     uint32_t index, n_shards;
     enum nj_steering steering;
@@ -59,6 +52,7 @@ struct nj_shard_config {
     uint64_t seed;
     int64_t wall_s_at_zero;
     const struct nj_routes *routes; /* NULL: none, only the site */
+    bool no_site;                   /* what is no route's is answered with 404 */
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
     uint32_t handlers_queue_max;    /* requests that wait for a stack; 0: NJ_HANDLERS_QUEUE_MAX */
     enum nj_run strategy;
@@ -109,8 +103,11 @@ struct nj_shard {
 
 /* False when memory is refused; nothing is left behind then. */
 bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_ns now);
-/* Connections end without a word; call nj_shard_abort() and step once to reset them. Waits for file
- * jobs that are out. */
+/* Connections end without a word; call nj_shard_abort() and step once to reset them. Handlers that
+ * wait are told, and come to their end: fibers are the thread's, so it has to be the one that
+ * stepped. To be called before nj_shard_fini(), which any thread may call. */
+void nj_shard_leave(struct nj_shard *s);
+/* Waits for file jobs and for handlers on workers that are out. */
 void nj_shard_fini(struct nj_shard *s);
 
 /* One breath. Returns how much was done; 0 = an idle step. */

@@ -47,7 +47,9 @@ uint32_t nj__files_take_done(struct nj_shard *, nj_ns now);
 
 /* handlers.c */
 bool nj__handlers_init(struct nj_shard *, nj_ns now);
-/* Handlers that wait are told that it is over, and come to their end. */
+/* Those that wait are told that it is over, and come to their end. By the thread they wait on. */
+void nj__handlers_leave(struct nj_shard *);
+/* Waits for those that are with workers. */
 void nj__handlers_fini(struct nj_shard *);
 /* Is the request a route's? Then *x is its exchange, or NULL when it was answered at once. */
 bool nj__handlers_request(struct nj_shard *, struct nj_h2_stream *, const struct nj_h2_request *,

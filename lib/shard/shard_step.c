@@ -17,7 +17,7 @@ uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
 {
     struct nj_file_job *job[NJ_BURST_MAX];
     const struct nj_file_port *files = &s->cfg.port.files;
-    uint32_t n = files->poll(files->ctx, job, NJ_BURST_MAX);
+    uint32_t n = files->poll ? files->poll(files->ctx, job, NJ_BURST_MAX) : 0;
 
     for (uint32_t i = 0; i < n; i++)
         nj_site_file_done(s->site, job[i], now);

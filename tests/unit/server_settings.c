@@ -179,6 +179,37 @@ Test(server_settings, the_rest)
     expect(&c, NULL);
 }
 
+static void handle(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+}
+
+Test(server_settings, handlers)
+{
+    static const struct nj_route ok[] = {{.path = "/a", .handle = handle}};
+    static const struct nj_route bad[] = {{.path = "a", .handle = handle}};
+    struct nj_server_config c = good();
+    struct nj_settings s;
+    char why[256];
+
+    c.fibers_max = 0;
+    expect(&c, "--fibers: expected 1 to 16384");
+    c.fibers_max = 16385;
+    expect(&c, "--fibers: expected 1 to 16384");
+    c = good();
+    c.strategy = (enum nj_run)7;
+    expect(&c, "--strategy: expected ewyk, pc or pec");
+    c = good();
+    c.root = NULL;
+    c.routes = bad;
+    c.n_routes = 1;
+    cr_expect_eq(nj_settings_read(&s, &c, why, sizeof why), -1);
+    cr_expect(strstr(why, "route 0, a: expected a path"), "%s", why);
+    c.routes = ok;
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "handlers alone will do: %s", why);
+    cr_expect_eq(nj_routes_count(s.routes), 1);
+    nj_settings_free(&s);
+}
+
 Test(server_settings, times)
 {
     static const double bad[] = {0, 0.09, 86401, -1, NAN, INFINITY};

@@ -51,6 +51,13 @@ enum nj_task_type {
     NJ_N_TASK_TYPES
 };
 
+/* Where handlers run. */
+enum nj_run {
+    NJ_RUN_EWYK, /* as their type says: inline, on stacks of their own, on workers */
+    NJ_RUN_PC,   /* to compare: all inline; who blocks, blocks the core */
+    NJ_RUN_PEC,  /* to compare: all on workers */
+};
+
 enum nj_error {
     NJ_ERR_WOULD_BLOCK = -1, /* it would have to wait, and must not here */
     NJ_ERR_GONE = -2,        /* the stream or its connection ended: stop, nobody listens */

@@ -15,11 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nightjar/handler.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+#ifndef NJ_API
 #define NJ_API __attribute__((visibility("default")))
+#endif
 
 #define NJ_SERVER_ADDRS_MAX    8
 #define NJ_SERVER_GATEWAYS_MAX 2
@@ -33,9 +37,13 @@ struct nj_server_config {
     /* A router on that link for IPv4, and one for IPv6, in any order. Without: only the link is
      * reached, or with IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
-    uint16_t vlan;            /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
-    uint16_t listen_port;     /* TCP port; 80 */
-    const char *root;         /* folder to serve; required */
+    uint16_t vlan;                 /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
+    uint16_t listen_port;          /* TCP port; 80 */
+    const char *root;              /* folder to serve; required where there are no routes */
+    const struct nj_route *routes; /* handlers, which are asked before the folder; see handler.h */
+    uint32_t n_routes;
+    uint32_t fibers_max; /* handlers of one lcore that can wait at once; 256 */
+    enum nj_run strategy;
     int ethdev;               /* DPDK port number; -1: the only one there is */
     uint64_t cache_bytes;     /* of file contents kept in memory; 256 MiB */
     uint32_t conns_max;       /* TCP connections of one lcore; 65536 */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `/nightjar/ewyk`: how handlers were run, per route; and who waits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_telemetry.h>
+
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+
+/* One answer of the socket holds 16 KiB, a route some 400 bytes of it. */
+#define ROUTES_SHOWN 32u
+#define NAME_SHOWN   64
+
+static const char *const mode_names[NJ_N_MODES] = {
+    "pc", "pic", "epc_inline", "epc_parked", "pec_queue", "pec_worker", "rejected"};
+
+static const char *type_name(enum nj_task_type type)
+{
+    static const char *const names[NJ_N_TASK_TYPES] = {"untyped", "non_blocking", "either",
+                                                       "blocking", "os_blocking"};
+    return names[type];
+}
+
+/* A route, of shards from..to-1 together. */
+struct sum {
+    uint64_t n[NJ_N_MODES];
+    uint64_t overruns, would_block, moves, longest_ns, ewma_ns;
+};
+
+static uint64_t read_u64(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct sum sum_up(const struct nj_server *s, uint32_t route)
+{
+    struct sum sum = {0};
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        const struct nj_task_class *c = &s->shard[i]->handlers.classes[route];
+        for (unsigned m = 0; m < NJ_N_MODES; m++)
+            sum.n[m] += read_u64(&c->n[m]);
+        sum.overruns += read_u64(&c->n_overruns);
+        sum.would_block += read_u64(&c->n_would_block);
+        sum.moves += read_u64(&c->n_moves);
+        sum.longest_ns = larger(sum.longest_ns, read_u64(&c->longest_ns));
+        sum.ewma_ns = larger(sum.ewma_ns, read_u64(&c->ewma_x8_ns) / 8);
+    }
+    return sum;
+}
+
+static void add_route(const struct nj_server *s, uint32_t route, struct rte_tel_data *d)
+{
+    struct sum sum = sum_up(s, route);
+    const struct nj_task_class *c = &s->shard[0]->handlers.classes[route];
+    char name[NAME_SHOWN];
+
+    snprintf(name, sizeof name, "%s", c->name);
+    rte_tel_data_add_dict_string(d, "route", name);
+    rte_tel_data_add_dict_string(d, "type", type_name(c->declared));
+    for (unsigned m = 0; m < NJ_N_MODES; m++)
+        rte_tel_data_add_dict_u64(d, mode_names[m], sum.n[m]);
+    rte_tel_data_add_dict_u64(d, "budget_overrun", sum.overruns);
+    rte_tel_data_add_dict_u64(d, "would_block", sum.would_block);
+    rte_tel_data_add_dict_u64(d, "moves", sum.moves);
+    rte_tel_data_add_dict_u64(d, "longest_ns", sum.longest_ns);
+    rte_tel_data_add_dict_u64(d, "average_ns", sum.ewma_ns);
+}
+
+/* Where the route is taken for something else than it says, and by which shards. */
+static void add_shards(const struct nj_server *s, uint32_t route, struct rte_tel_data *d)
+{
+    char key[32];
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        const struct nj_task_class *c = &s->shard[i]->handlers.classes[route];
+        enum nj_task_type type = __atomic_load_n(&c->type, __ATOMIC_RELAXED);
+        snprintf(key, sizeof key, "shard%u", i);
+        rte_tel_data_add_dict_string(d, key, type_name(type));
+    }
+}
+
+static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
+{
+    uint64_t in_use = 0, high = 0, waiting = 0;
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        const struct nj_handlers *h = &s->shard[i]->handlers;
+        in_use += atomic_load_explicit(&h->n_fibers, memory_order_relaxed);
+        high = larger(high, atomic_load_explicit(&h->n_fibers_high, memory_order_relaxed));
+        waiting += atomic_load_explicit(&h->n_waiting, memory_order_relaxed);
+    }
+    rte_tel_data_add_dict_u64(d, "fibers_in_use", in_use);
+    rte_tel_data_add_dict_u64(d, "fibers_high_water", high); /* of one lcore */
+    rte_tel_data_add_dict_u64(d, "fibers_max", s->settings.config->fibers_max);
+    rte_tel_data_add_dict_u64(d, "waiting", waiting);
+}
+
+static void add_all(const struct nj_server *s, struct rte_tel_data *d)
+{
+    uint32_t n = nj_routes_count(s->settings.routes);
+    char key[32];
+
+    add_fibers(s, d);
+    rte_tel_data_add_dict_u64(d, "routes", n);
+    for (uint32_t i = 0; i < n && i < ROUTES_SHOWN; i++) {
+        struct rte_tel_data *one = rte_tel_data_alloc();
+        if (!one)
+            return;
+        rte_tel_data_start_dict(one);
+        add_route(s, i, one);
+        snprintf(key, sizeof key, "route%u", i);
+        rte_tel_data_add_dict_container(d, key, one, 0);
+    }
+}
+
+/* The lcores do it, as they are the ones that count. */
+static void ask_reset(const struct nj_server *s, struct rte_tel_data *d)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        atomic_store_explicit(&s->shard[i]->handlers.reset, true, memory_order_relaxed);
+    rte_tel_data_add_dict_u64(d, "reset", s->n_shards);
+}
+
+bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    char *end = NULL;
+
+    if (!params) {
+        add_all(s, d);
+        return true;
+    }
+    if (strcmp(params, "reset") == 0) {
+        ask_reset(s, d);
+        return true;
+    }
+    unsigned long i = strtoul(params, &end, 10);
+    if (end == params || *end || i >= nj_routes_count(s->settings.routes))
+        return false;
+    add_route(s, (uint32_t)i, d);
+    add_shards(s, (uint32_t)i, d);
+    return true;
+}
