@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PROGRAM [EAL arguments] -- [options]: the command line that nightjar and the examples share. */
+#ifndef NJ_APP_OPTIONS_H
+#define NJ_APP_OPTIONS_H
+
+#include <nightjar/server.h>
+
+struct nj_app {
+    const char *name;
+    const char *intro, *outro; /* of its help, around the options */
+};
+
+/* Read the command line into `config`, which is initialised and may hold routes; and serve.
+ * Returns the exit status. */
+int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_config *config);
+
+#endif
