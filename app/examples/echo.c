@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What comes goes back, at the pace of the slower side: reading waits for the peer to send, writing
+ * for it to take. */
+#include "examples.h"
+
+void echo(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct nj_view type = nj_request_header(req, "content-type");
+    char name[128], buf[16384];
+    int64_t n;
+
+    (void)arg;
+    if (type.n_bytes > 0 && type.n_bytes < sizeof name) {
+        for (uint32_t i = 0; i < type.n_bytes; i++)
+            name[i] = type.p[i];
+        name[type.n_bytes] = '\0';
+        nj_response_header(resp, "content-type", name);
+    }
+    while ((n = nj_request_read(req, buf, sizeof buf)) > 0)
+        if (nj_response_write(resp, buf, (size_t)n) != 0)
+            return; /* nobody listens any more */
+    if (n < 0)
+        nj_response_reset(resp); /* half of it came: let nobody take that for all */
+}

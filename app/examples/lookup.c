@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A name, looked up by the C library: it opens files and sockets and waits for them in the kernel,
+ * so it runs on a worker. */
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "examples.h"
+
+void lookup(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static const char prefix[] = "/lookup/";
+    struct nj_view path = nj_request_path(req);
+    uint32_t n = path.n_bytes - (uint32_t)(sizeof prefix - 1);
+    struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *all = NULL;
+    char name[256], line[NI_MAXHOST + 1];
+
+    (void)arg;
+    if (n == 0 || n >= sizeof name) {
+        nj_response_status(resp, 400);
+        return;
+    }
+    memcpy(name, path.p + sizeof prefix - 1, n);
+    name[n] = '\0';
+    int rc = getaddrinfo(name, NULL, &want, &all);
+    if (rc != 0) {
+        nj_response_status(resp, rc == EAI_NONAME ? 404 : 502);
+        nj_response_write(resp, gai_strerror(rc), strlen(gai_strerror(rc)));
+        return;
+    }
+    nj_response_header(resp, "content-type", "text/plain; charset=utf-8");
+    for (const struct addrinfo *a = all; a; a = a->ai_next) {
+        getnameinfo(a->ai_addr, a->ai_addrlen, line, NI_MAXHOST, NULL, 0, NI_NUMERICHOST);
+        strcat(line, "\n");
+        nj_response_write(resp, line, strlen(line));
+    }
+    freeaddrinfo(all);
+}
