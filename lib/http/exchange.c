@@ -347,8 +347,10 @@ static void reject(struct nj_task *task)
     struct nj_exchange *x = nj__of_task(task);
 
     nj_count(x->set->config.counters, NJ_C_exchange_rejected);
-    if (x->state == NJ__AWAY)
+    if (x->state == NJ__AWAY) { /* the workers stop */
         nj__errand_home(x);
+        x->with_port = false;
+    }
     if (x->stream)
         nj__answer_error(x, 503);
     nj__leave(x);

@@ -54,7 +54,7 @@ struct hr {
     struct hr_client *client[HR_CLIENTS];
     /* Workers: tasks run on a thread when they are polled for. */
     uint32_t n_jobs, jobs_max;
-    bool workers_slow;
+    bool workers_slow, workers_stopped;
     struct nj_task *job[HR_JOBS_MAX];
     nj_ns clock; /* what the measuring clock shows */
     char log[256];
@@ -87,6 +87,12 @@ static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
 {
     struct hr *h = ctx;
     uint32_t got = h->workers_slow ? 0 : h->n_jobs < n ? h->n_jobs : n;
+
+    while (h->workers_stopped && h->n_jobs > 0) {
+        struct nj_task *t = h->job[--h->n_jobs];
+        t->ops->reject(t);
+        got = 0;
+    }
 
     for (uint32_t i = 0; i < got; i++) {
         pthread_t thread;

@@ -543,6 +543,41 @@ Test(shard_handlers, workers_are_full_or_late)
     hr_free(h);
 }
 
+/* On its way to a worker, waiting for the rest of its body, a request may end as anywhere else. */
+Test(shard_handlers, over_before_it_went)
+{
+    struct hr *h = hr_start(hr_new(errands, 3));
+    struct hr_client *c = hr_connect(h), *d = hr_connect(h);
+    int32_t id = hr_ask(c, "POST", "/errand", 1000, 500, NULL, NULL);
+
+    hr_ask(d, "POST", "/errand", 1000, 500, NULL, NULL);
+    hr_settle(h);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 2);
+    hr_reset(c, id);
+    hr_settle(h);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 1);
+    hr_free(h); /* with the other one */
+}
+
+/* The workers stop before the shard does. */
+Test(shard_handlers, workers_stop)
+{
+    struct hr *h = hr_start(hr_new(errands, 3));
+    struct hr_client *c = hr_connect(h);
+
+    h->workers_slow = true;
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/errand"));
+    int32_t id = hr_get(c, "/errand");
+    hr_settle(h);
+    hr_reset(c, id);
+    hr_settle(h);
+    h->workers_stopped = true;
+    hr_settle(h);
+    cr_expect_eq(a->status, 503);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_free(h);
+}
+
 /* ---- fair between connections ---- */
 
 static nj_ns burn_ns;
