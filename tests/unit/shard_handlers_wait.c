@@ -324,6 +324,72 @@ Test(shard_handlers_wait, told_that_it_is_over)
         }
 }
 
+/* Everything that can be waited for, in turn. */
+static void mixed(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    uint8_t buf[10000];
+    int64_t n;
+    int turn = 0, rc = 0;
+
+    life.parked++;
+    while (rc == 0 && (n = nj_request_read(req, buf, sizeof buf)) > 0) {
+        struct nj_event event = {0};
+        rc = nj_response_write(resp, buf, (size_t)n);
+        if (rc == 0 && ++turn % 2 == 0)
+            rc = nj_sleep(NJ_MS);
+        if (rc == 0 && turn % 5 == 0)
+            rc = nj_await(&event, NJ_MS) == NJ_ERR_TIMEOUT ? 0 : NJ_ERR_GONE;
+    }
+    if (rc == 0 && n == 0)
+        nj_response_trailer(resp, "trailer-x", "all");
+    life.over++;
+}
+
+static const struct nj_route mixes[] = {
+    {.path = "/mixed", .type = NJ_BLOCKING, .handle = mixed},
+};
+
+/* Two streams at once, of which one ends after `n_steps`. Returns whether both had ended before. */
+static bool end_mixed(int by, unsigned n_steps)
+{
+    struct hr *h = hr_new(mixes, 1);
+    h->config.fibers_max = 2;
+    hr_start(h);
+    struct hr_options narrow = {.window = 40000};
+    struct hr_client *c = hr_connect_with(h, &narrow), *d = hr_connect_with(h, &narrow);
+
+    memset(&life, 0, sizeof life);
+    int32_t id = hr_post(c, "/mixed", BODY), other = hr_post(d, "/mixed", BODY);
+    for (unsigned i = 0; i < n_steps; i++) {
+        hr_step(h);
+        h->r->now += 300 * NJ_US;
+    }
+    bool over = hr_reply_of(c, id)->ended && hr_reply_of(d, other)->ended;
+    end_it(h, c, id, by);
+    hr_run(h, NJ_SEC);
+    const struct hr_reply *b = hr_reply_of(d, other);
+    if (by != BY_ABORT)
+        cr_expect(b->ended && b->n_got == BODY && !b->wrong && !strcmp(b->trailer, "all"),
+                  "the other one, at step %u by %d: %lu", n_steps, by, (unsigned long)b->n_got);
+    cr_expect_eq(life.parked, life.over, "step %u by %d", n_steps, by);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_free(h);
+    return over;
+}
+
+/* EWYK 5.58: at whatever moment. */
+Test(shard_handlers_wait, over_at_any_moment)
+{
+    static const int ways[] = {BY_RST_STREAM, BY_TCP_RESET, BY_ABORT, BY_GARBAGE};
+
+    for (size_t w = 0; w < NJ_ARRAY_LEN(ways); w++) {
+        unsigned n = 1;
+        while (n < 400 && !end_mixed(ways[w], n))
+            n++;
+        cr_expect(n > 20 && n < 400, "%u moments", n);
+    }
+}
+
 /* One that waits for a stack when its stream ends is never begun. */
 Test(shard_handlers_wait, over_before_it_began)
 {

@@ -16,13 +16,19 @@
  *
  * The type says what a handler may do, and so where it runs:
  *
- *   NJ_NON_BLOCKING  inline, where its request was found. It must be quick and may wait for
- * nothing: calls marked "may park" fail there with NJ_ERR_WOULD_BLOCK. What comes later reaches it
- * by callbacks. NJ_EITHER        may wait when it can: on a stack of its own if there is one, else
- * inline. Then nj_must_not_block() is true and it has to do as a NON_BLOCKING one. NJ_BLOCKING
- * straight-line code on a stack of its own, on the same core. Calls marked "may park" give the core
- * back until what they wait for is there. This is what an untyped handler is taken for.
- *   NJ_OS_BLOCKING   on a worker thread: may block in the kernel, take locks, or compute for long.
+ * - NJ_NON_BLOCKING: inline, where its request was found. It must be quick and may not wait: calls
+ *   marked "may park" fail there with NJ_ERR_WOULD_BLOCK. What comes later reaches it by callbacks.
+ * - NJ_EITHER: may wait when it can: on a stack of its own if there is one, else inline. Then
+ *   nj_must_not_block() is true and it has to do as a NON_BLOCKING one.
+ * - NJ_BLOCKING: straight-line code on a stack of its own (64 KiB), on the same core. Calls marked
+ *   "may park" give the core back until what they wait for is there. This is what an untyped
+ *   handler is taken for.
+ * - NJ_OS_BLOCKING: on a worker thread: may block in the kernel, take locks, or compute. It gets
+ *   the whole request (1 MiB of body unless its route says more) and its whole response (4 MiB at
+ *   most) leaves when it returns. Callbacks, nj_await() and flushing are not for it.
+ *
+ * A route of another type whose handler keeps the core longer than 100 us on the average is run by
+ * workers, too, until it calms down.
  *
  * All calls are for the handler (or its callbacks) of that very request, until nj_handler_fn's
  * rules say it is over. Calls return 0 or a count, or a negative enum nj_error.
@@ -127,14 +133,15 @@ NJ_API int nj_response_status(struct nj_response *resp, unsigned status);
  * fields and 8 KiB. content-length: as you like, then it has to be true. */
 NJ_API int nj_response_header(struct nj_response *resp, const char *name, const char *value);
 /*
- * Write body bytes, copied. Sends the head first when it has not been sent. Parks while the peer's
- * windows and the response's buffer (64 KiB) have no room; returns 0 when all is taken.
+ * Write body bytes, copied. From the first on the head stands. They leave when the handler waits or
+ * returns; a response that is whole by then gets a content-length. Parks while the peer's windows
+ * and the response's buffer (64 KiB) have no room; returns 0 when all is taken.
  * Errors: NJ_ERR_GONE; NJ_ERR_WOULD_BLOCK where it must not wait: nothing was taken then.
  */
 NJ_API int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes);
 /* As much as there is room for, without waiting. Returns how much, 0 for none. */
 NJ_API int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t n_bytes);
-/* Send what is there now, head included, without waiting for more. */
+/* Let the head leave, too, when nothing was written yet. */
 NJ_API int nj_response_flush(struct nj_response *resp);
 /* Add a trailer field; they go out after the last byte of the body (RFC 9113 8.1). */
 NJ_API int nj_response_trailer(struct nj_response *resp, const char *name, const char *value);
