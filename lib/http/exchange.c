@@ -19,6 +19,9 @@
 /* ... and so many of them. */
 #define HUNGRY_MAX 16u
 
+/* In one go; with each may come callbacks of its handler. */
+#define SETTLE_MAX 256u
+
 /* --- the set --- */
 
 struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, nj_ns now)
@@ -274,7 +277,10 @@ void nj_exchange_gone(struct nj_exchange *x)
         NJ_ASSERT(x->fiber);
         nj_fiber_cancel(x->fiber);
         break;
-    case NJ__OFFERED:
+    case NJ__OFFERED: /* its place is for others: who asks and resets must not fill the queue */
+        x->set->config.withdraw(x->set->config.withdraw_ctx, &x->task);
+        nj__leave(x);
+        break;
     case NJ__KEPT:
     case NJ__PACKING:
     case NJ__AWAY:
@@ -308,6 +314,7 @@ void nj__leave(struct nj_exchange *x)
     x->state = NJ__LEFT;
     x->resp.ended = true;
     x->due = 0;
+    nj_bytes_clear(&x->req.body); /* HTTP/2 gives back the window when the stream ends */
     nj_timer_disarm(&x->set->wheel, &x->timer);
     nj__mark(x);
 }
@@ -326,10 +333,7 @@ static void run(struct nj_task *task)
         nj__handle(x);
         return;
     }
-    if (!x->stream) { /* it died while it waited for its turn */
-        nj__leave(x);
-        return;
-    }
+    NJ_ASSERT(x->stream);
     x->state = NJ__RUNNING;
     x->fiber = nj_fiber_self();
     nj__handle(x);
@@ -428,8 +432,10 @@ uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now)
     set->now = now;
     nj_list_init(&batch);
     nj_list_splice(&batch, &set->dirty);
-    for (; (node = nj_list_pop(&batch)); n++)
+    for (; n < SETTLE_MAX && (node = nj_list_pop(&batch)); n++)
         settle(nj_container_of(node, struct nj_exchange, dirty));
+    nj_list_splice(&batch, &set->dirty); /* behind those that are left */
+    nj_list_splice(&set->dirty, &batch);
     return n;
 }
 

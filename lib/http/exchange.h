@@ -45,6 +45,9 @@ struct nj_exchanges_config {
     const struct nj_routes *routes;
     struct nj_task_class *classes; /* one per route; the strategy counts in them */
     const struct nj_task_port *workers;
+    /* Take a task back that was offered and waits for its turn. NULL: none waits. */
+    void (*withdraw)(void *ctx, struct nj_task *task);
+    void *withdraw_ctx;
     struct nj_counters *counters;
     int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0 */
     uint32_t n_max;         /* open at once; 0: NJ_EXCHANGES_MAX */

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "http/exchange_internal.h"
+#include "sched/ewyk.h"
 
 /* Nothing more can be said: it ended, was broken off, or nobody is there. */
 static int closed(const struct nj_response *resp)
@@ -198,8 +199,12 @@ void nj_response_reset(struct nj_response *resp)
 
 void nj_response_keep(struct nj_response *resp)
 {
-    if (!resp->on_worker && nj_must_not_block())
-        resp->kept = true;
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker || !nj_must_not_block())
+        return;
+    resp->kept = true;
+    x->task.class_of->pinned = true; /* a worker can't call it back */
 }
 
 void nj_response_end(struct nj_response *resp)

@@ -275,6 +275,13 @@ enum nj_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)
     return mode;
 }
 
+void nj_ewyk_withdraw(struct nj_ewyk *e, struct nj_task *t)
+{
+    NJ_ASSERT(nj_list_linked(&t->node) && e->waiting.n > 0);
+    nj_list_del(&t->node);
+    e->waiting.n--;
+}
+
 /* --- what waited ------------------------------------------------------------------------------ */
 
 static void reject_all(struct nj_ewyk *e)

@@ -89,6 +89,10 @@ void nj_ewyk_free(struct nj_ewyk *);
  */
 enum nj_mode nj_ewyk_offer(struct nj_ewyk *, struct nj_task *);
 
+/* Take back a task that was offered by the root and waits for a stack: it is neither run nor
+ * rejected, nor counted. Root only. */
+void nj_ewyk_withdraw(struct nj_ewyk *, struct nj_task *);
+
 /* Resume fibers that are due, start tasks that waited for a stack, consume what applications
  * offered; of each at most `n_max`. Root only. Returns how many ran. */
 uint32_t nj_ewyk_run(struct nj_ewyk *, nj_ns now, uint32_t n_max);

@@ -94,6 +94,23 @@ static struct nj_ewyk *ewyk_new(struct nj_shard *s, nj_ns now)
     return nj_ewyk_new(&c);
 }
 
+static void withdraw(void *shard, struct nj_task *task)
+{
+    struct nj_shard *s = shard;
+    nj_ewyk_withdraw(s->handlers.ewyk, task); /* no other strategy has a queue */
+}
+
+static void classes_init(struct nj_shard *s, uint32_t n)
+{
+    struct nj_task_class *c = s->handlers.classes;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct nj_route *route = nj_routes_at(s->cfg.routes, i);
+        nj_task_class_init(&c[i], nj_routes_name(s->cfg.routes, i), route->type);
+        c[i].pinned = route->stays;
+    }
+}
+
 bool nj__handlers_init(struct nj_shard *s, nj_ns now)
 {
     struct nj_handlers *h = &s->handlers;
@@ -104,14 +121,14 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     h->classes = calloc(n, sizeof *h->classes);
     if (!h->classes)
         return false;
-    for (uint32_t i = 0; i < n; i++)
-        nj_task_class_init(&h->classes[i], nj_routes_name(s->cfg.routes, i),
-                           nj_routes_at(s->cfg.routes, i)->type);
+    classes_init(s, n);
     struct nj_exchanges_config c = {
         .events = &exchange_events,
         .routes = s->cfg.routes,
         .classes = h->classes,
         .workers = &s->cfg.port.workers,
+        .withdraw = withdraw,
+        .withdraw_ctx = s,
         .counters = &s->counters,
         .wall_s_at_zero = s->cfg.wall_s_at_zero,
     };

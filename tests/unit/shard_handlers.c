@@ -591,6 +591,7 @@ static void burn(struct nj_request *req, struct nj_response *resp, void *arg)
 
 static const struct nj_route burns[] = {
     {.path = "/burn", .type = NJ_NON_BLOCKING, .handle = burn},
+    {.path = "/stay", .type = NJ_NON_BLOCKING, .handle = burn, .stays = true},
 };
 
 /* Where in the order the requests of the second connection were served. */
@@ -647,16 +648,18 @@ Test(shard_handlers, debts_are_paid)
 /* A route that holds the core too long goes to the workers, with a line that says so. */
 Test(shard_handlers, long_ones_are_moved)
 {
-    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr *h = hr_start(hr_new(burns, 2));
     struct hr_client *c = hr_connect(h);
 
     burn_ns = 300 * NJ_US;
     n_order = 0;
     for (int i = 0; i < 20; i++) {
         hr_get(c, "/burn?a");
+        hr_get(c, "/stay?a");
         hr_settle(h);
     }
-    cr_expect_eq(n_order, 20);
+    cr_expect_eq(n_order, 40);
+    cr_expect_eq(hr_class(h, 1)->n[NJ_MODE_PC], 20, "it stays");
     cr_expect_gt(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 0);
     cr_expect(strstr(h->log, "/burn: "), "%s", h->log);
     hr_free(h);

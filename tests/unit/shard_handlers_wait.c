@@ -404,6 +404,7 @@ Test(shard_handlers_wait, over_before_it_began)
     cr_assert_eq(life.parked, 1);
     hr_reset(c, b);
     hr_settle(h);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 1, "its place is free");
     hr_reset(c, a);
     hr_settle(h);
     cr_expect(life.parked == 1 && life.over == 1);

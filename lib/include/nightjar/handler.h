@@ -28,7 +28,8 @@
  *   most) leaves when it returns. Callbacks, nj_await() and flushing are not for it.
  *
  * A route of another type whose handler keeps the core longer than 100 us on the average is run by
- * workers, too, until it calms down.
+ * workers, too, until it calms down; not when it used nj_response_keep(), or says that it stays: as
+ * one has to that shares data with other handlers of its core, struct nj_event for one.
  *
  * All calls are for the handler (or its callbacks) of that very request, until nj_handler_fn's
  * rules say it is over. Calls return 0 or a count, or a negative enum nj_error.
@@ -95,6 +96,7 @@ struct nj_route {
     nj_handler_fn *handle;
     void *arg;
     uint32_t body_max_bytes; /* a longer request body: 413; 0: 16 MiB */
+    bool stays;              /* never run by a worker instead, however long it takes */
 };
 
 /* --- the request -------------------------------------------------------------------------- */
