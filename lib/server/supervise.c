@@ -78,6 +78,12 @@ static void watch(struct nj_server *s)
             .lcore = s->lcore[i].id,
             .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
         };
+        const struct nj_ewyk *ewyk = s->shard[i]->handlers.ewyk;
+        struct nj_ewyk_hold hold;
+        if (ewyk && nj_ewyk_holder(ewyk, &hold)) {
+            sight.route = hold.class_of->name;
+            sight.since = hold.since;
+        }
         nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
         if (nj_watch_look(&s->watch[i], &sight, now, line, sizeof line))
             fprintf(stderr, "nightjar: %s\n", line);
