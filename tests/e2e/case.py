@@ -55,6 +55,7 @@ def fill_site(folder):
 
 class ServerCase(unittest.TestCase):
     link = "tap"
+    program = "nightjar"
     vlan = None
     options = ()
     ipv6 = False  # of the clients
@@ -63,7 +64,7 @@ class ServerCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.world = World(cls.link, options=cls.options, ipv6=cls.ipv6,
-                          vlan=cls.vlan)
+                          vlan=cls.vlan, program=cls.program)
         cls.addClassCleanup(cls.world.close)
         cls.root = os.path.join(cls.world.scratch, "site")
         os.mkdir(cls.root)

@@ -44,8 +44,9 @@ class Failed(Exception):
     """Something the world needed did not happen; the text is for a person."""
 
 
-def server_path():
-    return os.path.join(BUILD, "app", "nightjar", "nightjar")
+def server_path(program="nightjar"):
+    folder = program.removeprefix("nightjar-")
+    return os.path.join(BUILD, "app", folder, program)
 
 
 def driver_args(name):
@@ -109,9 +110,10 @@ def make_namespace(name, ipv6=False):
 
 
 class Server:
-    """A running nightjar. `ns` is where it runs, `prefix` its EAL file prefix."""
+    """A running nightjar, or another program of app/. `ns` is where it runs, `prefix` its EAL file
+    prefix."""
 
-    def __init__(self, ns, prefix, eal, options, stderr=None):
+    def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar"):
         self.prefix = prefix
         self.output = ""  # its standard output so far
         env = dict(os.environ)
@@ -120,7 +122,7 @@ class Server:
         env.setdefault("LSAN_OPTIONS",
                        f"suppressions={REPO}/tests/e2e/lsan.supp:print_suppressions=0")
         self.process = subprocess.Popen(
-            ["ip", "netns", "exec", ns, server_path(), *eal, "--file-prefix", prefix,
+            ["ip", "netns", "exec", ns, server_path(program), *eal, "--file-prefix", prefix,
              "--", *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
             env=env, start_new_session=True)
@@ -180,7 +182,8 @@ class Server:
 
 class World:
     def __init__(self, link="tap", lcores=2, root=None, options=(), eal=(), ipv6=False,
-                 vlan=None):
+                 vlan=None, program="nightjar"):
+        self.program = program
         number = next(_numbers)
         self.name = f"njt-{os.getpid()}-{number}"
         self.link = link
@@ -256,7 +259,8 @@ class World:
             options += ["--vlan", str(self.vlan)]
         if self.root:
             options += ["--root", self.root]
-        self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors)
+        self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors,
+                             self.program)
         try:
             self.server.wait_ready()
         except Failed as failed:

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Handlers of every type, in the examples, asked by curl, h2load and clients that do not read."""
+import os
+import re
+import signal
+import time
+
+import h2.events
+from h2.settings import SettingCodes
+
+from case import ServerCase
+from h2client import Client
+from world import SLOW, until
+
+FIBERS = 2  # of an lcore
+STUCK = FIBERS + 50
+PIECE = 16384
+
+
+class Reluctant(Client):
+    """It opens no window by itself."""
+
+    def read(self):
+        data = self.sock.recv(1 << 20)
+        if data:
+            self.events += self.h2.receive_data(data)
+            self.flush()
+        return bool(data)
+
+    def post(self, path, body):
+        """All of a request that the windows let through at once."""
+        stream = self.h2.get_next_available_stream_id()
+        fields = {":method": "POST", ":scheme": "http", ":authority": "nightjar", ":path": path}
+        self.h2.send_headers(stream, list(fields.items()))
+        for at in range(0, len(body), PIECE):
+            self.h2.send_data(stream, body[at:at + PIECE], end_stream=at + PIECE >= len(body))
+        self.flush()
+        return stream
+
+    def settle(self):
+        """The server's SETTINGS and its window came."""
+        while self.h2.outbound_flow_control_window <= 65535:
+            assert self.read()
+
+
+class Handlers(ServerCase):
+    program = "nightjar-examples"
+    options = ("--fibers", str(FIBERS))
+
+    def setUp(self):
+        super().setUp()
+        self.clients = []
+
+    def tearDown(self):
+        for client in self.clients:
+            client.close()
+        super().tearDown()
+
+    def enter(self, kind):
+        self.clients.append(kind(self.world.connect()))
+        return self.clients[-1]
+
+    def ewyk(self):
+        answer = self.server.telemetry("/nightjar/ewyk")
+        routes = {r["route"]: r for k, r in answer.items() if re.fullmatch(r"route\d+", k)}
+        return answer, routes
+
+    def test_each_type(self):
+        self.server.telemetry("/nightjar/ewyk,reset")
+        until("counted from zero", lambda: not any(
+            r["pc"] + r["epc_inline"] + r["epc_parked"] + r["pec_worker"]
+            for r in self.ewyk()[1].values()))
+        self.assertEqual("Hello from a nightjar.\n", self.curl(self.world.url("/hello")))
+        self.assertEqual("That took 50 ms.\n", self.curl(self.world.url("/slow?ms=50")))
+        self.assertIn("data: tick 1\n", self.curl(self.world.url("/events?n=2")))
+        self.assertRegex(self.curl(self.world.url("/lookup/localhost")), r"127\.0\.0\.1|::1")
+        self.assertIn("<title>", self.curl(self.world.url("/")))  # the folder behind the routes
+        routes = self.ewyk()[1]
+        self.assertEqual(1, routes["GET /hello"]["pc"])
+        self.assertEqual(1, routes["GET /slow"]["epc_parked"])
+        self.assertEqual(1, routes["GET /events"]["pc"])
+        self.assertEqual(1, routes["GET /lookup/*"]["pec_worker"])
+
+    def test_heads_and_methods(self):
+        head = self.curl("-I", self.world.url("/hello"))
+        self.assertIn("content-length: 23", head)
+        head = self.curl("-i", "-X", "PUT", self.world.url("/hello"))
+        self.assertTrue(head.startswith("HTTP/2 405"), head)
+        self.assertIn("allow: GET, HEAD", head)
+
+    def test_echo(self):
+        there = os.path.join(self.root, "10MiB")
+        back = os.path.join(self.world.scratch, "back")
+        self.curl("--data-binary", "@" + there, "-o", back, self.world.url("/echo"))
+        with open(there, "rb") as a, open(back, "rb") as b:
+            self.assertTrue(a.read() == b.read())
+        os.unlink(back)
+
+    def test_too_large(self):
+        client = self.enter(Client)
+        fields = {":method": "POST", ":scheme": "http", ":authority": "nightjar", ":path": "/echo",
+                  "content-length": "99999999"}
+        client.h2.send_headers(1, list(fields.items()))
+        client.flush()
+        self.assertEqual(413, client.response(1)[0])
+
+    def test_more_stuck_than_stacks(self):
+        """All of them write into a window of zero; one WINDOW_UPDATE, and all finish."""
+        clients = [self.enter(Reluctant) for _ in range(4)]  # some for each lcore
+        body = os.urandom(100000)  # more than the buffer of a response
+        streams = []
+        for client in clients:
+            client.settle()
+            streams.append([client.post("/echo", body) for _ in range(STUCK)])
+        until("stacks in use", lambda: self.ewyk()[0]["fibers_in_use"] >= FIBERS and
+              self.ewyk()[0]["waiting"] >= 50)
+        beside = self.enter(Client)
+        for _ in range(20):
+            self.assertEqual(200, beside.get("/hello")[0])
+        for client, mine in zip(clients, streams):
+            client.h2.increment_flow_control_window(1 << 28)
+            client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20})
+            client.flush()
+            for stream in mine:
+                status, _, back = client.response(stream)
+                self.assertEqual((200, body), (status, back))
+        self.assertEqual(0, self.counted("exchange_rejected"))
+
+    def test_gone_at_any_time(self):
+        """Connections that end while their handlers wait for something; teardown looks for leaks."""
+        for i in range(40):
+            client = Reluctant(self.world.connect())
+            client.settle()
+            client.request("/slow?ms=5000")
+            client.request("/events?n=100")
+            stream = client.post("/echo", bytes(1000 * i))
+            if i % 2:
+                client.h2.reset_stream(stream)
+                client.flush()
+            client.close()
+        until("all handlers are gone", lambda: self.ewyk()[0]["fibers_in_use"] == 0)
+
+    def test_load(self):
+        done = self.world.client("h2load", "-n", "2000", "-c", "8", "-m", "16",
+                                 self.world.url("/hello"))
+        self.assertIn("2000 succeeded", done.stdout, done.stderr)
+
+
+class Strategies(ServerCase):
+    program = "nightjar-examples"
+    options = ("--strategy", "pec")
+
+    def test_all_by_workers(self):
+        self.assertEqual("Hello from a nightjar.\n", self.curl(self.world.url("/hello")))
+        self.assertEqual("That took 20 ms.\n", self.curl(self.world.url("/slow?ms=20")))
+        route = self.server.telemetry("/nightjar/ewyk,0")
+        self.assertEqual((0, 1), (route["pc"], route["pec_worker"]))
+
+
+class End(Handlers):
+    """SIGTERM while handlers run: they finish, or are told when the time is up."""
+    options = ("--drain-timeout", "3s")
+    test_each_type = test_heads_and_methods = test_echo = test_too_large = None
+    test_more_stuck_than_stacks = test_gone_at_any_time = test_load = None
+
+    @classmethod
+    def tearDownClass(cls):
+        pass
+
+    def tearDown(self):
+        pass
+
+    def test_drain(self):
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        soon, late = client.request("/slow?ms=1500"), client.request("/slow?ms=60000")
+        until("both sleep", lambda: self.ewyk()[0]["fibers_in_use"] == 2)
+        began = time.monotonic()
+        self.server.signal(signal.SIGTERM)
+        self.assertEqual(200, client.response(soon)[0])
+        try:
+            while client.read():
+                pass
+        except ConnectionResetError:
+            pass
+        self.assertFalse([e for e in client.events if isinstance(e, h2.events.StreamEnded)
+                          and e.stream_id == late])
+        self.assertEqual(0, self.server.wait(10), self.world.errors())
+        self.assertLess(time.monotonic() - began, 10 * SLOW)
