@@ -188,6 +188,8 @@ static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 
 void nj__have_room(struct nj_exchange *x)
 {
+    if (nj_list_linked(&x->hungry)) /* it has to wait for its turn */
+        return;
     if (x->waiting == NJ__WAIT_ROOM)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
     if (x->state == NJ__KEPT && x->resp.wants_room) {

@@ -27,11 +27,11 @@ struct nj_blocks {
     bool closed;
 };
 
-struct nj_blocks *nj_blocks_new(void)
+struct nj_blocks *nj_blocks_new(uint32_t share)
 {
     struct nj_blocks *b = calloc(1, sizeof *b);
     for (uint32_t i = 0; b && i < N_SIZES; i++) {
-        if (nj_pool_init(&b->pool[i], sizes[i].n_bytes, sizes[i].n_max))
+        if (nj_pool_init(&b->pool[i], sizes[i].n_bytes, sizes[i].n_max / share))
             continue;
         nj_blocks_close(b);
         return NULL;
@@ -117,9 +117,9 @@ static struct nj_block *append(struct nj_bytes *q, struct nj_blocks *b, uint32_t
     n_bytes = n_bytes < most ? n_bytes : most;
     struct nj_block *block = b ? nj_block_take(b, n_bytes) : nj_block_alloc(n_bytes);
 
-    /* A smaller one is better than none. */
+    /* A smaller one is better than none; but those that heads need are not for this. */
     if (!block && b)
-        block = nj_block_take(b, 1);
+        block = nj_block_take(b, NJ_BLOCK_SMALL_BYTES);
     if (!block)
         return NULL;
     if (q->tail)

@@ -26,8 +26,8 @@ struct nj_block {
     uint8_t bytes[] __attribute__((aligned(16)));
 };
 
-/* NULL when memory is refused. */
-struct nj_blocks *nj_blocks_new(void);
+/* As many as NJ_BLOCKS_* say, divided by `share`. NULL when memory is refused. */
+struct nj_blocks *nj_blocks_new(uint32_t share);
 /* No more are taken; memory goes with the last one out. */
 void nj_blocks_close(struct nj_blocks *b);
 uint32_t nj_blocks_out(const struct nj_blocks *b);

@@ -37,8 +37,9 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
     nj_list_init(&set->hungry);
     nj_list_init(&set->home);
     nj_wheel_init(&set->wheel, now);
-    set->blocks = nj_blocks_new();
-    set->bodies = nj_blocks_new();
+    uint32_t share = config->blocks_share ? config->blocks_share : 1;
+    set->blocks = nj_blocks_new(share);
+    set->bodies = nj_blocks_new(share);
     if (set->blocks && set->bodies &&
         nj_pool_init(&set->pool, sizeof(struct nj_exchange),
                      config->n_max ? config->n_max : NJ_EXCHANGES_MAX))
@@ -450,13 +451,27 @@ static void fire(void *ctx, struct nj_timer *timer)
     nj__mark(x);
 }
 
-/* Blocks may have come back. */
+static bool has_blocks(struct nj_exchanges *set)
+{
+    struct nj_block *probe = nj_block_take(set->blocks, NJ_BLOCK_SMALL_BYTES);
+
+    if (probe)
+        nj_ref_put(&probe->ref);
+    return probe != NULL;
+}
+
+/* Blocks may have come back: first come, first served. */
 static void feed(struct nj_exchanges *set)
 {
     struct nj_list *node;
 
-    for (uint32_t i = 0; i < HUNGRY_MAX && (node = nj_list_pop(&set->hungry)); i++) {
+    set->n_fed = 0; /* who did not come in that time is not waited for */
+    while (set->n_fed < HUNGRY_MAX && has_blocks(set)) {
+        if (!(node = nj_list_pop(&set->hungry)))
+            return;
         struct nj_exchange *x = nj_container_of(node, struct nj_exchange, hungry);
+        x->fed = true;
+        set->n_fed++;
         nj__have_room(x);
     }
 }
@@ -465,7 +480,7 @@ void nj_exchanges_tick(struct nj_exchanges *set, nj_ns now)
 {
     set->now = now;
     nj_wheel_advance(&set->wheel, now, fire, set);
-    if (!nj_list_empty(&set->hungry) && now >= set->feed_at) {
+    if ((!nj_list_empty(&set->hungry) || set->n_fed > 0) && now >= set->feed_at) {
         set->feed_at = now + HUNGRY_NS;
         feed(set);
     }
@@ -477,7 +492,7 @@ nj_ns nj_exchanges_next(const struct nj_exchanges *set)
 
     if (!nj_list_empty(&set->dirty) || !nj_list_empty(&set->home))
         return 0;
-    if (!nj_list_empty(&set->hungry) && set->feed_at < next)
+    if ((!nj_list_empty(&set->hungry) || set->n_fed > 0) && set->feed_at < next)
         next = set->feed_at;
     return next;
 }

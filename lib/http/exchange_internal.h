@@ -104,6 +104,7 @@ struct nj_exchange {
     bool body_open; /* HTTP/2 has the body */
     bool with_port; /* errand.c has its task, until poll() gives it back */
     bool head_sent, end_told, reset_sent;
+    bool fed;               /* it waited for blocks, and it is its turn */
     bool grew;              /* bytes since resume */
     uint32_t reset_code;    /* nonzero: reset it with this */
     uint64_t n_done;        /* request bytes that may go back to the windows */
@@ -123,6 +124,7 @@ struct nj_exchanges {
     struct nj_list home; /* tasks that never went, for poll() */
     struct nj_wheel wheel;
     nj_ns now, feed_at;
+    uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */
     uint32_t n_away;
     int64_t date_s;
     char date[NJ_DATE_BYTES];

@@ -109,6 +109,20 @@ static void note_taken(struct nj_response *resp, bool is_hungry)
     nj__mark(x);
 }
 
+/* While others wait for blocks, those that come back are theirs. */
+static bool may_take(const struct nj_response *resp)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker || x->req.is_head)
+        return true;
+    if (!x->fed)
+        return nj_list_empty(&x->set->hungry) && x->set->n_fed == 0;
+    x->fed = false;
+    x->set->n_fed -= x->set->n_fed > 0;
+    return true;
+}
+
 /* Append what fits. A response to HEAD only counts. */
 static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes)
 {
@@ -116,7 +130,9 @@ static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_byt
     uint32_t fits = room(resp), n = n_bytes < fits ? (uint32_t)n_bytes : fits;
 
     resp->committed = true;
-    if (!x->req.is_head) {
+    if (!may_take(resp)) {
+        n = 0;
+    } else if (!x->req.is_head) {
         size_t more = n_bytes - n;
         n = nj_bytes_put(&resp->out, resp->blocks, data, n,
                          more < UINT16_MAX ? (uint32_t)more : UINT16_MAX);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exchanges without a shard: when memory is short, and in orders of events that HTTP/2 brings
+ * rarely. The streams are made up: they note what they are told. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/limits.h"
+#include "http/exchange_internal.h"
+#include "sched/ewyk.h"
+#include "telem/counters.h"
+
+#define SHARE   1024u /* 64 small blocks, 16 medium, 16 large, 1 huge */
+#define STREAMS 200
+
+struct stream {
+    uint16_t status;
+    struct nj_body *body;
+    uint32_t reset;
+    uint64_t n_consumed;
+    bool retry_after;
+};
+
+static struct world {
+    struct nj_counters counters;
+    struct nj_routes *routes;
+    struct nj_task_class classes[2];
+    struct nj_ewyk *ewyk;
+    struct nj_exchanges *set;
+    nj_ns now;
+    struct stream stream[STREAMS];
+    struct nj_exchange *x[STREAMS];
+} w;
+
+static int respond(void *stream, uint16_t status, const struct nj_field *f, size_t n,
+                   struct nj_body *body)
+{
+    struct stream *st = stream;
+
+    cr_assert_eq(st->status, 0, "answered once");
+    st->status = status;
+    st->body = body;
+    for (size_t i = 0; i < n; i++)
+        st->retry_after |= f[i].name.n_bytes == 11 && !memcmp(f[i].name.p, "retry-after", 11);
+    return 0;
+}
+
+static int trailers(void *stream, const struct nj_field *f, size_t n)
+{
+    return 0;
+}
+
+static void resume(void *stream)
+{
+}
+
+static void consume(void *stream, size_t n_bytes)
+{
+    ((struct stream *)stream)->n_consumed += n_bytes;
+}
+
+static void reset(void *stream, uint32_t error)
+{
+    ((struct stream *)stream)->reset = error;
+}
+
+static const struct nj_exchange_events events = {respond, trailers, resume, consume, reset};
+
+/* Writes for ever, and counts how often it got on. */
+static unsigned n_written;
+
+static void writer(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static uint8_t piece[30000];
+
+    while (nj_response_write(resp, piece, sizeof piece) == 0)
+        n_written++;
+}
+
+static void never(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    cr_assert(false, "nobody offered it");
+}
+
+static const struct nj_route list[] = {
+    {.path = "/writer", .type = NJ_BLOCKING, .handle = writer},
+    {.path = "/never", .type = NJ_BLOCKING, .handle = never},
+};
+
+static void withdraw(void *ctx, struct nj_task *task)
+{
+    nj_ewyk_withdraw(w.ewyk, task);
+}
+
+static void begin_world(uint32_t n_max)
+{
+    char why[100];
+
+    memset(&w, 0, sizeof w);
+    w.now = NJ_SEC;
+    w.routes = nj_routes_new(list, NJ_ARRAY_LEN(list), why, sizeof why);
+    for (uint32_t i = 0; i < NJ_ARRAY_LEN(list); i++)
+        nj_task_class_init(&w.classes[i], nj_routes_name(w.routes, i), list[i].type);
+    struct nj_ewyk_config e = {.n_fibers_max = 32, .n_queue_max = 8, .now = w.now};
+    w.ewyk = nj_ewyk_new(&e);
+    struct nj_exchanges_config c = {
+        .events = &events,
+        .routes = w.routes,
+        .classes = w.classes,
+        .withdraw = withdraw,
+        .counters = &w.counters,
+        .n_max = n_max,
+        .blocks_share = SHARE,
+    };
+    w.set = nj_exchanges_new(&c, w.now);
+    cr_assert(w.set && w.ewyk);
+}
+
+static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
+{
+    static char value[40000];
+    struct nj_field field = {NJ_STR("x"), {value, n_value}};
+    struct nj_exchange_head head = {.method = NJ_STR("POST"),
+                                    .scheme = NJ_STR("http"),
+                                    .authority = NJ_STR("a"),
+                                    .path = {list[route].path, (uint32_t)strlen(list[route].path)},
+                                    .fields = &field,
+                                    .n_fields = 1};
+    return w.x[i] = nj_exchange_begin(w.set, route, &head, &w.stream[i], w.now);
+}
+
+static void offer(int i)
+{
+    nj_exchange_offered(w.x[i]);
+    nj_ewyk_offer(w.ewyk, nj_exchange_task(w.x[i]));
+    nj_exchanges_settle(w.set, w.now);
+}
+
+/* The stream is over. */
+static void close_stream(int i)
+{
+    struct nj_body *body = w.stream[i].body;
+
+    w.stream[i].body = NULL;
+    if (body)
+        body->ops->close(body);
+    if (w.x[i])
+        nj_exchange_gone(w.x[i]);
+    w.x[i] = NULL;
+}
+
+static void step(void)
+{
+    w.now += 2 * NJ_MS;
+    nj_exchanges_tick(w.set, w.now);
+    nj_ewyk_run(w.ewyk, w.now, 100);
+    nj_exchanges_settle(w.set, w.now);
+}
+
+static void end_world(void)
+{
+    for (int i = 0; i < STREAMS; i++)
+        close_stream(i);
+    for (int i = 0; i < 10; i++)
+        step();
+    cr_expect_eq(nj_exchanges_open(w.set), 0);
+    cr_expect_eq(nj_blocks_out(w.set->blocks), 0);
+    cr_expect_eq(nj_blocks_out(w.set->bodies), 0);
+    cr_expect(nj_ewyk_idle(w.ewyk));
+    nj_exchanges_free(w.set);
+    nj_ewyk_free(w.ewyk);
+    nj_routes_free(w.routes);
+}
+
+Test(http_exchange, no_more_exchanges)
+{
+    begin_world(3);
+    for (int i = 0; i < 5; i++)
+        cr_expect_eq(ask(i, 1, 10) != NULL, i < 3);
+    cr_expect(w.stream[3].status == 503 && w.stream[3].retry_after && !w.stream[3].body);
+    cr_expect_eq(nj_counter_read(&w.counters, NJ_C_exchange_full), 2);
+    close_stream(0);
+    nj_exchanges_settle(w.set, w.now);
+    cr_expect(ask(5, 1, 10), "there is room again");
+    end_world();
+}
+
+/* A head of 32 KiB needs one of the huge blocks, of which there is one. */
+Test(http_exchange, no_block_for_the_head)
+{
+    begin_world(0);
+    cr_expect(ask(0, 1, 32000));
+    cr_expect_null(ask(1, 1, 32000));
+    cr_expect_eq(w.stream[1].status, 503);
+    cr_expect(ask(2, 1, 100), "small ones still fit");
+    cr_expect_eq(nj_request_header(&w.x[0]->req, "x").n_bytes, 32000);
+    end_world();
+}
+
+/* Bodies that nobody reads fill the pool: whose request was not begun may come again. Responses
+ * have blocks of their own. */
+Test(http_exchange, no_block_for_the_body)
+{
+    static uint8_t data[16384];
+    int refused = -1;
+
+    begin_world(0);
+    for (int i = 0; i < 4; i++)
+        ask(i, 1, 10);
+    for (int k = 0; k < 200 && refused < 0; k++) {
+        nj_exchange_data(w.x[k % 4], data, sizeof data);
+        nj_exchanges_settle(w.set, w.now);
+        if (w.stream[k % 4].reset)
+            refused = k % 4;
+    }
+    cr_assert_geq(refused, 0);
+    cr_expect_eq(w.stream[refused].reset, 7, "REFUSED_STREAM");
+    cr_expect_gt(nj_counter_read(&w.counters, NJ_C_exchange_full), 0);
+    nj_exchange_data(w.x[refused], data, sizeof data); /* on its way already */
+    nj_exchanges_settle(w.set, w.now);
+    cr_expect_geq(w.stream[refused].n_consumed, sizeof data, "what is thrown away counts no more");
+    cr_expect(ask(10, 0, 10));
+    offer(10);
+    cr_expect_eq(w.stream[10].status, 200);
+    end_world();
+}
+
+static uint64_t take_all(int i)
+{
+    struct nj_body *body = w.stream[i].body;
+    struct nj_slice slice;
+    uint64_t n = 0;
+    int got;
+
+    while (body && (got = body->ops->peek(body, 1u << 20, &slice)) > 0) {
+        body->ops->advance(body, (uint32_t)got);
+        n += (uint64_t)got;
+    }
+    return n;
+}
+
+/* More write than there are blocks. Nobody fails; whoever got none goes on when others have sent.
+ */
+Test(http_exchange, no_block_for_the_response)
+{
+    enum { N = 20 };
+    uint64_t sum[N] = {0};
+
+    begin_world(0);
+    n_written = 0;
+    for (int i = 0; i < N; i++) {
+        cr_assert(ask(i, 0, 10));
+        offer(i);
+    }
+    cr_expect(!nj_list_empty(&w.set->hungry));
+    cr_expect_leq(nj_exchanges_next(w.set), w.now + NJ_MS, "it is looked after");
+    for (int k = 0; k < 200; k++) {
+        for (int i = 0; i < N; i++)
+            sum[i] += take_all(i);
+        step();
+    }
+    for (int i = 0; i < N; i++)
+        cr_expect_gt(sum[i], 100000, "stream %d: %lu", i, (unsigned long)sum[i]);
+    end_world();
+}
+
+/* Response bytes that TCP still refers to outlive the exchange, and the shard. */
+Test(http_exchange, bytes_that_are_referred_to)
+{
+    struct nj_slice slice;
+
+    begin_world(0);
+    ask(0, 0, 10);
+    offer(0);
+    cr_assert_gt(w.stream[0].body->ops->peek(w.stream[0].body, 1000, &slice), 0);
+    nj_ref_take(slice.ref);
+    close_stream(0);
+    step();
+    step();
+    cr_expect_eq(nj_exchanges_open(w.set), 0);
+    cr_expect_eq(nj_blocks_out(w.set->blocks), 1);
+    nj_exchanges_free(w.set);
+    cr_expect_eq(slice.data[999], 0, "still there");
+    nj_ref_put(slice.ref); /* and now the pools go */
+    nj_ewyk_free(w.ewyk);
+    nj_routes_free(w.routes);
+}
