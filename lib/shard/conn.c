@@ -12,6 +12,7 @@
  */
 #include <rte_mempool.h>
 
+#include "shard/conn.h"
 #include "shard/shard_internal.h"
 #include "shard/sniff.h"
 
@@ -23,7 +24,6 @@
 #define HOARD_AFTER    (1 * NJ_SEC)   /* input waits, and received mbufs are short */
 #define HOARD_LOOK     32u            /* of those who let it wait for longest, per step */
 #define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
-#define CREDIT_MAX_NS  (10 * NJ_MS) /* a connection pays back no more than this */
 
 /* What moves is filed again at most once in so long: time-outs are up to this much late. */
 #define GRAIN      (64 * NJ_MS)
@@ -32,45 +32,6 @@
 /* HTTP/2 is not asked for output, and input is not read, below this: the longest response head fits
  * in, a redirect whose location is a path of NJ_PATH_MAX with every byte escaped. */
 #define ROOM_MIN (4 * NJ_PATH_MAX)
-
-enum conn_state { SNIFF, H2, LINGER };
-
-/* What a connection has from its first byte on. */
-struct nj_talk {
-    struct nj_conn *conn;
-    struct nj_h2 *h2;
-    struct nj_list owing; /* member of shard->owing while the send queue holds bytes */
-    nj_ns owing_at;       /* the peer acknowledged some, or began to owe us ACKs */
-    union {
-        struct { /* SNIFF: first bytes, until they are known */
-            uint8_t n_head;
-            uint8_t head[NJ_SNIFF_BYTES];
-        };
-        struct {                   /* H2 */
-            struct nj_list unread; /* member of shard->unread while input waits for output */
-            nj_ns unread_at;       /* when it began to; only an empty queue ends it */
-        };
-        nj_ns moves_until; /* LINGER */
-    };
-    struct nj_list exchanges; /* requests of routes, as they came */
-    struct nj_list *asked;    /* the first of them that was not yet offered, or NULL */
-    int64_t credit_ns;        /* of the round over connections; negative when it took too long */
-};
-_Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
-
-struct nj_conn {
-    struct nj_conn_user user; /* first: tcb->user points here */
-    struct nj_shard *shard;
-    struct nj_tcb *tcb;
-    struct nj_talk *talk;
-    struct nj_list node; /* member of shard->silent[silent]; of none once its time is up */
-    nj_ns since;         /* it is there, in whole GRAINs, rounded up */
-    uint8_t state;       /* enum conn_state */
-    uint8_t silent;      /* enum nj_silent */
-    bool moved;          /* since it was filed bytes came in, or the peer acknowledged some */
-    bool peer_fin, failed;
-};
-_Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
 static const char http1_reply[] =
     "HTTP/1.1 505 HTTP Version Not Supported\r\n"
@@ -91,93 +52,6 @@ size_t nj__talk_bytes(void)
 }
 
 /* --- what HTTP/2 and the site call --------------------------------------------------------- */
-
-static void request_site(struct nj_conn *c, struct nj_h2_stream *st,
-                         const struct nj_h2_request *req)
-{
-    struct nj_http_request r = {.method = req->method, .path = req->path};
-
-    struct nj_site_wait *wait = nj_site_request(c->shard->site, &r, st, c->shard->now);
-    if (wait)
-        nj_h2_stream_set_user(st, wait);
-}
-
-static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
-{
-    struct nj_conn *c = user;
-    struct nj_exchange *x;
-
-    if (!nj__handlers_request(c->shard, st, req, &x)) {
-        request_site(c, st, req);
-        return;
-    }
-    if (!x)
-        return;
-    nj_h2_stream_set_user(st, x);
-    nj_list_push_back(&c->talk->exchanges, nj_exchange_node(x));
-    if (!c->talk->asked)
-        c->talk->asked = nj_exchange_node(x);
-}
-
-/* What a stream is about, if it is a route's. */
-static struct nj_exchange *exchange_of(const struct nj_conn *c, const struct nj_h2_stream *st)
-{
-    const struct nj_exchanges *set = c->shard->handlers.exchanges;
-    void *p = nj_h2_stream_user(st);
-    return set && p && nj_exchanges_own(set, p) ? p : NULL;
-}
-
-/* The next that has not been offered, after this one. */
-static void pass_asked(struct nj_talk *talk)
-{
-    struct nj_list *next = talk->asked->next;
-    talk->asked = next == &talk->exchanges ? NULL : next;
-}
-
-static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
-{
-    struct nj_conn *c = user;
-    struct nj_exchange *x = exchange_of(c, st);
-
-    (void)complete;
-    if (x) {
-        if (c->talk->asked == nj_exchange_node(x))
-            pass_asked(c->talk);
-        nj_list_del(nj_exchange_node(x));
-        nj_exchange_gone(x);
-    } else if (nj_h2_stream_user(st)) {
-        nj_site_cancel(nj_h2_stream_user(st));
-    }
-}
-
-static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
-{
-    struct nj_exchange *x = exchange_of(user, st);
-
-    if (x)
-        nj_exchange_data(x, data, n_bytes);
-    else
-        nj_h2_consume(st, n_bytes);
-}
-
-static void on_end(void *user, struct nj_h2_stream *st)
-{
-    struct nj_exchange *x = exchange_of(user, st);
-    if (x)
-        nj_exchange_body_end(x);
-}
-
-const struct nj_h2_events nj__conn_h2_events = {
-    .on_request = on_request,
-    .on_stream_close = on_stream_close,
-};
-
-const struct nj_h2_events nj__conn_h2_route_events = {
-    .on_request = on_request,
-    .on_stream_close = on_stream_close,
-    .on_data = on_data,
-    .on_end = on_end,
-};
 
 void nj__conn_note_work(void *conn)
 {
@@ -461,27 +335,6 @@ static void read_some(struct nj_conn *c, nj_ns now)
     }
 }
 
-/* --- requests of routes -------------------------------------------------------------------- */
-
-/* A connection's turn: what it asked for is begun while it is warm, but not more than its share. */
-static void serve(struct nj_conn *c, nj_ns now)
-{
-    struct nj_talk *talk = c->talk;
-
-    if (c->state == H2 && talk->asked) {
-        talk->credit_ns = talk->credit_ns < 0 ? talk->credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
-        for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < NJ_ROUND_TASKS; n++) {
-            struct nj_exchange *x = nj_exchange_of_node(talk->asked);
-            pass_asked(talk);
-            nj_ns took = nj__handlers_offer(c->shard, x);
-            talk->credit_ns -= (int64_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
-        }
-        if (talk->asked)
-            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind those that wait already */
-    }
-    nj__handlers_settle(c->shard, now);
-}
-
 /* --- bytes out ----------------------------------------------------------------------------- */
 
 /* HTTP/2's turn to write; what it takes of the pool is missing for the next connection. */
@@ -566,7 +419,7 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     if (events & NJ_TCP_EV_WRITABLE)
         note_moved(c, now);
     read_some(c, now);
-    serve(c, now);
+    nj__conn_serve(c, now);
     write_some(c, now);
     if (c->state == SNIFF && c->peer_fin)
         linger(c, now);
@@ -671,18 +524,6 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
 /* --- time and the end ---------------------------------------------------------------------- */
 
-/* Is it we who let its streams wait? */
-static bool we_stall(const struct nj_conn *c)
-{
-    if (c->state != H2)
-        return false;
-    struct nj_list *all = &c->talk->exchanges;
-    for (struct nj_list *n = all->next; n != all; n = n->next) /* as many as there are streams */
-        if (nj_exchange_is_ours(nj_exchange_of_node(n)))
-            return true;
-    return false;
-}
-
 /* Its time is up. */
 static void end_silence(struct nj_conn *c, nj_ns now)
 {
@@ -714,7 +555,7 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
         struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
         if (now < c->since + wait)
             break;
-        c->moved |= silent == NJ_SILENT_STALLED && we_stall(c);
+        c->moved |= silent == NJ_SILENT_STALLED && nj__conn_we_stall(c);
         if (c->moved || silent_as(c) != silent) /* in this very moment: it is to be eaten */
             file(c, now);
         else

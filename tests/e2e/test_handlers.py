@@ -127,7 +127,7 @@ class Handlers(ServerCase):
         self.assertEqual(0, self.counted("exchange_rejected"))
 
     def test_gone_at_any_time(self):
-        """Connections that end while their handlers wait for something; teardown looks for leaks."""
+        """Connections that end while their handlers wait; teardown looks for leaks."""
         for i in range(40):
             client = Reluctant(self.world.connect())
             client.settle()

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is asked on a connection: by the site, or by the handler of a route. Requests of routes are
+ * noted in the order they come; each connection's turn begins some of them.
+ */
+#include "shard/conn.h"
+#include "shard/shard_internal.h"
+
+#define CREDIT_MAX_NS (10 * NJ_MS) /* a connection pays back no more than this */
+
+/* --- what HTTP/2 says ---------------------------------------------------------------------- */
+
+static void request_site(struct nj_conn *c, struct nj_h2_stream *st,
+                         const struct nj_h2_request *req)
+{
+    struct nj_http_request r = {.method = req->method, .path = req->path};
+
+    struct nj_site_wait *wait = nj_site_request(c->shard->site, &r, st, c->shard->now);
+    if (wait)
+        nj_h2_stream_set_user(st, wait);
+}
+
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+{
+    struct nj_conn *c = user;
+    struct nj_exchange *x;
+
+    if (!nj__handlers_request(c->shard, st, req, &x)) {
+        request_site(c, st, req);
+        return;
+    }
+    if (!x)
+        return;
+    nj_h2_stream_set_user(st, x);
+    nj_list_push_back(&c->talk->exchanges, nj_exchange_node(x));
+    if (!c->talk->asked)
+        c->talk->asked = nj_exchange_node(x);
+}
+
+/* What a stream is about, if it is a route's. */
+static struct nj_exchange *exchange_of(const struct nj_conn *c, const struct nj_h2_stream *st)
+{
+    const struct nj_exchanges *set = c->shard->handlers.exchanges;
+    void *p = nj_h2_stream_user(st);
+    return set && p && nj_exchanges_own(set, p) ? p : NULL;
+}
+
+/* The next that has not been offered, after this one. */
+static void pass_asked(struct nj_talk *talk)
+{
+    struct nj_list *next = talk->asked->next;
+    talk->asked = next == &talk->exchanges ? NULL : next;
+}
+
+static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
+{
+    struct nj_conn *c = user;
+    struct nj_exchange *x = exchange_of(c, st);
+
+    (void)complete;
+    if (x) {
+        if (c->talk->asked == nj_exchange_node(x))
+            pass_asked(c->talk);
+        nj_list_del(nj_exchange_node(x));
+        nj_exchange_gone(x);
+    } else if (nj_h2_stream_user(st)) {
+        nj_site_cancel(nj_h2_stream_user(st));
+    }
+}
+
+static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
+{
+    struct nj_exchange *x = exchange_of(user, st);
+
+    if (x)
+        nj_exchange_data(x, data, n_bytes);
+    else
+        nj_h2_consume(st, n_bytes);
+}
+
+static void on_end(void *user, struct nj_h2_stream *st)
+{
+    struct nj_exchange *x = exchange_of(user, st);
+    if (x)
+        nj_exchange_body_end(x);
+}
+
+const struct nj_h2_events nj__conn_h2_events = {
+    .on_request = on_request,
+    .on_stream_close = on_stream_close,
+};
+
+const struct nj_h2_events nj__conn_h2_route_events = {
+    .on_request = on_request,
+    .on_stream_close = on_stream_close,
+    .on_data = on_data,
+    .on_end = on_end,
+};
+
+/* --- turns --------------------------------------------------------------------------------- */
+
+/* A connection's turn: what it asked for is begun while it is warm, but not more than its share. */
+void nj__conn_serve(struct nj_conn *c, nj_ns now)
+{
+    struct nj_talk *talk = c->talk;
+
+    if (c->state == H2 && talk->asked) {
+        talk->credit_ns = talk->credit_ns < 0 ? talk->credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
+        for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < NJ_ROUND_TASKS; n++) {
+            struct nj_exchange *x = nj_exchange_of_node(talk->asked);
+            pass_asked(talk);
+            nj_ns took = nj__handlers_offer(c->shard, x);
+            talk->credit_ns -= (int64_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
+        }
+        if (talk->asked)
+            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind those that wait already */
+    }
+    nj__handlers_settle(c->shard, now);
+}
+
+bool nj__conn_we_stall(const struct nj_conn *c)
+{
+    if (c->state != H2)
+        return false;
+    struct nj_list *all = &c->talk->exchanges;
+    for (struct nj_list *n = all->next; n != all; n = n->next) /* as many as there are streams */
+        if (nj_exchange_is_ours(nj_exchange_of_node(n)))
+            return true;
+    return false;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose turn it is: connections beside each other, routes that take long, other strategies. */
+#include <criterion/criterion.h>
+
+#include <nightjar/handler.h>
+
+#include "support/handlers_rig.h"
+
+static pthread_t lcore;
+
+/* ---- fair between connections ---- */
+
+static nj_ns burn_ns;
+static int order[400], n_order;
+
+static bool is_of_b(const struct nj_request *req)
+{
+    struct nj_view query = nj_request_query(req);
+    return query.n_bytes == 1 && query.p[0] == 'b';
+}
+
+static void burn(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    hr_here->clock += burn_ns;
+    order[n_order++] = is_of_b(req) ? 'b' : 'a';
+}
+
+static const struct nj_route burns[] = {
+    {.path = "/burn", .type = NJ_NON_BLOCKING, .handle = burn},
+    {.path = "/stay", .type = NJ_NON_BLOCKING, .handle = burn, .stays = true},
+};
+
+/* Where in the order the requests of the second connection were served. */
+static int place_of_b(nj_ns each)
+{
+    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr_client *a = hr_connect(h), *b = hr_connect(h);
+
+    burn_ns = each;
+    n_order = 0;
+    for (int i = 0; i < 100; i++)
+        hr_get(a, "/burn?a");
+    hr_get(b, "/burn?b");
+    hr_settle(h);
+    cr_expect_eq(n_order, 101);
+    int at = 0;
+    while (order[at] != 'b')
+        at++;
+    hr_free(h);
+    return at;
+}
+
+Test(shard_handlers, connections_take_turns)
+{
+    int by_number = place_of_b(0), by_time = place_of_b(30 * NJ_US);
+    cr_expect_eq(by_number, NJ_ROUND_TASKS, "by number: %d", by_number);
+    cr_expect_eq(by_time, 4, "by time: %d", by_time);
+    cr_expect_eq(place_of_b(1 * NJ_MS), 1);
+}
+
+/* Who took long pays it back: while one owes, the others are served. */
+Test(shard_handlers, debts_are_paid)
+{
+    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr_client *a = hr_connect(h), *b = hr_connect(h);
+
+    burn_ns = 500 * NJ_US;
+    n_order = 0;
+    for (int i = 0; i < 3; i++)
+        hr_get(a, "/burn?a");
+    hr_step(h);
+    burn_ns = 0;
+    cr_expect_eq(n_order, 1);
+    for (int i = 0; i < 3; i++) {
+        hr_get(b, "/burn?b");
+        hr_step(h);
+        cr_expect(order[n_order - 1] == 'b' && n_order == i + 2, "step %d", i);
+    }
+    hr_settle(h);
+    cr_expect_eq(n_order, 6);
+    hr_free(h);
+}
+
+/* A route that holds the core too long goes to the workers, with a line that says so. */
+Test(shard_handlers, long_ones_are_moved)
+{
+    struct hr *h = hr_start(hr_new(burns, 2));
+    struct hr_client *c = hr_connect(h);
+
+    burn_ns = 300 * NJ_US;
+    n_order = 0;
+    for (int i = 0; i < 20; i++) {
+        hr_get(c, "/burn?a");
+        hr_get(c, "/stay?a");
+        hr_settle(h);
+    }
+    cr_expect_eq(n_order, 40);
+    cr_expect_eq(hr_class(h, 1)->n[NJ_MODE_PC], 20, "it stays");
+    cr_expect_gt(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 0);
+    cr_expect(strstr(h->log, "/burn: "), "%s", h->log);
+    hr_free(h);
+}
+
+/* ---- the other strategies ---- */
+
+static void any_type(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    bool lcore_runs = pthread_equal(pthread_self(), lcore) != 0;
+    int slept = nj_sleep(1000);
+    char line[40];
+
+    snprintf(line, sizeof line, "%s %d", lcore_runs ? "lcore" : "worker", slept);
+    nj_response_write(resp, line, strlen(line));
+}
+
+static const struct nj_route any_types[] = {
+    {.path = "/non", .type = NJ_NON_BLOCKING, .handle = any_type},
+    {.path = "/blocking", .type = NJ_BLOCKING, .handle = any_type},
+    {.path = "/os", .type = NJ_OS_BLOCKING, .handle = any_type},
+};
+
+static void strategy(enum nj_run which_one, const char *non, const char *blocking,
+                     const char *os, enum nj_mode mode)
+{
+    struct hr *h = hr_new(any_types, 3);
+    h->config.strategy = which_one;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/non"));
+    struct hr_reply *b = hr_reply_of(c, hr_get(c, "/blocking"));
+    struct hr_reply *o = hr_reply_of(c, hr_get(c, "/os"));
+
+    lcore = pthread_self();
+    hr_settle(h);
+    cr_expect_str_eq(a->body, non);
+    cr_expect_str_eq(b->body, blocking);
+    cr_expect_str_eq(o->body, os);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_expect_eq(hr_class(h, i)->n[mode], 1);
+    hr_free(h);
+}
+
+Test(shard_handlers, all_inline)
+{
+    strategy(NJ_RUN_PC, "lcore -1", "lcore 0", "lcore 0", NJ_MODE_PC);
+}
+
+Test(shard_handlers, all_on_workers)
+{
+    strategy(NJ_RUN_PEC, "worker 0", "worker 0", "worker 0", NJ_MODE_PEC_WORKER);
+}
