@@ -119,8 +119,8 @@ static const struct nj_route any_types[] = {
     {.path = "/os", .type = NJ_OS_BLOCKING, .handle = any_type},
 };
 
-static void strategy(enum nj_run which_one, const char *non, const char *blocking,
-                     const char *os, enum nj_mode mode)
+static void strategy(enum nj_run which_one, const char *non, const char *blocking, const char *os,
+                     enum nj_mode mode)
 {
     struct hr *h = hr_new(any_types, 3);
     h->config.strategy = which_one;

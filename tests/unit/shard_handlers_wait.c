@@ -377,7 +377,7 @@ static bool end_mixed(int by, unsigned n_steps)
     return over;
 }
 
-/* EWYK 5.58: at whatever moment. */
+/* EWYK 5.58: at whatever moment. EWYK 5.61: the rig looks whether all pools are full again. */
 Test(shard_handlers_wait, over_at_any_moment)
 {
     static const int ways[] = {BY_RST_STREAM, BY_TCP_RESET, BY_ABORT, BY_GARBAGE};
