@@ -150,7 +150,8 @@ uint32_t nj_bytes_put(struct nj_bytes *q, struct nj_blocks *b, const void *data,
     return n_bytes - left;
 }
 
-void nj_bytes_skip(struct nj_bytes *q, uint32_t n_bytes)
+/* Blocks that are used up go back, or to the front of `used`. */
+static void pass(struct nj_bytes *q, uint32_t n_bytes, struct nj_bytes *used)
 {
     NJ_ASSERT(n_bytes <= q->n_bytes);
     q->n_bytes -= n_bytes;
@@ -164,11 +165,21 @@ void nj_bytes_skip(struct nj_bytes *q, uint32_t n_bytes)
         q->head = block->next;
         if (!q->head)
             q->tail = NULL;
-        nj_ref_put(&block->ref);
+        if (used) {
+            block->next = used->head;
+            used->head = block;
+        } else {
+            nj_ref_put(&block->ref);
+        }
     }
 }
 
-uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes)
+void nj_bytes_skip(struct nj_bytes *q, uint32_t n_bytes)
+{
+    pass(q, n_bytes, NULL);
+}
+
+uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes, struct nj_bytes *used)
 {
     uint8_t *to = out;
     uint32_t got = 0;
@@ -179,7 +190,7 @@ uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes)
         uint32_t n = here < left ? here : left;
         memcpy(to + got, block->bytes + block->n_taken, n);
         got += n;
-        nj_bytes_skip(q, n);
+        pass(q, n, used);
     }
     return got;
 }

@@ -40,6 +40,7 @@ void nj__errand_home(struct nj_exchange *x)
 {
     NJ_ASSERT(x->state == NJ__AWAY && x->set->n_away > 0);
     x->set->n_away--;
+    nj_bytes_clear(&x->req.used);
     x->resp.on_worker = false;
     x->resp.blocks = x->set->blocks;
 }

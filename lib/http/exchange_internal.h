@@ -53,6 +53,7 @@ struct nj__head {
 struct nj_request {
     struct nj_block *block; /* NULL: only its task is left */
     struct nj_bytes body;
+    struct nj_bytes used; /* what a worker has read of it: the blocks are the lcore's */
     uint64_t n_came, n_max;
     bool complete;
     bool too_large;
