@@ -49,8 +49,8 @@ struct nj_bytes {
  * malloc(). `more` is how many may follow soon: the size of a new block is chosen for them. */
 uint32_t nj_bytes_put(struct nj_bytes *q, struct nj_blocks *b, const void *data, uint32_t n_bytes,
                       uint32_t more);
-/* Take up to `n_bytes` from the front. Blocks that are used up go back; or with `used` they go there,
- * for a thread that has no part in their pool: its owner clears that. */
+/* Take up to `n_bytes` from the front. Blocks that are used up go back; or with `used` they go
+ * there, for a thread that has no part in their pool: its owner clears that. */
 uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes, struct nj_bytes *used);
 /* Drop `n_bytes` of those at the front. */
 void nj_bytes_skip(struct nj_bytes *q, uint32_t n_bytes);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "http/exchange_internal.h"
 #include "http/route.h"
 #include "support/shard_rig.h"
 
@@ -94,12 +95,16 @@ static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
         got = 0;
     }
 
+    const struct nj_exchanges *set = h->r->s->handlers.exchanges;
+    uint32_t n_blocks = nj_blocks_out(set->blocks), n_bodies = nj_blocks_out(set->bodies);
     for (uint32_t i = 0; i < got; i++) {
         pthread_t thread;
         NJ_CHECK(pthread_create(&thread, NULL, hr_worker, h->job[i]) == 0);
         pthread_join(thread, NULL);
         tasks[i] = h->job[i];
     }
+    /* EWYK 5.59: the pools are the lcore's. */
+    NJ_CHECK(n_blocks == nj_blocks_out(set->blocks) && n_bodies == nj_blocks_out(set->bodies));
     h->n_jobs -= got;
     memmove(h->job, h->job + got, h->n_jobs * sizeof h->job[0]);
     return got;
