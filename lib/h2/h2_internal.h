@@ -9,6 +9,7 @@
  *   head.c     a header block while it comes
  *   stream.c   one request: its head, its answer, the body of the response on its way out
  *   body_in.c  the body of the request on its way in
+ *   late.c     requests that go on although their response is complete
  *   glitch.c   what a peer may waste of our time
  */
 #ifndef NJ_H2_INTERNAL_H
@@ -107,6 +108,8 @@ struct nj_h2 {
     nghttp2_session *session;
     struct nj_list streams;
     uint32_t n_streams;
+    struct nj_list late; /* see late.c */
+    uint32_t n_late;
     enum nj__h2_end end;
     bool told;       /* the end was put into a GOAWAY, or can't be */
     bool mute;       /* the session is not fit to write any more */
@@ -156,7 +159,7 @@ void nj__h2_head_show(const struct nj__h2_head *head, bool ends, struct nj_h2_re
 struct nj__h2_trailers;
 
 struct nj_h2_stream {
-    struct nj_list link; /* on nj_h2.streams */
+    struct nj_list link; /* on nj_h2.streams, or nj_h2.late */
     struct nj_h2 *h;
     void *user;
     struct nj_body *body;
@@ -164,17 +167,21 @@ struct nj_h2_stream {
     int32_t id;
     uint32_t n_held;                  /* bytes of the request's body shown and not consumed */
     uint32_t head_bytes, head_fields; /* trailers go on counting from here */
+    uint32_t n_late_bytes;            /* of the request, behind the end of the response */
     bool announced;                   /* on_request showed it, so on_stream_close must */
     bool answered;
     bool deferred; /* nghttp2 waits for nj_h2_resume() */
     bool complete;
     bool own_fault; /* the RST_STREAM to come is not the peer's doing */
     bool reset;     /* we reset it, or it is over: nothing is shown or sent any more */
+    bool late;      /* the response is complete, the request is not; the owner knows it no more */
     bool got_end;   /* the peer's END_STREAM came */
     bool end_shown; /* nghttp2 knows the end of the response's body */
 };
 
-/* Close the body, tell the owner, free. */
+/* Close the body, tell the owner. */
+void nj__h2_stream_leave(struct nj_h2_stream *st);
+/* The same unless it was done, and free it. */
 void nj__h2_stream_drop(struct nj_h2_stream *st);
 /* The last byte of a response went out. */
 void nj__h2_stream_sent(struct nj_h2_stream *st);
@@ -198,6 +205,15 @@ void nj__h2_body_give_back(struct nj_h2 *h, uint32_t n_bytes);
 void nj__h2_body_end(struct nj_h2 *h, const nghttp2_frame *f);
 int nj__h2_on_data_chunk(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *data,
                          size_t n_bytes, void *user);
+
+/* ---- late.c ---- */
+
+/* The response is complete and the request is not. */
+void nj__h2_late_begin(struct nj_h2_stream *st);
+/* A DATA frame came: of a late stream? */
+void nj__h2_late_came(struct nj_h2 *h, const nghttp2_frame *f);
+/* No more patience: the connection is to end. */
+void nj__h2_late_stop(struct nj_h2 *h);
 
 /* ---- glitch.c ---- */
 

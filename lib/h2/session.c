@@ -67,6 +67,7 @@ struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
         h->walk_skip = NGHTTP2_CLIENT_MAGIC_LEN;
         h->head.alloc = &core->alloc;
         nj_list_init(&h->streams);
+        nj_list_init(&h->late);
         if (session_new(h)) {
             core->n_conns++;
             return h;
@@ -85,6 +86,8 @@ void nj_h2_close(struct nj_h2 *h)
     nj__h2_end(h, NJ__H2_END_CLOSED); /* what the events below call has no effect any more */
     while (!nj_list_empty(&h->streams))
         nj__h2_stream_drop(nj_container_of(h->streams.next, struct nj_h2_stream, link));
+    while (!nj_list_empty(&h->late))
+        nj__h2_stream_drop(nj_container_of(h->late.next, struct nj_h2_stream, link));
     nj__h2_head_clear(&h->head);
     nghttp2_session_del(h->session);
     if (h->starved)
@@ -275,6 +278,7 @@ void nj_h2_goaway(struct nj_h2 *h)
     if (h->goaways++ == 0) {
         rv = nghttp2_submit_shutdown_notice(h->session);
     } else {
+        nj__h2_late_stop(h);
         rv = nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
                                    nghttp2_session_get_last_proc_stream_id(h->session),
                                    NGHTTP2_NO_ERROR, NULL, 0);

@@ -78,6 +78,7 @@ int nj__h2_on_frame_recv(nghttp2_session *s, const nghttp2_frame *f, void *user)
     case NGHTTP2_DATA:
         rv = nj__h2_glitch_data_came(h, f);
         nj__h2_body_end(h, f);
+        nj__h2_late_came(h, f);
         break;
     default:
         break;
@@ -95,16 +96,32 @@ static void body_close(struct nj_h2_stream *st)
         body->ops->close(body);
 }
 
+void nj__h2_stream_leave(struct nj_h2_stream *st)
+{
+    struct nj_h2 *h = st->h;
+    bool announced = st->announced;
+
+    nj_list_del(&st->link);
+    h->n_streams--;
+    body_close(st);
+    st->announced = false;
+    if (announced)
+        h->core->events->on_stream_close(h->user, st, st->complete);
+    nj__h2_body_give_back(h, st->n_held);
+    st->n_held = 0;
+}
+
 void nj__h2_stream_drop(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
-    nj_list_del(&st->link);
-    h->n_streams--;
+
     st->reset = true; /* whatever the calls below want to send on it, it is too late */
-    body_close(st);
-    if (st->announced)
-        h->core->events->on_stream_close(h->user, st, st->complete);
-    nj__h2_body_give_back(h, st->n_held);
+    if (st->late) {
+        nj_list_del(&st->link);
+        h->n_late--;
+    } else {
+        nj__h2_stream_leave(st);
+    }
     nj__h2_alloc_free(&h->core->alloc, st->trailers);
     nj__h2_alloc_free(&h->core->alloc, st);
 }
@@ -135,9 +152,8 @@ void nj__h2_stream_sent(struct nj_h2_stream *st)
     body_close(st);
     nj_count(h->core->counters, NJ_C_responses);
     nj__h2_glitch_refund(h);
-    /* RFC 9113 8.1: with the whole response out, tell the client to stop sending the request. */
     if (nghttp2_session_get_stream_remote_close(h->session, st->id) == 0)
-        nj__h2_stream_reset(h, st->id, NGHTTP2_NO_ERROR);
+        nj__h2_late_begin(st);
 }
 
 /* ---- the response ---- */

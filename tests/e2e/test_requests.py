@@ -55,6 +55,18 @@ class Requests(ServerCase):
         client.close()
         self.assertEqual(5, self.counted("status_4xx"))
 
+    def test_an_upload_that_nobody_wants_gets_its_answer(self):
+        """curl takes a reset next to a response for the end of it."""
+        with open(os.path.join(self.world.scratch, "upload"), "wb") as f:
+            f.write(os.urandom(3 << 20))
+        for n_bytes in (3 << 20, 200_000, 20_000, 100):
+            with self.subTest(n_bytes=n_bytes):
+                with open(os.path.join(self.world.scratch, "upload"), "r+b") as f:
+                    f.truncate(n_bytes)
+                self.assertEqual("405", self.curl(
+                    "-o/dev/null", "-w", "%{http_code}", "--data-binary",
+                    f"@{self.world.scratch}/upload", self.world.url("/one")))
+
     def test_no_way_out_of_the_root(self):
         client = self.client()
         for path in ("/../secret", "/..%2fsecret", "/%2e%2e/secret", "/%2e%2e%2fsecret",
