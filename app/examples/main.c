@@ -8,7 +8,11 @@
 
 static const struct nj_route routes[] = {
     {.method = "GET", .path = "/hello", .type = NJ_NON_BLOCKING, .handle = hello},
-    {.method = "POST", .path = "/echo", .type = NJ_BLOCKING, .handle = echo},
+    {.method = "POST",
+     .path = "/echo",
+     .type = NJ_BLOCKING,
+     .handle = echo,
+     .body_max_bytes = UINT32_MAX}, /* it keeps none of it */
     {.method = "GET", .path = "/slow", .type = NJ_BLOCKING, .handle = slow},
     {.method = "GET", .path = "/events", .type = NJ_NON_BLOCKING, .handle = events},
     {.method = "GET", .path = "/lookup/*", .type = NJ_OS_BLOCKING, .handle = lookup},
