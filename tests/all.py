@@ -4,7 +4,7 @@
 `./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
 
 A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
-the suite's name: unit, fuzz, script, sim, tidy, e2e.
+the suite's name: unit, fuzz, script, sim, tidy, e2e; or threads, which is part of unit.
 """
 import json
 import os
@@ -112,7 +112,7 @@ def e2e(pattern):
 
 def main():
     pattern = sys.argv[1] if len(sys.argv) > 1 else ""
-    suites = {
+    suites = {"threads": lambda: meson("threads", pattern)} if pattern == "threads" else {
         "unit": lambda: meson("unit", pattern),
         "fuzz corpora": lambda: meson("fuzz", pattern),
         "packet scripts": lambda: script(pattern),

@@ -67,6 +67,7 @@ int main(void)
 #define cr_expect_lt(...)           cr_assert_lt(__VA_ARGS__)
 #define cr_expect_leq(...)          cr_assert_leq(__VA_ARGS__)
 #define cr_expect_null(...)         cr_assert_null(__VA_ARGS__)
+#define cr_expect_not_null(...)     cr_assert_not_null(__VA_ARGS__)
 #define cr_expect_str_eq(...)       cr_assert_str_eq(__VA_ARGS__)
 
 #endif
