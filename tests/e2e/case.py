@@ -12,8 +12,8 @@ from world import Failed, World, until
 
 # Per shard, telemetry's words for what may leak. `time_wait` is not among them: it goes when its
 # time has come, and holds nothing but its place.
-HELD = ("connections", "h2_connections", "h2_bytes", "file_jobs", "tx_queued", "rx_mbufs_used",
-        "tx_mbufs_used")
+HELD = ("connections", "h2_connections", "h2_bytes", "file_jobs", "exchanges", "tx_queued",
+        "rx_mbufs_used", "tx_mbufs_used")
 IDLE_STEPS = 2  # the first of them may have begun before the first glance
 FILES = {"empty": 0, "one": 1, "16KiB-1": (16 << 10) - 1, "200KiB": 200 << 10, "10MiB": 10 << 20}
 GIB = 1 << 30
@@ -56,6 +56,7 @@ def fill_site(folder):
 class ServerCase(unittest.TestCase):
     link = "tap"
     program = "nightjar"
+    lcores = 2
     vlan = None
     options = ()
     ipv6 = False  # of the clients
@@ -63,18 +64,23 @@ class ServerCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.world = World(cls.link, options=cls.options, ipv6=cls.ipv6,
+        cls.world = World(cls.link, lcores=cls.lcores, options=cls.options, ipv6=cls.ipv6,
                           vlan=cls.vlan, program=cls.program)
         cls.addClassCleanup(cls.world.close)
         cls.root = os.path.join(cls.world.scratch, "site")
         os.mkdir(cls.root)
         cls.sums = fill_site(cls.root)
         cls.world.root = cls.root
+        cls.prepare()
         cls.world.make_namespaces()
         cls.world.start()
         cls.server = cls.world.server
         cls.world.client("ping", "-c1", "-W5", "198.18.0.2")  # ARP is known from here on
         cls.idle = cls.held_at_rest()
+
+    @classmethod
+    def prepare(cls):
+        """What a class needs before the server starts."""
 
     @classmethod
     def tearDownClass(cls):

@@ -32,13 +32,38 @@ class Client:
     def flush(self):
         self.sock.sendall(self.h2.data_to_send())
 
-    def request(self, path, method="GET", **more):
-        """Sends a request and returns its stream id."""
+    def prepare(self, path, method="GET", ends=True, **more):
+        """A request that leaves with the next flush(). Returns its stream id."""
         stream = self.h2.get_next_available_stream_id()
         fields = {":method": method, ":scheme": "http", ":authority": "nightjar", ":path": path}
-        self.h2.send_headers(stream, list((fields | more).items()), end_stream=True)
+        self.h2.send_headers(stream, list((fields | more).items()), end_stream=ends)
+        return stream
+
+    def request(self, path, method="GET", ends=True, **more):
+        """Sends a request, without `ends` only its head, and returns its stream id."""
+        stream = self.prepare(path, method, ends, **more)
         self.flush()
         return stream
+
+    def send(self, stream, data, ends=True):
+        """Sends a body, as the peer's windows let it; False when it reset the stream."""
+        at = 0
+        while at < len(data):
+            if self.ended(stream):
+                return False
+            n = min(len(data) - at, self.h2.max_outbound_frame_size,
+                    self.h2.local_flow_control_window(stream))
+            if n == 0:
+                if not self.read():
+                    raise ConnectionError("the server closed within a request")
+                continue
+            self.h2.send_data(stream, data[at:at + n])
+            self.flush()
+            at += n
+        if ends:
+            self.h2.end_stream(stream)
+            self.flush()
+        return True
 
     def read(self):
         """Takes what came next; False when the server closed."""
@@ -48,21 +73,25 @@ class Client:
         events = self.h2.receive_data(data)
         for event in events:
             if isinstance(event, h2.events.DataReceived) and event.flow_controlled_length:
-                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                self.acknowledge(event)
         self.flush()
         self.take(events)
         return True
+
+    def acknowledge(self, data):
+        self.h2.acknowledge_received_data(data.flow_controlled_length, data.stream_id)
 
     def take(self, events):
         """Keeps them all; another client may do better."""
         self.events += events
 
+    def ended(self, stream):
+        return any(isinstance(e, (h2.events.StreamEnded, h2.events.StreamReset))
+                   and e.stream_id == stream for e in self.events)
+
     def response(self, stream):
         """(status, fields, body) once the stream has ended."""
-        def ended():
-            return any(isinstance(e, (h2.events.StreamEnded, h2.events.StreamReset))
-                       and e.stream_id == stream for e in self.events)
-        while not ended():
+        while not self.ended(stream):
             if not self.read():
                 raise ConnectionError("the server closed within a response")
         mine = [e for e in self.events if getattr(e, "stream_id", None) == stream]
@@ -74,8 +103,36 @@ class Client:
     def get(self, path, **more):
         return self.response(self.request(path, **more))
 
+    def ping(self):
+        """Sends a PING and waits for its answer."""
+        self.h2.ping(b"nightjar")
+        self.flush()
+        while not any(isinstance(e, h2.events.PingAckReceived) for e in self.events):
+            if not self.read():
+                raise ConnectionError("the server closed before it answered a PING")
+        self.events = [e for e in self.events if not isinstance(e, h2.events.PingAckReceived)]
+
     def goaway(self):
         return any(isinstance(e, h2.events.ConnectionTerminated) for e in self.events)
 
     def close(self):
         self.sock.close()
+
+
+class Holder(Client):
+    """Its streams have all the window they can have, the session none until release()."""
+
+    WINDOW = 65535  # of the session at first (RFC 9113 6.9.2)
+
+    def __init__(self, sock):
+        super().__init__(sock)
+        self.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 1 << 30})
+        self.flush()
+
+    def acknowledge(self, data):
+        pass
+
+    def release(self):
+        """One WINDOW_UPDATE."""
+        self.h2.increment_flow_control_window(1 << 30)
+        self.flush()

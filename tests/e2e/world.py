@@ -44,9 +44,12 @@ class Failed(Exception):
     """Something the world needed did not happen; the text is for a person."""
 
 
+PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
+            "nightjar-test-handlers": "tests/e2e/handlers"}
+
+
 def server_path(program="nightjar"):
-    folder = program.removeprefix("nightjar-")
-    return os.path.join(BUILD, "app", folder, program)
+    return os.path.join(BUILD, PROGRAMS[program], program)
 
 
 def driver_args(name):
@@ -65,14 +68,14 @@ def lcore_args(n):
 
 
 def until(what, condition, seconds=10):
-    """Asks `condition` until it says yes, and returns what it said."""
+    """Asks `condition` until it says yes, and returns what it said. `what` may be a function."""
     give_up = time.monotonic() + seconds * SLOW
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() > give_up:
-            raise Failed(f"not within {seconds * SLOW} s: {what}")
+            raise Failed(f"not within {seconds * SLOW} s: {what() if callable(what) else what}")
         select.select([], [], [], 0.01)
 
 
@@ -110,13 +113,13 @@ def make_namespace(name, ipv6=False):
 
 
 class Server:
-    """A running nightjar, or another program of app/. `ns` is where it runs, `prefix` its EAL file
+    """A running nightjar, or another of PROGRAMS. `ns` is where it runs, `prefix` its EAL file
     prefix."""
 
-    def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar"):
+    def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar", variables=()):
         self.prefix = prefix
         self.output = ""  # its standard output so far
-        env = dict(os.environ)
+        env = dict(os.environ) | dict(variables)
         env.setdefault("ASAN_OPTIONS", "exitcode=99")
         env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
         env.setdefault("LSAN_OPTIONS",
@@ -170,6 +173,12 @@ class Server:
         """All counters, summed over the shards."""
         return self.telemetry("/nightjar/stats")
 
+    def ewyk(self):
+        """How handlers were run, with "by_route": {name: counts}."""
+        answer = self.telemetry("/nightjar/ewyk")
+        routes = (value for value in answer.values() if isinstance(value, dict))
+        return answer | {"by_route": {route["route"]: route for route in routes}}
+
     def addresses(self):
         """{"ADDRESS/PREFIX": state}"""
         return dict(line.split() for line in self.telemetry("/nightjar/addresses"))
@@ -183,7 +192,6 @@ class Server:
 class World:
     def __init__(self, link="tap", lcores=2, root=None, options=(), eal=(), ipv6=False,
                  vlan=None, program="nightjar"):
-        self.program = program
         number = next(_numbers)
         self.name = f"njt-{os.getpid()}-{number}"
         self.link = link
@@ -191,6 +199,7 @@ class World:
         self.client_ns = self.name + "c" if link == "veth" else self.server_ns
         self.root, self.options, self.ipv6 = root, list(options), ipv6
         self.vlan = vlan
+        self.program, self.variables = program, {}
         self.client_dev = f"nj0.{vlan}" if vlan else "nj0"
         self.eal = driver_args({"veth": "af_packet"}.get(link, link)) + lcore_args(lcores)
         self.eal += eal
@@ -260,7 +269,7 @@ class World:
         if self.root:
             options += ["--root", self.root]
         self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors,
-                             self.program)
+                             self.program, self.variables)
         try:
             self.server.wait_ready()
         except Failed as failed:

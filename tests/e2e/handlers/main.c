@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar-test-handlers: handlers that get stuck in every way there is, for test_handlers.py. */
+#include "options.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PART_BYTES 16384
+#define PERIOD     251 /* a prime: no part of PART_BYTES looks like another */
+
+static uint8_t pattern[PART_BYTES + PERIOD]; /* byte i is i mod 251 */
+
+/* The decimal number behind the '=' in the query; 0 without. */
+static unsigned long number(const struct nj_request *req)
+{
+    struct nj_view query = nj_request_query(req);
+    const char *equals = memchr(query.p, '=', query.n_bytes);
+    unsigned long n = 0;
+
+    if (!equals)
+        return 0;
+    for (const char *p = equals + 1; p < query.p + query.n_bytes && *p >= '0' && *p <= '9'; p++)
+        n = n * 10 + (unsigned long)(*p - '0');
+    return n;
+}
+
+static void say(struct nj_response *resp, const char *line)
+{
+    nj_response_header(resp, "content-type", "text/plain");
+    nj_response_write(resp, line, strlen(line));
+}
+
+static void hello(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    (void)req;
+    (void)arg;
+    say(resp, "hello\n");
+}
+
+/* n bytes of the pattern: parks where the peer's window ends. */
+static void count(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    unsigned long n = number(req);
+
+    (void)arg;
+    for (unsigned long done = 0, len; done < n; done += len) {
+        len = n - done < PART_BYTES ? n - done : PART_BYTES;
+        if (nj_response_write(resp, pattern + done % PERIOD, len) != 0)
+            return;
+    }
+}
+
+/* RFC 1950 9, so that the client can check what was read without sending it back. */
+static uint32_t adler32(uint32_t sum, const uint8_t *p, size_t n)
+{
+    uint32_t a = sum & 0xffff, b = sum >> 16;
+
+    for (size_t i = 0; i < n; i++) {
+        a = (a + p[i]) % 65521;
+        b = (b + a) % 65521;
+    }
+    return b << 16 | a;
+}
+
+/* Its body, to the end: "BYTES ADLER32". */
+static void digest(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    uint8_t part[PART_BYTES];
+    char line[64];
+    uint64_t n_bytes = 0;
+    uint32_t sum = 1;
+    int64_t n;
+
+    (void)arg;
+    while ((n = nj_request_read(req, part, sizeof part)) > 0) {
+        sum = adler32(sum, part, (size_t)n);
+        n_bytes += (uint64_t)n;
+    }
+    if (n < 0)
+        return; /* too large: 413; gone: nobody cares */
+    snprintf(line, sizeof line, "%llu %u\n", (unsigned long long)n_bytes, sum);
+    say(resp, line);
+}
+
+static void forever(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct nj_event never = {0};
+
+    (void)req;
+    (void)arg;
+    nj_await(&never, 0);
+    say(resp, "for ever is over\n");
+}
+
+static void doze(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    (void)arg;
+    say(resp, nj_sleep(number(req) * 1000000) == 0 ? "slept\n" : "did not sleep\n");
+}
+
+static void doze_in_kernel(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    unsigned long ms = number(req);
+    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    (void)arg;
+    while (nanosleep(&left, &left) != 0)
+        ;
+    say(resp, "slept\n");
+}
+
+/* Opens a FIFO, which the kernel does not return from before somebody opens its other end. */
+static void gate(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    const char *path = getenv("NJ_TEST_GATE");
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    (void)req;
+    (void)arg;
+    if (fd < 0) {
+        nj_response_status(resp, 500);
+        return;
+    }
+    close(fd);
+    say(resp, "through\n");
+}
+
+static void where(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    (void)req;
+    (void)arg;
+    say(resp, nj_must_not_block() ? "inline\n" : "on a stack\n");
+}
+
+/* Keeps the core: n microseconds of its own time, however often the kernel lets others run. */
+static void spin(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    uint64_t end = 0, us = number(req);
+    struct timespec t;
+
+    (void)arg;
+    do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        uint64_t at = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+        end = end ? end : at + us;
+        us = end - at <= us ? end - at : 0;
+    } while (us > 0);
+    say(resp, "spun\n");
+}
+
+static void trailers(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    (void)req;
+    (void)arg;
+    nj_response_write(resp, "body\n", 5);
+    nj_response_trailer(resp, "x-sum", "5");
+    nj_response_trailer(resp, "x-last", "yes");
+}
+
+/* Those that stay are not taken for slow ones when the kernel takes an lcore's CPU away in the
+ * middle of them, as it does on a busy machine. */
+#define STAYS .stays = true
+
+/* clang-format off */
+static const struct nj_route routes[] = {
+    {.method = "GET", .path = "/hello", .type = NJ_NON_BLOCKING, .handle = hello, STAYS},
+    {.method = "GET", .path = "/hello-on-stack", .type = NJ_BLOCKING, .handle = hello, STAYS},
+    {.method = "GET", .path = "/count", .type = NJ_BLOCKING, .handle = count, STAYS},
+    {.method = "POST", .path = "/digest", .type = NJ_BLOCKING, .handle = digest, STAYS},
+    {.method = "POST", .path = "/small", .type = NJ_BLOCKING, .handle = digest, STAYS,
+     .body_max_bytes = 1000},
+    {.method = "POST", .path = "/os-digest", .type = NJ_OS_BLOCKING, .handle = digest},
+    {.method = "GET", .path = "/forever", .type = NJ_BLOCKING, .handle = forever, STAYS},
+    {.method = "GET", .path = "/doze", .type = NJ_BLOCKING, .handle = doze, STAYS},
+    {.method = "GET", .path = "/wrong", .type = NJ_NON_BLOCKING, .handle = doze, STAYS},
+    {.method = "GET", .path = "/os-doze", .type = NJ_OS_BLOCKING, .handle = doze_in_kernel},
+    {.method = "GET", .path = "/gate", .type = NJ_OS_BLOCKING, .handle = gate},
+    {.method = "GET", .path = "/where", .type = NJ_EITHER, .handle = where, STAYS},
+    {.method = "GET", .path = "/untyped", .handle = where, STAYS},
+    {.method = "GET", .path = "/spin", .type = NJ_BLOCKING, .handle = spin},
+    {.method = "GET", .path = "/trailers", .type = NJ_BLOCKING, .handle = trailers, STAYS},
+};
+/* clang-format on */
+
+static const struct nj_app app = {.name = "nightjar-test-handlers", .intro = "", .outro = ""};
+
+int main(int argc, char **argv)
+{
+    struct nj_server_config config;
+
+    for (size_t i = 0; i < sizeof pattern; i++)
+        pattern[i] = (uint8_t)(i % PERIOD);
+    nj_server_config_init(&config);
+    config.routes = routes;
+    config.n_routes = sizeof routes / sizeof routes[0];
+    return nj_app_run(argc, argv, &app, &config);
+}
