@@ -29,8 +29,10 @@ static bool go(struct nj_exchange *x)
     x->resp.on_worker = true;
     x->resp.blocks = NULL;
     x->set->n_away++;
-    if (port->submit(port->ctx, &x->task))
+    if (port->submit(port->ctx, &x->task)) {
+        x->set->unflushed = true;
         return true;
+    }
     nj__errand_home(x);
     x->state = before;
     return false;
@@ -76,9 +78,14 @@ static bool submit(void *set, struct nj_task *task)
     return true;
 }
 
+/* Those that go when their body is whole do so long after they were submitted. */
 static void flush(void *ctx)
 {
-    const struct nj_exchanges *set = ctx;
+    struct nj_exchanges *set = ctx;
+
+    if (!set->unflushed)
+        return;
+    set->unflushed = false;
     set->config.workers->flush(set->config.workers->ctx);
 }
 

@@ -127,6 +127,7 @@ struct nj_exchanges {
     nj_ns now, feed_at;
     uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */
     uint32_t n_away;
+    bool unflushed; /* some went since the port was flushed */
     int64_t date_s;
     char date[NJ_DATE_BYTES];
 };

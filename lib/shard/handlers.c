@@ -72,9 +72,8 @@ static void ewyk_log(void *shard, const char *line)
 static bool submit(void *shard, struct nj_task *task)
 {
     struct nj_shard *s = shard;
-    struct nj_handlers *h = &s->handlers;
+    const struct nj_handlers *h = &s->handlers;
 
-    h->submitted = true;
     return h->port.submit(h->port.ctx, task);
 }
 
@@ -261,10 +260,8 @@ void nj__handlers_flush(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
-    if (!h->submitted)
-        return;
-    h->submitted = false;
-    h->port.flush(h->port.ctx);
+    if (h->exchanges && s->cfg.port.workers.submit)
+        h->port.flush(h->port.ctx);
 }
 
 nj_ns nj__handlers_next(const struct nj_shard *s)

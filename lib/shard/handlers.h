@@ -23,7 +23,6 @@ struct nj_handlers {
     struct nj_ewyk *ewyk;           /* NULL: another strategy */
     struct nj_task_class *classes;  /* by route */
     struct nj_task_port port;       /* the workers', as exchanges see it */
-    bool submitted;                 /* since the last flush */
 
     /* Written by the lcore now and then, read by telemetry. */
     _Atomic uint32_t n_fibers, n_fibers_high, n_waiting;

@@ -54,7 +54,7 @@ struct hr {
     uint32_t n_clients;
     struct hr_client *client[HR_CLIENTS];
     /* Workers: tasks run on a thread when they are polled for. */
-    uint32_t n_jobs, jobs_max;
+    uint32_t n_jobs, n_flushed, jobs_max; /* no worker sees a task before it was flushed */
     bool workers_slow, workers_stopped;
     struct nj_task *job[HR_JOBS_MAX];
     nj_ns clock; /* what the measuring clock shows */
@@ -74,6 +74,8 @@ static inline bool hr_submit(void *ctx, struct nj_task *task)
 
 static inline void hr_flush_workers(void *ctx)
 {
+    struct hr *h = ctx;
+    h->n_flushed = h->n_jobs;
 }
 
 static inline void *hr_worker(void *task)
@@ -87,12 +89,12 @@ static inline void *hr_worker(void *task)
 static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
 {
     struct hr *h = ctx;
-    uint32_t got = h->workers_slow ? 0 : h->n_jobs < n ? h->n_jobs : n;
+    uint32_t got = h->workers_slow ? 0 : h->n_flushed < n ? h->n_flushed : n;
 
     while (h->workers_stopped && h->n_jobs > 0) {
         struct nj_task *t = h->job[--h->n_jobs];
         t->ops->reject(t);
-        got = 0;
+        got = h->n_flushed = 0;
     }
 
     const struct nj_exchanges *set = h->r->s->handlers.exchanges;
@@ -106,6 +108,7 @@ static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
     /* EWYK 5.59: the pools are the lcore's. */
     NJ_CHECK(n_blocks == nj_blocks_out(set->blocks) && n_bodies == nj_blocks_out(set->bodies));
     h->n_jobs -= got;
+    h->n_flushed -= got;
     memmove(h->job, h->job + got, h->n_jobs * sizeof h->job[0]);
     return got;
 }
