@@ -13,6 +13,7 @@
 
 #define RFC9113_INTERNAL_ERROR 2u
 #define RFC9113_REFUSED_STREAM 7u
+#define RFC9113_CANCEL         8u
 
 /* Those that wait for blocks are looked at so often: something has to be sent first. */
 #define HUNGRY_NS  (1 * NJ_MS)
@@ -261,6 +262,14 @@ void nj_exchange_body_end(struct nj_exchange *x)
     NJ_ASSERT(x->stream && x->state != NJ__AWAY);
     x->req.complete = true;
     tell_of_body(x);
+}
+
+void nj_exchange_cut(struct nj_exchange *x)
+{
+    if (x->req.complete || x->reset_code)
+        return;
+    x->reset_code = RFC9113_CANCEL;
+    nj__mark(x);
 }
 
 void nj_exchange_gone(struct nj_exchange *x)

@@ -93,6 +93,8 @@ struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
 void nj_exchange_body_end(struct nj_exchange *x);
 void nj_exchange_gone(struct nj_exchange *x);
+/* If its body is not whole it never will be: its stream is reset when it settles. */
+void nj_exchange_cut(struct nj_exchange *x);
 
 /* Does it wait for its handler, and not for the peer? */
 bool nj_exchange_is_ours(const struct nj_exchange *x);

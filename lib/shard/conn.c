@@ -419,6 +419,8 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     if (events & NJ_TCP_EV_WRITABLE)
         note_moved(c, now);
     read_some(c, now);
+    if (c->peer_fin && !has_input(c))
+        nj__conn_cut_bodies(c);
     nj__conn_serve(c, now);
     write_some(c, now);
     if (c->state == SNIFF && c->peer_fin)
@@ -555,7 +557,7 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
         struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
         if (now < c->since + wait)
             break;
-        c->moved |= silent == NJ_SILENT_STALLED && nj__conn_we_stall(c);
+        c->moved |= silent == NJ_SILENT_STALLED && !c->peer_fin && nj__conn_we_stall(c);
         if (c->moved || silent_as(c) != silent) /* in this very moment: it is to be eaten */
             file(c, now);
         else

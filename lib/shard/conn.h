@@ -48,6 +48,8 @@ _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say n
 
 /* Its turn: begin what it asked for, and tell streams what handlers said. */
 void nj__conn_serve(struct nj_conn *c, nj_ns now);
+/* The peer's FIN came: bodies of requests that are not whole will never be. */
+void nj__conn_cut_bodies(struct nj_conn *c);
 /* Is it we who let its streams wait? */
 bool nj__conn_we_stall(const struct nj_conn *c);
 

@@ -118,6 +118,15 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now)
     nj__handlers_settle(c->shard, now);
 }
 
+void nj__conn_cut_bodies(struct nj_conn *c)
+{
+    if (c->state != H2)
+        return;
+    struct nj_list *all = &c->talk->exchanges;
+    for (struct nj_list *n = all->next; n != all; n = n->next)
+        nj_exchange_cut(nj_exchange_of_node(n));
+}
+
 bool nj__conn_we_stall(const struct nj_conn *c)
 {
     if (c->state != H2)

@@ -481,6 +481,52 @@ Test(shard_handlers_wait, who_stalls)
     hr_free(h);
 }
 
+static int64_t left_with;
+
+static void hear_out(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    char buf[3000];
+
+    while ((left_with = nj_request_read(req, buf, sizeof buf)) > 0)
+        ;
+}
+
+static const struct nj_route farewell[] = {
+    {.path = "/hear", .type = NJ_BLOCKING, .handle = hear_out},
+    {.path = "/pack", .type = NJ_OS_BLOCKING, .handle = hear_out},
+    {.path = "/nap", .type = NJ_BLOCKING, .handle = nap},
+    {.path = "/meet", .type = NJ_BLOCKING, .handle = meet},
+};
+
+/* A FIN ends what is not whole; what was asked before is answered, but not for ever waited for: the
+ * peer may have died, and would say so only when it is sent something. EWYK 5.58 */
+Test(shard_handlers_wait, the_peer_half_closes)
+{
+    struct hr *h = hr_start(hr_new(farewell, NJ_ARRAY_LEN(farewell)));
+    struct hr_client *c = hr_connect(h), *d = hr_connect(h);
+    const struct nj_exchanges *set = h->r->s->handlers.exchanges;
+
+    memset(&meeting, 0, sizeof meeting);
+    left_with = 0;
+    hr_ask(c, "POST", "/hear", 20000, 10000, NULL, NULL);
+    hr_ask(c, "POST", "/pack", 20000, 10000, NULL, NULL);
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/meet"));
+    struct hr_reply *b = hr_reply_of(d, hr_get(d, "/nap"));
+    hr_settle(h);
+    cr_expect_eq(nj_exchanges_open(set), 4);
+    rig_fin(h->r, c->p);
+    rig_fin(h->r, d->p);
+    hr_settle(h);
+    cr_expect_eq(nj_exchanges_open(set), 2);
+    cr_expect_eq(left_with, NJ_ERR_GONE);
+    hr_run(h, 3 * NJ_SEC);
+    cr_expect_str_eq(a->body, "alone");
+    hr_run(h, 60 * NJ_SEC);
+    cr_expect_eq(nj_exchanges_open(set), 0);
+    cr_expect_eq(b->status, 0);
+    hr_free(h);
+}
+
 /* The end of the server waits for handlers as for streams. */
 Test(shard_handlers_wait, drain)
 {
