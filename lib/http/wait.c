@@ -43,6 +43,12 @@ int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
     return error_of(why);
 }
 
+static int refused(void)
+{
+    nj_fiber_refused();
+    return NJ_ERR_WOULD_BLOCK;
+}
+
 static nj_ns deadline_in(uint64_t ns)
 {
     nj_ns now = nj_fiber_now();
@@ -63,7 +69,7 @@ static int sleep_thread(uint64_t ns)
 int nj_sleep(uint64_t ns)
 {
     if (nj_must_not_block())
-        return NJ_ERR_WOULD_BLOCK;
+        return refused();
     if (!nj_fiber_self())
         return sleep_thread(ns);
     enum nj_wake why = nj_fiber_park(NULL, deadline_in(ns));
@@ -77,7 +83,7 @@ int nj_await(struct nj_event *event, uint64_t timeout_ns)
     if (event->set)
         return 0;
     if (nj_must_not_block() || !nj_fiber_self())
-        return NJ_ERR_WOULD_BLOCK;
+        return refused();
     if (event->waiter)
         return NJ_ERR_INVALID;
     event->waiter = &w;

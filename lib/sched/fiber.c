@@ -346,6 +346,12 @@ static enum nj_wake must_not(void)
     return NJ_WAKE_WOULD_BLOCK;
 }
 
+void nj_fiber_refused(void)
+{
+    if (nj__here.home)
+        must_not();
+}
+
 enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
 {
     struct nj_fiber *f = nj__here.fiber;

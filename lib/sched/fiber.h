@@ -76,6 +76,9 @@ nj_ns nj_fiber_now(void);
  * later.
  */
 enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
+/* Somebody wanted to wait where it must not, and was sent away before it came to nj_fiber_park():
+ * config.would_block hears of it. Nothing happens on a thread without fibers. */
+void nj_fiber_refused(void);
 
 /* Let a parked fiber go on: it is queued, and runs in the next nj_fibers_run(). False when that
  * wait is over already. Any context of the owning thread. */

@@ -292,6 +292,8 @@ void nj__handlers_publish(struct nj_shard *s)
     if (!h->ewyk)
         return;
     struct nj_ewyk_gauges g = nj_ewyk_gauges(h->ewyk);
+    nj_count_n(&s->counters, NJ_C_handler_would_block, g.n_would_block - h->n_would_block);
+    h->n_would_block = g.n_would_block;
     atomic_store_explicit(&h->n_fibers, g.n_fibers_in_use, memory_order_relaxed);
     atomic_store_explicit(&h->n_fibers_high, g.n_fibers_high_water, memory_order_relaxed);
     atomic_store_explicit(&h->n_waiting, g.n_waiting, memory_order_relaxed);

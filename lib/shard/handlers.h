@@ -23,6 +23,7 @@ struct nj_handlers {
     struct nj_ewyk *ewyk;           /* NULL: another strategy */
     struct nj_task_class *classes;  /* by route */
     struct nj_task_port port;       /* the workers', as exchanges see it */
+    uint64_t n_would_block;         /* refused waits that the strategy counted and we told */
 
     /* Written by the lcore now and then, read by telemetry. */
     _Atomic uint32_t n_fibers, n_fibers_high, n_waiting;
