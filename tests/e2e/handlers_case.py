@@ -50,6 +50,7 @@ class HandlersCase(ServerCase):
         self.routes_before = self.server.ewyk()["by_route"]
 
     def tearDown(self):
+        self.doCleanups()  # clients close, gates, too
         super().tearDown()  # every exchange is over
         until("stacks free", lambda: stuck(self.server) == (0, 0))
 

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Handlers that wait for ever, queues that are full, clients that vanish: what goes on regardless, and
+that nothing is left of those who went.
+"""
+import array
+import fcntl
+import os
+import signal
+import socket
+import struct
+import subprocess
+import termios
+import unittest
+
+import h2.errors
+import h2.events
+
+from case import fill_site
+from h2client import Client, Holder
+from handlers_case import HandlersCase, STREAMS_MAX, make_gate, open_gate, stuck
+from world import World, until
+
+QUEUE = 4096  # requests that can wait for a stack, per lcore
+TASKS_OUT = 1024  # requests that workers can have or wait for, per lcore
+PART_BYTES = 200_000
+HUGE = 1 << 30
+
+
+def unacknowledged(sock):
+    """Bytes that the peer's TCP has not acknowledged yet (SIOCOUTQ)."""
+    n = array.array("i", [0])
+    fcntl.ioctl(sock, termios.TIOCOUTQ, n)
+    return n[0]
+
+
+class ForEver(unittest.TestCase):
+    """A server of its own for each, which must end with all of that still stuck."""
+
+    STACKS = 2
+    options = ("--fibers", str(STACKS), "--workers", "1", "--drain-timeout", "500ms")
+
+    def setUp(self):
+        self.world = World(lcores=1, options=self.options, program="nightjar-test-handlers")
+        self.addCleanup(self.world.close)
+        self.world.root = os.path.join(self.world.scratch, "site")
+        os.mkdir(self.world.root)
+        fill_site(self.world.root)
+        make_gate(self.world)
+        self.world.make_namespaces()
+        self.world.start()
+
+    def client(self):
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        return client
+
+    def occupy(self, *paths):
+        """All that is there for such requests, and three more of each path."""
+        client = self.client()
+        for path in paths:
+            for _ in range(self.STACKS + 3):
+                client.prepare(path)
+        client.flush()
+        wanted = len(paths) * (self.STACKS + 3)
+        until("all stuck", lambda: self.world.server.stats()["exchanges"] == wanted and
+              stuck(self.world.server) == (self.STACKS, 3))
+        return client
+
+    def check_life(self, client):
+        for path, body in (("/hello", b"hello\n"), ("/where", b"inline\n"), ("/one", None)):
+            status, _, got = client.get(path)
+            self.assertEqual(200, status)
+            self.assertIn(body, (got, None))
+        client.ping()
+        upload = client.request("/digest", "POST", ends=False)  # which nobody is there to read
+        client.send(upload, bytes(PART_BYTES), ends=False)
+        until("all acknowledged", lambda: unacknowledged(client.sock) == 0)
+        client.ping()
+
+    def end(self, client):
+        """SIGTERM: who asks before the last GOAWAY is served; then an end, whoever is stuck."""
+        self.world.server.signal()
+        while not client.goaway():
+            self.assertTrue(client.read())
+        self.assertEqual(200, client.get("/hello")[0])
+        return self.world.server.wait()
+
+    def test_stacks(self):
+        """EWYK 5.12, EWYK 5.13, EWYK 5.16, EWYK 5.21, EWYK 5.51, EWYK 5.56"""
+        self.occupy("/forever")
+        client = self.client()
+        self.check_life(client)
+        self.assertEqual(0, self.end(client), self.world.errors())
+
+    def test_stacks_and_workers(self):
+        """EWYK 5.12, EWYK 5.13, EWYK 5.16"""
+        self.occupy("/forever", "/gate")
+        client = self.client()
+        self.check_life(client)
+        # What a worker is in may still use what we would free, so the end is not a clean one.
+        self.assertEqual(1, self.end(client))
+        self.assertIn("1 handlers on workers did not return", self.world.errors())
+
+    def test_a_worker_that_returns_in_time(self):
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        stream = client.request("/gate")
+        until("on its way", lambda: self.world.server.stats()["exchanges"] == 1)
+        self.world.server.signal()
+        while not client.goaway():
+            self.assertTrue(client.read())
+        gate = open_gate(self.world)
+        self.addCleanup(os.close, gate)
+        self.assertEqual((200, b"through\n"), client.response(stream)[::2])
+        self.assertEqual(0, self.world.server.wait(), self.world.errors())
+
+
+class Full(HandlersCase):
+    options = ("--fibers", "1", "--workers", "1")
+
+    def fill(self, path, n):
+        """`n` requests that stay."""
+        for at in range(0, n, STREAMS_MAX):
+            client = self.client()
+            for _ in range(min(STREAMS_MAX, n - at)):
+                client.prepare(path)
+            client.flush()
+        until(f"{n} requests under way", lambda: self.held()[0]["exchanges"] == n)
+
+    def check_rejected(self, path, n):
+        """`n` more are refused, in words that a client can act upon."""
+        client = self.client()
+        streams = [client.prepare(path) for _ in range(n)]
+        client.flush()
+        for stream in streams:
+            status, fields, _ = client.response(stream)
+            self.assertEqual((503, "1"), (status, fields["retry-after"]))
+        self.assertEqual(n, self.counted("exchange_rejected"))
+        self.assertEqual(n, self.ran("GET " + path)["rejected"])
+        self.assertEqual(n, self.counted("status_5xx"))
+        self.assertEqual(200, client.get("/hello")[0])
+
+    def leave(self):
+        self.doCleanups()  # every client closes
+
+    def test_the_queue_for_stacks(self):
+        """EWYK 5.3, EWYK 5.49, EWYK 5.56"""
+        self.fill("/forever", 1 + QUEUE)
+        self.assertEqual((1, QUEUE), stuck(self.server))
+        self.check_rejected("/forever", 100)
+        self.leave()
+        until("nobody waits", lambda: stuck(self.server) == (0, 0))
+        self.assertEqual((200, b"on a stack\n"), self.client().get("/untyped")[::2])
+        self.leave()
+
+    def test_the_queue_for_workers(self):
+        """EWYK 5.3, EWYK 5.49"""
+        self.fill("/gate", TASKS_OUT)
+        self.check_rejected("/gate", 100)
+        gate = open_gate(self.world)
+        until("all are through", lambda: self.held()[0]["exchanges"] == 0)
+        self.assertEqual({"pec_worker": TASKS_OUT, "rejected": 100}, self.ran("GET /gate"))
+        self.leave()
+        os.close(gate)
+
+
+class Gone(HandlersCase):
+    """In the middle of something; what it held is free again (tearDown looks)."""
+
+    options = ("--fibers", "4", "--workers", "1")
+
+    def parked(self, n=1):
+        until(f"{n} on stacks", lambda: stuck(self.server)[0] == n)
+
+    def reset(self, client, stream):
+        client.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
+        client.flush()
+
+    def test_reset_in_an_upload(self):
+        """EWYK 5.49, EWYK 5.58"""
+        client = self.client()
+        for _ in range(18):  # 72 MB: more than the session's window of 64 MiB, if it leaked
+            streams = [client.request("/digest", "POST", ends=False) for _ in range(20)]
+            for stream in streams:  # 4 are read, 16 wait for a stack
+                client.send(stream, bytes(PART_BYTES), ends=False)
+            self.parked(4)
+            for stream in streams:
+                self.reset(client, stream)
+            until("nobody is left", lambda: stuck(self.server) == (0, 0))
+        self.assertEqual((200, b"0 1\n"), client.get("/digest", **{":method": "POST"})[::2])
+        client.close()
+        self.assertEqual(360, self.counted("h2_reset_in"))
+
+    def test_reset_in_a_download(self):
+        """EWYK 5.58"""
+        client = self.client(Holder)
+        for _ in range(10):
+            stream = client.request(f"/count?n={HUGE}")
+            self.parked()
+            self.reset(client, stream)
+            until("it is gone", lambda: stuck(self.server) == (0, 0))
+        client.release()
+        self.assertEqual(200, client.get("/count?n=100000")[0])
+        client.close()
+
+    def test_reset_while_it_sleeps_or_waits(self):
+        """EWYK 5.58"""
+        client = self.client()
+        streams = [client.request(path) for path in ("/doze?ms=60000", "/forever") * 4]
+        until("half of them wait", lambda: stuck(self.server) == (4, 4))
+        for stream in streams:
+            self.reset(client, stream)
+        until("all are gone", lambda: stuck(self.server) == (0, 0))
+        self.assertEqual(200, client.get("/hello")[0])
+        client.close()
+
+    def test_reset_while_a_worker_has_it(self):
+        """EWYK 5.58"""
+        client = self.client()
+        streams = [client.request("/gate") for _ in range(10)]
+        until("given to the worker", lambda: self.held()[0]["exchanges"] == 10)
+        for stream in streams:
+            self.reset(client, stream)
+        client.ping()  # so all resets have come
+        gate = open_gate(self.world)
+        until("home again", lambda: self.held()[0]["exchanges"] == 0)
+        os.close(gate)
+        client.close()
+
+    def killed(self, *args, **more):
+        """A curl that ends without a word while its handler has a stack."""
+        process = self.world.client_popen("curl", "-sS", "--http2-prior-knowledge", *args,
+                                          stdout=subprocess.DEVNULL, **more)
+        try:
+            self.parked()
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait(10)
+        return process
+
+    def test_killed_in_a_download(self):
+        """EWYK 5.58"""
+        self.killed("--limit-rate", "1000", self.world.url(f"/count?n={HUGE}"))
+
+    def test_killed_in_an_upload(self):
+        """EWYK 5.58"""
+        upload = self.killed("-XPOST", "-T-", self.world.url("/digest"), stdin=subprocess.PIPE)
+        upload.stdin.close()
+
+    def test_the_connection_is_reset_while_it_waits(self):
+        """EWYK 5.58"""
+        client = self.client()
+        for path in ("/forever", "/doze?ms=60000", "/os-digest", "/digest"):
+            client.request(path, "POST" if "digest" in path else "GET", ends="digest" not in path)
+        self.parked(3)
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+
+
+class Refused(HandlersCase):
+    def test_method(self):
+        client = self.client()
+        for path, method, allow in (("/hello", "POST", "GET, HEAD"), ("/digest", "GET", "POST"),
+                                    ("/gate", "DELETE", "GET, HEAD")):
+            with self.subTest(path=path):
+                status, fields, _ = client.get(path, **{":method": method})
+                self.assertEqual((405, allow), (status, fields["allow"]))
+        client.close()
+
+    def test_body(self):
+        for path, most in (("/small", 1000), ("/digest", 16 << 20), ("/os-digest", 1 << 20)):
+            with self.subTest(path=path, said=True):
+                client = self.client()
+                stream = client.request(path, "POST", False, **{"content-length": str(most + 1)})
+                self.assertEqual(413, client.response(stream)[0])
+                client.close()
+        for path, most in (("/small", 1000), ("/os-digest", 1 << 20)):
+            for n_bytes, wanted in ((most, 200), (most + 1, 413)):
+                with self.subTest(path=path, n_bytes=n_bytes):
+                    client = self.client()
+                    stream = client.request(path, "POST", ends=False)
+                    client.send(stream, bytes(n_bytes))
+                    self.assertEqual(wanted, client.response(stream)[0])
+                    client.close()
+
+    def test_waiting_where_one_must_not(self):
+        """EWYK 5.31, EWYK 5.33"""
+        client = self.client()
+        self.assertEqual((200, b"did not sleep\n"), client.get("/wrong?ms=60000")[::2])
+        client.close()
+        until("it counts", lambda: self.counted("handler_would_block") == 1)
