@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Handlers of every type, in the examples, asked by curl, h2load and clients that do not read."""
 import os
+import random
 import re
 import select
 import signal
 import time
+from hashlib import sha256
 
 import h2.events
 from h2.settings import SettingCodes
@@ -73,7 +75,8 @@ class Handlers(ServerCase):
             for r in self.ewyk()[1].values()))
         self.assertEqual("Hello from a nightjar.\n", self.curl(self.world.url("/hello")))
         self.assertEqual("That took 50 ms.\n", self.curl(self.world.url("/slow?ms=50")))
-        self.assertIn("data: tick 1\n", self.curl(self.world.url("/events?n=2")))
+        self.assertEqual("".join(f"id: {i}\ndata: tick {i}\n\n" for i in range(3)),
+                         self.curl(self.world.url("/events?n=3")))
         self.assertRegex(self.curl(self.world.url("/lookup/localhost")), r"127\.0\.0\.1|::1")
         self.assertIn("<title>", self.curl(self.world.url("/")))  # the folder behind the routes
         routes = self.ewyk()[1]
@@ -90,17 +93,22 @@ class Handlers(ServerCase):
         self.assertIn("allow: GET, HEAD", head)
 
     def test_echo(self):
-        there = os.path.join(self.root, "10MiB")
-        back = os.path.join(self.world.scratch, "back")
-        self.curl("--data-binary", "@" + there, "-o", back, self.world.url("/echo"))
-        with open(there, "rb") as a, open(back, "rb") as b:
-            self.assertTrue(a.read() == b.read())
-        os.unlink(back)
+        there, back = (os.path.join(self.world.scratch, name) for name in ("there", "back"))
+        for n_bytes in (0, 1, 200 << 10, 20 << 20):
+            with self.subTest(n_bytes=n_bytes):
+                data = random.Random(n_bytes).randbytes(n_bytes)
+                with open(there, "wb") as f:
+                    f.write(data)
+                self.curl("--data-binary", "@" + there, "-H", "content-type: a/b", "-o", back,
+                          "-D", back + ".head", self.world.url("/echo"))
+                with open(back, "rb") as f, open(back + ".head") as head:
+                    self.assertEqual(sha256(data).digest(), sha256(f.read()).digest())
+                    self.assertIn("content-type: a/b", head.read())
 
     def test_too_large(self):
         client = self.enter(Client)
         fields = {":method": "POST", ":scheme": "http", ":authority": "nightjar", ":path": "/echo",
-                  "content-length": "99999999"}
+                  "content-length": str(1 << 32)}
         client.h2.send_headers(1, list(fields.items()))
         client.flush()
         self.assertEqual(413, client.response(1)[0])
