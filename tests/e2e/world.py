@@ -45,7 +45,7 @@ class Failed(Exception):
 
 
 PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
-            "nightjar-test-handlers": "tests/e2e/handlers"}
+            "nightjar-test-handlers": "tests/e2e/handlers", "nj-ewyk-server": "perf/ewyk"}
 
 
 def server_path(program="nightjar"):
