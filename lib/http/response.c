@@ -79,10 +79,14 @@ int nj_response_trailer(struct nj_response *resp, const char *name, const char *
     return nj__fields_add(&resp->trailers, resp->blocks, name, value);
 }
 
+/* What a response to HEAD would have sent never leaves: one that is longer than the buffer waits
+ * like any other, while its head goes out and closes the stream. Else whoever writes until the peer
+ * has enough would write for ever. */
 static uint32_t room(const struct nj_response *resp)
 {
     uint32_t most = resp->on_worker ? NJ_WORKER_RESPONSE_BYTES : NJ_RESPONSE_BUFFER_BYTES;
-    return resp->out.n_bytes < most ? most - resp->out.n_bytes : 0;
+    uint64_t held = nj__of_response(resp)->req.is_head ? resp->n_written : resp->out.n_bytes;
+    return held < most ? most - (uint32_t)held : 0;
 }
 
 /* May these bytes follow? */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Handlers that do not look at what they are told, and peers who know. */
+#include <criterion/criterion.h>
+
+#include <nightjar/handler.h>
+
+#include "support/handlers_rig.h"
+
+static uint8_t piece[100000];
+
+/* ---- HEAD where the body has no end ---- */
+
+static int last;
+
+static void endless(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    uint64_t n = 0;
+
+    do
+        last = nj_response_write(resp, piece, 1000);
+    while (last == 0 && (n += 1000) < 64u * 1024 * 1024);
+}
+
+static const struct nj_route endless_ones[] = {
+    {.method = "GET", .path = "/fiber", .type = NJ_BLOCKING, .handle = endless},
+    {.method = "GET", .path = "/worker", .type = NJ_OS_BLOCKING, .handle = endless},
+    {.method = "GET", .path = "/inline", .type = NJ_NON_BLOCKING, .handle = endless},
+};
+
+Test(shard_handlers_adverse, head_of_a_body_without_end)
+{
+    static const int ends[] = {NJ_ERR_GONE, NJ_ERR_TOO_LARGE, NJ_ERR_WOULD_BLOCK};
+    struct hr *h = hr_start(hr_new(endless_ones, 3));
+    struct hr_client *c = hr_connect(h);
+
+    for (int i = 0; i < 3; i++) {
+        struct hr_reply *a = hr_reply_of(c, hr_ask(c, "HEAD", endless_ones[i].path, 0, 0, 0, 0));
+        last = 0;
+        hr_settle(h);
+        cr_expect_eq(last, ends[i], "%s: %d", endless_ones[i].path, last);
+        cr_expect(a->closed && a->n_got == 0, "%s", endless_ones[i].path);
+    }
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_free(h);
+}
