@@ -6,6 +6,7 @@
  */
 #include "base/assert.h"
 #include "http/exchange_internal.h"
+#include "sched/ewyk.h"
 
 /* It is with the port no more, and poll() has to say so. */
 static void stay(struct nj_exchange *x)
@@ -45,6 +46,8 @@ void nj__errand_home(struct nj_exchange *x)
     nj_bytes_clear(&x->req.used);
     x->resp.on_worker = false;
     x->resp.blocks = x->set->blocks;
+    if (x->resp.homesick) /* a route that was moved there comes back, and stays */
+        x->task.class_of->pinned = true;
 }
 
 void nj__errand_settle(struct nj_exchange *x)

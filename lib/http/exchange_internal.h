@@ -63,6 +63,7 @@ struct nj_request {
 
 struct nj_response {
     bool on_worker;
+    bool homesick;  /* on a worker it wanted what only its lcore has */
     bool committed; /* the head stands: a body byte was written, or flushed */
     bool kept, ended, broken;
     bool wants_room;

@@ -162,9 +162,10 @@ int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t
 static int write_whole(struct nj_response *resp, const void *data, size_t n_bytes)
 {
     if (n_bytes > room(resp)) {
-        if (resp->on_worker)
-            return NJ_ERR_TOO_LARGE;
-        return nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+        if (!resp->on_worker)
+            return nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+        resp->broken = resp->homesick = true; /* what is in already must not pass for the whole */
+        return NJ_ERR_TOO_LARGE;
     }
     if (take_in(resp, data, n_bytes) == n_bytes)
         return 0;
@@ -221,6 +222,8 @@ void nj_response_keep(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__of_response(resp);
 
+    if (resp->on_worker)
+        resp->homesick = true;
     if (resp->on_worker || !nj_must_not_block())
         return;
     resp->kept = true;

@@ -78,13 +78,14 @@ static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type t
     e->config.log(e->config.ctx, line);
 }
 
-/* A moved class comes back at half the budget, so that it does not go to and fro. */
+/* A moved class comes back at half the budget, so that it does not go to and fro; or when it turned
+ * out to rely on the lcore. */
 static void judge(struct nj_ewyk *e, struct nj_task_class *c)
 {
     nj_ns average = nj_task_class_ewma(c);
 
     if (c->type != c->declared) {
-        if (average < e->config.budget_ns / 2)
+        if (average < e->config.budget_ns / 2 || c->pinned)
             move(e, c, c->declared);
     } else if (nj_unlikely(average > e->config.budget_ns) && e->config.submit && !c->pinned &&
                c->declared != NJ_OS_BLOCKING) {

@@ -43,3 +43,48 @@ Test(shard_handlers_adverse, head_of_a_body_without_end)
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
+
+/* ---- routes that were moved to the workers ---- */
+
+static nj_ns hold_ns;
+
+/* 5 MB, and as many handlers do it looks at no more than whether that worked. */
+static void heavy(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    for (int i = 0; i < 50; i++) {
+        hr_here->clock += hold_ns;
+        if (nj_response_write(resp, piece, sizeof piece) != 0)
+            return;
+    }
+}
+
+static const struct nj_route heavies[] = {
+    {.path = "/heavy", .type = NJ_BLOCKING, .handle = heavy},
+    {.path = "/too-much", .type = NJ_OS_BLOCKING, .handle = heavy},
+};
+
+/* What a worker did not take must not be missing in the middle of a 200. */
+Test(shard_handlers_adverse, more_than_a_worker_takes)
+{
+    struct hr *h = hr_start(hr_new(heavies, 2));
+    struct hr_client *c = hr_connect(h);
+    const struct nj_task_class *class_of = hr_class(h, 0);
+
+    hold_ns = 300 * NJ_US;
+    struct hr_reply *os = hr_reply_of(c, hr_get(c, "/too-much"));
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/heavy"));
+    hr_settle(h);
+    cr_expect(os->error == NGHTTP2_INTERNAL_ERROR && !os->ended, "%d", os->status);
+    cr_expect_eq(a->n_got, 5000000);
+    cr_expect_eq(class_of->type, NJ_OS_BLOCKING, "moved");
+    struct hr_reply *b = hr_reply_of(c, hr_get(c, "/heavy"));
+    hr_settle(h);
+    cr_expect(b->error == NGHTTP2_INTERNAL_ERROR && !b->ended, "%lu", (unsigned long)b->n_got);
+    cr_expect_eq(class_of->type, NJ_BLOCKING, "and back");
+    struct hr_reply *d = hr_reply_of(c, hr_get(c, "/heavy"));
+    hr_settle(h);
+    cr_expect(d->status == 200 && d->n_got == 5000000);
+    cr_expect_eq(class_of->n_moves, 2, "it stays");
+    cr_expect_eq(hr_class(h, 1)->type, NJ_OS_BLOCKING);
+    hr_free(h);
+}

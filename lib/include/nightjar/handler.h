@@ -28,8 +28,9 @@
  *   most) leaves when it returns. Callbacks, nj_await() and flushing are not for it.
  *
  * A route of another type whose handler keeps the core longer than 100 us on the average is run by
- * workers, too, until it calms down; not when it used nj_response_keep(), or says that it stays: as
- * one has to that shares data with other handlers of its core, struct nj_event for one.
+ * workers, too, until it calms down; not when it used nj_response_keep(), wrote more there than a
+ * worker takes, or says that it stays: as one has to that shares data with other handlers of its
+ * core, struct nj_event for one.
  *
  * All calls are for the handler (or its callbacks) of that very request, until nj_handler_fn's
  * rules say it is over. Calls return 0 or a count, or a negative enum nj_error.
@@ -138,7 +139,8 @@ NJ_API int nj_response_header(struct nj_response *resp, const char *name, const 
  * Write body bytes, copied. From the first on the head stands. They leave when the handler waits or
  * returns; a response that is whole by then gets a content-length. Parks while the peer's windows
  * and the response's buffer (64 KiB) have no room; returns 0 when all is taken.
- * Errors: NJ_ERR_GONE; NJ_ERR_WOULD_BLOCK where it must not wait: nothing was taken then.
+ * Errors: NJ_ERR_GONE; NJ_ERR_WOULD_BLOCK where it must not wait: nothing was taken then;
+ *         NJ_ERR_TOO_LARGE on a worker: the response is broken off, see nj_response_reset().
  */
 NJ_API int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes);
 /* As much as there is room for, without waiting. Returns how much, 0 for none. */
