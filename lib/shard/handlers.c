@@ -234,7 +234,8 @@ static uint32_t take_home(struct nj_shard *s)
         return 0;
     uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
     for (uint32_t i = 0; h->ewyk && i < n; i++)
-        nj_ewyk_ran(h->ewyk, task[i]->class_of, task[i]->run_ns);
+        if (task[i]->run_ns > 0) /* else it never went: that says nothing of its route */
+            nj_ewyk_ran(h->ewyk, task[i]->class_of, task[i]->run_ns);
     return n;
 }
 

@@ -47,10 +47,12 @@ Test(shard_handlers_adverse, head_of_a_body_without_end)
 /* ---- routes that were moved to the workers ---- */
 
 static nj_ns hold_ns;
+static unsigned n_heavy;
 
 /* 5 MB, and as many handlers do it looks at no more than whether that worked. */
 static void heavy(struct nj_request *req, struct nj_response *resp, void *arg)
 {
+    n_heavy++;
     for (int i = 0; i < 50; i++) {
         hr_here->clock += hold_ns;
         if (nj_response_write(resp, piece, sizeof piece) != 0)
@@ -58,15 +60,22 @@ static void heavy(struct nj_request *req, struct nj_response *resp, void *arg)
     }
 }
 
+static void compute(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    n_heavy++;
+    hr_here->clock += hold_ns;
+}
+
 static const struct nj_route heavies[] = {
     {.path = "/heavy", .type = NJ_BLOCKING, .handle = heavy},
+    {.path = "/compute", .type = NJ_NON_BLOCKING, .handle = compute},
     {.path = "/too-much", .type = NJ_OS_BLOCKING, .handle = heavy},
 };
 
 /* What a worker did not take must not be missing in the middle of a 200. */
 Test(shard_handlers_adverse, more_than_a_worker_takes)
 {
-    struct hr *h = hr_start(hr_new(heavies, 2));
+    struct hr *h = hr_start(hr_new(heavies, 3));
     struct hr_client *c = hr_connect(h);
     const struct nj_task_class *class_of = hr_class(h, 0);
 
@@ -85,6 +94,31 @@ Test(shard_handlers_adverse, more_than_a_worker_takes)
     hr_settle(h);
     cr_expect(d->status == 200 && d->n_got == 5000000);
     cr_expect_eq(class_of->n_moves, 2, "it stays");
-    cr_expect_eq(hr_class(h, 1)->type, NJ_OS_BLOCKING);
+    cr_expect_eq(hr_class(h, 2)->type, NJ_OS_BLOCKING);
+    hr_free(h);
+}
+
+/* Requests that never reach a worker do not make their route look quick. */
+Test(shard_handlers_adverse, peers_do_not_move_routes)
+{
+    struct hr *h = hr_start(hr_new(heavies, 3));
+    struct hr_client *c = hr_connect(h);
+    const struct nj_task_class *class_of = hr_class(h, 1);
+
+    hold_ns = 300 * NJ_US;
+    for (int i = 0; i < 20 && class_of->type == NJ_NON_BLOCKING; i++) {
+        hr_get(c, "/compute");
+        hr_settle(h);
+    }
+    cr_assert_eq(class_of->type, NJ_OS_BLOCKING);
+    unsigned n_before = n_heavy;
+    for (int i = 0; i < 30; i++) {
+        int32_t id = hr_ask(c, "POST", "/compute", 1000, 500, NULL, NULL);
+        hr_settle(h);
+        hr_reset(c, id);
+        hr_settle(h);
+    }
+    cr_expect_eq(n_heavy, n_before);
+    cr_expect_eq(class_of->type, NJ_OS_BLOCKING);
     hr_free(h);
 }
