@@ -52,7 +52,7 @@ void nj__errand_home(struct nj_exchange *x)
 
 void nj__errand_settle(struct nj_exchange *x)
 {
-    if (!x->stream) {
+    if (!x->stream || x->reset_code) {
         stay(x);
     } else if ((x->req.complete || x->req.too_large) && !go(x)) {
         nj__answer_error(x, 503);
@@ -65,7 +65,7 @@ static bool submit(void *set, struct nj_task *task)
     struct nj_exchange *x = nj__of_task(task);
 
     (void)set;
-    if (!x->stream) {
+    if (!x->stream || x->reset_code) {
         x->with_port = true;
         stay(x);
         return true;

@@ -344,6 +344,10 @@ static void run(struct nj_task *task)
         return;
     }
     NJ_ASSERT(x->stream);
+    if (x->reset_code) { /* the peer is told that nobody has looked at it (RFC 9113 8.7) */
+        nj__leave(x);
+        return;
+    }
     x->state = NJ__RUNNING;
     x->fiber = nj_fiber_self();
     nj__handle(x);

@@ -25,7 +25,7 @@ struct stream {
 static struct world {
     struct nj_counters counters;
     struct nj_routes *routes;
-    struct nj_task_class classes[2];
+    struct nj_task_class classes[4];
     struct nj_ewyk *ewyk;
     struct nj_exchanges *set;
     nj_ns now;
@@ -83,14 +83,49 @@ static void never(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_assert(false, "nobody offered it");
 }
 
+/* Reads all. */
+static int64_t how_it_ended;
+static unsigned n_readers;
+
+static void reader(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    uint8_t buf[1000];
+
+    n_readers++;
+    while ((how_it_ended = nj_request_read(req, buf, sizeof buf)) > 0)
+        ;
+}
+
 static const struct nj_route list[] = {
     {.path = "/writer", .type = NJ_BLOCKING, .handle = writer},
     {.path = "/never", .type = NJ_BLOCKING, .handle = never},
+    {.path = "/reader", .type = NJ_BLOCKING, .handle = reader},
+    {.path = "/errand", .type = NJ_OS_BLOCKING, .handle = reader},
 };
 
 static void withdraw(void *ctx, struct nj_task *task)
 {
     nj_ewyk_withdraw(w.ewyk, task);
+}
+
+/* Workers that nothing ever reaches. */
+static bool worker_submit(void *ctx, struct nj_task *task)
+{
+    cr_expect(false, "half a request");
+    return false;
+}
+
+static uint32_t worker_poll(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    return 0;
+}
+
+static const struct nj_task_port workers = {.submit = worker_submit, .poll = worker_poll};
+
+static bool submit(void *ctx, struct nj_task *task)
+{
+    struct nj_task_port port = nj_exchanges_port(w.set);
+    return port.submit(port.ctx, task);
 }
 
 static void begin_world(uint32_t n_max)
@@ -102,12 +137,14 @@ static void begin_world(uint32_t n_max)
     w.routes = nj_routes_new(list, NJ_ARRAY_LEN(list), why, sizeof why);
     for (uint32_t i = 0; i < NJ_ARRAY_LEN(list); i++)
         nj_task_class_init(&w.classes[i], nj_routes_name(w.routes, i), list[i].type);
-    struct nj_ewyk_config e = {.n_fibers_max = 32, .n_queue_max = 8, .now = w.now};
+    struct nj_ewyk_config e = {
+        .n_fibers_max = 32, .n_queue_max = 8, .now = w.now, .submit = submit};
     w.ewyk = nj_ewyk_new(&e);
     struct nj_exchanges_config c = {
         .events = &events,
         .routes = w.routes,
         .classes = w.classes,
+        .workers = &workers,
         .withdraw = withdraw,
         .counters = &w.counters,
         .n_max = n_max,
@@ -155,6 +192,9 @@ static void step(void)
     w.now += 2 * NJ_MS;
     nj_exchanges_tick(w.set, w.now);
     nj_ewyk_run(w.ewyk, w.now, 100);
+    struct nj_task_port port = nj_exchanges_port(w.set);
+    struct nj_task *home[8];
+    port.poll(port.ctx, home, 8);
     nj_exchanges_settle(w.set, w.now);
 }
 
@@ -285,4 +325,34 @@ Test(http_exchange, bytes_that_are_referred_to)
     nj_ref_put(slice.ref); /* and now the pools go */
     nj_ewyk_free(w.ewyk);
     nj_routes_free(w.routes);
+}
+
+/* Bodies that found no room for a part of them, and ended: no handler may take the rest for all. */
+Test(http_exchange, a_body_that_is_cut)
+{
+    static const uint8_t data[600000];
+    enum { PARKED, ASKED, ERRAND, LATE };
+
+    begin_world(0);
+    how_it_ended = n_readers = 0;
+    ask(PARKED, 2, 10);
+    offer(PARKED);
+    ask(ASKED, 2, 10);
+    ask(ERRAND, 3, 10);
+    offer(ERRAND);
+    ask(LATE, 3, 10);
+    for (int i = PARKED; i <= LATE; i++) {
+        nj_exchange_data(w.x[i], data, i == PARKED ? sizeof data : 1000);
+        nj_exchange_body_end(w.x[i]);
+    }
+    step();
+    offer(ASKED);
+    offer(LATE);
+    step();
+    cr_expect_eq(n_readers, 1, "whoever is refused was not looked at");
+    cr_expect_eq(how_it_ended, NJ_ERR_GONE);
+    for (int i = PARKED; i <= LATE; i++)
+        cr_expect(w.stream[i].reset != 0 && w.stream[i].status == 0, "stream %d", i);
+    cr_expect_eq(w.stream[ASKED].reset, 7, "REFUSED_STREAM");
+    end_world();
 }
