@@ -123,6 +123,9 @@ uint32_t nj_h2_streams(const struct nj_h2 *h);
  * accepted, and nj_h2_finished() turns true when the open streams are done. */
 void nj_h2_goaway(struct nj_h2 *h);
 
+/* Have the peer answer (RFC 9113 6.7), or its TCP say that nobody is there. */
+void nj_h2_ping(struct nj_h2 *h);
+
 /*
  * Answer a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.
  * The body is the stream's from here on, also when this fails. A HEAD request gets no body here:

@@ -288,6 +288,16 @@ void nj_h2_goaway(struct nj_h2 *h)
         nj__h2_end(h, NJ__H2_END_MEMORY);
 }
 
+void nj_h2_ping(struct nj_h2 *h)
+{
+    if (h->end)
+        return;
+    int rv = nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
+    nj__h2_check_memory(h);
+    if (rv != 0)
+        nj__h2_end(h, NJ__H2_END_MEMORY);
+}
+
 void *nj_h2_user(const struct nj_h2 *h)
 {
     return h->user;

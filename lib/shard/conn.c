@@ -405,6 +405,16 @@ static void note_moved(struct nj_conn *c, nj_ns now)
         c->moved = true;
 }
 
+/* A FIN may be that of a peer which only has no more to ask, and reads on; or that of a socket that
+ * is gone, which it says to whoever sends it something. Handlers may wait long before they do. */
+static void ask_who_is_there(struct nj_conn *c)
+{
+    if (c->state != H2 || nj_h2_streams(h2_of(c)) == 0)
+        return;
+    nj_h2_ping(h2_of(c));
+    nj__conn_note_work(c);
+}
+
 /* News of a connection that the server has. */
 static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
@@ -423,6 +433,8 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
         nj__conn_cut_bodies(c);
     nj__conn_serve(c, now);
     write_some(c, now);
+    if (events & NJ_TCP_EV_PEER_FIN)
+        ask_who_is_there(c);
     if (c->state == SNIFF && c->peer_fin)
         linger(c, now);
     note_owing(c, events & NJ_TCP_EV_WRITABLE, now);

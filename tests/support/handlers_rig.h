@@ -43,7 +43,8 @@ struct hr_client {
     uint32_t n_out;
     bool goaway;
     uint32_t n_windows; /* WINDOW_UPDATEs that came for the connection */
-    unsigned n_pings;
+    unsigned n_pings; /* of ours that were answered */
+    unsigned n_asked; /* PINGs of the server */
     struct hr_reply reply[HR_STREAMS]; /* by stream id / 2 */
 };
 
@@ -209,6 +210,8 @@ static inline int hr_on_frame(nghttp2_session *s, const nghttp2_frame *f, void *
         c->goaway = true;
     if (f->hd.type == NGHTTP2_PING && f->hd.flags & NGHTTP2_FLAG_ACK)
         c->n_pings++;
+    if (f->hd.type == NGHTTP2_PING && !(f->hd.flags & NGHTTP2_FLAG_ACK))
+        c->n_asked++;
     if (f->hd.type == NGHTTP2_WINDOW_UPDATE && f->hd.stream_id == 0)
         c->n_windows++;
     if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA)

@@ -122,3 +122,45 @@ Test(shard_handlers_adverse, peers_do_not_move_routes)
     cr_expect_eq(class_of->type, NJ_OS_BLOCKING);
     hr_free(h);
 }
+
+/* ---- peers that leave ---- */
+
+static int told_gone;
+
+static void on_gone(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    told_gone++;
+}
+
+static void keep(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_keep(resp);
+    nj_response_on_gone(resp, on_gone, NULL);
+}
+
+static const struct nj_route keeps[] = {
+    {.path = "/keep", .type = NJ_NON_BLOCKING, .handle = keep},
+};
+
+/* Nothing is sent to who has asked for what never comes, and so nobody would ever see him go. */
+Test(shard_handlers_adverse, who_has_left_is_asked)
+{
+    struct hr *h = hr_start(hr_new(keeps, 1));
+    struct hr_client *c = hr_connect(h), *none = hr_connect(h);
+
+    told_gone = 0;
+    hr_get(c, "/keep");
+    hr_settle(h);
+    rig_fin(h->r, c->p);
+    uint32_t seq = c->p->snd_nxt; /* nghttp2 will answer, which nobody may after a FIN */
+    rig_fin(h->r, none->p);
+    hr_settle(h);
+    cr_expect_eq(c->n_asked, 1);
+    cr_expect_eq(none->n_asked, 0, "it is closed");
+    cr_expect_eq(told_gone, 0, "it may read on");
+    rig_seg(h->r, c->p, seq, NJ_TCP_RST, NULL, 0);
+    hr_settle(h);
+    cr_expect_eq(told_gone, 1);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_free(h);
+}
