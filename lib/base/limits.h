@@ -108,5 +108,11 @@
 #define NJ_REQUEST_BODY_BYTES    (16u * 1024u * 1024u)
 #define NJ_WORKER_REQUEST_BYTES  (1024u * 1024u)
 #define NJ_WORKER_RESPONSE_BYTES (4u * 1024u * 1024u)
+/* Responses of workers are not in blocks of those pools: they may be whole before the first byte
+ * leaves. All that wait for their peers, and those under way, each taken for as long as the longest
+ * of its route so far, have this much of a shard; then routes of workers are answered with 503. It
+ * is one connection whose 128 streams ask for the longest and take nothing. A route nobody knows
+ * yet may pass it once, with what NJ_TASKS_OUT_MAX requests bring. */
+#define NJ_WORKER_HELD_BYTES     (128u * NJ_WORKER_RESPONSE_BYTES)
 
 #endif

@@ -55,6 +55,7 @@ void nj__answer_error(struct nj_exchange *x, uint16_t status)
         return;
     }
     nj_bytes_clear(&resp->out);
+    nj__errand_holds(x, 0);
     nj__fields_clear(&resp->fields);
     nj__fields_clear(&resp->trailers);
     resp->status = status;
@@ -204,6 +205,8 @@ static void body_advance(struct nj_body *body, uint32_t n_bytes)
     struct nj_exchange *x = of_body(body);
 
     nj_bytes_skip(&x->resp.out, n_bytes);
+    if (x->n_held > 0)
+        nj__errand_holds(x, x->resp.out.n_bytes);
     if (x->resp.out.n_bytes <= NJ_RESPONSE_BUFFER_BYTES / 2)
         nj__have_room(x);
 }
@@ -220,6 +223,7 @@ static void body_close(struct nj_body *body)
 
     x->body_open = false;
     nj_bytes_clear(&x->resp.out);
+    nj__errand_holds(x, 0);
 }
 
 const struct nj_body_ops nj__exchange_body_ops = {body_peek, body_advance, body_remaining,

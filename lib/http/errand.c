@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "http/exchange_internal.h"
 #include "sched/ewyk.h"
+#include "telem/counters.h"
 
 /* It is with the port no more, and poll() has to say so. */
 static void stay(struct nj_exchange *x)
@@ -15,7 +16,13 @@ static void stay(struct nj_exchange *x)
     nj_list_push_back(&x->set->home, &x->task.node);
 }
 
-/* False: the workers have no room. */
+void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes)
+{
+    x->set->n_held += (uint64_t)n_bytes - x->n_held;
+    x->n_held = n_bytes;
+}
+
+/* False: the workers have no room, or there is none for what they would bring. */
 static bool go(struct nj_exchange *x)
 {
     const struct nj_task_port *port = x->set->config.workers;
@@ -26,6 +33,10 @@ static bool go(struct nj_exchange *x)
         return true;
     }
     enum nj__state before = x->state;
+    uint32_t longest = x->set->longest[x->route];
+    if (x->set->n_held + longest > x->set->n_held_max)
+        return false;
+    nj__errand_holds(x, longest);
     x->state = NJ__AWAY;
     x->resp.on_worker = true;
     x->resp.blocks = NULL;
@@ -44,6 +55,9 @@ void nj__errand_home(struct nj_exchange *x)
     NJ_ASSERT(x->state == NJ__AWAY && x->set->n_away > 0);
     x->set->n_away--;
     nj_bytes_clear(&x->req.used);
+    nj__errand_holds(x, x->resp.out.n_bytes);
+    if (x->n_held > x->set->longest[x->route])
+        x->set->longest[x->route] = x->n_held;
     x->resp.on_worker = false;
     x->resp.blocks = x->set->blocks;
     if (x->resp.homesick) /* a route that was moved there comes back, and stays */
@@ -55,6 +69,7 @@ void nj__errand_settle(struct nj_exchange *x)
     if (!x->stream || x->reset_code) {
         stay(x);
     } else if ((x->req.complete || x->req.too_large) && !go(x)) {
+        nj_count(x->set->config.counters, NJ_C_exchange_rejected);
         nj__answer_error(x, 503);
         stay(x);
     }

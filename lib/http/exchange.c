@@ -39,9 +39,11 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
     nj_list_init(&set->home);
     nj_wheel_init(&set->wheel, now);
     uint32_t share = config->blocks_share ? config->blocks_share : 1;
+    set->n_held_max = NJ_WORKER_HELD_BYTES / share;
     set->blocks = nj_blocks_new(share);
     set->bodies = nj_blocks_new(share);
-    if (set->blocks && set->bodies &&
+    set->longest = calloc(nj_routes_count(config->routes), sizeof *set->longest);
+    if (set->blocks && set->bodies && set->longest &&
         nj_pool_init(&set->pool, sizeof(struct nj_exchange),
                      config->n_max ? config->n_max : NJ_EXCHANGES_MAX))
         return set;
@@ -53,10 +55,11 @@ void nj_exchanges_free(struct nj_exchanges *set)
 {
     if (!set)
         return;
-    NJ_ASSERT(set->pool.n_used == 0);
+    NJ_ASSERT(set->pool.n_used == 0 && set->n_held == 0);
     nj_pool_fini(&set->pool);
     nj_blocks_close(set->blocks);
     nj_blocks_close(set->bodies);
+    free(set->longest);
     free(set);
 }
 
@@ -410,6 +413,7 @@ static void exchange_free(struct nj_exchange *x)
     NJ_ASSERT(!nj_list_linked(&x->task.node) && !nj_timer_armed(&x->timer));
     nj_bytes_clear(&x->req.body);
     nj_bytes_clear(&x->resp.out);
+    nj__errand_holds(x, 0);
     nj__fields_clear(&x->resp.fields);
     nj__fields_clear(&x->resp.trailers);
     nj_ref_put(&x->req.block->ref);

@@ -51,7 +51,7 @@ struct nj_exchanges_config {
     struct nj_counters *counters;
     int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0 */
     uint32_t n_max;         /* open at once; 0: NJ_EXCHANGES_MAX */
-    uint32_t blocks_share;  /* so small a part of NJ_BLOCKS_*; 0: all */
+    uint32_t blocks_share;  /* so small a part of NJ_BLOCKS_* and NJ_WORKER_HELD_BYTES; 0: all */
 };
 
 /* NULL when memory is refused. */

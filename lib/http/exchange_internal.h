@@ -110,6 +110,7 @@ struct nj_exchange {
     bool grew;              /* bytes since resume */
     uint32_t reset_code;    /* nonzero: reset it with this */
     uint64_t n_done;        /* request bytes that may go back to the windows */
+    uint32_t n_held;        /* of set->n_held */
     struct nj_fiber *fiber; /* RUNNING: where; NULL inline */
     struct nj_waiter waiter;
     struct nj_timer timer;
@@ -129,6 +130,8 @@ struct nj_exchanges {
     uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */
     uint32_t n_away;
     bool unflushed; /* some went since the port was flushed */
+    uint32_t *longest; /* response of each route that a worker brought */
+    uint64_t n_held, n_held_max;
     int64_t date_s;
     char date[NJ_DATE_BYTES];
 };
@@ -162,6 +165,8 @@ void nj__leave(struct nj_exchange *x);
 void nj__errand_settle(struct nj_exchange *x);
 /* It is the lcore's again. */
 void nj__errand_home(struct nj_exchange *x);
+/* So much is left of a response that a worker brought, or expected of it. */
+void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes);
 
 /* answer.c */
 extern const struct nj_body_ops nj__exchange_body_ops;

@@ -42,9 +42,9 @@ struct hr_client {
     uint8_t out[HR_OUT]; /* what nghttp2 has to say; the shard's receive window lets it go */
     uint32_t n_out;
     bool goaway;
-    uint32_t n_windows; /* WINDOW_UPDATEs that came for the connection */
-    unsigned n_pings; /* of ours that were answered */
-    unsigned n_asked; /* PINGs of the server */
+    uint32_t n_windows;                /* WINDOW_UPDATEs that came for the connection */
+    unsigned n_pings;                  /* of ours that were answered */
+    unsigned n_asked;                  /* PINGs of the server */
     struct hr_reply reply[HR_STREAMS]; /* by stream id / 2 */
 };
 

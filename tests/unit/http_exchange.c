@@ -25,12 +25,13 @@ struct stream {
 static struct world {
     struct nj_counters counters;
     struct nj_routes *routes;
-    struct nj_task_class classes[4];
+    struct nj_task_class classes[5];
     struct nj_ewyk *ewyk;
     struct nj_exchanges *set;
     nj_ns now;
     struct stream stream[STREAMS];
     struct nj_exchange *x[STREAMS];
+    struct nj_task *job;
 } w;
 
 static int respond(void *stream, uint16_t status, const struct nj_field *f, size_t n,
@@ -96,11 +97,20 @@ static void reader(struct nj_request *req, struct nj_response *resp, void *arg)
         ;
 }
 
+#define LARGE 60000u
+
+static void large(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static uint8_t bytes[LARGE];
+    cr_expect_eq(nj_response_write(resp, bytes, sizeof bytes), 0);
+}
+
 static const struct nj_route list[] = {
     {.path = "/writer", .type = NJ_BLOCKING, .handle = writer},
     {.path = "/never", .type = NJ_BLOCKING, .handle = never},
     {.path = "/reader", .type = NJ_BLOCKING, .handle = reader},
     {.path = "/errand", .type = NJ_OS_BLOCKING, .handle = reader},
+    {.path = "/large", .type = NJ_OS_BLOCKING, .handle = large},
 };
 
 static void withdraw(void *ctx, struct nj_task *task)
@@ -108,16 +118,23 @@ static void withdraw(void *ctx, struct nj_task *task)
     nj_ewyk_withdraw(w.ewyk, task);
 }
 
-/* Workers that nothing ever reaches. */
+/* A worker that runs one task when it is polled. */
 static bool worker_submit(void *ctx, struct nj_task *task)
 {
-    cr_expect(false, "half a request");
-    return false;
+    if (w.job)
+        return false;
+    w.job = task;
+    return true;
 }
 
 static uint32_t worker_poll(void *ctx, struct nj_task **tasks, uint32_t n)
 {
-    return 0;
+    if (!w.job)
+        return 0;
+    w.job->ops->run(w.job);
+    tasks[0] = w.job;
+    w.job = NULL;
+    return 1;
 }
 
 static const struct nj_task_port workers = {.submit = worker_submit, .poll = worker_poll};
@@ -207,6 +224,7 @@ static void end_world(void)
     cr_expect_eq(nj_exchanges_open(w.set), 0);
     cr_expect_eq(nj_blocks_out(w.set->blocks), 0);
     cr_expect_eq(nj_blocks_out(w.set->bodies), 0);
+    cr_expect_eq(w.set->n_held, 0);
     cr_expect(nj_ewyk_idle(w.ewyk));
     nj_exchanges_free(w.set);
     nj_ewyk_free(w.ewyk);
@@ -354,5 +372,34 @@ Test(http_exchange, a_body_that_is_cut)
     for (int i = PARKED; i <= LATE; i++)
         cr_expect(w.stream[i].reset != 0 && w.stream[i].status == 0, "stream %d", i);
     cr_expect_eq(w.stream[ASKED].reset, 7, "REFUSED_STREAM");
+    end_world();
+}
+
+/* Responses of workers wait whole, and peers that do not take them have no more than their part. */
+Test(http_exchange, responses_of_workers_that_nobody_takes)
+{
+    const int fit = NJ_WORKER_HELD_BYTES / SHARE / LARGE;
+
+    begin_world(0);
+    for (int i = 0; i < fit + 10; i++) {
+        ask(i, 4, 10);
+        nj_exchange_body_end(w.x[i]);
+        offer(i);
+        step();
+        cr_expect_eq(w.stream[i].status, i < fit ? 200 : 503, "stream %d", i);
+        cr_expect_eq(w.stream[i].retry_after, i >= fit);
+    }
+    cr_expect_eq(w.set->n_held, fit * LARGE);
+    close_stream(3); /* one leaves, and one takes all: there is room again */
+    cr_expect_eq(take_all(4), LARGE);
+    for (int i = fit + 10; i < fit + 14; i++) {
+        ask(i, 4, 10);
+        offer(i);
+        nj_exchange_body_end(w.x[i]); /* later, here */
+        step();
+        step();
+        cr_expect_eq(w.stream[i].status, i < fit + 12 ? 200 : 503, "stream %d", i);
+    }
+    cr_expect_eq(w.counters.n[NJ_C_exchange_rejected], 12);
     end_world();
 }
