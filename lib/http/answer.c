@@ -81,9 +81,11 @@ static bool says_length(const struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
 
+    if (resp->status == 204)
+        return false;
     if (resp->declared != NJ_BODY_UNKNOWN)
         return true;
-    return resp->ended && resp->trailers.n == 0 && resp->status != 204 && resp->status != 304;
+    return resp->ended && resp->trailers.n == 0 && resp->status != 304;
 }
 
 static void send_head(struct nj_exchange *x)
@@ -139,7 +141,7 @@ static void check(struct nj_exchange *x)
 
     if (resp->ended && x->req.too_large && !resp->committed && resp->status == 0)
         nj__answer_error(x, 413);
-    if (is_short(resp) && !x->req.is_head)
+    if (is_short(resp) && !x->req.is_head && resp->status != 304)
         resp->broken = true;
     if (resp->broken && !x->reset_code)
         x->reset_code = RFC9113_INTERNAL_ERROR;

@@ -15,11 +15,12 @@ static bool is_name(const char *name, size_t n)
     return n > 0 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == n;
 }
 
-/* RFC 9110 5.5 and RFC 9113 8.2.1: nothing that ends a line, no blank at either end. */
+/* RFC 9110 5.5 and RFC 9113 8.2.1: nothing that ends a line, no other control (clients reset the
+ * stream for one), no blank at either end. */
 static bool is_value(const char *value, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (value[i] == '\r' || value[i] == '\n')
+        if (((uint8_t)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
             return false;
     return n == 0 || (!strchr(" \t", value[0]) && !strchr(" \t", value[n - 1]));
 }

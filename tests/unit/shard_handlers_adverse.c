@@ -164,3 +164,37 @@ Test(shard_handlers_adverse, who_has_left_is_asked)
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
+
+/* ---- heads ---- */
+
+static void without_content(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static const char *const bad[] = {"a\r\nset-cookie: x", "\x01", "a\x7f",
+                                      "a\x1b[0m",           " a",   "a\t"};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++)
+        cr_expect_eq(nj_response_header(resp, "x-bad", bad[i]), NJ_ERR_INVALID, "%zu", i);
+    cr_expect_eq(nj_response_header(resp, "x", "a\tb \xc3\xa9"), 0);
+    cr_expect_eq(nj_response_status(resp, arg ? 304 : 204), 0);
+    cr_expect_eq(nj_response_header(resp, "content-length", "1234"), 0);
+    cr_expect_eq(nj_response_write(resp, "a", 1), NJ_ERR_INVALID);
+}
+
+static const struct nj_route contentless[] = {
+    {.path = "/204", .type = NJ_NON_BLOCKING, .handle = without_content},
+    {.path = "/304", .type = NJ_NON_BLOCKING, .handle = without_content, .arg = "304"},
+};
+
+/* RFC 9110 8.6: a 304 may say how long the 200 would be, and a 204 must not say anything. */
+Test(shard_handlers_adverse, no_content)
+{
+    struct hr *h = hr_start(hr_new(contentless, 2));
+    struct hr_client *c = hr_connect(h);
+    struct hr_reply *a = hr_reply_of(c, hr_get(c, "/204"));
+    struct hr_reply *b = hr_reply_of(c, hr_get(c, "/304"));
+
+    hr_settle(h);
+    cr_expect(b->status == 304 && b->ended && !strcmp(b->length, "1234"), "%d", b->status);
+    cr_expect(a->error == NGHTTP2_INTERNAL_ERROR, "it lied");
+    hr_free(h);
+}
