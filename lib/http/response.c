@@ -6,6 +6,9 @@
 #include "http/exchange_internal.h"
 #include "sched/ewyk.h"
 
+/* It fits the smallest block. */
+#define MODEST_BYTES (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
+
 /* Nothing more can be said: it ended, was broken off, or nobody is there. */
 static int closed(const struct nj_response *resp)
 {
@@ -127,14 +130,14 @@ static bool may_take(const struct nj_response *resp)
     return true;
 }
 
-/* Append what fits. A response to HEAD only counts. */
-static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes)
+/* Append what fits. A response to HEAD only counts. `first`: before those that wait for blocks. */
+static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes, bool first)
 {
     const struct nj_exchange *x = nj__of_response(resp);
     uint32_t fits = room(resp), n = n_bytes < fits ? (uint32_t)n_bytes : fits;
 
     resp->committed = true;
-    if (!may_take(resp)) {
+    if (!first && !may_take(resp)) {
         n = 0;
     } else if (!x->req.is_head) {
         size_t more = n_bytes - n;
@@ -152,7 +155,7 @@ int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t
 
     if (rc != 0)
         return rc;
-    uint32_t n = take_in(resp, data, n_bytes);
+    uint32_t n = take_in(resp, data, n_bytes, false);
     if (n < n_bytes)
         resp->wants_room = true;
     return n;
@@ -167,7 +170,8 @@ static int write_whole(struct nj_response *resp, const void *data, size_t n_byte
         resp->broken = resp->homesick = true; /* what is in already must not pass for the whole */
         return NJ_ERR_TOO_LARGE;
     }
-    if (take_in(resp, data, n_bytes) == n_bytes)
+    /* The smallest blocks are not what writers wait for, and who can't wait would have nothing. */
+    if (take_in(resp, data, n_bytes, n_bytes <= MODEST_BYTES) == n_bytes)
         return 0;
     resp->broken = true; /* a part of it is in: there is no going back */
     changed(resp);
@@ -184,7 +188,7 @@ int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes
     if (resp->on_worker || nj_must_not_block() || !nj_fiber_self())
         return write_whole(resp, data, n_bytes);
     for (;;) {
-        uint32_t n = take_in(resp, from, n_bytes);
+        uint32_t n = take_in(resp, from, n_bytes, false);
         from += n;
         n_bytes -= n;
         if (n_bytes == 0)

@@ -25,7 +25,7 @@ struct stream {
 static struct world {
     struct nj_counters counters;
     struct nj_routes *routes;
-    struct nj_task_class classes[5];
+    struct nj_task_class classes[6];
     struct nj_ewyk *ewyk;
     struct nj_exchanges *set;
     nj_ns now;
@@ -105,12 +105,18 @@ static void large(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_expect_eq(nj_response_write(resp, bytes, sizeof bytes), 0);
 }
 
+static void small(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    cr_expect_eq(nj_response_write(resp, "small", 5), 0);
+}
+
 static const struct nj_route list[] = {
     {.path = "/writer", .type = NJ_BLOCKING, .handle = writer},
     {.path = "/never", .type = NJ_BLOCKING, .handle = never},
     {.path = "/reader", .type = NJ_BLOCKING, .handle = reader},
     {.path = "/errand", .type = NJ_OS_BLOCKING, .handle = reader},
     {.path = "/large", .type = NJ_OS_BLOCKING, .handle = large},
+    {.path = "/small", .type = NJ_NON_BLOCKING, .handle = small},
 };
 
 static void withdraw(void *ctx, struct nj_task *task)
@@ -401,5 +407,27 @@ Test(http_exchange, responses_of_workers_that_nobody_takes)
         cr_expect_eq(w.stream[i].status, i < fit + 12 ? 200 : 503, "stream %d", i);
     }
     cr_expect_eq(w.counters.n[NJ_C_exchange_rejected], 12);
+    end_world();
+}
+
+/* Writers that wait for memory while their peers take nothing do not end what is small and quick.
+ */
+Test(http_exchange, small_ones_while_others_are_hungry)
+{
+    enum { WRITERS = 20 };
+
+    begin_world(0);
+    for (int i = 0; i < WRITERS; i++) {
+        ask(i, 0, 10);
+        offer(i);
+    }
+    cr_assert(!nj_list_empty(&w.set->hungry));
+    for (int i = WRITERS; i < WRITERS + 10; i++) {
+        ask(i, 5, 10);
+        offer(i);
+        cr_expect(w.stream[i].status == 200 && w.stream[i].reset == 0, "%d", i);
+        cr_expect_eq(take_all(i), 5);
+        step();
+    }
     end_world();
 }
