@@ -129,7 +129,7 @@ struct nj_exchanges {
     nj_ns now, feed_at;
     uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */
     uint32_t n_away;
-    bool unflushed; /* some went since the port was flushed */
+    bool unflushed;    /* some went since the port was flushed */
     uint32_t *longest; /* response of each route that a worker brought */
     uint64_t n_held, n_held_max;
     int64_t date_s;

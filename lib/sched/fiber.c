@@ -264,6 +264,7 @@ enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), voi
     f->class_of = class_of;
     f->saved_errno = 0;
     f->cancelled = false;
+    f->n_deaf = 0;
     if (nj_unlikely(!f->context))
         make_context(f);
     enter(fs, f);
@@ -352,6 +353,10 @@ void nj_fiber_refused(void)
         must_not();
 }
 
+/* So many waits of a fiber that was cancelled end without giving the core back. One that goes on
+ * as if nothing had been said would keep it for ever: from then on the others run in between. */
+#define DEAF_MAX 64u
+
 enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
 {
     struct nj_fiber *f = nj__here.fiber;
@@ -361,8 +366,13 @@ enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
     f->generation++;
     if (w)
         *w = (struct nj_waiter){f, f->generation};
-    if (f->cancelled)
+    if (f->cancelled) {
+        if (f->n_deaf++ >= DEAF_MAX) {
+            end_wait(f, NJ_WAKE_CANCELLED);
+            leave(f);
+        }
         return NJ_WAKE_CANCELLED;
+    }
     arm(f->all, f, deadline);
     f->state = NJ__PARKED;
     leave(f);

@@ -198,3 +198,45 @@ Test(shard_handlers_adverse, no_content)
     cr_expect(a->error == NGHTTP2_INTERNAL_ERROR, "it lied");
     hr_free(h);
 }
+
+/* ---- handlers that do not listen ---- */
+
+static unsigned n_heard;
+static bool stop;
+
+static void deaf(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    while (!stop && n_heard < 1000000) {
+        nj_sleep(NJ_MS);
+        nj_response_write(resp, "tick", 4);
+        n_heard++;
+    }
+}
+
+static const struct nj_route deaf_ones[] = {
+    {.path = "/deaf", .type = NJ_BLOCKING, .handle = deaf},
+    {.path = "/keep", .type = NJ_NON_BLOCKING, .handle = keep},
+};
+
+/* It is told that its stream is gone, and goes on: not in place of all others. */
+Test(shard_handlers_adverse, deaf_to_the_end_of_its_stream)
+{
+    struct hr *h = hr_start(hr_new(deaf_ones, 2));
+    struct hr_client *c = hr_connect(h);
+    int32_t id = hr_get(c, "/deaf");
+
+    n_heard = 0;
+    stop = false;
+    hr_settle(h);
+    hr_reset(c, id);
+    for (int i = 0; i < 50; i++)
+        hr_step(h);
+    unsigned n_before = n_heard;
+    cr_expect(n_before > 0 && n_before < 1000, "%u", n_before);
+    hr_step(h);
+    cr_expect_eq(n_heard, n_before + 1, "in turn");
+    stop = true;
+    hr_settle(h);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_free(h);
+}
