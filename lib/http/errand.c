@@ -9,7 +9,7 @@
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
-/* It is with the port no more, and poll() has to say so. */
+/* It did not go: poll() lets go of it, and says nothing of it to who learns from tasks that ran. */
 static void stay(struct nj_exchange *x)
 {
     nj__leave(x);
@@ -107,26 +107,26 @@ static void flush(void *ctx)
     set->config.workers->flush(set->config.workers->ctx);
 }
 
+static void let_go(struct nj_exchange *x)
+{
+    x->with_port = false;
+    nj__mark(x);
+}
+
 static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
 {
     struct nj_exchanges *set = ctx;
     const struct nj_task_port *port = set->config.workers;
     struct nj_list *node;
-    uint32_t n = 0;
 
-    while (n < n_max && (node = nj_list_pop(&set->home)))
-        tasks[n++] = nj_container_of(node, struct nj_task, node);
-    uint32_t n_stayed = n;
-    if (n < n_max)
-        n += port->poll(port->ctx, tasks + n, n_max - n);
+    for (uint32_t i = 0; i < n_max && (node = nj_list_pop(&set->home)); i++)
+        let_go(nj__of_task(nj_container_of(node, struct nj_task, node)));
+    uint32_t n = port->poll(port->ctx, tasks, n_max);
     for (uint32_t i = 0; i < n; i++) {
         struct nj_exchange *x = nj__of_task(tasks[i]);
-        x->with_port = false;
-        if (i >= n_stayed) {
-            nj__errand_home(x);
-            nj__leave(x);
-        }
-        nj__mark(x);
+        nj__errand_home(x);
+        nj__leave(x);
+        let_go(x);
     }
     return n;
 }

@@ -124,7 +124,7 @@ struct nj_exchanges {
     struct nj_blocks *blocks; /* heads, and all of responses */
     struct nj_blocks *bodies; /* of requests */
     struct nj_list dirty, hungry;
-    struct nj_list home; /* tasks that never went, for poll() */
+    struct nj_list home; /* tasks that never went, which poll() lets go of */
     struct nj_wheel wheel;
     nj_ns now, feed_at;
     uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */

@@ -519,12 +519,15 @@ Test(shard_handlers, workers_are_full_or_late)
     h->workers_slow = true;
     for (int i = 0; i < 4; i++)
         id[i] = hr_get(c, "/errand");
-    id[4] = hr_post(c, "/errand", 10); /* its body comes after that was seen */
+    id[4] = hr_ask(c, "POST", "/errand", 10, 0, NULL, NULL);
+    hr_settle(h);
+    hr_send_more(c, id[4], 10); /* and only now it is to go */
     hr_settle(h);
     for (int i = 3; i < 5; i++)
         cr_expect(hr_reply_of(c, id[i])->status == 503 &&
                       !strcmp(hr_reply_of(c, id[i])->retry_after, "1"),
                   "request %d", i);
+    cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), 2);
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
     hr_settle(h);
     cr_expect_eq(a->status, 200);

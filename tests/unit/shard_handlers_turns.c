@@ -101,6 +101,31 @@ Test(shard_handlers, long_ones_are_moved)
     hr_free(h);
 }
 
+/* What ended before it went to a worker says nothing of how long its route takes. */
+Test(shard_handlers, what_never_ran_moves_nothing)
+{
+    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr_client *c = hr_connect(h);
+
+    burn_ns = 300 * NJ_US;
+    n_order = 0;
+    while (hr_class(h, 0)->type != NJ_OS_BLOCKING && n_order < 20) {
+        hr_get(c, "/burn?a");
+        hr_settle(h);
+    }
+    cr_assert_eq(hr_class(h, 0)->type, NJ_OS_BLOCKING);
+    for (int i = 0; i < 50; i++) {
+        int32_t id = hr_ask(c, "POST", "/burn", 100, 50, NULL, NULL);
+        hr_settle(h);
+        hr_reset(c, id);
+        hr_settle(h);
+    }
+    cr_expect_eq(hr_class(h, 0)->type, NJ_OS_BLOCKING);
+    cr_expect_eq(hr_class(h, 0)->n_moves, 1);
+    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_free(h);
+}
+
 /* ---- the other strategies ---- */
 
 static void any_type(struct nj_request *req, struct nj_response *resp, void *arg)
