@@ -291,7 +291,7 @@ void nj_exchange_gone(struct nj_exchange *x)
         nj_fiber_cancel(x->fiber);
         break;
     case NJ__OFFERED: /* its place is for others: who asks and resets must not fill the queue */
-        x->set->config.withdraw(x->set->config.withdraw_ctx, &x->task);
+        x->set->config.withdraw(x->set->config.strategy, &x->task);
         nj__leave(x);
         break;
     case NJ__KEPT:
@@ -388,8 +388,9 @@ static void call(struct nj_exchange *x, const struct nj__hook *hook)
 }
 
 /* What a handler that was kept is to hear. */
-static void call_back(struct nj_exchange *x)
+static void call_back(void *exchange)
 {
+    struct nj_exchange *x = exchange;
     uint8_t due = x->due;
     bool before = nj_tag_set();
 
@@ -425,16 +426,20 @@ static void exchange_free(struct nj_exchange *x)
 
 static void settle(struct nj_exchange *x)
 {
-    const struct nj_exchange_events *events = x->set->config.events;
+    const struct nj_exchanges_config *config = &x->set->config;
 
-    if (x->state == NJ__KEPT && (x->due || !x->stream))
-        call_back(x);
+    if (x->state == NJ__KEPT && (x->due || !x->stream)) {
+        if (config->call)
+            config->call(config->strategy, x->task.class_of, call_back, x);
+        else
+            call_back(x);
+    }
     if (x->state == NJ__PACKING)
         nj__errand_settle(x);
     if (x->stream && x->n_done > 0) {
         size_t n = x->n_done;
         x->n_done = 0;
-        events->consume(x->stream, n);
+        config->events->consume(x->stream, n);
     }
     if (x->stream && x->state != NJ__AWAY)
         nj__answer(x);

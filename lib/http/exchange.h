@@ -47,7 +47,9 @@ struct nj_exchanges_config {
     const struct nj_task_port *workers;
     /* Take a task back that was offered and waits for its turn. NULL: none waits. */
     void (*withdraw)(void *ctx, struct nj_task *task);
-    void *withdraw_ctx;
+    /* Call fn(arg) on behalf of a route, where it must not block. NULL: just call it. */
+    void (*call)(void *ctx, struct nj_task_class *route, void (*fn)(void *arg), void *arg);
+    void *strategy; /* context of these two */
     struct nj_counters *counters;
     int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0 */
     uint32_t n_max;         /* open at once; 0: NJ_EXCHANGES_MAX */

@@ -174,31 +174,38 @@ static struct nj_task *dequeue(struct queue *q)
     return nj_container_of(n, struct nj_task, node);
 }
 
-/* On the root's stack, which must not block; what a task may leave behind is put right. */
-static enum nj_mode eat_inline(struct nj_ewyk *e, struct nj_task *t, enum nj_mode mode)
+/* On the root's stack, which must not block; what it may leave behind is put right. */
+void nj_ewyk_call(struct nj_ewyk *e, struct nj_task_class *c, void (*fn)(void *arg), void *arg)
 {
-    struct nj_task_class *c = t->class_of;
     uint64_t fp_mode = nj__fp_mode();
     int root_errno = errno;
     nj_ns start = clock_of(e);
 
-    add(&c->n[mode], 1);
+    NJ_ASSERT(!nj__here.fiber && !e->inline_class);
     e->inline_class = c;
     hold_begin(e, c, start);
     errno = 0;
-    t->ops->run(t);
+    fn(arg);
     errno = root_errno;
     if (nj_unlikely(nj__fp_mode() != fp_mode))
         nj__fp_set_mode(fp_mode);
     hold_end(e, c, start);
     e->inline_class = NULL;
-    return mode;
 }
 
 static void eat(void *arg)
 {
     struct nj_task *t = arg;
     t->ops->run(t);
+}
+
+static enum nj_mode eat_inline(struct nj_ewyk *e, struct nj_task *t, enum nj_mode mode)
+{
+    struct nj_task_class *c = t->class_of; /* the task may be gone before we are back */
+
+    add(&c->n[mode], 1);
+    nj_ewyk_call(e, c, eat, t);
+    return mode;
 }
 
 /* On a free stack; there is one. `mode` if not by whether it parked. Returns the time. */

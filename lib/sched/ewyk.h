@@ -89,6 +89,10 @@ void nj_ewyk_free(struct nj_ewyk *);
  */
 enum nj_mode nj_ewyk_offer(struct nj_ewyk *, struct nj_task *);
 
+/* Call what belongs to a task of this class that was consumed before: inline, where it must not
+ * block, and measured as the task was. Root only. */
+void nj_ewyk_call(struct nj_ewyk *, struct nj_task_class *, void (*fn)(void *arg), void *arg);
+
 /* Take back a task that was offered by the root and waits for a stack: it is neither run nor
  * rejected, nor counted. Root only. */
 void nj_ewyk_withdraw(struct nj_ewyk *, struct nj_task *);

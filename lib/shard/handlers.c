@@ -99,6 +99,12 @@ static void withdraw(void *shard, struct nj_task *task)
     nj_ewyk_withdraw(s->handlers.ewyk, task); /* no other strategy has a queue */
 }
 
+static void call(void *shard, struct nj_task_class *route, void (*fn)(void *arg), void *arg)
+{
+    struct nj_shard *s = shard;
+    nj_ewyk_call(s->handlers.ewyk, route, fn, arg);
+}
+
 static void classes_init(struct nj_shard *s, uint32_t n)
 {
     struct nj_task_class *c = s->handlers.classes;
@@ -127,7 +133,8 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
         .classes = h->classes,
         .workers = &s->cfg.port.workers,
         .withdraw = withdraw,
-        .withdraw_ctx = s,
+        .call = s->cfg.strategy == NJ_RUN_EWYK ? call : NULL,
+        .strategy = s,
         .counters = &s->counters,
         .wall_s_at_zero = s->cfg.wall_s_at_zero,
     };

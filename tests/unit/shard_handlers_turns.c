@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whose turn it is: connections beside each other, routes that take long, other strategies. */
 #include <criterion/criterion.h>
+#include <errno.h>
 
 #include <nightjar/handler.h>
 
@@ -123,6 +124,50 @@ Test(shard_handlers, what_never_ran_moves_nothing)
     cr_expect_eq(hr_class(h, 0)->type, NJ_OS_BLOCKING);
     cr_expect_eq(hr_class(h, 0)->n_moves, 1);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    hr_free(h);
+}
+
+/* Callbacks have the core as handlers have it: they are measured, and the watchdog sees whose they
+ * are (EWYK 5.55); and they leave nothing behind (EWYK 5.48). */
+static char seen_holder[32];
+
+static void burn_late(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct nj_ewyk_hold hold;
+
+    hr_here->clock += 3 * NJ_MS;
+    if (nj_ewyk_holder(hr_here->r->s->handlers.ewyk, &hold))
+        snprintf(seen_holder, sizeof seen_holder, "%s", hold.class_of->name);
+    errno = EDOM;
+    nj_response_end(resp);
+}
+
+static void keep_and_burn(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_keep(resp);
+    nj_response_on_timer(resp, NJ_MS, burn_late, NULL);
+}
+
+static const struct nj_route late[] = {
+    {.method = "GET", .path = "/late", .type = NJ_NON_BLOCKING, .handle = keep_and_burn},
+};
+
+Test(shard_handlers, callbacks_are_measured)
+{
+    struct hr *h = hr_start(hr_new(late, 1));
+    struct hr_reply *a;
+    struct hr_client *c = hr_connect(h);
+
+    seen_holder[0] = '\0';
+    a = hr_reply_of(c, hr_get(c, "/late"));
+    errno = 0;
+    hr_run(h, 10 * NJ_MS);
+    cr_expect(a->status == 200 && a->ended);
+    cr_expect_eq(errno, 0);
+    cr_expect_str_eq(seen_holder, "GET /late");
+    cr_expect_eq(hr_class(h, 0)->longest_ns, 3 * NJ_MS);
+    cr_expect_eq(hr_class(h, 0)->n_overruns, 1);
+    cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_PC], 1, "it is one task");
     hr_free(h);
 }
 
