@@ -424,6 +424,7 @@ Test(shard_handlers, callbacks_echo)
               a->status, a->n_sent, a->n_got);
     cr_expect_gt(echoed.rooms, 0);
     cr_expect_eq(echoed.gone, 0, "it ended first");
+    cr_expect_eq(hr_class(h, 0)->n_would_block, 0, "it is called when there is more to read");
     hr_free(h);
 }
 
