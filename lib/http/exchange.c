@@ -329,6 +329,7 @@ void nj__leave(struct nj_exchange *x)
     x->due = 0;
     nj_bytes_clear(&x->req.body); /* HTTP/2 gives back the window when the stream ends */
     nj_timer_disarm(&x->set->wheel, &x->timer);
+    nj_list_del(&x->hungry);
     nj__mark(x);
 }
 
@@ -495,6 +496,8 @@ static void feed(struct nj_exchanges *set)
         x->fed = true;
         set->n_fed++;
         nj__have_room(x);
+        if (x->state == NJ__KEPT) /* now: fibers run before the dirty ones, and leave it nothing */
+            settle(x);
     }
 }
 

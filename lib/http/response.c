@@ -250,7 +250,8 @@ void nj_response_on_room(struct nj_response *resp, nj__callback *fn, void *arg)
     struct nj_exchange *x = nj__of_response(resp);
 
     resp->on_room = (struct nj__hook){fn, arg};
-    if (resp->on_worker || !fn || !resp->wants_room || room(resp) == 0)
+    if (resp->on_worker || !fn || !resp->wants_room || room(resp) == 0 ||
+        nj_list_linked(&x->hungry))
         return;
     x->due |= NJ__DUE_ROOM;
     nj__mark(x);

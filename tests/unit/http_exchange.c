@@ -25,7 +25,7 @@ struct stream {
 static struct world {
     struct nj_counters counters;
     struct nj_routes *routes;
-    struct nj_task_class classes[6];
+    struct nj_task_class classes[7];
     struct nj_ewyk *ewyk;
     struct nj_exchanges *set;
     nj_ns now;
@@ -110,6 +110,25 @@ static void small(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_expect_eq(nj_response_write(resp, "small", 5), 0);
 }
 
+/* Writes for ever without a stack: asks again each time to be called when there is room. */
+static unsigned n_rooms;
+
+static void on_room(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static uint8_t piece[30000];
+
+    n_rooms++;
+    while (nj_response_try_write(resp, piece, sizeof piece) > 0)
+        ;
+    nj_response_on_room(resp, on_room, NULL);
+}
+
+static void roomer(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_keep(resp);
+    on_room(req, resp, arg);
+}
+
 static const struct nj_route list[] = {
     {.path = "/writer", .type = NJ_BLOCKING, .handle = writer},
     {.path = "/never", .type = NJ_BLOCKING, .handle = never},
@@ -117,6 +136,7 @@ static const struct nj_route list[] = {
     {.path = "/errand", .type = NJ_OS_BLOCKING, .handle = reader},
     {.path = "/large", .type = NJ_OS_BLOCKING, .handle = large},
     {.path = "/small", .type = NJ_NON_BLOCKING, .handle = small},
+    {.path = "/roomer", .type = NJ_NON_BLOCKING, .handle = roomer},
 };
 
 static void withdraw(void *ctx, struct nj_task *task)
@@ -326,6 +346,34 @@ Test(http_exchange, no_block_for_the_response)
     }
     for (int i = 0; i < N; i++)
         cr_expect_gt(sum[i], 100000, "stream %d: %lu", i, (unsigned long)sum[i]);
+    end_world();
+}
+
+/* Without blocks there is no room, whatever the response's own buffer says: no callback comes until
+ * there are. */
+Test(http_exchange, no_block_for_a_callback)
+{
+    uint64_t sum = 0, others = 0;
+
+    begin_world(0);
+    for (int i = 0; i < 20; i++) {
+        ask(i, 0, 10);
+        offer(i);
+    }
+    n_rooms = 0;
+    cr_assert(ask(20, 6, 10));
+    offer(20);
+    for (int i = 0; i < 10; i++)
+        nj_exchanges_settle(w.set, w.now);
+    cr_expect_eq(n_rooms, 1);
+    for (int k = 0; k < 200; k++) {
+        for (int i = 0; i < 21; i++)
+            *(i == 20 ? &sum : &others) += take_all(i);
+        step();
+    }
+    cr_expect_gt(sum, 100000);
+    cr_expect_gt(others, 1000000);
+    cr_expect_lt(n_rooms, 1000);
     end_world();
 }
 
