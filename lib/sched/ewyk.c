@@ -78,6 +78,16 @@ static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type t
     e->config.log(e->config.ctx, line);
 }
 
+static void move_away(struct nj_ewyk *e, struct nj_task_class *c)
+{
+    bool again = c->back_at && clock_of(e) - c->back_at < NJ_EWYK_TRIAL_NS;
+    uint32_t more = c->n_calm_min < NJ_EWYK_CALM_MAX ? 4 * c->n_calm_min : NJ_EWYK_CALM_MAX;
+
+    c->n_calm = 0;
+    c->n_calm_min = again ? more : 1;
+    move(e, c, NJ_OS_BLOCKING);
+}
+
 /* A moved class comes back at half the budget, so that it does not go to and fro; or when it turned
  * out to rely on the lcore. */
 static void judge(struct nj_ewyk *e, struct nj_task_class *c)
@@ -85,11 +95,14 @@ static void judge(struct nj_ewyk *e, struct nj_task_class *c)
     nj_ns average = nj_task_class_ewma(c);
 
     if (c->type != c->declared) {
-        if (average < e->config.budget_ns / 2 || c->pinned)
-            move(e, c, c->declared);
+        c->n_calm = average < e->config.budget_ns / 2 ? c->n_calm + 1 : 0;
+        if (!c->pinned && (c->n_calm == 0 || c->n_calm < c->n_calm_min))
+            return;
+        c->back_at = clock_of(e);
+        move(e, c, c->declared);
     } else if (nj_unlikely(average > e->config.budget_ns) && e->config.submit && !c->pinned &&
                c->declared != NJ_OS_BLOCKING) {
-        move(e, c, NJ_OS_BLOCKING);
+        move_away(e, c);
     }
 }
 

@@ -28,6 +28,13 @@
  * budgets, and so an average over eight needs more than one to pass the budget. */
 #define NJ_EWYK_OUTLIER_BUDGETS 4u
 
+/* A class that comes back from the workers and is moved again within this time belongs there: what
+ * it did on the core was to wait in the kernel, which a worker's CPU time does not show, or some of
+ * its tasks take long. Each time it has to be calm for four times as many tasks before it comes
+ * back, up to so many. */
+#define NJ_EWYK_TRIAL_NS        (60 * NJ_SEC)
+#define NJ_EWYK_CALM_MAX        65536u
+
 /*
  * What tasks have in common: a route, on one lcore. Whoever makes it fills it with
  * nj_task_class_init() and keeps it as long as a task refers to it. Counters have one writer, the
@@ -38,6 +45,8 @@ struct nj_task_class {
     enum nj_task_type declared; /* what its route says */
     enum nj_task_type type;     /* what it is taken for now */
     bool pinned;                /* never moved to a worker, for its code relies on the lcore */
+    uint32_t n_calm, n_calm_min; /* tasks of workers below half the budget: so far, and to return */
+    nj_ns back_at;              /* when it came back from the workers last; 0: never */
     uint64_t ewma_x8_ns;        /* eight times the moving average of its holds */
     uint64_t longest_ns;        /* on the core without giving it back */
     uint64_t n_overruns;        /* holds beyond the budget */

@@ -159,6 +159,34 @@ Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
     }
 }
 
+/* One that waits in the kernel: long on the core, but no CPU time of a worker. Of a thousand tasks
+ * few have the core, and there are few lines about it; and it is forgiven when it has changed. */
+Test(sched_ewyk_measure, who_goes_to_and_fro_stays_longer)
+{
+    struct rig *r = rig_new(1, 0);
+    struct nj_task_class *c = &r->non_blocking;
+    unsigned n_core = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        enum nj_mode mode = compute(r, c, 5 * NJ_MS);
+        if (mode == NJ_MODE_PEC_WORKER)
+            nj_ewyk_ran(r->e, c, 10 * NJ_US);
+        n_core += mode == NJ_MODE_PC;
+    }
+    cr_expect_lt(n_core, 30, "%u of 1000 held the core", n_core);
+    cr_expect_leq(r->n_logged, 12);
+    cr_expect_gt(c->n_moves, 2, "it is tried again");
+    for (uint32_t i = 0; i < NJ_EWYK_CALM_MAX; i++)
+        nj_ewyk_ran(r->e, c, 10 * NJ_US);
+    cr_expect_eq(c->type, NJ_NON_BLOCKING);
+    r->now += NJ_EWYK_TRIAL_NS;
+    cr_expect_gt(until_moved(r, c, 2 * BUDGET), 1);
+    for (int i = 0; i < 20; i++)
+        nj_ewyk_ran(r->e, c, 10 * NJ_US);
+    cr_expect_eq(c->type, NJ_NON_BLOCKING, "a new beginning");
+    rig_free(r);
+}
+
 /* The kernel took the core away for 50 ms: once is no reason to move. */
 Test(sched_ewyk_measure, one_outlier_moves_nothing)
 {
