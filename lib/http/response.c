@@ -104,6 +104,12 @@ static int may_write(const struct nj_response *resp, size_t n_bytes)
     return n_bytes > resp->declared - resp->n_written ? NJ_ERR_INVALID : 0;
 }
 
+/* Its route does what it could not do on a worker, so it must not be moved there. */
+static void pin(struct nj_exchange *x)
+{
+    x->task.class_of->pinned = true;
+}
+
 static void note_taken(struct nj_response *resp, bool is_hungry)
 {
     struct nj_exchange *x = nj__of_response(resp);
@@ -111,6 +117,8 @@ static void note_taken(struct nj_response *resp, bool is_hungry)
     if (resp->on_worker)
         return;
     x->grew = true;
+    if (resp->n_written > NJ_WORKER_RESPONSE_BYTES)
+        pin(x);
     if (is_hungry && !nj_list_linked(&x->hungry))
         nj_list_push_back(&x->set->hungry, &x->hungry);
     nj__mark(x);
@@ -208,6 +216,8 @@ int nj_response_flush(struct nj_response *resp)
     if (rc != 0)
         return rc;
     resp->committed = true;
+    if (!resp->on_worker)
+        pin(nj__of_response(resp));
     changed(resp);
     return 0;
 }
@@ -231,7 +241,7 @@ void nj_response_keep(struct nj_response *resp)
     if (resp->on_worker || !nj_must_not_block())
         return;
     resp->kept = true;
-    x->task.class_of->pinned = true; /* a worker can't call it back */
+    pin(x);
 }
 
 void nj_response_end(struct nj_response *resp)

@@ -210,6 +210,10 @@ Test(sched_ewyk_measure, who_is_not_moved)
     cr_assert_eq(until_moved(r, &r->either, BUDGET), 0, "at the budget");
     r->blocking.pinned = true;
     cr_assert_eq(until_moved(r, &r->blocking, 10 * BUDGET), 0, "pinned");
+    cr_assert_gt(until_moved(r, &r->non_blocking, 10 * BUDGET), 0);
+    r->non_blocking.pinned = true;
+    nj_ewyk_ran(r->e, &r->non_blocking, 10 * BUDGET);
+    cr_assert_eq(r->non_blocking.type, NJ_NON_BLOCKING, "pinned later");
     for (int i = 0; i < 100; i++)
         nj_ewyk_ran(r->e, &r->os_blocking, 10 * BUDGET);
     cr_assert_eq(r->os_blocking.n_moves, 0, "there already");

@@ -102,6 +102,45 @@ Test(shard_handlers, long_ones_are_moved)
     hr_free(h);
 }
 
+/* Who streams could not do so on a worker, where all leaves at the end, and not too much of it. */
+static void stream(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static uint8_t piece[NJ_RESPONSE_BUFFER_BYTES];
+
+    hr_here->clock += 300 * NJ_US;
+    if (!arg) {
+        nj_response_flush(resp);
+        return;
+    }
+    for (uint32_t n = 0; n <= NJ_WORKER_RESPONSE_BYTES; n += sizeof piece) {
+        hr_here->clock += 300 * NJ_US;
+        cr_expect_eq(nj_response_write(resp, piece, sizeof piece), 0);
+    }
+}
+
+static const struct nj_route streams[] = {
+    {.method = "GET", .path = "/flush", .type = NJ_BLOCKING, .handle = stream},
+    {.method = "GET", .path = "/much", .type = NJ_BLOCKING, .handle = stream, .arg = "much"},
+};
+
+Test(shard_handlers, who_streams_is_not_moved)
+{
+    struct hr *h = hr_start(hr_new(streams, 2));
+    struct hr_client *c = hr_connect(h);
+
+    for (int i = 0; i < 10; i++) {
+        hr_get(c, "/flush");
+        hr_settle(h);
+    }
+    cr_expect_eq(hr_class(h, 0)->n_moves, 0);
+    for (int i = 0; i < 3; i++) {
+        struct hr_reply *a = hr_reply_of(c, hr_get(c, "/much"));
+        hr_settle(h);
+        cr_expect_eq(a->n_got, NJ_WORKER_RESPONSE_BYTES + sizeof(uint8_t[NJ_RESPONSE_BUFFER_BYTES]));
+    }
+    hr_free(h);
+}
+
 /* What ended before it went to a worker says nothing of how long its route takes. */
 Test(shard_handlers, what_never_ran_moves_nothing)
 {

@@ -28,9 +28,9 @@
  *   most) leaves when it returns. Callbacks, nj_await() and flushing are not for it.
  *
  * A route of another type whose handler keeps the core longer than 100 us on the average is run by
- * workers, too, until it calms down; not when it used nj_response_keep(), wrote more there than a
- * worker takes, or says that it stays: as one has to that shares data with other handlers of its
- * core, struct nj_event for one.
+ * workers, too, until it calms down; not when it used nj_response_keep() or nj_response_flush(),
+ * wrote more than workers may, or says that it stays: as one has to that shares data with other
+ * handlers of its core, struct nj_event for one.
  *
  * All calls are for the handler (or its callbacks) of that very request, until nj_handler_fn's
  * rules say it is over. Calls return 0 or a count, or a negative enum nj_error.
