@@ -32,8 +32,8 @@
  * it did on the core was to wait in the kernel, which a worker's CPU time does not show, or some of
  * its tasks take long. Each time it has to be calm for four times as many tasks before it comes
  * back, up to so many. */
-#define NJ_EWYK_TRIAL_NS        (60 * NJ_SEC)
-#define NJ_EWYK_CALM_MAX        65536u
+#define NJ_EWYK_TRIAL_NS (60 * NJ_SEC)
+#define NJ_EWYK_CALM_MAX 65536u
 
 /*
  * What tasks have in common: a route, on one lcore. Whoever makes it fills it with
@@ -42,17 +42,17 @@
  */
 struct nj_task_class {
     const char *name;
-    enum nj_task_type declared; /* what its route says */
-    enum nj_task_type type;     /* what it is taken for now */
-    bool pinned;                /* never moved to a worker, for its code relies on the lcore */
+    enum nj_task_type declared;  /* what its route says */
+    enum nj_task_type type;      /* what it is taken for now */
+    bool pinned;                 /* never moved to a worker, for its code relies on the lcore */
     uint32_t n_calm, n_calm_min; /* tasks of workers below half the budget: so far, and to return */
-    nj_ns back_at;              /* when it came back from the workers last; 0: never */
-    uint64_t ewma_x8_ns;        /* eight times the moving average of its holds */
-    uint64_t longest_ns;        /* on the core without giving it back */
-    uint64_t n_overruns;        /* holds beyond the budget */
-    uint64_t n_would_block;     /* it would have parked where it must not */
-    uint64_t n_moves;           /* to the workers and back */
-    uint64_t n[NJ_N_MODES];     /* tasks, by how they were consumed. Those that wait are in none */
+    nj_ns back_at;               /* when it came back from the workers last; 0: never */
+    uint64_t ewma_x8_ns;         /* eight times the moving average of its holds */
+    uint64_t longest_ns;         /* on the core without giving it back */
+    uint64_t n_overruns;         /* holds beyond the budget */
+    uint64_t n_would_block;      /* it would have parked where it must not */
+    uint64_t n_moves;            /* to the workers and back */
+    uint64_t n[NJ_N_MODES];      /* tasks, by how they were consumed. Those that wait are in none */
 };
 
 void nj_task_class_init(struct nj_task_class *, const char *name, enum nj_task_type declared);

@@ -236,9 +236,9 @@ static nj_ns read_clock(void *clock)
 }
 
 /* From an lcore, and rare: a route moved to the workers, or back. */
-static void tell(const char *line)
+static void tell(void *notes, const char *line)
 {
-    fprintf(stderr, "nightjar: %s\n", line);
+    nj_notes_put(notes, line);
 }
 
 static bool up_shards(struct nj_server *s)
@@ -284,6 +284,7 @@ static bool up_shards(struct nj_server *s)
         c.port.clock = read_clock;
         c.port.clock_ctx = &s->clock;
         c.port.log = tell;
+        c.port.log_ctx = &s->notes[i];
         s->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *s->shard[i]);
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||

@@ -10,6 +10,7 @@
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
 #include "server/file_store.h"
+#include "server/notes.h"
 #include "server/placement.h"
 #include "server/settings.h"
 #include "server/watch.h"
@@ -40,6 +41,7 @@ struct nj_server {
 
     pthread_t supervisor;
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
+    struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
 };
 
 /* Sum of a counter over all shards. Any thread. */

@@ -67,12 +67,22 @@ static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
     l->bytes = bytes;
 }
 
+/* What an lcore has to say. */
+static void tell_notes(struct nj_notes *notes)
+{
+    char line[NJ_NOTE_BYTES];
+
+    for (uint32_t k = 0; k <= NJ_NOTES_MAX && nj_notes_take(notes, line, sizeof line); k++)
+        fprintf(stderr, "nightjar: %s\n", line);
+}
+
 /* A line for each lcore that is kept from polling. */
 static void watch(struct nj_server *s)
 {
     char line[256];
 
     for (uint32_t i = 0; i < s->n_shards; i++) {
+        tell_notes(&s->notes[i]);
         const struct nj_counters *c = &s->shard[i]->counters;
         struct nj_watch_sight sight = {
             .lcore = s->lcore[i].id,

@@ -64,9 +64,9 @@ static nj_ns ewyk_clock(void *shard)
 
 static void ewyk_log(void *shard, const char *line)
 {
-    struct nj_shard *s = shard;
+    const struct nj_shard *s = shard;
     if (s->cfg.port.log)
-        s->cfg.port.log(line);
+        s->cfg.port.log(s->cfg.port.log_ctx, line);
 }
 
 static bool submit(void *shard, struct nj_task *task)

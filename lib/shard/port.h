@@ -32,8 +32,9 @@ struct nj_port {
     /* Time as it passes within a step, to measure handlers. NULL: nothing is measured. */
     nj_ns (*clock)(void *clock_ctx);
     void *clock_ctx;
-    /* A line for people. May be NULL. */
-    void (*log)(const char *line);
+    /* A line for people; must not wait. May be NULL. */
+    void (*log)(void *log_ctx, const char *line);
+    void *log_ctx;
 };
 
 #endif

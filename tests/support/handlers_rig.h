@@ -122,7 +122,7 @@ static inline nj_ns hr_clock(void *ctx)
     return hr_here->clock;
 }
 
-static inline void hr_log(const char *line)
+static inline void hr_log(void *ctx, const char *line)
 {
     snprintf(hr_here->log, sizeof hr_here->log, "%s", line);
 }

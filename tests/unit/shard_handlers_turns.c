@@ -136,7 +136,8 @@ Test(shard_handlers, who_streams_is_not_moved)
     for (int i = 0; i < 3; i++) {
         struct hr_reply *a = hr_reply_of(c, hr_get(c, "/much"));
         hr_settle(h);
-        cr_expect_eq(a->n_got, NJ_WORKER_RESPONSE_BYTES + sizeof(uint8_t[NJ_RESPONSE_BUFFER_BYTES]));
+        cr_expect_eq(a->n_got,
+                     NJ_WORKER_RESPONSE_BYTES + sizeof(uint8_t[NJ_RESPONSE_BUFFER_BYTES]));
     }
     hr_free(h);
 }
