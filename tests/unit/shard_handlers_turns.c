@@ -82,6 +82,27 @@ Test(shard_handlers, debts_are_paid)
     hr_free(h);
 }
 
+/* The one whose turn comes next goes away before. */
+Test(shard_handlers, the_next_is_gone)
+{
+    struct hr *h = hr_start(hr_new(burns, 1));
+    struct hr_client *c = hr_connect(h);
+    int32_t id[4];
+
+    burn_ns = 500 * NJ_US;
+    n_order = 0;
+    for (int i = 0; i < 4; i++)
+        id[i] = hr_get(c, "/burn?a");
+    hr_step(h);
+    cr_assert_eq(n_order, 1);
+    hr_reset(c, id[1]);
+    hr_reset(c, id[3]);
+    hr_settle(h);
+    cr_expect_eq(n_order, 2);
+    cr_expect(hr_reply_of(c, id[0])->status == 200 && hr_reply_of(c, id[2])->status == 200);
+    hr_free(h);
+}
+
 /* A route that holds the core too long goes to the workers, with a line that says so. */
 Test(shard_handlers, long_ones_are_moved)
 {
@@ -98,6 +119,7 @@ Test(shard_handlers, long_ones_are_moved)
     cr_expect_eq(n_order, 40);
     cr_expect_eq(hr_class(h, 1)->n[NJ_MODE_PC], 20, "it stays");
     cr_expect_gt(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 0);
+    cr_expect_geq(hr_class(h, 0)->n_moves, 2, "it is quick there, and was tried again");
     cr_expect(strstr(h->log, "/burn: "), "%s", h->log);
     hr_free(h);
 }
