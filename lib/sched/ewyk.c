@@ -32,6 +32,8 @@ struct nj_ewyk {
     bool stopped, fatal;
     uint64_t n_would_block;
     struct hold hold NJ_CACHE_ALIGNED;
+    struct nj_ewyk_long was_long; /* the reader's while there is one, else the thread's */
+    _Atomic bool has_long;
 };
 
 /* One writer; telemetry may look at any time. */
@@ -133,6 +135,24 @@ static void hold_begin(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
     atomic_store_explicit(&e->hold.turn, turn + 1, memory_order_release);
 }
 
+static void note_overrun(struct nj_ewyk *e, struct nj_task_class *c, nj_ns since, nj_ns ns)
+{
+    add(&c->n_overruns, 1);
+    if (ns <= NJ_EWYK_LONG_NS || atomic_load_explicit(&e->has_long, memory_order_acquire))
+        return;
+    e->was_long = (struct nj_ewyk_long){{c, since}, ns};
+    atomic_store_explicit(&e->has_long, true, memory_order_release);
+}
+
+bool nj_ewyk_was_long(struct nj_ewyk *e, struct nj_ewyk_long *out)
+{
+    if (!atomic_load_explicit(&e->has_long, memory_order_acquire))
+        return false;
+    *out = e->was_long;
+    atomic_store_explicit(&e->has_long, false, memory_order_release);
+    return true;
+}
+
 /* Returns the time. */
 static nj_ns hold_end(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
 {
@@ -145,7 +165,7 @@ static nj_ns hold_end(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
     if (nj_unlikely(end - start > c->longest_ns))
         add(&c->longest_ns, end - start - c->longest_ns);
     if (nj_unlikely(end - start > e->config.budget_ns))
-        add(&c->n_overruns, 1);
+        note_overrun(e, c, start, end - start);
     learn(e, c, end - start);
     return end;
 }

@@ -132,6 +132,15 @@ struct nj_ewyk_hold {
 /* Any thread. False: nobody, or it changed while we looked; both mean that the lcore moves on. */
 bool nj_ewyk_holder(const struct nj_ewyk *, struct nj_ewyk_hold *out);
 
+/* A hold that is over and was beyond the budget and this: too short for who looks now and then. */
+#define NJ_EWYK_LONG_NS (1 * NJ_MS)
+struct nj_ewyk_long {
+    struct nj_ewyk_hold hold;
+    nj_ns ns;
+};
+/* The first since the last call. Any one thread. False: there was none. */
+bool nj_ewyk_was_long(struct nj_ewyk *, struct nj_ewyk_long *out);
+
 struct nj_ewyk_gauges {
     uint32_t n_fibers_in_use, n_fibers_high_water;
     uint32_t n_waiting; /* tasks, in both queues */

@@ -88,11 +88,17 @@ static void watch(struct nj_server *s)
             .lcore = s->lcore[i].id,
             .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
         };
-        const struct nj_ewyk *ewyk = s->shard[i]->handlers.ewyk;
+        struct nj_ewyk *ewyk = s->shard[i]->handlers.ewyk;
         struct nj_ewyk_hold hold;
+        struct nj_ewyk_long past;
         if (ewyk && nj_ewyk_holder(ewyk, &hold)) {
             sight.route = hold.class_of->name;
             sight.since = hold.since;
+        }
+        if (ewyk && nj_ewyk_was_long(ewyk, &past)) {
+            sight.ended = past.hold.class_of->name;
+            sight.ended_since = past.hold.since;
+            sight.ended_ns = past.ns;
         }
         nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
         if (nj_watch_look(&s->watch[i], &sight, now, line, sizeof line))

@@ -9,15 +9,15 @@ static double ms(nj_ns t)
 }
 
 /* One hold counts once, however often it is looked at. */
-static void tell_hold(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns now, char *line,
-                      size_t n)
+static void tell_hold(struct nj_watch *w, const char *route, const char *has, unsigned lcore,
+                      nj_ns held, char *line, size_t n)
 {
     char others[64] = "";
 
     if (w->n_untold > 0)
         snprintf(others, sizeof others, " (and %u others since the last such line)", w->n_untold);
-    snprintf(line, n, "the handler of %s has had lcore %u for %.1f ms%s", sight->route,
-             sight->lcore, ms(now - sight->since), others);
+    snprintf(line, n, "the handler of %s %s lcore %u for %.1f ms%s", route, has, lcore, ms(held),
+             others);
     w->n_untold = 0;
 }
 
@@ -36,12 +36,19 @@ bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns
         w->moved = now;
     w->loops = sight->loops;
 
+    if (sight->ended && sight->ended_since != w->since) { /* nobody saw it while it lasted */
+        if (may_tell(w, now)) {
+            tell_hold(w, sight->ended, "had", sight->lcore, sight->ended_ns, line, n);
+            return true;
+        }
+        w->n_untold++;
+    }
     /* It may have begun after `now` was read. */
     if (sight->route && now > sight->since && now - sight->since > NJ_WATCH_HOLD) {
         bool again = w->since == sight->since;
         w->since = sight->since;
         if (may_tell(w, now)) {
-            tell_hold(w, sight, now, line, n);
+            tell_hold(w, sight->route, "has had", sight->lcore, now - sight->since, line, n);
             return true;
         }
         w->n_untold += !again;

@@ -29,6 +29,8 @@ struct nj_watch_sight {
     uint64_t loops;    /* how often it came round */
     const char *route; /* that has it; NULL: none, or not known */
     nj_ns since;       /* when that began; with a route */
+    const char *ended; /* a route that had it for too long since the last look; or NULL */
+    nj_ns ended_since, ended_ns;
 };
 
 /* Look. True: `line` says what is wrong, without an end. Zero is a good beginning. */

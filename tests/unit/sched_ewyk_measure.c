@@ -159,6 +159,26 @@ Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
     }
 }
 
+/* EWYK 5.55: who looks now and then sees the first long hold since. */
+Test(sched_ewyk_measure, a_long_hold_that_ended)
+{
+    struct rig *r = rig_new(1, 0);
+    struct nj_ewyk_long was;
+
+    compute(r, &r->blocking, NJ_EWYK_LONG_NS);
+    cr_assert_not(nj_ewyk_was_long(r->e, &was), "not longer than that");
+    nj_ns began = r->now;
+    compute(r, &r->blocking, 2 * NJ_MS);
+    compute(r, &r->either, 9 * NJ_MS);
+    cr_assert(nj_ewyk_was_long(r->e, &was));
+    cr_assert(was.hold.class_of == &r->blocking && was.hold.since == began && was.ns == 2 * NJ_MS);
+    cr_assert_not(nj_ewyk_was_long(r->e, &was));
+    compute(r, &r->either, 9 * NJ_MS);
+    cr_assert(nj_ewyk_was_long(r->e, &was));
+    cr_assert_eq(was.hold.class_of, &r->either);
+    rig_free(r);
+}
+
 /* One that waits in the kernel: long on the core, but no CPU time of a worker. Of a thousand tasks
  * few have the core, and there are few lines about it; and it is forgiven when it has changed. */
 Test(sched_ewyk_measure, who_goes_to_and_fro_stays_longer)

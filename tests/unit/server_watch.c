@@ -37,6 +37,29 @@ Test(server_watch, names_who_holds)
                      "it still has it");
 }
 
+/* EWYK 5.55: also one that ended between two looks; once, and not if it was named before. */
+Test(server_watch, names_who_held)
+{
+    begin();
+    cr_expect_str_eq(at(NJ_SEC), "");
+    sight.ended = "/short";
+    sight.ended_since = NJ_SEC + NJ_MS;
+    sight.ended_ns = 3 * NJ_MS;
+    cr_expect_str_eq(at(NJ_SEC + 20 * NJ_MS), "the handler of /short had lcore 3 for 3.0 ms");
+    sight.ended_since = NJ_SEC + 25 * NJ_MS;
+    cr_expect_str_eq(at(NJ_SEC + 40 * NJ_MS), "", "counted");
+    sight.ended = NULL;
+    sight.route = "/slow";
+    sight.since = 3 * NJ_SEC;
+    cr_expect_str_eq(at(3 * NJ_SEC + 2 * NJ_MS), "the handler of /slow has had lcore 3 for 2.0 ms "
+                                                 "(and 1 others since the last such line)");
+    sight.route = NULL;
+    sight.ended = "/slow";
+    sight.ended_since = sight.since;
+    sight.loops++;
+    cr_expect_str_eq(at(5 * NJ_SEC), "", "it was named while it lasted");
+}
+
 /* Of many in a second one line is written, which counts those before it; each of them once. */
 Test(server_watch, is_rate_limited)
 {
