@@ -227,7 +227,8 @@ void nj_telemetry_attach(const struct nj_server *server)
         "to see that one alone.");
     rte_telemetry_register_cmd(
         "/nightjar/ewyk", ewyk,
-        "How handlers were run, by route. Parameter: the number of one route; or \"reset\".");
+        "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
+        "shard: 0,1; or \"reset\".");
     rte_telemetry_register_cmd(
         "/nightjar/memory", memory,
         "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `/nightjar/ewyk`: how handlers were run, per route; and who waits. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,11 +40,11 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static struct sum sum_up(const struct nj_server *s, uint32_t route)
+static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t from, uint32_t to)
 {
     struct sum sum = {0};
 
-    for (uint32_t i = 0; i < s->n_shards; i++) {
+    for (uint32_t i = from; i < to; i++) {
         const struct nj_task_class *c = &s->shard[i]->handlers.classes[route];
         for (unsigned m = 0; m < NJ_N_MODES; m++)
             sum.n[m] += read_u64(&c->n[m]);
@@ -56,9 +57,10 @@ static struct sum sum_up(const struct nj_server *s, uint32_t route)
     return sum;
 }
 
-static void add_route(const struct nj_server *s, uint32_t route, struct rte_tel_data *d)
+static void add_route(const struct nj_server *s, uint32_t route, uint32_t from, uint32_t to,
+                      struct rte_tel_data *d)
 {
-    struct sum sum = sum_up(s, route);
+    struct sum sum = sum_up(s, route, from, to);
     const struct nj_task_class *c = &s->shard[0]->handlers.classes[route];
     char name[NAME_SHOWN];
 
@@ -89,18 +91,20 @@ static void add_shards(const struct nj_server *s, uint32_t route, struct rte_tel
 
 static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
 {
-    uint64_t in_use = 0, high = 0, waiting = 0;
+    uint64_t in_use = 0, high = 0, waiting = 0, resetting = 0;
 
     for (uint32_t i = 0; i < s->n_shards; i++) {
         const struct nj_handlers *h = &s->shard[i]->handlers;
         in_use += atomic_load_explicit(&h->n_fibers, memory_order_relaxed);
         high = larger(high, atomic_load_explicit(&h->n_fibers_high, memory_order_relaxed));
         waiting += atomic_load_explicit(&h->n_waiting, memory_order_relaxed);
+        resetting += atomic_load_explicit(&h->reset, memory_order_acquire);
     }
     rte_tel_data_add_dict_u64(d, "fibers_in_use", in_use);
     rte_tel_data_add_dict_u64(d, "fibers_high_water", high); /* of one lcore */
     rte_tel_data_add_dict_u64(d, "fibers_max", s->settings.config->fibers_max);
     rte_tel_data_add_dict_u64(d, "waiting", waiting);
+    rte_tel_data_add_dict_u64(d, "resetting", resetting); /* shards that have yet to */
 }
 
 static void add_all(const struct nj_server *s, struct rte_tel_data *d)
@@ -115,7 +119,7 @@ static void add_all(const struct nj_server *s, struct rte_tel_data *d)
         if (!one)
             return;
         rte_tel_data_start_dict(one);
-        add_route(s, i, one);
+        add_route(s, i, 0, s->n_shards, one);
         snprintf(key, sizeof key, "route%u", i);
         rte_tel_data_add_dict_container(d, key, one, 0);
     }
@@ -129,10 +133,27 @@ static void ask_reset(const struct nj_server *s, struct rte_tel_data *d)
     rte_tel_data_add_dict_u64(d, "reset", s->n_shards);
 }
 
+/* "ROUTE", or "ROUTE,SHARD": what one lcore had to do with it. */
+static bool add_one(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    char *end;
+    unsigned long route = strtoul(params, &end, 10), shard = 0;
+    bool is_one = *end == ',' && isdigit((unsigned char)end[1]);
+
+    if (end == params || route >= nj_routes_count(s->settings.routes))
+        return false;
+    if (is_one)
+        shard = strtoul(end + 1, &end, 10);
+    if (*end || shard >= s->n_shards)
+        return false;
+    add_route(s, (uint32_t)route, (uint32_t)shard, is_one ? (uint32_t)shard + 1 : s->n_shards, d);
+    if (!is_one)
+        add_shards(s, (uint32_t)route, d);
+    return true;
+}
+
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    char *end = NULL;
-
     if (!params) {
         add_all(s, d);
         return true;
@@ -141,10 +162,5 @@ bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rt
         ask_reset(s, d);
         return true;
     }
-    unsigned long i = strtoul(params, &end, 10);
-    if (end == params || *end || i >= nj_routes_count(s->settings.routes))
-        return false;
-    add_route(s, (uint32_t)i, d);
-    add_shards(s, (uint32_t)i, d);
-    return true;
+    return add_one(s, params, d);
 }

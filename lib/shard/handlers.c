@@ -295,8 +295,10 @@ void nj__handlers_publish(struct nj_shard *s)
     if (!h->exchanges)
         return;
     nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_open(h->exchanges));
-    if (atomic_exchange_explicit(&h->reset, false, memory_order_relaxed))
+    if (atomic_load_explicit(&h->reset, memory_order_acquire)) {
         forget_counts(s);
+        atomic_store_explicit(&h->reset, false, memory_order_release); /* who asked may see it */
+    }
     if (!h->ewyk)
         return;
     struct nj_ewyk_gauges g = nj_ewyk_gauges(h->ewyk);

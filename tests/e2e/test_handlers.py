@@ -70,9 +70,9 @@ class Handlers(ServerCase):
 
     def test_each_type(self):
         self.server.telemetry("/nightjar/ewyk,reset")
-        until("counted from zero", lambda: not any(
-            r["pc"] + r["epc_inline"] + r["epc_parked"] + r["pec_worker"]
-            for r in self.ewyk()[1].values()))
+        until("counted from zero", lambda: self.ewyk()[0]["resetting"] == 0)
+        self.assertEqual(0, sum(r["pc"] + r["epc_inline"] + r["epc_parked"] + r["pec_worker"]
+                                for r in self.ewyk()[1].values()))
         self.assertEqual("Hello from a nightjar.\n", self.curl(self.world.url("/hello")))
         self.assertEqual("That took 50 ms.\n", self.curl(self.world.url("/slow?ms=50")))
         self.assertEqual("".join(f"id: {i}\ndata: tick {i}\n\n" for i in range(3)),
@@ -84,6 +84,10 @@ class Handlers(ServerCase):
         self.assertEqual(1, routes["GET /slow"]["epc_parked"])
         self.assertEqual(1, routes["GET /events"]["pc"])
         self.assertEqual(1, routes["GET /lookup/*"]["pec_worker"])
+        shards = [k for k in self.server.telemetry("/nightjar/ewyk,0") if k.startswith("shard")]
+        each = [self.server.telemetry(f"/nightjar/ewyk,0,{k[5:]}") for k in shards]
+        self.assertEqual(1, sum(one["pc"] for one in each))
+        self.assertEqual(1, max(one["pc"] for one in each))
 
     def test_heads_and_methods(self):
         head = self.curl("-I", self.world.url("/hello"))
