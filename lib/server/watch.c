@@ -21,11 +21,11 @@ static void tell_hold(struct nj_watch *w, const char *route, const char *has, un
     w->n_untold = 0;
 }
 
-static bool may_tell(struct nj_watch *w, nj_ns now)
+static bool may_tell(nj_ns *told, nj_ns now)
 {
-    if (w->told != 0 && now - w->told < NJ_WATCH_QUIET)
+    if (*told != 0 && now - *told < NJ_WATCH_QUIET)
         return false;
-    w->told = now;
+    *told = now;
     return true;
 }
 
@@ -36,8 +36,10 @@ bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns
         w->moved = now;
     w->loops = sight->loops;
 
-    if (sight->ended && sight->ended_since != w->since) { /* nobody saw it while it lasted */
-        if (may_tell(w, now)) {
+    /* Nobody saw it while it lasted. It must not keep a longer one that is to come from its line.
+     */
+    if (sight->ended && sight->ended_since != w->since) {
+        if (may_tell(&w->past, now)) {
             tell_hold(w, sight->ended, "had", sight->lcore, sight->ended_ns, line, n);
             return true;
         }
@@ -47,14 +49,14 @@ bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns
     if (sight->route && now > sight->since && now - sight->since > NJ_WATCH_HOLD) {
         bool again = w->since == sight->since;
         w->since = sight->since;
-        if (may_tell(w, now)) {
+        if (may_tell(&w->told, now)) {
             tell_hold(w, sight->route, "has had", sight->lcore, now - sight->since, line, n);
             return true;
         }
         w->n_untold += !again;
         return false;
     }
-    if (!sight->route && now - w->moved > NJ_WATCH_STALL && may_tell(w, now)) {
+    if (!sight->route && now - w->moved > NJ_WATCH_STALL && may_tell(&w->told, now)) {
         snprintf(line, n, "lcore %u has not polled for %.0f ms", sight->lcore, ms(now - w->moved));
         return true;
     }

@@ -19,6 +19,7 @@ struct nj_watch {
     uint64_t loops; /* when last looked at */
     nj_ns moved;    /* when that had changed; 0: never looked */
     nj_ns told;     /* when the last line was written; 0: never */
+    nj_ns past;     /* the same, of lines about holds that were over */
     nj_ns since;    /* the hold that was seen last */
     uint32_t n_untold;
 };

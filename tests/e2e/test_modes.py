@@ -94,11 +94,11 @@ class Slow(HandlersCase):
         self.until_moved(client, "/spin?us=500", 1)
         self.assertGreaterEqual(self.route()["budget_overrun"], 1)
         self.assertGreaterEqual(self.route()["longest_ns"], 500_000)
-        self.assertIn("GET /spin: moved to the workers", self.world.errors())
+        until("a line", lambda: "GET /spin: moved to the workers" in self.world.errors())
         client.get("/spin?us=500")
         self.assertGreaterEqual(self.ran("GET /spin")["pec_worker"], 1)
         self.until_moved(client, "/spin?us=0", 2)
-        self.assertIn("GET /spin: back from the workers", self.world.errors())
+        until("a line", lambda: "GET /spin: back from the workers" in self.world.errors())
         client.close()
 
     def test_the_watchdog_names_a_route_that_holds_its_core(self):
