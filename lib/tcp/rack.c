@@ -100,21 +100,29 @@ void nj__rack_recovered(struct nj_xfer *x)
         x->reo_mult = 1;
 }
 
-/* How long the ACK of what is in flight may take (ADR 6). That of a single segment may be delayed;
- * of two or more the receiver acknowledges the second at once (RFC 5681 4.2), so only the spread of
- * the round trips is left to allow for. Never longer than RFC 8985 7.2 waits. */
-static nj_ns probe_timeout(const struct nj_tcb *t)
+static nj_ns min_ns(nj_ns a, nj_ns b)
+{
+    return a < b ? a : b;
+}
+
+/* When the ACK of what is in flight is late (ADR 6). That of a single segment may be delayed, from
+ * when it arrives: an ACK of those before it does not begin its time anew. Of two or more the
+ * receiver acknowledges the second at once (RFC 5681 4.2), so only the spread of the round trips is
+ * left to allow for. Never later than RFC 8985 7.2 has it. */
+static nj_ns probe_at(const struct nj_tcb *t, nj_ns now)
 {
     if (t->srtt_us == 0)
-        return NJ_TCP_RTO_INITIAL;
+        return now + NJ_TCP_RTO_INITIAL;
     nj_ns srtt = nj__srtt(t), var = 4 * (nj_ns)t->rttvar_us * NJ_US, half = srtt / 2;
     nj_ns least = srtt / 8 + NJ_TCP_TLP_SLACK;
 
-    if (t->x->n_flight <= t->snd_mss)
-        return srtt + NJ_TCP_TLP_ACK_DELAY + (var < srtt ? var : srtt);
-    nj_ns spread = var < half ? var : half;
+    if (t->x->n_flight <= t->snd_mss) {
+        nj_ns late = nj_sent_last(t->x)->at + srtt + NJ_TCP_TLP_ACK_DELAY + min_ns(var, srtt);
+        return late > now + NJ_TCP_TLP_SLACK ? late : now + NJ_TCP_TLP_SLACK;
+    }
+    nj_ns spread = min_ns(var, half);
     spread = spread > least ? spread : least;
-    return srtt + (spread < srtt ? spread : srtt);
+    return now + srtt + min_ns(spread, srtt);
 }
 
 void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
@@ -125,9 +133,9 @@ void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
     if (!t->sack_on || x->ca != NJ_CA_OPEN || x->tlp_out || x->n_flight == 0 || x->n_sacked > 0 ||
         x->n_lost > 0 || t->snd_wnd == 0)
         return;
-    nj_ns pto = probe_timeout(t);
-    if (now + pto < x->rexmit_at)
-        x->pto_at = now + pto;
+    nj_ns at = probe_at(t, now);
+    if (at < x->rexmit_at)
+        x->pto_at = at;
 }
 
 bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news)

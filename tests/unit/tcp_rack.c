@@ -254,6 +254,27 @@ Test(tcp_rack, probe_waits_for_the_spread)
     }
 }
 
+/* A lone last segment has its time from when it was sent, not from the ACK of those before it. */
+Test(tcp_rack, probe_counts_from_the_last_segment)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    w.tcb->srtt_us = 100000;
+    w.tcb->rttvar_us = 5000;
+    fly(&w, 2, 0);
+    nj_ns sent = w.now;
+    nj_dsl_run(&w, 60 * MS);
+    w.tcb->srtt_us = 100000;
+    w.tcb->rttvar_us = 5000;
+    ACKED(&w, 1);
+    nj_ns wait = nj__srtt(w.tcb) + 4 * (nj_ns)w.tcb->rttvar_us * NJ_US + 40 * MS;
+    cr_expect_eq(w.tcb->x->pto_at - sent, wait, "%" PRIu64, w.tcb->x->pto_at - sent);
+    w.tcb->srtt_us = 10000; /* it is late already: a moment */
+    nj__tlp_schedule(w.tcb, w.now);
+    cr_expect_eq(w.tcb->x->pto_at, w.now + 2 * MS);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 8985 7.3: never sent before, if there is some and the peer has room; cwnd may be exceeded. */
 Test(tcp_rack, probe_with_new_data)
 {
