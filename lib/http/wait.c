@@ -32,10 +32,8 @@ int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
     if (x->resp.on_worker || nj_must_not_block() || !nj_fiber_self()) {
         if (what == NJ__WAIT_BODY && x->req.on_body.fn) /* it is called when there is more */
             return NJ_ERR_WOULD_BLOCK;
-        if (!x->resp.on_worker) {
-            x->task.class_of->n_would_block++;
-            nj_count(x->set->config.counters, NJ_C_handler_would_block);
-        }
+        if (!x->resp.on_worker)
+            nj_fiber_refused();
         return NJ_ERR_WOULD_BLOCK;
     }
     x->waiting = (uint8_t)what;

@@ -408,21 +408,26 @@ bool nj_ewyk_idle(const struct nj_ewyk *e)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-/* Somebody's type is a lie; better a place to look at than an lcore that hangs. */
+/* Somebody's type is a lie; better a place to look at than an lcore that hangs. Said once for each
+ * class, until its counts are reset. */
 static void would_block(void *ctx)
 {
     struct nj_ewyk *e = ctx;
     struct nj_task_class *c = nj__here.fiber ? nj__here.fiber->class_of : e->inline_class;
     char line[200];
 
+    bool first = c ? c->n_would_block == 0 : e->n_would_block == 0;
+
     add(&e->n_would_block, 1);
     if (c)
         add(&c->n_would_block, 1);
-    if (!e->fatal)
+    if (!e->fatal && !(first && e->config.log))
         return;
     snprintf(line, sizeof line, "%.150s would park in a context that must not block",
              c ? c->name : "the root");
-    nj__assert_failed(line, __FILE__, __LINE__);
+    if (e->fatal)
+        nj__assert_failed(line, __FILE__, __LINE__);
+    e->config.log(e->config.ctx, line);
 }
 
 static bool is_fatal(enum nj_ewyk_would_block policy)

@@ -66,7 +66,7 @@ static inline nj_ns nj_task_class_ewma(const struct nj_task_class *c)
 enum nj_ewyk_would_block {
     NJ_EWYK_WOULD_BLOCK_DEFAULT, /* FATAL when NJ_CHECKED, else COUNTED */
     NJ_EWYK_WOULD_BLOCK_FATAL,   /* an assertion that names the class of the task */
-    NJ_EWYK_WOULD_BLOCK_COUNTED,
+    NJ_EWYK_WOULD_BLOCK_COUNTED, /* and said, once */
 };
 
 struct nj_ewyk_config {
@@ -78,7 +78,8 @@ struct nj_ewyk_config {
     /* Give it to a worker, who calls its run(). False: they take no more. NULL: there are none.
      * Called in the root. */
     bool (*submit)(void *ctx, struct nj_task *);
-    void (*log)(void *ctx, const char *line); /* a class was moved. May be NULL */
+    /* A class was moved, or one of its tasks would have parked where it must not. May be NULL. */
+    void (*log)(void *ctx, const char *line);
     void *ctx;
     enum nj_ewyk_would_block would_block; /* a task parks in a context that must not */
 };

@@ -290,3 +290,5 @@ class Refused(HandlersCase):
         self.assertEqual((200, b"did not sleep\n"), client.get("/wrong?ms=60000")[::2])
         client.close()
         until("it counts", lambda: self.counted("handler_would_block") == 1)
+        until("it is said", lambda: "/wrong would park in a context that must not block"
+              in self.world.errors())
