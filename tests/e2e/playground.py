@@ -8,6 +8,7 @@ kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.
 """
 import argparse
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ from relay import relay
 from world import Failed, REPO, Server, ip
 
 TAP, SERVER_ADDR, KERNEL_SIDE = "nj0", "198.18.0.2", "198.18.0.1/24"
+EXAMPLES = ("hello", "slow?ms=500", "events?n=5", "lookup/localhost")
 BIG_FILES = {"10MiB.bin": 10 << 20, "1GiB.bin": 1 << 30}
 
 
@@ -34,6 +36,8 @@ def options():
     p = argparse.ArgumentParser(prog="./dev run", description=(
         "Build nightjar and serve a folder over HTTP/2 on 127.0.0.1. Ctrl-C ends it."))
     p.add_argument("--root", metavar="DIR", help="the folder to serve (default: a sample site)")
+    p.add_argument("--examples", action="store_true",
+                   help="with the handlers of app/examples (nightjar-examples)")
     p.add_argument("--port", type=int, default=8080, help="port on 127.0.0.1 (default: 8080)")
     p.add_argument("--lcores", type=int, default=2, metavar="N",
                    help="lcores, also more than there are CPUs (default: 2)")
@@ -80,7 +84,8 @@ def serve(chosen, reaper):
     root = chosen.root or sample_site(f"/run/{name}/site")
     world.make_namespace(name)
     server = Server(name, name, world.driver_args("tap") + world.lcore_args(chosen.lcores),
-                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, "--live"])
+                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, "--live"],
+                    program="nightjar-examples" if chosen.examples else "nightjar")
     server.wait_ready()
     ip("-n", name, "addr", "add", KERNEL_SIDE, "dev", TAP)
     ip("-n", name, "link", "set", TAP, "up")
@@ -88,10 +93,11 @@ def serve(chosen, reaper):
 
     url = f"http://127.0.0.1:{chosen.port}/"
     lcores = "1 lcore" if chosen.lcores == 1 else f"{chosen.lcores} lcores"
+    paths = ("", *(EXAMPLES if chosen.examples else ()))
     print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
-          f"Ctrl-C ends it.\n\n"
-          f"  {url}\n"
-          f"  curl --http2-prior-knowledge {url}\n", flush=True)
+          f"Ctrl-C ends it.\n\n  {url}\n" +
+          "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths),
+          flush=True)
     try:
         status = server.process.wait()  # it says nothing more on standard output
     except Ended:

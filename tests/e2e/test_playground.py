@@ -48,6 +48,15 @@ class Playground(unittest.TestCase):
             text += chunk.decode()
         return url
 
+    def test_examples(self):
+        process = self.start("--examples")
+        url = self.wait_for_url(process)
+        self.assertEqual(b"Hello from a nightjar.\n", self.curl(f"{url}hello").stdout)
+        self.assertEqual(b"That took 5 ms.\n", self.curl(f"{url}slow?ms=5").stdout)
+        self.assertIn(b"<title>nightjar</title>", self.curl(url).stdout)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(0, process.wait(30 * SLOW))
+
     def curl(self, *args):
         return subprocess.run(["curl", "-sS", "--http2-prior-knowledge", *args], timeout=60 * SLOW,
                               capture_output=True)
