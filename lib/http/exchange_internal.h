@@ -180,5 +180,7 @@ struct nj_str nj__date(struct nj_exchanges *set, nj_ns now);
 
 /* wait.c: of a handler on a fiber; 0 or enum nj_error. */
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
+/* NJ_ERR_GONE. Who asks again and again lets others run in between. */
+int nj__gone(const struct nj_exchange *x);
 
 #endif

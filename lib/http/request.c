@@ -67,9 +67,9 @@ static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
     struct nj_exchange *x = nj__of_request(req);
 
     if (!on_worker && !x->stream)
-        return NJ_ERR_GONE;
+        return nj__gone(x);
     if (!on_worker && x->reset_code) /* a part of the body found no room: what is here is not it */
-        return NJ_ERR_GONE;
+        return nj__gone(x);
     if (req->too_large)
         return NJ_ERR_TOO_LARGE;
     if (req->body.n_bytes == 0)

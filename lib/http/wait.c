@@ -43,6 +43,13 @@ int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
     return error_of(why);
 }
 
+int nj__gone(const struct nj_exchange *x)
+{
+    if (x->fiber && x->fiber == nj_fiber_self())
+        nj_fiber_told();
+    return NJ_ERR_GONE;
+}
+
 static int refused(void)
 {
     nj_fiber_refused();

@@ -353,9 +353,24 @@ void nj_fiber_refused(void)
         must_not();
 }
 
-/* So many waits of a fiber that was cancelled end without giving the core back. One that goes on
- * as if nothing had been said would keep it for ever: from then on the others run in between. */
+/* So many waits of a fiber that was cancelled, and calls that tell it so, end without giving the
+ * core back. One that goes on as if nothing had been said would keep it for ever: from then on the
+ * others run in between. */
 #define DEAF_MAX 64u
+
+static void count_deaf(struct nj_fiber *f)
+{
+    if (f->n_deaf++ < DEAF_MAX)
+        return;
+    end_wait(f, NJ_WAKE_CANCELLED);
+    leave(f);
+}
+
+void nj_fiber_told(void)
+{
+    if (nj__here.fiber && !nj__here.tagged)
+        count_deaf(nj__here.fiber);
+}
 
 enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
 {
@@ -367,10 +382,7 @@ enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
     if (w)
         *w = (struct nj_waiter){f, f->generation};
     if (f->cancelled) {
-        if (f->n_deaf++ >= DEAF_MAX) {
-            end_wait(f, NJ_WAKE_CANCELLED);
-            leave(f);
-        }
+        count_deaf(f);
         return NJ_WAKE_CANCELLED;
     }
     arm(f->all, f, deadline);

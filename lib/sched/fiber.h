@@ -79,6 +79,9 @@ enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
 /* Somebody wanted to wait where it must not, and was sent away before it came to nj_fiber_park():
  * config.would_block hears of it. Nothing happens on a thread without fibers. */
 void nj_fiber_refused(void);
+/* The caller was told once more that nobody wants what it does. Who goes on in spite of it gives
+ * the core back from time to time. Nothing happens but on a fiber that may park. */
+void nj_fiber_told(void);
 
 /* Let a parked fiber go on: it is queued, and runs in the next nj_fibers_run(). False when that
  * wait is over already. Any context of the owning thread. */

@@ -29,7 +29,7 @@ struct nj_fiber {
     int saved_errno;
     unsigned valgrind_id; /* of its stack */
     bool cancelled;
-    uint32_t n_deaf;     /* waits since then */
+    uint32_t n_deaf;     /* times that it was told so since, or that nobody is there */
     bool filled;         /* its stack, to see later how much was used */
     struct nj_list node; /* runnable, or among those due soon */
     struct nj_timer timer;
