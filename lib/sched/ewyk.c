@@ -485,6 +485,14 @@ void nj_ewyk_cancel(struct nj_ewyk *e)
             nj_fiber_cancel(&e->fibers->fiber[i]);
 }
 
+const struct nj_task_class *nj_ewyk_on_fiber(const struct nj_ewyk *e)
+{
+    for (uint32_t i = 0; i < e->fibers->n_max; i++)
+        if (e->fibers->fiber[i].state != NJ__FREE)
+            return e->fibers->fiber[i].class_of;
+    return NULL;
+}
+
 struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *e)
 {
     return (struct nj_ewyk_gauges){

@@ -120,6 +120,8 @@ bool nj_ewyk_idle(const struct nj_ewyk *);
 void nj_ewyk_stop(struct nj_ewyk *);
 /* End the present wait of every fiber, and all that follow. */
 void nj_ewyk_cancel(struct nj_ewyk *);
+/* Whose task is on a fiber; of several, one. NULL: nobody's. */
+const struct nj_task_class *nj_ewyk_on_fiber(const struct nj_ewyk *);
 
 /* A worker was on its core so long with a task of this class (CPU time, not what it waited). Called
  * on the lcore, when the worker's completion arrives: a class that calmed down comes back. */

@@ -211,18 +211,35 @@ static bool nothing(struct nj_server *s)
     return true;
 }
 
+static uint32_t stuck_on_fibers(const struct nj_server *s)
+{
+    uint32_t n_stuck = 0;
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        const char *route;
+        uint32_t n = nj_shard_stuck(s->shard[i], &route);
+        n_stuck += n;
+        if (n > 0)
+            fprintf(stderr,
+                    "nightjar: lcore %u: %u handlers (%s) do not return, and were told to; "
+                    "leaving without them\n",
+                    s->lcore[i].id, n, route);
+    }
+    return n_stuck;
+}
+
 /* Before the shards go, whose requests the tasks work on. What a handler that does not come back
  * may touch can't be freed, so then the process ends without that. */
-static void stop_workers(struct nj_server *s)
+static void stop_handlers(struct nj_server *s)
 {
     uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
-    if (n_stuck == 0)
-        return;
-    fprintf(stderr,
-            "nightjar: %u handlers on workers did not return within %u ms; leaving "
-            "without them\n",
-            n_stuck, HANDLERS_MS);
-    _exit(1);
+    if (n_stuck > 0)
+        fprintf(stderr,
+                "nightjar: %u handlers on workers did not return within %u ms; leaving "
+                "without them\n",
+                n_stuck, HANDLERS_MS);
+    if (stuck_on_fibers(s) + n_stuck > 0)
+        _exit(1);
 }
 
 static bool random_bytes(void *out, size_t n)
@@ -358,7 +375,7 @@ static const struct step {
     {up_files,      down_files},
     {up_workers,    down_workers},
     {up_shards,     down_shards},
-    {nothing,       stop_workers},
+    {nothing,       stop_handlers},
     {up_telemetry,  down_telemetry},
     {up_supervisor, down_supervisor},
 };

@@ -309,34 +309,57 @@ void nj__handlers_publish(struct nj_shard *s)
     atomic_store_explicit(&h->n_waiting, g.n_waiting, memory_order_relaxed);
 }
 
+/* Each wait of theirs ends at once from now on, and they come to their end, or have had their
+ * turns. */
+static void end_fibers(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    nj_ewyk_stop(h->ewyk);
+    nj_ewyk_cancel(h->ewyk);
+    uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
+    uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_LEAVE_TURNS;
+    for (; n > 0 && !nj_ewyk_idle(h->ewyk); n--)
+        nj__handlers_run(s, s->now);
+    h->n_stuck = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
+}
+
 void nj__handlers_leave(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
-    if (!h->exchanges)
+    if (!h->exchanges || h->n_stuck > 0)
         return;
     if (h->ewyk)
-        nj_ewyk_stop(h->ewyk);
-    while (h->ewyk && !nj_ewyk_idle(h->ewyk)) { /* each wait of theirs ends at once from now on */
-        nj_ewyk_cancel(h->ewyk);
-        nj__handlers_run(s, s->now);
-    }
+        end_fibers(s);
     nj_exchanges_settle(h->exchanges, s->now);
+}
+
+uint32_t nj_shard_stuck(const struct nj_shard *s, const char **route)
+{
+    const struct nj_handlers *h = &s->handlers;
+
+    if (h->n_stuck > 0)
+        *route = nj_ewyk_on_fiber(h->ewyk)->name;
+    return h->n_stuck;
 }
 
 void nj__handlers_fini(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
-    while (nj__handlers_busy(s)) { /* workers have them: they come back */
+    while (h->n_stuck == 0 && nj__handlers_busy(s)) { /* workers have them: they come back */
         take_home(s);
         nj_exchanges_settle(h->exchanges, s->now);
     }
-    if (h->ewyk)
-        nj_ewyk_free(h->ewyk);
-    nj_exchanges_free(h->exchanges);
-    free(h->classes);
+    if (h->n_stuck == 0) { /* else stacks refer to all of that: it is left behind with them */
+        if (h->ewyk)
+            nj_ewyk_free(h->ewyk);
+        nj_exchanges_free(h->exchanges);
+        free(h->classes);
+    }
     h->ewyk = NULL;
     h->exchanges = NULL;
     h->classes = NULL;
+    h->n_stuck = 0;
 }

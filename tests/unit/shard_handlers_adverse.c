@@ -270,3 +270,45 @@ Test(shard_handlers_adverse, deaf_to_the_end_of_its_stream)
     is_deaf("/stubborn");
     is_deaf("/hopeful");
 }
+
+static struct nj_handlers left; /* for who looks for what nobody refers to */
+
+/* The end of the server does not wait for them for ever: their stacks stay where they are. */
+Test(shard_handlers_adverse, deaf_to_the_end_of_the_server)
+{
+    struct hr *h = hr_start(hr_new(deaf_ones, NJ_ARRAY_LEN(deaf_ones)));
+    struct hr_client *c = hr_connect(h);
+    struct nj_shard *s = h->r->s;
+    const char *route = NULL;
+
+    n_heard = 0;
+    stop = false;
+    for (uint32_t i = 0; i < 3; i++)
+        hr_ask(c, "POST", deaf_ones[i].path, 100, 0, NULL, NULL);
+    for (int i = 0; i < 50; i++)
+        hr_step(h);
+    nj_shard_abort(s, h->r->now);
+    nj_shard_leave(s);
+    cr_expect_eq(nj_shard_stuck(s, &route), 3);
+    cr_expect_str_eq(route, nj_routes_name(h->routes, 0));
+    cr_expect_lt(n_heard, 10000);
+    left = s->handlers;
+    hr_free(h);
+}
+
+/* Who only needs some more calls to come to his end has them. */
+Test(shard_handlers_adverse, slow_to_leave)
+{
+    struct hr *h = hr_start(hr_new(deaf_ones, NJ_ARRAY_LEN(deaf_ones)));
+    struct hr_client *c = hr_connect(h);
+    const char *route = NULL;
+
+    n_heard = 1000000 - 100;
+    stop = false;
+    hr_get(c, "/deaf");
+    hr_settle(h);
+    nj_shard_leave(h->r->s);
+    cr_expect_eq(nj_shard_stuck(h->r->s, &route), 0);
+    cr_expect_eq(n_heard, 1000000);
+    hr_free(h);
+}
