@@ -15,8 +15,9 @@
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 #include "shard/sniff.h"
+#include "tcp/seq.h"
 
-#define STALL_TIMEOUT  (60 * NJ_SEC)  /* streams open, and nothing moves */
+#define STALL_TIMEOUT  (60 * NJ_SEC)  /* streams open, and none of them gets on */
 #define LINGER_TIMEOUT (2 * NJ_SEC)   /* the peer has all, and does not close */
 #define LINGER_MOVES   (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
 #define SHED_AFTER     (5 * NJ_SEC)   /* no ACK, and mbufs are short */
@@ -135,6 +136,13 @@ static bool has_input(const struct nj_conn *c)
 static struct nj_h2 *h2_of(const struct nj_conn *c)
 {
     return c->talk ? c->talk->h2 : NULL;
+}
+
+/* While there are streams, it is they who have to get on: requests, their bodies, and taking what
+ * was answered. A PING now and then is no reason to keep what they hold (conn_asked.c). */
+static bool has_streams(const struct nj_conn *c)
+{
+    return c->state == H2 && c->talk->h2 && nj_h2_streams(c->talk->h2) > 0;
 }
 
 /* What the connection waits for. */
@@ -330,8 +338,7 @@ static void read_some(struct nj_conn *c, nj_ns now)
         else if (c->state == H2 && nj_h2_input(c->talk->h2, data, n) != 0)
             c->failed = true;
         nj_tcp_recv_take(tcp, c->tcb, n);
-        if (c->state != LINGER)
-            c->moved = true;
+        c->moved |= c->state != LINGER && !has_streams(c);
     }
 }
 
@@ -342,6 +349,7 @@ static void output_h2(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
     uint32_t had = nj_tcp_queued_mbufs(c->tcb);
+    uint64_t n_body = nj_counter_read(&s->counters, NJ_C_body_bytes);
 
     if (nj_h2_output(c->talk->h2, &sink, c) != 0 && !c->failed) {
         c->failed = true;
@@ -349,6 +357,10 @@ static void output_h2(struct nj_conn *c)
     }
     uint32_t taken = nj_tcp_queued_mbufs(c->tcb) - had;
     s->n_tx_left -= taken < s->n_tx_left ? taken : s->n_tx_left;
+    if (nj_counter_read(&s->counters, NJ_C_body_bytes) == n_body)
+        return;
+    c->owes_body = true;
+    c->talk->body_end = nj_tcp_queued_end(c->tcb);
 }
 
 static void write_some(struct nj_conn *c, nj_ns now)
@@ -397,12 +409,17 @@ static void note_unread(struct nj_conn *c, nj_ns now)
     }
 }
 
-/* The peer acknowledged some. Who takes a byte of our last words now and then must not keep them
- * for ever. */
+/* The peer acknowledged some. Streams get on only by what was theirs; and who takes a byte of our
+ * last words now and then must not keep them for ever. */
 static void note_moved(struct nj_conn *c, nj_ns now)
 {
-    if (c->state != LINGER || !c->talk || now < c->talk->moves_until)
-        c->moved = true;
+    bool of_body = c->owes_body; /* else these were answers to PING and the like */
+
+    c->owes_body = of_body && nj_seq_lt(c->tcb->snd_una, c->talk->body_end);
+    if (c->state == LINGER)
+        c->moved |= !c->talk || now < c->talk->moves_until;
+    else
+        c->moved |= of_body || !has_streams(c);
 }
 
 /* A FIN may be that of a peer which only has no more to ask, and reads on; or that of a socket that

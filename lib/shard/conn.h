@@ -28,6 +28,7 @@ struct nj_talk {
     };
     struct nj_list exchanges; /* requests of routes, as they came */
     struct nj_list *asked;    /* the first of them that was not yet offered, or NULL */
+    uint32_t body_end;        /* owes_body: where in sequence the last byte of a body ends */
     int64_t credit_ns;        /* of the round over connections; negative when it took too long */
 };
 _Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
@@ -41,7 +42,8 @@ struct nj_conn {
     nj_ns since;         /* it is there, in whole GRAINs, rounded up */
     uint8_t state;       /* enum conn_state */
     uint8_t silent;      /* enum nj_silent */
-    bool moved;          /* since it was filed bytes came in, or the peer acknowledged some */
+    bool moved;          /* since it was filed it got on; with streams, one of them did */
+    bool owes_body;      /* bytes of bodies are in the send queue */
     bool peer_fin, failed;
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");

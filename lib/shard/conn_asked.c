@@ -25,6 +25,7 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_r
     struct nj_conn *c = user;
     struct nj_exchange *x;
 
+    c->moved = true;
     if (!nj__handlers_request(c->shard, st, req, &x)) {
         request_site(c, st, req);
         return;
@@ -58,6 +59,7 @@ static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
     struct nj_exchange *x = exchange_of(c, st);
 
     (void)complete;
+    c->moved = true;
     if (x) {
         if (c->talk->asked == nj_exchange_node(x))
             pass_asked(c->talk);
@@ -70,8 +72,10 @@ static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 
 static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
 {
-    struct nj_exchange *x = exchange_of(user, st);
+    struct nj_conn *c = user;
+    struct nj_exchange *x = exchange_of(c, st);
 
+    c->moved = true;
     if (x)
         nj_exchange_data(x, data, n_bytes);
     else
@@ -80,7 +84,10 @@ static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, si
 
 static void on_end(void *user, struct nj_h2_stream *st)
 {
-    struct nj_exchange *x = exchange_of(user, st);
+    struct nj_conn *c = user;
+    struct nj_exchange *x = exchange_of(c, st);
+
+    c->moved = true;
     if (x)
         nj_exchange_body_end(x);
 }

@@ -107,8 +107,9 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
  * wait are told, and come to their end: fibers are the thread's, so it has to be the one that
  * stepped. To be called before nj_shard_fini(), which any thread may call. */
 void nj_shard_leave(struct nj_shard *s);
-/* After that: handlers that did not listen, and the name of a route of theirs. Their stacks are left
- * behind, and with nj_shard_fini() what they refer to; what their code refers to has to stay. */
+/* After that: handlers that did not listen, and the name of a route of theirs. Their stacks are
+ * left behind, and with nj_shard_fini() what they refer to; what their code refers to has to stay.
+ */
 uint32_t nj_shard_stuck(const struct nj_shard *s, const char **route);
 /* Waits for file jobs and for handlers on workers that are out. */
 void nj_shard_fini(struct nj_shard *s);

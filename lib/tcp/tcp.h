@@ -132,6 +132,12 @@ void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_bytes);
 
 /* Bytes the send queue takes now: NJ_SENDQ_BYTES_MAX less what is queued. 0 once closed. */
 uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
+/* The sequence number behind the last byte in the send queue; of a connection that stands. */
+static inline uint32_t nj_tcp_queued_end(const struct nj_tcb *t)
+{
+    return t->snd_una + (t->x ? t->x->sndq.n_bytes : 0);
+}
+
 /* Mbufs of the send queue: what this connection takes of the pool. */
 static inline uint32_t nj_tcp_queued_mbufs(const struct nj_tcb *t)
 {

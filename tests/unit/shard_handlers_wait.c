@@ -491,6 +491,48 @@ static void hear_out(struct nj_request *req, struct nj_response *resp, void *arg
         ;
 }
 
+static void talk_on(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_write(resp, pattern, BODY);
+}
+
+static const struct nj_route slow_ones[] = {
+    {.path = "/hear", .type = NJ_BLOCKING, .handle = hear_out},
+    {.path = "/talk", .type = NJ_BLOCKING, .handle = talk_on},
+};
+
+/* Who only sends PINGs keeps its streams no longer than who is silent; who takes a little of its
+ * answer in each minute, or sends a little of its body, gets on. */
+Test(shard_handlers_wait, what_counts_as_getting_on)
+{
+    struct hr *h = hr_start(hr_new(slow_ones, NJ_ARRAY_LEN(slow_ones)));
+    struct hr_options narrow = {.window = 1000, .no_auto = true};
+    struct hr_client *pings = hr_connect_with(h, &narrow), *takes = hr_connect_with(h, &narrow);
+    struct hr_client *sends = hr_connect(h), *naps = hr_connect(h);
+    int32_t taken = hr_get(takes, "/talk");
+    int32_t sent = hr_ask(sends, "POST", "/hear", BODY, 1, NULL, NULL);
+
+    hr_get(pings, "/talk");
+    hr_ask(naps, "POST", "/hear", BODY, 1, NULL, NULL);
+    hr_settle(h);
+    for (int i = 0; i < 4; i++) {
+        hr_run(h, 40 * NJ_SEC);
+        if (!pings->p->got_rst)
+            nghttp2_submit_ping(pings->s, 0, NULL);
+        if (!naps->p->got_rst)
+            nghttp2_submit_ping(naps->s, 0, NULL);
+        nghttp2_submit_window_update(takes->s, 0, taken, 1);
+        hr_send_more(sends, sent, 1);
+        hr_settle(h);
+        cr_expect(!takes->p->got_rst && !sends->p->got_rst, "%d", i);
+        cr_expect_eq(pings->p->got_rst, i > 0, "%d", i);
+        cr_expect_eq(naps->p->got_rst, i > 0, "%d", i);
+    }
+    cr_expect_eq(hr_reply_of(takes, taken)->n_got, 1004);
+    cr_expect_eq(rig_count(h->r, NJ_C_conn_timeout), 2);
+    hr_free(h);
+}
+
 static const struct nj_route farewell[] = {
     {.path = "/hear", .type = NJ_BLOCKING, .handle = hear_out},
     {.path = "/pack", .type = NJ_OS_BLOCKING, .handle = hear_out},
