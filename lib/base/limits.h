@@ -95,6 +95,12 @@
 #define NJ_BLOCKS_MEDIUM      16384u
 #define NJ_BLOCKS_LARGE       16384u
 #define NJ_BLOCKS_HUGE        1024u
+/* Bodies of requests of one connection may hold one part in so many of the blocks left to take, the
+ * small ones not counted: one alone 120 of 360 MiB, which is more than its window; seven 40 MiB
+ * each, and 80 are left; a hundred 3.5 MiB each, and 7 are left. Where more comes to one that
+ * has its share, who holds most loses a body; a share that shrinks as the pool does is never all of
+ * it. */
+#define NJ_BODY_SHARES        2u
 
 /* Response bytes that wait for the peer's windows; a handler that writes more waits, too. It goes
  * on when half of them are gone. */

@@ -56,6 +56,15 @@ void nj_blocks_close(struct nj_blocks *b)
     free_if_over(b);
 }
 
+uint64_t nj_blocks_left(const struct nj_blocks *b)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 1; i < N_SIZES; i++)
+        n += (uint64_t)(b->pool[i].n_max - b->pool[i].n_used) * sizes[i].n_bytes;
+    return n;
+}
+
 uint32_t nj_blocks_out(const struct nj_blocks *b)
 {
     return b->n_out;
@@ -127,6 +136,7 @@ static struct nj_block *append(struct nj_bytes *q, struct nj_blocks *b, uint32_t
     else
         q->head = block;
     q->tail = block;
+    q->n_held += HEAD + block->n_room;
     return block;
 }
 
@@ -163,6 +173,7 @@ static void pass(struct nj_bytes *q, uint32_t n_bytes, struct nj_bytes *used)
         if (block->n_taken < block->n_bytes)
             break;
         q->head = block->next;
+        q->n_held -= HEAD + block->n_room;
         if (!q->head)
             q->tail = NULL;
         if (used) {

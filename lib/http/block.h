@@ -31,6 +31,8 @@ struct nj_blocks *nj_blocks_new(uint32_t share);
 /* No more are taken; memory goes with the last one out. */
 void nj_blocks_close(struct nj_blocks *b);
 uint32_t nj_blocks_out(const struct nj_blocks *b);
+/* Memory of the blocks that can be taken; not of the smallest, which are for crumbs only. */
+uint64_t nj_blocks_left(const struct nj_blocks *b);
 
 /* A block with room for `n_bytes` or, if those are used up, the next larger one. NULL: none left,
  * or none is so large. The caller has the one reference. */
@@ -42,7 +44,7 @@ struct nj_block *nj_block_alloc(uint32_t n_bytes);
 
 struct nj_bytes {
     struct nj_block *head, *tail;
-    uint32_t n_bytes;
+    uint32_t n_bytes, n_held; /* n_held: memory of the blocks */
 };
 
 /* Append a copy. Returns how many bytes found room: fewer when there are no blocks. `b` NULL: by

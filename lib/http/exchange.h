@@ -87,7 +87,16 @@ void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
 struct nj_task *nj_exchange_task(struct nj_exchange *x);
 /* It is being offered: from here on the task is the strategy's. */
 void nj_exchange_offered(struct nj_exchange *x);
-/* For its connection's list of exchanges; off any list when the exchange goes. */
+/* A connection, as its exchanges see it. */
+struct nj_exchange_peer {
+    struct nj_list exchanges;
+    struct nj_list holder; /* of the set's, while bytes are held */
+    uint64_t
+        n_body_bytes; /* that they hold of bodies; nj_exchanges_settle() brings it up to date */
+};
+/* It is one of this connection's, the last, until its stream is gone; off the list when the
+ * exchange goes. */
+void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer);
 struct nj_list *nj_exchange_node(struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 

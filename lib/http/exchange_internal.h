@@ -98,6 +98,7 @@ struct nj_exchange {
     struct nj_list hungry; /* in set->hungry: no block was left */
     struct nj_exchanges *set;
     void *stream; /* NULL: it is closed */
+    struct nj_exchange_peer *peer;
     struct nj_body body;
     uint32_t route;
     uint8_t state;   /* enum nj__state */
@@ -111,6 +112,7 @@ struct nj_exchange {
     uint32_t reset_code;    /* nonzero: reset it with this */
     uint64_t n_done;        /* request bytes that may go back to the windows */
     uint32_t n_held;        /* of set->n_held */
+    uint32_t n_owed;        /* of peer->n_body_bytes */
     struct nj_fiber *fiber; /* RUNNING: where; NULL inline */
     struct nj_waiter waiter;
     struct nj_timer timer;
@@ -124,7 +126,8 @@ struct nj_exchanges {
     struct nj_blocks *blocks; /* heads, and all of responses */
     struct nj_blocks *bodies; /* of requests */
     struct nj_list dirty, hungry;
-    struct nj_list home; /* tasks that never went, which poll() lets go of */
+    struct nj_list holders; /* peers with bodies */
+    struct nj_list home;    /* tasks that never went, which poll() lets go of */
     struct nj_wheel wheel;
     nj_ns now, feed_at;
     uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */

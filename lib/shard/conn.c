@@ -275,7 +275,8 @@ static void open_h2(struct nj_conn *c)
     struct nj_talk *talk = c->talk;
 
     nj_count(&s->counters, NJ_C_conn_h2);
-    nj_list_init(&talk->exchanges);
+    nj_list_init(&talk->peer.exchanges);
+    nj_list_init(&talk->peer.holder);
     talk->h2 = nj_h2_open(s->h2, c);
     if (talk->h2 && s->draining) { /* it came through the door as we closed it */
         nj_h2_goaway(talk->h2);

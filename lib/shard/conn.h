@@ -26,10 +26,10 @@ struct nj_talk {
         };
         nj_ns moves_until; /* LINGER */
     };
-    struct nj_list exchanges; /* requests of routes, as they came */
-    struct nj_list *asked;    /* the first of them that was not yet offered, or NULL */
-    uint32_t body_end;        /* owes_body: where in sequence the last byte of a body ends */
-    int64_t credit_ns;        /* of the round over connections; negative when it took too long */
+    struct nj_exchange_peer peer; /* requests of routes, as they came */
+    struct nj_list *asked;        /* the first of them that was not yet offered, or NULL */
+    uint32_t body_end;            /* owes_body: where in sequence the last byte of a body ends */
+    int64_t credit_ns; /* of the round over connections; negative when it took too long */
 };
 _Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
 

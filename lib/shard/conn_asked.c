@@ -33,7 +33,7 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_r
     if (!x)
         return;
     nj_h2_stream_set_user(st, x);
-    nj_list_push_back(&c->talk->exchanges, nj_exchange_node(x));
+    nj_exchange_join(x, &c->talk->peer);
     if (!c->talk->asked)
         c->talk->asked = nj_exchange_node(x);
 }
@@ -50,7 +50,7 @@ static struct nj_exchange *exchange_of(const struct nj_conn *c, const struct nj_
 static void pass_asked(struct nj_talk *talk)
 {
     struct nj_list *next = talk->asked->next;
-    talk->asked = next == &talk->exchanges ? NULL : next;
+    talk->asked = next == &talk->peer.exchanges ? NULL : next;
 }
 
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
@@ -129,7 +129,7 @@ void nj__conn_cut_bodies(struct nj_conn *c)
 {
     if (c->state != H2)
         return;
-    struct nj_list *all = &c->talk->exchanges;
+    struct nj_list *all = &c->talk->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next)
         nj_exchange_cut(nj_exchange_of_node(n));
 }
@@ -138,7 +138,7 @@ bool nj__conn_we_stall(const struct nj_conn *c)
 {
     if (c->state != H2)
         return false;
-    struct nj_list *all = &c->talk->exchanges;
+    struct nj_list *all = &c->talk->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next) /* as many as there are streams */
         if (nj_exchange_is_ours(nj_exchange_of_node(n)))
             return true;

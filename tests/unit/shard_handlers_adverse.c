@@ -199,6 +199,79 @@ Test(shard_handlers_adverse, no_content)
     hr_free(h);
 }
 
+/* ---- bodies that nobody reads ---- */
+
+static void holds(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_sleep(3600 * NJ_SEC);
+}
+
+static void reads(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    int64_t n;
+
+    while ((n = nj_request_read(req, piece, sizeof piece)) > 0)
+        ;
+    nj_response_write(resp, n == 0 ? "all" : "not", 3);
+}
+
+static const struct nj_route bodies[] = {
+    {.path = "/holds", .type = NJ_BLOCKING, .handle = holds},
+    {.path = "/reads", .type = NJ_BLOCKING, .handle = reads},
+};
+
+static unsigned n_open(struct hr_client *c, uint32_t n)
+{
+    unsigned n_left = 0;
+    for (uint32_t i = 0; i < n; i++)
+        n_left += !c->reply[i].closed;
+    return n_left;
+}
+
+static void uploads(struct hr *h, struct hr_client *c, const char *who)
+{
+    struct hr_reply *a[3];
+
+    for (int i = 0; i < 3; i++)
+        a[i] = hr_reply_of(c, hr_post(c, "/reads", 2000000));
+    hr_settle(h);
+    for (int i = 0; i < 3; i++)
+        cr_expect(a[i]->ended && !strcmp(a[i]->body, "all"), "%s: %d, error %u", who, a[i]->status,
+                  a[i]->error);
+}
+
+/* Handlers of a few connections do not read what comes. They hold what they may, and others' bodies
+ * come in, also on their own connections. */
+Test(shard_handlers_adverse, bodies_are_held)
+{
+    enum { HOARDERS = 6, STREAMS = 16 };
+    struct hr *h = hr_start(hr_new(bodies, 2));
+    struct nj_exchanges *set = h->r->s->handlers.exchanges;
+    struct hr_client *c[HOARDERS];
+
+    nj_blocks_close(set->bodies);
+    set->bodies = nj_blocks_new(16); /* 22 MiB; they want 8 MiB each */
+    for (int i = 0; i < HOARDERS; i++) {
+        c[i] = hr_connect(h);
+        for (int k = 0; k < STREAMS; k++)
+            hr_post(c[i], "/holds", NJ_H2_STREAM_WINDOW_BYTES);
+        hr_settle(h);
+    }
+    cr_expect_gt(rig_count(h->r, NJ_C_body_hoard), 0);
+    cr_expect_eq(rig_count(h->r, NJ_C_exchange_full), 0);
+    for (int i = 0; i < HOARDERS; i++)
+        cr_expect_gt(n_open(c[i], STREAMS), 2, "%d: %u", i, n_open(c[i], STREAMS));
+    cr_expect_gt(nj_blocks_left(set->bodies), 2u << 20);
+    uploads(h, hr_connect(h), "one that reads");
+    uploads(h, c[1], "one that holds");
+    for (int i = 0; i < HOARDERS; i++)
+        rig_seg(h->r, c[i]->p, c[i]->p->snd_nxt, NJ_TCP_RST, NULL, 0);
+    hr_step(h);
+    hr_step(h);
+    cr_expect_eq(nj_blocks_out(set->bodies), 0);
+    hr_free(h);
+}
+
 /* ---- handlers that do not listen ---- */
 
 static unsigned n_heard;
