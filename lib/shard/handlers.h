@@ -18,8 +18,8 @@
 /* Of one step, tasks that come home from workers. */
 #define NJ_HANDLERS_POLL_MAX    32u
 /* At the end each fiber that is told so is resumed so often before its stack is left behind: after
- * 64 calls that tell it, each further one takes a turn. With the most fibers there can be, 65,536,
- * those are 17 million switches, a few seconds. */
+ * 64 calls that tell it, each further one takes a turn. With the most fibers there can be, 16,384,
+ * those are 4 million switches. */
 #define NJ_HANDLERS_LEAVE_TURNS 256u
 
 struct nj_handlers {
