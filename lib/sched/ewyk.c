@@ -485,6 +485,11 @@ void nj_ewyk_cancel(struct nj_ewyk *e)
             nj_fiber_cancel(&e->fibers->fiber[i]);
 }
 
+uint32_t nj_ewyk_trim(struct nj_ewyk *e, uint32_t n_keep, uint32_t n_max)
+{
+    return nj_fibers_in_use(e->fibers) == 0 ? nj_fibers_trim(e->fibers, n_keep, n_max) : 0;
+}
+
 const struct nj_task_class *nj_ewyk_on_fiber(const struct nj_ewyk *e)
 {
     for (uint32_t i = 0; i < e->fibers->n_max; i++)

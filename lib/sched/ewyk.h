@@ -120,6 +120,8 @@ bool nj_ewyk_idle(const struct nj_ewyk *);
 void nj_ewyk_stop(struct nj_ewyk *);
 /* End the present wait of every fiber, and all that follow. */
 void nj_ewyk_cancel(struct nj_ewyk *);
+/* As nj_fibers_trim(), while no task is on a fiber. */
+uint32_t nj_ewyk_trim(struct nj_ewyk *, uint32_t n_keep, uint32_t n_max);
 /* Whose task is on a fiber; of several, one. NULL: nobody's. */
 const struct nj_task_class *nj_ewyk_on_fiber(const struct nj_ewyk *);
 

@@ -156,18 +156,23 @@ size_t nj_fibers_stack_high_water(const struct nj_fibers *fs)
     return most;
 }
 
-void nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep)
+uint32_t nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep, uint32_t n_max)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint32_t n = 0;
 
-    for (struct nj_fiber *f = fs->free; f; f = f->next_free) {
+    for (struct nj_fiber *f = fs->free; f && n < n_max; f = f->next_free) {
+        if (!f->context) /* not used since it was made, or trimmed */
+            continue;
         if (n_keep > 0) {
             n_keep--;
             continue;
         }
         madvise((void *)f->lane.bottom, fs->slot_bytes - page, MADV_DONTNEED);
         f->context = NULL;
+        n++;
     }
+    return n;
 }
 
 /* --- the switch ------------------------------------------------------------------------------- */

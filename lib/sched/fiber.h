@@ -99,8 +99,9 @@ uint32_t nj_fibers_in_use(const struct nj_fibers *);
 uint32_t nj_fibers_high_water(const struct nj_fibers *);
 /* The most bytes of stack that a fiber used. Looks through all stacks; 0 unless NJ_CHECKED. */
 size_t nj_fibers_stack_high_water(const struct nj_fibers *);
-/* Give the memory of idle stacks back, except that of the `n_keep` used last. */
-void nj_fibers_trim(struct nj_fibers *, uint32_t n_keep);
+/* Give the memory of free stacks back to the system, but for the `n_keep` that are used next, and
+ * of no more than `n_max`: each takes a system call. Returns of how many. */
+uint32_t nj_fibers_trim(struct nj_fibers *, uint32_t n_keep, uint32_t n_max);
 
 /* --- the must-not-block tag ------------------------------------------------------------------- */
 

@@ -261,6 +261,10 @@ uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
     nj_exchanges_tick(h->exchanges, now);
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
     n += take_home(s);
+    if (h->ewyk && now >= h->trim_at) {
+        h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
+        nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
+    }
     return n + nj_exchanges_settle(h->exchanges, now);
 }
 

@@ -17,6 +17,11 @@
 #define NJ_HANDLERS_RUN_MAX     64u
 /* Of one step, tasks that come home from workers. */
 #define NJ_HANDLERS_POLL_MAX    32u
+/* While no handler waits, so many stacks keep their memory, and the others give it back: a few each
+ * second, as each costs a system call. */
+#define NJ_FIBERS_KEEP          32u
+#define NJ_FIBERS_TRIM          16u
+#define NJ_FIBERS_TRIM_EVERY    NJ_SEC
 /* At the end each fiber that is told so is resumed so often before its stack is left behind: after
  * 64 calls that tell it, each further one takes a turn. With the most fibers there can be, 16,384,
  * those are 4 million switches. */
@@ -28,7 +33,8 @@ struct nj_handlers {
     struct nj_task_class *classes;  /* by route */
     struct nj_task_port port;       /* the workers', as exchanges see it */
     uint64_t n_would_block;         /* refused waits that the strategy counted and we told */
-    uint32_t n_stuck;               /* handlers that did not return at the end */
+    nj_ns trim_at;
+    uint32_t n_stuck; /* handlers that did not return at the end */
 
     /* Written by the lcore now and then, read by telemetry. */
     _Atomic uint32_t n_fibers, n_fibers_high, n_waiting;

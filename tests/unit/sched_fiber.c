@@ -609,11 +609,13 @@ Test(sched_fiber, trim_gives_memory_back)
     for (int i = 1; i < 4; i++) /* the last one is the hottest */
         nj_fiber_cancel(p[i].w.fiber);
     nj_fibers_run(fs, 9 * NJ_SEC, 4);
-    nj_fibers_trim(fs, 1);
+    cr_assert_gt(nj_fibers_trim(fs, 1, UINT32_MAX), 0);
     cr_assert(resident(p[0].frame), "in use");
     cr_assert(resident(p[3].frame), "kept");
     cr_assert(!resident(p[1].frame) && !resident(p[2].frame));
-    nj_fibers_trim(fs, 0);
+    cr_assert_eq(nj_fibers_trim(fs, 0, 0), 0);
+    cr_assert_eq(nj_fibers_trim(fs, 0, 1), 1);
+    cr_assert_eq(nj_fibers_trim(fs, 0, UINT32_MAX), 0); /* all were */
     cr_assert(resident(p[0].frame) && !resident(p[3].frame));
     cr_assert_eq(nj_fiber_start(fs, use_stack, &out), NJ_FIBER_ENDED);
     cr_assert_eq(out, 1);

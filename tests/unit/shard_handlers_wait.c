@@ -585,3 +585,28 @@ Test(shard_handlers_wait, drain)
     cr_expect(c->p->got_fin && !c->p->got_rst);
     hr_free(h);
 }
+
+static void dozes(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    cr_expect_eq(nj_sleep(10 * NJ_MS), 0);
+}
+
+/* EWYK 5.45: what a crowd of handlers used, a few keep; the rest goes back when none waits. */
+Test(shard_handlers_wait, stacks_of_a_crowd_go_back)
+{
+    static const struct nj_route route = {.path = "/doze", .type = NJ_BLOCKING, .handle = dozes};
+    struct hr *h = hr_start(hr_new(&route, 1));
+    struct hr_client *c = hr_connect(h);
+    struct nj_ewyk *ewyk = h->r->s->handlers.ewyk;
+
+    for (int i = 0; i < 60; i++)
+        hr_get(c, "/doze");
+    hr_settle(h);
+    cr_assert_eq(nj_ewyk_gauges(ewyk).n_fibers_high_water, 60);
+    for (int i = 0; i < 4; i++)
+        hr_run(h, NJ_SEC);
+    cr_assert_eq(nj_ewyk_gauges(ewyk).n_fibers_in_use, 0);
+    cr_expect_eq(nj_ewyk_trim(ewyk, NJ_FIBERS_KEEP, UINT32_MAX), 0, "done already");
+    cr_expect_eq(nj_ewyk_trim(ewyk, 0, UINT32_MAX), NJ_FIBERS_KEEP);
+    hr_free(h);
+}
