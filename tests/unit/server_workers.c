@@ -385,7 +385,8 @@ Test(server_workers, stop_does_not_wait_for_ever, .timeout = 60)
 
 /* --- coming home costs no system call ------------------------------------------------------- */
 
-#ifndef __SANITIZE_THREAD__
+/* Sanitizers make calls of their own. */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 /* From here on this thread may sleep and end; any other call of the kernel ends the process. */
 static void forbid_system_calls(struct nj_task *t)
 {
