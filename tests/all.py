@@ -70,7 +70,8 @@ def meson(suite, pattern):
     names = meson_tests(suite, pattern)
     if not names:
         return 0, 0
-    env_defaults = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "halt_on_error=1"}
+    env_defaults = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "halt_on_error=1",
+                    "LSAN_OPTIONS": f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0"}
     for name, value in env_defaults.items():
         os.environ.setdefault(name, value)
     status, _ = run("meson", "test", "-C", BUILD, "--no-rebuild", "--print-errorlogs", "--suite",

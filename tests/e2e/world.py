@@ -123,7 +123,7 @@ class Server:
         env.setdefault("ASAN_OPTIONS", "exitcode=99")
         env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
         env.setdefault("LSAN_OPTIONS",
-                       f"suppressions={REPO}/tests/e2e/lsan.supp:print_suppressions=0")
+                       f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0")
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", ns, server_path(program), *eal, "--file-prefix", prefix,
              "--", *options],
