@@ -23,7 +23,12 @@ struct nj_object {
     struct nj_ref ref;
     uint64_t size_bytes;
     const uint8_t *bytes; /* all of it, or NULL: ask for chunks */
+    int64_t mtime_ns;     /* UNIX time; NJ_OBJECT_NO_TIME for a listing, which is no file */
+    bool is_racy; /* changed so shortly before it was read that mtime_ns may not tell a later
+                   * change: no strong validator can be made of it (RFC 9110 8.8.1) */
 };
+
+#define NJ_OBJECT_NO_TIME INT64_MIN
 
 /* A piece of a large object. Made and freed by the port. */
 struct nj_chunk {
@@ -32,7 +37,10 @@ struct nj_chunk {
     const uint8_t *bytes;
 };
 
-enum nj_file_op { NJ_FILE_OPEN, NJ_FILE_READ };
+enum nj_file_op { NJ_FILE_OPEN, NJ_FILE_READ, NJ_FILE_LIST };
+
+/* Precompressed siblings of a file, name.br and so on: a regular file, not older than it. */
+enum nj_coding { NJ_CODING_BR, NJ_CODING_ZSTD, NJ_CODING_GZIP, NJ_N_CODINGS };
 
 enum nj_file_result {
     NJ_FILE_OK,
@@ -47,7 +55,11 @@ struct nj_file_job {
     enum nj_file_op op;
     enum nj_file_result result; /* out */
 
-    char path[NJ_PATH_MAX]; /* OPEN in: below the root, normalised, no leading '/', terminated */
+    char path[NJ_PATH_MAX]; /* OPEN, LIST in: below the root, normalised, no leading '/',
+                             * terminated; LIST: the folder, "" for the root itself */
+    bool wants_siblings;    /* OPEN in */
+    uint8_t siblings;       /* OPEN out: bit 1 << enum nj_coding for each there is */
+    bool json;              /* LIST in: as JSON, not as HTML. Its object is held in memory */
 
     struct nj_object *object; /* OPEN out: one reference for the asker, or NULL.
                                * READ in: the job holds a reference of the asker's */

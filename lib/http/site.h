@@ -17,14 +17,17 @@
 #include "base/hash.h"
 #include "base/types.h"
 #include "http/file_port.h"
+#include "http/site_options.h"
 
 struct nj_counters;
 
 struct nj_http_request {
     struct nj_str method, path; /* path as sent: percent-encoded, with query */
+    const struct nj_field *fields;
+    uint32_t n_fields;
 };
 
-#define NJ_REPLY_FIELDS_MAX 8
+#define NJ_REPLY_FIELDS_MAX 16
 
 struct nj_http_reply {
     uint16_t status;
@@ -45,8 +48,9 @@ struct nj_site_config {
     void *events_ctx;
     const struct nj_file_port *files;
     struct nj_counters *counters;
-    int64_t wall_s_at_zero;      /* UNIX time when the shard's clock was 0, for the Date field */
-    uint32_t exchanges_max;      /* requests waiting for a worker, and bodies streaming from one */
+    int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0, for the Date field */
+    uint32_t exchanges_max; /* requests waiting for a worker, and bodies streaming from one */
+    const struct nj_site_options *options; /* NULL: the defaults */
     struct nj_hash_key hash_key; /* random, so that nobody can choose names that collide */
 };
 

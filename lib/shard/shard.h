@@ -22,8 +22,11 @@
 #include "shard/neigh.h"
 #include "shard/port.h"
 #include "shard/steer.h"
+#include "shape/shape.h"
 #include "tcp/tcp.h"
+#include "telem/access.h"
 #include "telem/counters.h"
+#include "telem/histogram.h"
 
 /* Packets made in a step and not yet taken by the device. TCP data stops short of the last
  * NJ_TXQ_RESERVE places, which are for ACKs, ARP and ICMP. */
@@ -56,6 +59,19 @@ struct nj_shard_config {
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
     uint32_t handlers_queue_max;    /* requests that wait for a stack; 0: NJ_HANDLERS_QUEUE_MAX */
     enum nj_run strategy;
+
+    const struct nj_site_options *site; /* NULL: the defaults */
+    struct nj_shape_shared *shape;      /* the same for all shards; NULL: nothing is limited */
+    const struct nj_policy *policy;     /* NULL: nj_policy_none. See nj_shard_set_policy() */
+    struct nj_hash_key client_key;      /* the same for all shards: keys of clients */
+    struct nj_access_port access;       /* take NULL: no access log */
+    uint32_t header_bytes_max, header_fields_max; /* beyond: 431; 0: nj_h2_limits_default */
+    nj_ns header_timeout; /* from the first byte of a header block to its last; 0: 10 s */
+    nj_ns body_timeout;   /* a request body may make no progress for so long; 0: 60 s */
+    nj_ns send_timeout;   /* neither may a response that has credit; 0: 60 s */
+    uint64_t min_rate;    /* bytes per second that a peer takes on the average of send_timeout,
+                           * what our own limits hold back not counted; 0: any */
+    uint64_t body_max;    /* a longer request body: 413; 0: what the route says */
 };
 
 /* What a connection of the server waits for, and each has a time-out of its own. */
@@ -96,6 +112,11 @@ struct nj_shard {
     struct nj_rate echo_rate, problem_rate, share_rate;
 
     struct nj_pool_gauge pool_gauge[NJ_SHARD_POOLS];
+
+    struct nj_shape *shape;
+    _Atomic(const struct nj_policy *) policy_wanted;
+    _Atomic uint64_t policy_version;
+    struct nj_histogram ttfb, total, throttled; /* of responses; throttled: of those that were */
 
     uint32_t txq_head, n_txq;
     struct rte_mbuf *txq[NJ_TXQ_MAX];
@@ -142,6 +163,12 @@ nj_ns nj_shard_next(const struct nj_shard *s);
 
 /* Write the gauges where other threads read them. */
 void nj_shard_publish(struct nj_shard *s);
+
+/* Another policy, in place of the one of the configuration: the lcore adopts it with its next step,
+ * also for what is under way. Any thread, one at a time. The one before may be freed when
+ * nj_shard_policy_version() of every shard tells the new version. */
+void nj_shard_set_policy(struct nj_shard *s, const struct nj_policy *policy);
+uint64_t nj_shard_policy_version(const struct nj_shard *s);
 
 /* Begin to stop: no new connections, GOAWAY on the open ones, their streams are finished. */
 void nj_shard_drain(struct nj_shard *s, nj_ns now);

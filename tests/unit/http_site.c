@@ -227,8 +227,8 @@ static void end(struct bench *b)
 
 static struct nj_site_wait *ask(struct bench *b, const char *method, const char *path)
 {
-    struct nj_http_request req = {{method, (uint32_t)strlen(method)},
-                                  {path, (uint32_t)strlen(path)}};
+    struct nj_http_request req = {
+        {method, (uint32_t)strlen(method)}, {path, (uint32_t)strlen(path)}, NULL, 0};
     return nj_site_request(b->site, &req, (void *)path, b->now);
 }
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pacing: one shard's tree of credit, global -> class -> client -> response, and the wheel in which
+ * responses wait until they have some.
+ *
+ * A response asks for credit when its windows are open; it gets some, or waits: then it holds no
+ * stack, no thread and no buffer, and is woken when a quantum is its own. So a wake that sends
+ * nothing is an exception (the windows closed meanwhile), and is counted; its credit goes back.
+ * On each level those that want are served by deficit round robin, first what they are sure of,
+ * then what others leave; limits that lcores share are leased in chunks (gate.h).
+ *
+ * Pure. All calls belong to the shard's lcore, but for nj_shape_shared_*.
+ */
+#ifndef NJ_SHAPE_SHAPE_H
+#define NJ_SHAPE_SHAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/field.h"
+#include "base/list.h"
+#include "base/types.h"
+#include "shape/clients.h"
+#include "shape/policy.h"
+#include "telem/counters.h"
+
+/* What all lcores share: gates of the server and of classes, and the clients. */
+struct nj_shape_shared;
+struct nj_shape_shared *nj_shape_shared_new(uint32_t clients_max);
+void nj_shape_shared_free(struct nj_shape_shared *shared);
+struct nj_clients *nj_shape_clients(struct nj_shape_shared *shared);
+
+/* Per class, for telemetry; written by one lcore, read by anyone. */
+struct nj_class_stats {
+    _Atomic uint64_t n_requests, n_refused, n_bytes, throttled_ns;
+    _Atomic uint32_t n_open, n_waiting;
+};
+
+struct nj_shape_config {
+    struct nj_shape_shared *shared;
+    const struct nj_policy *policy;
+    struct nj_counters *counters;
+    uint32_t paced_max; /* paced at once, at most */
+};
+
+struct nj_shape; /* one per shard */
+struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now);
+void nj_shape_free(struct nj_shape *s); /* every response has ended */
+
+/* A new snapshot: applies to all that runs, from now on. Responses of a class that is gone become
+ * the default class's. The one before is not touched any more. */
+void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns now);
+const struct nj_policy *nj_shape_policy(const struct nj_shape *s);
+const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot);
+
+/* A response on its way: a body around another one, which shows only what there is credit for.
+ * Embedded by its owner; the fields are shape's, but for those below "for the owner". */
+struct nj_paced {
+    struct nj_body body; /* what HTTP/2 is given */
+    struct nj_shape *shape;
+    struct nj_body *inner;
+    struct nj_paced_group *group; /* of its client in its class, on this shard */
+    struct nj_list node;          /* among those of the group that want, or in the wheel's slot */
+    nj_ns due;                    /* waiting for its own limit: until then */
+    uint64_t tat;                 /* of its own limit, as in gate.h */
+    uint32_t granted;             /* bytes it may send and has not */
+    uint8_t state;
+
+    /* for the owner */
+    uint64_t n_bytes;    /* that went */
+    nj_ns throttled_ns;  /* waited for credit, all in all */
+    nj_ns first_byte_at; /* 0: none has gone */
+};
+
+/*
+ * Begin: this response is of that class and client. The client is held by the caller for longer.
+ * Then nj_paced_wrap() makes what HTTP/2 is given of the body; the inner one is closed with it.
+ * nj_paced_end() when the stream is over, wrapped or not; the body has been closed before.
+ * Returns false when there is no memory for another client on this shard (503).
+ */
+bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_class *class_of,
+                    struct nj_client *client, nj_ns now);
+struct nj_body *nj_paced_wrap(struct nj_paced *f, struct nj_body *inner);
+void nj_paced_end(struct nj_paced *f);
+/* Does it wait for credit? Then it is not the peer who is slow. */
+bool nj_paced_waits(const struct nj_paced *f);
+
+/* Give out what has become due; `wake` is called with body->waiter of each response that has credit
+ * now. What those of the last call did not send goes back. Also sets the time for what is asked
+ * until the next call. Returns how many were woken. Once per step, before connections are eaten. */
+uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, void *waiter),
+                      void *ctx);
+/* Nothing is due before. */
+nj_ns nj_shape_next(const struct nj_shape *s);
+
+#endif
