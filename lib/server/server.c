@@ -258,6 +258,26 @@ static void tell(void *notes, const char *line)
     nj_notes_put(notes, line);
 }
 
+static nj_ns to_ns(double seconds)
+{
+    return (nj_ns)(seconds * (double)NJ_SEC);
+}
+
+/* What the operator wants of requests; 0 stands for the shard's own defaults. */
+static void want_requests(struct nj_shard_config *c, const struct nj_settings *set)
+{
+    const struct nj_server_config *config = set->config;
+
+    c->site = &set->site;
+    c->header_bytes_max = config->max_header_size;
+    c->header_fields_max = config->max_headers;
+    c->header_timeout = to_ns(config->header_timeout_s);
+    c->body_timeout = to_ns(config->body_timeout_s);
+    c->send_timeout = to_ns(config->send_timeout_s);
+    c->min_rate = config->min_rate == NJ_NONE ? 0 : config->min_rate;
+    c->body_max = config->max_body == NJ_NONE ? 0 : config->max_body;
+}
+
 static bool up_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
@@ -276,14 +296,15 @@ static bool up_shards(struct nj_server *s)
         .time_wait = TIME_WAIT,
         .newreno = set->config->newreno,
         .ecn = !set->config->no_ecn,
-        .preface_timeout = (nj_ns)(set->config->preface_timeout_s * (double)NJ_SEC),
-        .idle_timeout = (nj_ns)(set->config->idle_timeout_s * (double)NJ_SEC),
+        .preface_timeout = to_ns(set->config->preface_timeout_s),
+        .idle_timeout = to_ns(set->config->idle_timeout_s),
         .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),
         .routes = set->routes,
         .no_site = !set->config->root,
         .fibers_max = set->config->fibers_max,
         .strategy = set->config->strategy,
     };
+    want_requests(&c, set);
     c.iface.mac = s->port.mac;
     c.iface.mtu = s->port.mtu;
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key)) {

@@ -164,19 +164,11 @@ static int read_handlers(struct nj_settings *s, const struct nj_server_config *c
     return s->routes ? 0 : -1;
 }
 
-int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
+static int read_rest(struct nj_settings *s, const struct nj_server_config *config, char *why,
                      size_t n)
 {
     struct stat st;
 
-    memset(s, 0, sizeof *s);
-    s->config = config;
-    if (!config->addr[0])
-        return nj_fail(why, n,
-                       "--addr is missing: give our address on the link, e.g. "
-                       "--addr 198.18.0.2/24");
-    if (!config->root && config->n_routes == 0)
-        return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
     if (read_link(s, config, why, n) != 0)
         return -1;
     if (config->vlan > VLAN_MAX)
@@ -198,7 +190,31 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
         return nj_fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
     if (config->workers > NJ_WORKERS_MAX)
         return nj_fail(why, n, "--workers: expected at most %u", NJ_WORKERS_MAX);
+    if (nj__settings_read_requests(s, why, n) != 0 || nj__settings_read_files(s, why, n) != 0)
+        return -1;
     return read_handlers(s, config, why, n);
+}
+
+int nj_settings_check(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                      size_t n)
+{
+    memset(s, 0, sizeof *s);
+    s->effective = *config;
+    s->config = &s->effective;
+    return read_rest(s, s->config, why, n);
+}
+
+int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                     size_t n)
+{
+    memset(s, 0, sizeof *s);
+    if (!config->addr[0])
+        return nj_fail(why, n,
+                       "--addr is missing: give our address on the link, e.g. "
+                       "--addr 198.18.0.2/24");
+    if (!config->root && config->n_routes == 0)
+        return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
+    return nj_settings_check(s, config, why, n);
 }
 
 void nj_settings_free(struct nj_settings *s)

@@ -7,18 +7,28 @@
 
 #include "base/types.h"
 #include "http/route.h"
+#include "http/site_options.h"
 #include "wire/iface.h"
 
 struct nj_settings {
-    const struct nj_server_config *config;
-    struct nj_iface iface; /* all but what the port says: MAC address and MTU */
-    bool slaac;            /* --addr auto6 */
+    const struct nj_server_config *config; /* &effective */
+    struct nj_server_config effective;     /* what was given, and what defaults to it */
+    struct nj_iface iface;                 /* all but what the port says: MAC address and MTU */
+    bool slaac;                            /* --addr auto6 */
     struct nj_routes *routes;
+    struct nj_site_options site; /* all but the MIME table */
 };
 
 /* 0, or -1 with what is wrong and what to do in `why`. Changes nothing in the world. */
 int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
                      size_t why_bytes);
+/* The same, of a configuration that may lack what a server needs to start: addresses, a folder. */
+int nj_settings_check(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                      size_t why_bytes);
 void nj_settings_free(struct nj_settings *s);
+
+/* settings_site.c: limits of requests, and what a folder is served like. */
+int nj__settings_read_requests(struct nj_settings *s, char *why, size_t why_bytes);
+int nj__settings_read_files(struct nj_settings *s, char *why, size_t why_bytes);
 
 #endif

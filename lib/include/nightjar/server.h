@@ -25,8 +25,24 @@ extern "C" {
 #define NJ_API __attribute__((visibility("default")))
 #endif
 
-#define NJ_SERVER_ADDRS_MAX    8
-#define NJ_SERVER_GATEWAYS_MAX 2
+#define NJ_SERVER_ADDRS_MAX       8
+#define NJ_SERVER_GATEWAYS_MAX    2
+#define NJ_SERVER_ERROR_PAGES_MAX 16
+
+/* For a limit below: none, whatever the policy file says. 0 is what the file says, and none where
+ * that is silent, too. */
+#define NJ_NONE   UINT64_MAX
+#define NJ_NONE32 UINT32_MAX
+
+/* Symbolic links below the root. */
+enum nj_symlinks {
+    NJ_SYMLINKS_DEFAULT, /* as the policy file says, else NJ_SYMLINKS_BENEATH */
+    NJ_SYMLINKS_NONE,    /* are not followed: 404 */
+    NJ_SYMLINKS_OWNER,   /* are followed to files of the link's owner */
+    NJ_SYMLINKS_BENEATH, /* are followed while they stay below the root */
+};
+
+enum nj_log_format { NJ_LOG_DEFAULT /* combined */, NJ_LOG_COMBINED, NJ_LOG_JSON };
 
 /* Strings are the caller's and must live as long as the server runs. */
 struct nj_server_config {
@@ -57,6 +73,39 @@ struct nj_server_config {
     bool no_ecn;      /* no ECN (RFC 3168) for peers that ask for it; off */
     bool busy_poll;   /* lcores never sleep, also without work; off */
     bool live;        /* a line of rates on stderr every second; off */
+
+    /* Who may have what: classes, clients, lists, hours of the day; docs/policy.md. What is set
+     * here wins over the same in that file. NULL: none. */
+    const char *policy_file;
+    /* Bytes of response bodies per second: of the whole server; of one client, whatever it opens;
+     * of one response, whose first rate_after bytes are spared. Clients and responses of classes
+     * that say otherwise have what their class says. */
+    uint64_t rate, rate_per_client, rate_per_request, rate_after;
+    /* Of one client: an address of IPv4 or a /64 of IPv6, unless the policy file says otherwise. */
+    uint32_t connections_per_client, streams_per_client; /* open at once */
+    uint32_t requests_per_client;                        /* per second */
+
+    /* Of requests. 0: as the policy file says, else the default named. */
+    uint64_t max_body;        /* bytes, beyond: 413; as the route says */
+    uint32_t max_header_size; /* bytes as RFC 9113 6.5.2 counts, beyond: 431; 32 KiB, the most */
+    uint32_t max_headers;     /* fields, beyond: 431; 128, the most */
+    double header_timeout_s;  /* from the first byte of a header block to its last; 10 */
+    double body_timeout_s;    /* without progress of a request body; 60 */
+    double send_timeout_s;    /* without progress of a response that may go; 60 */
+    uint64_t min_rate;        /* bytes per second that a peer takes on the average of
+                               * send_timeout_s, or its response is ended; none */
+
+    /* Of files. NULL and off: as the policy file says, else the default named. */
+    const char *index;         /* what "folder/" stands for; index.html */
+    bool listing;              /* a folder without one is listed; off */
+    bool no_precompressed;     /* name.br, .zst and .gz are not looked for; off */
+    const char *mime_types;    /* a mime.types file, looked at before our own table; none */
+    const char *cache_control; /* that field of 200, 206 and 304; none */
+    const char *error_page[NJ_SERVER_ERROR_PAGES_MAX]; /* "404=/404.html", a file below the root */
+    enum nj_symlinks symlinks;
+
+    const char *access_log; /* a file, or "-": standard output; none */
+    enum nj_log_format log_format;
 };
 
 /**
@@ -65,6 +114,25 @@ struct nj_server_config {
  * Context: any thread.
  */
 NJ_API void nj_server_config_init(struct nj_server_config *config);
+
+/**
+ * Set what the command line calls --NAME, from text: ("rate", "20MiB/s"), ("busy-poll", NULL).
+ * `nightjar --help` lists the names. A value that is kept is the caller's and must live as long as
+ * the server runs. Some names take several values, one in each call.
+ *
+ * Context: any thread.
+ * Errors:  in `why`, cut to why_bytes: "--NAME VALUE: expected ...".
+ * Returns: 0, or -1.
+ */
+NJ_API int nj_server_config_set(struct nj_server_config *config, const char *name,
+                                const char *value, char *why, size_t why_bytes);
+
+/**
+ * Does nj_server_config_set() know the name, and does it take a value?
+ *
+ * Returns: 1 when it takes one, 0 when it is a switch, -1 when there is no such name.
+ */
+NJ_API int nj_server_config_takes(const char *name);
 
 /**
  * Start the EAL with the user's arguments, serve until SIGTERM, SIGINT or SIGHUP, and clean up.
@@ -79,6 +147,16 @@ NJ_API void nj_server_config_init(struct nj_server_config *config);
  * Returns: 0 after a signal; 1 when it could not start.
  */
 NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config);
+
+/**
+ * Read the configuration, and the policy file it names, as nj_server_run() would, and say on stdout
+ * what they come to. Addresses and folder may be missing. Starts nothing, needs no privileges.
+ *
+ * Context: any thread.
+ * Errors:  each on a line of stderr; those of the file as "FILE:LINE: what is wrong".
+ * Returns: 0, or 1.
+ */
+NJ_API int nj_server_check(const struct nj_server_config *config);
 
 /**
  * Draw on stdout which CPU polls which queue and where the workers run, with the EAL arguments for

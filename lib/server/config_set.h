@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the command line and the policy file call the fields of a configuration: one table. */
+#ifndef NJ_SERVER_CONFIG_SET_H
+#define NJ_SERVER_CONFIG_SET_H
+
+#include <stdint.h>
+
+#include <nightjar/server.h>
+
+/* A field that the policy file may set, too: in section [`section`], with '_' for each '-'. */
+struct nj_config_name {
+    const char *name, *section;
+};
+
+/* The i-th of them; NULL when there are no more. */
+const struct nj_config_name *nj_config_file_name(uint32_t i);
+
+/* Set it from the policy file's text, unless `config` says something already. `why` is what was
+ * expected. 0, or -1. */
+int nj_config_set_from_file(struct nj_server_config *config, const char *name, const char *value,
+                            char *why, size_t why_bytes);
+/* Was anything said about it? */
+bool nj_config_has(const struct nj_server_config *config, const char *name);
+
+#endif

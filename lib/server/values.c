@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/values.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A number with one of the units, in units of the first. */
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static const struct unit byte_units[] = {
+    {"", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {NULL, 0}};
+static const struct unit second_units[] = {{"", 1},   {"s", 1},    {"ms", 0.001},
+                                           {"m", 60}, {"h", 3600}, {NULL, 0}};
+static const struct unit rate_units[] = {{"", 1},
+                                         {"B/s", 1},
+                                         {"KiB/s", 1024},
+                                         {"MiB/s", 1048576},
+                                         {"bit/s", 1.0 / 8},
+                                         {"kbit/s", 125},
+                                         {"Mbit/s", 125e3},
+                                         {"Gbit/s", 125e6},
+                                         {"GiB/s", 1073741824},
+                                         {NULL, 0}};
+
+static bool read_quantity(const char *text, const struct unit *units, double *out)
+{
+    char *end;
+
+    /* strtod() alone would take white space, signs, 0x10, inf and nan. */
+    if (strspn(text, "0123456789.") == 0 || (text[0] == '0' && (text[1] | 0x20) == 'x'))
+        return false;
+    errno = 0;
+    *out = strtod(text, &end);
+    if (end == text || errno || !isfinite(*out))
+        return false;
+    for (const struct unit *u = units; u->name; u++) {
+        if (strcmp(end, u->name) == 0) {
+            *out *= u->factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool nj_read_seconds(const char *text, double *out)
+{
+    return read_quantity(text, second_units, out);
+}
+
+bool nj_read_bytes(const char *text, uint64_t *out)
+{
+    double q;
+
+    if (!read_quantity(text, byte_units, &q) || q > 1e15)
+        return false;
+    *out = (uint64_t)q;
+    return true;
+}
+
+bool nj_read_rate(const char *text, uint64_t *out)
+{
+    double q;
+
+    if (!read_quantity(text, rate_units, &q) || q < 1 || q > (double)NJ_RATE_MAX)
+        return false;
+    *out = (uint64_t)q;
+    return true;
+}
+
+bool nj_read_number(const char *text, uint64_t *out)
+{
+    size_t n = strspn(text, "0123456789");
+
+    if (n == 0 || n > 18 || text[n] != '\0')
+        return false;
+    *out = strtoull(text, NULL, 10);
+    return true;
+}
+
+/* "22:00": two digits each. 24:00 is the end of the day. */
+static bool read_minute(const char *t, uint16_t *out)
+{
+    for (unsigned i = 0; i < 5; i++)
+        if (i == 2 ? t[i] != ':' : t[i] < '0' || t[i] > '9')
+            return false;
+    unsigned h = (unsigned)(t[0] - '0') * 10 + (unsigned)(t[1] - '0');
+    unsigned m = (unsigned)(t[3] - '0') * 10 + (unsigned)(t[4] - '0');
+    *out = (uint16_t)(h * 60 + m);
+    return m < 60 && *out <= 1440;
+}
+
+bool nj_read_minutes(const char *text, uint16_t out[2])
+{
+    return strlen(text) == 11 && text[5] == '-' && read_minute(text, &out[0]) &&
+           read_minute(text + 6, &out[1]) && out[0] != out[1] && out[0] < 1440;
+}
