@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shape/policy.h"
 
+#include <string.h>
+
+#include "base/attr.h"
+
 const struct nj_policy nj_policy_none = {
     .version = 1,
     .n_classes = 1,
@@ -8,3 +12,326 @@ const struct nj_policy nj_policy_none = {
     .client_bits4 = 32,
     .client_bits6 = 64,
 };
+
+/* What keys are made of: who asks, and for what. */
+struct key_parts {
+    uint64_t who; /* hash of a field's value, or of an address */
+    uint8_t kind, slot, pad[6];
+};
+
+enum { KEY_CONNS, KEY_ADDRESS, KEY_FIELD };
+
+/* --- paths ---------------------------------------------------------------------------------- */
+
+/* A path on its way into its plain form: decoded, slashes single, dots resolved (RFC 3986 5.2.4).
+ * What does not fit is followed, not kept, since a later ".." may lead back to what is. */
+struct plain_path {
+    char *out;
+    uint32_t n, seg;        /* bytes kept; where the current segment begins */
+    uint32_t n_seg, n_dots; /* bytes of the current segment, and how many of them are dots */
+    uint32_t n_beyond;      /* whole segments that are not wholly kept; the first began there: */
+    uint32_t beyond_at;
+};
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static void leave_segment(struct plain_path *p)
+{
+    if (p->n_beyond > 0) {
+        if (--p->n_beyond == 0)
+            p->n = p->beyond_at;
+        return;
+    }
+    if (p->n > 1)
+        p->n--;
+    while (p->out[p->n - 1] != '/')
+        p->n--;
+}
+
+static void end_segment(struct plain_path *p)
+{
+    bool dots = p->n_seg == p->n_dots && p->n_seg <= 2;
+
+    if (dots) {
+        if (p->n_beyond == 0)
+            p->n = p->seg;
+        if (p->n_seg == 2)
+            leave_segment(p);
+    } else if (p->n_beyond == 0 && p->n < NJ_PATH_PREFIX_MAX) {
+        p->out[p->n++] = '/';
+    } else if (p->n_beyond++ == 0) {
+        p->beyond_at = p->seg;
+    }
+    p->seg = p->n;
+    p->n_seg = p->n_dots = 0;
+}
+
+static void add_byte(struct plain_path *p, char c)
+{
+    p->n_seg++;
+    p->n_dots += c == '.';
+    if (p->n < NJ_PATH_PREFIX_MAX)
+        p->out[p->n++] = c;
+}
+
+uint32_t nj_policy_path(struct nj_str target, char out[NJ_PATH_PREFIX_MAX])
+{
+    struct plain_path p = {.out = out, .n = 1, .seg = 1};
+    uint32_t at = 0;
+
+    if (target.n_bytes == 0 || target.p[0] != '/')
+        return 0;
+    out[0] = '/';
+    while (++at < target.n_bytes) {
+        char c = target.p[at];
+        if (c == '?' || c == '#')
+            break;
+        if (c == '%' && target.n_bytes - at > 2) {
+            int hi = hex_value(target.p[at + 1]), lo = hex_value(target.p[at + 2]);
+            if (hi >= 0 && lo >= 0) {
+                c = (char)(hi << 4 | lo);
+                at += 2;
+            }
+        }
+        if (c == '/')
+            end_segment(&p);
+        else
+            add_byte(&p, c);
+    }
+    if (p.n_seg == p.n_dots && p.n_seg <= 2)
+        end_segment(&p);
+    return p.n;
+}
+
+/* --- what else a rule may ask for ----------------------------------------------------------- */
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* `b` is in lower case. */
+static bool same_but_case(struct nj_str a, struct nj_str b)
+{
+    if (a.n_bytes != b.n_bytes)
+        return false;
+    for (uint32_t i = 0; i < a.n_bytes; i++)
+        if (lower(a.p[i]) != b.p[i])
+            return false;
+    return true;
+}
+
+static bool same(struct nj_str a, struct nj_str b)
+{
+    return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
+}
+
+static const struct nj_field *find_field(const struct nj_policy_request *req, struct nj_str name,
+                                         uint32_t from)
+{
+    for (uint32_t i = from; i < req->n_fields; i++)
+        if (same(req->fields[i].name, name))
+            return &req->fields[i];
+    return NULL;
+}
+
+/* The host without user, port and the dot that ends a name (RFC 3986 3.2). */
+static struct nj_str host_of(const struct nj_policy_request *req)
+{
+    struct nj_str h = req->authority;
+
+    if (h.n_bytes == 0) { /* then there may be a Host field (RFC 9113 8.3.1) */
+        const struct nj_field *f = find_field(req, NJ_STR("host"), 0);
+        if (!f)
+            return h;
+        h = f->value;
+    }
+    for (uint32_t i = h.n_bytes; i-- > 0;) {
+        if (h.p[i] == '@') {
+            h.p += i + 1;
+            h.n_bytes -= i + 1;
+            break;
+        }
+    }
+    for (uint32_t i = h.n_bytes; i-- > 0 && h.p[i] != ']';)
+        if (h.p[i] == ':')
+            h.n_bytes = i;
+    if (h.n_bytes > 1 && h.p[h.n_bytes - 1] == '.')
+        h.n_bytes--;
+    return h;
+}
+
+/* A request and what was found out about it so far. */
+struct asked {
+    const struct nj_policy *p;
+    const struct nj_policy_request *req;
+    uint32_t lists, n_path;
+    struct nj_str host;
+    char path[NJ_PATH_PREFIX_MAX];
+};
+
+static uint32_t lists_of(const struct nj_policy *p, const struct nj_addr *addr)
+{
+    return p->lists ? p->lists(p->lists_ctx, addr) : 0;
+}
+
+static bool header_matches(const struct asked *a, const struct nj_class_rule *r)
+{
+    const struct nj_field *f = find_field(a->req, r->header, 0);
+
+    while (f && r->value.n_bytes > 0 && !same(f->value, r->value))
+        f = find_field(a->req, r->header, (uint32_t)(f - a->req->fields) + 1);
+    return f != NULL;
+}
+
+static bool rule_matches(const struct asked *a, const struct nj_class_rule *r)
+{
+    if (r->lists && !(a->lists & r->lists))
+        return false;
+    if (r->path_prefix.n_bytes > 0 &&
+        (r->path_prefix.n_bytes > a->n_path ||
+         memcmp(r->path_prefix.p, a->path, r->path_prefix.n_bytes) != 0))
+        return false;
+    if (r->host.n_bytes > 0 && !same_but_case(a->host, r->host))
+        return false;
+    return r->header.n_bytes == 0 || header_matches(a, r);
+}
+
+/* --- clients -------------------------------------------------------------------------------- */
+
+/* The value of a cookie, in whichever of the crumbs it stands (RFC 6265 4.2.1, RFC 9113 8.2.3). */
+static struct nj_str cookie_in(struct nj_str line, struct nj_str name)
+{
+    while (line.n_bytes > 0) {
+        const char *semi = memchr(line.p, ';', line.n_bytes);
+        uint32_t n = semi ? (uint32_t)(semi - line.p) : line.n_bytes;
+        struct nj_str pair = {line.p, n};
+        while (pair.n_bytes > 0 && (*pair.p == ' ' || *pair.p == '\t'))
+            pair.p++, pair.n_bytes--;
+        while (pair.n_bytes > 0 &&
+               (pair.p[pair.n_bytes - 1] == ' ' || pair.p[pair.n_bytes - 1] == '\t'))
+            pair.n_bytes--;
+        if (pair.n_bytes > name.n_bytes && pair.p[name.n_bytes] == '=' &&
+            memcmp(pair.p, name.p, name.n_bytes) == 0)
+            return (struct nj_str){pair.p + name.n_bytes + 1, pair.n_bytes - name.n_bytes - 1};
+        line.p += n + (semi != NULL);
+        line.n_bytes -= n + (semi != NULL);
+    }
+    return (struct nj_str){NULL, 0};
+}
+
+static struct nj_str client_value(const struct nj_policy *p, const struct nj_policy_request *req)
+{
+    const struct nj_str cookie = NJ_STR_INIT("cookie");
+    const struct nj_field *f;
+
+    if (p->client_by == NJ_CLIENT_BY_HEADER) {
+        f = find_field(req, p->client_field, 0);
+        return f ? f->value : (struct nj_str){NULL, 0};
+    }
+    for (uint32_t i = 0; (f = find_field(req, cookie, i)); i = (uint32_t)(f - req->fields) + 1) {
+        struct nj_str v = cookie_in(f->value, p->client_field);
+        if (v.n_bytes > 0)
+            return v;
+    }
+    return (struct nj_str){NULL, 0};
+}
+
+static uint64_t hash_network(const struct nj_policy *p, const struct nj_hash_key *key,
+                             const struct nj_addr *addr)
+{
+    struct nj_addr net = *addr;
+    unsigned bits = nj_addr_is_v4(addr) ? 96u + p->client_bits4 : p->client_bits6;
+
+    for (unsigned i = 0; i < sizeof net.b; i++) {
+        unsigned keep = bits > 8 * i ? bits - 8 * i : 0;
+        if (keep < 8)
+            net.b[i] &= (uint8_t)(0xff00u >> keep);
+    }
+    return nj_hash(key, &net, sizeof net);
+}
+
+static uint64_t make_key(const struct nj_hash_key *key, struct key_parts parts)
+{
+    uint64_t k = nj_hash(key, &parts, sizeof parts);
+    return k ? k : 1;
+}
+
+uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,
+                             const struct nj_addr *addr)
+{
+    return make_key(key, (struct key_parts){hash_network(p, key, addr), KEY_CONNS, 0, {0}});
+}
+
+static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key, uint8_t slot)
+{
+    if (a->p->client_by != NJ_CLIENT_BY_ADDRESS) {
+        struct nj_str v = client_value(a->p, a->req);
+        if (v.n_bytes > 0)
+            return make_key(key,
+                            (struct key_parts){nj_hash(key, v.p, v.n_bytes), KEY_FIELD, slot, {0}});
+    }
+    return make_key(
+        key, (struct key_parts){hash_network(a->p, key, a->req->addr), KEY_ADDRESS, slot, {0}});
+}
+
+/* --- verdicts ------------------------------------------------------------------------------- */
+
+static bool is_refused(const struct nj_policy *p, uint32_t lists)
+{
+    return (p->deny & lists) || (p->allow_only && !(p->allow & lists));
+}
+
+static bool is_silent(enum nj_action a)
+{
+    return a == NJ_ACTION_DROP || a == NJ_ACTION_RESET;
+}
+
+enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *addr)
+{
+    if (!p->lists && !p->allow_only)
+        return NJ_ACTION_SERVE;
+    uint32_t lists = lists_of(p, addr);
+    if (is_refused(p, lists))
+        return is_silent(p->deny_action) ? p->deny_action : NJ_ACTION_SERVE;
+    for (uint32_t i = 0; i < p->n_rules; i++) {
+        const struct nj_class_rule *r = &p->rules[i];
+        enum nj_action action = p->classes[r->class_index].action;
+        if (r->path_prefix.n_bytes > 0 || r->host.n_bytes > 0 || r->header.n_bytes > 0)
+            return NJ_ACTION_SERVE; /* it may be of this class, or not */
+        if (!r->lists || (r->lists & lists))
+            return is_silent(action) ? action : NJ_ACTION_SERVE;
+    }
+    return NJ_ACTION_SERVE;
+}
+
+static const struct nj_class *class_of(const struct asked *a)
+{
+    for (uint32_t i = 0; i < a->p->n_rules; i++)
+        if (rule_matches(a, &a->p->rules[i]))
+            return &a->p->classes[a->p->rules[i].class_index];
+    return &a->p->classes[0];
+}
+
+void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
+                      const struct nj_policy_request *req, struct nj_verdict *out)
+{
+    struct asked a;
+
+    a.p = p;
+    a.req = req;
+    a.lists = lists_of(p, req->addr);
+    if (p->n_rules > 0) {
+        a.n_path = nj_policy_path(req->path, a.path);
+        a.host = host_of(req);
+    }
+    out->class_of = class_of(&a);
+    out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
+    out->client_key = request_key(&a, key, out->class_of->slot);
+}

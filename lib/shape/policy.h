@@ -21,6 +21,7 @@
 #define NJ_CLASS_NAME_MAX  32u /* with the terminator */
 #define NJ_CLASS_RULES_MAX 64u
 #define NJ_LISTS_MAX       16u /* lists of clients: categories of rte_acl */
+#define NJ_PATH_PREFIX_MAX 256u
 
 enum nj_action {
     NJ_ACTION_SERVE,
@@ -53,9 +54,11 @@ struct nj_class {
 /* A request is of the first class that has a rule where everything that is set matches. */
 struct nj_class_rule {
     uint8_t class_index;
-    struct nj_str path_prefix;   /* empty: any; matched against the decoded path */
+    struct nj_str path_prefix;   /* empty: any; matched against nj_policy_path() of the target,
+                                  * at most NJ_PATH_PREFIX_MAX bytes */
     struct nj_str host;          /* :authority without its port, lower case; empty: any */
-    uint32_t lists;              /* bit i: the client is on list i; 0: any */
+    uint32_t lists;              /* bit i: the client is on list i, or on another one of these;
+                                  * 0: any client */
     struct nj_str header, value; /* a field of that name, with that value unless it is empty */
 };
 
@@ -82,7 +85,9 @@ struct nj_policy {
     const void *lists_ctx;
 };
 
-/* Before anything is known but the address: SERVE, DROP or RESET (FORBID is said to requests). */
+/* Before anything is known but the address: SERVE, DROP or RESET (FORBID is said to requests).
+ * Not SERVE where every request would meet the same: by `deny` and `allow`, or as the first rules
+ * ask for lists and nothing else. */
 enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *addr);
 
 struct nj_policy_request {
@@ -101,6 +106,10 @@ struct nj_verdict {
 
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
                       const struct nj_policy_request *req, struct nj_verdict *out);
+
+/* The plain form of a target's path, as far as it fits: without query, decoded, slashes single, "."
+ * and ".." resolved; an escaped slash counts as one. Returns its length: 0 when it is no path. */
+uint32_t nj_policy_path(struct nj_str target, char out[NJ_PATH_PREFIX_MAX]);
 
 /* The key of a client by its address alone: connections are counted under it. Never 0. */
 uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,
