@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Durations in buckets that grow by an eighth: each is known to 12.5 %, from 1 us to 19 hours.
- * One writer, read by anyone. */
+/* Durations in buckets that grow by an eighth: each is known to 12.5 %, from 1 us to 19 hours
+ * (2^10 to 2^46 ns), below that to 128 ns. One writer, read by anyone. */
 #ifndef NJ_TELEM_HISTOGRAM_H
 #define NJ_TELEM_HISTOGRAM_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/types.h"
 
-#define NJ_HISTOGRAM_BUCKETS 296u
+/* Eight for what is shorter than 2^10 ns, eight for each of 36 doublings, and one for what is
+ * longer. */
+#define NJ_HISTOGRAM_BUCKETS 297u
 
 struct nj_histogram {
     _Atomic uint64_t n[NJ_HISTOGRAM_BUCKETS];
@@ -16,10 +19,12 @@ struct nj_histogram {
 };
 
 void nj_histogram_add(struct nj_histogram *h, nj_ns value);
-/* Any thread. `to` is not shared. */
+/* `to` becomes both together. Any thread; `to` is not shared. */
 void nj_histogram_sum(struct nj_histogram *to, const struct nj_histogram *h);
 uint64_t nj_histogram_count(const struct nj_histogram *h);
-/* The value below which this share of them lies, 0 < share <= 1; 0 when there are none. */
+/* A value that this share of them does not exceed, 0 < share <= 1; 0 when there are none. It is
+ * never less than the true one, at most 12.5 % (below 1.024 us: 127 ns) more, and never more than
+ * the maximum; so at share 1, and where the true one is longer than 19 hours, it is the maximum. */
 nj_ns nj_histogram_at(const struct nj_histogram *h, double share);
 
 #endif

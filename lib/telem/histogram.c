@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "telem/histogram.h"
+
+#define FIRST_BITS 10u /* below 2^10 ns buckets are equally wide */
+#define PART_BITS  3u  /* eight per doubling */
+#define PARTS      (1u << PART_BITS)
+#define LAST_BITS  46u
+
+_Static_assert(NJ_HISTOGRAM_BUCKETS == PARTS + PARTS * (LAST_BITS - FIRST_BITS) + 1,
+               "see histogram.h");
+
+static uint64_t get(const _Atomic uint64_t *p)
+{
+    return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+static void set(_Atomic uint64_t *p, uint64_t value)
+{
+    atomic_store_explicit(p, value, memory_order_relaxed);
+}
+
+static unsigned bucket_of(nj_ns value)
+{
+    if (value < 1ull << FIRST_BITS)
+        return (unsigned)(value >> (FIRST_BITS - PART_BITS));
+    if (value >= 1ull << LAST_BITS)
+        return NJ_HISTOGRAM_BUCKETS - 1;
+    unsigned bits = 63u - (unsigned)__builtin_clzll(value);
+    unsigned part = (unsigned)(value >> (bits - PART_BITS)) & (PARTS - 1);
+    return PARTS + (bits - FIRST_BITS) * PARTS + part;
+}
+
+/* The smallest value of a bucket. */
+static nj_ns lowest(unsigned bucket)
+{
+    if (bucket < PARTS)
+        return (nj_ns)bucket << (FIRST_BITS - PART_BITS);
+    unsigned bits = FIRST_BITS + (bucket - PARTS) / PARTS;
+    return (nj_ns)(PARTS + bucket % PARTS) << (bits - PART_BITS);
+}
+
+void nj_histogram_add(struct nj_histogram *h, nj_ns value)
+{
+    _Atomic uint64_t *n = &h->n[bucket_of(value)];
+
+    /* Nobody else writes: no need for a locked instruction. */
+    set(n, get(n) + 1);
+    set(&h->sum_ns, get(&h->sum_ns) + value);
+    if (value > get(&h->max_ns))
+        set(&h->max_ns, value);
+}
+
+void nj_histogram_sum(struct nj_histogram *to, const struct nj_histogram *h)
+{
+    for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
+        set(&to->n[i], get(&to->n[i]) + get(&h->n[i]));
+    set(&to->sum_ns, get(&to->sum_ns) + get(&h->sum_ns));
+    if (get(&h->max_ns) > get(&to->max_ns))
+        set(&to->max_ns, get(&h->max_ns));
+}
+
+uint64_t nj_histogram_count(const struct nj_histogram *h)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
+        n += get(&h->n[i]);
+    return n;
+}
+
+/* How many of n are this share, rounded up; but 0.07 * 100 is to be 7 although it comes out as a
+ * little more. */
+static uint64_t rank_of(double share, uint64_t n)
+{
+    double exact = share * (double)n * (1 - 1e-12);
+    uint64_t rank = (uint64_t)exact;
+
+    if ((double)rank < exact)
+        rank++;
+    return rank < 1 ? 1 : rank > n ? n : rank;
+}
+
+nj_ns nj_histogram_at(const struct nj_histogram *h, double share)
+{
+    uint64_t n = nj_histogram_count(h);
+    uint64_t max = get(&h->max_ns), seen = 0;
+    unsigned i = 0;
+
+    if (n == 0)
+        return 0;
+    for (uint64_t rank = rank_of(share, n); i < NJ_HISTOGRAM_BUCKETS - 1; i++) {
+        seen += get(&h->n[i]);
+        if (seen >= rank)
+            break;
+    }
+    /* The last bucket has no end but the maximum. A maximum below the bucket is one that its
+     * writer has yet to correct. */
+    nj_ns highest = i == NJ_HISTOGRAM_BUCKETS - 1 ? UINT64_MAX : lowest(i + 1) - 1;
+    return max < lowest(i) ? lowest(i) : max < highest ? max : highest;
+}
