@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/attr.h"
 #include "base/types.h"
 #include "shape/gate.h"
 #include "shape/policy.h"
@@ -25,12 +26,13 @@ struct nj_client {
     _Atomic uint64_t key; /* 0: free */
     _Atomic uint32_t n_refs;
     _Atomic uint32_t n_conns, n_streams;
+    _Atomic uint32_t n_lcores;                                     /* that want to send to it */
     _Atomic uint64_t requests_tat;                                 /* GCRA of requests, ns */
     struct nj_gate gate;                                           /* of bytes */
     _Atomic uint64_t n_bytes, throttled_ns, n_requests, n_refused; /* for people */
     _Atomic uint64_t used_at;
-    struct nj_addr addr; /* that came first, for people; valid with the key */
-};
+    struct nj_addr addr; /* that came first, for people: nj_client_addr() */
+} NJ_CACHE_ALIGNED;
 
 /* NULL when memory is refused. `n_max` is rounded up to a power of two. */
 struct nj_clients *nj_clients_new(uint32_t n_max);
@@ -43,7 +45,8 @@ struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struc
 struct nj_client *nj_clients_rest(struct nj_clients *t);
 void nj_client_put(struct nj_client *c, nj_ns now);
 
-/* One more connection or request, if the caps let it; each true one is undone by its counterpart.
+/* One more connection or request, if the caps let it; each true one (SERVE) is undone by its
+ * counterpart. A request is SERVEd, or LATER with the seconds after which another try has a chance.
  * Any lcore. */
 bool nj_client_conn_begin(struct nj_client *c, const struct nj_client_caps *caps);
 void nj_client_conn_end(struct nj_client *c);
@@ -51,7 +54,9 @@ enum nj_action nj_client_request_begin(struct nj_client *c, const struct nj_clie
                                        nj_ns now, uint32_t *retry_after_s);
 void nj_client_request_end(struct nj_client *c);
 
-/* For telemetry: calls `see` for up to `n` clients, those with most bytes first. */
+/* For telemetry, any thread: up to `n` clients into `out`, those with most bytes first. They are
+ * not held: a place may change its owner while it is read, word by word. */
 uint32_t nj_clients_top(struct nj_clients *t, const struct nj_client **out, uint32_t n);
+struct nj_addr nj_client_addr(const struct nj_client *c);
 
 #endif
