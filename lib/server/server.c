@@ -200,9 +200,11 @@ static bool up_workers(struct nj_server *s)
     return rc == 0;
 }
 
+/* Where a later step failed nobody has stopped them. */
 static void down_workers(struct nj_server *s)
 {
-    nj_workers_free(s->workers);
+    if (nj_workers_stop(s->workers, HANDLERS_MS) == 0)
+        nj_workers_free(s->workers);
 }
 
 static bool nothing(struct nj_server *s)
