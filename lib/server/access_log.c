@@ -22,6 +22,7 @@ struct port {
     struct nj_worker_port *out;
     struct nj_pool records;
     uint32_t n_unflushed;
+    _Atomic uint64_t n_refused; /* for want of a record; the lcore's to write */
 } NJ_CACHE_ALIGNED;
 
 struct nj_access_log {
@@ -82,8 +83,12 @@ static struct nj_access *take(void *ctx)
     if (nj_worker_n_out(p->out) >= HOME_BATCH || p->records.n_used == p->records.n_max)
         fetch(p);
     struct nj_access *a = nj_pool_take_raw(&p->records);
-    if (a)
-        memset(a, 0, offsetof(struct nj_access, text));
+    if (!a) {
+        uint64_t n = atomic_load_explicit(&p->n_refused, memory_order_relaxed);
+        atomic_store_explicit(&p->n_refused, n + 1, memory_order_relaxed);
+        return NULL;
+    }
+    memset(a, 0, offsetof(struct nj_access, text));
     return a;
 }
 
@@ -114,10 +119,14 @@ void nj_access_log_reopen(struct nj_access_log *log)
 
 struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log)
 {
-    return (struct nj_access_counts){
+    struct nj_access_counts c = {
         .n_written = atomic_load_explicit(&log->file.n_written, memory_order_relaxed),
         .n_lost = atomic_load_explicit(&log->file.n_lost, memory_order_relaxed),
     };
+
+    for (uint32_t i = 0; i < log->config.n_shards; i++)
+        c.n_lost += atomic_load_explicit(&log->ports[i].n_refused, memory_order_relaxed);
+    return c;
 }
 
 static void free_memory(struct nj_access_log *log)

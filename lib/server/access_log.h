@@ -5,7 +5,7 @@
  * Each shard has a bounded pool of records, and a pair of single-producer single-consumer rings
  * with the thread (worker.h), which hold all of them. So giving a record away never fails and never
  * waits; when the thread can't follow, or the file takes nothing, requests go without a line and
- * are counted. The thread looks for records twenty times a second, or when a shard has given it
+ * are counted: lines written and lost together are the requests that are over, when all is quiet. The thread looks for records twenty times a second, or when a shard has given it
  * NJ_ACCESS_WAKE of them.
  */
 #ifndef NJ_SERVER_ACCESS_LOG_H
@@ -50,8 +50,8 @@ struct nj_access_port nj_access_log_port(struct nj_access_log *log, uint32_t sha
  * moment. Without being asked the log does so within two seconds after the rename. */
 void nj_access_log_reopen(struct nj_access_log *log);
 
-/* Lines written, and lost on their way to the file; requests that got no record are counted by who
- * asked for one. Any thread. */
+/* Lines written, and requests that have none: those that got no record, and those whose line was
+ * lost on its way to the file. Any thread. */
 struct nj_access_counts {
     uint64_t n_written, n_lost;
 };

@@ -45,6 +45,11 @@ uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
     uint64_t n = 0;
     for (uint32_t i = 0; i < s->n_shards; i++)
         n += nj_counter_read(&s->shard[i]->counters, which);
+    /* These are no lcore's. */
+    if (s->access && which == NJ_C_access_written)
+        n += nj_access_log_counts(s->access).n_written;
+    if (s->access && which == NJ_C_access_lost)
+        n += nj_access_log_counts(s->access).n_lost;
     return n;
 }
 
@@ -207,6 +212,32 @@ static void down_workers(struct nj_server *s)
         nj_workers_free(s->workers);
 }
 
+static bool up_access(struct nj_server *s)
+{
+    const struct nj_server_config *config = s->settings.config;
+    struct nj_access_log_config c = {
+        .path = config->access_log,
+        .format = config->log_format == NJ_LOG_JSON ? NJ_ACCESS_JSON : NJ_ACCESS_COMBINED,
+        .n_shards = s->n_shards,
+        .affinity = &s->place.rest,
+        .eal = true,
+    };
+    return !c.path || nj_access_log_open(&c, &s->access, s->why, sizeof s->why) == 0;
+}
+
+/* When the shards have gone, and put what they had to say. */
+static void down_access(struct nj_server *s)
+{
+    struct nj_access_counts counts;
+
+    if (!s->access)
+        return;
+    nj_access_log_close(s->access, &counts);
+    if (counts.n_lost > 0)
+        fprintf(stderr, "nightjar: the access log: %lu lines, and %lu requests have none\n",
+                (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
+}
+
 static bool nothing(struct nj_server *s)
 {
     (void)s;
@@ -325,6 +356,8 @@ static bool up_shards(struct nj_server *s)
         c.port.clock_ctx = &s->clock;
         c.port.log = tell;
         c.port.log_ctx = &s->notes[i];
+        if (s->access)
+            c.access = nj_access_log_port(s->access, i);
         s->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *s->shard[i]);
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
@@ -397,6 +430,7 @@ static const struct step {
     {up_place,      NULL},
     {up_files,      down_files},
     {up_workers,    down_workers},
+    {up_access,     down_access},
     {up_shards,     down_shards},
     {nothing,       stop_handlers},
     {up_telemetry,  down_telemetry},
@@ -412,8 +446,10 @@ static void block_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a log at the limit of a file's size is a full disk, not our end */
 }
 
 int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)

@@ -9,6 +9,7 @@
 #include "dpdk/fabric.h"
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
+#include "server/access_log.h"
 #include "server/file_store.h"
 #include "server/notes.h"
 #include "server/placement.h"
@@ -33,6 +34,7 @@ struct nj_server {
     struct nj_place place;
     struct nj_worker *files;    /* does the store's jobs */
     struct nj_workers *workers; /* run OS_BLOCKING tasks */
+    struct nj_access_log *access;
 
     uint32_t n_shards;
     struct nj_fabric_end end[NJ_SHARDS_MAX];

@@ -21,7 +21,8 @@ static nj_ns wall(void)
     return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
 }
 
-static bool signalled(void)
+/* Waits for a tick. Were we told to end? */
+static bool signalled(struct nj_server *s)
 {
     const struct timespec tick = {.tv_nsec = (long)TICK};
     sigset_t set;
@@ -30,7 +31,11 @@ static bool signalled(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    return sigtimedwait(&set, NULL, &tick) > 0;
+    sigaddset(&set, SIGUSR1);
+    int got = sigtimedwait(&set, NULL, &tick);
+    if (got == SIGUSR1 && s->access)
+        nj_access_log_reopen(s->access);
+    return got > 0 && got != SIGUSR1;
 }
 
 struct live {
@@ -153,7 +158,7 @@ void *nj__server_supervise(void *server)
     struct live live = {.at = wall(), .tty = isatty(STDERR_FILENO)};
 
     tell_ready(s);
-    while (!signalled()) {
+    while (!signalled(s)) {
         nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
         live_line(s, &live, wall());
         watch(s);
@@ -166,13 +171,13 @@ void *nj__server_supervise(void *server)
     printf("nightjar: stopping: %lu connections open\n", (unsigned long)open);
     fflush(stdout);
     enter(s, NJ_PHASE_DRAIN);
-    while (!all_drained(s) && wall() < deadline && !signalled())
+    while (!all_drained(s) && wall() < deadline && !signalled(s))
         watch(s);
     if (!all_drained(s)) {
         enter(s, NJ_PHASE_ABORT);
         nj_ns began = wall(), waited = 0;
         while (waited < ABORT_MIN || (waited < ABORT_MAX && !all_drained(s))) {
-            if (signalled())
+            if (signalled(s))
                 break;
             waited = wall() - began;
         }

@@ -33,8 +33,8 @@ struct nj_access {
 /* Records belong to the port. Never waits. */
 struct nj_access_port {
     void *ctx;
-    /* A record to fill in, for as long as its request takes; NULL: none is free (counted by who
-     * asked). */
+    /* A record to fill in, for as long as its request takes; NULL: none is free, and the port has
+     * counted that (access_lost). */
     struct nj_access *(*take)(void *ctx);
     /* It is complete: write it. */
     void (*put)(void *ctx, struct nj_access *a);

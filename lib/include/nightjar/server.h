@@ -140,9 +140,11 @@ NJ_API int nj_server_config_takes(const char *name);
  * The first signal begins the graceful end: no new connections, GOAWAY, running responses are
  * finished, at most drain_timeout_s long. A second one ends at once.
  *
- * Context: main thread, once per process. SIGTERM, SIGINT and SIGHUP are the server's; they stay
- *          blocked afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE
- *          stays ignored. Returns when everything it started is gone.
+ * SIGUSR1 has the access log opened anew: its file was renamed.
+ *
+ * Context: main thread, once per process. These signals are the server's; they stay blocked
+ *          afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE and
+ *          SIGXFSZ stay ignored. Returns when everything it started is gone.
  * Errors:  one line on stderr, "nightjar: what is wrong: what to do".
  * Returns: 0 after a signal; 1 when it could not start.
  */
