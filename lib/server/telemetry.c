@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_mempool.h>
 #include <rte_telemetry.h>
@@ -102,16 +103,15 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
     }
 }
 
-/* Which shards a command is about: all, or the one its parameter names. With the lock held, and a
- * server attached. */
-static bool read_shard(const char *params, uint32_t *from, uint32_t *to)
+bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_t *from,
+                          uint32_t *to)
 {
     char *end = NULL;
     unsigned long i = params ? strtoul(params, &end, 10) : 0;
 
     *from = (uint32_t)i;
-    *to = params ? (uint32_t)i + 1 : attached->n_shards;
-    return !params || (end != params && *end == '\0' && i < attached->n_shards);
+    *to = params ? (uint32_t)i + 1 : s->n_shards;
+    return !params || (end != params && *end == '\0' && i < s->n_shards);
 }
 
 static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
@@ -121,7 +121,7 @@ static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
     (void)cmd;
     rte_tel_data_start_dict(d);
     pthread_mutex_lock(&lock);
-    bool ok = !attached || read_shard(params, &from, &to);
+    bool ok = !attached || nj__telemetry_shards(attached, params, &from, &to);
     if (attached && ok && !params) {
         add_shards(attached, d);
     } else if (attached && ok) {
@@ -166,7 +166,7 @@ static int memory(const char *cmd, const char *params, struct rte_tel_data *d)
     (void)cmd;
     rte_tel_data_start_dict(d);
     pthread_mutex_lock(&lock);
-    bool ok = !attached || read_shard(params, &from, &to);
+    bool ok = !attached || nj__telemetry_shards(attached, params, &from, &to);
     for (uint32_t i = 0; attached && ok && i < NJ_SHARD_POOLS; i++)
         add_pool(attached, from, to, i, d);
     for (uint32_t i = from; attached && ok && i < to; i++)
@@ -199,12 +199,32 @@ static int addresses(const char *cmd, const char *params, struct rte_tel_data *d
     return 0;
 }
 
-static int ewyk(const char *cmd, const char *params, struct rte_tel_data *d)
+/* Commands of other files. */
+static const struct {
+    const char *name, *help;
+    bool (*answer)(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+} commands[] = {
+    {"/nightjar/ewyk",
+     "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
+     "shard: 0,1; or \"reset\".",
+     nj__telemetry_ewyk},
+    {"/nightjar/latency",
+     "How long responses took: to the first byte, to the last, and held back by our limits, in "
+     "microseconds. Parameter: a shard.",
+     nj__telemetry_latency},
+};
+
+static int answer(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-    (void)cmd;
+    size_t i = 0;
+
+    while (i < NJ_ARRAY_LEN(commands) && strcmp(commands[i].name, cmd) != 0)
+        i++;
+    if (i == NJ_ARRAY_LEN(commands))
+        return -EINVAL;
     rte_tel_data_start_dict(d);
     pthread_mutex_lock(&lock);
-    bool ok = !attached || nj__telemetry_ewyk(attached, params, d);
+    bool ok = !attached || commands[i].answer(attached, params, d);
     pthread_mutex_unlock(&lock);
     return ok ? 0 : -EINVAL;
 }
@@ -226,10 +246,8 @@ void nj_telemetry_attach(const struct nj_server *server)
         "What each shard does and holds. Parameter: the number of one shard, "
         "to see that one alone.");
     rte_telemetry_register_cmd(
-        "/nightjar/ewyk", ewyk,
-        "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
-        "shard: 0,1; or \"reset\".");
-    rte_telemetry_register_cmd(
         "/nightjar/memory", memory,
         "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(commands); i++)
+        rte_telemetry_register_cmd(commands[i].name, answer, commands[i].help);
 }

@@ -9,11 +9,13 @@
  *   /nightjar/ewyk        how handlers were run, by route; who waits
  *   /nightjar/ewyk,N      of one route, and how each shard takes it now
  *   /nightjar/ewyk,reset  from zero
+ *   /nightjar/latency     how long responses took; with ,N of one shard
  */
 #ifndef NJ_SERVER_TELEMETRY_H
 #define NJ_SERVER_TELEMETRY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct nj_server;
 struct rte_tel_data;
@@ -21,7 +23,12 @@ struct rte_tel_data;
 /* Make the commands answer for this server; NULL makes them answer with nothing. */
 void nj_telemetry_attach(const struct nj_server *server);
 
-/* telemetry_ewyk.c: into a dictionary. False: the parameters make no sense. */
+/* Which shards a command is about: all, or the one its parameter names. */
+bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_t *from,
+                          uint32_t *to);
+
+/* The answers of telemetry_*.c: into a dictionary. False: the parameters make no sense. */
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 
 #endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `/nightjar/latency`: how long responses took. */
+#include <stddef.h>
+
+#include <rte_telemetry.h>
+
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+
+static uint64_t us(nj_ns ns)
+{
+    return ns / NJ_US;
+}
+
+/* Percentiles are of buckets: at most an eighth too long (telem/histogram.h). */
+static void add_histogram(const struct nj_histogram *h, const char *name, struct rte_tel_data *d)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } shown[] = {{"p50_us", 0.5}, {"p90_us", 0.9}, {"p99_us", 0.99}, {"p999_us", 0.999}};
+    uint64_t n = nj_histogram_count(h);
+    struct rte_tel_data *one = rte_tel_data_alloc();
+
+    if (!one)
+        return;
+    rte_tel_data_start_dict(one);
+    rte_tel_data_add_dict_u64(one, "count", n);
+    rte_tel_data_add_dict_u64(one, "mean_us", n > 0 ? us(h->sum_ns / n) : 0);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
+        rte_tel_data_add_dict_u64(one, shown[i].name, us(nj_histogram_at(h, shown[i].share)));
+    rte_tel_data_add_dict_u64(one, "max_us", us(h->max_ns));
+    rte_tel_data_add_dict_container(d, name, one, 0);
+}
+
+bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } shown[] = {{"ttfb", offsetof(struct nj_shard, ttfb)},
+                 {"total", offsetof(struct nj_shard, total)},
+                 {"throttled", offsetof(struct nj_shard, throttled)}};
+    uint32_t from, to;
+
+    if (!nj__telemetry_shards(s, params, &from, &to))
+        return false;
+    for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++) {
+        struct nj_histogram sum = {0};
+        for (uint32_t i = from; i < to; i++) {
+            const char *shard = (const char *)s->shard[i];
+            nj_histogram_sum(&sum, (const struct nj_histogram *)(shard + shown[k].at));
+        }
+        add_histogram(&sum, shown[k].name, d);
+    }
+    return true;
+}
