@@ -59,6 +59,10 @@ struct nj_body_ops {
     uint64_t (*remaining)(const struct nj_body *);
     /* The stream is done with the body, finished or not. Called exactly once. */
     void (*close)(struct nj_body *);
+    /* Nobody will peek for a while: let go of what can be had again without much ado. Any time
+     * before close, and no slice that was shown is looked at any more but those with a reference.
+     * May be NULL. */
+    void (*rest)(struct nj_body *);
 };
 
 #endif

@@ -229,4 +229,4 @@ static void body_close(struct nj_body *body)
 }
 
 const struct nj_body_ops nj__exchange_body_ops = {body_peek, body_advance, body_remaining,
-                                                  body_close};
+                                                  body_close, NULL};

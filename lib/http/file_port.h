@@ -14,9 +14,11 @@
 #include "base/ref.h"
 
 /* Files up to this size are held whole in memory; larger ones are read in chunks. */
-#define NJ_OBJECT_WHOLE_MAX (16u * 1024u * 1024u)
-/* Bytes of one chunk: 4 send queues' worth, so that one read-ahead hides the worker's latency. */
-#define NJ_CHUNK_BYTES      (256u * 1024u)
+#define NJ_OBJECT_WHOLE_MAX  (16u * 1024u * 1024u)
+/* Most bytes of one chunk: so many that one read-ahead hides the worker's latency. */
+#define NJ_CHUNK_BYTES       (256u * 1024u)
+/* What who takes little at a time asks for: a READ of at most this many bytes never gets more. */
+#define NJ_CHUNK_SMALL_BYTES (32u * 1024u)
 
 /* One version of one file, immutable and shared by all shards. Made and freed by the port. */
 struct nj_object {
@@ -30,10 +32,11 @@ struct nj_object {
 
 #define NJ_OBJECT_NO_TIME INT64_MIN
 
-/* A piece of a large object. Made and freed by the port. */
+/* A piece of a large object, shared by all who read there. Made and freed by the port. */
 struct nj_chunk {
     struct nj_ref ref;
     uint32_t n_bytes;
+    uint64_t offset; /* of bytes[0] in the object */
     const uint8_t *bytes;
 };
 
@@ -64,16 +67,20 @@ struct nj_file_job {
     struct nj_object *object; /* OPEN out: one reference for the asker, or NULL.
                                * READ in: the job holds a reference of the asker's */
     uint64_t offset;          /* READ in */
-    uint32_t n_bytes;         /* READ in: 1..NJ_CHUNK_BYTES, not past the end */
-    struct nj_chunk *chunk;   /* READ out: one reference for the asker, or NULL */
+    uint32_t n_bytes;         /* READ in: 1..NJ_CHUNK_BYTES, not past the end; a wish */
+    struct nj_chunk *chunk; /* READ out: one reference for the asker, or NULL. The byte at `offset`
+                             * is in it; it may begin earlier, and end earlier or later */
 
-    void *asker; /* the site's; untouched by the port */
+    void *asker;              /* the site's; untouched by the port */
+    struct nj_file_job *next; /* the port's, while it has the job */
 };
 
 struct nj_file_port {
     void *ctx;
     /* Hand a job over. False: the queue is full, the job stays with the caller. It comes back
-     * through nj_site_file_done() on the same lcore. Never blocks. */
+     * through nj_site_file_done() on the same lcore. Never blocks. A READ for which there is no
+     * memory is kept until others let go of chunks: whoever asked waits, and NO_MEMORY, as any
+     * failure of a READ, is the end of a body. */
     bool (*submit)(void *ctx, struct nj_file_job *job);
     /* Take up to `n` jobs that are done. For whoever drives the site, who passes them to it. */
     uint32_t (*poll)(void *ctx, struct nj_file_job **jobs, uint32_t n);

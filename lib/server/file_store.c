@@ -397,7 +397,7 @@ static void last_of_chunk(struct nj_ref *ref)
     nj__graveyard_push(&c->store->dead, &c->grave);
 }
 
-static struct chunk *new_chunk(struct nj_file_store *s, uint32_t n_bytes)
+static struct chunk *new_chunk(struct nj_file_store *s, uint64_t offset, uint32_t n_bytes)
 {
     struct chunk *c = s->spare_chunks;
     if (s->n_chunk_bytes + n_bytes > s->chunk_bytes_max)
@@ -410,6 +410,7 @@ static struct chunk *new_chunk(struct nj_file_store *s, uint32_t n_bytes)
     }
     nj_ref_init(&c->chunk.ref, last_of_chunk);
     c->chunk.n_bytes = n_bytes;
+    c->chunk.offset = offset;
     c->chunk.bytes = c->bytes;
     c->grave.bury = bury_chunk;
     c->store = s;
@@ -426,7 +427,7 @@ static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_jo
     NJ_ASSERT(f->store == s && f->fd >= 0);
     NJ_ASSERT(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
 
-    struct chunk *c = new_chunk(s, job->n_bytes);
+    struct chunk *c = new_chunk(s, job->offset, job->n_bytes);
     if (!c)
         return NJ_FILE_NO_MEMORY;
     struct stat st;

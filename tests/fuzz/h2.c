@@ -85,7 +85,8 @@ static void body_close(struct nj_body *b)
     free(p);
 }
 
-static const struct nj_body_ops body_ops = {body_peek, body_advance, body_remaining, body_close};
+static const struct nj_body_ops body_ops = {body_peek, body_advance, body_remaining, body_close,
+                                            NULL};
 
 static void answer(struct peer_stream *q, uint32_t n_bytes)
 {

@@ -174,6 +174,7 @@ static enum nj_file_result read_chunk(struct sim_files *f, struct nj_file_job *j
     NJ_CHECK(c);
     c->files = f;
     c->chunk.n_bytes = job->n_bytes;
+    c->chunk.offset = job->offset;
     c->chunk.bytes = c->bytes;
     nj_ref_init(&c->chunk.ref, last_of_chunk);
     fill(o->name.id, job->offset, c->bytes, job->n_bytes);

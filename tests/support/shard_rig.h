@@ -141,6 +141,7 @@ static inline void rig_file_run(struct rig *r, struct nj_file_job *job)
             c->bytes[i] = rig_byte(job->offset + i);
         c->rig = r;
         c->chunk.n_bytes = job->n_bytes;
+        c->chunk.offset = job->offset;
         c->chunk.bytes = c->bytes;
         nj_ref_init(&c->chunk.ref, rig_chunk_last);
         job->chunk = &c->chunk;

@@ -289,7 +289,8 @@ static void echo_advance(struct nj_body *b, uint32_t n)
     }
 }
 
-static const struct nj_body_ops echo_ops = {rig_peek, echo_advance, rig_remaining, rig_close_body};
+static const struct nj_body_ops echo_ops = {rig_peek, echo_advance, rig_remaining, rig_close_body,
+                                            NULL};
 
 static void echo_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
 {

@@ -163,7 +163,7 @@ static inline void rig_close_body(struct nj_body *b)
 }
 
 static const struct nj_body_ops rig_body_ops = {rig_peek, rig_advance, rig_remaining,
-                                                rig_close_body};
+                                                rig_close_body, NULL};
 
 static inline struct rig_body *rig_body_new(struct rig *r, uint64_t size)
 {
