@@ -50,12 +50,15 @@ bool nj__graveyard_clear(struct nj__graveyard *y)
     return true;
 }
 
-void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max)
+void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max,
+                         struct nj_file_store_stats *stats)
 {
     c->key = *key;
-    c->cost = 0;
+    c->cost = c->cost_hot = 0;
     c->cost_max = cost_max;
-    nj_list_init(&c->used);
+    c->stats = stats;
+    nj_list_init(&c->trial);
+    nj_list_init(&c->hot);
     for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
 }
@@ -67,13 +70,32 @@ struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
 
     for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
         struct nj__file *f = nj_container_of(l, struct nj__file, chain);
-        if (f->hash == hash && strcmp(f->path, path) == 0) {
-            nj_list_del(&f->used);
-            nj_list_push_back(&c->used, &f->used);
+        if (f->hash == hash && strcmp(f->path, path) == 0)
             return f;
-        }
     }
     return NULL;
+}
+
+/* To the end of one of the lists. */
+static void move_to(struct nj__file_cache *c, struct nj__file *f, bool hot)
+{
+    if (f->is_hot != hot)
+        c->cost_hot += hot ? f->cost : -f->cost;
+    f->is_hot = hot;
+    nj_list_del(&f->used);
+    nj_list_push_back(hot ? &c->hot : &c->trial, &f->used);
+}
+
+static struct nj__file *oldest(struct nj_list *list)
+{
+    return nj_list_empty(list) ? NULL : nj_container_of(list->next, struct nj__file, used);
+}
+
+void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f)
+{
+    move_to(c, f, true);
+    while (c->cost_hot > c->cost_max / 5 * 4)
+        move_to(c, oldest(&c->hot), false);
 }
 
 /* Memory the file pins, whole pages: this also bounds the number of tiny files. */
@@ -89,8 +111,12 @@ void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
     nj_list_del(&f->chain);
     nj_list_del(&f->used);
     c->cost -= f->cost;
+    c->cost_hot -= f->is_hot ? f->cost : 0;
+    nj__stat_add(&c->stats->cached_files, -1);
+    nj__stat_add(&c->stats->cached_bytes, -(int64_t)f->cost);
     free(f->path);
     f->path = NULL;
+    f->is_hot = false;
     nj_ref_put(&f->object.ref);
 }
 
@@ -103,16 +129,23 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     if (!f->path)
         return;
     f->hash = nj_hash(&c->key, path, n_path);
+    f->is_hot = false;
     c->cost += f->cost;
+    nj__stat_add(&c->stats->cached_files, 1);
+    nj__stat_add(&c->stats->cached_bytes, (int64_t)f->cost);
     nj_ref_take(&f->object.ref);
     nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
-    nj_list_push_back(&c->used, &f->used);
-    while (c->cost > c->cost_max)
-        nj__file_cache_drop(c, nj_container_of(c->used.next, struct nj__file, used));
+    nj_list_push_back(&c->trial, &f->used);
+    while (c->cost > c->cost_max) {
+        nj__file_cache_drop(c, nj_list_empty(&c->trial) ? oldest(&c->hot) : oldest(&c->trial));
+        nj__stat_add(&c->stats->evictions, 1);
+    }
 }
 
 void nj__file_cache_clear(struct nj__file_cache *c)
 {
-    while (!nj_list_empty(&c->used))
-        nj__file_cache_drop(c, nj_container_of(c->used.next, struct nj__file, used));
+    struct nj__file *f;
+
+    while ((f = oldest(&c->trial)) || (f = oldest(&c->hot)))
+        nj__file_cache_drop(c, f);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of a store, and those of them that are kept by path: a hash table and a list in order of
- * use, within a budget of bytes. The worker's thread only, but for nj__graveyard_push().
+ * Files of a store, and those of them that are kept by path, within a budget of bytes: a hash table
+ * and two lists in order of use. A file comes into the list of those on trial; asked for again, it
+ * is one of the hot. Room is made among those on trial first, so that whoever reads everything once
+ * pushes out nothing that is in demand; the hot ones have four fifths of the budget, so that there
+ * is always a trial. The worker's thread only, but for nj__graveyard_push().
  */
 #ifndef NJ_SERVER_FILE_CACHE_H
 #define NJ_SERVER_FILE_CACHE_H
@@ -14,6 +17,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "http/file_port.h"
+#include "server/file_store.h"
 
 /* What makes a file the same file with the same contents, as far as the kernel tells. */
 struct nj__file_id {
@@ -23,6 +27,13 @@ struct nj__file_id {
 
 struct nj__file_id nj__file_id(const struct stat *st);
 bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b);
+
+/* One writer; read by anyone. */
+static inline void nj__stat_add(_Atomic uint64_t *stat, int64_t by)
+{
+    uint64_t n = atomic_load_explicit(stat, memory_order_relaxed);
+    atomic_store_explicit(stat, n + (uint64_t)by, memory_order_relaxed);
+}
 
 /* Something to free on the worker, linked by whoever put the last reference. */
 struct nj__grave {
@@ -44,14 +55,13 @@ struct nj__file {
     struct nj__grave grave;
     struct nj_file_store *store;
     struct nj__file_id id;
-    bool is_racy; /* changed so shortly before it was read that its times may not tell a later
-                     change */
-    int fd;       /* of a large file, else -1 */
+    int fd; /* of a large file, else -1 */
     uint8_t *memory;
 
     /* While in the cache: */
     struct nj_list chain, used;
     uint64_t hash, cost;
+    bool is_hot;
     char *path;
 };
 
@@ -62,14 +72,17 @@ struct nj__file {
 struct nj__file_cache {
     struct nj_hash_key key;
     struct nj_list buckets[NJ__FILE_BUCKETS];
-    struct nj_list used; /* least recently used first */
-    uint64_t cost, cost_max;
+    struct nj_list trial, hot; /* least recently used first */
+    uint64_t cost, cost_hot, cost_max;
+    struct nj_file_store_stats *stats;
 };
 
-void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
-                         uint64_t cost_max);
-/* The file kept for `path`, marked as used, or NULL. Lent. */
+void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max,
+                         struct nj_file_store_stats *stats);
+/* The file kept for `path`, or NULL. Lent. */
 struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path);
+/* It was asked for once more. */
+void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f);
 /* Keep a file that is in no cache; takes a reference. May drop others, and the file itself. */
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f);
 /* Let go of one file, or of all. */

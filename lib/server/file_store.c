@@ -4,19 +4,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "http/listing.h"
 #include "server/file_cache.h"
+#include "server/file_list.h"
+#include "server/file_root.h"
 
 /* Chunk buffers kept for reuse: a fresh one costs 64 page faults. */
 #define SPARE_CHUNKS_MAX  64u
@@ -27,8 +28,6 @@
 /* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
  * that is used up, files larger than a chunk are read in chunks. */
 #define LENT_BYTES_MAX    (256u * 1024u * 1024u)
-/* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
-#define OPEN_TRIES        4
 /* File times advance with the kernel's tick, 10 ms at the slowest. */
 #define TICK_NS           20000000
 /* From here on contents get pages of their own, which go back to the system when they are freed. */
@@ -43,7 +42,8 @@ struct chunk {
 };
 
 struct nj_file_store {
-    int root_fd;
+    struct nj__root root;
+    struct nj_file_store_stats stats;
     _Atomic uint32_t n_objects; /* written by the worker only */
     struct nj__graveyard dead;
     uint64_t n_whole_bytes; /* of contents in memory, cached or only lent */
@@ -53,56 +53,26 @@ struct nj_file_store {
     struct nj__file_cache cache;
 };
 
-static int open_below(int root_fd, const char *path, uint64_t flags)
-{
-    struct open_how how = {
-        .flags = flags | O_CLOEXEC,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-    };
-    int fd = -1;
-
-    for (int i = 0; i < OPEN_TRIES; i++) {
-        fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof how);
-        if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
-            break;
-    }
-    return fd;
-}
-
-static int fail(int err, char *out, size_t n_out, const char *what, const char *root)
-{
-    snprintf(out, n_out, "%s: %s: %s", root, what, strerror(err));
-    return -err;
-}
-
-int nj_file_store_open(const char *root, uint64_t cache_bytes, struct nj_file_store **out,
+int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err)
 {
     struct nj_hash_key key;
-    int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root_fd < 0)
-        return fail(errno, err, n_err, "can't open the root folder", root);
-
-    int fd = open_below(root_fd, ".", O_RDONLY | O_DIRECTORY);
-    int open_errno = errno;
-    if (fd < 0) {
-        close(root_fd);
-        return fail(open_errno, err, n_err,
-                    open_errno == ENOSYS ? "openat2 is missing (Linux 5.6 or later is needed)"
-                                         : "can't read the root folder",
-                    root);
-    }
-    close(fd);
+    struct nj__root root;
+    int rc = nj__root_open(&root, options->root, options->symlinks, err, n_err);
+    if (rc < 0)
+        return rc;
 
     struct nj_file_store *s = calloc(1, sizeof *s);
     if (!s || getrandom(key.b, sizeof key.b, 0) != sizeof key.b) {
         free(s);
-        close(root_fd);
-        return fail(ENOMEM, err, n_err, "can't set up the file cache", root);
+        nj__root_close(&root);
+        snprintf(err, n_err, "%s: can't set up the file cache: out of memory", options->root);
+        return -ENOMEM;
     }
-    s->root_fd = root_fd;
-    s->chunk_bytes_max = 4 * cache_bytes > CHUNK_BYTES_LEAST ? 4 * cache_bytes : CHUNK_BYTES_LEAST;
-    nj__file_cache_init(&s->cache, &key, cache_bytes);
+    s->root = root;
+    s->chunk_bytes_max =
+        4 * options->cache_bytes > CHUNK_BYTES_LEAST ? 4 * options->cache_bytes : CHUNK_BYTES_LEAST;
+    nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->stats);
     *out = s;
     return 0;
 }
@@ -118,9 +88,9 @@ uint32_t nj_file_store_objects(const struct nj_file_store *s)
     return atomic_load_explicit(&s->n_objects, memory_order_relaxed);
 }
 
-uint64_t nj_file_store_cached_bytes(const struct nj_file_store *s)
+const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *s)
 {
-    return s->cache.cost;
+    return &s->stats;
 }
 
 void nj_file_store_tidy(void *store)
@@ -148,6 +118,12 @@ static void free_memory(uint8_t *memory, uint64_t n_bytes)
         free(memory);
 }
 
+static void count_whole(struct nj_file_store *s, int64_t by)
+{
+    s->n_whole_bytes += (uint64_t)by;
+    nj__stat_add(&s->stats.whole_bytes, by);
+}
+
 static void bury_file(struct nj__grave *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
@@ -156,7 +132,7 @@ static void bury_file(struct nj__grave *g)
     if (f->fd >= 0)
         close(f->fd);
     if (f->memory)
-        f->store->n_whole_bytes -= f->id.size;
+        count_whole(f->store, -(int64_t)f->id.size);
     free_memory(f->memory, f->id.size);
     free(f);
 }
@@ -177,6 +153,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
         return NULL;
     nj_ref_init(&f->object.ref, last_of_file);
     f->object.size_bytes = id->size;
+    f->object.mtime_ns = id->mtime_ns;
     f->grave.bury = bury_file;
     f->store = s;
     f->id = *id;
@@ -226,7 +203,7 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
         nj_ref_put(&f->object.ref);
         return NJ_FILE_NO_MEMORY;
     }
-    s->n_whole_bytes += id->size;
+    count_whole(s, (int64_t)id->size);
     struct stat st;
     bool ok = read_full(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
     if (ok) {
@@ -238,7 +215,7 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
         return NJ_FILE_BROKEN;
     }
     f->object.bytes = f->memory;
-    f->is_racy = racy;
+    f->object.is_racy = racy;
     *out = f;
     return NJ_FILE_OK;
 }
@@ -252,7 +229,7 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
         return NJ_FILE_NO_MEMORY;
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     f->fd = fd;
-    f->is_racy = is_racy(id);
+    f->object.is_racy = is_racy(id);
     *out = f;
     return NJ_FILE_OK;
 }
@@ -313,17 +290,23 @@ static enum nj_file_result result_of_errno(int err)
     }
 }
 
+/* Descriptors wait in the cache and in the graveyard. False: there was nothing to give up. */
+static bool give_up_descriptors(struct nj_file_store *s)
+{
+    uint32_t n = nj_file_store_objects(s);
+
+    nj__file_cache_clear(&s->cache);
+    nj__graveyard_clear(&s->dead);
+    return nj_file_store_objects(s) < n;
+}
+
 static int open_file(struct nj_file_store *s, const char *path)
 {
     uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal can't hold us */
-    int fd = open_below(s->root_fd, path, flags);
+    int fd = nj__root_get(&s->root, path, flags);
 
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-        /* Descriptors wait in the cache and in the graveyard. */
-        nj__file_cache_clear(&s->cache);
-        nj__graveyard_clear(&s->dead);
-        fd = open_below(s->root_fd, path, flags);
-    }
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && give_up_descriptors(s))
+        fd = nj__root_get(&s->root, path, flags);
     return fd;
 }
 
@@ -334,40 +317,126 @@ static struct nj__file *still_good(struct nj_file_store *s, const char *path, co
     if (!kept)
         return NULL;
     struct nj__file_id now = nj__file_id(st);
-    if (!kept->is_racy && nj__file_id_eq(&kept->id, &now))
+    if (!kept->object.is_racy && nj__file_id_eq(&kept->id, &now)) {
+        nj__file_cache_used(&s->cache, kept);
         return kept;
+    }
     nj__file_cache_drop(&s->cache, kept);
     return NULL;
 }
 
-static enum nj_file_result open_object(struct nj_file_store *s, const char *path,
-                                       struct nj_object **out)
+/* Open a regular file and look at it. */
+static enum nj_file_result open_regular(struct nj_file_store *s, const char *path, int *out,
+                                        struct stat *st)
 {
+    enum nj_file_result r = NJ_FILE_OK;
     int fd = open_file(s, path);
     if (fd < 0)
         return result_of_errno(errno);
 
+    if (fstat(fd, st) < 0)
+        r = NJ_FILE_BROKEN;
+    else if (!S_ISREG(st->st_mode))
+        r = S_ISDIR(st->st_mode) ? NJ_FILE_IS_DIR : NJ_FILE_ABSENT;
+    if (r == NJ_FILE_OK)
+        *out = fd;
+    else
+        close(fd);
+    return r;
+}
+
+/* A sibling counts that was not changed before the file was. Some tools that give it the time of
+ * its original, brotli(1) among them, only know whole seconds. */
+static bool is_fresh(const struct stat *sibling, const struct stat *file)
+{
+    const struct timespec *a = &sibling->st_mtim, *b = &file->st_mtim;
+
+    if (a->tv_sec != b->tv_sec)
+        return a->tv_sec > b->tv_sec;
+    return a->tv_nsec >= b->tv_nsec || a->tv_nsec == 0;
+}
+
+static uint8_t find_siblings(struct nj_file_store *s, const char *path, const struct stat *st)
+{
+    static const char *const suffix[NJ_N_CODINGS] = {
+        [NJ_CODING_BR] = ".br", [NJ_CODING_ZSTD] = ".zst", [NJ_CODING_GZIP] = ".gz"};
+    uint8_t found = 0;
+
+    for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
+        char name[NJ_PATH_MAX];
+        struct stat sibling;
+        int fd, n = snprintf(name, sizeof name, "%s%s", path, suffix[i]);
+        if (n < 0 || (size_t)n >= sizeof name || open_regular(s, name, &fd, &sibling) != NJ_FILE_OK)
+            continue;
+        close(fd);
+        if (is_fresh(&sibling, st))
+            found |= (uint8_t)(1u << i);
+    }
+    return found;
+}
+
+static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_job *job)
+{
     struct stat st;
-    if (fstat(fd, &st) < 0) {
-        close(fd);
-        return NJ_FILE_BROKEN;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        close(fd);
-        return S_ISDIR(st.st_mode) ? NJ_FILE_IS_DIR : NJ_FILE_ABSENT;
-    }
-    struct nj__file *f = still_good(s, path, &st);
+    int fd;
+    enum nj_file_result r = open_regular(s, job->path, &fd, &st);
+    if (r != NJ_FILE_OK)
+        return r;
+
+    struct nj__file *f = still_good(s, job->path, &st);
+    nj__stat_add(f ? &s->stats.hits : &s->stats.misses, 1);
     if (f) {
         close(fd);
         nj_ref_take(&f->object.ref);
-        *out = &f->object;
-        return NJ_FILE_OK;
+    } else {
+        r = load(s, fd, &st, &f);
+        if (r != NJ_FILE_OK)
+            return r;
+        nj__file_cache_add(&s->cache, job->path, f);
     }
-    enum nj_file_result r = load(s, fd, &st, &f);
-    if (r == NJ_FILE_OK) {
-        nj__file_cache_add(&s->cache, path, f);
-        *out = &f->object;
+    job->object = &f->object;
+    if (job->wants_siblings)
+        job->siblings = find_siblings(s, job->path, &st);
+    return r;
+}
+
+/* Listings. */
+
+/* A page in memory, made for this job; no cache of ours keeps it. */
+static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_listing *l, bool json,
+                                    struct nj_object **out)
+{
+    struct nj__file_id id = {.size = nj_listing_render(l, json, NULL, 0)};
+    if (s->n_whole_bytes + id.size > s->cache.cost_max + LENT_BYTES_MAX)
+        return NJ_FILE_NO_MEMORY;
+    struct nj__file *f = new_file(s, &id);
+    if (!f)
+        return NJ_FILE_NO_MEMORY;
+    f->memory = new_memory(id.size);
+    if (!f->memory) {
+        nj_ref_put(&f->object.ref);
+        return NJ_FILE_NO_MEMORY;
     }
+    count_whole(s, (int64_t)id.size);
+    nj_listing_render(l, json, (char *)f->memory, id.size);
+    f->object.bytes = f->memory;
+    f->object.mtime_ns = NJ_OBJECT_NO_TIME;
+    *out = &f->object;
+    return NJ_FILE_OK;
+}
+
+static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_job *job)
+{
+    struct nj_listing l;
+    nj__stat_add(&s->stats.listings, 1);
+    int err = nj__list_read(&s->root, job->path, &l);
+
+    if ((err == EMFILE || err == ENFILE) && give_up_descriptors(s)) {
+        nj__list_free(&l);
+        err = nj__list_read(&s->root, job->path, &l);
+    }
+    enum nj_file_result r = err ? result_of_errno(err) : new_page(s, &l, job->json, &job->object);
+    nj__list_free(&l);
     return r;
 }
 
@@ -448,13 +517,22 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
 {
     struct nj_file_store *s = store;
 
-    if (job->op == NJ_FILE_READ) {
+    switch (job->op) {
+    case NJ_FILE_OPEN:
+        job->object = NULL;
+        job->siblings = 0;
+        job->result = open_object(s, job);
+        return;
+    case NJ_FILE_LIST:
+        job->object = NULL;
+        job->result = list_folder(s, job);
+        return;
+    case NJ_FILE_READ:
         job->chunk = NULL;
         job->result = read_chunk(s, job);
         return;
     }
-    job->object = NULL;
-    job->result = open_object(s, job->path, &job->object);
+    NJ_UNREACHABLE("an operation");
 }
 
 uint32_t nj_file_store_close(struct nj_file_store *s)
@@ -466,7 +544,7 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
         s->spare_chunks = c->next_spare;
         free(c);
     }
-    close(s->root_fd);
+    nj__root_close(&s->root);
     uint32_t n = nj_file_store_objects(s);
     if (n == 0)
         free(s);

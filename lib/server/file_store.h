@@ -10,17 +10,26 @@
 #ifndef NJ_SERVER_FILE_STORE_H
 #define NJ_SERVER_FILE_STORE_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <nightjar/server.h>
 
 #include "http/file_port.h"
 
 #define NJ_FILE_CACHE_BYTES_DEFAULT (256u * 1024u * 1024u)
 
+struct nj_file_store_options {
+    const char *root;
+    uint64_t cache_bytes;
+    enum nj_symlinks symlinks; /* DEFAULT is BENEATH */
+};
+
 struct nj_file_store;
 
 /* Returns 0, or a negative errno and a sentence in `err`. */
-int nj_file_store_open(const char *root, uint64_t cache_bytes, struct nj_file_store **out,
+int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err);
 
 /* Do a job: fills in its outputs. `store` is a struct nj_file_store. */
@@ -29,10 +38,24 @@ void nj_file_store_run(void *store, struct nj_file_job *job);
 /* Free what was put by its last holder. Cheap when there is nothing. */
 void nj_file_store_tidy(void *store);
 
-/* Objects and chunks that are not freed yet, cached ones included. Any thread. */
+/* What goes on in it. Written by the worker, read by any thread. */
+struct nj_file_store_stats {
+    _Atomic uint64_t cached_files, cached_bytes; /* kept by name; a large file counts as 1 MiB */
+    _Atomic uint64_t hits, misses;               /* of OPENs that found a file */
+    _Atomic uint64_t evictions;                  /* to make room for others */
+    _Atomic uint64_t whole_bytes;                /* contents in memory, cached or only lent */
+    _Atomic uint64_t chunk_bytes;                /* of buffers for chunks */
+    _Atomic uint64_t chunk_lent_bytes;           /* of these, held by somebody */
+    _Atomic uint64_t chunk_hits;                 /* READs that found their chunk */
+    _Atomic uint64_t reads, read_bytes;          /* from the file system */
+    _Atomic uint64_t waits;                      /* READs put off for want of memory */
+    _Atomic uint64_t changed;                    /* READs that found another file */
+    _Atomic uint64_t listings;
+};
+const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *store);
+
+/* Objects and chunks that somebody may hold, cached files included. Any thread. */
 uint32_t nj_file_store_objects(const struct nj_file_store *store);
-/* Bytes the cache accounts for. The worker's thread. */
-uint64_t nj_file_store_cached_bytes(const struct nj_file_store *store);
 
 /* Empty the cache and free everything. Returns the objects and chunks that someone still holds: 0,
  * or there is a leak, and what they need stays allocated. */

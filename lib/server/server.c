@@ -93,10 +93,12 @@ static bool up_lcores(struct nj_server *s)
 
 static bool up_store(struct nj_server *s)
 {
-    if (!s->settings.config->root)
-        return true;
-    return nj_file_store_open(s->settings.config->root, s->settings.config->cache_bytes, &s->store,
-                              s->why, sizeof s->why) == 0;
+    struct nj_file_store_options o = {
+        .root = s->settings.config->root,
+        .cache_bytes = s->settings.config->cache_bytes,
+        .symlinks = s->settings.config->symlinks,
+    };
+    return !o.root || nj_file_store_open(&o, &s->store, s->why, sizeof s->why) == 0;
 }
 
 static void down_store(struct nj_server *s)

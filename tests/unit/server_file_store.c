@@ -33,8 +33,8 @@ static void begin(struct bench *b, uint64_t cache_bytes)
     cr_assert(mkdtemp(b->base));
     snprintf(b->root, sizeof b->root, "%s/root", b->base);
     cr_assert_eq(mkdir(b->root, 0755), 0);
-    cr_assert_eq(nj_file_store_open(b->root, cache_bytes, &b->store, err, sizeof err), 0, "%s",
-                 err);
+    struct nj_file_store_options o = {.root = b->root, .cache_bytes = cache_bytes};
+    cr_assert_eq(nj_file_store_open(&o, &b->store, err, sizeof err), 0, "%s", err);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -112,9 +112,11 @@ Test(server_file_store, root_errors)
 {
     struct nj_file_store *s = NULL;
     char err[256];
-    cr_expect_eq(nj_file_store_open("/nonexistent/nj", 1, &s, err, sizeof err), -ENOENT);
+    struct nj_file_store_options o = {.root = "/nonexistent/nj", .cache_bytes = 1};
+    cr_expect_eq(nj_file_store_open(&o, &s, err, sizeof err), -ENOENT);
     cr_expect(strstr(err, "/nonexistent/nj") && strstr(err, "No such file"), "%s", err);
-    cr_expect_eq(nj_file_store_open("/etc/passwd", 1, &s, err, sizeof err), -ENOTDIR);
+    o.root = "/etc/passwd";
+    cr_expect_eq(nj_file_store_open(&o, &s, err, sizeof err), -ENOTDIR);
     cr_expect(strstr(err, "Not a directory"), "%s", err);
     cr_expect_null(s);
 }
@@ -213,7 +215,8 @@ Test(server_file_store, keeps_what_is_unchanged)
 {
     struct nj_file_store *s;
     char err[256];
-    cr_assert_eq(nj_file_store_open("/etc", MIB, &s, err, sizeof err), 0, "%s", err);
+    struct nj_file_store_options o = {.root = "/etc", .cache_bytes = MIB};
+    cr_assert_eq(nj_file_store_open(&o, &s, err, sizeof err), 0, "%s", err);
     struct nj_file_job a = {.op = NJ_FILE_OPEN, .path = "passwd"}, c = a;
     nj_file_store_run(s, &a);
     nj_file_store_run(s, &c);
@@ -252,7 +255,7 @@ Test(server_file_store, budget)
         snprintf(name, sizeof name, "f%d", i);
         write_file(&b, name, data, sizeof data);
         cr_assert_eq(peek(&b, name), NJ_FILE_OK);
-        cr_assert_leq(nj_file_store_cached_bytes(b.store), MIB);
+        cr_assert_leq(nj_file_store_stats(b.store)->cached_bytes, MIB);
         cr_assert_leq(nj_file_store_objects(b.store), 10);
     }
     cr_expect_eq(nj_file_store_objects(b.store), 10);
@@ -268,7 +271,7 @@ Test(server_file_store, budget)
         cr_assert_eq(peek(&b, name), NJ_FILE_OK);
         cr_assert_leq(nj_file_store_objects(b.store), 256);
     }
-    cr_expect_leq(nj_file_store_cached_bytes(b.store), MIB);
+    cr_expect_leq(nj_file_store_stats(b.store)->cached_bytes, MIB);
     end(&b);
 }
 

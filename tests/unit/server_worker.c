@@ -241,7 +241,8 @@ Test(server_worker, serves_a_store, .timeout = 60)
 
     cr_assert(mkdtemp(root));
     snprintf(path, sizeof path, "%s/f", root);
-    cr_assert_eq(nj_file_store_open(root, 1 << 20, &store, err, sizeof err), 0, "%s", err);
+    struct nj_file_store_options options = {.root = root, .cache_bytes = 1 << 20};
+    cr_assert_eq(nj_file_store_open(&options, &store, err, sizeof err), 0, "%s", err);
     struct nj_worker_config config = {
         .name = "nj-files",
         .n_shards = SHARDS,

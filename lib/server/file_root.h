@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The root folder, and how names below it become descriptors: always by openat2(2), never out of
+ * the root, and through symbolic links as far as the operator lets. The worker's thread only.
+ */
+#ifndef NJ_SERVER_FILE_ROOT_H
+#define NJ_SERVER_FILE_ROOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/file_store.h"
+
+struct nj__root {
+    char *path;
+    int fd;
+    enum nj_symlinks symlinks;
+    int64_t looked_at_ms; /* when we saw last that `path` is still this folder */
+};
+
+/* Returns 0, or a negative errno and a sentence in `err`. */
+int nj__root_open(struct nj__root *r, const char *path, enum nj_symlinks symlinks, char *err,
+                  size_t n_err);
+void nj__root_close(struct nj__root *r);
+
+/* A descriptor of `path` ("" is the root itself), opened with `flags`; or -1 and errno: ELOOP,
+ * EXDEV or EACCES where the way there is none that may be gone. A root that was replaced by another
+ * folder under its name is noticed within a second. */
+int nj__root_get(struct nj__root *r, const char *path, uint64_t flags);
+
+#endif
