@@ -2,11 +2,13 @@
 /* The table behind nj_mime_type(): sorted by extension, searched by halves. */
 #include "http/mime.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/attr.h"
+#include "http/mime_table.h"
 
 struct row {
     const char *ext;
@@ -87,16 +89,34 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-struct nj_str nj_mime_type(const char *name)
+/* A name in a row is terminated, the one that is looked for is not. */
+static int compare(struct nj_str ext, const char *row)
 {
-    const char *slash = strrchr(name, '/');
-    const char *base = slash ? slash + 1 : name;
-    const char *dot = strrchr(base, '.');
-    size_t lo = 0, hi = dot ? NJ_ARRAY_LEN(rows) : 0;
+    int order = strncasecmp(ext.p, row, ext.n_bytes);
+    return order ? order : -(row[ext.n_bytes] != '\0');
+}
 
-    while (lo < hi) {
+static bool extension_of(struct nj_str name, struct nj_str *ext)
+{
+    uint32_t at = name.n_bytes;
+
+    while (at > 0 && name.p[at - 1] != '.' && name.p[at - 1] != '/')
+        at--;
+    *ext = (struct nj_str){name.p + at, name.n_bytes - at};
+    return at > 0 && name.p[at - 1] == '.' && ext->n_bytes > 0;
+}
+
+struct nj_str nj_mime_type(const struct nj_mime_table *own, struct nj_str name)
+{
+    struct nj_str ext, type;
+
+    if (!extension_of(name, &ext))
+        return NJ_STR("application/octet-stream");
+    if (own && nj__mime_table_find(own, ext, &type))
+        return type;
+    for (size_t lo = 0, hi = NJ_ARRAY_LEN(rows); lo < hi;) {
         size_t mid = lo + (hi - lo) / 2;
-        int order = strcasecmp(dot + 1, rows[mid].ext);
+        int order = compare(ext, rows[mid].ext);
         if (order == 0)
             return rows[mid].type;
         if (order < 0)

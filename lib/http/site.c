@@ -210,7 +210,8 @@ static void reply_object(struct nj_site *site, const struct asker *who, const ch
         }
     }
     begin_reply(site, &r, 200, now);
-    add_content(&r, nj_mime_type(name), object->size_bytes);
+    add_content(&r, nj_mime_type(NULL, (struct nj_str){name, (uint32_t)strlen(name)}),
+                object->size_bytes);
     r.http.body = body;
     send_reply(site, who, &r);
 }

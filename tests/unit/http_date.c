@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dates against the C library's calendar, and media types. */
+/* Dates against the C library's calendar. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 
 #include "base/attr.h"
 #include "http/date.h"
-#include "http/mime.h"
 
 static void expect_like_libc(int64_t t)
 {
@@ -48,46 +47,96 @@ Test(http_date, many)
         expect_like_libc(t);
 }
 
-static void expect_type(const char *name, const char *want)
+static bool parse(const char *text, int64_t now_s, int64_t *t)
 {
-    struct nj_str got = nj_mime_type(name);
-    cr_expect(got.n_bytes == strlen(want) && memcmp(got.p, want, got.n_bytes) == 0, "%s: %.*s",
-              name, (int)got.n_bytes, got.p);
+    return nj_date_parse((struct nj_str){text, (uint32_t)strlen(text)}, now_s, t);
 }
 
-Test(http_mime, types)
-{
-    expect_type("index.html", "text/html; charset=utf-8");
-    expect_type("a/b.HTM", "text/html; charset=utf-8");
-    expect_type("x.css", "text/css; charset=utf-8");
-    expect_type("x.min.js", "text/javascript; charset=utf-8");
-    expect_type("x.json", "application/json");
-    expect_type("x.png", "image/png");
-    expect_type("x.woff2", "font/woff2");
-    expect_type("x.7z", "application/x-7z-compressed");
-    expect_type("x.zst", "application/zstd");
-    expect_type("noext", "application/octet-stream");
-    expect_type("dir.html/noext", "application/octet-stream");
-    expect_type("x.", "application/octet-stream");
-    expect_type("x.htmlx", "application/octet-stream");
-    expect_type("", "application/octet-stream");
-}
+#define NOW 1700000000 /* 2023-11-14 */
 
-/* Rows that the search can't reach would be answered with the default. */
-Test(http_mime, table_is_sorted)
+/* RFC 9110 5.6.7 and its examples. */
+Test(http_date, three_forms)
 {
-    static const char *const names[] = {
-        "aac",   "apng", "atom", "avif",        "bmp", "bz2",  "c",   "csv",  "deb",  "epub",
-        "flac",  "gif",  "gz",   "h",           "ico", "ics",  "jar", "jpeg", "jpg",  "jsonld",
-        "jxl",   "log",  "m3u8", "m4a",         "map", "md",   "mjs", "mp3",  "mp4",  "mpd",
-        "ogg",   "ogv",  "opus", "otf",         "pdf", "rss",  "rtf", "svg",  "tar",  "tif",
-        "tiff",  "ts",   "ttf",  "txt",         "vtt", "wasm", "wav", "webm", "webp", "woff",
-        "xhtml", "xml",  "xz",   "webmanifest", "zip",
+    static const struct {
+        const char *text;
+        int64_t now_s, want;
+    } rows[] = {
+        {"Sun, 06 Nov 1994 08:49:37 GMT", NOW, 784111777},
+        {"Sunday, 06-Nov-94 08:49:37 GMT", NOW, 784111777},
+        {"Sun Nov  6 08:49:37 1994", NOW, 784111777},
+        {"Wed Nov 16 08:49:37 1994", NOW, 784975777},
+        {"Thu, 01 Jan 1970 00:00:00 GMT", NOW, 0},
+        {"Wednesday, 01-Jan-70 00:00:00 GMT", NOW, 3155760000}, /* 2070 */
+        {"Thursday, 01-Jan-70 00:00:00 GMT", 1000000000, 0},
+        {"Mon, 01 Jan 0001 00:00:00 GMT", NOW, -62135596800},
+        {"Fri, 31 Dec 9999 23:59:59 GMT", NOW, 253402300799},
+        {"Tue, 29 Feb 2000 12:00:00 GMT", NOW, 951825600},
+        {"Sat, 31 Dec 2016 23:59:60 GMT", NOW, 1483228800}, /* a leap second */
+        {"Mon, 06 Nov 1994 08:49:37 GMT", NOW, 784111777},  /* it was a Sunday */
+        /* Up to 50 years from now the future is meant, beyond the past. */
+        {"Tuesday, 14-Nov-73 22:13:20 GMT", NOW, 3277923200},
+        {"Tuesday, 14-Nov-73 22:13:21 GMT", NOW, 122163201},
+        {"Wednesday, 16-Nov-73 22:13:20 GMT", NOW, 122336000},
+        {"Monday, 01-Jan-74 00:00:00 GMT", NOW, 126230400},
+        {"Monday, 01-Jan-24 00:00:00 GMT", NOW, 1704067200},
+        {"Monday, 01-Jan-99 00:00:00 GMT", 946684800 /* 2000 */, 915148800},
     };
-    for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++) {
-        char name[32];
-        snprintf(name, sizeof name, "x.%s", names[i]);
-        struct nj_str type = nj_mime_type(name);
-        cr_expect_neq(memcmp(type.p, "application/octet", 17), 0, "%s", name);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        int64_t t = -1;
+        cr_expect(parse(rows[i].text, rows[i].now_s, &t), "%s", rows[i].text);
+        cr_expect_eq(t, rows[i].want, "%s: %lld", rows[i].text, (long long)t);
+    }
+}
+
+Test(http_date, none_of_them)
+{
+    static const char *const rows[] = {
+        "",
+        "S",
+        "Sun",
+        "Sun,",
+        "0",
+        "784111777",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 1994 08:49:37 GMT ",
+        " Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 08:49:37 +0000",
+        "sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 NOV 1994 08:49:37 GMT",
+        "Sun, 6 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 94 08:49:37 GMT",
+        "Sun, 00 Nov 1994 08:49:37 GMT",
+        "Sun, 31 Nov 1994 08:49:37 GMT",
+        "Sun, 29 Feb 1900 08:49:37 GMT",
+        "Sun, 06 Nov 0000 08:49:37 GMT",
+        "Sun, 06 Nov 1994 24:00:00 GMT",
+        "Sun, 06 Nov 1994 08:60:00 GMT",
+        "Sun, 06 Nov 1994 08:49:61 GMT",
+        "Sun, 06 Nov 1994 8:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:3x GMT",
+        "Sunday, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-1994 08:49:37 GMT",
+        "Monsday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov 6 08:49:37 1994",
+        "Sun Nov  6 08:49:37 94",
+        "Sun Nov  6 08:49:37 1994 GMT",
+        "Sun Nov  6 08:49:37 1994, Sun Nov  6 08:49:37 1994",
+    };
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        int64_t t;
+        cr_expect_not(parse(rows[i], NOW, &t), "%s", rows[i]);
+    }
+}
+
+Test(http_date, what_is_written_is_read)
+{
+    char text[NJ_DATE_BYTES];
+    int64_t t;
+
+    for (int64_t want = -62135596800; want <= 253402300799; want += 1234567891 / 7) {
+        nj_date_format(want, text);
+        cr_assert(nj_date_parse((struct nj_str){text, NJ_DATE_BYTES}, NOW, &t));
+        cr_assert_eq(t, want);
     }
 }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "http/scan.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct nj_str nj__trim(struct nj_str s)
+{
+    while (s.n_bytes > 0 && is_blank(s.p[0]))
+        nj__skip(&s, 1);
+    while (s.n_bytes > 0 && is_blank(s.p[s.n_bytes - 1]))
+        s.n_bytes--;
+    return s;
+}
+
+/* Bytes up to `end` that is not in quotes, or to the end of the string. */
+static uint32_t span_to(struct nj_str s, char end)
+{
+    bool quoted = false;
+    uint32_t n = 0;
+
+    for (; n < s.n_bytes && (quoted || s.p[n] != end); n++) {
+        if (s.p[n] == '"')
+            quoted = !quoted;
+        else if (quoted && s.p[n] == '\\' && n + 1 < s.n_bytes)
+            n++;
+    }
+    return n;
+}
+
+bool nj__list_next(struct nj_str *rest, struct nj_str *element)
+{
+    while (rest->n_bytes > 0) {
+        uint32_t n = span_to(*rest, ',');
+        *element = nj__trim((struct nj_str){rest->p, n});
+        nj__skip(rest, n < rest->n_bytes ? n + 1 : n);
+        if (element->n_bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+/* qvalue: "0" or "1", and up to three digits behind a point. */
+static bool read_q(struct nj_str s, uint16_t *q)
+{
+    if (s.n_bytes == 0 || s.n_bytes > 5 || (s.p[0] != '0' && s.p[0] != '1') ||
+        (s.n_bytes > 1 && s.p[1] != '.'))
+        return false;
+    uint32_t v = s.p[0] == '1' ? 1000 : 0, unit = 100;
+    for (uint32_t i = 2; i < s.n_bytes; i++, unit /= 10) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        v += (uint32_t)(s.p[i] - '0') * unit;
+    }
+    *q = (uint16_t)v;
+    return v <= 1000;
+}
+
+bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
+{
+    uint32_t n = span_to(element, ';');
+
+    *name = nj__trim((struct nj_str){element.p, n});
+    *q = 1000;
+    while (n < element.n_bytes) {
+        nj__skip(&element, n + 1);
+        n = span_to(element, ';');
+        struct nj_str p = nj__trim((struct nj_str){element.p, n});
+        if (p.n_bytes >= 2 && (p.p[0] == 'q' || p.p[0] == 'Q') && p.p[1] == '=')
+            return read_q((struct nj_str){p.p + 2, p.n_bytes - 2}, q);
+    }
+    return true;
+}
+
+bool nj__str_is(struct nj_str s, const char *literal)
+{
+    return s.n_bytes == strlen(literal) && strncasecmp(s.p, literal, s.n_bytes) == 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pieces that the values of many fields are made of (RFC 9110 5.6). For lib/http only. */
+#ifndef NJ_HTTP_SCAN_H
+#define NJ_HTTP_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/field.h"
+
+static inline void nj__skip(struct nj_str *s, uint32_t n)
+{
+    s->p += n;
+    s->n_bytes -= n;
+}
+
+/* Without blanks (OWS) at both ends. */
+struct nj_str nj__trim(struct nj_str s);
+
+/* The next element of a comma-separated list that is not empty (RFC 9110 5.6.1.2), trimmed; commas
+ * within quotes belong to the element. False: there is none. */
+bool nj__list_next(struct nj_str *rest, struct nj_str *element);
+
+/* Take an element of Accept and its like apart: what stands before the first ';', and its weight in
+ * thousandths (RFC 9110 12.4.2), 1000 when there is none. False: the weight is not one. */
+bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q);
+
+bool nj__str_is(struct nj_str s, const char *literal); /* case ignored */
+
+#endif
