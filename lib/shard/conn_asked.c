@@ -13,7 +13,7 @@
 static void request_site(struct nj_conn *c, struct nj_h2_stream *st,
                          const struct nj_h2_request *req)
 {
-    struct nj_http_request r = {.method = req->method, .path = req->path};
+    struct nj_http_request r = {req->method, req->path, req->fields, req->n_fields};
 
     struct nj_site_wait *wait = nj_site_request(c->shard->site, &r, st, c->shard->now);
     if (wait)

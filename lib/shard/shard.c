@@ -38,7 +38,7 @@ static bool init_h2(struct nj_shard *s)
 {
     struct nj_h2_limits limits = nj_h2_limits_default;
 
-    limits.keep_fields = s->cfg.routes != NULL;
+    limits.keep_fields = true;
     limits.window_bytes = NJ_H2_ROUTES_WINDOW_BYTES;
     s->h2 = nj_h2_core_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events, &limits,
                            &s->counters);
@@ -55,6 +55,7 @@ static bool init_site(struct nj_shard *s)
         .hash_key = s->cfg.flow_key,
         .wall_s_at_zero = s->cfg.wall_s_at_zero,
         .exchanges_max = s->cfg.conns_max,
+        .options = s->cfg.site,
     };
     s->site = nj_site_new(&c);
     return s->site != NULL;
