@@ -32,7 +32,7 @@ struct bytes_body {
 };
 
 struct chunk_body {
-    struct nj_body body;
+    struct nj_body body, *face; /* who is woken: itself, or whoever stands in front of it */
     struct nj__files *files;
     struct nj_object *object;
     struct nj_chunk *current, *ahead; /* the byte at `next` is in the first one there is */
@@ -57,13 +57,16 @@ bool nj__files_init(struct nj__files *f, const struct nj_site_config *config)
     nj_list_init(&f->starved);
     return nj_pool_init(&f->jobs, sizeof(struct nj__job), 2 * config->exchanges_max) &&
            nj_pool_init(&f->bytes_bodies, sizeof(struct bytes_body), NJ_BYTES_BODIES_MAX) &&
-           nj_pool_init(&f->chunk_bodies, sizeof(struct chunk_body), config->exchanges_max);
+           nj_pool_init(&f->chunk_bodies, sizeof(struct chunk_body), config->exchanges_max) &&
+           nj__parts_init(f, config->exchanges_max);
 }
 
 void nj__files_fini(struct nj__files *f)
 {
     NJ_ASSERT(f->jobs_out == 0);
     NJ_ASSERT(f->jobs.n_used == 0 && f->bytes_bodies.n_used == 0 && f->chunk_bodies.n_used == 0);
+    NJ_ASSERT(f->parts_bodies.n_used == 0);
+    nj_pool_fini(&f->parts_bodies);
     nj_pool_fini(&f->jobs);
     nj_pool_fini(&f->bytes_bodies);
     nj_pool_fini(&f->chunk_bodies);
@@ -88,7 +91,7 @@ bool nj__job_submit(struct nj__files *f, struct nj__job *job)
         f->jobs_out--;
         return false;
     }
-    nj_count(f->counters, op == NJ_FILE_OPEN ? NJ_C_file_opens : NJ_C_file_reads);
+    nj_count(f->counters, op == NJ_FILE_READ ? NJ_C_file_reads : NJ_C_file_opens);
     return true;
 }
 
@@ -225,7 +228,7 @@ static void wake(struct chunk_body *b)
     if (!b->waiting)
         return;
     b->waiting = false;
-    f->events->on_wake(f->events_ctx, b->body.waiter);
+    f->events->on_wake(f->events_ctx, b->face->waiter);
 }
 
 void nj__body_read_done(struct nj__files *f, struct nj__job *job)
@@ -382,18 +385,44 @@ static const struct nj_body_ops chunk_ops = {
     .rest = chunk_rest,
 };
 
-struct nj_body *nj__body_of_object(struct nj__files *f, struct nj_object *object)
+static void chunk_aim(struct chunk_body *b, struct nj_range range)
+{
+    b->next = b->rested_at = range.first;
+    b->end = range.first + range.n_bytes;
+}
+
+struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
+                                  struct nj_range range)
 {
     if (object->bytes)
-        return nj__body_of_bytes(f, object->bytes, object->size_bytes, &object->ref);
+        return nj__body_of_bytes(f, object->bytes + range.first, range.n_bytes, &object->ref);
     struct chunk_body *b = nj_pool_take(&f->chunk_bodies);
     if (!b)
         return NULL;
     b->body.ops = &chunk_ops;
+    b->face = &b->body;
     b->files = f;
     b->object = object;
-    b->end = object->size_bytes;
+    chunk_aim(b, range);
     nj_list_init(&b->starved);
     nj_ref_take(&object->ref);
     return &b->body;
+}
+
+void nj__body_aim(struct nj_body *body, struct nj_object *object, struct nj_range range)
+{
+    NJ_ASSERT(body->ops->remaining(body) == 0);
+    if (body->ops == &chunk_ops) {
+        chunk_aim(nj_container_of(body, struct chunk_body, body), range);
+        return;
+    }
+    struct bytes_body *b = nj_container_of(body, struct bytes_body, body);
+    b->data = object->bytes + range.first;
+    b->n_left = range.n_bytes;
+}
+
+void nj__body_set_face(struct nj_body *body, struct nj_body *face)
+{
+    if (body->ops == &chunk_ops)
+        nj_container_of(body, struct chunk_body, body)->face = face;
 }

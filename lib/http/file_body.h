@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Response bodies of a site: bytes that are in memory, or a large object read chunk by chunk with
- * the help of the file port. Shared by site.c and file_body.c only.
+ * Response bodies of a site: bytes that are in memory, a large object or a range of it read chunk
+ * by chunk with the help of the file port, or several ranges. For site.c and its parts only.
  */
 #ifndef NJ_HTTP_FILE_BODY_H
 #define NJ_HTTP_FILE_BODY_H
@@ -12,6 +12,7 @@
 #include "base/field.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "http/range.h"
 #include "http/site.h"
 
 /* Bodies over bytes in memory. They wait for their stream, not for a worker, so streams bound them
@@ -37,12 +38,14 @@ struct nj__files {
     uint32_t jobs_out;
     bool retrying;
     struct nj_list starved; /* chunked bodies that the port refused, oldest first */
-    struct nj_pool jobs, bytes_bodies, chunk_bodies;
+    struct nj_pool jobs, bytes_bodies, chunk_bodies, parts_bodies;
 };
 
 /* Up to `exchanges_max` chunked bodies and twice as many jobs: each may have left one behind. */
 bool nj__files_init(struct nj__files *f, const struct nj_site_config *config);
 void nj__files_fini(struct nj__files *f);
+/* The part of nj__files_init() that is parts_body.c's. */
+bool nj__parts_init(struct nj__files *f, uint32_t n_max);
 
 /* A job to fill in, or NULL when all are in use. */
 struct nj__job *nj__job_take(struct nj__files *f);
@@ -54,8 +57,22 @@ void nj__job_put(struct nj__files *f, struct nj__job *job);
 /* A body over bytes that `ref` keeps alive (NULL: static); takes a reference. NULL: none left. */
 struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
                                   struct nj_ref *ref);
-/* A body over a whole object, in memory or not; takes a reference. NULL: none left. */
-struct nj_body *nj__body_of_object(struct nj__files *f, struct nj_object *object);
+/* A body over a range of an object, in memory or not; takes a reference. NULL: none left. */
+struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
+                                  struct nj_range range);
+/* The body has given all it had, and goes on with another range of the same object. When it has
+ * nothing to show it wakes `face`, which stands in front of it. */
+void nj__body_aim(struct nj_body *body, struct nj_object *object, struct nj_range range);
+void nj__body_set_face(struct nj_body *body, struct nj_body *face);
+
+/* What the boundary between several ranges may be long. */
+#define NJ_BOUNDARY_MAX 32u
+
+/* A body over several ranges, as multipart/byteranges (RFC 9110 14.6) of *n_bytes bytes: pieces of
+ * text, and between them the ranges, one after the other. NULL: none left. */
+struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
+                                  const struct nj_ranges *ranges, struct nj_str type,
+                                  struct nj_str boundary, uint64_t *n_bytes);
 
 /* A READ came back; the job is given back to the pool. */
 void nj__body_read_done(struct nj__files *f, struct nj__job *job);

@@ -19,8 +19,7 @@ struct entry {
     struct nj_list chain, used;
     uint64_t hash;
     nj_ns expires_at;
-    struct nj_object *object; /* NULL unless result is OK */
-    enum nj_file_result result;
+    struct nj_known known;
     uint32_t n_bytes;
     char name[NJ_PATH_MAX]; /* not terminated */
 };
@@ -66,17 +65,17 @@ static uint64_t cost_of(const struct nj_object *object)
 
 static struct kind *kind_of(struct nj_object_table *t, const struct entry *e)
 {
-    return e->object ? &t->files : &t->others;
+    return e->known.object ? &t->files : &t->others;
 }
 
 static void drop(struct nj_object_table *t, struct entry *e)
 {
     kind_of(t, e)->n--;
-    t->cost -= cost_of(e->object);
+    t->cost -= cost_of(e->known.object);
     nj_list_del(&e->chain);
     nj_list_del(&e->used);
-    if (e->object)
-        nj_ref_put(&e->object->ref);
+    if (e->known.object)
+        nj_ref_put(&e->known.object->ref);
     nj_pool_put(&t->entries, e);
 }
 
@@ -129,24 +128,22 @@ static struct entry *lookup(struct nj_object_table *t, const struct nj_object_na
     return NULL;
 }
 
-bool nj_object_table_find(struct nj_object_table *t, const struct nj_object_name *name, nj_ns now,
-                          enum nj_file_result *result, struct nj_object **object)
+const struct nj_known *nj_object_table_find(struct nj_object_table *t,
+                                            const struct nj_object_name *name, nj_ns now)
 {
     sweep(t, &t->files, now);
     sweep(t, &t->others, now);
 
     struct entry *e = lookup(t, name);
     if (!e)
-        return false;
+        return NULL;
     if (e->expires_at <= now) {
         drop(t, e);
-        return false;
+        return NULL;
     }
     nj_list_del(&e->used);
     nj_list_push_back(&kind_of(t, e)->used, &e->used);
-    *result = e->result;
-    *object = e->object;
-    return true;
+    return &e->known;
 }
 
 static bool is_worth_keeping(enum nj_file_result result)
@@ -156,22 +153,23 @@ static bool is_worth_keeping(enum nj_file_result result)
 }
 
 void nj_object_table_put(struct nj_object_table *t, const struct nj_object_name *name,
-                         enum nj_file_result result, struct nj_object *object, nj_ns now)
+                         const struct nj_known *known, nj_ns now)
 {
+    struct nj_object *object = known->object;
+
     NJ_ASSERT(name->n_bytes < NJ_PATH_MAX);
-    NJ_ASSERT((result == NJ_FILE_OK) == (object != NULL));
+    NJ_ASSERT((known->result == NJ_FILE_OK) == (object != NULL));
 
     struct entry *e = lookup(t, name);
     if (e)
         drop(t, e);
-    if (!is_worth_keeping(result))
+    if (!is_worth_keeping(known->result))
         return;
     e = nj_pool_take(&t->entries);
     NJ_CHECK(e); /* the bounds below leave one free */
     e->hash = name->hash;
     e->expires_at = now + NJ_OBJECT_TABLE_TTL;
-    e->object = object;
-    e->result = result;
+    e->known = *known;
     e->n_bytes = name->n_bytes;
     memcpy(e->name, name->p, name->n_bytes);
     if (object)

@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "base/types.h"
+#include "http/conditions.h"
+#include "http/date.h"
 #include "http/file_port.h"
 
 #define NJ_OBJECT_TABLE_FILES_MAX  1024u
@@ -28,20 +30,31 @@ struct nj_object_name {
     uint64_t hash; /* keyed */
 };
 
+/* What OPEN or LIST said of a name, and what replies say of the object: worked out once. */
+struct nj_known {
+    enum nj_file_result result;
+    uint8_t siblings;         /* as in nj_file_job */
+    struct nj_object *object; /* or NULL */
+    struct nj_str type;       /* content-type; lives as long as the table */
+    struct nj_validators validators;
+    char modified[NJ_DATE_BYTES]; /* validators.modified_s, when it has a date */
+    uint8_t n_length;
+    char length[20]; /* of the object, in digits */
+};
+
 struct nj_object_table;
 
 /* NULL when memory ran out. */
 struct nj_object_table *nj_object_table_new(void);
 void nj_object_table_free(struct nj_object_table *t);
 
-/* What OPEN said about this name within the last second. The object, if any, is lent until the
- * next call. False: not known. */
-bool nj_object_table_find(struct nj_object_table *t, const struct nj_object_name *name, nj_ns now,
-                          enum nj_file_result *result, struct nj_object **object);
+/* What is known of this name since less than a second; lent until the next call. NULL: nothing. */
+const struct nj_known *nj_object_table_find(struct nj_object_table *t,
+                                            const struct nj_object_name *name, nj_ns now);
 
 /* Remember an answer; takes its own reference. Results that say nothing about the name (no memory,
  * I/O error) are not kept. */
 void nj_object_table_put(struct nj_object_table *t, const struct nj_object_name *name,
-                         enum nj_file_result result, struct nj_object *object, nj_ns now);
+                         const struct nj_known *known, nj_ns now);
 
 #endif

@@ -6,8 +6,6 @@
 
 #include "base/assert.h"
 
-#define INDEX "index.html"
-
 static int hex_value(char c)
 {
     if (c >= '0' && c <= '9')
@@ -90,7 +88,7 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
     return verdict;
 }
 
-enum nj_path_result nj_path_parse(struct nj_str target, struct nj_path *out)
+enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out)
 {
     /* Decoding never makes a path longer, so this bounds every write below. */
     if (target.n_bytes >= NJ_PATH_MAX)
@@ -113,10 +111,11 @@ enum nj_path_result nj_path_parse(struct nj_str target, struct nj_path *out)
     if (r != NJ_PATH_OK)
         return r;
     if (out->had_slash) {
-        if (out->n_bytes + sizeof INDEX > NJ_PATH_MAX)
+        if (out->n_bytes + index.n_bytes >= NJ_PATH_MAX)
             return NJ_PATH_TOO_LONG;
-        memcpy(out->name + out->n_bytes, INDEX, sizeof INDEX - 1);
-        out->n_bytes += sizeof INDEX - 1;
+        out->n_folder = out->n_bytes;
+        memcpy(out->name + out->n_bytes, index.p, index.n_bytes);
+        out->n_bytes += index.n_bytes;
     }
     out->name[out->n_bytes] = '\0';
     return NJ_PATH_OK;

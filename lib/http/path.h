@@ -24,13 +24,15 @@ enum nj_path_result {
 
 struct nj_path {
     uint32_t n_bytes;       /* of name, without the terminator */
-    bool had_slash;         /* the target ended in '/': name ends in "index.html" */
+    bool had_slash;         /* the target ended in '/': name ends in that of the index */
+    uint32_t n_folder;      /* then: bytes of name before the index, and its '/' */
     struct nj_str query;    /* in the target, with its '?'; empty when there is none */
     char name[NJ_PATH_MAX]; /* terminated */
 };
 
-/* Turn `target` (path and query as sent) into a file name. `out` is only meaningful on OK. */
-enum nj_path_result nj_path_parse(struct nj_str target, struct nj_path *out);
+/* Turn `target` (path and query as sent) into a file name; a folder into that of its `index`, a
+ * single segment. `out` is only meaningful on OK. */
+enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out);
 
 /* Longest thing nj_path_location() writes: a target in which every byte is escaped, two slashes. */
 #define NJ_PATH_LOCATION_MAX (3 * NJ_PATH_MAX + 2)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a request to a reply. A request is checked, looked up in the shard's table, and else waits
- * as an exchange for the OPEN of its file; all that ask for one file wait for the same OPEN.
+ * From a request to what it gets. A request is checked, looked up in the shard's table, and else
+ * waits as an exchange for the OPEN of its file; all that ask for one file wait for the same OPEN.
+ * One thing may lead to another: from a file to its compressed sibling, from a folder without an
+ * index to its list, from a failure to the page that goes with it. Each step asks the table first.
  */
 #include "http/site.h"
 
@@ -11,43 +13,24 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "base/list.h"
-#include "http/date.h"
 #include "http/file_body.h"
 #include "http/mime.h"
-#include "http/object_table.h"
-#include "http/path.h"
+#include "http/site_internal.h"
 #include "telem/counters.h"
-
-/* Buckets of the table of OPENs that are out. */
-#define N_OPENS 256u
-
-/* What a reply depends on besides the file. */
-struct asker {
-    void *stream;
-    bool is_head;
-    bool had_slash; /* asked for "dir/" */
-    struct nj_str query;
-};
 
 struct nj_site_wait {
     struct nj_site *site;
     struct nj_list link; /* in waiters of the job */
-    struct asker who;
+    struct nj__asker who;
     bool is_answering;
-    bool *answered;          /* set when answered while nj_site_request() still runs */
-    char query[NJ_PATH_MAX]; /* the bytes of who.query */
+    bool *gone; /* set when it ends while someone further up the stack knows of it */
+    char asked[NJ_PATH_MAX + NJ__ASKED_BYTES]; /* the bytes of who.query and who.conditions */
 };
 
-struct nj_site {
-    struct nj_site_config config;
-    struct nj__files files;
-    struct nj_object_table *table;
-    struct nj_pool exchanges;
-    int64_t date_s;
-    char date[NJ_DATE_BYTES];
-    struct nj_path path; /* of the request at hand; too big for the stack of a deep call */
-    struct nj_list opens[N_OPENS];
-};
+static struct nj_str str(const char *s)
+{
+    return (struct nj_str){s, s ? (uint32_t)strlen(s) : 0};
+}
 
 struct nj_site *nj_site_new(const struct nj_site_config *config)
 {
@@ -56,8 +39,12 @@ struct nj_site *nj_site_new(const struct nj_site_config *config)
         return NULL;
     NJ_CHECK(config->exchanges_max > 0 && config->exchanges_max <= UINT32_MAX / 2);
     site->config = *config;
+    if (config->options)
+        site->options = *config->options;
+    site->index = site->options.index ? str(site->options.index) : NJ_STR("index.html");
+    site->cache_control = str(site->options.cache_control);
     site->date_s = INT64_MIN;
-    for (uint32_t i = 0; i < N_OPENS; i++)
+    for (uint32_t i = 0; i < NJ__OPENS; i++)
         nj_list_init(&site->opens[i]);
     site->table = nj_object_table_new();
     bool ok = nj__files_init(&site->files, config) &&
@@ -85,292 +72,476 @@ uint32_t nj_site_jobs_out(const struct nj_site *site)
     return site->files.jobs_out;
 }
 
-/* Replies. */
+/* Names. In the table a folder's list has the folder's name with a '/' behind it, or two when it is
+ * JSON: no file is called so. */
 
-struct reply {
-    struct nj_http_reply http;
-    char length[20]; /* decimal digits of a uint64_t */
-};
-
-static void add_field(struct reply *r, struct nj_str name, struct nj_str value)
+static struct nj_object_name named(const struct nj_site *site, const char *p, uint32_t n_bytes)
 {
-    NJ_ASSERT(r->http.n_fields < NJ_REPLY_FIELDS_MAX);
-    r->http.fields[r->http.n_fields++] = (struct nj_field){name, value};
+    return (struct nj_object_name){p, n_bytes, nj_hash(&site->config.hash_key, p, n_bytes)};
 }
 
-static struct nj_str date_now(struct nj_site *site, nj_ns now)
+/* The first `n` bytes of a name, and `more`. */
+static struct nj_object_name derived(struct nj_site *site, const struct nj_object_name *name,
+                                     uint32_t n, struct nj_str more)
 {
-    int64_t s = site->config.wall_s_at_zero + (int64_t)(now / NJ_SEC);
-
-    if (s != site->date_s) {
-        nj_date_format(s, site->date);
-        site->date_s = s;
-    }
-    return (struct nj_str){site->date, NJ_DATE_BYTES};
+    if (name->p != site->name)
+        memcpy(site->name, name->p, n);
+    memcpy(site->name + n, more.p, more.n_bytes);
+    site->name[n + more.n_bytes] = '\0';
+    return named(site, site->name, n + more.n_bytes);
 }
 
-static void begin_reply(struct nj_site *site, struct reply *r, uint16_t status, nj_ns now)
+static bool ends_in(const struct nj_object_name *name, struct nj_str end)
 {
-    r->http.status = status;
-    r->http.n_fields = 0;
-    r->http.body = NULL;
-    add_field(r, NJ_STR("server"), NJ_STR("nightjar"));
-    add_field(r, NJ_STR("date"), date_now(site, now));
+    return name->n_bytes >= end.n_bytes &&
+           memcmp(name->p + name->n_bytes - end.n_bytes, end.p, end.n_bytes) == 0;
 }
 
-static void add_content(struct reply *r, struct nj_str type, uint64_t n_bytes)
+/* What is compressed already has no compressed sibling. */
+static bool may_have_siblings(const struct nj_site *site, const struct nj_object_name *name)
 {
-    char *end = r->length + sizeof r->length, *p = end;
+    if (site->options.no_precompressed)
+        return false;
+    for (uint32_t i = 0; i < NJ_N_CODINGS; i++)
+        if (ends_in(name, nj_coding_suffix(i)))
+            return false;
+    return true;
+}
 
+/* What a job found out, with what replies say of it. */
+static void learn(const struct nj_site *site, const struct nj_file_job *job, uint32_t n_path,
+                  struct nj_known *out)
+{
+    *out = (struct nj_known){
+        .result = job->result,
+        .siblings = job->wants_siblings && job->result == NJ_FILE_OK ? job->siblings : 0,
+        .object = job->object,
+    };
+    if (!out->object)
+        return;
+    if (job->op == NJ_FILE_LIST)
+        out->type = job->json ? NJ_STR("application/json") : NJ_STR("text/html; charset=utf-8");
+    else
+        out->type = nj_mime_type(site->options.mime, (struct nj_str){job->path, n_path});
+    nj_validators_of(out->object, &out->validators);
+    if (out->validators.has_date)
+        nj_date_format(out->validators.modified_s, out->modified);
+    char digits[20];
+    uint32_t at = sizeof digits;
+    uint64_t n = out->object->size_bytes;
     do {
-        *--p = (char)('0' + n_bytes % 10);
-        n_bytes /= 10;
-    } while (n_bytes > 0);
-    add_field(r, NJ_STR("content-type"), type);
-    add_field(r, NJ_STR("content-length"), (struct nj_str){p, (uint32_t)(end - p)});
-    add_field(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
+        digits[--at] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    out->n_length = (uint8_t)(sizeof digits - at);
+    memcpy(out->length, digits + at, out->n_length);
 }
 
-static void send_reply(struct nj_site *site, const struct asker *who, const struct reply *r)
+/* Waiting. */
+
+enum outcome { REPLIED, WAITS, GONE /* waited, and was answered meanwhile */ };
+
+static bool is_job_of(const struct nj__job *job, const struct nj__asker *who,
+                      const struct nj_object_name *name)
 {
-    site->config.events->on_reply(site->config.events_ctx, who->stream, &r->http);
+    bool is_list = who->stage == NJ__STAGE_LIST;
+    uint32_t n_path = is_list ? name->n_bytes - 1 - who->json : name->n_bytes;
+    return job->hash == name->hash && (job->file.op == NJ_FILE_LIST) == is_list &&
+           job->n_path == n_path && memcmp(job->file.path, name->p, n_path) == 0;
 }
 
-static struct nj_str status_text(uint16_t status)
+static struct nj__job *find_open(struct nj_site *site, const struct nj__asker *who,
+                                 const struct nj_object_name *name)
 {
-    switch (status) {
-    case 301:
-        return NJ_STR("301 Moved Permanently\n");
-    case 400:
-        return NJ_STR("400 Bad Request\n");
-    case 403:
-        return NJ_STR("403 Forbidden\n");
-    case 404:
-        return NJ_STR("404 Not Found\n");
-    case 405:
-        return NJ_STR("405 Method Not Allowed\n");
-    case 414:
-        return NJ_STR("414 URI Too Long\n");
-    case 503:
-        return NJ_STR("503 Service Unavailable\n");
-    default:
-        return NJ_STR("500 Internal Server Error\n");
-    }
-}
-
-/* A reply that says no more than its status, and one field more when its name is not empty. */
-static void reply_status(struct nj_site *site, const struct asker *who, uint16_t status,
-                         struct nj_field extra, nj_ns now)
-{
-    struct nj_str text = status_text(status);
-    struct reply r;
-
-    begin_reply(site, &r, status, now);
-    if (!who->is_head)
-        r.http.body = nj__body_of_bytes(&site->files, (const uint8_t *)text.p, text.n_bytes, NULL);
-    /* Out of bodies: the status still arrives. */
-    add_content(&r, NJ_STR("text/plain; charset=utf-8"),
-                who->is_head || r.http.body ? text.n_bytes : 0);
-    if (extra.name.n_bytes > 0)
-        add_field(&r, extra.name, extra.value);
-    send_reply(site, who, &r);
-}
-
-static void reply_error(struct nj_site *site, const struct asker *who, uint16_t status, nj_ns now)
-{
-    reply_status(site, who, status, (struct nj_field){0}, now);
-}
-
-static void reply_busy(struct nj_site *site, const struct asker *who, nj_ns now)
-{
-    nj_count(site->config.counters, NJ_C_file_busy);
-    reply_status(site, who, 503, (struct nj_field){NJ_STR("retry-after"), NJ_STR("1")}, now);
-}
-
-static void reply_redirect(struct nj_site *site, const struct asker *who, const char *name,
-                           nj_ns now)
-{
-    char location[NJ_PATH_LOCATION_MAX];
-    uint32_t n = (uint32_t)nj_path_location(name, who->query, location);
-
-    reply_status(site, who, 301, (struct nj_field){NJ_STR("location"), {location, n}}, now);
-}
-
-static void reply_object(struct nj_site *site, const struct asker *who, const char *name,
-                         struct nj_object *object, nj_ns now)
-{
-    struct nj_body *body = NULL;
-    struct reply r;
-
-    if (!who->is_head && object->size_bytes > 0) {
-        body = nj__body_of_object(&site->files, object);
-        if (!body) {
-            reply_busy(site, who, now);
-            return;
-        }
-    }
-    begin_reply(site, &r, 200, now);
-    add_content(&r, nj_mime_type(NULL, (struct nj_str){name, (uint32_t)strlen(name)}),
-                object->size_bytes);
-    r.http.body = body;
-    send_reply(site, who, &r);
-}
-
-/* What OPEN said of `name`, as a reply to one who asked. */
-static void reply_opened(struct nj_site *site, const struct asker *who, const char *name,
-                         enum nj_file_result result, struct nj_object *object, nj_ns now)
-{
-    switch (result) {
-    case NJ_FILE_OK:
-        reply_object(site, who, name, object, now);
-        return;
-    case NJ_FILE_IS_DIR:
-        if (who->had_slash) /* an index.html that is a directory is no index */
-            reply_error(site, who, 404, now);
-        else
-            reply_redirect(site, who, name, now);
-        return;
-    case NJ_FILE_ABSENT:
-        reply_error(site, who, 404, now);
-        return;
-    case NJ_FILE_DENIED:
-        reply_error(site, who, 403, now);
-        return;
-    case NJ_FILE_NO_MEMORY:
-        reply_status(site, who, 503, (struct nj_field){NJ_STR("retry-after"), NJ_STR("1")}, now);
-        return;
-    case NJ_FILE_BROKEN:
-        break;
-    }
-    reply_error(site, who, 500, now);
-}
-
-/* Requests. */
-
-static struct nj__job *find_open(struct nj_site *site, const struct nj_object_name *name)
-{
-    struct nj_list *bucket = &site->opens[name->hash % N_OPENS];
+    struct nj_list *bucket = &site->opens[name->hash % NJ__OPENS];
 
     for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
         struct nj__job *job = nj_container_of(l, struct nj__job, pending);
-        if (job->hash == name->hash && job->n_path == name->n_bytes &&
-            memcmp(job->file.path, name->p, name->n_bytes) == 0)
+        if (is_job_of(job, who, name))
             return job;
     }
     return NULL;
 }
 
-static struct nj_site_wait *new_exchange(struct nj_site *site, const struct asker *who)
+static struct nj__job *new_job(struct nj_site *site, const struct nj__asker *who,
+                               const struct nj_object_name *name)
 {
-    struct nj_site_wait *x = nj_pool_take(&site->exchanges);
+    struct nj__job *job = nj__job_take(&site->files);
+    if (!job)
+        return NULL;
+    job->hash = name->hash;
+    job->n_path = name->n_bytes;
+    job->file.op = NJ_FILE_OPEN;
+    if (who->stage == NJ__STAGE_LIST) {
+        job->file.op = NJ_FILE_LIST;
+        job->file.json = who->json;
+        job->n_path -= 1 + who->json;
+    } else {
+        job->file.wants_siblings = may_have_siblings(site, name);
+    }
+    memcpy(job->file.path, name->p, job->n_path);
+    job->file.path[job->n_path] = '\0';
+    return job;
+}
+
+static void keep_str(struct nj_site_wait *x, uint32_t *at, struct nj_str *s)
+{
+    if (!s->p)
+        return;
+    NJ_ASSERT(*at + s->n_bytes <= sizeof x->asked);
+    memcpy(x->asked + *at, s->p, s->n_bytes);
+    s->p = x->asked + *at;
+    *at += s->n_bytes;
+}
+
+static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__asker *who)
+{
+    struct nj_site_wait *x = nj_pool_take_raw(&site->exchanges);
+    uint32_t at = 0;
+
     if (!x)
         return NULL;
     x->site = site;
     x->who = *who;
-    memcpy(x->query, who->query.p, who->query.n_bytes);
-    x->who.query.p = x->query;
+    x->is_answering = false;
+    x->gone = NULL;
+    keep_str(x, &at, &x->who.query);
+    keep_str(x, &at, &x->who.conditions.if_match);
+    keep_str(x, &at, &x->who.conditions.if_none_match);
+    keep_str(x, &at, &x->who.conditions.if_modified_since);
+    keep_str(x, &at, &x->who.conditions.if_unmodified_since);
+    keep_str(x, &at, &x->who.conditions.if_range);
+    keep_str(x, &at, &x->who.conditions.range);
     nj_list_init(&x->link);
     return x;
 }
 
-/* Hand an OPEN for `name` to the port, with `x` waiting for it. False: refused, nothing changed. */
-static bool begin_open(struct nj_site *site, const struct nj_object_name *name,
-                       struct nj_site_wait *x)
+/* Let `x` wait for what `name` is. The port may answer at once: then it may be gone already. */
+static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
+                             const struct nj_object_name *name, nj_ns now)
 {
-    struct nj__job *job = nj__job_take(&site->files);
-    if (!job)
-        return false;
-    job->file.op = NJ_FILE_OPEN;
-    memcpy(job->file.path, name->p, name->n_bytes + 1);
-    job->hash = name->hash;
-    job->n_path = name->n_bytes;
-    nj_list_push_back(&site->opens[name->hash % N_OPENS], &job->pending);
-    nj_list_push_back(&job->waiters, &x->link);
-    if (nj__job_submit(&site->files, job))
+    struct nj__job *job = find_open(site, &x->who, name);
+    bool gone = false, *outer = x->gone;
+
+    x->is_answering = false;
+    if (job) {
+        nj_list_push_back(&job->waiters, &x->link);
+        return WAITS;
+    }
+    job = new_job(site, &x->who, name);
+    if (job) {
+        nj_list_push_back(&site->opens[name->hash % NJ__OPENS], &job->pending);
+        nj_list_push_back(&job->waiters, &x->link);
+        x->gone = &gone;
+        if (nj__job_submit(&site->files, job)) {
+            if (!gone)
+                x->gone = outer;
+            else if (outer)
+                *outer = true;
+            return gone ? GONE : WAITS;
+        }
+        x->gone = outer;
+        nj_list_del(&x->link);
+        nj_list_del(&job->pending);
+        nj__job_put(&site->files, job);
+    }
+    x->is_answering = true;
+    nj__reply_busy(site, &x->who, now);
+    return REPLIED;
+}
+
+/* Steps. */
+
+/* A failure: on to the page that goes with it, if there is one and it is not what failed. True when
+ * *name is to be looked at. */
+static bool fail(struct nj_site *site, struct nj__asker *who, uint16_t status,
+                 struct nj_object_name *name, nj_ns now)
+{
+    for (uint32_t i = 0; who->stage != NJ__STAGE_ERROR && i < site->options.n_error_pages; i++) {
+        if (site->options.error_page[i].status != status)
+            continue;
+        struct nj_str path = str(site->options.error_page[i].path);
+        if (path.n_bytes >= NJ_PATH_MAX)
+            break;
+        who->stage = NJ__STAGE_ERROR;
+        who->status = status;
+        *name = named(site, path.p, path.n_bytes);
         return true;
-    nj_list_del(&x->link);
-    nj_list_del(&job->pending);
-    nj__job_put(&site->files, job);
+    }
+    nj__reply_status(site, who, who->stage == NJ__STAGE_ERROR ? who->status : status, now);
     return false;
 }
 
-/* Let a request wait for its file. NULL when it was answered at once after all. */
-static struct nj_site_wait *wait_for_file(struct nj_site *site, const struct nj_object_name *name,
-                                          const struct asker *who, nj_ns now)
+/* A folder without an index; its name is that of the index it lacks. */
+static bool list_folder(struct nj_site *site, struct nj__asker *who, struct nj_object_name *name,
+                        nj_ns now)
 {
-    struct nj_site_wait *x = new_exchange(site, who);
-    bool answered = false;
-
-    if (!x) {
-        reply_busy(site, who, now);
-        return NULL;
-    }
-    struct nj__job *job = find_open(site, name);
-    if (job) {
-        nj_list_push_back(&job->waiters, &x->link);
-        return x;
-    }
-    x->answered = &answered;
-    if (!begin_open(site, name, x)) {
-        nj_pool_put(&site->exchanges, x);
-        reply_busy(site, who, now);
-        return NULL;
-    }
-    if (answered)
-        return NULL;
-    x->answered = NULL;
-    return x;
+    if (!site->options.listing)
+        return fail(site, who, 404, name, now);
+    uint32_t n_folder = name->n_bytes - site->index.n_bytes; /* and the '/' behind it */
+    who->stage = NJ__STAGE_LIST;
+    *name = derived(site, name, n_folder > 0 ? n_folder - 1 : 0,
+                    who->json ? NJ_STR("//") : NJ_STR("/"));
+    return true;
 }
 
-static struct nj_site_wait *request_file(struct nj_site *site, const struct asker *who, nj_ns now)
+/* A compressed sibling is not what it was said to be: without it. */
+static bool without_sibling(struct nj_site *site, struct nj__asker *who,
+                            struct nj_object_name *name)
 {
-    const struct nj_path *path = &site->path;
-    struct nj_object_name name = {
-        .p = path->name,
-        .n_bytes = path->n_bytes,
-        .hash = nj_hash(&site->config.hash_key, path->name, path->n_bytes),
-    };
-    enum nj_file_result result;
-    struct nj_object *object;
-
-    if (!nj_object_table_find(site->table, &name, now, &result, &object))
-        return wait_for_file(site, &name, who, now);
-    if (object)
-        nj_count(site->config.counters, NJ_C_file_hits);
-    reply_opened(site, who, name.p, result, object, now);
-    return NULL;
+    who->codings.q[who->coding] = 0;
+    who->stage = NJ__STAGE_FILE;
+    *name = derived(site, name, name->n_bytes - nj_coding_suffix(who->coding).n_bytes, NJ_STR(""));
+    return true;
 }
+
+static bool send_object(struct nj_site *site, struct nj__asker *who, const struct nj_known *known,
+                        struct nj_object_name *name, nj_ns now)
+{
+    struct nj__verdict verdict;
+
+    nj__judge(site, who, known, now, &verdict);
+    if (verdict.status >= 400) {
+        who->size_bytes = known->object->size_bytes;
+        return fail(site, who, verdict.status, name, now);
+    }
+    nj__reply_object(site, who, known, &verdict, now);
+    return false;
+}
+
+static bool file_found(struct nj_site *site, struct nj__asker *who, const struct nj_known *known,
+                       struct nj_object_name *name, nj_ns now)
+{
+    uint32_t coding = nj_codings_pick(&who->codings, known->siblings);
+
+    who->siblings = known->siblings;
+    if (coding == NJ_NO_CODING || name->n_bytes + nj_coding_suffix(coding).n_bytes >= NJ_PATH_MAX)
+        return send_object(site, who, known, name, now);
+    who->stage = NJ__STAGE_VARIANT;
+    who->coding = (uint8_t)coding;
+    who->type = known->type;
+    *name = derived(site, name, name->n_bytes, nj_coding_suffix(coding));
+    return true;
+}
+
+static uint16_t status_of(enum nj_file_result result)
+{
+    switch (result) {
+    case NJ_FILE_ABSENT:
+    case NJ_FILE_IS_DIR: /* an index that is a directory is no index */
+        return 404;
+    case NJ_FILE_DENIED:
+        return 403;
+    case NJ_FILE_NO_MEMORY:
+        return 503;
+    case NJ_FILE_OK:
+    case NJ_FILE_BROKEN:
+        break;
+    }
+    return 500;
+}
+
+/* Make something of what is known of a name. True: *name is to be looked at next; else the request
+ * was answered. Each round ends a stage, or takes away one of the codings: there are at most nine.
+ */
+static bool step(struct nj_site *site, struct nj__asker *who, const struct nj_known *known,
+                 struct nj_object_name *name, nj_ns now)
+{
+    bool is_here = known->result == NJ_FILE_OK;
+
+    switch (who->stage) {
+    case NJ__STAGE_FILE:
+        if (is_here)
+            return file_found(site, who, known, name, now);
+        if (known->result == NJ_FILE_IS_DIR && !who->had_slash) {
+            nj__reply_redirect(site, who, name->p, now);
+            return false;
+        }
+        if (who->had_slash && (known->result == NJ_FILE_ABSENT || known->result == NJ_FILE_IS_DIR))
+            return list_folder(site, who, name, now);
+        break;
+    case NJ__STAGE_VARIANT:
+        if (!is_here)
+            return without_sibling(site, who, name);
+        return send_object(site, who, known, name, now);
+    case NJ__STAGE_LIST:
+        if (is_here)
+            return send_object(site, who, known, name, now);
+        break;
+    case NJ__STAGE_ERROR:
+        if (is_here) {
+            nj__reply_page(site, who, known, now);
+            return false;
+        }
+        break;
+    }
+    return fail(site, who, status_of(known->result), name, now);
+}
+
+/* From a name to an answer, as far as the table knows. */
+static enum outcome resolve(struct nj_site *site, struct nj__asker *who, struct nj_site_wait **x,
+                            struct nj_object_name *name, nj_ns now)
+{
+    const struct nj_known *known;
+
+    while ((known = nj_object_table_find(site->table, name, now))) {
+        if (known->object && who->stage == NJ__STAGE_FILE && !*x)
+            nj_count(site->config.counters, NJ_C_file_hits);
+        if (!step(site, who, known, name, now))
+            return REPLIED;
+    }
+    if (!*x && !(*x = new_exchange(site, who))) {
+        nj__reply_busy(site, who, now);
+        return REPLIED;
+    }
+    return wait_for(site, *x, name, now);
+}
+
+/* Requests. */
 
 static bool str_eq(struct nj_str a, struct nj_str b)
 {
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
 }
 
-struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
-                                     void *stream, nj_ns now)
-{
-    struct asker who = {.stream = stream, .is_head = str_eq(req->method, NJ_STR("HEAD"))};
+struct accepts {
+    struct nj_str encoding, type;
+};
 
-    if (!who.is_head && !str_eq(req->method, NJ_STR("GET"))) {
-        reply_status(site, &who, 405, (struct nj_field){NJ_STR("allow"), NJ_STR("GET, HEAD")}, now);
+/* Where the value of a field goes, or NULL: it is none of ours. */
+static struct nj_str *slot_of(struct nj_str name, struct nj_conditions *c, struct accepts *a)
+{
+    switch (name.n_bytes) {
+    case 5:
+        return str_eq(name, NJ_STR("range")) ? &c->range : NULL;
+    case 6:
+        return str_eq(name, NJ_STR("accept")) ? &a->type : NULL;
+    case 8:
+        return str_eq(name, NJ_STR("if-match"))   ? &c->if_match
+               : str_eq(name, NJ_STR("if-range")) ? &c->if_range
+                                                  : NULL;
+    case 13:
+        return str_eq(name, NJ_STR("if-none-match")) ? &c->if_none_match : NULL;
+    case 15:
+        return str_eq(name, NJ_STR("accept-encoding")) ? &a->encoding : NULL;
+    case 17:
+        return str_eq(name, NJ_STR("if-modified-since")) ? &c->if_modified_since : NULL;
+    case 19:
+        return str_eq(name, NJ_STR("if-unmodified-since")) ? &c->if_unmodified_since : NULL;
+    default:
         return NULL;
     }
-    switch (nj_path_parse(req->path, &site->path)) {
+}
+
+/* Several lines of one field are one list (RFC 9110 5.3). For a field that is no list that makes
+ * nonsense of it, which is ignored like any other. */
+static bool join(struct nj_site *site, uint32_t *n_joined, struct nj_str *s, struct nj_str more)
+{
+    if (s->n_bytes + more.n_bytes + 2 > sizeof site->joined - *n_joined)
+        return false;
+    char *to = site->joined + *n_joined;
+    memcpy(to, s->p, s->n_bytes);
+    memcpy(to + s->n_bytes, ", ", 2);
+    memcpy(to + s->n_bytes + 2, more.p, more.n_bytes);
+    *s = (struct nj_str){to, s->n_bytes + 2 + more.n_bytes};
+    *n_joined += s->n_bytes;
+    return true;
+}
+
+/* False: there is more of it than we keep. */
+static bool read_fields(struct nj_site *site, const struct nj_http_request *req,
+                        struct nj__asker *who)
+{
+    struct accepts accepts = {0};
+    uint32_t n_joined = 0, n_bytes = 0;
+
+    for (uint32_t i = 0; i < req->n_fields; i++) {
+        struct nj_str value = req->fields[i].value;
+        struct nj_str *slot = slot_of(req->fields[i].name, &who->conditions, &accepts);
+        if (!slot)
+            continue;
+        n_bytes += value.n_bytes + 2;
+        if (n_bytes > NJ__ASKED_BYTES)
+            return false;
+        if (!slot->p)
+            *slot = (struct nj_str){value.p ? value.p : "", value.n_bytes};
+        else if (!join(site, &n_joined, slot, value))
+            return false;
+        who->has_conditions |= slot != &accepts.encoding && slot != &accepts.type;
+    }
+    who->codings = nj_codings_parse(accepts.encoding);
+    who->json = site->options.listing && accepts.type.p && nj_accept_json(accepts.type);
+    return true;
+}
+
+/* Status of a request that names no file, or 0. */
+static uint16_t check_path(struct nj_site *site, struct nj_str target)
+{
+    switch (nj_path_parse(target, site->index, &site->path)) {
     case NJ_PATH_BAD:
-        reply_error(site, &who, 400, now);
-        return NULL;
+        return 400;
     case NJ_PATH_TOO_LONG:
-        reply_error(site, &who, 414, now);
-        return NULL;
+        return 414;
     case NJ_PATH_HIDDEN:
-        reply_error(site, &who, 404, now);
-        return NULL;
+        return 404;
     case NJ_PATH_OK:
         break;
     }
-    who.had_slash = site->path.had_slash;
-    who.query = site->path.query;
-    return request_file(site, &who, now);
+    return 0;
+}
+
+/* What is wrong with a request, or 0: then *who and *name are what it asks for. */
+static uint16_t check_request(struct nj_site *site, const struct nj_http_request *req,
+                              struct nj__asker *who, struct nj_object_name *name)
+{
+    if (!who->is_head && !str_eq(req->method, NJ_STR("GET")))
+        return 405;
+    uint16_t status = check_path(site, req->path);
+    if (status)
+        return status;
+    if (!read_fields(site, req, who))
+        return 431;
+    who->had_slash = site->path.had_slash;
+    who->query = site->path.query;
+    *name = named(site, site->path.name, site->path.n_bytes);
+    return 0;
+}
+
+/* OPTIONS tells what can be done with any file, not which there are: 204, unless the target is bad.
+ */
+static uint16_t check_options(struct nj_site *site, const struct nj_http_request *req)
+{
+    uint16_t status = str_eq(req->path, NJ_STR("*")) ? 0 : check_path(site, req->path);
+    return status == 0 || status == 404 ? 204 : status;
+}
+
+struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
+                                     void *stream, nj_ns now)
+{
+    struct nj__asker who = {.stream = stream, .is_head = str_eq(req->method, NJ_STR("HEAD"))};
+    struct nj_site_wait *x = NULL;
+    struct nj_object_name name;
+    bool is_options = str_eq(req->method, NJ_STR("OPTIONS"));
+
+    uint16_t status =
+        is_options ? check_options(site, req) : check_request(site, req, &who, &name);
+    if (status == 204) {
+        nj__reply_options(site, &who, now);
+        return NULL;
+    }
+    if (status && !fail(site, &who, status, &name, now))
+        return NULL;
+    switch (resolve(site, &who, &x, &name, now)) {
+    case WAITS:
+        return x;
+    case REPLIED:
+        if (x)
+            nj_pool_put(&site->exchanges, x);
+        break;
+    case GONE:
+        break;
+    }
+    return NULL;
 }
 
 void nj_site_cancel(struct nj_site_wait *x)
@@ -383,30 +554,46 @@ void nj_site_cancel(struct nj_site_wait *x)
 
 /* Completions. */
 
-static void answer(struct nj_site_wait *x, const struct nj__job *job, nj_ns now)
+static void answer(struct nj_site_wait *x, const struct nj_known *known,
+                   const struct nj_object_name *asked, nj_ns now)
 {
     struct nj_site *site = x->site;
+    struct nj_object_name name = *asked;
+    enum outcome outcome = REPLIED;
 
-    if (x->answered)
-        *x->answered = true;
     x->is_answering = true;
-    reply_opened(site, &x->who, job->file.path, job->file.result, job->file.object, now);
+    if (step(site, &x->who, known, &name, now))
+        outcome = resolve(site, &x->who, &x, &name, now);
+    if (outcome != REPLIED)
+        return;
+    if (x->gone)
+        *x->gone = true;
     nj_pool_put(&site->exchanges, x);
 }
 
 static void open_done(struct nj_site *site, struct nj__job *job, nj_ns now)
 {
+    static const char slashes[] = "//";
+    char key[NJ_PATH_MAX + sizeof slashes];
     struct nj_object_name name = {job->file.path, job->n_path, job->hash};
+    struct nj_known known;
     struct nj_list *l;
 
     NJ_ASSERT((job->file.result == NJ_FILE_OK) == (job->file.object != NULL));
+    if (job->file.op == NJ_FILE_LIST) {
+        memcpy(key, job->file.path, job->n_path);
+        memcpy(key + job->n_path, slashes, sizeof slashes);
+        name.p = key;
+        name.n_bytes += 1 + job->file.json;
+    }
+    learn(site, &job->file, job->n_path, &known);
     /* Off the table first: a reply may lead to new requests and cancels of others that wait. */
     nj_list_del(&job->pending);
-    nj_object_table_put(site->table, &name, job->file.result, job->file.object, now);
+    nj_object_table_put(site->table, &name, &known, now);
     while ((l = nj_list_pop(&job->waiters)))
-        answer(nj_container_of(l, struct nj_site_wait, link), job, now);
-    if (job->file.object)
-        nj_ref_put(&job->file.object->ref);
+        answer(nj_container_of(l, struct nj_site_wait, link), &known, &name, now);
+    if (known.object)
+        nj_ref_put(&known.object->ref);
     nj__job_put(&site->files, job);
 }
 
@@ -416,9 +603,9 @@ void nj_site_file_done(struct nj_site *site, struct nj_file_job *file, nj_ns now
 
     NJ_ASSERT(site->files.jobs_out > 0);
     site->files.jobs_out--;
-    if (file->op == NJ_FILE_OPEN)
-        open_done(site, job, now);
-    else
+    if (file->op == NJ_FILE_READ)
         nj__body_read_done(&site->files, job);
+    else
+        open_done(site, job, now);
     nj__body_retry(&site->files);
 }

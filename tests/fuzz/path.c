@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     static struct nj_path p;
     static char location[NJ_PATH_LOCATION_MAX];
 
-    if (nj_path_parse((struct nj_str){(const char *)data, (uint32_t)n_bytes}, &p) != NJ_PATH_OK)
+    if (nj_path_parse((struct nj_str){(const char *)data, (uint32_t)n_bytes}, NJ_STR("index.html"),
+                      &p) != NJ_PATH_OK)
         return 0;
     require(p.n_bytes > 0 && p.n_bytes < NJ_PATH_MAX && strlen(p.name) == p.n_bytes);
     require(p.name[0] != '/' && p.name[p.n_bytes - 1] != '/' && !strchr(p.name, '\\'));
@@ -51,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     /* Following the redirect asks for the index of the same folder. */
     if (n < NJ_PATH_MAX - 11) {
         static struct nj_path again;
-        require(nj_path_parse((struct nj_str){location, (uint32_t)n}, &again) == NJ_PATH_OK);
+        require(nj_path_parse((struct nj_str){location, (uint32_t)n}, NJ_STR("index.html"),
+                              &again) == NJ_PATH_OK);
         require(again.had_slash && memcmp(again.name, p.name, p.n_bytes) == 0);
     }
     return 0;

@@ -37,7 +37,8 @@ Test(http_path, names)
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_path p;
-        cr_expect_eq(nj_path_parse(str(rows[i].target), &p), NJ_PATH_OK, "%s", rows[i].target);
+        cr_expect_eq(nj_path_parse(str(rows[i].target), NJ_STR("index.html"), &p), NJ_PATH_OK, "%s",
+                     rows[i].target);
         cr_expect_str_eq(p.name, rows[i].name, "%s", rows[i].target);
         cr_expect_eq(p.n_bytes, strlen(rows[i].name));
         cr_expect_eq(p.had_slash, rows[i].had_slash, "%s", rows[i].target);
@@ -93,10 +94,11 @@ Test(http_path, refused)
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_path p;
-        cr_expect_eq(nj_path_parse(str(rows[i].target), &p), rows[i].want, "%s", rows[i].target);
+        cr_expect_eq(nj_path_parse(str(rows[i].target), NJ_STR("index.html"), &p), rows[i].want,
+                     "%s", rows[i].target);
     }
     struct nj_path p;
-    cr_expect_eq(nj_path_parse((struct nj_str){"/a\0b", 4}, &p), NJ_PATH_BAD);
+    cr_expect_eq(nj_path_parse((struct nj_str){"/a\0b", 4}, NJ_STR("index.html"), &p), NJ_PATH_BAD);
 }
 
 Test(http_path, length)
@@ -106,18 +108,21 @@ Test(http_path, length)
 
     memset(target, 'a', sizeof target);
     target[0] = '/';
-    cr_expect_eq(nj_path_parse((struct nj_str){target, NJ_PATH_MAX - 1}, &p), NJ_PATH_OK);
+    cr_expect_eq(nj_path_parse((struct nj_str){target, NJ_PATH_MAX - 1}, NJ_STR("index.html"), &p),
+                 NJ_PATH_OK);
     cr_expect_eq(p.n_bytes, NJ_PATH_MAX - 2);
-    cr_expect_eq(nj_path_parse((struct nj_str){target, NJ_PATH_MAX}, &p), NJ_PATH_TOO_LONG);
+    cr_expect_eq(nj_path_parse((struct nj_str){target, NJ_PATH_MAX}, NJ_STR("index.html"), &p),
+                 NJ_PATH_TOO_LONG);
 
     /* "index.html" and its terminator must fit behind a folder: name and slash, 10 bytes, NUL. */
     uint32_t n = NJ_PATH_MAX - 11 + 1; /* the leading slash is not part of the name */
     target[n - 1] = '/';
-    cr_expect_eq(nj_path_parse((struct nj_str){target, n}, &p), NJ_PATH_OK);
+    cr_expect_eq(nj_path_parse((struct nj_str){target, n}, NJ_STR("index.html"), &p), NJ_PATH_OK);
     cr_expect_eq(p.n_bytes, NJ_PATH_MAX - 1);
     target[n - 1] = 'a';
     target[n] = '/';
-    cr_expect_eq(nj_path_parse((struct nj_str){target, n + 1}, &p), NJ_PATH_TOO_LONG);
+    cr_expect_eq(nj_path_parse((struct nj_str){target, n + 1}, NJ_STR("index.html"), &p),
+                 NJ_PATH_TOO_LONG);
 }
 
 static void expect_location(const char *name, const char *query, const char *want)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the parts of a site share: site.c finds what is asked for, reply.c says it. */
+#ifndef NJ_HTTP_SITE_INTERNAL_H
+#define NJ_HTTP_SITE_INTERNAL_H
+
+#include "http/conditions.h"
+#include "http/date.h"
+#include "http/file_body.h"
+#include "http/negotiate.h"
+#include "http/object_table.h"
+#include "http/path.h"
+#include "http/range.h"
+#include "http/site.h"
+
+/* Buckets of the table of OPENs that are out. */
+#define NJ__OPENS 256u
+
+/* The fields of a request that the site looks at, together, as far as they are kept while it waits;
+ * beyond: 431. Peers send a few hundred bytes at most. */
+#define NJ__ASKED_BYTES 4096u
+
+/* What the file that is being asked for is to the request. */
+enum nj__stage {
+    NJ__STAGE_FILE,    /* what it names */
+    NJ__STAGE_VARIANT, /* that in another coding */
+    NJ__STAGE_LIST,    /* the list of a folder */
+    NJ__STAGE_ERROR,   /* the page that goes with a failure */
+};
+
+/* What a reply depends on besides the file. */
+struct nj__asker {
+    void *stream;
+    enum nj__stage stage;
+    bool is_head;
+    bool had_slash;      /* asked for "dir/" */
+    bool json;           /* wants a list as JSON */
+    bool has_conditions; /* any of them, or a range */
+    uint8_t siblings;    /* of the file: other codings there are */
+    uint8_t coding;      /* of VARIANT */
+    uint16_t status;     /* of ERROR */
+    uint64_t size_bytes; /* of ERROR 416: of what was asked for */
+    struct nj_str type;  /* of VARIANT: the file's, without the coding */
+    struct nj_codings codings;
+    struct nj_conditions conditions;
+    struct nj_str query;
+};
+
+struct nj_site {
+    struct nj_site_config config;
+    struct nj_site_options options;
+    struct nj__files files;
+    struct nj_object_table *table;
+    struct nj_pool exchanges;
+    int64_t date_s;
+    char date[NJ_DATE_BYTES];
+    struct nj_str index, cache_control; /* of options */
+    /* Of the request at hand; too big for the stack of a deep call. */
+    struct nj_path path;
+    char name[NJ_PATH_MAX];       /* that follows from it: of another coding, of a list */
+    char joined[NJ__ASKED_BYTES]; /* fields that came in several lines */
+    struct nj_list opens[NJ__OPENS];
+};
+
+/* UNIX time. */
+int64_t nj__site_now_s(const struct nj_site *site, nj_ns now);
+
+/* What is to be said of a file: 200, 206, 304, 412 or 416. */
+struct nj__verdict {
+    uint16_t status;
+    struct nj_validators validators; /* of the representation */
+    struct nj_ranges ranges;         /* of 206 */
+};
+
+void nj__judge(const struct nj_site *site, const struct nj__asker *who,
+               const struct nj_known *known, nj_ns now, struct nj__verdict *out);
+
+/* Replies. Each ends the exchange: nothing that belongs to it may be touched afterwards. */
+
+/* A status and what has to go with it, and a line of text. */
+void nj__reply_status(struct nj_site *site, const struct nj__asker *who, uint16_t status,
+                      nj_ns now);
+/* 503: no room for what would have to be remembered. */
+void nj__reply_busy(struct nj_site *site, const struct nj__asker *who, nj_ns now);
+void nj__reply_options(struct nj_site *site, const struct nj__asker *who, nj_ns now);
+void nj__reply_redirect(struct nj_site *site, const struct nj__asker *who, const char *name,
+                        nj_ns now);
+/* What nj__judge() said, 200, 206 or 304, of a file or of a list. */
+void nj__reply_object(struct nj_site *site, const struct nj__asker *who,
+                      const struct nj_known *known, const struct nj__verdict *verdict, nj_ns now);
+/* A page that goes with who->status. */
+void nj__reply_page(struct nj_site *site, const struct nj__asker *who, const struct nj_known *known,
+                    nj_ns now);
+
+#endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A site over a fake file port: prompt, late, refusing or broken. Every test ends with a count of
+ * what was made and not freed. */
+#ifndef TESTS_SITE_RIG_H
+#define TESTS_SITE_RIG_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "http/mime.h"
+#include "http/site.h"
+#include "telem/counters.h"
+
+#define EXCHANGES 8
+#define JOBS      64
+#define SEC       NJ_SEC
+#define BIG_BYTES (3 * NJ_CHUNK_BYTES + 12345u)
+
+static int live; /* objects and chunks */
+
+struct fake_object {
+    struct nj_object object;
+    uint8_t *memory;
+};
+
+struct fake_chunk {
+    struct nj_chunk chunk;
+    uint8_t bytes[NJ_CHUNK_BYTES];
+};
+
+/* What the test sees and steers. */
+struct bench {
+    struct nj_site *site;
+    struct nj_counters counters;
+    nj_ns now;
+
+    struct nj_site_options options;
+    bool prompt;                 /* jobs complete inside submit */
+    uint32_t room;               /* jobs that submit takes before it refuses */
+    enum nj_file_result failure; /* of OPEN and LIST, unless OK; not of files called page... */
+    uint8_t siblings;            /* of every file */
+    bool no_siblings;            /* ... and none of them can be opened */
+    bool no_index;               /* neither can any index.html or none.html */
+    bool racy;                   /* all are */
+    int64_t mtime_ns;            /* of all, unless 0 */
+    bool asked_siblings;         /* the last OPEN did */
+    enum nj_file_result read_failure;
+    uint64_t read_fails_at;        /* offset from which READs fail */
+    bool short_read;               /* chunks end before the byte that was asked for */
+    bool odd_chunks;               /* chunks begin earlier and end elsewhere */
+    uint32_t read_bytes;           /* the last READ's wish */
+    uint64_t read_first, read_end; /* where the first READ began, and the last ends */
+    struct nj_file_job *out[JOBS];
+    uint32_t n_out;
+
+    uint32_t n_replies, n_wakes;
+    uint16_t status;
+    uint32_t n_fields;
+    char fields[NJ_REPLY_FIELDS_MAX][2][256];
+    struct nj_body *body;
+    void *stream;
+    struct nj_body *bodies[64]; /* by order of reply */
+
+    struct nj_site_wait *cancel_in_reply; /* cancelled inside the next on_reply */
+    bool close_in_wake;
+};
+
+static inline uint8_t big_byte(uint64_t at)
+{
+    return (uint8_t)(at * 2654435761u >> 13);
+}
+
+static inline void last_object(struct nj_ref *ref)
+{
+    struct fake_object *o = (struct fake_object *)ref;
+    free(o->memory);
+    free(o);
+    live--;
+}
+
+static inline void last_chunk(struct nj_ref *ref)
+{
+    free(ref);
+    live--;
+}
+
+#define MTIME_S 784000000 /* Sat, 05 Nov 1994 01:46:40 GMT, before the time of the tests */
+
+static inline struct nj_object *new_object(const char *text, uint64_t n_bytes)
+{
+    struct fake_object *o = calloc(1, sizeof *o);
+    nj_ref_init(&o->object.ref, last_object);
+    o->object.size_bytes = n_bytes;
+    o->object.mtime_ns = MTIME_S * NJ_SEC;
+    if (text) {
+        o->memory = malloc(n_bytes + 1);
+        memcpy(o->memory, text, n_bytes);
+        o->object.bytes = o->memory;
+    }
+    live++;
+    return &o->object;
+}
+
+static inline void run_open(struct bench *b, struct nj_file_job *job)
+{
+    job->result = b->failure;
+    job->object = NULL;
+    if (b->failure != NJ_FILE_OK && strncmp(job->path, "page", 4) != 0)
+        return;
+    job->result = NJ_FILE_OK;
+    b->asked_siblings = job->wants_siblings;
+    job->siblings = b->siblings;
+    const char *dot = strrchr(job->path, '.');
+    bool is_sibling = dot && (!strcmp(dot, ".br") || !strcmp(dot, ".gz") || !strcmp(dot, ".zst"));
+    if ((b->no_siblings && is_sibling) ||
+        (b->no_index && (strstr(job->path, "index.html") || strstr(job->path, "none.html"))))
+        job->result = NJ_FILE_ABSENT;
+    else if (strncmp(job->path, "big", 3) == 0)
+        job->object = new_object(NULL, BIG_BYTES);
+    else if (strcmp(job->path, "empty") == 0)
+        job->object = new_object("", 0);
+    else if (strncmp(job->path, "dir", 3) == 0 && !strchr(job->path, '.'))
+        job->result = NJ_FILE_IS_DIR;
+    else if (strncmp(job->path, "none", 4) == 0)
+        job->result = NJ_FILE_ABSENT;
+    else
+        job->object = new_object(job->path, strlen(job->path));
+    if (!job->object)
+        return;
+    job->object->is_racy = b->racy;
+    if (b->mtime_ns)
+        job->object->mtime_ns = b->mtime_ns;
+}
+
+static inline void run_list(struct bench *b, struct nj_file_job *job)
+{
+    char text[NJ_PATH_MAX + 8];
+    job->result = b->failure;
+    job->object = NULL;
+    if (strncmp(job->path, "none", 4) == 0)
+        job->result = NJ_FILE_ABSENT;
+    if (job->result != NJ_FILE_OK)
+        return;
+    snprintf(text, sizeof text, "%s of %s", job->json ? "json" : "html", job->path);
+    job->object = new_object(text, strlen(text));
+    job->object->mtime_ns = NJ_OBJECT_NO_TIME;
+}
+
+static inline void run_read(struct bench *b, struct nj_file_job *job)
+{
+    cr_assert(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
+    cr_assert_leq(job->offset + job->n_bytes, job->object->size_bytes);
+    job->chunk = NULL;
+    job->result = NJ_FILE_OK;
+    if (b->read_failure != NJ_FILE_OK && job->offset >= b->read_fails_at) {
+        job->result = b->read_failure;
+        return;
+    }
+    struct fake_chunk *c = malloc(sizeof *c);
+    nj_ref_init(&c->chunk.ref, last_chunk);
+    /* Something else than what was asked for, as far as that is allowed. */
+    uint64_t first = job->offset, end = first + job->n_bytes;
+    if (b->odd_chunks) {
+        first -= first % 3000;
+        end = first + 9000 < job->object->size_bytes ? first + 9000 : job->object->size_bytes;
+    }
+    if (b->short_read && job->offset >= b->read_fails_at)
+        end = job->offset;
+    c->chunk.offset = first;
+    c->chunk.n_bytes = (uint32_t)(end - first);
+    c->chunk.bytes = c->bytes;
+    for (uint32_t i = 0; i < c->chunk.n_bytes; i++)
+        c->bytes[i] = big_byte(first + i);
+    b->read_bytes = job->n_bytes;
+    if (b->read_end == 0)
+        b->read_first = job->offset;
+    b->read_end = job->offset + job->n_bytes;
+    job->chunk = &c->chunk;
+    live++;
+}
+
+static inline void run_job(struct bench *b, struct nj_file_job *job)
+{
+    if (job->op == NJ_FILE_OPEN)
+        run_open(b, job);
+    else if (job->op == NJ_FILE_LIST)
+        run_list(b, job);
+    else
+        run_read(b, job);
+    nj_site_file_done(b->site, job, b->now);
+}
+
+static inline bool submit(void *ctx, struct nj_file_job *job)
+{
+    struct bench *b = ctx;
+
+    if (b->n_out >= b->room)
+        return false;
+    if (b->prompt) {
+        run_job(b, job);
+        return true;
+    }
+    b->out[b->n_out++] = job;
+    return true;
+}
+
+/* Complete the oldest job. */
+static inline bool step(struct bench *b)
+{
+    if (b->n_out == 0)
+        return false;
+    struct nj_file_job *job = b->out[0];
+    memmove(b->out, b->out + 1, --b->n_out * sizeof b->out[0]);
+    run_job(b, job);
+    return true;
+}
+
+static inline void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
+{
+    struct bench *b = ctx;
+
+    if (b->cancel_in_reply) {
+        struct nj_site_wait *x = b->cancel_in_reply;
+        b->cancel_in_reply = NULL;
+        nj_site_cancel(x);
+    }
+    b->stream = stream;
+    b->status = reply->status;
+    b->n_fields = reply->n_fields;
+    for (uint32_t i = 0; i < reply->n_fields; i++) {
+        const struct nj_field *f = &reply->fields[i];
+        snprintf(b->fields[i][0], 256, "%.*s", (int)f->name.n_bytes, f->name.p);
+        snprintf(b->fields[i][1], 256, "%.*s", (int)f->value.n_bytes, f->value.p);
+    }
+    b->body = reply->body;
+    if (b->n_replies < 64)
+        b->bodies[b->n_replies] = reply->body;
+    b->n_replies++;
+}
+
+static inline void on_wake(void *ctx, void *waiter)
+{
+    struct bench *b = ctx;
+    struct nj_body *body = waiter;
+
+    b->n_wakes++;
+    if (b->close_in_wake)
+        body->ops->close(body);
+}
+
+static const struct nj_site_events events = {.on_reply = on_reply, .on_wake = on_wake};
+
+static struct nj_file_port port;
+static struct bench the_bench;
+
+static inline struct bench *begin_with(const struct nj_site_options *options)
+{
+    struct bench *b = &the_bench;
+    memset(b, 0, sizeof *b);
+    if (options)
+        b->options = *options;
+    live = 0;
+    b->room = JOBS;
+    port = (struct nj_file_port){.ctx = b, .submit = submit};
+    struct nj_site_config config = {
+        .events = &events,
+        .events_ctx = b,
+        .files = &port,
+        .counters = &b->counters,
+        .wall_s_at_zero = 784111777,
+        .exchanges_max = EXCHANGES,
+        .options = options ? &b->options : NULL,
+    };
+    b->site = nj_site_new(&config);
+    cr_assert(b->site);
+    return b;
+}
+
+static inline struct bench *begin(void)
+{
+    return begin_with(NULL);
+}
+
+static inline void end(struct bench *b)
+{
+    cr_expect_eq(nj_site_jobs_out(b->site), 0);
+    cr_expect_eq(b->n_out, 0);
+    nj_site_free(b->site);
+    cr_expect_eq(live, 0, "%d objects or chunks leaked", live);
+}
+
+static inline struct nj_str str(const char *s)
+{
+    return (struct nj_str){s, (uint32_t)strlen(s)};
+}
+
+/* With fields, each "name: value", up to a NULL. */
+static inline struct nj_site_wait *ask_with(struct bench *b, const char *method, const char *path,
+                                            const char *const *lines)
+{
+    struct nj_field fields[16];
+    uint32_t n = 0;
+    for (; lines && lines[n]; n++) {
+        const char *colon = strstr(lines[n], ": ");
+        cr_assert(colon && n < 16);
+        fields[n].name = (struct nj_str){lines[n], (uint32_t)(colon - lines[n])};
+        fields[n].value = str(colon + 2);
+    }
+    struct nj_http_request req = {str(method), str(path), fields, n};
+    return nj_site_request(b->site, &req, (void *)path, b->now);
+}
+
+static inline struct nj_site_wait *ask(struct bench *b, const char *method, const char *path)
+{
+    return ask_with(b, method, path, NULL);
+}
+
+static inline const char *field(struct bench *b, const char *name)
+{
+    for (uint32_t i = 0; i < b->n_fields; i++)
+        if (strcmp(b->fields[i][0], name) == 0)
+            return b->fields[i][1];
+    return "(none)";
+}
+
+static inline void close_body(struct nj_body *body)
+{
+    if (body)
+        body->ops->close(body);
+}
+
+/* Read a body of bytes to its end, in pieces of `n_max`, completing jobs when it has none. Returns
+ * the bytes read; *result is 0 at the end and < 0 when it broke. */
+static inline uint64_t drain(struct bench *b, struct nj_body *body, uint32_t n_max, int *result)
+{
+    uint64_t n = 0, size = body->ops->remaining(body);
+
+    *result = 0;
+    body->waiter = body;
+    while (body->ops->remaining(body) > 0) {
+        struct nj_slice s;
+        int r = body->ops->peek(body, n_max, &s);
+        if (r < 0) {
+            *result = r;
+            break;
+        }
+        if (r == 0) {
+            uint32_t n_wakes = b->n_wakes;
+            cr_assert(step(b), "the body waits and no job is out");
+            cr_assert_eq(b->n_wakes, n_wakes + 1);
+            continue;
+        }
+        cr_assert(s.n_bytes == (uint32_t)r && s.n_bytes <= n_max && s.ref);
+        for (uint32_t i = 0; i < s.n_bytes; i++)
+            cr_assert_eq(s.data[i], big_byte(n + i), "at %lu", (unsigned long)(n + i));
+        /* Take less than was shown, now and then. */
+        uint32_t take = s.n_bytes > 1 && n % 3 == 0 ? s.n_bytes - 1 : s.n_bytes;
+        body->ops->advance(body, take);
+        n += take;
+        cr_assert_eq(body->ops->remaining(body), size - n);
+    }
+    return n;
+}
+
+static inline void expect_text(struct nj_body *body, const char *want)
+{
+    struct nj_slice s;
+    cr_assert(body);
+    cr_assert_eq(body->ops->peek(body, 1000, &s), (int)strlen(want));
+    cr_expect_eq(memcmp(s.data, want, s.n_bytes), 0);
+    body->ops->advance(body, s.n_bytes);
+    cr_expect_eq(body->ops->remaining(body), 0);
+}
+
+#endif
