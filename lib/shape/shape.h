@@ -20,6 +20,7 @@
 #include "base/field.h"
 #include "base/list.h"
 #include "base/types.h"
+#include "sched/timer_wheel.h"
 #include "shape/clients.h"
 #include "shape/policy.h"
 #include "telem/counters.h"
@@ -53,6 +54,12 @@ void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns no
 const struct nj_policy *nj_shape_policy(const struct nj_shape *s);
 const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot);
 
+/* A timer of the shard's wheel, and what it is for. */
+struct nj_shape_timer {
+    struct nj_timer timer;
+    uint8_t kind;
+};
+
 /* A response on its way: a body around another one, which shows only what there is credit for.
  * Embedded by its owner; the fields are shape's, but for those below "for the owner". */
 struct nj_paced {
@@ -60,11 +67,18 @@ struct nj_paced {
     struct nj_shape *shape;
     struct nj_body *inner;
     struct nj_paced_group *group; /* of its client in its class, on this shard */
-    struct nj_list node;          /* among those of the group that want, or in the wheel's slot */
-    nj_ns due;                    /* waiting for its own limit: until then */
-    uint64_t tat;                 /* of its own limit, as in gate.h */
-    uint32_t granted;             /* bytes it may send and has not */
+    struct nj_list all;           /* of the shard */
+    struct nj_list want;          /* among those of the group that wait for shared credit */
+    struct nj_list grant;         /* among those of the shard that have credit in hand */
+    struct nj_shape_timer timer;  /* waiting for its own limit */
+    uint64_t tat;                 /* of its own limit, as in gate.h; 0: not begun */
+    nj_ns refused_at;
+    uint32_t granted;     /* bytes it may send and has not */
+    uint32_t granted_own; /* how many of these its own limit was charged for */
     uint8_t state;
+    bool limited; /* something on its way to the root has a limit */
+    bool woken;   /* for the credit in hand, of which nothing is used */
+    bool starved; /* its source had nothing when it had credit: it keeps its turn */
 
     /* for the owner */
     uint64_t n_bytes;    /* that went */
@@ -73,9 +87,10 @@ struct nj_paced {
 };
 
 /*
- * Begin: this response is of that class and client. The client is held by the caller for longer.
- * Then nj_paced_wrap() makes what HTTP/2 is given of the body; the inner one is closed with it.
- * nj_paced_end() when the stream is over, wrapped or not; the body has been closed before.
+ * Begin: this response is of that class (of the snapshot in use) and client. The client is held by
+ * the caller for longer. Then nj_paced_wrap() makes what HTTP/2 is given of the body; the inner one
+ * is closed with it; of none it makes none. nj_paced_end() when the stream is over, wrapped or not;
+ * the body has been closed before.
  * Returns false when there is no memory for another client on this shard (503).
  */
 bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_class *class_of,
@@ -86,11 +101,12 @@ void nj_paced_end(struct nj_paced *f);
 bool nj_paced_waits(const struct nj_paced *f);
 
 /* Give out what has become due; `wake` is called with body->waiter of each response that has credit
- * now. What those of the last call did not send goes back. Also sets the time for what is asked
- * until the next call. Returns how many were woken. Once per step, before connections are eaten. */
+ * now; it must not ask the body at once. What those of the last call did not send goes back. Also
+ * sets the time for what is asked until the next call. Returns how many were woken. Once per step,
+ * before connections are eaten. */
 uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, void *waiter),
                       void *ctx);
-/* Nothing is due before. */
+/* Nothing is due before; the time of the last call when it should be called again at once. */
 nj_ns nj_shape_next(const struct nj_shape *s);
 
 #endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The clients that have responses on this shard, once per class. What they got is written to the
+ * client that all lcores share now and then only: such a write costs more than a grant.
+ */
+#include "shape/shape_internal.h"
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+#define FLUSH_BYTES (256u * 1024u)
+#define FLUSH_NS    (500 * NJ_MS)
+
+static struct nj_list *bucket_of(struct nj_shape *s, const struct nj_client *client)
+{
+    uint64_t place = (uint64_t)(uintptr_t)client / sizeof *client;
+    return &s->bucket[(place * 0x9e3779b97f4a7c15u >> 32) & s->bucket_mask];
+}
+
+static struct nj_paced_group *group_new(struct nj_shape *s, struct nj__class *c,
+                                        struct nj_client *client)
+{
+    struct nj_paced_group *g = nj_pool_take(&s->groups);
+    if (!g)
+        return NULL;
+    nj__node_init(&g->node, &c->node, &client->gate, NJ__GROUP);
+    g->class_of = c;
+    g->client = client;
+    g->flushed_at = s->now;
+    nj_timer_init(&g->lease_timer.timer);
+    nj_timer_init(&g->linger_timer.timer);
+    g->lease_timer.kind = NJ__TIMER_LEASE;
+    g->linger_timer.kind = NJ__TIMER_LINGER;
+    nj_list_push_back(bucket_of(s, client), &g->bucket);
+    nj__node_limit(&g->node, &c->policy->client);
+    return g;
+}
+
+struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
+                                      struct nj_client *client)
+{
+    struct nj_list *head = bucket_of(s, client);
+    struct nj_paced_group *g = NULL;
+    for (struct nj_list *l = head->next; l != head && !g; l = l->next) {
+        struct nj_paced_group *at = nj_container_of(l, struct nj_paced_group, bucket);
+        if (at->client == client && at->class_of == c)
+            g = at;
+    }
+    if (!g)
+        g = group_new(s, c, client);
+    if (g)
+        g->n_responses++;
+    return g;
+}
+
+static void leave_lcore(struct nj_paced_group *g)
+{
+    if (g->counted)
+        atomic_fetch_sub_explicit(&g->client->n_lcores, 1, memory_order_relaxed);
+    g->counted = false;
+}
+
+void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
+{
+    if (--g->n_responses > 0)
+        return;
+    nj__group_count(g);
+    leave_lcore(g);
+    nj__node_reset(s, &g->node);
+    nj_timer_disarm(&s->wheel, &g->lease_timer.timer);
+    nj_timer_disarm(&s->wheel, &g->linger_timer.timer);
+    nj_list_del(&g->bucket);
+    nj_pool_put(&s->groups, g);
+}
+
+void nj__group_adopt(struct nj_shape *s, struct nj_paced_group *g)
+{
+    nj__node_reset(s, &g->node);
+    if (!g->class_of->policy)
+        g->class_of = &s->class_of[s->policy->classes[0].slot];
+    g->node.parent = &g->class_of->node;
+    nj__node_limit(&g->node, &g->class_of->policy->client);
+    nj_gate_forgive(g->node.gate, g->node.rate, g->node.burst, s->now);
+}
+
+void nj__group_count(struct nj_paced_group *g)
+{
+    if (g->n_bytes)
+        atomic_fetch_add_explicit(&g->client->n_bytes, g->n_bytes, memory_order_relaxed);
+    if (g->throttled_ns)
+        atomic_fetch_add_explicit(&g->client->throttled_ns, g->throttled_ns, memory_order_relaxed);
+    g->n_bytes = 0;
+    g->throttled_ns = 0;
+}
+
+void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n)
+{
+    g->n_bytes += n;
+    if (g->n_bytes < FLUSH_BYTES && s->now - g->flushed_at < FLUSH_NS)
+        return;
+    g->flushed_at = s->now;
+    nj__group_count(g);
+}
+
+void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g)
+{
+    if (g->node.state != NJ__IDLE)
+        return; /* armed again when it wants nothing */
+    if (s->now - g->node.left_at >= NJ__LINGER_NS)
+        leave_lcore(g);
+    else
+        nj_timer_arm(&s->wheel, &g->linger_timer.timer, g->node.left_at + NJ__LINGER_NS);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tree of one shard: its making, its runs, and its limits when they change. */
+#include "shape/shape.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "shape/shape_internal.h"
+
+/* ---- what lcores share ---- */
+
+struct nj_shape_shared *nj_shape_shared_new(uint32_t clients_max)
+{
+    struct nj_shape_shared *shared = aligned_alloc(NJ_CACHE_LINE, sizeof *shared);
+    if (!shared)
+        return NULL;
+    memset(shared, 0, sizeof *shared);
+    shared->clients = nj_clients_new(clients_max);
+    if (shared->clients)
+        return shared;
+    free(shared);
+    return NULL;
+}
+
+void nj_shape_shared_free(struct nj_shape_shared *shared)
+{
+    if (!shared)
+        return;
+    nj_clients_free(shared->clients);
+    free(shared);
+}
+
+struct nj_clients *nj_shape_clients(struct nj_shape_shared *shared)
+{
+    return shared->clients;
+}
+
+/* ---- limits ---- */
+
+/* Who is sure of nothing weighs as its siblings on the average, but no more than what they leave
+ * of the server. */
+static uint64_t weight_of_others(const struct nj_policy *p)
+{
+    uint64_t sure = 0, n_sure = 0;
+    for (uint32_t i = 0; i < p->n_classes; i++) {
+        sure += p->classes[i].total.rate;
+        n_sure += p->classes[i].total.rate > 0;
+    }
+    if (n_sure == 0 || n_sure == p->n_classes)
+        return 1u << 20; /* all weigh the same */
+    uint64_t weight = sure / n_sure;
+    uint64_t most =
+        p->total.ceiling > sure ? (p->total.ceiling - sure) / (p->n_classes - n_sure) : 0;
+    if (p->total.ceiling && weight > most)
+        weight = most;
+    return weight > sure / NJ__ONE ? weight : sure / NJ__ONE + 1;
+}
+
+static void limit_response(struct nj__class *c)
+{
+    const struct nj_limit *l = &c->policy->request;
+    struct nj__node n = {0};
+    nj__node_limit(&n, l);
+    c->own_rate = l->ceiling;
+    c->own_full = l->burst > 0;
+    c->own_spare = c->own_rate ? nj_gate_worth(c->own_rate, n.burst) : 0;
+    c->own_quantum = NJ_QUANTUM_MAX_BYTES;
+    if (c->own_rate && n.share_bytes < c->own_quantum)
+        c->own_quantum = (uint32_t)n.share_bytes;
+    if (c->own_quantum < NJ_QUANTUM_MIN_BYTES)
+        c->own_quantum = NJ_QUANTUM_MIN_BYTES;
+}
+
+static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
+{
+    uint64_t others = weight_of_others(p);
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+        s->class_of[i].policy = NULL;
+    for (uint32_t i = 0; i < p->n_classes; i++) {
+        const struct nj_class *k = &p->classes[i];
+        struct nj__class *c = &s->class_of[k->slot];
+        c->policy = k;
+        c->weight = k->total.rate ? k->total.rate : others;
+        nj__node_limit(&c->node, &k->total);
+        nj_gate_forgive(c->node.gate, c->node.rate, c->node.burst, s->now);
+        limit_response(c);
+    }
+}
+
+static void limit_all(struct nj_shape *s, const struct nj_policy *p)
+{
+    s->policy = p;
+    nj__node_limit(&s->root, &p->total);
+    nj_gate_forgive(s->root.gate, s->root.rate, s->root.burst, s->now);
+    limit_classes(s, p);
+}
+
+void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns now)
+{
+    s->now = now;
+    for (struct nj_list *l = s->all.next; l != &s->all; l = l->next)
+        nj__paced_pause(s, nj_container_of(l, struct nj_paced, all));
+    nj__node_reset(s, &s->root);
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
+        nj__node_reset(s, &s->class_of[i].node);
+        nj__publish(s, &s->class_of[i], 0);
+    }
+    NJ_ASSERT(nj_list_empty(&s->needy) && nj_list_empty(&s->parked));
+    limit_all(s, policy);
+    for (uint32_t i = 0; i <= s->bucket_mask; i++)
+        for (struct nj_list *l = s->bucket[i].next; l != &s->bucket[i]; l = l->next)
+            nj__group_adopt(s, nj_container_of(l, struct nj_paced_group, bucket));
+    for (struct nj_list *l = s->all.next; l != &s->all; l = l->next)
+        nj__paced_adopt(s, nj_container_of(l, struct nj_paced, all));
+}
+
+const struct nj_policy *nj_shape_policy(const struct nj_shape *s)
+{
+    return s->policy;
+}
+
+const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot)
+{
+    return &s->class_of[slot].stats;
+}
+
+/* ---- its life ---- */
+
+static bool init_tables(struct nj_shape *s, uint32_t paced_max)
+{
+    uint32_t n = 64;
+    while (n < paced_max && n < 1u << 20)
+        n *= 2;
+    s->bucket_mask = n - 1;
+    s->bucket = malloc(n * sizeof *s->bucket);
+    if (!s->bucket)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        nj_list_init(&s->bucket[i]);
+    return nj_pool_init(&s->groups, sizeof(struct nj_paced_group), paced_max);
+}
+
+struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now)
+{
+    struct nj_shape *s = calloc(1, sizeof *s);
+    if (!s || !init_tables(s, config->paced_max)) {
+        nj_shape_free(s);
+        return NULL;
+    }
+    s->shared = config->shared;
+    s->counters = config->counters;
+    s->now = now;
+    s->span = NJ__LEASE_NS;
+    s->due = NJ_NEVER;
+    nj_wheel_init(&s->wheel, now);
+    nj_list_init(&s->parked);
+    nj_list_init(&s->needy);
+    nj_list_init(&s->rich);
+    nj_list_init(&s->granted);
+    nj_list_init(&s->all);
+    nj__node_init(&s->root, NULL, &s->shared->root.gate, NJ__ROOT);
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].gate, NJ__CLASS);
+    limit_all(s, config->policy);
+    return s;
+}
+
+void nj_shape_free(struct nj_shape *s)
+{
+    if (!s)
+        return;
+    NJ_ASSERT(s->n_responses == 0);
+    for (uint32_t i = 0; s->shared && i < NJ_CLASSES_MAX; i++)
+        nj__publish(s, &s->class_of[i], 0);
+    nj_pool_fini(&s->groups);
+    free(s->bucket);
+    free(s);
+}
+
+/* ---- a run ---- */
+
+static void fire(void *ctx, struct nj_timer *t)
+{
+    struct nj_shape *s = ctx;
+    struct nj_shape_timer *st = nj_container_of(t, struct nj_shape_timer, timer);
+    if (st->kind == NJ__TIMER_OWN)
+        nj__paced_own_due(s, nj_container_of(st, struct nj_paced, timer));
+    else if (st->kind == NJ__TIMER_LEASE)
+        nj__lease_due(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
+    else
+        nj__group_linger_due(s, nj_container_of(st, struct nj_paced_group, linger_timer));
+}
+
+static void take_back(struct nj_shape *s)
+{
+    while (!nj_list_empty(&s->granted))
+        nj__paced_take_back(s, nj_container_of(s->granted.next, struct nj_paced, grant));
+}
+
+static void show(struct nj_shape *s)
+{
+    nj_gauge_set(s->counters, NJ_C_shape_responses, s->n_responses);
+    nj_gauge_set(s->counters, NJ_C_shape_waiting, s->n_waiting);
+    nj_gauge_set(s->counters, NJ_C_shape_timers, s->wheel.n_timers);
+    nj_gauge_set(s->counters, NJ_C_shape_clients, s->groups.n_used);
+}
+
+uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, void *waiter),
+                      void *ctx)
+{
+    nj_ns span = now - s->now;
+    s->span = span < NJ__LEASE_NS       ? NJ__LEASE_NS
+              : span > NJ__LEASE_NS_MAX ? NJ__LEASE_NS_MAX
+                                        : span;
+    s->now = now;
+    s->run++;
+    s->again = false;
+    s->wake = wake;
+    s->wake_ctx = ctx;
+    s->n_woken = 0;
+    take_back(s);
+    nj_wheel_advance(&s->wheel, now, fire, s);
+    nj__tree_begin(s);
+    uint32_t n;
+    struct nj_paced *f;
+    while ((f = nj__serve(s, &n))) {
+        nj__paced_grant(s, f, n);
+        nj__paced_wake(s, f);
+    }
+    show(s);
+    return s->n_woken;
+}
+
+nj_ns nj_shape_next(const struct nj_shape *s)
+{
+    if (s->again || !nj_list_empty(&s->needy) || !nj_list_empty(&s->parked) ||
+        !nj_list_empty(&s->granted) || !nj_list_empty(&s->rich))
+        return s->now;
+    nj_ns next = nj_wheel_next(&s->wheel);
+    return next < s->due ? next : s->due;
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may go next. Only those that want are linked, so a grant costs three levels, however many
+ * wait. Each level serves by deficit round robin; a round of a node takes at least one run, so that
+ * one who is away spending what he was just given is back before others have their second turn.
+ */
+#include "shape/shape_internal.h"
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *gate, uint8_t level)
+{
+    *n = (struct nj__node){.parent = parent, .gate = gate, .level = level};
+    nj_list_init(&n->link);
+    nj_list_init(&n->below);
+    nj_list_init(&n->rich);
+}
+
+void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
+{
+    n->rate = limit->ceiling;
+    n->burst = max_u64(limit->burst ? limit->burst : n->rate / 20, 2 * NJ_QUANTUM_MIN_BYTES);
+    n->share_bytes = min_u64(n->rate / 64 + 1, n->burst / 2);
+    n->pace = n->parent ? n->parent->pace : 0;
+    if (n->rate && (n->pace == 0 || n->rate < n->pace))
+        n->pace = n->rate;
+}
+
+/* ---- credit that lcores share ---- */
+
+/* Part of the burst is left for what lcores hold in hand. */
+static uint64_t gate_burst(const struct nj__node *n)
+{
+    return n->burst - n->burst / 4;
+}
+
+void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
+{
+    if (wanted == c->published)
+        return;
+    atomic_fetch_add_explicit(&s->shared->class_of[c - s->class_of].wanted, wanted - c->published,
+                              memory_order_relaxed);
+    c->published = wanted;
+}
+
+static int64_t wanted_by_all(const struct nj_shape *s, const struct nj__class *c)
+{
+    int64_t all =
+        atomic_load_explicit(&s->shared->class_of[c - s->class_of].wanted, memory_order_relaxed);
+    return all > c->wanted ? all : c->wanted;
+}
+
+/* This lcore's part of a class, in NJ__ONE. */
+static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
+{
+    int64_t all = wanted_by_all(s, c);
+    return all > 0 ? (uint64_t)(c->wanted * NJ__ONE / all) : NJ__ONE;
+}
+
+/* This lcore's part of the server: what classes weigh that may go here, of all that want. */
+static uint64_t part_of_root(struct nj_shape *s)
+{
+    uint64_t here = 0, all = 0;
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
+        struct nj__class *c = &s->class_of[i];
+        if (!c->policy)
+            continue;
+        nj__publish(s, c, c->wanted);
+        if (wanted_by_all(s, c) == 0)
+            continue;
+        all += c->weight;
+        if (c->node.state == NJ__READY)
+            here += c->weight * part_of_class(s, c) / NJ__ONE;
+    }
+    return all ? (uint64_t)((unsigned __int128)here * NJ__ONE / all) : NJ__ONE;
+}
+
+static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->level == NJ__ROOT)
+        return part_of_root(s);
+    if (n->level == NJ__CLASS) {
+        struct nj__class *c = nj__class_of_node(n);
+        nj__publish(s, c, c->wanted);
+        return part_of_class(s, c);
+    }
+    uint32_t n_lcores =
+        atomic_load_explicit(&nj__group_of_node(n)->client->n_lcores, memory_order_relaxed);
+    return NJ__ONE / (n_lcores ? n_lcores : 1);
+}
+
+static uint64_t lease_bytes(struct nj_shape *s, struct nj__node *n)
+{
+    uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->span / NJ_SEC);
+    all = min_u64(max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), n->burst / 4);
+    return max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
+}
+
+static void forget_lease(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->level == NJ__GROUP)
+        nj_timer_disarm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer);
+    nj_gate_return(n->gate, n->rate, n->leased);
+    n->leased = 0;
+}
+
+/* A lease for right now, or none. */
+static bool lease_now(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
+{
+    n_bytes = max_u64(n_bytes, n->burst / 16);
+    nj_count(s->counters, NJ_C_shape_leases);
+    if (nj_gate_lease(n->gate, n->rate, gate_burst(n), n_bytes, s->now) > s->now) {
+        nj_gate_return(n->gate, n->rate, n_bytes);
+        n->calm_at = s->now + NJ__CALM_NS;
+        return false;
+    }
+    n->credit += n_bytes;
+    return true;
+}
+
+/* ---- the lists ---- */
+
+static void idle(struct nj_shape *s, struct nj__node *n);
+
+static void rich(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->credit > 0 && n->n_waiting == 0 && !nj_list_linked(&n->rich))
+        nj_list_push_back(&s->rich, &n->rich);
+}
+
+static void group_comes(struct nj_paced_group *g)
+{
+    if (!g->counted) {
+        atomic_fetch_add_explicit(&g->client->n_lcores, 1, memory_order_relaxed);
+        g->counted = true;
+    }
+    uint32_t n_lcores = atomic_load_explicit(&g->client->n_lcores, memory_order_relaxed);
+    g->share = NJ__ONE / (int32_t)(n_lcores ? n_lcores : 1);
+    g->class_of->wanted += g->share;
+}
+
+/* What it did not use of its turn is its own for a while, what it owes, too. */
+static void refresh(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->state == NJ__IDLE && s->now - n->left_at > NJ__TURN_KEPT_NS)
+        n->deficit = 0;
+}
+
+static void wants(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->rate && n->credit < NJ_QUANTUM_MIN_BYTES) {
+        n->state = NJ__NEEDY;
+        nj_list_push_back(&s->needy, &n->link);
+        return;
+    }
+    n->state = NJ__READY;
+    struct nj__node *p = n->parent;
+    if (!p)
+        return;
+    nj_list_push_back(&p->below, &n->link);
+    p->n_below++;
+    if (n->level == NJ__GROUP)
+        group_comes(nj__group_of_node(n));
+    if (p->state == NJ__IDLE) {
+        refresh(s, p);
+        wants(s, p);
+    }
+}
+
+/* No longer among those of its parent that may go. */
+static void unready(struct nj_shape *s, struct nj__node *n)
+{
+    struct nj__node *p = n->parent;
+    n->left_at = s->now;
+    if (!p)
+        return;
+    nj_list_del(&n->link);
+    p->n_below--;
+    if (n->level == NJ__GROUP) {
+        struct nj_paced_group *g = nj__group_of_node(n);
+        g->class_of->wanted -= g->share;
+    }
+    if (nj_list_empty(&p->below))
+        idle(s, p);
+}
+
+/* Nothing below it may go any more. */
+static void idle(struct nj_shape *s, struct nj__node *n)
+{
+    uint8_t was = n->state;
+    n->state = NJ__IDLE;
+    n->left_at = s->now;
+    if (was == NJ__READY)
+        unready(s, n);
+    else if (was == NJ__LEASED)
+        forget_lease(s, n);
+    else
+        nj_list_del(&n->link);
+    rich(s, n);
+    if (n->level == NJ__GROUP)
+        nj_timer_arm(&s->wheel, &nj__group_of_node(n)->linger_timer.timer, s->now + NJ__LINGER_NS);
+}
+
+static void set_aside(struct nj_shape *s, struct nj__node *n, enum nj__node_state state)
+{
+    unready(s, n);
+    n->state = (uint8_t)state;
+    nj_list_push_back(state == NJ__NEEDY ? &s->needy : &s->parked, &n->link);
+}
+
+void nj__want(struct nj_shape *s, struct nj_paced *f)
+{
+    struct nj__node *g = &f->group->node;
+    nj_list_push_back(f->starved ? g->below.next : &g->below, &f->want);
+    f->starved = false;
+    f->state = NJ__PACED_WANT;
+    for (struct nj__node *n = g; n; n = n->parent)
+        n->n_waiting++;
+    if (g->state == NJ__IDLE) {
+        refresh(s, g);
+        wants(s, g);
+    }
+}
+
+void nj__unwant(struct nj_shape *s, struct nj_paced *f)
+{
+    struct nj__node *g = &f->group->node;
+    nj_list_del(&f->want);
+    f->state = NJ__PACED_FREE;
+    for (struct nj__node *n = g; n; n = n->parent)
+        n->n_waiting--;
+    if (nj_list_empty(&g->below))
+        idle(s, g);
+    for (struct nj__node *n = g->parent; n; n = n->parent)
+        rich(s, n);
+}
+
+/* ---- turns ---- */
+
+/* The weights of those that may go now, and what a round brings, once per run. */
+static void round_begin(struct nj_shape *s, struct nj__node *p)
+{
+    p->round = s->run;
+    p->n_seen = 0;
+    p->round_bytes = (uint64_t)((unsigned __int128)p->pace * s->span / NJ_SEC);
+    p->round_weight = p->n_below;
+    if (p->level != NJ__ROOT)
+        return;
+    p->round_weight = 0;
+    for (struct nj_list *l = p->below.next; l != &p->below; l = l->next) {
+        struct nj__class *c = nj__class_of_node(nj_container_of(l, struct nj__node, link));
+        p->round_weight += c->weight * part_of_class(s, c) / NJ__ONE;
+    }
+}
+
+static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, struct nj__node *n)
+{
+    uint64_t bytes;
+    if (p->level == NJ__ROOT) {
+        const struct nj__class *c = nj__class_of_node(n);
+        uint64_t weight = c->weight * part_of_class(s, c) / NJ__ONE;
+        bytes = p->round_weight
+                    ? (uint64_t)((unsigned __int128)p->round_bytes * weight / p->round_weight)
+                    : 0;
+    } else {
+        bytes = max_u64(p->round_bytes / max_u64(p->round_weight, 1), NJ_QUANTUM_MIN_BYTES);
+        bytes = bytes * (uint64_t)nj__group_of_node(n)->share / NJ__ONE;
+    }
+    return (int64_t)max_u64(bytes, NJ__TURN_MIN_BYTES);
+}
+
+static void see(const struct nj_shape *s, struct nj__node *p, struct nj__node *n)
+{
+    if (n->seen != s->run)
+        p->n_seen++;
+    n->seen = s->run;
+}
+
+/* Whose turn it is among those of `p`, or NULL: all had theirs in this run. */
+static struct nj__node *turn(struct nj_shape *s, struct nj__node *p)
+{
+    if (p->round != s->run)
+        round_begin(s, p);
+    for (;;) {
+        struct nj__node *n = nj_container_of(p->below.next, struct nj__node, link);
+        if (p->pace == 0 || n->deficit > 0) {
+            see(s, p, n);
+            return n;
+        }
+        if (n->turn == s->run && p->n_seen > 1)
+            return NULL;
+        n->turn = s->run;
+        see(s, p, n);
+        n->deficit += turn_bytes(s, p, n);
+        if (n->deficit <= 0) {
+            nj_list_del(&n->link);
+            nj_list_push_back(&p->below, &n->link);
+        }
+    }
+}
+
+static void charge(struct nj__node *n, uint32_t n_bytes)
+{
+    if (n->rate)
+        n->credit -= n_bytes;
+    struct nj__node *p = n->parent;
+    if (!p || p->pace == 0)
+        return;
+    n->deficit -= n_bytes;
+    if (n->state == NJ__READY && n->deficit <= 0) {
+        nj_list_del(&n->link);
+        nj_list_push_back(&p->below, &n->link);
+    }
+}
+
+/* As much as credit and turns allow. */
+static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
+{
+    if (n->rate)
+        n_bytes = (uint32_t)min_u64(n_bytes, n->credit);
+    if (n->parent && n->parent->pace && n->deficit < (int64_t)n_bytes) {
+        uint64_t left = n->deficit > 0 ? (uint64_t)n->deficit : 0;
+        n_bytes = (uint32_t)min_u64(n_bytes, max_u64(left, NJ_QUANTUM_MIN_BYTES));
+    }
+    return n_bytes;
+}
+
+struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
+{
+    while (s->root.state == NJ__READY) {
+        struct nj__node *c = turn(s, &s->root);
+        if (!c) {
+            s->again = true;
+            return NULL;
+        }
+        struct nj__node *g = turn(s, c);
+        if (!g) {
+            set_aside(s, c, NJ__PARKED);
+            continue;
+        }
+        struct nj_paced *f = nj_container_of(g->below.next, struct nj_paced, want);
+        uint32_t need = nj__paced_need(f);
+        struct nj__node *n = g;
+        while (n && (n->rate == 0 || n->credit >= need))
+            n = n->parent;
+        if (n) {
+            set_aside(s, n, NJ__NEEDY);
+            continue;
+        }
+        *n_bytes = nj__paced_quantum(s, f);
+        for (n = g; n; n = n->parent)
+            *n_bytes = clip(n, *n_bytes);
+        nj__unwant(s, f);
+        for (n = g; n; n = n->parent)
+            charge(n, *n_bytes);
+        return f;
+    }
+    return NULL;
+}
+
+/* May `p` give at once to one that comes through `n` (NULL: to one of its own)? While somebody
+ * waits, or did so lately, only what is left of its own turn. */
+static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n, uint32_t need)
+{
+    if (p->state == NJ__NEEDY || p->state == NJ__LEASED)
+        return false;
+    bool busy = p->n_waiting > 0 || s->now < p->calm_at;
+    if (p->pace && busy) {
+        if (!n && p->n_waiting > 0)
+            return false;
+        if (n)
+            refresh(s, n);
+        if (n && n->deficit <= 0)
+            return false;
+    }
+    if (p->rate == 0 || p->credit >= need)
+        return true;
+    return !busy && lease_now(s, p, need);
+}
+
+uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
+{
+    struct nj__node *g = &f->group->node;
+    struct nj__node *from = NULL;
+    uint32_t need = nj__paced_need(f);
+    for (struct nj__node *p = g; p; from = p, p = p->parent)
+        if (!may_take(s, p, from, need))
+            return 0;
+    for (struct nj__node *n = g; n; n = n->parent) {
+        struct nj__node *p = n->parent;
+        if (n->rate)
+            n_bytes = (uint32_t)min_u64(n_bytes, n->credit);
+        if (p && p->pace && (p->n_waiting > 0 || s->now < p->calm_at))
+            n_bytes = clip(n, n_bytes);
+    }
+    for (struct nj__node *n = g; n; n = n->parent) {
+        struct nj__node *p = n->parent;
+        int64_t before = n->deficit;
+        charge(n, n_bytes);
+        bool free = p && p->n_waiting == 0 && s->now >= p->calm_at;
+        if (free && n->deficit < 0)
+            n->deficit = before < 0 ? before : 0;
+        if (p)
+            n->left_at = s->now;
+        rich(s, n);
+    }
+    return n_bytes;
+}
+
+void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_bytes)
+{
+    for (struct nj__node *n = &g->node; n; n = n->parent) {
+        if (n->rate)
+            n->credit += n_bytes;
+        if (n->parent && n->parent->pace)
+            n->deficit += n_bytes;
+        rich(s, n);
+    }
+}
+
+/* ---- a run ---- */
+
+static void lease_came(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
+{
+    n->credit += n_bytes;
+    n->state = NJ__IDLE;
+    wants(s, n);
+}
+
+void nj__lease_due(struct nj_shape *s, struct nj__node *n)
+{
+    uint64_t n_bytes = n->leased;
+    n->leased = 0;
+    lease_came(s, n, n_bytes);
+}
+
+static void lease(struct nj_shape *s, struct nj__node *n)
+{
+    uint64_t n_bytes = lease_bytes(s, n);
+    nj_ns due = nj_gate_lease(n->gate, n->rate, gate_burst(n), n_bytes, s->now);
+    nj_count(s->counters, NJ_C_shape_leases);
+    if (due <= s->now) {
+        lease_came(s, n, n_bytes);
+        return;
+    }
+    nj_count(s->counters, NJ_C_shape_leases_waited);
+    n->state = NJ__LEASED;
+    n->leased = n_bytes;
+    n->lease_due = due;
+    n->calm_at = due + NJ__CALM_NS;
+    if (n->level == NJ__GROUP)
+        nj_timer_arm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer, due);
+    else if (due < s->due)
+        s->due = due;
+}
+
+/* Leases of the root and of classes are looked at one by one: a tick of the wheel would be long
+ * against what 64 lcores lease in turn. */
+static void leases_due(struct nj_shape *s)
+{
+    s->due = NJ_NEVER;
+    for (uint32_t i = 0; i <= NJ_CLASSES_MAX; i++) {
+        struct nj__node *n = i < NJ_CLASSES_MAX ? &s->class_of[i].node : &s->root;
+        if (n->state != NJ__LEASED)
+            continue;
+        if (n->lease_due <= s->now)
+            nj__lease_due(s, n);
+        else if (n->lease_due < s->due)
+            s->due = n->lease_due;
+    }
+}
+
+static void sweep(struct nj_shape *s)
+{
+    s->sweep_at = s->now + NJ__CALM_NS;
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+        if (s->class_of[i].policy)
+            nj__publish(s, &s->class_of[i], s->class_of[i].wanted);
+}
+
+void nj__tree_begin(struct nj_shape *s)
+{
+    struct nj_list *l;
+    while ((l = nj_list_pop(&s->rich))) {
+        struct nj__node *n = nj_container_of(l, struct nj__node, rich);
+        if (n->n_waiting == 0) {
+            nj_gate_return(n->gate, n->rate, n->credit);
+            n->credit = 0;
+        }
+    }
+    if (s->due <= s->now)
+        leases_due(s);
+    while ((l = nj_list_pop(&s->parked))) {
+        struct nj__node *n = nj_container_of(l, struct nj__node, link);
+        n->state = NJ__IDLE;
+        wants(s, n);
+    }
+    /* A lease that comes at once makes its parent want one, behind it in the list. */
+    while ((l = nj_list_pop(&s->needy)))
+        lease(s, nj_container_of(l, struct nj__node, link));
+    if (s->now >= s->sweep_at)
+        sweep(s);
+}
+
+void nj__node_reset(struct nj_shape *s, struct nj__node *n)
+{
+    NJ_ASSERT(n->state == NJ__IDLE && n->n_waiting == 0 && nj_list_empty(&n->below));
+    nj_list_del(&n->rich);
+    nj_gate_return(n->gate, n->rate, n->credit);
+    n->credit = 0;
+    n->deficit = 0;
+    n->calm_at = 0;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shards with responses, in virtual time: what is woken sends what it is shown, as HTTP/2 does, in
+ * frames of 16 KiB, until it is refused. Time goes from one thing that is due to the next.
+ */
+#ifndef NJ_TESTS_SHAPE_RIG_H
+#define NJ_TESTS_SHAPE_RIG_H
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/attr.h"
+#include "base/prng.h"
+#include "shape/shape.h"
+
+#define RIG_SHARDS  2u
+#define RIG_START   (3 * NJ_SEC)
+#define RIG_STEP_NS (50 * NJ_US)
+#define RIG_FOREVER ((uint64_t)1 << 50)
+#define KIB         1024ull
+#define MIB         (1024ull * 1024)
+
+struct rig;
+
+struct rig_res {
+    struct nj_paced f;
+    struct nj_body inner;
+    struct rig *rig;
+    struct nj_list ready;
+    struct nj_client *client;
+    struct nj_slice *in_hand;
+    uint64_t left, sent;
+    uint64_t shows_max; /* bytes its source has at a time; 0: any */
+    uint64_t wake_sent; /* since it was woken */
+    uint32_t shard, n_short_wakes, n_rests;
+    bool open, asleep, stuck, unknown, dry;
+    uint64_t mark; /* `sent` at some time */
+};
+
+struct rig {
+    struct nj_shape_shared *shared;
+    struct nj_policy policy;
+    struct nj_shape *shape[RIG_SHARDS];
+    struct nj_counters counters[RIG_SHARDS];
+    struct nj_list ready[RIG_SHARDS];
+    uint32_t n_shards;
+    nj_ns now;
+    struct rig_res *res;
+    uint32_t n_res;
+    uint64_t sent;
+    /* Bytes per millisecond, for windows. */
+    uint64_t *per_ms;
+    uint32_t n_ms;
+    void (*ended)(struct rig_res *r); /* may open it again */
+};
+
+/* ---- the source ---- */
+
+static struct rig_res *rig_of_inner(struct nj_body *b)
+{
+    return nj_container_of(b, struct rig_res, inner);
+}
+
+static int rig_peek(struct nj_body *b, uint32_t n_max, struct nj_slice *out)
+{
+    static const uint8_t bytes[65536];
+    struct rig_res *r = rig_of_inner(b);
+    uint64_t n = r->left < n_max ? r->left : n_max;
+    if (r->shows_max && n > r->shows_max)
+        n = r->shows_max;
+    if (r->dry)
+        n = 0;
+    *out = (struct nj_slice){bytes, (uint32_t)n, NULL};
+    return (int)n;
+}
+
+static void rig_advance(struct nj_body *b, uint32_t n)
+{
+    struct rig_res *r = rig_of_inner(b);
+    cr_assert_leq(n, r->left);
+    r->left -= n;
+}
+
+static uint64_t rig_remaining(const struct nj_body *b)
+{
+    const struct rig_res *r = nj_container_of(b, const struct rig_res, inner);
+    return r->unknown && r->left > 0 ? NJ_BODY_UNKNOWN : r->left;
+}
+
+static void rig_close(struct nj_body *b)
+{
+    rig_of_inner(b)->open = false;
+}
+
+static void rig_rest(struct nj_body *b)
+{
+    rig_of_inner(b)->n_rests++;
+}
+
+static const struct nj_body_ops rig_ops = {rig_peek, rig_advance, rig_remaining, rig_close,
+                                           rig_rest};
+
+/* ---- responses ---- */
+
+static inline void rig_ready(struct rig_res *r)
+{
+    if (!nj_list_linked(&r->ready))
+        nj_list_push_back(&r->rig->ready[r->shard], &r->ready);
+}
+
+static inline void rig_open_at(struct rig *w, struct rig_res *r, uint32_t shard,
+                               uint32_t class_index, uint64_t client, uint64_t n_bytes)
+{
+    const struct nj_policy *p = nj_shape_policy(w->shape[shard]);
+    memset(r, 0, sizeof *r);
+    nj_list_init(&r->ready);
+    r->rig = w;
+    r->shard = shard;
+    r->left = n_bytes;
+    r->open = true;
+    r->inner.ops = &rig_ops;
+    r->client =
+        nj_client_take(nj_shape_clients(w->shared), client * 0x9e3779b97f4a7c15u, NULL, w->now);
+    cr_assert_not_null(r->client);
+    cr_assert(nj_paced_begin(w->shape[shard], &r->f, &p->classes[class_index], r->client, w->now));
+    nj_paced_wrap(&r->f, &r->inner)->waiter = r;
+    rig_ready(r);
+}
+
+static inline struct rig_res *rig_add(struct rig *w, uint32_t shard, uint32_t class_index,
+                                      uint64_t client, uint64_t n_bytes)
+{
+    struct rig_res *r = &w->res[w->n_res++];
+    rig_open_at(w, r, shard, class_index, client, n_bytes);
+    return r;
+}
+
+static inline void rig_end(struct rig_res *r)
+{
+    nj_list_del(&r->ready);
+    r->f.body.ops->close(&r->f.body);
+    cr_assert_not(r->open);
+    nj_paced_end(&r->f);
+    nj_client_put(r->client, r->rig->now);
+}
+
+static inline void rig_note(struct rig *w, uint64_t n)
+{
+    w->sent += n;
+    uint32_t ms = (uint32_t)((w->now - RIG_START) / NJ_MS);
+    if (ms < w->n_ms)
+        w->per_ms[ms] += n;
+}
+
+/* As lib/h2/stream.c: one frame after the other, until nothing is shown. */
+static inline void rig_send(struct rig_res *r)
+{
+    struct nj_body *b = &r->f.body;
+    struct nj_slice slice;
+    while (r->open && !r->stuck) {
+        uint64_t rest = b->ops->remaining(b);
+        if (rest == 0)
+            break;
+        b->waiter = r;
+        int n = b->ops->peek(b, 16384, &slice);
+        cr_assert_geq(n, 0);
+        if (n == 0) {
+            if (r->wake_sent && r->wake_sent < NJ_QUANTUM_MIN_BYTES)
+                r->n_short_wakes++;
+            r->wake_sent = 0;
+            return;
+        }
+        b->ops->advance(b, (uint32_t)n);
+        r->sent += (uint64_t)n;
+        r->wake_sent += (uint64_t)n;
+        rig_note(r->rig, (uint64_t)n);
+    }
+    if (r->open && r->left == 0) {
+        struct rig *w = r->rig;
+        rig_end(r);
+        if (w->ended)
+            w->ended(r);
+    }
+}
+
+static inline void rig_wake(void *ctx, void *waiter)
+{
+    rig_ready(waiter);
+}
+
+/* ---- the world ---- */
+
+static inline void rig_init(struct rig *w, uint32_t n_shards, uint32_t res_max)
+{
+    memset(w, 0, sizeof *w);
+    w->policy = nj_policy_none;
+    w->n_shards = n_shards;
+    w->now = RIG_START;
+    w->res = calloc(res_max, sizeof *w->res);
+    w->shared = nj_shape_shared_new(2 * res_max + 64);
+    w->n_ms = 60000;
+    w->per_ms = calloc(w->n_ms, sizeof *w->per_ms);
+    cr_assert(w->res && w->shared && w->per_ms);
+}
+
+/* After the policy has been written. */
+static inline void rig_start(struct rig *w, uint32_t paced_max)
+{
+    for (uint32_t i = 0; i < w->n_shards; i++) {
+        nj_list_init(&w->ready[i]);
+        w->shape[i] = nj_shape_new(
+            &(struct nj_shape_config){w->shared, &w->policy, &w->counters[i], paced_max}, w->now);
+        cr_assert_not_null(w->shape[i]);
+    }
+}
+
+static inline void rig_class(struct rig *w, uint32_t i, uint64_t rate, uint64_t ceiling)
+{
+    struct nj_class *c = &w->policy.classes[i];
+    snprintf(c->name, sizeof c->name, "c%u", i);
+    c->slot = (uint8_t)i;
+    c->total = (struct nj_limit){rate, ceiling, 0};
+    if (w->policy.n_classes <= i)
+        w->policy.n_classes = i + 1;
+}
+
+static inline void rig_step(struct rig *w)
+{
+    for (uint32_t i = 0; i < w->n_shards; i++) {
+        struct nj_list batch;
+        struct nj_list *l;
+        nj_shape_run(w->shape[i], w->now, rig_wake, NULL);
+        nj_list_init(&batch);
+        nj_list_splice(&batch, &w->ready[i]);
+        while ((l = nj_list_pop(&batch)))
+            rig_send(nj_container_of(l, struct rig_res, ready));
+    }
+}
+
+static inline nj_ns rig_next(const struct rig *w)
+{
+    nj_ns next = NJ_NEVER;
+    for (uint32_t i = 0; i < w->n_shards; i++) {
+        nj_ns at = nj_shape_next(w->shape[i]);
+        if (!nj_list_empty(&w->ready[i]))
+            at = w->now;
+        if (at < next)
+            next = at;
+    }
+    return next > w->now + RIG_STEP_NS ? next : w->now + RIG_STEP_NS;
+}
+
+static inline void rig_run(struct rig *w, nj_ns span)
+{
+    nj_ns end = w->now + span;
+    for (;;) {
+        rig_step(w);
+        nj_ns next = rig_next(w);
+        if (next > end)
+            break;
+        w->now = next;
+    }
+    w->now = end;
+}
+
+/* The most that went within any `ms` milliseconds between two times. */
+static inline uint64_t rig_window(const struct rig *w, uint32_t from_ms, uint32_t to_ms,
+                                  uint32_t ms)
+{
+    uint64_t sum = 0, most = 0;
+    for (uint32_t i = from_ms; i < to_ms && i < w->n_ms; i++) {
+        sum += w->per_ms[i];
+        if (i >= from_ms + ms)
+            sum -= w->per_ms[i - ms];
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+static inline uint64_t rig_count(const struct rig *w, enum nj_counter c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < w->n_shards; i++)
+        sum += nj_counter_read(&w->counters[i], c);
+    return sum;
+}
+
+/* What was charged is what was sent; everybody goes, and nothing is left. */
+static inline void rig_fini(struct rig *w)
+{
+    cr_expect_eq(rig_count(w, NJ_C_shape_bytes), w->sent);
+    for (uint32_t i = 0; i < w->n_res; i++)
+        if (w->res[i].open)
+            rig_end(&w->res[i]);
+    for (uint32_t i = 0; i < w->n_shards; i++) {
+        nj_shape_run(w->shape[i], w->now + NJ_SEC, rig_wake, NULL);
+        cr_expect_eq(nj_counter_read(&w->counters[i], NJ_C_shape_waiting), 0);
+        cr_expect_eq(nj_counter_read(&w->counters[i], NJ_C_shape_responses), 0);
+        cr_expect_eq(nj_counter_read(&w->counters[i], NJ_C_shape_clients), 0);
+        nj_shape_free(w->shape[i]);
+    }
+    nj_shape_shared_free(w->shared);
+    free(w->res);
+    free(w->per_ms);
+}
+
+#define rig_near(got, want, permille)                                                              \
+    cr_expect((got) >= (want) - (want) / 1000.0 * (permille) &&                                    \
+                  (got) <= (want) + (want) / 1000.0 * (permille),                                  \
+              #got " is %.0f, not %.0f", (double)(got), (double)(want))
+
+#endif
