@@ -44,6 +44,23 @@ enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *tcp, struct nj_tcp_arriv
     return PASS;
 }
 
+/* Who is not let in costs this one question: no SYN-ACK, no cookie, and nobody hears from us
+ * whether there is a connection. */
+static enum nj_tcp_verdict at_the_door(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
+{
+    if (!tcp->cfg.door)
+        return PASS;
+    switch (tcp->cfg.door(tcp->cfg.ctx, &a->seg.tuple.remote)) {
+    case NJ_TCP_DOOR_OPEN:
+        return PASS;
+    case NJ_TCP_DOOR_RESET:
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_denied);
+    case NJ_TCP_DOOR_SILENT:
+        break;
+    }
+    return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_denied);
+}
+
 /* RFC 9293 3.10.7.1, 3.10.7.2: CLOSED and LISTEN. *t becomes the connection that a cookie opened.
  */
 static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a,
@@ -56,6 +73,8 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_closed);
     if (!nj__tcp_listening(tcp, seg->tuple.lport))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_closed);
+    if ((v = at_the_door(tcp, a)) != PASS)
+        return v;
     if (seg->flags & NJ_TCP_ACK) {
         if (!(seg->flags & NJ_TCP_SYN) && nj__cookie_expected(tcp, now))
             return nj__cookie_input(tcp, a, t, now);

@@ -28,6 +28,13 @@
 
 struct nj_cc_ops;
 
+/* May a peer open a connection? */
+enum nj_tcp_door {
+    NJ_TCP_DOOR_OPEN,
+    NJ_TCP_DOOR_RESET,  /* it is answered with RST */
+    NJ_TCP_DOOR_SILENT, /* nobody is here */
+};
+
 /* Connections in TIME-WAIT at a time: 64 bytes each and 16 of the flow table, 20 MiB when all are
  * in use. With 2 MSL of 60 s that is 4,369 connections per second that we close first; with more,
  * the oldest end early. */
@@ -52,6 +59,9 @@ struct nj_tcp_config {
     nj_ns keepalive;            /* idle time after which the peer is probed; 0: never */
     nj_ns user_timeout;         /* unacknowledged for longer ends a connection; 0: NJ_TCP_R2 */
 
+    /* Asked for each segment that would open a connection, or finds none, before anything else is
+     * done for it. NULL: all may come in. */
+    enum nj_tcp_door (*door)(void *ctx, const struct nj_addr *remote);
     /* Take a segment without an IP header; the mbuf is the callee's from here on. */
     void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
     /* Segments that emit() will take now without dropping. */
