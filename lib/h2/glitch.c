@@ -110,8 +110,12 @@ static int walk_frame(struct nj_h2 *h)
     uint32_t n_bytes = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
     h->walk_n = 0;
     h->walk_skip = n_bytes;
+    h->walk_data = head[3] == NGHTTP2_DATA;
+    if (head[3] == NGHTTP2_CONTINUATION || head[3] == NGHTTP2_HEADERS)
+        h->block_open = !(head[4] & NGHTTP2_FLAG_END_HEADERS);
     if (head[3] == NGHTTP2_CONTINUATION)
         return continuation(h, n_bytes, head[4]);
+    h->n_begun++;
     if (head[3] == NGHTTP2_HEADERS) {
         h->block_bytes = n_bytes;
         h->block_n = 0;
@@ -136,6 +140,28 @@ int nj__h2_glitch_walk(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
             return -1;
     }
     return 0;
+}
+
+/* The head of a frame counts as the frame that follows those begun so far. */
+nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now)
+{
+    bool in_head = h->walk_n > 0;
+    bool in_frame = h->walk_skip > 0 && !(h->walk_data && h->n_streams + h->n_late > 0);
+    uint32_t at = h->block_open || in_frame ? h->n_begun + 1 : in_head ? h->n_begun + 2 : 0;
+
+    if (h->end || at == 0) {
+        h->unfinished = 0;
+        return NJ_NEVER;
+    }
+    if (at != h->unfinished)
+        h->unfinished_at = now;
+    h->unfinished = at;
+    return h->unfinished_at;
+}
+
+void nj_h2_calm(struct nj_h2 *h)
+{
+    nj__h2_end(h, NJ__H2_END_ABUSE);
 }
 
 void nj__h2_glitch_ignored(struct nj_h2 *h)

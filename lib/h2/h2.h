@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/field.h"
+#include "base/types.h"
 
 struct nj_counters;
 
@@ -151,6 +152,33 @@ void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes);
 
 /* RST_STREAM with an error code of RFC 9113 7; on_stream_close() follows, not within this call. */
 void nj_h2_reset(struct nj_h2_stream *st, uint32_t error);
+
+/* What keeps the response of this stream from getting on. */
+enum nj_h2_hold {
+    NJ_H2_HOLD_NONE,   /* nothing: it goes out as the sink takes it, or there is no body */
+    NJ_H2_HOLD_OURS,   /* the body had nothing to show, and nobody called nj_h2_resume() since */
+    NJ_H2_HOLD_STREAM, /* the peer's window of the stream is closed */
+    NJ_H2_HOLD_CONN,   /* ... of the connection */
+};
+enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st);
+/* Its id; and bytes of the request's body that were shown and not consumed. */
+uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
+uint32_t nj_h2_stream_held(const struct nj_h2_stream *st);
+
+/* The streams that on_request showed and that are not over, in the order in which they came; NULL
+ * behind the last. Nothing may be done to them on the way but nj_h2_reset(). */
+struct nj_h2_stream *nj_h2_first(const struct nj_h2 *h);
+struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st);
+
+/*
+ * To be called after input: since when the peer has been at something that it has to finish before
+ * anything else can be said, the preface, a frame or a header block; `now` when that is new, and
+ * NJ_NEVER when there is none. DATA of an open stream is not meant: that has a time of its own.
+ */
+nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now);
+/* It takes too long, or whatever else wastes our time: from the next input or output on the
+ * connection ends with ENHANCE_YOUR_CALM. */
+void nj_h2_calm(struct nj_h2 *h);
 
 /* The connection's user pointer; and a place for the caller's own pointer on each stream. */
 void *nj_h2_user(const struct nj_h2 *h);

@@ -127,7 +127,12 @@ struct nj_h2 {
     /* The frame heads of the input, followed beside nghttp2. */
     uint8_t walk[NJ__H2_FRAME_HEAD];
     uint32_t walk_n, walk_skip;
-    uint32_t block_bytes, block_n;       /* of the header block: bytes, CONTINUATION frames */
+    uint32_t block_bytes, block_n; /* of the header block: bytes, CONTINUATION frames */
+    bool block_open;               /* END_HEADERS is to come */
+    bool walk_data;                /* what walk_skip counts is of a DATA frame */
+    uint32_t n_begun;              /* frames and header blocks, one counted once */
+    uint32_t unfinished;           /* the one that the peer is at since unfinished_at; 0: none */
+    nj_ns unfinished_at;
     uint32_t n_small_came, n_small_seen; /* tiny frames; those that nghttp2 told us about */
 
     /* Only during nj_h2_output(). */

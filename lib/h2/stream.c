@@ -362,6 +362,51 @@ void nj_h2_resume(struct nj_h2_stream *st)
         nj__h2_end(st->h, NJ__H2_END_MEMORY);
 }
 
+/* nghttp2 opens a window that SETTINGS made negative by what WINDOW_UPDATEs bring. */
+enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st)
+{
+    nghttp2_session *s = st->h->session;
+
+    if (!st->body || st->h->end)
+        return NJ_H2_HOLD_NONE;
+    if (st->deferred)
+        return NJ_H2_HOLD_OURS;
+    if (nghttp2_session_get_stream_remote_window_size(s, st->id) <= 0)
+        return NJ_H2_HOLD_STREAM;
+    return nghttp2_session_get_remote_window_size(s) <= 0 ? NJ_H2_HOLD_CONN : NJ_H2_HOLD_NONE;
+}
+
+static struct nj_h2_stream *announced_from(const struct nj_h2 *h, const struct nj_list *n)
+{
+    for (; n != &h->streams; n = n->next) {
+        struct nj_h2_stream *st =
+            nj_container_of((struct nj_list *)(uintptr_t)n, struct nj_h2_stream, link);
+        if (st->announced)
+            return st;
+    }
+    return NULL;
+}
+
+struct nj_h2_stream *nj_h2_first(const struct nj_h2 *h)
+{
+    return announced_from(h, h->streams.next);
+}
+
+struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st)
+{
+    return announced_from(st->h, st->link.next);
+}
+
+uint32_t nj_h2_stream_id(const struct nj_h2_stream *st)
+{
+    return (uint32_t)st->id;
+}
+
+uint32_t nj_h2_stream_held(const struct nj_h2_stream *st)
+{
+    return st->n_held;
+}
+
 struct nj_h2 *nj_h2_of(const struct nj_h2_stream *st)
 {
     return st->h;
