@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nj-downloads: what it is told, and what it tells. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "load.h"
+
+static const char USAGE[] =
+    "usage: nj-downloads [options] --path /FILE [--path ...] ADDRESS [PORT]\n"
+    "\n"
+    "  --downloads N        so many at once [1]\n"
+    "  --connections N      over so many connections, in turn [one for each]\n"
+    "  --path /FILE         what is asked for; several: in turn\n"
+    "  --check FILE         what the path of the same number holds: every byte is compared\n"
+    "  --method M           [GET]\n"
+    "  --field 'NAME: V'    one more field of each request\n"
+    "  --range BYTES        download i asks for the i-th part of so many bytes\n"
+    "  --from ADDRESS       of the connections; several: in turn\n"
+    "  --ramp MS            begin one more every so often [0: all at once]\n"
+    "  --settle S           the steady window begins so long after the last beginning [1]\n"
+    "  --hold S             ... and lasts so long; then all is over [5]\n"
+    "  --repeat N           requests of each, one after another [0: until the end]\n"
+    "  --window BYTES       of a stream; that of a connection is all there can be [1 MiB]\n"
+    "  --rcvbuf BYTES       of a socket [the kernel's]\n"
+    "  --never-read KIND    bots. stop: never read the socket. stream: windows of streams are 0.\n"
+    "                       connection: its window is not opened again. dribble: streams get a\n"
+    "                       window of a byte, now and then. sip: the socket is read, now and then\n"
+    "  --every MS           that now and then [100]\n"
+    "  --sip BYTES          taken at a time [1]\n"
+    "  --bin MS             of the series [10]\n"
+    "  --rows FILE          a line of CSV for each request: download, path, downloads begun by "
+    "then,\n"
+    "                       asked (us since the start), us to the first byte (-1: none came), us "
+    "to\n"
+    "                       the end, bytes, status, how it ended\n"
+    "\n"
+    "Says `steady` and the time when the window begins (ns, CLOCK_MONOTONIC), and a line of JSON "
+    "at\n"
+    "the end.\n";
+
+enum { OPT = 256 };
+static const char *const NAMES[] = {
+    "downloads", "connections", "path",   "check", "method", "field",  "range",
+    "from",      "ramp",        "settle", "hold",  "repeat", "window", "never-read",
+    "every",     "sip",         "bin",    "rows",  "rcvbuf",
+};
+#define N_NAMES (sizeof NAMES / sizeof NAMES[0])
+
+static int usage(const char *what, const char *which)
+{
+    fprintf(stderr, "nj-downloads: %s%s\n\n%s", what, which, USAGE);
+    return 2;
+}
+
+static bool parse_addr(const char *text, uint16_t port, union load_addr *a)
+{
+    memset(a, 0, sizeof *a);
+    if (inet_pton(AF_INET6, text, &a->v6.sin6_addr) == 1) {
+        a->v6.sin6_family = AF_INET6;
+        a->v6.sin6_port = htons(port);
+        return true;
+    }
+    a->v4.sin_family = AF_INET;
+    a->v4.sin_port = htons(port);
+    return inet_pton(AF_INET, text, &a->v4.sin_addr) == 1;
+}
+
+static bool parse_manner(const char *text, enum load_manner *m)
+{
+    static const char *const KINDS[] = {[LOAD_STOPS] = "stop",
+                                        [LOAD_NO_STREAM] = "stream",
+                                        [LOAD_NO_CONN] = "connection",
+                                        [LOAD_DRIBBLES] = "dribble",
+                                        [LOAD_SIPS] = "sip"};
+
+    for (*m = LOAD_STOPS; *m <= LOAD_SIPS; (*m)++)
+        if (strcmp(text, KINDS[*m]) == 0)
+            return true;
+    return false;
+}
+
+static bool map_file(const char *path, struct load_file *f)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st))
+        return false;
+    f->n_bytes = (size_t)st.st_size;
+    f->data = mmap(NULL, f->n_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    return f->data != MAP_FAILED;
+}
+
+static bool add_field(struct load_options *o, char *text)
+{
+    char *colon = strchr(text, ':');
+
+    if (!colon || o->n_fields == LOAD_FIELDS_MAX)
+        return false;
+    *colon = 0;
+    char *value = colon + 1 + strspn(colon + 1, " ");
+    memmove(colon + 1, value, strlen(value) + 1);
+    o->fields[o->n_fields++] = text;
+    return true;
+}
+
+/* What may be given several times, or is no number. */
+static bool take_text(struct load *l, const char *name, char *text)
+{
+    struct load_options *o = &l->o;
+
+    if (strcmp(name, "path") == 0)
+        return o->n_paths < LOAD_PATHS_MAX && (o->paths[o->n_paths++] = text);
+    if (strcmp(name, "check") == 0)
+        return o->n_files < LOAD_PATHS_MAX && map_file(text, &o->files[o->n_files++]);
+    if (strcmp(name, "from") == 0)
+        return o->n_from < LOAD_FROM_MAX && parse_addr(text, 0, &o->from[o->n_from++]);
+    if (strcmp(name, "field") == 0)
+        return add_field(o, text);
+    if (strcmp(name, "method") == 0)
+        return (o->method = text);
+    if (strcmp(name, "never-read") == 0)
+        return parse_manner(text, &o->manner);
+    return (l->rows = fopen(text, "we"));
+}
+
+static bool take(struct load *l, const char *name, char *text)
+{
+    struct load_options *o = &l->o;
+    char *end;
+    double value = strtod(text, &end);
+    static const char *const TEXTS[] = {"path",   "check",      "from", "field",
+                                        "method", "never-read", "rows"};
+
+    for (uint32_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++)
+        if (strcmp(name, TEXTS[i]) == 0)
+            return take_text(l, name, text);
+    if (*end || end == text || value < 0)
+        return false;
+    if (strcmp(name, "downloads") == 0)
+        o->n_slots = (uint32_t)value;
+    else if (strcmp(name, "connections") == 0)
+        o->n_conns = (uint32_t)value;
+    else if (strcmp(name, "range") == 0)
+        o->range = (uint64_t)value;
+    else if (strcmp(name, "ramp") == 0)
+        o->ramp = (nj_ns)(value * (double)NJ_MS);
+    else if (strcmp(name, "settle") == 0)
+        o->settle = (nj_ns)(value * (double)NJ_SEC);
+    else if (strcmp(name, "hold") == 0)
+        o->hold = (nj_ns)(value * (double)NJ_SEC);
+    else if (strcmp(name, "repeat") == 0)
+        o->repeat = (uint32_t)value;
+    else if (strcmp(name, "window") == 0)
+        o->window = (uint32_t)value;
+    else if (strcmp(name, "rcvbuf") == 0)
+        o->rcvbuf = (uint32_t)value;
+    else if (strcmp(name, "every") == 0)
+        o->every = (nj_ns)(value * (double)NJ_MS);
+    else if (strcmp(name, "sip") == 0)
+        o->sip_bytes = (uint32_t)value;
+    else
+        o->bin = (nj_ns)(value * (double)NJ_MS);
+    return true;
+}
+
+static const char *wrong(const struct load_options *o)
+{
+    if (!o->n_paths)
+        return "--path is missing";
+    if (!o->n_slots || o->n_slots > LOAD_SLOTS_MAX || o->n_conns > o->n_slots)
+        return "from 1 to 131072 downloads, and no more connections";
+    if (!o->bin || !o->every || !o->sip_bytes || o->sip_bytes > LOAD_READ_BYTES)
+        return "--bin, --every and --sip want something";
+    return NULL;
+}
+
+static int options(struct load *l, int argc, char **argv)
+{
+    struct option known[N_NAMES + 1] = {0};
+    struct load_options *o = &l->o;
+
+    for (uint32_t i = 0; i < N_NAMES; i++)
+        known[i] = (struct option){NAMES[i], required_argument, NULL, OPT + (int)i};
+    *o = (struct load_options){.method = "GET",
+                               .n_slots = 1,
+                               .settle = NJ_SEC,
+                               .hold = 5 * NJ_SEC,
+                               .window = 1 << 20,
+                               .every = 100 * NJ_MS,
+                               .sip_bytes = 1,
+                               .bin = 10 * NJ_MS};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        if (c < OPT)
+            return usage("", "that is no option");
+        if (!take(l, NAMES[c - OPT], optarg))
+            return usage("not understood: --", NAMES[c - OPT]);
+    }
+    if (argc - optind < 1 || argc - optind > 2)
+        return usage("", "an address, and perhaps a port");
+    uint16_t port = argc - optind == 2 ? (uint16_t)atoi(argv[optind + 1]) : 80;
+    if (!parse_addr(argv[optind], port, &o->to))
+        return usage("no address: ", argv[optind]);
+    snprintf(o->authority, sizeof o->authority, "nightjar");
+    o->n_conns = o->n_conns ? o->n_conns : o->n_slots;
+    const char *fault = wrong(o);
+    return fault ? usage("", fault) : 0;
+}
+
+static void steady(struct load *l)
+{
+    printf("steady %llu\n", (unsigned long long)l->now);
+    fflush(stdout);
+}
+
+static void tell_series(const struct load *l)
+{
+    const struct nj_meter *m = &l->meter;
+
+    printf(", \"bins\": [");
+    for (uint32_t g = 0; g < l->o.n_paths; g++) {
+        printf("%s[", g ? ", " : "");
+        for (uint32_t i = 0; i < m->n_bins; i++)
+            printf("%s%llu", i ? "," : "", (unsigned long long)m->bins[i][g]);
+        printf("]");
+    }
+    printf("], \"window_bytes\": [");
+    for (uint32_t i = 0; i < l->o.n_slots; i++)
+        printf("%s%llu", i ? "," : "", (unsigned long long)l->slots[i].window_bytes);
+    printf("]");
+}
+
+static void tell(const struct load *l)
+{
+    const struct load_counts *c = &l->counts;
+    const struct nj_meter *m = &l->meter;
+    struct rusage use;
+
+    getrusage(RUSAGE_SELF, &use);
+    printf("{\"began\": %llu, \"seconds\": %.6f, ", (unsigned long long)l->began,
+           (double)(l->now - l->began) / (double)NJ_SEC);
+    printf("\"window\": [%llu, %llu], \"window_total\": %llu, \"max_100ms\": %llu, "
+           "\"max_100ms_at\": %llu, ",
+           (unsigned long long)(m->from == NJ_NEVER ? 0 : m->from),
+           (unsigned long long)(m->from == NJ_NEVER ? 0 : m->to),
+           (unsigned long long)m->window_bytes, (unsigned long long)m->in_span_max,
+           (unsigned long long)m->in_span_max_at);
+    printf("\"requests\": %llu, \"done\": %llu, \"other_status\": %llu, \"reset\": %llu, "
+           "\"closed\": %llu, \"mismatch\": %llu, \"payload_bytes\": %llu, ",
+           (unsigned long long)c->requests, (unsigned long long)c->done,
+           (unsigned long long)c->other_status, (unsigned long long)c->reset,
+           (unsigned long long)c->closed, (unsigned long long)c->mismatch,
+           (unsigned long long)c->payload_bytes);
+    printf("\"connected\": %u, \"refused\": %u, \"gone\": %u, \"stall_us\": %llu, "
+           "\"stall_window_us\": %llu, \"cpu_seconds\": %.3f, \"bin_ns\": %llu",
+           c->connected, c->refused, c->gone, (unsigned long long)(l->stall_max / NJ_US),
+           (unsigned long long)(l->stall_window_max / NJ_US),
+           (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+               (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6,
+           (unsigned long long)m->bin);
+    tell_series(l);
+    printf("}\n");
+}
+
+/* Every connection is a file. */
+static void allow_files(void)
+{
+    struct rlimit r = {LOAD_SLOTS_MAX + 64, LOAD_SLOTS_MAX + 64};
+
+    if (setrlimit(RLIMIT_NOFILE, &r) == 0)
+        return;
+    getrlimit(RLIMIT_NOFILE, &r);
+    r.rlim_cur = r.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &r);
+}
+
+int main(int argc, char **argv)
+{
+    static struct load l;
+    int fault = options(&l, argc, argv);
+
+    if (fault)
+        return fault;
+    allow_files();
+    if (!load_init(&l)) {
+        fprintf(stderr, "nj-downloads: no memory\n");
+        return 1;
+    }
+    load_run(&l, steady);
+    tell(&l);
+    if (l.rows && fclose(l.rows)) {
+        fprintf(stderr, "nj-downloads: the rows could not be written\n");
+        return 1;
+    }
+    return 0;
+}
