@@ -136,7 +136,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t er
     load_slot_over(s, "done");
     if (good && (l->o.repeat == 0 || s->n_done < l->o.repeat)) {
         l->n_ended--;
-        load_h2_ask(s);
+        load_slot_again(s);
     }
     return 0;
 }

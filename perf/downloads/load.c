@@ -31,6 +31,7 @@ bool load_init(struct load *l)
     for (uint32_t i = 0; i < l->o.n_slots; i++)
         l->slots[i] = (struct load_slot){
             .conn = &l->conns[i % l->o.n_conns], .index = i, .group = i % l->o.n_paths};
+    l->pausing_end = &l->pausing;
     l->began = l->now = load_clock();
     return nj_meter_init(&l->meter, l->began, l->o.bin);
 }
@@ -167,6 +168,36 @@ static void begin(struct load *l, struct load_slot *s)
     }
 }
 
+void load_slot_again(struct load_slot *s)
+{
+    struct load *l = s->conn->load;
+
+    if (!l->o.pause) {
+        load_h2_ask(s);
+        return;
+    }
+    s->state = LOAD_PAUSES;
+    s->due = l->now + l->o.pause;
+    s->after = NULL;
+    *l->pausing_end = s;
+    l->pausing_end = &s->after;
+}
+
+/* Those whose pause is over ask; tells when the next one's is. */
+static nj_ns resume(struct load *l)
+{
+    for (struct load_slot *s; (s = l->pausing) && s->due <= l->now;) {
+        l->pausing = s->after;
+        if (!l->pausing)
+            l->pausing_end = &l->pausing;
+        if (s->state == LOAD_PAUSES && s->conn->state == LOAD_CONN_OPEN) {
+            load_h2_ask(s);
+            settle_events(s->conn);
+        }
+    }
+    return l->pausing ? l->pausing->due : NJ_NEVER;
+}
+
 static void input(struct load_conn *c, size_t n_most)
 {
     static uint8_t buffer[LOAD_READ_BYTES];
@@ -221,12 +252,14 @@ static void tick(struct load *l)
 static nj_ns on_time(struct load *l, void (*steady)(struct load *l))
 {
     const struct load_options *o = &l->o;
-    nj_ns next = l->end_at;
+    nj_ns next = l->end_at, resumed = resume(l);
 
     while (l->n_begun < o->n_slots && l->began + l->n_begun * o->ramp <= l->now)
         begin(l, &l->slots[l->n_begun]);
-    if (l->n_begun < o->n_slots)
-        return l->began + l->n_begun * o->ramp;
+    if (l->n_begun < o->n_slots) {
+        next = l->began + l->n_begun * o->ramp;
+        return next < resumed ? next : resumed;
+    }
     if (l->end_at == NJ_NEVER && l->now >= l->last_began_at + o->settle) {
         nj_meter_window(&l->meter, l->now, o->hold);
         next = l->end_at = l->now + o->hold;
@@ -239,7 +272,7 @@ static nj_ns on_time(struct load *l, void (*steady)(struct load *l))
             tick(l);
         next = next < l->next_tick ? next : l->next_tick;
     }
-    return next;
+    return next < resumed ? next : resumed;
 }
 
 static void wait(struct load *l, nj_ns next)

@@ -57,6 +57,7 @@ struct load_options {
     uint32_t n_slots, n_conns;
     nj_ns ramp;         /* between the beginnings of two slots */
     nj_ns settle, hold; /* the steady window: so long after the last beginning, and so long */
+    nj_ns pause;        /* of a slot between two requests */
     uint32_t repeat;    /* requests of a slot; 0: until the end */
     uint32_t window;    /* of a stream */
     uint32_t rcvbuf;    /* 0: the kernel's */
@@ -67,7 +68,7 @@ struct load_options {
     nj_ns bin;
 };
 
-enum load_state { LOAD_NEW, LOAD_DUE, LOAD_ASKED, LOAD_ENDED };
+enum load_state { LOAD_NEW, LOAD_DUE, LOAD_ASKED, LOAD_PAUSES, LOAD_ENDED };
 
 struct load_slot {
     struct load_conn *conn;
@@ -75,7 +76,8 @@ struct load_slot {
     int32_t stream;
     enum load_state state;
     uint16_t status;
-    nj_ns asked_at, first_at;
+    nj_ns asked_at, first_at, due;
+    struct load_slot *after; /* of those that pause: the next that is due */
     uint64_t n_bytes, window_bytes, range_from;
 };
 
@@ -109,7 +111,8 @@ struct load {
     nj_ns stall_max, stall_window_max; /* longest turn of the loop, and within the window */
     uint32_t n_begun, n_ended;
     int epoll;
-    uint64_t chunk_bytes[LOAD_PATHS_MAX]; /* of the read that is being eaten */
+    struct load_slot *pausing, **pausing_end; /* all pause for as long, so this is their order */
+    uint64_t chunk_bytes[LOAD_PATHS_MAX];     /* of the read that is being eaten */
 };
 
 nj_ns load_clock(void);
@@ -125,6 +128,8 @@ void load_h2_ask(struct load_slot *s);
 /* Takes what came. False: it is no HTTP/2, or the end of it. */
 bool load_h2_input(struct load_conn *c, const uint8_t *data, size_t n_bytes);
 void load_h2_dribble(struct load_conn *c);
+/* Its request is over: it asks again, now or after its pause. */
+void load_slot_again(struct load_slot *s);
 void load_slot_over(struct load_slot *s, const char *how);
 
 /* Slots of a connection: for (s = first; s; s = load_slot_next(l, s)). */

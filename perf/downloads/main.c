@@ -26,6 +26,7 @@ static const char USAGE[] =
     "  --settle S           the steady window begins so long after the last beginning [1]\n"
     "  --hold S             ... and lasts so long; then all is over [5]\n"
     "  --repeat N           requests of each, one after another [0: until the end]\n"
+    "  --pause MS           between two requests of one [0]\n"
     "  --window BYTES       of a stream; that of a connection is all there can be [1 MiB]\n"
     "  --rcvbuf BYTES       of a socket [the kernel's]\n"
     "  --never-read KIND    bots. stop: never read the socket. stream: windows of streams are 0.\n"
@@ -44,13 +45,27 @@ static const char USAGE[] =
     "at\n"
     "the end.\n";
 
-enum { OPT = 256 };
-static const char *const NAMES[] = {
-    "downloads", "connections", "path",   "check", "method", "field",  "range",
-    "from",      "ramp",        "settle", "hold",  "repeat", "window", "never-read",
-    "every",     "sip",         "bin",    "rows",  "rcvbuf",
+static const char *const TEXTS[] = {"path",   "check",      "from", "field",
+                                    "method", "never-read", "rows"};
+#define NUMBER(name, field, factor)                                                                \
+    {                                                                                              \
+        name, offsetof(struct load_options, field), sizeof(((struct load_options *)0)->field),     \
+            factor                                                                                 \
+    }
+static const struct number {
+    const char *name;
+    size_t at, n_bytes;
+    double factor;
+} NUMBERS[] = {
+    NUMBER("downloads", n_slots, 1), NUMBER("connections", n_conns, 1), NUMBER("range", range, 1),
+    NUMBER("ramp", ramp, 1e6),       NUMBER("settle", settle, 1e9),     NUMBER("hold", hold, 1e9),
+    NUMBER("pause", pause, 1e6),     NUMBER("repeat", repeat, 1),       NUMBER("window", window, 1),
+    NUMBER("rcvbuf", rcvbuf, 1),     NUMBER("every", every, 1e6),       NUMBER("sip", sip_bytes, 1),
+    NUMBER("bin", bin, 1e6),
 };
-#define N_NAMES (sizeof NAMES / sizeof NAMES[0])
+#define N_TEXTS   (sizeof TEXTS / sizeof TEXTS[0])
+#define N_NUMBERS (sizeof NUMBERS / sizeof NUMBERS[0])
+#define OPT       256 /* what getopt calls the first of TEXTS, then NUMBERS */
 
 static int usage(const char *what, const char *which)
 {
@@ -131,43 +146,20 @@ static bool take_text(struct load *l, const char *name, char *text)
     return (l->rows = fopen(text, "we"));
 }
 
-static bool take(struct load *l, const char *name, char *text)
+static bool take_number(struct load_options *o, const struct number *number, const char *text)
 {
-    struct load_options *o = &l->o;
-    char *end;
-    double value = strtod(text, &end);
-    static const char *const TEXTS[] = {"path",   "check",      "from", "field",
-                                        "method", "never-read", "rows"};
+    char *end, *field = (char *)o + number->at;
+    double value = strtod(text, &end) * number->factor;
 
-    for (uint32_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++)
-        if (strcmp(name, TEXTS[i]) == 0)
-            return take_text(l, name, text);
-    if (*end || end == text || value < 0)
+    if (*end || end == text || !(value >= 0))
         return false;
-    if (strcmp(name, "downloads") == 0)
-        o->n_slots = (uint32_t)value;
-    else if (strcmp(name, "connections") == 0)
-        o->n_conns = (uint32_t)value;
-    else if (strcmp(name, "range") == 0)
-        o->range = (uint64_t)value;
-    else if (strcmp(name, "ramp") == 0)
-        o->ramp = (nj_ns)(value * (double)NJ_MS);
-    else if (strcmp(name, "settle") == 0)
-        o->settle = (nj_ns)(value * (double)NJ_SEC);
-    else if (strcmp(name, "hold") == 0)
-        o->hold = (nj_ns)(value * (double)NJ_SEC);
-    else if (strcmp(name, "repeat") == 0)
-        o->repeat = (uint32_t)value;
-    else if (strcmp(name, "window") == 0)
-        o->window = (uint32_t)value;
-    else if (strcmp(name, "rcvbuf") == 0)
-        o->rcvbuf = (uint32_t)value;
-    else if (strcmp(name, "every") == 0)
-        o->every = (nj_ns)(value * (double)NJ_MS);
-    else if (strcmp(name, "sip") == 0)
-        o->sip_bytes = (uint32_t)value;
-    else
-        o->bin = (nj_ns)(value * (double)NJ_MS);
+    if (number->n_bytes == sizeof(uint32_t)) {
+        uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+        memcpy(field, &narrow, sizeof narrow);
+    } else {
+        uint64_t wide = value < 1e18 ? (uint64_t)value : (uint64_t)1e18;
+        memcpy(field, &wide, sizeof wide);
+    }
     return true;
 }
 
@@ -184,11 +176,12 @@ static const char *wrong(const struct load_options *o)
 
 static int options(struct load *l, int argc, char **argv)
 {
-    struct option known[N_NAMES + 1] = {0};
+    struct option known[N_TEXTS + N_NUMBERS + 1] = {0};
     struct load_options *o = &l->o;
 
-    for (uint32_t i = 0; i < N_NAMES; i++)
-        known[i] = (struct option){NAMES[i], required_argument, NULL, OPT + (int)i};
+    for (uint32_t i = 0; i < N_TEXTS + N_NUMBERS; i++)
+        known[i] = (struct option){i < N_TEXTS ? TEXTS[i] : NUMBERS[i - N_TEXTS].name,
+                                   required_argument, NULL, OPT + (int)i};
     *o = (struct load_options){.method = "GET",
                                .n_slots = 1,
                                .settle = NJ_SEC,
@@ -200,8 +193,10 @@ static int options(struct load *l, int argc, char **argv)
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c < OPT)
             return usage("", "that is no option");
-        if (!take(l, NAMES[c - OPT], optarg))
-            return usage("not understood: --", NAMES[c - OPT]);
+        uint32_t i = (uint32_t)c - OPT;
+        if (i < N_TEXTS ? !take_text(l, TEXTS[i], optarg)
+                        : !take_number(o, &NUMBERS[i - N_TEXTS], optarg))
+            return usage("not understood: --", known[i].name);
     }
     if (argc - optind < 1 || argc - optind > 2)
         return usage("", "an address, and perhaps a port");
