@@ -64,10 +64,10 @@ def data(name, points):
     return f"${name} << EOD\n" + "\n".join(" ".join(map(str, p)) for p in points) + "\nEOD\n"
 
 
-def plot(title, x, y, series, log=False):
-    """`series` is {who: [(x, y)]}."""
-    script = f"set title '{title}'\nset xlabel '{x}'\nset ylabel '{y}'\nset yrange [0:*]\n"
-    script += "set logscale x\n" if log else "unset logscale x\n"
+def plot(title, x, y, series, log=""):
+    """`series` is {who: [(x, y)]}; `log` names the axes with a logarithmic scale."""
+    script = f"set title '{title}'\nset xlabel '{x}'\nset ylabel '{y}'\nunset logscale\n"
+    script += f"set yrange [{'*' if 'y' in log else 0}:*]\n" + f"set logscale {log}\n" * bool(log)
     for who, points in series.items():
         script += data(who, points)
     return script + "plot " + ", ".join(f"${who} using 1:2 title '{who}'" for who in series) + "\n"
@@ -86,10 +86,10 @@ def chart(results, path):
         runs = results["crowd"]
         plots.append(plot("time to the first byte of newcomers, downloads at 20 KiB/s",
                           "downloads", "ms", {who: [(r["n"], r["within"]["ttfb_p50"] * 1e3)
-                                                    for r in rs] for who, rs in runs.items()}, True))
+                                                    for r in rs] for who, rs in runs.items()}, "xy"))
         plots.append(plot("largest error of a rate", "downloads", "%",
                           {who: [(r["n"], r["error"]["max_abs"] * 100) for r in rs]
-                           for who, rs in runs.items()}, True))
+                           for who, rs in runs.items()}, "x"))
     if not plots:
         sys.exit("bench: --svg shows article and crowd, and neither was measured")
     rows = (len(plots) + 1) // 2

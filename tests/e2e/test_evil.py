@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Dr. Evil: a thousand bots that ask for 10 MiB each and do not read.
+
+What they cost is bounded: of each at most NJ_SENDQ_BYTES_MIN is in a send queue, which refers to
+the file's bytes and does not copy them, and the rest of a connection is small. Others are served
+meanwhile. And the bots are gone some time after the time that a response may stand still.
+"""
+import collections
+import os
+import re
+
+from case import ServerCase
+from downloader import Downloads
+from flood import resident_kib
+from world import REPO, SLOW, until
+
+BOTS = 1000
+SEND_TIMEOUT_SECONDS = 4
+GONE_SECONDS = 40  # the timer, and as long again for a busy machine
+VISITS = 200
+
+
+def limit(name):
+    """A number of lib/base/limits.h."""
+    with open(os.path.join(REPO, "lib/base/limits.h")) as f:
+        found = re.search(rf"^#define {name}\s+\(?([\du* ]+)\)?", f.read(), re.M)
+    product = 1
+    for factor in found[1].replace("u", "").split("*"):
+        product *= int(factor)
+    return product
+
+
+# A connection with a session of HTTP/2 and a request: 30 KB were measured (h2_bytes).
+BOT_BYTES_MAX = limit("NJ_SENDQ_BYTES_MIN") + 64 * 1024
+FIXED_BYTES = 64 << 20  # the file itself, in the cache and in chunks on their way
+
+
+class Bots(ServerCase):
+    lcores = 1
+    kind = "stop"
+    more = ()
+    options = ("--send-timeout", f"{SEND_TIMEOUT_SECONDS * SLOW}s")
+    idle_seconds = 60
+
+    def visit(self):
+        """Closed loops of an ordinary client. Returns steps with work of the lcore for each."""
+        before = self.server.stats()
+        with Downloads(self.world, "--downloads", 2, "--repeat", VISITS // 2, "--hold", 60,
+                       paths=["/200KiB"]) as client:
+            result = client.end()
+        self.assertEqual((VISITS, 0, 0), (result["done"], result["reset"], result["closed"]))
+        return self.server.stats()["loops_busy"] - before["loops_busy"]
+
+    def test_bots(self):
+        pid = self.server.process.pid
+        self.visit()
+        rss, alone = resident_kib(pid), self.visit()
+        with Downloads(self.world, "--downloads", BOTS, "--never-read", self.kind, "--hold",
+                       GONE_SECONDS * SLOW, "--settle", 0, *self.more, paths=["/10MiB"]) as bots:
+            until("all have asked", lambda: self.counted("requests") >= BOTS + 2 * VISITS, 20)
+            within = self.visit()
+            stats = self.server.stats()
+            grown = (resident_kib(pid) - rss) << 10
+            self.assertLess(grown, BOTS * BOT_BYTES_MAX + FIXED_BYTES)
+            self.assertLess(stats["tx_mbufs_used"] if "tx_mbufs_used" in stats else 0, 1 << 20)
+            self.assertEqual(0, stats["mbuf_none"])
+            result = bots.end(GONE_SECONDS + 30)
+        how = collections.Counter(row.how for row in result.rows)
+        self.assertEqual(0, how["open"], how)
+        self.assertEqual(BOTS, sum(how.values()))
+        self.assertEqual(0, how["done"], how)
+        print(f"{self.kind}: {grown >> 10} KiB more; {within} busy steps for {VISITS} visits, "
+              f"{alone} alone; {how}")
+        # They cost the others something while they come and are thrown out, and no more.
+        self.assertLess(within, 20 * alone + 10 * BOTS)
+
+
+class NoStreamWindow(Bots):
+    kind = "stream"
+
+
+class NoConnectionWindow(Bots):
+    kind = "connection"
+
+
+class Dribble(Bots):
+    """There is progress, a byte at a time."""
+    kind = "dribble"
+    more = ("--every", 200)
+    options = (*Bots.options, "--min-rate", "1KiB/s")
+
+
+class Sip(Dribble):
+    kind = "sip"
+    more = ("--every", 200, "--sip", 16)
+
+
+class Stop(Bots):
+    """With the smallest socket buffer there is."""
+    more = ("--rcvbuf", 2048)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()

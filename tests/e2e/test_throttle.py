@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+What a limit promises, as clients see it: never more than it says, and most of it.
+
+The first is exact but for what was under way when a window began: bytes that the server gave out
+earlier and the client reads late. The second has a wide margin, for the machine may be busy.
+"""
+import os
+import signal
+import time
+
+from case import FILES, ServerCase
+from downloader import Downloads
+from world import CLIENT_ADDR, PREFIX_BITS, SLOW, ip, until
+
+KIB, MIB = 1 << 10, 1 << 20
+LATE_SECONDS = 0.5 * SLOW  # as long may bytes be on their way to a client that gets no CPU
+LEAST = 0.7                # of a rate, that has to be there all the same
+BURST_SECONDS, BURST_MIN = 0.05, 2 * 2920  # lib/shape/limit.h
+OTHER_ADDR = "198.18.0.3"  # of another client
+HOLD = 4 * SLOW
+
+
+def burst_of(rate):
+    return max(rate * BURST_SECONDS, BURST_MIN)
+
+
+class Throttled(ServerCase):
+    """Clients at two addresses, and files of FILES."""
+    policy = None
+
+    @classmethod
+    def prepare(cls):
+        if cls.policy:
+            cls.policy_path = os.path.join(cls.world.scratch, "policy")
+            cls.write_policy(cls.policy)
+            cls.world.options += ["--config", cls.policy_path]
+
+    @classmethod
+    def write_policy(cls, text):
+        with open(cls.policy_path, "w") as f:
+            f.write(text)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        ip("-n", cls.world.client_ns, "addr", "add", f"{OTHER_ADDR}/{PREFIX_BITS}", "dev", "nj0")
+
+    def downloads(self, *options, paths=("/10MiB",), **more):
+        d = Downloads(self.world, *options, paths=paths, **more)
+        self.addCleanup(d.kill)
+        return d
+
+    def held(self, *options, **more):
+        """Downloads that go on for HOLD seconds."""
+        return self.downloads("--hold", HOLD, *options, **more)
+
+    def assert_rate(self, rate, n_bytes, seconds, what=""):
+        most = rate * (seconds + LATE_SECONDS) + burst_of(rate)
+        self.assertLessEqual(n_bytes, most, f"{what}: more than the limit")
+        self.assertGreaterEqual(n_bytes, rate * seconds * LEAST, f"{what}: far less than the limit")
+
+    def assert_never_more(self, rate, result, what=""):
+        """In no second."""
+        most, _ = result.most_in(1, *result.window)
+        self.assertLessEqual(most, rate * (1 + LATE_SECONDS) + burst_of(rate), what)
+
+    def assert_whole(self, result, n):
+        """All `n` came to their end, every byte as it should be."""
+        self.assertEqual((n, 0, 0, 0), tuple(result[x] for x in ("done", "mismatch", "reset",
+                                                                 "other_status")))
+
+
+class PerRequest(Throttled):
+    RATE = 200 * KIB
+    options = ("--rate-per-request", "200KiB/s")
+
+    def test_each_has_its_own(self):
+        result = self.held("--downloads", 20, "--connections", 4).end()
+        for i, rate in enumerate(result.rates()):
+            self.assert_rate(self.RATE, rate * result.seconds, result.seconds, f"download {i}")
+        self.assertGreater(self.counted("shape_throttled"), 20)
+
+    def test_heads_and_small_responses_wait_for_nothing(self):
+        crowd = self.held("--downloads", 20, "--connections", 4)
+        crowd.steady()
+        for name in ("one", "empty"):
+            self.curl("-o", "/dev/null", self.world.url("/" + name))
+        self.curl("-I", self.world.url("/10MiB"))
+        crowd.end()
+        before = self.server.stats()["shape_throttled"]
+        for _ in range(10):
+            self.curl("-I", self.world.url("/10MiB"))
+            self.curl("-o", "/dev/null", self.world.url("/one"))
+        self.assertEqual(before, self.server.stats()["shape_throttled"])
+
+    def test_what_is_charged_is_what_comes(self):
+        files = [os.path.join(self.root, name) for name in ("200KiB", "16KiB-1")]
+        options = [word for path in files for word in ("--check", path)]
+        n = 40
+        result = self.downloads("--downloads", n, "--connections", 8, "--repeat", 2, "--hold", 60,
+                                *options, paths=("/200KiB", "/16KiB-1")).end()
+        self.assert_whole(result, 2 * n)
+        sent = n * (FILES["200KiB"] + FILES["16KiB-1"])
+        self.assertEqual(sent, result["payload_bytes"])
+        until("it is counted", lambda: self.counted("responses") == 2 * n)
+        self.assertEqual((sent, sent), (self.counted("body_bytes"), self.counted("shape_bytes")))
+
+
+class PerClient(Throttled):
+    """Whatever a client opens, and wherever its connections land."""
+    RATE = 2 * MIB
+    options = ("--rate-per-client", "2MiB/s")
+
+    def test_many_connections_streams_and_ranges(self):
+        many = self.held("--downloads", 128, "--connections", 8, "--range", 64 * KIB)
+        other = self.held("--from", OTHER_ADDR)
+        for what, result in (("many", many.end()), ("one", other.end())):
+            self.assert_rate(self.RATE, result["window_total"], result.seconds, what)
+            self.assert_never_more(self.RATE, result, what)
+
+    def test_connections_on_both_lcores(self):
+        before = self.server.shards()
+        result = self.held("--downloads", 16).end()
+        self.assert_rate(self.RATE, result["window_total"], result.seconds)
+        self.assert_never_more(self.RATE, result)
+        for old, new in zip(before, self.server.shards()):
+            self.assertGreater(new["body_bytes"], old["body_bytes"], "a lcore without a part")
+
+    def test_credit_that_was_not_used_comes_back(self):
+        """Downloads broken off leave nothing charged that others would have to wait for."""
+        for _ in range(5):
+            self.downloads("--downloads", 64, "--connections", 8, "--settle", 0, "--hold", 0.3).end()
+        result = self.held().end()
+        self.assert_rate(self.RATE, result["window_total"], result.seconds)
+
+
+class Whole(Throttled):
+    RATE = 4 * MIB
+    options = ("--rate", "4MiB/s")
+
+    def test_many_clients(self):
+        result = self.held("--downloads", 64, "--connections", 16, "--from", CLIENT_ADDR, "--from",
+                           OTHER_ADDR).end()
+        self.assert_rate(self.RATE, result["window_total"], result.seconds)
+        self.assert_never_more(self.RATE, result)
+
+    def test_a_lone_one_has_it_all(self):
+        result = self.held().end()
+        self.assert_rate(self.RATE, result["window_total"], result.seconds)
+
+    def test_all_get_something(self):
+        result = self.held("--downloads", 100, "--connections", 10).end()
+        fair = result["window_total"] / 100
+        self.assertGreater(min(result["window_bytes"]), fair / 2)
+        self.assertLess(max(result["window_bytes"]), fair * 2)
+
+
+CLASSES = """
+[server]
+rate = {rate}
+
+[class three]
+path = /three/
+rate = 3MiB/s
+ceiling = 4MiB/s
+
+[class one]
+path = /one/
+rate = 1MiB/s
+ceiling = 4MiB/s
+
+[class gold]
+header = x-key: gold
+
+[class later]
+path = /after/
+request_rate = 10KiB/s
+rate_after = 256KiB
+
+[class trickle]
+path = /trickle/
+rate = 20KiB/s
+"""
+
+
+class Classes(Throttled):
+    RATE = 4 * MIB
+    policy = CLASSES.format(rate="4MiB/s")
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        for folder in ("three", "one", "after", "trickle"):
+            os.mkdir(os.path.join(cls.root, folder))
+            for name in ("10MiB", "200KiB"):
+                os.link(os.path.join(cls.root, name), os.path.join(cls.root, folder, name))
+
+    def test_three_to_one(self):
+        result = self.held("--downloads", 16, "--connections", 8,
+                           paths=("/three/10MiB", "/one/10MiB")).end()
+        three, one = result.rate(0, 2), result.rate(1, 2)
+        self.assert_rate(self.RATE, result["window_total"], result.seconds)
+        self.assertGreater(three / one, 2.5)
+        self.assertLess(three / one, 3.5)
+
+    def test_what_one_does_not_want_the_other_gets(self):
+        result = self.held(paths=("/one/10MiB",)).end()
+        self.assert_rate(self.RATE, result["window_total"], result.seconds)
+
+    def test_first_bytes_are_spared(self):
+        d = self.downloads("--hold", HOLD, "--repeat", 5, paths=("/after/200KiB",))
+        self.assert_whole(d.end(), 5)  # at 10 KiB/s one takes 20 s
+        result = self.held(paths=("/after/10MiB",)).end()
+        took = result.window[1] - result.began
+        self.assertGreaterEqual(result["payload_bytes"], 256 * KIB)
+        self.assertLessEqual(result["payload_bytes"], 256 * KIB + 10 * KIB * (took + LATE_SECONDS)
+                             + burst_of(10 * KIB))
+
+    def test_trickle(self):
+        result = self.held("--downloads", 8, paths=("/trickle/10MiB",)).end()
+        self.assert_rate(20 * KIB, result["window_total"], result.seconds)
+
+
+class Privileged(Throttled):
+    """Everybody has little, but for those who know a word."""
+    policy = """
+[class gold]
+header = x-key: gold
+
+[class default]
+client_rate = 64KiB/s
+"""
+
+    def test_no_limit(self):
+        others = self.held("--downloads", 4)
+        gold = self.downloads("--field", "x-key: gold", "--repeat", 1, "--hold", 60, "--check",
+                              os.path.join(self.root, "10MiB")).end()
+        self.assert_whole(gold, 1)  # 160 s for the others
+        result = others.end()
+        self.assert_rate(64 * KIB, result["window_total"], result.seconds)
+
+
+class Changed(Throttled):
+    """While downloads run. What comes is counted within whole seconds before and after."""
+    FIRST, SECOND = 4 * MIB, 1 * MIB
+    policy = CLASSES.format(rate="4MiB/s")
+
+    def running(self, change):
+        """The result, and when `change` was over; there are 3 s before and after it."""
+        d = self.downloads("--downloads", 16, "--connections", 4, "--hold", 6 * SLOW + 2,
+                           paths=("/10MiB",))
+        began = d.steady()
+        until("the moment", lambda: time.monotonic() > began + 3 * SLOW, 30)
+        change()
+        changed = time.monotonic()
+        return d.end(), changed
+
+    def assert_changed(self, result, at, first, second):
+        start, end = result.window
+        self.assert_rate(first, result.between(start, at - 0.5), at - 0.5 - start, "before")
+        self.assert_rate(second, result.between(at + 0.5, end), end - at - 0.5, "after")
+
+    def test_by_telemetry(self):
+        self.addCleanup(lambda: self.server.signal(signal.SIGHUP))
+        result, at = self.running(lambda: self.server.telemetry(
+            f"/nightjar/limits,server,rate,{self.SECOND}"))
+        self.assert_changed(result, at, self.FIRST, self.SECOND)
+
+    def test_by_sighup(self):
+        def reload(rate):
+            version = self.server.telemetry("/nightjar/limits")["version"]
+            self.write_policy(CLASSES.format(rate=rate))
+            self.server.signal(signal.SIGHUP)
+            until("the new policy", lambda: self.server.telemetry(
+                "/nightjar/limits")["version"] > version)
+        self.addCleanup(reload, "4MiB/s")
+        result, at = self.running(lambda: reload("1MiB/s"))
+        self.assert_changed(result, at, self.FIRST, self.SECOND)
