@@ -49,13 +49,12 @@ def table(figures):
 
 
 def limits(dropped):
-    nginx = nginx_version()
     print(f"""
 One lcore or one worker process on one CPU, the client on another; a veth pair with an MTU of 1500,
-all offloads off, both sides' kernel TCP on its own side's CPU. nginx {nginx}, limit_rate, HTTP/2
-without TLS; it lets a second's worth go at once. HAProxy {haproxy_can()} (bwlim came with 2.7; Debian
-12 has 2.6). "CPU busy" is of nightjar's lcore from its cycle counters, of nginx's worker from the
-kernel's accounts, which leave out what packets that come in cost.
+all offloads off, both sides' kernel TCP on its own side's CPU. nginx {nginx_version()} with
+limit_rate, HTTP/2 without TLS; it lets a second's worth go at once. HAProxy {haproxy_can()}
+(bwlim came with 2.7, Debian 12 has 2.6). "CPU busy" is of nightjar's lcore from its cycle counters,
+of nginx's worker from the kernel's accounts, which leave out what packets that come in cost.
 Bytes count when the client has read them. Packets dropped in the machine's own input queues, by
 anybody: {dropped}.""")
 
@@ -79,14 +78,16 @@ def chart(results, path):
     if "article" in results:
         curves = {who: runs[0]["curve"] for who, runs in results["article"].items()}
         for column, what, scale in ((1, "response time", 1), (2, "time to the first byte", 1e3)):
-            plots.append(plot(f"{what}, 200 KiB at 200 KiB/s", "clients", "s" if scale == 1 else "ms",
+            unit = "s" if scale == 1 else "ms"
+            plots.append(plot(f"{what}, 200 KiB at 200 KiB/s", "clients", unit,
                               {who: [(p[0], p[column] * scale) for p in points]
                                for who, points in curves.items()}))
     if "crowd" in results:
         runs = results["crowd"]
         plots.append(plot("time to the first byte of newcomers, downloads at 20 KiB/s",
-                          "downloads", "ms", {who: [(r["n"], r["within"]["ttfb_p50"] * 1e3)
-                                                    for r in rs] for who, rs in runs.items()}, "xy"))
+                          "downloads", "ms",
+                          {who: [(r["n"], r["within"]["ttfb_p50"] * 1e3) for r in rs]
+                           for who, rs in runs.items()}, "xy"))
         plots.append(plot("largest error of a rate", "downloads", "%",
                           {who: [(r["n"], r["error"]["max_abs"] * 100) for r in rs]
                            for who, rs in runs.items()}, "x"))

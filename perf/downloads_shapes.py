@@ -187,7 +187,8 @@ def crowd_run(who, n, args):
         wakes = grown(before, after, "shape_wakes")
         return {"n": n, "connections": conns, "alone": alone, "within": within,
                 "error": {"min": min(errors), "p50": statistics.median(errors),
-                          "max": max(errors), "p99_abs": quantile(sizes, .99), "max_abs": sizes[-1]},
+                          "max": max(errors), "p99_abs": quantile(sizes, .99),
+                          "max_abs": sizes[-1]},
                 "busy": world.busy(before, after), "wakes": wakes,
                 "empty": grown(before, after, "shape_wakes_empty"),
                 "retransmits": grown(before, after, "tcp_retransmit"),

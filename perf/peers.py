@@ -10,6 +10,7 @@ into a veth pair also does the other side's TCP, which no wire does.
 import os
 import re
 import subprocess
+import time
 
 from priority import FIRST, first_of
 from world import SERVER_ADDR, PREFIX_BITS, Failed, World, until
@@ -70,10 +71,6 @@ class Nightjar(World):
         first_of(self.server_ns)
         receive_on(self, self.client_ns, cpus()[0])
 
-    def busy_seconds(self):
-        """(of the server, since its start; None where only shares can be told)"""
-        return None
-
     def look(self):
         stats = self.server.stats()
         return {"stats": stats, "share": (stats["cycles_busy"], stats["cycles_idle"])}
@@ -119,9 +116,8 @@ class Nginx(World):
     def start(self):
         ip = lambda *args: self.run_in(self.server_ns, "ip", *args)  # noqa: E731
         ip("addr", "add", f"{SERVER_ADDR}/{PREFIX_BITS}", "dev", "nj0")
-        with open("/dev/null") as _:
-            self.run_in(self.server_ns, "sysctl", "-qw", "net.core.somaxconn=16384",
-                        "net.ipv4.tcp_max_syn_backlog=16384")
+        self.run_in(self.server_ns, "sysctl", "-qw", "net.core.somaxconn=16384",
+                    "net.ipv4.tcp_max_syn_backlog=16384")
         self.server = NginxServer(self, self.nginx_options, self.server_errors)
         until(lambda: f"nginx listens; {self.errors()}",
               lambda: self.run_in(self.server_ns, "ss", "-tlnH").stdout.strip())
@@ -133,11 +129,11 @@ class Nginx(World):
         """CPU time of its processes, and when that was: the kernel's TCP counts where it runs on
         their behalf, not where packets come in."""
         ticks = 0
-        for pid in self.run_in(self.server_ns, "pgrep", "-P", str(self.server.process.pid)).stdout.split():
+        workers = self.run_in(self.server_ns, "pgrep", "-P", str(self.server.process.pid)).stdout
+        for pid in workers.split():
             with open(f"/proc/{pid}/stat") as f:
                 ticks += sum(int(n) for n in f.read().rsplit(")", 1)[1].split()[11:13])
-        with open("/proc/uptime") as f:
-            return {"stats": {}, "share": (ticks / os.sysconf("SC_CLK_TCK"), float(f.read().split()[0]))}
+        return {"stats": {}, "share": (ticks / os.sysconf("SC_CLK_TCK"), time.monotonic())}
 
     @staticmethod
     def busy(before, after):
