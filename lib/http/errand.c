@@ -68,6 +68,9 @@ void nj__errand_settle(struct nj_exchange *x)
 {
     if (!x->stream || x->reset_code) {
         stay(x);
+    } else if (x->late && !x->req.complete) {
+        nj__answer_error(x, 408);
+        stay(x);
     } else if ((x->req.complete || x->req.too_large) && !go(x)) {
         nj_count(x->set->config.counters, NJ_C_exchange_rejected);
         nj__answer_error(x, 503);

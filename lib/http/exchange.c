@@ -172,11 +172,14 @@ static uint64_t length_of(const struct nj_exchange_head *head)
     return 0;
 }
 
-static uint64_t body_max(const struct nj_route *route)
+static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
 {
-    if (route->body_max_bytes)
-        return route->body_max_bytes;
-    return route->type == NJ_OS_BLOCKING ? NJ_WORKER_REQUEST_BYTES : NJ_REQUEST_BODY_BYTES;
+    const struct nj_route *route = nj_routes_at(set->config.routes, index);
+    uint64_t all = set->config.body_max, n = route->body_max_bytes;
+
+    if (n == 0)
+        n = route->type == NJ_OS_BLOCKING ? NJ_WORKER_REQUEST_BYTES : NJ_REQUEST_BODY_BYTES;
+    return all > 0 && all < n ? all : n;
 }
 
 static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint32_t index,
@@ -193,7 +196,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     x->stream = stream;
     x->body.ops = &nj__exchange_body_ops;
     x->route = index;
-    x->req.n_max = body_max(nj__route_of(x));
+    x->req.n_max = body_max(set, index);
     x->req.complete = head->ends;
     x->req.is_head = head->method.n_bytes == 4 && memcmp(head->method.p, "HEAD", 4) == 0;
     x->resp.declared = NJ_BODY_UNKNOWN;
@@ -203,7 +206,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
                                       const struct nj_exchange_head *head, void *stream, nj_ns now)
 {
-    if (length_of(head) > body_max(nj_routes_at(set->config.routes, index))) {
+    if (length_of(head) > body_max(set, index)) {
         nj_exchange_refuse(set, stream, 413, (struct nj_field){0}, now);
         return NULL;
     }
@@ -368,6 +371,18 @@ void nj_exchange_cut(struct nj_exchange *x)
         return;
     x->reset_code = RFC9113_CANCEL;
     nj__mark(x);
+}
+
+bool nj_exchange_late(struct nj_exchange *x)
+{
+    if (x->req.complete || x->reset_code || x->late)
+        return false;
+    x->late = true;
+    if (x->state == NJ__PACKING)
+        nj__mark(x);
+    else
+        nj_exchange_cut(x);
+    return true;
 }
 
 void nj_exchange_gone(struct nj_exchange *x)

@@ -52,6 +52,7 @@ struct nj_exchanges_config {
     void *strategy; /* context of these two */
     struct nj_counters *counters;
     int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0 */
+    uint64_t body_max;      /* of requests, whatever their route says; 0: that */
     uint32_t n_max;         /* open at once; 0: NJ_EXCHANGES_MAX */
     uint32_t blocks_share;  /* so small a part of NJ_BLOCKS_* and NJ_WORKER_HELD_BYTES; 0: all */
 };
@@ -106,6 +107,10 @@ void nj_exchange_body_end(struct nj_exchange *x);
 void nj_exchange_gone(struct nj_exchange *x);
 /* If its body is not whole it never will be: its stream is reset when it settles. */
 void nj_exchange_cut(struct nj_exchange *x);
+
+/* More of its body does not come in time: 408 if its handler has not begun, else as if it was cut.
+ * False: nothing is missing, or it is over already. */
+bool nj_exchange_late(struct nj_exchange *x);
 
 /* Does it wait for its handler, and not for the peer? */
 bool nj_exchange_is_ours(const struct nj_exchange *x);

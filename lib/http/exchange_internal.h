@@ -107,6 +107,7 @@ struct nj_exchange {
     bool body_open; /* HTTP/2 has the body */
     bool with_port; /* errand.c has its task, until poll() gives it back */
     bool head_sent, end_told, reset_sent;
+    bool late;              /* it is not waited for the rest of the body */
     bool fed;               /* it waited for blocks, and it is its turn */
     bool grew;              /* bytes since resume */
     uint32_t reset_code;    /* nonzero: reset it with this */
