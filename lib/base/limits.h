@@ -15,6 +15,10 @@
 #define NJ_SENDQ_BYTES_MIN (64u * 1024u)
 #define NJ_SENDQ_BYTES_MAX (4u * 1024u * 1024u)
 
+/* What a peer has to take of a response in each send_timeout at least, be the lowest rate 0: a byte
+ * now and then does not keep a stream. */
+#define NJ_SEND_BYTES_MIN 4096u
+
 /* Receive window of one connection, and the most out-of-order data held for it. Each held mbuf
  * pins 2 KiB of pool whatever it carries, so the count is bounded too: 256 one-byte segments. */
 #define NJ_RECV_WINDOW_BYTES (256u * 1024u)
@@ -77,6 +81,10 @@
 
 /* Longest request path we look at; PATH_MAX of Linux. */
 #define NJ_PATH_MAX 4096
+
+/* Requests that a shard has open at once, of its site and of routes alike: 1,024 connections with
+ * all their 128 streams, 32 MiB when all are in use. One more is answered with 503. */
+#define NJ_ASKS_MAX 131072u
 
 /* Requests of routes that a shard has open at once: 512 connections with all their 128 streams. One
  * more is answered with 503. */

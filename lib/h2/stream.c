@@ -367,7 +367,7 @@ enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st)
 {
     nghttp2_session *s = st->h->session;
 
-    if (!st->body || st->h->end)
+    if (!st->body || st->reset || st->h->end)
         return NJ_H2_HOLD_NONE;
     if (st->deferred)
         return NJ_H2_HOLD_OURS;

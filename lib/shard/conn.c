@@ -7,28 +7,23 @@
  *
  * LINGER has sent FIN and reads on for a while, throwing the bytes away: a reset at once could
  * overtake our last words on their way to the peer. A peer that takes no more of them is reset
- * after STALL_TIMEOUT, and one that has not taken all of them STALL_TIMEOUT after LINGER_MOVES: TCP
+ * after send_timeout, and one that has not taken all of them send_timeout after LINGER_MOVES: TCP
  * by itself would wait for as long as it answers probes.
  */
 #include <rte_mempool.h>
 
+#include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 #include "shard/sniff.h"
 #include "tcp/seq.h"
 
-#define STALL_TIMEOUT  (60 * NJ_SEC)  /* streams open, and none of them gets on */
-#define LINGER_TIMEOUT (2 * NJ_SEC)   /* the peer has all, and does not close */
-#define LINGER_MOVES   (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
-#define SHED_AFTER     (5 * NJ_SEC)   /* no ACK, and mbufs are short */
-#define SHED_MAX       32u            /* of them per step */
-#define HOARD_AFTER    (1 * NJ_SEC)   /* input waits, and received mbufs are short */
-#define HOARD_LOOK     32u            /* of those who let it wait for longest, per step */
-#define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
-
-/* What moves is filed again at most once in so long: time-outs are up to this much late. */
-#define GRAIN      (64 * NJ_MS)
-#define SILENT_MAX 64u /* of each kind of time-out, per step */
+#define LINGER_MOVES (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
+#define SHED_AFTER   (5 * NJ_SEC)   /* no ACK, and mbufs are short */
+#define SHED_MAX     32u            /* of them per step */
+#define HOARD_AFTER  (1 * NJ_SEC)   /* input waits, and received mbufs are short */
+#define HOARD_LOOK   32u            /* of those who let it wait for longest, per step */
+#define GOAWAY_DELAY (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
 
 /* HTTP/2 is not asked for output, and input is not read, below this: the longest response head fits
  * in, a redirect whose location is a path of NJ_PATH_MAX with every byte escaped. */
@@ -65,21 +60,25 @@ static void note_work(struct nj_h2_stream *st)
     nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
 }
 
-static void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
+static void on_reply(void *ctx, void *ask, const struct nj_http_reply *reply)
 {
-    struct nj_h2_stream *st = stream;
+    struct nj_ask *a = ask;
 
     (void)ctx;
-    nj_h2_stream_set_user(st, NULL);
-    note_work(st);
-    nj_h2_respond(st, reply->status, reply->fields, reply->n_fields, reply->body);
+    note_work(a->stream);
+    nj__ask_respond(a, reply->status, reply->fields, reply->n_fields, reply->body);
+}
+
+void nj__conn_wake(void *stream)
+{
+    note_work(stream);
+    nj_h2_resume(stream);
 }
 
 static void on_wake(void *ctx, void *waiter)
 {
     (void)ctx;
-    note_work(waiter);
-    nj_h2_resume(waiter);
+    nj__conn_wake(waiter);
 }
 
 const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
@@ -96,11 +95,15 @@ static bool above_share(const struct nj_conn *c)
     return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
 }
 
+bool nj__conn_is_full(const struct nj_conn *c)
+{
+    return nj_tcp_send_room(c->tcb) < ROOM_MIN || above_share(c);
+}
+
 static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
-    uint32_t room = nj_tcp_send_room(c->tcb);
-    return c->shard->pool_low || room < ROOM_MIN || above_share(c) ? 0 : room;
+    return c->shard->pool_low || nj__conn_is_full(c) ? 0 : nj_tcp_send_room(c->tcb);
 }
 
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
@@ -121,12 +124,6 @@ static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-/* Has the peer acknowledged our FIN, and so everything before it? */
-static bool all_acked(const struct nj_conn *c)
-{
-    return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
-}
-
 static bool has_input(const struct nj_conn *c)
 {
     const uint8_t *data;
@@ -136,61 +133,6 @@ static bool has_input(const struct nj_conn *c)
 static struct nj_h2 *h2_of(const struct nj_conn *c)
 {
     return c->talk ? c->talk->h2 : NULL;
-}
-
-/* While there are streams, it is they who have to get on: requests, their bodies, and taking what
- * was answered. A PING now and then is no reason to keep what they hold (conn_asked.c). */
-static bool has_streams(const struct nj_conn *c)
-{
-    return c->state == H2 && c->talk->h2 && nj_h2_streams(c->talk->h2) > 0;
-}
-
-/* What the connection waits for. */
-static enum nj_silent silent_as(const struct nj_conn *c)
-{
-    switch ((enum conn_state)c->state) {
-    case SNIFF:
-        return NJ_SILENT_NEW;
-    case LINGER:
-        return all_acked(c) ? NJ_SILENT_DONE : NJ_SILENT_STALLED;
-    case H2:
-        break;
-    }
-    return nj_h2_streams(h2_of(c)) ? NJ_SILENT_STALLED : NJ_SILENT_IDLE;
-}
-
-static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
-{
-    switch (silent) {
-    case NJ_SILENT_NEW:
-        return s->cfg.preface_timeout;
-    case NJ_SILENT_IDLE:
-        return s->cfg.idle_timeout;
-    case NJ_SILENT_STALLED:
-        return STALL_TIMEOUT;
-    case NJ_SILENT_DONE:
-        return LINGER_TIMEOUT;
-    case NJ_N_SILENT:
-        break;
-    }
-    NJ_UNREACHABLE("silent");
-}
-
-/* Those that wait for the same thing have the same patience: filed at the end when they begin to
- * wait and when they move, they stand in the order in which their time is up. */
-static void file(struct nj_conn *c, nj_ns now)
-{
-    enum nj_silent silent = silent_as(c);
-    nj_ns since = (now / GRAIN + 1) * GRAIN;
-
-    bool stays = silent == c->silent && (!c->moved || since == c->since);
-    c->moved = false;
-    if (stays)
-        return;
-    c->silent = (uint8_t)silent;
-    c->since = since;
-    nj_list_del(&c->node);
-    nj_list_push_back(&c->shard->silent[silent], &c->node);
 }
 
 static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns now)
@@ -203,7 +145,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     c->silent = NJ_N_SILENT; /* not filed */
     nj_list_init(&c->node);
     tcb->user = &c->user;
-    file(c, now);
+    nj__conn_file(c, now);
     return c;
 }
 
@@ -213,6 +155,7 @@ static struct nj_talk *talk_new(struct nj_conn *c)
     struct nj_talk *talk = nj_pool_take(&c->shard->talks);
     NJ_CHECK(talk);
     talk->conn = c;
+    talk->number = ++c->shard->n_talks;
     nj_list_init(&talk->owing);
     return talk;
 }
@@ -236,8 +179,7 @@ static void unlist(struct nj_conn *c)
         nj_list_del(&c->talk->unread);
 }
 
-/* EV_DEAD follows. */
-static void reset(struct nj_conn *c, nj_ns now)
+void nj__conn_reset(struct nj_conn *c, nj_ns now)
 {
     unlist(c);
     nj_tcp_abort(&c->shard->tcp, c->tcb, now);
@@ -251,6 +193,8 @@ static void conn_free(struct nj_conn *c, nj_ns now)
     if (c->talk)
         nj_pool_put(&s->talks, c->talk);
     nj_tcp_release(&s->tcp, c->tcb, now);
+    nj__policy_forgets(c);
+    c->shard = NULL; /* for who looks at all that there are: check_some() */
     nj_pool_put(&s->conns, c);
 }
 
@@ -339,8 +283,23 @@ static void read_some(struct nj_conn *c, nj_ns now)
         else if (c->state == H2 && nj_h2_input(c->talk->h2, data, n) != 0)
             c->failed = true;
         nj_tcp_recv_take(tcp, c->tcb, n);
-        c->moved |= c->state != LINGER && !has_streams(c);
     }
+}
+
+/* What was read: without streams it counts, unless it is of the same frame as the last time, which
+ * has to come to its end in time. */
+static void note_read(struct nj_conn *c, nj_ns now)
+{
+    nj_ns since = NJ_NEVER;
+
+    if (c->state == LINGER)
+        return;
+    if (c->state == H2 && c->talk->h2)
+        since = nj_h2_unfinished_since(c->talk->h2, now);
+    c->unfinished = since != NJ_NEVER;
+    c->moved |= !nj__conn_has_streams(c) && (since == NJ_NEVER || since == now);
+    if (c->unfinished && now - since >= c->shard->cfg.header_timeout)
+        nj_h2_calm(c->talk->h2);
 }
 
 /* --- bytes out ----------------------------------------------------------------------------- */
@@ -420,7 +379,7 @@ static void note_moved(struct nj_conn *c, nj_ns now)
     if (c->state == LINGER)
         c->moved |= !c->talk || now < c->talk->moves_until;
     else
-        c->moved |= of_body || !has_streams(c);
+        c->moved |= of_body || !nj__conn_has_streams(c);
 }
 
 /* A FIN may be that of a peer which only has no more to ask, and reads on; or that of a socket that
@@ -446,7 +405,10 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
         c->peer_fin = true;
     if (events & NJ_TCP_EV_WRITABLE)
         note_moved(c, now);
-    read_some(c, now);
+    if (has_input(c)) {
+        read_some(c, now);
+        note_read(c, now);
+    }
     if (c->peer_fin && !has_input(c))
         nj__conn_cut_bodies(c);
     nj__conn_serve(c, now);
@@ -459,10 +421,10 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     note_unread(c, now);
     if (has_input(c) && may_read(c))
         nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the rest is to be thrown away */
-    else if (c->state == LINGER && c->peer_fin && all_acked(c))
+    else if (c->state == LINGER && c->peer_fin && nj__conn_all_acked(c))
         conn_free(c, now); /* both sides have said all */
     else
-        file(c, now);
+        nj__conn_file(c, now);
 }
 
 /* Whoever has the connection hears of it; one that a peer has just opened is the server's. */
@@ -470,8 +432,13 @@ static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns n
 {
     struct nj_conn *c;
 
-    if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && (c = conn_new(s, tcb, now)))
+    if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && (c = conn_new(s, tcb, now))) {
         c->user.news = eat;
+        if (!nj__policy_welcomes(c)) {
+            nj__conn_reset(c, now);
+            return;
+        }
+    }
     const struct nj_conn_user *user = tcb->user;
     if (user)
         user->news(s, tcb, events, now);
@@ -488,7 +455,7 @@ static void shed(struct nj_shard *s, nj_ns now)
         if (now - talk->owing_at < SHED_AFTER)
             return;
         nj_count(&s->counters, NJ_C_conn_shed);
-        reset(talk->conn, now);
+        nj__conn_reset(talk->conn, now);
     }
 }
 
@@ -528,7 +495,7 @@ static uint32_t shed_hoarder(struct nj_shard *s, nj_ns now)
     if (!c)
         return 0;
     nj_count(&s->counters, NJ_C_conn_hoard);
-    reset(c, now);
+    nj__conn_reset(c, now);
     return 1;
 }
 
@@ -556,44 +523,27 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
 /* --- time and the end ---------------------------------------------------------------------- */
 
-/* Its time is up. */
-static void end_silence(struct nj_conn *c, nj_ns now)
+void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
 {
     struct nj_shard *s = c->shard;
 
-    if (c->state == LINGER && all_acked(c)) {
+    if (c->state == LINGER && nj__conn_all_acked(c)) {
         conn_free(c, now);
         return;
     }
     nj_count(&s->counters, NJ_C_conn_timeout);
-    if (c->silent == NJ_SILENT_IDLE) {
+    if (c->silent == NJ_SILENT_IDLE || c->silent == NJ_SILENT_BEGUN) {
+        if (c->silent == NJ_SILENT_BEGUN)
+            nj_h2_calm(c->talk->h2);
         nj_h2_goaway(c->talk->h2);
         nj_h2_goaway(c->talk->h2);
-        nj_h2_output(c->talk->h2, &sink, c);
+        if (nj_h2_output(c->talk->h2, &sink, c) != 0)
+            nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY that says why */
         linger(c, now);
-        file(c, now);
+        nj__conn_file(c, now);
     } else {
-        reset(c, now);
+        nj__conn_reset(c, now);
     }
-}
-
-static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
-{
-    struct nj_list *list = &s->silent[silent];
-    nj_ns wait = patience(s, silent);
-    uint32_t n = 0;
-
-    for (; n < SILENT_MAX && !nj_list_empty(list); n++) {
-        struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
-        if (now < c->since + wait)
-            break;
-        c->moved |= silent == NJ_SILENT_STALLED && !c->peer_fin && nj__conn_we_stall(c);
-        if (c->moved || silent_as(c) != silent) /* in this very moment: it is to be eaten */
-            file(c, now);
-        else
-            end_silence(c, now);
-    }
-    return n;
 }
 
 /* A connection that is not listed is about to be gone. */
@@ -617,10 +567,8 @@ static void goaway_all(struct nj_shard *s, nj_ns now)
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = shed_hoarder(s, now);
+    uint32_t n = shed_hoarder(s, now) + nj__patience_tick(s, now);
 
-    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
-        n += end_silent(s, i, now);
     if (!s->draining || now < s->goaway_at)
         return n;
     s->goaway_at = NJ_NEVER;
@@ -630,16 +578,10 @@ uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 
 nj_ns nj__conns_next(const struct nj_shard *s)
 {
-    nj_ns next = s->draining ? s->goaway_at : NJ_NEVER;
+    nj_ns next = nj__patience_next(s);
 
-    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++) {
-        const struct nj_list *list = &s->silent[i];
-        if (nj_list_empty(list))
-            continue;
-        const struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
-        nj_ns at = c->since + patience(s, i);
-        next = at < next ? at : next;
-    }
+    if (s->draining && s->goaway_at < next)
+        next = s->goaway_at;
     if (!held_much(s) || nj_list_empty(&s->unread))
         return next;
     nj_ns at = nj_container_of(s->unread.next, struct nj_talk, unread)->unread_at + HOARD_AFTER;

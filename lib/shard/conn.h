@@ -29,7 +29,9 @@ struct nj_talk {
     struct nj_exchange_peer peer; /* requests of routes, as they came */
     struct nj_list *asked;        /* the first of them that was not yet offered, or NULL */
     uint32_t body_end;            /* owes_body: where in sequence the last byte of a body ends */
-    int64_t credit_ns; /* of the round over connections; negative when it took too long */
+    int32_t credit_ns; /* of the round over connections; negative when it took too long */
+    uint32_t una_then; /* what the peer had acknowledged when it was filed */
+    uint32_t number;   /* among those of this shard that have spoken, modulo 2^32: for the log */
 };
 _Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
 
@@ -38,21 +40,42 @@ struct nj_conn {
     struct nj_shard *shard;
     struct nj_tcb *tcb;
     struct nj_talk *talk;
-    struct nj_list node; /* member of shard->silent[silent]; of none once its time is up */
-    nj_ns since;         /* it is there, in whole GRAINs, rounded up */
-    uint8_t state;       /* enum conn_state */
-    uint8_t silent;      /* enum nj_silent */
-    bool moved;          /* since it was filed it got on; with streams, one of them did */
-    bool owes_body;      /* bytes of bodies are in the send queue */
-    bool peer_fin, failed;
+    struct nj_list node;      /* member of shard->silent[silent]; of none once its time is up */
+    struct nj_client *client; /* that it counts for; NULL: connections were not limited */
+    uint32_t since;           /* it is there, in GRAINs of time, rounded up */
+    uint8_t state;            /* enum conn_state */
+    uint8_t silent;           /* enum nj_silent */
+    bool moved : 1;           /* since it was filed it got on; with streams, one of them did */
+    bool owes_body : 1;       /* bytes of bodies are in the send queue */
+    bool peer_fin : 1, failed : 1;
+    bool unfinished : 1; /* the peer is in the middle of a frame, a header block or the preface */
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
+/* RST, and it is over: its end is heard of in a later step. */
+void nj__conn_reset(struct nj_conn *c, nj_ns now);
+/* It takes no more output before the peer has acknowledged some. */
+bool nj__conn_is_full(const struct nj_conn *c);
+/* Its time is up. */
+void nj__conn_end_silence(struct nj_conn *c, nj_ns now);
+/* patience.c: put it on the list of what it waits for; to be called when it was served. */
+void nj__conn_file(struct nj_conn *c, nj_ns now);
 /* Its turn: begin what it asked for, and tell streams what handlers said. */
 void nj__conn_serve(struct nj_conn *c, nj_ns now);
 /* The peer's FIN came: bodies of requests that are not whole will never be. */
 void nj__conn_cut_bodies(struct nj_conn *c);
-/* Is it we who let its streams wait? */
-bool nj__conn_we_stall(const struct nj_conn *c);
+
+/* While there are streams, it is they who have to get on: requests, their bodies, and taking what
+ * was answered. A PING now and then is no reason to keep what they hold. */
+static inline bool nj__conn_has_streams(const struct nj_conn *c)
+{
+    return c->state == H2 && c->talk->h2 && nj_h2_streams(c->talk->h2) > 0;
+}
+
+/* Has the peer acknowledged our FIN, and so everything before it? */
+static inline bool nj__conn_all_acked(const struct nj_conn *c)
+{
+    return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
+}
 
 #endif

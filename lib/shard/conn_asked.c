@@ -3,6 +3,7 @@
  * What is asked on a connection: by the site, or by the handler of a route. Requests of routes are
  * noted in the order they come; each connection's turn begins some of them.
  */
+#include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 
@@ -10,14 +11,12 @@
 
 /* --- what HTTP/2 says ---------------------------------------------------------------------- */
 
-static void request_site(struct nj_conn *c, struct nj_h2_stream *st,
-                         const struct nj_h2_request *req)
+static void request_site(struct nj_ask *a, const struct nj_h2_request *req)
 {
+    const struct nj_shard *s = a->conn->shard;
     struct nj_http_request r = {req->method, req->path, req->fields, req->n_fields};
 
-    struct nj_site_wait *wait = nj_site_request(c->shard->site, &r, st, c->shard->now);
-    if (wait)
-        nj_h2_stream_set_user(st, wait);
+    a->wait = nj_site_request(s->site, &r, a, s->now);
 }
 
 static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
@@ -26,24 +25,19 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_r
     struct nj_exchange *x;
 
     c->moved = true;
+    struct nj_ask *a = nj__ask_begin(c, st, req);
+    if (!a)
+        return;
     if (!nj__handlers_request(c->shard, st, req, &x)) {
-        request_site(c, st, req);
+        request_site(a, req);
         return;
     }
     if (!x)
         return;
-    nj_h2_stream_set_user(st, x);
+    a->exchange = x;
     nj_exchange_join(x, &c->talk->peer);
     if (!c->talk->asked)
         c->talk->asked = nj_exchange_node(x);
-}
-
-/* What a stream is about, if it is a route's. */
-static struct nj_exchange *exchange_of(const struct nj_conn *c, const struct nj_h2_stream *st)
-{
-    const struct nj_exchanges *set = c->shard->handlers.exchanges;
-    void *p = nj_h2_stream_user(st);
-    return set && p && nj_exchanges_own(set, p) ? p : NULL;
 }
 
 /* The next that has not been offered, after this one. */
@@ -56,28 +50,33 @@ static void pass_asked(struct nj_talk *talk)
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
     struct nj_conn *c = user;
-    struct nj_exchange *x = exchange_of(c, st);
+    struct nj_ask *a = nj__ask_of(st);
+    struct nj_exchange *x = a ? a->exchange : NULL;
 
-    (void)complete;
     c->moved = true;
     if (x) {
         if (c->talk->asked == nj_exchange_node(x))
             pass_asked(c->talk);
         nj_list_del(nj_exchange_node(x));
         nj_exchange_gone(x);
-    } else if (nj_h2_stream_user(st)) {
-        nj_site_cancel(nj_h2_stream_user(st));
     }
+    if (!a) /* there was no record left */
+        return;
+    if (a->wait)
+        nj_site_cancel(a->wait);
+    nj__ask_end(a, complete);
 }
 
 static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
 {
     struct nj_conn *c = user;
-    struct nj_exchange *x = exchange_of(c, st);
+    struct nj_ask *a = nj__ask_of(st);
 
     c->moved = true;
-    if (x)
-        nj_exchange_data(x, data, n_bytes);
+    if (a)
+        a->body_moved = true;
+    if (a && a->exchange)
+        nj_exchange_data(a->exchange, data, n_bytes);
     else
         nj_h2_consume(st, n_bytes);
 }
@@ -85,11 +84,13 @@ static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, si
 static void on_end(void *user, struct nj_h2_stream *st)
 {
     struct nj_conn *c = user;
-    struct nj_exchange *x = exchange_of(c, st);
+    struct nj_ask *a = nj__ask_of(st);
 
     c->moved = true;
-    if (x)
-        nj_exchange_body_end(x);
+    if (a)
+        a->whole = true;
+    if (a && a->exchange)
+        nj_exchange_body_end(a->exchange);
 }
 
 const struct nj_h2_events nj__conn_h2_events = {
@@ -117,7 +118,7 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now)
             struct nj_exchange *x = nj_exchange_of_node(talk->asked);
             pass_asked(talk);
             nj_ns took = nj__handlers_offer(c->shard, x);
-            talk->credit_ns -= (int64_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
+            talk->credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
         }
         if (talk->asked)
             nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind those that wait already */
@@ -132,15 +133,4 @@ void nj__conn_cut_bodies(struct nj_conn *c)
     struct nj_list *all = &c->talk->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next)
         nj_exchange_cut(nj_exchange_of_node(n));
-}
-
-bool nj__conn_we_stall(const struct nj_conn *c)
-{
-    if (c->state != H2)
-        return false;
-    struct nj_list *all = &c->talk->peer.exchanges;
-    for (struct nj_list *n = all->next; n != all; n = n->next) /* as many as there are streams */
-        if (nj_exchange_is_ours(nj_exchange_of_node(n)))
-            return true;
-    return false;
 }

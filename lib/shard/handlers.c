@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "shard/ask.h"
 #include "shard/shard_internal.h"
 
 /* --- what exchanges ask of their streams ---------------------------------------------------- */
@@ -21,7 +22,7 @@ static int respond(void *stream, uint16_t status, const struct nj_field *fields,
                    struct nj_body *body)
 {
     note_work(stream);
-    return nj_h2_respond(stream, status, fields, n_fields, body);
+    return nj__ask_respond(nj__ask_of(stream), status, fields, (uint32_t)n_fields, body);
 }
 
 static int trailers(void *stream, const struct nj_field *fields, size_t n_fields)
@@ -137,6 +138,7 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
         .strategy = s,
         .counters = &s->counters,
         .wall_s_at_zero = s->cfg.wall_s_at_zero,
+        .body_max = s->cfg.body_max,
     };
     h->exchanges = nj_exchanges_new(&c, now);
     if (!h->exchanges)

@@ -5,11 +5,15 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "shard/ask.h"
 #include "shard/shard_internal.h"
 #include "tcp/cc.h"
 
 #define PREFACE_TIMEOUT (10 * NJ_SEC)
 #define IDLE_TIMEOUT    (75 * NJ_SEC)
+#define HEADER_TIMEOUT  (10 * NJ_SEC)
+#define BODY_TIMEOUT    (60 * NJ_SEC)
+#define SEND_TIMEOUT    (60 * NJ_SEC)
 
 static bool init_tcp(struct nj_shard *s, nj_ns now)
 {
@@ -27,6 +31,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .time_wait = s->cfg.time_wait,
         .cc = s->cfg.newreno ? &nj_cc_newreno : &nj_cc_cubic,
         .ecn = s->cfg.ecn,
+        .door = nj__policy_door,
         .emit = nj__net_emit_tcp,
         .room = nj__net_room,
         .ctx = s,
@@ -40,6 +45,10 @@ static bool init_h2(struct nj_shard *s)
 
     limits.keep_fields = true;
     limits.window_bytes = NJ_H2_ROUTES_WINDOW_BYTES;
+    if (s->cfg.header_bytes_max)
+        limits.header_bytes_max = s->cfg.header_bytes_max;
+    if (s->cfg.header_fields_max)
+        limits.header_fields_max = s->cfg.header_fields_max;
     s->h2 = nj_h2_core_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events, &limits,
                            &s->counters);
     return s->h2 != NULL;
@@ -79,15 +88,32 @@ static void init_neigh(struct nj_shard *s, nj_ns now)
     nj_ndp_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
 }
 
+/* As many as streams, while these are few. */
+static uint32_t asks_max(const struct nj_shard_config *c)
+{
+    uint64_t streams = (uint64_t)c->conns_max * nj_h2_limits_default.concurrent_streams_max;
+    return streams < NJ_ASKS_MAX ? (uint32_t)streams : NJ_ASKS_MAX;
+}
+
+static void set_timeouts(struct nj_shard_config *c)
+{
+    c->preface_timeout = c->preface_timeout ? c->preface_timeout : PREFACE_TIMEOUT;
+    c->idle_timeout = c->idle_timeout ? c->idle_timeout : IDLE_TIMEOUT;
+    c->header_timeout = c->header_timeout ? c->header_timeout : HEADER_TIMEOUT;
+    c->body_timeout = c->body_timeout ? c->body_timeout : BODY_TIMEOUT;
+    c->send_timeout = c->send_timeout ? c->send_timeout : SEND_TIMEOUT;
+}
+
 bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_ns now)
 {
     memset(s, 0, sizeof *s);
     s->cfg = *config;
-    s->cfg.preface_timeout = config->preface_timeout ? config->preface_timeout : PREFACE_TIMEOUT;
-    s->cfg.idle_timeout = config->idle_timeout ? config->idle_timeout : IDLE_TIMEOUT;
+    set_timeouts(&s->cfg);
     s->now = now;
+    s->date_s = INT64_MIN;
     for (uint32_t i = 0; i < NJ_N_SILENT; i++)
         nj_list_init(&s->silent[i]);
+    nj_list_init(&s->asks);
     nj_list_init(&s->owing);
     nj_list_init(&s->unread);
     s->n_tx_left = rte_mempool_avail_count(config->tx_pool);
@@ -95,8 +121,9 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     init_neigh(s, now);
     nj_frags_init(&s->frags, config->frag_table, &s->counters);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
-        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) && init_h2(s) &&
-        init_site(s) && nj__handlers_init(s, now)) {
+        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) &&
+        nj_pool_init(&s->ask_pool, sizeof(struct nj_ask), asks_max(config)) && init_h2(s) &&
+        init_site(s) && nj__handlers_init(s, now) && nj__policy_init(s, now)) {
         if (config->index == 0)
             nj_neigh_announce(&s->neigh);
         return true;
@@ -126,6 +153,8 @@ void nj_shard_fini(struct nj_shard *s)
         nj_h2_core_free(s->h2);
     nj_pool_fini(&s->conns);
     nj_pool_fini(&s->talks);
+    nj__policy_fini(s);
+    nj_pool_fini(&s->ask_pool);
     nj_tcp_fini(&s->tcp);
     nj_neigh_fini(&s->neigh);
     for (; s->n_txq > 0; s->n_txq--) {
@@ -144,8 +173,9 @@ nj_ns nj_shard_next(const struct nj_shard *s)
     next = conns < next ? conns : next;
     next = s->neigh.tick_at < next ? s->neigh.tick_at : next;
     next = s->frags.due_at < next ? s->frags.due_at : next;
-    nj_ns handlers = nj__handlers_next(s);
-    return handlers < next ? handlers : next;
+    nj_ns handlers = nj__handlers_next(s), policy = nj__policy_next(s);
+    next = handlers < next ? handlers : next;
+    return policy < next ? policy : next;
 }
 
 void nj_shard_publish(struct nj_shard *s)

@@ -14,6 +14,7 @@
 #include "base/rate.h"
 #include "base/types.h"
 #include "h2/h2.h"
+#include "http/date.h"
 #include "http/site.h"
 #include "shard/frag.h"
 #include "shard/handlers.h"
@@ -78,6 +79,7 @@ struct nj_shard_config {
 enum nj_silent {
     NJ_SILENT_NEW,     /* for the first bytes of its peer */
     NJ_SILENT_IDLE,    /* for a request */
+    NJ_SILENT_BEGUN,   /* for the rest of a frame or of a header block, without any request */
     NJ_SILENT_STALLED, /* for the peer to take or send what it began */
     NJ_SILENT_DONE,    /* for the peer's FIN, all else is acknowledged */
     NJ_N_SILENT
@@ -114,6 +116,14 @@ struct nj_shard {
     struct nj_pool_gauge pool_gauge[NJ_SHARD_POOLS];
 
     struct nj_shape *shape;
+    struct nj_shape_shared *own_shared; /* when the configuration has none */
+    struct nj_clients *clients;
+    struct nj_list asks;     /* ... in the order in which they are to be looked at */
+    struct nj_pool ask_pool; /* struct nj_ask, of every request that is open */
+    uint32_t n_talks;
+    uint32_t check_at; /* the next connection to ask whether it is still welcome; see policy.c */
+    int64_t date_s;
+    char date[NJ_DATE_BYTES];
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
     struct nj_histogram ttfb, total, throttled; /* of responses; throttled: of those that were */

@@ -26,7 +26,7 @@
 /* Of one connection's requests so many begin in a step, and no more once they took so long: the
  * next connection's turn. Who took longer pays it back in the steps that follow. */
 #define NJ_ROUND_TASKS 16u
-#define NJ_ROUND_NS    ((int64_t)(100 * NJ_US))
+#define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
 /* net_out.c */
 void nj__net_push(void *shard, struct rte_mbuf *m);
@@ -66,6 +66,27 @@ nj_ns nj__handlers_next(const struct nj_shard *);
 bool nj__handlers_busy(const struct nj_shard *);
 void nj__handlers_publish(struct nj_shard *);
 
+/* patience.c */
+uint32_t nj__patience_tick(struct nj_shard *, nj_ns now);
+nj_ns nj__patience_next(const struct nj_shard *);
+
+/* policy.c */
+bool nj__policy_init(struct nj_shard *, nj_ns now);
+/* Every request is over. */
+void nj__policy_fini(struct nj_shard *);
+/* Adopt a new policy, and wake what has credit. Returns how many. */
+uint32_t nj__policy_run(struct nj_shard *, nj_ns now);
+nj_ns nj__policy_next(const struct nj_shard *);
+/* For TCP: may somebody come in? */
+enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote);
+/* May this connection stay that has just been opened? It counts for its client from here on. */
+struct nj_conn;
+bool nj__policy_welcomes(struct nj_conn *);
+void nj__policy_forgets(struct nj_conn *);
+/* Everybody has one, if need be that of all for whom there is no place. */
+struct nj_client *nj__policy_client(struct nj_shard *, uint64_t key, const struct nj_addr *addr);
+void nj__policy_client_put(struct nj_shard *, struct nj_client *);
+
 /* memory.c */
 void nj__memory_publish(struct nj_shard *);
 
@@ -77,6 +98,8 @@ size_t nj__conn_bytes(void);
 size_t nj__talk_bytes(void);
 /* HTTP/2's user pointer of a connection: it has something to send. */
 void nj__conn_note_work(void *conn);
+/* A body that had shown nothing has bytes again; for whoever keeps body->waiter. */
+void nj__conn_wake(void *stream);
 /* Serve connections with news. Returns how many. */
 uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);

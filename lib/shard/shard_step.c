@@ -38,10 +38,11 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
 
     uint32_t n_files = nj__files_take_done(s, now); /* answers that had to wait             */
     uint32_t n_run = nj__handlers_run(s, now);      /* handlers that had to wait            */
+    uint32_t n_due = nj__policy_run(s, now);        /* new limits; downloads that have credit */
     uint32_t n_eaten = nj__conns_eat(s, now);       /* bytes -> requests -> answers -> bytes */
 
     uint32_t n_served = nj_tcp_output(&s->tcp, now); /* data, window updates, one ACK each    */
     uint32_t n_tx = nj__net_flush(s);                /* tx burst                              */
 
-    return n_rx + n_late + n_files + n_run + n_eaten + n_served + n_tx;
+    return n_rx + n_late + n_files + n_run + n_due + n_eaten + n_served + n_tx;
 }

@@ -104,35 +104,6 @@ Test(shard_conn, lingering_ends)
     rig_free(r);
 }
 
-/* Who takes a byte of our last words now and then makes progress by any measure, but has five
- * minutes for them. */
-Test(shard_conn, last_words_have_their_time)
-{
-    struct rig *r = rig_new();
-    struct rig_peer *p = rig_connect(r, 1000);
-    nj_ns begun = r->now;
-
-    p->rcv_wnd = 0;
-    rig_send(r, p, "GET / HTTP/1.1\r\n\r\n", 18);
-    rig_settle(r);
-    while (!p->got_rst && r->now - begun < 1000 * NJ_SEC) {
-        uint64_t had = p->n_got;
-        rig_run(r, 20 * NJ_SEC);
-        p->rcv_wnd = 1;
-        rig_ack(r, p);
-        for (int i = 0; i < 100 && p->n_got == had && !p->got_rst; i++)
-            rig_run(r, 50 * NJ_MS);
-        p->rcv_wnd = 0;
-        rig_ack(r, p);
-    }
-    nj_ns took = r->now - begun;
-    cr_expect(took > 240 * NJ_SEC && took < 330 * NJ_SEC, "%lu s", took / NJ_SEC);
-    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 1);
-    cr_expect_gt(p->n_got, 10);
-    cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
-    rig_free(r);
-}
-
 /* Request, more bytes and FIN in one burst: the answer still gets out. */
 Test(shard_conn, last_words_survive_a_fin)
 {

@@ -501,19 +501,21 @@ static const struct nj_route slow_ones[] = {
     {.path = "/talk", .type = NJ_BLOCKING, .handle = talk_on},
 };
 
-/* Who only sends PINGs keeps its streams no longer than who is silent; who takes a little of its
- * answer in each minute, or sends a little of its body, gets on. */
+/* Who only sends PINGs, or takes a byte now and then, keeps its streams no longer than who is
+ * silent; who takes NJ_SEND_BYTES_MIN of its answer in each minute, or sends a little of its body,
+ * gets on. */
 Test(shard_handlers_wait, what_counts_as_getting_on)
 {
     struct hr *h = hr_start(hr_new(slow_ones, NJ_ARRAY_LEN(slow_ones)));
     struct hr_options narrow = {.window = 1000, .no_auto = true};
     struct hr_client *pings = hr_connect_with(h, &narrow), *takes = hr_connect_with(h, &narrow);
     struct hr_client *sends = hr_connect(h), *naps = hr_connect(h);
-    int32_t taken = hr_get(takes, "/talk");
+    struct hr_client *sips = hr_connect_with(h, &narrow);
+    int32_t taken = hr_get(takes, "/talk"), sipped = hr_get(sips, "/talk");
     int32_t sent = hr_ask(sends, "POST", "/hear", BODY, 1, NULL, NULL);
 
     hr_get(pings, "/talk");
-    hr_ask(naps, "POST", "/hear", BODY, 1, NULL, NULL);
+    int32_t napped = hr_ask(naps, "POST", "/hear", BODY, 1, NULL, NULL);
     hr_settle(h);
     for (int i = 0; i < 4; i++) {
         hr_run(h, 40 * NJ_SEC);
@@ -521,15 +523,20 @@ Test(shard_handlers_wait, what_counts_as_getting_on)
             nghttp2_submit_ping(pings->s, 0, NULL);
         if (!naps->p->got_rst)
             nghttp2_submit_ping(naps->s, 0, NULL);
-        nghttp2_submit_window_update(takes->s, 0, taken, 1);
+        nghttp2_submit_window_update(takes->s, 0, taken, NJ_SEND_BYTES_MIN);
+        if (!sips->p->got_rst)
+            nghttp2_submit_window_update(sips->s, 0, sipped, 1);
         hr_send_more(sends, sent, 1);
         hr_settle(h);
         cr_expect(!takes->p->got_rst && !sends->p->got_rst, "%d", i);
         cr_expect_eq(pings->p->got_rst, i > 0, "%d", i);
-        cr_expect_eq(naps->p->got_rst, i > 0, "%d", i);
+        cr_expect_eq(hr_reply_of(naps, napped)->error, i > 0 ? NGHTTP2_CANCEL : 0, "%d", i);
+        cr_expect_eq(sips->p->got_rst, i > 0, "%d", i);
     }
-    cr_expect_eq(hr_reply_of(takes, taken)->n_got, 1004);
+    cr_expect_eq(hr_reply_of(takes, taken)->n_got, 1000 + 4 * NJ_SEND_BYTES_MIN);
     cr_expect_eq(rig_count(h->r, NJ_C_conn_timeout), 2);
+    cr_expect_eq(rig_count(h->r, NJ_C_send_timeout), 2);
+    cr_expect_eq(rig_count(h->r, NJ_C_body_timeout), 1);
     hr_free(h);
 }
 

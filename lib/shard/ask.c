@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shard/ask.h"
+
+#include "http/date.h"
+#include "shard/conn.h"
+#include "shard/shard_internal.h"
+
+#define RFC9113_REFUSED_STREAM 7u
+
+/* --- the access log ------------------------------------------------------------------------ */
+
+/* Append what fits. Returns how much that was. */
+static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
+{
+    uint32_t room = NJ_ACCESS_TEXT_BYTES - *at, n = s.n_bytes < room ? s.n_bytes : room;
+
+    if (n > 0)
+        memcpy(r->text + *at, s.p, n);
+    *at += n;
+    r->cut |= n < s.n_bytes;
+    return (uint16_t)n;
+}
+
+static struct nj_str field(const struct nj_h2_request *req, struct nj_str name)
+{
+    for (uint32_t i = 0; i < req->n_fields; i++) {
+        const struct nj_str *n = &req->fields[i].name;
+        if (n->n_bytes == name.n_bytes && memcmp(n->p, name.p, name.n_bytes) == 0)
+            return req->fields[i].value;
+    }
+    return NJ_STR("");
+}
+
+static int64_t wall_ns(const struct nj_shard *s, nj_ns at)
+{
+    return s->cfg.wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)at;
+}
+
+/* The head lives no longer than the call that showed it: what is told of it is copied now. The
+ * short strings come first, so that a long path leaves them whole. */
+static void note_head(struct nj_ask *a, const struct nj_h2_request *req)
+{
+    struct nj_shard *s = a->conn->shard;
+    struct nj_access *r = s->cfg.access.take ? s->cfg.access.take(s->cfg.access.ctx) : NULL;
+    uint32_t at = 0;
+
+    a->access = r;
+    if (!r)
+        return;
+    r->wall_ns = wall_ns(s, a->came);
+    r->remote = a->conn->tcb->flow.tuple.remote;
+    r->rport = a->conn->tcb->flow.tuple.rport;
+    r->status = 0;
+    r->stream_id = nj_h2_stream_id(a->stream);
+    r->shard = s->cfg.index;
+    r->conn = a->conn->talk->number;
+    r->class_of[0] = '\0';
+    r->cut = false;
+    r->n_method = add(r, &at, req->method);
+    r->n_path = add(r, &at, req->path);
+    r->n_authority = add(r, &at, req->authority);
+    r->n_referer = add(r, &at, field(req, NJ_STR("referer")));
+    r->n_agent = add(r, &at, field(req, NJ_STR("user-agent")));
+}
+
+static void note_end(struct nj_ask *a, bool complete, nj_ns ttfb, nj_ns total)
+{
+    struct nj_shard *s = a->conn->shard;
+    struct nj_access *r = a->access;
+
+    if (!r)
+        return;
+    r->status = a->status;
+    r->n_bytes = a->admitted ? a->paced.n_bytes : 0;
+    r->throttled = a->admitted ? a->paced.throttled_ns : 0;
+    r->ttfb = ttfb;
+    r->total = total;
+    r->complete = complete;
+    s->cfg.access.put(s->cfg.access.ctx, r);
+}
+
+/* --- refusals ------------------------------------------------------------------------------ */
+
+static struct nj_str date_now(struct nj_shard *s)
+{
+    int64_t at = s->cfg.wall_s_at_zero + (int64_t)(s->now / NJ_SEC);
+
+    if (at != s->date_s) {
+        nj_date_format(at, s->date);
+        s->date_s = at;
+    }
+    return (struct nj_str){s->date, NJ_DATE_BYTES};
+}
+
+static struct nj_str digits(uint32_t n, char buf[10])
+{
+    char *end = buf + 10, *p = end;
+
+    do {
+        *--p = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    return (struct nj_str){p, (uint32_t)(end - p)};
+}
+
+/* A status and nothing more but when to come again, unless that is 0. */
+static uint32_t fields_of(struct nj_shard *s, uint32_t retry_after_s, char buf[10],
+                          struct nj_field out[4])
+{
+    out[0] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
+    out[1] = (struct nj_field){NJ_STR("date"), date_now(s)};
+    out[2] = (struct nj_field){NJ_STR("content-length"), NJ_STR("0")};
+    if (retry_after_s == 0)
+        return 3;
+    out[3] = (struct nj_field){NJ_STR("retry-after"), digits(retry_after_s, buf)};
+    return 4;
+}
+
+static void refuse(struct nj_ask *a, uint16_t status, uint32_t retry_after_s)
+{
+    struct nj_field f[4];
+    char buf[10];
+
+    nj__ask_respond(a, status, f, fields_of(a->conn->shard, retry_after_s, buf, f), NULL);
+}
+
+/* No record is left: the answer has none. */
+static void refuse_unrecorded(struct nj_shard *s, struct nj_h2_stream *st)
+{
+    struct nj_field f[4];
+    char buf[10];
+
+    nj_count(&s->counters, NJ_C_ask_full);
+    nj_h2_respond(st, 503, f, fields_of(s, 1, buf, f), NULL);
+}
+
+/* What the policy wants, in place of a response. False: to be served. */
+static bool refused(struct nj_ask *a, enum nj_action action, uint32_t retry_after_s)
+{
+    switch (action) {
+    case NJ_ACTION_SERVE:
+        return false;
+    case NJ_ACTION_FORBID:
+        refuse(a, 403, 0);
+        break;
+    case NJ_ACTION_LATER:
+        refuse(a, 429, retry_after_s > 0 ? retry_after_s : 1);
+        break;
+    case NJ_ACTION_DROP: /* a stream can't be left without a word: it would stay open */
+    case NJ_ACTION_RESET:
+        nj_h2_reset(a->stream, RFC9113_REFUSED_STREAM);
+        break;
+    }
+    nj_count(&a->conn->shard->counters, NJ_C_ask_refused);
+    return true;
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+static void decide(const struct nj_ask *a, const struct nj_h2_request *req, struct nj_verdict *v)
+{
+    const struct nj_shard *s = a->conn->shard;
+    const struct nj_policy_request q = {
+        .addr = &a->conn->tcb->flow.tuple.remote,
+        .path = req->path,
+        .authority = req->authority,
+        .fields = req->fields,
+        .n_fields = req->n_fields,
+    };
+    nj_policy_decide(nj_shape_policy(s->shape), &s->cfg.client_key, &q, v);
+}
+
+/* It counts for its client, if that may have one more. */
+static bool admit(struct nj_ask *a, const struct nj_verdict *v)
+{
+    struct nj_shard *s = a->conn->shard;
+    uint32_t retry_after_s = 0;
+
+    a->client = nj__policy_client(s, v->client_key, &a->conn->tcb->flow.tuple.remote);
+    if (refused(a, nj_client_request_begin(a->client, &v->class_of->caps, s->now, &retry_after_s),
+                retry_after_s))
+        return false;
+    if (nj_paced_begin(s->shape, &a->paced, v->class_of, a->client, s->now)) {
+        a->admitted = true;
+        return true;
+    }
+    nj_client_request_end(a->client);
+    nj_count(&s->counters, NJ_C_ask_full);
+    refuse(a, 503, 1);
+    return false;
+}
+
+struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
+                             const struct nj_h2_request *req)
+{
+    struct nj_shard *s = c->shard;
+    struct nj_ask *a = nj_pool_take(&s->ask_pool);
+    struct nj_verdict v;
+
+    if (!a) {
+        refuse_unrecorded(s, st);
+        return NULL;
+    }
+    a->conn = c;
+    a->stream = st;
+    a->came = a->fine_at = s->now;
+    a->fine_una = c->tcb->snd_una;
+    a->whole = req->ends;
+    nj_list_init(&a->node);
+    nj_h2_stream_set_user(st, a);
+    note_head(a, req);
+    decide(a, req, &v);
+    if (a->access)
+        memcpy(a->access->class_of, v.class_of->name, sizeof v.class_of->name);
+    if (refused(a, v.action, v.class_of->retry_after_s) || !admit(a, &v))
+        return NULL;
+    nj__ask_watch(a, s->now);
+    return a;
+}
+
+int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fields,
+                    uint32_t n_fields, struct nj_body *body)
+{
+    a->status = status;
+    a->head_at = a->conn->shard->now;
+    a->wait = NULL;
+    if (body && a->admitted)
+        body = nj_paced_wrap(&a->paced, body);
+    return nj_h2_respond(a->stream, status, fields, n_fields, body);
+}
+
+void nj__ask_end(struct nj_ask *a, bool complete)
+{
+    struct nj_shard *s = a->conn->shard;
+    nj_ns first = a->admitted && a->paced.first_byte_at ? a->paced.first_byte_at : a->head_at;
+    nj_ns ttfb = first ? first - a->came : 0, total = s->now - a->came;
+
+    if (first)
+        nj_histogram_add(&s->ttfb, ttfb);
+    if (complete)
+        nj_histogram_add(&s->total, total);
+    if (a->admitted) {
+        nj_paced_end(&a->paced);
+        nj_client_request_end(a->client);
+        if (a->paced.throttled_ns > 0)
+            nj_histogram_add(&s->throttled, a->paced.throttled_ns);
+    }
+    note_end(a, complete, ttfb, total);
+    if (a->client)
+        nj__policy_client_put(s, a->client);
+    nj_list_del(&a->node);
+    nj_pool_put(&s->ask_pool, a);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One request of a stream, the site's and a route's alike, from its head until its stream is over:
+ * who asks, what the policy said, how far the response got, and what is to be remembered of it.
+ * Requests that are refused have one, too. One lcore only.
+ */
+#ifndef NJ_SHARD_ASK_H
+#define NJ_SHARD_ASK_H
+
+#include "base/list.h"
+#include "h2/h2.h"
+#include "shape/shape.h"
+#include "telem/access.h"
+
+struct nj_conn;
+struct nj_exchange;
+struct nj_shard;
+struct nj_site_wait;
+
+struct nj_ask {
+    struct nj_list node; /* member of shard->asks, see patience.c */
+    struct nj_conn *conn;
+    struct nj_h2_stream *stream;
+    struct nj_exchange *exchange; /* a route's */
+    struct nj_site_wait *wait;    /* the site's, while it waits for a worker */
+    struct nj_client *client;     /* held; NULL: none was taken */
+    struct nj_access *access;     /* NULL: it is not logged */
+    struct nj_paced paced;
+    nj_ns came, head_at; /* the response's head; 0: none was sent */
+    uint16_t status;     /* 0 as well */
+    bool admitted;       /* it counts for its client, and paced has begun */
+    bool whole;          /* all of the request came */
+
+    /* patience.c: how far it was when it last was fast enough. */
+    nj_ns fine_at, fine_throttled;
+    uint64_t fine_bytes;
+    uint32_t fine_una; /* of its connection */
+    nj_ns look_at;
+    bool body_moved; /* bytes of the request came since it was looked at */
+};
+
+/* A request came. It is recorded with its stream, and the policy asked what is to become of it.
+ * NULL: it was answered or reset, and there is nothing more to do. */
+struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
+                             const struct nj_h2_request *req);
+/* The answer, as nj_h2_respond(); the body is paced from here on. */
+int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fields,
+                    uint32_t n_fields, struct nj_body *body);
+/* Its stream is over. */
+void nj__ask_end(struct nj_ask *a, bool complete);
+
+/* patience.c: how it gets on is to be looked at, the next time after a while. */
+void nj__ask_watch(struct nj_ask *a, nj_ns now);
+
+static inline struct nj_ask *nj__ask_of(const struct nj_h2_stream *st)
+{
+    return nj_h2_stream_user(st);
+}
+
+#endif

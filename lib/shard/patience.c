@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How long we wait for a peer.
+ *
+ * Each connection is on one of a few lists, by what it waits for. All on one list have the same
+ * patience, so they stand in the order in which their time is up, and one that says nothing costs
+ * nothing. On these lists it is only looked at whether TCP gets on. What is asked on a connection
+ * is looked at one by one, a few times in each time-out, on a list of its own: whose turn it is,
+ * and if it is the peer's, how much it took or sent since. So there is one timer for all
+ * connections of a kind and one for all requests, and no packet moves any of them.
+ *
+ * A peer gets on when it takes the lowest rate on the average of the time-out; what we hold back
+ * ourselves, for want of credit or of a file or of a handler's word, is not held against it.
+ */
+#include "shard/ask.h"
+#include "shard/conn.h"
+#include "shard/shard_internal.h"
+
+#define LINGER_TIMEOUT (2 * NJ_SEC) /* the peer has all, and does not close */
+
+/* What moves is filed again at most once in so long: time-outs are up to this much late. */
+#define GRAIN      (64 * NJ_MS)
+#define SILENT_MAX 64u /* of each kind of time-out, per step */
+
+/* Requests are looked at so often in the shorter of their time-outs, and are up to one part late.
+ */
+#define LOOKS    8u
+#define LOOK_MAX 64u /* per step */
+
+#define RFC9113_CANCEL 8u
+
+/* --- connections --------------------------------------------------------------------------- */
+
+/* What the connection waits for. */
+static enum nj_silent silent_as(const struct nj_conn *c)
+{
+    switch ((enum conn_state)c->state) {
+    case SNIFF:
+        return NJ_SILENT_NEW;
+    case LINGER:
+        return nj__conn_all_acked(c) ? NJ_SILENT_DONE : NJ_SILENT_STALLED;
+    case H2:
+        break;
+    }
+    if (nj_h2_streams(c->talk->h2) > 0 || nj_tcp_queued_mbufs(c->tcb) > 0)
+        return NJ_SILENT_STALLED;
+    return c->unfinished ? NJ_SILENT_BEGUN : NJ_SILENT_IDLE;
+}
+
+static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
+{
+    switch (silent) {
+    case NJ_SILENT_NEW:
+        return s->cfg.preface_timeout;
+    case NJ_SILENT_IDLE:
+        return s->cfg.idle_timeout;
+    case NJ_SILENT_BEGUN:
+        return s->cfg.header_timeout;
+    case NJ_SILENT_STALLED:
+        return s->cfg.send_timeout;
+    case NJ_SILENT_DONE:
+        return LINGER_TIMEOUT;
+    case NJ_N_SILENT:
+        break;
+    }
+    NJ_UNREACHABLE("silent");
+}
+
+static nj_ns time_filed(const struct nj_conn *c)
+{
+    return c->since * GRAIN;
+}
+
+/* Bytes that a peer has to take in so long, at this rate: never none. */
+static uint64_t due_in(const struct nj_shard *s, nj_ns time, uint64_t rate)
+{
+    uint64_t ms = time / NJ_MS, all_ms = s->cfg.send_timeout / NJ_MS + 1;
+    uint64_t least = NJ_SEND_BYTES_MIN * ms / all_ms + 1;
+    uint64_t want = rate / 1000 * ms + rate % 1000 * ms / 1000;
+    return want > least ? want : least;
+}
+
+/* Does the peer acknowledge enough of what is in the send queue? While that has room for what
+ * streams have to say, it may be we who say little. */
+static bool tcp_moves(const struct nj_conn *c, nj_ns now)
+{
+    if (!c->talk || nj_tcp_queued_mbufs(c->tcb) == 0)
+        return true;
+    bool ours = nj__conn_has_streams(c) && !nj__conn_is_full(c);
+    uint64_t rate = ours ? 0 : c->shard->cfg.min_rate;
+    nj_ns at = time_filed(c), time = now > at ? now - at : 0;
+    return c->tcb->snd_una - c->talk->una_then >= due_in(c->shard, time, rate);
+}
+
+/* Those that wait for the same thing have the same patience: filed at the end when they begin to
+ * wait and when they move, they stand in the order in which their time is up. */
+void nj__conn_file(struct nj_conn *c, nj_ns now)
+{
+    enum nj_silent silent = silent_as(c);
+    uint32_t since = (uint32_t)(now / GRAIN + 1);
+
+    bool moved = c->moved && (c->silent != NJ_SILENT_STALLED || tcp_moves(c, now));
+    bool stays = silent == c->silent && (!moved || since == c->since);
+    c->moved = false;
+    if (stays)
+        return;
+    c->silent = (uint8_t)silent;
+    c->since = since;
+    if (c->talk)
+        c->talk->una_then = c->tcb->snd_una;
+    nj_list_del(&c->node);
+    nj_list_push_back(&c->shard->silent[silent], &c->node);
+}
+
+/* Whose turn it is while streams are open is asked of each of them. But who has sent FIN may have
+ * died, and would say so only when it is sent something. */
+static bool is_patient_with(const struct nj_conn *c, nj_ns now)
+{
+    if (c->moved || silent_as(c) != (enum nj_silent)c->silent) /* in this very moment */
+        return true;
+    return c->silent == NJ_SILENT_STALLED && c->state == H2 && !c->peer_fin && tcp_moves(c, now);
+}
+
+static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
+{
+    struct nj_list *list = &s->silent[silent];
+    nj_ns wait = patience(s, silent);
+    uint32_t n = 0;
+
+    for (; n < SILENT_MAX && !nj_list_empty(list); n++) {
+        struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
+        if (now < time_filed(c) + wait)
+            break;
+        if (!is_patient_with(c, now)) {
+            nj__conn_end_silence(c, now);
+            continue;
+        }
+        c->silent = NJ_N_SILENT; /* anew, as far as TCP goes */
+        nj__conn_file(c, now);
+    }
+    return n;
+}
+
+/* --- requests ------------------------------------------------------------------------------ */
+
+/* For whom does a request wait? */
+enum turn {
+    OURS,
+    FOR_BODY,   /* for the peer to send more of it */
+    FOR_STREAM, /* for the peer to open a window: of the stream, or of the connection */
+    FOR_CONN,
+    FOR_TCP, /* for acknowledgments, of which the connection's list knows */
+};
+
+static enum turn turn_of(const struct nj_ask *a)
+{
+    bool waits_for_body = a->exchange && !a->whole && !nj_exchange_is_ours(a->exchange);
+
+    if (!a->head_at)
+        return waits_for_body ? FOR_BODY : OURS;
+    switch (nj_h2_hold(a->stream)) {
+    case NJ_H2_HOLD_OURS: /* a handler may wait for more before it goes on */
+        return waits_for_body && !nj_paced_waits(&a->paced) ? FOR_BODY : OURS;
+    case NJ_H2_HOLD_STREAM:
+        return FOR_STREAM;
+    case NJ_H2_HOLD_CONN:
+        return FOR_CONN;
+    case NJ_H2_HOLD_NONE:
+        break;
+    }
+    return FOR_TCP;
+}
+
+static void is_fine(struct nj_ask *a, nj_ns now)
+{
+    a->fine_at = now;
+    a->fine_bytes = a->paced.n_bytes;
+    a->fine_una = a->conn->tcb->snd_una;
+    a->fine_throttled = a->paced.throttled_ns;
+}
+
+/* Has it had its time, and the peer not taken enough? */
+static bool is_too_slow(struct nj_ask *a, uint64_t n_taken, nj_ns now)
+{
+    const struct nj_shard *s = a->conn->shard;
+    nj_ns time = now - a->fine_at, throttled = a->paced.throttled_ns - a->fine_throttled;
+
+    time = throttled < time ? time - throttled : 0;
+    if (n_taken >= due_in(s, time, s->cfg.min_rate)) {
+        is_fine(a, now);
+        return false;
+    }
+    return time >= s->cfg.send_timeout;
+}
+
+/* A peer that leaves its only response lie is not waited for with the next one either. */
+static void give_up_response(struct nj_ask *a, nj_ns now)
+{
+    struct nj_conn *c = a->conn;
+
+    nj_count(&c->shard->counters, NJ_C_send_timeout);
+    if (nj_h2_streams(c->talk->h2) > 1) {
+        nj_h2_reset(a->stream, RFC9113_CANCEL);
+        nj__conn_note_work(c);
+        return;
+    }
+    nj_count(&c->shard->counters, NJ_C_conn_timeout);
+    nj__conn_reset(c, now);
+}
+
+static void give_up_body(struct nj_ask *a)
+{
+    struct nj_conn *c = a->conn;
+
+    if (!nj_exchange_late(a->exchange))
+        return;
+    nj_count(&c->shard->counters, NJ_C_body_timeout);
+    nj__conn_note_work(c);
+}
+
+/* A frame that does not come to its end beside streams that do: without these, the connection's
+ * list would know. */
+static bool is_overdue(const struct nj_conn *c, nj_ns now)
+{
+    nj_ns since = nj_h2_unfinished_since(c->talk->h2, now);
+    return since != NJ_NEVER && now - since >= c->shard->cfg.header_timeout;
+}
+
+static void look(struct nj_ask *a, nj_ns now)
+{
+    struct nj_conn *c = a->conn;
+    const struct nj_shard *s = c->shard;
+    bool moved = a->body_moved;
+
+    a->body_moved = false;
+    if (c->unfinished && is_overdue(c, now)) {
+        nj_h2_calm(c->talk->h2);
+        nj__conn_note_work(c);
+        return;
+    }
+    switch (turn_of(a)) {
+    case OURS:
+    case FOR_TCP:
+        is_fine(a, now);
+        break;
+    case FOR_BODY:
+        if (moved)
+            is_fine(a, now);
+        else if (now - a->fine_at >= s->cfg.body_timeout)
+            give_up_body(a);
+        break;
+    case FOR_STREAM:
+        if (is_too_slow(a, a->paced.n_bytes - a->fine_bytes, now))
+            give_up_response(a, now);
+        break;
+    case FOR_CONN: /* its streams share what it takes, and may have to wait for each other */
+        if (is_too_slow(a, c->tcb->snd_una - a->fine_una, now))
+            give_up_response(a, now);
+        break;
+    }
+}
+
+static nj_ns look_every(const struct nj_shard *s)
+{
+    const struct nj_shard_config *c = &s->cfg;
+    nj_ns shorter = c->send_timeout < c->body_timeout ? c->send_timeout : c->body_timeout;
+    return shorter / LOOKS;
+}
+
+void nj__ask_watch(struct nj_ask *a, nj_ns now)
+{
+    struct nj_shard *s = a->conn->shard;
+
+    nj_list_del(&a->node);
+    a->look_at = now + look_every(s);
+    nj_list_push_back(&s->asks, &a->node);
+}
+
+static uint32_t look_at_asks(struct nj_shard *s, nj_ns now)
+{
+    uint32_t n = 0;
+
+    for (; n < LOOK_MAX && !nj_list_empty(&s->asks); n++) {
+        struct nj_ask *a = nj_container_of(s->asks.next, struct nj_ask, node);
+        if (now < a->look_at)
+            break;
+        nj__ask_watch(a, now);
+        if (nj_list_linked(&a->conn->node)) /* else it is about to be gone */
+            look(a, now);
+    }
+    return n;
+}
+
+/* --- all of it ----------------------------------------------------------------------------- */
+
+uint32_t nj__patience_tick(struct nj_shard *s, nj_ns now)
+{
+    uint32_t n = look_at_asks(s, now);
+
+    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
+        n += end_silent(s, i, now);
+    return n;
+}
+
+nj_ns nj__patience_next(const struct nj_shard *s)
+{
+    nj_ns next = NJ_NEVER;
+
+    if (!nj_list_empty(&s->asks))
+        next = nj_container_of(s->asks.next, struct nj_ask, node)->look_at;
+    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++) {
+        const struct nj_list *list = &s->silent[i];
+        if (nj_list_empty(list))
+            continue;
+        const struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
+        nj_ns at = time_filed(c) + patience(s, i);
+        next = at < next ? at : next;
+    }
+    return next;
+}

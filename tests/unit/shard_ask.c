@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is remembered of a request, and told when it is over. */
+#include <criterion/criterion.h>
+
+#include "shard/ask.h"
+#include "support/handlers_rig.h"
+
+#define LINES 64
+
+/* An access log of some lines. */
+static struct {
+    struct nj_access open[LINES], line[LINES];
+    bool used[LINES];
+    unsigned n_open, n_lines, n_max;
+} book;
+
+static struct nj_access *take(void *ctx)
+{
+    for (unsigned i = 0; i < book.n_max; i++)
+        if (!book.used[i]) {
+            book.used[i] = true;
+            book.n_open++;
+            memset(&book.open[i], 0xee, sizeof book.open[i]);
+            return &book.open[i];
+        }
+    return NULL;
+}
+
+static void put(void *ctx, struct nj_access *a)
+{
+    cr_assert(book.n_lines < LINES && book.n_open > 0);
+    book.line[book.n_lines++] = *a;
+    book.used[a - book.open] = false;
+    book.n_open--;
+}
+
+static void words(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_write(resp, "words", 5);
+}
+
+static void slow(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_sleep(3 * NJ_SEC);
+    nj_response_write(resp, "a", 1);
+    nj_response_flush(resp);
+    nj_sleep(2 * NJ_SEC);
+    nj_response_write(resp, "b", 1);
+}
+
+static void nothing(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_status(resp, 204);
+}
+
+static const struct nj_route routes[] = {
+    {.path = "/words", .handle = words},
+    {.path = "/slow", .type = NJ_BLOCKING, .handle = slow},
+    {.path = "/nothing", .handle = nothing},
+};
+
+static struct hr *start(unsigned n_max)
+{
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+
+    memset(&book, 0, sizeof book);
+    book.n_max = n_max;
+    h->config.access = (struct nj_access_port){NULL, take, put};
+    h->config.index = 0;
+    return hr_start(h);
+}
+
+static void finish(struct hr *h)
+{
+    hr_free(h);
+    cr_expect_eq(book.n_open, 0, "each line was written");
+}
+
+static bool said(const struct nj_access *a, unsigned at, uint16_t n, const char *what)
+{
+    return n == strlen(what) && memcmp(a->text + at, what, n) == 0;
+}
+
+Test(shard_ask, a_line)
+{
+    struct hr *h = start(LINES);
+    struct hr_client *c = hr_connect(h);
+
+    hr_ask(c, "GET", "/whole?q=1", 0, 0, "referer", "http://a/b");
+    hr_settle(h);
+    cr_assert_eq(book.n_lines, 1);
+    const struct nj_access *a = &book.line[0];
+    cr_expect_eq(a->wall_ns, (1700000000 + 1000) * (int64_t)NJ_SEC);
+    cr_expect_eq(nj_addr_to_v4(&a->remote), htonl(RIG_PEER_IP));
+    cr_expect_eq(a->rport, 2000);
+    cr_expect_eq(a->status, 200);
+    cr_expect_eq(a->stream_id, 1);
+    cr_expect_eq(a->shard, 0);
+    cr_expect_eq(a->conn, 1);
+    cr_expect_eq(a->n_bytes, RIG_WHOLE);
+    cr_expect(a->complete && !a->cut);
+    cr_expect_str_eq(a->class_of, "default");
+    unsigned at = 0;
+    cr_expect(said(a, at, a->n_method, "GET"));
+    at += a->n_method;
+    cr_expect(said(a, at, a->n_path, "/whole?q=1"));
+    at += a->n_path;
+    cr_expect(said(a, at, a->n_authority, "198.18.0.2"));
+    at += a->n_authority;
+    cr_expect(said(a, at, a->n_referer, "http://a/b"));
+    cr_expect_eq(a->n_agent, 0);
+    finish(h);
+}
+
+/* From the head of the request to the first byte, and to the last. */
+Test(shard_ask, times)
+{
+    struct hr *h = start(LINES);
+    struct hr_client *c = hr_connect(h);
+
+    hr_get(c, "/slow");
+    hr_run(h, 10 * NJ_SEC);
+    cr_assert_eq(book.n_lines, 1);
+    const struct nj_access *a = &book.line[0];
+    cr_expect(a->ttfb >= 3 * NJ_SEC && a->ttfb < 3100 * NJ_MS, "%lu", a->ttfb / NJ_MS);
+    cr_expect(a->total >= 5 * NJ_SEC && a->total < 5100 * NJ_MS, "%lu", a->total / NJ_MS);
+    cr_expect_eq(a->n_bytes, 2);
+    const struct nj_shard *s = h->r->s;
+    cr_expect_eq(nj_histogram_count(&s->ttfb), 1);
+    cr_expect_eq(nj_histogram_count(&s->total), 1);
+    cr_expect_eq(nj_histogram_count(&s->throttled), 0);
+    cr_expect(nj_histogram_at(&s->ttfb, 0.5) / NJ_MS > 2600 &&
+              nj_histogram_at(&s->ttfb, 0.5) / NJ_MS < 3500);
+    hr_get(c, "/nothing");
+    hr_settle(h);
+    cr_assert_eq(book.n_lines, 2);
+    cr_expect_eq(book.line[1].status, 204);
+    cr_expect(book.line[1].complete && book.line[1].n_bytes == 0);
+    cr_expect_eq(nj_histogram_count(&s->ttfb), 2, "the head counts");
+    finish(h);
+}
+
+/* Those that were reset by the peer, or whose connection went, are told of as what they are. */
+Test(shard_ask, what_was_broken_off)
+{
+    struct hr *h = start(LINES);
+    struct hr_options narrow = {.window = 1000, .no_auto = true};
+    struct hr_client *c = hr_connect_with(h, &narrow);
+    int32_t id = hr_get(c, "/whole");
+
+    hr_get(c, "/slow");
+    hr_settle(h);
+    cr_expect_eq(book.n_lines, 0);
+    hr_reset(c, id);
+    hr_settle(h);
+    cr_assert_eq(book.n_lines, 1);
+    cr_expect(book.line[0].status == 200 && book.line[0].n_bytes == 1000 && !book.line[0].complete);
+    rig_seg(h->r, c->p, c->p->snd_nxt, NJ_TCP_RST | NJ_TCP_ACK, NULL, 0);
+    hr_settle(h);
+    cr_assert_eq(book.n_lines, 2);
+    cr_expect(book.line[1].status == 0 && book.line[1].ttfb == 0 && !book.line[1].complete);
+    finish(h);
+}
+
+/* Without a record to fill in, a request is served all the same. */
+Test(shard_ask, log_is_full)
+{
+    struct hr *h = start(0);
+    struct hr_client *c = hr_connect(h);
+    int32_t id = hr_get(c, "/words");
+
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, id)->status, 200);
+    cr_expect_eq(book.n_lines, 0);
+    finish(h);
+}
+
+/* What does not fit is cut, and shown so. */
+Test(shard_ask, long_paths_are_cut)
+{
+    struct hr *h = start(LINES);
+    struct hr_client *c = hr_connect(h);
+    char path[1000] = "/";
+
+    memset(path + 1, 'x', sizeof path - 2);
+    path[sizeof path - 1] = '\0';
+    hr_ask(c, "GET", path, 0, 0, "user-agent", "me");
+    hr_settle(h);
+    cr_assert_eq(book.n_lines, 1);
+    const struct nj_access *a = &book.line[0];
+    cr_expect(a->cut);
+    cr_expect_eq(a->n_method + a->n_path + a->n_authority + a->n_referer + a->n_agent,
+                 NJ_ACCESS_TEXT_BYTES);
+    cr_expect_eq(a->status, 404);
+    finish(h);
+}
+
+/* The bound: who comes beyond it is told to come again, and nothing is kept of that. */
+Test(shard_ask, records_run_out)
+{
+    struct hr *h = start(LINES);
+    struct hr_client *c = hr_connect(h);
+    struct nj_pool *pool = &h->r->s->ask_pool;
+    void *rest[4];
+
+    uint32_t n_max = pool->n_max;
+    pool->n_max = 2;
+    for (int i = 0; i < 2; i++)
+        rest[i] = nj_pool_take(pool);
+    int32_t site = hr_get(c, "/index.html"), route = hr_post(c, "/words", 1000);
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, site)->status, 503);
+    cr_expect_eq(hr_reply_of(c, route)->status, 503);
+    cr_expect_str_eq(hr_reply_of(c, site)->retry_after, "1");
+    cr_expect_eq(rig_count(h->r, NJ_C_ask_full), 2);
+    for (int i = 0; i < 2; i++)
+        nj_pool_put(pool, rest[i]);
+    site = hr_get(c, "/index.html");
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, site)->status, 200);
+    pool->n_max = n_max;
+    finish(h);
+}
+
+static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    char buf[100];
+
+    while (nj_request_read(req, buf, sizeof buf) > 0)
+        ;
+}
+
+/* --max-header-size; --max-body below and above what the route says. */
+Test(shard_ask, limits_of_requests)
+{
+    static const struct nj_route readers[] = {
+        {.path = "/hear", .type = NJ_BLOCKING, .handle = hear},
+        {.path = "/tight", .type = NJ_BLOCKING, .handle = hear, .body_max_bytes = 10},
+    };
+    struct hr *h = hr_new(readers, NJ_ARRAY_LEN(readers));
+    h->config.header_bytes_max = 300;
+    h->config.header_fields_max = 6;
+    h->config.body_max = 1000;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    char value[200];
+
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    int32_t big = hr_ask(c, "GET", "/hear", 0, 0, "name", value);
+    int32_t fits = hr_post(c, "/hear", 1000), over = hr_post(c, "/hear", 1001);
+    int32_t told = hr_ask(c, "POST", "/hear", 1001, 1001, "content-length", "1001");
+    int32_t tight = hr_post(c, "/tight", 10), tighter = hr_post(c, "/tight", 11);
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, big)->status, 431);
+    cr_expect_eq(hr_reply_of(c, fits)->status, 200);
+    cr_expect_eq(hr_reply_of(c, over)->status, 413);
+    cr_expect_eq(hr_reply_of(c, told)->status, 413);
+    cr_expect_eq(hr_reply_of(c, tight)->status, 200);
+    cr_expect_eq(hr_reply_of(c, tighter)->status, 413);
+    hr_free(h);
+}
