@@ -25,7 +25,7 @@ struct entry {
     struct nj_config_name id;
     enum kind kind;
     bool may_be_none; /* "none" means NJ_NONE of that width */
-    uint8_t width;
+    uint16_t width;
     uint16_t offset;
     double min, max;
     const char *expected;
@@ -240,13 +240,46 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
     return nj_fail(why, n, "--%s %s: expected %s", name, value, expected);
 }
 
-bool nj_config_has(const struct nj_server_config *c, const char *name)
+static bool has(const struct nj_server_config *c, const struct entry *e)
 {
     static const char nothing[8];
-    const struct entry *e = find(name);
 
     size_t n = e->kind == LIST ? sizeof(char *) : e->width;
     return memcmp((const char *)c + e->offset, nothing, n) != 0;
+}
+
+bool nj_config_has(const struct nj_server_config *c, const char *name)
+{
+    return has(c, find(name));
+}
+
+void nj_config_take(struct nj_server_config *c, const struct nj_server_config *file)
+{
+    for (size_t i = 0; i < NJ_ARRAY_LEN(entries); i++)
+        if (entries[i].id.section && !has(c, &entries[i]))
+            memcpy((char *)c + entries[i].offset, (const char *)file + entries[i].offset,
+                   entries[i].width);
+}
+
+static bool same_texts(const char *const *a, const char *const *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!a[i] || !b[i] ? a[i] != b[i] : strcmp(a[i], b[i]) != 0)
+            return false;
+    return true;
+}
+
+bool nj_config_same(const struct nj_server_config *a, const struct nj_server_config *b)
+{
+    for (size_t i = 0; i < NJ_ARRAY_LEN(entries); i++) {
+        const struct entry *e = &entries[i];
+        const void *x = (const char *)a + e->offset, *y = (const char *)b + e->offset;
+        bool texts = e->kind == TEXT || e->kind == LIST;
+        if (e->id.section && (texts ? !same_texts(x, y, e->kind == LIST ? (size_t)e->max : 1)
+                                    : memcmp(x, y, e->width) != 0))
+            return false;
+    }
+    return true;
 }
 
 int nj_config_set_from_file(struct nj_server_config *c, const char *name, const char *value,

@@ -478,7 +478,8 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     if (started) {
         nj_lcores_run(s->lcore, s->n_shards);
     } else {
-        fprintf(stderr, "nightjar: %s\n", s->why);
+        fprintf(stderr, "%snightjar: %s\n", s->settings.faults.text ? s->settings.faults.text : "",
+                s->why);
     }
     while (n_up-- > 0)
         if (steps[n_up].down)

@@ -201,7 +201,15 @@ int nj_settings_check(struct nj_settings *s, const struct nj_server_config *conf
     memset(s, 0, sizeof *s);
     s->effective = *config;
     s->config = &s->effective;
-    return read_rest(s, s->config, why, n);
+    s->policy = nj_policy_file_read(config->policy_file, &s->effective, &s->faults);
+    if (!s->policy)
+        return nj_fail(why, n, "%s: %u fault%s, see above; nothing was started",
+                       config->policy_file ? config->policy_file : "no policy", s->faults.n,
+                       s->faults.n == 1 ? "" : "s");
+    if (read_rest(s, s->config, why, n) == 0)
+        return 0;
+    nj_settings_free(s);
+    return -1;
 }
 
 int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
@@ -221,4 +229,7 @@ void nj_settings_free(struct nj_settings *s)
 {
     nj_routes_free(s->routes);
     s->routes = NULL;
+    nj_policy_file_free(s->policy);
+    s->policy = NULL;
+    nj_faults_free(&s->faults);
 }

@@ -8,18 +8,22 @@
 #include "base/types.h"
 #include "http/route.h"
 #include "http/site_options.h"
+#include "server/policy_file.h"
 #include "wire/iface.h"
 
 struct nj_settings {
     const struct nj_server_config *config; /* &effective */
-    struct nj_server_config effective;     /* what was given, and what defaults to it */
+    struct nj_server_config effective;     /* what was given, and what the policy file adds */
     struct nj_iface iface;                 /* all but what the port says: MAC address and MTU */
     bool slaac;                            /* --addr auto6 */
     struct nj_routes *routes;
     struct nj_site_options site; /* all but the MIME table */
+    struct nj_policy_file *policy;
+    struct nj_faults faults; /* of the policy file, for stderr, before `why` */
 };
 
-/* 0, or -1 with what is wrong and what to do in `why`. Changes nothing in the world. */
+/* 0, or -1 with what is wrong and what to do in `why`, and more of it in s->faults, which
+ * nj_settings_free() frees in any case. Changes nothing in the world. */
 int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
                      size_t why_bytes);
 /* The same, of a configuration that may lack what a server needs to start: addresses, a folder. */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An INI file with the lines where things stand, for people who made a mistake.
+ *
+ * rte_cfgfile reads sections, keys and values; but it passes over what it does not understand, cuts
+ * what is too long, and knows no lines. So each line is looked at here first, and rte_cfgfile is
+ * given those that have no fault, from memory.
+ */
+#ifndef NJ_SERVER_POLICY_INI_H
+#define NJ_SERVER_POLICY_INI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+#define NJ_INI_BYTES_MAX    (1u << 20)
+#define NJ_INI_SECTIONS_MAX 256u
+#define NJ_INI_ENTRIES_MAX  4096u
+
+/* Everything that is wrong, a line each, "FILE:LINE: what: what is expected". */
+#define NJ_FAULTS_TOLD 64u /* more are counted */
+
+struct nj_faults {
+    uint32_t n;
+    char *text; /* told lines, one behind the other, or NULL */
+    size_t n_bytes;
+};
+
+/* `line` 0: the file as a whole. */
+void nj_fault(struct nj_faults *f, const char *file, uint32_t line, const char *fmt, ...)
+    NJ_PRINTF(4, 5);
+void nj_faults_free(struct nj_faults *f);
+
+struct nj_ini_entry {
+    const char *key, *value; /* not empty */
+    uint32_t line;
+};
+
+struct nj_ini_section {
+    const char *name;        /* not empty */
+    uint32_t line, first, n; /* entries */
+};
+
+struct nj_ini {
+    uint32_t n_sections, n_entries;
+    struct nj_ini_section section[NJ_INI_SECTIONS_MAX];
+    struct nj_ini_entry *entry;
+    void *store; /* the strings */
+};
+
+/* All of a file, terminated, for the caller to free(); NULL with a fault. */
+char *nj_ini_slurp(const char *path, size_t max_bytes, size_t *n_bytes, struct nj_faults *faults);
+
+/* NULL when there is no memory. What has a fault is told and left out. */
+struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
+                            struct nj_faults *faults);
+void nj_ini_free(struct nj_ini *ini);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Networks of the lists, in the policy file and in files of their own. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/policy_file.h"
+#include "server/values.h"
+
+#define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
+
+static bool parse_addr(const char *text, struct nj_addr *a)
+{
+    struct in_addr v4;
+
+    if (inet_pton(AF_INET, text, &v4) == 1) {
+        *a = nj_addr_v4(v4.s_addr);
+        return true;
+    }
+    return inet_pton(AF_INET6, text, a->b) == 1 && !nj_addr_is_v4(a);
+}
+
+/* Clear what is behind the prefix. Was there anything? */
+static bool cut(struct nj_network *net)
+{
+    bool any = false;
+
+    for (unsigned i = net->bits; i < 128; i++) {
+        uint8_t bit = (uint8_t)(1u << (7 - i % 8));
+        any |= net->addr.b[i / 8] & bit;
+        net->addr.b[i / 8] &= (uint8_t)~bit;
+    }
+    return any;
+}
+
+static bool parse_network(struct nj_str word, struct nj_network *net, const char **wrong)
+{
+    char text[INET6_ADDRSTRLEN + 4];
+    uint64_t bits = 0;
+
+    *wrong = WANTS;
+    if (word.n_bytes >= sizeof text)
+        return false;
+    memcpy(text, word.p, word.n_bytes);
+    text[word.n_bytes] = '\0';
+    char *slash = strchr(text, '/');
+    if (slash)
+        *slash = '\0';
+    if (!parse_addr(text, &net->addr))
+        return false;
+    uint64_t most = nj_addr_is_v4(&net->addr) ? 32 : 128;
+    if (slash && (!nj_read_number(slash + 1, &bits) || bits > most))
+        return false;
+    net->bits = (uint8_t)(128 - most + (slash ? bits : most));
+    *wrong = "no bits of the address behind its prefix";
+    return !cut(net);
+}
+
+static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const char *file,
+                uint32_t line)
+{
+    struct nj_policy_file *f = r->f;
+    struct nj_network net;
+    const char *wrong;
+
+    if (!parse_network(word, &net, &wrong)) {
+        nj_fault(r->faults, file, line, "%.*s: expected %s",
+                 (int)(word.n_bytes < 60 ? word.n_bytes : 60), word.p, wrong);
+        return;
+    }
+    if (f->n_networks == NJ_NETWORKS_MAX) {
+        nj_fault(r->faults, file, line, "too many networks: expected at most %u in all lists",
+                 NJ_NETWORKS_MAX);
+        return;
+    }
+    if (f->n_networks == r->n_room) {
+        uint32_t n = r->n_room ? 2 * r->n_room : 64;
+        struct nj_network *more = realloc(f->network, n * sizeof *more);
+        if (!more) {
+            nj_fault(r->faults, file, line, "no memory for %u networks", n);
+            return;
+        }
+        f->network = more;
+        r->n_room = n;
+    }
+    net.lists = (uint16_t)(1u << list);
+    f->network[f->n_networks++] = net;
+}
+
+void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+{
+    const char *text = e->value;
+    struct nj_str word;
+
+    while (text) {
+        if (nj__policy_next(&text, &word))
+            add(r, list, word, r->path, e->line);
+        else
+            nj_fault(r->faults, r->path, e->line, "nothing between commas: expected " WANTS);
+    }
+}
+
+/* One network in a line, comments as in the policy file. */
+static void take_line(struct nj__reader *r, uint32_t list, const char *file, uint32_t line,
+                      const char *p, const char *end)
+{
+    const char *mark = memchr(p, '#', (size_t)(end - p));
+
+    end = mark ? mark : end;
+    while (p < end && strchr(" \t\r", *p) && *p)
+        p++;
+    while (p < end && strchr(" \t\r", end[-1]) && end[-1])
+        end--;
+    if (p < end && *p != ';')
+        add(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
+}
+
+void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+{
+    const char *name = e->value;
+    const char *slash = strrchr(r->path, '/');
+    int n_folder = name[0] == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
+    char path[4096];
+    size_t n_bytes;
+    uint32_t at = 0, n_before = r->faults->n;
+
+    if ((size_t)snprintf(path, sizeof path, "%.*s%s", n_folder, r->path, name) >= sizeof path) {
+        nj_fault(r->faults, r->path, e->line, "file: the name is too long");
+        return;
+    }
+    char *text = nj_ini_slurp(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
+    for (const char *p = text; text && p < text + n_bytes;) {
+        const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));
+        take_line(r, list, path, ++at, p, eol ? eol : text + n_bytes);
+        p = eol ? eol + 1 : text + n_bytes;
+    }
+    free(text);
+    if (r->faults->n > n_before)
+        nj_fault(r->faults, r->path, e->line, "file = %s: it has faults, which are told above",
+                 name);
+}

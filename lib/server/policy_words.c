@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Words of the policy file: between commas, as names, and what somebody may have meant. */
+#include <string.h>
+
+#include "server/policy_file.h"
+
+#define WORD_MAX 64u /* CFG_NAME_LEN: no key is longer */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool nj__policy_next(const char **at, struct nj_str *word)
+{
+    const char *from = *at, *to = strchrnul(from, ',');
+
+    *at = *to ? to + 1 : NULL;
+    while (from < to && is_space(*from))
+        from++;
+    while (from < to && is_space(to[-1]))
+        to--;
+    *word = (struct nj_str){from, (uint32_t)(to - from)};
+    return word->n_bytes > 0;
+}
+
+bool nj__policy_is_name(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+              (text[i] >= '0' && text[i] <= '9') || text[i] == '_'))
+            return false;
+    return n > 0 && n < NJ_CLASS_NAME_MAX;
+}
+
+void nj__policy_lower(struct nj_str s)
+{
+    char *p = (char *)s.p; /* in memory of ours, see nj_ini */
+
+    for (uint32_t i = 0; i < s.n_bytes; i++)
+        if (p[i] >= 'A' && p[i] <= 'Z')
+            p[i] |= 0x20;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters have to be added, left out or changed to make one of the other. */
+static uint32_t distance(const char *a, const char *b)
+{
+    uint32_t row[WORD_MAX + 1], n = (uint32_t)strlen(b);
+
+    if (n > WORD_MAX)
+        return UINT32_MAX;
+    for (uint32_t k = 0; k <= n; k++)
+        row[k] = k;
+    for (uint32_t i = 0; a[i]; i++) {
+        uint32_t corner = row[0];
+        row[0] = i + 1;
+        for (uint32_t k = 1; k <= n; k++) {
+            uint32_t change = corner + (a[i] != b[k - 1]);
+            corner = row[k];
+            row[k] = least(change, 1 + least(row[k], row[k - 1]));
+        }
+    }
+    return row[n];
+}
+
+const char *nj__policy_nearest(const char *word, const char *(*name)(void *ctx, uint32_t i),
+                               void *ctx)
+{
+    uint32_t best = (uint32_t)strlen(word) / 2 + 1; /* beyond half of it, it is something else */
+    const char *found = NULL, *candidate;
+
+    for (uint32_t i = 0; (candidate = name(ctx, i)); i++) {
+        uint32_t d = distance(word, candidate);
+        if (d < best) {
+            best = d;
+            found = candidate;
+        }
+    }
+    return found;
+}
