@@ -178,6 +178,19 @@ void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to)
     }
 }
 
+void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later)
+{
+    /* A later rate is also a ceiling, and the earlier burst was another rate's. */
+    for (size_t i = 0; i < NJ_ARRAY_LEN(limits_at); i++)
+        if (later->set >> limits_at[i] & 1)
+            to->set &= ~(7u << limits_at[i]);
+    to->set |= later->set;
+    for (uint32_t i = 0; i < NJ_ARRAY_LEN(keys_table); i++)
+        if (later->set >> i & 1)
+            memcpy((char *)&to->value + keys_table[i].offset,
+                   (const char *)&later->value + keys_table[i].offset, width(&keys_table[i]));
+}
+
 void nj_class_inherit(struct nj_class *to, const struct nj_class *from)
 {
     to->client = from->client;

@@ -30,6 +30,8 @@ bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong);
 
 /* These win over what is there. A rate without a ceiling is both, and forgets the old burst. */
 void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to);
+/* Later ones win over earlier ones; what both say stays as if it had been said in that order. */
+void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later);
 /* Of a class that says nothing itself: what each client and each response has. */
 void nj_class_inherit(struct nj_class *to, const struct nj_class *from);
 

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/policy_live.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/fail.h"
+#include "server/config_set.h"
+
+/* A file that was read, and its lists. */
+struct source {
+    struct nj_policy_file *file;
+    struct nj_acl *acl;
+    uint32_t n_refs; /* snapshots, and the manager */
+    bool borrowed;   /* the file is somebody else's */
+};
+
+struct snapshot {
+    struct nj_policy policy;
+    struct source *source;
+};
+
+struct nj_policies {
+    pthread_mutex_t lock;
+    struct nj_server_config given; /* by the command line */
+    struct nj_server_config effective;
+    struct nj_policy_port port;
+    struct source *source;
+    struct nj_policy_changes changes;
+    uint64_t hours;
+    struct snapshot *now;
+    uint32_t n_old;
+    struct snapshot *old[NJ_POLICIES_OLD_MAX];
+    char slot[NJ_CLASSES_MAX][NJ_CLASS_NAME_MAX]; /* who has had it last */
+};
+
+/* --- sources and snapshots ------------------------------------------------------------------ */
+
+static void put_source(struct source *s)
+{
+    if (--s->n_refs > 0)
+        return;
+    nj_acl_free(s->acl);
+    if (!s->borrowed)
+        nj_policy_file_free(s->file);
+    free(s);
+}
+
+/* Takes the file over, unless it is borrowed; frees it in an error then, too. */
+static struct source *new_source(struct nj_policy_file *file, bool borrowed, char *why, size_t n)
+{
+    struct source *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        nj_fail(why, n, "no memory for a policy");
+        if (!borrowed)
+            nj_policy_file_free(file);
+        return NULL;
+    }
+    *s = (struct source){.file = file, .n_refs = 1, .borrowed = borrowed};
+    if (!file->list_used)
+        return s;
+    s->acl = nj_acl_new(file->network, file->n_networks, why, n);
+    if (s->acl)
+        return s;
+    put_source(s);
+    return NULL;
+}
+
+static void free_snapshot(struct snapshot *s)
+{
+    put_source(s->source);
+    free(s);
+}
+
+/* Classes keep their slots by name. A new one gets the first that was never used; when there is
+ * none, the first whose class is gone. */
+static void give_slots(struct nj_policies *p, struct nj_policy_file *f)
+{
+    uint32_t taken = 1; /* 0 is the default class's */
+
+    snprintf(p->slot[0], NJ_CLASS_NAME_MAX, "default");
+    for (uint32_t i = 1; i < f->n_classes; i++) {
+        f->class_at[i].slot = 0;
+        for (uint8_t k = 1; k < NJ_CLASSES_MAX; k++)
+            if (strcmp(p->slot[k], f->class_at[i].name) == 0)
+                f->class_at[i].slot = k;
+        taken |= 1u << f->class_at[i].slot;
+    }
+    for (uint32_t i = 1; i < f->n_classes; i++) {
+        uint8_t slot = f->class_at[i].slot, found = 0;
+        if (slot != 0)
+            continue;
+        for (uint8_t k = NJ_CLASSES_MAX - 1; k > 0; k--) {
+            bool unused = p->slot[k][0] == '\0';
+            if (!(taken >> k & 1) && (unused || found == 0 || p->slot[found][0] != '\0'))
+                found = k;
+        }
+        f->class_at[i].slot = found;
+        taken |= 1u << found;
+        snprintf(p->slot[found], NJ_CLASS_NAME_MAX, "%s", f->class_at[i].name);
+    }
+}
+
+static struct snapshot *make(struct nj_policies *p, struct source *source,
+                             const struct nj_policy_changes *changes, uint64_t hours)
+{
+    struct snapshot *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    nj_policy_file_make(source->file, &p->given, changes, hours, &s->policy);
+    s->policy.version = p->now ? p->now->policy.version + 1 : 1;
+    if (source->acl) {
+        s->policy.lists = nj_acl_lists;
+        s->policy.lists_ctx = source->acl;
+    }
+    s->source = source;
+    source->n_refs++;
+    return s;
+}
+
+/* What no shard uses any more goes. */
+static void retire(struct nj_policies *p)
+{
+    uint64_t adopted = p->n_old > 0 && p->port.adopted ? p->port.adopted(p->port.ctx) : 0;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < p->n_old; i++) {
+        if (p->old[i]->policy.version < adopted)
+            free_snapshot(p->old[i]);
+        else
+            p->old[kept++] = p->old[i];
+    }
+    p->n_old = kept;
+}
+
+/* Is there room for one more that is replaced? */
+static bool can_replace(struct nj_policies *p)
+{
+    retire(p);
+    return p->n_old < NJ_POLICIES_OLD_MAX;
+}
+
+static uint64_t replace(struct nj_policies *p, struct snapshot *s)
+{
+    if (p->port.set)
+        p->port.set(p->port.ctx, &s->policy);
+    p->old[p->n_old++] = p->now;
+    p->now = s;
+    return s->policy.version;
+}
+
+/* --- the life of it ------------------------------------------------------------------------- */
+
+struct nj_policies *nj_policies_new(struct nj_policy_file *first,
+                                    const struct nj_server_config *given,
+                                    const struct nj_server_config *effective, uint32_t minute,
+                                    char *why, size_t n)
+{
+    struct nj_policies *p = calloc(1, sizeof *p);
+
+    if (!p) {
+        nj_fail(why, n, "no memory for a policy");
+        return NULL;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    p->given = *given;
+    p->effective = *effective;
+    give_slots(p, first);
+    p->hours = nj_policy_file_hours(first, minute);
+    p->source = new_source(first, true, why, n);
+    p->now = p->source ? make(p, p->source, NULL, p->hours) : NULL;
+    if (p->now)
+        return p;
+    if (p->source)
+        nj_fail(why, n, "no memory for a policy");
+    nj_policies_free(p);
+    return NULL;
+}
+
+void nj_policies_free(struct nj_policies *p)
+{
+    if (!p)
+        return;
+    for (uint32_t i = 0; i < p->n_old; i++)
+        free_snapshot(p->old[i]);
+    if (p->now)
+        free_snapshot(p->now);
+    if (p->source)
+        put_source(p->source);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+const struct nj_policy *nj_policies_first(const struct nj_policies *p)
+{
+    return &p->now->policy;
+}
+
+void nj_policies_attach(struct nj_policies *p, const struct nj_policy_port *port)
+{
+    pthread_mutex_lock(&p->lock);
+    p->port = *port;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* --- the file again ------------------------------------------------------------------------- */
+
+static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint32_t minute,
+                           struct nj_faults *faults)
+{
+    const char *path = p->given.policy_file;
+    char why[256];
+
+    if (!can_replace(p)) {
+        nj_fault(faults, path, 0, "an lcore has not adopted the last changes yet: try again");
+        nj_policy_file_free(f);
+        return 0;
+    }
+    give_slots(p, f);
+    struct source *source = new_source(f, false, why, sizeof why);
+    if (!source) {
+        nj_fault(faults, path, 0, "%s", why);
+        return 0;
+    }
+    uint64_t hours = nj_policy_file_hours(f, minute);
+    struct snapshot *s = make(p, source, NULL, hours);
+    if (!s) {
+        nj_fault(faults, path, 0, "no memory for a policy");
+        put_source(source);
+        return 0;
+    }
+    put_source(p->source);
+    p->source = source;
+    p->hours = hours;
+    memset(&p->changes, 0, sizeof p->changes);
+    return replace(p, s);
+}
+
+uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_faults *faults,
+                            char *note, size_t n)
+{
+    struct nj_server_config config = p->given;
+
+    note[0] = '\0';
+    if (!p->given.policy_file) {
+        nj_fault(faults, "nightjar", 0, "no policy file to read again: expected --config FILE");
+        return 0;
+    }
+    struct nj_policy_file *f = nj_policy_file_read(p->given.policy_file, &config, faults);
+    if (!f)
+        return 0;
+    if (!nj_config_same(&config, &p->effective))
+        snprintf(note, n, "changes of [files], [limits] and [log] wait for the next start");
+    pthread_mutex_lock(&p->lock);
+    uint64_t version = adopt_file(p, f, minute, faults);
+    pthread_mutex_unlock(&p->lock);
+    return version;
+}
+
+/* --- hours ---------------------------------------------------------------------------------- */
+
+uint32_t nj_minute_of_day(time_t now)
+{
+    struct tm tm;
+
+    return localtime_r(&now, &tm) ? (uint32_t)(tm.tm_hour * 60 + tm.tm_min) : 0;
+}
+
+uint64_t nj_policies_tick(struct nj_policies *p, uint32_t minute)
+{
+    uint64_t version = 0;
+
+    pthread_mutex_lock(&p->lock);
+    retire(p);
+    uint64_t hours = nj_policy_file_hours(p->source->file, minute);
+    if (hours != p->hours && p->n_old < NJ_POLICIES_OLD_MAX) {
+        struct snapshot *s = make(p, p->source, &p->changes, hours);
+        if (s) {
+            p->hours = hours;
+            version = replace(p, s);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return version;
+}
+
+/* --- by telemetry --------------------------------------------------------------------------- */
+
+/* "KEY=VALUE" into the changes of a class, or of the server (`keys` of which `of` is -1). */
+static bool read_change(struct nj_class_keys *keys, int of, char *pair, char *why, size_t n)
+{
+    char *is = strchr(pair, '=');
+    const char *expected;
+
+    if (!is)
+        return nj_fail(why, n, "%.60s: expected KEY=VALUE", pair) == 0;
+    *is = '\0';
+    int key = nj_class_key_find(pair);
+    if (key < 0 || (of < 0 && !nj_class_key_of_server((uint32_t)key)))
+        return nj_fail(why, n, "%.60s: expected a limit that [%s] of the policy file has", pair,
+                       of < 0 ? "server" : "class NAME") == 0;
+    if (of > 0 && strcmp(pair, "connections") == 0)
+        return nj_fail(why, n, "connections: expected for the class default") == 0;
+    if (!nj_class_key_read(keys, (uint32_t)key, is + 1, &expected))
+        return nj_fail(why, n, "%.60s = %.60s: expected %s", pair, is + 1, expected) == 0;
+    return true;
+}
+
+/* -1: the server's; -2: there is no such class. */
+static int class_of_change(const struct nj_policy_file *f, const char *pair)
+{
+    if (strncmp(pair, "class=", 6) != 0)
+        return -1;
+    for (uint32_t i = 0; i < f->n_classes; i++)
+        if (strcmp(f->class_at[i].name, pair + 6) == 0)
+            return (int)i;
+    return -2;
+}
+
+static bool read_changes(const struct nj_policy_file *f, char *params,
+                         struct nj_policy_changes *changes, char *why, size_t n)
+{
+    struct nj_class_keys fresh = {0};
+    const char *wrong;
+    char *save = NULL, *pair = strtok_r(params, ",", &save);
+    int of = pair ? class_of_change(f, pair) : -1;
+
+    if (of == -2)
+        return nj_fail(why, n, "%.60s: there is no such class", pair) == 0;
+    if (of >= 0)
+        pair = strtok_r(NULL, ",", &save);
+    for (; pair; pair = strtok_r(NULL, ",", &save))
+        if (!read_change(&fresh, of, pair, why, n))
+            return false;
+    if (fresh.set == 0)
+        return nj_fail(why, n, "nothing to change: expected KEY=VALUE, e.g. rate=5MiB/s") == 0;
+    if (!nj_class_keys_check(&fresh, &wrong))
+        return nj_fail(why, n, "%s", wrong) == 0;
+    nj_class_keys_merge(of < 0 ? &changes->server : &changes->of[of], &fresh);
+    return true;
+}
+
+uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t n)
+{
+    struct nj_policy_changes *changes = malloc(sizeof *changes);
+    char *copy = strdup(params);
+    uint64_t version = 0;
+
+    nj_fail(why, n, "no memory");
+    pthread_mutex_lock(&p->lock);
+    if (changes && copy) {
+        *changes = p->changes;
+        if (!can_replace(p)) {
+            nj_fail(why, n, "an lcore has not adopted the last changes yet: try again");
+        } else if (read_changes(p->source->file, copy, changes, why, n)) {
+            struct snapshot *s = make(p, p->source, changes, p->hours);
+            if (s) {
+                p->changes = *changes;
+                version = replace(p, s);
+            }
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    free(changes);
+    free(copy);
+    return version;
+}
+
+void nj_policies_see(struct nj_policies *p, void (*see)(void *ctx, const struct nj_policy *policy),
+                     void *ctx)
+{
+    pthread_mutex_lock(&p->lock);
+    see(ctx, &p->now->policy);
+    pthread_mutex_unlock(&p->lock);
+}
