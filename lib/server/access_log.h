@@ -5,8 +5,9 @@
  * Each shard has a bounded pool of records, and a pair of single-producer single-consumer rings
  * with the thread (worker.h), which hold all of them. So giving a record away never fails and never
  * waits; when the thread can't follow, or the file takes nothing, requests go without a line and
- * are counted: lines written and lost together are the requests that are over, when all is quiet. The thread looks for records twenty times a second, or when a shard has given it
- * NJ_ACCESS_WAKE of them.
+ * are counted: lines written and lost together are the requests that are over, when all is quiet.
+ * The thread looks for records twenty times a second, or when a shard has given it NJ_ACCESS_WAKE
+ * of them.
  */
 #ifndef NJ_SERVER_ACCESS_LOG_H
 #define NJ_SERVER_ACCESS_LOG_H

@@ -38,7 +38,7 @@ static void read_values(struct nj__reader *r, const struct nj_ini_entry *e, stru
     struct nj_str word;
 
     while (at) {
-        bool any = nj__policy_next(&at, &word);
+        bool any = nj__policy_word(&at, &word);
         if (any && ok == is_host)
             nj__policy_lower(word);
         if (!any || !ok(word)) {
@@ -60,7 +60,7 @@ uint32_t nj__policy_read_lists(struct nj__reader *r, const struct nj_ini_entry *
     struct nj_str word;
 
     while (at) {
-        bool any = nj__policy_next(&at, &word);
+        bool any = nj__policy_word(&at, &word);
         uint32_t i = 0;
         while (any && i < r->f->n_lists &&
                (strlen(r->f->list[i]) != word.n_bytes ||

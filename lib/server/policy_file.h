@@ -118,7 +118,7 @@ uint32_t nj__policy_read_lists(struct nj__reader *r, const struct nj_ini_entry *
 
 /* The next word of a list between commas, without space around it; empty ones are an error (false,
  * with n_bytes 0). `*at` moves on; NULL behind the last. */
-bool nj__policy_next(const char **at, struct nj_str *word);
+bool nj__policy_word(const char **at, struct nj_str *word);
 /* Which of the names is meant by `word`? NULL: none is near. */
 const char *nj__policy_nearest(const char *word, const char *(*name)(void *ctx, uint32_t i),
                                void *ctx);

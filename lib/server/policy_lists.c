@@ -94,7 +94,7 @@ void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct 
     struct nj_str word;
 
     while (text) {
-        if (nj__policy_next(&text, &word))
+        if (nj__policy_word(&text, &word))
             add(r, list, word, r->path, e->line);
         else
             nj_fault(r->faults, r->path, e->line, "nothing between commas: expected " WANTS);

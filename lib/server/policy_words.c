@@ -11,7 +11,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-bool nj__policy_next(const char **at, struct nj_str *word)
+bool nj__policy_word(const char **at, struct nj_str *word)
 {
     const char *from = *at, *to = strchrnul(from, ',');
 

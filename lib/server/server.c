@@ -340,9 +340,12 @@ static bool up_shards(struct nj_server *s)
         .strategy = set->config->strategy,
     };
     want_requests(&c, set);
+    c.shape = s->shape;
+    c.policy = nj_policies_first(s->policies);
     c.iface.mac = s->port.mac;
     c.iface.mtu = s->port.mtu;
-    if (!random_bytes(&c.ndp_key, sizeof c.ndp_key)) {
+    if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
+        !random_bytes(&c.client_key, sizeof c.client_key)) {
         snprintf(s->why, sizeof s->why, "the system has no random numbers");
         return false;
     }
@@ -372,6 +375,7 @@ static bool up_shards(struct nj_server *s)
         s->lcore[i].control = &s->control;
         s->lcore[i].busy_poll = set->config->busy_poll;
     }
+    nj__server_attach_policy(s);
     return true;
 }
 
@@ -433,6 +437,7 @@ static const struct step {
     {up_files,      down_files},
     {up_workers,    down_workers},
     {up_access,     down_access},
+    {nj__server_up_policy, nj__server_down_policy},
     {up_shards,     down_shards},
     {nothing,       stop_handlers},
     {up_telemetry,  down_telemetry},

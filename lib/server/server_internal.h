@@ -13,6 +13,7 @@
 #include "server/file_store.h"
 #include "server/notes.h"
 #include "server/placement.h"
+#include "server/policy_live.h"
 #include "server/settings.h"
 #include "server/watch.h"
 #include "server/worker.h"
@@ -35,6 +36,8 @@ struct nj_server {
     struct nj_worker *files;    /* does the store's jobs */
     struct nj_workers *workers; /* run OS_BLOCKING tasks */
     struct nj_access_log *access;
+    struct nj_policies *policies;
+    struct nj_shape_shared *shape;
 
     uint32_t n_shards;
     struct nj_fabric_end end[NJ_SHARDS_MAX];
@@ -48,6 +51,15 @@ struct nj_server {
 
 /* Sum of a counter over all shards. Any thread. */
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which);
+
+/* policy_up.c: the policy before the shards, and their share in it. */
+bool nj__server_up_policy(struct nj_server *s);
+void nj__server_down_policy(struct nj_server *s);
+/* When there are shards to tell. */
+void nj__server_attach_policy(struct nj_server *s);
+/* The supervisor's: once per tick; and when the file is to be read again. */
+void nj__server_tend_policy(struct nj_server *s);
+void nj__server_reload_policy(struct nj_server *s);
 
 /* supervise.c: waits for signals, drives the phases, prints the live line. For pthread_create(). */
 void *nj__server_supervise(void *server);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "http/mime.h"
 #include "sched/fiber.h"
 #include "base/limits.h"
 #include "wire/ip6.h"
@@ -200,13 +201,14 @@ int nj_settings_check(struct nj_settings *s, const struct nj_server_config *conf
 {
     memset(s, 0, sizeof *s);
     s->effective = *config;
+    s->given = config;
     s->config = &s->effective;
     s->policy = nj_policy_file_read(config->policy_file, &s->effective, &s->faults);
     if (!s->policy)
         return nj_fail(why, n, "%s: %u fault%s, see above; nothing was started",
                        config->policy_file ? config->policy_file : "no policy", s->faults.n,
                        s->faults.n == 1 ? "" : "s");
-    if (read_rest(s, s->config, why, n) == 0)
+    if (read_rest(s, s->config, why, n) == 0 && nj__settings_read_mime(s, why, n) == 0)
         return 0;
     nj_settings_free(s);
     return -1;
@@ -231,5 +233,7 @@ void nj_settings_free(struct nj_settings *s)
     s->routes = NULL;
     nj_policy_file_free(s->policy);
     s->policy = NULL;
+    nj_mime_table_free(s->mime);
+    s->mime = NULL;
     nj_faults_free(&s->faults);
 }

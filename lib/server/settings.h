@@ -12,12 +12,14 @@
 #include "wire/iface.h"
 
 struct nj_settings {
+    const struct nj_server_config *given;  /* by the command line */
     const struct nj_server_config *config; /* &effective */
     struct nj_server_config effective;     /* what was given, and what the policy file adds */
     struct nj_iface iface;                 /* all but what the port says: MAC address and MTU */
     bool slaac;                            /* --addr auto6 */
     struct nj_routes *routes;
-    struct nj_site_options site; /* all but the MIME table */
+    struct nj_site_options site;
+    struct nj_mime_table *mime;
     struct nj_policy_file *policy;
     struct nj_faults faults; /* of the policy file, for stderr, before `why` */
 };
@@ -34,5 +36,6 @@ void nj_settings_free(struct nj_settings *s);
 /* settings_site.c: limits of requests, and what a folder is served like. */
 int nj__settings_read_requests(struct nj_settings *s, char *why, size_t why_bytes);
 int nj__settings_read_files(struct nj_settings *s, char *why, size_t why_bytes);
+int nj__settings_read_mime(struct nj_settings *s, char *why, size_t why_bytes);
 
 #endif

@@ -10,8 +10,11 @@
 #include "base/attr.h"
 #include "base/fail.h"
 #include "base/limits.h"
+#include "http/mime.h"
 #include "server/settings.h"
 #include "server/values.h"
+
+#define MIME_BYTES_MAX (1u << 20)
 
 _Static_assert((unsigned)NJ_SERVER_ERROR_PAGES_MAX == NJ_ERROR_PAGES_MAX, "one for each");
 
@@ -142,4 +145,26 @@ int nj__settings_read_files(struct nj_settings *s, char *why, size_t n)
     s->site.no_precompressed = c->no_precompressed;
     s->site.cache_control = c->cache_control;
     return 0;
+}
+
+int nj__settings_read_mime(struct nj_settings *s, char *why, size_t n)
+{
+    const char *path = s->config->mime_types, *wrong = NULL;
+    struct nj_faults faults = {0};
+    uint32_t line = 0;
+    size_t n_bytes;
+
+    if (!path)
+        return 0;
+    char *text = nj_ini_slurp(path, MIME_BYTES_MAX, &n_bytes, &faults);
+    nj_faults_free(&faults);
+    s->mime = text ? nj_mime_table_read(text, n_bytes, &line, &wrong) : NULL;
+    free(text);
+    s->site.mime = s->mime;
+    if (s->mime)
+        return 0;
+    if (line > 0)
+        return nj_fail(why, n, "%s:%u: %s", path, line, wrong);
+    return nj_fail(why, n, "--mime-types %s: it cannot be read, or there is no memory for it",
+                   path);
 }

@@ -35,7 +35,9 @@ static bool signalled(struct nj_server *s)
     int got = sigtimedwait(&set, NULL, &tick);
     if (got == SIGUSR1 && s->access)
         nj_access_log_reopen(s->access);
-    return got > 0 && got != SIGUSR1;
+    if (got == SIGHUP)
+        nj__server_reload_policy(s);
+    return got > 0 && got != SIGUSR1 && got != SIGHUP;
 }
 
 struct live {
@@ -159,6 +161,7 @@ void *nj__server_supervise(void *server)
 
     tell_ready(s);
     while (!signalled(s)) {
+        nj__server_tend_policy(s);
         nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
         live_line(s, &live, wall());
         watch(s);

@@ -208,6 +208,10 @@ static const struct {
      "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
      "shard: 0,1; or \"reset\".",
      nj__telemetry_ewyk},
+    {"/nightjar/limits",
+     "The limits in force. Parameters change them until the policy file is read again: "
+     "class=NAME,KEY=VALUE,..., without class the server's total; keys as in the file.",
+     nj__telemetry_limits},
     {"/nightjar/latency",
      "How long responses took: to the first byte, to the last, and held back by our limits, in "
      "microseconds. Parameter: a shard.",

@@ -9,6 +9,9 @@
  *   /nightjar/ewyk        how handlers were run, by route; who waits
  *   /nightjar/ewyk,N      of one route, and how each shard takes it now
  *   /nightjar/ewyk,reset  from zero
+ *   /nightjar/limits      the policy in force: limits of the server and of its classes
+ *   /nightjar/limits,class=video,rate=5MiB/s,...   change it, for what is under way, too; without a
+ *                         class the server's total; until the policy file is read again
  *   /nightjar/latency     how long responses took; with ,N of one shard
  */
 #ifndef NJ_SERVER_TELEMETRY_H
@@ -29,6 +32,7 @@ bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_
 
 /* The answers of telemetry_*.c: into a dictionary. False: the parameters make no sense. */
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 
 #endif

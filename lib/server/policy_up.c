@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The policy between the server and its shards: at the start, at SIGHUP, at the full minute. */
+#include <stdio.h>
+#include <time.h>
+
+#include "server/server_internal.h"
+
+/* Clients that are known at once, of all lcores together: 128 bytes each, 8 MiB. Beyond, those that
+ * have something open share what one of them may have. */
+#define CLIENTS_MAX 65536u
+
+bool nj__server_up_policy(struct nj_server *s)
+{
+    const struct nj_settings *set = &s->settings;
+
+    s->policies = nj_policies_new(set->policy, set->given, set->config,
+                                  nj_minute_of_day(time(NULL)), s->why, sizeof s->why);
+    if (!s->policies)
+        return false;
+    s->shape = nj_shape_shared_new(CLIENTS_MAX);
+    if (s->shape)
+        return true;
+    snprintf(s->why, sizeof s->why, "not enough memory for the table of clients");
+    nj_policies_free(s->policies);
+    return false;
+}
+
+void nj__server_down_policy(struct nj_server *s)
+{
+    nj_shape_shared_free(s->shape);
+    nj_policies_free(s->policies);
+}
+
+static void set_all(void *server, const struct nj_policy *policy)
+{
+    struct nj_server *s = server;
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        nj_shard_set_policy(s->shard[i], policy);
+}
+
+static uint64_t adopted_by_all(void *server)
+{
+    const struct nj_server *s = server;
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        uint64_t version = nj_shard_policy_version(s->shard[i]);
+        least = version < least ? version : least;
+    }
+    return least;
+}
+
+void nj__server_attach_policy(struct nj_server *s)
+{
+    nj_policies_attach(s->policies, &(struct nj_policy_port){s, set_all, adopted_by_all});
+}
+
+static void count(void *text, const struct nj_policy *p)
+{
+    snprintf(text, 64, "%u class%s, %u rule%s", p->n_classes, p->n_classes == 1 ? "" : "es",
+             p->n_rules, p->n_rules == 1 ? "" : "s");
+}
+
+static void tell_policy(struct nj_server *s, uint64_t version, const char *why)
+{
+    char text[64];
+
+    nj_policies_see(s->policies, count, text);
+    printf("nightjar: policy %lu: %s in force, %s\n", (unsigned long)version, text, why);
+    fflush(stdout);
+}
+
+void nj__server_reload_policy(struct nj_server *s)
+{
+    struct nj_faults faults = {0};
+    char note[128];
+    uint64_t version =
+        nj_policies_reload(s->policies, nj_minute_of_day(time(NULL)), &faults, note, sizeof note);
+
+    if (version == 0) {
+        fprintf(stderr, "%snightjar: the policy in force stays as it is\n",
+                faults.text ? faults.text : "");
+    } else {
+        tell_policy(s, version, s->settings.config->policy_file);
+        if (note[0])
+            fprintf(stderr, "nightjar: %s\n", note);
+    }
+    nj_faults_free(&faults);
+}
+
+void nj__server_tend_policy(struct nj_server *s)
+{
+    uint64_t version = nj_policies_tick(s->policies, nj_minute_of_day(time(NULL)));
+    if (version != 0)
+        tell_policy(s, version, "by the hour");
+}

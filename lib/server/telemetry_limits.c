@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* /nightjar/limits: the policy in force, and changes of it that hold until the file is read again.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_telemetry.h>
+
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+
+static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
+{
+    char text[64];
+
+    for (uint32_t i = 0; i < nj_class_n_keys(); i++) {
+        const char *value = nj_class_key_show(c, i, text, sizeof text);
+        if (value)
+            rte_tel_data_add_dict_string(d, nj_class_key_name(i), value);
+    }
+}
+
+/* Only what is limited, so that 32 classes fit into an answer. */
+static void add_policy(void *dict, const struct nj_policy *p)
+{
+    struct nj_class server = {.total = p->total};
+    struct rte_tel_data *d = dict, *one = rte_tel_data_alloc();
+
+    rte_tel_data_add_dict_u64(d, "version", p->version);
+    for (uint32_t i = 0; i <= p->n_classes && one; i++) {
+        char name[NJ_CLASS_NAME_MAX + 8] = "server";
+        rte_tel_data_start_dict(one);
+        add_limits(one, i == 0 ? &server : &p->classes[i - 1]);
+        if (i > 0)
+            snprintf(name, sizeof name, "class_%s", p->classes[i - 1].name);
+        rte_tel_data_add_dict_container(d, name, one, 0);
+        one = i < p->n_classes ? rte_tel_data_alloc() : NULL;
+    }
+}
+
+bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    char why[256];
+
+    if (params && nj_policies_change(s->policies, params, why, sizeof why) == 0) {
+        for (char *p = why; *p; p++) /* a JSON string without escapes */
+            if (*p == '"' || *p == '\\' || (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
+                *p = '?';
+        rte_tel_data_add_dict_string(d, "error", why);
+    } else {
+        nj_policies_see(s->policies, add_policy, d);
+    }
+    return true;
+}
