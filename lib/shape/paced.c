@@ -90,12 +90,14 @@ uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
     if (free > q)
         q = min_u64(free, NJ_QUANTUM_MAX_BYTES);
     for (const struct nj__node *n = &f->group->node; n; n = n->parent) {
-        uint64_t n_share = n->n_waiting ? n->n_waiting : 1;
+        uint64_t n_share = n->crowd_run == s->run ? n->crowd : n->n_waiting;
+        n_share = n_share ? n_share : 1;
         if (n->rate && q * n_share > n->share_bytes)
             q = n->share_bytes / n_share;
     }
     if (q < NJ_QUANTUM_MIN_BYTES)
         q = NJ_QUANTUM_MIN_BYTES;
+    q = min_u64(q + f->owed, NJ_QUANTUM_MAX_BYTES);
     return (uint32_t)min_u64(q, rest_of(f));
 }
 

@@ -75,6 +75,7 @@ struct nj_paced {
     nj_ns refused_at;
     uint32_t granted;     /* bytes it may send and has not */
     uint32_t granted_own; /* how many of these its own limit was charged for */
+    uint32_t owed;        /* its last turn was cut short by so much */
     uint8_t state;
     bool limited; /* something on its way to the root has a limit */
     bool woken;   /* for the credit in hand, of which nothing is used */

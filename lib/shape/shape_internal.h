@@ -44,17 +44,20 @@ struct nj__node {
     struct nj_list rich;  /* credit and nobody who wants it */
     uint32_t n_below;     /* nodes in `below` */
     uint32_t n_waiting;   /* responses below, at any depth */
-    uint64_t credit;      /* leased, due and not given on */
-    uint64_t leased;      /* LEASED: so much, at `lease_due` */
+    uint32_t crowd;       /* so many when `crowd_run` began to serve */
+    uint64_t crowd_run;
+    uint64_t credit; /* leased, due and not given on */
+    uint64_t leased; /* LEASED: so much, at `lease_due` */
     nj_ns lease_due;
 
     /* Deficit round robin among the children of one parent. */
-    int64_t deficit;     /* bytes of its turn that are left; negative: it had more */
-    uint64_t turn, seen; /* the runs in which its turn began, and in which it got something */
+    int64_t deficit; /* bytes of its turn that are left; negative: it had more */
+    uint64_t turn;   /* the round in which its last turn began */
     nj_ns left_at;
     /* Of the parent's side of it. */
-    uint64_t round;  /* the run in which the three below were made */
-    uint64_t n_seen; /* children that got something in it */
+    uint64_t round;
+    uint64_t left;    /* the last run in which one left with a grant, to come back */
+    uint64_t weighed; /* the run in which the two below were made */
     uint64_t round_bytes, round_weight;
     nj_ns calm_at;
 
@@ -71,6 +74,7 @@ struct nj__class {
     bool own_full; /* begins with the whole burst */
 
     int64_t wanted; /* clients that may go, less what of them other lcores have, in NJ__ONE */
+    int64_t peak;   /* the most of it since it was published */
     int64_t published;
     struct nj_class_stats stats;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who may go next. Only those that want are linked, so a grant costs three levels, however many
- * wait. Each level serves by deficit round robin; a round of a node takes at least one run, so that
- * one who is away spending what he was just given is back before others have their second turn.
+ * wait. Each level serves by deficit round robin. One who is away spending what he was just given
+ * still counts: no new round begins before the next run, when he is back, and what is left of his
+ * turn comes first then. Else a crowd would take the turns of a lone fast one.
  */
 #include "shape/shape_internal.h"
 
@@ -54,34 +55,55 @@ void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
     c->published = wanted;
 }
 
-static int64_t wanted_by_all(const struct nj_shape *s, const struct nj__class *c)
+/* The most that was wanted since the last time: at any moment some are away spending. */
+static void publish_peak(struct nj_shape *s, struct nj__class *c)
+{
+    nj__publish(s, c, c->peak);
+    c->peak = c->wanted;
+}
+
+/* This lcore's part of a class, in NJ__ONE; 0: nobody wants anything anywhere. */
+static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
 {
     int64_t all =
         atomic_load_explicit(&s->shared->class_of[c - s->class_of].wanted, memory_order_relaxed);
-    return all > c->wanted ? all : c->wanted;
+    int64_t others = all - c->published;
+    int64_t own = c->peak > c->published ? c->peak : c->published;
+    if (others <= 0)
+        return own > 0 ? NJ__ONE : 0;
+    return (uint64_t)(own * NJ__ONE / (own + others));
 }
 
-/* This lcore's part of a class, in NJ__ONE. */
-static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
+static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c)
 {
-    int64_t all = wanted_by_all(s, c);
-    return all > 0 ? (uint64_t)(c->wanted * NJ__ONE / all) : NJ__ONE;
+    return atomic_load_explicit(&s->shared->class_of[c - s->class_of].wanted,
+                                memory_order_relaxed) > c->published;
+}
+
+/* It may go, or has just gone. */
+static bool is_there(const struct nj_shape *s, const struct nj__node *n)
+{
+    return n->state == NJ__READY || n->state == NJ__PARKED ||
+           (n->state == NJ__IDLE && n->left_at && s->now - n->left_at < NJ__TURN_KEPT_NS);
+}
+
+static uint64_t weight_here(const struct nj_shape *s, const struct nj__class *c)
+{
+    return c->weight * part_of_class(s, c) / NJ__ONE;
 }
 
 /* This lcore's part of the server: what classes weigh that may go here, of all that want. */
 static uint64_t part_of_root(struct nj_shape *s)
 {
     uint64_t here = 0, all = 0;
-    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
-        struct nj__class *c = &s->class_of[i];
-        if (!c->policy)
-            continue;
-        nj__publish(s, c, c->wanted);
-        if (wanted_by_all(s, c) == 0)
-            continue;
-        all += c->weight;
-        if (c->node.state == NJ__READY)
-            here += c->weight * part_of_class(s, c) / NJ__ONE;
+    for (uint32_t i = 0; i < s->policy->n_classes; i++) {
+        struct nj__class *c = &s->class_of[s->policy->classes[i].slot];
+        bool there = is_there(s, &c->node);
+        publish_peak(s, c);
+        if (there)
+            here += weight_here(s, c);
+        if (there || wanted_elsewhere(s, c))
+            all += c->weight;
     }
     return all ? (uint64_t)((unsigned __int128)here * NJ__ONE / all) : NJ__ONE;
 }
@@ -92,7 +114,7 @@ static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
         return part_of_root(s);
     if (n->level == NJ__CLASS) {
         struct nj__class *c = nj__class_of_node(n);
-        nj__publish(s, c, c->wanted);
+        publish_peak(s, c);
         return part_of_class(s, c);
     }
     uint32_t n_lcores =
@@ -118,7 +140,6 @@ static void forget_lease(struct nj_shape *s, struct nj__node *n)
 /* A lease for right now, or none. */
 static bool lease_now(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
 {
-    n_bytes = max_u64(n_bytes, n->burst / 16);
     nj_count(s->counters, NJ_C_shape_leases);
     if (nj_gate_lease(n->gate, n->rate, gate_burst(n), n_bytes, s->now) > s->now) {
         nj_gate_return(n->gate, n->rate, n_bytes);
@@ -139,15 +160,24 @@ static void rich(struct nj_shape *s, struct nj__node *n)
         nj_list_push_back(&s->rich, &n->rich);
 }
 
+/* What it counts for on this lcore: its part, if others have the same client. */
+static void group_share(struct nj_paced_group *g)
+{
+    uint32_t n = atomic_load_explicit(&g->client->n_lcores, memory_order_relaxed);
+    int32_t share = NJ__ONE / (int32_t)(n ? n : 1);
+    struct nj__class *c = g->class_of;
+    c->wanted += share - g->share;
+    g->share = share;
+    if (c->peak < c->wanted)
+        c->peak = c->wanted;
+}
+
 static void group_comes(struct nj_paced_group *g)
 {
-    if (!g->counted) {
+    if (!g->counted)
         atomic_fetch_add_explicit(&g->client->n_lcores, 1, memory_order_relaxed);
-        g->counted = true;
-    }
-    uint32_t n_lcores = atomic_load_explicit(&g->client->n_lcores, memory_order_relaxed);
-    g->share = NJ__ONE / (int32_t)(n_lcores ? n_lcores : 1);
-    g->class_of->wanted += g->share;
+    g->counted = true;
+    group_share(g);
 }
 
 /* What it did not use of its turn is its own for a while, what it owes, too. */
@@ -168,7 +198,7 @@ static void wants(struct nj_shape *s, struct nj__node *n)
     struct nj__node *p = n->parent;
     if (!p)
         return;
-    nj_list_push_back(&p->below, &n->link);
+    nj_list_push_back(n->deficit > 0 ? p->below.next : &p->below, &n->link);
     p->n_below++;
     if (n->level == NJ__GROUP)
         group_comes(nj__group_of_node(n));
@@ -190,6 +220,7 @@ static void unready(struct nj_shape *s, struct nj__node *n)
     if (n->level == NJ__GROUP) {
         struct nj_paced_group *g = nj__group_of_node(n);
         g->class_of->wanted -= g->share;
+        g->share = 0;
     }
     if (nj_list_empty(&p->below))
         idle(s, p);
@@ -215,6 +246,8 @@ static void idle(struct nj_shape *s, struct nj__node *n)
 static void set_aside(struct nj_shape *s, struct nj__node *n, enum nj__node_state state)
 {
     unready(s, n);
+    if (state == NJ__PARKED)
+        n->parent->left = s->run;
     n->state = (uint8_t)state;
     nj_list_push_back(state == NJ__NEEDY ? &s->needy : &s->parked, &n->link);
 }
@@ -248,19 +281,21 @@ void nj__unwant(struct nj_shape *s, struct nj_paced *f)
 
 /* ---- turns ---- */
 
-/* The weights of those that may go now, and what a round brings, once per run. */
-static void round_begin(struct nj_shape *s, struct nj__node *p)
+/* What a round brings, and what those weigh that share it: once per run. The number of clients
+ * comes down slowly, since some are away. */
+static void weigh(struct nj_shape *s, struct nj__node *p)
 {
-    p->round = s->run;
-    p->n_seen = 0;
+    p->weighed = s->run;
     p->round_bytes = (uint64_t)((unsigned __int128)p->pace * s->span / NJ_SEC);
-    p->round_weight = p->n_below;
-    if (p->level != NJ__ROOT)
+    if (p->level == NJ__CLASS) {
+        p->round_weight = max_u64(p->round_weight - p->round_weight / 16, p->n_below);
         return;
+    }
     p->round_weight = 0;
-    for (struct nj_list *l = p->below.next; l != &p->below; l = l->next) {
-        struct nj__class *c = nj__class_of_node(nj_container_of(l, struct nj__node, link));
-        p->round_weight += c->weight * part_of_class(s, c) / NJ__ONE;
+    for (uint32_t i = 0; i < s->policy->n_classes; i++) {
+        const struct nj__class *c = &s->class_of[s->policy->classes[i].slot];
+        if (is_there(s, &c->node))
+            p->round_weight += weight_here(s, c);
     }
 }
 
@@ -268,40 +303,33 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
 {
     uint64_t bytes;
     if (p->level == NJ__ROOT) {
-        const struct nj__class *c = nj__class_of_node(n);
-        uint64_t weight = c->weight * part_of_class(s, c) / NJ__ONE;
-        bytes = p->round_weight
-                    ? (uint64_t)((unsigned __int128)p->round_bytes * weight / p->round_weight)
-                    : 0;
+        uint64_t weight = weight_here(s, nj__class_of_node(n));
+        bytes =
+            (uint64_t)((unsigned __int128)p->round_bytes * weight / max_u64(p->round_weight, 1));
     } else {
+        struct nj_paced_group *g = nj__group_of_node(n);
+        group_share(g);
         bytes = max_u64(p->round_bytes / max_u64(p->round_weight, 1), NJ_QUANTUM_MIN_BYTES);
-        bytes = bytes * (uint64_t)nj__group_of_node(n)->share / NJ__ONE;
+        bytes = bytes * (uint64_t)g->share / NJ__ONE;
     }
     return (int64_t)max_u64(bytes, NJ__TURN_MIN_BYTES);
 }
 
-static void see(const struct nj_shape *s, struct nj__node *p, struct nj__node *n)
-{
-    if (n->seen != s->run)
-        p->n_seen++;
-    n->seen = s->run;
-}
-
-/* Whose turn it is among those of `p`, or NULL: all had theirs in this run. */
+/* Whose turn it is among those of `p`, or NULL: the round is over for this run. */
 static struct nj__node *turn(struct nj_shape *s, struct nj__node *p)
 {
-    if (p->round != s->run)
-        round_begin(s, p);
+    if (p->weighed != s->run)
+        weigh(s, p);
     for (;;) {
         struct nj__node *n = nj_container_of(p->below.next, struct nj__node, link);
-        if (p->pace == 0 || n->deficit > 0) {
-            see(s, p, n);
+        if (p->pace == 0 || n->deficit > 0)
             return n;
+        if (n->turn == p->round) {
+            if (p->left == s->run)
+                return NULL;
+            p->round++;
         }
-        if (n->turn == s->run && p->n_seen > 1)
-            return NULL;
-        n->turn = s->run;
-        see(s, p, n);
+        n->turn = p->round;
         n->deficit += turn_bytes(s, p, n);
         if (n->deficit <= 0) {
             nj_list_del(&n->link);
@@ -336,6 +364,21 @@ static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
     return n_bytes;
 }
 
+/* A limit that is not short is asked on the spot: it must not cost anybody his turn. */
+static bool has_credit(struct nj_shape *s, struct nj__node *n, uint32_t need)
+{
+    return n->rate == 0 || n->credit >= need ||
+           (s->now >= n->calm_at && lease_now(s, n, lease_bytes(s, n)));
+}
+
+/* How many wait when a run begins to serve: those that are served later are no fewer. */
+static void crowd(const struct nj_shape *s, struct nj__node *n)
+{
+    if (n->crowd_run != s->run)
+        n->crowd = n->n_waiting;
+    n->crowd_run = s->run;
+}
+
 struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
 {
     while (s->root.state == NJ__READY) {
@@ -352,18 +395,25 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
         struct nj_paced *f = nj_container_of(g->below.next, struct nj_paced, want);
         uint32_t need = nj__paced_need(f);
         struct nj__node *n = g;
-        while (n && (n->rate == 0 || n->credit >= need))
+        while (n && has_credit(s, n, need))
             n = n->parent;
         if (n) {
             set_aside(s, n, NJ__NEEDY);
             continue;
         }
-        *n_bytes = nj__paced_quantum(s, f);
+        for (n = g; n; n = n->parent)
+            crowd(s, n);
+        uint32_t quantum = nj__paced_quantum(s, f);
+        *n_bytes = quantum;
         for (n = g; n; n = n->parent)
             *n_bytes = clip(n, *n_bytes);
-        nj__unwant(s, f);
+        f->owed = quantum - *n_bytes;
         for (n = g; n; n = n->parent)
             charge(n, *n_bytes);
+        nj__unwant(s, f);
+        for (n = g; n->parent; n = n->parent)
+            if (n->state == NJ__IDLE)
+                n->parent->left = s->run;
         return f;
     }
     return NULL;
@@ -386,7 +436,7 @@ static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n,
     }
     if (p->rate == 0 || p->credit >= need)
         return true;
-    return !busy && lease_now(s, p, need);
+    return !busy && lease_now(s, p, max_u64(need, p->burst / 16));
 }
 
 uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
@@ -486,7 +536,7 @@ static void sweep(struct nj_shape *s)
     s->sweep_at = s->now + NJ__CALM_NS;
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
         if (s->class_of[i].policy)
-            nj__publish(s, &s->class_of[i], s->class_of[i].wanted);
+            publish_peak(s, &s->class_of[i]);
 }
 
 void nj__tree_begin(struct nj_shape *s)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who shares what with whom, however many responses anybody opens, on one shard and on two. */
+#include "support/shape_rig.h"
+
+static uint64_t sum(const struct rig *w, uint32_t from, uint32_t to)
+{
+    uint64_t n = 0;
+    for (uint32_t i = from; i < to; i++)
+        n += w->res[i].sent - w->res[i].mark;
+    return n;
+}
+
+static void mark(struct rig *w)
+{
+    for (uint32_t i = 0; i < w->n_res; i++)
+        w->res[i].mark = w->res[i].sent;
+}
+
+static void two_classes(struct rig *w, uint32_t n_shards, uint64_t total)
+{
+    rig_init(w, n_shards, 3000);
+    w->policy.total = (struct nj_limit){total, total, 0};
+    rig_class(w, 0, total / 4 * 3, total);
+    rig_class(w, 1, total / 4, total);
+    rig_start(w, 3000);
+}
+
+/* Two classes 3:1, with so many responses of so many clients each. */
+static void three_to_one(uint32_t n_shards, uint64_t total, uint32_t n0, uint32_t clients0,
+                         uint32_t n1, uint32_t clients1, bool apart)
+{
+    struct rig w;
+    two_classes(&w, n_shards, total);
+    for (uint32_t i = 0; i < n0; i++)
+        rig_add(&w, apart ? 0 : i % n_shards, 0, 1 + i % clients0, RIG_FOREVER);
+    for (uint32_t i = 0; i < n1; i++)
+        rig_add(&w, apart ? 1 : i % n_shards, 1, 10000 + i % clients1, RIG_FOREVER);
+    rig_run(&w, NJ_SEC);
+    mark(&w);
+    rig_run(&w, 10 * NJ_SEC);
+    double a = (double)sum(&w, 0, n0), b = (double)sum(&w, n0, n0 + n1);
+    cr_expect(a / b > 3 * 0.98 && a / b < 3 * 1.02, "%u of %u : %u of %u on %u: %.3f", n0, clients0,
+              n1, clients1, n_shards, a / b);
+    rig_near(a + b, 10.0 * (double)total, 10);
+    rig_fini(&w);
+}
+
+Test(shape_fair, classes_three_to_one)
+{
+    three_to_one(1, 20 * MIB, 1, 1, 1, 1, false);
+    three_to_one(1, 20 * MIB, 1, 1, 1000, 1, false);
+    three_to_one(1, 20 * MIB, 1000, 1000, 1, 1, false);
+    three_to_one(1, 20 * MIB, 1, 1, 1000, 1000, false);
+    three_to_one(1, 20 * MIB, 30, 3, 500, 77, false);
+    three_to_one(1, 2 * MIB, 3, 3, 100, 100, false);
+    three_to_one(1, 500 * MIB, 1, 1, 100, 10, false);
+}
+
+Test(shape_fair, classes_three_to_one_on_two_shards)
+{
+    three_to_one(2, 20 * MIB, 2, 2, 2, 2, false);
+    three_to_one(2, 20 * MIB, 1, 1, 1, 1, true);
+    three_to_one(2, 20 * MIB, 1, 1, 1000, 100, true);
+    three_to_one(2, 20 * MIB, 1000, 1000, 1, 1, true);
+    three_to_one(2, 20 * MIB, 10, 10, 1000, 1000, false);
+}
+
+Test(shape_fair, clients_have_equal_parts_whatever_they_open)
+{
+    struct rig w;
+    rig_init(&w, 1, 3000);
+    rig_class(&w, 0, 10 * MIB, 10 * MIB);
+    rig_start(&w, 3000);
+    rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    for (uint32_t i = 0; i < 256; i++)
+        rig_add(&w, 0, 0, 2, RIG_FOREVER);
+    for (uint32_t i = 0; i < 8; i++)
+        rig_add(&w, 0, 0, 3, RIG_FOREVER);
+    rig_run(&w, NJ_SEC);
+    mark(&w);
+    rig_run(&w, 10 * NJ_SEC);
+    double third = 100.0 * MIB / 3;
+    rig_near(sum(&w, 0, 1), third, 20);
+    rig_near(sum(&w, 1, 257), third, 20);
+    rig_near(sum(&w, 257, 265), third, 20);
+    rig_fini(&w);
+}
+
+/* Eleven clients on one shard, one on the other: twelve equal parts. */
+Test(shape_fair, clients_have_equal_parts_on_two_shards)
+{
+    for (int of_class = 0; of_class < 2; of_class++) {
+        struct rig w;
+        struct nj_limit l = {20 * MIB, 20 * MIB, 0};
+        rig_init(&w, 2, 3000);
+        if (of_class)
+            w.policy.classes[0].total = l;
+        else
+            w.policy.total = l;
+        rig_start(&w, 3000);
+        for (uint32_t i = 0; i < 11; i++)
+            rig_add(&w, 0, 0, 1 + i, RIG_FOREVER);
+        for (uint32_t i = 0; i < 50; i++)
+            rig_add(&w, 1, 0, 100, RIG_FOREVER);
+        rig_run(&w, NJ_SEC);
+        mark(&w);
+        rig_run(&w, 10 * NJ_SEC);
+        double part = 200.0 * MIB / 12;
+        for (uint32_t i = 0; i < 11; i++)
+            rig_near(sum(&w, i, i + 1), part, 30);
+        rig_near(sum(&w, 11, 61), part, 30);
+        rig_fini(&w);
+    }
+}
+
+/* One client on both shards against one on one shard only. */
+Test(shape_fair, a_client_on_two_shards_is_one_client)
+{
+    struct rig w;
+    rig_init(&w, 2, 3000);
+    rig_class(&w, 0, 20 * MIB, 20 * MIB);
+    rig_start(&w, 3000);
+    for (uint32_t i = 0; i < 20; i++)
+        rig_add(&w, i % 2, 0, 1, RIG_FOREVER);
+    rig_add(&w, 0, 0, 2, RIG_FOREVER);
+    rig_run(&w, NJ_SEC);
+    mark(&w);
+    rig_run(&w, 10 * NJ_SEC);
+    rig_near(sum(&w, 0, 20), 100.0 * MIB, 30);
+    rig_near(sum(&w, 20, 21), 100.0 * MIB, 30);
+    rig_fini(&w);
+}
+
+Test(shape_fair, a_client_has_one_gate_on_two_shards)
+{
+    struct rig w;
+    rig_init(&w, 2, 3000);
+    w.policy.classes[0].client = (struct nj_limit){2 * MIB, 2 * MIB, 0};
+    rig_start(&w, 3000);
+    for (uint32_t i = 0; i < 256; i++)
+        rig_add(&w, i % 2, 0, 1, RIG_FOREVER);
+    rig_run(&w, 10 * NJ_SEC);
+    rig_near(w.sent, 20.0 * MIB, 10);
+    cr_expect_leq(rig_window(&w, 0, 10000, 100), 2 * MIB / 10 + 2 * MIB / 20);
+    mark(&w);
+    for (uint32_t i = 0; i < 256; i += 2) /* the other shard goes silent: this one has it all */
+        w.res[i].stuck = true;
+    rig_run(&w, 10 * NJ_SEC);
+    rig_near(sum(&w, 0, 256), 20.0 * MIB, 10);
+    rig_fini(&w);
+}
+
+Test(shape_fair, responses_of_a_client_share)
+{
+    struct rig w;
+    rig_init(&w, 1, 100);
+    w.policy.classes[0].client = (struct nj_limit){0, 10 * MIB, 0};
+    rig_start(&w, 100);
+    for (uint32_t i = 0; i < 20; i++)
+        rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    rig_run(&w, NJ_SEC); /* the first one has the burst */
+    mark(&w);
+    rig_run(&w, 10 * NJ_SEC);
+    for (uint32_t i = 0; i < 20; i++)
+        rig_near(sum(&w, i, i + 1), 5.0 * MIB, 20);
+    rig_fini(&w);
+}
+
+/* What the owner leaves others have at once, and give back at once. */
+Test(shape_fair, borrowing_ends_when_the_owner_comes_back)
+{
+    struct rig w;
+    two_classes(&w, 1, 20 * MIB);
+    for (uint32_t i = 0; i < 50; i++)
+        rig_add(&w, 0, 1, 10 + i, RIG_FOREVER);
+    rig_run(&w, 2 * NJ_SEC);
+    rig_near(sum(&w, 0, 50), 40.0 * MIB, 35);
+    rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    rig_run(&w, 100 * NJ_MS);
+    mark(&w);
+    rig_run(&w, NJ_SEC);
+    rig_near(sum(&w, 50, 51), 15.0 * MIB, 20);
+    w.res[50].stuck = true;
+    rig_run(&w, 100 * NJ_MS);
+    mark(&w);
+    rig_run(&w, NJ_SEC);
+    rig_near(sum(&w, 0, 50), 20.0 * MIB, 20);
+    rig_fini(&w);
+}
+
+Test(shape_fair, a_ceiling_ends_borrowing)
+{
+    struct rig w;
+    rig_init(&w, 1, 100);
+    w.policy.total = (struct nj_limit){20 * MIB, 20 * MIB, 0};
+    rig_class(&w, 0, 15 * MIB, 20 * MIB);
+    rig_class(&w, 1, 5 * MIB, 8 * MIB);
+    rig_start(&w, 100);
+    for (uint32_t i = 0; i < 20; i++)
+        rig_add(&w, 0, 1, 1 + i, RIG_FOREVER);
+    rig_run(&w, 5 * NJ_SEC);
+    rig_near(w.sent, 40.0 * MIB, 15);
+    rig_fini(&w);
+}
+
+/* What somebody is sure of no one without a rate of his own takes from him. */
+Test(shape_fair, who_is_sure_of_something_has_it)
+{
+    struct rig w;
+    rig_init(&w, 1, 300);
+    w.policy.total = (struct nj_limit){20 * MIB, 20 * MIB, 0};
+    rig_class(&w, 0, 0, 0);
+    rig_class(&w, 1, 15 * MIB, 0);
+    rig_start(&w, 300);
+    for (uint32_t i = 0; i < 200; i++)
+        rig_add(&w, 0, 0, 1 + i, RIG_FOREVER);
+    rig_add(&w, 0, 1, 1000, RIG_FOREVER);
+    rig_run(&w, NJ_SEC);
+    mark(&w);
+    rig_run(&w, 10 * NJ_SEC);
+    rig_near(sum(&w, 200, 201), 150.0 * MIB, 20);
+    rig_near(sum(&w, 0, 200), 50.0 * MIB, 20);
+    rig_fini(&w);
+}
