@@ -76,8 +76,11 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 void nj__group_adopt(struct nj_shape *s, struct nj_paced_group *g)
 {
     nj__node_reset(s, &g->node);
-    if (!g->class_of->policy)
+    if (!g->class_of->policy) {
+        nj__stat_add32(&g->class_of->stats.n_open, -(int32_t)g->n_responses);
         g->class_of = &s->class_of[s->policy->classes[0].slot];
+        nj__stat_add32(&g->class_of->stats.n_open, (int32_t)g->n_responses);
+    }
     g->node.parent = &g->class_of->node;
     nj__node_limit(&g->node, &g->class_of->policy->client);
     nj_gate_forgive(g->node.gate, g->node.rate, g->node.burst, s->now);

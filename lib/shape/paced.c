@@ -85,10 +85,11 @@ uint32_t nj__paced_need(const struct nj_paced *f)
 
 uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
 {
-    uint64_t q = f->group->class_of->own_quantum;
+    uint64_t q = f->group->class_of->own_quantum, most;
     uint64_t free = spared(f);
     if (free > q)
         q = min_u64(free, NJ_QUANTUM_MAX_BYTES);
+    most = q;
     for (const struct nj__node *n = &f->group->node; n; n = n->parent) {
         uint64_t n_share = n->crowd_run == s->run ? n->crowd : n->n_waiting;
         n_share = n_share ? n_share : 1;
@@ -97,7 +98,7 @@ uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
     }
     if (q < NJ_QUANTUM_MIN_BYTES)
         q = NJ_QUANTUM_MIN_BYTES;
-    q = min_u64(q + f->owed, NJ_QUANTUM_MAX_BYTES);
+    q = min_u64(q + f->owed, most);
     return (uint32_t)min_u64(q, rest_of(f));
 }
 

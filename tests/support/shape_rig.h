@@ -30,12 +30,11 @@ struct rig_res {
     struct rig *rig;
     struct nj_list ready;
     struct nj_client *client;
-    struct nj_slice *in_hand;
     uint64_t left, sent;
     uint64_t shows_max; /* bytes its source has at a time; 0: any */
     uint64_t wake_sent; /* since it was woken */
     uint32_t shard, n_short_wakes, n_rests;
-    bool open, asleep, stuck, unknown, dry;
+    bool open, stuck, unknown, dry;
     uint64_t mark; /* `sent` at some time */
 };
 
@@ -49,9 +48,9 @@ struct rig {
     nj_ns now;
     struct rig_res *res;
     uint32_t n_res;
-    uint64_t sent;
-    /* Bytes per millisecond, for windows. */
-    uint64_t *per_ms;
+    uint64_t sent[RIG_SHARDS];
+    /* Bytes per millisecond, for windows: of each shard, since each may have its thread. */
+    uint64_t *per_ms[RIG_SHARDS];
     uint32_t n_ms;
     void (*ended)(struct rig_res *r); /* may open it again */
 };
@@ -146,12 +145,22 @@ static inline void rig_end(struct rig_res *r)
     nj_client_put(r->client, r->rig->now);
 }
 
-static inline void rig_note(struct rig *w, uint64_t n)
+static inline void rig_note(struct rig *w, uint32_t shard, uint64_t n)
 {
-    w->sent += n;
+    w->sent[shard] += n;
     uint32_t ms = (uint32_t)((w->now - RIG_START) / NJ_MS);
     if (ms < w->n_ms)
-        w->per_ms[ms] += n;
+        w->per_ms[shard][ms] += n;
+}
+
+static inline uint64_t rig_sent(const struct rig *w)
+{
+    return w->sent[0] + w->sent[1];
+}
+
+static inline uint64_t rig_in_ms(const struct rig *w, uint32_t ms)
+{
+    return ms < w->n_ms ? w->per_ms[0][ms] + w->per_ms[1][ms] : 0;
 }
 
 /* As lib/h2/stream.c: one frame after the other, until nothing is shown. */
@@ -175,7 +184,7 @@ static inline void rig_send(struct rig_res *r)
         b->ops->advance(b, (uint32_t)n);
         r->sent += (uint64_t)n;
         r->wake_sent += (uint64_t)n;
-        rig_note(r->rig, (uint64_t)n);
+        rig_note(r->rig, r->shard, (uint64_t)n);
     }
     if (r->open && r->left == 0) {
         struct rig *w = r->rig;
@@ -201,8 +210,9 @@ static inline void rig_init(struct rig *w, uint32_t n_shards, uint32_t res_max)
     w->res = calloc(res_max, sizeof *w->res);
     w->shared = nj_shape_shared_new(2 * res_max + 64);
     w->n_ms = 60000;
-    w->per_ms = calloc(w->n_ms, sizeof *w->per_ms);
-    cr_assert(w->res && w->shared && w->per_ms);
+    for (uint32_t i = 0; i < RIG_SHARDS; i++)
+        w->per_ms[i] = calloc(w->n_ms, sizeof **w->per_ms);
+    cr_assert(w->res && w->shared && w->per_ms[0] && w->per_ms[1]);
 }
 
 /* After the policy has been written. */
@@ -226,17 +236,27 @@ static inline void rig_class(struct rig *w, uint32_t i, uint64_t rate, uint64_t 
         w->policy.n_classes = i + 1;
 }
 
+static inline void rig_step_of(struct rig *w, uint32_t shard)
+{
+    struct nj_list batch;
+    struct nj_list *l;
+    nj_shape_run(w->shape[shard], w->now, rig_wake, NULL);
+    nj_list_init(&batch);
+    nj_list_splice(&batch, &w->ready[shard]);
+    while ((l = nj_list_pop(&batch)))
+        rig_send(nj_container_of(l, struct rig_res, ready));
+}
+
 static inline void rig_step(struct rig *w)
 {
-    for (uint32_t i = 0; i < w->n_shards; i++) {
-        struct nj_list batch;
-        struct nj_list *l;
-        nj_shape_run(w->shape[i], w->now, rig_wake, NULL);
-        nj_list_init(&batch);
-        nj_list_splice(&batch, &w->ready[i]);
-        while ((l = nj_list_pop(&batch)))
-            rig_send(nj_container_of(l, struct rig_res, ready));
-    }
+    for (uint32_t i = 0; i < w->n_shards; i++)
+        rig_step_of(w, i);
+}
+
+static inline void rig_adopt(struct rig *w, const struct nj_policy *p)
+{
+    for (uint32_t i = 0; i < w->n_shards; i++)
+        nj_shape_adopt(w->shape[i], p, w->now);
 }
 
 static inline nj_ns rig_next(const struct rig *w)
@@ -271,9 +291,9 @@ static inline uint64_t rig_window(const struct rig *w, uint32_t from_ms, uint32_
 {
     uint64_t sum = 0, most = 0;
     for (uint32_t i = from_ms; i < to_ms && i < w->n_ms; i++) {
-        sum += w->per_ms[i];
+        sum += rig_in_ms(w, i);
         if (i >= from_ms + ms)
-            sum -= w->per_ms[i - ms];
+            sum -= rig_in_ms(w, i - ms);
         most = sum > most ? sum : most;
     }
     return most;
@@ -290,7 +310,7 @@ static inline uint64_t rig_count(const struct rig *w, enum nj_counter c)
 /* What was charged is what was sent; everybody goes, and nothing is left. */
 static inline void rig_fini(struct rig *w)
 {
-    cr_expect_eq(rig_count(w, NJ_C_shape_bytes), w->sent);
+    cr_expect_eq(rig_count(w, NJ_C_shape_bytes), rig_sent(w));
     for (uint32_t i = 0; i < w->n_res; i++)
         if (w->res[i].open)
             rig_end(&w->res[i]);
@@ -303,7 +323,8 @@ static inline void rig_fini(struct rig *w)
     }
     nj_shape_shared_free(w->shared);
     free(w->res);
-    free(w->per_ms);
+    free(w->per_ms[0]);
+    free(w->per_ms[1]);
 }
 
 #define rig_near(got, want, permille)                                                              \

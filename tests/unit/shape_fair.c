@@ -140,7 +140,7 @@ Test(shape_fair, a_client_has_one_gate_on_two_shards)
     for (uint32_t i = 0; i < 256; i++)
         rig_add(&w, i % 2, 0, 1, RIG_FOREVER);
     rig_run(&w, 10 * NJ_SEC);
-    rig_near(w.sent, 20.0 * MIB, 10);
+    rig_near(rig_sent(&w), 20.0 * MIB, 10);
     cr_expect_leq(rig_window(&w, 0, 10000, 100), 2 * MIB / 10 + 2 * MIB / 20);
     mark(&w);
     for (uint32_t i = 0; i < 256; i += 2) /* the other shard goes silent: this one has it all */
@@ -199,7 +199,7 @@ Test(shape_fair, a_ceiling_ends_borrowing)
     for (uint32_t i = 0; i < 20; i++)
         rig_add(&w, 0, 1, 1 + i, RIG_FOREVER);
     rig_run(&w, 5 * NJ_SEC);
-    rig_near(w.sent, 40.0 * MIB, 15);
+    rig_near(rig_sent(&w), 40.0 * MIB, 15);
     rig_fini(&w);
 }
 

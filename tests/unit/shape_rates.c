@@ -55,7 +55,7 @@ static void check_total(struct rig *w, uint32_t from_ms, uint32_t to_ms, const c
 {
     uint64_t sum = 0;
     for (uint32_t i = from_ms; i < to_ms; i++)
-        sum += w->per_ms[i];
+        sum += rig_in_ms(w, i);
     double want = (double)TOTAL * (to_ms - from_ms) / 1000;
     cr_expect(sum >= 0.99 * want && sum <= want + BURST, "%s: %.4f", what, (double)sum / want);
     uint64_t most = rig_window(w, from_ms, to_ms, 100);
@@ -119,7 +119,7 @@ Test(shape_rates, the_server_after_a_pause)
     for (uint32_t i = 0; i < 100; i++)
         rig_add(&w, 0, 0, 1 + i, 100 * KIB);
     rig_run(&w, 2 * NJ_SEC);
-    cr_expect_eq(w.sent, 100 * 100 * KIB, "less than a second's worth");
+    cr_expect_eq(rig_sent(&w), 100 * 100 * KIB, "less than a second's worth");
     for (uint32_t i = 0; i < 200; i++)
         rig_add(&w, 0, 0, 1 + i, RIG_FOREVER);
     rig_run(&w, 2 * NJ_SEC);
@@ -138,7 +138,7 @@ Test(shape_rates, a_lone_response_has_all_of_its_class)
     rig_start(&w, 1);
     rig_add(&w, 0, 1, 1, RIG_FOREVER);
     rig_run(&w, 10 * NJ_SEC);
-    rig_near(w.sent, 30.0 * MIB, 10);
+    rig_near(rig_sent(&w), 30.0 * MIB, 10);
     rig_fini(&w);
 }
 
