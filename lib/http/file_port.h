@@ -71,8 +71,10 @@ struct nj_file_job {
     struct nj_chunk *chunk; /* READ out: one reference for the asker, or NULL. The byte at `offset`
                              * is in it; it may begin earlier, and end earlier or later */
 
-    void *asker;              /* the site's; untouched by the port */
-    struct nj_file_job *next; /* the port's, while it has the job */
+    void
+        *asker; /* the site's; the port only looks: NULL in a READ that nobody waits for any more */
+    struct nj_file_job *next; /* these are the port's, while it has the job */
+    uint64_t seen;
 };
 
 struct nj_file_port {

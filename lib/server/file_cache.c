@@ -20,6 +20,10 @@ struct nj__file_id nj__file_id(const struct stat *st)
         .size = (uint64_t)st->st_size,
         .mtime_ns = to_ns(&st->st_mtim),
         .ctime_ns = to_ns(&st->st_ctim),
+        .mode = st->st_mode,
+        .uid = st->st_uid,
+        .gid = st->st_gid,
+        .n_links = st->st_nlink,
     };
 }
 

@@ -23,6 +23,9 @@
 struct nj__file_id {
     uint64_t dev, inode, size;
     int64_t mtime_ns, ctime_ns;
+    /* Changes of these explain one of ctime; they are no part of the identity. */
+    uint32_t mode, uid, gid;
+    uint64_t n_links;
 };
 
 struct nj__file_id nj__file_id(const struct stat *st);
@@ -47,6 +50,11 @@ struct nj__graveyard {
 };
 
 void nj__graveyard_push(struct nj__graveyard *y, struct nj__grave *g);
+/* Any thread: at some moment just now. */
+static inline bool nj__graveyard_is_empty(struct nj__graveyard *y)
+{
+    return !atomic_load_explicit(&y->top, memory_order_relaxed);
+}
 /* Bury all. Returns whether there were any. */
 bool nj__graveyard_clear(struct nj__graveyard *y);
 
@@ -55,8 +63,12 @@ struct nj__file {
     struct nj__grave grave;
     struct nj_file_store *store;
     struct nj__file_id id;
-    int fd; /* of a large file, else -1 */
-    uint8_t *memory;
+    uint8_t *memory; /* of a small file */
+
+    int fd;                  /* of a large file, else -1 */
+    struct nj__file_id seen; /* when it was last looked at */
+    bool is_settled, has_changed;
+    struct nj_list pieces; /* of it that can be found */
 
     /* While in the cache: */
     struct nj_list chain, used;

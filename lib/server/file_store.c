@@ -16,41 +16,25 @@
 #include "base/attr.h"
 #include "http/listing.h"
 #include "server/file_cache.h"
+#include "server/file_chunks.h"
 #include "server/file_list.h"
+#include "server/file_read.h"
 #include "server/file_root.h"
 
-/* Chunk buffers kept for reuse: a fresh one costs 64 page faults. */
-#define SPARE_CHUNKS_MAX  64u
-/* Chunks that exist at once, spare ones not counted: four times the cache, so that a small cache
- * means a small server, but at least this. Peers who open many streams and take a byte of each now
- * and then hold them. */
-#define CHUNK_BYTES_LEAST (64u * 1024u * 1024u)
 /* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
  * that is used up, files larger than a chunk are read in chunks. */
-#define LENT_BYTES_MAX    (256u * 1024u * 1024u)
-/* File times advance with the kernel's tick, 10 ms at the slowest. */
-#define TICK_NS           20000000
+#define LENT_BYTES_MAX  (256u * 1024u * 1024u)
 /* From here on contents get pages of their own, which go back to the system when they are freed. */
-#define OWN_PAGES_BYTES   (128u * 1024u)
-
-struct chunk {
-    struct nj_chunk chunk;
-    struct nj__grave grave;
-    struct nj_file_store *store;
-    struct chunk *next_spare;
-    uint8_t bytes[NJ_CHUNK_BYTES];
-};
+#define OWN_PAGES_BYTES (128u * 1024u)
 
 struct nj_file_store {
     struct nj__root root;
     struct nj_file_store_stats stats;
-    _Atomic uint32_t n_objects; /* written by the worker only */
+    _Atomic uint32_t n_files; /* written by the worker only */
     struct nj__graveyard dead;
     uint64_t n_whole_bytes; /* of contents in memory, cached or only lent */
-    struct chunk *spare_chunks;
-    uint32_t n_spare_chunks;
-    uint64_t n_chunk_bytes, chunk_bytes_max;
     struct nj__file_cache cache;
+    struct nj__chunks chunks;
 };
 
 int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
@@ -70,22 +54,28 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
         return -ENOMEM;
     }
     s->root = root;
-    s->chunk_bytes_max =
-        4 * options->cache_bytes > CHUNK_BYTES_LEAST ? 4 * options->cache_bytes : CHUNK_BYTES_LEAST;
     nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->stats);
+    nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->dead, &s->stats);
     *out = s;
     return 0;
 }
 
-static void count_objects(struct nj_file_store *s, int by)
+static void count_files(struct nj_file_store *s, int by)
 {
-    uint32_t n = atomic_load_explicit(&s->n_objects, memory_order_relaxed);
-    atomic_store_explicit(&s->n_objects, n + (uint32_t)by, memory_order_relaxed);
+    uint32_t n = atomic_load_explicit(&s->n_files, memory_order_relaxed);
+    atomic_store_explicit(&s->n_files, n + (uint32_t)by, memory_order_relaxed);
 }
 
 uint32_t nj_file_store_objects(const struct nj_file_store *s)
 {
-    return atomic_load_explicit(&s->n_objects, memory_order_relaxed);
+    return atomic_load_explicit(&s->n_files, memory_order_relaxed) +
+           atomic_load_explicit(&s->chunks.n_lent, memory_order_relaxed);
+}
+
+bool nj_file_store_has_room(struct nj_file_store *s, uint64_t seen)
+{
+    return atomic_load_explicit(&s->stats.chunk_returns, memory_order_relaxed) != seen ||
+           !nj__graveyard_is_empty(&s->dead);
 }
 
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *s)
@@ -128,7 +118,8 @@ static void bury_file(struct nj__grave *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
-    count_objects(f->store, -1);
+    nj__chunks_forget(&f->store->chunks, f);
+    count_files(f->store, -1);
     if (f->fd >= 0)
         close(f->fd);
     if (f->memory)
@@ -160,41 +151,16 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     f->fd = -1;
     nj_list_init(&f->chain);
     nj_list_init(&f->used);
-    count_objects(s, 1);
+    nj_list_init(&f->pieces);
+    count_files(s, 1);
     return f;
-}
-
-/* Read exactly `n_bytes`. False: the file is shorter, or broken. */
-static bool read_full(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
-{
-    while (n_bytes > 0) {
-        ssize_t n = pread(fd, out, n_bytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        out += n;
-        offset += (uint64_t)n;
-        n_bytes -= (uint64_t)n;
-    }
-    return true;
-}
-
-/* A change within the same tick as the last one leaves no trace in the times, so a copy made so
- * early is good for one answer only. */
-static bool is_racy(const struct nj__file_id *id)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    return id->ctime_ns > now_ns - TICK_NS;
 }
 
 /* Read a small file whole. `id` is its identity before. OK with *out, or the reason. */
 static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const struct nj__file_id *id,
                                       struct nj__file **out)
 {
-    bool racy = is_racy(id);
+    bool racy = nj__file_is_racy(id);
     struct nj__file *f = new_file(s, id);
     if (!f)
         return NJ_FILE_NO_MEMORY;
@@ -205,7 +171,7 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     }
     count_whole(s, (int64_t)id->size);
     struct stat st;
-    bool ok = read_full(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
+    bool ok = nj__file_read(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
     if (ok) {
         struct nj__file_id after = nj__file_id(&st);
         ok = nj__file_id_eq(&after, id);
@@ -229,7 +195,8 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
         return NJ_FILE_NO_MEMORY;
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     f->fd = fd;
-    f->object.is_racy = is_racy(id);
+    f->seen = *id;
+    f->object.is_racy = nj__file_is_racy(id);
     *out = f;
     return NJ_FILE_OK;
 }
@@ -442,75 +409,15 @@ static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_j
 
 /* Chunks. */
 
-static void bury_chunk(struct nj__grave *g)
-{
-    struct chunk *c = nj_container_of(g, struct chunk, grave);
-    struct nj_file_store *s = c->store;
-
-    count_objects(s, -1);
-    s->n_chunk_bytes -= c->chunk.n_bytes;
-    if (s->n_spare_chunks == SPARE_CHUNKS_MAX) {
-        free(c);
-        return;
-    }
-    c->next_spare = s->spare_chunks;
-    s->spare_chunks = c;
-    s->n_spare_chunks++;
-}
-
-static void last_of_chunk(struct nj_ref *ref)
-{
-    struct nj_chunk *chunk = nj_container_of(ref, struct nj_chunk, ref);
-    struct chunk *c = nj_container_of(chunk, struct chunk, chunk);
-
-    nj__graveyard_push(&c->store->dead, &c->grave);
-}
-
-static struct chunk *new_chunk(struct nj_file_store *s, uint64_t offset, uint32_t n_bytes)
-{
-    struct chunk *c = s->spare_chunks;
-    if (s->n_chunk_bytes + n_bytes > s->chunk_bytes_max)
-        return NULL;
-    if (c) {
-        s->spare_chunks = c->next_spare;
-        s->n_spare_chunks--;
-    } else if (!(c = malloc(sizeof *c))) {
-        return NULL;
-    }
-    nj_ref_init(&c->chunk.ref, last_of_chunk);
-    c->chunk.n_bytes = n_bytes;
-    c->chunk.offset = offset;
-    c->chunk.bytes = c->bytes;
-    c->grave.bury = bury_chunk;
-    c->store = s;
-    s->n_chunk_bytes += n_bytes;
-    count_objects(s, 1);
-    return c;
-}
-
-/* The file is looked at after the bytes were read, so that a change before or meanwhile is seen.
- * ctime is not asked: a chmod or a rename is no reason to end a download. */
 static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_job *job)
 {
     struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
+
     NJ_ASSERT(f->store == s && f->fd >= 0);
     NJ_ASSERT(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
-
-    struct chunk *c = new_chunk(s, job->offset, job->n_bytes);
-    if (!c)
-        return NJ_FILE_NO_MEMORY;
-    struct stat st;
-    bool ok = read_full(f->fd, c->bytes, job->n_bytes, job->offset) && fstat(f->fd, &st) == 0;
-    if (ok) {
-        struct nj__file_id now = nj__file_id(&st);
-        ok = now.size == f->id.size && now.mtime_ns == f->id.mtime_ns;
-    }
-    if (!ok) {
-        nj_ref_put(&c->chunk.ref);
-        return NJ_FILE_BROKEN;
-    }
-    job->chunk = &c->chunk;
-    return NJ_FILE_OK;
+    NJ_ASSERT(job->offset < f->object.size_bytes);
+    job->seen = atomic_load_explicit(&s->stats.chunk_returns, memory_order_relaxed);
+    return nj__chunks_get(&s->chunks, f, job->offset, job->n_bytes, &job->chunk);
 }
 
 void nj_file_store_run(void *store, struct nj_file_job *job)
@@ -539,11 +446,7 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
 {
     nj__file_cache_clear(&s->cache);
     nj__graveyard_clear(&s->dead);
-    while (s->spare_chunks) {
-        struct chunk *c = s->spare_chunks;
-        s->spare_chunks = c->next_spare;
-        free(c);
-    }
+    nj__chunks_clear(&s->chunks);
     nj__root_close(&s->root);
     uint32_t n = nj_file_store_objects(s);
     if (n == 0)

@@ -47,12 +47,16 @@ struct nj_file_store_stats {
     _Atomic uint64_t chunk_bytes;                /* of buffers for chunks */
     _Atomic uint64_t chunk_lent_bytes;           /* of these, held by somebody */
     _Atomic uint64_t chunk_hits;                 /* READs that found their chunk */
+    _Atomic uint64_t chunk_returns;              /* chunks that their last holder let go of */
     _Atomic uint64_t reads, read_bytes;          /* from the file system */
     _Atomic uint64_t waits;                      /* READs put off for want of memory */
     _Atomic uint64_t changed;                    /* READs that found another file */
     _Atomic uint64_t listings;
 };
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *store);
+
+/* May a READ that failed with NO_MEMORY find some now? `seen` is that job's. Any thread. */
+bool nj_file_store_has_room(struct nj_file_store *store, uint64_t seen);
 
 /* Objects and chunks that somebody may hold, cached files included. Any thread. */
 uint32_t nj_file_store_objects(const struct nj_file_store *store);

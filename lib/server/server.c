@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,6 +92,17 @@ static bool up_lcores(struct nj_server *s)
     return true;
 }
 
+/* Each large file that is being sent is open, and they may be very many different ones. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* if not, some are asked to come later */
+    }
+}
+
 static bool up_store(struct nj_server *s)
 {
     struct nj_file_store_options o = {
@@ -98,7 +110,10 @@ static bool up_store(struct nj_server *s)
         .cache_bytes = s->settings.config->cache_bytes,
         .symlinks = s->settings.config->symlinks,
     };
-    return !o.root || nj_file_store_open(&o, &s->store, s->why, sizeof s->why) == 0;
+    if (!o.root)
+        return true;
+    raise_descriptors();
+    return nj_file_store_open(&o, &s->store, s->why, sizeof s->why) == 0;
 }
 
 static void down_store(struct nj_server *s)
@@ -354,8 +369,10 @@ static bool up_shards(struct nj_server *s)
         c.tx_pool = s->port.tx_pool[i];
         c.frag_table = s->port.frags[i];
         nj_fabric_connect(&s->fabric, &s->end[i], i, &c.port);
-        if (s->files)
-            c.port.files = nj_worker_file_port(s->files, i);
+        if (s->files) {
+            struct nj_file_port way = nj_worker_file_port(s->files, i);
+            c.port.files = nj_file_lane_init(&s->lane[i], &way, s->store);
+        }
         c.port.workers = nj_workers_port(s->workers, i);
         c.port.clock = read_clock;
         c.port.clock_ctx = &s->clock;

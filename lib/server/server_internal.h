@@ -10,6 +10,7 @@
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
 #include "server/access_log.h"
+#include "server/file_lane.h"
 #include "server/file_store.h"
 #include "server/notes.h"
 #include "server/placement.h"
@@ -33,7 +34,8 @@ struct nj_server {
     struct nj_control control;
     struct nj_file_store *store;
     struct nj_place place;
-    struct nj_worker *files;    /* does the store's jobs */
+    struct nj_worker *files; /* does the store's jobs */
+    struct nj_file_lane lane[NJ_SHARDS_MAX];
     struct nj_workers *workers; /* run OS_BLOCKING tasks */
     struct nj_access_log *access;
     struct nj_policies *policies;

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pieces of large files, shared by all who read there: a piece is read once however many bodies
+ * want it, and stays for a while when nobody holds it any more. The worker's thread only, but for
+ * the last nj_ref_put() of a chunk.
+ *
+ * Pieces have three sizes and begin at multiples of them. How large the next one is depends on what
+ * its reader wishes and on how much is lent out already:
+ *
+ *   up to 1/4 of the budget lent:  256 KiB for who takes much, 32 KiB for who takes little
+ *   up to 1/2:                     32 KiB for everybody
+ *   beyond:                        4 KiB, and nothing when the budget is used up
+ *
+ * A body holds two at most. So a budget of 1 GiB carries 512 MiB / 64 KiB = 8,192 slow bodies that
+ * hold two pieces of 32 KiB (most of the time they hold one: 16,384), and 65,536 more with two of
+ * 4 KiB; the least budget, 128 MiB, carries 1,024 and 8,192 of them.
+ */
+#ifndef NJ_SERVER_FILE_CHUNKS_H
+#define NJ_SERVER_FILE_CHUNKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "http/file_port.h"
+#include "server/file_cache.h"
+
+#define NJ__CHUNK_TINY_BYTES  4096u
+/* Pieces that exist at once: four times the cache, so that a small cache means a small server, but
+ * at least this. */
+#define NJ__CHUNK_BYTES_LEAST (128u * 1024u * 1024u)
+/* Of these, pieces that nobody holds: a quarter of the cache, but at least this. */
+#define NJ__CHUNK_IDLE_LEAST  (8u * 1024u * 1024u)
+#define NJ__CHUNK_BUCKETS     16384u
+/* What the kernel is asked to read ahead of who reads in large pieces: four of them. At 200 MB/s a
+ * disk may then take 5 ms to find the next megabyte. */
+#define NJ__CHUNK_AHEAD_BYTES (4u * NJ_CHUNK_BYTES)
+
+struct nj__chunks {
+    struct nj_hash_key key;
+    struct nj__graveyard *dead;
+    struct nj_file_store_stats *stats;
+    uint64_t bytes_max, idle_max;
+    uint64_t n_bytes, n_lent_bytes; /* of buffers; idle ones are the difference */
+    _Atomic uint32_t n_lent;        /* written by the worker only */
+    struct nj_list idle;            /* that nobody holds, least recently used first */
+    struct nj_list buckets[NJ__CHUNK_BUCKETS];
+};
+
+void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
+                     struct nj__graveyard *dead, struct nj_file_store_stats *stats);
+/* The piece of large file `f` that holds the byte at `offset`, with a reference for the caller.
+ * `n_bytes` is what its reader may take. */
+enum nj_file_result nj__chunks_get(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
+                                   uint32_t n_bytes, struct nj_chunk **out);
+/* The file is about to be freed: forget its pieces. */
+void nj__chunks_forget(struct nj__chunks *c, struct nj__file *f);
+/* Free what nobody holds. */
+void nj__chunks_clear(struct nj__chunks *c);
+
+#endif

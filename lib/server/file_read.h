@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes of a file and the proof that they are of one version of it. The worker's thread only. */
+#ifndef NJ_SERVER_FILE_READ_H
+#define NJ_SERVER_FILE_READ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/file_cache.h"
+
+/* A change within the same tick as the one before leaves no trace in the times: what was changed so
+ * shortly ago may change again unseen. */
+bool nj__file_is_racy(const struct nj__file_id *id);
+
+/* Read exactly `n_bytes`. False: the file is shorter, or broken. */
+bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
+
+/* The same of a large file that was opened a while ago. False also when it is not what it was then,
+ * as far as the kernel tells; from then on always. */
+bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t offset);
+
+#endif
