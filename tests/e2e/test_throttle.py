@@ -51,7 +51,7 @@ class Throttled(ServerCase):
         self.addCleanup(d.kill)
         return d
 
-    def held(self, *options, **more):
+    def go_on(self, *options, **more):
         """Downloads that go on for HOLD seconds."""
         return self.downloads("--hold", HOLD, *options, **more)
 
@@ -71,18 +71,45 @@ class Throttled(ServerCase):
                                                                  "other_status")))
 
 
+class NoLimit(Throttled):
+    """The instrument: what it says of a server that does not hold anything back."""
+
+    def test_every_byte_is_compared_and_counted(self):
+        path = os.path.join(self.root, "200KiB")
+        result = self.downloads("--downloads", 50, "--connections", 5, "--ramp", 2, "--repeat", 3,
+                                "--check", path, "--hold", 60, paths=("/200KiB",)).end()
+        self.assert_whole(result, 150)
+        self.assertEqual(150 * FILES["200KiB"], result["payload_bytes"])
+        self.assertEqual([FILES["200KiB"]] * 150, [row.n_bytes for row in result.rows])
+        self.assertEqual(set(range(1, 51)), {row.slot + 1 for row in result.rows})
+        self.assertEqual(150, self.counted("requests"))
+
+    def test_wrong_bytes_are_seen(self):
+        path = os.path.join(self.root, "16KiB-1")
+        result = self.downloads("--repeat", 1, "--check", path, paths=("/200KiB",)).end()
+        self.assertGreater(result["mismatch"], 0)
+
+    def test_the_window_is_part_of_the_whole(self):
+        result = self.downloads("--downloads", 4, "--settle", 0.2, "--hold", 0.5).end()
+        self.assertEqual(result["window_total"], sum(result["window_bytes"]))
+        self.assertLess(result["window_total"], result["payload_bytes"])
+        self.assertEqual(result["payload_bytes"], sum(map(sum, result["bins"])))
+        self.assertLessEqual(result["max_100ms"], result["window_total"])
+        self.assertGreaterEqual(result["max_100ms"], result["window_total"] / 6)
+
+
 class PerRequest(Throttled):
     RATE = 200 * KIB
     options = ("--rate-per-request", "200KiB/s")
 
     def test_each_has_its_own(self):
-        result = self.held("--downloads", 20, "--connections", 4).end()
+        result = self.go_on("--downloads", 20, "--connections", 4).end()
         for i, rate in enumerate(result.rates()):
             self.assert_rate(self.RATE, rate * result.seconds, result.seconds, f"download {i}")
         self.assertGreater(self.counted("shape_throttled"), 20)
 
     def test_heads_and_small_responses_wait_for_nothing(self):
-        crowd = self.held("--downloads", 20, "--connections", 4)
+        crowd = self.go_on("--downloads", 20, "--connections", 4)
         crowd.steady()
         for name in ("one", "empty"):
             self.curl("-o", "/dev/null", self.world.url("/" + name))
@@ -113,15 +140,15 @@ class PerClient(Throttled):
     options = ("--rate-per-client", "2MiB/s")
 
     def test_many_connections_streams_and_ranges(self):
-        many = self.held("--downloads", 128, "--connections", 8, "--range", 64 * KIB)
-        other = self.held("--from", OTHER_ADDR)
+        many = self.go_on("--downloads", 128, "--connections", 8, "--range", 64 * KIB)
+        other = self.go_on("--from", OTHER_ADDR)
         for what, result in (("many", many.end()), ("one", other.end())):
             self.assert_rate(self.RATE, result["window_total"], result.seconds, what)
             self.assert_never_more(self.RATE, result, what)
 
     def test_connections_on_both_lcores(self):
         before = self.server.shards()
-        result = self.held("--downloads", 16).end()
+        result = self.go_on("--downloads", 16).end()
         self.assert_rate(self.RATE, result["window_total"], result.seconds)
         self.assert_never_more(self.RATE, result)
         for old, new in zip(before, self.server.shards()):
@@ -130,8 +157,9 @@ class PerClient(Throttled):
     def test_credit_that_was_not_used_comes_back(self):
         """Downloads broken off leave nothing charged that others would have to wait for."""
         for _ in range(5):
-            self.downloads("--downloads", 64, "--connections", 8, "--settle", 0, "--hold", 0.3).end()
-        result = self.held().end()
+            self.downloads("--downloads", 64, "--connections", 8, "--settle", 0, "--hold",
+                           0.3).end()
+        result = self.go_on().end()
         self.assert_rate(self.RATE, result["window_total"], result.seconds)
 
 
@@ -140,17 +168,17 @@ class Whole(Throttled):
     options = ("--rate", "4MiB/s")
 
     def test_many_clients(self):
-        result = self.held("--downloads", 64, "--connections", 16, "--from", CLIENT_ADDR, "--from",
+        result = self.go_on("--downloads", 64, "--connections", 16, "--from", CLIENT_ADDR, "--from",
                            OTHER_ADDR).end()
         self.assert_rate(self.RATE, result["window_total"], result.seconds)
         self.assert_never_more(self.RATE, result)
 
     def test_a_lone_one_has_it_all(self):
-        result = self.held().end()
+        result = self.go_on().end()
         self.assert_rate(self.RATE, result["window_total"], result.seconds)
 
     def test_all_get_something(self):
-        result = self.held("--downloads", 100, "--connections", 10).end()
+        result = self.go_on("--downloads", 100, "--connections", 10).end()
         fair = result["window_total"] / 100
         self.assertGreater(min(result["window_bytes"]), fair / 2)
         self.assertLess(max(result["window_bytes"]), fair * 2)
@@ -197,7 +225,7 @@ class Classes(Throttled):
                 os.link(os.path.join(cls.root, name), os.path.join(cls.root, folder, name))
 
     def test_three_to_one(self):
-        result = self.held("--downloads", 16, "--connections", 8,
+        result = self.go_on("--downloads", 16, "--connections", 8,
                            paths=("/three/10MiB", "/one/10MiB")).end()
         three, one = result.rate(0, 2), result.rate(1, 2)
         self.assert_rate(self.RATE, result["window_total"], result.seconds)
@@ -205,20 +233,20 @@ class Classes(Throttled):
         self.assertLess(three / one, 3.5)
 
     def test_what_one_does_not_want_the_other_gets(self):
-        result = self.held(paths=("/one/10MiB",)).end()
+        result = self.go_on(paths=("/one/10MiB",)).end()
         self.assert_rate(self.RATE, result["window_total"], result.seconds)
 
     def test_first_bytes_are_spared(self):
         d = self.downloads("--hold", HOLD, "--repeat", 5, paths=("/after/200KiB",))
         self.assert_whole(d.end(), 5)  # at 10 KiB/s one takes 20 s
-        result = self.held(paths=("/after/10MiB",)).end()
+        result = self.go_on(paths=("/after/10MiB",)).end()
         took = result.window[1] - result.began
         self.assertGreaterEqual(result["payload_bytes"], 256 * KIB)
         self.assertLessEqual(result["payload_bytes"], 256 * KIB + 10 * KIB * (took + LATE_SECONDS)
                              + burst_of(10 * KIB))
 
     def test_trickle(self):
-        result = self.held("--downloads", 8, paths=("/trickle/10MiB",)).end()
+        result = self.go_on("--downloads", 8, paths=("/trickle/10MiB",)).end()
         self.assert_rate(20 * KIB, result["window_total"], result.seconds)
 
 
@@ -233,7 +261,7 @@ client_rate = 64KiB/s
 """
 
     def test_no_limit(self):
-        others = self.held("--downloads", 4)
+        others = self.go_on("--downloads", 4)
         gold = self.downloads("--field", "x-key: gold", "--repeat", 1, "--hold", 60, "--check",
                               os.path.join(self.root, "10MiB")).end()
         self.assert_whole(gold, 1)  # 160 s for the others
