@@ -523,8 +523,7 @@ struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_
     struct nj_object_name name;
     bool is_options = str_eq(req->method, NJ_STR("OPTIONS"));
 
-    uint16_t status =
-        is_options ? check_options(site, req) : check_request(site, req, &who, &name);
+    uint16_t status = is_options ? check_options(site, req) : check_request(site, req, &who, &name);
     if (status == 204) {
         nj__reply_options(site, &who, now);
         return NULL;
