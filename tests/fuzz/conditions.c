@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any fields of a request, a line each, without a name: If-Match, If-None-Match, If-Modified-Since,
+ * If-Unmodified-Since, If-Range, Accept-Encoding, Accept. An empty line is a field that is missing.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/conditions.h"
+#include "http/negotiate.h"
+
+static void require(int cond)
+{
+    if (!cond)
+        abort();
+}
+
+static struct nj_str next_line(struct nj_str *rest)
+{
+    const char *end = rest->n_bytes ? memchr(rest->p, '\n', rest->n_bytes) : NULL;
+    uint32_t n = end ? (uint32_t)(end - rest->p) : rest->n_bytes;
+    struct nj_str line = {n ? rest->p : NULL, n};
+
+    rest->p += end ? n + 1 : n;
+    rest->n_bytes -= end ? n + 1 : n;
+    return line;
+}
+
+static void check_conditions(const struct nj_conditions *c)
+{
+    struct nj_object o = {.mtime_ns = 784111777000000000, .size_bytes = 10};
+    struct nj_validators v, none = {0};
+
+    nj_validators_of(&o, &v);
+    for (int64_t now_s = 784111776; now_s < 784111779; now_s++) {
+        enum nj_verdict verdict = nj_conditions_check(c, &v, now_s);
+        /* Without conditions of its kind a verdict has no reason. */
+        require(verdict != NJ_VERDICT_FAILED || c->if_match.p || c->if_unmodified_since.p);
+        require(verdict != NJ_VERDICT_NOT_MODIFIED || c->if_none_match.p || c->if_modified_since.p);
+        require(c->if_range.p || nj_conditions_range_counts(c, &v, now_s));
+    }
+    require(!c->if_range.p || !nj_conditions_range_counts(c, &none, 784111779));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+    struct nj_str rest = {(const char *)data, (uint32_t)n_bytes};
+    struct nj_conditions c = {0};
+
+    c.if_match = next_line(&rest);
+    c.if_none_match = next_line(&rest);
+    c.if_modified_since = next_line(&rest);
+    c.if_unmodified_since = next_line(&rest);
+    c.if_range = next_line(&rest);
+    check_conditions(&c);
+
+    struct nj_codings codings = nj_codings_parse(next_line(&rest));
+    for (uint32_t siblings = 0; siblings < 1u << NJ_N_CODINGS; siblings++) {
+        uint32_t coding = nj_codings_pick(&codings, (uint8_t)siblings);
+        require(coding == NJ_NO_CODING || (siblings & 1u << coding && codings.q[coding] > 0));
+        require(coding == NJ_NO_CODING || codings.q[coding] >= codings.q[NJ_NO_CODING]);
+    }
+    for (uint32_t i = 0; i <= NJ_NO_CODING; i++)
+        require(codings.q[i] <= 1000);
+    (void)nj_accept_json(next_line(&rest));
+    return 0;
+}
