@@ -215,7 +215,6 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
                                         : span;
     s->now = now;
     s->run++;
-    s->again = false;
     s->wake = wake;
     s->wake_ctx = ctx;
     s->n_woken = 0;
@@ -234,7 +233,7 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
 
 nj_ns nj_shape_next(const struct nj_shape *s)
 {
-    if (s->again || !nj_list_empty(&s->needy) || !nj_list_empty(&s->parked) ||
+    if (s->root.state == NJ__READY || !nj_list_empty(&s->needy) || !nj_list_empty(&s->parked) ||
         !nj_list_empty(&s->granted) || !nj_list_empty(&s->rich))
         return s->now;
     nj_ns next = nj_wheel_next(&s->wheel);

@@ -110,7 +110,6 @@ struct nj_shape {
     struct nj_counters *counters;
     nj_ns now, span, due, sweep_at; /* due: the first lease of the root or a class */
     uint64_t run;
-    bool again; /* the root's round is over, not its credit */
     uint32_t n_responses, n_waiting;
     struct nj_wheel wheel;
     struct nj_list parked, needy, rich, granted, all;

@@ -40,10 +40,27 @@ void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
 
 /* ---- credit that lcores share ---- */
 
-/* Part of the burst is left for what lcores hold in hand. */
+/* Of a small burst a node holds no more than a lease, what was left of the last one included. */
+static bool is_small(const struct nj__node *n)
+{
+    return n->burst < 16 * NJ_QUANTUM_MIN_BYTES;
+}
+
+/* A lease is so much at most, and that much of the burst is not the gate's, since a lcore may hold
+ * it in hand: a quarter, or a quantum. What was left of the lease before is less than a quantum. */
+static uint64_t lease_max(const struct nj__node *n)
+{
+    return max_u64(n->burst / 4, NJ_QUANTUM_MIN_BYTES);
+}
+
 static uint64_t gate_burst(const struct nj__node *n)
 {
-    return n->burst - n->burst / 4;
+    return n->burst - lease_max(n) - (is_small(n) ? 0 : NJ_QUANTUM_MIN_BYTES);
+}
+
+static uint64_t top_up(const struct nj__node *n, uint64_t n_bytes)
+{
+    return is_small(n) && n->credit < n_bytes ? n_bytes - n->credit : n_bytes;
 }
 
 void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
@@ -125,7 +142,7 @@ static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
 static uint64_t lease_bytes(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->span / NJ_SEC);
-    all = min_u64(max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), n->burst / 4);
+    all = min_u64(max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
     return max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
 }
 
@@ -140,6 +157,7 @@ static void forget_lease(struct nj_shape *s, struct nj__node *n)
 /* A lease for right now, or none. */
 static bool lease_now(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
 {
+    n_bytes = top_up(n, n_bytes);
     nj_count(s->counters, NJ_C_shape_leases);
     if (nj_gate_lease(n->gate, n->rate, gate_burst(n), n_bytes, s->now) > s->now) {
         nj_gate_return(n->gate, n->rate, n_bytes);
@@ -383,10 +401,8 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
 {
     while (s->root.state == NJ__READY) {
         struct nj__node *c = turn(s, &s->root);
-        if (!c) {
-            s->again = true;
+        if (!c)
             return NULL;
-        }
         struct nj__node *g = turn(s, c);
         if (!g) {
             set_aside(s, c, NJ__PARKED);
@@ -468,12 +484,27 @@ uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
     return n_bytes;
 }
 
+/* Credit that came back serves those who wait: with a lease besides, it would be twice as much. */
+static void no_lease(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->state == NJ__LEASED)
+        forget_lease(s, n);
+    else if (n->state == NJ__NEEDY)
+        nj_list_del(&n->link);
+    else
+        return;
+    n->state = NJ__IDLE;
+    wants(s, n);
+}
+
 void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_bytes)
 {
     for (struct nj__node *n = &g->node; n; n = n->parent) {
         if (n->rate)
             n->credit += n_bytes;
-        if (n->parent && n->parent->pace)
+        if (n->rate && n->credit >= NJ_QUANTUM_MIN_BYTES)
+            no_lease(s, n);
+        if (n->parent && n->parent->pace && n->deficit < NJ_QUANTUM_MAX_BYTES)
             n->deficit += n_bytes;
         rich(s, n);
     }
@@ -497,7 +528,7 @@ void nj__lease_due(struct nj_shape *s, struct nj__node *n)
 
 static void lease(struct nj_shape *s, struct nj__node *n)
 {
-    uint64_t n_bytes = lease_bytes(s, n);
+    uint64_t n_bytes = top_up(n, lease_bytes(s, n));
     nj_ns due = nj_gate_lease(n->gate, n->rate, gate_burst(n), n_bytes, s->now);
     nj_count(s->counters, NJ_C_shape_leases);
     if (due <= s->now) {

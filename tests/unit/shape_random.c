@@ -117,8 +117,10 @@ static void check_classes(struct walk *k, uint64_t seed, uint32_t step)
         for (uint32_t from = k->changed_step; from < step; from++) {
             uint64_t most = l->ceiling * (step - from) * STEP_MS / 1000 + burst_of(l) +
                             w->n_shards * NJ_QUANTUM_MIN_BYTES;
-            cr_assert_leq(sum - k->of_class[i][from], most, "seed %lu: class %u, step %u",
-                          (unsigned long)seed, i, step);
+            cr_assert_leq(sum - k->of_class[i][from], most,
+                          "seed %lu: class %u, steps %u to %u: %lu of %lu", (unsigned long)seed, i,
+                          from, step, (unsigned long)(sum - k->of_class[i][from]),
+                          (unsigned long)most);
         }
     }
 }

@@ -86,10 +86,12 @@ Test(shape_rates, the_server_with_few_and_many)
     total_with(2, 1000, 30, "a thousand on two shards");
 }
 
+static struct nj_prng dice;
+
 static void again(struct rig_res *r)
 {
-    uint64_t sent = r->sent, n = 1 + (uint64_t)rand() % 100000;
-    rig_open_at(r->rig, r, r->shard, 0, 1 + (uint64_t)rand() % 50, n);
+    uint64_t sent = r->sent, n = 1 + nj_prng_below(&dice, 100000);
+    rig_open_at(r->rig, r, r->shard, 0, 1 + nj_prng_below(&dice, 50), n);
     r->sent = sent;
 }
 
@@ -101,9 +103,9 @@ Test(shape_rates, the_server_with_short_ones)
     w.policy.total = (struct nj_limit){TOTAL, TOTAL, 0};
     rig_start(&w, 200);
     w.ended = again;
-    srand(1);
+    nj_prng_init(&dice, 1);
     for (uint32_t i = 0; i < 200; i++)
-        rig_add(&w, 0, 0, 1 + i, 1 + (uint64_t)rand() % 100000);
+        rig_add(&w, 0, 0, 1 + i, 1 + nj_prng_below(&dice, 100000));
     rig_run(&w, 5 * NJ_SEC);
     check_total(&w, 0, 5000, "short ones");
     w.ended = NULL;
