@@ -67,10 +67,23 @@ static void check_shard(struct sim *sim, struct nj_shard *s)
                     s->tcp.n_half_open, s->talks.n_used, s->tcp.wheel.n_timers);
 }
 
+/* Nobody asks for anything any more, and so nobody has credit or waits for it. */
+static void check_requests(struct sim *sim, const struct nj_shard *s)
+{
+    if (s->ask_pool.n_used != 0 || !nj_list_empty(&s->asks))
+        nj_sim_fail(sim, "shard %u: records of %u requests are left", s->cfg.index,
+                    s->ask_pool.n_used);
+    if (nj_counter_read(&s->counters, NJ_C_shape_responses) != 0 ||
+        nj_counter_read(&s->counters, NJ_C_shape_waiting) != 0)
+        nj_sim_fail(sim, "shard %u: responses are paced, and there are none", s->cfg.index);
+}
+
 void nj_sim_check_quiet(struct sim *sim)
 {
-    for (uint32_t i = 0; i < SIM_SHARDS; i++)
+    for (uint32_t i = 0; i < SIM_SHARDS; i++) {
         check_shard(sim, sim->server.lane[i].shard);
+        check_requests(sim, sim->server.lane[i].shard);
+    }
     check_malformed(sim, &sim->client.counters, "client");
     if (sim->client.tcp.tcbs.n_used != 0)
         nj_sim_fail(sim, "client: %u control blocks are left", sim->client.tcp.tcbs.n_used);

@@ -94,6 +94,8 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .time_wait = sim->mix.time_wait,
         .seed = sim->seed + i,
         .wall_s_at_zero = 1700000000,
+        .shape = sim->limits.shared,
+        .policy = nj_sim_limits_policy(sim),
     };
     memcpy(c.flow_key.b, &sim->seed, sizeof sim->seed);
     memcpy(c.isn_key.b, &sim->seed, sizeof sim->seed);
@@ -150,6 +152,7 @@ void nj_sim_lane_step(struct sim_lane *l)
     l->stepped_at = sim->now;
     nj_shard_step(l->shard, sim->now);
     nj_sim_check_sums(sim, l->shard);
+    nj_sim_limits_check(sim);
     if (sim->progress != l->progress_seen || nj_shard_next(l->shard) > sim->now)
         l->n_vain = 0;
     l->progress_seen = sim->progress;

@@ -43,8 +43,11 @@ static void moment(struct sim *sim, nj_ns until)
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
         earlier(&next, nj_sim_lane_next(&sim->server.lane[i]));
     earlier(&next, nj_sim_client_next(sim));
+    earlier(&next, sim->limits.change_at);
     if (next > sim->now)
         sim->now = next;
+    if (sim->now >= sim->limits.change_at)
+        nj_sim_limits_change(sim);
     while (nj_sim_agenda_next(&sim->agenda) <= sim->now) {
         struct sim_event e = nj_sim_agenda_pop(&sim->agenda);
         happen(sim, &e);
@@ -144,6 +147,7 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     nj_prng_init(&sim->link.prng, seed ^ 0x11411);
     nj_sim_files_init(&sim->files, sim);
     nj_sim_client_init(sim, pools);
+    nj_sim_limits_init(sim);
     nj_sim_server_init(sim, pools);
     run_until_drained(sim);
     run_until_quiet(sim);
@@ -152,6 +156,7 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     nj_sim_check_quiet(sim);
     nj_sim_client_fini(sim);
     nj_sim_server_fini(sim);
+    nj_sim_limits_fini(sim);
     nj_sim_check_freed(sim, pools);
     nj_sim_agenda_fini(&sim->agenda);
     return !sim->record.failed;

@@ -10,6 +10,7 @@
  *   client.c  TCP and ARP of clients  files.c   files behind the server
  *   conn.c    one client connection   oracle.c  what must be true in the end
  *   runner.c  many seeds, many cores  channel.c what a wire does to a packet
+ *   pace.c    limits of what leaves
  *   record.c  trace, pcap, hash       raw.c     frames as bytes
  *
  * The last four and agenda.c serve the simulator of TCP alone, too (tcp_sim.h).
@@ -20,6 +21,7 @@
 #include "agenda.h"
 #include "client.h"
 #include "files.h"
+#include "pace.h"
 #include "link.h"
 #include "mix.h"
 #include "record.h"
@@ -42,6 +44,7 @@ struct sim {
     struct sim_files files;
     struct sim_server server;
     struct sim_client client;
+    struct sim_limits limits;
     struct sim_record record;
     uint64_t served[NJ_N_COUNTERS]; /* counters of both shards, when all is done */
 };

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits of the server in some of the seeds: a policy, another one in the middle of it, and whether
+ * what left kept to them. */
+#ifndef NJ_TESTS_SIM_PACE_H
+#define NJ_TESTS_SIM_PACE_H
+
+#include "shape/shape.h"
+
+struct sim;
+
+struct sim_limits {
+    struct nj_shape_shared *shared; /* NULL: this seed has none */
+    struct nj_policy policy[2];
+    uint32_t in_use; /* of these */
+    nj_ns change_at; /* to the second; NJ_NEVER */
+    /* A bucket that leaks at the server's rate. */
+    uint64_t seen; /* body bytes of both shards */
+    uint64_t level;
+    nj_ns at;
+};
+
+void nj_sim_limits_init(struct sim *sim);
+void nj_sim_limits_fini(struct sim *sim);
+/* The policy of the begin; NULL: none. */
+const struct nj_policy *nj_sim_limits_policy(const struct sim *sim);
+/* It is time for the other one. */
+void nj_sim_limits_change(struct sim *sim);
+/* After each step of a shard. */
+void nj_sim_limits_check(struct sim *sim);
+
+#endif
