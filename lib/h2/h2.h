@@ -165,8 +165,8 @@ enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st);
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
 uint32_t nj_h2_stream_held(const struct nj_h2_stream *st);
 
-/* The streams that on_request showed and that are not over, in the order in which they came; NULL
- * behind the last. Nothing may be done to them on the way but nj_h2_reset(). */
+/* The streams that on_request showed and that are neither over nor reset, in the order in which
+ * they came; NULL behind the last. Nothing may be done to them on the way but nj_h2_reset(). */
 struct nj_h2_stream *nj_h2_first(const struct nj_h2 *h);
 struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st);
 

@@ -381,7 +381,7 @@ static struct nj_h2_stream *announced_from(const struct nj_h2 *h, const struct n
     for (; n != &h->streams; n = n->next) {
         struct nj_h2_stream *st =
             nj_container_of((struct nj_list *)(uintptr_t)n, struct nj_h2_stream, link);
-        if (st->announced)
+        if (st->announced && !st->reset)
             return st;
     }
     return NULL;

@@ -193,13 +193,13 @@ static bool is_too_slow(struct nj_ask *a, uint64_t n_taken, nj_ns now)
     return time >= s->cfg.send_timeout;
 }
 
-/* A peer that leaves its only response lie is not waited for with the next one either. */
+/* A peer that leaves the last of its responses lie is not waited for with the next one either. */
 static void give_up_response(struct nj_ask *a, nj_ns now)
 {
     struct nj_conn *c = a->conn;
 
     nj_count(&c->shard->counters, NJ_C_send_timeout);
-    if (nj_h2_streams(c->talk->h2) > 1) {
+    if (nj_h2_first(c->talk->h2) != a->stream || nj_h2_next(a->stream)) {
         nj_h2_reset(a->stream, RFC9113_CANCEL);
         nj__conn_note_work(c);
         return;

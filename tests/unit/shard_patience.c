@@ -360,6 +360,100 @@ Test(shard_patience, asking_is_not_taking)
     rig_free(r);
 }
 
+enum { BOTS = 60, STREAMS = 128 };
+
+/* Preface, and SETTINGS with windows of no byte. */
+static uint32_t hello_without_windows(uint8_t *out)
+{
+    static const uint8_t settings[] = {0, 4, 0, 0, 0, 0};
+    memcpy(out, RIG_PREFACE, RIG_PREFACE_BYTES);
+    return RIG_PREFACE_BYTES + rig_h2(out + RIG_PREFACE_BYTES, 4, 0, 0, settings, sizeof settings);
+}
+
+static void ask_for_much(struct rig *r, struct rig_peer *p)
+{
+    for (uint32_t k = 0; k < STREAMS; k++)
+        rig_get(r, p, 1 + 2 * k, k % 2 ? "/big" : "/whole");
+    rig_settle(r);
+}
+
+/* While they are there somebody else is served, and with their time all is gone. */
+static void outlive(struct rig *r, struct rig_peer **bot, nj_ns most)
+{
+    struct rig_peer *p = rig_connect_h2(r, 3000);
+
+    rig_get(r, p, 1, "/index.html");
+    rig_settle(r);
+    cr_expect_eq(rig_h2_frames(p, NGHTTP2_DATA, NULL), 1);
+    rig_run(r, most);
+    for (unsigned i = 0; i < BOTS; i++)
+        cr_expect(bot[i]->got_rst, "%u", i);
+    cr_expect_eq(r->s->conns.n_used, 1);
+    cr_expect_eq(r->s->ask_pool.n_used, 0);
+    cr_expect_leq(nj_h2_core_bytes_used(r->s->h2), 32 * 1024u);
+    cr_expect_leq(r->sndq_max, NJ_SENDQ_BYTES_MIN);
+}
+
+/* Bots that ask for as much as they may and take nothing off TCP: soon they are not read either. */
+Test(shard_patience, a_crowd_that_reads_nothing)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *bot[BOTS];
+
+    for (uint16_t i = 0; i < BOTS; i++) {
+        bot[i] = rig_connect_h2(r, 1000 + i);
+        bot[i]->rcv_wnd = 0;
+        ask_for_much(r, bot[i]);
+    }
+    rig_run(r, 30 * NJ_SEC);
+    cr_expect_gt(r->s->ask_pool.n_used, BOTS);
+    cr_expect_leq(r->s->ask_pool.n_used, BOTS * STREAMS);
+    outlive(r, bot, 31 * NJ_SEC);
+    rig_free(r);
+}
+
+/* The same with windows of HTTP/2 that are never opened: all their streams are there. */
+Test(shard_patience, a_crowd_that_opens_no_window)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *bot[BOTS];
+    uint8_t buf[64];
+
+    for (uint16_t i = 0; i < BOTS; i++) {
+        bot[i] = rig_connect(r, 1000 + i);
+        rig_send(r, bot[i], buf, hello_without_windows(buf));
+        ask_for_much(r, bot[i]);
+    }
+    rig_run(r, 30 * NJ_SEC);
+    cr_expect_eq(r->s->ask_pool.n_used, BOTS * STREAMS);
+    size_t h2 = nj_h2_core_bytes_used(r->s->h2) / BOTS;
+    cr_expect_leq(h2, 32 * 1024 + STREAMS * 1024u, "%zu bytes of HTTP/2 for each", h2);
+    outlive(r, bot, 38 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_send_timeout), BOTS * STREAMS);
+    rig_free(r);
+}
+
+/* What our own limits hold back is not held against the peer, however low they are. */
+Test(shard_patience, who_is_paced_is_not_slow)
+{
+    struct nj_policy policy = nj_policy_none;
+    policy.classes[0].request = (struct nj_limit){.rate = 1000, .ceiling = 1000};
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+    h->config.policy = &policy;
+    h->config.min_rate = 1000000;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    int32_t id = hr_get(c, "/whole");
+
+    struct hr_reply *a = hr_reply_of(c, id);
+    hr_run(h, 150 * NJ_SEC);
+    cr_expect(!a->closed && a->n_got >= 145000 && a->n_got <= 160000, "%lu bytes", a->n_got);
+    hr_run(h, 60 * NJ_SEC);
+    cr_expect(a->ended && a->n_got == RIG_WHOLE && !a->wrong);
+    cr_expect_eq(rig_count(h->r, NJ_C_shape_bytes), rig_count(h->r, NJ_C_body_bytes));
+    hr_free(h);
+}
+
 /* ---- our last words ---- */
 
 /* The peer takes up to `n` bytes each 20 s until it is reset. Returns after how long it was. */
