@@ -125,6 +125,11 @@ const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint
     return &s->class_of[slot].stats;
 }
 
+void nj_shape_refused(struct nj_shape *s, const struct nj_class *class_of)
+{
+    nj__stat_add(&s->class_of[class_of->slot].stats.n_refused, 1);
+}
+
 /* ---- its life ---- */
 
 static bool init_tables(struct nj_shape *s, uint32_t paced_max)

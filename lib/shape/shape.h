@@ -54,6 +54,9 @@ void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns no
 const struct nj_policy *nj_shape_policy(const struct nj_shape *s);
 const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot);
 
+/* A request of this class was refused: for telemetry. */
+void nj_shape_refused(struct nj_shape *s, const struct nj_class *class_of);
+
 /* A timer of the shard's wheel, and what it is for. */
 struct nj_shape_timer {
     struct nj_timer timer;

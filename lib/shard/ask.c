@@ -135,8 +135,11 @@ static void refuse_unrecorded(struct nj_shard *s, struct nj_h2_stream *st)
 }
 
 /* What the policy wants, in place of a response. False: to be served. */
-static bool refused(struct nj_ask *a, enum nj_action action, uint32_t retry_after_s)
+static bool refused(struct nj_ask *a, const struct nj_class *class_of, enum nj_action action,
+                    uint32_t retry_after_s)
 {
+    struct nj_shard *s = a->conn->shard;
+
     switch (action) {
     case NJ_ACTION_SERVE:
         return false;
@@ -151,7 +154,8 @@ static bool refused(struct nj_ask *a, enum nj_action action, uint32_t retry_afte
         nj_h2_reset(a->stream, RFC9113_REFUSED_STREAM);
         break;
     }
-    nj_count(&a->conn->shard->counters, NJ_C_ask_refused);
+    nj_count(&s->counters, NJ_C_ask_refused);
+    nj_shape_refused(s->shape, class_of);
     return true;
 }
 
@@ -177,8 +181,9 @@ static bool admit(struct nj_ask *a, const struct nj_verdict *v)
     uint32_t retry_after_s = 0;
 
     a->client = nj__policy_client(s, v->client_key, &a->conn->tcb->flow.tuple.remote);
-    if (refused(a, nj_client_request_begin(a->client, &v->class_of->caps, s->now, &retry_after_s),
-                retry_after_s))
+    enum nj_action action =
+        nj_client_request_begin(a->client, &v->class_of->caps, s->now, &retry_after_s);
+    if (refused(a, v->class_of, action, retry_after_s))
         return false;
     if (nj_paced_begin(s->shape, &a->paced, v->class_of, a->client, s->now)) {
         a->admitted = true;
@@ -212,7 +217,7 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
     decide(a, req, &v);
     if (a->access)
         memcpy(a->access->class_of, v.class_of->name, sizeof v.class_of->name);
-    if (refused(a, v.action, v.class_of->retry_after_s) || !admit(a, &v))
+    if (refused(a, v.class_of, v.action, v.class_of->retry_after_s) || !admit(a, &v))
         return NULL;
     nj__ask_watch(a, s->now);
     return a;
