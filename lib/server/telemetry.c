@@ -209,8 +209,8 @@ static const struct {
      "shard: 0,1; or \"reset\".",
      nj__telemetry_ewyk},
     {"/nightjar/limits",
-     "The limits in force. Parameters change them until the policy file is read again: "
-     "class=NAME,KEY=VALUE,..., without class the server's total; keys as in the file.",
+     "The limits in force. Parameters change them: class=NAME,KEY=VALUE,...; without class the "
+     "server's.",
      nj__telemetry_limits},
     {"/nightjar/latency",
      "How long responses took: to the first byte, to the last, and held back by our limits, in "

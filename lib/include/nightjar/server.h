@@ -135,9 +135,9 @@ NJ_API int nj_server_config_set(struct nj_server_config *config, const char *nam
 NJ_API int nj_server_config_takes(const char *name);
 
 /**
- * Start the EAL with the user's arguments, serve until SIGTERM or SIGINT, and clean up. SIGHUP reads
- * the policy file again: a good one is in force at once, also for what is under way; of a bad one
- * every fault is told on stderr, and the old one stays.
+ * Start the EAL with the user's arguments, serve until SIGTERM or SIGINT, and clean up. SIGHUP
+ * reads the policy file again: a good one is in force at once, also for what is under way; of a bad
+ * one every fault is told on stderr, and the old one stays.
  *
  * The first signal begins the graceful end: no new connections, GOAWAY, running responses are
  * finished, at most drain_timeout_s long. A second one ends at once.

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The policy file: what is said of bad ones, and how another one comes into force."""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from case import ServerCase
+from world import REPO, SLOW, server_path, until
+
+FAULTS = """\
+[server]
+rate = 20MiB
+[class video]
+ratte = 5MiB/s
+path = /video/
+nonsense
+[list bots]
+networks = 192.0.2.1/24
+"""
+
+
+def check(*options):
+    return subprocess.run([server_path(), "--check", *options], capture_output=True, text=True,
+                          timeout=20 * SLOW)
+
+
+class Check(unittest.TestCase):
+    """nightjar --check, which starts nothing."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "policy.conf")
+
+    def write(self, text, name=None):
+        with open(name or self.path, "w") as f:
+            f.write(text)
+
+    def test_every_fault_has_file_and_line(self):
+        self.write(FAULTS)
+        done = check("--config", self.path)
+        self.assertEqual(1, done.returncode)
+        self.assertEqual("", done.stdout)
+        told = done.stderr.splitlines()
+        self.assertEqual([2, 4, 6, 8],
+                         sorted(int(re.match(rf"{self.path}:(\d+): ", t)[1]) for t in told))
+        self.assertIn("did you mean rate?", done.stderr)
+
+    def test_a_good_one_is_shown(self):
+        self.write("[class video]\npath = /video/\nrate = 5MiB/s\n")
+        done = check("--config", self.path, "--rate", "20MiB/s")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("server: rate = 20MiB/s", done.stdout)
+        self.assertIn("class video: rate = 5MiB/s", done.stdout)
+
+    def test_options_are_checked_too(self):
+        for options, word in ((("--rate", "fast"), "--rate fast: expected"),
+                              (("--root", "/nowhere"), "/nowhere"),
+                              (("--addr", "198.18.0.2"), "--addr"),
+                              (("--config", "/nowhere/policy"), "/nowhere/policy")):
+            done = check(*options)
+            self.assertIn(done.returncode, (1, 2))
+            self.assertIn(word, done.stderr)
+
+    def test_the_server_does_not_start_with_a_bad_one(self):
+        self.write(FAULTS)
+        done = subprocess.run([server_path(), "--no-such-eal-argument", "--", "--addr",
+                               "198.18.0.2/24", "--root", "/run", "--config", self.path],
+                              capture_output=True, text=True, timeout=20 * SLOW)
+        self.assertEqual(1, done.returncode)
+        self.assertIn(f"{self.path}:4: ", done.stderr)
+        self.assertIn(f"nightjar: {self.path}: 4 faults", done.stderr)
+        self.assertNotIn("EAL", done.stderr)
+
+    def test_examples_of_the_guide(self):
+        """Each block of docs/policy.md that is a policy is a good one."""
+        with open(os.path.join(REPO, "docs/policy.md")) as f:
+            blocks = re.findall(r"^```ini\n(.*?)^```", f.read(), re.M | re.S)
+        self.assertGreaterEqual(len(blocks), 6)
+        folder = os.path.dirname(self.path)
+        self.write("192.0.2.0/24\n2001:db8:bad::/48  # theirs\n", os.path.join(folder, "banned.txt"))
+        os.makedirs(os.path.join(folder, "root"), exist_ok=True)
+        for name in ("404.html", "429.html"):
+            self.write("<title>no</title>\n", os.path.join(folder, "root", name))
+        for block in blocks:
+            with self.subTest(first=block.splitlines()[0]):
+                self.write(block)
+                done = check("--config", self.path, "--root", os.path.join(folder, "root"))
+                self.assertEqual((0, ""), (done.returncode, done.stderr))
+
+
+class Changes(ServerCase):
+    """SIGHUP and telemetry, in a server that runs."""
+
+    GOOD = "[server]\nrate = 50MiB/s\n[class slow]\npath = /200KiB\nrequest_rate = 100KiB/s\n"
+
+    @classmethod
+    def prepare(cls):
+        cls.path = os.path.join(cls.world.scratch, "policy.conf")
+        cls.write(cls.GOOD)
+        cls.world.options += ["--config", cls.path]
+
+    @classmethod
+    def write(cls, text):
+        with open(cls.path, "w") as f:
+            f.write(text)
+
+    def limits(self, params=""):
+        return self.server.telemetry("/nightjar/limits" + params)
+
+    def read_again(self, text):
+        self.write(text)
+        self.server.signal(signal.SIGHUP)
+
+    def setUp(self):
+        super().setUp()
+        before = self.limits()["version"]
+        self.read_again(self.GOOD)
+        until("the policy of the class in force", lambda: self.limits()["version"] > before)
+
+    def test_a_good_file_is_in_force(self):
+        before = self.limits()
+        self.assertEqual({"rate": "50MiB/s", "ceiling": "50MiB/s"}, before["server"])
+        self.read_again("[server]\nrate = 10MiB/s\n[class other]\npath = /\nstreams = 7\n")
+        after = until("another version",
+                      lambda: (now := self.limits())["version"] > before["version"] and now)
+        self.assertEqual({"rate": "10MiB/s", "ceiling": "10MiB/s"}, after["server"])
+        self.assertEqual({"streams": "7"}, after["class_other"])
+        self.assertNotIn("class_slow", after)
+
+    def test_a_bad_file_changes_nothing(self):
+        before = self.limits()
+        self.read_again(FAULTS)
+        until("faults told", lambda: "stays as it is" in self.world.errors())
+        for line in (2, 4, 6, 8):
+            self.assertIn(f"{self.path}:{line}: ", self.world.errors())
+        self.assertEqual(before, self.limits())
+        self.curl("-o", "/dev/null", self.world.url("/one"))
+
+    def test_telemetry_changes_it(self):
+        version = self.limits()["version"]
+        now = self.limits(",class=slow,request_rate=1MiB/s,streams=3")
+        self.assertEqual(version + 1, now["version"])
+        self.assertEqual({"request_rate": "1MiB/s", "request_ceiling": "1MiB/s", "streams": "3"},
+                         now["class_slow"])
+        self.assertEqual("30MiB/s", self.limits(",ceiling=30MiB/s")["server"]["ceiling"])
+        self.assertEqual({}, self.limits(",rate=none")["server"])
+        self.assertEqual("1MiB/s", self.limits()["class_slow"]["request_rate"])
+
+    def test_changes_that_make_no_sense(self):
+        before = self.limits()
+        for params, word in ((",class=none,rate=1MiB/s", "no such class"), (",rate=fast", "a rate"),
+                             (",class=slow", "nothing to change"), (",rate", "KEY=VALUE"),
+                             (",streams=3", "[server]"), (',ra"te=1', "expected"),
+                             (",class=slow,connections=3", "default"),
+                             (",rate=2MiB/s,ceiling=1MiB/s", "above"),
+                             ("," + "x" * 900, "expected")):
+            with self.subTest(params=params):
+                self.assertIn(word, self.limits(params)["error"])
+        self.assertEqual(before, self.limits())
+
+    def test_many_changes(self):
+        """Snapshots that lcores have replaced are freed: there is room for 16 that they have not."""
+        def change(n):
+            answer = self.limits(f",rate={n}MiB/s")
+            return "error" not in answer and answer
+        for n in range(1, 60):
+            answer = until("a change", lambda: change(n))
+            self.assertEqual(f"{n}MiB/s", answer["server"]["rate"])
+        self.curl("-o", "/dev/null", self.world.url("/one"))
+
+
+class Lists(ServerCase):
+    """Who is on a list of banned networks hears nothing."""
+
+    @classmethod
+    def prepare(cls):
+        cls.path = os.path.join(cls.world.scratch, "policy.conf")
+        cls.write("")
+        cls.world.options += ["--config", cls.path]
+
+    @classmethod
+    def write(cls, networks):
+        with open(cls.path, "w") as f:
+            f.write(f"[server]\ndeny = banned\n[list banned]\nnetworks = 203.0.113.0/24{networks}\n")
+
+    def again(self, networks):
+        before = self.server.telemetry("/nightjar/limits")["version"]
+        self.write(networks)
+        self.server.signal(signal.SIGHUP)
+        until("another policy",
+              lambda: self.server.telemetry("/nightjar/limits")["version"] > before)
+
+    def test_silence(self):
+        self.curl("-o", "/dev/null", self.world.url("/one"))
+        self.again(", 198.18.0.0/24")
+        done = self.world.client("curl", "-sS", "--connect-timeout", "2",
+                                 "--http2-prior-knowledge", self.world.url("/one"))
+        self.assertEqual(28, done.returncode, done.stderr)  # nothing came, not even a RST
+        self.again("")
+        self.curl("-o", "/dev/null", self.world.url("/one"))
