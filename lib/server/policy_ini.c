@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_cfgfile.h>
@@ -55,12 +56,26 @@ void nj_faults_free(struct nj_faults *f)
 
 /* --- reading -------------------------------------------------------------------------------- */
 
+/* A regular one: others may keep us waiting. */
+static FILE *open_file(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fdopen(fd, "r");
+    errno = S_ISDIR(st.st_mode) ? EISDIR : ENOTSUP;
+    close(fd);
+    return NULL;
+}
+
 char *nj_ini_slurp(const char *path, size_t max_bytes, size_t *n_bytes, struct nj_faults *faults)
 {
-    FILE *f = fopen(path, "re");
+    FILE *f = open_file(path);
     char *text = f ? malloc(max_bytes + 2) : NULL;
 
-    errno = f && !text ? ENOMEM : errno;
     *n_bytes = text ? fread(text, 1, max_bytes + 1, f) : 0;
     if (!text || ferror(f)) {
         nj_fault(faults, path, 0, "cannot be read: %s", strerror(errno));
