@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any policy file: it is refused with a fault, or every policy that is made of it keeps its bounds.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/policy_file.h"
+
+static void require(int cond)
+{
+    if (!cond)
+        abort();
+}
+
+#define NAME "@@the policy@@"
+
+/* By hand, so that the fuzzer does not learn the name from a comparison. */
+static int begins_with(const char *text, const char *with)
+{
+    while (*with && *text == *with) {
+        text++;
+        with++;
+    }
+    return *with == '\0';
+}
+
+static void check_rule(const struct nj_policy *p, const struct nj_class_rule *r)
+{
+    char plain[NJ_PATH_PREFIX_MAX];
+
+    require(r->class_index > 0 && r->class_index < p->n_classes);
+    require(r->path_prefix.n_bytes < NJ_PATH_PREFIX_MAX);
+    require(nj_policy_path(r->path_prefix, plain) == r->path_prefix.n_bytes);
+    require(r->path_prefix.n_bytes || r->host.n_bytes || r->lists || r->header.n_bytes);
+}
+
+static void check_policy(const struct nj_policy *p)
+{
+    require(p->n_classes >= 1 && p->n_classes <= NJ_CLASSES_MAX);
+    require(p->n_rules <= NJ_CLASS_RULES_MAX);
+    for (uint32_t i = 0; i < p->n_classes; i++) {
+        const struct nj_class *c = &p->classes[i];
+        require(c->name[0] && memchr(c->name, '\0', sizeof c->name));
+        require(c->total.ceiling == 0 || c->total.rate <= c->total.ceiling);
+        require(c->client.ceiling == 0 || c->client.rate <= c->client.ceiling);
+    }
+    for (uint32_t i = 0; i < p->n_rules; i++)
+        check_rule(p, &p->rules[i]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+    static struct nj_policy p;
+    struct nj_server_config config;
+    struct nj_faults faults = {0};
+    char *text = malloc(n_bytes + 1);
+
+    require(text != NULL);
+    memcpy(text, data, n_bytes);
+    nj_server_config_init(&config);
+    struct nj_policy_file *f = nj_policy_file_parse(NAME, text, n_bytes, &config, &faults);
+    free(text);
+    require((f != NULL) == (faults.n == 0));
+    /* What passed here, rte_cfgfile reads alike: there are no faults of the file as a whole. */
+    for (const char *line = faults.text; line && *line; line = strchr(line, '\n') + 1)
+        require(!begins_with(line, NAME ": "));
+    for (uint32_t minute = 0; f && minute < 1440; minute += 97) {
+        nj_policy_file_make(f, &config, NULL, nj_policy_file_hours(f, minute), &p);
+        check_policy(&p);
+    }
+    nj_policy_file_free(f);
+    nj_faults_free(&faults);
+    return 0;
+}
