@@ -96,6 +96,7 @@ bool nj__policy_read_match(struct nj__reader *r, struct nj_file_class *c, const 
                            const struct nj_ini_entry *e)
 {
     uint16_t minutes[2];
+    bool hours = strcmp(key, "hours") == 0;
 
     if (strcmp(key, "path") == 0)
         read_values(r, e, c->path, &c->n_paths, is_path, PATH_WANTS);
@@ -105,11 +106,12 @@ bool nj__policy_read_match(struct nj__reader *r, struct nj_file_class *c, const 
         c->lists |= nj__policy_read_lists(r, e);
     else if (strcmp(key, "header") == 0)
         read_header(r, c, e);
-    else if (strcmp(key, "hours") != 0)
+    else if (!hours)
         return false;
     else if (nj_read_minutes(e->value, minutes))
         c->hours = (struct nj_hours){minutes[0], minutes[1]};
     else
         nj__policy_expected(r, e, "hours such as 22:00-06:00");
+    c->has_match |= !hours;
     return true;
 }

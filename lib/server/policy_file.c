@@ -492,13 +492,13 @@ static void check_classes(struct nj__reader *r)
     const struct nj_file_class *d = &f->class_at[0];
     uint32_t rules = 0;
 
-    if (d->n_paths || d->n_hosts || d->lists || d->header.n_bytes || d->hours.from != d->hours.to)
+    if (d->has_match || d->hours.from != d->hours.to)
         nj_fault(r->faults, r->path, d->line,
                  "[class default]: what no other class takes: expected no path, host, list, "
                  "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
         const struct nj_file_class *c = &f->class_at[i];
-        if (!c->n_paths && !c->n_hosts && !c->lists && !c->header.n_bytes)
+        if (!c->has_match)
             nj_fault(r->faults, r->path, c->line,
                      "[class %s]: nothing is of it: expected path, host, list or header", c->name);
         if (rules <= NJ_CLASS_RULES_MAX && (rules += n_rules(c)) > NJ_CLASS_RULES_MAX)

@@ -35,6 +35,7 @@ struct nj_file_class {
     uint8_t slot;
     struct nj_hours hours;
     struct nj_class_keys keys;
+    bool has_match; /* path, host, list or header, right or wrong */
     uint32_t n_paths, n_hosts, lists;
     struct nj_str path[NJ_POLICY_VALUES_MAX], host[NJ_POLICY_VALUES_MAX];
     struct nj_str header, value;

@@ -13,39 +13,57 @@
 
 #include <rte_cfgfile.h>
 
-#define COMMENT '#'
+#define COMMENT    '#'
+#define FILE_SHOWN 400 /* bytes of its name */
 
 /* Its buffer for a line is a little longer than name, value and what is between them. */
 _Static_assert(CFG_NAME_LEN >= 64 && CFG_VALUE_LEN >= 256, "what docs/policy.md says");
 
 /* --- faults --------------------------------------------------------------------------------- */
 
+/* The number behind "FILE:"; 0 where there is none. */
+static unsigned long number_of(const char *told, const char *file)
+{
+    size_t n = strnlen(file, FILE_SHOWN);
+    return strncmp(told, file, n) == 0 && told[n] == ':' ? strtoul(told + n + 1, NULL, 10) : 0;
+}
+
+/* In front of what is told of later lines of the file. */
+static void insert(struct nj_faults *f, const char *file, uint32_t line, const char *text, size_t n)
+{
+    char *more = realloc(f->text, f->n_bytes + n + 1);
+    size_t at = f->n_bytes;
+
+    if (!more)
+        return;
+    f->text = more;
+    f->text[f->n_bytes] = '\0';
+    for (size_t k = 0; line > 0 && k < at; k += strcspn(f->text + k, "\n") + 1)
+        if (number_of(f->text + k, file) > line)
+            at = k;
+    memmove(f->text + at + n, f->text + at, f->n_bytes - at + 1);
+    memcpy(f->text + at, text, n);
+    f->n_bytes += n;
+}
+
 void nj_fault(struct nj_faults *f, const char *file, uint32_t line, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
-    int n = line ? snprintf(text, sizeof text, "%.400s:%u: ", file, line)
-                 : snprintf(text, sizeof text, "%.400s: ", file);
+    int n = line ? snprintf(text, sizeof text, "%.*s:%u: ", FILE_SHOWN, file, line)
+                 : snprintf(text, sizeof text, "%.*s: ", FILE_SHOWN, file);
 
     if (f->n++ >= NJ_FAULTS_TOLD)
         return;
     va_start(ap, fmt);
-    int m = vsnprintf(text + n, sizeof text - (size_t)n - 1, fmt, ap);
+    vsnprintf(text + n, sizeof text - (size_t)n - 1, fmt, ap);
     va_end(ap);
-    size_t len = strnlen(text, sizeof text - 2);
-    if (m < 0)
-        return;
+    size_t len = strlen(text);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             text[i] = '?'; /* a line is a line, and a terminal's escapes stay in the file */
     text[len++] = '\n';
-    char *more = realloc(f->text, f->n_bytes + len + 1);
-    if (!more)
-        return;
-    memcpy(more + f->n_bytes, text, len);
-    f->text = more;
-    f->n_bytes += len;
-    f->text[f->n_bytes] = '\0';
+    insert(f, file, line, text, len);
 }
 
 void nj_faults_free(struct nj_faults *f)

@@ -24,7 +24,7 @@
 
 struct nj_faults {
     uint32_t n;
-    char *text; /* told lines, one behind the other, or NULL */
+    char *text; /* told lines, one behind the other in the order of their numbers; or NULL */
     size_t n_bytes;
 };
 

@@ -109,6 +109,12 @@ static const struct {
     {"[class a]\nhost = a:80\nlist = b\npath = /\n",
      "2: host = a:80: expected hosts without port, e.g. files.example.org or [2001:db8::1]\n"
      "3: list = b: expected names of [list NAME] sections\n"},
+    {"[class a]\npath = a\nx\nrate = y\n",
+     "2: path = a: expected paths as they are after decoding, from the root and without . and .., "
+     "e.g. /iso/, at most 255 bytes\n"
+     "3: x: expected KEY = VALUE or [SECTION]\n"
+     "4: rate = y: expected a rate such as 20MiB/s, 200KiB/s or 100Mbit/s, from 1 to 1024GiB/s, or "
+     "none\n"},
     {"[class default]\npath = /\n", "1: [class default]: what no other class takes: expected no "
                                     "path, host, list, header or hours\n"},
     {"[files]\nlisting = on\n", "2: listing = on: expected yes or no\n"},
