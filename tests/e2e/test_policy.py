@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 from case import ServerCase
+from h2client import Client
 from world import REPO, SLOW, server_path, until
 
 FAULTS = """\
@@ -81,7 +82,8 @@ class Check(unittest.TestCase):
             blocks = re.findall(r"^```ini\n(.*?)^```", f.read(), re.M | re.S)
         self.assertGreaterEqual(len(blocks), 6)
         folder = os.path.dirname(self.path)
-        self.write("192.0.2.0/24\n2001:db8:bad::/48  # theirs\n", os.path.join(folder, "banned.txt"))
+        self.write("192.0.2.0/24\n2001:db8:bad::/48  # theirs\n",
+                   os.path.join(folder, "banned.txt"))
         os.makedirs(os.path.join(folder, "root"), exist_ok=True)
         for name in ("404.html", "429.html"):
             self.write("<title>no</title>\n", os.path.join(folder, "root", name))
@@ -163,7 +165,7 @@ class Changes(ServerCase):
         self.assertEqual(before, self.limits())
 
     def test_many_changes(self):
-        """Snapshots that lcores have replaced are freed: there is room for 16 that they have not."""
+        """What lcores have replaced is freed: there is room for 16 that they have not."""
         def change(n):
             answer = self.limits(f",rate={n}MiB/s")
             return "error" not in answer and answer
@@ -171,6 +173,113 @@ class Changes(ServerCase):
             answer = until("a change", lambda: change(n))
             self.assertEqual(f"{n}MiB/s", answer["server"]["rate"])
         self.curl("-o", "/dev/null", self.world.url("/one"))
+
+
+    def test_a_change_reaches_what_is_under_way(self):
+        """At 20 KiB/s this download would take 8 minutes."""
+        self.read_again("[class default]\nrequest_rate = 20KiB/s\n")
+        until("a slow class", lambda: "request_rate" in self.limits()["class_default"])
+        client = Client(self.world.connect())
+        stream = client.request("/10MiB")
+        while not any(type(e).__name__ == "DataReceived" for e in client.events):
+            self.assertTrue(client.read())
+        self.assertEqual({}, self.limits(",class=default,request_rate=none")["class_default"])
+        status, _, body = client.response(stream)
+        self.assertEqual((200, 10 << 20), (status, len(body)))
+        client.close()
+
+    def test_as_many_classes_as_there_can_be(self):
+        """All of them fit into an answer, with all they can say."""
+        every = "".join(f"{key} = 123457B/s\n" for key in ("rate", "client_rate", "request_rate"))
+        every += "".join(f"{key} = 345679B/s\n"
+                         for key in ("ceiling", "client_ceiling", "request_ceiling"))
+        every += "".join(f"{key} = 123457\n"
+                         for key in ("burst", "client_burst", "request_burst", "rate_after",
+                                     "streams", "requests", "requests_burst"))
+        text = "[class default]\nconnections = 123457\n"
+        for i in range(31):
+            text += f"[class {'c' * 29}{i}]\npath = /{i}/\nretry_after = 12345s\n"
+            text += "action = later\n" + every
+        before = self.limits()["version"]
+        self.read_again(text)
+        now = until("another version",
+                    lambda: (now := self.limits())["version"] > before and now)
+        self.assertEqual(34, len(now))
+        for i in range(31):
+            self.assertEqual(16, len(now[f"class_{'c' * 29}{i}"]))
+
+
+class Verdicts(ServerCase):
+    """What a request meets in its class."""
+
+    POLICY = """\
+[client]
+by = header X-Me
+[class closed]
+path = /closed/
+action = forbid
+[class later]
+path = /later/
+action = later
+retry_after = 7s
+[class rude]
+path = /rude/
+action = reset
+[class gold]
+header = X-Tier: gold
+[class few]
+path = /
+requests = 1
+requests_burst = 2
+host = few.example
+"""
+
+    @classmethod
+    def prepare(cls):
+        path = os.path.join(cls.world.scratch, "policy.conf")
+        with open(path, "w") as f:
+            f.write(cls.POLICY)
+        cls.world.options += ["--config", path]
+
+    def status(self, path, *options):
+        return self.curl("-o", "/dev/null", "-w", "%{http_code}", "--path-as-is", *options,
+                         self.world.url(path))
+
+    def test_paths(self):
+        for path, status in (("/closed/x", "403"), ("/%63losed/x", "403"), ("//closed/x", "403"),
+                             ("/one/../closed/x", "403"), ("/closed%2fx", "403"),
+                             ("/closed", "404"), ("/closed/../one", "400"), ("/one", "200"),
+                             ("/later/", "429")):
+            with self.subTest(path=path):
+                self.assertEqual(status, self.status(path))
+
+    def test_later(self):
+        head = self.curl("-o", "/dev/null", "-D", "-", self.world.url("/later/x"))
+        self.assertRegex(head, r"(?m)^retry-after: 7\s*$")
+
+    def test_reset(self):
+        client = Client(self.world.connect())
+        stream = client.request("/rude/x")
+        while not client.ended(stream):
+            self.assertTrue(client.read())
+        reset = [e for e in client.events if type(e).__name__ == "StreamReset"]
+        self.assertEqual([7], [int(e.error_code) for e in reset])  # REFUSED_STREAM
+        self.assertEqual(200, client.get("/one")[0], "the connection is none the worse for it")
+        client.close()
+
+    def test_requests_per_client(self):
+        """Two at once, then no more than one a second; somebody else is somebody else."""
+        client = Client(self.world.connect())
+        for me in ("somebody", "else"):
+            more = {":authority": "few.example", "x-me": me}
+            streams = [client.prepare("/one", **more) for _ in range(6)]
+            client.flush()
+            answers = [client.response(stream) for stream in streams]
+            self.assertEqual(200, answers[0][0])
+            late = [fields for status, fields, _ in answers if status == 429]
+            self.assertTrue(late)
+            self.assertEqual("1", late[0]["retry-after"])
+        client.close()
 
 
 class Lists(ServerCase):
@@ -185,7 +294,8 @@ class Lists(ServerCase):
     @classmethod
     def write(cls, networks):
         with open(cls.path, "w") as f:
-            f.write(f"[server]\ndeny = banned\n[list banned]\nnetworks = 203.0.113.0/24{networks}\n")
+            f.write("[server]\ndeny = banned\n[list banned]\n"
+                    f"networks = 203.0.113.0/24{networks}\n")
 
     def again(self, networks):
         before = self.server.telemetry("/nightjar/limits")["version"]

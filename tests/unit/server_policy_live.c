@@ -65,15 +65,13 @@ static void start(const char *text, uint32_t minute)
     nj_policies_attach(policies, &(struct nj_policy_port){NULL, set, adopted});
 }
 
-static void fini(void)
+static void finish(void)
 {
     nj_policies_free(policies);
     nj_policy_file_free(first);
     nj_faults_free(&faults);
     unlink(path);
 }
-
-TestSuite(server_policy_live, .fini = fini);
 
 static const struct nj_class *class_named(const char *name)
 {
@@ -116,6 +114,7 @@ Test(server_policy_live, reloads)
     unlink(path);
     cr_expect_eq(nj_policies_reload(policies, 0, &faults, note, sizeof note), 0);
     cr_expect(strstr(faults.text, "No such file"), "%s", faults.text);
+    finish();
 }
 
 /* 31 classes at once, 31 others, and the first ones again. */
@@ -135,6 +134,7 @@ Test(server_policy_live, slots_go_round)
         cr_expect_eq(slots, UINT32_MAX, "each has one of its own");
         cr_expect_eq(shards.used->classes[0].slot, 0);
     }
+    finish();
 }
 
 Test(server_policy_live, hours_come_and_go)
@@ -161,6 +161,7 @@ Test(server_policy_live, hours_come_and_go)
     cr_expect_eq(class_named("n")->slot, slot);
     cr_expect_neq(reload("[class a]\npath = /a\nrate = 1MiB/s\n"), 0);
     cr_expect_eq(class_named("a")->total.rate, 1u << 20, "but not another file");
+    finish();
 }
 
 Test(server_policy_live, changes_add_up)
@@ -196,6 +197,7 @@ Test(server_policy_live, changes_add_up)
         cr_expect(strlen(why) > 8 && strcmp(why, "no memory") != 0, "%s: %s", wrong[i], why);
     }
     cr_expect_eq(shards.used->version, 6);
+    finish();
 }
 
 /* As long as they may look at a snapshot, it stays; when there are too many, there is no other. */
@@ -212,6 +214,19 @@ Test(server_policy_live, shards_that_do_not_adopt)
                  NJ_POLICIES_OLD_MAX + 2);
     adopt();
     cr_expect_eq(shards.used->total.rate, 2u << 20);
+    finish();
+}
+
+/* Two o'clock does not come on one night in spring, and comes twice in autumn. */
+Test(server_policy_live, local_minutes)
+{
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+    cr_expect_eq(nj_minute_of_day(1774745999), 119, "2026-03-29 00:59:59 UTC");
+    cr_expect_eq(nj_minute_of_day(1774746000), 180);
+    cr_expect_eq(nj_minute_of_day(1792889999), 179, "2026-10-25 00:59:59 UTC");
+    cr_expect_eq(nj_minute_of_day(1792890000), 120);
+    cr_expect_eq(nj_minute_of_day(1792882800), 60, "2026-10-24 23:00:00 UTC");
 }
 
 static atomic_bool done;
@@ -255,4 +270,5 @@ Test(server_policy_live, from_several_threads, .timeout = 60)
     pthread_join(thread[0], NULL);
     adopt();
     cr_expect(shards.used->version > 1000, "%lu", (unsigned long)shards.used->version);
+    finish();
 }
