@@ -116,7 +116,7 @@ ROWS = (
      [R + ",".join(f"{10 * i}-{10 * i}" for i in range(17))], 200),
     ("14.2", "as_many", "16 are not", [R + ",".join(f"{10 * i}-{10 * i}" for i in range(16))], 206,
      " ".join(f"{10 * i}-{10 * i}" for i in range(16))),
-    ("14.2", "killer", "CVE-2011-3192", [R + "0-," + ",".join(f"5-{i}" for i in range(700))], 200),
+    ("14.2", "killer", "CVE-2011-3192", [R + "0-," + ",".join(f"5-{i}" for i in range(500))], 200),
     ("14.4", "length", "Content-Range and Content-Length", [R + "100-299"], 206, "100-299"),
     ("14.6", "two", "multipart/byteranges", [R + "0-0,-1"], 206, "0-0 999-999"),
     ("14.6", "order", "in the order they were asked for", [R + "500-999,0-99,200-299"], 206,
