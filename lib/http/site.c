@@ -24,7 +24,7 @@ struct nj_site_wait {
     struct nj__asker who;
     bool is_answering;
     bool *gone; /* set when it ends while someone further up the stack knows of it */
-    char asked[NJ_PATH_MAX + NJ__ASKED_BYTES]; /* the bytes of who.query and who.conditions */
+    char asked[NJ_PATH_MAX + NJ__ASKED_BYTES]; /* the bytes of who.query and of fields */
 };
 
 static struct nj_str str(const char *s)
@@ -206,6 +206,7 @@ static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__
     x->is_answering = false;
     x->gone = NULL;
     keep_str(x, &at, &x->who.query);
+    keep_str(x, &at, &x->who.accept_encoding);
     keep_str(x, &at, &x->who.conditions.if_match);
     keep_str(x, &at, &x->who.conditions.if_none_match);
     keep_str(x, &at, &x->who.conditions.if_modified_since);
@@ -289,7 +290,7 @@ static bool list_folder(struct nj_site *site, struct nj__asker *who, struct nj_o
 static bool without_sibling(struct nj_site *site, struct nj__asker *who,
                             struct nj_object_name *name)
 {
-    who->codings.q[who->coding] = 0;
+    who->without |= (uint8_t)(1u << who->coding);
     who->stage = NJ__STAGE_FILE;
     *name = derived(site, name, name->n_bytes - nj_coding_suffix(who->coding).n_bytes, NJ_STR(""));
     return true;
@@ -312,9 +313,14 @@ static bool send_object(struct nj_site *site, struct nj__asker *who, const struc
 static bool file_found(struct nj_site *site, struct nj__asker *who, const struct nj_known *known,
                        struct nj_object_name *name, nj_ns now)
 {
-    uint32_t coding = nj_codings_pick(&who->codings, known->siblings);
+    uint8_t siblings = known->siblings & (uint8_t)~who->without;
+    uint32_t coding = NJ_NO_CODING;
 
     who->siblings = known->siblings;
+    if (siblings) {
+        struct nj_codings codings = nj_codings_parse(who->accept_encoding);
+        coding = nj_codings_pick(&codings, siblings);
+    }
     if (coding == NJ_NO_CODING || name->n_bytes + nj_coding_suffix(coding).n_bytes >= NJ_PATH_MAX)
         return send_object(site, who, known, name, now);
     who->stage = NJ__STAGE_VARIANT;
@@ -404,18 +410,16 @@ static bool str_eq(struct nj_str a, struct nj_str b)
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
 }
 
-struct accepts {
-    struct nj_str encoding, type;
-};
-
 /* Where the value of a field goes, or NULL: it is none of ours. */
-static struct nj_str *slot_of(struct nj_str name, struct nj_conditions *c, struct accepts *a)
+static struct nj_str *slot_of(struct nj_str name, struct nj__asker *who, struct nj_str *accept)
 {
+    struct nj_conditions *c = &who->conditions;
+
     switch (name.n_bytes) {
     case 5:
         return str_eq(name, NJ_STR("range")) ? &c->range : NULL;
     case 6:
-        return str_eq(name, NJ_STR("accept")) ? &a->type : NULL;
+        return str_eq(name, NJ_STR("accept")) ? accept : NULL;
     case 8:
         return str_eq(name, NJ_STR("if-match"))   ? &c->if_match
                : str_eq(name, NJ_STR("if-range")) ? &c->if_range
@@ -423,7 +427,7 @@ static struct nj_str *slot_of(struct nj_str name, struct nj_conditions *c, struc
     case 13:
         return str_eq(name, NJ_STR("if-none-match")) ? &c->if_none_match : NULL;
     case 15:
-        return str_eq(name, NJ_STR("accept-encoding")) ? &a->encoding : NULL;
+        return str_eq(name, NJ_STR("accept-encoding")) ? &who->accept_encoding : NULL;
     case 17:
         return str_eq(name, NJ_STR("if-modified-since")) ? &c->if_modified_since : NULL;
     case 19:
@@ -452,12 +456,12 @@ static bool join(struct nj_site *site, uint32_t *n_joined, struct nj_str *s, str
 static bool read_fields(struct nj_site *site, const struct nj_http_request *req,
                         struct nj__asker *who)
 {
-    struct accepts accepts = {0};
+    struct nj_str accept = {0};
     uint32_t n_joined = 0, n_bytes = 0;
 
     for (uint32_t i = 0; i < req->n_fields; i++) {
         struct nj_str value = req->fields[i].value;
-        struct nj_str *slot = slot_of(req->fields[i].name, &who->conditions, &accepts);
+        struct nj_str *slot = slot_of(req->fields[i].name, who, &accept);
         if (!slot)
             continue;
         n_bytes += value.n_bytes + 2;
@@ -467,10 +471,9 @@ static bool read_fields(struct nj_site *site, const struct nj_http_request *req,
             *slot = (struct nj_str){value.p ? value.p : "", value.n_bytes};
         else if (!join(site, &n_joined, slot, value))
             return false;
-        who->has_conditions |= slot != &accepts.encoding && slot != &accepts.type;
+        who->has_conditions |= slot != &who->accept_encoding && slot != &accept;
     }
-    who->codings = nj_codings_parse(accepts.encoding);
-    who->json = site->options.listing && accepts.type.p && nj_accept_json(accepts.type);
+    who->json = site->options.listing && accept.p && nj_accept_json(accept);
     return true;
 }
 

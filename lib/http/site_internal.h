@@ -32,15 +32,16 @@ struct nj__asker {
     void *stream;
     enum nj__stage stage;
     bool is_head;
-    bool had_slash;      /* asked for "dir/" */
-    bool json;           /* wants a list as JSON */
-    bool has_conditions; /* any of them, or a range */
-    uint8_t siblings;    /* of the file: other codings there are */
-    uint8_t coding;      /* of VARIANT */
-    uint16_t status;     /* of ERROR */
-    uint64_t size_bytes; /* of ERROR 416: of what was asked for */
-    struct nj_str type;  /* of VARIANT: the file's, without the coding */
-    struct nj_codings codings;
+    bool had_slash;                /* asked for "dir/" */
+    bool json;                     /* wants a list as JSON */
+    bool has_conditions;           /* any of them, or a range */
+    uint8_t siblings;              /* of the file: other codings there are */
+    uint8_t coding;                /* of VARIANT */
+    uint16_t status;               /* of ERROR */
+    uint64_t size_bytes;           /* of ERROR 416: of what was asked for */
+    struct nj_str type;            /* of VARIANT: the file's, without the coding */
+    uint8_t without;               /* codings whose siblings were none */
+    struct nj_str accept_encoding; /* looked at only where there is something to choose */
     struct nj_conditions conditions;
     struct nj_str query;
 };
