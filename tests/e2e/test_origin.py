@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-The site as an origin server, asked by curl: a test for each row of RFC 9110 13 and 14 that applies to
-GET, HEAD and OPTIONS. The table is ROWS; the name of a test is the number of its clause and a word.
+The site as an origin server, asked by curl: a test for each row of RFC 9110 13 and 14 that applies
+to GET, HEAD and OPTIONS. The table is ROWS; the name of a test is the number of its clause and a
+word.
 
-Of "/dated" is known: {E} its entity tag, {DATE} its last modification, {BEFORE} and {AFTER} a second
-apart from it; {WEAK} is W/{E}. It has 1000 bytes. "/empty" has none, "/none" does not exist.
+Of "/dated" is known: {E} its entity tag, {DATE} its last modification, {BEFORE} and {AFTER} a
+second apart from it; {WEAK} is W/{E}. It has 1000 bytes. "/empty" has none, "/none" is not there.
 """
 import email
 import email.policy

@@ -3,8 +3,9 @@
 Hostile paths, sent as they stand: none leaves the root, shows a dotfile, or opens what is no file.
 
 The root has a secret next to it and dotfiles in it; links, FIFOs, sockets and devices lie around.
-Each path is asked for as it is, with a '/' behind it, by HEAD, and with conditions and a range: what
-comes must be an error (or a reset, where HTTP/2 forbids the bytes), and not one byte of a secret.
+Each path is asked for as it is, with a '/' behind it, by HEAD, and with conditions and a range:
+what comes must be an error (or a reset, where HTTP/2 forbids the bytes), and not one byte of a
+secret.
 """
 import os
 import socket
@@ -29,7 +30,8 @@ OUT_OF_THE_ROOT = (
     "/..%2fsecret", "/..%2Fsecret", "/folder%2f..%2f..%2fsecret", "/%2e%2e%2f%2e%2e%2fetc/passwd",
     "/folder/%2e%2e/%2e%2e/secret", "/%2fetc/passwd", "/%2Fetc%2Fpasswd", "/%2f%2fetc/passwd",
     # encoded twice and more, and in ways that nobody should understand
-    "/%252e%252e/secret", "/%252e%252e%252fsecret", "/%25252e%25252e/secret", "/%%32%65%%32%65/secret",
+    "/%252e%252e/secret", "/%252e%252e%252fsecret", "/%25252e%25252e/secret",
+    "/%%32%65%%32%65/secret",
     "/%u002e%u002e/secret", "/%u2215secret", "/%c0%ae%c0%ae/secret", "/%c0%ae%c0%ae%c0%afsecret",
     "/%e0%80%ae%e0%80%ae/secret", "/%f0%80%80%ae%f0%80%80%ae/secret", "/..%c0%afsecret",
     "/..%c1%9csecret", "/%uff0e%uff0e/secret", "/%ef%bc%8e%ef%bc%8e/secret", "/\u2025/secret",
@@ -50,11 +52,13 @@ OUT_OF_THE_ROOT = (
     "/link-chain",
 )
 DOTFILES = (
-    "/.htaccess", "/.git/config", "/.git", "/.git/", "/folder/.env", "/folder/./.env", "/%2ehtaccess",
+    "/.htaccess", "/.git/config", "/.git", "/.git/", "/folder/.env", "/folder/./.env",
+    "/%2ehtaccess",
     "/%2Egit/config", "/%2e%67%69%74/config", "//.htaccess", "/folder//.env", "/.htaccess?x",
     "/.htaccess/", "/.htaccess%00", "/.htaccess%00.html", "/.htaccess;", "/.htaccess%20",
     "/.%68taccess", "/%252ehtaccess", "/\\.htaccess", "/.git\\config", "/.git%5cconfig",
-    "/folder/..%2f.htaccess", "/folder/../.htaccess", "/.well-known/.secret", "/.well-known/../.git/config",
+    "/folder/..%2f.htaccess", "/folder/../.htaccess", "/.well-known/.secret",
+    "/.well-known/../.git/config",
     "/.well-known/%2e%2e/.htaccess", "/.well-knownx/secret", "/.WELL-KNOWN/secret", "/...", "/.../",
     "/..htaccess", "/.", "/./", "/%2e", "/%2e/", "/.html", "/dot-in/",
 )

@@ -88,7 +88,6 @@ Test(http_range, table)
         {"bytes=0-1;2-3", 10000, "ignored"},
         {"bytes=0 - 1", 10000, "ignored"},
         {"bytes =0-1", 10000, "ignored"},
-        {"bytes:0-1", 10000, "ignored"},
         {"bytes=+0-1", 10000, "ignored"},
         {"bytes=0-1, bytes=3-4", 10000, "ignored"},
         {"lines=0-1", 10000, "ignored"},

@@ -375,4 +375,52 @@ static inline void expect_text(struct nj_body *body, const char *want)
     cr_expect_eq(body->ops->remaining(body), 0);
 }
 
+#define MODIFIED  "Sat, 05 Nov 1994 01:46:40 GMT"
+#define ETAG_OF_8 "\"ae153d89fe80000-8\"" /* of "/a/x.html" */
+
+#define LINES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static inline bool has(struct bench *b, const char *name)
+{
+    return strcmp(field(b, name), "(none)") != 0;
+}
+
+/* All of a body as text, jobs completed as it waits. */
+static inline const char *text_of(struct bench *b)
+{
+    static char text[1u << 16];
+    struct nj_slice s;
+    uint32_t n = 0;
+    int r;
+
+    if (!b->body)
+        return "";
+    b->body->waiter = b->body;
+    uint64_t size = b->body->ops->remaining(b->body);
+    while (b->body->ops->remaining(b->body) > 0) {
+        r = b->body->ops->peek(b->body, 777, &s);
+        cr_assert_geq(r, 0);
+        if (r == 0) {
+            cr_assert(step(b), "the body waits and no job is out");
+            continue;
+        }
+        cr_assert_lt(n + s.n_bytes, sizeof text);
+        memcpy(text + n, s.data, s.n_bytes);
+        b->body->ops->advance(b->body, s.n_bytes);
+        n += s.n_bytes;
+    }
+    cr_assert_eq(n, size);
+    text[n] = '\0';
+    close_body(b->body);
+    b->body = NULL;
+    return text;
+}
+
+static inline void get(struct bench *b, const char *path, const char *const *lines)
+{
+    ask_with(b, "GET", path, lines);
+    while (step(b))
+        ;
+}
+
 #endif
