@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* READs that wait for memory: over a real worker, so that memory comes back on another thread. */
+#include "store_rig.h"
+
+#include "server/file_lane.h"
+
+#define READS 40000u
+
+static void run(void *store, void *job)
+{
+    nj_file_store_run(store, job);
+}
+
+struct world {
+    struct bench b;
+    struct nj_worker *w;
+    struct nj_file_lane lane[2];
+    struct nj_file_port port[2];
+    struct nj_object *o;
+    struct nj_file_job *jobs; /* as many as it takes to use up the budget */
+    uint32_t n_out, n_held;
+    struct nj_chunk *held[READS];
+};
+
+static struct world world;
+
+static struct world *start(void)
+{
+    struct world *x = &world;
+    begin(&x->b, MIB);
+    sparse_file(&x->b, "f", 8192ll * MIB);
+    cr_assert_eq(open_job(&x->b, "f"), NJ_FILE_OK);
+    x->o = x->b.job.object;
+    x->jobs = calloc(READS, sizeof x->jobs[0]);
+    struct nj_worker_config config = {
+        .name = "nj-lane",
+        .n_shards = 2,
+        .jobs_max = 64,
+        .tidy_ms = 1000,
+        .run = run,
+        .tidy = nj_file_store_tidy,
+        .ctx = x->b.store,
+    };
+    cr_assert_eq(nj_worker_start(&config, &x->w), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct nj_file_port way = nj_worker_file_port(x->w, i);
+        x->port[i] = nj_file_lane_init(&x->lane[i], &way, x->b.store);
+    }
+    return x;
+}
+
+static void stop(struct world *x)
+{
+    nj_worker_stop(x->w);
+    nj_worker_free(x->w);
+    nj_ref_put(&x->o->ref);
+    free(x->jobs);
+    end(&x->b);
+}
+
+static struct nj_file_job *ask(struct world *x, uint32_t shard, uint32_t i)
+{
+    struct nj_file_job *job = &x->jobs[i];
+    *job = (struct nj_file_job){.op = NJ_FILE_READ,
+                                .object = x->o,
+                                .offset = (uint64_t)i * NJ_CHUNK_BYTES % (8192ull * MIB) +
+                                          i / 32768 * NJ_CHUNK_SMALL_BYTES,
+                                .n_bytes = NJ_CHUNK_SMALL_BYTES,
+                                .asker = x};
+    cr_assert(x->port[shard].submit(x->port[shard].ctx, job));
+    x->n_out++;
+    return job;
+}
+
+/* What came back on one lane. */
+static uint32_t poll_lane(struct world *x, uint32_t shard)
+{
+    struct nj_file_job *done[8];
+    uint32_t n = x->port[shard].poll(x->port[shard].ctx, done, 8);
+
+    for (uint32_t i = 0; i < n; i++) {
+        x->n_out--;
+        if (done[i]->result == NJ_FILE_OK)
+            x->held[x->n_held++] = done[i]->chunk;
+        else
+            cr_assert_null(done[i]->asker, "result %u reached somebody", done[i]->result);
+    }
+    return n;
+}
+
+/* Read until nothing more comes: all memory is lent, and one READ waits in the lane. */
+static void use_up(struct world *x)
+{
+    const struct nj_file_store_stats *counts = stats(&x->b);
+    for (uint32_t i = 0; counts->waits == 0; i++) {
+        cr_assert_lt(i, READS);
+        ask(x, 0, i);
+        while (x->n_out > 0 && counts->waits == 0)
+            poll_lane(x, 0);
+    }
+    while (!x->lane[0].first)
+        poll_lane(x, 0);
+    cr_expect_eq(x->n_out, 1);
+    cr_expect_eq(counts->chunk_lent_bytes, 128 * MIB);
+}
+
+Test(server_file_lane, waits_until_somebody_lets_go, .timeout = 60)
+{
+    struct world *x = start();
+    use_up(x);
+    uint64_t n_waits = stats(&x->b)->waits;
+    for (uint32_t i = 0; i < 1000; i++)
+        cr_assert_eq(poll_lane(x, 0), 0);
+    cr_expect_eq(stats(&x->b)->waits, n_waits, "nobody asks while nothing changes");
+
+    /* Another lane waits, too; each chunk that comes back is for one of them. */
+    ask(x, 1, READS - 1);
+    while (!x->lane[1].first)
+        poll_lane(x, 1);
+    for (uint32_t round = 0; round < 2; round++) {
+        uint32_t before = x->n_out;
+        nj_ref_put(&x->held[--x->n_held]->ref);
+        while (x->n_out == before) {
+            poll_lane(x, 0);
+            poll_lane(x, 1);
+        }
+    }
+    cr_expect_eq(x->n_out, 0);
+    while (x->n_held > 0)
+        nj_ref_put(&x->held[--x->n_held]->ref);
+    stop(x);
+}
+
+Test(server_file_lane, gives_back_what_nobody_waits_for, .timeout = 60)
+{
+    struct world *x = start();
+    use_up(x);
+    x->lane[0].first->asker = NULL;
+    while (x->n_out > 0)
+        poll_lane(x, 0);
+    cr_expect_null(x->lane[0].first);
+    while (x->n_held > 0)
+        nj_ref_put(&x->held[--x->n_held]->ref);
+    stop(x);
+}
