@@ -326,6 +326,28 @@ Test(server_file_chunks, broken_stays_broken)
     end(&b);
 }
 
+/* Times tell no two changes within a tick apart: of a file that was changed in this one, nothing is
+ * read before it is over. (Linux 6.13 and later tell them apart on the usual file systems, so that
+ * the test below can't miss this there.) */
+Test(server_file_chunks, waits_for_the_tick_to_end)
+{
+    struct timespec now;
+    struct stat st;
+    struct bench b;
+    begin(&b, 64 * MIB);
+    sparse_file(&b, "f", 2 * NJ_OBJECT_WHOLE_MAX);
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    struct nj_object *o = b.job.object;
+    put(get(&b, o, 0, SMALL));
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    cr_assert_eq(stat(at(&b, "f"), &st), 0);
+    int64_t ns =
+        (now.tv_sec - st.st_ctim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - st.st_ctim.tv_nsec;
+    cr_expect_geq(ns, 10000000, "longer than the slowest tick");
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
 /* A file that is written to all the time: the same number here, then there. Both were in it at the
  * same time only if the first one is the same or one ahead. */
 struct writer {
