@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Files that are changed while they are being downloaded: the client gets every byte of the file that
+was there when it asked, or an error. Never anything else.
+
+A download is held where it is by closing its window; then the file is changed and the window opened
+again.
+"""
+import hashlib
+import os
+import subprocess
+
+import h2.events
+
+from case import ServerCase
+from h2client import Client
+from world import SLOW, until
+
+MIB = 1 << 20
+LARGE = 20 * MIB + 12345  # read in pieces: more than 16 MiB are not held whole
+SMALL = 3 * MIB + 1
+BEFORE = MIB              # that a client has taken when the change comes
+OLD_NS = 10 ** 18         # mtime
+
+
+def contents(n_bytes, salt):
+    block = hashlib.shake_256(salt.encode()).digest(65537)  # no repeat is aligned
+    return (block * (n_bytes // len(block) + 1))[:n_bytes]
+
+
+def overwrite(path):
+    with open(path, "r+b") as f:
+        f.write(contents(os.path.getsize(path), "new"))
+
+
+def overwrite_the_end(path):
+    with open(path, "r+b") as f:
+        f.seek(-1, os.SEEK_END)
+        f.write(b"!")
+
+
+def overwrite_and_set_back(path):
+    was = os.stat(path)
+    overwrite(path)
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def shrink(path):
+    os.truncate(path, BEFORE // 2)
+
+
+def shrink_and_grow(path):
+    size = os.path.getsize(path)
+    os.truncate(path, 0)
+    os.truncate(path, size)
+
+
+def grow(path):
+    with open(path, "ab") as f:
+        f.write(b"more")
+
+
+def replace(path):
+    with open(path + ".new", "wb") as f:
+        f.write(contents(os.path.getsize(path), "new"))
+    os.rename(path + ".new", path)
+
+
+def delete(path):
+    os.unlink(path)
+
+
+def chmod(path):
+    os.chmod(path, 0o600)
+
+
+IN_PLACE = (overwrite, overwrite_the_end, overwrite_and_set_back, shrink, shrink_and_grow, grow)
+BY_NAME = (replace, delete, chmod)
+
+
+class Held(Client):
+    """A download that stops where its window ends, until it is told to go on."""
+
+    def __init__(self, sock, path):
+        self.data, self.reset, self.done = bytearray(), False, False
+        self.unacknowledged = 0
+        self.holds = True
+        super().__init__(sock, window_bytes=BEFORE)
+        self.stream = self.request(path)
+
+    def acknowledge(self, event):
+        if self.holds:
+            self.unacknowledged += event.flow_controlled_length
+        else:
+            super().acknowledge(event)
+
+    def take(self, events):
+        for event in events:
+            if isinstance(event, h2.events.DataReceived):
+                self.data += event.data
+            elif isinstance(event, h2.events.StreamEnded):
+                self.done = True
+            elif isinstance(event, h2.events.StreamReset):
+                self.reset = True
+
+    def read_until(self, condition):
+        while not condition():
+            if not self.read():
+                raise ConnectionError("the server closed")
+
+    def go_on(self):
+        self.holds = False
+        self.h2.acknowledge_received_data(self.unacknowledged, self.stream)
+        self.flush()
+        self.read_until(lambda: self.done or self.reset)
+
+
+class ChangingFiles(ServerCase):
+    def make(self, name, n_bytes):
+        path = os.path.join(self.root, name)
+        with open(path, "wb") as f:
+            f.write(contents(n_bytes, "old"))
+        os.utime(path, ns=(OLD_NS, OLD_NS))
+        return path
+
+    def download(self, change, n_bytes):
+        """What arrives when the file is changed after BEFORE bytes, and whether it was all."""
+        name = f"{change.__name__}-{n_bytes}"
+        path = self.make(name, n_bytes)
+        client = Held(self.world.connect(), "/" + name)
+        self.addCleanup(client.close)
+        client.read_until(lambda: len(client.data) == BEFORE)
+        change(path)
+        client.go_on()
+        client.close()
+        return bytes(client.data), client.done
+
+    def test_large_files_changed_in_place(self):
+        old = contents(LARGE, "old")
+        for change in IN_PLACE:
+            with self.subTest(change=change.__name__):
+                got, whole = self.download(change, LARGE)
+                self.assertFalse(whole, "the file can't be had any more")
+                self.assertEqual(old[:len(got)], got, "a byte that never was there")
+
+    def test_large_files_changed_by_name(self):
+        old = contents(LARGE, "old")
+        for change in BY_NAME:
+            with self.subTest(change=change.__name__):
+                got, whole = self.download(change, LARGE)
+                self.assertTrue(whole)
+                self.assertEqual(old, got)
+
+    def test_small_files(self):
+        old = contents(SMALL, "old")
+        for change in IN_PLACE + BY_NAME:
+            with self.subTest(change=change.__name__):
+                got, whole = self.download(change, SMALL)
+                self.assertTrue(whole)
+                self.assertEqual(old, got)
+
+    def test_the_next_one_gets_the_new_file(self):
+        for change in (overwrite, replace):
+            name = f"{change.__name__}-{LARGE}"
+            self.download(change, LARGE)
+            new = contents(LARGE, "new")
+            url = self.world.url("/" + name)
+
+            def gets_it():
+                done = self.world.client("curl", "-sS", "--http2-prior-knowledge", url, text=False)
+                return done.returncode == 0 and done.stdout == new
+            until(f"the new file after {change.__name__}", gets_it)
+
+    def test_curl_that_is_slow(self):
+        old = contents(LARGE, "old")
+        for change in (overwrite, replace):
+            with self.subTest(change=change.__name__):
+                path = self.make("curl-" + change.__name__, LARGE)
+                out = os.path.join(self.world.scratch, "out")
+                curl = self.world.client_popen(
+                    "curl", "-sS", "--http2-prior-knowledge", "--limit-rate", "4M", "-o", out,
+                    self.world.url("/" + os.path.basename(path)), stderr=subprocess.DEVNULL)
+                until("some bytes", lambda: os.path.exists(out) and os.path.getsize(out) > BEFORE)
+                change(path)
+                status = curl.wait(60 * SLOW)
+                with open(out, "rb") as f:
+                    got = f.read()
+                os.unlink(out)
+                self.assertEqual(old[:len(got)], got)
+                self.assertEqual(change is replace, status == 0)
+                self.assertEqual(status == 0, len(got) == len(old))
