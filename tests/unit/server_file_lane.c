@@ -2,6 +2,9 @@
 /* READs that wait for memory: over a real worker, so that memory comes back on another thread. */
 #include "store_rig.h"
 
+#include <sched.h>
+
+#include "base/prng.h"
 #include "server/file_lane.h"
 
 #define READS 40000u
@@ -141,5 +144,86 @@ Test(server_file_lane, gives_back_what_nobody_waits_for, .timeout = 60)
     cr_expect_null(x->lane[0].first);
     while (x->n_held > 0)
         nj_ref_put(&x->held[--x->n_held]->ref);
+    stop(x);
+}
+
+#define HOLDS 6u
+
+struct reader {
+    struct nj_file_port port;
+    struct nj_object *o;
+    struct nj_prng prng;
+};
+
+/* The 64-bit words of the file are their own offsets. */
+static bool is_right(const struct nj_chunk *c)
+{
+    uint64_t first, last;
+    memcpy(&first, c->bytes, sizeof first);
+    memcpy(&last, c->bytes + c->n_bytes - sizeof last, sizeof last);
+    return first == c->offset && last == c->offset + c->n_bytes - sizeof last;
+}
+
+/* Reads here and there in the first megabyte, and holds a few of what comes. */
+static void *read_about(void *arg)
+{
+    struct reader *r = arg;
+    struct nj_chunk *held[HOLDS] = {NULL};
+    struct nj_file_job job, *done;
+
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t k = nj_prng_below(&r->prng, HOLDS);
+        if (held[k])
+            nj_ref_put(&held[k]->ref);
+        job = (struct nj_file_job){.op = NJ_FILE_READ,
+                                   .object = r->o,
+                                   .offset = nj_prng_below(&r->prng, MIB),
+                                   .n_bytes = nj_prng_below(&r->prng, 4) ? NJ_CHUNK_SMALL_BYTES
+                                                                         : NJ_CHUNK_BYTES,
+                                   .asker = r};
+        cr_assert(r->port.submit(r->port.ctx, &job));
+        while (r->port.poll(r->port.ctx, &done, 1) == 0)
+            sched_yield();
+        cr_assert_eq(job.result, NJ_FILE_OK);
+        held[k] = job.chunk;
+        cr_assert(is_right(held[k]));
+    }
+    for (uint32_t k = 0; k < HOLDS; k++)
+        nj_ref_put(&held[k]->ref);
+    return NULL;
+}
+
+/* Pieces that one lets go of while another asks for them. */
+Test(server_file_lane, readers_share_pieces, .timeout = 60)
+{
+    static uint64_t words[MIB / sizeof(uint64_t)];
+    struct world *x = start();
+    struct reader r[2];
+    pthread_t thread[2];
+
+    nj_ref_put(&x->o->ref);
+    int fd = open(at(&x->b, "g"), O_WRONLY | O_CREAT, 0644);
+    for (uint64_t m = 0; m < 17; m++) {
+        for (uint64_t i = 0; i < MIB / sizeof words[0]; i++)
+            words[i] = m * MIB + i * sizeof words[0];
+        cr_assert_eq(write(fd, words, sizeof words), (ssize_t)sizeof words);
+    }
+    close(fd);
+    struct nj_file_job job = {.op = NJ_FILE_OPEN, .path = "g"}, *done;
+    cr_assert(x->port[0].submit(x->port[0].ctx, &job));
+    while (x->port[0].poll(x->port[0].ctx, &done, 1) == 0)
+        sched_yield();
+    x->o = job.object;
+    cr_assert_not_null(x->o);
+    cr_assert_null(x->o->bytes);
+    for (uint32_t i = 0; i < 2; i++) {
+        r[i] = (struct reader){.port = x->port[i], .o = x->o};
+        nj_prng_init(&r[i].prng, 1 + i);
+        pthread_create(&thread[i], NULL, read_about, &r[i]);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    cr_expect_geq(stats(&x->b)->chunk_hits, 39000, "36 pieces, read once or a little more");
+    cr_expect_leq(stats(&x->b)->read_bytes, 100 * MIB);
     stop(x);
 }
