@@ -21,6 +21,12 @@
 #include "server/workers.h"
 #include "shard/shard.h"
 
+/* What a class did in the last second; the supervisor writes, telemetry reads. */
+struct nj_class_rate {
+    _Atomic uint64_t requests_per_s, bytes_per_s;
+    uint64_t requests, bytes; /* the supervisor's: when it looked */
+};
+
 struct nj_server {
     struct nj_settings settings;
     int eal_argc;
@@ -49,6 +55,8 @@ struct nj_server {
     pthread_t supervisor;
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
     struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
+    struct nj_class_rate class_rate[NJ_CLASSES_MAX];
+    nj_ns class_rates_at;
 };
 
 /* Sum of a counter over all shards. Any thread. */
@@ -62,6 +70,9 @@ void nj__server_attach_policy(struct nj_server *s);
 /* The supervisor's: once per tick; and when the file is to be read again. */
 void nj__server_tend_policy(struct nj_server *s);
 void nj__server_reload_policy(struct nj_server *s);
+
+/* telemetry_shape.c: rates of classes, once per second. The supervisor. */
+void nj__class_rates_turn(struct nj_server *s, nj_ns now);
 
 /* supervise.c: waits for signals, drives the phases, prints the live line. For pthread_create(). */
 void *nj__server_supervise(void *server);

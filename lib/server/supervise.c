@@ -33,7 +33,7 @@ static bool signalled(struct nj_server *s)
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGUSR1);
     int got = sigtimedwait(&set, NULL, &tick);
-    if (got == SIGUSR1 && s->access)
+    if ((got == SIGUSR1 || got == SIGHUP) && s->access)
         nj_access_log_reopen(s->access);
     if (got == SIGHUP)
         nj__server_reload_policy(s);
@@ -164,6 +164,7 @@ void *nj__server_supervise(void *server)
         nj__server_tend_policy(s);
         nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
         live_line(s, &live, wall());
+        nj__class_rates_turn(s, wall());
         watch(s);
     }
 

@@ -212,6 +212,20 @@ static const struct {
      "The limits in force. Parameters change them: class=NAME,KEY=VALUE,...; without class the "
      "server's.",
      nj__telemetry_limits},
+    {"/nightjar/classes",
+     "What each class asked for and got, who of it waits, and what it gets now. No parameters.",
+     nj__telemetry_classes},
+    {"/nightjar/clients",
+     "Who got most bytes, of those in the table of clients. Parameter: how many of them, at most "
+     "64; 10.",
+     nj__telemetry_clients},
+    {"/nightjar/shaping",
+     "How responses are paced: how many wait, how often they were woken, and how often for "
+     "nothing. Parameter: a shard.",
+     nj__telemetry_shaping},
+    {"/nightjar/files",
+     "What is kept of files in memory, and how often that helped. No parameters.",
+     nj__telemetry_files},
     {"/nightjar/latency",
      "How long responses took: to the first byte, to the last, and held back by our limits, in "
      "microseconds. Parameter: a shard.",

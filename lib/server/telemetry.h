@@ -12,6 +12,10 @@
  *   /nightjar/limits      the policy in force: limits of the server and of its classes
  *   /nightjar/limits,class=video,rate=5MiB/s,...   change it, for what is under way, too; without a
  *                         class the server's total; until the policy file is read again
+ *   /nightjar/classes     what each class asked for and got, and gets now
+ *   /nightjar/clients,N   the N clients with most bytes; 10
+ *   /nightjar/shaping     how responses are paced; with ,N on one shard
+ *   /nightjar/files       what is kept of files, and how often that helped
  *   /nightjar/latency     how long responses took; with ,N of one shard
  */
 #ifndef NJ_SERVER_TELEMETRY_H
@@ -33,6 +37,10 @@ bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_
 /* The answers of telemetry_*.c: into a dictionary. False: the parameters make no sense. */
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 
 #endif

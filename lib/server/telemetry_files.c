@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `/nightjar/files`: what is kept of files, and how often that helped. */
+#include <rte_telemetry.h>
+
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+
+bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    if (params)
+        return false;
+    if (!s->store) /* all is done by handlers */
+        return true;
+    const struct nj_file_store_stats *st = nj_file_store_stats(s->store);
+    const struct {
+        const char *name;
+        const _Atomic uint64_t *value;
+    } shown[] = {
+        {"cached_files", &st->cached_files},
+        {"cached_bytes", &st->cached_bytes},
+        {"hits", &st->hits},
+        {"misses", &st->misses},
+        {"evictions", &st->evictions},
+        {"whole_bytes", &st->whole_bytes},
+        {"chunk_bytes", &st->chunk_bytes},
+        {"chunk_lent_bytes", &st->chunk_lent_bytes},
+        {"chunk_hits", &st->chunk_hits},
+        {"chunk_returns", &st->chunk_returns},
+        {"reads", &st->reads},
+        {"read_bytes", &st->read_bytes},
+        {"waits", &st->waits},
+        {"changed", &st->changed},
+        {"listings", &st->listings},
+    };
+    for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
+        rte_tel_data_add_dict_u64(d, shown[i].name,
+                                  atomic_load_explicit(shown[i].value, memory_order_relaxed));
+    /* Those that shards had at hand did not come to the store. */
+    rte_tel_data_add_dict_u64(d, "shard_hits", nj__server_count(s, NJ_C_file_hits));
+    rte_tel_data_add_dict_u64(d, "jobs", nj__server_count(s, NJ_C_file_jobs));
+    rte_tel_data_add_dict_u64(d, "busy", nj__server_count(s, NJ_C_file_busy));
+    return true;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `/nightjar/classes`, `/nightjar/clients`, `/nightjar/shaping`: who gets what, and who waits. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_telemetry.h>
+
+#include "server/addresses.h"
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+
+/* One answer of the socket holds 16 KiB, a client some 230 bytes of it. */
+#define CLIENTS_SHOWN     10u
+#define CLIENTS_SHOWN_MAX 64u
+
+static uint64_t get64(const _Atomic uint64_t *p)
+{
+    return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+static uint32_t get32(const _Atomic uint32_t *p)
+{
+    return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+/* --- classes ------------------------------------------------------------------------------- */
+
+struct class_sum {
+    uint64_t requests, refused, bytes, throttled_ns, open, waiting;
+};
+
+static struct class_sum sum_class(const struct nj_server *s, uint32_t slot)
+{
+    struct class_sum sum = {0};
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        const struct nj_class_stats *c = nj_shape_class_stats(s->shard[i]->shape, slot);
+        sum.requests += get64(&c->n_requests);
+        sum.refused += get64(&c->n_refused);
+        sum.bytes += get64(&c->n_bytes);
+        sum.throttled_ns += get64(&c->throttled_ns);
+        sum.open += get32(&c->n_open);
+        sum.waiting += get32(&c->n_waiting);
+    }
+    return sum;
+}
+
+static void add_class(const struct nj_server *s, const struct nj_class *c, struct rte_tel_data *d)
+{
+    struct class_sum sum = sum_class(s, c->slot);
+    struct rte_tel_data *one = rte_tel_data_alloc();
+    const struct nj_class_rate *rate = &s->class_rate[c->slot];
+    char key[16];
+
+    if (!one)
+        return;
+    rte_tel_data_start_dict(one);
+    rte_tel_data_add_dict_string(one, "name", c->name);
+    rte_tel_data_add_dict_u64(one, "requests", sum.requests);
+    rte_tel_data_add_dict_u64(one, "refused", sum.refused);
+    rte_tel_data_add_dict_u64(one, "open", sum.open);
+    rte_tel_data_add_dict_u64(one, "waiting", sum.waiting);
+    rte_tel_data_add_dict_u64(one, "bytes", sum.bytes);
+    rte_tel_data_add_dict_u64(one, "throttled_ms", sum.throttled_ns / NJ_MS);
+    rte_tel_data_add_dict_u64(one, "requests_per_s", get64(&rate->requests_per_s));
+    rte_tel_data_add_dict_u64(one, "bytes_per_s", get64(&rate->bytes_per_s));
+    snprintf(key, sizeof key, "class%u", c->slot);
+    rte_tel_data_add_dict_container(d, key, one, 0);
+}
+
+/* An answer in the making, for who sees the policy under its lock. */
+struct answer {
+    const struct nj_server *s;
+    struct rte_tel_data *d;
+    uint32_t n;
+};
+
+static void add_classes(void *ctx, const struct nj_policy *p)
+{
+    const struct answer *a = ctx;
+
+    for (uint32_t i = 0; i < p->n_classes; i++)
+        add_class(a->s, &p->classes[i], a->d);
+}
+
+bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    struct answer a = {s, d, 0};
+
+    if (!params)
+        nj_policies_see(s->policies, add_classes, &a);
+    return !params;
+}
+
+void nj__class_rates_turn(struct nj_server *s, nj_ns now)
+{
+    nj_ns passed = now - s->class_rates_at;
+
+    if (passed < NJ_SEC)
+        return;
+    for (uint32_t slot = 0; slot < NJ_CLASSES_MAX; slot++) {
+        struct nj_class_rate *r = &s->class_rate[slot];
+        struct class_sum sum = sum_class(s, slot);
+        double per_s = (double)NJ_SEC / (double)passed;
+        atomic_store_explicit(&r->requests_per_s,
+                              (uint64_t)((double)(sum.requests - r->requests) * per_s),
+                              memory_order_relaxed);
+        atomic_store_explicit(&r->bytes_per_s, (uint64_t)((double)(sum.bytes - r->bytes) * per_s),
+                              memory_order_relaxed);
+        r->requests = sum.requests;
+        r->bytes = sum.bytes;
+    }
+    s->class_rates_at = now;
+}
+
+/* --- clients ------------------------------------------------------------------------------- */
+
+/* As the policy tells clients apart: 198.18.0.7, 2001:db8:0:1::/64. */
+static void client_name(const struct nj_policy *p, const struct nj_client *c, char *to, size_t n)
+{
+    struct nj_addr addr = nj_client_addr(c);
+    char text[NJ_ADDRESS_TEXT_BYTES];
+    bool v4 = nj_addr_is_v4(&addr);
+    unsigned bits = v4 ? p->client_bits4 : p->client_bits6, from = v4 ? 96 : 0;
+
+    for (unsigned i = from + bits; i < 128; i++)
+        addr.b[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+    nj_address_text(&addr, text);
+    if (bits == 128 - from)
+        snprintf(to, n, "%s", text);
+    else
+        snprintf(to, n, "%s/%u", text, bits);
+}
+
+static void add_client(const struct answer *a, const struct nj_policy *p, const struct nj_client *c,
+                       uint32_t number)
+{
+    struct rte_tel_data *one = rte_tel_data_alloc();
+    char name[NJ_ADDRESS_TEXT_BYTES + 8] = "others", key[32];
+
+    if (!one)
+        return;
+    rte_tel_data_start_dict(one);
+    if (c != nj_clients_rest(nj_shape_clients(a->s->shape)))
+        client_name(p, c, name, sizeof name);
+    rte_tel_data_add_dict_string(one, "client", name);
+    snprintf(key, sizeof key, "%016" PRIx64, get64(&c->key));
+    rte_tel_data_add_dict_string(one, "key", key);
+    rte_tel_data_add_dict_u64(one, "connections", get32(&c->n_conns));
+    rte_tel_data_add_dict_u64(one, "streams", get32(&c->n_streams));
+    rte_tel_data_add_dict_u64(one, "requests", get64(&c->n_requests));
+    rte_tel_data_add_dict_u64(one, "refused", get64(&c->n_refused));
+    rte_tel_data_add_dict_u64(one, "bytes", get64(&c->n_bytes));
+    rte_tel_data_add_dict_u64(one, "throttled_ms", get64(&c->throttled_ns) / NJ_MS);
+    snprintf(key, sizeof key, "client%u", number);
+    rte_tel_data_add_dict_container(a->d, key, one, 0);
+}
+
+static void add_clients(void *ctx, const struct nj_policy *p)
+{
+    const struct answer *a = ctx;
+    const struct nj_client *top[CLIENTS_SHOWN_MAX];
+    uint32_t n = nj_clients_top(nj_shape_clients(a->s->shape), top, a->n);
+
+    for (uint32_t i = 0; i < n; i++)
+        add_client(a, p, top[i], i);
+}
+
+bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    char *end = NULL;
+    unsigned long n = params ? strtoul(params, &end, 10) : CLIENTS_SHOWN;
+    struct answer a = {s, d, (uint32_t)n};
+
+    if (params && (end == params || *end || n == 0 || n > CLIENTS_SHOWN_MAX))
+        return false;
+    nj_policies_see(s->policies, add_clients, &a);
+    return true;
+}
+
+/* --- pacing -------------------------------------------------------------------------------- */
+
+bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    static const enum nj_counter shown[] = {
+        NJ_C_shape_responses, NJ_C_shape_waiting,       NJ_C_shape_timers, NJ_C_shape_clients,
+        NJ_C_shape_bytes,     NJ_C_shape_throttled,     NJ_C_shape_wakes,  NJ_C_shape_wakes_empty,
+        NJ_C_shape_leases,    NJ_C_shape_leases_waited,
+    };
+    uint64_t n[NJ_N_COUNTERS] = {0};
+    uint32_t from, to;
+
+    if (!nj__telemetry_shards(s, params, &from, &to))
+        return false;
+    for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++) {
+        for (uint32_t i = from; i < to; i++)
+            n[shown[k]] += nj_counter_read(&s->shard[i]->counters, shown[k]);
+        rte_tel_data_add_dict_u64(d, nj_counter_info[shown[k]].name, n[shown[k]]);
+    }
+    uint64_t wakes = n[NJ_C_shape_wakes];
+    rte_tel_data_add_dict_u64(d, "wakes_empty_ppm",
+                              wakes > 0 ? n[NJ_C_shape_wakes_empty] * 1000000 / wakes : 0);
+    return true;
+}
