@@ -43,6 +43,8 @@ static void request(struct nj_h2 *h, const nghttp2_frame *f)
     nj_count(h->core->counters, NJ_C_requests);
     if (head->over) {
         (void)nj_h2_respond(st, 431, NULL, 0, NULL);
+        if (h->core->events->on_refused)
+            h->core->events->on_refused(h->user, (uint32_t)f->hd.stream_id, 431);
         return;
     }
     struct nj_h2_request req;

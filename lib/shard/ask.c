@@ -38,22 +38,22 @@ static int64_t wall_ns(const struct nj_shard *s, nj_ns at)
 
 /* The head lives no longer than the call that showed it: what is told of it is copied now. The
  * short strings come first, so that a long path leaves them whole. */
-static void note_head(struct nj_ask *a, const struct nj_h2_request *req)
+static struct nj_access *note_head(const struct nj_conn *c, uint32_t stream_id,
+                                   const struct nj_h2_request *req)
 {
-    struct nj_shard *s = a->conn->shard;
+    struct nj_shard *s = c->shard;
     struct nj_access *r = s->cfg.access.take ? s->cfg.access.take(s->cfg.access.ctx) : NULL;
     uint32_t at = 0;
 
-    a->access = r;
     if (!r)
-        return;
-    r->wall_ns = wall_ns(s, a->came);
-    r->remote = a->conn->tcb->flow.tuple.remote;
-    r->rport = a->conn->tcb->flow.tuple.rport;
+        return NULL;
+    r->wall_ns = wall_ns(s, s->now);
+    r->remote = c->tcb->flow.tuple.remote;
+    r->rport = c->tcb->flow.tuple.rport;
     r->status = 0;
-    r->stream_id = nj_h2_stream_id(a->stream);
+    r->stream_id = stream_id;
     r->shard = s->cfg.index;
-    r->conn = a->conn->talk->number;
+    r->conn = c->talk->number;
     r->class_of[0] = '\0';
     r->cut = false;
     r->n_method = add(r, &at, req->method);
@@ -61,6 +61,26 @@ static void note_head(struct nj_ask *a, const struct nj_h2_request *req)
     r->n_authority = add(r, &at, req->authority);
     r->n_referer = add(r, &at, field(req, NJ_STR("referer")));
     r->n_agent = add(r, &at, field(req, NJ_STR("user-agent")));
+    return r;
+}
+
+/* A request that is answered as it comes, and not remembered. */
+static void note_answered(const struct nj_conn *c, uint32_t stream_id,
+                          const struct nj_h2_request *req, uint16_t status)
+{
+    struct nj_access *r = note_head(c, stream_id, req);
+
+    if (!r)
+        return;
+    r->status = status;
+    r->n_bytes = r->ttfb = r->total = r->throttled = 0;
+    r->complete = true;
+    c->shard->cfg.access.put(c->shard->cfg.access.ctx, r);
+}
+
+void nj__ask_refused(struct nj_conn *c, uint32_t stream_id, uint16_t status)
+{
+    note_answered(c, stream_id, &(struct nj_h2_request){0}, status);
 }
 
 static void note_end(struct nj_ask *a, bool complete, nj_ns ttfb, nj_ns total)
@@ -125,12 +145,15 @@ static void refuse(struct nj_ask *a, uint16_t status, uint32_t retry_after_s)
 }
 
 /* No record is left: the answer has none. */
-static void refuse_unrecorded(struct nj_shard *s, struct nj_h2_stream *st)
+static void refuse_unrecorded(struct nj_conn *c, struct nj_h2_stream *st,
+                              const struct nj_h2_request *req)
 {
+    struct nj_shard *s = c->shard;
     struct nj_field f[4];
     char buf[10];
 
     nj_count(&s->counters, NJ_C_ask_full);
+    note_answered(c, nj_h2_stream_id(st), req, 503);
     nj_h2_respond(st, 503, f, fields_of(s, 1, buf, f), NULL);
 }
 
@@ -203,7 +226,7 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
     struct nj_verdict v;
 
     if (!a) {
-        refuse_unrecorded(s, st);
+        refuse_unrecorded(c, st, req);
         return NULL;
     }
     a->conn = c;
@@ -213,7 +236,7 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
     a->whole = req->ends;
     nj_list_init(&a->node);
     nj_h2_stream_set_user(st, a);
-    note_head(a, req);
+    a->access = note_head(c, nj_h2_stream_id(st), req);
     decide(a, req, &v);
     if (a->access)
         memcpy(a->access->class_of, v.class_of->name, sizeof v.class_of->name);

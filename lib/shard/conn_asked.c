@@ -93,9 +93,15 @@ static void on_end(void *user, struct nj_h2_stream *st)
         nj_exchange_body_end(a->exchange);
 }
 
+static void on_refused(void *user, uint32_t stream_id, uint16_t status)
+{
+    nj__ask_refused(user, stream_id, status);
+}
+
 const struct nj_h2_events nj__conn_h2_events = {
     .on_request = on_request,
     .on_stream_close = on_stream_close,
+    .on_refused = on_refused,
 };
 
 const struct nj_h2_events nj__conn_h2_route_events = {
@@ -103,6 +109,7 @@ const struct nj_h2_events nj__conn_h2_route_events = {
     .on_stream_close = on_stream_close,
     .on_data = on_data,
     .on_end = on_end,
+    .on_refused = on_refused,
 };
 
 /* --- turns --------------------------------------------------------------------------------- */

@@ -195,7 +195,7 @@ Test(shard_ask, long_paths_are_cut)
     finish(h);
 }
 
-/* The bound: who comes beyond it is told to come again, and nothing is kept of that. */
+/* The bound: who comes beyond it is told to come again, and nothing is kept but the line. */
 Test(shard_ask, records_run_out)
 {
     struct hr *h = start(LINES);
@@ -213,6 +213,12 @@ Test(shard_ask, records_run_out)
     cr_expect_eq(hr_reply_of(c, route)->status, 503);
     cr_expect_str_eq(hr_reply_of(c, site)->retry_after, "1");
     cr_expect_eq(rig_count(h->r, NJ_C_ask_full), 2);
+    cr_assert_eq(book.n_lines, 2);
+    for (int i = 0; i < 2; i++)
+        cr_expect(book.line[i].status == 503 && book.line[i].complete &&
+                  book.line[i].n_bytes == 0 && book.line[i].total == 0);
+    cr_expect(said(&book.line[0], 3, book.line[0].n_path, "/index.html"));
+    cr_expect(said(&book.line[1], 4, book.line[1].n_path, "/words"));
     for (int i = 0; i < 2; i++)
         nj_pool_put(pool, rest[i]);
     site = hr_get(c, "/index.html");
@@ -228,6 +234,32 @@ static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
 
     while (nj_request_read(req, buf, sizeof buf) > 0)
         ;
+}
+
+/* A head that is too large to be shown is not told of, but that it came. */
+Test(shard_ask, heads_that_are_too_large)
+{
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+    char value[200];
+
+    memset(&book, 0, sizeof book);
+    book.n_max = LINES;
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    h->config.access = (struct nj_access_port){NULL, take, put};
+    h->config.header_bytes_max = 300;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    hr_get(c, "/words");
+    int32_t big = hr_ask(c, "GET", "/words", 0, 0, "name", value);
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, big)->status, 431);
+    cr_assert_eq(book.n_lines, 2);
+    const struct nj_access *a = &book.line[book.line[0].status == 431 ? 0 : 1];
+    cr_expect(a->status == 431 && a->complete && a->n_bytes == 0 && a->n_method == 0);
+    cr_expect_eq(a->stream_id, (uint32_t)big);
+    cr_expect_eq(a->conn, 1);
+    finish(h);
 }
 
 /* --max-header-size; --max-body below and above what the route says. */
