@@ -57,8 +57,9 @@ class LogCase(ServerCase):
         return text.split(b"\n")[:-1]
 
     def wait_lines(self, n):
-        """The lines, once so many are written, and no more."""
+        """The lines, once so many are written; and so many requests came."""
         self.wait_logged(n)
+        self.assertEqual(n, self.counted("requests"))
         self.assertEqual(0, self.counted("access_lost"))
         self.assertEqual(n, len(self.lines()))
         return self.lines()
@@ -245,11 +246,50 @@ class Json(LogCase):
         finally:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
         self.wait_logged(n)
+        self.assertEqual(n, self.counted("requests"))
         self.assertEqual(self.counted("access_written"), len(self.lines()))
         self.fetch("/one")
         self.wait_logged(n + 1)
         json.loads(self.lines()[-1])
         self.assertTrue(self.stderr_lines("takes lines again"))
+
+
+class Refused(LogCase):
+    """What the policy does not let through has its line, too."""
+    policy = """
+[class forbidden]
+path = /forbidden/
+action = forbid
+
+[class later]
+path = /later/
+action = later
+
+[class reset]
+path = /reset/
+action = reset
+"""
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        config = os.path.join(cls.world.scratch, "policy.ini")
+        with open(config, "w") as f:
+            f.write(cls.policy)
+        cls.world.options += ["--config", config, "--max-headers", "20"]
+
+    def test_refused(self):
+        client = Client(self.world.connect())
+        statuses = [client.get(path)[0] for path in ("/forbidden/x", "/later/x", "/reset/x")]
+        statuses.append(client.get("/one", **{f"x-{i}": "1" for i in range(30)})[0])
+        client.close()
+        self.assertEqual([403, 429, 0, 431], statuses)
+        records = [json.loads(line) for line in self.wait_lines(4)]
+        self.assertEqual(
+            [(403, "/forbidden/x", "forbidden", True), (429, "/later/x", "later", True),
+             (0, "/reset/x", "reset", False)],
+            [(r["status"], r["path"], r["class"], r["complete"]) for r in records[:3]])
+        self.assertEqual([431, 7], [records[3][key] for key in ("status", "stream")])
 
 
 class Combined(LogCase):
