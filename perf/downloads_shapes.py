@@ -9,7 +9,7 @@ import time
 from downloader import Downloads
 from peers import Nginx, Nightjar, cpus
 from priority import FIRST
-from world import until
+from world import Failed, until
 
 KIB, MIB = 1 << 10, 1 << 20
 BURST_SECONDS = 0.05  # of a ceiling, unless the policy says (lib/shape/limit.h)
@@ -329,7 +329,7 @@ def change(args, say):
         for number, rate in enumerate(rates):
             until_time += 1.5
             until("the moment", lambda: time.monotonic() >= until_time)
-            set_limit(world, "server", rate)
+            set_limit(world, rate)
             changed.append(time.monotonic())
         result = d.end()
     figures = []
@@ -340,8 +340,11 @@ def change(args, say):
     return {"result": dict(result), "changed": changed}, figures
 
 
-def set_limit(world, what, rate):
-    return world.server.telemetry(f"/nightjar/limits,{what},rate={rate}")
+def set_limit(world, rate):
+    """Of the whole server."""
+    said = world.server.telemetry(f"/nightjar/limits,rate={rate // MIB}MiB/s")
+    if "error" in said:
+        raise Failed(said["error"])
 
 
 SHAPES = {"article": article, "crowd": crowd, "global": whole, "share": share, "client": client,

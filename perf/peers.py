@@ -58,11 +58,12 @@ def receive_on(world, ns, cpu):
 
 
 class Nightjar(World):
-    """One lcore on a CPU of its own."""
+    """One lcore on a CPU of its own. It never sleeps: one client alone would see that."""
     who = "nightjar"
 
     def __init__(self, options=(), lcores=None):
-        super().__init__("veth", lcores=lcores or f"0@{cpus()[1]}", options=options)
+        super().__init__("veth", lcores=lcores or f"0@{cpus()[1]}",
+                         options=("--busy-poll", *options))
         self.root = os.path.join(self.scratch, "site")
         os.mkdir(self.root)
 
