@@ -40,10 +40,10 @@ set style data linespoints
 
 
 def table(figures):
-    print(f"\n{'shape':<12}{'server':<10}{'what':<48}{'measured':<46}{'target':<12}")
+    print(f"\n{'shape':<12}{'server':<10}{'what':<50} {'measured':<48} {'target':<12}")
     for f in figures:
         verdict = "" if f.met is None else "met" if f.met else "BELOW"
-        print(f"{f.shape:<12}{f.who:<10}{f.what:<48}{f.text:<46}{f.target:<12}{verdict}")
+        print(f"{f.shape:<12}{f.who:<10}{f.what:<50} {f.text:<48} {f.target:<12}{verdict}")
     judged = [f for f in figures if f.met is not None]
     print(f"\n{sum(f.met for f in judged)} of {len(judged)} targets met")
 

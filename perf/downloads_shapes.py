@@ -281,7 +281,7 @@ def share(args, say):
     figures = [at_most("share", "nightjar", "two classes, 3:1", off,
                        f"{three / one:.3f} ({off * 100:.2f} % off)", SHARE_ERROR_MAX, "+-2 %"),
                *window_figures("share", "both", both, GLOBAL_RATE),
-               *window_figures("share", "one stream, the other class idle", lone, GLOBAL_RATE)]
+               *window_figures("share", "one alone, other class idle", lone, GLOBAL_RATE)]
     return {"both": dict(both), "lone": dict(lone)}, figures
 
 
@@ -329,8 +329,8 @@ def change(args, say):
         for number, rate in enumerate(rates):
             until_time += 1.5
             until("the moment", lambda: time.monotonic() >= until_time)
-            set_limit(world, rate)
             changed.append(time.monotonic())
+            set_limit(world, rate)
         result = d.end()
     figures = []
     for rate, at in zip(rates, changed):
