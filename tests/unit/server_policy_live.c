@@ -161,6 +161,8 @@ Test(server_policy_live, hours_come_and_go)
     cr_expect_eq(class_named("n")->slot, slot);
     cr_expect_neq(reload("[class a]\npath = /a\nrate = 1MiB/s\n"), 0);
     cr_expect_eq(class_named("a")->total.rate, 1u << 20, "but not another file");
+    cr_expect_neq(change("class=a,streams=3"), 0);
+    cr_expect_eq(class_named("a")->total.rate, 1u << 20, "nor does it come back");
     finish();
 }
 
