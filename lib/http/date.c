@@ -182,7 +182,7 @@ static void read_rfc850(struct scan *s, uint32_t weekday, int64_t now_s, struct 
     uint32_t in_day = (uint32_t)((now_s - UNIX_MIN) % DAY_S);
     struct moment latest = {civil_from_days((uint32_t)((now_s - UNIX_MIN) / DAY_S)), in_day / 3600,
                             in_day / 60 % 60, in_day % 60};
-    latest.day.year += 50;
+    latest.day.year = latest.day.year + 50 < 9999 ? latest.day.year + 50 : 9999;
     m->day.year = latest.day.year - latest.day.year % 100 + in_century;
     if (s->ok && unix_of(m) > unix_of(&latest))
         m->day.year -= 100;

@@ -80,6 +80,7 @@ Test(http_date, three_forms)
         {"Monday, 01-Jan-74 00:00:00 GMT", NOW, 126230400},
         {"Monday, 01-Jan-24 00:00:00 GMT", NOW, 1704067200},
         {"Monday, 01-Jan-99 00:00:00 GMT", 946684800 /* 2000 */, 915148800},
+        {"Sunday, 06-Nov-04 08:49:37 GMT", INT64_MAX, 250399586977}, /* 9904, not 10004 */
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         int64_t t = -1;
