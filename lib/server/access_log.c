@@ -32,33 +32,45 @@ struct nj_access_log {
     /* the thread's */
     struct nj_access_file file NJ_CACHE_ALIGNED;
     struct nj_access_clock clock;
+    int64_t skew_ns; /* from the shards' UNIX time to the system's */
     struct port ports[];
 };
 
-static nj_ns clock_ns(void)
+static nj_ns clock_ns(clockid_t which)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(which, &ts);
     return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
 }
 
 /* --- the thread ---------------------------------------------------------------------------- */
 
+static void set_skew(struct nj_access_log *log)
+{
+    if (log->config.wall_ns)
+        log->skew_ns =
+            (int64_t)clock_ns(CLOCK_REALTIME) - log->config.wall_ns(log->config.wall_ctx);
+}
+
 static void write_record(void *ctx, void *record)
 {
     struct nj_access_log *log = ctx;
+    struct nj_access *a = record;
     char *room = nj_access_file_room(&log->file, NJ_ACCESS_LINE_BYTES);
 
-    if (room)
-        nj_access_file_line(
-            &log->file, nj_access_write(log->config.format, record, &log->clock, room), clock_ns());
+    if (!room)
+        return;
+    a->wall_ns += log->skew_ns;
+    size_t n_bytes = nj_access_write(log->config.format, a, &log->clock, room);
+    nj_access_file_line(&log->file, n_bytes, clock_ns(CLOCK_MONOTONIC));
 }
 
 static void turn(void *ctx)
 {
     struct nj_access_log *log = ctx;
-    nj_ns now = clock_ns();
+    nj_ns now = clock_ns(CLOCK_MONOTONIC);
 
+    set_skew(log);
     if (atomic_exchange_explicit(&log->reopen, false, memory_order_relaxed))
         nj_access_file_reopen(&log->file, now);
     nj_access_file_turn(&log->file, now);
@@ -179,6 +191,7 @@ int nj_access_log_open(const struct nj_access_log_config *config, struct nj_acce
     log->config = *config;
     if (log->config.n_records == 0)
         log->config.n_records = NJ_ACCESS_RECORDS;
+    set_skew(log);
     if (nj_access_file_open(&log->file, config->path, why, why_bytes) != 0) {
         free_memory(log);
         return -1;

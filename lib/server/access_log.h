@@ -35,6 +35,10 @@ struct nj_access_log_config {
     uint32_t n_records;        /* of each shard; 0: NJ_ACCESS_RECORDS */
     const cpu_set_t *affinity; /* of the thread; NULL: as its creator */
     bool eal;                  /* see nj_worker_config */
+    /* The UNIX time now as shards have it in their records: they count from their start, while the
+     * system's clock is corrected. What differs is added to each line. NULL: nothing does. */
+    int64_t (*wall_ns)(void *ctx);
+    void *wall_ctx;
 };
 
 struct nj_access_log;

@@ -89,6 +89,8 @@ static bool up_lcores(struct nj_server *s)
         return false;
     }
     nj_clock_init(&s->clock);
+    nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
+    s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC);
     return true;
 }
 
@@ -229,6 +231,13 @@ static void down_workers(struct nj_server *s)
         nj_workers_free(s->workers);
 }
 
+/* As shards reckon it. */
+static int64_t wall_ns(void *server)
+{
+    struct nj_server *s = server;
+    return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj_clock_at(&s->clock, rte_rdtsc());
+}
+
 static bool up_access(struct nj_server *s)
 {
     const struct nj_server_config *config = s->settings.config;
@@ -238,6 +247,8 @@ static bool up_access(struct nj_server *s)
         .n_shards = s->n_shards,
         .affinity = &s->place.rest,
         .eal = true,
+        .wall_ns = wall_ns,
+        .wall_ctx = s,
     };
     return !c.path || nj_access_log_open(&c, &s->access, s->why, sizeof s->why) == 0;
 }
@@ -348,7 +359,7 @@ static bool up_shards(struct nj_server *s)
         .ecn = !set->config->no_ecn,
         .preface_timeout = to_ns(set->config->preface_timeout_s),
         .idle_timeout = to_ns(set->config->idle_timeout_s),
-        .wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC),
+        .wall_s_at_zero = s->wall_s_at_zero,
         .routes = set->routes,
         .no_site = !set->config->root,
         .fibers_max = set->config->fibers_max,

@@ -37,6 +37,7 @@ struct nj_server {
     struct nj_dpdk_port port;
     struct nj_fabric fabric;
     struct nj_clock clock;
+    int64_t wall_s_at_zero; /* of that clock; UNIX time */
     struct nj_control control;
     struct nj_file_store *store;
     struct nj_place place;

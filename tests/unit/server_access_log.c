@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SHARDS 3u
@@ -193,6 +194,39 @@ Test(access_log, records_come_back_clean)
     port.put(port.ctx, b);
     cr_assert(nj_access_log_close(log, &counts));
     cr_assert_eq(counts.n_written, 3);
+}
+
+/* The shards think it is 1970. */
+static int64_t long_ago(void *ctx)
+{
+    return 5 * (int64_t)NJ_SEC;
+}
+
+Test(access_log, times_are_those_of_the_system)
+{
+    struct nj_access_counts counts;
+    struct nj_access_log *log = NULL;
+    char line[NJ_ACCESS_LINE_BYTES + 2] = "";
+
+    in_folder();
+    const struct nj_access_log_config c = {
+        .path = path, .format = NJ_ACCESS_JSON, .n_shards = 1, .wall_ns = long_ago};
+    time_t from = time(NULL);
+    cr_assert_eq(nj_access_log_open(&c, &log, why, sizeof why), 0, "%s", why);
+    struct nj_access_port port = nj_access_log_port(log, 0);
+    struct nj_access *a = port.take(port.ctx);
+    a->wall_ns = 4 * (int64_t)NJ_SEC; /* a second before */
+    port.put(port.ctx, a);
+    cr_assert(nj_access_log_close(log, &counts));
+    time_t to = time(NULL);
+    FILE *in = fopen(path, "r");
+    cr_assert(in && fgets(line, sizeof line, in));
+    fclose(in);
+    struct tm tm = {0};
+    cr_assert_not_null(strptime(line, "{\"time\":\"%Y-%m-%dT%H:%M:%S", &tm));
+    time_t at = timegm(&tm);
+    cr_assert(at >= from - 1 && at <= to - 1, "%s", line);
+    clean_up(0);
 }
 
 struct rotation {
