@@ -123,6 +123,14 @@ static uint64_t lines_in(const char *p, size_t n)
     return n_lines;
 }
 
+/* How many of these bytes are lines with their end. */
+static size_t whole_lines(const char *p, size_t n)
+{
+    while (n > 0 && p[n - 1] != '\n')
+        n--;
+    return n;
+}
+
 /* Whoever reads the new file has not seen the beginning of the line. */
 static void drop_half_line(struct nj_access_file *f)
 {
@@ -175,8 +183,8 @@ static size_t next_bytes(const struct nj_access_file *f)
 
     if (f->regular || n <= PIPE_BYTES)
         return n;
-    const char *last = memrchr(f->kept + f->from, '\n', PIPE_BYTES);
-    return last ? (size_t)(last - (f->kept + f->from)) + 1 : PIPE_BYTES;
+    n = whole_lines(f->kept + f->from, PIPE_BYTES);
+    return n > 0 ? n : PIPE_BYTES;
 }
 
 /* Cut the file by so much, if nobody else wrote behind it. */
@@ -195,11 +203,10 @@ static bool cut_file(const struct nj_access_file *f, size_t n_bytes)
 static size_t went(struct nj_access_file *f, size_t n)
 {
     const char *from = f->kept + f->from;
-    const char *last = memrchr(from, '\n', n);
-    size_t half = n - (last ? (size_t)(last - from) + 1 : 0);
+    size_t n_whole = whole_lines(from, n), half = n - n_whole;
 
     count(&f->n_written, lines_in(from, n));
-    if (half > 0 && f->regular && (last || !f->mid_line) && cut_file(f, half)) {
+    if (half > 0 && f->regular && (n_whole > 0 || !f->mid_line) && cut_file(f, half)) {
         n -= half;
         half = 0;
     }
