@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Very many paced downloads of as many large files: what they hold of file contents is bounded by the
+pieces they need, not by the files, and every byte is right.
+"""
+import collections
+import hashlib
+import os
+
+import h2.events
+
+from case import ServerCase
+from h2client import Client
+
+KIB, MIB = 1 << 10, 1 << 20
+FILES = 300
+LARGE = 17 * MIB      # read in pieces
+PART = 96 * KIB       # that each client wants: three pieces of 32 KiB
+STREAMS = 100         # of one connection
+
+
+def contents(number):
+    return hashlib.shake_256(str(number).encode()).digest(PART)
+
+
+class Parts(Client):
+    def __init__(self, *args, **more):
+        self.data, self.left = collections.defaultdict(bytearray), 0
+        super().__init__(*args, **more)
+
+    def take(self, events):
+        for event in events:
+            if isinstance(event, h2.events.DataReceived):
+                self.data[event.stream_id] += event.data
+            elif isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)):
+                self.left -= 1
+
+
+class SlowReaders(ServerCase):
+    options = ("--rate-per-request", "32KiB/s", "--cache", "1MiB")
+
+    @classmethod
+    def prepare(cls):
+        for i in range(FILES):
+            with open(os.path.join(cls.root, f"large{i}"), "wb") as f:
+                f.write(contents(i))
+                f.truncate(LARGE)
+
+    def rss(self):
+        with open(f"/proc/{self.server.process.pid}/status") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmRSS")) * KIB
+
+    def test_as_many_files(self):
+        before, most, n_read = self.rss(), 0, 0
+        clients, wanted = [], {}
+        for first in range(0, FILES, STREAMS):
+            client = Parts(self.world.connect(seconds=30), window_bytes=STREAMS * PART)
+            self.addCleanup(client.close)
+            for i in range(first, first + STREAMS):
+                stream = client.prepare(f"/large{i}", range=f"bytes=0-{PART - 1}")
+                wanted[client, stream] = i
+                client.left += 1
+            client.flush()
+            clients.append(client)
+        for client in clients:
+            while client.left:
+                self.assertTrue(client.read(), "the server closed")
+                n_read += 1
+                if n_read % 100 == 0:
+                    most = max(most, self.rss())
+        for (client, stream), i in wanted.items():
+            self.assertEqual(contents(i), bytes(client.data[stream]), f"file {i}")
+        self.assertEqual(FILES * PART // (32 * KIB), self.counted("file_reads"),
+                         "each piece is read once, however many turns it takes to send it")
+        # Two pieces each, and 16 KiB for everything else: streams, sessions, what is on its way.
+        self.assertLess(most - before, FILES * (2 * 32 + 16) * KIB)
+        for client in clients:
+            client.close()
