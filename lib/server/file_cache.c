@@ -146,6 +146,22 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     }
 }
 
+static void drop_open_of(struct nj__file_cache *c, struct nj_list *list)
+{
+    for (struct nj_list *l = list->next, *next; l != list; l = next) {
+        struct nj__file *f = nj_container_of(l, struct nj__file, used);
+        next = l->next;
+        if (f->fd >= 0)
+            nj__file_cache_drop(c, f);
+    }
+}
+
+void nj__file_cache_drop_open(struct nj__file_cache *c)
+{
+    drop_open_of(c, &c->trial);
+    drop_open_of(c, &c->hot);
+}
+
 void nj__file_cache_clear(struct nj__file_cache *c)
 {
     struct nj__file *f;

@@ -97,8 +97,9 @@ struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
 void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f);
 /* Keep a file that is in no cache; takes a reference. May drop others, and the file itself. */
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f);
-/* Let go of one file, or of all. */
+/* Let go of one file, of those that hold a descriptor, or of all. */
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f);
+void nj__file_cache_drop_open(struct nj__file_cache *c);
 void nj__file_cache_clear(struct nj__file_cache *c);
 
 #endif

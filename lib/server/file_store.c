@@ -262,7 +262,7 @@ static bool give_up_descriptors(struct nj_file_store *s)
 {
     uint32_t n = nj_file_store_objects(s);
 
-    nj__file_cache_clear(&s->cache);
+    nj__file_cache_drop_open(&s->cache);
     nj__graveyard_clear(&s->dead);
     return nj_file_store_objects(s) < n;
 }

@@ -202,6 +202,9 @@ Test(server_file_store, descriptors_run_out)
     struct nj_object *kept = open_large(&b, "kept");
     nj_ref_put(&kept->ref); /* only the cache has it now */
     write_file(&b, "a", "x", 1);
+    write_file(&b, "small", "x", 1);
+    wait_for_tick(&b, "small");
+    uint64_t n_misses = stats(&b)->misses;
 
     int next = dup(0);
     close(next);
@@ -213,6 +216,8 @@ Test(server_file_store, descriptors_run_out)
     cr_expect_eq(peek(&b, "none"), NJ_FILE_NO_MEMORY);
     close(filler);
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_eq(peek(&b, "small"), NJ_FILE_OK);
+    cr_expect_eq(stats(&b)->misses, n_misses + 1, "small ones stay");
     nj_ref_put(&held->ref);
     end(&b);
 }
