@@ -169,7 +169,7 @@ class ChangingFiles(ServerCase):
             def gets_it():
                 done = self.world.client("curl", "-sS", "--http2-prior-knowledge", url, text=False)
                 return done.returncode == 0 and done.stdout == new
-            until(f"the new file after {change.__name__}", gets_it)
+            until(f"the new file after {change.__name__}", gets_it, 60)
 
     def test_curl_that_is_slow(self):
         old = contents(LARGE, "old")
@@ -180,7 +180,8 @@ class ChangingFiles(ServerCase):
                 curl = self.world.client_popen(
                     "curl", "-sS", "--http2-prior-knowledge", "--limit-rate", "4M", "-o", out,
                     self.world.url("/" + os.path.basename(path)), stderr=subprocess.DEVNULL)
-                until("some bytes", lambda: os.path.exists(out) and os.path.getsize(out) > BEFORE)
+                until("some bytes",
+                      lambda: os.path.exists(out) and os.path.getsize(out) > BEFORE, 30)
                 change(path)
                 status = curl.wait(60 * SLOW)
                 with open(out, "rb") as f:
