@@ -256,6 +256,29 @@ Test(shape_paced, closed_while_it_waits)
     rig_fini(&w);
 }
 
+/* Those who wanted it are gone: the lease is not theirs any more. */
+Test(shape_paced, a_lease_that_nobody_wants_goes_back)
+{
+    struct rig w;
+    rig_init(&w, 1, 10);
+    w.policy.classes[0].client = (struct nj_limit){0, MIB, 0};
+    rig_start(&w, 10);
+    rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    rig_run(&w, NJ_SEC + 500 * NJ_US);
+    struct rig_res *r = &w.res[0];
+    uint64_t tat = r->client->gate.tat;
+    cr_assert(nj_paced_waits(&r->f) && nj_paced_waits(&w.res[1].f));
+    rig_end(&w.res[1]);
+    cr_expect_eq(r->client->gate.tat, tat, "one wants it still");
+    nj_ns until = nj_shape_next(w.shape[0]);
+    cr_assert_gt(until, w.now, "it has a lease for later");
+    struct nj_client *c = r->client;
+    rig_end(r);
+    cr_expect_leq(c->gate.tat, tat - nj_gate_worth(MIB, NJ_QUANTUM_MIN_BYTES));
+    rig_fini(&w);
+}
+
 Test(shape_paced, no_memory_for_another_client)
 {
     struct rig w;

@@ -101,6 +101,13 @@ static uint64_t burst_of(const struct nj_limit *l)
     return burst > 2 * NJ_QUANTUM_MIN_BYTES ? burst : 2 * NJ_QUANTUM_MIN_BYTES;
 }
 
+/* What further lcores may hold: a lease each. */
+static uint64_t in_hand(const struct rig *w, const struct nj_limit *l)
+{
+    uint64_t lease = burst_of(l) / 4;
+    return (w->n_shards - 1) * (lease > NJ_QUANTUM_MIN_BYTES ? lease : NJ_QUANTUM_MIN_BYTES);
+}
+
 /* Of each class, over any number of steps since its limit changed. */
 static void check_classes(struct walk *k, uint64_t seed, uint32_t step)
 {
@@ -115,8 +122,8 @@ static void check_classes(struct walk *k, uint64_t seed, uint32_t step)
             continue;
         const struct nj_limit *l = &p->classes[i].total;
         for (uint32_t from = k->changed_step; from < step; from++) {
-            uint64_t most = l->ceiling * (step - from) * STEP_MS / 1000 + burst_of(l) +
-                            w->n_shards * NJ_QUANTUM_MIN_BYTES;
+            uint64_t most =
+                l->ceiling * (step - from) * STEP_MS / 1000 + burst_of(l) + in_hand(w, l);
             cr_assert_leq(sum - k->of_class[i][from], most,
                           "seed %lu: class %u, steps %u to %u: %lu of %lu", (unsigned long)seed, i,
                           from, step, (unsigned long)(sum - k->of_class[i][from]),
@@ -132,7 +139,7 @@ static void check_windows(struct walk *k, uint64_t seed)
     const struct nj_limit *l = &nj_shape_policy(w->shape[0])->total;
     uint32_t from = (uint32_t)((k->changed_at - RIG_START + NJ_MS - 1) / NJ_MS) + 1;
     uint32_t to = (uint32_t)((w->now - RIG_START) / NJ_MS);
-    uint64_t most = l->ceiling / 10 + burst_of(l) + w->n_shards * NJ_QUANTUM_MIN_BYTES;
+    uint64_t most = l->ceiling / 10 + burst_of(l) + in_hand(w, l);
     uint64_t got = rig_window(w, from, to, 100);
     cr_assert_leq(got, most, "seed %lu at %u ms: %lu of %lu", (unsigned long)seed, to,
                   (unsigned long)got, (unsigned long)most);
