@@ -165,7 +165,26 @@ void nj__tree_begin(struct nj_shape *s);
 void nj__lease_due(struct nj_shape *s, struct nj__node *n);
 /* Everything back to the gates; the node forgets its turn. Nothing waits below. */
 void nj__node_reset(struct nj_shape *s, struct nj__node *n);
+
+/* ---- lease.c: credit that lcores share ---- */
+
 void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted);
+/* Says what is wanted here, now and then. */
+void nj__sweep(struct nj_shape *s);
+/* What a READY group counts for on this lcore: its part, if others have the same client. */
+void nj__group_share(struct nj_paced_group *g);
+/* It may go, or has just gone. */
+bool nj__is_there(const struct nj_shape *s, const struct nj__node *n);
+/* What a class weighs on this lcore. */
+uint64_t nj__weight_here(const struct nj_shape *s, const struct nj__class *c);
+/* This lcore's part of what all lease at a time. */
+uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n);
+/* Returns when it is due; *n_bytes: how much it is. */
+nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_t *n_bytes);
+/* A lease that is due at once is credit; else there is none, and false. */
+bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
+/* LEASED: back with it. */
+void nj__lease_forget(struct nj_shape *s, struct nj__node *n);
 
 /* ---- group.c: clients on this shard ---- */
 

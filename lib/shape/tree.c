@@ -38,136 +38,6 @@ void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
         n->pace = n->rate;
 }
 
-/* ---- credit that lcores share ---- */
-
-/* Of a small burst a node holds no more than a lease, what was left of the last one included. */
-static bool is_small(const struct nj__node *n)
-{
-    return n->burst < 16 * NJ_QUANTUM_MIN_BYTES;
-}
-
-/* A lease is so much at most, and that much of the burst is not the gate's, since a lcore may hold
- * it in hand: a quarter, or a quantum. What was left of the lease before is less than a quantum. */
-static uint64_t lease_max(const struct nj__node *n)
-{
-    return max_u64(n->burst / 4, NJ_QUANTUM_MIN_BYTES);
-}
-
-static uint64_t gate_burst(const struct nj__node *n)
-{
-    return n->burst - lease_max(n) - (is_small(n) ? 0 : NJ_QUANTUM_MIN_BYTES);
-}
-
-static uint64_t top_up(const struct nj__node *n, uint64_t n_bytes)
-{
-    return is_small(n) && n->credit < n_bytes ? n_bytes - n->credit : n_bytes;
-}
-
-void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
-{
-    if (wanted == c->published)
-        return;
-    atomic_fetch_add_explicit(&s->shared->class_of[c - s->class_of].wanted, wanted - c->published,
-                              memory_order_relaxed);
-    c->published = wanted;
-}
-
-/* The most that was wanted since the last time: at any moment some are away spending. */
-static void publish_peak(struct nj_shape *s, struct nj__class *c)
-{
-    nj__publish(s, c, c->peak);
-    c->peak = c->wanted;
-}
-
-/* This lcore's part of a class, in NJ__ONE; 0: nobody wants anything anywhere. */
-static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
-{
-    int64_t all =
-        atomic_load_explicit(&s->shared->class_of[c - s->class_of].wanted, memory_order_relaxed);
-    int64_t others = all - c->published;
-    int64_t own = c->peak > c->published ? c->peak : c->published;
-    if (others <= 0)
-        return own > 0 ? NJ__ONE : 0;
-    return (uint64_t)(own * NJ__ONE / (own + others));
-}
-
-static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c)
-{
-    return atomic_load_explicit(&s->shared->class_of[c - s->class_of].wanted,
-                                memory_order_relaxed) > c->published;
-}
-
-/* It may go, or has just gone. */
-static bool is_there(const struct nj_shape *s, const struct nj__node *n)
-{
-    return n->state == NJ__READY || n->state == NJ__PARKED ||
-           (n->state == NJ__IDLE && n->left_at && s->now - n->left_at < NJ__TURN_KEPT_NS);
-}
-
-static uint64_t weight_here(const struct nj_shape *s, const struct nj__class *c)
-{
-    return c->weight * part_of_class(s, c) / NJ__ONE;
-}
-
-/* This lcore's part of the server: what classes weigh that may go here, of all that want. */
-static uint64_t part_of_root(struct nj_shape *s)
-{
-    uint64_t here = 0, all = 0;
-    for (uint32_t i = 0; i < s->policy->n_classes; i++) {
-        struct nj__class *c = &s->class_of[s->policy->classes[i].slot];
-        bool there = is_there(s, &c->node);
-        publish_peak(s, c);
-        if (there)
-            here += weight_here(s, c);
-        if (there || wanted_elsewhere(s, c))
-            all += c->weight;
-    }
-    return all ? (uint64_t)((unsigned __int128)here * NJ__ONE / all) : NJ__ONE;
-}
-
-static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
-{
-    if (n->level == NJ__ROOT)
-        return part_of_root(s);
-    if (n->level == NJ__CLASS) {
-        struct nj__class *c = nj__class_of_node(n);
-        publish_peak(s, c);
-        return part_of_class(s, c);
-    }
-    uint32_t n_lcores =
-        atomic_load_explicit(&nj__group_of_node(n)->client->n_lcores, memory_order_relaxed);
-    return NJ__ONE / (n_lcores ? n_lcores : 1);
-}
-
-static uint64_t lease_bytes(struct nj_shape *s, struct nj__node *n)
-{
-    uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->span / NJ_SEC);
-    all = min_u64(max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
-    return max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
-}
-
-static void forget_lease(struct nj_shape *s, struct nj__node *n)
-{
-    if (n->level == NJ__GROUP)
-        nj_timer_disarm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer);
-    nj_gate_return(n->gate, n->rate, n->leased);
-    n->leased = 0;
-}
-
-/* A lease for right now, or none. */
-static bool lease_now(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
-{
-    n_bytes = top_up(n, n_bytes);
-    nj_count(s->counters, NJ_C_shape_leases);
-    if (nj_gate_lease(n->gate, n->rate, gate_burst(n), n_bytes, s->now) > s->now) {
-        nj_gate_return(n->gate, n->rate, n_bytes);
-        n->calm_at = s->now + NJ__CALM_NS;
-        return false;
-    }
-    n->credit += n_bytes;
-    return true;
-}
-
 /* ---- the lists ---- */
 
 static void idle(struct nj_shape *s, struct nj__node *n);
@@ -178,24 +48,12 @@ static void rich(struct nj_shape *s, struct nj__node *n)
         nj_list_push_back(&s->rich, &n->rich);
 }
 
-/* What it counts for on this lcore: its part, if others have the same client. */
-static void group_share(struct nj_paced_group *g)
-{
-    uint32_t n = atomic_load_explicit(&g->client->n_lcores, memory_order_relaxed);
-    int32_t share = NJ__ONE / (int32_t)(n ? n : 1);
-    struct nj__class *c = g->class_of;
-    c->wanted += share - g->share;
-    g->share = share;
-    if (c->peak < c->wanted)
-        c->peak = c->wanted;
-}
-
 static void group_comes(struct nj_paced_group *g)
 {
     if (!g->counted)
         atomic_fetch_add_explicit(&g->client->n_lcores, 1, memory_order_relaxed);
     g->counted = true;
-    group_share(g);
+    nj__group_share(g);
 }
 
 /* What it did not use of its turn is its own for a while, what it owes, too. */
@@ -253,7 +111,7 @@ static void idle(struct nj_shape *s, struct nj__node *n)
     if (was == NJ__READY)
         unready(s, n);
     else if (was == NJ__LEASED)
-        forget_lease(s, n);
+        nj__lease_forget(s, n);
     else
         nj_list_del(&n->link);
     rich(s, n);
@@ -312,8 +170,8 @@ static void weigh(struct nj_shape *s, struct nj__node *p)
     p->round_weight = 0;
     for (uint32_t i = 0; i < s->policy->n_classes; i++) {
         const struct nj__class *c = &s->class_of[s->policy->classes[i].slot];
-        if (is_there(s, &c->node))
-            p->round_weight += weight_here(s, c);
+        if (nj__is_there(s, &c->node))
+            p->round_weight += nj__weight_here(s, c);
     }
 }
 
@@ -321,12 +179,12 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
 {
     uint64_t bytes;
     if (p->level == NJ__ROOT) {
-        uint64_t weight = weight_here(s, nj__class_of_node(n));
+        uint64_t weight = nj__weight_here(s, nj__class_of_node(n));
         bytes =
             (uint64_t)((unsigned __int128)p->round_bytes * weight / max_u64(p->round_weight, 1));
     } else {
         struct nj_paced_group *g = nj__group_of_node(n);
-        group_share(g);
+        nj__group_share(g);
         bytes = max_u64(p->round_bytes / max_u64(p->round_weight, 1), NJ_QUANTUM_MIN_BYTES);
         bytes = bytes * (uint64_t)g->share / NJ__ONE;
     }
@@ -386,7 +244,7 @@ static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
 static bool has_credit(struct nj_shape *s, struct nj__node *n, uint32_t need)
 {
     return n->rate == 0 || n->credit >= need ||
-           (s->now >= n->calm_at && lease_now(s, n, lease_bytes(s, n)));
+           (s->now >= n->calm_at && nj__lease_now(s, n, nj__lease_bytes(s, n)));
 }
 
 /* How many wait when a run begins to serve: those that are served later are no fewer. */
@@ -452,7 +310,7 @@ static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n,
     }
     if (p->rate == 0 || p->credit >= need)
         return true;
-    return !busy && lease_now(s, p, max_u64(need, p->burst / 16));
+    return !busy && nj__lease_now(s, p, max_u64(need, p->burst / 16));
 }
 
 uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
@@ -488,7 +346,7 @@ uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
 static void no_lease(struct nj_shape *s, struct nj__node *n)
 {
     if (n->state == NJ__LEASED)
-        forget_lease(s, n);
+        nj__lease_forget(s, n);
     else if (n->state == NJ__NEEDY)
         nj_list_del(&n->link);
     else
@@ -528,9 +386,8 @@ void nj__lease_due(struct nj_shape *s, struct nj__node *n)
 
 static void lease(struct nj_shape *s, struct nj__node *n)
 {
-    uint64_t n_bytes = top_up(n, lease_bytes(s, n));
-    nj_ns due = nj_gate_lease(n->gate, n->rate, gate_burst(n), n_bytes, s->now);
-    nj_count(s->counters, NJ_C_shape_leases);
+    uint64_t n_bytes;
+    nj_ns due = nj__lease(s, n, nj__lease_bytes(s, n), &n_bytes);
     if (due <= s->now) {
         lease_came(s, n, n_bytes);
         return;
@@ -562,14 +419,6 @@ static void leases_due(struct nj_shape *s)
     }
 }
 
-static void sweep(struct nj_shape *s)
-{
-    s->sweep_at = s->now + NJ__CALM_NS;
-    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
-        if (s->class_of[i].policy)
-            publish_peak(s, &s->class_of[i]);
-}
-
 void nj__tree_begin(struct nj_shape *s)
 {
     struct nj_list *l;
@@ -591,7 +440,7 @@ void nj__tree_begin(struct nj_shape *s)
     while ((l = nj_list_pop(&s->needy)))
         lease(s, nj_container_of(l, struct nj__node, link));
     if (s->now >= s->sweep_at)
-        sweep(s);
+        nj__sweep(s);
 }
 
 void nj__node_reset(struct nj_shape *s, struct nj__node *n)
