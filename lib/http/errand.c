@@ -42,6 +42,7 @@ static bool go(struct nj_exchange *x)
     x->resp.blocks = NULL;
     x->set->n_away++;
     if (port->submit(port->ctx, &x->task)) {
+        nj__off_stack(x); /* the lcore's; the worker looks at nothing of that */
         x->set->unflushed = true;
         return true;
     }
@@ -90,6 +91,7 @@ static bool submit(void *set, struct nj_task *task)
     }
     if (!x->req.complete && !x->req.too_large) {
         x->state = NJ__PACKING;
+        nj__off_stack(x);
         x->n_done += x->req.body.n_bytes; /* it waits here now, and not in the peer's window */
         nj__mark(x);
     } else if (!go(x)) {

@@ -231,10 +231,31 @@ void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer)
     nj_list_push_back(&peer->exchanges, &x->node);
 }
 
-void nj_exchange_offered(struct nj_exchange *x)
+void nj_exchange_offered(struct nj_exchange *x, uint32_t *n_at_work)
 {
     NJ_ASSERT(x->state == NJ__ASKED);
     x->state = NJ__OFFERED;
+    x->n_at_work = n_at_work;
+    ++*n_at_work;
+}
+
+void nj__off_stack(struct nj_exchange *x)
+{
+    if (!x->n_at_work)
+        return;
+    --*x->n_at_work;
+    x->n_at_work = NULL;
+    x->set->n_left++;
+}
+
+uint64_t nj_exchanges_left(const struct nj_exchanges *set)
+{
+    return set->n_left;
+}
+
+void *nj_exchange_stream(const struct nj_exchange *x)
+{
+    return x->stream;
 }
 
 /* --- what its stream says --- */
@@ -437,6 +458,7 @@ bool nj_exchange_is_ours(const struct nj_exchange *x)
 
 void nj__leave(struct nj_exchange *x)
 {
+    nj__off_stack(x);
     x->state = NJ__LEFT;
     x->resp.ended = true;
     x->due = 0;
@@ -471,6 +493,7 @@ static void run(struct nj_task *task)
     x->fiber = NULL;
     if (x->resp.kept && !x->resp.ended) {
         x->state = NJ__KEPT;
+        nj__off_stack(x);
         nj__mark(x);
     } else {
         nj__leave(x);

@@ -86,8 +86,13 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
 void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
                         struct nj_field extra, nj_ns now);
 struct nj_task *nj_exchange_task(struct nj_exchange *x);
-/* It is being offered: from here on the task is the strategy's. */
-void nj_exchange_offered(struct nj_exchange *x);
+/* It is being offered: from here on the task is the strategy's. While it may need a stack, that is
+ * until its handler has left or is only called back, it is one of *n_at_work. */
+void nj_exchange_offered(struct nj_exchange *x, uint32_t *n_at_work);
+/* How many have left such a number since the begin. */
+uint64_t nj_exchanges_left(const struct nj_exchanges *set);
+/* What nj_exchange_begin() was given. NULL: it is closed. */
+void *nj_exchange_stream(const struct nj_exchange *x);
 /* A connection, as its exchanges see it. */
 struct nj_exchange_peer {
     struct nj_list exchanges;

@@ -112,6 +112,7 @@ struct nj_exchange {
     bool grew;              /* bytes since resume */
     uint32_t reset_code;    /* nonzero: reset it with this */
     uint64_t n_done;        /* request bytes that may go back to the windows */
+    uint32_t *n_at_work;    /* it is one of these; NULL: of none */
     uint32_t n_held;        /* of set->n_held */
     uint32_t n_owed;        /* of peer->n_body_bytes */
     struct nj_fiber *fiber; /* RUNNING: where; NULL inline */
@@ -133,6 +134,7 @@ struct nj_exchanges {
     nj_ns now, feed_at;
     uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */
     uint32_t n_away;
+    uint64_t n_left;   /* since the begin, those that need no stack any more */
     bool unflushed;    /* some went since the port was flushed */
     uint32_t *longest; /* response of each route that a worker brought */
     uint64_t n_held, n_held_max;
@@ -162,6 +164,8 @@ static inline const struct nj_route *nj__route_of(const struct nj_exchange *x)
 void nj__mark(struct nj_exchange *x);
 /* Run the handler of an exchange, here and now. */
 void nj__handle(struct nj_exchange *x);
+/* It needs no stack, or not any more. */
+void nj__off_stack(struct nj_exchange *x);
 /* Its handler has gone for good. */
 void nj__leave(struct nj_exchange *x);
 

@@ -30,6 +30,7 @@ struct nj_ask {
     uint16_t status;     /* 0 as well */
     bool admitted;       /* it counts for its client, and paced has begun */
     bool whole;          /* all of the request came */
+    bool held;           /* it waits for its share of stacks, and node is of handlers.held */
 
     /* patience.c: how far it was when it last was fast enough. */
     nj_ns fine_at, fine_throttled;

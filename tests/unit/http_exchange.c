@@ -212,7 +212,8 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
 
 static void offer(int i)
 {
-    nj_exchange_offered(w.x[i]);
+    static uint32_t n_at_work;
+    nj_exchange_offered(w.x[i], &n_at_work);
     nj_ewyk_offer(w.ewyk, nj_exchange_task(w.x[i]));
     nj_exchanges_settle(w.set, w.now);
 }

@@ -309,3 +309,48 @@ Test(shard_policy, change_of_caps)
     cr_expect_eq(hr_reply_of(c, more)->status, 200);
     hr_free(h);
 }
+
+/* --- stacks --- */
+
+static uint32_t stacks_in_use(const struct hr *h)
+{
+    return nj_ewyk_gauges(h->r->s->handlers.ewyk).n_fibers_in_use;
+}
+
+static void ask_as(struct hr_client *c, const char *who, int n)
+{
+    for (int i = 0; i < n; i++)
+        hr_ask(c, "GET", "/wait", 0, 0, "x-client", who);
+}
+
+/* One client may have most of them, over however many connections, but leaves the last quarter to
+ * others; what it asked for beyond waits, and is served in the end. */
+Test(shard_policy, stacks_of_a_client)
+{
+    struct nj_policy p = base(1);
+    p.client_by = NJ_CLIENT_BY_HEADER;
+    p.client_field = NJ_STR("x-client");
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+    h->config.policy = &p;
+    h->config.fibers_max = 32;
+    hr_start(h);
+    struct hr_client *a = hr_connect(h), *b = hr_connect(h), *c = hr_connect(h);
+
+    ask_as(a, "greedy", 30);
+    ask_as(b, "greedy", 30);
+    hr_settle(h);
+    cr_expect_eq(stacks_in_use(h), 24);
+    ask_as(c, "modest", 6);
+    hr_settle(h);
+    cr_expect_eq(stacks_in_use(h), 28, "its share");
+    hr_reset(c, 1);
+    hr_settle(h);
+    cr_expect_eq(stacks_in_use(h), 28, "one went, and the next of the same client came");
+    hr_run(h, 330 * NJ_SEC);
+    cr_expect_eq(stacks_in_use(h), 0);
+    cr_expect_eq(rig_count(h->r, NJ_C_status_2xx), 65);
+    for (uint32_t i = 0; i < NJ_STACKS_CLIENTS; i++)
+        cr_assert_eq(h->r->s->handlers.n_at_work[i], 0);
+    cr_expect(nj_list_empty(&h->r->s->handlers.held));
+    hr_free(h);
+}
