@@ -134,6 +134,20 @@ class PerRequest(Throttled):
         self.assertEqual((sent, sent), (self.counted("body_bytes"), self.counted("shape_bytes")))
 
 
+class OurOwnFault(Throttled):
+    """Who gets less than the least he has to take, since we give no more, is not to blame."""
+    options = ("--rate-per-request", "1KiB/s", "--min-rate", "100KiB/s", "--send-timeout",
+               f"{2 * SLOW}s")
+
+    def test_paced_downloads_go_on(self):
+        # Two full segments every 2.9 s, which is longer than a response may stand still.
+        result = self.downloads("--downloads", 20, "--connections", 4, "--settle", 0, "--hold",
+                                8 * SLOW).end()
+        self.assertEqual((0, 0, 0), (result["reset"], result["closed"], result["gone"]))
+        self.assertGreater(min(row.n_bytes for row in result.rows), BURST_MIN)
+        self.assertEqual({"open"}, {row.how for row in result.rows})
+
+
 class PerClient(Throttled):
     """Whatever a client opens, and wherever its connections land."""
     RATE = 2 * MIB
