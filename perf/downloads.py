@@ -24,7 +24,7 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
-from downloads_shapes import SHAPES  # noqa: E402
+from downloads_shapes import SHAPES, Figure  # noqa: E402
 from lab import backlog_drops  # noqa: E402
 from peers import haproxy_can, nginx_version  # noqa: E402
 from world import Failed  # noqa: E402
@@ -132,9 +132,13 @@ def main():
     before = backlog_drops()
     results, figures = {}, []
     for shape in args.shapes:
-        results[shape], found = SHAPES[shape](
-            args, lambda what: print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True))
-        figures += found
+        try:
+            results[shape], found = SHAPES[shape](
+                args, lambda what: print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True))
+            figures += found
+        except Failed as failed:  # what others took minutes to find out is not lost
+            print(f"\r\033[Kbench: {shape}: {failed}", file=sys.stderr)
+            figures.append(Figure(shape, "", "could not be measured", None, "", "", False))
     print("\r\033[K", end="", file=sys.stderr)
     table(figures)
     limits(backlog_drops() - before)

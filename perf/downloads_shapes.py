@@ -343,8 +343,8 @@ def change(args, say):
 def set_limit(world, rate):
     """Of the whole server."""
     said = world.server.telemetry(f"/nightjar/limits,rate={rate // MIB}MiB/s")
-    if "error" in said:
-        raise Failed(said["error"])
+    if not said or "error" in said:
+        raise Failed(f"/nightjar/limits: {said}")
 
 
 SHAPES = {"article": article, "crowd": crowd, "global": whole, "share": share, "client": client,
