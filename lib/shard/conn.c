@@ -90,7 +90,8 @@ const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
  * has bytes in the queue, so an ACK wakes it. */
 static bool above_share(const struct nj_conn *c)
 {
-    uint32_t share = c->shard->n_tx_left / NJ_TX_SHARES;
+    uint32_t n_left = c->shard->n_tx_left;
+    uint32_t share = (n_left > NJ_TX_POOL_KEPT ? n_left - NJ_TX_POOL_KEPT : 0) / NJ_TX_SHARES;
     uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
     return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
 }
@@ -333,8 +334,8 @@ static void write_some(struct nj_conn *c, nj_ns now)
     bool peer_left = c->peer_fin && !has_input(c) && (!h2 || nj_h2_streams(h2) == 0);
     if (c->failed || peer_left || nj_h2_finished(h2))
         linger(c, now);
-    else if (c->shard->pool_low)
-        nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* nobody else would wake it */
+    else if (c->shard->pool_low && nj_tcp_queued_mbufs(c->tcb) == 0)
+        nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
 /* Keep shard->owing in the order in which peers were last heard of. */

@@ -44,7 +44,6 @@ class Bots(ServerCase):
     path = "/10MiB"
     files_bytes = 32 * MIB  # /10MiB and those that visitors read, held once for all
     more = ()
-    mbufs_suffice = True
     options = ("--send-timeout", f"{SEND_TIMEOUT_SECONDS * SLOW}s")
     idle_seconds = 60
 
@@ -79,8 +78,7 @@ class Bots(ServerCase):
             stats = self.server.stats()
             grown = (resident_kib(pid) - rss) << 10
             self.assertLess(grown, BOTS * BOT_BYTES_MAX + self.files_bytes)
-            if self.mbufs_suffice:
-                self.assertEqual(0, stats["mbuf_none"])
+            self.assertEqual(0, stats["mbuf_none"])
             result = bots.end(GONE_SECONDS + 30)
         how = collections.Counter(row.how for row in result.rows)
         self.assertEqual(0, how["open"], how)
@@ -89,8 +87,7 @@ class Bots(ServerCase):
         print(f"{self.kind}: {grown >> 10} KiB more; {within} busy steps for {VISITS} visits, "
               f"{alone} alone; {how}")
         # What they cost the lcore meanwhile: probes of zero windows, and being thrown out.
-        if self.mbufs_suffice:
-            self.assertLess(within, 20 * alone + 10 * BOTS)
+        self.assertLess(within, 20 * alone + 10 * BOTS)
 
 
 class NoStreamWindow(Bots):
@@ -120,10 +117,9 @@ class SmallBuffers(Bots):
 
 class ElsewhereEach(Bots):
     """
-    None wants the bytes that another wants, so nothing they hold is shared. Pieces become small,
-    send queues hold many of them, and mbufs run short: visitors are served, but they wait.
+    None wants the bytes that another wants, so nothing they hold is shared. Pieces become small, and
+    send queues hold many of them: mbufs would run short if each took what it may.
     """
-    mbufs_suffice = False
     path = "/wide"
     more = ("--range", 1 << 20)
     options = (*Bots.options, "--cache", "32MiB")
