@@ -37,6 +37,8 @@ int nj__h2_on_data_chunk(nghttp2_session *s, uint8_t flags, int32_t id, const ui
     if (nj__h2_body_wanted(st)) {
         st->n_held += (uint32_t)n_bytes; /* at most the stream's window */
         h->core->events->on_data(h->user, st, data, n_bytes);
+    } else if (st && st->late && !st->reset && !h->end) {
+        check(h, nghttp2_session_consume(s, id, n_bytes)); /* it may come to its end */
     } else {
         nj__h2_body_give_back(h, (uint32_t)n_bytes);
     }

@@ -14,22 +14,21 @@
 /* WINDOW_UPDATEs a client may send before it asks for anything. */
 #define WINDOW_CREDIT_AT_OPEN 16u
 
-/* Our SETTINGS, and the windows of request bodies. Without a reader for these, the 65,535 bytes
- * that RFC 9113 6.9.2 begins with are more than enough. */
+/* Our SETTINGS, and the windows of request bodies; also where nobody reads them: clients are known
+ * that stop for ever when the response comes while their window is closed (curl 7.88). */
 static int submit_settings(struct nj_h2 *h)
 {
     const struct nj_h2_limits *max = &h->core->limits;
-    bool reads = h->core->events->on_data;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, max->header_bytes_max},
         /* RFC 9218 2.1: no dependency tree, and nothing kept of closed streams. */
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES}, /* the last */
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES},
     };
     int rv = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
-                                     sizeof settings / sizeof settings[0] - !reads);
-    if (rv != 0 || !reads)
+                                     sizeof settings / sizeof settings[0]);
+    if (rv != 0)
         return rv;
     uint32_t window = max->window_bytes ? max->window_bytes : NJ_H2_CONN_WINDOW_BYTES;
     return nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, (int32_t)window);

@@ -90,8 +90,8 @@ const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
  * has bytes in the queue, so an ACK wakes it. */
 static bool above_share(const struct nj_conn *c)
 {
-    uint32_t n_left = c->shard->n_tx_left;
-    uint32_t share = (n_left > NJ_TX_POOL_KEPT ? n_left - NJ_TX_POOL_KEPT : 0) / NJ_TX_SHARES;
+    uint32_t n_left = c->shard->n_tx_left, n_kept = c->shard->cfg.tx_pool->size / NJ_TX_POOL_KEPT;
+    uint32_t share = (n_left > n_kept ? n_left - n_kept : 0) / NJ_TX_SHARES;
     uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
     return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
 }

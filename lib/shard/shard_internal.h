@@ -14,9 +14,9 @@
 /* With fewer mbufs than this left, HTTP/2 is not asked for output: what TCP has queued already
  * must be able to leave. */
 #define NJ_TX_POOL_LOW  256u
-/* Who has something in its queue leaves so many to those who have nothing there, and to segments:
- * peers that do not read come to a stop above the line where nobody is served. */
-#define NJ_TX_POOL_KEPT 2048u
+/* Who has something in its queue leaves this part of the pool to those who have nothing there, and
+ * to segments: peers that do not read come to a stop above the line where nobody is served. */
+#define NJ_TX_POOL_KEPT 8u
 
 /* HTTP/2 is asked for output while the connection's send queue is below this part of the mbufs that
  * are left, and below this number: 64 KiB in frames of 16 KiB are 10, in crumbs up to 250. A window
