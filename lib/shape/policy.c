@@ -293,6 +293,22 @@ static bool is_silent(enum nj_action a)
     return a == NJ_ACTION_DROP || a == NJ_ACTION_RESET;
 }
 
+/* Does it ask for nothing that only a request can tell? */
+static bool is_of_address(const struct nj_class_rule *r)
+{
+    return r->path_prefix.n_bytes == 0 && r->host.n_bytes == 0 && r->header.n_bytes == 0;
+}
+
+bool nj_policy_has_door(const struct nj_policy *p)
+{
+    if (p->allow_only || p->deny)
+        return true;
+    for (uint32_t i = 0; i < p->n_rules && is_of_address(&p->rules[i]); i++)
+        if (is_silent(p->classes[p->rules[i].class_index].action))
+            return true;
+    return false;
+}
+
 enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *addr)
 {
     if (!p->lists && !p->allow_only)
@@ -303,7 +319,7 @@ enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *
     for (uint32_t i = 0; i < p->n_rules; i++) {
         const struct nj_class_rule *r = &p->rules[i];
         enum nj_action action = p->classes[r->class_index].action;
-        if (r->path_prefix.n_bytes > 0 || r->host.n_bytes > 0 || r->header.n_bytes > 0)
+        if (!is_of_address(r))
             return NJ_ACTION_SERVE; /* it may be of this class, or not */
         if (!r->lists || (r->lists & lists))
             return is_silent(action) ? action : NJ_ACTION_SERVE;

@@ -89,6 +89,8 @@ struct nj_policy {
  * Not SERVE where every request would meet the same: by `deny` and `allow`, or as the first rules
  * ask for lists and nothing else. */
 enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *addr);
+/* Is there anybody for whom that is not SERVE? False: nobody needs to be asked about. */
+bool nj_policy_has_door(const struct nj_policy *p);
 
 struct nj_policy_request {
     const struct nj_addr *addr;

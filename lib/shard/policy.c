@@ -58,17 +58,11 @@ void nj__policy_client_put(struct nj_shard *s, struct nj_client *client)
 
 /* --- connections --------------------------------------------------------------------------- */
 
-/* Does it refuse anybody? */
-static bool has_door(const struct nj_policy *p)
-{
-    return p->allow_only || p->deny;
-}
-
 static enum nj_tcp_door door(const struct nj_shard *s, const struct nj_addr *remote)
 {
     const struct nj_policy *p = nj_shape_policy(s->shape);
 
-    if (nj_likely(!has_door(p)))
+    if (nj_likely(!nj_policy_has_door(p)))
         return NJ_TCP_DOOR_OPEN;
     switch (nj_policy_admit(p, remote)) {
     case NJ_ACTION_DROP:
@@ -183,7 +177,7 @@ uint32_t nj__policy_run(struct nj_shard *s, nj_ns now)
     if (nj_unlikely(p != nj_shape_policy(s->shape))) {
         nj_shape_adopt(s->shape, p, now);
         atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
-        s->check_at = has_door(p) ? 0 : UINT32_MAX;
+        s->check_at = nj_policy_has_door(p) ? 0 : UINT32_MAX;
     }
     if (nj_unlikely(s->check_at != UINT32_MAX))
         n = check_some(s, now);

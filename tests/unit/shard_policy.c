@@ -88,6 +88,31 @@ Test(shard_policy, a_reset_at_the_door)
     rig_free(r);
 }
 
+/* A class that asks for a list and nothing else, and comes first, is at the door, too; one that
+ * asks for a path is not. */
+Test(shard_policy, a_class_at_the_door)
+{
+    struct nj_policy p = base(1), after = base(2);
+    add_class(&p, "foes", "")->action = NJ_ACTION_DROP;
+    p.rules[0].lists = 1;
+    add_class(&after, "files", "/files")->action = NJ_ACTION_DROP;
+    add_class(&after, "foes", "")->action = NJ_ACTION_RESET;
+    after.rules[1].lists = 1;
+    struct rig *r = start(&p);
+
+    cr_expect(!connect_from(r, FOE, 1000)->got_synack);
+    cr_expect(connect_from(r, FRIEND, 1001)->got_synack);
+    cr_expect_eq(rig_count(r, NJ_C_drop_tcp_denied), 1);
+    nj_shard_set_policy(r->s, &after);
+    rig_settle(r);
+    cr_expect(connect_from(r, FOE, 1002)->got_synack);
+    nj_shard_set_policy(r->s, &p);
+    p.version = 3;
+    rig_settle(r);
+    cr_expect_eq(rig_count(r, NJ_C_conn_denied), 1);
+    rig_free(r);
+}
+
 /* Only so many of one address; one that goes makes room. */
 Test(shard_policy, connections_of_a_client)
 {
