@@ -87,6 +87,11 @@
  */
 #define NJ_ASKS_MAX 131072u
 
+/* Requests of its site that wait for a worker or stream a large file, of a shard: as many as it has
+ * requests open at once, up to this; more where there are more connections. One more is answered
+ * with 503. 18 KiB of address space each, 1.1 GiB, touched as they are used. */
+#define NJ_SITE_OPEN_MAX 65536u
+
 /* Requests of routes that a shard has open at once: 512 connections with all their 128 streams. One
  * more is answered with 503. */
 #define NJ_EXCHANGES_MAX 65536u

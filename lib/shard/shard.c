@@ -54,6 +54,20 @@ static bool init_h2(struct nj_shard *s)
     return s->h2 != NULL;
 }
 
+/* As many as streams, while these are few. */
+static uint32_t asks_max(const struct nj_shard_config *c)
+{
+    uint64_t streams = (uint64_t)c->conns_max * nj_h2_limits_default.concurrent_streams_max;
+    return streams < NJ_ASKS_MAX ? (uint32_t)streams : NJ_ASKS_MAX;
+}
+
+/* Few connections may bring many downloads: they are counted as streams, too. */
+static uint32_t site_open_max(const struct nj_shard_config *c)
+{
+    uint32_t asks = asks_max(c), n = asks < NJ_SITE_OPEN_MAX ? asks : NJ_SITE_OPEN_MAX;
+    return c->conns_max > n ? c->conns_max : n;
+}
+
 static bool init_site(struct nj_shard *s)
 {
     struct nj_site_config c = {
@@ -63,7 +77,7 @@ static bool init_site(struct nj_shard *s)
         .counters = &s->counters,
         .hash_key = s->cfg.flow_key,
         .wall_s_at_zero = s->cfg.wall_s_at_zero,
-        .exchanges_max = s->cfg.conns_max,
+        .exchanges_max = site_open_max(&s->cfg),
         .options = s->cfg.site,
     };
     s->site = nj_site_new(&c);
@@ -86,13 +100,6 @@ static void init_neigh(struct nj_shard *s, nj_ns now)
     nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_push, s);
     s->neigh.lost = neighbour_lost;
     nj_ndp_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
-}
-
-/* As many as streams, while these are few. */
-static uint32_t asks_max(const struct nj_shard_config *c)
-{
-    uint64_t streams = (uint64_t)c->conns_max * nj_h2_limits_default.concurrent_streams_max;
-    return streams < NJ_ASKS_MAX ? (uint32_t)streams : NJ_ASKS_MAX;
 }
 
 static void set_timeouts(struct nj_shard_config *c)

@@ -112,6 +112,25 @@ Test(shard_ask, a_line)
     finish(h);
 }
 
+/* Large files are streamed to as many requests as there are, however few connections bring them. */
+Test(shard_ask, many_downloads_of_few_connections)
+{
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+    h->config.conns_max = 2;
+    hr_start(h);
+    struct hr_client *c = hr_connect_with(h, &(struct hr_options){.window = 4096, .no_auto = true});
+    int32_t id[20];
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(id); i++)
+        id[i] = hr_get(c, "/big");
+    hr_settle(h);
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(id); i++)
+        cr_expect_eq(hr_reply_of(c, id[i])->status, 200, "%u: %d", i,
+                     hr_reply_of(c, id[i])->status);
+    cr_expect_eq(rig_count(h->r, NJ_C_file_busy), 0);
+    hr_free(h);
+}
+
 /* From the head of the request to the first byte, and to the last. */
 Test(shard_ask, times)
 {
