@@ -117,8 +117,8 @@ class SmallBuffers(Bots):
 
 class ElsewhereEach(Bots):
     """
-    None wants the bytes that another wants, so nothing they hold is shared. Pieces become small, and
-    send queues hold many of them: mbufs would run short if each took what it may.
+    None wants the bytes that another wants, so nothing they hold is shared. Pieces become small,
+    and send queues hold many of them: mbufs would run short if each took what it may.
     """
     path = "/wide"
     more = ("--range", 1 << 20)
