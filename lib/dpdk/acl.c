@@ -43,7 +43,8 @@ static uint32_t merge(struct nj_network *net, uint32_t n)
 {
     uint32_t kept = 0;
 
-    qsort(net, n, sizeof *net, by_network);
+    if (n > 0)
+        qsort(net, n, sizeof *net, by_network);
     for (uint32_t i = 0; i < n; i++) {
         if (kept > 0 && by_network(&net[kept - 1], &net[i]) == 0)
             net[kept - 1].lists |= net[i].lists;
