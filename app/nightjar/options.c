@@ -86,8 +86,9 @@ static const char *const help[] = {
     "\n",
 };
 
-/* What the library does not know: they ask for something else than a server. */
-enum { ASK_PRINT_PLACEMENT = 1, ASK_CHECK, ASK_HELP, ASK_VERSION };
+/* What the library does not know: they ask for something else than a server. Each option has a
+ * number of its own: what differs in nothing but its name is no ambiguity to getopt_long(). */
+enum { ASK_PRINT_PLACEMENT = 1, ASK_CHECK, ASK_HELP, ASK_VERSION, FIRST_NAME = 256 };
 
 static const struct asking {
     const char *name;
@@ -151,9 +152,10 @@ static void fill_options(struct option options[N_NAMES + N_ASKING + 1])
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < N_NAMES; i++)
+    for (int i = 0; i < (int)N_NAMES; i++)
         options[n++] = (struct option){
-            names[i], nj_server_config_takes(names[i]) ? required_argument : no_argument, NULL, 0};
+            names[i], nj_server_config_takes(names[i]) ? required_argument : no_argument, NULL,
+            FIRST_NAME + i};
     for (size_t i = 0; i < N_ASKING; i++)
         options[n++] = (struct option){asking[i].name, no_argument, NULL, asking[i].what};
     options[n] = (struct option){0};
@@ -196,18 +198,18 @@ static int parse_options(int argc, char **argv, struct nj_server_config *c)
     struct option options[N_NAMES + N_ASKING + 1];
     static char name[32];
     char why[256];
-    int opt, at = 0;
+    int opt;
 
     fill_options(options);
     snprintf(name, sizeof name, "%s", app->name);
     argv[0] = name;
     optind = 1;
-    while ((opt = getopt_long(argc, argv, "", options, &at)) != -1) {
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (opt == '?')
             return -1;
-        if (opt != 0) {
+        if (opt < FIRST_NAME) {
             take_asking(opt);
-        } else if (nj_server_config_set(c, options[at].name, optarg, why, sizeof why) != 0) {
+        } else if (nj_server_config_set(c, names[opt - FIRST_NAME], optarg, why, sizeof why) != 0) {
             fprintf(stderr, "nightjar: %s\n", why);
             return -1;
         }

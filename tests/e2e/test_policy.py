@@ -57,6 +57,13 @@ class Check(unittest.TestCase):
         self.assertIn("server: rate = 20MiB/s", done.stdout)
         self.assertIn("class video: rate = 5MiB/s", done.stdout)
 
+    def test_what_could_be_several_options_is_none(self):
+        for short in ("--rate-p=1MiB/s", "--max=16", "--no"):
+            done = check(short)
+            self.assertEqual(2, done.returncode, short)
+            self.assertIn("ambiguous", done.stderr)
+        self.assertEqual(0, check("--rate-per-c=1MiB/s").returncode)
+
     def test_options_are_checked_too(self):
         for options, word in ((("--rate", "fast"), "--rate fast: expected"),
                               (("--root", "/nowhere"), "/nowhere"),
