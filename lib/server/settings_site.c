@@ -77,15 +77,16 @@ static bool is_field_value(const char *v)
     return n > 0 && !strchr(" \t", v[0]) && !strchr(" \t", v[n - 1]);
 }
 
-/* Names a file below a folder without leaving it: no segment is empty or begins with a dot. */
+/* Names a file below a folder without leaving it: no segment is empty, . or .. */
 static bool is_below(const char *path)
 {
-    if (*path == '\0' || strlen(path) >= NJ_PATH_MAX)
+    if (strlen(path) >= NJ_PATH_MAX)
         return false;
-    for (const char *seg = path; seg; seg = strchr(seg, '/')) {
-        seg += *seg == '/';
-        if (*seg == '.' || *seg == '/' || *seg == '\0')
+    for (const char *seg = path; seg; seg = *seg ? seg + 1 : NULL) {
+        size_t n = strcspn(seg, "/");
+        if (n == 0 || (n <= 2 && strspn(seg, ".") >= n))
             return false;
+        seg += n;
     }
     return true;
 }
@@ -126,7 +127,7 @@ int nj__settings_read_files(struct nj_settings *s, char *why, size_t n)
 {
     const struct nj_server_config *c = s->config;
 
-    if (c->index && (!is_below(c->index) || strchr(c->index, '/')))
+    if (c->index && (!is_below(c->index) || *c->index == '.' || strchr(c->index, '/')))
         return nj_fail(why, n, "--index %s: expected the name of a file, e.g. index.html",
                        c->index);
     if (c->cache_control && !is_field_value(c->cache_control))

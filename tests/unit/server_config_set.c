@@ -172,6 +172,8 @@ Test(server_config_set, files)
     site(NULL);
     c.index = "a/b";
     site("--index a/b: expected the name of a file, e.g. index.html");
+    c.index = ".a";
+    site("--index .a: expected the name of a file, e.g. index.html");
     c.index = "..";
     site("--index ..: expected the name of a file, e.g. index.html");
     c.cache_control = "a\r\nb: c";
@@ -180,14 +182,17 @@ Test(server_config_set, files)
     site(NULL);
     c.mime_types = "/nonexistent";
     site("--mime-types /nonexistent: No such file or directory");
-    static const char *const bad[] = {"404",       "399=/a",    "600=/a",  "404=a",   "404=/",
-                                      "404=/../a", "404=/a//b", "404=/a/", "404=/.a", "0404=/a"};
+    static const char *const bad[] = {"404",     "399=/a",    "600=/a",    "404=a",
+                                      "404=/",   "404=/../a", "404=/a//b", "404=/a/",
+                                      "404=//a", "404=/a/.",  "0404=/a"};
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
         char line[128];
         snprintf(line, sizeof line, "--error-page %s: " PAGE, bad[i]);
         c.error_page[0] = bad[i];
         site(line);
     }
+    c.error_page[0] = "404=/.a/..b/c";
+    site(NULL);
     c.error_page[0] = "404=/a";
     c.error_page[1] = "404=/b";
     site("--error-page 404=/b: there is another one for 404");
