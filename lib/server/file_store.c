@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,9 @@
 #define LENT_BYTES_MAX  (256u * 1024u * 1024u)
 /* From here on contents get pages of their own, which go back to the system when they are freed. */
 #define OWN_PAGES_BYTES (128u * 1024u)
+/* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
+ * holds up to 64 folders), lists of folders, the policy, the log and telemetry. */
+#define SPARE_FDS       96u
 
 struct nj_file_store {
     struct nj__root root;
@@ -186,6 +190,41 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     return NJ_FILE_OK;
 }
 
+/* Descriptors wait in the cache and in the graveyard. False: there was nothing to give up. */
+static bool give_up_descriptors(struct nj_file_store *s)
+{
+    uint32_t n = nj_file_store_objects(s);
+
+    nj__file_cache_drop_open(&s->cache);
+    nj__graveyard_clear(&s->dead);
+    return nj_file_store_objects(s) < n;
+}
+
+/* The lowest free one is given out: so many are in use as its number says. */
+static bool is_to_spare(int fd)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return false;
+    rlim_t spare = limit.rlim_cur / 4 < SPARE_FDS ? limit.rlim_cur / 4 : SPARE_FDS;
+    return (rlim_t)fd >= limit.rlim_cur - spare;
+}
+
+/* Readers of large files have all descriptors but those that others need from moment to moment.
+ * False: this one has to be one of those. */
+static bool may_keep_open(struct nj_file_store *s, int *fd)
+{
+    if (!is_to_spare(*fd))
+        return true;
+    int lower = give_up_descriptors(s) ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (lower < 0)
+        return false;
+    close(*fd);
+    *fd = lower;
+    return !is_to_spare(lower);
+}
+
 /* Takes `fd` on success. */
 static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const struct nj__file_id *id,
                                      struct nj__file **out)
@@ -222,7 +261,7 @@ static enum nj_file_result load(struct nj_file_store *s, int fd, const struct st
         if (i > 0 && fstat(fd, &now) == 0)
             id = nj__file_id(&now);
         if (!goes_in_whole(s, id.size)) {
-            r = keep_open(s, fd, &id, out);
+            r = may_keep_open(s, &fd) ? keep_open(s, fd, &id, out) : NJ_FILE_NO_MEMORY;
             if (r == NJ_FILE_OK)
                 return r;
         } else {
@@ -255,16 +294,6 @@ static enum nj_file_result result_of_errno(int err)
     default:
         return NJ_FILE_BROKEN;
     }
-}
-
-/* Descriptors wait in the cache and in the graveyard. False: there was nothing to give up. */
-static bool give_up_descriptors(struct nj_file_store *s)
-{
-    uint32_t n = nj_file_store_objects(s);
-
-    nj__file_cache_drop_open(&s->cache);
-    nj__graveyard_clear(&s->dead);
-    return nj_file_store_objects(s) < n;
 }
 
 static int open_file(struct nj_file_store *s, const char *path)

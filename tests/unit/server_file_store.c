@@ -222,6 +222,47 @@ Test(server_file_store, descriptors_run_out)
     end(&b);
 }
 
+/* However many large files are being read, there is a descriptor to look at another one with. */
+Test(server_file_store, large_files_leave_descriptors)
+{
+    enum { N = 100 };
+    struct bench b;
+    struct rlimit limit;
+    struct nj_object *held[N];
+    char name[16];
+    uint32_t n = 0;
+    begin(&b, 64 * MIB);
+    write_file(&b, "small", "x", 1);
+    for (uint32_t i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        sparse_file(&b, name, 2 * NJ_OBJECT_WHOLE_MAX);
+    }
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    struct rlimit few = {64, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (;;) {
+        snprintf(name, sizeof name, "%u", n);
+        if (open_job(&b, name) != NJ_FILE_OK)
+            break;
+        cr_assert_lt(n + 1, N, "no more than there are descriptors");
+        held[n++] = b.job.object;
+    }
+    cr_expect_eq(b.job.result, NJ_FILE_NO_MEMORY);
+    int next = dup(0);
+    close(next);
+    cr_expect_eq(next, 48, "a quarter is left");
+    cr_expect_eq(peek(&b, "small"), NJ_FILE_OK);
+    cr_expect_eq(peek(&b, "none"), NJ_FILE_ABSENT);
+    nj_ref_put(&held[--n]->ref);
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(peek(&b, "99"), NJ_FILE_OK, "there is room again");
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n > 0)
+        nj_ref_put(&held[--n]->ref);
+    end(&b);
+}
+
 Test(server_file_store, close_tells_leaks)
 {
     struct bench b;
