@@ -58,6 +58,7 @@ static void adopt(struct nj_access_file *f, int fd)
     f->dev = st.st_dev;
     f->ino = st.st_ino;
     f->n_gone = 0;
+    f->is_elsewhere = false;
 }
 
 static bool is_fifo(const char *path)
@@ -273,23 +274,24 @@ static void write_kept(struct nj_access_file *f)
 
 /* --- the file as others see it ------------------------------------------------------------- */
 
-void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
+static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
 {
-    if (is_stdout(f))
-        return;
     f->now = now;
     if (f->fd >= 0 && f->from < f->to) /* what came before goes where it would have gone */
         write_kept(f);
     int fd = open_path(f);
     if (fd < 0) {
         /* Lines go on where they went: better than nowhere. */
-        fprintf(stderr, "nightjar: the access log %s can't be opened again: %s\n", f->path,
-                strerror(errno));
+        if (tell)
+            fprintf(stderr, "nightjar: the access log %s can't be opened again: %s\n", f->path,
+                    strerror(errno));
+        f->is_elsewhere = true;
         return;
     }
     struct stat st;
     if (f->fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino) {
         close(fd); /* not renamed: the one that is open will do, half a line in it or not */
+        f->is_elsewhere = false;
         return;
     }
     if (f->fd >= 0)
@@ -299,6 +301,13 @@ void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
     f->retry_at = 0;
 }
 
+void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
+{
+    if (!is_stdout(f))
+        open_again(f, now, true);
+}
+
+/* What can't be opened is told once, and tried with each look. */
 static void look(struct nj_access_file *f, nj_ns now)
 {
     struct stat st;
@@ -309,9 +318,9 @@ static void look(struct nj_access_file *f, nj_ns now)
     if (stat(f->path, &st) == 0) {
         f->n_gone = 0;
         if (st.st_dev != f->dev || st.st_ino != f->ino)
-            nj_access_file_reopen(f, now);
-    } else if (errno == ENOENT && ++f->n_gone == NJ_ACCESS_GONE_LOOKS) {
-        nj_access_file_reopen(f, now);
+            open_again(f, now, !f->is_elsewhere);
+    } else if (errno == ENOENT && ++f->n_gone >= NJ_ACCESS_GONE_LOOKS) {
+        open_again(f, now, !f->is_elsewhere);
     }
 }
 

@@ -37,8 +37,9 @@ struct nj_access_file {
     const char *path; /* "-": standard output */
     int fd;           /* -1: a FIFO that nobody reads */
     bool regular;
-    bool mid_line; /* the first of the kept bytes are the end of a line of which some went */
-    bool troubled; /* it took nothing, and people were told */
+    bool mid_line;     /* the first of the kept bytes are the end of a line of which some went */
+    bool troubled;     /* it took nothing, and people were told */
+    bool is_elsewhere; /* the path can't be opened: lines go to what had its name, people know */
     dev_t dev;
     ino_t ino;
     uint32_t n_gone;

@@ -269,8 +269,33 @@ Test(access_file, reopened_where_nothing_can_be)
     line("goes on");
     after(NJ_ACCESS_BATCH_NS);
     cr_assert_str_eq(in_file(other), "goes on\n");
+    cr_expect(f.is_elsewhere, "what looks by itself need not say it again");
     rmdir(path);
     nj_access_file_close(&f);
+}
+
+/* The folder was moved away, and made again much later. */
+Test(access_file, folder_that_comes_back)
+{
+    char moved[80], old[96];
+
+    snprintf(moved, sizeof moved, "%s.old", folder);
+    snprintf(old, sizeof old, "%s/log", moved);
+    begin();
+    after(0);
+    cr_assert_eq(rename(folder, moved), 0);
+    for (int i = 0; i < 10; i++)
+        after(NJ_ACCESS_LOOK_NS);
+    cr_expect(f.is_elsewhere, "people were told, once");
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    after(NJ_ACCESS_LOOK_NS);
+    line("here");
+    after(NJ_ACCESS_BATCH_NS);
+    cr_expect_str_eq(in_file(path), "here\n");
+    cr_expect_not(f.is_elsewhere);
+    nj_access_file_close(&f);
+    unlink(old);
+    rmdir(moved);
 }
 
 /* A full disk keeps the lines for the file that comes in its place. */
