@@ -137,6 +137,6 @@ void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_i
     }
     free(text);
     if (r->faults->n > n_before)
-        nj_fault(r->faults, r->path, e->line, "file = %s: it has faults, which are told above",
+        nj_fault(r->faults, r->path, e->line, "file = %s: it has faults, which are told, too",
                  name);
 }
