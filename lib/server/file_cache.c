@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/attr.h"
 
@@ -60,6 +61,7 @@ void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key
     c->key = *key;
     c->cost = c->cost_hot = 0;
     c->cost_max = cost_max;
+    c->next_look = 0;
     c->stats = stats;
     nj_list_init(&c->trial);
     nj_list_init(&c->hot);
@@ -160,6 +162,26 @@ void nj__file_cache_drop_open(struct nj__file_cache *c)
 {
     drop_open_of(c, &c->trial);
     drop_open_of(c, &c->hot);
+}
+
+static bool is_deleted(const struct nj__file *f)
+{
+    struct stat st;
+
+    return f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+void nj__file_cache_drop_deleted(struct nj__file_cache *c, uint32_t n_buckets)
+{
+    for (; n_buckets > 0; n_buckets--) {
+        struct nj_list *bucket = &c->buckets[c->next_look++ % NJ__FILE_BUCKETS];
+        for (struct nj_list *l = bucket->next, *next; l != bucket; l = next) {
+            struct nj__file *f = nj_container_of(l, struct nj__file, chain);
+            next = l->next;
+            if (is_deleted(f))
+                nj__file_cache_drop(c, f);
+        }
+    }
 }
 
 void nj__file_cache_clear(struct nj__file_cache *c)

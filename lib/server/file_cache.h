@@ -86,6 +86,7 @@ struct nj__file_cache {
     struct nj_list buckets[NJ__FILE_BUCKETS];
     struct nj_list trial, hot; /* least recently used first */
     uint64_t cost, cost_hot, cost_max;
+    uint32_t next_look; /* a bucket */
     struct nj_file_store_stats *stats;
 };
 
@@ -100,6 +101,9 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
 /* Let go of one file, of those that hold a descriptor, or of all. */
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f);
 void nj__file_cache_drop_open(struct nj__file_cache *c);
+/* Let go of open files that nobody can ask for any more, their last name is gone: as long as they
+ * are open they use their disk. Looks at so many buckets, the next ones in turn. */
+void nj__file_cache_drop_deleted(struct nj__file_cache *c, uint32_t n_buckets);
 void nj__file_cache_clear(struct nj__file_cache *c);
 
 #endif

@@ -30,6 +30,8 @@
 /* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
  * holds up to 64 folders), lists of folders, the policy, the log and telemetry. */
 #define SPARE_FDS       96u
+/* Large files that were deleted are let go of within so many seconds. */
+#define DELETED_S       16u
 
 struct nj_file_store {
     struct nj__root root;
@@ -38,6 +40,7 @@ struct nj_file_store {
     struct nj__graveyard dead;
     uint64_t n_whole_bytes; /* of contents in memory, cached or only lent */
     struct nj__file_cache cache;
+    time_t looked_at_s;
     struct nj__chunks chunks;
 };
 
@@ -90,6 +93,12 @@ const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store
 void nj_file_store_tidy(void *store)
 {
     struct nj_file_store *s = store;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec != s->looked_at_s)
+        nj__file_cache_drop_deleted(&s->cache, NJ__FILE_BUCKETS / DELETED_S);
+    s->looked_at_s = now.tv_sec;
     nj__graveyard_clear(&s->dead);
 }
 
@@ -321,6 +330,15 @@ static struct nj__file *still_good(struct nj_file_store *s, const char *path, co
     return NULL;
 }
 
+/* There is no such file any more, or nobody may read it. */
+static void let_go(struct nj_file_store *s, const char *path, enum nj_file_result r)
+{
+    struct nj__file *kept = nj__file_cache_find(&s->cache, path);
+
+    if (kept && r != NJ_FILE_NO_MEMORY)
+        nj__file_cache_drop(&s->cache, kept);
+}
+
 /* Open a regular file and look at it. */
 static enum nj_file_result open_regular(struct nj_file_store *s, const char *path, int *out,
                                         struct stat *st)
@@ -376,9 +394,10 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
     struct stat st;
     int fd;
     enum nj_file_result r = open_regular(s, job->path, &fd, &st);
-    if (r != NJ_FILE_OK)
+    if (r != NJ_FILE_OK) {
+        let_go(s, job->path, r);
         return r;
-
+    }
     struct nj__file *f = still_good(s, job->path, &st);
     nj__stat_add(f ? &s->stats.hits : &s->stats.misses, 1);
     if (f) {

@@ -71,6 +71,41 @@ static void stop(void)
     cr_expect_eq(cache.cost + cache.cost_hot, 0);
 }
 
+/* What has no name any more is let go of, whatever it was, in as many looks as there are buckets.
+ */
+Test(server_file_cache, deleted_files_go)
+{
+    enum { N = 6 };
+    int fds[N];
+
+    start(64 * MIB);
+    for (uint32_t i = 0; i < N; i++) {
+        char path[] = "/tmp/nj-cache-XXXXXX";
+        fds[i] = mkstemp(path);
+        ask_numbered('f', i);
+        nj__file_cache_find(&cache, (char[]){'f', (char)('0' + i), '\0'})->fd = fds[i];
+        if (i % 2)
+            unlink(path);
+    }
+    ask_numbered('m', 0);
+    for (uint32_t i = 0; i < 16; i++)
+        nj__file_cache_drop_deleted(&cache, NJ__FILE_BUCKETS / 16);
+    nj__graveyard_clear(&dead);
+    cr_expect_eq(n_dead, N / 2);
+    for (uint32_t i = 0; i < N; i += 2)
+        cr_expect(ask_numbered('f', i), "%u is still there", i);
+    cr_expect(ask_numbered('m', 0));
+    for (uint32_t i = 0; i < N; i++) {
+        char path[64], link[64];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fds[i]);
+        ssize_t n = readlink(link, path, sizeof path - 1);
+        path[n > 0 ? n : 0] = '\0';
+        unlink(path);
+        close(fds[i]);
+    }
+    stop();
+}
+
 /* A page each: 100 of them fit. */
 Test(server_file_cache, a_scan_leaves_the_hot_ones)
 {

@@ -263,6 +263,19 @@ Test(server_file_store, large_files_leave_descriptors)
     end(&b);
 }
 
+/* Its disk is free again when its name was asked for in vain. */
+Test(server_file_store, what_is_gone_is_not_kept)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    nj_ref_put(&open_large(&b, "a")->ref);
+    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    unlink(at(&b, "a"));
+    cr_expect_eq(peek(&b, "a"), NJ_FILE_ABSENT);
+    cr_expect_eq(nj_file_store_objects(b.store), 0);
+    end(&b);
+}
+
 Test(server_file_store, close_tells_leaks)
 {
     struct bench b;
