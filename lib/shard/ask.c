@@ -36,8 +36,8 @@ static int64_t wall_ns(const struct nj_shard *s, nj_ns at)
     return s->cfg.wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)at;
 }
 
-/* The head lives no longer than the call that showed it: what is told of it is copied now. The
- * short strings come first, so that a long path leaves them whole. */
+/* The head lives no longer than the call that showed it: what is told of it is copied now. What is
+ * behind a long path is left away, and the record says so. */
 static struct nj_access *note_head(const struct nj_conn *c, uint32_t stream_id,
                                    const struct nj_h2_request *req)
 {
