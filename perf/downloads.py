@@ -14,6 +14,7 @@ same CPU, over the same kind of link to the same client. The two take turns.
   share    two classes that are sure of 3:1
   client   one client with 8 connections of 32 streams with ranges, against its rate
   change   a limit changes under way: when it shows
+  evil     a thousand bots that ask for 10 MiB and do not read: what others then wait
 """
 import argparse
 import json

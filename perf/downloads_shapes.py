@@ -347,5 +347,41 @@ def set_limit(world, rate):
         raise Failed(f"/nightjar/limits: {said}")
 
 
+# --- evil: others while a thousand bots do not read -----------------------------------------------
+
+BOTS, VISITS, EVIL_ROUNDS, EVIL_MAX = 1000, 1000, 5, 1.1
+
+
+def visits(world):
+    with load(world, "--downloads", 2, "--repeat", VISITS // 2, "--hold", 60,
+              path="/visit") as d:
+        return [row for row in d.end(120).rows if row.how == "done"]
+
+
+def still(world):
+    """All bots have asked, and nothing goes out to them any more."""
+    stats = world.look()["stats"]
+    was, world.was = getattr(world, "was", None), stats["body_bytes"]
+    return stats["connections"] >= BOTS and was == world.was
+
+
+def evil(args, say):
+    say("evil")
+    with serving("nightjar", {"f": 10 * MIB, "visit": 200 * KIB},
+                 options=("--send-timeout", "600s")) as world:
+        runs = {"alone": [], "within": []}
+        for _ in range(EVIL_ROUNDS):
+            until("nobody is there", lambda: not world.look()["stats"]["connections"], 30)
+            runs["alone"].append(times(visits(world)))
+            with load(world, "--downloads", BOTS, "--never-read", "stop", "--settle", 0,
+                      "--hold", 300):
+                until("the bots have what they can hold", lambda: still(world), 30)
+                runs["within"].append(times(visits(world)))
+    one, many = (statistics.median(run["total_p99"] for run in runs[k])
+                 for k in ("alone", "within"))
+    return runs, [at_most("evil", "nightjar", f"p99 of others beside {BOTS} bots, against alone",
+                          many / one, ratio_text(many / one, one, many), EVIL_MAX, "<= +10 %")]
+
+
 SHAPES = {"article": article, "crowd": crowd, "global": whole, "share": share, "client": client,
-          "change": change}
+          "change": change, "evil": evil}
