@@ -155,13 +155,12 @@ static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exch
     return block;
 }
 
-/* The length a request gives for its body; 0 when it gives none. HTTP/2 has checked its form. */
-static uint64_t length_of(const struct nj_exchange_head *head)
+uint64_t nj_content_length(const struct nj_field *fields, uint32_t n_fields)
 {
     static const char name[] = "content-length";
 
-    for (uint32_t i = 0; i < head->n_fields; i++) {
-        const struct nj_field *f = &head->fields[i];
+    for (uint32_t i = 0; i < n_fields; i++) {
+        const struct nj_field *f = &fields[i];
         if (f->name.n_bytes != sizeof name - 1 || memcmp(f->name.p, name, sizeof name - 1) != 0)
             continue;
         uint64_t n = 0;
@@ -206,7 +205,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
                                       const struct nj_exchange_head *head, void *stream, nj_ns now)
 {
-    if (length_of(head) > body_max(set, index)) {
+    if (nj_content_length(head->fields, head->n_fields) > body_max(set, index)) {
         nj_exchange_refuse(set, stream, 413, (struct nj_field){0}, now);
         return NULL;
     }

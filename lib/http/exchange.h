@@ -76,6 +76,9 @@ struct nj_exchange_head {
     bool ends; /* there is no body */
 };
 
+/* The length a request gives for its body; 0 when it gives none. HTTP/2 has checked its form. */
+uint64_t nj_content_length(const struct nj_field *fields, uint32_t n_fields);
+
 /*
  * A request for route `index`. Returns the exchange: its task is to be offered to the strategy.
  * NULL: there is no room, or the body is too large by its own words, and it was answered at once.

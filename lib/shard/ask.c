@@ -144,6 +144,11 @@ static void refuse(struct nj_ask *a, uint16_t status, uint32_t retry_after_s)
     nj__ask_respond(a, status, f, fields_of(a->conn->shard, retry_after_s, buf, f), NULL);
 }
 
+void nj__ask_refuse(struct nj_ask *a, uint16_t status)
+{
+    refuse(a, status, 0);
+}
+
 /* No record is left: the answer has none. */
 static void refuse_unrecorded(struct nj_conn *c, struct nj_h2_stream *st,
                               const struct nj_h2_request *req)

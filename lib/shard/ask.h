@@ -47,6 +47,8 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
 /* The answer, as nj_h2_respond(); the body is paced from here on. */
 int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fields,
                     uint32_t n_fields, struct nj_body *body);
+/* The answer is this status, and no more. */
+void nj__ask_refuse(struct nj_ask *a, uint16_t status);
 /* HTTP/2 answered a request that it did not show. */
 void nj__ask_refused(struct nj_conn *c, uint32_t stream_id, uint16_t status);
 /* Its stream is over. */

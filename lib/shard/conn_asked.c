@@ -16,6 +16,10 @@ static void request_site(struct nj_ask *a, const struct nj_h2_request *req)
     const struct nj_shard *s = a->conn->shard;
     struct nj_http_request r = {req->method, req->path, req->fields, req->n_fields};
 
+    if (s->cfg.body_max && nj_content_length(req->fields, req->n_fields) > s->cfg.body_max) {
+        nj__ask_refuse(a, 413);
+        return;
+    }
     a->wait = nj_site_request(s->site, &r, a, s->now);
 }
 

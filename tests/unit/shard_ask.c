@@ -131,6 +131,22 @@ Test(shard_ask, many_downloads_of_few_connections)
     hr_free(h);
 }
 
+/* Nobody reads it, and it is too large all the same. */
+Test(shard_ask, too_large_for_a_file)
+{
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+    h->config.body_max = 1000;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+
+    int32_t fits = hr_ask(c, "GET", "/whole", 1000, 1000, "content-length", "1000");
+    int32_t not = hr_ask(c, "GET", "/whole", 1001, 1001, "content-length", "1001");
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, fits)->status, 200);
+    cr_expect_eq(hr_reply_of(c, not )->status, 413);
+    hr_free(h);
+}
+
 /* From the head of the request to the first byte, and to the last. */
 Test(shard_ask, times)
 {

@@ -86,7 +86,7 @@ struct nj_server_config {
     uint32_t requests_per_client;                        /* per second */
 
     /* Of requests. 0: as the policy file says, else the default named. */
-    uint64_t max_body;        /* bytes, beyond: 413; as the route says */
+    uint64_t max_body;        /* bytes, beyond: 413; what routes say, for files any */
     uint32_t max_header_size; /* bytes as RFC 9113 6.5.2 counts, beyond: 431; 32 KiB, the most */
     uint32_t max_headers;     /* fields, beyond: 431; 128, the most */
     double header_timeout_s;  /* from the first byte of a header block to its last; 10 */
