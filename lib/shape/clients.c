@@ -18,6 +18,7 @@
 /* With half of the table held, all 16 places are in one of 65,536 cases. */
 #define PROBES   16u
 #define HELD     0x80000000u
+#define REST_KEY UINT64_MAX
 /* Looks at a place that somebody else is filling before we go to `rest`: an lcore that is stopped
  * in between must not stop others. */
 #define PATIENCE 10000u
@@ -40,7 +41,7 @@ struct nj_clients *nj_clients_new(uint32_t n_max)
         return NULL;
     memset(t, 0, n_bytes);
     t->mask = n - 1;
-    atomic_init(&t->rest.key, UINT64_MAX);
+    atomic_init(&t->rest.key, REST_KEY);
     atomic_init(&t->rest.n_refs, 1);
     return t;
 }
@@ -272,9 +273,18 @@ static void down(_Atomic uint32_t *n)
     (void)old;
 }
 
+/* Whoever finds no place shares bytes with others who find none. To share caps, too, would let a
+ * few who fill the table shut out everybody else. */
+static const struct nj_client_caps *caps_of(const struct nj_client *c,
+                                            const struct nj_client_caps *caps)
+{
+    static const struct nj_client_caps none;
+    return key_of(c) == REST_KEY ? &none : caps;
+}
+
 bool nj_client_conn_begin(struct nj_client *c, const struct nj_client_caps *caps)
 {
-    if (up_to(&c->n_conns, caps->conns_max))
+    if (up_to(&c->n_conns, caps_of(c, caps)->conns_max))
         return true;
     atomic_fetch_add_explicit(&c->n_refused, 1, memory_order_relaxed);
     return false;
@@ -293,7 +303,12 @@ static nj_ns request_wait(struct nj_client *c, const struct nj_client_caps *caps
     nj_ns each = (NJ_SEC + caps->requests_per_s - 1) / caps->requests_per_s;
     uint64_t n_burst = caps->requests_burst ? caps->requests_burst : caps->requests_per_s;
     uint64_t old = atomic_load_explicit(&c->requests_tat, memory_order_relaxed);
-    uint64_t tat;
+    uint64_t tat, most = now + each * n_burst;
+    while (old > most && /* owed under other caps, which let it owe more */
+           !atomic_compare_exchange_weak_explicit(&c->requests_tat, &old, most,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+    old = old > most ? most : old;
     do {
         tat = (old > now ? old : now) + each;
         if (tat - now > each * n_burst)
@@ -307,6 +322,7 @@ enum nj_action nj_client_request_begin(struct nj_client *c, const struct nj_clie
                                        nj_ns now, uint32_t *retry_after_s)
 {
     nj_ns wait = NJ_SEC; /* for an open one to end: nobody knows */
+    caps = caps_of(c, caps);
     *retry_after_s = 0;
     if (up_to(&c->n_streams, caps->streams_max)) {
         wait = request_wait(c, caps, now);

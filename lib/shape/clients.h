@@ -39,7 +39,8 @@ struct nj_clients *nj_clients_new(uint32_t n_max);
 void nj_clients_free(struct nj_clients *t);
 
 /* The client of this key, held until nj_client_put(). Any lcore. NULL: all places are held; then
- * the caller uses nj_clients_rest(), which all such clients share, so that limits hold anyway. */
+ * the caller uses nj_clients_rest(), which all such clients share, so that limits of bytes hold
+ * anyway; caps don't. */
 struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struct nj_addr *addr,
                                  nj_ns now);
 struct nj_client *nj_clients_rest(struct nj_clients *t);

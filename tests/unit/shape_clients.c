@@ -131,6 +131,39 @@ Test(shape_clients, requests_per_second_and_when_to_come_again)
     nj_clients_free(t);
 }
 
+/* Requests that were let in under wider caps are not owed for longer than the new ones let owe. */
+Test(shape_clients, other_caps_are_in_force_at_once)
+{
+    struct nj_clients *t = nj_clients_new(16);
+    struct nj_client *c = nj_client_take(t, 1, NULL, 0);
+    struct nj_client_caps slow = {.requests_per_s = 1, .requests_burst = 1000};
+    struct nj_client_caps fast = {.requests_per_s = 100, .requests_burst = 100};
+    uint32_t after;
+
+    for (unsigned i = 0; i < 1000; i++)
+        cr_assert_eq(nj_client_request_begin(c, &slow, NJ_SEC, &after), NJ_ACTION_SERVE);
+    cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC, &after), NJ_ACTION_LATER);
+    cr_expect_eq(after, 1);
+    cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC + 10 * NJ_MS, &after), NJ_ACTION_SERVE);
+    cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC + 10 * NJ_MS, &after), NJ_ACTION_LATER);
+    nj_clients_free(t);
+}
+
+/* Those for whom there is no place don't shut each other out. */
+Test(shape_clients, the_rest_has_no_caps)
+{
+    struct nj_clients *t = nj_clients_new(16);
+    struct nj_client *c = nj_clients_rest(t);
+    struct nj_client_caps caps = {.conns_max = 1, .streams_max = 1, .requests_per_s = 1};
+    uint32_t after;
+
+    for (unsigned i = 0; i < 10; i++) {
+        cr_expect(nj_client_conn_begin(c, &caps));
+        cr_expect_eq(nj_client_request_begin(c, &caps, NJ_SEC, &after), NJ_ACTION_SERVE);
+    }
+    nj_clients_free(t);
+}
+
 Test(shape_clients, top_by_bytes)
 {
     struct nj_clients *t = nj_clients_new(64);
