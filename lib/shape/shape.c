@@ -203,7 +203,7 @@ static void take_back(struct nj_shape *s)
         nj__paced_take_back(s, nj_container_of(s->granted.next, struct nj_paced, grant));
 }
 
-static void show(struct nj_shape *s)
+void nj_shape_publish(struct nj_shape *s)
 {
     nj_gauge_set(s->counters, NJ_C_shape_responses, s->n_responses);
     nj_gauge_set(s->counters, NJ_C_shape_waiting, s->n_waiting);
@@ -232,7 +232,7 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
         nj__paced_grant(s, f, n);
         nj__paced_wake(s, f);
     }
-    show(s);
+    nj_shape_publish(s);
     return s->n_woken;
 }
 

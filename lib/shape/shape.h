@@ -110,6 +110,8 @@ bool nj_paced_waits(const struct nj_paced *f);
  * before connections are eaten. */
 uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, void *waiter),
                       void *ctx);
+/* Write the gauges where other threads read them, as nj_shape_run() does at its end. */
+void nj_shape_publish(struct nj_shape *s);
 /* Nothing is due before; the time of the last call when it should be called again at once. */
 nj_ns nj_shape_next(const struct nj_shape *s);
 

@@ -54,17 +54,17 @@ class HandlersCase(ServerCase):
         super().tearDown()  # every exchange is over
         until("stacks free", lambda: stuck(self.server) == (0, 0))
 
-    def client(self, kind=Client):
-        client = kind(self.world.connect())
+    def client(self, kind=Client, source=None):
+        client = kind(self.world.connect(source=source))
         self.addCleanup(client.close)
         return client
 
-    def client_of_each_shard(self, kind=Client):
+    def client_of_each_shard(self, kind=Client, source=None):
         """A list of them, shard by shard."""
         found = {}
         for _ in range(CONNECTS_MAX):
             before = self.sessions()
-            client = self.client(kind)
+            client = self.client(kind, source)
             client.ping()
             after = until("the session is counted",
                           lambda: (now := self.sessions()) != before and now)

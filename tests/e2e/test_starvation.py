@@ -18,11 +18,25 @@ ASKED = 20  # requests of those who wait for nothing
 
 
 class Starvation:
+    addresses = [None]
+
+    def setUp(self):
+        super().setUp()
+        if self.fibers > 16 and len(self.addresses) == 1:
+            type(self).addresses = self.world.more_addresses(32)
+
     def streams_of_each_shard(self, kind):
-        """[(client, how many streams)], enough of them for each shard."""
+        """[(client, how many streams)], enough of them for each shard. No client has more of many
+        stacks than an eighth, which is its share of the last ones."""
         left = self.fibers + BEYOND
-        for n in [STREAMS_MAX] * (left // STREAMS_MAX) + [left % STREAMS_MAX]:
-            yield from ((client, n) for client in self.client_of_each_shard(kind))
+        each = self.fibers // 24 if len(self.addresses) > 1 else STREAMS_MAX
+        counts = [each] * (left // each) + [left % each] * (left % each > 0)
+        for source, n in zip(self.sources(len(counts)), counts):
+            yield from ((client, n) for client in self.client_of_each_shard(kind, source))
+
+    def sources(self, n):
+        """Each its own address, where stacks are shared out."""
+        return (self.addresses * n)[:n]
 
     def until_stuck(self):
         wanted = (self.fibers * self.lcores, BEYOND * self.lcores)

@@ -254,6 +254,14 @@ class World:
                "dev", self.client_dev, "nodad")
         ip("-n", self.client_ns, "link", "set", self.client_dev, "up")
 
+    def more_addresses(self, n):
+        """Addresses that the clients have besides."""
+        more = [f"198.18.0.{100 + i}" for i in range(n)]
+        for address in more:
+            ip("-n", self.client_ns, "addr", "add", f"{address}/{PREFIX_BITS}", "dev",
+               self.client_dev)
+        return more
+
     def make_vlan(self):
         made = self.run_in(self.client_ns, "ip", "link", "add", "link", "nj0", "name",
                            self.client_dev, "type", "vlan", "id", str(self.vlan))
@@ -305,11 +313,13 @@ class World:
     def client_popen(self, *command, **more):
         return subprocess.Popen(["ip", "netns", "exec", self.client_ns, *command], **more)
 
-    def connect(self, seconds=10):
-        """A TCP connection from the clients' namespace to the server."""
+    def connect(self, seconds=10, source=None):
+        """A TCP connection from the clients' namespace to the server, from an address of there."""
         with inside(self.client_ns):
             s = socket.socket()
         s.settimeout(seconds * SLOW)
+        if source:
+            s.bind((source, 0))
         s.connect((SERVER_ADDR, 80))
         return s
 
