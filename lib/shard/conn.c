@@ -529,10 +529,7 @@ void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
     struct nj_shard *s = c->shard;
 
     if (c->state == LINGER && nj__conn_all_acked(c)) {
-        if (s->draining) /* TCP would wait for its FIN much longer, and we are about to go */
-            nj__conn_reset(c, now);
-        else
-            conn_free(c, now);
+        conn_free(c, now);
         return;
     }
     nj_count(&s->counters, NJ_C_conn_timeout);

@@ -529,20 +529,3 @@ Test(shard_patience, requests_are_looked_at_now_and_then)
     cr_expect_geq(nj__patience_next(h->r->s), h->r->now + 60 * NJ_SEC);
     hr_free(h);
 }
-
-/* Somebody who has been told all, and does not close, keeps nobody from going. */
-Test(shard_patience, the_end_does_not_wait_for_who_does_not_close)
-{
-    struct hr *h = start(0);
-    struct rig_peer *p = rig_connect_h2(h->r, 1000);
-
-    rig_settle(h->r);
-    nj_shard_drain(h->r->s, h->r->now);
-    rig_run(h->r, 2 * NJ_SEC);
-    cr_expect(p->got_fin && !p->got_rst);
-    cr_expect(nj_shard_busy(h->r->s));
-    rig_run(h->r, 2 * NJ_SEC);
-    cr_expect(p->got_rst);
-    cr_expect_not(nj_shard_busy(h->r->s));
-    hr_free(h);
-}
