@@ -18,7 +18,7 @@ LATE_SECONDS = 0.5 * SLOW  # as long may bytes be on their way to a client that 
 LEAST = 0.7                # of a rate, that has to be there all the same
 BURST_SECONDS, BURST_MIN = 0.05, 2 * 2920  # lib/shape/limit.h
 OTHER_ADDR = "198.18.0.3"  # of another client
-HOLD = 4 * SLOW
+HOLD = 3  # paced time, which no sanitizer makes longer
 
 
 def burst_of(rate):
