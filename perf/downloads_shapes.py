@@ -349,7 +349,7 @@ def set_limit(world, rate):
 
 # --- evil: others while a thousand bots do not read -----------------------------------------------
 
-BOTS, VISITS, EVIL_ROUNDS, EVIL_MAX = 1000, 1000, 5, 1.1
+BOTS, VISITS, EVIL_ROUNDS, EVIL_MAX = 1000, 8000, 5, 1.1
 
 
 def visits(world):
