@@ -8,10 +8,11 @@ earlier and the client reads late. The second has a wide margin, for the machine
 import os
 import signal
 import time
+import unittest
 
 from case import FILES, ServerCase
 from downloader import Downloads
-from world import CLIENT_ADDR, PREFIX_BITS, SLOW, ip, until
+from world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SLOW, ip, until
 
 KIB, MIB = 1 << 10, 1 << 20
 LATE_SECONDS = 0.5 * SLOW  # as long may bytes be on their way to a client that gets no CPU
@@ -317,3 +318,9 @@ class Changed(Throttled):
         self.addCleanup(reload, "4MiB/s")
         result, at = self.running(lambda: reload("1MiB/s"))
         self.assert_changed(result, at, self.FIRST, self.SECOND)
+
+
+def load_tests(loader, tests, _):
+    """Rates are no matter of sanitizers: they see limits that change, ranges and small things."""
+    chosen = map(loader.loadTestsFromTestCase, [NoLimit, PerRequest, Changed])
+    return unittest.TestSuite(chosen) if SANITIZED else tests
