@@ -42,16 +42,18 @@ def options():
     p.add_argument("--lcores", type=int, default=2, metavar="N",
                    help="lcores, also more than there are CPUs (default: 2)")
     p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # for ./dev
+    p.add_argument("options", nargs="*", metavar="-- OPTION",
+                   help="of nightjar's, e.g. -- --rate-per-request 2MiB/s; "
+                        "nightjar --help lists them")
     chosen = p.parse_args()
+    if chosen.options and "--" not in sys.argv:
+        p.error(f"unrecognized arguments: {' '.join(chosen.options)}")
     if not 1 <= chosen.port <= 65535:
         p.error("--port takes 1 to 65535")
     if not 1 <= chosen.lcores <= 64:
         p.error("--lcores takes 1 to 64")
-    if chosen.root is not None:
-        # The script changed folders; the user's relative path means where they stand.
-        chosen.root = os.path.join(os.environ.get("NJ_CALLER", "."), chosen.root)
-        if not os.path.isdir(chosen.root):
-            p.error(f"--root {chosen.root}: no such folder")
+    if chosen.root is not None and not os.path.isdir(chosen.root):
+        p.error(f"--root {chosen.root}: no such folder")
     return chosen
 
 
@@ -84,7 +86,7 @@ def serve(chosen, reaper):
     root = chosen.root or sample_site(f"/run/{name}/site")
     world.make_namespace(name)
     server = Server(name, name, world.driver_args("tap") + world.lcore_args(chosen.lcores),
-                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, "--live"],
+                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, "--live", *chosen.options],
                     program="nightjar-examples" if chosen.examples else "nightjar")
     server.wait_ready()
     ip("-n", name, "addr", "add", KERNEL_SIDE, "dev", TAP)
@@ -96,7 +98,8 @@ def serve(chosen, reaper):
     paths = ("", *(EXAMPLES if chosen.examples else ()))
     print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
           f"Ctrl-C ends it.\n\n  {url}\n" +
-          "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths),
+          "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths) +
+          f"  dpdk-telemetry.py -f {name}    (as root: what it counts, and its limits)\n",
           flush=True)
     try:
         status = server.process.wait()  # it says nothing more on standard output
@@ -108,6 +111,7 @@ def serve(chosen, reaper):
 
 
 def main():
+    os.chdir(os.environ.get("NJ_CALLER", "."))  # where the user's relative paths begin
     chosen = options()
     if chosen.check:
         return 0

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`./dev run` as its user sees it: from the ordinary machine, and ended in every way there is."""
 import glob
+import json
 import os
 import re
 import select
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -38,14 +40,16 @@ class Playground(unittest.TestCase):
         return process
 
     def wait_for_url(self, process):
-        text, give_up = "", time.monotonic() + 100 * SLOW
+        self.text, give_up = "", time.monotonic() + 100 * SLOW
         url = f"http://127.0.0.1:{self.port}/"
-        while f"  curl --http2-prior-knowledge {url}\n" not in text:
+        while not re.search(r"^  dpdk-telemetry.py -f .*\n", self.text, re.M):
             left = max(0, give_up - time.monotonic())
-            self.assertTrue(select.select([process.stdout], [], [], left)[0], f"too late: {text}")
+            self.assertTrue(select.select([process.stdout], [], [], left)[0],
+                            f"too late: {self.text}")
             chunk = os.read(process.stdout.fileno(), 4096)
-            self.assertTrue(chunk, f"it ended: {text}")
-            text += chunk.decode()
+            self.assertTrue(chunk, f"it ended: {self.text}")
+            self.text += chunk.decode()
+        self.assertIn(f"  curl --http2-prior-knowledge {url}\n", self.text)
         return url
 
     def test_examples(self):
@@ -54,6 +58,23 @@ class Playground(unittest.TestCase):
         self.assertEqual(b"Hello from a nightjar.\n", self.curl(f"{url}hello").stdout)
         self.assertEqual(b"That took 5 ms.\n", self.curl(f"{url}slow?ms=5").stdout)
         self.assertIn(b"<title>nightjar</title>", self.curl(url).stdout)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(0, process.wait(30 * SLOW))
+
+    def test_options_of_the_server(self):
+        """They and the printed command are all it takes to see a limit; paths are the caller's."""
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as policy:
+            policy.write("[class slow]\npath = /10MiB.bin\nrequest_rate = 2MiB/s\n")
+            policy.flush()
+            process = self.start("--", "--rate", "50MiB/s", "--config", policy.name.lstrip("/"))
+            self.wait_for_url(process)
+        look = ["dpdk-telemetry.py", "-f", f"njrun-{process.pid}"]
+        self.assertIn(f"  {' '.join(look)} ", self.text)
+        told = subprocess.run(look, input="/nightjar/limits\n", capture_output=True, text=True,
+                              timeout=20 * SLOW)
+        limits = json.loads(told.stdout.splitlines()[-1])["/nightjar/limits"]
+        self.assertEqual("50MiB/s", limits["server"]["rate"])
+        self.assertEqual("2MiB/s", limits["class_slow"]["request_rate"])
         process.send_signal(signal.SIGINT)
         self.assertEqual(0, process.wait(30 * SLOW))
 
@@ -93,7 +114,7 @@ class Playground(unittest.TestCase):
         self.assertEqual(0, process.wait(20 * SLOW))
 
     def test_wrong_arguments_are_told_before_anything_is_built(self):
-        for wrong in (["--bogus"], ["--root", "/nowhere"], ["--lcores", "0"]):
+        for wrong in (["--bogus"], ["folder"], ["--root", "/nowhere"], ["--lcores", "0"]):
             with self.subTest(wrong=wrong):
                 process = self.start(*wrong)
                 out, _ = process.communicate(timeout=20 * SLOW)
