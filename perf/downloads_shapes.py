@@ -7,7 +7,8 @@ import statistics
 import time
 
 from downloader import Downloads
-from peers import Nginx, Nightjar, cpus
+from lab import cpus
+from peers import Nginx, Nightjar
 from priority import FIRST
 from world import Failed, until
 

@@ -12,6 +12,7 @@ import re
 import subprocess
 import time
 
+from lab import cpus  # (the client's, the server's)
 from priority import FIRST, first_of
 from world import SERVER_ADDR, PREFIX_BITS, Failed, World, until
 
@@ -41,12 +42,6 @@ http {{
     }}
 }}
 """
-
-
-def cpus():
-    """(the client's, the server's)"""
-    mine = sorted(os.sched_getaffinity(0))
-    return mine[0], mine[-1]
 
 
 def receive_on(world, ns, cpu):

@@ -9,8 +9,8 @@
  *   server.c  two shards, their port  link.c    the wire
  *   client.c  TCP and ARP of clients  files.c   files behind the server
  *   conn.c    one client connection   oracle.c  what must be true in the end
- *   runner.c  many seeds, many cores  channel.c what a wire does to a packet
  *   pace.c    limits of what leaves
+ *   runner.c  many seeds, many cores  channel.c what a wire does to a packet
  *   record.c  trace, pcap, hash       raw.c     frames as bytes
  *
  * The last four and agenda.c serve the simulator of TCP alone, too (tcp_sim.h).
@@ -21,9 +21,9 @@
 #include "agenda.h"
 #include "client.h"
 #include "files.h"
-#include "pace.h"
 #include "link.h"
 #include "mix.h"
+#include "pace.h"
 #include "record.h"
 #include "server.h"
 
