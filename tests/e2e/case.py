@@ -6,6 +6,7 @@ anything leaked: whatever was in use when the server stood idle must be in use a
 import hashlib
 import os
 import random
+import signal
 import unittest
 
 from world import Failed, World, until
@@ -59,6 +60,7 @@ class ServerCase(unittest.TestCase):
     lcores = 2
     vlan = None
     options = ()
+    policy = None  # the text of a policy file to start with
     ipv6 = False  # of the clients
     idle_seconds = 10  # within which everything a test used must be free again
 
@@ -71,6 +73,10 @@ class ServerCase(unittest.TestCase):
         os.mkdir(cls.root)
         cls.sums = fill_site(cls.root)
         cls.world.root = cls.root
+        cls.policy_path = os.path.join(cls.world.scratch, "policy.conf")
+        if cls.policy is not None:
+            cls.write_policy(cls.policy)
+            cls.world.options += ["--config", cls.policy_path]
         cls.prepare()
         cls.world.make_namespaces()
         cls.world.start()
@@ -81,6 +87,26 @@ class ServerCase(unittest.TestCase):
     @classmethod
     def prepare(cls):
         """What a class needs before the server starts."""
+
+    @classmethod
+    def write_policy(cls, text):
+        with open(cls.policy_path, "w") as f:
+            f.write(text)
+
+    def limits(self, params=""):
+        return self.server.telemetry("/nightjar/limits" + params)
+
+    def read_policy(self, text):
+        """Another policy file, by SIGHUP."""
+        self.write_policy(text)
+        self.server.signal(signal.SIGHUP)
+
+    def change_policy(self, text):
+        """The same, and the limits once it is in force."""
+        version = self.limits()["version"]
+        self.read_policy(text)
+        return until("another policy",
+                     lambda: (now := self.limits())["version"] > version and now)
 
     @classmethod
     def tearDownClass(cls):

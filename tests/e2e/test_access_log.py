@@ -270,13 +270,7 @@ path = /reset/
 action = reset
 """
 
-    @classmethod
-    def prepare(cls):
-        super().prepare()
-        config = os.path.join(cls.world.scratch, "policy.ini")
-        with open(config, "w") as f:
-            f.write(cls.policy)
-        cls.world.options += ["--config", config, "--max-headers", "20"]
+    options = ("--max-headers", "20")
 
     def test_refused(self):
         client = Client(self.world.connect())

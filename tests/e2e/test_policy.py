@@ -2,7 +2,6 @@
 """The policy file: what is said of bad ones, and how another one comes into force."""
 import os
 import re
-import signal
 import subprocess
 import tempfile
 import unittest
@@ -104,48 +103,26 @@ class Check(unittest.TestCase):
 class Changes(ServerCase):
     """SIGHUP and telemetry, in a server that runs."""
 
-    GOOD = "[server]\nrate = 50MiB/s\n[class slow]\npath = /200KiB\nrequest_rate = 100KiB/s\n"
-
-    @classmethod
-    def prepare(cls):
-        cls.path = os.path.join(cls.world.scratch, "policy.conf")
-        cls.write(cls.GOOD)
-        cls.world.options += ["--config", cls.path]
-
-    @classmethod
-    def write(cls, text):
-        with open(cls.path, "w") as f:
-            f.write(text)
-
-    def limits(self, params=""):
-        return self.server.telemetry("/nightjar/limits" + params)
-
-    def read_again(self, text):
-        self.write(text)
-        self.server.signal(signal.SIGHUP)
+    policy = "[server]\nrate = 50MiB/s\n[class slow]\npath = /200KiB\nrequest_rate = 100KiB/s\n"
 
     def setUp(self):
         super().setUp()
-        before = self.limits()["version"]
-        self.read_again(self.GOOD)
-        until("the policy of the class in force", lambda: self.limits()["version"] > before)
+        self.change_policy(self.policy)
 
     def test_a_good_file_is_in_force(self):
-        before = self.limits()
-        self.assertEqual({"rate": "50MiB/s", "ceiling": "50MiB/s"}, before["server"])
-        self.read_again("[server]\nrate = 10MiB/s\n[class other]\npath = /\nstreams = 7\n")
-        after = until("another version",
-                      lambda: (now := self.limits())["version"] > before["version"] and now)
+        self.assertEqual({"rate": "50MiB/s", "ceiling": "50MiB/s"}, self.limits()["server"])
+        after = self.change_policy(
+            "[server]\nrate = 10MiB/s\n[class other]\npath = /\nstreams = 7\n")
         self.assertEqual({"rate": "10MiB/s", "ceiling": "10MiB/s"}, after["server"])
         self.assertEqual({"streams": "7"}, after["class_other"])
         self.assertNotIn("class_slow", after)
 
     def test_a_bad_file_changes_nothing(self):
         before = self.limits()
-        self.read_again(FAULTS)
+        self.read_policy(FAULTS)
         until("faults told", lambda: "stays as it is" in self.world.errors())
         for line in (2, 4, 6, 8):
-            self.assertIn(f"{self.path}:{line}: ", self.world.errors())
+            self.assertIn(f"{self.policy_path}:{line}: ", self.world.errors())
         self.assertEqual(before, self.limits())
         self.curl("-o", "/dev/null", self.world.url("/one"))
 
@@ -181,11 +158,9 @@ class Changes(ServerCase):
             self.assertEqual(f"{n}MiB/s", answer["server"]["rate"])
         self.curl("-o", "/dev/null", self.world.url("/one"))
 
-
     def test_a_change_reaches_what_is_under_way(self):
         """At 20 KiB/s this download would take 8 minutes."""
-        self.read_again("[class default]\nrequest_rate = 20KiB/s\n")
-        until("a slow class", lambda: "request_rate" in self.limits()["class_default"])
+        self.change_policy("[class default]\nrequest_rate = 20KiB/s\n")
         client = Client(self.world.connect())
         stream = client.request("/10MiB")
         while not any(type(e).__name__ == "DataReceived" for e in client.events):
@@ -207,10 +182,7 @@ class Changes(ServerCase):
         for i in range(31):
             text += f"[class {'c' * 29}{i}]\npath = /{i}/\nretry_after = 12345s\n"
             text += "action = later\n" + every
-        before = self.limits()["version"]
-        self.read_again(text)
-        now = until("another version",
-                    lambda: (now := self.limits())["version"] > before and now)
+        now = self.change_policy(text)
         self.assertEqual(34, len(now))
         for i in range(31):
             self.assertEqual(16, len(now[f"class_{'c' * 29}{i}"]))
@@ -219,7 +191,7 @@ class Changes(ServerCase):
 class Verdicts(ServerCase):
     """What a request meets in its class."""
 
-    POLICY = """\
+    policy = """\
 [client]
 by = header X-Me
 [class closed]
@@ -240,13 +212,6 @@ requests = 1
 requests_burst = 2
 host = few.example
 """
-
-    @classmethod
-    def prepare(cls):
-        path = os.path.join(cls.world.scratch, "policy.conf")
-        with open(path, "w") as f:
-            f.write(cls.POLICY)
-        cls.world.options += ["--config", path]
 
     def status(self, path, *options):
         return self.curl("-o", "/dev/null", "-w", "%{http_code}", "--path-as-is", *options,
@@ -291,31 +256,13 @@ host = few.example
 
 class Lists(ServerCase):
     """Who is on a list of banned networks hears nothing."""
-
-    @classmethod
-    def prepare(cls):
-        cls.path = os.path.join(cls.world.scratch, "policy.conf")
-        cls.write("")
-        cls.world.options += ["--config", cls.path]
-
-    @classmethod
-    def write(cls, networks):
-        with open(cls.path, "w") as f:
-            f.write("[server]\ndeny = banned\n[list banned]\n"
-                    f"networks = 203.0.113.0/24{networks}\n")
-
-    def again(self, networks):
-        before = self.server.telemetry("/nightjar/limits")["version"]
-        self.write(networks)
-        self.server.signal(signal.SIGHUP)
-        until("another policy",
-              lambda: self.server.telemetry("/nightjar/limits")["version"] > before)
+    policy = "[server]\ndeny = banned\n[list banned]\nnetworks = 203.0.113.0/24\n"
 
     def test_silence(self):
         self.curl("-o", "/dev/null", self.world.url("/one"))
-        self.again(", 198.18.0.0/24")
+        self.change_policy(self.policy.rstrip() + ", 198.18.0.0/24\n")
         done = self.world.client("curl", "-sS", "--connect-timeout", "2",
                                  "--http2-prior-knowledge", self.world.url("/one"))
         self.assertEqual(28, done.returncode, done.stderr)  # nothing came, not even a RST
-        self.again("")
+        self.change_policy(self.policy)
         self.curl("-o", "/dev/null", self.world.url("/one"))

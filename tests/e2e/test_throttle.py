@@ -6,7 +6,6 @@ The first is exact but for what was under way when a window began: bytes that th
 earlier and the client reads late. The second has a wide margin, for the machine may be busy.
 """
 import os
-import signal
 import time
 import unittest
 
@@ -28,19 +27,6 @@ def burst_of(rate):
 
 class Throttled(ServerCase):
     """Clients at two addresses, and files of FILES."""
-    policy = None
-
-    @classmethod
-    def prepare(cls):
-        if cls.policy:
-            cls.policy_path = os.path.join(cls.world.scratch, "policy")
-            cls.write_policy(cls.policy)
-            cls.world.options += ["--config", cls.policy_path]
-
-    @classmethod
-    def write_policy(cls, text):
-        with open(cls.policy_path, "w") as f:
-            f.write(text)
 
     @classmethod
     def setUpClass(cls):
@@ -230,7 +216,6 @@ class Classes(Throttled):
 
     @classmethod
     def prepare(cls):
-        super().prepare()
         for folder in ("three-parts", "one-part", "after", "trickle"):
             os.mkdir(os.path.join(cls.root, folder))
             for name in ("10MiB", "200KiB"):
@@ -303,20 +288,13 @@ class Changed(Throttled):
         self.assert_rate(second, result.between(at + 0.5, end), end - at - 0.5, "after")
 
     def test_by_telemetry(self):
-        self.addCleanup(lambda: self.server.signal(signal.SIGHUP))
-        result, at = self.running(lambda: self.assertNotIn("error", self.server.telemetry(
-            "/nightjar/limits,rate=1MiB/s")))
+        self.addCleanup(self.change_policy, self.policy)
+        result, at = self.running(lambda: self.assertNotIn("error", self.limits(",rate=1MiB/s")))
         self.assert_changed(result, at, self.FIRST, self.SECOND)
 
     def test_by_sighup(self):
-        def reload(rate):
-            version = self.server.telemetry("/nightjar/limits")["version"]
-            self.write_policy(CLASSES.format(rate=rate))
-            self.server.signal(signal.SIGHUP)
-            until("the new policy", lambda: self.server.telemetry(
-                "/nightjar/limits")["version"] > version)
-        self.addCleanup(reload, "4MiB/s")
-        result, at = self.running(lambda: reload("1MiB/s"))
+        self.addCleanup(self.change_policy, self.policy)
+        result, at = self.running(lambda: self.change_policy(CLASSES.format(rate="1MiB/s")))
         self.assert_changed(result, at, self.FIRST, self.SECOND)
 
 
