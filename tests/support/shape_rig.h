@@ -19,6 +19,7 @@
 #define RIG_START   (3 * NJ_SEC)
 #define RIG_STEP_NS (50 * NJ_US)
 #define RIG_FOREVER ((uint64_t)1 << 50)
+#define RIG_EACH    RIG_SHARDS /* in place of a shard: all of them in turn */
 #define KIB         1024ull
 #define MIB         (1024ull * 1024)
 
@@ -136,6 +137,30 @@ static inline struct rig_res *rig_add(struct rig *w, uint32_t shard, uint32_t cl
     return r;
 }
 
+/* So many without an end, of so many clients in turn, `client` the first of them. */
+static inline void rig_crowd(struct rig *w, uint32_t shard, uint32_t class_index, uint32_t n,
+                             uint64_t client, uint32_t n_clients)
+{
+    for (uint32_t i = 0; i < n; i++)
+        rig_add(w, shard == RIG_EACH ? i % w->n_shards : shard, class_index, client + i % n_clients,
+                RIG_FOREVER);
+}
+
+static inline void rig_mark(struct rig *w)
+{
+    for (uint32_t i = 0; i < w->n_res; i++)
+        w->res[i].mark = w->res[i].sent;
+}
+
+/* What these responses sent since then. */
+static inline uint64_t rig_sum(const struct rig *w, uint32_t from, uint32_t to)
+{
+    uint64_t n = 0;
+    for (uint32_t i = from; i < to; i++)
+        n += w->res[i].sent - w->res[i].mark;
+    return n;
+}
+
 static inline void rig_end(struct rig_res *r)
 {
     nj_list_del(&r->ready);
@@ -234,6 +259,17 @@ static inline void rig_class(struct rig *w, uint32_t i, uint64_t rate, uint64_t 
     c->total = (struct nj_limit){rate, ceiling, 0};
     if (w->policy.n_classes <= i)
         w->policy.n_classes = i + 1;
+}
+
+/* A world that begins with two classes, within so much of the whole server (0: any). */
+static inline void rig_two(struct rig *w, uint32_t n_shards, uint32_t res_max, uint64_t total,
+                           struct nj_limit first, struct nj_limit second)
+{
+    rig_init(w, n_shards, res_max);
+    w->policy.total = (struct nj_limit){total, total, 0};
+    rig_class(w, 0, first.rate, first.ceiling);
+    rig_class(w, 1, second.rate, second.ceiling);
+    rig_start(w, res_max);
 }
 
 static inline void rig_step_of(struct rig *w, uint32_t shard)

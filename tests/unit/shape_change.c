@@ -22,8 +22,7 @@ static void change(enum level level, uint64_t before, uint64_t after, uint32_t n
     set(&w.policy, level, before);
     rig_start(&w, 10);
     uint32_t n = level == REQUEST ? 1 : 4;
-    for (uint32_t i = 0; i < n; i++)
-        rig_add(&w, i % n_shards, 0, 1, RIG_FOREVER);
+    rig_crowd(&w, RIG_EACH, 0, n, 1, 1);
     rig_run(&w, 3 * NJ_SEC);
     struct nj_policy next = w.policy;
     set(&next, level, after);
@@ -100,13 +99,12 @@ Test(shape_change, classes_by_slot)
     next.n_classes = 2;
     next.version++;
     rig_adopt(&w, &next);
-    for (uint32_t i = 0; i < 3; i++)
-        w.res[i].mark = w.res[i].sent;
+    rig_mark(&w);
     rig_run(&w, 10 * NJ_SEC);
-    rig_near(w.res[2].sent - w.res[2].mark, 4000.0 * KIB, 20);
-    uint64_t both = w.res[0].sent - w.res[0].mark + w.res[1].sent - w.res[1].mark;
+    rig_near(rig_sum(&w, 2, 3), 4000.0 * KIB, 20);
+    uint64_t both = rig_sum(&w, 0, 2);
     rig_near(both, 1000.0 * KIB, 20);
-    rig_near(w.res[1].sent - w.res[1].mark, 500.0 * KIB, 30);
+    rig_near(rig_sum(&w, 1, 2), 500.0 * KIB, 30);
     cr_expect_eq(nj_shape_class_stats(w.shape[0], 1)->n_open, 0);
     cr_expect_eq(nj_shape_class_stats(w.shape[0], 0)->n_open, 2);
     rig_fini(&w);
@@ -118,8 +116,7 @@ Test(shape_change, many_times)
     rig_init(&w, 2, 200);
     set(&w.policy, CLIENT, MIB);
     rig_start(&w, 200);
-    for (uint32_t i = 0; i < 200; i++)
-        rig_add(&w, i % 2, 0, 1 + i % 7, RIG_FOREVER);
+    rig_crowd(&w, RIG_EACH, 0, 200, 1, 7);
     struct nj_policy p[2] = {w.policy, w.policy};
     for (uint32_t i = 0; i < 200; i++) {
         set(&p[i % 2], (enum level)(i % N_LEVELS), (i * 7919 % 1000 + 1) * 10 * KIB);

@@ -2,27 +2,10 @@
 /* Who shares what with whom, however many responses anybody opens, on one shard and on two. */
 #include "support/shape_rig.h"
 
-static uint64_t sum(const struct rig *w, uint32_t from, uint32_t to)
-{
-    uint64_t n = 0;
-    for (uint32_t i = from; i < to; i++)
-        n += w->res[i].sent - w->res[i].mark;
-    return n;
-}
-
-static void mark(struct rig *w)
-{
-    for (uint32_t i = 0; i < w->n_res; i++)
-        w->res[i].mark = w->res[i].sent;
-}
-
 static void two_classes(struct rig *w, uint32_t n_shards, uint64_t total)
 {
-    rig_init(w, n_shards, 3000);
-    w->policy.total = (struct nj_limit){total, total, 0};
-    rig_class(w, 0, total / 4 * 3, total);
-    rig_class(w, 1, total / 4, total);
-    rig_start(w, 3000);
+    rig_two(w, n_shards, 3000, total, (struct nj_limit){total / 4 * 3, total, 0},
+            (struct nj_limit){total / 4, total, 0});
 }
 
 /* Two classes 3:1, with so many responses of so many clients each. */
@@ -31,14 +14,12 @@ static void three_to_one(uint32_t n_shards, uint64_t total, uint32_t n0, uint32_
 {
     struct rig w;
     two_classes(&w, n_shards, total);
-    for (uint32_t i = 0; i < n0; i++)
-        rig_add(&w, apart ? 0 : i % n_shards, 0, 1 + i % clients0, RIG_FOREVER);
-    for (uint32_t i = 0; i < n1; i++)
-        rig_add(&w, apart ? 1 : i % n_shards, 1, 10000 + i % clients1, RIG_FOREVER);
+    rig_crowd(&w, apart ? 0 : RIG_EACH, 0, n0, 1, clients0);
+    rig_crowd(&w, apart ? 1 : RIG_EACH, 1, n1, 10000, clients1);
     rig_run(&w, NJ_SEC);
-    mark(&w);
+    rig_mark(&w);
     rig_run(&w, 10 * NJ_SEC);
-    double a = (double)sum(&w, 0, n0), b = (double)sum(&w, n0, n0 + n1);
+    double a = (double)rig_sum(&w, 0, n0), b = (double)rig_sum(&w, n0, n0 + n1);
     cr_expect(a / b > 3 * 0.98 && a / b < 3 * 1.02, "%u of %u : %u of %u on %u: %.3f", n0, clients0,
               n1, clients1, n_shards, a / b);
     rig_near(a + b, 10.0 * (double)total, 10);
@@ -72,17 +53,15 @@ Test(shape_fair, clients_have_equal_parts_whatever_they_open)
     rig_class(&w, 0, 10 * MIB, 10 * MIB);
     rig_start(&w, 3000);
     rig_add(&w, 0, 0, 1, RIG_FOREVER);
-    for (uint32_t i = 0; i < 256; i++)
-        rig_add(&w, 0, 0, 2, RIG_FOREVER);
-    for (uint32_t i = 0; i < 8; i++)
-        rig_add(&w, 0, 0, 3, RIG_FOREVER);
+    rig_crowd(&w, 0, 0, 256, 2, 1);
+    rig_crowd(&w, 0, 0, 8, 3, 1);
     rig_run(&w, NJ_SEC);
-    mark(&w);
+    rig_mark(&w);
     rig_run(&w, 10 * NJ_SEC);
     double third = 100.0 * MIB / 3;
-    rig_near(sum(&w, 0, 1), third, 20);
-    rig_near(sum(&w, 1, 257), third, 20);
-    rig_near(sum(&w, 257, 265), third, 20);
+    rig_near(rig_sum(&w, 0, 1), third, 20);
+    rig_near(rig_sum(&w, 1, 257), third, 20);
+    rig_near(rig_sum(&w, 257, 265), third, 20);
     rig_fini(&w);
 }
 
@@ -98,17 +77,15 @@ Test(shape_fair, clients_have_equal_parts_on_two_shards)
         else
             w.policy.total = l;
         rig_start(&w, 3000);
-        for (uint32_t i = 0; i < 11; i++)
-            rig_add(&w, 0, 0, 1 + i, RIG_FOREVER);
-        for (uint32_t i = 0; i < 50; i++)
-            rig_add(&w, 1, 0, 100, RIG_FOREVER);
+        rig_crowd(&w, 0, 0, 11, 1, 11);
+        rig_crowd(&w, 1, 0, 50, 100, 1);
         rig_run(&w, NJ_SEC);
-        mark(&w);
+        rig_mark(&w);
         rig_run(&w, 10 * NJ_SEC);
         double part = 200.0 * MIB / 12;
         for (uint32_t i = 0; i < 11; i++)
-            rig_near(sum(&w, i, i + 1), part, 30);
-        rig_near(sum(&w, 11, 61), part, 30);
+            rig_near(rig_sum(&w, i, i + 1), part, 30);
+        rig_near(rig_sum(&w, 11, 61), part, 30);
         rig_fini(&w);
     }
 }
@@ -120,14 +97,13 @@ Test(shape_fair, a_client_on_two_shards_is_one_client)
     rig_init(&w, 2, 3000);
     rig_class(&w, 0, 20 * MIB, 20 * MIB);
     rig_start(&w, 3000);
-    for (uint32_t i = 0; i < 20; i++)
-        rig_add(&w, i % 2, 0, 1, RIG_FOREVER);
+    rig_crowd(&w, RIG_EACH, 0, 20, 1, 1);
     rig_add(&w, 0, 0, 2, RIG_FOREVER);
     rig_run(&w, NJ_SEC);
-    mark(&w);
+    rig_mark(&w);
     rig_run(&w, 10 * NJ_SEC);
-    rig_near(sum(&w, 0, 20), 100.0 * MIB, 30);
-    rig_near(sum(&w, 20, 21), 100.0 * MIB, 30);
+    rig_near(rig_sum(&w, 0, 20), 100.0 * MIB, 30);
+    rig_near(rig_sum(&w, 20, 21), 100.0 * MIB, 30);
     rig_fini(&w);
 }
 
@@ -137,16 +113,15 @@ Test(shape_fair, a_client_has_one_gate_on_two_shards)
     rig_init(&w, 2, 3000);
     w.policy.classes[0].client = (struct nj_limit){2 * MIB, 2 * MIB, 0};
     rig_start(&w, 3000);
-    for (uint32_t i = 0; i < 256; i++)
-        rig_add(&w, i % 2, 0, 1, RIG_FOREVER);
+    rig_crowd(&w, RIG_EACH, 0, 256, 1, 1);
     rig_run(&w, 10 * NJ_SEC);
     rig_near(rig_sent(&w), 20.0 * MIB, 10);
     cr_expect_leq(rig_window(&w, 0, 10000, 100), 2 * MIB / 10 + 2 * MIB / 20);
-    mark(&w);
+    rig_mark(&w);
     for (uint32_t i = 0; i < 256; i += 2) /* the other shard goes silent: this one has it all */
         w.res[i].stuck = true;
     rig_run(&w, 10 * NJ_SEC);
-    rig_near(sum(&w, 0, 256), 20.0 * MIB, 10);
+    rig_near(rig_sum(&w, 0, 256), 20.0 * MIB, 10);
     rig_fini(&w);
 }
 
@@ -156,13 +131,12 @@ Test(shape_fair, responses_of_a_client_share)
     rig_init(&w, 1, 100);
     w.policy.classes[0].client = (struct nj_limit){0, 10 * MIB, 0};
     rig_start(&w, 100);
-    for (uint32_t i = 0; i < 20; i++)
-        rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    rig_crowd(&w, 0, 0, 20, 1, 1);
     rig_run(&w, NJ_SEC); /* the first one has the burst */
-    mark(&w);
+    rig_mark(&w);
     rig_run(&w, 10 * NJ_SEC);
     for (uint32_t i = 0; i < 20; i++)
-        rig_near(sum(&w, i, i + 1), 5.0 * MIB, 20);
+        rig_near(rig_sum(&w, i, i + 1), 5.0 * MIB, 20);
     rig_fini(&w);
 }
 
@@ -171,33 +145,28 @@ Test(shape_fair, borrowing_ends_when_the_owner_comes_back)
 {
     struct rig w;
     two_classes(&w, 1, 20 * MIB);
-    for (uint32_t i = 0; i < 50; i++)
-        rig_add(&w, 0, 1, 10 + i, RIG_FOREVER);
+    rig_crowd(&w, 0, 1, 50, 10, 50);
     rig_run(&w, 2 * NJ_SEC);
-    rig_near(sum(&w, 0, 50), 40.0 * MIB, 35);
+    rig_near(rig_sum(&w, 0, 50), 40.0 * MIB, 35);
     rig_add(&w, 0, 0, 1, RIG_FOREVER);
     rig_run(&w, 100 * NJ_MS);
-    mark(&w);
+    rig_mark(&w);
     rig_run(&w, NJ_SEC);
-    rig_near(sum(&w, 50, 51), 15.0 * MIB, 20);
+    rig_near(rig_sum(&w, 50, 51), 15.0 * MIB, 20);
     w.res[50].stuck = true;
     rig_run(&w, 100 * NJ_MS);
-    mark(&w);
+    rig_mark(&w);
     rig_run(&w, NJ_SEC);
-    rig_near(sum(&w, 0, 50), 20.0 * MIB, 20);
+    rig_near(rig_sum(&w, 0, 50), 20.0 * MIB, 20);
     rig_fini(&w);
 }
 
 Test(shape_fair, a_ceiling_ends_borrowing)
 {
     struct rig w;
-    rig_init(&w, 1, 100);
-    w.policy.total = (struct nj_limit){20 * MIB, 20 * MIB, 0};
-    rig_class(&w, 0, 15 * MIB, 20 * MIB);
-    rig_class(&w, 1, 5 * MIB, 8 * MIB);
-    rig_start(&w, 100);
-    for (uint32_t i = 0; i < 20; i++)
-        rig_add(&w, 0, 1, 1 + i, RIG_FOREVER);
+    rig_two(&w, 1, 100, 20 * MIB, (struct nj_limit){15 * MIB, 20 * MIB, 0},
+            (struct nj_limit){5 * MIB, 8 * MIB, 0});
+    rig_crowd(&w, 0, 1, 20, 1, 20);
     rig_run(&w, 5 * NJ_SEC);
     rig_near(rig_sent(&w), 40.0 * MIB, 15);
     rig_fini(&w);
@@ -207,18 +176,13 @@ Test(shape_fair, a_ceiling_ends_borrowing)
 Test(shape_fair, who_is_sure_of_something_has_it)
 {
     struct rig w;
-    rig_init(&w, 1, 300);
-    w.policy.total = (struct nj_limit){20 * MIB, 20 * MIB, 0};
-    rig_class(&w, 0, 0, 0);
-    rig_class(&w, 1, 15 * MIB, 0);
-    rig_start(&w, 300);
-    for (uint32_t i = 0; i < 200; i++)
-        rig_add(&w, 0, 0, 1 + i, RIG_FOREVER);
+    rig_two(&w, 1, 300, 20 * MIB, (struct nj_limit){0}, (struct nj_limit){15 * MIB, 0, 0});
+    rig_crowd(&w, 0, 0, 200, 1, 200);
     rig_add(&w, 0, 1, 1000, RIG_FOREVER);
     rig_run(&w, NJ_SEC);
-    mark(&w);
+    rig_mark(&w);
     rig_run(&w, 10 * NJ_SEC);
-    rig_near(sum(&w, 200, 201), 150.0 * MIB, 20);
-    rig_near(sum(&w, 0, 200), 50.0 * MIB, 20);
+    rig_near(rig_sum(&w, 200, 201), 150.0 * MIB, 20);
+    rig_near(rig_sum(&w, 0, 200), 50.0 * MIB, 20);
     rig_fini(&w);
 }

@@ -2,12 +2,18 @@
 /* A paced body as HTTP/2 sees it: what it shows, when it waits, and where its credit goes. */
 #include "support/shape_rig.h"
 
-static void one(struct rig *w, struct nj_limit request, uint64_t n_bytes)
+/* One response under a limit that it shares, or that is its own. */
+static struct rig_res *limited(struct rig *w, bool shared, struct nj_limit l, uint64_t n_bytes)
 {
     rig_init(w, 1, 10);
-    w->policy.classes[0].request = request;
+    *(shared ? &w->policy.total : &w->policy.classes[0].request) = l;
     rig_start(w, 10);
-    rig_add(w, 0, 0, 1, n_bytes);
+    return rig_add(w, 0, 0, 1, n_bytes);
+}
+
+static struct rig_res *one(struct rig *w, struct nj_limit request, uint64_t n_bytes)
+{
+    return limited(w, false, request, n_bytes);
 }
 
 static int peek(struct rig_res *r, uint32_t n)
@@ -23,11 +29,18 @@ static void take(struct rig_res *r, uint32_t n)
     r->rig->sent[r->shard] += n;
 }
 
+/* It has its first quantum, and is refused more. */
+static void spend(struct rig_res *r)
+{
+    cr_assert_eq(peek(r, 16384), 2920);
+    take(r, 2920);
+    cr_assert_eq(peek(r, 16384), 0);
+}
+
 Test(shape_paced, without_limits_everything_passes)
 {
     struct rig w;
-    one(&w, (struct nj_limit){0}, 100000);
-    struct rig_res *r = &w.res[0];
+    struct rig_res *r = one(&w, (struct nj_limit){0}, 100000);
     cr_expect_eq(r->f.body.ops->remaining(&r->f.body), 100000);
     cr_expect_eq(peek(r, 16384), 16384);
     cr_expect_eq(r->inner.waiter, r, "its source wakes who was refused");
@@ -60,11 +73,8 @@ Test(shape_paced, no_body_is_not_wrapped)
 Test(shape_paced, it_waits_until_a_quantum_is_its_own)
 {
     struct rig w;
-    one(&w, (struct nj_limit){20 * KIB, 20 * KIB, 0}, 10000);
-    struct rig_res *r = &w.res[0];
-    cr_expect_eq(peek(r, 16384), 2920);
-    take(r, 2920);
-    cr_expect_eq(peek(r, 16384), 0);
+    struct rig_res *r = one(&w, (struct nj_limit){20 * KIB, 20 * KIB, 0}, 10000);
+    spend(r);
     cr_expect_eq(r->n_rests, 1);
     cr_expect(nj_paced_waits(&r->f));
     cr_expect_eq(peek(r, 16384), 0, "asking again changes nothing");
@@ -89,11 +99,8 @@ Test(shape_paced, it_waits_until_a_quantum_is_its_own)
 Test(shape_paced, credit_that_is_not_used_goes_back)
 {
     struct rig w;
-    one(&w, (struct nj_limit){20 * KIB, 20 * KIB, 0}, 100000);
-    struct rig_res *r = &w.res[0];
-    cr_assert_eq(peek(r, 16384), 2920);
-    take(r, 2920);
-    cr_assert_eq(peek(r, 16384), 0);
+    struct rig_res *r = one(&w, (struct nj_limit){20 * KIB, 20 * KIB, 0}, 100000);
+    spend(r);
     w.now = nj_shape_next(w.shape[0]);
     cr_assert_eq(nj_shape_run(w.shape[0], w.now, rig_wake, NULL), 1);
     cr_expect_eq(nj_shape_next(w.shape[0]), w.now, "so that it goes back soon");
@@ -132,8 +139,7 @@ Test(shape_paced, a_source_that_has_nothing_keeps_its_turn)
     rig_init(&w, 1, 60);
     w.policy.classes[0].client = (struct nj_limit){0, MIB, 0};
     rig_start(&w, 60);
-    for (uint32_t i = 0; i < 50; i++)
-        rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    rig_crowd(&w, 0, 0, 50, 1, 1);
     rig_run(&w, NJ_SEC);
     struct rig_res *r = &w.res[7];
     for (uint32_t i = 0; i < 20; i++) { /* the chunk is late each time */
@@ -162,14 +168,7 @@ Test(shape_paced, bodies_of_unknown_length)
 {
     for (int shared = 0; shared < 2; shared++) {
         struct rig w;
-        rig_init(&w, 1, 10);
-        struct nj_limit l = {100 * KIB, 100 * KIB, 0};
-        if (shared)
-            w.policy.total = l;
-        else
-            w.policy.classes[0].request = l;
-        rig_start(&w, 10);
-        rig_add(&w, 0, 0, 1, 50000)->unknown = true;
+        limited(&w, shared, (struct nj_limit){100 * KIB, 100 * KIB, 0}, 50000)->unknown = true;
         rig_run(&w, 2 * NJ_SEC);
         cr_expect_eq(w.res[0].sent, 50000);
         cr_expect_not(w.res[0].open, "its end was found");
@@ -182,14 +181,8 @@ Test(shape_paced, a_source_that_ends_while_it_waits)
 {
     for (int shared = 0; shared < 2; shared++) {
         struct rig w;
-        rig_init(&w, 1, 10);
         struct nj_limit l = {20 * KIB, 20 * KIB, 0};
-        if (shared)
-            w.policy.total = l;
-        else
-            w.policy.classes[0].request = l;
-        rig_start(&w, 10);
-        struct rig_res *r = rig_add(&w, 0, 0, 1, RIG_FOREVER);
+        struct rig_res *r = limited(&w, shared, l, RIG_FOREVER);
         r->unknown = true;
         rig_run(&w, NJ_SEC);
         cr_assert(nj_paced_waits(&r->f));

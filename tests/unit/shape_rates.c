@@ -15,11 +15,10 @@ Test(shape_rates, ten_thousand_responses, .timeout = 100)
         if (i % 100 == 99)
             rig_run(&w, NJ_MS);
     }
-    for (uint32_t i = 0; i < N; i++)
-        w.res[i].mark = w.res[i].sent;
+    rig_mark(&w);
     rig_run(&w, 30 * NJ_SEC);
     for (uint32_t i = 0; i < N; i++) {
-        double got = (double)(w.res[i].sent - w.res[i].mark);
+        double got = (double)rig_sum(&w, i, i + 1);
         cr_assert(got >= 0.99 * 30 * 20 * KIB && got <= 1.01 * 30 * 20 * KIB, "%u: %.0f", i, got);
         cr_assert_eq(w.res[i].n_short_wakes, 0);
     }
@@ -68,8 +67,7 @@ static void total_with(uint32_t n_shards, uint32_t n, uint32_t n_clients, const 
     rig_init(&w, n_shards, n);
     w.policy.total = (struct nj_limit){TOTAL, TOTAL, 0};
     rig_start(&w, n);
-    for (uint32_t i = 0; i < n; i++)
-        rig_add(&w, i % n_shards, 0, 1 + i % n_clients, RIG_FOREVER);
+    rig_crowd(&w, RIG_EACH, 0, n, 1, n_clients);
     rig_run(&w, 5 * NJ_SEC);
     check_total(&w, 0, 5000, what);
     rig_fini(&w);
@@ -122,8 +120,7 @@ Test(shape_rates, the_server_after_a_pause)
         rig_add(&w, 0, 0, 1 + i, 100 * KIB);
     rig_run(&w, 2 * NJ_SEC);
     cr_expect_eq(rig_sent(&w), 100 * 100 * KIB, "less than a second's worth");
-    for (uint32_t i = 0; i < 200; i++)
-        rig_add(&w, 0, 0, 1 + i, RIG_FOREVER);
+    rig_crowd(&w, 0, 0, 200, 1, 200);
     rig_run(&w, 2 * NJ_SEC);
     check_total(&w, 2000, 4000, "after a pause");
     rig_fini(&w);
@@ -134,10 +131,7 @@ Test(shape_rates, the_server_after_a_pause)
 Test(shape_rates, a_lone_response_has_all_of_its_class)
 {
     struct rig w;
-    rig_init(&w, 1, 1);
-    rig_class(&w, 0, 0, 0);
-    rig_class(&w, 1, 3 * MIB, 3 * MIB);
-    rig_start(&w, 1);
+    rig_two(&w, 1, 1, 0, (struct nj_limit){0}, (struct nj_limit){3 * MIB, 3 * MIB, 0});
     rig_add(&w, 0, 1, 1, RIG_FOREVER);
     rig_run(&w, 10 * NJ_SEC);
     rig_near(rig_sent(&w), 30.0 * MIB, 10);
@@ -154,8 +148,7 @@ Test(shape_rates, every_ceiling_on_the_way_holds)
     w.policy.classes[0].client = (struct nj_limit){0, 2 * MIB, 0};
     w.policy.classes[1].request = (struct nj_limit){0, 500 * KIB, 0};
     rig_start(&w, 400);
-    for (uint32_t i = 0; i < 10; i++)
-        rig_add(&w, 0, 0, 1 + i % 2, RIG_FOREVER); /* two clients: 4 MiB/s */
+    rig_crowd(&w, 0, 0, 10, 1, 2); /* two clients: 4 MiB/s */
     rig_add(&w, 0, 1, 10, RIG_FOREVER);
     rig_run(&w, 5 * NJ_SEC);
     uint64_t client = 0;
@@ -163,13 +156,9 @@ Test(shape_rates, every_ceiling_on_the_way_holds)
         client += w.res[i].sent;
     rig_near(client, 10.0 * MIB, 15);
     rig_near(w.res[10].sent, 2500.0 * KIB, 10);
-    for (uint32_t i = 0; i < 20; i++)
-        rig_add(&w, 0, 1, 20 + i, RIG_FOREVER);
-    uint64_t before = w.res[10].sent;
+    rig_crowd(&w, 0, 1, 20, 20, 20);
+    rig_mark(&w);
     rig_run(&w, 5 * NJ_SEC);
-    uint64_t second = w.res[10].sent - before;
-    for (uint32_t i = 11; i < 31; i++)
-        second += w.res[i].sent;
-    rig_near(second, 15.0 * MIB, 15);
+    rig_near(rig_sum(&w, 10, 31), 15.0 * MIB, 15);
     rig_fini(&w);
 }

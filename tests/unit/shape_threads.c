@@ -59,34 +59,21 @@ static void run_pair(struct pair *p, void (*at_half)(struct pair *p))
         pthread_join(thread[i], NULL);
 }
 
-static uint64_t sum(const struct rig *w, uint32_t from, uint32_t to)
-{
-    uint64_t n = 0;
-    for (uint32_t i = from; i < to; i++)
-        n += w->res[i].sent - w->res[i].mark;
-    return n;
-}
-
 static void mark(struct pair *p)
 {
-    for (uint32_t i = 0; i < p->w.n_res; i++)
-        p->w.res[i].mark = p->w.res[i].sent;
+    rig_mark(&p->w);
 }
 
 Test(shape_threads, two_classes_three_to_one, .timeout = 100)
 {
     struct pair p = {.stop = false};
-    rig_init(&p.w, 2, 300);
-    p.w.policy.total = (struct nj_limit){40 * MIB, 40 * MIB, 0};
-    rig_class(&p.w, 0, 30 * MIB, 40 * MIB);
-    rig_class(&p.w, 1, 10 * MIB, 40 * MIB);
-    rig_start(&p.w, 300);
+    rig_two(&p.w, 2, 300, 40 * MIB, (struct nj_limit){30 * MIB, 40 * MIB, 0},
+            (struct nj_limit){10 * MIB, 40 * MIB, 0});
     rig_add(&p.w, 0, 0, 1, RIG_FOREVER);
     rig_add(&p.w, 1, 0, 2, RIG_FOREVER);
-    for (uint32_t i = 0; i < 200; i++)
-        rig_add(&p.w, i % 2, 1, 10 + i, RIG_FOREVER);
+    rig_crowd(&p.w, RIG_EACH, 1, 200, 10, 200);
     run_pair(&p, mark);
-    double a = (double)sum(&p.w, 0, 2), b = (double)sum(&p.w, 2, 202);
+    double a = (double)rig_sum(&p.w, 0, 2), b = (double)rig_sum(&p.w, 2, 202);
     cr_expect(a / b > 2.85 && a / b < 3.15, "%.3f", a / b);
     rig_near(a + b, 40.0 * MIB * (double)SPAN_NS / 2 / NJ_SEC, 25);
     rig_fini(&p.w);
@@ -98,10 +85,9 @@ Test(shape_threads, one_client_on_both, .timeout = 100)
     rig_init(&p.w, 2, 300);
     p.w.policy.classes[0].client = (struct nj_limit){0, 10 * MIB, 0};
     rig_start(&p.w, 300);
-    for (uint32_t i = 0; i < 100; i++)
-        rig_add(&p.w, i % 2, 0, 1, RIG_FOREVER);
+    rig_crowd(&p.w, RIG_EACH, 0, 100, 1, 1);
     run_pair(&p, mark);
-    rig_near(sum(&p.w, 0, 100), 10.0 * MIB * (double)SPAN_NS / 2 / NJ_SEC, 35);
+    rig_near(rig_sum(&p.w, 0, 100), 10.0 * MIB * (double)SPAN_NS / 2 / NJ_SEC, 35);
     uint64_t burst = 10 * MIB / 20;
     cr_expect_leq(rig_window(&p.w, 0, SPAN_NS / NJ_MS, 100), 10 * MIB / 10 + burst);
     rig_fini(&p.w);
