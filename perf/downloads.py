@@ -20,24 +20,15 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
-from downloads_shapes import SHAPES, Figure  # noqa: E402
+from downloads_shapes import PEERS, SHAPES, Figure  # noqa: E402
 from lab import backlog_drops  # noqa: E402
 from peers import haproxy_can, nginx_version  # noqa: E402
+from svg import multiplot  # noqa: E402
 from world import Failed  # noqa: E402
-
-PLOT = """
-set terminal svg size 1200,{height} font 'sans,11' background rgb 'white'
-set output '{svg}'
-set multiplot layout {rows},2
-set grid
-set key top left
-set style data linespoints
-"""
 
 
 def table(figures):
@@ -94,9 +85,7 @@ def chart(results, path):
                            for who, rs in runs.items()}, "x"))
     if not plots:
         sys.exit("bench: --svg shows article and crowd, and neither was measured")
-    rows = (len(plots) + 1) // 2
-    subprocess.run(["gnuplot"], input=PLOT.format(svg=path, height=420 * rows, rows=rows) +
-                   "".join(plots) + "unset multiplot\n", text=True, check=True)
+    multiplot(path, plots, 420, "set key top left\nset style data linespoints")
 
 
 def options():
@@ -120,6 +109,8 @@ def options():
     args.shapes = args.shapes or list(SHAPES)
     if wrong := set(args.shapes) - set(SHAPES):
         parser.error(f"no such shape: {', '.join(wrong)}; there are {', '.join(SHAPES)}")
+    if wrong := set(args.peers) - set(PEERS):
+        parser.error(f"no such peer: {', '.join(wrong)}; there are {', '.join(PEERS)}")
     args.alone, args.hold, args.ramp_ms = (10, 10, 100) if args.quick else (20, 30, 600)
     if args.full:
         args.alone, args.hold, args.ramp_ms = 60, 600, 6000

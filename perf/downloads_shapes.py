@@ -231,8 +231,8 @@ def crowd_says(who, run):
 GLOBAL_RATE, REACHED_MIN = 20 * MIB, 0.99
 
 
-def window_figures(shape, what, result, rate, burst=None):
-    burst = rate * BURST_SECONDS if burst is None else burst
+def window_figures(shape, what, result, rate):
+    burst = rate * BURST_SECONDS
     share = result.rate() / rate
     over = result["max_100ms"] - rate / 10
     yield at_least(shape, "nightjar", f"{what}: of the rate, reached", share,
@@ -309,13 +309,13 @@ def client(args, say):
 CHANGE_MAX_SECONDS, CHANGE_LOOK_SECONDS, CHANGE_STEP = 0.1, 0.2, 0.01
 
 
-def effect(result, at, rate, burst):
+def effect(result, at, rate):
     """Seconds from the change until what comes within the next 200 ms is what the new rate says."""
     wanted = rate * CHANGE_LOOK_SECONDS
     for step in range(200):
         start = at + step * CHANGE_STEP
         n = result.between(start, start + CHANGE_LOOK_SECONDS)
-        if abs(n - wanted) <= 0.1 * wanted + burst:
+        if abs(n - wanted) <= 0.1 * wanted:
             return step * CHANGE_STEP
     return 2.0
 
@@ -335,7 +335,7 @@ def change(args, say):
         result = d.end()
     figures = []
     for rate, at in zip(rates, changed):
-        took = effect(result, at, rate, 0)
+        took = effect(result, at, rate)
         figures.append(at_most("change", "nightjar", f"to {rate // MIB} MiB/s: in effect after",
                                took, f"{took * 1e3:.0f} ms", CHANGE_MAX_SECONDS, "<= 100 ms"))
     return {"result": dict(result), "changed": changed}, figures

@@ -32,11 +32,12 @@ import fnmatch
 import itertools
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import time
+
+from svg import multiplot
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("NJ_BUILD", "build-release")
@@ -141,34 +142,28 @@ def targets(results):
     return found
 
 
-PLOT = """
-set terminal svg size 1200,{height} font 'sans,11' background rgb 'white'
-set output '{svg}'
-set multiplot layout {rows},2 title 'Who consumes a task (window {window}, {rounds} rounds)'
+BARS = """
 set style data histograms
 set style histogram errorbars gap 1 lw 1
 set style fill solid 0.6 border -1
 set key off
 set yrange [0:*]
 set xtics rotate by -30
-set grid y
+set grid noxtics
 """
 
 
 def chart(results, path, rounds):
     """Per cell: tasks per second, and CPU per task; bars with their spread."""
-    if not shutil.which("gnuplot"):
-        sys.exit("bench: --svg needs gnuplot (apt-get install gnuplot-nox)")
-    script = PLOT.format(svg=path, height=260 * len(results), rows=len(results), window=WINDOW,
-                         rounds=rounds)
+    plots = []
     for cell, by_strategy in results.items():
         for key, scale, title in (("per_second", 1e-3, "k tasks/s"), ("cpu_ns", 1, "CPU ns/task")):
             rows = "\n".join(
                 f"{s} {median(runs, key) * scale} {spread(runs, key)[0] * scale} "
                 f"{spread(runs, key)[1] * scale}" for s, runs in by_strategy.items())
-            script += (f"$d << EOD\n{rows}\nEOD\nset title '{cell}: {title}'\n"
-                       "plot $d using 2:3:4:xtic(1) lc rgb '#4477aa'\n")
-    subprocess.run(["gnuplot"], input=script + "unset multiplot\n", text=True, check=True)
+            plots.append(f"$d << EOD\n{rows}\nEOD\nset title '{cell}: {title}'\n"
+                         "plot $d using 2:3:4:xtic(1) lc rgb '#4477aa'\n")
+    multiplot(path, plots, 260, BARS, f"Who consumes a task (window {WINDOW}, {rounds} rounds)")
 
 
 def measure(chosen, strategies, rounds, ms):

@@ -12,9 +12,9 @@ import re
 import subprocess
 import time
 
-from lab import cpus  # (the client's, the server's)
+from lab import cpus, sysctls  # cpus: (the client's, the server's)
 from priority import FIRST, first_of
-from world import SERVER_ADDR, PREFIX_BITS, Failed, World, until
+from world import SERVER_ADDR, PREFIX_BITS, Failed, World, ip, until
 
 NGINX = """
 daemon off;
@@ -54,11 +54,9 @@ def receive_on(world, ns, cpu):
 
 class Nightjar(World):
     """One lcore on a CPU of its own. It never sleeps: one client alone would see that."""
-    who = "nightjar"
 
-    def __init__(self, options=(), lcores=None):
-        super().__init__("veth", lcores=lcores or f"0@{cpus()[1]}",
-                         options=("--busy-poll", *options))
+    def __init__(self, options=()):
+        super().__init__("veth", lcores=f"0@{cpus()[1]}", options=("--busy-poll", *options))
         self.root = os.path.join(self.scratch, "site")
         os.mkdir(self.root)
 
@@ -100,7 +98,6 @@ class NginxServer:
 
 class Nginx(World):
     """One worker on the CPU that nightjar's lcore has otherwise."""
-    who = "nginx"
 
     def __init__(self, options=""):
         super().__init__("veth", lcores=1)
@@ -110,10 +107,9 @@ class Nginx(World):
         self.nginx_options = options
 
     def start(self):
-        ip = lambda *args: self.run_in(self.server_ns, "ip", *args)  # noqa: E731
-        ip("addr", "add", f"{SERVER_ADDR}/{PREFIX_BITS}", "dev", "nj0")
-        self.run_in(self.server_ns, "sysctl", "-qw", "net.core.somaxconn=16384",
-                    "net.ipv4.tcp_max_syn_backlog=16384")
+        ip("-n", self.server_ns, "addr", "add", f"{SERVER_ADDR}/{PREFIX_BITS}", "dev", "nj0")
+        sysctls(self.server_ns, {"net.core.somaxconn": "16384",
+                                 "net.ipv4.tcp_max_syn_backlog": "16384"})
         self.server = NginxServer(self, self.nginx_options, self.server_errors)
         until(lambda: f"nginx listens; {self.errors()}",
               lambda: self.run_in(self.server_ns, "ss", "-tlnH").stdout.strip())
@@ -124,9 +120,10 @@ class Nginx(World):
     def look(self):
         """CPU time of its processes, and when that was: the kernel's TCP counts where it runs on
         their behalf, not where packets come in."""
-        ticks = 0
-        workers = self.run_in(self.server_ns, "pgrep", "-P", str(self.server.process.pid)).stdout
-        for pid in workers.split():
+        ticks, pid = 0, self.server.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            workers = f.read().split()
+        for pid in workers:
             with open(f"/proc/{pid}/stat") as f:
                 ticks += sum(int(n) for n in f.read().rsplit(")", 1)[1].split()[11:13])
         return {"stats": {}, "share": (ticks / os.sysconf("SC_CLK_TCK"), time.monotonic())}

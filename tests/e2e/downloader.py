@@ -41,21 +41,19 @@ class Result(dict):
     def rate(self, group=None, n_groups=1):
         return sum(self.rates(group, n_groups))
 
-    def between(self, start, end, group=None):
-        """Bytes that came from `start` to `end` (time.monotonic()), of whole bins."""
-        size = self["bin_ns"] / 1e9
-        first, last = (round((at - self.began) / size) for at in (start, end))
-        series = self["bins"] if group is None else [self["bins"][group]]
-        return sum(sum(bins[max(first, 0):last]) for bins in series)
+    def bins(self, start, end):
+        """What came in each whole bin from `start` to `end` (time.monotonic())."""
+        first, last = (max(0, round((at - self.began) * 1e9 / self["bin_ns"]))
+                       for at in (start, end))
+        return [sum(groups) for groups in zip(*self["bins"])][first:last]
+
+    def between(self, start, end):
+        return sum(self.bins(start, end))
 
     def most_in(self, seconds, start, end):
-        """The most that came within so many seconds, of whole bins, and when that began."""
-        size = self["bin_ns"] / 1e9
-        span = round(seconds / size)
-        first, last = (round((at - self.began) / size) for at in (start, end))
-        totals = [sum(bins) for bins in zip(*self["bins"])][max(first, 0):last]
-        return max(((sum(totals[i:i + span]), start + i * size)
-                    for i in range(max(1, len(totals) - span + 1))))
+        """The most that came within so many seconds."""
+        bins, span = self.bins(start, end), round(seconds * 1e9 / self["bin_ns"])
+        return max(sum(bins[i:i + span]) for i in range(max(1, len(bins) - span + 1)))
 
 
 def read_rows(path):

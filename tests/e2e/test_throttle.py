@@ -49,7 +49,7 @@ class Throttled(ServerCase):
 
     def assert_never_more(self, rate, result, what=""):
         """In no second."""
-        most, _ = result.most_in(1, *result.window)
+        most = result.most_in(1, *result.window)
         self.assertLessEqual(most, rate * (1 + LATE_SECONDS) + burst_of(rate), what)
 
     def assert_whole(self, result, n):
