@@ -14,7 +14,6 @@ import json
 import os
 import random
 import re
-import shutil
 import subprocess
 
 from case import ServerCase
@@ -354,11 +353,10 @@ class Codings(OriginCase):
 
     @classmethod
     def prepare(cls):
-        cls.tools = {coding: tool for coding, tool in TOOLS.items() if shutil.which(tool[0])}
         cls.page = "".join(f"<p>{i} {i * i}</p>\n" for i in range(20000)).encode()
         for name in ("page.html", "half.html", "old.html"):
             cls.write(name, cls.page, MODIFIED)
-        for coding, (program, *flags, _) in cls.tools.items():
+        for coding, (program, *flags, _) in TOOLS.items():
             packed = subprocess.run([program, *flags], input=cls.page, check=True, timeout=60,
                                     capture_output=True).stdout
             cls.write("page.html" + SUFFIX[coding], packed, MODIFIED)
@@ -367,14 +365,13 @@ class Codings(OriginCase):
                 cls.write("half.html.gz", packed, MODIFIED + 5)
 
     def unpack(self, coding, data):
-        program, *_, flag = self.tools[coding]
+        program, *_, flag = TOOLS[coding]
         return subprocess.run([program, flag, "-c"], input=data, check=True, timeout=60,
                               capture_output=True).stdout
 
     def test_each(self):
-        self.assertIn("gzip", self.tools)
         tags = {self.ask("/page.html")["etag"]}
-        for coding in self.tools:
+        for coding in TOOLS:
             with self.subTest(coding=coding):
                 got = self.ask("/page.html", f"Accept-Encoding: {coding}")
                 self.assertEqual((200, coding, "accept-encoding", "text/html; charset=utf-8"),
@@ -385,7 +382,7 @@ class Codings(OriginCase):
                 again = self.ask("/page.html", f"Accept-Encoding: {coding}",
                                  f"If-None-Match: {got['etag']}")
                 self.assertEqual((304, "accept-encoding"), (again.status, again["vary"]))
-        self.assertEqual(len(self.tools) + 1, len(tags), tags)
+        self.assertEqual(len(TOOLS) + 1, len(tags), tags)
 
     def test_no_tag_stands_for_another_coding(self):
         plain = self.ask("/page.html")
@@ -409,8 +406,6 @@ class Codings(OriginCase):
         self.assertEqual((200, None, self.page), (got.status, got["content-encoding"], got.body))
 
     def test_preference(self):
-        if len(self.tools) < len(TOOLS):
-            self.skipTest(f"tools: {sorted(self.tools)}")
         for value, coding in (("gzip, zstd, br", "br"), ("gzip, zstd", "zstd"), ("*", "br"),
                               ("br;q=0.5, gzip;q=0.6", "gzip"), ("*, br;q=0", "zstd"),
                               ("x-gzip", "gzip"), ("GZIP", "gzip"), ("gzip;q=0.001", "gzip")):

@@ -64,7 +64,7 @@ DOTFILES = (
 )
 NO_FILES = (
     "/fifo", "/socket", "/null", "/zero", "/tty", "/fifo/", "/zero/x", "/link-fifo", "/link-zero",
-    "/link-tty", "/folder", "/unreadable",
+    "/link-tty", "/folder",
 )
 CONTROLS = tuple(f"/mine%{byte:02x}" for byte in (0, 1, 7, 8, 9, 10, 13, 27, 31, 127)) + (
     "/mine%00.html", "/%00", "/%0d%0aset-cookie:x=y", "/mine%", "/mine%2", "/mine%zz", "/%", "/%%",
@@ -98,12 +98,8 @@ class Paths(ServerCase):
         for path in (".htaccess", ".git/config", "folder/.env", ".well-known/.secret",
                      ".well-knownx/secret", ".WELL-KNOWN/secret", "...", "..htaccess", ".html",
                      ".htaccess.gz"):
-            if not os.path.isdir(f"{root}/{path}"):
-                put(f"{root}/{path}", DOTFILE)
+            put(f"{root}/{path}", DOTFILE)
         put(f"{root}/.well-known/mine", MINE)
-        put(f"{root}/unreadable", DOTFILE)
-        os.remove(f"{root}/unreadable")
-        os.symlink("../secret", f"{root}/unreadable")
         for name, target in (("link-out", "../secret"), ("link-absolute", f"{scratch}/secret"),
                              ("link-folder", ".."), ("link-proc", "/proc/self"),
                              ("link-loop", "link-loop"), ("link-up", "folder/../.."),
