@@ -282,7 +282,7 @@ def share(args, say):
     figures = [at_most("share", "nightjar", "two classes, 3:1", off,
                        f"{three / one:.3f} ({off * 100:.2f} % off)", SHARE_ERROR_MAX, "+-2 %"),
                *window_figures("share", "both", both, GLOBAL_RATE),
-               *window_figures("share", "one alone, other class idle", lone, GLOBAL_RATE)]
+               *window_figures("share", "one of them alone", lone, GLOBAL_RATE)]
     return {"both": dict(both), "lone": dict(lone)}, figures
 
 
