@@ -81,8 +81,8 @@ struct nj_file_port {
     void *ctx;
     /* Hand a job over. False: the queue is full, the job stays with the caller. It comes back
      * through nj_site_file_done() on the same lcore. Never blocks. A READ for which there is no
-     * memory is kept until others let go of chunks: whoever asked waits, and NO_MEMORY, as any
-     * failure of a READ, is the end of a body. */
+     * memory is kept until others let go of chunks, or nobody waits for it any more; any failure
+     * of a READ is the end of a body. */
     bool (*submit)(void *ctx, struct nj_file_job *job);
     /* Take up to `n` jobs that are done. For whoever drives the site, who passes them to it. */
     uint32_t (*poll)(void *ctx, struct nj_file_job **jobs, uint32_t n);

@@ -149,6 +149,11 @@ void nj__ask_refuse(struct nj_ask *a, uint16_t status)
     refuse(a, status, 0);
 }
 
+void nj__ask_busy(struct nj_ask *a)
+{
+    refuse(a, 503, 1);
+}
+
 /* No record is left: the answer has none. */
 static void refuse_unrecorded(struct nj_conn *c, struct nj_h2_stream *st,
                               const struct nj_h2_request *req)
@@ -219,7 +224,7 @@ static bool admit(struct nj_ask *a, const struct nj_verdict *v)
     }
     nj_client_request_end(a->client);
     nj_count(&s->counters, NJ_C_ask_full);
-    refuse(a, 503, 1);
+    nj__ask_busy(a);
     return false;
 }
 

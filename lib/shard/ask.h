@@ -38,6 +38,7 @@ struct nj_ask {
     uint32_t fine_una; /* of its connection */
     nj_ns look_at;
     bool body_moved; /* bytes of the request came since it was looked at */
+    bool for_file;   /* it waited for a file when it was looked at */
 };
 
 /* A request came. It is recorded with its stream, and the policy asked what is to become of it.
@@ -49,6 +50,8 @@ int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fi
                     uint32_t n_fields, struct nj_body *body);
 /* The answer is this status, and no more. */
 void nj__ask_refuse(struct nj_ask *a, uint16_t status);
+/* The answer is 503, and when to come again. */
+void nj__ask_busy(struct nj_ask *a);
 /* HTTP/2 answered a request that it did not show. */
 void nj__ask_refused(struct nj_conn *c, uint32_t stream_id, uint16_t status);
 /* Its stream is over. */

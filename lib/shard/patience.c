@@ -10,7 +10,9 @@
  * connections of a kind and one for all requests, and no packet moves any of them.
  *
  * A peer gets on when it takes the lowest rate on the average of the time-out; what we hold back
- * ourselves, for want of credit or of a file or of a handler's word, is not held against it.
+ * ourselves, for want of credit or of a file or of a handler's word, is not held against it. But
+ * whoever waits for a file for as long waits for memory that others may hold for ever, or for a
+ * disk that does not answer, and is told.
  */
 #include "shard/ask.h"
 #include "shard/conn.h"
@@ -27,7 +29,8 @@
 #define LOOKS    8u
 #define LOOK_MAX 64u /* per step */
 
-#define RFC9113_CANCEL 8u
+#define RFC9113_INTERNAL_ERROR 2u
+#define RFC9113_CANCEL         8u
 
 /* --- connections --------------------------------------------------------------------------- */
 
@@ -146,6 +149,7 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
 /* For whom does a request wait? */
 enum turn {
     OURS,
+    FOR_FILE,   /* for a worker to open or read it */
     FOR_BODY,   /* for the peer to send more of it */
     FOR_STREAM, /* for the peer to open a window: of the stream, or of the connection */
     FOR_CONN,
@@ -156,11 +160,14 @@ static enum turn turn_of(const struct nj_ask *a)
 {
     bool waits_for_body = a->exchange && !a->whole && !nj_exchange_is_ours(a->exchange);
 
+    enum turn ours = a->exchange ? OURS : FOR_FILE;
     if (!a->head_at)
-        return waits_for_body ? FOR_BODY : OURS;
+        return waits_for_body ? FOR_BODY : ours;
     switch (nj_h2_hold(a->stream)) {
     case NJ_H2_HOLD_OURS: /* a handler may wait for more before it goes on */
-        return waits_for_body && !nj_paced_waits(&a->paced) ? FOR_BODY : OURS;
+        if (nj_paced_waits(&a->paced))
+            return OURS;
+        return waits_for_body ? FOR_BODY : ours;
     case NJ_H2_HOLD_STREAM:
         return FOR_STREAM;
     case NJ_H2_HOLD_CONN:
@@ -208,6 +215,21 @@ static void give_up_response(struct nj_ask *a, nj_ns now)
     nj__conn_reset(c, now);
 }
 
+/* It is not the peer who is late: the connection stays. */
+static void give_up_file(struct nj_ask *a)
+{
+    struct nj_conn *c = a->conn;
+
+    nj_count(&c->shard->counters, NJ_C_file_timeout);
+    if (a->head_at) {
+        nj_h2_reset(a->stream, RFC9113_INTERNAL_ERROR);
+    } else {
+        nj_site_cancel(a->wait);
+        nj__ask_busy(a);
+    }
+    nj__conn_note_work(c);
+}
+
 static void give_up_body(struct nj_ask *a)
 {
     struct nj_conn *c = a->conn;
@@ -238,10 +260,21 @@ static void look(struct nj_ask *a, nj_ns now)
         nj__conn_note_work(c);
         return;
     }
-    switch (turn_of(a)) {
+    enum turn turn = turn_of(a);
+    if (a->for_file != (turn == FOR_FILE)) { /* no time of the one is held against the other */
+        a->for_file = turn == FOR_FILE;
+        is_fine(a, now);
+    }
+    switch (turn) {
     case OURS:
     case FOR_TCP:
         is_fine(a, now);
+        break;
+    case FOR_FILE:
+        if (a->paced.n_bytes != a->fine_bytes)
+            is_fine(a, now);
+        else if (now - a->fine_at >= s->cfg.send_timeout)
+            give_up_file(a);
         break;
     case FOR_BODY:
         if (moved)

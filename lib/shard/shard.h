@@ -69,7 +69,7 @@ struct nj_shard_config {
     uint32_t header_bytes_max, header_fields_max; /* beyond: 431; 0: nj_h2_limits_default */
     nj_ns header_timeout; /* from the first byte of a header block to its last; 0: 10 s */
     nj_ns body_timeout;   /* a request body may make no progress for so long; 0: 60 s */
-    nj_ns send_timeout;   /* neither may a response that has credit; 0: 60 s */
+    nj_ns send_timeout;   /* neither may a response that has credit, nor its file; 0: 60 s */
     uint64_t min_rate;    /* bytes per second that a peer takes on the average of send_timeout,
                            * what our own limits hold back not counted; 0: any */
     uint64_t body_max;    /* a longer request body: 413; 0: what the route says */

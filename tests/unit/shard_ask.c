@@ -131,6 +131,25 @@ Test(shard_ask, many_downloads_of_few_connections)
     hr_free(h);
 }
 
+/* Nor is it forgotten what did not come. */
+Test(shard_ask, files_that_do_not_come)
+{
+    struct hr *h = start(LINES);
+    struct hr_client *c = hr_connect(h);
+
+    hr_get(c, "/big");
+    while (h->r->n_jobs == 0 || h->r->job[0]->op != NJ_FILE_READ)
+        hr_step(h);
+    h->r->files_slow = true;
+    hr_run(h, 2 * NJ_SEC); /* its name has to be looked at again */
+    hr_get(c, "/big");
+    hr_run(h, 70 * NJ_SEC);
+    cr_assert_eq(book.n_lines, 2);
+    cr_expect(book.line[0].status == 200 && !book.line[0].complete && book.line[0].n_bytes == 0);
+    cr_expect(book.line[1].status == 503 && book.line[1].complete && book.line[1].n_bytes == 0);
+    finish(h);
+}
+
 /* Nobody reads it, and it is too large all the same. */
 Test(shard_ask, too_large_for_a_file)
 {

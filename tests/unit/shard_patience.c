@@ -454,6 +454,94 @@ Test(shard_patience, who_is_paced_is_not_slow)
     hr_free(h);
 }
 
+/* ---- files that do not come ---- */
+
+static const struct hr_options some = {.window = 100000, .no_auto = true};
+
+/* A large file, of which the peer has `n_got` bytes or more; then the worker falls silent, with a
+ * job that this request waits for. */
+static int32_t get_stuck(struct hr *h, struct hr_client *c, enum nj_file_op op, uint64_t n_got)
+{
+    struct rig *r = h->r;
+
+    r->files_slow = false;
+    hr_settle(h);
+    int32_t id = hr_get(c, "/big");
+    const struct hr_reply *a = hr_reply_of(c, id);
+    for (int i = 0; r->n_jobs == 0 || r->job[0]->op != op || a->n_got < n_got; i++) {
+        cr_assert_lt(i, 1000);
+        hr_step(h);
+    }
+    r->files_slow = true;
+    return id;
+}
+
+/* There is no memory for a piece, or no worker that answers. What was sent is not the whole, and
+ * the peer is told; it may ask again on the same connection. */
+Test(shard_patience, files_that_do_not_come)
+{
+    static const struct {
+        enum nj_file_op op;
+        uint64_t n_got;
+        int status;
+    } cases[] = {{NJ_FILE_READ, 1, 200}, {NJ_FILE_READ, 0, 200}, {NJ_FILE_OPEN, 0, 503}};
+    struct hr *h = start(0);
+    struct hr_client *c = hr_connect_with(h, &some);
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
+        int32_t id = get_stuck(h, c, cases[i].op, cases[i].n_got);
+        const struct hr_reply *a = hr_reply_of(c, id);
+        nj_ns took = take_at(h, c, id, 0);
+        cr_expect(in_time(took), "%zu: %lu ms", i, took / NJ_MS);
+        cr_expect_eq(a->status, cases[i].status, "%zu: %d", i, a->status);
+        cr_expect_eq(a->n_got > 0, cases[i].n_got > 0);
+        cr_expect_eq(a->error, a->status == 200 ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_NO_ERROR);
+        cr_expect_str_eq(a->retry_after, a->status == 200 ? "" : "1");
+        cr_expect_eq(rig_count(h->r, NJ_C_file_timeout), i + 1);
+    }
+    cr_expect_eq(rig_count(h->r, NJ_C_send_timeout), 0);
+    cr_expect(!c->p->got_rst && !c->p->got_fin && !c->goaway);
+    hr_free(h);
+}
+
+/* A piece each 40 s is slow, but comes. */
+Test(shard_patience, files_that_come_slowly)
+{
+    struct hr *h = start(0);
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *a = hr_reply_of(c, get_stuck(h, c, NJ_FILE_READ, 1));
+
+    for (int i = 0; i < 10; i++) {
+        hr_settle(h);
+        uint64_t n_got = a->n_got;
+        hr_run(h, 40 * NJ_SEC);
+        cr_assert(!a->closed && a->n_got == n_got, "%d: %lu bytes", i, a->n_got);
+        h->r->files_slow = false;
+        for (int k = 0; k < 1000 && (a->n_got == n_got || h->r->n_jobs == 0); k++)
+            hr_step(h);
+        h->r->files_slow = true;
+        cr_assert_gt(a->n_got, n_got);
+    }
+    cr_expect_eq(rig_count(h->r, NJ_C_file_timeout), 0);
+    hr_free(h);
+}
+
+/* For how long it waited for us is not held against the peer, when it is its turn. */
+Test(shard_patience, files_that_come_late)
+{
+    struct hr *h = start(10000);
+    struct hr_client *c = hr_connect_with(h, &some);
+    int32_t id = get_stuck(h, c, NJ_FILE_READ, 1);
+
+    hr_run(h, 50 * NJ_SEC);
+    h->r->files_slow = false;
+    nj_ns took = take_at(h, c, id, 0);
+    cr_expect(in_time(took), "%lu ms", took / NJ_MS);
+    cr_expect_eq(rig_count(h->r, NJ_C_send_timeout), 1);
+    cr_expect_eq(rig_count(h->r, NJ_C_file_timeout), 0);
+    hr_free(h);
+}
+
 /* ---- our last words ---- */
 
 /* The peer takes up to `n` bytes each 20 s until it is reset. Returns after how long it was. */
