@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "support/scratch.h"
 
 static struct nj_access_file f;
-static char folder[64], path[96], other[96], why[256];
+static char folder[64], path[96], other[96], why[256]; /* a folder in the scratch folder */
 static nj_ns now = 100 * NJ_SEC;
 static char got[4 * NJ_ACCESS_KEPT_BYTES];
 
@@ -25,17 +26,11 @@ static void setup(void)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    snprintf(folder, sizeof folder, "/tmp/nj-access-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    scratch_make();
+    snprintf(folder, sizeof folder, "%s/folder", scratch);
+    cr_assert_eq(mkdir(folder, 0700), 0);
     snprintf(path, sizeof path, "%s/log", folder);
     snprintf(other, sizeof other, "%s/log.1", folder);
-}
-
-static void teardown(void)
-{
-    unlink(path);
-    unlink(other);
-    rmdir(folder);
 }
 
 static void begin(void)
@@ -96,7 +91,7 @@ static void disk_ends_at(rlim_t n_bytes)
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
 }
 
-TestSuite(access_file, .init = setup, .fini = teardown);
+TestSuite(access_file, .init = setup, .fini = scratch_remove);
 
 Test(access_file, is_written_in_batches)
 {
@@ -277,10 +272,9 @@ Test(access_file, reopened_where_nothing_can_be)
 /* The folder was moved away, and made again much later. */
 Test(access_file, folder_that_comes_back)
 {
-    char moved[80], old[96];
+    char moved[80];
 
     snprintf(moved, sizeof moved, "%s.old", folder);
-    snprintf(old, sizeof old, "%s/log", moved);
     begin();
     after(0);
     cr_assert_eq(rename(folder, moved), 0);
@@ -294,8 +288,6 @@ Test(access_file, folder_that_comes_back)
     cr_expect_str_eq(in_file(path), "here\n");
     cr_expect_not(f.is_elsewhere);
     nj_access_file_close(&f);
-    unlink(old);
-    rmdir(moved);
 }
 
 /* A full disk keeps the lines for the file that comes in its place. */

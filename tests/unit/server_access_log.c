@@ -16,28 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
+
 #define SHARDS 3u
 
-static char folder[64], path[96], why[256];
+static char path[96], why[256];
+
+TestSuite(access_log, .fini = scratch_remove);
 
 static void in_folder(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    snprintf(folder, sizeof folder, "/tmp/nj-access-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/log", folder);
-}
-
-static void clean_up(unsigned n_renamed)
-{
-    char name[128];
-
-    unlink(path);
-    for (unsigned i = 0; i < n_renamed; i++) {
-        snprintf(name, sizeof name, "%s.%u", path, i);
-        unlink(name);
-    }
-    rmdir(folder);
+    scratch_make();
+    snprintf(path, sizeof path, "%s/log", scratch);
 }
 
 static struct nj_access_log *begin(const char *file, enum nj_access_format format,
@@ -150,7 +141,6 @@ Test(access_log, every_record_is_a_line, .timeout = 100)
     cr_assert_eq(counts.n_lost, 0);
     cr_assert_eq(check_file(path, next, &skipped), SHARDS * 20000u);
     cr_assert_eq(skipped, 0);
-    clean_up(0);
 }
 
 /* More than there are records for: what got one is in the file, the others know that they did not.
@@ -169,7 +159,6 @@ Test(access_log, few_records, .timeout = 100)
     cr_assert_eq(counts.n_written + n_refused, SHARDS * 5000u);
     cr_assert_eq(check_file(path, next, &skipped), counts.n_written);
     cr_assert_eq(skipped, 0);
-    clean_up(0);
 }
 
 Test(access_log, records_come_back_clean)
@@ -233,7 +222,6 @@ Test(access_log, times_are_those_of_the_system)
     cr_assert_not_null(strptime(line, "{\"time\":\"%Y-%m-%dT%H:%M:%S", &tm));
     time_t at = timegm(&tm);
     cr_assert(at >= from - 1 && at <= to - 1, "%s", line);
-    clean_up(0);
 }
 
 struct rotation {
@@ -288,7 +276,6 @@ Test(access_log, rotation_loses_nothing, .timeout = 100)
         n_lines += check_file(path, next, &skipped);
     cr_assert_eq(n_lines, counts.n_written);
     cr_assert_eq(skipped, 0);
-    clean_up(rotation.n_done);
 }
 
 Test(access_log, full_disk_is_counted, .timeout = 100)
@@ -313,7 +300,6 @@ Test(access_log, fifo_that_nobody_reads, .timeout = 100)
     cr_assert(nj_access_log_close(log, &counts));
     cr_assert_eq(counts.n_written, 0);
     cr_assert_eq(counts.n_lost, SHARDS * 5000u);
-    clean_up(0);
 }
 
 Test(access_log, what_cannot_be_opened_is_said)

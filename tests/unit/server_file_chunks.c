@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+TestSuite(server_file_chunks, .fini = scratch_remove);
+
 #define SMALL NJ_CHUNK_SMALL_BYTES
 
 static struct nj_chunk *get(struct bench *b, struct nj_object *o, uint64_t offset, uint32_t n)

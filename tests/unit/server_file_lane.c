@@ -7,6 +7,8 @@
 #include "base/prng.h"
 #include "server/file_lane.h"
 
+TestSuite(server_file_lane, .fini = scratch_remove);
+
 #define READS 40000u
 
 static void run(void *store, void *job)

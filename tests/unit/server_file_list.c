@@ -2,6 +2,8 @@
 /* Folders as pages: what is shown of them, and when there is too much. */
 #include "store_rig.h"
 
+TestSuite(server_file_list, .fini = scratch_remove);
+
 static enum nj_file_result list(struct bench *b, const char *path)
 {
     memset(&b->job, 0, sizeof b->job);
@@ -115,7 +117,7 @@ Test(server_file_list, page)
     cr_assert_eq(chmod(at(&b, "d"), 0711), 0);
     bool root = geteuid() == 0;
     if (root)
-        cr_assert_eq(chmod(b.base, 0755) | seteuid(65534), 0);
+        cr_assert_eq(chmod(scratch, 0755) | seteuid(65534), 0);
     cr_expect_eq(list(&b, "d"), NJ_FILE_DENIED);
     if (root)
         cr_assert_eq(seteuid(0), 0);

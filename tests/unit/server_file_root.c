@@ -4,6 +4,8 @@
 
 #include "server/file_root.h"
 
+TestSuite(server_file_root, .fini = scratch_remove);
+
 Test(server_file_root, links_beneath)
 {
     struct bench b;
@@ -223,7 +225,7 @@ Test(server_file_root, root_that_becomes_unreadable)
     cr_assert_eq(chmod(b.root, 0), 0);
     bool root = geteuid() == 0;
     if (root)
-        cr_assert_eq(chmod(b.base, 0755) | seteuid(65534), 0);
+        cr_assert_eq(chmod(scratch, 0755) | seteuid(65534), 0);
     cr_expect_eq(peek(&b, "a"), NJ_FILE_DENIED, "nor from the cache");
     if (root)
         cr_assert_eq(seteuid(0), 0);
@@ -294,7 +296,7 @@ Test(server_file_root, unreadable_siblings)
     cr_assert_eq(chmod(at(&b, "f.gz"), 0), 0);
     bool root = geteuid() == 0;
     if (root)
-        cr_assert_eq(chmod(b.base, 0755) | seteuid(65534), 0);
+        cr_assert_eq(chmod(scratch, 0755) | seteuid(65534), 0);
     cr_expect_eq(siblings(&b, "f"), 0);
     if (root)
         cr_assert_eq(seteuid(0), 0);

@@ -2,6 +2,8 @@
 /* A store over a real folder in /tmp: what may be opened, what is kept, and what change does. */
 #include "store_rig.h"
 
+TestSuite(server_file_store, .fini = scratch_remove);
+
 Test(server_file_store, root_errors)
 {
     struct nj_file_store *s = NULL;
@@ -47,7 +49,7 @@ Test(server_file_store, unreadable)
     cr_assert_eq(chmod(at(&b, "a"), 0), 0);
     bool root = geteuid() == 0;
     if (root) /* root may read everything: be someone else for a moment */
-        cr_assert_eq(chmod(b.base, 0755) | seteuid(65534), 0);
+        cr_assert_eq(chmod(scratch, 0755) | seteuid(65534), 0);
     cr_expect_eq(peek(&b, "a"), NJ_FILE_DENIED);
     if (root)
         cr_assert_eq(seteuid(0), 0);

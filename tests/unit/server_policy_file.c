@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "server/policy_file.h"
+#include "support/scratch.h"
 
 static struct nj_faults faults;
 static struct nj_server_config config;
@@ -244,11 +245,13 @@ Test(server_policy_file, lists)
     cr_expect(f->network[3].lists == 2 && f->network[4].lists == 4);
 }
 
-Test(server_policy_file, list_files)
+Test(server_policy_file, list_files, .fini = scratch_remove)
 {
-    char name[] = "/tmp/nj-policy-XXXXXX", text[200];
-    FILE *list = fdopen(mkstemp(name), "w");
+    char name[64], text[200];
 
+    scratch_make();
+    snprintf(name, sizeof name, "%s/list", scratch);
+    FILE *list = fopen(name, "w");
     fputs("# theirs\n192.0.2.0/24\r\n\n ; more\n2001:db8::/32 # them\n198.18.0.1", list);
     fclose(list);
     snprintf(text, sizeof text, "[list a]\nfile = %s\n", name);

@@ -11,6 +11,9 @@
 
 #include "base/attr.h"
 #include "server/policy_live.h"
+#include "support/scratch.h"
+
+TestSuite(server_policy_live, .fini = scratch_remove);
 
 /* Shards that adopt when they are told to. */
 static struct {
@@ -51,7 +54,8 @@ static void write_file(const char *text)
 
 static void start(const char *text, uint32_t minute)
 {
-    snprintf(path, sizeof path, "/tmp/nj-live-%d", (int)getpid());
+    scratch_make();
+    snprintf(path, sizeof path, "%s/policy", scratch);
     write_file(text);
     nj_server_config_init(&given);
     given.policy_file = path;
@@ -70,7 +74,6 @@ static void finish(void)
     nj_policies_free(policies);
     nj_policy_file_free(first);
     nj_faults_free(&faults);
-    unlink(path);
 }
 
 static const struct nj_class *class_named(const char *name)

@@ -15,6 +15,7 @@
 
 #include "server/file_store.h"
 #include "server/worker.h"
+#include "support/scratch.h"
 
 static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs,
                           uint32_t n)
@@ -233,15 +234,15 @@ static void run_in_store(void *store, void *job)
 }
 
 /* Objects of a store that two shards put, in this thread, while the worker frees. */
-Test(server_worker, serves_a_store, .timeout = 60)
+Test(server_worker, serves_a_store, .fini = scratch_remove, .timeout = 60)
 {
-    char root[] = "/tmp/nj-worker-XXXXXX", path[64], err[256];
+    char path[64], err[256];
     struct nj_file_store *store;
     struct nj_worker *w;
 
-    cr_assert(mkdtemp(root));
-    snprintf(path, sizeof path, "%s/f", root);
-    struct nj_file_store_options options = {.root = root, .cache_bytes = 1 << 20};
+    scratch_make();
+    snprintf(path, sizeof path, "%s/f", scratch);
+    struct nj_file_store_options options = {.root = scratch, .cache_bytes = 1 << 20};
     cr_assert_eq(nj_file_store_open(&options, &store, err, sizeof err), 0, "%s", err);
     struct nj_worker_config config = {
         .name = "nj-files",
@@ -269,6 +270,4 @@ Test(server_worker, serves_a_store, .timeout = 60)
     nj_worker_stop(w);
     nj_worker_free(w);
     cr_expect_eq(nj_file_store_close(store), 0);
-    unlink(path);
-    rmdir(root);
 }

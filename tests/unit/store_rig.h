@@ -6,7 +6,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,11 +18,12 @@
 #include <unistd.h>
 
 #include "server/file_store.h"
+#include "support/scratch.h"
 
 #define MIB (1024u * 1024u)
 
 struct bench {
-    char base[64], root[80]; /* root is a folder in base */
+    char root[80]; /* a folder in the scratch folder */
     struct nj_file_store *store;
     struct nj_file_job job;
 };
@@ -32,9 +32,8 @@ static inline void begin_with(struct bench *b, uint64_t cache_bytes, enum nj_sym
 {
     char err[256];
     memset(b, 0, sizeof *b);
-    strcpy(b->base, "/tmp/nj-store-XXXXXX");
-    cr_assert(mkdtemp(b->base));
-    snprintf(b->root, sizeof b->root, "%s/root", b->base);
+    scratch_make();
+    snprintf(b->root, sizeof b->root, "%s/root", scratch);
     cr_assert_eq(mkdir(b->root, 0755), 0);
     struct nj_file_store_options o = {
         .root = b->root, .cache_bytes = cache_bytes, .symlinks = symlinks};
@@ -46,16 +45,10 @@ static inline void begin(struct bench *b, uint64_t cache_bytes)
     begin_with(b, cache_bytes, NJ_SYMLINKS_BENEATH);
 }
 
-static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
-
 static inline void end(struct bench *b)
 {
     cr_expect_eq(nj_file_store_close(b->store), 0, "objects leaked");
-    nftw(b->base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_remove();
 }
 
 static inline const char *at(struct bench *b, const char *name)
