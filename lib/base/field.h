@@ -20,6 +20,18 @@ struct nj_str {
     }
 #define NJ_STR(literal) ((struct nj_str)NJ_STR_INIT(literal))
 
+#define NJ_DIGITS_MAX 20 /* of a uint64_t */
+
+/* The decimal digits of `v`, in front of `end`. Returns where they begin. */
+static inline char *nj_put_digits(char *end, uint64_t v)
+{
+    do {
+        *--end = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    return end;
+}
+
 struct nj_field {
     struct nj_str name, value; /* name in lower case (RFC 9113 8.2) */
 };

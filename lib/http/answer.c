@@ -25,17 +25,6 @@ struct nj_str nj__date(struct nj_exchanges *set, nj_ns now)
     return (struct nj_str){set->date, NJ_DATE_BYTES};
 }
 
-static struct nj_str digits(uint64_t n, char buf[20])
-{
-    char *end = buf + 20, *p = end;
-
-    do {
-        *--p = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
-    return (struct nj_str){p, (uint32_t)(end - p)};
-}
-
 void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
                         struct nj_field extra, nj_ns now)
 {
@@ -93,7 +82,7 @@ static void send_head(struct nj_exchange *x)
     const struct nj_response *resp = &x->resp;
     struct nj_field f[NJ_RESPONSE_FIELDS_MAX + OWN_FIELDS_MAX];
     uint32_t n = nj__fields_list(&resp->fields, f), n_given = n;
-    char buf[20];
+    char buf[NJ_DIGITS_MAX], *end = buf + sizeof buf;
 
     if (!has(f, n_given, "server"))
         f[n++] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
@@ -101,7 +90,8 @@ static void send_head(struct nj_exchange *x)
         f[n++] = (struct nj_field){NJ_STR("date"), nj__date(x->set, x->set->now)};
     if (says_length(x)) {
         uint64_t length = resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written;
-        f[n++] = (struct nj_field){NJ_STR("content-length"), digits(length, buf)};
+        const char *p = nj_put_digits(end, length);
+        f[n++] = (struct nj_field){NJ_STR("content-length"), {p, (uint32_t)(end - p)}};
     }
     bool whole = resp->ended && (resp->trailers.n == 0 || x->req.is_head);
     bool empty = x->req.is_head || resp->status == 204 || resp->status == 304 ||

@@ -28,12 +28,9 @@ static void put(struct sink *s, const char *text)
 
 static void put_number(struct sink *s, uint64_t v)
 {
-    char digits[20], *end = digits + sizeof digits, *p = end;
+    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
+    const char *p = nj_put_digits(end, v);
 
-    do {
-        *--p = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
     put_bytes(s, p, (size_t)(end - p));
 }
 

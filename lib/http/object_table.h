@@ -39,7 +39,7 @@ struct nj_known {
     struct nj_validators validators;
     char modified[NJ_DATE_BYTES]; /* validators.modified_s, when it has a date */
     uint8_t n_length;
-    char length[20]; /* of the object, in digits */
+    char length[NJ_DIGITS_MAX]; /* of the object, in digits */
 };
 
 struct nj_object_table;

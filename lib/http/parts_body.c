@@ -44,14 +44,10 @@ static void put(struct writer *w, struct nj_str s)
 
 static void put_number(struct writer *w, uint64_t v)
 {
-    char digits[20];
-    uint32_t at = sizeof digits;
+    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
+    const char *p = nj_put_digits(end, v);
 
-    do {
-        digits[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    put(w, (struct nj_str){digits + at, (uint32_t)sizeof digits - at});
+    put(w, (struct nj_str){p, (uint32_t)(end - p)});
 }
 
 /* RFC 2046 5.1.1: the line break in front of a boundary belongs to it; before the first one there

@@ -10,8 +10,8 @@
 
 struct reply {
     struct nj_http_reply http;
-    char length[20];        /* decimal digits of a uint64_t */
-    char content_range[70]; /* three of them, and words */
+    char length[NJ_DIGITS_MAX];
+    char content_range[3 * NJ_DIGITS_MAX + 10]; /* and words */
     char multipart[32 + NJ_BOUNDARY_MAX];
 };
 
@@ -46,16 +46,6 @@ static void begin_reply(struct nj_site *site, struct reply *r, uint16_t status, 
     add_field(r, NJ_STR("date"), date_now(site, now));
 }
 
-/* Digits at the end of `room`; returns where they begin. */
-static char *digits(char *end, uint64_t v)
-{
-    do {
-        *--end = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    return end;
-}
-
 static void add_type(struct reply *r, struct nj_str type)
 {
     add_field(r, NJ_STR("content-type"), type);
@@ -64,20 +54,20 @@ static void add_type(struct reply *r, struct nj_str type)
 
 static void add_length(struct reply *r, uint64_t n_bytes)
 {
-    char *end = r->length + sizeof r->length, *p = digits(end, n_bytes);
+    char *end = r->length + sizeof r->length, *p = nj_put_digits(end, n_bytes);
     add_field(r, NJ_STR("content-length"), (struct nj_str){p, (uint32_t)(end - p)});
 }
 
 /* "bytes 0-99/1000", or without a range, "bytes * /1000" (RFC 9110 14.4) */
 static void add_content_range(struct reply *r, const struct nj_range *range, uint64_t size)
 {
-    char *end = r->content_range + sizeof r->content_range, *p = digits(end, size);
+    char *end = r->content_range + sizeof r->content_range, *p = nj_put_digits(end, size);
 
     *--p = '/';
     if (range) {
-        p = digits(p, range->first + range->n_bytes - 1);
+        p = nj_put_digits(p, range->first + range->n_bytes - 1);
         *--p = '-';
-        p = digits(p, range->first);
+        p = nj_put_digits(p, range->first);
     } else {
         *--p = '*';
     }

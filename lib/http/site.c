@@ -126,15 +126,10 @@ static void learn(const struct nj_site *site, const struct nj_file_job *job, uin
     nj_validators_of(out->object, &out->validators);
     if (out->validators.has_date)
         nj_date_format(out->validators.modified_s, out->modified);
-    char digits[20];
-    uint32_t at = sizeof digits;
-    uint64_t n = out->object->size_bytes;
-    do {
-        digits[--at] = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
-    out->n_length = (uint8_t)(sizeof digits - at);
-    memcpy(out->length, digits + at, out->n_length);
+    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
+    const char *p = nj_put_digits(end, out->object->size_bytes);
+    out->n_length = (uint8_t)(end - p);
+    memcpy(out->length, p, out->n_length);
 }
 
 /* Waiting. */

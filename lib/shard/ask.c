@@ -112,19 +112,8 @@ static struct nj_str date_now(struct nj_shard *s)
     return (struct nj_str){s->date, NJ_DATE_BYTES};
 }
 
-static struct nj_str digits(uint32_t n, char buf[10])
-{
-    char *end = buf + 10, *p = end;
-
-    do {
-        *--p = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
-    return (struct nj_str){p, (uint32_t)(end - p)};
-}
-
 /* A status and nothing more but when to come again, unless that is 0. */
-static uint32_t fields_of(struct nj_shard *s, uint32_t retry_after_s, char buf[10],
+static uint32_t fields_of(struct nj_shard *s, uint32_t retry_after_s, char buf[NJ_DIGITS_MAX],
                           struct nj_field out[4])
 {
     out[0] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
@@ -132,14 +121,16 @@ static uint32_t fields_of(struct nj_shard *s, uint32_t retry_after_s, char buf[1
     out[2] = (struct nj_field){NJ_STR("content-length"), NJ_STR("0")};
     if (retry_after_s == 0)
         return 3;
-    out[3] = (struct nj_field){NJ_STR("retry-after"), digits(retry_after_s, buf)};
+    char *end = buf + NJ_DIGITS_MAX;
+    const char *p = nj_put_digits(end, retry_after_s);
+    out[3] = (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}};
     return 4;
 }
 
 static void refuse(struct nj_ask *a, uint16_t status, uint32_t retry_after_s)
 {
     struct nj_field f[4];
-    char buf[10];
+    char buf[NJ_DIGITS_MAX];
 
     nj__ask_respond(a, status, f, fields_of(a->conn->shard, retry_after_s, buf, f), NULL);
 }
@@ -160,7 +151,7 @@ static void refuse_unrecorded(struct nj_conn *c, struct nj_h2_stream *st,
 {
     struct nj_shard *s = c->shard;
     struct nj_field f[4];
-    char buf[10];
+    char buf[NJ_DIGITS_MAX];
 
     nj_count(&s->counters, NJ_C_ask_full);
     note_answered(c, nj_h2_stream_id(st), req, 503);
