@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/exchange_internal.h"
+#include "http/scan.h"
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
@@ -163,9 +164,9 @@ uint64_t nj_content_length(const struct nj_field *fields, uint32_t n_fields)
         const struct nj_field *f = &fields[i];
         if (f->name.n_bytes != sizeof name - 1 || memcmp(f->name.p, name, sizeof name - 1) != 0)
             continue;
-        uint64_t n = 0;
-        for (uint32_t k = 0; k < f->value.n_bytes && n < UINT64_MAX / 16; k++)
-            n = n * 10 + (uint64_t)(f->value.p[k] - '0');
+        struct nj_str value = f->value;
+        uint64_t n;
+        (void)nj__number(&value, &n); /* HTTP/2 has checked that it is one */
         return n;
     }
     return 0;

@@ -12,30 +12,14 @@ struct spec {
     uint64_t first, last; /* without `first`: as many of the end */
 };
 
-/* Digits, too large a number as the largest there is: it is beyond every end. */
-static bool read_number(struct nj_str *s, uint64_t *out)
-{
-    uint64_t v = 0;
-    bool any = false;
-
-    while (s->n_bytes > 0 && *s->p >= '0' && *s->p <= '9') {
-        uint64_t digit = (uint64_t)(*s->p - '0');
-        v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * v + digit;
-        nj__skip(s, 1);
-        any = true;
-    }
-    *out = v;
-    return any;
-}
-
 /* RFC 9110 14.1.1: int-range or suffix-range. */
 static bool read_spec(struct nj_str s, struct spec *out)
 {
-    out->has_first = read_number(&s, &out->first);
+    out->has_first = nj__number(&s, &out->first);
     if (s.n_bytes == 0 || *s.p != '-')
         return false;
     nj__skip(&s, 1);
-    out->has_last = read_number(&s, &out->last);
+    out->has_last = nj__number(&s, &out->last);
     if (s.n_bytes > 0 || (!out->has_first && !out->has_last))
         return false;
     return !(out->has_first && out->has_last && out->last < out->first);

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "http/exchange_internal.h"
+#include "http/scan.h"
 #include "sched/ewyk.h"
 
 /* It fits the smallest block. */
@@ -45,15 +46,12 @@ int nj_response_status(struct nj_response *resp, unsigned status)
 
 static int declare(struct nj_response *resp, const char *value)
 {
-    uint64_t n = 0;
+    struct nj_str rest = {value, (uint32_t)strnlen(value, UINT32_MAX)};
+    uint64_t n;
 
-    if (resp->declared != NJ_BODY_UNKNOWN || *value == '\0')
+    if (resp->declared != NJ_BODY_UNKNOWN || !nj__number(&rest, &n) || rest.n_bytes > 0 ||
+        n == NJ_BODY_UNKNOWN)
         return NJ_ERR_INVALID;
-    for (const char *p = value; *p; p++) {
-        if (*p < '0' || *p > '9' || n > (UINT64_MAX - 10) / 10)
-            return NJ_ERR_INVALID;
-        n = n * 10 + (uint64_t)(*p - '0');
-    }
     resp->declared = n;
     return 0;
 }

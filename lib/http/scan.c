@@ -45,6 +45,21 @@ bool nj__list_next(struct nj_str *rest, struct nj_str *element)
     return false;
 }
 
+bool nj__number(struct nj_str *s, uint64_t *out)
+{
+    uint64_t v = 0;
+    bool any = false;
+
+    while (s->n_bytes > 0 && *s->p >= '0' && *s->p <= '9') {
+        uint64_t digit = (uint64_t)(*s->p - '0');
+        v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * v + digit;
+        nj__skip(s, 1);
+        any = true;
+    }
+    *out = v;
+    return any;
+}
+
 /* qvalue: "0" or "1", and up to three digits behind a point. */
 static bool read_q(struct nj_str s, uint16_t *q)
 {

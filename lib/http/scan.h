@@ -17,6 +17,10 @@ static inline void nj__skip(struct nj_str *s, uint32_t n)
 /* Without blanks (OWS) at both ends. */
 struct nj_str nj__trim(struct nj_str s);
 
+/* Take digits from the front. What does not fit is the largest number there is. False: there are
+ * none. */
+bool nj__number(struct nj_str *s, uint64_t *out);
+
 /* The next element of a comma-separated list that is not empty (RFC 9110 5.6.1.2), trimmed; commas
  * within quotes belong to the element. False: there is none. */
 bool nj__list_next(struct nj_str *rest, struct nj_str *element);
