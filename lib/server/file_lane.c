@@ -20,43 +20,57 @@ static void keep(struct nj_file_lane *lane, struct nj_file_job *job)
     lane->last = &job->next;
 }
 
-static struct nj_file_job *take_first(struct nj_file_lane *lane)
+static struct nj_file_job *take(struct nj_file_lane *lane, struct nj_file_job **at)
 {
-    struct nj_file_job *job = lane->first;
+    struct nj_file_job *job = *at;
 
-    lane->first = job->next;
-    if (!lane->first)
-        lane->last = &lane->first;
+    *at = job->next;
+    if (lane->last == &job->next)
+        lane->last = at;
+    if (lane->look == &job->next)
+        lane->look = at;
     return job;
 }
 
-/* Ask again for those that may find memory now. Those nobody waits for any more go back as they
- * are. Returns how many of these there are in `jobs`. */
-static uint32_t ask_again(struct nj_file_lane *lane, struct nj_file_job **jobs, uint32_t n_max)
+/* Those nobody waits for any more go back as they are, wherever they stand: one place is looked at
+ * in each poll, as the list may be long and is cold. */
+static uint32_t give_back(struct nj_file_lane *lane, struct nj_file_job **jobs)
 {
-    uint32_t n = 0;
+    struct nj_file_job *job = *lane->look;
 
-    for (uint32_t i = 0; lane->first && i < RETRIES && n < n_max; i++) {
+    if (job && !job->asker) {
+        jobs[0] = take(lane, lane->look);
+        return 1;
+    }
+    lane->look = job ? &job->next : &lane->first;
+    return 0;
+}
+
+/* Ask again for those that may find memory now. */
+static void ask_again(struct nj_file_lane *lane)
+{
+    for (uint32_t i = 0; lane->first && i < RETRIES; i++) {
         struct nj_file_job *job = lane->first;
         if (!job->asker) {
-            jobs[n++] = take_first(lane);
-            continue;
+            lane->look = &lane->first; /* the next poll gives it back */
+            break;
         }
         if (!nj_file_store_has_room(lane->store, job->seen))
             break;
-        (void)take_first(lane);
+        (void)take(lane, &lane->first);
         if (submit(lane, job))
             continue;
         keep(lane, job);
         break;
     }
-    return n;
 }
 
 static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
 {
     struct nj_file_lane *lane = ctx;
-    uint32_t n = lane->first ? ask_again(lane, jobs, n_max) : 0;
+    uint32_t n = lane->first && n_max > 0 ? give_back(lane, jobs) : 0;
+
+    ask_again(lane);
     uint32_t n_back = n < n_max ? lane->way.poll(lane->way.ctx, jobs + n, n_max - n) : 0;
     struct nj_file_job **back = jobs + n;
 
@@ -73,6 +87,7 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
 struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_file_port *way,
                                       struct nj_file_store *store)
 {
-    *lane = (struct nj_file_lane){.way = *way, .store = store, .last = &lane->first};
+    *lane = (struct nj_file_lane){.way = *way, .store = store};
+    lane->last = lane->look = &lane->first;
     return (struct nj_file_port){.ctx = lane, .submit = submit, .poll = poll};
 }

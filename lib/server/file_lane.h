@@ -16,6 +16,7 @@ struct nj_file_lane {
     struct nj_file_port way; /* to the worker */
     struct nj_file_store *store;
     struct nj_file_job *first, **last; /* waiting, in the order in which they were refused */
+    struct nj_file_job **look;         /* is the one here still waited for? */
 };
 
 /* `lane` must stay where it is for as long as the port is used. */

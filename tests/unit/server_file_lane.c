@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "base/attr.h"
 #include "base/prng.h"
 #include "server/file_lane.h"
 
@@ -139,11 +140,23 @@ Test(server_file_lane, waits_until_somebody_lets_go, .timeout = 60)
 Test(server_file_lane, gives_back_what_nobody_waits_for, .timeout = 60)
 {
     struct world *x = start();
+    struct nj_file_job *job[4];
     use_up(x);
-    x->lane[0].first->asker = NULL;
-    while (x->n_out > 0)
-        poll_lane(x, 0);
-    cr_expect_null(x->lane[0].first);
+    job[0] = x->lane[0].first;
+    for (uint32_t i = 1; i < NJ_ARRAY_LEN(job); i++) {
+        job[i] = ask(x, 0, READS - i);
+        while (x->lane[0].last != &job[i]->next)
+            poll_lane(x, 0);
+    }
+    /* One in the middle, the last, the only one behind the first, the first. */
+    static const uint32_t order[] = {1, 3, 2, 0};
+    for (uint32_t k = 0; k < NJ_ARRAY_LEN(order); k++) {
+        job[order[k]]->asker = NULL;
+        while (x->n_out > 3 - k)
+            poll_lane(x, 0);
+        cr_expect_eq(x->lane[0].first, k < 3 ? job[0] : NULL);
+    }
+    cr_expect_eq(x->lane[0].last, &x->lane[0].first);
     while (x->n_held > 0)
         nj_ref_put(&x->held[--x->n_held]->ref);
     stop(x);
