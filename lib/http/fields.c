@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "http/exchange_internal.h"
+#include "http/scan.h"
 
 struct lengths {
     uint16_t name, value;
@@ -13,16 +14,6 @@ struct lengths {
 static bool is_name(const char *name, size_t n)
 {
     return n > 0 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == n;
-}
-
-/* RFC 9110 5.5 and RFC 9113 8.2.1: nothing that ends a line, no other control (clients reset the
- * stream for one), no blank at either end. */
-static bool is_value(const char *value, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (((uint8_t)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
-            return false;
-    return n == 0 || (!strchr(" \t", value[0]) && !strchr(" \t", value[n - 1]));
 }
 
 /* RFC 9113 8.2.2 */
@@ -58,7 +49,7 @@ int nj__fields_add(struct nj__fields *f, struct nj_blocks *b, const char *name, 
 {
     size_t n_name = strlen(name), n_value = strlen(value);
 
-    if (!is_name(name, n_name) || !is_value(value, n_value) || is_of_connection(name))
+    if (!is_name(name, n_name) || !nj_field_value_is_good(value) || is_of_connection(name))
         return NJ_ERR_INVALID;
     if (f->n == NJ_RESPONSE_FIELDS_MAX || n_name + n_value > NJ_RESPONSE_HEAD_BYTES - f->n_bytes)
         return NJ_ERR_TOO_LARGE;

@@ -92,6 +92,16 @@ bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
     return true;
 }
 
+bool nj_field_value_is_good(const char *value)
+{
+    size_t n = strlen(value);
+
+    for (size_t i = 0; i < n; i++)
+        if (((uint8_t)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
+            return false;
+    return n == 0 || (!strchr(" \t", value[0]) && !strchr(" \t", value[n - 1]));
+}
+
 bool nj__str_is(struct nj_str s, const char *literal)
 {
     return s.n_bytes == strlen(literal) && strncasecmp(s.p, literal, s.n_bytes) == 0;

@@ -29,6 +29,11 @@ bool nj__list_next(struct nj_str *rest, struct nj_str *element);
  * thousandths (RFC 9110 12.4.2), 1000 when there is none. False: the weight is not one. */
 bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q);
 
+/* Something that may be sent as a value: nothing that ends a line, no other control (clients reset
+ * the stream for one), no blank at either end (RFC 9110 5.5, RFC 9113 8.2.1). Not for lib/http
+ * only. */
+bool nj_field_value_is_good(const char *value);
+
 bool nj__str_is(struct nj_str s, const char *literal); /* case ignored */
 
 #endif

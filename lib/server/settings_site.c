@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "http/mime.h"
+#include "http/scan.h"
 #include "server/settings.h"
 #include "server/values.h"
 
@@ -66,17 +67,6 @@ int nj__settings_read_requests(struct nj_settings *s, char *why, size_t n)
     return 0;
 }
 
-/* What may stand in a field's value (RFC 9110 5.5), and begins and ends with something to see. */
-static bool is_field_value(const char *v)
-{
-    size_t n = strlen(v);
-
-    for (size_t i = 0; i < n; i++)
-        if (((unsigned char)v[i] < 0x20 && v[i] != '\t') || v[i] == 0x7f)
-            return false;
-    return n > 0 && !strchr(" \t", v[0]) && !strchr(" \t", v[n - 1]);
-}
-
 /* Names a file below a folder without leaving it: no segment is empty, . or .. */
 static bool is_below(const char *path)
 {
@@ -130,7 +120,7 @@ int nj__settings_read_files(struct nj_settings *s, char *why, size_t n)
     if (c->index && (!is_below(c->index) || *c->index == '.' || strchr(c->index, '/')))
         return nj_fail(why, n, "--index %s: expected the name of a file, e.g. index.html",
                        c->index);
-    if (c->cache_control && !is_field_value(c->cache_control))
+    if (c->cache_control && (!*c->cache_control || !nj_field_value_is_good(c->cache_control)))
         return nj_fail(why, n,
                        "--cache-control: expected what can stand in a header field, e.g. "
                        "max-age=3600");
