@@ -5,7 +5,6 @@
  */
 #include "server/file_chunks.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "http/listing.h"
+#include "http/negotiate.h"
 #include "server/file_cache.h"
 #include "server/file_chunks.h"
 #include "server/file_list.h"
@@ -372,14 +373,12 @@ static bool is_fresh(const struct stat *sibling, const struct stat *file)
 
 static uint8_t find_siblings(struct nj_file_store *s, const char *path, const struct stat *st)
 {
-    static const char *const suffix[NJ_N_CODINGS] = {
-        [NJ_CODING_BR] = ".br", [NJ_CODING_ZSTD] = ".zst", [NJ_CODING_GZIP] = ".gz"};
     uint8_t found = 0;
 
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
         char name[NJ_PATH_MAX];
         struct stat sibling;
-        int fd, n = snprintf(name, sizeof name, "%s%s", path, suffix[i]);
+        int fd, n = snprintf(name, sizeof name, "%s%s", path, nj_coding_suffix(i).p);
         if (n < 0 || (size_t)n >= sizeof name || open_regular(s, name, &fd, &sibling) != NJ_FILE_OK)
             continue;
         close(fd);
