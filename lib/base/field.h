@@ -3,7 +3,10 @@
 #ifndef NJ_BASE_FIELD_H
 #define NJ_BASE_FIELD_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/ref.h"
 
@@ -20,6 +23,11 @@ struct nj_str {
     }
 #define NJ_STR(literal) ((struct nj_str)NJ_STR_INIT(literal))
 
+static inline bool nj_str_eq(struct nj_str a, struct nj_str b)
+{
+    return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
+}
+
 #define NJ_DIGITS_MAX 20 /* of a uint64_t */
 
 /* The decimal digits of `v`, in front of `end`. Returns where they begin. */
@@ -35,6 +43,16 @@ static inline char *nj_put_digits(char *end, uint64_t v)
 struct nj_field {
     struct nj_str name, value; /* name in lower case (RFC 9113 8.2) */
 };
+
+/* The first of that name, or NULL. */
+static inline const struct nj_field *nj_field_find(const struct nj_field *fields, size_t n,
+                                                   struct nj_str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (nj_str_eq(fields[i].name, name))
+            return &fields[i];
+    return NULL;
+}
 
 /* Bytes that `ref` keeps alive. Whoever keeps the slice beyond the call that showed it takes a
  * reference. `ref` is NULL for bytes that live as long as the program. */

@@ -3,8 +3,6 @@
  * What goes to the stream. A response that ended before its first byte left is told whole: its
  * length stands in the head, and its last DATA frame ends the stream.
  */
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/exchange_internal.h"
@@ -57,14 +55,6 @@ void nj__answer_error(struct nj_exchange *x, uint16_t status)
 
 /* --- the head --- */
 
-static bool has(const struct nj_field *f, uint32_t n, const char *name)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (f[i].name.n_bytes == strlen(name) && memcmp(f[i].name.p, name, strlen(name)) == 0)
-            return true;
-    return false;
-}
-
 /* RFC 9110 8.6: none in a 204; in a 304 it would be that of the 200. */
 static bool says_length(const struct nj_exchange *x)
 {
@@ -84,9 +74,9 @@ static void send_head(struct nj_exchange *x)
     uint32_t n = nj__fields_list(&resp->fields, f), n_given = n;
     char buf[NJ_DIGITS_MAX], *end = buf + sizeof buf;
 
-    if (!has(f, n_given, "server"))
+    if (!nj_field_find(f, n_given, NJ_STR("server")))
         f[n++] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
-    if (!has(f, n_given, "date"))
+    if (!nj_field_find(f, n_given, NJ_STR("date")))
         f[n++] = (struct nj_field){NJ_STR("date"), nj__date(x->set, x->set->now)};
     if (says_length(x)) {
         uint64_t length = resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written;

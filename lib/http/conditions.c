@@ -88,7 +88,7 @@ static bool same_tag(struct nj_str tag, bool weak, const struct nj_validators *v
         nj__skip(&own, 2);
     if (strongly && (weak || own_weak))
         return false;
-    return tag.n_bytes == own.n_bytes && memcmp(tag.p, own.p, tag.n_bytes) == 0;
+    return nj_str_eq(tag, own);
 }
 
 /* Is ours in the list? "*" stands for any. What can't be read ends the list: a quote that is not

@@ -158,18 +158,12 @@ static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exch
 
 uint64_t nj_content_length(const struct nj_field *fields, uint32_t n_fields)
 {
-    static const char name[] = "content-length";
+    const struct nj_field *f = nj_field_find(fields, n_fields, NJ_STR("content-length"));
+    struct nj_str value = f ? f->value : NJ_STR("");
+    uint64_t n;
 
-    for (uint32_t i = 0; i < n_fields; i++) {
-        const struct nj_field *f = &fields[i];
-        if (f->name.n_bytes != sizeof name - 1 || memcmp(f->name.p, name, sizeof name - 1) != 0)
-            continue;
-        struct nj_str value = f->value;
-        uint64_t n;
-        (void)nj__number(&value, &n); /* HTTP/2 has checked that it is one */
-        return n;
-    }
-    return 0;
+    (void)nj__number(&value, &n); /* HTTP/2 has checked that it is one */
+    return n;
 }
 
 static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)

@@ -38,14 +38,10 @@ struct nj_view nj_request_authority(const struct nj_request *req)
 struct nj_view nj_request_header(const struct nj_request *req, const char *name)
 {
     const struct nj__head *head = head_of(req);
-    size_t n = strlen(name);
+    struct nj_str key = {name, (uint32_t)strlen(name)};
+    const struct nj_field *f = nj_field_find(head->fields, head->n_fields, key);
 
-    for (uint32_t i = 0; i < head->n_fields; i++) {
-        const struct nj_field *f = &head->fields[i];
-        if (f->name.n_bytes == n && memcmp(f->name.p, name, n) == 0)
-            return (struct nj_view){f->value.p, f->value.n_bytes};
-    }
-    return (struct nj_view){"", 0};
+    return f ? (struct nj_view){f->value.p, f->value.n_bytes} : (struct nj_view){"", 0};
 }
 
 bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj_view *name,

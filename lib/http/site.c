@@ -400,11 +400,6 @@ static enum outcome resolve(struct nj_site *site, struct nj__asker *who, struct 
 
 /* Requests. */
 
-static bool str_eq(struct nj_str a, struct nj_str b)
-{
-    return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
-}
-
 /* Where the value of a field goes, or NULL: it is none of ours. */
 static struct nj_str *slot_of(struct nj_str name, struct nj__asker *who, struct nj_str *accept)
 {
@@ -412,21 +407,21 @@ static struct nj_str *slot_of(struct nj_str name, struct nj__asker *who, struct 
 
     switch (name.n_bytes) {
     case 5:
-        return str_eq(name, NJ_STR("range")) ? &c->range : NULL;
+        return nj_str_eq(name, NJ_STR("range")) ? &c->range : NULL;
     case 6:
-        return str_eq(name, NJ_STR("accept")) ? accept : NULL;
+        return nj_str_eq(name, NJ_STR("accept")) ? accept : NULL;
     case 8:
-        return str_eq(name, NJ_STR("if-match"))   ? &c->if_match
-               : str_eq(name, NJ_STR("if-range")) ? &c->if_range
-                                                  : NULL;
+        return nj_str_eq(name, NJ_STR("if-match"))   ? &c->if_match
+               : nj_str_eq(name, NJ_STR("if-range")) ? &c->if_range
+                                                     : NULL;
     case 13:
-        return str_eq(name, NJ_STR("if-none-match")) ? &c->if_none_match : NULL;
+        return nj_str_eq(name, NJ_STR("if-none-match")) ? &c->if_none_match : NULL;
     case 15:
-        return str_eq(name, NJ_STR("accept-encoding")) ? &who->accept_encoding : NULL;
+        return nj_str_eq(name, NJ_STR("accept-encoding")) ? &who->accept_encoding : NULL;
     case 17:
-        return str_eq(name, NJ_STR("if-modified-since")) ? &c->if_modified_since : NULL;
+        return nj_str_eq(name, NJ_STR("if-modified-since")) ? &c->if_modified_since : NULL;
     case 19:
-        return str_eq(name, NJ_STR("if-unmodified-since")) ? &c->if_unmodified_since : NULL;
+        return nj_str_eq(name, NJ_STR("if-unmodified-since")) ? &c->if_unmodified_since : NULL;
     default:
         return NULL;
     }
@@ -492,7 +487,7 @@ static uint16_t check_path(struct nj_site *site, struct nj_str target)
 static uint16_t check_request(struct nj_site *site, const struct nj_http_request *req,
                               struct nj__asker *who, struct nj_object_name *name)
 {
-    if (!who->is_head && !str_eq(req->method, NJ_STR("GET")))
+    if (!who->is_head && !nj_str_eq(req->method, NJ_STR("GET")))
         return 405;
     uint16_t status = check_path(site, req->path);
     if (status)
@@ -509,17 +504,17 @@ static uint16_t check_request(struct nj_site *site, const struct nj_http_request
  */
 static uint16_t check_options(struct nj_site *site, const struct nj_http_request *req)
 {
-    uint16_t status = str_eq(req->path, NJ_STR("*")) ? 0 : check_path(site, req->path);
+    uint16_t status = nj_str_eq(req->path, NJ_STR("*")) ? 0 : check_path(site, req->path);
     return status == 0 || status == 404 ? 204 : status;
 }
 
 struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
                                      void *stream, nj_ns now)
 {
-    struct nj__asker who = {.stream = stream, .is_head = str_eq(req->method, NJ_STR("HEAD"))};
+    struct nj__asker who = {.stream = stream, .is_head = nj_str_eq(req->method, NJ_STR("HEAD"))};
     struct nj_site_wait *x = NULL;
     struct nj_object_name name;
-    bool is_options = str_eq(req->method, NJ_STR("OPTIONS"));
+    bool is_options = nj_str_eq(req->method, NJ_STR("OPTIONS"));
 
     uint16_t status = is_options ? check_options(site, req) : check_request(site, req, &who, &name);
     if (status == 204) {

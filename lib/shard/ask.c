@@ -23,12 +23,9 @@ static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
 
 static struct nj_str field(const struct nj_h2_request *req, struct nj_str name)
 {
-    for (uint32_t i = 0; i < req->n_fields; i++) {
-        const struct nj_str *n = &req->fields[i].name;
-        if (n->n_bytes == name.n_bytes && memcmp(n->p, name.p, name.n_bytes) == 0)
-            return req->fields[i].value;
-    }
-    return NJ_STR("");
+    const struct nj_field *f = nj_field_find(req->fields, req->n_fields, name);
+
+    return f ? f->value : NJ_STR("");
 }
 
 static int64_t wall_ns(const struct nj_shard *s, nj_ns at)
