@@ -14,13 +14,7 @@
 
 struct nj_str nj__date(struct nj_exchanges *set, nj_ns now)
 {
-    int64_t s = set->config.wall_s_at_zero + (int64_t)(now / NJ_SEC);
-
-    if (s != set->date_s) {
-        nj_date_format(s, set->date);
-        set->date_s = s;
-    }
-    return (struct nj_str){set->date, NJ_DATE_BYTES};
+    return nj_date_of_now(&set->date, set->config.wall_s_at_zero + (int64_t)(now / NJ_SEC));
 }
 
 void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,

@@ -83,6 +83,15 @@ void nj_date_format(int64_t unix_s, char out[NJ_DATE_BYTES])
     put_digits(out + 23, in_day % 60, 2);
 }
 
+struct nj_str nj_date_of_now(struct nj_date_of_now *d, int64_t unix_s)
+{
+    if (unix_s != d->unix_s || d->text[0] == '\0') {
+        nj_date_format(unix_s, d->text);
+        d->unix_s = unix_s;
+    }
+    return (struct nj_str){d->text, NJ_DATE_BYTES};
+}
+
 /* Reading. Each step moves on, or the text is none of ours. */
 
 struct scan {

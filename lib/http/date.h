@@ -14,6 +14,15 @@
  * these. Not terminated. */
 void nj_date_format(int64_t unix_s, char out[NJ_DATE_BYTES]);
 
+/* The date of now, written once a second; all zero at first. */
+struct nj_date_of_now {
+    int64_t unix_s;
+    char text[NJ_DATE_BYTES];
+};
+
+/* Lives until the next call with another second. */
+struct nj_str nj_date_of_now(struct nj_date_of_now *d, int64_t unix_s);
+
 /* UNIX time of an HTTP-date in any of its forms: IMF-fixdate, that of RFC 850 and asctime()'s.
  * False when it is none of them, or no day of the calendar; whether the name of the day is the
  * right one is not looked at. `now_s` settles in which century a year of two digits is. */

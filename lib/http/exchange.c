@@ -37,7 +37,6 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
         return NULL;
     set->config = *config;
     set->now = now;
-    set->date_s = INT64_MIN;
     nj_list_init(&set->dirty);
     nj_list_init(&set->hungry);
     nj_list_init(&set->home);

@@ -138,8 +138,7 @@ struct nj_exchanges {
     bool unflushed;    /* some went since the port was flushed */
     uint32_t *longest; /* response of each route that a worker brought */
     uint64_t n_held, n_held_max;
-    int64_t date_s;
-    char date[NJ_DATE_BYTES];
+    struct nj_date_of_now date;
 };
 
 /* exchange.c */

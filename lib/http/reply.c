@@ -26,24 +26,13 @@ int64_t nj__site_now_s(const struct nj_site *site, nj_ns now)
     return site->config.wall_s_at_zero + (int64_t)(now / NJ_SEC);
 }
 
-static struct nj_str date_now(struct nj_site *site, nj_ns now)
-{
-    int64_t s = nj__site_now_s(site, now);
-
-    if (s != site->date_s) {
-        nj_date_format(s, site->date);
-        site->date_s = s;
-    }
-    return (struct nj_str){site->date, NJ_DATE_BYTES};
-}
-
 static void begin_reply(struct nj_site *site, struct reply *r, uint16_t status, nj_ns now)
 {
     r->http.status = status;
     r->http.n_fields = 0;
     r->http.body = NULL;
     add_field(r, NJ_STR("server"), NJ_STR("nightjar"));
-    add_field(r, NJ_STR("date"), date_now(site, now));
+    add_field(r, NJ_STR("date"), nj_date_of_now(&site->date, nj__site_now_s(site, now)));
 }
 
 static void add_type(struct reply *r, struct nj_str type)
@@ -225,9 +214,9 @@ static void add_modified(struct nj_site *site, struct reply *r, const struct nj_
 {
     if (!known->validators.has_date || (status == 206 && who->conditions.if_range.p))
         return;
-    bool is_future = known->validators.modified_s > site->date_s;
+    bool is_future = known->validators.modified_s > site->date.unix_s;
     add_field(r, NJ_STR("last-modified"),
-              (struct nj_str){is_future ? site->date : known->modified, NJ_DATE_BYTES});
+              (struct nj_str){is_future ? site->date.text : known->modified, NJ_DATE_BYTES});
 }
 
 static const char hex_digits[] = "0123456789abcdef";

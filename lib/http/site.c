@@ -43,7 +43,6 @@ struct nj_site *nj_site_new(const struct nj_site_config *config)
         site->options = *config->options;
     site->index = site->options.index ? str(site->options.index) : NJ_STR("index.html");
     site->cache_control = str(site->options.cache_control);
-    site->date_s = INT64_MIN;
     for (uint32_t i = 0; i < NJ__OPENS; i++)
         nj_list_init(&site->opens[i]);
     site->table = nj_object_table_new();

@@ -52,8 +52,7 @@ struct nj_site {
     struct nj__files files;
     struct nj_object_table *table;
     struct nj_pool exchanges;
-    int64_t date_s;
-    char date[NJ_DATE_BYTES];
+    struct nj_date_of_now date;
     struct nj_str index, cache_control; /* of options */
     /* Of the request at hand; too big for the stack of a deep call. */
     struct nj_path path;

@@ -100,13 +100,7 @@ static void note_end(struct nj_ask *a, bool complete, nj_ns ttfb, nj_ns total)
 
 static struct nj_str date_now(struct nj_shard *s)
 {
-    int64_t at = s->cfg.wall_s_at_zero + (int64_t)(s->now / NJ_SEC);
-
-    if (at != s->date_s) {
-        nj_date_format(at, s->date);
-        s->date_s = at;
-    }
-    return (struct nj_str){s->date, NJ_DATE_BYTES};
+    return nj_date_of_now(&s->date, s->cfg.wall_s_at_zero + (int64_t)(s->now / NJ_SEC));
 }
 
 /* A status and nothing more but when to come again, unless that is 0. */

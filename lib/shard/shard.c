@@ -117,7 +117,6 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     s->cfg = *config;
     set_timeouts(&s->cfg);
     s->now = now;
-    s->date_s = INT64_MIN;
     for (uint32_t i = 0; i < NJ_N_SILENT; i++)
         nj_list_init(&s->silent[i]);
     nj_list_init(&s->asks);

@@ -122,8 +122,7 @@ struct nj_shard {
     struct nj_pool ask_pool; /* struct nj_ask, of every request that is open */
     uint32_t n_talks;
     uint32_t check_at; /* the next connection to ask whether it is still welcome; see policy.c */
-    int64_t date_s;
-    char date[NJ_DATE_BYTES];
+    struct nj_date_of_now date;
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
     struct nj_histogram ttfb, total, throttled; /* of responses; throttled: of those that were */
