@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/attr.h"
 #include "base/fail.h"
 #include "server/config_set.h"
@@ -23,6 +24,11 @@ struct snapshot {
     struct source *source;
 };
 
+/* Who has had each of them last. */
+struct slots {
+    char name[NJ_CLASSES_MAX][NJ_CLASS_NAME_MAX];
+};
+
 struct nj_policies {
     pthread_mutex_t lock;
     struct nj_server_config given; /* by the command line */
@@ -34,7 +40,7 @@ struct nj_policies {
     struct snapshot *now;
     uint32_t n_old;
     struct snapshot *old[NJ_POLICIES_OLD_MAX];
-    char slot[NJ_CLASSES_MAX][NJ_CLASS_NAME_MAX]; /* who has had it last */
+    struct slots slots;
 };
 
 /* --- sources and snapshots ------------------------------------------------------------------ */
@@ -76,33 +82,48 @@ static void free_snapshot(struct snapshot *s)
     free(s);
 }
 
-/* Classes keep their slots by name. A new one gets the first that was never used; when there is
- * none, the first whose class is gone. */
-static void give_slots(struct nj_policies *p, struct nj_policy_file *f)
+static uint8_t slot_of(const struct slots *s, const char *name)
 {
-    uint32_t taken = 1; /* 0 is the default class's */
+    for (uint8_t k = 1; k < NJ_CLASSES_MAX; k++)
+        if (strcmp(s->name[k], name) == 0)
+            return k;
+    return 0;
+}
 
-    snprintf(p->slot[0], NJ_CLASS_NAME_MAX, "default");
+/* For a new class: a slot that was never used, else one whose class is gone and all its responses
+ * with it, for they would be of the new one. 0: there is none. */
+static uint8_t free_slot(const struct nj_policies *p, const struct slots *s, uint32_t taken)
+{
+    uint8_t unused = slot_of(s, "");
+
+    for (uint8_t k = 1; k < NJ_CLASSES_MAX && unused == 0; k++)
+        if (!(taken >> k & 1) && !p->port.runs(p->port.ctx, k))
+            unused = k;
+    return unused;
+}
+
+/* Classes keep their slots by name; slot 0 is the default class's. Returns the first class for
+ * which there is no slot; NULL: all have theirs. */
+static const struct nj_file_class *give_slots(const struct nj_policies *p, struct nj_policy_file *f,
+                                              struct slots *s)
+{
+    uint32_t taken = 1;
+
     for (uint32_t i = 1; i < f->n_classes; i++) {
-        f->class_at[i].slot = 0;
-        for (uint8_t k = 1; k < NJ_CLASSES_MAX; k++)
-            if (strcmp(p->slot[k], f->class_at[i].name) == 0)
-                f->class_at[i].slot = k;
+        f->class_at[i].slot = slot_of(s, f->class_at[i].name);
         taken |= 1u << f->class_at[i].slot;
     }
     for (uint32_t i = 1; i < f->n_classes; i++) {
-        uint8_t slot = f->class_at[i].slot, found = 0;
-        if (slot != 0)
+        struct nj_file_class *c = &f->class_at[i];
+        if (c->slot != 0)
             continue;
-        for (uint8_t k = NJ_CLASSES_MAX - 1; k > 0; k--) {
-            bool unused = p->slot[k][0] == '\0';
-            if (!(taken >> k & 1) && (unused || found == 0 || p->slot[found][0] != '\0'))
-                found = k;
-        }
-        f->class_at[i].slot = found;
-        taken |= 1u << found;
-        snprintf(p->slot[found], NJ_CLASS_NAME_MAX, "%s", f->class_at[i].name);
+        c->slot = free_slot(p, s, taken);
+        if (c->slot == 0)
+            return c;
+        taken |= 1u << c->slot;
+        snprintf(s->name[c->slot], NJ_CLASS_NAME_MAX, "%s", c->name);
     }
+    return NULL;
 }
 
 static struct snapshot *make(struct nj_policies *p, struct source *source,
@@ -170,7 +191,7 @@ struct nj_policies *nj_policies_new(struct nj_policy_file *first,
     pthread_mutex_init(&p->lock, NULL);
     p->given = *given;
     p->effective = *effective;
-    give_slots(p, first);
+    NJ_CHECK(!give_slots(p, first, &p->slots)); /* as many slots as classes */
     p->hours = nj_policy_file_hours(first, minute);
     p->source = new_source(first, true, why, n);
     p->now = p->source ? make(p, p->source, NULL, p->hours) : NULL;
@@ -214,6 +235,7 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
                            struct nj_faults *faults)
 {
     const char *path = p->given.policy_file;
+    struct slots slots = p->slots;
     char why[256];
 
     if (!can_replace(p)) {
@@ -221,7 +243,15 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
         nj_policy_file_free(f);
         return 0;
     }
-    give_slots(p, f);
+    const struct nj_file_class *homeless = give_slots(p, f, &slots);
+    if (homeless) {
+        nj_fault(faults, path, homeless->line,
+                 "class %s: there is no place for it while responses of classes run that this file "
+                 "leaves out: try again when they are over, or read a file first that has neither",
+                 homeless->name);
+        nj_policy_file_free(f);
+        return 0;
+    }
     struct source *source = new_source(f, false, why, sizeof why);
     if (!source) {
         nj_fault(faults, path, 0, "%s", why);
@@ -236,6 +266,7 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
     }
     put_source(p->source);
     p->source = source;
+    p->slots = slots;
     p->hours = hours;
     memset(&p->changes, 0, sizeof p->changes);
     return replace(p, s);

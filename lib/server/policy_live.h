@@ -17,7 +17,8 @@
 struct nj_policy_port {
     void *ctx;
     void (*set)(void *ctx, const struct nj_policy *policy);
-    uint64_t (*adopted)(void *ctx); /* the version that all have adopted, or a later one */
+    uint64_t (*adopted)(void *ctx);        /* the version that all have adopted, or a later one */
+    bool (*runs)(void *ctx, uint8_t slot); /* does a response run in it, on any shard? */
 };
 
 struct nj_policies;

@@ -51,9 +51,22 @@ static uint64_t adopted_by_all(void *server)
     return least;
 }
 
+/* What begins while we look is of the class that is gone: nj_shape_adopt() sorts it out. */
+static bool runs_on_any(void *server, uint8_t slot)
+{
+    const struct nj_server *s = server;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        n += atomic_load_explicit(&nj_shape_class_stats(s->shard[i]->shape, slot)->n_open,
+                                  memory_order_relaxed);
+    return n > 0;
+}
+
 void nj__server_attach_policy(struct nj_server *s)
 {
-    nj_policies_attach(s->policies, &(struct nj_policy_port){s, set_all, adopted_by_all});
+    nj_policies_attach(s->policies,
+                       &(struct nj_policy_port){s, set_all, adopted_by_all, runs_on_any});
 }
 
 static void count(void *text, const struct nj_policy *p)

@@ -93,6 +93,16 @@ bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct
     return !params;
 }
 
+/* A class that has got the place of another one counts from zero. */
+static void set_rate(_Atomic uint64_t *rate, uint64_t *was, uint64_t is, nj_ns passed)
+{
+    uint64_t more = is > *was ? is - *was : 0;
+
+    atomic_store_explicit(rate, (uint64_t)((double)more * ((double)NJ_SEC / (double)passed)),
+                          memory_order_relaxed);
+    *was = is;
+}
+
 void nj__class_rates_turn(struct nj_server *s, nj_ns now)
 {
     nj_ns passed = now - s->class_rates_at;
@@ -102,14 +112,8 @@ void nj__class_rates_turn(struct nj_server *s, nj_ns now)
     for (uint32_t slot = 0; slot < NJ_CLASSES_MAX; slot++) {
         struct nj_class_rate *r = &s->class_rate[slot];
         struct class_sum sum = sum_class(s, slot);
-        double per_s = (double)NJ_SEC / (double)passed;
-        atomic_store_explicit(&r->requests_per_s,
-                              (uint64_t)((double)(sum.requests - r->requests) * per_s),
-                              memory_order_relaxed);
-        atomic_store_explicit(&r->bytes_per_s, (uint64_t)((double)(sum.bytes - r->bytes) * per_s),
-                              memory_order_relaxed);
-        r->requests = sum.requests;
-        r->bytes = sum.bytes;
+        set_rate(&r->requests_per_s, &r->requests, sum.requests, passed);
+        set_rate(&r->bytes_per_s, &r->bytes, sum.bytes, passed);
     }
     s->class_rates_at = now;
 }

@@ -76,7 +76,7 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 void nj__group_adopt(struct nj_shape *s, struct nj_paced_group *g)
 {
     nj__node_reset(s, &g->node);
-    if (!g->class_of->policy) {
+    if (!g->class_of->policy || g->class_of->is_another) {
         nj__stat_add32(&g->class_of->stats.n_open, -(int32_t)g->n_responses);
         g->class_of = &s->class_of[s->policy->classes[0].slot];
         nj__stat_add32(&g->class_of->stats.n_open, (int32_t)g->n_responses);

@@ -3,6 +3,7 @@
 #include "shape/shape.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/attr.h"
@@ -72,15 +73,30 @@ static void limit_response(struct nj__class *c)
         c->own_quantum = NJ_QUANTUM_MIN_BYTES;
 }
 
+/* Another class has got the slot: it begins at nothing. */
+static void begin_anew(struct nj__class *c, const char *name)
+{
+    memcpy(c->name, name, sizeof c->name);
+    c->is_another = true;
+    atomic_store_explicit(&c->stats.n_requests, 0, memory_order_relaxed);
+    atomic_store_explicit(&c->stats.n_refused, 0, memory_order_relaxed);
+    atomic_store_explicit(&c->stats.n_bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&c->stats.throttled_ns, 0, memory_order_relaxed);
+}
+
 static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
 {
     uint64_t others = weight_of_others(p);
-    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
         s->class_of[i].policy = NULL;
+        s->class_of[i].is_another = false;
+    }
     for (uint32_t i = 0; i < p->n_classes; i++) {
         const struct nj_class *k = &p->classes[i];
         struct nj__class *c = &s->class_of[k->slot];
         c->policy = k;
+        if (strcmp(c->name, k->name) != 0)
+            begin_anew(c, k->name);
         c->weight = k->total.rate ? k->total.rate : others;
         nj__node_limit(&c->node, &k->total);
         nj_gate_forgive(c->node.gate, c->node.rate, c->node.burst, s->now);

@@ -67,6 +67,8 @@ struct nj__node {
 struct nj__class {
     struct nj__node node;
     const struct nj_class *policy; /* NULL: no such class now */
+    char name[NJ_CLASS_NAME_MAX];  /* of who has had the slot last, and whose stats these are */
+    bool is_another;               /* than before the last change: what ran was not of this one */
     uint64_t weight;
     /* Of one response. */
     uint64_t own_rate, own_spare; /* and its burst, in units of gates */

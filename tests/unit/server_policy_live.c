@@ -20,6 +20,7 @@ static struct {
     _Atomic(const struct nj_policy *) wanted;
     const struct nj_policy *used;
     _Atomic uint64_t adopted;
+    uint32_t running; /* bit i: a response, in slot i */
 } shards;
 
 static char path[64], why[256], note[128];
@@ -36,6 +37,11 @@ static void set(void *ctx, const struct nj_policy *policy)
 static uint64_t adopted(void *ctx)
 {
     return atomic_load(&shards.adopted);
+}
+
+static bool runs(void *ctx, uint8_t slot)
+{
+    return shards.running >> slot & 1;
 }
 
 /* They have stopped looking at the old one; only then do they say so. */
@@ -66,7 +72,7 @@ static void start(const char *text, uint32_t minute)
     cr_assert(policies, "%s", why);
     atomic_store(&shards.wanted, nj_policies_first(policies));
     adopt();
-    nj_policies_attach(policies, &(struct nj_policy_port){NULL, set, adopted});
+    nj_policies_attach(policies, &(struct nj_policy_port){NULL, set, adopted, runs});
 }
 
 static void finish(void)
@@ -120,23 +126,55 @@ Test(server_policy_live, reloads)
     finish();
 }
 
+/* Classes `letter`0 and so on, in place of what was there. */
+static const char *many(char letter, unsigned n)
+{
+    static char text[4000];
+
+    text[0] = '\0';
+    for (unsigned i = 0; i < n; i++)
+        sprintf(text + strlen(text), "[class %c%u]\npath = /%u\n", letter, i, i);
+    return text;
+}
+
 /* 31 classes at once, 31 others, and the first ones again. */
 Test(server_policy_live, slots_go_round)
 {
-    char text[2][4000] = {"", ""};
-
-    for (unsigned k = 0; k < 2; k++)
-        for (unsigned i = 0; i < 31; i++)
-            sprintf(text[k] + strlen(text[k]), "[class c%u_%u]\npath = /%u\n", k, i, i);
-    start(text[0], 0);
+    start(many('a', 31), 0);
     for (unsigned round = 0; round < 4; round++) {
         uint32_t slots = 0;
-        cr_assert_neq(reload(text[(round + 1) % 2]), 0);
+        cr_assert_neq(reload(many(round % 2 ? 'a' : 'b', 31)), 0);
         for (uint32_t i = 0; i < shards.used->n_classes; i++)
             slots |= 1u << shards.used->classes[i].slot;
         cr_expect_eq(slots, UINT32_MAX, "each has one of its own");
         cr_expect_eq(shards.used->classes[0].slot, 0);
     }
+    finish();
+}
+
+/* What runs in a slot would be the new class's. */
+Test(server_policy_live, no_slot_with_downloads_is_given_anew)
+{
+    char where[128];
+
+    start(many('a', 31), 0);
+    uint8_t slot = class_named("a4")->slot;
+    shards.running = 1u << slot;
+    cr_expect_neq(reload(many('b', 30)), 0);
+    for (uint32_t i = 0; i < shards.used->n_classes; i++)
+        cr_expect_neq(shards.used->classes[i].slot, slot, "%s", shards.used->classes[i].name);
+    cr_expect_eq(reload(many('b', 31)), 0);
+    snprintf(where, sizeof where, "%s:61: class b30: there is no place", path);
+    cr_expect(strstr(faults.text, where), "%s", faults.text);
+    cr_expect(shards.used->version == 2 && !class_named("b30"), "what was in force stays");
+    uint8_t of_b7 = class_named("b7")->slot;
+    cr_expect_eq(reload(many('c', 31)), 0, "30 would have one");
+    cr_expect_eq(reload("[class b7]\npath = /b\n"), 3);
+    cr_expect_eq(class_named("b7")->slot, of_b7, "and nobody was moved for them");
+    cr_expect_neq(reload(many('a', 31)), 0, "who had them gets them");
+    cr_expect_eq(class_named("a4")->slot, slot);
+    shards.running = 0;
+    cr_expect_neq(reload(many('b', 31)), 0);
     finish();
 }
 

@@ -110,6 +110,34 @@ Test(shape_change, classes_by_slot)
     rig_fini(&w);
 }
 
+/* Another class in the same slot: what ran there is not of it, and it counts from zero. */
+Test(shape_change, classes_by_name)
+{
+    struct rig w;
+    rig_init(&w, 1, 10);
+    rig_class(&w, 0, 0, 100 * KIB);
+    rig_class(&w, 1, 0, 200 * KIB);
+    snprintf(w.policy.classes[1].name, NJ_CLASS_NAME_MAX, "before");
+    rig_start(&w, 10);
+    for (uint32_t i = 0; i < 2; i++)
+        rig_add(&w, 0, i, 1 + i, RIG_FOREVER);
+    rig_run(&w, NJ_SEC);
+    const struct nj_class_stats *old = nj_shape_class_stats(w.shape[0], 0);
+    const struct nj_class_stats *new = nj_shape_class_stats(w.shape[0], 1);
+    cr_assert(new->n_open == 1 && new->n_waiting == 1 && new->n_bytes > 100 * KIB);
+    struct nj_policy next = w.policy;
+    snprintf(next.classes[1].name, NJ_CLASS_NAME_MAX, "after");
+    next.version++;
+    rig_adopt(&w, &next);
+    cr_expect(new->n_open == 0 && new->n_waiting == 0 && old->n_open == 2);
+    cr_expect(new->n_bytes == 0 && new->n_requests == 0 && new->throttled_ns == 0);
+    uint64_t mark = w.res[1].sent;
+    rig_run(&w, 10 * NJ_SEC);
+    rig_near(w.res[1].sent - mark, 500.0 * KIB, 30);
+    cr_expect_eq(new->n_bytes, 0);
+    rig_fini(&w);
+}
+
 Test(shape_change, many_times)
 {
     struct rig w;
