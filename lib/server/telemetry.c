@@ -10,6 +10,7 @@
 #include <rte_mempool.h>
 #include <rte_telemetry.h>
 
+#include "base/assert.h"
 #include "server/addresses.h"
 #include "server/server_internal.h"
 
@@ -20,6 +21,8 @@ static const struct nj_server *attached;
 
 /* One answer of the socket holds 16 KiB: beyond so many shards, the list of them is a short one. */
 #define SHARDS_IN_FULL 12u
+/* The socket refuses a command that has more to say for itself. */
+#define HELP_MAX       127u
 
 static int stats(const char *cmd, const char *params, struct rte_tel_data *d)
 {
@@ -216,8 +219,8 @@ static const struct {
      "What each class asked for and got, who of it waits, and what it gets now. No parameters.",
      nj__telemetry_classes},
     {"/nightjar/clients",
-     "Who got most bytes, of those in the table of clients. Parameter: how many of them, at most "
-     "64; 10.",
+     "Who got most bytes. Parameters: how many, at most 64 (10); by=streams or by=connections: "
+     "who has most open.",
      nj__telemetry_clients},
     {"/nightjar/shaping",
      "How responses are paced: how many wait, how often they were woken, and how often for "
@@ -266,6 +269,8 @@ void nj_telemetry_attach(const struct nj_server *server)
     rte_telemetry_register_cmd(
         "/nightjar/memory", memory,
         "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.");
-    for (size_t i = 0; i < NJ_ARRAY_LEN(commands); i++)
+    for (size_t i = 0; i < NJ_ARRAY_LEN(commands); i++) {
+        NJ_ASSERT(strlen(commands[i].help) <= HELP_MAX);
         rte_telemetry_register_cmd(commands[i].name, answer, commands[i].help);
+    }
 }

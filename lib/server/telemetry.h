@@ -14,6 +14,7 @@
  *                         class the server's total; until the policy file is read again
  *   /nightjar/classes     what each class asked for and got, and gets now
  *   /nightjar/clients,N   the N clients with most bytes; 10
+ *   /nightjar/clients,N,by=streams   with most streams open, or connections
  *   /nightjar/shaping     how responses are paced; with ,N on one shard
  *   /nightjar/files       what is kept of files, and how often that helped
  *   /nightjar/latency     how long responses took; with ,N of one shard

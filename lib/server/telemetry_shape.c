@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_telemetry.h>
 
@@ -73,7 +74,6 @@ static void add_class(const struct nj_server *s, const struct nj_class *c, struc
 struct answer {
     const struct nj_server *s;
     struct rte_tel_data *d;
-    uint32_t n;
 };
 
 static void add_classes(void *ctx, const struct nj_policy *p)
@@ -86,7 +86,7 @@ static void add_classes(void *ctx, const struct nj_policy *p)
 
 bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    struct answer a = {s, d, 0};
+    struct answer a = {s, d};
 
     if (!params)
         nj_policies_see(s->policies, add_classes, &a);
@@ -161,25 +161,57 @@ static void add_client(const struct answer *a, const struct nj_policy *p, const 
     rte_tel_data_add_dict_container(a->d, key, one, 0);
 }
 
+/* An answer of clients. */
+struct clients_answer {
+    struct answer a;
+    uint32_t n;
+    enum nj_clients_by by;
+};
+
 static void add_clients(void *ctx, const struct nj_policy *p)
 {
-    const struct answer *a = ctx;
+    const struct clients_answer *c = ctx;
     const struct nj_client *top[CLIENTS_SHOWN_MAX];
-    uint32_t n = nj_clients_top(nj_shape_clients(a->s->shape), top, a->n);
+    uint32_t n = nj_clients_top(nj_shape_clients(c->a.s->shape), c->by, top, c->n);
 
     for (uint32_t i = 0; i < n; i++)
-        add_client(a, p, top[i], i);
+        add_client(&c->a, p, top[i], i);
+}
+
+/* "N", "by=WHAT", or both. */
+static bool read_clients(const char *params, struct clients_answer *c)
+{
+    static const char *const by[] = {[NJ_CLIENTS_BY_BYTES] = "by=bytes",
+                                     [NJ_CLIENTS_BY_STREAMS] = "by=streams",
+                                     [NJ_CLIENTS_BY_CONNECTIONS] = "by=connections"};
+    char *end;
+
+    if (!params)
+        return true;
+    if (*params >= '0' && *params <= '9') {
+        unsigned long n = strtoul(params, &end, 10);
+        c->n = (uint32_t)n;
+        if (n == 0 || n > CLIENTS_SHOWN_MAX)
+            return false;
+        if (*end == '\0')
+            return true;
+        params = *end == ',' ? end + 1 : "";
+    }
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(by); i++) {
+        c->by = (enum nj_clients_by)i;
+        if (strcmp(params, by[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    char *end = NULL;
-    unsigned long n = params ? strtoul(params, &end, 10) : CLIENTS_SHOWN;
-    struct answer a = {s, d, (uint32_t)n};
+    struct clients_answer c = {{s, d}, CLIENTS_SHOWN, NJ_CLIENTS_BY_BYTES};
 
-    if (params && (end == params || *end || n == 0 || n > CLIENTS_SHOWN_MAX))
+    if (!read_clients(params, &c))
         return false;
-    nj_policies_see(s->policies, add_clients, &a);
+    nj_policies_see(s->policies, add_clients, &c);
     return true;
 }
 

@@ -344,35 +344,40 @@ void nj_client_request_end(struct nj_client *c)
 
 /* ---- for people ---- */
 
-static uint64_t bytes_of(const struct nj_client *c)
+static uint64_t has(const struct nj_client *c, enum nj_clients_by what)
 {
+    if (what == NJ_CLIENTS_BY_STREAMS)
+        return atomic_load_explicit(&c->n_streams, memory_order_relaxed);
+    if (what == NJ_CLIENTS_BY_CONNECTIONS)
+        return atomic_load_explicit(&c->n_conns, memory_order_relaxed);
     return atomic_load_explicit(&c->n_bytes, memory_order_relaxed);
 }
 
 /* `out` is sorted and has room for one more; the last one falls off when it is full. What others
  * count meanwhile may leave it a little out of order. */
 static uint32_t sort_in(const struct nj_client **out, uint32_t n_out, uint32_t n,
-                        const struct nj_client *c)
+                        const struct nj_client *c, enum nj_clients_by by)
 {
-    uint64_t n_bytes = bytes_of(c);
+    uint64_t n_has = has(c, by);
     uint32_t i = n_out < n ? n_out : n - 1;
-    if (n_out == n && bytes_of(out[i]) >= n_bytes)
+    if (n_out == n && has(out[i], by) >= n_has)
         return n_out;
-    for (; i > 0 && bytes_of(out[i - 1]) < n_bytes; i--)
+    for (; i > 0 && has(out[i - 1], by) < n_has; i--)
         out[i] = out[i - 1];
     out[i] = c;
     return n_out < n ? n_out + 1 : n;
 }
 
-uint32_t nj_clients_top(struct nj_clients *t, const struct nj_client **out, uint32_t n)
+uint32_t nj_clients_top(struct nj_clients *t, enum nj_clients_by by, const struct nj_client **out,
+                        uint32_t n)
 {
     uint32_t n_out = 0;
     if (n == 0)
         return 0;
-    if (bytes_of(&t->rest) > 0)
-        n_out = sort_in(out, n_out, n, &t->rest);
+    if (has(&t->rest, by) > 0)
+        n_out = sort_in(out, n_out, n, &t->rest, by);
     for (uint32_t i = 0; i <= t->mask; i++)
         if (key_of(&t->place[i]) != 0)
-            n_out = sort_in(out, n_out, n, &t->place[i]);
+            n_out = sort_in(out, n_out, n, &t->place[i], by);
     return n_out;
 }

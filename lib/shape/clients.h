@@ -55,9 +55,11 @@ enum nj_action nj_client_request_begin(struct nj_client *c, const struct nj_clie
                                        nj_ns now, uint32_t *retry_after_s);
 void nj_client_request_end(struct nj_client *c);
 
-/* For telemetry, any thread: up to `n` clients into `out`, those with most bytes first. They are
- * not held: a place may change its owner while it is read, word by word. */
-uint32_t nj_clients_top(struct nj_clients *t, const struct nj_client **out, uint32_t n);
+/* For telemetry, any thread: up to `n` clients into `out`, those first that have most of what is
+ * asked. They are not held: a place may change its owner while it is read, word by word. */
+enum nj_clients_by { NJ_CLIENTS_BY_BYTES, NJ_CLIENTS_BY_STREAMS, NJ_CLIENTS_BY_CONNECTIONS };
+uint32_t nj_clients_top(struct nj_clients *t, enum nj_clients_by by, const struct nj_client **out,
+                        uint32_t n);
 struct nj_addr nj_client_addr(const struct nj_client *c);
 
 #endif

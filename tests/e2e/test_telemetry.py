@@ -60,6 +60,7 @@ class Unlimited(TelemetryCase):
             self.assertEqual(CLIENT_KEYS, set(one))
             self.assertEqual(CLIENT_ADDR, one["client"])
         self.assertEqual(3, self.total("/nightjar/clients", "streams"))
+        self.assertEqual(3, self.total("/nightjar/clients,1,by=streams", "streams"))
         client.close()
         until("none open", lambda: self.total("/nightjar/clients", "streams") == 0)
 
@@ -70,7 +71,7 @@ class Unlimited(TelemetryCase):
         self.assertEqual(sorted(amounts, reverse=True), amounts)
         self.assertGreaterEqual(amounts[0], 10 << 20)
         self.assertEqual({"client0"}, set(self.server.telemetry("/nightjar/clients,1")))
-        for params in ("0", "65", "x", "1,2"):
+        for params in ("0", "65", "x", "1,2", "1,", "by=x", "by=streams,1"):
             self.assertIsNone(self.server.telemetry(f"/nightjar/clients,{params}"))
 
     def test_latency(self):

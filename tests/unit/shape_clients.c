@@ -164,20 +164,45 @@ Test(shape_clients, the_rest_has_no_caps)
     nj_clients_free(t);
 }
 
+/* Who has much open and takes nothing is not at the top by bytes. */
+Test(shape_clients, top_by_what_is_open)
+{
+    struct nj_clients *t = nj_clients_new(64);
+    struct nj_client_caps none = {0};
+    uint32_t after;
+    const struct nj_client *top[2];
+    struct nj_client *c[3];
+
+    for (uint64_t i = 0; i < 3; i++)
+        c[i] = nj_client_take(t, (i + 1) * 7919, NULL, 0);
+    c[0]->n_bytes = 1000000;
+    for (unsigned i = 0; i < 5; i++)
+        nj_client_request_begin(c[i % 3], &none, 1, &after);
+    nj_client_request_begin(c[1], &none, 1, &after);
+    nj_client_conn_begin(c[2], &none);
+    cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, top, 2), 2);
+    cr_expect_eq(top[0], c[0]);
+    cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_STREAMS, top, 2), 2);
+    cr_expect(top[0] == c[1] && top[1] == c[0]);
+    cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_CONNECTIONS, top, 2), 2);
+    cr_expect_eq(top[0], c[2]);
+    nj_clients_free(t);
+}
+
 Test(shape_clients, top_by_bytes)
 {
     struct nj_clients *t = nj_clients_new(64);
     for (uint64_t i = 1; i <= 40; i++)
         nj_client_take(t, i * 7919, NULL, 0)->n_bytes = (i * 17) % 41;
     const struct nj_client *top[5];
-    cr_assert_eq(nj_clients_top(t, top, 5), 5);
+    cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, top, 5), 5);
     for (unsigned i = 0; i < 5; i++)
         cr_expect_eq(top[i]->n_bytes, 40 - i);
     nj_clients_rest(t)->n_bytes = 1000;
-    cr_assert_eq(nj_clients_top(t, top, 1), 1);
+    cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, top, 1), 1);
     cr_expect_eq(top[0], nj_clients_rest(t));
     const struct nj_client *all[64];
-    cr_expect_eq(nj_clients_top(t, all, 64), 41);
+    cr_expect_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, all, 64), 41);
     nj_clients_free(t);
 }
 
