@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/fail.h"
 #include "server/access_format.h"
 
 /* What a pipe takes at once or not at all, if it takes any (pipe(7), PIPE_BUF). */
@@ -29,14 +30,14 @@ static uint64_t read_count(const _Atomic uint64_t *n)
     return atomic_load_explicit(n, memory_order_relaxed);
 }
 
-static bool is_stdout(const struct nj_access_file *f)
+static bool is_stdout(const char *path)
 {
-    return strcmp(f->path, "-") == 0;
+    return strcmp(path, "-") == 0;
 }
 
-static const char *name_of(const struct nj_access_file *f)
+static const char *name_of(const char *path)
 {
-    return is_stdout(f) ? "standard output" : f->path;
+    return is_stdout(path) ? "standard output" : path;
 }
 
 /* --- opening ------------------------------------------------------------------------------- */
@@ -44,7 +45,7 @@ static const char *name_of(const struct nj_access_file *f)
 /* Without O_NONBLOCK the open of a FIFO would wait for a reader. */
 static int open_path(const struct nj_access_file *f)
 {
-    if (is_stdout(f))
+    if (is_stdout(f->path))
         return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     return open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
 }
@@ -67,21 +68,69 @@ static bool is_fifo(const char *path)
     return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
+static int cant_be_written(const char *path, int err, char *why, size_t why_bytes)
+{
+    return nj_fail(why, why_bytes, "the access log %s can't be written: %s", name_of(path),
+                   strerror(err));
+}
+
+/* May we make a file of that name? 0, or what is wrong. */
+static int can_make(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+    int err = 0;
+
+    if (!folder)
+        err = ENOMEM;
+    else if (slash && slash[1] == '\0')
+        err = EISDIR;
+    else if (faccessat(AT_FDCWD, slash ? folder : ".", W_OK | X_OK, AT_EACCESS) != 0)
+        err = errno;
+    free(folder);
+    return err;
+}
+
+int nj_access_file_try(const char *path, char *text, size_t text_bytes)
+{
+    const char *what = "exists, lines are added";
+    struct stat st;
+    int err = 0;
+
+    if (is_stdout(path)) {
+        what = "as it is";
+    } else if (stat(path, &st) == 0) {
+        if (S_ISFIFO(st.st_mode))
+            what = "a FIFO, lines wait for its reader";
+        if (S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode))
+            err = S_ISDIR(st.st_mode) ? EISDIR : ENXIO;
+        else if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+            err = errno;
+    } else if (errno != ENOENT) {
+        err = errno;
+    } else if (lstat(path, &st) == 0) {
+        what = "a link to nothing, would be made there if that folder exists";
+    } else {
+        what = "would be made";
+        err = can_make(path);
+    }
+    if (err != 0)
+        return cant_be_written(path, err, text, text_bytes);
+    snprintf(text, text_bytes, "access log %s: %s", name_of(path), what);
+    return 0;
+}
+
 int nj_access_file_open(struct nj_access_file *f, const char *path, char *why, size_t why_bytes)
 {
     *f = (struct nj_access_file){.path = path, .fd = -1};
     int fd = open_path(f), err = errno;
-    if (fd < 0 && !(err == ENXIO && is_fifo(path))) {
-        snprintf(why, why_bytes, "the access log %s can't be written: %s", name_of(f),
-                 strerror(err));
-        return -1;
-    }
+    if (fd < 0 && !(err == ENXIO && is_fifo(path)))
+        return cant_be_written(path, err, why, why_bytes);
     f->kept = malloc(NJ_ACCESS_KEPT_BYTES);
     if (!f->kept) {
         if (fd >= 0)
             close(fd);
-        snprintf(why, why_bytes, "not enough memory for the access log");
-        return -1;
+        return nj_fail(why, why_bytes, "not enough memory for the access log");
     }
     adopt(f, fd);
     return 0;
@@ -98,7 +147,7 @@ static void tell_trouble(struct nj_access_file *f, const char *what)
     f->told_at = f->now;
     f->n_lost_before = read_count(&f->n_lost);
     fprintf(stderr, "nightjar: the access log %s: %s; trying again, and counting what is lost\n",
-            name_of(f), what);
+            name_of(f->path), what);
 }
 
 static void tell_recovered(struct nj_access_file *f)
@@ -106,8 +155,8 @@ static void tell_recovered(struct nj_access_file *f)
     if (!f->troubled)
         return;
     f->troubled = false;
-    fprintf(stderr, "nightjar: the access log %s takes lines again; %lu were lost\n", name_of(f),
-            (unsigned long)(read_count(&f->n_lost) - f->n_lost_before));
+    fprintf(stderr, "nightjar: the access log %s takes lines again; %lu were lost\n",
+            name_of(f->path), (unsigned long)(read_count(&f->n_lost) - f->n_lost_before));
 }
 
 /* --- what is kept -------------------------------------------------------------------------- */
@@ -303,7 +352,7 @@ static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
 
 void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
 {
-    if (!is_stdout(f))
+    if (!is_stdout(f->path))
         open_again(f, now, true);
 }
 
@@ -312,7 +361,7 @@ static void look(struct nj_access_file *f, nj_ns now)
 {
     struct stat st;
 
-    if (!f->regular || is_stdout(f) || now < f->look_at)
+    if (!f->regular || is_stdout(f->path) || now < f->look_at)
         return;
     f->look_at = now + NJ_ACCESS_LOOK_NS;
     if (stat(f->path, &st) == 0) {
@@ -356,8 +405,8 @@ void nj_access_file_close(struct nj_access_file *f)
     if (f->from < f->to) {
         uint64_t n_left = lines_in(f->kept + f->from, f->to - f->from);
         count(&f->n_lost, n_left);
-        fprintf(stderr, "nightjar: the access log %s: lines lost at the end: %lu\n", name_of(f),
-                (unsigned long)n_left);
+        fprintf(stderr, "nightjar: the access log %s: lines lost at the end: %lu\n",
+                name_of(f->path), (unsigned long)n_left);
     }
     if (f->fd >= 0)
         close(f->fd);

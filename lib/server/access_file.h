@@ -54,6 +54,9 @@ struct nj_access_file {
 
 /* 0; or -1, with what is wrong in `why`. The path stays the caller's. */
 int nj_access_file_open(struct nj_access_file *f, const char *path, char *why, size_t why_bytes);
+/* What that would come to, for people, in `text`: 0; or -1, with what is wrong. Makes and changes
+ * nothing. */
+int nj_access_file_try(const char *path, char *text, size_t text_bytes);
 /* Write what can be, and let go. */
 void nj_access_file_close(struct nj_access_file *f);
 

@@ -2,6 +2,7 @@
 /* nightjar --check: everything is read, nothing is started. */
 #include <stdio.h>
 
+#include "server/access_file.h"
 #include "server/settings.h"
 
 static void show_limits(const struct nj_class *c, uint32_t keys)
@@ -72,15 +73,19 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
 int nj_server_check(const struct nj_server_config *config)
 {
     struct nj_settings settings;
-    char why[512];
+    char why[512] = "";
     int rc = nj_settings_check(&settings, config, why, sizeof why);
 
+    if (rc == 0 && settings.config->access_log)
+        rc = nj_access_file_try(settings.config->access_log, why, sizeof why);
     if (settings.faults.text)
         fputs(settings.faults.text, stderr);
     else if (rc != 0)
         fprintf(stderr, "nightjar: %s\n", why);
     else
         show_policy(settings.policy, settings.config);
+    if (rc == 0 && why[0])
+        puts(why);
     nj_settings_free(&settings);
     return rc == 0 ? 0 : 1;
 }

@@ -72,6 +72,18 @@ class Check(unittest.TestCase):
             self.assertIn(done.returncode, (1, 2))
             self.assertIn(word, done.stderr)
 
+    def test_the_access_log_is_tried(self):
+        folder = os.path.dirname(self.path)
+        log = os.path.join(folder, "access.log")
+        done = check("--access-log", log)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn(f"access log {log}: would be made", done.stdout)
+        self.write(f"[log]\naccess_log = {folder}/nowhere/access.log\n")
+        done = check("--config", self.path)
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("nowhere/access.log can't be written: No such file", done.stderr)
+        self.assertEqual(["policy.conf"], os.listdir(folder), "nothing is made")
+
     def test_the_server_does_not_start_with_a_bad_one(self):
         self.write(FAULTS)
         done = subprocess.run([server_path(), "--no-such-eal-argument", "--", "--addr",

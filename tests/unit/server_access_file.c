@@ -93,6 +93,48 @@ static void disk_ends_at(rlim_t n_bytes)
 
 TestSuite(access_file, .init = setup, .fini = scratch_remove);
 
+static void tried(const char *name, int rc, const char *said)
+{
+    cr_expect_eq(nj_access_file_try(name, why, sizeof why), rc, "%s", name);
+    cr_expect(strstr(why, said), "%s: %s", name, why);
+}
+
+/* As --check does. */
+Test(access_file, is_tried_and_nothing_is_made)
+{
+    char in_nowhere[96], as_folder[98];
+    struct stat before, then;
+    uid_t me = geteuid();
+
+    snprintf(in_nowhere, sizeof in_nowhere, "%s/nowhere/log", folder);
+    snprintf(as_folder, sizeof as_folder, "%s/", path);
+    tried(path, 0, "would be made");
+    tried(in_nowhere, -1, "No such file");
+    tried(folder, -1, "Is a directory");
+    tried(as_folder, -1, "Is a directory");
+    tried("-", 0, "standard output");
+    tried("nj-test-log", 0, "nj-test-log: would be made");
+    cr_expect_eq(access(path, F_OK) + access(in_nowhere, F_OK) + access("nj-test-log", F_OK), -3);
+    begin();
+    line("one");
+    nj_access_file_close(&f);
+    cr_assert_eq(stat(path, &before), 0);
+    tried(path, 0, "lines are added");
+    cr_assert_eq(stat(path, &then), 0);
+    cr_expect(then.st_size == before.st_size && then.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
+    tried(as_folder, -1, "Not a directory");
+    if (me == 0 && seteuid(65534) == 0) {
+        tried(path, -1, "Permission denied");
+        tried(other, -1, "Permission denied");
+        cr_assert_eq(seteuid(me), 0);
+    }
+    cr_assert_eq(symlink("nowhere", other), 0);
+    tried(other, 0, "a link to nothing");
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    tried(path, 0, "a FIFO");
+}
+
 Test(access_file, is_written_in_batches)
 {
     begin();
