@@ -47,6 +47,15 @@ static inline bool nj_addr_is_v4(const struct nj_addr *a)
     return memcmp(a->b, mapped, sizeof mapped) == 0;
 }
 
+/* The network of so many bits that it is in: what is behind them is 0. */
+static inline struct nj_addr nj_addr_network(const struct nj_addr *a, unsigned bits)
+{
+    struct nj_addr net = *a;
+    for (unsigned i = bits / 8; i < sizeof net.b; i++)
+        net.b[i] &= (uint8_t)(i == bits / 8 ? 0xff00u >> bits % 8 : 0);
+    return net;
+}
+
 static inline bool nj_addr_eq(const struct nj_addr *a, const struct nj_addr *b)
 {
     return memcmp(a, b, sizeof *a) == 0;

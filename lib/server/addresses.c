@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/attr.h"
 
@@ -10,6 +11,22 @@ const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_B
 {
     bool v4 = nj_addr_is_v4(ip);
     return inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &ip->b[12] : ip->b, out, NJ_ADDRESS_TEXT_BYTES);
+}
+
+bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out)
+{
+    char buf[INET6_ADDRSTRLEN];
+    struct in_addr v4;
+
+    if (n_bytes >= sizeof buf)
+        return false;
+    memcpy(buf, text, n_bytes);
+    buf[n_bytes] = '\0';
+    if (inet_pton(AF_INET, buf, &v4) == 1) {
+        *out = nj_addr_v4(v4.s_addr);
+        return true;
+    }
+    return inet_pton(AF_INET6, buf, out->b) == 1 && !nj_addr_is_v4(out);
 }
 
 const char *nj_address_state(const struct nj_iface_addr *a)

@@ -9,6 +9,9 @@
 #define NJ_ADDRESS_TEXT_BYTES 48u
 const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES]);
 
+/* The address that this text is, of either family and nothing else; v4-mapped ones are none. */
+bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out);
+
 /* "ready", "tentative", "duplicate", "expired". */
 const char *nj_address_state(const struct nj_iface_addr *a);
 

@@ -1,60 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Networks of the lists, in the policy file and in files of their own. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/addresses.h"
 #include "server/policy_file.h"
 #include "server/values.h"
 
 #define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
 
-static bool parse_addr(const char *text, struct nj_addr *a)
-{
-    struct in_addr v4;
-
-    if (inet_pton(AF_INET, text, &v4) == 1) {
-        *a = nj_addr_v4(v4.s_addr);
-        return true;
-    }
-    return inet_pton(AF_INET6, text, a->b) == 1 && !nj_addr_is_v4(a);
-}
-
-/* Clear what is behind the prefix. Was there anything? */
-static bool cut(struct nj_network *net)
-{
-    bool any = false;
-
-    for (unsigned i = net->bits; i < 128; i++) {
-        uint8_t bit = (uint8_t)(1u << (7 - i % 8));
-        any |= net->addr.b[i / 8] & bit;
-        net->addr.b[i / 8] &= (uint8_t)~bit;
-    }
-    return any;
-}
-
 static bool parse_network(struct nj_str word, struct nj_network *net, const char **wrong)
 {
-    char text[INET6_ADDRSTRLEN + 4];
+    const char *slash = memchr(word.p, '/', word.n_bytes);
+    size_t n_addr = slash ? (size_t)(slash - word.p) : word.n_bytes;
+    char text[4] = "";
     uint64_t bits = 0;
 
     *wrong = WANTS;
-    if (word.n_bytes >= sizeof text)
-        return false;
-    memcpy(text, word.p, word.n_bytes);
-    text[word.n_bytes] = '\0';
-    char *slash = strchr(text, '/');
-    if (slash)
-        *slash = '\0';
-    if (!parse_addr(text, &net->addr))
+    if (!nj_address_read(word.p, n_addr, &net->addr))
         return false;
     uint64_t most = nj_addr_is_v4(&net->addr) ? 32 : 128;
-    if (slash && (!nj_read_number(slash + 1, &bits) || bits > most))
-        return false;
+    if (slash) {
+        size_t n = word.n_bytes - n_addr - 1;
+        if (n >= sizeof text)
+            return false;
+        memcpy(text, slash + 1, n);
+        if (!nj_read_number(text, &bits) || bits > most)
+            return false;
+    }
     net->bits = (uint8_t)(128 - most + (slash ? bits : most));
     *wrong = "no bits of the address behind its prefix";
-    return !cut(net);
+    struct nj_addr plain = nj_addr_network(&net->addr, net->bits);
+    return nj_addr_eq(&plain, &net->addr);
 }
 
 static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const char *file,

@@ -8,31 +8,15 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "http/mime.h"
 #include "sched/fiber.h"
-#include "base/limits.h"
+#include "server/addresses.h"
 #include "wire/ip6.h"
 
 #define VLAN_MAX 4094u /* 0 and 4095 are reserved (IEEE 802.1Q) */
 
 _Static_assert(NJ_SERVER_ADDRS_MAX < NJ_ADDRS_MAX, "room for the link-local address and others");
-
-/* An address of either family, without anything behind it. */
-static bool parse_ip(const char *text, size_t n, struct nj_addr *ip)
-{
-    char buf[INET6_ADDRSTRLEN];
-    struct in_addr in;
-
-    if (n >= sizeof buf)
-        return false;
-    memcpy(buf, text, n);
-    buf[n] = '\0';
-    if (inet_pton(AF_INET, buf, &in) == 1) {
-        *ip = nj_addr_v4(in.s_addr);
-        return true;
-    }
-    return inet_pton(AF_INET6, buf, ip->b) == 1 && !nj_addr_is_v4(ip);
-}
 
 /* The bits of an address behind its prefix: all 0, all 1? (All 0 has none of them set.) */
 static bool host_bits_are(const struct nj_addr *ip, unsigned first, bool ones)
@@ -65,7 +49,7 @@ static bool parse_prefixed(const char *text, struct nj_iface_addr *a)
     char *end = NULL;
 
     if (!slash || slash[1] < '0' || slash[1] > '9' ||
-        !parse_ip(text, (size_t)(slash - text), &a->ip))
+        !nj_address_read(text, (size_t)(slash - text), &a->ip))
         return false;
     errno = 0;
     long bits = strtol(slash + 1, &end, 10);
@@ -119,7 +103,7 @@ static int read_gateway(struct nj_settings *s, const char *text, char *why, size
     struct nj_iface *iface = &s->iface;
     struct nj_addr ip;
 
-    if (!parse_ip(text, strlen(text), &ip))
+    if (!nj_address_read(text, strlen(text), &ip))
         return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
                        text);
     if (!neighbour(iface, &ip))

@@ -128,8 +128,7 @@ static void client_name(const struct nj_policy *p, const struct nj_client *c, ch
     bool v4 = nj_addr_is_v4(&addr);
     unsigned bits = v4 ? p->client_bits4 : p->client_bits6, from = v4 ? 96 : 0;
 
-    for (unsigned i = from + bits; i < 128; i++)
-        addr.b[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+    addr = nj_addr_network(&addr, from + bits);
     nj_address_text(&addr, text);
     if (bits == 128 - from)
         snprintf(to, n, "%s", text);

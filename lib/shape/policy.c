@@ -246,14 +246,9 @@ static struct nj_str client_value(const struct nj_policy *p, const struct nj_pol
 static uint64_t hash_network(const struct nj_policy *p, const struct nj_hash_key *key,
                              const struct nj_addr *addr)
 {
-    struct nj_addr net = *addr;
     unsigned bits = nj_addr_is_v4(addr) ? 96u + p->client_bits4 : p->client_bits6;
+    struct nj_addr net = nj_addr_network(addr, bits);
 
-    for (unsigned i = 0; i < sizeof net.b; i++) {
-        unsigned keep = bits > 8 * i ? bits - 8 * i : 0;
-        if (keep < 8)
-            net.b[i] &= (uint8_t)(0xff00u >> keep);
-    }
     return nj_hash(key, &net, sizeof net);
 }
 
