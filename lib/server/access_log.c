@@ -18,7 +18,6 @@
 
 /* What a shard's lcore uses; the pool is its own. */
 struct port {
-    struct nj_access_log *log;
     struct nj_worker_port *out;
     struct nj_pool records;
     uint32_t n_unflushed;
@@ -168,10 +167,8 @@ static int start(struct nj_access_log *log, char *why, size_t why_bytes)
     for (uint32_t i = 0; i < c->n_shards && ok; i++)
         ok = nj_pool_init(&log->ports[i].records, sizeof(struct nj_access), c->n_records);
     int rc = ok ? nj_worker_start(&worker, &log->worker) : -ENOMEM;
-    for (uint32_t i = 0; rc == 0 && i < c->n_shards; i++) {
-        log->ports[i].log = log;
+    for (uint32_t i = 0; rc == 0 && i < c->n_shards; i++)
         log->ports[i].out = nj_worker_port(log->worker, i);
-    }
     if (rc != 0)
         snprintf(why, why_bytes, "the writer of the access log does not start: %s", strerror(-rc));
     return rc;

@@ -240,17 +240,13 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
     return nj_fail(why, n, "--%s %s: expected %s", name, value, expected);
 }
 
+/* Was anything said about it? */
 static bool has(const struct nj_server_config *c, const struct entry *e)
 {
     static const char nothing[8];
 
     size_t n = e->kind == LIST ? sizeof(char *) : e->width;
     return memcmp((const char *)c + e->offset, nothing, n) != 0;
-}
-
-bool nj_config_has(const struct nj_server_config *c, const char *name)
-{
-    return has(c, find(name));
 }
 
 void nj_config_take(struct nj_server_config *c, const struct nj_server_config *file)

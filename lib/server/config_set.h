@@ -18,8 +18,6 @@ const struct nj_config_name *nj_config_file_name(uint32_t i);
 /* Set it from the policy file's text. 0, or -1 with what was expected in `why`. */
 int nj_config_set_from_file(struct nj_server_config *config, const char *name, const char *value,
                             char *why, size_t why_bytes);
-/* Was anything said about it? */
-bool nj_config_has(const struct nj_server_config *config, const char *name);
 /* Take over from `file` what `config` is silent about, of what a policy file may set. */
 void nj_config_take(struct nj_server_config *config, const struct nj_server_config *file);
 /* Do both say the same of what a policy file may set? */

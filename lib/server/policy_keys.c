@@ -67,11 +67,6 @@ int nj_class_key_find(const char *name)
     return -1;
 }
 
-const char *nj_action_name(enum nj_action a)
-{
-    return actions[a];
-}
-
 static bool is_burst(const struct key *k)
 {
     size_t n = strlen(k->name);

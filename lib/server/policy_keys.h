@@ -37,6 +37,5 @@ void nj_class_inherit(struct nj_class *to, const struct nj_class *from);
 
 /* The value of a key as the file would say it; NULL when it is no limit, or the default. */
 const char *nj_class_key_show(const struct nj_class *c, uint32_t i, char *text, size_t n_text);
-const char *nj_action_name(enum nj_action a);
 
 #endif
