@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists of networks against a search that looks at each. */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/attr.h"
 #include "base/prng.h"
 #include "dpdk/acl.h"
+#include "support/addr.h"
 #include "support/mbuf_env.h"
 
 static char why[256];
@@ -19,17 +19,6 @@ static void init(void)
 }
 
 TestSuite(dpdk_acl, .init = init, .timeout = 100);
-
-static struct nj_addr addr(const char *text)
-{
-    struct in_addr v4;
-    struct nj_addr a;
-
-    if (inet_pton(AF_INET, text, &v4) == 1)
-        return nj_addr_v4(v4.s_addr);
-    cr_assert_eq(inet_pton(AF_INET6, text, a.b), 1);
-    return a;
-}
 
 static bool bit(const struct nj_addr *a, unsigned i)
 {

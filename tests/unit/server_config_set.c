@@ -34,47 +34,70 @@ static void init(void)
 
 TestSuite(server_config_set, .init = init);
 
+/* `expected` NULL: it is taken. */
+struct option {
+    const char *name, *value, *expected;
+};
+
+static void give(const struct option *o, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (o[i].expected)
+            refused(o[i].name, o[i].value, o[i].expected);
+        else
+            cr_expect_eq(set(o[i].name, o[i].value), 0, "%s", why);
+    }
+}
+
 Test(server_config_set, numbers)
 {
-    cr_expect_eq(set("vlan", "4094"), 0);
-    cr_expect_eq(set("listen", "8080"), 0);
-    cr_expect_eq(set("port", "3"), 0);
-    cr_expect_eq(set("max-connections", "16777216"), 0);
-    cr_expect_eq(set("connections-per-client", "7"), 0);
-    cr_expect_eq(set("streams-per-client", "none"), 0);
+    static const struct option options[] = {
+        {"vlan", "4094", NULL},
+        {"listen", "8080", NULL},
+        {"port", "3", NULL},
+        {"max-connections", "16777216", NULL},
+        {"connections-per-client", "7", NULL},
+        {"streams-per-client", "none", NULL},
+        {"vlan", "4095", "a VLAN id from 1 to 4094"},
+        {"vlan", "none", "a VLAN id from 1 to 4094"},
+        {"listen", "0", "a port from 1 to 65535"},
+        {"port", "-1", "a DPDK port number"},
+        {"requests-per-client", "0", "a number from 1, or none"},
+        {"requests-per-client", "99999999999999999999", "a number from 1, or none"},
+        {"max-headers", "129", "a number from 8 to 128"},
+    };
+
+    give(options, NJ_ARRAY_LEN(options));
     cr_expect(c.vlan == 4094 && c.listen_port == 8080 && c.ethdev == 3);
     cr_expect(c.conns_max == 1u << 24 && c.connections_per_client == 7);
     cr_expect_eq(c.streams_per_client, NJ_NONE32);
-    refused("vlan", "4095", "a VLAN id from 1 to 4094");
-    refused("vlan", "none", "a VLAN id from 1 to 4094");
-    refused("listen", "0", "a port from 1 to 65535");
-    refused("port", "-1", "a DPDK port number");
-    refused("requests-per-client", "0", "a number from 1, or none");
-    refused("requests-per-client", "99999999999999999999", "a number from 1, or none");
-    refused("max-headers", "129", "a number from 8 to 128");
 }
 
 Test(server_config_set, quantities)
 {
-    cr_expect_eq(set("rate", "20MiB/s"), 0);
-    cr_expect_eq(set("rate-per-client", "100Mbit/s"), 0);
-    cr_expect_eq(set("rate-per-request", "none"), 0);
-    cr_expect_eq(set("rate-after", "64KiB"), 0);
-    cr_expect_eq(set("max-header-size", "8KiB"), 0);
-    cr_expect_eq(set("cache", "0"), 0);
-    cr_expect_eq(set("send-timeout", "1m"), 0);
+    static const struct option options[] = {
+        {"rate", "20MiB/s", NULL},
+        {"rate-per-client", "100Mbit/s", NULL},
+        {"rate-per-request", "none", NULL},
+        {"rate-after", "64KiB", NULL},
+        {"max-header-size", "8KiB", NULL},
+        {"cache", "0", NULL},
+        {"send-timeout", "1m", NULL},
+        {"rate", "20MiB", NJ_RATE_WANTS ", or none"},
+        {"rate", "0", NJ_RATE_WANTS ", or none"},
+        {"rate", "", NJ_RATE_WANTS ", or none"},
+        {"rate", "-1", NJ_RATE_WANTS ", or none"},
+        {"rate", "1025GiB/s", NJ_RATE_WANTS ", or none"},
+        {"max-header-size", "33KiB", "a size from 1KiB to 32KiB"},
+        {"idle-timeout", "0", "a time such as 500ms or 10s, 100ms to a day"},
+    };
+
+    give(options, NJ_ARRAY_LEN(options));
     cr_expect_eq(c.rate, 20u << 20);
     cr_expect_eq(c.rate_per_client, 12500000);
     cr_expect_eq(c.rate_per_request, NJ_NONE);
     cr_expect(c.rate_after == 65536 && c.max_header_size == 8192 && c.cache_bytes == 0);
     cr_expect(c.send_timeout_s == 60);
-    refused("rate", "20MiB", NJ_RATE_WANTS ", or none");
-    refused("rate", "0", NJ_RATE_WANTS ", or none");
-    refused("rate", "", NJ_RATE_WANTS ", or none");
-    refused("rate", "-1", NJ_RATE_WANTS ", or none");
-    refused("rate", "1025GiB/s", NJ_RATE_WANTS ", or none");
-    refused("max-header-size", "33KiB", "a size from 1KiB to 32KiB");
-    refused("idle-timeout", "0", "a time such as 500ms or 10s, 100ms to a day");
 }
 
 Test(server_config_set, words_texts_and_switches)

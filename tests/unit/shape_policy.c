@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whose request is of which class, and who is which client. */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/attr.h"
 #include "base/prng.h"
 #include "shape/policy.h"
+#include "support/addr.h"
 
 static const struct nj_hash_key key = {{1, 2, 3}};
 static struct nj_policy p;
@@ -16,17 +16,6 @@ static struct nj_policy p;
 static struct nj_str str(const char *text)
 {
     return (struct nj_str){text, (uint32_t)strlen(text)};
-}
-
-static struct nj_addr addr(const char *text)
-{
-    struct in_addr v4;
-    struct nj_addr a;
-
-    if (inet_pton(AF_INET, text, &v4) == 1)
-        return nj_addr_v4(v4.s_addr);
-    cr_assert_eq(inet_pton(AF_INET6, text, a.b), 1);
-    return a;
 }
 
 /* Lists by the last byte of the address. */
