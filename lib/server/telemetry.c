@@ -24,17 +24,13 @@ static const struct nj_server *attached;
 /* The socket refuses a command that has more to say for itself. */
 #define HELP_MAX       127u
 
-static int stats(const char *cmd, const char *params, struct rte_tel_data *d)
+static bool stats(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    (void)cmd;
     (void)params;
-    rte_tel_data_start_dict(d);
-    pthread_mutex_lock(&lock);
-    for (unsigned i = 0; attached && i < NJ_N_COUNTERS; i++)
+    for (unsigned i = 0; i < NJ_N_COUNTERS; i++)
         rte_tel_data_add_dict_u64(d, nj_counter_info[i].name,
-                                  nj__server_count(attached, (enum nj_counter)i));
-    pthread_mutex_unlock(&lock);
-    return 0;
+                                  nj__server_count(s, (enum nj_counter)i));
+    return true;
 }
 
 static unsigned in_use(const struct rte_mempool *mp)
@@ -117,22 +113,19 @@ bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_
     return !params || (end != params && *end == '\0' && i < s->n_shards);
 }
 
-static int shards(const char *cmd, const char *params, struct rte_tel_data *d)
+static bool shards(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    uint32_t from = 0, to = 0;
+    uint32_t from, to;
 
-    (void)cmd;
-    rte_tel_data_start_dict(d);
-    pthread_mutex_lock(&lock);
-    bool ok = !attached || nj__telemetry_shards(attached, params, &from, &to);
-    if (attached && ok && !params) {
-        add_shards(attached, d);
-    } else if (attached && ok) {
-        add_essence(attached, from, d);
-        add_details(attached, from, d);
+    if (!nj__telemetry_shards(s, params, &from, &to))
+        return false;
+    if (params) {
+        add_essence(s, from, d);
+        add_details(s, from, d);
+    } else {
+        add_shards(s, d);
     }
-    pthread_mutex_unlock(&lock);
-    return ok ? 0 : -EINVAL;
+    return true;
 }
 
 static void add_pool(const struct nj_server *s, uint32_t from, uint32_t to, uint32_t pool,
@@ -161,23 +154,19 @@ static void add_pool(const struct nj_server *s, uint32_t from, uint32_t to, uint
     }
 }
 
-static int memory(const char *cmd, const char *params, struct rte_tel_data *d)
+static bool memory(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    uint32_t from = 0, to = 0;
+    uint32_t from, to;
     uint64_t flow_bytes = 0;
 
-    (void)cmd;
-    rte_tel_data_start_dict(d);
-    pthread_mutex_lock(&lock);
-    bool ok = !attached || nj__telemetry_shards(attached, params, &from, &to);
-    for (uint32_t i = 0; attached && ok && i < NJ_SHARD_POOLS; i++)
-        add_pool(attached, from, to, i, d);
-    for (uint32_t i = from; attached && ok && i < to; i++)
-        flow_bytes += nj_shard_flow_bytes(attached->shard[i]);
-    if (attached && ok)
-        rte_tel_data_add_dict_u64(d, "flow_table_bytes", flow_bytes);
-    pthread_mutex_unlock(&lock);
-    return ok ? 0 : -EINVAL;
+    if (!nj__telemetry_shards(s, params, &from, &to))
+        return false;
+    for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
+        add_pool(s, from, to, i, d);
+    for (uint32_t i = from; i < to; i++)
+        flow_bytes += nj_shard_flow_bytes(s->shard[i]);
+    rte_tel_data_add_dict_u64(d, "flow_table_bytes", flow_bytes);
+    return true;
 }
 
 /* As shard 0 sees them: the one that has them checked. A list, since names in a dictionary may hold
@@ -202,11 +191,18 @@ static int addresses(const char *cmd, const char *params, struct rte_tel_data *d
     return 0;
 }
 
-/* Commands of other files. */
+/* Commands that are answered with a dictionary. */
 static const struct {
     const char *name, *help;
     bool (*answer)(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 } commands[] = {
+    {"/nightjar/stats", "Every counter of nightjar, summed over the shards. No parameters.", stats},
+    {"/nightjar/shards",
+     "What each shard does and holds. Parameter: the number of one shard, to see that one alone.",
+     shards},
+    {"/nightjar/memory",
+     "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.",
+     memory},
     {"/nightjar/ewyk",
      "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
      "shard: 0,1; or \"reset\".",
@@ -258,17 +254,8 @@ void nj_telemetry_attach(const struct nj_server *server)
     pthread_mutex_unlock(&lock);
     if (!first)
         return;
-    rte_telemetry_register_cmd("/nightjar/stats", stats,
-                               "Every counter of nightjar, summed over the shards. No parameters.");
     rte_telemetry_register_cmd("/nightjar/addresses", addresses,
                                "Our addresses, and whether they may be used. No parameters.");
-    rte_telemetry_register_cmd(
-        "/nightjar/shards", shards,
-        "What each shard does and holds. Parameter: the number of one shard, "
-        "to see that one alone.");
-    rte_telemetry_register_cmd(
-        "/nightjar/memory", memory,
-        "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.");
     for (size_t i = 0; i < NJ_ARRAY_LEN(commands); i++) {
         NJ_ASSERT(strlen(commands[i].help) <= HELP_MAX);
         rte_telemetry_register_cmd(commands[i].name, answer, commands[i].help);
