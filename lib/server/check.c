@@ -26,15 +26,6 @@ static void show_hours(struct nj_hours h)
         printf(" %02u:%02u-%02u:%02u", h.from / 60, h.from % 60, h.to / 60, h.to % 60);
 }
 
-static const struct nj_file_class *class_named(const struct nj_policy_file *f, const char *name)
-{
-    uint32_t i = 0;
-
-    while (i + 1 < f->n_classes && strcmp(f->class_at[i].name, name) != 0)
-        i++;
-    return &f->class_at[i];
-}
-
 static void show_policy(const struct nj_policy_file *f, const struct nj_server_config *config)
 {
     static const char *const by[] = {"address", "header", "cookie"};
@@ -51,7 +42,7 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     printf("/%u of IPv4, /%u of IPv6\n", f->client_bits4, f->client_bits6);
     for (uint32_t i = 0; i < p.n_classes; i++) {
         printf("class %s", p.classes[i].name);
-        show_hours(class_named(f, p.classes[i].name)->hours);
+        show_hours(f->class_at[nj_policy_file_class(f, p.classes[i].name)].hours);
         show_limits(&p.classes[i], 0);
     }
     for (uint32_t i = 0; i < f->n_overrides; i++) {

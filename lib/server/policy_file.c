@@ -81,18 +81,21 @@ static const char *section_name(void *unused, uint32_t i)
     return names[i];
 }
 
+/* Keys are written with '_' in some places, and with '-' in others. */
+static void copy_key(char to[FIELD_BYTES], const char *from, char was, char is)
+{
+    snprintf(to, FIELD_BYTES, "%s", from);
+    for (char *p = to; (p = strchr(p, was)); p++)
+        *p = is;
+}
+
 static void unknown_key(struct nj__reader *r, struct section *s, const struct nj_ini_entry *e)
 {
-    char word[FIELD_BYTES], meant[FIELD_BYTES] = "";
+    char word[FIELD_BYTES], meant[FIELD_BYTES];
 
-    snprintf(word, sizeof word, "%s", e->key);
-    for (char *p = word; s->kind == CONFIG && (p = strchr(p, '_'));)
-        *p = '-';
+    copy_key(word, e->key, '_', s->kind == CONFIG ? '-' : '_');
     const char *near = nj__policy_nearest(word, key_name, s);
-    if (near)
-        snprintf(meant, sizeof meant, "%s", near);
-    for (char *p = meant; (p = strchr(p, '-'));)
-        *p = '_';
+    copy_key(meant, near ? near : "", '-', '_');
     if (near)
         nj_fault(r->faults, r->path, e->line, "%s: unknown in [%s]: did you mean %s?", e->key,
                  s->ini->name, meant);
@@ -119,14 +122,6 @@ static uint32_t split(const char *name, char word[4][FIELD_BYTES])
         name += len;
     }
     return n;
-}
-
-static int find_class(const struct nj_policy_file *f, const char *name)
-{
-    for (uint32_t i = 0; i < f->n_classes; i++)
-        if (strcmp(f->class_at[i].name, name) == 0)
-            return (int)i;
-    return -1;
 }
 
 static enum kind broken(struct nj__reader *r, const struct section *s, const char *expected)
@@ -175,7 +170,7 @@ static void declare_override(struct nj__reader *r, struct section *s)
     char word[4][FIELD_BYTES];
     uint16_t minutes[2];
     uint32_t n = split(s->ini->name, word);
-    int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_SERVER : find_class(f, word[1]);
+    int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_SERVER : nj_policy_file_class(f, word[1]);
 
     if (!nj_read_minutes(word[n - 1], minutes)) {
         s->kind = broken(r, s, "hours such as 22:00-06:00 behind the name, or nothing");
@@ -378,9 +373,7 @@ static bool read_config(struct nj__reader *r, const struct section *s, const cha
     struct nj_settings settings = {.config = &r->said};
     const struct nj_config_name *c;
 
-    snprintf(name, sizeof name, "%s", key);
-    for (char *p = name; (p = strchr(p, '_'));)
-        *p = '-';
+    copy_key(name, key, '_', '-');
     while ((c = nj_config_file_name(i)) &&
            (strcmp(c->section, s->name) != 0 || strcmp(c->name, name) != 0))
         i++;
@@ -406,20 +399,13 @@ static bool may_repeat(const char *key)
     return false;
 }
 
-static void normal_key(const char *from, char key[FIELD_BYTES])
-{
-    snprintf(key, FIELD_BYTES, "%s", from);
-    for (char *p = key; (p = strchr(p, '-'));)
-        *p = '_';
-}
-
 /* Is it a second time, and should not be? */
 static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at, const char *key)
 {
     char other[FIELD_BYTES];
 
     for (uint32_t k = s->ini->first; k < at && !may_repeat(key); k++) {
-        normal_key(r->f->ini->entry[k].key, other);
+        copy_key(other, r->f->ini->entry[k].key, '-', '_');
         if (strcmp(other, key) != 0)
             continue;
         nj_fault(r->faults, r->path, r->f->ini->entry[at].line,
@@ -463,7 +449,7 @@ static void read_section(struct nj__reader *r, struct section *s)
 
     for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {
         const struct nj_ini_entry *e = &r->f->ini->entry[k];
-        normal_key(e->key, key);
+        copy_key(key, e->key, '-', '_');
         if (!repeated(r, s, k, key) && !read_entry(r, s, key, e))
             unknown_key(r, s, e);
     }
@@ -578,6 +564,14 @@ struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_co
     struct nj_policy_file *f = nj_policy_file_parse(path, text, n_bytes, config, faults);
     free(text);
     return f;
+}
+
+int nj_policy_file_class(const struct nj_policy_file *f, const char *name)
+{
+    for (uint32_t i = 0; i < f->n_classes; i++)
+        if (strcmp(f->class_at[i].name, name) == 0)
+            return (int)i;
+    return -1;
 }
 
 void nj_policy_file_free(struct nj_policy_file *f)

@@ -81,6 +81,8 @@ struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, 
                                             struct nj_server_config *config,
                                             struct nj_faults *faults);
 void nj_policy_file_free(struct nj_policy_file *f);
+/* The place of a class in class_at; -1: there is none of that name. */
+int nj_policy_file_class(const struct nj_policy_file *f, const char *name);
 
 /* What was said at run time: wins over everything, until the file is read again. */
 struct nj_policy_changes {

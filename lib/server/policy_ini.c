@@ -128,7 +128,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-static void strip(const char **from, const char **to)
+void nj_ini_strip(const char **from, const char **to)
 {
     while (*from < *to && is_space(**from))
         (*from)++;
@@ -142,13 +142,13 @@ static void take_section(struct scan *s, const char *p, const char *end)
 
     s->in_section = false;
     s->passed_over = true;
-    strip(&rest, &end);
+    nj_ini_strip(&rest, &end);
     if (!close || (rest < end && *rest != COMMENT)) {
         nj_fault(s->faults, s->file, s->line, "a section that does not end in ]: expected [NAME]");
         return;
     }
     p++;
-    strip(&p, &close);
+    nj_ini_strip(&p, &close);
     if (p == close || close - p >= CFG_NAME_LEN || memchr(p, '[', (size_t)(close - p)) ||
         memchr(p, COMMENT, (size_t)(close - p))) {
         nj_fault(s->faults, s->file, s->line,
@@ -185,8 +185,8 @@ static void take_entry(struct scan *s, const char *p, const char *end)
                  (int)(end - p < 60 ? end - p : 60), p);
         return;
     }
-    strip(&p, &key_end);
-    strip(&value, &end);
+    nj_ini_strip(&p, &key_end);
+    nj_ini_strip(&value, &end);
     int n_key = (int)(key_end - p), n_value = (int)(end - value);
     if (n_key == 0 || n_key >= CFG_NAME_LEN)
         nj_fault(s->faults, s->file, s->line, "the key before =: expected 1 to %d characters",
@@ -214,7 +214,7 @@ static void take_line(struct scan *s, const char *p, const char *end)
         nj_fault(s->faults, s->file, s->line, "a zero byte: expected text");
         return;
     }
-    strip(&p, &end);
+    nj_ini_strip(&p, &end);
     if (p == end || *p == COMMENT || *p == ';')
         return;
     if (*p == '[') {
@@ -222,7 +222,7 @@ static void take_line(struct scan *s, const char *p, const char *end)
         return;
     }
     end = comment(p, end);
-    strip(&p, &end);
+    nj_ini_strip(&p, &end);
     take_entry(s, p, end);
 }
 

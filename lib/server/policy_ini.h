@@ -53,6 +53,9 @@ struct nj_ini {
 /* All of a file, terminated, for the caller to free(); NULL with a fault. */
 char *nj_ini_slurp(const char *path, size_t max_bytes, size_t *n_bytes, struct nj_faults *faults);
 
+/* Leave away the white space at both ends. */
+void nj_ini_strip(const char **from, const char **to);
+
 /* NULL when there is no memory. What has a fault is told and left out. */
 struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
                             struct nj_faults *faults);

@@ -86,10 +86,7 @@ static void take_line(struct nj__reader *r, uint32_t list, const char *file, uin
     const char *mark = memchr(p, '#', (size_t)(end - p));
 
     end = mark ? mark : end;
-    while (p < end && strchr(" \t\r", *p) && *p)
-        p++;
-    while (p < end && strchr(" \t\r", end[-1]) && end[-1])
-        end--;
+    nj_ini_strip(&p, &end);
     if (p < end && *p != ';')
         add(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
 }

@@ -342,29 +342,20 @@ static bool read_change(struct nj_class_keys *keys, int of, char *pair, char *wh
     return true;
 }
 
-/* -1: the server's; -2: there is no such class. */
-static int class_of_change(const struct nj_policy_file *f, const char *pair)
-{
-    if (strncmp(pair, "class=", 6) != 0)
-        return -1;
-    for (uint32_t i = 0; i < f->n_classes; i++)
-        if (strcmp(f->class_at[i].name, pair + 6) == 0)
-            return (int)i;
-    return -2;
-}
-
 static bool read_changes(const struct nj_policy_file *f, char *params,
                          struct nj_policy_changes *changes, char *why, size_t n)
 {
     struct nj_class_keys fresh = {0};
     const char *wrong;
     char *save = NULL, *pair = strtok_r(params, ",", &save);
-    int of = pair ? class_of_change(f, pair) : -1;
+    int of = -1; /* the server's */
 
-    if (of == -2)
-        return nj_fail(why, n, "%.60s: there is no such class", pair) == 0;
-    if (of >= 0)
+    if (pair && strncmp(pair, "class=", 6) == 0) {
+        of = nj_policy_file_class(f, pair + 6);
+        if (of < 0)
+            return nj_fail(why, n, "%.60s: there is no such class", pair) == 0;
         pair = strtok_r(NULL, ",", &save);
+    }
     for (; pair; pair = strtok_r(NULL, ",", &save))
         if (!read_change(&fresh, of, pair, why, n))
             return false;

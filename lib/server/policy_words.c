@@ -6,20 +6,12 @@
 
 #define WORD_MAX 64u /* CFG_NAME_LEN: no key is longer */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 bool nj__policy_word(const char **at, struct nj_str *word)
 {
     const char *from = *at, *to = strchrnul(from, ',');
 
     *at = *to ? to + 1 : NULL;
-    while (from < to && is_space(*from))
-        from++;
-    while (from < to && is_space(to[-1]))
-        to--;
+    nj_ini_strip(&from, &to);
     *word = (struct nj_str){from, (uint32_t)(to - from)};
     return word->n_bytes > 0;
 }
