@@ -81,19 +81,26 @@ Test(shape_change, limits_come_and_go)
     }
 }
 
+/* 100, 200, 400 KiB/s, and a response in each. */
+static void start_classes(struct rig *w, uint32_t n)
+{
+    rig_init(w, 1, 10);
+    for (uint32_t i = 0; i < n; i++) {
+        rig_class(w, i, 0, (100 * KIB) << i);
+        snprintf(w->policy.classes[i].name, NJ_CLASS_NAME_MAX, "c%u", i);
+    }
+    rig_start(w, 10);
+    for (uint32_t i = 0; i < n; i++)
+        rig_add(w, 0, i, 1 + i, RIG_FOREVER);
+    rig_run(w, NJ_SEC);
+}
+
 /* A slot keeps its responses whatever index its class has; those of a class that is gone become
  * the default class's. */
 Test(shape_change, classes_by_slot)
 {
     struct rig w;
-    rig_init(&w, 1, 10);
-    rig_class(&w, 0, 0, 100 * KIB);
-    rig_class(&w, 1, 0, 200 * KIB);
-    rig_class(&w, 2, 0, 400 * KIB);
-    rig_start(&w, 10);
-    for (uint32_t i = 0; i < 3; i++)
-        rig_add(&w, 0, i, 1 + i, RIG_FOREVER);
-    rig_run(&w, NJ_SEC);
+    start_classes(&w, 3);
     struct nj_policy next = w.policy;
     next.classes[1] = w.policy.classes[2]; /* slot 1 is gone */
     next.n_classes = 2;
@@ -114,14 +121,7 @@ Test(shape_change, classes_by_slot)
 Test(shape_change, classes_by_name)
 {
     struct rig w;
-    rig_init(&w, 1, 10);
-    rig_class(&w, 0, 0, 100 * KIB);
-    rig_class(&w, 1, 0, 200 * KIB);
-    snprintf(w.policy.classes[1].name, NJ_CLASS_NAME_MAX, "before");
-    rig_start(&w, 10);
-    for (uint32_t i = 0; i < 2; i++)
-        rig_add(&w, 0, i, 1 + i, RIG_FOREVER);
-    rig_run(&w, NJ_SEC);
+    start_classes(&w, 2);
     const struct nj_class_stats *old = nj_shape_class_stats(w.shape[0], 0);
     const struct nj_class_stats *new = nj_shape_class_stats(w.shape[0], 1);
     cr_assert(new->n_open == 1 && new->n_waiting == 1 && new->n_bytes > 100 * KIB);
