@@ -182,6 +182,25 @@ class Changes(ServerCase):
         self.assertEqual((200, 10 << 20), (status, len(body)))
         client.close()
 
+    def test_a_slot_with_a_download_is_not_given_anew(self):
+        """31 other classes need all 31 slots; one of them is in use for 100 seconds."""
+        def many(letter):
+            return "".join(f"[class {letter}{i}]\npath = /10MiB\nrequest_rate = 100KiB/s\n"
+                           for i in range(31))
+        before = self.change_policy(many("a"))
+        client = Client(self.world.connect())
+        client.request("/10MiB")
+        while not any(type(e).__name__ == "DataReceived" for e in client.events):
+            self.assertTrue(client.read())
+        self.read_policy(many("b"))
+        until("it is refused", lambda: "there is no place for it" in self.world.errors())
+        self.assertIn(f"{self.policy_path}:91: class b30: ", self.world.errors())
+        self.assertEqual(before, self.limits())
+        client.close()
+        until("none open", lambda: not any(
+            one["open"] for one in self.server.telemetry("/nightjar/classes").values()))
+        self.assertIn("class_b30", self.change_policy(many("b")))
+
     def test_as_many_classes_as_there_can_be(self):
         """All of them fit into an answer, with all they can say."""
         every = "".join(f"{key} = 123457B/s\n" for key in ("rate", "client_rate", "request_rate"))
