@@ -33,6 +33,8 @@ static struct nj_paced_group *group_new(struct nj_shape *s, struct nj__class *c,
     g->linger_timer.kind = NJ__TIMER_LINGER;
     nj_list_push_back(bucket_of(s, client), &g->bucket);
     nj__node_limit(&g->node, &c->policy->client);
+    g->changes = s->changes;
+    g->owner = c->owner;
     return g;
 }
 
@@ -43,10 +45,12 @@ struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
     struct nj_paced_group *g = NULL;
     for (struct nj_list *l = head->next; l != head && !g; l = l->next) {
         struct nj_paced_group *at = nj_container_of(l, struct nj_paced_group, bucket);
-        if (at->client == client && at->class_of == c)
+        if (at->client == client && at->class_of == c && at->owner == c->owner)
             g = at;
     }
-    if (!g)
+    if (g)
+        nj__group_follow(s, g);
+    else
         g = group_new(s, c, client);
     if (g)
         g->n_responses++;
@@ -73,17 +77,26 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
     nj_pool_put(&s->groups, g);
 }
 
-void nj__group_adopt(struct nj_shape *s, struct nj_paced_group *g)
+/* What is open and waits in it counts for its class. */
+static void count_in_class(struct nj_paced_group *g, int32_t sign)
 {
-    nj__node_reset(s, &g->node);
-    if (!g->class_of->policy || g->class_of->is_another) {
-        nj__stat_add32(&g->class_of->stats.n_open, -(int32_t)g->n_responses);
+    nj__stat_add32(&g->class_of->stats.n_open, sign * (int32_t)g->n_responses);
+    nj__stat_add32(&g->class_of->stats.n_waiting, sign * (int32_t)g->n_waits);
+    g->class_of->wanted += sign * g->share;
+}
+
+void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g)
+{
+    if (g->changes == s->changes)
+        return;
+    g->changes = s->changes;
+    if (g->class_of->gone || g->owner != g->class_of->owner) {
+        count_in_class(g, -1);
         g->class_of = &s->class_of[s->policy->classes[0].slot];
-        nj__stat_add32(&g->class_of->stats.n_open, (int32_t)g->n_responses);
+        g->owner = g->class_of->owner;
+        count_in_class(g, 1);
     }
-    g->node.parent = &g->class_of->node;
-    nj__node_limit(&g->node, &g->class_of->policy->client);
-    nj_gate_forgive(g->node.gate, g->node.rate, g->node.burst, s->now);
+    nj__node_change(s, &g->node, &g->class_of->node, &g->class_of->policy->client);
 }
 
 void nj__group_count(struct nj_paced_group *g)

@@ -107,6 +107,7 @@ uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
 static void wait_begins(struct nj_shape *s, struct nj_paced *f)
 {
     s->n_waiting++;
+    f->group->n_waits++;
     nj__stat_add32(&f->group->class_of->stats.n_waiting, 1);
     nj_count(s->counters, NJ_C_shape_throttled);
     f->refused_at = s->now;
@@ -116,6 +117,7 @@ static void wait_ends(struct nj_shape *s, struct nj_paced *f)
 {
     nj_ns waited = s->now - f->refused_at;
     s->n_waiting--;
+    f->group->n_waits--;
     nj__stat_add32(&f->group->class_of->stats.n_waiting, -1);
     nj__stat_add(&f->group->class_of->stats.throttled_ns, waited);
     f->group->throttled_ns += waited;
@@ -151,6 +153,7 @@ void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n)
     NJ_ASSERT(f->granted == 0);
     own_charge(s, f, n);
     f->granted = n;
+    f->granted_by = f->group->node.pace ? f->group->changes : 0;
     f->state = NJ__PACED_FREE;
     if (n > 0) /* else its source has ended meanwhile */
         nj_list_push_back(&s->granted, &f->grant);
@@ -172,7 +175,8 @@ void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f)
         return;
     if (f->woken)
         nj_count(s->counters, NJ_C_shape_wakes_empty);
-    nj__give_back(s, f->group, f->granted);
+    if (f->granted_by == f->group->changes) /* else it was charged by other limits, or by none */
+        nj__give_back(s, f->group, f->granted);
     uint32_t own = (uint32_t)min_u64(f->granted, f->granted_own);
     if (own > 0)
         f->tat -= min_u64(nj_gate_worth(f->group->class_of->own_rate, own), f->tat - 1);
@@ -345,29 +349,17 @@ void nj_paced_end(struct nj_paced *f)
 
 /* ---- other limits ---- */
 
-/* Between withdrawing everybody and asking again for all, the tree gets its new limits. */
-void nj__paced_pause(struct nj_shape *s, struct nj_paced *f)
+/* It has nothing in hand. Who waits is asked again what for: the wheel is next. */
+void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
 {
-    f->woken = false; /* it is not to blame */
-    nj__paced_take_back(s, f);
-    if (!nj_paced_waits(f))
-        return;
+    bool waits = nj_paced_waits(f);
+    NJ_ASSERT(f->granted == 0);
     withdraw(s, f);
-    nj__stat_add32(&f->group->class_of->stats.n_waiting, -1);
-    f->state = NJ__PACED_OWN;
-}
-
-void nj__paced_adopt(struct nj_shape *s, struct nj_paced *f)
-{
-    const struct nj__class *c = f->group->class_of;
-    uint64_t most = s->now * NJ_GATE_UNITS + c->own_spare;
+    nj__group_follow(s, f->group);
+    uint64_t most = s->now * NJ_GATE_UNITS + f->group->class_of->own_spare;
     f->tat = min_u64(f->tat, most); /* as nj_gate_forgive() */
     see_limits(f);
-    if (f->state == NJ__PACED_CLOSED)
-        return;
     f->starved = false;
-    if (!nj_paced_waits(f))
-        return;
-    nj__stat_add32(&f->group->class_of->stats.n_waiting, 1);
-    wait_own(s, f, s->now);
+    if (waits)
+        wait_own(s, f, s->now);
 }

@@ -77,7 +77,7 @@ static void limit_response(struct nj__class *c)
 static void begin_anew(struct nj__class *c, const char *name)
 {
     memcpy(c->name, name, sizeof c->name);
-    c->is_another = true;
+    c->owner++;
     atomic_store_explicit(&c->stats.n_requests, 0, memory_order_relaxed);
     atomic_store_explicit(&c->stats.n_refused, 0, memory_order_relaxed);
     atomic_store_explicit(&c->stats.n_bytes, 0, memory_order_relaxed);
@@ -87,19 +87,17 @@ static void begin_anew(struct nj__class *c, const char *name)
 static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
 {
     uint64_t others = weight_of_others(p);
-    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
-        s->class_of[i].policy = NULL;
-        s->class_of[i].is_another = false;
-    }
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+        s->class_of[i].gone = s->class_of[i].policy != NULL;
     for (uint32_t i = 0; i < p->n_classes; i++) {
         const struct nj_class *k = &p->classes[i];
         struct nj__class *c = &s->class_of[k->slot];
         c->policy = k;
+        c->gone = false;
         if (strcmp(c->name, k->name) != 0)
             begin_anew(c, k->name);
         c->weight = k->total.rate ? k->total.rate : others;
-        nj__node_limit(&c->node, &k->total);
-        nj_gate_forgive(c->node.gate, c->node.rate, c->node.burst, s->now);
+        nj__node_change(s, &c->node, &s->root, &k->total);
         limit_response(c);
     }
 }
@@ -107,28 +105,58 @@ static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
 static void limit_all(struct nj_shape *s, const struct nj_policy *p)
 {
     s->policy = p;
-    nj__node_limit(&s->root, &p->total);
-    nj_gate_forgive(s->root.gate, s->root.rate, s->root.burst, s->now);
+    s->changes++;
+    nj__node_change(s, &s->root, NULL, &p->total);
     limit_classes(s, p);
+}
+
+/* Nothing is of them any more. */
+static void forget_gone(struct nj_shape *s)
+{
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
+        struct nj__class *c = &s->class_of[i];
+        if (!c->gone)
+            continue;
+        nj__node_reset(s, &c->node);
+        nj__publish(s, c, 0);
+        c->policy = NULL;
+        c->gone = false;
+    }
+}
+
+static void follow_some(struct nj_shape *s)
+{
+    for (uint32_t i = 0; i < NJ_SHAPE_FOLLOW_MAX && !nj_list_empty(&s->behind); i++) {
+        struct nj_list *l = nj_list_pop(&s->behind);
+        nj_list_push_back(&s->all, l);
+        nj__paced_follow(s, nj_container_of(l, struct nj_paced, all));
+    }
+    if (nj_list_empty(&s->behind))
+        forget_gone(s);
+}
+
+static void take_back(struct nj_shape *s)
+{
+    while (!nj_list_empty(&s->granted))
+        nj__paced_take_back(s, nj_container_of(s->granted.next, struct nj_paced, grant));
 }
 
 void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns now)
 {
     s->now = now;
-    for (struct nj_list *l = s->all.next; l != &s->all; l = l->next)
-        nj__paced_pause(s, nj_container_of(l, struct nj_paced, all));
-    nj__node_reset(s, &s->root);
-    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
-        nj__node_reset(s, &s->class_of[i].node);
-        nj__publish(s, &s->class_of[i], 0);
-    }
-    NJ_ASSERT(nj_list_empty(&s->needy) && nj_list_empty(&s->parked));
+    for (struct nj_list *l = s->granted.next; l != &s->granted; l = l->next)
+        nj_container_of(l, struct nj_paced, grant)->woken = false; /* it is not to blame */
+    take_back(s);
     limit_all(s, policy);
-    for (uint32_t i = 0; i <= s->bucket_mask; i++)
-        for (struct nj_list *l = s->bucket[i].next; l != &s->bucket[i]; l = l->next)
-            nj__group_adopt(s, nj_container_of(l, struct nj_paced_group, bucket));
-    for (struct nj_list *l = s->all.next; l != &s->all; l = l->next)
-        nj__paced_adopt(s, nj_container_of(l, struct nj_paced, all));
+    nj_list_splice(&s->all, &s->behind);
+    nj_list_splice(&s->behind, &s->all);
+    if (nj_list_empty(&s->behind))
+        forget_gone(s);
+}
+
+bool nj_shape_settled(const struct nj_shape *s)
+{
+    return nj_list_empty(&s->behind);
 }
 
 const struct nj_policy *nj_shape_policy(const struct nj_shape *s)
@@ -180,6 +208,7 @@ struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now)
     nj_list_init(&s->rich);
     nj_list_init(&s->granted);
     nj_list_init(&s->all);
+    nj_list_init(&s->behind);
     nj__node_init(&s->root, NULL, &s->shared->root.gate, NJ__ROOT);
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
         nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].gate, NJ__CLASS);
@@ -213,12 +242,6 @@ static void fire(void *ctx, struct nj_timer *t)
         nj__group_linger_due(s, nj_container_of(st, struct nj_paced_group, linger_timer));
 }
 
-static void take_back(struct nj_shape *s)
-{
-    while (!nj_list_empty(&s->granted))
-        nj__paced_take_back(s, nj_container_of(s->granted.next, struct nj_paced, grant));
-}
-
 void nj_shape_publish(struct nj_shape *s)
 {
     nj_gauge_set(s->counters, NJ_C_shape_responses, s->n_responses);
@@ -240,6 +263,8 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
     s->wake_ctx = ctx;
     s->n_woken = 0;
     take_back(s);
+    if (nj_unlikely(!nj_shape_settled(s)))
+        follow_some(s);
     nj_wheel_advance(&s->wheel, now, fire, s);
     nj__tree_begin(s);
     uint32_t n;
@@ -255,7 +280,7 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
 nj_ns nj_shape_next(const struct nj_shape *s)
 {
     if (s->root.state == NJ__READY || !nj_list_empty(&s->needy) || !nj_list_empty(&s->parked) ||
-        !nj_list_empty(&s->granted) || !nj_list_empty(&s->rich))
+        !nj_list_empty(&s->granted) || !nj_list_empty(&s->rich) || !nj_shape_settled(s))
         return s->now;
     nj_ns next = nj_wheel_next(&s->wheel);
     return next < s->due ? next : s->due;

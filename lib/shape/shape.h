@@ -48,9 +48,17 @@ struct nj_shape; /* one per shard */
 struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now);
 void nj_shape_free(struct nj_shape *s); /* every response has ended */
 
-/* A new snapshot: applies to all that runs, from now on. Responses of a class that is gone become
- * the default class's. The one before is not touched any more. */
+/* Of those that run so many follow a change in one run, 0.05 ms of it on the average, 0.35 ms at
+ * most: 10,000 have followed after 40 runs, that is in 40 ms even where each step takes 1 ms. */
+#define NJ_SHAPE_FOLLOW_MAX 256u
+
+/* A new snapshot: the limits of the server and of classes change now, as does what is asked from
+ * now on; responses that run follow in the next runs. Those of a class that is gone become the
+ * default class's. While some have not followed, the one before may still be read; another one may
+ * come meanwhile. */
 void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns now);
+/* Have all followed? Then no snapshot but the one in use is touched any more. */
+bool nj_shape_settled(const struct nj_shape *s);
 const struct nj_policy *nj_shape_policy(const struct nj_shape *s);
 const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot);
 
@@ -70,7 +78,7 @@ struct nj_paced {
     struct nj_shape *shape;
     struct nj_body *inner;
     struct nj_paced_group *group; /* of its client in its class, on this shard */
-    struct nj_list all;           /* of the shard */
+    struct nj_list all;           /* of the shard: `all`, or `behind` after a change */
     struct nj_list want;          /* among those of the group that wait for shared credit */
     struct nj_list grant;         /* among those of the shard that have credit in hand */
     struct nj_shape_timer timer;  /* waiting for its own limit */
@@ -78,6 +86,7 @@ struct nj_paced {
     nj_ns refused_at;
     uint32_t granted;     /* bytes it may send and has not */
     uint32_t granted_own; /* how many of these its own limit was charged for */
+    uint32_t granted_by;  /* `changes` of the group that was charged for them; 0: none was */
     uint32_t owed;        /* its last turn was cut short by so much */
     uint8_t state;
     bool limited; /* something on its way to the root has a limit */

@@ -68,7 +68,8 @@ struct nj__class {
     struct nj__node node;
     const struct nj_class *policy; /* NULL: no such class now */
     char name[NJ_CLASS_NAME_MAX];  /* of who has had the slot last, and whose stats these are */
-    bool is_another;               /* than before the last change: what ran was not of this one */
+    uint32_t owner;                /* counts up with each other name */
+    bool gone;                     /* its last responses are about to become the default class's */
     uint64_t weight;
     /* Of one response. */
     uint64_t own_rate, own_spare; /* and its burst, in units of gates */
@@ -87,7 +88,9 @@ struct nj_paced_group {
     struct nj_client *client;
     struct nj_list bucket;
     struct nj_shape_timer lease_timer, linger_timer;
-    uint32_t n_responses;
+    uint32_t n_responses, n_waits;
+    uint32_t changes;               /* of the shard's, that it has followed */
+    uint32_t owner;                 /* of the class, whose responses these are */
     int32_t share;                  /* READY: counted in the class's `wanted` */
     bool counted;                   /* in the client's n_lcores */
     uint64_t n_bytes, throttled_ns; /* not yet written to the client */
@@ -113,8 +116,10 @@ struct nj_shape {
     nj_ns now, span, due, sweep_at; /* due: the first lease of the root or a class */
     uint64_t run;
     uint32_t n_responses, n_waiting;
+    uint32_t changes; /* of limits, from 1 on */
     struct nj_wheel wheel;
     struct nj_list parked, needy, rich, granted, all;
+    struct nj_list behind; /* those of `all` that have not followed the last change */
     struct nj__node root;
     struct nj__class class_of[NJ_CLASSES_MAX];
     struct nj_pool groups;
@@ -167,6 +172,9 @@ void nj__tree_begin(struct nj_shape *s);
 void nj__lease_due(struct nj_shape *s, struct nj__node *n);
 /* Everything back to the gates; the node forgets its turn. Nothing waits below. */
 void nj__node_reset(struct nj_shape *s, struct nj__node *n);
+/* Other limits, and perhaps another parent: what waits below goes on to wait. */
+void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
+                     const struct nj_limit *limit);
 
 /* ---- lease.c: credit that lcores share ---- */
 
@@ -193,7 +201,8 @@ void nj__lease_forget(struct nj_shape *s, struct nj__node *n);
 struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
                                       struct nj_client *client);
 void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g);
-void nj__group_adopt(struct nj_shape *s, struct nj_paced_group *g);
+/* It has the limits of the policy in use from here on. */
+void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g);
 void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
 void nj__group_count(struct nj_paced_group *g);
 void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g);
@@ -207,7 +216,6 @@ void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n);
 void nj__paced_wake(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_own_due(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f);
-void nj__paced_pause(struct nj_shape *s, struct nj_paced *f);
-void nj__paced_adopt(struct nj_shape *s, struct nj_paced *f);
+void nj__paced_follow(struct nj_shape *s, struct nj_paced *f);
 
 #endif

@@ -443,12 +443,37 @@ void nj__tree_begin(struct nj_shape *s)
         nj__sweep(s);
 }
 
-void nj__node_reset(struct nj_shape *s, struct nj__node *n)
+/* ---- other limits ---- */
+
+static void forget(struct nj_shape *s, struct nj__node *n)
 {
-    NJ_ASSERT(n->state == NJ__IDLE && n->n_waiting == 0 && nj_list_empty(&n->below));
     nj_list_del(&n->rich);
     nj_gate_return(n->gate, n->rate, n->credit);
     n->credit = 0;
     n->deficit = 0;
     n->calm_at = 0;
+}
+
+void nj__node_reset(struct nj_shape *s, struct nj__node *n)
+{
+    NJ_ASSERT(n->state == NJ__IDLE && n->n_waiting == 0 && nj_list_empty(&n->below));
+    forget(s, n);
+}
+
+void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
+                     const struct nj_limit *limit)
+{
+    bool wanted = n->state != NJ__IDLE;
+    if (wanted)
+        idle(s, n);
+    forget(s, n);
+    for (struct nj__node *p = n->parent; p; p = p->parent)
+        p->n_waiting -= n->n_waiting;
+    n->parent = parent;
+    for (struct nj__node *p = parent; p; p = p->parent)
+        p->n_waiting += n->n_waiting;
+    nj__node_limit(n, limit);
+    nj_gate_forgive(n->gate, n->rate, n->burst, s->now);
+    if (wanted)
+        wants(s, n);
 }

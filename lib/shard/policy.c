@@ -176,12 +176,15 @@ uint32_t nj__policy_run(struct nj_shard *s, nj_ns now)
 
     if (nj_unlikely(p != nj_shape_policy(s->shape))) {
         nj_shape_adopt(s->shape, p, now);
-        atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
         s->check_at = nj_policy_has_door(p) ? 0 : UINT32_MAX;
     }
     if (nj_unlikely(s->check_at != UINT32_MAX))
         n = check_some(s, now);
-    return n + nj_shape_run(s->shape, now, wake, s);
+    n += nj_shape_run(s->shape, now, wake, s);
+    uint64_t version = atomic_load_explicit(&s->policy_version, memory_order_relaxed);
+    if (nj_unlikely(version != p->version) && nj_shape_settled(s->shape))
+        atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
+    return n;
 }
 
 nj_ns nj__policy_next(const struct nj_shard *s)

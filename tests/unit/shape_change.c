@@ -153,3 +153,115 @@ Test(shape_change, many_times)
     }
     rig_fini(&w);
 }
+
+#define CROWD (4 * NJ_SHAPE_FOLLOW_MAX - 10)
+
+static uint32_t n_waiting(const struct rig *w)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n_res; i++)
+        n += w->res[i].open && nj_paced_waits(&w->res[i].f);
+    return n;
+}
+
+/* Responses that wait for almost ever, of some clients in two classes. */
+static void crowd(struct rig *w)
+{
+    rig_init(w, 1, CROWD + 10);
+    set(&w->policy, REQUEST, 1);
+    rig_class(w, 1, 0, 0);
+    w->policy.classes[1].request = w->policy.classes[0].request;
+    rig_start(w, CROWD + 10);
+    for (uint32_t i = 0; i < CROWD; i++)
+        rig_add(w, 0, i % 2, 1 + i % 100, RIG_FOREVER);
+    rig_run(w, 10 * NJ_MS);
+    cr_assert_eq(n_waiting(w), CROWD);
+}
+
+/* No run looks at more than so many, and the old policy is in use until all have followed. */
+Test(shape_change, so_many_follow_in_a_run)
+{
+    struct rig w;
+    crowd(&w);
+    struct nj_policy free = nj_policy_none;
+    free.version = 9;
+    for (uint32_t i = 0; i < w.n_res; i++)
+        w.res[i].stuck = true;
+    cr_expect(nj_shape_settled(w.shape[0]));
+    rig_adopt(&w, &free);
+    cr_expect_eq(nj_shape_policy(w.shape[0]), &free);
+    uint32_t n_runs = 0, left = CROWD;
+    while (left > 0) {
+        cr_assert(n_runs < 20);
+        cr_expect_eq(nj_shape_settled(w.shape[0]), n_runs >= 4, "run %u", n_runs);
+        cr_expect_eq(nj_shape_next(w.shape[0]) == w.now, n_runs < 4, "run %u", n_runs);
+        n_runs++;
+        w.now += 2 * NJ_MS; /* a tick of the wheel */
+        rig_step(&w);
+        uint32_t now = n_waiting(&w);
+        cr_expect(left - now <= NJ_SHAPE_FOLLOW_MAX, "%u at once", left - now);
+        left = now;
+    }
+    cr_expect_geq(n_runs, 4);
+    cr_expect_eq(nj_shape_class_stats(w.shape[0], 1)->n_open, 0, "the class is gone");
+    cr_expect_eq(nj_shape_class_stats(w.shape[0], 1)->n_waiting, 0);
+    cr_expect_eq(nj_shape_class_stats(w.shape[0], 0)->n_open, CROWD);
+    cr_expect_eq(nj_shape_class_stats(w.shape[0], 0)->n_waiting, 0);
+    rig_fini(&w);
+}
+
+/* The second change comes when a part has followed the first one, which would stop everybody. */
+Test(shape_change, another_before_all_have_followed)
+{
+    for (enum level l = CLASS; l < N_LEVELS; l++) {
+        struct rig w;
+        crowd(&w);
+        struct nj_policy slow = w.policy, fast = w.policy;
+        set(&slow, l, 1);
+        slow.n_classes = 1;
+        set(&fast, REQUEST, 100 * KIB);
+        fast.classes[1].request = fast.classes[0].request;
+        rig_adopt(&w, &slow);
+        rig_step(&w);
+        cr_expect_not(nj_shape_settled(w.shape[0]));
+        rig_adopt(&w, &fast);
+        rig_run(&w, 100 * NJ_MS);
+        cr_expect(nj_shape_settled(w.shape[0]));
+        for (uint32_t i = 0; i < CROWD; i++)
+            w.res[i].mark = w.res[i].sent;
+        rig_run(&w, NJ_SEC);
+        for (uint32_t i = 0; i < CROWD; i++)
+            rig_near(w.res[i].sent - w.res[i].mark, 100.0 * KIB, 60);
+        rig_fini(&w);
+    }
+}
+
+/* Some begin and some end while others follow; who begins is of the new policy at once, also for a
+ * client that had more. */
+Test(shape_change, comings_and_goings_meanwhile)
+{
+    struct rig w;
+    crowd(&w);
+    struct nj_policy next = w.policy;
+    set(&next, CLIENT, 200 * KIB);
+    next.n_classes = 1;
+    rig_adopt(&w, &next);
+    struct rig_res *old = rig_add(&w, 0, 0, 51, RIG_FOREVER); /* whose group has not followed */
+    struct rig_res *fresh = rig_add(&w, 0, 0, 1000, RIG_FOREVER);
+    for (uint32_t i = 0; i < CROWD; i += 3)
+        rig_end(&w.res[i]);
+    rig_step(&w);
+    cr_expect_not(nj_shape_settled(w.shape[0]));
+    cr_expect(old->f.limited && fresh->f.limited);
+    cr_expect_geq(fresh->sent, NJ_QUANTUM_MIN_BYTES);
+    for (uint32_t i = 1; i < CROWD; i += 3)
+        rig_end(&w.res[i]);
+    rig_run(&w, 100 * NJ_MS);
+    fresh->mark = fresh->sent;
+    uint64_t at = rig_sent(&w);
+    rig_run(&w, NJ_SEC);
+    rig_near(fresh->sent - fresh->mark, 200.0 * KIB, 60);
+    /* All clients still have some. */
+    rig_near(rig_sent(&w) - at, 101 * 200.0 * KIB, 60);
+    rig_fini(&w);
+}

@@ -168,6 +168,37 @@ Test(shard_policy, change_ends_what_is_denied)
     rig_free(r);
 }
 
+/* While downloads have not followed the new policy, the one before may not be freed. */
+Test(shard_policy, change_is_told_when_all_have_followed)
+{
+    struct nj_policy before = base(1), after = base(2), later = base(3);
+    struct rig *r = start(&before);
+    uint32_t n_open = 0, n_steps = 0;
+
+    for (uint16_t i = 0; n_open <= 3 * NJ_SHAPE_FOLLOW_MAX; i++) {
+        struct rig_peer *p = connect_from(r, FRIEND, 1000 + i);
+        uint8_t buf[128];
+
+        memcpy(buf, RIG_PREFACE, RIG_PREFACE_BYTES);
+        rig_send(r, p, buf, RIG_PREFACE_BYTES + rig_h2(buf + RIG_PREFACE_BYTES, 4, 0, 0, NULL, 0));
+        for (uint32_t k = 0; k < 100; k++, n_open++)
+            rig_get(r, p, 1 + 2 * k, "/big");
+        rig_settle(r);
+    }
+    nj_shard_publish(r->s);
+    cr_assert_eq(nj_counter_read(&r->s->counters, NJ_C_shape_responses), n_open);
+    nj_shard_set_policy(r->s, &after);
+    rig_step(r);
+    cr_expect_eq(nj_shard_policy_version(r->s), 1, "some are behind");
+    cr_expect_leq(nj_shard_next(r->s), r->now);
+    nj_shard_set_policy(r->s, &later);
+    while (nj_shard_policy_version(r->s) == 1 && n_steps++ < 100)
+        rig_step(r);
+    cr_expect_eq(nj_shard_policy_version(r->s), 3);
+    cr_expect_eq(n_steps, (n_open + NJ_SHAPE_FOLLOW_MAX - 1) / NJ_SHAPE_FOLLOW_MAX);
+    rig_free(r);
+}
+
 /* A handshake that was begun under one policy ends under the other. */
 Test(shard_policy, change_within_a_handshake)
 {
