@@ -206,6 +206,6 @@ void nj_shard_abort(struct nj_shard *s, nj_ns now)
 
 bool nj_shard_busy(const struct nj_shard *s)
 {
-    return nj_tcp_conns(&s->tcp) > 0 || nj_site_jobs_out(s->site) > 0 || s->n_txq > 0 ||
+    return nj_tcp_unfinished(&s->tcp) > 0 || nj_site_jobs_out(s->site) > 0 || s->n_txq > 0 ||
            nj__handlers_busy(s);
 }

@@ -183,7 +183,8 @@ uint64_t nj_shard_policy_version(const struct nj_shard *s);
 void nj_shard_drain(struct nj_shard *s, nj_ns now);
 /* Reset what is left. */
 void nj_shard_abort(struct nj_shard *s, nj_ns now);
-/* Connections, file jobs or packets are still on their way. */
+/* Connections, file jobs or packets are still on their way. Not so where a peer has acknowledged
+ * all that we said, and just does not close. */
 bool nj_shard_busy(const struct nj_shard *s);
 
 #endif

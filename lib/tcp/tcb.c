@@ -37,6 +37,8 @@ void nj__tcb_set_state(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_tcp_state n
     tcp->n_time_wait -= t->state == NJ_TCP_TIME_WAIT;
     tcp->n_half_open += next == NJ_TCP_SYN_RECEIVED;
     tcp->n_time_wait += next == NJ_TCP_TIME_WAIT;
+    tcp->n_told -= t->user_gone && t->state == NJ_TCP_FIN_WAIT_2;
+    tcp->n_told += t->user_gone && next == NJ_TCP_FIN_WAIT_2;
     t->state = (uint8_t)next;
 }
 
@@ -239,4 +241,9 @@ uint32_t nj_tcp_conns(const struct nj_tcp *tcp)
 {
     uint32_t waiting = tcp->n_time_wait - tcp->tw_queue.n_live; /* with a user */
     return tcp->tcbs.n_used + tcp->syns.n_used - waiting;
+}
+
+uint32_t nj_tcp_unfinished(const struct nj_tcp *tcp)
+{
+    return nj_tcp_conns(tcp) - tcp->n_told;
 }

@@ -81,6 +81,7 @@ struct nj_tcp {
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];
     uint32_t n_listen, n_orphans;
+    uint32_t n_told; /* orphans whose peer has acknowledged all, and does not close */
     uint32_t n_half_open, n_time_wait; /* with a control block or without */
     bool draining;                     /* refuse new connections */
     nj_ns cookie_at;                   /* last SYN cookie sent; 0: never */
@@ -98,6 +99,9 @@ bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port);
 
 /* Connections that a user still holds or that have bytes in flight: all but TIME_WAIT. */
 uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
+/* Those of them that somebody would miss: not where our FIN is acknowledged, no user is left, and
+ * the peer keeps its side open. */
+uint32_t nj_tcp_unfinished(const struct nj_tcp *tcp);
 
 /* --- the wire's side ------------------------------------------------------------------------- */
 

@@ -126,6 +126,7 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     }
     t->user_gone = true;
     tcp->n_orphans++;
+    tcp->n_told += t->state == NJ_TCP_FIN_WAIT_2;
     /* What finishes by itself still holds a send queue, and peers can make many of those. */
     bool too_many = t->state != NJ_TCP_TIME_WAIT &&
                     tcp->n_orphans > tcp->cfg.conns_max / NJ_TCP_ORPHAN_SHARE + 1;

@@ -59,6 +59,22 @@ class Drain(unittest.TestCase):
         self.assertGreater(time.monotonic() - began, 1)  # it did wait for the client
         self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
 
+    def test_a_client_that_does_not_close_cannot_hold_it(self):
+        server = self.start("--drain-timeout", "60s")
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        client.ping()
+        stream = client.request("/16KiB-1")
+        until("the response sent", lambda: server.stats()["responses"] == 1)
+        server.signal()
+        self.assertEqual(0, server.wait(20), self.world.errors())
+        while data := client.sock.recv(1 << 16):  # all of it is in the client's kernel
+            client.take(client.h2.receive_data(data))
+        status, _, body = client.response(stream)
+        self.assertEqual(200, status)
+        self.assertEqual(self.sums["16KiB-1"], hashlib.sha256(body).hexdigest())
+        self.assertTrue(client.goaway(), "no GOAWAY came")
+
     def test_half_open_connections_cannot_hold_it(self):
         server = self.start("--drain-timeout", "2s")
         frames = Frames(random.Random(1), self.world.server_mac(), SERVER_ADDR, "198.18.0.77")

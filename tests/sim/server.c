@@ -163,7 +163,8 @@ void nj_sim_lane_step(struct sim_lane *l)
 bool nj_sim_server_busy(const struct sim *sim)
 {
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
-        if (nj_shard_busy(sim->server.lane[i].shard))
+        if (nj_shard_busy(sim->server.lane[i].shard) ||
+            nj_tcp_conns(&sim->server.lane[i].shard->tcp) > 0) /* those that may stay behind, too */
             return true;
     return false;
 }

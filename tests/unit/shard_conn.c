@@ -331,6 +331,33 @@ Test(shard_conn, drain)
     rig_free(r);
 }
 
+/* Somebody who has acknowledged all, and does not close, keeps nobody from going; and may still
+ * read what is in its kernel, so it is not reset. */
+Test(shard_conn, drain_does_not_wait_for_who_does_not_close)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *stays = rig_connect_h2(r, 1000), *leaves = rig_connect_h2(r, 1001);
+
+    rig_get(r, stays, 1, "/whole");
+    rig_settle(r);
+    nj_shard_drain(r->s, r->now);
+    rig_run(r, 600 * NJ_MS);
+    cr_expect(stays->got_fin && leaves->got_fin);
+    cr_expect_gt(stays->n_got, RIG_WHOLE);
+    rig_fin(r, leaves);
+    rig_settle(r);
+    cr_expect(nj_shard_busy(r->s), "it lingers for a while");
+    rig_run(r, 2 * NJ_SEC);
+    cr_expect_eq(nj_tcp_conns(&r->s->tcp), 1);
+    cr_expect_not(nj_shard_busy(r->s));
+    rig_fin(r, stays); /* it does, in the end */
+    rig_settle(r);
+    cr_expect_eq(nj_tcp_conns(&r->s->tcp), 0);
+    cr_expect_not(nj_shard_busy(r->s));
+    cr_expect(!stays->got_rst && !leaves->got_rst);
+    rig_free(r);
+}
+
 /* Abort ends all that busy counts: also half-open connections and those that have no user. */
 Test(shard_conn, abort_resets_everything)
 {
