@@ -11,6 +11,10 @@
 #include "base/fail.h"
 #include "server/config_set.h"
 
+/* Lcores adopt within some steps (lib/shape/shape.h): who changes much in a row waits so often for
+ * a millisecond, 100 ms in all, before he is sent away. */
+#define ADOPT_LOOKS 100
+
 /* A file that was read, and its lists. */
 struct source {
     struct nj_policy_file *file;
@@ -159,10 +163,18 @@ static void retire(struct nj_policies *p)
     p->n_old = kept;
 }
 
-/* Is there room for one more that is replaced? */
+/* Is there room for one more that is replaced, at once or soon? Others have the lock meanwhile. */
 static bool can_replace(struct nj_policies *p)
 {
+    const struct timespec ms = {.tv_nsec = (long)NJ_MS};
+
     retire(p);
+    for (uint32_t i = 0; i < ADOPT_LOOKS && p->n_old == NJ_POLICIES_OLD_MAX; i++) {
+        pthread_mutex_unlock(&p->lock);
+        nanosleep(&ms, NULL);
+        pthread_mutex_lock(&p->lock);
+        retire(p);
+    }
     return p->n_old < NJ_POLICIES_OLD_MAX;
 }
 
@@ -235,7 +247,6 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
                            struct nj_faults *faults)
 {
     const char *path = p->given.policy_file;
-    struct slots slots = p->slots;
     char why[256];
 
     if (!can_replace(p)) {
@@ -243,6 +254,7 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
         nj_policy_file_free(f);
         return 0;
     }
+    struct slots slots = p->slots;
     const struct nj_file_class *homeless = give_slots(p, f, &slots);
     if (homeless) {
         nj_fault(faults, path, homeless->line,
@@ -376,8 +388,9 @@ uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why
     nj_fail(why, n, "no memory");
     pthread_mutex_lock(&p->lock);
     if (changes && copy) {
+        bool can = can_replace(p);
         *changes = p->changes;
-        if (!can_replace(p)) {
+        if (!can) {
             nj_fail(why, n, "an lcore has not adopted the last changes yet: try again");
         } else if (read_changes(p->source->file, copy, changes, why, n)) {
             struct snapshot *s = make(p, p->source, changes, p->hours);

@@ -21,6 +21,7 @@ static struct {
     const struct nj_policy *used;
     _Atomic uint64_t adopted;
     uint32_t running; /* bit i: a response, in slot i */
+    uint32_t adopts_in; /* so many looks; 0: when it is told to */
 } shards;
 
 static char path[64], why[256], note[128];
@@ -34,8 +35,12 @@ static void set(void *ctx, const struct nj_policy *policy)
     atomic_store(&shards.wanted, policy);
 }
 
+static void adopt(void);
+
 static uint64_t adopted(void *ctx)
 {
+    if (shards.adopts_in > 0 && --shards.adopts_in == 0)
+        adopt();
     return atomic_load(&shards.adopted);
 }
 
@@ -257,6 +262,21 @@ Test(server_policy_live, shards_that_do_not_adopt)
                  NJ_POLICIES_OLD_MAX + 2);
     adopt();
     cr_expect_eq(shards.used->total.rate, 2u << 20);
+    finish();
+}
+
+/* Who changes much in a row waits for them, and the change is made. */
+Test(server_policy_live, shards_that_adopt_soon)
+{
+    start("", 0);
+    for (unsigned i = 0; i < NJ_POLICIES_OLD_MAX; i++)
+        cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
+    shards.adopts_in = 5;
+    cr_expect_eq(nj_policies_change(policies, "burst=1MiB", why, sizeof why),
+                 NJ_POLICIES_OLD_MAX + 2, "%s", why);
+    cr_expect_eq(shards.used->version, NJ_POLICIES_OLD_MAX + 1);
+    adopt();
+    cr_expect_eq(shards.used->total.rate, 1u << 20, "what was changed before stays");
     finish();
 }
 
