@@ -162,3 +162,44 @@ Test(shape_rates, every_ceiling_on_the_way_holds)
     rig_near(rig_sum(&w, 10, 31), 15.0 * MIB, 15);
     rig_fini(&w);
 }
+
+static uint32_t n_ended;
+
+static void another_small(struct rig_res *r)
+{
+    rig_open_at(r->rig, r, 0, 0, 1, 1000 + 97 * n_ended++ % 1900);
+}
+
+/* Of a small burst: what a lcore holds while it is away for long, a grant that was not used and
+ * credit that was left, and what the gate has saved meanwhile, are no more than the burst. */
+Test(shape_rates, small_burst_after_a_long_step)
+{
+    struct rig w;
+    const uint64_t rate = 10 * NJ_QUANTUM_MIN_BYTES, burst = 2 * NJ_QUANTUM_MIN_BYTES;
+
+    rig_init(&w, 1, 20);
+    w.policy.classes[0].client = (struct nj_limit){rate, rate, 0};
+    rig_start(&w, 20);
+    w.ended = another_small;
+    struct rig_res *stuck = rig_add(&w, 0, 0, 1, RIG_FOREVER);
+    for (uint32_t i = 0; i < 12; i++)
+        rig_add(&w, 0, 0, 1, 1500);
+    for (uint32_t i = 0; i < 100; i++) {
+        for (uint32_t k = 0; stuck->f.granted == 0; k++) {
+            cr_assert_lt(k, 1000000);
+            stuck->stuck |= nj_paced_waits(&stuck->f);
+            w.now += RIG_STEP_NS;
+            rig_step(&w);
+        }
+        w.now += NJ_SEC;
+        uint64_t before = rig_sent(&w);
+        for (uint32_t k = 0; k < 20; k++, w.now += RIG_STEP_NS)
+            rig_step(&w);
+        cr_assert_leq(rig_sent(&w) - before, burst + rate / 1000, "round %u", i);
+        stuck->stuck = false;
+        rig_ready(stuck);
+        rig_run(&w, 100 * NJ_MS);
+    }
+    cr_expect_gt(n_ended, 100);
+    rig_fini(&w);
+}
