@@ -15,7 +15,10 @@ const struct nj_policy nj_policy_none = {
 
 /* What keys are made of: who asks, and for what. */
 struct key_parts {
-    uint64_t who; /* hash of a field's value, or of an address */
+    union {
+        struct nj_addr net;
+        uint64_t value[2]; /* hash of a field's value, and 0 */
+    };
     uint8_t kind, slot, pad[6];
 };
 
@@ -243,25 +246,22 @@ static struct nj_str client_value(const struct nj_policy *p, const struct nj_pol
     return (struct nj_str){NULL, 0};
 }
 
-static uint64_t hash_network(const struct nj_policy *p, const struct nj_hash_key *key,
-                             const struct nj_addr *addr)
+static struct nj_addr network(const struct nj_policy *p, const struct nj_addr *addr)
 {
     unsigned bits = nj_addr_is_v4(addr) ? 96u + p->client_bits4 : p->client_bits6;
-    struct nj_addr net = nj_addr_network(addr, bits);
-
-    return nj_hash(key, &net, sizeof net);
+    return nj_addr_network(addr, bits);
 }
 
-static uint64_t make_key(const struct nj_hash_key *key, struct key_parts parts)
+static uint64_t make_key(const struct nj_hash_key *key, const struct key_parts *parts)
 {
-    uint64_t k = nj_hash(key, &parts, sizeof parts);
+    uint64_t k = nj_hash(key, parts, sizeof *parts);
     return k ? k : 1;
 }
 
 uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,
                              const struct nj_addr *addr)
 {
-    return make_key(key, (struct key_parts){hash_network(p, key, addr), KEY_CONNS, 0, {0}});
+    return make_key(key, &(struct key_parts){.net = network(p, addr), .kind = KEY_CONNS});
 }
 
 static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key, uint8_t slot)
@@ -269,11 +269,13 @@ static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key
     if (a->p->client_by != NJ_CLIENT_BY_ADDRESS) {
         struct nj_str v = client_value(a->p, a->req);
         if (v.n_bytes > 0)
-            return make_key(key,
-                            (struct key_parts){nj_hash(key, v.p, v.n_bytes), KEY_FIELD, slot, {0}});
+            return make_key(key, &(struct key_parts){.value = {nj_hash(key, v.p, v.n_bytes)},
+                                                     .kind = KEY_FIELD,
+                                                     .slot = slot});
     }
     return make_key(
-        key, (struct key_parts){hash_network(a->p, key, a->req->addr), KEY_ADDRESS, slot, {0}});
+        key,
+        &(struct key_parts){.net = network(a->p, a->req->addr), .kind = KEY_ADDRESS, .slot = slot});
 }
 
 /* --- verdicts ------------------------------------------------------------------------------- */
