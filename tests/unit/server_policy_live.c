@@ -20,7 +20,7 @@ static struct {
     _Atomic(const struct nj_policy *) wanted;
     const struct nj_policy *used;
     _Atomic uint64_t adopted;
-    uint32_t running; /* bit i: a response, in slot i */
+    uint32_t running;   /* bit i: a response, in slot i */
     uint32_t adopts_in; /* so many looks; 0: when it is told to */
 } shards;
 

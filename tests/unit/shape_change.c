@@ -129,6 +129,7 @@ Test(shape_change, classes_by_name)
     snprintf(next.classes[1].name, NJ_CLASS_NAME_MAX, "after");
     next.version++;
     rig_adopt(&w, &next);
+    rig_step(&w);
     cr_expect(new->n_open == 0 && new->n_waiting == 0 && old->n_open == 2);
     cr_expect(new->n_bytes == 0 && new->n_requests == 0 && new->throttled_ns == 0);
     uint64_t mark = w.res[1].sent;
@@ -234,6 +235,34 @@ Test(shape_change, another_before_all_have_followed)
             rig_near(w.res[i].sent - w.res[i].mark, 100.0 * KIB, 60);
         rig_fini(&w);
     }
+}
+
+/* A slot has got another class, and policies change again before all of the one before have left:
+ * they still leave, and who came since then stays. */
+Test(shape_change, another_class_and_another_change)
+{
+    struct rig w;
+    crowd(&w);
+    const struct nj_class_stats *first = nj_shape_class_stats(w.shape[0], 0);
+    const struct nj_class_stats *slot = nj_shape_class_stats(w.shape[0], 1);
+    struct nj_policy next = w.policy, again;
+    snprintf(next.classes[1].name, NJ_CLASS_NAME_MAX, "after");
+    next.version++;
+    again = next;
+    again.version++;
+    rig_adopt(&w, &next);
+    struct rig_res *fresh =
+        rig_add(&w, 0, 1, 2, RIG_FOREVER); /* whose client has others in the slot */
+    rig_step(&w);
+    rig_adopt(&w, &again);
+    cr_expect_not(nj_shape_settled(w.shape[0]));
+    rig_run(&w, 100 * NJ_MS);
+    cr_expect_eq(slot->n_open, 1);
+    cr_expect_eq(slot->n_requests, 1);
+    cr_expect_eq(first->n_open, CROWD);
+    rig_end(fresh);
+    cr_expect_eq(slot->n_open, 0);
+    rig_fini(&w);
 }
 
 /* Some begin and some end while others follow; who begins is of the new policy at once, also for a
