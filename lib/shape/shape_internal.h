@@ -16,6 +16,10 @@
  * wait so long ago is not short any more: who asks may be served at once. */
 #define NJ__TURN_KEPT_NS   (8 * NJ_MS)
 #define NJ__CALM_NS        (16 * NJ_MS)
+/* So long the others do not begin another round. He may have to wait for ACKs, several steps,
+ * before he has sent what he was given; who does not come back at all costs them nothing but this
+ * time, for their limits go on to save. */
+#define NJ__AWAY_NS        (1 * NJ_MS)
 /* A client that wants nothing for so long leaves its share of a limit to other lcores. */
 #define NJ__LINGER_NS      (50 * NJ_MS)
 /* Shares between lcores are in parts of this. */
@@ -39,8 +43,10 @@ struct nj__node {
     uint64_t rate, burst; /* of the ceiling; rate 0: none */
     uint64_t pace;        /* the rate of the slowest limit from here to the root; 0: none */
     uint64_t share_bytes; /* 16 ms of the rate, for those who wait below to share */
-    struct nj_list link;  /* of the parent's `below`, or the shard's `parked` or `needy` */
+    struct nj_list link;  /* of the parent's `below` or `away`, or the shard's `parked`, `needy` */
     struct nj_list below; /* those that may go: nodes, or responses of a group */
+    struct nj_list away;  /* nodes that left with a grant and have not been back */
+    nj_ns away_until;     /* they are expected until then */
     struct nj_list rich;  /* credit and nobody who wants it */
     uint32_t n_below;     /* nodes in `below` */
     uint32_t n_waiting;   /* responses below, at any depth */
@@ -52,11 +58,12 @@ struct nj__node {
 
     /* Deficit round robin among the children of one parent. */
     int64_t deficit; /* bytes of its turn that are left; negative: it had more */
-    uint64_t turn;   /* the round in which its last turn began */
+    int64_t brought; /* by its last turn */
+    uint64_t turn;   /* the round in which that began */
     nj_ns left_at;
     /* Of the parent's side of it. */
     uint64_t round;
-    uint64_t left;    /* the last run in which one left with a grant, to come back */
+    uint64_t parked;  /* the last run in which one was set aside, for those away below it */
     uint64_t weighed; /* the run in which the two below were made */
     uint64_t round_bytes, round_weight;
     nj_ns calm_at;

@@ -2,8 +2,8 @@
 /*
  * Who may go next. Only those that want are linked, so a grant costs three levels, however many
  * wait. Each level serves by deficit round robin. One who is away spending what he was just given
- * still counts: no new round begins before the next run, when he is back, and what is left of his
- * turn comes first then. Else a crowd would take the turns of a lone fast one.
+ * still counts: no new round begins before he is back or it takes him too long, and what is left of
+ * his turn comes first then. Else a crowd would take the turns of a lone fast one.
  */
 #include "shape/shape_internal.h"
 
@@ -25,6 +25,7 @@ void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *
     *n = (struct nj__node){.parent = parent, .gate = gate, .level = level};
     nj_list_init(&n->link);
     nj_list_init(&n->below);
+    nj_list_init(&n->away);
     nj_list_init(&n->rich);
 }
 
@@ -65,6 +66,7 @@ static void refresh(struct nj_shape *s, struct nj__node *n)
 
 static void wants(struct nj_shape *s, struct nj__node *n)
 {
+    nj_list_del(&n->link); /* it may have been away */
     if (n->rate && n->credit < NJ_QUANTUM_MIN_BYTES) {
         n->state = NJ__NEEDY;
         nj_list_push_back(&s->needy, &n->link);
@@ -123,7 +125,7 @@ static void set_aside(struct nj_shape *s, struct nj__node *n, enum nj__node_stat
 {
     unready(s, n);
     if (state == NJ__PARKED)
-        n->parent->left = s->run;
+        n->parent->parked = s->run;
     n->state = (uint8_t)state;
     nj_list_push_back(state == NJ__NEEDY ? &s->needy : &s->parked, &n->link);
 }
@@ -191,6 +193,24 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
     return (int64_t)max_u64(bytes, NJ__TURN_MIN_BYTES);
 }
 
+/* It wants nothing, for it is to spend what it was just given. */
+static void away(struct nj_shape *s, struct nj__node *n)
+{
+    struct nj__node *p = n->parent;
+    if (nj_list_empty(&p->away))
+        p->away_until = s->now + NJ__AWAY_NS;
+    nj_list_push_back(&p->away, &n->link);
+}
+
+/* Is the next round to wait for one who is away? Those who have taken too long are not expected. */
+static bool is_awaited(struct nj_shape *s, struct nj__node *p)
+{
+    if (s->now >= p->away_until)
+        while (nj_list_pop(&p->away))
+            ;
+    return !nj_list_empty(&p->away);
+}
+
 /* Whose turn it is among those of `p`, or NULL: the round is over for this run. */
 static struct nj__node *turn(struct nj_shape *s, struct nj__node *p)
 {
@@ -201,12 +221,13 @@ static struct nj__node *turn(struct nj_shape *s, struct nj__node *p)
         if (p->pace == 0 || n->deficit > 0)
             return n;
         if (n->turn == p->round) {
-            if (p->left == s->run)
+            if (p->parked == s->run || is_awaited(s, p))
                 return NULL;
             p->round++;
         }
         n->turn = p->round;
-        n->deficit += turn_bytes(s, p, n);
+        n->brought = turn_bytes(s, p, n);
+        n->deficit += n->brought;
         if (n->deficit <= 0) {
             nj_list_del(&n->link);
             nj_list_push_back(&p->below, &n->link);
@@ -287,7 +308,7 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
         nj__unwant(s, f);
         for (n = g; n->parent; n = n->parent)
             if (n->state == NJ__IDLE)
-                n->parent->left = s->run;
+                away(s, n);
         return f;
     }
     return NULL;
@@ -355,6 +376,21 @@ static void no_lease(struct nj_shape *s, struct nj__node *n)
     wants(s, n);
 }
 
+/* Its turn is not over after all. */
+static void turn_back(struct nj__node *n, uint32_t n_bytes)
+{
+    struct nj__node *p = n->parent;
+    int64_t most = n->brought > NJ_QUANTUM_MAX_BYTES ? n->brought : NJ_QUANTUM_MAX_BYTES;
+    if (!p || p->pace == 0 || n->deficit >= most) /* many may give back at once */
+        return;
+    bool was_over = n->deficit <= 0;
+    n->deficit += n_bytes;
+    if (n->state == NJ__READY && was_over && n->deficit > 0) {
+        nj_list_del(&n->link);
+        nj_list_push_back(p->below.next, &n->link);
+    }
+}
+
 void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_bytes)
 {
     for (struct nj__node *n = &g->node; n; n = n->parent) {
@@ -362,8 +398,7 @@ void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_byte
             n->credit += n_bytes;
         if (n->rate && n->credit >= NJ_QUANTUM_MIN_BYTES)
             no_lease(s, n);
-        if (n->parent && n->parent->pace && n->deficit < NJ_QUANTUM_MAX_BYTES)
-            n->deficit += n_bytes;
+        turn_back(n, n_bytes);
         rich(s, n);
     }
 }
@@ -447,6 +482,7 @@ void nj__tree_begin(struct nj_shape *s)
 
 static void forget(struct nj_shape *s, struct nj__node *n)
 {
+    nj_list_del(&n->link);
     nj_list_del(&n->rich);
     nj_gate_return(n->gate, n->rate, n->credit);
     n->credit = 0;

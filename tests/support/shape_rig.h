@@ -33,6 +33,7 @@ struct rig_res {
     struct nj_client *client;
     uint64_t left, sent;
     uint64_t shows_max; /* bytes its source has at a time; 0: any */
+    uint32_t sends_max; /* bytes in one step, as windows of TCP allow; 0: any number */
     uint64_t wake_sent; /* since it was woken */
     uint32_t shard, n_short_wakes, n_rests;
     bool open, stuck, unknown, dry;
@@ -193,12 +194,17 @@ static inline void rig_send(struct rig_res *r)
 {
     struct nj_body *b = &r->f.body;
     struct nj_slice slice;
+    uint64_t before = r->sent;
     while (r->open && !r->stuck) {
         uint64_t rest = b->ops->remaining(b);
         if (rest == 0)
             break;
+        if (r->sends_max && r->sent - before >= r->sends_max) {
+            rig_ready(r);
+            return;
+        }
         b->waiter = r;
-        int n = b->ops->peek(b, 16384, &slice);
+        int n = b->ops->peek(b, r->sends_max ? r->sends_max : 16384, &slice);
         cr_assert_geq(n, 0);
         if (n == 0) {
             if (r->wake_sent && r->wake_sent < NJ_QUANTUM_MIN_BYTES)

@@ -37,6 +37,32 @@ Test(shape_fair, classes_three_to_one)
     three_to_one(1, 500 * MIB, 1, 1, 100, 10, false);
 }
 
+/* Few that need several steps to send what they were given have their part, too. */
+static void three_to_one_with_acks(uint32_t n0, uint32_t sends_max, uint32_t n1)
+{
+    struct rig w;
+    two_classes(&w, 1, 20 * MIB);
+    for (uint32_t i = 0; i < n0; i++)
+        rig_add(&w, 0, 0, 1, RIG_FOREVER)->sends_max = sends_max;
+    rig_crowd(&w, 0, 1, n1, 10000, n1);
+    rig_run(&w, NJ_SEC);
+    rig_mark(&w);
+    rig_run(&w, 10 * NJ_SEC);
+    rig_near(rig_sum(&w, 0, n0), 150.0 * MIB, 20);
+    rig_near(rig_sum(&w, n0, n0 + n1), 50.0 * MIB, 40);
+    rig_fini(&w);
+}
+
+Test(shape_fair, three_to_one_though_few_wait_for_acks)
+{
+    for (uint32_t n = 1; n <= 64; n *= 8)
+        for (uint32_t sends_max = 4096; sends_max <= 16384; sends_max *= 2) {
+            three_to_one_with_acks(1, sends_max, n);
+            three_to_one_with_acks(2, sends_max, n);
+            three_to_one_with_acks(3, sends_max, n);
+        }
+}
+
 Test(shape_fair, classes_three_to_one_on_two_shards)
 {
     three_to_one(2, 20 * MIB, 2, 2, 2, 2, false);
