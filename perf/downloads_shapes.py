@@ -268,6 +268,12 @@ ceiling = 20MiB/s
 SHARE_ERROR_MAX = 0.02
 
 
+def three_to_one(what, three, one):
+    off = abs(three / one / 3 - 1)
+    return at_most("share", "nightjar", f"two classes, 3:1, {what}", off,
+                   f"{three / one:.3f} ({off * 100:.2f} % off)", SHARE_ERROR_MAX, "+-2 %")
+
+
 def share(args, say):
     say("share")
     with serving("nightjar", {}, policy=SHARE_POLICY) as world:
@@ -277,13 +283,15 @@ def share(args, say):
         both, _, _ = watched(world, "--downloads", 32, "--connections", 8, "--hold", args.hold,
                              path=["/three/f", "/one/f"])
         lone, _, _ = watched(world, "--hold", args.hold, path="/one/f")
-    three, one = both.rate(0, 2), both.rate(1, 2)
-    off = abs(three / one / 3 - 1)
-    figures = [at_most("share", "nightjar", "two classes, 3:1", off,
-                       f"{three / one:.3f} ({off * 100:.2f} % off)", SHARE_ERROR_MAX, "+-2 %"),
+        with load(world, "--downloads", 8, "--hold", args.hold + 3, path="/one/f") as many, \
+                load(world, "--hold", args.hold, path="/three/f") as few:
+            few, many = few.end(), many.end()
+    figures = [three_to_one("16 downloads each", both.rate(0, 2), both.rate(1, 2)),
+               three_to_one("1 against 8", few.rate(),
+                            many.between(*few.window) / (few.window[1] - few.window[0])),
                *window_figures("share", "both", both, GLOBAL_RATE),
                *window_figures("share", "one of them alone", lone, GLOBAL_RATE)]
-    return {"both": dict(both), "lone": dict(lone)}, figures
+    return {"both": dict(both), "lone": dict(lone), "few": dict(few), "many": dict(many)}, figures
 
 
 # --- client: what one client opens does not multiply its rate -------------------------------------
