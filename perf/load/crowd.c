@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "crowd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+
+#define OPENING_MAX 1024u /* handshakes at a time: a quarter of what a server's backlog takes */
+#define OUT_BYTES   (256u * 1024u)
+#define OUT_PART    (64u * 1024u) /* one connection's share of it, at a time */
+#define ASKS_MAX    64u           /* of one connection in one go: others get their turn */
+#define RETRY_AFTER (100 * NJ_MS) /* when a connection was refused */
+#define SWEEP_EVERY (10 * NJ_MS)
+#define SWEEPS      100u /* until all have been looked at */
+
+struct client {
+    struct nj_conn_user user; /* first: see shard.h */
+    struct crowd *crowd;
+    struct nj_tcb *tcb;  /* NULL: not connected */
+    struct nj_list link; /* of opening, of free */
+    struct nj_list behind;
+    uint8_t *kept; /* bytes that TCP did not take */
+    uint32_t n_kept;
+    bool open, closing;
+    struct h2_conn h2;
+};
+
+static void add(_Atomic uint64_t *p, uint64_t n)
+{
+    atomic_store_explicit(p, atomic_load_explicit(p, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+static void add32(_Atomic uint32_t *p, int32_t n)
+{
+    atomic_store_explicit(p, atomic_load_explicit(p, memory_order_relaxed) + (uint32_t)n,
+                          memory_order_relaxed);
+}
+
+/* ---- requests ---- */
+
+static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns now)
+{
+    struct client *k = user;
+    struct crowd *c = k->crowd;
+    struct load_counts *n = &c->counts;
+    _Atomic uint64_t *const how[H2_N_ENDS] = {&n->done, &n->reset, &n->timeout, &n->lost};
+    _Atomic uint64_t *const class_of[] = {&n->status_1, &n->status_2, &n->status_3, &n->status_4,
+                                          &n->status_5};
+
+    add32(&c->n_under_way, -1);
+    add(how[end], 1);
+    add(&n->body_bytes, s->n_body);
+    if (end != H2_DONE)
+        return;
+    if (s->status < 600)
+        add(class_of[s->status / 100 - 1], 1);
+    if (s->due < c->measure_from || s->due >= c->measure_to)
+        return;
+    latency_add(&c->total, now - s->due);
+    latency_add(&c->first, s->first_at - s->due);
+}
+
+static uint32_t choose_path(struct crowd *c)
+{
+    const struct load_options *o = c->o;
+    uint32_t path = 0;
+
+    if (o->plan.n_paths == 1)
+        return 0;
+    for (uint64_t at = nj_prng_below(&c->prng, o->weights); at >= o->weight[path]; path++)
+        at -= o->weight[path];
+    return path;
+}
+
+static void ask(struct client *k, nj_ns due)
+{
+    struct crowd *c = k->crowd;
+
+    h2_ask(&k->h2, choose_path(c), due, &c->out);
+    c->budget -= c->budget != UINT64_MAX;
+    add(&c->counts.asked, 1);
+    add32(&c->n_under_way, 1);
+}
+
+static bool asking(const struct crowd *c)
+{
+    return (c->phase == LOAD_WARMING || c->phase == LOAD_MEASURING) && c->budget > 0;
+}
+
+/* ---- bytes ---- */
+
+/* How much of it TCP takes now. */
+static uint32_t offer(struct client *k, const uint8_t *data, uint32_t n)
+{
+    uint32_t room = nj_tcp_send_room(k->tcb);
+
+    n = n < room ? n : room;
+    return n > 0 && nj_tcp_send_copy(&k->crowd->shard->tcp, k->tcb, data, n) ? n : 0;
+}
+
+/* What is in c->out goes to TCP; what it does not take is kept, for the order of bytes. */
+static void send_out(struct client *k)
+{
+    struct crowd *c = k->crowd;
+    uint32_t n = c->out.n_bytes, n_sent;
+
+    c->out.n_bytes = 0;
+    if (n == 0 || !k->tcb)
+        return;
+    n_sent = k->n_kept == 0 ? offer(k, c->out.data, n) : 0;
+    if (n_sent == n)
+        return;
+    n -= n_sent;
+    uint8_t *kept = realloc(k->kept, (size_t)k->n_kept + n);
+    if (!kept) {
+        nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+        return;
+    }
+    memcpy(kept + k->n_kept, c->out.data + n_sent, n);
+    k->kept = kept;
+    k->n_kept += n;
+    if (!nj_list_linked(&k->behind))
+        nj_list_push_back(&c->behind, &k->behind);
+}
+
+/* Whether nothing is kept any more. */
+static bool catch_up(struct client *k)
+{
+    uint32_t n = k->tcb ? offer(k, k->kept, k->n_kept) : k->n_kept;
+
+    k->n_kept -= n;
+    memmove(k->kept, k->kept + n, k->n_kept);
+    return k->n_kept == 0;
+}
+
+/* All that may be asked and sent on this connection now. */
+static void go_on(struct client *k, nj_ns now)
+{
+    struct crowd *c = k->crowd;
+
+    if (k->n_kept == 0 && k->open) {
+        if (c->interval_ns == 0)
+            for (uint32_t i = 0; i < H2_STREAMS_MAX && asking(c) && h2_room(&k->h2) > 0; i++)
+                ask(k, now);
+        uint32_t room = nj_tcp_send_room(k->tcb);
+        c->out.n_max = room < OUT_PART ? room : OUT_PART;
+        if (c->out.n_bytes < c->out.n_max)
+            add(&c->counts.upload_bytes, h2_upload(&k->h2, &c->out));
+        c->out.n_max = OUT_BYTES;
+    }
+    send_out(k);
+    bool may_ask = k->open && c->interval_ns > 0 && h2_room(&k->h2) > 0;
+    if (may_ask && !nj_list_linked(&k->link))
+        nj_list_push_back(&c->free, &k->link);
+}
+
+/* ---- connections ---- */
+
+static void gone(struct client *k, nj_ns now)
+{
+    struct crowd *c = k->crowd;
+
+    add32(&c->n_open, -(int32_t)k->open);
+    c->n_opening -= !k->open;
+    if (!k->open)
+        c->retry_at = now + RETRY_AFTER;
+    if (k->h2.fault)
+        atomic_store_explicit(&c->fault, k->h2.fault, memory_order_relaxed);
+    if (!k->closing)
+        add(k->open ? k->h2.fault ? &c->counts.broken : &c->counts.closed : &c->counts.refused, 1);
+    h2_close(&k->h2, now);
+    nj_list_del(&k->link);
+    nj_list_del(&k->behind);
+    free(k->kept);
+    k->kept = NULL;
+    k->n_kept = 0;
+    k->tcb = NULL;
+    k->open = k->closing = false;
+    nj_list_push_back(&c->opening, &k->link);
+}
+
+static void opened(struct client *k)
+{
+    struct crowd *c = k->crowd;
+
+    c->n_opening--;
+    k->open = true;
+    add32(&c->n_open, 1);
+    add(&c->counts.connected, 1);
+    if (!h2_open(&k->h2, &c->plan, k, &c->out))
+        nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+}
+
+/* No more requests, and none under way. */
+static void close_one(struct client *k, nj_ns now)
+{
+    if (k->closing)
+        return;
+    k->closing = true;
+    nj_tcp_close(&k->crowd->shard->tcp, k->tcb, now);
+}
+
+static void read_all(struct client *k, nj_ns now)
+{
+    struct crowd *c = k->crowd;
+    const uint8_t *data;
+    uint32_t n;
+
+    while ((n = nj_tcp_recv_peek(k->tcb, &data)) > 0) {
+        bool good = k->h2.fault || h2_input(&k->h2, data, n, now, &c->out);
+        nj_tcp_recv_take(&c->shard->tcp, k->tcb, n);
+        if (!good)
+            nj_tcp_abort(&c->shard->tcp, k->tcb, now);
+    }
+}
+
+static void news(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+{
+    struct client *k = tcb->user;
+
+    /* Once both sides have said that they are done, TCP sees to the rest. */
+    if (events & NJ_TCP_EV_DEAD || (k->closing && events & NJ_TCP_EV_PEER_FIN)) {
+        nj_tcp_release(&shard->tcp, tcb, now);
+        gone(k, now);
+        return;
+    }
+    if (events & NJ_TCP_EV_OPENED)
+        opened(k);
+    if (k->open)
+        read_all(k, now);
+    if (k->h2.fault)
+        return; /* it was reset */
+    bool over = events & NJ_TCP_EV_PEER_FIN || (k->h2.leaving && k->h2.n_open == 0);
+    if (over || k->crowd->phase == LOAD_CLOSING)
+        close_one(k, now);
+    else
+        go_on(k, now);
+}
+
+static void connect_one(struct client *k, nj_ns now)
+{
+    struct crowd *c = k->crowd;
+    const struct nj_iface *iface = &c->shard->cfg.iface;
+    uint32_t n = (uint32_t)(k - c->clients);
+
+    for (uint32_t i = 0; i < iface->n_addrs; i++) {
+        const struct nj_iface_addr *from = &iface->addr[(n + i) % iface->n_addrs];
+        if (nj_addr_is_v4(&from->ip) != nj_addr_is_v4(&c->o->to) || from->state != NJ_ADDR_READY)
+            continue;
+        k->tcb = nj_shard_connect(c->shard, &from->ip, &c->o->to, c->o->port, &k->user, now);
+        if (k->tcb)
+            break;
+    }
+    if (k->tcb) {
+        nj_list_del(&k->link);
+        c->n_opening++;
+    }
+}
+
+static uint32_t open_more(struct crowd *c, nj_ns now)
+{
+    uint32_t n = 0;
+
+    while (now >= c->retry_at && c->n_opening < OPENING_MAX && !nj_list_empty(&c->opening)) {
+        struct client *k = nj_container_of(c->opening.next, struct client, link);
+        connect_one(k, now);
+        if (!k->tcb)
+            break; /* later */
+        n++;
+    }
+    return n;
+}
+
+/* ---- what is due ---- */
+
+/* Requests at their times, on connections in turn; late ones where none has room. */
+static uint32_t ask_due(struct crowd *c, nj_ns now)
+{
+    uint32_t n = 0;
+
+    while (asking(c) && c->due <= (double)now && !nj_list_empty(&c->free) && n < ASKS_MAX) {
+        struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
+        if (k->n_kept > 0 || !k->open || k->closing)
+            continue; /* it comes back with its next news */
+        ask(k, (nj_ns)c->due);
+        c->due += c->interval_ns;
+        n++;
+        go_on(k, now);
+    }
+    double late = c->due <= (double)now ? ((double)now - c->due) / c->interval_ns : 0;
+    atomic_store_explicit(&c->n_unsent, (uint64_t)late, memory_order_relaxed);
+    return n;
+}
+
+static void sweep(struct crowd *c, nj_ns now)
+{
+    uint32_t n = c->n_wanted / SWEEPS + 1;
+
+    if (now - c->swept_at < SWEEP_EVERY || now < c->o->timeout)
+        return;
+    c->swept_at = now;
+    for (; n > 0; n--) {
+        struct client *k = &c->clients[c->sweep_next++ % c->n_wanted];
+        if (!k->open || k->h2.n_open == 0)
+            continue;
+        h2_give_up(&k->h2, now - c->o->timeout, now, &c->out);
+        go_on(k, now);
+    }
+}
+
+static uint32_t catch_up_all(struct crowd *c, nj_ns now)
+{
+    struct nj_list these;
+    struct nj_list *l;
+    uint32_t n = 0;
+
+    nj_list_init(&these);
+    nj_list_splice(&these, &c->behind);
+    for (; (l = nj_list_pop(&these)); n++) {
+        struct client *k = nj_container_of(l, struct client, behind);
+        if (catch_up(k))
+            go_on(k, now);
+        else
+            nj_list_push_back(&c->behind, &k->behind);
+    }
+    return n;
+}
+
+/* The measure has begun, or something else that all connections have to be told. */
+static void enter(struct crowd *c, enum load_phase phase, nj_ns now)
+{
+    c->phase = phase;
+    if (asking(c) && c->due == 0)
+        c->due = (double)now + c->interval_ns * nj_prng_below(&c->prng, 1u << 16) / (1u << 16);
+    if (phase == LOAD_MEASURING)
+        c->measure_from = now;
+    if (phase == LOAD_FINISHING)
+        c->measure_to = now;
+    for (uint32_t i = 0; i < c->n_wanted; i++) {
+        struct client *k = &c->clients[i];
+        if (k->open && phase == LOAD_CLOSING)
+            close_one(k, now);
+        else if (k->open)
+            go_on(k, now);
+    }
+}
+
+uint32_t crowd_run(struct crowd *c, enum load_phase phase, nj_ns now)
+{
+    uint32_t n = 0;
+
+    if (phase != c->phase)
+        enter(c, phase, now);
+    if (phase < LOAD_FINISHING)
+        n += open_more(c, now);
+    if (!nj_list_empty(&c->behind))
+        n += catch_up_all(c, now);
+    if (c->interval_ns > 0)
+        n += ask_due(c, now);
+    sweep(c, now);
+    return n;
+}
+
+bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *shard,
+                uint32_t index, uint32_t n)
+{
+    *c = (struct crowd){.o = o,
+                        .shard = shard,
+                        .n_wanted = o->n_conns / n + (index < o->n_conns % n),
+                        .budget = UINT64_MAX,
+                        .measure_from = NJ_NEVER,
+                        .measure_to = NJ_NEVER};
+    c->plan = o->plan;
+    c->plan.ended = ended;
+    if (o->n_requests)
+        c->budget = o->n_requests / n + (index < o->n_requests % n);
+    if (o->rate > 0)
+        c->interval_ns = (double)NJ_SEC * (double)o->n_conns / (o->rate * c->n_wanted);
+    nj_prng_init(&c->prng, o->seed + index);
+    nj_list_init(&c->opening);
+    nj_list_init(&c->free);
+    nj_list_init(&c->behind);
+    c->out.n_max = OUT_BYTES;
+    c->out.data = malloc(OUT_BYTES);
+    c->clients = calloc(c->n_wanted, sizeof *c->clients);
+    if (!c->out.data || !c->clients)
+        return false;
+    for (uint32_t i = 0; i < c->n_wanted; i++) {
+        struct client *k = &c->clients[i];
+        k->user.news = news;
+        k->crowd = c;
+        nj_list_init(&k->behind);
+        nj_list_push_back(&c->opening, &k->link);
+    }
+    return true;
+}
+
+void crowd_fini(struct crowd *c, nj_ns now)
+{
+    for (uint32_t i = 0; c->clients && i < c->n_wanted; i++) {
+        h2_close(&c->clients[i].h2, now);
+        free(c->clients[i].kept);
+    }
+    free(c->clients);
+    free(c->out.data);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One lcore's clients: connections on a shard of their own, and what is asked over them. All calls
+ * are the lcore's, but counts and latencies may be read by anyone.
+ */
+#ifndef NJ_PERF_LOAD_CROWD_H
+#define NJ_PERF_LOAD_CROWD_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "h2.h"
+#include "latency.h"
+#include "options.h"
+#include "shard/shard.h"
+
+enum load_phase {
+    LOAD_OPENING,   /* connections only */
+    LOAD_WARMING,   /* requests, not measured */
+    LOAD_MEASURING, /* those that are due from now on are measured */
+    LOAD_FINISHING, /* no new ones */
+    LOAD_CLOSING,   /* connections are closed */
+    LOAD_OVER,
+};
+
+/* Of the whole run. */
+#define LOAD_COUNTS(X)                                                                             \
+    X(asked)                                                                                       \
+    X(done)                                                                                        \
+    X(reset)                                                                                       \
+    X(timeout) X(lost) X(status_1) X(status_2) X(status_3) X(status_4) X(status_5) X(body_bytes)   \
+        X(upload_bytes) X(connected) X(refused) X(closed) X(broken)
+
+#define LOAD_FIELD(name) _Atomic uint64_t name;
+struct load_counts {
+    LOAD_COUNTS(LOAD_FIELD)
+};
+#undef LOAD_FIELD
+
+struct client;
+
+struct crowd {
+    struct latency total, first; /* of what was measured: to the last byte, to the first */
+    struct load_counts counts;
+    _Atomic uint32_t n_open, n_under_way; /* connections; requests */
+    _Atomic uint64_t n_unsent;            /* due, and not asked yet */
+    _Atomic uint64_t cycles_busy, cycles_idle;
+    const char *_Atomic fault; /* what the last server did wrong, or NULL */
+
+    const struct load_options *o;
+    struct h2_plan plan; /* its own copy, told whom to tell */
+    struct nj_shard *shard;
+    enum load_phase phase;
+    uint32_t n_wanted, n_made, n_addrs;
+    uint64_t budget;    /* requests that may still be asked; UINT64_MAX: any number */
+    double interval_ns; /* open loop: between two of this lcore's requests; 0: closed loop */
+    double due;         /* ... when the next one is */
+    nj_ns measure_from, measure_to, swept_at, retry_at;
+    struct nj_prng prng;
+    uint32_t sweep_next;
+    struct client *clients;
+    struct nj_list opening; /* to be opened */
+    struct nj_list free;    /* may ask more: the open loop's, in turn */
+    struct nj_list behind;  /* with bytes that TCP had no memory for */
+    uint32_t n_opening;
+    struct h2_out out;
+};
+
+/* Share `index` of `n`. False: no memory. */
+bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *shard,
+                uint32_t index, uint32_t n);
+void crowd_fini(struct crowd *c, nj_ns now);
+
+/* Before each step of the shard. Returns how much was done. */
+uint32_t crowd_run(struct crowd *c, enum load_phase phase, nj_ns now);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "server/values.h"
+
+#define WHY_BYTES 256u
+
+static const char USAGE[] =
+    "usage: nightjar-load [EAL arguments] -- --addr ADDRESS/PREFIX [options] URL [PATH[=N] ...]\n"
+    "\n"
+    "Asks an HTTP/2 server for URL (http://ADDRESS[:PORT]/PATH, without TLS) again and again, by "
+    "a\n"
+    "TCP of its own over a DPDK port, and tells how often and how fast it answered. Further PATHs\n"
+    "of the same server are asked, too; a path with =N is asked N times as often.\n"
+    "\n"
+    "Load:\n"
+    "  -c, --connections N    [1]\n"
+    "  -m, --streams N        requests under way on each connection, at most [1]\n"
+    "  -d, --duration TIME    measure so long [10s]\n"
+    "  -n, --requests N       ... or so many requests, without warming up\n"
+    "  -w, --warm-up TIME     before that, not measured [1s]\n"
+    "  -r, --rate N           requests per second, sent when they are due whether or not others\n"
+    "                         were answered; the latency of each counts from when it was due.\n"
+    "                         Without: the next one when one is answered\n"
+    "  -u, --upload SIZE      POST a body of so many bytes [GET]\n"
+    "  -H, --header 'N: V'    one more field of each request\n"
+    "      --window SIZE      of a stream, for responses [16MiB]\n"
+    "      --timeout TIME     a request without an answer is given up [10s]\n"
+    "      --seed N           of the order of paths [1]\n"
+    "\n"
+    "Link:\n"
+    "      --addr A/P         our address on the link; several: used in turn, each is good for\n"
+    "                         32768 connections\n"
+    "      --gateway A        the way to a server that is not on the link\n"
+    "      --vlan ID          [untagged]\n"
+    "      --port N           DPDK's number of the port [the only one]\n"
+    "      --no-offload       checksums and segments by software\n"
+    "\n"
+    "Report:\n"
+    "      --json FILE        everything, for programs; - is standard output\n"
+    "      --csv FILE         the latency of all that was measured, a line for each step of 0.8 %\n"
+    "  -q, --quiet            no line of progress each second\n"
+    "  -h, --help\n"
+    "\n"
+    "Each lcore of the EAL (-l, --lcores) takes its share of the connections. It polls all the "
+    "time.\n"
+    "Example, beside a server on the other end of a memif:\n"
+    "  nightjar-load --no-pci --vdev=net_memif0,role=client,socket=/run/m,socket-abstract=no -l 1 "
+    "\\\n"
+    "    -- --addr 198.18.0.1/24 -c 16 -m 32 http://198.18.0.2/index.html\n";
+
+enum { OPT_WINDOW = 256, OPT_TIMEOUT, OPT_SEED, OPT_JSON, OPT_CSV, OPT_LINK };
+
+static const struct option known[] = {
+    {"connections", required_argument, NULL, 'c'},
+    {"streams", required_argument, NULL, 'm'},
+    {"duration", required_argument, NULL, 'd'},
+    {"requests", required_argument, NULL, 'n'},
+    {"warm-up", required_argument, NULL, 'w'},
+    {"rate", required_argument, NULL, 'r'},
+    {"upload", required_argument, NULL, 'u'},
+    {"header", required_argument, NULL, 'H'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {"window", required_argument, NULL, OPT_WINDOW},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"json", required_argument, NULL, OPT_JSON},
+    {"csv", required_argument, NULL, OPT_CSV},
+    /* The server knows what they mean. */
+    {"addr", required_argument, NULL, OPT_LINK},
+    {"gateway", required_argument, NULL, OPT_LINK},
+    {"vlan", required_argument, NULL, OPT_LINK},
+    {"port", required_argument, NULL, OPT_LINK},
+    {"no-offload", no_argument, NULL, OPT_LINK},
+    {NULL, 0, NULL, 0},
+};
+
+static int number(const char *text, uint64_t least, uint64_t most, uint64_t *out, const char *name,
+                  char *why)
+{
+    if (nj_read_number(text, out) && *out >= least && *out <= most)
+        return 0;
+    return nj_fail(why, WHY_BYTES, "--%s %s: expected a number from %lu to %lu", name, text,
+                   (unsigned long)least, (unsigned long)most);
+}
+
+static int seconds(const char *text, double least, nj_ns *out, const char *name, char *why)
+{
+    double value;
+
+    if (!nj_read_seconds(text, &value) || value < least || value > 86400)
+        return nj_fail(why, WHY_BYTES, "--%s %s: expected a time such as 10s or 500ms, up to 24h",
+                       name, text);
+    *out = (nj_ns)(value * (double)NJ_SEC);
+    return 0;
+}
+
+static int bytes(const char *text, uint64_t most, uint64_t *out, const char *name, char *why)
+{
+    if (nj_read_bytes(text, out) && *out > 0 && *out <= most)
+        return 0;
+    return nj_fail(why, WHY_BYTES, "--%s %s: expected a size such as 64KiB, from 1 to %lu", name,
+                   text, (unsigned long)most);
+}
+
+static int rate(struct load_options *o, const char *text, char *why)
+{
+    char *end;
+
+    o->rate = strtod(text, &end);
+    if (*text >= '0' && *text <= '9' && *end == '\0' && o->rate > 0 && o->rate <= 1e9)
+        return 0;
+    return nj_fail(why, WHY_BYTES, "--rate %s: expected requests per second, up to 1000000000",
+                   text);
+}
+
+/* "name: value"; the name as RFC 9113 8.2 wants it. */
+static int header(struct load_options *o, char *text, char *why)
+{
+    char *colon = strchr(text, ':');
+
+    if (!colon || colon == text || strpbrk(text, "\r\n"))
+        return nj_fail(why, WHY_BYTES, "--header %s: expected 'name: value'", text);
+    if (o->n_fields == H2_FIELDS_MAX)
+        return nj_fail(why, WHY_BYTES, "--header: at most %u", H2_FIELDS_MAX);
+    for (char *p = text; p < colon; p++) {
+        if (*p <= ' ' || *p > '~')
+            return nj_fail(why, WHY_BYTES, "--header %s: that is no name of a field", text);
+        *p = (char)tolower((unsigned char)*p);
+    }
+    o->field[o->n_fields++] = text;
+    return 0;
+}
+
+/* One more path, or "path=N". */
+static int add_path(struct load_options *o, const char *text, size_t n, uint64_t weight, char *why)
+{
+    struct h2_plan *p = &o->plan;
+
+    if (*text != '/' || n > LOAD_PATH_MAX)
+        return nj_fail(why, WHY_BYTES,
+                       "%s: expected a path that begins with / and has at most %u "
+                       "bytes",
+                       text, LOAD_PATH_MAX);
+    for (size_t i = 0; i < n; i++)
+        if (text[i] <= ' ' || text[i] > '~' || text[i] == '#')
+            return nj_fail(why, WHY_BYTES, "%s: a path can't hold that; write it as %%HH", text);
+    if (p->n_paths == H2_PATHS_MAX)
+        return nj_fail(why, WHY_BYTES, "at most %u paths", H2_PATHS_MAX);
+    p->path[p->n_paths].text = text;
+    p->path[p->n_paths].n_bytes = (uint32_t)n;
+    o->weight[p->n_paths++] = (uint32_t)weight;
+    o->weights += (uint32_t)weight;
+    return 0;
+}
+
+static int read_path(struct load_options *o, const char *text, char *why)
+{
+    const char *equals = strrchr(text, '=');
+    uint64_t weight = 1;
+
+    if (!equals || equals[1] == '\0' || !nj_read_number(equals + 1, &weight))
+        return add_path(o, text, strlen(text), 1, why);
+    if (weight == 0 || weight > 1000000)
+        return nj_fail(why, WHY_BYTES, "%s: expected a weight from 1 to 1000000", text);
+    return add_path(o, text, (size_t)(equals - text), weight, why);
+}
+
+/* Of either family; IPv6 stands in brackets (RFC 3986 3.2.2). */
+static bool read_host(const char *text, size_t n, struct nj_addr *out)
+{
+    char buf[INET6_ADDRSTRLEN];
+    struct in_addr in;
+    bool six = n > 2 && text[0] == '[' && text[n - 1] == ']';
+
+    n -= six ? 2 : 0;
+    if (n >= sizeof buf)
+        return false;
+    memcpy(buf, text + six, n);
+    buf[n] = '\0';
+    if (six)
+        return inet_pton(AF_INET6, buf, out->b) == 1;
+    if (inet_pton(AF_INET, buf, &in) != 1)
+        return false;
+    *out = nj_addr_v4(in.s_addr);
+    return true;
+}
+
+static int read_url(struct load_options *o, const char *text, char *why)
+{
+    static const char scheme[] = "http://";
+    const char *host = text + sizeof scheme - 1, *path, *end, *colon;
+    uint64_t port = 80;
+
+    if (strncmp(text, scheme, sizeof scheme - 1) != 0)
+        return nj_fail(why, WHY_BYTES, "%s: expected http://ADDRESS[:PORT]/PATH", text);
+    path = strchr(host, '/');
+    end = path ? path : host + strlen(host);
+    colon = memrchr(host, ':', (size_t)(end - host));
+    if (colon && memchr(colon, ']', (size_t)(end - colon)))
+        colon = NULL; /* of an IPv6 address */
+    if (!read_host(host, (size_t)((colon ? colon : end) - host), &o->to))
+        return nj_fail(why, WHY_BYTES,
+                       "%s: expected an address, such as 198.18.0.2 or "
+                       "[2001:db8::2], for names are not looked up",
+                       text);
+    if (colon) {
+        char *rest;
+        port = strtoul(colon + 1, &rest, 10);
+        if (rest != end || port == 0 || port > 65535)
+            return nj_fail(why, WHY_BYTES, "%s: expected a port from 1 to 65535", text);
+    }
+    o->port = (uint16_t)port;
+    snprintf(o->authority, sizeof o->authority, "%.*s", (int)(end - host), host);
+    return read_path(o, path ? path : "/", why);
+}
+
+static int take(struct load_options *o, int c, const char *name, char *value, char *why)
+{
+    uint64_t n = 0;
+    int rc = 0;
+
+    switch (c) {
+    case 'c':
+        rc = number(value, 1, LOAD_CONNS_MAX, &n, name, why);
+        o->n_conns = (uint32_t)n;
+        return rc;
+    case 'm':
+        rc = number(value, 1, H2_STREAMS_MAX, &n, name, why);
+        o->plan.streams = (uint32_t)n;
+        return rc;
+    case 'n':
+        return number(value, 1, UINT64_MAX / 2, &o->n_requests, name, why);
+    case OPT_SEED:
+        return number(value, 0, UINT64_MAX, &o->seed, name, why);
+    case 'd':
+        return seconds(value, 0.01, &o->duration, name, why);
+    case 'w':
+        return seconds(value, 0, &o->warm_up, name, why);
+    case OPT_TIMEOUT:
+        return seconds(value, 0.01, &o->timeout, name, why);
+    case 'u':
+        return bytes(value, 1ull << 40, &o->plan.upload_bytes, name, why);
+    case OPT_WINDOW:
+        rc = bytes(value, 0x7fffffff, &n, name, why);
+        o->plan.window = (uint32_t)n;
+        return rc;
+    case 'r':
+        return rate(o, value, why);
+    case 'H':
+        return header(o, value, why);
+    case OPT_JSON:
+        o->json = value;
+        return 0;
+    case OPT_CSV:
+        o->csv = value;
+        return 0;
+    case 'q':
+        o->quiet = true;
+        return 0;
+    default:
+        return nj_server_config_set(&o->link, name, value, why, WHY_BYTES);
+    }
+}
+
+static int finish(struct load_options *o, int argc, char **argv, char *why)
+{
+    if (argc == 0)
+        return nj_fail(why, WHY_BYTES, "no URL: which server, and what of it? (--help)");
+    if (!o->link.addr[0])
+        return nj_fail(why, WHY_BYTES,
+                       "--addr is missing: give our address on the link, e.g. "
+                       "--addr 198.18.0.1/24");
+    if (read_url(o, argv[0], why) != 0)
+        return -1;
+    for (int i = 1; i < argc; i++)
+        if (read_path(o, argv[i], why) != 0)
+            return -1;
+    if (o->n_requests)
+        o->warm_up = 0;
+    if (!h2_plan_make(&o->plan, o->authority, o->field, o->n_fields))
+        return nj_fail(why, WHY_BYTES, "--header: all fields together are more than 4 KiB");
+    return 0;
+}
+
+enum load_told load_options_read(struct load_options *o, int argc, char **argv)
+{
+    char why[WHY_BYTES] = "";
+    int c, which = -1;
+
+    *o = (struct load_options){.n_conns = 1,
+                               .duration = 10 * NJ_SEC,
+                               .warm_up = NJ_SEC,
+                               .timeout = 10 * NJ_SEC,
+                               .seed = 1,
+                               .plan = {.streams = 1, .window = 16u << 20}};
+    o->field[o->n_fields++] = "user-agent: nightjar-load";
+    nj_server_config_init(&o->link);
+    optind = 0; /* getopt has looked at other arguments before */
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":c:m:d:n:w:r:u:H:qh", known, &which)) != -1) {
+        if (c == 'h') {
+            fputs(USAGE, stdout);
+            return LOAD_HELPED;
+        }
+        const char *name = which >= 0 ? known[which].name : NULL;
+        for (size_t i = 0; !name && known[i].name; i++)
+            if (known[i].val == c)
+                name = known[i].name;
+        if (c == '?' || c == ':')
+            nj_fail(why, sizeof why, "%s: %s", argv[optind - 1],
+                    c == '?' ? "no such option (--help)" : "a value is missing");
+        else
+            take(o, c, name, optarg, why);
+        if (why[0])
+            break;
+        which = -1;
+    }
+    if (!why[0] && finish(o, argc - optind, argv + optind, why) == 0)
+        return LOAD_GO;
+    fprintf(stderr, "nightjar-load: %s\n", why);
+    return LOAD_WRONG;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What nightjar-load is told on its command line. */
+#ifndef NJ_PERF_LOAD_OPTIONS_H
+#define NJ_PERF_LOAD_OPTIONS_H
+
+#include <nightjar/server.h>
+
+#include "base/types.h"
+#include "h2.h"
+
+#define LOAD_CONNS_MAX (1u << 20)
+#define LOAD_PATH_MAX  4096u
+
+struct load_options {
+    struct nj_server_config link; /* addresses, gateway, VLAN: options that the server has, too */
+    struct nj_addr to;
+    uint16_t port;
+    char authority[280];
+    uint32_t n_conns;
+    uint64_t n_requests; /* 0: for `duration` */
+    nj_ns duration, warm_up, timeout;
+    double rate; /* of requests per second, all together; 0: closed loop */
+    uint32_t weight[H2_PATHS_MAX], weights; /* of the plan's paths, and their sum */
+    uint32_t n_fields;
+    const char *field[H2_FIELDS_MAX];
+    uint64_t seed;
+    bool quiet;
+    const char *json, *csv;
+    struct h2_plan plan;
+};
+
+enum load_told { LOAD_GO, LOAD_HELPED, LOAD_WRONG };
+
+/* argv behind the "--". What is wrong goes to stderr, help to stdout. */
+enum load_told load_options_read(struct load_options *o, int argc, char **argv);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What came of it: a line each second, a table at the end, and files for programs. */
+#ifndef NJ_PERF_LOAD_REPORT_H
+#define NJ_PERF_LOAD_REPORT_H
+
+#include "crowd.h"
+
+/* Of all lcores together, at one moment. */
+struct load_sum {
+    nj_ns at;
+#define LOAD_FIELD(name) uint64_t name;
+    LOAD_COUNTS(LOAD_FIELD)
+#undef LOAD_FIELD
+    uint64_t n_open, n_under_way, n_unsent, cycles_busy, cycles_idle, retransmits;
+    const char *fault;
+};
+
+#define LOAD_SERIES_MAX 86400u
+
+struct load_report {
+    const struct load_options *o;
+    const char *driver;
+    uint32_t n_lcores;
+    struct load_sum from, to, end; /* of what was measured; of all */
+    struct latency total, first;
+    struct load_sum last;
+    uint32_t n_series;
+    uint32_t *series; /* answers of each second of what was measured */
+};
+
+void load_sum_take(struct load_sum *s, struct crowd *const *crowds, uint32_t n, nj_ns now);
+
+/* Once a second. */
+void load_report_progress(struct load_report *r, struct crowd *const *crowds, enum load_phase phase,
+                          nj_ns now);
+/* The table, and the files that were asked for. False: one could not be written; stderr has why. */
+bool load_report_end(const struct load_report *r);
+
+#endif
