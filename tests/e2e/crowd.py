@@ -16,7 +16,8 @@ import select
 import subprocess
 import time
 
-from world import BUILD, SERVER_ADDR, SLOW, Failed, World, lcore_args, until
+from generator import NO_HUGEPAGES, Memif
+from world import BUILD, SERVER_ADDR, SLOW, Failed, until
 
 GATEWAY = "198.18.0.1"
 BODY_BYTES = 1000
@@ -30,9 +31,9 @@ def room_for(n):
     return n + n // 31 + 1
 
 
-class Crowd(World):
+class Crowd(Memif):
     def __init__(self, connections, options=(), progress=None):
-        super().__init__("null", lcores=1, options=[
+        super().__init__(options=[
             "--gateway", GATEWAY, "--max-connections", str(room_for(connections)),
             "--preface-timeout", "60m", "--idle-timeout", "60m", *options])
         self.connections, self.progress = connections, progress
@@ -40,23 +41,17 @@ class Crowd(World):
         os.mkdir(self.root)
         with open(f"{self.root}/body", "wb") as f:
             f.write(os.urandom(BODY_BYTES))
-        self.eal = self.memif("server") + lcore_args(1)
         self.clients = None
         self.unread = b""
 
-    def memif(self, role):
-        return ["--no-pci", "--no-huge", "-m", "512", "--no-shconf",
-                f"--vdev=net_memif0,role={role},socket={self.scratch}/memif,socket-abstract=no"]
-
     def start(self):
         super().start()
-        prefix = self.name + "c"
-        self.reaper.will_make("prefix", prefix)
         cpu = max(os.sched_getaffinity(0))
         errors = self.progress or open(f"{self.scratch}/clients", "wb")
         self.clients = self.client_popen(
-            os.path.join(BUILD, "perf", "memory", "nj-memory-client"), *self.memif("client"),
-            "--lcores", f"0@{cpu}", "--file-prefix", prefix, "--", str(self.connections), GATEWAY,
+            os.path.join(BUILD, "perf", "memory", "nj-memory-client"), "--no-pci",
+            "--no-shconf", *NO_HUGEPAGES, self.device("client"), "--lcores", f"0@{cpu}",
+            "--file-prefix", self.prefix, "--", str(self.connections), GATEWAY,
             SERVER_ADDR, f"{self.root}/body", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=errors)
 

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+nightjar-load is honest: what it counts is what servers count, ours over memif to the last request
+and byte, others as h2load counts them; and latency counts from when a request was due.
+"""
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+import generator
+from case import fill_site
+from generator import Pair
+from world import CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, Failed, World, until
+
+SIZES = {"/one": 1, "/200KiB": 200 << 10}
+MINE = generator.PROGRAM
+
+
+class OnPair(unittest.TestCase):
+    """Memif gives a queue to each end's lcore, or none: both need the same number of them."""
+    lcores = 1
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pair = Pair(lcores=cls.lcores)
+        cls.addClassCleanup(cls.pair.close)
+        cls.pair.root = os.path.join(cls.pair.scratch, "site")
+        os.mkdir(cls.pair.root)
+        fill_site(cls.pair.root)
+        cls.pair.make_namespaces()
+        cls.pair.start()
+
+    def counted(self, *options, **more):
+        """What the generator says, and how the server's counters grew by it."""
+        before = self.pair.server.stats()
+        found = self.pair.load(*options, **more)
+        until("the server has forgotten the connections",
+              lambda: not self.pair.server.stats()["connections"])
+        after = self.pair.server.stats()
+        return found, {name: after[name] - before[name] for name in before}
+
+    def agree(self, found, grown, n_bytes=None):
+        mine = found["in_all"]
+        self.assertEqual(mine["asked"], grown["requests"])
+        self.assertEqual(mine["done"], mine["asked"])
+        self.assertEqual(mine["status_2"], mine["done"])
+        self.assertEqual(mine["body_bytes"], grown["body_bytes"])
+        self.assertEqual(mine["connected"], grown["tcp_accepted"])
+        self.assertEqual((0, 0, 0, 0), tuple(mine[k] for k in ("reset", "timeout", "lost",
+                                                               "broken")))
+        if n_bytes is not None:
+            self.assertEqual(mine["done"] * n_bytes, mine["body_bytes"])
+
+
+class AgainstOurs(OnPair):
+    def test_a_number_of_requests(self):
+        found, grown = self.counted("-c", 7, "-m", 5, "-n", 3001, urls=["/one"])
+        self.agree(found, grown, SIZES["/one"])
+        self.assertEqual(3001, found["in_all"]["done"])
+        self.assertEqual(3001, found["latency_ns"]["count"])
+        self.assertEqual(7, found["in_all"]["connected"])
+
+    def test_for_a_time(self):
+        found, grown = self.counted("-c", 4, "-m", 8, "-d", "500ms", "-w", "100ms",
+                                    urls=["/200KiB"])
+        self.agree(found, grown, SIZES["/200KiB"])
+        measured = found["after"]["done"] - found["before"]["done"]
+        self.assertLess(0, measured)
+        self.assertLess(measured, found["in_all"]["done"])
+
+    def test_one_alone(self):
+        found, grown = self.counted("-n", 500, urls=["/one"])
+        self.agree(found, grown, 1)
+        latency = found["latency_ns"]
+        self.assertLessEqual(latency["min"], latency["p50"])
+        self.assertLessEqual(latency["p50"], latency["p99"])
+        self.assertLessEqual(latency["p99.99"], latency["max"])
+        self.assertLessEqual(found["first_byte_ns"]["max"], latency["max"])
+
+    def test_paths_by_weight(self):
+        found, grown = self.counted("-c", 3, "-m", 4, "-n", 4000, urls=["/200KiB=1", "/one=19"])
+        self.agree(found, grown)
+        large = (found["in_all"]["body_bytes"] - 4000) // (SIZES["/200KiB"] - 1)
+        self.assertAlmostEqual(1 / 20, large / 4000, delta=0.015)  # the seed is always the same
+
+    def test_an_answer_that_is_no_success_is_one(self):
+        found, _ = self.counted("-n", 100, urls=["/nothing", "/one"])
+        self.assertEqual(100, found["in_all"]["done"])
+        self.assertEqual(100, found["in_all"]["status_2"] + found["in_all"]["status_4"])
+        self.assertLess(20, found["in_all"]["status_4"])
+
+    def test_several_addresses(self):
+        with_three = [CLIENT_ADDR, "198.18.0.5", "198.18.0.6"]
+        found, grown = self.counted("-c", 9, "-n", 900, urls=["/one"], addresses=with_three)
+        self.agree(found, grown, 1)
+
+    def test_a_rate(self):
+        found, grown = self.counted("-c", 10, "-m", 4, "-r", 500, "-d", "2s", "-w", "100ms",
+                                    urls=["/one"])
+        self.agree(found, grown, 1)
+        self.assertAlmostEqual(1000, found["latency_ns"]["count"], delta=30)
+
+    def test_what_waits_for_the_server_counts_from_when_it_was_due(self):
+        """The server stands still for a while in the middle: one request would wait in a closed
+        loop; here all do that were due."""
+        rate, pid = 500, self.pair.server.process.pid
+        load = self.pair.load_popen("-r", rate, "-d", "4s", "-w", "0s", "--timeout", "20s",
+                                    urls=["/one"])
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        lines = iter(load.stderr.readline, "")
+        next(line for line in lines if line.startswith("measuring"))
+        os.kill(pid, signal.SIGSTOP)
+        next(line for line in lines if " late" in line)
+        os.kill(pid, signal.SIGCONT)
+        found = generator.finish(load, 60)
+        self.assertLess(0.5e9, found["latency_ns"]["max"])
+        self.assertEqual(found["in_all"]["asked"], found["in_all"]["done"])
+        self.assertLess(0.1e9, found["latency_ns"]["p90"], "a tenth of 4 s, and more, waited")
+
+    def test_its_files(self):
+        csv, js = (os.path.join(self.pair.scratch, name) for name in ("l.csv", "l.json"))
+        load = self.pair.load_popen("-n", 200, "--csv", csv, "--json", js, urls=["/one"])
+        out, err = load.communicate(timeout=60)
+        self.assertEqual(0, load.returncode, err)
+        self.assertIn("answered", out)
+        with open(csv) as f:
+            rows = [line.split(",") for line in f.read().splitlines()]
+        self.assertEqual(["up_to_ns", "count", "share"], rows[0])
+        self.assertEqual(200, sum(int(row[1]) for row in rows[1:]))
+        self.assertEqual("1.000000000", rows[-1][2])
+        load = self.pair.load_popen("-n", 1, "--csv", "/nowhere/at/all", urls=["/one"])
+        self.assertIn("/nowhere/at/all: No such file", load.communicate(timeout=60)[1])
+        self.assertEqual(1, load.returncode)
+
+    def test_nobody_listens_there(self):
+        with self.assertRaisesRegex(Failed, "1: nightjar-load: it does not begin: 0 of 3 "
+                                    "connections are open after .* were refused"):
+            finished = self.pair.client_popen(*[
+                word.replace(SERVER_ADDR, SERVER_ADDR + ":81") for word in generator.command(
+                    self.pair.device("client"), self.pair.prefix,
+                    ["-q", "-c", 3, "--timeout", "1s"], ["/one"])],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            generator.finish(finished, 60)
+
+
+class OnTwoLcores(OnPair):
+    lcores = 2
+
+    def test_two_lcores(self):
+        found, grown = self.counted("-c", 9, "-m", 3, "-n", 2001, urls=["/one"],
+                                    lcores=2)
+        self.agree(found, grown, 1)
+        self.assertEqual((2, 2001), (found["lcores"], found["in_all"]["done"]))
+
+
+class Uploads(unittest.TestCase):
+    def test_every_byte_arrives(self):
+        with Pair(program="nightjar-examples") as pair:
+            found = pair.load("-c", 3, "-m", 4, "-n", 60, "-u", "300KiB", urls=["/echo"])
+        self.assertEqual((60, 60), (found["in_all"]["done"], found["in_all"]["status_2"]))
+        self.assertEqual(60 * 300 * 1024, found["in_all"]["upload_bytes"])
+        self.assertEqual(60 * 300 * 1024, found["in_all"]["body_bytes"], "it is echoed")
+
+
+class Kernel(World):
+    """nghttpd on the kernel's TCP, the generator on the other end of a veth pair."""
+
+    def __init__(self):
+        super().__init__("veth")
+        self.root = os.path.join(self.scratch, "site")
+        os.mkdir(self.root)
+        fill_site(self.root)
+
+    def start(self):
+        ip = lambda ns, *args: self.run_in(ns, "ip", *args)  # noqa: E731
+        ip(self.client_ns, "addr", "flush", "dev", "nj0")
+        ip(self.client_ns, "addr", "add", f"{SERVER_ADDR}/{PREFIX_BITS}", "dev", "nj0")
+        self.nghttpd = self.client_popen("nghttpd", "--no-tls", "-d", self.root, "80")
+        until("nghttpd listens", lambda: self.run_in(self.client_ns, "ss", "-tlnH").stdout.strip())
+        self.reaper.will_make("prefix", self.name)
+
+    def mine(self, *options, urls):
+        load = subprocess.Popen(
+            ["ip", "netns", "exec", self.server_ns, *generator.command(
+                "--vdev=net_af_packet0,iface=nj0", self.name, options, urls)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return generator.finish(load, 60)
+
+    def close(self):
+        super().close()
+        self.nghttpd.wait(20)
+
+
+class BesideH2load(unittest.TestCase):
+    """The same server, the same requests: both count alike."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.world = Kernel()
+        cls.addClassCleanup(cls.world.close)
+        cls.world.make_namespaces()
+        cls.world.start()
+
+    def h2load(self, *options, url):
+        done = self.world.client("h2load", *map(str, options), f"http://{SERVER_ADDR}{url}")
+        self.assertEqual(0, done.returncode, done.stderr)
+        data = re.search(r"(\d+)\) data", done.stdout)[1]
+        return (int(re.search(r"(\d+) succeeded", done.stdout)[1]), int(data),
+                float(re.search(r"([\d.]+) req/s", done.stdout)[1]))
+
+    def test_requests_and_bytes(self):
+        for url in ("/one", "/200KiB"):
+            theirs, n_bytes, _ = self.h2load("-c", 5, "-m", 6, "-n", 1000, url=url)
+            mine = self.world.mine("-c", 5, "-m", 6, "-n", 1000, urls=[url])["in_all"]
+            self.assertEqual((theirs, n_bytes), (mine["status_2"], mine["body_bytes"]))
+
+    def test_rate(self):
+        """Both keep a rate which the server can serve: they measure the same."""
+        theirs = self.h2load("-c", 4, "-m", 1, "--rps", 100, "-D", 3, url="/one")[0] / 3
+        mine = self.world.mine("-c", 4, "-r", 400, "-d", "3s", urls=["/one"])
+        self.assertAlmostEqual(1, mine["requests_per_second"] / theirs, delta=0.02)
+
+
+class Arguments(unittest.TestCase):
+    def said(self, *options):
+        done = subprocess.run([MINE, "--no-huge", "--", *options], capture_output=True, text=True,
+                              timeout=20)
+        self.assertEqual("", done.stdout)
+        self.assertEqual(2, done.returncode)
+        return done.stderr
+
+    def test_help(self):
+        done = subprocess.run([MINE, "--help"], capture_output=True, text=True, timeout=20)
+        self.assertEqual(0, done.returncode)
+        self.assertIn("usage: nightjar-load", done.stdout)
+
+    def test_what_is_wrong_is_said(self):
+        own, url = ("--addr", "198.18.0.1/24"), "http://198.18.0.2/"
+        for options, words in (
+                ((), "no URL"),
+                ((url,), "--addr is missing"),
+                ((*own, "https://198.18.0.2/"), "expected http://"),
+                ((*own, "http://example/"), "names are not looked up"),
+                ((*own, "http://198.18.0.2:0/"), "a port from 1"),
+                ((*own, "http://[2001:db8::2/"), "expected an address"),
+                ((*own, url, "index.html"), "begins with /"),
+                ((*own, url, "/a b"), "write it as %HH"),
+                ((*own, url, "/a=0"), "a weight from 1"),
+                ((*own, "-c", "0", url), "--connections 0: expected a number from 1"),
+                ((*own, "-m", "x", url), "--streams x: expected a number"),
+                ((*own, "-d", "soon", url), "--duration soon: expected a time"),
+                ((*own, "-r", "-1", url), "--rate -1: expected"),
+                ((*own, "-u", "0", url), "--upload 0: expected a size"),
+                ((*own, "-H", "nothing", url), "'name: value'"),
+                ((*own, "-H", "a b: c", url), "no name of a field"),
+                ((*own, "--vlan", "5000", url), "--vlan 5000"),
+                ((*own, "--bogus", url), "--bogus: no such option"),
+                ((*own, url, "-c"), "-c: a value is missing")):
+            with self.subTest(options=options):
+                self.assertIn(words, self.said(*options))
+
+
+if __name__ == "__main__":
+    unittest.main()
