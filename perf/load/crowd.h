@@ -25,12 +25,13 @@ enum load_phase {
 };
 
 /* Of the whole run. */
+/* clang-format off */
 #define LOAD_COUNTS(X)                                                                             \
-    X(asked)                                                                                       \
-    X(done)                                                                                        \
-    X(reset)                                                                                       \
-    X(timeout) X(lost) X(status_1) X(status_2) X(status_3) X(status_4) X(status_5) X(body_bytes)   \
-        X(upload_bytes) X(connected) X(refused) X(closed) X(broken)
+    X(asked) X(done) X(reset) X(timeout) X(lost)                                                   \
+    X(status_1) X(status_2) X(status_3) X(status_4) X(status_5)                                    \
+    X(body_bytes) X(upload_bytes)                                                                  \
+    X(connected) X(refused) X(closed) X(broken)
+/* clang-format on */
 
 #define LOAD_FIELD(name) _Atomic uint64_t name;
 struct load_counts {
