@@ -44,7 +44,7 @@ class Memif(World):
 
     def __init__(self, lcores=1, options=(), program="nightjar", memory=NO_HUGEPAGES):
         super().__init__("null", lcores=lcores, options=options, program=program)
-        self.memory = memory
+        self.eal_memory = memory
         self.eal = ["--no-pci", "--no-shconf", *memory, self.device("server"), *lcore_args(lcores)]
         self.prefix = self.name + "c"
 
@@ -60,7 +60,7 @@ class Pair(Memif):
     def load_popen(self, *options, urls, lcores=1, addresses=(CLIENT_ADDR,)):
         return self.client_popen(
             *command(self.device("client"), self.prefix, options, urls, lcores, addresses,
-                     self.memory),
+                     self.eal_memory),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def load(self, *options, urls, seconds=60, **more):
