@@ -261,9 +261,10 @@ static void connect_one(struct client *k, nj_ns now)
 
 static uint32_t open_more(struct crowd *c, nj_ns now)
 {
-    uint32_t n = 0;
+    bool known = atomic_load_explicit(&c->counts.connected, memory_order_relaxed) > 0;
+    uint32_t n = 0, most = known ? OPENING_MAX : 1; /* the first one finds its neighbour */
 
-    while (now >= c->retry_at && c->n_opening < OPENING_MAX && !nj_list_empty(&c->opening)) {
+    while (now >= c->retry_at && c->n_opening < most && !nj_list_empty(&c->opening)) {
         struct client *k = nj_container_of(c->opening.next, struct client, link);
         connect_one(k, now);
         if (!k->tcb)

@@ -36,7 +36,7 @@ class OnPair(unittest.TestCase):
         """What the generator says, and how the server's counters grew by it."""
         before = self.pair.server.stats()
         found = self.pair.load(*options, **more)
-        until("the server has forgotten the connections",
+        until(lambda: f"the server has forgotten the connections: {self.pair.server.stats()}",
               lambda: not self.pair.server.stats()["connections"])
         after = self.pair.server.stats()
         return found, {name: after[name] - before[name] for name in before}
