@@ -19,7 +19,19 @@ struct plain_test {
 
 static struct plain_test *plain_tests;
 
-/* The further arguments (time-outs) are meson's business here. */
+/* One in a file; its time-out is meson's business here, as are those of tests. */
+struct plain_suite {
+    void (*init)(void), (*fini)(void);
+    double timeout;
+};
+static struct plain_suite plain_suite;
+#define TestSuite(suite, ...)                                                                      \
+    __attribute__((constructor)) static void suite##_suite(void)                                   \
+    {                                                                                              \
+        plain_suite = (struct plain_suite){__VA_ARGS__};                                           \
+    }                                                                                              \
+    struct plain_suite
+
 #define Test(suite, test, ...)                                                                     \
     static void suite##_##test(void);                                                              \
     __attribute__((constructor)) static void suite##_##test##_add(void)                            \
@@ -34,7 +46,11 @@ int main(void)
 {
     for (struct plain_test *t = plain_tests; t; t = t->next) {
         fprintf(stderr, "%s\n", t->name);
+        if (plain_suite.init)
+            plain_suite.init();
         t->run();
+        if (plain_suite.fini)
+            plain_suite.fini();
     }
     return 0;
 }
