@@ -33,6 +33,7 @@ struct nj_file_class {
     char name[NJ_CLASS_NAME_MAX];
     uint32_t line;
     uint8_t slot;
+    uint32_t owner; /* see struct nj_class */
     struct nj_hours hours;
     struct nj_class_keys keys;
     bool has_match; /* path, host, list or header, right or wrong */

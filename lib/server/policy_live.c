@@ -31,6 +31,7 @@ struct snapshot {
 /* Who has had each of them last. */
 struct slots {
     char name[NJ_CLASSES_MAX][NJ_CLASS_NAME_MAX];
+    uint32_t owner[NJ_CLASSES_MAX]; /* how many names it has had */
 };
 
 struct nj_policies {
@@ -95,7 +96,7 @@ static uint8_t slot_of(const struct slots *s, const char *name)
 }
 
 /* For a new class: a slot that was never used, else one whose class is gone and all its responses
- * with it, for they would be of the new one. 0: there is none. */
+ * with it: what is shown of a slot is of one class. 0: there is none. */
 static uint8_t free_slot(const struct nj_policies *p, const struct slots *s, uint32_t taken)
 {
     uint8_t unused = slot_of(s, "");
@@ -126,7 +127,10 @@ static const struct nj_file_class *give_slots(const struct nj_policies *p, struc
             return c;
         taken |= 1u << c->slot;
         snprintf(s->name[c->slot], NJ_CLASS_NAME_MAX, "%s", c->name);
+        s->owner[c->slot]++;
     }
+    for (uint32_t i = 1; i < f->n_classes; i++)
+        f->class_at[i].owner = s->owner[f->class_at[i].slot];
     return NULL;
 }
 

@@ -89,7 +89,7 @@ static void make_class(const struct nj_policy_file *f, uint32_t i,
     const struct nj_file_class *from = &f->class_at[i];
     struct nj_class *c = &out->classes[out->n_classes];
 
-    *c = (struct nj_class){.slot = from->slot};
+    *c = (struct nj_class){.slot = from->slot, .owner = from->owner};
     memcpy(c->name, from->name, sizeof c->name);
     if (i > 0)
         nj_class_inherit(c, &out->classes[0]);

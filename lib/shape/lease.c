@@ -90,8 +90,10 @@ uint64_t nj__weight_here(const struct nj_shape *s, const struct nj__class *c)
 static uint64_t part_of_root(struct nj_shape *s)
 {
     uint64_t here = 0, all = 0;
-    for (uint32_t i = 0; i < s->policy->n_classes; i++) {
-        struct nj__class *c = &s->class_of[s->policy->classes[i].slot];
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
+        struct nj__class *c = &s->class_of[i];
+        if (!c->policy)
+            continue;
         bool there = nj__is_there(s, &c->node);
         publish_peak(s, c);
         if (there)

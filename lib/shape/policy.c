@@ -19,7 +19,8 @@ struct key_parts {
         struct nj_addr net;
         uint64_t value[2]; /* hash of a field's value, and 0 */
     };
-    uint8_t kind, slot, pad[6];
+    uint8_t kind, slot, pad[2];
+    uint32_t owner; /* of the slot */
 };
 
 enum { KEY_CONNS, KEY_ADDRESS, KEY_FIELD };
@@ -264,18 +265,20 @@ uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key
     return make_key(key, &(struct key_parts){.net = network(p, addr), .kind = KEY_CONNS});
 }
 
-static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key, uint8_t slot)
+static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key,
+                            const struct nj_class *c)
 {
+    struct key_parts parts = {.kind = KEY_FIELD, .slot = c->slot, .owner = c->owner};
+
     if (a->p->client_by != NJ_CLIENT_BY_ADDRESS) {
         struct nj_str v = client_value(a->p, a->req);
+        parts.value[0] = nj_hash(key, v.p, v.n_bytes);
         if (v.n_bytes > 0)
-            return make_key(key, &(struct key_parts){.value = {nj_hash(key, v.p, v.n_bytes)},
-                                                     .kind = KEY_FIELD,
-                                                     .slot = slot});
+            return make_key(key, &parts);
     }
-    return make_key(
-        key,
-        &(struct key_parts){.net = network(a->p, a->req->addr), .kind = KEY_ADDRESS, .slot = slot});
+    parts.kind = KEY_ADDRESS;
+    parts.net = network(a->p, a->req->addr);
+    return make_key(key, &parts);
 }
 
 /* --- verdicts ------------------------------------------------------------------------------- */
@@ -346,5 +349,5 @@ void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
     }
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
-    out->client_key = request_key(&a, key, out->class_of->slot);
+    out->client_key = request_key(&a, key, out->class_of);
 }

@@ -42,6 +42,7 @@ struct nj_client_caps {
 struct nj_class {
     char name[NJ_CLASS_NAME_MAX];
     uint8_t slot;            /* keeps its number when the policy changes, < NJ_CLASSES_MAX */
+    uint32_t owner;          /* of the slot: counts up when a class of another name gets it */
     struct nj_limit total;   /* of all of the class */
     struct nj_limit client;  /* of one client in it, whatever it opens */
     struct nj_limit request; /* of one response */

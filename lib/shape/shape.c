@@ -3,7 +3,6 @@
 #include "shape/shape.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/attr.h"
@@ -74,10 +73,9 @@ static void limit_response(struct nj__class *c)
 }
 
 /* Another class has got the slot: it begins at nothing. */
-static void begin_anew(struct nj__class *c, const char *name)
+static void begin_anew(struct nj__class *c, uint32_t owner)
 {
-    memcpy(c->name, name, sizeof c->name);
-    c->owner++;
+    c->owner = owner;
     atomic_store_explicit(&c->stats.n_requests, 0, memory_order_relaxed);
     atomic_store_explicit(&c->stats.n_refused, 0, memory_order_relaxed);
     atomic_store_explicit(&c->stats.n_bytes, 0, memory_order_relaxed);
@@ -94,8 +92,8 @@ static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
         struct nj__class *c = &s->class_of[k->slot];
         c->policy = k;
         c->gone = false;
-        if (strcmp(c->name, k->name) != 0)
-            begin_anew(c, k->name);
+        if (c->owner != k->owner)
+            begin_anew(c, k->owner);
         c->weight = k->total.rate ? k->total.rate : others;
         nj__node_change(s, &c->node, &s->root, &k->total);
         limit_response(c);
@@ -121,6 +119,7 @@ static void forget_gone(struct nj_shape *s)
         nj__publish(s, c, 0);
         c->policy = NULL;
         c->gone = false;
+        c->peak = 0;
     }
 }
 

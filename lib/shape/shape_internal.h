@@ -74,8 +74,7 @@ struct nj__node {
 struct nj__class {
     struct nj__node node;
     const struct nj_class *policy; /* NULL: no such class now */
-    char name[NJ_CLASS_NAME_MAX];  /* of who has had the slot last, and whose stats these are */
-    uint32_t owner;                /* counts up with each other name */
+    uint32_t owner;                /* of the slot, the last one: whose stats these are */
     bool gone;                     /* its last responses are about to become the default class's */
     uint64_t weight;
     /* Of one response. */
@@ -97,7 +96,7 @@ struct nj_paced_group {
     struct nj_shape_timer lease_timer, linger_timer;
     uint32_t n_responses, n_waits;
     uint32_t changes;               /* of the shard's, that it has followed */
-    uint32_t owner;                 /* of the class, whose responses these are */
+    uint32_t owner;                 /* of the slot, whose responses these are */
     int32_t share;                  /* READY: counted in the class's `wanted` */
     bool counted;                   /* in the client's n_lcores */
     uint64_t n_bytes, throttled_ns; /* not yet written to the client */

@@ -76,7 +76,8 @@ static void wants(struct nj_shape *s, struct nj__node *n)
     struct nj__node *p = n->parent;
     if (!p)
         return;
-    nj_list_push_back(n->deficit > 0 ? p->below.next : &p->below, &n->link);
+    bool has_turn = n->deficit > 0 || n->turn != p->round;
+    nj_list_push_back(has_turn ? p->below.next : &p->below, &n->link);
     p->n_below++;
     if (n->level == NJ__GROUP)
         group_comes(nj__group_of_node(n));
@@ -166,13 +167,13 @@ static void weigh(struct nj_shape *s, struct nj__node *p)
     p->weighed = s->run;
     p->round_bytes = (uint64_t)((unsigned __int128)p->pace * s->span / NJ_SEC);
     if (p->level == NJ__CLASS) {
-        p->round_weight = max_u64(p->round_weight - p->round_weight / 16, p->n_below);
+        p->round_weight = max_u64(p->round_weight - (p->round_weight + 15) / 16, p->n_below);
         return;
     }
     p->round_weight = 0;
-    for (uint32_t i = 0; i < s->policy->n_classes; i++) {
-        const struct nj__class *c = &s->class_of[s->policy->classes[i].slot];
-        if (nj__is_there(s, &c->node))
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
+        const struct nj__class *c = &s->class_of[i];
+        if (c->policy && nj__is_there(s, &c->node))
             p->round_weight += nj__weight_here(s, c);
     }
 }

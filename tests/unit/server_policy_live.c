@@ -164,6 +164,7 @@ Test(server_policy_live, no_slot_with_downloads_is_given_anew)
 
     start(many('a', 31), 0);
     uint8_t slot = class_named("a4")->slot;
+    uint32_t owner = class_named("a4")->owner;
     shards.running = 1u << slot;
     cr_expect_neq(reload(many('b', 30)), 0);
     for (uint32_t i = 0; i < shards.used->n_classes; i++)
@@ -173,11 +174,13 @@ Test(server_policy_live, no_slot_with_downloads_is_given_anew)
     cr_expect(strstr(faults.text, where), "%s", faults.text);
     cr_expect(shards.used->version == 2 && !class_named("b30"), "what was in force stays");
     uint8_t of_b7 = class_named("b7")->slot;
+    cr_expect_eq(class_named("b7")->owner, owner + 1, "it is the second in its slot");
     cr_expect_eq(reload(many('c', 31)), 0, "30 would have one");
     cr_expect_eq(reload("[class b7]\npath = /b\n"), 3);
     cr_expect_eq(class_named("b7")->slot, of_b7, "and nobody was moved for them");
     cr_expect_neq(reload(many('a', 31)), 0, "who had them gets them");
     cr_expect_eq(class_named("a4")->slot, slot);
+    cr_expect_eq(class_named("a4")->owner, owner);
     shards.running = 0;
     cr_expect_neq(reload(many('b', 31)), 0);
     finish();

@@ -243,6 +243,20 @@ static uint64_t client(const char *a, const struct nj_field *f, uint32_t n)
     return ask((struct nj_policy_request){.addr = &from, .fields = f, .n_fields = n}).client_key;
 }
 
+/* The next class of a slot begins with clients of its own, whatever those before still have open.
+ */
+Test(shape_policy, clients_are_of_a_class)
+{
+    uint64_t a = client("192.0.2.1", NULL, 0), owner = p.classes[0].owner;
+
+    p.classes[0].owner++;
+    cr_expect_neq(client("192.0.2.1", NULL, 0), a);
+    p.classes[0].owner = (uint32_t)owner;
+    cr_expect_eq(client("192.0.2.1", NULL, 0), a);
+    p.classes[0].slot++;
+    cr_expect_neq(client("192.0.2.1", NULL, 0), a);
+}
+
 Test(shape_policy, clients_by_address)
 {
     uint64_t a = client("192.0.2.1", NULL, 0), six = client("2001:db8::1", NULL, 0);
