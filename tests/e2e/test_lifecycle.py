@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ending in order, ending late, and not starting at all."""
-import glob
 import hashlib
 import os
 import random
-import shutil
 import signal
 import subprocess
 import time
@@ -13,7 +11,8 @@ import unittest
 from case import fill_site
 from frames import Frames
 from h2client import Client
-from world import BUILD, SERVER_ADDR, SLOW, World, driver_args, ip, lcore_args, server_path, until
+from world import (SERVER_ADDR, SLOW, World, driver_args, ip, lcore_args, server_for_nobody,
+                   server_path, until)
 
 
 class Drain(unittest.TestCase):
@@ -201,13 +200,9 @@ class BadInput(unittest.TestCase):
         self.assertIn("nj0", self.refused(self.GOOD, links=1))
 
     def test_no_privileges(self):
-        # Nobody may be unable to reach the build folder; a copy is run instead.
-        folder = self.world.scratch
-        program = shutil.copy(server_path(), folder)
-        for library in glob.glob(f"{BUILD}/lib/libnightjar.so.?"):
-            shutil.copy(library, folder)
+        program, variables = server_for_nobody(self.world.scratch)
         nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                  "env", f"LD_LIBRARY_PATH={folder}")
+                  "env", *(f"{name}={value}" for name, value in variables.items()))
         self.refused(self.GOOD, wrapper=nobody, program=program)
 
     def test_what_the_eal_shows_leaves_nothing(self):

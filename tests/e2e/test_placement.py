@@ -3,9 +3,10 @@
 import glob
 import os
 import subprocess
+import tempfile
 import unittest
 
-from world import World, server_path
+from world import World, server_for_nobody
 
 
 def threads(pid):
@@ -51,9 +52,16 @@ class Threads(unittest.TestCase):
 
 
 class Print(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="nj-placement-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.program, cls.variables = server_for_nobody(folder.name)
+
     def run_it(self, *args, machine=None):
-        env = dict(os.environ, **({"HWLOC_SYNTHETIC": machine} if machine else {}))
-        return subprocess.run([server_path(), *args], capture_output=True, text=True, env=env,
+        env = dict(os.environ, **self.variables,
+                   **({"HWLOC_SYNTHETIC": machine} if machine else {}))
+        return subprocess.run([self.program, *args], capture_output=True, text=True, env=env,
                               timeout=60, preexec_fn=lambda: os.setuid(65534))
 
     def test_the_best_of_this_machine_without_root(self):

@@ -13,12 +13,14 @@ made is taken away by reaper.py, also when this process is killed. Every wait ha
 """
 import contextlib
 import ctypes
+import glob
 import itertools
 import json
 import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -50,6 +52,15 @@ PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
 
 def server_path(program="nightjar"):
     return os.path.join(BUILD, PROGRAMS[program], program)
+
+
+def server_for_nobody(folder):
+    """(a copy of the server in `folder`, the variables it needs): another user may be unable to
+    reach the build."""
+    for library in glob.glob(f"{BUILD}/lib/libnightjar.so.?"):
+        shutil.copy(library, folder)
+    os.chmod(folder, 0o755)
+    return shutil.copy(server_path(), folder), {"LD_LIBRARY_PATH": folder}
 
 
 def driver_args(name):
