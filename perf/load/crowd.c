@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "wire/ip6.h"
 
 #define OPENING_MAX 1024u /* handshakes at a time: a quarter of what a server's backlog takes */
 #define OUT_BYTES   (256u * 1024u)
@@ -12,7 +13,8 @@
 #define ASKS_MAX    64u           /* of one connection in one go: others get their turn */
 #define RETRY_AFTER (100 * NJ_MS) /* when a connection was refused */
 #define SWEEP_EVERY (10 * NJ_MS)
-#define SWEEPS      100u /* until all have been looked at */
+#define KEPT_MAX    (1u << 20) /* bytes that one keeps: more is asked of us than is read */
+#define SWEEPS      100u       /* until all have been looked at */
 
 struct client {
     struct nj_conn_user user; /* first: see shard.h */
@@ -51,7 +53,6 @@ static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns 
 
     add32(&c->n_under_way, -1);
     add(how[end], 1);
-    add(&n->body_bytes, s->n_body);
     if (end != H2_DONE)
         return;
     if (s->status < 600)
@@ -60,6 +61,12 @@ static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns 
         return;
     latency_add(&c->total, now - s->due);
     latency_add(&c->first, s->first_at - s->due);
+}
+
+static void came(void *user, uint32_t n_bytes)
+{
+    struct client *k = user;
+    add(&k->crowd->counts.body_bytes, n_bytes);
 }
 
 static uint32_t choose_path(struct crowd *c)
@@ -80,8 +87,8 @@ static void ask(struct client *k, nj_ns due)
 
     h2_ask(&k->h2, choose_path(c), due, &c->out);
     c->budget -= c->budget != UINT64_MAX;
+    add32(&c->n_under_way, 1); /* before: whoever sees the second has seen the first */
     add(&c->counts.asked, 1);
-    add32(&c->n_under_way, 1);
 }
 
 static bool asking(const struct crowd *c)
@@ -100,20 +107,26 @@ static uint32_t offer(struct client *k, const uint8_t *data, uint32_t n)
     return n > 0 && nj_tcp_send_copy(&k->crowd->shard->tcp, k->tcb, data, n) ? n : 0;
 }
 
+static void drop_out(struct crowd *c)
+{
+    c->out.n_bytes = 0;
+    c->out.full = false;
+}
+
 /* What is in c->out goes to TCP; what it does not take is kept, for the order of bytes. */
 static void send_out(struct client *k)
 {
     struct crowd *c = k->crowd;
     uint32_t n = c->out.n_bytes, n_sent;
 
-    c->out.n_bytes = 0;
-    if (n == 0 || !k->tcb)
+    drop_out(c);
+    if (n == 0 || !k->tcb || k->closing)
         return;
     n_sent = k->n_kept == 0 ? offer(k, c->out.data, n) : 0;
     if (n_sent == n)
         return;
     n -= n_sent;
-    uint8_t *kept = realloc(k->kept, (size_t)k->n_kept + n);
+    uint8_t *kept = k->n_kept < KEPT_MAX ? realloc(k->kept, (size_t)k->n_kept + n) : NULL;
     if (!kept) {
         nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
         return;
@@ -135,15 +148,32 @@ static bool catch_up(struct client *k)
     return k->n_kept == 0;
 }
 
+static bool usable(const struct client *k)
+{
+    return k->open && !k->closing && !k->h2.fault;
+}
+
+/* As many requests as may be under way, in portions that `out` has room for. */
+static void ask_all(struct client *k, nj_ns now)
+{
+    struct crowd *c = k->crowd;
+
+    while (asking(c) && h2_room(&k->h2) > 0 && k->n_kept == 0) {
+        if (c->out.n_max - c->out.n_bytes < c->plan.request_max)
+            send_out(k);
+        else
+            ask(k, now);
+    }
+}
+
 /* All that may be asked and sent on this connection now. */
 static void go_on(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
 
-    if (k->n_kept == 0 && k->open) {
-        if (c->interval_ns == 0)
-            for (uint32_t i = 0; i < H2_STREAMS_MAX && asking(c) && h2_room(&k->h2) > 0; i++)
-                ask(k, now);
+    if (usable(k) && c->interval_ns == 0)
+        ask_all(k, now);
+    if (usable(k) && k->n_kept == 0) {
         uint32_t room = nj_tcp_send_room(k->tcb);
         c->out.n_max = room < OUT_PART ? room : OUT_PART;
         if (c->out.n_bytes < c->out.n_max)
@@ -151,8 +181,9 @@ static void go_on(struct client *k, nj_ns now)
         c->out.n_max = OUT_BYTES;
     }
     send_out(k);
-    bool may_ask = k->open && c->interval_ns > 0 && h2_room(&k->h2) > 0;
-    if (may_ask && !nj_list_linked(&k->link))
+    if (c->interval_ns > 0 && k->open)
+        nj_list_del(&k->link);
+    if (c->interval_ns > 0 && usable(k) && h2_room(&k->h2) > 0)
         nj_list_push_back(&c->free, &k->link);
 }
 
@@ -164,11 +195,11 @@ static void gone(struct client *k, nj_ns now)
 
     add32(&c->n_open, -(int32_t)k->open);
     c->n_opening -= !k->open;
-    if (!k->open)
+    if (!k->h2.settled)
         c->retry_at = now + RETRY_AFTER;
     if (k->h2.fault)
         atomic_store_explicit(&c->fault, k->h2.fault, memory_order_relaxed);
-    if (!k->closing)
+    if (!k->closing && c->phase < LOAD_CLOSING)
         add(k->open ? k->h2.fault ? &c->counts.broken : &c->counts.closed : &c->counts.refused, 1);
     h2_close(&k->h2, now);
     nj_list_del(&k->link);
@@ -181,7 +212,7 @@ static void gone(struct client *k, nj_ns now)
     nj_list_push_back(&c->opening, &k->link);
 }
 
-static void opened(struct client *k)
+static bool opened(struct client *k)
 {
     struct crowd *c = k->crowd;
 
@@ -189,54 +220,71 @@ static void opened(struct client *k)
     k->open = true;
     add32(&c->n_open, 1);
     add(&c->counts.connected, 1);
-    if (!h2_open(&k->h2, &c->plan, k, &c->out))
-        nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+    if (h2_open(&k->h2, &c->plan, k, &c->out))
+        return true;
+    nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+    return false;
 }
 
-/* No more requests, and none under way. */
+/* It is not used any more: by our will at the end, else by the peer's. */
 static void close_one(struct client *k, nj_ns now)
 {
+    send_out(k);
     if (k->closing)
         return;
     k->closing = true;
+    add(&k->crowd->counts.closed, k->crowd->phase != LOAD_CLOSING);
     nj_tcp_close(&k->crowd->shard->tcp, k->tcb, now);
 }
 
-static void read_all(struct client *k, nj_ns now)
+/* False: the peer broke the protocol, and the connection was reset. */
+static bool read_all(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
     const uint8_t *data;
     uint32_t n;
 
     while ((n = nj_tcp_recv_peek(k->tcb, &data)) > 0) {
-        bool good = k->h2.fault || h2_input(&k->h2, data, n, now, &c->out);
+        bool good = h2_input(&k->h2, data, n, now, &c->out);
         nj_tcp_recv_take(&c->shard->tcp, k->tcb, n);
-        if (!good)
+        if (!good) {
+            drop_out(c);
             nj_tcp_abort(&c->shard->tcp, k->tcb, now);
+            return false;
+        }
     }
+    return true;
 }
 
 static void news(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct client *k = tcb->user;
+    bool dead = events & NJ_TCP_EV_DEAD, fin = events & NJ_TCP_EV_PEER_FIN;
 
+    if (!dead && (k->h2.fault || (events & NJ_TCP_EV_OPENED && !opened(k)) ||
+                  (k->open && !read_all(k, now))))
+        return; /* it was reset: the next news is its end */
     /* Once both sides have said that they are done, TCP sees to the rest. */
-    if (events & NJ_TCP_EV_DEAD || (k->closing && events & NJ_TCP_EV_PEER_FIN)) {
+    if (dead || (k->closing && fin)) {
+        drop_out(k->crowd);
         nj_tcp_release(&shard->tcp, tcb, now);
         gone(k, now);
         return;
     }
-    if (events & NJ_TCP_EV_OPENED)
-        opened(k);
-    if (k->open)
-        read_all(k, now);
-    if (k->h2.fault)
-        return; /* it was reset */
-    bool over = events & NJ_TCP_EV_PEER_FIN || (k->h2.leaving && k->h2.n_open == 0);
-    if (over || k->crowd->phase == LOAD_CLOSING)
+    if (fin || (k->h2.leaving && k->h2.n_open == 0) || k->crowd->phase == LOAD_CLOSING)
         close_one(k, now);
     else
         go_on(k, now);
+}
+
+/* Of its family, and link-local only toward one that is. */
+static bool suits(const struct crowd *c, const struct nj_iface_addr *from)
+{
+    const struct nj_addr *to = &c->o->to;
+    bool v4 = nj_addr_is_v4(to);
+
+    return from->state == NJ_ADDR_READY && nj_addr_is_v4(&from->ip) == v4 &&
+           (v4 || nj_ip6_is_link_local(&from->ip) == nj_ip6_is_link_local(to));
 }
 
 static void connect_one(struct client *k, nj_ns now)
@@ -247,7 +295,7 @@ static void connect_one(struct client *k, nj_ns now)
 
     for (uint32_t i = 0; i < iface->n_addrs; i++) {
         const struct nj_iface_addr *from = &iface->addr[(n + i) % iface->n_addrs];
-        if (nj_addr_is_v4(&from->ip) != nj_addr_is_v4(&c->o->to) || from->state != NJ_ADDR_READY)
+        if (!suits(c, from))
             continue;
         k->tcb = nj_shard_connect(c->shard, &from->ip, &c->o->to, c->o->port, &k->user, now);
         if (k->tcb)
@@ -283,14 +331,15 @@ static uint32_t ask_due(struct crowd *c, nj_ns now)
 
     while (asking(c) && c->due <= (double)now && !nj_list_empty(&c->free) && n < ASKS_MAX) {
         struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
-        if (k->n_kept > 0 || !k->open || k->closing)
+        if (k->n_kept > 0 || !usable(k) || h2_room(&k->h2) == 0)
             continue; /* it comes back with its next news */
         ask(k, (nj_ns)c->due);
         c->due += c->interval_ns;
         n++;
         go_on(k, now);
     }
-    double late = c->due <= (double)now ? ((double)now - c->due) / c->interval_ns : 0;
+    bool is_late = asking(c) && c->due > 0 && c->due <= (double)now;
+    double late = is_late ? ((double)now - c->due) / c->interval_ns : 0;
     atomic_store_explicit(&c->n_unsent, (uint64_t)late, memory_order_relaxed);
     return n;
 }
@@ -304,7 +353,7 @@ static void sweep(struct crowd *c, nj_ns now)
     c->swept_at = now;
     for (; n > 0; n--) {
         struct client *k = &c->clients[c->sweep_next++ % c->n_wanted];
-        if (!k->open || k->h2.n_open == 0)
+        if (!usable(k) || k->h2.n_open == 0)
             continue;
         h2_give_up(&k->h2, now - c->o->timeout, now, &c->out);
         go_on(k, now);
@@ -375,6 +424,7 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
                         .measure_to = NJ_NEVER};
     c->plan = o->plan;
     c->plan.ended = ended;
+    c->plan.came = came;
     if (o->n_requests)
         c->budget = o->n_requests / n + (index < o->n_requests % n);
     if (o->rate > 0)

@@ -11,8 +11,9 @@
 #define STATIC_ENTRIES 61u
 #define WINDOW_BYTES   65535u
 #define WINDOW_MAX     0x7fffffffu
-#define STREAM_ID_MAX  0x7fffff00u
-#define UPLOAD_MIN     1024u /* bytes of a DATA frame, while more are to come */
+#define STREAM_ID_MAX  0x7ffff000u /* slots are looked for beyond */
+#define UPLOAD_MIN     1024u       /* bytes of a DATA frame, while more are to come */
+#define REQUEST_REST   64u         /* of a request, besides its path and the common fields */
 
 enum {
     DATA,
@@ -119,17 +120,22 @@ bool h2_plan_make(struct h2_plan *p, const char *authority, const char *const *f
     }
     for (uint32_t i = 0; i < n_fields; i++) {
         const char *colon = strchr(fields[i], ':');
-        const char *value = colon + 1 + strspn(colon + 1, " ");
+        const char *value = colon + 1 + strspn(colon + 1, " \t");
         common_field(p, &first, &plain, &table, 0, fields[i], (size_t)(colon - fields[i]), value,
                      strlen(value));
     }
     p->n_first = first.n_bytes;
     p->n_plain = plain.n_bytes;
+    p->request_max = 0;
     for (uint32_t i = 0; i < p->n_paths; i++) {
         uint32_t n = p->path[i].n_bytes + 5 + ENTRY_BYTES; /* ":path" */
         p->path[i].indexed = table + n <= TABLE_BYTES;
         table += p->path[i].indexed ? n : 0;
+        if (p->request_max < p->path[i].n_bytes)
+            p->request_max = p->path[i].n_bytes;
     }
+    p->request_max +=
+        HEAD_BYTES + REQUEST_REST + (first.n_bytes > plain.n_bytes ? first.n_bytes : plain.n_bytes);
     return !first.full && !plain.full && table <= TABLE_BYTES;
 }
 
@@ -244,7 +250,7 @@ uint32_t h2_room(const struct h2_conn *c)
 {
     uint32_t most = c->plan->streams < c->streams_max ? c->plan->streams : c->streams_max;
 
-    return c->leaving || c->next_id > STREAM_ID_MAX || c->n_open >= most ? 0 : most - c->n_open;
+    return c->leaving || c->n_open >= most ? 0 : most - c->n_open;
 }
 
 /* The path, and what else requests have, behind :method and :scheme. */
@@ -292,8 +298,10 @@ void h2_ask(struct h2_conn *c, uint32_t path, nj_ns due, struct h2_out *out)
                             .due = due,
                             .upload_left = c->plan->upload_bytes,
                             .asked_all = c->plan->upload_bytes == 0,
-                            .window = c->initial_window};
+                            .window = c->initial_window,
+                            .length = UINT64_MAX};
     c->next_id += 2;
+    c->leaving |= c->next_id > STREAM_ID_MAX;
     c->n_open++;
     put_frame(out, HEADERS, END_HEADERS | (s->asked_all ? END_STREAM : 0), s->id, block,
               encode(c, path, block));
@@ -308,7 +316,7 @@ static uint32_t upload_one(struct h2_conn *c, struct h2_stream *s, struct h2_out
     n = n < c->window ? n : c->window;
     n = n < space ? n : space;
     n = n < H2_FRAME_BYTES ? n : H2_FRAME_BYTES;
-    if (n <= 0 || (n < UPLOAD_MIN && (uint64_t)n < s->upload_left))
+    if (n <= 0 || (space < UPLOAD_MIN && (uint64_t)n < s->upload_left))
         return 0;
     s->upload_left -= (uint64_t)n;
     s->window -= n;
@@ -354,11 +362,15 @@ static bool wrong(struct h2_conn *c, const char *what)
     return false;
 }
 
-static void response_over(struct h2_conn *c, struct h2_stream *s, nj_ns now, struct h2_out *out)
+static bool response_over(struct h2_conn *c, struct h2_stream *s, nj_ns now, struct h2_out *out)
 {
+    /* 304 tells the length that another answer would have (RFC 9110 8.6). */
+    if (s->length != UINT64_MAX && s->status != 304 && s->length != s->n_body)
+        return wrong(c, "a body of another length than content-length says");
     if (!s->asked_all) /* it has answered before it had all; RFC 9113 8.1 */
         put_frame32(out, RST_STREAM, s->id, CANCEL);
     stream_over(c, s, H2_DONE, now);
+    return true;
 }
 
 /* What came is given back when it is half of the window, so that the peer never waits for it. */
@@ -391,13 +403,33 @@ static bool take_data(struct h2_conn *c, uint32_t id, uint32_t n, uint32_t n_pad
     if (s->status == 0)
         return wrong(c, "DATA before HEADERS");
     s->n_body += n - n_pad;
-    if (end)
-        response_over(c, s, now, out);
-    return true;
+    c->plan->came(c->user, n - n_pad);
+    return !end || response_over(c, s, now, out);
 }
 
-/* A whole field section: the status of a response, or its trailers. */
-static bool take_fields(struct h2_conn *c, const uint8_t *data, size_t n, uint16_t *status)
+static bool is_field(const nghttp2_nv *nv, const char *name, size_t n)
+{
+    return nv->namelen == n && memcmp(nv->name, name, n) == 0;
+}
+
+static void take_field(const nghttp2_nv *nv, uint16_t *status, uint64_t *length)
+{
+    bool is_status = nv->valuelen == 3 && is_field(nv, ":status", 7);
+    uint64_t value = 0;
+
+    if (!is_status && !is_field(nv, "content-length", 14))
+        return;
+    for (size_t i = 0; i < nv->valuelen; i++)
+        value = value * 10 + (uint64_t)(nv->value[i] - '0');
+    if (is_status)
+        *status = value < 1000 ? (uint16_t)value : 0;
+    else
+        *length = value;
+}
+
+/* A whole field section: the head of a response, or its trailers. */
+static bool take_fields(struct h2_conn *c, const uint8_t *data, size_t n, uint16_t *status,
+                        uint64_t *length)
 {
     for (;;) {
         nghttp2_nv nv;
@@ -407,10 +439,8 @@ static bool take_fields(struct h2_conn *c, const uint8_t *data, size_t n, uint16
             return wrong(c, "a field section that can't be decoded");
         data += took;
         n -= (size_t)took;
-        if ((flags & NGHTTP2_HD_INFLATE_EMIT) && nv.namelen == 7 && nv.valuelen == 3 &&
-            memcmp(nv.name, ":status", 7) == 0)
-            *status = (uint16_t)((nv.value[0] - '0') * 100 + (nv.value[1] - '0') * 10 +
-                                 nv.value[2] - '0');
+        if (flags & NGHTTP2_HD_INFLATE_EMIT)
+            take_field(&nv, status, length);
         if (flags & NGHTTP2_HD_INFLATE_FINAL)
             break;
         if (!(flags & NGHTTP2_HD_INFLATE_EMIT) && n == 0)
@@ -424,11 +454,12 @@ static bool take_headers(struct h2_conn *c, uint32_t id, bool end, const uint8_t
                          nj_ns now, struct h2_out *out)
 {
     struct h2_stream *s = find(c, id);
+    uint64_t length = UINT64_MAX;
     uint16_t status = 0;
 
     if (!(id & 1) || id >= c->next_id)
         return wrong(c, "HEADERS of a stream that nobody opened");
-    if (!take_fields(c, data, n, &status))
+    if (!take_fields(c, data, n, &status, &length))
         return false;
     if (!s)
         return true;
@@ -436,13 +467,12 @@ static bool take_headers(struct h2_conn *c, uint32_t id, bool end, const uint8_t
         return wrong(c, "a response without a status");
     if (s->status == 0 && status >= 200) {
         s->status = status;
+        s->length = length;
         s->first_at = now;
     }
     if (end && s->status == 0)
         return wrong(c, "END_STREAM with an interim response");
-    if (end)
-        response_over(c, s, now, out);
-    return true;
+    return !end || response_over(c, s, now, out);
 }
 
 static bool take_settings(struct h2_conn *c, const uint8_t *p, uint32_t n, struct h2_out *out)

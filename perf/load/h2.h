@@ -36,6 +36,7 @@ enum h2_end {
 struct h2_stream {
     uint32_t id; /* 0: none */
     uint16_t path, status;
+    uint64_t length;       /* that content-length promises, of the body; UINT64_MAX: nothing */
     bool asked_all;        /* END_STREAM is out */
     nj_ns due, first_at;   /* when it was to be asked; when its first byte came, or 0 */
     uint64_t n_body;       /* bytes that came */
@@ -61,13 +62,16 @@ struct h2_plan {
     uint8_t method;    /* an index of the static table */
     uint32_t n_common; /* fields all requests have, by now in the peer's dynamic table */
     uint32_t n_first, n_plain;
+    uint32_t request_max;          /* bytes of the longest request, without its body */
     uint8_t first[H2_BLOCK_BYTES]; /* them, as they enter the table */
     uint8_t plain[H2_BLOCK_BYTES]; /* them, for a peer without one */
 
+    void (*came)(void *user, uint32_t n_bytes); /* of a body */
     void (*ended)(void *user, const struct h2_stream *s, enum h2_end end, nj_ns now);
 };
 
-/* Bytes to be sent. What does not fit is the end of the connection: peers decide what we answer. */
+/* Bytes to be sent. What does not fit is the end of the connection: peers decide what we answer. Of
+ * requests, whoever asks sees to it that there are request_max bytes left. */
 struct h2_out {
     uint8_t *data;
     uint32_t n_bytes, n_max;
@@ -81,7 +85,7 @@ struct h2_conn {
     const char *fault; /* what the peer did wrong, or NULL */
     uint32_t next_id, n_open, mask;
     uint32_t streams_max; /* the peer's */
-    bool leaving;         /* GOAWAY: nothing more may be asked */
+    bool leaving;         /* GOAWAY, or out of numbers: nothing may be asked */
     bool settled;         /* its SETTINGS came */
     bool plain;           /* its table is too small */
     bool plain_told;

@@ -41,7 +41,8 @@ struct load {
     struct crowd *crowd[NJ_SHARDS_MAX];
     struct load_report report;
     _Atomic enum load_phase phase;
-    nj_ns phase_at, told_at, closed_at;
+    nj_ns phase_at, told_at, closed_at, moved_at;
+    uint64_t moved; /* connections and requests that came to something, until moved_at */
     bool failed;
     char why[256];
 };
@@ -160,11 +161,14 @@ static void enter(enum load_phase phase, nj_ns now)
 {
     struct load *l = &load;
 
-    if (phase == LOAD_MEASURING)
+    if (phase == LOAD_MEASURING) {
         load_sum_take(&l->report.from, l->crowd, l->n, now);
+        l->report.last = l->report.from;
+        l->told_at = now;
+    }
     if (phase == LOAD_FINISHING)
         load_sum_take(&l->report.to, l->crowd, l->n, now);
-    l->phase_at = now;
+    l->phase_at = l->moved_at = l->closed_at = now;
     atomic_store_explicit(&l->phase, phase, memory_order_release);
 }
 
@@ -184,6 +188,18 @@ static void give_up(const char *what, const struct load_sum *s, nj_ns now)
     enter(LOAD_CLOSING, now);
 }
 
+/* Nothing has happened for longer than a request may take. */
+static bool stands_still(const struct load_sum *s, nj_ns now)
+{
+    struct load *l = &load;
+    uint64_t moved = s->connected + s->done + s->reset + s->body_bytes + s->upload_bytes;
+
+    if (moved != l->moved)
+        l->moved_at = now;
+    l->moved = moved;
+    return now - l->moved_at > l->o.timeout;
+}
+
 static void conduct(nj_ns now)
 {
     struct load *l = &load;
@@ -198,11 +214,12 @@ static void conduct(nj_ns now)
         return;
     }
     load_sum_take(&s, l->crowd, l->n, now);
+    bool still = stands_still(&s, now);
     switch (phase) {
     case LOAD_OPENING:
         if (s.n_open == l->o.n_conns)
             enter(l->o.warm_up ? LOAD_WARMING : LOAD_MEASURING, now);
-        else if (time > l->o.timeout)
+        else if (still)
             give_up("it does not begin", &s, now);
         break;
     case LOAD_WARMING:
@@ -213,9 +230,11 @@ static void conduct(nj_ns now)
         if (told_to_stop || (l->o.n_requests ? s.asked >= l->o.n_requests && s.n_under_way == 0
                                              : time >= l->o.duration))
             enter(LOAD_FINISHING, now);
+        else if (l->o.n_requests && still)
+            give_up("it does not go on", &s, now);
         break;
     case LOAD_FINISHING:
-        if (s.n_under_way == 0 || time > l->o.timeout)
+        if (s.n_under_way == 0 || time > l->o.timeout || told_to_stop)
             enter(LOAD_CLOSING, now);
         break;
     case LOAD_CLOSING:
@@ -260,6 +279,9 @@ static int loop(void *arg)
                               atomic_load_explicit(cycles, memory_order_relaxed) + tsc - then,
                               memory_order_relaxed);
     }
+    nj_ns now = nj_clock_at(&l->clock, tsc);
+    nj_shard_abort(l->shard[i], now); /* who has not closed hears of it */
+    nj_shard_step(l->shard[i], now);
     nj_shard_leave(l->shard[i]);
     return 0;
 }
@@ -308,7 +330,7 @@ int main(int argc, char **argv)
     signal(SIGTERM, on_signal);
     if (up(split ? n_eal : 1, argv)) {
         run();
-        good = !l->failed && load_report_end(&l->report);
+        good = !l->failed && load_report_end(&l->report) && l->report.end.done > 0;
     } else {
         l->failed = true;
     }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "server/values.h"
 
 #define WHY_BYTES 256u
@@ -20,7 +21,8 @@ static const char USAGE[] =
     "Asks an HTTP/2 server for URL (http://ADDRESS[:PORT]/PATH, without TLS) again and again, by "
     "a\n"
     "TCP of its own over a DPDK port, and tells how often and how fast it answered. Further PATHs\n"
-    "of the same server are asked, too; a path with =N is asked N times as often.\n"
+    "of the same server are asked, too; a PATH=N is asked N times as often as URL. (One that ends\n"
+    "so itself needs a weight behind it.)\n"
     "\n"
     "Load:\n"
     "  -c, --connections N    [1]\n"
@@ -138,6 +140,8 @@ static int header(struct load_options *o, char *text, char *why)
             return nj_fail(why, WHY_BYTES, "--header %s: that is no name of a field", text);
         *p = (char)tolower((unsigned char)*p);
     }
+    for (char *end = text + strlen(text); end > colon + 1 && strchr(" \t", end[-1]); end--)
+        end[-1] = '\0'; /* RFC 9113 8.2.1 */
     o->field[o->n_fields++] = text;
     return 0;
 }
@@ -217,12 +221,13 @@ static int read_url(struct load_options *o, const char *text, char *why)
     if (colon) {
         char *rest;
         port = strtoul(colon + 1, &rest, 10);
-        if (rest != end || port == 0 || port > 65535)
+        if (colon[1] < '0' || colon[1] > '9' || rest != end || port == 0 || port > 65535)
             return nj_fail(why, WHY_BYTES, "%s: expected a port from 1 to 65535", text);
     }
     o->port = (uint16_t)port;
     snprintf(o->authority, sizeof o->authority, "%.*s", (int)(end - host), host);
-    return read_path(o, path ? path : "/", why);
+    path = path ? path : "/";
+    return add_path(o, path, strlen(path), 1, why); /* its query may end as a weight does */
 }
 
 static int take(struct load_options *o, int c, const char *name, char *value, char *why)
@@ -273,6 +278,36 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
     }
 }
 
+static bool has_field(const struct load_options *o, const char *name)
+{
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strncmp(o->field[i], name, strlen(name)) == 0)
+            return true;
+    return false;
+}
+
+/* Are there addresses of the server's family, and ports enough? "auto6" may become several. */
+static int check_link(const struct load_options *o, char *why)
+{
+    bool v4 = nj_addr_is_v4(&o->to), any = false;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < NJ_SERVER_ADDRS_MAX && o->link.addr[i]; i++) {
+        bool automatic = strcmp(o->link.addr[i], "auto6") == 0;
+        any |= automatic && !v4;
+        n += !automatic && (strchr(o->link.addr[i], ':') == NULL) == v4;
+    }
+    if (n == 0 && !any)
+        return nj_fail(why, WHY_BYTES, "--addr: none of %s, as %s is", v4 ? "IPv4" : "IPv6",
+                       o->authority);
+    if (!any && o->n_conns > n * NJ_ACTIVE_PORTS)
+        return nj_fail(why, WHY_BYTES,
+                       "--connections %u: an address has ports for %u: give more "
+                       "of them with --addr",
+                       o->n_conns, NJ_ACTIVE_PORTS);
+    return 0;
+}
+
 static int finish(struct load_options *o, int argc, char **argv, char *why)
 {
     if (argc == 0)
@@ -288,6 +323,10 @@ static int finish(struct load_options *o, int argc, char **argv, char *why)
             return -1;
     if (o->n_requests)
         o->warm_up = 0;
+    if (check_link(o, why) != 0)
+        return -1;
+    if (!has_field(o, "user-agent:"))
+        o->field[o->n_fields++] = "user-agent: nightjar-load";
     if (!h2_plan_make(&o->plan, o->authority, o->field, o->n_fields))
         return nj_fail(why, WHY_BYTES, "--header: all fields together are more than 4 KiB");
     return 0;
@@ -304,7 +343,6 @@ enum load_told load_options_read(struct load_options *o, int argc, char **argv)
                                .timeout = 10 * NJ_SEC,
                                .seed = 1,
                                .plan = {.streams = 1, .window = 16u << 20}};
-    o->field[o->n_fields++] = "user-agent: nightjar-load";
     nj_server_config_init(&o->link);
     optind = 0; /* getopt has looked at other arguments before */
     opterr = 0;

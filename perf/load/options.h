@@ -22,7 +22,7 @@ struct load_options {
     double rate; /* of requests per second, all together; 0: closed loop */
     uint32_t weight[H2_PATHS_MAX], weights; /* of the plan's paths, and their sum */
     uint32_t n_fields;
-    const char *field[H2_FIELDS_MAX];
+    const char *field[H2_FIELDS_MAX + 1]; /* with our user-agent */
     uint64_t seed;
     bool quiet;
     const char *json, *csv;

@@ -4,7 +4,7 @@ A server and nightjar-load (perf/load), without a kernel between them: the two s
 memif link, whose memory is their own, so that neither needs hugepages.
 
     with Pair(options=["--root", folder]) as pair:
-        found = pair.load("-c", 16, "-m", 32, "-d", "2s", "/index.html")
+        found = pair.load("-c", 16, "-m", 32, "-d", "2s", urls=["/index.html"])
         found["requests_per_second"], found["latency_ns"]["p99"]
 """
 import json

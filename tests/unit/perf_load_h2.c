@@ -34,7 +34,7 @@ struct pair {
     bool interim, trailers, refuse, mute;
     /* What came of it. */
     uint32_t n_ended[H2_N_ENDS];
-    uint64_t n_got;
+    uint64_t n_got, n_came; /* by streams that ended; as it came */
     uint16_t last_status;
     nj_ns first_at, last_due;
     struct nj_prng prng;
@@ -151,6 +151,12 @@ static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns 
     p->last_due = s->due;
 }
 
+static void came(void *user, uint32_t n_bytes)
+{
+    struct pair *p = user;
+    p->n_came += n_bytes;
+}
+
 static struct pair *pair_new(const char *const *paths, uint32_t n_paths, uint32_t streams,
                              uint64_t upload)
 {
@@ -162,6 +168,7 @@ static struct pair *pair_new(const char *const *paths, uint32_t n_paths, uint32_
     p->plan.window = 1 << 20;
     p->plan.upload_bytes = upload;
     p->plan.ended = ended;
+    p->plan.came = came;
     for (; p->plan.n_paths < n_paths; p->plan.n_paths++) {
         p->plan.path[p->plan.n_paths].text = paths[p->plan.n_paths];
         p->plan.path[p->plan.n_paths].n_bytes = (uint32_t)strlen(paths[p->plan.n_paths]);
@@ -353,6 +360,7 @@ Test(load_h2, answers_cut_anywhere)
         talk(p, 9);
         cr_expect_eq(p->n_ended[H2_DONE], 24, "seed %" PRIu64, seed);
         cr_expect_eq(p->n_got, 24 * p->n_body, "seed %" PRIu64, seed);
+        cr_expect_eq(p->n_came, p->n_got);
         cr_expect_eq(p->last_status, seed % 3 ? 404 : 200);
         cr_expect_eq(p->first_at, 9);
         cr_expect_eq(p->last_due, 5);
@@ -383,22 +391,46 @@ Test(load_h2, bodies_go_as_windows_allow)
 {
     for (uint32_t window = 1; window < 100000; window *= 7) {
         nghttp2_settings_entry s = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window};
-        struct pair *p = pair_new(paths, 1, 3, 200000);
+        uint32_t n_bytes = window < 1000 ? 2000 : 200000;
+        char length[40];
+        struct pair *p = pair_new(paths, 1, 3, n_bytes);
         begin_with(p, &s, 1);
         talk(p, 1);
         for (uint32_t i = 0; i < 3; i++)
             h2_ask(&p->c, 0, 5, &p->out);
         talk(p, 7);
-        bool any = window >= 1024 * 2; /* nghttp2 opens it again when half is used */
-        for (uint32_t i = 0; any && i < 3; i++) {
-            cr_expect_eq(p->seen[i].n_upload, 200000, "window %u: %" PRIu64, window,
+        snprintf(length, sizeof length, "content-length=%u\n", n_bytes);
+        for (uint32_t i = 0; i < 3; i++) {
+            cr_expect_eq(p->seen[i].n_upload, n_bytes, "window %u: %" PRIu64, window,
                          p->seen[i].n_upload);
             cr_expect(p->seen[i].ended);
-            cr_expect(strstr(p->seen[i].fields, "content-length=200000\n"));
+            cr_expect(strstr(p->seen[i].fields, length));
             cr_expect(strstr(p->seen[i].fields, ":method=POST\n"));
         }
-        if (any)
-            cr_expect_eq(p->n_ended[H2_DONE], 3);
+        cr_expect_eq(p->n_ended[H2_DONE], 3);
+        pair_free(p);
+    }
+}
+
+/* No request is longer than it was said to be, whatever the peer's table. */
+Test(load_h2, the_longest_request)
+{
+    static char text[4001];
+    memset(text, '/', 4000);
+    const char *two[] = {"/", text};
+    nghttp2_settings_entry none = {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0};
+    for (int plain = 0; plain < 2; plain++) {
+        struct pair *p = pair_new(two, 2, 100, 0);
+        begin_with(p, &none, (size_t)plain);
+        talk(p, 1);
+        uint32_t longest = 0;
+        for (uint32_t i = 0; i < 10; i++) {
+            h2_ask(&p->c, i % 2, 5, &p->out);
+            longest = p->out.n_bytes > longest ? p->out.n_bytes : longest;
+            talk(p, 7);
+        }
+        cr_expect_leq(longest, p->plan.request_max);
+        cr_expect_geq(longest + 100, p->plan.request_max);
         pair_free(p);
     }
 }
@@ -491,6 +523,9 @@ static const struct {
     {"RST_STREAM of one", {SETTINGS_FRAME, 0, 0, 1, 3, 0, 0, 0, 0, 1, 1}, 19},
     {"GOAWAY of one", {SETTINGS_FRAME, 0, 0, 1, 7, 0, 0, 0, 0, 0, 1}, 19},
     {"WINDOW_UPDATE of one", {SETTINGS_FRAME, 0, 0, 1, 8, 0, 0, 0, 0, 0, 1}, 19},
+    {"less than content-length",
+     {SETTINGS_FRAME, 0, 0, 5, 1, 5, 0, 0, 0, 1, 0x88, 0x0f, 13, 1, '9'},
+     23},
     {"the end of an interim response",
      {SETTINGS_FRAME, 0, 0, 5, 1, 5, 0, 0, 0, 1, 8, 3, '1', '0', '3'},
      23},
