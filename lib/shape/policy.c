@@ -131,18 +131,12 @@ static bool same_but_case(struct nj_str a, struct nj_str b)
     return true;
 }
 
-static bool same(struct nj_str a, struct nj_str b)
-{
-    return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
-}
-
 static const struct nj_field *find_field(const struct nj_policy_request *req, struct nj_str name,
                                          uint32_t from)
 {
-    for (uint32_t i = from; i < req->n_fields; i++)
-        if (same(req->fields[i].name, name))
-            return &req->fields[i];
-    return NULL;
+    if (from >= req->n_fields)
+        return NULL;
+    return nj_field_find(req->fields + from, req->n_fields - from, name);
 }
 
 /* The host without user, port and the dot that ends a name (RFC 3986 3.2). */
@@ -189,7 +183,7 @@ static bool header_matches(const struct asked *a, const struct nj_class_rule *r)
 {
     const struct nj_field *f = find_field(a->req, r->header, 0);
 
-    while (f && r->value.n_bytes > 0 && !same(f->value, r->value))
+    while (f && r->value.n_bytes > 0 && !nj_str_eq(f->value, r->value))
         f = find_field(a->req, r->header, (uint32_t)(f - a->req->fields) + 1);
     return f != NULL;
 }
@@ -272,9 +266,10 @@ static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key
 
     if (a->p->client_by != NJ_CLIENT_BY_ADDRESS) {
         struct nj_str v = client_value(a->p, a->req);
-        parts.value[0] = nj_hash(key, v.p, v.n_bytes);
-        if (v.n_bytes > 0)
+        if (v.n_bytes > 0) {
+            parts.value[0] = nj_hash(key, v.p, v.n_bytes);
             return make_key(key, &parts);
+        }
     }
     parts.kind = KEY_ADDRESS;
     parts.net = network(a->p, a->req->addr);
