@@ -67,18 +67,6 @@ uint64_t nj_histogram_count(const struct nj_histogram *h)
     return n;
 }
 
-/* How many of n are this share, rounded up; but 0.07 * 100 is to be 7 although it comes out as a
- * little more. */
-static uint64_t rank_of(double share, uint64_t n)
-{
-    double exact = share * (double)n * (1 - 1e-12);
-    uint64_t rank = (uint64_t)exact;
-
-    if ((double)rank < exact)
-        rank++;
-    return rank < 1 ? 1 : rank > n ? n : rank;
-}
-
 nj_ns nj_histogram_at(const struct nj_histogram *h, double share)
 {
     uint64_t n = nj_histogram_count(h);
@@ -87,7 +75,7 @@ nj_ns nj_histogram_at(const struct nj_histogram *h, double share)
 
     if (n == 0)
         return 0;
-    for (uint64_t rank = rank_of(share, n); i < NJ_HISTOGRAM_BUCKETS - 1; i++) {
+    for (uint64_t rank = nj_histogram_rank(share, n); i < NJ_HISTOGRAM_BUCKETS - 1; i++) {
         seen += get(&h->n[i]);
         if (seen >= rank)
             break;

@@ -18,6 +18,18 @@ struct nj_histogram {
     _Atomic uint64_t sum_ns, max_ns;
 };
 
+/* How many of n are this share, rounded up; but 0.07 * 100 is to be 7 although it comes out as a
+ * little more. */
+static inline uint64_t nj_histogram_rank(double share, uint64_t n)
+{
+    double exact = share * (double)n * (1 - 1e-12);
+    uint64_t rank = (uint64_t)exact;
+
+    if ((double)rank < exact)
+        rank++;
+    return rank < 1 ? 1 : rank > n ? n : rank;
+}
+
 void nj_histogram_add(struct nj_histogram *h, nj_ns value);
 /* `to` becomes both together. Any thread; `to` is not shared. */
 void nj_histogram_sum(struct nj_histogram *to, const struct nj_histogram *h);

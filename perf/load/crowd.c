@@ -10,7 +10,7 @@
 #define OPENING_MAX 1024u /* handshakes at a time: a quarter of what a server's backlog takes */
 #define OUT_BYTES   (256u * 1024u)
 #define OUT_PART    (64u * 1024u) /* one connection's share of it, at a time */
-#define ASKS_MAX    64u           /* of one connection in one go: others get their turn */
+#define ASKS_MAX    64u           /* that are due, in one step: answers get their turn */
 #define RETRY_AFTER (100 * NJ_MS) /* when a connection was refused */
 #define SWEEP_EVERY (10 * NJ_MS)
 #define KEPT_MAX    (1u << 20) /* bytes that one keeps: more is asked of us than is read */

@@ -53,7 +53,7 @@ struct crowd {
     struct h2_plan plan; /* its own copy, told whom to tell */
     struct nj_shard *shard;
     enum load_phase phase;
-    uint32_t n_wanted, n_made, n_addrs;
+    uint32_t n_wanted;
     uint64_t budget;    /* requests that may still be asked; UINT64_MAX: any number */
     double interval_ns; /* open loop: between two of this lcore's requests; 0: closed loop */
     double due;         /* ... when the next one is */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "latency.h"
 
+#include "telem/histogram.h"
+
 static uint64_t get(const _Atomic uint64_t *p)
 {
     return atomic_load_explicit(p, memory_order_relaxed);
@@ -75,12 +77,10 @@ double latency_mean(const struct latency *l)
 nj_ns latency_at(const struct latency *l, double share)
 {
     uint64_t n = latency_count(l), max = get(&l->max_ns), seen = 0;
-    double exact = share * (double)n * (1 - 1e-12); /* 0.07 * 100 is to be 7, not a little more */
-    uint64_t rank = (uint64_t)exact;
+    uint64_t rank = nj_histogram_rank(share, n);
 
     if (n == 0)
         return 0;
-    rank += (double)rank < exact || rank == 0;
     for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
         seen += get(&l->n[i]);
         if (seen >= rank)
