@@ -55,11 +55,22 @@ int main(void)
     return 0;
 }
 
+/* What a test made goes, as with Criterion; a second failure on the way ends it at once. */
+static inline _Noreturn void plain_failed(void)
+{
+    void (*fini)(void) = plain_suite.fini;
+
+    plain_suite.fini = NULL;
+    if (fini)
+        fini();
+    exit(1);
+}
+
 #define plain_check(cond, text)                                                                    \
     do {                                                                                           \
         if (!(cond)) {                                                                             \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, text);                              \
-            exit(1);                                                                               \
+            plain_failed();                                                                        \
         }                                                                                          \
     } while (0)
 
