@@ -248,6 +248,16 @@ static void pair_free(struct pair *p)
 
 static const char *const paths[] = {"/", "/index.html", "/a/rather/long/path?with=query"};
 
+/* One path, and each has the other's SETTINGS. */
+static struct pair *pair_met(uint32_t streams)
+{
+    struct pair *p = pair_new(paths, 1, streams, 0);
+
+    begin_with(p, NULL, 0);
+    talk(p, 1);
+    return p;
+}
+
 /* ---- requests ---- */
 
 static void check_fields(struct pair *p, uint32_t i, const char *path)
@@ -437,9 +447,7 @@ Test(load_h2, the_longest_request)
 
 Test(load_h2, streams_that_are_refused_or_left)
 {
-    struct pair *p = pair_new(paths, 1, 8, 0);
-    begin_with(p, NULL, 0);
-    talk(p, 1);
+    struct pair *p = pair_met(8);
     p->refuse = true;
     for (uint32_t i = 0; i < 3; i++)
         h2_ask(&p->c, 0, 5, &p->out);
@@ -467,9 +475,7 @@ Test(load_h2, streams_that_are_refused_or_left)
 /* One that does not end keeps its place, and others go on around it. */
 Test(load_h2, a_slow_stream_is_in_nobodys_way)
 {
-    struct pair *p = pair_new(paths, 1, 4, 0);
-    begin_with(p, NULL, 0);
-    talk(p, 1);
+    struct pair *p = pair_met(4);
     p->mute = true;
     h2_ask(&p->c, 0, 5, &p->out);
     talk(p, 2);
