@@ -313,6 +313,11 @@ static nj_ns read_clock(void *clock)
     return nj_clock_at(clock, rte_rdtsc());
 }
 
+static uint64_t read_cycles(void)
+{
+    return rte_rdtsc();
+}
+
 /* From an lcore, and rare: a route moved to the workers, or back. */
 static void tell(void *notes, const char *line)
 {
@@ -386,6 +391,7 @@ static bool up_shards(struct nj_server *s)
         }
         c.port.workers = nj_workers_port(s->workers, i);
         c.port.clock = read_clock;
+        c.port.cycles = read_cycles;
         c.port.clock_ctx = &s->clock;
         c.port.log = tell;
         c.port.log_ctx = &s->notes[i];

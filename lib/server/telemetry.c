@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
 #include <rte_mempool.h>
 #include <rte_telemetry.h>
 
@@ -128,6 +129,35 @@ static bool shards(const struct nj_server *s, const char *params, struct rte_tel
     return true;
 }
 
+/* Of all busy cycles each stage has the part that it has of the measured ones. */
+static bool stages(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    static const enum nj_counter besides[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_loops_busy,
+                                              NJ_C_requests,    NJ_C_rx_packets,  NJ_C_tx_packets};
+    uint64_t spent[NJ_N_STAGES] = {0}, n_measured = 0;
+    uint32_t from, to;
+
+    if (!nj__telemetry_shards(s, params, &from, &to))
+        return false;
+    for (uint32_t i = from; i < to; i++) {
+        const struct nj_stages *of = &s->shard[i]->stages;
+        for (unsigned k = 0; k < NJ_N_STAGES; k++)
+            spent[k] += atomic_load_explicit(&of->spent[k], memory_order_relaxed);
+        n_measured += atomic_load_explicit(&of->n_measured, memory_order_relaxed);
+    }
+    for (unsigned k = 0; k < NJ_N_STAGES; k++)
+        rte_tel_data_add_dict_u64(d, nj_stage_name[k], spent[k]);
+    rte_tel_data_add_dict_u64(d, "steps_measured", n_measured);
+    for (unsigned k = 0; k < NJ_ARRAY_LEN(besides); k++) {
+        uint64_t sum = 0;
+        for (uint32_t i = from; i < to; i++)
+            sum += nj_counter_read(&s->shard[i]->counters, besides[k]);
+        rte_tel_data_add_dict_u64(d, nj_counter_info[besides[k]].name, sum);
+    }
+    rte_tel_data_add_dict_u64(d, "tsc_hz", rte_get_tsc_hz());
+    return true;
+}
+
 static void add_pool(const struct nj_server *s, uint32_t from, uint32_t to, uint32_t pool,
                      struct rte_tel_data *d)
 {
@@ -200,6 +230,9 @@ static const struct {
     {"/nightjar/shards",
      "What each shard does and holds. Parameter: the number of one shard, to see that one alone.",
      shards},
+    {"/nightjar/stages",
+     "Cycles of busy steps by stage: sums over the steps that were measured. Parameter: a shard.",
+     stages},
     {"/nightjar/memory",
      "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.",
      memory},

@@ -110,9 +110,12 @@ static uint32_t sink_room(void *ctx)
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
 {
     struct nj_conn *c = ctx;
+    enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_TCP);
     /* At the end of a connection HTTP/2 writes whatever the room: then GOAWAY has to be missed. */
-    return n_bytes <= nj_tcp_send_room(c->tcb) &&
-           nj_tcp_send_copy(&c->shard->tcp, c->tcb, data, n_bytes);
+    bool taken = n_bytes <= nj_tcp_send_room(c->tcb) &&
+                 nj_tcp_send_copy(&c->shard->tcp, c->tcb, data, n_bytes);
+    nj_stage(&c->shard->stages, was);
+    return taken;
 }
 
 static bool sink_refer(void *ctx, const struct nj_slice *slice)
@@ -214,6 +217,15 @@ static void linger(struct nj_conn *c, nj_ns now)
 
 /* --- bytes in ------------------------------------------------------------------------------ */
 
+static void input_h2(struct nj_conn *c, const uint8_t *data, uint32_t n)
+{
+    enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_H2);
+
+    if (nj_h2_input(c->talk->h2, data, n) != 0)
+        c->failed = true;
+    nj_stage(&c->shard->stages, was);
+}
+
 static void open_h2(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
@@ -227,7 +239,9 @@ static void open_h2(struct nj_conn *c)
         nj_h2_goaway(talk->h2);
         nj_h2_goaway(talk->h2);
     }
-    if (!talk->h2 || nj_h2_input(talk->h2, talk->head, talk->n_head) != 0)
+    if (talk->h2)
+        input_h2(c, talk->head, talk->n_head);
+    else
         c->failed = true;
     c->state = H2;
     nj_list_init(&talk->unread); /* where the first bytes stood */
@@ -281,8 +295,8 @@ static void read_some(struct nj_conn *c, nj_ns now)
         }
         if (c->state == SNIFF)
             n = sniff(c, data, n, now);
-        else if (c->state == H2 && nj_h2_input(c->talk->h2, data, n) != 0)
-            c->failed = true;
+        else if (c->state == H2)
+            input_h2(c, data, n);
         nj_tcp_recv_take(tcp, c->tcb, n);
     }
 }
@@ -311,11 +325,13 @@ static void output_h2(struct nj_conn *c)
     struct nj_shard *s = c->shard;
     uint32_t had = nj_tcp_queued_mbufs(c->tcb);
     uint64_t n_body = nj_counter_read(&s->counters, NJ_C_body_bytes);
+    enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_H2);
 
     if (nj_h2_output(c->talk->h2, &sink, c) != 0 && !c->failed) {
         c->failed = true;
         nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY that says why */
     }
+    nj_stage(&s->stages, was);
     uint32_t taken = nj_tcp_queued_mbufs(c->tcb) - had;
     s->n_tx_left -= taken < s->n_tx_left ? taken : s->n_tx_left;
     if (nj_counter_read(&s->counters, NJ_C_body_bytes) == n_body)

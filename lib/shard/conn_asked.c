@@ -23,12 +23,9 @@ static void request_site(struct nj_ask *a, const struct nj_h2_request *req)
     a->wait = nj_site_request(s->site, &r, a, s->now);
 }
 
-static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req)
 {
-    struct nj_conn *c = user;
     struct nj_exchange *x;
-
-    c->moved = true;
     struct nj_ask *a = nj__ask_begin(c, st, req);
     if (!a)
         return;
@@ -42,6 +39,16 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_r
     nj_exchange_join(x, &c->talk->peer);
     if (!c->talk->asked)
         c->talk->asked = nj_exchange_node(x);
+}
+
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+{
+    struct nj_conn *c = user;
+    enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_HANDLER);
+
+    c->moved = true;
+    request(c, st, req);
+    nj_stage(&c->shard->stages, was);
 }
 
 /* The next that has not been offered, after this one. */

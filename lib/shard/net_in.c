@@ -218,6 +218,7 @@ uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
     parse(s, &in, m, n_rx, false, now);
     if (in.n > 1)
         prefetch_blocks(s, &in);
+    nj_stage(&s->stages, NJ_STAGE_TCP);
     for (uint32_t i = 0; i < in.n; i++)
         take(s, &in, i, i < n_first, now);
 

@@ -31,6 +31,8 @@ struct nj_port {
     struct nj_task_port workers;
     /* Time as it passes within a step, to measure handlers. NULL: nothing is measured. */
     nj_ns (*clock)(void *clock_ctx);
+    /* The time stamp counter, to measure stages of a step (telem/stages.h). NULL: none are. */
+    uint64_t (*cycles)(void);
     void *clock_ctx;
     /* A line for people; must not wait. May be NULL. */
     void (*log)(void *log_ctx, const char *line);

@@ -116,6 +116,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     memset(s, 0, sizeof *s);
     s->cfg = *config;
     set_timeouts(&s->cfg);
+    s->stages.cycles = config->port.cycles;
     s->now = now;
     for (uint32_t i = 0; i < NJ_N_SILENT; i++)
         nj_list_init(&s->silent[i]);

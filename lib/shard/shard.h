@@ -28,6 +28,7 @@
 #include "telem/access.h"
 #include "telem/counters.h"
 #include "telem/histogram.h"
+#include "telem/stages.h"
 
 /* Packets made in a step and not yet taken by the device. TCP data stops short of the last
  * NJ_TXQ_RESERVE places, which are for ACKs, ARP and ICMP. */
@@ -125,6 +126,7 @@ struct nj_shard {
     struct nj_date_of_now date;
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
+    struct nj_stages stages;
     struct nj_histogram ttfb, total, throttled; /* of responses; throttled: of those that were */
 
     uint32_t txq_head, n_txq;

@@ -27,22 +27,29 @@ uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
 uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
 {
     s->now = now;
+    nj_stages_begin(&s->stages);
 
     uint32_t n_rx = nj__net_inhale(s, now); /* bad packets leave here, counted       */
 
+    nj_stage(&s->stages, NJ_STAGE_TCP);
     nj_tcp_tick(&s->tcp, now);                /* retransmission, persist, time-wait    */
     nj_neigh_tick(&s->neigh, now);            /* unanswered ARP and NDP                */
     nj_ndp_tick(&s->ndp, now);                /* our IPv6 addresses and routers        */
     nj_frags_tick(&s->frags, now);            /* packets of which a part never came    */
     uint32_t n_late = nj__conns_tick(s, now); /* peers that stay silent                */
 
+    nj_stage(&s->stages, NJ_STAGE_HANDLER);
     uint32_t n_files = nj__files_take_done(s, now); /* answers that had to wait             */
     uint32_t n_run = nj__handlers_run(s, now);      /* handlers that had to wait            */
     uint32_t n_due = nj__policy_run(s, now);        /* new limits; downloads that have credit */
-    uint32_t n_eaten = nj__conns_eat(s, now);       /* bytes -> requests -> answers -> bytes */
+    nj_stage(&s->stages, NJ_STAGE_TCP);
+    uint32_t n_eaten = nj__conns_eat(s, now); /* bytes -> requests -> answers -> bytes */
 
     uint32_t n_served = nj_tcp_output(&s->tcp, now); /* data, window updates, one ACK each    */
-    uint32_t n_tx = nj__net_flush(s);                /* tx burst                              */
+    nj_stage(&s->stages, NJ_STAGE_TX);
+    uint32_t n_tx = nj__net_flush(s); /* tx burst                              */
 
-    return n_rx + n_late + n_files + n_run + n_due + n_eaten + n_served + n_tx;
+    uint32_t work = n_rx + n_late + n_files + n_run + n_due + n_eaten + n_served + n_tx;
+    nj_stages_end(&s->stages, work > 0);
+    return work;
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "telem/stages.h"
+
+const char *const nj_stage_name[NJ_N_STAGES] = {"rx", "tcp", "h2", "handler", "tx"};
+
+void nj_stages_begin(struct nj_stages *s)
+{
+    if (!s->cycles || s->n_steps++ % NJ_STAGES_EVERY != 0)
+        return;
+    s->on = true;
+    s->now = NJ_STAGE_RX;
+    s->since = s->cycles();
+    for (unsigned i = 0; i < NJ_N_STAGES; i++)
+        s->pending[i] = 0;
+}
+
+static void add(_Atomic uint64_t *p, uint64_t n)
+{
+    atomic_store_explicit(p, atomic_load_explicit(p, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+void nj_stages_end(struct nj_stages *s, bool busy)
+{
+    if (!s->on)
+        return;
+    nj_stage(s, NJ_STAGE_RX);
+    s->on = false;
+    if (!busy)
+        return;
+    for (unsigned i = 0; i < NJ_N_STAGES; i++)
+        add(&s->spent[i], s->pending[i]);
+    add(&s->n_measured, 1);
+}
