@@ -1,116 +1,163 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench [--link tap|veth] [--rounds N] [SHAPE ...]
+./dev bench serve [--rounds N] [--seconds S] [--json FILE] [SHAPE ...]
 
-Loads a release build with h2load and tells, per shape, the median and the spread over the rounds
-of requests per second, and what one request cost the server: busy time of its lcores from their own
-cycle counters, divided by requests. The client shares the machine and is mostly the limit, so the
-second number is the one to compare; the shapes alternate within each round, so that what else
-happens on the machine hits all of them.
+A release build of the server on one CPU, nightjar-load on another, and no kernel between them: what
+a request costs the lcore that serves it, and where that goes. The shapes alternate within each
+round; the table has medians, and below them the spread of the cost.
 
-A shape is CONNECTIONSxSTREAMS[/FILE], e.g. 16x32/128 or 4x4/1MiB; the file is one of 128, 200KiB,
-1MiB.
+  1x1 1x100 16x32 1000x1   connections x streams, a file of 128 bytes
+  100k                     100,000 connections, of which one in turn asks, 50,000 times a second
+  200KiB 10MiB             downloads: 16 connections of 4 streams; 8 of one
+
+Cost is the server's: cycles of its steps that found work, from its own counters, by requests; the
+stages are shares of it, measured in one step of 64. `at full load` is what these cycles come to in
+a second: requests per second of a core that does nothing else. An lcore that waits for packets most
+of the time takes them in small bursts, so lower loads cost more per request. The generator is the
+limit where its own column is near 100 %.
 """
 import argparse
+import contextlib
+import json
 import os
-import re
+import platform
 import statistics
 import sys
-import tempfile
-import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
-from world import Failed, World  # noqa: E402
+import generator  # noqa: E402
+from priority import first_of  # noqa: E402
+from world import Failed, until  # noqa: E402
 
-FILES = {"128": 128, "200KiB": 200 << 10, "1MiB": 1 << 20}
-DEFAULT = ["1x1/128", "1x100/128", "16x32/128", "100x1/128", "4x4/200KiB", "8x1/1MiB"]
-BYTES_PER_RUN = 400 << 20
-REQUESTS_MAX = {1: 20_000}  # by streams in flight; otherwise:
-REQUESTS_DEFAULT = 200_000
-
-
-def parse(shape):
-    found = re.fullmatch(r"(\d+)x(\d+)(?:/(\w+))?", shape)
-    if not found or (found[3] or "128") not in FILES:
-        sys.exit(f"bench: {shape}: expected CONNECTIONSxSTREAMS[/FILE], "
-                 f"FILE one of {', '.join(FILES)}")
-    return int(found[1]), int(found[2]), found[3] or "128"
-
-
-def cycles(world):
-    shards = world.server.shards()
-    return sum(s["cycles_busy"] for s in shards), sum(s["requests"] for s in shards)
+FILES = {"128": 128, "200KiB": 200 << 10, "10MiB": 10 << 20}
+ADDRESSES = ["198.18.0.1", *(f"198.18.0.{i}" for i in range(5, 8))]  # of 32,768 connections each
+SHAPES = {
+    "1x1": ("/128", ["-c", 1, "-m", 1]),
+    "1x100": ("/128", ["-c", 1, "-m", 100]),
+    "16x32": ("/128", ["-c", 16, "-m", 32]),
+    "1000x1": ("/128", ["-c", 1000, "-m", 1]),
+    "100k": ("/128", ["-c", 100_000, "-m", 1, "-r", 50_000, "-w", "4s", "--timeout", "60s"]),
+    "200KiB": ("/200KiB", ["-c", 16, "-m", 4]),
+    "10MiB": ("/10MiB", ["-c", 8, "-m", 1]),
+}
+STAGES = ("rx", "tcp", "h2", "handler", "tx")
 
 
-def run(world, shape, tsc_hz):
-    """One measurement: (requests per second, busy microseconds per request)."""
-    conns, streams, name = parse(shape)
-    in_flight = conns * streams
-    n = min(REQUESTS_MAX.get(in_flight, REQUESTS_DEFAULT), BYTES_PER_RUN // FILES[name])
-    n = max(n, in_flight)
-    busy, served = cycles(world)
-    done = world.client("h2load", "-c", str(conns), "-m", str(streams), "-n", str(n),
-                        world.url("/" + name), seconds=120)
-    rate = re.search(r"([\d.]+) req/s", done.stdout)
-    if not rate or f" {n} succeeded, 0 failed, 0 errored" not in done.stdout:
-        raise Failed(f"{shape}: {done.stdout[-600:]}{done.stderr[-300:]}")
-    busy_now, served_now = cycles(world)
-    return float(rate[1]), (busy_now - busy) / tsc_hz * 1e6 / (served_now - served)
+def cpus():
+    """(the generator's, the server's)"""
+    mine = sorted(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        raise Failed("a CPU for the server and one for the generator: there is only one")
+    return mine[0], mine[-1]
 
 
-def tsc_hz(world):
-    """Cycles per second, from what an lcore counts in half a second without work."""
-    def total():
-        s = world.server.shards()[0]
-        return s["cycles_busy"] + s["cycles_idle"]
-    began, first = time.monotonic(), total()
-    time.sleep(0.5)
-    return (total() - first) / (time.monotonic() - began)
+class Pair(generator.Pair):
+    def __init__(self):
+        super().__init__(lcores=f"0@{cpus()[1]}", options=[
+            "--busy-poll", "--max-connections", "131072", "--preface-timeout", "10m",
+            "--idle-timeout", "10m"])
+        self.root = os.path.join(self.scratch, "site")
+        os.mkdir(self.root)
+        for name, n_bytes in FILES.items():
+            with open(os.path.join(self.root, name), "wb") as f:
+                f.write(os.urandom(n_bytes))
+
+    def start(self):
+        super().start()
+        first_of(self.server_ns)
+
+    def look(self):
+        return self.server.telemetry("/nightjar/stages")
+
+    def measure(self, shape, seconds):
+        """Figures of one run. The server's counters are of the whole run, as are its requests."""
+        url, options = SHAPES[shape]
+        before = self.look()
+        found = self.load("-q", "-d", f"{seconds}s", *options, urls=[url], seconds=180,
+                          lcores=f"0@{cpus()[0]}", addresses=ADDRESSES)
+        after = self.look()
+        until("the connections have ended", lambda: not self.server.stats()["connections"], 60)
+        grown = {name: after[name] - before[name] for name in before if name != "tsc_hz"}
+        lost = {name: found["in_all"][name] for name in ("reset", "timeout", "lost", "broken")}
+        if any(lost.values()) or found["in_all"]["status_2"] != found["in_all"]["done"]:
+            raise Failed(f"{shape}: {found['in_all']}")
+        return figures(found, grown, after["tsc_hz"])
+
+
+def figures(found, grown, hz):
+    n = grown["requests"]
+    measured = sum(grown[stage] for stage in STAGES)
+    cost = grown["cycles_busy"] / n
+    latency = found["latency_ns"]
+    return {"rate": found["requests_per_second"], "cycles": cost, "ns": cost / hz * 1e9,
+            "full": hz / cost, "bytes": found["body_bytes_per_second"],
+            "bytes_full": found["in_all"]["body_bytes"] / (grown["cycles_busy"] / hz),
+            **{stage: cost * grown[stage] / measured / hz * 1e9 if measured else 0
+               for stage in STAGES},
+            "steps": grown["loops_busy"] / n, "rx_packets": grown["rx_packets"] / n,
+            "tx_packets": grown["tx_packets"] / n,
+            "busy": grown["cycles_busy"] / (grown["cycles_busy"] + grown["cycles_idle"]),
+            "client_busy": found["client_busy"], "p50": latency["p50"], "p99": latency["p99"],
+            "p99.9": latency["p99.9"]}
+
+
+def median(runs, name):
+    return statistics.median(run[name] for run in runs)
 
 
 def table(results, rounds):
-    print(f"\n{'shape':<14}{'req/s: median':>15}{'min':>10}{'max':>10}"
-          f"{'busy us/req: median':>22}{'min':>8}{'max':>8}   ({rounds} rounds)")
+    print(f"\n{'':<9}{'':>11}{'at full':>12}{'ns per':>9}{'of it, ns:':>10}{'':>32}"
+          f"{'packets':>16}{'latency, us':>24}{'client':>8}")
+    print(f"{'shape':<9}{'req/s':>11}{'load, req/s':>12}{'request':>9}"
+          + "".join(f"{stage:>8}" for stage in STAGES)
+          + f"{'in':>10}{'out':>8}{'p50':>8}{'p99':>8}{'p99.9':>8}{'busy':>8}")
     for shape, runs in results.items():
-        rates, costs = zip(*runs)
-        print(f"{shape:<14}{statistics.median(rates):>15,.0f}"
-              f"{min(rates):>10,.0f}{max(rates):>10,.0f}"
-              f"{statistics.median(costs):>22.2f}{min(costs):>8.2f}{max(costs):>8.2f}")
+        m = {name: median(runs, name) for name in runs[0]}
+        print(f"{shape:<9}{m['rate']:>11,.0f}{m['full']:>12,.0f}{m['ns']:>9,.0f}"
+              + "".join(f"{m[stage]:>8,.0f}" for stage in STAGES)
+              + f"{m['rx_packets']:>10.2f}{m['tx_packets']:>8.2f}"
+              + "".join(f"{m[p] / 1e3:>8,.1f}" for p in ("p50", "p99", "p99.9"))
+              + f"{m['client_busy'] * 100:>7.0f}%")
+    for shape in ("200KiB", "10MiB"):
+        if shape in results:
+            print(f"{shape}: {median(results[shape], 'bytes') / 1e9:.2f} GB/s, at full load "
+                  f"{median(results[shape], 'bytes_full') / 1e9:.2f} GB/s")
+    print(f"\n{rounds} rounds; ns per request, least to most: " + ", ".join(
+        f"{shape} {min(r['ns'] for r in runs):,.0f} to {max(r['ns'] for r in runs):,.0f}"
+        for shape, runs in results.items()))
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__,
+    parser = argparse.ArgumentParser(prog="./dev bench serve", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--link", choices=["tap", "veth"], default="veth")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--lcores", type=int, default=1)
-    parser.add_argument("shapes", nargs="*", default=DEFAULT, metavar="SHAPE")
+    parser.add_argument("--seconds", type=float, default=3, help="of each run [3]")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=list(SHAPES))
     args = parser.parse_args()
     for shape in args.shapes:
-        parse(shape)
-    with tempfile.TemporaryDirectory(prefix="nj-bench-") as root:
-        for name, n_bytes in FILES.items():
-            with open(os.path.join(root, name), "wb") as f:
-                f.write(os.urandom(n_bytes))
-        measure(args, root)
-
-
-def measure(args, root):
-    with World(args.link, lcores=args.lcores, root=root) as world:
-        hz = tsc_hz(world)
-        results = {shape: [] for shape in args.shapes}
+        if shape not in SHAPES:
+            parser.error(f"{shape}: no such shape; there are {', '.join(SHAPES)}")
+    results = {shape: [] for shape in args.shapes}
+    with contextlib.closing(Pair()) as pair:
+        pair.make_namespaces()
+        pair.start()
         for i in range(args.rounds):
             for shape in args.shapes:
-                results[shape].append(run(world, shape, hz))
                 print(f"\rround {i + 1} of {args.rounds}, {shape}\033[K", end="", file=sys.stderr)
-        print("\r\033[K", end="", file=sys.stderr)
+                results[shape].append(pair.measure(shape, args.seconds))
+    print("\r\033[K", end="", file=sys.stderr)
     table(results, args.rounds)
+    if args.json:
+        with open(os.path.join(os.environ.get("NJ_CALLER", "."), args.json), "w") as f:
+            json.dump({"machine": platform.platform(), "runs": results}, f, indent=1)
+            f.write("\n")
 
 
 if __name__ == "__main__":
     try:
         main()
     except Failed as failed:
-        sys.exit(f"bench: {failed}")
+        sys.exit(f"bench serve: {failed}")
