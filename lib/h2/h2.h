@@ -92,6 +92,8 @@ size_t nj_h2_core_bytes_used(const struct nj_h2_core *core);
 /* A new server-side connection; `user` comes back in the events. NULL when memory ran out, or
  * limits.bytes_max is reached. */
 struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user);
+/* Have it on its way into the cache, before it is given input. */
+void nj_h2_prefetch(const struct nj_h2 *h);
 /* End it: every stream is closed with an event, then the session is freed. */
 void nj_h2_close(struct nj_h2 *h);
 

@@ -297,6 +297,12 @@ void nj_h2_ping(struct nj_h2 *h)
         nj__h2_end(h, NJ__H2_END_MEMORY);
 }
 
+void nj_h2_prefetch(const struct nj_h2 *h)
+{
+    for (size_t at = 0; at < sizeof *h; at += NJ_CACHE_LINE)
+        __builtin_prefetch((const uint8_t *)h + at);
+}
+
 void *nj_h2_user(const struct nj_h2 *h)
 {
     return h->user;

@@ -117,15 +117,24 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
     }
 }
 
-/* Between the passes: have the control blocks on their way. What stands in a flow's own place of
- * the table is nearly always its block, and else no harm is done. */
-static void prefetch_blocks(const struct nj_shard *s, const struct inhale *in)
+/* Between the passes: have the connections on their way, one step of the chain of pointers for all
+ * of a burst before the next step for any. What stands in a flow's own place of the table is nearly
+ * always its block, and else no harm is done. */
+static void prefetch_flows(const struct nj_shard *s, const struct inhale *in)
 {
     const struct nj_flow_table *f = &s->tcp.flows;
+    const struct nj_flow *flow[NJ_INHALE_MAX];
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < in->n; i++)
-        if (in->p[i].kind == NJ_PACKET_TCP && (i == 0 || in->flow_hash[i] != in->flow_hash[i - 1]))
-            rte_prefetch0(nj_flow_at(f, in->flow_hash[i] & f->mask));
+    for (uint32_t i = 0; i < in->n; i++) {
+        if (in->p[i].kind != NJ_PACKET_TCP || (i > 0 && in->flow_hash[i] == in->flow_hash[i - 1]))
+            continue;
+        flow[n] = nj_flow_at(f, in->flow_hash[i] & f->mask);
+        if (flow[n])
+            nj_tcp_prefetch_block(flow[n++]);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        nj_tcp_prefetch(flow[i]);
 }
 
 /* Show the others what they may learn from. */
@@ -217,7 +226,7 @@ uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
         n_bytes += m[i]->pkt_len;
     parse(s, &in, m, n_rx, false, now);
     if (in.n > 1)
-        prefetch_blocks(s, &in);
+        prefetch_flows(s, &in);
     nj_stage(&s->stages, NJ_STAGE_TCP);
     for (uint32_t i = 0; i < in.n; i++)
         take(s, &in, i, i < n_first, now);

@@ -136,6 +136,8 @@ void nj_tcp_take_ready(struct nj_tcp *tcp, struct nj_list *batch);
  * Connections that peers opened appear here first, with EV_OPENED; set tcb->user then, or release
  * them. After EV_DEAD only nj_tcp_release() is legal. */
 struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events);
+/* The connection of a node of such a batch: to look ahead, without taking it. */
+const struct nj_tcb *nj_tcp_of_ready(const struct nj_list *node);
 /* Put the connection on the ready list again, to go on with it in a later step. */
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *tcb, uint8_t events);
 

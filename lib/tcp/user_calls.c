@@ -36,6 +36,11 @@ struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
     return t;
 }
 
+const struct nj_tcb *nj_tcp_of_ready(const struct nj_list *node)
+{
+    return nj_container_of(node, const struct nj_xfer, ready)->tcb;
+}
+
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
 {
     nj__tcb_wake(tcp, t);
