@@ -11,6 +11,7 @@
  * by itself would wait for as long as it answers probes.
  */
 #include <rte_mempool.h>
+#include <rte_prefetch.h>
 
 #include "shard/ask.h"
 #include "shard/conn.h"
@@ -18,12 +19,14 @@
 #include "shard/sniff.h"
 #include "tcp/seq.h"
 
-#define LINGER_MOVES (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
-#define SHED_AFTER   (5 * NJ_SEC)   /* no ACK, and mbufs are short */
-#define SHED_MAX     32u            /* of them per step */
-#define HOARD_AFTER  (1 * NJ_SEC)   /* input waits, and received mbufs are short */
-#define HOARD_LOOK   32u            /* of those who let it wait for longest, per step */
-#define GOAWAY_DELAY (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
+#define LINGER_MOVES   (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
+#define SHED_AFTER     (5 * NJ_SEC)   /* no ACK, and mbufs are short */
+#define OWING_GRAIN    (64 * NJ_MS)   /* how late an ACK may be noted for that */
+#define SHED_MAX       32u            /* of them per step */
+#define HOARD_AFTER    (1 * NJ_SEC)   /* input waits, and received mbufs are short */
+#define HOARD_LOOK     32u            /* of those who let it wait for longest, per step */
+#define PREFETCH_AHEAD 16u            /* connections */
+#define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
 
 /* HTTP/2 is not asked for output, and input is not read, below this: the longest response head fits
  * in, a redirect whose location is a path of NJ_PATH_MAX with every byte escaped. */
@@ -96,15 +99,22 @@ static bool above_share(const struct nj_conn *c)
     return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
 }
 
+/* Bytes that may be queued; 0 when that is too few, or its share is used up. */
+static uint32_t room_of(const struct nj_conn *c)
+{
+    uint32_t room = nj_tcp_send_room(c->tcb);
+    return room < ROOM_MIN || above_share(c) ? 0 : room;
+}
+
 bool nj__conn_is_full(const struct nj_conn *c)
 {
-    return nj_tcp_send_room(c->tcb) < ROOM_MIN || above_share(c);
+    return room_of(c) == 0;
 }
 
 static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
-    return c->shard->pool_low || nj__conn_is_full(c) ? 0 : nj_tcp_send_room(c->tcb);
+    return c->shard->pool_low ? 0 : room_of(c);
 }
 
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
@@ -354,7 +364,8 @@ static void write_some(struct nj_conn *c, nj_ns now)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
-/* Keep shard->owing in the order in which peers were last heard of. */
+/* Keep shard->owing in the order in which peers were last heard of. Whoever was filed a moment ago
+ * stays where he is: his neighbours on the list are in nobody's cache. */
 static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
 {
     struct nj_talk *talk = c->talk;
@@ -362,9 +373,12 @@ static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
     if (!talk) /* nothing was said, so nothing was answered */
         return;
     bool owes = nj_tcp_queued_mbufs(c->tcb) > 0;
-    if (acked || !owes)
+    bool listed = nj_list_linked(&talk->owing);
+    if (owes && listed && (!acked || now - talk->owing_at < OWING_GRAIN))
+        return;
+    if (listed)
         nj_list_del(&talk->owing);
-    if (!owes || nj_list_linked(&talk->owing))
+    if (!owes)
         return;
     talk->owing_at = now;
     nj_list_push_back(&c->shard->owing, &talk->owing);
@@ -516,6 +530,28 @@ static uint32_t shed_hoarder(struct nj_shard *s, nj_ns now)
     return 1;
 }
 
+/* As nj_tcp_prefetch() with what stands above TCP, for the next few that are to be eaten. */
+static void prefetch(const struct nj_list *batch)
+{
+    const struct nj_talk *talk[PREFETCH_AHEAD];
+    uint32_t n = 0, n_seen = 0;
+
+    for (const struct nj_list *at = batch->next; at != batch && n_seen++ < PREFETCH_AHEAD;
+         at = at->next) {
+        const struct nj_conn_user *user = nj_tcp_of_ready(at)->user;
+        if (!user || user->news != eat)
+            continue;
+        talk[n] = nj_container_of(user, const struct nj_conn, user)->talk;
+        if (!talk[n])
+            continue;
+        rte_prefetch0(talk[n]);
+        rte_prefetch0((const uint8_t *)talk[n++] + NJ_CACHE_LINE);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (talk[i]->h2)
+            nj_h2_prefetch(talk[i]->h2);
+}
+
 uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 {
     struct nj_list batch;
@@ -527,7 +563,12 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
     nj_tcp_take_ready(&s->tcp, &batch);
     if (!nj_list_empty(&batch)) /* it looks into the cache of every lcore: once is enough */
         s->n_tx_left = rte_mempool_avail_count(s->cfg.tx_pool);
-    while ((t = nj_tcp_next_ready(&batch, &events))) {
+    for (;;) {
+        if (eaten % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* more than one */
+            prefetch(&batch);
+        t = nj_tcp_next_ready(&batch, &events);
+        if (!t)
+            break;
         s->pool_low = s->n_tx_left < NJ_TX_POOL_LOW;
         tell(s, t, events, now);
         eaten++;
