@@ -253,6 +253,20 @@ static uint64_t make_key(const struct nj_hash_key *key, const struct key_parts *
     return k ? k : 1;
 }
 
+/* Who asks is mostly who asked before: a proxy, or a client with many requests. */
+static uint64_t remembered_key(const struct nj_hash_key *key, const struct key_parts *parts,
+                               struct nj_policy_memo *memo)
+{
+    _Static_assert(sizeof *parts == sizeof memo->parts, "a memo holds them");
+    if (!memo)
+        return make_key(key, parts);
+    if (memo->key == 0 || memcmp(memo->parts, parts, sizeof *parts) != 0) {
+        memcpy(memo->parts, parts, sizeof *parts);
+        memo->key = make_key(key, parts);
+    }
+    return memo->key;
+}
+
 uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,
                              const struct nj_addr *addr)
 {
@@ -273,7 +287,7 @@ static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key
     }
     parts.kind = KEY_ADDRESS;
     parts.net = network(a->p, a->req->addr);
-    return make_key(key, &parts);
+    return remembered_key(key, &parts, a->req->memo);
 }
 
 /* --- verdicts ------------------------------------------------------------------------------- */

@@ -93,12 +93,18 @@ enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *
 /* Is there anybody for whom that is not SERVE? False: nobody needs to be asked about. */
 bool nj_policy_has_door(const struct nj_policy *p);
 
+/* The last key that was made by address, and of what. Zeroed: there is none. One thread's. */
+struct nj_policy_memo {
+    uint64_t parts[3], key;
+};
+
 struct nj_policy_request {
     const struct nj_addr *addr;
     struct nj_str path; /* as sent */
     struct nj_str authority;
     const struct nj_field *fields;
     uint32_t n_fields;
+    struct nj_policy_memo *memo; /* or NULL; always with the same key */
 };
 
 struct nj_verdict {

@@ -176,15 +176,16 @@ static bool refused(struct nj_ask *a, const struct nj_class *class_of, enum nj_a
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-static void decide(const struct nj_ask *a, const struct nj_h2_request *req, struct nj_verdict *v)
+static void decide(struct nj_ask *a, const struct nj_h2_request *req, struct nj_verdict *v)
 {
-    const struct nj_shard *s = a->conn->shard;
+    struct nj_shard *s = a->conn->shard;
     const struct nj_policy_request q = {
         .addr = &a->conn->tcb->flow.tuple.remote,
         .path = req->path,
         .authority = req->authority,
         .fields = req->fields,
         .n_fields = req->n_fields,
+        .memo = &s->client_memo,
     };
     nj_policy_decide(nj_shape_policy(s->shape), &s->cfg.client_key, &q, v);
 }

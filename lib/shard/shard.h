@@ -124,6 +124,7 @@ struct nj_shard {
     uint32_t n_talks;
     uint32_t check_at; /* the next connection to ask whether it is still welcome; see policy.c */
     struct nj_date_of_now date;
+    struct nj_policy_memo client_memo;
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
     struct nj_stages stages;

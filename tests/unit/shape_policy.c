@@ -44,10 +44,12 @@ static struct nj_class_rule *add(const char *name, struct nj_class_rule rule)
     return &p.rules[p.n_rules++];
 }
 
+/* Whether or not somebody remembers who asked before, the answer is the same. */
 static struct nj_verdict ask(struct nj_policy_request req)
 {
     static struct nj_addr any;
-    struct nj_verdict v;
+    static struct nj_policy_memo memo;
+    struct nj_verdict v, again;
 
     any = addr("192.0.2.99");
     if (!req.addr)
@@ -55,6 +57,9 @@ static struct nj_verdict ask(struct nj_policy_request req)
     if (!req.path.p)
         req.path = str("/");
     nj_policy_decide(&p, &key, &req, &v);
+    req.memo = &memo;
+    nj_policy_decide(&p, &key, &req, &again);
+    cr_assert_eq(again.client_key, v.client_key);
     return v;
 }
 
