@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory for nghttp2 and for connections and streams: free lists by size class, one lcore, no
- * locks. Freed blocks are reused last in, first out and go back to the system with the core only;
- * what the lists hold is thus the peak of what was in use.
+ * Memory for connections and streams: free lists by size class, one lcore, no locks. Freed blocks
+ * are reused last in, first out and go back to the system with the core only; what the lists hold
+ * is thus the peak of what was in use.
  *
- * nghttp2 frees without telling the size, so a block carries its class in front. Under
- * AddressSanitizer every block is one of malloc's, so that stale pointers are seen.
- *
- * nghttp2 1.52 does not survive every failed allocation: when the queue of DATA frames can't grow,
- * the frame is freed and its stream still points at it. So from a failure on, freed blocks are
- * held back untouched and freeing them once more does nothing, until the connection that met the
- * failure is closed.
+ * A block carries its class in front. Under AddressSanitizer every block is one of malloc's, so
+ * that stale pointers are seen.
  */
 #include "h2/h2_internal.h"
 
@@ -35,16 +30,16 @@
 #define EVERY_BLOCK_DIRECT false
 #endif
 
-/* Whole blocks with their header. The last class holds nghttp2's frame buffer of 16,394 bytes. */
+/* Whole blocks with their header. */
 static const uint32_t class_bytes[NJ__H2_CLASSES] = {
     32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4352, 6144, 8192, 16448,
 };
 
 struct block {
-    struct block *next; /* of a free or held block */
+    struct block *next; /* of a free block */
     uint32_t n_bytes;   /* as counted in bytes_used */
     uint16_t class;
-    uint16_t freed;
+    bool freed;
 };
 _Static_assert(sizeof(struct block) == HEADER_BYTES, "blocks keep malloc's alignment");
 
@@ -61,7 +56,7 @@ void nj__h2_alloc_init(struct nj__h2_alloc *a)
 
 void nj__h2_alloc_fini(struct nj__h2_alloc *a)
 {
-    NJ_ASSERT(a->bytes_used == 0 && !a->held);
+    NJ_ASSERT(a->bytes_used == 0);
     while (a->slabs) {
         void *next = *(void **)a->slabs;
         free(a->slabs);
@@ -128,11 +123,9 @@ void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes)
         n_bytes = UINT32_MAX;
     n_bytes += HEADER_BYTES;
     struct block *b = find(a, n_bytes, &class);
-    if (!b) {
-        a->failed = a->hold = true;
+    if (!b)
         return NULL;
-    }
-    b->freed = 0;
+    b->freed = false;
     b->class = (uint16_t) class;
     b->n_bytes = class == CLASS_DIRECT ? (uint32_t)n_bytes : class_bytes[class];
     a->bytes_used += b->n_bytes;
@@ -160,29 +153,10 @@ void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p)
     if (!p)
         return;
     struct block *b = (struct block *)p - 1;
-    if (nj_unlikely(b->freed)) {
-        NJ_ASSERT(a->hold);
-        return;
-    }
-    NJ_ASSERT(a->bytes_used >= b->n_bytes);
-    b->freed = 1;
+    NJ_ASSERT(!b->freed && a->bytes_used >= b->n_bytes);
+    b->freed = true;
     a->bytes_used -= b->n_bytes;
-    if (nj_likely(!a->hold)) {
-        give_back(a, b);
-        return;
-    }
-    b->next = a->held;
-    a->held = b;
-}
-
-void nj__h2_alloc_release(struct nj__h2_alloc *a)
-{
-    a->hold = false;
-    while (a->held) {
-        struct block *b = a->held;
-        a->held = b->next;
-        give_back(a, b);
-    }
+    give_back(a, b);
 }
 
 void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes)

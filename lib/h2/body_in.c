@@ -1,72 +1,143 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The body of a request on its way in.
+ * The body of a request on its way in (RFC 9113 6.1).
  *
- * Every byte of DATA that came counts against two windows until it is given back. nghttp2 gives
- * back padding and what comes for streams that are gone; what was shown to the owner is given back
- * when the owner is done with it, and all that is left when the stream ends, so that a stream that
- * was abandoned takes nothing from those beside it.
+ * Every byte of DATA that came counts against two windows until it is given back: padding, and what
+ * comes for streams that are gone or that nobody reads, at once; what was shown to the owner when
+ * the owner is done with it, and all that is left when the stream ends, so that a stream that was
+ * abandoned takes nothing from those beside it.
  */
 #include "h2/h2_internal.h"
 
 #include "base/assert.h"
+#include "base/limits.h"
 
 bool nj__h2_body_wanted(const struct nj_h2_stream *st)
 {
     return st && st->announced && !st->reset && st->h->core->events->on_data;
 }
 
-static void check(struct nj_h2 *h, int rv)
+static struct nj_h2_stream *stream_at_hand(const struct nj_h2 *h)
 {
-    nj__h2_check_memory(h);
-    if (rv != 0)
-        nj__h2_end(h, NJ__H2_END_MEMORY);
+    struct nj_h2_stream *st = nj__h2_find(h, h->frame.id);
+    return st && !st->reset ? st : NULL;
 }
 
-void nj__h2_body_give_back(struct nj_h2 *h, uint32_t n_bytes)
+/* RFC 9113 8.1.1: the body must be as long as was promised. Called when it is known what a frame
+ * carries. */
+static void promised(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
 {
-    if (n_bytes > 0 && !h->end)
-        check(h, nghttp2_session_consume_connection(h->session, n_bytes));
-}
-
-int nj__h2_on_data_chunk(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *data,
-                         size_t n_bytes, void *user)
-{
-    struct nj_h2 *h = user;
-    struct nj_h2_stream *st = nghttp2_session_get_stream_user_data(s, id);
-    if (nj__h2_body_wanted(st)) {
-        st->n_held += (uint32_t)n_bytes; /* at most the stream's window */
-        h->core->events->on_data(h->user, st, data, n_bytes);
-    } else if (st && st->late && !st->reset && !h->end) {
-        check(h, nghttp2_session_consume(s, id, n_bytes)); /* it may come to its end */
-    } else {
-        nj__h2_body_give_back(h, (uint32_t)n_bytes);
-    }
-    return h->end ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
-void nj__h2_body_end(struct nj_h2 *h, const nghttp2_frame *f)
-{
-    if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM) || h->end)
+    if (!st || st->length_left == NJ__H2_NO_LENGTH)
         return;
-    struct nj_h2_stream *st = nghttp2_session_get_stream_user_data(h->session, f->hd.stream_id);
+    if (n_bytes > st->length_left)
+        nj__h2_stream_error(h, h->frame.id, NJ__H2_PROTOCOL_ERROR);
+    else
+        st->length_left -= n_bytes;
+}
+
+void nj__h2_data_begin(struct nj_h2 *h)
+{
+    const struct nj__h2_frame *f = &h->frame;
+    struct nj_h2_stream *st = stream_at_hand(h);
+
+    nj__h2_glitch_data_begins(h, st);
+    h->pad = 0;
+    h->pad_wanted = f->flags & NJ__H2_PADDED;
+    if (!nj__h2_window_came(h, f->n_bytes)) {
+        nj__h2_broken(h, NJ__H2_FLOW_CONTROL_ERROR);
+        return;
+    }
+    if (st && f->n_bytes > NJ_H2_STREAM_WINDOW_BYTES - st->n_came) {
+        nj__h2_stream_error(h, f->id, NJ__H2_FLOW_CONTROL_ERROR);
+        return;
+    }
+    if (st)
+        st->n_came += f->n_bytes;
+    if (!h->pad_wanted)
+        promised(h, st, f->n_bytes);
+}
+
+/* Bytes that nobody looks at. */
+static void done(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
+{
+    nj__h2_window_done(h, n_bytes);
+    if (st)
+        nj__h2_stream_window_done(st, n_bytes);
+}
+
+/* False: there can't be so much padding. */
+static bool padding(struct nj_h2 *h, uint8_t pad)
+{
+    struct nj_h2_stream *st = stream_at_hand(h);
+
+    h->pad_wanted = false;
+    h->left--;
+    if (pad > h->left) {
+        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        return false;
+    }
+    h->pad = pad;
+    done(h, st, 1u + pad);
+    promised(h, st, h->left - pad);
+    return true;
+}
+
+static void content(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
+{
+    struct nj_h2_stream *st = stream_at_hand(h);
+
+    if (!nj__h2_body_wanted(st)) {
+        done(h, st, n_bytes);
+        return;
+    }
+    st->n_held += n_bytes; /* at most the stream's window */
+    h->core->events->on_data(h->user, st, data, n_bytes);
+}
+
+static void frame_ends(struct nj_h2 *h)
+{
+    const struct nj__h2_frame *f = &h->frame;
+    struct nj_h2_stream *st = nj__h2_find(h, f->id);
+
     if (!st)
         return;
-    st->got_end = true;
-    if (st->announced && !st->reset && h->core->events->on_end)
-        h->core->events->on_end(h->user, st);
+    if (st->reset) {
+        st->got_end |= (f->flags & NJ__H2_END_STREAM) != 0;
+        return;
+    }
+    nj__h2_glitch_data_came(h, st, f->n_bytes - (f->flags & NJ__H2_PADDED ? 1u + h->pad : 0));
+    if (h->end)
+        return;
+    if (f->flags & NJ__H2_END_STREAM)
+        nj__h2_stream_ended(st);
+    else if (st->late)
+        nj__h2_late_came(st, f->n_bytes);
+}
+
+void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
+{
+    if (n_bytes > 0 && h->pad_wanted) {
+        if (!padding(h, *data))
+            return;
+        data++;
+        n_bytes--;
+    }
+    uint32_t n_content = h->left > h->pad ? h->left - h->pad : 0;
+    h->left -= n_bytes;
+    if (n_bytes > n_content) /* padding follows */
+        n_bytes = n_content;
+    if (n_bytes > 0)
+        content(h, data, n_bytes);
+    if (h->left == 0 && !h->end)
+        frame_ends(h);
 }
 
 void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes)
 {
-    struct nj_h2 *h = st->h;
     NJ_ASSERT(n_bytes <= st->n_held);
     st->n_held -= (uint32_t)n_bytes;
-    if (h->end || n_bytes == 0)
+    if (n_bytes == 0)
         return;
-    /* Nobody needs a window of a stream on which nothing comes any more. */
-    if (st->got_end || st->reset)
-        nj__h2_body_give_back(h, (uint32_t)n_bytes);
-    else
-        check(h, nghttp2_session_consume(h->session, st->id, n_bytes));
+    nj__h2_window_done(st->h, (uint32_t)n_bytes);
+    nj__h2_stream_window_done(st, (uint32_t)n_bytes);
 }

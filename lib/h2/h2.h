@@ -2,8 +2,7 @@
 /*
  * HTTP/2 as a machine: bytes in, bytes out, stream events (RFC 9113).
  *
- * The engine behind this header is an nghttp2 session; nothing above may depend on that. The
- * machine has no clock, no socket and no thread. All calls on one nj_h2_core and on everything made
+ * The machine has no clock, no socket and no thread. All calls on one nj_h2_core and on everything made
  * from it belong to one lcore.
  */
 #ifndef NJ_H2_H2_H

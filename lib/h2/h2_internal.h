@@ -1,36 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by the files of lib/h2 and by its tests; nobody else includes this, and nghttp2 is named
- * nowhere outside this folder.
+ * Shared by the files of lib/h2 and by its tests; nobody else includes this.
  *
- *   alloc.c    memory for nghttp2 and for our own objects, counted
- *   core.c     what all connections of a shard share: callbacks, options, allocator
- *   session.c  one connection: bytes in, bytes out, how it ends
- *   head.c     a header block while it comes
- *   stream.c   one request: its head, its answer, the body of the response on its way out
- *   body_in.c  the body of the request on its way in
- *   late.c     requests that go on although their response is complete
- *   glitch.c   what a peer may waste of our time
+ *   frame.h     frames on the wire
+ *   alloc.c     memory, counted
+ *   core.c      what all connections of a shard share
+ *   session.c   one connection: how it begins and ends
+ *   input.c     bytes in: preface and frames, one function for each type
+ *   settings.c  SETTINGS of either side
+ *   window.c    flow control of either direction
+ *   request.c   header blocks: requests, trailers, and what is neither
+ *   head.c      the fields of a header block
+ *   body_in.c   DATA in
+ *   response.c  answers: heads, trailers, resets
+ *   output.c    bytes out, and DATA among them
+ *   ready.c     who sends DATA next (RFC 9218)
+ *   stream.c    one request: its life, and the table of those that are open
+ *   late.c      requests that go on although their response is complete
+ *   glitch.c    what a peer may waste of our time
+ *   hpack.h     header compression
  */
 #ifndef NJ_H2_INTERNAL_H
 #define NJ_H2_INTERNAL_H
 
-#include <nghttp2/nghttp2.h>
-
 #include "base/attr.h"
 #include "base/field.h"
 #include "base/list.h"
+#include "h2/frame.h"
 #include "h2/h2.h"
+#include "h2/hpack.h"
 #include "telem/counters.h"
 
-/* Below this much room in the sink nothing is written: it holds any control frame and any response
- * head of ordinary size, and keeps DATA frames from being cut into crumbs. */
+/* Below this much room in the sink nothing is written: it keeps DATA frames from being cut into
+ * crumbs. */
 #define NJ__H2_ROOM_MIN       4096u
-#define NJ__H2_FRAME_HEAD     9u
 /* Response fields of one answer, without :status. */
 #define NJ__H2_FIELDS_OUT_MAX 64u
 /* How far beyond a soft limit of header size we go on decoding before the connection ends. */
 #define NJ__H2_HEADER_HARD    4u
+/* The last ids of which we know what became of them. */
+#define NJ__H2_IDS_KNOWN      64u
+/* PRIORITY_UPDATEs kept for streams to come. */
+#define NJ__H2_EARLY          2u
 
 /* ---- alloc.c ---- */
 
@@ -42,9 +53,6 @@ struct nj__h2_alloc {
     uint8_t *bump[NJ__H2_CLASSES], *bump_end[NJ__H2_CLASSES]; /* part of a slab not yet cut */
     void *slabs;                                              /* linked through their first word */
     size_t bytes_used;
-    void *held;       /* freed since a failure */
-    bool failed;      /* an allocation failed; whoever finds this set clears it */
-    bool hold;        /* since then freed blocks are held */
     uint64_t fail_in; /* tests: this many allocations from now one fails; 0 never */
     uint8_t small_class[NJ__H2_SMALL_STEPS];
 };
@@ -57,27 +65,23 @@ void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes);
 void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes);
 void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes);
 void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
-/* Nothing that met a failure is left: held blocks are free for use. */
-void nj__h2_alloc_release(struct nj__h2_alloc *a);
 
 /* ---- core.c ---- */
 
 struct nj_h2_core {
     const struct nj_h2_events *events;
-    struct nj_h2_limits limits;
     struct nj_counters *counters;
-    nghttp2_session_callbacks *callbacks;
-    nghttp2_option *option;
-    nghttp2_mem mem;
-    struct nj__h2_alloc alloc;
+    struct nj__hpack_shared *hpack;
+    struct nj_field *fields; /* of the header block at hand, with limits.keep_fields */
     uint32_t n_conns;
-    uint32_t n_starved; /* connections that met a failed allocation */
+    struct nj_h2_limits limits;
+    struct nj__h2_alloc alloc;
 };
 
 /* Tests: let the `n`-th allocation from now fail, once; 0 lets all succeed. */
 void nj__h2_core_fail_after(struct nj_h2_core *core, uint64_t n);
 
-/* ---- session.c ---- */
+/* ---- a connection ---- */
 
 /* Why a connection ends at our wish. */
 enum nj__h2_end {
@@ -88,135 +92,254 @@ enum nj__h2_end {
     NJ__H2_END_CLOSED,   /* nj_h2_close() is at work */
 };
 
-/* The header block being received: one at a time, since nothing may come between HEADERS and its
- * CONTINUATIONs (RFC 9113 4.3). */
-struct nj__h2_head {
-    nghttp2_rcbuf *method, *scheme, *authority, *path, *host;
-    size_t n_bytes, n_fields; /* decoded so far, RFC 9113 6.5.2 accounting */
-    bool over;                /* beyond a soft limit: 431 */
-    /* With limits.keep_fields: all fields but the pseudo ones, and what keeps them alive (name and
-     * value by turns, in the same block of memory). */
-    struct nj__h2_alloc *alloc;
-    struct nj_field *kept;
-    nghttp2_rcbuf **kept_refs;
-    uint32_t n_kept, kept_room;
+/* What becomes of a frame's payload. */
+enum nj__h2_how {
+    NJ__H2_SKIP,
+    NJ__H2_WHOLE, /* seen when it is complete */
+    NJ__H2_BLOCK, /* of CONTINUATION: it gets behind what is gathered */
+    NJ__H2_BODY,  /* DATA: as it comes */
 };
 
+struct nj__h2_frame {
+    uint32_t n_bytes, id;
+    uint8_t type, flags;
+};
+
+struct nj__h2_buf {
+    uint8_t *p;
+    uint32_t n, room;
+};
+
+struct nj_h2_stream;
+
+/* In the order of use: a request and its answer touch the first three or four lines. */
 struct nj_h2 {
     struct nj_h2_core *core;
     void *user;
-    nghttp2_session *session;
-    struct nj_list streams;
-    uint32_t n_streams;
-    struct nj_list late; /* see late.c */
-    uint32_t n_late;
-    enum nj__h2_end end;
-    bool told;       /* the end was put into a GOAWAY, or can't be */
-    bool mute;       /* the session is not fit to write any more */
-    bool busy;       /* inside nghttp2 */
-    bool starved;    /* an allocation failed while it was at work */
-    uint8_t goaways; /* calls of nj_h2_goaway(), up to 2 */
+    struct nj__hpack_in *hpack_in;   /* NULL before the first header block */
+    struct nj__hpack_out *hpack_out; /* NULL before the first answer */
+    uint32_t left;                   /* of the payload at hand */
+    uint8_t n_walk;                  /* of the frame head, or of the preface, that came in pieces */
+    uint8_t how;                     /* enum nj__h2_how, of the frame at hand */
+    uint8_t end;                     /* enum nj__h2_end */
+    uint8_t goaways;                 /* calls of nj_h2_goaway(), up to 2 */
+    bool greeted;                    /* the preface came */
+    bool settled;                    /* ... and the SETTINGS behind it */
+    bool block_open;                 /* END_HEADERS is to come */
+    bool told;                       /* the end was put into a GOAWAY, or can't be */
+    bool mute;                       /* nothing can be written any more */
+    bool busy;                       /* input or output is at work */
+    bool peer_goaway;
+    bool acked;    /* our SETTINGS */
+    uint8_t plain; /* SETTINGS_NO_RFC7540_PRIORITIES: 1 + what the peer said; 0: nothing */
 
-    struct nj__h2_head head;
-
+    uint32_t n_begun; /* frames and header blocks, one counted once */
+    uint32_t id_high; /* highest stream id a HEADERS frame had; 0 before the first */
+    uint32_t id_last; /* highest that was opened: for GOAWAY */
     uint32_t glitches;
     uint32_t window_credit; /* WINDOW_UPDATE frames that cost nothing */
-    uint32_t id_high;       /* highest stream id a HEADERS frame had; 0 before the first */
-    uint64_t id_seen;       /* bit i: the id 2*i below id_high was used */
+    /* Streams that are shown and not over; late ones (late.c); all that are in the table. */
+    uint32_t n_streams, n_late, n_open;
+    struct nj__h2_buf out; /* bytes for the sink, from out_at on; no memory when there are none */
+    uint32_t out_at;
+    uint32_t out_passed; /* bytes of the outbox that the sink took so far, modulo 2^32 */
+    struct nj_list ready;   /* streams with DATA to send, in that order */
+    struct nj_list passing; /* streams that are over when the sink has taken all up to their mark */
+    struct nj_h2_stream **table;
+    uint32_t table_mask;
+    int32_t send_window;    /* the peer's, of the connection */
+    int32_t initial_window; /* the peer's, of streams to come */
+    uint32_t window;        /* ours, of the connection: all of it; */
+    uint32_t n_came;        /* what came since it was opened; */
+    uint32_t n_done;        /* and is done with */
+    struct nj__h2_frame frame;
+    struct nj_h2_stream *few[4]; /* the table, while it is small */
+    struct nj_list streams;      /* in the order in which they came */
+    struct nj_list late;
+    /* Bit i: of the id 2*i below id_high. It was used; the peer ended it; it reset it. */
+    uint64_t id_seen, id_ended, id_reset;
+    uint32_t n_dead; /* bytes of the outbox that belong to streams that the peer has reset */
+    uint32_t n_acks; /* acknowledgments in the outbox */
 
-    /* The frame heads of the input, followed beside nghttp2. */
+    struct nj__h2_buf got; /* a frame or a header block that comes in pieces */
+    uint32_t block_n, block_bytes; /* of the header block: CONTINUATION frames, bytes */
+    uint32_t block_id;
+    uint8_t block_flags;
+    uint8_t pad; /* of the DATA frame at hand */
+    bool pad_wanted;
     uint8_t walk[NJ__H2_FRAME_HEAD];
-    uint32_t walk_n, walk_skip;
-    uint32_t block_bytes, block_n; /* of the header block: bytes, CONTINUATION frames */
-    bool block_open;               /* END_HEADERS is to come */
-    bool walk_data;                /* what walk_skip counts is of a DATA frame */
-    uint32_t n_begun;              /* frames and header blocks, one counted once */
-    uint32_t unfinished;           /* the one that the peer is at since unfinished_at; 0: none */
+    uint8_t early_priority[NJ__H2_EARLY], n_early;
+    uint32_t early_id[NJ__H2_EARLY];
+    uint32_t unfinished; /* the frame that the peer is at since unfinished_at; 0: none */
     nj_ns unfinished_at;
-    uint32_t n_small_came, n_small_seen; /* tiny frames; those that nghttp2 told us about */
+    uint32_t end_code; /* enum nj__h2_code */
 
     /* Only during nj_h2_output(). */
     const struct nj_h2_sink *sink;
     void *sink_ctx;
-    struct nj_slice slice; /* what the DATA frame being made will carry */
-    bool slice_cut;        /* its length was the peer's wish */
 };
 
+/* ---- session.c ---- */
+
 /* Remember why the connection must end; the first reason stays. */
-void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why);
-/* To be called after nghttp2 did something for this connection: if it got no memory for it, the
- * session is only good for being deleted. */
-void nj__h2_check_memory(struct nj_h2 *h);
+void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_code code);
+/* The peer broke the protocol. */
+void nj__h2_broken(struct nj_h2 *h, enum nj__h2_code code);
+void nj__h2_no_memory(struct nj_h2 *h);
+/* Put an end that came up into a GOAWAY. What input and output return. */
+int nj__h2_settle(struct nj_h2 *h);
+
+/* ---- settings.c ---- */
+
+/* The first frames of ours. */
+void nj__h2_greet(struct nj_h2 *h);
+void nj__h2_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
+void nj__h2_settings_acked(struct nj_h2 *h);
+
+/* ---- window.c ---- */
+
+/* A DATA frame of so many bytes comes. False: that breaks the connection's window. */
+bool nj__h2_window_came(struct nj_h2 *h, uint32_t n_bytes);
+/* Bytes that are done with: of the connection's window, and of a stream's. */
+void nj__h2_window_done(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_stream_window_done(struct nj_h2_stream *st, uint32_t n_bytes);
+void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more);
+/* The peer's SETTINGS_INITIAL_WINDOW_SIZE. */
+void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes);
 
 /* ---- head.c ---- */
 
-void nj__h2_head_clear(struct nj__h2_head *head);
-int nj__h2_on_begin_headers(nghttp2_session *s, const nghttp2_frame *f, void *user);
-int nj__h2_on_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
-                     nghttp2_rcbuf *value, uint8_t flags, void *user);
-int nj__h2_on_invalid_header(nghttp2_session *s, const nghttp2_frame *f, nghttp2_rcbuf *name,
-                             nghttp2_rcbuf *value, uint8_t flags, void *user);
-/* What on_request shows; it lives until nj__h2_head_clear(). */
-void nj__h2_head_show(const struct nj__h2_head *head, bool ends, struct nj_h2_request *req);
+enum { NJ__H2_NO_LENGTH = -1 };
+#define NJ__H2_PRIORITY_PLAIN 0x30u /* RFC 9218 4: urgency 3, not incremental */
+
+/* The fields of a header block. Its strings live until the next block of the connection. */
+struct nj__h2_head {
+    struct nj_str method, scheme, authority, path, host;
+    int64_t length;             /* content-length, or NJ__H2_NO_LENGTH */
+    uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
+    uint32_t n_kept;            /* in core->fields */
+    bool trailers;
+    bool over;     /* beyond a soft limit: 431 */
+    bool bad;      /* malformed, RFC 9113 8.1.1 */
+    bool regular;  /* a field that is not a pseudo one was seen */
+    uint8_t priority;
+};
+
+/* Decode a whole block into `head`, which says whether it is trailers and what counts already.
+ * False when the connection ends of it. */
+bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
+/* Is it whole, as a request? RFC 9113 8.3.1 */
+bool nj__h2_head_complete(struct nj__h2_head *head);
+
+/* ---- request.c ---- */
+
+#define NJ__H2_NEW 0x80u /* beside the flags of HEADERS: the id was not seen before */
+
+/* A header block is complete. */
+void nj__h2_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block, size_t n);
 
 /* ---- stream.c ---- */
 
 struct nj__h2_trailers;
 
 struct nj_h2_stream {
-    struct nj_list link; /* on nj_h2.streams, or nj_h2.late */
+    struct nj_list link;  /* on nj_h2.streams, or nj_h2.late */
+    struct nj_list queue; /* on nj_h2.ready, nj_h2.passing, or none */
     struct nj_h2 *h;
+    struct nj_h2_stream *chain; /* in the table */
     void *user;
     struct nj_body *body;
     struct nj__h2_trailers *trailers;
+    int64_t length_left; /* of the content-length that was promised, or NJ__H2_NO_LENGTH */
     int32_t id;
+    int32_t window;                   /* the peer's */
+    uint32_t n_came, n_done;          /* of our window: came since it was opened, done with */
     uint32_t n_held;                  /* bytes of the request's body shown and not consumed */
     uint32_t head_bytes, head_fields; /* trailers go on counting from here */
     uint32_t n_late_bytes;            /* of the request, behind the end of the response */
+    uint32_t n_out;                   /* bytes of its answer's head */
+    uint32_t mark;                    /* nj_h2.passing: it is over when so many bytes have passed */
+    uint8_t priority;                 /* urgency << 4 | incremental */
     bool announced;                   /* on_request showed it, so on_stream_close must */
     bool answered;
-    bool deferred; /* nghttp2 waits for nj_h2_resume() */
+    bool deferred; /* its body waits for nj_h2_resume() */
     bool complete;
-    bool own_fault; /* the RST_STREAM to come is not the peer's doing */
     bool reset;     /* we reset it, or it is over: nothing is shown or sent any more */
     bool late;      /* the response is complete, the request is not; the owner knows it no more */
     bool got_end;   /* the peer's END_STREAM came */
-    bool end_shown; /* nghttp2 knows the end of the response's body */
+    bool got_reset; /* ... its RST_STREAM */
+    bool end_shown; /* the end of the response's body is out */
 };
 
+/* The stream of that id, or NULL when it is not open. */
+struct nj_h2_stream *nj__h2_find(const struct nj_h2 *h, uint32_t id);
+/* NULL when memory ran out, which ends the connection. */
+struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id);
 /* Close the body, tell the owner. */
 void nj__h2_stream_leave(struct nj_h2_stream *st);
 /* The same unless it was done, and free it. */
 void nj__h2_stream_drop(struct nj_h2_stream *st);
+void nj__h2_body_close(struct nj_h2_stream *st);
 /* The last byte of a response went out. */
 void nj__h2_stream_sent(struct nj_h2_stream *st);
-/* Reset a stream for a reason of ours. */
-void nj__h2_stream_reset(struct nj_h2 *h, int32_t id, uint32_t error);
+/* The request is complete. */
+void nj__h2_stream_ended(struct nj_h2_stream *st);
+/* Reset a stream for a reason of ours. It is dropped when the sink has the frame. */
+void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_code code);
+/* ... or for an error of the peer's, who is charged; the stream needs not be open. */
+void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code);
 
-int nj__h2_on_frame_recv(nghttp2_session *s, const nghttp2_frame *f, void *user);
-int nj__h2_on_send_data(nghttp2_session *s, nghttp2_frame *f, const uint8_t *framehd, size_t length,
-                        nghttp2_data_source *source, void *user);
-int nj__h2_on_stream_close(nghttp2_session *s, int32_t id, uint32_t error, void *user);
-int nj__h2_on_frame_send(nghttp2_session *s, const nghttp2_frame *f, void *user);
-int nj__h2_on_frame_not_send(nghttp2_session *s, const nghttp2_frame *f, int error, void *user);
+/* ---- response.c ---- */
+
+/* The head or trailers of a response (status 0) go to the outbox. False when memory ran out. */
+bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                       size_t n_fields, bool ends);
+/* The trailers that were set. */
+bool nj__h2_put_trailers(struct nj_h2_stream *st);
+
+/* ---- output.c ---- */
+
+/* Room for a frame of so many bytes at the end of the outbox, taken. NULL when there is no memory
+ * or nothing more is to go out. Only until the next call of anything. */
+uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes);
+/* A frame with four bytes in it. */
+void nj__h2_put_small(struct nj_h2 *h, enum nj__h2_type type, uint32_t id, uint32_t value);
+/* The frames of acknowledgments, of which only so many may wait. */
+uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes);
+/* The stream is over when all that is in the outbox now has passed. */
+void nj__h2_pass(struct nj_h2_stream *st);
+/* The peer has reset a stream with so many bytes of a head, which may be in the outbox yet. */
+void nj__h2_dead(struct nj_h2 *h, uint32_t n_bytes);
+/* Room for `n_bytes` in a buffer. */
+bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
+void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
+
+/* ---- ready.c ---- */
+
+/* It may have DATA to send: if so, it gets its place. */
+void nj__h2_ready(struct nj_h2_stream *st);
+/* It sent a frame and has more: its turn may be over. */
+void nj__h2_ready_again(struct nj_h2_stream *st);
+/* A value of the priority field; what it leaves open is as in `was`. */
+uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was);
+void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
+/* The priority of a new stream whose head asked for `asked`. */
+uint8_t nj__h2_priority_first(struct nj_h2 *h, uint32_t id, uint8_t asked);
 
 /* ---- body_in.c ---- */
 
 /* Somebody reads the body of this stream. */
 bool nj__h2_body_wanted(const struct nj_h2_stream *st);
-/* Bytes that nobody will consume: back to the connection's window with them. */
-void nj__h2_body_give_back(struct nj_h2 *h, uint32_t n_bytes);
-/* DATA or trailers came in good order: the end of the request, if they bear END_STREAM. */
-void nj__h2_body_end(struct nj_h2 *h, const nghttp2_frame *f);
-int nj__h2_on_data_chunk(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *data,
-                         size_t n_bytes, void *user);
+/* A DATA frame begins, and what comes of it. */
+void nj__h2_data_begin(struct nj_h2 *h);
+void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
 
 /* ---- late.c ---- */
 
 /* The response is complete and the request is not. */
 void nj__h2_late_begin(struct nj_h2_stream *st);
-/* A DATA frame came: of a late stream? */
-void nj__h2_late_came(struct nj_h2 *h, const nghttp2_frame *f);
+/* A DATA frame of so many bytes came for it. */
+void nj__h2_late_came(struct nj_h2_stream *st, uint32_t n_bytes);
 /* No more patience: the connection is to end. */
 void nj__h2_late_stop(struct nj_h2 *h);
 
@@ -227,26 +350,22 @@ enum {
     NJ__H2_GLITCH = 1,      /* a frame that moved nothing */
     NJ__H2_GLITCH_BAD = 10, /* an error no working client makes */
 };
+/* A frame below this that is ignored, and DATA that carries less, is nothing but work. */
+#define NJ__H2_TINY_BYTES 16u
 
-/* Charge the peer. 0, or NGHTTP2_ERR_CALLBACK_FAILURE when the budget is used up. */
-int nj__h2_glitch(struct nj_h2 *h, uint32_t cost);
+/* Charge the peer. False when the budget is used up, which ends the connection. */
+bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost);
 /* The peer did something useful. */
 void nj__h2_glitch_refund(struct nj_h2 *h);
 /* A request head turned out good: give back what its HEADERS frame cost. */
 void nj__h2_glitch_request(struct nj_h2 *h);
+void nj__h2_glitch_window_update(struct nj_h2 *h);
 /* A DATA frame of `n_bytes` went out; `cut` when a window of the peer cut it short. */
-void nj__h2_glitch_data_sent(struct nj_h2 *h, size_t n_bytes, bool cut);
-/*
- * Follow the frame heads of the input before nghttp2 gets it. nghttp2 tells nothing about frames
- * that it ignores (unknown types, streams that are gone, the rest of a bad header block), and these
- * cost time too. -1 when the connection must end.
- */
-int nj__h2_glitch_walk(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
-/* nghttp2 took that input: charge the tiny frames it ignored. */
-void nj__h2_glitch_ignored(struct nj_h2 *h);
-/* A DATA frame of an open stream came to its end: charge it when it was nothing but padding. */
-int nj__h2_glitch_data_came(struct nj_h2 *h, const nghttp2_frame *f);
-int nj__h2_on_begin_frame(nghttp2_session *s, const nghttp2_frame_hd *hd, void *user);
-int nj__h2_on_invalid_frame(nghttp2_session *s, const nghttp2_frame *f, int error, void *user);
+void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);
+/* A DATA frame begins, and it ends, having carried `n_bytes`. */
+void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st);
+void nj__h2_glitch_data_came(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes);
+/* A CONTINUATION frame of `n_bytes`. */
+void nj__h2_glitch_continuation(struct nj_h2 *h);
 
 #endif

@@ -44,10 +44,14 @@ enum nj__token {
 /* ---- in ---- */
 
 struct nj__hpack_field {
-    struct nj_str name, value; /* live until the next nj__hpack_block() on the same connection */
-    uint8_t token;             /* enum nj__token */
-    /* By RFC 9113 8.2.1: a name with an octet it must not have, or a value with NUL, CR, LF, or
-     * blank at an end. Found once for a field of the dynamic table, when it gets there. */
+    /* Live until the next nj__hpack_block() of any connection of the core, or until `data` ends:
+     * what was neither compressed nor encoded is shown where it stands. */
+    struct nj_str name, value;
+    uint8_t token; /* enum nj__token */
+    /* By RFC 9113 8.2.1: a name with an octet it must not have, or a value with a control character
+     * other than HTAB, or with blank at an end. For the pseudo fields of requests and host: a value
+     * that is empty or has what their syntax does not (RFC 3986 3, RFC 9110 9.1). Found once for a
+     * field of the dynamic table, when it gets there. */
     bool malformed;
 };
 
@@ -57,7 +61,8 @@ struct nj__hpack_in; /* one connection's */
 struct nj__hpack_in *nj__hpack_in_new(struct nj__hpack_shared *shared);
 void nj__hpack_in_free(struct nj__hpack_in *in);
 
-/* A whole header block, HEADERS and its CONTINUATIONs joined; `data` lives until its end. */
+/* A whole header block, HEADERS and its CONTINUATIONs joined. `data` lives as long as its strings
+ * are looked at. One block at a time is decoded on a core. */
 void nj__hpack_block(struct nj__hpack_in *in, const uint8_t *data, size_t n_bytes);
 /*
  * Its next field. 1; 0 behind the last; -1 when the block can't be decoded, which ends the
@@ -89,6 +94,10 @@ size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
 struct nj__hpack_shared;
 
 struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc);
+/* When both tables of every connection were freed. */
 void nj__hpack_shared_free(struct nj__hpack_shared *shared);
+/* No string of a block is looked at any more: give back what they took. Returns the bytes of
+ * `alloc` that are left with the core: none of them is a connection's. */
+size_t nj__hpack_shared_rest(struct nj__hpack_shared *shared);
 
 #endif

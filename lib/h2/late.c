@@ -19,8 +19,7 @@
 
 static void stop(struct nj_h2_stream *st)
 {
-    if (!st->reset)
-        nj__h2_stream_reset(st->h, st->id, NGHTTP2_NO_ERROR);
+    nj__h2_stream_reset(st, NJ__H2_NO_ERROR);
 }
 
 void nj__h2_late_begin(struct nj_h2_stream *st)
@@ -37,13 +36,9 @@ void nj__h2_late_begin(struct nj_h2_stream *st)
     nj_list_push_back(&h->late, &st->link);
 }
 
-void nj__h2_late_came(struct nj_h2 *h, const nghttp2_frame *f)
+void nj__h2_late_came(struct nj_h2_stream *st, uint32_t n_bytes)
 {
-    struct nj_h2_stream *st = nghttp2_session_get_stream_user_data(h->session, f->hd.stream_id);
-
-    if (!st || !st->late)
-        return;
-    st->n_late_bytes += (uint32_t)f->hd.length;
+    st->n_late_bytes += n_bytes;
     if (st->n_late_bytes > LATE_BYTES_MAX)
         stop(st);
 }

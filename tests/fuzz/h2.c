@@ -12,6 +12,8 @@
 #include "base/attr.h"
 #include "base/limits.h"
 #include "h2/h2.h"
+#include <nghttp2/nghttp2.h>
+
 #include "h2/h2_internal.h"
 #include "telem/counters.h"
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of RFC 9113 on the wire: their heads, and what is in them. */
+#ifndef NJ_H2_FRAME_H
+#define NJ_H2_FRAME_H
+
+#include <stdint.h>
+
+#define NJ__H2_PREFACE       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+#define NJ__H2_PREFACE_BYTES 24u
+#define NJ__H2_FRAME_HEAD    9u
+/* The longest payload of either direction: what every peer must take, and all that we let come
+ * (SETTINGS_MAX_FRAME_SIZE is left at its default). */
+#define NJ__H2_PAYLOAD_MAX   16384u
+#define NJ__H2_WINDOW_MAX    0x7fffffff /* RFC 9113 6.9.1 */
+#define NJ__H2_WINDOW_FIRST  65535      /* RFC 9113 6.9.2 */
+#define NJ__H2_ID_MAX        0x7fffffffu
+
+enum nj__h2_type {
+    NJ__H2_DATA = 0,
+    NJ__H2_HEADERS = 1,
+    NJ__H2_PRIORITY = 2,
+    NJ__H2_RST_STREAM = 3,
+    NJ__H2_SETTINGS = 4,
+    NJ__H2_PUSH_PROMISE = 5,
+    NJ__H2_PING = 6,
+    NJ__H2_GOAWAY = 7,
+    NJ__H2_WINDOW_UPDATE = 8,
+    NJ__H2_CONTINUATION = 9,
+    NJ__H2_PRIORITY_UPDATE = 16, /* RFC 9218 7.1 */
+};
+
+enum {
+    NJ__H2_END_STREAM = 0x1,
+    NJ__H2_ACK = 0x1,
+    NJ__H2_END_HEADERS = 0x4,
+    NJ__H2_PADDED = 0x8,
+    NJ__H2_PRIORITIZED = 0x20,
+};
+
+/* RFC 9113 7 */
+enum nj__h2_code {
+    NJ__H2_NO_ERROR = 0,
+    NJ__H2_PROTOCOL_ERROR = 1,
+    NJ__H2_INTERNAL_ERROR = 2,
+    NJ__H2_FLOW_CONTROL_ERROR = 3,
+    NJ__H2_STREAM_CLOSED = 5,
+    NJ__H2_FRAME_SIZE_ERROR = 6,
+    NJ__H2_REFUSED_STREAM = 7,
+    NJ__H2_CANCEL = 8,
+    NJ__H2_COMPRESSION_ERROR = 9,
+    NJ__H2_ENHANCE_YOUR_CALM = 11,
+};
+
+/* RFC 9113 6.5.2, and RFC 8441, RFC 9218 */
+enum {
+    NJ__H2_HEADER_TABLE_SIZE = 1,
+    NJ__H2_ENABLE_PUSH = 2,
+    NJ__H2_MAX_CONCURRENT_STREAMS = 3,
+    NJ__H2_INITIAL_WINDOW_SIZE = 4,
+    NJ__H2_MAX_FRAME_SIZE = 5,
+    NJ__H2_MAX_HEADER_LIST_SIZE = 6,
+    NJ__H2_ENABLE_CONNECT_PROTOCOL = 8,
+    NJ__H2_NO_RFC7540_PRIORITIES = 9,
+};
+
+static inline uint32_t nj__h2_get32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline void nj__h2_put32(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)(v >> 24);
+    p[1] = (uint8_t)(v >> 16);
+    p[2] = (uint8_t)(v >> 8);
+    p[3] = (uint8_t)v;
+}
+
+/* A frame's head; returns where its payload begins. */
+static inline uint8_t *nj__h2_put_head(uint8_t *p, uint32_t n_payload, enum nj__h2_type type,
+                                       uint8_t flags, uint32_t id)
+{
+    nj__h2_put32(p, n_payload << 8 | (uint32_t)type);
+    p[4] = flags;
+    nj__h2_put32(p + 5, id);
+    return p + NJ__H2_FRAME_HEAD;
+}
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Header blocks that go. What the peer has in its table is known as a ring of fields that are kept
+ * once for the core (hpack_kept.c), so a field is the octet of its index, or a copy of what was
+ * encoded when it was first kept, or a plain literal. The latter has no Huffman code: it would save
+ * a sixth of a few dozen octets and cost ten times the copy.
+ */
+#include "h2/hpack_parts.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+#define NUMBER_BYTES 6u /* RFC 7541 5.1: of 32 bits, at most */
+
+struct nj__hpack_out *nj__hpack_out_new(struct nj__hpack_shared *shared)
+{
+    struct nj__hpack_out *out = nj__h2_alloc_zero(shared->alloc, sizeof *out);
+    if (!out)
+        return NULL;
+    out->shared = shared;
+    out->limit = NJ__HPACK_TABLE_BYTES;
+    out->latest = NJ__HPACK_SLOTS;
+    memset(out->slots, 0xff, sizeof out->slots); /* NJ__HPACK_SLOT_EMPTY */
+    return out;
+}
+
+/* ---- what the peer has ---- */
+
+static void forget_oldest(struct nj__hpack_out *out)
+{
+    uint8_t slot = (uint8_t)(out->head - out->n--) % NJ__HPACK_SLOTS;
+    uint16_t which = out->slots[slot];
+    out->slots[slot] = NJ__HPACK_SLOT_EMPTY;
+    if (which == NJ__HPACK_SLOT_PAST) {
+        out->size -= NJ__HPACK_LATEST_SIZE;
+        return;
+    }
+    out->size -= out->shared->kept[which].size;
+    out->shared->kept[which].n_holders--;
+    if (slot == out->latest)
+        out->latest = NJ__HPACK_SLOTS;
+}
+
+/* The peer evicts by the same rule (RFC 7541 4.3, 4.4); it has others besides, all of them older.
+ */
+static void evict(struct nj__hpack_out *out, uint32_t size_max)
+{
+    while (out->size > size_max)
+        forget_oldest(out);
+}
+
+void nj__hpack_out_free(struct nj__hpack_out *out)
+{
+    if (!out)
+        return;
+    evict(out, 0);
+    nj__h2_alloc_free(out->shared->alloc, out);
+}
+
+/* The date before this one will not come again: whoever else has it need not keep it for us. */
+static void leave_latest(struct nj__hpack_out *out)
+{
+    if (out->latest == NJ__HPACK_SLOTS)
+        return;
+    out->shared->kept[out->slots[out->latest]].n_holders--;
+    out->slots[out->latest] = NJ__HPACK_SLOT_PAST;
+    out->latest = NJ__HPACK_SLOTS;
+}
+
+static void push(struct nj__hpack_out *out, uint32_t which, bool latest)
+{
+    struct nj__hpack_kept *k = &out->shared->kept[which];
+    if (latest)
+        leave_latest(out);
+    evict(out, (uint32_t)out->limit - k->size);
+    if (out->n == NJ__HPACK_SLOTS)
+        forget_oldest(out);
+    uint8_t slot = out->head;
+    out->slots[slot] = (uint16_t)which;
+    out->head = (slot + 1) % NJ__HPACK_SLOTS;
+    out->n++;
+    out->size += k->size;
+    k->n_holders++;
+    k->slot = slot;
+    if (latest)
+        out->latest = slot;
+}
+
+/* Its index in the peer's table, or 0. Connections that are asked for the same have it in the same
+ * slot, so where it was last time is the place to look. */
+static uint32_t index_of(const struct nj__hpack_out *out, uint32_t which)
+{
+    struct nj__hpack_kept *k = &out->shared->kept[which];
+    if (nj_unlikely(out->slots[k->slot] != which)) {
+        uint8_t slot = 0;
+        while (slot < NJ__HPACK_SLOTS && out->slots[slot] != which)
+            slot++;
+        if (slot == NJ__HPACK_SLOTS)
+            return 0;
+        k->slot = slot;
+    }
+    return NJ__HPACK_STATIC + (uint8_t)(out->head - k->slot - 1) % NJ__HPACK_SLOTS + 1;
+}
+
+/* ---- limits of the peer ---- */
+
+void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes)
+{
+    uint16_t limit = n_bytes < NJ__HPACK_TABLE_BYTES ? (uint16_t)n_bytes : NJ__HPACK_TABLE_BYTES;
+    if (limit == out->limit)
+        return; /* and an update to a lesser one that is due stays due */
+    if (!out->update || limit < out->update_min)
+        out->update_min = limit;
+    out->update = true;
+    out->limit = limit;
+    evict(out, limit);
+}
+
+/* ---- blocks ---- */
+
+static uint8_t *put_string(uint8_t *to, struct nj_str s)
+{
+    to = nj__hpack_put_number(to, 0, 7, s.n_bytes);
+    memcpy(to, s.p, s.n_bytes);
+    return to + s.n_bytes;
+}
+
+/* RFC 7541 6.2.2, 6.2.3. */
+static uint8_t *put_literal(uint8_t *to, const struct nj__hpack_name *name,
+                            const struct nj_field *field)
+{
+    to = nj__hpack_put_number(to, name->use == NJ__HPACK_SECRET ? 0x10 : 0, 4, name->index);
+    if (!name->index)
+        to = put_string(to, field->name);
+    return put_string(to, field->value);
+}
+
+/* Parts of a file that were asked for together: a boundary of its own for each such request. */
+static bool comes_once(const struct nj_field *field)
+{
+    return field->value.n_bytes > 10 && memcmp(field->value.p, "multipart/", 10) == 0;
+}
+
+/* A field of no known name comes again. */
+static bool seen_before(struct nj__hpack_out *out, uint32_t hash)
+{
+    uint16_t mark = (uint16_t)(hash >> 9);
+    for (uint32_t i = 0; i < NJ__HPACK_SEEN; i++)
+        if (out->seen[i] == mark)
+            return true;
+    out->seen[out->seen_next] = mark;
+    out->seen_next = (out->seen_next + 1) % NJ__HPACK_SEEN;
+    return false;
+}
+
+/* Which of the kept is to be put into the peer's table, or NJ__HPACK_NOT_KEPT. */
+static uint32_t to_insert(struct nj__hpack_out *out, uint32_t which, uint32_t hash, unsigned row,
+                          const struct nj_field *field)
+{
+    enum nj__hpack_use use = nj__hpack_names[row].use;
+    if (use == NJ__HPACK_MAYBE && !seen_before(out, hash))
+        return NJ__HPACK_NOT_KEPT;
+    if (which != NJ__HPACK_NOT_KEPT)
+        return which;
+    if (comes_once(field))
+        return which;
+    return nj__hpack_kept_add(out->shared, hash, row, field);
+}
+
+static bool may_enter(const struct nj__hpack_out *out, unsigned row, const struct nj_field *field)
+{
+    uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
+    enum nj__hpack_use use = nj__hpack_names[row].use;
+    if (use == NJ__HPACK_APART || use == NJ__HPACK_SECRET || size > out->limit)
+        return false;
+    return use == NJ__HPACK_LATEST ? size == NJ__HPACK_LATEST_SIZE : size <= NJ__HPACK_KEPT_BYTES;
+}
+
+static uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,
+                          const struct nj_field *field)
+{
+    const struct nj__hpack_name *name = &nj__hpack_names[row];
+    if (!may_enter(out, row, field))
+        return put_literal(to, name, field);
+    uint32_t hash = nj__hpack_kept_hash(row, field);
+    uint32_t which = nj__hpack_kept_find(out->shared, hash, row, field);
+    if (which != NJ__HPACK_NOT_KEPT) {
+        uint32_t index = index_of(out, which);
+        if (nj_likely(index > 0)) { /* 93 at most: no more than this octet */
+            *to++ = (uint8_t)(0x80 | index);
+            return to;
+        }
+    }
+    which = to_insert(out, which, hash, row, field);
+    if (which == NJ__HPACK_NOT_KEPT)
+        return put_literal(to, name, field);
+    const struct nj__hpack_kept *k = &out->shared->kept[which];
+    memcpy(to, k->bytes, k->n_encoded);
+    to += k->n_encoded;
+    push(out, which, name->use == NJ__HPACK_LATEST);
+    return to;
+}
+
+static uint8_t *put_status(struct nj__hpack_out *out, uint8_t *to, uint16_t status)
+{
+    static const uint16_t in_static[] = {200, 204, 206, 304, 400, 404, 500};
+    for (uint8_t i = 0; i < NJ_ARRAY_LEN(in_static); i++) {
+        if (status == in_static[i]) {
+            *to++ = 0x80 | (8 + i);
+            return to;
+        }
+    }
+    char digits[NJ_DIGITS_MAX];
+    char *p = nj_put_digits(digits + sizeof digits, status);
+    const struct nj_field field = {NJ_STR(":status"), {p, (uint32_t)(digits + sizeof digits - p)}};
+    return put_field(out, to, NJ__HPACK_ROW_STATUS, &field);
+}
+
+/* RFC 7541 4.2: the least of the limits since the last block, then the last. */
+static uint8_t *put_updates(struct nj__hpack_out *out, uint8_t *to)
+{
+    if (out->update_min < out->limit)
+        to = nj__hpack_put_number(to, 0x20, 5, out->update_min);
+    out->update = false;
+    return nj__hpack_put_number(to, 0x20, 5, out->limit);
+}
+
+size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields)
+{
+    size_t n = 2 * NUMBER_BYTES + NUMBER_BYTES + NJ_DIGITS_MAX; /* updates, status */
+    for (size_t i = 0; i < n_fields; i++)
+        n += 1 + NUMBER_BYTES + fields[i].name.n_bytes + NUMBER_BYTES + fields[i].value.n_bytes;
+    return n;
+}
+
+size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
+                        const struct nj_field *fields, size_t n_fields)
+{
+    uint8_t *at = to;
+    if (nj_unlikely(out->update))
+        at = put_updates(out, at);
+    if (status > 0)
+        at = put_status(out, at, status);
+    for (size_t i = 0; i < n_fields; i++)
+        at = put_field(out, at, nj__hpack_name_row(fields[i].name), &fields[i]);
+    return (size_t)(at - to);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared by the files of HPACK, and by their tests:
+ *
+ *   hpack_in.c      header blocks that come
+ *   hpack_table.c   the dynamic table of one connection, as the peer fills it
+ *   hpack_out.c     header blocks that go
+ *   hpack_kept.c    fields of our responses, kept once for all connections of a core
+ *   hpack_names.c   the static table, names with a meaning, and what a field may consist of
+ *   hpack_shared.c  what the connections of a core have in common
+ *   huffman.c       the code of strings
+ */
+#ifndef NJ_H2_HPACK_PARTS_H
+#define NJ_H2_HPACK_PARTS_H
+
+#include "h2/h2_internal.h"
+#include "h2/hpack.h"
+#include "h2/huffman.h"
+
+#define NJ__HPACK_STATIC      61u /* RFC 7541 Appendix A: 1 .. 61 */
+#define NJ__HPACK_ENTRY_BYTES 32u /* RFC 7541 4.1: what an entry counts beside its strings */
+
+/* ---- hpack_names.c ---- */
+
+extern const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1];
+
+enum nj__token nj__hpack_token(struct nj_str name);
+/* A name that a field may have (RFC 9113 8.2.1, RFC 9110 5.1), pseudo fields included. */
+bool nj__hpack_name_ok(struct nj_str name);
+/* A value that a field with this token may have. */
+bool nj__hpack_value_ok(enum nj__token token, struct nj_str value);
+
+/* What becomes of a field of ours. */
+enum nj__hpack_use {
+    NJ__HPACK_MAYBE,  /* into the table when it comes again on the same connection */
+    NJ__HPACK_IN,     /* into the table */
+    NJ__HPACK_LATEST, /* into the table, and the one before it will not come again */
+    NJ__HPACK_APART,  /* stays out */
+    NJ__HPACK_SECRET, /* stays out, and of any table on its way (RFC 7541 7.1.3) */
+};
+
+struct nj__hpack_name {
+    const char *name;
+    uint8_t n_bytes;
+    uint8_t index; /* in the static table, or 0 */
+    uint8_t use;   /* enum nj__hpack_use */
+};
+
+/* Row 0 stands for all names that we don't know. */
+extern const struct nj__hpack_name nj__hpack_names[];
+/* The row of a name. */
+unsigned nj__hpack_name_row(struct nj_str name);
+#define NJ__HPACK_ROW_STATUS 1u /* ":status", which nobody looks up */
+
+/* Strings this short are compared here: a call costs more. */
+static inline bool nj__hpack_same(const void *a, const void *b, size_t n)
+{
+    const uint8_t *p = a, *q = b;
+    uint64_t x, y;
+    if (n < 8) {
+        for (size_t i = 0; i < n; i++)
+            if (p[i] != q[i])
+                return false;
+        return true;
+    }
+    for (size_t i = 0; i + 8 < n; i += 8) {
+        memcpy(&x, p + i, 8);
+        memcpy(&y, q + i, 8);
+        if (x != y)
+            return false;
+    }
+    memcpy(&x, p + n - 8, 8);
+    memcpy(&y, q + n - 8, 8);
+    return x == y;
+}
+
+/* ---- hpack_table.c ---- */
+
+/* An entry. Its bytes are the name, unless that is one of the static table, and the value. */
+struct nj__hpack_entry {
+    uint16_t at; /* from the beginning of the store */
+    uint16_t n_name, n_value;
+    uint8_t name_index; /* of the static table, or 0 */
+    uint8_t mark;       /* enum nj__token and what follows */
+};
+
+#define NJ__HPACK_TOKEN    0x0fu
+#define NJ__HPACK_NAME_BAD 0x10u
+#define NJ__HPACK_BAD      0x20u /* the name or the value */
+
+/*
+ * Bytes of entries from its beginning, in the order they came, and what describes them from its
+ * end. Nothing moves but when it is full, so strings that were shown stay where they are.
+ */
+struct nj__hpack_store {
+    struct nj__hpack_store *next; /* of those given up within a block */
+    uint16_t n_total;             /* with this head */
+    uint8_t bytes[];
+};
+
+struct nj__hpack_in {
+    struct nj__hpack_shared *shared;
+    const uint8_t *at, *end;       /* the rest of the block */
+    struct nj__hpack_store *store; /* NULL as long as there is no entry */
+    uint16_t first, next;          /* entries, numbered since the store was made */
+    uint16_t used;                 /* bytes of the store, from its beginning */
+    uint16_t size, limit;          /* RFC 7541 4.1, 4.2 */
+    uint8_t n_updates;             /* of the limit, in this block */
+    bool begun;                    /* a field of this block came */
+    bool shown;                    /* strings of the store were shown in this block */
+};
+
+static inline uint32_t nj__hpack_entries(const struct nj__hpack_in *in)
+{
+    return (uint32_t)in->next - in->first;
+}
+
+/* Entry `k` of those numbered. */
+static inline struct nj__hpack_entry *nj__hpack_entry(const struct nj__hpack_store *s, uint32_t k)
+{
+    return (struct nj__hpack_entry *)((const uint8_t *)s + s->n_total) - 1 - k;
+}
+
+/* RFC 7541 4.3, 4.4: drop the oldest until the rest has this size at most. */
+void nj__hpack_evict(struct nj__hpack_in *in, uint32_t size_max);
+/* A new entry; `mark` as above. false when memory ran out. */
+bool nj__hpack_insert(struct nj__hpack_in *in, const struct nj__hpack_field *field,
+                      uint8_t name_index, uint8_t mark);
+
+/* ---- hpack_kept.c ---- */
+
+/* Fields of responses that stand in the tables of peers: 1,024 at most, of up to 1 KiB each, which
+ * come to about 2 KiB with what goes out for them: 2 MiB of a core at worst. A field that finds no
+ * place goes out as it is, which is right and longer. */
+#define NJ__HPACK_KEPT_SETS  128u
+#define NJ__HPACK_KEPT_WAYS  8u /* that a field is looked for in, whatever hashes the peers find */
+#define NJ__HPACK_KEPT       (NJ__HPACK_KEPT_SETS * NJ__HPACK_KEPT_WAYS)
+#define NJ__HPACK_KEPT_BYTES 1024u /* RFC 7541 4.1; of one field */
+#define NJ__HPACK_NOT_KEPT   UINT16_MAX
+
+struct nj__hpack_kept {
+    uint8_t *bytes;     /* a literal with incremental indexing, then the value, then the name */
+    uint32_t n_holders; /* connections whose peers have it */
+    uint16_t n_encoded, n_value, n_name;
+    uint16_t size; /* RFC 7541 4.1 */
+    uint8_t row;   /* of nj__hpack_names */
+    uint8_t slot;  /* where it was found last, see struct nj__hpack_out */
+};
+
+uint32_t nj__hpack_kept_hash(unsigned row, const struct nj_field *field);
+/* Each returns which one, or NJ__HPACK_NOT_KEPT. */
+uint32_t nj__hpack_kept_find(const struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
+                             const struct nj_field *field);
+uint32_t nj__hpack_kept_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
+                            const struct nj_field *field);
+void nj__hpack_kept_clear(struct nj__hpack_shared *shared);
+
+/* ---- hpack_out.c ---- */
+
+/* RFC 7541 5.1. */
+static inline uint8_t *nj__hpack_put_number(uint8_t *to, uint8_t upper, unsigned prefix, uint32_t v)
+{
+    uint32_t most = (1u << prefix) - 1;
+    if (v < most) {
+        *to++ = (uint8_t)(upper | v);
+        return to;
+    }
+    *to++ = (uint8_t)(upper | most);
+    for (v -= most; v >= 128; v >>= 7)
+        *to++ = (uint8_t)(v | 128);
+    *to++ = (uint8_t)v;
+    return to;
+}
+
+/* The newest entries of the peer's table, of which we speak; older ones are forgotten, which is
+ * ours to do: no index counts them. Responses of one site have some ten fields that stay the same.
+ */
+#define NJ__HPACK_SLOTS 32u
+#define NJ__HPACK_SEEN  8u /* fields of no known name that came once */
+
+struct nj__hpack_out {
+    struct nj__hpack_shared *shared;
+    uint16_t slots[NJ__HPACK_SLOTS]; /* which of the kept, or one of: */
+    uint16_t seen[NJ__HPACK_SEEN];
+    uint16_t size, limit; /* of what the slots hold; RFC 7541 4.2 */
+    uint16_t update_min;  /* limits to be told with the next block: the least, and the last is */
+    bool update;          /* `limit` */
+    uint8_t head, n;      /* the slot that comes next, and those in use before it */
+    uint8_t seen_next;
+    uint8_t latest; /* the slot of NJ__HPACK_LATEST, or NJ__HPACK_SLOTS */
+};
+
+#define NJ__HPACK_SLOT_EMPTY  UINT16_MAX
+#define NJ__HPACK_SLOT_PAST   (UINT16_MAX - 1u) /* a date that is over, of ... */
+#define NJ__HPACK_LATEST_SIZE (4u + 29u + NJ__HPACK_ENTRY_BYTES)
+
+/* ---- hpack_shared.c ---- */
+
+/* Decoded strings of a block; more is taken for as long as a block needs it. */
+#define NJ__HPACK_SCRATCH_BYTES 8192u
+
+struct nj__hpack_chunk {
+    struct nj__hpack_chunk *next;
+    uint8_t bytes[];
+};
+
+struct nj__hpack_shared {
+    struct nj__h2_alloc *alloc;
+    size_t n_bytes;                  /* of this and what is kept */
+    uint8_t *scratch, *scratch_end;  /* free room */
+    struct nj__hpack_chunk *chunks;  /* beyond `own` */
+    struct nj__hpack_store *retired; /* with strings that may still be looked at */
+    struct nj__huffman huffman;
+    uint32_t kept_tags[NJ__HPACK_KEPT]; /* hashes; 0: empty */
+    struct nj__hpack_kept kept[NJ__HPACK_KEPT];
+    uint8_t own[NJ__HPACK_SCRATCH_BYTES];
+};
+
+/* Room for that many bytes, or NULL. It is taken when nj__hpack_scratch_take() tells how many it
+ * were. */
+uint8_t *nj__hpack_scratch(struct nj__hpack_shared *shared, size_t n_max);
+static inline void nj__hpack_scratch_take(struct nj__hpack_shared *shared, size_t n_bytes)
+{
+    shared->scratch += n_bytes;
+}
+/* A block begins: nobody looks at strings of those before it. */
+void nj__hpack_shared_begin(struct nj__hpack_shared *shared);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes out.
+ *
+ * Everything but DATA is put into an outbox as it comes up, and goes to the sink in that order.
+ * DATA is made only when the sink has room for it, behind what is in the outbox; small pieces are
+ * copied there, so that many answers are one call of the sink, and for others the outbox is emptied
+ * before and the sink takes a reference.
+ *
+ * The outbox has memory only while something is in it. It holds the heads of open streams, and
+ * little else: acknowledgments are counted, resets are paid for, and so are the heads that stay
+ * when the peer resets their streams.
+ */
+#include "h2/h2_internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+/* Body pieces below this are copied next to their frame header: cheaper than a reference. */
+#define COPY_BELOW_BYTES 512u
+/* What is collected before the sink is called; the first buffer holds that and a frame more. */
+#define BATCH_BYTES      3584u
+#define BUF_BYTES_FIRST  4096u
+/* Acknowledgments of PING and SETTINGS that may wait for the peer to read. */
+#define ACKS_PENDING_MAX 100u
+/* Frames that are not DATA. The heads of 128 streams have 8 KiB each; a single one may be as large
+ * as its owner likes. */
+#define OUT_BYTES_MAX    (1024u * 1024u)
+/* Heads among them whose streams the peer has reset. */
+#define DEAD_BYTES_MAX   (128u * 1024u)
+
+/* ---- the outbox ---- */
+
+static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
+{
+    uint32_t need = b->n + n_bytes, twice = 2 * b->room;
+    uint32_t room = need > twice ? need : twice;
+
+    if (room < BUF_BYTES_FIRST && b == &h->out)
+        room = BUF_BYTES_FIRST;
+    uint8_t *p = nj__h2_alloc_resize(&h->core->alloc, b->p, room);
+    if (!p) {
+        nj__h2_no_memory(h);
+        return false;
+    }
+    b->p = p;
+    b->room = room;
+    return true;
+}
+
+bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
+{
+    return nj_likely(b->room - b->n >= n_bytes) || grow(h, b, n_bytes);
+}
+
+void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b)
+{
+    if (b->p)
+        nj__h2_alloc_free(&h->core->alloc, b->p);
+    *b = (struct nj__h2_buf){0};
+}
+
+static uint32_t n_waiting(const struct nj_h2 *h)
+{
+    return h->out.n - h->out_at;
+}
+
+/* What waits, to the front. */
+static void close_up(struct nj_h2 *h)
+{
+    if (h->out_at == 0)
+        return;
+    memmove(h->out.p, h->out.p + h->out_at, n_waiting(h));
+    h->out.n -= h->out_at;
+    h->out_at = 0;
+}
+
+uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes)
+{
+    if (nj_unlikely(h->mute))
+        return NULL;
+    if (nj_unlikely(h->out.room - h->out.n < n_bytes))
+        close_up(h);
+    if (nj_unlikely(h->out.n > OUT_BYTES_MAX) && !h->told)
+        nj_h2_calm(h); /* the GOAWAY itself still finds its place */
+    if (!nj__h2_buf_reserve(h, &h->out, n_bytes))
+        return NULL;
+    uint8_t *p = h->out.p + h->out.n;
+    h->out.n += n_bytes;
+    return p;
+}
+
+void nj__h2_put_small(struct nj_h2 *h, enum nj__h2_type type, uint32_t id, uint32_t value)
+{
+    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + 4);
+    if (p)
+        nj__h2_put32(nj__h2_put_head(p, 4, type, 0, id), value);
+}
+
+uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes)
+{
+    if (h->n_acks++ < ACKS_PENDING_MAX)
+        return nj__h2_put(h, n_bytes);
+    nj_h2_calm(h); /* they pile up, and the peer does not read them */
+    return NULL;
+}
+
+void nj__h2_dead(struct nj_h2 *h, uint32_t n_bytes)
+{
+    if (n_waiting(h) == 0)
+        return;
+    h->n_dead += n_bytes;
+    if (h->n_dead > DEAD_BYTES_MAX)
+        nj_h2_calm(h);
+}
+
+void nj__h2_pass(struct nj_h2_stream *st)
+{
+    struct nj_h2 *h = st->h;
+
+    st->mark = h->out_passed + n_waiting(h);
+    nj_list_del(&st->queue);
+    nj_list_push_back(&h->passing, &st->queue);
+}
+
+/* Those of whom all has passed. */
+static void note_passed(struct nj_h2 *h)
+{
+    while (!nj_list_empty(&h->passing)) {
+        struct nj_h2_stream *st = nj_container_of(h->passing.next, struct nj_h2_stream, queue);
+        if ((int32_t)(h->out_passed - st->mark) < 0)
+            return;
+        nj_list_del(&st->queue);
+        if (st->reset)
+            nj__h2_stream_drop(st);
+        else
+            nj__h2_stream_sent(st);
+    }
+}
+
+/* Hand over up to `n_max` bytes. */
+static void flush(struct nj_h2 *h, uint32_t n_max)
+{
+    uint32_t n = n_waiting(h) < n_max ? n_waiting(h) : n_max;
+
+    if (n == 0)
+        return;
+    if (!h->sink->copy(h->sink_ctx, h->out.p + h->out_at, n)) {
+        nj__h2_no_memory(h);
+        return;
+    }
+    h->out_at += n;
+    h->out_passed += n;
+    if (n_waiting(h) == 0)
+        h->out_at = h->out.n = h->n_acks = h->n_dead = 0;
+    note_passed(h);
+}
+
+/* ---- DATA ---- */
+
+/* The last of its body is in the frame at hand, or was in the one before. */
+static void body_ends(struct nj_h2_stream *st)
+{
+    st->end_shown = true;
+    if (st->trailers && !nj__h2_put_trailers(st))
+        return;
+    nj__h2_stream_sent(st);
+}
+
+/* A frame that carries nothing is sent only for its END_STREAM. */
+static void empty_end(struct nj_h2_stream *st)
+{
+    if (!st->trailers) {
+        uint8_t *p = nj__h2_put(st->h, NJ__H2_FRAME_HEAD);
+        if (!p)
+            return;
+        nj__h2_put_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
+    }
+    body_ends(st);
+}
+
+/* The body showed nothing: the end of it, or not yet. */
+static void nothing(struct nj_h2_stream *st)
+{
+    if (st->body->ops->remaining(st->body) == 0) {
+        st->deferred = false;
+        empty_end(st);
+    } else if (st->deferred) { /* nobody has woken it meanwhile */
+        nj_list_del(&st->queue);
+    }
+}
+
+/* One frame to the outbox or, if it is big, to the sink. */
+static bool frame_out(struct nj_h2_stream *st, const struct nj_slice *slice, uint8_t flags)
+{
+    struct nj_h2 *h = st->h;
+    uint32_t n = slice->n_bytes;
+    bool copied = n < COPY_BELOW_BYTES;
+    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + (copied ? n : 0));
+
+    if (!p)
+        return false;
+    p = nj__h2_put_head(p, n, NJ__H2_DATA, flags, (uint32_t)st->id);
+    if (copied) {
+        memcpy(p, slice->data, n);
+        return true;
+    }
+    flush(h, UINT32_MAX); /* there is room: the frame was cut to it */
+    if (!h->mute && h->sink->refer(h->sink_ctx, slice))
+        return true;
+    nj__h2_no_memory(h);
+    return false;
+}
+
+/* What the peer's windows and the length of frames let through. */
+static uint32_t most_of(const struct nj_h2_stream *st)
+{
+    int32_t n = st->window < st->h->send_window ? st->window : st->h->send_window;
+    return n < (int32_t)NJ__H2_PAYLOAD_MAX ? (uint32_t)n : NJ__H2_PAYLOAD_MAX;
+}
+
+/* The next frame of a response, where there is `room` for it and its head. */
+static void send_data(struct nj_h2_stream *st, uint32_t room)
+{
+    struct nj_h2 *h = st->h;
+    struct nj_body *body = st->body;
+    uint32_t most = most_of(st), n_max = most;
+    struct nj_slice slice;
+
+    if (n_max > room - NJ__H2_FRAME_HEAD)
+        n_max = room - NJ__H2_FRAME_HEAD;
+    uint64_t rest = body->ops->remaining(body);
+    if (rest == 0) {
+        empty_end(st);
+        return;
+    }
+    /* Before the peek: whoever wakes us may do so as soon as peek said no. */
+    st->deferred = true;
+    body->waiter = st;
+    int got = body->ops->peek(body, n_max, &slice);
+    if (got == 0) {
+        nothing(st);
+        return;
+    }
+    st->deferred = false;
+    if (got < 0) {
+        nj__h2_body_close(st);
+        nj__h2_stream_reset(st, NJ__H2_INTERNAL_ERROR);
+        return;
+    }
+    uint32_t n = slice.n_bytes = (uint32_t)got;
+    NJ_ASSERT(n <= n_max);
+    if (rest == NJ_BODY_UNKNOWN)
+        rest = body->ops->remaining(body); /* the peek may have come upon the end */
+    NJ_ASSERT(rest >= n);
+    bool last = rest == n;
+    st->window -= got;
+    h->send_window -= got;
+    if (!frame_out(st, &slice, last && !st->trailers ? NJ__H2_END_STREAM : 0))
+        return;
+    body->ops->advance(body, n);
+    nj_count_n(h->core->counters, NJ_C_body_bytes, n);
+    nj__h2_glitch_data_sent(h, n, n == most && !last);
+    if (st->reset)
+        return;
+    if (last)
+        body_ends(st);
+    else if (st->window <= 0)
+        nj_list_del(&st->queue);
+    else
+        nj__h2_ready_again(st);
+}
+
+/* DATA behind what is in the outbox, until the sink should be called. */
+static void fill(struct nj_h2 *h, uint32_t room)
+{
+    uint32_t passed = h->out_passed;
+
+    while (!nj_list_empty(&h->ready) && h->send_window > 0 && !h->end) {
+        struct nj_h2_stream *st = nj_container_of(h->ready.next, struct nj_h2_stream, queue);
+        uint32_t n = n_waiting(h);
+        if (n >= BATCH_BYTES || room < n + NJ__H2_ROOM_MIN || h->out_passed != passed)
+            return;
+        if (st->window <= 0) /* SETTINGS took it away */
+            nj_list_del(&st->queue);
+        else
+            send_data(st, room - n);
+    }
+}
+
+static bool has_data(const struct nj_h2 *h)
+{
+    return !nj_list_empty(&h->ready) && h->send_window > 0;
+}
+
+static void write_out(struct nj_h2 *h)
+{
+    uint32_t room;
+
+    while ((n_waiting(h) > 0 || has_data(h)) && !h->end &&
+           (room = h->sink->room(h->sink_ctx)) >= NJ__H2_ROOM_MIN) {
+        if (n_waiting(h) <= room)
+            fill(h, room);
+        if (n_waiting(h) > 0 && !h->mute)
+            flush(h, room);
+    }
+    while (h->end && !h->mute && n_waiting(h) > 0)
+        flush(h, UINT32_MAX);
+}
+
+int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx)
+{
+    NJ_ASSERT(!h->busy);
+    h->busy = true;
+    h->sink = sink;
+    h->sink_ctx = sink_ctx;
+    if (!h->mute)
+        write_out(h);
+    h->sink = NULL;
+    h->busy = false;
+    if (h->out.n == 0 || h->mute) {
+        h->out_at = 0;
+        nj__h2_buf_free(h, &h->out);
+    }
+    return nj__h2_settle(h);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who sends DATA next (RFC 9218 10). More urgent responses go first; among equals those that are of
+ * use only when complete go before others, one after the other in the order of their ids, and the
+ * others take turns.
+ *
+ * The list is looked through to find a place, from where it mostly is: at its end for a new
+ * response. It holds at most concurrent_streams_max.
+ */
+#include "h2/h2_internal.h"
+
+#include <string.h>
+
+#define INCREMENTAL 0x01u
+#define URGENCY(u)  ((uint8_t)((u) << 4))
+
+static struct nj_h2_stream *stream_of(struct nj_list *n)
+{
+    return nj_container_of(n, struct nj_h2_stream, queue);
+}
+
+/* Does `a`, which is on the list, go before `b`, which is to come there? */
+static bool goes_before(const struct nj_h2_stream *a, const struct nj_h2_stream *b)
+{
+    if (a->priority != b->priority)
+        return a->priority < b->priority;
+    return b->priority & INCREMENTAL || a->id < b->id;
+}
+
+static void insert_behind(struct nj_list *n, struct nj_list *what)
+{
+    what->prev = n;
+    what->next = n->next;
+    n->next->prev = what;
+    n->next = what;
+}
+
+void nj__h2_ready(struct nj_h2_stream *st)
+{
+    struct nj_list *all = &st->h->ready, *n = all->prev;
+
+    if (!st->body || !st->answered || st->deferred || st->reset || st->window <= 0 ||
+        nj_list_linked(&st->queue))
+        return;
+    while (n != all && !goes_before(stream_of(n), st))
+        n = n->prev;
+    insert_behind(n, &st->queue);
+}
+
+void nj__h2_ready_again(struct nj_h2_stream *st)
+{
+    struct nj_list *all = &st->h->ready, *n = &st->queue;
+
+    if (!(st->priority & INCREMENTAL))
+        return;
+    while (n->next != all && stream_of(n->next)->priority == st->priority)
+        n = n->next;
+    if (n == &st->queue)
+        return;
+    nj_list_del(&st->queue);
+    insert_behind(n, &st->queue);
+}
+
+/* ---- the priority field: a dictionary of RFC 8941 ---- */
+
+/* Where the member that begins at `p` ends: at a comma outside of strings. */
+static const char *member_end(const char *p, const char *end)
+{
+    bool quoted = false;
+
+    for (; p < end; p++) {
+        if (quoted && *p == '\\' && p + 1 < end)
+            p++;
+        else if (*p == '"')
+            quoted = !quoted;
+        else if (*p == ',' && !quoted)
+            break;
+    }
+    return p;
+}
+
+/* Without its parameters, which nobody has defined, and blanks around. */
+static struct nj_str member_of(const char *p, const char *end)
+{
+    const char *at = p;
+
+    while (at < end && *at != ';')
+        at++;
+    while (p < at && (*p == ' ' || *p == '\t'))
+        p++;
+    while (p < at && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    return (struct nj_str){p, (uint32_t)(at - p)};
+}
+
+static uint8_t member(struct nj_str m, uint8_t was)
+{
+    if (m.n_bytes == 3 && memcmp(m.p, "u=", 2) == 0 && m.p[2] >= '0' && m.p[2] <= '7')
+        return (uint8_t)(URGENCY(m.p[2] - '0') | (was & INCREMENTAL));
+    if (nj_str_eq(m, NJ_STR("i")) || nj_str_eq(m, NJ_STR("i=?1")))
+        return was | INCREMENTAL;
+    if (nj_str_eq(m, NJ_STR("i=?0")))
+        return was & (uint8_t)~INCREMENTAL;
+    return was;
+}
+
+uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was)
+{
+    const char *p = value.p, *end = value.p + value.n_bytes;
+
+    while (p < end) {
+        const char *at = member_end(p, end);
+        was = member(member_of(p, at), was);
+        p = at + 1;
+    }
+    return was;
+}
+
+/* ---- RFC 9218 7.1 ---- */
+
+/* For a stream to come: the last few are remembered. */
+static void early(struct nj_h2 *h, uint32_t id, uint8_t priority)
+{
+    uint32_t i = 0;
+
+    while (i < NJ__H2_EARLY && h->early_id[i] != id)
+        i++;
+    if (i == NJ__H2_EARLY) {
+        i = h->n_early % NJ__H2_EARLY;
+        h->n_early = (uint8_t)(i + 1);
+    }
+    h->early_id[i] = id;
+    h->early_priority[i] = priority;
+}
+
+void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
+{
+    uint32_t id = nj__h2_get32(p) & NJ__H2_ID_MAX;
+    const struct nj_str value = {(const char *)p + 4, n_bytes - 4};
+
+    if (id % 2 == 0) { /* of a push, say: there is none */
+        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        return;
+    }
+    uint8_t priority = nj__h2_priority_of(value, NJ__H2_PRIORITY_PLAIN);
+    struct nj_h2_stream *st = nj__h2_find(h, id);
+    if (!st) {
+        if (id > h->id_high)
+            early(h, id, priority);
+        return;
+    }
+    st->priority = priority;
+    if (!st->body || st->reset || !nj_list_linked(&st->queue))
+        return;
+    nj_list_del(&st->queue);
+    nj__h2_ready(st);
+}
+
+uint8_t nj__h2_priority_first(struct nj_h2 *h, uint32_t id, uint8_t asked)
+{
+    if (nj_likely(h->n_early == 0))
+        return asked;
+    for (uint32_t i = 0; i < NJ__H2_EARLY; i++) {
+        if (h->early_id[i] == id)
+            return h->early_priority[i];
+    }
+    return asked;
+}

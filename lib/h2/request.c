@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Header blocks: requests, trailers, and what is neither (RFC 9113 8.1).
+ *
+ * Every block is decoded to its end, whatever becomes of it: the next one builds on it.
+ */
+#include "h2/h2_internal.h"
+
+/* A request that is shown, or answered in the owner's stead. */
+static void show(struct nj_h2_stream *st, const struct nj__h2_head *head)
+{
+    struct nj_h2 *h = st->h;
+    const struct nj_h2_events *ev = h->core->events;
+
+    nj_count(h->core->counters, NJ_C_requests);
+    if (nj_unlikely(head->over)) {
+        (void)nj_h2_respond(st, 431, NULL, 0, NULL);
+        if (ev->on_refused)
+            ev->on_refused(h->user, (uint32_t)st->id, 431);
+        return;
+    }
+    const struct nj_h2_request req = {
+        .method = head->method,
+        .scheme = head->scheme,
+        /* RFC 9113 8.3.1: without :authority the host field stands in. */
+        .authority = head->authority.p ? head->authority : head->host,
+        .path = head->path,
+        .fields = h->core->fields,
+        .n_fields = head->n_kept,
+        .ends = st->got_end,
+    };
+    st->announced = true;
+    ev->on_request(h->user, st, &req);
+}
+
+static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *block, size_t n)
+{
+    struct nj__h2_head head = {.length = NJ__H2_NO_LENGTH, .priority = NJ__H2_PRIORITY_PLAIN};
+
+    if (!nj__h2_head_read(h, &head, block, n))
+        return;
+    if (!nj__h2_head_complete(&head) || (ends && head.length > 0)) {
+        nj__h2_stream_error(h, id, NJ__H2_PROTOCOL_ERROR);
+        return;
+    }
+    nj__h2_glitch_request(h);
+    struct nj_h2_stream *st = nj__h2_stream_new(h, id);
+    if (!st)
+        return;
+    st->got_end = ends;
+    st->length_left = head.length;
+    st->head_bytes = head.n_bytes;
+    st->head_fields = head.n_fields;
+    st->priority = nj__h2_priority_first(h, id, head.priority);
+    show(st, &head);
+}
+
+/* Trailers of a request are checked and counted, and shown to nobody. They end it. */
+static void trailers(struct nj_h2_stream *st, bool ends, const uint8_t *block, size_t n)
+{
+    struct nj_h2 *h = st->h;
+    struct nj__h2_head head = {.length = NJ__H2_NO_LENGTH,
+                               .n_bytes = st->head_bytes,
+                               .n_fields = st->head_fields,
+                               .trailers = true};
+
+    if (!nj__h2_head_read(h, &head, block, n))
+        return;
+    if (head.bad || !ends) {
+        nj__h2_stream_error(h, (uint32_t)st->id, NJ__H2_PROTOCOL_ERROR);
+        return;
+    }
+    nj__h2_glitch_refund(h);
+    if (!head.over) {
+        nj__h2_stream_ended(st);
+        return;
+    }
+    nj__h2_stream_reset(st, NJ__H2_ENHANCE_YOUR_CALM);
+    (void)nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
+}
+
+/* Only to keep what later blocks build on. */
+static bool throw_away(struct nj_h2 *h, const uint8_t *block, size_t n)
+{
+    struct nj__h2_head head = {.length = NJ__H2_NO_LENGTH, .over = true};
+
+    return nj__h2_head_read(h, &head, block, n);
+}
+
+/* RFC 9113 5.1.2: more than we allow. Who does not know that yet may try it again. */
+static void refuse(struct nj_h2 *h, uint32_t id)
+{
+    nj_count(h->core->counters, NJ_C_h2_reset_out);
+    nj__h2_put_small(h, NJ__H2_RST_STREAM, id, NJ__H2_REFUSED_STREAM);
+}
+
+static bool was_reset(const struct nj_h2 *h, uint32_t id)
+{
+    uint32_t back = (h->id_high - id) / 2;
+    return back < NJ__H2_IDS_KNOWN && (h->id_reset >> back & 1);
+}
+
+void nj__h2_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block, size_t n)
+{
+    bool ends = flags & NJ__H2_END_STREAM, is_new = flags & NJ__H2_NEW;
+    /* RFC 9113 6.8: what comes after the last id that we named is not looked at. */
+    bool too_late = h->goaways == 2;
+
+    if (nj_likely(is_new && !too_late && h->n_open < h->core->limits.concurrent_streams_max)) {
+        request(h, id, ends, block, n);
+        return;
+    }
+    struct nj_h2_stream *st = is_new ? NULL : nj__h2_find(h, id);
+    if (st && !st->reset) {
+        trailers(st, ends, block, n);
+    } else if (throw_away(h, block, n)) {
+        if (st)
+            st->got_end |= ends;
+        else if (is_new && !too_late)
+            refuse(h, id);
+        else if (!is_new && was_reset(h, id))
+            nj__h2_stream_error(h, id, NJ__H2_STREAM_CLOSED);
+    }
+}

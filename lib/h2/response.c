@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers. The head of a response is encoded into the outbox when it is given: header blocks must
+ * leave in the order in which they were encoded, and nothing needs to be copied for later.
+ */
+#include "h2/h2_internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+/* Kept until the body has shown its end. */
+struct nj__h2_trailers {
+    size_t n_fields;
+    struct nj_field fields[]; /* with what they refer to behind them */
+};
+
+/* A block that needs more than one frame (RFC 9113 6.10): the heads of the others are put between.
+ * `p` begins with the head of the first; the outbox has room for all of them. */
+static uint32_t split(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t flags)
+{
+    uint32_t n_more = (n_block - 1) / NJ__H2_PAYLOAD_MAX, rest = n_block;
+
+    for (uint32_t i = n_more; i > 0; i--) { /* from behind, so that nothing is moved twice */
+        uint32_t from = i * NJ__H2_PAYLOAD_MAX, n = rest - from;
+        uint8_t *to = p + NJ__H2_FRAME_HEAD + from + i * NJ__H2_FRAME_HEAD;
+        memmove(to, p + NJ__H2_FRAME_HEAD + from, n);
+        nj__h2_put_head(to - NJ__H2_FRAME_HEAD, n, NJ__H2_CONTINUATION,
+                        i == n_more ? NJ__H2_END_HEADERS : 0, id);
+        rest = from;
+    }
+    nj__h2_put_head(p, rest, NJ__H2_HEADERS, flags & (uint8_t)~NJ__H2_END_HEADERS, id);
+    return n_block + (n_more + 1) * NJ__H2_FRAME_HEAD;
+}
+
+bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                       size_t n_fields, bool ends)
+{
+    struct nj_h2 *h = st->h;
+    uint8_t flags = (uint8_t)(NJ__H2_END_HEADERS | (ends ? NJ__H2_END_STREAM : 0));
+    uint32_t id = (uint32_t)st->id;
+
+    if (nj_unlikely(!h->hpack_out)) {
+        h->hpack_out = nj__hpack_out_new(h->core->hpack);
+        if (!h->hpack_out) {
+            nj__h2_no_memory(h);
+            return false;
+        }
+    }
+    size_t n_max = nj__hpack_bound(fields, n_fields);
+    size_t n_heads = NJ__H2_FRAME_HEAD * (1 + n_max / NJ__H2_PAYLOAD_MAX);
+    uint8_t *p = nj__h2_put(h, (uint32_t)(n_max + n_heads));
+    if (!p)
+        return false;
+    h->out.n -= (uint32_t)(n_max + n_heads);
+    uint32_t n = (uint32_t)nj__hpack_encode(h->hpack_out, p + NJ__H2_FRAME_HEAD, status, fields,
+                                            n_fields);
+    NJ_ASSERT(n <= n_max);
+    if (nj_likely(n <= NJ__H2_PAYLOAD_MAX)) {
+        nj__h2_put_head(p, n, NJ__H2_HEADERS, flags, id);
+        n += NJ__H2_FRAME_HEAD;
+    } else {
+        n = split(p, n, id, flags);
+    }
+    h->out.n += n;
+    st->n_out += n;
+    return true;
+}
+
+/* ---- trailers ---- */
+
+static char *copy_str(char *at, struct nj_str *to, struct nj_str from)
+{
+    if (from.n_bytes > 0)
+        memcpy(at, from.p, from.n_bytes);
+    *to = (struct nj_str){at, from.n_bytes};
+    return at + from.n_bytes;
+}
+
+static struct nj__h2_trailers *trailers_new(struct nj__h2_alloc *a, const struct nj_field *fields,
+                                            size_t n_fields)
+{
+    size_t n_bytes = sizeof(struct nj__h2_trailers) + n_fields * sizeof *fields;
+    for (size_t i = 0; i < n_fields; i++)
+        n_bytes += (size_t)fields[i].name.n_bytes + fields[i].value.n_bytes;
+    struct nj__h2_trailers *t = nj__h2_alloc(a, n_bytes);
+    if (!t)
+        return NULL;
+    t->n_fields = n_fields;
+    char *at = (char *)&t->fields[n_fields];
+    for (size_t i = 0; i < n_fields; i++) {
+        at = copy_str(at, &t->fields[i].name, fields[i].name);
+        at = copy_str(at, &t->fields[i].value, fields[i].value);
+    }
+    return t;
+}
+
+int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields)
+{
+    struct nj_h2 *h = st->h;
+
+    NJ_ASSERT(!st->trailers && n_fields <= NJ__H2_FIELDS_OUT_MAX);
+    if (h->end || st->end_shown)
+        return -1;
+    st->trailers = trailers_new(&h->core->alloc, fields, n_fields);
+    if (!st->trailers)
+        nj__h2_no_memory(h);
+    return st->trailers ? 0 : -1;
+}
+
+bool nj__h2_put_trailers(struct nj_h2_stream *st)
+{
+    return nj__h2_put_fields(st, 0, st->trailers->fields, st->trailers->n_fields, true);
+}
+
+/* ---- responses ---- */
+
+static void count_status(struct nj_counters *c, uint16_t status)
+{
+    static const enum nj_counter by_class[] = {NJ_C_status_2xx, NJ_C_status_3xx, NJ_C_status_4xx,
+                                               NJ_C_status_5xx};
+    nj_count(c, by_class[status / 100 - 2]);
+}
+
+int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                  size_t n_fields, struct nj_body *body)
+{
+    struct nj_h2 *h = st->h;
+
+    NJ_ASSERT(!st->answered && status >= 200 && status <= 599);
+    NJ_ASSERT(n_fields <= NJ__H2_FIELDS_OUT_MAX);
+    st->answered = true;
+    st->body = body;
+    if (body && body->ops->remaining(body) == 0)
+        nj__h2_body_close(st);
+    if (nj_unlikely(h->end || st->reset)) { /* it takes no more */
+        nj__h2_body_close(st);
+        return h->end ? -1 : 0;
+    }
+    bool ends = !st->body && !st->trailers;
+    if (!nj__h2_put_fields(st, status, fields, n_fields, ends) ||
+        (!st->body && st->trailers && !nj__h2_put_trailers(st))) {
+        nj__h2_body_close(st);
+        return -1;
+    }
+    count_status(h->core->counters, status);
+    if (st->body) {
+        nj__h2_ready(st);
+        return 0;
+    }
+    st->end_shown = true;
+    nj__h2_pass(st);
+    return 0;
+}
+
+void nj_h2_resume(struct nj_h2_stream *st)
+{
+    if (!st->deferred || st->h->end)
+        return;
+    st->deferred = false;
+    nj__h2_ready(st);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SETTINGS of either side (RFC 9113 6.5). */
+#include "h2/h2_internal.h"
+
+#include "base/limits.h"
+
+#define ENTRY_BYTES 6u
+/* Of one frame; each costs work, and there are but a dozen to set. */
+#define ENTRIES_MAX 32u
+
+static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
+{
+    p[0] = (uint8_t)(id >> 8);
+    p[1] = (uint8_t)id;
+    nj__h2_put32(p + 2, value);
+    return p + ENTRY_BYTES;
+}
+
+/* Our SETTINGS, and the windows of request bodies; also where nobody reads them: clients are known
+ * that stop for ever when the response comes while their window is closed (curl 7.88). */
+void nj__h2_greet(struct nj_h2 *h)
+{
+    const struct nj_h2_limits *max = &h->core->limits;
+    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + 4 * ENTRY_BYTES);
+
+    if (!p)
+        return;
+    p = nj__h2_put_head(p, 4 * ENTRY_BYTES, NJ__H2_SETTINGS, 0, 0);
+    p = put_entry(p, NJ__H2_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max);
+    p = put_entry(p, NJ__H2_MAX_HEADER_LIST_SIZE, max->header_bytes_max);
+    p = put_entry(p, NJ__H2_NO_RFC7540_PRIORITIES, 1); /* RFC 9218 2.1: no dependency tree */
+    put_entry(p, NJ__H2_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES);
+    if (h->window > NJ__H2_WINDOW_FIRST)
+        nj__h2_put_small(h, NJ__H2_WINDOW_UPDATE, 0, h->window - NJ__H2_WINDOW_FIRST);
+}
+
+/* RFC 9113 6.5.3. One was sent, so there is one to be acknowledged. */
+void nj__h2_settings_acked(struct nj_h2 *h)
+{
+    if (h->acked)
+        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+    h->acked = true;
+}
+
+/* A table that is smaller than what we use must be known before the next response; one that is
+ * larger is not made use of. */
+static void table_size(struct nj_h2 *h, uint32_t n_bytes)
+{
+    if (!h->hpack_out && n_bytes >= NJ__HPACK_TABLE_BYTES)
+        return;
+    if (!h->hpack_out)
+        h->hpack_out = nj__hpack_out_new(h->core->hpack);
+    if (h->hpack_out)
+        nj__hpack_out_limit(h->hpack_out, n_bytes);
+    else
+        nj__h2_no_memory(h);
+}
+
+/* RFC 9218 2.1.1: it must not change after the first SETTINGS. */
+static void plain_priorities(struct nj_h2 *h, uint32_t value)
+{
+    bool changed = h->plain && h->plain != value + 1;
+
+    if (value > 1 || changed || (h->settled && !h->plain && value == 1))
+        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+    h->plain = (uint8_t)(value + 1);
+}
+
+/* RFC 9113 6.5.2; what is not known is ignored. */
+static void setting(struct nj_h2 *h, uint16_t id, uint32_t value)
+{
+    switch (id) {
+    case NJ__H2_HEADER_TABLE_SIZE:
+        table_size(h, value);
+        break;
+    case NJ__H2_ENABLE_PUSH:
+    case NJ__H2_ENABLE_CONNECT_PROTOCOL:
+        if (value > 1)
+            nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        break;
+    case NJ__H2_INITIAL_WINDOW_SIZE:
+        nj__h2_window_initial(h, value);
+        break;
+    case NJ__H2_MAX_FRAME_SIZE: /* ours are never longer than the least that may be said */
+        if (value < NJ__H2_PAYLOAD_MAX || value > 0xffffffu)
+            nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        break;
+    case NJ__H2_NO_RFC7540_PRIORITIES:
+        plain_priorities(h, value);
+        break;
+    default:
+        break;
+    }
+}
+
+void nj__h2_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
+{
+    if (n_bytes > ENTRIES_MAX * ENTRY_BYTES) {
+        nj_h2_calm(h);
+        return;
+    }
+    for (uint32_t i = 0; i < n_bytes && !h->end; i += ENTRY_BYTES)
+        setting(h, (uint16_t)(p[i] << 8 | p[i + 1]), nj__h2_get32(p + i + 2));
+    h->settled = true;
+    uint8_t *ack = h->end ? NULL : nj__h2_put_ack(h, NJ__H2_FRAME_HEAD);
+    if (ack)
+        nj__h2_put_head(ack, 0, NJ__H2_SETTINGS, NJ__H2_ACK, 0);
+}
