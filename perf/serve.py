@@ -19,15 +19,14 @@ limit where its own column is near 100 %.
 """
 import argparse
 import contextlib
-import json
 import os
-import platform
 import statistics
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
 import generator  # noqa: E402
+import record  # noqa: E402
 from priority import first_of  # noqa: E402
 from world import Failed, until  # noqa: E402
 
@@ -140,6 +139,8 @@ def main():
     for shape in args.shapes:
         if shape not in SHAPES:
             parser.error(f"{shape}: no such shape; there are {', '.join(SHAPES)}")
+    run = record.begin("serve")
+    print(record.headline(run.facts))
     results = {shape: [] for shape in args.shapes}
     with contextlib.closing(Pair()) as pair:
         pair.make_namespaces()
@@ -151,9 +152,9 @@ def main():
     print("\r\033[K", end="", file=sys.stderr)
     table(results, args.rounds)
     if args.json:
-        with open(os.path.join(os.environ.get("NJ_CALLER", "."), args.json), "w") as f:
-            json.dump({"machine": platform.platform(), "runs": results}, f, indent=1)
-            f.write("\n")
+        for shape, runs in results.items():
+            run.row(shape, runs)
+        run.write(args.json, args.rounds)
 
 
 if __name__ == "__main__":
