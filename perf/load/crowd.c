@@ -148,6 +148,12 @@ static bool catch_up(struct client *k)
     return k->n_kept == 0;
 }
 
+/* Do connections wait for their turn, or does each ask when it has an answer? */
+static bool in_turn(const struct crowd *c)
+{
+    return c->interval_ns > 0 || c->in_flight > 0;
+}
+
 static bool usable(const struct client *k)
 {
     return k->open && !k->closing && !k->h2.fault;
@@ -171,7 +177,7 @@ static void go_on(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
 
-    if (usable(k) && c->interval_ns == 0)
+    if (usable(k) && !in_turn(c))
         ask_all(k, now);
     if (usable(k) && k->n_kept == 0) {
         uint32_t room = nj_tcp_send_room(k->tcb);
@@ -181,9 +187,9 @@ static void go_on(struct client *k, nj_ns now)
         c->out.n_max = OUT_BYTES;
     }
     send_out(k);
-    if (c->interval_ns > 0 && k->open)
+    if (in_turn(c) && k->open)
         nj_list_del(&k->link);
-    if (c->interval_ns > 0 && usable(k) && h2_room(&k->h2) > 0)
+    if (in_turn(c) && usable(k) && h2_room(&k->h2) > 0)
         nj_list_push_back(&c->free, &k->link);
 }
 
@@ -324,15 +330,40 @@ static uint32_t open_more(struct crowd *c, nj_ns now)
 
 /* ---- what is due ---- */
 
+/* The next connection in turn that can take a request, or NULL. */
+static struct client *whose_turn(struct crowd *c)
+{
+    while (!nj_list_empty(&c->free)) {
+        struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
+        if (k->n_kept == 0 && usable(k) && h2_room(&k->h2) > 0)
+            return k; /* others come back with their next news */
+    }
+    return NULL;
+}
+
+/* As many requests as may be under way, on connections in turn. */
+static uint32_t ask_in_turn(struct crowd *c, nj_ns now)
+{
+    struct client *k;
+    uint32_t n = 0;
+
+    while (asking(c) &&
+           atomic_load_explicit(&c->n_under_way, memory_order_relaxed) < c->in_flight &&
+           n < ASKS_MAX && (k = whose_turn(c))) {
+        ask(k, now);
+        n++;
+        go_on(k, now);
+    }
+    return n;
+}
+
 /* Requests at their times, on connections in turn; late ones where none has room. */
 static uint32_t ask_due(struct crowd *c, nj_ns now)
 {
+    struct client *k;
     uint32_t n = 0;
 
-    while (asking(c) && c->due <= (double)now && !nj_list_empty(&c->free) && n < ASKS_MAX) {
-        struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
-        if (k->n_kept > 0 || !usable(k) || h2_room(&k->h2) == 0)
-            continue; /* it comes back with its next news */
+    while (asking(c) && c->due <= (double)now && n < ASKS_MAX && (k = whose_turn(c))) {
         ask(k, (nj_ns)c->due);
         c->due += c->interval_ns;
         n++;
@@ -409,6 +440,8 @@ uint32_t crowd_run(struct crowd *c, enum load_phase phase, nj_ns now)
         n += catch_up_all(c, now);
     if (c->interval_ns > 0)
         n += ask_due(c, now);
+    if (c->in_flight > 0)
+        n += ask_in_turn(c, now);
     sweep(c, now);
     return n;
 }
@@ -425,6 +458,8 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
     c->plan = o->plan;
     c->plan.ended = ended;
     c->plan.came = came;
+    if (o->in_flight)
+        c->in_flight = o->in_flight / n + (index < o->in_flight % n);
     if (o->n_requests)
         c->budget = o->n_requests / n + (index < o->n_requests % n);
     if (o->rate > 0)

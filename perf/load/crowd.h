@@ -57,12 +57,13 @@ struct crowd {
     uint64_t budget;    /* requests that may still be asked; UINT64_MAX: any number */
     double interval_ns; /* open loop: between two of this lcore's requests; 0: closed loop */
     double due;         /* ... when the next one is */
+    uint32_t in_flight; /* closed loop in turn: this lcore's requests at a time, or 0 */
     nj_ns measure_from, measure_to, swept_at, retry_at;
     struct nj_prng prng;
     uint32_t sweep_next;
     struct client *clients;
     struct nj_list opening; /* to be opened */
-    struct nj_list free;    /* may ask more: the open loop's, in turn */
+    struct nj_list free;    /* may ask more: where they take turns */
     struct nj_list behind;  /* with bytes that TCP had no memory for */
     uint32_t n_opening;
     struct h2_out out;

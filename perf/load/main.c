@@ -26,6 +26,7 @@
 #define LISTEN_PORT 1u /* nobody asks there */
 #define CLOSE_TIME  (2 * NJ_SEC)
 #define CLOSED_TIME (200 * NJ_MS) /* for the last ACKs, which a peer may ask for again */
+#define ENDED_MAX   100u          /* connections, and an eighth, while others are opened */
 #define TIME_WAIT   (NJ_SEC)      /* 2 MSL: our ports come round soon */
 
 struct load {
@@ -114,6 +115,19 @@ static bool up(int argc, char **argv)
     if (l->n > NJ_SHARDS_MAX || l->n > l->o.n_conns) {
         snprintf(l->why, sizeof l->why, "%u lcores for %u connections: choose fewer with -l", l->n,
                  l->o.n_conns);
+        return false;
+    }
+    if (!l->o.rate && !l->o.in_flight && l->o.n_conns / l->n > LOAD_ASKING_MAX) {
+        snprintf(
+            l->why, sizeof l->why,
+            "%u connections that all ask at once: an lcore has buffers for %u: give --in-flight "
+            "or --rate, and they take turns",
+            l->o.n_conns, LOAD_ASKING_MAX);
+        return false;
+    }
+    if (l->o.in_flight && l->o.in_flight < l->n) {
+        snprintf(l->why, sizeof l->why, "--in-flight %u: fewer than lcores, %u", l->o.in_flight,
+                 l->n);
         return false;
     }
     if (nj_dpdk_port_open(&l->port, l->o.link.ethdev, l->n, !l->o.link.no_offload, l->why,
@@ -221,6 +235,8 @@ static void conduct(nj_ns now)
             enter(l->o.warm_up ? LOAD_WARMING : LOAD_MEASURING, now);
         else if (still)
             give_up("it does not begin", &s, now);
+        else if (s.closed + s.broken > l->o.n_conns / 8 + ENDED_MAX)
+            give_up("the server ends them again", &s, now); /* it would go on for ever */
         break;
     case LOAD_WARMING:
         if (time >= l->o.warm_up)

@@ -27,6 +27,8 @@ static const char USAGE[] =
     "Load:\n"
     "  -c, --connections N    [1]\n"
     "  -m, --streams N        requests under way on each connection, at most [1]\n"
+    "      --in-flight N      requests under way, over connections that take turns: very many can\n"
+    "                         be in use without as many requests at once\n"
     "  -d, --duration TIME    measure so long [10s]\n"
     "  -n, --requests N       ... or so many requests, without warming up\n"
     "  -w, --warm-up TIME     before that, not measured [1s]\n"
@@ -60,11 +62,12 @@ static const char USAGE[] =
     "\\\n"
     "    -- --addr 198.18.0.1/24 -c 16 -m 32 http://198.18.0.2/index.html\n";
 
-enum { OPT_WINDOW = 256, OPT_TIMEOUT, OPT_SEED, OPT_JSON, OPT_CSV, OPT_LINK };
+enum { OPT_WINDOW = 256, OPT_TIMEOUT, OPT_SEED, OPT_JSON, OPT_CSV, OPT_LINK, OPT_IN_FLIGHT };
 
 static const struct option known[] = {
     {"connections", required_argument, NULL, 'c'},
     {"streams", required_argument, NULL, 'm'},
+    {"in-flight", required_argument, NULL, OPT_IN_FLIGHT},
     {"duration", required_argument, NULL, 'd'},
     {"requests", required_argument, NULL, 'n'},
     {"warm-up", required_argument, NULL, 'w'},
@@ -244,6 +247,10 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
         rc = number(value, 1, H2_STREAMS_MAX, &n, name, why);
         o->plan.streams = (uint32_t)n;
         return rc;
+    case OPT_IN_FLIGHT:
+        rc = number(value, 1, LOAD_ASKING_MAX, &n, name, why);
+        o->in_flight = (uint32_t)n;
+        return rc;
     case 'n':
         return number(value, 1, UINT64_MAX / 2, &o->n_requests, name, why);
     case OPT_SEED:
@@ -321,6 +328,10 @@ static int finish(struct load_options *o, int argc, char **argv, char *why)
     for (int i = 1; i < argc; i++)
         if (read_path(o, argv[i], why) != 0)
             return -1;
+    if (o->rate > 0 && o->in_flight)
+        return nj_fail(why, WHY_BYTES,
+                       "--rate and --in-flight: an open loop asks when it is time, "
+                       "however many are under way");
     if (o->n_requests)
         o->warm_up = 0;
     if (check_link(o, why) != 0)

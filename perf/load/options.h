@@ -11,12 +11,18 @@
 #define LOAD_CONNS_MAX (1u << 20)
 #define LOAD_PATH_MAX  4096u
 
+/* Connections of an lcore that ask at once: each request is in a buffer of its own until it is
+ * acknowledged, and needs another one to be sent. Both together are all 16,383 there are. */
+#define LOAD_ASKING_MAX 8000u
+
 struct load_options {
     struct nj_server_config link; /* addresses, gateway, VLAN: options that the server has, too */
     struct nj_addr to;
     uint16_t port;
     char authority[280];
     uint32_t n_conns;
+    uint32_t
+        in_flight; /* closed loop: requests at a time, over all connections; 0: `streams` each */
     uint64_t n_requests; /* 0: for `duration` */
     nj_ns duration, warm_up, timeout;
     double rate; /* of requests per second, all together; 0: closed loop */

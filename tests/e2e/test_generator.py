@@ -96,6 +96,17 @@ class AgainstOurs(OnPair):
         found, grown = self.counted("-c", 9, "-n", 900, urls=["/one"], addresses=with_three)
         self.agree(found, grown, 1)
 
+    def test_taking_turns(self):
+        """Few requests under way over many connections."""
+        found, grown = self.counted("-c", 60, "-m", 2, "--in-flight", 4, "-n", 600, urls=["/one"])
+        self.agree(found, grown, 1)
+        self.assertEqual(600, found["in_all"]["done"])
+        found, grown = self.counted("-c", 60, "--in-flight", 4, "-d", "500ms", "-w", "100ms",
+                                    urls=["/one"])
+        self.agree(found, grown, 1)
+        self.assertLessEqual(found["before"]["under_way"], 4)  # without turns they are 60
+        self.assertLess(0, found["before"]["under_way"])
+
     def test_a_rate(self):
         found, grown = self.counted("-c", 10, "-m", 4, "-r", 500, "-d", "2s", "-w", "100ms",
                                     urls=["/one"])
@@ -252,6 +263,8 @@ class Arguments(unittest.TestCase):
                 ((*own, url, "/a b"), "write it as %HH"),
                 ((*own, url, "/a=0"), "a weight from 1"),
                 ((*own, "-c", "0", url), "--connections 0: expected a number from 1"),
+                ((*own, "--in-flight", "4", "-r", "9", url), "--rate and --in-flight"),
+                ((*own, "--in-flight", "0", url), "--in-flight 0: expected a number"),
                 ((*own, "-m", "x", url), "--streams x: expected a number"),
                 ((*own, "-d", "soon", url), "--duration soon: expected a time"),
                 ((*own, "-r", "-1", url), "--rate -1: expected"),
