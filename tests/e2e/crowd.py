@@ -11,7 +11,6 @@ gateway, so that its neighbour table holds one entry however many addresses the 
 """
 import json
 import os
-import re
 import select
 import subprocess
 import time
@@ -21,9 +20,6 @@ from world import BUILD, SERVER_ADDR, SLOW, Failed, until
 
 GATEWAY = "198.18.0.1"
 BODY_BYTES = 1000
-# Sums of the kernel over all of a process's memory, in KiB, as we name them.
-SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shared_memory",
-         "Private_Hugetlb": "hugepages", "AnonHugePages": "transparent_hugepages"}
 
 
 def room_for(n):
@@ -105,12 +101,6 @@ class Crowd(Memif):
                 and not any(n for name, n in memory.items() if name.endswith("_used"))
         until("no connection left at the server", gone, 30)
         return answer
-
-    def memory(self):
-        """Bytes that the server's process has, by kind."""
-        with open(f"/proc/{self.server.process.pid}/smaps_rollup", encoding="ascii") as f:
-            found = dict(re.findall(r"^(\w+): +(\d+) kB", f.read(), re.M))
-        return {name: int(found[field]) << 10 for field, name in SMAPS.items()}
 
     def close(self):
         if self.clients:

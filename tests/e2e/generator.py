@@ -9,12 +9,16 @@ memif link, whose memory is their own, so that neither needs hugepages.
 """
 import json
 import os
+import re
 import subprocess
 
 from world import (BUILD, CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World, lcore_args)
 
 PROGRAM = os.path.join(BUILD, "perf", "load", "nightjar-load")
 NO_HUGEPAGES = ("--no-huge", "-m", "512")
+# Sums of the kernel over all of a process's memory, in KiB, as we name them.
+SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shared_memory",
+         "Private_Hugetlb": "hugepages", "AnonHugePages": "transparent_hugepages"}
 
 
 def command(device, prefix, options, urls, lcores=1, addresses=(CLIENT_ADDR,),
@@ -54,6 +58,12 @@ class Memif(World):
     def start(self):
         super().start()
         self.reaper.will_make("prefix", self.prefix)
+
+    def memory(self):
+        """Bytes that the server's process has, by kind."""
+        with open(f"/proc/{self.server.process.pid}/smaps_rollup", encoding="ascii") as f:
+            found = dict(re.findall(r"^(\w+): +(\d+) kB", f.read(), re.M))
+        return {name: int(found[field]) << 10 for field, name in SMAPS.items()}
 
 
 class Pair(Memif):

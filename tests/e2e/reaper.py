@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Takes away what a run made outside its own memory: namespaces with every process in them (and so the
-tap devices and servers), folders, and DPDK's runtime folders.
+tap devices and servers), folders, DPDK's runtime folders,
+and hugepages that it reserved.
 
 The owner starts this program with a pipe on its standard input and names each thing on it, one
 line each, *before* making it. When the pipe ends, the owner is done or dead, however it died, and
@@ -17,6 +18,7 @@ import time
 
 NETNS = "/run/netns"
 DPDK_RUNTIME = "/var/run/dpdk"
+HUGEPAGES = "/proc/sys/vm/nr_hugepages"
 DPDK_RUNTIME_OF_USERS = "/tmp/dpdk"
 RUN = "/run"
 OURS = re.compile(r"^(?:njrun|njt)-(\d+)")
@@ -51,7 +53,19 @@ def drop_prefix(name):
     drop_folder(f"{DPDK_RUNTIME_OF_USERS}/{name}")
 
 
+def drop_hugepages(n):
+    """So many fewer are reserved: those that somebody else has reserved meanwhile stay. What is
+    still in use goes when it is not any more."""
+    if int(n) <= 0:
+        return
+    with open(HUGEPAGES, "r+", encoding="ascii") as f:
+        left = max(0, int(f.read()) - int(n))
+        f.seek(0)
+        f.write(str(left))
+
+
 DROP = {
+    "hugepages": drop_hugepages,
     "namespace": drop_namespace,
     "folder": drop_folder,
     "prefix": drop_prefix,
@@ -93,7 +107,9 @@ def main():
     todo = [line.rstrip("\n").split(" ", 1) for line in sys.stdin]
     todo.sort(key=lambda item: item[0] != "namespace")  # processes end before their files go
     for kind, name in todo:
-        DROP[kind](name)
+        if kind != "hugepages":
+            DROP[kind](name)
+    drop_hugepages(sum(int(n) for kind, n in todo if kind == "hugepages"))
 
 
 if __name__ == "__main__":
