@@ -174,8 +174,8 @@ class Bench:
 
 
 def table(bench):
-    print(f"\n{'':<16}{'echo at full load':>24}{'cycles/':>10}{'echo':>7}  {'serve at full load':<32}"
-          f"{'share':>6}")
+    print(f"\n{'':<16}{'echo at full load':>24}{'cycles/':>10}{'echo':>7}  "
+          f"{'serve at full load':<32}{'share':>6}")
     print(f"{'frame':<16}{'Mpps':>12}{'GB/s':>12}{'packet':>10}{'idle':>7}")
     for frame, runs in bench.echoes.items():
         shape, by = FRAMES[frame]

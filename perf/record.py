@@ -138,14 +138,22 @@ class Unreadable(Exception):
     """It is not the JSON of a run; the text is for a person."""
 
 
-def read(path):
+def read_json(path):
     try:
         with open(path, encoding="utf-8") as f:
-            run = json.load(f)
+            return json.load(f)
     except (OSError, ValueError) as why:
         raise Unreadable(f"{path}: {why}") from None
+
+
+def checked(path, run):
+    """The run that `path` has, if it is one."""
     missing = [key for key in KEYS if not isinstance(run, dict) or key not in run]
     if missing:
         raise Unreadable(f"{path}: not what a ./dev bench writes with --json: it has no "
                          f"{', '.join(missing)}")
     return run
+
+
+def read(path):
+    return checked(path, read_json(path))

@@ -98,7 +98,7 @@ def tidy(pattern):
     if pattern not in "tidy":
         return 0, 0
     passed, failed = summary_of(*run(sys.executable, "tests/tidy/tidy.py"))
-    for name in ("test_tidy.py", "test_rfc.py", "test_ewyk.py"):
+    for name in ("test_tidy.py", "test_rfc.py", "test_ewyk.py", "test_page.py"):
         status, text = run(sys.executable, f"tests/tidy/{name}", show=False)
         count = int((re.findall(r"^Ran (\d+) test", text, re.M) or ["0"])[-1])
         if status:

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""perf/page.py: what is not ahead comes first, and the committed page is what the runs say."""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "perf"))
+import page  # noqa: E402
+import record  # noqa: E402
+from targets import Results, behind, targets  # noqa: E402
+
+
+def run(bench, rows, **more):
+    """A run in the form of record.py; rows are (shape, peer, link, {value: number})."""
+    r = record.Run(bench)
+    for shape, peer, link, values, *flags in rows:
+        r.row(shape, [values], peer=peer, link=link, **(flags[0] if flags else {}))
+    return {**r.facts, "rounds": 1, "rows": r.rows, "file": bench + ".json", **more}
+
+
+def serve(full=0.8e6, p50=5000, many=0.5e6, **more):
+    return run("serve", [("1x1", "nightjar", "memif", {"full": 3e5, "ns": 3e3, "p50": p50}),
+                         ("16x32", "nightjar", "memif", {"full": full, "ns": 1e9 / full}),
+                         ("1000x1", "nightjar", "memif", {"full": 5e5, "ns": 2e3}),
+                         ("100kx1", "nightjar", "memif", {"full": many, "ns": 1e9 / many})],
+               **more)
+
+
+def peers(nightjar, h2o):
+    of = lambda full: {"full": full, "ns": 1e9 / full, "rate": full}  # noqa: E731
+    return run("peers", [("1000x1", "nightjar", "memif", of(6e5)),
+                         ("1000x1", "nightjar", "veth", of(nightjar)),
+                         ("1000x1", "h2o", "veth", of(h2o))])
+
+
+class Page(unittest.TestCase):
+    def first_section(self, *runs):
+        text = page.page(list(runs), None)
+        return text[text.index("## 1. "):text.index("## 2. ")]
+
+    def test_a_missed_target_is_said_first(self):
+        line = ("- **Missed**: 16x32 over memif, requests per core-second: 0.650 M, "
+                "wanted >= 0.700 M")
+        first = self.first_section(serve(full=0.65e6))
+        self.assertTrue(first.split("\n\n")[1].startswith(line), first)
+        self.assertNotIn("16x32 over memif, requests per core-second:",
+                         self.first_section(serve(full=0.75e6)))
+        self.assertIn("| 16x32 over memif, requests per core-second | >= 0.700 M | 0.750 M | "
+                      "reached |", page.page([serve(full=0.75e6)], None))
+
+    def test_both_kinds_of_bounds(self):
+        self.assertIn("round trip, p50: 8.5 us, wanted <= 8.0 us",
+                      self.first_section(serve(p50=8500)))
+        self.assertIn("over 100,000 connections against 1,000: 0.60 x, wanted >= 0.80 x",
+                      self.first_section(serve(many=0.3e6)))
+
+    def test_what_nobody_measured_is_not_reached(self):
+        self.assertIn("**Not measured**: 1000x1 over memif against h2o",
+                      self.first_section(serve()))
+        self.assertTrue(all(t.met is None for t in targets(Results([]))))
+
+    def test_a_peer_that_is_ahead_is_named(self):
+        ahead, even = peers(5e4, 6e4), peers(7e4, 6e4)
+        self.assertIn("**Behind**: 1000x1: nightjar over veth does 0.83 x what h2o over veth does",
+                      self.first_section(ahead))
+        self.assertIn("CPU per request against h2o's: 1.20 x", self.first_section(ahead))
+        self.assertEqual([], behind(Results([even])))
+        self.assertIn("1000x1 over memif against h2o over veth, requests per core-second: 10.00 x",
+                      self.first_section(even))
+
+    def test_what_failed_is_told(self):
+        failed = [{"shape": "100k", "link": "memif", "why": "the server ends\nthem again"}]
+        self.assertIn("serve, 100k memif: the server ends them again",
+                      self.first_section(serve(failed=failed)))
+
+    def test_runs_of_two_commits_are_told(self):
+        other = serve()
+        other["commit"] = other["commit"] | {"id": "other"}
+        self.assertIn("The runs are of 2 commits", page.page([other, peers(7e4, 6e4)], None))
+
+
+class Reading(unittest.TestCase):
+    def read(self, *values):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, f"{i}.json") for i in range(len(values))]
+            for path, value in zip(paths, values):
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(value if isinstance(value, str) else record.compact(value))
+            return page.read(paths)
+
+    def complaint(self, *values):
+        with self.assertRaises(record.Unreadable) as found:
+            self.read(*values)
+        return str(found.exception)
+
+    def test_what_is_no_run_is_said(self):
+        without = serve()
+        del without["bench"]
+        self.assertIn("0.json: not what a ./dev bench writes with --json: it has no bench",
+                      self.complaint(without))
+        self.assertIn("it has no bench, machine", self.complaint("[]"))
+        self.assertIn("0.json: Expecting", self.complaint("{"))
+        self.assertIn("of ./dev bench memory, which has no place",
+                      self.complaint(run("memory", [])))
+        self.assertIn("1.json: a second run of serve", self.complaint(serve(), serve()))
+
+    def test_a_run_comes_back_as_it_was_written(self):
+        runs, baseline = self.read(serve(), {"tools": {"cc": "1"}, "shapes": {}})
+        self.assertEqual("serve", runs[0]["bench"])
+        self.assertEqual(serve()["rows"], runs[0]["rows"])
+        self.assertEqual({"cc": "1"}, baseline["tools"])
+
+    def test_compact_json_is_the_same(self):
+        value = {"a": [{"b": [1, 2.5], "c": {"d": "x [\" { y"}}], "e": "}", "f": []}
+        self.assertEqual(value, json.loads(record.compact(value)))
+
+    def test_a_value_that_some_rounds_lack(self):
+        found = record.summary([{"a": 1, "b": None}, {"a": 3, "b": 5}, {"a": 2}])
+        self.assertEqual({"median": 2, "min": 1, "max": 3, "runs": [1, 3, 2]}, found["a"])
+        self.assertEqual([5], found["b"]["runs"])
+
+
+class Committed(unittest.TestCase):
+    def test_the_page_is_what_the_runs_say(self):
+        self.assertIsNone(page.complaint())
+
+
+if __name__ == "__main__":
+    unittest.main()
