@@ -199,7 +199,7 @@ def arguments():
     parser.add_argument("--hugepages", action="store_true",
                         help="reserve them for the run where too few are free")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2, help="of each run [2]")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of each run [1.5]")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("frames", nargs="*", metavar="LINK/BYTES", default=list(known))
     args = parser.parse_args()

@@ -22,9 +22,9 @@ def state():
 
 def add(n):
     """Asks the kernel for more of them; it may have fewer."""
-    with open(HUGEPAGES, "r+", encoding="ascii") as f:
+    with open(HUGEPAGES, encoding="ascii") as f:
         wanted = int(f.read()) + n
-        f.seek(0)
+    with open(HUGEPAGES, "w", encoding="ascii") as f:
         f.write(str(wanted))
 
 

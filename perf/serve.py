@@ -68,14 +68,19 @@ class Bench:
         closed = self.results[pair.kind, HALF_OF]
         return pair.measure(shape, self.seconds, "-r", int(closed[-1]["rate"] / 2))
 
+    def can(self, link, shape):
+        return (link, HALF_OF if shape == "half" else shape) not in self.failed and \
+            (link, shape) not in self.failed
+
     def group(self, link, shapes, progress):
         """One server. A shape that fails takes the server with it, and is not tried again."""
-        shapes = [s for s in shapes if (link, s) not in self.failed and
-                  not (s == "half" and (link, HALF_OF) in self.failed)]
+        shapes = [s for s in shapes if self.can(link, s)]
         while shapes:
             with Pair(link, self.memory) as pair:
                 while shapes:
                     shape = shapes.pop(0)
+                    if not self.can(link, shape):
+                        continue
                     progress(f"{shape} over {link}")
                     try:
                         found = self.measure(pair, shape)

@@ -58,9 +58,9 @@ def drop_hugepages(n):
     still in use goes when it is not any more."""
     if int(n) <= 0:
         return
-    with open(HUGEPAGES, "r+", encoding="ascii") as f:
+    with open(HUGEPAGES, encoding="ascii") as f:
         left = max(0, int(f.read()) - int(n))
-        f.seek(0)
+    with open(HUGEPAGES, "w", encoding="ascii") as f:
         f.write(str(left))
 
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The instruments of ./dev bench serve and echo, small: what they tell is of what was asked for."""
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+import reaper
+from world import REPO, Failed
+
+sys.path.insert(0, os.path.join(REPO, "perf"))
+import serve  # noqa: E402
+from echo import TESTPMD, Echo  # noqa: E402
+from hugepages import Memory  # noqa: E402
+from pair import FILES, Pair  # noqa: E402
+
+SEGMENTS = FILES["200KiB"] // 1448
+SECONDS = 0.3
+PLAIN = set("rate full ns cycles bytes bytes_full idle busy client_busy p50 p99 p99.9".split())
+
+
+@unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two CPUs are needed")
+class Instruments(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.memory = Memory()
+        cls.addClassCleanup(cls.memory.reaper.finish)
+
+    def measure(self, link, shape, *more):
+        with Pair(link, self.memory) as pair:
+            found = pair.measure(shape, SECONDS, *more)
+        self.assertLessEqual(PLAIN, found.keys())
+        self.assertAlmostEqual(1, found["busy"] + found["idle"])
+        self.assertAlmostEqual(1e9, found["ns"] * found["full"], delta=1)
+        return found
+
+    def test_over_memif(self):
+        found = self.measure("memif", "200KiB")
+        self.assertGreaterEqual(found["tx_packets"], SEGMENTS * 0.9)
+        self.assertNotIn("connection_bytes", found)
+
+    def test_over_virtio_segments_are_not_cut(self):
+        self.assertLess(self.measure("virtio", "200KiB")["tx_packets"], SEGMENTS / 2)
+
+    @unittest.skipUnless(shutil.which(TESTPMD), f"no {TESTPMD}: it is in Debian's dpdk-dev")
+    def test_the_echo(self):
+        for link, n_bytes in (("memif", 80), ("virtio", 65226)):
+            with self.subTest(link=link), Echo(link, n_bytes, self.memory) as echo:
+                found = echo.measure(SECONDS)  # it fails when other frames come back
+                self.assertGreater(found["full"], 0)
+
+
+class Plans(unittest.TestCase):
+    def test_half_comes_after_what_it_is_half_of(self):
+        self.assertEqual([("memif", ["1x1", "16x32", "half"])],
+                         serve.plan("memif", ["16x32", "half", "1x1"]))
+        self.assertEqual([("memif", ["16x32", "half"])], serve.plan("memif", ["half"]))
+
+    def test_who_needs_a_server_of_its_own_has_one(self):
+        groups = serve.plan(None, None)
+        self.assertIn(("memif", ["100k"]), groups)
+        self.assertIn(("virtio", ["10MiB"]), groups)
+        self.assertEqual([("virtio", ["1x1"]), ("virtio", ["200KiB"])],
+                         serve.plan("virtio", ["1x1", "200KiB"]))
+
+    def test_a_shape_that_fails_does_not_end_the_others(self):
+        class Broken:
+            kind = "memif"
+
+            def __init__(self, *_):
+                pass
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
+
+            def measure(self, shape, *_):
+                if shape == "16x32":
+                    raise Failed("why")
+                return {"ns": 1}
+        bench, was = serve.Bench(None, 1), serve.Pair
+        self.addCleanup(setattr, serve, "Pair", was)
+        serve.Pair = Broken
+        bench.group("memif", ["1x1", "16x32", "half", "1000x1"], lambda _: None)
+        self.assertEqual([("memif", "1x1"), ("memif", "1000x1")], list(bench.results))
+        self.assertEqual("why", bench.failed["memif", "16x32"])
+
+
+class Hugepages(unittest.TestCase):
+    def test_what_was_reserved_is_given_back(self):
+        with tempfile.NamedTemporaryFile("w+", encoding="ascii") as f:
+            f.write("12\n")
+            f.flush()
+            was, reaper.HUGEPAGES = reaper.HUGEPAGES, f.name
+            self.addCleanup(setattr, reaper, "HUGEPAGES", was)
+            for n, left in ((5, 7), (0, 7), (-3, 7), (9, 0)):
+                reaper.drop_hugepages(n)
+                with open(f.name, encoding="ascii") as now:
+                    self.assertEqual(left, int(now.read()))
+
+
+if __name__ == "__main__":
+    unittest.main()
