@@ -98,11 +98,12 @@ class Echo(World):
     def __init__(self, link, n_bytes, memory):
         super().__init__("null", lcores=1)
         self.kind, self.n_bytes, self.memory = link, n_bytes, memory
+        self.ends = []
 
     def start(self):
         socket = f"{self.scratch}/link"
-        ends = {"server": lambda: Testpmd(
-            self, "e", device(self.kind, "server", socket, self.memory.huge), cpus()[1],
+        ends = {"server": lambda: self.end(
+            "e", device(self.kind, "server", socket, self.memory.huge), cpus()[1],
             self.memory, ["--forward-mode=macswap", "--record-core-cycles",
                           f"--total-num-mbufs={MBUFS}"]), "client": lambda: self.sender(socket)}
         # A memif's server and a virtio's host make the socket.
@@ -116,10 +117,21 @@ class Echo(World):
         self.echo = first if order[0] == "server" else second
         first_of(self.server_ns)
 
+    def end(self, *args):
+        self.ends.append(Testpmd(self, *args))
+        return self.ends[-1]
+
+    def close(self):
+        """On both CPUs they go before everything else, the reaper too."""
+        for one in self.ends:
+            one.process.kill()
+            one.process.communicate()
+        super().close()
+
     def sender(self, socket):
         large = self.n_bytes > LARGE
-        return Testpmd(
-            self, "c", device(self.kind, "client", socket, self.memory.huge), cpus()[0],
+        return self.end(
+            "c", device(self.kind, "client", socket, self.memory.huge), cpus()[0],
             self.memory, [
                 *([f"--mbuf-size={LARGE_MBUF}", "--mbcache=32"] if large else []),
                 "--forward-mode=flowgen", f"--txpkts={self.n_bytes}",  # it looks at what is before

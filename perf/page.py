@@ -147,13 +147,14 @@ def serve_section(run):
           value_of(row, "idle", 0.01) + " %",
           client_of(row))
          for row in run["rows"]])
-    more = [f"- {row['shape']} over {row['link']}: {value_of(row, 'bytes_full', 1e9)} GB/s of a core"
-            for row in run["rows"] if row["shape"] in ("200KiB", "10MiB")]
+    more = [f"- {row['shape']} over {row['link']}: {value_of(row, 'bytes_full', 1e9)} GB/s of a "
+            "core" for row in run["rows"] if row["shape"] in ("200KiB", "10MiB")]
     more += [f"- {row['shape']} over {row['link']}: {value_of(row, 'connection_bytes')} bytes of "
              "ordinary memory per connection"
              for row in run["rows"] if "connection_bytes" in row["values"]]
-    return ("What a request costs the server's core, without a kernel between it and nightjar-load. "
-            "`./dev bench serve --help` tells the shapes and what the columns are.\n\n"
+    return ("What a request costs the server's core, without a kernel between it and "
+            "nightjar-load. `./dev bench serve --help` tells the shapes and what the columns "
+            "are.\n\n"
             "![nanoseconds per request](performance/serve.svg)\n\n" + table + "\n"
             + "\n".join(more) + "\n")
 
@@ -174,8 +175,8 @@ def echo_section(run):
 
 def peers_section(run):
     text = ("The same files on the same CPU. Peers are under h2load over veth; nightjar there, "
-            "too, and over memif under nightjar-load. `req/s of a core` is by CPU time of the server, "
-            "not by the clock.\n\n![requests per core-second](performance/peers.svg)\n")
+            "too, and over memif under nightjar-load. `req/s of a core` is by CPU time of the "
+            "server, not by the clock.\n\n![requests per core-second](performance/peers.svg)\n")
     for shape in dict.fromkeys(row["shape"] for row in run["rows"]):
         rows = [row for row in run["rows"] if row["shape"] == shape]
         rows.sort(key=lambda row: -row["values"]["full"]["median"])

@@ -87,6 +87,9 @@ class Pair(generator.Pair):
 
     def __exit__(self, *_):
         """Connections that are left are nobody's: no orderly end."""
+        if self.server:
+            self.server.process.kill()
+            self.server.process.wait()
         self.close()
 
     def device(self, role):
