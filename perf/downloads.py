@@ -26,7 +26,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
 from downloads_shapes import PEERS, SHAPES, Figure  # noqa: E402
 from lab import backlog_drops  # noqa: E402
-from peers import haproxy_can, nginx_version  # noqa: E402
+from peers_worlds import haproxy_can, nginx_version  # noqa: E402
 from svg import multiplot  # noqa: E402
 from world import Failed  # noqa: E402
 

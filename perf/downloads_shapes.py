@@ -8,7 +8,7 @@ import time
 
 from downloader import Downloads
 from lab import cpus
-from peers import Nginx, Nightjar
+from peers_worlds import Nginx, Nightjar
 from priority import FIRST
 from world import Failed, until
 
