@@ -83,7 +83,10 @@ def warm(contender, args):
             seconds = args.jit[0] if shape == "16x32" else args.jit[1]
         else:
             seconds = WARM_SECONDS
-        contender.warm(shape, seconds)
+        try:
+            contender.warm(shape, seconds)
+        except BROKEN as why:  # what it does in its turns will be told
+            print(f"\r\033[Kbench: {contender.name}, {shape}, to get warm: {why}", file=sys.stderr)
 
 
 def lanes(contenders, shape):
@@ -105,7 +108,7 @@ class Progress:
 
 
 def measure(contenders, args):
-    """({(shape, peer, link): [values of a round]}, {(shape, peer, link): why there are none})"""
+    """({(shape, peer, link): [values of a round]}, {(shape, peer, link): why a round has none})"""
     runs, failed = {}, {}
     say = Progress(args.rounds * sum(len(lanes(contenders, shape)) for shape in args.shapes))
     for i in range(args.rounds):
@@ -115,10 +118,9 @@ def measure(contenders, args):
             for contender, link in turns[first:] + turns[:first]:
                 key = (shape, contender.name, link)
                 say(f"round {i + 1} of {args.rounds}, {shape}, {contender.name} over {link}")
-                if key in failed:
-                    continue
                 try:
-                    runs.setdefault(key, []).append(contender.run(shape, link, args.seconds))
+                    values = contender.run(shape, link, args.seconds)
+                    runs.setdefault(key, []).append(values)
                 except BROKEN as why:
                     failed[key] = str(why)
                     print(f"\r\033[Kbench: {' '.join(key)}: {why}", file=sys.stderr)
@@ -161,9 +163,8 @@ def bench(args):
         runs, failed = measure(contenders, args)
     print("\r\033[K", end="", file=sys.stderr)
     for key in sorted(runs, key=lambda key: args.shapes.index(key[0])):  # rounds may have begun
-        if key not in failed:                                            # with different ones
-            row = run.row(key[0], runs[key], peer=key[1], link=key[2])
-            row["client_limited"] = client_limited(row["values"])
+        row = run.row(key[0], runs[key], peer=key[1], link=key[2])     # with different ones
+        row["client_limited"] = client_limited(row["values"])
     failed |= {("", name, ""): why for name, why in absent.items()}
     return run, failed
 

@@ -132,7 +132,7 @@ class OverVeth(Nightjars):
         url, options = serve.SHAPES[shape]
         return self.world.client("taskset", "-c", str(cpus()[0]), "h2load", *map(str, options),
                                  "-D", f"{round(seconds * 1e3)}ms", *more, self.world.url(url),
-                                 seconds=seconds + 60, **FIRST)
+                                 seconds=seconds + 20, **FIRST)
 
     def measure(self, shape, _link, seconds):
         before, began = self.look(), time.monotonic()
@@ -140,7 +140,7 @@ class OverVeth(Nightjars):
         done = self.h2load(shape, seconds)
         passed = time.monotonic() - began
         idle = [min(passed, idle_seconds(cpu) - was) for cpu, was in zip(cpus(), idle)]
-        until("the connections have ended", lambda: not self.connections(), 20)
+        until("the connections have ended", lambda: not self.connections(), 60)
         cost = self.cost(before, self.look(), passed, passed - idle[1])
         n_bytes, took = self.carried(shape, done)
         n = n_bytes / serve.FILES[serve.SHAPES[shape][0][1:]]
@@ -168,7 +168,7 @@ class OverVeth(Nightjars):
         self.carried(shape, self.h2load(shape, LATENCY_SECONDS, f"--log-file={path}"))
         with open(path) as f:
             took = sorted(int(line.split()[2]) for line in f)
-        until("the connections have ended", lambda: not self.connections(), 20)
+        until("the connections have ended", lambda: not self.connections(), 60)
         return {name: took[int(len(took) * share)] * 1e3
                 for name, share in (("p50", 0.5), ("p99", 0.99))}
 

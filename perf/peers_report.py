@@ -63,7 +63,9 @@ def table(run, failed, args):
             print(line(row, h2o_of(run.rows, shape)))
         for (where, peer, link), why in failed.items():
             if where in (shape, ""):
-                print(f"{peer:<10}{link:<10} NOT MEASURED: {' '.join(why.split())[:150]}")
+                some = any((r["peer"], r["link"]) == (peer, link) for r in rows)
+                print(f"{peer:<10}{link:<10} {'A ROUND FAILED' if some else 'NOT MEASURED'}: "
+                      f"{' '.join(why.split())[:150]}")
 
 
 # --- what is wanted of nightjar -------------------------------------------------------------------
