@@ -2,8 +2,8 @@
 /*
  * HTTP/2 as a machine: bytes in, bytes out, stream events (RFC 9113).
  *
- * The machine has no clock, no socket and no thread. All calls on one nj_h2_core and on everything made
- * from it belong to one lcore.
+ * The machine has no clock, no socket and no thread. All calls on one nj_h2_core and on everything
+ * made from it belong to one lcore.
  */
 #ifndef NJ_H2_H2_H
 #define NJ_H2_H2_H

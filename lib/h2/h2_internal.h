@@ -142,7 +142,7 @@ struct nj_h2 {
     uint32_t n_streams, n_late, n_open;
     struct nj__h2_buf out; /* bytes for the sink, from out_at on; no memory when there are none */
     uint32_t out_at;
-    uint32_t out_passed; /* bytes of the outbox that the sink took so far, modulo 2^32 */
+    uint32_t out_passed;    /* bytes of the outbox that the sink took so far, modulo 2^32 */
     struct nj_list ready;   /* streams with DATA to send, in that order */
     struct nj_list passing; /* streams that are over when the sink has taken all up to their mark */
     struct nj_h2_stream **table;
@@ -161,7 +161,7 @@ struct nj_h2 {
     uint32_t n_dead; /* bytes of the outbox that belong to streams that the peer has reset */
     uint32_t n_acks; /* acknowledgments in the outbox */
 
-    struct nj__h2_buf got; /* a frame or a header block that comes in pieces */
+    struct nj__h2_buf got;         /* a frame or a header block that comes in pieces */
     uint32_t block_n, block_bytes; /* of the header block: CONTINUATION frames, bytes */
     uint32_t block_id;
     uint8_t block_flags;
@@ -219,9 +219,9 @@ struct nj__h2_head {
     uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
     uint32_t n_kept;            /* in core->fields */
     bool trailers;
-    bool over;     /* beyond a soft limit: 431 */
-    bool bad;      /* malformed, RFC 9113 8.1.1 */
-    bool regular;  /* a field that is not a pseudo one was seen */
+    bool over;    /* beyond a soft limit: 431 */
+    bool bad;     /* malformed, RFC 9113 8.1.1 */
+    bool regular; /* a field that is not a pseudo one was seen */
     uint8_t priority;
 };
 

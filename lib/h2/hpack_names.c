@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of fields: the static table, those with a meaning, and what names and values consist of. */
 #include "h2/hpack_parts.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What the header compression of all connections of a core shares: strings of the block at hand. */
 #include "h2/hpack_parts.h"
 
 /* Of a chunk at least: a block of 128 KiB of Huffman code is 205 KiB of strings, 13 chunks. */

@@ -53,8 +53,8 @@ bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj
     if (!p)
         return false;
     h->out.n -= (uint32_t)(n_max + n_heads);
-    uint32_t n = (uint32_t)nj__hpack_encode(h->hpack_out, p + NJ__H2_FRAME_HEAD, status, fields,
-                                            n_fields);
+    uint32_t n =
+        (uint32_t)nj__hpack_encode(h->hpack_out, p + NJ__H2_FRAME_HEAD, status, fields, n_fields);
     NJ_ASSERT(n <= n_max);
     if (nj_likely(n <= NJ__H2_PAYLOAD_MAX)) {
         nj__h2_put_head(p, n, NJ__H2_HEADERS, flags, id);

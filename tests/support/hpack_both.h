@@ -53,8 +53,7 @@ static inline uint32_t both_sum(const char *p, uint32_t n_bytes)
 static inline void both_show(struct both *b, struct nj_str s)
 {
     if (b->n_shown < BOTH_SHOWN)
-        b->shown[b->n_shown++] =
-            (struct both_string){s.p, s.n_bytes, both_sum(s.p, s.n_bytes)};
+        b->shown[b->n_shown++] = (struct both_string){s.p, s.n_bytes, both_sum(s.p, s.n_bytes)};
 }
 
 static inline bool both_same(struct nj_str s, const uint8_t *p, size_t n)
