@@ -87,7 +87,10 @@ struct rfc_may {
 #define RFC_STREAM(codes) ((struct rfc_may){.conn = (codes), .reset = (codes)})
 #define RFC_IGNORED       ((struct rfc_may){.ignored = true})
 /* RFC 9113 5.1: what comes for a closed stream may be an error, or be thrown away. */
-#define RFC_GONE          ((struct rfc_may){.conn = RFC_E_CLOSED, .reset = RFC_E_CLOSED, .ignored = true})
+/* clang-format off */
+#define RFC_GONE                                                                                   \
+    ((struct rfc_may){.conn = RFC_E_CLOSED, .reset = RFC_E_CLOSED, .ignored = true})
+/* clang-format on */
 
 #define RFC_STREAMS      512
 #define RFC_FIRST_WINDOW 65535
