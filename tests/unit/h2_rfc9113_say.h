@@ -35,7 +35,7 @@ static inline void rfc_remember(struct rfc *c, uint8_t type, uint8_t flags, uint
         *(s ? &s->window : &c->window) += rfc_u32(p) & RFC_ID_MAX;
     } else if (type == RFC_PING && n == 8 && !(flags & RFC_ACK)) {
         memcpy(&c->ping_sent[c->n_ping_sent++ % 64], p, 8);
-    } else if (type == RFC_SETTINGS && n % 6 == 0 && !id && !(flags & RFC_ACK)) {
+    } else if (type == RFC_SETTINGS && n % 6 == 0 && n <= 16384 && !id && !(flags & RFC_ACK)) {
         cr_assert(c->n_pending < 32 && c->n_pending_entries + n / 6 <= 64);
         c->pending_n[c->n_pending++] = (uint8_t)(n / 6);
         for (size_t i = 0; i < n / 6; i++)
