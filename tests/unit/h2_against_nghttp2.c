@@ -13,6 +13,7 @@
  *   - Wasted time (glitches): the budget is as good as endless here.
  *   - A request that goes on behind its response may be told to stop (RFC 9113 8.1).
  *   - What is wrong on a stream whose response is complete: its window, say, matters no more.
+ *   - PRIORITY_UPDATE: it is nothing to nghttp2 here, so it is always in good order.
  *   - Priorities of RFC 7540 that depend on themselves: RFC 9113 5.3.2 has no rule for them any
  * more.
  *   - PRIORITY on stream 0, a setting that stands twice in a frame, INITIAL_WINDOW_SIZE that lifts
@@ -355,20 +356,15 @@ static void say_fatal(struct pair *t)
         uint32_t id; /* 1: an id that is idle, 2: one of the server's */
         uint32_t n;
     } frames[] = {
-        {RFC_PING, 0, 0, 7},           {RFC_PING, RFC_ACK, 0, 9},
-        {RFC_PING, 0, 1, 8},           {RFC_SETTINGS, 0, 0, 5},
-        {RFC_SETTINGS, RFC_ACK, 0, 6}, {RFC_SETTINGS, 0, 1, 0},
-        {RFC_RST_STREAM, 0, 0, 4},     {RFC_RST_STREAM, 0, 1, 4},
-        {RFC_RST_STREAM, 0, 2, 4},     {RFC_WINDOW_UPDATE, 0, 0, 3},
-        {RFC_WINDOW_UPDATE, 0, 1, 4},  {RFC_WINDOW_UPDATE, 0, 2, 4},
-        {RFC_DATA, 0, 0, 10},          {RFC_DATA, 0, 1, 10},
-        {RFC_DATA, 0, 2, 10},          {RFC_DATA, RFC_PADDED, 0, 0},
-        {RFC_HEADERS, RFC_ENDS, 0, 1}, {RFC_HEADERS, RFC_ENDS, 2, 1},
-        {RFC_CONTINUATION, 4, 0, 1},   {RFC_CONTINUATION, 4, 1, 1},
-        {RFC_PUSH_PROMISE, 4, 1, 10},  {RFC_GOAWAY, 0, 1, 8},
-        {RFC_GOAWAY, 0, 0, 7},         {RFC_PING, 0, 0, 16385},
-        {RFC_UNKNOWN, 0, 0, 16385},    {RFC_SETTINGS, 0, 0, 16386},
-        {RFC_HEADERS, 4, 1, 16385},    {RFC_PRIORITY_UPDATE, 0, 0, 3},
+        {RFC_PING, 0, 0, 7},          {RFC_PING, RFC_ACK, 0, 9},     {RFC_PING, 0, 1, 8},
+        {RFC_SETTINGS, 0, 0, 5},      {RFC_SETTINGS, RFC_ACK, 0, 6}, {RFC_SETTINGS, 0, 1, 0},
+        {RFC_RST_STREAM, 0, 0, 4},    {RFC_RST_STREAM, 0, 1, 4},     {RFC_RST_STREAM, 0, 2, 4},
+        {RFC_WINDOW_UPDATE, 0, 0, 3}, {RFC_WINDOW_UPDATE, 0, 1, 4},  {RFC_WINDOW_UPDATE, 0, 2, 4},
+        {RFC_DATA, 0, 0, 10},         {RFC_DATA, 0, 1, 10},          {RFC_DATA, 0, 2, 10},
+        {RFC_DATA, RFC_PADDED, 0, 0}, {RFC_HEADERS, RFC_ENDS, 0, 1}, {RFC_HEADERS, RFC_ENDS, 2, 1},
+        {RFC_CONTINUATION, 4, 0, 1},  {RFC_CONTINUATION, 4, 1, 1},   {RFC_PUSH_PROMISE, 4, 1, 10},
+        {RFC_GOAWAY, 0, 1, 8},        {RFC_GOAWAY, 0, 0, 7},         {RFC_PING, 0, 0, 16385},
+        {RFC_UNKNOWN, 0, 0, 16385},   {RFC_SETTINGS, 0, 0, 16386},   {RFC_HEADERS, 4, 1, 16385},
     };
     static const struct {
         uint16_t id;

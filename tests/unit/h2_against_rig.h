@@ -114,7 +114,8 @@ static inline void their_session(struct pair *t)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, their_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(c, their_close);
     nghttp2_option_set_max_continuations(o, 1000);
-    nghttp2_option_set_builtin_recv_extension_type(o, NGHTTP2_PRIORITY_UPDATE);
+    /* PRIORITY_UPDATE is left unknown to it: 1.52 keeps a pointer to a stream that was named by one
+     * before it was opened, and writes there when the stream is long freed. */
     cr_assert_eq(nghttp2_session_server_new2(&t->session, c, t, o), 0);
     nghttp2_session_callbacks_del(c);
     nghttp2_option_del(o);

@@ -373,6 +373,28 @@ Test(h2_rfc9113_priority, update)
         rfc_every_way(priority_update, &updates[i]);
 }
 
+/* A stream is named while it is idle, and lives and dies as any other. */
+RFC_CASE(h2_rfc9113_priority, update_before_the_request)
+{
+    c->hold = true;
+    rfc_hello(c);
+    for (uint32_t id = 1; id < 20; id += 2) {
+        uint8_t p[7] = {0, 0, 0, (uint8_t)id, 'u', '=', '1'};
+        rfc_say(c, RFC_PRIORITY_UPDATE, 0, 0, p, sizeof p);
+        p[3] = (uint8_t)(id + 40);
+        rfc_say(c, RFC_PRIORITY_UPDATE, 0, 0, p, sizeof p);
+        rfc_get(c, id);
+        rfc_go(c);
+        if (id % 4 == 1)
+            rfc_say32(c, RFC_RST_STREAM, id, 8);
+        else
+            rfc_answer(c, id, 128);
+        rfc_go(c);
+        RFC_CHECK(c, rfc_stream(c, id)->closed, "%u is not over", id);
+    }
+    rfc_expect_alive(c);
+}
+
 RFC_CASE(h2_rfc9113_priority, update_too_short)
 {
     rfc_hello(c);
