@@ -375,12 +375,17 @@ RFC_CASE(h2_rfc9113_goaway, graceful)
     nj_h2_goaway(c->h);
     rfc_go(c);
     RFC_CHECK(c, c->n_goaways == 2 && c->goaway_last == 5 && !c->goaway_code, "the second");
-    rfc_head_sync(c, 7, RFC_ENDS);
+    rfc_head_path(c, 7, RFC_END_HEADERS, "/late");
+    rfc_say_zeros(c, RFC_DATA, 0, 7, 200);
+    rfc_say32(c, RFC_WINDOW_UPDATE, 7, 10);
+    rfc_say32(c, RFC_RST_STREAM, 7, 8);
+    rfc_head_newest(c, 9);
     rfc_say_zeros(c, RFC_DATA, RFC_END_STREAM, 5, 20);
     rfc_say_zeros(c, RFC_PING, 0, 0, 8);
     rfc_go(c);
     RFC_CHECK(c, !c->over && !nj_h2_finished(c->h), "over too early");
-    RFC_CHECK(c, !rfc_stream(c, 7)->shown && !rfc_stream(c, 7)->status, "7 is shown");
+    for (uint32_t id = 7; id <= 9; id += 2)
+        RFC_CHECK(c, !rfc_stream(c, id)->shown && !rfc_stream(c, id)->status, "%u is shown", id);
     RFC_CHECK(c, c->n_pings == 1, "no answer to a PING");
     for (uint32_t id = 1; id <= 5; id += 2)
         rfc_answer(c, id, 128);

@@ -368,6 +368,26 @@ RFC_CASE(h2_rfc9113_blocks, far_too_large)
     large_head(c, 150);
 }
 
+/* The same for a request whose body follows. */
+RFC_CASE(h2_rfc9113_blocks, too_large_to_show_with_body)
+{
+    struct rfc_block b = {.n = 0};
+    const struct rfc_block *post = rfc_block(RFC_POST, NULL);
+    rfc_put_bytes(&b, post->p, post->n);
+    for (int i = 0; i < 200; i++)
+        rfc_put_field(&b, "cookie", "a=b");
+    rfc_hello(c);
+    rfc_head_block(c, 1, RFC_END_HEADERS, &b);
+    rfc_say_zeros(c, RFC_DATA, 0, 1, 1000);
+    rfc_go(c);
+    rfc_say_zeros(c, RFC_DATA, RFC_END_STREAM, 1, 1000);
+    rfc_go(c);
+    struct rfc_stream *s = rfc_stream(c, 1);
+    RFC_CHECK(c, !s->shown && s->status == 431 && s->ended, "status %d", s->status);
+    RFC_CHECK(c, !s->reset || s->code == 0, "reset with %u", s->code);
+    rfc_expect_alive(c);
+}
+
 /* HEADERS that is not followed at all: nothing is shown, and the connection can be closed. */
 RFC_CASE(h2_rfc9113_blocks, no_end)
 {

@@ -146,6 +146,32 @@ RFC_CASE(h2_rfc9113_concurrency, one_too_many_open)
     one_too_many(c, false, true);
 }
 
+/* Its body is on its way before the refusal is read: that is no error of the client, and gives the
+ * connection's window back. */
+RFC_CASE(h2_rfc9113_concurrency, body_of_one_too_many)
+{
+    c->limits.concurrent_streams_max = 3;
+    c->hold = true;
+    rfc_magic(c);
+    rfc_say(c, RFC_SETTINGS, 0, 0, NULL, 0);
+    for (uint32_t id = 1; id <= 5; id += 2)
+        rfc_get(c, id);
+    rfc_go(c);
+    rfc_post(c, 7);
+    uint64_t n_sent = 0, conn = RFC_FIRST_WINDOW + c->given;
+    for (; n_sent + 16384 <= conn / 2 + 16384; n_sent += 16384)
+        rfc_say_zeros(c, RFC_DATA, 0, 7, 16384);
+    rfc_say32(c, RFC_WINDOW_UPDATE, 7, 10);
+    rfc_trailers_sync(c, 7, RFC_ENDS);
+    rfc_go(c);
+    RFC_CHECK(c, RFC_FIRST_WINDOW + c->given > conn, "nothing was given back");
+    for (uint32_t id = 1; id <= 5; id += 2)
+        rfc_answer(c, id, 128);
+    rfc_go(c);
+    rfc_expect(c, 7, (struct rfc_may){.reset = RFC_E_PROTOCOL | RFC_E_REFUSED});
+    rfc_expect_answer(c, 1);
+}
+
 /* "Streams that are in the "open" state or in either of the "half-closed" states count": who is
  * reset, or answered, does not. */
 RFC_CASE(h2_rfc9113_concurrency, room_comes_back)
