@@ -335,3 +335,21 @@ RFC_CASE(h2_rfc9113_fields, malformed_keeps_the_table)
     rfc_go(c);
     rfc_expect_malformed(c, 1);
 }
+
+/* ... and is as malformed when it is taken from there: a value, a name, and a good value of a bad
+ * name. */
+RFC_CASE(h2_rfc9113_fields, malformed_from_the_table)
+{
+    rfc_hello(c);
+    rfc_say(c, RFC_HEADERS, RFC_ENDS, 1, "\x82\x86\x84\x41\1h\x40\3x-a\3a\nb\x40\1X\1y", 20);
+    rfc_say(c, RFC_HEADERS, RFC_ENDS, 3, "\x82\x86\x84\xc0\xbf", 5);
+    rfc_say(c, RFC_HEADERS, RFC_ENDS, 5, "\x82\x86\x84\xc0\xbe", 5);
+    rfc_say(c, RFC_HEADERS, RFC_ENDS, 7, "\x82\x86\x84\xc0\x0f\x2f\1z", 8);
+    rfc_say(c, RFC_HEADERS, RFC_ENDS, 9, "\x82\x86\x84\xc0\x0f\x30\1z", 8);
+    rfc_go(c);
+    if (!c->over)
+        rfc_expect_answer(c, 9); /* the name of the bad value is a good one */
+    for (uint32_t id = 1; id <= 7 && !c->over; id += 2)
+        rfc_expect_malformed(c, id);
+    RFC_CHECK(c, !c->over || c->goaway_code == 1, "GOAWAY with %u", c->goaway_code);
+}
