@@ -12,8 +12,15 @@
         .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(v), .token = NJ__TOKEN_##t,                   \
     }
 
+/* Not a value that such a field may have. */
+#define EMPTY(n, t)                                                                                \
+    {                                                                                              \
+        .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(""), .token = NJ__TOKEN_##t,                  \
+        .malformed = true,                                                                         \
+    }
+
 const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
-    [1] = FIELD(":authority", "", AUTHORITY),
+    [1] = EMPTY(":authority", AUTHORITY),
     [2] = FIELD(":method", "GET", METHOD),
     [3] = FIELD(":method", "POST", METHOD),
     [4] = FIELD(":path", "/", PATH),
@@ -50,7 +57,7 @@ const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
     [35] = FIELD("expect", "", OTHER),
     [36] = FIELD("expires", "", OTHER),
     [37] = FIELD("from", "", OTHER),
-    [38] = FIELD("host", "", HOST),
+    [38] = EMPTY("host", HOST),
     [39] = FIELD("if-match", "", OTHER),
     [40] = FIELD("if-modified-since", "", OTHER),
     [41] = FIELD("if-none-match", "", OTHER),
@@ -166,7 +173,7 @@ static const uint8_t may_be_in[256] = {
     ['<'] = V | P,
     ['='] = V | P | A,
     ['>' ... '?'] = V | P,
-    ['@'] = V | P,
+    ['@'] = V | P | A,
     ['A' ... 'Z'] = V | P | A | M | S,
     ['['] = V | P | A,
     ['\\'] = V | P,

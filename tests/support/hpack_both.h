@@ -71,8 +71,8 @@ static inline bool both_value_ok(const struct nj__hpack_field *f)
     case NJ__TOKEN_PATH:
         return n > 0 && nghttp2_check_path(p, n);
     case NJ__TOKEN_AUTHORITY:
-    case NJ__TOKEN_HOST: /* nghttp2's session has a stricter opinion about userinfo */
-        return n > 0 && nghttp2_check_authority(p, n) && !memchr(p, '@', n);
+    case NJ__TOKEN_HOST:
+        return n > 0 && nghttp2_check_authority(p, n);
     case NJ__TOKEN_SCHEME:
         for (size_t i = 0; i < n; i++) {
             bool letter = (p[i] | 32) >= 'a' && (p[i] | 32) <= 'z';
