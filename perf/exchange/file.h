@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A file port with one file in it, "file", which is in memory whatever its size. */
+#ifndef NJ_PERF_EXCHANGE_FILE_H
+#define NJ_PERF_EXCHANGE_FILE_H
+
+#include "http/file_port.h"
+
+#define FILE_JOBS_MAX 256u
+
+struct file {
+    struct nj_object object; /* first: see file.c */
+    uint8_t *bytes;
+    uint32_t n_jobs;
+    struct nj_file_job *job[FILE_JOBS_MAX];
+};
+
+/* False when memory is refused. */
+bool file_init(struct file *f, uint64_t n_bytes);
+void file_fini(struct file *f);
+struct nj_file_port file_port(struct file *f);
+
+#endif

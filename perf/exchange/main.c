@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nj-exchange: a server's shard and its clients' in one thread, without a device between (pair.h).
+ * With --count it takes no time, for callgrind counts instructions (perf/guard.py). Otherwise it
+ * measures, on one CPU alone and on two at once, each with a pair of its own.
+ */
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+
+#include "base/attr.h"
+#include "dpdk/eal.h"
+#include "pair.h"
+#include "report.h"
+#include "server/values.h"
+
+static const char USAGE[] =
+    "usage: nj-exchange [options] [SHAPE ...]\n"
+    "\n"
+    "A server and its clients in one thread, in a time of their own, with nothing between them. "
+    "What\n"
+    "the server does for a request is measured, and nothing else.\n"
+    "\n"
+    "      --threads N    1, or 2: also two such pairs at once, each on a CPU of its own [1]\n"
+    "      --rounds N     in which they take turns; figures are medians [15]\n"
+    "  -n, --requests N   in each, but no fewer than the shape needs [20000, or what is 256 MiB]\n"
+    "      --json FILE    everything, for programs\n"
+    "      --count        one run of one shape without any clock: the same instructions each "
+    "time,\n"
+    "                     all of them below nj_exchange_server_step(). For callgrind; see\n"
+    "                     ./dev bench guard\n"
+    "  -h, --help\n"
+    "\n"
+    "Shapes (connections x streams; a file of 128 bytes, or downloads):\n";
+
+/* Warm: past slow start, and until each connection has asked often enough that its requests are
+ * the same from then on. What is counted is a multiple of what is under way, so that the ends of
+ * the measure do not matter, and takes callgrind some seconds. */
+static const struct shape shapes[] = {
+    {"1x1", 1, 1, 128, 64, 1000},
+    {"16x32", 16, 32, 128, 4 * 512, 20 * 512},
+    {"1000x1", 1000, 1, 128, 4 * 1000, 5 * 1000},
+    {"200KiB", 4, 4, 200 << 10, 16, 8 * 16},
+    {"10MiB", 1, 1, 10 << 20, 1, 3},
+};
+
+#define ROUNDS_MAX  REPORT_ROUNDS_MAX
+#define THREADS_MAX REPORT_THREADS_MAX
+/* Of a round: some 50 ms. Many short ones are better than few long ones where others want the CPU,
+ * too, for the median is of those that were left alone. */
+#define TIMED_COUNT 20000u
+#define TIMED_BYTES (256ull << 20)
+#define MEMORY_MIB  "1024" /* four pools of 20 MiB for each thread, and much that is not touched */
+
+struct options {
+    uint64_t n_threads, n_rounds, n_requests;
+    const char *json;
+    bool count;
+};
+
+/* What a thread is to do next; each has its own. */
+struct thread {
+    unsigned lcore;
+    struct pair *pair;
+    const struct shape *shape;
+    uint64_t n_requests;
+    _Atomic int *running; /* NULL: alone */
+    int n_together;
+    struct cost cost;
+    bool good;
+};
+
+static uint64_t cycles(void)
+{
+    return rte_rdtsc();
+}
+
+static void complain(const struct shape *shape, const struct pair *p)
+{
+    fprintf(stderr, "nj-exchange: %s: %s\n", shape->name, p ? p->why : "not enough memory");
+}
+
+/* ---- threads ---- */
+
+static int begin(void *arg)
+{
+    struct thread *t = arg;
+
+    t->pair = pair_new(t->shape, cycles);
+    t->good = t->pair && pair_begin(t->pair);
+    return 0;
+}
+
+/* Together with others it begins when all are there, and goes on until all have their figures. */
+static int measure(void *arg)
+{
+    struct thread *t = arg;
+
+    if (t->running) {
+        atomic_fetch_add(t->running, 1);
+        while (atomic_load(t->running) < t->n_together)
+            rte_pause();
+    }
+    t->good = pair_run(t->pair, t->n_requests, &t->cost);
+    if (t->running) {
+        atomic_fetch_add(t->running, t->n_together);
+        while (atomic_load(t->running) < t->n_together * (1 + t->n_together))
+            pair_turn(t->pair);
+    }
+    return 0;
+}
+
+static int end(void *arg)
+{
+    struct thread *t = arg;
+
+    t->good = pair_end(t->pair);
+    return 0;
+}
+
+/* On all of them at once, this thread being the first. */
+static bool on_all(struct thread *t, uint32_t n, int (*work)(void *))
+{
+    bool good = true;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (t[i].lcore != rte_lcore_id())
+            rte_eal_remote_launch(work, &t[i], t[i].lcore);
+    for (uint32_t i = 0; i < n; i++) {
+        if (t[i].lcore == rte_lcore_id())
+            work(&t[i]);
+        else
+            rte_eal_wait_lcore(t[i].lcore);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!t[i].good)
+            complain(t[i].shape, t[i].pair);
+        good = good && t[i].good;
+    }
+    return good;
+}
+
+/* ---- measures ---- */
+
+static uint64_t how_many(const struct options *o, const struct shape *s)
+{
+    uint64_t n = TIMED_COUNT;
+
+    if (n > TIMED_BYTES / s->file_bytes)
+        n = TIMED_BYTES / s->file_bytes;
+    if (o->n_requests)
+        n = o->n_requests;
+    return n > s->n_requests ? n : s->n_requests;
+}
+
+/* Each alone, and after each all together. */
+static bool round_of(struct thread *t, const struct options *o, struct report_shape *r,
+                     uint32_t round)
+{
+    for (uint32_t i = 0; i < o->n_threads; i++) {
+        _Atomic int running = 0;
+        if (!on_all(&t[i], 1, measure))
+            return false;
+        r->alone[i][round] = t[i].cost;
+        if (o->n_threads == 1)
+            continue;
+        for (uint32_t k = 0; k < o->n_threads; k++) {
+            t[k].running = &running;
+            t[k].n_together = (int)o->n_threads;
+        }
+        if (!on_all(t, (uint32_t)o->n_threads, measure))
+            return false;
+        for (uint32_t k = 0; k < o->n_threads; k++) {
+            r->together[k][round * o->n_threads + i] = t[k].cost;
+            t[k].running = NULL;
+        }
+    }
+    return true;
+}
+
+static bool time_shape(const struct options *o, const struct shape *shape, struct report_shape *r)
+{
+    struct thread t[THREADS_MAX] = {0};
+    uint32_t n = 0;
+    unsigned lcore;
+    bool good;
+
+    r->shape = shape;
+    RTE_LCORE_FOREACH(lcore)
+    {
+        t[n++] = (struct thread){.lcore = lcore, .shape = shape, .n_requests = how_many(o, shape)};
+        if (n == o->n_threads)
+            break;
+    }
+    good = on_all(t, n, begin);
+    for (uint32_t i = 0; good && i < o->n_rounds; i++)
+        good = round_of(t, o, r, i);
+    good = good && on_all(t, n, end);
+    for (uint32_t i = 0; i < n; i++)
+        if (t[i].pair)
+            pair_free(t[i].pair);
+    return good;
+}
+
+static bool count_shape(const struct options *o, const struct shape *shape)
+{
+    struct pair *p = pair_new(shape, NULL);
+    struct cost cost;
+    bool good = p && pair_begin(p) &&
+                pair_run(p, o->n_requests ? o->n_requests : shape->n_requests, &cost) &&
+                pair_end(p);
+
+    if (good)
+        report_count(shape, &cost);
+    else
+        complain(shape, p);
+    if (p)
+        pair_free(p);
+    return good;
+}
+
+/* ---- options ---- */
+
+static const struct shape *find_shape(const char *name)
+{
+    for (size_t i = 0; i < NJ_ARRAY_LEN(shapes); i++)
+        if (strcmp(shapes[i].name, name) == 0)
+            return &shapes[i];
+    return NULL;
+}
+
+static void help(void)
+{
+    fputs(USAGE, stdout);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(shapes); i++)
+        printf("  %-8s %4u x %-3u %8lu bytes\n", shapes[i].name, shapes[i].n_conns,
+               shapes[i].streams, (unsigned long)shapes[i].file_bytes);
+}
+
+static bool number(const char *text, uint64_t most, uint64_t *out)
+{
+    return nj_read_number(text, out) && *out >= 1 && *out <= most;
+}
+
+/* -1: go on. Otherwise the exit status. */
+static int read_options(struct options *o, int argc, char **argv)
+{
+    enum { THREADS = 256, ROUNDS, JSON, COUNT };
+    static const struct option known[] = {
+        {"threads", required_argument, NULL, THREADS},
+        {"rounds", required_argument, NULL, ROUNDS},
+        {"requests", required_argument, NULL, 'n'},
+        {"json", required_argument, NULL, JSON},
+        {"count", no_argument, NULL, COUNT},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    bool good = true;
+    int c;
+
+    *o = (struct options){.n_threads = 1, .n_rounds = 15};
+    while (good && (c = getopt_long(argc, argv, "n:h", known, NULL)) != -1) {
+        if (c == 'h') {
+            help();
+            return 0;
+        }
+        good = c == THREADS  ? number(optarg, THREADS_MAX, &o->n_threads)
+               : c == ROUNDS ? number(optarg, ROUNDS_MAX, &o->n_rounds)
+               : c == 'n'    ? number(optarg, UINT32_MAX, &o->n_requests)
+                             : c == JSON || c == COUNT;
+        o->json = c == JSON ? optarg : o->json;
+        o->count |= c == COUNT;
+    }
+    for (int i = optind; i < argc; i++)
+        if (!find_shape(argv[i])) {
+            fprintf(stderr, "nj-exchange: %s: no such shape (--help)\n", argv[i]);
+            return 2;
+        }
+    if (good && (!o->count || optind + 1 == argc))
+        return -1;
+    fputs("nj-exchange: what is that to be? (--help)\n", stderr);
+    return 2;
+}
+
+/* An lcore for each thread, on the first CPUs that we may use, and memory of our own. */
+static bool start_eal(const struct options *o)
+{
+    char lcores[64], why[192];
+    cpu_set_t mine;
+    int cpu[THREADS_MAX], n = 0;
+
+    sched_getaffinity(0, sizeof mine, &mine);
+    for (int i = 0; i < CPU_SETSIZE && n < (int)o->n_threads; i++)
+        if (CPU_ISSET(i, &mine))
+            cpu[n++] = i;
+    if (n < (int)o->n_threads) {
+        fputs("nj-exchange: there are not so many CPUs\n", stderr);
+        return false;
+    }
+    snprintf(lcores, sizeof lcores, n > 1 ? "0@%d,1@%d" : "0@%d", cpu[0], cpu[n - 1]);
+    char *args[] = {"nj-exchange", "--lcores",    lcores,     "--no-huge",      "-m",
+                    MEMORY_MIB,    "--no-shconf", "--no-pci", "--no-telemetry", "--file-prefix",
+                    "nj-exchange", NULL};
+    if (nj_eal_init(NJ_ARRAY_LEN(args) - 1, args, why, sizeof why) == 0)
+        return true;
+    fprintf(stderr, "nj-exchange: EAL: %s\n", why);
+    return false;
+}
+
+static bool run(const struct options *o, int n_names, char **names)
+{
+    static struct report report;
+    bool good = true;
+
+    if (o->count)
+        return count_shape(o, find_shape(names[0]));
+    report.hz = rte_get_tsc_hz();
+    report.n_rounds = (uint32_t)o->n_rounds;
+    report.n_threads = (uint32_t)o->n_threads;
+    for (size_t i = 0; good && i < (n_names ? (size_t)n_names : NJ_ARRAY_LEN(shapes)); i++) {
+        const struct shape *s = n_names ? find_shape(names[i]) : &shapes[i];
+        struct report_shape *r = report_add(&report);
+        good = r && time_shape(o, s, r);
+    }
+    if (good && (!o->json || strcmp(o->json, "-") != 0))
+        report_table(&report);
+    return good && (!o->json || report_json(&report, o->json));
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    int status = read_options(&o, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (!start_eal(&o))
+        return 1;
+    bool good = run(&o, argc - optind, argv + optind);
+    nj_eal_fini();
+    return good ? 0 : 1;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pair.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+
+#include "base/attr.h"
+#include "tcp/mbuf_priv.h"
+
+#define POOL_MBUFS  8191u        /* all that these shapes keep under way */
+#define POOL_CACHE  256u         /* as the server's */
+#define TURN        (10 * NJ_US) /* of a busy server: a step per connection burst */
+#define IDLE_MAX    NJ_MS
+#define SERVER_PORT 80u
+#define START_AT    (1000 * NJ_SEC)
+#define TIME_WAIT   NJ_SEC
+/* Turns without an answer until something must be wrong: an hour of waiting, or 10 MiB in single
+ * segments. */
+#define VAIN_MAX    (1u << 22)
+
+static const struct nj_iface ends[2] = {
+    {.mac = {{2, 0, 0, 0, 0, 1}}, .mtu = 1500, .n_addrs = 1},
+    {.mac = {{2, 0, 0, 0, 0, 2}}, .mtu = 1500, .n_addrs = 1},
+};
+
+/* ---- ports ---- */
+
+static uint32_t server_rx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    return wire_receive(&((struct pair *)ctx)->up, m, n);
+}
+
+static uint32_t server_tx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    return wire_send(&((struct pair *)ctx)->down, m, n);
+}
+
+static uint32_t client_rx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    return wire_receive(&((struct pair *)ctx)->down, m, n);
+}
+
+static uint32_t client_tx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    return wire_send(&((struct pair *)ctx)->up, m, n);
+}
+
+static uint32_t nothing(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    return 0;
+}
+
+static bool nobody(void *ctx, uint32_t shard, struct rte_mbuf *m)
+{
+    return false;
+}
+
+static void to_nobody(void *ctx, const struct rte_mbuf *m)
+{
+}
+
+/* ---- life ---- */
+
+static struct nj_addr address(bool client)
+{
+    return nj_addr_v4(rte_cpu_to_be_32(0xc6120001u + client)); /* 198.18.0.1 and .2 */
+}
+
+static struct nj_shard_config common(struct pair *p, bool client)
+{
+    struct nj_shard_config c = {
+        .n_shards = 1,
+        .reta_size = 128,
+        .iface = ends[client],
+        .port = {.ctx = p, .rx_steered = nothing, .forward = nobody, .share = to_nobody},
+        .tx_pool = client ? p->client_tx : p->server_tx,
+        .listen_port = SERVER_PORT,
+        .conns_max = p->shape->n_conns + 64,
+        .half_open_max = 1024,
+        .time_wait = TIME_WAIT,
+        .flow_key = {{1, 2, 3, client}},
+        .isn_key = {{4, 5, 6, client}},
+        .seed = 7 + client,
+        .wall_s_at_zero = 1700000000,
+    };
+    c.iface.addr[0] = (struct nj_iface_addr){.ip = address(client), .prefix_bits = 24};
+    return c;
+}
+
+static struct nj_shard *start(const struct nj_shard_config *c)
+{
+    struct nj_shard *s = aligned_alloc(NJ_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof *s));
+
+    if (s && !nj_shard_init(s, c, START_AT)) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static bool start_server(struct pair *p)
+{
+    struct nj_shard_config c = common(p, false);
+
+    c.ecn = true; /* as the server is unless it is told otherwise */
+    c.port.rx = server_rx;
+    c.port.tx = server_tx;
+    c.port.cycles = p->cycles;
+    c.port.files = file_port(&p->file);
+    p->server = start(&c);
+    return p->server != NULL;
+}
+
+static bool start_client(struct pair *p)
+{
+    static const char *const fields[] = {"user-agent: nightjar-load"};
+    struct nj_shard_config c = common(p, true);
+    struct load_options *o = &p->options;
+
+    *o = (struct load_options){
+        .to = address(false),
+        .port = SERVER_PORT,
+        .n_conns = p->shape->n_conns,
+        .timeout = 10000 * NJ_SEC,
+        .weights = 1,
+        .weight = {1},
+        .plan = {.n_paths = 1,
+                 .path = {{.text = "/file", .n_bytes = 5}},
+                 .streams = p->shape->streams,
+                 .window = 16u << 20},
+    };
+    c.listen_port = 1;
+    c.no_site = true;
+    c.fibers_max = 1;
+    c.port.rx = client_rx;
+    c.port.tx = client_tx;
+    p->client = start(&c);
+    return p->client && h2_plan_make(&o->plan, "198.18.0.1", fields, NJ_ARRAY_LEN(fields)) &&
+           crowd_init(&p->crowd, o, p->client, 0, 1);
+}
+
+static struct rte_mempool *make_pool(const char *kind)
+{
+    char name[RTE_MEMPOOL_NAMESIZE];
+
+    snprintf(name, sizeof name, "%s%u", kind, rte_lcore_id());
+    return rte_pktmbuf_pool_create(name, POOL_MBUFS, POOL_CACHE, NJ_MBUF_PRIV_BYTES,
+                                   RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+}
+
+struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
+{
+    struct pair *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->shape = shape;
+    p->cycles = cycles;
+    p->now = START_AT;
+    p->server_tx = make_pool("server_tx");
+    p->client_tx = make_pool("client_tx");
+    p->up.rx_pool = make_pool("server_rx");
+    p->down.rx_pool = make_pool("client_rx");
+    if (p->server_tx && p->client_tx && p->up.rx_pool && p->down.rx_pool &&
+        file_init(&p->file, shape->file_bytes) && start_server(p) && start_client(p))
+        return p;
+    pair_free(p);
+    return NULL;
+}
+
+static void end_shards(struct pair *p)
+{
+    if (p->client)
+        nj_shard_leave(p->client); /* its connections are the crowd's to hear of */
+    crowd_fini(&p->crowd, p->now);
+    p->crowd = (struct crowd){0};
+    if (p->client)
+        nj_shard_fini(p->client);
+    if (p->server)
+        nj_shard_fini(p->server);
+    wire_fini(&p->up);
+    wire_fini(&p->down);
+    free(p->client);
+    free(p->server);
+    p->client = p->server = NULL;
+}
+
+void pair_free(struct pair *p)
+{
+    end_shards(p);
+    file_fini(&p->file);
+    rte_mempool_free(p->server_tx);
+    rte_mempool_free(p->client_tx);
+    rte_mempool_free(p->up.rx_pool);
+    rte_mempool_free(p->down.rx_pool);
+    free(p);
+}
+
+/* ---- turns ---- */
+
+__attribute__((noipa)) uint32_t nj_exchange_server_step(struct pair *p)
+{
+    uint64_t from = p->cycles ? p->cycles() : 0;
+    uint32_t work = nj_shard_step(p->server, p->now);
+
+    p->spent += p->cycles ? p->cycles() - from : 0;
+    p->n_steps++;
+    return work;
+}
+
+/* A step without anything to do is what a server does while it waits: no request's. */
+static bool due(const struct pair *p)
+{
+    return p->up.come.n > 0 || p->file.n_jobs > 0 || nj_shard_next(p->server) <= p->now;
+}
+
+static void turn(struct pair *p, bool measured)
+{
+    uint32_t work = crowd_run(&p->crowd, p->phase, p->now) + nj_shard_step(p->client, p->now);
+
+    wire_carry(&p->up);
+    if (due(p))
+        work += measured ? nj_exchange_server_step(p) : nj_shard_step(p->server, p->now);
+    wire_carry(&p->down);
+    p->now += TURN;
+    if (work > 0 || p->down.come.n > 0 || due(p))
+        return;
+    nj_ns server = nj_shard_next(p->server), client = nj_shard_next(p->client);
+    nj_ns next = server < client ? server : client;
+    nj_ns most = p->now + IDLE_MAX;
+    if (next > p->now)
+        p->now = next < most ? next : most;
+}
+
+void pair_turn(struct pair *p)
+{
+    turn(p, false);
+}
+
+static uint64_t done(const struct pair *p)
+{
+    return atomic_load_explicit(&p->crowd.counts.done, memory_order_relaxed);
+}
+
+static uint64_t failed(const struct pair *p)
+{
+    const struct load_counts *n = &p->crowd.counts;
+    return n->reset + n->timeout + n->lost + n->refused + n->closed + n->broken + p->up.n_lost +
+           p->down.n_lost;
+}
+
+static bool until_done(struct pair *p, uint64_t n, bool measured)
+{
+    uint64_t n_body = 0;
+
+    for (uint32_t n_vain = 0; done(p) < n && failed(p) == 0; n_vain++) {
+        turn(p, measured);
+        if (p->crowd.counts.body_bytes != n_body)
+            n_vain = 0;
+        n_body = p->crowd.counts.body_bytes;
+        if (n_vain == VAIN_MAX)
+            break;
+    }
+    if (done(p) >= n && failed(p) == 0)
+        return true;
+    snprintf(p->why, sizeof p->why, "%lu of %lu requests were answered, %lu things failed: %s",
+             (unsigned long)done(p), (unsigned long)n, (unsigned long)failed(p),
+             p->crowd.fault ? p->crowd.fault : "nobody says why");
+    return false;
+}
+
+bool pair_begin(struct pair *p)
+{
+    for (uint32_t n = 0; p->crowd.n_open < p->shape->n_conns; n++) {
+        turn(p, false);
+        if (n == VAIN_MAX || failed(p) > 0) {
+            snprintf(p->why, sizeof p->why, "%u of %u connections are open",
+                     (unsigned)p->crowd.n_open, p->shape->n_conns);
+            return false;
+        }
+    }
+    p->phase = LOAD_WARMING;
+    return until_done(p, p->shape->n_warm, false);
+}
+
+static struct cost account(const struct pair *p)
+{
+    const struct nj_stages *s = &p->server->stages;
+    struct cost c = {
+        .n_requests = done(p),
+        .n_steps = p->n_steps,
+        .rx_packets = nj_counter_read(&p->server->counters, NJ_C_rx_packets),
+        .tx_packets = nj_counter_read(&p->server->counters, NJ_C_tx_packets),
+        .cycles = p->spent,
+        .n_measured = s->n_measured,
+    };
+    for (uint32_t i = 0; i < NJ_N_STAGES; i++)
+        c.stage[i] = s->spent[i];
+    return c;
+}
+
+bool pair_run(struct pair *p, uint64_t n_requests, struct cost *cost)
+{
+    struct cost a = account(p);
+
+    if (!until_done(p, a.n_requests + n_requests, true))
+        return false;
+    *cost = account(p);
+    cost->n_requests -= a.n_requests;
+    cost->n_steps -= a.n_steps;
+    cost->rx_packets -= a.rx_packets;
+    cost->tx_packets -= a.tx_packets;
+    cost->cycles -= a.cycles;
+    cost->n_measured -= a.n_measured;
+    for (uint32_t i = 0; i < NJ_N_STAGES; i++)
+        cost->stage[i] -= a.stage[i];
+    return true;
+}
+
+static bool all_back(const struct rte_mempool *pool)
+{
+    return rte_mempool_avail_count(pool) == pool->size;
+}
+
+static bool settle(struct pair *p)
+{
+    p->phase = LOAD_FINISHING;
+    if (!until_done(p, p->crowd.counts.asked, false))
+        return false;
+    p->phase = LOAD_CLOSING;
+    for (uint32_t n = 0; n < VAIN_MAX && p->crowd.n_open > 0; n++)
+        turn(p, false);
+    return true;
+}
+
+bool pair_end(struct pair *p)
+{
+    if (!settle(p))
+        return false;
+    const struct load_counts *n = &p->crowd.counts;
+    uint64_t asked = n->asked, good = n->status_2, bytes = n->body_bytes,
+             seen = nj_counter_read(&p->server->counters, NJ_C_requests);
+    uint64_t wanted = asked * p->shape->file_bytes;
+    snprintf(p->why, sizeof p->why,
+             "%lu requests: the server saw %lu, %lu were answered well, with %lu of %lu bytes",
+             (unsigned long)asked, (unsigned long)seen, (unsigned long)good, (unsigned long)bytes,
+             (unsigned long)wanted);
+    if (good != asked || seen != asked || bytes != wanted)
+        return false;
+    end_shards(p);
+    snprintf(p->why, sizeof p->why, "mbufs are missing at the end");
+    return all_back(p->server_tx) && all_back(p->client_tx) && all_back(p->up.rx_pool) &&
+           all_back(p->down.rx_pool);
+}
