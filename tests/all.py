@@ -4,7 +4,7 @@
 `./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
 
 A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
-the suite's name: unit, fuzz, script, sim, tidy, e2e; or threads, which is part of unit.
+the suite's name: unit, fuzz, script, sim, tidy, guard, e2e; or threads, which is part of unit.
 """
 import json
 import os
@@ -15,6 +15,7 @@ import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("NJ_BUILD", "build")
+RELEASE = "build-release"
 SIM_SEEDS = int(os.environ.get("NJ_SIM_SEEDS", "1250"))  # 1000 of them 5 % of each fault
 TCPSIM_SEEDS = 8 * SIM_SEEDS  # they take a tenth of the time
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
@@ -94,16 +95,34 @@ def sim(pattern):
     return len(runs) - failed, failed
 
 
-def tidy(pattern):
-    if pattern not in "tidy":
-        return 0, 0
-    passed, failed = summary_of(*run(sys.executable, "tests/tidy/tidy.py"))
-    for name in ("test_tidy.py", "test_rfc.py", "test_ewyk.py", "test_page.py"):
-        status, text = run(sys.executable, f"tests/tidy/{name}", show=False)
+def unittests(*paths):
+    passed = failed = 0
+    for path in paths:
+        status, text = run(sys.executable, path, show=False)
         count = int((re.findall(r"^Ran (\d+) test", text, re.M) or ["0"])[-1])
         if status:
             print(text)
         passed, failed = passed + (count if status == 0 else 0), failed + int(status != 0)
+    return passed, failed
+
+
+def tidy(pattern):
+    if pattern not in "tidy":
+        return 0, 0
+    runs = [summary_of(*run(sys.executable, "tests/tidy/tidy.py")),
+            unittests(*(f"tests/tidy/test_{name}.py" for name in ("tidy", "rfc", "ewyk", "page")))]
+    passed, failed = (sum(column) for column in zip(*runs))
+    return passed, failed
+
+
+def guard(pattern):
+    """Instructions per request, of the release build: sanitizers have other reasons to count."""
+    if pattern not in "guard" or os.environ.get("NJ_SANITIZED"):
+        return 0, 0
+    runs = [unittests("tests/guard/test_guard.py")]
+    if os.path.exists(os.path.join(REPO, RELEASE, "perf", "exchange", "nj-exchange")):
+        runs.append(summary_of(*run("env", f"NJ_BUILD={RELEASE}", sys.executable, "perf/guard.py")))
+    passed, failed = (sum(column) for column in zip(*runs))
     return passed, failed
 
 
@@ -119,6 +138,7 @@ def main():
         "packet scripts": lambda: script(pattern),
         "simulator": lambda: sim(pattern),
         "tidy": lambda: tidy(pattern),
+        "guard": lambda: guard(pattern),
         "end to end": lambda: e2e(pattern),
     }
     lines, total = [], [0, 0]

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""perf/guard.py: what it reads of callgrind, and when it fails."""
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "perf"))
+import exchange  # noqa: E402
+import guard  # noqa: E402
+
+EXCHANGE = "ob=/a/b/build-release/perf/exchange/nj-exchange\n"
+PROFILE = EXCHANGE + """fl=???
+fn=nj_shard_step
+0 100
+cfn=nj_h2_input
+calls=7 0
+0 50
+3 11
+cob=/usr/lib/x86_64-linux-gnu/libc.so.6
+cfn=__memcpy_avx_unaligned_erms
+calls=1 0
+0 9
+
+fn=nj_h2_input.part.0
+0 30
+fi=other.h
+17 12
+
+fn=nj_h2_input'2
+0 8
+
+ob=/usr/lib/x86_64-linux-gnu/libc.so.6
+fn=__memcpy_avx_unaligned_erms
+281 5
+fn=__memset_sse2_unaligned
+281 4
+fn=malloc
+12 6
+
+ob=/usr/lib/libnghttp2.so.14.24.1
+fn=0x0000000000017ed0
+0 20
+fn=0x0000000000017ee0
+0 21
+fn=nghttp2_is_fatal
+0 1
+"""
+TOOLS = {"compiler": "GCC: 12", "libdpdk": "22.11"}
+
+
+def shape(**functions):
+    return {"requests": 100, "instructions": sum(functions.values()), "steps": 1.0,
+            "rx_packets": 1.0, "tx_packets": 0.5, "functions": functions}
+
+
+class Parse(unittest.TestCase):
+    own, inclusive = guard.parse(PROFILE.splitlines(keepends=True))
+
+    def test_calls_are_the_callee_s(self):
+        self.assertEqual(self.own["nj_shard_step"], 111)
+        self.assertEqual(self.inclusive["nj_shard_step"], 170)
+
+    def test_clones_are_one_function(self):
+        self.assertEqual(self.own["nj_h2_input"], 50)
+
+    def test_libraries_go_by_their_name(self):
+        self.assertEqual(self.own["libnghttp2: nghttp2_is_fatal"], 1)
+        self.assertEqual(self.own["libc: malloc"], 6)
+
+    def test_what_cpu_or_build_chooses_is_one(self):
+        self.assertEqual(self.own["libc: mem* and str*"], 9)
+        self.assertEqual(self.own["libnghttp2: (no name)"], 41)
+
+    def test_nothing_is_lost(self):
+        self.assertEqual(sum(self.own.values()), 111 + 50 + 15 + 42)
+
+
+class Compare(unittest.TestCase):
+    before = shape(parse=1000.0, send=2000.0, look=7000.0)
+
+    def verdict(self, **functions):
+        verdict, lines = guard.compare("16x32", self.before, shape(**functions))
+        return verdict, "\n".join(lines)
+
+    def test_a_little_more_passes(self):
+        verdict, text = self.verdict(parse=1290.0, send=2000.0, look=7000.0)  # +2.9 %
+        self.assertEqual(verdict, "same")
+        self.assertIn("+2.90%", text)
+
+    def test_more_fails_and_names_what_grew(self):
+        verdict, text = self.verdict(parse=1310.0, send=2100.0, look=6900.0)  # +3.1 %
+        self.assertEqual(verdict, "grown")
+        self.assertRegex(text, r"1,000\.0 -> +1,310\.0  parse\n +2,000\.0 -> +2,100\.0  send")
+        self.assertNotIn("look", text)
+
+    def test_what_is_new_is_named(self):
+        verdict, text = self.verdict(parse=1000.0, send=2000.0, look=7000.0, again=400.0)
+        self.assertEqual(verdict, "grown")
+        self.assertRegex(text, r" new -> +400\.0  again")
+
+    def test_what_had_no_name_is_named_where_it_must_have_grown(self):
+        before = {"a": 100.0, "b": 20.0, guard.REST: 30.0}
+        self.assertEqual(guard.grown(before, {"a": 100.0, "b": 20.0, "c": 19.0, "d": 25.0}),
+                         [("d", "up to 20.0", 25.0)])
+
+    def test_less_asks_for_a_new_baseline(self):
+        self.assertEqual(self.verdict(parse=700.0, send=2000.0, look=7010.0)[0], "same")
+        self.assertEqual(self.verdict(parse=690.0, send=2000.0, look=6990.0)[0], "shrunk")
+
+    def test_other_packets_are_told(self):
+        after = shape(parse=1000.0, send=2000.0, look=7000.0)
+        after["tx_packets"] = 0.6
+        text = "\n".join(guard.compare("16x32", self.before, after)[1])
+        self.assertIn("packets from the server, per request: 0.50 -> 0.60", text)
+
+    def test_the_worst_comes_first(self):
+        self.assertEqual(guard.grown({"a": 10.0, "b": 20.0, "c": 5.0, "gone": 9.0},
+                                     {"a": 11.0, "b": 25.0, "c": 5.4, "d": 3.0}),
+                         [("b", "20.0", 25.0), ("d", "new", 3.0), ("a", "10.0", 11.0)])
+
+
+class Judge(unittest.TestCase):
+    baseline = {"tools": TOOLS, "shapes": {"1x1": shape(a=100.0), "16x32": shape(a=100.0)}}
+
+    def judge(self, tools, **results):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            counts = guard.judge(self.baseline, tools, {name.replace("_", ""): result
+                                                        for name, result in results.items()})
+        return counts, out.getvalue()
+
+    def test_each_shape_counts(self):
+        counts, text = self.judge(TOOLS, _1x1=shape(a=104.0), _16x32=shape(a=100.0))
+        self.assertEqual(counts, (1, 1))
+        self.assertIn("104.0  a", text)
+
+    def test_fewer_instructions_pass_and_are_to_be_kept(self):
+        counts, text = self.judge(TOOLS, _1x1=shape(a=90.0))
+        self.assertEqual(counts, (1, 0))
+        self.assertIn("--renew", text)
+
+    def test_other_tools_warn_only(self):
+        counts, text = self.judge({**TOOLS, "compiler": "GCC: 13"}, _1x1=shape(a=150.0))
+        self.assertEqual(counts, (1, 0))
+        self.assertIn("compiler: GCC: 12 then, GCC: 13 now", text)
+        self.assertIn("150.0  a", text)
+
+    def test_a_shape_without_baseline_fails(self):
+        self.assertEqual(self.judge(TOOLS, _10MiB=shape(a=1.0))[0], (0, 1))
+
+
+class Renew(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(setattr, guard, "BASELINE", guard.BASELINE)
+        guard.BASELINE = os.path.join(scratch.name, "baseline.json")
+
+    def renew(self, tools, results):
+        with contextlib.redirect_stdout(io.StringIO()):
+            guard.renew(tools, results)
+        with open(guard.BASELINE) as f:
+            return json.load(f)
+
+    def test_its_result_passes(self):
+        results = {name: shape(a=1000.04, **{f"f{i}": 2.0 for i in range(100)})
+                   for name in guard.SHAPES}
+        baseline = self.renew(TOOLS, results)
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(guard.judge(baseline, TOOLS, results), (len(guard.SHAPES), 0))
+        kept = baseline["shapes"]["1x1"]["functions"]
+        self.assertEqual(len(kept), guard.KEPT + 1)
+        self.assertEqual(kept[guard.REST], 2.0 * (101 - guard.KEPT))
+
+    def test_one_shape_leaves_the_others(self):
+        self.renew(TOOLS, {"1x1": shape(a=1.0), "16x32": shape(a=2.0)})
+        baseline = self.renew(TOOLS, {"1x1": shape(a=3.0)})
+        self.assertEqual(baseline["shapes"]["1x1"]["instructions"], 3.0)
+        self.assertEqual(baseline["shapes"]["16x32"]["instructions"], 2.0)
+
+    def test_tools_are_not_mixed(self):
+        self.renew(TOOLS, {"1x1": shape(a=1.0), "16x32": shape(a=2.0)})
+        with self.assertRaises(guard.Failed):
+            self.renew({**TOOLS, "libdpdk": "23.11"}, {"1x1": shape(a=3.0)})
+
+
+class Exchange(unittest.TestCase):
+    """What nj-exchange measured, as rows for pages."""
+
+    @staticmethod
+    def cost(cycles):
+        return {"requests": 10, "steps": 5, "rx_packets": 10, "tx_packets": 5, "cycles": cycles,
+                "stages": {"tcp": 30, "h2": 10}}
+
+    def test_figures_are_per_request(self):
+        found = {"tsc_hz": 2e9, "shapes": {"1x1": {"threads": [
+            {"alone": [self.cost(4000), self.cost(6000)], "together": []}]}}}
+        (shape, runs), = exchange.rows(found)
+        self.assertEqual((shape, len(runs)), ("1x1", 2))
+        self.assertEqual(runs[0], {"cycles": 400, "ns": 200, "full": 5e6, "rx_packets": 1,
+                                   "tx_packets": 0.5, "tcp": 150, "h2": 50})
+
+    def test_a_thread_is_held_against_itself_in_the_same_round(self):
+        threads = [{"alone": [self.cost(100), self.cost(200)],
+                    "together": [self.cost(c) for c in (100, 120, 210, 230)]},
+                   {"alone": [self.cost(50), self.cost(50)],
+                    "together": [self.cost(c) for c in (50, 50, 60, 60)]}]
+        (_, runs), = exchange.rows({"tsc_hz": 1e9, "shapes": {"1x1": {"threads": threads}}})
+        self.assertEqual([round(run["against_one"], 6) for run in runs], [1.1, 1.1, 1, 1.2])
+
+
+if __name__ == "__main__":
+    unittest.main()
