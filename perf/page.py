@@ -25,7 +25,7 @@ PAGE, CHARTS, RESULTS = "docs/performance.md", "docs/performance", "perf/results
 BASELINE = "perf/baseline.json"
 STAGES = ("rx", "tcp", "h2", "handler", "tx")
 BENCHES = {"serve": "sudo ./dev bench serve", "echo": "sudo ./dev bench echo",
-           "peers": "sudo ./dev bench peers"}
+           "peers": "sudo ./dev bench peers", "exchange": "./dev bench exchange --threads 2"}
 LIMITED = ("client_limit", "client_limited", "generator_limit")  # flags of rows
 
 
@@ -194,6 +194,18 @@ def peers_section(run):
     return text
 
 
+def exchange_section(run):
+    return ("The server's code alone, its clients in the same thread and no device: a lower bound, "
+            "and what a second lcore that is as busy changes, for nothing is shared between "
+            "them.\n\n" + rows_of(
+                ("shape", "req/s of a core", "ns", "least to most", "cycles",
+                 *(f"{s}, ns" for s in STAGES), "cycles on 2 lcores against 1", "least to most"),
+                [(row["shape"], value_of(row, "full"), value_of(row, "ns"), spread_of(row, "ns"),
+                  value_of(row, "cycles"), *(value_of(row, s) for s in STAGES),
+                  value_of(row, "against_one"), spread_of(row, "against_one"))
+                 for row in run["rows"]]))
+
+
 def guard_section(baseline):
     tools = ", ".join(f"{name} {value}" for name, value in baseline["tools"].items())
     return ("Instructions of a fixed exchange, counted by callgrind; CI fails when they grow by "
@@ -212,7 +224,8 @@ def page(runs, baseline):
              "and what it can't tell.\n", not_ahead(r, found), wanted(found), where(runs)]
     sections = {"serve": ("A request, stage by stage", serve_section),
                 "peers": ("Beside other servers", peers_section),
-                "echo": ("Beside the bare device", echo_section)}
+                "echo": ("Beside the bare device", echo_section),
+                "exchange": ("One lcore and two", exchange_section)}
     number = 4
     for bench, (title, section) in sections.items():
         if bench in r.runs:

@@ -58,6 +58,12 @@ class Page(unittest.TestCase):
         self.assertIn("over 100,000 connections against 1,000: 0.60 x, wanted >= 0.80 x",
                       self.first_section(serve(many=0.3e6)))
 
+    def test_two_lcores_are_judged_by_the_worst_shape(self):
+        of = lambda ratio: {"full": 1e6, "ns": 1e3, "against_one": ratio}  # noqa: E731
+        two = run("exchange", [("16x32", "nightjar", "none", of(1.01)),
+                               ("1000x1", "nightjar", "none", of(1.06))])
+        self.assertIn("the worst shape: 1.060 x, wanted <= 1.050 x", self.first_section(two))
+
     def test_what_nobody_measured_is_not_reached(self):
         self.assertIn("**Not measured**: 1000x1 over memif against h2o",
                       self.first_section(serve()))
