@@ -13,16 +13,20 @@
 
 /* CONTINUATION frames of one header block. The hard limit of a 32 KiB head is 128 KiB of header
  * block, which is 8 full frames. */
-#define CONTINUATIONS_MAX  64u
+#define CONTINUATIONS_MAX   64u
 /* Outgoing DATA that a window cut below this is a peer that doles out its window ("data dribble").
  */
-#define WINDOW_CUT_BYTES   256u
+#define WINDOW_CUT_BYTES    256u
 /* DATA frames at least this big are progress and refund a point. */
-#define DATA_BIG_BYTES     4096u
-/* WINDOW_UPDATEs are needed: about one for the stream and one for the connection per DATA frame
- * that went out, and a few at the begin of a connection or a request. */
-#define WINDOW_CREDIT_STEP 2u
-#define WINDOW_CREDIT_MAX  65536u
+#define DATA_BIG_BYTES      4096u
+/* WINDOW_UPDATEs are needed: one for the stream and one for the connection per DATA frame that went
+ * out, or per 4 KiB of it (Go's client, whatever its reader takes), and a few at the begin of a
+ * connection or a request. */
+#define WINDOW_CREDIT_STEP  2u
+#define WINDOW_CREDIT_BYTES 2048u
+#define WINDOW_CREDIT_MAX   65536u
+/* PINGs, too: clients measure the path with them while DATA comes (gRPC's, one per round trip). */
+#define PING_CREDIT_MAX     64u
 
 bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
 {
@@ -32,10 +36,10 @@ bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
     return !h->end;
 }
 
-static void window_credit(struct nj_h2 *h)
+static void window_credit(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->window_credit < WINDOW_CREDIT_MAX)
-        h->window_credit += WINDOW_CREDIT_STEP;
+        h->window_credit += WINDOW_CREDIT_STEP + n_bytes / WINDOW_CREDIT_BYTES;
 }
 
 void nj__h2_glitch_refund(struct nj_h2 *h)
@@ -47,7 +51,17 @@ void nj__h2_glitch_refund(struct nj_h2 *h)
 void nj__h2_glitch_request(struct nj_h2 *h)
 {
     nj__h2_glitch_refund(h);
-    window_credit(h);
+    window_credit(h, 0);
+}
+
+bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack)
+{
+    uint8_t *credit = ack ? &h->n_pings : &h->ping_credit;
+
+    if (*credit == 0)
+        return nj__h2_glitch(h, NJ__H2_GLITCH);
+    --*credit;
+    return true;
 }
 
 void nj__h2_glitch_window_update(struct nj_h2 *h)
@@ -64,7 +78,9 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
         (void)nj__h2_glitch(h, NJ__H2_GLITCH);
         return;
     }
-    window_credit(h);
+    window_credit(h, n_bytes);
+    if (h->ping_credit < PING_CREDIT_MAX)
+        h->ping_credit++;
     if (n_bytes >= DATA_BIG_BYTES)
         nj__h2_glitch_refund(h);
 }

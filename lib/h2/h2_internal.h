@@ -130,8 +130,10 @@ struct nj_h2 {
     bool mute;                       /* nothing can be written any more */
     bool busy;                       /* input or output is at work */
     bool peer_goaway;
-    bool acked;    /* our SETTINGS */
-    uint8_t plain; /* SETTINGS_NO_RFC7540_PRIORITIES: 1 + what the peer said; 0: nothing */
+    bool acked;          /* our SETTINGS */
+    uint8_t ping_credit; /* PINGs that cost nothing */
+    uint8_t n_pings;     /* ours that are not answered */
+    uint8_t plain;       /* SETTINGS_NO_RFC7540_PRIORITIES: 1 + what the peer said; 0: nothing */
 
     uint32_t n_begun; /* frames and header blocks, one counted once */
     uint32_t id_high; /* highest stream id a HEADERS frame had; 0 before the first */
@@ -360,6 +362,8 @@ void nj__h2_glitch_refund(struct nj_h2 *h);
 /* A request head turned out good: give back what its HEADERS frame cost. */
 void nj__h2_glitch_request(struct nj_h2 *h);
 void nj__h2_glitch_window_update(struct nj_h2 *h);
+/* A PING, or the answer to one of ours. */
+bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack);
 /* A DATA frame of `n_bytes` went out; `cut` when a window of the peer cut it short. */
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);
 /* A DATA frame begins, and it ends, having carried `n_bytes`. */

@@ -146,7 +146,7 @@ static void ping_begins(struct nj_h2 *h)
         nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
     else if (f->n_bytes != PING_BYTES)
         nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch(h, NJ__H2_GLITCH))
+    else if (nj__h2_glitch_ping(h, f->flags & NJ__H2_ACK))
         h->how = NJ__H2_WHOLE;
 }
 

@@ -24,9 +24,9 @@
 #define BUF_BYTES_FIRST  4096u
 /* Acknowledgments of PING and SETTINGS that may wait for the peer to read. */
 #define ACKS_PENDING_MAX 100u
-/* Frames that are not DATA. The heads of 128 streams have 8 KiB each; a single one may be as large
- * as its owner likes. */
-#define OUT_BYTES_MAX    (1024u * 1024u)
+/* Frames that are not DATA. The heads of 128 streams have 8 KiB each, and some; a single one may be
+ * as large as its owner likes. */
+#define OUT_BYTES_MAX    (1280u * 1024u)
 /* Heads among them whose streams the peer has reset. */
 #define DEAD_BYTES_MAX   (128u * 1024u)
 
@@ -37,6 +37,10 @@ static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
     uint32_t need = b->n + n_bytes, twice = 2 * b->room;
     uint32_t room = need > twice ? need : twice;
 
+    if (b == &h->got && h->core->alloc.bytes_used + room > h->core->limits.bytes_max) {
+        nj__h2_no_memory(h); /* what peers begin and do not end has the same limit as all else */
+        return false;
+    }
     if (room < BUF_BYTES_FIRST && b == &h->out)
         room = BUF_BYTES_FIRST;
     uint8_t *p = nj__h2_alloc_resize(&h->core->alloc, b->p, room);
@@ -82,7 +86,7 @@ uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes)
         return NULL;
     if (nj_unlikely(h->out.room - h->out.n < n_bytes))
         close_up(h);
-    if (nj_unlikely(h->out.n > OUT_BYTES_MAX) && !h->told)
+    if (nj_unlikely(n_waiting(h) > OUT_BYTES_MAX) && !h->told)
         nj_h2_calm(h); /* the GOAWAY itself still finds its place */
     if (!nj__h2_buf_reserve(h, &h->out, n_bytes))
         return NULL;
@@ -300,9 +304,10 @@ static void write_out(struct nj_h2 *h)
 
     while ((n_waiting(h) > 0 || has_data(h)) && !h->end &&
            (room = h->sink->room(h->sink_ctx)) >= NJ__H2_ROOM_MIN) {
+        uint32_t passed = h->out_passed;
         if (n_waiting(h) <= room)
             fill(h, room);
-        if (n_waiting(h) > 0 && !h->mute)
+        if (h->out_passed == passed && n_waiting(h) > 0 && !h->mute) /* else there is less room */
             flush(h, room);
     }
     while (h->end && !h->mute && n_waiting(h) > 0)

@@ -150,7 +150,7 @@ void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
         return;
     }
     st->priority = priority;
-    if (!st->body || st->reset || !nj_list_linked(&st->queue))
+    if (!st->body || st->end_shown || st->reset || !nj_list_linked(&st->queue))
         return;
     nj_list_del(&st->queue);
     nj__h2_ready(st);

@@ -153,10 +153,39 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
     return 0;
 }
 
+/* All of the body has gone, and its end shows only now. That needs no window (RFC 9113 6.9), so a
+ * peer that opens none hears of it all the same. */
+static bool ends_without_window(const struct nj_h2_stream *st)
+{
+    bool shut = st->window <= 0 || st->h->send_window <= 0;
+    return shut && st->body && st->answered && !st->end_shown && !st->reset &&
+           st->body->ops->remaining(st->body) == 0;
+}
+
+static void end_body(struct nj_h2_stream *st)
+{
+    st->deferred = false;
+    st->end_shown = true;
+    if (st->trailers) {
+        if (!nj__h2_put_trailers(st))
+            return;
+    } else {
+        uint8_t *p = nj__h2_put(st->h, NJ__H2_FRAME_HEAD);
+        if (!p)
+            return;
+        nj__h2_put_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
+    }
+    nj__h2_pass(st);
+}
+
 void nj_h2_resume(struct nj_h2_stream *st)
 {
-    if (!st->deferred || st->h->end)
+    if (st->h->end)
         return;
-    st->deferred = false;
-    nj__h2_ready(st);
+    if (nj_unlikely(ends_without_window(st))) {
+        end_body(st);
+    } else if (st->deferred) {
+        st->deferred = false;
+        nj__h2_ready(st);
+    }
 }

@@ -161,6 +161,7 @@ void nj_h2_ping(struct nj_h2 *h)
     p = nj__h2_put_head(p, PING_BYTES, NJ__H2_PING, 0, 0);
     nj__h2_put32(p, 0);
     nj__h2_put32(p + 4, 0);
+    h->n_pings += h->n_pings < UINT8_MAX;
 }
 
 void nj_h2_prefetch(const struct nj_h2 *h)

@@ -216,7 +216,7 @@ void nj_h2_reset(struct nj_h2_stream *st, uint32_t error)
 
 enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st)
 {
-    if (!st->body || st->reset || st->h->end)
+    if (!st->body || st->end_shown || st->reset || st->h->end)
         return NJ_H2_HOLD_NONE;
     if (st->deferred)
         return NJ_H2_HOLD_OURS;
