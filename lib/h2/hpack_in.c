@@ -2,6 +2,8 @@
 /* Header blocks that come (RFC 7541 3, 6). */
 #include "h2/hpack_parts.h"
 
+#include "base/attr.h"
+
 /* Bits of an octet that a number begins in. */
 enum {
     PREFIX_INDEXED = 7,
@@ -42,27 +44,31 @@ void nj__hpack_block(struct nj__hpack_in *in, const uint8_t *data, size_t n_byte
     in->begun = in->shown = false;
 }
 
-/* RFC 7541 5.1. At least one octet is there. 2^32 - 1 and below; beyond, the block is broken. */
+/* RFC 7541 5.1: what follows a prefix full of ones. 2^32 - 1 and below; beyond, the block is
+ * broken.
+ */
+static __attribute__((noinline)) bool long_number(struct nj__hpack_in *in, uint32_t *v)
+{
+    uint64_t sum = *v;
+    unsigned shift = 0;
+    uint8_t octet;
+    do {
+        if (in->at == in->end || shift > 28)
+            return false;
+        octet = *in->at++;
+        sum += (uint64_t)(octet & 0x7f) << shift;
+        shift += 7;
+    } while (octet & 0x80);
+    *v = (uint32_t)sum;
+    return sum <= UINT32_MAX;
+}
+
+/* At least one octet is there. */
 static bool number(struct nj__hpack_in *in, unsigned prefix, uint32_t *out)
 {
-    uint32_t most = (1u << prefix) - 1, v = *in->at++ & most;
-    if (v == most) {
-        uint64_t sum = v;
-        unsigned shift = 0;
-        uint8_t octet;
-        do {
-            if (in->at == in->end || shift > 28)
-                return false;
-            octet = *in->at++;
-            sum += (uint64_t)(octet & 0x7f) << shift;
-            shift += 7;
-        } while (octet & 0x80);
-        if (sum > UINT32_MAX)
-            return false;
-        v = (uint32_t)sum;
-    }
-    *out = v;
-    return true;
+    uint32_t most = (1u << prefix) - 1;
+    *out = *in->at++ & most;
+    return nj_likely(*out < most) || long_number(in, out);
 }
 
 static int huffman(struct nj__hpack_in *in, uint32_t n_bytes, struct nj_str *out)
@@ -166,8 +172,9 @@ static int name_as_string(struct nj__hpack_in *in, struct nj__hpack_field *field
     return 0;
 }
 
-/* RFC 7541 6.2. */
-static int literal(struct nj__hpack_in *in, unsigned prefix, struct nj__hpack_field *field)
+/* RFC 7541 6.2. By itself, so that indexed fields need not save what it would use. */
+static __attribute__((noinline)) int literal(struct nj__hpack_in *in, unsigned prefix,
+                                             struct nj__hpack_field *field)
 {
     uint32_t index;
     uint8_t name_index = 0, mark;
@@ -190,7 +197,7 @@ static int literal(struct nj__hpack_in *in, unsigned prefix, struct nj__hpack_fi
 }
 
 /* RFC 7541 6.3, 4.2: before the first field only. */
-static bool update(struct nj__hpack_in *in)
+static __attribute__((noinline)) bool update(struct nj__hpack_in *in)
 {
     uint32_t limit;
     if (in->begun || in->n_updates++ == UPDATES_MAX || !number(in, PREFIX_UPDATE, &limit) ||
@@ -210,15 +217,16 @@ int nj__hpack_next(struct nj__hpack_in *in, struct nj__hpack_field *field)
 {
     while (in->at != in->end) {
         uint8_t octet = *in->at;
-        if ((octet & 0xe0) == 0x20) {
-            if (!update(in))
-                return BROKEN;
-            continue;
-        }
-        in->begun = true;
-        if (octet & 0x80)
+        if (nj_likely(octet & 0x80)) {
+            in->begun = true;
             return indexed(in, field);
-        return literal(in, octet & 0x40 ? PREFIX_INSERT : PREFIX_PLAIN, field);
+        }
+        if ((octet & 0xe0) != 0x20) {
+            in->begun = true;
+            return literal(in, octet & 0x40 ? PREFIX_INSERT : PREFIX_PLAIN, field);
+        }
+        if (!update(in))
+            return BROKEN;
     }
     return 0;
 }

@@ -109,28 +109,38 @@ static uint8_t *put(uint8_t *to, uint32_t entry)
     return to + ENTRY_COUNT(entry);
 }
 
-/* As long as eight bytes can be read at once. NULL for EOS. */
+/* As many symbols as surely lie within what was read. NULL for EOS. */
+static inline uint8_t *decode_whole(const struct nj__huffman *h, struct reader *r, uint8_t *to)
+{
+    for (;;) {
+        uint32_t e = h->lookup[r->bits >> (64 - LOOKUP)];
+        if (nj_likely(e != 0)) {
+            if (r->have < LOOKUP)
+                return to;
+            to = put(to, e);
+            skip(r, ENTRY_BITS(e));
+            continue;
+        }
+        if (r->have < NJ__HUFFMAN_LONGEST)
+            return to;
+        unsigned n_bits, s = symbol_at(h, (uint32_t)(r->bits >> 32), LOOKUP + 1, &n_bits);
+        if (s == NJ__HUFFMAN_EOS)
+            return NULL;
+        *to++ = (uint8_t)s;
+        skip(r, n_bits);
+    }
+}
+
+/* Eight bytes at a time. */
 static uint8_t *decode_wide(const struct nj__huffman *h, struct reader *r, uint8_t *to)
 {
-    while (r->end - r->at >= 8) {
+    while (to && r->end - r->at >= 8) {
         uint64_t next;
         memcpy(&next, r->at, 8);
         r->bits |= __builtin_bswap64(next) >> r->have;
         r->at += (63 - r->have) >> 3;
         r->have |= 56;
-        while (r->have >= NJ__HUFFMAN_LONGEST) {
-            uint32_t e = h->lookup[r->bits >> (64 - LOOKUP)];
-            if (nj_likely(e != 0)) {
-                to = put(to, e);
-                skip(r, ENTRY_BITS(e));
-                continue;
-            }
-            unsigned n_bits, s = symbol_at(h, (uint32_t)(r->bits >> 32), LOOKUP + 1, &n_bits);
-            if (s == NJ__HUFFMAN_EOS)
-                return NULL;
-            *to++ = (uint8_t)s;
-            skip(r, n_bits);
-        }
+        to = decode_whole(h, r, to);
     }
     return to;
 }
@@ -143,30 +153,25 @@ static void fill(struct reader *r)
     }
 }
 
-/* One step at the end of the string, behind which there are ones. false: no whole symbol is left.
- */
-static bool decode_step(const struct nj__huffman *h, struct reader *r, uint8_t **to, bool *eos)
+/* The last symbols, behind which there are ones: those that lie within what was read. */
+static uint8_t *decode_last(const struct nj__huffman *h, struct reader *r, uint8_t *to)
 {
-    uint64_t bits = r->have < 64 ? r->bits | UINT64_MAX >> r->have : r->bits;
-    uint32_t e = h->lookup[bits >> (64 - LOOKUP)];
-    unsigned n_bits, s;
-    if (e && ENTRY_BITS(e) <= r->have) {
-        *to = put(*to, e);
-        skip(r, ENTRY_BITS(e));
-        return true;
+    while (r->have > 0) {
+        uint64_t bits = r->bits | UINT64_MAX >> r->have;
+        if (bits == UINT64_MAX) /* nothing but padding, or what is wrong any way */
+            break;
+        uint32_t e = h->lookup[bits >> (64 - LOOKUP)];
+        unsigned n_bits = ENTRY_FIRST(e), s = e & 0xff;
+        if (!e)
+            s = symbol_at(h, (uint32_t)(bits >> 32), LOOKUP + 1, &n_bits);
+        if (n_bits > r->have)
+            break;
+        if (s == NJ__HUFFMAN_EOS)
+            return NULL;
+        *to++ = (uint8_t)s;
+        skip(r, n_bits);
     }
-    if (e) {
-        n_bits = ENTRY_FIRST(e);
-        s = e & 0xff;
-    } else {
-        s = symbol_at(h, (uint32_t)(bits >> 32), LOOKUP + 1, &n_bits);
-    }
-    if (n_bits > r->have)
-        return false;
-    *eos = s == NJ__HUFFMAN_EOS;
-    *(*to)++ = (uint8_t)s;
-    skip(r, n_bits);
-    return !*eos;
+    return to;
 }
 
 ptrdiff_t nj__huffman_decode(const struct nj__huffman *h, uint8_t *to, const uint8_t *from,
@@ -174,14 +179,15 @@ ptrdiff_t nj__huffman_decode(const struct nj__huffman *h, uint8_t *to, const uin
 {
     struct reader r = {.at = from, .end = from + n_bytes};
     uint8_t *at = decode_wide(h, &r, to);
-    bool eos = !at;
-    if (eos)
-        return -1;
-    do
+    while (at && r.at < r.end) {
         fill(&r);
-    while (r.have > 0 && decode_step(h, &r, &at, &eos));
+        at = decode_whole(h, &r, at);
+    }
+    /* It may have stopped with a code longer than what is looked up before it. */
+    if (at)
+        at = decode_last(h, &r, at);
     /* RFC 7541 5.2: what is left is the beginning of EOS, and shorter than an octet. */
-    if (eos || r.have > 7 || (r.bits | UINT64_MAX >> r.have) != UINT64_MAX)
+    if (!at || r.have > 7 || (r.bits | UINT64_MAX >> r.have) != UINT64_MAX)
         return -1;
     return at - to;
 }
