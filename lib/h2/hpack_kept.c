@@ -20,19 +20,19 @@ static uint64_t mix(uint64_t h, uint64_t word)
 static uint64_t hash_string(uint64_t h, struct nj_str s)
 {
     uint64_t word = 0;
-    uint32_t i = 0;
-    for (; i + 8 <= s.n_bytes; i += 8) {
-        memcpy(&word, s.p + i, 8);
-        h = mix(h, word);
+    uint32_t n = s.n_bytes;
+    if (n > 8) {
+        for (uint32_t i = 0; i + 8 < n; i += 8) {
+            memcpy(&word, s.p + i, 8);
+            h = mix(h, word);
+        }
+        memcpy(&word, s.p + n - 8, 8);
+    } else if (n >= 4) {
+        word = nj__hpack_word(s.p, n);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            word = word << 8 | (uint8_t)s.p[i];
     }
-    if (i == s.n_bytes)
-        return h;
-    if (s.n_bytes >= 8) {
-        memcpy(&word, s.p + s.n_bytes - 8, 8);
-        return mix(h, word);
-    }
-    for (word = 0; i < s.n_bytes; i++)
-        word = word << 8 | (uint8_t)s.p[i];
     return mix(h, word);
 }
 

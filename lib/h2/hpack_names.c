@@ -323,8 +323,11 @@ unsigned nj__hpack_name_row(struct nj_str name)
     if (name.n_bytes >= NJ_ARRAY_LEN(row_of_length) - 1)
         return 0;
     unsigned behind = row_of_length[name.n_bytes + 1];
-    for (unsigned row = row_of_length[name.n_bytes]; row < behind; row++)
-        if (nj__hpack_same(name.p, nj__hpack_names[row].name, name.n_bytes))
+    for (unsigned row = row_of_length[name.n_bytes]; row < behind; row++) {
+        const char *known = nj__hpack_names[row].name;
+        uint32_t last = name.n_bytes - 1; /* tells nearly all of one length apart */
+        if (known[last] == name.p[last] && nj__hpack_same(name.p, known, last))
             return row;
+    }
     return 0;
 }

@@ -52,17 +52,28 @@ extern const struct nj__hpack_name nj__hpack_names[];
 unsigned nj__hpack_name_row(struct nj_str name);
 #define NJ__HPACK_ROW_STATUS 1u /* ":status", which nobody looks up */
 
+/* The 4 to 8 bytes of a string: its first and its last four. */
+static inline uint64_t nj__hpack_word(const void *p, size_t n)
+{
+    uint32_t first, last;
+    memcpy(&first, p, 4);
+    memcpy(&last, (const uint8_t *)p + n - 4, 4);
+    return (uint64_t)first << 32 | last;
+}
+
 /* Strings this short are compared here: a call costs more. */
 static inline bool nj__hpack_same(const void *a, const void *b, size_t n)
 {
     const uint8_t *p = a, *q = b;
     uint64_t x, y;
-    if (n < 8) {
+    if (n < 4) {
         for (size_t i = 0; i < n; i++)
             if (p[i] != q[i])
                 return false;
         return true;
     }
+    if (n <= 8)
+        return nj__hpack_word(p, n) == nj__hpack_word(q, n);
     for (size_t i = 0; i + 8 < n; i += 8) {
         memcpy(&x, p + i, 8);
         memcpy(&y, q + i, 8);
