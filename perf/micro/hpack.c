@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ./dev bench hpack: nanoseconds per header block, in a connection that has its table, ours and
+ * nghttp2's by turns in many rounds; the median and the middle half. What h2load asks, what a
+ * browser asks with a new path each time, and a response of ours whose second changes with every
+ * 100. Ours finds out on the way which fields are malformed, nghttp2's session does so afterwards.
+ *
+ * bench_hpack WAY TIMES does one alone, to be counted by callgrind: twice with different TIMES, and
+ * the difference is theirs.
+ */
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/attr.h"
+#include "h2/h2_internal.h"
+#include "h2/hpack.h"
+
+enum { ROUNDS = 201, TIMES = 1000, BLOCKS = 64, BLOCK_MAX = 1024, FIELDS = 10, DATES = 100 };
+
+struct block {
+    uint8_t p[BLOCK_MAX];
+    size_t n;
+};
+
+struct request {
+    struct block first, blocks[BLOCKS]; /* the first fills the tables */
+    struct nj__hpack_in *ours;
+    nghttp2_hd_inflater *theirs;
+    uint32_t next_ours, next_theirs;
+};
+
+static struct nj__h2_alloc alloc;
+static struct nj__hpack_shared *shared;
+static struct request h2load, browser;
+static struct nj__hpack_out *out_ours;
+static nghttp2_hd_deflater *out_theirs;
+static uint64_t sum; /* that all is wanted */
+static uint32_t n_answers;
+
+#define NV(n, v)                                                                                   \
+    {                                                                                              \
+        (uint8_t *)(n), (uint8_t *)(v), sizeof(n) - 1, sizeof(v) - 1, NGHTTP2_NV_FLAG_NONE         \
+    }
+
+static char path[] = "/static/page-00.html?from=here";
+
+static nghttp2_nv h2load_fields[] = {
+    NV(":method", "GET"),
+    NV(":scheme", "http"),
+    NV(":authority", "198.18.0.1:8080"),
+    NV(":path", "/128"),
+    NV("user-agent", "h2load nghttp2/1.52.0"),
+};
+
+static nghttp2_nv browser_fields[] = {
+    NV(":method", "GET"),
+    NV(":path", path),
+    NV(":authority", "www.example.org"),
+    NV(":scheme", "https"),
+    NV("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:109.0) Gecko/20100101 Firefox/115.0"),
+    NV("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"),
+    NV("accept-language", "en-US,en;q=0.5"),
+    NV("accept-encoding", "gzip, deflate, br"),
+    NV("referer", "https://www.example.org/index.html"),
+    NV("te", "trailers"),
+};
+
+static char date[] = "Sun, 22 Nov 2026 03:48:00 GMT";
+
+static const struct nj_field answer[] = {
+    {NJ_STR_INIT("server"), NJ_STR_INIT("nightjar")},
+    {NJ_STR_INIT("date"), {date, sizeof date - 1}},
+    {NJ_STR_INIT("content-type"), NJ_STR_INIT("text/html; charset=utf-8")},
+    {NJ_STR_INIT("content-length"), NJ_STR_INIT("128")},
+    {NJ_STR_INIT("last-modified"), NJ_STR_INIT("Sat, 21 Nov 2026 00:00:00 GMT")},
+    {NJ_STR_INIT("etag"), NJ_STR_INIT("\"65f2a1b3-80\"")},
+    {NJ_STR_INIT("accept-ranges"), NJ_STR_INIT("bytes")},
+};
+
+static nghttp2_nv answer_fields[1 + NJ_ARRAY_LEN(answer)] = {NV(":status", "200")};
+
+static int decode_ours(struct request *q, const struct block *b)
+{
+    struct nj__hpack_field f;
+    int rv;
+    nj__hpack_block(q->ours, b->p, b->n);
+    while ((rv = nj__hpack_next(q->ours, &f)) == 1)
+        sum += f.value.n_bytes + f.token;
+    return rv;
+}
+
+static int decode_theirs(struct request *q, const struct block *b)
+{
+    const uint8_t *at = b->p, *end = at + b->n;
+    for (;;) {
+        nghttp2_nv nv;
+        int flags = 0;
+        ssize_t n = nghttp2_hd_inflate_hd2(q->theirs, &nv, &flags, at, (size_t)(end - at), 1);
+        if (n < 0)
+            return -1;
+        at += n;
+        if (flags & NGHTTP2_HD_INFLATE_EMIT)
+            sum += nv.valuelen;
+        if (flags & NGHTTP2_HD_INFLATE_FINAL)
+            return nghttp2_hd_inflate_end_headers(q->theirs);
+    }
+}
+
+static int h2load_ours(void)
+{
+    return decode_ours(&h2load, &h2load.blocks[h2load.next_ours++ % BLOCKS]);
+}
+
+static int h2load_theirs(void)
+{
+    return decode_theirs(&h2load, &h2load.blocks[h2load.next_theirs++ % BLOCKS]);
+}
+
+static int browser_ours(void)
+{
+    return decode_ours(&browser, &browser.blocks[browser.next_ours++ % BLOCKS]);
+}
+
+static int browser_theirs(void)
+{
+    return decode_theirs(&browser, &browser.blocks[browser.next_theirs++ % BLOCKS]);
+}
+
+static void next_second(void)
+{
+    if (n_answers++ % DATES == 0) {
+        date[23] = (char)('0' + n_answers / DATES % 60 / 10);
+        date[24] = (char)('0' + n_answers / DATES % 10);
+    }
+}
+
+static int answer_ours(void)
+{
+    static uint8_t block[BLOCK_MAX];
+    next_second();
+    sum += nj__hpack_encode(out_ours, block, 200, answer, NJ_ARRAY_LEN(answer));
+    return 0;
+}
+
+static int answer_theirs(void)
+{
+    static uint8_t block[BLOCK_MAX];
+    next_second();
+    ssize_t n = nghttp2_hd_deflate_hd(out_theirs, block, sizeof block, answer_fields,
+                                      NJ_ARRAY_LEN(answer_fields));
+    sum += (uint64_t)n;
+    return n < 0 ? -1 : 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run[2])(void); /* ours, theirs */
+} ways[] = {
+    {"h2load's 5 fields in", {h2load_ours, h2load_theirs}},
+    {"a browser's 10 fields in", {browser_ours, browser_theirs}},
+    {"8 fields out", {answer_ours, answer_theirs}},
+};
+
+/* A block as nghttp2 makes it. */
+static bool make_block(nghttp2_hd_deflater *d, struct block *b, nghttp2_nv *fields, size_t n)
+{
+    ssize_t len = nghttp2_hd_deflate_hd(d, b->p, BLOCK_MAX, fields, n);
+    b->n = (size_t)len;
+    return len > 0;
+}
+
+static bool make_request(struct request *q, nghttp2_nv *fields, size_t n_fields)
+{
+    nghttp2_hd_deflater *d;
+    if (nghttp2_hd_deflate_new(&d, 4096) != 0 || nghttp2_hd_inflate_new(&q->theirs) != 0)
+        return false;
+    q->ours = nj__hpack_in_new(shared);
+    bool made = q->ours && make_block(d, &q->first, fields, n_fields);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        path[13] = (char)('0' + i / 10);
+        path[14] = (char)('0' + i % 10);
+        made = made && make_block(d, &q->blocks[i], fields, n_fields);
+    }
+    nghttp2_hd_deflate_del(d);
+    return made && decode_ours(q, &q->first) == 0 && decode_theirs(q, &q->first) == 0;
+}
+
+static bool prepare(void)
+{
+    nj__h2_alloc_init(&alloc);
+    shared = nj__hpack_shared_new(&alloc);
+    if (!shared || !make_request(&h2load, h2load_fields, NJ_ARRAY_LEN(h2load_fields)) ||
+        !make_request(&browser, browser_fields, NJ_ARRAY_LEN(browser_fields)))
+        return false;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(answer); i++)
+        answer_fields[1 + i] =
+            (nghttp2_nv){(uint8_t *)answer[i].name.p, (uint8_t *)answer[i].value.p,
+                         answer[i].name.n_bytes, answer[i].value.n_bytes, NGHTTP2_NV_FLAG_NONE};
+    out_ours = nj__hpack_out_new(shared);
+    return out_ours && nghttp2_hd_deflate_new(&out_theirs, 4096) == 0;
+}
+
+static void finish(void)
+{
+    nj__hpack_in_free(h2load.ours);
+    nj__hpack_in_free(browser.ours);
+    nj__hpack_out_free(out_ours);
+    nj__hpack_shared_free(shared);
+    nj__h2_alloc_fini(&alloc);
+    nghttp2_hd_inflate_del(h2load.theirs);
+    nghttp2_hd_inflate_del(browser.theirs);
+    nghttp2_hd_deflate_del(out_theirs);
+}
+
+static double once(int (*run)(void), uint32_t times)
+{
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    for (uint32_t i = 0; i < times; i++)
+        if (run() != 0)
+            abort();
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / times;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+int main(int argc, char **argv)
+{
+    static double ns[NJ_ARRAY_LEN(ways)][2][ROUNDS];
+    if (!prepare())
+        return 1;
+    if (argc == 3) { /* WAY: 0 to 5, ours and theirs by turns */
+        size_t w = strtoul(argv[1], NULL, 10) % (2 * NJ_ARRAY_LEN(ways));
+        once(ways[w / 2].run[w % 2], (uint32_t)strtoul(argv[2], NULL, 10));
+        finish();
+        return 0;
+    }
+    for (int r = 0; r < ROUNDS; r++)
+        for (size_t w = 0; w < NJ_ARRAY_LEN(ways); w++)
+            for (int who = 0; who < 2; who++)
+                ns[w][who][r] = once(ways[w].run[who], TIMES);
+    printf("%-26s%30s%30s%8s\n", "ns per block", "ours", "nghttp2_hd", "ratio");
+    for (size_t w = 0; w < NJ_ARRAY_LEN(ways); w++) {
+        printf("%-26s", ways[w].name);
+        for (int who = 0; who < 2; who++) {
+            double *v = ns[w][who];
+            qsort(v, ROUNDS, sizeof *v, by_value);
+            printf("%12.1f (%.1f .. %.1f)", v[ROUNDS / 2], v[ROUNDS / 4], v[ROUNDS * 3 / 4]);
+        }
+        printf("%8.2f\n", ns[w][1][ROUNDS / 2] / ns[w][0][ROUNDS / 2]);
+    }
+    finish();
+    return sum == 0;
+}
