@@ -12,40 +12,11 @@
 
 #include "base/attr.h"
 
-/* A set of ASCII octets. */
-struct octets {
-    uint64_t low, high;
-};
+/* What nj__hpack_next() says, and we. */
+enum { NO_MEMORY = -2, TOO_MANY = -3 };
 
-/* RFC 9110 5.6.2, token */
-static const struct octets of_method = {0x03ff6cfa00000000, 0x57ffffffc7fffffe};
-/* RFC 3986 3.1 */
-static const struct octets of_scheme = {0x03ff680000000000, 0x07fffffe07fffffe};
-/* RFC 3986 3.2: letters, digits and !$%&'()*+,-.:;=@[]_~ */
-static const struct octets of_authority = {0x2fff7ff200000000, 0x47fffffeafffffff};
-
-static bool consists_of(struct nj_str s, struct octets set)
-{
-    for (uint32_t i = 0; i < s.n_bytes; i++) {
-        uint8_t c = (uint8_t)s.p[i];
-        if (c >= 128 || !((c < 64 ? set.low : set.high) >> c % 64 & 1))
-            return false;
-    }
-    return true;
-}
-
-/* No blanks and no controls; the rest is for who maps it to something. */
-static bool is_path(struct nj_str s)
-{
-    for (uint32_t i = 0; i < s.n_bytes; i++) {
-        uint8_t c = (uint8_t)s.p[i];
-        if (c <= ' ' || c == 0x7f)
-            return false;
-    }
-    return true;
-}
-
-/* Of pseudo fields and host, which come once and not empty. */
+/* Of pseudo fields and host, which come once and not empty. What they consist of the decoder has
+ * looked at. */
 static bool take(struct nj_str *slot, struct nj_str value)
 {
     if (slot->p || value.n_bytes == 0)
@@ -83,11 +54,9 @@ static bool is_te(struct nj_str value)
     return value.n_bytes == 8 && strncasecmp(value.p, "trailers", 8) == 0;
 }
 
-/* False: it makes the message malformed. */
-static bool take_field(struct nj__h2_head *head, const struct nj__hpack_field *f)
+/* A field with a meaning here. False: it makes the message malformed. */
+static bool take_known(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
-    if (f->malformed || f->name.n_bytes == 0)
-        return false;
     if (!is_pseudo(f->token))
         head->regular = true;
     else if (head->trailers || head->regular) /* RFC 9113 8.3, 8.1 */
@@ -96,15 +65,15 @@ static bool take_field(struct nj__h2_head *head, const struct nj__hpack_field *f
     case NJ__TOKEN_OTHER:
         return true;
     case NJ__TOKEN_METHOD:
-        return consists_of(f->value, of_method) && take(&head->method, f->value);
+        return take(&head->method, f->value);
     case NJ__TOKEN_SCHEME:
-        return consists_of(f->value, of_scheme) && take(&head->scheme, f->value);
+        return take(&head->scheme, f->value);
     case NJ__TOKEN_AUTHORITY:
-        return consists_of(f->value, of_authority) && take(&head->authority, f->value);
+        return take(&head->authority, f->value);
     case NJ__TOKEN_PATH:
-        return is_path(f->value) && take(&head->path, f->value);
+        return take(&head->path, f->value);
     case NJ__TOKEN_HOST:
-        return consists_of(f->value, of_authority) && take(&head->host, f->value);
+        return take(&head->host, f->value);
     case NJ__TOKEN_CONTENT_LENGTH:
         return take_length(head, f->value);
     case NJ__TOKEN_TE:
@@ -118,6 +87,14 @@ static bool take_field(struct nj__h2_head *head, const struct nj__hpack_field *f
         break;
     }
     return false;
+}
+
+static bool take_field(struct nj__h2_head *head, const struct nj__hpack_field *f)
+{
+    if (f->token != NJ__TOKEN_OTHER)
+        return !f->malformed && take_known(head, f);
+    head->regular = true;
+    return !f->malformed;
 }
 
 bool nj__h2_head_complete(struct nj__h2_head *head)
@@ -137,22 +114,11 @@ bool nj__h2_head_complete(struct nj__h2_head *head)
     return nj_str_eq(head->path, NJ_STR("*")) && nj_str_eq(head->method, NJ_STR("OPTIONS"));
 }
 
-/* RFC 9113 6.5.2: name, value and 32 for each field. False: far too much, which is an end. */
-static bool count(struct nj_h2 *h, struct nj__h2_head *head, const struct nj__hpack_field *f)
+/* Beyond a limit it is answered with 431; far beyond, it is an end. */
+static bool far_beyond(const struct nj_h2_limits *max, uint32_t n_bytes, uint32_t n_fields)
 {
-    const struct nj_h2_limits *max = &h->core->limits;
-
-    head->n_fields++;
-    head->n_bytes += f->name.n_bytes + f->value.n_bytes + 32;
-    if (nj_likely(head->n_bytes <= max->header_bytes_max &&
-                  head->n_fields <= max->header_fields_max))
-        return true;
-    head->over = true;
-    if (head->n_bytes <= (uint64_t)max->header_bytes_max * NJ__H2_HEADER_HARD &&
-        head->n_fields <= (uint64_t)max->header_fields_max * NJ__H2_HEADER_HARD)
-        return true;
-    nj_h2_calm(h);
-    return false;
+    return n_bytes > (uint64_t)max->header_bytes_max * NJ__H2_HEADER_HARD ||
+           n_fields > (uint64_t)max->header_fields_max * NJ__H2_HEADER_HARD;
 }
 
 static bool decoder(struct nj_h2 *h)
@@ -164,26 +130,48 @@ static bool decoder(struct nj_h2 *h)
     return h->hpack_in != NULL;
 }
 
-bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n)
+/* The fields, as nj__hpack_next() ends; -3 when they are far too many. */
+static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
 {
-    struct nj_field *kept = h->core->limits.keep_fields ? h->core->fields : NULL;
+    const struct nj_h2_limits *max = &h->core->limits;
+    struct nj_field *kept = h->core->fields, *to = kept; /* with limits.keep_fields */
+    uint32_t n_bytes = head->n_bytes, n_fields = head->n_fields;
     struct nj__hpack_field f;
     int rv;
 
+    while ((rv = nj__hpack_next(h->hpack_in, &f)) > 0) {
+        /* RFC 9113 6.5.2: name, value and 32 for each field. */
+        n_bytes += f.name.n_bytes + f.value.n_bytes + 32;
+        n_fields++;
+        if (nj_unlikely(n_bytes > max->header_bytes_max || n_fields > max->header_fields_max)) {
+            head->over = true;
+            if (far_beyond(max, n_bytes, n_fields))
+                return TOO_MANY;
+        }
+        if (nj_unlikely(!take_field(head, &f)))
+            head->bad = true;
+        if (head->regular && kept && !head->over)
+            *to++ = (struct nj_field){f.name, f.value};
+    }
+    head->n_bytes = n_bytes;
+    head->n_fields = n_fields;
+    head->n_kept = (uint32_t)(to - kept);
+    return rv;
+}
+
+bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n)
+{
     if (!decoder(h))
         return false;
     nj__hpack_block(h->hpack_in, block, n);
-    while ((rv = nj__hpack_next(h->hpack_in, &f)) > 0) {
-        if (!count(h, head, &f))
-            return false;
-        if (nj_unlikely(!take_field(head, &f)))
-            head->bad = true;
-        if (kept && !head->over && !head->bad && !is_pseudo(f.token))
-            kept[head->n_kept++] = (struct nj_field){f.name, f.value};
-    }
-    if (rv == -2)
+    int rv = read_fields(h, head);
+    if (nj_likely(rv == 0))
+        return true;
+    if (rv == NO_MEMORY)
         nj__h2_no_memory(h);
-    else if (rv < 0)
+    else if (rv == TOO_MANY)
+        nj_h2_calm(h);
+    else
         nj__h2_broken(h, NJ__H2_COMPRESSION_ERROR);
-    return rv == 0;
+    return false;
 }
