@@ -15,9 +15,11 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-#define HEADER_BYTES 16u
-#define SLAB_BYTES   (32u * 1024u)
-#define CLASS_DIRECT UINT16_MAX /* straight from malloc */
+#define HEADER_BYTES   16u
+#define SLAB_BYTES     (32u * 1024u)
+/* What is behind the header of a block begins with a cache line where blocks are of whole lines. */
+#define FIRST_BLOCK_AT (NJ_CACHE_LINE - HEADER_BYTES)
+#define CLASS_DIRECT   UINT16_MAX /* straight from malloc */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EVERY_BLOCK_DIRECT true
@@ -30,9 +32,9 @@
 #define EVERY_BLOCK_DIRECT false
 #endif
 
-/* Whole blocks with their header. */
+/* Whole blocks with their header; the one of 448 is for connections. */
 static const uint32_t class_bytes[NJ__H2_CLASSES] = {
-    32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4352, 6144, 8192, 16448,
+    32, 48, 64, 96, 128, 192, 256, 448, 512, 768, 1024, 1536, 2048, 3072, 4352, 6144, 8192, 16448,
 };
 
 struct block {
@@ -82,12 +84,14 @@ static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
 static bool refill(struct nj__h2_alloc *a, uint32_t class)
 {
     uint32_t n = class_bytes[class] < SLAB_BYTES / 4 ? SLAB_BYTES / class_bytes[class] : 1;
-    uint8_t *slab = malloc(HEADER_BYTES + (size_t)n * class_bytes[class]);
+    size_t n_bytes = FIRST_BLOCK_AT + (size_t)n * class_bytes[class];
+    uint8_t *slab =
+        aligned_alloc(NJ_CACHE_LINE, (n_bytes + NJ_CACHE_LINE - 1) & ~(size_t)(NJ_CACHE_LINE - 1));
     if (!slab)
         return false;
     *(void **)slab = a->slabs;
     a->slabs = slab;
-    a->bump[class] = slab + HEADER_BYTES;
+    a->bump[class] = slab + FIRST_BLOCK_AT;
     a->bump_end[class] = a->bump[class] + (size_t)n * class_bytes[class];
     return true;
 }

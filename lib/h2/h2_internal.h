@@ -112,7 +112,7 @@ struct nj__h2_buf {
 
 struct nj_h2_stream;
 
-/* In the order of use: a request and its answer touch the first three or four lines. */
+/* In the order of use: a request and its answer touch the first five lines. */
 struct nj_h2 {
     struct nj_h2_core *core;
     void *user;
@@ -130,55 +130,55 @@ struct nj_h2 {
     bool mute;                       /* nothing can be written any more */
     bool busy;                       /* input or output is at work */
     bool peer_goaway;
-    bool acked;          /* our SETTINGS */
-    uint8_t ping_credit; /* PINGs that cost nothing */
-    uint8_t n_pings;     /* ours that are not answered */
-    uint8_t plain;       /* SETTINGS_NO_RFC7540_PRIORITIES: 1 + what the peer said; 0: nothing */
-
+    bool acked; /* our SETTINGS */
+    struct nj__h2_frame frame;
     uint32_t n_begun; /* frames and header blocks, one counted once */
+
     uint32_t id_high; /* highest stream id a HEADERS frame had; 0 before the first */
     uint32_t id_last; /* highest that was opened: for GOAWAY */
     uint32_t glitches;
     uint32_t window_credit; /* WINDOW_UPDATE frames that cost nothing */
     /* Streams that are shown and not over; late ones (late.c); all that are in the table. */
     uint32_t n_streams, n_late, n_open;
-    struct nj__h2_buf out; /* bytes for the sink, from out_at on; no memory when there are none */
-    uint32_t out_at;
-    uint32_t out_passed;    /* bytes of the outbox that the sink took so far, modulo 2^32 */
-    struct nj_list ready;   /* streams with DATA to send, in that order */
-    struct nj_list passing; /* streams that are over when the sink has taken all up to their mark */
-    struct nj_h2_stream **table;
     uint32_t table_mask;
-    int32_t send_window;    /* the peer's, of the connection */
-    int32_t initial_window; /* the peer's, of streams to come */
-    uint32_t window;        /* ours, of the connection: all of it; */
-    uint32_t n_came;        /* what came since it was opened; */
-    uint32_t n_done;        /* and is done with */
-    struct nj__h2_frame frame;
+    struct nj_h2_stream **table;
     struct nj_h2_stream *few[4]; /* the table, while it is small */
     struct nj_list streams;      /* in the order in which they came */
-    struct nj_list late;
+    struct nj_list ready;        /* those with DATA to send, in that order */
+    struct nj_list passing; /* those that are over when the sink has taken all up to their mark */
+    struct nj__h2_buf out;  /* bytes for the sink, from out_at on; no memory when there are none */
+    uint32_t out_at;
+    uint32_t out_passed;    /* bytes of the outbox that the sink took so far, modulo 2^32 */
+    int32_t send_window;    /* the peer's, of the connection */
+    int32_t initial_window; /* the peer's, of streams to come */
     /* Bit i: of the id 2*i below id_high. It was used; the peer ended it; it reset it. */
     uint64_t id_seen, id_ended, id_reset;
-    uint32_t n_dead; /* bytes of the outbox that belong to streams that the peer has reset */
-    uint32_t n_acks; /* acknowledgments in the outbox */
-
-    struct nj__h2_buf got;         /* a frame or a header block that comes in pieces */
+    uint32_t n_dead;     /* bytes of the outbox that belong to streams that the peer has reset */
+    uint32_t n_acks;     /* acknowledgments in the outbox */
+    uint32_t unfinished; /* the frame that the peer is at since unfinished_at; 0: none */
     uint32_t block_n, block_bytes; /* of the header block: CONTINUATION frames, bytes */
     uint32_t block_id;
     uint8_t block_flags;
-    uint8_t pad; /* of the DATA frame at hand */
-    bool pad_wanted;
-    uint8_t walk[NJ__H2_FRAME_HEAD];
-    uint8_t early_priority[NJ__H2_EARLY], n_early;
-    uint32_t early_id[NJ__H2_EARLY];
-    uint32_t unfinished; /* the frame that the peer is at since unfinished_at; 0: none */
-    nj_ns unfinished_at;
-    uint32_t end_code; /* enum nj__h2_code */
-
+    uint8_t ping_credit; /* PINGs that cost nothing */
+    uint8_t n_pings;     /* ours that are not answered */
+    uint8_t plain;       /* SETTINGS_NO_RFC7540_PRIORITIES: 1 + what the peer said; 0: nothing */
+    uint8_t n_early;     /* PRIORITY_UPDATEs for streams to come */
+    uint8_t pad;         /* of the DATA frame at hand */
     /* Only during nj_h2_output(). */
     const struct nj_h2_sink *sink;
     void *sink_ctx;
+
+    uint32_t window;       /* ours, of the connection: all of it; */
+    uint32_t n_came;       /* what came since it was opened; */
+    uint32_t n_done;       /* and is done with */
+    uint32_t end_code;     /* enum nj__h2_code */
+    struct nj__h2_buf got; /* a frame or a header block that comes in pieces */
+    struct nj_list late;
+    nj_ns unfinished_at;
+    uint32_t early_id[NJ__H2_EARLY];
+    uint8_t early_priority[NJ__H2_EARLY];
+    bool pad_wanted;
+    uint8_t walk[NJ__H2_FRAME_HEAD];
 };
 
 /* ---- session.c ---- */
