@@ -11,72 +11,10 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-static uint64_t mix(uint64_t h, uint64_t word)
-{
-    h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ h >> 29;
-}
-
-static uint64_t hash_string(uint64_t h, struct nj_str s)
-{
-    uint64_t word = 0;
-    uint32_t n = s.n_bytes;
-    if (n > 8) {
-        for (uint32_t i = 0; i + 8 < n; i += 8) {
-            memcpy(&word, s.p + i, 8);
-            h = mix(h, word);
-        }
-        memcpy(&word, s.p + n - 8, 8);
-    } else if (n >= 4) {
-        word = nj__hpack_word(s.p, n);
-    } else {
-        for (uint32_t i = 0; i < n; i++)
-            word = word << 8 | (uint8_t)s.p[i];
-    }
-    return mix(h, word);
-}
-
-uint32_t nj__hpack_kept_hash(unsigned row, const struct nj_field *field)
-{
-    uint64_t h = (uint64_t)row << 32 | field->value.n_bytes;
-    if (row == 0)
-        h = hash_string(h, field->name);
-    return (uint32_t)(hash_string(h, field->value) >> 32) | 1; /* 0 is an empty place */
-}
-
-static uint32_t set_of(uint32_t hash)
-{
-    return (hash >> 25) * NJ__HPACK_KEPT_WAYS;
-}
-_Static_assert(NJ__HPACK_KEPT_SETS == 1u << (32 - 25), "upper bits of a hash choose the set");
-
-static bool is_field(const struct nj__hpack_kept *k, unsigned row, const struct nj_field *field)
-{
-    if (k->row != row || k->n_value != field->value.n_bytes)
-        return false;
-    const uint8_t *value = k->bytes + k->n_encoded;
-    if (!nj__hpack_same(value, field->value.p, k->n_value))
-        return false;
-    if (row > 0) /* which is the name */
-        return true;
-    return k->n_name == field->name.n_bytes &&
-           nj__hpack_same(value + k->n_value, field->name.p, k->n_name);
-}
-
-uint32_t nj__hpack_kept_find(const struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
-                             const struct nj_field *field)
-{
-    uint32_t from = set_of(hash);
-    for (uint32_t i = from; i < from + NJ__HPACK_KEPT_WAYS; i++)
-        if (shared->kept_tags[i] == hash && is_field(&shared->kept[i], row, field))
-            return i;
-    return NJ__HPACK_NOT_KEPT;
-}
-
 /* An empty place, or one whose field no peer has any more. */
 static uint32_t place(const struct nj__hpack_shared *shared, uint32_t hash)
 {
-    uint32_t from = set_of(hash), idle = NJ__HPACK_NOT_KEPT;
+    uint32_t from = nj__hpack_set_of(hash), idle = NJ__HPACK_NOT_KEPT;
     for (uint32_t i = from; i < from + NJ__HPACK_KEPT_WAYS; i++) {
         if (shared->kept_tags[i] == 0)
             return i;

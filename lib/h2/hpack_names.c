@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/attr.h"
 
 /* RFC 7541 Appendix A. */
@@ -277,7 +278,7 @@ bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
         .name = (n), .n_bytes = sizeof(n) - 1, .index = (i), .use = NJ__HPACK_##u                  \
     }
 
-/* Sorted by length, after the first two. What stays out differs from file to file, or from response
+/* What stays out differs from file to file, or from response
  * to response, and would push out what does not. */
 const struct nj__hpack_name nj__hpack_names[] = {
     {.use = NJ__HPACK_MAYBE},
@@ -312,22 +313,12 @@ const struct nj__hpack_name nj__hpack_names[] = {
     ROW("access-control-allow-origin", 20, IN),
 };
 
-/* The first row of each length, and the one behind the last. */
-static const uint8_t row_of_length[29] = {
-    2,  2,  2,  2,  4,  8,  9,  10, 13, 14, 14, 15, 16, 17, 21,
-    22, 22, 26, 26, 27, 28, 28, 28, 28, 28, 28, 29, 29, 30,
-};
-
-unsigned nj__hpack_name_row(struct nj_str name)
+void nj__hpack_name_rows(uint8_t row_at[NJ__HPACK_ROWS_AT])
 {
-    if (name.n_bytes >= NJ_ARRAY_LEN(row_of_length) - 1)
-        return 0;
-    unsigned behind = row_of_length[name.n_bytes + 1];
-    for (unsigned row = row_of_length[name.n_bytes]; row < behind; row++) {
-        const char *known = nj__hpack_names[row].name;
-        uint32_t last = name.n_bytes - 1; /* tells nearly all of one length apart */
-        if (known[last] == name.p[last] && nj__hpack_same(name.p, known, last))
-            return row;
+    for (uint8_t row = NJ__HPACK_ROW_STATUS + 1; row < NJ_ARRAY_LEN(nj__hpack_names); row++) {
+        const struct nj__hpack_name *n = &nj__hpack_names[row];
+        uint8_t *at = &row_at[nj__hpack_row_at((struct nj_str){n->name, n->n_bytes})];
+        NJ_CHECK(*at == 0); /* the sum was chosen so */
+        *at = row;
     }
-    return 0;
 }

@@ -120,10 +120,22 @@ void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes)
 
 /* ---- blocks ---- */
 
-static uint8_t *put_string(uint8_t *to, struct nj_str s)
+/* As memcpy(), which most strings are too short for. */
+static inline void copy(uint8_t *to, const char *from, size_t n)
+{
+    if (n < 8 || n > 40) {
+        memcpy(to, from, n);
+        return;
+    }
+    for (size_t i = 0; i + 8 < n; i += 8)
+        memcpy(to + i, from + i, 8);
+    memcpy(to + n - 8, from + n - 8, 8);
+}
+
+static inline uint8_t *put_string(uint8_t *to, struct nj_str s)
 {
     to = nj__hpack_put_number(to, 0, 7, s.n_bytes);
-    memcpy(to, s.p, s.n_bytes);
+    copy(to, s.p, s.n_bytes);
     return to + s.n_bytes;
 }
 
@@ -169,30 +181,12 @@ static uint32_t to_insert(struct nj__hpack_out *out, uint32_t which, uint32_t ha
     return nj__hpack_kept_add(out->shared, hash, row, field);
 }
 
-static bool may_enter(const struct nj__hpack_out *out, unsigned row, const struct nj_field *field)
-{
-    uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
-    enum nj__hpack_use use = nj__hpack_names[row].use;
-    if (use == NJ__HPACK_APART || use == NJ__HPACK_SECRET || size > out->limit)
-        return false;
-    return use == NJ__HPACK_LATEST ? size == NJ__HPACK_LATEST_SIZE : size <= NJ__HPACK_KEPT_BYTES;
-}
-
-static uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,
-                          const struct nj_field *field)
+/* Into the peer's table with it, if that is worth it. */
+__attribute__((noinline)) static uint8_t *put_new(struct nj__hpack_out *out, uint8_t *to,
+                                                  uint32_t which, uint32_t hash, unsigned row,
+                                                  const struct nj_field *field)
 {
     const struct nj__hpack_name *name = &nj__hpack_names[row];
-    if (!may_enter(out, row, field))
-        return put_literal(to, name, field);
-    uint32_t hash = nj__hpack_kept_hash(row, field);
-    uint32_t which = nj__hpack_kept_find(out->shared, hash, row, field);
-    if (which != NJ__HPACK_NOT_KEPT) {
-        uint32_t index = index_of(out, which);
-        if (nj_likely(index > 0)) { /* 93 at most: no more than this octet */
-            *to++ = (uint8_t)(0x80 | index);
-            return to;
-        }
-    }
     which = to_insert(out, which, hash, row, field);
     if (which == NJ__HPACK_NOT_KEPT)
         return put_literal(to, name, field);
@@ -201,6 +195,33 @@ static uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,
     to += k->n_encoded;
     push(out, which, name->use == NJ__HPACK_LATEST);
     return to;
+}
+
+/* A field that may be in the peer's table. */
+static inline uint8_t *put_kept(struct nj__hpack_out *out, uint8_t *to, unsigned row,
+                                const struct nj_field *field)
+{
+    uint32_t hash = nj__hpack_kept_hash(row, field);
+    uint32_t which = nj__hpack_kept_find(out->shared, hash, row, field);
+    if (nj_likely(which != NJ__HPACK_NOT_KEPT)) {
+        uint32_t index = index_of(out, which);
+        if (nj_likely(index > 0)) { /* 93 at most: no more than this octet */
+            *to++ = (uint8_t)(0x80 | index);
+            return to;
+        }
+    }
+    return put_new(out, to, which, hash, row, field);
+}
+
+static inline uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,
+                                 const struct nj_field *field)
+{
+    const struct nj__hpack_name *name = &nj__hpack_names[row];
+    uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
+    if (name->use >= NJ__HPACK_APART || size > out->limit || size > NJ__HPACK_KEPT_BYTES ||
+        (name->use == NJ__HPACK_LATEST && size != NJ__HPACK_LATEST_SIZE))
+        return put_literal(to, name, field);
+    return put_kept(out, to, row, field);
 }
 
 static uint8_t *put_status(struct nj__hpack_out *out, uint8_t *to, uint16_t status)
@@ -244,6 +265,6 @@ size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
     if (status > 0)
         at = put_status(out, at, status);
     for (size_t i = 0; i < n_fields; i++)
-        at = put_field(out, at, nj__hpack_name_row(fields[i].name), &fields[i]);
+        at = put_field(out, at, nj__hpack_name_row(out->shared, fields[i].name), &fields[i]);
     return (size_t)(at - to);
 }

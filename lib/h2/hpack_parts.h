@@ -13,6 +13,9 @@
 #ifndef NJ_H2_HPACK_PARTS_H
 #define NJ_H2_HPACK_PARTS_H
 
+#include <string.h>
+
+#include "base/attr.h"
 #include "h2/h2_internal.h"
 #include "h2/hpack.h"
 #include "h2/huffman.h"
@@ -48,41 +51,49 @@ struct nj__hpack_name {
 
 /* Row 0 stands for all names that we don't know. */
 extern const struct nj__hpack_name nj__hpack_names[];
-/* The row of a name. */
-unsigned nj__hpack_name_row(struct nj_str name);
-#define NJ__HPACK_ROW_STATUS 1u /* ":status", which nobody looks up */
+#define NJ__HPACK_ROW_STATUS 1u  /* ":status", which nobody looks up */
+#define NJ__HPACK_ROWS_AT    64u /* places that rows are looked up in */
 
-/* The 4 to 8 bytes of a string: its first and its last four. */
-static inline uint64_t nj__hpack_word(const void *p, size_t n)
+/* Where to look for the row of a name: no two of those that are known have one place. */
+static inline uint32_t nj__hpack_row_at(struct nj_str name)
 {
-    uint32_t first, last;
-    memcpy(&first, p, 4);
-    memcpy(&last, (const uint8_t *)p + n - 4, 4);
-    return (uint64_t)first << 32 | last;
+    uint32_t first = (uint8_t)name.p[0], last = (uint8_t)name.p[name.n_bytes - 1];
+    return (name.n_bytes + 28 * first + 14 * last) % NJ__HPACK_ROWS_AT;
+}
+
+void nj__hpack_name_rows(uint8_t row_at[NJ__HPACK_ROWS_AT]);
+
+static inline uint64_t nj__hpack_word(const void *p)
+{
+    uint64_t w;
+    memcpy(&w, p, 8);
+    return w;
+}
+
+static inline uint32_t nj__hpack_half(const void *p)
+{
+    uint32_t w;
+    memcpy(&w, p, 4);
+    return w;
 }
 
 /* Strings this short are compared here: a call costs more. */
 static inline bool nj__hpack_same(const void *a, const void *b, size_t n)
 {
     const uint8_t *p = a, *q = b;
-    uint64_t x, y;
-    if (n < 4) {
-        for (size_t i = 0; i < n; i++)
-            if (p[i] != q[i])
+    if (n >= 8) {
+        for (size_t i = 0; i + 8 < n; i += 8)
+            if (nj__hpack_word(p + i) != nj__hpack_word(q + i))
                 return false;
-        return true;
+        return nj__hpack_word(p + n - 8) == nj__hpack_word(q + n - 8);
     }
-    if (n <= 8)
-        return nj__hpack_word(p, n) == nj__hpack_word(q, n);
-    for (size_t i = 0; i + 8 < n; i += 8) {
-        memcpy(&x, p + i, 8);
-        memcpy(&y, q + i, 8);
-        if (x != y)
+    if (n >= 4)
+        return nj__hpack_half(p) == nj__hpack_half(q) &&
+               nj__hpack_half(p + n - 4) == nj__hpack_half(q + n - 4);
+    for (size_t i = 0; i < n; i++)
+        if (p[i] != q[i])
             return false;
-    }
-    memcpy(&x, p + n - 8, 8);
-    memcpy(&y, q + n - 8, 8);
-    return x == y;
+    return true;
 }
 
 /* ---- hpack_table.c ---- */
@@ -158,10 +169,7 @@ struct nj__hpack_kept {
     uint8_t slot;  /* where it was found last, see struct nj__hpack_out */
 };
 
-uint32_t nj__hpack_kept_hash(unsigned row, const struct nj_field *field);
-/* Each returns which one, or NJ__HPACK_NOT_KEPT. */
-uint32_t nj__hpack_kept_find(const struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
-                             const struct nj_field *field);
+/* Keep it. Returns which one it is, or NJ__HPACK_NOT_KEPT. */
 uint32_t nj__hpack_kept_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
                             const struct nj_field *field);
 void nj__hpack_kept_clear(struct nj__hpack_shared *shared);
@@ -222,6 +230,7 @@ struct nj__hpack_shared {
     struct nj__hpack_chunk *chunks;  /* beyond `own` */
     struct nj__hpack_store *retired; /* with strings that may still be looked at */
     struct nj__huffman huffman;
+    uint8_t row_at[NJ__HPACK_ROWS_AT];
     uint32_t kept_tags[NJ__HPACK_KEPT]; /* hashes; 0: empty */
     struct nj__hpack_kept kept[NJ__HPACK_KEPT];
     uint8_t own[NJ__HPACK_SCRATCH_BYTES];
@@ -236,5 +245,78 @@ static inline void nj__hpack_scratch_take(struct nj__hpack_shared *shared, size_
 }
 /* A block begins: nobody looks at strings of those before it. */
 void nj__hpack_shared_begin(struct nj__hpack_shared *shared);
+
+/* ---- to find a field of ours ---- */
+
+/* The row of a name. */
+static inline unsigned nj__hpack_name_row(const struct nj__hpack_shared *shared, struct nj_str name)
+{
+    if (nj_unlikely(name.n_bytes == 0))
+        return 0;
+    unsigned row = shared->row_at[nj__hpack_row_at(name)];
+    const struct nj__hpack_name *known = &nj__hpack_names[row];
+    return known->n_bytes == name.n_bytes && nj__hpack_same(known->name, name.p, name.n_bytes) ? row
+                                                                                               : 0;
+}
+
+/* Of its length and of its octets at the front, in the middle and at the end: values that differ
+ * only elsewhere share a set, and are told apart there. */
+static inline uint64_t nj__hpack_hash(struct nj_str s)
+{
+    uint64_t a = s.n_bytes, b = 0, c = 0;
+    if (s.n_bytes >= 8) {
+        a ^= nj__hpack_word(s.p);
+        b = nj__hpack_word(s.p + s.n_bytes / 2 - 4);
+        c = nj__hpack_word(s.p + s.n_bytes - 8);
+    } else if (s.n_bytes >= 4) {
+        b = nj__hpack_half(s.p);
+        c = nj__hpack_half(s.p + s.n_bytes - 4);
+    } else {
+        for (uint32_t i = 0; i < s.n_bytes; i++)
+            b = b << 8 | (uint8_t)s.p[i];
+    }
+    a = a * UINT64_C(0x9e3779b97f4a7c15) + b;
+    a = (a ^ a >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + c;
+    return (a ^ a >> 31) * UINT64_C(0x94d049bb133111eb);
+}
+
+static inline uint32_t nj__hpack_kept_hash(unsigned row, const struct nj_field *field)
+{
+    uint64_t h = nj__hpack_hash(field->value) + row * UINT64_C(0x9e3779b97f4a7c15);
+    if (row == 0)
+        h ^= nj__hpack_hash(field->name) >> 7;
+    return (uint32_t)(h >> 32) | 1; /* 0 is an empty place */
+}
+
+static inline uint32_t nj__hpack_set_of(uint32_t hash)
+{
+    return (hash >> 25) * NJ__HPACK_KEPT_WAYS;
+}
+_Static_assert(NJ__HPACK_KEPT_SETS == 1u << (32 - 25), "upper bits of a hash choose the set");
+
+static inline bool nj__hpack_is_field(const struct nj__hpack_kept *k, unsigned row,
+                                      const struct nj_field *field)
+{
+    if (k->row != row || k->n_value != field->value.n_bytes)
+        return false;
+    const uint8_t *value = k->bytes + k->n_encoded;
+    if (!nj__hpack_same(value, field->value.p, k->n_value))
+        return false;
+    if (row > 0) /* which is the name */
+        return true;
+    return k->n_name == field->name.n_bytes &&
+           nj__hpack_same(value + k->n_value, field->name.p, k->n_name);
+}
+
+/* Which of the kept it is, or NJ__HPACK_NOT_KEPT. */
+static inline uint32_t nj__hpack_kept_find(const struct nj__hpack_shared *shared, uint32_t hash,
+                                           unsigned row, const struct nj_field *field)
+{
+    uint32_t from = nj__hpack_set_of(hash);
+    for (uint32_t i = from; i < from + NJ__HPACK_KEPT_WAYS; i++)
+        if (shared->kept_tags[i] == hash && nj__hpack_is_field(&shared->kept[i], row, field))
+            return i;
+    return NJ__HPACK_NOT_KEPT;
+}
 
 #endif

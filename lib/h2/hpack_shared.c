@@ -20,6 +20,7 @@ struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc)
     shared->alloc = alloc;
     shared->n_bytes = alloc->bytes_used - before;
     nj__huffman_init(&shared->huffman);
+    nj__hpack_name_rows(shared->row_at);
     scratch_all(shared);
     return shared;
 }

@@ -453,8 +453,8 @@ Test(h2_hpack, tokens)
     for (uint32_t i = 1; i <= NJ__HPACK_STATIC; i++)
         cr_expect_eq(nj__hpack_static[i].token, nj__hpack_token(nj__hpack_static[i].name), "%u", i);
     for (unsigned row = 2; nj__hpack_names[row].n_bytes < 27; row++)
-        cr_expect_eq(nj__hpack_name_row(
-                         (struct nj_str){nj__hpack_names[row].name, nj__hpack_names[row].n_bytes}),
+        cr_expect_eq(nj__hpack_name_row(shared, (struct nj_str){nj__hpack_names[row].name,
+                                                                nj__hpack_names[row].n_bytes}),
                      row);
 }
 
