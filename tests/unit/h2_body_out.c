@@ -132,6 +132,43 @@ Test(h2_body_out, tiny_room)
     }
 }
 
+/* RFC 9113 6.9: the end of a body is no byte of it. A peer that has taken all that its windows
+ * allow hears of the end, or of trailers, without opening them. */
+Test(h2_body_out, end_needs_no_window)
+{
+    static const char *const paths[] = {"/65535uh", "/65535uht"};
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(paths); i++) {
+        struct rig *r = rig_new(NULL);
+        rig_client_new(r, 0, true);
+        struct rig_reply *a = rig_reply(r, rig_ask(r, paths[i]));
+        cr_assert_eq(rig_run(r, 0), 0);
+        cr_expect(a->n_bytes == 65535 && !a->ended);
+        cr_expect_eq(nj_h2_hold(r->req[0].st), NJ_H2_HOLD_STREAM);
+        rig_finish(r->req[0].body);
+        cr_expect_eq(nj_h2_hold(r->req[0].st), NJ_H2_HOLD_NONE);
+        cr_assert_eq(rig_run(r, 0), 0);
+        cr_expect(a->ended && a->closed && r->req[0].complete, "%s", paths[i]);
+        cr_expect_eq(a->n_trailers, i);
+        rig_free(r);
+    }
+}
+
+/* Trailers behind the last frame of a body, wherever the room ends. */
+Test(h2_body_out, trailers_at_the_end_of_the_room)
+{
+    for (uint32_t more = 0; more < 400; more++) {
+        struct rig *r = rig_new(NULL);
+        rig_client_new(r, 0, false);
+        cr_assert_eq(rig_run(r, 0), 0);
+        r->room = 16384 + NJ__H2_FRAME_HEAD + more;
+        struct rig_reply *a = rig_reply(r, rig_ask(r, "/16384t"));
+        cr_assert_eq(rig_run(r, 0), 0, "%u", more);
+        cr_expect(a->ended && a->closed && a->n_trailers == 1, "%u", more);
+        cr_expect_eq(r->n_over, 0, "%u", more);
+        rig_free(r);
+    }
+}
+
 /* RST_STREAM from outside: at any time of a response, once, and the event does not come at once. */
 Test(h2_body_out, reset)
 {

@@ -553,6 +553,40 @@ Test(h2_limits, long_download_is_no_abuse)
     rig_free(r);
 }
 
+/* Go's client opens both windows with each 4 KiB that its reader takes. */
+Test(h2_limits, small_window_updates_are_no_abuse)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, true);
+    int32_t id = rig_ask(r, "/8000000");
+    struct rig_reply *a = rig_reply(r, id);
+    for (uint64_t taken = 0; !a->ended;) {
+        cr_assert_eq(rig_run(r, 0), 0, "after %u bytes", (unsigned)taken);
+        for (; taken + 4096 <= a->n_bytes; taken += 4096) {
+            nghttp2_submit_window_update(r->client, 0, 0, 4096);
+            nghttp2_submit_window_update(r->client, 0, id, 4096);
+        }
+    }
+    cr_expect_leq(r->h->glitches, 3);
+    rig_free(r);
+}
+
+/* gRPC's clients send a PING about once in a round trip while messages come, however small. */
+Test(h2_limits, pings_beside_data_are_no_abuse)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    rig_ask(r, "/300000duh");
+    cr_assert_eq(rig_run(r, 0), 0);
+    for (int i = 0; i < 2500; i++) {
+        rig_release(r->req[0].body, 100);
+        nghttp2_submit_ping(r->client, 0, NULL);
+        cr_assert_eq(rig_run(r, 0), 0, "message %d", i);
+    }
+    cr_expect_leq(r->h->glitches, 3);
+    rig_free(r);
+}
+
 /* Thousands of small requests, each tenth of them cancelled. */
 Test(h2_limits, busy_client_is_no_abuse)
 {
