@@ -21,13 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* File times advance with the kernel's tick, 10 ms at the slowest. */
+/* File times advance with the kernel's tick, 10 ms at the slowest, and lag by as much. */
 #define TICK_NS 20000000
 
 static int64_t now_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now); /* the clock that files are stamped with */
+    /* Not the coarse clock: Linux 6.13 and later stamp files ahead of it. */
+    clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
