@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 
+import record
 from lab import PROGRAMS, Failed, Lab, Unfit, backlog_drops
 
 LOSSES, RTTS = (0, 0.1, 1, 3), (1, 20, 100)
@@ -219,7 +220,7 @@ def options():
     args = parser.parse_args()
     args.rounds = args.rounds or (3 if args.quick else 5)
     args.seconds = args.seconds or (2 if args.quick else 5)
-    args.json = args.json and os.path.join(os.environ.get("NJ_CALLER", "."), args.json)
+    args.json = args.json and record.caller_path(args.json)
     cells = [c for c in all_cells() if any(fnmatch.fnmatch(c.name, p) for p in args.cells)]
     if not cells:
         parser.error(f"no such cell; there are {', '.join(c.name for c in all_cells())}")

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 
+import record
+
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("NJ_BUILD", "build-release")
 PROGRAM = os.path.join(REPO, BUILD, "perf", "exchange", "nj-exchange")
@@ -245,7 +247,7 @@ def main():
         results = dict(zip(args.shapes, pool.map(count, args.shapes)))
     now_tools = tools()
     if args.json:
-        with open(os.path.join(os.environ.get("NJ_CALLER", "."), args.json), "w") as f:
+        with open(record.caller_path(args.json), "w") as f:
             json.dump({"tools": now_tools, "shapes": results}, f, indent=1)
             f.write("\n")
     for shape in results if args.profile else ():

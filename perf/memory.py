@@ -19,6 +19,7 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
+import record  # noqa: E402
 from crowd import Crowd  # noqa: E402
 from world import Failed  # noqa: E402
 
@@ -102,8 +103,7 @@ def main():
     result = measure(args)
     show(result["points"], result["per_connection"], result["got"])
     if args.json:
-        with open(os.path.join(os.environ.get("NJ_CALLER", "."), args.json), "w",
-                  encoding="utf-8") as f:
+        with open(record.caller_path(args.json), "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)
             f.write("\n")
 

@@ -319,8 +319,7 @@ def main():
     args = parser.parse_args()
     if args.check:
         return complaint()
-    caller = os.environ.get("NJ_CALLER", ".")
-    paths = [os.path.join(caller, path) for path in args.json] or committed()
+    paths = [record.caller_path(path) for path in args.json] or committed()
     if not paths:
         return f"no JSON is named, and there is none in {RESULTS}"
     runs, baseline = read(paths)

@@ -207,7 +207,7 @@ def main():
                    for key, why in failed.items()]
         run.write(args.json, args.rounds, seconds=args.seconds, targets=found, missing=missing)
     if args.svg:
-        chart(run.rows, os.path.join(os.environ.get("NJ_CALLER", "."), args.svg))
+        chart(run.rows, record.caller_path(args.svg))
     return int(bool(failed))
 
 

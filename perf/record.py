@@ -36,6 +36,11 @@ def said_by(*command):
     return done.stdout.strip().split("\n")[0] if done.returncode == 0 else ""
 
 
+def caller_path(path):
+    """`path` as seen by whoever called ./dev, which works in the repository."""
+    return os.path.join(os.environ.get("NJ_CALLER", "."), path)
+
+
 def read_text(path):
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
@@ -124,9 +129,7 @@ class Run:
         return self.rows[-1]
 
     def write(self, path, rounds, **more):
-        """Into `path` as seen by whoever called ./dev."""
-        with open(os.path.join(os.environ.get("NJ_CALLER", "."), path), "w",
-                  encoding="utf-8") as f:
+        with open(caller_path(path), "w", encoding="utf-8") as f:
             f.write(compact({**self.facts, "rounds": rounds, **more, "rows": self.rows}))
 
 

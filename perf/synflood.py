@@ -20,6 +20,7 @@ import statistics
 import sys
 import time
 
+import record
 from lab import Failed, cpus
 from flood import OPTIONS, Flood, Router, resident_kib, visit
 from priority import first_of
@@ -85,7 +86,7 @@ def main():
         found = watch(world, args)
     report(found)
     if args.json:
-        with open(os.path.join(os.environ.get("NJ_CALLER", "."), args.json), "w") as f:
+        with open(record.caller_path(args.json), "w") as f:
             json.dump(found, f, indent=1)
 
 
