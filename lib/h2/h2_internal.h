@@ -214,7 +214,7 @@ void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes);
 enum { NJ__H2_NO_LENGTH = -1 };
 #define NJ__H2_PRIORITY_PLAIN 0x30u /* RFC 9218 4: urgency 3, not incremental */
 
-/* The fields of a header block. Its strings live until the next block of the connection. */
+/* The fields of a header block. Its strings live until the core reads another one. */
 struct nj__h2_head {
     struct nj_str method, scheme, authority, path, host;
     int64_t length;             /* content-length, or NJ__H2_NO_LENGTH */
@@ -296,8 +296,8 @@ void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code);
 /* The head or trailers of a response (status 0) go to the outbox. False when memory ran out. */
 bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                        size_t n_fields, bool ends);
-/* The trailers that were set. */
-bool nj__h2_put_trailers(struct nj_h2_stream *st);
+/* What shows that the body was all: trailers, or a frame with nothing in it. False likewise. */
+bool nj__h2_put_end(struct nj_h2_stream *st);
 
 /* ---- output.c ---- */
 

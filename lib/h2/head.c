@@ -3,7 +3,8 @@
  * The fields of a header block: what is kept of them, the limits they are held to, and what makes a
  * request malformed (RFC 9113 8.1.1, 8.2, 8.3).
  *
- * Nothing is copied: what is kept points into the decoder, until the connection's next block.
+ * Nothing is copied: what is kept points into the decoder, until the next block of any
+ * connection of the core.
  */
 #include "h2/h2_internal.h"
 
@@ -15,11 +16,11 @@
 /* What nj__hpack_next() says, and we. */
 enum { NO_MEMORY = -2, TOO_MANY = -3 };
 
-/* Of pseudo fields and host, which come once and not empty. What they consist of the decoder has
- * looked at. */
+/* Of pseudo fields and host, which come once. That they are not empty, and what they consist of,
+ * the decoder has looked at. */
 static bool take(struct nj_str *slot, struct nj_str value)
 {
-    if (slot->p || value.n_bytes == 0)
+    if (slot->p)
         return false;
     *slot = value;
     return true;

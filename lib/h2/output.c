@@ -163,25 +163,19 @@ static void flush(struct nj_h2 *h, uint32_t n_max)
 
 /* ---- DATA ---- */
 
-/* The last of its body is in the frame at hand, or was in the one before. */
+/* The last of its body was in the frames before. */
+static void body_ended(struct nj_h2_stream *st)
+{
+    if (nj__h2_put_end(st))
+        nj__h2_stream_sent(st);
+}
+
+/* The last of its body is in the frame at hand, which shows the end if no trailers do. */
 static void body_ends(struct nj_h2_stream *st)
 {
     st->end_shown = true;
-    if (st->trailers && !nj__h2_put_trailers(st))
-        return;
-    nj__h2_stream_sent(st);
-}
-
-/* A frame that carries nothing is sent only for its END_STREAM. */
-static void empty_end(struct nj_h2_stream *st)
-{
-    if (!st->trailers) {
-        uint8_t *p = nj__h2_put(st->h, NJ__H2_FRAME_HEAD);
-        if (!p)
-            return;
-        nj__h2_put_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
-    }
-    body_ends(st);
+    if (!st->trailers || nj__h2_put_end(st))
+        nj__h2_stream_sent(st);
 }
 
 /* The body showed nothing: the end of it, or not yet. */
@@ -189,7 +183,7 @@ static void nothing(struct nj_h2_stream *st)
 {
     if (st->body->ops->remaining(st->body) == 0) {
         st->deferred = false;
-        empty_end(st);
+        body_ended(st);
     } else if (st->deferred) { /* nobody has woken it meanwhile */
         nj_list_del(&st->queue);
     }
@@ -236,7 +230,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
         n_max = room - NJ__H2_FRAME_HEAD;
     uint64_t rest = body->ops->remaining(body);
     if (rest == 0) {
-        empty_end(st);
+        body_ended(st);
         return;
     }
     /* Before the peek: whoever wakes us may do so as soon as peek said no. */

@@ -108,9 +108,17 @@ int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_
     return st->trailers ? 0 : -1;
 }
 
-bool nj__h2_put_trailers(struct nj_h2_stream *st)
+bool nj__h2_put_end(struct nj_h2_stream *st)
 {
-    return nj__h2_put_fields(st, 0, st->trailers->fields, st->trailers->n_fields, true);
+    const struct nj__h2_trailers *t = st->trailers;
+
+    st->end_shown = true;
+    if (t)
+        return nj__h2_put_fields(st, 0, t->fields, t->n_fields, true);
+    uint8_t *p = nj__h2_put(st->h, NJ__H2_FRAME_HEAD);
+    if (p)
+        nj__h2_put_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
+    return p != NULL;
 }
 
 /* ---- responses ---- */
@@ -139,7 +147,7 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
     }
     bool ends = !st->body && !st->trailers;
     if (!nj__h2_put_fields(st, status, fields, n_fields, ends) ||
-        (!st->body && st->trailers && !nj__h2_put_trailers(st))) {
+        (!st->body && !ends && !nj__h2_put_end(st))) {
         nj__h2_body_close(st);
         return -1;
     }
@@ -162,28 +170,14 @@ static bool ends_without_window(const struct nj_h2_stream *st)
            st->body->ops->remaining(st->body) == 0;
 }
 
-static void end_body(struct nj_h2_stream *st)
-{
-    st->deferred = false;
-    st->end_shown = true;
-    if (st->trailers) {
-        if (!nj__h2_put_trailers(st))
-            return;
-    } else {
-        uint8_t *p = nj__h2_put(st->h, NJ__H2_FRAME_HEAD);
-        if (!p)
-            return;
-        nj__h2_put_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
-    }
-    nj__h2_pass(st);
-}
-
 void nj_h2_resume(struct nj_h2_stream *st)
 {
     if (st->h->end)
         return;
     if (nj_unlikely(ends_without_window(st))) {
-        end_body(st);
+        st->deferred = false;
+        if (nj__h2_put_end(st))
+            nj__h2_pass(st);
     } else if (st->deferred) {
         st->deferred = false;
         nj__h2_ready(st);
