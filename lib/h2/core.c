@@ -11,7 +11,7 @@ const struct nj_h2_limits nj_h2_limits_default = {
     .header_bytes_max = 32 * 1024,
     .header_fields_max = 128,
     .glitches_max = 1000,
-    .bytes_max = (size_t)2 << 30, /* 65,536 connections with 15 streams each */
+    .bytes_max = (size_t)2 << 30, /* 32 KiB for each of 65,536 connections */
 };
 
 struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,

@@ -3,7 +3,7 @@
  * Header blocks that go. What the peer has in its table is known as a ring of fields that are kept
  * once for the core (hpack_kept.c), so a field is the octet of its index, or a copy of what was
  * encoded when it was first kept, or a plain literal. The latter has no Huffman code: it would save
- * a sixth of a few dozen octets and cost ten times the copy.
+ * few octets and take a step for each.
  */
 #include "h2/hpack_parts.h"
 

@@ -166,7 +166,7 @@ void nj_h2_ping(struct nj_h2 *h)
 
 void nj_h2_prefetch(const struct nj_h2 *h)
 {
-    for (size_t at = 0; at < sizeof *h; at += 64)
+    for (size_t at = 0; at < sizeof *h; at += NJ_CACHE_LINE)
         __builtin_prefetch((const uint8_t *)h + at);
 }
 

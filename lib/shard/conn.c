@@ -376,8 +376,7 @@ static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
     bool listed = nj_list_linked(&talk->owing);
     if (owes && listed && (!acked || now - talk->owing_at < OWING_GRAIN))
         return;
-    if (listed)
-        nj_list_del(&talk->owing);
+    nj_list_del(&talk->owing);
     if (!owes)
         return;
     talk->owing_at = now;

@@ -34,7 +34,7 @@ def limit(name):
     return product
 
 
-# A connection with a session of HTTP/2 and a request: 30 KB were measured (h2_bytes).
+# A connection with a session of HTTP/2 and a request takes far less than the second part of it.
 BOT_BYTES_MAX = limit("NJ_SENDQ_BYTES_MIN") + 64 * 1024
 MIB = 1 << 20
 
