@@ -153,6 +153,22 @@ Test(h2_body_out, end_needs_no_window)
     }
 }
 
+/* An end that is in the outbox stays there, whatever a PRIORITY_UPDATE says of its stream. */
+Test(h2_body_out, end_keeps_its_place)
+{
+    static const uint8_t update[] = {0, 0, 7, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'u', '=', '0'};
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, true);
+    struct rig_reply *a = rig_reply(r, rig_ask(r, "/65535uh"));
+    cr_assert_eq(rig_run(r, 0), 0);
+    rig_finish(r->req[0].body);
+    cr_assert_eq(nj_h2_input(r->h, update, sizeof update), 0);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect(a->ended && a->closed && a->n_empty == 1);
+    cr_expect(r->req[0].closed && r->req[0].complete);
+    rig_free(r);
+}
+
 /* Trailers behind the last frame of a body, wherever the room ends. */
 Test(h2_body_out, trailers_at_the_end_of_the_room)
 {

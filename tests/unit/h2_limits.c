@@ -539,6 +539,21 @@ Test(h2_limits, dribble)
     expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
+/* What is begun and not ended is held to the limit of all memory, like what is open. */
+Test(h2_limits, blocks_under_way_have_the_limit_of_memory)
+{
+    static const uint8_t part[16384];
+    struct rig *r = open_raw(NULL);
+    r->core->limits.bytes_max = r->core->alloc.bytes_used + 40000;
+    frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, part, sizeof part);
+    cr_expect_eq(input(r), 0);
+    frame(NGHTTP2_CONTINUATION, 0, 1, part, sizeof part);
+    frame(NGHTTP2_CONTINUATION, 0, 1, part, sizeof part);
+    cr_expect_eq(input(r), -1);
+    cr_expect_lt(r->core->alloc.bytes_used, r->core->limits.bytes_max);
+    rig_free(r);
+}
+
 /* A long download with as many WINDOW_UPDATEs as a client sends, and a PING now and then. */
 Test(h2_limits, long_download_is_no_abuse)
 {
