@@ -181,8 +181,8 @@ class Whole(Throttled):
     def test_all_get_something(self):
         result = self.go_on("--downloads", 100, "--connections", 10).end()
         fair = result["window_total"] / 100
-        self.assertGreater(min(result["window_bytes"]), fair / 2)
-        self.assertLess(max(result["window_bytes"]), fair * 2)
+        self.assertGreater(min(result["window_bytes"]), fair / 4)
+        self.assertLess(max(result["window_bytes"]), fair * 4)  # on a lcore that gets more CPU
 
 
 CLASSES = """
