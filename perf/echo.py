@@ -32,6 +32,7 @@ import time
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
 import record  # noqa: E402
+from apart import near, summary  # noqa: E402
 from hugepages import Memory  # noqa: E402
 from pair import Pair, cpus, device, listens  # noqa: E402
 from priority import first_of  # noqa: E402
@@ -171,12 +172,15 @@ class Bench:
         for link, n_bytes in self.frames:
             progress(f"{link}, frames of {n_bytes} bytes")
             with Echo(link, n_bytes, self.memory) as echo:
-                self.echoes[link, n_bytes].append(echo.measure(self.seconds))
+                self.echoes[link, n_bytes].append(near(lambda: echo.measure(self.seconds)))
         for link, shape in dict.fromkeys((frame[0], FRAMES[frame][0]) for frame in self.frames):
             progress(f"{shape} over {link}")
-            with Pair(link, self.memory) as pair:
-                self.serves.setdefault((link, shape), []).append(
-                    pair.measure(shape, self.seconds))
+            self.serves.setdefault((link, shape), []).append(
+                near(lambda: self.serve(link, shape)))
+
+    def serve(self, link, shape):
+        with Pair(link, self.memory) as pair:
+            return pair.measure(shape, self.seconds)
 
     def share(self, frame):
         """What serve reaches of it, of full loads' medians."""
@@ -202,6 +206,7 @@ def table(bench):
     print("\ncycles per packet, least to most: " + ", ".join(
         f"{link}/{n} {min(r['cycles'] for r in runs):,.0f} to {max(r['cycles'] for r in runs):,.0f}"
         for (link, n), runs in bench.echoes.items()))
+    print(summary([*bench.echoes.values(), *bench.serves.values()]))
 
 
 def arguments():

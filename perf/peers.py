@@ -45,6 +45,7 @@ import time
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
 import record  # noqa: E402
+from apart import near, summary  # noqa: E402
 import serve  # noqa: E402
 from peers_contenders import Memif, OverKernel, OverVeth  # noqa: E402
 from peers_report import chart, table, targets, verdicts  # noqa: E402
@@ -119,7 +120,7 @@ def measure(contenders, args):
                 key = (shape, contender.name, link)
                 say(f"round {i + 1} of {args.rounds}, {shape}, {contender.name} over {link}")
                 try:
-                    values = contender.run(shape, link, args.seconds)
+                    values = near(lambda: contender.run(shape, link, args.seconds))
                     runs.setdefault(key, []).append(values)
                 except BROKEN as why:
                     failed[key] = str(why)
@@ -196,12 +197,19 @@ def arguments():
     return args
 
 
+def zip_runs(values):
+    """What record.summary() made a list each of, by rounds."""
+    return [dict(zip(("apart_ns", "apart_before"), both))
+            for both in zip(values["apart_ns"]["runs"], values["apart_before"]["runs"])]
+
+
 def main():
     args = arguments()
     run, failed = bench(args)
     table(run, failed, args)
     found = targets(run.rows)
     verdicts(found)
+    print("\n" + summary([zip_runs(row["values"]) for row in run.rows]))
     if args.json:
         missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
                    for key, why in failed.items()]

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+How far apart the server's CPU and the generator's are (perf/link/apart.c), for it decides what
+packets cost that go from one to the other: 200 KiB took 40 us or 150 on one machine. A virtual machine's CPUs are moved by its host as it sees fit, so a run is of one machine or of
+another by chance. Here every run is of CPUs that are near, where these can be had:
+
+    values = near(lambda: pair.measure(...))
+    values["apart_ns"], values["apart_before"]      # at the end of the run; runs thrown away for it
+"""
+import os
+import subprocess
+import time
+
+from world import BUILD, Failed
+
+PROGRAM = os.path.join(BUILD, "perf", "link", "nj-apart")
+NEAR_NS = 150  # a round trip of a cache line: 50 to 100 within a shared cache, beyond it 200 to 600
+TRIES = 4
+WAIT_SECONDS, LOOKS = 0.2, 10  # for them to come near before a run begins
+
+
+def apart():
+    """Nanoseconds between the first and the last CPU of ours."""
+    mine = sorted(os.sched_getaffinity(0))
+    done = subprocess.run([PROGRAM, str(mine[0]), str(mine[-1])], capture_output=True, text=True,
+                          timeout=30)
+    if done.returncode:
+        raise Failed(f"how far apart the CPUs are can't be measured: {done.stderr.strip()}")
+    return int(done.stdout)
+
+
+def near(run):
+    """What run() returns, and what is said above. It is called again when the CPUs were apart at its
+    end; the last time counts whatever they were."""
+    for i in range(TRIES):
+        for _ in range(LOOKS):
+            if apart() < NEAR_NS:
+                break
+            time.sleep(WAIT_SECONDS)
+        values = run()
+        values["apart_ns"], values["apart_before"] = apart(), i
+        if values["apart_ns"] < NEAR_NS:
+            break
+    return values
+
+
+def summary(all_runs):
+    """A line about the runs of a table, which has a list of them for each row."""
+    runs = [run for some in all_runs for run in some]
+    far = sum(run["apart_ns"] >= NEAR_NS for run in runs)
+    return (f"between the two CPUs and back: {min(run['apart_ns'] for run in runs)} to "
+            f"{max(run['apart_ns'] for run in runs)} ns; "
+            f"{sum(run['apart_before'] for run in runs)} runs of CPUs that were further apart than "
+            f"{NEAR_NS} ns were thrown away" + (f", {far} could not be had otherwise" if far else ""))

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nj-apart: how far apart two CPUs are.
+ *
+ * A cache line goes to and fro between them, and the median of the round trips is printed, in
+ * nanoseconds. CPUs that share a cache need some 60, others several hundred; a virtual machine's
+ * may be the ones now and the others a minute later, as its host sees fit.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FIFO_PRIORITY 50
+#define ROUNDS        50u /* each a number; */
+#define TRIPS         20u /* of so many round trips */
+#define WARM_ROUNDS   10u
+#define LINE          64
+
+static _Alignas(2 * LINE) _Atomic uint64_t line; /* odd: the other's turn */
+static _Alignas(2 * LINE) _Atomic int ready;
+
+static int on_cpu(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+/* Whatever else polls on these CPUs stands aside for the moment. */
+static int before_others(void)
+{
+    const struct sched_param p = {.sched_priority = FIFO_PRIORITY};
+    return pthread_setschedparam(pthread_self(), SCHED_FIFO, &p);
+}
+
+static void *answer(void *arg)
+{
+    uint64_t end = 2 * (uint64_t)TRIPS * (ROUNDS + WARM_ROUNDS);
+    int error = on_cpu(*(const int *)arg);
+
+    if (!error)
+        error = before_others();
+    atomic_store(&ready, error ? -error : 1);
+    for (uint64_t seen = 0; !error && seen < end;) {
+        seen = atomic_load_explicit(&line, memory_order_acquire);
+        if (seen % 2)
+            atomic_store_explicit(&line, ++seen, memory_order_release);
+    }
+    return NULL;
+}
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double round_trip(void)
+{
+    double from = now_ns();
+
+    for (unsigned i = 0; i < TRIPS; i++) {
+        uint64_t next = atomic_load_explicit(&line, memory_order_relaxed) + 1;
+        atomic_store_explicit(&line, next, memory_order_release);
+        while (atomic_load_explicit(&line, memory_order_acquire) == next)
+            ;
+    }
+    return (now_ns() - from) / TRIPS;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static bool cpu_of(const char *text, int *cpu)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    *cpu = (int)n;
+    return end != text && !*end && n >= 0 && n < CPU_SETSIZE;
+}
+
+static int fail(const char *what, int error)
+{
+    fprintf(stderr, "nj-apart: %s: %s\n", what, strerror(error));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    double ns[ROUNDS];
+    int cpu[2], error;
+    pthread_t other;
+
+    if (argc != 3 || !cpu_of(argv[1], &cpu[0]) || !cpu_of(argv[2], &cpu[1]) || cpu[0] == cpu[1]) {
+        fprintf(stderr, "usage: nj-apart CPU CPU, two different numbers\n");
+        return 2;
+    }
+    if ((error = on_cpu(cpu[0])))
+        return fail(argv[1], error);
+    if ((error = pthread_create(&other, NULL, answer, &cpu[1])))
+        return fail("a thread", error);
+    while (!atomic_load(&ready))
+        sched_yield();
+    if (atomic_load(&ready) < 0)
+        return fail(argv[2], -atomic_load(&ready));
+    if ((error = before_others()))
+        return fail("SCHED_FIFO", error);
+    for (unsigned i = 0; i < WARM_ROUNDS; i++)
+        round_trip();
+    for (unsigned i = 0; i < ROUNDS; i++)
+        ns[i] = round_trip();
+    pthread_join(other, NULL);
+    qsort(ns, ROUNDS, sizeof *ns, by_value);
+    printf("%.0f\n", ns[ROUNDS / 2]);
+    return 0;
+}
