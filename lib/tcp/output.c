@@ -48,14 +48,15 @@ static void note_acked(struct nj_tcb *t)
     t->x->delack_at = NJ_NEVER;
 }
 
-/* A segment without headers; more than the MSS is for the device to cut. NULL: no mbufs. */
+/* A segment without headers, and its sum; more than the MSS is for the device to cut, and to sum.
+ * NULL: no mbufs. */
 static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
-                                uint32_t n_bytes)
+                                uint32_t n_bytes, uint64_t *sum)
 {
     struct rte_mbuf *m = fresh_mbuf(tcp);
 
     if (m && n_bytes <= t->snd_mss) {
-        nj__sndq_fill(t, seq, n_bytes, m);
+        *sum = nj__sndq_fill(t, seq, n_bytes, m);
     } else if (m && !nj__sndq_chain(tcp, t, seq, n_bytes, m)) {
         nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
         rte_pktmbuf_free(m);
@@ -68,7 +69,8 @@ static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t s
 static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
                      uint8_t flags, nj_ns now)
 {
-    struct rte_mbuf *m = payload(tcp, t, seq, n_bytes);
+    uint64_t sum = 0;
+    struct rte_mbuf *m = payload(tcp, t, seq, n_bytes, &sum);
     if (!m)
         return false;
     struct nj_tcp_emit e = {
@@ -78,6 +80,8 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         .wnd = nj__tcp_wnd_field(tcp, t),
         .flags = flags | NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
         .tso_mss = n_bytes > t->snd_mss ? t->snd_mss : 0,
+        .summed = n_bytes <= t->snd_mss,
+        .payload_sum = sum,
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
     if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not what goes again */

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
+#include "wire/csum.h"
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
@@ -197,21 +198,27 @@ static void advance(struct nj_xfer *x, uint32_t n)
     x->cursor_seq += n;
 }
 
-void nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m)
+uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m)
 {
+    uint64_t sum = 0;
+    bool odd = false;
+
     if (n_bytes == 0)
-        return; /* a pure ACK, whose sequence number may stand beyond the FIN */
+        return 0; /* a pure ACK, whose sequence number may stand beyond the FIN */
     NJ_ASSERT(seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
     seek(t, seq);
     uint8_t *out = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)n_bytes);
     NJ_ASSERT(out != NULL); /* snd_mss is at most the tailroom of a fresh mbuf */
     while (n_bytes > 0) {
         uint32_t n = min_u32(n_bytes, at_cursor(t->x));
-        rte_memcpy(out, rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off), n);
+        const uint8_t *from = rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off);
+        sum = nj_csum_join(sum, nj_csum_copy(0, out, from, n), odd);
+        odd ^= n & 1;
         out += n;
         n_bytes -= n;
         advance(t->x, n);
     }
+    return sum;
 }
 
 /* A shorter piece is copied: an mbuf and two atomic operations cost more than 1 KiB. It also bounds

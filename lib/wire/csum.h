@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Internet checksum (RFC 1071), inside this layer.
+ * The Internet checksum (RFC 1071): inside this layer, but for who copies what is to be summed.
  *
  * DPDK's rte_raw_cksum_mbuf() would do, but in 22.11 it cuts the sum of a segment that starts at an
  * odd offset to 16 bits before the carries are folded in, and payloads of ours are chained at any
@@ -12,6 +12,7 @@
 #ifndef NJ_WIRE_CSUM_H
 #define NJ_WIRE_CSUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -74,8 +75,18 @@ static inline uint64_t nj__csum_pseudo_of(const struct nj_addr *src, const struc
                : nj__csum_pseudo6(src, dst, protocol, n_bytes);
 }
 
+/* Join the sum of what follows. At an odd offset its bytes are the other halves of their words (RFC
+ * 1071 2B). */
+static inline uint64_t nj_csum_join(uint64_t sum, uint64_t next, bool odd)
+{
+    return sum + (odd ? rte_bswap16(nj__csum_fold(next)) : next);
+}
+
 /* The same sum, to the bit, for payloads: with the widest registers that the processor has. */
 uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes);
+
+/* Copy `n_bytes` that do not overlap and add them, in one pass over what may be far away. */
+uint64_t nj_csum_copy(uint64_t sum, void *to, const void *from, size_t n_bytes);
 
 /* Add all data of a chain of mbufs, however it is cut. */
 uint64_t nj__csum_add_mbuf(uint64_t sum, const struct rte_mbuf *m);

@@ -133,8 +133,9 @@ static uint16_t software_csum(const struct rte_mbuf *m, const struct nj_tcp_emit
 {
     uint64_t sum = nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP,
                                       (uint16_t)(hdr_bytes + rte_pktmbuf_pkt_len(m)));
+    sum = nj__csum_add(sum, hdr, hdr_bytes);
     /* The header is of even length, so the payload can be added as it stands. */
-    return (uint16_t)~nj__csum_fold(nj__csum_add_mbuf(nj__csum_add(sum, hdr, hdr_bytes), m));
+    return (uint16_t)~nj__csum_fold(e->summed ? sum + e->payload_sum : nj__csum_add_mbuf(sum, m));
 }
 
 void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,

@@ -39,10 +39,19 @@ static uint64_t copy_then_sum(uint32_t n)
     return nj__csum_add_long(0, to + 2, n);
 }
 
+static uint64_t copy_and_sum(uint32_t n)
+{
+    return nj_csum_copy(0, to + 2, from + 2, n);
+}
+
 static const struct {
     const char *name;
     uint64_t (*run)(uint32_t n);
-} ways[] = {{"plain", plain}, {"wide", wide}, {"copy", copy}, {"copy, then wide", copy_then_sum}};
+} ways[] = {{"plain", plain},
+            {"wide", wide},
+            {"copy", copy},
+            {"copy, then wide", copy_then_sum},
+            {"both at once", copy_and_sum}};
 
 static double once(uint64_t (*run)(uint32_t), uint32_t n)
 {

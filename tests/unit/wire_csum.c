@@ -45,6 +45,33 @@ Test(wire_csum, wide_and_plain)
         expect_same(bytes, nj_prng_below(&r, 64), nj_prng_below(&r, BYTES + 1));
 }
 
+/* A copy in pieces, as the send queue makes it: the bytes arrive, and their sum is that of all. */
+Test(wire_csum, copied)
+{
+    static uint8_t bytes[BYTES];
+    struct nj_prng r;
+
+    nj_prng_init(&r, 0xc09);
+    for (uint32_t i = 0; i < BYTES; i++)
+        bytes[i] = (uint8_t)nj_prng_next(&r);
+    for (uint32_t i = 0; i < 3000; i++) {
+        uint32_t n = nj_prng_below(&r, i % 2 ? 700 : BYTES + 1), shift = nj_prng_below(&r, 64);
+        uint32_t first = nj_prng_below(&r, n + 1);
+        uint8_t *from = malloc(shift + n + 1), *to = malloc(n + 1);
+        memcpy(from + shift, bytes, n);
+        to[n] = 0xa5;
+        uint64_t sum = nj_csum_copy(0, to, from + shift, first);
+        sum = nj_csum_join(sum, nj_csum_copy(0, to + first, from + shift + first, n - first),
+                           first & 1);
+        cr_assert_eq(memcmp(to, bytes, n), 0, "%u bytes, %u first", n, first);
+        cr_assert_eq(to[n], 0xa5);
+        cr_assert_eq(nj__csum_fold(sum), nj__csum_fold(nj__csum_add(0, bytes, n)),
+                     "%u bytes, %u first", n, first);
+        free(from);
+        free(to);
+    }
+}
+
 /* The plain sum is RFC 1071's own example. */
 Test(wire_csum, example)
 {
