@@ -111,6 +111,7 @@ void nj__net_icmp6_problem(struct nj_shard *s, const struct rte_mbuf *m, const s
 uint32_t nj__net_flush(struct nj_shard *s)
 {
     const struct nj_port *port = &s->cfg.port;
+    enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_TX);
     uint32_t total = 0;
     uint64_t n_bytes = 0;
 
@@ -132,5 +133,6 @@ uint32_t nj__net_flush(struct nj_shard *s)
     }
     nj_count_n(&s->counters, NJ_C_tx_packets, total);
     nj_count_n(&s->counters, NJ_C_tx_bytes, n_bytes);
+    nj_stage(&s->stages, was);
     return total;
 }
