@@ -13,20 +13,31 @@ import time
 
 from world import BUILD, Failed
 
-PROGRAM = os.path.join(BUILD, "perf", "link", "nj-apart")
+PROGRAMS = os.path.join(BUILD, "perf", "link")
 NEAR_NS = 150  # a round trip of a cache line: 50 to 100 within a shared cache, beyond it 200 to 600
 TRIES = 4
 WAIT_SECONDS, LOOKS = 0.2, 10  # for them to come near before a run begins
 
 
-def apart():
-    """Nanoseconds between the first and the last CPU of ours."""
+def ask(program, *arguments):
+    """What it says of the first and the last CPU of ours."""
     mine = sorted(os.sched_getaffinity(0))
-    done = subprocess.run([PROGRAM, str(mine[0]), str(mine[-1])], capture_output=True, text=True,
-                          timeout=30)
+    done = subprocess.run([os.path.join(PROGRAMS, program), str(mine[0]), str(mine[-1]),
+                           *map(str, arguments)], capture_output=True, text=True, timeout=60)
     if done.returncode:
-        raise Failed(f"how far apart the CPUs are can't be measured: {done.stderr.strip()}")
-    return int(done.stdout)
+        raise Failed(f"{program}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def apart():
+    """Nanoseconds from one to the other and back."""
+    return int(ask("nj-apart"))
+
+
+def floor(seconds):
+    """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two: what nobody
+    can be faster than here (perf/link/stalls.c). They must have nothing to do meanwhile."""
+    return max(int(line.split()[0]) for line in ask("nj-stalls", seconds).splitlines())
 
 
 def near(run):

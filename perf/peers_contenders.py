@@ -4,6 +4,7 @@ Who takes part in ./dev bench peers, and what a turn of theirs tells:
 
     rate       requests per second
     ns         CPU time of the server per request: what is compared
+    device_ns  of nightjar: what of it its device's transmit function took
     busy_ns    of a peer: time per request in which its CPU was not idle
     full       requests per second of the server's core
     bytes, bytes_full     the same of the bodies' bytes
@@ -19,6 +20,7 @@ import time
 import serve
 from lab import cpus
 from peers_worlds import (KERNEL_PEERS, Nightjar, connections_of, cpu_seconds, family)
+from pair import STAGES
 from priority import FIRST
 from world import Failed, until
 
@@ -101,14 +103,17 @@ class OverVeth(Nightjars):
         return self.world.server.stats()["connections"]
 
     def look(self):
-        stages = self.world.server.telemetry("/nightjar/stages")
-        return stages["cycles_busy"] / stages["tsc_hz"], stages["cycles_idle"] / stages["tsc_hz"]
+        return self.world.server.telemetry("/nightjar/stages")
 
     @staticmethod
     def cost(before, after, _passed, _not_idle):
-        """{"cpu": seconds, "busy": share of the server's CPU}"""
-        busy, idle = (b - a for a, b in zip(before, after))
-        return {"cpu": busy, "busy": busy / (busy + idle)}
+        """{"cpu": seconds, "busy": share of the server's CPU, "device": share of the CPU time that
+        went into the device's transmit function: system calls here}"""
+        d = {name: after[name] - before[name] for name in after}
+        measured = sum(d[stage] for stage in STAGES)
+        return {"cpu": d["cycles_busy"] / after["tsc_hz"],
+                "busy": d["cycles_busy"] / (d["cycles_busy"] + d["cycles_idle"]),
+                "device": d["tx"] / measured if measured else 0}
 
     # --- and what does not ----------------------------------------------------------------------
 
@@ -149,6 +154,8 @@ class OverVeth(Nightjars):
                   "busy": cost["busy"], "client_busy": 1 - idle[0] / passed}
         if "not_idle" in cost:
             values["busy_ns"] = cost["not_idle"] / n * 1e9
+        if "device" in cost:
+            values["device_ns"] = values["ns"] * cost["device"]
         return values
 
     def carried(self, shape, done):

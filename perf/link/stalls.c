@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nj-stalls: for how long a CPU is not ours.
+ *
+ * Two CPUs read the clock again and again. Where it jumps, something else had the CPU: another
+ * program, an interrupt, the host of a virtual machine. Somebody who asks at any time waits for the
+ * rest of such a gap, whatever the server does, so the waits of the slowest askers are what no
+ * server can be better than. For each CPU a line: the p99.9 of these waits and the longest gap, in
+ * nanoseconds, and the share of the time that is lost.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define GAPS_MAX   (1u << 20)
+#define GAP_NS_MIN 1000u /* reading the clock takes some 30 */
+#define SHARE      0.001
+
+struct watch {
+    pthread_t thread;
+    int cpu, error;
+    uint64_t ns; /* of all */
+    uint32_t n_gaps;
+    uint64_t *gap;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void *look(void *arg)
+{
+    struct watch *w = arg;
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(w->cpu, &set);
+    w->error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    if (w->error)
+        return NULL;
+    uint64_t began = now_ns(), last = began, now;
+    while ((now = now_ns()) - began < w->ns) {
+        if (now - last > GAP_NS_MIN && w->n_gaps < GAPS_MAX)
+            w->gap[w->n_gaps++] = now - last;
+        last = now;
+    }
+    return NULL;
+}
+
+/* The share of the time in which somebody who comes waits for longer than that. */
+static double share_above(const struct watch *w, uint64_t wait_ns)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < w->n_gaps; i++)
+        sum += w->gap[i] > wait_ns ? w->gap[i] - wait_ns : 0;
+    return (double)sum / (double)w->ns;
+}
+
+static void report(const struct watch *w)
+{
+    uint64_t longest = 0, low = 0;
+
+    for (uint32_t i = 0; i < w->n_gaps; i++)
+        longest = w->gap[i] > longest ? w->gap[i] : longest;
+    for (uint64_t high = longest; low < high;) {
+        uint64_t middle = (low + high) / 2;
+        if (share_above(w, middle) > SHARE)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    printf("%lu %lu %.6f\n", (unsigned long)low, (unsigned long)longest, share_above(w, 0));
+}
+
+int main(int argc, char **argv)
+{
+    struct watch w[2] = {{.cpu = -1}, {.cpu = -1}};
+    double seconds = argc == 4 ? atof(argv[3]) : 0;
+
+    if (seconds <= 0 || seconds > 600) {
+        fprintf(stderr, "usage: nj-stalls CPU CPU SECONDS\n");
+        return 2;
+    }
+    for (int i = 0; i < 2; i++) {
+        w[i].cpu = atoi(argv[i + 1]);
+        w[i].ns = (uint64_t)(seconds * 1e9);
+        w[i].gap = calloc(GAPS_MAX, sizeof *w[i].gap);
+        if (!w[i].gap || pthread_create(&w[i].thread, NULL, look, &w[i]) != 0) {
+            fprintf(stderr, "nj-stalls: no memory for it\n");
+            return 1;
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(w[i].thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        if (w[i].error) {
+            fprintf(stderr, "nj-stalls: CPU %s: %s\n", argv[i + 1], strerror(w[i].error));
+            return 1;
+        }
+        report(&w[i]);
+        free(w[i].gap);
+    }
+    return 0;
+}
