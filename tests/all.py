@@ -6,6 +6,7 @@
 A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
 the suite's name: unit, fuzz, script, sim, tidy, guard, e2e; or threads, which is part of unit.
 """
+import concurrent.futures
 import json
 import os
 import re
@@ -94,7 +95,9 @@ def sim(pattern):
     runs = [("nj-sim", "--seeds", str(SIM_SEEDS)), ("nj-tcpsim", "--seeds", str(TCPSIM_SEEDS))]
     if not os.environ.get("NJ_SANITIZED"):
         runs.append(("nj-tcpsim", "--golden-check", "tests/sim/golden.txt"))
-    failed = sum(run(os.path.join(folder, name), *args)[0] != 0 for name, *args in runs)
+    with concurrent.futures.ThreadPoolExecutor(len(runs)) as side_by_side:
+        failed = sum(side_by_side.map(
+            lambda words: run(os.path.join(folder, words[0]), *words[1:])[0] != 0, runs))
     return len(runs) - failed, failed
 
 

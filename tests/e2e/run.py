@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Runs the end-to-end tests whose name contains the pattern (all when there is none), a line for each.
-`e2e` chooses all. Each test has a deadline of its own.
+`e2e` chooses all. Each test has a deadline of its own. Those of classes that say `mostly_waits` run
+beside the others, and tell at the end.
 """
 import os
+import re
 import signal
 import sys
+import tempfile
 import time
 import unittest
 
@@ -58,9 +61,6 @@ class Lines(unittest.TestResult):
 
     addError = addFailure
 
-    def addSkip(self, test, reason):
-        self.say("skip", test, reason)
-
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err:
@@ -79,6 +79,48 @@ def ended(*_):
     sys.exit(143)
 
 
+class Beside:
+    """Tests that run in a process of their own."""
+
+    def __init__(self, tests):
+        self.out = tempfile.TemporaryFile("w+")
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.dup2(self.out.fileno(), 1)
+            os.dup2(self.out.fileno(), 2)
+            os._exit(run(tests))  # what the parent has open is the parent's to close
+
+    def end(self):
+        """(passed, failed), after all that they said."""
+        _, status = os.waitpid(self.pid, 0)
+        self.out.seek(0)
+        *lines, last = self.out.read().splitlines() or [""]
+        print(*lines, sep="\n")
+        counts = re.fullmatch(r"(\d+) passed, (\d+) failed", last)
+        if not counts:
+            print("FAIL the tests that run beside the others: " + last)
+        passed, failed = map(int, counts.groups()) if counts else (0, 0)
+        return passed, failed or int(status != 0)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGTERM)
+
+
+def run(tests, beside=None):
+    signal.signal(signal.SIGALRM, too_long)
+    signal.signal(signal.SIGTERM, ended)
+    result = Lines()
+    try:
+        unittest.TestSuite(tests).run(result)
+    except BaseException:
+        if beside:
+            beside.kill()
+        raise
+    passed, failed = beside.end() if beside else (0, 0)
+    print(f"{result.passed + passed} passed, {result.failed + failed} failed", flush=True)
+    return int(result.failed + failed > 0)
+
+
 def main():
     pattern = sys.argv[1] if len(sys.argv) > 1 else ""
     found = flat(unittest.defaultTestLoader.discover(HERE, "test_*.py"))
@@ -87,12 +129,9 @@ def main():
         print("FAIL the end-to-end tests need root (namespaces, a tap): sudo ./dev test")
         print(f"0 passed, {len(chosen)} failed")
         return 1
-    signal.signal(signal.SIGALRM, too_long)
-    signal.signal(signal.SIGTERM, ended)
-    result = Lines()
-    unittest.TestSuite(chosen).run(result)
-    print(f"{result.passed} passed, {result.failed} failed")
-    return int(result.failed > 0)
+    waiting = [t for t in chosen if getattr(t, "mostly_waits", False)]
+    others = [t for t in chosen if t not in waiting]
+    return run(others, Beside(waiting) if waiting else None)
 
 
 if __name__ == "__main__":

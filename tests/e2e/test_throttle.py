@@ -300,5 +300,5 @@ class Changed(Throttled):
 
 def load_tests(loader, tests, _):
     """Rates are no matter of sanitizers: they see limits that change, ranges and small things."""
-    chosen = map(loader.loadTestsFromTestCase, [NoLimit, PerRequest, Changed])
+    chosen = [*map(loader.loadTestsFromTestCase, [NoLimit, PerRequest]), Changed("test_by_sighup")]
     return unittest.TestSuite(chosen) if SANITIZED else tests
