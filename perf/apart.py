@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 How far apart the server's CPU and the generator's are (perf/link/apart.c), for it decides what
-packets cost that go from one to the other: 200 KiB took 40 us or 150 on one machine. A virtual machine's CPUs are moved by its host as it sees fit, so a run is of one machine or of
-another by chance. Here every run is of CPUs that are near, where these can be had:
+packets cost that go from one to the other: 200 KiB took 40 us or 150 on one machine. A virtual
+machine's CPUs are moved by its host as it sees fit, so a run is of one machine or of another by
+chance. Here runs end on CPUs that are near, where these can be had:
 
     values = near(lambda: pair.measure(...))
     values["apart_ns"], values["apart_before"]      # at the end of the run; runs thrown away for it
@@ -11,6 +12,7 @@ import os
 import subprocess
 import time
 
+from priority import FIRST
 from world import BUILD, Failed
 
 PROGRAMS = os.path.join(BUILD, "perf", "link")
@@ -20,10 +22,11 @@ WAIT_SECONDS, LOOKS = 0.2, 10  # for them to come near before a run begins
 
 
 def ask(program, *arguments):
-    """What it says of the first and the last CPU of ours."""
+    """What it says of the first and the last CPU of ours. It goes first, as a server does."""
     mine = sorted(os.sched_getaffinity(0))
     done = subprocess.run([os.path.join(PROGRAMS, program), str(mine[0]), str(mine[-1]),
-                           *map(str, arguments)], capture_output=True, text=True, timeout=60)
+                           *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                          **FIRST)
     if done.returncode:
         raise Failed(f"{program}: {done.stderr.strip()}")
     return done.stdout
@@ -35,22 +38,27 @@ def apart():
 
 
 def floor(seconds):
-    """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two: what nobody
-    can be faster than here (perf/link/stalls.c). They must have nothing to do meanwhile."""
+    """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two, in nanoseconds
+    (perf/link/stalls.c). They must have nothing else to do meanwhile."""
     return max(int(line.split()[0]) for line in ask("nj-stalls", seconds).splitlines())
 
 
+def come_near():
+    for _ in range(LOOKS):
+        if apart() < NEAR_NS:
+            return True
+        time.sleep(WAIT_SECONDS)
+    return False
+
+
 def near(run):
-    """What run() returns, and what is said above. It is called again when the CPUs were apart at its
-    end; the last time counts whatever they were."""
+    """What run() returns, and what is said above. It is called again when the CPUs were near at its
+    begin and apart at its end; the last time counts whatever they were."""
     for i in range(TRIES):
-        for _ in range(LOOKS):
-            if apart() < NEAR_NS:
-                break
-            time.sleep(WAIT_SECONDS)
+        hope = come_near()  # else they are two sockets', say
         values = run()
         values["apart_ns"], values["apart_before"] = apart(), i
-        if values["apart_ns"] < NEAR_NS:
+        if values["apart_ns"] < NEAR_NS or not hope:
             break
     return values
 
@@ -58,6 +66,8 @@ def near(run):
 def summary(all_runs):
     """A line about the runs of a table, which has a list of them for each row."""
     runs = [run for some in all_runs for run in some]
+    if not runs:
+        return ""
     far = sum(run["apart_ns"] >= NEAR_NS for run in runs)
     return (f"between the two CPUs and back: {min(run['apart_ns'] for run in runs)} to "
             f"{max(run['apart_ns'] for run in runs)} ns; "

@@ -126,31 +126,32 @@ class Pair(generator.Pair):
                 "body_bytes": self.server.stats()["body_bytes"]}
 
     def all_open(self, process, n):
-        """Whether so many connections are, and requests come. Raises what the generator says when
+        """Whether so many connections are, and have had a request each. Raises what the generator says when
         it has given up."""
         if process.poll() is not None:
             generator.finish(process, 1)
             raise Failed("nightjar-load ended before its time")
         stats = self.server.stats()
-        return stats["connections"] == n and stats["requests"] > self.asked_before
+        return stats["connections"] == n and stats["requests"] - self.asked_before >= n
 
     def measure(self, shape, seconds, *more):
-        """What `seconds` of it cost, of a time in which all connections are open and stay so.
-        `more` are further options of nightjar-load."""
+        """What it costs, of a time in which all connections are open, have asked before and stay
+        open. The generator's part of it is `seconds` long, the server's begins 2 s earlier and ends
+        a moment later: what we do meanwhile takes time of these CPUs, and the latencies are to be
+        without. `more` are further options of nightjar-load."""
         url, options = SHAPES[shape]
         connections = options[options.index("-c") + 1]
         self.asked_before = self.server.stats()["requests"] if self.server else 0
         memory = self.memory()["anonymous"] if self.server else 0
         process = self.start_load(
-            *options, *more, "-w", f"{2 * WARM_SECONDS}s", "-d", f"{seconds + SPARE_SECONDS}s",
+            *options, *more, "-w", f"{3 * WARM_SECONDS}s", "-d", f"{seconds + SPARE_SECONDS}s",
             "--timeout", "60s", urls=[url])
         try:
-            until(f"{connections:,} connections, and requests over them",
+            until(f"{connections:,} connections, and a request over each",
                   lambda: self.all_open(process, connections), OPEN_SECONDS)
+            time.sleep(WARM_SECONDS)
             grown = self.memory()["anonymous"] - memory
-            time.sleep(WARM_SECONDS / 4)
             before = self.look()
-            # The generator begins later and ends sooner: what we do takes time of these CPUs.
             time.sleep(2 * WARM_SECONDS + seconds)
             process.terminate()  # it tells what it has measured: nothing ended within our time
             after = self.look()

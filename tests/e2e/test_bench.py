@@ -10,6 +10,7 @@ import reaper
 from world import REPO, SANITIZED, Failed
 
 sys.path.insert(0, os.path.join(REPO, "perf"))
+import apart  # noqa: E402
 import serve  # noqa: E402
 from echo import TESTPMD, Echo  # noqa: E402
 from hugepages import Memory  # noqa: E402
@@ -52,14 +53,11 @@ class Instruments(unittest.TestCase):
 
 
 class Plans(unittest.TestCase):
-    def test_half_comes_after_what_it_is_half_of(self):
-        self.assertEqual([("memif", ["1x1", "16x32", "half"])],
-                         serve.plan("memif", ["16x32", "half", "1x1"]))
-        self.assertEqual([("memif", ["16x32", "half"])], serve.plan("memif", ["half"]))
-
     def test_who_needs_a_server_of_its_own_has_one(self):
         groups = serve.plan(None, None)
         self.assertIn(("memif", ["100k"]), groups)
+        self.assertIn(("memif", ["half"]), groups)
+        self.assertNotIn(("virtio", ["half"]), serve.plan("virtio", None))
         self.assertIn(("virtio", ["10MiB"]), groups)
         self.assertEqual([("virtio", ["1x1"]), ("virtio", ["200KiB"])],
                          serve.plan("virtio", ["1x1", "200KiB"]))
@@ -81,12 +79,30 @@ class Plans(unittest.TestCase):
                 if shape == "16x32":
                     raise Failed("why")
                 return {"ns": 1}
-        bench, was = serve.Bench(None, 1), serve.Pair
-        self.addCleanup(setattr, serve, "Pair", was)
-        serve.Pair = Broken
-        bench.group("memif", ["1x1", "16x32", "half", "1000x1"], lambda _: None)
+        bench = serve.Bench(None, 1)
+        for name, instead in (("Pair", Broken), ("near", lambda run: run())):
+            self.addCleanup(setattr, serve, name, getattr(serve, name))
+            setattr(serve, name, instead)
+        bench.group("memif", ["1x1", "16x32", "1000x1"], lambda _: None)
         self.assertEqual([("memif", "1x1"), ("memif", "1000x1")], list(bench.results))
         self.assertEqual("why", bench.failed["memif", "16x32"])
+
+    def test_who_stays_far_is_measured_once(self):
+        was, looks, runs = apart.apart, [], []
+        self.addCleanup(setattr, apart, "apart", was)
+        apart.apart = lambda: looks.pop(0) if looks else 400
+
+        def run():
+            runs.append(1)
+            return {}
+        self.addCleanup(setattr, apart, "WAIT_SECONDS", apart.WAIT_SECONDS)
+        apart.WAIT_SECONDS = 0
+        self.assertEqual({"apart_ns": 400, "apart_before": 0}, apart.near(run))
+        self.assertEqual(1, len(runs))
+        looks[:] = [60, 300, 60, 70]  # near, and far when it ended; then near throughout
+        self.assertEqual({"apart_ns": 70, "apart_before": 1}, apart.near(run))
+        self.assertEqual(3, len(runs))
+        self.assertEqual("", apart.summary([]))
 
 
 class Hugepages(unittest.TestCase):
