@@ -5,6 +5,7 @@ Runs the end-to-end tests whose name contains the pattern (all when there is non
 `e2e` chooses all. Each test has a deadline of its own. Those of classes that say `mostly_waits` run
 beside the others, and tell at the end.
 """
+import contextlib
 import os
 import re
 import signal
@@ -83,12 +84,17 @@ class Beside:
     """Tests that run in a process of their own."""
 
     def __init__(self, tests):
-        self.out = tempfile.TemporaryFile("w+")
+        self.out = tempfile.TemporaryFile("w+", errors="replace")
         self.pid = os.fork()
-        if self.pid == 0:
+        if self.pid > 0:
+            return
+        status = 1
+        try:
             os.dup2(self.out.fileno(), 1)
             os.dup2(self.out.fileno(), 2)
-            os._exit(run(tests))  # what the parent has open is the parent's to close
+            status = run(tests)
+        finally:
+            os._exit(status)  # what the parent has open is the parent's to close
 
     def end(self):
         """(passed, failed), after all that they said."""
@@ -100,10 +106,11 @@ class Beside:
         if not counts:
             print("FAIL the tests that run beside the others: " + last)
         passed, failed = map(int, counts.groups()) if counts else (0, 0)
-        return passed, failed or int(status != 0)
+        return passed, failed or int(status != 0 or not counts)
 
     def kill(self):
-        os.kill(self.pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def run(tests, beside=None):
@@ -112,11 +119,11 @@ def run(tests, beside=None):
     result = Lines()
     try:
         unittest.TestSuite(tests).run(result)
+        passed, failed = beside.end() if beside else (0, 0)
     except BaseException:
         if beside:
             beside.kill()
         raise
-    passed, failed = beside.end() if beside else (0, 0)
     print(f"{result.passed + passed} passed, {result.failed + failed} failed", flush=True)
     return int(result.failed + failed > 0)
 
