@@ -48,15 +48,15 @@ static void note_acked(struct nj_tcb *t)
     t->x->delack_at = NJ_NEVER;
 }
 
-/* A segment without headers, and its sum; more than the MSS is for the device to cut, and to sum.
- * NULL: no mbufs. */
+/* A segment without headers, and its sum unless that is the device's work; more than the MSS is for
+ * the device to cut, too. NULL: no mbufs. */
 static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
                                 uint32_t n_bytes, uint64_t *sum)
 {
     struct rte_mbuf *m = fresh_mbuf(tcp);
 
     if (m && n_bytes <= t->snd_mss) {
-        *sum = nj__sndq_fill(t, seq, n_bytes, m);
+        *sum = nj__sndq_fill(t, seq, n_bytes, m, !tcp->cfg.tx.tcp_csum);
     } else if (m && !nj__sndq_chain(tcp, t, seq, n_bytes, m)) {
         nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
         rte_pktmbuf_free(m);
@@ -80,7 +80,7 @@ static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_
         .wnd = nj__tcp_wnd_field(tcp, t),
         .flags = flags | NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
         .tso_mss = n_bytes > t->snd_mss ? t->snd_mss : 0,
-        .summed = n_bytes <= t->snd_mss,
+        .summed = !tcp->cfg.tx.tcp_csum,
         .payload_sum = sum,
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };

@@ -198,7 +198,8 @@ static void advance(struct nj_xfer *x, uint32_t n)
     x->cursor_seq += n;
 }
 
-uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m)
+uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m,
+                       bool summed)
 {
     uint64_t sum = 0;
     bool odd = false;
@@ -212,7 +213,10 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
     while (n_bytes > 0) {
         uint32_t n = min_u32(n_bytes, at_cursor(t->x));
         const uint8_t *from = rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off);
-        sum = nj_csum_join(sum, nj_csum_copy(0, out, from, n), odd);
+        if (summed)
+            sum = nj_csum_join(sum, nj_csum_copy(0, out, from, n), odd);
+        else
+            memcpy(out, from, n);
         odd ^= n & 1;
         out += n;
         n_bytes -= n;

@@ -245,9 +245,10 @@ void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
 
 /* sndq.c: the send queue. */
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
-/* Append `n_bytes` of the queue, from the byte with sequence number `seq` on, to `m`. Returns their
- * sum, as nj_tcp_emit wants it. */
-uint64_t nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m);
+/* Append `n_bytes` of the queue, from the byte with sequence number `seq` on, to `m`. `summed`:
+ * returns their sum, as nj_tcp_emit wants it. */
+uint64_t nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m,
+                       bool summed);
 /* The same for a segment that the device cuts: mbufs are chained to `head`, which stay within
  * cfg.tx.tso_mbufs_max if n_bytes is within tso_bytes_max. False when there are not enough of them;
  * `head` is only fit to be freed then. */

@@ -13,8 +13,8 @@
 
 #include "base/attr.h"
 
-/* A measured step reads the counter some ten times and once or twice more for each connection, so
- * only one in so many is. */
+/* A measured step reads the counter some ten times, once or twice more for each connection and
+ * twice for each burst that leaves, so only one in so many is. */
 #define NJ_STAGES_EVERY 64u
 
 enum nj_stage {

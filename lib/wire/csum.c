@@ -89,7 +89,7 @@ uint64_t nj_csum_copy(uint64_t sum, void *to, const void *from, size_t n_bytes)
         n_bytes -= n_wide;
     }
     memcpy(q, p, n_bytes);
-    return nj__csum_add(sum, p, n_bytes);
+    return nj__csum_add(sum, q, n_bytes);
 }
 
 #else
@@ -97,7 +97,7 @@ uint64_t nj_csum_copy(uint64_t sum, void *to, const void *from, size_t n_bytes)
 uint64_t nj_csum_copy(uint64_t sum, void *to, const void *from, size_t n_bytes)
 {
     memcpy(to, from, n_bytes);
-    return nj__csum_add(sum, from, n_bytes);
+    return nj__csum_add(sum, to, n_bytes);
 }
 
 uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes)

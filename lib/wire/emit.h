@@ -43,10 +43,10 @@ struct nj_tcp_emit {
     uint32_t seq, ack;
     uint16_t wnd; /* already scaled down */
     uint8_t flags;
-    uint8_t ecn;      /* for the IP header */
-    uint16_t tso_mss; /* not 0: the device cuts the payload into pieces of so many bytes */
-    bool summed;      /* of the payload: what nj_csum_copy() said when it was written */
-    uint64_t payload_sum;
+    uint8_t ecn;             /* for the IP header */
+    uint16_t tso_mss;        /* not 0: the device cuts the payload into pieces of so many bytes */
+    bool summed;             /* payload_sum holds, */
+    uint64_t payload_sum;    /* which nj_csum_copy() returned when the payload was written */
     struct nj_tcp_opts opts; /* each one that is set is written, padded to 4 bytes */
 };
 

@@ -10,6 +10,7 @@
 #include "base/prng.h"
 #include "support/mbuf_env.h"
 #include "tcp/tcp_internal.h"
+#include "wire/csum.h"
 
 #define STREAM_MAX (4u * 1024 * 1024)
 
@@ -81,8 +82,10 @@ static void fill(struct queue *q, uint32_t off, uint32_t n)
     struct rte_mbuf *m = nj_test_mbuf(q->pool, "", 0);
     if (!m)
         return;
-    nj__sndq_fill(&q->tcb, q->tcb.snd_una + off, n, m);
+    bool summed = (off + n) % 3 != 0;
+    uint64_t sum = nj__sndq_fill(&q->tcb, q->tcb.snd_una + off, n, m, summed);
     cr_assert_eq(m->pkt_len, n);
+    cr_assert_eq(nj__csum_fold(sum), summed ? nj__csum_fold(nj__csum_add_mbuf(0, m)) : 0);
     cr_assert(memcmp(rte_pktmbuf_mtod(m, void *), q->stream + q->n_acked + off, n) == 0,
               "%u bytes at %u differ", n, off);
     rte_pktmbuf_free(m);
