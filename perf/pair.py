@@ -126,8 +126,8 @@ class Pair(generator.Pair):
                 "body_bytes": self.server.stats()["body_bytes"]}
 
     def all_open(self, process, n):
-        """Whether so many connections are, and have had a request each. Raises what the generator says when
-        it has given up."""
+        """Whether so many connections are, and have had a request each. Raises what the generator
+        says when it has given up."""
         if process.poll() is not None:
             generator.finish(process, 1)
             raise Failed("nightjar-load ended before its time")

@@ -101,9 +101,10 @@ def targets(rows):
                                 ratio >= RATIO_MIN[shape]))
         if h2o and link == "veth":
             ratio, device = median["ns"] / h2o["ns"]["median"], median["device_ns"] / median["ns"]
-            found.append(target(f"{shape} over the same veth, CPU per request against h2o's",
-                                f"{ratio:.2f} x ({device:.0%} of it in the device's transmit function)",
-                                "<= 1 x", ratio <= 1))
+            found.append(target(
+                f"{shape} over the same veth, CPU per request against h2o's",
+                f"{ratio:.2f} x ({device:.0%} of it in the device's transmit function)", "<= 1 x",
+                ratio <= 1))
     return found
 
 
