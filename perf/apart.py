@@ -38,7 +38,7 @@ def apart():
 
 
 def floor(seconds):
-    """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two, in nanoseconds
+    """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two, in ns
     (perf/link/stalls.c). They must have nothing else to do meanwhile."""
     return max(int(line.split()[0]) for line in ask("nj-stalls", seconds).splitlines())
 
@@ -72,4 +72,5 @@ def summary(all_runs):
     return (f"between the two CPUs and back: {min(run['apart_ns'] for run in runs)} to "
             f"{max(run['apart_ns'] for run in runs)} ns; "
             f"{sum(run['apart_before'] for run in runs)} runs of CPUs that were further apart than "
-            f"{NEAR_NS} ns were thrown away" + (f", {far} could not be had otherwise" if far else ""))
+            f"{NEAR_NS} ns were thrown away" +
+            (f", {far} could not be had otherwise" if far else ""))
