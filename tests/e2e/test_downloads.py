@@ -9,7 +9,7 @@ import h2.events
 
 from case import FILES, GIB, ServerCase
 from h2client import Client
-from world import SLOW
+from world import SANITIZED, SLOW
 
 N = 100
 
@@ -90,3 +90,8 @@ class OneGiB(ServerCase):
                                  f"{self.world.url('/1GiB')} | sha256sum", seconds=100)
         self.assertEqual("", done.stderr)
         self.assertEqual(whole.hexdigest(), done.stdout.split()[0])
+
+
+def load_tests(loader, tests, _):
+    """A long file is many short ones to sanitizers."""
+    return loader.loadTestsFromTestCase(Downloads) if SANITIZED else tests
