@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The instruments of ./dev bench serve and echo, small: what they tell is of what was asked for."""
+import errno
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+import priority
 import reaper
 from world import REPO, SANITIZED, Failed
 
@@ -50,6 +54,37 @@ class Instruments(unittest.TestCase):
             with self.subTest(link=link), Echo(link, n_bytes, self.memory) as echo:
                 found = echo.measure(SECONDS)  # it fails when other frames come back
                 self.assertGreater(found["full"], 0)
+
+
+class Priority(unittest.TestCase):
+    THREADS_THAT_END = """
+from threading import Thread
+while True:
+    threads = [Thread(target=int) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+    def test_threads_end_meanwhile(self):
+        with subprocess.Popen([sys.executable, "-c", self.THREADS_THAT_END]) as process:
+            try:
+                for _ in range(5000):
+                    priority.first_of_threads(process.pid)
+                self.assertEqual(-20, os.getpriority(os.PRIO_PROCESS, process.pid))
+            finally:
+                process.kill()
+
+    def test_thread_of_no_group(self):
+        refused = OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        with subprocess.Popen(["sleep", "60"]) as process, \
+                mock.patch("priority.open", side_effect=refused, create=True):
+            try:
+                priority.first(process.pid)
+                self.assertEqual(-20, os.getpriority(os.PRIO_PROCESS, process.pid))
+            finally:
+                process.kill()
 
 
 class Plans(unittest.TestCase):
