@@ -214,7 +214,7 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
         uint32_t n = min_u32(n_bytes, at_cursor(t->x));
         const uint8_t *from = rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off);
         if (summed)
-            sum = nj_csum_join(sum, nj_csum_copy(0, out, from, n), odd);
+            sum = nj_csum_join(sum, nj_csum_copy(out, from, n), odd);
         else
             memcpy(out, from, n);
         odd ^= n & 1;

@@ -12,10 +12,10 @@
 #define LOAD(p, i)     _mm256_loadu_si256((const __m256i *)(const void *)((p) + 32 * (i)))
 #define STORE(p, i, v) _mm256_storeu_si256((__m256i *)(void *)((p) + 32 * (i)), v)
 
-/* Whole rounds of `n_bytes`. Each 64-bit lane takes its word's halves apart and adds both, so it
- * overflows as late as the plain loop's sum does. */
-__attribute__((target("avx2"))) static uint64_t add_rounds(uint64_t sum, const uint8_t *p,
-                                                           size_t n_bytes)
+/* Whole rounds of `n_bytes`, copied to `to` on the way if that is asked for. Each 64-bit lane takes
+ * its word's halves apart and adds both, so it overflows as late as the plain loop's sum does. */
+__attribute__((target("avx2"), always_inline)) static inline uint64_t
+rounds(uint64_t sum, bool copied, uint8_t *to, const uint8_t *p, size_t n_bytes)
 {
     const __m256i low = _mm256_set1_epi64x(UINT32_MAX);
     __m256i lows = _mm256_setzero_si256(), highs = lows;
@@ -23,6 +23,13 @@ __attribute__((target("avx2"))) static uint64_t add_rounds(uint64_t sum, const u
 
     for (; n_bytes >= WIDE_BYTES; p += WIDE_BYTES, n_bytes -= WIDE_BYTES) {
         __m256i a = LOAD(p, 0), b = LOAD(p, 1), c = LOAD(p, 2), d = LOAD(p, 3);
+        if (copied) {
+            STORE(to, 0, a);
+            STORE(to, 1, b);
+            STORE(to, 2, c);
+            STORE(to, 3, d);
+            to += WIDE_BYTES;
+        }
         lows = _mm256_add_epi64(
             lows, _mm256_add_epi64(_mm256_and_si256(a, low), _mm256_and_si256(b, low)));
         highs = _mm256_add_epi64(
@@ -34,6 +41,18 @@ __attribute__((target("avx2"))) static uint64_t add_rounds(uint64_t sum, const u
     }
     _mm256_storeu_si256((__m256i *)(void *)lane, _mm256_add_epi64(lows, highs));
     return sum + lane[0] + lane[1] + lane[2] + lane[3];
+}
+
+__attribute__((target("avx2"))) static uint64_t add_rounds(uint64_t sum, const uint8_t *p,
+                                                           size_t n_bytes)
+{
+    return rounds(sum, false, NULL, p, n_bytes);
+}
+
+__attribute__((target("avx2"))) static uint64_t copy_rounds(uint8_t *to, const uint8_t *p,
+                                                            size_t n_bytes)
+{
+    return rounds(0, true, to, p, n_bytes);
 }
 
 /* The question is a load and a test: libgcc asked the processor before main(). */
@@ -49,55 +68,26 @@ uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes)
     return nj__csum_add(sum, p, n_bytes);
 }
 
-/* As add_rounds(), on the way. */
-__attribute__((target("avx2"))) static uint64_t copy_rounds(uint64_t sum, uint8_t *to,
-                                                            const uint8_t *p, size_t n_bytes)
+uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
 {
-    const __m256i low = _mm256_set1_epi64x(UINT32_MAX);
-    __m256i lows = _mm256_setzero_si256(), highs = lows;
-    uint64_t lane[4];
-
-    for (; n_bytes >= WIDE_BYTES; p += WIDE_BYTES, to += WIDE_BYTES, n_bytes -= WIDE_BYTES) {
-        __m256i a = LOAD(p, 0), b = LOAD(p, 1), c = LOAD(p, 2), d = LOAD(p, 3);
-        STORE(to, 0, a);
-        STORE(to, 1, b);
-        STORE(to, 2, c);
-        STORE(to, 3, d);
-        lows = _mm256_add_epi64(
-            lows, _mm256_add_epi64(_mm256_and_si256(a, low), _mm256_and_si256(b, low)));
-        highs = _mm256_add_epi64(
-            highs, _mm256_add_epi64(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32)));
-        lows = _mm256_add_epi64(
-            lows, _mm256_add_epi64(_mm256_and_si256(c, low), _mm256_and_si256(d, low)));
-        highs = _mm256_add_epi64(
-            highs, _mm256_add_epi64(_mm256_srli_epi64(c, 32), _mm256_srli_epi64(d, 32)));
-    }
-    _mm256_storeu_si256((__m256i *)(void *)lane, _mm256_add_epi64(lows, highs));
-    return sum + lane[0] + lane[1] + lane[2] + lane[3];
-}
-
-uint64_t nj_csum_copy(uint64_t sum, void *to, const void *from, size_t n_bytes)
-{
-    const uint8_t *p = from;
-    uint8_t *q = to;
+    size_t n_wide = 0;
+    uint64_t sum = 0;
 
     if (n_bytes >= WIDE_MIN && __builtin_cpu_supports("avx2")) {
-        size_t n_wide = n_bytes & ~(size_t)(WIDE_BYTES - 1);
-        sum = copy_rounds(sum, q, p, n_wide);
-        p += n_wide;
-        q += n_wide;
-        n_bytes -= n_wide;
+        n_wide = n_bytes & ~(size_t)(WIDE_BYTES - 1);
+        sum = copy_rounds(to, from, n_wide);
     }
-    memcpy(q, p, n_bytes);
-    return nj__csum_add(sum, q, n_bytes);
+    uint8_t *rest = (uint8_t *)to + n_wide;
+    memcpy(rest, (const uint8_t *)from + n_wide, n_bytes - n_wide);
+    return nj__csum_add(sum, rest, n_bytes - n_wide);
 }
 
 #else
 
-uint64_t nj_csum_copy(uint64_t sum, void *to, const void *from, size_t n_bytes)
+uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
 {
     memcpy(to, from, n_bytes);
-    return nj__csum_add(sum, to, n_bytes);
+    return nj__csum_add(0, to, n_bytes);
 }
 
 uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes)

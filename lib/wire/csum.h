@@ -85,8 +85,8 @@ static inline uint64_t nj_csum_join(uint64_t sum, uint64_t next, bool odd)
 /* The same sum, to the bit, for payloads: with the widest registers that the processor has. */
 uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes);
 
-/* Copy `n_bytes` that do not overlap and add them, in one pass over what may be far away. */
-uint64_t nj_csum_copy(uint64_t sum, void *to, const void *from, size_t n_bytes);
+/* Copy `n_bytes` that do not overlap, in one pass with their sum, which it returns. */
+uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes);
 
 /* Add all data of a chain of mbufs, however it is cut. */
 uint64_t nj__csum_add_mbuf(uint64_t sum, const struct rte_mbuf *m);

@@ -41,7 +41,7 @@ static uint64_t copy_then_sum(uint32_t n)
 
 static uint64_t copy_and_sum(uint32_t n)
 {
-    return nj_csum_copy(0, to + 2, from + 2, n);
+    return nj_csum_copy(to + 2, from + 2, n);
 }
 
 static const struct {

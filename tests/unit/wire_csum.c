@@ -60,9 +60,9 @@ Test(wire_csum, copied)
         uint8_t *from = malloc(shift + n + 1), *to = malloc(n + 1);
         memcpy(from + shift, bytes, n);
         to[n] = 0xa5;
-        uint64_t sum = nj_csum_copy(0, to, from + shift, first);
-        sum = nj_csum_join(sum, nj_csum_copy(0, to + first, from + shift + first, n - first),
-                           first & 1);
+        uint64_t sum = nj_csum_copy(to, from + shift, first);
+        sum =
+            nj_csum_join(sum, nj_csum_copy(to + first, from + shift + first, n - first), first & 1);
         cr_assert_eq(memcmp(to, bytes, n), 0, "%u bytes, %u first", n, first);
         cr_assert_eq(to[n], 0xa5);
         cr_assert_eq(nj__csum_fold(sum), nj__csum_fold(nj__csum_add(0, bytes, n)),
