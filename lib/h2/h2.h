@@ -58,8 +58,8 @@ struct nj_h2_events {
 
 /* Where output goes. Bytes offered are taken whole. */
 struct nj_h2_sink {
-    /* Bytes that fit now. Frames are cut to it; only what is left to say at the
-     * end of a connection goes out whatever fits. */
+    /* Bytes that fit now. Frames are cut to it; only what is left to say at the end of a connection
+     * goes out whatever fits. */
     uint32_t (*room)(void *ctx);
     /* Append a copy of `n_bytes`. False when memory ran out: the connection will be closed. */
     bool (*copy)(void *ctx, const uint8_t *data, uint32_t n_bytes);

@@ -3,8 +3,8 @@
  * The fields of a header block: what is kept of them, the limits they are held to, and what makes a
  * request malformed (RFC 9113 8.1.1, 8.2, 8.3).
  *
- * Nothing is copied: what is kept points into the decoder, until the next block of any
- * connection of the core.
+ * Nothing is copied: what is kept points into the decoder, until the next block of any connection
+ * of the core.
  */
 #include "h2/h2_internal.h"
 
@@ -13,8 +13,7 @@
 
 #include "base/attr.h"
 
-/* What nj__hpack_next() says, and we. */
-enum { NO_MEMORY = -2, TOO_MANY = -3 };
+enum { TOO_MANY = -3 }; /* beside what nj__hpack_next() says */
 
 /* Of pseudo fields and host, which come once. That they are not empty, and what they consist of,
  * the decoder has looked at. */
@@ -131,7 +130,7 @@ static bool decoder(struct nj_h2 *h)
     return h->hpack_in != NULL;
 }
 
-/* The fields, as nj__hpack_next() ends; -3 when they are far too many. */
+/* The fields, until nj__hpack_next() ends, or they are TOO_MANY by far. */
 static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
 {
     const struct nj_h2_limits *max = &h->core->limits;
@@ -168,7 +167,7 @@ bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *
     int rv = read_fields(h, head);
     if (nj_likely(rv == 0))
         return true;
-    if (rv == NO_MEMORY)
+    if (rv == NJ__HPACK_NO_MEMORY)
         nj__h2_no_memory(h);
     else if (rv == TOO_MANY)
         nj_h2_calm(h);

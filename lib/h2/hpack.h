@@ -65,10 +65,11 @@ void nj__hpack_in_free(struct nj__hpack_in *in);
  * are looked at. One block at a time is decoded on a core. */
 void nj__hpack_block(struct nj__hpack_in *in, const uint8_t *data, size_t n_bytes);
 /*
- * Its next field. 1; 0 behind the last; -1 when the block can't be decoded, which ends the
- * connection with COMPRESSION_ERROR (RFC 9113 4.3); -2 when memory ran out. After -1 and -2 nothing
- * may be asked any more.
+ * Its next field. 1; 0 behind the last; BROKEN when the block can't be decoded, which ends the
+ * connection with COMPRESSION_ERROR (RFC 9113 4.3); or NO_MEMORY. After these two nothing may be
+ * asked any more.
  */
+enum { NJ__HPACK_BROKEN = -1, NJ__HPACK_NO_MEMORY = -2 };
 int nj__hpack_next(struct nj__hpack_in *in, struct nj__hpack_field *field);
 
 /* ---- out ---- */

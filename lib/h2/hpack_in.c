@@ -13,8 +13,6 @@ enum {
     PREFIX_STRING = 7
 };
 
-enum { BROKEN = -1, NO_MEMORY = -2 };
-
 #define UPDATES_MAX 2u /* RFC 7541 4.2: the least and the last */
 
 struct nj__hpack_in *nj__hpack_in_new(struct nj__hpack_shared *shared)
@@ -75,10 +73,10 @@ static int huffman(struct nj__hpack_in *in, uint32_t n_bytes, struct nj_str *out
 {
     uint8_t *to = nj__hpack_scratch(in->shared, nj__huffman_decoded_max(n_bytes));
     if (!to)
-        return NO_MEMORY;
+        return NJ__HPACK_NO_MEMORY;
     ptrdiff_t n = nj__huffman_decode(&in->shared->huffman, to, in->at, n_bytes);
     if (n < 0)
-        return BROKEN;
+        return NJ__HPACK_BROKEN;
     nj__hpack_scratch_take(in->shared, (size_t)n);
     in->at += n_bytes;
     *out = (struct nj_str){(const char *)to, (uint32_t)n};
@@ -90,10 +88,10 @@ static int string(struct nj__hpack_in *in, struct nj_str *out)
 {
     uint32_t n;
     if (in->at == in->end)
-        return BROKEN;
+        return NJ__HPACK_BROKEN;
     bool coded = *in->at & 0x80;
     if (!number(in, PREFIX_STRING, &n) || n > (size_t)(in->end - in->at))
-        return BROKEN;
+        return NJ__HPACK_BROKEN;
     if (coded)
         return huffman(in, n, out);
     *out = (struct nj_str){(const char *)in->at, n};
@@ -127,14 +125,14 @@ static int indexed(struct nj__hpack_in *in, struct nj__hpack_field *field)
 {
     uint32_t index;
     if (!number(in, PREFIX_INDEXED, &index) || index == 0)
-        return BROKEN;
+        return NJ__HPACK_BROKEN;
     if (index <= NJ__HPACK_STATIC) {
         *field = nj__hpack_static[index];
         return 1;
     }
     const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_STATIC - 1);
     if (!e)
-        return BROKEN;
+        return NJ__HPACK_BROKEN;
     field->value = (struct nj_str){show_name(in, e, field), e->n_value};
     field->token = e->mark & NJ__HPACK_TOKEN;
     field->malformed = e->mark & NJ__HPACK_BAD;
@@ -153,7 +151,7 @@ static int name_by_index(struct nj__hpack_in *in, uint32_t index, struct nj__hpa
     }
     const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_STATIC - 1);
     if (!e)
-        return BROKEN;
+        return NJ__HPACK_BROKEN;
     show_name(in, e, field);
     *name_index = e->name_index;
     *mark = e->mark & (NJ__HPACK_TOKEN | NJ__HPACK_NAME_BAD);
@@ -179,7 +177,7 @@ static __attribute__((noinline)) int literal(struct nj__hpack_in *in, unsigned p
     uint32_t index;
     uint8_t name_index = 0, mark;
     if (!number(in, prefix, &index))
-        return BROKEN;
+        return NJ__HPACK_BROKEN;
     int rv = index ? name_by_index(in, index, field, &name_index, &mark)
                    : name_as_string(in, field, &mark);
     if (rv == 0)
@@ -192,7 +190,7 @@ static __attribute__((noinline)) int literal(struct nj__hpack_in *in, unsigned p
     field->token = mark & NJ__HPACK_TOKEN;
     field->malformed = mark & NJ__HPACK_BAD;
     if (prefix == PREFIX_INSERT && !nj__hpack_insert(in, field, name_index, mark))
-        return NO_MEMORY;
+        return NJ__HPACK_NO_MEMORY;
     return 1;
 }
 
@@ -226,7 +224,7 @@ int nj__hpack_next(struct nj__hpack_in *in, struct nj__hpack_field *field)
             return literal(in, octet & 0x40 ? PREFIX_INSERT : PREFIX_PLAIN, field);
         }
         if (!update(in))
-            return BROKEN;
+            return NJ__HPACK_BROKEN;
     }
     return 0;
 }

@@ -278,8 +278,8 @@ bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
         .name = (n), .n_bytes = sizeof(n) - 1, .index = (i), .use = NJ__HPACK_##u                  \
     }
 
-/* What stays out differs from file to file, or from response
- * to response, and would push out what does not. */
+/* What stays out differs from file to file, or from response to response, and would push out what
+ * does not. */
 const struct nj__hpack_name nj__hpack_names[] = {
     {.use = NJ__HPACK_MAYBE},
     ROW(":status", 8, IN),
