@@ -8,7 +8,7 @@
 #define FILE_JOBS_MAX 256u
 
 struct file {
-    struct nj_object object; /* first: see file.c */
+    struct nj_object object;
     uint8_t *bytes;
     uint32_t n_jobs;
     struct nj_file_job *job[FILE_JOBS_MAX];

@@ -295,7 +295,6 @@ static struct cost account(const struct pair *p)
         .rx_packets = nj_counter_read(&p->server->counters, NJ_C_rx_packets),
         .tx_packets = nj_counter_read(&p->server->counters, NJ_C_tx_packets),
         .cycles = p->spent,
-        .n_measured = s->n_measured,
     };
     for (uint32_t i = 0; i < NJ_N_STAGES; i++)
         c.stage[i] = s->spent[i];
@@ -314,7 +313,6 @@ bool pair_run(struct pair *p, uint64_t n_requests, struct cost *cost)
     cost->rx_packets -= a.rx_packets;
     cost->tx_packets -= a.tx_packets;
     cost->cycles -= a.cycles;
-    cost->n_measured -= a.n_measured;
     for (uint32_t i = 0; i < NJ_N_STAGES; i++)
         cost->stage[i] -= a.stage[i];
     return true;

@@ -22,8 +22,8 @@ struct shape {
 /* What a number of requests cost the server. */
 struct cost {
     uint64_t n_requests, n_steps, rx_packets, tx_packets;
-    uint64_t cycles;                         /* 0: no clock */
-    uint64_t stage[NJ_N_STAGES], n_measured; /* of some of the steps, see telem/stages.h */
+    uint64_t cycles;             /* 0: no clock */
+    uint64_t stage[NJ_N_STAGES]; /* of some of the steps, see telem/stages.h */
 };
 
 struct pair {

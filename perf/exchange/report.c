@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "out.h"
 
 #define VALUES_MAX (REPORT_ROUNDS_MAX * REPORT_THREADS_MAX)
 
@@ -163,15 +163,8 @@ static void json(const struct report *r, FILE *f)
 
 bool report_json(const struct report *r, const char *path)
 {
-    if (strcmp(path, "-") == 0) {
-        json(r, stdout);
-        return fflush(stdout) == 0;
-    }
-    FILE *f = fopen(path, "we");
+    FILE *f = out_open(path);
     if (f)
         json(r, f);
-    if (f && !ferror(f) && fclose(f) == 0)
-        return true;
-    fprintf(stderr, "nj-exchange: %s: %s\n", path, strerror(errno));
-    return false;
+    return f && out_close(f, path);
 }

@@ -21,7 +21,7 @@ struct ring {
 
 struct wire {
     struct rte_mempool *rx_pool; /* of the receiver */
-    uint64_t n_packets, n_lost;
+    uint64_t n_lost;
     struct ring sent, come;
 };
 

@@ -7,15 +7,11 @@
  * may be the ones now and the others a minute later, as its host sees fit.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "cpu.h"
 
 #define FIFO_PRIORITY 50
 #define ROUNDS        50u /* each a number; */
@@ -25,14 +21,6 @@
 
 static _Alignas(2 * LINE) _Atomic uint64_t line; /* odd: the other's turn */
 static _Alignas(2 * LINE) _Atomic int ready;
-
-static int on_cpu(int cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    return pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
 
 /* Whatever else polls on these CPUs stands aside for the moment. */
 static int before_others(void)
@@ -44,7 +32,7 @@ static int before_others(void)
 static void *answer(void *arg)
 {
     uint64_t end = 2 * (uint64_t)TRIPS * (ROUNDS + WARM_ROUNDS);
-    int error = on_cpu(*(const int *)arg);
+    int error = cpu_take(*(const int *)arg);
 
     if (!error)
         error = before_others();
@@ -57,16 +45,9 @@ static void *answer(void *arg)
     return NULL;
 }
 
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 static double round_trip(void)
 {
-    double from = now_ns();
+    uint64_t from = cpu_ns();
 
     for (unsigned i = 0; i < TRIPS; i++) {
         uint64_t next = atomic_load_explicit(&line, memory_order_relaxed) + 1;
@@ -74,22 +55,13 @@ static double round_trip(void)
         while (atomic_load_explicit(&line, memory_order_acquire) == next)
             ;
     }
-    return (now_ns() - from) / TRIPS;
+    return (double)(cpu_ns() - from) / TRIPS;
 }
 
 static int by_value(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
-}
-
-static bool cpu_of(const char *text, int *cpu)
-{
-    char *end;
-    long n = strtol(text, &end, 10);
-
-    *cpu = (int)n;
-    return end != text && !*end && n >= 0 && n < CPU_SETSIZE;
 }
 
 static int fail(const char *what, int error)
@@ -104,11 +76,11 @@ int main(int argc, char **argv)
     int cpu[2], error;
     pthread_t other;
 
-    if (argc != 3 || !cpu_of(argv[1], &cpu[0]) || !cpu_of(argv[2], &cpu[1]) || cpu[0] == cpu[1]) {
+    if (argc != 3 || !cpu_pair(argv + 1, cpu)) {
         fprintf(stderr, "usage: nj-apart CPU CPU, two different numbers\n");
         return 2;
     }
-    if ((error = on_cpu(cpu[0])))
+    if ((error = cpu_take(cpu[0])))
         return fail(argv[1], error);
     if ((error = pthread_create(&other, NULL, answer, &cpu[1])))
         return fail("a thread", error);

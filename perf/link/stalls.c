@@ -7,14 +7,10 @@
  * rest of such a gap, whatever the server does. For each CPU a line: the p99.9 of these waits and
  * the longest gap, in nanoseconds, and the share of the time that is lost.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "cpu.h"
 
 #define GAPS_MAX   (1u << 20)
 #define GAP_NS_MIN 1000u /* reading the clock takes some 30 */
@@ -28,26 +24,16 @@ struct watch {
     uint64_t *gap;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void *look(void *arg)
 {
     struct watch *w = arg;
-    cpu_set_t set;
 
-    CPU_ZERO(&set);
-    CPU_SET(w->cpu, &set);
-    w->error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    w->error = cpu_take(w->cpu);
     if (w->error)
         return NULL;
-    uint64_t began = now_ns(), last = began, now = began;
+    uint64_t began = cpu_ns(), last = began, now = began;
     while (now - began < w->ns) {
-        now = now_ns();
+        now = cpu_ns();
         if (now - last > GAP_NS_MIN && w->n_gaps < GAPS_MAX)
             w->gap[w->n_gaps++] = now - last;
         last = now;
@@ -83,15 +69,16 @@ static void report(const struct watch *w)
 
 int main(int argc, char **argv)
 {
-    struct watch w[2] = {{.cpu = -1}, {.cpu = -1}};
+    struct watch w[2] = {0};
     double seconds = argc == 4 ? atof(argv[3]) : 0;
+    int cpu[2];
 
-    if (seconds <= 0 || seconds > 600) {
-        fprintf(stderr, "usage: nj-stalls CPU CPU SECONDS\n");
+    if (!(seconds > 0 && seconds <= 600) || !cpu_pair(argv + 1, cpu)) {
+        fprintf(stderr, "usage: nj-stalls CPU CPU SECONDS, two different numbers and up to 600\n");
         return 2;
     }
     for (int i = 0; i < 2; i++) {
-        w[i].cpu = atoi(argv[i + 1]);
+        w[i].cpu = cpu[i];
         w[i].ns = (uint64_t)(seconds * 1e9);
         w[i].gap = calloc(GAPS_MAX, sizeof *w[i].gap);
         if (!w[i].gap || pthread_create(&w[i].thread, NULL, look, &w[i]) != 0) {

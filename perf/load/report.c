@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "out.h"
 
 #define CLIENT_LIMITS 0.9 /* busy for more than that, this client may be what is measured */
 
@@ -214,17 +215,10 @@ static void csv(const struct load_report *r, FILE *f)
 static bool write_file(const struct load_report *r, const char *path,
                        void (*write)(const struct load_report *, FILE *))
 {
-    if (strcmp(path, "-") == 0) {
-        write(r, stdout);
-        return fflush(stdout) == 0;
-    }
-    FILE *f = fopen(path, "we");
+    FILE *f = out_open(path);
     if (f)
         write(r, f);
-    if (f && !ferror(f) && fclose(f) == 0)
-        return true;
-    fprintf(stderr, "nightjar-load: %s: %s\n", path, strerror(errno));
-    return false;
+    return f && out_close(f, path);
 }
 
 bool load_report_end(const struct load_report *r)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* CPUs that instruments look at, and the clock they look with. */
+#ifndef NJ_PERF_LINK_CPU_H
+#define NJ_PERF_LINK_CPU_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Two different ones, as a user writes them. */
+static inline bool cpu_pair(char *const text[2], int cpu[2])
+{
+    for (int i = 0; i < 2; i++) {
+        char *end;
+        long n = strtol(text[i], &end, 10);
+        if (end == text[i] || *end || n < 0 || n >= CPU_SETSIZE)
+            return false;
+        cpu[i] = (int)n;
+    }
+    return cpu[0] != cpu[1];
+}
+
+/* This thread runs there from now on. 0, or an error number. */
+static inline int cpu_take(int cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+static inline uint64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "out.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void complain(const char *path)
+{
+    fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, path, strerror(errno));
+}
+
+FILE *out_open(const char *path)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+
+    if (!f)
+        complain(path);
+    return f;
+}
+
+bool out_close(FILE *f, const char *path)
+{
+    bool good = fflush(f) == 0 && !ferror(f);
+
+    if (!good)
+        complain(path);
+    if (f != stdout)
+        fclose(f);
+    return good;
+}
