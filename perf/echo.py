@@ -220,9 +220,7 @@ def arguments():
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("frames", nargs="*", metavar="LINK/BYTES", default=list(known))
     args = parser.parse_args()
-    for frame in args.frames:
-        if frame not in known:
-            parser.error(f"{frame}: no such frame; there are {', '.join(known)}")
+    record.check_names(parser, args.frames, known, "frame")
     if args.rounds < 1 or not 0.1 <= args.seconds <= 600:
         parser.error("at least one round; from 0.1 to 600 seconds")
     args.frames = [known[frame] for frame in dict.fromkeys(args.frames)]

@@ -48,7 +48,7 @@ import record  # noqa: E402
 from apart import near, summary  # noqa: E402
 import serve  # noqa: E402
 from peers_contenders import Memif, OverKernel, OverVeth  # noqa: E402
-from peers_report import chart, table, targets, verdicts  # noqa: E402
+from peers_report import chart, table, verdicts, wanted  # noqa: E402
 from peers_worlds import KERNEL_PEERS, versions  # noqa: E402
 from reaper import Reaper  # noqa: E402
 from world import Failed  # noqa: E402
@@ -167,7 +167,7 @@ def bench(args):
         row = run.row(key[0], runs[key], peer=key[1], link=key[2])     # with different ones
         row["client_limited"] = client_limited(row["values"])
     failed |= {("", name, ""): why for name, why in absent.items()}
-    return run, failed
+    return run, runs, failed
 
 
 def client_limited(values):
@@ -190,30 +190,23 @@ def arguments():
     args.rounds = args.rounds or (2 if args.quick else 5)
     args.seconds = args.seconds or (0.8 if args.quick else 2)
     args.jit = (8, 1) if args.quick else (15, 3)
-    for word, known in ((args.shapes, SHAPES), (args.peers, EVERYBODY)):
-        for name in word:
-            if name not in known:
-                parser.error(f"{name}: there are {', '.join(known)}")
+    record.check_names(parser, args.shapes, SHAPES)
+    record.check_names(parser, args.peers, EVERYBODY, "peer")
     return args
-
-
-def zip_runs(values):
-    """What record.summary() made a list each of, by rounds."""
-    return [dict(zip(("apart_ns", "apart_before"), both))
-            for both in zip(values["apart_ns"]["runs"], values["apart_before"]["runs"])]
 
 
 def main():
     args = arguments()
-    run, failed = bench(args)
+    run, runs, failed = bench(args)
     table(run, failed, args)
-    found = targets(run.rows)
+    found = wanted(run)
     verdicts(found)
-    print("\n" + summary([zip_runs(row["values"]) for row in run.rows]))
+    print("\n" + summary(runs.values()))
     if args.json:
         missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
                    for key, why in failed.items()]
-        run.write(args.json, args.rounds, seconds=args.seconds, targets=found, missing=missing)
+        run.write(args.json, args.rounds, seconds=args.seconds,
+                  targets=[t._asdict() for t in found], missing=missing)
     if args.svg:
         chart(run.rows, record.caller_path(args.svg))
     return int(bool(failed))

@@ -3,6 +3,7 @@
 import record
 import serve
 from svg import multiplot
+from targets import Results, targets
 
 TITLES = {
     "1x1": "1x1: one connection, one request at a time, 128 bytes",
@@ -70,49 +71,17 @@ def table(run, failed, args):
 
 # --- what is wanted of nightjar -------------------------------------------------------------------
 
-RATIO_MIN = {"1000x1": 12, "16x32": 2}  # to h2o's requests per core-second, over memif
-FULL_MIN = {"16x32": 0.7e6}
-P50_MAX_NS = {"1x1": 8e3}
-
-
-def target(what, measured, wanted, met):
-    return {"what": what, "measured": measured, "wanted": wanted, "met": bool(met)}
-
-
-def targets(rows):
-    """Of those that were measured, with what they are compared with."""
-    mine = {(row["shape"], row["link"]): row["values"] for row in rows if row["peer"] == "nightjar"}
-    found = []
-    for (shape, link), values in mine.items():
-        h2o = h2o_of(rows, shape)
-        median = {name: value["median"] for name, value in values.items()}
-        if link == "memif" and shape in FULL_MIN:
-            found.append(target(f"{shape} over memif, requests per core-second",
-                                f"{median['full']:,.0f}", f">= {FULL_MIN[shape]:,.0f}",
-                                median["full"] >= FULL_MIN[shape]))
-        if link == "memif" and shape in P50_MAX_NS:
-            found.append(target(f"{shape} over memif, p50", f"{us(median['p50'])} us",
-                                f"<= {us(P50_MAX_NS[shape])} us",
-                                median["p50"] <= P50_MAX_NS[shape]))
-        if h2o and link == "memif" and shape in RATIO_MIN:
-            ratio = median["full"] / h2o["full"]["median"]
-            found.append(target(f"{shape} over memif, requests per core-second against h2o's",
-                                f"{ratio:.2f} x", f">= {RATIO_MIN[shape]} x",
-                                ratio >= RATIO_MIN[shape]))
-        if h2o and link == "veth":
-            ratio, device = median["ns"] / h2o["ns"]["median"], median["device_ns"] / median["ns"]
-            found.append(target(
-                f"{shape} over the same veth, CPU per request against h2o's",
-                f"{ratio:.2f} x ({device:.0%} of it in the device's transmit function)", "<= 1 x",
-                ratio <= 1))
-    return found
+def wanted(run):
+    """Targets that these rows say something to; what is missed is said first."""
+    found = targets(Results([{"bench": "peers", "rows": run.rows}]))
+    return sorted((t for t in found if t.met is not None), key=lambda t: t.met)
 
 
 def verdicts(found):
     if found:
         print("\nWanted of nightjar:")
-    for t in sorted(found, key=lambda t: t["met"]):  # what is missed is said first
-        print(f"  {'met  ' if t['met'] else 'BELOW'}  {t['what']}: {t['measured']}, {t['wanted']}")
+    for t in found:
+        print(f"  {'met  ' if t.met else 'BELOW'}  {t.what}: {t.reached}, {t.wanted}")
 
 
 # --- chart ----------------------------------------------------------------------------------------

@@ -41,6 +41,12 @@ def caller_path(path):
     return os.path.join(os.environ.get("NJ_CALLER", "."), path)
 
 
+def check_names(parser, names, known, what="shape"):
+    for name in names:
+        if name not in known:
+            parser.error(f"{name}: no such {what}; there are {', '.join(known)}")
+
+
 def read_text(path):
     try:
         with open(path, encoding="utf-8", errors="replace") as f:

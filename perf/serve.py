@@ -62,7 +62,6 @@ class Bench:
     def __init__(self, memory, seconds):
         self.memory, self.seconds = memory, seconds
         self.results, self.failed = {}, {}  # by (link, shape)
-        self.floor = None
 
     def measure(self, pair, shape):
         if shape != "half":
@@ -70,21 +69,17 @@ class Bench:
         rate = HALF_FROM
         for _ in range(2):  # the closer to it, the truer is the cost
             rate = int(pair.measure(shape, HALF_SECONDS, "-r", rate)["full"] / 2)
-        return pair.measure(shape, self.seconds, "-r", rate) | {"floor": self.floor}
-
-    def half(self, link):
-        """The floor is measured while there is no server, before and after: the better one."""
-        self.floor = floor(min(self.seconds, FLOOR_SECONDS))
-        found = self.alone(link, "half")
-        return found | {"floor": min(found["floor"], floor(min(self.seconds, FLOOR_SECONDS)))}
+        return pair.measure(shape, self.seconds, "-r", rate)
 
     def alone(self, link, shape):
-        """Of a server that is good for one run."""
+        """Of a server for this run only. What the machine takes of half a load's latency is told by
+        two looks while there is none, before and after: the better one."""
+        before = floor(min(self.seconds, FLOOR_SECONDS)) if shape == "half" else None
         with Pair(link, self.memory) as pair:
-            return self.measure(pair, shape)
-
-    def can(self, link, shape):
-        return (link, shape) not in self.failed
+            found = self.measure(pair, shape)
+        if before is None:
+            return found
+        return found | {"floor": min(before, floor(min(self.seconds, FLOOR_SECONDS)))}
 
     def keep(self, link, shape, run):
         """False when it failed."""
@@ -97,19 +92,16 @@ class Bench:
 
     def group(self, link, shapes, progress):
         """One server. A shape that fails takes the server with it, and is not tried again."""
-        shapes = [s for s in shapes if self.can(link, s)]
+        shapes = [s for s in shapes if (link, s) not in self.failed]
         if link == "virtio" or shapes and shapes[0] in ALONE:
             for shape in shapes:
                 progress(f"{shape} over {link}")
-                run = self.half if shape == "half" else lambda link: self.alone(link, shape)
-                self.keep(link, shape, lambda: run(link))
+                self.keep(link, shape, lambda: self.alone(link, shape))
             return
         while shapes:
             with Pair(link, self.memory) as pair:
                 while shapes:
                     shape = shapes.pop(0)
-                    if not self.can(link, shape):
-                        continue
                     progress(f"{shape} over {link}")
                     if not self.keep(link, shape, lambda: self.measure(pair, shape)):
                         break
@@ -172,9 +164,7 @@ def arguments():
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE")
     args = parser.parse_args()
-    for shape in args.shapes:
-        if shape not in SHAPES:
-            parser.error(f"{shape}: no such shape; there are {', '.join(SHAPES)}")
+    record.check_names(parser, args.shapes, SHAPES)
     if args.link == "virtio" and "half" in args.shapes:
         parser.error("half needs one server for several runs: it goes over memif")
     if args.rounds < 1 or not 0.1 <= args.seconds <= 600:
