@@ -112,14 +112,13 @@ def count(shape):
 def tools():
     """What instructions depend on besides our own code."""
     def version(package):
-        return subprocess.run(["pkg-config", "--modversion", package], capture_output=True,
-                              text=True).stdout.strip()
+        return record.said_by("pkg-config", "--modversion", package)
     comment = subprocess.run(["readelf", "-p", ".comment", PROGRAM], capture_output=True, text=True)
     compiler = re.search(r"\]\s+(.*\S)", comment.stdout)
     with open("/proc/cpuinfo") as f:
         avx2 = " avx2 " in f.read().replace("\n", " ")
     return {"compiler": compiler[1] if compiler else "unknown", "libdpdk": version("libdpdk"),
-            "libnghttp2": version("libnghttp2"), "libc": os.confstr("CS_GNU_LIBC_VERSION"),
+            "libsodium": version("libsodium"), "libc": os.confstr("CS_GNU_LIBC_VERSION"),
             "avx2": "yes" if avx2 else "no"}
 
 
@@ -240,9 +239,7 @@ def main():
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=list(SHAPES))
     args = parser.parse_args()
-    for shape in args.shapes:
-        if shape not in SHAPES:
-            parser.error(f"{shape}: no such shape; there are {', '.join(SHAPES)}")
+    record.check_names(parser, args.shapes, SHAPES)
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         results = dict(zip(args.shapes, pool.map(count, args.shapes)))
     now_tools = tools()
