@@ -3,8 +3,10 @@
 What a limit promises, as clients see it: never more than it says, and most of it.
 
 The first is exact but for what was under way when a window began: bytes that the server gave out
-earlier and the client reads late. The second has a wide margin, for the machine may be busy.
+earlier and the client reads late. The second has a wide margin, for the machine may be busy; and a
+test that sees far too little, as when the machine stood still, is made once more.
 """
+import functools
 import os
 import time
 import unittest
@@ -25,8 +27,29 @@ def burst_of(rate):
     return max(rate * BURST_SECONDS, BURST_MIN)
 
 
+class TooLittle(AssertionError):
+    pass
+
+
+def once_more(test):
+    @functools.wraps(test)
+    def both(self):
+        try:
+            return test(self)
+        except TooLittle as e:
+            print(f"{self.id()}, once more: {e}", flush=True)
+        self.doCleanups()
+        return test(self)
+    return both
+
+
 class Throttled(ServerCase):
     """Clients at two addresses, and files of FILES."""
+
+    def __init_subclass__(cls):
+        for name, test in list(vars(cls).items()):
+            if name.startswith("test_"):
+                setattr(cls, name, once_more(test))
 
     @classmethod
     def setUpClass(cls):
@@ -45,7 +68,8 @@ class Throttled(ServerCase):
     def assert_rate(self, rate, n_bytes, seconds, what=""):
         most = rate * (seconds + LATE_SECONDS) + burst_of(rate)
         self.assertLessEqual(n_bytes, most, f"{what}: more than the limit")
-        self.assertGreaterEqual(n_bytes, rate * seconds * LEAST, f"{what}: far less than the limit")
+        if n_bytes < rate * seconds * LEAST:
+            raise TooLittle(f"{what}: {n_bytes} bytes in {seconds} s, far less than {rate}/s")
 
     def assert_never_more(self, rate, result, what=""):
         """In no second."""
