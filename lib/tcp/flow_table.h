@@ -51,8 +51,14 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
                   const struct nj_hash_key *key);
 void nj_flow_fini(struct nj_flow_table *f);
 
+/* Of an IPv4 tuple, which is known by its length, without what all of them have. */
 static inline uint32_t nj_flow_hash(const struct nj_flow_table *f, const struct nj_tuple *t)
 {
+    if (nj_addr_is_v4(&t->remote)) {
+        const uint32_t v4[] = {nj_addr_to_v4(&t->remote), nj_addr_to_v4(&t->local),
+                               (uint32_t)t->rport << 16 | t->lport};
+        return (uint32_t)nj_hash(&f->key, v4, sizeof v4);
+    }
     return (uint32_t)nj_hash(&f->key, t, sizeof *t);
 }
 
