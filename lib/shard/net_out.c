@@ -57,10 +57,50 @@ static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_me
     route(s, m, &ip->dst, why, now);
 }
 
+/* ---- segments ---- */
+
+static bool same_hosts(const struct nj_way *w, const struct nj_ip_meta *ip)
+{
+    return w->state != NJ_WAY_NONE && nj_addr_eq(&w->ip.dst, &ip->dst) &&
+           nj_addr_eq(&w->ip.src, &ip->src) && w->ip.ecn == ip->ecn;
+}
+
+/* `m`, a segment of `n_bytes`, has gone the way. It stands last in the queue now, unless it waits
+ * for its neighbour, or was dropped. */
+static void keep_way(struct nj_shard *s, const struct rte_mbuf *m, uint32_t n_bytes)
+{
+    struct nj_way *w = &s->way;
+
+    if (s->n_txq == 0 || s->txq[(s->txq_head + s->n_txq - 1) % NJ_TXQ_MAX] != m)
+        return;
+    nj_head_keep(&w->head, m, n_bytes, nj_addr_is_v4(&w->ip.dst));
+    w->state = NJ_WAY_KEPT;
+}
+
+/* What answers strangers never goes a way that others have proven, nor proves one. */
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
-    output(shard, m, ip, IPPROTO_TCP, ip->unproven ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
+    struct nj_shard *s = shard;
+    struct nj_way *w = &s->way;
+    uint32_t n_bytes = rte_pktmbuf_pkt_len(m);
+
+    if (nj_unlikely(ip->unproven)) {
+        output(s, m, ip, IPPROTO_TCP, NJ_NEIGH_REPLY, now);
+    } else if (!same_hosts(w, ip)) {
+        w->ip = *ip;
+        w->state = NJ_WAY_TAKEN;
+        output(s, m, ip, IPPROTO_TCP, NJ_NEIGH_OWN, now);
+    } else if (w->state == NJ_WAY_TAKEN) {
+        output(s, m, ip, IPPROTO_TCP, NJ_NEIGH_OWN, now);
+        keep_way(s, m, n_bytes);
+    } else {
+        nj_head_prepend(m, &w->head, s->ip_ident++);
+        nj_count(&s->counters, NJ_C_tx_made);
+        nj__net_push(s, m);
+    }
 }
+
+/* ---- answers of the network's own ---- */
 
 /* RFC 1122 3.2.2.6, RFC 4443 4.2: an echo server, with a limit so that it is no amplifier of CPU.
  */

@@ -29,11 +29,20 @@
 #include "telem/counters.h"
 #include "telem/histogram.h"
 #include "telem/stages.h"
+#include "wire/emit.h"
 
 /* Packets made in a step and not yet taken by the device. TCP data stops short of the last
  * NJ_TXQ_RESERVE places, which are for ACKs, ARP and ICMP. */
 #define NJ_TXQ_MAX     512u
 #define NJ_TXQ_RESERVE 64u
+
+/* The way that a segment took in this step. The second one between the same hosts leaves its head
+ * behind, and those that follow go without asking for route and neighbour again. */
+struct nj_way {
+    enum { NJ_WAY_NONE, NJ_WAY_TAKEN, NJ_WAY_KEPT } state;
+    struct nj_ip_meta ip;
+    struct nj_head head;
+};
 
 struct nj_shard_config {
     uint32_t index, n_shards;
@@ -112,6 +121,7 @@ struct nj_shard {
     bool draining;
     nj_ns goaway_at; /* draining: when the final GOAWAY goes out */
     uint16_t ip_ident;
+    struct nj_way way;
     struct nj_rate echo_rate, problem_rate, share_rate;
 
     struct nj_pool_gauge pool_gauge[NJ_SHARD_POOLS];

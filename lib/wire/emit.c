@@ -4,6 +4,7 @@
 #include "wire/emit.h"
 
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_arp.h>
@@ -12,17 +13,23 @@
 #include <rte_tcp.h>
 
 #include "base/assert.h"
+#include "base/attr.h"
 #include "wire/csum.h"
 #include "wire/ip6.h"
 #include "wire/tcp_opt.h"
 
 _Static_assert(sizeof(struct rte_tcp_hdr) == NJ_TCP_HDR_BYTES, "the header file says 20");
 
-static void prepend(struct rte_mbuf *m, const void *hdr, uint16_t n_bytes)
+static uint8_t *room_for(struct rte_mbuf *m, uint16_t n_bytes)
 {
-    char *to = rte_pktmbuf_prepend(m, n_bytes);
+    uint8_t *to = (uint8_t *)rte_pktmbuf_prepend(m, n_bytes);
     NJ_ASSERT(to);
-    memcpy(to, hdr, n_bytes);
+    return to;
+}
+
+static inline void prepend(struct rte_mbuf *m, const void *hdr, uint16_t n_bytes)
+{
+    memcpy(room_for(m, n_bytes), hdr, n_bytes);
 }
 
 static uint8_t *put_u16(uint8_t *p, uint16_t v)
@@ -55,11 +62,6 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o)
         n += 4 + o->n_sack * NJ__OPT_SACK_BLOCK_BYTES;
     return n;
 }
-
-/* What put_options() can write. No segment has all of it, but the compiler can't know. */
-#define OPTS_ROOM                                                                                  \
-    (NJ__OPT_MSS_BYTES + 2 + NJ__OPT_TS_BYTES + 1 + NJ__OPT_WSCALE_BYTES + 4 +                     \
-     NJ_SACK_BLOCKS_MAX * NJ__OPT_SACK_BLOCK_BYTES)
 
 /* Write what nj_tcp_opts_bytes() counted; returns the end. */
 static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
@@ -128,42 +130,63 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
     nj_tcp_prepend_for(m, e, &(struct nj_tx_offload){.tcp_csum = false});
 }
 
-static uint16_t software_csum(const struct rte_mbuf *m, const struct nj_tcp_emit *e,
-                              const uint8_t *hdr, uint16_t hdr_bytes)
+/* As put_options(), where timestamps are all there is: mostly. Returns the sum, too. */
+static inline uint64_t put_timestamps(uint8_t *to, const struct nj_tcp_opts *o)
 {
-    uint64_t sum = nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP,
-                                      (uint16_t)(hdr_bytes + rte_pktmbuf_pkt_len(m)));
-    sum = nj__csum_add(sum, hdr, hdr_bytes);
-    /* The header is of even length, so the payload can be added as it stands. */
+    const uint32_t word[] = {
+        RTE_BE32(NJ__OPT_NOP << 24 | NJ__OPT_NOP << 16 | NJ__OPT_TS << 8 | NJ__OPT_TS_BYTES),
+        rte_cpu_to_be_32(o->ts_val), rte_cpu_to_be_32(o->ts_ecr)};
+    memcpy(to, word, sizeof word);
+    return (uint64_t)word[0] + word[1] + word[2];
+}
+
+/* The header without its checksum at `to`; returns its sum. Words are added before they are
+ * written: what has just been written in other pieces can't be read at once. */
+static uint64_t put_header(uint8_t *to, const struct nj_tcp_emit *e, uint16_t hdr_bytes)
+{
+    const struct nj_tcp_opts *o = &e->opts;
+    const uint32_t word[] = {
+        rte_cpu_to_be_32((uint32_t)e->tuple.lport << 16 | e->tuple.rport),
+        rte_cpu_to_be_32(e->seq),
+        rte_cpu_to_be_32(e->ack),
+        rte_cpu_to_be_32((uint32_t)hdr_bytes / 4 << 28 | (uint32_t)e->flags << 16 | e->wnd),
+        0, /* checksum, urgent pointer */
+    };
+    uint64_t sum = (uint64_t)word[0] + word[1] + word[2] + word[3];
+
+    memcpy(to, word, sizeof word);
+    to += sizeof word;
+    if (nj_likely(o->has_ts && !o->sack_permitted &&
+                  hdr_bytes == NJ_TCP_HDR_BYTES + 2 + NJ__OPT_TS_BYTES))
+        return sum + put_timestamps(to, o);
+    uint8_t *end = put_options(to, o);
+    NJ_ASSERT(end == to + hdr_bytes - sizeof word);
+    return nj__csum_add(sum, to, (size_t)(end - to));
+}
+
+/* With the sum of the header, which is of even length, so the payload's is added as it is. */
+static uint16_t software_csum(const struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                              uint16_t hdr_bytes, uint64_t sum)
+{
+    sum += nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP,
+                              (uint16_t)(hdr_bytes + rte_pktmbuf_pkt_len(m)));
     return (uint16_t)~nj__csum_fold(e->summed ? sum + e->payload_sum : nj__csum_add_mbuf(sum, m));
 }
 
 void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,
                         const struct nj_tx_offload *tx)
 {
-    uint8_t buf[NJ_TCP_HDR_BYTES + OPTS_ROOM];
     uint16_t hdr_bytes = (uint16_t)(NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes(&e->opts));
-    uint32_t seg_bytes = hdr_bytes + rte_pktmbuf_pkt_len(m);
-    struct rte_tcp_hdr h = {
-        .src_port = rte_cpu_to_be_16(e->tuple.lport),
-        .dst_port = rte_cpu_to_be_16(e->tuple.rport),
-        .sent_seq = rte_cpu_to_be_32(e->seq),
-        .recv_ack = rte_cpu_to_be_32(e->ack),
-        .data_off = (uint8_t)(hdr_bytes / 4 << 4),
-        .tcp_flags = e->flags,
-        .rx_win = rte_cpu_to_be_16(e->wnd),
-    };
+    uint8_t *to = (uint8_t *)rte_pktmbuf_mtod(m, char *) - hdr_bytes;
 
-    NJ_ASSERT(seg_bytes <= UINT16_MAX && hdr_bytes <= NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX);
-    memcpy(buf, &h, sizeof h);
-    uint8_t *end = put_options(buf + sizeof h, &e->opts);
-    NJ_ASSERT(end == buf + hdr_bytes);
-    (void)end;
-
-    h.cksum =
-        tx->tcp_csum ? leave_to_device(m, e, tx, hdr_bytes) : software_csum(m, e, buf, hdr_bytes);
-    memcpy(buf, &h, sizeof h);
-    prepend(m, buf, hdr_bytes);
+    NJ_ASSERT(hdr_bytes + rte_pktmbuf_pkt_len(m) <= UINT16_MAX &&
+              hdr_bytes <= NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX);
+    NJ_ASSERT(rte_pktmbuf_headroom(m) >= hdr_bytes);
+    uint64_t sum = put_header(to, e, hdr_bytes);
+    uint16_t cksum =
+        tx->tcp_csum ? leave_to_device(m, e, tx, hdr_bytes) : software_csum(m, e, hdr_bytes, sum);
+    memcpy(to + offsetof(struct rte_tcp_hdr, cksum), &cksum, sizeof cksum);
+    room_for(m, hdr_bytes);
 }
 
 void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
@@ -243,6 +266,57 @@ void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
     nj_eth_prepend(m, dst, &from->mac, type);
     if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
         m->l2_len = rte_pktmbuf_pkt_len(m) - n_bytes;
+}
+
+void nj_head_keep(struct nj_head *head, const struct rte_mbuf *m, uint32_t n_segment, bool v4)
+{
+    uint32_t n_ip = v4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
+    uint32_t n = rte_pktmbuf_pkt_len(m) - n_segment;
+    uint8_t *to = head->bytes + sizeof head->bytes - n;
+
+    NJ_ASSERT(n_ip <= n && n <= sizeof head->bytes);
+    memcpy(to, rte_pktmbuf_mtod(m, const void *), n);
+    head->v4 = v4;
+    head->n_bytes = (uint8_t)n;
+    head->n_link = (uint8_t)(n - n_ip);
+    if (v4) {
+        struct rte_ipv4_hdr h;
+        memcpy(&h, to + head->n_link, sizeof h);
+        h.total_length = h.packet_id = h.hdr_checksum = 0;
+        head->sum = nj__csum_add(0, &h, sizeof h);
+    }
+}
+
+/* Write what differs in the IPv4 header at `ip`: total length and identification, and the sum. */
+static void differ_v4(uint8_t *ip, const struct rte_mbuf *m, const struct nj_head *head,
+                      uint16_t ident)
+{
+    uint32_t n_bytes = rte_pktmbuf_pkt_len(m) - head->n_link;
+    const uint16_t word[] = {rte_cpu_to_be_16((uint16_t)n_bytes), rte_cpu_to_be_16(ident)};
+    uint16_t cksum = 0;
+
+    if (!(m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM))
+        cksum = (uint16_t)~nj__csum_fold(head->sum + word[0] + word[1]);
+    memcpy(ip + offsetof(struct rte_ipv4_hdr, total_length), word, sizeof word);
+    memcpy(ip + offsetof(struct rte_ipv4_hdr, hdr_checksum), &cksum, sizeof cksum);
+}
+
+void nj_head_prepend(struct rte_mbuf *m, const struct nj_head *head, uint16_t ident)
+{
+    uint16_t n_segment = rte_cpu_to_be_16((uint16_t)rte_pktmbuf_pkt_len(m));
+
+    NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_HEAD_BYTES_MAX);
+    /* A copy of known length takes less than one of the bytes that count. */
+    memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_HEAD_BYTES_MAX, head->bytes, NJ_HEAD_BYTES_MAX);
+    uint8_t *ip = room_for(m, head->n_bytes) + head->n_link;
+    if (head->v4)
+        differ_v4(ip, m, head, ident);
+    else
+        memcpy(ip + offsetof(struct rte_ipv6_hdr, payload_len), &n_segment, sizeof n_segment);
+    if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM) {
+        m->l2_len = head->n_link;
+        m->l3_len = head->n_bytes - head->n_link;
+    }
 }
 
 /* Put `n_bytes` into the empty mbuf `m` and return where they are. */

@@ -86,6 +86,23 @@ void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
 void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                      const struct nj_iface *from, uint16_t type);
 
+#define NJ_HEAD_BYTES_MAX 64u
+
+/* What a frame begins with: its link and IP headers, at the end of `bytes`. */
+struct nj_head {
+    bool v4;
+    uint8_t n_bytes, n_link;
+    uint64_t sum; /* of the IPv4 header, without what differs from packet to packet */
+    uint8_t bytes[NJ_HEAD_BYTES_MAX];
+};
+
+/* Keep that of the frame `m`, which `n_segment` bytes follow. `v4`: the IP header is IPv4's. */
+void nj_head_keep(struct nj_head *head, const struct rte_mbuf *m, uint32_t n_segment, bool v4);
+
+/* Prepend it to another segment between the same hosts, as the functions above would have done.
+ * Needs NJ_HEAD_BYTES_MAX of headroom, all of which may be written to. */
+void nj_head_prepend(struct rte_mbuf *m, const struct nj_head *head, uint16_t ident);
+
 /* Fill the empty mbuf `m` with an ARP packet (without the Ethernet header) from `mac` at `ip`.
  * `target_mac` may be NULL for a request. RFC 826. */
 void nj_arp_build(struct rte_mbuf *m, bool request, const struct rte_ether_addr *mac,

@@ -197,6 +197,12 @@ static void random_segment(struct nj_prng *r, const struct nj_iface *iface, stru
     }
 }
 
+static void random_bytes(struct nj_prng *r, void *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)to)[i] = (uint8_t)nj_prng_next(r);
+}
+
 /* The sender's view of `e` against the receiver's of `p`. */
 static void expect_same(const struct nj_tcp_emit *e, const struct nj_packet *p)
 {
@@ -247,6 +253,71 @@ Test(wire_emit, round_trip)
         expect_same(&e, &p);
         cr_assert_eq(p.tcp.payload_bytes, n);
         cr_assert_eq(memcmp(rte_pktmbuf_mtod_offset(m, uint8_t *, p.tcp.payload_off), bytes, n), 0);
+        rte_pktmbuf_free(m);
+    }
+    cr_expect(nj_test_pool_full(pool));
+}
+
+/* A segment with the headers of its frame, written one by one. */
+static struct rte_mbuf *frame(struct rte_mempool *pool, const struct nj_iface *iface,
+                              const struct nj_tcp_emit *e, const struct nj_tx_offload *tx,
+                              uint32_t n_payload, uint16_t ident, uint32_t *n_segment)
+{
+    static const uint8_t payload[1400];
+    bool v4 = nj_addr_is_v4(&e->tuple.local);
+    struct rte_mbuf *m = nj_test_mbuf(pool, payload, n_payload);
+    struct nj_ip_meta ip = {.src = e->tuple.local, .dst = e->tuple.remote, .ecn = e->ecn};
+
+    nj_tcp_prepend_for(m, e, tx);
+    *n_segment = rte_pktmbuf_pkt_len(m);
+    nj_ip_prepend(m, &ip, IPPROTO_TCP, ident);
+    nj_link_prepend(m, &peer_mac, iface, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+    return m;
+}
+
+/* A head that is kept makes the same frame of a segment, to the bit. */
+Test(wire_emit, head_once_more)
+{
+    const uint64_t seed = 0x4ead;
+    struct rte_mempool *pool = nj_test_pool(3);
+    struct nj_prng r;
+
+    nj_prng_init(&r, seed);
+    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
+    for (unsigned run = 0; run < 3000; run++) {
+        struct nj_iface iface = test_iface();
+        iface.vlan = nj_prng_below(&r, 2) ? 7 : 0;
+        struct nj_tx_offload tx = {.tcp_csum = nj_prng_below(&r, 2)};
+        tx.ip_csum = tx.tcp_csum && nj_prng_below(&r, 2);
+        struct nj_tcp_emit e = {.flags = NJ_TCP_ACK, .opts.has_ts = nj_prng_below(&r, 2)};
+        random_bytes(&r, &e.tuple, sizeof e.tuple);
+        if (nj_prng_below(&r, 2)) {
+            e.tuple.local = nj_addr_v4((uint32_t)nj_prng_next(&r));
+            e.tuple.remote = nj_addr_v4((uint32_t)nj_prng_next(&r));
+        }
+        bool v4 = nj_addr_is_v4(&e.tuple.local);
+        e.ecn = (uint8_t)nj_prng_below(&r, 4);
+        uint32_t n_segment, n = nj_prng_below(&r, 1400);
+        uint16_t ident = (uint16_t)nj_prng_next(&r);
+
+        struct nj_head head;
+        struct rte_mbuf *first = frame(pool, &iface, &e, &tx, nj_prng_below(&r, 1400),
+                                       (uint16_t)nj_prng_next(&r), &n_segment);
+        nj_head_keep(&head, first, n_segment, v4);
+        struct rte_mbuf *want = frame(pool, &iface, &e, &tx, n, ident, &n_segment);
+        struct rte_mbuf *m = nj_test_mbuf(pool, "", 0);
+        memcpy(rte_pktmbuf_append(m, (uint16_t)n_segment),
+               rte_pktmbuf_mtod_offset(want, void *, want->pkt_len - n_segment), n_segment);
+        m->ol_flags = want->ol_flags;
+        m->l4_len = want->l4_len;
+        nj_head_prepend(m, &head, ident);
+        cr_assert_eq(m->pkt_len, want->pkt_len, "run %u", run);
+        cr_assert_eq(
+            memcmp(rte_pktmbuf_mtod(m, void *), rte_pktmbuf_mtod(want, void *), want->pkt_len), 0,
+            "run %u", run);
+        cr_assert_eq(m->tx_offload, want->tx_offload);
+        rte_pktmbuf_free(first);
+        rte_pktmbuf_free(want);
         rte_pktmbuf_free(m);
     }
     cr_expect(nj_test_pool_full(pool));

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way that segments of one step share. That each frame is right, to its sums, the rig looks at
+ * whenever one leaves. */
+#include <criterion/criterion.h>
+
+#include "support/shard_rig.h"
+
+#define OTHER_IP (RIG_PEER_IP + 40)
+
+static const struct rte_ether_addr second_mac = {{2, 0, 0, 0, 0, 0x22}};
+
+static struct rig_peer *connect_from(struct rig *r, uint32_t ip, const struct rte_ether_addr *mac)
+{
+    rig_arp(r, true, ip, mac, RIG_IP);
+    rig_settle(r);
+    struct rig_peer *p = rig_syn_from(r, ip, 2000);
+    rig_settle(r);
+    uint8_t hello[64];
+    rig_send(r, p, hello, rig_h2_hello(hello));
+    rig_settle(r);
+    return p;
+}
+
+/* Frames that left since `from`, to this address: all of them go to `mac`, and no two have one
+ * identification. Returns how many they are. */
+static uint32_t frames_to(const struct rig *r, uint64_t from, uint32_t ip,
+                          const struct rte_ether_addr *mac)
+{
+    uint32_t n = 0;
+    uint16_t last = 0;
+
+    cr_assert_leq(r->n_out - from, RIG_OUT_MAX);
+    for (uint64_t i = from; i < r->n_out; i++) {
+        const struct rig_frame *f = &r->out[i % RIG_OUT_MAX];
+        uint16_t ident = (uint16_t)(f->bytes[18] << 8 | f->bytes[19]);
+        if (memcmp(f->bytes + 30, &(uint32_t){htonl(ip)}, 4) != 0)
+            continue;
+        cr_expect_eq(memcmp(f->bytes, mac, sizeof *mac), 0);
+        cr_expect(n == 0 || ident != last);
+        last = ident;
+        n++;
+    }
+    return n;
+}
+
+Test(shard_way, several_hosts_in_one_step)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *a = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
+    struct rig_peer *b = connect_from(r, OTHER_IP, &second_mac);
+
+    rig_get(r, a, 1, "/whole");
+    rig_get(r, b, 1, "/whole");
+    rig_step(r);
+    rig_step(r); /* the file was read */
+    cr_expect_gt(frames_to(r, r->n_out - 20, RIG_PEER_IP, &rig_peer_mac), 5);
+    cr_expect_gt(frames_to(r, r->n_out - 20, OTHER_IP, &second_mac), 5);
+    rig_settle(r);
+    cr_expect_gt(a->n_got, RIG_WHOLE);
+    cr_expect_gt(b->n_got, RIG_WHOLE);
+    rig_free(r);
+}
+
+Test(shard_way, asked_for_in_each_step)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
+
+    rig_get(r, p, 1, "/whole");
+    rig_step(r);
+    rig_step(r);
+    cr_expect_gt(frames_to(r, r->n_out - 5, RIG_PEER_IP, &rig_peer_mac), 3);
+    uint64_t before = r->n_out;
+    rig_arp(r, true, RIG_PEER_IP, &second_mac, RIG_IP); /* it has moved */
+    rig_step(r);
+    cr_expect_gt(frames_to(r, before + 1, RIG_PEER_IP, &second_mac), 5);
+    rig_free(r);
+}
+
+/* Nobody knows where the peer is: what waits has left nothing behind. */
+Test(shard_way, neighbour_that_is_not_known)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
+
+    rig_get(r, p, 1, "/whole");
+    rig_step(r);
+    for (uint32_t i = 0; i < NJ_NEIGH_MAX; i++)
+        r->s->neigh.entry[i].state = NJ_NEIGH_FREE;
+    r->no_arp = true;
+    uint64_t before = r->n_out;
+    rig_step(r);
+    cr_expect_eq(r->n_out, before + 1, "one question");
+    cr_expect_eq(rig_arp_waiting(r), NJ_NEIGH_PENDING_MAX);
+    r->no_arp = false;
+    rig_run(r, 10 * NJ_SEC);
+    cr_expect_gt(p->n_got, RIG_WHOLE);
+    rig_free(r);
+}
