@@ -182,9 +182,8 @@ static uint32_t to_insert(struct nj__hpack_out *out, uint32_t which, uint32_t ha
 }
 
 /* Into the peer's table with it, if that is worth it. */
-__attribute__((noinline)) static uint8_t *put_new(struct nj__hpack_out *out, uint8_t *to,
-                                                  uint32_t which, uint32_t hash, unsigned row,
-                                                  const struct nj_field *field)
+static uint8_t *put_new(struct nj__hpack_out *out, uint8_t *to, uint32_t which, uint32_t hash,
+                        unsigned row, const struct nj_field *field)
 {
     const struct nj__hpack_name *name = &nj__hpack_names[row];
     which = to_insert(out, which, hash, row, field);
@@ -197,20 +196,33 @@ __attribute__((noinline)) static uint8_t *put_new(struct nj__hpack_out *out, uin
     return to;
 }
 
+static uint8_t *put_index(uint8_t *to, uint32_t index)
+{
+    *to++ = (uint8_t)(0x80 | index); /* 93 at most: no more than this octet */
+    return to;
+}
+
+/* A field that is not the last one by its name, or is not in this peer's table. */
+static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out, uint8_t *to,
+                                                       unsigned row, const struct nj_field *field)
+{
+    uint32_t hash = nj__hpack_kept_hash(row, field);
+    uint32_t which = nj__hpack_kept_find(out->shared, hash, row, field);
+    if (which == NJ__HPACK_NOT_KEPT)
+        return put_new(out, to, which, hash, row, field);
+    out->shared->kept_last[row] = (uint16_t)which;
+    uint32_t index = index_of(out, which);
+    return index > 0 ? put_index(to, index) : put_new(out, to, which, hash, row, field);
+}
+
 /* A field that may be in the peer's table. */
 static inline uint8_t *put_kept(struct nj__hpack_out *out, uint8_t *to, unsigned row,
                                 const struct nj_field *field)
 {
-    uint32_t hash = nj__hpack_kept_hash(row, field);
-    uint32_t which = nj__hpack_kept_find(out->shared, hash, row, field);
-    if (nj_likely(which != NJ__HPACK_NOT_KEPT)) {
-        uint32_t index = index_of(out, which);
-        if (nj_likely(index > 0)) { /* 93 at most: no more than this octet */
-            *to++ = (uint8_t)(0x80 | index);
-            return to;
-        }
-    }
-    return put_new(out, to, which, hash, row, field);
+    uint32_t index = 0;
+    if (nj_likely(nj__hpack_kept_again(out->shared, row, field)))
+        index = index_of(out, out->shared->kept_last[row]);
+    return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, row, field);
 }
 
 static inline uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,

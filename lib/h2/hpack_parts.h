@@ -231,7 +231,8 @@ struct nj__hpack_shared {
     struct nj__hpack_store *retired; /* with strings that may still be looked at */
     struct nj__huffman huffman;
     uint8_t row_at[NJ__HPACK_ROWS_AT];
-    uint32_t kept_tags[NJ__HPACK_KEPT]; /* hashes; 0: empty */
+    uint16_t kept_last[NJ__HPACK_ROWS_AT]; /* by row: which was found last */
+    uint32_t kept_tags[NJ__HPACK_KEPT];    /* hashes; 0: empty */
     struct nj__hpack_kept kept[NJ__HPACK_KEPT];
     uint8_t own[NJ__HPACK_SCRATCH_BYTES];
 };
@@ -306,6 +307,14 @@ static inline bool nj__hpack_is_field(const struct nj__hpack_kept *k, unsigned r
         return true;
     return k->n_name == field->name.n_bytes &&
            nj__hpack_same(value + k->n_value, field->name.p, k->n_name);
+}
+
+/* Is it the one that was found last by this name? Most fields of responses are. */
+static inline bool nj__hpack_kept_again(const struct nj__hpack_shared *shared, unsigned row,
+                                        const struct nj_field *field)
+{
+    uint32_t i = shared->kept_last[row];
+    return shared->kept_tags[i] != 0 && nj__hpack_is_field(&shared->kept[i], row, field);
 }
 
 /* Which of the kept it is, or NJ__HPACK_NOT_KEPT. */
