@@ -210,7 +210,6 @@ uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
     const struct nj_port *port = &s->cfg.port;
     uint64_t n_bytes = 0;
 
-    s->way.state = NJ_WAY_NONE; /* what comes may be news of it */
     in.n = 0;
     /* What other shards hand over is taken first: an ARP answer they show us stands in the ring
      * before the packets it made possible stand in our queue. Hence also: queue polled, then ring.

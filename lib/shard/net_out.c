@@ -61,7 +61,7 @@ static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_me
 
 static bool same_hosts(const struct nj_way *w, const struct nj_ip_meta *ip)
 {
-    return w->state != NJ_WAY_NONE && nj_addr_eq(&w->ip.dst, &ip->dst) &&
+    return w->state >= NJ_WAY_TAKEN && nj_addr_eq(&w->ip.dst, &ip->dst) &&
            nj_addr_eq(&w->ip.src, &ip->src) && w->ip.ecn == ip->ecn;
 }
 
@@ -77,15 +77,15 @@ static void keep_way(struct nj_shard *s, const struct rte_mbuf *m, uint32_t n_by
     w->state = NJ_WAY_KEPT;
 }
 
-/* What answers strangers never goes a way that others have proven, nor proves one. */
+/* Unproven replies are held to the limits of strangers: they copy no head and leave none. */
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
     struct nj_shard *s = shard;
     struct nj_way *w = &s->way;
     uint32_t n_bytes = rte_pktmbuf_pkt_len(m);
 
-    if (nj_unlikely(ip->unproven)) {
-        output(s, m, ip, IPPROTO_TCP, NJ_NEIGH_REPLY, now);
+    if (nj_unlikely(ip->unproven || w->state == NJ_WAY_SHUT)) {
+        output(s, m, ip, IPPROTO_TCP, ip->unproven ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
     } else if (!same_hosts(w, ip)) {
         w->ip = *ip;
         w->state = NJ_WAY_TAKEN;
@@ -98,6 +98,14 @@ void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *
         nj_count(&s->counters, NJ_C_tx_made);
         nj__net_push(s, m);
     }
+}
+
+uint32_t nj__net_serve(struct nj_shard *s, nj_ns now)
+{
+    s->way.state = NJ_WAY_OPEN;
+    uint32_t n_served = nj_tcp_output(&s->tcp, now);
+    s->way.state = NJ_WAY_SHUT;
+    return n_served;
 }
 
 /* ---- answers of the network's own ---- */

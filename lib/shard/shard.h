@@ -36,10 +36,16 @@
 #define NJ_TXQ_MAX     512u
 #define NJ_TXQ_RESERVE 64u
 
-/* The way that a segment took in this step. The second one between the same hosts leaves its head
- * behind, and those that follow go without asking for route and neighbour again. */
+/* The way that segments take while connections are served, when nobody learns of routes and
+ * neighbours. The second one in a row between the same hosts leaves its head behind, and those that
+ * follow copy it. */
 struct nj_way {
-    enum { NJ_WAY_NONE, NJ_WAY_TAKEN, NJ_WAY_KEPT } state;
+    enum {
+        NJ_WAY_SHUT, /* connections are not served now */
+        NJ_WAY_OPEN,
+        NJ_WAY_TAKEN, /* by one segment between the hosts of `ip` */
+        NJ_WAY_KEPT,  /* by two, and this is their head */
+    } state;
     struct nj_ip_meta ip;
     struct nj_head head;
 };

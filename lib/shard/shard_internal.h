@@ -39,6 +39,8 @@ void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct 
                        nj_ns now);
 void nj__net_icmp6_problem(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                            nj_ns now);
+/* What connections have to send, into the queue. Returns how many had something. */
+uint32_t nj__net_serve(struct nj_shard *, nj_ns now);
 /* Offer what is queued to the device. Returns packets taken. */
 uint32_t nj__net_flush(struct nj_shard *);
 

@@ -45,8 +45,8 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
     nj_stage(&s->stages, NJ_STAGE_TCP);
     uint32_t n_eaten = nj__conns_eat(s, now); /* bytes -> requests -> answers -> bytes */
 
-    uint32_t n_served = nj_tcp_output(&s->tcp, now); /* data, window updates, one ACK each    */
-    uint32_t n_tx = nj__net_flush(s);                /* tx burst                              */
+    uint32_t n_served = nj__net_serve(s, now); /* data, window updates, one ACK each   */
+    uint32_t n_tx = nj__net_flush(s);          /* tx burst                             */
 
     uint32_t work = n_rx + n_late + n_files + n_run + n_due + n_eaten + n_served + n_tx;
     nj_stages_end(&s->stages, work > 0);

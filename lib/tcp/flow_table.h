@@ -51,7 +51,8 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
                   const struct nj_hash_key *key);
 void nj_flow_fini(struct nj_flow_table *f);
 
-/* Of an IPv4 tuple, which is known by its length, without what all of them have. */
+/* IPv4 tuples are hashed without the prefixes that all of them have. Their 12 bytes can't be taken
+ * for the 36 of IPv6: SipHash includes the length. */
 static inline uint32_t nj_flow_hash(const struct nj_flow_table *f, const struct nj_tuple *t)
 {
     if (nj_addr_is_v4(&t->remote)) {

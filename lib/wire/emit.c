@@ -19,6 +19,8 @@
 #include "wire/tcp_opt.h"
 
 _Static_assert(sizeof(struct rte_tcp_hdr) == NJ_TCP_HDR_BYTES, "the header file says 20");
+_Static_assert(RTE_PKTMBUF_HEADROOM >= NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX + NJ_HEAD_BYTES_MAX,
+               "headers are written in front of the largest TCP header");
 
 static uint8_t *room_for(struct rte_mbuf *m, uint16_t n_bytes)
 {
@@ -141,7 +143,7 @@ static inline uint64_t put_timestamps(uint8_t *to, const struct nj_tcp_opts *o)
 }
 
 /* The header without its checksum at `to`; returns its sum. Words are added before they are
- * written: what has just been written in other pieces can't be read at once. */
+ * written: to load across what was just stored in pieces would stall. */
 static uint64_t put_header(uint8_t *to, const struct nj_tcp_emit *e, uint16_t hdr_bytes)
 {
     const struct nj_tcp_opts *o = &e->opts;
@@ -288,8 +290,8 @@ void nj_head_keep(struct nj_head *head, const struct rte_mbuf *m, uint32_t n_seg
 }
 
 /* Write what differs in the IPv4 header at `ip`: total length and identification, and the sum. */
-static void differ_v4(uint8_t *ip, const struct rte_mbuf *m, const struct nj_head *head,
-                      uint16_t ident)
+static void put_varying_v4(uint8_t *ip, const struct rte_mbuf *m, const struct nj_head *head,
+                           uint16_t ident)
 {
     uint32_t n_bytes = rte_pktmbuf_pkt_len(m) - head->n_link;
     const uint16_t word[] = {rte_cpu_to_be_16((uint16_t)n_bytes), rte_cpu_to_be_16(ident)};
@@ -303,16 +305,18 @@ static void differ_v4(uint8_t *ip, const struct rte_mbuf *m, const struct nj_hea
 
 void nj_head_prepend(struct rte_mbuf *m, const struct nj_head *head, uint16_t ident)
 {
-    uint16_t n_segment = rte_cpu_to_be_16((uint16_t)rte_pktmbuf_pkt_len(m));
+    uint32_t n_segment = rte_pktmbuf_pkt_len(m);
+    uint16_t payload_len = rte_cpu_to_be_16((uint16_t)n_segment);
 
+    NJ_ASSERT(head->n_bytes - head->n_link + n_segment <= UINT16_MAX);
     NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_HEAD_BYTES_MAX);
     /* A copy of known length takes less than one of the bytes that count. */
     memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_HEAD_BYTES_MAX, head->bytes, NJ_HEAD_BYTES_MAX);
     uint8_t *ip = room_for(m, head->n_bytes) + head->n_link;
     if (head->v4)
-        differ_v4(ip, m, head, ident);
+        put_varying_v4(ip, m, head, ident);
     else
-        memcpy(ip + offsetof(struct rte_ipv6_hdr, payload_len), &n_segment, sizeof n_segment);
+        memcpy(ip + offsetof(struct rte_ipv6_hdr, payload_len), &payload_len, sizeof payload_len);
     if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM) {
         m->l2_len = head->n_link;
         m->l3_len = head->n_bytes - head->n_link;

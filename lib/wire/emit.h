@@ -99,7 +99,7 @@ struct nj_head {
 /* Keep that of the frame `m`, which `n_segment` bytes follow. `v4`: the IP header is IPv4's. */
 void nj_head_keep(struct nj_head *head, const struct rte_mbuf *m, uint32_t n_segment, bool v4);
 
-/* Prepend it to another segment between the same hosts, as the functions above would have done.
+/* Prepend it to another segment of the same hosts and ECN, as the functions above would have done.
  * Needs NJ_HEAD_BYTES_MAX of headroom, all of which may be written to. */
 void nj_head_prepend(struct rte_mbuf *m, const struct nj_head *head, uint16_t ident);
 

@@ -21,8 +21,8 @@ static struct rig_peer *connect_from(struct rig *r, uint32_t ip, const struct rt
     return p;
 }
 
-/* Frames that left since `from`, to this address: all of them go to `mac`, and no two have one
- * identification. Returns how many they are. */
+/* Frames that left since `from`, to this address: all of them go to `mac`, and no two in a row have
+ * one identification. Returns how many they are. */
 static uint32_t frames_to(const struct rig *r, uint64_t from, uint32_t ip,
                           const struct rte_ether_addr *mac)
 {
@@ -74,6 +74,26 @@ Test(shard_way, asked_for_in_each_step)
     rig_arp(r, true, RIG_PEER_IP, &second_mac, RIG_IP); /* it has moved */
     rig_step(r);
     cr_expect_gt(frames_to(r, before + 1, RIG_PEER_IP, &second_mac), 5);
+    rig_free(r);
+}
+
+/* It moves between segments that are answered as they come, and those that are sent afterwards. */
+Test(shard_way, not_kept_while_packets_come)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
+
+    rig_get(r, p, 1, "/whole");
+    rig_step(r);
+    rig_step(r);
+    uint64_t before = r->n_out;
+    rig_seg(r, p, p->snd_nxt + 10, NJ_TCP_ACK, "b", 1); /* a hole before it */
+    rig_seg(r, p, p->snd_nxt + 20, NJ_TCP_ACK, "c", 1);
+    rig_seg(r, p, p->snd_nxt + 30, NJ_TCP_ACK, "d", 1);
+    rig_arp(r, true, RIG_PEER_IP, &second_mac, RIG_IP);
+    rig_step(r);
+    cr_expect_eq(memcmp(r->out[(before + 2) % RIG_OUT_MAX].bytes, &rig_peer_mac, 6), 0);
+    cr_expect_gt(frames_to(r, before + 4, RIG_PEER_IP, &second_mac), 5);
     rig_free(r);
 }
 

@@ -143,19 +143,30 @@ Test(tcp_flow_table, sizes)
     nj_tcp_fini(&tcp);
 }
 
-Test(tcp_flow_table, hash_depends_on_key_and_every_field)
+/* All bytes count, or of IPv4 those that are not the prefix. */
+static void hash_depends(struct nj_tuple a)
 {
     struct table t;
-    struct nj_tuple a = tuple_of(1);
+    bool v4 = nj_addr_is_v4(&a.remote);
     init(&t);
     uint32_t h = nj_flow_hash(&t.flows, &a);
     cr_expect_eq(h, nj_flow_hash(&t.flows, &a));
     for (size_t i = 0; i < sizeof a; i++) {
         struct nj_tuple b = a;
+        if (v4 && i < sizeof a.remote + sizeof a.local && i % sizeof a.remote < 12)
+            continue;
         ((uint8_t *)&b)[i] ^= 1;
-        cr_expect_neq(nj_flow_hash(&t.flows, &b), h);
+        cr_expect_neq(nj_flow_hash(&t.flows, &b), h, "byte %zu", i);
     }
     t.flows.key.b[0]++;
     cr_expect_neq(nj_flow_hash(&t.flows, &a), h);
     fini(&t);
+}
+
+Test(tcp_flow_table, hash_depends_on_key_and_every_field)
+{
+    struct nj_tuple v4 = {
+        .remote = nj_addr_v4(1), .local = nj_addr_v4(2), .rport = 1000, .lport = 80};
+    hash_depends(v4);
+    hash_depends(tuple_of(1));
 }
