@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fields of responses that peers have in their tables, each kept once with what goes out to put it
- * there. A field is found by all its bytes; the hash only says where to look, and a set of eight
- * places is all that is looked at.
+ * there. A field is found by all its bytes: the last one by its name is tried, then the hash says
+ * where to look, and a set of eight places is all that is looked at.
  */
 #include "h2/hpack_parts.h"
 

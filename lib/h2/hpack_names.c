@@ -313,6 +313,8 @@ const struct nj__hpack_name nj__hpack_names[] = {
     ROW("access-control-allow-origin", 20, IN),
 };
 
+_Static_assert(NJ_ARRAY_LEN(nj__hpack_names) <= NJ__HPACK_ROWS_AT, "what is kept by row has room");
+
 void nj__hpack_name_rows(uint8_t row_at[NJ__HPACK_ROWS_AT])
 {
     for (uint8_t row = NJ__HPACK_ROW_STATUS + 1; row < NJ_ARRAY_LEN(nj__hpack_names); row++) {

@@ -202,12 +202,15 @@ static uint8_t *put_index(uint8_t *to, uint32_t index)
     return to;
 }
 
-/* A field that is not the last one by its name, or is not in this peer's table. */
+/* A field that is not `which`, the last one by its name, or is not in this peer's table. */
 static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out, uint8_t *to,
-                                                       unsigned row, const struct nj_field *field)
+                                                       uint32_t which, unsigned row,
+                                                       const struct nj_field *field)
 {
     uint32_t hash = nj__hpack_kept_hash(row, field);
-    uint32_t which = nj__hpack_kept_find(out->shared, hash, row, field);
+    if (which != NJ__HPACK_NOT_KEPT)
+        return put_new(out, to, which, hash, row, field);
+    which = nj__hpack_kept_find(out->shared, hash, row, field);
     if (which == NJ__HPACK_NOT_KEPT)
         return put_new(out, to, which, hash, row, field);
     out->shared->kept_last[row] = (uint16_t)which;
@@ -219,10 +222,9 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out
 static inline uint8_t *put_kept(struct nj__hpack_out *out, uint8_t *to, unsigned row,
                                 const struct nj_field *field)
 {
-    uint32_t index = 0;
-    if (nj_likely(nj__hpack_kept_again(out->shared, row, field)))
-        index = index_of(out, out->shared->kept_last[row]);
-    return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, row, field);
+    uint32_t which = nj__hpack_kept_again(out->shared, row, field);
+    uint32_t index = nj_likely(which != NJ__HPACK_NOT_KEPT) ? index_of(out, which) : 0;
+    return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, which, row, field);
 }
 
 static inline uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,

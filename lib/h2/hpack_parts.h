@@ -309,12 +309,14 @@ static inline bool nj__hpack_is_field(const struct nj__hpack_kept *k, unsigned r
            nj__hpack_same(value + k->n_value, field->name.p, k->n_name);
 }
 
-/* Is it the one that was found last by this name? Most fields of responses are. */
-static inline bool nj__hpack_kept_again(const struct nj__hpack_shared *shared, unsigned row,
-                                        const struct nj_field *field)
+/* The one that was found last by this name, if it is that: most fields of responses are. Or
+ * NJ__HPACK_NOT_KEPT. */
+static inline uint32_t nj__hpack_kept_again(const struct nj__hpack_shared *shared, unsigned row,
+                                            const struct nj_field *field)
 {
     uint32_t i = shared->kept_last[row];
-    return shared->kept_tags[i] != 0 && nj__hpack_is_field(&shared->kept[i], row, field);
+    bool again = shared->kept_tags[i] != 0 && nj__hpack_is_field(&shared->kept[i], row, field);
+    return again ? i : NJ__HPACK_NOT_KEPT;
 }
 
 /* Which of the kept it is, or NJ__HPACK_NOT_KEPT. */
