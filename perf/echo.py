@@ -65,7 +65,8 @@ class Testpmd:
                 "stdbuf", "-oL", TESTPMD, "--no-pci", "--no-shconf", *memory.eal, link_device,
                 "--lcores", f"0@{cpus()[0]},1@{cpu}", "--file-prefix", self.prefix, "--", "-i",
                 "--nb-cores=1", "--rxd=1024", "--txd=1024", "--no-flush-rx", *options,
-                stdin=subprocess.PIPE, stdout=log, stderr=log, text=True)
+                stdin=subprocess.PIPE, stdout=log, stderr=log, text=True,
+                start_new_session=True)
 
     def log(self):
         with open(self.log_path, errors="replace", encoding="utf-8") as f:

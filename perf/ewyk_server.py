@@ -31,7 +31,7 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
-from serve import cycles, tsc_hz  # noqa: E402
+from h2load import cycles, tsc_hz  # noqa: E402
 from world import Failed, World  # noqa: E402
 
 STRATEGIES = ("pc", "pec", "ewyk")

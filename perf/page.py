@@ -3,10 +3,10 @@
 """
 ./dev bench page [--check] [JSON ...]
 
-Writes docs/performance.md, and its charts into docs/performance, from what ./dev bench serve, echo
-and peers wrote with --json, and from the guard's perf/baseline.json. Without arguments from all of
-perf/results and the baseline, which is what the page in the repository has to be made of: --check
-says whether it is, as ./dev test does.
+Writes docs/performance.md, and its charts into docs/performance, from what ./dev bench serve, echo,
+peers and exchange wrote with --json, and from the guard's perf/baseline.json. Without arguments
+from all of perf/results and the baseline, which is what the page in the repository has to be made
+of: --check says whether it is, as ./dev test does.
 
 What is not ahead is said first: every target that is missed or that nobody measured, and every peer
 and shape where nightjar is behind.

@@ -187,8 +187,10 @@ def arguments():
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=SHAPES)
     args = parser.parse_args()
     args.peers = args.peers.split(",")
-    args.rounds = args.rounds or (2 if args.quick else 5)
-    args.seconds = args.seconds or (0.8 if args.quick else 2)
+    args.rounds = (2 if args.quick else 5) if args.rounds is None else args.rounds
+    args.seconds = (0.8 if args.quick else 2) if args.seconds is None else args.seconds
+    if args.rounds < 1 or not 0.1 <= args.seconds <= 600:
+        parser.error("at least one round; from 0.1 to 600 seconds")
     args.jit = (8, 1) if args.quick else (15, 3)
     record.check_names(parser, args.shapes, SHAPES)
     record.check_names(parser, args.peers, EVERYBODY, "peer")
@@ -199,15 +201,13 @@ def main():
     args = arguments()
     run, runs, failed = bench(args)
     table(run, failed, args)
-    found = wanted(run)
-    verdicts(found)
+    verdicts(wanted(run))
     print("\n" + summary(runs.values()))
     if args.json:
         missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
                    for key, why in failed.items()]
-        run.write(args.json, args.rounds, seconds=args.seconds,
-                  targets=[t._asdict() for t in found], missing=missing)
-    if args.svg:
+        run.write(args.json, args.rounds, seconds=args.seconds, missing=missing)
+    if args.svg and run.rows:
         chart(run.rows, record.caller_path(args.svg))
     return int(bool(failed))
 

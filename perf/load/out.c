@@ -20,11 +20,10 @@ FILE *out_open(const char *path)
 
 bool out_close(FILE *f, const char *path)
 {
-    bool good = fflush(f) == 0 && !ferror(f);
+    bool failed = ferror(f) != 0;
 
-    if (!good)
-        complain(path);
-    if (f != stdout)
-        fclose(f);
-    return good;
+    if ((f == stdout ? fflush(f) : fclose(f)) == 0 && !failed)
+        return true;
+    complain(path);
+    return false;
 }

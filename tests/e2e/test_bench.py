@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The instruments of ./dev bench serve and echo, small: what they tell is of what was asked for."""
 import errno
+import glob
 import os
 import shutil
 import subprocess
@@ -56,6 +57,19 @@ class Instruments(unittest.TestCase):
                 self.assertGreater(found["full"], 0)
 
 
+class Help(unittest.TestCase):
+    def test_each_tells_what_it_does(self):
+        for path in glob.glob(os.path.join(REPO, "perf", "*.py")):
+            with open(path) as f:
+                if '__name__ == "__main__"' not in f.read():
+                    continue
+            with self.subTest(os.path.basename(path)):
+                run = subprocess.run([sys.executable, path, "--help"], capture_output=True,
+                                     text=True, timeout=60)
+                self.assertEqual((0, ""), (run.returncode, run.stderr))
+                self.assertRegex(run.stdout, "^usage: ")
+
+
 class Priority(unittest.TestCase):
     THREADS_THAT_END = """
 from threading import Thread
@@ -68,7 +82,8 @@ while True:
 """
 
     def test_threads_end_meanwhile(self):
-        with subprocess.Popen([sys.executable, "-c", self.THREADS_THAT_END]) as process:
+        with subprocess.Popen([sys.executable, "-c", self.THREADS_THAT_END],
+                              start_new_session=True) as process:
             try:
                 for _ in range(5000):
                     priority.first_of_threads(process.pid)
@@ -78,7 +93,7 @@ while True:
 
     def test_thread_of_no_group(self):
         refused = OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        with subprocess.Popen(["sleep", "60"]) as process, \
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as process, \
                 mock.patch("priority.open", side_effect=refused, create=True):
             try:
                 priority.first(process.pid)
