@@ -160,7 +160,9 @@ def main():
                          f"{time.monotonic() - began:7.1f} s")
     print(f"\n{BUILD}:", *lines, sep="\n")
     if not sum(total):
-        print(f"no test has {pattern!r} in its name")
+        what = "has this name and runs under sanitizers" if os.environ.get("NJ_SANITIZED") else \
+            "has this in its name"
+        print(f"{pattern!r}: no test {what}")
         return 1
     print(f"{total[0]} passed, {total[1]} failed")
     return int(total[1] > 0)
