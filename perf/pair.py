@@ -141,6 +141,9 @@ class Pair(generator.Pair):
         without. `more` are further options of nightjar-load."""
         url, options = SHAPES[shape]
         connections = options[options.index("-c") + 1]
+        if self.server:
+            until("the connections of the run before have ended",
+                  lambda: not self.server.stats()["connections"], 60)
         self.asked_before = self.server.stats()["requests"] if self.server else 0
         memory = self.memory()["anonymous"] if self.server else 0
         process = self.start_load(
@@ -163,8 +166,6 @@ class Pair(generator.Pair):
         lost = {name: found["in_all"][name] for name in ("reset", "timeout", "lost", "broken")}
         if any(lost.values()) or found["in_all"]["status_2"] != found["in_all"]["done"]:
             raise Failed(f"not all requests were answered: {found['in_all']}")
-        if shape not in CROWDS and self.kind != "virtio":
-            until("the connections have ended", lambda: not self.server.stats()["connections"], 60)
         return figures(found, before, after, FILES[url[1:]],
                        grown / connections if shape in CROWDS and memory else None)
 

@@ -175,7 +175,11 @@ class Server:
         path = f"/var/run/dpdk/{self.prefix}/dpdk_telemetry.v2"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(5 * SLOW)
-            s.connect(path)
+            try:
+                s.connect(path)
+            except ConnectionRefusedError:
+                raise Failed(f"nobody listens at {path}: the server has ended, "
+                             f"status {self.process.poll()}") from None
             answer_bytes_max = json.loads(s.recv(4096))["max_output_len"]
             s.send(command.encode())
             return json.loads(s.recv(answer_bytes_max + 1024))[command.split(",")[0]]
