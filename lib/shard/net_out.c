@@ -77,27 +77,36 @@ static void keep_way(struct nj_shard *s, const struct rte_mbuf *m, uint32_t n_by
     w->state = NJ_WAY_KEPT;
 }
 
-/* Unproven replies are held to the limits of strangers: they copy no head and leave none. */
-void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
+/* Route and neighbour are asked, and those that follow may share the way. Unproven replies are held
+ * to the limits of strangers: they copy no head and leave none. */
+static __attribute__((noinline)) void find_way(struct nj_shard *s, struct rte_mbuf *m,
+                                               const struct nj_ip_meta *ip, nj_ns now)
 {
-    struct nj_shard *s = shard;
     struct nj_way *w = &s->way;
     uint32_t n_bytes = rte_pktmbuf_pkt_len(m);
 
-    if (nj_unlikely(ip->unproven || w->state == NJ_WAY_SHUT)) {
-        output(s, m, ip, IPPROTO_TCP, ip->unproven ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
-    } else if (!same_hosts(w, ip)) {
-        w->ip = *ip;
-        w->state = NJ_WAY_TAKEN;
-        output(s, m, ip, IPPROTO_TCP, NJ_NEIGH_OWN, now);
-    } else if (w->state == NJ_WAY_TAKEN) {
-        output(s, m, ip, IPPROTO_TCP, NJ_NEIGH_OWN, now);
+    output(s, m, ip, IPPROTO_TCP, ip->unproven ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
+    if (ip->unproven || w->state == NJ_WAY_SHUT)
+        return;
+    if (same_hosts(w, ip)) {
         keep_way(s, m, n_bytes);
     } else {
-        nj_head_prepend(m, &w->head, s->ip_ident++);
-        nj_count(&s->counters, NJ_C_tx_made);
-        nj__net_push(s, m);
+        w->ip = *ip;
+        w->state = NJ_WAY_TAKEN;
     }
+}
+
+void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
+{
+    struct nj_shard *s = shard;
+
+    if (s->way.state != NJ_WAY_KEPT || ip->unproven || !same_hosts(&s->way, ip)) {
+        find_way(s, m, ip, now);
+        return;
+    }
+    nj_head_prepend(m, &s->way.head, s->ip_ident++);
+    nj_count(&s->counters, NJ_C_tx_made);
+    nj__net_push(s, m);
 }
 
 uint32_t nj__net_serve(struct nj_shard *s, nj_ns now)
