@@ -207,14 +207,12 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out
                                                        uint32_t which, unsigned row,
                                                        const struct nj_field *field)
 {
-    uint32_t hash = nj__hpack_kept_hash(row, field);
-    if (which != NJ__HPACK_NOT_KEPT)
-        return put_new(out, to, which, hash, row, field);
-    which = nj__hpack_kept_find(out->shared, hash, row, field);
-    if (which == NJ__HPACK_NOT_KEPT)
-        return put_new(out, to, which, hash, row, field);
-    out->shared->kept_last[row] = (uint16_t)which;
-    uint32_t index = index_of(out, which);
+    uint32_t hash = nj__hpack_kept_hash(row, field), index = 0;
+    if (which == NJ__HPACK_NOT_KEPT &&
+        (which = nj__hpack_kept_find(out->shared, hash, row, field)) != NJ__HPACK_NOT_KEPT) {
+        out->shared->kept_last[row] = (uint16_t)which;
+        index = index_of(out, which);
+    }
     return index > 0 ? put_index(to, index) : put_new(out, to, which, hash, row, field);
 }
 
