@@ -639,12 +639,19 @@ static inline uint32_t rig_h2_hello(uint8_t *out)
     return n + rig_h2(out + n, 8, 0, 0, window, sizeof window);
 }
 
-static inline struct rig_peer *rig_connect_h2(struct rig *r, uint16_t port)
+/* A peer that has sent its SYN is connected, and speaks HTTP/2. */
+static inline void rig_speak_h2(struct rig *r, struct rig_peer *p)
 {
     uint8_t buf[128];
-    struct rig_peer *p = rig_connect(r, port);
+    rig_settle(r);
     rig_send(r, p, buf, rig_h2_hello(buf));
     rig_settle(r);
+}
+
+static inline struct rig_peer *rig_connect_h2(struct rig *r, uint16_t port)
+{
+    struct rig_peer *p = rig_connect(r, port);
+    rig_speak_h2(r, p);
     return p;
 }
 

@@ -14,10 +14,17 @@ static struct rig_peer *connect_from(struct rig *r, uint32_t ip, const struct rt
     rig_arp(r, true, ip, mac, RIG_IP);
     rig_settle(r);
     struct rig_peer *p = rig_syn_from(r, ip, 2000);
-    rig_settle(r);
-    uint8_t hello[64];
-    rig_send(r, p, hello, rig_h2_hello(hello));
-    rig_settle(r);
+    rig_speak_h2(r, p);
+    return p;
+}
+
+/* A peer at RIG_PEER_IP in the middle of a download. */
+static struct rig_peer *downloading(struct rig *r)
+{
+    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
+    rig_get(r, p, 1, "/whole");
+    rig_step(r);
+    rig_step(r); /* the file was read */
     return p;
 }
 
@@ -64,11 +71,8 @@ Test(shard_way, several_hosts_in_one_step)
 Test(shard_way, asked_for_in_each_step)
 {
     struct rig *r = rig_new();
-    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
 
-    rig_get(r, p, 1, "/whole");
-    rig_step(r);
-    rig_step(r);
+    downloading(r);
     cr_expect_gt(frames_to(r, r->n_out - 5, RIG_PEER_IP, &rig_peer_mac), 3);
     uint64_t before = r->n_out;
     rig_arp(r, true, RIG_PEER_IP, &second_mac, RIG_IP); /* it has moved */
@@ -81,12 +85,9 @@ Test(shard_way, asked_for_in_each_step)
 Test(shard_way, not_kept_while_packets_come)
 {
     struct rig *r = rig_new();
-    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
-
-    rig_get(r, p, 1, "/whole");
-    rig_step(r);
-    rig_step(r);
+    struct rig_peer *p = downloading(r);
     uint64_t before = r->n_out;
+
     rig_seg(r, p, p->snd_nxt + 10, NJ_TCP_ACK, "b", 1); /* a hole before it */
     rig_seg(r, p, p->snd_nxt + 20, NJ_TCP_ACK, "c", 1);
     rig_seg(r, p, p->snd_nxt + 30, NJ_TCP_ACK, "d", 1);

@@ -41,6 +41,12 @@ static uint16_t slow_csum(const uint8_t *p, size_t n)
     return (uint16_t)sum;
 }
 
+static void random_bytes(struct nj_prng *r, void *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)to)[i] = (uint8_t)nj_prng_next(r);
+}
+
 /* `n` bytes as a chain that is cut at random, with empty segments in it. */
 static struct rte_mbuf *random_chain(struct rte_mempool *pool, struct nj_prng *r,
                                      const uint8_t *bytes, uint32_t n)
@@ -197,12 +203,6 @@ static void random_segment(struct nj_prng *r, const struct nj_iface *iface, stru
     }
 }
 
-static void random_bytes(struct nj_prng *r, void *to, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        ((uint8_t *)to)[i] = (uint8_t)nj_prng_next(r);
-}
-
 /* The sender's view of `e` against the receiver's of `p`. */
 static void expect_same(const struct nj_tcp_emit *e, const struct nj_packet *p)
 {
@@ -236,8 +236,7 @@ Test(wire_emit, round_trip)
         struct nj_tcp_emit e;
         struct nj_packet p;
         uint32_t n = nj_prng_below(&r, 4) == 0 ? 0 : nj_prng_below(&r, sizeof bytes + 1);
-        for (uint32_t i = 0; i < n; i++)
-            bytes[i] = (uint8_t)nj_prng_next(&r);
+        random_bytes(&r, bytes, n);
         random_segment(&r, &iface, &e);
 
         struct rte_mbuf *m = random_chain(pool, &r, bytes, n);
