@@ -2,10 +2,10 @@
 #include "base/pool.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/pages.h"
 
 /* In checked builds a freed object is filled with this, so that a stale read is a loud one. */
 #define POISON 0xdb
@@ -15,20 +15,15 @@ bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max)
     memset(p, 0, sizeof *p);
     p->obj_bytes = (obj_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
     p->n_max = n_max;
-    if (n_max == 0) /* mmap refuses it; what is never taken needs no place */
+    if (n_max == 0) /* nothing can't be mapped; what is never taken needs no place */
         return true;
-    void *mem = mmap(NULL, p->obj_bytes * n_max, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mem == MAP_FAILED)
-        return false;
-    p->mem = mem;
-    return true;
+    p->mem = nj_pages_map(p->obj_bytes * n_max);
+    return p->mem != NULL;
 }
 
 void nj_pool_fini(struct nj_pool *p)
 {
-    if (p->mem)
-        munmap(p->mem, p->obj_bytes * p->n_max);
+    nj_pages_unmap(p->mem, p->obj_bytes * p->n_max);
     memset(p, 0, sizeof *p);
 }
 

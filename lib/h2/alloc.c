@@ -14,9 +14,11 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/pages.h"
 
 #define HEADER_BYTES   16u
-#define SLAB_BYTES     (32u * 1024u)
+#define SLAB_BYTES     NJ_LARGE_PAGE
+#define RUN_BYTES      (32u * 1024u)
 /* What is behind the header of a block begins with a cache line where blocks are of whole lines. */
 #define FIRST_BLOCK_AT (NJ_CACHE_LINE - HEADER_BYTES)
 #define CLASS_DIRECT   UINT16_MAX /* straight from malloc */
@@ -60,9 +62,9 @@ void nj__h2_alloc_fini(struct nj__h2_alloc *a)
 {
     NJ_ASSERT(a->bytes_used == 0);
     while (a->slabs) {
-        void *next = *(void **)a->slabs;
-        free(a->slabs);
-        a->slabs = next;
+        uint8_t *slab = a->slabs;
+        memcpy(&a->slabs, slab, sizeof a->slabs);
+        nj_pages_unmap(slab, SLAB_BYTES);
     }
 }
 
@@ -80,19 +82,29 @@ static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
     return CLASS_DIRECT;
 }
 
-/* A new slab for a class that has neither free blocks nor uncut room. */
-static bool refill(struct nj__h2_alloc *a, uint32_t class)
+/* A slab's first bytes: the one before it, and then blocks as aligned as they are to be. */
+static bool add_slab(struct nj__h2_alloc *a)
 {
-    uint32_t n = class_bytes[class] < SLAB_BYTES / 4 ? SLAB_BYTES / class_bytes[class] : 1;
-    size_t n_bytes = FIRST_BLOCK_AT + (size_t)n * class_bytes[class];
-    uint8_t *slab =
-        aligned_alloc(NJ_CACHE_LINE, (n_bytes + NJ_CACHE_LINE - 1) & ~(size_t)(NJ_CACHE_LINE - 1));
+    uint8_t *slab = nj_pages_map(SLAB_BYTES);
     if (!slab)
         return false;
-    *(void **)slab = a->slabs;
+    memcpy(slab, &a->slabs, sizeof a->slabs);
     a->slabs = slab;
-    a->bump[class] = slab + FIRST_BLOCK_AT;
-    a->bump_end[class] = a->bump[class] + (size_t)n * class_bytes[class];
+    a->slab_used = FIRST_BLOCK_AT;
+    return true;
+}
+
+/* A new run for a class that has neither free blocks nor uncut room. */
+static bool refill(struct nj__h2_alloc *a, uint32_t class)
+{
+    uint32_t n = class_bytes[class] < RUN_BYTES / 4 ? RUN_BYTES / class_bytes[class] : 1;
+    size_t n_bytes = (size_t)n * class_bytes[class];
+
+    if ((!a->slabs || SLAB_BYTES - a->slab_used < n_bytes) && !add_slab(a))
+        return false;
+    a->bump[class] = a->slabs + a->slab_used;
+    a->bump_end[class] = a->bump[class] + n_bytes;
+    a->slab_used += (n_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
     return true;
 }
 

@@ -50,8 +50,9 @@
 
 struct nj__h2_alloc {
     void *free_head[NJ__H2_CLASSES];
-    uint8_t *bump[NJ__H2_CLASSES], *bump_end[NJ__H2_CLASSES]; /* part of a slab not yet cut */
-    void *slabs;                                              /* linked through their first word */
+    uint8_t *bump[NJ__H2_CLASSES], *bump_end[NJ__H2_CLASSES]; /* part of a run not yet cut */
+    uint8_t *slabs; /* runs are cut from the first; linked through their first word */
+    size_t slab_used;
     size_t bytes_used;
     uint64_t fail_in; /* tests: this many allocations from now one fails; 0 never */
     uint8_t small_class[NJ__H2_SMALL_STEPS];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tcp/flow_table.h"
 
-#include <sys/mman.h>
-
 #include "base/assert.h"
+#include "base/pages.h"
 
 #define KIND_SHIFT 30
 #define PLACE_MASK ((1u << KIND_SHIFT) - 1)
@@ -22,11 +21,9 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
         n *= 2;
     if (n - 1 > UINT32_MAX)
         return false;
-    void *mem = mmap(NULL, n * sizeof *f->entry, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mem == MAP_FAILED)
+    f->entry = nj_pages_map(n * sizeof *f->entry);
+    if (!f->entry)
         return false;
-    f->entry = mem;
     f->mask = (uint32_t)(n - 1);
     f->key = *key;
     return true;
@@ -34,8 +31,7 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
 
 void nj_flow_fini(struct nj_flow_table *f)
 {
-    if (f->entry)
-        munmap(f->entry, ((size_t)f->mask + 1) * sizeof *f->entry);
+    nj_pages_unmap(f->entry, ((size_t)f->mask + 1) * sizeof *f->entry);
     f->entry = NULL;
 }
 

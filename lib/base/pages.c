@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/pages.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+/* Large pages are whole. */
+static size_t mapped(size_t n_bytes)
+{
+    if (n_bytes < NJ_LARGE_PAGE)
+        return n_bytes;
+    return (n_bytes + NJ_LARGE_PAGE - 1) / NJ_LARGE_PAGE * NJ_LARGE_PAGE;
+}
+
+static uint8_t *reserve(size_t n_bytes)
+{
+    void *mem = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return mem == MAP_FAILED ? NULL : mem;
+}
+
+static void give_back(uint8_t *mem, size_t n_bytes)
+{
+    if (n_bytes > 0)
+        munmap(mem, n_bytes);
+}
+
+void *nj_pages_map(size_t n_bytes)
+{
+    if (n_bytes < NJ_LARGE_PAGE)
+        return reserve(n_bytes);
+    size_t n = mapped(n_bytes);
+    uint8_t *mem = reserve(n + NJ_LARGE_PAGE); /* the kernel aligns to small pages */
+    if (!mem)
+        return NULL;
+    size_t before = -(uintptr_t)mem % NJ_LARGE_PAGE;
+    give_back(mem, before);
+    mem += before;
+    give_back(mem + n, NJ_LARGE_PAGE - before);
+    madvise(mem, n, MADV_HUGEPAGE); /* a wish: where it is refused, they are small */
+    return mem;
+}
+
+void nj_pages_unmap(void *mem, size_t n_bytes)
+{
+    if (mem)
+        munmap(mem, mapped(n_bytes));
+}

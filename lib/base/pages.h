@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory by pages: address space that is touched only when used. What is large comes as large
+ * pages where the kernel gives them (transparent_hugepage: always or madvise), for the state of
+ * 100,000 connections is looked at in no order: among pages of 4 KiB nearly each look is a walk
+ * through page tables, which costs as much as the miss of the cache behind it.
+ */
+#ifndef NJ_BASE_PAGES_H
+#define NJ_BASE_PAGES_H
+
+#include <stddef.h>
+
+#define NJ_LARGE_PAGE ((size_t)2 << 20)
+
+/* Zeroed memory; from NJ_LARGE_PAGE on it begins with a large page. NULL when it is refused. */
+void *nj_pages_map(size_t n_bytes);
+/* The same `n_bytes`; NULL is fine. */
+void nj_pages_unmap(void *mem, size_t n_bytes);
+
+#endif
