@@ -10,20 +10,23 @@
 #include "base/attr.h"
 #include "tcp/mbuf_priv.h"
 
-#define POOL_MBUFS  8191u        /* all that these shapes keep under way */
-#define POOL_CACHE  256u         /* as the server's */
-#define TURN        (10 * NJ_US) /* of a busy server: a step per connection burst */
-#define IDLE_MAX    NJ_MS
-#define SERVER_PORT 80u
-#define START_AT    (1000 * NJ_SEC)
-#define TIME_WAIT   NJ_SEC
+#define POOL_MBUFS   8191u        /* all that most shapes keep under way */
+#define TURN_MBUFS   32767u       /* requests in turn: answers of a delayed ACK's time, too */
+#define POOL_CACHE   256u         /* as the server's */
+#define TURN         (10 * NJ_US) /* of a busy server: a step per connection burst */
+#define IN_TURN      (50 * NJ_US) /* of one with many connections, which are heard of by and by */
+#define IDLE_MAX     NJ_MS
+#define SERVER_PORT  80u
+#define CLIENT_ADDRS 4 /* ports for 100,000 connections */
+#define START_AT     (1000 * NJ_SEC)
+#define TIME_WAIT    NJ_SEC
 /* Turns without an answer until something must be wrong: an hour of waiting, or 10 MiB in single
  * segments. */
-#define VAIN_MAX    (1u << 22)
+#define VAIN_MAX     (1u << 22)
 
 static const struct nj_iface ends[2] = {
     {.mac = {{2, 0, 0, 0, 0, 1}}, .mtu = 1500, .n_addrs = 1},
-    {.mac = {{2, 0, 0, 0, 0, 2}}, .mtu = 1500, .n_addrs = 1},
+    {.mac = {{2, 0, 0, 0, 0, 2}}, .mtu = 1500, .n_addrs = CLIENT_ADDRS},
 };
 
 /* ---- ports ---- */
@@ -64,9 +67,10 @@ static void to_nobody(void *ctx, const struct rte_mbuf *m)
 
 /* ---- life ---- */
 
-static struct nj_addr address(bool client)
+/* 198.18.0.1 is the server's, .2 and those after it are the client's. */
+static struct nj_addr address(uint32_t i)
 {
-    return nj_addr_v4(rte_cpu_to_be_32(0xc6120001u + client)); /* 198.18.0.1 and .2 */
+    return nj_addr_v4(rte_cpu_to_be_32(0xc6120001u + i));
 }
 
 static struct nj_shard_config common(struct pair *p, bool client)
@@ -78,7 +82,7 @@ static struct nj_shard_config common(struct pair *p, bool client)
         .port = {.ctx = p, .rx_steered = nothing, .forward = nobody, .share = to_nobody},
         .tx_pool = client ? p->client_tx : p->server_tx,
         .listen_port = SERVER_PORT,
-        .conns_max = p->shape->n_conns + 64,
+        .conns_max = p->shape->n_conns + p->shape->n_conns / 8 + 64, /* never nearly full */
         .half_open_max = 1024,
         .time_wait = TIME_WAIT,
         .flow_key = {{1, 2, 3, client}},
@@ -86,7 +90,8 @@ static struct nj_shard_config common(struct pair *p, bool client)
         .seed = 7 + client,
         .wall_s_at_zero = 1700000000,
     };
-    c.iface.addr[0] = (struct nj_iface_addr){.ip = address(client), .prefix_bits = 24};
+    for (uint32_t i = 0; i < c.iface.n_addrs; i++)
+        c.iface.addr[i] = (struct nj_iface_addr){.ip = address(client + i), .prefix_bits = 24};
     return c;
 }
 
@@ -121,9 +126,10 @@ static bool start_client(struct pair *p)
     struct load_options *o = &p->options;
 
     *o = (struct load_options){
-        .to = address(false),
+        .to = address(0),
         .port = SERVER_PORT,
         .n_conns = p->shape->n_conns,
+        .in_flight = p->shape->in_turn,
         .timeout = 10000 * NJ_SEC,
         .weights = 1,
         .weight = {1},
@@ -142,13 +148,13 @@ static bool start_client(struct pair *p)
            crowd_init(&p->crowd, o, p->client, 0, 1);
 }
 
-static struct rte_mempool *make_pool(const char *kind)
+static struct rte_mempool *make_pool(const struct shape *shape, const char *kind)
 {
     char name[RTE_MEMPOOL_NAMESIZE];
 
     snprintf(name, sizeof name, "%s%u", kind, rte_lcore_id());
-    return rte_pktmbuf_pool_create(name, POOL_MBUFS, POOL_CACHE, NJ_MBUF_PRIV_BYTES,
-                                   RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    return rte_pktmbuf_pool_create(name, shape->in_turn ? TURN_MBUFS : POOL_MBUFS, POOL_CACHE,
+                                   NJ_MBUF_PRIV_BYTES, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 }
 
 struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
@@ -160,10 +166,10 @@ struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
     p->shape = shape;
     p->cycles = cycles;
     p->now = START_AT;
-    p->server_tx = make_pool("server_tx");
-    p->client_tx = make_pool("client_tx");
-    p->up.rx_pool = make_pool("server_rx");
-    p->down.rx_pool = make_pool("client_rx");
+    p->server_tx = make_pool(shape, "server_tx");
+    p->client_tx = make_pool(shape, "client_tx");
+    p->up.rx_pool = make_pool(shape, "server_rx");
+    p->down.rx_pool = make_pool(shape, "client_rx");
     if (p->server_tx && p->client_tx && p->up.rx_pool && p->down.rx_pool &&
         file_init(&p->file, shape->file_bytes) && start_server(p) && start_client(p))
         return p;
@@ -225,7 +231,7 @@ static void turn(struct pair *p, bool measured)
     if (due(p))
         work += measured ? nj_exchange_server_step(p) : nj_shard_step(p->server, p->now);
     wire_carry(&p->down);
-    p->now += TURN;
+    p->now += p->shape->in_turn ? IN_TURN : TURN;
     if (work > 0 || p->down.come.n > 0 || due(p))
         return;
     nj_ns server = nj_shard_next(p->server), client = nj_shard_next(p->client);

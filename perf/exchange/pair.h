@@ -17,6 +17,7 @@ struct shape {
     uint32_t n_conns, streams;
     uint64_t file_bytes;
     uint32_t n_warm, n_requests; /* not measured; measured, if nobody says otherwise */
+    uint32_t in_turn; /* so many requests at a time, over all connections; 0: all ask at once */
 };
 
 /* What a number of requests cost the server. */
