@@ -26,7 +26,7 @@
 
 static const struct nj_iface ends[2] = {
     {.mac = {{2, 0, 0, 0, 0, 1}}, .mtu = 1500, .n_addrs = 1},
-    {.mac = {{2, 0, 0, 0, 0, 2}}, .mtu = 1500, .n_addrs = CLIENT_ADDRS},
+    {.mac = {{2, 0, 0, 0, 0, 2}}, .mtu = 1500, .n_addrs = 1},
 };
 
 /* ---- ports ---- */
@@ -90,6 +90,8 @@ static struct nj_shard_config common(struct pair *p, bool client)
         .seed = 7 + client,
         .wall_s_at_zero = 1700000000,
     };
+    if (client && p->shape->in_turn)
+        c.iface.n_addrs = CLIENT_ADDRS;
     for (uint32_t i = 0; i < c.iface.n_addrs; i++)
         c.iface.addr[i] = (struct nj_iface_addr){.ip = address(client + i), .prefix_bits = 24};
     return c;
