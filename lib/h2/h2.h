@@ -123,6 +123,8 @@ int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx)
 bool nj_h2_finished(const struct nj_h2 *h);
 /* Streams open now. */
 uint32_t nj_h2_streams(const struct nj_h2 *h);
+/* No stream is open, and nothing is to be written: it waits for nobody but the peer. */
+bool nj_h2_is_idle(const struct nj_h2 *h);
 
 /* Graceful end (RFC 9113 6.8). First call: GOAWAY with the highest stream id, so that requests on
  * their way are still served; second call: GOAWAY with the last stream seen, nothing new is

@@ -141,6 +141,11 @@ uint32_t nj_h2_streams(const struct nj_h2 *h)
     return h->n_streams;
 }
 
+bool nj_h2_is_idle(const struct nj_h2 *h)
+{
+    return h->n_streams == 0 && h->out.n == 0;
+}
+
 void nj_h2_goaway(struct nj_h2 *h)
 {
     if (h->end || h->goaways == 2)

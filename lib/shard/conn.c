@@ -20,11 +20,6 @@
 #include "tcp/seq.h"
 
 #define LINGER_MOVES   (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
-#define SHED_AFTER     (5 * NJ_SEC)   /* no ACK, and mbufs are short */
-#define OWING_GRAIN    (64 * NJ_MS)   /* how late an ACK may be noted for that */
-#define SHED_MAX       32u            /* of them per step */
-#define HOARD_AFTER    (1 * NJ_SEC)   /* input waits, and received mbufs are short */
-#define HOARD_LOOK     32u            /* of those who let it wait for longest, per step */
 #define PREFETCH_AHEAD 16u            /* connections */
 #define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
 
@@ -55,7 +50,8 @@ size_t nj__talk_bytes(void)
 void nj__conn_note_work(void *conn)
 {
     struct nj_conn *c = conn;
-    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
+    if (c != c->shard->eating) /* else its output comes next */
+        nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
 }
 
 static void note_work(struct nj_h2_stream *st)
@@ -138,12 +134,6 @@ static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-static bool has_input(const struct nj_conn *c)
-{
-    const uint8_t *data;
-    return nj_tcp_recv_peek(c->tcb, &data) > 0;
-}
-
 static struct nj_h2 *h2_of(const struct nj_conn *c)
 {
     return c->talk ? c->talk->h2 : NULL;
@@ -220,6 +210,7 @@ static void linger(struct nj_conn *c, nj_ns now)
         nj_list_del(&c->talk->unread);
     c->state = LINGER;
     c->moved = true;
+    nj_tcp_tell_acks(c->tcb, true);
     if (c->talk)
         c->talk->moves_until = now + LINGER_MOVES;
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
@@ -286,8 +277,7 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
     return used;
 }
 
-/* False when input has to wait: the peer doesn't read what it asked for, so we stop asking it. */
-static bool may_read(const struct nj_conn *c)
+bool nj__conn_may_read(const struct nj_conn *c)
 {
     return c->state != H2 || (!c->failed && sink_room((void *)(uintptr_t)c) > 0);
 }
@@ -298,7 +288,7 @@ static void read_some(struct nj_conn *c, nj_ns now)
     const uint8_t *data;
     uint32_t n, n_mbufs = 0;
 
-    while (may_read(c) && (n = nj_tcp_recv_peek(c->tcb, &data)) > 0) {
+    while (nj__conn_may_read(c) && (n = nj_tcp_recv_peek(c->tcb, &data)) > 0) {
         if (n_mbufs++ == NJ_EAT_MBUFS_MAX) {
             nj_tcp_note_ready(tcp, c->tcb, 0);
             return;
@@ -357,46 +347,21 @@ static void write_some(struct nj_conn *c, nj_ns now)
     struct nj_h2 *h2 = h2_of(c);
     if (h2)
         output_h2(c);
-    bool peer_left = c->peer_fin && !has_input(c) && (!h2 || nj_h2_streams(h2) == 0);
+    bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_streams(h2) == 0);
     if (c->failed || peer_left || nj_h2_finished(h2))
         linger(c, now);
     else if (c->shard->pool_low && nj_tcp_queued_mbufs(c->tcb) == 0)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
-/* Keep shard->owing in the order in which peers were last heard of. Whoever was filed a moment ago
- * stays where he is: his neighbours on the list are in nobody's cache. */
-static void note_owing(struct nj_conn *c, bool acked, nj_ns now)
+/* When all is said, and TCP may send all of it, its ACK is no news: the connection is as idle now
+ * as it will be then. */
+static void choose_news(struct nj_conn *c)
 {
-    struct nj_talk *talk = c->talk;
+    bool quiet = c->state == H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
+                 !nj__conn_has_input(c) && nj_tcp_all_may_go(c->tcb);
 
-    if (!talk) /* nothing was said, so nothing was answered */
-        return;
-    bool owes = nj_tcp_queued_mbufs(c->tcb) > 0;
-    bool listed = nj_list_linked(&talk->owing);
-    if (owes && listed && (!acked || now - talk->owing_at < OWING_GRAIN))
-        return;
-    nj_list_del(&talk->owing);
-    if (!owes)
-        return;
-    talk->owing_at = now;
-    nj_list_push_back(&c->shard->owing, &talk->owing);
-}
-
-/* Keep shard->unread in the order in which input began to wait. A peer that takes a little of its
- * answers now and then has some of it read, and holds as many mbufs as before. */
-static void note_unread(struct nj_conn *c, nj_ns now)
-{
-    struct nj_talk *talk = c->talk;
-
-    if (c->state != H2)
-        return;
-    if (!has_input(c)) {
-        nj_list_del(&talk->unread);
-    } else if (!nj_list_linked(&talk->unread) && !may_read(c)) {
-        talk->unread_at = now;
-        nj_list_push_back(&c->shard->unread, &talk->unread);
-    }
+    nj_tcp_tell_acks(c->tcb, !quiet);
 }
 
 /* The peer acknowledged some. Streams get on only by what was theirs; and who takes a byte of our
@@ -435,21 +400,23 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
         c->peer_fin = true;
     if (events & NJ_TCP_EV_WRITABLE)
         note_moved(c, now);
-    if (has_input(c)) {
+    s->eating = c;
+    if (nj__conn_has_input(c)) {
         read_some(c, now);
         note_read(c, now);
     }
-    if (c->peer_fin && !has_input(c))
+    if (c->peer_fin && !nj__conn_has_input(c))
         nj__conn_cut_bodies(c);
     nj__conn_serve(c, now);
+    s->eating = NULL;
     write_some(c, now);
     if (events & NJ_TCP_EV_PEER_FIN)
         ask_who_is_there(c);
     if (c->state == SNIFF && c->peer_fin)
         linger(c, now);
-    note_owing(c, events & NJ_TCP_EV_WRITABLE, now);
-    note_unread(c, now);
-    if (has_input(c) && may_read(c))
+    choose_news(c);
+    nj__pressure_note(c, now);
+    if (nj__conn_has_input(c) && nj__conn_may_read(c))
         nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the rest is to be thrown away */
     else if (c->state == LINGER && c->peer_fin && nj__conn_all_acked(c))
         conn_free(c, now); /* both sides have said all */
@@ -474,59 +441,6 @@ static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns n
         user->news(s, tcb, events, now);
     else /* it died young; or no struct nj_conn is left, of which there are as many as blocks */
         nj_tcp_release(&s->tcp, tcb, now);
-}
-
-/* The pool is all but empty: peers that take nothing of what waits for them make room for others.
- */
-static void shed(struct nj_shard *s, nj_ns now)
-{
-    for (uint32_t i = 0; i < SHED_MAX && !nj_list_empty(&s->owing); i++) {
-        struct nj_talk *talk = nj_container_of(s->owing.next, struct nj_talk, owing);
-        if (now - talk->owing_at < SHED_AFTER)
-            return;
-        nj_count(&s->counters, NJ_C_conn_shed);
-        nj__conn_reset(talk->conn, now);
-    }
-}
-
-/* Received mbufs are short, and soon TCP would turn everybody away (NJ_PRESSURE_HIGH). */
-static bool held_much(const struct nj_shard *s)
-{
-    return s->tcp.cfg.held_max && s->tcp.n_held > s->tcp.cfg.held_max / 4 * 3;
-}
-
-/* Of those whose input has waited for long, the one that holds most; or NULL. One without bytes in
- * the send queue is not to blame: it waits since mbufs are short (pool_low). */
-static struct nj_conn *worst_hoarder(struct nj_shard *s, nj_ns now)
-{
-    struct nj_conn *worst = NULL;
-    struct nj_list *n = s->unread.next;
-    uint32_t most = 0;
-
-    for (uint32_t i = 0; i < HOARD_LOOK && n != &s->unread; i++, n = n->next) {
-        struct nj_talk *talk = nj_container_of(n, struct nj_talk, unread);
-        if (now - talk->unread_at < HOARD_AFTER)
-            break;
-        uint32_t n_mbufs = talk->conn->tcb->x->rcvq.n_mbufs;
-        if (!nj_list_linked(&talk->owing) || n_mbufs <= most)
-            continue;
-        worst = talk->conn;
-        most = n_mbufs;
-    }
-    return worst;
-}
-
-/* Peers that send, and take nothing of their answers, make room for others: one per step, which is
- * called again at once while there is need. Returns how many. */
-static uint32_t shed_hoarder(struct nj_shard *s, nj_ns now)
-{
-    struct nj_conn *c = held_much(s) ? worst_hoarder(s, now) : NULL;
-
-    if (!c)
-        return 0;
-    nj_count(&s->counters, NJ_C_conn_hoard);
-    nj__conn_reset(c, now);
-    return 1;
 }
 
 /* As nj_tcp_prefetch() with what stands above TCP, for the next few that are to be eaten. */
@@ -560,8 +474,7 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
     nj_list_init(&batch);
     nj_tcp_take_ready(&s->tcp, &batch);
-    if (!nj_list_empty(&batch)) /* it looks into the cache of every lcore: once is enough */
-        s->n_tx_left = rte_mempool_avail_count(s->cfg.tx_pool);
+    s->n_tx_left = nj__pressure_tx_left(s);
     for (;;) {
         if (eaten % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* more than one */
             prefetch(&batch);
@@ -573,7 +486,7 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
         eaten++;
     }
     if (s->n_tx_left < NJ_TX_POOL_LOW)
-        shed(s, now);
+        nj__pressure_shed(s, now);
     nj__handlers_flush(s);
     return eaten;
 }
@@ -624,7 +537,7 @@ static void goaway_all(struct nj_shard *s, nj_ns now)
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = shed_hoarder(s, now) + nj__patience_tick(s, now);
+    uint32_t n = nj__pressure_tick(s, now) + nj__patience_tick(s, now);
 
     if (!s->draining || now < s->goaway_at)
         return n;
@@ -635,14 +548,10 @@ uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 
 nj_ns nj__conns_next(const struct nj_shard *s)
 {
-    nj_ns next = nj__patience_next(s);
+    nj_ns patience = nj__patience_next(s), pressure = nj__pressure_next(s);
+    nj_ns next = patience < pressure ? patience : pressure;
 
-    if (s->draining && s->goaway_at < next)
-        next = s->goaway_at;
-    if (!held_much(s) || nj_list_empty(&s->unread))
-        return next;
-    nj_ns at = nj_container_of(s->unread.next, struct nj_talk, unread)->unread_at + HOARD_AFTER;
-    return at < next ? at : next;
+    return s->draining && s->goaway_at < next ? s->goaway_at : next;
 }
 
 void nj_shard_drain(struct nj_shard *s, nj_ns now)

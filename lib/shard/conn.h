@@ -14,7 +14,8 @@ struct nj_talk {
     struct nj_conn *conn;
     struct nj_h2 *h2;
     struct nj_list owing; /* member of shard->owing while the send queue holds bytes */
-    nj_ns owing_at;       /* the peer acknowledged some, or began to owe us ACKs */
+    uint32_t owing_ms;    /* the peer had acknowledged some, or began to owe us ACKs; modulo 2^32 */
+    uint32_t owing_una;   /* what it had acknowledged when we last looked */
     union {
         struct { /* SNIFF: first bytes, until they are known */
             uint8_t n_head;
@@ -65,6 +66,16 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now);
 /* The peer's FIN came: bodies of requests that are not whole will never be. */
 void nj__conn_cut_bodies(struct nj_conn *c);
 
+/* Bytes that the peer sent and nobody has read. */
+static inline bool nj__conn_has_input(const struct nj_conn *c)
+{
+    const uint8_t *data;
+    return nj_tcp_recv_peek(c->tcb, &data) > 0;
+}
+
+/* False when they have to wait: the peer doesn't read what it asked for, so we stop asking it. */
+bool nj__conn_may_read(const struct nj_conn *c);
+
 /* While there are streams, it is they who have to get on: requests, their bodies, and taking what
  * was answered. A PING now and then is no reason to keep what they hold. */
 static inline bool nj__conn_has_streams(const struct nj_conn *c)
@@ -77,5 +88,19 @@ static inline bool nj__conn_all_acked(const struct nj_conn *c)
 {
     return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
 }
+
+/* ---- pressure.c ---- */
+
+/* Mbufs for sending that are left. While there are plenty, those in lcores' caches are left out: to
+ * ask 128 caches takes as many misses. */
+uint32_t nj__pressure_tx_left(const struct nj_shard *s);
+/* It was served: note whether it owes us ACKs, or lets input wait. */
+void nj__pressure_note(struct nj_conn *c, nj_ns now);
+/* The pool is all but empty: peers that take nothing of what waits for them go. */
+void nj__pressure_shed(struct nj_shard *s, nj_ns now);
+/* Received mbufs are short: one goes that sends, and takes nothing of its answers. To be called
+ * again at once while there is need. Returns how many. */
+uint32_t nj__pressure_tick(struct nj_shard *s, nj_ns now);
+nj_ns nj__pressure_next(const struct nj_shard *s);
 
 #endif

@@ -135,6 +135,8 @@ static void prefetch_flows(const struct nj_shard *s, const struct inhale *in)
     }
     for (uint32_t i = 0; i < n; i++)
         nj_tcp_prefetch(flow[i]);
+    for (uint32_t i = 0; i < n; i++)
+        nj_tcp_prefetch_sent(flow[i]);
 }
 
 /* Show the others what they may learn from. */

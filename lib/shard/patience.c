@@ -45,7 +45,8 @@ static enum nj_silent silent_as(const struct nj_conn *c)
     case H2:
         break;
     }
-    if (nj_h2_streams(c->talk->h2) > 0 || nj_tcp_queued_mbufs(c->tcb) > 0)
+    bool owes = nj_tcp_queued_mbufs(c->tcb) > 0 && !c->tcb->acks_untold; /* else TCP sees to it */
+    if (nj_h2_streams(c->talk->h2) > 0 || owes)
         return NJ_SILENT_STALLED;
     return c->unfinished ? NJ_SILENT_BEGUN : NJ_SILENT_IDLE;
 }

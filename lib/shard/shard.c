@@ -123,7 +123,6 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     nj_list_init(&s->asks);
     nj_list_init(&s->owing);
     nj_list_init(&s->unread);
-    s->n_tx_left = rte_mempool_avail_count(config->tx_pool);
     nj_steer_init(&s->steer, config->steering, config->index, config->n_shards, config->reta_size);
     init_neigh(s, now);
     nj_frags_init(&s->frags, config->frag_table, &s->counters);

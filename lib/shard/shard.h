@@ -121,9 +121,10 @@ struct nj_shard {
         owing; /* connections with bytes in the send queue, longest without an ACK first */
     struct nj_list unread; /* ... whose input waits until they take some, longest first */
 
-    nj_ns now;          /* of the step that runs; for callbacks that have no argument for it */
-    uint32_t n_tx_left; /* mbufs in the pool, while connections are served */
-    bool pool_low;      /* too few mbufs left to take more output from HTTP/2 in this step */
+    nj_ns now;              /* of the step that runs; for callbacks that have no argument for it */
+    uint32_t n_tx_left;     /* mbufs in the pool, while connections are served */
+    struct nj_conn *eating; /* it is read from, and its output comes next */
+    bool pool_low;          /* too few mbufs left to take more output from HTTP/2 in this step */
     bool draining;
     nj_ns goaway_at; /* draining: when the final GOAWAY goes out */
     uint16_t ip_ident;

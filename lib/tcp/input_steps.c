@@ -253,7 +253,7 @@ static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
     x->n_backoffs = 0;
     nj__tcp_rto_relax(t);
     x->progress_at = now;
-    if (t->user)
+    if (t->user && !t->acks_untold)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);
     return n_acked > n_bytes;
 }

@@ -143,6 +143,12 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
     return true;
 }
 
+bool nj_tcp_all_may_go(const struct nj_tcb *t)
+{
+    uint32_t n = t->x ? t->x->sndq.n_bytes : 0;
+    return n <= t->snd_wnd && n <= t->cwnd;
+}
+
 void nj__sndq_acked(struct nj_tcb *t, uint32_t n_bytes)
 {
     struct nj_mbuf_queue *q = &t->x->sndq;

@@ -34,7 +34,7 @@ extern const char *const nj_tcp_state_name[];
 /* What happened since the user last looked (nj_tcp_next_ready). */
 #define NJ_TCP_EV_OPENED   0x01u /* reached ESTABLISHED */
 #define NJ_TCP_EV_READABLE 0x02u /* nj_tcp_recv_peek() has bytes */
-#define NJ_TCP_EV_WRITABLE 0x04u /* acknowledged bytes left the send queue */
+#define NJ_TCP_EV_WRITABLE 0x04u /* acknowledged bytes left the queue: see nj_tcp_tell_acks() */
 #define NJ_TCP_EV_PEER_FIN 0x08u /* the peer will send no more, all of it is in the queue */
 #define NJ_TCP_EV_DEAD     0x10u /* the connection is over: release it */
 
@@ -155,6 +155,7 @@ struct nj_tcb {
     bool fin_received : 1; /* rcv_nxt has passed the peer's FIN */
     bool fin_seen : 1;
     bool user_gone : 1;    /* nobody reads any more: new data is answered with RST */
+    bool acks_untold : 1;  /* the user does not wait for EV_WRITABLE */
     uint16_t challenge_ms; /* last challenge ACK (RFC 5961 7), modulo 2^16 */
     uint32_t rcv_nxt, rcv_adv, last_ack_sent;
 
@@ -179,8 +180,9 @@ _Static_assert(offsetof(struct nj_tcb, snd_una) == NJ_CACHE_LINE, "receiving is 
 _Static_assert(offsetof(struct nj_tcb, srtt_us) == 2 * NJ_CACHE_LINE, "two lines are hot");
 _Static_assert(sizeof(struct nj_tcb) == 3 * NJ_CACHE_LINE, "what an idle connection costs");
 
-/* Two steps of having a connection in the cache when a segment of it is looked at: its block; then,
- * that being there, what the block leads to. Between them stands the time of a miss. */
+/* Three steps of having a connection in the cache when a segment of it is looked at: its block;
+ * that being there, what the block leads to; and what an ACK sets free. Between them stands the
+ * time of a miss. */
 static inline void nj_tcp_prefetch_block(const struct nj_flow *flow)
 {
     for (size_t at = 0; at < sizeof(struct nj_tcb); at += NJ_CACHE_LINE)
@@ -196,6 +198,17 @@ static inline void nj_tcp_prefetch(const struct nj_flow *flow)
     rte_prefetch0(t->user);
     for (size_t at = 0; t->x && at < sizeof(struct nj_xfer); at += NJ_CACHE_LINE)
         rte_prefetch0((const uint8_t *)t->x + at);
+}
+
+static inline void nj_tcp_prefetch_sent(const struct nj_flow *flow)
+{
+    const struct nj_xfer *x = flow->kind == NJ_FLOW_TCB ? ((const struct nj_tcb *)flow)->x : NULL;
+
+    if (!x || !x->sndq.head)
+        return;
+    rte_prefetch0(x->sent.next);
+    rte_prefetch0(x->sndq.head);
+    rte_prefetch0((const uint8_t *)x->sndq.head + NJ_CACHE_LINE);
 }
 
 /* The control block of this flow; NULL when there is none (yet, or any more). */

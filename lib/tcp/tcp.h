@@ -159,6 +159,16 @@ static inline uint32_t nj_tcp_queued_mbufs(const struct nj_tcb *t)
 {
     return t->x ? t->x->sndq.n_mbufs : 0;
 }
+/* May all that is queued go, as far as the windows of either side tell? Then it is for TCP to see
+ * it acknowledged, or to give the connection up. */
+bool nj_tcp_all_may_go(const struct nj_tcb *tcb);
+/* Does the user want to hear of acknowledged bytes (NJ_TCP_EV_WRITABLE)? At first it does. Who has
+ * nothing to say and waits for nothing is better left alone: the ACK of a response that comes on
+ * its own would have all that stands above TCP in the cache, for nothing. */
+static inline void nj_tcp_tell_acks(struct nj_tcb *t, bool tell)
+{
+    t->acks_untold = !tell;
+}
 /* Queue a copy. False when the pool is empty; then nothing was queued. */
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,
                       uint32_t n_bytes);

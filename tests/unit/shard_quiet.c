@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections of which all is said hear nothing of their ACKs; and what is to be known of these all
+ * the same: who is idle since when, and who owes us ACKs. */
+#include <criterion/criterion.h>
+
+#include "shard/conn.h"
+#include "support/shard_rig.h"
+
+#define IDLE (75 * NJ_SEC) /* the shard's own */
+
+static struct nj_tcb *tcb_of(const struct rig *r, const struct rig_peer *p)
+{
+    struct nj_tuple t = {.remote = p->tuple.local,
+                         .local = p->tuple.remote,
+                         .rport = p->tuple.lport,
+                         .lport = p->tuple.rport};
+    struct nj_flow *f = nj_flow_find(&r->s->tcp.flows, nj_flow_hash(&r->s->tcp.flows, &t), &t);
+    return nj_flow_tcb(f);
+}
+
+/* A peer with an answer that it has not acknowledged. */
+static struct rig_peer *answered(struct rig *r, uint16_t port)
+{
+    struct rig_peer *p = rig_connect_h2(r, port);
+    rig_get(r, p, 1, "/index.html");
+    rig_settle(r);
+    rig_get(r, p, 3, "/index.html");
+    p->manual = true;
+    rig_settle(r);
+    cr_assert_eq(rig_count(r, NJ_C_responses) % 2, 0);
+    cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+    return p;
+}
+
+static void acknowledge(struct rig *r, struct rig_peer *p)
+{
+    rig_ack(r, p);
+    rig_settle(r);
+    cr_assert_eq(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+}
+
+static bool hears(const struct rig *r, const struct rig_peer *p)
+{
+    return !tcb_of(r, p)->acks_untold;
+}
+
+Test(shard_quiet, when_all_is_said)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+
+    cr_expect(!hears(r, p));
+    acknowledge(r, p);
+    cr_expect(!hears(r, p));
+    r->files_slow = true;
+    rig_get(r, p, 5, "/whole");
+    rig_settle(r);
+    cr_expect(hears(r, p), "a stream waits for its file");
+    r->files_slow = false; /* and there is more of it than a window of congestion */
+    rig_settle(r);
+    cr_expect(hears(r, p), "a stream waits for room");
+    p->manual = false;
+    rig_run(r, NJ_SEC);
+    cr_expect_gt(p->n_got, RIG_WHOLE);
+    cr_expect(!hears(r, p));
+    p->rcv_wnd = 0;
+    rig_ack(r, p);
+    rig_get(r, p, 7, "/index.html");
+    rig_settle(r);
+    cr_expect(hears(r, p), "what the peer's window keeps back is the peer's to take");
+    rig_free(r);
+}
+
+static nj_ns until_fin(struct rig *r, const struct rig_peer *p)
+{
+    nj_ns from = r->now;
+    while (!p->got_fin && r->now < from + 3 * IDLE)
+        rig_run(r, 50 * NJ_MS);
+    return r->now - from;
+}
+
+/* Answers count, whether their ACKs are heard of or not; also those of files that are known, which
+ * are given with the step that brought the request. */
+Test(shard_quiet, idle_since_the_last_answer)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    for (uint32_t i = 0; i < 40; i++) {
+        rig_get(r, p, 1 + 2 * i, "/index.html");
+        rig_settle(r);
+        nj_ns wait = i < 3 ? IDLE - 5 * NJ_SEC : 250 * NJ_MS;
+        rig_run(r, i < 39 ? wait : 0);
+        cr_assert(!p->got_fin, "after %u answers", i + 1);
+    }
+    nj_ns took = until_fin(r, p);
+    cr_expect(took >= IDLE && took < IDLE + NJ_SEC, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
+/* Its last words are a time-out's: when they are acknowledged, two seconds are left. */
+Test(shard_quiet, the_end_is_heard_of)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+
+    acknowledge(r, p);
+    p->manual = false;
+    until_fin(r, p);
+    cr_assert(p->got_fin);
+    cr_expect_eq(r->s->conns.n_used, 1);
+    rig_run(r, 3 * NJ_SEC);
+    cr_expect_eq(r->s->conns.n_used, 0);
+    rig_free(r);
+}
+
+static void shed_at(struct rig *r, nj_ns now)
+{
+    r->now = now;
+    nj__pressure_shed(r->s, now);
+}
+
+Test(shard_quiet, who_has_acknowledged_all_is_not_shed)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+
+    for (uint16_t i = 0; i < 20; i++)
+        acknowledge(r, answered(r, 1000 + i));
+    for (uint32_t i = 1; i < 4; i++)
+        shed_at(r, then + i * 6 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    cr_expect(nj_list_empty(&r->s->owing));
+    rig_free(r);
+}
+
+Test(shard_quiet, who_acknowledges_nothing_is_shed)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+
+    answered(r, 1000);
+    shed_at(r, then + 4 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    shed_at(r, then + 5 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
+    rig_free(r);
+}
+
+/* It owes us an ACK again, and has been on the list since before it gave the last one. */
+Test(shard_quiet, an_ack_nobody_heard_of_counts)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+    struct rig_peer *p = answered(r, 1000);
+
+    r->now = then + 3 * NJ_SEC;
+    rig_ack(r, p);
+    rig_get(r, p, 5, "/index.html");
+    rig_settle(r);
+    shed_at(r, then + 6 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    shed_at(r, then + 12 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
+    rig_free(r);
+}
+
+/* The same, heard of by nobody before mbufs are short. */
+Test(shard_quiet, part_of_an_answer_counts)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+    struct rig_peer *p = answered(r, 1000);
+
+    p->rcv_nxt -= 10; /* but for its last bytes */
+    rig_ack(r, p);
+    rig_step(r);
+    cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+    shed_at(r, then + 6 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    shed_at(r, then + 12 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
+    rig_free(r);
+}
