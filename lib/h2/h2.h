@@ -143,6 +143,11 @@ void nj_h2_ping(struct nj_h2 *h);
  */
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body);
+/* The same with a stamp: a number, not 0, by which the owner says that status and fields are those
+ * of each answer of the core that had it before, byte for byte and in this order. Such a head is
+ * encoded once for all connections. 0: it says nothing. */
+int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                          size_t n_fields, uint64_t stamp, struct nj_body *body);
 
 /* The body of this stream has bytes again, or broke, or ended. */
 void nj_h2_resume(struct nj_h2_stream *st);

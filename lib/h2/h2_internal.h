@@ -294,9 +294,10 @@ void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code);
 
 /* ---- response.c ---- */
 
-/* The head or trailers of a response (status 0) go to the outbox. False when memory ran out. */
+/* The head or trailers of a response (status 0) go to the outbox; `stamp` as in h2.h. False when
+ * memory ran out. */
 bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                       size_t n_fields, bool ends);
+                       size_t n_fields, uint64_t stamp, bool ends);
 /* What shows that the body was all: trailers, or a frame with nothing in it. False likewise. */
 bool nj__h2_put_end(struct nj_h2_stream *st);
 

@@ -86,9 +86,15 @@ void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes);
 /* Bytes that the block of these fields takes at most, with its status (0: trailers, none). */
 size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields);
 /* The block, at `to`; returns its length. Fields that change from response to response (etag,
- * content-length, set-cookie and the like) stay out of the table. */
+ * content-length, set-cookie and the like) stay out of the table. With a `stamp` that is not 0 it
+ * is noted how it was encoded, for nj__hpack_again(); status and fields are the same each time. */
 size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
-                        const struct nj_field *fields, size_t n_fields);
+                        const struct nj_field *fields, size_t n_fields, uint64_t stamp);
+/* The block with that stamp, of NJ__HPACK_AGAIN_MAX bytes at most, whichever connection it was
+ * encoded for; up to so many are written. 0: it was not noted, or something of it has to get into
+ * this peer's table, and nj__hpack_encode() is to be asked. */
+#define NJ__HPACK_AGAIN_MAX 120u
+size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t stamp);
 
 /* ---- of the core ---- */
 

@@ -65,6 +65,7 @@ uint32_t nj__hpack_kept_add(struct nj__hpack_shared *shared, uint32_t hash, unsi
     memcpy(bytes, encoded, n_encoded);
     memcpy(bytes + n_encoded, field->value.p, n_value);
     memcpy(bytes + n_encoded + n_value, field->name.p, n_name);
+    shared->n_replaced += shared->kept_tags[i] != 0;
     shared->kept_tags[i] = hash;
     shared->kept[i] =
         (struct nj__hpack_kept){.bytes = bytes,

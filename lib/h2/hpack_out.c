@@ -260,6 +260,75 @@ static uint8_t *put_updates(struct nj__hpack_out *out, uint8_t *to)
     return nj__hpack_put_number(to, 0x20, 5, out->limit);
 }
 
+/* ---- heads that come again ---- */
+
+static struct nj__hpack_head *head_at(struct nj__hpack_shared *shared, uint64_t stamp)
+{
+    return &shared->heads[stamp % NJ__HPACK_HEADS];
+}
+
+static bool is_noted(const struct nj__hpack_shared *shared, const struct nj__hpack_head *head,
+                     uint64_t stamp)
+{
+    return head->stamp == stamp && head->n_replaced == shared->n_replaced;
+}
+
+static bool note(struct nj__hpack_head *head, const uint8_t *from, const uint8_t *to)
+{
+    size_t n = (size_t)(to - from);
+    if (n > sizeof head->bytes - head->n_bytes)
+        return false;
+    memcpy(head->bytes + head->n_bytes, from, n);
+    head->n_bytes += (uint8_t)n;
+    return true;
+}
+
+/* NULL: it is noted, and only this peer lacks something of it; or its status is none of the static
+ * table, which is rare. */
+static struct nj__hpack_head *note_begin(struct nj__hpack_shared *shared, uint64_t stamp,
+                                         const uint8_t *status, const uint8_t *end)
+{
+    struct nj__hpack_head *head = head_at(shared, stamp);
+    if (is_noted(shared, head, stamp) || status == end || !(*status & 0x80) ||
+        *status > (0x80 | NJ__HPACK_STATIC))
+        return NULL;
+    head->stamp = 0;
+    head->n_replaced = shared->n_replaced;
+    head->n_bytes = head->n_kept = 0;
+    return note(head, status, end) ? head : NULL;
+}
+
+/* False: it can't be noted, since it gets into the table, now or next time, or is a secret. */
+static bool note_field(const struct nj__hpack_out *out, struct nj__hpack_head *head, unsigned row,
+                       const uint8_t *from, const uint8_t *to)
+{
+    if (*from & 0x80) {
+        if (head->n_kept == NJ__HPACK_HEAD_KEPT)
+            return false;
+        uint8_t back = (*from & 0x7f) - NJ__HPACK_STATIC;
+        head->at[head->n_kept] = head->n_bytes;
+        head->kept[head->n_kept++] = out->slots[(uint8_t)(out->head - back) % NJ__HPACK_SLOTS];
+    } else if (nj__hpack_names[row].use != NJ__HPACK_APART) {
+        return false;
+    }
+    return note(head, from, to);
+}
+
+size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t stamp)
+{
+    const struct nj__hpack_head *head = head_at(out->shared, stamp);
+    if (nj_unlikely(out->update || !is_noted(out->shared, head, stamp)))
+        return 0;
+    memcpy(to, head->bytes, sizeof head->bytes); /* a known number is copied faster */
+    for (uint32_t i = 0; i < head->n_kept; i++) {
+        uint32_t index = index_of(out, head->kept[i]);
+        if (nj_unlikely(index == 0))
+            return 0;
+        put_index(to + head->at[i], index);
+    }
+    return head->n_bytes;
+}
+
 size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields)
 {
     size_t n = 2 * NUMBER_BYTES + NUMBER_BYTES + NJ_DIGITS_MAX; /* updates, status */
@@ -269,14 +338,23 @@ size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields)
 }
 
 size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
-                        const struct nj_field *fields, size_t n_fields)
+                        const struct nj_field *fields, size_t n_fields, uint64_t stamp)
 {
     uint8_t *at = to;
     if (nj_unlikely(out->update))
         at = put_updates(out, at);
+    uint8_t *from = at;
     if (status > 0)
         at = put_status(out, at, status);
-    for (size_t i = 0; i < n_fields; i++)
-        at = put_field(out, at, nj__hpack_name_row(out->shared, fields[i].name), &fields[i]);
+    struct nj__hpack_head *head = stamp ? note_begin(out->shared, stamp, from, at) : NULL;
+    for (size_t i = 0; i < n_fields; i++) {
+        uint8_t *field = at;
+        unsigned row = nj__hpack_name_row(out->shared, fields[i].name);
+        at = put_field(out, at, row, &fields[i]);
+        if (head && !note_field(out, head, row, field, at))
+            head = NULL;
+    }
+    if (head)
+        head->stamp = stamp;
     return (size_t)(at - to);
 }

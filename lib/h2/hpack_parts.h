@@ -213,6 +213,22 @@ struct nj__hpack_out {
 #define NJ__HPACK_SLOT_PAST   (UINT16_MAX - 1u) /* a date that is over, of ... */
 #define NJ__HPACK_LATEST_SIZE (4u + 29u + NJ__HPACK_ENTRY_BYTES)
 
+/* Heads of responses that came with a stamp (h2.h), as they went out last; what the peers of a
+ * busy core are sent within a second, or the most of it. Of a head with the stamp `s` at most one
+ * is noted, at `s` modulo their number: 40 KiB of a core. */
+#define NJ__HPACK_HEADS     256u
+#define NJ__HPACK_HEAD_KEPT 8u
+
+struct nj__hpack_head {
+    uint64_t stamp;      /* 0: none */
+    uint32_t n_replaced; /* as in struct nj__hpack_shared: when it differs, `kept` are others */
+    uint8_t n_bytes, n_kept;
+    uint8_t at[NJ__HPACK_HEAD_KEPT]; /* octets that are indexes in the peer's table ... */
+    uint16_t
+        kept[NJ__HPACK_HEAD_KEPT]; /* ... of these fields: the only ones that a table decides */
+    uint8_t bytes[NJ__HPACK_AGAIN_MAX];
+};
+
 /* ---- hpack_shared.c ---- */
 
 /* Decoded strings of a block; more is taken for as long as a block needs it. */
@@ -233,7 +249,9 @@ struct nj__hpack_shared {
     uint8_t row_at[NJ__HPACK_ROWS_AT];
     uint16_t kept_last[NJ__HPACK_ROWS_AT]; /* by row: which was found last */
     uint32_t kept_tags[NJ__HPACK_KEPT];    /* hashes; 0: empty */
+    uint32_t n_replaced;                   /* of the kept, by others */
     struct nj__hpack_kept kept[NJ__HPACK_KEPT];
+    struct nj__hpack_head heads[NJ__HPACK_HEADS];
     uint8_t own[NJ__HPACK_SCRATCH_BYTES];
 };
 

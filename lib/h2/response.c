@@ -33,37 +33,70 @@ static uint32_t split(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t flags)
     return n_block + (n_more + 1) * NJ__H2_FRAME_HEAD;
 }
 
-bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                       size_t n_fields, bool ends)
+static bool encoder(struct nj_h2 *h)
 {
-    struct nj_h2 *h = st->h;
+    if (nj_unlikely(!h->hpack_out))
+        h->hpack_out = nj__hpack_out_new(h->core->hpack);
+    if (!h->hpack_out)
+        nj__h2_no_memory(h);
+    return h->hpack_out != NULL;
+}
+
+/* Room for a block of `n_max` bytes and the heads of its frames, not yet taken. Or NULL. */
+static uint8_t *room_for_block(struct nj_h2 *h, size_t n_max)
+{
+    size_t n_heads = NJ__H2_FRAME_HEAD * (1 + n_max / NJ__H2_PAYLOAD_MAX);
+    uint8_t *p = nj__h2_put(h, (uint32_t)(n_max + n_heads));
+    if (p)
+        h->out.n -= (uint32_t)(n_max + n_heads);
+    return p;
+}
+
+/* A block of `n` bytes is there, behind room for the head of a frame. */
+static void frame_block(struct nj_h2_stream *st, uint8_t *p, uint32_t n, bool ends)
+{
     uint8_t flags = (uint8_t)(NJ__H2_END_HEADERS | (ends ? NJ__H2_END_STREAM : 0));
     uint32_t id = (uint32_t)st->id;
 
-    if (nj_unlikely(!h->hpack_out)) {
-        h->hpack_out = nj__hpack_out_new(h->core->hpack);
-        if (!h->hpack_out) {
-            nj__h2_no_memory(h);
-            return false;
-        }
-    }
-    size_t n_max = nj__hpack_bound(fields, n_fields);
-    size_t n_heads = NJ__H2_FRAME_HEAD * (1 + n_max / NJ__H2_PAYLOAD_MAX);
-    uint8_t *p = nj__h2_put(h, (uint32_t)(n_max + n_heads));
-    if (!p)
-        return false;
-    h->out.n -= (uint32_t)(n_max + n_heads);
-    uint32_t n =
-        (uint32_t)nj__hpack_encode(h->hpack_out, p + NJ__H2_FRAME_HEAD, status, fields, n_fields);
-    NJ_ASSERT(n <= n_max);
     if (nj_likely(n <= NJ__H2_PAYLOAD_MAX)) {
         nj__h2_put_head(p, n, NJ__H2_HEADERS, flags, id);
         n += NJ__H2_FRAME_HEAD;
     } else {
         n = split(p, n, id, flags);
     }
-    h->out.n += n;
+    st->h->out.n += n;
     st->n_out += n;
+}
+
+/* A head that went out before. False: it is to be encoded. */
+static bool put_again(struct nj_h2_stream *st, uint64_t stamp, bool ends)
+{
+    struct nj_h2 *h = st->h;
+    uint8_t *p = room_for_block(h, NJ__HPACK_AGAIN_MAX);
+    size_t n = p ? nj__hpack_again(h->hpack_out, p + NJ__H2_FRAME_HEAD, stamp) : 0;
+
+    if (n > 0)
+        frame_block(st, p, (uint32_t)n, ends);
+    return n > 0;
+}
+
+bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                       size_t n_fields, uint64_t stamp, bool ends)
+{
+    struct nj_h2 *h = st->h;
+
+    if (!encoder(h))
+        return false;
+    if (stamp > 0 && put_again(st, stamp, ends))
+        return true;
+    size_t n_max = nj__hpack_bound(fields, n_fields);
+    uint8_t *p = room_for_block(h, n_max);
+    if (!p)
+        return false;
+    size_t n =
+        nj__hpack_encode(h->hpack_out, p + NJ__H2_FRAME_HEAD, status, fields, n_fields, stamp);
+    NJ_ASSERT(n <= n_max);
+    frame_block(st, p, (uint32_t)n, ends);
     return true;
 }
 
@@ -114,7 +147,7 @@ bool nj__h2_put_end(struct nj_h2_stream *st)
 
     st->end_shown = true;
     if (t)
-        return nj__h2_put_fields(st, 0, t->fields, t->n_fields, true);
+        return nj__h2_put_fields(st, 0, t->fields, t->n_fields, 0, true);
     uint8_t *p = nj__h2_put(st->h, NJ__H2_FRAME_HEAD);
     if (p)
         nj__h2_put_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
@@ -133,6 +166,12 @@ static void count_status(struct nj_counters *c, uint16_t status)
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body)
 {
+    return nj_h2_respond_stamped(st, status, fields, n_fields, 0, body);
+}
+
+int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                          size_t n_fields, uint64_t stamp, struct nj_body *body)
+{
     struct nj_h2 *h = st->h;
 
     NJ_ASSERT(!st->answered && status >= 200 && status <= 599);
@@ -146,7 +185,7 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
         return h->end ? -1 : 0;
     }
     bool ends = !st->body && !st->trailers;
-    if (!nj__h2_put_fields(st, status, fields, n_fields, ends) ||
+    if (!nj__h2_put_fields(st, status, fields, n_fields, stamp, ends) ||
         (!st->body && !ends && !nj__h2_put_end(st))) {
         nj__h2_body_close(st);
         return -1;

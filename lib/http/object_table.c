@@ -128,8 +128,8 @@ static struct entry *lookup(struct nj_object_table *t, const struct nj_object_na
     return NULL;
 }
 
-const struct nj_known *nj_object_table_find(struct nj_object_table *t,
-                                            const struct nj_object_name *name, nj_ns now)
+struct nj_known *nj_object_table_find(struct nj_object_table *t, const struct nj_object_name *name,
+                                      nj_ns now)
 {
     sweep(t, &t->files, now);
     sweep(t, &t->others, now);

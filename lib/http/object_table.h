@@ -40,6 +40,8 @@ struct nj_known {
     char modified[NJ_DATE_BYTES]; /* validators.modified_s, when it has a date */
     uint8_t n_length;
     char length[NJ_DIGITS_MAX]; /* of the object, in digits */
+    uint64_t stamp[2]; /* of replies with 200 at the time of `said_s`, see reply.c; 0: none yet */
+    int64_t said_s;
 };
 
 struct nj_object_table;
@@ -49,8 +51,8 @@ struct nj_object_table *nj_object_table_new(void);
 void nj_object_table_free(struct nj_object_table *t);
 
 /* What is known of this name since less than a second; lent until the next call. NULL: nothing. */
-const struct nj_known *nj_object_table_find(struct nj_object_table *t,
-                                            const struct nj_object_name *name, nj_ns now);
+struct nj_known *nj_object_table_find(struct nj_object_table *t, const struct nj_object_name *name,
+                                      nj_ns now);
 
 /* Remember an answer; takes its own reference. Results that say nothing about the name (no memory,
  * I/O error) are not kept. */

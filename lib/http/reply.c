@@ -30,6 +30,7 @@ static void begin_reply(struct nj_site *site, struct reply *r, uint16_t status, 
 {
     r->http.status = status;
     r->http.n_fields = 0;
+    r->http.stamp = 0;
     r->http.body = NULL;
     add_field(r, NJ_STR("server"), NJ_STR("nightjar"));
     add_field(r, NJ_STR("date"), nj_date_of_now(&site->date, nj__site_now_s(site, now)));
@@ -286,8 +287,27 @@ static bool begin_content(struct nj_site *site, struct reply *r, const struct nj
     return begin_range(site, r, who, known, v->status == 206 ? &v->ranges.range[0] : NULL);
 }
 
-void nj__reply_object(struct nj_site *site, const struct nj__asker *who,
-                      const struct nj_known *known, const struct nj__verdict *verdict, nj_ns now)
+/* Replies with 200 and what is known of an object are the same as long as the date is, whoever
+ * asks; but a sibling has another head when it is asked for by its own name. The first within a
+ * second has no stamp: of most objects it is the only one. A list has other fields. */
+static uint64_t stamp_of(struct nj_site *site, const struct nj__asker *who, struct nj_known *known)
+{
+    uint64_t *stamp = &known->stamp[who->stage == NJ__STAGE_VARIANT];
+
+    if (who->stage == NJ__STAGE_LIST)
+        return 0;
+    if (known->said_s != site->date.unix_s) {
+        known->said_s = site->date.unix_s;
+        known->stamp[0] = known->stamp[1] = 0;
+        return 0;
+    }
+    if (*stamp == 0)
+        *stamp = ++site->stamp;
+    return *stamp;
+}
+
+void nj__reply_object(struct nj_site *site, const struct nj__asker *who, struct nj_known *known,
+                      const struct nj__verdict *verdict, nj_ns now)
 {
     struct reply r;
 
@@ -304,6 +324,8 @@ void nj__reply_object(struct nj_site *site, const struct nj__asker *who,
         add_modified(site, &r, who, known, verdict->status);
     }
     add_validity(site, &r, who, verdict);
+    if (verdict->status == 200)
+        r.http.stamp = stamp_of(site, who, known);
     send_reply(site, who, &r);
 }
 

@@ -290,7 +290,7 @@ static bool without_sibling(struct nj_site *site, struct nj__asker *who,
     return true;
 }
 
-static bool send_object(struct nj_site *site, struct nj__asker *who, const struct nj_known *known,
+static bool send_object(struct nj_site *site, struct nj__asker *who, struct nj_known *known,
                         struct nj_object_name *name, nj_ns now)
 {
     struct nj__verdict verdict;
@@ -304,7 +304,7 @@ static bool send_object(struct nj_site *site, struct nj__asker *who, const struc
     return false;
 }
 
-static bool file_found(struct nj_site *site, struct nj__asker *who, const struct nj_known *known,
+static bool file_found(struct nj_site *site, struct nj__asker *who, struct nj_known *known,
                        struct nj_object_name *name, nj_ns now)
 {
     uint8_t siblings = known->siblings & (uint8_t)~who->without;
@@ -344,7 +344,7 @@ static uint16_t status_of(enum nj_file_result result)
 /* Make something of what is known of a name. True: *name is to be looked at next; else the request
  * was answered. Each round ends a stage, or takes away one of the codings: there are at most nine.
  */
-static bool step(struct nj_site *site, struct nj__asker *who, const struct nj_known *known,
+static bool step(struct nj_site *site, struct nj__asker *who, struct nj_known *known,
                  struct nj_object_name *name, nj_ns now)
 {
     bool is_here = known->result == NJ_FILE_OK;
@@ -382,7 +382,7 @@ static bool step(struct nj_site *site, struct nj__asker *who, const struct nj_kn
 static enum outcome resolve(struct nj_site *site, struct nj__asker *who, struct nj_site_wait **x,
                             struct nj_object_name *name, nj_ns now)
 {
-    const struct nj_known *known;
+    struct nj_known *known;
 
     while ((known = nj_object_table_find(site->table, name, now))) {
         if (known->object && who->stage == NJ__STAGE_FILE && !*x)
@@ -545,7 +545,7 @@ void nj_site_cancel(struct nj_site_wait *x)
 
 /* Completions. */
 
-static void answer(struct nj_site_wait *x, const struct nj_known *known,
+static void answer(struct nj_site_wait *x, struct nj_known *known,
                    const struct nj_object_name *asked, nj_ns now)
 {
     struct nj_site *site = x->site;

@@ -32,6 +32,7 @@ struct nj_http_request {
 struct nj_http_reply {
     uint16_t status;
     uint32_t n_fields;
+    uint64_t stamp; /* not 0: status and fields are those of each reply of the site that had it */
     struct nj_field fields[NJ_REPLY_FIELDS_MAX]; /* strings live until on_reply returns */
     struct nj_body *body;                        /* NULL: none. Now the receiver's to close */
 };

@@ -53,6 +53,7 @@ struct nj_site {
     struct nj_object_table *table;
     struct nj_pool exchanges;
     struct nj_date_of_now date;
+    uint64_t stamp;                     /* the last that was given */
     struct nj_str index, cache_control; /* of options */
     /* Of the request at hand; too big for the stack of a deep call. */
     struct nj_path path;
@@ -85,8 +86,8 @@ void nj__reply_options(struct nj_site *site, const struct nj__asker *who, nj_ns 
 void nj__reply_redirect(struct nj_site *site, const struct nj__asker *who, const char *name,
                         nj_ns now);
 /* What nj__judge() said, 200, 206 or 304, of a file or of a list. */
-void nj__reply_object(struct nj_site *site, const struct nj__asker *who,
-                      const struct nj_known *known, const struct nj__verdict *verdict, nj_ns now);
+void nj__reply_object(struct nj_site *site, const struct nj__asker *who, struct nj_known *known,
+                      const struct nj__verdict *verdict, nj_ns now);
 /* A page that goes with who->status. */
 void nj__reply_page(struct nj_site *site, const struct nj__asker *who, const struct nj_known *known,
                     nj_ns now);

@@ -123,7 +123,7 @@ static void refuse(struct nj_ask *a, uint16_t status, uint32_t retry_after_s)
     struct nj_field f[4];
     char buf[NJ_DIGITS_MAX];
 
-    nj__ask_respond(a, status, f, fields_of(a->conn->shard, retry_after_s, buf, f), NULL);
+    nj__ask_respond(a, status, f, fields_of(a->conn->shard, retry_after_s, buf, f), 0, NULL);
 }
 
 void nj__ask_refuse(struct nj_ask *a, uint16_t status)
@@ -240,14 +240,14 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
 }
 
 int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fields,
-                    uint32_t n_fields, struct nj_body *body)
+                    uint32_t n_fields, uint64_t stamp, struct nj_body *body)
 {
     a->status = status;
     a->head_at = a->conn->shard->now;
     a->wait = NULL;
     if (body && a->admitted)
         body = nj_paced_wrap(&a->paced, body);
-    return nj_h2_respond(a->stream, status, fields, n_fields, body);
+    return nj_h2_respond_stamped(a->stream, status, fields, n_fields, stamp, body);
 }
 
 void nj__ask_end(struct nj_ask *a, bool complete)

@@ -45,9 +45,9 @@ struct nj_ask {
  * NULL: it was answered or reset, and there is nothing more to do. */
 struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
                              const struct nj_h2_request *req);
-/* The answer, as nj_h2_respond(); the body is paced from here on. */
+/* The answer, as nj_h2_respond_stamped(); the body is paced from here on. */
 int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fields,
-                    uint32_t n_fields, struct nj_body *body);
+                    uint32_t n_fields, uint64_t stamp, struct nj_body *body);
 /* The answer is this status, and no more. */
 void nj__ask_refuse(struct nj_ask *a, uint16_t status);
 /* The answer is 503, and when to come again. */

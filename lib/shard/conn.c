@@ -65,7 +65,7 @@ static void on_reply(void *ctx, void *ask, const struct nj_http_reply *reply)
 
     (void)ctx;
     note_work(a->stream);
-    nj__ask_respond(a, reply->status, reply->fields, reply->n_fields, reply->body);
+    nj__ask_respond(a, reply->status, reply->fields, reply->n_fields, reply->stamp, reply->body);
 }
 
 void nj__conn_wake(void *stream)

@@ -22,7 +22,7 @@ static int respond(void *stream, uint16_t status, const struct nj_field *fields,
                    struct nj_body *body)
 {
     note_work(stream);
-    return nj__ask_respond(nj__ask_of(stream), status, fields, (uint32_t)n_fields, body);
+    return nj__ask_respond(nj__ask_of(stream), status, fields, (uint32_t)n_fields, 0, body);
 }
 
 static int trailers(void *stream, const struct nj_field *fields, size_t n_fields)

@@ -141,7 +141,7 @@ static int answer_ours(void)
 {
     static uint8_t block[BLOCK_MAX];
     next_second();
-    sum += nj__hpack_encode(out_ours, block, 200, answer, NJ_ARRAY_LEN(answer));
+    sum += nj__hpack_encode(out_ours, block, 200, answer, NJ_ARRAY_LEN(answer), 0);
     return 0;
 }
 

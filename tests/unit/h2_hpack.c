@@ -472,7 +472,7 @@ static const struct nj_field site[] = {
 
 static size_t encode(uint16_t status, const struct nj_field *fields, size_t n, uint8_t *to)
 {
-    size_t n_bytes = nj__hpack_encode(out, to, status, fields, n);
+    size_t n_bytes = nj__hpack_encode(out, to, status, fields, n, 0);
     cr_assert_leq(n_bytes, nj__hpack_bound(fields, n));
     return n_bytes;
 }
@@ -489,6 +489,105 @@ Test(h2_hpack, second_response)
                                     "\x0f\x13\6\"1-80\"\xbe";
     cr_assert_eq(n, sizeof second - 1);
     cr_expect_arr_eq(b, second, n);
+}
+
+/* ---- out, heads with a stamp ---- */
+
+static size_t stamped(uint64_t stamp, const struct nj_field *fields, size_t n, uint8_t *to)
+{
+    return nj__hpack_encode(out, to, 200, fields, n, stamp);
+}
+
+/* As it would be encoded, for whoever has its fields in the table, wherever they are. */
+Test(h2_hpack, again)
+{
+    uint8_t b[512], again[512];
+    cr_expect_eq(nj__hpack_again(out, b, 1), 0);
+    stamped(1, site, NJ_ARRAY_LEN(site), b);
+    cr_expect_eq(nj__hpack_again(out, b, 1), 0, "the first went into the table");
+    size_t n = stamped(1, site, NJ_ARRAY_LEN(site), b);
+    cr_expect_eq(nj__hpack_again(out, again, 1), n);
+    cr_expect_arr_eq(again, b, n);
+    cr_expect_eq(nj__hpack_again(out, again, 1 + NJ__HPACK_HEADS), 0);
+
+    struct nj__hpack_out *mine = out;
+    out = nj__hpack_out_new(shared);
+    cr_expect_eq(nj__hpack_again(out, again, 1), 0, "another peer has none of them");
+    const struct nj_field vary = {NJ_STR("vary"), NJ_STR("accept")};
+    stamped(1, &site[2], 1, b);
+    stamped(2, &vary, 1, b);
+    stamped(1, site, NJ_ARRAY_LEN(site), b);
+    cr_expect_eq(nj__hpack_again(out, again, 1), n);
+    encode(200, site, NJ_ARRAY_LEN(site), b);
+    cr_expect_arr_eq(again, b, n, "its own indexes");
+    nj__hpack_out_free(out);
+    out = mine;
+    cr_expect_eq(nj__hpack_again(out, again, 1), n);
+}
+
+/* RFC 7541 4.2, 4.4: not before an update of the limit, nor when something was evicted. */
+Test(h2_hpack, again_with_another_limit)
+{
+    uint8_t b[512];
+    for (int i = 0; i < 2; i++)
+        stamped(1, site, NJ_ARRAY_LEN(site), b);
+    cr_expect_gt(nj__hpack_again(out, b, 1), 0);
+    nj__hpack_out_limit(out, 4000);
+    cr_expect_eq(nj__hpack_again(out, b, 1), 0, "the update goes first");
+    encode(200, NULL, 0, b);
+    cr_expect_gt(nj__hpack_again(out, b, 1), 0);
+    nj__hpack_out_limit(out, 150);
+    encode(200, NULL, 0, b);
+    cr_expect_eq(nj__hpack_again(out, b, 1), 0, "server was evicted");
+}
+
+/* What would be in the table next time, what is secret and what is too long is not noted, nor a
+ * status that has no octet. */
+Test(h2_hpack, again_of_what_cannot_be)
+{
+    static const char etag[NJ__HPACK_AGAIN_MAX] = "too long";
+    const struct nj_field fields[] = {{NJ_STR("x-frame-options"), NJ_STR("DENY")},
+                                      {NJ_STR("set-cookie"), NJ_STR("a=b")},
+                                      {NJ_STR("etag"), {etag, sizeof etag}}};
+    uint8_t b[512];
+    for (uint32_t i = 0; i < NJ_ARRAY_LEN(fields); i++) {
+        stamped(1 + i, &fields[i], 1, b);
+        cr_expect_eq(nj__hpack_again(out, b, 1 + i), 0, "%s", fields[i].name.p);
+    }
+    struct nj_field many[NJ__HPACK_HEAD_KEPT + 1];
+    for (uint32_t i = 0; i < NJ_ARRAY_LEN(many); i++)
+        many[i] = site[0];
+    for (int i = 0; i < 2; i++)
+        stamped(9, many, NJ_ARRAY_LEN(many), b);
+    cr_expect_eq(nj__hpack_again(out, b, 9), 0);
+    for (int i = 0; i < 2; i++)
+        nj__hpack_encode(out, b, 301, site, 1, 10);
+    cr_expect_eq(nj__hpack_again(out, b, 10), 0);
+}
+
+/* A field gave way to another one, which has its number from then on. */
+Test(h2_hpack, again_of_a_field_that_is_another)
+{
+    const struct nj_field mine = {NJ_STR("cache-control"), NJ_STR("no-store")};
+    uint8_t b[512];
+    char value[32];
+    for (int i = 0; i < 2; i++)
+        stamped(1, &mine, 1, b);
+    uint32_t which = out->slots[0], tag = shared->kept_tags[which];
+    cr_expect_eq(nj__hpack_again(out, b, 1), 2);
+    for (uint32_t i = 0; shared->kept_tags[which] == tag; i++) {
+        if (i == 10 * NJ__HPACK_KEPT) /* all are taken: of its set, no other is idle from now on */
+            for (uint32_t k = 1; k < NJ__HPACK_KEPT_WAYS; k++)
+                shared->kept[which ^ k].n_holders++;
+        int n = snprintf(value, sizeof value, "max-age=%u", i);
+        const struct nj_field other = {NJ_STR("cache-control"), {value, (uint32_t)n}};
+        encode(200, &other, 1, b);
+        cr_assert_lt(i, 1u << 20);
+    }
+    for (uint32_t k = 1; k < NJ__HPACK_KEPT_WAYS; k++)
+        shared->kept[which ^ k].n_holders--;
+    cr_expect_eq(out->slots[(out->head - 1u) % NJ__HPACK_SLOTS], which);
+    cr_expect_eq(nj__hpack_again(out, b, 1), 0);
 }
 
 /* RFC 7541 7.1.3. */

@@ -33,7 +33,8 @@ struct life {
     uint8_t block[BLOCK];
     uint64_t seed;
     unsigned step;
-    uint64_t n_indexed, n_octets, n_strings; /* of what went */
+    uint64_t n_octets, n_strings; /* of what went */
+    uint64_t n_stamped, n_again;
 };
 
 static uint32_t below(struct life *l, uint32_t n)
@@ -119,6 +120,24 @@ static void any_fields(struct life *l)
         l->nv[i] = (nghttp2_nv){(uint8_t *)f->name.p, (uint8_t *)f->value.p, f->name.n_bytes,
                                 f->value.n_bytes, below(l, 8) == 0};
     }
+}
+
+/* One of some heads that are the same for a while; the date is of then. Returns its stamp. */
+static uint64_t stamped_fields(struct life *l)
+{
+    struct nj_prng r = l->r;
+    unsigned step = l->step;
+    uint64_t stamp = 1 + step / 200 * 4 + below(l, 4);
+    nj_prng_init(&l->r, l->seed << 32 | stamp);
+    l->step = step / 200 * 16;
+    l->n_text = 0;
+    l->n_fields = below(l, 8);
+    for (uint32_t i = 0; i < l->n_fields; i++)
+        l->fields[i] = usual_field(l);
+    l->step = step;
+    l->r = r;
+    (void)below(l, 4);
+    return stamp;
 }
 
 /* ---- what comes ---- */
@@ -235,16 +254,9 @@ static void expect(struct life *l, struct conn *c, const uint8_t **at, const uin
     cr_assert(!nj_str_eq(name, NJ_STR("set-cookie")) || nv.flags & NGHTTP2_NV_FLAG_NO_INDEX);
 }
 
-static void encoded(struct life *l, struct conn *c)
+/* A block of ours, to both decoders. */
+static void expect_fields(struct life *l, struct conn *c, uint16_t status, size_t n)
 {
-    static const uint16_t statuses[] = {200, 200, 200, 204, 206, 304, 404, 301, 503};
-    uint16_t status = below(l, 8) ? statuses[below(l, NJ_ARRAY_LEN(statuses))] : 0;
-    for (uint32_t n = below(l, 40) ? 0 : below(l, 4); n > 0; n--)
-        change_limit(l, c);
-    size_t bound = nj__hpack_bound(l->fields, l->n_fields);
-    cr_assert_leq(bound, BLOCK);
-    size_t n = nj__hpack_encode(c->out, l->block, status, l->fields, l->n_fields);
-    cr_assert_leq(n, bound);
     const uint8_t *at = l->block, *end = at + n;
     struct nj__hpack_field f;
     struct both theirs = {.inflater = c->peer};
@@ -263,6 +275,25 @@ static void encoded(struct life *l, struct conn *c)
     cr_assert_eq(both_theirs(&theirs, &at, end, &nv), 0);
     l->n_octets += n;
     cr_assert_leq(c->out->size, c->back->size, "we count on what the peer does not have");
+}
+
+static void encoded(struct life *l, struct conn *c)
+{
+    static const uint16_t statuses[] = {200, 200, 200, 204, 206, 304, 404, 301, 503};
+    uint64_t stamp = below(l, 2) ? stamped_fields(l) : 0;
+    uint32_t any = stamp ? (uint32_t)stamp % 9 : below(l, NJ_ARRAY_LEN(statuses));
+    uint16_t status = stamp || below(l, 8) ? statuses[any] : 0;
+    for (uint32_t n = below(l, 40) ? 0 : below(l, 4); n > 0; n--)
+        change_limit(l, c);
+    size_t bound = nj__hpack_bound(l->fields, l->n_fields);
+    cr_assert_leq(bound, BLOCK);
+    size_t n = stamp ? nj__hpack_again(c->out, l->block, stamp) : 0;
+    l->n_stamped += stamp != 0;
+    l->n_again += n > 0;
+    if (n == 0)
+        n = nj__hpack_encode(c->out, l->block, status, l->fields, l->n_fields, stamp);
+    cr_assert_leq(n, bound);
+    expect_fields(l, c, status, n);
 }
 
 /* ---- lives ---- */
@@ -307,8 +338,10 @@ static void live(uint64_t seed)
         conn_in_end(&l->conns[i]);
         conn_out_end(&l->conns[i]);
     }
-    fprintf(stderr, "seed %lu: %lu octets for %lu\n", (unsigned long)seed,
-            (unsigned long)l->n_octets, (unsigned long)l->n_strings);
+    fprintf(stderr, "seed %lu: %lu octets for %lu, %lu of %lu heads again\n", (unsigned long)seed,
+            (unsigned long)l->n_octets, (unsigned long)l->n_strings, (unsigned long)l->n_again,
+            (unsigned long)l->n_stamped);
+    cr_expect_gt(l->n_again, l->n_stamped / 10);
     cr_expect_eq(nj__hpack_shared_rest(l->shared), l->alloc.bytes_used);
     nj__hpack_shared_free(l->shared);
     cr_expect_eq(l->alloc.bytes_used, 0);

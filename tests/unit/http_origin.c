@@ -160,6 +160,54 @@ Test(http_origin, codings)
     }
 }
 
+static uint64_t stamp(struct bench *b, const char *method, const char *path, const char *line)
+{
+    ask_with(b, method, path, line ? LINES(line) : NULL);
+    if (b->body)
+        close_body(b->body);
+    return b->stamp;
+}
+
+/* Whole objects, from the second time within a second on: other heads have none, or another one.
+ * (The rig looks whether all with a stamp are the same.) */
+Test(http_origin, stamps)
+{
+    static const char gzip[] = "accept-encoding: gzip";
+    struct bench *b = begin();
+    b->prompt = true;
+    b->siblings = GZIP;
+    stamp(b, "GET", "/x.html", NULL); /* and this one was not known yet */
+    cr_expect_eq(stamp(b, "GET", "/x.html", NULL), 0);
+    uint64_t whole = stamp(b, "GET", "/x.html", NULL);
+    cr_expect(whole != 0);
+    cr_expect_eq(stamp(b, "HEAD", "/x.html", NULL), whole);
+    cr_expect_eq(stamp(b, "GET", "/x.html", "if-none-match: *"), 0);
+    cr_expect_eq(stamp(b, "GET", "/x.html", "range: bytes=0-1"), 0);
+    cr_expect_eq(stamp(b, "GET", "/none", NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        stamp(b, "GET", "/x.html", gzip);
+        stamp(b, "GET", "/x.html.gz", NULL);
+        stamp(b, "GET", "/y.html", NULL);
+    }
+    uint64_t coded = stamp(b, "GET", "/x.html", gzip);
+    uint64_t by_name = stamp(b, "GET", "/x.html.gz", NULL),
+             other = stamp(b, "GET", "/y.html", NULL);
+    cr_expect(coded && by_name && other);
+    cr_expect(coded != by_name && coded != whole && by_name != whole && other != whole);
+    b->now += SEC / 2;
+    cr_expect_eq(stamp(b, "GET", "/x.html", NULL), whole);
+    b->now += SEC / 2; /* another date, and the table has forgotten it */
+    for (int i = 0; i < 3; i++)
+        cr_expect_neq(stamp(b, "GET", "/x.html", NULL), whole);
+    b->now += SEC + SEC / 2;
+    for (int i = 0; i < 3; i++)
+        whole = stamp(b, "GET", "/x.html", NULL);
+    b->now += SEC / 2; /* another date, and the table has not */
+    cr_expect_eq(stamp(b, "GET", "/x.html", NULL), 0);
+    cr_expect_neq(stamp(b, "GET", "/x.html", NULL), whole);
+    end(b);
+}
+
 /* A sibling that is gone, or no file: without it, and the others are not forgotten. */
 Test(http_origin, siblings_that_are_none)
 {

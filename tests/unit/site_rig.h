@@ -63,6 +63,11 @@ struct bench {
     struct nj_body *body;
     void *stream;
     struct nj_body *bodies[64]; /* by order of reply */
+    uint64_t stamp;
+    struct {
+        uint64_t stamp;
+        char text[4096];
+    } said[16]; /* what went with the last stamps */
 
     struct nj_site_wait *cancel_in_reply; /* cancelled inside the next on_reply */
     bool close_in_wake;
@@ -218,6 +223,22 @@ static inline bool step(struct bench *b)
     return true;
 }
 
+/* The same stamp, the same status and fields. */
+static inline void check_stamp(struct bench *b)
+{
+    uint32_t at = b->stamp % NJ_ARRAY_LEN(b->said);
+    char text[sizeof b->said[at].text];
+    int n = snprintf(text, sizeof text, "%u\n", b->status);
+
+    for (uint32_t i = 0; i < b->n_fields; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s: %s\n", b->fields[i][0],
+                      b->fields[i][1]);
+    if (b->said[at].stamp == b->stamp)
+        cr_expect_str_eq(text, b->said[at].text);
+    b->said[at].stamp = b->stamp;
+    memcpy(b->said[at].text, text, sizeof text);
+}
+
 static inline void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
 {
     struct bench *b = ctx;
@@ -235,6 +256,9 @@ static inline void on_reply(void *ctx, void *stream, const struct nj_http_reply 
         snprintf(b->fields[i][0], 256, "%.*s", (int)f->name.n_bytes, f->name.p);
         snprintf(b->fields[i][1], 256, "%.*s", (int)f->value.n_bytes, f->value.p);
     }
+    b->stamp = reply->stamp;
+    if (b->stamp)
+        check_stamp(b);
     b->body = reply->body;
     if (b->n_replies < 64)
         b->bodies[b->n_replies] = reply->body;
