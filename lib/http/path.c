@@ -113,7 +113,6 @@ enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, str
     if (out->had_slash) {
         if (out->n_bytes + index.n_bytes >= NJ_PATH_MAX)
             return NJ_PATH_TOO_LONG;
-        out->n_folder = out->n_bytes;
         memcpy(out->name + out->n_bytes, index.p, index.n_bytes);
         out->n_bytes += index.n_bytes;
     }

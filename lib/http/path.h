@@ -25,7 +25,6 @@ enum nj_path_result {
 struct nj_path {
     uint32_t n_bytes;       /* of name, without the terminator */
     bool had_slash;         /* the target ended in '/': name ends in that of the index */
-    uint32_t n_folder;      /* then: bytes of name before the index, and its '/' */
     struct nj_str query;    /* in the target, with its '?'; empty when there is none */
     char name[NJ_PATH_MAX]; /* terminated */
 };

@@ -42,6 +42,7 @@ struct nj_site *nj_site_new(const struct nj_site_config *config)
     if (config->options)
         site->options = *config->options;
     site->index = site->options.index ? str(site->options.index) : NJ_STR("index.html");
+    nj_targets_init(&site->targets, site->index, &config->hash_key);
     site->cache_control = str(site->options.cache_control);
     for (uint32_t i = 0; i < NJ__OPENS; i++)
         nj_list_init(&site->opens[i]);
@@ -467,9 +468,9 @@ static bool read_fields(struct nj_site *site, const struct nj_http_request *req,
 }
 
 /* Status of a request that names no file, or 0. */
-static uint16_t check_path(struct nj_site *site, struct nj_str target)
+static uint16_t check_path(struct nj_site *site, struct nj_str path, struct nj_target *target)
 {
-    switch (nj_path_parse(target, site->index, &site->path)) {
+    switch (nj_target_parse(&site->targets, path, target)) {
     case NJ_PATH_BAD:
         return 400;
     case NJ_PATH_TOO_LONG:
@@ -488,14 +489,15 @@ static uint16_t check_request(struct nj_site *site, const struct nj_http_request
 {
     if (!who->is_head && !nj_str_eq(req->method, NJ_STR("GET")))
         return 405;
-    uint16_t status = check_path(site, req->path);
+    struct nj_target target;
+    uint16_t status = check_path(site, req->path, &target);
     if (status)
         return status;
     if (!read_fields(site, req, who))
         return 431;
-    who->had_slash = site->path.had_slash;
-    who->query = site->path.query;
-    *name = named(site, site->path.name, site->path.n_bytes);
+    who->had_slash = target.had_slash;
+    who->query = target.query;
+    *name = target.name;
     return 0;
 }
 
@@ -503,7 +505,8 @@ static uint16_t check_request(struct nj_site *site, const struct nj_http_request
  */
 static uint16_t check_options(struct nj_site *site, const struct nj_http_request *req)
 {
-    uint16_t status = nj_str_eq(req->path, NJ_STR("*")) ? 0 : check_path(site, req->path);
+    struct nj_target target;
+    uint16_t status = nj_str_eq(req->path, NJ_STR("*")) ? 0 : check_path(site, req->path, &target);
     return status == 0 || status == 404 ? 204 : status;
 }
 

@@ -8,9 +8,9 @@
 #include "http/file_body.h"
 #include "http/negotiate.h"
 #include "http/object_table.h"
-#include "http/path.h"
 #include "http/range.h"
 #include "http/site.h"
+#include "http/target.h"
 
 /* Buckets of the table of OPENs that are out. */
 #define NJ__OPENS 256u
@@ -55,8 +55,8 @@ struct nj_site {
     struct nj_date_of_now date;
     uint64_t stamp;                     /* the last that was given */
     struct nj_str index, cache_control; /* of options */
+    struct nj_targets targets;
     /* Of the request at hand; too big for the stack of a deep call. */
-    struct nj_path path;
     char name[NJ_PATH_MAX];       /* that follows from it: of another coding, of a list */
     char joined[NJ__ASKED_BYTES]; /* fields that came in several lines */
     struct nj_list opens[NJ__OPENS];

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "http/target.h"
+
+#include <string.h>
+
+#include "base/attr.h"
+
+void nj_targets_init(struct nj_targets *t, struct nj_str index, const struct nj_hash_key *key)
+{
+    t->index = index;
+    t->key = *key;
+}
+
+static uint64_t word(const char *p)
+{
+    uint64_t w;
+    memcpy(&w, p, 8);
+    return w;
+}
+
+static uint32_t half(const char *p)
+{
+    uint32_t w;
+    memcpy(&w, p, 4);
+    return w;
+}
+
+static uint64_t mix(uint64_t h, uint64_t w)
+{
+    h = (h ^ w) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ h >> 32;
+}
+
+/* Who finds many targets for one place makes us look into each of them, as into all that are not
+ * remembered. */
+static struct nj_target_known *place_of(struct nj_targets *t, struct nj_str target)
+{
+    const char *p = target.p;
+    uint32_t n = target.n_bytes;
+    uint64_t h = n;
+
+    if (n >= 8) {
+        for (uint32_t i = 0; i + 8 < n; i += 8)
+            h = mix(h, word(p + i));
+        h = mix(h, word(p + n - 8));
+    } else if (n >= 4) {
+        h = mix(h, half(p) | (uint64_t)half(p + n - 4) << 32);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            h = mix(h, (uint8_t)p[i]);
+    }
+    return &t->known[h % NJ_TARGETS];
+}
+
+static bool is_known(const struct nj_target_known *k, struct nj_str target)
+{
+    return k->n_target == target.n_bytes && memcmp(k->target, target.p, target.n_bytes) == 0;
+}
+
+static void remember(struct nj_target_known *k, struct nj_str target, const struct nj_target *what)
+{
+    if (what->name.n_bytes >= NJ_TARGET_BYTES_MAX)
+        return;
+    k->hash = what->name.hash;
+    k->n_target = (uint8_t)target.n_bytes;
+    k->n_name = (uint8_t)what->name.n_bytes;
+    k->n_query = (uint8_t)what->query.n_bytes;
+    k->had_slash = what->had_slash;
+    memcpy(k->target, target.p, target.n_bytes);
+    memcpy(k->name, what->name.p, what->name.n_bytes + 1);
+}
+
+static enum nj_path_result look_into(struct nj_targets *t, struct nj_str target,
+                                     struct nj_target *out)
+{
+    struct nj_path *p = &t->path;
+    enum nj_path_result r = nj_path_parse(target, t->index, p);
+
+    if (r != NJ_PATH_OK)
+        return r;
+    out->name = (struct nj_object_name){p->name, p->n_bytes, nj_hash(&t->key, p->name, p->n_bytes)};
+    out->query = p->query;
+    out->had_slash = p->had_slash;
+    return NJ_PATH_OK;
+}
+
+enum nj_path_result nj_target_parse(struct nj_targets *t, struct nj_str target,
+                                    struct nj_target *out)
+{
+    if (nj_unlikely(target.n_bytes > NJ_TARGET_BYTES_MAX || target.n_bytes == 0))
+        return look_into(t, target, out);
+    struct nj_target_known *k = place_of(t, target);
+    if (nj_likely(is_known(k, target))) {
+        out->name = (struct nj_object_name){k->name, k->n_name, k->hash};
+        out->query = (struct nj_str){target.p + target.n_bytes - k->n_query, k->n_query};
+        out->had_slash = k->had_slash;
+        return NJ_PATH_OK;
+    }
+    enum nj_path_result r = look_into(t, target, out);
+    if (r == NJ_PATH_OK)
+        remember(k, target, out);
+    return r;
+}
