@@ -69,11 +69,35 @@ void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
 
 /* ---- core.c ---- */
 
+/* The fields of a header block. Its strings live until the core reads another one. */
+struct nj__h2_head {
+    struct nj_str method, scheme, authority, path, host;
+    int64_t length;             /* content-length, or NJ__H2_NO_LENGTH */
+    uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
+    uint32_t n_kept;            /* in core->fields */
+    bool trailers;
+    bool over;    /* beyond a soft limit: 431 */
+    bool bad;     /* malformed, RFC 9113 8.1.1 */
+    bool regular; /* a field that is not a pseudo one was seen */
+    uint8_t priority;
+};
+
+#define NJ__H2_AGAIN_MAX 32u /* octets of a block that may come again: as many fields */
+
+/* The last request that was read, if one after it may be the same (head.c). */
+struct nj__h2_again {
+    const struct nj_h2 *h; /* whose; NULL: none */
+    uint32_t n;
+    uint8_t block[NJ__H2_AGAIN_MAX];
+};
+
 struct nj_h2_core {
     const struct nj_h2_events *events;
     struct nj_counters *counters;
     struct nj__hpack_shared *hpack;
     struct nj_field *fields; /* of the header block at hand, with limits.keep_fields */
+    struct nj__h2_again again;
+    struct nj__h2_head head; /* of the last request */
     uint32_t n_conns;
     struct nj_h2_limits limits;
     struct nj__h2_alloc alloc;
@@ -215,24 +239,14 @@ void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes);
 enum { NJ__H2_NO_LENGTH = -1 };
 #define NJ__H2_PRIORITY_PLAIN 0x30u /* RFC 9218 4: urgency 3, not incremental */
 
-/* The fields of a header block. Its strings live until the core reads another one. */
-struct nj__h2_head {
-    struct nj_str method, scheme, authority, path, host;
-    int64_t length;             /* content-length, or NJ__H2_NO_LENGTH */
-    uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
-    uint32_t n_kept;            /* in core->fields */
-    bool trailers;
-    bool over;    /* beyond a soft limit: 431 */
-    bool bad;     /* malformed, RFC 9113 8.1.1 */
-    bool regular; /* a field that is not a pseudo one was seen */
-    uint8_t priority;
-};
-
 /* Decode a whole block into `head`, which says whether it is trailers and what counts already.
  * False when the connection ends of it. */
 bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
-/* Is it whole, as a request? RFC 9113 8.3.1 */
-bool nj__h2_head_complete(struct nj__h2_head *head);
+/* The head of a request; it is bad, too, when something is missing (RFC 9113 8.3.1). NULL when the
+ * connection ends of it. */
+const struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n);
+/* A connection goes. */
+void nj__h2_head_forget(const struct nj_h2 *h);
 
 /* ---- request.c ---- */
 

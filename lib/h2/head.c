@@ -97,7 +97,8 @@ static bool take_field(struct nj__h2_head *head, const struct nj__hpack_field *f
     return !f->malformed;
 }
 
-bool nj__h2_head_complete(struct nj__h2_head *head)
+/* RFC 9113 8.3.1 */
+static bool is_complete(struct nj__h2_head *head)
 {
     if (head->bad || !head->method.p)
         return false;
@@ -161,6 +162,7 @@ static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
 
 bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n)
 {
+    h->core->again.h = NULL;
     if (!decoder(h))
         return false;
     nj__hpack_block(h->hpack_in, block, n);
@@ -174,4 +176,49 @@ bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *
     else
         nj__h2_broken(h, NJ__H2_COMPRESSION_ERROR);
     return false;
+}
+
+/* ---- requests that come again ---- */
+
+/* Requests in a row are often the same, octet for octet. A block of nothing but indexes leaves the
+ * table as it is (RFC 7541 6.1), so an equal one behind it says the same, and all that was found
+ * out about it still stands where it stood. */
+static bool is_again(const struct nj_h2 *h, const uint8_t *block, size_t n)
+{
+    const struct nj__h2_again *again = &h->core->again;
+    return again->h == h && again->n == n && memcmp(again->block, block, n) == 0;
+}
+
+/* An octet of an index has its first bit set, and so has none that ends a longer number. */
+static void note(struct nj_h2 *h, const uint8_t *block, size_t n)
+{
+    struct nj__h2_again *again = &h->core->again;
+    uint8_t all = 0x80;
+
+    if (n > NJ__H2_AGAIN_MAX)
+        return;
+    for (size_t i = 0; i < n; i++)
+        all &= again->block[i] = block[i];
+    again->n = (uint32_t)n;
+    again->h = all ? h : NULL;
+}
+
+const struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n)
+{
+    struct nj__h2_head *head = &h->core->head;
+
+    if (is_again(h, block, n))
+        return head;
+    *head = (struct nj__h2_head){.length = NJ__H2_NO_LENGTH, .priority = NJ__H2_PRIORITY_PLAIN};
+    if (!nj__h2_head_read(h, head, block, n))
+        return NULL;
+    head->bad |= !is_complete(head);
+    note(h, block, n);
+    return head;
+}
+
+void nj__h2_head_forget(const struct nj_h2 *h)
+{
+    if (h->core->again.h == h)
+        h->core->again.h = NULL;
 }

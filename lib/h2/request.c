@@ -35,11 +35,11 @@ static void show(struct nj_h2_stream *st, const struct nj__h2_head *head)
 
 static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *block, size_t n)
 {
-    struct nj__h2_head head = {.length = NJ__H2_NO_LENGTH, .priority = NJ__H2_PRIORITY_PLAIN};
+    const struct nj__h2_head *head = nj__h2_head_request(h, block, n);
 
-    if (!nj__h2_head_read(h, &head, block, n))
+    if (!head)
         return;
-    if (!nj__h2_head_complete(&head) || (ends && head.length > 0)) {
+    if (head->bad || (ends && head->length > 0)) {
         nj__h2_stream_error(h, id, NJ__H2_PROTOCOL_ERROR);
         return;
     }
@@ -48,11 +48,11 @@ static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *bloc
     if (!st)
         return;
     st->got_end = ends;
-    st->length_left = head.length;
-    st->head_bytes = head.n_bytes;
-    st->head_fields = head.n_fields;
-    st->priority = nj__h2_priority_first(h, id, head.priority);
-    show(st, &head);
+    st->length_left = head->length;
+    st->head_bytes = head->n_bytes;
+    st->head_fields = head->n_fields;
+    st->priority = nj__h2_priority_first(h, id, head->priority);
+    show(st, head);
 }
 
 /* Trailers of a request are checked and counted, and shown to nobody. They end it. */

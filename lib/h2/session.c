@@ -39,6 +39,7 @@ static void h2_free(struct nj_h2 *h)
     struct nj__h2_alloc *a = &h->core->alloc;
 
     NJ_ASSERT(h->n_open == 0 && h->table == h->few);
+    nj__h2_head_forget(h);
     nj__h2_buf_free(h, &h->out);
     nj__h2_buf_free(h, &h->got);
     nj__hpack_in_free(h->hpack_in);

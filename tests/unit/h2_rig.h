@@ -225,8 +225,9 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
         {NJ_STR_INIT("content-length"), {length, (uint32_t)strlen(length)}},
     };
     const struct nj_field trailer = {NJ_STR_INIT("x-sum"), fields[1].value};
+    uint64_t stamp = 2 * (size + 1);
     if (strcmp(q->method, "HEAD") == 0)
-        return nj_h2_respond(q->st, 200, fields, 2, NULL);
+        return nj_h2_respond_stamped(q->st, 200, fields, 2, stamp, NULL);
     struct rig_body *b = q->body = rig_body_new(r, size);
     if (strchr(q->path, 'd'))
         b->avail = 0;
@@ -238,7 +239,8 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
     bool before = nj_prng_below(&r->prng, 2);
     if (strchr(q->path, 't') && before)
         (void)nj_h2_trailers(q->st, &trailer, 1);
-    int rv = nj_h2_respond(q->st, 200, fields, b->unknown ? 1 : 2, &b->body);
+    stamp += b->unknown;
+    int rv = nj_h2_respond_stamped(q->st, 200, fields, b->unknown ? 1 : 2, stamp, &b->body);
     if (strchr(q->path, 't') && !before && rv == 0)
         rv = nj_h2_trailers(q->st, &trailer, 1);
     return rv;
