@@ -74,7 +74,8 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
         add_counter(d, c, shown[k]);
     rte_tel_data_add_dict_u64(d, "rx_mbufs_used", in_use(s->port.rx_pool[i]));
-    rte_tel_data_add_dict_u64(d, "tx_mbufs_used", in_use(s->port.tx_pool[i]));
+    uint64_t taken = in_use(s->port.tx_pool[i]), ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
+    rte_tel_data_add_dict_u64(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
     for (unsigned k = 0; k < NJ_N_COUNTERS; k++) {
         bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
                     nj_counter_info[k].kind == NJ_KIND_TX_DROP;

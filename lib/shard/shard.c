@@ -194,6 +194,7 @@ void nj_shard_publish(struct nj_shard *s)
     nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_core_bytes_used(s->h2));
     nj_gauge_set(c, NJ_C_file_jobs, nj_site_jobs_out(s->site));
     nj_gauge_set(c, NJ_C_tx_queued, s->n_txq);
+    nj_gauge_set(c, NJ_C_tx_mbufs_ready, s->tcp.n_fresh);
     nj_shape_publish(s->shape);
     nj__handlers_publish(s);
     nj__memory_publish(s);

@@ -14,14 +14,6 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static struct rte_mbuf *fresh_mbuf(struct nj_tcp *tcp)
-{
-    struct rte_mbuf *m = rte_pktmbuf_alloc(tcp->cfg.mp);
-    if (!m)
-        nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
-    return m;
-}
-
 static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e,
                      bool unproven, nj_ns now)
 {
@@ -34,7 +26,7 @@ static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp
  * that the peer has its address; and resets, and ACKs in TIME-WAIT, which nobody depends on. */
 bool nj__tcp_send_bare(struct nj_tcp *tcp, const struct nj_tcp_emit *e, nj_ns now)
 {
-    struct rte_mbuf *m = fresh_mbuf(tcp);
+    struct rte_mbuf *m = nj__fresh(tcp);
     if (m)
         send_out(tcp, m, e, true, now);
     return m != NULL;
@@ -53,12 +45,11 @@ static void note_acked(struct nj_tcb *t)
 static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
                                 uint32_t n_bytes, uint64_t *sum)
 {
-    struct rte_mbuf *m = fresh_mbuf(tcp);
+    struct rte_mbuf *m = nj__fresh(tcp);
 
     if (m && n_bytes <= t->snd_mss) {
         *sum = nj__sndq_fill(t, seq, n_bytes, m, !tcp->cfg.tx.tcp_csum);
     } else if (m && !nj__sndq_chain(tcp, t, seq, n_bytes, m)) {
-        nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
         rte_pktmbuf_free(m);
         m = NULL;
     }
@@ -109,7 +100,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->x->rexmit_at = now + t->x->rto;
     t->x->syn_at = first ? now : 0; /* Karn: no sample from what was sent twice */
 
-    struct rte_mbuf *m = fresh_mbuf(tcp);
+    struct rte_mbuf *m = nj__fresh(tcp);
     if (!m)
         return false; /* the retransmission timer tries again */
     uint32_t wnd = NJ_TCP_SYN_WINDOW;

@@ -10,7 +10,6 @@
 
 #include "base/assert.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
 #include "wire/csum.h"
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -77,9 +76,8 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data,
 
     NJ_ASSERT(!t->fin_queued);
     for (uint32_t left = n_bytes - first; left > 0;) {
-        struct rte_mbuf *m = rte_pktmbuf_alloc(tcp->cfg.mp);
+        struct rte_mbuf *m = nj__fresh(tcp);
         if (!m) {
-            nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
             rte_pktmbuf_free(fresh);
             return false;
         }
@@ -117,11 +115,9 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
     NJ_ASSERT(!t->fin_queued);
     NJ_ASSERT(slice->n_bytes > 0 && slice->n_bytes <= UINT16_MAX);
     nj__tcb_wake(tcp, t);
-    struct rte_mbuf *m = rte_pktmbuf_alloc(tcp->cfg.mp);
-    if (!m) {
-        nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
+    struct rte_mbuf *m = nj__fresh(tcp);
+    if (!m)
         return false;
-    }
     /* The count an mbuf keeps of its external buffer has 16 bits, and thousands of connections may
      * refer to one file: so each mbuf has its own count, which stands for one of slice->ref's. */
     struct nj_tcp_mbuf_priv *priv = rte_mbuf_to_priv(m);
@@ -273,7 +269,7 @@ bool nj__sndq_chain(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t
         n = min_u32(left, at_cursor(t->x));
         bool refer = may_refer(tcp, t->x->cursor, head, n, left);
         if (refer || copy_room(last) == 0) {
-            struct rte_mbuf *m = rte_pktmbuf_alloc(tcp->cfg.mp);
+            struct rte_mbuf *m = nj__fresh(tcp);
             if (!m)
                 return false;
             m->data_off = 0;

@@ -221,6 +221,7 @@ void nj_tcp_fini(struct nj_tcp *tcp)
         if (t)
             purge(tcp, t);
     }
+    nj__fresh_return(tcp);
     nj_flow_fini(&tcp->flows);
     nj_pool_fini(&tcp->runs);
     nj_pool_fini(&tcp->time_waits);

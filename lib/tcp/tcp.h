@@ -69,8 +69,13 @@ struct nj_tcp_config {
     void *ctx;
 };
 
+/* Mbufs that are taken from the pool at once, ahead of their use. */
+#define NJ_TCP_FRESH_MAX 32u
+
 struct nj_tcp {
     struct nj_tcp_config cfg;
+    struct rte_mbuf *fresh[NJ_TCP_FRESH_MAX]; /* empty ones, which nobody else has */
+    uint32_t n_fresh;
     struct nj_pool tcbs, xfers, syns, time_waits, runs;
     struct nj_flow_table flows;
     struct nj_wheel wheel;

@@ -3,6 +3,8 @@
 #ifndef NJ_TCP_TCP_INTERNAL_H
 #define NJ_TCP_TCP_INTERNAL_H
 
+#include <rte_prefetch.h>
+
 #include "tcp/mbuf_priv.h"
 #include "tcp/tcp.h"
 
@@ -242,6 +244,21 @@ static inline nj_ns nj__srtt(const struct nj_tcb *t)
 
 /* timers.c */
 void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
+
+/* fresh.c: mbufs to write into. */
+/* Have as many at hand as there may be. Returns their number; 0: the pool is empty. */
+uint32_t nj__fresh_stock(struct nj_tcp *);
+struct rte_mbuf *nj__fresh_stocked(struct nj_tcp *);
+void nj__fresh_return(struct nj_tcp *); /* to the pool */
+/* One of them, or NULL, which is counted as mbuf_none. Its neighbour's place is fetched meanwhile:
+ * the mbufs of a large pool are in no cache. */
+static inline struct rte_mbuf *nj__fresh(struct nj_tcp *tcp)
+{
+    if (tcp->n_fresh < 2)
+        return tcp->n_fresh ? tcp->fresh[--tcp->n_fresh] : nj__fresh_stocked(tcp);
+    rte_prefetch0(rte_pktmbuf_mtod(tcp->fresh[tcp->n_fresh - 2], void *));
+    return tcp->fresh[--tcp->n_fresh];
+}
 
 /* sndq.c: the send queue. */
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);

@@ -227,7 +227,7 @@ static void starve(struct world *w, uint8_t b)
     uint32_t n = b & 0x40 ? 64 : b & 0x3f;
     while (w->n_hog > 0)
         rte_pktmbuf_free(w->hog[--w->n_hog]);
-    while (w->n_hog < n && (w->hog[w->n_hog] = rte_pktmbuf_alloc(w->pool)))
+    while (w->n_hog < n && (w->hog[w->n_hog] = nj__fresh(&w->tcp)))
         w->n_hog++;
 }
 
@@ -282,6 +282,7 @@ static void end(struct world *w)
     NJ_CHECK(w->tcp.syns.n_used == 0 && w->tcp.time_waits.n_used == 0);
     NJ_CHECK(w->tcp.n_half_open == 0 && w->tcp.n_time_wait == 0);
     NJ_CHECK(w->tcp.wheel.n_timers == 0);
+    nj__fresh_return(&w->tcp);
     NJ_CHECK(nj_test_pool_full(w->pool) && nj_test_pool_full(w->rx_pool));
     NJ_CHECK(nj_counter_read(&w->counters, NJ_C_rx_tcp) +
                  nj_counters_sum(&w->counters, NJ_KIND_RX_DROP) ==

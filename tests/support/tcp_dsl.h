@@ -121,6 +121,8 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options);
 /* Abort what is left, and check that every mbuf and block is back and every segment accounted for.
  */
 void nj_dsl_fini(struct world *w);
+/* Are all mbufs in their pools, but for those that TCP has ready? It gives them back for that. */
+bool nj_dsl_mbufs_back(struct world *w);
 
 uint8_t nj_dsl_byte(uint32_t position, bool from_peer);
 /* What a SYN without an MSS option means: 536 or 1220. */

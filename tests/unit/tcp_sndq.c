@@ -51,6 +51,7 @@ static void fini(struct queue *q)
 {
     nj__mbuf_queue_free(&q->tcb.x->sndq);
     cr_expect_eq(q->ref.n, 1, "references left: %u", q->ref.n - 1);
+    nj__fresh_return(&q->tcp);
     cr_expect(nj_test_pool_full(q->pool));
     free(q->stream);
 }

@@ -434,7 +434,7 @@ Test(tcp_syn_cookie, flood)
     cr_expect_eq(w.tcp.tcbs.n_touched, 1);
     cr_expect_eq(w.tcp.time_waits.n_touched, n_real);
     cr_expect_eq(w.tcp.wheel.n_timers, 0);
-    cr_expect(nj_test_pool_full(w.pool), "mbufs");
+    cr_expect(nj_dsl_mbufs_back(&w), "mbufs");
     nj_dsl_run(&w, 64 * SEC); /* and it is over */
     cr_expect_eq(w.tcp.n_half_open, 0);
     w.n_out = w.next_out = 0;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mbufs to write into. They come from the pool a handful at a time: to ask for one takes as long as
+ * for many, and those that lie ready can be brought into the cache before their turn. */
+#include <rte_mbuf.h>
+
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+uint32_t nj__fresh_stock(struct nj_tcp *tcp)
+{
+    struct rte_mempool *mp = tcp->cfg.mp;
+    struct rte_mbuf **end = &tcp->fresh[tcp->n_fresh];
+    uint32_t n = NJ_TCP_FRESH_MAX - tcp->n_fresh;
+
+    if (rte_pktmbuf_alloc_bulk(mp, end, n) == 0)
+        tcp->n_fresh += n;
+    else if (tcp->n_fresh == 0 && (*end = rte_pktmbuf_alloc(mp))) /* the pool's last ones */
+        tcp->n_fresh = 1;
+    return tcp->n_fresh;
+}
+
+struct rte_mbuf *nj__fresh_stocked(struct nj_tcp *tcp)
+{
+    if (nj__fresh_stock(tcp) > 0)
+        return tcp->fresh[--tcp->n_fresh];
+    nj_count(tcp->cfg.counters, NJ_C_mbuf_none);
+    return NULL;
+}
+
+void nj__fresh_return(struct nj_tcp *tcp)
+{
+    rte_pktmbuf_free_bulk(tcp->fresh, tcp->n_fresh);
+    tcp->n_fresh = 0;
+}
