@@ -2,6 +2,7 @@
 /* Segments out: RFC 9293 3.7 and 3.8.6, resets of 3.10.7.1. */
 #include <rte_mbuf.h>
 
+#include "base/assert.h"
 #include "tcp/cc.h"
 #include "tcp/recovery.h"
 #include "tcp/seq.h"
@@ -56,37 +57,62 @@ static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t s
     return m;
 }
 
-/* A segment of a synchronized connection: `n_bytes` of the send queue from `seq` on. */
-static bool send_seg(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
-                     uint8_t flags, nj_ns now)
+/* What the headers of a train have in common. Whatever it is sent for, its ACK is up to date. */
+static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit *e, uint32_t seq,
+                        uint32_t n_bytes, nj_ns now)
 {
-    uint64_t sum = 0;
-    struct rte_mbuf *m = payload(tcp, t, seq, n_bytes, &sum);
-    if (!m)
-        return false;
-    struct nj_tcp_emit e = {
+    *e = (struct nj_tcp_emit){
         .tuple = t->flow.tuple,
-        .seq = seq,
         .ack = t->rcv_nxt,
         .wnd = nj__tcp_wnd_field(tcp, t),
-        .flags = flags | NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
-        .tso_mss = n_bytes > t->snd_mss ? t->snd_mss : 0,
+        .flags = NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
+        .tso_mss = tcp->cfg.tx.tso && n_bytes > t->snd_mss ? t->snd_mss : 0,
         .summed = !tcp->cfg.tx.tcp_csum,
-        .payload_sum = sum,
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
     if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not what goes again */
-        e.ecn = NJ_ECN_ECT_0;
-        e.flags |= t->x->cwr_due ? NJ_TCP_CWR : 0;
+        e->ecn = NJ_ECN_ECT_0;
+        e->flags |= t->x->cwr_due ? NJ_TCP_CWR : 0;
         t->x->cwr_due = false;
     }
-    nj__sack_blocks(t, &e.opts, n_bytes);
     note_acked(t);
     if (n_bytes > 0)
         t->x->last_send_at = now; /* for RFC 5681 4.1, where ACKs don't count */
-    if (e.tso_mss)
+    if (e->tso_mss)
         nj_count(tcp->cfg.counters, NJ_C_tcp_tso);
-    send_out(tcp, m, &e, false, now);
+}
+
+/* Segments of a synchronized connection: `n_bytes` of the send queue from `seq` on, with `flags` on
+ * the last of them. The device cuts them, or we do; whole() has seen to it that there are mbufs. */
+static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
+                       uint8_t flags, nj_ns now)
+{
+    uint32_t most = tcp->cfg.tx.tso ? UINT32_MAX : t->snd_mss;
+    bool first = true, last;
+    struct nj_tcp_emit e;
+
+    do {
+        uint32_t n = min_u32(n_bytes, most);
+        uint64_t sum = 0;
+        struct rte_mbuf *m = payload(tcp, t, seq, n, &sum);
+        if (!m) {
+            NJ_ASSERT(first);
+            return false;
+        }
+        if (first)
+            begin_train(tcp, t, &e, seq, n_bytes, now);
+        first = false;
+        last = n == n_bytes;
+        if (last) { /* the others are full, and have no room for blocks */
+            e.flags |= flags;
+            nj__sack_blocks(t, &e.opts, n);
+        }
+        e.seq = seq;
+        e.payload_sum = sum;
+        send_out(tcp, m, &e, false, now);
+        seq += n;
+        n_bytes -= n;
+    } while (!last);
     return true;
 }
 
@@ -140,12 +166,12 @@ static uint32_t acceptable_seq(const struct nj_tcb *t)
 
 bool nj__tcp_send_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    return send_seg(tcp, t, acceptable_seq(t), 0, 0, now);
+    return send_train(tcp, t, acceptable_seq(t), 0, 0, now);
 }
 
 void nj__tcp_send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    send_seg(tcp, t, t->snd_una - 1, 0, 0, now);
+    send_train(tcp, t, t->snd_una - 1, 0, 0, now);
 }
 
 static void send_reset(struct nj_tcp *tcp, const struct nj_tuple *tuple, uint32_t seq, uint32_t ack,
@@ -190,7 +216,7 @@ bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
     if (!fresh && n_seq > t->snd_nxt - t->snd_una)
         flags &= (uint8_t)~NJ_TCP_FIN; /* it was queued but not yet sent */
-    if (!send_seg(tcp, t, t->snd_una, n, flags, now))
+    if (!send_train(tcp, t, t->snd_una, n, flags, now))
         return false;
     if (fresh && n_seq > 0) /* an ACK of it is not an ACK of the future */
         nj__sent_push(tcp, t, n_seq, now);
@@ -244,22 +270,32 @@ static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 
 enum sending { SENT, NOTHING, NO_ROOM };
 
-/* The most that the next segment may carry: what the device cuts into full ones, or one of them. */
-static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t)
+/* The most that may go at once, with room for `room` packets: what the device cuts into full
+ * segments, or a train of them. */
+static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t room)
 {
-    uint32_t mss = t->snd_mss, n = tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss * mss : 0;
+    uint32_t mss = t->snd_mss, n = min_u32(room, NJ_TCP_FRESH_MAX) * mss;
+    if (tcp->cfg.tx.tso)
+        n = tcp->cfg.tx.tso_bytes_max / mss * mss;
     return t->x->send_one || n < mss ? mss : n;
-}
-
-/* `n` bytes, cut so that a device makes full segments of them unless they are `all` there are. */
-static uint32_t whole(const struct nj_tcb *t, uint32_t n, uint32_t all)
-{
-    return n > t->snd_mss && n < all ? n - n % t->snd_mss : n;
 }
 
 static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
 {
     return n_bytes > t->snd_mss ? (n_bytes + t->snd_mss - 1) / t->snd_mss : 1;
+}
+
+/* `n` bytes, cut so that they make full segments unless they are `all` there are, and those of a
+ * train find mbufs. If there is none at all, the attempt to send the first one will tell. */
+static uint32_t whole(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n, uint32_t all)
+{
+    uint32_t mss = t->snd_mss, had = tcp->n_fresh;
+
+    if (n <= mss)
+        return n;
+    if (!tcp->cfg.tx.tso && had * mss < n && (had = nj__fresh_stock(tcp)) * mss < n)
+        n = had > 0 ? had * mss : mss;
+    return n < all ? n - n % mss : n;
 }
 
 /* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), and the FIN if it stands right
@@ -276,7 +312,7 @@ static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_s
     n = min_u32(old + more, left);
     bool fin = n == left && nj_seq_lt(r->seq + n, r->end);
     uint8_t flags = flags_at(t, r->seq, n) & (uint8_t)(fin ? UINT8_MAX : ~NJ_TCP_FIN);
-    if (!send_seg(tcp, t, r->seq, n, flags, now))
+    if (!send_train(tcp, t, r->seq, n, flags, now))
         return NO_ROOM;
     nj_count_n(tcp->cfg.counters, NJ_C_tcp_retransmit, segments(t, n));
     more = n > old ? n - old : 0;
@@ -298,7 +334,7 @@ static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     if (room < min_u32(lost, t->snd_mss) || window == 0)
         return NOTHING;
     n = min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills up one segment, not more */
-    return send_again(tcp, t, r, whole(t, n, lost), now);
+    return send_again(tcp, t, r, whole(tcp, t, n, lost), now);
 }
 
 /* The next new data waits until what was sent has had its time at the wished rate. */
@@ -330,7 +366,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     if (x->cwr_due) /* RFC 3168 6.1.2: in one segment; devices copy it into each that they cut */
         unit = t->snd_mss;
     unit = min_u32(unit, pace_room(t, now));
-    uint32_t n = whole(t, min_u32(min_u32(queued, room), unit), queued);
+    uint32_t n = whole(tcp, t, min_u32(min_u32(queued, room), unit), queued);
     bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
 
     if (n == 0 && !fin)
@@ -340,7 +376,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     x->paced = now < x->pace_at;
     if (x->paced)
         return NOTHING;
-    if (!send_seg(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
+    if (!send_train(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
         return NO_ROOM;
     if (off == 0) { /* the timer and R2 count from here, whatever was probed before */
         x->rexmit_at = NJ_NEVER;
@@ -373,14 +409,15 @@ static void note_limited(struct nj_tcb *t)
     x->limited_seq = t->snd_nxt;
 }
 
-/* The next segment: what was lost goes first. With too few mbufs for all that the device could cut
+/* The next segments: what was lost goes first. With too few mbufs for all that the device could cut
  * there may be enough for one. */
-static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *lost, nj_ns now)
+static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *lost,
+                              uint32_t room, nj_ns now)
 {
-    uint32_t unit = unit_max(tcp, t);
+    uint32_t unit = unit_max(tcp, t, room);
     enum sending s = lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 
-    if (s != NO_ROOM || unit == t->snd_mss)
+    if (s != NO_ROOM || unit == t->snd_mss || !tcp->cfg.tx.tso)
         return s;
     unit = t->snd_mss;
     return lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
@@ -401,9 +438,10 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         struct nj_sent *lost = x->frto == 2 ? NULL : nj__sent_first_lost(x);
         if (!lost && unsent(t) == 0 && !t->fin_queued)
             break;
-        if (tcp->cfg.room(tcp->cfg.ctx) == 0)
+        uint32_t room = tcp->cfg.room(tcp->cfg.ctx);
+        if (room == 0)
             return false;
-        s = send_next(tcp, t, lost, now);
+        s = send_next(tcp, t, lost, room, now);
         if (s == NO_ROOM)
             return false;
     } while (s == SENT);
