@@ -210,8 +210,10 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
         return 0; /* a pure ACK, whose sequence number may stand beyond the FIN */
     NJ_ASSERT(seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
     seek(t, seq);
-    uint8_t *out = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)n_bytes);
-    NJ_ASSERT(out != NULL); /* snd_mss is at most the tailroom of a fresh mbuf */
+    NJ_ASSERT(n_bytes <= rte_pktmbuf_tailroom(m)); /* as snd_mss is */
+    uint8_t *out = rte_pktmbuf_mtod(m, uint8_t *);
+    m->data_len = (uint16_t)n_bytes;
+    m->pkt_len = n_bytes;
     while (n_bytes > 0) {
         uint32_t n = min_u32(n_bytes, at_cursor(t->x));
         const uint8_t *from = rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off);

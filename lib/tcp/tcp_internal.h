@@ -262,8 +262,8 @@ static inline struct rte_mbuf *nj__fresh(struct nj_tcp *tcp)
 
 /* sndq.c: the send queue. */
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
-/* Append `n_bytes` of the queue, from the byte with sequence number `seq` on, to `m`. `summed`:
- * returns their sum, as nj_tcp_emit wants it. */
+/* Fill the empty mbuf `m` with `n_bytes` of the queue, from the byte with sequence number `seq` on.
+ * `summed`: returns their sum, as nj_tcp_emit wants it. */
 uint64_t nj__sndq_fill(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m,
                        bool summed);
 /* The same for a segment that the device cuts: mbufs are chained to `head`, which stay within
