@@ -15,12 +15,18 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static void emit(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e, bool unproven,
+                 nj_ns now)
+{
+    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn, unproven};
+    tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
+}
+
 static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e,
                      bool unproven, nj_ns now)
 {
     nj_tcp_prepend_for(m, e, &tcp->cfg.tx);
-    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn, unproven};
-    tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
+    emit(tcp, m, e, unproven, now);
 }
 
 /* Without a control block: what answers strangers and half-open connections, where nothing proves
@@ -89,6 +95,7 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
 {
     uint32_t most = tcp->cfg.tx.tso ? UINT32_MAX : t->snd_mss;
     bool first = true, last;
+    struct nj_tcp_head head;
     struct nj_tcp_emit e;
 
     do {
@@ -101,7 +108,6 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
         }
         if (first)
             begin_train(tcp, t, &e, seq, n_bytes, now);
-        first = false;
         last = n == n_bytes;
         if (last) { /* the others are full, and have no room for blocks */
             e.flags |= flags;
@@ -109,7 +115,14 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
         }
         e.seq = seq;
         e.payload_sum = sum;
-        send_out(tcp, m, &e, false, now);
+        if (first || last || !e.summed)
+            nj_tcp_prepend_for(m, &e, &tcp->cfg.tx);
+        else
+            nj_tcp_head_prepend(m, &head, seq, sum);
+        if (first && !last)
+            nj_tcp_head_keep(&head, m, &e);
+        emit(tcp, m, &e, false, now);
+        first = false;
         seq += n;
         n_bytes -= n;
     } while (!last);

@@ -191,6 +191,38 @@ void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,
     room_for(m, hdr_bytes);
 }
 
+void nj_tcp_head_keep(struct nj_tcp_head *head, const struct rte_mbuf *m,
+                      const struct nj_tcp_emit *e)
+{
+    static const uint8_t none[sizeof(uint32_t)];
+    uint32_t n = NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes(&e->opts);
+    uint8_t *to = head->bytes + sizeof head->bytes - n;
+
+    memcpy(to, rte_pktmbuf_mtod(m, const void *), n);
+    memcpy(to + offsetof(struct rte_tcp_hdr, sent_seq), none, sizeof(uint32_t));
+    memcpy(to + offsetof(struct rte_tcp_hdr, cksum), none, sizeof(uint16_t));
+    head->n_bytes = (uint8_t)n;
+    head->sum = nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP, 0);
+    head->sum = nj__csum_add(head->sum, to, n);
+}
+
+void nj_tcp_head_prepend(struct rte_mbuf *m, const struct nj_tcp_head *head, uint32_t seq,
+                         uint64_t payload_sum)
+{
+    uint32_t number = rte_cpu_to_be_32(seq), n_bytes = head->n_bytes + rte_pktmbuf_pkt_len(m);
+    uint64_t sum = head->sum + payload_sum + number + rte_cpu_to_be_16((uint16_t)n_bytes);
+    uint16_t cksum = (uint16_t)~nj__csum_fold(sum);
+
+    NJ_ASSERT(n_bytes <= UINT16_MAX);
+    NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_TCP_HEAD_BYTES_MAX);
+    /* A copy of known length takes less than one of the bytes that count. */
+    memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_TCP_HEAD_BYTES_MAX, head->bytes,
+           NJ_TCP_HEAD_BYTES_MAX);
+    uint8_t *to = room_for(m, head->n_bytes);
+    memcpy(to + offsetof(struct rte_tcp_hdr, sent_seq), &number, sizeof number);
+    memcpy(to + offsetof(struct rte_tcp_hdr, cksum), &cksum, sizeof cksum);
+}
+
 void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
                      uint16_t ident)
 {

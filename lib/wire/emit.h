@@ -65,6 +65,24 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e);
 void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,
                         const struct nj_tx_offload *tx);
 
+#define NJ_TCP_HEAD_BYTES_MAX (NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX)
+
+/* What the segments of a train begin with: the TCP header at the end of `bytes`. */
+struct nj_tcp_head {
+    uint8_t n_bytes;
+    uint64_t sum; /* with that of the pseudo-header, without what differs in each segment */
+    uint8_t bytes[NJ_TCP_HEAD_BYTES_MAX];
+};
+
+/* Keep that of the segment `m`, which was prepended for `e`. */
+void nj_tcp_head_keep(struct nj_tcp_head *head, const struct rte_mbuf *m,
+                      const struct nj_tcp_emit *e);
+
+/* Prepend it to another payload, whose sum is known: as nj_tcp_prepend() does with an `e` that has
+ * this number and is the same otherwise. Needs NJ_TCP_HEAD_BYTES_MAX of headroom. */
+void nj_tcp_head_prepend(struct rte_mbuf *m, const struct nj_tcp_head *head, uint32_t seq,
+                         uint64_t payload_sum);
+
 /* Prepend an IPv4 header: DF set, TTL 64, checksum filled in. `ident` goes into Identification. */
 void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
                      uint16_t ident);

@@ -322,6 +322,48 @@ Test(wire_emit, head_once_more)
     cr_expect(nj_test_pool_full(pool));
 }
 
+/* The same of a TCP header, for another number and payload. */
+Test(wire_emit, tcp_head_once_more)
+{
+    const uint64_t seed = 0x7c9;
+    struct rte_mempool *pool = nj_test_pool(3);
+    struct nj_iface iface = test_iface();
+    struct nj_prng r;
+    uint8_t bytes[1400];
+
+    nj_prng_init(&r, seed);
+    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
+    for (unsigned run = 0; run < 3000; run++) {
+        struct nj_tcp_emit e;
+        struct nj_tcp_head head;
+        uint32_t n = nj_prng_below(&r, sizeof bytes + 1);
+        random_segment(&r, &iface, &e);
+        if (nj_prng_below(&r, 2)) { /* IPv6 */
+            random_bytes(&r, &e.tuple.local, sizeof e.tuple.local);
+            random_bytes(&r, &e.tuple.remote, sizeof e.tuple.remote);
+        }
+        random_bytes(&r, bytes, sizeof bytes);
+        struct rte_mbuf *first = nj_test_mbuf(pool, bytes, nj_prng_below(&r, 1400));
+        nj_tcp_prepend(first, &e);
+        nj_tcp_head_keep(&head, first, &e);
+
+        e.seq = (uint32_t)nj_prng_next(&r);
+        random_bytes(&r, bytes, sizeof bytes);
+        struct rte_mbuf *want = nj_test_mbuf(pool, bytes, n), *m = nj_test_mbuf(pool, bytes, n);
+        nj_tcp_prepend(want, &e);
+        nj_tcp_head_prepend(m, &head, e.seq, nj__csum_add(0, bytes, n));
+        cr_assert_eq(m->pkt_len, want->pkt_len, "run %u", run);
+        cr_assert_eq(m->data_len, want->data_len);
+        cr_assert_eq(
+            memcmp(rte_pktmbuf_mtod(m, void *), rte_pktmbuf_mtod(want, void *), want->pkt_len), 0,
+            "run %u", run);
+        rte_pktmbuf_free(first);
+        rte_pktmbuf_free(want);
+        rte_pktmbuf_free(m);
+    }
+    cr_expect(nj_test_pool_full(pool));
+}
+
 Test(wire_emit, arp_and_echo_round_trip)
 {
     struct rte_mempool *pool = nj_test_pool(1);
