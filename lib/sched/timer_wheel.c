@@ -95,6 +95,7 @@ static void fire_slot(struct nj_wheel *w, struct nj_list *slot,
     nj_list_splice(&batch, slot);
     while ((n = nj_list_pop(&batch))) {
         struct nj_timer *t = nj_container_of(n, struct nj_timer, node);
+        __builtin_prefetch(batch.next);
         if (t->deadline > tick_time) {
             file(w, t); /* re-armed lazily in the meantime */
         } else {

@@ -18,7 +18,7 @@ uint32_t nj__pressure_tx_left(const struct nj_shard *s)
 {
     const struct rte_mempool *mp = s->cfg.tx_pool;
     uint32_t n = rte_mempool_get_ops(mp->ops_index)->get_count(mp);
-    return n > mp->size / 2 ? n : rte_mempool_avail_count(mp);
+    return n > mp->size / 4 ? n : rte_mempool_avail_count(mp);
 }
 
 static uint32_t ms_of(nj_ns now)
