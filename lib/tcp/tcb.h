@@ -58,7 +58,8 @@ enum nj_ca {
 };
 
 /* What a connection has only while something is going on: bytes on their way in either direction,
- * an event for the user, an ACK that is owed. An idle connection has none. */
+ * an event for the user, an ACK that is owed. An idle connection has none. What a segment without
+ * adventures needs comes first: see nj_tcp_prefetch(). */
 struct nj_xfer {
     struct nj_tcb *tcb;
     struct nj_list ready;   /* member of nj_tcp.ready while events wait for the user */
@@ -69,21 +70,21 @@ struct nj_xfer {
     nj_ns pto_at;    /* tail loss probe (RFC 8985 7) */
     nj_ns reo_at;    /* what is missing is lost from then on (RFC 8985 6.2 step 5) */
     nj_ns delack_at;
-    nj_ns pace_at;  /* no new data before */
-    nj_ns close_at; /* TIME_WAIT with a user, any other state without one */
+    nj_ns close_at;     /* TIME_WAIT with a user, any other state without one */
+    nj_ns pace_at;      /* no new data before */
+    uint64_t pace_rate; /* bytes per second; 0: no pacing */
 
     /* The send queue. */
     struct nj_mbuf_queue sndq; /* from snd_una on; n_bytes does not count SYN or FIN */
     uint32_t sndq_head_off;    /* bytes of sndq.head that are acknowledged already */
-    struct rte_mbuf *cursor;   /* the mbuf of sndq that holds the byte at cursor_seq */
     uint32_t cursor_off, cursor_seq;
+    struct rte_mbuf *cursor; /* the mbuf of sndq that holds the byte at cursor_seq */
 
     /* What was sent and not yet acknowledged: runs by sequence number, see sent.h. */
+    uint32_t n_runs; /* of sent */
     struct nj_list sent;
     struct nj_sent *lost_hint;           /* no run before this one is lost; NULL: not known */
-    uint32_t n_runs;                     /* of sent */
     uint32_t n_flight, n_sacked, n_lost; /* bytes by fate; the sum is snd_nxt - snd_una */
-    struct nj_sack_block sack_seen[NJ_SACK_BLOCKS_MAX]; /* of the last ACK: done with */
 
     /* Recovery. */
     uint8_t ca;              /* enum nj_ca */
@@ -95,16 +96,12 @@ struct nj_xfer {
     bool tlp_out, tlp_again; /* a probe is out; it repeated old data */
     bool limited;            /* limited_seq means something */
     bool cwr_due;            /* tell the peer that we slowed down (RFC 3168 6.1.2) */
-    uint32_t high_seq;       /* recovery ends when this is acknowledged */
-    uint32_t flight_was;     /* in flight when the ACK came that is being looked at; else 0 */
-    uint32_t limited_seq;    /* what was sent before this filled the congestion window */
+    bool used;            /* something was sent: there is more to remember than an idle one keeps */
+    bool ce_seen;         /* the network marked what the peer sent: say so until CWR */
+    uint32_t high_seq;    /* recovery ends when this is acknowledged */
+    uint32_t flight_was;  /* in flight when the ACK came that is being looked at; else 0 */
+    uint32_t limited_seq; /* what was sent before this filled the congestion window */
     uint32_t tlp_end;
-    uint32_t prr_delivered, prr_out, prr_flight; /* RFC 6937 3 */
-    uint32_t undo_cwnd, undo_ssthresh; /* as they were before; undo_cwnd 0: nothing to undo */
-    uint32_t undo_una;
-    int32_t undo_bytes; /* sent again since and not yet reported as duplicates */
-    uint32_t undo_ts;   /* our timestamp clock when the first was sent again; 0: none yet */
-    uint64_t cc[NJ_CC_PRIV_BYTES / 8]; /* what the algorithm of congestion control keeps */
 
     /* RACK (RFC 8985 5.2): the segment that was sent last of all that have arrived. */
     nj_ns rack_at, rack_rtt;
@@ -115,28 +112,34 @@ struct nj_xfer {
 
     /* Time (RFC 6298). */
     nj_ns rto, last_send_at;
-    nj_ns progress_at;  /* last time the peer acknowledged something new, or answered a probe */
-    nj_ns reopened_at;  /* the peer opened its window, and all was sent again */
-    nj_ns probed_at;    /* the first probe since then */
-    nj_ns syn_at;       /* when the only SYN was sent; 0: there were more */
-    uint64_t pace_rate; /* bytes per second; 0: no pacing */
-
-    uint32_t iss, irs;
-    uint16_t mtu_claimed; /* an ICMP message said so; believed when a time-out agrees */
-    bool used;            /* something was sent: there is more to remember than an idle one keeps */
+    nj_ns progress_at; /* last time the peer acknowledged something new, or answered a probe */
 
     /* Receive side. */
-    uint32_t fin_seq;          /* where an early FIN stands, when fin_seen */
     nj_ns text_at;             /* when text came last; 0: none yet */
-    uint16_t rcv_mss;          /* the longest text of a segment so far */
-    uint8_t n_quick_acks;      /* of NJ_TCP_QUICK_ACKS */
-    bool ce_seen;              /* the network marked what the peer sent: say so until CWR */
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
     struct rte_mbuf *reasm;    /* out of order, by sequence number; see reasm.c */
     uint32_t reasm_bytes;
-    uint32_t sack_at[NJ_SACK_BLOCKS_MAX]; /* a byte of each block that changed, the latest first */
+    uint16_t rcv_mss;     /* the longest text of a segment so far */
+    uint8_t n_quick_acks; /* of NJ_TCP_QUICK_ACKS */
     uint8_t n_sack_at;
     struct nj_sack_block dsack; /* arrived twice and not reported yet; empty: nothing */
+    struct nj_sack_block sack_seen[NJ_SACK_BLOCKS_MAX]; /* of the last ACK: done with */
+
+    /* ---- from here on: losses, and what is looked at once or twice ---- */
+
+    uint64_t cc[NJ_CC_PRIV_BYTES / 8]; /* what the algorithm of congestion control keeps */
+    uint32_t prr_delivered, prr_out, prr_flight; /* RFC 6937 3 */
+    uint32_t undo_cwnd, undo_ssthresh; /* as they were before; undo_cwnd 0: nothing to undo */
+    uint32_t undo_una;
+    int32_t undo_bytes; /* sent again since and not yet reported as duplicates */
+    uint32_t undo_ts;   /* our timestamp clock when the first was sent again; 0: none yet */
+    nj_ns reopened_at;  /* the peer opened its window, and all was sent again */
+    nj_ns probed_at;    /* the first probe since then */
+    nj_ns syn_at;       /* when the only SYN was sent; 0: there were more */
+    uint32_t iss, irs;
+    uint32_t fin_seq;                     /* where an early FIN stands, when fin_seen */
+    uint32_t sack_at[NJ_SACK_BLOCKS_MAX]; /* a byte of each block that changed, the latest first */
+    uint16_t mtu_claimed; /* an ICMP message said so; believed when a time-out agrees */
 };
 
 /* Three cache lines. The first two are what a segment of an open connection needs; the third is
@@ -196,7 +199,7 @@ static inline void nj_tcp_prefetch(const struct nj_flow *flow)
     if (flow->kind != NJ_FLOW_TCB)
         return;
     rte_prefetch0(t->user);
-    for (size_t at = 0; t->x && at < sizeof(struct nj_xfer); at += NJ_CACHE_LINE)
+    for (size_t at = 0; t->x && at < offsetof(struct nj_xfer, cc); at += NJ_CACHE_LINE)
         rte_prefetch0((const uint8_t *)t->x + at);
 }
 
