@@ -33,7 +33,8 @@ void *nj_pages_map(size_t n_bytes)
     uint8_t *mem = reserve(n + NJ_LARGE_PAGE); /* the kernel aligns to small pages */
     if (!mem)
         return NULL;
-    size_t before = -(uintptr_t)mem % NJ_LARGE_PAGE;
+    /* The upper part: the kernel maps downward, so that the next one borders on it. */
+    size_t before = NJ_LARGE_PAGE - (uintptr_t)mem % NJ_LARGE_PAGE;
     give_back(mem, before);
     mem += before;
     give_back(mem + n, NJ_LARGE_PAGE - before);

@@ -119,7 +119,7 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
             nj_tcp_prepend_for(m, &e, &tcp->cfg.tx);
         else
             nj_tcp_head_prepend(m, &head, seq, sum);
-        if (first && !last)
+        if (first && !last && e.summed)
             nj_tcp_head_keep(&head, m, &e);
         emit(tcp, m, &e, false, now);
         first = false;
@@ -287,10 +287,10 @@ enum sending { SENT, NOTHING, NO_ROOM };
  * segments, or a train of them. */
 static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t room)
 {
-    uint32_t mss = t->snd_mss, n = min_u32(room, NJ_TCP_FRESH_MAX) * mss;
-    if (tcp->cfg.tx.tso)
-        n = tcp->cfg.tx.tso_bytes_max / mss * mss;
-    return t->x->send_one || n < mss ? mss : n;
+    uint32_t mss = t->snd_mss;
+    uint32_t n =
+        tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss : min_u32(room, NJ_TCP_FRESH_MAX);
+    return t->x->send_one || n == 0 ? mss : n * mss;
 }
 
 static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
@@ -298,17 +298,24 @@ static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
     return n_bytes > t->snd_mss ? (n_bytes + t->snd_mss - 1) / t->snd_mss : 1;
 }
 
-/* `n` bytes, cut so that they make full segments unless they are `all` there are, and those of a
- * train find mbufs. If there is none at all, the attempt to send the first one will tell. */
+/* Of the `n` bytes of a train, those that find mbufs. If there is none at all, the attempt to send
+ * the first one will tell. */
+static uint32_t with_mbufs(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
+{
+    uint32_t mss = t->snd_mss;
+
+    if (n <= mss || tcp->cfg.tx.tso || n <= tcp->n_fresh * mss)
+        return n;
+    uint32_t ready = nj__fresh_stock(tcp);
+    return min_u32(n, ready > 0 ? ready * mss : mss);
+}
+
+/* `n` bytes, cut so that they make full segments unless they are `all` there are, and find mbufs.
+ */
 static uint32_t whole(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n, uint32_t all)
 {
-    uint32_t mss = t->snd_mss, had = tcp->n_fresh;
-
-    if (n <= mss)
-        return n;
-    if (!tcp->cfg.tx.tso && had * mss < n && (had = nj__fresh_stock(tcp)) * mss < n)
-        n = had > 0 ? had * mss : mss;
-    return n < all ? n - n % mss : n;
+    n = with_mbufs(tcp, t, n);
+    return n > t->snd_mss && n < all ? n - n % t->snd_mss : n;
 }
 
 /* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), and the FIN if it stands right

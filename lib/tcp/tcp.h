@@ -164,8 +164,7 @@ static inline uint32_t nj_tcp_queued_mbufs(const struct nj_tcb *t)
 {
     return t->x ? t->x->sndq.n_mbufs : 0;
 }
-/* May all that is queued go, as far as the windows of either side tell? Then it is for TCP to see
- * it acknowledged, or to give the connection up. */
+/* May all that is queued go, as far as the windows of either side tell? */
 bool nj_tcp_all_may_go(const struct nj_tcb *tcb);
 /* Does the user want to hear of acknowledged bytes (NJ_TCP_EV_WRITABLE)? At first it does. Who has
  * nothing to say and waits for nothing is better left alone: the ACK of a response that comes on

@@ -246,7 +246,8 @@ static inline nj_ns nj__srtt(const struct nj_tcb *t)
 void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
 
 /* fresh.c: mbufs to write into. */
-/* Have as many at hand as there may be. Returns their number; 0: the pool is empty. */
+/* Fill up, if the pool has so many; with one, if it has few and none is here. Returns how many are
+ * here now; 0: the pool is empty. */
 uint32_t nj__fresh_stock(struct nj_tcp *);
 struct rte_mbuf *nj__fresh_stocked(struct nj_tcp *);
 void nj__fresh_return(struct nj_tcp *); /* to the pool */
