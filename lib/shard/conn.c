@@ -354,12 +354,13 @@ static void write_some(struct nj_conn *c, nj_ns now)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
-/* When all is said, and TCP may send all of it, its ACK is no news: the connection is as idle now
- * as it will be then. */
+/* When all is said, and TCP may send all of it, its ACK is no news: that of one that owed us none
+ * before, for it is trusted to come (patience.c). */
 static void choose_news(struct nj_conn *c)
 {
     bool quiet = c->state == H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
-                 !nj__conn_has_input(c) && nj_tcp_all_may_go(c->tcb);
+                 !nj__conn_has_input(c) && nj_tcp_all_may_go(c->tcb) &&
+                 c->silent != NJ_SILENT_STALLED;
 
     nj_tcp_tell_acks(c->tcb, !quiet);
 }
@@ -474,7 +475,8 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
     nj_list_init(&batch);
     nj_tcp_take_ready(&s->tcp, &batch);
-    s->n_tx_left = nj__pressure_tx_left(s);
+    if (!nj_list_empty(&batch))
+        s->n_tx_left = nj__pressure_tx_left(s);
     for (;;) {
         if (eaten % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* more than one */
             prefetch(&batch);

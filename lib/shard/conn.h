@@ -13,7 +13,8 @@ enum conn_state { SNIFF, H2, LINGER };
 struct nj_talk {
     struct nj_conn *conn;
     struct nj_h2 *h2;
-    struct nj_list owing; /* member of shard->owing while the send queue holds bytes */
+    struct nj_list owing; /* member of shard->owing while the send queue holds bytes, and then
+                             until somebody looks */
     uint32_t owing_ms;    /* the peer had acknowledged some, or began to owe us ACKs; modulo 2^32 */
     uint32_t owing_una;   /* what it had acknowledged when we last looked */
     union {
@@ -31,8 +32,9 @@ struct nj_talk {
     struct nj_list *asked;        /* the first of them that was not yet offered, or NULL */
     uint32_t body_end;            /* owes_body: where in sequence the last byte of a body ends */
     int32_t credit_ns; /* of the round over connections; negative when it took too long */
-    uint32_t una_then; /* what the peer had acknowledged when it was filed */
-    uint32_t number;   /* among those of this shard that have spoken, modulo 2^32: for the log */
+    uint32_t
+        una_then; /* what the peer had acknowledged when it was filed; QUIET: is to acknowledge */
+    uint32_t number; /* among those of this shard that have spoken, modulo 2^32: for the log */
 };
 _Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
 

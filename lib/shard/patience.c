@@ -17,8 +17,10 @@
 #include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
+#include "tcp/seq.h"
 
 #define LINGER_TIMEOUT (2 * NJ_SEC) /* the peer has all, and does not close */
+#define QUIET_TIMEOUT  (1 * NJ_SEC) /* so long we trust that an answer will be acknowledged */
 
 /* What moves is filed again at most once in so long: time-outs are up to this much late. */
 #define GRAIN      (64 * NJ_MS)
@@ -45,9 +47,10 @@ static enum nj_silent silent_as(const struct nj_conn *c)
     case H2:
         break;
     }
-    bool owes = nj_tcp_queued_mbufs(c->tcb) > 0 && !c->tcb->acks_untold; /* else TCP sees to it */
-    if (nj_h2_streams(c->talk->h2) > 0 || owes)
+    if (nj_h2_streams(c->talk->h2) > 0)
         return NJ_SILENT_STALLED;
+    if (nj_tcp_queued_mbufs(c->tcb) > 0)
+        return c->tcb->acks_untold ? NJ_SILENT_QUIET : NJ_SILENT_STALLED;
     return c->unfinished ? NJ_SILENT_BEGUN : NJ_SILENT_IDLE;
 }
 
@@ -58,6 +61,8 @@ static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
         return s->cfg.preface_timeout;
     case NJ_SILENT_IDLE:
         return s->cfg.idle_timeout;
+    case NJ_SILENT_QUIET:
+        return QUIET_TIMEOUT;
     case NJ_SILENT_BEGUN:
         return s->cfg.header_timeout;
     case NJ_SILENT_STALLED:
@@ -96,24 +101,37 @@ static bool tcp_moves(const struct nj_conn *c, nj_ns now)
     return c->tcb->snd_una - c->talk->una_then >= due_in(c->shard, time, rate);
 }
 
-/* Those that wait for the same thing have the same patience: filed at the end when they begin to
- * wait and when they move, they stand in the order in which their time is up. */
+/* Did it get on since it was filed, whatever it was that came? */
+static bool got_on(const struct nj_conn *c, nj_ns now)
+{
+    if (c->silent == NJ_SILENT_STALLED)
+        return c->moved && tcp_moves(c, now);
+    if (c->silent == NJ_SILENT_QUIET) /* all that was answered then */
+        return c->moved && nj_seq_le(c->talk->una_then, c->tcb->snd_una);
+    return c->moved;
+}
+
+/* Those that wait for the same thing have the same patience: at the end of their list when they
+ * begin to wait and when they move, they stand in the order in which their time is up. */
+static void enlist(struct nj_conn *c, enum nj_silent silent, uint32_t since)
+{
+    c->silent = (uint8_t)silent;
+    c->since = since;
+    if (c->talk)
+        c->talk->una_then = silent == NJ_SILENT_QUIET ? nj_tcp_queued_end(c->tcb) : c->tcb->snd_una;
+    nj_list_del(&c->node);
+    nj_list_push_back(&c->shard->silent[silent], &c->node);
+}
+
 void nj__conn_file(struct nj_conn *c, nj_ns now)
 {
     enum nj_silent silent = silent_as(c);
     uint32_t since = (uint32_t)(now / GRAIN + 1);
 
-    bool moved = c->moved && (c->silent != NJ_SILENT_STALLED || tcp_moves(c, now));
-    bool stays = silent == c->silent && (!moved || since == c->since);
+    bool stays = silent == c->silent && (!got_on(c, now) || since == c->since);
     c->moved = false;
-    if (stays)
-        return;
-    c->silent = (uint8_t)silent;
-    c->since = since;
-    if (c->talk)
-        c->talk->una_then = c->tcb->snd_una;
-    nj_list_del(&c->node);
-    nj_list_push_back(&c->shard->silent[silent], &c->node);
+    if (!stays)
+        enlist(c, silent, since);
 }
 
 /* Whose turn it is while streams are open is asked of each of them. But who has sent FIN may have
@@ -123,6 +141,13 @@ static bool is_patient_with(const struct nj_conn *c, nj_ns now)
     if (c->moved || silent_as(c) != (enum nj_silent)c->silent) /* in this very moment */
         return true;
     return c->silent == NJ_SILENT_STALLED && c->state == H2 && !c->peer_fin && tcp_moves(c, now);
+}
+
+/* By now its answers are acknowledged, and it is idle since then; or it has to be watched. */
+static void end_quiet(struct nj_conn *c)
+{
+    nj_tcp_tell_acks(c->tcb, true);
+    enlist(c, silent_as(c), c->since);
 }
 
 static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
@@ -135,6 +160,10 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
         struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
         if (now < time_filed(c) + wait)
             break;
+        if (silent == NJ_SILENT_QUIET) {
+            end_quiet(c);
+            continue;
+        }
         if (!is_patient_with(c, now)) {
             nj__conn_end_silence(c, now);
             continue;

@@ -9,6 +9,7 @@
 #define SHED_AFTER  (5 * NJ_SEC) /* no ACK */
 #define OWING_GRAIN (1 * NJ_SEC) /* how late an ACK may be noted for that */
 #define SHED_MAX    32u          /* of them per step */
+#define SHED_LOOK   256u         /* also at those that turn out to owe nothing */
 #define HOARD_AFTER (1 * NJ_SEC) /* input waits */
 #define HOARD_LOOK  32u          /* of those who let it wait for longest, per step */
 
@@ -44,7 +45,7 @@ static bool has_acked(struct nj_talk *talk)
 
 /* Keep shard->owing in the order in which peers were last heard of. Whoever was filed a moment ago
  * stays where he is: his neighbours on the list are in nobody's cache. So does one whose ACK we
- * were not told of: shed() sees it. */
+ * were not told of: nj__pressure_shed() sees it. */
 static void note_owing(struct nj_conn *c, nj_ns now)
 {
     struct nj_talk *talk = c->talk;
@@ -61,7 +62,9 @@ static void note_owing(struct nj_conn *c, nj_ns now)
 
 void nj__pressure_shed(struct nj_shard *s, nj_ns now)
 {
-    for (uint32_t i = 0; i < SHED_MAX && !nj_list_empty(&s->owing); i++) {
+    uint32_t n_shed = 0;
+
+    for (uint32_t i = 0; i < SHED_LOOK && n_shed < SHED_MAX && !nj_list_empty(&s->owing); i++) {
         struct nj_talk *talk = nj_container_of(s->owing.next, struct nj_talk, owing);
         if (nj_tcp_queued_mbufs(talk->conn->tcb) == 0) {
             nj_list_del(&talk->owing);
@@ -72,6 +75,7 @@ void nj__pressure_shed(struct nj_shard *s, nj_ns now)
         } else {
             nj_count(&s->counters, NJ_C_conn_shed);
             nj__conn_reset(talk->conn, now);
+            n_shed++;
         }
     }
 }

@@ -95,6 +95,7 @@ struct nj_shard_config {
 enum nj_silent {
     NJ_SILENT_NEW,     /* for the first bytes of its peer */
     NJ_SILENT_IDLE,    /* for a request */
+    NJ_SILENT_QUIET,   /* for a request, and for the ACK of what was answered, unheard */
     NJ_SILENT_BEGUN,   /* for the rest of a frame or of a header block, without any request */
     NJ_SILENT_STALLED, /* for the peer to take or send what it began */
     NJ_SILENT_DONE,    /* for the peer's FIN, all else is acknowledged */
@@ -117,8 +118,8 @@ struct nj_shard {
     uint32_t active_counter; /* see active.h */
     struct nj_pool talks;    /* struct nj_talk, for those that have said something */
     struct nj_list silent[NJ_N_SILENT];
-    struct nj_list
-        owing; /* connections with bytes in the send queue, longest without an ACK first */
+    struct nj_list owing;  /* connections with bytes in the send queue, longest without an ACK that
+                              we heard of first */
     struct nj_list unread; /* ... whose input waits until they take some, longest first */
 
     nj_ns now;              /* of the step that runs; for callbacks that have no argument for it */

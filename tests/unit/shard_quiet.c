@@ -7,6 +7,7 @@
 #include "support/shard_rig.h"
 
 #define IDLE (75 * NJ_SEC) /* the shard's own */
+#define PING 6u
 
 static struct nj_tcb *tcb_of(const struct rig *r, const struct rig_peer *p)
 {
@@ -62,10 +63,14 @@ Test(shard_quiet, when_all_is_said)
     p->manual = false;
     rig_run(r, NJ_SEC);
     cr_expect_gt(p->n_got, RIG_WHOLE);
+    for (uint32_t i = 7; i <= 9; i += 2) { /* the first one's file is not known any more */
+        rig_get(r, p, i, "/index.html");
+        rig_settle(r);
+    }
     cr_expect(!hears(r, p));
     p->rcv_wnd = 0;
     rig_ack(r, p);
-    rig_get(r, p, 7, "/index.html");
+    rig_get(r, p, 11, "/index.html");
     rig_settle(r);
     cr_expect(hears(r, p), "what the peer's window keeps back is the peer's to take");
     rig_free(r);
@@ -111,6 +116,77 @@ Test(shard_quiet, the_end_is_heard_of)
     cr_expect_eq(r->s->conns.n_used, 1);
     rig_run(r, 3 * NJ_SEC);
     cr_expect_eq(r->s->conns.n_used, 0);
+    rig_free(r);
+}
+
+/* ---- who does not take its answers ---- */
+
+/* The peer acknowledges all but ten bytes, and answers whatever is asked at a closed window. Each
+ * second it says something that needs no answer, when it is `busy`. Returns when it is gone. */
+static nj_ns until_reset(struct rig *r, struct rig_peer *p, bool busy, bool opens)
+{
+    nj_ns from = r->now;
+    uint32_t una = p->rcv_nxt - 10;
+    uint8_t ping[32];
+
+    while (!p->got_rst && !p->got_fin && r->now < from + 1000 * NJ_SEC) {
+        p->rcv_nxt = una;
+        if (busy) {
+            p->rcv_wnd = opens ? 65535 : 0;
+            rig_send(r, p, ping, rig_h2(ping, PING, 1, 0, "12345678", 8));
+            rig_step(r);
+        }
+        p->rcv_nxt = una;
+        p->rcv_wnd = 0;
+        rig_ack(r, p);
+        rig_run(r, NJ_SEC);
+    }
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 1);
+    return r->now - from;
+}
+
+static void expect_send_timeout(bool busy, bool opens)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+    nj_ns took = until_reset(r, p, busy, opens);
+
+    cr_expect(took >= 60 * NJ_SEC && took <= 65 * NJ_SEC, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
+Test(shard_quiet, a_window_that_shuts_behind_the_answer)
+{
+    expect_send_timeout(false, false);
+}
+
+Test(shard_quiet, saying_something_is_not_taking)
+{
+    expect_send_timeout(true, false);
+}
+
+Test(shard_quiet, nor_is_a_window_that_opens_now_and_then)
+{
+    expect_send_timeout(true, true);
+}
+
+/* Bytes one by one are fewer than it has to take. */
+Test(shard_quiet, acknowledged_by_bytes)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+    uint32_t end = p->rcv_nxt;
+    nj_ns from = r->now;
+
+    p->rcv_nxt = end - 150;
+    while (!p->got_rst && p->rcv_nxt < end && r->now < from + 1000 * NJ_SEC) {
+        uint32_t una = p->rcv_nxt;
+        rig_ack(r, p);
+        rig_run(r, 900 * NJ_MS);
+        p->rcv_nxt = una + 1;
+    }
+    nj_ns took = r->now - from;
+    cr_expect(took >= 60 * NJ_SEC && took <= 65 * NJ_SEC, "%lu ms", took / NJ_MS);
     rig_free(r);
 }
 
