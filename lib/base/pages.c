@@ -25,7 +25,7 @@ static void give_back(uint8_t *mem, size_t n_bytes)
         munmap(mem, n_bytes);
 }
 
-void *nj_pages_map(size_t n_bytes)
+void *nj_pages_map(size_t n_bytes, size_t n_small)
 {
     if (n_bytes < NJ_LARGE_PAGE)
         return reserve(n_bytes);
@@ -38,7 +38,8 @@ void *nj_pages_map(size_t n_bytes)
     give_back(mem, before);
     mem += before;
     give_back(mem + n, NJ_LARGE_PAGE - before);
-    madvise(mem, n, MADV_HUGEPAGE); /* a wish: where it is refused, they are small */
+    if (n_small < n)
+        madvise(mem + n_small, n - n_small, MADV_HUGEPAGE); /* refused, they are small, too */
     return mem;
 }
 

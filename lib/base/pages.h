@@ -12,8 +12,10 @@
 
 #define NJ_LARGE_PAGE ((size_t)2 << 20)
 
-/* Zeroed memory; from NJ_LARGE_PAGE on it begins with a large page. NULL when it is refused. */
-void *nj_pages_map(size_t n_bytes);
+/* Zeroed memory. From NJ_LARGE_PAGE on it is aligned to that, and what is behind its first
+ * `n_small` bytes, whole large pages or all, comes as large pages: where little is used, little is
+ * touched. NULL when it is refused. */
+void *nj_pages_map(size_t n_bytes, size_t n_small);
 /* The same `n_bytes`; NULL is fine. */
 void nj_pages_unmap(void *mem, size_t n_bytes);
 

@@ -17,7 +17,7 @@ bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max)
     p->n_max = n_max;
     if (n_max == 0) /* nothing can't be mapped; what is never taken needs no place */
         return true;
-    p->mem = nj_pages_map(p->obj_bytes * n_max);
+    p->mem = nj_pages_map(p->obj_bytes * n_max, NJ_LARGE_PAGE);
     return p->mem != NULL;
 }
 

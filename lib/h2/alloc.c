@@ -85,7 +85,7 @@ static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
 /* A slab's first bytes: the one before it, and then blocks as aligned as they are to be. */
 static bool add_slab(struct nj__h2_alloc *a)
 {
-    uint8_t *slab = nj_pages_map(SLAB_BYTES);
+    uint8_t *slab = nj_pages_map(SLAB_BYTES, a->slabs ? 0 : SLAB_BYTES);
     if (!slab)
         return false;
     memcpy(slab, &a->slabs, sizeof a->slabs);

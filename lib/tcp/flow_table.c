@@ -21,7 +21,7 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
         n *= 2;
     if (n - 1 > UINT32_MAX)
         return false;
-    f->entry = nj_pages_map(n * sizeof *f->entry);
+    f->entry = nj_pages_map(n * sizeof *f->entry, 0);
     if (!f->entry)
         return false;
     f->mask = (uint32_t)(n - 1);

@@ -28,7 +28,7 @@ static long n_pages(void)
 Test(base_pages, zeroed_and_aligned_to_the_last_byte)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(sizes); i++) {
-        uint8_t *mem = nj_pages_map(sizes[i]);
+        uint8_t *mem = nj_pages_map(sizes[i], i % 2 ? NJ_LARGE_PAGE : 0);
         cr_assert_not_null(mem);
         if (sizes[i] >= NJ_LARGE_PAGE)
             cr_expect_eq((uintptr_t)mem % NJ_LARGE_PAGE, 0);
@@ -46,7 +46,7 @@ Test(base_pages, no_more_than_it_takes_and_all_of_it_back)
     for (size_t i = 0; i < NJ_ARRAY_LEN(sizes); i++) {
         long unit = sizes[i] < NJ_LARGE_PAGE ? 1 : large, before = n_pages();
         long want = ((long)sizes[i] + unit * small - 1) / (unit * small) * unit;
-        uint8_t *mem = nj_pages_map(sizes[i]);
+        uint8_t *mem = nj_pages_map(sizes[i], i % 2 ? NJ_LARGE_PAGE : 0);
         cr_assert_not_null(mem);
         cr_expect_eq(n_pages() - before, want, "%zu bytes", sizes[i]);
         nj_pages_unmap(mem, sizes[i]);
@@ -57,7 +57,7 @@ Test(base_pages, no_more_than_it_takes_and_all_of_it_back)
 Test(base_pages, what_is_not_used_is_not_there)
 {
     const size_t n = (size_t)64 << 30;
-    uint8_t *mem = nj_pages_map(n);
+    uint8_t *mem = nj_pages_map(n, NJ_LARGE_PAGE);
     cr_assert_not_null(mem);
     mem[n - 1] = 1;
     cr_expect_eq(mem[n - 1], 1);
@@ -66,6 +66,6 @@ Test(base_pages, what_is_not_used_is_not_there)
 
 Test(base_pages, what_is_too_much_is_refused)
 {
-    cr_expect_null(nj_pages_map((size_t)1 << 60));
+    cr_expect_null(nj_pages_map((size_t)1 << 60, 0));
     nj_pages_unmap(NULL, 4096);
 }
