@@ -20,7 +20,7 @@
 #include "tcp/seq.h"
 
 #define LINGER_TIMEOUT (2 * NJ_SEC) /* the peer has all, and does not close */
-#define QUIET_TIMEOUT  (1 * NJ_SEC) /* so long we trust that an answer will be acknowledged */
+#define QUIET_TIMEOUT  (1 * NJ_SEC) /* so long at most we trust that answers are acknowledged */
 
 /* What moves is filed again at most once in so long: time-outs are up to this much late. */
 #define GRAIN      (64 * NJ_MS)
@@ -54,6 +54,13 @@ static enum nj_silent silent_as(const struct nj_conn *c)
     return c->unfinished ? NJ_SILENT_BEGUN : NJ_SILENT_IDLE;
 }
 
+/* The trust is a part of the time-out that it goes over into. */
+static nj_ns trust(const struct nj_shard_config *c)
+{
+    nj_ns shorter = c->idle_timeout < c->send_timeout ? c->idle_timeout : c->send_timeout;
+    return shorter < QUIET_TIMEOUT ? shorter : QUIET_TIMEOUT;
+}
+
 static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
 {
     switch (silent) {
@@ -62,7 +69,7 @@ static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
     case NJ_SILENT_IDLE:
         return s->cfg.idle_timeout;
     case NJ_SILENT_QUIET:
-        return QUIET_TIMEOUT;
+        return trust(&s->cfg);
     case NJ_SILENT_BEGUN:
         return s->cfg.header_timeout;
     case NJ_SILENT_STALLED:
@@ -143,7 +150,8 @@ static bool is_patient_with(const struct nj_conn *c, nj_ns now)
     return c->silent == NJ_SILENT_STALLED && c->state == H2 && !c->peer_fin && tcp_moves(c, now);
 }
 
-/* By now its answers are acknowledged, and it is idle since then; or it has to be watched. */
+/* By now its answers are acknowledged, and it is idle since then; or it has to be watched. Behind
+ * those that began to wait meanwhile it may be late by as long as it was trusted. */
 static void end_quiet(struct nj_conn *c)
 {
     nj_tcp_tell_acks(c->tcb, true);

@@ -103,6 +103,20 @@ Test(shard_quiet, idle_since_the_last_answer)
     rig_free(r);
 }
 
+/* A time-out shorter than the second for which we trust that an answer is acknowledged. */
+Test(shard_quiet, idle_for_less_than_the_trust)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.idle_timeout = 300 * NJ_MS;
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    rig_get(r, p, 1, "/index.html");
+    rig_settle(r);
+    nj_ns took = until_fin(r, p);
+    cr_expect(took >= 300 * NJ_MS && took <= 500 * NJ_MS, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
 /* Its last words are a time-out's: when they are acknowledged, two seconds are left. */
 Test(shard_quiet, the_end_is_heard_of)
 {
@@ -223,7 +237,16 @@ Test(shard_quiet, who_acknowledges_nothing_is_shed)
     rig_free(r);
 }
 
-/* It owes us an ACK again, and has been on the list since before it gave the last one. */
+/* Is on the list since `then`, and has acknowledged something since that nobody heard of. */
+static void expect_shed_late(struct rig *r, nj_ns then)
+{
+    shed_at(r, then + 6 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    shed_at(r, then + 12 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
+    rig_free(r);
+}
+
 Test(shard_quiet, an_ack_nobody_heard_of_counts)
 {
     struct rig *r = rig_new();
@@ -232,16 +255,11 @@ Test(shard_quiet, an_ack_nobody_heard_of_counts)
 
     r->now = then + 3 * NJ_SEC;
     rig_ack(r, p);
-    rig_get(r, p, 5, "/index.html");
+    rig_get(r, p, 5, "/index.html"); /* it owes us an ACK again */
     rig_settle(r);
-    shed_at(r, then + 6 * NJ_SEC);
-    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
-    shed_at(r, then + 12 * NJ_SEC);
-    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
-    rig_free(r);
+    expect_shed_late(r, then);
 }
 
-/* The same, heard of by nobody before mbufs are short. */
 Test(shard_quiet, part_of_an_answer_counts)
 {
     struct rig *r = rig_new();
@@ -252,9 +270,5 @@ Test(shard_quiet, part_of_an_answer_counts)
     rig_ack(r, p);
     rig_step(r);
     cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
-    shed_at(r, then + 6 * NJ_SEC);
-    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
-    shed_at(r, then + 12 * NJ_SEC);
-    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
-    rig_free(r);
+    expect_shed_late(r, then);
 }
