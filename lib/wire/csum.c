@@ -2,25 +2,6 @@
 /* The Internet checksum over much data, and over chained mbufs; see csum.h. */
 #include "wire/csum.h"
 
-/* As nj__csum_add(), copied to `to` on the way. */
-static inline uint64_t copy_rest(uint64_t sum, uint8_t *restrict to, const uint8_t *restrict p,
-                                 size_t n_bytes)
-{
-    for (; n_bytes >= 8; p += 8, to += 8, n_bytes -= 8) {
-        uint64_t v;
-        memcpy(&v, p, 8);
-        memcpy(to, &v, 8);
-        sum += (v & UINT32_MAX) + (v >> 32);
-    }
-    if (n_bytes > 0) {
-        uint64_t v = 0;
-        memcpy(&v, p, n_bytes);
-        memcpy(to, &v, n_bytes);
-        sum += (v & UINT32_MAX) + (v >> 32);
-    }
-    return sum;
-}
-
 #ifdef __x86_64__
 #include <immintrin.h>
 
@@ -96,14 +77,17 @@ uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
         n_wide = n_bytes & ~(size_t)(WIDE_BYTES - 1);
         sum = copy_rounds(to, from, n_wide);
     }
-    return copy_rest(sum, (uint8_t *)to + n_wide, (const uint8_t *)from + n_wide, n_bytes - n_wide);
+    uint8_t *rest = (uint8_t *)to + n_wide;
+    memcpy(rest, (const uint8_t *)from + n_wide, n_bytes - n_wide);
+    return nj__csum_add(sum, rest, n_bytes - n_wide);
 }
 
 #else
 
 uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
 {
-    return copy_rest(0, to, from, n_bytes);
+    memcpy(to, from, n_bytes);
+    return nj__csum_add(0, to, n_bytes);
 }
 
 uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes)
