@@ -158,6 +158,15 @@ Test(wire_emit, options_are_aligned)
     }
 }
 
+static struct nj_prng announced(uint64_t seed)
+{
+    struct nj_prng r;
+
+    nj_prng_init(&r, seed);
+    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
+    return r;
+}
+
 static uint32_t random_peer_ip(struct nj_prng *r, const struct nj_iface *iface)
 {
     for (;;) {
@@ -224,14 +233,11 @@ static void expect_same(const struct nj_tcp_emit *e, const struct nj_packet *p)
 
 Test(wire_emit, round_trip)
 {
-    const uint64_t seed = 0x1234abcd;
     struct rte_mempool *pool = nj_test_pool(8);
     struct nj_iface iface = test_iface();
-    struct nj_prng r;
+    struct nj_prng r = announced(0x1234abcd);
     uint8_t bytes[1400];
 
-    nj_prng_init(&r, seed);
-    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
     for (unsigned run = 0; run < 3000; run++) {
         struct nj_tcp_emit e;
         struct nj_packet p;
@@ -274,15 +280,20 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, const struct nj_iface *i
     return m;
 }
 
+static void expect_same_frame(unsigned run, const struct rte_mbuf *m, const struct rte_mbuf *want)
+{
+    cr_assert_eq(m->pkt_len, want->pkt_len, "run %u", run);
+    cr_assert_eq(m->data_len, want->data_len, "run %u", run);
+    cr_assert_eq(memcmp(rte_pktmbuf_mtod(m, void *), rte_pktmbuf_mtod(want, void *), want->pkt_len),
+                 0, "run %u", run);
+}
+
 /* A head that is kept makes the same frame of a segment, to the bit. */
 Test(wire_emit, head_once_more)
 {
-    const uint64_t seed = 0x4ead;
     struct rte_mempool *pool = nj_test_pool(3);
-    struct nj_prng r;
+    struct nj_prng r = announced(0x4ead);
 
-    nj_prng_init(&r, seed);
-    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
     for (unsigned run = 0; run < 3000; run++) {
         struct nj_iface iface = test_iface();
         iface.vlan = nj_prng_below(&r, 2) ? 7 : 0;
@@ -310,10 +321,7 @@ Test(wire_emit, head_once_more)
         m->ol_flags = want->ol_flags;
         m->l4_len = want->l4_len;
         nj_head_prepend(m, &head, ident);
-        cr_assert_eq(m->pkt_len, want->pkt_len, "run %u", run);
-        cr_assert_eq(
-            memcmp(rte_pktmbuf_mtod(m, void *), rte_pktmbuf_mtod(want, void *), want->pkt_len), 0,
-            "run %u", run);
+        expect_same_frame(run, m, want);
         cr_assert_eq(m->tx_offload, want->tx_offload);
         rte_pktmbuf_free(first);
         rte_pktmbuf_free(want);
@@ -325,14 +333,11 @@ Test(wire_emit, head_once_more)
 /* The same of a TCP header, for another number and payload. */
 Test(wire_emit, tcp_head_once_more)
 {
-    const uint64_t seed = 0x7c9;
     struct rte_mempool *pool = nj_test_pool(3);
     struct nj_iface iface = test_iface();
-    struct nj_prng r;
+    struct nj_prng r = announced(0x7c9);
     uint8_t bytes[1400];
 
-    nj_prng_init(&r, seed);
-    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
     for (unsigned run = 0; run < 3000; run++) {
         struct nj_tcp_emit e;
         struct nj_tcp_head head;
@@ -352,11 +357,7 @@ Test(wire_emit, tcp_head_once_more)
         struct rte_mbuf *want = nj_test_mbuf(pool, bytes, n), *m = nj_test_mbuf(pool, bytes, n);
         nj_tcp_prepend(want, &e);
         nj_tcp_head_prepend(m, &head, e.seq, nj__csum_add(0, bytes, n));
-        cr_assert_eq(m->pkt_len, want->pkt_len, "run %u", run);
-        cr_assert_eq(m->data_len, want->data_len);
-        cr_assert_eq(
-            memcmp(rte_pktmbuf_mtod(m, void *), rte_pktmbuf_mtod(want, void *), want->pkt_len), 0,
-            "run %u", run);
+        expect_same_frame(run, m, want);
         rte_pktmbuf_free(first);
         rte_pktmbuf_free(want);
         rte_pktmbuf_free(m);
