@@ -49,7 +49,7 @@ static int weight(const char *line)
     static const char *const exact[] = {
         "unrecognized option", "invalid option", "requires an argument", "invalid corelist",
         "invalid coremask",    "invalid value",  "cannot parse",         "is not present",
-        "not permitted",       "permission"};
+        "not permitted",       "permission",     "not compatible"};
     static const char *const cause[] = {"cannot",     "fail",    "error", "unable",
                                         "not enough", "no free", "refus", "invalid"};
     if (any_of(line, exact, NJ_ARRAY_LEN(exact)))
@@ -67,13 +67,16 @@ static const char *without_prefix(const char *line)
     return colon && space > colon ? colon + 2 : line;
 }
 
-/* The first line of the highest weight. Splits `text`. */
+/* The first line of the highest weight; none of the list of options that the EAL prints behind its
+ * complaint about one. Splits `text`. */
 static void find_cause(char *text, char *cause, size_t cause_bytes)
 {
     int best = 0;
     char *save = NULL;
 
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (strncmp(line, "Usage: ", 7) == 0)
+            break;
         int w = weight(line);
         if (w <= best)
             continue;
