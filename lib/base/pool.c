@@ -33,10 +33,11 @@ void *nj_pool_take_raw(struct nj_pool *p)
     if (obj) {
         memcpy(&p->free_head, obj, sizeof p->free_head);
         __builtin_prefetch(p->free_head); /* for the next time: it may be in nobody's cache */
-    } else if (p->n_touched < p->n_max)
+    } else if (p->n_touched < p->n_max) {
         obj = p->mem + p->obj_bytes * p->n_touched++;
-    else
+    } else {
         return NULL;
+    }
     p->n_used++;
     return obj;
 }

@@ -223,9 +223,8 @@ struct nj__hpack_head {
     uint64_t stamp;      /* 0: none */
     uint32_t n_replaced; /* as in struct nj__hpack_shared: when it differs, `kept` are others */
     uint8_t n_bytes, n_kept;
-    uint8_t at[NJ__HPACK_HEAD_KEPT]; /* octets that are indexes in the peer's table ... */
-    uint16_t
-        kept[NJ__HPACK_HEAD_KEPT]; /* ... of these fields: the only ones that a table decides */
+    uint8_t at[NJ__HPACK_HEAD_KEPT];    /* octets that are indexes in the peer's table ... */
+    uint16_t kept[NJ__HPACK_HEAD_KEPT]; /* ... of these fields: all that a table decides */
     uint8_t bytes[NJ__HPACK_AGAIN_MAX];
 };
 

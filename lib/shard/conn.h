@@ -32,9 +32,8 @@ struct nj_talk {
     struct nj_list *asked;        /* the first of them that was not yet offered, or NULL */
     uint32_t body_end;            /* owes_body: where in sequence the last byte of a body ends */
     int32_t credit_ns; /* of the round over connections; negative when it took too long */
-    uint32_t
-        una_then; /* what the peer had acknowledged when it was filed; QUIET: is to acknowledge */
-    uint32_t number; /* among those of this shard that have spoken, modulo 2^32: for the log */
+    uint32_t una_then; /* acknowledged by the peer when it was filed; QUIET: to be acknowledged */
+    uint32_t number;   /* among those of this shard that have spoken, modulo 2^32: for the log */
 };
 _Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
 

@@ -118,8 +118,8 @@ struct nj_shard {
     uint32_t active_counter; /* see active.h */
     struct nj_pool talks;    /* struct nj_talk, for those that have said something */
     struct nj_list silent[NJ_N_SILENT];
-    struct nj_list owing;  /* connections with bytes in the send queue, longest without an ACK that
-                              we heard of first */
+    struct nj_list owing;  /* connections with bytes in the send queue, the longest without an ACK
+                              that we heard of first */
     struct nj_list unread; /* ... whose input waits until they take some, longest first */
 
     nj_ns now;              /* of the step that runs; for callbacks that have no argument for it */
