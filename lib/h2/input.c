@@ -97,15 +97,16 @@ static void headers_begin(struct nj_h2 *h)
     h->block_bytes = f->n_bytes;
 }
 
-/* RFC 9113 5.3.2: what it says is ignored, that of itself too. */
 static void priority_begins(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id == 0) {
         nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
-    } else if (!nj__h2_glitch(h, NJ__H2_GLITCH) || f->n_bytes == PRIORITY_BYTES) {
+    } else if (!nj__h2_glitch(h, NJ__H2_GLITCH)) {
         return;
+    } else if (f->n_bytes == PRIORITY_BYTES) {
+        h->how = NJ__H2_WHOLE;
     } else if (nj__h2_find(h, f->id)) {
         nj__h2_stream_error(h, f->id, NJ__H2_FRAME_SIZE_ERROR);
     } else { /* a stream that is not open can't be reset */
@@ -261,6 +262,16 @@ static bool is_in_place(struct nj_h2 *h)
 
 /* ---- a frame is complete ---- */
 
+/* Priorities of RFC 7540 are ignored (RFC 9113 5.3.2), but for a stream's that depends on itself:
+ * peers rely on an error there (RFC 7540 5.3.1), and none that is in its senses says so. */
+static bool priority_ok(struct nj_h2 *h, const uint8_t *p)
+{
+    bool ok = (nj__h2_get32(p) & NJ__H2_ID_MAX) != h->frame.id;
+    if (!ok)
+        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+    return ok;
+}
+
 /* RFC 9113 6.2: what of the payload is the header block. */
 static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n)
 {
@@ -277,6 +288,8 @@ static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n
         nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
         return NULL;
     }
+    if (flags & NJ__H2_PRIORITIZED && !priority_ok(h, p + front - PRIORITY_BYTES))
+        return NULL;
     *n -= front + pad;
     return p + front;
 }
@@ -343,6 +356,9 @@ static void frame_came(struct nj_h2 *h, const uint8_t *p, uint32_t n)
         break;
     case NJ__H2_WINDOW_UPDATE:
         nj__h2_window_update(h, h->frame.id, nj__h2_get32(p) & NJ__H2_ID_MAX);
+        break;
+    case NJ__H2_PRIORITY:
+        (void)priority_ok(h, p);
         break;
     case NJ__H2_PRIORITY_UPDATE:
         nj__h2_priority_update(h, p, n);

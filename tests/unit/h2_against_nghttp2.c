@@ -14,8 +14,8 @@
  *   - A request that goes on behind its response may be told to stop (RFC 9113 8.1).
  *   - What is wrong on a stream whose response is complete: its window, say, matters no more.
  *   - PRIORITY_UPDATE: it is nothing to nghttp2 here, so it is always in good order.
- *   - Priorities of RFC 7540 that depend on themselves: RFC 9113 5.3.2 has no rule for them any
- * more.
+ *   - PRIORITY of a stream that depends on itself: nghttp2 does not look at it where one side has
+ *     said that it has no use for priorities of RFC 7540; we do, as it does in HEADERS.
  *   - PRIORITY on stream 0, a setting that stands twice in a frame, INITIAL_WINDOW_SIZE that lifts
  *     a stream's window over 2^31-1, the client's GOAWAY with an odd id: nghttp2 1.52 is not as the
  *     RFC has it.
@@ -374,7 +374,7 @@ static void say_fatal(struct pair *t)
                     {RFC_MAX_FRAME_SIZE, 16383},
                     {RFC_MAX_FRAME_SIZE, 1 << 24},
                     {RFC_NO_PRIORITIES, 2}};
-    uint32_t i = below(t, NJ_ARRAY_LEN(frames) + NJ_ARRAY_LEN(settings) + 3);
+    uint32_t i = below(t, NJ_ARRAY_LEN(frames) + NJ_ARRAY_LEN(settings) + 4);
     if (i < NJ_ARRAY_LEN(frames)) {
         uint32_t id = frames[i].id;
         say(t, frames[i].type, frames[i].flags, id == 1 ? t->id_next + 100 : 2 * id, p,
@@ -394,6 +394,10 @@ static void say_fatal(struct pair *t)
     } else if (i == 1) {
         say32(t, RFC_WINDOW_UPDATE, 0, RFC_ID_MAX);
         say32(t, RFC_WINDOW_UPDATE, 0, RFC_ID_MAX);
+    } else if (i == 2) {
+        uint8_t on_itself[6] = {[4] = 7, [5] = 0x82};
+        rfc_put32(on_itself, t->id_next | (below(t, 2) ? 0 : 1u << 31));
+        say(t, RFC_HEADERS, RFC_ENDS | RFC_PRI, t->id_next, on_itself, sizeof on_itself);
     } else {
         say(t, RFC_HEADERS, 0, t->id_next, "\x82", 1);
         say(t, (uint8_t)below(t, 20), 4, below(t, 2) ? t->id_next + 2 : 0, p, below(t, 10));

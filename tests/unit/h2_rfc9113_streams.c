@@ -246,7 +246,8 @@ RFC_CASE(h2_rfc9113_priority, ignored_anywhere)
     rfc_expect_alive(c);
 }
 
-/* RFC 7540 made this an error of the stream; RFC 9113 5.3.2 does not know it any more. */
+/* RFC 7540 5.3.1 made this an error of the stream. RFC 9113 does not know it any more, and forbids
+ * no error. */
 RFC_CASE(h2_rfc9113_priority, on_itself)
 {
     c->hold = true;
@@ -254,8 +255,15 @@ RFC_CASE(h2_rfc9113_priority, on_itself)
     rfc_get(c, 1);
     say_priority(c, 1, 1);
     rfc_go(c);
-    rfc_expect(c, 1,
-               (struct rfc_may){.conn = RFC_E_PROTOCOL, .reset = RFC_E_PROTOCOL, .ignored = true});
+    rfc_expect(c, 1, RFC_STREAM(RFC_E_PROTOCOL));
+}
+
+RFC_CASE(h2_rfc9113_priority, on_itself_before_it_is)
+{
+    rfc_hello(c);
+    say_priority(c, 3, 0x80000003u);
+    rfc_go(c);
+    rfc_expect(c, 3, RFC_CONN(RFC_E_PROTOCOL));
 }
 
 /* 6.2: with the PRIORITY flag five bytes stand before the block. */
@@ -272,15 +280,31 @@ RFC_CASE(h2_rfc9113_priority, in_headers)
     rfc_expect_alive(c);
 }
 
-RFC_CASE(h2_rfc9113_priority, in_headers_too_short)
+RFC_CASE(h2_rfc9113_priority, in_headers_on_itself)
 {
-    for (uint32_t n = 0; n < 5; n++) {
-        rfc_hello(c);
-        rfc_say_zeros(c, RFC_HEADERS, RFC_ENDS | RFC_PRI, 1, n);
-        rfc_go(c);
-        rfc_expect_over(c, RFC_E_SIZE | RFC_E_PROTOCOL);
-        break;
-    }
+    struct rfc_block b = {.p = {0, 0, 0, 1, 200}, .n = 5};
+    const struct rfc_block *get = rfc_block(RFC_GET, NULL);
+    rfc_put_bytes(&b, get->p, get->n);
+    rfc_hello(c);
+    rfc_head_block(c, 1, RFC_ENDS | RFC_PRI, &b);
+    rfc_go(c);
+    rfc_expect(c, 1, RFC_STREAM(RFC_E_PROTOCOL));
+}
+
+static void priority_in_headers_short(struct rfc *c, const void *arg)
+{
+    uint32_t n = *(const uint32_t *)arg;
+    snprintf(c->what, sizeof c->what, "%u bytes: ", n);
+    rfc_hello(c);
+    rfc_say_zeros(c, RFC_HEADERS, RFC_ENDS | RFC_PRI, 1, n);
+    rfc_go(c);
+    rfc_expect_over(c, RFC_E_SIZE | RFC_E_PROTOCOL);
+}
+
+Test(h2_rfc9113_priority, in_headers_too_short)
+{
+    for (uint32_t n = 0; n < 5; n++)
+        rfc_every_way(priority_in_headers_short, &n);
 }
 
 /* 6.3: "A PRIORITY frame with a length other than 5 octets MUST be treated as a stream error of
