@@ -37,12 +37,21 @@ def against_one(threads):
             for t in threads if n > 1 for i, alone in enumerate(t["alone"])]
 
 
+def least_against_one(threads):
+    """Of the least of all rounds, of each thread: where others have the CPU at times, in long turns,
+    what is left when nobody does."""
+    return [min(map(per_request, t["together"])) / min(map(per_request, t["alone"]))
+            for t in threads if len(threads) > 1]
+
+
 def rows(found):
     """(shape, values of each round) of what nj-exchange --json has written."""
     for shape, of in found["shapes"].items():
         threads, hz = of["threads"], found["tsc_hz"]
         runs = [figures(cost, hz) for cost in threads[0]["alone"]]
         ratios = [{"against_one": ratio} for ratio in against_one(threads)]
+        for ratio, least in zip(ratios, least_against_one(threads)):
+            ratio["least_against_one"] = least
         yield shape, [(runs[i] if i < len(runs) else {}) | (ratios[i] if i < len(ratios) else {})
                       for i in range(max(len(runs), len(ratios)))]
 

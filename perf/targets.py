@@ -83,9 +83,17 @@ def best_of_kernel(r, shape):
     return max(found, default=None)
 
 
-def worst_of_two(r):
-    return max((row["values"]["against_one"]["median"] for row in r.rows("exchange")
-                if "against_one" in row["values"]), default=None)
+def two_lcores(r):
+    """With the same by the least of all rounds: a neighbour of the machine has turns of minutes."""
+    def worst(name, of):
+        return max((row["values"][name][of] for row in r.rows("exchange")
+                    if name in row["values"]), default=None)
+
+    target = at_most("cycles per request on 2 lcores against 1, without a device, the worst shape",
+                     1.05, worst("against_one", "median"), lambda x: f"{x:.3f}", " x")
+    least = worst("least_against_one", "max")
+    return target if least is None else target._replace(
+        reached=f"{target.reached} (by the least of all rounds: {least:.3f} x)")
 
 
 def same_veth(r, shape):
@@ -132,8 +140,7 @@ def targets(r):
                  ratio(r.ours("full", "100kx1", "memif"), r.ours("full", "1000x1", "memif")),
                  twofold, " x"),
         half_load(r),
-        at_most("cycles per request on 2 lcores against 1, without a device, the worst shape", 1.05,
-                worst_of_two(r), lambda x: f"{x:.3f}", " x"),
+        two_lcores(r),
     ]
     return found
 

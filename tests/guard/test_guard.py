@@ -213,6 +213,14 @@ class Exchange(unittest.TestCase):
         (_, runs), = exchange.rows({"tsc_hz": 1e9, "shapes": {"1x1": {"threads": threads}}})
         self.assertEqual([round(run["against_one"], 6) for run in runs], [1.1, 1.1, 1, 1.2])
 
+    def test_the_least_of_all_rounds_is_held_against_the_least(self):
+        threads = [{"alone": [self.cost(100), self.cost(200)],
+                    "together": [self.cost(c) for c in (150, 120, 210, 230)]},
+                   {"alone": [self.cost(80), self.cost(50)],
+                    "together": [self.cost(c) for c in (65, 90, 60, 60)]}]
+        (_, runs), = exchange.rows({"tsc_hz": 1e9, "shapes": {"1x1": {"threads": threads}}})
+        self.assertEqual([run.get("least_against_one") for run in runs], [1.2, 1.2, None, None])
+
 
 if __name__ == "__main__":
     unittest.main()

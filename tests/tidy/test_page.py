@@ -64,6 +64,12 @@ class Page(unittest.TestCase):
                                ("1000x1", "nightjar", "none", of(1.06))])
         self.assertIn("the worst shape: 1.060 x, wanted <= 1.050 x", self.first_section(two))
 
+    def test_beside_it_stands_what_is_left_when_nobody_has_the_cpu(self):
+        two = run("exchange", [("16x32", "nightjar", "none", {
+            "full": 1e6, "ns": 1e3, "against_one": 1.2, "least_against_one": 1.03})])
+        self.assertIn("the worst shape: 1.200 x (by the least of all rounds: 1.030 x), wanted",
+                      self.first_section(two))
+
     def test_what_nobody_measured_is_not_reached(self):
         self.assertIn("**Not measured**: 1000x1 over memif against h2o",
                       self.first_section(serve()))
