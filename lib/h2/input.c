@@ -263,10 +263,11 @@ static bool is_in_place(struct nj_h2 *h)
 /* ---- a frame is complete ---- */
 
 /* Priorities of RFC 7540 are ignored (RFC 9113 5.3.2), but for a stream's that depends on itself:
- * peers rely on an error there (RFC 7540 5.3.1), and none that is in its senses says so. */
+ * peers rely on an error there (RFC 7540 5.3.1), and none that is in its senses says so. Who has
+ * said that it has no use for them is not listened to at all (RFC 9218 2.1). */
 static bool priority_ok(struct nj_h2 *h, const uint8_t *p)
 {
-    bool ok = (nj__h2_get32(p) & NJ__H2_ID_MAX) != h->frame.id;
+    bool ok = h->plain == 1 + 1 || (nj__h2_get32(p) & NJ__H2_ID_MAX) != h->frame.id;
     if (!ok)
         nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
     return ok;

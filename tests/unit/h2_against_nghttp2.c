@@ -395,7 +395,7 @@ static void say_fatal(struct pair *t)
         say32(t, RFC_WINDOW_UPDATE, 0, RFC_ID_MAX);
         say32(t, RFC_WINDOW_UPDATE, 0, RFC_ID_MAX);
     } else if (i == 2) {
-        uint8_t on_itself[6] = {[4] = 7, [5] = 0x82};
+        uint8_t on_itself[11] = {0, 0, 0, 0, 7, 0x82, 0x84, 0x86, 0x41, 1, 'x'}; /* GET / */
         rfc_put32(on_itself, t->id_next | (below(t, 2) ? 0 : 1u << 31));
         say(t, RFC_HEADERS, RFC_ENDS | RFC_PRI, t->id_next, on_itself, sizeof on_itself);
     } else {

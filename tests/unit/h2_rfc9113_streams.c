@@ -212,7 +212,7 @@ RFC_CASE(h2_rfc9113_concurrency, all_of_them)
     rfc_expect_alive(c);
 }
 
-/* ---- 5.3, 6.3: priorities of RFC 7540 are read and ignored ---- */
+/* ---- 5.3, 6.3: priorities of RFC 7540 are read, and all but one ignored ---- */
 
 static void say_priority(struct rfc *c, uint32_t id, uint32_t depends_on)
 {
@@ -247,7 +247,7 @@ RFC_CASE(h2_rfc9113_priority, ignored_anywhere)
 }
 
 /* RFC 7540 5.3.1 made this an error of the stream. RFC 9113 does not know it any more, and forbids
- * no error. */
+ * no error; RFC 9218 2.1 does where the client has said that it says nothing of the kind. */
 RFC_CASE(h2_rfc9113_priority, on_itself)
 {
     c->hold = true;
@@ -256,6 +256,17 @@ RFC_CASE(h2_rfc9113_priority, on_itself)
     say_priority(c, 1, 1);
     rfc_go(c);
     rfc_expect(c, 1, RFC_STREAM(RFC_E_PROTOCOL));
+}
+
+RFC_CASE(h2_rfc9113_priority, on_itself_but_of_no_use)
+{
+    rfc_magic(c);
+    rfc_setting(c, RFC_NO_PRIORITIES, 1);
+    say_priority(c, 1, 1);
+    rfc_get(c, 1);
+    rfc_go(c);
+    rfc_expect_answer(c, 1);
+    rfc_expect_alive(c);
 }
 
 RFC_CASE(h2_rfc9113_priority, on_itself_before_it_is)
@@ -287,6 +298,18 @@ RFC_CASE(h2_rfc9113_priority, in_headers_on_itself)
     rfc_put_bytes(&b, get->p, get->n);
     rfc_hello(c);
     rfc_head_block(c, 1, RFC_ENDS | RFC_PRI, &b);
+    rfc_go(c);
+    rfc_expect(c, 1, RFC_STREAM(RFC_E_PROTOCOL));
+}
+
+RFC_CASE(h2_rfc9113_priority, in_padded_headers_on_itself)
+{
+    struct rfc_block b = {.p = {2, 0, 0, 0, 1, 200}, .n = 6};
+    const struct rfc_block *get = rfc_block(RFC_GET, NULL);
+    rfc_put_bytes(&b, get->p, get->n);
+    rfc_put_bytes(&b, "\0\0", 2);
+    rfc_hello(c);
+    rfc_head_block(c, 1, RFC_ENDS | RFC_PADDED | RFC_PRI, &b);
     rfc_go(c);
     rfc_expect(c, 1, RFC_STREAM(RFC_E_PROTOCOL));
 }
