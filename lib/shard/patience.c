@@ -54,11 +54,16 @@ static enum nj_silent silent_as(const struct nj_conn *c)
     return c->unfinished ? NJ_SILENT_BEGUN : NJ_SILENT_IDLE;
 }
 
-/* The trust is a part of the time-out that it goes over into. */
+static nj_ns shorter(nj_ns a, nj_ns b)
+{
+    return a < b ? a : b;
+}
+
+/* No longer than what it may turn out to have been waiting for. */
 static nj_ns trust(const struct nj_shard_config *c)
 {
-    nj_ns shorter = c->idle_timeout < c->send_timeout ? c->idle_timeout : c->send_timeout;
-    return shorter < QUIET_TIMEOUT ? shorter : QUIET_TIMEOUT;
+    return shorter(shorter(c->idle_timeout, c->header_timeout),
+                   shorter(c->send_timeout, QUIET_TIMEOUT));
 }
 
 static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
@@ -80,6 +85,11 @@ static nj_ns patience(const struct nj_shard *s, enum nj_silent silent)
         break;
     }
     NJ_UNREACHABLE("silent");
+}
+
+static uint32_t grain_of(nj_ns now)
+{
+    return (uint32_t)(now / GRAIN + 1);
 }
 
 static nj_ns time_filed(const struct nj_conn *c)
@@ -133,7 +143,7 @@ static void enlist(struct nj_conn *c, enum nj_silent silent, uint32_t since)
 void nj__conn_file(struct nj_conn *c, nj_ns now)
 {
     enum nj_silent silent = silent_as(c);
-    uint32_t since = (uint32_t)(now / GRAIN + 1);
+    uint32_t since = grain_of(now);
 
     bool stays = silent == c->silent && (!got_on(c, now) || since == c->since);
     c->moved = false;
@@ -150,12 +160,14 @@ static bool is_patient_with(const struct nj_conn *c, nj_ns now)
     return c->silent == NJ_SILENT_STALLED && c->state == H2 && !c->peer_fin && tcp_moves(c, now);
 }
 
-/* By now its answers are acknowledged, and it is idle since then; or it has to be watched. Behind
- * those that began to wait meanwhile it may be late by as long as it was trusted. */
-static void end_quiet(struct nj_conn *c)
+/* By now its answers are acknowledged, and it is idle since then: behind those that began to wait
+ * meanwhile it may be late by as long as it was trusted. Or it has to be watched from now on: what
+ * it acknowledged until now was not counted. */
+static void end_quiet(struct nj_conn *c, nj_ns now)
 {
     nj_tcp_tell_acks(c->tcb, true);
-    enlist(c, silent_as(c), c->since);
+    enum nj_silent silent = silent_as(c);
+    enlist(c, silent, silent == NJ_SILENT_STALLED ? grain_of(now) : c->since);
 }
 
 static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
@@ -169,7 +181,7 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
         if (now < time_filed(c) + wait)
             break;
         if (silent == NJ_SILENT_QUIET) {
-            end_quiet(c);
+            end_quiet(c, now);
             continue;
         }
         if (!is_patient_with(c, now)) {
@@ -334,8 +346,7 @@ static void look(struct nj_ask *a, nj_ns now)
 static nj_ns look_every(const struct nj_shard *s)
 {
     const struct nj_shard_config *c = &s->cfg;
-    nj_ns shorter = c->send_timeout < c->body_timeout ? c->send_timeout : c->body_timeout;
-    return shorter / LOOKS;
+    return shorter(c->send_timeout, c->body_timeout) / LOOKS;
 }
 
 void nj__ask_watch(struct nj_ask *a, nj_ns now)

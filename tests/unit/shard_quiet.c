@@ -117,6 +117,68 @@ Test(shard_quiet, idle_for_less_than_the_trust)
     rig_free(r);
 }
 
+/* Nobody counted what it acknowledged while it was trusted: it begins to be watched without debts.
+ */
+Test(shard_quiet, who_takes_its_answers_is_not_late)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.send_timeout = 300 * NJ_MS;
+    struct rig_peer *p = answered(r, 1000);
+    uint32_t una = p->rcv_nxt;
+
+    for (uint32_t i = 0; i < 60; i++)
+        rig_get(r, p, 5 + 2 * i, "/index.html");
+    rig_settle(r);
+    uint32_t end = p->rcv_nxt;
+    cr_assert_gt(end - una, 8000);
+    cr_assert(!hears(r, p));
+    while (una != end && !p->got_rst) {
+        rig_run(r, 100 * NJ_MS);
+        una += end - una < 1600 ? end - una : 1600;
+        p->rcv_nxt = una;
+        rig_ack(r, p);
+        rig_step(r);
+    }
+    cr_expect(!p->got_rst);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 0);
+    rig_free(r);
+}
+
+/* It is watched for a time-out after it was trusted for one. */
+Test(shard_quiet, stalled_for_less_than_the_trust)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.send_timeout = 300 * NJ_MS;
+    struct rig_peer *p = answered(r, 1000);
+    nj_ns from = r->now;
+
+    while (!p->got_rst && r->now < from + 10 * NJ_SEC)
+        rig_run(r, 50 * NJ_MS);
+    nj_ns took = r->now - from;
+    cr_expect(took >= 600 * NJ_MS && took <= 800 * NJ_MS, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
+/* A frame is begun in the packet that brought the request. */
+Test(shard_quiet, begun_for_less_than_the_trust)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.header_timeout = 300 * NJ_MS;
+    struct rig_peer *p = answered(r, 1000);
+    uint8_t b[512], ping[32];
+    uint32_t n = rig_h2_get(b, 5, "/index.html");
+
+    rig_h2(ping, PING, 0, 0, "12345678", 8);
+    memcpy(b + n, ping, 12);
+    rig_send(r, p, b, n + 12);
+    rig_settle(r);
+    cr_assert(!hears(r, p));
+    p->manual = false;
+    nj_ns took = until_fin(r, p);
+    cr_expect(took >= 300 * NJ_MS && took <= 500 * NJ_MS, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
 /* Its last words are a time-out's: when they are acknowledged, two seconds are left. */
 Test(shard_quiet, the_end_is_heard_of)
 {
