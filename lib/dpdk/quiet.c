@@ -49,7 +49,8 @@ static int weight(const char *line)
     static const char *const exact[] = {
         "unrecognized option", "invalid option", "requires an argument", "invalid corelist",
         "invalid coremask",    "invalid value",  "cannot parse",         "is not present",
-        "not permitted",       "permission",     "not compatible"};
+        "not permitted",       "permission",     "not compatible",       "can't be used",
+        "is ignored, because", "only supported"};
     static const char *const cause[] = {"cannot",     "fail",    "error", "unable",
                                         "not enough", "no free", "refus", "invalid"};
     if (any_of(line, exact, NJ_ARRAY_LEN(exact)))

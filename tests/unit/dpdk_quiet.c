@@ -23,6 +23,8 @@ static const struct {
      "unrecognized option '--nonsense'"},
     {"EAL: FATAL: Invalid EAL arguments.\nEAL: --a is not compatible with --b\n",
      "--a is not compatible with --b"},
+    {"EAL: Options allow (-a) and block (-b) can't be used at the same time\nEAL: FATAL: Invalid\n",
+     "Options allow (-a) and block (-b) can't be used at the same time"},
     {"EAL: this and that fail\n\nUsage: x [options]\n  -a  an invalid value disables it\n",
      "this and that fail"},
     {"EAL: Error - exiting\nEAL: invalid corelist syntax\n", "invalid corelist syntax"},
