@@ -38,9 +38,9 @@ def against_one(threads):
 
 
 def least_against_one(threads):
-    """Of the least of all rounds, of each thread: where others have the CPU at times, in long turns,
-    what is left when nobody does. As many of the one as of the other: those right behind each of its
-    own, for the least of more is less."""
+    """Of the least of all rounds, of each thread: where others have the CPU at times, in long
+    turns, what is left when nobody does. As many of the one as of the other: those right behind
+    each of its own, for the least of more is less."""
     n = len(threads)
     return [min(map(per_request, t["together"][i::n])) / min(map(per_request, t["alone"]))
             for i, t in enumerate(threads) if n > 1]
