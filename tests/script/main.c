@@ -200,9 +200,7 @@ static enum outcome run_file(const char *path, const struct how *how)
         if (outcome == FAILED)
             printf("%s\n", s->message);
     }
-    if (r->call.userdata)
-        r->call.free(r->call.userdata);
-    run_forget_blocked(r);
+    run_end(r);
     for (uint32_t i = 0; i < s->n_allocated; i++)
         free(s->allocated[i]);
     free(s->text);

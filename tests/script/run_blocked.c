@@ -101,11 +101,18 @@ void run_all_returned(struct run *r)
         script_fail(r->s, r->blocked->job.event->line, "the call has not returned at the end");
 }
 
-void run_forget_blocked(struct run *r)
+void run_end(struct run *r)
 {
-    if (!r->blocked)
+    struct blocked *b = r->blocked;
+
+    if (b)
+        (void)returned(b); /* or it is asleep, and wakes up as the stack ends */
+    atomic_store(&r->ends, true);
+    if (r->call.userdata)
+        r->call.free(r->call.userdata);
+    if (!b)
         return;
-    pthread_join(r->blocked->thread, NULL);
-    free(r->blocked);
+    pthread_join(b->thread, NULL);
+    free(b);
     r->blocked = NULL;
 }

@@ -472,6 +472,8 @@ void job_run(struct job *j)
             errno = 0;
             j->result = calls[i].run(j, &j->run->call);
             j->error = j->result < 0 ? errno : 0;
+            if (atomic_load(&j->run->ends))
+                return;
             j->run->call.gettimeofday(j->run->call.userdata, &tv, NULL);
             j->end_us = tv.tv_sec * 1000000 + tv.tv_usec - j->run->start_us;
             return;

@@ -7,6 +7,7 @@
 #define NJ_TESTS_SCRIPT_SCRIPT_H
 
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -191,6 +192,7 @@ struct run {
     uint32_t n_fds;
     int last_conn; /* script's number of the last connection, for assertions; -1 */
     struct blocked *blocked;
+    _Atomic bool ends; /* the stack, and its clock with it */
 };
 
 struct nj_addr run_addr(const struct script *s, bool peer);
@@ -215,8 +217,8 @@ void run_blocking(struct run *r, const struct event *e);
 void run_settle(struct run *r);
 /* The script is over: it must have. */
 void run_all_returned(struct run *r);
-/* Let go of the thread, after the table's free(). */
-void run_forget_blocked(struct run *r);
+/* The table's free(), which sends home whoever is blocked; then no thread is left. */
+void run_end(struct run *r);
 
 /* assert.c */
 void run_assert(struct run *r, const struct event *e);
