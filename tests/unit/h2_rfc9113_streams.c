@@ -277,15 +277,25 @@ RFC_CASE(h2_rfc9113_priority, on_itself_before_it_is)
     rfc_expect(c, 3, RFC_CONN(RFC_E_PROTOCOL));
 }
 
-/* 6.2: with the PRIORITY flag five bytes stand before the block. */
+/* 6.2: with the PRIORITY flag five bytes stand before the block, behind the length of padding. */
+static void get_that_depends(struct rfc *c, uint32_t on, uint8_t padding)
+{
+    struct rfc_block b = {.n = 0};
+    const struct rfc_block *get = rfc_block(RFC_GET, NULL);
+    uint8_t depends[5] = {[4] = 200}, zeros[UINT8_MAX] = {0};
+    rfc_put32(depends, on);
+    rfc_put_bytes(&b, &padding, padding ? 1 : 0);
+    rfc_put_bytes(&b, depends, sizeof depends);
+    rfc_put_bytes(&b, get->p, get->n);
+    rfc_put_bytes(&b, zeros, padding);
+    rfc_hello(c);
+    rfc_head_block(c, 1, RFC_ENDS | RFC_PRI | (padding ? RFC_PADDED : 0), &b);
+    rfc_go(c);
+}
+
 RFC_CASE(h2_rfc9113_priority, in_headers)
 {
-    struct rfc_block b = {.p = {0x80, 0, 0, 3, 200}, .n = 5};
-    const struct rfc_block *get = rfc_block(RFC_GET, NULL);
-    rfc_put_bytes(&b, get->p, get->n);
-    rfc_hello(c);
-    rfc_head_block(c, 1, RFC_ENDS | RFC_PRI, &b);
-    rfc_go(c);
+    get_that_depends(c, 0x80000003u, 0);
     rfc_expect_answer(c, 1);
     RFC_CHECK(c, strcmp(rfc_stream(c, 1)->path, "/") == 0, "path");
     rfc_expect_alive(c);
@@ -293,24 +303,13 @@ RFC_CASE(h2_rfc9113_priority, in_headers)
 
 RFC_CASE(h2_rfc9113_priority, in_headers_on_itself)
 {
-    struct rfc_block b = {.p = {0, 0, 0, 1, 200}, .n = 5};
-    const struct rfc_block *get = rfc_block(RFC_GET, NULL);
-    rfc_put_bytes(&b, get->p, get->n);
-    rfc_hello(c);
-    rfc_head_block(c, 1, RFC_ENDS | RFC_PRI, &b);
-    rfc_go(c);
+    get_that_depends(c, 1, 0);
     rfc_expect(c, 1, RFC_STREAM(RFC_E_PROTOCOL));
 }
 
 RFC_CASE(h2_rfc9113_priority, in_padded_headers_on_itself)
 {
-    struct rfc_block b = {.p = {2, 0, 0, 0, 1, 200}, .n = 6};
-    const struct rfc_block *get = rfc_block(RFC_GET, NULL);
-    rfc_put_bytes(&b, get->p, get->n);
-    rfc_put_bytes(&b, "\0\0", 2);
-    rfc_hello(c);
-    rfc_head_block(c, 1, RFC_ENDS | RFC_PADDED | RFC_PRI, &b);
-    rfc_go(c);
+    get_that_depends(c, 1, 2);
     rfc_expect(c, 1, RFC_STREAM(RFC_E_PROTOCOL));
 }
 

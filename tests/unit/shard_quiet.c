@@ -76,12 +76,19 @@ Test(shard_quiet, when_all_is_said)
     rig_free(r);
 }
 
-static nj_ns until_fin(struct rig *r, const struct rig_peer *p)
+static nj_ns until(struct rig *r, const bool *happened)
 {
     nj_ns from = r->now;
-    while (!p->got_fin && r->now < from + 3 * IDLE)
+    while (!*happened && r->now < from + 3 * IDLE)
         rig_run(r, 50 * NJ_MS);
     return r->now - from;
+}
+
+static void expect_between(struct rig *r, const bool *happened, nj_ns from, nj_ns to)
+{
+    nj_ns took = until(r, happened);
+    cr_expect(took >= from && took <= to, "%lu ms", took / NJ_MS);
+    rig_free(r);
 }
 
 /* Answers count, whether their ACKs are heard of or not; also those of files that are known, which
@@ -98,9 +105,7 @@ Test(shard_quiet, idle_since_the_last_answer)
         rig_run(r, i < 39 ? wait : 0);
         cr_assert(!p->got_fin, "after %u answers", i + 1);
     }
-    nj_ns took = until_fin(r, p);
-    cr_expect(took >= IDLE && took < IDLE + NJ_SEC, "%lu ms", took / NJ_MS);
-    rig_free(r);
+    expect_between(r, &p->got_fin, IDLE, IDLE + NJ_SEC - 1);
 }
 
 /* A time-out shorter than the second for which we trust that an answer is acknowledged. */
@@ -112,9 +117,7 @@ Test(shard_quiet, idle_for_less_than_the_trust)
 
     rig_get(r, p, 1, "/index.html");
     rig_settle(r);
-    nj_ns took = until_fin(r, p);
-    cr_expect(took >= 300 * NJ_MS && took <= 500 * NJ_MS, "%lu ms", took / NJ_MS);
-    rig_free(r);
+    expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
 }
 
 /* Nobody counted what it acknowledged while it was trusted: it begins to be watched without debts.
@@ -150,13 +153,8 @@ Test(shard_quiet, stalled_for_less_than_the_trust)
     struct rig *r = rig_new();
     r->s->cfg.send_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
-    nj_ns from = r->now;
 
-    while (!p->got_rst && r->now < from + 10 * NJ_SEC)
-        rig_run(r, 50 * NJ_MS);
-    nj_ns took = r->now - from;
-    cr_expect(took >= 600 * NJ_MS && took <= 800 * NJ_MS, "%lu ms", took / NJ_MS);
-    rig_free(r);
+    expect_between(r, &p->got_rst, 600 * NJ_MS, 800 * NJ_MS);
 }
 
 /* A frame is begun in the packet that brought the request. */
@@ -174,9 +172,7 @@ Test(shard_quiet, begun_for_less_than_the_trust)
     rig_settle(r);
     cr_assert(!hears(r, p));
     p->manual = false;
-    nj_ns took = until_fin(r, p);
-    cr_expect(took >= 300 * NJ_MS && took <= 500 * NJ_MS, "%lu ms", took / NJ_MS);
-    rig_free(r);
+    expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
 }
 
 /* Its last words are a time-out's: when they are acknowledged, two seconds are left. */
@@ -187,7 +183,7 @@ Test(shard_quiet, the_end_is_heard_of)
 
     acknowledge(r, p);
     p->manual = false;
-    until_fin(r, p);
+    until(r, &p->got_fin);
     cr_assert(p->got_fin);
     cr_expect_eq(r->s->conns.n_used, 1);
     rig_run(r, 3 * NJ_SEC);
