@@ -83,6 +83,12 @@ def best_of_kernel(r, shape):
     return max(found, default=None)
 
 
+def beside(target, value, text):
+    """The target with what else there is to say of its figure."""
+    return target if value is None else target._replace(
+        reached=f"{target.reached} ({text(value)})")
+
+
 def two_lcores(r):
     """With the same by the least of all rounds: a neighbour of the machine has turns of minutes."""
     def worst(name, of):
@@ -91,9 +97,8 @@ def two_lcores(r):
 
     target = at_most("cycles per request on 2 lcores against 1, without a device, the worst shape",
                      1.05, worst("against_one", "median"), lambda x: f"{x:.3f}", " x")
-    least = worst("least_against_one", "max")
-    return target if least is None else target._replace(
-        reached=f"{target.reached} (by the least of all rounds: {least:.3f} x)")
+    return beside(target, worst("least_against_one", "max"),
+                  lambda x: f"by the least of all rounds: {x:.3f} x")
 
 
 def same_veth(r, shape):
@@ -102,8 +107,7 @@ def same_veth(r, shape):
     target = at_most(f"{shape} over the same veth as h2o, CPU per request against h2o's", 1,
                      ratio(mine, r.median("ns", "peers", shape, "veth", "h2o")), twofold, " x")
     device = ratio(r.median("device_ns", "peers", shape, "veth"), mine)
-    return target if device is None else target._replace(
-        reached=f"{target.reached} ({device:.0%} of it in the device's transmit function)")
+    return beside(target, device, lambda x: f"{x:.0%} of it in the device's transmit function")
 
 
 def half_load(r):
@@ -111,8 +115,7 @@ def half_load(r):
     target = at_most("16x32 at half load: p99.9 against p50", 10, r.ours("spread", "half", "memif"),
                      lambda x: f"{x:.1f}", " x")
     floor = ratio(r.ours("floor", "half", "memif"), r.ours("p50", "half", "memif"))
-    return target if floor is None else target._replace(
-        reached=f"{target.reached} (the floor of this machine: {floor:.1f} x)")
+    return beside(target, floor, lambda x: f"the floor of this machine: {x:.1f} x")
 
 
 def targets(r):
