@@ -113,10 +113,11 @@ Test(shard_quiet, idle_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
     r->s->cfg.idle_timeout = 300 * NJ_MS;
-    struct rig_peer *p = rig_connect_h2(r, 1000);
+    struct rig_peer *p = answered(r, 1000);
 
-    rig_get(r, p, 1, "/index.html");
-    rig_settle(r);
+    cr_assert(!hears(r, p));
+    acknowledge(r, p);
+    p->manual = false;
     expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
 }
 
