@@ -8,13 +8,11 @@ their checksums; offloads(True) gives a kernel's server what it has with a good 
 packet costs its receiver is the receiver's: without RPS the CPU that sends into a veth pair also
 does the other side's TCP, which no wire does.
 """
-import ctypes
 import glob
 import http.server
 import os
 import re
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -30,8 +28,6 @@ JETTY_PARTS = ("server", "http", "io", "util", "servlet", "security", "http2-ser
                "http2-common", "http2-hpack")
 CLASSPATH = ":".join([*(f"{JARS}/jetty9-{part}.jar" for part in JETTY_PARTS),
                       f"{JARS}/servlet-api.jar"])
-SYS_PIDFD_GETFD, SO_SNDBUFFORCE = 438, 32
-LIBC = ctypes.CDLL(None, use_errno=True)
 OFFLOADS = ("rx", "tx", "tso", "gso")  # as World turns them off; of the veth's GRO see there
 
 
@@ -61,23 +57,6 @@ def connections_of(pid):
         return sum(line.split()[3] in ("01", "08") for line in f)  # ESTABLISHED, CLOSE_WAIT
 
 
-def deepen(pid, n_bytes):
-    """More room to send for the packet sockets of a process. Packets count until their receiver's
-    CPU takes them up; beyond the usual 208 KiB, net_af_packet leaves them in its ring until
-    something else is sent, thousands in a download, and nobody is told."""
-    process = os.pidfd_open(pid)
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        if not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
-            continue
-        own = LIBC.syscall(SYS_PIDFD_GETFD, process, int(fd), 0)
-        if own < 0:
-            raise OSError(ctypes.get_errno(), "pidfd_getfd")
-        with socket.socket(fileno=own) as s:
-            if s.family == socket.AF_PACKET:
-                s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, n_bytes)
-    os.close(process)
-
-
 class Nightjar(World):
     """One lcore on a CPU of its own. It never sleeps: one client alone would see that."""
 
@@ -89,7 +68,6 @@ class Nightjar(World):
     def start(self):
         super().start()
         first_of(self.server_ns)
-        deepen(self.server.process.pid, 32 << 20)
         receive_on(self, self.client_ns, cpus()[0])
 
     def look(self):

@@ -13,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "base/fail.h"
+#include "dpdk/af_packet.h"
 #include "dpdk/offload.h"
 #include "dpdk/quiet.h"
 #include "shard/frag.h"
@@ -200,6 +201,8 @@ static int start(struct nj_dpdk_port *p, char *why, size_t n)
         return nj_fail(why, n, "%s: the device does not start: %s", p->name,
                        cause[0] ? cause : rte_strerror(-rc));
     p->started = true;
+    if (strcmp(p->driver, "net_af_packet") == 0)
+        nj_af_packet_deepen();
     return 0;
 }
 

@@ -1,11 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """h2load: two hundred thousand requests, none failed, on both kinds of device."""
+import contextlib
+import ctypes
+import os
 import re
+import socket
 
 from case import ServerCase
 from world import SANITIZED
 
 REQUESTS = 50_000 if SANITIZED else 200_000
+SYS_PIDFD_GETFD = 438
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@contextlib.contextmanager
+def sockets_of(pid, family):
+    """Those of a process."""
+    with contextlib.ExitStack() as stack:
+        process = os.pidfd_open(pid)
+        stack.callback(os.close, process)
+        found = []
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            if not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
+                continue
+            own = LIBC.syscall(SYS_PIDFD_GETFD, process, int(fd), 0)
+            if own < 0:
+                raise OSError(ctypes.get_errno(), "pidfd_getfd")
+            found.append(stack.enter_context(socket.socket(fileno=own)))
+        yield [s for s in found if s.family == family]
 
 
 class LoadOnTap(ServerCase):
@@ -27,3 +50,10 @@ class LoadOnAfPacket(LoadOnTap):
         done = self.world.client("sh", "-c", "curl -sS --http2-prior-knowledge "
                                  f"{self.world.url('/10MiB')} | sha256sum")
         self.assertEqual(self.sums["10MiB"], done.stdout.split()[0])
+
+    def test_room_to_send(self):
+        """As much as the ring has frames for, and the kernel counts twice: what is beyond it would
+        stay in the ring until something else is sent."""
+        with sockets_of(self.server.process.pid, socket.AF_PACKET) as sockets:
+            room = [s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) for s in sockets]
+        self.assertEqual([32 << 20], room)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net_af_packet: what its driver leaves to others. */
+#ifndef NJ_DPDK_AF_PACKET_H
+#define NJ_DPDK_AF_PACKET_H
+
+/*
+ * Let the driver's sockets have all frames of their rings under way at once. A frame counts until
+ * its receiver's CPU takes it up, and beyond the room of a socket, 208 KiB by default, frames stay
+ * in the ring until something else is sent: a download would wait for a retransmission. Any
+ * thread, when the device has started. Without CAP_NET_ADMIN it is as much as net.core.wmem_max.
+ */
+void nj_af_packet_deepen(void);
+
+#endif
