@@ -237,9 +237,10 @@ def main():
     with Memory(args.hugepages) as memory:
         print(memory.text)
         bench = Bench(memory, args.seconds, args.frames)
-        for i in range(args.rounds):
-            bench.round(lambda what: print(f"\rround {i + 1} of {args.rounds}, {what}\033[K",
-                                           end="", file=sys.stderr))
+        with record.Rounds(args.rounds) as rounds:
+            for i in rounds:
+                bench.round(lambda what: print(f"\rround {i + 1} of {args.rounds}, {what}\033[K",
+                                               end="", file=sys.stderr, flush=True))
         print("\r\033[K", end="", file=sys.stderr)
     table(bench)
     if args.json:
@@ -250,7 +251,8 @@ def main():
                     generator_limit=median(runs, "idle") > IDLE_LIMITS)
         for (link, shape), runs in bench.serves.items():
             run.row(shape, runs, link=link)
-        run.write(args.json, args.rounds, seconds=args.seconds, memory=memory.facts())
+        run.write(args.json, rounds.n_done, seconds=args.seconds, memory=memory.facts())
+    sys.exit(rounds.status)
 
 
 if __name__ == "__main__":
@@ -258,3 +260,5 @@ if __name__ == "__main__":
         main()
     except Failed as failed:
         sys.exit(f"bench echo: {failed}")
+    except KeyboardInterrupt:
+        sys.exit("\nbench echo: interrupted before a round was whole")

@@ -22,6 +22,7 @@ import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(REPO, "tests", "e2e"))
+import record  # noqa: E402
 from world import Failed, World  # noqa: E402
 
 FILES = {"128": 128, "200KiB": 200 << 10, "1MiB": 1 << 20}
@@ -94,23 +95,28 @@ def main():
         for name, n_bytes in FILES.items():
             with open(os.path.join(root, name), "wb") as f:
                 f.write(os.urandom(n_bytes))
-        measure(args, root)
+        return measure(args, root)
 
 
 def measure(args, root):
     with World(args.link, lcores=args.lcores, root=root) as world:
         hz = tsc_hz(world)
         results = {shape: [] for shape in args.shapes}
-        for i in range(args.rounds):
-            for shape in args.shapes:
-                results[shape].append(run(world, shape, hz))
-                print(f"\rround {i + 1} of {args.rounds}, {shape}\033[K", end="", file=sys.stderr)
+        with record.Rounds(args.rounds) as rounds:
+            for i in rounds:
+                for shape in args.shapes:
+                    print(f"\rround {i + 1} of {args.rounds}, {shape}\033[K", end="",
+                          file=sys.stderr, flush=True)
+                    results[shape].append(run(world, shape, hz))
         print("\r\033[K", end="", file=sys.stderr)
-    table(results, args.rounds)
+    table(results, rounds.n_done)
+    return rounds.status
 
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except Failed as failed:
         sys.exit(f"bench: {failed}")
+    except KeyboardInterrupt:
+        sys.exit("\nbench: interrupted before a round was whole")

@@ -108,24 +108,30 @@ class Progress:
         self.done += 1
 
 
+def take_turn(contender, shape, link, args, runs, failed):
+    key = (shape, contender.name, link)
+    try:
+        values = near(lambda: contender.run(shape, link, args.seconds))
+        runs.setdefault(key, []).append(values)
+    except BROKEN as why:
+        failed[key] = str(why)
+        print(f"\r\033[Kbench: {' '.join(key)}: {why}", file=sys.stderr)
+
+
 def measure(contenders, args):
-    """({(shape, peer, link): [values of a round]}, {(shape, peer, link): why a round has none})"""
+    """({(shape, peer, link): [values of a round]}, {(shape, peer, link): why a round has none},
+    the rounds)"""
     runs, failed = {}, {}
     say = Progress(args.rounds * sum(len(lanes(contenders, shape)) for shape in args.shapes))
-    for i in range(args.rounds):
-        for shape in args.shapes:
-            turns = lanes(contenders, shape)
-            first = i % len(turns)
-            for contender, link in turns[first:] + turns[:first]:
-                key = (shape, contender.name, link)
-                say(f"round {i + 1} of {args.rounds}, {shape}, {contender.name} over {link}")
-                try:
-                    values = near(lambda: contender.run(shape, link, args.seconds))
-                    runs.setdefault(key, []).append(values)
-                except BROKEN as why:
-                    failed[key] = str(why)
-                    print(f"\r\033[Kbench: {' '.join(key)}: {why}", file=sys.stderr)
-    return runs, failed
+    with record.Rounds(args.rounds) as rounds:
+        for i in rounds:
+            for shape in args.shapes:
+                turns = lanes(contenders, shape)
+                first = i % len(turns)
+                for contender, link in turns[first:] + turns[:first]:
+                    say(f"round {i + 1} of {args.rounds}, {shape}, {contender.name} over {link}")
+                    take_turn(contender, shape, link, args, runs, failed)
+    return runs, failed, rounds
 
 
 def make_site(stack):
@@ -161,13 +167,13 @@ def bench(args):
                 print(f"\r\033[Kbench: {contender.name} is left out: {why}", file=sys.stderr)
         if not contenders:
             raise Failed("nobody is left to measure")
-        runs, failed = measure(contenders, args)
+        runs, failed, rounds = measure(contenders, args)
     print("\r\033[K", end="", file=sys.stderr)
     for key in sorted(runs, key=lambda key: args.shapes.index(key[0])):  # rounds may have begun
         row = run.row(key[0], runs[key], peer=key[1], link=key[2])     # with different ones
         row["client_limited"] = client_limited(row["values"])
     failed |= {("", name, ""): why for name, why in absent.items()}
-    return run, runs, failed
+    return run, runs, failed, rounds
 
 
 def client_limited(values):
@@ -199,17 +205,17 @@ def arguments():
 
 def main():
     args = arguments()
-    run, runs, failed = bench(args)
-    table(run, failed, args)
+    run, runs, failed, rounds = bench(args)
+    table(run, failed, args, rounds)
     verdicts(wanted(run))
     print("\n" + summary(runs.values()))
     if args.json:
         missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
                    for key, why in failed.items()]
-        run.write(args.json, args.rounds, seconds=args.seconds, missing=missing)
+        run.write(args.json, rounds.n_done, seconds=args.seconds, missing=missing)
     if args.svg and run.rows:
         chart(run.rows, record.caller_path(args.svg))
-    return int(bool(failed))
+    return rounds.status or int(bool(failed))
 
 
 if __name__ == "__main__":
@@ -217,3 +223,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except Failed as why:
         sys.exit(f"bench peers: {why}")
+    except KeyboardInterrupt:
+        sys.exit("\nbench peers: interrupted before a round was whole")

@@ -50,11 +50,11 @@ def line(row, h2o):
             + ("  the client was the limit" if row["client_limited"] else ""))
 
 
-def table(run, failed, args):
+def table(run, failed, args, rounds):
     print(record.headline(run.facts))
     print("nightjar beside " + ", ".join(
         f"{name} {run.facts['versions'][name]}" for name in PEERS[1:] if name in args.peers)
-        + f"; {args.rounds} rounds of {args.seconds} s: medians")
+        + f"; {rounds.n_done} rounds of {args.seconds} s: medians")
     for shape in args.shapes:
         rows = sorted((row for row in run.rows if row["shape"] == shape), key=order)
         ends = ("     MB/s", "  GB/core-s") if serve.SHAPES[shape][0] != "/128" else \

@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -141,6 +142,31 @@ class Run:
 
 def begin(bench):
     return Run(bench)
+
+
+class Rounds:
+    """`for i in rounds:` within `with Rounds(n) as rounds:`. Ctrl-C ends them: who has a whole
+    round can still tell what was measured, `n_done` rounds and a part of one; `status` is then to
+    be the program's."""
+
+    def __init__(self, n):
+        self.n, self.n_done, self.status = n, 0, 0
+
+    def __iter__(self):
+        for i in range(self.n):
+            yield i
+            self.n_done = i + 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None or not issubclass(kind, KeyboardInterrupt) or self.n_done == 0:
+            return False
+        print(f"\r\033[Kinterrupted: this is of {self.n_done} of {self.n} rounds",
+              file=sys.stderr)
+        self.status = 128 + signal.SIGINT
+        return True
 
 
 class Unreadable(Exception):

@@ -179,24 +179,26 @@ def main():
     with Memory(args.hugepages) as memory:
         print(memory.text)
         bench = Bench(memory, args.seconds)
-        for i in range(args.rounds):
-            def progress(what):
-                print(f"\rround {i + 1} of {args.rounds}, {what}\033[K", end="", file=sys.stderr)
-            for link, shapes in plan(args.link, args.shapes):
-                bench.group(link, shapes, progress)
+        with record.Rounds(args.rounds) as rounds:
+            for i in rounds:
+                def progress(what):
+                    print(f"\rround {i + 1} of {args.rounds}, {what}\033[K", end="",
+                          file=sys.stderr, flush=True)
+                for link, shapes in plan(args.link, args.shapes):
+                    bench.group(link, shapes, progress)
         print("\r\033[K", end="", file=sys.stderr)
     if bench.results:
-        table(bench.results, args.rounds)
+        table(bench.results, rounds.n_done)
     for key, why in bench.failed.items():
         print(f"\n{label(key)} did not come to an end: {why}")
     if args.json:
         for (link, shape), runs in bench.results.items():
             limit = median(runs, "client_busy") > CLIENT_LIMITS
             run.row(shape, runs, link=link, client_limit=limit)
-        run.write(args.json, args.rounds, seconds=args.seconds, memory=memory.facts(),
+        run.write(args.json, rounds.n_done, seconds=args.seconds, memory=memory.facts(),
                   failed=[{"shape": shape, "link": link, "why": why}
                           for (link, shape), why in bench.failed.items()])
-    sys.exit(1 if bench.failed else 0)
+    sys.exit(rounds.status or int(bool(bench.failed)))
 
 
 if __name__ == "__main__":
@@ -204,3 +206,5 @@ if __name__ == "__main__":
         main()
     except Failed as failed:
         sys.exit(f"bench serve: {failed}")
+    except KeyboardInterrupt:
+        sys.exit("\nbench serve: interrupted before a round was whole")

@@ -4,6 +4,7 @@ import errno
 import glob
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,28 @@ class Instruments(unittest.TestCase):
             with self.subTest(link=link), Echo(link, n_bytes, self.memory) as echo:
                 found = echo.measure(SECONDS)  # it fails when other frames come back
                 self.assertGreater(found["full"], 0)
+
+
+def hear():
+    """Who runs in the background of a shell has inherited that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Interrupted(unittest.TestCase):
+    def test_what_was_measured_is_told(self):
+        """Ctrl-C, as a terminal says it: to all processes of the group."""
+        with subprocess.Popen(
+                [sys.executable, os.path.join(REPO, "perf", "h2load.py"), "--rounds", "99",
+                 "16x32/128"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                start_new_session=True, preexec_fn=hear) as bench:
+            said = ""
+            while "round 2 of 99" not in said and bench.poll() is None:
+                said += bench.stderr.read(1)
+            os.killpg(bench.pid, signal.SIGINT)
+            out, err = bench.communicate(timeout=60)
+        self.assertEqual(130, bench.returncode, out + said + err)
+        self.assertIn("interrupted: this is of 1 of 99 rounds", err)
+        self.assertRegex(out, r"\(1 rounds\)\n16x32/128 +[1-9]")
 
 
 class Help(unittest.TestCase):
