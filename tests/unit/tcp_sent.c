@@ -73,11 +73,17 @@ static void answer(struct net *n, uint32_t seq, bool dup, uint32_t dup_end)
     if (seq > n->rcv_nxt && n->got[seq])
         a.sack[n_blocks++] = block_at(n, seq);
     at = n->rcv_nxt + nj_prng_below(&n->r, 20000);
-    for (uint32_t i = 0; i < 40000 && n_blocks < 3; i++, at++) {
-        if (at > n->n_bytes + 1)
+    for (bool wrapped = false; n_blocks < 3;) {
+        uint32_t left = at < n->n_bytes + 2 ? n->n_bytes + 2 - at : 0;
+        const uint8_t *next = memchr(n->got + at, 1, left);
+        if (!next && wrapped)
+            break;
+        if (!next) {
+            wrapped = true;
             at = n->rcv_nxt;
-        if (at <= n->rcv_nxt || !n->got[at])
             continue;
+        }
+        at = (uint32_t)(next - n->got);
         struct nj_sack_block b = block_at(n, at);
         bool there = false;
         for (uint32_t k = dup; k < n_blocks; k++)
