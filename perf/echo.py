@@ -251,7 +251,7 @@ def main():
                     generator_limit=median(runs, "idle") > IDLE_LIMITS)
         for (link, shape), runs in bench.serves.items():
             run.row(shape, runs, link=link)
-        run.write(args.json, rounds.n_done, seconds=args.seconds, memory=memory.facts())
+        run.write(args.json, **rounds.facts(), seconds=args.seconds, memory=memory.facts())
     sys.exit(rounds.status)
 
 
@@ -261,4 +261,4 @@ if __name__ == "__main__":
     except Failed as failed:
         sys.exit(f"bench echo: {failed}")
     except KeyboardInterrupt:
-        sys.exit("\nbench echo: interrupted before a round was whole")
+        sys.exit(record.interrupted("bench echo"))

@@ -109,7 +109,7 @@ def measure(args, root):
                           file=sys.stderr, flush=True)
                     results[shape].append(run(world, shape, hz))
         print("\r\033[K", end="", file=sys.stderr)
-    table(results, rounds.n_done)
+        table(results, rounds.n_done)
     return rounds.status
 
 
@@ -119,4 +119,4 @@ if __name__ == "__main__":
     except Failed as failed:
         sys.exit(f"bench: {failed}")
     except KeyboardInterrupt:
-        sys.exit("\nbench: interrupted before a round was whole")
+        sys.exit(record.interrupted("bench"))

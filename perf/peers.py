@@ -212,7 +212,7 @@ def main():
     if args.json:
         missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
                    for key, why in failed.items()]
-        run.write(args.json, rounds.n_done, seconds=args.seconds, missing=missing)
+        run.write(args.json, **rounds.facts(), seconds=args.seconds, missing=missing)
     if args.svg and run.rows:
         chart(run.rows, record.caller_path(args.svg))
     return rounds.status or int(bool(failed))
@@ -224,4 +224,4 @@ if __name__ == "__main__":
     except Failed as why:
         sys.exit(f"bench peers: {why}")
     except KeyboardInterrupt:
-        sys.exit("\nbench peers: interrupted before a round was whole")
+        sys.exit(record.interrupted("bench peers"))

@@ -26,6 +26,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEYS = ("bench", "machine", "commit", "versions", "command", "date", "rounds", "rows")
 # What a run writes itself does not make the next one's sources others than the commit's.
 NOT_SOURCES = (":!perf/results", ":!docs/performance", ":!docs/performance.md")
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def said_by(*command):
@@ -163,10 +164,21 @@ class Rounds:
     def __exit__(self, kind, *_):
         if kind is None or not issubclass(kind, KeyboardInterrupt) or self.n_done == 0:
             return False
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to be done is short
         print(f"\r\033[Kinterrupted: this is of {self.n_done} of {self.n} rounds",
               file=sys.stderr)
-        self.status = 128 + signal.SIGINT
+        self.status = INTERRUPTED
         return True
+
+    def facts(self):
+        """What a run's JSON says of them."""
+        return {"rounds": self.n_done, "interrupted": self.status != 0}
+
+
+def interrupted(bench):
+    """Before a round was whole, or after the last. The program's exit status."""
+    print(f"\n{bench}: interrupted", file=sys.stderr)
+    return INTERRUPTED
 
 
 class Unreadable(Exception):

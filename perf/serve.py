@@ -195,7 +195,7 @@ def main():
         for (link, shape), runs in bench.results.items():
             limit = median(runs, "client_busy") > CLIENT_LIMITS
             run.row(shape, runs, link=link, client_limit=limit)
-        run.write(args.json, rounds.n_done, seconds=args.seconds, memory=memory.facts(),
+        run.write(args.json, **rounds.facts(), seconds=args.seconds, memory=memory.facts(),
                   failed=[{"shape": shape, "link": link, "why": why}
                           for (link, shape), why in bench.failed.items()])
     sys.exit(rounds.status or int(bool(bench.failed)))
@@ -207,4 +207,4 @@ if __name__ == "__main__":
     except Failed as failed:
         sys.exit(f"bench serve: {failed}")
     except KeyboardInterrupt:
-        sys.exit("\nbench serve: interrupted before a round was whole")
+        sys.exit(record.interrupted("bench serve"))

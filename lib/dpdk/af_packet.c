@@ -2,21 +2,30 @@
 #include "dpdk/af_packet.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* 4096 full frames and what the kernel has beside each; it doubles what it is told. */
+/* 4096 full frames and what the kernel has beside each are 10 MiB. The kernel doubles what it is
+ * told, and while less than half of that is taken, the driver's poll() does not sleep. */
 #define ROOM_BYTES (16 << 20)
 
-static void deepen(int fd)
+static bool is_shallow(int fd)
 {
-    int domain, room = ROOM_BYTES;
+    int domain, room;
     socklen_t n = sizeof domain;
 
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) != 0 || domain != AF_PACKET)
-        return;
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room) != 0)
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+        return false;
+    return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &n) == 0 && room < 2 * ROOM_BYTES;
+}
+
+static void deepen(int fd)
+{
+    int room = ROOM_BYTES;
+
+    if (is_shallow(fd))
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
 }
 
 void nj_af_packet_deepen(void)

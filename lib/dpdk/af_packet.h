@@ -4,10 +4,11 @@
 #define NJ_DPDK_AF_PACKET_H
 
 /*
- * Let the driver's sockets have all frames of their rings under way at once. A frame counts until
- * its receiver's CPU takes it up, and beyond the room of a socket, 208 KiB by default, frames stay
- * in the ring until something else is sent: a download would wait for a retransmission. Any
- * thread, when the device has started. Without CAP_NET_ADMIN it is as much as net.core.wmem_max.
+ * Let the driver's sockets have all frames of their rings under way at once, up to 4096 of each. A
+ * frame counts until its receiver's CPU takes it up, and beyond the room of a socket, 208 KiB by
+ * default, frames stay in the ring until something else is sent: a download would wait for a
+ * retransmission. Any thread, when the device has started. Without CAP_NET_ADMIN (of the first user
+ * namespace) room stays as it is.
  */
 void nj_af_packet_deepen(void);
 

@@ -35,11 +35,12 @@ class Lines(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self.passed = self.failed = 0
+        self.at = "the first test"
         self.began = time.monotonic()
 
     def startTest(self, test):
         super().startTest(test)
-        self.began = time.monotonic()
+        self.began, self.at = time.monotonic(), test.id()
         signal.alarm(TEST_SECONDS_MAX)
 
     def stopTest(self, test):
@@ -76,8 +77,12 @@ def too_long(*_):
     raise TimeoutError(f"the test took longer than {TEST_SECONDS_MAX} s")
 
 
+class Ended(KeyboardInterrupt):
+    """By SIGTERM. unittest takes SystemExit for a test that failed, and goes on."""
+
+
 def ended(*_):
-    raise KeyboardInterrupt  # unittest takes SystemExit for a test that failed, and goes on
+    raise Ended
 
 
 class Beside:
@@ -123,6 +128,7 @@ def run(tests, beside=None):
     except BaseException:
         if beside:
             beside.kill()
+        print(f"stopped in {result.at}", flush=True)
         raise
     print(f"{result.passed + passed} passed, {result.failed + failed} failed", flush=True)
     return int(result.failed + failed > 0)
@@ -144,5 +150,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(143)
+    except KeyboardInterrupt as why:
+        sys.exit(128 + (signal.SIGTERM if isinstance(why, Ended) else signal.SIGINT))

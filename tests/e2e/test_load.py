@@ -11,7 +11,7 @@ from world import SANITIZED
 
 REQUESTS = 50_000 if SANITIZED else 200_000
 SYS_PIDFD_GETFD = 438
-LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC = ctypes.CDLL(None)
 
 
 @contextlib.contextmanager
@@ -22,12 +22,11 @@ def sockets_of(pid, family):
         stack.callback(os.close, process)
         found = []
         for fd in os.listdir(f"/proc/{pid}/fd"):
-            if not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
-                continue
-            own = LIBC.syscall(SYS_PIDFD_GETFD, process, int(fd), 0)
-            if own < 0:
-                raise OSError(ctypes.get_errno(), "pidfd_getfd")
-            found.append(stack.enter_context(socket.socket(fileno=own)))
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
+                    own = LIBC.syscall(SYS_PIDFD_GETFD, process, int(fd), 0)
+                    if own >= 0:
+                        found.append(stack.enter_context(socket.socket(fileno=own)))
         yield [s for s in found if s.family == family]
 
 

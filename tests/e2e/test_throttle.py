@@ -87,8 +87,8 @@ class Throttled(ServerCase):
             raise TooMuch(f"{what}: {n_bytes} bytes in {seconds} s, more than {rate}/s")
         self.assert_most_of(rate, n_bytes, seconds, what)
 
-    def assert_most_of(self, rate, n_bytes, seconds, what=""):
-        if n_bytes < rate * seconds * LEAST:
+    def assert_most_of(self, rate, n_bytes, seconds, what="", least=LEAST):
+        if n_bytes < rate * seconds * least:
             self.too_little.append(f"{what}: {n_bytes} bytes in {seconds} s, of {rate}/s")
 
     def assert_never_more(self, rate, result, what=""):
@@ -225,7 +225,9 @@ class Whole(Throttled):
 
     def test_all_get_something(self):
         result = self.go_on("--downloads", 100, "--connections", 10).end()
-        self.assert_most_of(self.RATE / 100 / 3, min(result["window_bytes"]), result.seconds)
+        least, fair = min(result["window_bytes"]), self.RATE / 100
+        self.assertGreater(least, fair * result.seconds / 20)
+        self.assert_most_of(fair, least, result.seconds, least=0.25)
 
 
 CLASSES = """
@@ -271,7 +273,7 @@ class Classes(Throttled):
                            paths=("/three-parts/10MiB", "/one-part/10MiB")).end()
         took = result["window_bytes"]
         self.assert_rate(self.RATE, result["window_total"], result.seconds)
-        self.assert_most_of(3 * MIB, sum(took[0::2]), result.seconds, "three")
+        self.assert_most_of(3 * MIB, sum(took[0::2]), result.seconds, "three", least=0.8)
         self.assert_most_of(1 * MIB, sum(took[1::2]), result.seconds, "one")
 
     def test_what_one_does_not_want_the_other_gets(self):

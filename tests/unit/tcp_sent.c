@@ -66,7 +66,7 @@ static struct nj_sack_block block_at(const struct net *n, uint32_t seq)
 static void answer(struct net *n, uint32_t seq, bool dup, uint32_t dup_end)
 {
     struct packet a = {.ack = n->rcv_nxt};
-    uint32_t n_blocks = 0, at;
+    uint32_t n_blocks = 0, at, last = n->n_bytes + 1;
 
     if (dup)
         a.sack[n_blocks++] = (struct nj_sack_block){seq, dup_end};
@@ -74,8 +74,7 @@ static void answer(struct net *n, uint32_t seq, bool dup, uint32_t dup_end)
         a.sack[n_blocks++] = block_at(n, seq);
     at = n->rcv_nxt + nj_prng_below(&n->r, 20000);
     for (bool wrapped = false; n_blocks < 3;) {
-        uint32_t left = at < n->n_bytes + 2 ? n->n_bytes + 2 - at : 0;
-        const uint8_t *next = memchr(n->got + at, 1, left);
+        const uint8_t *next = at <= last ? memchr(n->got + at, 1, last + 1 - at) : NULL;
         if (!next && wrapped)
             break;
         if (!next) {
