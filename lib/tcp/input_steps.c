@@ -44,11 +44,12 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
     return PASS;
 }
 
-/* RFC 7323 4.3 and 5.3 R3, for a segment in the window only: a forged one must not move TS.Recent.
- * After 24 days any timestamp is news (RFC 7323 5.5). */
+/* RFC 7323 4.3 and 5.3 R3. Only for a segment whose sequence number and ACK field are acceptable,
+ * and before it is trimmed: a forged one that moved TS.Recent would make PAWS drop what the peer
+ * sends. After 24 days any timestamp is news (RFC 7323 5.5). */
 static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
-    if (!t->ts_on || !seg->opts.has_ts || (seg->flags & (NJ_TCP_RST | NJ_TCP_SYN)))
+    if (!t->ts_on || !seg->opts.has_ts)
         return;
     bool stale = now - t->ts_recent_at >= NJ_TCP_PAWS_IDLE;
     if (nj_seq_le(seg->seq, t->last_ack_sent) &&
@@ -149,8 +150,6 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     if (wnd == 0 && len > 0)
         t->ack_now = true;
-    take_timestamp(t, seg, now);
-    note_heard(t, now);
     if (note_duplicate(t, seg)) {
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
@@ -195,13 +194,8 @@ static void update_window(struct nj_tcb *t, const struct nj_seg *seg)
     }
 }
 
-static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
-                                     nj_ns now)
+static void ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
-    const struct nj_seg *seg = &a->seg;
-
-    if (nj_seq_le(seg->ack, t->snd_una) || nj_seq_lt(t->snd_nxt, seg->ack))
-        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
     nj__tcp_rto_opened(t, now);
     t->snd_una = t->x->iss + 1;
     t->x->rexmit_at = NJ_NEVER;
@@ -216,7 +210,6 @@ static enum nj_tcp_verdict ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, struc
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_1);
     if (!t->user_gone)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
-    return PASS;
 }
 
 /* RFC 6298 3, Karn: never from what was sent twice, unless a timestamp tells the copies apart. */
@@ -331,22 +324,30 @@ static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__sent_lose_until(tcp, t, t->snd_nxt);
 }
 
-/* RFC 9293 3.10.7.4 fifth: the ACK field. */
-static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
-                                     nj_ns now)
+/* RFC 9293 3.10.7.4 fifth: may the ACK field be what the peer says? A segment that fails here
+ * changes nothing. */
+static enum nj_tcp_verdict step5_check(const struct nj_tcb *t, struct nj_tcp_arrival *a)
 {
     const struct nj_seg *seg = &a->seg;
+    bool beyond = nj_seq_lt(t->snd_nxt, seg->ack);
 
     if (!(seg->flags & NJ_TCP_ACK))
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
-    if (t->state == NJ_TCP_SYN_RECEIVED) {
-        enum nj_tcp_verdict v = ack_opens(tcp, t, a, now);
-        if (v != PASS)
-            return v;
-    }
-    if (nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max) || nj_seq_lt(t->snd_nxt, seg->ack))
+    if (t->state == NJ_TCP_SYN_RECEIVED && (beyond || nj_seq_le(seg->ack, t->snd_una)))
+        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
+    if (beyond || nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max))
         return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
+    return PASS;
+}
 
+/* RFC 9293 3.10.7.4 fifth: the ACK field, which is acceptable. */
+static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t,
+                                     const struct nj_tcp_arrival *a, nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+
+    if (t->state == NJ_TCP_SYN_RECEIVED)
+        ack_opens(tcp, t, seg, now);
     bool fin = take_ack(tcp, t, a, now);
     if (nj_seq_le(t->snd_una, seg->ack)) {
         bool was_shut = t->snd_wnd == 0;
@@ -453,6 +454,10 @@ enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
         return v;
     if ((v = step4_syn(a)) != PASS)
         return v;
+    if ((v = step5_check(t, a)) != PASS)
+        return v;
+    take_timestamp(t, &a->seg, now);
+    note_heard(t, now);
     a->had_text = nj_seg_len(&a->seg) > 0;
     trim(t, &a->seg);
     if ((v = step5_ack(tcp, t, a, now)) != PASS)
