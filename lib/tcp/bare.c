@@ -44,6 +44,21 @@ enum nj_tcp_verdict nj__bare_paws(struct nj_bare *b, struct nj_tcp_arrival *a, n
     return PASS;
 }
 
+void nj__flow_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f, struct nj_tcp_opts *o,
+                        nj_ns now)
+{
+    if (f->kind == NJ_FLOW_TCB) {
+        const struct nj_tcb *t = (const struct nj_tcb *)f;
+        o->has_ts = t->ts_on;
+        o->ts_val = nj__tcp_ts_now(t, now);
+        o->ts_ecr = t->ts_recent;
+    } else {
+        o->has_ts = f->flags & NJ_BARE_TS;
+        o->ts_val = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &f->tuple);
+        o->ts_ecr = ((const struct nj_bare *)f)->ts_recent;
+    }
+}
+
 bool nj__bare_send_ack(struct nj_tcp *tcp, const struct nj_bare *b, nj_ns now)
 {
     unsigned shift = b->flow.flags & NJ_BARE_WSCALE ? NJ_TCP_WSCALE : 0;
@@ -54,9 +69,7 @@ bool nj__bare_send_ack(struct nj_tcp *tcp, const struct nj_bare *b, nj_ns now)
         .ack = b->rcv_nxt,
         .wnd = (uint16_t)wnd,
         .flags = NJ_TCP_ACK,
-        .opts = {.has_ts = b->flow.flags & NJ_BARE_TS,
-                 .ts_val = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &b->flow.tuple),
-                 .ts_ecr = b->ts_recent},
     };
+    nj__flow_timestamp(tcp, &b->flow, &e.opts, now);
     return nj__tcp_send_bare(tcp, &e, now);
 }

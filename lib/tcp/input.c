@@ -179,7 +179,7 @@ static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
     else if (v == DROP_CHALLENGE && may_challenge(tcp, f, now) && send_ack(tcp, f, now))
         nj_count(tcp->cfg.counters, NJ_C_tcp_challenge_ack);
     else if (v == DROP_RST)
-        nj__tcp_reset_for(tcp, &a->seg, now);
+        nj__tcp_reset_for(tcp, f, &a->seg, now);
     if (a->m)
         rte_pktmbuf_free(a->m);
     if (t && !nj__tcb_settle(tcp, t, now)) {

@@ -373,7 +373,7 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
         return PASS;
     if (t->user_gone) { /* RFC 9293 3.6.1: nobody will ever read it */
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
-        nj__tcp_reset_for(tcp, seg, now);
+        nj__tcp_reset_for(tcp, &t->flow, seg, now);
         nj__tcb_end(tcp, t);
         return GONE;
     }

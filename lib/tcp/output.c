@@ -187,28 +187,47 @@ void nj__tcp_send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     send_train(tcp, t, t->snd_una - 1, 0, 0, now);
 }
 
-static void send_reset(struct nj_tcp *tcp, const struct nj_tuple *tuple, uint32_t seq, uint32_t ack,
-                       uint8_t flags, nj_ns now)
+/* RFC 7323 3.2: a RST, too, carries timestamps where they were agreed on, and echoes none when it
+ * acknowledges nothing. */
+static void send_reset(struct nj_tcp *tcp, const struct nj_flow *flow, struct nj_tcp_emit *e,
+                       nj_ns now)
 {
-    struct nj_tcp_emit e = {.tuple = *tuple, .seq = seq, .ack = ack, .flags = flags | NJ_TCP_RST};
-    if (nj__tcp_send_bare(tcp, &e, now))
+    if (flow)
+        nj__flow_timestamp(tcp, flow, &e->opts, now);
+    if (!(e->flags & NJ_TCP_ACK))
+        e->opts.ts_ecr = 0;
+    e->flags |= NJ_TCP_RST;
+    if (nj__tcp_send_bare(tcp, e, now))
         nj_count(tcp->cfg.counters, NJ_C_tcp_rst_out);
 }
 
-void nj__tcp_send_rst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+void nj__tcp_send_rst_at(struct nj_tcp *tcp, const struct nj_flow *flow, uint32_t seq, uint32_t ack,
+                         nj_ns now)
 {
-    send_reset(tcp, &t->flow.tuple, acceptable_seq(t), t->rcv_nxt, NJ_TCP_ACK, now);
+    struct nj_tcp_emit e = {.tuple = flow->tuple, .seq = seq, .ack = ack, .flags = NJ_TCP_ACK};
+    send_reset(tcp, flow, &e, now);
+}
+
+void nj__tcp_send_rst(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns now)
+{
+    nj__tcp_send_rst_at(tcp, &t->flow, acceptable_seq(t), t->rcv_nxt, now);
 }
 
 /* RFC 9293 3.5.2 and 3.10.7.1. */
-void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
+void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_flow *flow, const struct nj_seg *seg,
+                       nj_ns now)
 {
+    struct nj_tcp_emit e = {.tuple = seg->tuple};
+
     if (seg->flags & NJ_TCP_RST)
         return; /* never answer a RST with a RST (RFC 9293 3.5.2) */
-    if (seg->flags & NJ_TCP_ACK)
-        send_reset(tcp, &seg->tuple, seg->ack, 0, 0, now);
-    else
-        send_reset(tcp, &seg->tuple, 0, seg->seq + nj_seg_len(seg), NJ_TCP_ACK, now);
+    if (seg->flags & NJ_TCP_ACK) {
+        e.seq = seg->ack;
+    } else {
+        e.ack = seg->seq + nj_seg_len(seg);
+        e.flags = NJ_TCP_ACK;
+    }
+    send_reset(tcp, flow, &e, now);
 }
 
 /* What a segment at `seq` may carry: the flags that go with `n_bytes` of the queue. */

@@ -106,14 +106,7 @@ static void end(struct nj_tcp *tcp, struct nj_syn *s)
 
 void nj__syn_abort(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
-    struct nj_tcp_emit e = {
-        .tuple = s->bare.flow.tuple,
-        .seq = s->bare.snd_nxt,
-        .ack = s->bare.rcv_nxt,
-        .flags = NJ_TCP_RST | NJ_TCP_ACK,
-    };
-    if (nj__tcp_send_bare(tcp, &e, now))
-        nj_count(tcp->cfg.counters, NJ_C_tcp_rst_out);
+    nj__tcp_send_rst_at(tcp, &s->bare.flow, s->bare.snd_nxt, s->bare.rcv_nxt, now);
     nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
     end(tcp, s);
 }

@@ -92,6 +92,9 @@ enum nj_tcp_verdict nj__bare_stray(struct nj_bare *, struct nj_tcp_arrival *, en
 /* RFC 7323 5.3 R1. */
 enum nj_tcp_verdict nj__bare_paws(struct nj_bare *, struct nj_tcp_arrival *, nj_ns now);
 bool nj__bare_send_ack(struct nj_tcp *, const struct nj_bare *, nj_ns now);
+/* The timestamp option of a segment of this flow, if the handshake agreed on one. */
+void nj__flow_timestamp(const struct nj_tcp *, const struct nj_flow *, struct nj_tcp_opts *,
+                        nj_ns now);
 
 /* syn.c: SYN-RECEIVED after a passive open. */
 bool nj__syn_backlog_full(const struct nj_tcp *);
@@ -188,9 +191,14 @@ bool nj__tcp_send_syn(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 bool nj__tcp_send_ack(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* A segment without text, for no control block. False when there is no mbuf. */
 bool nj__tcp_send_bare(struct nj_tcp *, const struct nj_tcp_emit *, nj_ns now);
-void nj__tcp_send_rst(struct nj_tcp *, struct nj_tcb *, nj_ns now);
-/* RST in answer to a segment (RFC 9293 3.10.7.1). */
-void nj__tcp_reset_for(struct nj_tcp *, const struct nj_seg *, nj_ns now);
+/* RST-ACK for this flow. */
+void nj__tcp_send_rst_at(struct nj_tcp *, const struct nj_flow *, uint32_t seq, uint32_t ack,
+                         nj_ns now);
+/* The same with the numbers of a control block. */
+void nj__tcp_send_rst(struct nj_tcp *, const struct nj_tcb *, nj_ns now);
+/* RST in answer to a segment (RFC 9293 3.10.7.1). `flow`: the one it belongs to, or NULL. */
+void nj__tcp_reset_for(struct nj_tcp *, const struct nj_flow *flow, const struct nj_seg *,
+                       nj_ns now);
 void nj__tcp_send_keepalive(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 bool nj__tcp_send_probe(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* False when nothing could be sent. */
