@@ -10,7 +10,7 @@
 void lookup(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     static const char prefix[] = "/lookup/";
-    struct nj_view path = nj_request_path(req);
+    struct nj_view path = nj_request_plain_path(req);
     uint32_t n = path.n_bytes - (uint32_t)(sizeof prefix - 1);
     struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *all = NULL;
     char name[256], line[NI_MAXHOST + 1];

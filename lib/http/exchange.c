@@ -131,7 +131,7 @@ static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exch
 {
     size_t n_fields = from->n_fields * sizeof(struct nj_field);
     size_t n = sizeof(struct nj__head) + n_fields + from->method.n_bytes + from->scheme.n_bytes +
-               from->authority.n_bytes + from->path.n_bytes;
+               from->authority.n_bytes + from->path.n_bytes + from->plain_path.n_bytes;
     for (uint32_t i = 0; i < from->n_fields; i++)
         n += from->fields[i].name.n_bytes + from->fields[i].value.n_bytes;
     struct nj_block *block = n < UINT32_MAX ? nj_block_take(blocks, (uint32_t)n) : NULL;
@@ -146,6 +146,7 @@ static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exch
     const char *mark = path.n_bytes ? memchr(path.p, '?', path.n_bytes) : NULL;
     uint32_t n_path = mark ? (uint32_t)(mark - path.p) : path.n_bytes;
     head->path = view(path.p, n_path);
+    head->plain_path = keep_view(&at, from->plain_path);
     head->query = mark ? view(mark + 1, path.n_bytes - n_path - 1) : view("", 0);
     head->n_fields = from->n_fields;
     for (uint32_t i = 0; i < from->n_fields; i++) {

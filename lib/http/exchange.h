@@ -70,7 +70,8 @@ bool nj_exchanges_own(const struct nj_exchanges *set, const void *p);
 
 /* A complete request head; its strings live until the call returns. */
 struct nj_exchange_head {
-    struct nj_str method, scheme, authority, path;
+    struct nj_str method, scheme, authority;
+    struct nj_str path, plain_path; /* as sent; as in http/path.h */
     const struct nj_field *fields;
     uint32_t n_fields;
     bool ends; /* there is no body */

@@ -45,7 +45,7 @@ void nj__fields_clear(struct nj__fields *f);
 
 /* The head of a request, in one block. */
 struct nj__head {
-    struct nj_view method, scheme, authority, path, query;
+    struct nj_view method, scheme, authority, path, plain_path, query;
     uint32_t n_fields;
     struct nj_field fields[];
 };

@@ -16,6 +16,7 @@
 #include "http/conditions.h"
 #include "http/date.h"
 #include "http/file_port.h"
+#include "http/path.h"
 
 #define NJ_OBJECT_TABLE_FILES_MAX  1024u
 #define NJ_OBJECT_TABLE_OTHERS_MAX 256u
@@ -23,12 +24,6 @@
 /* A large object is open file, not memory. Counted as this much, 64 of them fill the table. */
 #define NJ_OBJECT_TABLE_LARGE_COST (1024u * 1024u)
 #define NJ_OBJECT_TABLE_TTL        NJ_SEC
-
-struct nj_object_name {
-    const char *p; /* n_bytes < NJ_PATH_MAX */
-    uint32_t n_bytes;
-    uint64_t hash; /* keyed */
-};
 
 /* What OPEN or LIST said of a name, and what replies say of the object: worked out once. */
 struct nj_known {

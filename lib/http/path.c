@@ -64,6 +64,7 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
     enum nj_path_result verdict = NJ_PATH_OK;
     uint32_t n = 0, seg = 0; /* bytes written; where the current segment began */
 
+    out->slash = '/';
     for (uint32_t at = 1; at <= path.n_bytes;) {
         bool end = at == path.n_bytes;
         if (!end && path.p[at] != '/') {
@@ -84,15 +85,13 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
         seg = end ? seg : n;
     }
     out->n_bytes = n;
+    out->n_path = 1 + n;
     out->had_slash = n == seg;
     return verdict;
 }
 
 enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out)
 {
-    /* Decoding never makes a path longer, so this bounds every write below. */
-    if (target.n_bytes >= NJ_PATH_MAX)
-        return NJ_PATH_TOO_LONG;
     if (target.n_bytes == 0 || target.p[0] != '/')
         return NJ_PATH_BAD;
 
@@ -107,8 +106,11 @@ enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, str
                 return NJ_PATH_BAD;
     }
 
+    /* Decoding never makes a path longer, so this bounds every write below. */
+    if (path.n_bytes >= NJ_PATH_MAX)
+        return NJ_PATH_TOO_LONG;
     enum nj_path_result r = parse_segments(path, out);
-    if (r != NJ_PATH_OK)
+    if (r == NJ_PATH_BAD)
         return r;
     if (out->had_slash) {
         if (out->n_bytes + index.n_bytes >= NJ_PATH_MAX)
@@ -117,7 +119,28 @@ enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, str
         out->n_bytes += index.n_bytes;
     }
     out->name[out->n_bytes] = '\0';
-    return NJ_PATH_OK;
+    return r;
+}
+
+bool nj_path_is_plain(struct nj_str path)
+{
+    if (path.n_bytes == 0 || path.p[0] != '/')
+        return false;
+    for (uint32_t i = 1, seg = 1; i <= path.n_bytes; i++) {
+        bool end = i == path.n_bytes;
+        if (end || path.p[i] == '/') {
+            if ((i == seg && !end) || check_segment(path.p + seg, i - seg) == NJ_PATH_BAD)
+                return false;
+            seg = i + 1;
+            continue;
+        }
+        char c = path.p[i];
+        bool escape = c == '%' && path.n_bytes - i > 2 && hex_value(path.p[i + 1]) >= 0 &&
+                      hex_value(path.p[i + 2]) >= 0;
+        if (escape || is_control((uint8_t)c) || strchr("?#\\", c))
+            return false;
+    }
+    return true;
 }
 
 /* Bytes that stand for themselves in a path: unreserved, sub-delims, ':' and '@' (RFC 3986 3.3).

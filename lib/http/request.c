@@ -20,6 +20,11 @@ struct nj_view nj_request_path(const struct nj_request *req)
     return head_of(req)->path;
 }
 
+struct nj_view nj_request_plain_path(const struct nj_request *req)
+{
+    return head_of(req)->plain_path;
+}
+
 struct nj_view nj_request_query(const struct nj_request *req)
 {
     return head_of(req)->query;

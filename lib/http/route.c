@@ -6,12 +6,17 @@
 
 #include "base/assert.h"
 #include "base/fail.h"
+#include "http/path.h"
 
-/* All routes of one path pattern. */
-struct place {
-    const char *path;
-    uint32_t n_path; /* bytes to compare: of a prefix, up to and with its last '/' */
+/* What a pattern stands for: a plain path, or how plain paths begin. */
+struct pattern {
+    struct nj_str path; /* of a prefix, up to and with its last '/' */
     bool is_prefix;
+};
+
+/* All routes of one pattern. */
+struct place {
+    struct pattern pattern;
     uint32_t first, n; /* in order[] */
     uint32_t n_allow;
     char allow[NJ_ROUTE_ALLOW_MAX];
@@ -23,6 +28,7 @@ struct nj_routes {
     uint32_t n_exact, n_places;    /* exact ones by path; then prefixes, longest first */
     uint32_t order[NJ_ROUTES_MAX]; /* indexes into list, by place, in the order they were given */
     struct place place[NJ_ROUTES_MAX];
+    struct pattern pattern[NJ_ROUTES_MAX]; /* of list; its paths are ours */
     char *name[NJ_ROUTES_MAX];
 };
 
@@ -42,13 +48,31 @@ static bool is_prefix(const char *path)
     return n >= 2 && strcmp(path + n - 2, "/*") == 0;
 }
 
-/* What can stand in a path (RFC 3986 3.3), and no '*' but at the end. */
+/* Bytes of a pattern without the '*' at its end. */
+static uint32_t n_literal(const char *path)
+{
+    size_t n = strlen(path);
+    return (uint32_t)(is_prefix(path) ? n - 1 : n);
+}
+
+static enum nj_path_result plain_of(const char *path, struct nj_path *out)
+{
+    return nj_path_parse((struct nj_str){path, n_literal(path)}, NJ_STR(""), out);
+}
+
+/* What can be in a path (RFC 3986 3.3), no '*' but at the end, and a target that some request may
+ * have: a pattern that none can match is a mistake. */
 static bool is_pattern(const char *path)
 {
-    size_t n = strlen(path), keep = is_prefix(path) ? n - 1 : n;
-    return path[0] == '/' && n <= NJ_ROUTE_PATH_MAX &&
-           strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                        "-._~%!$&'()+,;=:@/") == keep;
+    struct nj_path plain;
+    size_t n = strlen(path);
+
+    if (path[0] != '/' || n > NJ_ROUTE_PATH_MAX || strstr(path, "//") ||
+        strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                     "-._~%!$&'()+,;=:@/") != n_literal(path))
+        return false;
+    enum nj_path_result r = plain_of(path, &plain);
+    return r == NJ_PATH_OK || r == NJ_PATH_HIDDEN;
 }
 
 static int check_one(const struct nj_route *r, uint32_t i, char *why, size_t n)
@@ -59,7 +83,7 @@ static int check_one(const struct nj_route *r, uint32_t i, char *why, size_t n)
         return nj_fail(
             why, n,
             "route %u, %.64s: expected a path such as /status, or /files/* for all below "
-            "it, percent-encoded as it comes, at most %u bytes",
+            "it, percent-encoded, without //, . and .. and an encoded /, at most %u bytes",
             i, r->path, NJ_ROUTE_PATH_MAX);
     if (r->method && !is_method(r->method))
         return nj_fail(why, n, "route %u, %s: expected a method such as GET, at most %u bytes", i,
@@ -76,16 +100,6 @@ static bool same_method(const struct nj_route *a, const struct nj_route *b)
     return !a->method || !b->method ? a->method == b->method : !strcmp(a->method, b->method);
 }
 
-static int check_pairs(const struct nj_route *list, uint32_t n_list, char *why, size_t n)
-{
-    for (uint32_t i = 0; i < n_list; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (!strcmp(list[i].path, list[k].path) && same_method(&list[i], &list[k]))
-                return nj_fail(why, n, "routes %u and %u are both for %s %s", k, i,
-                               list[i].method ? list[i].method : "any method of", list[i].path);
-    return 0;
-}
-
 static int check(const struct nj_route *list, uint32_t n_list, char *why, size_t n)
 {
     if (n_list > NJ_ROUTES_MAX)
@@ -93,7 +107,24 @@ static int check(const struct nj_route *list, uint32_t n_list, char *why, size_t
     for (uint32_t i = 0; i < n_list; i++)
         if (check_one(&list[i], i, why, n) != 0)
             return -1;
-    return check_pairs(list, n_list, why, n);
+    return 0;
+}
+
+static bool same_pattern(const struct pattern *a, const struct pattern *b)
+{
+    return a->is_prefix == b->is_prefix && nj_str_eq(a->path, b->path);
+}
+
+static int check_pairs(const struct nj_routes *r, char *why, size_t n)
+{
+    const struct nj_route *list = r->list;
+
+    for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (same_pattern(&r->pattern[i], &r->pattern[k]) && same_method(&list[i], &list[k]))
+                return nj_fail(why, n, "routes %u and %u are both for %s %s", k, i,
+                               list[i].method ? list[i].method : "any method of", list[i].path);
+    return 0;
 }
 
 /* --- the table --- */
@@ -107,26 +138,38 @@ static int by_order(struct nj_str a, struct nj_str b)
 
 static int by_place(const void *x, const void *y)
 {
-    const struct place *a = x, *b = y;
+    const struct pattern *a = &((const struct place *)x)->pattern;
+    const struct pattern *b = &((const struct place *)y)->pattern;
 
     if (a->is_prefix != b->is_prefix)
         return a->is_prefix ? 1 : -1;
-    if (a->is_prefix && a->n_path != b->n_path)
-        return a->n_path > b->n_path ? -1 : 1;
-    return by_order((struct nj_str){a->path, a->n_path}, (struct nj_str){b->path, b->n_path});
+    if (a->is_prefix && a->path.n_bytes != b->path.n_bytes)
+        return a->path.n_bytes > b->path.n_bytes ? -1 : 1;
+    return by_order(a->path, b->path);
 }
 
-static struct place *place_of(struct nj_routes *r, const char *path)
+static bool read_patterns(struct nj_routes *r)
+{
+    struct nj_path plain;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        (void)plain_of(r->list[i].path, &plain);
+        char *path = malloc(plain.n_path);
+        if (!path)
+            return false;
+        memcpy(path, plain.plain, plain.n_path);
+        r->pattern[i] = (struct pattern){{path, plain.n_path}, is_prefix(r->list[i].path)};
+    }
+    return true;
+}
+
+static void add_place(struct nj_routes *r, const struct pattern *pattern)
 {
     for (uint32_t i = 0; i < r->n_places; i++)
-        if (strcmp(r->place[i].path, path) == 0)
-            return &r->place[i];
-    struct place *p = &r->place[r->n_places++];
-    p->path = path;
-    p->is_prefix = is_prefix(path);
-    p->n_path = (uint32_t)strlen(path) - (p->is_prefix ? 1 : 0);
-    r->n_exact += !p->is_prefix;
-    return p;
+        if (same_pattern(&r->place[i].pattern, pattern))
+            return;
+    r->place[r->n_places++].pattern = *pattern;
+    r->n_exact += !pattern->is_prefix;
 }
 
 static void allow(struct place *p, const char *method)
@@ -153,7 +196,7 @@ static void gather(struct nj_routes *r)
         p->first = at;
         for (uint32_t i = 0; i < r->n; i++) {
             const struct nj_route *one = &r->list[i];
-            if (strcmp(one->path, p->path) != 0)
+            if (!same_pattern(&r->pattern[i], &p->pattern))
                 continue;
             r->order[at++] = i;
             p->n++;
@@ -195,13 +238,15 @@ struct nj_routes *nj_routes_new(const struct nj_route *list, uint32_t n, char *w
     }
     r->list = list;
     r->n = n;
-    for (uint32_t i = 0; i < n; i++)
-        place_of(r, list[i].path);
-    qsort(r->place, r->n_places, sizeof r->place[0], by_place);
-    gather(r);
-    if (name_all(r))
+    if (!read_patterns(r) || !name_all(r)) {
+        nj_fail(why, n_why, "not enough memory for the routes");
+    } else if (check_pairs(r, why, n_why) == 0) {
+        for (uint32_t i = 0; i < n; i++)
+            add_place(r, &r->pattern[i]);
+        qsort(r->place, r->n_places, sizeof r->place[0], by_place);
+        gather(r);
         return r;
-    nj_fail(why, n_why, "not enough memory for the routes");
+    }
     nj_routes_free(r);
     return NULL;
 }
@@ -210,8 +255,10 @@ void nj_routes_free(struct nj_routes *r)
 {
     if (!r)
         return;
-    for (uint32_t i = 0; i < r->n; i++)
+    for (uint32_t i = 0; i < r->n; i++) {
         free(r->name[i]);
+        free((char *)(uintptr_t)r->pattern[i].path.p);
+    }
     free(r);
 }
 
@@ -241,7 +288,7 @@ static const struct place *find_exact(const struct nj_routes *r, struct nj_str p
     while (low < high) {
         uint32_t mid = (low + high) / 2;
         const struct place *p = &r->place[mid];
-        int c = by_order(path, (struct nj_str){p->path, p->n_path});
+        int c = by_order(path, p->pattern.path);
         if (c == 0)
             return p;
         if (c < 0)
@@ -255,9 +302,9 @@ static const struct place *find_exact(const struct nj_routes *r, struct nj_str p
 static const struct place *find_prefix(const struct nj_routes *r, struct nj_str path)
 {
     for (uint32_t i = r->n_exact; i < r->n_places; i++) {
-        const struct place *p = &r->place[i];
-        if (p->n_path <= path.n_bytes && memcmp(p->path, path.p, p->n_path) == 0)
-            return p;
+        struct nj_str begin = r->place[i].pattern.path;
+        if (begin.n_bytes <= path.n_bytes && memcmp(begin.p, path.p, begin.n_bytes) == 0)
+            return &r->place[i];
     }
     return NULL;
 }
@@ -280,13 +327,10 @@ static unsigned fits(const struct nj_route *route, struct nj_str method)
 enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
                                     struct nj_str path, struct nj_route_match *out)
 {
-    const char *mark = r && r->n ? memchr(path.p, '?', path.n_bytes) : NULL;
     unsigned best = 0;
 
     if (!r || r->n == 0)
         return NJ_ROUTE_NONE;
-    if (mark)
-        path.n_bytes = (uint32_t)(mark - path.p);
     const struct place *p = find_exact(r, path);
     if (!p)
         p = find_prefix(r, path);

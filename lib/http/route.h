@@ -42,7 +42,8 @@ const struct nj_route *nj_routes_at(const struct nj_routes *r, uint32_t index);
 /* Its method and path, for people. Lives as long as the table. */
 const char *nj_routes_name(const struct nj_routes *r, uint32_t index);
 
-/* `path` as sent, compared byte by byte, its query cut off. */
+/* `path` is plain (http/path.h), and so is what patterns stand for; they are compared byte by byte.
+ * Empty: a request without a path (CONNECT, "*", or a bad one), which is no route's. */
 enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
                                     struct nj_str path, struct nj_route_match *out);
 

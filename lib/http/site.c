@@ -467,47 +467,48 @@ static bool read_fields(struct nj_site *site, const struct nj_http_request *req,
     return true;
 }
 
-/* Status of a request that names no file, or 0. */
-static uint16_t check_path(struct nj_site *site, struct nj_str path, struct nj_target *target)
+void nj_site_target(struct nj_site *site, struct nj_str path, struct nj_target *out)
 {
-    switch (nj_target_parse(&site->targets, path, target)) {
-    case NJ_PATH_BAD:
+    nj_target_parse(&site->targets, path, out);
+}
+
+/* Status of a request whose target is none for any method, or 0. A redirect has the query in it,
+ * and who waits keeps it: both are bounded. */
+static uint16_t check_target(const struct nj_http_request *req)
+{
+    if (req->target->result == NJ_PATH_BAD)
         return 400;
-    case NJ_PATH_TOO_LONG:
-        return 414;
-    case NJ_PATH_HIDDEN:
-        return 404;
-    case NJ_PATH_OK:
-        break;
-    }
-    return 0;
+    bool too_long = req->target->result == NJ_PATH_TOO_LONG || req->path.n_bytes >= NJ_PATH_MAX;
+    return too_long ? 414 : 0;
 }
 
 /* What is wrong with a request, or 0: then *who and *name are what it asks for. */
 static uint16_t check_request(struct nj_site *site, const struct nj_http_request *req,
                               struct nj__asker *who, struct nj_object_name *name)
 {
+    const struct nj_target *target = req->target;
+    uint16_t status = check_target(req);
+
     if (!who->is_head && !nj_str_eq(req->method, NJ_STR("GET")))
-        return 405;
-    struct nj_target target;
-    uint16_t status = check_path(site, req->path, &target);
+        return status && req->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to be bad */
     if (status)
         return status;
+    if (target->result == NJ_PATH_HIDDEN)
+        return 404;
     if (!read_fields(site, req, who))
         return 431;
-    who->had_slash = target.had_slash;
-    who->query = target.query;
-    *name = target.name;
+    who->had_slash = target->had_slash;
+    who->query = target->query;
+    *name = target->name;
     return 0;
 }
 
 /* OPTIONS tells what can be done with any file, not which there are: 204, unless the target is bad.
  */
-static uint16_t check_options(struct nj_site *site, const struct nj_http_request *req)
+static uint16_t check_options(const struct nj_http_request *req)
 {
-    struct nj_target target;
-    uint16_t status = nj_str_eq(req->path, NJ_STR("*")) ? 0 : check_path(site, req->path, &target);
-    return status == 0 || status == 404 ? 204 : status;
+    uint16_t status = nj_str_eq(req->path, NJ_STR("*")) ? 0 : check_target(req);
+    return status ? status : 204;
 }
 
 struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
@@ -518,7 +519,7 @@ struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_
     struct nj_object_name name;
     bool is_options = nj_str_eq(req->method, NJ_STR("OPTIONS"));
 
-    uint16_t status = is_options ? check_options(site, req) : check_request(site, req, &who, &name);
+    uint16_t status = is_options ? check_options(req) : check_request(site, req, &who, &name);
     if (status == 204) {
         nj__reply_options(site, &who, now);
         return NULL;

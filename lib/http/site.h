@@ -18,11 +18,13 @@
 #include "base/types.h"
 #include "http/file_port.h"
 #include "http/site_options.h"
+#include "http/target.h"
 
 struct nj_counters;
 
 struct nj_http_request {
-    struct nj_str method, path; /* path as sent: percent-encoded, with query */
+    struct nj_str method, path;     /* path as sent: percent-encoded, with query; CONNECT: empty */
+    const struct nj_target *target; /* nj_site_target() of it */
     const struct nj_field *fields;
     uint32_t n_fields;
 };
@@ -62,6 +64,10 @@ struct nj_site_wait; /* a request that waits for a worker */
 struct nj_site *nj_site_new(const struct nj_site_config *config);
 /* Every exchange must be cancelled, every body closed and every file job completed before. */
 void nj_site_free(struct nj_site *site);
+
+/* What the target of a request names, for the site and for whoever else asks for its path. Strings
+ * live until the next call, and no longer than `path`. */
+void nj_site_target(struct nj_site *site, struct nj_str path, struct nj_target *out);
 
 /*
  * Answer a request. Usually on_reply() runs before this returns, and the result is NULL; else the

@@ -63,11 +63,12 @@ static void remember(struct nj_target_known *k, struct nj_str target, const stru
         return;
     k->hash = what->name.hash;
     k->n_target = (uint8_t)target.n_bytes;
+    k->n_path = (uint8_t)what->path.n_bytes;
     k->n_name = (uint8_t)what->name.n_bytes;
     k->n_query = (uint8_t)what->query.n_bytes;
     k->had_slash = what->had_slash;
     memcpy(k->target, target.p, target.n_bytes);
-    memcpy(k->name, what->name.p, what->name.n_bytes + 1);
+    memcpy(k->plain, what->path.p, 1 + what->name.n_bytes + 1);
 }
 
 static enum nj_path_result look_into(struct nj_targets *t, struct nj_str target,
@@ -76,12 +77,16 @@ static enum nj_path_result look_into(struct nj_targets *t, struct nj_str target,
     struct nj_path *p = &t->path;
     enum nj_path_result r = nj_path_parse(target, t->index, p);
 
-    if (r != NJ_PATH_OK)
+    *out = (struct nj_target){.result = r};
+    if (r != NJ_PATH_OK && r != NJ_PATH_HIDDEN)
         return r;
-    out->name = (struct nj_object_name){p->name, p->n_bytes, nj_hash(&t->key, p->name, p->n_bytes)};
+    out->path = (struct nj_str){p->plain, p->n_path};
     out->query = p->query;
     out->had_slash = p->had_slash;
-    return NJ_PATH_OK;
+    if (r == NJ_PATH_OK)
+        out->name =
+            (struct nj_object_name){p->name, p->n_bytes, nj_hash(&t->key, p->name, p->n_bytes)};
+    return r;
 }
 
 enum nj_path_result nj_target_parse(struct nj_targets *t, struct nj_str target,
@@ -91,9 +96,11 @@ enum nj_path_result nj_target_parse(struct nj_targets *t, struct nj_str target,
         return look_into(t, target, out);
     struct nj_target_known *k = place_of(t, target);
     if (nj_likely(is_known(k, target))) {
-        out->name = (struct nj_object_name){k->name, k->n_name, k->hash};
+        out->result = NJ_PATH_OK;
+        out->path = (struct nj_str){k->plain, k->n_path};
         out->query = (struct nj_str){target.p + target.n_bytes - k->n_query, k->n_query};
         out->had_slash = k->had_slash;
+        out->name = (struct nj_object_name){k->plain + 1, k->n_name, k->hash};
         return NJ_PATH_OK;
     }
     enum nj_path_result r = look_into(t, target, out);

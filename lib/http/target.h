@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What request targets name. Those that were asked for lately are remembered with what came of
- * them, which depends on nothing else: most targets come again, from whomever. One lcore only.
+ * What request targets name: parsed once for each request, for whoever wants to know its path.
+ * Those that were asked for lately are remembered with what came of them, which depends on nothing
+ * else: most targets come again, from whomever. One lcore only.
  */
 #ifndef NJ_HTTP_TARGET_H
 #define NJ_HTTP_TARGET_H
 
 #include "base/hash.h"
-#include "http/object_table.h"
 #include "http/path.h"
 
 /* Remembered, each in the one place that its octets choose. */
@@ -18,9 +18,10 @@
 struct nj_target_known {
     uint64_t hash;
     uint8_t n_target; /* 0: none is here */
-    uint8_t n_name, n_query;
+    uint8_t n_path, n_name, n_query;
     bool had_slash;
-    char target[NJ_TARGET_BYTES_MAX], name[NJ_TARGET_BYTES_MAX];
+    char target[NJ_TARGET_BYTES_MAX];
+    char plain[1 + NJ_TARGET_BYTES_MAX]; /* '/' and the name, terminated */
 };
 
 struct nj_targets {
@@ -33,13 +34,16 @@ struct nj_targets {
 /* What is zeroed, and touched only as far as it is used. */
 void nj_targets_init(struct nj_targets *t, struct nj_str index, const struct nj_hash_key *key);
 
+/* Strings live until the next call, and no longer than the target. */
 struct nj_target {
-    struct nj_object_name name; /* terminated; until the next call */
-    struct nj_str query;        /* in the target, with its '?' */
-    bool had_slash;             /* it ended in '/': the name ends in that of the index */
+    enum nj_path_result result;
+    struct nj_str path;  /* plain (http/path.h). Empty: it has none, as it is BAD or TOO_LONG */
+    struct nj_str query; /* in the target, with its '?' */
+    bool had_slash;      /* it ended in '/': the name ends in that of the index */
+    struct nj_object_name name; /* terminated; not of HIDDEN */
 };
 
-/* As nj_path_parse(), with the keyed hash of the name. */
+/* As nj_path_parse(), with the keyed hash of the name. Its result is that of `out`, too. */
 enum nj_path_result nj_target_parse(struct nj_targets *t, struct nj_str target,
                                     struct nj_target *out);
 

@@ -2,6 +2,7 @@
 /* What a request of a class is like: path, host, list, header, hours. */
 #include <string.h>
 
+#include "http/path.h"
 #include "server/policy_file.h"
 #include "server/values.h"
 
@@ -14,10 +15,7 @@
 
 static bool is_path(struct nj_str p)
 {
-    char plain[NJ_PATH_PREFIX_MAX];
-
-    return p.n_bytes < sizeof plain && nj_policy_path(p, plain) == p.n_bytes &&
-           memcmp(plain, p.p, p.n_bytes) == 0;
+    return p.n_bytes < NJ_PATH_PREFIX_MAX && nj_path_is_plain(p);
 }
 
 static bool is_host(struct nj_str h)

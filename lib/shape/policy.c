@@ -25,95 +25,7 @@ struct key_parts {
 
 enum { KEY_CONNS, KEY_ADDRESS, KEY_FIELD };
 
-/* --- paths ---------------------------------------------------------------------------------- */
-
-/* A path on its way into its plain form: decoded, slashes single, dots resolved (RFC 3986 5.2.4).
- * What does not fit is followed, not kept, since a later ".." may lead back to what is. */
-struct plain_path {
-    char *out;
-    uint32_t n, seg;        /* bytes kept; where the current segment begins */
-    uint32_t n_seg, n_dots; /* bytes of the current segment, and how many of them are dots */
-    uint32_t n_beyond;      /* whole segments that are not wholly kept; the first began there: */
-    uint32_t beyond_at;
-};
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static void leave_segment(struct plain_path *p)
-{
-    if (p->n_beyond > 0) {
-        if (--p->n_beyond == 0)
-            p->n = p->beyond_at;
-        return;
-    }
-    if (p->n > 1)
-        p->n--;
-    while (p->out[p->n - 1] != '/')
-        p->n--;
-}
-
-static void end_segment(struct plain_path *p)
-{
-    bool dots = p->n_seg == p->n_dots && p->n_seg <= 2;
-
-    if (dots) {
-        if (p->n_beyond == 0)
-            p->n = p->seg;
-        if (p->n_seg == 2)
-            leave_segment(p);
-    } else if (p->n_beyond == 0 && p->n < NJ_PATH_PREFIX_MAX) {
-        p->out[p->n++] = '/';
-    } else if (p->n_beyond++ == 0) {
-        p->beyond_at = p->seg;
-    }
-    p->seg = p->n;
-    p->n_seg = p->n_dots = 0;
-}
-
-static void add_byte(struct plain_path *p, char c)
-{
-    p->n_seg++;
-    p->n_dots += c == '.';
-    if (p->n < NJ_PATH_PREFIX_MAX)
-        p->out[p->n++] = c;
-}
-
-uint32_t nj_policy_path(struct nj_str target, char out[NJ_PATH_PREFIX_MAX])
-{
-    struct plain_path p = {.out = out, .n = 1, .seg = 1};
-    uint32_t at = 0;
-
-    if (target.n_bytes == 0 || target.p[0] != '/')
-        return 0;
-    out[0] = '/';
-    while (++at < target.n_bytes) {
-        char c = target.p[at];
-        if (c == '?' || c == '#')
-            break;
-        if (c == '%' && target.n_bytes - at > 2) {
-            int hi = hex_value(target.p[at + 1]), lo = hex_value(target.p[at + 2]);
-            if (hi >= 0 && lo >= 0) {
-                c = (char)(hi << 4 | lo);
-                at += 2;
-            }
-        }
-        if (c == '/')
-            end_segment(&p);
-        else
-            add_byte(&p, c);
-    }
-    if (p.n_seg == p.n_dots && p.n_seg <= 2)
-        end_segment(&p);
-    return p.n;
-}
-
-/* --- what else a rule may ask for ----------------------------------------------------------- */
+/* --- what a rule may ask for ---------------------------------------------------------------- */
 
 static char lower(char c)
 {
@@ -169,9 +81,8 @@ static struct nj_str host_of(const struct nj_policy_request *req)
 struct asked {
     const struct nj_policy *p;
     const struct nj_policy_request *req;
-    uint32_t lists, n_path;
+    uint32_t lists;
     struct nj_str host;
-    char path[NJ_PATH_PREFIX_MAX];
 };
 
 static uint32_t lists_of(const struct nj_policy *p, const struct nj_addr *addr)
@@ -188,13 +99,16 @@ static bool header_matches(const struct asked *a, const struct nj_class_rule *r)
     return f != NULL;
 }
 
+static bool begins(struct nj_str s, struct nj_str with)
+{
+    return s.n_bytes >= with.n_bytes && memcmp(s.p, with.p, with.n_bytes) == 0;
+}
+
 static bool rule_matches(const struct asked *a, const struct nj_class_rule *r)
 {
     if (r->lists && !(a->lists & r->lists))
         return false;
-    if (r->path_prefix.n_bytes > 0 &&
-        (r->path_prefix.n_bytes > a->n_path ||
-         memcmp(r->path_prefix.p, a->path, r->path_prefix.n_bytes) != 0))
+    if (r->path_prefix.n_bytes > 0 && !begins(a->req->path, r->path_prefix))
         return false;
     if (r->host.n_bytes > 0 && !same_but_case(a->host, r->host))
         return false;
@@ -352,10 +266,8 @@ void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
     a.p = p;
     a.req = req;
     a.lists = lists_of(p, req->addr);
-    if (p->n_rules > 0) {
-        a.n_path = nj_policy_path(req->path, a.path);
+    if (p->n_rules > 0)
         a.host = host_of(req);
-    }
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
     out->client_key = request_key(&a, key, out->class_of);

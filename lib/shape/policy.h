@@ -20,8 +20,8 @@
 #define NJ_CLASSES_MAX     32u /* the default class among them */
 #define NJ_CLASS_NAME_MAX  32u /* with the terminator */
 #define NJ_CLASS_RULES_MAX 64u
-#define NJ_LISTS_MAX       16u /* lists of clients: categories of rte_acl */
-#define NJ_PATH_PREFIX_MAX 256u
+#define NJ_LISTS_MAX       16u  /* lists of clients: categories of rte_acl */
+#define NJ_PATH_PREFIX_MAX 256u /* with the terminator */
 
 enum nj_action {
     NJ_ACTION_SERVE,
@@ -55,8 +55,7 @@ struct nj_class {
 /* A request is of the first class that has a rule where everything that is set matches. */
 struct nj_class_rule {
     uint8_t class_index;
-    struct nj_str path_prefix;   /* empty: any; matched against nj_policy_path() of the target,
-                                  * at most NJ_PATH_PREFIX_MAX bytes */
+    struct nj_str path_prefix;   /* of the plain path (http/path.h); empty: any */
     struct nj_str host;          /* :authority without its port, lower case; empty: any */
     uint32_t lists;              /* bit i: the client is on list i, or on another one of these;
                                   * 0: any client */
@@ -100,7 +99,7 @@ struct nj_policy_memo {
 
 struct nj_policy_request {
     const struct nj_addr *addr;
-    struct nj_str path; /* as sent */
+    struct nj_str path; /* plain (http/path.h); empty: it has none */
     struct nj_str authority;
     const struct nj_field *fields;
     uint32_t n_fields;
@@ -115,10 +114,6 @@ struct nj_verdict {
 
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
                       const struct nj_policy_request *req, struct nj_verdict *out);
-
-/* The plain form of a target's path, as far as it fits: without query, decoded, slashes single, "."
- * and ".." resolved; an escaped slash counts as one. Returns its length: 0 when it is no path. */
-uint32_t nj_policy_path(struct nj_str target, char out[NJ_PATH_PREFIX_MAX]);
 
 /* The key of a client by its address alone: connections are counted under it. Never 0. */
 uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,

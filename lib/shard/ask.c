@@ -176,12 +176,13 @@ static bool refused(struct nj_ask *a, const struct nj_class *class_of, enum nj_a
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-static void decide(struct nj_ask *a, const struct nj_h2_request *req, struct nj_verdict *v)
+static void decide(struct nj_ask *a, const struct nj_h2_request *req, struct nj_str path,
+                   struct nj_verdict *v)
 {
     struct nj_shard *s = a->conn->shard;
     const struct nj_policy_request q = {
         .addr = &a->conn->tcb->flow.tuple.remote,
-        .path = req->path,
+        .path = path,
         .authority = req->authority,
         .fields = req->fields,
         .n_fields = req->n_fields,
@@ -212,7 +213,7 @@ static bool admit(struct nj_ask *a, const struct nj_verdict *v)
 }
 
 struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
-                             const struct nj_h2_request *req)
+                             const struct nj_h2_request *req, struct nj_str path)
 {
     struct nj_shard *s = c->shard;
     struct nj_ask *a = nj_pool_take(&s->ask_pool);
@@ -230,7 +231,7 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
     nj_list_init(&a->node);
     nj_h2_stream_set_user(st, a);
     a->access = note_head(c, nj_h2_stream_id(st), req);
-    decide(a, req, &v);
+    decide(a, req, path, &v);
     if (a->access)
         memcpy(a->access->class_of, v.class_of->name, sizeof v.class_of->name);
     if (refused(a, v.class_of, v.action, v.class_of->retry_after_s) || !admit(a, &v))

@@ -41,10 +41,11 @@ struct nj_ask {
     bool for_file;   /* it waited for a file when it was looked at */
 };
 
-/* A request came. It is recorded with its stream, and the policy asked what is to become of it.
+/* A request came, for a plain path (http/path.h) if it has one. It is recorded with its stream, and
+ * the policy asked what is to become of it.
  * NULL: it was answered or reset, and there is nothing more to do. */
 struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
-                             const struct nj_h2_request *req);
+                             const struct nj_h2_request *req, struct nj_str path);
 /* The answer, as nj_h2_respond_stamped(); the body is paced from here on. */
 int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fields,
                     uint32_t n_fields, uint64_t stamp, struct nj_body *body);

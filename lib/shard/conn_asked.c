@@ -11,10 +11,11 @@
 
 /* --- what HTTP/2 says ---------------------------------------------------------------------- */
 
-static void request_site(struct nj_ask *a, const struct nj_h2_request *req)
+static void request_site(struct nj_ask *a, const struct nj_h2_request *req,
+                         const struct nj_target *target)
 {
     const struct nj_shard *s = a->conn->shard;
-    struct nj_http_request r = {req->method, req->path, req->fields, req->n_fields};
+    struct nj_http_request r = {req->method, req->path, target, req->fields, req->n_fields};
 
     if (s->cfg.body_max && nj_content_length(req->fields, req->n_fields) > s->cfg.body_max) {
         nj__ask_refuse(a, 413);
@@ -26,11 +27,14 @@ static void request_site(struct nj_ask *a, const struct nj_h2_request *req)
 static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req)
 {
     struct nj_exchange *x;
-    struct nj_ask *a = nj__ask_begin(c, st, req);
+    struct nj_target target; /* one reading of it, for policy, routes and files */
+
+    nj_site_target(c->shard->site, req->path, &target);
+    struct nj_ask *a = nj__ask_begin(c, st, req, target.path);
     if (!a)
         return;
-    if (!nj__handlers_request(c->shard, st, req, &x)) {
-        request_site(a, req);
+    if (!nj__handlers_request(c->shard, st, req, &target, &x)) {
+        request_site(a, req, &target);
         return;
     }
     if (!x)

@@ -247,8 +247,18 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
+/* Without a site. That there is no path at all, as of CONNECT, is no fault of it. */
+static uint16_t not_found(const struct nj_h2_request *req, const struct nj_target *target)
+{
+    if (target->result == NJ_PATH_TOO_LONG)
+        return 414;
+    bool none = req->path.n_bytes == 0 || nj_str_eq(req->path, NJ_STR("*"));
+    return target->result == NJ_PATH_BAD && !none ? 400 : 404;
+}
+
 bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
-                          const struct nj_h2_request *req, struct nj_exchange **x)
+                          const struct nj_h2_request *req, const struct nj_target *target,
+                          struct nj_exchange **x)
 {
     struct nj_exchanges *set = s->handlers.exchanges;
     struct nj_route_match match;
@@ -256,10 +266,10 @@ bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
     *x = NULL;
     if (!set)
         return false;
-    switch (nj_routes_find(s->cfg.routes, req->method, req->path, &match)) {
+    switch (nj_routes_find(s->cfg.routes, req->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
         if (s->cfg.no_site)
-            nj_exchange_refuse(set, st, 404, (struct nj_field){0}, s->now);
+            nj_exchange_refuse(set, st, not_found(req, target), (struct nj_field){0}, s->now);
         return s->cfg.no_site;
     case NJ_ROUTE_METHOD:
         nj_exchange_refuse(set, st, 405, (struct nj_field){NJ_STR("allow"), match.allow}, s->now);
@@ -272,6 +282,7 @@ bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
         .scheme = req->scheme,
         .authority = req->authority,
         .path = req->path,
+        .plain_path = target->path,
         .fields = req->fields,
         .n_fields = req->n_fields,
         .ends = req->ends,

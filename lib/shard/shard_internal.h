@@ -58,7 +58,7 @@ void nj__handlers_leave(struct nj_shard *);
 void nj__handlers_fini(struct nj_shard *);
 /* Is the request a route's? Then *x is its exchange, or NULL when it was answered at once. */
 bool nj__handlers_request(struct nj_shard *, struct nj_h2_stream *, const struct nj_h2_request *,
-                          struct nj_exchange **x);
+                          const struct nj_target *, struct nj_exchange **x);
 /* May it begin? If not it is looked at again when others have left, by way of its connection. */
 bool nj__handlers_may_begin(struct nj_shard *, struct nj_exchange *x);
 /* Let the strategy have it. Returns how long that took, for the round over connections. */

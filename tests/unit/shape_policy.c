@@ -68,126 +68,14 @@ static const char *class_of_path(const char *path)
     return ask((struct nj_policy_request){.path = str(path)}).class_of->name;
 }
 
-static const char *plain(const char *target)
-{
-    static char text[NJ_PATH_PREFIX_MAX + 1];
-    text[nj_policy_path(str(target), text)] = '\0';
-    return text;
-}
-
-Test(shape_policy, paths)
-{
-    static const struct {
-        const char *target, *plain;
-    } rows[] = {
-        {"/", "/"},
-        {"", ""},
-        {"*", ""},
-        {"iso/x", ""},
-        {"/iso/x", "/iso/x"},
-        {"/iso/x?/../y", "/iso/x"},
-        {"/iso/x#y", "/iso/x"},
-        {"/%69so/x", "/iso/x"},
-        {"/%69SO%2fx", "/iSO/x"},
-        {"//iso///x", "/iso/x"},
-        {"/./iso/./x", "/iso/x"},
-        {"/iso/../secret", "/secret"},
-        {"/iso/%2e%2e/secret", "/secret"},
-        {"/iso/.%2E%2fsecret", "/secret"},
-        {"/iso/..", "/"},
-        {"/iso/.", "/iso/"},
-        {"/iso/", "/iso/"},
-        {"/..", "/"},
-        {"/../../a", "/a"},
-        {"/a/b/../../c", "/c"},
-        {"/a/...", "/a/..."},
-        {"/a/.b", "/a/.b"},
-        {"/a//../b", "/b"},
-        {"/%", "/%"},
-        {"/%4", "/%4"},
-        {"/%zz", "/%zz"},
-        {"/%2569so", "/%69so"},
-    };
-    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
-        cr_expect_str_eq(plain(rows[i].target), rows[i].plain, "%s", rows[i].target);
-}
-
-/* The same by lists of segments, with room for all of it. */
-static void plainly(const char *target, char *out)
-{
-    char decoded[4096], *seg[2048], *save = NULL;
-    size_t n = 0, n_seg = 0;
-    bool folder = false;
-
-    for (const char *t = target; *t && *t != '?'; t++) {
-        unsigned byte;
-        if (*t == '%' && sscanf(t + 1, "%2x", &byte) == 1 && t[1] != '\0' && t[2] != '\0') {
-            decoded[n++] = (char)byte;
-            t += 2;
-        } else {
-            decoded[n++] = *t;
-        }
-    }
-    decoded[n] = '\0';
-    bool slash = decoded[n - 1] == '/';
-    for (char *s = strtok_r(decoded, "/", &save); s; s = strtok_r(NULL, "/", &save)) {
-        if (strcmp(s, "..") == 0) {
-            n_seg -= n_seg > 0;
-            folder = true;
-        } else if (strcmp(s, ".") == 0) {
-            folder = true;
-        } else {
-            seg[n_seg++] = s;
-            folder = false;
-        }
-    }
-    out[0] = '\0';
-    for (size_t i = 0; i < n_seg; i++)
-        sprintf(out + strlen(out), "/%s", seg[i]);
-    if (slash || folder || n_seg == 0)
-        strcat(out, "/");
-}
-
-/* Deep paths, also far beyond what is kept, and back again. */
-Test(shape_policy, random_paths)
-{
-    static const char *const pieces[] = {"/",     "/..",   "/.", "/%2e%2E", "/a",
-                                         "/long", "%2f..", "x",  "%78",     "//"};
-    const char *given = getenv("NJ_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : 1;
-    struct nj_prng r;
-
-    printf("seed %lu (NJ_TEST_SEED)\n", (unsigned long)seed);
-    nj_prng_init(&r, seed);
-    for (unsigned round = 0; round < 20000; round++) {
-        char target[2048] = "/", expected[4096];
-        unsigned n = 1 + nj_prng_below(&r, round % 2 ? 12 : 150), trend = 0;
-        for (unsigned i = 0; i < n; i++) {
-            if (nj_prng_below(&r, 40) == 0)
-                trend = nj_prng_below(&r, 3); /* away from the root, back to it, or anything */
-            const char *piece = trend == 0   ? "/segment"
-                                : trend == 1 ? "/.."
-                                             : pieces[nj_prng_below(&r, NJ_ARRAY_LEN(pieces))];
-            strcat(target, piece);
-        }
-        plainly(target, expected);
-        if (strlen(expected) > NJ_PATH_PREFIX_MAX)
-            expected[NJ_PATH_PREFIX_MAX] = '\0';
-        cr_assert_str_eq(plain(target), expected, "%s", target);
-    }
-}
-
 Test(shape_policy, the_first_rule_wins)
 {
     add("iso", (struct nj_class_rule){.path_prefix = str("/iso/")});
     add("all", (struct nj_class_rule){.path_prefix = str("/")});
     add("never", (struct nj_class_rule){0});
     cr_expect_str_eq(class_of_path("/iso/x"), "iso");
-    cr_expect_str_eq(class_of_path("/%69so/x"), "iso");
-    cr_expect_str_eq(class_of_path("//iso/x"), "iso");
-    cr_expect_str_eq(class_of_path("/iso/../secret"), "all");
     cr_expect_str_eq(class_of_path("/iso"), "all");
-    cr_expect_str_eq(class_of_path("*"), "never");
+    cr_expect_str_eq(class_of_path(""), "never");
     p.n_rules = 1;
     cr_expect_str_eq(class_of_path("/x"), "default");
 }

@@ -333,7 +333,9 @@ static inline struct nj_site_wait *ask_with(struct bench *b, const char *method,
         fields[n].name = (struct nj_str){lines[n], (uint32_t)(colon - lines[n])};
         fields[n].value = str(colon + 2);
     }
-    struct nj_http_request req = {str(method), str(path), fields, n};
+    struct nj_target target;
+    nj_site_target(b->site, str(path), &target);
+    struct nj_http_request req = {str(method), str(path), &target, fields, n};
     return nj_site_request(b->site, &req, (void *)path, b->now);
 }
 

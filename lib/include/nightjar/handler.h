@@ -93,7 +93,9 @@ typedef void nj_handler_fn(struct nj_request *req, struct nj_response *resp, voi
 /* Strings and `arg` are the caller's and must live as long as the server runs. */
 struct nj_route {
     const char *method; /* NULL: any. A GET route answers HEAD, too: its body is not sent */
-    const char *path;   /* "/exact", or "/prefix" followed by a '/' and a '*': all below it */
+    /* "/exact", or "/prefix" followed by a '/' and a '*': all below it. Percent-encoded, and
+     * compared with nj_request_plain_path() when it is decoded */
+    const char *path;
     enum nj_task_type type;
     nj_handler_fn *handle;
     void *arg;
@@ -111,7 +113,13 @@ struct nj_view {
 };
 
 NJ_API struct nj_view nj_request_method(const struct nj_request *req);
-/* As sent, percent-encoded, without its query; and what stands behind the '?'. */
+/* What policy, routes and files go by, and what a handler should look at: percent-decoded, "//" as
+ * "/". No segment of it is "." or "..", and no byte of it is a backslash or a control character: a
+ * request with those, escaped or not, with an escaped '/', a broken escape or a '#' was answered
+ * with 400 and comes to no handler. */
+NJ_API struct nj_view nj_request_plain_path(const struct nj_request *req);
+/* As sent, percent-encoded, without its query: another spelling of the plain path, for who passes
+ * it on. And what is behind the '?', as sent. */
 NJ_API struct nj_view nj_request_path(const struct nj_request *req);
 NJ_API struct nj_view nj_request_query(const struct nj_request *req);
 NJ_API struct nj_view nj_request_scheme(const struct nj_request *req);
