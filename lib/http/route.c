@@ -329,7 +329,7 @@ enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str met
 {
     unsigned best = 0;
 
-    if (!r || r->n == 0)
+    if (!r || r->n == 0 || path.n_bytes == 0)
         return NJ_ROUTE_NONE;
     const struct place *p = find_exact(r, path);
     if (!p)

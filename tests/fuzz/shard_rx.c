@@ -18,8 +18,12 @@
  *                         8 = drain, 16 = abort, 32 = rings full; u8 peer
  *  10 ARP             u8: 1 = request, u8 sender's last octet, u8 target's
  *  11 many steps      u8 n
+ * Before them one byte: 1 = one of two shards, 2 = that only steers what its flow table misses, 4 =
+ * a gateway, 8 = abort at the end, 16 = IPv6, 32 = routes, whose handlers read and write.
  * After each the shard steps, and the rig checks counters and bounds. At the end all must be back.
  */
+#include <nightjar/handler.h>
+
 #include "support/shard_rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -108,9 +112,43 @@ static void send_h2(struct rig *r, struct input *in)
         rig_send(r, p, buf, rig_h2(buf, type, flags, stream, payload, n));
 }
 
+/* ---- routes ---- */
+
+static void echo(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct nj_view path = nj_request_plain_path(req);
+    char some[100];
+    int64_t n;
+
+    NJ_CHECK(path.n_bytes > 0 && path.p[0] == '/');
+    nj_response_write(resp, path.p, path.n_bytes);
+    while ((n = nj_request_read(req, some, sizeof some)) > 0)
+        nj_response_write(resp, some, (size_t)n);
+}
+
+static const struct nj_route all_routes[] = {
+    {.path = "/r/*", .type = NJ_BLOCKING, .handle = echo},
+    {.method = "GET", .path = "/r", .type = NJ_NON_BLOCKING, .handle = echo},
+    {.path = "/", .type = NJ_EITHER, .handle = echo, .body_max_bytes = 50},
+};
+
+static const struct nj_routes *routes(void)
+{
+    static struct nj_routes *made;
+    char why[128];
+
+    if (!made)
+        made = nj_routes_new(all_routes, NJ_ARRAY_LEN(all_routes), why, sizeof why);
+    NJ_CHECK(made);
+    return made;
+}
+
+/* ---- operations ---- */
+
 static void get(struct rig *r, struct input *in)
 {
-    static const char *const paths[] = {"/", "/big", "/whole", "/dir", "/absent", "/..", "x", ""};
+    static const char *const paths[] = {"/", "/big", "/whole", "/dir",   "/absent", "/..",
+                                        "x", "",     "/r",     "/%72/x", "//r//",   "/r/../x"};
     struct rig_peer *p = peer_of(r, u8(in));
     uint8_t stream = u8(in), which = u8(in);
     if (p->used)
@@ -223,6 +261,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (how & 16)
         c.iface.addr[c.iface.n_addrs++] =
             (struct nj_iface_addr){{{0x20, 1, 0x0d, 0xb8, [15] = 2}}, 64, 0};
+    if (how & 32)
+        c.routes = routes();
     rig_new_with(r, &c);
     for (uint32_t n_ops = 0; in.n > 0 && n_ops < 2000; n_ops++) {
         operate(r, &in, &port);

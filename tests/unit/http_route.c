@@ -167,6 +167,21 @@ Test(http_route, refused)
     cr_expect_null(nj_routes_new(any, 2, why, sizeof why));
 }
 
+/* A request without a path is no route's, whatever its method. */
+Test(http_route, no_path)
+{
+    static const struct nj_route all[] = {ROUTE(NULL, "/*"), ROUTE("CONNECT", "/"),
+                                          ROUTE(NULL, "/a")};
+    char why[128];
+    struct nj_routes *r = nj_routes_new(all, NJ_ARRAY_LEN(all), why, sizeof why);
+    struct nj_route_match m;
+
+    cr_assert(r, "%s", why);
+    cr_expect_eq(nj_routes_find(r, str("CONNECT"), (struct nj_str){NULL, 0}, &m), NJ_ROUTE_NONE);
+    cr_expect_eq(nj_routes_find(r, str("OPTIONS"), str(""), &m), NJ_ROUTE_NONE);
+    nj_routes_free(r);
+}
+
 /* A '*' that is escaped is one, and no prefix. */
 Test(http_route, an_escaped_star)
 {
