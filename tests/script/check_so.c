@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "script/script.h"
@@ -22,21 +23,25 @@
 #define OUR_IP  0xc0a80001u
 #define PEER_IP 0xc0000201u
 #define ISN     7000u
-#define DATA    500u /* less than the MSS that no option makes: 536 */
+#define DATA    500u  /* less than the MSS that no option makes: 536 */
+#define LARGE   9000u /* more than the MTU: what a device that joins segments would bring */
 
 struct check {
     struct packetdrill_interface t;
     int listener, fd;
+    int left_open; /* an epoll set that nobody closes through the table */
     uint32_t iss;
+    uint32_t seq; /* that the peer has sent before the numbers of send_seg() */
     struct pkt last;
     uint8_t bytes[SCRIPT_PACKET_MAX];
 };
 
 static void send_seg(struct check *c, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t n_bytes)
 {
-    static const uint8_t data[DATA] = "what the peer says";
+    static const uint8_t data[LARGE] = "what the peer says";
     struct wire_ends ends = {nj_addr_v4(htonl(PEER_IP)), nj_addr_v4(htonl(OUR_IP)), 50000, 8080};
-    struct pkt p = {.flags = flags, .seq = ISN + seq, .win = 65535, .n_bytes = n_bytes, .ecn = -1};
+    struct pkt p = {
+        .flags = flags, .seq = ISN + c->seq + seq, .win = 65535, .n_bytes = n_bytes, .ecn = -1};
 
     p.ack = flags & NJ_TCP_ACK ? c->iss + ack : 0;
     size_t n = wire_build(c->bytes, &p, &ends, data);
@@ -128,7 +133,7 @@ static void check_data(struct check *c)
     NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, sizeof data) == -1 && errno == EAGAIN);
     NJ_CHECK(c->t.write(c->t.userdata, c->fd, data, DATA) == DATA);
     want_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, DATA);
-    NJ_CHECK(c->last.seq == c->iss + 1 && c->last.ack == ISN + 1);
+    NJ_CHECK(c->last.seq == c->iss + 1 && c->last.ack == ISN + c->seq + 1);
     NJ_CHECK(c->t.ioctl(c->t.userdata, c->fd, TIOCOUTQ, &n) == 0 && n == DATA);
     send_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, 1, 1 + DATA, DATA);
     NJ_CHECK(c->t.ioctl(c->t.userdata, c->fd, FIONREAD, &n) == 0 && n == DATA);
@@ -156,6 +161,89 @@ static void check_epoll(struct check *c)
     NJ_CHECK(c->t.close(c->t.userdata, ep) == 0);
 }
 
+/* The stock runner ends with the kernel's close() on every descriptor that the script left open,
+ * and takes an error there for the failure of the script. So they are the kernel's descriptors: two
+ * sockets never have the same one, and what the table closes is closed in the kernel. */
+static void check_descriptors(struct check *c)
+{
+    int a = c->t.socket(c->t.userdata, AF_INET, SOCK_STREAM, IPPROTO_TCP);
+    int b = c->t.socket(c->t.userdata, AF_INET, SOCK_STREAM, IPPROTO_TCP);
+    int ep = c->t.epoll_create(c->t.userdata, 1);
+
+    NJ_CHECK(fcntl(c->listener, F_GETFD) == FD_CLOEXEC && fcntl(c->fd, F_GETFD) == FD_CLOEXEC);
+    NJ_CHECK(a > 2 && b > 2 && ep > 2 && a != b && a != ep && b != ep);
+    NJ_CHECK(fcntl(a, F_GETFL) >= 0 && fcntl(b, F_GETFL) >= 0 && fcntl(ep, F_GETFL) >= 0);
+    NJ_CHECK(c->t.close(c->t.userdata, a) == 0);
+    NJ_CHECK(fcntl(a, F_GETFL) == -1 && errno == EBADF);
+    /* Closed behind our back; then the number may belong to somebody else, who keeps it. */
+    NJ_CHECK(close(b) == 0);
+    int other = dup2(STDERR_FILENO, b);
+    NJ_CHECK(other == b && c->t.close(c->t.userdata, b) == 0);
+    NJ_CHECK(fcntl(other, F_GETFL) >= 0 && close(other) == 0);
+    c->left_open = ep;
+}
+
+/* Without a buffer: EFAULT where the kernel would say so, and only when it would touch it. */
+static void check_no_buffer(struct check *c)
+{
+    struct packetdrill_interface *t = &c->t;
+    struct iovec none = {NULL, 4}, empty = {NULL, 0};
+    struct msghdr no_iov = {.msg_iovlen = 1}, msg = {.msg_iov = &none, .msg_iovlen = 1};
+    struct sockaddr_in a;
+    uint8_t data[4];
+    socklen_t n = sizeof a;
+    void *u = t->userdata;
+
+    NJ_CHECK(t->read(u, c->fd, NULL, 4) == -1 && errno == EAGAIN); /* nothing is there */
+    NJ_CHECK(t->read(u, c->fd, NULL, 0) == 0);
+    send_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, 1, 1, 4);
+    NJ_CHECK(t->read(u, c->fd, NULL, 4) == -1 && errno == EFAULT);
+    NJ_CHECK(t->recv(u, c->fd, NULL, 4, MSG_PEEK) == -1 && errno == EFAULT);
+    NJ_CHECK(t->recvfrom(u, c->fd, NULL, 4, 0, NULL, NULL) == -1 && errno == EFAULT);
+    NJ_CHECK(t->readv(u, c->fd, &none, 1) == -1 && errno == EFAULT);
+    NJ_CHECK(t->readv(u, c->fd, NULL, 1) == -1 && errno == EFAULT);
+    NJ_CHECK(t->recvmsg(u, c->fd, &msg, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->recvmsg(u, c->fd, &no_iov, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->recvmsg(u, c->fd, NULL, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->read(u, c->fd, data, 4) == 4 && memcmp(data, "what", 4) == 0); /* all still there */
+    send_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, 5, 1, 4);
+    NJ_CHECK(t->recv(u, c->fd, NULL, 4, MSG_TRUNC) == 4); /* tcp(7): thrown away */
+    NJ_CHECK(t->write(u, c->fd, NULL, 4) == -1 && errno == EFAULT);
+    NJ_CHECK(t->write(u, c->fd, NULL, 0) == 0);
+    NJ_CHECK(t->send(u, c->fd, NULL, 4, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->sendto(u, c->fd, NULL, 4, 0, NULL, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->writev(u, c->fd, &none, 1) == -1 && errno == EFAULT);
+    NJ_CHECK(t->writev(u, c->fd, &empty, 1) == 0);
+    NJ_CHECK(t->writev(u, c->fd, NULL, 1) == -1 && errno == EFAULT);
+    NJ_CHECK(t->sendmsg(u, c->fd, &msg, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->sendmsg(u, c->fd, NULL, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->getsockopt(u, c->fd, SOL_SOCKET, SO_ERROR, NULL, &n) == -1 && errno == EFAULT);
+    NJ_CHECK(t->getsockopt(u, c->fd, SOL_SOCKET, SO_ERROR, data, NULL) == -1 && errno == EFAULT);
+    NJ_CHECK(t->setsockopt(u, c->fd, SOL_SOCKET, SO_REUSEADDR, NULL, 4) == -1 && errno == EFAULT);
+    NJ_CHECK(t->setsockopt(u, c->fd, SOL_SOCKET, SO_LINGER, NULL, 8) == -1 && errno == EFAULT);
+    NJ_CHECK(t->ioctl(u, c->fd, FIONREAD, NULL) == -1 && errno == EFAULT);
+    NJ_CHECK(t->poll(u, NULL, 1, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->epoll_ctl(u, c->left_open, EPOLL_CTL_ADD, c->fd, NULL) == -1 && errno == EFAULT);
+    NJ_CHECK(t->epoll_wait(u, c->left_open, NULL, 1, 0) == -1 && errno == EFAULT);
+    NJ_CHECK(t->bind(u, c->listener, NULL, 16) == -1 && errno == EFAULT);
+    NJ_CHECK(t->connect(u, c->fd, NULL, 16) == -1 && errno == EFAULT);
+    NJ_CHECK(t->netdev_send(u, NULL, 40) == -1 && errno == EFAULT);
+    want_seg(c, NJ_TCP_ACK, 0); /* of the eight bytes */
+}
+
+/* Above the MTU, as after a device or a kernel that joins segments; up to what IP can say. */
+static void check_large_segment(struct check *c)
+{
+    static uint8_t data[LARGE];
+
+    send_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, 9, 1, LARGE);
+    want_seg(c, NJ_TCP_ACK, 0);
+    NJ_CHECK(c->last.ack == ISN + 9 + LARGE);
+    NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, sizeof data) == LARGE);
+    NJ_CHECK(memcmp(data, "what the peer says", 18) == 0);
+    c->seq = 9 + LARGE - 1; /* from here on the peer's numbers are so much higher */
+}
+
 static void check_options(struct check *c)
 {
     struct tcp_info info;
@@ -169,7 +257,7 @@ static void check_options(struct check *c)
     NJ_CHECK(c->t.setsockopt(c->t.userdata, c->fd, IPPROTO_TCP, TCP_FASTOPEN, &one, sizeof one) ==
                  -1 &&
              errno == ENOPROTOOPT);
-    NJ_CHECK(c->t.read(c->t.userdata, 5, &info, 1) == -1 && errno == EBADF);
+    NJ_CHECK(c->t.read(c->t.userdata, STDERR_FILENO, &info, 1) == -1 && errno == EBADF);
 }
 
 static void check_fin(struct check *c)
@@ -182,7 +270,7 @@ static void check_fin(struct check *c)
     NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, 8) == 1);
     send_seg(c, NJ_TCP_FIN | NJ_TCP_ACK, 2 + DATA, 2 + DATA, 0);
     want_seg(c, NJ_TCP_ACK, 0);
-    NJ_CHECK(c->last.ack == ISN + 3 + DATA);
+    NJ_CHECK(c->last.ack == ISN + c->seq + 3 + DATA);
     NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, 8) == 0);
     NJ_CHECK(c->t.close(c->t.userdata, c->fd) == 0);
     NJ_CHECK(c->t.close(c->t.userdata, c->fd) == -1 && errno == EBADF);
@@ -204,6 +292,7 @@ static void check_free(struct check *c)
     NJ_CHECK(pthread_join(thread, &returned_us) == 0);
     free(returned_us);
     NJ_CHECK(c->fd == -1);
+    NJ_CHECK(close(c->left_open) == 0); /* as the stock runner does before free() */
     c->t.free(c->t.userdata);
 }
 
@@ -231,6 +320,9 @@ int main(int argc, char **argv)
     check_clock(&c);
     listen_on(&c);
     check_handshake(&c);
+    check_descriptors(&c);
+    check_no_buffer(&c);
+    check_large_segment(&c);
     check_data(&c);
     check_epoll(&c);
     check_options(&c);

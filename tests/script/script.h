@@ -17,16 +17,17 @@
 #include "script/packetdrill_abi.h"
 
 /* Bounds of a script; a longer one is refused with its line. */
-#define SCRIPT_BYTES_MAX  (256u * 1024u)
-#define SCRIPT_EVENTS_MAX 2048u
-#define SCRIPT_ITEMS_MAX  16u /* arguments of a call, members of a list */
-#define SCRIPT_DEPTH_MAX  8u  /* of lists in lists */
-#define SCRIPT_OPTS_MAX   40u /* options of a segment: forty times one byte */
-#define SCRIPT_WORD_MAX   64u
-#define SCRIPT_CALL_BYTES (1024u * 1024u) /* that one call reads or writes */
-#define SCRIPT_FDS_MAX    64
-#define SCRIPT_PEERS_MAX  16
-#define SCRIPT_PACKET_MAX 9216u
+#define SCRIPT_BYTES_MAX   (256u * 1024u)
+#define SCRIPT_EVENTS_MAX  2048u
+#define SCRIPT_ITEMS_MAX   16u /* arguments of a call, members of a list */
+#define SCRIPT_DEPTH_MAX   8u  /* of lists in lists */
+#define SCRIPT_OPTS_MAX    40u /* options of a segment: forty times one byte */
+#define SCRIPT_WORD_MAX    64u
+#define SCRIPT_CALL_BYTES  (1024u * 1024u) /* that one call reads or writes */
+#define SCRIPT_FDS_MAX     64
+#define SCRIPT_PEERS_MAX   16
+#define SCRIPT_PACKET_MAX  65536u
+#define SCRIPT_SEGMENT_MAX 65280u /* bytes of data: what so_world.h takes, less the headers */
 
 /* --- segments as text ------------------------------------------------------------------------- */
 

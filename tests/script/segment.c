@@ -67,7 +67,7 @@ static void range(struct script *s, struct pkt *p)
     lex_want(s, ")");
     if (end - p->seq != p->n_bytes)
         script_fail(s, s->line, "%u:%u is not of %u bytes", p->seq, end, p->n_bytes);
-    if (p->n_bytes > 8192)
+    if (p->n_bytes > SCRIPT_SEGMENT_MAX)
         script_fail(s, s->line, "%u bytes in a segment", p->n_bytes);
 }
 

@@ -18,11 +18,9 @@ static void end(void *arg)
         w->sock[i].linger_on = true;
         w->sock[i].linger_s = 0;
     }
-    so_unlock(w);
     for (int i = 0; i < SO_FDS_MAX; i++)
         if (w->sock[i].kind != SOCK_FREE)
-            so_close(w, SO_FD_BASE + i);
-    so_lock(w);
+            so_sock_close(w, &w->sock[i]);
     nj_tcp_abort_all(&w->tcp, w->now);
     so_turn(w);
     so_unlock(w);

@@ -31,19 +31,23 @@ static ssize_t end_of_stream(struct sock *s)
     return e && e != EPIPE ? so_fail(e) : 0;
 }
 
-/* Take up to `n` bytes, or only look at them: then no more than lie in one piece. */
-static size_t take_bytes(struct so_world *w, struct sock *s, uint8_t *to, size_t n, bool only_look)
+/* Take up to `n` bytes, or only look at them: then no more than lie in one piece. MSG_TRUNC is
+ * TCP's way to throw bytes away (tcp(7)); otherwise none are taken without a buffer. */
+static size_t take_bytes(struct so_world *w, struct sock *s, uint8_t *to, size_t n, int flags)
 {
     const uint8_t *data;
+    bool drop = flags & MSG_TRUNC;
     size_t got = 0;
     uint32_t there;
 
     while (got < n && s->tcb && (there = nj_tcp_recv_peek(s->tcb, &data)) > 0) {
         uint32_t part = there < n - got ? there : (uint32_t)(n - got);
-        if (to)
+        if (!to && !drop)
+            break;
+        if (!drop)
             memcpy(to + got, data, part);
         got += part;
-        if (only_look)
+        if (flags & MSG_PEEK)
             break;
         nj_tcp_recv_take(&w->tcp, s->tcb, part);
     }
@@ -70,10 +74,11 @@ static ssize_t read_locked(struct so_world *w, struct sock *s, const struct iove
         for (size_t i = 0; i < n_iov; i++) {
             size_t at = skip < iov[i].iov_len ? skip : iov[i].iov_len;
             skip -= at;
-            bool drop = flags & MSG_TRUNC; /* TCP's way to throw bytes away */
-            got += take_bytes(w, s, drop ? NULL : (uint8_t *)iov[i].iov_base + at,
-                              iov[i].iov_len - at, flags & MSG_PEEK);
+            uint8_t *to = iov[i].iov_base ? (uint8_t *)iov[i].iov_base + at : NULL;
+            got += take_bytes(w, s, to, iov[i].iov_len - at, flags);
         }
+        if (got == 0 && s->tcb && probe_unread(s->tcb) > 0)
+            return so_fail(EFAULT); /* there are bytes, and no place to put them */
         if (got == before)
             break; /* the end */
     } while ((flags & MSG_WAITALL) && got < wanted);
@@ -104,6 +109,8 @@ static ssize_t write_locked(struct so_world *w, struct sock *s, const uint8_t *d
             return done ? (ssize_t)done : so_fail(EAGAIN);
         if (!s->tcb || s->no_more_writes)
             return done ? (ssize_t)done : write_error(s);
+        if (!data)
+            return so_fail(EFAULT);
         uint32_t room = nj_tcp_send_room(s->tcb);
         uint32_t part = n - done < room ? (uint32_t)(n - done) : room;
         if (!nj_tcp_send_copy(&w->tcp, s->tcb, data + done, part))
@@ -122,7 +129,7 @@ static ssize_t read_any(void *arg, int fd, const struct iovec *iov, size_t n, in
 
     so_lock(w);
     struct sock *s = so_sock(w, fd);
-    ssize_t result = s ? read_locked(w, s, iov, n, flags) : -1;
+    ssize_t result = !s ? -1 : iov || n == 0 ? read_locked(w, s, iov, n, flags) : so_fail(EFAULT);
     so_unlock(w);
     return result;
 }
@@ -135,9 +142,10 @@ static ssize_t write_any(void *arg, int fd, const struct iovec *iov, size_t n, i
 
     so_lock(w);
     struct sock *s = so_sock(w, fd);
-    if (!s)
-        total = -1;
-    for (size_t i = 0; s && i < n && part == (ssize_t)(i ? iov[i - 1].iov_len : 0); i++) {
+    bool bad = !s || (!iov && n > 0);
+    if (bad)
+        total = s ? so_fail(EFAULT) : -1;
+    for (size_t i = 0; !bad && i < n && part == (ssize_t)(i ? iov[i - 1].iov_len : 0); i++) {
         part = write_locked(w, s, iov[i].iov_base, iov[i].iov_len, flags);
         if (part < 0 && total == 0)
             total = -1;
@@ -174,6 +182,8 @@ ssize_t so_recvfrom(void *w, int fd, void *buf, size_t n, int flags, struct sock
 
 ssize_t so_recvmsg(void *w, int fd, struct msghdr *msg, int flags)
 {
+    if (!msg)
+        return so_fail(EFAULT);
     msg->msg_flags = 0;
     msg->msg_controllen = 0;
     msg->msg_namelen = 0;
@@ -214,5 +224,7 @@ ssize_t so_sendmsg(void *w, int fd, const struct msghdr *msg, int flags)
 {
     if (flags & (MSG_FASTOPEN | MSG_ZEROCOPY))
         return so_fail(EOPNOTSUPP);
+    if (!msg)
+        return so_fail(EFAULT);
     return write_any(w, fd, msg->msg_iov, msg->msg_iovlen, flags);
 }

@@ -43,6 +43,8 @@ static int ioctl_locked(const struct sock *s, unsigned long request, int *value)
 
     if (s->kind != SOCK_CONNECTION)
         return so_fail(EINVAL);
+    if (!value)
+        return so_fail(EFAULT);
     switch (request) {
     case SIOCINQ: /* FIONREAD */
         *value = s->tcb ? (int)probe_unread(s->tcb) : 0;
@@ -150,7 +152,9 @@ int so_getsockopt(void *arg, int fd, int level, int name, void *value, socklen_t
 
     so_lock(w);
     struct sock *s = so_sock(w, fd);
-    if (s && level == SOL_SOCKET)
+    if (s && (!value || !n))
+        result = so_fail(EFAULT);
+    else if (s && level == SOL_SOCKET)
         result = get_socket(s, name, value, n);
     else if (s && level == IPPROTO_TCP)
         result = get_tcp(s, name, value, n);
@@ -196,12 +200,14 @@ int so_setsockopt(void *arg, int fd, int level, int name, const void *value, soc
     struct so_world *w = arg;
     int v = 0, result;
 
-    if (n >= sizeof v)
+    if (value && n >= sizeof v)
         memcpy(&v, value, sizeof v);
     so_lock(w);
     struct sock *s = so_sock(w, fd);
     if (!s)
         result = -1;
+    else if (!value)
+        result = so_fail(EFAULT);
     else if (level == SOL_SOCKET && name == SO_LINGER)
         result = set_linger(s, value, n);
     else if (n < sizeof v)

@@ -80,6 +80,8 @@ int so_poll(void *arg, struct pollfd *fds, nfds_t n, int timeout_ms)
     struct so_world *w = arg;
     struct poll_wish p = {w, fds, n};
 
+    if (!fds && n > 0)
+        return so_fail(EFAULT);
     so_lock(w);
     so_wait(w, poll_ready, &p, deadline_of(w, timeout_ms));
     int n_ready = poll_now(&p);
@@ -98,7 +100,9 @@ int so_epoll_create(void *arg, int size)
         return so_fail(EINVAL);
     so_lock(w);
     struct sock *s = so_sock_new(w, SOCK_EPOLL);
-    int fd = s ? so_fd(w, s) : -1;
+    int fd = s ? so_sock_open(w, s) : -1;
+    if (s && fd < 0)
+        s->kind = SOCK_FREE;
     so_unlock(w);
     return fd;
 }
@@ -118,6 +122,8 @@ static int ctl_locked(struct sock *ep, const struct sock *s, int op, int fd,
 
     if (ep->kind != SOCK_EPOLL || s->kind == SOCK_EPOLL)
         return so_fail(EINVAL);
+    if (!event && op != EPOLL_CTL_DEL)
+        return so_fail(EFAULT);
     if (op == EPOLL_CTL_ADD) {
         if (x)
             return so_fail(EEXIST);
@@ -196,6 +202,8 @@ int so_epoll_wait(void *arg, int epfd, struct epoll_event *events, int n_max, in
     struct sock *ep = so_sock(w, epfd);
     if (ep && (ep->kind != SOCK_EPOLL || n_max <= 0))
         n = so_fail(EINVAL);
+    else if (ep && !events)
+        n = so_fail(EFAULT);
     else if (ep) {
         struct epoll_wish e = {w, ep};
         so_wait(w, epoll_ready, &e, deadline_of(w, timeout_ms));

@@ -2,7 +2,10 @@
 /* Sockets: made, named, connected, closed. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "script/so_world.h"
@@ -15,16 +18,11 @@ int so_fail(int e)
 
 struct sock *so_sock(struct so_world *w, int fd)
 {
-    int i = fd - SO_FD_BASE;
-    if (i >= 0 && i < SO_FDS_MAX && w->sock[i].kind != SOCK_FREE)
-        return &w->sock[i];
+    for (int i = 0; fd >= 0 && i < SO_FDS_MAX; i++)
+        if (w->sock[i].kind != SOCK_FREE && w->sock[i].fd == fd)
+            return &w->sock[i];
     errno = EBADF;
     return NULL;
-}
-
-int so_fd(struct so_world *w, const struct sock *s)
-{
-    return (int)(s - w->sock) + SO_FD_BASE;
 }
 
 struct sock *so_sock_new(struct so_world *w, enum sock_kind kind)
@@ -32,12 +30,36 @@ struct sock *so_sock_new(struct so_world *w, enum sock_kind kind)
     for (int i = 0; i < SO_FDS_MAX; i++) {
         struct sock *s = &w->sock[i];
         if (s->kind == SOCK_FREE) {
-            *s = (struct sock){.kind = kind, .family = AF_INET, .born = ++w->n_born};
+            *s = (struct sock){.kind = kind, .fd = -1, .family = AF_INET, .born = ++w->n_born};
             return s;
         }
     }
     errno = EMFILE;
     return NULL;
+}
+
+int so_sock_open(struct so_world *w, struct sock *s)
+{
+    int fd = fcntl(w->anchor, F_DUPFD_CLOEXEC, SO_FD_MIN);
+    struct sock *stale = fd >= 0 ? so_sock(w, fd) : NULL;
+
+    if (stale) /* its descriptor was closed by the kernel's close(), and the number is given anew */
+        stale->fd = -1;
+    if (fd >= 0)
+        s->fd = fd;
+    return fd;
+}
+
+/* Only while it is ours: the stock runner closes descriptors itself, and then the number may be
+ * somebody else's. */
+static void close_descriptor(const struct so_world *w, struct sock *s)
+{
+    struct stat is, ours;
+
+    if (s->fd >= 0 && fstat(s->fd, &is) == 0 && fstat(w->anchor, &ours) == 0 &&
+        is.st_dev == ours.st_dev && is.st_ino == ours.st_ino)
+        close(s->fd);
+    s->fd = -1;
 }
 
 /* --- addresses: IPv4, bare or mapped into IPv6, and IPv6 -------------------------------------- */
@@ -153,11 +175,13 @@ int so_socket(void *arg, int domain, int type, int protocol)
         return so_fail(EPROTONOSUPPORT);
     so_lock(w);
     struct sock *s = so_sock_new(w, SOCK_FRESH);
-    if (s) {
+    int fd = s ? so_sock_open(w, s) : -1;
+    if (fd >= 0) {
         s->family = domain;
         s->nonblock = type & SOCK_NONBLOCK;
+    } else if (s) {
+        s->kind = SOCK_FREE;
     }
-    int fd = s ? so_fd(w, s) : -1;
     so_unlock(w);
     return fd;
 }
@@ -171,6 +195,8 @@ int so_bind(void *arg, int fd, const struct sockaddr *addr, socklen_t n)
     struct sock *s = so_sock(w, fd);
     if (!s)
         result = -1;
+    else if (!addr)
+        result = so_fail(EFAULT);
     else if (s->kind != SOCK_FRESH || s->bound || !addr_get(addr, n, &s->local, &s->port))
         result = so_fail(EINVAL);
     else
@@ -238,9 +264,13 @@ static int accept_locked(struct so_world *w, struct sock *s, struct sockaddr *ad
     struct sock *c = s->kind == SOCK_LISTENER ? oldest_unaccepted(w, s) : NULL;
     if (!c)
         return so_fail(EINVAL); /* closed meanwhile */
+    if (addr && !n)
+        return so_fail(EFAULT);
+    if (so_sock_open(w, c) < 0)
+        return -1;
     c->accepted = true;
     so_addr_put(c, &c->tuple.remote, c->tuple.rport, addr, n);
-    return so_fd(w, c);
+    return c->fd;
 }
 
 int so_accept(void *arg, int fd, struct sockaddr *addr, socklen_t *n)
@@ -275,6 +305,8 @@ static int connect_locked(struct so_world *w, struct sock *s, const struct socka
     struct wish wish = {w, s};
     struct nj_tuple t = {.lport = s->port, .local = s->bound ? s->local : w->local};
 
+    if (!addr)
+        return so_fail(EFAULT);
     if (s->kind == SOCK_CONNECTION)
         return s->dead ? connect_result(s) : so_fail(s->opened ? EISCONN : EALREADY);
     if (s->kind != SOCK_FRESH || !addr_get(addr, n, &t.remote, &t.rport))
@@ -311,6 +343,7 @@ static void let_go(struct so_world *w, struct sock *s, bool abort)
 {
     struct nj_tcb *t = s->tcb;
 
+    close_descriptor(w, s);
     s->tcb = NULL;
     s->kind = SOCK_FREE;
     if (!t)
@@ -329,7 +362,17 @@ static void close_listener(struct so_world *w, struct sock *listener)
     probe_unlisten(&w->tcp, listener->port);
     while ((s = oldest_unaccepted(w, listener)))
         let_go(w, s, true);
+    close_descriptor(w, listener);
     listener->kind = SOCK_FREE;
+}
+
+void so_sock_close(struct so_world *w, struct sock *s)
+{
+    if (s->kind == SOCK_LISTENER)
+        close_listener(w, s);
+    else
+        let_go(w, s, s->linger_on && s->linger_s == 0);
+    so_turn(w);
 }
 
 int so_close(void *arg, int fd)
@@ -338,13 +381,8 @@ int so_close(void *arg, int fd)
 
     so_lock(w);
     struct sock *s = so_sock(w, fd);
-    if (s) {
-        if (s->kind == SOCK_LISTENER)
-            close_listener(w, s);
-        else
-            let_go(w, s, s->linger_on && s->linger_s == 0);
-        so_turn(w);
-    }
+    if (s)
+        so_sock_close(w, s);
     so_unlock(w);
     return s ? 0 : -1;
 }

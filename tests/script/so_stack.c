@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "script/so_world.h"
@@ -52,11 +54,52 @@ static struct nj_flow *find(struct so_world *w, const struct nj_tuple *tuple)
     return nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, tuple), tuple);
 }
 
+static void free_block(void *addr, void *block)
+{
+    (void)addr;
+    free(block);
+}
+
+/* An mbuf of the pool, or one with a buffer of its own where the packet is longer than those. */
+static struct rte_mbuf *mbuf_for(struct so_world *w, size_t n)
+{
+    struct rte_mbuf *m = rte_pktmbuf_alloc(w->rx_pool);
+    struct {
+        struct rte_mbuf_ext_shared_info shared;
+        uint8_t buf[];
+    } * block;
+
+    if (!m || n <= rte_pktmbuf_tailroom(m))
+        return m;
+    block = malloc(sizeof *block + RTE_PKTMBUF_HEADROOM + n);
+    NJ_CHECK(block);
+    block->shared.free_cb = free_block;
+    block->shared.fcb_opaque = block;
+    rte_mbuf_ext_refcnt_set(&block->shared, 1);
+    rte_pktmbuf_attach_extbuf(m, block->buf, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + n),
+                              &block->shared);
+    m->data_off = RTE_PKTMBUF_HEADROOM;
+    return m;
+}
+
+/* A frame of `n` bytes behind that header. */
+static struct rte_mbuf *frame_of(struct so_world *w, const struct rte_ether_hdr *eth,
+                                 const uint8_t *bytes, size_t n)
+{
+    struct rte_mbuf *m = mbuf_for(w, sizeof *eth + n);
+
+    if (m) {
+        char *to = rte_pktmbuf_append(m, (uint16_t)(sizeof *eth + n));
+        memcpy(to, eth, sizeof *eth);
+        memcpy(to + sizeof *eth, bytes, n);
+    }
+    return m;
+}
+
 /* The parser wants a frame and an interface: the packet gets the one and makes up the other, since
  * packetdrill gives us whatever address it likes. */
 static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool v6)
 {
-    uint8_t frame[SO_PACKET_MAX + RTE_ETHER_HDR_LEN] = {0};
     struct nj_iface iface = {.mac = our_mac, .mtu = w->tcp.cfg.mtu, .ip6 = v6, .n_addrs = 1};
     struct rte_ether_hdr eth = {our_mac, their_mac,
                                 v6 ? RTE_BE16(RTE_ETHER_TYPE_IPV6) : RTE_BE16(RTE_ETHER_TYPE_IPV4)};
@@ -67,9 +110,7 @@ static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool
     iface.addr[0] = (struct nj_iface_addr){.ip = nj_addr_v4(dst_be), .prefix_bits = v6 ? 64 : 16};
     if (v6)
         memcpy(iface.addr[0].ip.b, bytes + 24, sizeof iface.addr[0].ip.b);
-    memcpy(frame, &eth, sizeof eth);
-    memcpy(frame + sizeof eth, bytes, n);
-    struct rte_mbuf *m = nj_test_mbuf(w->rx_pool, frame, sizeof eth + n);
+    struct rte_mbuf *m = frame_of(w, &eth, bytes, n);
     if (!m)
         return;
     nj_packet_parse(&iface, m, &p);
@@ -89,9 +130,11 @@ static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool
 int so_netdev_send(void *arg, const void *bytes, size_t n)
 {
     struct so_world *w = arg;
-    bool v6 = n > 0 && *(const uint8_t *)bytes >> 4 == IP_V6;
+    bool v6 = bytes && n > 0 && *(const uint8_t *)bytes >> 4 == IP_V6;
 
-    if (n < (v6 ? IP6_BYTES : IP4_BYTES_MIN) || n > SO_PACKET_MAX - RTE_PKTMBUF_HEADROOM ||
+    if (!bytes)
+        return so_fail(EFAULT);
+    if (n < (v6 ? IP6_BYTES : IP4_BYTES_MIN) || n > SO_RECEIVED_MAX ||
         (!v6 && *(const uint8_t *)bytes >> 4 != IP_V4))
         return so_fail(EINVAL);
     so_lock(w);
@@ -337,9 +380,12 @@ bool so_stack_init(struct so_world *w, const char *flags)
     w->pool = nj_test_pool(SO_MBUFS);
     w->rx_pool = nj_test_pool(SO_MBUFS);
     w->out = calloc(SO_OUT_MAX, sizeof *w->out);
+    w->anchor = memfd_create("nightjar-packetdrill", MFD_CLOEXEC);
     c.mp = w->pool;
-    if (w->out && nj_tcp_init(&w->tcp, &c, w->now))
+    if (w->out && w->anchor >= 0 && nj_tcp_init(&w->tcp, &c, w->now))
         return true;
+    if (w->anchor >= 0)
+        close(w->anchor);
     free(w->out);
     return false;
 }
@@ -350,4 +396,5 @@ void so_stack_fini(struct so_world *w)
     nj_test_pool_free(w->pool);
     nj_test_pool_free(w->rx_pool);
     free(w->out);
+    close(w->anchor);
 }

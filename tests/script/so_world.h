@@ -18,13 +18,16 @@
 #include "script/tcp_probe.h"
 
 /* Script-sized bounds: the longest published scripts open a few dozen sockets. */
-#define SO_FDS_MAX     128
-#define SO_FD_BASE     1000 /* such numbers are never descriptors of the process itself */
-#define SO_OUT_MAX     4096 /* packets that nobody has received yet; the oldest go then */
-#define SO_PACKET_MAX  2048u
-#define SO_MBUFS       2048u
-#define SO_WATCHES_MAX 16
-#define SO_NEVER_US    (2ull * 3600 * 1000 * 1000) /* nobody waits for longer than this */
+#define SO_FDS_MAX      128
+#define SO_FD_MIN       3     /* descriptors begin here, whatever of 0 to 2 is closed */
+#define SO_OUT_MAX      4096  /* packets that nobody has received yet; the oldest go then */
+#define SO_PACKET_MAX   2048u /* of what is sent */
+/* Of what is received: as long as an mbuf's 16-bit length of its buffer lets a packet be, with room
+ * for a frame's header before it. */
+#define SO_RECEIVED_MAX (UINT16_MAX - RTE_PKTMBUF_HEADROOM - RTE_ETHER_HDR_LEN)
+#define SO_MBUFS        2048u
+#define SO_WATCHES_MAX  16
+#define SO_NEVER_US     (2ull * 3600 * 1000 * 1000) /* nobody waits for longer than this */
 
 enum sock_kind { SOCK_FREE, SOCK_FRESH, SOCK_LISTENER, SOCK_CONNECTION, SOCK_EPOLL };
 
@@ -37,6 +40,7 @@ struct watch {
 
 struct sock {
     enum sock_kind kind;
+    int fd; /* the kernel's; -1: it has none yet */
     bool nonblock;
     bool bound, accepted;  /* accepted: the user has its number */
     struct nj_addr local;  /* bound to */
@@ -92,6 +96,7 @@ struct so_world {
     uint16_t next_port;
     uint64_t n_born;
     bool in_tick; /* what ends now ends by a time-out */
+    int anchor;   /* a memory file: every descriptor of ours is a copy of this one */
     struct sock sock[SO_FDS_MAX];
     struct out_packet *out; /* a ring */
     uint32_t out_first, n_out;
@@ -127,9 +132,13 @@ int so_gettimeofday(void *w, struct timeval *tv, struct timezone *tz);
 
 /* The socket behind a number, or NULL with errno set. */
 struct sock *so_sock(struct so_world *w, int fd);
-int so_fd(struct so_world *w, const struct sock *s);
-/* A new one, or NULL with errno set. */
+/* A new one without a descriptor, or NULL with errno set. */
 struct sock *so_sock_new(struct so_world *w, enum sock_kind kind);
+/* Gives it a descriptor of the kernel's, which the user may close(), fcntl() and dup() like any
+ * other. Returns that, or -1 with errno set; then the socket is as it was. */
+int so_sock_open(struct so_world *w, struct sock *s);
+/* The user is done with it, whether it has a descriptor or not. */
+void so_sock_close(struct so_world *w, struct sock *s);
 /* A connection has news. */
 void so_sock_events(struct so_world *w, struct nj_tcb *t, uint8_t events);
 /* Poll events that are true now. */
