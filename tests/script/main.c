@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-script [--so FILE] [--pattern WORD] [--must-fail] [--ipv6] FILE.pkt|FOLDER...
+ * nj-script [--so FILE] [--pattern WORD] [--must-fail] [--ipv6] [--skip-commands]
+ *           FILE.pkt|FOLDER...
  *
  * With --must-fail a script passes when it fails with what its first line announces: `// fails:
  * WHY`.
  *
  * With --ipv6 a script runs over IPv6, with an MTU of 20 bytes more than it says, so that segments
  * are as long as over IPv4; those that name a version themselves are left out.
+ *
+ * With --skip-commands the shell commands of a script, which would set up a kernel's TCP, are left
+ * out; without it a script that has one fails.
  *
  * Runs scripts in packetdrill's language on virtual time, through the same shared object and the
  * same table that google/packetdrill would use. Each script has a stack of its own.
@@ -103,11 +107,11 @@ static void run_event(struct run *r, const struct event *e)
             r->now_us = due;
         if (e->kind == EVENT_PACKET)
             run_inbound(r, e);
-        else if (e->kind == EVENT_ASSERT)
-            run_assert(r, e);
+        else if (e->kind == EVENT_CODE)
+            run_code(r, e);
         else if (e->is_blocking)
             run_blocking(r, e);
-        else
+        else if (e->kind == EVENT_CALL)
             run_call(r, e);
     }
     run_settle(r);
@@ -118,7 +122,7 @@ static void run_script(struct script *s, struct run *r, init_fn *init, bool all_
 {
     char flags[sizeof s->flags + 64];
 
-    snprintf(flags, sizeof flags, "%s%s%s", all_v6 ? "mtu=1520," : "",
+    snprintf(flags, sizeof flags, "mtu=%u,%s%s", (s->mtu ? s->mtu : 1500) + (all_v6 ? 20 : 0),
              s->v6 ? "local=fd3d:fa7b:d17d::1," : "", s->flags);
     init(flags, &r->call);
     if (!r->call.userdata)
@@ -167,7 +171,7 @@ static bool failed_rightly(const struct script *s)
 
 struct how {
     init_fn *init;
-    bool must_fail, v6;
+    bool must_fail, v6, skip_commands;
 };
 
 enum outcome { PASSED, FAILED, LEFT_OUT };
@@ -181,6 +185,7 @@ static enum outcome run_file(const char *path, const struct how *how)
     s->path = path;
     s->tolerance_us = 4000; /* as packetdrill's own */
     s->remote_isn = 0x2f00f00d;
+    s->skip_commands = how->skip_commands;
     s->text = read_text(path);
     r->s = s;
     begin_peers(r);
@@ -294,11 +299,14 @@ int main(int argc, char **argv)
             how.must_fail = true;
         else if (strcmp(argv[i], "--ipv6") == 0)
             how.v6 = true;
+        else if (strcmp(argv[i], "--skip-commands") == 0)
+            how.skip_commands = true;
         else
             add(&files, argv[i]);
     }
     if (argc < 2) {
-        fprintf(stderr, "nj-script [--so FILE] [--pattern WORD] FILE.pkt|FOLDER...\n");
+        fprintf(stderr, "nj-script [--so FILE] [--pattern WORD] [--ipv6] [--skip-commands] "
+                        "FILE.pkt|FOLDER...\n");
         return 2;
     }
     how.init = load(so);

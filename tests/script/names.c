@@ -34,6 +34,7 @@ static const struct name names[] = {
     N(IPPROTO_IPV6),
     N(SOL_SOCKET),
     {"SOL_TCP", IPPROTO_TCP},
+    {"NULL", 0},
     N(SO_REUSEADDR),
     N(SO_REUSEPORT),
     N(SO_KEEPALIVE),
@@ -123,6 +124,10 @@ static const struct name names[] = {
     N(TCP_CA_CWR),
     N(TCP_CA_Recovery),
     N(TCP_CA_Loss),
+    N(TCPI_OPT_TIMESTAMPS),
+    N(TCPI_OPT_SACK),
+    N(TCPI_OPT_WSCALE),
+    N(TCPI_OPT_ECN),
 };
 
 static const struct name errnos[] = {
@@ -135,6 +140,8 @@ static const struct name errnos[] = {
     N(ENOBUFS),         N(EHOSTUNREACH), N(ENETUNREACH),
     N(EMSGSIZE),        N(EEXIST),       N(ENOENT),
     N(ENOSPC),          N(ENOSYS),       {"EWOULDBLOCK", EAGAIN},
+    N(EFAULT),          N(EPERM),        N(EINTR),
+    N(EDESTADDRREQ),    N(EPROTO),       N(EADDRNOTAVAIL),
 };
 
 bool name_value(const char *name, int64_t *value)

@@ -18,8 +18,14 @@ static void take_option(struct script *s, const char *name, const char *value)
         s->remote_isn = (uint32_t)strtoul(value, NULL, 0);
     else if (strcmp(name, "strict_options") == 0)
         s->strict_options = true;
+    else if (strcmp(name, "strict_segments") == 0)
+        s->strict_segments = true;
     else if (strcmp(name, "open_end") == 0)
         s->open_end = true;
+    else if (strcmp(name, "mtu") == 0)
+        s->mtu = (uint32_t)strtoul(value, NULL, 10);
+    else if (strcmp(name, "send_omit_free") == 0)
+        return; /* buffers of send() are never looked at again here */
     else if (strcmp(name, "ip_version") == 0 && strcmp(value, "ipv4") == 0)
         s->v4_only = true;
     else if (strcmp(name, "ip_version") == 0 && strcmp(value, "ipv6") == 0)
@@ -92,10 +98,25 @@ static void event_time(struct script *s, struct event *e)
 /* --- events ------------------------------------------------------------------------------------
  */
 
-static void call(struct script *s, struct event *e)
+/* `0x2`, or `-1 EAGAIN`. */
+static void result(struct script *s, struct event *e)
 {
     char word[SCRIPT_WORD_MAX];
+    bool negative = lex_is(s, "-");
 
+    e->any_result = false;
+    e->result = lex_want_number(s, "the result");
+    if (negative)
+        e->result = -e->result;
+    if (!negative || !lex_word(s, word))
+        return;
+    e->error = name_errno(word);
+    if (!e->error)
+        script_fail(s, s->line, "%s is no errno that this runner knows", word);
+}
+
+static void call(struct script *s, struct event *e)
+{
     e->kind = EVENT_CALL;
     if (!lex_word(s, e->call))
         script_fail(s, s->line, "no event begins with \"%.20s\"", s->p);
@@ -113,20 +134,24 @@ static void call(struct script *s, struct event *e)
     e->any_result = true;
     if (!lex_is(s, "=") || lex_is(s, "..."))
         return;
-    e->any_result = false;
-    bool negative = lex_is(s, "-");
-    e->result = lex_want_number(s, "the result");
-    if (negative)
-        e->result = -e->result;
-    if (!negative || !lex_word(s, word))
-        return;
-    e->error = name_errno(word);
-    if (!e->error)
-        script_fail(s, s->line, "%s is no errno that this runner knows", word);
-    if (lex_is(s, "(")) { /* what the errno means */
+    result(s, e);
+    if (lex_is(s, "(")) { /* what it means, as strace shows it */
         s->p += strcspn(s->p, ")\n");
         lex_want(s, ")");
     }
+}
+
+/* A shell command, behind its first backtick: it would be about a kernel's TCP. */
+static void command(struct script *s)
+{
+    const char *end = strchr(s->p, '`');
+
+    if (!end)
+        script_fail(s, s->line, "the shell command that begins here has no end");
+    if (!s->skip_commands)
+        script_fail(s, s->line, "shell commands are not run here; --skip-commands leaves them out");
+    for (; s->p <= end; s->p++)
+        s->line += *s->p == '\n';
 }
 
 static void event(struct script *s, struct event *e)
@@ -142,7 +167,7 @@ static void event(struct script *s, struct event *e)
         if (e->pkt.is_icmp)
             script_fail(s, e->line, "outbound ICMP is not for TCP to send");
     } else if (lex_is(s, "%{")) {
-        e->kind = EVENT_ASSERT;
+        e->kind = EVENT_CODE;
         e->text = s->p;
         const char *end = strstr(s->p, "}%");
         if (!end)
@@ -151,7 +176,8 @@ static void event(struct script *s, struct event *e)
             s->line += *s->p == '\n';
         s->p += 2;
     } else if (lex_is(s, "`")) {
-        script_fail(s, e->line, "shell commands are not run here");
+        e->kind = EVENT_NOTHING;
+        command(s);
     } else {
         call(s, e);
     }
@@ -167,6 +193,10 @@ void script_parse(struct script *s)
     lex_space(s);
     head(s);
     for (lex_space(s); *s->p; lex_space(s)) {
+        if (lex_is(s, "`")) { /* at the head and at the end they have no time */
+            command(s);
+            continue;
+        }
         if (s->n_events == SCRIPT_EVENTS_MAX)
             script_fail(s, s->line, "more than %u events", SCRIPT_EVENTS_MAX);
         event(s, &s->event[s->n_events++]);

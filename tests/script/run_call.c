@@ -223,6 +223,12 @@ static ssize_t check_read(struct job *j, const uint8_t *data, ssize_t n, int fla
     return n;
 }
 
+/* `0` or NULL in place of a buffer: there is none. */
+static void *buffer(struct job *j, uint32_t i, void *data)
+{
+    return arg(j, i)->kind == V_INT && num(j, i) == 0 ? NULL : data;
+}
+
 static int64_t call_write(struct job *j, struct packetdrill_interface *c)
 {
     size_t n = n_bytes(j, 2);
@@ -233,11 +239,11 @@ static int64_t call_write(struct job *j, struct packetdrill_interface *c)
 
     fill(j, data, n);
     if (is_write)
-        result = c->write(c->userdata, fd(j, 0), data, n);
+        result = c->write(c->userdata, fd(j, 0), buffer(j, 1, data), n);
     else if (is_send)
-        result = c->send(c->userdata, fd(j, 0), data, n, (int)num(j, 3));
+        result = c->send(c->userdata, fd(j, 0), buffer(j, 1, data), n, (int)num(j, 3));
     else
-        result = c->sendto(c->userdata, fd(j, 0), data, n, (int)num(j, 3), NULL, 0);
+        result = c->sendto(c->userdata, fd(j, 0), buffer(j, 1, data), n, (int)num(j, 3), NULL, 0);
     free(data);
     return wrote(j, result);
 }
@@ -252,11 +258,11 @@ static int64_t call_read(struct job *j, struct packetdrill_interface *c)
     ssize_t result;
 
     if (is_read)
-        result = c->read(c->userdata, fd(j, 0), data, n);
+        result = c->read(c->userdata, fd(j, 0), buffer(j, 1, data), n);
     else if (is_recv)
-        result = c->recv(c->userdata, fd(j, 0), data, n, flags);
+        result = c->recv(c->userdata, fd(j, 0), buffer(j, 1, data), n, flags);
     else
-        result = c->recvfrom(c->userdata, fd(j, 0), data, n, flags, NULL, NULL);
+        result = c->recvfrom(c->userdata, fd(j, 0), buffer(j, 1, data), n, flags, NULL, NULL);
     result = check_read(j, data, result, flags);
     free(data);
     return result;

@@ -183,40 +183,84 @@ static void learn_timestamp(struct peer *peer, const struct pkt *want, const str
     }
 }
 
-void run_outbound(struct run *r, const struct event *e)
+/* The next packet that leaves, as the script would say it. */
+static void next_segment(struct run *r, const struct event *e, struct pkt *got, int64_t *at_us)
 {
     uint8_t packet[SCRIPT_PACKET_MAX];
     struct peer *peer = r->cur;
     const struct pkt *want = &e->pkt;
-    struct pkt got;
     char text[512];
     size_t n;
-    int64_t at_us;
 
-    if (!receive(r, packet, &n, &at_us)) {
+    if (!receive(r, packet, &n, at_us)) {
         segment_print(want, text, sizeof text);
         script_fail(r->s, e->line, "nothing was sent, and nothing will be\n    wanted: %s", text);
     }
-    const char *wrong = wire_parse(packet, n, &got);
+    const char *wrong = wire_parse(packet, n, got);
     if (wrong)
         script_fail(r->s, e->line, "what was sent is broken: %s", wrong);
     if (peer->local_port == 0)
-        peer->local_port = got.sport; /* active open: it chose the port */
-    if (peer->new_isn && (got.flags & NJ_TCP_SYN)) {
-        peer->local_off = got.seq - want->seq;
+        peer->local_port = got->sport; /* active open: it chose the port */
+    if (peer->new_isn && (got->flags & NJ_TCP_SYN)) {
+        peer->local_off = got->seq - want->seq;
         peer->local_known = true;
         peer->new_isn = false;
     }
-    to_script(peer, &got);
-    if (got.sport != peer->local_port || got.dport != peer->remote_port)
-        fail_segment(r, e->line, want, &got, at_us, "a segment of another connection (%u > %u)",
-                     got.sport, got.dport);
-    wrong = difference(r->s, want, &got);
+    to_script(peer, got);
+    if (got->sport != peer->local_port || got->dport != peer->remote_port)
+        fail_segment(r, e->line, want, got, *at_us, "a segment of another connection (%u > %u)",
+                     got->sport, got->dport);
+    check_payload(r, e->line, got, packet + got->payload_off);
+}
+
+/* May `next` stand behind `all` in what the script calls one segment? As packetdrill does it: all
+ * pieces but the last are as long as the first. */
+static bool continues(const struct pkt *all, const struct pkt *next, uint32_t n_piece,
+                      uint32_t n_wanted)
+{
+    const uint8_t ends = NJ_TCP_PSH | NJ_TCP_FIN;
+
+    return next->seq == all->seq + all->n_bytes && next->n_bytes > 0 && next->ack == all->ack &&
+           !(all->flags & ends) && (next->flags & ~ends) == all->flags && next->ecn == all->ecn &&
+           (next->n_bytes == n_piece ||
+            (next->n_bytes < n_piece && all->n_bytes + next->n_bytes == n_wanted));
+}
+
+/* Segments that leave at the same time, one behind the other, until they are as long as the line
+ * says: a script that was written for a stack whose device cuts segments tells them as one. */
+static void join(struct run *r, const struct event *e, struct pkt *all, int64_t at_us)
+{
+    uint32_t n_piece = all->n_bytes, n_wanted = e->pkt.n_bytes;
+    struct pkt next;
+    int64_t next_us;
+
+    if (r->s->strict_segments || e->pkt.seq != all->seq)
+        return;
+    while (all->n_bytes > 0 && all->n_bytes < n_wanted) {
+        next_segment(r, e, &next, &next_us);
+        if (next_us != at_us || !continues(all, &next, n_piece, n_wanted))
+            fail_segment(r, e->line, &e->pkt, &next, next_us,
+                         "another segment was sent: another place or length, behind the first %u "
+                         "bytes",
+                         all->n_bytes);
+        all->n_bytes += next.n_bytes;
+        all->flags |= next.flags;
+    }
+}
+
+void run_outbound(struct run *r, const struct event *e)
+{
+    const struct pkt *want = &e->pkt;
+    struct pkt got;
+    int64_t at_us;
+
+    next_segment(r, e, &got, &at_us);
+    join(r, e, &got, at_us);
+    const char *wrong = difference(r->s, want, &got);
     if (wrong)
         fail_segment(r, e->line, want, &got, at_us, "another segment was sent: %s", wrong);
-    check_payload(r, e->line, &got, packet + got.payload_off);
     run_check_time(r, e, at_us, "this segment");
-    learn_timestamp(peer, want, &got);
+    learn_timestamp(r->cur, want, &got);
 }
 
 /* At the end of the script: what was sent until now and no line has asked for. Time runs on to

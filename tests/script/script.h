@@ -17,17 +17,18 @@
 #include "script/packetdrill_abi.h"
 
 /* Bounds of a script; a longer one is refused with its line. */
-#define SCRIPT_BYTES_MAX   (256u * 1024u)
-#define SCRIPT_EVENTS_MAX  2048u
-#define SCRIPT_ITEMS_MAX   16u /* arguments of a call, members of a list */
-#define SCRIPT_DEPTH_MAX   8u  /* of lists in lists */
-#define SCRIPT_OPTS_MAX    40u /* options of a segment: forty times one byte */
-#define SCRIPT_WORD_MAX    64u
-#define SCRIPT_CALL_BYTES  (1024u * 1024u) /* that one call reads or writes */
-#define SCRIPT_FDS_MAX     64
-#define SCRIPT_PEERS_MAX   16
-#define SCRIPT_PACKET_MAX  65536u
-#define SCRIPT_SEGMENT_MAX 65280u /* bytes of data: what so_world.h takes, less the headers */
+#define SCRIPT_BYTES_MAX     (256u * 1024u)
+#define SCRIPT_EVENTS_MAX    2048u
+#define SCRIPT_ITEMS_MAX     16u /* arguments of a call, members of a list */
+#define SCRIPT_DEPTH_MAX     8u  /* of lists in lists */
+#define SCRIPT_OPTS_MAX      40u /* options of a segment: forty times one byte */
+#define SCRIPT_WORD_MAX      64u
+#define SCRIPT_CALL_BYTES    (1024u * 1024u) /* that one call reads or writes */
+#define SCRIPT_FDS_MAX       64
+#define SCRIPT_VARIABLES_MAX 32u
+#define SCRIPT_PEERS_MAX     16
+#define SCRIPT_PACKET_MAX    65536u
+#define SCRIPT_SEGMENT_MAX   65280u /* bytes of data: what so_world.h takes, less the headers */
 
 /* --- segments as text ------------------------------------------------------------------------- */
 
@@ -79,7 +80,7 @@ struct value {
 };
 
 enum time_kind { TIME_ABSOLUTE, TIME_RELATIVE, TIME_ANY };
-enum event_kind { EVENT_PACKET, EVENT_CALL, EVENT_ASSERT };
+enum event_kind { EVENT_PACKET, EVENT_CALL, EVENT_CODE, EVENT_NOTHING };
 
 struct event {
     int line;
@@ -93,7 +94,7 @@ struct event {
     bool any_result;
     int64_t result;
     int error;        /* errno with a result of -1; 0: not said */
-    const char *text; /* of assertions: from here to the closing mark */
+    const char *text; /* of code: from here to the closing mark */
 };
 
 struct script {
@@ -107,7 +108,9 @@ struct script {
     int64_t tolerance_us;
     char flags[256];
     uint32_t remote_isn;
-    bool strict_options, open_end;
+    bool strict_options, strict_segments, open_end;
+    bool skip_commands; /* not run, and no fault */
+    uint32_t mtu;       /* 0: not said */
     bool v4_only, v6;   /* v6: run over IPv6 */
     char message[2048]; /* why it failed */
     jmp_buf failed;
@@ -183,6 +186,12 @@ struct job {
     struct peer *new_peer;
 };
 
+/* A name of the script's code. */
+struct variable {
+    char name[SCRIPT_WORD_MAX];
+    long double value;
+};
+
 struct run {
     struct script *s;
     struct packetdrill_interface call;
@@ -191,7 +200,9 @@ struct run {
     struct peer *cur;
     struct fd_entry fd[SCRIPT_FDS_MAX];
     uint32_t n_fds;
-    int last_conn; /* script's number of the last connection, for assertions; -1 */
+    int last_conn; /* script's number of the last connection, for code; -1 */
+    struct variable variable[SCRIPT_VARIABLES_MAX];
+    uint32_t n_variables;
     struct blocked *blocked;
     _Atomic bool ends; /* the stack, and its clock with it */
 };
@@ -221,7 +232,7 @@ void run_all_returned(struct run *r);
 /* The table's free(), which sends home whoever is blocked; then no thread is left. */
 void run_end(struct run *r);
 
-/* assert.c */
-void run_assert(struct run *r, const struct event *e);
+/* code.c */
+void run_code(struct run *r, const struct event *e);
 
 #endif
