@@ -79,6 +79,13 @@
  * four workers the last one starts after 256 ms. */
 #define NJ_TASKS_OUT_MAX 1024u
 
+/* Connections of one client below which none yields its place in a table that is nearly full: an
+ * idle one, and one that is at work. A browser has one or two. Clients are told apart by a hash
+ * with as many values as there are places, so by chance eight that have one connection each meet
+ * in one of 100,000 values, sixteen in none (Poisson with mean 1: 1e-5 and 2e-14). */
+#define NJ_SHARE_IDLE_MIN 8u
+#define NJ_SHARE_BUSY_MIN 16u
+
 /* Longest request path we look at; PATH_MAX of Linux. */
 #define NJ_PATH_MAX 4096
 

@@ -150,6 +150,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     nj_list_init(&c->node);
     tcb->user = &c->user;
     nj__conn_file(c, now);
+    nj__shares_add(c);
     return c;
 }
 
@@ -196,6 +197,7 @@ static void conn_free(struct nj_conn *c, nj_ns now)
     unlist(c);
     if (c->talk)
         nj_pool_put(&s->talks, c->talk);
+    nj__shares_remove(c);
     nj_tcp_release(&s->tcp, c->tcb, now);
     nj__policy_forgets(c);
     c->shard = NULL; /* for who looks at all that there are: check_some() */
@@ -495,6 +497,20 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
 
 /* --- time and the end ---------------------------------------------------------------------- */
 
+void nj__conn_leave(struct nj_conn *c, nj_ns now)
+{
+    struct nj_h2 *h2 = c->state == H2 ? h2_of(c) : NULL;
+
+    if (h2) {
+        nj_h2_goaway(h2);
+        nj_h2_goaway(h2);
+        if (nj_h2_output(h2, &sink, c) != 0)
+            nj_h2_output(h2, &sink, c); /* the GOAWAY that says why */
+    }
+    linger(c, now);
+    nj__conn_file(c, now);
+}
+
 void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
 {
     struct nj_shard *s = c->shard;
@@ -507,12 +523,7 @@ void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
     if (c->silent == NJ_SILENT_IDLE || c->silent == NJ_SILENT_BEGUN) {
         if (c->silent == NJ_SILENT_BEGUN)
             nj_h2_calm(c->talk->h2);
-        nj_h2_goaway(c->talk->h2);
-        nj_h2_goaway(c->talk->h2);
-        if (nj_h2_output(c->talk->h2, &sink, c) != 0)
-            nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY that says why */
-        linger(c, now);
-        nj__conn_file(c, now);
+        nj__conn_leave(c, now);
     } else {
         nj__conn_reset(c, now);
     }
@@ -539,7 +550,7 @@ static void goaway_all(struct nj_shard *s, nj_ns now)
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = nj__pressure_tick(s, now) + nj__patience_tick(s, now);
+    uint32_t n = nj__pressure_tick(s, now) + nj__patience_tick(s, now) + nj__shares_run(s, now);
 
     if (!s->draining || now < s->goaway_at)
         return n;
@@ -553,6 +564,8 @@ nj_ns nj__conns_next(const struct nj_shard *s)
     nj_ns patience = nj__patience_next(s), pressure = nj__pressure_next(s);
     nj_ns next = patience < pressure ? patience : pressure;
 
+    if (nj__shares_busy(s))
+        return 0;
     return s->draining && s->goaway_at < next ? s->goaway_at : next;
 }
 

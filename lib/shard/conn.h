@@ -56,6 +56,8 @@ _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say n
 
 /* RST, and it is over: its end is heard of in a later step. */
 void nj__conn_reset(struct nj_conn *c, nj_ns now);
+/* GOAWAY if it speaks HTTP/2, and FIN; what is open on it is over. */
+void nj__conn_leave(struct nj_conn *c, nj_ns now);
 /* It takes no more output before the peer has acknowledged some. */
 bool nj__conn_is_full(const struct nj_conn *c);
 /* Its time is up. */

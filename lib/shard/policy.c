@@ -177,6 +177,7 @@ uint32_t nj__policy_run(struct nj_shard *s, nj_ns now)
     if (nj_unlikely(p != nj_shape_policy(s->shape))) {
         nj_shape_adopt(s->shape, p, now);
         s->check_at = nj_policy_has_door(p) ? 0 : UINT32_MAX;
+        nj__shares_restart(s);
     }
     if (nj_unlikely(s->check_at != UINT32_MAX))
         n = check_some(s, now);

@@ -32,6 +32,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .cc = s->cfg.newreno ? &nj_cc_newreno : &nj_cc_cubic,
         .ecn = s->cfg.ecn,
         .door = nj__policy_door,
+        .yields = nj__shares_yields,
         .emit = nj__net_emit_tcp,
         .room = nj__net_room,
         .ctx = s,
@@ -129,7 +130,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
         nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) &&
         nj_pool_init(&s->ask_pool, sizeof(struct nj_ask), asks_max(config)) && init_h2(s) &&
-        init_site(s) && nj__handlers_init(s, now) && nj__policy_init(s, now)) {
+        init_site(s) && nj__handlers_init(s, now) && nj__policy_init(s, now) &&
+        nj__shares_init(s)) {
         if (config->index == 0)
             nj_neigh_announce(&s->neigh);
         return true;
@@ -158,6 +160,7 @@ void nj_shard_fini(struct nj_shard *s)
     if (s->h2)
         nj_h2_core_free(s->h2);
     nj_pool_fini(&s->conns);
+    nj__shares_fini(s);
     nj_pool_fini(&s->talks);
     nj__policy_fini(s);
     nj_pool_fini(&s->ask_pool);

@@ -22,6 +22,7 @@
 #include "shard/ndp.h"
 #include "shard/neigh.h"
 #include "shard/port.h"
+#include "shard/shares.h"
 #include "shard/steer.h"
 #include "shape/shape.h"
 #include "tcp/tcp.h"
@@ -116,6 +117,7 @@ struct nj_shard {
 
     struct nj_pool conns;    /* struct nj_conn */
     uint32_t active_counter; /* see active.h */
+    struct nj_shares shares; /* who has how many of these */
     struct nj_pool talks;    /* struct nj_talk, for those that have said something */
     struct nj_list silent[NJ_N_SILENT];
     struct nj_list owing;  /* connections with bytes in the send queue, the longest without an ACK

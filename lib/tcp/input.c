@@ -27,19 +27,35 @@ static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
     nj__tcp_peer_options(tcp, t, &seg->opts, now);
 }
 
-/* Blocks are left for the handshakes under way, and for nobody else; and where received mbufs are
- * short, those who are here already need them. */
-static bool nearly_full(const struct nj_tcp *tcp)
+bool nj_tcp_few_left(const struct nj_tcp *tcp)
+{
+    return tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_FULL_PART;
+}
+
+static bool yields(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a, bool proven)
+{
+    return tcp->cfg.yields && tcp->cfg.yields(tcp->cfg.ctx, &a->seg.tuple.remote, proven);
+}
+
+/* Blocks are left for the handshakes under way, and for those to whom others yield; and where
+ * received mbufs are short, those who are here already need them. */
+static bool is_full_for(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
 {
     return nj__tcp_pressure(tcp) == NJ_PRESSURE_HIGH ||
-           tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_FULL_PART;
+           (nj_tcp_few_left(tcp) && !yields(tcp, a, false));
+}
+
+void nj__tcp_ask_room(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
+{
+    if (nj_unlikely(nj_tcp_few_left(tcp)))
+        (void)yields(tcp, a, true);
 }
 
 enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
     if (tcp->draining)
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
-    if (nearly_full(tcp))
+    if (is_full_for(tcp, a))
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
     return PASS;
 }
@@ -220,6 +236,7 @@ static enum nj_tcp_verdict seg_in_syn_received(struct nj_tcp *tcp, struct nj_syn
     enum nj_tcp_verdict v = nj__syn_input(tcp, s, a, now);
     if (v != PASS)
         return v;
+    nj__tcp_ask_room(tcp, a);
     *t = nj__syn_promote(tcp, s, now);
     if (!*t) /* what the peer sends next asks again */
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);

@@ -131,6 +131,7 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
     if (tcp->draining)
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
     remember(tcp, seg, h.iss, &h);
+    nj__tcp_ask_room(tcp, a);
     *t = nj__tcb_from_handshake(tcp, NULL, &seg->tuple, &h, now);
     if (!*t) /* what the peer sends next brings the cookie again */
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);

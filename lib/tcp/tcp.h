@@ -62,6 +62,10 @@ struct nj_tcp_config {
     /* Asked for each segment that would open a connection, or finds none, before anything else is
      * done for it. NULL: all may come in. */
     enum nj_tcp_door (*door)(void *ctx, const struct nj_addr *remote);
+    /* The blocks are nearly all in use: may this peer have one of those that are left, since
+     * somebody yields who has more than it? `proven`: it completes a handshake, so the address is
+     * its own, and from now on somebody does yield. NULL: nobody may. */
+    bool (*yields)(void *ctx, const struct nj_addr *remote, bool proven);
     /* Take a segment without an IP header; the mbuf is the callee's from here on. */
     void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
     /* Segments that emit() will take now without dropping. */
@@ -107,6 +111,9 @@ uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
 /* Those of them that somebody would miss: not where our FIN is acknowledged, no user is left, and
  * the peer keeps its side open. */
 uint32_t nj_tcp_unfinished(const struct nj_tcp *tcp);
+
+/* Control blocks are left for the handshakes under way and no other. */
+bool nj_tcp_few_left(const struct nj_tcp *tcp);
 
 /* --- the wire's side ------------------------------------------------------------------------- */
 

@@ -80,6 +80,8 @@ void nj__tcp_peer_options(struct nj_tcp *, struct nj_tcb *, const struct nj_tcp_
 bool nj__tcp_listening(const struct nj_tcp *, uint16_t port);
 /* May a SYN open anything now? PASS, or why not. */
 enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *, struct nj_tcp_arrival *);
+/* A handshake is complete. Where few blocks are left, somebody has to yield. */
+void nj__tcp_ask_room(const struct nj_tcp *, const struct nj_tcp_arrival *);
 
 /* bare.c: flows of any kind, and those without a control block. */
 void nj__flow_init(struct nj_flow *, enum nj_flow_kind, nj_ns now);

@@ -22,14 +22,18 @@
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
 
-#define RIG_IP       0xc6120002u /* 198.18.0.2 */
-#define RIG_PEER_IP  0xc6120001u
-#define RIG_PORT     80
-#define RIG_PEERS    128
-#define RIG_FRAME    2048u
-#define RIG_IN_MAX   8192u
-#define RIG_OUT_MAX  64u
-#define RIG_GOT_MAX  (256u * 1024u)
+#define RIG_IP      0xc6120002u /* 198.18.0.2 */
+#define RIG_PEER_IP 0xc6120001u
+#define RIG_PORT    80
+#ifndef RIG_PEERS
+#define RIG_PEERS 128
+#endif
+#define RIG_FRAME   2048u
+#define RIG_IN_MAX  8192u
+#define RIG_OUT_MAX 64u
+#ifndef RIG_GOT_MAX
+#define RIG_GOT_MAX (256u * 1024u)
+#endif
 #define RIG_BIG      (1u << 30) /* size of /big: read in chunks */
 #define RIG_WHOLE    200000u    /* size of /whole: in memory */
 #define RIG_JOBS_MAX 4096u
