@@ -51,9 +51,12 @@ struct nj_h2_events {
     /* The request is complete, with the content-length it promised if it did; only when the head
      * did not say `ends`. At most once, after the last on_data. May be NULL. */
     void (*on_end)(void *user, struct nj_h2_stream *st);
-    /* A request was answered with that status here, since its head is too large to show. May be
-     * NULL. */
-    void (*on_refused)(void *user, uint32_t stream_id, uint16_t status);
+    /* A request is refused for its head alone, which is too large (431; then its fields are those
+     * that fit) or contradicts itself (400). To be answered with that status and without a body
+     * before this returns; on_stream_close does not come for it. NULL: it is answered without
+     * fields. */
+    void (*on_refused)(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req,
+                       uint16_t status);
 };
 
 /* Where output goes. Bytes offered are taken whole. */

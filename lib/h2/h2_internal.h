@@ -76,8 +76,11 @@ struct nj__h2_head {
     uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
     uint32_t n_kept;            /* in core->fields */
     bool trailers;
-    bool over;    /* beyond a soft limit: 431 */
-    bool bad;     /* malformed, RFC 9113 8.1.1 */
+    bool over; /* beyond a soft limit */
+    bool bad;  /* malformed, RFC 9113 8.1.1 */
+    /* Of a request that is not bad, but refused for its head alone: 431 beyond a soft limit, 400
+     * when it contradicts itself (RFC 9113 8.3.1). 0: it is to be shown. */
+    uint16_t refused;
     bool regular; /* a field that is not a pseudo one was seen */
     uint8_t priority;
 };

@@ -115,6 +115,73 @@ static bool is_complete(struct nj__h2_head *head)
     return nj_str_eq(head->path, NJ_STR("*")) && nj_str_eq(head->method, NJ_STR("OPTIONS"));
 }
 
+/* ---- whom it is for ---- */
+
+/* Without a port that is empty or the scheme's own, `port` (RFC 3986 6.2.3). The colons of an
+ * address in brackets are none of a port. */
+static struct nj_str without_port(struct nj_str host, struct nj_str port)
+{
+    uint32_t n = host.n_bytes;
+
+    while (n > 0 && host.p[n - 1] >= '0' && host.p[n - 1] <= '9')
+        n--;
+    if (n == 0 || host.p[n - 1] != ':')
+        return host;
+    const struct nj_str has = {host.p + n, host.n_bytes - n};
+    if (has.n_bytes == 0 || nj_str_eq(has, port))
+        host.n_bytes = n - 1;
+    return host;
+}
+
+static bool same_but_case(struct nj_str a, struct nj_str b)
+{
+    return a.n_bytes == b.n_bytes && strncasecmp(a.p, b.p, a.n_bytes) == 0;
+}
+
+/* RFC 9113 8.3.1: host and :authority name one entity. Of CONNECT, which has no scheme, each port
+ * counts. */
+static bool same_entity(const struct nj__h2_head *head)
+{
+    struct nj_str a = head->authority, b = head->host;
+
+    if (head->scheme.p) {
+        const struct nj_str port = head->scheme.n_bytes == 4 ? NJ_STR("80") : NJ_STR("443");
+        a = without_port(a, port);
+        b = without_port(b, port);
+    }
+    return same_but_case(a, b);
+}
+
+/* RFC 9113 8.3.1 lets gateways take other schemes; we are none. Those of http and https are both
+ * served, whatever the connection is: who ends TLS before us says https. */
+static bool is_our_scheme(struct nj_str scheme)
+{
+    return (scheme.n_bytes == 4 || scheme.n_bytes == 5) &&
+           strncasecmp(scheme.p, "https", scheme.n_bytes) == 0;
+}
+
+/* RFC 9113 8.3.1, RFC 9110 4.2.4: no user is in an authority, where it would be there to deceive.
+ */
+static bool has_user(struct nj_str authority)
+{
+    return memchr(authority.p, '@', authority.n_bytes) != NULL;
+}
+
+/* Requests like that are malformed; they are answered rather than reset (RFC 9113 8.1.1), so that
+ * people see what is wrong. */
+static bool contradicts_itself(const struct nj__h2_head *head)
+{
+    if (head->scheme.p && !is_our_scheme(head->scheme))
+        return true;
+    if (head->authority.p && has_user(head->authority))
+        return true;
+    if (nj_likely(!head->host.p))
+        return false;
+    return head->authority.p ? !same_entity(head) : has_user(head->host);
+}
+
+/* ---- limits ---- */
+
 /* Beyond a limit it is answered with 431; far beyond, it is an end. */
 static bool far_beyond(const struct nj_h2_limits *max, uint32_t n_bytes, uint32_t n_fields)
 {
@@ -213,6 +280,8 @@ const struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *bl
     if (!nj__h2_head_read(h, head, block, n))
         return NULL;
     head->bad |= !is_complete(head);
+    if (!head->bad && nj_unlikely(head->over || contradicts_itself(head)))
+        head->refused = head->over ? 431 : 400;
     note(h, block, n);
     return head;
 }

@@ -6,19 +6,23 @@
  */
 #include "h2/h2_internal.h"
 
-/* A request that is shown, or answered in the owner's stead. */
+static void refuse_request(struct nj_h2_stream *st, const struct nj_h2_request *req,
+                           uint16_t status)
+{
+    const struct nj_h2_events *ev = st->h->core->events;
+
+    if (ev->on_refused)
+        ev->on_refused(st->h->user, st, req, status);
+    else
+        (void)nj_h2_respond(st, status, NULL, 0, NULL);
+}
+
+/* A request that is shown, or refused. */
 static void show(struct nj_h2_stream *st, const struct nj__h2_head *head)
 {
     struct nj_h2 *h = st->h;
-    const struct nj_h2_events *ev = h->core->events;
 
     nj_count(h->core->counters, NJ_C_requests);
-    if (nj_unlikely(head->over)) {
-        (void)nj_h2_respond(st, 431, NULL, 0, NULL);
-        if (ev->on_refused)
-            ev->on_refused(h->user, (uint32_t)st->id, 431);
-        return;
-    }
     const struct nj_h2_request req = {
         .method = head->method,
         .scheme = head->scheme,
@@ -29,8 +33,12 @@ static void show(struct nj_h2_stream *st, const struct nj__h2_head *head)
         .n_fields = head->n_kept,
         .ends = st->got_end,
     };
+    if (nj_unlikely(head->refused)) {
+        refuse_request(st, &req, head->refused);
+        return;
+    }
     st->announced = true;
-    ev->on_request(h->user, st, &req);
+    h->core->events->on_request(h->user, st, &req);
 }
 
 static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *block, size_t n)
@@ -43,6 +51,8 @@ static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *bloc
         nj__h2_stream_error(h, id, NJ__H2_PROTOCOL_ERROR);
         return;
     }
+    if (nj_unlikely(head->refused == 400) && !nj__h2_glitch(h, NJ__H2_GLITCH_BAD))
+        return;
     nj__h2_glitch_request(h);
     struct nj_h2_stream *st = nj__h2_stream_new(h, id);
     if (!st)

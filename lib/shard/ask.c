@@ -75,11 +75,6 @@ static void note_answered(const struct nj_conn *c, uint32_t stream_id,
     c->shard->cfg.access.put(c->shard->cfg.access.ctx, r);
 }
 
-void nj__ask_refused(struct nj_conn *c, uint32_t stream_id, uint16_t status)
-{
-    note_answered(c, stream_id, &(struct nj_h2_request){0}, status);
-}
-
 static void note_end(struct nj_ask *a, bool complete, nj_ns ttfb, nj_ns total)
 {
     struct nj_shard *s = a->conn->shard;
@@ -136,17 +131,21 @@ void nj__ask_busy(struct nj_ask *a)
     refuse(a, 503, 1);
 }
 
-/* No record is left: the answer has none. */
 static void refuse_unrecorded(struct nj_conn *c, struct nj_h2_stream *st,
-                              const struct nj_h2_request *req)
+                              const struct nj_h2_request *req, uint16_t status,
+                              uint32_t retry_after_s)
 {
-    struct nj_shard *s = c->shard;
     struct nj_field f[4];
     char buf[NJ_DIGITS_MAX];
 
-    nj_count(&s->counters, NJ_C_ask_full);
-    note_answered(c, nj_h2_stream_id(st), req, 503);
-    nj_h2_respond(st, 503, f, fields_of(s, 1, buf, f), NULL);
+    note_answered(c, nj_h2_stream_id(st), req, status);
+    nj_h2_respond(st, status, f, fields_of(c->shard, retry_after_s, buf, f), NULL);
+}
+
+void nj__ask_refused(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req,
+                     uint16_t status)
+{
+    refuse_unrecorded(c, st, req, status, 0);
 }
 
 /* What the policy wants, in place of a response. False: to be served. */
@@ -220,7 +219,8 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
     struct nj_verdict v;
 
     if (!a) {
-        refuse_unrecorded(c, st, req);
+        nj_count(&s->counters, NJ_C_ask_full);
+        refuse_unrecorded(c, st, req, 503, 1);
         return NULL;
     }
     a->conn = c;

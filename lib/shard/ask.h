@@ -53,8 +53,9 @@ int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fi
 void nj__ask_refuse(struct nj_ask *a, uint16_t status);
 /* The answer is 503, and when to come again. */
 void nj__ask_busy(struct nj_ask *a);
-/* HTTP/2 answered a request that it did not show. */
-void nj__ask_refused(struct nj_conn *c, uint32_t stream_id, uint16_t status);
+/* A request that HTTP/2 refuses for its head alone: it is answered, and not remembered. */
+void nj__ask_refused(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req,
+                     uint16_t status);
 /* Its stream is over. */
 void nj__ask_end(struct nj_ask *a, bool complete);
 

@@ -108,9 +108,10 @@ static void on_end(void *user, struct nj_h2_stream *st)
         nj_exchange_body_end(a->exchange);
 }
 
-static void on_refused(void *user, uint32_t stream_id, uint16_t status)
+static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req,
+                       uint16_t status)
 {
-    nj__ask_refused(user, stream_id, status);
+    nj__ask_refused(user, st, req, status);
 }
 
 const struct nj_h2_events nj__conn_h2_events = {

@@ -283,7 +283,8 @@ action = reset
             [(403, "/forbidden/x", "forbidden", True), (429, "/later/x", "later", True),
              (0, "/reset/x", "reset", False)],
             [(r["status"], r["path"], r["class"], r["complete"]) for r in records[:3]])
-        self.assertEqual([431, 7], [records[3][key] for key in ("status", "stream")])
+        self.assertEqual([431, 7, "GET", "/one"],
+                         [records[3][key] for key in ("status", "stream", "method", "path")])
 
 
 class Combined(LogCase):

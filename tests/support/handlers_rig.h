@@ -31,7 +31,7 @@ struct hr_reply {
     unsigned n_heads, n_datas;
     uint64_t n_got;
     bool wrong; /* a byte was not rig_byte() of its place */
-    char length[24], allow[64], retry_after[8], trailer[32], x[64];
+    char length[24], allow[64], retry_after[8], trailer[32], x[64], date[32], server[16];
     char body[HR_BODY_KEEP]; /* the first of it, terminated */
 };
 
@@ -197,6 +197,10 @@ static inline int hr_on_header(nghttp2_session *s, const nghttp2_frame *f, const
         hr_keep(a->retry_after, sizeof a->retry_after, value, n);
     if (!strcmp(key, "trailer-x"))
         hr_keep(a->trailer, sizeof a->trailer, value, n);
+    if (!strcmp(key, "date"))
+        hr_keep(a->date, sizeof a->date, value, n);
+    if (!strcmp(key, "server"))
+        hr_keep(a->server, sizeof a->server, value, n);
     if (!strcmp(key, "x"))
         hr_keep(a->x, sizeof a->x, value, n);
     return 0;
@@ -405,6 +409,16 @@ static inline int32_t hr_ask(struct hr_client *c, const char *method, const char
     *a = (struct hr_reply){.n_send = n_body, .may_send = may_send};
     NJ_CHECK(nghttp2_submit_request(c->s, NULL, nv, name ? 5 : 4, n_body ? &body : NULL, NULL) ==
              id);
+    return id;
+}
+
+/* A request of these fields and no others. Returns the stream. */
+static inline int32_t hr_ask_fields(struct hr_client *c, const nghttp2_nv *nv, size_t n)
+{
+    int32_t id = (int32_t)nghttp2_session_get_next_stream_id(c->s);
+
+    *hr_reply_of(c, id) = (struct hr_reply){0};
+    NJ_CHECK(nghttp2_submit_request(c->s, NULL, nv, n, NULL, NULL) == id);
     return id;
 }
 

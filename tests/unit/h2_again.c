@@ -35,9 +35,11 @@ static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
 }
 
-static void on_refused(void *user, uint32_t stream_id, uint16_t status)
+static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req,
+                       uint16_t status)
 {
     cr_expect_eq(status, 431);
+    cr_expect_eq(nj_h2_respond(st, status, NULL, 0, NULL), 0);
     n_refused++;
 }
 

@@ -114,15 +114,39 @@ Test(h2_rfc9113_pseudo, values)
         {"carriage return in method", MALFORMED, {":method", "GET\r", SCHEME, AUTHORITY, PATH}},
         {"empty scheme", MALFORMED, {METHOD, ":scheme", "", AUTHORITY, PATH}},
         {"https", GOOD, {METHOD, ":scheme", "https", AUTHORITY, PATH}},
-        {"own scheme", EITHER, {METHOD, ":scheme", "x-my+own", AUTHORITY, PATH}},
-        {"bad scheme", EITHER, {METHOD, ":scheme", "h/t", AUTHORITY, PATH}},
+        {"own scheme", MALFORMED, {METHOD, ":scheme", "x-my+own", AUTHORITY, PATH}},
+        {"ftp", MALFORMED, {METHOD, ":scheme", "ftp", AUTHORITY, PATH}},
+        {"httpx", MALFORMED, {METHOD, ":scheme", "httpx", AUTHORITY, PATH}},
+        {"htt", MALFORMED, {METHOD, ":scheme", "htt", AUTHORITY, PATH}},
+        {"HTTPS", GOOD, {METHOD, ":scheme", "HTTPS", AUTHORITY, PATH}}, /* RFC 3986 3.1 */
+        {"bad scheme", MALFORMED, {METHOD, ":scheme", "h/t", AUTHORITY, PATH}},
         {"port", GOOD, {METHOD, SCHEME, ":authority", "host.example:8080", PATH}},
         {"IPv6", GOOD, {METHOD, SCHEME, ":authority", "[2001:db8::1]:80", PATH}},
-        {"user", EITHER, {METHOD, SCHEME, ":authority", "me@host.example", PATH}},
+        {"user", MALFORMED, {METHOD, SCHEME, ":authority", "me@host.example", PATH}},
+        {"no user", MALFORMED, {METHOD, SCHEME, ":authority", "@host.example", PATH}},
+        {"user of host", MALFORMED, {METHOD, SCHEME, PATH, "host", "me:pw@host.example"}},
         {"empty authority", EITHER, {METHOD, SCHEME, ":authority", "", PATH}},
         {"line feed in authority", MALFORMED, {METHOD, SCHEME, ":authority", "a\nb", PATH}},
         {"the same host", GOOD, {METHOD, SCHEME, AUTHORITY, PATH, "host", "host.example"}},
-        {"another host", EITHER, {METHOD, SCHEME, AUTHORITY, PATH, "host", "b.example"}},
+        {"another host", MALFORMED, {METHOD, SCHEME, AUTHORITY, PATH, "host", "b.example"}},
+        {"host in capitals", GOOD, {METHOD, SCHEME, AUTHORITY, PATH, "host", "HOST.Example"}},
+        {"its port", GOOD, {METHOD, SCHEME, AUTHORITY, PATH, "host", "host.example:80"}},
+        {"no port", GOOD, {METHOD, SCHEME, AUTHORITY, PATH, "host", "host.example:"}},
+        {"another port", MALFORMED, {METHOD, SCHEME, AUTHORITY, PATH, "host", "host.example:8"}},
+        {"443 is not http's",
+         MALFORMED,
+         {METHOD, SCHEME, AUTHORITY, PATH, "host", "host.example:443"}},
+        {"443 is https's",
+         GOOD,
+         {METHOD, ":scheme", "https", PATH, ":authority", "host.example:443", "host",
+          "host.example"}},
+        {"IPv6 and its port",
+         GOOD,
+         {METHOD, SCHEME, PATH, ":authority", "[2001:db8::80]", "host", "[2001:DB8::80]:80"}},
+        {"IPv6 without brackets",
+         MALFORMED,
+         {METHOD, SCHEME, PATH, ":authority", "[2001:db8::80]", "host", "2001:db8::80"}},
+        {"a longer host", MALFORMED, {METHOD, SCHEME, AUTHORITY, PATH, "host", "host.example2"}},
     };
     all_requests(requests, NJ_ARRAY_LEN(requests));
 }
@@ -137,6 +161,9 @@ Test(h2_rfc9113_pseudo, connect)
         {"with a scheme", MALFORMED, {":method", "CONNECT", ":authority", "a:1", SCHEME}},
         {"with both", MALFORMED, {":method", "CONNECT", ":authority", "a:1", SCHEME, PATH}},
         {"without authority", MALFORMED, {":method", "CONNECT", "x-a", "b"}},
+        {"of a user", MALFORMED, {":method", "CONNECT", ":authority", "me@a:1"}},
+        {"and host", GOOD, {":method", "CONNECT", ":authority", "a:1", "host", "A:1"}},
+        {"and another port", MALFORMED, {":method", "CONNECT", ":authority", "a:80", "host", "a"}},
         /* RFC 8441 3, 4: only where the server has said ENABLE_CONNECT_PROTOCOL. */
         {"extended",
          MALFORMED,
@@ -150,7 +177,7 @@ RFC_CASE(h2_rfc9113_pseudo, shown)
 {
     rfc_hello(c);
     rfc_head(c, 1, RFC_ENDS, ":path", "/a?b", ":method", "PUT", ":authority", "x:1", ":scheme",
-             "https", "host", "y:2");
+             "https", "host", "X:1");
     rfc_head(c, 3, RFC_ENDS, METHOD, SCHEME, PATH, "host", "only.example");
     rfc_head(c, 5, RFC_ENDS, ":method", "CONNECT", ":authority", "a.example:443");
     rfc_go(c);
