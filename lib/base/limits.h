@@ -52,6 +52,10 @@
 #define NJ_NEIGH_MAX         256u
 #define NJ_NEIGH_PENDING_MAX 4u
 
+/* Neighbours whose MAC address is configured. They are never pushed out of the table, so they are
+ * fewer than the 8 places where an address may stand. */
+#define NJ_NEIGH_FIXED_MAX 7u
+
 /* Strangers that are asked for at a time, and those that we begin to ask for per second: packets
  * that come from made-up addresses of the link make us ask. One that is not there takes its place
  * for the 3 s of three questions: with 48 places 16 of them per second, 48 questions, 192 packets

@@ -463,11 +463,10 @@ static bool take_solicit(struct nj_ndp *d, const struct nj_packet *p, bool answe
             conflict(d, (unsigned)(own - d->iface->addr), now);
         return anonymous;
     }
-    if (p->nd.has_mac)
-        nj_neigh_heard(d->neigh, &p->ip_src, &p->nd.mac, false, now);
+    bool news = p->nd.has_mac && nj_neigh_heard(d->neigh, &p->ip_src, &p->nd.mac, false, now);
     if (answer && !(anonymous && is_our_probe(d, &p->nd)))
         advertise(d, &p->nd.target, anonymous ? NULL : &p->ip_src, now);
-    return p->nd.has_mac;
+    return news;
 }
 
 static bool take_advert(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
@@ -484,8 +483,7 @@ static bool take_advert(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
         count(d, NJ_C_nd_claimed);
         return false;
     }
-    nj_neigh_advert(d->neigh, &p->nd, now);
-    return true; /* another shard may wait for it, or know the neighbour by an older address */
+    return nj_neigh_advert(d->neigh, &p->nd, now);
 }
 
 bool nj_ndp_input(struct nj_ndp *d, const struct nj_packet *p, const uint8_t *msg, bool answer,

@@ -14,19 +14,16 @@
 #define REACHABLE   (30 * NJ_SEC) /* RFC 4861 10, until a router says otherwise */
 #define DELAY_FIRST (5 * NJ_SEC)
 
-void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_mempool *mp,
-                   struct nj_counters *counters, void (*send)(void *ctx, struct rte_mbuf *m),
-                   void *ctx)
-{
-    memset(n, 0, sizeof *n);
-    n->iface = iface;
-    n->mp = mp;
-    n->counters = counters;
-    n->send = send;
-    n->ctx = ctx;
-    n->reachable = REACHABLE;
-    n->retrans = ASK_EVERY;
-}
+/* A neighbour that is said to have moved is asked twice at the MAC address that is known, so that
+ * one lost packet does not decide, and the claim is used a second after it came. Claims do not make
+ * us ask more often than once in CLAIM_EVERY: with the wait for that, a failover takes two seconds
+ * at most. */
+#define CLAIM_ASKS      2
+#define CLAIM_ASK_EVERY (500 * NJ_MS)
+#define CLAIM_EVERY     (1 * NJ_SEC)
+/* TCP's time-outs make us ask a neighbour when it has not been heard for so long. Peers far away
+ * that vanish have time-outs, too: then the gateway is asked so often, by one packet. */
+#define DOUBT_AFTER     (5 * NJ_SEC)
 
 static void drop_pending(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_counter why)
 {
@@ -82,6 +79,8 @@ static unsigned worth(const struct nj_neigh_entry *e)
 {
     if (e->state == NJ_NEIGH_FREE)
         return 0;
+    if (e->fixed)
+        return 5;
     if (!resolved(e))
         return e->stranger ? 1 : 3;
     return e->used_at == 0 ? 2 : 4;
@@ -133,6 +132,34 @@ static struct nj_neigh_entry *make_stranger(struct nj_neigh *n, const struct nj_
     made->stranger = true;
     n->n_strangers++;
     return made;
+}
+
+_Static_assert(NJ_NEIGH_FIXED_MAX < WAYS, "a set has a place for others");
+
+static void fix(struct nj_neigh *n, const struct nj_iface_neighbour *known)
+{
+    struct nj_neigh_entry *e = make(n, &known->ip);
+
+    e->fixed = true;
+    e->mac = known->mac;
+    e->state = NJ_NEIGH_REACHABLE;
+    e->due_at = NJ_NEVER;
+}
+
+void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_mempool *mp,
+                   struct nj_counters *counters, void (*send)(void *ctx, struct rte_mbuf *m),
+                   void *ctx)
+{
+    memset(n, 0, sizeof *n);
+    n->iface = iface;
+    n->mp = mp;
+    n->counters = counters;
+    n->send = send;
+    n->ctx = ctx;
+    n->reachable = REACHABLE;
+    n->retrans = ASK_EVERY;
+    for (unsigned i = 0; i < iface->n_fixed; i++)
+        fix(n, &iface->fixed[i]);
 }
 
 /* --- questions ----------------------------------------------------------------------------- */
@@ -197,7 +224,15 @@ static void ask(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
         send_arp(n, true, from, direct ? &e->mac : &broadcast, NULL, &e->ip);
     }
     e->n_asked++;
-    e->due_at = now + (is_v4(e) ? ASK_EVERY : n->retrans);
+    e->due_at = now + (e->claimed ? CLAIM_ASK_EVERY : is_v4(e) ? ASK_EVERY : n->retrans);
+}
+
+/* Is it still there? Packets go on to the MAC address that is known. */
+static void doubt(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    e->state = NJ_NEIGH_PROBE;
+    e->n_asked = 0;
+    ask(n, e, now);
 }
 
 /* --- answers ------------------------------------------------------------------------------- */
@@ -214,6 +249,7 @@ static void enter(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_neigh_st
 {
     e->state = state;
     e->n_asked = 0;
+    e->claimed = false;
     if (state == NJ_NEIGH_REACHABLE)
         e->due_at = now + (is_v4(e) ? LIFE : n->reachable);
     else if (state == NJ_NEIGH_STALE)
@@ -235,10 +271,76 @@ static void learn(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte
     enter(n, e, state, now);
 }
 
+static bool is_known_at(const struct nj_neigh_entry *e, const struct rte_ether_addr *mac)
+{
+    return resolved(e) && rte_is_same_ether_addr(&e->mac, mac);
+}
+
+static void tell_lost(struct nj_neigh *n, const struct nj_addr *ip, bool silent, nj_ns now)
+{
+    if (n->lost && !nj_addr_is_v4(ip))
+        n->lost(n->ctx, ip, silent, now);
+}
+
+/* The old MAC address was silent: from now on it is the claimed one, if somebody is there. */
+static void move(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    bool resigned = e->router && !e->claim_router;
+
+    nj_count(n->counters, NJ_C_neigh_moved);
+    e->mac = e->claim;
+    e->router = e->claim_router;
+    e->claimed = false;
+    doubt(n, e, now);
+    if (resigned)
+        tell_lost(n, &e->ip, false, now);
+}
+
+/* Somebody says that a known neighbour has another MAC address. RFC 826 and RFC 4861 7.2.5 believe
+ * it at once; here it is asked first where it was (docs/adr/0022). Until that is decided, the first
+ * claim stands. True when it is worth showing to the other shards. */
+static bool claim(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
+                  bool router, nj_ns now)
+{
+    nj_count(n->counters, NJ_C_neigh_claimed);
+    if (e->fixed || e->claimed)
+        return false;
+    e->claimed = true;
+    e->claim = *mac;
+    e->claim_router = router;
+    if (e->state != NJ_NEIGH_PROBE) {
+        e->state = NJ_NEIGH_PROBE;
+        e->n_asked = 0;
+        e->due_at = e->heard_at + CLAIM_EVERY;
+        if (now >= e->due_at)
+            ask(n, e, now);
+    } else if (e->n_asked > CLAIM_ASKS) { /* it has been silent for long enough */
+        move(n, e, now);
+    } else if (e->due_at > now + CLAIM_ASK_EVERY) {
+        e->due_at = now + CLAIM_ASK_EVERY;
+    }
+    return true;
+}
+
 static void drop(struct nj_neigh *n, struct rte_mbuf *m, enum nj_counter why)
 {
     rte_pktmbuf_free(m);
     nj_count(n->counters, why);
+}
+
+/* What TCP knows of a neighbour (RFC 4861 7.3.1). One that is being asked has to answer: progress
+ * may be pretended, by ACKs of what never arrived. */
+static void take_word(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_neigh_why why,
+                      nj_ns now)
+{
+    if (e->fixed || e->state == NJ_NEIGH_PROBE)
+        return;
+    if (why == NJ_NEIGH_PROVEN) {
+        enter(n, e, NJ_NEIGH_REACHABLE, now);
+    } else if (why == NJ_NEIGH_DOUBTED && now - e->heard_at >= DOUBT_AFTER) {
+        nj_count(n->counters, NJ_C_neigh_doubted);
+        doubt(n, e, now);
+    }
 }
 
 void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
@@ -253,11 +355,12 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
     }
     if (new && !e)
         e = make(n, ip);
-    if (why == NJ_NEIGH_OWN) { /* else whoever makes us reply would be as good as the gateway */
+    if (why != NJ_NEIGH_REPLY) { /* else whoever makes us reply would be as good as the gateway */
         settle(n, e);
         e->used_at = now;
     }
     if (nj_likely(resolved(e))) {
+        take_word(n, e, why, now);
         if (e->state == NJ_NEIGH_STALE)
             enter(n, e, NJ_NEIGH_DELAY, now);
         finish(n, e, m);
@@ -272,6 +375,17 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
     e->pending[e->n_pending++] = m;
 }
 
+/* True when the other shards have to see it, too. */
+static bool take_arp(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
+                     nj_ns now)
+{
+    if (resolved(e) && !is_known_at(e, mac))
+        return claim(n, e, mac, false, now);
+    if (!e->fixed)
+        learn(n, e, mac, NJ_NEIGH_REACHABLE, now);
+    return true;
+}
+
 bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now)
 {
     bool for_us = nj_iface_has(n->iface, &p->arp.target);
@@ -284,66 +398,62 @@ bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj
      * is about to talk to us. Answers nobody asked for add nothing. */
     if (usable && !e && asks_us)
         e = make(n, &p->arp.ip);
-    if (e)
-        learn(n, e, &p->arp.mac, NJ_NEIGH_REACHABLE, now);
+    bool news = e && take_arp(n, e, &p->arp.mac, now);
     if (asks_us && answer)
         send_arp(n, false, &p->arp.target, &p->arp.mac, &p->arp.mac, &p->arp.ip);
     /* An answer that another shard may wait for, or a neighbour's new MAC address (RFC 5227 3). */
     bool gratuitous = nj_addr_eq(&p->arp.ip, &p->arp.target);
-    return e || (usable && (for_us || gratuitous));
+    return e ? news : usable && (for_us || gratuitous);
 }
 
-void nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
+bool nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
                     bool router, nj_ns now)
 {
     struct nj_neigh_entry *e = find(n, ip);
 
     if (!e)
         e = make(n, ip);
+    if (resolved(e) && !is_known_at(e, mac))
+        return claim(n, e, mac, e->router || router, now);
     e->router |= router;
-    /* That it can be heard does not say that it hears us. */
-    if (!resolved(e) || !rte_is_same_ether_addr(&e->mac, mac))
+    if (!resolved(e)) /* that it can be heard does not say that it hears us */
         learn(n, e, mac, NJ_NEIGH_STALE, now);
+    return true;
 }
 
-static void tell_lost(struct nj_neigh *n, const struct nj_addr *ip, bool silent, nj_ns now)
+/* RFC 4861 7.2.5 for an entry whose MAC address is known, but for claims. */
+static bool update(struct nj_neigh *n, struct nj_neigh_entry *e, const struct nj_nd *nd, nj_ns now)
 {
-    if (n->lost && !nj_addr_is_v4(ip))
-        n->lost(n->ctx, ip, silent, now);
-}
+    bool same = !nd->has_mac || is_known_at(e, &nd->mac);
 
-/* RFC 4861 7.2.5 for an entry whose MAC address is known. */
-static void update(struct nj_neigh *n, struct nj_neigh_entry *e, const struct nj_nd *nd, nj_ns now)
-{
-    bool same = !nd->has_mac || rte_is_same_ether_addr(&e->mac, &nd->mac);
-
-    if (!same && !nd->override) { /* doubt what we know, but do not believe this */
-        if (e->state == NJ_NEIGH_REACHABLE)
+    if (!same && nd->override)
+        return claim(n, e, &nd->mac, nd->router, now);
+    if (!same) { /* doubt what we know, but do not believe this */
+        if (e->state == NJ_NEIGH_REACHABLE && !e->fixed)
             enter(n, e, NJ_NEIGH_STALE, now);
-        return;
+        return true;
     }
-    struct rte_ether_addr mac = same ? e->mac : nd->mac;
-    if (nd->solicited)
-        learn(n, e, &mac, NJ_NEIGH_REACHABLE, now);
-    else if (!same)
-        learn(n, e, &mac, NJ_NEIGH_STALE, now);
+    if (nd->solicited && !e->fixed)
+        learn(n, e, &e->mac, NJ_NEIGH_REACHABLE, now);
     if (e->router && !nd->router)
         tell_lost(n, &e->ip, false, now);
     e->router = nd->router;
+    return true;
 }
 
-void nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now)
+bool nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now)
 {
     struct nj_neigh_entry *e = find(n, &nd->target);
 
     if (!e)
-        return; /* nobody asked (RFC 4861 7.2.5) */
-    if (resolved(e)) {
-        update(n, e, nd, now);
-    } else if (nd->has_mac) {
+        return true; /* nobody asked here (RFC 4861 7.2.5), but perhaps in another shard */
+    if (resolved(e))
+        return update(n, e, nd, now);
+    if (nd->has_mac) {
         e->router = nd->router;
         learn(n, e, &nd->mac, nd->solicited ? NJ_NEIGH_REACHABLE : NJ_NEIGH_STALE, now);
     }
+    return true;
 }
 
 void nj_neigh_announce(struct nj_neigh *n)
@@ -382,17 +492,19 @@ static void due(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
         }
         if (!in_use)
             break;
-        e->state = NJ_NEIGH_PROBE;
-        ask(n, e, now);
+        doubt(n, e, now);
         return;
     case NJ_NEIGH_DELAY:
-        e->state = NJ_NEIGH_PROBE;
-        ask(n, e, now);
+        doubt(n, e, now);
         return;
     case NJ_NEIGH_INCOMPLETE:
     case NJ_NEIGH_PROBE:
+        if (e->claimed && e->n_asked >= CLAIM_ASKS) {
+            move(n, e, now);
+            return;
+        }
         /* An IPv4 neighbour that is not in use any more is let go (as it would be otherwise). */
-        if (e->n_asked < ASK_MAX && (!is_v4(e) || in_use || !resolved(e))) {
+        if (e->claimed || (e->n_asked < ASK_MAX && (!is_v4(e) || in_use || !resolved(e)))) {
             ask(n, e, now);
             return;
         }

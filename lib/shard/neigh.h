@@ -4,6 +4,10 @@
  * discovery for IPv6 (RFC 4861 7). Each shard has its own table; shards show each other the packets
  * they learn from, so that all learn from one answer.
  *
+ * Any host of the link can say that a neighbour has another MAC address now. Such a claim is used
+ * only when the neighbour does not answer at the address that is known (docs/adr/0022). Claims for
+ * the neighbours of iface->fixed are ignored.
+ *
  * Who asks for our own addresses, routers and prefixes are ndp.h's business.
  */
 #ifndef NJ_SHARD_NEIGH_H
@@ -18,7 +22,7 @@
 #include "wire/packet.h"
 
 /* RFC 4861 7.3.2. An IPv4 neighbour is never STALE or DELAY: once its time is over it is asked
- * again while in use, or forgotten. */
+ * again while in use, or forgotten. A neighbour with a claim is in PROBE. */
 enum nj_neigh_state {
     NJ_NEIGH_FREE,
     NJ_NEIGH_INCOMPLETE, /* asked, never answered: packets wait */
@@ -32,6 +36,9 @@ enum nj_neigh_state {
 enum nj_neigh_why {
     NJ_NEIGH_REPLY, /* a packet came from there, or from somebody who only says so */
     NJ_NEIGH_OWN,   /* we want to talk to it, or it has proven to be there */
+    /* OWN, and TCP knows more: */
+    NJ_NEIGH_PROVEN,  /* what was sent through it within the last second has arrived */
+    NJ_NEIGH_DOUBTED, /* a connection through it had a time-out (RFC 1122 3.3.1.4) */
 };
 
 struct nj_neigh_entry {
@@ -40,10 +47,14 @@ struct nj_neigh_entry {
     uint8_t state;             /* enum nj_neigh_state */
     bool router;               /* it says so (RFC 4861 7.2.5) */
     bool stranger;             /* INCOMPLETE, and only replies want it */
+    bool fixed;                /* configured: REACHABLE for ever */
+    bool claimed;              /* somebody says that it has the MAC address `claim` now ... */
+    bool claim_router;         /* ... and is a router */
+    struct rte_ether_addr claim;
     uint8_t n_pending, n_asked;
     nj_ns due_at;   /* when the state ends, or the next question */
     nj_ns used_at;  /* last packet of our own sent to it; 0: none yet */
-    nj_ns heard_at; /* it told its MAC address */
+    nj_ns heard_at; /* it told its MAC address, the one that is known */
     struct rte_mbuf *pending[NJ_NEIGH_PENDING_MAX];
 };
 
@@ -64,6 +75,7 @@ struct nj_neigh {
     struct nj_neigh_entry entry[NJ_NEIGH_MAX];
 };
 
+/* Enters the neighbours of iface->fixed, too. */
 void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_mempool *mp,
                    struct nj_counters *counters, void (*send)(void *ctx, struct rte_mbuf *m),
                    void *ctx);
@@ -81,12 +93,13 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
 bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now);
 
 /* The IPv6 neighbour `ip` sent us its MAC address on its own account, in a solicitation or a router
- * advertisement (RFC 4861 7.2.3, 6.3.4). */
-void nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
+ * advertisement (RFC 4861 7.2.3, 6.3.4). True when it was worth showing to the others. */
+bool nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
                     bool router, nj_ns now);
 
-/* A neighbour advertisement about an address that is not ours (RFC 4861 7.2.5). */
-void nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
+/* A neighbour advertisement about an address that is not ours (RFC 4861 7.2.5). True when it was
+ * worth showing to the others. */
+bool nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
 
 /* Tell the link our IPv4 addresses (gratuitous ARP, RFC 5227 3). */
 void nj_neigh_announce(struct nj_neigh *n);

@@ -47,7 +47,8 @@ static void route(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *
         rte_pktmbuf_free(m);
         return;
     }
-    nj_neigh_output(&s->neigh, m, hop, hop == dst ? why : NJ_NEIGH_OWN, now);
+    nj_neigh_output(&s->neigh, m, hop, hop == dst || why != NJ_NEIGH_REPLY ? why : NJ_NEIGH_OWN,
+                    now);
 }
 
 static void output(struct nj_shard *s, struct rte_mbuf *m, const struct nj_ip_meta *ip,
@@ -77,6 +78,14 @@ static void keep_way(struct nj_shard *s, const struct rte_mbuf *m, uint32_t n_by
     w->state = NJ_WAY_KEPT;
 }
 
+static enum nj_neigh_why why_of(const struct nj_ip_meta *ip)
+{
+    static const uint8_t why[] = {[NJ_REACH_UNKNOWN] = NJ_NEIGH_OWN,
+                                  [NJ_REACH_PROVEN] = NJ_NEIGH_PROVEN,
+                                  [NJ_REACH_DOUBTED] = NJ_NEIGH_DOUBTED};
+    return ip->unproven ? NJ_NEIGH_REPLY : (enum nj_neigh_why)why[ip->reach];
+}
+
 /* Route and neighbour are asked, and those that follow may share the way. Unproven replies are held
  * to the limits of strangers: they copy no head and leave none. */
 static __attribute__((noinline)) void find_way(struct nj_shard *s, struct rte_mbuf *m,
@@ -85,7 +94,7 @@ static __attribute__((noinline)) void find_way(struct nj_shard *s, struct rte_mb
     struct nj_way *w = &s->way;
     uint32_t n_bytes = rte_pktmbuf_pkt_len(m);
 
-    output(s, m, ip, IPPROTO_TCP, ip->unproven ? NJ_NEIGH_REPLY : NJ_NEIGH_OWN, now);
+    output(s, m, ip, IPPROTO_TCP, why_of(ip), now);
     if (ip->unproven || w->state == NJ_WAY_SHUT)
         return;
     if (same_hosts(w, ip)) {

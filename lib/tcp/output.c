@@ -18,7 +18,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 static void emit(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e, bool unproven,
                  nj_ns now)
 {
-    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn, unproven};
+    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn, unproven, e->reach};
     tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
 }
 
@@ -63,6 +63,16 @@ static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t s
     return m;
 }
 
+/* RACK knows when the last segment was sent that arrived. */
+static enum nj_reach reach(const struct nj_tcb *t, nj_ns now)
+{
+    const struct nj_xfer *x = t->x;
+
+    if (x->n_backoffs > 0)
+        return t->snd_una == t->snd_nxt ? NJ_REACH_UNKNOWN : NJ_REACH_DOUBTED;
+    return now - x->rack_at < NJ_SEC && x->rack_at ? NJ_REACH_PROVEN : NJ_REACH_UNKNOWN;
+}
+
 /* What the headers of a train have in common. Whatever it is sent for, its ACK is up to date. */
 static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit *e, uint32_t seq,
                         uint32_t n_bytes, nj_ns now)
@@ -74,6 +84,7 @@ static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit
         .flags = NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
         .tso_mss = tcp->cfg.tx.tso && n_bytes > t->snd_mss ? t->snd_mss : 0,
         .summed = !tcp->cfg.tx.tcp_csum,
+        .reach = reach(t, now),
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
     if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not what goes again */

@@ -14,11 +14,19 @@
 
 #include "wire/packet.h"
 
+/* What TCP knows of the path to a peer when it sends a segment (RFC 4861 7.3.1). */
+enum nj_reach {
+    NJ_REACH_UNKNOWN,
+    NJ_REACH_PROVEN,  /* a segment that was sent there within the last second has arrived */
+    NJ_REACH_DOUBTED, /* the last word of the retransmission timer was a time-out */
+};
+
 /* What the IP header of a segment has to say. */
 struct nj_ip_meta {
     struct nj_addr src, dst;
     uint8_t ecn;   /* NJ_ECN_* */
     bool unproven; /* of no header: it answers a packet that may have come from anybody */
+    uint8_t reach; /* of no header: enum nj_reach */
 };
 
 /* What the device finishes in the TCP segments that it is given; all false: nothing. */
@@ -44,6 +52,7 @@ struct nj_tcp_emit {
     uint16_t wnd; /* already scaled down */
     uint8_t flags;
     uint8_t ecn;             /* for the IP header */
+    uint8_t reach;           /* enum nj_reach, see nj_ip_meta */
     uint16_t tso_mss;        /* not 0: the device cuts the payload into pieces of so many bytes */
     bool summed;             /* payload_sum holds, */
     uint64_t payload_sum;    /* which nj_csum_copy() returned when the payload was written */

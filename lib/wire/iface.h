@@ -8,6 +8,7 @@
 
 #include <rte_ether.h>
 
+#include "base/limits.h"
 #include "base/types.h"
 
 /* Addresses of one interface: eight that are configured, the link-local one, three that routers
@@ -27,6 +28,12 @@ struct nj_iface_addr {
     uint8_t state;       /* enum nj_addr_state */
 };
 
+/* A neighbour whose MAC address is configured. */
+struct nj_iface_neighbour {
+    struct nj_addr ip;
+    struct rte_ether_addr mac;
+};
+
 struct nj_iface {
     struct rte_ether_addr mac;
     uint16_t vlan; /* the 802.1Q VLAN that we are in, 1..4094; 0: none */
@@ -35,8 +42,9 @@ struct nj_iface {
     bool ip6;      /* we speak IPv6, and have a link-local address */
     bool has_gateway, has_gateway6;
     struct nj_addr gateway, gateway6; /* of IPv4, of IPv6 */
-    uint8_t n_addrs;
+    uint8_t n_addrs, n_fixed;
     struct nj_iface_addr addr[NJ_ADDRS_MAX];
+    struct nj_iface_neighbour fixed[NJ_NEIGH_FIXED_MAX];
 };
 
 /* The entry of this address, whatever its state, or NULL. */

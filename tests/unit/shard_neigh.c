@@ -46,6 +46,15 @@ static void run(struct bench *b, nj_ns from, nj_ns to)
         nj_neigh_tick(&b->n, now);
 }
 
+static uint32_t n_questions(const struct bench *b)
+{
+    uint32_t n = 0;
+    cr_assert_leq(b->n_sent, SENT_MAX);
+    for (uint32_t i = 0; i < b->n_sent; i++)
+        n += b->sent[i].arp && b->sent[i].request;
+    return n;
+}
+
 /* Sentence 117. */
 Test(shard_neigh, request_is_answered_and_learned)
 {
@@ -99,14 +108,272 @@ Test(shard_neigh, copy_is_learned_not_answered)
     bench_free(b);
 }
 
-/* Sentence 117. */
-Test(shard_neigh, updates_of_known_ones)
+/* --- a neighbour that is said to have moved ------------------------------------------------- */
+
+/* Its MAC address, where packets to it go. */
+static struct rte_ether_addr mac_of(struct bench *b, uint32_t ip, nj_ns now)
+{
+    b->n_sent = 0;
+    send_to(b, ip, 99, now);
+    cr_assert_eq(b->n_sent, 1);
+    cr_assert(!sent(b, 0)->arp, "its MAC address is not known");
+    struct rte_ether_addr mac = sent(b, 0)->dst;
+    b->n_sent = 0;
+    return mac;
+}
+
+static bool goes_to(struct bench *b, const struct rte_ether_addr *mac, nj_ns now)
+{
+    struct rte_ether_addr is = mac_of(b, OWN + 9, now);
+    return rte_is_same_ether_addr(&is, mac);
+}
+
+/* A neighbour at mac_a that answers each question that reaches it there, until `dies_at`; of its
+ * successor at mac_b that answers from `succeeds_at` on. Time goes on by 10 ms. */
+static void live(struct bench *b, nj_ns from, nj_ns to, nj_ns dies_at, nj_ns succeeds_at)
+{
+    for (nj_ns now = from; now < to; now += 10 * NJ_MS) {
+        nj_neigh_tick(&b->n, now);
+        uint32_t n = b->n_sent;
+        b->n_sent = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            if (!b->sent[i].arp || !b->sent[i].request || b->sent[i].target4 != OWN + 9)
+                continue;
+            bool all = rte_is_same_ether_addr(&b->sent[i].dst, &mac_all);
+            if (now < dies_at && (all || rte_is_same_ether_addr(&b->sent[i].dst, &mac_a)))
+                arp(b, false, OWN + 9, &mac_a, OWN, true, now);
+            if (now >= succeeds_at && (all || rte_is_same_ether_addr(&b->sent[i].dst, &mac_b)))
+                arp(b, false, OWN + 9, &mac_b, OWN, true, now);
+        }
+    }
+}
+
+/* A forged reply, question or announcement: the neighbour is asked at the MAC address that is
+ * known, and answers. Not one packet goes elsewhere. */
+Test(shard_neigh, forged_claims_change_nothing)
+{
+    for (unsigned how = 0; how < 3; how++) {
+        struct bench *b = bench_new();
+        nj_ns now = 10 * NJ_SEC;
+        arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+        for (unsigned i = 0; i < 400; i++, now += 10 * NJ_MS) {
+            bool question = how == 1;
+            arp(b, question, OWN + 9, &mac_b, how == 2 ? OWN + 9 : OWN, false, now);
+            live(b, now, now + 10 * NJ_MS, NJ_NEVER, NJ_NEVER);
+            cr_assert(goes_to(b, &mac_a, now), "how %u, after %u claims", how, i + 1);
+        }
+        cr_expect_geq(count(b, NJ_C_neigh_claimed), 1);
+        cr_expect_eq(count(b, NJ_C_neigh_moved), 0);
+        bench_free(b);
+    }
+}
+
+/* However many claims there are, the neighbour is asked once a second. */
+Test(shard_neigh, claims_make_us_ask_within_bounds)
+{
+    struct bench *b = bench_new();
+    uint32_t n_asked = 0, n_shown = 0;
+
+    arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+    for (nj_ns now = 10 * NJ_SEC; now < 20 * NJ_SEC; now += NJ_MS) {
+        struct rte_ether_addr forged = mac_b;
+        forged.addr_bytes[4] = (uint8_t)(now / NJ_MS);
+        n_shown += arp(b, false, OWN + 9, &forged, OWN, false, now);
+        nj_neigh_tick(&b->n, now);
+        if (b->n_sent > 0) {
+            cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_a));
+            n_asked += b->n_sent;
+            b->n_sent = 0;
+            arp(b, false, OWN + 9, &mac_a, OWN, false, now);
+        }
+    }
+    cr_expect_geq(n_asked, 5, "%u questions", n_asked);
+    cr_expect_leq(n_asked, 11, "%u questions", n_asked);
+    cr_expect_leq(n_shown, 22, "the other shards see %u", n_shown);
+    bench_free(b);
+}
+
+/* A gateway fails, and another one takes its address and announces it (RFC 5227 3): packets go
+ * there within two seconds, wherever in time the old one was heard last. */
+Test(shard_neigh, failover_with_an_announcement)
+{
+    for (nj_ns heard = 0; heard <= 3 * NJ_SEC; heard += 250 * NJ_MS) {
+        struct bench *b = bench_new();
+        nj_ns failed = 20 * NJ_SEC;
+        send_to(b, OWN + 9, 1, failed - heard);
+        arp(b, false, OWN + 9, &mac_a, OWN, true, failed - heard);
+        arp(b, true, OWN + 9, &mac_b, OWN + 9, true, failed);
+        cr_expect(goes_to(b, &mac_a, failed), "not yet believed");
+        live(b, failed, failed + 2200 * NJ_MS, failed, failed);
+        cr_expect(goes_to(b, &mac_b, failed + 2200 * NJ_MS), "heard %lu ns before", heard);
+        cr_expect_eq(count(b, NJ_C_neigh_moved), 1);
+        live(b, failed + 2200 * NJ_MS, failed + 20 * NJ_SEC, failed, failed);
+        cr_expect(goes_to(b, &mac_b, failed + 20 * NJ_SEC), "and stay there");
+        cr_expect_eq(count(b, NJ_C_neigh_moved), 1);
+        bench_free(b);
+    }
+}
+
+/* A claim that was believed because the old MAC address was silent, and nobody is at the new one:
+ * it is found out, and all are asked. */
+Test(shard_neigh, a_claim_of_nobody)
+{
+    struct bench *b = bench_new();
+    nj_ns now = 20 * NJ_SEC;
+    struct rte_ether_addr nobody = {{2, 0, 0, 0, 0, 0xcc}};
+
+    send_to(b, OWN + 9, 1, now);
+    arp(b, false, OWN + 9, &mac_a, OWN, true, now);
+    arp(b, false, OWN + 9, &nobody, OWN, true, now + 5 * NJ_SEC);
+    for (nj_ns t = now + 5 * NJ_SEC; t < now + 11 * NJ_SEC; t += 100 * NJ_MS) {
+        live(b, t, t + 100 * NJ_MS, now + 5 * NJ_SEC, now + 5 * NJ_SEC);
+        send_to(b, OWN + 9, 2, t);
+    }
+    cr_expect(goes_to(b, &mac_b, now + 11 * NJ_SEC));
+    bench_free(b);
+}
+
+/* Known, and not in use: it is asked all the same. */
+Test(shard_neigh, a_claim_for_an_idle_neighbour)
 {
     struct bench *b = bench_new();
     arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
-    arp(b, false, OWN + 9, &mac_b, OWN + 9, false, NJ_SEC); /* gratuitous */
+    arp(b, false, OWN + 9, &mac_b, OWN + 9, false, 100 * NJ_SEC);
+    cr_assert_eq(b->n_sent, 1);
+    cr_expect(sent(b, 0)->arp && sent(b, 0)->request);
+    cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_a));
+    live(b, 100 * NJ_SEC, 102 * NJ_SEC, 0, 0);
+    cr_expect(goes_to(b, &mac_b, 102 * NJ_SEC));
+    bench_free(b);
+}
+
+static void send_as(struct bench *b, uint32_t ip, enum nj_neigh_why why, nj_ns now)
+{
+    struct nj_addr to = addr(ip);
+    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, "t", 1), &to, why, now);
+}
+
+/* TCP gets acknowledgments through a neighbour: it need not be asked (RFC 4861 7.3.1). */
+Test(shard_neigh, progress_confirms)
+{
+    for (unsigned proven = 0; proven < 2; proven++) {
+        struct bench *b = bench_new();
+        arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+        for (nj_ns now = NJ_SEC; now < 400 * NJ_SEC; now += NJ_SEC) {
+            run(b, now, now + NJ_SEC);
+            send_as(b, OWN + 9, proven ? NJ_NEIGH_PROVEN : NJ_NEIGH_OWN, now);
+            uint32_t n_asked = n_questions(b);
+            cr_assert(!proven || n_asked == 0, "asked after %lu s", now / NJ_SEC);
+            if (n_asked > 0)
+                break;
+            b->n_sent = 0;
+            cr_assert(proven || now < 303 * NJ_SEC, "never asked");
+        }
+        bench_free(b);
+    }
+}
+
+/* TCP has time-outs: the neighbour is asked, and packets go on to it until it was silent. Then all
+ * are asked, and whoever has the address now gets them. */
+Test(shard_neigh, failover_without_an_announcement)
+{
+    struct bench *b = bench_new();
+    nj_ns now = 20 * NJ_SEC;
+
     send_to(b, OWN + 9, 1, NJ_SEC);
-    cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_b));
+    arp(b, false, OWN + 9, &mac_a, OWN, true, NJ_SEC);
+    b->n_sent = 0;
+    send_as(b, OWN + 9, NJ_NEIGH_DOUBTED, now);
+    cr_assert_eq(b->n_sent, 2);
+    cr_expect(sent(b, 0)->arp && sent(b, 0)->request);
+    cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_a));
+    cr_expect(!sent(b, 1)->arp && rte_is_same_ether_addr(&sent(b, 1)->dst, &mac_a));
+    cr_expect_eq(count(b, NJ_C_neigh_doubted), 1);
+    live(b, now, now + 3 * NJ_SEC, 0, 0);
+    cr_expect(goes_to(b, &mac_b, now + 3 * NJ_SEC));
+    bench_free(b);
+}
+
+/* Many peers behind a gateway that is well have time-outs: it is asked now and then. */
+Test(shard_neigh, doubts_within_bounds)
+{
+    struct bench *b = bench_new();
+    uint32_t n_asked = 0;
+
+    arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+    for (nj_ns now = NJ_SEC; now < 31 * NJ_SEC; now += 10 * NJ_MS) {
+        send_as(b, OWN + 9, NJ_NEIGH_DOUBTED, now);
+        n_asked += n_questions(b);
+        live(b, now, now + 10 * NJ_MS, NJ_NEVER, NJ_NEVER);
+    }
+    cr_expect_eq(n_asked, count(b, NJ_C_neigh_doubted));
+    cr_expect_geq(n_asked, 5, "%u questions", n_asked);
+    cr_expect_leq(n_asked, 6, "%u questions", n_asked);
+    bench_free(b);
+}
+
+/* Progress may be pretended, by ACKs of what never arrived: it does not answer a question. */
+Test(shard_neigh, pretended_progress)
+{
+    struct bench *b = bench_new();
+    nj_ns now = 20 * NJ_SEC;
+
+    arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
+    arp(b, true, OWN + 9, &mac_b, OWN + 9, false, now);
+    for (; now < 22 * NJ_SEC; now += 10 * NJ_MS) {
+        live(b, now, now + 10 * NJ_MS, 0, 0);
+        send_as(b, OWN + 9, NJ_NEIGH_PROVEN, now);
+        b->n_sent = 0;
+    }
+    cr_expect(goes_to(b, &mac_b, now));
+    bench_free(b);
+}
+
+/* --- neighbours that are configured ---------------------------------------------------------- */
+
+static struct bench *bench_fixed(void)
+{
+    struct bench *b = bench_new();
+    b->iface.n_fixed = NJ_NEIGH_FIXED_MAX;
+    for (uint32_t i = 0; i < NJ_NEIGH_FIXED_MAX; i++)
+        b->iface.fixed[i] = (struct nj_iface_neighbour){addr(OWN + 9 + i), mac_a};
+    nj_neigh_init(&b->n, &b->iface, b->mp, &b->counters, bench_on_send, b);
+    return b;
+}
+
+/* Nothing that comes changes them, they are not asked, and do not expire. */
+Test(shard_neigh, fixed_neighbours)
+{
+    struct bench *b = bench_fixed();
+    cr_expect(goes_to(b, &mac_a, NJ_SEC), "known from the start");
+    cr_expect(!arp(b, false, OWN + 9, &mac_b, OWN, true, 2 * NJ_SEC));
+    cr_expect(!arp(b, true, OWN + 9, &mac_b, OWN + 9, true, 2 * NJ_SEC));
+    cr_expect(!arp(b, true, OWN + 9, &mac_b, OWN, false, 2 * NJ_SEC));
+    cr_expect_eq(count(b, NJ_C_neigh_claimed), 3);
+    arp(b, false, OWN + 9, &mac_a, OWN, true, 3 * NJ_SEC);
+    for (nj_ns now = 10 * NJ_SEC; now < 1000 * NJ_SEC; now += NJ_SEC) {
+        nj_neigh_tick(&b->n, now);
+        send_as(b, OWN + 9, NJ_NEIGH_DOUBTED, now);
+        cr_assert(goes_to(b, &mac_a, now));
+    }
+    cr_expect_eq(n_questions(b), 0);
+    bench_free(b);
+}
+
+/* However many others there are, nobody takes their places. */
+Test(shard_neigh, fixed_neighbours_in_a_full_table)
+{
+    struct bench *b = bench_fixed();
+    for (uint32_t i = 0; i < 20 * NJ_NEIGH_MAX; i++) {
+        nj_ns now = (1 + i) * NJ_MS;
+        arp(b, true, OWN + 100 + i, &mac_b, OWN, false, now);
+        send_to(b, OWN + 100 + i, 1, now);
+        reply_to(b, OWN + 30000 + i, 1, now + 20 * NJ_SEC);
+    }
+    for (uint32_t i = 0; i < NJ_NEIGH_FIXED_MAX; i++) {
+        struct rte_ether_addr mac = mac_of(b, OWN + 9 + i, 50 * NJ_SEC);
+        cr_expect(rte_is_same_ether_addr(&mac, &mac_a), "%u", i);
+    }
     bench_free(b);
 }
 
@@ -215,15 +482,6 @@ Test(shard_neigh, strangers_that_ask)
 Test(shard_neigh, strangers_asked_for)
 {
     flood(false);
-}
-
-static uint32_t n_questions(const struct bench *b)
-{
-    uint32_t n = 0;
-    cr_assert_leq(b->n_sent, SENT_MAX);
-    for (uint32_t i = 0; i < b->n_sent; i++)
-        n += b->sent[i].arp && b->sent[i].request;
-    return n;
 }
 
 /* Packets from made-up addresses of the link, 10,000 per second of which each wants a reply: few

@@ -50,6 +50,26 @@ static uint32_t frames_to(const struct rig *r, uint64_t from, uint32_t ip,
     return n;
 }
 
+static struct nj_neigh_entry *entry_of(struct rig *r, uint32_t ip)
+{
+    const struct nj_addr a = rig_addr(ip);
+
+    for (uint32_t i = 0; i < NJ_NEIGH_MAX; i++)
+        if (r->s->neigh.entry[i].state != NJ_NEIGH_FREE && nj_addr_eq(&r->s->neigh.entry[i].ip, &a))
+            return &r->s->neigh.entry[i];
+    cr_assert(false, "not known");
+    abort();
+}
+
+/* It has been asked and was silent: whoever claims its address now is believed at once. */
+static void make_silent(struct rig *r, uint32_t ip)
+{
+    struct nj_neigh_entry *e = entry_of(r, ip);
+    e->state = NJ_NEIGH_PROBE;
+    e->n_asked = 3;
+    e->due_at = r->now + NJ_SEC;
+}
+
 Test(shard_way, several_hosts_in_one_step)
 {
     struct rig *r = rig_new();
@@ -75,6 +95,7 @@ Test(shard_way, asked_for_in_each_step)
     downloading(r);
     cr_expect_gt(frames_to(r, r->n_out - 5, RIG_PEER_IP, &rig_peer_mac), 3);
     uint64_t before = r->n_out;
+    make_silent(r, RIG_PEER_IP);
     rig_arp(r, true, RIG_PEER_IP, &second_mac, RIG_IP); /* it has moved */
     rig_step(r);
     cr_expect_gt(frames_to(r, before + 1, RIG_PEER_IP, &second_mac), 5);
@@ -91,6 +112,7 @@ Test(shard_way, not_kept_while_packets_come)
     rig_seg(r, p, p->snd_nxt + 10, NJ_TCP_ACK, "b", 1); /* a hole before it */
     rig_seg(r, p, p->snd_nxt + 20, NJ_TCP_ACK, "c", 1);
     rig_seg(r, p, p->snd_nxt + 30, NJ_TCP_ACK, "d", 1);
+    make_silent(r, RIG_PEER_IP);
     rig_arp(r, true, RIG_PEER_IP, &second_mac, RIG_IP);
     rig_step(r);
     cr_expect_eq(memcmp(r->out[(before + 2) % RIG_OUT_MAX].bytes, &rig_peer_mac, 6), 0);
@@ -116,5 +138,47 @@ Test(shard_way, neighbour_that_is_not_known)
     r->no_arp = false;
     rig_run(r, 10 * NJ_SEC);
     cr_expect_gt(p->n_got, RIG_WHOLE);
+    rig_free(r);
+}
+
+/* A peer that acknowledges nothing: the neighbour is asked, at the MAC address that is known. */
+Test(shard_way, time_outs_make_it_ask)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
+
+    rig_run(r, 6 * NJ_SEC);
+    p->manual = true;
+    rig_get(r, p, 1, "/index.html");
+    rig_step(r);
+    rig_step(r);
+    uint64_t before = r->n_out;
+    cr_expect_eq(rig_count(r, NJ_C_neigh_doubted), 0);
+    rig_run(r, 2 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_neigh_doubted), 1);
+    uint32_t n_asked = 0;
+    cr_assert_leq(r->n_out - before, RIG_OUT_MAX);
+    for (uint64_t i = before; i < r->n_out; i++) {
+        const struct rig_frame *f = &r->out[i % RIG_OUT_MAX];
+        bool arp = memcmp(f->bytes + 12, "\x08\x06\0\1\x08\0\6\4\0\1", 10) == 0;
+        n_asked += arp;
+        cr_expect(!arp || memcmp(f->bytes, &rig_peer_mac, 6) == 0);
+    }
+    cr_expect_eq(n_asked, 1);
+    rig_free(r);
+}
+
+/* A peer that acknowledges: as long as it does, the neighbour's time begins again. */
+Test(shard_way, progress_confirms)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = connect_from(r, RIG_PEER_IP, &rig_peer_mac);
+    nj_ns due = entry_of(r, RIG_PEER_IP)->due_at;
+
+    rig_run(r, 6 * NJ_SEC);
+    rig_get(r, p, 1, "/whole");
+    rig_settle(r);
+    cr_expect_gt(p->n_got, RIG_WHOLE);
+    cr_expect_gt(entry_of(r, RIG_PEER_IP)->due_at, due + 5 * NJ_SEC);
     rig_free(r);
 }
