@@ -15,6 +15,8 @@ static const char *const help[] = {
     "  --addr auto6            IPv6 addresses as the link's routers tell (SLAAC)\n"
     "  --gateway ADDRESS       router for what is not on the link, one for each family;\n"
     "                          for IPv6 [what routers advertise]\n"
+    "  --neighbour ADDRESS=MAC its MAC address, which nobody on the link can change\n"
+    "                          (up to 7 times)\n"
     "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
     "  --listen PORT           TCP port [80]\n"
     "  --port N                DPDK port number, when the EAL finds several\n"
@@ -103,6 +105,7 @@ static const struct asking {
 static const char *const names[] = {
     "addr",
     "gateway",
+    "neighbour",
     "vlan",
     "listen",
     "port",

@@ -41,6 +41,7 @@ struct entry {
 static const struct entry entries[] = {
     {{"addr", NULL}, LIST, false, FIELD(addr), 0, NJ_SERVER_ADDRS_MAX, NULL},
     {{"gateway", NULL}, LIST, false, FIELD(gateway), 0, NJ_SERVER_GATEWAYS_MAX, NULL},
+    {{"neighbour", NULL}, LIST, false, FIELD(neighbour), 0, NJ_SERVER_NEIGHBOURS_MAX, NULL},
     {{"vlan", NULL}, NUMBER, false, FIELD(vlan), 1, 4094, "a VLAN id from 1 to 4094"},
     {{"listen", NULL}, NUMBER, false, FIELD(listen_port), 1, 65535, "a port from 1 to 65535"},
     {{"port", NULL}, NUMBER, false, FIELD(ethdev), 0, 65535, "a DPDK port number"},

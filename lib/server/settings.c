@@ -84,7 +84,7 @@ static int read_addr(struct nj_settings *s, const char *text, char *why, size_t 
 }
 
 /* Is it on the link of one of our addresses, and a host there? */
-static bool neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
+bool nj__settings_is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
 {
     if (nj_iface_find(iface, ip))
         return false;
@@ -106,7 +106,7 @@ static int read_gateway(struct nj_settings *s, const char *text, char *why, size
     if (!nj_address_read(text, strlen(text), &ip))
         return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
                        text);
-    if (!neighbour(iface, &ip))
+    if (!nj__settings_is_neighbour(iface, &ip))
         return nj_fail(why, n, "--gateway %s: not a neighbour of any --addr", text);
     bool v4 = nj_addr_is_v4(&ip), *has = v4 ? &iface->has_gateway : &iface->has_gateway6;
     if (*has)
@@ -126,7 +126,7 @@ static int read_link(struct nj_settings *s, const struct nj_server_config *confi
     for (unsigned i = 0; i < NJ_SERVER_GATEWAYS_MAX && config->gateway[i]; i++)
         if (read_gateway(s, config->gateway[i], why, n) != 0)
             return -1;
-    return 0;
+    return nj__settings_read_neighbours(s, why, n);
 }
 
 /* Less would end connections whose first packet comes again once; more than a day is no limit. */

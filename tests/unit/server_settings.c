@@ -151,6 +151,52 @@ Test(server_settings, several)
     expect(&c, "--gateway 2001:db8::1: there is another one for IPv6");
 }
 
+#define NO_MAC                                                                                     \
+    "expected an address and the MAC address of a host, e.g. 198.18.0.1=02:00:00:00:00:01"
+
+Test(server_settings, neighbours)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"198.18.0.1", NO_MAC},
+        {"198.18.0.1=", NO_MAC},
+        {"=02:00:00:00:00:01", NO_MAC},
+        {"198.18.0=02:00:00:00:00:01", NO_MAC},
+        {"198.18.0.1=02:00:00:00:01", NO_MAC},
+        {"198.18.0.1=02:00:00:00:00:01 ", NO_MAC},
+        {"198.18.0.1=02:00:00:00:00:0g", NO_MAC},
+        {"198.18.0.1=0200.0000.0001", NO_MAC},
+        {"198.18.0.1=00:00:00:00:00:00", NO_MAC},
+        {"198.18.0.1=03:00:00:00:00:01", NO_MAC},
+        {"198.18.0.1=ff:ff:ff:ff:ff:ff", NO_MAC},
+        {"198.18.1.1=02:00:00:00:00:01", NOT_NEAR},
+        {"198.18.0.2=02:00:00:00:00:01", NOT_NEAR},
+        {"fe80::1=02:00:00:00:00:01", NOT_NEAR},
+    };
+    struct nj_server_config c = good();
+    struct nj_settings s;
+    char why[256];
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
+        c.neighbour[0] = bad[i].text;
+        snprintf(why, sizeof why, "--neighbour %s: %s", bad[i].text, bad[i].why);
+        expect(&c, why);
+    }
+    c.neighbour[0] = "198.18.0.1=02:00:00:00:00:0A";
+    c.neighbour[1] = "198.18.0.1=02:00:00:00:00:0b";
+    expect(&c, "--neighbour 198.18.0.1=02:00:00:00:00:0b: that neighbour is given twice");
+    c.addr[1] = "2001:db8::2/64";
+    c.neighbour[1] = "fe80::1=02:00:00:00:00:0b";
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(s.iface.n_fixed, 2);
+    cr_expect_eq(nj_addr_to_v4(&s.iface.fixed[0].ip), htonl(0xc6120001));
+    cr_expect_eq(s.iface.fixed[0].mac.addr_bytes[5], 0xa);
+    cr_expect_eq(s.iface.fixed[1].ip.b[0], 0xfe);
+    cr_expect_eq(s.iface.fixed[1].mac.addr_bytes[5], 0xb);
+    nj_settings_free(&s);
+}
+
 Test(server_settings, the_rest)
 {
     struct nj_server_config c = good();

@@ -27,6 +27,7 @@ extern "C" {
 
 #define NJ_SERVER_ADDRS_MAX       8
 #define NJ_SERVER_GATEWAYS_MAX    2
+#define NJ_SERVER_NEIGHBOURS_MAX  7
 #define NJ_SERVER_ERROR_PAGES_MAX 16
 
 /* For a limit below: none, whatever the policy file says. 0 is what the file says, and none where
@@ -53,6 +54,9 @@ struct nj_server_config {
     /* A router on that link for IPv4, and one for IPv6, in any order. Without: only the link is
      * reached, or with IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
+    /* Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC". ARP and
+     * neighbour discovery are not asked for them, and not believed. */
+    const char *neighbour[NJ_SERVER_NEIGHBOURS_MAX];
     uint16_t vlan;                 /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
     uint16_t listen_port;          /* TCP port; 80 */
     const char *root;              /* folder to serve; required where there are no routes */
