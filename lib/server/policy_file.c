@@ -89,11 +89,45 @@ static void copy_key(char to[FIELD_BYTES], const char *from, char was, char is)
         *p = is;
 }
 
+/* A key of another section, or an option that the file cannot say: told so. `word` is the key with
+ * dashes. */
+static bool elsewhere(struct nj__reader *r, const struct section *s, const char *word,
+                      const struct nj_ini_entry *e)
+{
+    const struct nj_config_name *c;
+    char key[FIELD_BYTES];
+
+    for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
+        if (strcmp(c->name, word) != 0)
+            continue;
+        nj_fault(r->faults, r->path, e->line, "%s: unknown in [%s]: it belongs in [%s]", e->key,
+                 s->ini->name, c->section);
+        return true;
+    }
+    copy_key(key, e->key, '-', '_');
+    if (!has_limits(s) || is_server(s)) {
+        if (nj_class_key_find(key) >= 0) {
+            nj_fault(r->faults, r->path, e->line,
+                     "%s: unknown in [%s]: it belongs in a [class NAME]", e->key, s->ini->name);
+            return true;
+        }
+    }
+    if (nj_server_config_takes(word) < 0)
+        return false;
+    nj_fault(r->faults, r->path, e->line,
+             "%s: unknown in [%s]: it is an option of the command line, --%s", e->key, s->ini->name,
+             word);
+    return true;
+}
+
 static void unknown_key(struct nj__reader *r, struct section *s, const struct nj_ini_entry *e)
 {
     char word[FIELD_BYTES], meant[FIELD_BYTES];
 
-    copy_key(word, e->key, '_', s->kind == CONFIG ? '-' : '_');
+    copy_key(word, e->key, '_', '-');
+    if (elsewhere(r, s, word, e))
+        return;
+    copy_key(word, e->key, s->kind == CONFIG ? '_' : '-', s->kind == CONFIG ? '-' : '_');
     const char *near = nj__policy_nearest(word, key_name, s);
     copy_key(meant, near ? near : "", '-', '_');
     if (near)
@@ -160,6 +194,7 @@ static enum kind declare_class(struct nj__reader *r, struct section *s, const ch
     struct nj_file_class *c = &f->class_at[f->n_classes++];
     snprintf(c->name, sizeof c->name, "%s", name);
     c->line = s->ini->line;
+    c->lacks = s->ini->lacks;
     return CLASS;
 }
 
@@ -460,7 +495,7 @@ static void read_section(struct nj__reader *r, struct section *s)
     if (keys && !nj_class_keys_check(keys, &wrong))
         nj_fault(r->faults, r->path, s->ini->line, "[%s]: %s: expected the other way round",
                  s->ini->name, wrong);
-    if (s->kind == LIST && s->ini->n == 0)
+    if (s->kind == LIST && s->ini->n == 0 && !s->ini->lacks)
         nj_fault(r->faults, r->path, s->ini->line,
                  "[%s]: expected networks = or file =", s->ini->name);
 }
@@ -484,7 +519,7 @@ static void check_classes(struct nj__reader *r)
                  "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
         const struct nj_file_class *c = &f->class_at[i];
-        if (!c->has_match)
+        if (!c->has_match && !c->lacks)
             nj_fault(r->faults, r->path, c->line,
                      "[class %s]: nothing is of it: expected path, host, list or header", c->name);
         if (rules <= NJ_CLASS_RULES_MAX && (rules += n_rules(c)) > NJ_CLASS_RULES_MAX)

@@ -37,6 +37,7 @@ struct nj_file_class {
     struct nj_hours hours;
     struct nj_class_keys keys;
     bool has_match; /* path, host, list or header, right or wrong */
+    bool lacks;     /* a line of it has a fault and was left out */
     uint32_t n_paths, n_hosts, lists;
     struct nj_str path[NJ_POLICY_VALUES_MAX], host[NJ_POLICY_VALUES_MAX];
     struct nj_str header, value;

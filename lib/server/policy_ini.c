@@ -162,7 +162,7 @@ static void take_section(struct scan *s, const char *p, const char *end)
         return;
     }
     s->ini->section[s->ini->n_sections++] =
-        (struct nj_ini_section){NULL, s->line, s->ini->n_entries, 0};
+        (struct nj_ini_section){NULL, s->line, s->ini->n_entries, 0, false};
     s->n_clean += (size_t)sprintf(s->clean + s->n_clean, "[%.*s]\n", (int)(close - p), p);
     s->in_section = true;
 }
@@ -223,7 +223,10 @@ static void take_line(struct scan *s, const char *p, const char *end)
     }
     end = comment(p, end);
     nj_ini_strip(&p, &end);
+    uint32_t n_before = s->faults->n;
     take_entry(s, p, end);
+    if (s->faults->n > n_before && s->in_section)
+        s->ini->section[s->ini->n_sections - 1].lacks = true;
 }
 
 /* --- rte_cfgfile ---------------------------------------------------------------------------- */

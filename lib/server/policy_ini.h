@@ -41,6 +41,7 @@ struct nj_ini_entry {
 struct nj_ini_section {
     const char *name;        /* not empty */
     uint32_t line, first, n; /* entries */
+    bool lacks;              /* a line of it has a fault and was left out */
 };
 
 struct nj_ini {

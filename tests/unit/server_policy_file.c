@@ -78,8 +78,16 @@ static const struct {
     {"[class a 01:00-02:00]\n",
      "1: [class a 01:00-02:00]: expected a class that has a section without hours, too\n"},
     {"[server]\nratte = 5\n", "2: ratte: unknown in [server]: did you mean rate?\n"},
-    {"[server]\nclient_rate = 5\n", "2: client_rate: unknown in [server]: expected a key that "
-                                    "docs/policy.md lists for it\n"},
+    {"[server]\nclient_rate = 5\n", "2: client_rate: unknown in [server]: it belongs in a "
+                                    "[class NAME]\n"},
+    {"[server]\nqqqqqqqqqqqqq = 5\n", "2: qqqqqqqqqqqqq: unknown in [server]: expected a key that "
+                                      "docs/policy.md lists for it\n"},
+    {"[limits]\nidle_timeout = 5s\n", "2: idle_timeout: unknown in [limits]: it is an option of "
+                                      "the command line, --idle-timeout\n"},
+    {"[limits]\naccess_log = -\n", "2: access_log: unknown in [limits]: it belongs in [log]\n"},
+    {"[class a]\npath = /\nmax_body = 1\n",
+     "3: max_body: unknown in [class a]: it belongs in [limits]\n"},
+    {"[files]\nstreams = 1\n", "2: streams: unknown in [files]: it belongs in a [class NAME]\n"},
     {"[server]\nrate = 1\nrate = 2\n", "3: rate: expected once in [server]: it is in line 2 "
                                        "already\n"},
     {"[limits]\nmax-body = 1\nmax_body = 2\n",
@@ -137,6 +145,19 @@ Test(server_policy_file, faults)
         cr_expect(!parse_bytes(bad[i].text, strlen(bad[i].text)), "%s", bad[i].text);
         cr_expect_str_eq(faults.text ? faults.text : "", told);
     }
+}
+
+/* What was said badly was said: that nothing is left of the section is no second fault. */
+Test(server_policy_file, one_fault_for_one_line)
+{
+    char text[900], value[400];
+
+    memset(value, 'a', sizeof value);
+    value[sizeof value - 1] = '\0';
+    snprintf(text, sizeof text, "[class a]\npath = /%s\n[list b]\nnetworks = %s\n", value, value);
+    cr_assert(!parse_bytes(text, strlen(text)));
+    cr_expect_str_eq(faults.text, "p:2: path: expected a value of 1 to 255 characters\n"
+                                  "p:4: networks: expected a value of 1 to 255 characters\n");
 }
 
 Test(server_policy_file, odd_lines)
@@ -329,4 +350,26 @@ Test(server_policy_file, bounds)
         sprintf(text + strlen(text), "[list l%u]\nnetworks = ::1\n", i);
     cr_expect(!parse_bytes(text, strlen(text)));
     cr_expect_str_eq(faults.text, "p:33: [list l16]: expected at most 16 lists\n");
+}
+
+/* A rate is shown as a person would write it, and what is shown means the same number. */
+Test(server_policy_file, rates_are_shown_as_people_write_them)
+{
+    static const char *const shown[][2] = {
+        {"800Mbit/s", "800Mbit/s"}, {"100000000", "800Mbit/s"}, {"20MiB/s", "20MiB/s"},
+        {"1Gbit/s", "1Gbit/s"},     {"16Gbit/s", "16Gbit/s"},   {"500kbit/s", "500kbit/s"},
+        {"1024GiB/s", "1024GiB/s"}, {"123457B/s", "123457B/s"}, {"1.5MiB/s", "1536KiB/s"},
+        {"0.1Gbit/s", "100Mbit/s"}, {"1023", "1023B/s"},
+    };
+    char text[64];
+    const char *expected;
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++) {
+        struct nj_class_keys keys = {0}, again = {0};
+        cr_assert(nj_class_key_read(&keys, 0, shown[i][0], &expected));
+        const char *is = nj_class_key_show(&keys.value, 0, text, sizeof text);
+        cr_expect_str_eq(is, shown[i][1]);
+        cr_assert(nj_class_key_read(&again, 0, is, &expected), "%s", is);
+        cr_expect_eq(again.value.total.rate, keys.value.total.rate, "%s", is);
+    }
 }
