@@ -86,6 +86,9 @@ static const char *const help[] = {
     "  nightjar ... -- ... --rate 100Mbit/s --rate-per-client 20Mbit/s \\\n"
     "           --rate-per-request 200KiB/s --rate-after 64KiB --config /etc/nightjar.conf\n"
     "  nightjar --check --config /etc/nightjar.conf      (needs no root, starts nothing)\n"
+    "\n"
+    "Exit status: 0 after a signal, or when what was asked for is done; 2 when an option or the\n"
+    "policy file is wrong; 1 when the server could not start or ended badly.\n"
     "\n",
 };
 
@@ -196,21 +199,63 @@ static void take_asking(int what)
     }
 }
 
-/* getopt's own message begins with argv[0], which we set to our name. */
+/* How many options begin with these letters; *all has their names one behind the other. */
+static size_t begin_with(const char *text, size_t n, char *all, size_t n_all)
+{
+    struct option options[N_NAMES + N_ASKING + 1];
+    size_t n_found = 0, at = 0;
+
+    fill_options(options);
+    for (size_t i = 0; options[i].name; i++) {
+        if (strncmp(options[i].name, text, n) != 0)
+            continue;
+        int put = snprintf(all + at, n_all - at, "%s--%s", n_found++ ? ", " : "", options[i].name);
+        at += put > 0 && (size_t)put < n_all - at ? (size_t)put : 0;
+    }
+    return n_found;
+}
+
+/* What getopt_long() did not take. */
+static void tell_wrong(const char *word, int opt)
+{
+    const char *more[N_ASKING + 1] = {NULL};
+    char name[64], all[256] = "";
+    size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+
+    for (size_t i = 0; i < N_ASKING; i++)
+        more[i] = asking[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)n, word + 2);
+    const char *near = nj_server_config_near(name, more);
+    if (n == 0)
+        fprintf(stderr,
+                "nightjar: %s: there is no such option; options begin with --; see --help\n", word);
+    else if (opt == ':')
+        fprintf(stderr, "nightjar: --%s: expected a value\n", name);
+    else if (optopt != 0)
+        fprintf(stderr, "nightjar: --%s: expected no value\n", name);
+    else if (begin_with(name, n, all, sizeof all) > 1)
+        fprintf(stderr, "nightjar: --%s: ambiguous: %s\n", name, all);
+    else if (near)
+        fprintf(stderr, "nightjar: --%s: there is no such option: did you mean --%s?\n", name,
+                near);
+    else
+        fprintf(stderr, "nightjar: --%s: there is no such option; see --help\n", name);
+}
+
 static int parse_options(int argc, char **argv, struct nj_server_config *c)
 {
     struct option options[N_NAMES + N_ASKING + 1];
-    static char name[32];
     char why[256];
     int opt;
 
     fill_options(options);
-    snprintf(name, sizeof name, "%s", app->name);
-    argv[0] = name;
+    opterr = 0; /* it knows no near ones */
     optind = 1;
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (opt == '?')
+    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (opt == '?' || opt == ':') {
+            tell_wrong(argv[optind - 1], opt);
             return -1;
+        }
         if (opt < FIRST_NAME) {
             take_asking(opt);
         } else if (nj_server_config_set(c, names[opt - FIRST_NAME], optarg, why, sizeof why) != 0) {
@@ -223,7 +268,7 @@ static int parse_options(int argc, char **argv, struct nj_server_config *c)
                 argv[optind]);
         return -1;
     }
-    optind = 1; /* the EAL uses getopt, too */
+    optind = opterr = 1; /* the EAL uses getopt, too */
     return 0;
 }
 
@@ -235,6 +280,22 @@ static bool asks_about_us(int argc, char **argv)
             return true;
     return argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0 ||
                          strcmp(argv[1], "--print-placement") == 0);
+}
+
+/* `nightjar --check -- --config FILE`: what asks for something else than a server is ours on either
+ * side of the --. The EAL does not get to see it. */
+static void take_asking_before(int *n_eal, int *argc, char **argv)
+{
+    for (int i = 1; i < *n_eal; i++) {
+        bool is_check = strcmp(argv[i], "--check") == 0;
+        if (!is_check && strcmp(argv[i], "--print-placement") != 0)
+            continue;
+        take_asking(is_check ? ASK_CHECK : ASK_PRINT_PLACEMENT);
+        memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof *argv);
+        (*argc)--;
+        (*n_eal)--;
+        i--;
+    }
 }
 
 int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_config *config)
@@ -258,6 +319,8 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     }
     if (ours)
         n_eal = 0;
+    else if (n_eal < argc)
+        take_asking_before(&n_eal, &argc, argv);
     if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, config) != 0)
         return 2;
     if (check)

@@ -37,9 +37,12 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     server.total = p.total;
     printf("server");
     show_limits(&server, 0);
-    printf("client: by %s %.*s", by[f->client_by], (int)f->client_field.n_bytes,
-           f->client_field.p ? f->client_field.p : "");
-    printf("/%u of IPv4, /%u of IPv6\n", f->client_bits4, f->client_bits6);
+    if (f->client_by == NJ_CLIENT_BY_ADDRESS)
+        printf("client: by address");
+    else
+        printf("client: by %s %.*s, without it by address", by[f->client_by],
+               (int)f->client_field.n_bytes, f->client_field.p);
+    printf(": /%u of IPv4, /%u of IPv6\n", f->client_bits4, f->client_bits6);
     for (uint32_t i = 0; i < p.n_classes; i++) {
         printf("class %s", p.classes[i].name);
         show_hours(f->class_at[nj_policy_file_class(f, p.classes[i].name)].hours);
@@ -78,5 +81,5 @@ int nj_server_check(const struct nj_server_config *config)
     if (rc == 0 && why[0])
         puts(why);
     nj_settings_free(&settings);
-    return rc == 0 ? 0 : 1;
+    return rc == 0 ? 0 : NJ_EXIT_USAGE;
 }

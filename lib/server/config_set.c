@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "sched/fiber.h"
+#include "server/policy_file.h"
 #include "server/values.h"
 
 enum kind {
@@ -223,6 +224,24 @@ int nj_server_config_takes(const char *name)
 {
     const struct entry *e = find(name);
     return e ? e->kind != SWITCH : -1;
+}
+
+struct names {
+    const char *const *more;
+};
+
+static const char *name_at(void *ctx, uint32_t i)
+{
+    const struct names *names = ctx;
+
+    if (i < NJ_ARRAY_LEN(entries))
+        return entries[i].id.name;
+    return names->more ? names->more[i - NJ_ARRAY_LEN(entries)] : NULL;
+}
+
+const char *nj_server_config_near(const char *name, const char *const *more)
+{
+    return nj__policy_nearest(name, name_at, &(struct names){more});
 }
 
 int nj_server_config_set(struct nj_server_config *c, const char *name, const char *value, char *why,

@@ -300,7 +300,7 @@ static void stop_handlers(struct nj_server *s)
                 "without them\n",
                 n_stuck, HANDLERS_MS);
     if (stuck_on_fibers(s) + n_stuck > 0)
-        _exit(1);
+        _exit(NJ_EXIT_FAILED);
 }
 
 static bool random_bytes(void *out, size_t n)
@@ -496,11 +496,12 @@ static void block_signals(void)
 int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
 {
     struct nj_server *s = calloc(1, sizeof *s);
+    int status = NJ_EXIT_USAGE;
     size_t n_up = 0;
 
     if (!s) {
         fprintf(stderr, "nightjar: out of memory\n");
-        return 1;
+        return NJ_EXIT_FAILED;
     }
     s->eal_argc = eal_argc;
     s->eal_argv = eal_argv;
@@ -509,6 +510,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
                  "nj_server_config_init() was not called, or is of another "
                  "version");
     else if (nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
+        status = NJ_EXIT_FAILED;
         block_signals();
         while (n_up < NJ_ARRAY_LEN(steps) && steps[n_up].up(s))
             n_up++;
@@ -525,5 +527,5 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
             steps[n_up].down(s);
     nj_settings_free(&s->settings);
     free(s);
-    return started ? 0 : 1;
+    return started ? 0 : status;
 }

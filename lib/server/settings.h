@@ -11,6 +11,11 @@
 #include "server/policy_file.h"
 #include "wire/iface.h"
 
+/* Exit statuses, as --help tells them: the configuration is wrong, so that another try will fail as
+ * this one did; or the world was. */
+#define NJ_EXIT_FAILED 1
+#define NJ_EXIT_USAGE  2
+
 struct nj_settings {
     const struct nj_server_config *given;  /* by the command line */
     const struct nj_server_config *config; /* &effective */

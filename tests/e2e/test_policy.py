@@ -42,7 +42,7 @@ class Check(unittest.TestCase):
     def test_every_fault_has_file_and_line(self):
         self.write(FAULTS)
         done = check("--config", self.path)
-        self.assertEqual(1, done.returncode)
+        self.assertEqual(2, done.returncode)
         self.assertEqual("", done.stdout)
         told = done.stderr.splitlines()
         self.assertEqual([2, 4, 6, 8],
@@ -55,6 +55,34 @@ class Check(unittest.TestCase):
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertIn("server: rate = 20MiB/s", done.stdout)
         self.assertIn("class video: rate = 5MiB/s", done.stdout)
+        self.assertIn("client: by address: /32 of IPv4, /64 of IPv6\n", done.stdout)
+        self.write("[client]\nby = header X-Customer\n")
+        self.assertIn("client: by header x-customer, without it by address: /32 of IPv4, ",
+                      check("--config", self.path).stdout)
+
+    def test_a_rate_is_shown_as_it_was_written(self):
+        for rate in ("800Mbit/s", "20MiB/s", "1Gbit/s", "123457B/s"):
+            self.assertIn(f"server: rate = {rate}, ", check("--rate", rate).stdout)
+
+    def test_unknown_options_have_a_suggestion(self):
+        for option, told in (("--ratte=1MiB/s", "--ratte: there is no such option: did you mean --rate?"),
+                             ("--chekc", "did you mean --check?"), ("-x", "options begin with --"),
+                             ("--qqqqqqqqqqqq", "--qqqqqqqqqqqq: there is no such option; see --help"),
+                             ("--rate", "--rate: expected a value"),
+                             ("--listing=yes", "--listing: expected no value")):
+            with self.subTest(option=option):
+                done = check(option)
+                self.assertEqual((2, ""), (done.returncode, done.stdout))
+                self.assertEqual(1, done.stderr.count("\n"), done.stderr)
+                self.assertIn(told, done.stderr)
+
+    def test_before_the_dashes_it_is_ours_too(self):
+        """The EAL's arguments may stand there: they are not looked at."""
+        for before in (("--check",), ("-l", "0", "--check"), ("--check", "--no-huge")):
+            done = subprocess.run([server_path(), *before, "--", "--rate", "20MiB/s"],
+                                  capture_output=True, text=True, timeout=20 * SLOW)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertIn("server: rate = 20MiB/s", done.stdout)
 
     def test_what_could_be_several_options_is_none(self):
         for short in ("--rate-p=1MiB/s", "--max=16", "--no"):
@@ -69,7 +97,7 @@ class Check(unittest.TestCase):
                               (("--addr", "198.18.0.2"), "--addr"),
                               (("--config", "/nowhere/policy"), "/nowhere/policy")):
             done = check(*options)
-            self.assertIn(done.returncode, (1, 2))
+            self.assertEqual(2, done.returncode)
             self.assertIn(word, done.stderr)
 
     def test_the_access_log_is_tried(self):
@@ -80,7 +108,7 @@ class Check(unittest.TestCase):
         self.assertIn(f"access log {log}: would be made", done.stdout)
         self.write(f"[log]\naccess_log = {folder}/nowhere/access.log\n")
         done = check("--config", self.path)
-        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertEqual((2, ""), (done.returncode, done.stdout))
         self.assertIn("nowhere/access.log can't be written: No such file", done.stderr)
         self.assertEqual(["policy.conf"], os.listdir(folder), "nothing is made")
 
@@ -89,7 +117,7 @@ class Check(unittest.TestCase):
         done = subprocess.run([server_path(), "--no-such-eal-argument", "--", "--addr",
                                "198.18.0.2/24", "--root", "/run", "--config", self.path],
                               capture_output=True, text=True, timeout=20 * SLOW)
-        self.assertEqual(1, done.returncode)
+        self.assertEqual(2, done.returncode)
         self.assertIn(f"{self.path}:4: ", done.stderr)
         self.assertIn(f"nightjar: {self.path}: 4 faults", done.stderr)
         self.assertNotIn("EAL", done.stderr)

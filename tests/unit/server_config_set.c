@@ -242,3 +242,15 @@ Test(server_config_set, requests)
     c.max_headers = 8;
     site(NULL);
 }
+
+Test(server_config_set, nearest_option)
+{
+    static const char *const more[] = {"check", "version", NULL};
+
+    cr_expect_str_eq(nj_server_config_near("ratte", more), "rate");
+    cr_expect_str_eq(nj_server_config_near("max_connections", more), "max-connections");
+    cr_expect_str_eq(nj_server_config_near("chekc", more), "check");
+    cr_expect_str_eq(nj_server_config_near("adr", NULL), "addr");
+    cr_expect_null(nj_server_config_near("qqqqqqqqqqqqqq", more));
+    cr_expect_null(nj_server_config_near("", more));
+}

@@ -139,6 +139,14 @@ NJ_API int nj_server_config_set(struct nj_server_config *config, const char *nam
 NJ_API int nj_server_config_takes(const char *name);
 
 /**
+ * Which option is most like `name`, which is none: for "did you mean". `more` are names that the
+ * caller takes besides, with NULL behind the last, or NULL.
+ *
+ * Returns: one of these names, or NULL when none is near.
+ */
+NJ_API const char *nj_server_config_near(const char *name, const char *const *more);
+
+/**
  * Start the EAL with the user's arguments, serve until SIGTERM or SIGINT, and clean up. SIGHUP
  * reads the policy file again: a good one is in force at once, also for what is under way; of a bad
  * one every fault is told on stderr, and the old one stays.
@@ -152,7 +160,8 @@ NJ_API int nj_server_config_takes(const char *name);
  *          afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE and
  *          SIGXFSZ stay ignored. Returns when everything it started is gone.
  * Errors:  one line on stderr, "nightjar: what is wrong: what to do".
- * Returns: 0 after a signal; 1 when it could not start.
+ * Returns: 0 after a signal; 2 when the configuration is wrong, and nothing was tried; 1 when it
+ *          could not start.
  */
 NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config);
 
@@ -162,7 +171,7 @@ NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_c
  *
  * Context: any thread.
  * Errors:  each on a line of stderr; those of the file as "FILE:LINE: what is wrong".
- * Returns: 0, or 1.
+ * Returns: 0, or 2.
  */
 NJ_API int nj_server_check(const struct nj_server_config *config);
 
