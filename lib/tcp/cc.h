@@ -75,9 +75,12 @@ static inline void nj_cc_grow(struct nj_tcb *t, uint32_t n_bytes)
     t->cwnd += n_bytes < room ? n_bytes : room;
 }
 
+/* RFC 5681 3.1: one segment when the SYN or SYN-ACK was lost. RFC 6928 2: not when just one was
+ * sent again, for with an initial time-out of 1 s that may have been too early
+ * (nj__tcp_rto_opened). */
 static inline void nj_cc_opened(struct nj_tcb *t)
 {
-    t->cwnd = nj_cc_initial_window(t);
+    t->cwnd = t->x->syn_lost ? t->snd_mss : nj_cc_initial_window(t);
     t->ssthresh = NJ_CC_SSTHRESH_NONE;
     t->w_max = 0;
     memset(t->x->cc, 0, sizeof t->x->cc);

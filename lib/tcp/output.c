@@ -149,6 +149,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->snd_nxt = t->x->iss + 1;
     t->x->rexmit_at = now + t->x->rto;
     t->x->syn_at = first ? now : 0; /* Karn: no sample from what was sent twice */
+    t->x->n_syns += t->x->n_syns < UINT8_MAX;
 
     struct rte_mbuf *m = nj__fresh(tcp);
     if (!m)

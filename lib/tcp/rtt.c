@@ -48,6 +48,8 @@ void nj__tcp_rto_relax(struct nj_tcb *t)
 
 void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
 {
+    /* More than one was sent again, and not only because the peer's SYN came more than once. */
+    t->x->syn_lost = t->x->n_backoffs > 0 && t->x->n_syns > 2;
     if (t->x->syn_at) {
         nj__tcp_rtt_sample(t, now - t->x->syn_at);
         t->min_rtt_us = t->srtt_us;

@@ -162,6 +162,7 @@ struct nj_tcb *nj__syn_promote(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
         .ecn = f & NJ_BARE_ECN,
         .sent_at = s->n_sent == 1 ? s->first_at : 0, /* Karn */
         .n_waits = s->n_waits,
+        .n_sent = s->n_sent,
     };
     struct nj_tcb *t = nj__tcb_from_handshake(tcp, &s->bare.flow, NULL, &h, now);
     if (t)

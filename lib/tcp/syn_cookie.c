@@ -15,6 +15,9 @@
  * MSS is the place in a table. Window scale, SACK and ECN ride in the low six bits of the timestamp
  * that we send with it, and come back as its echo; they need no hash, for a peer that lies about
  * them lies about itself. Without timestamps there are none of them.
+ *
+ * How many SYN-ACKs were sent is not known either. It counts as one, as no time-out of ours repeats
+ * a cookie: the initial window is that of RFC 6928.
  */
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
@@ -121,7 +124,7 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
                                      struct nj_tcb **t, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
-    struct nj_handshake h = {.iss = seg->ack - 1, .irs = seg->seq - 1};
+    struct nj_handshake h = {.iss = seg->ack - 1, .irs = seg->seq - 1, .n_sent = 1};
     uint32_t period = (uint32_t)(now / PERIOD);
 
     if ((period & 1) != !!(h.iss & AGE_BIT))

@@ -86,6 +86,7 @@ struct nj_tcb *nj__tcb_from_handshake(struct nj_tcp *tcp, const struct nj_flow *
     t->x->syn_at = h->sent_at;
     t->x->rexmit_at = now + t->x->rto;
     t->x->n_backoffs = h->n_waits;
+    t->x->n_syns = h->n_sent;
     nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
     return t;
 }

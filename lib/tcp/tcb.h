@@ -140,6 +140,8 @@ struct nj_xfer {
     uint32_t fin_seq;                     /* where an early FIN stands, when fin_seen */
     uint32_t sack_at[NJ_SACK_BLOCKS_MAX]; /* a byte of each block that changed, the latest first */
     uint16_t mtu_claimed; /* an ICMP message said so; believed when a time-out agrees */
+    uint8_t n_syns;       /* SYNs or SYN-ACKs sent, up to UINT8_MAX */
+    bool syn_lost;        /* so many of them that one got lost: see nj_cc_opened() */
 };
 
 /* Three cache lines. The first two are what a segment of an open connection needs; the third is

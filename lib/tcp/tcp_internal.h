@@ -142,6 +142,7 @@ struct nj_handshake {
     bool ecn;
     nj_ns sent_at;   /* of the SYN-ACK, when it was sent once; else 0 */
     uint8_t n_waits; /* time-outs of it */
+    uint8_t n_sent;  /* SYN-ACKs */
 };
 
 /* tcb.c: life of a block. */
