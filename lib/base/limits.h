@@ -42,11 +42,20 @@
 #define NJ_RECV_COALESCE_BYTES 256u
 
 /* Runs of the scoreboard (tcp/sent.h, 64 bytes each): of one connection, 4 MiB in flight in bursts
- * of two segments; of a shard, 4 MiB of memory, and one for each connection besides. An ACK walks
- * over those of its connection twice, which is 17 us with 2,047 of them scattered over memory, and
- * once more where it shows something lost. */
+ * of two segments; of a shard, 4 MiB of memory that connections share. An ACK walks over those of
+ * its connection once, and once more where it shows something lost. */
 #define NJ_SENT_RUNS_MAX   2048u
 #define NJ_SENT_RUNS_SHARD 65536u
+/* Each connection has this many runs of its own, whatever others need: three bursts in flight, a
+ * hole, what arrived behind it, and the three that reading one more SACK option may take for a
+ * moment. 512 bytes for each connection, touched when used. */
+#define NJ_SENT_RUNS_SURE  8u
+/* Of the shared runs a connection may hold one part in so many of those left. k connections that
+ * take all they may leave SHARD * 4 / (k + 4): 3,855 for 64 of them, so the next one may have 771.
+ */
+#define NJ_SENT_RUNS_PART  4u
+/* New data leaves so many of a connection's runs to SACKs: a block within a run takes two. */
+#define NJ_SENT_RUNS_SPARE 3u
 
 /* Neighbours (ARP) per shard, and packets that wait for one answer. */
 #define NJ_NEIGH_MAX         256u

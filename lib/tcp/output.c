@@ -314,14 +314,15 @@ static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 
 enum sending { SENT, NOTHING, NO_ROOM };
 
-/* The most that may go at once, with room for `room` packets: what the device cuts into full
- * segments, or a train of them. */
-static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t room)
+/* The most that may go at once, with room for `room` packets and `burst` segments: what the device
+ * cuts into full segments, or a train of them. */
+static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t room,
+                         uint32_t burst)
 {
     uint32_t mss = t->snd_mss;
     uint32_t n =
         tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss : min_u32(room, NJ_TCP_FRESH_MAX);
-    return t->x->send_one || n == 0 ? mss : n * mss;
+    return t->x->send_one || n == 0 ? mss : min_u32(n, burst) * mss;
 }
 
 static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
@@ -349,19 +350,20 @@ static uint32_t whole(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n, ui
     return n > t->snd_mss && n < all ? n - n % t->snd_mss : n;
 }
 
-/* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), and the FIN if it stands right
- * behind them. Cut anew, for the MSS may have fallen since (RFC 9293 3.7.2). New data fills up what
- * is left of the segment when `r` is the last run. */
-static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t n,
-                               nj_ns now)
+/* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), of which `old` are numbers that
+ * were sent before, and the FIN if it stands right behind them. New data fills up what is left of
+ * the segment when the old data reaches snd_nxt. */
+static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r,
+                               uint32_t old, uint32_t n, nj_ns now)
 {
     uint32_t left = t->x->sndq.n_bytes - (r->seq - t->snd_una);
-    uint32_t old = min_u32(n, r->end - r->seq), more = 0;
+    uint32_t end = r->seq + old, more = 0;
 
-    if (r->end == t->snd_nxt && nj__sent_has_room(tcp, t))
+    old = min_u32(n, old);
+    if (end == t->snd_nxt && nj__sent_has_room(tcp, t))
         more = n - old;
     n = min_u32(old + more, left);
-    bool fin = n == left && nj_seq_lt(r->seq + n, r->end);
+    bool fin = n == left && nj_seq_lt(r->seq + n, end);
     uint8_t flags = flags_at(t, r->seq, n) & (uint8_t)(fin ? UINT8_MAX : ~NJ_TCP_FIN);
     if (!send_train(tcp, t, r->seq, n, flags, now))
         return NO_ROOM;
@@ -380,12 +382,11 @@ static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     uint32_t room = cwnd_room(t), window = peer_room(t, r->seq);
     uint32_t n = min_u32(min_u32(room, window), unit);
 
-    nj__sent_join_lost(tcp, t, r, n > t->snd_mss ? n : t->snd_mss);
-    uint32_t lost = r->end - r->seq;
+    uint32_t lost = nj__sent_again_max(t, r);
     if (room < min_u32(lost, t->snd_mss) || window == 0)
         return NOTHING;
     n = min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills up one segment, not more */
-    return send_again(tcp, t, r, whole(tcp, t, n, lost), now);
+    return send_again(tcp, t, r, lost, whole(tcp, t, n, lost), now);
 }
 
 /* The next new data waits until what was sent has had its time at the wished rate. */
@@ -463,9 +464,9 @@ static void note_limited(struct nj_tcb *t)
 /* The next segments: what was lost goes first. With too few mbufs for all that the device could cut
  * there may be enough for one. */
 static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *lost,
-                              uint32_t room, nj_ns now)
+                              uint32_t room, uint32_t burst, nj_ns now)
 {
-    uint32_t unit = unit_max(tcp, t, room);
+    uint32_t unit = unit_max(tcp, t, room, burst);
     enum sending s = lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 
     if (s != NO_ROOM || unit == t->snd_mss || !tcp->cfg.tx.tso)
@@ -474,15 +475,31 @@ static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     return lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 }
 
+/* As many segments as may go at once have gone. More of them wait a moment if the windows have room
+ * for a full one, else for an ACK: many short ones are not worth a timer. */
+static void end_burst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    if (x->n_lost == 0 && unsent(t) == 0)
+        return;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_burst_cut);
+    if (cwnd_room(t) >= t->snd_mss)
+        x->burst_at = now + NJ_TCP_LOSS_BURST_GAP;
+}
+
 /* Everything the windows allow. False when it has to be tried again later. */
 static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    uint32_t nxt = t->snd_nxt;
+    uint32_t nxt = t->snd_nxt, burst = x->ca == NJ_CA_LOSS ? NJ_TCP_LOSS_BURST : UINT32_MAX;
     enum sending s;
 
     if (!may_send(t))
         return true;
+    if (x->ca == NJ_CA_LOSS && x->burst_at != NJ_NEVER && now < x->burst_at)
+        return true;
+    x->burst_at = NJ_NEVER;
     if (t->snd_una == t->snd_nxt && x->last_send_at && now - x->last_send_at > x->rto)
         tcp->cfg.cc->idle(t, now, now - x->last_send_at);
     do {
@@ -492,10 +509,15 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         uint32_t room = tcp->cfg.room(tcp->cfg.ctx);
         if (room == 0)
             return false;
-        s = send_next(tcp, t, lost, room, now);
+        uint32_t flight = x->n_flight;
+        s = send_next(tcp, t, lost, room, burst, now);
         if (s == NO_ROOM)
             return false;
-    } while (s == SENT);
+        if (s == SENT && x->ca == NJ_CA_LOSS)
+            burst -= min_u32(burst, segments(t, x->n_flight - flight));
+    } while (s == SENT && burst > 0);
+    if (burst == 0)
+        end_burst(tcp, t, now);
     note_limited(t);
     if (t->snd_nxt != nxt)
         nj__tlp_schedule(t, now);
@@ -525,7 +547,8 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         fresh = false;
         last = nj__sent_tail(tcp, t, t->snd_mss);
         uint32_t window = peer_room(t, last->seq); /* it may have shrunk */
-        s = window ? send_again(tcp, t, last, min_u32(window, t->snd_mss), now) : NOTHING;
+        uint32_t old = last->end - last->seq, n = min_u32(window, t->snd_mss);
+        s = window ? send_again(tcp, t, last, old, n, now) : NOTHING;
     }
     if (s != SENT)
         return false;

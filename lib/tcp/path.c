@@ -61,6 +61,7 @@ static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
         t->mss_proven = (uint16_t)mss;
     nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_shrunk);
     nj__sent_lose_until(tcp, t, t->snd_nxt);
+    nj__sent_recut(tcp, t);
     nj__tcb_note_output(tcp, t);
 }
 

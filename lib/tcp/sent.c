@@ -5,6 +5,7 @@
 #include "tcp/recovery.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
+#include "telem/counters.h"
 
 static uint32_t *bytes_of(struct nj_xfer *x, enum nj_fate fate)
 {
@@ -18,18 +19,25 @@ static void set_fate(struct nj_xfer *x, struct nj_sent *r, enum nj_fate fate)
     r->fate = (uint8_t)fate;
 }
 
-/* Each connection finds its first run, whatever the others need: as many are left for that. */
-static bool may_have_run(const struct nj_tcp *tcp, const struct nj_xfer *x)
+/* One more run for this connection, and then still `spare` others? */
+static bool may_have_run(const struct nj_tcp *tcp, const struct nj_xfer *x, uint32_t spare)
 {
-    return x->n_runs == 0 || (x->n_runs < NJ_SENT_RUNS_MAX &&
-                              tcp->runs.n_used + tcp->cfg.conns_max < tcp->runs.n_max);
+    uint32_t n = x->n_runs + spare, sure = NJ_SENT_RUNS_SURE * tcp->cfg.conns_max;
+
+    if (n < NJ_SENT_RUNS_SURE)
+        return true;
+    return n < NJ_SENT_RUNS_MAX &&
+           n - NJ_SENT_RUNS_SURE <
+               (tcp->runs.n_max - sure - tcp->n_runs_shared) / NJ_SENT_RUNS_PART;
 }
 
 static struct nj_sent *run_new(struct nj_tcp *tcp, struct nj_xfer *x)
 {
-    struct nj_sent *r = may_have_run(tcp, x) ? nj_pool_take(&tcp->runs) : NULL;
-    if (r)
-        x->n_runs++;
+    struct nj_sent *r = nj_pool_take(&tcp->runs);
+
+    NJ_ASSERT(r != NULL); /* may_have_run() was asked */
+    x->n_runs++;
+    tcp->n_runs_shared += x->n_runs > NJ_SENT_RUNS_SURE;
     return r;
 }
 
@@ -38,6 +46,7 @@ static void run_free(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r)
     if (x->lost_hint == r)
         x->lost_hint = NULL;
     nj_list_del(&r->node);
+    tcp->n_runs_shared -= x->n_runs > NJ_SENT_RUNS_SURE;
     x->n_runs--;
     nj_pool_put(&tcp->runs, r);
 }
@@ -47,17 +56,30 @@ bool nj__sent_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
     const struct nj_sent *last = nj_sent_last(t->x);
     if (last && last->fate == NJ_FLYING)
         return true; /* it can take more */
-    return may_have_run(tcp, t->x);
+    return may_have_run(tcp, t->x, 0);
+}
+
+/* Does new data of this moment belong to `last`? Only in segments of one length can the edges be
+ * told from two numbers. */
+static bool joins(const struct nj_tcb *t, const struct nj_sent *last, nj_ns now)
+{
+    return last && last->fate == NJ_FLYING && !last->again && last->at == now &&
+           last->seg_bytes == t->snd_mss && (last->end - last->edge) % last->seg_bytes == 0;
 }
 
 void nj__sent_push(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    struct nj_sent *last = nj_sent_last(x), *r = NULL;
-    bool joins = last && last->fate == NJ_FLYING && !last->again && last->at == now;
+    struct nj_sent *last = nj_sent_last(x);
+    uint32_t spare = last && last->fate == NJ_FLYING ? NJ_SENT_RUNS_SPARE : 0;
 
-    if (!joins && (r = run_new(tcp, x))) {
-        *r = (struct nj_sent){.at = now, .seq = t->snd_nxt, .end = t->snd_nxt};
+    if (!joins(t, last, now) && may_have_run(tcp, x, spare)) {
+        struct nj_sent *r = run_new(tcp, x);
+        *r = (struct nj_sent){.at = now,
+                              .seq = t->snd_nxt,
+                              .end = t->snd_nxt,
+                              .edge = t->snd_nxt,
+                              .seg_bytes = t->snd_mss};
         nj_list_init(&r->node);
         nj_list_push_back(&x->sent, &r->node);
         last = r;
@@ -73,9 +95,9 @@ void nj__sent_push(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns n
 static bool split(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r, uint32_t seq)
 {
     NJ_ASSERT(nj_seq_lt(r->seq, seq) && nj_seq_lt(seq, r->end));
-    struct nj_sent *right = run_new(tcp, x);
-    if (!right)
+    if (!may_have_run(tcp, x, 0))
         return false;
+    struct nj_sent *right = run_new(tcp, x);
     *right = *r;
     right->seq = r->end = seq;
     nj_list_init(&right->node);
@@ -83,15 +105,69 @@ static bool split(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r, uint
     return true;
 }
 
+/* The FIN counts one, and peers may acknowledge the text of its segment without it. */
+static bool is_fin(const struct nj_tcb *t, uint32_t seq)
+{
+    return t->fin_queued && seq == t->snd_una + t->x->sndq.n_bytes;
+}
+
+/* Where the segment of `r` that holds the number `seq` begins: seq itself, if it begins one. */
+static uint32_t segment_begin(const struct nj_sent *r, uint32_t seq)
+{
+    uint32_t off = (seq - r->edge) % r->seg_bytes;
+    return off < seq - r->seq ? seq - off : r->seq;
+}
+
+/* ... and where it ends. */
+static uint32_t segment_end(const struct nj_sent *r, uint32_t seq)
+{
+    uint32_t left = r->seg_bytes - (seq - r->edge) % r->seg_bytes;
+    return left < r->end - seq ? seq + left : r->end;
+}
+
+uint32_t nj__sent_again_max(const struct nj_tcb *t, const struct nj_sent *r)
+{
+    uint32_t mss = t->snd_mss, end = r->seq, begin = r->seq;
+
+    if (r->seg_bytes == mss && r->end - begin > mss && segment_begin(r, begin + mss) == begin + mss)
+        return r->end - begin;
+    while (segment_end(r, end) - begin <= mss) {
+        end = segment_end(r, end);
+        if (end == r->end && (!(r = nj_sent_next(t->x, r)) || r->fate != NJ_LOST))
+            break;
+    }
+    NJ_ASSERT(end != begin); /* nj__sent_recut() has seen to it that one fits */
+    return end - begin;
+}
+
 void nj__sent_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t end,
                     nj_ns now)
 {
-    if (nj_seq_lt(end, r->end))
-        split(tcp, t->x, r, end); /* if not, the rest counts as sent, and RACK finds it missing */
-    set_fate(t->x, r, NJ_FLYING);
-    r->at = now;
-    r->again = true;
-    t->x->lost_hint = nj_sent_next(t->x, r);
+    struct nj_xfer *x = t->x;
+
+    for (; r && nj_seq_lt(r->seq, end); r = nj_sent_next(x, r)) {
+        if (nj_seq_lt(end, r->end))
+            split(tcp, x, r, end); /* if not, the rest counts as sent, and RACK finds it missing */
+        set_fate(x, r, NJ_FLYING);
+        r->at = now;
+        r->again = true;
+    }
+    x->lost_hint = r;
+}
+
+void nj__sent_recut(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    struct nj_sent *next;
+
+    for (struct nj_sent *r = nj_sent_first(t->x); r; r = nj_sent_next(t->x, r)) {
+        while (r->fate == NJ_LOST && (next = nj_sent_next(t->x, r)) && next->fate == NJ_LOST) {
+            r->end = next->end;
+            r->again |= next->again;
+            run_free(tcp, t->x, next);
+        }
+        r->edge = r->seq;
+        r->seg_bytes = t->snd_mss;
+    }
 }
 
 struct nj_sent *nj__sent_tail(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq)
@@ -148,17 +224,6 @@ struct nj_sent *nj__sent_first_lost(struct nj_xfer *x)
     return x->lost_hint = r;
 }
 
-void nj__sent_join_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t n_seq)
-{
-    struct nj_sent *next;
-
-    while (r->end - r->seq < n_seq && (next = nj_sent_next(t->x, r)) && next->fate == NJ_LOST) {
-        r->end = next->end;
-        r->again |= next->again;
-        run_free(tcp, t->x, next);
-    }
-}
-
 /* Bytes of `r` have arrived that had not before. */
 static void delivered(struct nj_tcb *t, const struct nj_sent *r, uint32_t n,
                       struct nj_ack_news *news, nj_ns now)
@@ -211,6 +276,38 @@ static struct nj_sent *join_sacked(struct nj_tcp *tcp, struct nj_xfer *x, struct
     return left;
 }
 
+/* Cut `b` down to the segments of `r` that lie in it entirely. False: there is none. */
+static bool whole_segments(struct nj_tcp *tcp, const struct nj_tcb *t, const struct nj_sent *r,
+                           struct nj_sack_block *b)
+{
+    struct nj_sack_block asked = {r->seq, r->end};
+
+    if (nj_seq_lt(r->seq, b->first))
+        asked.first = b->first;
+    if (nj_seq_lt(b->end, r->end))
+        asked.end = b->end;
+    *b = asked;
+    if (b->first != r->seq && b->first != segment_begin(r, b->first) && !is_fin(t, b->first))
+        b->first = segment_end(r, b->first);
+    if (b->end != r->end && !is_fin(t, b->end))
+        b->end = segment_begin(r, b->end);
+    if (b->first != asked.first || b->end != asked.end)
+        nj_count(tcp->cfg.counters, NJ_C_tcp_sack_cut);
+    return nj_seq_lt(b->first, b->end);
+}
+
+/* Make `r` a run of its own from b->first to b->end, which lie in it. NULL when it can't be. */
+static struct nj_sent *cut_out(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r,
+                               const struct nj_sack_block *b)
+{
+    if (b->first != r->seq) {
+        if (!split(tcp, x, r, b->first))
+            return NULL;
+        r = nj_sent_next(x, r);
+    }
+    return b->end == r->end || split(tcp, x, r, b->end) ? r : NULL;
+}
+
 /* Mark the block as arrived. `r` is the run to begin with, not behind the block; the one to go on
  * with for a block that begins later is returned. */
 static struct nj_sent *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sack_block *b,
@@ -219,15 +316,22 @@ static struct nj_sent *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct n
     struct nj_xfer *x = t->x;
 
     for (; r && nj_seq_lt(r->seq, b->end); r = nj_sent_next(x, r)) {
+        struct nj_sack_block part = *b;
+        bool more = nj_seq_lt(b->end, r->end); /* this run reaches beyond the block */
+        struct nj_sent *own = NULL;
+
         if (nj_seq_le(r->end, b->first) || r->fate == NJ_SACKED)
             continue;
-        if (nj_seq_lt(r->seq, b->first)) {
-            if (!split(tcp, x, r, b->first))
-                continue;
-            r = nj_sent_next(x, r);
+        if (whole_segments(tcp, t, r, &part)) {
+            own = cut_out(tcp, x, r, &part);
+            if (!own)
+                nj_count(tcp->cfg.counters, NJ_C_tcp_sack_short);
         }
-        if (nj_seq_lt(b->end, r->end) && !split(tcp, x, r, b->end))
+        if (!own && more)
             return r;
+        if (!own)
+            continue;
+        r = own;
         delivered(t, r, r->end - r->seq, news, now);
         news->n_sacked += r->end - r->seq;
         set_fate(x, r, NJ_SACKED);
@@ -236,6 +340,8 @@ static struct nj_sent *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct n
             join_sacked(tcp, x, r, next);
         if (prev)
             r = join_sacked(tcp, x, prev, r);
+        if (more)
+            return r;
     }
     return r;
 }

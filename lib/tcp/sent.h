@@ -5,9 +5,15 @@
  * snd_una .. snd_nxt without a gap, a FIN counting one.
  *
  * A burst of segments is one run, and so is what has arrived between two holes, so there are far
- * fewer of them than segments. Their number is bounded for each connection and by the pool of the
- * shard; where no second one is to be had, the scoreboard gets coarser: a SACK that would split a
- * run is not believed, new data joins the last run.
+ * fewer of them than segments. A SACK splits a run only between segments (RFC 2018 5): each run
+ * knows where its segments begin, and a block that begins or ends within a segment says nothing of
+ * that segment. So a peer cannot make us send the stream again in pieces of one byte
+ * (CVE-2019-11479), and a flight of n segments takes at most n runs.
+ *
+ * The number of runs is bounded for each connection. Each has NJ_SENT_RUNS_SURE for itself; beyond
+ * that it may hold one part in NJ_SENT_RUNS_PART of those that the shard has left (dynamic
+ * thresholds, as for received mbufs). Where no more is to be had, the scoreboard gets coarser: a
+ * SACK that would split a run is not believed, new data joins the last run.
  */
 #ifndef NJ_TCP_SENT_H
 #define NJ_TCP_SENT_H
@@ -26,8 +32,10 @@ struct nj_sent {
     struct nj_list node;
     nj_ns at; /* last time it was sent */
     uint32_t seq, end;
-    uint8_t fate; /* enum nj_fate */
-    bool again;   /* was sent more than once */
+    uint32_t edge;      /* a segment of it began here, and one every seg_bytes from here on; */
+    uint16_t seg_bytes; /* an ACK may have taken the number away: edge <= seq. Not 0 */
+    uint8_t fate;       /* enum nj_fate */
+    bool again;         /* was sent more than once */
 };
 
 /* What one ACK brought to light. */
@@ -69,9 +77,16 @@ static inline struct nj_sent *nj_sent_prev(const struct nj_xfer *x, const struct
 void nj__sent_push(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq, nj_ns now);
 /* Is there a place for one more run, should nj__sent_push() want it? */
 bool nj__sent_has_room(const struct nj_tcp *, const struct nj_tcb *);
-/* The beginning of a run, up to `end`, was sent again. */
-void nj__sent_again(struct nj_tcp *, struct nj_tcb *, struct nj_sent *, uint32_t end, nj_ns now);
-/* The last run, cut so that it has at most `n_seq` numbers if a run is to be had for the rest. */
+/* How much of what is lost may go again from `r` on in one go, so that segments end where they
+ * ended before, also when snd_mss has grown: all of `r`, if it is cut every snd_mss, else one
+ * segment of as many whole ones of it and the lost runs behind it as fit. */
+uint32_t nj__sent_again_max(const struct nj_tcb *, const struct nj_sent *r);
+/* From the beginning of `r` up to `end` it was sent again. */
+void nj__sent_again(struct nj_tcp *, struct nj_tcb *, struct nj_sent *r, uint32_t end, nj_ns now);
+/* snd_mss has become smaller, and what is in flight was given up: it will be cut anew. */
+void nj__sent_recut(struct nj_tcp *, struct nj_tcb *);
+/* The last run, cut so that it has at most `n_seq` numbers if a run is to be had for the rest. Its
+ * segments keep their edges. */
 struct nj_sent *nj__sent_tail(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq);
 /* Give up: `r` is lost. */
 void nj__sent_lose(struct nj_xfer *, struct nj_sent *r);
@@ -81,8 +96,6 @@ void nj__sent_lose_until(struct nj_tcp *, struct nj_tcb *, uint32_t end);
 void nj__sent_forget_sacks(struct nj_xfer *);
 /* What was given up flies after all. */
 void nj__sent_unlose(struct nj_xfer *);
-/* Join the lost runs that follow `r` to it, until it has `n_seq` numbers. */
-void nj__sent_join_lost(struct nj_tcp *, struct nj_tcb *, struct nj_sent *r, uint32_t n_seq);
 /* The first run to be sent again, or NULL. */
 struct nj_sent *nj__sent_first_lost(struct nj_xfer *);
 

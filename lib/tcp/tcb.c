@@ -188,7 +188,7 @@ static bool init_pools(struct nj_tcp *tcp)
     return nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), c->conns_max) &&
            nj_pool_init(&tcp->xfers, sizeof(struct nj_xfer), c->conns_max) &&
            nj_pool_init(&tcp->runs, sizeof(struct nj_sent),
-                        NJ_SENT_RUNS_SHARD + tcp->cfg.conns_max) &&
+                        NJ_SENT_RUNS_SHARD + NJ_SENT_RUNS_SURE * c->conns_max) &&
            nj_pool_init(&tcp->syns, sizeof(struct nj_syn), c->half_open_max) &&
            nj_pool_init(&tcp->time_waits, sizeof(struct nj_time_wait), c->time_wait_max) &&
            nj_flow_init(&tcp->flows, flows, &c->flow_key);

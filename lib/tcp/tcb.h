@@ -72,6 +72,7 @@ struct nj_xfer {
     nj_ns delack_at;
     nj_ns close_at;     /* TIME_WAIT with a user, any other state without one */
     nj_ns pace_at;      /* no new data before */
+    nj_ns burst_at;     /* after a time-out: the next burst goes then */
     uint64_t pace_rate; /* bytes per second; 0: no pacing */
 
     /* The send queue. */

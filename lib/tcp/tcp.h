@@ -86,7 +86,8 @@ struct nj_tcp {
     struct nj_list ready, pending;
     struct nj_list syn_due[NJ_TCP_SYNACK_TRIES + 1]; /* by the number of time-outs */
     struct nj_time_wait_queue tw_queue;
-    uint32_t n_held; /* received mbufs that connections hold, in order or not */
+    uint32_t n_held;        /* received mbufs that connections hold, in order or not */
+    uint32_t n_runs_shared; /* runs that connections hold beyond their NJ_SENT_RUNS_SURE */
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];
     uint32_t n_listen, n_orphans;

@@ -9,13 +9,19 @@
 #include "tcp/tcp.h"
 
 /* Timers and counts, with their sources. */
-#define NJ_TCP_RTO_INITIAL      (1 * NJ_SEC)   /* RFC 6298 2.1 */
-#define NJ_TCP_RTO_SYN_LOST     (3 * NJ_SEC)   /* RFC 6298 5.7 */
-#define NJ_TCP_RTO_MIN          (200 * NJ_MS)  /* below the 1 s of RFC 6298 2.4: ADR 4 */
-#define NJ_TCP_RTO_MAX          (60 * NJ_SEC)  /* RFC 6298 2.5 */
-#define NJ_TCP_TLP_ACK_DELAY    (40 * NJ_MS)   /* so late may a lone segment be acknowledged */
-#define NJ_TCP_TLP_SLACK        (2 * NJ_MS)    /* two ticks of the wheel: ours, and the peer's */
-#define NJ_TCP_PACE_BURST       (2 * NJ_MS)    /* a late timer does not cost rate up to here */
+#define NJ_TCP_RTO_INITIAL      (1 * NJ_SEC)  /* RFC 6298 2.1 */
+#define NJ_TCP_RTO_SYN_LOST     (3 * NJ_SEC)  /* RFC 6298 5.7 */
+#define NJ_TCP_RTO_MIN          (200 * NJ_MS) /* below the 1 s of RFC 6298 2.4: ADR 4 */
+#define NJ_TCP_RTO_MAX          (60 * NJ_SEC) /* RFC 6298 2.5 */
+#define NJ_TCP_TLP_ACK_DELAY    (40 * NJ_MS)  /* so late may a lone segment be acknowledged */
+#define NJ_TCP_TLP_SLACK        (2 * NJ_MS)   /* two ticks of the wheel: ours, and the peer's */
+#define NJ_TCP_PACE_BURST       (2 * NJ_MS)   /* a late timer does not cost rate up to here */
+/* After a time-out at most so many segments leave at once, the next ones so much later: what was
+ * lost may be many short ones, which cwnd, in bytes, does not bound. The initial window of RFC 6928
+ * 2 is the largest burst that a sender may begin with; one of them per tick of the wheel is 116
+ * Mbit/s. */
+#define NJ_TCP_LOSS_BURST       10u
+#define NJ_TCP_LOSS_BURST_GAP   (1 * NJ_MS)
 #define NJ_TCP_DELACK           (40 * NJ_MS)   /* RFC 9293 3.8.6.3 allows 500 ms */
 #define NJ_TCP_QUICK_ACKS       10u            /* the peer's first flight, RFC 6928 2 */
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
