@@ -3,9 +3,9 @@
  * What a peer may waste of our time.
  *
  * Floods of HTTP/2 are made of frames that are legal one by one: resets, PINGs, SETTINGS, empty
- * DATA. Each costs the peer a point of the connection's budget, each useful thing gives one back,
- * and the connection ends when the budget is used up. A count needs no clock; the rate at which an
- * honest client uses the connection is what refills it.
+ * DATA. Each costs the peer a point of the connection's budget or more, each useful thing gives one
+ * back, and the connection ends when the budget is used up. A count needs no clock; the rate at
+ * which an honest client uses the connection is what refills it.
  */
 #include "h2/h2_internal.h"
 
@@ -34,6 +34,11 @@ bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
     if (nj_unlikely(h->glitches > h->core->limits.glitches_max))
         nj_h2_calm(h);
     return !h->end;
+}
+
+void nj_h2_waste(struct nj_h2 *h, uint32_t n_glitches)
+{
+    (void)nj__h2_glitch(h, n_glitches);
 }
 
 static void window_credit(struct nj_h2 *h, uint32_t n_bytes)

@@ -109,8 +109,8 @@ void nj_h2_close(struct nj_h2 *h);
  *
  * Wasted time is counted in glitches: resets, refused or malformed streams, empty DATA, PING,
  * SETTINGS, PRIORITY, unknown frames and the like add to the count, a response that ends in
- * order takes from it, and so does a big DATA frame that went out. Beyond limits.glitches_max the
- * connection ends with ENHANCE_YOUR_CALM.
+ * order takes from it, and so does a big DATA frame that went out; but a reset adds twice what one
+ * response takes. Beyond limits.glitches_max the connection ends with ENHANCE_YOUR_CALM.
  */
 int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 
@@ -194,6 +194,10 @@ nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now);
 /* It takes too long, or whatever else wastes our time: from the next input or output on the
  * connection ends with ENHANCE_YOUR_CALM. */
 void nj_h2_calm(struct nj_h2 *h);
+/* So many glitches more: the peer wasted what this machine does not see. */
+void nj_h2_waste(struct nj_h2 *h, uint32_t n_glitches);
+/* In on_stream_close(): the peer's RST_STREAM ended it. */
+bool nj_h2_stream_was_reset(const struct nj_h2_stream *st);
 
 /* The connection's user pointer; and a place for the caller's own pointer on each stream. */
 void *nj_h2_user(const struct nj_h2 *h);

@@ -368,7 +368,10 @@ void nj__h2_late_stop(struct nj_h2 *h);
 
 /* What one incident costs; limits.glitches_max is the budget. */
 enum {
-    NJ__H2_GLITCH = 1,      /* a frame that moved nothing */
+    NJ__H2_GLITCH = 1, /* a frame that moved nothing */
+    /* A reset. More than what a request that is answered gives back, or one beside each reset would
+     * pay for any number of them (CVE-2023-44487). */
+    NJ__H2_GLITCH_RESET = 2,
     NJ__H2_GLITCH_BAD = 10, /* an error no working client makes */
 };
 /* A frame below this that is ignored, and DATA that carries less, is nothing but work. */

@@ -122,7 +122,7 @@ static void rst_stream_begins(struct nj_h2 *h)
         nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
     else if (f->n_bytes != 4)
         nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch(h, NJ__H2_GLITCH))
+    else if (nj__h2_glitch(h, NJ__H2_GLITCH_RESET))
         h->how = NJ__H2_WHOLE;
 }
 

@@ -246,6 +246,11 @@ struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st)
     return announced_from(st->h, st->link.next);
 }
 
+bool nj_h2_stream_was_reset(const struct nj_h2_stream *st)
+{
+    return st->got_reset;
+}
+
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st)
 {
     return (uint32_t)st->id;

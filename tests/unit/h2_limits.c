@@ -602,6 +602,23 @@ Test(h2_limits, pings_beside_data_are_no_abuse)
     rig_free(r);
 }
 
+/* A request that is answered beside each that is reset does not pay for it. */
+Test(h2_limits, good_requests_do_not_pay_for_resets)
+{
+    struct rig *r = open_raw(NULL);
+    unsigned n = 0;
+    for (; n < 5000; n++) {
+        w.n = 0;
+        make_reset(2 * n);
+        frame(NGHTTP2_HEADERS, ENDS, 3 + 4 * n, head_0, sizeof head_0);
+        if (input(r) != 0 || output(r) != 0)
+            break;
+    }
+    cr_expect_leq(n, 1001, "%u resets", n);
+    cr_expect_eq(output(r), -1);
+    expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
 /* Thousands of small requests, each tenth of them cancelled. */
 Test(h2_limits, busy_client_is_no_abuse)
 {
