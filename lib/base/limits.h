@@ -88,6 +88,17 @@
  * a worker that may be busy for long. */
 #define NJ_WORKER_DEPTH 8u
 
+/* Only tasks of classes that took no longer than this lately wait in a worker's ring: eight of them
+ * keep the worker busy for at most 1 ms, which is what the last may wait in vain while another
+ * worker is free. */
+#define NJ_WORKER_AHEAD_NS (125u * 1000u)
+
+/* Handlers of one connection that run or wait, those of streams that are over included: as many as
+ * it may have streams open at once (SETTINGS_MAX_CONCURRENT_STREAMS). One more request is refused
+ * with REFUSED_STREAM, as one beyond that setting is (RFC 9113 5.1.2): nothing has looked at it,
+ * and the client may send it again (8.7). */
+#define NJ_CONN_TASKS_MAX 128u
+
 /* OS_BLOCKING tasks of one lcore that run or wait; beyond they are rejected (503). At 1 ms each and
  * four workers the last one starts after 256 ms. */
 #define NJ_TASKS_OUT_MAX 1024u

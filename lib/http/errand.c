@@ -118,6 +118,19 @@ static void let_go(struct nj_exchange *x)
     nj__mark(x);
 }
 
+bool nj__errand_withdraw(struct nj_exchange *x)
+{
+    const struct nj_task_port *port = x->set->config.workers;
+
+    if (!port->withdraw || !port->withdraw(port->ctx, &x->task))
+        return false;
+    nj_count(x->set->config.counters, NJ_C_task_withdrawn);
+    nj__errand_home(x);
+    nj__leave(x);
+    let_go(x);
+    return true;
+}
+
 static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
 {
     struct nj_exchanges *set = ctx;
@@ -138,5 +151,5 @@ static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
 
 struct nj_task_port nj_exchanges_port(struct nj_exchanges *set)
 {
-    return (struct nj_task_port){set, submit, flush, poll};
+    return (struct nj_task_port){.ctx = set, .submit = submit, .flush = flush, .poll = poll};
 }

@@ -222,7 +222,24 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
 void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer)
 {
     x->peer = peer;
+    peer->n++;
     nj_list_push_back(&peer->exchanges, &x->node);
+}
+
+/* It counts no longer for its connection. */
+static void part(struct nj_exchange *x)
+{
+    if (!x->peer)
+        return;
+    nj_list_del(&x->node);
+    x->peer->n--;
+    x->peer = NULL;
+}
+
+void nj_exchange_peer_gone(struct nj_exchange_peer *peer)
+{
+    while (!nj_list_empty(&peer->exchanges))
+        part(nj_exchange_of_node(peer->exchanges.next));
 }
 
 void nj_exchange_offered(struct nj_exchange *x, uint32_t *n_at_work)
@@ -267,7 +284,7 @@ static void owe_as_much(struct nj_exchange *x, uint32_t n_bytes)
 {
     struct nj_exchange_peer *peer = x->peer;
 
-    peer->n_body_bytes += (uint64_t)n_bytes - x->n_owed;
+    peer->n_body_bytes += n_bytes - x->n_owed; /* modulo 2^32: the pool of bodies is smaller */
     x->n_owed = n_bytes;
     if (peer->n_body_bytes == 0)
         nj_list_del(&peer->holder);
@@ -278,7 +295,7 @@ static void owe_as_much(struct nj_exchange *x, uint32_t n_bytes)
 /* Its connection holds what it holds; while a worker has it, what it held then. */
 static void owe(struct nj_exchange *x)
 {
-    if (!x->peer || x->state == NJ__AWAY)
+    if (!x->peer || !x->stream || x->state == NJ__AWAY)
         return;
     owe_as_much(x, x->req.body.n_held);
 }
@@ -315,7 +332,7 @@ static struct nj_exchange *longest_body(const struct nj_exchange_peer *peer)
 
     for (struct nj_list *n = all->next; n != all; n = n->next) { /* as many as there are streams */
         struct nj_exchange *x = nj_exchange_of_node(n);
-        if (x->state == NJ__AWAY || !takes_body(x) || x->req.body.n_held <= most)
+        if (!x->stream || x->state == NJ__AWAY || !takes_body(x) || x->req.body.n_held <= most)
             continue;
         longest = x;
         most = x->req.body.n_held;
@@ -400,13 +417,28 @@ bool nj_exchange_late(struct nj_exchange *x)
     return true;
 }
 
-void nj_exchange_gone(struct nj_exchange *x)
+/* It stays one of its connection's while its handler runs; first of them, for none of those that
+ * are yet to be offered comes before it. */
+static bool stays(struct nj_exchange *x, void *owner)
+{
+    if (x->state != NJ__AWAY && x->state != NJ__RUNNING) {
+        part(x);
+        return false;
+    }
+    x->owner = owner;
+    if (x->peer) {
+        nj_list_del(&x->node);
+        nj_list_push_back(x->peer->exchanges.next, &x->node); /* before the one that was first */
+    }
+    return true;
+}
+
+bool nj_exchange_gone(struct nj_exchange *x, void *owner)
 {
     NJ_ASSERT(x->stream && !x->body_open);
     x->stream = NULL;
     if (x->peer)
         owe_as_much(x, 0);
-    x->peer = NULL;
     nj_list_del(&x->hungry);
     nj__mark(x);
     switch ((enum nj__state)x->state) {
@@ -422,12 +454,20 @@ void nj_exchange_gone(struct nj_exchange *x)
         x->set->config.withdraw(x->set->config.strategy, &x->task);
         nj__leave(x);
         break;
+    case NJ__AWAY:
+        (void)nj__errand_withdraw(x);
+        break;
     case NJ__KEPT:
     case NJ__PACKING:
-    case NJ__AWAY:
     case NJ__LEFT:
         break;
     }
+    return stays(x, owner);
+}
+
+bool nj_exchange_is_away(const struct nj_exchange *x)
+{
+    return x->state == NJ__AWAY;
 }
 
 bool nj_exchange_is_ours(const struct nj_exchange *x)
@@ -459,6 +499,8 @@ void nj__leave(struct nj_exchange *x)
     nj_bytes_clear(&x->req.body); /* HTTP/2 gives back the window when the stream ends */
     nj_timer_disarm(&x->set->wheel, &x->timer);
     nj_list_del(&x->hungry);
+    if (!x->stream)
+        part(x);
     nj__mark(x);
 }
 
@@ -542,6 +584,10 @@ static void call_back(void *exchange)
 
 static void exchange_free(struct nj_exchange *x)
 {
+    const struct nj_exchanges_config *config = &x->set->config;
+
+    if (x->owner && config->events->home)
+        config->events->home(config->strategy, x->owner);
     NJ_ASSERT(!nj_list_linked(&x->task.node) && !nj_timer_armed(&x->timer));
     nj_bytes_clear(&x->req.body);
     nj_bytes_clear(&x->resp.out);
@@ -549,7 +595,7 @@ static void exchange_free(struct nj_exchange *x)
     nj__fields_clear(&x->resp.fields);
     nj__fields_clear(&x->resp.trailers);
     nj_ref_put(&x->req.block->ref);
-    nj_list_del(&x->node);
+    NJ_ASSERT(!x->peer);
     nj_list_del(&x->dirty);
     nj_list_del(&x->hungry);
     nj_pool_put(&x->set->pool, x);

@@ -38,6 +38,9 @@ struct nj_exchange_events {
     void (*resume)(void *stream);
     void (*consume)(void *stream, size_t n_bytes);
     void (*reset)(void *stream, uint32_t error); /* RFC 9113 7 */
+    /* The handler of a stream that is over has come home; `owner` is what nj_exchange_gone() was
+     * given. ctx: config.strategy. NULL: nobody is told. */
+    void (*home)(void *ctx, void *owner);
 };
 
 struct nj_exchanges_config {
@@ -101,19 +104,25 @@ void *nj_exchange_stream(const struct nj_exchange *x);
 struct nj_exchange_peer {
     struct nj_list exchanges;
     struct nj_list holder; /* of the set's, while bytes are held */
-    uint64_t
+    uint32_t
         n_body_bytes; /* that they hold of bodies; nj_exchanges_settle() brings it up to date */
+    uint32_t n;       /* of the list */
 };
-/* It is one of this connection's, the last, until its stream is gone; off the list when the
- * exchange goes. */
+/* It is one of this connection's, the last of the list, until both its stream is over and its
+ * handler has come home. */
 void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer);
+/* The connection ends, after all of its streams: handlers that are not home belong to nobody. */
+void nj_exchange_peer_gone(struct nj_exchange_peer *peer);
 struct nj_list *nj_exchange_node(struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 
 /* From the stream, also within HTTP/2's callbacks. */
 void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
 void nj_exchange_body_end(struct nj_exchange *x);
-void nj_exchange_gone(struct nj_exchange *x);
+/* Its stream is over. What waits for a stack or for a worker is withdrawn. True: its handler runs
+ * somewhere; events.home is called with `owner` when it has come home. The exchange stays in its
+ * connection's list until then, before all that were not offered. */
+bool nj_exchange_gone(struct nj_exchange *x, void *owner);
 /* If its body is not whole it never will be: its stream is reset when it settles. */
 void nj_exchange_cut(struct nj_exchange *x);
 
@@ -121,6 +130,8 @@ void nj_exchange_cut(struct nj_exchange *x);
  * False: nothing is missing, or it is over already. */
 bool nj_exchange_late(struct nj_exchange *x);
 
+/* Is it with a worker? */
+bool nj_exchange_is_away(const struct nj_exchange *x);
 /* Does it wait for its handler, and not for the peer? */
 bool nj_exchange_is_ours(const struct nj_exchange *x);
 

@@ -98,6 +98,7 @@ struct nj_exchange {
     struct nj_list hungry; /* in set->hungry: no block was left */
     struct nj_exchanges *set;
     void *stream; /* NULL: it is closed */
+    void *owner;  /* to be told when the handler is home; NULL: nobody is */
     struct nj_exchange_peer *peer;
     struct nj_body body;
     uint32_t route;
@@ -170,6 +171,8 @@ void nj__leave(struct nj_exchange *x);
 
 /* errand.c */
 void nj__errand_settle(struct nj_exchange *x);
+/* Nobody wants what it was sent for. False: a worker has it, and it comes home later. */
+bool nj__errand_withdraw(struct nj_exchange *x);
 /* It is the lcore's again. */
 void nj__errand_home(struct nj_exchange *x);
 /* So much is left of a response that a worker brought, or expected of it. */

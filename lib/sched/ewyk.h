@@ -49,10 +49,11 @@ struct nj_task_class {
     nj_ns back_at;               /* when it came back from the workers last; 0: never */
     uint64_t ewma_x8_ns;         /* eight times the moving average of its holds */
     uint64_t longest_ns;         /* on the core without giving it back */
-    uint64_t n_overruns;         /* holds beyond the budget */
-    uint64_t n_would_block;      /* it would have parked where it must not */
-    uint64_t n_moves;            /* to the workers and back */
-    uint64_t n[NJ_N_MODES];      /* tasks, by how they were consumed. Those that wait are in none */
+    uint64_t away_ns;       /* the longest that a worker took lately, by the clock; 0: unknown */
+    uint64_t n_overruns;    /* holds beyond the budget */
+    uint64_t n_would_block; /* it would have parked where it must not */
+    uint64_t n_moves;       /* to the workers and back */
+    uint64_t n[NJ_N_MODES]; /* tasks, by how they were consumed. Those that wait are in none */
 };
 
 void nj_task_class_init(struct nj_task_class *, const char *name, enum nj_task_type declared);

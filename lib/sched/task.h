@@ -8,6 +8,8 @@
 #ifndef NJ_SCHED_TASK_H
 #define NJ_SCHED_TASK_H
 
+#include <stdatomic.h>
+
 #include <nightjar/handler.h>
 
 #include "base/list.h"
@@ -38,8 +40,16 @@ struct nj_task {
     const struct nj_task_ops *ops;
     struct nj_list node; /* while it waits */
     struct nj_task_class *class_of;
-    uint64_t
-        run_ns; /* CPU time of a worker, without what it waited; written before it comes home */
+    /* Whose request it is, as a key that is only compared: where tasks wait for workers, clients
+     * take turns. NULL: all such tasks count as one client's. */
+    const void *client;
+    /* Written by a worker before the task comes home: CPU time, and time by the clock. Both 0: it
+     * was cancelled, and did not run. */
+    uint64_t run_ns, wall_ns;
+    /* Set by the task's lcore, read by a worker before run(). Nothing else is published by it, so
+     * it is relaxed: a worker that misses it runs a task whose memory stays until it is home. */
+    _Atomic bool cancelled;
+    bool ahead; /* it may wait in a worker's ring behind others; whoever owns the rings keeps it */
 };
 
 /* The stricter of two: equal stays, EITHER gives way to the other, OS_BLOCKING wins: what blocks

@@ -27,6 +27,13 @@ struct nj_task_port {
      * they do not count.
      */
     uint32_t (*poll)(void *ctx, struct nj_task **tasks, uint32_t n);
+    /*
+     * Nobody wants this task any more, which was submitted and is not home. True: no worker had it;
+     * it is the caller's again, and is neither run, rejected nor returned by poll(). False: a
+     * worker has it. It comes home by poll(), and does not run if the worker had not begun it.
+     * NULL: the port cannot take tasks back.
+     */
+    bool (*withdraw)(void *ctx, struct nj_task *task);
 };
 
 #endif

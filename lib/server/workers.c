@@ -11,20 +11,27 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "sched/ewyk.h"
+#include "sched/task_queue.h"
 #include "server/worker.h"
 
-#define NOT_RUN UINT64_MAX /* as run_ns: came home because the pool stops */
+#define NOT_RUN UINT64_MAX /* as run_ns: it was cancelled, or the pool stops */
+
+/* The longest that tasks of a class took is forgotten by a part in so many with each that comes
+ * home: one that took 100 ms among quick ones counts as longer than NJ_WORKER_AHEAD_NS for some 430
+ * more. */
+#define AWAY_FORGET 64u
 
 /* One shard's side. Its lcore's alone. */
 struct lane {
     struct nj_workers *pool;
     struct nj_worker_port *port[NJ_WORKERS_MAX];
-    struct nj_list waiting; /* for room in any worker's ring */
-    uint32_t n_waiting;
-    uint32_t n_out;    /* in the rings of the workers */
-    uint32_t nearest;  /* worker to ask first */
-    uint32_t polled;   /* worker to poll first: the others' turn comes, too */
-    uint64_t to_flush; /* a bit for each worker */
+    struct nj_task_queue waiting;    /* for room in any worker's ring */
+    uint32_t n_long[NJ_WORKERS_MAX]; /* of those in its ring, not known to be short */
+    uint32_t n_out;                  /* in the rings of the workers */
+    uint32_t nearest;                /* worker to ask first */
+    uint32_t polled;                 /* worker to poll first: the others' turn comes, too */
+    uint64_t to_flush;               /* a bit for each worker */
     bool closed;
 } NJ_CACHE_ALIGNED;
 
@@ -52,14 +59,17 @@ static void run_task(void *ctx, void *job)
     struct nj_workers *pool = ctx;
     struct nj_task *task = job;
 
-    if (atomic_load_explicit(&pool->stopping, memory_order_relaxed)) {
+    task->wall_ns = 0;
+    if (atomic_load_explicit(&pool->stopping, memory_order_relaxed) ||
+        atomic_load_explicit(&task->cancelled, memory_order_relaxed)) {
         task->run_ns = NOT_RUN;
         return;
     }
     errno = 0;
-    uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID), since = clock_ns(CLOCK_MONOTONIC);
     task->ops->run(task);
     task->run_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    task->wall_ns = clock_ns(CLOCK_MONOTONIC) - since;
     fesetenv(FE_DFL_ENV);
 }
 
@@ -74,35 +84,53 @@ static uint32_t burden(const struct lane *l, uint32_t i)
     return nj_worker_n_out(l->port[i]) * 4 + of_state[nj_worker_state(l->pool->worker[i])];
 }
 
-/* Give it to the worker with the least burden, the nearest of several. False: all are full. */
-static bool place(struct lane *l, struct nj_task *task)
+/* Nothing waits in a ring behind a task that may take long, nor does such a task wait there:
+ * whoever waits in the lane goes to the worker that is free first. */
+static bool has_room(const struct lane *l, uint32_t i, bool ahead)
+{
+    uint32_t n = nj_worker_n_out(l->port[i]);
+    return n == 0 || (ahead && l->n_long[i] == 0 && n < NJ_WORKER_DEPTH);
+}
+
+/* All tasks that its class had lately were short. */
+static bool is_short(const struct nj_task *task)
+{
+    const struct nj_task_class *c = task->class_of;
+    return c && c->away_ns > 0 && c->away_ns <= NJ_WORKER_AHEAD_NS;
+}
+
+/* The worker with the least burden, the nearest of several. False: none has room for this task. */
+static bool choose(const struct lane *l, bool ahead, uint32_t *best)
 {
     const struct nj_workers *pool = l->pool;
-    uint32_t best = 0, least = UINT32_MAX;
+    uint32_t least = UINT32_MAX;
 
     for (uint32_t k = 0; k < pool->n_workers && least > 0; k++) {
         uint32_t i = (l->nearest + k) % pool->n_workers;
         uint32_t b = burden(l, i);
-        if (b < least && nj_worker_n_out(l->port[i]) < NJ_WORKER_DEPTH) {
-            best = i;
+        if (b < least && has_room(l, i, ahead)) {
+            *best = i;
             least = b;
         }
     }
-    if (least == UINT32_MAX)
-        return false;
-    NJ_CHECK(nj_worker_submit(l->port[best], task));
-    l->n_out++;
-    l->to_flush |= UINT64_C(1) << best;
-    return true;
+    return least < UINT32_MAX;
 }
 
 static void place_waiting(struct lane *l)
 {
-    struct nj_list *n;
+    struct nj_task *task;
+    uint32_t i = 0;
 
-    while (l->n_out < l->pool->n_workers * NJ_WORKER_DEPTH && (n = nj_list_pop(&l->waiting))) {
-        NJ_CHECK(place(l, nj_container_of(n, struct nj_task, node)));
-        l->n_waiting--;
+    while ((task = nj_task_queue_first(&l->waiting))) {
+        bool ahead = is_short(task);
+        if (!choose(l, ahead, &i))
+            return;
+        nj_task_queue_pop(&l->waiting);
+        task->ahead = ahead;
+        l->n_long[i] += !ahead;
+        NJ_CHECK(nj_worker_submit(l->port[i], task));
+        l->n_out++;
+        l->to_flush |= UINT64_C(1) << i;
     }
 }
 
@@ -110,12 +138,23 @@ static bool submit(void *ctx, struct nj_task *task)
 {
     struct lane *l = ctx;
 
-    if (l->closed || l->n_out + l->n_waiting >= l->pool->tasks_max)
+    if (l->closed || l->n_out + l->waiting.n >= l->pool->tasks_max)
         return false;
-    if (l->n_waiting > 0 || !place(l, task)) { /* whoever waits already goes first */
-        nj_list_push_back(&l->waiting, &task->node);
-        l->n_waiting++;
+    atomic_store_explicit(&task->cancelled, false, memory_order_relaxed);
+    nj_task_queue_push(&l->waiting, task);
+    place_waiting(l);
+    return true;
+}
+
+static bool withdraw(void *ctx, struct nj_task *task)
+{
+    struct lane *l = ctx;
+
+    if (!nj_list_linked(&task->node)) { /* in a ring, or with its worker */
+        atomic_store_explicit(&task->cancelled, true, memory_order_relaxed);
+        return false;
     }
+    nj_task_queue_remove(&l->waiting, task);
     return true;
 }
 
@@ -134,17 +173,36 @@ static void reject(struct nj_task *task)
     task->ops->reject(task);
 }
 
-/* Up to `n` from one worker, without those that were not run. */
+/* What it took is what others of its class are expected to take. */
+static void learn(const struct nj_task *task)
+{
+    struct nj_task_class *c = task->class_of;
+
+    if (!c || task->run_ns == NOT_RUN)
+        return;
+    uint64_t faded = c->away_ns - c->away_ns / AWAY_FORGET;
+    c->away_ns = task->wall_ns >= faded ? task->wall_ns + 1 : faded; /* never 0: it is known */
+}
+
+/* Up to `n` from one worker, without those that the pool refuses to run as it stops. */
 static uint32_t poll_worker(struct lane *l, uint32_t i, struct nj_task **tasks, uint32_t n)
 {
     uint32_t n_home = nj_worker_poll(l->port[i], (void **)tasks, n), n_ran = 0;
 
     l->n_out -= n_home;
     for (uint32_t k = 0; k < n_home; k++) {
-        if (tasks[k]->run_ns == NOT_RUN)
-            reject(tasks[k]);
-        else
-            tasks[n_ran++] = tasks[k];
+        struct nj_task *task = tasks[k];
+        l->n_long[i] -= !task->ahead;
+        nj_task_queue_home(&l->waiting, task);
+        learn(task);
+        bool cancelled = atomic_load_explicit(&task->cancelled, memory_order_relaxed);
+        if (task->run_ns == NOT_RUN && !cancelled) {
+            reject(task);
+            continue;
+        }
+        if (task->run_ns == NOT_RUN)
+            task->run_ns = 0;
+        tasks[n_ran++] = task;
     }
     return n_ran;
 }
@@ -160,9 +218,11 @@ static uint32_t poll_done(void *ctx, struct nj_task **tasks, uint32_t n)
         l->polled++;
     }
     if (l->closed) {
-        for (struct nj_list *node; (node = nj_list_pop(&l->waiting)); l->n_waiting--)
-            reject(nj_container_of(node, struct nj_task, node));
-    } else if (l->n_waiting > 0) {
+        for (struct nj_task *task; (task = nj_task_queue_first(&l->waiting));) {
+            nj_task_queue_remove(&l->waiting, task);
+            reject(task);
+        }
+    } else if (l->waiting.n > 0) {
         place_waiting(l);
         flush(l); /* now: a step in which nothing is submitted need not flush */
     }
@@ -172,14 +232,17 @@ static uint32_t poll_done(void *ctx, struct nj_task **tasks, uint32_t n)
 struct nj_task_port nj_workers_port(struct nj_workers *pool, uint32_t shard)
 {
     NJ_CHECK(shard < pool->n_shards);
-    return (struct nj_task_port){
-        .ctx = &pool->lanes[shard], .submit = submit, .flush = flush, .poll = poll_done};
+    return (struct nj_task_port){.ctx = &pool->lanes[shard],
+                                 .submit = submit,
+                                 .flush = flush,
+                                 .poll = poll_done,
+                                 .withdraw = withdraw};
 }
 
 struct nj_workers_load nj_workers_load(const struct nj_workers *pool, uint32_t shard)
 {
     const struct lane *l = &pool->lanes[shard];
-    return (struct nj_workers_load){.n_out = l->n_out + l->n_waiting, .n_waiting = l->n_waiting};
+    return (struct nj_workers_load){.n_out = l->n_out + l->waiting.n, .n_waiting = l->waiting.n};
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -207,7 +270,7 @@ static void init_lane(struct nj_workers *pool, const struct nj_workers_config *c
 
     l->pool = pool;
     l->nearest = (config->nearest ? config->nearest[i] : i) % pool->n_workers;
-    nj_list_init(&l->waiting);
+    nj_task_queue_init(&l->waiting);
     for (uint32_t k = 0; k < pool->n_workers; k++)
         l->port[k] = nj_worker_port(pool->worker[k], i);
 }
@@ -258,7 +321,7 @@ uint32_t nj_workers_stop(struct nj_workers *pool, uint32_t wait_ms)
 void nj_workers_free(struct nj_workers *pool)
 {
     for (uint32_t i = 0; i < pool->n_shards; i++)
-        NJ_ASSERT(pool->lanes[i].n_out == 0 && pool->lanes[i].n_waiting == 0);
+        NJ_ASSERT(pool->lanes[i].n_out == 0 && pool->lanes[i].waiting.n == 0);
     for (uint32_t i = 0; i < pool->n_workers; i++)
         nj_worker_free(pool->worker[i]);
     free(pool);

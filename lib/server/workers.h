@@ -2,10 +2,13 @@
 /*
  * The workers: threads that run OS_BLOCKING tasks, behind a struct nj_task_port for each shard.
  *
- * A task goes to the worker that has least to do. What no worker has room for waits at its lcore,
- * for whichever worker is free first; so behind a task that never ends at most
- * NJ_WORKER_DEPTH - 1 others of its lcore are stuck, however many come. Files are not done here:
- * they have a worker of their own.
+ * A task goes to the worker that has least to do. A worker is given up to NJ_WORKER_DEPTH tasks of
+ * one lcore ahead while the classes of all of them are known to be short (NJ_WORKER_AHEAD_NS), else
+ * one. What no worker has room for waits at its lcore, where clients take turns
+ * (sched/task_queue.h), for whichever worker is free first. So the first task of a client waits
+ * for one task that runs, whatever other clients have queued; and behind a task that never ends
+ * nothing of its lcore is stuck but short tasks that were given to its worker before it was known
+ * to be long. Files are not done here: they have a worker of their own.
  */
 #ifndef NJ_SERVER_WORKERS_H
 #define NJ_SERVER_WORKERS_H

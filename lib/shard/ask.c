@@ -251,7 +251,16 @@ int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fi
     return nj_h2_respond_stamped(a->stream, status, fields, n_fields, stamp, body);
 }
 
-void nj__ask_end(struct nj_ask *a, bool complete)
+void nj__ask_home(struct nj_shard *s, struct nj_ask *a)
+{
+    if (a->admitted)
+        nj_client_request_end(a->client);
+    if (a->client)
+        nj__policy_client_put(s, a->client);
+    nj_pool_put(&s->ask_pool, a);
+}
+
+void nj__ask_end(struct nj_ask *a, bool complete, bool runs)
 {
     struct nj_shard *s = a->conn->shard;
     nj_ns first = a->admitted && a->paced.first_byte_at ? a->paced.first_byte_at : a->head_at;
@@ -263,13 +272,11 @@ void nj__ask_end(struct nj_ask *a, bool complete)
         nj_histogram_add(&s->total, total);
     if (a->admitted) {
         nj_paced_end(&a->paced);
-        nj_client_request_end(a->client);
         if (a->paced.throttled_ns > 0)
             nj_histogram_add(&s->throttled, a->paced.throttled_ns);
     }
     note_end(a, complete, ttfb, total);
-    if (a->client)
-        nj__policy_client_put(s, a->client);
     nj_list_del(&a->node);
-    nj_pool_put(&s->ask_pool, a);
+    if (!runs)
+        nj__ask_home(s, a);
 }

@@ -56,8 +56,10 @@ void nj__ask_busy(struct nj_ask *a);
 /* A request that HTTP/2 refuses for its head alone: it is answered, and not remembered. */
 void nj__ask_refused(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req,
                      uint16_t status);
-/* Its stream is over. */
-void nj__ask_end(struct nj_ask *a, bool complete);
+/* Its stream is over. `runs`: its handler is not home, and it counts for its client until
+ * nj__ask_home(); nothing else of it is used any more. */
+void nj__ask_end(struct nj_ask *a, bool complete, bool runs);
+void nj__ask_home(struct nj_shard *s, struct nj_ask *a);
 
 /* patience.c: how it gets on is to be looked at, the next time after a while. */
 void nj__ask_watch(struct nj_ask *a, nj_ns now);

@@ -171,6 +171,7 @@ static void drop_h2(struct nj_conn *c)
     if (!h2)
         return;
     nj_h2_close(h2);
+    nj_exchange_peer_gone(&c->talk->peer);
     c->talk->h2 = NULL;
 }
 

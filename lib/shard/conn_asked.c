@@ -9,6 +9,10 @@
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* a connection pays back no more than this */
 
+/* In glitches (h2.h), beside what any reset costs: a connection ends after some 100 resets of
+ * requests that a worker was busy with. */
+#define RESET_RUNNING_COST 8u
+
 /* --- what HTTP/2 says ---------------------------------------------------------------------- */
 
 static void request_site(struct nj_ask *a, const struct nj_h2_request *req,
@@ -62,24 +66,32 @@ static void pass_asked(struct nj_talk *talk)
     talk->asked = next == &talk->peer.exchanges ? NULL : next;
 }
 
+/* The stream of a route's request is over. A peer that leaves work behind which nobody stops pays
+ * for it: it can have us do the most with the least. Returns whether the handler still runs. */
+static bool leave_exchange(struct nj_conn *c, struct nj_h2_stream *st, struct nj_ask *a)
+{
+    struct nj_exchange *x = a->exchange;
+
+    if (c->talk->asked == nj_exchange_node(x))
+        pass_asked(c->talk);
+    bool runs = nj_exchange_gone(x, a);
+    if (runs && nj_exchange_is_away(x) && nj_h2_stream_was_reset(st))
+        nj_h2_waste(c->talk->h2, RESET_RUNNING_COST);
+    return runs;
+}
+
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
     struct nj_conn *c = user;
     struct nj_ask *a = nj__ask_of(st);
-    struct nj_exchange *x = a ? a->exchange : NULL;
 
     c->moved = true;
-    if (x) {
-        if (c->talk->asked == nj_exchange_node(x))
-            pass_asked(c->talk);
-        nj_list_del(nj_exchange_node(x));
-        nj_exchange_gone(x);
-    }
     if (!a) /* there was no record left */
         return;
+    bool runs = a->exchange && leave_exchange(c, st, a);
     if (a->wait)
         nj_site_cancel(a->wait);
-    nj__ask_end(a, complete);
+    nj__ask_end(a, complete, runs);
 }
 
 static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)

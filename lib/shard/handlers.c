@@ -8,8 +8,12 @@
  */
 #include <stdlib.h>
 
+#include "shard/abuse.h"
 #include "shard/ask.h"
+#include "shard/conn.h"
 #include "shard/shard_internal.h"
+
+#define RFC9113_REFUSED_STREAM 7u
 
 /* --- what exchanges ask of their streams ---------------------------------------------------- */
 
@@ -48,8 +52,13 @@ static void reset(void *stream, uint32_t error)
     nj_h2_reset(stream, error);
 }
 
-static const struct nj_exchange_events exchange_events = {respond, trailers, resume, consume,
-                                                          reset};
+static void home(void *shard, void *ask)
+{
+    nj__ask_home(shard, ask);
+}
+
+static const struct nj_exchange_events exchange_events = {respond, trailers, resume,
+                                                          consume, reset,    home};
 
 /* --- the strategy --------------------------------------------------------------------------- */
 
@@ -237,6 +246,7 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
     struct nj_task *task = nj_exchange_task(x);
     nj_ns begin = clock_of(s);
 
+    task->client = ask_of(x)->client;
     nj_exchange_offered(x, at_work(&s->handlers, x));
     if (s->handlers.ewyk)
         nj_ewyk_offer(s->handlers.ewyk, task);
@@ -254,6 +264,15 @@ static uint16_t not_found(const struct nj_h2_request *req, const struct nj_targe
         return 414;
     bool none = req->path.n_bytes == 0 || nj_str_eq(req->path, NJ_STR("*"));
     return target->result == NJ_PATH_BAD && !none ? 400 : 404;
+}
+
+/* Streams that were reset leave handlers behind that run on. */
+static bool has_too_many(struct nj_shard *s, const struct nj_conn *c)
+{
+    if (nj_likely(c->talk->peer.n < NJ_CONN_TASKS_MAX))
+        return false;
+    nj__abuse(s, NJ_C_conn_tasks_full, &c->tcb->flow.tuple.remote);
+    return true;
 }
 
 bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
@@ -276,6 +295,10 @@ bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
         return true;
     case NJ_ROUTE_FOUND:
         break;
+    }
+    if (has_too_many(s, nj_h2_user(nj_h2_of(st)))) {
+        nj_h2_reset(st, RFC9113_REFUSED_STREAM);
+        return true;
     }
     struct nj_exchange_head head = {
         .method = req->method,

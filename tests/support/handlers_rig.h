@@ -141,7 +141,8 @@ static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
     NJ_CHECK(h->routes);
     h->config.routes = h->routes;
     h->jobs_max = HR_JOBS_MAX;
-    h->config.port.workers = (struct nj_task_port){h, hr_submit, hr_flush_workers, hr_poll};
+    h->config.port.workers = (struct nj_task_port){
+        .ctx = h, .submit = hr_submit, .flush = hr_flush_workers, .poll = hr_poll};
     h->config.port.clock = hr_clock;
     h->config.port.log = hr_log;
     hr_here = h;
@@ -256,7 +257,8 @@ struct hr_options {
     uint32_t session_add; /* to the session's window at once */
 };
 
-static inline struct hr_client *hr_connect_with(struct hr *h, const struct hr_options *o)
+static inline struct hr_client *hr_connect_from(struct hr *h, uint32_t ip,
+                                                const struct hr_options *o)
 {
     struct hr_client *c = calloc(1, sizeof *c);
     nghttp2_session_callbacks *cb;
@@ -264,7 +266,8 @@ static inline struct hr_client *hr_connect_with(struct hr *h, const struct hr_op
 
     NJ_CHECK(h->n_clients < HR_CLIENTS);
     c->r = h->r;
-    c->p = rig_connect(h->r, (uint16_t)(2000 + h->n_clients));
+    c->p = rig_syn_from(h->r, ip, (uint16_t)(2000 + h->n_clients));
+    rig_settle(h->r);
     NJ_CHECK(nghttp2_session_callbacks_new(&cb) == 0 && nghttp2_option_new(&option) == 0);
     nghttp2_session_callbacks_set_on_header_callback(cb, hr_on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, hr_on_frame);
@@ -281,6 +284,11 @@ static inline struct hr_client *hr_connect_with(struct hr *h, const struct hr_op
         nghttp2_submit_window_update(c->s, 0, 0, (int32_t)o->session_add);
     h->client[h->n_clients++] = c;
     return c;
+}
+
+static inline struct hr_client *hr_connect_with(struct hr *h, const struct hr_options *o)
+{
+    return hr_connect_from(h, RIG_PEER_IP, o);
 }
 
 /* Frames, one behind the other. */

@@ -66,7 +66,7 @@ static void reset(void *stream, uint32_t error)
     ((struct stream *)stream)->reset = error;
 }
 
-static const struct nj_exchange_events events = {respond, trailers, resume, consume, reset};
+static const struct nj_exchange_events events = {respond, trailers, resume, consume, reset, NULL};
 
 /* Writes for ever, and counts how often it got on. */
 static unsigned n_written;
@@ -227,7 +227,7 @@ static void close_stream(int i)
     if (body)
         body->ops->close(body);
     if (w.x[i])
-        nj_exchange_gone(w.x[i]);
+        nj_exchange_gone(w.x[i], NULL);
     w.x[i] = NULL;
 }
 

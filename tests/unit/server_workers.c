@@ -19,6 +19,7 @@
 
 #include "base/attr.h"
 #include "base/prng.h"
+#include "sched/ewyk.h"
 #include "server/workers.h"
 
 #define SHARDS   2
@@ -28,8 +29,9 @@
  * ThreadSanitizer sees when the rings do not order it. */
 struct job {
     struct nj_task task;
-    uint32_t n_run, n_home, n_rejected;
+    uint32_t n_run, n_home, n_rejected, n_withdrawn;
     _Atomic bool started; /* the one thing to be looked at while it runs */
+    bool cancelled;       /* the shard withdrew it, in time or not */
     sem_t *gate;          /* wait for it in run */
     int err;              /* what it found and what it leaves */
     int rounding;
@@ -125,7 +127,18 @@ struct shard {
     struct nj_prng prng;
 };
 
-/* A life of steps as a shard has them: some submits, one flush, one poll. */
+/* It is withdrawn if it is out, and was not before. Returns 1 when it is back at once. */
+static uint32_t take_back(struct nj_task_port *port, struct job *j)
+{
+    if (j->n_home > 0 || j->n_withdrawn > 0 || j->cancelled)
+        return 0;
+    j->cancelled = true;
+    j->n_withdrawn = port->withdraw(port->ctx, &j->task);
+    return j->n_withdrawn;
+}
+
+/* A life of steps as a shard has them: some submits, one flush, one poll. Now and then a task is
+ * withdrawn, and tasks are of a few clients and two classes. */
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
@@ -138,6 +151,8 @@ static void *drive_shard(void *arg)
         while (n-- > 0 && n_in < s->n_jobs && port.submit(port.ctx, &s->jobs[n_in].task))
             n_in++;
         port.flush(port.ctx);
+        if (n_in > 0 && dice / 16 % 4 == 0)
+            n_back += take_back(&port, &s->jobs[nj_prng_below(&s->prng, n_in)]);
         uint32_t n_home = take_home(&port, 1 + dice / 256 % 16);
         n_back += n_home;
         if (n_home == 0 && dice / 65536 % 8 == 0)
@@ -154,6 +169,8 @@ Test(server_workers, each_task_once, .timeout = 100)
     uint64_t seed = given ? strtoull(given, NULL, 0) : 20261121;
     struct shard shards[SHARDS];
     pthread_t threads[SHARDS];
+    static char client[5][NJ_CACHE_LINE];
+    static struct nj_task_class quick[SHARDS][2];
     struct nj_workers *w = start(3, 100);
 
     printf("NJ_SEED=%lu\n", (unsigned long)seed);
@@ -161,16 +178,23 @@ Test(server_workers, each_task_once, .timeout = 100)
         shards[i] = (struct shard){.w = w, .index = i, .n_jobs = 30000};
         shards[i].jobs = new_jobs(shards[i].n_jobs, NULL);
         nj_prng_init(&shards[i].prng, seed + i);
+        for (uint32_t k = 0; k < shards[i].n_jobs; k++) {
+            shards[i].jobs[k].task.class_of = &quick[i][k % 2];
+            shards[i].jobs[k].task.client = client[k * 7 % 5];
+        }
         pthread_create(&threads[i], NULL, drive_shard, &shards[i]);
     }
     for (uint32_t i = 0; i < SHARDS; i++) {
-        uint32_t n_bad = 0;
+        uint32_t n_bad = 0, n_never = 0;
         pthread_join(threads[i], NULL);
         for (uint32_t k = 0; k < shards[i].n_jobs; k++) {
             const struct job *j = &shards[i].jobs[k];
-            n_bad += j->n_run != 1 || j->n_home != 1 || j->n_rejected != 0;
+            n_bad += j->n_home + j->n_withdrawn != 1 || j->n_rejected != 0 ||
+                     j->n_run > j->n_home || (!j->cancelled && j->n_run != 1);
+            n_never += j->n_run == 0;
         }
         cr_expect_eq(n_bad, 0);
+        cr_expect_gt(n_never, 0);
     }
     finish(w);
     for (uint32_t i = 0; i < SHARDS; i++)
@@ -186,9 +210,12 @@ Test(server_workers, bound, .timeout = 60)
     struct nj_workers *w = start(2, MAX);
     struct nj_task_port port = nj_workers_port(w, 1), other = nj_workers_port(w, 0);
     struct job *jobs = new_jobs(MAX + 2, &gate);
+    struct nj_task_class quick = {.away_ns = 1};
 
-    for (int i = 0; i < MAX; i++)
+    for (int i = 0; i < MAX; i++) {
+        jobs[i].task.class_of = &quick;
         send(&port, &jobs[i]);
+    }
     cr_expect(!port.submit(port.ctx, &jobs[MAX].task));
     cr_expect_eq(nj_workers_load(w, 1).n_out, MAX);
     cr_expect_eq(nj_workers_load(w, 1).n_waiting, MAX - 2 * NJ_WORKER_DEPTH);
@@ -236,7 +263,7 @@ Test(server_workers, one_free_worker_is_enough, .timeout = 60)
     free(quick);
 }
 
-/* Of a flood, all but those few that stand in the ring of the held worker come home. */
+/* Of a flood, all come home but those that were given to the worker before it was held. */
 Test(server_workers, a_held_worker_binds_few, .timeout = 60)
 {
     enum { QUICK = 90 };
@@ -250,12 +277,112 @@ Test(server_workers, a_held_worker_binds_few, .timeout = 60)
     await_start(held);
     for (int i = 0; i < QUICK; i++)
         send(&port, &quick[i]);
-    await_home(&port, QUICK - (NJ_WORKER_DEPTH - 1));
+    await_home(&port, QUICK);
     sem_post(&gate);
-    await_home(&port, NJ_WORKER_DEPTH); /* the held one and what stood behind it */
+    await_home(&port, 1);
     finish(w);
     free(held);
     free(quick);
+}
+
+/* Short tasks go ahead of time; none stands behind one that is not known to be short. */
+Test(server_workers, only_short_tasks_go_ahead, .timeout = 60)
+{
+    enum { TASKS = 20 };
+    static struct {
+        nj_ns away_ns;
+        uint32_t n_ahead;
+    } cases[] = {{0, 1}, {1, NJ_WORKER_DEPTH}, {NJ_WORKER_AHEAD_NS + 1, 1}};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
+        sem_t gate;
+        sem_init(&gate, 0, 0);
+        struct nj_workers *w = start(1, 100);
+        struct nj_task_port port = nj_workers_port(w, 0);
+        struct job *jobs = new_jobs(TASKS, &gate);
+        struct nj_task_class c = {.away_ns = cases[i].away_ns};
+        for (int k = 0; k < TASKS; k++) {
+            jobs[k].task.class_of = &c;
+            send(&port, &jobs[k]);
+        }
+        cr_expect_eq(nj_workers_load(w, 0).n_waiting, TASKS - cases[i].n_ahead, "case %zu", i);
+        for (int k = 0; k < TASKS; k++)
+            sem_post(&gate);
+        await_home(&port, TASKS);
+        cr_expect_gt(c.away_ns, 0, "it was learned");
+        finish(w);
+        free(jobs);
+    }
+}
+
+/* ---- clients take turns ---- */
+
+/* One worker, and a client with a long queue: another client's first task is the next to run. */
+Test(server_workers, the_first_of_another_client_is_next, .timeout = 60)
+{
+    enum { MANY = 300 };
+    static char key[2][NJ_CACHE_LINE];
+    sem_t gate, gate_b;
+    sem_init(&gate, 0, 0);
+    sem_init(&gate_b, 0, 1);
+    struct nj_workers *w = start(1, MANY + 1);
+    struct nj_task_port port = nj_workers_port(w, 0);
+    struct job *a = new_jobs(MANY, &gate), *b = new_jobs(1, &gate_b);
+
+    for (int i = 0; i < MANY; i++) {
+        a[i].task.client = key[0];
+        send(&port, &a[i]);
+    }
+    b->task.client = key[1];
+    send(&port, b);
+    await_start(a);
+    sem_post(&gate);
+    await_home(&port, 1); /* the one that ran, and its place goes to b */
+    await_home(&port, 1);
+    cr_expect(b->n_home == 1 && !atomic_load(&a[2].started));
+    for (int i = 0; i < MANY; i++)
+        sem_post(&gate);
+    await_home(&port, MANY - 1);
+    finish(w);
+    free(a);
+    free(b);
+}
+
+/* ---- tasks that nobody wants any more ---- */
+
+/* One that waits in the lane is the caller's again at once; one in a worker's ring comes home
+ * without having run; one that runs does so to its end. */
+Test(server_workers, withdrawn, .timeout = 60)
+{
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(1, 100);
+    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_class quick = {.away_ns = 1};
+    struct job *jobs = new_jobs(12, &gate);
+
+    for (int i = 0; i < 12; i++) {
+        jobs[i].task.class_of = &quick;
+        send(&port, &jobs[i]);
+    }
+    await_start(&jobs[0]);
+    cr_expect(!port.withdraw(port.ctx, &jobs[0].task), "it runs");
+    for (int i = 1; i < (int)NJ_WORKER_DEPTH; i++)
+        cr_expect(!port.withdraw(port.ctx, &jobs[i].task), "%d: the worker has it", i);
+    for (int i = NJ_WORKER_DEPTH; i < 12; i++)
+        cr_expect(port.withdraw(port.ctx, &jobs[i].task), "%d: it waits", i);
+    cr_expect_eq(nj_workers_load(w, 0).n_out, NJ_WORKER_DEPTH);
+    for (int i = 0; i < 12; i++)
+        sem_post(&gate);
+    await_home(&port, NJ_WORKER_DEPTH);
+    for (int i = 0; i < 12; i++) {
+        cr_expect_eq(jobs[i].n_run, i == 0, "%d", i);
+        cr_expect_eq(jobs[i].n_home, i < (int)NJ_WORKER_DEPTH, "%d", i);
+        cr_expect_eq(jobs[i].n_rejected, 0);
+        cr_expect(i == 0 || jobs[i].task.run_ns == 0, "it says nothing of its route");
+    }
+    finish(w);
+    free(jobs);
 }
 
 static void burn(struct nj_task *t)

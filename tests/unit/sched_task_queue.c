@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose task goes to the next free worker. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/prng.h"
+#include "sched/task_queue.h"
+
+static struct nj_task_queue q;
+static char keys[8][NJ_CACHE_LINE];
+
+static struct nj_task *new_tasks(uint32_t n, const char *key)
+{
+    struct nj_task *t = calloc(n, sizeof *t);
+
+    for (uint32_t i = 0; i < n; i++) {
+        nj_list_init(&t[i].node);
+        t[i].client = key;
+    }
+    return t;
+}
+
+Test(sched_task_queue, one_client_in_order)
+{
+    struct nj_task *t = new_tasks(5, NULL);
+
+    nj_task_queue_init(&q);
+    cr_expect_null(nj_task_queue_first(&q));
+    for (int i = 0; i < 5; i++)
+        nj_task_queue_push(&q, &t[i]);
+    nj_task_queue_remove(&q, &t[2]);
+    cr_expect_eq(q.n, 4);
+    for (int i = 0; i < 5; i++)
+        if (i != 2)
+            cr_expect_eq(nj_task_queue_pop(&q), &t[i]);
+    cr_expect(!nj_task_queue_pop(&q) && q.n == 0);
+    free(t);
+}
+
+/* A client that has nothing with a worker is before one that has, and behind those who have been
+ * waiting like it. */
+Test(sched_task_queue, the_first_task_of_a_client)
+{
+    struct nj_task *a = new_tasks(10, keys[0]), *b = new_tasks(3, keys[1]),
+                   *c = new_tasks(1, keys[2]);
+
+    nj_task_queue_init(&q);
+    for (int i = 0; i < 10; i++)
+        nj_task_queue_push(&q, &a[i]);
+    cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
+    cr_expect_eq(nj_task_queue_pop(&q), &a[1]);
+    for (int i = 0; i < 3; i++)
+        nj_task_queue_push(&q, &b[i]);
+    nj_task_queue_push(&q, c);
+    cr_expect_eq(nj_task_queue_pop(&q), &b[0]);
+    cr_expect_eq(nj_task_queue_pop(&q), c);
+    cr_expect_eq(nj_task_queue_pop(&q), &a[2]);
+    cr_expect_eq(nj_task_queue_pop(&q), &b[1]);
+    cr_expect_eq(nj_task_queue_pop(&q), &a[3]);
+    nj_task_queue_home(&q, &b[0]);
+    cr_expect_eq(nj_task_queue_pop(&q), &b[2], "its turn");
+    free(a);
+    free(b);
+    free(c);
+}
+
+/* All who always have something waiting get as many places as any other, within one. */
+Test(sched_task_queue, equal_shares_at_random)
+{
+    enum { CLIENTS = 5, TASKS = 2000, WORKERS = 4 };
+    const char *given = getenv("NJ_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 0) : 20261123;
+    struct nj_task *t[CLIENTS], *at[WORKERS] = {NULL};
+    uint32_t n_began[CLIENTS] = {0};
+    struct nj_prng prng;
+
+    printf("NJ_SEED=%lu\n", (unsigned long)seed);
+    nj_prng_init(&prng, seed);
+    nj_task_queue_init(&q);
+    for (int i = 0; i < CLIENTS; i++) {
+        t[i] = new_tasks(TASKS, keys[i]);
+        for (int k = 0; k < TASKS; k++)
+            nj_task_queue_push(&q, &t[i][k]);
+    }
+    for (int n = 0; n < TASKS; n++) {
+        uint32_t w = nj_prng_below(&prng, WORKERS);
+        if (at[w])
+            nj_task_queue_home(&q, at[w]);
+        at[w] = nj_task_queue_pop(&q);
+        uint32_t who = 0;
+        while (at[w] < t[who] || at[w] >= t[who] + TASKS)
+            who++;
+        n_began[who]++;
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        cr_expect(n_began[i] > TASKS / CLIENTS * 8 / 10 && n_began[i] < TASKS / CLIENTS * 12 / 10,
+                  "%d: %u", i, n_began[i]);
+        free(t[i]);
+    }
+}
