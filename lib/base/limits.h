@@ -161,9 +161,12 @@
 #define NJ_WORKER_RESPONSE_BYTES (4u * 1024u * 1024u)
 /* Responses of workers are not in blocks of those pools: they may be whole before the first byte
  * leaves. All that wait for their peers, and those under way, each taken for as long as the longest
- * of its route so far, have this much of a shard; then routes of workers are answered with 503. It
+ * of its route lately, have this much of a shard; then routes of workers are answered with 503. It
  * is one connection whose 128 streams ask for the longest and take nothing. A route nobody knows
  * yet may pass it once, with what NJ_TASKS_OUT_MAX requests bring. */
 #define NJ_WORKER_HELD_BYTES     (128u * NJ_WORKER_RESPONSE_BYTES)
+/* The longest of a route is forgotten by one part in so many with each that comes home and is
+ * shorter: after one of 4 MiB and 110 of a few bytes 4 KiB are expected. */
+#define NJ_WORKER_LONGEST_FORGET 16u
 
 #endif

@@ -5,6 +5,7 @@
  * touches either.
  */
 #include "base/assert.h"
+#include "base/limits.h"
 #include "http/exchange_internal.h"
 #include "sched/ewyk.h"
 #include "telem/counters.h"
@@ -57,8 +58,6 @@ void nj__errand_home(struct nj_exchange *x)
     x->set->n_away--;
     nj_bytes_clear(&x->req.used);
     nj__errand_holds(x, x->resp.out.n_bytes);
-    if (x->n_held > x->set->longest[x->route])
-        x->set->longest[x->route] = x->n_held;
     x->resp.on_worker = false;
     x->resp.blocks = x->set->blocks;
     if (x->resp.homesick) /* a route that was moved there comes back, and stays */
@@ -131,6 +130,18 @@ bool nj__errand_withdraw(struct nj_exchange *x)
     return true;
 }
 
+/* What the next ones of its route are expected to bring: the longest, which fades with each that
+ * brings less. Those that did not run, or for nobody, say nothing. */
+static void learn(const struct nj_exchange *x)
+{
+    uint32_t *longest = &x->set->longest[x->route], n = x->resp.out.n_bytes;
+
+    if (n < *longest && !x->stream)
+        return;
+    uint32_t faded = *longest - *longest / NJ_WORKER_LONGEST_FORGET;
+    *longest = n > faded ? n : faded;
+}
+
 static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
 {
     struct nj_exchanges *set = ctx;
@@ -143,6 +154,7 @@ static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
     for (uint32_t i = 0; i < n; i++) {
         struct nj_exchange *x = nj__of_task(tasks[i]);
         nj__errand_home(x);
+        learn(x);
         nj__leave(x);
         let_go(x);
     }

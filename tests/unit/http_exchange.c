@@ -99,10 +99,12 @@ static void reader(struct nj_request *req, struct nj_response *resp, void *arg)
 
 #define LARGE 60000u
 
+static uint32_t n_large;
+
 static void large(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     static uint8_t bytes[LARGE];
-    cr_expect_eq(nj_response_write(resp, bytes, sizeof bytes), 0);
+    cr_expect_eq(nj_response_write(resp, bytes, n_large), 0);
 }
 
 static void small(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -430,12 +432,35 @@ Test(http_exchange, a_body_that_is_cut)
     end_world();
 }
 
+/* One long response does not have as much reserved for each that follows, for ever. */
+Test(http_exchange, the_longest_is_forgotten)
+{
+    begin_world(0);
+    for (int i = 0; i <= 100; i++) {
+        n_large = i == 0 ? LARGE : 100;
+        w.stream[0] = (struct stream){0};
+        ask(0, 4, 10);
+        nj_exchange_body_end(w.x[0]);
+        offer(0);
+        step();
+        cr_expect_eq(take_all(0), n_large);
+        close_stream(0);
+        step();
+        if (i == 0)
+            cr_expect_eq(w.set->longest[4], LARGE);
+    }
+    cr_expect_lt(w.set->longest[4], LARGE / 256, "%u", w.set->longest[4]);
+    cr_expect_geq(w.set->longest[4], 100);
+    end_world();
+}
+
 /* Responses of workers wait whole, and peers that do not take them have no more than their part. */
 Test(http_exchange, responses_of_workers_that_nobody_takes)
 {
     const int fit = NJ_WORKER_HELD_BYTES / SHARE / LARGE;
 
     begin_world(0);
+    n_large = LARGE;
     for (int i = 0; i < fit + 10; i++) {
         ask(i, 4, 10);
         nj_exchange_body_end(w.x[i]);
