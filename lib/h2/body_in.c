@@ -110,8 +110,6 @@ static void frame_ends(struct nj_h2 *h)
         return;
     if (f->flags & NJ__H2_END_STREAM)
         nj__h2_stream_ended(st);
-    else if (st->late)
-        nj__h2_late_came(st, f->n_bytes);
 }
 
 void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)

@@ -158,7 +158,8 @@ struct nj_h2 {
     bool mute;                       /* nothing can be written any more */
     bool busy;                       /* input or output is at work */
     bool peer_goaway;
-    bool acked; /* our SETTINGS */
+    bool acked;      /* our SETTINGS */
+    bool late_asked; /* a PING of late.c is out */
     struct nj__h2_frame frame;
     uint32_t n_begun; /* frames and header blocks, one counted once */
 
@@ -276,7 +277,6 @@ struct nj_h2_stream {
     uint32_t n_came, n_done;          /* of our window: came since it was opened, done with */
     uint32_t n_held;                  /* bytes of the request's body shown and not consumed */
     uint32_t head_bytes, head_fields; /* trailers go on counting from here */
-    uint32_t n_late_bytes;            /* of the request, behind the end of the response */
     uint32_t n_out;                   /* bytes of its answer's head */
     uint32_t mark;                    /* nj_h2.passing: it is over when so many bytes have passed */
     uint8_t priority;                 /* urgency << 4 | incremental */
@@ -284,11 +284,12 @@ struct nj_h2_stream {
     bool answered;
     bool deferred; /* its body waits for nj_h2_resume() */
     bool complete;
-    bool reset;     /* we reset it, or it is over: nothing is shown or sent any more */
-    bool late;      /* the response is complete, the request is not; the owner knows it no more */
-    bool got_end;   /* the peer's END_STREAM came */
-    bool got_reset; /* ... its RST_STREAM */
-    bool end_shown; /* the end of the response's body is out */
+    bool reset;      /* we reset it, or it is over: nothing is shown or sent any more */
+    bool late;       /* the response is complete, the request is not; the owner knows it no more */
+    bool late_asked; /* a PING went out behind the response */
+    bool got_end;    /* the peer's END_STREAM came */
+    bool got_reset;  /* ... its RST_STREAM */
+    bool end_shown;  /* the end of the response's body is out */
 };
 
 /* The stream of that id, or NULL when it is not open. */
@@ -359,8 +360,8 @@ void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
 
 /* The response is complete and the request is not. */
 void nj__h2_late_begin(struct nj_h2_stream *st);
-/* A DATA frame of so many bytes came for it. */
-void nj__h2_late_came(struct nj_h2_stream *st, uint32_t n_bytes);
+/* An answer to a PING came, with these eight bytes. */
+void nj__h2_late_answered(struct nj_h2 *h, const uint8_t *p);
 /* No more patience: the connection is to end. */
 void nj__h2_late_stop(struct nj_h2 *h);
 

@@ -330,8 +330,10 @@ static void rst_stream(struct nj_h2 *h)
 
 static void ping(struct nj_h2 *h, const uint8_t *p)
 {
-    if (h->frame.flags & NJ__H2_ACK)
+    if (h->frame.flags & NJ__H2_ACK) {
+        nj__h2_late_answered(h, p);
         return;
+    }
     uint8_t *to = nj__h2_put_ack(h, NJ__H2_FRAME_HEAD + PING_BYTES);
     if (to)
         memcpy(nj__h2_put_head(to, PING_BYTES, NJ__H2_PING, NJ__H2_ACK, 0), p, PING_BYTES);

