@@ -74,7 +74,7 @@ class Source:
 CALL = r"(?<![\w.>])(%s)\s*\("
 MACHINES = ("lib", "tests/unit", "tests/sim", "tests/script")
 DATAPATH = tuple(
-    "lib/" + x for x in ("wire", "tcp", "tls", "h2", "http", "shard", "sched", "shape"))
+    "lib/" + x for x in ("wire", "tcp", "h2", "http", "shard", "sched", "shape"))
 
 # name: (where it holds, where not, calls, included files, what to do instead)
 BANS = {
@@ -87,8 +87,8 @@ BANS = {
     "device": (("lib", "app", "tests/unit", "tests/sim"), ("lib/dpdk", "tests/unit/dpdk_fabric.c"),
                r"rte_eth_\w+|rte_lcore_\w+|rte_eal_(?:init|mp_)\w*",
                r"rte_(?:ethdev|lcore)\.h", "only lib/dpdk talks to EAL and devices; ask it"),
-    "nghttp2": (("lib", "app"), ("lib/h2",), r"nghttp2_\w+", r"nghttp2/.*",
-                "use h2/h2.h: the engine behind it will change"),
+    "nghttp2": (("lib", "app"), (), r"nghttp2_\w+", r"nghttp2/.*",
+                "use h2/h2.h: only tests and perf compare with another HTTP/2"),
     "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "ask lib/topo"),
     "sodium": (("lib", "app"), ("lib/base",), r"sodium_\w+|crypto_\w+", r"sodium\.h",
                "use base/hash.h"),
