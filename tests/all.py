@@ -4,7 +4,8 @@
 `./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
 
 A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
-the suite's name: unit, fuzz, script, sim, tidy, guard, e2e; or threads, which is part of unit.
+the suite's name: unit, fuzz, script, sim, tidy, guard, package, e2e; or threads, which is part of
+unit.
 """
 import concurrent.futures
 import json
@@ -133,6 +134,15 @@ def guard(pattern):
     return passed, failed
 
 
+def package(pattern):
+    """What users compile and link with."""
+    paths = {"package_pkg_config": "pkg_config"}
+    if os.environ.get("NJ_SANITIZED"):
+        return 0, 0
+    return unittests(*(f"tests/package/test_{name}.py" for key, name in paths.items()
+                       if pattern in key))
+
+
 def e2e(pattern):
     return summary_of(*run(sys.executable, "tests/e2e/run.py", *([pattern] if pattern else [])))
 
@@ -148,6 +158,7 @@ def main():
         "simulator": lambda: sim(pattern),
         "tidy": lambda: tidy(pattern),
         "guard": lambda: guard(pattern),
+        "package": lambda: package(pattern),
         "end to end": lambda: e2e(pattern),
     }
     lines, total = [], [0, 0]
