@@ -269,6 +269,64 @@ static bool has(const struct nj_server_config *c, const struct entry *e)
     return memcmp((const char *)c + e->offset, nothing, n) != 0;
 }
 
+bool nj_config_has(const struct nj_server_config *config, const char *name)
+{
+    const struct entry *e = find(name);
+    return e && has(config, e);
+}
+
+static uint64_t number_of(const struct entry *e, const void *at)
+{
+    uint64_t v8 = 0;
+
+    memcpy(&v8, at, e->width); /* little endian */
+    return v8;
+}
+
+/* The place-th of the words between bars. */
+static void show_word(const struct entry *e, uint64_t place, char *text, size_t n)
+{
+    const char *word = e->expected;
+
+    for (uint64_t i = (uint64_t)e->min; i < place && *word; i++)
+        word += strcspn(word, "|") + 1;
+    snprintf(text, n, "%.*s", (int)strcspn(word, "|"), word);
+}
+
+bool nj_config_show(const struct nj_server_config *config, const char *name, char *text, size_t n)
+{
+    const struct entry *e = find(name);
+    const void *at = e ? (const char *)config + e->offset : NULL;
+    uint64_t none = e && e->width < 8 ? (1ull << 8 * e->width) - 1 : UINT64_MAX;
+    const char *const *list = at;
+    size_t put = 0;
+    double seconds;
+
+    if (!e || !has(config, e))
+        return false;
+    bool one = e->kind == NUMBER || e->kind == SIZE || e->kind == RATE;
+    if (one && e->may_be_none && number_of(e, at) == none) {
+        snprintf(text, n, "none");
+    } else if (e->kind == SWITCH) {
+        snprintf(text, n, "yes");
+    } else if (e->kind == NUMBER) {
+        snprintf(text, n, "%llu", (unsigned long long)number_of(e, at));
+    } else if (e->kind == SIZE) {
+        nj_show_bytes(number_of(e, at), text, n);
+    } else if (e->kind == RATE) {
+        nj_show_rate(number_of(e, at), text, n);
+    } else if (e->kind == WORD) {
+        show_word(e, number_of(e, at), text, n);
+    } else if (e->kind == TIME) {
+        memcpy(&seconds, at, sizeof seconds);
+        nj_show_seconds(seconds, text, n);
+    } else {
+        for (size_t i = 0; i < (e->kind == LIST ? (size_t)e->max : 1) && list[i] && put < n; i++)
+            put += (size_t)snprintf(text + put, n - put, "%s%s", i ? ", " : "", list[i]);
+    }
+    return true;
+}
+
 void nj_config_take(struct nj_server_config *c, const struct nj_server_config *file)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(entries); i++)

@@ -15,6 +15,13 @@ struct nj_config_name {
 /* The i-th of them; NULL when there are no more. */
 const struct nj_config_name *nj_config_file_name(uint32_t i);
 
+/* Was anything said about the field of that name? */
+bool nj_config_has(const struct nj_server_config *config, const char *name);
+/* What was said, as the policy file would say it, with ", " between several; false when nothing
+ * was.
+ */
+bool nj_config_show(const struct nj_server_config *config, const char *name, char *text, size_t n);
+
 /* Set it from the policy file's text. 0, or -1 with what was expected in `why`. */
 int nj_config_set_from_file(struct nj_server_config *config, const char *name, const char *value,
                             char *why, size_t why_bytes);

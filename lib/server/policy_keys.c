@@ -194,31 +194,6 @@ void nj_class_inherit(struct nj_class *to, const struct nj_class *from)
     to->caps = from->caps;
 }
 
-/* `n` in the largest of four units that goes into it without a rest, each `step` times the one
- * before; *u is its place. */
-static uint64_t in_units(uint64_t n, uint64_t step, size_t *u)
-{
-    for (*u = 0; *u < 3 && n >= step && n % step == 0; (*u)++)
-        n /= step;
-    return n;
-}
-
-/* Exact. A rate is shown in bits where that takes a smaller number: 800Mbit/s, not 100000000B/s. */
-static void show_bytes(uint64_t n, bool is_rate, char *text, size_t n_text)
-{
-    static const char *const bytes[] = {"B", "KiB", "MiB", "GiB"};
-    static const char *const bits[] = {"bit", "kbit", "Mbit", "Gbit"};
-    size_t in_bytes, in_bits = 0;
-    uint64_t n_bytes = in_units(n, 1024, &in_bytes);
-    uint64_t n_bits = is_rate ? in_units(8 * n, 1000, &in_bits) : n_bytes;
-
-    if (n_bits < n_bytes)
-        snprintf(text, n_text, "%llu%s/s", (unsigned long long)n_bits, bits[in_bits]);
-    else
-        snprintf(text, n_text, "%llu%s%s", (unsigned long long)n_bytes, bytes[in_bytes],
-                 is_rate ? "/s" : "");
-}
-
 const char *nj_class_key_show(const struct nj_class *c, uint32_t i, char *text, size_t n_text)
 {
     const struct key *k = &keys_table[i];
@@ -231,8 +206,10 @@ const char *nj_class_key_show(const struct nj_class *c, uint32_t i, char *text, 
         return NULL;
     if (k->kind == ACTION)
         return actions[v4];
-    if (width(k) == 8)
-        show_bytes(v8, k->kind == RATE, text, n_text);
+    if (k->kind == RATE)
+        nj_show_rate(v8, text, n_text);
+    else if (width(k) == 8)
+        nj_show_bytes(v8, text, n_text);
     else
         snprintf(text, n_text, k->kind == SECONDS ? "%us" : "%u", v4);
     return text;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,44 @@ bool nj_read_rate(const char *text, uint64_t *out)
         return false;
     *out = (uint64_t)q;
     return true;
+}
+
+/* `n` in the largest of four units that goes into it without a rest, each `step` times the one
+ * before; *u is its place. */
+static uint64_t in_units(uint64_t n, uint64_t step, size_t *u)
+{
+    for (*u = 0; *u < 3 && n >= step && n % step == 0; (*u)++)
+        n /= step;
+    return n;
+}
+
+static const char *const shown_bytes[] = {"B", "KiB", "MiB", "GiB"};
+static const char *const shown_bits[] = {"bit", "kbit", "Mbit", "Gbit"};
+
+void nj_show_bytes(uint64_t n, char *text, size_t n_text)
+{
+    size_t u;
+    uint64_t in = in_units(n, 1024, &u);
+
+    snprintf(text, n_text, "%llu%s", (unsigned long long)in, shown_bytes[u]);
+}
+
+void nj_show_rate(uint64_t n, char *text, size_t n_text)
+{
+    size_t u, u_bits;
+    uint64_t in = in_units(n, 1024, &u), bits = in_units(8 * n, 1000, &u_bits);
+    bool as_bits = bits < in;
+
+    snprintf(text, n_text, "%llu%s/s", (unsigned long long)(as_bits ? bits : in),
+             as_bits ? shown_bits[u_bits] : shown_bytes[u]);
+}
+
+void nj_show_seconds(double seconds, char *text, size_t n_text)
+{
+    if (seconds >= 1)
+        snprintf(text, n_text, "%.15gs", seconds);
+    else
+        snprintf(text, n_text, "%.15gms", seconds * 1000);
 }
 
 bool nj_read_number(const char *text, uint64_t *out)

@@ -4,6 +4,7 @@
 #define NJ_SERVER_VALUES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define NJ_RATE_MAX   ((uint64_t)1 << 40) /* bytes per second: 1 TiB/s */
@@ -15,5 +16,11 @@ bool nj_read_bytes(const char *text, uint64_t *out);     /* 64KiB, 1GiB, 100; to
 bool nj_read_rate(const char *text, uint64_t *out);      /* 20MiB/s, 100Mbit/s, 1000 */
 bool nj_read_number(const char *text, uint64_t *out);    /* decimal digits */
 bool nj_read_minutes(const char *text, uint16_t out[2]); /* 22:00-06:00, of the day */
+
+/* The other way: what these show, the functions above read as the same number. A rate is in bits
+ * where that takes a smaller number: 800Mbit/s, not 100000000B/s. 24 bytes are enough. */
+void nj_show_bytes(uint64_t n, char *text, size_t n_text);
+void nj_show_rate(uint64_t bytes_per_s, char *text, size_t n_text);
+void nj_show_seconds(double seconds, char *text, size_t n_text);
 
 #endif

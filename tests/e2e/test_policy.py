@@ -22,6 +22,51 @@ networks = 192.0.2.1/24
 """
 
 
+EVERYTHING = """\
+[server]
+rate = 800Mbit/s
+deny = bots
+[list bots]
+networks = 192.0.2.0/24, 2001:db8::/32
+[class gold]
+path = /iso/, /a/
+host = x.example
+list = bots
+header = X-Tier: gold
+hours = 22:00-06:00
+[class gold 23:00-01:00]
+rate = 5MiB/s
+[class video]
+path = /v/*
+path = /iso/ ; images
+[files]
+listing = yes
+[limits]
+body_timeout = 500ms
+max_body = 1MiB
+min_rate = none
+[log]
+access_log = -
+"""
+
+SHOWN = """\
+server: rate = 800Mbit/s, ceiling = 800Mbit/s
+    deny = bots; deny_action = drop
+client: by address: /32 of IPv4, /64 of IPv6
+class default: no limits
+    takes: what no other class takes
+class gold 22:00-06:00: no limits
+    takes: path = /iso/, /a/; host = x.example; list = bots; header = x-tier: gold
+class video: no limits
+    takes: path = /v/*, /iso/ ; images
+class gold 23:00-01:00: rate = 5MiB/s
+list bots: 192.0.2.0/24, 2001:db8::/32
+limits: max_body = 1MiB, body_timeout = 500ms, min_rate = none
+files: listing = yes
+log: access_log = -
+"""
+
+
 def check(*options):
     return subprocess.run([server_path(), "--check", *options], capture_output=True, text=True,
                           timeout=20 * SLOW)
@@ -59,6 +104,15 @@ class Check(unittest.TestCase):
         self.write("[client]\nby = header X-Customer\n")
         self.assertIn("client: by header x-customer, without it by address: /32 of IPv4, ",
                       check("--config", self.path).stdout)
+
+    def test_everything_is_shown(self):
+        """What classes match, lists, files, limits; and what is probably not meant, on stderr."""
+        self.write(EVERYTHING)
+        done = check("--config", self.path)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(SHOWN, done.stdout.partition("access log")[0])
+        self.assertEqual([f"{self.path}:{line}: warning:" for line in (15, 16)],
+                         [" ".join(x.split()[:2]) for x in done.stderr.splitlines()], done.stderr)
 
     def test_a_rate_is_shown_as_it_was_written(self):
         for rate in ("800Mbit/s", "20MiB/s", "1Gbit/s", "123457B/s"):

@@ -254,3 +254,31 @@ Test(server_config_set, nearest_option)
     cr_expect_null(nj_server_config_near("qqqqqqqqqqqqqq", more));
     cr_expect_null(nj_server_config_near("", more));
 }
+
+/* What is shown is what the policy file would say. */
+Test(server_config_set, shown)
+{
+    static const char *const values[][2] = {
+        {"max-body", "1MiB"},          {"max-headers", "64"},   {"header-timeout", "500ms"},
+        {"send-timeout", "90s"},       {"min-rate", "8Mbit/s"}, {"index", "i.html"},
+        {"error-page", "404=/4.html"}, {"symlinks", "owner"},   {"log-format", "json"},
+    };
+    char text[64];
+
+    cr_expect(!nj_config_show(&c, "max-body", text, sizeof text));
+    for (size_t i = 0; i < NJ_ARRAY_LEN(values); i++) {
+        cr_assert_eq(set(values[i][0], values[i][1]), 0, "%s", why);
+        cr_assert(nj_config_show(&c, values[i][0], text, sizeof text), "%s", values[i][0]);
+        cr_expect_str_eq(text, values[i][1]);
+    }
+    cr_assert_eq(set("error-page", "403=/4.html"), 0);
+    cr_expect(nj_config_show(&c, "error-page", text, sizeof text));
+    cr_expect_str_eq(text, "404=/4.html, 403=/4.html");
+    cr_assert_eq(set("listing", NULL), 0);
+    cr_expect(nj_config_show(&c, "listing", text, sizeof text));
+    cr_expect_str_eq(text, "yes");
+    cr_assert_eq(set("max-body", "none"), 0);
+    cr_expect(nj_config_show(&c, "max-body", text, sizeof text));
+    cr_expect_str_eq(text, "none");
+    cr_expect(!nj_config_show(&c, "no-such-thing", text, sizeof text));
+}
