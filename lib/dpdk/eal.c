@@ -13,6 +13,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "base/attr.h"
 #include "dpdk/quiet.h"
 
 /* Help, after which the EAL exits, and the version, after which it goes on. */
@@ -62,6 +63,13 @@ static void remove_runtime_dir(void)
     rmdir(path);
 }
 
+static char complaint[256]; /* of a start that went on without a device */
+
+const char *nj_eal_complaint(void)
+{
+    return complaint;
+}
+
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
     struct nj_quiet quiet = {.on = false};
@@ -72,13 +80,80 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
     int rc = rte_eal_init(argc, argv);
     if (rc < 0)
         snprintf(why, why_bytes, "%s", rte_strerror(rte_errno));
-    nj_quiet_end(&quiet, rc < 0 ? why : NULL, why_bytes);
+    nj_quiet_end(&quiet, rc < 0 ? why : complaint, rc < 0 ? why_bytes : sizeof complaint);
+    if (rc >= 0)
+        nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, complaint, sizeof complaint);
     return rc < 0 ? -1 : 0;
 }
 
 void nj_eal_fini(void)
 {
     rte_eal_cleanup();
+}
+
+/* The value of the option in argv[i] that names a device to use, or NULL. */
+static const char *allowed(int argc, char **argv, int i)
+{
+    if (strcmp(argv[i], "-a") == 0 || strcmp(argv[i], "--allow") == 0)
+        return i + 1 < argc ? argv[i + 1] : NULL;
+    if (strncmp(argv[i], "-a", 2) == 0)
+        return argv[i] + 2;
+    return strncmp(argv[i], "--allow=", 8) == 0 ? argv[i] + 8 : NULL;
+}
+
+/* "DOMAIN:BUS:DEVICE.FUNCTION" of it, also when the domain was left out. */
+static bool pci_address(const char *text, char *address, size_t n)
+{
+    unsigned domain, bus, device, function;
+
+    if (sscanf(text, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4) {
+        domain = 0;
+        if (sscanf(text, "%x:%x.%u", &bus, &device, &function) != 3)
+            return false;
+    }
+    snprintf(address, n, "%04x:%02x:%02x.%u", domain, bus, device, function);
+    return true;
+}
+
+/* Does the kernel give the device away, or share it, while it is bound to this driver? */
+static bool gives_away(const char *driver)
+{
+    static const char *const names[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
+                                        "mlx5_core", "mlx4_core",       "uio_hv_generic"};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++)
+        if (strcmp(driver, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes)
+{
+    char address[32], path[512], target[512];
+
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *text = allowed(argc, argv, i);
+        if (!text || !pci_address(text, address, sizeof address))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", sysfs, address);
+        if (access(path, F_OK) != 0) {
+            snprintf(why, why_bytes, "%s: there is no such PCI device (lspci -D lists them)",
+                     address);
+            return true;
+        }
+        snprintf(path, sizeof path, "%s/%s/driver", sysfs, address);
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        const char *slash = strrchr(target, '/'), *driver = slash ? slash + 1 : target;
+        if (gives_away(driver))
+            continue;
+        snprintf(why, why_bytes,
+                 "%s is bound to %s%s: bind it to vfio-pci first (dpdk-devbind.py --bind=vfio-pci "
+                 "%s)",
+                 address, *driver ? "the kernel's " : "no driver", driver, address);
+        return true;
+    }
+    return false;
 }
 
 /* The value of iface= in a net_tap device string; `name` receives it. */

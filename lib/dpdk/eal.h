@@ -3,14 +3,23 @@
 #ifndef NJ_DPDK_EAL_H
 #define NJ_DPDK_EAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
- * Start the EAL with argv[0..argc-1]. What it and its drivers print meanwhile is held back: when
- * all goes well the warnings appear on stderr, when it fails the one line that tells why is in
- * `why`. Returns 0, or -1. Main thread, once per process.
+ * Start the EAL with argv[0..argc-1]. What it and its drivers print meanwhile is held back; when it
+ * fails the one line that tells why is in `why`. Returns 0, or -1. Main thread, once per process.
  */
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
+
+/* What the EAL or a driver said of a device that it could not use, while nj_eal_init() went on
+ * without it: for who finds no port. "" when there was nothing. After nj_eal_init(). */
+const char *nj_eal_complaint(void);
+
+/* Why can a PCI device that the arguments name with -a not be DPDK's? True, with the reason and
+ * what to do in `why`, when it is not there or not bound to a driver that gives it away; the EAL
+ * passes over such a device without a word. `sysfs` is /sys/bus/pci/devices, or a test's. */
+bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes);
 
 /* Release everything. The run-time folder of the process goes at exit, if it is empty then. */
 void nj_eal_fini(void);

@@ -14,6 +14,7 @@
 
 #include "base/fail.h"
 #include "dpdk/af_packet.h"
+#include "dpdk/eal.h"
 #include "dpdk/offload.h"
 #include "dpdk/quiet.h"
 #include "shard/frag.h"
@@ -37,6 +38,9 @@ static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
 {
     uint16_t count = rte_eth_dev_count_avail();
 
+    if (count == 0 && *nj_eal_complaint())
+        return nj_fail(why, n, "no Ethernet port: DPDK: %s (NJ_EAL_VERBOSE=1 shows all it said)",
+                       nj_eal_complaint());
     if (count == 0)
         return nj_fail(why, n,
                        "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "

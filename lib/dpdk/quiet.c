@@ -50,7 +50,7 @@ static int weight(const char *line)
         "unrecognized option", "invalid option", "requires an argument", "invalid corelist",
         "invalid coremask",    "invalid value",  "cannot parse",         "is not present",
         "not permitted",       "permission",     "not compatible",       "can't be used",
-        "is ignored, because", "only supported"};
+        "is ignored, because", "only supported", "not viable",           "IOMMU type"};
     static const char *const cause[] = {"cannot",     "fail",    "error", "unable",
                                         "not enough", "no free", "refus", "invalid"};
     if (any_of(line, exact, NJ_ARRAY_LEN(exact)))
@@ -65,7 +65,8 @@ static const char *without_prefix(const char *line)
 {
     const char *colon = strstr(line, ": ");
     const char *space = strchr(line, ' ');
-    return colon && space > colon ? colon + 2 : line;
+    const char *text = colon && space > colon ? colon + 2 : line;
+    return text + strspn(text, " ");
 }
 
 /* The first line of the highest weight; none of the list of options that the EAL prints behind its

@@ -186,6 +186,13 @@ class BadInput(unittest.TestCase):
     def test_no_such_driver(self):
         self.refused(self.GOOD, eal=["--no-pci", "--no-huge", "-m", "512", "--vdev=net_bogus0"])
 
+    def test_a_device_that_cannot_be_probed(self):
+        """The EAL goes on without it: what its driver said is told."""
+        line = self.refused(self.GOOD, eal=["--no-pci", "--no-huge", "-m", "512", *lcore_args(1),
+                                            "--vdev=net_af_packet0,iface=nosuch"])
+        self.assertIn("no Ethernet port: DPDK: ", line)
+        self.assertIn("No such device", line)
+
     def test_no_device(self):
         self.refused(self.GOOD, eal=["--no-pci", "--no-huge", "-m", "512", *lcore_args(2)])
 

@@ -31,6 +31,15 @@ static const struct {
     {"tap_setup(): Unable to create TAP interface\n", "Unable to create TAP interface"},
     {"no newline, but it failed", "no newline, but it failed"},
     {"Not enough memory: what now\n", "Not enough memory: what now"},
+    {"EAL: Bus (pci) probe failed.\nEAL:   0000:01:00.0 VFIO group is not viable! Not all devices "
+     "in "
+     "IOMMU group bound to VFIO or unbound\nEAL: Requested device 0000:01:00.0 cannot be used\n",
+     "0000:01:00.0 VFIO group is not viable! Not all devices in IOMMU group bound to VFIO or "
+     "unbound"},
+    {"EAL:   0000:01:00.0 failed to select IOMMU type\nEAL: Requested device cannot be used\n",
+     "0000:01:00.0 failed to select IOMMU type"},
+    {"EAL: Requested device 0000:00:03.0 cannot be used\nEAL: Bus (pci) probe failed.\n",
+     "Requested device 0000:00:03.0 cannot be used"},
     {"\n\n\nEAL: No free hugepages reported\n\n", "No free hugepages reported"},
 };
 
