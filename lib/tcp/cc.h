@@ -17,10 +17,10 @@
 /* ssthresh of a connection that has not seen congestion yet (RFC 5681 3.1: arbitrarily high). */
 #define NJ_CC_SSTHRESH_NONE NJ_CC_CWND_MAX
 
-/* What an acknowledgment told, outside recovery. snd_una has moved already. */
+/* What an acknowledgment of new data told, outside recovery. snd_una has moved already. */
 struct nj_cc_ack {
     nj_ns now;
-    uint32_t n_bytes; /* delivered: acknowledged or selectively acknowledged for the first time */
+    uint32_t n_bytes; /* that snd_una moved over */
     uint32_t rtt_us;  /* of the newest segment it covers that was sent just once; 0: none */
     bool limited;     /* the congestion window was what held us back */
 };

@@ -179,6 +179,8 @@ static void frto_step(struct nj_tcb *t, const struct nj_ack_news *news)
     }
 }
 
+/* RFC 5681 3.1: with what is acknowledged cumulatively. What is only SACKed lets new segments out
+ * in its place (RFC 3042 2) and counts when the hole before it is filled. */
 static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news *news,
                  uint32_t una_before, bool after_rto, nj_ns now)
 {
@@ -186,7 +188,7 @@ static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news 
     bool limited = x->limited && nj_seq_lt(una_before, x->limited_seq);
     struct nj_cc_ack ack = {
         .now = now,
-        .n_bytes = news->n_delivered,
+        .n_bytes = news->n_acked,
         .rtt_us = news->once_last_at ? (uint32_t)((now - news->once_last_at) / NJ_US) : 0,
         .limited = limited || after_rto,
     };
