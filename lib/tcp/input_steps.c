@@ -390,7 +390,8 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     /* The byte that is due is always taken when nothing else is held, or in exchange for one that
      * is not due yet: else a full queue could never empty. */
-    if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_may_hold(tcp, t) && !nj__reasm_drop_last(tcp, t))
+    if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_make_room(tcp, t, seg->payload_bytes) &&
+        !nj__reasm_drop_last(tcp, t))
         return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->x->reasm != NULL;
     nj__rcvq_push(tcp, t, a->m, seg->payload_off, seg->payload_bytes);

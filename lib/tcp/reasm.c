@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
+#include "telem/counters.h"
 
 /* Make the mbuf's data exactly `n_bytes` of payload, `off` bytes in. */
 static void narrow(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
@@ -22,7 +23,10 @@ static void narrow(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
 
 static void hold(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    t->x->rcvq.n_mbufs++;
+    struct nj_xfer *x = t->x;
+
+    x->rcvq.n_mbufs++;
+    x->n_held_since += x->n_held_since < UINT16_MAX;
     tcp->n_held++;
 }
 
@@ -30,20 +34,6 @@ static void let_go(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     t->x->rcvq.n_mbufs--;
     tcp->n_held--;
-}
-
-/* Copy a small payload to the end of `to`, which we hold anyway. An mbuf that somebody else sees
- * too, or whose bytes lie in a foreign buffer, stays as it is. */
-static bool coalesce(struct rte_mbuf *to, const struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
-{
-    if (n_bytes > NJ_RECV_COALESCE_BYTES || n_bytes > rte_pktmbuf_tailroom(to) ||
-        !RTE_MBUF_DIRECT(to) || rte_mbuf_refcnt_read(to) != 1)
-        return false;
-    memcpy(rte_pktmbuf_mtod_offset(to, uint8_t *, to->data_len),
-           rte_pktmbuf_mtod_offset(m, const uint8_t *, off), n_bytes);
-    to->data_len = (uint16_t)(to->data_len + n_bytes);
-    to->pkt_len = to->data_len;
-    return true;
 }
 
 bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
@@ -55,12 +45,95 @@ bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return max == 0 || (tcp->n_held < max && n < (max - tcp->n_held) / 4);
 }
 
+/* Does the buffer of `to` take `n_bytes` behind what is in it? The headers that came with it are of
+ * no more use, so it counts from its beginning. An mbuf that somebody else sees too, or whose bytes
+ * lie in a foreign buffer, stays as it is. */
+static bool fits(const struct rte_mbuf *to, uint32_t n_bytes)
+{
+    return RTE_MBUF_DIRECT(to) && rte_mbuf_refcnt_read(to) == 1 &&
+           n_bytes <= (uint32_t)to->buf_len - to->data_len;
+}
+
+static void append(struct rte_mbuf *to, const uint8_t *from, uint32_t n_bytes)
+{
+    if (n_bytes > rte_pktmbuf_tailroom(to)) {
+        memmove(to->buf_addr, rte_pktmbuf_mtod(to, uint8_t *), to->data_len);
+        to->data_off = 0;
+    }
+    memcpy(rte_pktmbuf_mtod_offset(to, uint8_t *, to->data_len), from, n_bytes);
+    to->data_len = (uint16_t)(to->data_len + n_bytes);
+    to->pkt_len = to->data_len;
+}
+
+/* Copy a payload to the end of `to`, which we hold anyway: a small one if it fits behind what is
+ * there, any one that fits at all while mbufs are dear to this connection. */
+static bool coalesce(const struct nj_tcp *tcp, const struct nj_tcb *t, struct rte_mbuf *to,
+                     const struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
+{
+    bool small = n_bytes <= NJ_RECV_COALESCE_BYTES && n_bytes <= rte_pktmbuf_tailroom(to);
+
+    if (!small && t->x->rcvq.n_mbufs < NJ_TCP_DEAR_MBUFS && nj__rcv_may_hold(tcp, t))
+        return false;
+    if (!fits(to, n_bytes))
+        return false;
+    append(to, rte_pktmbuf_mtod_offset(m, const uint8_t *, off), n_bytes);
+    return true;
+}
+
+/* Copy the bytes of neighbours together, where one follows upon the other (`gaps`: that is to be
+ * looked at) and both fit in one buffer. Returns the last mbuf that is left. */
+static struct rte_mbuf *gather(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, bool gaps)
+{
+    while (m && m->next) {
+        struct rte_mbuf *next = m->next;
+        bool follows = !gaps || m->hash.usr + m->data_len == next->hash.usr;
+
+        if (!follows || !fits(m, next->data_len)) {
+            m = next;
+            continue;
+        }
+        append(m, rte_pktmbuf_mtod(next, const uint8_t *), next->data_len);
+        m->next = next->next;
+        next->next = NULL;
+        let_go(tcp, t);
+        rte_pktmbuf_free(next);
+    }
+    return m;
+}
+
+/* Where one more mbuf may not be held, those that are held may have room. To look at all of them
+ * takes NJ_TCP_GATHER_PART segments that were held since, so it costs each of these no more than a
+ * look at so many. */
+static void gather_all(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    struct nj_xfer *x = t->x;
+    uint32_t n = x->rcvq.n_mbufs;
+
+    if ((uint32_t)x->n_held_since * NJ_TCP_GATHER_PART < n)
+        return;
+    x->n_held_since = 0;
+    x->rcvq.tail = gather(tcp, t, x->rcvq.head, false);
+    gather(tcp, t, x->reasm, true);
+    if (x->rcvq.n_mbufs < n)
+        nj_count(tcp->cfg.counters, NJ_C_tcp_gathered);
+}
+
+bool nj__rcv_make_room(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
+{
+    const struct nj_mbuf_queue *q = &t->x->rcvq;
+
+    if (nj__rcv_may_hold(tcp, t) || (q->tail && fits(q->tail, n_bytes)))
+        return true;
+    gather_all(tcp, t);
+    return nj__rcv_may_hold(tcp, t) || (q->tail && fits(q->tail, n_bytes));
+}
+
 void nj__rcvq_push(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uint32_t off,
                    uint32_t n_bytes)
 {
     struct nj_mbuf_queue *q = &t->x->rcvq;
 
-    if (q->tail && coalesce(q->tail, m, off, n_bytes)) {
+    if (q->tail && coalesce(tcp, t, q->tail, m, off, n_bytes)) {
         q->n_bytes += n_bytes;
         rte_pktmbuf_free(m);
         return;
@@ -82,6 +155,8 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
     uint32_t first = seg->seq, end = seg->seq + seg->payload_bytes;
     struct rte_mbuf **link = &t->x->reasm, *before = NULL;
 
+    if (!nj__rcv_may_hold(tcp, t))
+        gather_all(tcp, t);
     while (*link && nj_seq_le((*link)->hash.usr, first)) {
         before = *link;
         first = nj_seq_max(first, before->hash.usr + before->data_len);
@@ -94,7 +169,7 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
 
     uint32_t off = seg->payload_off + (first - seg->seq);
     if (before && before->hash.usr + before->data_len == first &&
-        coalesce(before, m, off, end - first)) {
+        coalesce(tcp, t, before, m, off, end - first)) {
         t->x->reasm_bytes += end - first;
         rte_pktmbuf_free(m);
         return true;

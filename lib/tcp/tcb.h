@@ -120,8 +120,9 @@ struct nj_xfer {
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
     struct rte_mbuf *reasm;    /* out of order, by sequence number; see reasm.c */
     uint32_t reasm_bytes;
-    uint16_t rcv_mss;     /* the longest text of a segment so far */
-    uint8_t n_quick_acks; /* of NJ_TCP_QUICK_ACKS */
+    uint16_t n_held_since; /* mbufs that were held since all were last gathered */
+    uint16_t rcv_mss;      /* the longest text of a segment so far */
+    uint8_t n_quick_acks;  /* of NJ_TCP_QUICK_ACKS */
     uint8_t n_sack_at;
     struct nj_sack_block dsack; /* arrived twice and not reported yet; empty: nothing */
     struct nj_sack_block sack_seen[NJ_SACK_BLOCKS_MAX]; /* of the last ACK: done with */

@@ -22,7 +22,13 @@
  * Mbit/s. */
 #define NJ_TCP_LOSS_BURST       10u
 #define NJ_TCP_LOSS_BURST_GAP   (1 * NJ_MS)
-#define NJ_TCP_DELACK           (40 * NJ_MS)   /* RFC 9293 3.8.6.3 allows 500 ms */
+#define NJ_TCP_DELACK           (40 * NJ_MS) /* RFC 9293 3.8.6.3 allows 500 ms */
+/* From so many held mbufs on, each payload is copied to the end of the last one if it fits. Then
+ * two neighbours carry more than one buffer of 2,176 bytes holds, and 248 mbufs (all but one part
+ * in GATHER_PART, see reasm.c) more than the window of 256 KiB: no promised byte is refused for
+ * want of mbufs, unless it is out of order, or others hold the mbufs. */
+#define NJ_TCP_DEAR_MBUFS       (NJ_RECV_MBUFS_MAX / 2)
+#define NJ_TCP_GATHER_PART      32u
 #define NJ_TCP_QUICK_ACKS       10u            /* the peer's first flight, RFC 6928 2 */
 #define NJ_TCP_R2               (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2           (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
@@ -317,6 +323,9 @@ bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, cons
  * have a quarter of what is left, so a few may have much, many have little each, and something is
  * always left for the next one. */
 bool nj__rcv_may_hold(const struct nj_tcp *, const struct nj_tcb *);
+/* Is there room for `n_bytes` more in order? In one mbuf more, or in those that are held: what lies
+ * in them is copied together for that, so what peek showed is not valid any more. */
+bool nj__rcv_make_room(struct nj_tcp *, struct nj_tcb *, uint32_t n_bytes);
 /* Move what has become in-order to the receive queue. Returns the bytes moved. */
 uint32_t nj__reasm_pull(struct nj_tcp *, struct nj_tcb *);
 /* One past the last byte that has arrived, in order or not. */

@@ -262,30 +262,80 @@ Test(tcp_receive, hole_is_filled_though_the_queue_is_full)
     struct world w;
     nj_dsl_init(&w, NULL);
     nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .wscale_p1 = 8});
-    for (uint32_t i = 1; i <= NJ_RECV_MBUFS_MAX + 10; i++) {
-        FEED(&w, .flags = A, .seq = 1 + i * 257, .ack = 1, .len = 257);
+    for (uint32_t i = 1; i <= NJ_RECV_MBUFS_MAX + 10; i++) { /* holes keep them apart */
+        FEED(&w, .flags = A, .seq = 2 + i * 200, .ack = 1, .len = 199);
         w.n_out = 0;
     }
     cr_expect_eq(w.tcb->x->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
-    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 257);
-    cr_expect_eq(w.n_read, NJ_RECV_MBUFS_MAX * 257);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 201);
+    cr_expect_eq(w.n_read, 400);
     nj_dsl_fini(&w);
 }
 
-/* Nor does a user that does not read let the queue grow beyond the bound. */
-Test(tcp_receive, unread_segments_are_bounded)
+/* The peer sends segments of `len` bytes, 0: of any length, and the user reads now and then, 0: not
+ * at all. Nothing that was promised is refused, and the count of mbufs stays within its bound. */
+static void takes_what_it_promised(uint32_t len, uint32_t reads, uint64_t seed)
+{
+    struct world w;
+    struct nj_prng r;
+    uint32_t seq = 1;
+
+    nj_prng_init(&r, seed);
+    nj_dsl_init(&w, &(struct dsl_options){.pool_mbufs = 64});
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .wscale_p1 = 8});
+    w.no_read = true;
+    for (uint32_t i = 0; i < 4000; i++) {
+        uint32_t wnd = nj__tcp_rcv_wnd(w.tcb), n = len ? len : 1 + nj_prng_below(&r, 1460);
+        n = n < wnd ? n : wnd;
+        if (n > 0)
+            FEED(&w, .flags = A, .seq = seq, .ack = 1, .len = n);
+        seq += n;
+        cr_assert_eq(w.tcb->rcv_nxt - w.irs, seq, "seed %lu, length %u: refused with %u mbufs",
+                     (unsigned long)seed, len, w.tcb->x->rcvq.n_mbufs);
+        cr_assert_leq(w.tcb->x->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
+        if (reads && nj_prng_below(&r, reads) == 0)
+            nj_dsl_read(&w, nj_prng_below(&r, 100000));
+        if (reads && i % 500 == 250)
+            len = len == 257 ? 600 : 257; /* those that come alone meet those that were gathered */
+        nj_dsl_step(&w);
+        w.n_out = w.next_out = 0;
+    }
+    cr_expect_geq(seq, reads ? 300000 : 256u * 1024u);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_reassembly), 0);
+    nj_dsl_read(&w, UINT32_MAX);
+    cr_expect_eq(w.n_read, seq - 1);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 9293 3.8.6.2.2: a window that was offered is not taken back, whatever the segments are like.
+ */
+Test(tcp_receive, what_was_promised_is_taken)
+{
+    static const uint32_t lens[] = {257, 300, 545, 800, 1089, 1460, 0};
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(lens); i++)
+        takes_what_it_promised(lens[i], 0, i);
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        takes_what_it_promised(seed % 2 ? 257 : 0, 60, seed);
+}
+
+/* Under a share of a few mbufs, too: those that are held take what fits, in order or not. */
+Test(tcp_receive, a_share_of_few_mbufs_is_used)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
+    w.tcp.cfg.held_max = 24;
     nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .wscale_p1 = 8});
     w.no_read = true;
-    for (uint32_t i = 0; i < 400; i++)
-        SEND(&w, .flags = A, .seq = 1 + i * 257, .ack = 1, .len = 257);
-    cr_expect_eq(w.tcb->x->rcvq.n_mbufs, NJ_RECV_MBUFS_MAX);
+    for (uint32_t i = 0; i < 12; i++)
+        SEND(&w, .flags = A, .seq = 1 + i * 300, .ack = 1, .len = 300);
+    for (uint32_t i = 13; i < 19; i++)
+        SEND(&w, .flags = A, .seq = 1 + i * 300, .ack = 1, .len = 300);
+    SEND(&w, .flags = A, .seq = 1 + 12 * 300, .ack = 1, .len = 300);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_reassembly), 0);
+    cr_expect_leq(w.tcb->x->rcvq.n_mbufs, 5);
     nj_dsl_read(&w, UINT32_MAX);
-    SEND(&w, .flags = A, .seq = 1 + NJ_RECV_MBUFS_MAX * 257, .ack = 1, .len = 100);
-    nj_dsl_read(&w, UINT32_MAX);
-    cr_expect_eq(w.n_read, NJ_RECV_MBUFS_MAX * 257 + 100);
+    cr_expect_eq(w.n_read, 19 * 300);
     nj_dsl_fini(&w);
 }
 
