@@ -28,15 +28,53 @@
 /* PINGs, too: clients measure the path with them while DATA comes (gRPC's, one per round trip). */
 #define PING_CREDIT_MAX     64u
 
+/* What wasted our time at last is what is told of. */
+static enum nj_h2_waste waste_of(const struct nj_h2 *h)
+{
+    switch (h->charged) {
+    case NJ__H2_RST_STREAM:
+        return NJ_H2_WASTE_RESETS;
+    case NJ__H2_PING:
+        return NJ_H2_WASTE_PINGS;
+    case NJ__H2_SETTINGS:
+        return NJ_H2_WASTE_SETTINGS;
+    case NJ__H2_WINDOW_UPDATE:
+        return NJ_H2_WASTE_WINDOWS;
+    case NJ__H2_PRIORITY:
+    case NJ__H2_PRIORITY_UPDATE:
+        return NJ_H2_WASTE_PRIORITIES;
+    case NJ__H2_DATA:
+        return NJ_H2_WASTE_EMPTY_DATA;
+    case NJ__H2_HEADERS:
+        return NJ_H2_WASTE_REQUESTS;
+    case NJ__H2_CONTINUATION:
+        return NJ_H2_WASTE_BLOCKS;
+    default:
+        return NJ_H2_WASTE_FRAMES;
+    }
+}
+
+/* HEADERS cost a point that a good head gives back: where it is the one too many, it is what came
+ * before that used up the budget. */
+static void note_charge(struct nj_h2 *h, uint32_t cost)
+{
+    bool head = h->frame.type == NJ__H2_HEADERS && cost == NJ__H2_GLITCH;
+
+    if (!head || h->head_owed)
+        h->charged = h->frame.type;
+    h->head_owed = head;
+}
+
 bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
 {
     h->glitches += cost;
+    note_charge(h, cost);
     if (nj_unlikely(h->glitches > h->core->limits.glitches_max))
-        nj_h2_calm(h);
+        nj_h2_calm(h, waste_of(h));
     return !h->end;
 }
 
-void nj_h2_waste(struct nj_h2 *h, uint32_t n_glitches)
+void nj_h2_charge(struct nj_h2 *h, uint32_t n_glitches)
 {
     (void)nj__h2_glitch(h, n_glitches);
 }
@@ -55,6 +93,7 @@ void nj__h2_glitch_refund(struct nj_h2 *h)
 
 void nj__h2_glitch_request(struct nj_h2 *h)
 {
+    h->head_owed = false;
     nj__h2_glitch_refund(h);
     window_credit(h, 0);
 }
@@ -80,7 +119,9 @@ void nj__h2_glitch_window_update(struct nj_h2 *h)
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
 {
     if (cut && n_bytes < WINDOW_CUT_BYTES) {
-        (void)nj__h2_glitch(h, NJ__H2_GLITCH);
+        h->glitches += NJ__H2_GLITCH;
+        if (h->glitches > h->core->limits.glitches_max)
+            nj_h2_calm(h, NJ_H2_WASTE_CRUMBS);
         return;
     }
     window_credit(h, n_bytes);
@@ -96,7 +137,7 @@ void nj__h2_glitch_continuation(struct nj_h2 *h)
     uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HEADER_HARD;
 
     if (h->block_n > CONTINUATIONS_MAX || h->block_bytes > max)
-        nj_h2_calm(h);
+        nj_h2_calm(h, NJ_H2_WASTE_BLOCKS);
     else if (h->frame.n_bytes == 0 && !(h->frame.flags & NJ__H2_END_HEADERS))
         (void)nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
 }

@@ -191,11 +191,23 @@ struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st);
  * NJ_NEVER when there is none. DATA of an open stream is not meant: that has a time of its own.
  */
 nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now);
-/* It takes too long, or whatever else wastes our time: from the next input or output on the
- * connection ends with ENHANCE_YOUR_CALM. */
-void nj_h2_calm(struct nj_h2 *h);
+
+/* What a peer wastes our time with. */
+enum nj_h2_waste {
+    NJ_H2_WASTE_NONE,
+#define NJ_H2_WASTE(NAME, name, text) NJ_H2_WASTE_##NAME,
+#include "h2/waste.def"
+#undef NJ_H2_WASTE
+    NJ_H2_N_WASTES
+};
+#define NJ_H2_WASTE_TEXT_MAX 56u
+/* That is enough: from the next input or output on the connection ends with ENHANCE_YOUR_CALM, and
+ * a GOAWAY that says why in words. */
+void nj_h2_calm(struct nj_h2 *h, enum nj_h2_waste why);
+/* For which of these the connection ends; NONE while it does not, or ends for another reason. */
+enum nj_h2_waste nj_h2_wasted(const struct nj_h2 *h);
 /* So many glitches more: the peer wasted what this machine does not see. */
-void nj_h2_waste(struct nj_h2 *h, uint32_t n_glitches);
+void nj_h2_charge(struct nj_h2 *h, uint32_t n_glitches);
 /* In on_stream_close(): the peer's RST_STREAM ended it. */
 bool nj_h2_stream_was_reset(const struct nj_h2_stream *st);
 

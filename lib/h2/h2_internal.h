@@ -193,6 +193,9 @@ struct nj_h2 {
     uint8_t plain;       /* SETTINGS_NO_RFC7540_PRIORITIES: 1 + what the peer said; 0: nothing */
     uint8_t n_early;     /* PRIORITY_UPDATEs for streams to come */
     uint8_t pad;         /* of the DATA frame at hand */
+    uint8_t waste;       /* enum nj_h2_waste, when `end` is ABUSE */
+    uint8_t charged;     /* type of the last frame that cost something for good */
+    bool head_owed;      /* ... behind it, HEADERS cost a point that was not given back yet */
     /* Only during nj_h2_output(). */
     const struct nj_h2_sink *sink;
     void *sink_ctx;

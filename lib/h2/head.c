@@ -239,7 +239,7 @@ bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *
     if (rv == NJ__HPACK_NO_MEMORY)
         nj__h2_no_memory(h);
     else if (rv == TOO_MANY)
-        nj_h2_calm(h);
+        nj_h2_calm(h, NJ_H2_WASTE_HEADER);
     else
         nj__h2_broken(h, NJ__H2_COMPRESSION_ERROR);
     return false;

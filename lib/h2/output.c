@@ -87,7 +87,7 @@ uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes)
     if (nj_unlikely(h->out.room - h->out.n < n_bytes))
         close_up(h);
     if (nj_unlikely(n_waiting(h) > OUT_BYTES_MAX) && !h->told)
-        nj_h2_calm(h); /* the GOAWAY itself still finds its place */
+        nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* the GOAWAY itself still finds its place */
     if (!nj__h2_buf_reserve(h, &h->out, n_bytes))
         return NULL;
     uint8_t *p = h->out.p + h->out.n;
@@ -106,7 +106,7 @@ uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->n_acks++ < ACKS_PENDING_MAX)
         return nj__h2_put(h, n_bytes);
-    nj_h2_calm(h); /* they pile up, and the peer does not read them */
+    nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* they pile up, and the peer does not read them */
     return NULL;
 }
 
@@ -116,7 +116,7 @@ void nj__h2_dead(struct nj_h2 *h, uint32_t n_bytes)
         return;
     h->n_dead += n_bytes;
     if (h->n_dead > DEAD_BYTES_MAX)
-        nj_h2_calm(h);
+        nj_h2_calm(h, NJ_H2_WASTE_UNREAD);
 }
 
 void nj__h2_pass(struct nj_h2_stream *st)

@@ -34,6 +34,8 @@ static void show(struct nj_h2_stream *st, const struct nj__h2_head *head)
         .ends = st->got_end,
     };
     if (nj_unlikely(head->refused)) {
+        if (head->refused == 431)
+            nj_count(h->core->counters, NJ_C_h2_header_full);
         refuse_request(st, &req, head->refused);
         return;
     }
@@ -100,6 +102,7 @@ static bool throw_away(struct nj_h2 *h, const uint8_t *block, size_t n)
 /* RFC 9113 5.1.2: more than we allow. Who does not know that yet may try it again. */
 static void refuse(struct nj_h2 *h, uint32_t id)
 {
+    nj_count(h->core->counters, NJ_C_h2_streams_full);
     nj_count(h->core->counters, NJ_C_h2_reset_out);
     nj__h2_put_small(h, NJ__H2_RST_STREAM, id, NJ__H2_REFUSED_STREAM);
 }

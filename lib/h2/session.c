@@ -7,7 +7,10 @@
  */
 #include "h2/h2_internal.h"
 
+#include <string.h>
+
 #include "base/assert.h"
+#include "base/attr.h"
 #include "base/limits.h"
 
 /* WINDOW_UPDATEs a client may send before it asks for anything. */
@@ -49,8 +52,10 @@ static void h2_free(struct nj_h2 *h)
 
 struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
 {
-    if (core->alloc.bytes_used >= core->limits.bytes_max)
+    if (core->alloc.bytes_used >= core->limits.bytes_max) {
+        nj_count(core->counters, NJ_C_h2_full);
         return NULL;
+    }
     struct nj_h2 *h = nj__h2_alloc_zero(&core->alloc, sizeof *h);
     if (!h)
         return NULL;
@@ -103,20 +108,92 @@ void nj__h2_no_memory(struct nj_h2 *h)
     nj__h2_end(h, NJ__H2_END_MEMORY, NJ__H2_INTERNAL_ERROR);
 }
 
-void nj_h2_calm(struct nj_h2 *h)
+void nj_h2_calm(struct nj_h2 *h, enum nj_h2_waste why)
 {
+    if (!h->end)
+        h->waste = (uint8_t)why;
     nj__h2_end(h, NJ__H2_END_ABUSE, NJ__H2_ENHANCE_YOUR_CALM);
 }
 
-/* RFC 9113 6.8 */
-static void put_goaway(struct nj_h2 *h, uint32_t last, uint32_t code)
+enum nj_h2_waste nj_h2_wasted(const struct nj_h2 *h)
 {
-    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + GOAWAY_BYTES);
+    return (enum nj_h2_waste)h->waste;
+}
+
+/* ---- GOAWAY (RFC 9113 6.8) ---- */
+
+static const char *const waste_text[NJ_H2_N_WASTES] = {
+    [NJ_H2_WASTE_NONE] = "",
+#define NJ_H2_WASTE(NAME, name, text) [NJ_H2_WASTE_##NAME] = text,
+#include "h2/waste.def"
+#undef NJ_H2_WASTE
+};
+#define NJ_H2_WASTE(NAME, name, text)                                                              \
+    _Static_assert(sizeof text - 1 <= NJ_H2_WASTE_TEXT_MAX, "debug data is short");
+#include "h2/waste.def"
+#undef NJ_H2_WASTE
+
+static const char *frame_text(const struct nj_h2 *h)
+{
+    static const char *const text[] = {
+        [NJ__H2_DATA] = "DATA",
+        [NJ__H2_HEADERS] = "HEADERS",
+        [NJ__H2_PRIORITY] = "PRIORITY",
+        [NJ__H2_RST_STREAM] = "RST_STREAM",
+        [NJ__H2_SETTINGS] = "SETTINGS",
+        [NJ__H2_PUSH_PROMISE] = "PUSH_PROMISE",
+        [NJ__H2_PING] = "PING",
+        [NJ__H2_GOAWAY] = "GOAWAY",
+        [NJ__H2_WINDOW_UPDATE] = "WINDOW_UPDATE",
+        [NJ__H2_CONTINUATION] = "CONTINUATION",
+        [NJ__H2_PRIORITY_UPDATE] = "PRIORITY_UPDATE",
+    };
+    uint8_t type = h->frame.type;
+
+    if (!h->greeted)
+        return "preface";
+    return type < NJ_ARRAY_LEN(text) && text[type] ? text[type] : "unknown frame";
+}
+
+static const char *code_text(uint32_t code)
+{
+    switch (code) {
+    case NJ__H2_FLOW_CONTROL_ERROR:
+        return ": beyond the window";
+    case NJ__H2_FRAME_SIZE_ERROR:
+        return ": wrong length";
+    case NJ__H2_STREAM_CLOSED:
+        return ": stream is closed";
+    case NJ__H2_COMPRESSION_ERROR:
+        return ": can't be decoded";
+    default:
+        return ": not allowed by RFC 9113";
+    }
+}
+
+/* With words for who looks for the reason on the other side. */
+static void put_goaway(struct nj_h2 *h, uint32_t last, uint32_t code, const char *what,
+                       const char *why)
+{
+    uint32_t n_what = (uint32_t)strlen(what), n_why = (uint32_t)strlen(why);
+    uint32_t n = GOAWAY_BYTES + n_what + n_why;
+    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + n);
+
     if (!p)
         return;
-    p = nj__h2_put_head(p, GOAWAY_BYTES, NJ__H2_GOAWAY, 0, 0);
+    p = nj__h2_put_head(p, n, NJ__H2_GOAWAY, 0, 0);
     nj__h2_put32(p, last);
     nj__h2_put32(p + 4, code);
+    memcpy(p + GOAWAY_BYTES, what, n_what);
+    memcpy(p + GOAWAY_BYTES + n_what, why, n_why);
+}
+
+static void put_last_goaway(struct nj_h2 *h)
+{
+    bool broken = h->end == NJ__H2_END_PROTOCOL;
+
+    put_goaway(h, h->id_last, h->end_code, broken ? frame_text(h) : waste_text[h->waste],
+               broken ? code_text(h->end_code) : "");
 }
 
 int nj__h2_settle(struct nj_h2 *h)
@@ -125,7 +202,7 @@ int nj__h2_settle(struct nj_h2 *h)
         return 0;
     if (!h->told) {
         h->told = true;
-        put_goaway(h, h->id_last, h->end_code);
+        put_last_goaway(h);
     }
     return -1;
 }
@@ -152,11 +229,11 @@ void nj_h2_goaway(struct nj_h2 *h)
     if (h->end || h->goaways == 2)
         return;
     if (h->goaways++ == 0) {
-        put_goaway(h, NJ__H2_ID_MAX, NJ__H2_NO_ERROR);
+        put_goaway(h, NJ__H2_ID_MAX, NJ__H2_NO_ERROR, "", "");
         return;
     }
     nj__h2_late_stop(h);
-    put_goaway(h, h->id_last, NJ__H2_NO_ERROR);
+    put_goaway(h, h->id_last, NJ__H2_NO_ERROR, "", "");
 }
 
 void nj_h2_ping(struct nj_h2 *h)

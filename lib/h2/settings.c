@@ -96,7 +96,7 @@ static void setting(struct nj_h2 *h, uint16_t id, uint32_t value)
 void nj__h2_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
 {
     if (n_bytes > ENTRIES_MAX * ENTRY_BYTES) {
-        nj_h2_calm(h);
+        nj_h2_calm(h, NJ_H2_WASTE_SETTINGS);
         return;
     }
     for (uint32_t i = 0; i < n_bytes && !h->end; i += ENTRY_BYTES)

@@ -13,6 +13,7 @@
 #include <rte_mempool.h>
 #include <rte_prefetch.h>
 
+#include "shard/abuse.h"
 #include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
@@ -219,6 +220,30 @@ static void linger(struct nj_conn *c, nj_ns now)
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
 }
 
+/* --- HTTP/2 ends it -------------------------------------------------------------------------- */
+
+/* Where it was for abuse, somebody may want to know of whom. */
+static void note_waste(const struct nj_conn *c)
+{
+    static const enum nj_counter reason[NJ_H2_N_WASTES] = {
+#define NJ_H2_WASTE(NAME, name, text) [NJ_H2_WASTE_##NAME] = NJ_C_h2_calm_##name,
+#include "h2/waste.def"
+#undef NJ_H2_WASTE
+    };
+    enum nj_h2_waste waste = nj_h2_wasted(c->talk->h2);
+
+    if (waste != NJ_H2_WASTE_NONE)
+        nj__abuse(c->shard, reason[waste], &c->tcb->flow.tuple.remote);
+}
+
+static void fail(struct nj_conn *c)
+{
+    if (c->failed)
+        return;
+    c->failed = true;
+    note_waste(c);
+}
+
 /* --- bytes in ------------------------------------------------------------------------------ */
 
 static void input_h2(struct nj_conn *c, const uint8_t *data, uint32_t n)
@@ -226,7 +251,7 @@ static void input_h2(struct nj_conn *c, const uint8_t *data, uint32_t n)
     enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_H2);
 
     if (nj_h2_input(c->talk->h2, data, n) != 0)
-        c->failed = true;
+        fail(c);
     nj_stage(&c->shard->stages, was);
 }
 
@@ -317,7 +342,7 @@ static void note_read(struct nj_conn *c, nj_ns now)
     c->unfinished = since != NJ_NEVER;
     c->moved |= !nj__conn_has_streams(c) && (since == NJ_NEVER || since == now);
     if (c->unfinished && now - since >= c->shard->cfg.header_timeout)
-        nj_h2_calm(c->talk->h2);
+        nj_h2_calm(c->talk->h2, NJ_H2_WASTE_SLOW);
 }
 
 /* --- bytes out ----------------------------------------------------------------------------- */
@@ -331,7 +356,7 @@ static void output_h2(struct nj_conn *c)
     enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_H2);
 
     if (nj_h2_output(c->talk->h2, &sink, c) != 0 && !c->failed) {
-        c->failed = true;
+        fail(c);
         nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY that says why */
     }
     nj_stage(&s->stages, was);
@@ -520,10 +545,15 @@ void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
         conn_free(c, now);
         return;
     }
-    nj_count(&s->counters, NJ_C_conn_timeout);
+    if (c->silent == NJ_SILENT_STALLED)
+        nj__abuse(s, NJ_C_conn_timeout, &c->tcb->flow.tuple.remote);
+    else
+        nj_count(&s->counters, NJ_C_conn_timeout);
     if (c->silent == NJ_SILENT_IDLE || c->silent == NJ_SILENT_BEGUN) {
-        if (c->silent == NJ_SILENT_BEGUN)
-            nj_h2_calm(c->talk->h2);
+        if (c->silent == NJ_SILENT_BEGUN) {
+            nj_h2_calm(c->talk->h2, NJ_H2_WASTE_SLOW);
+            note_waste(c);
+        }
         nj__conn_leave(c, now);
     } else {
         nj__conn_reset(c, now);

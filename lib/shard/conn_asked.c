@@ -76,7 +76,7 @@ static bool leave_exchange(struct nj_conn *c, struct nj_h2_stream *st, struct nj
         pass_asked(c->talk);
     bool runs = nj_exchange_gone(x, a);
     if (runs && nj_exchange_is_away(x) && nj_h2_stream_was_reset(st))
-        nj_h2_waste(c->talk->h2, RESET_RUNNING_COST);
+        nj_h2_charge(c->talk->h2, RESET_RUNNING_COST);
     return runs;
 }
 

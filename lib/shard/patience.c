@@ -14,6 +14,7 @@
  * whoever waits for a file for as long waits for memory that others may hold for ever, or for a
  * disk that does not answer, and is told.
  */
+#include "shard/abuse.h"
 #include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
@@ -255,7 +256,7 @@ static void give_up_response(struct nj_ask *a, nj_ns now)
 {
     struct nj_conn *c = a->conn;
 
-    nj_count(&c->shard->counters, NJ_C_send_timeout);
+    nj__abuse(c->shard, NJ_C_send_timeout, &c->tcb->flow.tuple.remote);
     if (nj_h2_first(c->talk->h2) != a->stream || nj_h2_next(a->stream)) {
         nj_h2_reset(a->stream, RFC9113_CANCEL);
         nj__conn_note_work(c);
@@ -286,7 +287,7 @@ static void give_up_body(struct nj_ask *a)
 
     if (!nj_exchange_late(a->exchange))
         return;
-    nj_count(&c->shard->counters, NJ_C_body_timeout);
+    nj__abuse(c->shard, NJ_C_body_timeout, &c->tcb->flow.tuple.remote);
     nj__conn_note_work(c);
 }
 
@@ -306,7 +307,7 @@ static void look(struct nj_ask *a, nj_ns now)
 
     a->body_moved = false;
     if (c->unfinished && is_overdue(c, now)) {
-        nj_h2_calm(c->talk->h2);
+        nj_h2_calm(c->talk->h2, NJ_H2_WASTE_SLOW);
         nj__conn_note_work(c);
         return;
     }

@@ -3,6 +3,7 @@
  * makes room for others. Both are on lists of the shard, so that they are found at once. */
 #include <rte_mempool.h>
 
+#include "shard/abuse.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 
@@ -73,7 +74,7 @@ void nj__pressure_shed(struct nj_shard *s, nj_ns now)
         } else if (ms_of(now) - talk->owing_ms < SHED_AFTER / NJ_MS) {
             return;
         } else {
-            nj_count(&s->counters, NJ_C_conn_shed);
+            nj__abuse(s, NJ_C_conn_shed, &talk->conn->tcb->flow.tuple.remote);
             nj__conn_reset(talk->conn, now);
             n_shed++;
         }
@@ -131,7 +132,7 @@ uint32_t nj__pressure_tick(struct nj_shard *s, nj_ns now)
 
     if (!c)
         return 0;
-    nj_count(&s->counters, NJ_C_conn_hoard);
+    nj__abuse(s, NJ_C_conn_hoard, &c->tcb->flow.tuple.remote);
     nj__conn_reset(c, now);
     return 1;
 }

@@ -66,6 +66,7 @@ struct seen {
     size_t n;
     unsigned by_type[16];
     uint32_t goaway, rst;
+    char why[64]; /* debug data of that GOAWAY */
 };
 
 static struct seen seen;
@@ -85,8 +86,10 @@ static void look(struct rig *r)
         while (seen.n - at >= 9 && seen.n - at >= 9 + (len = be32(seen.buf + at) >> 8)) {
             uint8_t type = seen.buf[at + 3];
             seen.by_type[type % 16]++;
-            if (type == NGHTTP2_GOAWAY)
+            if (type == NGHTTP2_GOAWAY) {
                 seen.goaway = be32(seen.buf + at + 13);
+                snprintf(seen.why, sizeof seen.why, "%.*s", (int)len - 8, seen.buf + at + 17);
+            }
             if (type == NGHTTP2_RST_STREAM)
                 seen.rst = be32(seen.buf + at + 9);
             at += 9 + len;
@@ -249,20 +252,33 @@ Test(h2_limits, floods)
         const char *name;
         void (*make)(unsigned i);
         unsigned n_max; /* of calls, the budget being 1000 */
+        enum nj_h2_waste waste;
+        const char *why; /* what the GOAWAY says; NULL: something */
     } floods[] = {
-        {"rapid reset", make_reset, 1002},      {"ping", make_ping, 1002},
-        {"settings", make_settings, 1002},      {"priority", make_priority, 1002},
-        {"unknown", make_unknown, 1002},        {"window update", make_window, 1020},
-        {"empty data", make_empty_data, 1002},  {"padding", make_padding, 1002},
-        {"made you reset", make_overflow, 110}, {"malformed", make_malformed, 110},
-        {"length lie", make_length_lie, 1002},  {"late headers", make_late_headers, 1002},
-        {"late data", make_late_data, 1002},
+        {"rapid reset", make_reset, 1002, NJ_H2_WASTE_RESETS, "too many streams reset"},
+        {"ping", make_ping, 1002, NJ_H2_WASTE_PINGS, "too many PING frames"},
+        {"settings", make_settings, 1002, NJ_H2_WASTE_SETTINGS, NULL},
+        {"priority", make_priority, 1002, NJ_H2_WASTE_PRIORITIES, NULL},
+        {"unknown", make_unknown, 1002, NJ_H2_WASTE_FRAMES, NULL},
+        {"window update", make_window, 1020, NJ_H2_WASTE_WINDOWS, NULL},
+        {"empty data", make_empty_data, 1002, NJ_H2_WASTE_EMPTY_DATA, NULL},
+        {"padding", make_padding, 1002, NJ_H2_WASTE_EMPTY_DATA, NULL},
+        {"made you reset", make_overflow, 110, NJ_H2_WASTE_WINDOWS, NULL},
+        {"malformed", make_malformed, 110, NJ_H2_WASTE_REQUESTS, NULL},
+        {"length lie", make_length_lie, 1002, 0, NULL},
+        {"late headers", make_late_headers, 1002, NJ_H2_WASTE_REQUESTS, NULL},
+        {"late data", make_late_data, 1002, NJ_H2_WASTE_EMPTY_DATA, NULL},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(floods); i++) {
         struct rig *r = open_raw(NULL);
         unsigned n = flood(r, floods[i].make, 5000, 1);
         cr_expect_leq(n, floods[i].n_max, "%s: %u", floods[i].name, n);
         cr_expect_gt(n, 50, "%s: %u", floods[i].name, n);
+        cr_expect(!floods[i].waste || nj_h2_wasted(r->h) == floods[i].waste, "%s: %d",
+                  floods[i].name, (int)nj_h2_wasted(r->h));
+        cr_expect_gt(strlen(seen.why), 0, "%s", floods[i].name);
+        cr_expect(!floods[i].why || strcmp(seen.why, floods[i].why) == 0, "%s: %s", floods[i].name,
+                  seen.why);
         expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
     }
 }
@@ -294,6 +310,8 @@ Test(h2_limits, refused_streams)
     cr_assert_eq(input(r), 0);
     unsigned n = flood(r, make_open, 5000, 0);
     cr_expect_eq(r->n_req, 128);
+    cr_expect_eq(rig_count(r, NJ_C_h2_streams_full), rig_count(r, NJ_C_h2_reset_out));
+    cr_expect_gt(rig_count(r, NJ_C_h2_streams_full), 0);
     cr_expect_leq(n, 1200);
     cr_expect_gt(n, 500, "an eager client is not an attacker");
     expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
@@ -382,6 +400,7 @@ Test(h2_limits, too_large_head_gets_431)
     cr_expect_eq(r->n_req, 2);
     cr_expect_eq(rig_count(r, NJ_C_requests), 4);
     cr_expect_eq(rig_count(r, NJ_C_status_4xx), 2);
+    cr_expect_eq(rig_count(r, NJ_C_h2_header_full), 2);
     cr_expect_eq(rig_count(r, NJ_C_responses), 4);
     cr_expect_eq(nj_h2_streams(r->h), 0);
     rig_free(r);
@@ -536,6 +555,7 @@ Test(h2_limits, dribble)
     }
     cr_expect_leq(n, 1010);
     output(r);
+    cr_expect_eq(nj_h2_wasted(r->h), NJ_H2_WASTE_CRUMBS, "%d", (int)nj_h2_wasted(r->h));
     expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 

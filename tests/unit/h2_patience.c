@@ -147,7 +147,7 @@ Test(h2_patience, calm)
 {
     struct rig *r = open_greeted();
     feed(r, ping, 3, T0);
-    nj_h2_calm(r->h);
+    nj_h2_calm(r->h, NJ_H2_WASTE_SLOW);
     cr_expect_eq(nj_h2_output(r->h, &rig_sink, r), -1);
     cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 1);
     cr_expect_eq(nj_h2_unfinished_since(r->h, T0 + 1), NJ_NEVER);

@@ -90,6 +90,7 @@ struct rig {
     struct rig_reply reply[RIG_STREAMS]; /* by stream id / 2 */
     bool client_goaway;
     uint32_t client_goaway_code;
+    char client_goaway_text[128]; /* its debug data */
     int client_error;
 };
 
@@ -417,6 +418,8 @@ static inline int rig_c_frame(nghttp2_session *s, const nghttp2_frame *f, void *
     if (f->hd.type == NGHTTP2_GOAWAY) {
         r->client_goaway = true;
         r->client_goaway_code = f->goaway.error_code;
+        snprintf(r->client_goaway_text, sizeof r->client_goaway_text, "%.*s",
+                 (int)f->goaway.opaque_data_len, (const char *)f->goaway.opaque_data);
     }
     if (f->hd.type == NGHTTP2_WINDOW_UPDATE) {
         uint64_t *given =

@@ -375,6 +375,36 @@ Test(h2_session, goaway_idle)
     rig_free(r);
 }
 
+/* RFC 9113 6.8: "Endpoints MAY append opaque data to the payload of any GOAWAY frame", as a client
+ * sees it: nghttp2. */
+Test(h2_session, goaway_says_why)
+{
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    cr_assert_eq(rig_run(r, 0), 0);
+    for (unsigned i = 0; i < 1100 && !r->client_goaway; i++) {
+        nghttp2_submit_ping(r->client, 0, NULL);
+        rig_run(r, 0);
+    }
+    cr_expect_eq(r->client_goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+    cr_expect_str_eq(r->client_goaway_text, "too many PING frames");
+    rig_free(r);
+}
+
+/* ... of an error of the protocol: in which frame, and what is wrong, in words of ours. */
+Test(h2_session, goaway_says_what_is_wrong)
+{
+    static const uint8_t bad[] = {0, 0, 3, 3, 0, 0, 0, 0, 1, 'e', 'v', 'e'}; /* RST_STREAM */
+    struct rig *r = rig_new(NULL);
+    rig_client_new(r, 0, false);
+    cr_assert_eq(rig_run(r, 0), 0);
+    cr_expect_eq(nj_h2_input(r->h, bad, sizeof bad), -1);
+    rig_run(r, 0);
+    cr_expect_eq(r->client_goaway_code, NGHTTP2_FRAME_SIZE_ERROR);
+    cr_expect_str_eq(r->client_goaway_text, "RST_STREAM: wrong length");
+    rig_free(r);
+}
+
 Test(h2_session, peer_goaway)
 {
     struct rig *r = rig_new(NULL);
