@@ -50,6 +50,8 @@ static const char *const help[] = {
     "  --connections-per-client N   open at once [none]\n"
     "  --streams-per-client N       requests open at once [none]\n"
     "  --requests-per-client N      per second; beyond: 429 [none]\n"
+    "  --trusted-proxy NETWORK      its connections count for no client, and it may name\n"
+    "                          clients in a header, e.g. 10.0.0.0/8 (up to 16 times)\n"
     "\n",
 
     "requests\n"
@@ -132,6 +134,7 @@ static const char *const names[] = {
     "connections-per-client",
     "streams-per-client",
     "requests-per-client",
+    "trusted-proxy",
     "max-body",
     "max-header-size",
     "max-headers",

@@ -136,6 +136,18 @@ static void show_config(const struct nj_server_config *config)
         putchar('\n');
 }
 
+static void show_trusted(const struct nj_policy_file *f)
+{
+    char text[NJ_ADDRESS_TEXT_BYTES];
+
+    for (uint32_t i = 0; i < f->n_networks; i++) {
+        const struct nj_network *n = &f->network[i];
+        if (n->lists & f->trusted)
+            printf("trusted proxy: %s/%u\n", nj_address_text(&n->addr, text),
+                   nj_addr_is_v4(&n->addr) ? n->bits - 96u : n->bits);
+    }
+}
+
 static void show_policy(const struct nj_policy_file *f, const struct nj_server_config *config)
 {
     struct nj_policy p;
@@ -148,6 +160,7 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     show_limits(&server, 0);
     show_door(f);
     show_client(f);
+    show_trusted(f);
     for (uint32_t i = 0; i < p.n_classes; i++) {
         const struct nj_file_class *c = &f->class_at[nj_policy_file_class(f, p.classes[i].name)];
         printf("class %s", c->name);

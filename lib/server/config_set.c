@@ -72,6 +72,7 @@ static const struct entry entries[] = {
     {{"connections-per-client", NULL}, NUMBER, true, FIELD(connections_per_client), SOME},
     {{"streams-per-client", NULL}, NUMBER, true, FIELD(streams_per_client), SOME},
     {{"requests-per-client", NULL}, NUMBER, true, FIELD(requests_per_client), SOME},
+    {{"trusted-proxy", NULL}, LIST, false, FIELD(trusted_proxy), 0, NJ_SERVER_TRUSTED_MAX, NULL},
 
     {{"max-body", "limits"}, SIZE, true, FIELD(max_body), 1, 1e15, ANY_SIZE},
     {{"max-header-size", "limits"}, SIZE, false, FIELD(max_header_size), 1024, 32 * 1024,

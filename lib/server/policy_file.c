@@ -23,7 +23,7 @@ struct section {
 
 static const char *const extra_keys[][6] = {
     [SERVER] = {"allow", "deny", "deny_action"},
-    [CLIENT] = {"by", "prefix4", "prefix6"},
+    [CLIENT] = {"by", "prefix4", "prefix6", "trusted_proxy"},
     [LIST] = {"networks", "file"},
     [CLASS] = {"path", "host", "list", "header", "hours"},
     [HOURS] = {NULL},
@@ -392,6 +392,8 @@ static bool read_client(struct nj__reader *r, const char *key, const struct nj_i
         if (!nj_read_number(e->value, &bits) || bits < 16 || bits > 128)
             nj__policy_expected(r, e, "a number of bits from 16 to 128");
         r->f->client_bits6 = (uint8_t)bits;
+    } else if (strcmp(key, "trusted_proxy") == 0) {
+        nj__policy_trust(r, e->value, r->path, e->line);
     } else {
         return false;
     }
@@ -426,7 +428,8 @@ static bool read_config(struct nj__reader *r, const struct section *s, const cha
 
 static bool may_repeat(const char *key)
 {
-    static const char *const names[] = {"networks", "file", "path", "host", "list", "error_page"};
+    static const char *const names[] = {"networks", "file",       "path",         "host",
+                                        "list",     "error_page", "trusted_proxy"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(key, names[i]) == 0)
@@ -560,6 +563,29 @@ static void read_all(struct nj__reader *r)
     free(sections);
 }
 
+/* What the command line trusts comes to what the file trusts. */
+static void trust_options(struct nj__reader *r, const struct nj_server_config *config)
+{
+    for (uint32_t i = 0; i < NJ_SERVER_TRUSTED_MAX && config->trusted_proxy[i]; i++)
+        nj__policy_trust(r, config->trusted_proxy[i], "--trusted-proxy", 0);
+}
+
+static struct nj_policy_file *no_file(const struct nj_server_config *config,
+                                      struct nj_faults *faults)
+{
+    struct nj__reader r = {.f = new_file(), .path = "nightjar", .faults = faults};
+    uint32_t n_before = faults->n;
+
+    if (!r.f)
+        nj_fault(faults, r.path, 0, "no memory for a policy");
+    else
+        trust_options(&r, config);
+    if (faults->n == n_before)
+        return r.f;
+    nj_policy_file_free(r.f);
+    return NULL;
+}
+
 struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, size_t n_bytes,
                                             struct nj_server_config *config,
                                             struct nj_faults *faults)
@@ -574,6 +600,8 @@ struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, 
         nj_fault(faults, path, 0, "no memory to read it");
     else
         read_all(&r);
+    if (r.f)
+        trust_options(&r, config);
     if (faults->n > n_before) {
         nj_policy_file_free(r.f);
         return NULL;
@@ -587,12 +615,8 @@ struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_co
 {
     size_t n_bytes;
 
-    if (!path) {
-        struct nj_policy_file *none = new_file();
-        if (!none)
-            nj_fault(faults, "nightjar", 0, "no memory for a policy");
-        return none;
-    }
+    if (!path)
+        return no_file(config, faults);
     char *text = nj_ini_slurp(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
     if (!text)
         return NULL;

@@ -69,6 +69,7 @@ struct nj_policy_file {
     uint32_t n_lists;
     char list[NJ_LISTS_MAX][NJ_CLASS_NAME_MAX];
     uint32_t list_used; /* bit i: somebody asks for it */
+    uint32_t trusted;   /* the bit behind those of lists, when there are trusted proxies */
     struct nj_network *network;
     uint32_t n_networks;
 };
@@ -133,6 +134,8 @@ bool nj__policy_is_name(const char *text, size_t n);
 
 /* policy_lists.c */
 void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e);
+/* Networks of trusted proxies, between commas; all lists are declared. */
+void nj__policy_trust(struct nj__reader *r, const char *networks, const char *file, uint32_t line);
 void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e);
 
 #endif

@@ -66,17 +66,36 @@ static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const c
     f->network[f->n_networks++] = net;
 }
 
-void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+static void add_all(struct nj__reader *r, uint32_t list, const char *text, const char *file,
+                    uint32_t line)
 {
-    const char *text = e->value;
     struct nj_str word;
 
     while (text) {
         if (nj__policy_word(&text, &word))
-            add(r, list, word, r->path, e->line);
+            add(r, list, word, file, line);
         else
-            nj_fault(r->faults, r->path, e->line, "nothing between commas: expected " WANTS);
+            nj_fault(r->faults, file, line, "nothing between commas: expected " WANTS);
     }
+}
+
+void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+{
+    add_all(r, list, e->value, r->path, e->line);
+}
+
+void nj__policy_trust(struct nj__reader *r, const char *networks, const char *file, uint32_t line)
+{
+    struct nj_policy_file *f = r->f;
+
+    if (f->n_lists == NJ_LISTS_MAX) {
+        nj_fault(r->faults, file, line,
+                 "trusted proxies are a list, too: expected at most %u others", NJ_LISTS_MAX - 1);
+        return;
+    }
+    f->trusted = 1u << f->n_lists;
+    f->list_used |= f->trusted;
+    add_all(r, f->n_lists, networks, file, line);
 }
 
 /* One network in a line, comments as in the policy file. */

@@ -115,6 +115,7 @@ void nj_policy_file_make(const struct nj_policy_file *f, const struct nj_server_
         .client_field = f->client_field,
         .client_bits4 = f->client_bits4,
         .client_bits6 = f->client_bits6,
+        .trusted = f->trusted,
         .allow_only = f->allow_only,
         .allow = f->allow,
         .deny = f->deny,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "shape/forwarded.h"
 
 const struct nj_policy nj_policy_none = {
     .version = 1,
@@ -187,21 +188,49 @@ uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key
     return make_key(key, &(struct key_parts){.net = network(p, addr), .kind = KEY_CONNS});
 }
 
+bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr)
+{
+    return p->trusted && (lists_of(p, addr) & p->trusted);
+}
+
+/* May the fields of this request name its client? A cookie is the client's own, whoever brings it;
+ * a header is believed when it comes from a trusted proxy, if there are any. */
+static bool names_client(const struct asked *a)
+{
+    const struct nj_policy *p = a->p;
+
+    if (p->client_by == NJ_CLIENT_BY_HEADER && p->trusted)
+        return a->lists & p->trusted;
+    return p->client_by != NJ_CLIENT_BY_ADDRESS;
+}
+
+static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key,
+                            const struct nj_class *c, const struct nj_addr *client)
+{
+    struct key_parts parts = {.kind = KEY_ADDRESS, .slot = c->slot, .owner = c->owner};
+
+    parts.net = network(a->p, client);
+    return remembered_key(key, &parts, a->req->memo);
+}
+
+/* *client becomes the address that asks, as far as it is known. */
 static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key,
-                            const struct nj_class *c)
+                            const struct nj_class *c, struct nj_addr *client)
 {
     struct key_parts parts = {.kind = KEY_FIELD, .slot = c->slot, .owner = c->owner};
 
-    if (a->p->client_by != NJ_CLIENT_BY_ADDRESS) {
-        struct nj_str v = client_value(a->p, a->req);
-        if (v.n_bytes > 0) {
-            parts.value[0] = nj_hash(key, v.p, v.n_bytes);
-            return make_key(key, &parts);
-        }
+    *client = *a->req->addr;
+    if (!names_client(a))
+        return address_key(a, key, c, client);
+    if (a->p->trusted && nj_forwarded_is(a->p->client_field)) {
+        (void)nj_forwarded_client(a->p, a->req, client); /* else it is the proxy itself */
+        return address_key(a, key, c, client);
     }
-    parts.kind = KEY_ADDRESS;
-    parts.net = network(a->p, a->req->addr);
-    return remembered_key(key, &parts, a->req->memo);
+    struct nj_str v = client_value(a->p, a->req);
+    if (v.n_bytes == 0)
+        return address_key(a, key, c, client);
+    parts.value[0] = nj_hash(key, v.p, v.n_bytes);
+    return make_key(key, &parts);
 }
 
 /* --- verdicts ------------------------------------------------------------------------------- */
@@ -270,5 +299,5 @@ void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
         a.host = host_of(req);
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
-    out->client_key = request_key(&a, key, out->class_of);
+    out->client_key = request_key(&a, key, out->class_of, &out->client);
 }

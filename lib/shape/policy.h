@@ -76,6 +76,10 @@ struct nj_policy {
     struct nj_str client_field; /* name of the header or cookie; who lacks it goes by address */
     uint8_t client_bits4, client_bits6; /* of the address that make a client: 32 and 64 */
 
+    /* Lists of proxies that are believed when they name their clients, and whose connections are
+     * held against nobody. 0: with client_by HEADER any peer is believed. */
+    uint32_t trusted;
+
     bool allow_only;            /* who is on none of `allow` is refused */
     uint32_t allow, deny;       /* lists; deny wins */
     enum nj_action deny_action; /* DROP, RESET or FORBID */
@@ -109,11 +113,15 @@ struct nj_policy_request {
 struct nj_verdict {
     const struct nj_class *class_of; /* of the snapshot; never NULL */
     enum nj_action action;
-    uint64_t client_key; /* keyed hash of who asks and of the class; never 0 */
+    uint64_t client_key;   /* keyed hash of who asks and of the class; never 0 */
+    struct nj_addr client; /* the address that asks; a proxy's, unless it is trusted and tells */
 };
 
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
                       const struct nj_policy_request *req, struct nj_verdict *out);
+
+/* Is it a trusted proxy? */
+bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr);
 
 /* The key of a client by its address alone: connections are counted under it. Never 0. */
 uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,

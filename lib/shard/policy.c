@@ -3,6 +3,7 @@
  * The operator's policy, as far as a shard carries it out: who may connect, and how many times; and
  * the change from one policy to the next.
  */
+#include "shard/abuse.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 
@@ -47,7 +48,10 @@ void nj__policy_fini(struct nj_shard *s)
 struct nj_client *nj__policy_client(struct nj_shard *s, uint64_t key, const struct nj_addr *addr)
 {
     struct nj_client *client = nj_client_take(s->clients, key, addr, s->now);
-    return client ? client : nj_clients_rest(s->clients);
+    if (nj_likely(client))
+        return client;
+    nj_count(&s->counters, NJ_C_clients_full);
+    return nj_clients_rest(s->clients);
 }
 
 void nj__policy_client_put(struct nj_shard *s, struct nj_client *client)
@@ -91,7 +95,7 @@ static bool has_room(struct nj_conn *c)
     const struct nj_client_caps *caps = &p->classes[0].caps;
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
-    if (caps->conns_max == 0)
+    if (caps->conns_max == 0 || nj_policy_trusts(p, remote))
         return true;
     struct nj_client *client =
         nj__policy_client(s, nj_policy_client_of(p, &s->cfg.client_key, remote), remote);
@@ -113,7 +117,7 @@ bool nj__policy_welcomes(struct nj_conn *c)
     }
     if (has_room(c))
         return true;
-    nj_count(&s->counters, NJ_C_conn_client_full);
+    nj__abuse(s, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
     return false;
 }
 

@@ -49,13 +49,20 @@ static uint32_t *count_of(const struct nj_shard *s, const struct nj_addr *remote
     return &s->shares.n[nj_policy_client_of(p, &s->cfg.client_key, remote) & s->shares.mask];
 }
 
+/* Connections of trusted proxies are of many clients: they are held against nobody. */
+static bool is_shared(const struct nj_shard *s, const struct nj_addr *remote)
+{
+    return nj_policy_trusts(nj_shape_policy(s->shape), remote);
+}
+
 static void note_most(struct nj_shares *sh, const uint32_t *n)
 {
     if (*n > sh->n[sh->worst])
         sh->worst = (uint32_t)(n - sh->n);
 }
 
-static bool is_counted(const struct nj_conn *c)
+/* Was its place passed? */
+static bool is_passed(const struct nj_conn *c)
 {
     const struct nj_shard *s = c->shard;
     return s->shares.counted > 0 && nj_pool_place(&s->conns, c) < s->shares.counted;
@@ -63,16 +70,21 @@ static bool is_counted(const struct nj_conn *c)
 
 static void count(struct nj_conn *c)
 {
-    uint32_t *n = count_of(c->shard, &c->tcb->flow.tuple.remote);
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    uint32_t *n = count_of(c->shard, remote);
 
+    if (is_shared(c->shard, remote))
+        return;
     ++*n;
     note_most(&c->shard->shares, n);
 }
 
 void nj__shares_remove(struct nj_conn *c)
 {
-    if (nj_unlikely(is_counted(c)))
-        --*count_of(c->shard, &c->tcb->flow.tuple.remote);
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+
+    if (nj_unlikely(is_passed(c)) && !is_shared(c->shard, remote))
+        --*count_of(c->shard, remote);
 }
 
 void nj__shares_restart(struct nj_shard *s)
@@ -119,7 +131,8 @@ static bool is_idle(const struct nj_conn *c)
 /* May it be asked? One that is not listed is about to be gone. */
 static bool is_open(const struct nj_shard *s, const struct nj_conn *c, bool gently)
 {
-    if (c->shard != s || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED)
+    if (c->shard != s || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
+        is_shared(s, &c->tcb->flow.tuple.remote))
         return false;
     return !gently || (is_idle(c) && c->state != LINGER);
 }
@@ -177,15 +190,22 @@ static bool want(struct nj_shard *s, uint32_t n_own)
     return true;
 }
 
+/* Connections that this one's client has besides it. */
+static uint32_t n_besides(const struct nj_conn *c)
+{
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    return is_shared(c->shard, remote) ? 0 : *count_of(c->shard, remote) - 1;
+}
+
 void nj__shares_add(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
 
-    if (nj_likely(!is_counted(c)))
+    if (nj_likely(!is_passed(c)))
         return;
     count(c);
     if (s->tcp.tcbs.n_used > part(s, TIGHT_FROM) && !nj_tcp_few_left(&s->tcp)) /* else TCP asked */
-        want(s, *count_of(s, &c->tcb->flow.tuple.remote) - 1);
+        want(s, n_besides(c));
 }
 
 bool nj__shares_yields(void *shard, const struct nj_addr *remote, bool proven)
@@ -195,7 +215,7 @@ bool nj__shares_yields(void *shard, const struct nj_addr *remote, bool proven)
 
     if (sh->counted == 0)
         return false;
-    uint32_t n_own = *count_of(s, remote);
+    uint32_t n_own = is_shared(s, remote) ? 0 : *count_of(s, remote);
     if (!proven) /* anybody can write any address on a SYN: nobody yields to that yet */
         return some_yield(sh, n_own);
     return want(s, n_own);

@@ -138,6 +138,17 @@ class Check(unittest.TestCase):
             self.assertEqual((0, ""), (done.returncode, done.stderr))
             self.assertIn("server: rate = 20MiB/s", done.stdout)
 
+    def test_trusted_proxies_are_shown(self):
+        self.write("[client]\nby = header X-Forwarded-For\ntrusted_proxy = 2001:db8:1::/48\n")
+        done = check("--config", self.path, "--trusted-proxy", "10.0.0.0/8")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("client: by header x-forwarded-for", done.stdout)
+        self.assertIn("trusted proxy: 10.0.0.0/8\n", done.stdout)
+        self.assertIn("trusted proxy: 2001:db8:1::/48\n", done.stdout)
+        done = check("--trusted-proxy", "proxy.example.org")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("--trusted-proxy: proxy.example.org: expected an address", done.stderr)
+
     def test_what_could_be_several_options_is_none(self):
         for short in ("--rate-p=1MiB/s", "--max=16", "--no"):
             done = check(short)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "server/addresses.h"
 #include "server/policy_file.h"
 #include "support/scratch.h"
 
@@ -372,4 +373,73 @@ Test(server_policy_file, rates_are_shown_as_people_write_them)
         cr_assert(nj_class_key_read(&again, 0, is, &expected), "%s", is);
         cr_expect_eq(again.value.total.rate, keys.value.total.rate, "%s", is);
     }
+}
+
+/* ---- trusted proxies ---- */
+
+static bool is_trusted(const char *net)
+{
+    for (uint32_t i = 0; i < f->n_networks; i++) {
+        char text[NJ_ADDRESS_TEXT_BYTES];
+        const struct nj_network *n = &f->network[i];
+        if (n->lists & f->trusted && strcmp(nj_address_text(&n->addr, text), net) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* They are a list beside those with names; the command line's come to those of the file. */
+Test(server_policy_file, trusted_proxies)
+{
+    static const char text[] = "[client]\nby = header X-Forwarded-For\n"
+                               "trusted_proxy = 10.0.0.0/8, 2001:db8:1::/48\n"
+                               "trusted_proxy = 192.0.2.1\n"
+                               "[list a]\nnetworks = 203.0.113.0/24\n";
+
+    fini();
+    nj_server_config_init(&config);
+    config.trusted_proxy[0] = "198.51.100.0/24";
+    f = nj_policy_file_parse("p", text, strlen(text), &config, &faults);
+    cr_assert(f, "%s", faults.text);
+    make(0);
+    cr_expect(p.trusted == 1u << 1 && f->list_used == 1u << 1);
+    cr_expect_eq(f->n_networks, 5);
+    cr_expect(is_trusted("10.0.0.0") && is_trusted("2001:db8:1::") && is_trusted("192.0.2.1") &&
+              is_trusted("198.51.100.0"));
+    cr_expect_not(is_trusted("203.0.113.0"));
+    parse("[client]\nby = header X-Forwarded-For\n");
+    make(0);
+    cr_expect_eq(p.trusted, 0);
+}
+
+/* Also without a file. What is wrong is told with the name of the option. */
+Test(server_policy_file, trusted_proxies_of_the_command_line)
+{
+    fini();
+    nj_server_config_init(&config);
+    config.trusted_proxy[0] = "10.0.0.0/8";
+    f = nj_policy_file_read(NULL, &config, &faults);
+    cr_assert(f);
+    cr_expect(is_trusted("10.0.0.0"));
+    nj_policy_file_free(f);
+    config.trusted_proxy[1] = "10.0.0.1/8";
+    f = nj_policy_file_read(NULL, &config, &faults);
+    cr_expect(!f);
+    cr_expect_str_eq(faults.text, "--trusted-proxy: 10.0.0.1/8: expected no bits of the address "
+                                  "behind its prefix\n");
+}
+
+/* There are 16 places for lists. */
+Test(server_policy_file, trusted_proxies_take_the_place_of_a_list)
+{
+    char text[1024];
+    size_t n = 0;
+
+    for (unsigned i = 0; i < NJ_LISTS_MAX; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "[list l%u]\nnetworks = 192.0.2.1\n", i);
+    cr_assert(parse_bytes(text, n), "%s", faults.text);
+    n += (size_t)snprintf(text + n, sizeof text - n, "[client]\ntrusted_proxy = 10.0.0.0/8\n");
+    cr_expect_not(parse_bytes(text, n));
+    cr_expect_str_eq(faults.text, "p:34: trusted proxies are a list, too: expected at most 15 "
+                                  "others\n");
 }

@@ -192,6 +192,39 @@ Test(shard_shares, addresses_of_one_network_are_one_client)
     rig_free(r);
 }
 
+/* 198.18.0.5 is a trusted proxy. */
+static uint32_t proxies(const void *ctx, const struct nj_addr *a)
+{
+    return nj_addr_to_v4(a) == htonl(GREEDY) ? 1 : 0;
+}
+
+/* Connections of a trusted proxy are held against nobody; and it finds a place where others do. */
+Test(shard_shares, trusted_proxies)
+{
+    struct nj_policy p = nj_policy_none;
+    struct rig *r = rig_alloc(16384, 16384);
+    struct nj_shard_config c = rig_config(r);
+    struct rig_peer *proxy[FULL / 2], *other[FULL];
+
+    p.trusted = 1;
+    p.lists = proxies;
+    p.classes[0].caps.conns_max = 60;
+    c.policy = &p;
+    c.conns_max = c.half_open_max = PLACES;
+    rig_new_with(r, &c);
+    for (uint32_t i = 0; i < 60; i++)
+        other[i] = open_h2(r, OTHER, (uint16_t)(2000 + i));
+    hoard(r, FULL - 60, proxy);
+    for (uint32_t i = 0; i < 40; i++) {
+        struct rig_peer *more = open_h2(r, GREEDY, (uint16_t)(4000 + i));
+        cr_expect(is_served(r, more), "%u", i);
+    }
+    cr_expect_eq(n_ended(proxy, FULL - 60), 0);
+    cr_expect_geq(n_ended(other, 60), 40);
+    cr_expect_eq(rig_count(r, NJ_C_conn_client_full), 0);
+    rig_free(r);
+}
+
 /* When there are places again, nobody is counted. */
 Test(shard_shares, counting_ends_with_the_need)
 {

@@ -29,6 +29,7 @@ extern "C" {
 #define NJ_SERVER_GATEWAYS_MAX    2
 #define NJ_SERVER_NEIGHBOURS_MAX  7
 #define NJ_SERVER_ERROR_PAGES_MAX 16
+#define NJ_SERVER_TRUSTED_MAX     16
 
 /* For a limit below: none, whatever the policy file says. 0 is what the file says, and none where
  * that is silent, too. */
@@ -88,6 +89,10 @@ struct nj_server_config {
     /* Of one client: an address of IPv4 or a /64 of IPv6, unless the policy file says otherwise. */
     uint32_t connections_per_client, streams_per_client; /* open at once */
     uint32_t requests_per_client;                        /* per second */
+
+    /* Networks of proxies ("10.0.0.0/8"): their connections count for no client, and only they are
+     * believed when the policy takes clients from a header. The policy file may name more. */
+    const char *trusted_proxy[NJ_SERVER_TRUSTED_MAX];
 
     /* Of requests. 0: as the policy file says, else the default named. */
     uint64_t max_body;        /* bytes, beyond: 413; what routes say, for files any */
