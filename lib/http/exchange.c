@@ -364,6 +364,8 @@ static void keep_to_share(struct nj_exchange *x)
     struct nj_exchange *longest = longest_body(worst_holder(x));
     longest = longest ? longest : x;
     give_up_body(longest, NJ_C_body_hoard);
+    if (x->set->config.events->hoards && longest->stream)
+        x->set->config.events->hoards(longest->stream);
     drop_body(longest);
 }
 

@@ -9,6 +9,7 @@
 #include "dpdk/fabric.h"
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
+#include "server/abuse_log.h"
 #include "server/access_log.h"
 #include "server/file_lane.h"
 #include "server/file_store.h"
@@ -56,6 +57,7 @@ struct nj_server {
     pthread_t supervisor;
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
     struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
+    struct nj_abuse_log abuse_log;        /* the supervisor's */
     struct nj_class_rate class_rate[NJ_CLASSES_MAX];
     nj_ns class_rates_at;
 };

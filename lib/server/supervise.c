@@ -83,6 +83,18 @@ static void tell_notes(struct nj_notes *notes)
         fprintf(stderr, "nightjar: %s\n", line);
 }
 
+static void tell_abuse(struct nj_server *s)
+{
+    const struct nj_abuse *of[NJ_SHARDS_MAX];
+    char line[NJ_ABUSE_LINE_BYTES];
+    nj_ns now = wall();
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        of[i] = &s->shard[i]->abuse;
+    while (nj_abuse_log_next(&s->abuse_log, of, s->n_shards, now, line))
+        fprintf(stderr, "nightjar: %s\n", line);
+}
+
 /* A line for each lcore that is kept from polling. */
 static void watch(struct nj_server *s)
 {
@@ -166,6 +178,7 @@ void *nj__server_supervise(void *server)
         live_line(s, &live, wall());
         nj__class_rates_turn(s, wall());
         watch(s);
+        tell_abuse(s);
     }
 
     nj_ns deadline = wall() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
@@ -175,8 +188,10 @@ void *nj__server_supervise(void *server)
     printf("nightjar: stopping: %lu connections open\n", (unsigned long)open);
     fflush(stdout);
     enter(s, NJ_PHASE_DRAIN);
-    while (!all_drained(s) && wall() < deadline && !signalled(s))
+    while (!all_drained(s) && wall() < deadline && !signalled(s)) {
         watch(s);
+        tell_abuse(s);
+    }
     if (!all_drained(s)) {
         enter(s, NJ_PHASE_ABORT);
         nj_ns began = wall(), waited = 0;

@@ -259,6 +259,10 @@ static const struct {
     {"/nightjar/files",
      "What is kept of files in memory, and how often that helped. No parameters.",
      nj__telemetry_files},
+    {"/nightjar/abuse",
+     "Protection that acted against clients: by reason, how often, and against whom last. No "
+     "parameters.",
+     nj__telemetry_abuse},
     {"/nightjar/latency",
      "How long responses took: to the first byte, to the last, and held back by our limits, in "
      "microseconds. Parameter: a shard.",

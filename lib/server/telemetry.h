@@ -18,6 +18,7 @@
  *   /nightjar/shaping     how responses are paced; with ,N on one shard
  *   /nightjar/files       what is kept of files, and how often that helped
  *   /nightjar/latency     how long responses took; with ,N of one shard
+ *   /nightjar/abuse       protection that acted: reason, how often, against whom
  */
 #ifndef NJ_SERVER_TELEMETRY_H
 #define NJ_SERVER_TELEMETRY_H
@@ -42,6 +43,7 @@ bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct
 bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 
 #endif

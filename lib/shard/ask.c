@@ -2,6 +2,7 @@
 #include "shard/ask.h"
 
 #include "http/date.h"
+#include "shard/abuse.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 
@@ -196,11 +197,13 @@ static bool admit(struct nj_ask *a, const struct nj_verdict *v)
     struct nj_shard *s = a->conn->shard;
     uint32_t retry_after_s = 0;
 
-    a->client = nj__policy_client(s, v->client_key, &a->conn->tcb->flow.tuple.remote);
+    a->client = nj__policy_client(s, v->client_key, &v->client);
     enum nj_action action =
         nj_client_request_begin(a->client, &v->class_of->caps, s->now, &retry_after_s);
-    if (refused(a, v->class_of, action, retry_after_s))
+    if (refused(a, v->class_of, action, retry_after_s)) { /* it has or asks for too much */
+        nj__abuse_of(s, NJ_C_ask_refused, &v->client);
         return false;
+    }
     if (nj_paced_begin(s->shape, &a->paced, v->class_of, a->client, s->now)) {
         a->admitted = true;
         return true;

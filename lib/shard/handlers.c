@@ -57,8 +57,21 @@ static void home(void *shard, void *ask)
     nj__ask_home(shard, ask);
 }
 
-static const struct nj_exchange_events exchange_events = {respond, trailers, resume,
-                                                          consume, reset,    home};
+static void hoards(void *stream)
+{
+    const struct nj_conn *c = nj_h2_user(nj_h2_of(stream));
+    nj__abuse_of(c->shard, NJ_C_body_hoard, &c->tcb->flow.tuple.remote);
+}
+
+static const struct nj_exchange_events exchange_events = {
+    .respond = respond,
+    .trailers = trailers,
+    .resume = resume,
+    .consume = consume,
+    .reset = reset,
+    .home = home,
+    .hoards = hoards,
+};
 
 /* --- the strategy --------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include "h2/h2.h"
 #include "http/date.h"
 #include "http/site.h"
+#include "shard/abuse.h"
 #include "shard/frag.h"
 #include "shard/handlers.h"
 #include "shard/memory.h"
@@ -106,6 +107,7 @@ enum nj_silent {
 struct nj_shard {
     struct nj_counters counters; /* first: aligned, read by other threads */
     struct nj_shard_config cfg;
+    struct nj_abuse abuse; /* read by other threads, too */
     struct nj_steer steer;
     struct nj_neigh neigh;
     struct nj_ndp ndp;

@@ -13,7 +13,10 @@ class Connection(h2.connection.H2Connection):
     """Streams go on after a GOAWAY (RFC 9113 6.8), which python3-h2 takes for the end of them."""
 
     def _receive_goaway_frame(self, frame):
-        return [], [h2.events.ConnectionTerminated()]
+        event = h2.events.ConnectionTerminated()
+        event.error_code = frame.error_code
+        event.additional_data = frame.additional_data or None
+        return [], [event]
 
 
 class Client:

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/abuse_log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/addresses.h"
+
+bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter reason,
+                  struct nj_abuse_view *out)
+{
+    uint32_t n_views = 0;
+
+    *out = (struct nj_abuse_view){0};
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_abuse_view view;
+        if (!nj_abuse_view(of[i], reason, &view))
+            continue;
+        out->n += view.n;
+        out->others |= view.others || (n_views > 0 && !nj_addr_eq(&view.client, &out->client));
+        if (n_views++ > 0 && view.weight <= out->weight)
+            continue;
+        out->client = view.client;
+        out->weight = view.weight;
+    }
+    return n_views > 0;
+}
+
+static uint64_t count_all(const struct nj_abuse *const *of, uint32_t n)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += atomic_load_explicit(&of[i]->n, memory_order_acquire);
+    return sum;
+}
+
+static bool may_tell(const struct nj_abuse_log *log, enum nj_counter reason, nj_ns now)
+{
+    return log->n_told[reason] == 0 || now - log->told_at[reason] >= NJ_SEC;
+}
+
+bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
+                       nj_ns now, char line[NJ_ABUSE_LINE_BYTES])
+{
+    uint64_t n_all = count_all(of, n);
+    char text[NJ_ADDRESS_TEXT_BYTES];
+    bool wait = false;
+
+    if (n_all == log->n_seen)
+        return false;
+    for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
+        enum nj_counter reason = (enum nj_counter)i;
+        struct nj_abuse_view sum;
+        if (!nj_abuse_sum(of, n, reason, &sum) || sum.n <= log->n_told[i])
+            continue;
+        if (!may_tell(log, reason, now)) {
+            wait = true;
+            continue;
+        }
+        uint64_t times = sum.n - log->n_told[i];
+        snprintf(line, NJ_ABUSE_LINE_BYTES, "abuse: client %s%s: %s %" PRIu64 " time%s: %s",
+                 nj_address_text(&sum.client, text), sum.others ? " and others" : "",
+                 nj_counter_info[i].name, times, times == 1 ? "" : "s", nj_counter_info[i].what);
+        log->n_told[i] = sum.n;
+        log->told_at[i] = now;
+        return true;
+    }
+    if (!wait)
+        log->n_seen = n_all;
+    return false;
+}

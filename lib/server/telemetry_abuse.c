@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `/nightjar/abuse`: against whom protection acted, and for what reason. */
+#include <rte_telemetry.h>
+
+#include "server/abuse_log.h"
+#include "server/addresses.h"
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+
+bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    const struct nj_abuse *of[NJ_SHARDS_MAX];
+    char text[NJ_ADDRESS_TEXT_BYTES];
+
+    if (params)
+        return false;
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        of[i] = &s->shard[i]->abuse;
+    for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
+        struct nj_abuse_view sum;
+        if (!nj_abuse_sum(of, s->n_shards, (enum nj_counter)i, &sum))
+            continue;
+        struct rte_tel_data *one = rte_tel_data_alloc();
+        if (!one)
+            return true;
+        rte_tel_data_start_dict(one);
+        rte_tel_data_add_dict_u64(one, "count", sum.n);
+        rte_tel_data_add_dict_string(one, "client", nj_address_text(&sum.client, text));
+        rte_tel_data_add_dict_string(one, "others", sum.others ? "yes" : "no");
+        rte_tel_data_add_dict_container(d, nj_counter_info[i].name, one, 0);
+    }
+    return true;
+}

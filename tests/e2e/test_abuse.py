@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Protection that acts is told: to the peer in its GOAWAY, to the operator in a line on stderr, at
+most one per second and reason, whose counts add up; and by telemetry.
+"""
+import re
+import time
+
+import h2.errors
+import h2.events
+
+from case import ServerCase
+from h2client import Client
+from world import CLIENT_ADDR, until
+
+FLOODS = 12
+LINE = re.compile(r"^nightjar: abuse: client (\S+): h2_calm_resets (\d+) times?: ", re.M)
+
+
+class Told(ServerCase):
+    mostly_waits = True
+
+    def reset_until_told(self):
+        """Requests that are reset at once, until the server has enough. Returns its GOAWAY."""
+        client = Client(self.world.connect())
+        client.sock.settimeout(20)
+        while not client.goaway():
+            try:
+                for _ in range(100):
+                    stream = client.prepare("/one")
+                    client.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
+                client.flush()
+                client.ping()
+            except ConnectionError:  # the server has closed: what it said was read before
+                break
+        client.close()
+        return next(e for e in client.events if isinstance(e, h2.events.ConnectionTerminated))
+
+    def lines(self):
+        return [(address, int(times)) for address, times in LINE.findall(self.world.errors())]
+
+    def test_floods_of_resets(self):
+        began = time.monotonic()
+        for _ in range(FLOODS):
+            goaway = self.reset_until_told()
+            self.assertEqual(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM, goaway.error_code)
+            self.assertEqual(b"too many streams reset", goaway.additional_data)
+        until("all are told", lambda: sum(n for _, n in self.lines()) == FLOODS)
+        took = time.monotonic() - began
+        self.assertEqual(FLOODS, self.counted("h2_calm_resets"))
+        self.assertEqual({CLIENT_ADDR}, {address for address, _ in self.lines()})
+        self.assertLessEqual(len(self.lines()), took + 1)
+        told = self.server.telemetry("/nightjar/abuse")["h2_calm_resets"]
+        self.assertEqual((FLOODS, CLIENT_ADDR), (told["count"], told["client"]))
