@@ -29,6 +29,8 @@ struct nj_h2_request {
     const struct nj_field *fields;
     uint32_t n_fields;
     bool ends; /* END_STREAM came with the head: there is no body */
+    /* The client may wait for nj_h2_continue(), or for the response, before it sends the body. */
+    bool expects_continue;
 };
 
 /* nj_h2_respond(), _trailers(), _consume(), _resume() and _reset() may be called from within these,
@@ -52,9 +54,9 @@ struct nj_h2_events {
      * did not say `ends`. At most once, after the last on_data. May be NULL. */
     void (*on_end)(void *user, struct nj_h2_stream *st);
     /* A request is refused for its head alone, which is too large (431; then its fields are those
-     * that fit) or contradicts itself (400). To be answered with that status and without a body
-     * before this returns; on_stream_close does not come for it. NULL: it is answered without
-     * fields. */
+     * that fit), contradicts itself (400) or expects what we do not know (417). To be answered with
+     * that status and without a body before this returns; on_stream_close does not come for it.
+     * NULL: it is answered without fields. */
     void (*on_refused)(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req,
                        uint16_t status);
 };
@@ -146,9 +148,12 @@ void nj_h2_ping(struct nj_h2 *h);
  */
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body);
-/* The same with a stamp: a number, not 0, by which the owner says that status and fields are those
- * of each answer of the core that had it before, byte for byte and in this order. Such a head is
- * encoded once for all connections. 0: it says nothing. */
+/* 100 (Continue): the body is wanted (RFC 9110 10.1.1, 15.2.1). Nothing happens when the response
+ * or the end of the request is there already. */
+void nj_h2_continue(struct nj_h2_stream *st);
+/* nj_h2_respond() with a stamp: a number, not 0, by which the owner says that status and fields are
+ * those of each answer of the core that had it before, byte for byte and in this order. Such a head
+ * is encoded once for all connections. 0: it says nothing. */
 int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                           size_t n_fields, uint64_t stamp, struct nj_body *body);
 

@@ -79,9 +79,11 @@ struct nj__h2_head {
     bool over; /* beyond a soft limit */
     bool bad;  /* malformed, RFC 9113 8.1.1 */
     /* Of a request that is not bad, but refused for its head alone: 431 beyond a soft limit, 400
-     * when it contradicts itself (RFC 9113 8.3.1). 0: it is to be shown. */
+     * when it contradicts itself (RFC 9113 8.3.1), 417 when it expects what we do not know. 0: it
+     * is to be shown. */
     uint16_t refused;
-    bool regular; /* a field that is not a pseudo one was seen */
+    bool regular;                         /* a field that is not a pseudo one was seen */
+    bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     uint8_t priority;
 };
 

@@ -54,6 +54,15 @@ static bool is_te(struct nj_str value)
     return value.n_bytes == 8 && strncasecmp(value.p, "trailers", 8) == 0;
 }
 
+/* RFC 9110 10.1.1. A list that is empty expects nothing. */
+static void take_expect(struct nj__h2_head *head, struct nj_str value)
+{
+    if (value.n_bytes == 12 && strncasecmp(value.p, "100-continue", 12) == 0)
+        head->expects_continue = true;
+    else
+        head->expects_other |= value.n_bytes > 0;
+}
+
 /* A field with a meaning here. False: it makes the message malformed. */
 static bool take_known(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
@@ -80,6 +89,9 @@ static bool take_known(struct nj__h2_head *head, const struct nj__hpack_field *f
         return is_te(f->value);
     case NJ__TOKEN_PRIORITY:
         head->priority = nj__h2_priority_of(f->value, head->priority);
+        return true;
+    case NJ__TOKEN_EXPECT:
+        take_expect(head, f->value);
         return true;
     case NJ__TOKEN_STATUS:
     case NJ__TOKEN_PSEUDO_OTHER:
@@ -178,6 +190,15 @@ static bool contradicts_itself(const struct nj__h2_head *head)
     if (nj_likely(!head->host.p))
         return false;
     return head->authority.p ? !same_entity(head) : has_user(head->host);
+}
+
+static uint16_t refusal(const struct nj__h2_head *head)
+{
+    if (nj_unlikely(head->over))
+        return 431;
+    if (nj_unlikely(contradicts_itself(head)))
+        return 400;
+    return nj_unlikely(head->expects_other) ? 417 : 0;
 }
 
 /* ---- limits ---- */
@@ -280,8 +301,8 @@ const struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *bl
     if (!nj__h2_head_read(h, head, block, n))
         return NULL;
     head->bad |= !is_complete(head);
-    if (!head->bad && nj_unlikely(head->over || contradicts_itself(head)))
-        head->refused = head->over ? 431 : 400;
+    if (!head->bad)
+        head->refused = refusal(head);
     note(h, block, n);
     return head;
 }

@@ -37,6 +37,7 @@ enum nj__token {
     NJ__TOKEN_CONTENT_LENGTH,
     NJ__TOKEN_TE,
     NJ__TOKEN_PRIORITY,     /* RFC 9218 */
+    NJ__TOKEN_EXPECT,       /* RFC 9110 10.1.1 */
     NJ__TOKEN_OF_CONNECTION /* connection, proxy-connection, keep-alive, transfer-encoding, upgrade
                              */
 };

@@ -55,7 +55,7 @@ const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
     [32] = FIELD("cookie", "", OTHER),
     [33] = FIELD("date", "", OTHER),
     [34] = FIELD("etag", "", OTHER),
-    [35] = FIELD("expect", "", OTHER),
+    [35] = FIELD("expect", "", EXPECT),
     [36] = FIELD("expires", "", OTHER),
     [37] = FIELD("from", "", OTHER),
     [38] = EMPTY("host", HOST),
@@ -120,6 +120,8 @@ static enum nj__token token_by_length(struct nj_str name)
         return is(name, "host") ? NJ__TOKEN_HOST : NJ__TOKEN_OTHER;
     case 5:
         return is(name, ":path") ? NJ__TOKEN_PATH : NJ__TOKEN_OTHER;
+    case 6:
+        return is(name, "expect") ? NJ__TOKEN_EXPECT : NJ__TOKEN_OTHER;
     case 7:
         return token_of_7(name);
     case 8:
@@ -265,6 +267,7 @@ bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
     case NJ__TOKEN_CONTENT_LENGTH:
     case NJ__TOKEN_TE:
     case NJ__TOKEN_PRIORITY:
+    case NJ__TOKEN_EXPECT:
     case NJ__TOKEN_OF_CONNECTION:
     default:
         return value_ok(v);

@@ -32,6 +32,7 @@ static void show(struct nj_h2_stream *st, const struct nj__h2_head *head)
         .fields = h->core->fields,
         .n_fields = head->n_kept,
         .ends = st->got_end,
+        .expects_continue = head->expects_continue && !st->got_end,
     };
     if (nj_unlikely(head->refused)) {
         if (head->refused == 431)

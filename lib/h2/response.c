@@ -200,6 +200,12 @@ int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct
     return 0;
 }
 
+void nj_h2_continue(struct nj_h2_stream *st)
+{
+    if (!st->answered && !st->got_end && !st->reset && !st->h->end)
+        (void)nj__h2_put_fields(st, 100, NULL, 0, 0, false);
+}
+
 /* All of the body has gone, and its end shows only now. That needs no window (RFC 9113 6.9), so a
  * peer that opens none hears of it all the same. */
 static bool ends_without_window(const struct nj_h2_stream *st)

@@ -192,6 +192,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     x->route = index;
     x->req.n_max = body_max(set, index);
     x->req.complete = head->ends;
+    x->expects = head->expects_continue;
     x->req.is_head = head->method.n_bytes == 4 && memcmp(head->method.p, "HEAD", 4) == 0;
     x->resp.declared = NJ_BODY_UNKNOWN;
     x->resp.blocks = set->blocks;
@@ -374,6 +375,7 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
     NJ_ASSERT(x->stream && x->state != NJ__AWAY);
     struct nj_request *req = &x->req;
 
+    x->expects = false; /* it did not wait */
     req->n_came += n_bytes;
     if (req->n_came > req->n_max && !req->too_large) {
         req->too_large = true;
@@ -603,6 +605,19 @@ static void exchange_free(struct nj_exchange *x)
     nj_pool_put(&x->set->pool, x);
 }
 
+/* A request that is refused for its head gets its final status instead (RFC 9110 10.1.1), so 100 is
+ * said when its handler reads, or a worker is to have the body. */
+static void let_body_come(struct nj_exchange *x)
+{
+    bool wanted = x->waiting == NJ__WAIT_BODY || x->state == NJ__PACKING ||
+                  (x->state == NJ__KEPT && x->req.on_body.fn);
+
+    if (!wanted || !x->stream || x->head_sent || x->reset_code)
+        return;
+    x->expects = false;
+    x->set->config.events->go_on(x->stream);
+}
+
 static void settle(struct nj_exchange *x)
 {
     const struct nj_exchanges_config *config = &x->set->config;
@@ -615,6 +630,8 @@ static void settle(struct nj_exchange *x)
     }
     if (x->state == NJ__PACKING)
         nj__errand_settle(x);
+    if (nj_unlikely(x->expects))
+        let_body_come(x);
     owe(x);
     if (x->stream && x->n_done > 0) {
         size_t n = x->n_done;

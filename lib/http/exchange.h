@@ -38,6 +38,7 @@ struct nj_exchange_events {
     void (*resume)(void *stream);
     void (*consume)(void *stream, size_t n_bytes);
     void (*reset)(void *stream, uint32_t error); /* RFC 9113 7 */
+    void (*go_on)(void *stream);                 /* 100 (Continue) */
     /* The handler of a stream that is over has come home; `owner` is what nj_exchange_gone() was
      * given. ctx: config.strategy. NULL: nobody is told. */
     void (*home)(void *ctx, void *owner);
@@ -80,7 +81,8 @@ struct nj_exchange_head {
     struct nj_str path, plain_path; /* as sent; as in http/path.h */
     const struct nj_field *fields;
     uint32_t n_fields;
-    bool ends; /* there is no body */
+    bool ends;             /* there is no body */
+    bool expects_continue; /* its body may wait for 100 (Continue) */
 };
 
 /* The length a request gives for its body; 0 when it gives none. HTTP/2 has checked its form. */

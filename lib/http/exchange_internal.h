@@ -111,6 +111,7 @@ struct nj_exchange {
     bool late;              /* it is not waited for the rest of the body */
     bool fed;               /* it waited for blocks, and it is its turn */
     bool grew;              /* bytes since resume */
+    bool expects;           /* 100 (Continue) is to be said when somebody wants the body */
     uint32_t reset_code;    /* nonzero: reset it with this */
     uint64_t n_done;        /* request bytes that may go back to the windows */
     uint32_t *n_at_work;    /* it is one of these; NULL: of none */
@@ -164,6 +165,12 @@ static inline const struct nj_route *nj__route_of(const struct nj_exchange *x)
 void nj__mark(struct nj_exchange *x);
 /* Run the handler of an exchange, here and now. */
 void nj__handle(struct nj_exchange *x);
+/* Its handler may want the body from now on: whoever waits for that is to be told. */
+static inline void nj__body_wanted(struct nj_exchange *x)
+{
+    if (nj_unlikely(x->expects))
+        nj__mark(x);
+}
 /* It needs no stack, or not any more. */
 void nj__off_stack(struct nj_exchange *x);
 /* Its handler has gone for good. */

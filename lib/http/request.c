@@ -110,4 +110,5 @@ void nj_request_on_body(struct nj_request *req, nj__callback *fn, void *arg)
         x->due |= NJ__DUE_BODY;
         nj__mark(x);
     }
+    nj__body_wanted(x);
 }

@@ -37,6 +37,8 @@ int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
         return NJ_ERR_WOULD_BLOCK;
     }
     x->waiting = (uint8_t)what;
+    if (what == NJ__WAIT_BODY)
+        nj__body_wanted(x);
     enum nj_wake why = nj_fiber_park(&x->waiter, NJ_NEVER);
     x->waiting = NJ__WAIT_NONE;
     x->waiter = (struct nj_waiter){0};

@@ -52,6 +52,12 @@ static void reset(void *stream, uint32_t error)
     nj_h2_reset(stream, error);
 }
 
+static void go_on(void *stream)
+{
+    note_work(stream);
+    nj_h2_continue(stream);
+}
+
 static void home(void *shard, void *ask)
 {
     nj__ask_home(shard, ask);
@@ -69,6 +75,7 @@ static const struct nj_exchange_events exchange_events = {
     .resume = resume,
     .consume = consume,
     .reset = reset,
+    .go_on = go_on,
     .home = home,
     .hoards = hoards,
 };
@@ -322,6 +329,7 @@ bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
         .fields = req->fields,
         .n_fields = req->n_fields,
         .ends = req->ends,
+        .expects_continue = req->expects_continue,
     };
     *x = nj_exchange_begin(set, match.index, &head, st, s->now);
     return true;

@@ -109,6 +109,25 @@ class Handlers(ServerCase):
                     self.assertEqual(sha256(data).digest(), sha256(f.read()).digest())
                     self.assertIn("content-type: a/b", head.read())
 
+    def expect(self, path):
+        body = os.path.join(self.world.scratch, "expected")
+        with open(body, "wb") as f:
+            f.write(b"x" * 5000)
+        done = self.world.client("nghttp", "-nv", "--expect-continue", "-d", body,
+                                 self.world.url(path))
+        self.assertEqual(0, done.returncode, done.stderr)
+        return [m[1] or m[2] for m in
+                re.finditer(r"(?:send (DATA) frame|:status: (\d+))", done.stdout)]
+
+    def test_expect_continue(self):
+        """nghttp sends no body before it has read 100."""
+        self.assertEqual(["100", "DATA", "200"], self.expect("/echo"))
+        self.assertEqual(["405"], self.expect("/hello"))
+        self.assertEqual("abc", self.curl("-H", "expect: 100-continue", "-d", "abc",
+                                          self.world.url("/echo")))
+        self.assertTrue(self.curl("-i", "-H", "expect: more", self.world.url("/hello"))
+                        .startswith("HTTP/2 417"))
+
     def test_too_large(self):
         client = self.enter(Client)
         fields = {":method": "POST", ":scheme": "http", ":authority": "nightjar", ":path": "/echo",

@@ -443,6 +443,7 @@ Test(h2_hpack, tokens)
         {"keep-alive", NJ__TOKEN_OF_CONNECTION},
         {"transfer-encoding", NJ__TOKEN_OF_CONNECTION},
         {"upgrade", NJ__TOKEN_OF_CONNECTION},
+        {"expect", NJ__TOKEN_EXPECT},
         {"hosts", NJ__TOKEN_OTHER},
         {"tea", NJ__TOKEN_OTHER},
     };

@@ -66,7 +66,19 @@ static void reset(void *stream, uint32_t error)
     ((struct stream *)stream)->reset = error;
 }
 
-static const struct nj_exchange_events events = {respond, trailers, resume, consume, reset, NULL};
+static void go_on(void *stream)
+{
+    cr_assert_fail("no request of these waits for it");
+}
+
+static const struct nj_exchange_events events = {
+    .respond = respond,
+    .trailers = trailers,
+    .resume = resume,
+    .consume = consume,
+    .reset = reset,
+    .go_on = go_on,
+};
 
 /* Writes for ever, and counts how often it got on. */
 static unsigned n_written;

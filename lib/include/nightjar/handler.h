@@ -131,9 +131,11 @@ NJ_API bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj
                              struct nj_view *value);
 
 /*
- * Read the body. Returns 1..n_bytes, 0 at its end. May park.
- * Errors: NJ_ERR_GONE; NJ_ERR_WOULD_BLOCK where it must not wait and nothing has come yet;
- *         NJ_ERR_TOO_LARGE beyond body_max_bytes.
+ * Read the body. A client that waits for 100 (Continue) before it sends one (RFC 9110 10.1.1) is
+ * told to go on by the first call that waits, or by nj_request_on_body(); with NJ_OS_BLOCKING
+ * before the handler runs. A handler that answers without reading says with that that it wants
+ * none. Returns 1..n_bytes, 0 at its end. May park. Errors: NJ_ERR_GONE; NJ_ERR_WOULD_BLOCK where
+ * it must not wait and nothing has come yet; NJ_ERR_TOO_LARGE beyond body_max_bytes.
  */
 NJ_API int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes);
 
