@@ -85,6 +85,7 @@ struct nj__h2_head {
     bool regular;                         /* a field that is not a pseudo one was seen */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     uint8_t priority;
+    bool signalled; /* the client said something of its priority */
 };
 
 #define NJ__H2_AGAIN_MAX 32u /* octets of a block that may come again: as many fields */
@@ -285,6 +286,7 @@ struct nj_h2_stream {
     uint32_t n_out;                   /* bytes of its answer's head */
     uint32_t mark;                    /* nj_h2.passing: it is over when so many bytes have passed */
     uint8_t priority;                 /* urgency << 4 | incremental */
+    bool signalled;                   /* ... as the client has said */
     bool announced;                   /* on_request showed it, so on_stream_close must */
     bool answered;
     bool deferred; /* its body waits for nj_h2_resume() */
@@ -350,8 +352,10 @@ void nj__h2_ready_again(struct nj_h2_stream *st);
 /* A value of the priority field; what it leaves open is as in `was`. */
 uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was);
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
-/* The priority of a new stream whose head asked for `asked`. */
-uint8_t nj__h2_priority_first(struct nj_h2 *h, uint32_t id, uint8_t asked);
+/* The priority of a new stream with that head. */
+void nj__h2_priority_first(struct nj_h2_stream *st, const struct nj__h2_head *head);
+/* Its response has a body of `n_bytes`, or NJ_BODY_UNKNOWN. */
+void nj__h2_priority_body(struct nj_h2_stream *st, uint64_t n_bytes);
 
 /* ---- body_in.c ---- */
 

@@ -89,6 +89,7 @@ static bool take_known(struct nj__h2_head *head, const struct nj__hpack_field *f
         return is_te(f->value);
     case NJ__TOKEN_PRIORITY:
         head->priority = nj__h2_priority_of(f->value, head->priority);
+        head->signalled = true;
         return true;
     case NJ__TOKEN_EXPECT:
         take_expect(head, f->value);

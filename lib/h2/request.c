@@ -64,7 +64,7 @@ static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *bloc
     st->length_left = head->length;
     st->head_bytes = head->n_bytes;
     st->head_fields = head->n_fields;
-    st->priority = nj__h2_priority_first(h, id, head->priority);
+    nj__h2_priority_first(st, head);
     show(st, head);
 }
 

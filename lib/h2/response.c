@@ -178,8 +178,13 @@ int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct
     NJ_ASSERT(n_fields <= NJ__H2_FIELDS_OUT_MAX);
     st->answered = true;
     st->body = body;
-    if (body && body->ops->remaining(body) == 0)
-        nj__h2_body_close(st);
+    if (body) {
+        uint64_t n_bytes = body->ops->remaining(body);
+        if (n_bytes == 0)
+            nj__h2_body_close(st);
+        else
+            nj__h2_priority_body(st, n_bytes);
+    }
     if (nj_unlikely(h->end || st->reset)) { /* it takes no more */
         nj__h2_body_close(st);
         return h->end ? -1 : 0;
