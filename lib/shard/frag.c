@@ -29,20 +29,29 @@ static bool is_late(const struct nj_frag_note *n, nj_ns now)
     return now > n->begun_at + NJ_FRAG_LIFE;
 }
 
-/* The note about this packet, or a free one, or NULL. A note whose time is over is a free one, as
- * its fragments in the table are then. */
-static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, nj_ns now)
+/* The note about this packet, or a free one, or NULL with the reason. A note whose time is over is
+ * a free one, as its fragments in the table are then. */
+static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, nj_ns now,
+                                 enum nj_counter *why)
 {
     struct nj_frag_note *unused = NULL;
+    uint32_t n_of_source = 0;
 
     for (uint32_t i = 0; i < NJ_FRAG_PACKETS_MAX; i++) {
         struct nj_frag_note *n = &f->note[i];
-        if (n->n_parts == 0 || is_late(n, now))
+        if (n->n_parts == 0 || is_late(n, now)) {
             unused = n;
-        else if (n->id == p->fragment.id && nj_addr_eq(&n->src, &p->ip_src) &&
-                 nj_addr_eq(&n->dst, &p->ip_dst))
+            continue;
+        }
+        if (!nj_addr_eq(&n->src, &p->ip_src))
+            continue;
+        n_of_source++;
+        if (n->id == p->fragment.id && nj_addr_eq(&n->dst, &p->ip_dst))
             return n; /* whatever its protocol: the table would join the two */
     }
+    *why = n_of_source >= NJ_FRAG_SOURCE_MAX ? NJ_C_drop_frag_share : NJ_C_drop_frag_full;
+    if (n_of_source >= NJ_FRAG_SOURCE_MAX)
+        return NULL;
     if (unused)
         *unused = (struct nj_frag_note){.src = p->ip_src,
                                         .dst = p->ip_dst,
@@ -139,9 +148,10 @@ struct rte_mbuf *nj_frags_take(struct nj_frags *f, struct rte_mbuf *m, const str
         drop(f, m, NJ_C_drop_ip_fragment);
         return NULL;
     }
-    struct nj_frag_note *n = find(f, p, now);
+    enum nj_counter why;
+    struct nj_frag_note *n = find(f, p, now, &why);
     if (!n) {
-        drop(f, m, NJ_C_drop_frag_full);
+        drop(f, m, why);
         return NULL;
     }
     enum nj_counter verdict = admit(n, frag);

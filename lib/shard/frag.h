@@ -22,6 +22,9 @@
  * second: fragments of one packet travel together. */
 #define NJ_FRAG_PACKETS_MAX 32u
 #define NJ_FRAG_PARTS_MAX   4u
+/* Packets of one source address: who begins packets and does not end them has an eighth. Of an
+ * honest one that many are under way only when fragments overtake each other between packets. */
+#define NJ_FRAG_SOURCE_MAX  4u
 #define NJ_FRAG_LIFE        (500 * NJ_MS)
 
 /* Arguments of rte_ip_frag_table_create() for such a table. It has two places per bucket entry,

@@ -60,8 +60,9 @@ static void echo(struct world *w, uint32_t n)
 }
 
 /* Bytes first..end of `payload` as a fragment of the packet `id`. */
-static struct rte_mbuf *cut(struct world *w, const uint8_t *payload, uint8_t protocol, uint16_t id,
-                            uint32_t first, uint32_t end, bool more, uint8_t ecn)
+static struct rte_mbuf *cut_from(struct world *w, uint32_t src, const uint8_t *payload,
+                                 uint8_t protocol, uint16_t id, uint32_t first, uint32_t end,
+                                 bool more, uint8_t ecn)
 {
     struct rte_mbuf *m = nj_test_mbuf(w->r->rx_pool, payload + first, end - first);
     struct rte_ipv4_hdr h = {.version_ihl = RTE_IPV4_VHL_DEF,
@@ -72,7 +73,7 @@ static struct rte_mbuf *cut(struct world *w, const uint8_t *payload, uint8_t pro
                                  htons((uint16_t)(first / 8 | (more ? RTE_IPV4_HDR_MF_FLAG : 0))),
                              .time_to_live = 64,
                              .next_proto_id = protocol,
-                             .src_addr = htonl(RIG_PEER_IP),
+                             .src_addr = htonl(src),
                              .dst_addr = htonl(RIG_IP)};
     h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &h, sizeof h));
     memcpy(rte_pktmbuf_prepend(m, sizeof h), &h, sizeof h);
@@ -80,6 +81,19 @@ static struct rte_mbuf *cut(struct world *w, const uint8_t *payload, uint8_t pro
     if (end - first < 26) /* Ethernet padding */
         memset(rte_pktmbuf_append(m, 26), 0x55, 26);
     return m;
+}
+
+static struct rte_mbuf *cut(struct world *w, const uint8_t *payload, uint8_t protocol, uint16_t id,
+                            uint32_t first, uint32_t end, bool more, uint8_t ecn)
+{
+    return cut_from(w, RIG_PEER_IP, payload, protocol, id, first, end, more, ecn);
+}
+
+/* A first fragment of which no more comes. */
+static void deliver_first(struct world *w, uint32_t src, uint16_t id)
+{
+    rig_queue(w->r, cut_from(w, src, w->icmp, IPPROTO_ICMP, id, 0, 8, true, 0));
+    rig_settle(w->r);
 }
 
 static void deliver(struct world *w, uint16_t id, uint32_t first, uint32_t end)
@@ -214,12 +228,36 @@ Test(shard_frag, bounds)
     deliver(&w, 1, 40, 1000);
     cr_expect_eq(COUNTED(&w, drop_frag_overlap), 1, "then it is spoiled");
     for (uint16_t id = 2; id < 2 + NJ_FRAG_PACKETS_MAX; id++)
-        deliver(&w, id, 0, 8);
+        deliver_first(&w, RIG_PEER_IP + id, id);
     cr_expect_eq(COUNTED(&w, drop_frag_full), 2, "more packets than we keep");
     w.r->now += NJ_FRAG_LIFE + 1;
     deliver(&w, 500, 0, 8);
     cr_expect_eq(COUNTED(&w, drop_frag_full), 2);
     cr_expect_eq(COUNTED(&w, frag_given_up), 4 + NJ_FRAG_PACKETS_MAX - 1);
+    end(&w);
+}
+
+/* A source that begins packets and does not end them takes its share, and leaves the others theirs:
+ * packets of another one come together all the time. */
+Test(shard_frag, share_of_a_source)
+{
+    struct world w;
+    uint32_t n_whole = 0;
+
+    start(&w, 1);
+    echo(&w, 1000);
+    for (uint16_t round = 0; round < 100; round++) {
+        for (uint16_t i = 0; i < 40; i++)
+            deliver_first(&w, RIG_PEER_IP + 7, (uint16_t)(1000 + 40 * round + i));
+        uint64_t before = w.r->n_out;
+        deliver(&w, round + 1, 0, 480);
+        deliver(&w, round + 1, 480, 1000);
+        n_whole += w.r->n_out == before + 1 && answered(&w);
+        w.r->now += 20 * NJ_MS;
+    }
+    cr_expect_eq(n_whole, 100, "%u of 100", n_whole);
+    cr_expect_gt(COUNTED(&w, drop_frag_share), 3900);
+    cr_expect_eq(COUNTED(&w, drop_frag_full), 0);
     end(&w);
 }
 
@@ -365,7 +403,8 @@ Test(shard_frag, random_fragments)
         uint32_t n = 8 * (1 + nj_prng_below(&prng, 12 - first / 8));
         uint16_t id = (uint16_t)nj_prng_below(&prng, 48);
         bool more = first + n < 96 || nj_prng_below(&prng, 8) == 0;
-        rig_queue(w.r, cut(&w, w.icmp, IPPROTO_ICMP, id, first, first + n, more, 0));
+        rig_queue(w.r, cut_from(&w, RIG_PEER_IP + id % 16, w.icmp, IPPROTO_ICMP, id, first,
+                                first + n, more, 0));
         if (nj_prng_below(&prng, 8) == 0)
             rig_step(w.r);
         w.r->now += nj_prng_below(&prng, 10) * NJ_MS;
