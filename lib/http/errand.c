@@ -33,7 +33,7 @@ static bool go(struct nj_exchange *x)
         stay(x);
         return true;
     }
-    enum nj__state before = x->state;
+    enum nj__exchange_state before = x->state;
     uint32_t longest = x->set->longest[x->route];
     if (x->set->n_held + longest > x->set->n_held_max)
         return false;

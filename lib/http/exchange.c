@@ -445,7 +445,7 @@ bool nj_exchange_gone(struct nj_exchange *x, void *owner)
         owe_as_much(x, 0);
     nj_list_del(&x->hungry);
     nj__mark(x);
-    switch ((enum nj__state)x->state) {
+    switch ((enum nj__exchange_state)x->state) {
     case NJ__ASKED:
         nj_list_del(&x->task.node);
         nj__leave(x);
@@ -476,7 +476,7 @@ bool nj_exchange_is_away(const struct nj_exchange *x)
 
 bool nj_exchange_is_ours(const struct nj_exchange *x)
 {
-    switch ((enum nj__state)x->state) {
+    switch ((enum nj__exchange_state)x->state) {
     case NJ__ASKED:
     case NJ__OFFERED:
     case NJ__AWAY:

@@ -76,7 +76,7 @@ struct nj_response {
     struct nj__hook on_room, on_timer, on_gone;
 };
 
-enum nj__state {
+enum nj__exchange_state {
     NJ__ASKED,   /* its task waits with its connection */
     NJ__OFFERED, /* ... with the strategy */
     NJ__RUNNING, /* its handler does, or is parked */
@@ -102,7 +102,7 @@ struct nj_exchange {
     struct nj_exchange_peer *peer;
     struct nj_body body;
     uint32_t route;
-    uint8_t state;   /* enum nj__state */
+    uint8_t state;   /* enum nj__exchange_state */
     uint8_t waiting; /* enum nj__waiting, of a fiber */
     uint8_t due;
     bool body_open; /* HTTP/2 has the body */

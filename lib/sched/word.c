@@ -11,7 +11,7 @@ static uint32_t look(nj__word *w)
 }
 
 /* A failure means that another thread got on; so it may be tried again without end. */
-static bool swap(nj__word *w, uint32_t *now, enum nj__state state, int pending)
+static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, int pending)
 {
     NJ_CHECK(pending >= -1 && pending <= 1);
     return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, pending),
@@ -23,7 +23,7 @@ bool nj__word_dispatch(nj__word *w)
     uint32_t now = look(w);
 
     for (;;) {
-        enum nj__state state = nj__state_of(now);
+        enum nj__word_state state = nj__state_of(now);
         int pending = nj__pending_of(now);
         bool send = state == NJ__IDLE && pending <= 0;
 

@@ -21,18 +21,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum nj__state { NJ__IDLE, NJ__PRODUCING, NJ__REPRODUCING };
+enum nj__word_state { NJ__IDLE, NJ__PRODUCING, NJ__REPRODUCING };
 
 typedef _Atomic uint32_t nj__word;
 
-static inline uint32_t nj__word_of(enum nj__state state, int pending)
+static inline uint32_t nj__word_of(enum nj__word_state state, int pending)
 {
     return (uint32_t)state | (uint32_t)(pending + 1) << 8;
 }
 
-static inline enum nj__state nj__state_of(uint32_t word)
+static inline enum nj__word_state nj__state_of(uint32_t word)
 {
-    return (enum nj__state)(word & 0xff);
+    return (enum nj__word_state)(word & 0xff);
 }
 
 static inline int nj__pending_of(uint32_t word)

@@ -118,8 +118,8 @@ void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
     nj_list_del(&f->used);
     c->cost -= f->cost;
     c->cost_hot -= f->is_hot ? f->cost : 0;
-    nj__stat_add(&c->stats->cached_files, -1);
-    nj__stat_add(&c->stats->cached_bytes, -(int64_t)f->cost);
+    nj__file_stat_add(&c->stats->cached_files, -1);
+    nj__file_stat_add(&c->stats->cached_bytes, -(int64_t)f->cost);
     free(f->path);
     f->path = NULL;
     f->is_hot = false;
@@ -137,14 +137,14 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     f->hash = nj_hash(&c->key, path, n_path);
     f->is_hot = false;
     c->cost += f->cost;
-    nj__stat_add(&c->stats->cached_files, 1);
-    nj__stat_add(&c->stats->cached_bytes, (int64_t)f->cost);
+    nj__file_stat_add(&c->stats->cached_files, 1);
+    nj__file_stat_add(&c->stats->cached_bytes, (int64_t)f->cost);
     nj_ref_take(&f->object.ref);
     nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
     nj_list_push_back(&c->trial, &f->used);
     while (c->cost > c->cost_max) {
         nj__file_cache_drop(c, nj_list_empty(&c->trial) ? oldest(&c->hot) : oldest(&c->trial));
-        nj__stat_add(&c->stats->evictions, 1);
+        nj__file_stat_add(&c->stats->evictions, 1);
     }
 }
 

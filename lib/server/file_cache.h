@@ -32,7 +32,7 @@ struct nj__file_id nj__file_id(const struct stat *st);
 bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b);
 
 /* One writer; read by anyone. */
-static inline void nj__stat_add(_Atomic uint64_t *stat, int64_t by)
+static inline void nj__file_stat_add(_Atomic uint64_t *stat, int64_t by)
 {
     uint64_t n = atomic_load_explicit(stat, memory_order_relaxed);
     atomic_store_explicit(stat, n + (uint64_t)by, memory_order_relaxed);

@@ -49,7 +49,7 @@ void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
 static void count_bytes(struct nj__chunks *c, int64_t by)
 {
     c->n_bytes += (uint64_t)by;
-    nj__stat_add(&c->stats->chunk_bytes, by);
+    nj__file_stat_add(&c->stats->chunk_bytes, by);
 }
 
 static void count_lent(struct nj__chunks *c, const struct piece *p, int by)
@@ -57,7 +57,7 @@ static void count_lent(struct nj__chunks *c, const struct piece *p, int by)
     uint32_t n = atomic_load_explicit(&c->n_lent, memory_order_relaxed);
     atomic_store_explicit(&c->n_lent, n + (uint32_t)by, memory_order_relaxed);
     c->n_lent_bytes += (uint64_t)(by * (int64_t)p->n_room);
-    nj__stat_add(&c->stats->chunk_lent_bytes, by * (int64_t)p->n_room);
+    nj__file_stat_add(&c->stats->chunk_lent_bytes, by * (int64_t)p->n_room);
 }
 
 static void free_piece(struct piece *p)
@@ -80,7 +80,7 @@ static void bury_piece(struct nj__grave *g)
     struct nj__chunks *c = p->chunks;
 
     count_lent(c, p, -1);
-    nj__stat_add(&c->stats->chunk_returns, 1);
+    nj__file_stat_add(&c->stats->chunk_returns, 1);
     if (!p->file) {
         free_piece(p);
         return;
@@ -256,11 +256,11 @@ static bool copy_from_larger(struct nj__chunks *c, const struct nj__file *f, str
 static bool fill(struct nj__chunks *c, struct nj__file *f, struct piece *p)
 {
     if (copy_from_larger(c, f, p)) {
-        nj__stat_add(&c->stats->chunk_hits, 1);
+        nj__file_stat_add(&c->stats->chunk_hits, 1);
         return true;
     }
-    nj__stat_add(&c->stats->reads, 1);
-    nj__stat_add(&c->stats->read_bytes, p->chunk.n_bytes);
+    nj__file_stat_add(&c->stats->reads, 1);
+    nj__file_stat_add(&c->stats->read_bytes, p->chunk.n_bytes);
     if (!nj__file_read_piece(f, p->bytes, p->chunk.n_bytes, p->chunk.offset))
         return false;
     if (p->n_room == NJ_CHUNK_BYTES)
@@ -278,20 +278,20 @@ enum nj_file_result nj__chunks_get(struct nj__chunks *c, struct nj__file *f, uin
     for (uint32_t size = wish; size >= n_room; size /= 8) {
         struct piece *p = find_and_lend(c, f, offset, size);
         if (p) {
-            nj__stat_add(&c->stats->chunk_hits, 1);
+            nj__file_stat_add(&c->stats->chunk_hits, 1);
             *out = &p->chunk;
             return NJ_FILE_OK;
         }
     }
     if (!make_room(c, n_room)) {
-        nj__stat_add(&c->stats->waits, 1);
+        nj__file_stat_add(&c->stats->waits, 1);
         return NJ_FILE_NO_MEMORY;
     }
     struct piece *p = new_piece(c, f, offset, n_room);
     if (!p)
         return NJ_FILE_BROKEN; /* nobody could say when there is some */
     if (!fill(c, f, p)) {
-        nj__stat_add(&c->stats->changed, 1);
+        nj__file_stat_add(&c->stats->changed, 1);
         nj_ref_put(&p->chunk.ref);
         return NJ_FILE_BROKEN;
     }

@@ -125,7 +125,7 @@ static void free_memory(uint8_t *memory, uint64_t n_bytes)
 static void count_whole(struct nj_file_store *s, int64_t by)
 {
     s->n_whole_bytes += (uint64_t)by;
-    nj__stat_add(&s->stats.whole_bytes, by);
+    nj__file_stat_add(&s->stats.whole_bytes, by);
 }
 
 static void bury_file(struct nj__grave *g)
@@ -398,7 +398,7 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
         return r;
     }
     struct nj__file *f = still_good(s, job->path, &st);
-    nj__stat_add(f ? &s->stats.hits : &s->stats.misses, 1);
+    nj__file_stat_add(f ? &s->stats.hits : &s->stats.misses, 1);
     if (f) {
         close(fd);
         nj_ref_take(&f->object.ref);
@@ -442,7 +442,7 @@ static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_lis
 static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_job *job)
 {
     struct nj_listing l;
-    nj__stat_add(&s->stats.listings, 1);
+    nj__file_stat_add(&s->stats.listings, 1);
     int err = nj__list_read(&s->root, job->path, &l);
 
     if ((err == EMFILE || err == ENFILE) && give_up_descriptors(s)) {

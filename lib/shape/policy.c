@@ -288,7 +288,7 @@ static const struct nj_class *class_of(const struct asked *a)
 }
 
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
-                      const struct nj_policy_request *req, struct nj_verdict *out)
+                      const struct nj_policy_request *req, struct nj_policy_verdict *out)
 {
     struct asked a;
 

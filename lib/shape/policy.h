@@ -110,7 +110,7 @@ struct nj_policy_request {
     struct nj_policy_memo *memo; /* or NULL; always with the same key */
 };
 
-struct nj_verdict {
+struct nj_policy_verdict {
     const struct nj_class *class_of; /* of the snapshot; never NULL */
     enum nj_action action;
     uint64_t client_key;   /* keyed hash of who asks and of the class; never 0 */
@@ -118,7 +118,7 @@ struct nj_verdict {
 };
 
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
-                      const struct nj_policy_request *req, struct nj_verdict *out);
+                      const struct nj_policy_request *req, struct nj_policy_verdict *out);
 
 /* Is it a trusted proxy? */
 bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr);

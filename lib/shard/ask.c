@@ -177,7 +177,7 @@ static bool refused(struct nj_ask *a, const struct nj_class *class_of, enum nj_a
 /* --- life ---------------------------------------------------------------------------------- */
 
 static void decide(struct nj_ask *a, const struct nj_h2_request *req, struct nj_str path,
-                   struct nj_verdict *v)
+                   struct nj_policy_verdict *v)
 {
     struct nj_shard *s = a->conn->shard;
     const struct nj_policy_request q = {
@@ -192,7 +192,7 @@ static void decide(struct nj_ask *a, const struct nj_h2_request *req, struct nj_
 }
 
 /* It counts for its client, if that may have one more. */
-static bool admit(struct nj_ask *a, const struct nj_verdict *v)
+static bool admit(struct nj_ask *a, const struct nj_policy_verdict *v)
 {
     struct nj_shard *s = a->conn->shard;
     uint32_t retry_after_s = 0;
@@ -219,7 +219,7 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
 {
     struct nj_shard *s = c->shard;
     struct nj_ask *a = nj_pool_take(&s->ask_pool);
-    struct nj_verdict v;
+    struct nj_policy_verdict v;
 
     if (!a) {
         nj_count(&s->counters, NJ_C_ask_full);

@@ -45,11 +45,11 @@ static struct nj_class_rule *add(const char *name, struct nj_class_rule rule)
 }
 
 /* Whether or not somebody remembers who asked before, the answer is the same. */
-static struct nj_verdict ask(struct nj_policy_request req)
+static struct nj_policy_verdict ask(struct nj_policy_request req)
 {
     static struct nj_addr any;
     static struct nj_policy_memo memo;
-    struct nj_verdict v, again;
+    struct nj_policy_verdict v, again;
 
     any = addr("192.0.2.99");
     if (!req.addr)
