@@ -9,6 +9,10 @@
 /* Shards of one process. A steering ring exists for each ordered pair, so this bounds n*(n-1). */
 #define NJ_SHARDS_MAX 64
 
+/* MiB of the EAL's memory that an lcore needs: both pools of dpdk/port.c (38 MiB for 16 Ki mbufs)
+ * and the EAL's share; with --no-huge, 195 do. */
+#define NJ_LCORE_EAL_MIB 200u
+
 /* Bytes a connection may hold between HTTP/2 and the wire, unsent plus unacknowledged: two
  * congestion windows, at least MIN and at most MAX. So a peer that acknowledges nothing pins MIN,
  * and 4 MiB carry 320 Mbit/s over 100 ms. */

@@ -32,7 +32,6 @@
  * are 38 MiB. */
 #define RX_MBUFS      16383u
 #define TX_MBUFS      32767u
-#define MIB_PER_SHARD 200u /* both pools and the EAL's share: with --no-huge, 195 do */
 
 static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
 {
@@ -84,7 +83,7 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
         return nj_fail(why, n,
                        "not enough memory for packet buffers (%u MiB are needed for %u lcores): "
                        "%s; give EAL more with -m or hugepages",
-                       n_shards * MIB_PER_SHARD, n_shards, rte_strerror(rte_errno));
+                       n_shards * NJ_LCORE_EAL_MIB, n_shards, rte_strerror(rte_errno));
     return 0;
 }
 

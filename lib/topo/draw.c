@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/limits.h"
 #include "topo/place.h"
-
-#define MB_PER_LCORE 140u /* docs/operations.md, Memory */
 
 static NJ_PRINTF(3, 4) void append(char *text, size_t n, const char *fmt, ...)
 {
@@ -97,7 +96,7 @@ void nj_place_eal(const struct nj_topo *t, const struct nj_place *p, char *text,
         return;
     for (uint32_t node = 0; node < n_nodes; node++)
         append(text, n, "%s%u", node == 0 ? " --socket-mem " : ",",
-               lcores_on(t, p, node) * MB_PER_LCORE);
+               lcores_on(t, p, node) * NJ_LCORE_EAL_MIB);
 }
 
 /* --- the picture ------------------------------------------------------------------------------ */

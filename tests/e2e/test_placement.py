@@ -77,7 +77,7 @@ class Print(unittest.TestCase):
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertIn("cpu 0   polls queue 0\n    cpu 1   worker 0, files, all else\n",
                       done.stdout)
-        self.assertIn("EAL arguments: -l 0,2 --socket-mem 280,0\n", done.stdout)
+        self.assertIn("EAL arguments: -l 0,2 --socket-mem 400,0\n", done.stdout)
 
     def test_lcores_that_are_given(self):
         done = self.run_it("-l", "0,1", "--", "--print-placement", "--workers", "1",

@@ -86,7 +86,7 @@ Test(server_placement, advice)
                      "nightjar: lcores on CPUs 0 and 1 are two threads of one core: each takes "
                      "issue slots and cache from the other, and workers could be there\n"
                      "nightjar: the lcore on CPU 0 is on NUMA node 0, the NIC on node 1: every "
-                     "packet crosses between them; better: -l 4,6 --socket-mem 0,280\n");
+                     "packet crosses between them; better: -l 4,6 --socket-mem 0,400\n");
 }
 
 /* Where only some CPUs are ours, nothing goes to the others. */

@@ -270,7 +270,7 @@ Test(topo_place, eal_arguments)
 
     plan(TWO_SOCKETS_SMT, 1, 3, 0);
     nj_place_eal(&t, &p, text, sizeof text);
-    cr_expect_str_eq(text, "-l 4-6 --socket-mem 0,420");
+    cr_expect_str_eq(text, "-l 4-6 --socket-mem 0,600");
     plan("core:4 pu:1", -1, 0, 0);
     nj_place_eal(&t, &p, text, sizeof text);
     cr_expect_str_eq(text, "-l 1-3");
@@ -300,6 +300,6 @@ Test(topo_place, picture)
                            "    cpu 3   worker 0, files, all else\n"
                            "worker 0: CPU 3, the other thread of an lcore's core: L1 and L2 are "
                            "shared\n"
-                           "EAL arguments: -l 2 --socket-mem 0,140\n");
+                           "EAL arguments: -l 2 --socket-mem 0,200\n");
     free(text);
 }
