@@ -173,20 +173,6 @@ void nj_shard_fini(struct nj_shard *s)
     }
 }
 
-nj_ns nj_shard_next(const struct nj_shard *s)
-{
-    nj_ns next = nj_tcp_next(&s->tcp), conns = nj__conns_next(s);
-
-    if (s->n_txq > 0)
-        return 0;
-    next = conns < next ? conns : next;
-    next = s->neigh.tick_at < next ? s->neigh.tick_at : next;
-    next = s->frags.due_at < next ? s->frags.due_at : next;
-    nj_ns handlers = nj__handlers_next(s), policy = nj__policy_next(s);
-    next = handlers < next ? handlers : next;
-    return policy < next ? policy : next;
-}
-
 void nj_shard_publish(struct nj_shard *s)
 {
     struct nj_counters *c = &s->counters;

@@ -11,6 +11,7 @@
  * once (a file that is not in memory) goes to a worker and comes back in a later step; a handler
  * that waits does so on a stack of its own, which is left here and resumed in a later step.
  */
+#include "base/attr.h"
 #include "shard/shard_internal.h"
 
 uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
@@ -24,31 +25,113 @@ uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
     return n;
 }
 
+/* --- what happens by itself ------------------------------------------------------------------ */
+
+static uint32_t tick_tcp(struct nj_shard *s, nj_ns now)
+{
+    nj_tcp_tick(&s->tcp, now);
+    return 0;
+}
+
+static nj_ns next_tcp(const struct nj_shard *s)
+{
+    return nj_tcp_next(&s->tcp);
+}
+
+static uint32_t tick_neigh(struct nj_shard *s, nj_ns now)
+{
+    nj_neigh_tick(&s->neigh, now);
+    return 0;
+}
+
+static nj_ns next_neigh(const struct nj_shard *s)
+{
+    return s->neigh.tick_at;
+}
+
+static uint32_t tick_ndp(struct nj_shard *s, nj_ns now)
+{
+    nj_ndp_tick(&s->ndp, now);
+    return 0;
+}
+
+static nj_ns next_ndp(const struct nj_shard *s)
+{
+    return s->ndp.tick_at;
+}
+
+static uint32_t tick_frags(struct nj_shard *s, nj_ns now)
+{
+    nj_frags_tick(&s->frags, now);
+    return 0;
+}
+
+static nj_ns next_frags(const struct nj_shard *s)
+{
+    return s->frags.due_at;
+}
+
+/* Not by time: a worker is done when it is done. */
+static nj_ns next_files(const struct nj_shard *s)
+{
+    (void)s;
+    return NJ_NEVER;
+}
+
+/* The parts of a shard that act without a packet, in the order in which they get their turn: what
+ * they do (returns how much counts as work), and before which time there is nothing. */
+static const struct part {
+    enum nj_stage stage;
+    uint32_t (*tick)(struct nj_shard *, nj_ns now);
+    nj_ns (*next)(const struct nj_shard *);
+} parts[] = {
+    {NJ_STAGE_TCP, tick_tcp, next_tcp},                  /* retransmission, persist, time-wait */
+    {NJ_STAGE_TCP, tick_neigh, next_neigh},              /* unanswered ARP and NDP             */
+    {NJ_STAGE_TCP, tick_ndp, next_ndp},                  /* our IPv6 addresses and routers     */
+    {NJ_STAGE_TCP, tick_frags, next_frags},              /* packets of which a part never came */
+    {NJ_STAGE_TCP, nj__conns_tick, nj__conns_next},      /* peers that stay silent             */
+    {NJ_STAGE_HANDLER, nj__files_take_done, next_files}, /* answers that had to wait           */
+    {NJ_STAGE_HANDLER, nj__handlers_run, nj__handlers_next}, /* handlers that had to wait       */
+    {NJ_STAGE_HANDLER, nj__policy_run, nj__policy_next}, /* limits; downloads that have credit */
+};
+
+static uint32_t tick_parts(struct nj_shard *s, nj_ns now)
+{
+    uint32_t work = 0;
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(parts); i++) {
+        nj_stage(&s->stages, parts[i].stage);
+        work += parts[i].tick(s, now);
+    }
+    return work;
+}
+
+nj_ns nj_shard_next(const struct nj_shard *s)
+{
+    nj_ns next = s->n_txq > 0 ? 0 : NJ_NEVER;
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(parts) && next > 0; i++) {
+        nj_ns at = parts[i].next(s);
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
 uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
 {
     s->now = now;
     nj_stages_begin(&s->stages);
 
     uint32_t n_rx = nj__net_inhale(s, now); /* bad packets leave here, counted       */
+    uint32_t n_due = tick_parts(s, now);    /* time-outs, and what others are done with */
 
-    nj_stage(&s->stages, NJ_STAGE_TCP);
-    nj_tcp_tick(&s->tcp, now);                /* retransmission, persist, time-wait    */
-    nj_neigh_tick(&s->neigh, now);            /* unanswered ARP and NDP                */
-    nj_ndp_tick(&s->ndp, now);                /* our IPv6 addresses and routers        */
-    nj_frags_tick(&s->frags, now);            /* packets of which a part never came    */
-    uint32_t n_late = nj__conns_tick(s, now); /* peers that stay silent                */
-
-    nj_stage(&s->stages, NJ_STAGE_HANDLER);
-    uint32_t n_files = nj__files_take_done(s, now); /* answers that had to wait             */
-    uint32_t n_run = nj__handlers_run(s, now);      /* handlers that had to wait            */
-    uint32_t n_due = nj__policy_run(s, now);        /* new limits; downloads that have credit */
     nj_stage(&s->stages, NJ_STAGE_TCP);
     uint32_t n_eaten = nj__conns_eat(s, now); /* bytes -> requests -> answers -> bytes */
 
     uint32_t n_served = nj__net_serve(s, now); /* data, window updates, one ACK each   */
     uint32_t n_tx = nj__net_flush(s);          /* tx burst                             */
 
-    uint32_t work = n_rx + n_late + n_files + n_run + n_due + n_eaten + n_served + n_tx;
+    uint32_t work = n_rx + n_due + n_eaten + n_served + n_tx;
     nj_stages_end(&s->stages, work > 0);
     return work;
 }

@@ -378,3 +378,22 @@ Test(shard_net, begin_and_end)
 {
     rig_free(rig_new());
 }
+
+/* Nothing that happens by itself is forgotten when the lcore asks how long it may sleep. */
+Test(shard_net, next_knows_every_part)
+{
+    struct rig *r = rig_new();
+    nj_ns soon = 0;
+
+    rig_settle(r);
+    soon = r->now + NJ_MS;
+    cr_assert_gt(nj_shard_next(r->s), soon);
+    nj_ns *const tick[] = {&r->s->neigh.tick_at, &r->s->ndp.tick_at, &r->s->frags.due_at};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(tick); i++) {
+        nj_ns was = *tick[i];
+        *tick[i] = soon;
+        cr_expect_eq(nj_shard_next(r->s), soon, "part %zu", i);
+        *tick[i] = was;
+    }
+    rig_free(r);
+}
