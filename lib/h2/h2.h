@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/field.h"
+#include "base/hash.h"
 #include "base/types.h"
 
 struct nj_counters;
@@ -80,6 +81,7 @@ struct nj_h2_limits {
     size_t bytes_max;                /* of all connections of a core; then no more are opened */
     bool keep_fields;                /* show all fields of a request */
     uint32_t window_bytes;           /* of a connection; 0: NJ_H2_CONN_WINDOW_BYTES */
+    struct nj_hash_key hash_key;     /* secret, for tables whose content peers choose */
 };
 
 /* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches, 2 GiB. */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/field.h"
+#include "base/hash.h"
 
 struct nj__h2_alloc;
 struct nj__hpack_shared; /* one per core: see the end */
@@ -101,7 +102,9 @@ size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t st
 
 struct nj__hpack_shared;
 
-struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc);
+/* `key`: secret, or peers can choose which fields push each other out. */
+struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
+                                              const struct nj_hash_key *key);
 /* When both tables of every connection were freed. */
 void nj__hpack_shared_free(struct nj__hpack_shared *shared);
 /* No string of a block is looked at any more: give back what they took. Returns the bytes of

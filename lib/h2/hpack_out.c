@@ -207,7 +207,7 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out
                                                        uint32_t which, unsigned row,
                                                        const struct nj_field *field)
 {
-    uint32_t hash = nj__hpack_kept_hash(row, field), index = 0;
+    uint32_t hash = nj__hpack_kept_hash(out->shared, row, field), index = 0;
     if (which == NJ__HPACK_NOT_KEPT &&
         (which = nj__hpack_kept_find(out->shared, hash, row, field)) != NJ__HPACK_NOT_KEPT) {
         out->shared->kept_last[row] = (uint16_t)which;

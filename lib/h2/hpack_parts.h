@@ -246,6 +246,7 @@ struct nj__hpack_shared {
     struct nj__hpack_store *retired; /* with strings that may still be looked at */
     struct nj__huffman huffman;
     uint8_t row_at[NJ__HPACK_ROWS_AT];
+    struct nj_mix_key kept_key;
     uint16_t kept_last[NJ__HPACK_ROWS_AT]; /* by row: which was found last */
     uint32_t kept_tags[NJ__HPACK_KEPT];    /* hashes; 0: empty */
     uint32_t n_replaced;                   /* of the kept, by others */
@@ -277,32 +278,14 @@ static inline unsigned nj__hpack_name_row(const struct nj__hpack_shared *shared,
                                                                                                : 0;
 }
 
-/* Of its length and of its octets at the front, in the middle and at the end: values that differ
- * only elsewhere share a set, and are told apart there. */
-static inline uint64_t nj__hpack_hash(struct nj_str s)
+/* Of all octets, with the key: what peers have us say they may choose, by paths and ranges. */
+static inline uint32_t nj__hpack_kept_hash(const struct nj__hpack_shared *shared, unsigned row,
+                                           const struct nj_field *field)
 {
-    uint64_t a = s.n_bytes, b = 0, c = 0;
-    if (s.n_bytes >= 8) {
-        a ^= nj__hpack_word(s.p);
-        b = nj__hpack_word(s.p + s.n_bytes / 2 - 4);
-        c = nj__hpack_word(s.p + s.n_bytes - 8);
-    } else if (s.n_bytes >= 4) {
-        b = nj__hpack_half(s.p);
-        c = nj__hpack_half(s.p + s.n_bytes - 4);
-    } else {
-        for (uint32_t i = 0; i < s.n_bytes; i++)
-            b = b << 8 | (uint8_t)s.p[i];
-    }
-    a = a * UINT64_C(0x9e3779b97f4a7c15) + b;
-    a = (a ^ a >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + c;
-    return (a ^ a >> 31) * UINT64_C(0x94d049bb133111eb);
-}
-
-static inline uint32_t nj__hpack_kept_hash(unsigned row, const struct nj_field *field)
-{
-    uint64_t h = nj__hpack_hash(field->value) + row * UINT64_C(0x9e3779b97f4a7c15);
+    const struct nj_mix_key *k = &shared->kept_key;
+    uint64_t h = nj_mix_bytes(k, row, field->value.p, field->value.n_bytes);
     if (row == 0)
-        h ^= nj__hpack_hash(field->name) >> 7;
+        h = nj_mix_bytes(k, h, field->name.p, field->name.n_bytes);
     return (uint32_t)(h >> 32) | 1; /* 0 is an empty place */
 }
 

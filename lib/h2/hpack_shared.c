@@ -11,13 +11,15 @@ static void scratch_all(struct nj__hpack_shared *shared)
     shared->scratch_end = shared->own + sizeof shared->own;
 }
 
-struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc)
+struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
+                                              const struct nj_hash_key *key)
 {
     size_t before = alloc->bytes_used;
     struct nj__hpack_shared *shared = nj__h2_alloc_zero(alloc, sizeof *shared);
     if (!shared)
         return NULL;
     shared->alloc = alloc;
+    shared->kept_key = nj_mix_key_of(key, "fields");
     shared->n_bytes = alloc->bytes_used - before;
     nj__huffman_init(&shared->huffman);
     nj__hpack_name_rows(shared->row_at);

@@ -9,47 +9,12 @@ void nj_targets_init(struct nj_targets *t, struct nj_str index, const struct nj_
 {
     t->index = index;
     t->key = *key;
+    t->place_key = nj_mix_key_of(key, "targets");
 }
 
-static uint64_t word(const char *p)
-{
-    uint64_t w;
-    memcpy(&w, p, 8);
-    return w;
-}
-
-static uint32_t half(const char *p)
-{
-    uint32_t w;
-    memcpy(&w, p, 4);
-    return w;
-}
-
-static uint64_t mix(uint64_t h, uint64_t w)
-{
-    h = (h ^ w) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ h >> 32;
-}
-
-/* Who finds many targets for one place makes us look into each of them, as into all that are not
- * remembered. */
 static struct nj_target_known *place_of(struct nj_targets *t, struct nj_str target)
 {
-    const char *p = target.p;
-    uint32_t n = target.n_bytes;
-    uint64_t h = n;
-
-    if (n >= 8) {
-        for (uint32_t i = 0; i + 8 < n; i += 8)
-            h = mix(h, word(p + i));
-        h = mix(h, word(p + n - 8));
-    } else if (n >= 4) {
-        h = mix(h, half(p) | (uint64_t)half(p + n - 4) << 32);
-    } else {
-        for (uint32_t i = 0; i < n; i++)
-            h = mix(h, (uint8_t)p[i]);
-    }
-    return &t->known[h % NJ_TARGETS];
+    return &t->known[nj_mix_bytes(&t->place_key, 0, target.p, target.n_bytes) % NJ_TARGETS];
 }
 
 static bool is_known(const struct nj_target_known *k, struct nj_str target)

@@ -10,7 +10,8 @@
 #include "base/hash.h"
 #include "http/path.h"
 
-/* Remembered, each in the one place that its octets choose. */
+/* Remembered, each in the one place that its octets and the key
+ * choose: who wants two of them to push each other out has to find them by trying. */
 #define NJ_TARGETS          512u
 /* Longer ones, and longer names, are looked into each time. */
 #define NJ_TARGET_BYTES_MAX 88u
@@ -27,6 +28,7 @@ struct nj_target_known {
 struct nj_targets {
     struct nj_str index; /* what a folder's name is completed with */
     struct nj_hash_key key;
+    struct nj_mix_key place_key;
     struct nj_path path; /* of the last that was looked into; too big for the stack */
     struct nj_target_known known[NJ_TARGETS];
 };

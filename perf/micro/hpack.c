@@ -190,8 +190,10 @@ static bool make_request(struct request *q, nghttp2_nv *fields, size_t n_fields)
 
 static bool prepare(void)
 {
+    static const struct nj_hash_key hpack_key = {{3, 1, 4}};
+
     nj__h2_alloc_init(&alloc);
-    shared = nj__hpack_shared_new(&alloc);
+    shared = nj__hpack_shared_new(&alloc, &hpack_key);
     if (!shared || !make_request(&h2load, h2load_fields, NJ_ARRAY_LEN(h2load_fields)) ||
         !make_request(&browser, browser_fields, NJ_ARRAY_LEN(browser_fields)))
         return false;

@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     if (n_bytes < 1 || n_bytes > 60000) /* nghttp2 takes strings of 64 KiB at most */
         return 0;
     nj__h2_alloc_init(&alloc);
-    struct nj__hpack_shared *shared = nj__hpack_shared_new(&alloc);
+    struct nj__hpack_shared *shared = nj__hpack_shared_new(&alloc, &hpack_key);
     size_t n_shared = alloc.bytes_used;
     NJ_CHECK(both_init(&b[0], shared));
     NJ_CHECK(both_init(&b[1], shared));

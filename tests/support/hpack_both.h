@@ -11,6 +11,8 @@
 #include "base/assert.h"
 #include "h2/hpack_parts.h"
 
+static const struct nj_hash_key hpack_key = {{3, 1, 4}};
+
 #define BOTH_SHOWN 512 /* strings that are looked at again at the end of the block */
 
 struct both_string {

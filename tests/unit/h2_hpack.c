@@ -17,7 +17,7 @@ static struct nj__hpack_out *out;
 static void begin(void)
 {
     nj__h2_alloc_init(&alloc);
-    shared = nj__hpack_shared_new(&alloc);
+    shared = nj__hpack_shared_new(&alloc, &hpack_key);
     in = nj__hpack_in_new(shared);
     out = nj__hpack_out_new(shared);
     cr_assert(shared && in && out);
@@ -303,7 +303,7 @@ Test(h2_hpack, no_memory_in)
     alloc.fail_in = 1;
     cr_expect_null(nj__hpack_out_new(shared));
     alloc.fail_in = 1;
-    cr_expect_null(nj__hpack_shared_new(&alloc));
+    cr_expect_null(nj__hpack_shared_new(&alloc, &hpack_key));
 }
 
 /* ---- what fields may be ---- */

@@ -327,7 +327,7 @@ static void live(uint64_t seed)
     nj_prng_init(&l->r, seed);
     l->seed = seed;
     nj__h2_alloc_init(&l->alloc);
-    l->shared = nj__hpack_shared_new(&l->alloc);
+    l->shared = nj__hpack_shared_new(&l->alloc, &hpack_key);
     for (uint32_t i = 0; i < CONNS; i++) {
         conn_in_begin(&l->conns[i], l->shared);
         conn_out_begin(&l->conns[i], l->shared);

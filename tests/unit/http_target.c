@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Targets that come again are what they were, whatever came between. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,4 +118,45 @@ Test(http_target, alike)
         }
     }
     cr_expect_gt(n_known, n_all * 8 / 10, "%u of %u", n_known, n_all);
+}
+
+static void look(struct nj_targets *t, uint32_t i, bool *known)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "/target/%u", i);
+    struct nj_target out;
+
+    cr_assert_eq(nj_target_parse(t, (struct nj_str){text, (uint32_t)n}, &out), NJ_PATH_OK);
+    *known = out.name.p != t->path.name;
+}
+
+/* Does `b` take the place of `a`? */
+static bool share_a_place(struct nj_targets *t, uint32_t a, uint32_t b)
+{
+    bool known;
+
+    look(t, a, &known);
+    look(t, b, &known);
+    look(t, a, &known);
+    return !known;
+}
+
+/* Targets that have one place with one key are spread with another: who does not know the key can't
+ * choose what is forgotten. */
+Test(http_target, the_key_decides_the_place)
+{
+    static const struct nj_hash_key other_key = {{9, 2, 3}};
+    struct nj_targets *other = calloc(1, sizeof *other);
+    uint32_t n_here = 0, n_there = 0;
+
+    nj_targets_init(other, NJ_STR("index.html"), &other_key);
+    for (uint32_t i = 1; i < 20000; i++) {
+        if (!share_a_place(targets, 0, i))
+            continue;
+        n_here++;
+        n_there += share_a_place(other, 0, i);
+    }
+    cr_expect(n_here > 15 && n_here < 80, "%u of 20000 in one of 512 places", n_here);
+    cr_expect_lt(n_there, 4, "%u of these %u with another key", n_there, n_here);
+    free(other);
 }
