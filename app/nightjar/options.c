@@ -20,6 +20,8 @@ static const char *const help[] = {
     "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
     "  --listen PORT           TCP port [80]\n"
     "  --port N                DPDK port number, when the EAL finds several\n"
+    "  --rss-key HEX           80 digits: the key by which connections are spread over lcores,\n"
+    "                          where something else has to know it [random]\n"
     "  --no-offload            checksums by software, whatever the device offers\n"
     "  --newreno               congestion control by NewReno [CUBIC]\n"
     "  --no-ecn                no ECN (RFC 3168), also for peers that ask for it\n"
@@ -114,6 +116,7 @@ static const char *const names[] = {
     "vlan",
     "listen",
     "port",
+    "rss-key",
     "no-offload",
     "newreno",
     "no-ecn",

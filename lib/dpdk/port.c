@@ -25,13 +25,13 @@
 #define HASH_FUNCTIONS                                                                             \
     (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_IPV6 |                          \
      RTE_ETH_RSS_NONFRAG_IPV6_TCP)
-#define POOL_CACHE    256u
+#define POOL_CACHE 256u
 /* Receive: the ring, what connections hold out of order, and what is in rings between shards.
  * Transmit: the ring and the send queues, where a small answer has an mbuf until it is
  * acknowledged: at 400,000 a second and an ACK that is 40 ms late, these are 16,000. 16 Ki mbufs
  * are 38 MiB. */
-#define RX_MBUFS      16383u
-#define TX_MBUFS      32767u
+#define RX_MBUFS   16383u
+#define TX_MBUFS   32767u
 
 static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
 {
@@ -108,7 +108,7 @@ static bool has_our_key(const struct nj_dpdk_port *p)
     struct rte_eth_rss_conf conf = {.rss_key = key, .rss_key_len = sizeof key};
 
     return rte_eth_dev_rss_hash_conf_get(p->id, &conf) == 0 &&
-           memcmp(key, nj_rss_key, NJ_RSS_KEY_BYTES) == 0;
+           memcmp(key, p->rss_key.b, NJ_RSS_KEY_BYTES) == 0;
 }
 
 /* Some drivers take the key when they are configured, others only by this call. */
@@ -118,7 +118,7 @@ static bool tell_key(const struct nj_dpdk_port *p, uint64_t hash_functions)
     struct rte_eth_rss_conf conf = {
         .rss_key = key, .rss_key_len = sizeof key, .rss_hf = hash_functions};
 
-    memcpy(key, nj_rss_key, sizeof key);
+    memcpy(key, p->rss_key.b, sizeof key);
     return rte_eth_dev_rss_hash_update(p->id, &conf) == 0;
 }
 
@@ -166,14 +166,10 @@ static bool rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards)
 static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
                      const struct nj_offload *off, char *why, size_t n)
 {
-    union {
-        const uint8_t *in;
-        uint8_t *out;
-    } key = {.in = nj_rss_key}; /* only read */
     struct rte_eth_conf conf = {.rxmode.offloads = off->rx, .txmode.offloads = off->tx};
     if (rss) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        conf.rx_adv_conf.rss_conf.rss_key = key.out;
+        conf.rx_adv_conf.rss_conf.rss_key = p->rss_key.b;
         conf.rx_adv_conf.rss_conf.rss_key_len = NJ_RSS_KEY_BYTES;
         conf.rx_adv_conf.rss_conf.rss_hf = HASH_FUNCTIONS & info->flow_type_rss_offloads;
     }
@@ -239,14 +235,15 @@ static uint32_t queues_max(const struct rte_eth_dev_info *info)
     return strcmp(info->driver_name, "net_tap") == 0 ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
 }
 
-int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, bool offload, char *why,
-                      size_t n)
+int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards,
+                      const struct nj_rss_key *rss_key, bool offload, char *why, size_t n)
 {
     struct rte_eth_dev_info info;
     struct nj_offload off = {.rx = 0};
 
     memset(p, 0, sizeof *p);
     p->id = RTE_MAX_ETHPORTS;
+    p->rss_key = *rss_key;
     if (choose(p, id, why, n) != 0)
         return -1;
     int rc = rte_eth_dev_info_get(p->id, &info);

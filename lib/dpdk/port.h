@@ -19,6 +19,7 @@ struct nj_dpdk_port {
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;
+    struct nj_rss_key rss_key; /* secret; for nj_shard_config */
     struct nj_tx_offload tx;
     uint32_t held_max; /* received mbufs a shard may hold, see nj_tcp_config */
     char name[64], driver[32];
@@ -32,12 +33,12 @@ struct nj_dpdk_port {
 /*
  * Set up the only port, or the one `id` names (-1: the only one), with a queue pair per shard as
  * far as the device has them. `offload`: let the device do what it offers (offload.h). Where it
- * promises RSS, key and table are written and read back; a device that does not do as told gets
- * Toeplitz steering by the shards instead. Returns 0, or -1 with the reason in `why`; then
+ * promises RSS, `rss_key` and table are written and read back; a device that does not do as told
+ * gets Toeplitz steering by the shards instead. Returns 0, or -1 with the reason in `why`; then
  * nj_dpdk_port_close() is still to be called.
  */
-int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards, bool offload, char *why,
-                      size_t why_bytes);
+int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards,
+                      const struct nj_rss_key *rss_key, bool offload, char *why, size_t why_bytes);
 /* Have the device bring frames to all groups: IPv6 hosts find each other by them. False when it can
  * neither be told so nor be told to bring everything. Devices without a filter have no such call.
  */

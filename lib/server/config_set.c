@@ -44,6 +44,7 @@ static const struct entry entries[] = {
     {{"gateway", NULL}, LIST, false, FIELD(gateway), 0, NJ_SERVER_GATEWAYS_MAX, NULL},
     {{"neighbour", NULL}, LIST, false, FIELD(neighbour), 0, NJ_SERVER_NEIGHBOURS_MAX, NULL},
     {{"vlan", NULL}, NUMBER, false, FIELD(vlan), 1, 4094, "a VLAN id from 1 to 4094"},
+    {{"rss-key", NULL}, TEXT, false, FIELD(rss_key), 0, 0, NULL},
     {{"listen", NULL}, NUMBER, false, FIELD(listen_port), 1, 65535, "a port from 1 to 65535"},
     {{"port", NULL}, NUMBER, false, FIELD(ethdev), 0, 65535, "a DPDK port number"},
     {{"no-offload", NULL}, SWITCH, false, FIELD(no_offload), 0, 0, NULL},

@@ -12,6 +12,7 @@
 #include <rte_errno.h>
 
 #include "dpdk/eal.h"
+#include "server/rss_key.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 
@@ -19,6 +20,7 @@
 #define TIME_WAIT     (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
 #define JOBS_MAX      1024u         /* per shard, with a worker */
 #define TIDY_MS       1000u
+#define NO_RANDOM     "the system has no random numbers"
 #define HANDLERS_MS   2000u /* for what runs on workers at the end */
 
 const char *nj_version(void)
@@ -129,7 +131,13 @@ static void down_store(struct nj_server *s)
 
 static bool up_port(struct nj_server *s)
 {
-    if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards,
+    struct nj_rss_key key = s->settings.rss_key;
+
+    if (!s->settings.has_rss_key && !nj_rss_key_draw(&key)) {
+        snprintf(s->why, sizeof s->why, NO_RANDOM);
+        return false;
+    }
+    if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, &key,
                           !s->settings.config->no_offload, s->why, sizeof s->why) == 0) {
         if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
             fprintf(stderr,
@@ -352,6 +360,7 @@ static bool up_shards(struct nj_server *s)
         .n_shards = s->n_shards,
         .steering = s->port.steering,
         .reta_size = s->port.reta_size,
+        .rss_key = s->port.rss_key,
         .iface = set->iface,
         .slaac = set->slaac,
         .tx = s->port.tx,
@@ -377,7 +386,7 @@ static bool up_shards(struct nj_server *s)
     c.iface.mtu = s->port.mtu;
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
         !random_bytes(&c.client_key, sizeof c.client_key)) {
-        snprintf(s->why, sizeof s->why, "the system has no random numbers");
+        snprintf(s->why, sizeof s->why, NO_RANDOM);
         return false;
     }
     for (uint32_t i = 0; i < s->n_shards; i++) {

@@ -126,7 +126,9 @@ static int read_link(struct nj_settings *s, const struct nj_server_config *confi
     for (unsigned i = 0; i < NJ_SERVER_GATEWAYS_MAX && config->gateway[i]; i++)
         if (read_gateway(s, config->gateway[i], why, n) != 0)
             return -1;
-    return nj__settings_read_neighbours(s, why, n);
+    if (nj__settings_read_neighbours(s, why, n) != 0)
+        return -1;
+    return nj__settings_read_rss_key(s, why, n);
 }
 
 /* Less would end connections whose first packet comes again once; more than a day is no limit. */

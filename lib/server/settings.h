@@ -9,6 +9,7 @@
 #include "http/route.h"
 #include "http/site_options.h"
 #include "server/policy_file.h"
+#include "shard/steer.h"
 #include "wire/iface.h"
 
 /* Exit statuses, as --help tells them: the configuration is wrong, so that another try will fail as
@@ -22,6 +23,8 @@ struct nj_settings {
     struct nj_server_config effective;     /* what was given, and what the policy file adds */
     struct nj_iface iface;                 /* all but what the port says: MAC address and MTU */
     bool slaac;                            /* --addr auto6 */
+    bool has_rss_key;                      /* else it is drawn at the start */
+    struct nj_rss_key rss_key;             /* secret */
     struct nj_routes *routes;
     struct nj_site_options site;
     struct nj_mime_table *mime;
@@ -43,6 +46,7 @@ bool nj__settings_is_neighbour(const struct nj_iface *iface, const struct nj_add
 
 /* settings_link.c: after the addresses. */
 int nj__settings_read_neighbours(struct nj_settings *s, char *why, size_t why_bytes);
+int nj__settings_read_rss_key(struct nj_settings *s, char *why, size_t why_bytes);
 
 /* settings_site.c: limits of requests, and what a folder is served like. */
 int nj__settings_read_requests(struct nj_settings *s, char *why, size_t why_bytes);

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "server/addresses.h"
+#include "server/rss_key.h"
 #include "server/settings.h"
 
 _Static_assert((unsigned)NJ_SERVER_NEIGHBOURS_MAX == NJ_NEIGH_FIXED_MAX, "one for each");
@@ -44,4 +45,14 @@ int nj__settings_read_neighbours(struct nj_settings *s, char *why, size_t n)
         if (read_neighbour(s, s->config->neighbour[i], why, n) != 0)
             return -1;
     return 0;
+}
+
+/* The message does not repeat the key: it would end in logs. */
+int nj__settings_read_rss_key(struct nj_settings *s, char *why, size_t n)
+{
+    s->has_rss_key = s->config->rss_key != NULL;
+    if (!s->has_rss_key || nj_rss_key_read(s->config->rss_key, &s->rss_key))
+        return 0;
+    return nj_fail(why, n, "--rss-key: expected %u hexadecimal digits, not all of them 0",
+                   2 * NJ_RSS_KEY_BYTES);
 }

@@ -125,7 +125,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     nj_list_init(&s->asks);
     nj_list_init(&s->owing);
     nj_list_init(&s->unread);
-    nj_steer_init(&s->steer, config->steering, config->index, config->n_shards, config->reta_size);
+    nj_steer_init(&s->steer, &config->rss_key, config->steering, config->index, config->n_shards,
+                  config->reta_size);
     init_neigh(s, now);
     nj_frags_init(&s->frags, config->frag_table, &s->counters);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&

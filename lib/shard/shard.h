@@ -56,6 +56,7 @@ struct nj_shard_config {
     uint32_t index, n_shards;
     enum nj_steering steering;
     uint32_t reta_size;
+    struct nj_rss_key rss_key; /* the same for all shards */
     struct nj_iface iface;
     struct nj_port port;
     struct rte_mempool *tx_pool;        /* this shard's own; see nj_tcp_config.mp */

@@ -7,12 +7,24 @@
 #ifndef NJ_SHARD_STEER_H
 #define NJ_SHARD_STEER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/types.h"
 
 #define NJ_RSS_KEY_BYTES 40u
 #define NJ_RETA_MAX      512u
+
+/* The key of the hash, which the NIC is given, too. Who knows it can choose source ports that bring
+ * all connections to one shard. */
+struct nj_rss_key {
+    uint8_t b[NJ_RSS_KEY_BYTES];
+};
+
+/* Are the owners of connections to one place spread over the whole table by our port alone, and by
+ * 128 ports in a row over a table of 128 entries? Random keys are not all so, one of five or so:
+ * a connection that is opened to come home (active.h) may find no port with others. */
+bool nj_rss_key_spreads(const struct nj_rss_key *key);
 
 /* How much a shard trusts the device to have brought it only its own flows. */
 enum nj_steering {
@@ -29,13 +41,10 @@ struct nj_steer {
     uint32_t key_be[NJ_RSS_KEY_BYTES / 4]; /* as rte_softrss_be() wants it */
 };
 
-/* The key that NICs are given. It repeats every 16 bits, so both directions of a flow hash alike.
- */
-extern const uint8_t nj_rss_key[NJ_RSS_KEY_BYTES];
-
-/* Entry i of the table belongs to shard i mod n_shards. */
-void nj_steer_init(struct nj_steer *s, enum nj_steering mode, uint32_t self, uint32_t n_shards,
-                   uint32_t reta_size);
+/* Entry i of the table belongs to shard i mod n_shards. `key` is that of all shards, and not zero
+ * where there are several. */
+void nj_steer_init(struct nj_steer *s, const struct nj_rss_key *key, enum nj_steering mode,
+                   uint32_t self, uint32_t n_shards, uint32_t reta_size);
 
 /* The Toeplitz hash over source, destination and ports as the sender wrote them. Pure. */
 uint32_t nj_steer_hash(const struct nj_steer *s, const struct nj_tuple *received);

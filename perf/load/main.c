@@ -21,6 +21,7 @@
 #include "dpdk/fabric.h"
 #include "dpdk/lcore_loop.h"
 #include "report.h"
+#include "server/rss_key.h"
 #include "server/settings.h"
 
 #define LISTEN_PORT 1u /* nobody asks there */
@@ -67,6 +68,7 @@ static bool up_shard(uint32_t i, nj_ns now)
         .n_shards = l->n,
         .steering = l->port.steering,
         .reta_size = l->port.reta_size,
+        .rss_key = l->port.rss_key,
         .iface = l->settings.iface,
         .slaac = l->settings.slaac,
         .tx = l->port.tx,
@@ -130,7 +132,11 @@ static bool up(int argc, char **argv)
                  l->n);
         return false;
     }
-    if (nj_dpdk_port_open(&l->port, l->o.link.ethdev, l->n, !l->o.link.no_offload, l->why,
+    struct nj_rss_key key;
+    snprintf(l->why, sizeof l->why, "the system has no random numbers");
+    if (!nj_rss_key_draw(&key))
+        return false;
+    if (nj_dpdk_port_open(&l->port, l->o.link.ethdev, l->n, &key, !l->o.link.no_offload, l->why,
                           sizeof l->why) != 0)
         return false;
     snprintf(l->why, sizeof l->why, "not enough memory for %u connections", l->o.n_conns);

@@ -97,6 +97,8 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .shape = sim->limits.shared,
         .policy = nj_sim_limits_policy(sim),
     };
+    for (uint32_t k = 0; k < NJ_RSS_KEY_BYTES; k++) /* the same for all lanes */
+        c.rss_key.b[k] = (uint8_t)((sim->seed + k + 1) * 0x9e3779b97f4a7c15u >> 56);
     memcpy(c.flow_key.b, &sim->seed, sizeof sim->seed);
     memcpy(c.isn_key.b, &sim->seed, sizeof sim->seed);
     l->shard = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof *l->shard, 64));

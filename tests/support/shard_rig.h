@@ -18,6 +18,7 @@
 #include "shard/shard.h"
 #include "shard/shard_internal.h"
 #include "support/mbuf_env.h"
+#include "support/rss_key.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
@@ -425,6 +426,7 @@ static inline struct nj_shard_config rig_config(struct rig *r)
     return (struct nj_shard_config){
         .n_shards = 1,
         .reta_size = 128,
+        .rss_key = test_rss_key,
         .iface = {.mac = rig_mac, .mtu = 1500, .n_addrs = 1, .addr = {{rig_addr(RIG_IP), 24, 0}}},
         .port = {.ctx = r,
                  .rx = rig_rx,

@@ -197,6 +197,25 @@ Test(server_settings, neighbours)
     nj_settings_free(&s);
 }
 
+/* Nor is it repeated where logs would keep it. */
+Test(server_settings, rss_key)
+{
+    static const char key[] = "6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a"
+                              "6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a";
+    struct nj_server_config c = good();
+    struct nj_settings s;
+    char why[256];
+
+    c.rss_key = key + 1;
+    expect(&c, "--rss-key: expected 80 hexadecimal digits, not all of them 0");
+    c.rss_key = NULL;
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0);
+    cr_expect(!s.has_rss_key);
+    c.rss_key = key;
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0);
+    cr_expect(s.has_rss_key && s.rss_key.b[39] == 0x5a);
+}
+
 Test(server_settings, the_rest)
 {
     struct nj_server_config c = good();

@@ -36,12 +36,12 @@ static struct nj_str str(const char *text)
 }
 
 /* The verdict on a request of `peer` with up to two lines of that field. */
-static struct nj_verdict ask(const char *peer, const char *first, const char *second)
+static struct nj_policy_verdict ask(const char *peer, const char *first, const char *second)
 {
     struct nj_addr from = addr(peer);
     struct nj_field f[3] = {{NJ_STR("accept"), NJ_STR("*/*")}};
     uint32_t n = 1;
-    struct nj_verdict v;
+    struct nj_policy_verdict v;
 
     if (first)
         f[n++] = (struct nj_field){p.client_field, str(first)};
@@ -56,7 +56,7 @@ static struct nj_verdict ask(const char *peer, const char *first, const char *se
 
 static void expect(const char *peer, const char *first, const char *second, const char *client)
 {
-    struct nj_verdict v = ask(peer, first, second), direct = ask(client, NULL, NULL);
+    struct nj_policy_verdict v = ask(peer, first, second), direct = ask(client, NULL, NULL);
     struct nj_addr want = addr(client);
 
     cr_expect(nj_addr_eq(&v.client, &want), "%s; %s: not %s", first, second, client);
@@ -121,7 +121,7 @@ Test(shape_forwarded, strangers_are_not_believed)
 {
     expect("192.0.2.50", "192.0.2.1", NULL, "192.0.2.50");
     p.client_field = NJ_STR("x-customer");
-    struct nj_verdict a = ask("192.0.2.50", "gold", NULL), b = ask("192.0.2.50", "silver", NULL);
+    struct nj_policy_verdict a = ask("192.0.2.50", "gold", NULL), b = ask("192.0.2.50", "silver", NULL);
     cr_expect_eq(a.client_key, b.client_key);
     a = ask("10.0.0.1", "gold", NULL);
     b = ask("10.0.0.1", "silver", NULL);
@@ -135,8 +135,8 @@ Test(shape_forwarded, strangers_are_not_believed)
 /* The bits of an address that make a client hold for what a proxy tells, too. */
 Test(shape_forwarded, networks)
 {
-    struct nj_verdict a = ask("10.0.0.1", "2001:db8:9::7", NULL);
-    struct nj_verdict b = ask("10.0.0.1", "2001:db8:9::8", NULL);
+    struct nj_policy_verdict a = ask("10.0.0.1", "2001:db8:9::7", NULL);
+    struct nj_policy_verdict b = ask("10.0.0.1", "2001:db8:9::8", NULL);
     cr_expect_eq(a.client_key, b.client_key);
     b = ask("10.0.0.1", "2001:db8:9:1::8", NULL);
     cr_expect_neq(a.client_key, b.client_key);

@@ -10,14 +10,24 @@
 #include "base/attr.h"
 #include "base/prng.h"
 #include "shard/steer.h"
+#include "support/rss_key.h"
 
-static const uint8_t ms_key[NJ_RSS_KEY_BYTES] = {
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
-    0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
-    0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa};
+static const struct nj_rss_key ms_key = {
+    {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
+     0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
+     0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa}};
+
+/* That of many a driver: both directions of a flow hash alike, and everybody knows it. */
+static struct nj_rss_key symmetric_key(void)
+{
+    struct nj_rss_key key;
+    for (unsigned i = 0; i < NJ_RSS_KEY_BYTES; i++)
+        key.b[i] = i % 2 ? 0x5a : 0x6d;
+    return key;
+}
 
 /* For each set bit of the input: xor in the 32 bits of the key that begin there. */
-static uint32_t toeplitz(const uint8_t *key, const uint8_t *in, unsigned n)
+static uint32_t toeplitz(const struct nj_rss_key *key, const uint8_t *in, unsigned n)
 {
     uint32_t hash = 0;
     for (unsigned bit = 0; bit < 8 * n; bit++) {
@@ -25,7 +35,7 @@ static uint32_t toeplitz(const uint8_t *key, const uint8_t *in, unsigned n)
             continue;
         for (unsigned k = 0; k < 32; k++) {
             unsigned at = bit + k;
-            hash ^= (uint32_t)(key[at / 8] >> (7 - at % 8) & 1) << (31 - k);
+            hash ^= (uint32_t)(key->b[at / 8] >> (7 - at % 8) & 1) << (31 - k);
         }
     }
     return hash;
@@ -62,7 +72,7 @@ static const struct {
 static struct nj_steer steer_of(uint32_t self, uint32_t n_shards, uint32_t reta)
 {
     struct nj_steer s;
-    nj_steer_init(&s, NJ_STEER_ALWAYS, self, n_shards, reta);
+    nj_steer_init(&s, &test_rss_key, NJ_STEER_ALWAYS, self, n_shards, reta);
     return s;
 }
 
@@ -72,7 +82,7 @@ Test(shard_steer, reference_is_right)
         struct nj_tuple t = tuple(suite[i].src, suite[i].dst, suite[i].sport, suite[i].dport);
         uint8_t in[12];
         bytes_of(&t, in);
-        cr_expect_eq(toeplitz(ms_key, in, 12), suite[i].hash, "row %zu", i);
+        cr_expect_eq(toeplitz(&ms_key, in, 12), suite[i].hash, "row %zu", i);
     }
 }
 
@@ -87,13 +97,19 @@ Test(shard_steer, same_as_a_nic_with_our_key)
             tuple((uint32_t)a, (uint32_t)(a >> 32), (uint16_t)p, (uint16_t)(p >> 16));
         uint8_t in[12];
         bytes_of(&t, in);
-        cr_assert_eq(nj_steer_hash(&s, &t), toeplitz(nj_rss_key, in, 12));
+        cr_assert_eq(nj_steer_hash(&s, &t), toeplitz(&test_rss_key, in, 12));
     }
-    /* the key repeats 0x6d5a, so the hash is two equal halves; worked out by hand: bit 0 of the
-     * input selects the key's first 32 bits, the last bit those from bit 95 = 15 mod 16 on */
-    struct nj_tuple first = tuple(0x80000000, 0, 0, 0), last = tuple(0, 0, 0, 1);
-    cr_expect_eq(nj_steer_hash(&s, &first), 0x6d5a6d5au);
-    cr_expect_eq(nj_steer_hash(&s, &last), 0x36ad36adu);
+}
+
+/* Straight from the suite. */
+Test(shard_steer, same_as_published)
+{
+    struct nj_steer s;
+    nj_steer_init(&s, &ms_key, NJ_STEER_ALWAYS, 0, 2, 128);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(suite); i++) {
+        struct nj_tuple t = tuple(suite[i].src, suite[i].dst, suite[i].sport, suite[i].dport);
+        cr_expect_eq(nj_steer_hash(&s, &t), suite[i].hash, "row %zu", i);
+    }
 }
 
 /* 32 bytes of addresses and 4 of ports, as the sender wrote them. */
@@ -127,25 +143,82 @@ Test(shard_steer, ipv6)
         cr_assert_eq(inet_pton(AF_INET6, suite6[i].src, t.remote.b), 1);
         cr_assert_eq(inet_pton(AF_INET6, suite6[i].dst, t.local.b), 1);
         bytes_of6(&t, in);
-        cr_expect_eq(toeplitz(ms_key, in, sizeof in), suite6[i].hash, "row %zu", i);
-        cr_expect_eq(nj_steer_hash(&s, &t), toeplitz(nj_rss_key, in, sizeof in));
-        struct nj_tuple back = {t.local, t.remote, t.lport, t.rport};
-        cr_expect_eq(nj_steer_hash(&s, &t), nj_steer_hash(&s, &back));
+        cr_expect_eq(toeplitz(&ms_key, in, sizeof in), suite6[i].hash, "row %zu", i);
+        cr_expect_eq(nj_steer_hash(&s, &t), toeplitz(&test_rss_key, in, sizeof in));
     }
 }
 
-Test(shard_steer, both_directions_alike)
+/* Source ports that somebody chose for one key, so that all of them have one owner, are spread with
+ * another. */
+Test(shard_steer, the_key_decides_the_owner)
 {
-    struct nj_steer s = steer_of(0, 3, 128);
-    struct nj_prng prng;
-    nj_prng_init(&prng, 2);
-    for (int i = 0; i < 1000; i++) {
-        uint64_t a = nj_prng_next(&prng), p = nj_prng_next(&prng);
-        struct nj_tuple t =
-            tuple((uint32_t)a, (uint32_t)(a >> 32), (uint16_t)p, (uint16_t)(p >> 16));
-        struct nj_tuple back = {t.local, t.remote, t.lport, t.rport};
-        cr_assert_eq(nj_steer_hash(&s, &t), nj_steer_hash(&s, &back));
+    const struct nj_rss_key known = symmetric_key();
+    struct nj_steer then, now;
+    uint32_t share[8] = {0}, n = 0;
+
+    nj_steer_init(&then, &known, NJ_STEER_ALWAYS, 0, 8, 128);
+    nj_steer_init(&now, &test_rss_key, NJ_STEER_ALWAYS, 0, 8, 128);
+    for (uint32_t port = 1024; port < 65536; port++) {
+        struct nj_tuple t = tuple(0xc6120001, 0xc6120002, (uint16_t)port, 80);
+        if (nj_steer_owner(&then, &t) != 3)
+            continue;
+        share[nj_steer_owner(&now, &t)]++;
+        n++;
     }
+    cr_assert_gt(n, 4000);
+    for (uint32_t i = 0; i < 8; i++)
+        cr_expect(share[i] > n / 16 && share[i] < n / 4, "shard %u: %u of %u", i, share[i], n);
+}
+
+/* What it promises, looked at port by port. */
+static bool spreads(const struct nj_rss_key *key)
+{
+    struct nj_prng prng;
+    struct nj_steer s;
+
+    nj_prng_init(&prng, 5);
+    nj_steer_init(&s, key, NJ_STEER_ALWAYS, 0, 1, 512);
+    for (unsigned v6 = 0; v6 < 2; v6++) {
+        struct nj_tuple t = tuple((uint32_t)nj_prng_next(&prng), 0xc6120002, 4711, 0);
+        uint8_t few[128] = {0}, all[512] = {0};
+        uint32_t n_few = 0, n_all = 0;
+        if (v6)
+            for (unsigned i = 0; i < 16; i += 8) {
+                uint64_t a = nj_prng_next(&prng), b = nj_prng_next(&prng);
+                memcpy(&t.remote.b[i], &a, 8);
+                memcpy(&t.local.b[i], &b, 8);
+            }
+        for (uint32_t port = 32768; port < 65536; port++) {
+            t.lport = (uint16_t)port;
+            uint32_t h = nj_steer_hash(&s, &t);
+            n_all += !all[h % 512]++;
+            if (port < 32768 + 128)
+                n_few += !few[h % 128]++;
+        }
+        if (n_few < 128 || n_all < 512)
+            return false;
+    }
+    return true;
+}
+
+Test(shard_steer, keys_that_spread)
+{
+    struct nj_rss_key key = symmetric_key();
+    struct nj_prng prng;
+    uint32_t n = 0;
+
+    cr_expect(nj_rss_key_spreads(&test_rss_key) && spreads(&test_rss_key));
+    cr_expect(!nj_rss_key_spreads(&key) && !spreads(&key));
+    nj_prng_init(&prng, 3);
+    for (uint32_t k = 0; k < 200; k++) {
+        for (unsigned i = 0; i < NJ_RSS_KEY_BYTES; i += 8) {
+            uint64_t random = nj_prng_next(&prng);
+            memcpy(&key.b[i], &random, 8);
+        }
+        cr_assert_eq(nj_rss_key_spreads(&key), spreads(&key), "key %u", k);
+        n += spreads(&key);
+    }
+    cr_expect(n > 20 && n < 80, "%u of 200", n);
 }
 
 /* Clients as they are: few addresses, ports that count up. */

@@ -58,6 +58,8 @@ struct nj_server_config {
     /* Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC". ARP and
      * neighbour discovery are not asked for them, and not believed. */
     const char *neighbour[NJ_SERVER_NEIGHBOURS_MAX];
+    const char *rss_key;           /* of the hash that spreads connections over lcores, 80
+                                      hexadecimal digits; a random one for each start */
     uint16_t vlan;                 /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
     uint16_t listen_port;          /* TCP port; 80 */
     const char *root;              /* folder to serve; required where there are no routes */
