@@ -42,12 +42,30 @@ static const char *name_of(const char *path)
 
 /* --- opening ------------------------------------------------------------------------------- */
 
+/* Who may write to the folder of the log could have it lead to any file that we may write to, at
+ * the start or when it is opened anew. Below /dev and /proc only the system makes links, as
+ * /dev/stdout is one. */
+static bool may_be_link(const char *path)
+{
+    return (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0) &&
+           !strstr(path, "/../");
+}
+
+static bool is_refused_link(const char *path)
+{
+    struct stat st;
+    return !may_be_link(path) && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* Without O_NONBLOCK the open of a FIFO would wait for a reader. */
 static int open_path(const struct nj_access_file *f)
 {
     if (is_stdout(f->path))
         return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    return open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+    return open(f->path,
+                O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                    (may_be_link(f->path) ? 0 : O_NOFOLLOW),
+                0640);
 }
 
 static void adopt(struct nj_access_file *f, int fd)
@@ -68,10 +86,15 @@ static bool is_fifo(const char *path)
     return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
+static const char *error_text(int err)
+{
+    return err == ELOOP ? "it is a symbolic link, and these are not followed" : strerror(err);
+}
+
 static int cant_be_written(const char *path, int err, char *why, size_t why_bytes)
 {
     return nj_fail(why, why_bytes, "the access log %s can't be written: %s", name_of(path),
-                   strerror(err));
+                   error_text(err));
 }
 
 /* May we make a file of that name? 0, or what is wrong. */
@@ -99,6 +122,8 @@ int nj_access_file_try(const char *path, char *text, size_t text_bytes)
 
     if (is_stdout(path)) {
         what = "as it is";
+    } else if (is_refused_link(path)) {
+        err = ELOOP;
     } else if (stat(path, &st) == 0) {
         if (S_ISFIFO(st.st_mode))
             what = "a FIFO, lines wait for its reader";
@@ -108,8 +133,6 @@ int nj_access_file_try(const char *path, char *text, size_t text_bytes)
             err = errno;
     } else if (errno != ENOENT) {
         err = errno;
-    } else if (lstat(path, &st) == 0) {
-        what = "a link to nothing, would be made there if that folder exists";
     } else {
         what = "would be made";
         err = can_make(path);
@@ -333,7 +356,7 @@ static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
         /* Lines go on where they went: better than nowhere. */
         if (tell)
             fprintf(stderr, "nightjar: the access log %s can't be opened again: %s\n", f->path,
-                    strerror(errno));
+                    error_text(errno));
         f->is_elsewhere = true;
         return;
     }

@@ -129,10 +129,44 @@ Test(access_file, is_tried_and_nothing_is_made)
         cr_assert_eq(seteuid(me), 0);
     }
     cr_assert_eq(symlink("nowhere", other), 0);
-    tried(other, 0, "a link to nothing");
+    tried(other, -1, "a symbolic link");
     unlink(path);
     cr_assert_eq(mkfifo(path, 0600), 0);
     tried(path, 0, "a FIFO");
+}
+
+/* Who may write to the folder of the log must not choose which file of ours grows. */
+Test(access_file, links_are_not_followed)
+{
+    char victim[100];
+
+    snprintf(victim, sizeof victim, "%s/victim", folder);
+    FILE *v = fopen(victim, "w");
+    cr_assert(v && fclose(v) == 0);
+    cr_assert_eq(symlink(victim, path), 0);
+    cr_expect_eq(nj_access_file_open(&f, path, why, sizeof why), -1);
+    cr_expect(strstr(why, "a symbolic link"), "%s", why);
+    tried(path, -1, "a symbolic link");
+    cr_assert_eq(unlink(path), 0);
+    begin();
+    line("one");
+    after(NJ_ACCESS_BATCH_NS);
+    cr_assert_eq(rename(path, other) | symlink(victim, path), 0);
+    nj_access_file_reopen(&f, now);
+    line("two");
+    after(NJ_ACCESS_BATCH_NS);
+    cr_expect_str_eq(in_file(other), "one\ntwo\n", "lines go on where they went");
+    cr_expect_str_eq(in_file(victim), "");
+    nj_access_file_close(&f);
+    unlink(victim);
+}
+
+/* But /dev/stdout is a link that the operator means. */
+Test(access_file, links_of_devices_are_followed)
+{
+    tried("/dev/stdout", 0, "/dev/stdout");
+    cr_assert_eq(nj_access_file_open(&f, "/dev/stdout", why, sizeof why), 0, "%s", why);
+    nj_access_file_close(&f);
 }
 
 Test(access_file, is_written_in_batches)
