@@ -92,6 +92,7 @@ def main():
     for shape in args.shapes:
         parse(shape)
     with tempfile.TemporaryDirectory(prefix="nj-bench-") as root:
+        os.chmod(root, 0o755)  # what others may not enter is not served
         for name, n_bytes in FILES.items():
             with open(os.path.join(root, name), "wb") as f:
                 f.write(os.urandom(n_bytes))

@@ -29,6 +29,7 @@ static const char *const help[] = {
 
     "content\n"
     "  --root DIR              folder to serve\n"
+    "  --serve-private         as root, also what only its owner or group may read [403]\n"
     "  --cache SIZE            file contents kept in memory, e.g. 512MiB [256MiB]\n"
     "  --index NAME            what a folder stands for [index.html]\n"
     "  --listing               list folders without such a file, as HTML or JSON\n"
@@ -121,6 +122,7 @@ static const char *const names[] = {
     "newreno",
     "no-ecn",
     "root",
+    "serve-private",
     "cache",
     "index",
     "listing",

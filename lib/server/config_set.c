@@ -51,6 +51,7 @@ static const struct entry entries[] = {
     {{"newreno", NULL}, SWITCH, false, FIELD(newreno), 0, 0, NULL},
     {{"no-ecn", NULL}, SWITCH, false, FIELD(no_ecn), 0, 0, NULL},
     {{"root", NULL}, TEXT, false, FIELD(root), 0, 0, NULL},
+    {{"serve-private", NULL}, SWITCH, false, FIELD(serve_private), 0, 0, NULL},
     {{"cache", NULL}, SIZE, false, FIELD(cache_bytes), 0, 1e15, "a size such as 64MiB or 1GiB"},
     {{"max-connections", NULL}, NUMBER, false, FIELD(conns_max), 1, 1 << 24,
         "a number from 1 to 16777216"},

@@ -12,6 +12,7 @@
 #include <rte_errno.h>
 
 #include "dpdk/eal.h"
+#include "server/file_rights.h"
 #include "server/rss_key.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
@@ -116,6 +117,11 @@ static bool up_store(struct nj_server *s)
     };
     if (!o.root)
         return true;
+    if (!s->settings.config->serve_private && !nj_file_rights_reach(o.root))
+        fprintf(stderr,
+                "nightjar: --root %s: others may not enter that folder, so nothing of it is served "
+                "(403): chmod o+x, or --serve-private\n",
+                o.root);
     raise_descriptors();
     return nj_file_store_open(&o, &s->store, s->why, sizeof s->why) == 0;
 }
@@ -181,6 +187,14 @@ static bool up_place(struct nj_server *s)
     return true;
 }
 
+static void begin_files(void *store)
+{
+    (void)store;
+    if (!nj_file_rights_of_others())
+        fprintf(stderr, "nightjar: files are read as root: the system does not let us look at them "
+                        "as somebody else\n");
+}
+
 static void run_file(void *store, void *job)
 {
     nj_file_store_run(store, job);
@@ -196,6 +210,7 @@ static bool up_files(struct nj_server *s)
         .affinity = &s->place.rest,
         .eal = true,
         .tidy_ms = TIDY_MS,
+        .begin = s->settings.config->serve_private ? NULL : begin_files,
         .run = run_file,
         .tidy = nj_file_store_tidy,
         .ctx = s->store,

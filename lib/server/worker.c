@@ -145,6 +145,8 @@ static void *worker_main(void *arg)
 
     pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
+    if (w->config.begin)
+        w->config.begin(w->config.ctx);
     for (;;) {
         /* Read before the rings: what was submitted before the stop is then seen below. */
         bool stopping = atomic_load_explicit(&w->stopping, memory_order_acquire);

@@ -24,7 +24,9 @@ struct nj_worker_config {
     bool eal;                  /* EAL is up: register the thread with it */
     uint32_t tidy_ms;          /* longest sleep without tidy(); 0: as long as it takes */
 
-    /* All on the worker's thread. tidy (may be NULL) runs after each batch and before a sleep. */
+    /* All on the worker's thread. begin (may be NULL) runs first, tidy (may be NULL) runs after
+     * each batch and before a sleep. */
+    void (*begin)(void *ctx);
     void (*run)(void *ctx, void *job);
     void (*tidy)(void *ctx);
     void *ctx;

@@ -8,6 +8,7 @@ what comes must be an error (or a reset, where HTTP/2 forbids the bytes), and no
 secret.
 """
 import os
+import shutil
 import socket
 import stat
 
@@ -166,6 +167,27 @@ class Paths(ServerCase):
                      "/.well-known/mine", "/folder/sub/mi%6Ee"):
             with self.subTest(path=path):
                 self.assertEqual((200, MINE), client.get(path)[::2])
+        client.close()
+
+    def test_private_files(self):
+        """As root we can read everything, and serve what everybody can."""
+        folder = f"{self.root}/private"
+        os.mkdir(folder)
+        self.addCleanup(shutil.rmtree, folder)
+        for name, mode in (("own", 0o600), ("group", 0o640), ("all", 0o644), ("all-1", 0o604)):
+            with open(f"{folder}/{name}", "wb") as f:
+                f.write(SECRET)
+            os.chmod(f"{folder}/{name}", mode)
+        os.mkdir(f"{folder}/closed")
+        with open(f"{folder}/closed/all", "wb") as f:
+            f.write(SECRET)
+        os.chmod(f"{folder}/closed/all", 0o644)
+        os.chmod(f"{folder}/closed", 0o750)
+        client = self.client()
+        for name, status in (("own", 403), ("group", 403), ("all", 200), ("all-1", 200),
+                             ("closed/all", 403), ("closed/", 403)):
+            with self.subTest(name=name):
+                self.assertEqual(status, client.get(f"/private/{name}")[0])
         client.close()
 
     def test_out_of_the_root(self):

@@ -73,13 +73,14 @@ struct nj_server_config {
     double preface_timeout_s; /* a new connection may be silent for so long; 10 */
     double idle_timeout_s;    /* one without a running request; 75 */
     double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
-    uint32_t workers; /* threads for OS_BLOCKING handlers, at most 32; 0: up to 4, as many as
-                         CPUs are left by the lcores, at least 1 */
-    bool no_offload;  /* checksums by software, whatever the device offers; off */
-    bool newreno;     /* congestion control by NewReno instead of CUBIC; off */
-    bool no_ecn;      /* no ECN (RFC 3168) for peers that ask for it; off */
-    bool busy_poll;   /* lcores never sleep, also without work; off */
-    bool live;        /* a line of rates on stderr every second; off */
+    uint32_t workers;   /* threads for OS_BLOCKING handlers, at most 32; 0: up to 4, as many as
+                           CPUs are left by the lcores, at least 1 */
+    bool no_offload;    /* checksums by software, whatever the device offers; off */
+    bool newreno;       /* congestion control by NewReno instead of CUBIC; off */
+    bool no_ecn;        /* no ECN (RFC 3168) for peers that ask for it; off */
+    bool serve_private; /* as root, also files that others may not read; off */
+    bool busy_poll;     /* lcores never sleep, also without work; off */
+    bool live;          /* a line of rates on stderr every second; off */
 
     /* Who may have what: classes, clients, lists, hours of the day; docs/policy.md. What is set
      * here wins over the same in that file. NULL: none. */
