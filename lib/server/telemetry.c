@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "server/addresses.h"
 #include "server/server_internal.h"
+#include "wire/dpdk_compat.h"
 
 /* The callbacks of rte_telemetry have no context argument, and run on threads of its own: the lock
  * keeps the server from going away under one. */
@@ -29,8 +30,8 @@ static bool stats(const struct nj_server *s, const char *params, struct rte_tel_
 {
     (void)params;
     for (unsigned i = 0; i < NJ_N_COUNTERS; i++)
-        rte_tel_data_add_dict_u64(d, nj_counter_info[i].name,
-                                  nj__server_count(s, (enum nj_counter)i));
+        rte_tel_data_add_dict_uint(d, nj_counter_info[i].name,
+                                   nj__server_count(s, (enum nj_counter)i));
     return true;
 }
 
@@ -41,7 +42,7 @@ static unsigned in_use(const struct rte_mempool *mp)
 
 static void add_counter(struct rte_tel_data *d, const struct nj_counters *c, enum nj_counter which)
 {
-    rte_tel_data_add_dict_u64(d, nj_counter_info[which].name, nj_counter_read(c, which));
+    rte_tel_data_add_dict_uint(d, nj_counter_info[which].name, nj_counter_read(c, which));
 }
 
 /* What one looks at first. */
@@ -51,11 +52,11 @@ static void add_essence(const struct nj_server *s, uint32_t i, struct rte_tel_da
                                             NJ_C_tx_packets,  NJ_C_requests,    NJ_C_connections};
     const struct nj_counters *c = &s->shard[i]->counters;
 
-    rte_tel_data_add_dict_u64(d, "lcore", s->lcore[i].id);
+    rte_tel_data_add_dict_uint(d, "lcore", s->lcore[i].id);
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
         add_counter(d, c, shown[k]);
-    rte_tel_data_add_dict_u64(d, "rx_drops", nj_counters_sum(c, NJ_KIND_RX_DROP));
-    rte_tel_data_add_dict_u64(d, "tx_drops", nj_counters_sum(c, NJ_KIND_TX_DROP));
+    rte_tel_data_add_dict_uint(d, "rx_drops", nj_counters_sum(c, NJ_KIND_RX_DROP));
+    rte_tel_data_add_dict_uint(d, "tx_drops", nj_counters_sum(c, NJ_KIND_TX_DROP));
 }
 
 /* How it is fed, what it holds, and why it dropped what it dropped. */
@@ -73,9 +74,9 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
     rte_tel_data_add_dict_string(d, "steering", steering[s->port.steering]);
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
         add_counter(d, c, shown[k]);
-    rte_tel_data_add_dict_u64(d, "rx_mbufs_used", in_use(s->port.rx_pool[i]));
+    rte_tel_data_add_dict_uint(d, "rx_mbufs_used", in_use(s->port.rx_pool[i]));
     uint64_t taken = in_use(s->port.tx_pool[i]), ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
-    rte_tel_data_add_dict_u64(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
+    rte_tel_data_add_dict_uint(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
     for (unsigned k = 0; k < NJ_N_COUNTERS; k++) {
         bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
                     nj_counter_info[k].kind == NJ_KIND_TX_DROP;
@@ -147,15 +148,15 @@ static bool stages(const struct nj_server *s, const char *params, struct rte_tel
         n_measured += atomic_load_explicit(&of->n_measured, memory_order_relaxed);
     }
     for (unsigned k = 0; k < NJ_N_STAGES; k++)
-        rte_tel_data_add_dict_u64(d, nj_stage_name[k], spent[k]);
-    rte_tel_data_add_dict_u64(d, "steps_measured", n_measured);
+        rte_tel_data_add_dict_uint(d, nj_stage_name[k], spent[k]);
+    rte_tel_data_add_dict_uint(d, "steps_measured", n_measured);
     for (unsigned k = 0; k < NJ_ARRAY_LEN(besides); k++) {
         uint64_t sum = 0;
         for (uint32_t i = from; i < to; i++)
             sum += nj_counter_read(&s->shard[i]->counters, besides[k]);
-        rte_tel_data_add_dict_u64(d, nj_counter_info[besides[k]].name, sum);
+        rte_tel_data_add_dict_uint(d, nj_counter_info[besides[k]].name, sum);
     }
-    rte_tel_data_add_dict_u64(d, "tsc_hz", rte_get_tsc_hz());
+    rte_tel_data_add_dict_uint(d, "tsc_hz", rte_get_tsc_hz());
     return true;
 }
 
@@ -181,7 +182,7 @@ static void add_pool(const struct nj_server *s, uint32_t from, uint32_t to, uint
                {"max", n_max}};
     for (size_t k = 0; k < NJ_ARRAY_LEN(row); k++) {
         snprintf(key, sizeof key, "%s_%s", name, row[k].what);
-        rte_tel_data_add_dict_u64(d, key, row[k].value);
+        rte_tel_data_add_dict_uint(d, key, row[k].value);
     }
 }
 
@@ -196,7 +197,7 @@ static bool memory(const struct nj_server *s, const char *params, struct rte_tel
         add_pool(s, from, to, i, d);
     for (uint32_t i = from; i < to; i++)
         flow_bytes += nj_shard_flow_bytes(s->shard[i]);
-    rte_tel_data_add_dict_u64(d, "flow_table_bytes", flow_bytes);
+    rte_tel_data_add_dict_uint(d, "flow_table_bytes", flow_bytes);
     return true;
 }
 

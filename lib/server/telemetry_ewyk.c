@@ -9,6 +9,7 @@
 
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "wire/dpdk_compat.h"
 
 /* One answer of the socket holds 16 KiB, a route some 400 bytes of it. */
 #define ROUTES_SHOWN 32u
@@ -68,12 +69,12 @@ static void add_route(const struct nj_server *s, uint32_t route, uint32_t from, 
     rte_tel_data_add_dict_string(d, "route", name);
     rte_tel_data_add_dict_string(d, "type", type_name(c->declared));
     for (unsigned m = 0; m < NJ_N_MODES; m++)
-        rte_tel_data_add_dict_u64(d, mode_names[m], sum.n[m]);
-    rte_tel_data_add_dict_u64(d, "budget_overrun", sum.overruns);
-    rte_tel_data_add_dict_u64(d, "would_block", sum.would_block);
-    rte_tel_data_add_dict_u64(d, "moves", sum.moves);
-    rte_tel_data_add_dict_u64(d, "longest_ns", sum.longest_ns);
-    rte_tel_data_add_dict_u64(d, "average_ns", sum.ewma_ns);
+        rte_tel_data_add_dict_uint(d, mode_names[m], sum.n[m]);
+    rte_tel_data_add_dict_uint(d, "budget_overrun", sum.overruns);
+    rte_tel_data_add_dict_uint(d, "would_block", sum.would_block);
+    rte_tel_data_add_dict_uint(d, "moves", sum.moves);
+    rte_tel_data_add_dict_uint(d, "longest_ns", sum.longest_ns);
+    rte_tel_data_add_dict_uint(d, "average_ns", sum.ewma_ns);
 }
 
 /* Where the route is taken for something else than it says, and by which shards. */
@@ -100,11 +101,11 @@ static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
         waiting += atomic_load_explicit(&h->n_waiting, memory_order_relaxed);
         resetting += atomic_load_explicit(&h->reset, memory_order_acquire);
     }
-    rte_tel_data_add_dict_u64(d, "fibers_in_use", in_use);
-    rte_tel_data_add_dict_u64(d, "fibers_high_water", high); /* of one lcore */
-    rte_tel_data_add_dict_u64(d, "fibers_max", s->settings.config->fibers_max);
-    rte_tel_data_add_dict_u64(d, "waiting", waiting);
-    rte_tel_data_add_dict_u64(d, "resetting", resetting); /* shards that have yet to */
+    rte_tel_data_add_dict_uint(d, "fibers_in_use", in_use);
+    rte_tel_data_add_dict_uint(d, "fibers_high_water", high); /* of one lcore */
+    rte_tel_data_add_dict_uint(d, "fibers_max", s->settings.config->fibers_max);
+    rte_tel_data_add_dict_uint(d, "waiting", waiting);
+    rte_tel_data_add_dict_uint(d, "resetting", resetting); /* shards that have yet to */
 }
 
 static void add_all(const struct nj_server *s, struct rte_tel_data *d)
@@ -113,7 +114,7 @@ static void add_all(const struct nj_server *s, struct rte_tel_data *d)
     char key[32];
 
     add_fibers(s, d);
-    rte_tel_data_add_dict_u64(d, "routes", n);
+    rte_tel_data_add_dict_uint(d, "routes", n);
     for (uint32_t i = 0; i < n && i < ROUTES_SHOWN; i++) {
         struct rte_tel_data *one = rte_tel_data_alloc();
         if (!one)
@@ -130,7 +131,7 @@ static void ask_reset(const struct nj_server *s, struct rte_tel_data *d)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
         atomic_store_explicit(&s->shard[i]->handlers.reset, true, memory_order_relaxed);
-    rte_tel_data_add_dict_u64(d, "reset", s->n_shards);
+    rte_tel_data_add_dict_uint(d, "reset", s->n_shards);
 }
 
 /* "ROUTE", or "ROUTE,SHARD": what one lcore had to do with it. */

@@ -4,6 +4,7 @@
 
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "wire/dpdk_compat.h"
 
 bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
@@ -33,11 +34,11 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"listings", &st->listings},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
-        rte_tel_data_add_dict_u64(d, shown[i].name,
-                                  atomic_load_explicit(shown[i].value, memory_order_relaxed));
+        rte_tel_data_add_dict_uint(d, shown[i].name,
+                                   atomic_load_explicit(shown[i].value, memory_order_relaxed));
     /* Those that shards had at hand did not come to the store. */
-    rte_tel_data_add_dict_u64(d, "shard_hits", nj__server_count(s, NJ_C_file_hits));
-    rte_tel_data_add_dict_u64(d, "jobs", nj__server_count(s, NJ_C_file_jobs));
-    rte_tel_data_add_dict_u64(d, "busy", nj__server_count(s, NJ_C_file_busy));
+    rte_tel_data_add_dict_uint(d, "shard_hits", nj__server_count(s, NJ_C_file_hits));
+    rte_tel_data_add_dict_uint(d, "jobs", nj__server_count(s, NJ_C_file_jobs));
+    rte_tel_data_add_dict_uint(d, "busy", nj__server_count(s, NJ_C_file_busy));
     return true;
 }

@@ -6,6 +6,7 @@
 
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "wire/dpdk_compat.h"
 
 static uint64_t us(nj_ns ns)
 {
@@ -25,11 +26,11 @@ static void add_histogram(const struct nj_histogram *h, const char *name, struct
     if (!one)
         return;
     rte_tel_data_start_dict(one);
-    rte_tel_data_add_dict_u64(one, "count", n);
-    rte_tel_data_add_dict_u64(one, "mean_us", n > 0 ? us(h->sum_ns / n) : 0);
+    rte_tel_data_add_dict_uint(one, "count", n);
+    rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->sum_ns / n) : 0);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
-        rte_tel_data_add_dict_u64(one, shown[i].name, us(nj_histogram_at(h, shown[i].share)));
-    rte_tel_data_add_dict_u64(one, "max_us", us(h->max_ns));
+        rte_tel_data_add_dict_uint(one, shown[i].name, us(nj_histogram_at(h, shown[i].share)));
+    rte_tel_data_add_dict_uint(one, "max_us", us(h->max_ns));
     rte_tel_data_add_dict_container(d, name, one, 0);
 }
 

@@ -8,6 +8,7 @@
 
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "wire/dpdk_compat.h"
 
 static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
 {
@@ -26,7 +27,7 @@ static void add_policy(void *dict, const struct nj_policy *p)
     struct nj_class server = {.total = p->total};
     struct rte_tel_data *d = dict, *one = rte_tel_data_alloc();
 
-    rte_tel_data_add_dict_u64(d, "version", p->version);
+    rte_tel_data_add_dict_uint(d, "version", p->version);
     for (uint32_t i = 0; i <= p->n_classes && one; i++) {
         char name[NJ_CLASS_NAME_MAX + 8] = "server";
         rte_tel_data_start_dict(one);

@@ -10,6 +10,7 @@
 #include "server/addresses.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "wire/dpdk_compat.h"
 
 /* One answer of the socket holds 16 KiB, a client some 230 bytes of it. */
 #define CLIENTS_SHOWN     10u
@@ -58,14 +59,14 @@ static void add_class(const struct nj_server *s, const struct nj_class *c, struc
         return;
     rte_tel_data_start_dict(one);
     rte_tel_data_add_dict_string(one, "name", c->name);
-    rte_tel_data_add_dict_u64(one, "requests", sum.requests);
-    rte_tel_data_add_dict_u64(one, "refused", sum.refused);
-    rte_tel_data_add_dict_u64(one, "open", sum.open);
-    rte_tel_data_add_dict_u64(one, "waiting", sum.waiting);
-    rte_tel_data_add_dict_u64(one, "bytes", sum.bytes);
-    rte_tel_data_add_dict_u64(one, "throttled_ms", sum.throttled_ns / NJ_MS);
-    rte_tel_data_add_dict_u64(one, "requests_per_s", get64(&rate->requests_per_s));
-    rte_tel_data_add_dict_u64(one, "bytes_per_s", get64(&rate->bytes_per_s));
+    rte_tel_data_add_dict_uint(one, "requests", sum.requests);
+    rte_tel_data_add_dict_uint(one, "refused", sum.refused);
+    rte_tel_data_add_dict_uint(one, "open", sum.open);
+    rte_tel_data_add_dict_uint(one, "waiting", sum.waiting);
+    rte_tel_data_add_dict_uint(one, "bytes", sum.bytes);
+    rte_tel_data_add_dict_uint(one, "throttled_ms", sum.throttled_ns / NJ_MS);
+    rte_tel_data_add_dict_uint(one, "requests_per_s", get64(&rate->requests_per_s));
+    rte_tel_data_add_dict_uint(one, "bytes_per_s", get64(&rate->bytes_per_s));
     snprintf(key, sizeof key, "class%u", c->slot);
     rte_tel_data_add_dict_container(d, key, one, 0);
 }
@@ -150,12 +151,12 @@ static void add_client(const struct answer *a, const struct nj_policy *p, const 
     rte_tel_data_add_dict_string(one, "client", name);
     snprintf(key, sizeof key, "%016" PRIx64, get64(&c->key));
     rte_tel_data_add_dict_string(one, "key", key);
-    rte_tel_data_add_dict_u64(one, "connections", get32(&c->n_conns));
-    rte_tel_data_add_dict_u64(one, "streams", get32(&c->n_streams));
-    rte_tel_data_add_dict_u64(one, "requests", get64(&c->n_requests));
-    rte_tel_data_add_dict_u64(one, "refused", get64(&c->n_refused));
-    rte_tel_data_add_dict_u64(one, "bytes", get64(&c->n_bytes));
-    rte_tel_data_add_dict_u64(one, "throttled_ms", get64(&c->throttled_ns) / NJ_MS);
+    rte_tel_data_add_dict_uint(one, "connections", get32(&c->n_conns));
+    rte_tel_data_add_dict_uint(one, "streams", get32(&c->n_streams));
+    rte_tel_data_add_dict_uint(one, "requests", get64(&c->n_requests));
+    rte_tel_data_add_dict_uint(one, "refused", get64(&c->n_refused));
+    rte_tel_data_add_dict_uint(one, "bytes", get64(&c->n_bytes));
+    rte_tel_data_add_dict_uint(one, "throttled_ms", get64(&c->throttled_ns) / NJ_MS);
     snprintf(key, sizeof key, "client%u", number);
     rte_tel_data_add_dict_container(a->d, key, one, 0);
 }
@@ -231,10 +232,10 @@ bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++) {
         for (uint32_t i = from; i < to; i++)
             n[shown[k]] += nj_counter_read(&s->shard[i]->counters, shown[k]);
-        rte_tel_data_add_dict_u64(d, nj_counter_info[shown[k]].name, n[shown[k]]);
+        rte_tel_data_add_dict_uint(d, nj_counter_info[shown[k]].name, n[shown[k]]);
     }
     uint64_t wakes = n[NJ_C_shape_wakes];
-    rte_tel_data_add_dict_u64(d, "wakes_empty_ppm",
-                              wakes > 0 ? n[NJ_C_shape_wakes_empty] * 1000000 / wakes : 0);
+    rte_tel_data_add_dict_uint(d, "wakes_empty_ppm",
+                               wakes > 0 ? n[NJ_C_shape_wakes_empty] * 1000000 / wakes : 0);
     return true;
 }

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "wire/csum.h"
+#include "wire/dpdk_compat.h"
 #include "wire/ip6.h"
 #include "wire/tcp_opt.h"
 
@@ -259,8 +260,8 @@ void nj_ipv6_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t pr
     };
 
     NJ_ASSERT(payload_bytes <= UINT16_MAX);
-    memcpy(h.src_addr, ip->src.b, sizeof h.src_addr);
-    memcpy(h.dst_addr, ip->dst.b, sizeof h.dst_addr);
+    memcpy(&h.src_addr, ip->src.b, sizeof h.src_addr);
+    memcpy(&h.dst_addr, ip->dst.b, sizeof h.dst_addr);
     if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
         m->l3_len = sizeof h;
     prepend(m, &h, sizeof h);
@@ -393,7 +394,7 @@ void nj_icmp_echo_reply_build(struct rte_mbuf *m, const uint8_t *request, uint32
     NJ_ASSERT(n_bytes >= sizeof h && n_bytes <= UINT16_MAX);
     uint8_t *to = fill(m, request, (uint16_t)n_bytes);
     memcpy(&h, to, sizeof h);
-    h.icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+    h.icmp_type = RTE_ICMP_TYPE_ECHO_REPLY;
     h.icmp_code = 0;
     h.icmp_cksum = 0;
     memcpy(to, &h, sizeof h);

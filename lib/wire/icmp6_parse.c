@@ -31,7 +31,7 @@ static uint32_t get_u32(const uint8_t *p)
     return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
 }
 
-static struct nj_addr get_addr(const uint8_t *p)
+static struct nj_addr get_addr(const void *p)
 {
     struct nj_addr a;
     memcpy(a.b, p, sizeof a.b);
@@ -80,8 +80,8 @@ static enum nj_counter parse_error(const struct message *m, struct nj_packet *ou
         return NJ_C_drop_icmp_bad;
     if (quoted.proto != IPPROTO_TCP)
         return NJ_C_drop_icmp_type;
-    e.tuple.local = get_addr(quoted.src_addr);
-    e.tuple.remote = get_addr(quoted.dst_addr);
+    e.tuple.local = get_addr(&quoted.src_addr);
+    e.tuple.remote = get_addr(&quoted.dst_addr);
     /* It comes to whom it is about. */
     if (!nj_addr_eq(&e.tuple.local, &out->ip_dst) || nj_addr_is_v4(&e.tuple.remote))
         return NJ_C_drop_icmp_bad;

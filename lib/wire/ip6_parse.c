@@ -187,8 +187,8 @@ enum nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, ui
     uint32_t vtc = rte_be_to_cpu_32(h.vtc_flow), payload = rte_be_to_cpu_16(h.payload_len);
     if (vtc >> 28 != 6 || payload > n_bytes - sizeof h || h.hop_limits == 0)
         return NJ_C_drop_ip_header;
-    memcpy(out->ip_src.b, h.src_addr, 16);
-    memcpy(out->ip_dst.b, h.dst_addr, 16);
+    memcpy(out->ip_src.b, &h.src_addr, 16);
+    memcpy(out->ip_dst.b, &h.dst_addr, 16);
     if (!destination_ok(iface, &out->ip_dst))
         return NJ_C_drop_ip_dst;
     if (!source_ok(iface, &out->ip_src))

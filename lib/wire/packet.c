@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "wire/csum.h"
+#include "wire/dpdk_compat.h"
 #include "wire/icmp4_parse.h"
 #include "wire/ip6.h"
 #include "wire/ip6_parse.h"
@@ -95,7 +96,7 @@ static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct vie
     memcpy(&h, v->p, sizeof h);
     if (nj__csum_fold(nj__csum_add(0, v->p, v->n_bytes)) != 0xffff)
         return NJ_C_drop_icmp_bad;
-    if (h.icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
+    if (h.icmp_type != RTE_ICMP_TYPE_ECHO_REQUEST)
         return nj__icmp4_parse_error(v->p, v->n_bytes, out);
     if (h.icmp_code != 0)
         return NJ_C_drop_icmp_type;

@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "support/shard_rig.h"
 #include "wire/csum.h"
+#include "wire/dpdk_compat.h"
 
 #define DATA_MAX 1480u
 
@@ -49,7 +50,7 @@ static void end(struct world *w)
 /* An echo request of `n` bytes in all, whose data tells where it stands. */
 static void echo(struct world *w, uint32_t n)
 {
-    struct rte_icmp_hdr h = {.icmp_type = RTE_IP_ICMP_ECHO_REQUEST, .icmp_ident = 7};
+    struct rte_icmp_hdr h = {.icmp_type = RTE_ICMP_TYPE_ECHO_REQUEST, .icmp_ident = 7};
 
     w->n = n;
     for (uint32_t i = 0; i < n; i++)
@@ -106,7 +107,7 @@ static void deliver(struct world *w, uint16_t id, uint32_t first, uint32_t end)
 static bool answered(const struct world *w)
 {
     const struct rig_frame *f = &w->r->out[(w->r->n_out - 1) % RIG_OUT_MAX];
-    return f->n_bytes == 34 + w->n && f->bytes[34] == RTE_IP_ICMP_ECHO_REPLY &&
+    return f->n_bytes == 34 + w->n && f->bytes[34] == RTE_ICMP_TYPE_ECHO_REPLY &&
            memcmp(f->bytes + 38, w->icmp + 4, w->n - 4) == 0;
 }
 

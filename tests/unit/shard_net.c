@@ -10,6 +10,7 @@
 #include "base/prng.h"
 #include "support/shard_rig.h"
 #include "wire/csum.h"
+#include "wire/dpdk_compat.h"
 
 #define FAR_IP 0x08080808u
 
@@ -26,7 +27,7 @@ static uint32_t echo_frame(uint8_t out[128], const struct rte_ether_addr *dst, u
     struct {
         struct rte_icmp_hdr hdr;
         uint8_t data[4];
-    } icmp = {{.icmp_type = RTE_IP_ICMP_ECHO_REQUEST, .icmp_ident = 5}, "abc"};
+    } icmp = {{.icmp_type = RTE_ICMP_TYPE_ECHO_REQUEST, .icmp_ident = 5}, "abc"};
 
     ip.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &ip, sizeof ip));
     icmp.hdr.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &icmp, sizeof icmp));
@@ -55,7 +56,7 @@ Test(shard_net, echo)
     rig_settle(r);
     const struct rig_frame *f = last_out(r);
     cr_assert_eq(f->n_bytes, 46);
-    cr_expect_eq(f->bytes[34], RTE_IP_ICMP_ECHO_REPLY);
+    cr_expect_eq(f->bytes[34], RTE_ICMP_TYPE_ECHO_REPLY);
     cr_expect_eq(memcmp(f->bytes + 42, "abc", 4), 0);
     cr_expect_eq(memcmp(f->bytes + 30, &(uint32_t){htonl(RIG_PEER_IP)}, 4), 0);
     cr_expect_eq(nj__csum_fold(nj__csum_add(0, f->bytes + 14, 20)), 0xffff);
