@@ -329,6 +329,7 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
         n_eal = 0;
     else if (n_eal < argc)
         take_asking_before(&n_eal, &argc, argv);
+    config->crash_report = true;
     if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, config) != 0)
         return 2;
     if (check)

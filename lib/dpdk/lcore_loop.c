@@ -9,6 +9,7 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
+#include "base/altstack.h"
 #include "base/assert.h"
 
 /* An lcore without work first spins, then lets others have the core, then sleeps a little: new
@@ -54,6 +55,7 @@ static int loop(void *lcore)
     enum nj_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
     uint32_t n_idle = 0, n_steps = 0;
     uint64_t tsc = rte_rdtsc();
+    void *altstack = nj_altstack_begin();
 
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */
     while (phase != NJ_PHASE_STOP) {
@@ -74,6 +76,7 @@ static int loop(void *lcore)
     }
     nj_shard_leave(l->shard);
     nj_shard_publish(l->shard);
+    nj_altstack_end(altstack);
     atomic_store_explicit(&l->left, true, memory_order_release);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <rte_errno.h>
 
 #include "dpdk/eal.h"
+#include "server/crash.h"
 #include "server/file_rights.h"
 #include "server/rss_key.h"
 #include "server/server_internal.h"
@@ -536,6 +537,8 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     else if (nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
         status = NJ_EXIT_FAILED;
         block_signals();
+        if (config->crash_report)
+            nj_crash_report_begin();
         while (n_up < NJ_ARRAY_LEN(steps) && steps[n_up].up(s))
             n_up++;
     }
@@ -549,6 +552,8 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     while (n_up-- > 0)
         if (steps[n_up].down)
             steps[n_up].down(s);
+    if (config->crash_report)
+        nj_crash_report_end();
     nj_settings_free(&s->settings);
     free(s);
     return started ? 0 : status;

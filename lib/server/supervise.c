@@ -7,6 +7,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/altstack.h"
 #include "server/addresses.h"
 #include "server/server_internal.h"
 
@@ -170,6 +171,7 @@ void *nj__server_supervise(void *server)
     struct nj_server *s = server;
     struct nj_address_news addresses = {0};
     struct live live = {.at = wall(), .tty = isatty(STDERR_FILENO)};
+    void *altstack = nj_altstack_begin();
 
     tell_ready(s);
     while (!signalled(s)) {
@@ -202,5 +204,6 @@ void *nj__server_supervise(void *server)
         }
     }
     enter(s, NJ_PHASE_STOP);
+    nj_altstack_end(altstack);
     return NULL;
 }

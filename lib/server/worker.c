@@ -32,6 +32,7 @@
 #include <rte_pause.h>
 #include <rte_ring.h>
 
+#include "base/altstack.h"
 #include "base/assert.h"
 #include "base/attr.h"
 
@@ -142,6 +143,7 @@ static void *worker_main(void *arg)
 {
     struct nj_worker *w = arg;
     uint32_t n_idle = 0;
+    void *altstack = nj_altstack_begin();
 
     pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
@@ -166,6 +168,7 @@ static void *worker_main(void *arg)
     tidy(w);
     if (registered)
         rte_thread_unregister();
+    nj_altstack_end(altstack);
     return NULL;
 }
 

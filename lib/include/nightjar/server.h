@@ -81,6 +81,10 @@ struct nj_server_config {
     bool serve_private; /* as root, also files that others may not read; off */
     bool busy_poll;     /* lcores never sleep, also without work; off */
     bool live;          /* a line of rates on stderr every second; off */
+    /* A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace on stderr before the
+     * signal's default action. Signals that the program has handlers for already are left alone.
+     * Off: a program's handling of its crashes is its own. */
+    bool crash_report;
 
     /* Who may have what: classes, clients, lists, hours of the day; docs/policy.md. What is set
      * here wins over the same in that file. NULL: none. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar-test-handlers: handlers that get stuck in every way there is, for test_handlers.py. */
+/* nightjar-test-handlers: handlers that get stuck or crash in every way there is, for
+ * test_handlers.py and test_crash.py. */
 #include "options.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +164,35 @@ static void trailers(struct nj_request *req, struct nj_response *resp, void *arg
     nj_response_trailer(resp, "x-last", "yes");
 }
 
+static uint64_t descend(uint64_t n)
+{
+    volatile uint64_t frame[64] = {n};
+
+    return n == 0 ? 0 : descend(n + 1) + frame[0];
+}
+
+/* 1: the end of the stack; 2: abort(); 3: a jump to where no code is; else a write behind NULL. */
+static void crash(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    unsigned long how = number(req);
+    volatile uintptr_t low = 8;
+
+    (void)arg;
+    switch (how) {
+    case 1:
+        nj_response_status(resp, descend(how) == 1 ? 200 : 500);
+        break;
+    case 2:
+        abort();
+    case 3:
+        ((void (*)(void))low)();
+        nj_response_status(resp, 500); /* so that the call is no jump */
+        break;
+    default:
+        *(volatile int *)low = 1;
+    }
+}
+
 /* Those that stay are not taken for slow ones when the kernel takes an lcore's CPU away in the
  * middle of them, as it does on a busy machine. */
 #define STAYS .stays = true
@@ -183,11 +214,21 @@ static const struct nj_route routes[] = {
     {.method = "GET", .path = "/where", .type = NJ_EITHER, .handle = where, STAYS},
     {.method = "GET", .path = "/untyped", .handle = where, STAYS},
     {.method = "GET", .path = "/spin", .type = NJ_BLOCKING, .handle = spin},
+    {.method = "GET", .path = "/crash", .type = NJ_NON_BLOCKING, .handle = crash, STAYS},
+    {.method = "GET", .path = "/crash-on-stack", .type = NJ_BLOCKING, .handle = crash, STAYS},
+    {.method = "GET", .path = "/crash-on-worker", .type = NJ_OS_BLOCKING, .handle = crash},
     {.method = "GET", .path = "/trailers", .type = NJ_BLOCKING, .handle = trailers, STAYS},
 };
 /* clang-format on */
 
 static const struct nj_app app = {.name = "nightjar-test-handlers", .intro = "", .outro = ""};
+
+/* Of an embedding program that handles its crashes itself. */
+static void leave_77(int signal_number)
+{
+    (void)signal_number;
+    _exit(77);
+}
 
 int main(int argc, char **argv)
 {
@@ -198,5 +239,7 @@ int main(int argc, char **argv)
     nj_server_config_init(&config);
     config.routes = routes;
     config.n_routes = sizeof routes / sizeof routes[0];
+    if (getenv("NJ_TEST_OWN_HANDLER"))
+        signal(SIGSEGV, leave_77);
     return nj_app_run(argc, argv, &app, &config);
 }

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a server that crashed leaves: a report for its developers."""
+import os
+import re
+import signal
+import unittest
+
+from case import fill_site
+from h2client import Client
+from handlers_case import make_gate
+from world import SANITIZED, World
+
+ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of x86-64 and arm64, whatever is mapped there
+FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
+                   r"(?: (\w+)(?:\.\w+)*\+0x[0-9a-f]+)?)$", re.M)
+
+
+class CrashCase(unittest.TestCase):
+    """A server of its own for each."""
+
+    def start(self, **variables):
+        self.world = World(lcores=1, options=("--workers", "1"), program="nightjar-test-handlers")
+        self.addCleanup(self.world.close)
+        self.world.root = os.path.join(self.world.scratch, "site")
+        os.mkdir(self.world.root)
+        fill_site(self.world.root)
+        make_gate(self.world)
+        self.world.variables |= variables
+        self.world.make_namespaces()
+        self.world.start()
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        return client
+
+    def crash(self, path, number, **variables):
+        """What the server said at its end, which was by signal `number`."""
+        self.start(**variables).request(path)
+        self.assertEqual(self.world.server.wait(), -number)
+        return self.world.errors()
+
+
+class Report(CrashCase):
+    def functions(self, report):
+        """Names of the functions of the backtrace, "" for what has none."""
+        frames = FRAME.findall(report)
+        self.assertEqual([int(number) for number, _ in frames], list(range(len(frames))), report)
+        return [function for _, function in frames]
+
+    def check(self, path, cause, function, number=signal.SIGSEGV):
+        report = self.crash(path, number)
+        self.assertRegex(report, rf"(?m)^nightjar: \S+ crashed: {cause} in thread \S+$")
+        functions = self.functions(report)
+        self.assertIn(function, functions[:8], report)
+        self.assertRegex(report, r"(?m)^nightjar: please report this as SECURITY\.md says")
+        self.assertNotRegex(report, ADDRESS)
+        return functions, report
+
+    def test_inline(self):
+        functions, report = self.check("/crash", "SIGSEGV at address 0x8", "crash")
+        self.assertEqual(functions[0], "crash", report)
+        self.assertIn("nj_shard_step", functions, report)  # not exported, and named
+        self.assertIn("main", functions, report)
+        self.assertIn("libnightjar.so", report)
+
+    def test_on_a_stack_of_its_own(self):
+        functions, report = self.check("/crash-on-stack", "SIGSEGV at address 0x8", "crash")
+        self.assertEqual(functions[0], "crash", report)
+
+    def test_on_a_worker(self):
+        functions, report = self.check("/crash-on-worker", "SIGSEGV at address 0x8", "crash")
+        self.assertEqual(functions[0], "crash", report)
+
+    def test_at_the_end_of_a_stack(self):
+        functions, report = self.check("/crash-on-stack?how=1", "SIGSEGV", "descend")
+        self.assertLessEqual(len(functions), 64, report)
+
+    def test_at_the_end_of_a_threads_stack(self):
+        self.check("/crash-on-worker?how=1", "SIGSEGV", "descend")
+
+    def test_abort(self):
+        self.check("/crash-on-stack?how=2", "SIGABRT", "crash", signal.SIGABRT)
+
+    def test_a_jump_to_where_no_code_is(self):
+        report = self.crash("/crash?how=3", signal.SIGSEGV)
+        self.assertRegex(report, r"(?m)^nightjar: \S+ crashed: SIGSEGV at address 0x8 in thread")
+        self.assertIn("#0 (in no module)", report)
+        self.assertEqual(self.functions(report)[:2], ["", "crash"], report)
+        self.assertRegex(report, r"(?m)^nightjar: please report this as SECURITY\.md says")
+        self.assertNotRegex(report, ADDRESS)
+
+    def test_the_handler_of_an_embedding_program_stays(self):
+        self.start(NJ_TEST_OWN_HANDLER="1").request("/crash")
+        self.assertEqual(self.world.server.wait(), 77)
+        self.assertNotIn("crashed", self.world.errors())
+
+
+def load_tests(loader, standard, pattern):
+    """Sanitizers report crashes themselves."""
+    return unittest.TestSuite() if SANITIZED else standard
