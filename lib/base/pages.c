@@ -16,7 +16,10 @@ static uint8_t *reserve(size_t n_bytes)
 {
     void *mem = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return mem == MAP_FAILED ? NULL : mem;
+    if (mem == MAP_FAILED)
+        return NULL;
+    madvise(mem, n_bytes, MADV_DONTDUMP); /* an older kernel refuses; the memory is good */
+    return mem;
 }
 
 static void give_back(uint8_t *mem, size_t n_bytes)

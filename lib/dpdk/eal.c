@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_memory.h>
 
 #include "base/attr.h"
 #include "dpdk/quiet.h"
@@ -70,6 +72,28 @@ const char *nj_eal_complaint(void)
     return complaint;
 }
 
+/* Packets are in the EAL's memory, request bodies among them. Of huge pages only those that are
+ * there are mapped for use; those to come are told of by an event. */
+static int leave_out_list(const struct rte_memseg_list *list, void *arg)
+{
+    if (!list->external)
+        madvise(list->base_va, list->len, MADV_DONTDUMP);
+    return 0;
+}
+
+static void leave_out_new(enum rte_mem_event event, const void *p, size_t n_bytes, void *arg)
+{
+    if (event == RTE_MEM_EVENT_ALLOC)
+        madvise((void *)(uintptr_t)p, n_bytes, MADV_DONTDUMP);
+}
+
+static void leave_out_of_core_dumps(void)
+{
+    /* Refused where memory can't grow (--no-huge, --legacy-mem): the lists are all there is. */
+    rte_mem_event_callback_register("nj_core_dump", leave_out_new, NULL);
+    rte_memseg_list_walk(leave_out_list, NULL);
+}
+
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
     struct nj_quiet quiet = {.on = false};
@@ -81,8 +105,10 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
     if (rc < 0)
         snprintf(why, why_bytes, "%s", rte_strerror(rte_errno));
     nj_quiet_end(&quiet, rc < 0 ? why : complaint, rc < 0 ? why_bytes : sizeof complaint);
-    if (rc >= 0)
+    if (rc >= 0) {
+        leave_out_of_core_dumps();
         nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, complaint, sizeof complaint);
+    }
     return rc < 0 ? -1 : 0;
 }
 

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "base/list.h"
+#include "base/pages.h"
 #include "http/file_body.h"
 #include "http/mime.h"
 #include "http/site_internal.h"
@@ -34,7 +35,7 @@ static struct nj_str str(const char *s)
 
 struct nj_site *nj_site_new(const struct nj_site_config *config)
 {
-    struct nj_site *site = calloc(1, sizeof *site);
+    struct nj_site *site = nj_pages_map(sizeof *site, 0); /* has a key */
     if (!site)
         return NULL;
     NJ_CHECK(config->exchanges_max > 0 && config->exchanges_max <= UINT32_MAX / 2);
@@ -64,7 +65,7 @@ void nj_site_free(struct nj_site *site)
     nj_object_table_free(site->table);
     nj__files_fini(&site->files);
     nj_pool_fini(&site->exchanges);
-    free(site);
+    nj_pages_unmap(site, sizeof *site);
 }
 
 uint32_t nj_site_jobs_out(const struct nj_site *site)

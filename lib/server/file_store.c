@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/pages.h"
 #include "http/listing.h"
 #include "http/negotiate.h"
 #include "server/file_cache.h"
@@ -54,9 +55,9 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     if (rc < 0)
         return rc;
 
-    struct nj_file_store *s = calloc(1, sizeof *s);
+    struct nj_file_store *s = nj_pages_map(sizeof *s, 0); /* has keys */
     if (!s || getrandom(key.b, sizeof key.b, 0) != sizeof key.b) {
-        free(s);
+        nj_pages_unmap(s, sizeof *s);
         nj__root_close(&root);
         snprintf(err, n_err, "%s: can't set up the file cache: out of memory", options->root);
         return -ENOMEM;
@@ -497,6 +498,6 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
     nj__root_close(&s->root);
     uint32_t n = nj_file_store_objects(s);
     if (n == 0)
-        free(s);
+        nj_pages_unmap(s, sizeof *s);
     return n;
 }

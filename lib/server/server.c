@@ -11,6 +11,7 @@
 
 #include <rte_errno.h>
 
+#include "base/pages.h"
 #include "dpdk/eal.h"
 #include "server/crash.h"
 #include "server/file_rights.h"
@@ -422,7 +423,7 @@ static bool up_shards(struct nj_server *s)
         c.port.log_ctx = &s->notes[i];
         if (s->access)
             c.access = nj_access_log_port(s->access, i);
-        s->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *s->shard[i]);
+        s->shard[i] = nj_pages_map(sizeof *s->shard[i], 0); /* has keys */
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
             !s->shard[i] || !nj_shard_init(s->shard[i], &c, now)) {
@@ -434,6 +435,7 @@ static bool up_shards(struct nj_server *s)
         s->lcore[i].control = &s->control;
         s->lcore[i].busy_poll = set->config->busy_poll;
     }
+    explicit_bzero(&c, sizeof c); /* has keys */
     nj__server_attach_policy(s);
     return true;
 }
@@ -444,7 +446,7 @@ static void down_shards(struct nj_server *s)
         if (!s->shard[i])
             continue;
         nj_shard_fini(s->shard[i]);
-        free(s->shard[i]);
+        nj_pages_unmap(s->shard[i], sizeof *s->shard[i]);
         s->shard[i] = NULL;
     }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a server that crashed leaves: a report for its developers."""
+"""What is left of a server that crashed: a report for its developers, and nothing of its peers."""
 import os
 import re
 import signal
@@ -13,6 +13,7 @@ from world import SANITIZED, World
 ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of x86-64 and arm64, whatever is mapped there
 FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
                    r"(?: (\w+)(?:\.\w+)*\+0x[0-9a-f]+)?)$", re.M)
+MARK = b"body-of-a-peer/" * 64
 
 
 class CrashCase(unittest.TestCase):
@@ -94,6 +95,59 @@ class Report(CrashCase):
         self.assertNotIn("crashed", self.world.errors())
 
 
+class CoreDump(CrashCase):
+    """Of what the kernel would write. Not a core dump: where those go is the machine's to say."""
+
+    def mappings(self, pid):
+        """(from, to, "is in a core dump") of each that can be read."""
+        found, at = [], None
+        with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as smaps:
+            for line in smaps:
+                if head := re.match(r"([0-9a-f]+)-([0-9a-f]+) r", line):
+                    at = int(head[1], 16), int(head[2], 16)
+                elif re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                    at = None
+                elif line.startswith("VmFlags:") and at:
+                    found.append((*at, " dd " not in line and " io " not in line))
+        return found
+
+    def holders(self, pid, what):
+        """(how many mappings of a core dump, how many others) have these bytes."""
+        counts = [0, 0]
+        with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+            for start, end, dumped in self.mappings(pid):
+                counts[not dumped] += self.has(memory, start, end, what)
+        return counts
+
+    def has(self, memory, start, end, what, step=1 << 22):
+        """Reserved and never touched memory is large: what is not there is not read."""
+        with open(f"/proc/{self.world.server.process.pid}/pagemap", "rb", 0) as pages:
+            for at in range(start, end, step):
+                n = min(step, end - at)
+                pages.seek(at // 4096 * 8)
+                if not any(pages.read(n // 4096 * 8)[7::8]):
+                    continue
+                try:
+                    memory.seek(at)
+                    if what in memory.read(min(n + len(what), end - at)):
+                        return True
+                except (OSError, ValueError, OverflowError):
+                    pass  # [vvar] and the like
+        return False
+
+    def test_a_request_body_is_not_in_it(self):
+        client = self.start()
+        stream = client.request("/os-digest", "POST", ends=False)
+        self.assertTrue(client.send(stream, MARK * 20, ends=False))
+        client.ping()  # it has all been read
+        dumped, left_out = self.holders(self.world.server.process.pid, MARK[:300])
+        self.assertGreater(left_out, 0)
+        self.assertEqual(dumped, 0)
+        # What is no peer's is in it: there are mappings that would show a body.
+        self.assertGreater(self.holders(self.world.server.process.pid,
+                                        self.world.root.encode())[0], 0)
+
+
 def load_tests(loader, standard, pattern):
-    """Sanitizers report crashes themselves."""
+    """Sanitizers report crashes themselves, and move memory to where they watch it."""
     return unittest.TestSuite() if SANITIZED else standard

@@ -2,6 +2,7 @@
 /* Memory by pages: zeroed, aligned, only touched when used, and all of it given back. */
 #include <criterion/criterion.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +63,42 @@ Test(base_pages, what_is_not_used_is_not_there)
     mem[n - 1] = 1;
     cr_expect_eq(mem[n - 1], 1);
     nj_pages_unmap(mem, n);
+}
+
+/* The flags of the mapping that has this byte (proc_pid_smaps(5)). */
+static void flags_of(const void *p, char *flags, size_t n_flags)
+{
+    char line[512];
+    bool here = false, found = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+
+    cr_assert_not_null(f);
+    while (!found && fgets(line, sizeof line, f)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            here = (uintptr_t)p >= from && (uintptr_t)p < to;
+        found = here && strncmp(line, "VmFlags:", 8) == 0;
+    }
+    fclose(f);
+    cr_assert(found);
+    snprintf(flags, n_flags, "%s", line + 8);
+}
+
+Test(base_pages, none_of_it_is_in_a_core_dump)
+{
+    char flags[512];
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(sizes); i++) {
+        uint8_t *mem = nj_pages_map(sizes[i], i % 2 ? NJ_LARGE_PAGE : 0);
+        cr_assert_not_null(mem);
+        flags_of(mem, flags, sizeof flags);
+        cr_expect(strstr(flags, " dd ") != NULL, "%zu bytes:%s", sizes[i], flags);
+        flags_of(mem + sizes[i] - 1, flags, sizeof flags);
+        cr_expect(strstr(flags, " dd ") != NULL, "the end of %zu bytes:%s", sizes[i], flags);
+        nj_pages_unmap(mem, sizes[i]);
+    }
+    flags_of(flags, flags, sizeof flags);
+    cr_expect(strstr(flags, " dd ") == NULL, "a stack:%s", flags);
 }
 
 Test(base_pages, what_is_too_much_is_refused)
