@@ -80,7 +80,7 @@ static const char *const help[] = {
     "  --strategy NAME         where handlers run: ewyk, as their type says; or to compare:\n"
     "                          pc, all inline; pec, all on workers [ewyk]\n"
     "  --busy-poll             lcores never sleep, also without work\n"
-    "  --live                  a line of rates on stderr every second\n"
+    "  --live                  a line of rates every second, where stderr is a terminal\n"
     "  --print-placement       draw which CPU polls which queue and where the workers run, for\n"
     "                          the lcores of -l or else the best ones here, and end\n"
     "  --help, --version\n"

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/fail.h"
 #include "server/access_format.h"
+#include "server/say.h"
 
 /* What a pipe takes at once or not at all, if it takes any (pipe(7), PIPE_BUF). */
 #define PIPE_BYTES 4096u
@@ -169,8 +170,8 @@ static void tell_trouble(struct nj_access_file *f, const char *what)
     f->troubled = true;
     f->told_at = f->now;
     f->n_lost_before = read_count(&f->n_lost);
-    fprintf(stderr, "nightjar: the access log %s: %s; trying again, and counting what is lost\n",
-            name_of(f->path), what);
+    nj_say(NJ_SAY_ERROR, "the access log %s: %s; trying again, and counting what is lost",
+           name_of(f->path), what);
 }
 
 static void tell_recovered(struct nj_access_file *f)
@@ -178,8 +179,8 @@ static void tell_recovered(struct nj_access_file *f)
     if (!f->troubled)
         return;
     f->troubled = false;
-    fprintf(stderr, "nightjar: the access log %s takes lines again; %lu were lost\n",
-            name_of(f->path), (unsigned long)(read_count(&f->n_lost) - f->n_lost_before));
+    nj_say(NJ_SAY_INFO, "the access log %s takes lines again; %lu were lost", name_of(f->path),
+           (unsigned long)(read_count(&f->n_lost) - f->n_lost_before));
 }
 
 /* --- what is kept -------------------------------------------------------------------------- */
@@ -355,8 +356,8 @@ static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
     if (fd < 0) {
         /* Lines go on where they went: better than nowhere. */
         if (tell)
-            fprintf(stderr, "nightjar: the access log %s can't be opened again: %s\n", f->path,
-                    error_text(errno));
+            nj_say(NJ_SAY_ERROR, "the access log %s can't be opened again: %s", f->path,
+                   error_text(errno));
         f->is_elsewhere = true;
         return;
     }
@@ -428,8 +429,8 @@ void nj_access_file_close(struct nj_access_file *f)
     if (f->from < f->to) {
         uint64_t n_left = lines_in(f->kept + f->from, f->to - f->from);
         count(&f->n_lost, n_left);
-        fprintf(stderr, "nightjar: the access log %s: lines lost at the end: %lu\n",
-                name_of(f->path), (unsigned long)n_left);
+        nj_say(NJ_SAY_WARNING, "the access log %s: lines lost at the end: %lu", name_of(f->path),
+               (unsigned long)n_left);
     }
     if (f->fd >= 0)
         close(f->fd);

@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "server/access_file.h"
 #include "server/worker.h"
+#include "server/say.h"
 
 #define HOME_BATCH 64u /* records are fetched so many at a time */
 
@@ -208,8 +209,8 @@ bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *cou
     bool ended = nj_worker_join(log->worker, NJ_ACCESS_STOP_MS);
 
     if (!ended) {
-        fprintf(stderr, "nightjar: the access log %s does not answer; leaving without its end\n",
-                log->config.path);
+        nj_say(NJ_SAY_ERROR, "the access log %s does not answer; leaving without its end",
+               log->config.path);
         *counts = nj_access_log_counts(log);
         return false;
     }

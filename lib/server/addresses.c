@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "server/say.h"
 
 const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES])
 {
@@ -44,13 +45,12 @@ static void tell(const struct nj_iface_addr *a)
 
     nj_address_text(&a->ip, text);
     if (a->state == NJ_ADDR_READY)
-        printf("nightjar: address %s/%u is ready\n", text, a->prefix_bits);
+        nj_say(NJ_SAY_INFO, "address %s/%u is ready", text, a->prefix_bits);
     if (a->state == NJ_ADDR_EXPIRED)
-        printf("nightjar: address %s/%u is over: no router renewed it\n", text, a->prefix_bits);
+        nj_say(NJ_SAY_WARNING, "address %s/%u is over: no router renewed it", text, a->prefix_bits);
     if (a->state == NJ_ADDR_DUPLICATE)
-        fprintf(stderr, "nightjar: address %s/%u is not used: another host on the link has it\n",
-                text, a->prefix_bits);
-    fflush(stdout);
+        nj_say(NJ_SAY_ERROR, "address %s/%u is not used: another host on the link has it", text,
+               a->prefix_bits);
 }
 
 void nj_address_tell(struct nj_address_news *news, const struct nj_iface *iface)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "server/say.h"
 
 /* --- EAL's arguments ----------------------------------------------------------------------------
  */
@@ -122,7 +123,7 @@ static void read_machine(struct nj_topo *t, const cpu_set_t *usable, int nic_nod
     char why[256];
 
     if (nj_topo_read(t, usable, NULL, why, sizeof why) != 0) {
-        fprintf(stderr, "nightjar: %s; workers go to any CPU without an lcore\n", why);
+        nj_say(NJ_SAY_WARNING, "%s; workers go to any CPU without an lcore", why);
         unknown_machine(t, usable);
     }
     t->nic_node = nic_node;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "server/say.h"
 #include "server/server_internal.h"
 
 /* Clients that are known at once, of all lcores together: 128 bytes each, 8 MiB. Beyond, those that
@@ -80,24 +81,29 @@ static void tell_policy(struct nj_server *s, uint64_t version, const char *why)
     char text[64];
 
     nj_policies_see(s->policies, count, text);
-    printf("nightjar: policy %lu: %s in force, %s\n", (unsigned long)version, text, why);
-    fflush(stdout);
+    nj_say(NJ_SAY_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
 }
 
 void nj__server_reload_policy(struct nj_server *s)
 {
     struct nj_faults faults = {0};
     char note[128];
+
+    if (!s->settings.given->policy_file) {
+        nj_say(NJ_SAY_INFO, "SIGHUP: there is no policy file (--config) to read again%s",
+               s->access ? "; the access log was opened anew" : "");
+        return;
+    }
     uint64_t version =
         nj_policies_reload(s->policies, nj_minute_of_day(time(NULL)), &faults, note, sizeof note);
 
     if (version == 0) {
-        fprintf(stderr, "%snightjar: the policy in force stays as it is\n",
-                faults.text ? faults.text : "");
+        nj_say(NJ_SAY_ERROR, "%sthe policy in force stays as it is",
+               faults.text ? faults.text : "");
     } else {
         tell_policy(s, version, s->settings.config->policy_file);
         if (note[0])
-            fprintf(stderr, "nightjar: %s\n", note);
+            nj_say(NJ_SAY_WARNING, "%s", note);
     }
     nj_faults_free(&faults);
 }

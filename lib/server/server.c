@@ -16,6 +16,7 @@
 #include "server/crash.h"
 #include "server/file_rights.h"
 #include "server/rss_key.h"
+#include "server/say.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 
@@ -134,7 +135,7 @@ static void down_store(struct nj_server *s)
         return;
     uint32_t left = nj_file_store_close(s->store);
     if (left > 0)
-        fprintf(stderr, "nightjar: %u file objects were still in use at the end\n", left);
+        nj_say(NJ_SAY_WARNING, "%u file objects were still in use at the end", left);
 }
 
 static bool up_port(struct nj_server *s)
@@ -148,10 +149,10 @@ static bool up_port(struct nj_server *s)
     if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, &key,
                           !s->settings.config->no_offload, s->why, sizeof s->why) == 0) {
         if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
-            fprintf(stderr,
-                    "nightjar: %s takes no multicast: IPv6 hosts may not find us; add us to "
-                    "their neighbours by hand\n",
-                    s->port.name);
+            nj_say(NJ_SAY_WARNING,
+                   "%s takes no multicast: IPv6 hosts may not find us; add us to their neighbours "
+                   "by hand",
+                   s->port.name);
         return true;
     }
     nj_dpdk_port_close(&s->port);
@@ -287,8 +288,8 @@ static void down_access(struct nj_server *s)
         return;
     nj_access_log_close(s->access, &counts);
     if (counts.n_lost > 0)
-        fprintf(stderr, "nightjar: the access log: %lu lines, and %lu requests have none\n",
-                (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
+        nj_say(NJ_SAY_WARNING, "the access log: %lu lines, and %lu requests have none",
+               (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
 }
 
 static bool nothing(struct nj_server *s)
@@ -306,10 +307,10 @@ static uint32_t stuck_on_fibers(const struct nj_server *s)
         uint32_t n = nj_shard_stuck(s->shard[i], &route);
         n_stuck += n;
         if (n > 0)
-            fprintf(stderr,
-                    "nightjar: lcore %u: %u handlers (%s) do not return, and were told to; "
-                    "leaving without them\n",
-                    s->lcore[i].id, n, route);
+            nj_say(NJ_SAY_ERROR,
+                   "lcore %u: %u handlers (%s) do not return, and were told to; leaving without "
+                   "them",
+                   s->lcore[i].id, n, route);
     }
     return n_stuck;
 }
@@ -320,10 +321,9 @@ static void stop_handlers(struct nj_server *s)
 {
     uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
     if (n_stuck > 0)
-        fprintf(stderr,
-                "nightjar: %u handlers on workers did not return within %u ms; leaving "
-                "without them\n",
-                n_stuck, HANDLERS_MS);
+        nj_say(NJ_SAY_ERROR,
+               "%u handlers on workers did not return within %u ms; leaving without them", n_stuck,
+               HANDLERS_MS);
     if (stuck_on_fibers(s) + n_stuck > 0)
         _exit(NJ_EXIT_FAILED);
 }
@@ -527,7 +527,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     size_t n_up = 0;
 
     if (!s) {
-        fprintf(stderr, "nightjar: out of memory\n");
+        nj_say(NJ_SAY_ERROR, "out of memory");
         return NJ_EXIT_FAILED;
     }
     s->eal_argc = eal_argc;
@@ -548,8 +548,8 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     if (started) {
         nj_lcores_run(s->lcore, s->n_shards);
     } else {
-        fprintf(stderr, "%snightjar: %s\n", s->settings.faults.text ? s->settings.faults.text : "",
-                s->why);
+        nj_say(NJ_SAY_ERROR, "%s%s", s->settings.faults.text ? s->settings.faults.text : "",
+               s->why);
     }
     while (n_up-- > 0)
         if (steps[n_up].down)

@@ -9,7 +9,10 @@
 
 #include "base/altstack.h"
 #include "server/addresses.h"
+#include "server/say.h"
 #include "server/server_internal.h"
+
+#define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 20u) /* " http://[...]:65535/" */
 
 #define TICK      (20 * NJ_MS)
 #define ABORT_MIN (200 * NJ_MS) /* for the last RSTs to leave */
@@ -44,7 +47,7 @@ static bool signalled(struct nj_server *s)
 struct live {
     nj_ns at;
     uint64_t requests, bytes, drops;
-    bool tty;
+    bool on;
 };
 
 static uint64_t drops(const struct nj_server *s)
@@ -56,19 +59,19 @@ static uint64_t drops(const struct nj_server *s)
     return n;
 }
 
-/* One line per second, rewritten in place on a terminal; silent there while nothing changes. */
+/* Once a second, rewritten in place. Only on a terminal: a log that is kept would be full of it. */
 static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
 {
-    if (!s->settings.config->live || now - l->at < NJ_SEC)
+    if (!l->on || now - l->at < NJ_SEC)
         return;
     uint64_t requests = nj__server_count(s, NJ_C_requests);
     uint64_t bytes = nj__server_count(s, NJ_C_tx_bytes);
     double secs = (double)(now - l->at) / (double)NJ_SEC;
-    fprintf(stderr, "%s%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops%s",
-            l->tty ? "\r" : "", (double)(requests - l->requests) / secs,
-            (double)(bytes - l->bytes) * 8e-6 / secs,
+    fprintf(stderr,
+            "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
+            (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
             (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
-            (unsigned long)drops(s), l->tty ? "\033[K" : "\n");
+            (unsigned long)drops(s));
     fflush(stderr);
     l->at = now;
     l->requests = requests;
@@ -81,7 +84,7 @@ static void tell_notes(struct nj_notes *notes)
     char line[NJ_NOTE_BYTES];
 
     for (uint32_t k = 0; k <= NJ_NOTES_MAX && nj_notes_take(notes, line, sizeof line); k++)
-        fprintf(stderr, "nightjar: %s\n", line);
+        nj_say(NJ_SAY_WARNING, "%s", line);
 }
 
 static void tell_abuse(struct nj_server *s)
@@ -93,7 +96,7 @@ static void tell_abuse(struct nj_server *s)
     for (uint32_t i = 0; i < s->n_shards; i++)
         of[i] = &s->shard[i]->abuse;
     while (nj_abuse_log_next(&s->abuse_log, of, s->n_shards, now, line))
-        fprintf(stderr, "nightjar: %s\n", line);
+        nj_say(NJ_SAY_WARNING, "%s", line);
 }
 
 /* A line for each lcore that is kept from polling. */
@@ -122,7 +125,7 @@ static void watch(struct nj_server *s)
         }
         nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
         if (nj_watch_look(&s->watch[i], &sight, now, line, sizeof line))
-            fprintf(stderr, "nightjar: %s\n", line);
+            nj_say(NJ_SAY_WARNING, "%s", line);
     }
 }
 
@@ -139,41 +142,54 @@ static void enter(struct nj_server *s, enum nj_phase phase)
     atomic_store_explicit(&s->control.phase, phase, memory_order_relaxed);
 }
 
+/* --print-placement says the same lines, as a program. */
+static void tell_advice(char *advice)
+{
+    static const char head[] = "nightjar: ";
+    char *rest = NULL;
+
+    for (char *line = strtok_r(advice, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        nj_say(NJ_SAY_WARNING, "%s",
+               line + (strncmp(line, head, strlen(head)) == 0 ? strlen(head) : 0));
+}
+
 /* The lcores take their first step about now. */
 static void tell_ready(const struct nj_server *s)
 {
-    char mac[RTE_ETHER_ADDR_FMT_SIZE], advice[2048];
+    char mac[RTE_ETHER_ADDR_FMT_SIZE], advice[2048], urls[NJ_ADDRS_MAX * URL_BYTES] = "";
     const struct nj_server_config *c = s->settings.config;
+    char routes[64] = "";
+    size_t at = 0;
 
     nj_placement_advice(&s->place, s->port.node, &s->cpus, advice, sizeof advice);
-    fputs(advice, stderr);
+    tell_advice(advice);
     rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
-    printf("nightjar: %s (%s) %s, mtu %u, %u lcore%s: %s; %s\n", s->port.name, s->port.driver, mac,
+    nj_say(NJ_SAY_INFO, "%s (%s) %s, mtu %u, %u lcore%s: %s; %s", s->port.name, s->port.driver, mac,
            s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread, s->port.offloads);
-    printf("nightjar: ready:");
     for (unsigned i = 0; i < s->settings.iface.n_addrs; i++) {
         char text[NJ_ADDRESS_TEXT_BYTES];
         const struct nj_addr *ip = &s->settings.iface.addr[i].ip;
         bool v4 = nj_addr_is_v4(ip);
-        printf(" http://%s%s%s:%u/", v4 ? "" : "[", nj_address_text(ip, text), v4 ? "" : "]",
-               c->listen_port);
+        at += (size_t)snprintf(urls + at, sizeof urls - at, " http://%s%s%s:%u/", v4 ? "" : "[",
+                               nj_address_text(ip, text), v4 ? "" : "]", c->listen_port);
     }
-    printf(" serves %s", c->root ? c->root : "handlers");
     if (c->n_routes > 0)
-        printf(c->root ? " and %u routes\n" : " of %u routes\n", c->n_routes);
-    else
-        printf("\n");
-    fflush(stdout);
+        snprintf(routes, sizeof routes, "%s%u route%s", c->root ? " and " : " of ", c->n_routes,
+                 c->n_routes == 1 ? "" : "s");
+    nj_say(NJ_SAY_INFO, "ready:%s serves %s%s", urls, c->root ? c->root : "handlers", routes);
 }
 
 void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
     struct nj_address_news addresses = {0};
-    struct live live = {.at = wall(), .tty = isatty(STDERR_FILENO)};
+    bool wanted = s->settings.config->live;
+    struct live live = {.at = wall(), .on = wanted && isatty(STDERR_FILENO)};
     void *altstack = nj_altstack_begin();
 
     tell_ready(s);
+    if (wanted && !live.on)
+        nj_say(NJ_SAY_INFO, "--live: standard error is no terminal, so there is no live line");
     while (!signalled(s)) {
         nj__server_tend_policy(s);
         nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
@@ -184,11 +200,11 @@ void *nj__server_supervise(void *server)
     }
 
     nj_ns deadline = wall() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
-    if (live.tty && s->settings.config->live)
+    if (live.on)
         fputc('\n', stderr);
     uint64_t open = nj__server_count(s, NJ_C_connections);
-    printf("nightjar: stopping: %lu connections open\n", (unsigned long)open);
-    fflush(stdout);
+    nj_say(NJ_SAY_INFO, "stopping: %lu connection%s open", (unsigned long)open,
+           open == 1 ? "" : "s");
     enter(s, NJ_PHASE_DRAIN);
     while (!all_drained(s) && wall() < deadline && !signalled(s)) {
         watch(s);

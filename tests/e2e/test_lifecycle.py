@@ -11,7 +11,7 @@ import unittest
 from case import fill_site
 from frames import Frames
 from h2client import Client
-from world import (SERVER_ADDR, SLOW, World, driver_args, ip, lcore_args, server_for_nobody,
+from world import (SERVER_ADDR, SLOW, TIME, World, driver_args, ip, lcore_args, server_for_nobody,
                    server_path, until)
 
 
@@ -99,6 +99,41 @@ class Drain(unittest.TestCase):
         self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
         self.assertNotIn("nj0", ip("-n", self.world.server_ns, "link"))
 
+    def test_what_it_says(self):
+        """On stderr alone, each line with time and level; no live line where that is a file."""
+        server = self.start("--live", "--drain-timeout", "1s")
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        client.ping()
+        server.signal(signal.SIGHUP)
+        until("it is said", lambda: "SIGHUP: there is no policy file" in self.world.errors())
+        server.signal()
+        self.assertEqual(0, server.wait(15), self.world.errors())
+        self.assertEqual("", server.output)
+        lines = self.world.errors().splitlines()
+        for line in lines:
+            self.assertRegex(line, f"^{TIME} nightjar: (info|warning): ")
+        for told in ("info: ready: http://198.18.0.2:80/ serves ", "info: SIGHUP: there is no ",
+                     "info: --live: standard error is no terminal", "info: stopping: 1 connection "):
+            self.assertEqual(1, sum(told in line for line in lines), (told, lines))
+
+    def test_the_journal_is_told_priorities(self):
+        """It notes time and level itself."""
+        self.world = World()
+        self.addCleanup(self.world.close)
+        self.world.make_namespaces()
+        read, write = os.pipe()
+        stat = os.fstat(write)
+        done = self.world.run_in(
+            self.world.server_ns, server_path(), *self.world.eal, "--", "--addr", "198.18.0.2/24",
+            "--root", "/nowhere", capture_output=False, stderr=write,
+            env=dict(os.environ) | {"JOURNAL_STREAM": f"{stat.st_dev}:{stat.st_ino}"})
+        os.close(write)
+        with os.fdopen(read) as said:
+            self.assertEqual("<3>nightjar: --root /nowhere: No such file or directory\n",
+                             said.read())
+        self.assertEqual(2, done.returncode)
+
     def test_two_signals_are_as_good_as_one(self):
         server = self.start()
         server.signal()
@@ -116,7 +151,7 @@ class Spread(unittest.TestCase):
         world.start()
         spread = world.server.telemetry("/nightjar/shards")["spread"]
         self.assertEqual(0, world.stop(), world.errors())
-        self.assertIn(spread, world.server.output)
+        self.assertIn(spread, world.errors())
         return spread
 
     def test_rss_is_read_back(self):
@@ -148,8 +183,8 @@ class BadInput(unittest.TestCase):
         self.assertGreater(done.returncode, 0, f"killed by a signal:\n{done.stderr}")
         lines = done.stderr.splitlines()
         self.assertEqual(1, len(lines), f"not one line:\n{done.stderr}")
-        self.assertTrue(lines[0].startswith("nightjar: "), lines[0])
-        self.assertNotIn("nightjar: ready", done.stdout)
+        self.assertRegex(lines[0], f"^({TIME} nightjar: error|nightjar): ")
+        self.assertEqual("", done.stdout)
         self.assertFalse(os.path.exists(f"/var/run/dpdk/{w.name}"), "left in /var/run/dpdk")
         self.assertFalse(os.path.exists(f"/tmp/dpdk/{w.name}"), "left in /tmp/dpdk")
         self.assertEqual(links, ip("-n", w.server_ns, "-o", "link").count(" nj0"))
@@ -225,7 +260,7 @@ class BadInput(unittest.TestCase):
         done = w.run_in(w.server_ns, server_path(), "--bogus", "-h", "--", *self.GOOD)
         self.assertEqual(1, done.returncode)
         self.assertIn("--bogus", done.stderr)
-        self.assertRegex(done.stderr.splitlines()[-1], r"^nightjar: EAL: \w.* \(the arguments")
+        self.assertRegex(done.stderr.splitlines()[-1], r"nightjar: error: EAL: \w.* \(the arguments")
 
     def test_help_and_version_need_nothing(self):
         for option, word in (("--help", "--root"), ("--version", "nightjar")):

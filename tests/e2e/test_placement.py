@@ -47,7 +47,8 @@ class Threads(unittest.TestCase):
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two CPUs")
     def test_a_crowded_machine_is_told_of(self):
         world = self.start(len(os.sched_getaffinity(0)))
-        self.assertRegex(world.errors(), r"nightjar: every CPU has an lcore: .*; better: -l \d")
+        self.assertRegex(world.errors(),
+                         r"nightjar: warning: every CPU has an lcore: .*; better: -l \d")
         self.assertEqual(0, world.stop(), world.errors())
 
 

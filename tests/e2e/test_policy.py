@@ -119,9 +119,10 @@ class Check(unittest.TestCase):
             self.assertIn(f"server: rate = {rate}, ", check("--rate", rate).stdout)
 
     def test_unknown_options_have_a_suggestion(self):
-        for option, told in (("--ratte=1MiB/s", "--ratte: there is no such option: did you mean --rate?"),
+        for option, told in (("--ratte=1MiB/s", "--ratte: there is no such option: did you mean "
+                              "--rate?"),
                              ("--chekc", "did you mean --check?"), ("-x", "options begin with --"),
-                             ("--qqqqqqqqqqqq", "--qqqqqqqqqqqq: there is no such option; see --help"),
+                             ("--qqqqqqqqq", "--qqqqqqqqq: there is no such option; see --help"),
                              ("--rate", "--rate: expected a value"),
                              ("--listing=yes", "--listing: expected no value")):
             with self.subTest(option=option):
@@ -184,7 +185,7 @@ class Check(unittest.TestCase):
                               capture_output=True, text=True, timeout=20 * SLOW)
         self.assertEqual(2, done.returncode)
         self.assertIn(f"{self.path}:4: ", done.stderr)
-        self.assertIn(f"nightjar: {self.path}: 4 faults", done.stderr)
+        self.assertIn(f"nightjar: error: {self.path}: 4 faults", done.stderr)
         self.assertNotIn("EAL", done.stderr)
 
     def test_examples_of_the_guide(self):

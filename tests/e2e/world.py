@@ -17,6 +17,7 @@ import glob
 import itertools
 import json
 import os
+import pty
 import re
 import select
 import shlex
@@ -25,7 +26,9 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
+import tty
 
 from reaper import Reaper
 from vlan import Tagger
@@ -38,6 +41,7 @@ SLOW = 4 if SANITIZED else 1  # how much longer everything may take
 SERVER_ADDR, CLIENT_ADDR, PREFIX_BITS = "198.18.0.2", "198.18.0.1", 24
 SERVER_ADDR6, CLIENT_ADDR6, PREFIX_BITS6 = "2001:db8::2", "2001:db8::1", 64
 CLONE_NEWNET = 0x40000000
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # before each line that a server says
 _numbers = itertools.count(1)
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -129,32 +133,60 @@ class Server:
 
     def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar", variables=()):
         self.prefix = prefix
-        self.output = ""  # its standard output so far
+        self.output = ""  # its standard output, once it has ended
+        self.said = ""    # on standard error, so far
+        self.says_more = threading.Condition()
+        self.is_silent = False
         env = dict(os.environ) | dict(variables)
         env.setdefault("ASAN_OPTIONS", "exitcode=99")
         env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
         env.setdefault("LSAN_OPTIONS",
                        f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0")
+        # Where ours is a terminal, so is the server's: some of what it says is for terminals only.
+        errors, its_errors = pty.openpty() if stderr is None and os.isatty(2) else os.pipe()
+        if os.isatty(its_errors):
+            tty.setraw(its_errors)
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", ns, server_path(program), *eal, "--file-prefix", prefix,
              "--", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=its_errors,
             env=env, start_new_session=True)
+        os.close(its_errors)
+        self.listener = threading.Thread(target=self.listen, daemon=True,
+                                         args=(errors, os.dup(stderr.fileno() if stderr else 2)))
+        self.listener.start()
+
+    def listen(self, errors, to):
+        """In a thread: what the server says on standard error goes where it would have gone."""
+        while True:
+            try:
+                chunk = os.read(errors, 65536)
+            except OSError:  # the other end of a terminal was closed
+                chunk = b""
+            if chunk:
+                os.write(to, chunk)
+            with self.says_more:
+                self.said = (self.said + chunk.decode(errors="replace"))[-65536:]
+                self.is_silent = not chunk
+                self.says_more.notify_all()
+            if not chunk:
+                os.close(errors)
+                os.close(to)
+                return
 
     def wait_ready(self, seconds=30):
-        """Returns its `nightjar: ready` line."""
-        give_up = time.monotonic() + seconds * SLOW
-        fd = self.process.stdout.fileno()
-        while not (ready := re.search(r"^nightjar: ready.*\n", self.output, re.M)):
-            left = give_up - time.monotonic()
-            if left <= 0 or not select.select([fd], [], [], left)[0]:
-                raise Failed(f"the server was not ready within {seconds * SLOW} s")
-            chunk = os.read(fd, 4096)
-            if not chunk:
-                raise Failed(f"the server ended before it was ready "
-                             f"(exit status {self.process.wait(10)})")
-            self.output += chunk.decode(errors="replace")
-        return ready.group().rstrip("\n")
+        """Returns its `nightjar: info: ready` line."""
+        def ready():
+            return re.search(r"^\S+ nightjar: info: ready.*\n", self.said, re.M)
+        with self.says_more:
+            self.says_more.wait_for(lambda: ready() or self.is_silent, seconds * SLOW)
+            line = ready()
+        if line:
+            return line.group().rstrip("\n")
+        if not self.is_silent:
+            raise Failed(f"the server was not ready within {seconds * SLOW} s")
+        raise Failed(f"the server ended before it was ready "
+                     f"(exit status {self.process.wait(10)})")
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
@@ -168,6 +200,7 @@ class Server:
             self.process.wait(10)
             raise Failed(f"the server did not end within {seconds * SLOW} s") from None
         self.output += out.decode(errors="replace")
+        self.listener.join(10)
         return self.process.returncode
 
     def telemetry(self, command):
@@ -224,7 +257,7 @@ class World:
         self.scratch = f"/run/{self.name}"
         self.reaper.will_make("folder", self.scratch)
         os.mkdir(self.scratch)
-        self.server_errors = open(f"{self.scratch}/stderr", "w+b")
+        self.server_errors = open(f"{self.scratch}/stderr", "ab")
 
     def __enter__(self):
         try:
@@ -313,8 +346,8 @@ class World:
 
     def errors(self):
         """The end of what the server said on stderr."""
-        self.server_errors.seek(0)
-        return self.server_errors.read().decode(errors="replace")[-8000:]
+        with open(self.server_errors.name, "rb") as f:
+            return f.read().decode(errors="replace")[-8000:]
 
     def run_in(self, ns, *command, seconds=60, **more):
         more = {"capture_output": True, "text": True} | more

@@ -80,7 +80,7 @@ struct nj_server_config {
     bool no_ecn;        /* no ECN (RFC 3168) for peers that ask for it; off */
     bool serve_private; /* as root, also files that others may not read; off */
     bool busy_poll;     /* lcores never sleep, also without work; off */
-    bool live;          /* a line of rates on stderr every second; off */
+    bool live;          /* a line of rates on stderr every second, if that is a terminal; off */
     /* A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace on stderr before the
      * signal's default action. Signals that the program has handlers for already are left alone.
      * Off: a program's handling of its crashes is its own. */
@@ -171,7 +171,8 @@ NJ_API const char *nj_server_config_near(const char *name, const char *const *mo
  * Context: main thread, once per process. These signals are the server's; they stay blocked
  *          afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE and
  *          SIGXFSZ stay ignored. Returns when everything it started is gone.
- * Errors:  one line on stderr, "nightjar: what is wrong: what to do".
+ * Errors:  one line on stderr, "TIME nightjar: error: what is wrong: what to do". What the server
+ * has to say while it runs goes to stderr, too; stdout is left to an access log that is "-".
  * Returns: 0 after a signal; 2 when the configuration is wrong, and nothing was tried; 1 when it
  *          could not start.
  */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the server tells people: lines on standard error, each with its time and how bad it is. What
+ * the program was asked to print (--check, --print-placement, the access log) goes to standard
+ * output, and nothing else does.
+ *
+ *     2026-11-23T02:57:00.123Z nightjar: warning: the access log ...
+ *
+ * Where standard error is the journal's (systemd sets JOURNAL_STREAM), a line has neither time nor
+ * word but the priority that sd-daemon(3) asks for: the journal notes both itself.
+ */
+#ifndef NJ_SERVER_SAY_H
+#define NJ_SERVER_SAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+enum nj_say {
+    NJ_SAY_ERROR,   /* something does not work, or the server ends for it */
+    NJ_SAY_WARNING, /* it works on, and somebody should look */
+    NJ_SAY_INFO,    /* what it does */
+};
+
+/* One line, written with one write(), or several with '\n' between them, each with its own head.
+ * What is too long is cut. May wait for who reads standard error: not from an lcore (notes.h). Any
+ * other thread. */
+void nj_say(enum nj_say level, const char *format, ...) NJ_PRINTF(2, 3);
+
+/* The head of a line, for a moment in ns since 1970. Pure. */
+size_t nj_say_head(char *out, size_t n, enum nj_say level, bool to_journal, int64_t wall_ns);
+/* Is `fd` what `stream` says, the value of JOURNAL_STREAM, "DEVICE:INODE"? NULL: no. */
+bool nj_say_is_journal(const char *stream, int fd);
+
+#endif
