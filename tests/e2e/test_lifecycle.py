@@ -113,8 +113,8 @@ class Drain(unittest.TestCase):
         lines = self.world.errors().splitlines()
         for line in lines:
             self.assertRegex(line, f"^{TIME} nightjar: (info|warning): ")
-        for told in ("info: ready: http://198.18.0.2:80/ serves ", "info: SIGHUP: there is no ",
-                     "info: --live: standard error is no terminal", "info: stopping: 1 connection "):
+        for told in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: there is no policy file",
+                     "--live: standard error is no terminal", "stopping: 1 connection open"):
             self.assertEqual(1, sum(told in line for line in lines), (told, lines))
 
     def test_the_journal_is_told_priorities(self):
@@ -260,7 +260,8 @@ class BadInput(unittest.TestCase):
         done = w.run_in(w.server_ns, server_path(), "--bogus", "-h", "--", *self.GOOD)
         self.assertEqual(1, done.returncode)
         self.assertIn("--bogus", done.stderr)
-        self.assertRegex(done.stderr.splitlines()[-1], r"nightjar: error: EAL: \w.* \(the arguments")
+        self.assertRegex(done.stderr.splitlines()[-1],
+                         r"nightjar: error: EAL: \w.* \(the arguments")
 
     def test_help_and_version_need_nothing(self):
         for option, word in (("--help", "--root"), ("--version", "nightjar")):
