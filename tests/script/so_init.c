@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What packetdrill looks up, and the table it gets. See docs/rfc/packetdrill.md. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "script/so_world.h"
 
+/* The world of this process, for getsockopt() below, which has no table. */
+static struct so_world *_Atomic the_world;
+
 /* Whoever is still blocked goes home, everything is aborted, and every mbuf must be back. */
 static void end(void *arg)
 {
-    struct so_world *w = arg;
+    struct so_world *w = arg, *was = w;
 
+    atomic_compare_exchange_strong(&the_world, &was, NULL);
     so_lock(w);
     w->ending = true;
     so_turn(w);
@@ -85,6 +92,23 @@ static const struct packetdrill_interface calls = {
     .splice = no_splice,
 };
 
+/* The C library's, for programs that have this object preloaded: packetdrill asks for TCP_INFO in a
+ * script's code with the system call, not through the table. */
+__attribute__((visibility("default"))) int getsockopt(int fd, int level, int name,
+                                                      void *restrict value, socklen_t *restrict n)
+{
+    struct so_world *w = atomic_load(&the_world);
+    bool is_ours = false;
+
+    if (w) {
+        so_lock(w);
+        is_ours = so_sock(w, fd) != NULL;
+        so_unlock(w);
+    }
+    return is_ours ? so_getsockopt(w, fd, level, name, value, n)
+                   : (int)syscall(SYS_getsockopt, fd, level, name, value, n);
+}
+
 __attribute__((visibility("default"))) void
 packetdrill_interface_init(const char *flags, struct packetdrill_interface *table)
 {
@@ -98,7 +122,7 @@ packetdrill_interface_init(const char *flags, struct packetdrill_interface *tabl
     pthread_cond_init(&w->turn, NULL);
     w->first = pthread_self();
     if (so_stack_init(w, flags))
-        table->userdata = w;
+        atomic_store(&the_world, table->userdata = w);
     else
         free(w);
 }
