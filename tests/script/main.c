@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-script [--so FILE] [--pattern WORD] [--must-fail] [--ipv6] [--skip-commands]
+ * nj-script [--so FILE] [--pattern WORD] [--must-fail] [--ipv6] [--foreign]
  *           FILE.pkt|FOLDER...
  *
  * With --must-fail a script passes when it fails with what its first line announces: `// fails:
@@ -9,8 +9,10 @@
  * With --ipv6 a script runs over IPv6, with an MTU of 20 bytes more than it says, so that segments
  * are as long as over IPv4; those that name a version themselves are left out.
  *
- * With --skip-commands the shell commands of a script, which would set up a kernel's TCP, are left
- * out; without it a script that has one fails.
+ * With --foreign, for scripts that were written for another stack: shell commands, which would set
+ * up a kernel's TCP, are left out (else a script that has one fails), and of what is sent is not
+ * compared what RFCs leave to the sender: PSH (RFC 9293 3.9.1.2), the size of our window, and the
+ * shift by which it is scaled (RFC 7323 2.3).
  *
  * Runs scripts in packetdrill's language on virtual time, through the same shared object and the
  * same table that google/packetdrill would use. Each script has a stack of its own.
@@ -171,7 +173,7 @@ static bool failed_rightly(const struct script *s)
 
 struct how {
     init_fn *init;
-    bool must_fail, v6, skip_commands;
+    bool must_fail, v6, foreign;
 };
 
 enum outcome { PASSED, FAILED, LEFT_OUT };
@@ -185,7 +187,7 @@ static enum outcome run_file(const char *path, const struct how *how)
     s->path = path;
     s->tolerance_us = 4000; /* as packetdrill's own */
     s->remote_isn = 0x2f00f00d;
-    s->skip_commands = how->skip_commands;
+    s->foreign = how->foreign;
     s->text = read_text(path);
     r->s = s;
     begin_peers(r);
@@ -299,13 +301,13 @@ int main(int argc, char **argv)
             how.must_fail = true;
         else if (strcmp(argv[i], "--ipv6") == 0)
             how.v6 = true;
-        else if (strcmp(argv[i], "--skip-commands") == 0)
-            how.skip_commands = true;
+        else if (strcmp(argv[i], "--foreign") == 0)
+            how.foreign = true;
         else
             add(&files, argv[i]);
     }
     if (argc < 2) {
-        fprintf(stderr, "nj-script [--so FILE] [--pattern WORD] [--ipv6] [--skip-commands] "
+        fprintf(stderr, "nj-script [--so FILE] [--pattern WORD] [--ipv6] [--foreign] "
                         "FILE.pkt|FOLDER...\n");
         return 2;
     }

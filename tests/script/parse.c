@@ -148,8 +148,8 @@ static void command(struct script *s)
 
     if (!end)
         script_fail(s, s->line, "the shell command that begins here has no end");
-    if (!s->skip_commands)
-        script_fail(s, s->line, "shell commands are not run here; --skip-commands leaves them out");
+    if (!s->foreign)
+        script_fail(s, s->line, "shell commands are not run here; --foreign leaves them out");
     for (; s->p <= end; s->p++)
         s->line += *s->p == '\n';
 }

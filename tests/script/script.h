@@ -109,7 +109,7 @@ struct script {
     char flags[256];
     uint32_t remote_isn;
     bool strict_options, strict_segments, open_end;
-    bool skip_commands; /* not run, and no fault */
+    bool foreign;       /* written for another stack: see main.c */
     uint32_t mtu;       /* 0: not said */
     bool v4_only, v6;   /* v6: run over IPv6 */
     char message[2048]; /* why it failed */
