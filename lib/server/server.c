@@ -121,10 +121,10 @@ static bool up_store(struct nj_server *s)
     if (!o.root)
         return true;
     if (!s->settings.config->serve_private && !nj_file_rights_reach(o.root))
-        fprintf(stderr,
-                "nightjar: --root %s: others may not enter that folder, so nothing of it is served "
-                "(403): chmod o+x, or --serve-private\n",
-                o.root);
+        nj_say(NJ_SAY_WARNING,
+               "--root %s: other users may not enter that folder, so nothing of it is served "
+               "(403): chmod o+x, or --serve-private",
+               o.root);
     raise_descriptors();
     return nj_file_store_open(&o, &s->store, s->why, sizeof s->why) == 0;
 }
@@ -194,8 +194,8 @@ static void begin_files(void *store)
 {
     (void)store;
     if (!nj_file_rights_of_others())
-        fprintf(stderr, "nightjar: files are read as root: the system does not let us look at them "
-                        "as somebody else\n");
+        nj_say(NJ_SAY_WARNING, "files are read as root: the system does not let the file thread "
+                               "give up root's rights");
 }
 
 static void run_file(void *store, void *job)
