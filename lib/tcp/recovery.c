@@ -7,7 +7,7 @@
  *      |  ^ \___ECN-Echo___> CWR ___/   |                              |
  *      |  `---- high_seq is acknowledged, or it was a mistake ---------'
  *
- * RECOVERY and CWR shrink the window in step with what arrives (PRR, RFC 6937); LOSS starts from
+ * RECOVERY and CWR shrink the window in step with what arrives (PRR, RFC 9937); LOSS starts from
  * one segment in slow start. A peer without SACK is served by RFC 6582 in the same states: three
  * duplicate ACKs take the place of RACK, a partial ACK names the next hole.
  */
@@ -102,7 +102,9 @@ void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct 
 
 /* --- into and out of recovery ---------------------------------------------------------------- */
 
-static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca, nj_ns now)
+/* `news`: of the ACK that is the cause, if one is. */
+static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
+                  const struct nj_ack_news *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     bool slowing = x->ca == NJ_CA_CWR; /* one reduction per round trip is enough */
@@ -111,7 +113,8 @@ static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca, nj_ns now
         remember(t);
         tcp->cfg.cc->lost(t, now);
         x->prr_delivered = x->prr_out = 0;
-        x->prr_flight = t->snd_nxt - t->snd_una;
+        /* RFC 9937 6.1, RecoverFS: what had not arrived before this ACK. */
+        x->prr_flight = t->snd_nxt - t->snd_una - x->n_sacked + news->n_delivered;
     }
     if (ca == NJ_CA_RECOVERY) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_fast_retransmit);
@@ -140,21 +143,23 @@ static void end(struct nj_tcb *t)
     x->send_one = false;
 }
 
-/* RFC 6937 3: send in proportion to what arrives while more than ssthresh is out there, then let
- * the window fill up to it as fast as slow start would. */
-static void reduce(struct nj_tcb *t, const struct nj_ack_news *news)
+/* RFC 9937 6.2: send in proportion to what arrives while more than ssthresh is out there, then as
+ * much as arrives (the conservative reduction bound). `safe`: snd_una moved and nothing more was
+ * found lost; then a segment more, which lets the window fill up to ssthresh as fast as slow start
+ * would. */
+static void reduce(struct nj_tcb *t, uint32_t n_delivered, bool safe)
 {
     struct nj_xfer *x = t->x;
     uint32_t pipe = nj__pipe(t), n;
 
-    x->prr_delivered += news->n_delivered;
-    uint32_t unsent = x->prr_delivered > x->prr_out ? x->prr_delivered - x->prr_out : 0;
+    x->prr_delivered += n_delivered;
     if (pipe > t->ssthresh) {
         uint64_t due = ((uint64_t)x->prr_delivered * t->ssthresh + x->prr_flight - 1) /
                        (x->prr_flight ? x->prr_flight : 1);
         n = due > x->prr_out ? (uint32_t)(due - x->prr_out) : 0;
     } else {
-        n = (unsent > news->n_delivered ? unsent : news->n_delivered) + t->snd_mss; /* PRR-SSRB */
+        uint32_t unsent = x->prr_delivered > x->prr_out ? x->prr_delivered - x->prr_out : 0;
+        n = (unsent > n_delivered ? unsent : n_delivered) + (safe ? t->snd_mss : 0);
         if (n > t->ssthresh - pipe)
             n = t->ssthresh - pipe;
     }
@@ -221,6 +226,7 @@ static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
         return false;
     if (partial && nj_seq_le(x->high_seq, t->snd_una))
         return false;
+    x->send_one = true; /* RFC 6582 3.2 step 3: whatever the window says */
     nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
     return x->n_lost > 0;
 }
@@ -229,9 +235,10 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
                         const struct nj_ack_news *news, uint32_t una_before, nj_ns now)
 {
     struct nj_xfer *x = t->x;
+    uint32_t n_guessed = t->sack_on ? 0 : x->dupacks * t->snd_mss;
 
     if (nj__tlp_acked(t, seg, news) && x->ca == NJ_CA_OPEN) {
-        begin(tcp, t, NJ_CA_CWR, now);
+        begin(tcp, t, NJ_CA_CWR, news, now);
         x->high_seq = t->snd_una; /* repaired already: one reduction and on (RFC 8985 7.4.2) */
     }
     if (was_mistaken(t, seg, news))
@@ -246,10 +253,10 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
     if (ends)
         end(t);
     if (lost && x->ca < NJ_CA_RECOVERY)
-        begin(tcp, t, NJ_CA_RECOVERY, now);
+        begin(tcp, t, NJ_CA_RECOVERY, news, now);
     else if ((seg->flags & NJ_TCP_ECE) && t->ecn_on && x->ca == NJ_CA_OPEN &&
              nj_seq_lt(x->high_seq, t->snd_una))
-        begin(tcp, t, NJ_CA_CWR, now);
+        begin(tcp, t, NJ_CA_CWR, news, now);
 
     switch ((enum nj_ca)x->ca) {
     case NJ_CA_OPEN:
@@ -260,7 +267,9 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
         break;
     case NJ_CA_CWR:
     case NJ_CA_RECOVERY:
-        reduce(t, news);
+        /* RFC 9937 6.2: without SACK the duplicates have told of some of it already. */
+        reduce(t, news->n_delivered > n_guessed ? news->n_delivered - n_guessed : 0,
+               news->n_acked > 0 && !lost);
         break;
     case NJ_CA_LOSS:
         if (x->frto)
@@ -274,23 +283,25 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
 void nj__recovery_dupack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    const struct nj_ack_news news = {.n_delivered = t->snd_mss};
+    const struct nj_ack_news none = {0};
 
     if (x->dupacks < UINT8_MAX)
         x->dupacks++;
     if (x->frto)
-        frto_step(t, &(struct nj_ack_news){0});
-    if (x->ca < NJ_CA_RECOVERY && detect_without_sack(tcp, t, &(struct nj_ack_news){0}))
-        begin(tcp, t, NJ_CA_RECOVERY, now);
+        frto_step(t, &none);
+    if (x->ca < NJ_CA_RECOVERY && detect_without_sack(tcp, t, &none))
+        begin(tcp, t, NJ_CA_RECOVERY, &none, now);
+    /* RFC 9937 6.2: a peer that repeats itself without end does not make us send more than there
+     * was. */
     if (x->ca == NJ_CA_RECOVERY || x->ca == NJ_CA_CWR)
-        reduce(t, &news);
+        reduce(t, x->prr_delivered < x->prr_flight ? t->snd_mss : 0, false);
 }
 
 void nj__recovery_reordered_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (nj__rack_detect(t, now) && t->x->ca < NJ_CA_RECOVERY) {
-        begin(tcp, t, NJ_CA_RECOVERY, now);
-        reduce(t, &(struct nj_ack_news){0});
+        begin(tcp, t, NJ_CA_RECOVERY, &(struct nj_ack_news){0}, now);
+        reduce(t, 0, false);
     }
 }
 

@@ -3,7 +3,7 @@
  * What is lost, how fast to send it again, and when it was all a mistake.
  *
  *   rack.c      RACK-TLP (RFC 8985): time tells what is lost; a probe when the tail stays silent
- *   recovery.c  the states of enum nj_ca, PRR (RFC 6937), F-RTO (RFC 5682), undo (RFC 4015)
+ *   recovery.c  the states of enum nj_ca, PRR (RFC 9937), F-RTO (RFC 5682), undo (RFC 4015)
  *
  * Both only mark runs of the scoreboard and move cwnd; output.c sends.
  */

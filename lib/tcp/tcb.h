@@ -49,7 +49,7 @@ struct nj_tcb;
 
 #define NJ_CC_PRIV_BYTES 64u
 
-/* What is known of the losses of a connection (RFC 5681, RFC 6937, RFC 8985). */
+/* What is known of the losses of a connection (RFC 5681, RFC 9937, RFC 8985). */
 enum nj_ca {
     NJ_CA_OPEN,     /* nothing is missing, or it may still be reordering */
     NJ_CA_CWR,      /* the network marked a packet (RFC 3168): the window shrinks */
@@ -130,7 +130,7 @@ struct nj_xfer {
     /* ---- from here on: losses, and what is looked at once or twice ---- */
 
     uint64_t cc[NJ_CC_PRIV_BYTES / 8]; /* what the algorithm of congestion control keeps */
-    uint32_t prr_delivered, prr_out, prr_flight; /* RFC 6937 3 */
+    uint32_t prr_delivered, prr_out, prr_flight; /* RFC 9937 6 */
     uint32_t undo_cwnd, undo_ssthresh; /* as they were before; undo_cwnd 0: nothing to undo */
     uint32_t undo_una;
     int32_t undo_bytes; /* sent again since and not yet reported as duplicates */

@@ -39,7 +39,7 @@ struct tsim_look {
     uint32_t snd_wnd_max;
     uint32_t cwnd, ssthresh, mss;
     uint32_t pipe;     /* bytes taken to be in the network, as the algorithm counts them */
-    uint32_t pipe_max; /* what they may be: cwnd, or what PRR comes down from (RFC 6937) */
+    uint32_t pipe_max; /* what they may be: cwnd, or what PRR comes down from (RFC 9937) */
     uint32_t sacked;
     bool in_recovery;
     nj_ns rto;

@@ -12,7 +12,7 @@ import ast
 import re
 
 CLAUSES, PAGE = "docs/rfc/tcp-clauses.txt", "docs/rfc/tcp.md"
-LAST = 123
+LAST = 124
 
 # A section, and what narrows it down: one of the eight steps of RFC 9293 3.10.7.4.
 STEPS = "first|second|third|fourth|fifth|sixth|seventh|eighth"

@@ -2,9 +2,9 @@
 /* The states of loss recovery: PRR in numbers, time-outs, and mistakes that are taken back. */
 #include "support/tcp_flight.h"
 
-/* --- PRR, RFC 6937 3 ------------------------------------------------------------------------- */
+/* --- PRR, RFC 9937 6.2 ------------------------------------------------------------------------- */
 
-/* What RFC 6937 3 says, in its own words. */
+/* What RFC 9937 6.2 says, in its own words. */
 struct prr {
     uint32_t delivered, out, recover_fs, ssthresh;
 };
@@ -23,7 +23,7 @@ static uint32_t prr_sndcnt(const struct prr *p, uint32_t pipe, uint32_t delivere
     return limit < p->ssthresh - pipe ? limit : p->ssthresh - pipe;
 }
 
-/* RFC 6937 3: twenty in flight, the first is lost, and the window is halved: one goes for every two
+/* RFC 9937 6.2: twenty in flight, the first is lost, and the window is halved: one goes for every two
  * that arrive, and one for each when ten are left. */
 Test(tcp_recovery, prr_in_numbers)
 {

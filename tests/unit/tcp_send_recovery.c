@@ -111,7 +111,7 @@ Test(tcp_send_recovery, newreno)
     expect_full(&w, 0, 1);
     NOTHING(&w);
     cr_expect_eq(w.tcb->ssthresh, 5 * MSS); /* half of the window: RFC 5681 3.2 step 2 */
-    for (uint32_t i = 0; i < 4; i++)        /* RFC 6937: five for every twelve */
+    for (uint32_t i = 0; i < 4; i++)        /* RFC 9937: five for every twelve */
         SEND(&w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(&w);
     for (uint32_t i = 0; i < 3; i++) /* ... and one for each, below ssthresh */
