@@ -153,7 +153,8 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
 
 /* RFC 5961 7: so many per second from all, from a random start, so that nobody can count what
  * others used up (CVE-2016-5696); and of one connection only so many that nobody else goes without,
- * be it half open or in TIME-WAIT.
+ * be it half open or in TIME-WAIT. Half of each second's is kept for connections that are open: a
+ * half-open one costs whoever provokes it a SYN from any address.
  */
 static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 {
@@ -167,8 +168,9 @@ static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
         tcp->challenge_window_at = now;
         tcp->n_challenges_left =
             NJ_TCP_CHALLENGES_PER_S / 2 + nj_prng_below(&tcp->prng, NJ_TCP_CHALLENGES_PER_S);
+        tcp->n_challenges_kept = tcp->n_challenges_left / 2;
     }
-    if (tcp->n_challenges_left == 0)
+    if (tcp->n_challenges_left <= (t ? 0 : tcp->n_challenges_kept))
         return false;
     tcp->n_challenges_left--;
     if (t)

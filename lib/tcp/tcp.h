@@ -96,7 +96,7 @@ struct nj_tcp {
     bool draining;                     /* refuse new connections */
     nj_ns cookie_at;                   /* last SYN cookie sent; 0: never */
     nj_ns challenge_window_at;         /* RFC 5961 7: challenge ACKs are limited per second */
-    uint32_t n_challenges_left;
+    uint32_t n_challenges_left, n_challenges_kept; /* kept: for those with a control block */
 };
 
 /* False when memory is refused. */

@@ -164,6 +164,35 @@ Test(tcp_reset_attack, challenges_of_one_handshake_are_limited)
     nj_dsl_fini(&w);
 }
 
+/* Sentence 102: all the half-open ones together do not use up what open connections need. */
+Test(tcp_reset_attack, challenges_are_kept_for_open_connections)
+{
+    struct world w;
+    nj_dsl_init(&w, &(struct dsl_options){.conns_max = 256, .half_open_max = 300});
+    nj_dsl_open(&w);
+    uint16_t ours = w.tuple.rport;
+    uint32_t iss = w.iss;
+    for (uint32_t i = 0; i < 300; i++) {
+        w.tuple.rport = (uint16_t)(20000 + i);
+        FEED(&w, .flags = S, .mss = 1460);
+    }
+    w.n_out = w.next_out = 0;
+    for (uint32_t i = 0; i < 300; i++) {
+        w.tuple.rport = (uint16_t)(20000 + i);
+        SEND(&w, .flags = R, .seq = 100);
+    }
+    uint32_t n = (uint32_t)nj_dsl_count(&w, NJ_C_tcp_challenge_ack);
+    cr_expect_geq(n, NJ_TCP_CHALLENGES_PER_S / 4);
+    cr_expect_lt(n, NJ_TCP_CHALLENGES_PER_S * 3 / 4 + 1);
+    w.n_out = w.next_out = 0;
+    w.tuple.rport = ours;
+    w.iss = iss;
+    SEND(&w, .flags = R, .seq = 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_challenge_ack), n + 1);
+    nj_dsl_fini(&w);
+}
+
 /* Sentence 102; RFC 5961 7: whoever provokes one connection uses nothing up that others need, and
  * learns nothing of them (CVE-2016-5696). */
 Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
