@@ -263,8 +263,13 @@ static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_a
 
     news.repeats = seg->ack == una && !a->had_text && wnd_same && t->snd_wnd > 0;
     x->flight_was = t->snd_nxt - una;
-    if (nj_seq_lt(una, seg->ack))
+    if (nj_seq_lt(una, seg->ack)) {
+        /* RFC 7323 4.3: the echo is of what moved the left edge; of what is SACKed beyond a hole it
+         * tells nothing. */
+        x->echo = t->ts_on ? seg->opts.ts_ecr : 0;
         fin = advance_una(tcp, t, seg, &news, now);
+        x->echo = 0;
+    }
     if (t->sack_on) /* an old ACK, too, may tell of segments that have arrived */
         nj__sent_sacked(tcp, t, seg, &news, now);
     sample_rtt(t, seg, &news, now);

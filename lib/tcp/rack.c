@@ -24,6 +24,15 @@ static uint32_t us_of(nj_ns t)
     return us == 0 ? 1 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
+/* Step 2: was it a copy sent before the last one that arrived? The echo of our timestamps says so,
+ * or else that it would have been faster than the path is. */
+static bool is_of_earlier_copy(const struct nj_tcb *t, const struct nj_sent *r, nj_ns rtt)
+{
+    if (t->x->echo != 0 && nj_seq_lt(t->x->echo, nj__tcp_ts_now(t, r->at)))
+        return true;
+    return rtt < (nj_ns)t->min_rtt_us * NJ_US;
+}
+
 void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -35,8 +44,8 @@ void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
         x->rack_fack = r->end;
     else if (nj_seq_lt(r->end, x->rack_fack) && !r->again)
         x->reordering = true; /* it was sent once, and has been overtaken */
-    if (r->again && rtt < (nj_ns)t->min_rtt_us * NJ_US)
-        return; /* that was the copy sent before */
+    if (r->again && is_of_earlier_copy(t, r, rtt))
+        return;
     if (x->rack_at == 0 || sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
         x->rack_at = r->at;
         x->rack_end = r->end;

@@ -101,6 +101,7 @@ struct nj_xfer {
     bool ce_seen;         /* the network marked what the peer sent: say so until CWR */
     uint32_t high_seq;    /* recovery ends when this is acknowledged */
     uint32_t flight_was;  /* in flight when the ACK came that is being looked at; else 0 */
+    uint32_t echo;        /* of our timestamps, in that ACK; 0: none, or it tells nothing */
     uint32_t limited_seq; /* what was sent before this filled the congestion window */
     uint32_t tlp_end;
 
