@@ -11,6 +11,7 @@
 #define REO_PERSIST    16u /* RFC 8985 6.2 step 4: recoveries until the window is small again */
 #define REO_MULT_MAX   255u
 #define DUPTHRESH_SEGS 3u
+#define MIN_RTT_S      300u /* one not seen for so long may be gone; as in Linux */
 
 /* Was one sent after the other? Ties go by sequence number (RFC 8985 6.2, RACK_sent_after). */
 static bool sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint32_t end2)
@@ -22,6 +23,17 @@ static uint32_t us_of(nj_ns t)
 {
     uint64_t us = t / NJ_US;
     return us == 0 ? 1 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+/* Step 1: the least round trip of the last minutes, for a path may become longer. */
+static void take_min_rtt(struct nj_tcb *t, uint32_t us, nj_ns now)
+{
+    uint16_t s = (uint16_t)(now / NJ_SEC);
+
+    if (t->min_rtt_us != 0 && us > t->min_rtt_us && (uint16_t)(s - t->min_rtt_s) < MIN_RTT_S)
+        return;
+    t->min_rtt_us = us;
+    t->min_rtt_s = s;
 }
 
 /* Step 2: was it a copy sent before the last one that arrived? The echo of our timestamps says so,
@@ -38,8 +50,8 @@ void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
     struct nj_xfer *x = t->x;
     nj_ns rtt = now - r->at;
 
-    if (!r->again && (t->min_rtt_us == 0 || us_of(rtt) < t->min_rtt_us))
-        t->min_rtt_us = us_of(rtt);
+    if (!r->again)
+        take_min_rtt(t, us_of(rtt), now);
     if (nj_seq_lt(x->rack_fack, r->end))
         x->rack_fack = r->end;
     else if (nj_seq_lt(r->end, x->rack_fack) && !r->again)

@@ -53,6 +53,7 @@ void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
     if (t->x->syn_at) {
         nj__tcp_rtt_sample(t, now - t->x->syn_at);
         t->min_rtt_us = t->srtt_us;
+        t->min_rtt_s = (uint16_t)(now / NJ_SEC);
     } else {
         t->x->rto = t->x->n_backoffs ? NJ_TCP_RTO_SYN_LOST : NJ_TCP_RTO_INITIAL;
     }

@@ -172,6 +172,7 @@ struct nj_tcb {
     uint16_t snd_mss;        /* largest payload of one segment, options of each segment deducted */
     uint16_t mss_proven;     /* the longest segment that was acknowledged */
     uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
+    uint16_t min_rtt_s;      /* when min_rtt_us was measured, in seconds modulo 2^16 */
     struct nj_xfer *x;       /* NULL while idle */
     uint32_t cwnd, ssthresh;
     uint32_t ts_recent, ts_offset; /* RFC 7323 */

@@ -110,6 +110,28 @@ Test(tcp_rack, reordering)
     nj_dsl_fini(&w);
 }
 
+/* RFC 8985 6.2 step 1: a path that has become longer is believed after five minutes. */
+Test(tcp_rack, least_round_trip_expires)
+{
+    struct world w;
+    open_flight(&w, NULL);
+    w.tcb->cwnd = 20 * MSS;
+    cr_expect_eq(w.tcb->min_rtt_us, 100000);
+    for (uint32_t i = 0; i < 40; i++) {
+        WRITE(&w, MSS);
+        w.next_out = w.n_out;
+        nj_dsl_run(&w, 150 * MS);
+        ACKED(&w, i + 1);
+        if (i < 29) /* rounds of 10.15 s */
+            cr_expect_eq(w.tcb->min_rtt_us, 100000, "round %u", i);
+        else if (i > 30)
+            cr_expect_eq(w.tcb->min_rtt_us, 150000, "round %u", i);
+        w.next_out = w.n_out;
+        nj_dsl_run(&w, 10 * SEC);
+    }
+    nj_dsl_fini(&w);
+}
+
 /* Sentence 77; RFC 8985 6.2 step 4: each round with a D-SACK gives reordering a quarter more, up to
  * a round trip, and after 16 recoveries without one it is a quarter again. */
 Test(tcp_rack, window_grows_with_duplicates)
