@@ -102,6 +102,23 @@ bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
     return lost;
 }
 
+/* What was sent less than a round trip ago may still arrive, and be sent twice for nothing. Without
+ * SACK nothing would ever tell of it. */
+void nj__rack_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    nj_ns wait = x->rack_rtt + reordering_window(t);
+
+    if (!t->sack_on) {
+        nj__sent_lose_until(tcp, t, t->snd_nxt);
+        return;
+    }
+    nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
+    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
+        if (r->fate == NJ_FLYING && r->at + wait <= now)
+            nj__sent_lose(x, r);
+}
+
 void nj__rack_dsack(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;

@@ -319,7 +319,7 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         nj__sent_forget_sacks(x); /* it would have been acknowledged: the peer has dropped it */
         x->undo_cwnd = 0;         /* a window that grew with it is not to come back */
     }
-    nj__sent_lose_until(tcp, t, t->snd_nxt);
+    nj__rack_timed_out(tcp, t, now);
     t->cwnd = t->snd_mss; /* RFC 5681 3.1: the loss window */
     x->ca = NJ_CA_LOSS;
     x->high_seq = t->snd_nxt;

@@ -19,6 +19,8 @@ void nj__rack_update(struct nj_tcb *, const struct nj_sent *, nj_ns now);
 /* Mark what is lost by now, and set reo_at for what may be (steps 4 and 5). True when something is
  * lost that was not before. */
 bool nj__rack_detect(struct nj_tcb *, nj_ns now);
+/* A time-out: mark as lost the first segment and what is old enough (RFC 8985 6.3). */
+void nj__rack_timed_out(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* The reordering window grows with what the peer got twice (step 4, RACK_update_reo_wnd). */
 void nj__rack_dsack(struct nj_tcb *);
 /* A recovery has ended: the window shrinks again after some of them. */
