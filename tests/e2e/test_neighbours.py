@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Neighbours that move, and those of whom it is only said (docs/adr/0022): forged ARP replies stop
+nothing, a failover that is announced is followed, a neighbour that is configured stays where it is.
+"""
+import socket
+import struct
+
+from case import ServerCase
+from world import CLIENT_ADDR, SERVER_ADDR, ip, until
+
+FORGED = bytes.fromhex("02c0ffee0001")
+MOVED = "02:00:00:00:77:01"
+FIXED = "02:00:00:00:77:02"
+
+
+class Neighbours(ServerCase):
+    link = "veth"
+
+    def request(self):
+        self.curl("-o", "/dev/null", "--max-time", "10", self.world.url("/200KiB"))
+
+    @staticmethod
+    def forge(raw, server):
+        """The client's address is at another MAC address, says a reply that nobody asked for."""
+        raw.send(server + FORGED + struct.pack("!HHHBBH", 0x0806, 1, 0x0800, 6, 4, 2) + FORGED +
+                 socket.inet_aton(CLIENT_ADDR) + server + socket.inet_aton(SERVER_ADDR))
+
+    def move(self, mac):
+        """Another host takes the client's address, and announces it."""
+        self.world.client("sh", "-c", "echo 1 >/proc/sys/net/ipv4/conf/nj0/arp_notify")
+        ip("-n", self.world.client_ns, "link", "set", "nj0", "address", mac)
+
+    def test_1_forged_replies(self):
+        self.request()
+        server = self.world.server_mac()
+        with self.world.raw_socket() as raw:
+            for _ in range(10):
+                self.forge(raw, server)
+                self.request()
+        until("claims were counted", lambda: self.counted("neigh_claimed") > 0)
+        self.assertEqual(0, self.counted("neigh_moved"))
+
+    def test_2_failover(self):
+        self.request()
+        self.move(MOVED)
+        until("it was followed", lambda: self.counted("neigh_moved") > 0, seconds=5)
+        self.request()
+
+
+class ConfiguredNeighbours(Neighbours):
+    options = ("--neighbour", f"{CLIENT_ADDR}={FIXED}")
+
+    @classmethod
+    def prepare(cls):
+        make = cls.world.make_namespaces
+
+        def with_mac():
+            make()
+            ip("-n", cls.world.client_ns, "link", "set", "nj0", "address", FIXED)
+        cls.world.make_namespaces = with_mac
+
+    def test_2_failover(self):
+        """There is none: who has the address has to have the MAC address, too."""
+        self.request()
+        self.move(MOVED)
+        until("it was told", lambda: self.counted("neigh_claimed") > 0)
+        done = self.world.client("ping", "-c2", "-i0.2", "-W1", SERVER_ADDR)
+        self.assertIn("100% packet loss", done.stdout)
+        self.move(FIXED)
+        self.request()
+        self.assertEqual(0, self.counted("neigh_moved"))
