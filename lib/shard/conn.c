@@ -530,8 +530,10 @@ void nj__conn_leave(struct nj_conn *c, nj_ns now)
     if (h2) {
         nj_h2_goaway(h2);
         nj_h2_goaway(h2);
-        if (nj_h2_output(h2, &sink, c) != 0)
+        if (nj_h2_output(h2, &sink, c) != 0) {
+            fail(c);
             nj_h2_output(h2, &sink, c); /* the GOAWAY that says why */
+        }
     }
     linger(c, now);
     nj__conn_file(c, now);
@@ -542,7 +544,10 @@ void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
     struct nj_shard *s = c->shard;
 
     if (c->state == LINGER && nj__conn_all_acked(c)) {
-        conn_free(c, now);
+        if (nj__shares_tight(s)) /* TCP would keep its place for a minute */
+            nj__conn_reset(c, now);
+        else
+            conn_free(c, now);
         return;
     }
     if (c->silent == NJ_SILENT_STALLED)
@@ -550,10 +555,8 @@ void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
     else
         nj_count(&s->counters, NJ_C_conn_timeout);
     if (c->silent == NJ_SILENT_IDLE || c->silent == NJ_SILENT_BEGUN) {
-        if (c->silent == NJ_SILENT_BEGUN) {
+        if (c->silent == NJ_SILENT_BEGUN)
             nj_h2_calm(c->talk->h2, NJ_H2_WASTE_SLOW);
-            note_waste(c);
-        }
         nj__conn_leave(c, now);
     } else {
         nj__conn_reset(c, now);

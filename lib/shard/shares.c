@@ -190,6 +190,11 @@ static bool want(struct nj_shard *s, uint32_t n_own)
     return true;
 }
 
+bool nj__shares_tight(const struct nj_shard *s)
+{
+    return s->tcp.tcbs.n_used > part(s, TIGHT_FROM);
+}
+
 /* Connections that this one's client has besides it. */
 static uint32_t n_besides(const struct nj_conn *c)
 {
@@ -204,7 +209,7 @@ void nj__shares_add(struct nj_conn *c)
     if (nj_likely(!is_passed(c)))
         return;
     count(c);
-    if (s->tcp.tcbs.n_used > part(s, TIGHT_FROM) && !nj_tcp_few_left(&s->tcp)) /* else TCP asked */
+    if (nj__shares_tight(s) && !nj_tcp_few_left(&s->tcp)) /* else TCP asked */
         want(s, n_besides(c));
 }
 

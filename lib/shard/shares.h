@@ -48,6 +48,8 @@ void nj__shares_restart(struct nj_shard *s);
 bool nj__shares_yields(void *shard, const struct nj_addr *remote, bool proven);
 /* Once per step: count some, and have somebody yield who has to. Returns how many. */
 uint32_t nj__shares_run(struct nj_shard *s, nj_ns now);
+/* Are places so few that idle connections are asked for theirs? */
+bool nj__shares_tight(const struct nj_shard *s);
 /* It has to be called again at once. */
 bool nj__shares_busy(const struct nj_shard *s);
 

@@ -134,6 +134,24 @@ Test(shard_shares, idle_ones_are_told_to_leave_first)
     rig_free(r);
 }
 
+/* Who is told to leave and acknowledges that, and never closes: its place is free all the same. */
+Test(shard_shares, who_does_not_close_is_reset)
+{
+    struct rig *r = start_with(PLACES);
+    struct rig_peer *greedy[FULL];
+    uint32_t n_told = 0;
+
+    hoard(r, TIGHT, greedy);
+    for (uint32_t i = 0; i < 8; i++)
+        open_h2(r, OTHER + i, 2000);
+    n_told = n_ended(greedy, TIGHT);
+    cr_assert_geq(n_told, 7, "%u", n_told);
+    rig_run(r, 3 * NJ_SEC);
+    cr_expect_eq(r->s->tcp.n_orphans, 0, "%u", r->s->tcp.n_orphans);
+    cr_expect_leq(r->s->tcp.tcbs.n_used, TIGHT + 1, "%u", r->s->tcp.tcbs.n_used);
+    rig_free(r);
+}
+
 /* SYNs may carry anybody's address: while no handshake is complete, nobody yields. */
 Test(shard_shares, nobody_yields_to_a_syn)
 {
@@ -247,13 +265,24 @@ Test(shard_shares, counting_ends_with_the_need)
  * and none loses its connection. */
 Test(shard_shares, a_thousand_behind_one_address)
 {
-    struct rig *r = start_with(65536);
+    struct rig *r = start_with(65536); /* whose tables the rig looks through in each step */
     struct rig_peer *p[1000];
     uint32_t n_served = 0;
+    uint8_t hello[128];
 
-    hoard(r, 1000, p);
+    p[0] = rig_syn_from(r, GREEDY, 999);
+    rig_settle(r); /* its MAC address is known */
+    for (uint32_t i = 1; i < 1000; i++)
+        p[i] = rig_syn_from(r, GREEDY, (uint16_t)(999 + i));
+    rig_settle(r);
     for (uint32_t i = 0; i < 1000; i++)
-        n_served += is_served(r, p[i]);
+        rig_send(r, p[i], hello, rig_h2_hello(hello));
+    rig_settle(r);
+    for (uint32_t i = 0; i < 1000; i++)
+        rig_get(r, p[i], 1, "/index.html");
+    rig_settle(r);
+    for (uint32_t i = 0; i < 1000; i++)
+        n_served += rig_h2_frames(p[i], 0, NULL) > 0;
     cr_expect_eq(n_served, 1000, "%u", n_served);
     cr_expect_eq(n_ended(p, 1000), 0);
     cr_expect_eq(rig_count(r, NJ_C_conn_yielded), 0);
