@@ -8,7 +8,7 @@ import unittest
 
 from case import ServerCase
 from h2client import Client
-from world import REPO, SLOW, server_path, until
+from world import CLIENT_ADDR, REPO, SLOW, server_path, until
 
 FAULTS = """\
 [server]
@@ -377,6 +377,45 @@ host = few.example
             self.assertTrue(late)
             self.assertEqual("1", late[0]["retry-after"])
         client.close()
+
+
+class Proxied(ServerCase):
+    """Only a trusted proxy is believed, and has as many connections as it wants."""
+
+    policy = """\
+[client]
+by = header X-Forwarded-For
+[class default]
+requests = 1
+requests_burst = 1
+connections = 3
+"""
+    options = ("--trusted-proxy", f"{CLIENT_ADDR}/32")
+
+    def answers(self, source, *headers):
+        """What requests with these fields meet that come at once on a connection of `source`."""
+        client = Client(self.world.connect(source=source))
+        streams = [client.prepare("/one", **{"x-forwarded-for": h}) for h in headers]
+        client.flush()
+        answers = [client.response(stream)[0] for stream in streams]
+        client.close()
+        return answers
+
+    def test_clients_of_a_proxy(self):
+        self.assertEqual([200, 200, 429, 200], self.answers(
+            CLIENT_ADDR, "203.0.113.1", "203.0.113.2", "203.0.113.9, 203.0.113.1", "203.0.113.3"))
+
+    def test_strangers_invent_nobody(self):
+        stranger = self.world.more_addresses(1)[0]
+        self.assertEqual([200, 429, 429], self.answers(
+            stranger, "203.0.113.11", "203.0.113.12", "203.0.113.13"))
+
+    def test_connections_of_a_proxy(self):
+        clients = [Client(self.world.connect(source=CLIENT_ADDR)) for _ in range(8)]
+        for client in clients:
+            client.ping()
+            client.close()
+        self.assertEqual(0, self.counted("conn_client_full"))
 
 
 class Lists(ServerCase):
