@@ -8,9 +8,14 @@
 #define NJ__H2_PREFACE       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define NJ__H2_PREFACE_BYTES 24u
 #define NJ__H2_FRAME_HEAD    9u
-/* The longest payload of either direction: what every peer must take, and all that we let come
- * (SETTINGS_MAX_FRAME_SIZE is left at its default). */
+/* What every peer must take of a payload, and all that we let come (SETTINGS_MAX_FRAME_SIZE is left
+ * at its default). Of ours only DATA is longer. */
 #define NJ__H2_PAYLOAD_MAX   16384u
+/* The longest payload of our DATA, for a peer whose SETTINGS_MAX_FRAME_SIZE allows as much. Against
+ * 16 KiB a download of 10 MiB costs 5.2 % fewer instructions with 32 KiB and 7.2 % with 64, of
+ * 200 KiB 4.7 and 7.1 %. But a frame is a stream's turn, too, and with 64 KiB it would be all that
+ * waits for a slow peer (NJ_SENDQ_BYTES_MIN). It divides NJ_CHUNK_BYTES. */
+#define NJ__H2_DATA_MAX      32768u
 #define NJ__H2_WINDOW_MAX    0x7fffffff /* RFC 9113 6.9.1 */
 #define NJ__H2_WINDOW_FIRST  65535      /* RFC 9113 6.9.2 */
 #define NJ__H2_ID_MAX        0x7fffffffu

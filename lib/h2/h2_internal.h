@@ -183,6 +183,7 @@ struct nj_h2 {
     uint32_t out_passed;    /* bytes of the outbox that the sink took so far, modulo 2^32 */
     int32_t send_window;    /* the peer's, of the connection */
     int32_t initial_window; /* the peer's, of streams to come */
+    uint32_t data_max;      /* payload of a DATA frame that the peer takes and we send */
     /* Bit i: of the id 2*i below id_high. It was used; the peer ended it; it reset it. */
     uint64_t id_seen, id_ended, id_reset;
     uint32_t n_dead;     /* bytes of the outbox that belong to streams that the peer has reset */

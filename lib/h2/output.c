@@ -215,7 +215,7 @@ static bool frame_out(struct nj_h2_stream *st, const struct nj_slice *slice, uin
 static uint32_t most_of(const struct nj_h2_stream *st)
 {
     int32_t n = st->window < st->h->send_window ? st->window : st->h->send_window;
-    return n < (int32_t)NJ__H2_PAYLOAD_MAX ? (uint32_t)n : NJ__H2_PAYLOAD_MAX;
+    return n < (int32_t)st->h->data_max ? (uint32_t)n : st->h->data_max;
 }
 
 /* The next frame of a response, where there is `room` for it and its head. */

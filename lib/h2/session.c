@@ -26,6 +26,7 @@ static void init(struct nj_h2 *h, struct nj_h2_core *core, void *user)
     h->user = user;
     h->window_credit = WINDOW_CREDIT_AT_OPEN;
     h->send_window = h->initial_window = NJ__H2_WINDOW_FIRST;
+    h->data_max = NJ__H2_PAYLOAD_MAX;
     h->window = window ? window : NJ_H2_CONN_WINDOW_BYTES;
     if (h->window < NJ__H2_WINDOW_FIRST) /* what it has anyway */
         h->window = NJ__H2_WINDOW_FIRST;

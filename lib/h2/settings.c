@@ -81,9 +81,10 @@ static void setting(struct nj_h2 *h, uint16_t id, uint32_t value)
     case NJ__H2_INITIAL_WINDOW_SIZE:
         nj__h2_window_initial(h, value);
         break;
-    case NJ__H2_MAX_FRAME_SIZE: /* ours are never longer than the least that may be said */
+    case NJ__H2_MAX_FRAME_SIZE:
         if (value < NJ__H2_PAYLOAD_MAX || value > 0xffffffu)
             nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        h->data_max = value < NJ__H2_DATA_MAX ? value : NJ__H2_DATA_MAX;
         break;
     case NJ__H2_NO_RFC7540_PRIORITIES:
         plain_priorities(h, value);

@@ -132,6 +132,47 @@ Test(h2_body_out, tiny_room)
     }
 }
 
+/* The longest DATA frame of a response; a large one is its head and a reference. */
+static uint32_t longest_of(struct rig *r, const char *path)
+{
+    uint32_t longest = 0;
+    int rv = 0;
+
+    int32_t id = rig_ask(r, path);
+    while (!rig_reply(r, id)->closed) {
+        rig_upstream(r, 0, &rv);
+        cr_assert_eq(rv + nj_h2_output(r->h, &rig_sink, r), 0);
+        for (uint32_t i = 0; i < r->n_pieces; i++)
+            if (r->piece[i].ref && r->piece[i].n_bytes > longest)
+                longest = r->piece[i].n_bytes;
+        rig_drain(r, true);
+    }
+    cr_expect_eq(rig_reply(r, id)->n_bytes, rig_reply(r, id)->want);
+    return longest;
+}
+
+/* RFC 9113 4.2: what the peer allows, from the moment it says so. */
+Test(h2_body_out, as_long_as_the_peer_allows)
+{
+    static const struct {
+        uint32_t allows, longest;
+    } rows[] = {{0, 16384},     {16384, 16384},    {20000, 20000}, {32768, 32768},
+                {65536, 32768}, {0xffffff, 32768}, {16384, 16384}};
+    struct rig *r = rig_new(NULL);
+
+    rig_client_new(r, 1u << 30, false);
+    nghttp2_submit_window_update(r->client, 0, 0, 1 << 30);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        nghttp2_settings_entry e = {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, rows[i].allows};
+        if (rows[i].allows)
+            nghttp2_submit_settings(r->client, 0, &e, 1);
+        cr_assert_eq(rig_run(r, 0), 0);
+        cr_expect_eq(longest_of(r, "/1000000"), rows[i].longest, "%zu", i);
+        cr_expect_eq(longest_of(r, "/1000000u"), rows[i].longest, "%zu", i);
+    }
+    rig_free(r);
+}
+
 /* RFC 9113 6.9: the end of a body is no byte of it. A peer that has taken all that its windows
  * allow hears of the end, or of trailers, without opening them. */
 Test(h2_body_out, end_needs_no_window)
