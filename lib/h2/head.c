@@ -169,6 +169,8 @@ static bool same_entity(const struct nj__h2_head *head)
  * served, whatever the connection is: who ends TLS before us says https. */
 static bool is_our_scheme(struct nj_str scheme)
 {
+    if (nj_likely(scheme.n_bytes == 4 && memcmp(scheme.p, "http", 4) == 0))
+        return true;
     return (scheme.n_bytes == 4 || scheme.n_bytes == 5) &&
            strncasecmp(scheme.p, "https", scheme.n_bytes) == 0;
 }
