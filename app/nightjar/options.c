@@ -66,6 +66,9 @@ static const char *const help[] = {
     "  --body-timeout TIME     a request body may make no progress for so long [60s]\n"
     "  --send-timeout TIME     neither may a response that our limits let go [60s]\n"
     "  --min-rate R            what a peer must take on the average of that time [none]\n"
+    "  --min-upload-rate R     what it must send of a body on the average of --body-timeout\n"
+    "                          [500B/s]\n"
+    "  --body-deadline TIME    from a request to the end of its body [1h]\n"
     "  --idle-timeout TIME     a connection without a running request [75s]\n"
     "  --max-connections N     TCP connections of one lcore [65536]\n"
     "\n",
@@ -148,6 +151,8 @@ static const char *const names[] = {
     "body-timeout",
     "send-timeout",
     "min-rate",
+    "min-upload-rate",
+    "body-deadline",
     "idle-timeout",
     "max-connections",
     "access-log",

@@ -23,6 +23,13 @@
  * now and then does not keep a stream. */
 #define NJ_SEND_BYTES_MIN 4096u
 
+/* What a peer has to send of a request's body per second on the average of body_timeout, unless
+ * told otherwise. A link of 9,600 bit/s, as GSM had it, carries twice as much. */
+#define NJ_MIN_UPLOAD_RATE 500u
+/* From a request to the end of its body, unless told otherwise: 16 MiB (NJ_REQUEST_BODY_BYTES) at
+ * 37 kbit/s. */
+#define NJ_BODY_DEADLINE_S 3600u
+
 /* Receive window of one connection, and the most out-of-order data held for it. Each held mbuf
  * pins 2 KiB of pool whatever it carries, so the count is bounded too: 256 one-byte segments. */
 #define NJ_RECV_WINDOW_BYTES (256u * 1024u)

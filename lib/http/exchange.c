@@ -21,9 +21,6 @@
 /* ... and so many of them. */
 #define HUNGRY_MAX 16u
 
-/* Connections that hold bodies, looked at for each piece that comes to one above its share. */
-#define HOLDERS_LOOK 64u
-
 /* In one go; with each may come callbacks of its handler. */
 #define SETTLE_MAX 256u
 
@@ -257,12 +254,6 @@ void nj__off_stack(struct nj_exchange *x)
         return;
     --*x->n_at_work;
     x->n_at_work = NULL;
-    x->set->n_left++;
-}
-
-uint64_t nj_exchanges_left(const struct nj_exchanges *set)
-{
-    return set->n_left;
 }
 
 void *nj_exchange_stream(const struct nj_exchange *x)
@@ -271,135 +262,6 @@ void *nj_exchange_stream(const struct nj_exchange *x)
 }
 
 /* --- what its stream says --- */
-
-static void tell_of_body(struct nj_exchange *x)
-{
-    if (x->waiting == NJ__WAIT_BODY)
-        nj_fiber_wake(x->waiter, NJ_WAKE_OK);
-    if (x->state == NJ__KEPT && x->req.on_body.fn)
-        x->due |= NJ__DUE_BODY;
-    nj__mark(x);
-}
-
-static void owe_as_much(struct nj_exchange *x, uint32_t n_bytes)
-{
-    struct nj_exchange_peer *peer = x->peer;
-
-    peer->n_body_bytes += n_bytes - x->n_owed; /* modulo 2^32: the pool of bodies is smaller */
-    x->n_owed = n_bytes;
-    if (peer->n_body_bytes == 0)
-        nj_list_del(&peer->holder);
-    else if (!nj_list_linked(&peer->holder))
-        nj_list_push_back(&x->set->holders, &peer->holder);
-}
-
-/* Its connection holds what it holds; while a worker has it, what it held then. */
-static void owe(struct nj_exchange *x)
-{
-    if (!x->peer || !x->stream || x->state == NJ__AWAY)
-        return;
-    owe_as_much(x, x->req.body.n_held);
-}
-
-static void drop_body(struct nj_exchange *x)
-{
-    if (x->state != NJ__PACKING) /* else that was done */
-        x->n_done += x->req.body.n_bytes;
-    nj_bytes_clear(&x->req.body);
-    owe(x);
-}
-
-/* No memory for its body: those who have not begun may come again. */
-static void give_up_body(struct nj_exchange *x, enum nj_counter why)
-{
-    bool begun = x->state != NJ__ASKED && x->state != NJ__OFFERED;
-
-    x->reset_code = begun ? RFC9113_INTERNAL_ERROR : RFC9113_REFUSED_STREAM;
-    nj_count(x->set->config.counters, why);
-    tell_of_body(x);
-}
-
-static bool takes_body(const struct nj_exchange *x)
-{
-    return x->state != NJ__LEFT && !x->req.too_large && !x->reset_code;
-}
-
-/* Of a connection's exchanges, the one with most of a body that can be given up. */
-static struct nj_exchange *longest_body(const struct nj_exchange_peer *peer)
-{
-    const struct nj_list *all = &peer->exchanges;
-    struct nj_exchange *longest = NULL;
-    uint32_t most = 0;
-
-    for (struct nj_list *n = all->next; n != all; n = n->next) { /* as many as there are streams */
-        struct nj_exchange *x = nj_exchange_of_node(n);
-        if (!x->stream || x->state == NJ__AWAY || !takes_body(x) || x->req.body.n_held <= most)
-            continue;
-        longest = x;
-        most = x->req.body.n_held;
-    }
-    return longest;
-}
-
-/* Of some connections, this one among them, the one that holds most; others next time. */
-static struct nj_exchange_peer *worst_holder(struct nj_exchange *x)
-{
-    struct nj_exchange_peer *worst = x->peer;
-
-    for (uint32_t i = 0; i < HOLDERS_LOOK; i++) {
-        struct nj_list *n = nj_list_pop(&x->set->holders); /* x's is there */
-        struct nj_exchange_peer *peer = nj_container_of(n, struct nj_exchange_peer, holder);
-        nj_list_push_back(&x->set->holders, n);
-        if (peer->n_body_bytes > worst->n_body_bytes)
-            worst = peer;
-    }
-    return worst;
-}
-
-/* More comes to a connection that holds more than its share: for each piece one body goes, of who
- * holds most. Those that are read as they come are not the longest, and get on. */
-static void keep_to_share(struct nj_exchange *x)
-{
-    if (!x->peer || x->peer->n_body_bytes <= nj_blocks_left(x->set->bodies) / NJ_BODY_SHARES)
-        return;
-    struct nj_exchange *longest = longest_body(worst_holder(x));
-    longest = longest ? longest : x;
-    give_up_body(longest, NJ_C_body_hoard);
-    if (x->set->config.events->hoards && longest->stream)
-        x->set->config.events->hoards(longest->stream);
-    drop_body(longest);
-}
-
-void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
-{
-    NJ_ASSERT(x->stream && x->state != NJ__AWAY);
-    struct nj_request *req = &x->req;
-
-    x->expects = false; /* it did not wait */
-    req->n_came += n_bytes;
-    if (req->n_came > req->n_max && !req->too_large) {
-        req->too_large = true;
-        drop_body(x);
-    }
-    if (takes_body(x))
-        keep_to_share(x);
-    uint32_t n = 0;
-    if (takes_body(x)) {
-        n = nj_bytes_put(&req->body, x->set->bodies, data, (uint32_t)n_bytes, 0);
-        if (n < n_bytes)
-            give_up_body(x, NJ_C_exchange_full);
-    }
-    owe(x);
-    x->n_done += x->state == NJ__PACKING ? n_bytes : n_bytes - n;
-    tell_of_body(x);
-}
-
-void nj_exchange_body_end(struct nj_exchange *x)
-{
-    NJ_ASSERT(x->stream && x->state != NJ__AWAY);
-    x->req.complete = true;
-    tell_of_body(x);
-}
 
 void nj_exchange_cut(struct nj_exchange *x)
 {
@@ -441,8 +303,7 @@ bool nj_exchange_gone(struct nj_exchange *x, void *owner)
 {
     NJ_ASSERT(x->stream && !x->body_open);
     x->stream = NULL;
-    if (x->peer)
-        owe_as_much(x, 0);
+    nj__owe(x);
     nj_list_del(&x->hungry);
     nj__mark(x);
     switch ((enum nj__exchange_state)x->state) {
@@ -467,6 +328,29 @@ bool nj_exchange_gone(struct nj_exchange *x, void *owner)
         break;
     }
     return stays(x, owner);
+}
+
+bool nj_exchange_is_stuck(const struct nj_exchange *x)
+{
+    return x->state == NJ__RUNNING && x->stream && !x->reset_code && x->waiting != NJ__WAIT_NONE;
+}
+
+void nj_exchange_evict(struct nj_exchange *x, uint32_t error)
+{
+    NJ_ASSERT(nj_exchange_is_stuck(x));
+    x->reset_code = error;
+    nj__off_stack(x);
+    nj__mark(x);
+}
+
+uint64_t nj_exchange_came(const struct nj_exchange *x)
+{
+    return x->req.n_came;
+}
+
+struct nj_exchange *nj_exchange_of_task(struct nj_task *task)
+{
+    return nj__of_task(task);
 }
 
 bool nj_exchange_is_away(const struct nj_exchange *x)
@@ -632,7 +516,7 @@ static void settle(struct nj_exchange *x)
         nj__errand_settle(x);
     if (nj_unlikely(x->expects))
         let_body_come(x);
-    owe(x);
+    nj__owe(x);
     if (x->stream && x->n_done > 0) {
         size_t n = x->n_done;
         x->n_done = 0;

@@ -101,8 +101,6 @@ struct nj_task *nj_exchange_task(struct nj_exchange *x);
 /* It is being offered: from here on the task is the strategy's. While it may need a stack, that is
  * until its handler has left or is only called back, it is one of *n_at_work. */
 void nj_exchange_offered(struct nj_exchange *x, uint32_t *n_at_work);
-/* How many have left such a number since the begin. */
-uint64_t nj_exchanges_left(const struct nj_exchanges *set);
 /* What nj_exchange_begin() was given. NULL: it is closed. */
 void *nj_exchange_stream(const struct nj_exchange *x);
 /* A connection, as its exchanges see it. */
@@ -134,6 +132,15 @@ void nj_exchange_cut(struct nj_exchange *x);
 /* More of its body does not come in time: 408 if its handler has not begun, else as if it was cut.
  * False: nothing is missing, or it is over already. */
 bool nj_exchange_late(struct nj_exchange *x);
+
+/* Is its handler on a stack and waits for more of the request, or for room in the response? */
+bool nj_exchange_is_stuck(const struct nj_exchange *x);
+/* ... then it is told that its stream is over, which is reset with `error` (RFC 9113 7). It is no
+ * longer one of those at work. */
+void nj_exchange_evict(struct nj_exchange *x, uint32_t error);
+/* Bytes of the request's body that came. */
+uint64_t nj_exchange_came(const struct nj_exchange *x);
+struct nj_exchange *nj_exchange_of_task(struct nj_task *task);
 
 /* Is it with a worker? */
 bool nj_exchange_is_away(const struct nj_exchange *x);

@@ -6,6 +6,7 @@
  *   errand.c    its way to a worker and home
  *   answer.c    what goes to the stream: head, body, end
  *   request.c   nj_request_*()
+ *   request_body.c  the body of a request, as it comes
  *   response.c  nj_response_*()
  *   fields.c    names and values of a response, packed
  *   wait.c      nj_sleep(), nj_await()
@@ -136,7 +137,6 @@ struct nj_exchanges {
     nj_ns now, feed_at;
     uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */
     uint32_t n_away;
-    uint64_t n_left;   /* since the begin, those that need no stack any more */
     bool unflushed;    /* some went since the port was flushed */
     uint32_t *longest; /* response of each route that a worker brought */
     uint64_t n_held, n_held_max;
@@ -175,6 +175,9 @@ static inline void nj__body_wanted(struct nj_exchange *x)
 void nj__off_stack(struct nj_exchange *x);
 /* Its handler has gone for good. */
 void nj__leave(struct nj_exchange *x);
+
+/* request_body.c: its connection holds what it holds of its body. */
+void nj__owe(struct nj_exchange *x);
 
 /* errand.c */
 void nj__errand_settle(struct nj_exchange *x);

@@ -258,7 +258,7 @@ static nj_ns eat_on_fiber(struct nj_ewyk *e, struct nj_task *t, nj_ns start, enu
 
 static enum nj_mode eat_now(struct nj_ewyk *e, struct nj_task *t)
 {
-    enum nj_mode mode = NJ_MODE_EPC_INLINE;
+    enum nj_mode mode = t->queued ? NJ_MODE_PEC_QUEUE : NJ_MODE_EPC_INLINE;
     eat_on_fiber(e, t, clock_of(e), &mode);
     return mode;
 }
@@ -289,7 +289,7 @@ static enum nj_mode consume(struct nj_ewyk *e, struct nj_task *t)
     case NJ_NON_BLOCKING:
         return eat_inline(e, t, NJ_MODE_PC);
     case NJ_EITHER:
-        return e->fibers->free ? eat_now(e, t) : eat_inline(e, t, NJ_MODE_PIC);
+        return e->fibers->free && !t->no_stack ? eat_now(e, t) : eat_inline(e, t, NJ_MODE_PIC);
     case NJ_OS_BLOCKING:
         return give_to_worker(e, t);
     case NJ_BLOCKING:
@@ -321,6 +321,20 @@ void nj_ewyk_withdraw(struct nj_ewyk *e, struct nj_task *t)
     NJ_ASSERT(nj_list_linked(&t->node) && e->waiting.n > 0);
     nj_list_del(&t->node);
     e->waiting.n--;
+}
+
+void nj_ewyk_refuse(struct nj_ewyk *e, struct nj_task *t)
+{
+    reject(t);
+}
+
+void nj_ewyk_each_parked(struct nj_ewyk *e, void (*fn)(void *ctx, struct nj_task *task), void *ctx)
+{
+    for (uint32_t i = 0; i < e->fibers->n_max; i++) {
+        const struct nj_fiber *f = &e->fibers->fiber[i];
+        if (f->state == NJ__PARKED && f->fn == eat)
+            fn(ctx, f->arg);
+    }
 }
 
 /* --- what waited ------------------------------------------------------------------------------ */

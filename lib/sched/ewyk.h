@@ -108,6 +108,12 @@ void nj_ewyk_call(struct nj_ewyk *, struct nj_task_class *, void (*fn)(void *arg
  * rejected, nor counted. Root only. */
 void nj_ewyk_withdraw(struct nj_ewyk *, struct nj_task *);
 
+/* Reject a task that was not offered: for whoever has a queue before this one. Root only. */
+void nj_ewyk_refuse(struct nj_ewyk *, struct nj_task *);
+/* Call fn(ctx, task) for each task that is parked on a stack. Looks through all stacks. Root only,
+ * and fn may wake or cancel what it is shown, but start nothing. */
+void nj_ewyk_each_parked(struct nj_ewyk *, void (*fn)(void *ctx, struct nj_task *task), void *ctx);
+
 /* Resume fibers that are due, start tasks that waited for a stack, consume what applications
  * offered; of each at most `n_max`. Root only. Returns how many ran. */
 uint32_t nj_ewyk_run(struct nj_ewyk *, nj_ns now, uint32_t n_max);

@@ -85,6 +85,8 @@ static const struct entry entries[] = {
     {{"body-timeout", "limits"}, TIME, false, FIELD(body_timeout_s), TIMEOUT},
     {{"send-timeout", "limits"}, TIME, false, FIELD(send_timeout_s), TIMEOUT},
     {{"min-rate", "limits"}, RATE, true, FIELD(min_rate), ANY_RATE},
+    {{"min-upload-rate", "limits"}, RATE, true, FIELD(min_upload_rate), ANY_RATE},
+    {{"body-deadline", "limits"}, TIME, false, FIELD(body_deadline_s), TIMEOUT},
 
     {{"index", "files"}, TEXT, false, FIELD(index), 0, 0, NULL},
     {{"listing", "files"}, SWITCH, false, FIELD(listing), 0, 0, NULL},

@@ -366,6 +366,10 @@ static void want_requests(struct nj_shard_config *c, const struct nj_settings *s
     c->body_timeout = to_ns(config->body_timeout_s);
     c->send_timeout = to_ns(config->send_timeout_s);
     c->min_rate = config->min_rate == NJ_NONE ? 0 : config->min_rate;
+    uint64_t upload = config->min_upload_rate ? config->min_upload_rate : NJ_MIN_UPLOAD_RATE;
+    c->min_upload_rate = upload == NJ_NONE ? 0 : upload;
+    double deadline_s = config->body_deadline_s;
+    c->body_deadline = to_ns(deadline_s > 0 ? deadline_s : (double)NJ_BODY_DEADLINE_S);
     c->body_max = config->max_body == NJ_NONE ? 0 : config->max_body;
 }
 

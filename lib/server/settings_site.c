@@ -27,7 +27,8 @@ static int check_rates(const struct nj_server_config *c, char *why, size_t n)
     } rates[] = {{"rate", c->rate},
                  {"rate-per-client", c->rate_per_client},
                  {"rate-per-request", c->rate_per_request},
-                 {"min-rate", c->min_rate}};
+                 {"min-rate", c->min_rate},
+                 {"min-upload-rate", c->min_upload_rate}};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(rates); i++)
         if (rates[i].rate > NJ_RATE_MAX && rates[i].rate != NJ_NONE)
@@ -42,6 +43,7 @@ static int check_timeouts(const struct nj_server_config *c, char *why, size_t n)
         double seconds;
     } times[] = {{"header-timeout", c->header_timeout_s},
                  {"body-timeout", c->body_timeout_s},
+                 {"body-deadline", c->body_deadline_s},
                  {"send-timeout", c->send_timeout_s}};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(times); i++)

@@ -279,6 +279,8 @@ void nj__ask_end(struct nj_ask *a, bool complete, bool runs)
             nj_histogram_add(&s->throttled, a->paced.throttled_ns);
     }
     note_end(a, complete, ttfb, total);
+    if (a->held)
+        nj__stacks_forget(s, a);
     nj_list_del(&a->node);
     if (!runs)
         nj__ask_home(s, a);

@@ -30,12 +30,13 @@ struct nj_ask {
     uint16_t status;     /* 0 as well */
     bool admitted;       /* it counts for its client, and paced has begun */
     bool whole;          /* all of the request came */
-    bool held;           /* it waits for its share of stacks, and node is of handlers.held */
+    bool held;           /* it waits for a stack, and node is of its client's waiting ones */
+    nj_ns stack_at;      /* it began to wait for a stack; not held: it was offered */
 
     /* patience.c: how far it was when it last was fast enough. */
     nj_ns fine_at, fine_throttled;
-    uint64_t fine_bytes;
-    uint32_t fine_una; /* of its connection */
+    uint64_t fine_bytes, fine_came; /* of the response; of the request's body */
+    uint32_t fine_una;              /* of its connection */
     nj_ns look_at;
     bool body_moved; /* bytes of the request came since it was looked at */
     bool for_file;   /* it waited for a file when it was looked at */
@@ -63,6 +64,8 @@ void nj__ask_home(struct nj_shard *s, struct nj_ask *a);
 
 /* patience.c: how it gets on is to be looked at, the next time after a while. */
 void nj__ask_watch(struct nj_ask *a, nj_ns now);
+/* Is it the peer for whom it waits now? */
+bool nj__ask_is_peers(const struct nj_ask *a);
 
 static inline struct nj_ask *nj__ask_of(const struct nj_h2_stream *st)
 {

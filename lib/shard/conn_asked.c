@@ -151,11 +151,9 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now)
         talk->credit_ns = talk->credit_ns < 0 ? talk->credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
         for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < NJ_ROUND_TASKS; n++) {
             struct nj_exchange *x = nj_exchange_of_node(talk->asked);
-            if (!nj__handlers_may_begin(c->shard, x)) {
-                nj__handlers_settle(c->shard, now);
-                return;
-            }
             pass_asked(talk);
+            if (nj__handlers_may_begin(c->shard, x) != NJ_BEGIN_NOW)
+                continue; /* those behind it may not need what it waits for */
             nj_ns took = nj__handlers_offer(c->shard, x);
             talk->credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
         }

@@ -151,7 +151,7 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     struct nj_handlers *h = &s->handlers;
     uint32_t n = nj_routes_count(s->cfg.routes);
 
-    nj_list_init(&h->held);
+    nj__stacks_init(&h->stacks);
     if (n == 0)
         return true;
     h->classes = calloc(n, sizeof *h->classes);
@@ -213,52 +213,37 @@ static struct nj_ask *ask_of(const struct nj_exchange *x)
     return nj__ask_of(nj_exchange_stream(x));
 }
 
-/* Of the client whose request this is, how many are at work. */
-static uint32_t *at_work(struct nj_handlers *h, const struct nj_exchange *x)
+enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
 {
-    uint64_t place = (uintptr_t)ask_of(x)->client / NJ_CACHE_LINE;
-    return &h->n_at_work[place * 0x9e3779b97f4a7c15u >> 32 & (NJ_STACKS_CLIENTS - 1)];
-}
-
-static void let_go_on(struct nj_ask *a, nj_ns now)
-{
-    a->held = false;
-    nj__ask_watch(a, now);
-}
-
-bool nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
-{
-    struct nj_handlers *h = &s->handlers;
-
-    if (!h->ewyk)
-        return true;
-    struct nj_ewyk_gauges g = nj_ewyk_gauges(h->ewyk);
-    uint32_t n_max = s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT;
+    struct nj_task *task = nj_exchange_task(x);
     struct nj_ask *a = ask_of(x);
-    if (g.n_fibers_in_use + g.n_waiting < n_max - n_max / NJ_STACKS_RESERVE ||
-        *at_work(h, x) < n_max / NJ_STACKS_SHARE || n_max < 2 * NJ_STACKS_SHARE) {
-        if (a->held)
-            let_go_on(a, s->now);
-        return true;
+
+    if (!s->handlers.ewyk)
+        return NJ_BEGIN_NOW;
+    switch (task->class_of->type) {
+    case NJ_NON_BLOCKING:
+    case NJ_OS_BLOCKING:
+        return NJ_BEGIN_NOW;
+    case NJ_EITHER: /* it can do without */
+        task->no_stack = !nj__stacks_may(s, a);
+        return NJ_BEGIN_NOW;
+    case NJ_BLOCKING:
+    case NJ_UNTYPED:
+    case NJ_N_TASK_TYPES:
+        break;
     }
-    a->held = true;
-    nj_list_del(&a->node); /* meanwhile it is not the peer who lets us wait */
-    nj_list_push_back(&h->held, &a->node);
-    return false;
+    if (nj__stacks_may(s, a))
+        return NJ_BEGIN_NOW;
+    if (nj__stacks_wait(s, a))
+        return NJ_BEGIN_LATER;
+    nj__handlers_reject(s, x);
+    return NJ_BEGIN_NEVER;
 }
 
-/* Some that wait for their share may have it now: their connections' turn tells. */
-static void let_try(struct nj_shard *s, nj_ns now)
+void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
 {
-    struct nj_handlers *h = &s->handlers;
-    struct nj_list *node;
-
-    h->n_left_seen = nj_exchanges_left(h->exchanges);
-    for (uint32_t i = 0; i < NJ_STACKS_LOOK && (node = nj_list_pop(&h->held)); i++) {
-        struct nj_ask *a = nj_container_of(node, struct nj_ask, node);
-        let_go_on(a, now);
-        nj__conn_note_work(a->conn);
-    }
+    nj_exchange_offered(x, &nj__stacks_client(s, ask_of(x))->n_at_work);
+    nj_ewyk_refuse(s->handlers.ewyk, nj_exchange_task(x));
 }
 
 nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
@@ -266,8 +251,10 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
     struct nj_task *task = nj_exchange_task(x);
     nj_ns begin = clock_of(s);
 
-    task->client = ask_of(x)->client;
-    nj_exchange_offered(x, at_work(&s->handlers, x));
+    struct nj_ask *a = ask_of(x);
+    a->stack_at = s->now;
+    task->client = a->client;
+    nj_exchange_offered(x, &nj__stacks_client(s, a)->n_at_work);
     if (s->handlers.ewyk)
         nj_ewyk_offer(s->handlers.ewyk, task);
     else
@@ -372,9 +359,8 @@ uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
     nj_exchanges_tick(h->exchanges, now);
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
     n += take_home(s);
-    if (!nj_list_empty(&h->held) &&
-        (now >= h->trim_at || h->n_left_seen != nj_exchanges_left(h->exchanges)))
-        let_try(s, now);
+    if (h->ewyk)
+        n += nj__stacks_run(s, now);
     if (h->ewyk && now >= h->trim_at) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
@@ -398,10 +384,8 @@ nj_ns nj__handlers_next(const struct nj_shard *s)
         return NJ_NEVER;
     nj_ns next = nj_exchanges_next(h->exchanges);
     nj_ns ewyk = h->ewyk ? nj_ewyk_next(h->ewyk) : NJ_NEVER;
-    if (!nj_list_empty(&h->held) && h->n_left_seen != nj_exchanges_left(h->exchanges))
-        return 0;
-    if (!nj_list_empty(&h->held) && h->trim_at < next)
-        next = h->trim_at;
+    nj_ns stacks = nj__stacks_next(s);
+    next = stacks < next ? stacks : next;
     return ewyk < next ? ewyk : next;
 }
 
@@ -428,7 +412,7 @@ void nj__handlers_publish(struct nj_shard *s)
     h->n_would_block = g.n_would_block;
     atomic_store_explicit(&h->n_fibers, g.n_fibers_in_use, memory_order_relaxed);
     atomic_store_explicit(&h->n_fibers_high, g.n_fibers_high_water, memory_order_relaxed);
-    atomic_store_explicit(&h->n_waiting, g.n_waiting, memory_order_relaxed);
+    atomic_store_explicit(&h->n_waiting, g.n_waiting + h->stacks.n_waiting, memory_order_relaxed);
 }
 
 /* Each wait of theirs ends at once from now on, and they come to their end, or have had their

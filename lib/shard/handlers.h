@@ -7,6 +7,7 @@
 
 #include "http/exchange.h"
 #include "sched/ewyk.h"
+#include "shard/stacks.h"
 
 /* Requests that wait for a stack, of one shard: with 128 streams each, those of 32 connections.
  * Beyond: 503. */
@@ -27,16 +28,6 @@
  * those are 4 million switches. */
 #define NJ_HANDLERS_LEAVE_TURNS 256u
 
-/* The last so small a part of the stacks is for clients that have less than their share of all. So
- * whoever is alone, as a proxy may be for many, has most of them, and one that takes all it can get
- * leaves some to others. */
-#define NJ_STACKS_RESERVE 4u
-#define NJ_STACKS_SHARE   8u
-/* Clients are told apart by a hash: two of one place share one share. */
-#define NJ_STACKS_CLIENTS 1024u
-/* Requests that wait for their share, looked at when stacks become free, and each second. */
-#define NJ_STACKS_LOOK    32u
-
 struct nj_handlers {
     struct nj_exchanges *exchanges; /* NULL: no routes */
     struct nj_ewyk *ewyk;           /* NULL: another strategy */
@@ -44,9 +35,7 @@ struct nj_handlers {
     struct nj_task_port port;       /* the workers', as exchanges see it */
     uint64_t n_would_block;         /* refused waits that the strategy counted and we told */
     nj_ns trim_at;
-    uint32_t n_at_work[NJ_STACKS_CLIENTS];
-    struct nj_list held; /* struct nj_ask, the first of its connection that waits for its share */
-    uint64_t n_left_seen;
+    struct nj_stacks stacks;
     uint32_t n_stuck; /* handlers that did not return at the end */
 
     /* Written by the lcore now and then, read by telemetry. */

@@ -9,10 +9,10 @@
  * and if it is the peer's, how much it took or sent since. So there is one timer for all
  * connections of a kind and one for all requests, and no packet moves any of them.
  *
- * A peer gets on when it takes the lowest rate on the average of the time-out; what we hold back
- * ourselves, for want of credit or of a file or of a handler's word, is not held against it. But
- * whoever waits for a file for as long waits for memory that others may hold for ever, or for a
- * disk that does not answer, and is told.
+ * A peer gets on when it takes the lowest rate on the average of the time-out, and when it sends
+ * the lowest rate of a request's body; what we hold back ourselves, for want of credit or of a file
+ * or of a handler's word, is not held against it. But whoever waits for a file for as long waits
+ * for memory that others may hold for ever, or for a disk that does not answer, and is told.
  */
 #include "shard/abuse.h"
 #include "shard/ask.h"
@@ -98,12 +98,18 @@ static nj_ns time_filed(const struct nj_conn *c)
     return c->since * GRAIN;
 }
 
+static uint64_t bytes_in(nj_ns time, uint64_t rate)
+{
+    uint64_t ms = time / NJ_MS;
+    return rate / 1000 * ms + rate % 1000 * ms / 1000;
+}
+
 /* Bytes that a peer has to take in so long, at this rate: never none. */
 static uint64_t due_in(const struct nj_shard *s, nj_ns time, uint64_t rate)
 {
     uint64_t ms = time / NJ_MS, all_ms = s->cfg.send_timeout / NJ_MS + 1;
     uint64_t least = NJ_SEND_BYTES_MIN * ms / all_ms + 1;
-    uint64_t want = rate / 1000 * ms + rate % 1000 * ms / 1000;
+    uint64_t want = bytes_in(time, rate);
     return want > least ? want : least;
 }
 
@@ -229,10 +235,17 @@ static enum turn turn_of(const struct nj_ask *a)
     return FOR_TCP;
 }
 
+bool nj__ask_is_peers(const struct nj_ask *a)
+{
+    enum turn turn = turn_of(a);
+    return turn != OURS && turn != FOR_FILE;
+}
+
 static void is_fine(struct nj_ask *a, nj_ns now)
 {
     a->fine_at = now;
     a->fine_bytes = a->paced.n_bytes;
+    a->fine_came = a->exchange ? nj_exchange_came(a->exchange) : 0;
     a->fine_una = a->conn->tcb->snd_una;
     a->fine_throttled = a->paced.throttled_ns;
 }
@@ -281,14 +294,40 @@ static void give_up_file(struct nj_ask *a)
     nj__conn_note_work(c);
 }
 
-static void give_up_body(struct nj_ask *a)
+static void give_up_body(struct nj_ask *a, enum nj_counter why)
 {
     struct nj_conn *c = a->conn;
 
     if (!nj_exchange_late(a->exchange))
         return;
-    nj__abuse(c->shard, NJ_C_body_timeout, &c->tcb->flow.tuple.remote);
+    nj__abuse(c->shard, why, &c->tcb->flow.tuple.remote);
     nj__conn_note_work(c);
+}
+
+/* The peer lets us wait for more of a body. One that is being answered already may be a
+ * conversation, in which any byte is progress; else it has to come at the lowest rate. So a body of
+ * N bytes takes at most body_timeout + N / min_upload_rate of the time in which we wait for it. */
+static void look_at_body(struct nj_ask *a, bool moved, nj_ns now)
+{
+    const struct nj_shard_config *c = &a->conn->shard->cfg;
+    uint64_t rate = a->head_at ? 0 : c->min_upload_rate;
+    nj_ns time = now - a->fine_at;
+    bool enough = moved;
+
+    if (rate > 0)
+        enough = nj_exchange_came(a->exchange) - a->fine_came >= bytes_in(time, rate);
+    if (enough)
+        is_fine(a, now);
+    else if (time >= c->body_timeout)
+        give_up_body(a, moved || nj_exchange_came(a->exchange) != a->fine_came ? NJ_C_body_slow
+                                                                               : NJ_C_body_timeout);
+}
+
+/* It takes too long whoever lets whom wait, while nothing is answered. */
+static bool is_past_deadline(const struct nj_ask *a, nj_ns now)
+{
+    nj_ns deadline = a->conn->shard->cfg.body_deadline;
+    return deadline > 0 && a->exchange && !a->whole && !a->head_at && now - a->came >= deadline;
 }
 
 /* A frame that does not come to its end beside streams that do: without these, the connection's
@@ -311,6 +350,10 @@ static void look(struct nj_ask *a, nj_ns now)
         nj__conn_note_work(c);
         return;
     }
+    if (is_past_deadline(a, now)) {
+        give_up_body(a, NJ_C_body_slow);
+        return;
+    }
     enum turn turn = turn_of(a);
     if (a->for_file != (turn == FOR_FILE)) { /* no time of the one is held against the other */
         a->for_file = turn == FOR_FILE;
@@ -328,10 +371,7 @@ static void look(struct nj_ask *a, nj_ns now)
             give_up_file(a);
         break;
     case FOR_BODY:
-        if (moved)
-            is_fine(a, now);
-        else if (now - a->fine_at >= s->cfg.body_timeout)
-            give_up_body(a);
+        look_at_body(a, moved, now);
         break;
     case FOR_STREAM:
         if (is_too_slow(a, a->paced.n_bytes - a->fine_bytes, now))

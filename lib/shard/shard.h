@@ -91,7 +91,12 @@ struct nj_shard_config {
     nj_ns send_timeout;   /* neither may a response that has credit, nor its file; 0: 60 s */
     uint64_t min_rate;    /* bytes per second that a peer takes on the average of send_timeout,
                            * what our own limits hold back not counted; 0: any */
-    uint64_t body_max;    /* a longer request body: 413; 0: what the route says */
+    /* Bytes per second of a request's body that a peer sends on the average of body_timeout, while
+     * we wait for it and nothing is answered; 0: any */
+    uint64_t min_upload_rate;
+    nj_ns body_deadline; /* from a request to the end of its body, while nothing is answered; 0: any
+                          */
+    uint64_t body_max;   /* a longer request body: 413; 0: what the route says */
 };
 
 /* What a connection of the server waits for, and each has a time-out of its own. */

@@ -59,8 +59,12 @@ void nj__handlers_fini(struct nj_shard *);
 /* Is the request a route's? Then *x is its exchange, or NULL when it was answered at once. */
 bool nj__handlers_request(struct nj_shard *, struct nj_h2_stream *, const struct nj_h2_request *,
                           const struct nj_target *, struct nj_exchange **x);
-/* May it begin? If not it is looked at again when others have left, by way of its connection. */
-bool nj__handlers_may_begin(struct nj_shard *, struct nj_exchange *x);
+/* May it begin? LATER: it waits for a stack, and is offered when it has one. NEVER: too many wait
+ * already, and it was answered. */
+enum nj_begin { NJ_BEGIN_NOW, NJ_BEGIN_LATER, NJ_BEGIN_NEVER };
+enum nj_begin nj__handlers_may_begin(struct nj_shard *, struct nj_exchange *x);
+/* 503; it was not offered. */
+void nj__handlers_reject(struct nj_shard *, struct nj_exchange *x);
 /* Let the strategy have it. Returns how long that took, for the round over connections. */
 nj_ns nj__handlers_offer(struct nj_shard *, struct nj_exchange *x);
 /* Go on with what waited: fibers, the queue, what workers are done with. */

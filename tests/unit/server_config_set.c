@@ -148,7 +148,7 @@ Test(server_config_set, the_file_comes_second)
     uint32_t n = 0;
     while (nj_config_file_name(n))
         n++;
-    cr_expect_eq(n, 16);
+    cr_expect_eq(n, 18);
 }
 
 Test(server_config_set, hours)

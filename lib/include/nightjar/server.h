@@ -108,6 +108,10 @@ struct nj_server_config {
     double header_timeout_s;  /* from the first byte of a header block to its last; 10 */
     double body_timeout_s;    /* without progress of a request body; 60 */
     double send_timeout_s;    /* without progress of a response that may go; 60 */
+    double body_deadline_s;   /* from a request to the end of its body, unless it is being answered
+                               * before; 3600 */
+    uint64_t min_upload_rate; /* bytes per second of a request body that a peer sends on the average
+                               * of body_timeout_s, unless it is being answered; 500 */
     uint64_t min_rate;        /* bytes per second that a peer takes on the average of
                                * send_timeout_s, or its response is ended; none */
 

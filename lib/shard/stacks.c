@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shard/stacks.h"
+
+#include "shard/abuse.h"
+#include "shard/ask.h"
+#include "shard/conn.h"
+#include "shard/shard_internal.h"
+
+#define RFC9113_ENHANCE_YOUR_CALM 11u
+
+static struct nj_stacks *stacks_of(struct nj_shard *s)
+{
+    return &s->handlers.stacks;
+}
+
+static uint32_t n_max_of(const struct nj_shard *s)
+{
+    return s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT;
+}
+
+/* Stacks that neither a handler has, nor a task that the strategy has queued will take. */
+static uint32_t n_free_of(const struct nj_shard *s)
+{
+    struct nj_ewyk_gauges g = nj_ewyk_gauges(s->handlers.ewyk);
+    uint32_t n = g.n_fibers_in_use + g.n_waiting, n_max = n_max_of(s);
+    return n < n_max ? n_max - n : 0;
+}
+
+void nj__stacks_init(struct nj_stacks *st)
+{
+    nj_list_init(&st->turns);
+    for (uint32_t i = 0; i < NJ_STACKS_CLIENTS; i++) {
+        nj_list_init(&st->client[i].waiting);
+        nj_list_init(&st->client[i].node);
+    }
+}
+
+struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, const struct nj_ask *a)
+{
+    uint64_t place = (uintptr_t)a->client / NJ_CACHE_LINE;
+    return &stacks_of(s)->client[place * 0x9e3779b97f4a7c15u >> 32 & (NJ_STACKS_CLIENTS - 1)];
+}
+
+/* --- who may begin ------------------------------------------------------------------------- */
+
+static void note_client(struct nj_stacks *st, const struct nj_stacks_client *c, nj_ns now)
+{
+    if (st->last == c)
+        return;
+    st->other_at = st->last ? now : 0;
+    st->last = c;
+}
+
+/* Nobody else has asked lately, nor waits. */
+static bool is_alone(const struct nj_stacks *st, const struct nj_stacks_client *c, nj_ns now)
+{
+    const struct nj_list *first = st->turns.next;
+    bool others_wait = first != st->turns.prev || (first != &st->turns && first != &c->node);
+
+    return !others_wait && st->last == c &&
+           (st->other_at == 0 || now - st->other_at >= NJ_STACKS_ALONE);
+}
+
+/* One of so many free stacks. With few of them there are no parts to be kept. */
+static bool may_have(struct nj_shard *s, const struct nj_stacks_client *c, uint32_t n_free)
+{
+    uint32_t n_max = n_max_of(s);
+
+    if (n_free == 0)
+        return false;
+    return n_free > n_max / NJ_STACKS_RESERVE || c->n_at_work < n_max / NJ_STACKS_SHARE ||
+           n_max < 2 * NJ_STACKS_SHARE || is_alone(stacks_of(s), c, s->now);
+}
+
+bool nj__stacks_may(struct nj_shard *s, const struct nj_ask *a)
+{
+    const struct nj_stacks_client *c = nj__stacks_client(s, a);
+
+    note_client(stacks_of(s), c, s->now);
+    return nj_list_empty(&c->waiting) && may_have(s, c, n_free_of(s));
+}
+
+bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a)
+{
+    struct nj_stacks *st = stacks_of(s);
+    struct nj_stacks_client *c = nj__stacks_client(s, a);
+    uint32_t n_max = s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
+
+    if (st->n_waiting >= n_max)
+        return false;
+    if (st->n_waiting++ == 0)
+        st->look_at = s->now + NJ_STACKS_GRACE;
+    a->held = true;
+    a->stack_at = s->now;
+    nj_list_del(&a->node); /* meanwhile it is not the peer who lets us wait */
+    nj_list_push_back(&c->waiting, &a->node);
+    if (!nj_list_linked(&c->node))
+        nj_list_push_back(&st->turns, &c->node);
+    return true;
+}
+
+void nj__stacks_forget(struct nj_shard *s, struct nj_ask *a)
+{
+    struct nj_stacks_client *c = nj__stacks_client(s, a);
+
+    a->held = false;
+    nj_list_del(&a->node);
+    stacks_of(s)->n_waiting--;
+    if (nj_list_empty(&c->waiting))
+        nj_list_del(&c->node);
+}
+
+static struct nj_ask *first_of(const struct nj_stacks_client *c)
+{
+    return nj_container_of(c->waiting.next, struct nj_ask, node);
+}
+
+/* Of the clients whose turn it is, the one that has the fewest and may have one more. */
+static struct nj_stacks_client *neediest(struct nj_shard *s, uint32_t n_free)
+{
+    const struct nj_stacks *st = stacks_of(s);
+    struct nj_stacks_client *best = NULL;
+    uint32_t n = 0;
+
+    for (struct nj_list *at = st->turns.next; at != &st->turns && n < NJ_STACKS_LOOK;
+         at = at->next, n++) {
+        struct nj_stacks_client *c = nj_container_of(at, struct nj_stacks_client, node);
+        if ((!best || c->n_at_work < best->n_at_work) && may_have(s, c, n_free))
+            best = c;
+    }
+    return best;
+}
+
+static void begin(struct nj_shard *s, struct nj_ask *a, nj_ns now)
+{
+    nj__stacks_forget(s, a);
+    nj__ask_watch(a, now);
+    nj_exchange_task(a->exchange)->queued = true;
+    nj__conn_note_work(a->conn);
+    nj__handlers_offer(s, a->exchange);
+}
+
+static uint32_t begin_some(struct nj_shard *s, nj_ns now)
+{
+    struct nj_stacks *st = stacks_of(s);
+    struct nj_stacks_client *c;
+    uint32_t n = 0;
+
+    while (n < NJ_HANDLERS_RUN_MAX && st->n_waiting > 0 && (c = neediest(s, n_free_of(s)))) {
+        nj_list_del(&c->node); /* the others' turn comes first */
+        nj_list_push_back(&st->turns, &c->node);
+        begin(s, first_of(c), now);
+        n++;
+    }
+    return n;
+}
+
+/* --- who has to make room ------------------------------------------------------------------ */
+
+/* All stacks, divided by those who have or want some. */
+static uint32_t share_of_each(struct nj_shard *s)
+{
+    const struct nj_stacks *st = stacks_of(s);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < NJ_STACKS_CLIENTS; i++)
+        n += st->client[i].n_at_work > 0 || !nj_list_empty(&st->client[i].waiting);
+    uint32_t share = n ? n_max_of(s) / n : 0;
+    return share ? share : 1;
+}
+
+/* How many stacks are wanted by those who have a claim to them and were patient. */
+static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
+{
+    const struct nj_stacks *st = stacks_of(s);
+    uint32_t n = 0, n_looked = 0;
+
+    for (struct nj_list *at = st->turns.next; at != &st->turns && n_looked < NJ_STACKS_LOOK;
+         at = at->next, n_looked++) {
+        const struct nj_stacks_client *c = nj_container_of(at, struct nj_stacks_client, node);
+        uint32_t n_has = c->n_at_work;
+        for (struct nj_list *w = c->waiting.next; w != &c->waiting; w = w->next) {
+            const struct nj_ask *a = nj_container_of(w, struct nj_ask, node);
+            if (n_has++ >= share || now - a->stack_at < NJ_STACKS_GRACE)
+                break;
+            if (++n == NJ_STACKS_EVICT_MAX)
+                return n;
+        }
+    }
+    return n;
+}
+
+struct search {
+    struct nj_shard *s;
+    nj_ns now;
+    uint32_t share;
+    struct nj_ask *found;
+    uint32_t n_has; /* the client of `found` */
+    uint64_t rate;  /* bytes per second that its peer sent and took */
+};
+
+static void consider(void *search, struct nj_task *task)
+{
+    struct search *f = search;
+    struct nj_exchange *x = nj_exchange_of_task(task);
+
+    if (!nj_exchange_is_stuck(x))
+        return;
+    struct nj_ask *a = nj__ask_of(nj_exchange_stream(x));
+    uint32_t n_has = nj__stacks_client(f->s, a)->n_at_work;
+    nj_ns age = f->now - a->stack_at;
+    if (n_has <= f->share || n_has < f->n_has || age < NJ_STACKS_GRACE || !nj__ask_is_peers(a))
+        return;
+    uint64_t rate = (nj_exchange_came(x) + a->paced.n_bytes) * 1000 / (age / NJ_MS);
+    if (f->found && n_has == f->n_has && rate >= f->rate)
+        return;
+    f->found = a;
+    f->n_has = n_has;
+    f->rate = rate;
+}
+
+/* The client is counted without it from now on; its stack is free when its handler has left. */
+static void evict(struct nj_shard *s, struct nj_ask *a)
+{
+    nj__abuse(s, NJ_C_stack_evicted, &a->conn->tcb->flow.tuple.remote);
+    nj_exchange_evict(a->exchange, RFC9113_ENHANCE_YOUR_CALM);
+    nj__conn_note_work(a->conn);
+}
+
+static uint32_t make_room(struct nj_shard *s, nj_ns now)
+{
+    struct search f = {.s = s, .now = now, .share = share_of_each(s)};
+    uint32_t n_wanted = n_claimed(s, f.share, now), n = 0;
+
+    for (; n < n_wanted; n++) {
+        f.found = NULL;
+        f.n_has = 0;
+        nj_ewyk_each_parked(s->handlers.ewyk, consider, &f);
+        if (!f.found)
+            break;
+        evict(s, f.found);
+    }
+    return n;
+}
+
+/* --- who waited too long ------------------------------------------------------------------- */
+
+static uint32_t refuse_some(struct nj_shard *s, nj_ns now)
+{
+    const struct nj_stacks *st = stacks_of(s);
+    uint32_t n = 0;
+
+    for (struct nj_list *at = st->turns.next, *next; at != &st->turns && n < NJ_STACKS_LOOK;
+         at = next) {
+        struct nj_stacks_client *c = nj_container_of(at, struct nj_stacks_client, node);
+        struct nj_ask *a = first_of(c);
+        next = at->next;
+        if (now - a->stack_at < NJ_STACKS_WAIT_MAX)
+            continue;
+        nj_count(&s->counters, NJ_C_stack_timeout);
+        nj__stacks_forget(s, a);
+        nj__ask_watch(a, now);
+        nj__handlers_reject(s, a->exchange);
+        nj__conn_note_work(a->conn);
+        next = nj_list_empty(&c->waiting) ? next : at; /* it may have more of them */
+        n++;
+    }
+    return n;
+}
+
+uint32_t nj__stacks_run(struct nj_shard *s, nj_ns now)
+{
+    struct nj_stacks *st = stacks_of(s);
+
+    if (nj_likely(st->n_waiting == 0))
+        return 0;
+    uint32_t n = begin_some(s, now);
+    if (st->n_waiting == 0 || now < st->look_at)
+        return n;
+    st->look_at = now + NJ_STACKS_LOOK_EVERY;
+    n += refuse_some(s, now);
+    if (n_free_of(s) == 0)
+        n += make_room(s, now);
+    return n;
+}
+
+nj_ns nj__stacks_next(const struct nj_shard *s)
+{
+    const struct nj_stacks *st = &s->handlers.stacks;
+    return st->n_waiting > 0 ? st->look_at : NJ_NEVER;
+}

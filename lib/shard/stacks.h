@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who gets a stack: handlers of BLOCKING routes of one shard, fair between clients.
+ *
+ * While a stack is free, whoever asks gets it; a client that is alone may have all of them. When
+ * other clients were there lately, the last quarter is for those that have less than an eighth.
+ * Requests that find none wait, and stacks that become free go to the client that has the fewest.
+ *
+ * A client that waited for NJ_STACKS_GRACE and has less than its share (all stacks divided by the
+ * clients that have or want some) is given stacks of the client that has the most above its
+ * share: handlers that wait for their own peer, to send more of a request or to take more of a
+ * response, are ended, the slowest peers first. Handlers that wait for anything else go on.
+ */
+#ifndef NJ_SHARD_STACKS_H
+#define NJ_SHARD_STACKS_H
+
+#include "base/list.h"
+#include "base/types.h"
+
+struct nj_ask;
+struct nj_shard;
+
+/* The last so small a part of the stacks is for clients that have less than that share of all. */
+#define NJ_STACKS_RESERVE    4u
+#define NJ_STACKS_SHARE      8u
+/* ... while a request of another client came in this time. */
+#define NJ_STACKS_ALONE      (10 * NJ_SEC)
+/* Clients are told apart by a hash: two of one place share one share. 40 bytes each. */
+#define NJ_STACKS_CLIENTS    1024u
+/* While requests wait it is looked so often at who has to make room and who has waited too long: in
+ * one look so many clients, and so many handlers are ended. With the grace, a request that has a
+ * claim to a stack has it after 300 ms. */
+#define NJ_STACKS_LOOK_EVERY (50 * NJ_MS)
+#define NJ_STACKS_LOOK       64u
+#define NJ_STACKS_EVICT_MAX  16u
+/* A request waits for so long before it costs others their stacks, and a handler has had one for as
+ * long before it is ended: round trips of a slow path. */
+#define NJ_STACKS_GRACE      (250 * NJ_MS)
+/* A request that waited for a stack for so long is answered with 503 and retry-after. */
+#define NJ_STACKS_WAIT_MAX   (10 * NJ_SEC)
+
+struct nj_stacks_client {
+    struct nj_list waiting; /* struct nj_ask.node, in the order they came */
+    struct nj_list node;    /* of turns, while some wait */
+    uint32_t n_at_work;     /* handlers with the strategy that may have a stack */
+};
+
+struct nj_stacks {
+    struct nj_list turns; /* clients of which requests wait */
+    uint32_t n_waiting;
+    const struct nj_stacks_client *last; /* whose request came last */
+    nj_ns other_at;                      /* when one came of another client than the one before */
+    nj_ns look_at;
+    struct nj_stacks_client client[NJ_STACKS_CLIENTS];
+};
+
+void nj__stacks_init(struct nj_stacks *st);
+struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, const struct nj_ask *a);
+/* May this request have a stack now? A request of its client was seen, whatever the answer. */
+bool nj__stacks_may(struct nj_shard *s, const struct nj_ask *a);
+/* It waits until nj__stacks_run() offers it. False: too many wait already. */
+bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a);
+/* It does not wait any more. */
+void nj__stacks_forget(struct nj_shard *s, struct nj_ask *a);
+/* Offer those that may begin, end those that have to make room, refuse those that waited too long.
+ * Returns how many. */
+uint32_t nj__stacks_run(struct nj_shard *s, nj_ns now);
+nj_ns nj__stacks_next(const struct nj_shard *s);
+
+#endif
