@@ -25,6 +25,7 @@ void nj__tcb_wake(struct nj_tcp *tcp, struct nj_tcb *t)
     x->rack_fack = t->snd_una;
     x->reo_mult = 1;
     x->rto = nj__tcp_rto_now(t);
+    x->mtu_probe_at = t->mtu_told ? t->heard_at + NJ_TCP_PROBE_RAISE : 0;
     x->last_send_at = t->heard_at; /* the window may be stale: see nj_cc_ops.idle */
 }
 

@@ -23,7 +23,7 @@ void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_
     t->sack_on = o->sack_permitted;
     t->ts_recent = o->ts_val;
     t->ts_recent_at = now;
-    t->snd_mss = (uint16_t)(mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
+    t->snd_mss = t->mss_max = (uint16_t)(mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
     t->snd_wscale = o->has_wscale ? (o->wscale < 14 ? o->wscale : 14) : 0;
     t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
 }

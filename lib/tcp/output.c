@@ -409,6 +409,23 @@ static uint32_t pace_room(const struct nj_tcb *t, nj_ns now)
     return n < t->snd_mss ? t->snd_mss : n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
+/* One segment of `n` bytes, more than snd_mss, to see whether the path carries it. */
+static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n, nj_ns now)
+{
+    uint16_t mss = t->snd_mss;
+
+    t->snd_mss = (uint16_t)n; /* for this one */
+    bool sent = send_train(tcp, t, t->snd_nxt, n, 0, now);
+    if (sent)
+        nj__sent_push(tcp, t, n, now);
+    t->snd_mss = mss;
+    if (!sent)
+        return NO_ROOM;
+    nj__path_probe_sent(t, n, now);
+    note_sent(t, n, false, now);
+    return SENT;
+}
+
 static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -428,6 +445,11 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     x->paced = now < x->pace_at;
     if (x->paced)
         return NOTHING;
+    uint32_t probe = t->snd_mss < t->mss_max && !x->pace_rate && nj__sent_has_room(tcp, t)
+                         ? nj__path_probe(t, min_u32(queued - 1, room), now)
+                         : 0; /* less the last byte: no FIN, no PSH */
+    if (probe)
+        return send_mtu_probe(tcp, t, probe, now);
     if (!send_train(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
         return NO_ROOM;
     if (off == 0) { /* the timer and R2 count from here, whatever was probed before */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What fits through the path: MSS by address family, path MTU discovery (RFC 1191, RFC 8201) from
- * ICMP that is believed only so far (RFC 5927), and a way out where it never arrives (RFC 4821's
- * concern).
+ * ICMP that is believed only so far (RFC 5927), and a way out where it never arrives, down by
+ * time-outs and up again by probes (RFC 4821, RFC 8899).
  */
 #include "base/attr.h"
 #include "tcp/recovery.h"
@@ -17,6 +17,7 @@ static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296
 #define MTU_V6_MIN     1280u /* RFC 8200 5; RFC 8201 4 */
 #define MTU_BLACK_HOLE 1280u /* what tunnels and the rest of the world let through ... */
 #define MTU_LAST       576u  /* ... and what every IPv4 host takes (RFC 791) */
+#define MTU_TUNNEL     1400u /* through most tunnels in a path of 1,500 */
 
 /* IP and TCP, without options. */
 static uint32_t hdr_bytes(const struct nj_tuple *tuple)
@@ -62,6 +63,8 @@ static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
     nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_shrunk);
     nj__sent_lose_until(tcp, t, t->snd_nxt);
     nj__sent_recut(tcp, t);
+    t->x->n_probes_lost = 0;
+    t->x->mtu_probe_at = 0;
     nj__tcb_note_output(tcp, t);
 }
 
@@ -77,18 +80,36 @@ static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *
     return plateau[NJ_ARRAY_LEN(plateau) - 1];
 }
 
+/* A router's word for it: the next probe waits (RFC 1191 6.3). */
+static void shrink_as_told(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu, nj_ns now)
+{
+    uint16_t mss = t->snd_mss;
+
+    shrink(tcp, t, mtu);
+    if (t->snd_mss == mss)
+        return;
+    t->mtu_told = true;
+    t->x->mtu_probe_at = now + NJ_TCP_PROBE_RAISE;
+}
+
 /* RFC 5927 7.2: where segments of that length have got through, a claim that they can't is believed
  * only when a time-out agrees. */
 static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
 {
     uint32_t mtu = claimed_mtu(t, e);
+    bool v4 = nj_addr_is_v4(&t->flow.tuple.remote);
 
-    if (mtu < (nj_addr_is_v4(&t->flow.tuple.remote) ? MTU_V4_MIN : MTU_V6_MIN))
+    if (mtu < (v4 ? MTU_V4_MIN : MTU_V6_MIN))
         return;
+    if (v4 && mtu < NJ_TCP_MTU_MIN) { /* forged, or of a link that nobody has any more */
+        nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_floor);
+        mtu = NJ_TCP_MTU_MIN;
+    }
     if (mss_for(t, mtu) < t->mss_proven)
         t->x->mtu_claimed = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
     else
-        shrink(tcp, t, mtu);
+        shrink_as_told(tcp, t, mtu,
+                       t->x->last_send_at); /* the message is about what was sent then */
 }
 
 bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
@@ -113,7 +134,7 @@ void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
     bool v4 = nj_addr_is_v4(&t->flow.tuple.remote);
 
     if (t->x->mtu_claimed) {
-        shrink(tcp, t, t->x->mtu_claimed);
+        shrink_as_told(tcp, t, t->x->mtu_claimed, t->x->last_send_at);
         return;
     }
     bool proven = t->mss_proven >= t->snd_mss; /* then it is more likely something else */
@@ -123,4 +144,65 @@ void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
         shrink(tcp, t, MTU_BLACK_HOLE);
     else if (v4)
         shrink(tcp, t, MTU_LAST);
+}
+
+/* --- up again: RFC 4821 7, RFC 8899 5 ----------------------------------------------------------
+ */
+
+/* What to try: all that was had in the beginning, as after an outage nothing else was wrong; then
+ * what tunnels let through. */
+static uint32_t probe_size(const struct nj_tcb *t)
+{
+    const uint32_t size[] = {t->mss_max, mss_for(t, MTU_TUNNEL), mss_for(t, MTU_BLACK_HOLE)};
+    uint32_t n = size[t->x->n_probes_lost % NJ_ARRAY_LEN(size)];
+
+    return n > t->snd_mss && n < t->mss_max ? n : t->mss_max;
+}
+
+/* RFC 4821 7.5 - 7.6: while nothing is missing, with enough behind it to see at once when it is
+ * lost. Without SACK that would cost a recovery. */
+uint32_t nj__path_probe(const struct nj_tcb *t, uint32_t n, nj_ns now)
+{
+    const struct nj_xfer *x = t->x;
+    uint32_t size = probe_size(t);
+
+    if (!t->sack_on || x->mtu_probe || now < x->mtu_probe_at || x->ca != NJ_CA_OPEN ||
+        x->n_sacked > 0 || x->n_lost > 0 || x->n_backoffs > 0 || x->cwr_due)
+        return 0;
+    return n >= size + NJ_TCP_PROBE_FOLLOWERS * t->snd_mss ? size : 0;
+}
+
+void nj__path_probe_sent(struct nj_tcb *t, uint32_t n, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    if (nj_sent_last(x)->seq != t->snd_nxt - n)
+        return; /* there was no run for it alone: its fate will not be known */
+    x->mtu_probe = (uint16_t)n;
+    x->mtu_probe_end = t->snd_nxt;
+    x->mtu_probe_at = now + NJ_TCP_PROBE_EVERY;
+}
+
+void nj__path_probe_arrived(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    struct nj_xfer *x = t->x;
+
+    if (t->snd_mss < x->mtu_probe) {
+        t->snd_mss = t->mss_proven = x->mtu_probe;
+        nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_raised);
+    }
+    t->mtu_told = false;
+    if (t->snd_mss < t->mss_max) /* one step, after larger ones were lost */
+        x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
+    x->mtu_probe = 0;
+    x->n_probes_lost = 0;
+}
+
+void nj__path_probe_lost(struct nj_xfer *x)
+{
+    x->mtu_probe = 0;
+    if (++x->n_probes_lost == NJ_TCP_PROBES_MAX) {
+        x->n_probes_lost = 0;
+        x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
+    }
 }

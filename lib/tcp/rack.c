@@ -91,8 +91,7 @@ bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
         if (r->fate != NJ_FLYING || !sent_after(x->rack_at, x->rack_end, r->at, r->end))
             continue;
         if (r->at + wait <= now) {
-            nj__sent_lose(x, r);
-            lost = true;
+            lost |= nj__sent_lose(t, r);
         } else if (r->at + wait > last) {
             last = r->at + wait;
         }

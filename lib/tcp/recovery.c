@@ -316,7 +316,7 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         tcp->cfg.cc->timed_out(t, now); /* else the window has been reduced for this already */
     x->frto = first && x->ca < NJ_CA_RECOVERY && head && !head->again;
     if (head && head->fate == NJ_SACKED) {
-        nj__sent_forget_sacks(x); /* it would have been acknowledged: the peer has dropped it */
+        nj__sent_forget_sacks(t); /* it would have been acknowledged: the peer has dropped it */
         x->undo_cwnd = 0;         /* a window that grew with it is not to come back */
     }
     nj__rack_timed_out(tcp, t, now);

@@ -136,8 +136,7 @@ uint32_t nj__sent_again_max(const struct nj_tcb *t, const struct nj_sent *r)
         if (end == r->end && (!(r = nj_sent_next(t->x, r)) || r->fate != NJ_LOST))
             break;
     }
-    NJ_ASSERT(end != begin); /* nj__sent_recut() has seen to it that one fits */
-    return end - begin;
+    return end != begin ? end - begin : mss; /* of one that was longer, a part */
 }
 
 void nj__sent_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t end,
@@ -179,10 +178,19 @@ struct nj_sent *nj__sent_tail(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_s
     return nj_sent_last(t->x);
 }
 
-void nj__sent_lose(struct nj_xfer *x, struct nj_sent *r)
+bool nj__sent_lose(struct nj_tcb *t, struct nj_sent *r)
 {
+    struct nj_xfer *x = t->x;
+    bool probe = nj__path_is_probe(x, r->end, r->again);
+
     set_fate(x, r, NJ_LOST);
     x->lost_hint = NULL;
+    if (probe) { /* it was longer than others, and goes again as they do */
+        nj__path_probe_lost(x);
+        r->edge = r->seq;
+        r->seg_bytes = t->snd_mss;
+    }
+    return !probe;
 }
 
 void nj__sent_lose_until(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t end)
@@ -195,15 +203,17 @@ void nj__sent_lose_until(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t end)
             continue;
         if (nj_seq_lt(end, r->end))
             split(tcp, x, r, end); /* if not, more is sent again than had to be */
-        nj__sent_lose(x, r);
+        nj__sent_lose(t, r);
     }
 }
 
-void nj__sent_forget_sacks(struct nj_xfer *x)
+void nj__sent_forget_sacks(struct nj_tcb *t)
 {
+    struct nj_xfer *x = t->x;
+
     for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
         if (r->fate == NJ_SACKED)
-            nj__sent_lose(x, r);
+            nj__sent_lose(t, r);
     memset(x->sack_seen, 0, sizeof x->sack_seen);
 }
 
@@ -225,9 +235,11 @@ struct nj_sent *nj__sent_first_lost(struct nj_xfer *x)
 }
 
 /* Bytes of `r` have arrived that had not before. */
-static void delivered(struct nj_tcb *t, const struct nj_sent *r, uint32_t n,
+static void delivered(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sent *r, uint32_t n,
                       struct nj_ack_news *news, nj_ns now)
 {
+    if (nj__path_is_probe(t->x, r->end, r->again))
+        nj__path_probe_arrived(tcp, t);
     news->n_delivered += n;
     if (!r->again) {
         news->once_delivered |= r->fate == NJ_FLYING;
@@ -253,7 +265,7 @@ void nj__sent_acked(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack, struct n
         struct nj_sent part = *r;
         part.end = end; /* of what comes behind it nothing is told */
         if (r->fate != NJ_SACKED)
-            delivered(t, &part, n, news, now);
+            delivered(tcp, t, &part, n, news, now);
         news->again_acked |= r->again;
         *bytes_of(x, r->fate) -= n;
         r->seq = end;
@@ -332,7 +344,7 @@ static struct nj_sent *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct n
         if (!own)
             continue;
         r = own;
-        delivered(t, r, r->end - r->seq, news, now);
+        delivered(tcp, t, r, r->end - r->seq, news, now);
         news->n_sacked += r->end - r->seq;
         set_fate(x, r, NJ_SACKED);
         struct nj_sent *prev = nj_sent_prev(x, r), *next = nj_sent_next(x, r);

@@ -88,12 +88,13 @@ void nj__sent_recut(struct nj_tcp *, struct nj_tcb *);
 /* The last run, cut so that it has at most `n_seq` numbers if a run is to be had for the rest. Its
  * segments keep their edges. */
 struct nj_sent *nj__sent_tail(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq);
-/* Give up: `r` is lost. */
-void nj__sent_lose(struct nj_xfer *, struct nj_sent *r);
+/* Give up: `r` is lost. False: it was a probe of the path MTU, whose loss is no sign of congestion
+ * (RFC 4821 7.6.2). */
+bool nj__sent_lose(struct nj_tcb *, struct nj_sent *r);
 /* Give up the numbers before `end` that fly. */
 void nj__sent_lose_until(struct nj_tcp *, struct nj_tcb *, uint32_t end);
 /* Everything that is SACKed may be gone again (RFC 2018 8). */
-void nj__sent_forget_sacks(struct nj_xfer *);
+void nj__sent_forget_sacks(struct nj_tcb *);
 /* What was given up flies after all. */
 void nj__sent_unlose(struct nj_xfer *);
 /* The first run to be sent again, or NULL. */

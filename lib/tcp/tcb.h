@@ -145,6 +145,12 @@ struct nj_xfer {
     uint16_t mtu_claimed; /* an ICMP message said so; believed when a time-out agrees */
     uint8_t n_syns;       /* SYNs or SYN-ACKs sent, up to UINT8_MAX */
     bool syn_lost;        /* so many of them that one got lost: see nj_cc_opened() */
+    /* A probe for a larger path MTU (RFC 4821): one segment of mtu_probe bytes, up to
+     * mtu_probe_end, is in flight. 0: none. */
+    uint16_t mtu_probe;
+    uint8_t n_probes_lost; /* since the last one that arrived */
+    uint32_t mtu_probe_end;
+    nj_ns mtu_probe_at; /* no probe before */
 };
 
 /* Three cache lines. The first two are what a segment of an open connection needs; the third is
@@ -164,6 +170,7 @@ struct nj_tcb {
     bool fin_seen : 1;
     bool user_gone : 1;    /* nobody reads any more: new data is answered with RST */
     bool acks_untold : 1;  /* the user does not wait for EV_WRITABLE */
+    bool mtu_told : 1;     /* snd_mss is what an ICMP message made it */
     uint16_t challenge_ms; /* last challenge ACK (RFC 5961 7), modulo 2^16 */
     uint32_t rcv_nxt, rcv_adv, last_ack_sent;
 
@@ -171,6 +178,7 @@ struct nj_tcb {
     uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max;
     uint16_t snd_mss;        /* largest payload of one segment, options of each segment deducted */
     uint16_t mss_proven;     /* the longest segment that was acknowledged */
+    uint16_t mss_max;        /* what snd_mss began with: what peer and link allow */
     uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
     uint16_t min_rtt_s;      /* when min_rtt_us was measured, in seconds modulo 2^16 */
     struct nj_xfer *x;       /* NULL while idle */

@@ -40,8 +40,17 @@
 #define NJ_TCP_IDLE_AFTER       (1 * NJ_SEC)  /* then a connection gives back what it can */
 #define NJ_TCP_KEEPALIVE_EVERY  (75 * NJ_SEC) /* as in Linux and the BSDs */
 #define NJ_TCP_KEEPALIVE_PROBES 9u
-#define NJ_TCP_BLACK_HOLE_RTOS  2u /* consecutive time-outs that make us doubt the segment size */
-#define NJ_TCP_ORPHAN_SHARE     4u /* this part of all connections may finish without a user */
+/* Probes for a larger path MTU after it was taken for smaller: the next one not before a second
+ * after one was lost, and after three (RFC 8899 5.1.2, MAX_PROBES) not before ten minutes
+ * (PMTU_RAISE_TIMER there; RFC 1191 6.3, after an ICMP message). One is sent where so many full
+ * segments may follow it at once, so that its loss shows, and is repaired, within a round trip. */
+#define NJ_TCP_PROBE_EVERY      (1 * NJ_SEC)
+#define NJ_TCP_PROBES_MAX       3u
+#define NJ_TCP_PROBE_RAISE      (600 * NJ_SEC)
+#define NJ_TCP_PROBE_FOLLOWERS  3u
+#define NJ_TCP_MTU_MIN          552u /* least claim that is believed over IPv4, as in Linux */
+#define NJ_TCP_BLACK_HOLE_RTOS  2u   /* consecutive time-outs that make us doubt the segment size */
+#define NJ_TCP_ORPHAN_SHARE     4u   /* this part of all connections may finish without a user */
 #define NJ_TCP_PAWS_IDLE        (24 * 24 * 3600 * NJ_SEC) /* RFC 7323 5.5: 24 days */
 #define NJ_TCP_STRAY_ACK_EVERY  (100 * NJ_MS) /* the least interval of keepalives worth the name */
 #define NJ_TCP_MSS_MIN          216u          /* smaller MSS offers are attacks on our CPU */
@@ -194,6 +203,19 @@ uint16_t nj__tcp_our_mss(const struct nj_tcp *, const struct nj_tuple *);
 /* What the options of the peer's SYN allow, clamped to what is sane. */
 uint16_t nj__tcp_peer_mss(const struct nj_tcp *, const struct nj_tuple *,
                           const struct nj_tcp_opts *);
+/* The length of a segment that is longer than snd_mss, to be sent now as a probe for a larger path
+ * MTU, of the `n` new bytes that may go; 0: there is no reason or no room for one. To be asked
+ * where snd_mss < mss_max. */
+uint32_t nj__path_probe(const struct nj_tcb *, uint32_t n, nj_ns now);
+/* It was sent, as the last run. */
+void nj__path_probe_sent(struct nj_tcb *, uint32_t n, nj_ns now);
+/* Is the run that probe? */
+static inline bool nj__path_is_probe(const struct nj_xfer *x, uint32_t end, bool again)
+{
+    return x->mtu_probe != 0 && end == x->mtu_probe_end && !again;
+}
+void nj__path_probe_arrived(struct nj_tcp *, struct nj_tcb *);
+void nj__path_probe_lost(struct nj_xfer *);
 /* A time-out, before it is acted upon: may it be the size of the segments? */
 void nj__tcp_path_timed_out(struct nj_tcp *, struct nj_tcb *);
 

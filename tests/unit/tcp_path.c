@@ -136,6 +136,104 @@ Test(tcp_path, black_hole)
     nj_dsl_fini(&w);
 }
 
+/* What the path carries: segments of up to `most` bytes of payload, which the peer acknowledges one
+ * by one a round trip of 20 ms later, with SACK. 0: nothing at all. */
+static uint32_t carry(struct world *w, uint32_t una, uint32_t most, nj_ns duration, uint32_t feed)
+{
+    nj_ns end = w->now + duration;
+    static uint8_t got[4u << 20];
+    uint32_t top = una;
+
+    memset(got, 0, sizeof got);
+    while (w->now < end) {
+        if (feed && w->n_written < feed && nj_tcp_send_room(w->tcb) > 30000)
+            nj_dsl_write(w, 30000);
+        nj_dsl_step(w);
+        w->now += 10 * MS;
+        for (struct dsl_out *o; (o = nj_dsl_take(w));) {
+            if (o->seg.payload_bytes == 0 || o->seg.payload_bytes > most)
+                continue;
+            memset(got + o->rel_seq, 1, o->seg.payload_bytes);
+            uint32_t to = o->rel_seq + o->seg.payload_bytes, from = o->rel_seq;
+            top = to > top ? to : top;
+            while (got[una])
+                una++;
+            while (from > una && got[from - 1])
+                from--;
+            while (got[to])
+                to++;
+            if (o->rel_seq < una)
+                FEED(w, .flags = A, .seq = 1, .ack = una);
+            else
+                FEED(w, .flags = A, .seq = 1, .ack = una, .sack = {{from, to}});
+        }
+        w->n_out = w->next_out = 0;
+        w->now += 10 * MS;
+    }
+    return una;
+}
+
+/* An outage, not a black hole: the segments that were shortened grow again when the path answers,
+ * and no window shrinks for it. RFC 4821 7, RFC 8899 5. */
+Test(tcp_path, length_comes_back_after_an_outage)
+{
+    for (unsigned proven = 0; proven < 2; proven++) {
+        struct world w;
+        open_full(&w);
+        uint32_t una = 1;
+        if (proven)
+            una = carry(&w, 1, FULL, 1 * SEC, 100000);
+        nj_dsl_write(&w, 10000);
+        carry(&w, una, 0, 12 * SEC, 0);
+        cr_expect_leq(w.tcb->snd_mss, 1240);
+        carry(&w, w.tcb->snd_una - w.iss, FULL, 4 * SEC, 1000000);
+        cr_expect_eq(w.tcb->snd_mss, FULL, "%u bytes to a segment for ever", w.tcb->snd_mss);
+        cr_expect_eq(w.tcb->mss_proven, FULL);
+        cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_mtu_raised), 1);
+        nj_dsl_fini(&w);
+    }
+}
+
+/* A path that carries 1,300 bytes and says nothing: it ends with 1,240, after a few lost probes,
+ * none of which counts as congestion; and no more than three in ten minutes. */
+Test(tcp_path, probes_that_get_lost)
+{
+    struct world w;
+    open_full(&w);
+    nj_dsl_write(&w, 10000);
+    uint32_t una = carry(&w, 1, 1300, 10 * SEC, 0);
+    cr_expect_leq(w.tcb->snd_mss, 1240);
+    w.tcb->snd_mss = 536; /* as after an outage on that path */
+    uint64_t n_fast = nj_dsl_count(&w, NJ_C_tcp_fast_retransmit);
+    carry(&w, una, 1300, 20 * SEC, 3000000);
+    cr_expect_eq(w.tcb->snd_mss, w.v6 ? 1220 : 1240);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_mtu_raised), 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_fast_retransmit), n_fast);
+    cr_expect_eq(w.tcb->snd_una - w.iss, 1 + w.n_written, "the stream stopped");
+    nj_dsl_fini(&w);
+}
+
+/* What a router says holds for ten minutes (RFC 1191 6.3); and less than 552 bytes over IPv4 is not
+ * believed. */
+Test(tcp_path, a_claim_holds_for_a_while)
+{
+    struct world w;
+    open_full(&w);
+    WRITE(&w, FULL);
+    w.next_out = w.n_out;
+    tell(&w, NJ_ICMP_TOO_BIG, 1, w.v6 ? 1280 : 70);
+    cr_expect_eq(w.tcb->snd_mss, w.v6 ? 1220 : 512, "%u", w.tcb->snd_mss);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_mtu_floor), !w.v6);
+    carry(&w, 1, FULL, 100 * MS, 0); /* what went again was taken from the script */
+    SEND(&w, .flags = A, .seq = 1, .ack = 1 + FULL);
+    uint32_t una = carry(&w, 1 + FULL, FULL, 5 * SEC, 100000);
+    cr_expect_lt(w.tcb->snd_mss, FULL);
+    w.now += 600 * SEC;
+    carry(&w, una, FULL, 5 * SEC, 200000);
+    cr_expect_eq(w.tcb->snd_mss, FULL);
+    nj_dsl_fini(&w);
+}
+
 /* Sentence 96; RFC 9293 3.9.2.2, RFC 5927 5.2: soft, in every state that has something in flight.
  */
 Test(tcp_path, unreachable)
