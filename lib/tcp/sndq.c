@@ -9,6 +9,7 @@
 #include <rte_memcpy.h>
 
 #include "base/assert.h"
+#include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "wire/csum.h"
 
@@ -157,8 +158,9 @@ void nj__sndq_acked(struct nj_tcb *t, uint32_t n_bytes)
         n_bytes -= m->data_len;
         q->head = m->next;
         q->n_mbufs--;
-        if (t->x->cursor == m)
-            t->x->cursor = NULL;
+        for (unsigned i = 0; i < 2; i++)
+            if (t->x->cursor[i].m == m)
+                t->x->cursor[i].m = NULL;
         m->next = NULL;
         rte_pktmbuf_free(m);
     }
@@ -167,37 +169,42 @@ void nj__sndq_acked(struct nj_tcb *t, uint32_t n_bytes)
     t->x->sndq_head_off = n_bytes;
 }
 
-/* Stand the cursor on the byte at `seq`. Sending goes forward, so it mostly stands there already.
- */
-static void seek(struct nj_tcb *t, uint32_t seq)
+/* A cursor that stands on the byte at `seq`. Sending goes forward, and so does sending again, from
+ * one hole to the next: each has a cursor of its own, which mostly stands there already or a little
+ * before. The first one is for what was never sent. */
+static struct nj_sndq_cursor *seek(struct nj_tcb *t, uint32_t seq)
 {
-    if (t->x->cursor && t->x->cursor_seq == seq)
-        return;
-    uint32_t off = seq - t->snd_una + t->x->sndq_head_off;
-    struct rte_mbuf *m = t->x->sndq.head;
-    while (off > m->data_len) {
-        off -= m->data_len;
-        m = m->next;
+    struct nj_sndq_cursor *c = &t->x->cursor[0];
+
+    if (c->m && nj_seq_lt(seq, c->seq))
+        c = &t->x->cursor[1];
+    if (c->m && c->seq == seq)
+        return c;
+    if (!c->m || nj_seq_lt(seq, c->seq))
+        *c = (struct nj_sndq_cursor){t->x->sndq.head, t->x->sndq_head_off, t->snd_una};
+    c->off += seq - c->seq;
+    c->seq = seq;
+    while (c->off > c->m->data_len) {
+        c->off -= c->m->data_len;
+        c->m = c->m->next;
     }
-    t->x->cursor = m;
-    t->x->cursor_off = off;
-    t->x->cursor_seq = seq;
+    return c;
 }
 
 /* Bytes that the cursor's mbuf has from the cursor on; it steps on to the next one for that. */
-static uint32_t at_cursor(struct nj_xfer *x)
+static uint32_t at_cursor(struct nj_sndq_cursor *c)
 {
-    if (x->cursor_off == x->cursor->data_len) {
-        x->cursor = x->cursor->next;
-        x->cursor_off = 0;
+    if (c->off == c->m->data_len) {
+        c->m = c->m->next;
+        c->off = 0;
     }
-    return x->cursor->data_len - x->cursor_off;
+    return c->m->data_len - c->off;
 }
 
-static void advance(struct nj_xfer *x, uint32_t n)
+static void advance(struct nj_sndq_cursor *c, uint32_t n)
 {
-    x->cursor_off += n;
-    x->cursor_seq += n;
+    c->off += n;
+    c->seq += n;
 }
 
 uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m,
@@ -209,14 +216,14 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
     if (n_bytes == 0)
         return 0; /* a pure ACK, whose sequence number may stand beyond the FIN */
     NJ_ASSERT(seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
-    seek(t, seq);
+    struct nj_sndq_cursor *c = seek(t, seq);
     NJ_ASSERT(n_bytes <= rte_pktmbuf_tailroom(m)); /* as snd_mss is */
     uint8_t *out = rte_pktmbuf_mtod(m, uint8_t *);
     m->data_len = (uint16_t)n_bytes;
     m->pkt_len = n_bytes;
     while (n_bytes > 0) {
-        uint32_t n = min_u32(n_bytes, at_cursor(t->x));
-        const uint8_t *from = rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off);
+        uint32_t n = min_u32(n_bytes, at_cursor(c));
+        const uint8_t *from = rte_pktmbuf_mtod_offset(c->m, uint8_t *, c->off);
         if (summed)
             sum = nj_csum_join(sum, nj_csum_copy(out, from, n), odd);
         else
@@ -224,7 +231,7 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
         odd ^= n & 1;
         out += n;
         n_bytes -= n;
-        advance(t->x, n);
+        advance(c, n);
     }
     return sum;
 }
@@ -247,10 +254,10 @@ static bool may_refer(const struct nj_tcp *tcp, const struct rte_mbuf *from,
 
 /* Make `m` a reference to the next `n` bytes. The mbuf they are in goes back to its pool when both
  * the queue and the device are done with it. */
-static void attach(struct nj_xfer *x, struct rte_mbuf *m, uint32_t n)
+static void attach(const struct nj_sndq_cursor *c, struct rte_mbuf *m, uint32_t n)
 {
-    rte_pktmbuf_attach(m, x->cursor);
-    m->data_off = (uint16_t)(x->cursor->data_off + x->cursor_off);
+    rte_pktmbuf_attach(m, c->m);
+    m->data_off = (uint16_t)(c->m->data_off + c->off);
     m->data_len = (uint16_t)n;
 }
 
@@ -266,10 +273,10 @@ bool nj__sndq_chain(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t
     uint32_t n;
 
     NJ_ASSERT(n_bytes > 0 && seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
-    seek(t, seq);
+    struct nj_sndq_cursor *c = seek(t, seq);
     for (uint32_t left = n_bytes; left > 0; left -= n) {
-        n = min_u32(left, at_cursor(t->x));
-        bool refer = may_refer(tcp, t->x->cursor, head, n, left);
+        n = min_u32(left, at_cursor(c));
+        bool refer = may_refer(tcp, c->m, head, n, left);
         if (refer || copy_room(last) == 0) {
             struct rte_mbuf *m = nj__fresh(tcp);
             if (!m)
@@ -279,15 +286,15 @@ bool nj__sndq_chain(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t
             head->nb_segs++;
         }
         if (refer) {
-            attach(t->x, last, n);
+            attach(c, last, n);
         } else {
             n = min_u32(n, copy_room(last));
             rte_memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len),
-                       rte_pktmbuf_mtod_offset(t->x->cursor, uint8_t *, t->x->cursor_off), n);
+                       rte_pktmbuf_mtod_offset(c->m, uint8_t *, c->off), n);
             last->data_len = (uint16_t)(last->data_len + n);
         }
         head->pkt_len += n;
-        advance(t->x, n);
+        advance(c, n);
     }
     NJ_ASSERT(head->nb_segs <= tcp->cfg.tx.tso_mbufs_max);
     return true;

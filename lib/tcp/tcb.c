@@ -100,7 +100,7 @@ static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
     nj__mbuf_queue_free(&t->x->rcvq);
     nj__reasm_free(t);
     nj__sent_free(tcp, t->x);
-    t->x->cursor = NULL;
+    t->x->cursor[0].m = t->x->cursor[1].m = NULL;
     t->x->sndq_head_off = 0;
 }
 

@@ -44,6 +44,13 @@ struct nj_mbuf_queue {
     uint32_t n_bytes, n_mbufs;
 };
 
+/* A place in the send queue. */
+struct nj_sndq_cursor {
+    struct rte_mbuf
+        *m; /* holds the byte at seq, `off` bytes in, or ends before it; NULL: nowhere */
+    uint32_t off, seq;
+};
+
 struct nj_sent;
 struct nj_tcb;
 
@@ -76,10 +83,9 @@ struct nj_xfer {
     uint64_t pace_rate; /* bytes per second; 0: no pacing */
 
     /* The send queue. */
-    struct nj_mbuf_queue sndq; /* from snd_una on; n_bytes does not count SYN or FIN */
-    uint32_t sndq_head_off;    /* bytes of sndq.head that are acknowledged already */
-    uint32_t cursor_off, cursor_seq;
-    struct rte_mbuf *cursor; /* the mbuf of sndq that holds the byte at cursor_seq */
+    struct nj_mbuf_queue sndq;       /* from snd_una on; n_bytes does not count SYN or FIN */
+    uint32_t sndq_head_off;          /* bytes of sndq.head that are acknowledged already */
+    struct nj_sndq_cursor cursor[2]; /* where new data goes on, and old data that goes again */
 
     /* What was sent and not yet acknowledged: runs by sequence number, see sent.h. */
     uint32_t n_runs; /* of sent */

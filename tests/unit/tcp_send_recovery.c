@@ -179,7 +179,7 @@ Test(tcp_send_recovery, recover_follows_the_stream)
         w.tcb->snd_una += 0x40000000;
         w.tcb->snd_nxt += 0x40000000;
         w.tcb->snd_wl2 += 0x40000000;
-        w.tcb->x->cursor = NULL;
+        memset(w.tcb->x->cursor, 0, sizeof w.tcb->x->cursor);
     }
     w.next_out = w.n_out;
     WRITE(&w, 5 * MSS);

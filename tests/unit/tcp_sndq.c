@@ -247,3 +247,28 @@ Test(tcp_sndq, refused_whole_when_the_pool_is_empty)
     cr_expect_eq(nj_counter_read(&q.counters, NJ_C_mbuf_none), 2);
     fini(&q);
 }
+
+/* Old data goes between new data, hole after hole, and some of it twice: the same bytes come out,
+ * wherever the cursor of either stands. */
+Test(tcp_sndq, old_and_new_in_turn)
+{
+    enum { N = 2000, LEN = 1000 };
+    struct queue q;
+    struct nj_tcb *t = &q.tcb;
+
+    init(&q, N + 40);
+    for (uint32_t i = 0; i < N; i++) {
+        memset(q.stream + i * LEN, (int)(i % 251), LEN);
+        struct nj_slice s = {.data = q.stream + i * LEN, .n_bytes = LEN, .ref = &q.ref};
+        cr_assert(nj_tcp_send_refer(&q.tcp, t, &s));
+    }
+    for (uint32_t i = 0; i < 2 * N; i++) {
+        uint32_t n = i % 2 ? N / 2 + i / 4 : i / 8 * 2; /* new: the second half; old: every other */
+        struct rte_mbuf *m = nj_test_mbuf(q.pool, "", 0);
+        cr_assert_not_null(m);
+        nj__sndq_fill(t, t->snd_una + n * LEN, LEN, m, false);
+        cr_assert_eq(memcmp(rte_pktmbuf_mtod(m, void *), q.stream + n * LEN, LEN), 0);
+        rte_pktmbuf_free(m);
+    }
+    fini(&q);
+}
