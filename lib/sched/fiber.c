@@ -31,7 +31,7 @@ _Thread_local struct nj__here nj__here;
 /* --- stacks ----------------------------------------------------------------------------------- */
 
 /*
- * A slot: guard page, stack, and one page more to move the top in. Tops at equal page offsets would
+ * A slot: guard, stack, and one page more to move the top in. Tops at equal page offsets would
  * all fall into the same sets of the L1 cache (64 lines of a page), and few ways stand behind each:
  * neighbours begin 17 lines apart, and 17 goes around all 64.
  */
@@ -44,7 +44,7 @@ static bool map_stacks(struct nj_fibers *fs)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-    fs->slot_bytes = page + fs->stack_bytes + page;
+    fs->slot_bytes = NJ_FIBER_GUARD_BYTES + fs->stack_bytes + page;
     if (fs->n_max == 0)
         return true;
     fs->stacks = mmap(NULL, fs->n_max * fs->slot_bytes, PROT_NONE,
@@ -53,7 +53,8 @@ static bool map_stacks(struct nj_fibers *fs)
         return false;
     for (uint32_t i = 0; i < fs->n_max; i++) {
         uint8_t *slot = fs->stacks + i * fs->slot_bytes;
-        if (mprotect(slot + page, fs->slot_bytes - page, PROT_READ | PROT_WRITE)) {
+        if (mprotect(slot + NJ_FIBER_GUARD_BYTES, fs->slot_bytes - NJ_FIBER_GUARD_BYTES,
+                     PROT_READ | PROT_WRITE)) {
             munmap(fs->stacks, fs->n_max * fs->slot_bytes);
             return false;
         }
@@ -63,14 +64,13 @@ static bool map_stacks(struct nj_fibers *fs)
 
 static void init_fiber(struct nj_fibers *fs, uint32_t i)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint8_t *slot = fs->stacks + i * fs->slot_bytes;
     struct nj_fiber *f = &fs->fiber[i];
 
     f->all = fs;
     f->top = slot + fs->slot_bytes - stagger(i);
-    f->lane.bottom = slot + page;
-    f->lane.n_bytes = (size_t)((uint8_t *)f->top - (slot + page));
+    f->lane.bottom = slot + NJ_FIBER_GUARD_BYTES;
+    f->lane.n_bytes = (size_t)((uint8_t *)f->top - (slot + NJ_FIBER_GUARD_BYTES));
     nj_list_init(&f->node);
     nj_timer_init(&f->timer);
     f->valgrind_id = VALGRIND_STACK_REGISTER(f->lane.bottom, f->top);
@@ -158,7 +158,6 @@ size_t nj_fibers_stack_high_water(const struct nj_fibers *fs)
 
 uint32_t nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep, uint32_t n_max)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint32_t n = 0;
 
     for (struct nj_fiber *f = fs->free; f && n < n_max; f = f->next_free) {
@@ -168,7 +167,7 @@ uint32_t nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep, uint32_t n_max)
             n_keep--;
             continue;
         }
-        madvise((void *)f->lane.bottom, fs->slot_bytes - page, MADV_DONTNEED);
+        madvise((void *)f->lane.bottom, fs->slot_bytes - NJ_FIBER_GUARD_BYTES, MADV_DONTNEED);
         f->context = NULL;
         n++;
     }
@@ -288,6 +287,19 @@ enum nj_started nj_fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void
 struct nj_fiber *nj_fiber_self(void)
 {
     return nj__here.fiber;
+}
+
+bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of)
+{
+    const struct nj_fiber *f = nj__here.fiber;
+
+    if (!f)
+        return false;
+    uintptr_t end = (uintptr_t)f->lane.bottom, at = (uintptr_t)addr;
+    if (at >= end || at < end - NJ_FIBER_GUARD_BYTES)
+        return false;
+    *class_of = f->class_of;
+    return true;
 }
 
 nj_ns nj_fiber_now(void)

@@ -33,7 +33,13 @@ struct nj_fibers_config {
 #define NJ_FIBERS_MAX        16384u
 #define NJ_FIBER_STACK_BYTES (64u * 1024u)
 
+/* Below each stack so much of address space cannot be touched. A frame of one page beyond the stack
+ * is met by any guard; one that is larger, of code that does not touch each page of its frames
+ * (-fstack-clash-protection does), skips a small one and destroys a neighbour's stack. */
+#define NJ_FIBER_GUARD_BYTES (64u * 1024u)
+
 struct nj_fibers;
+struct nj_task_class;
 
 /* Who waits, for whoever wakes it: stays harmless when the fiber is long gone. */
 struct nj_waiter {
@@ -89,6 +95,11 @@ bool nj_fiber_wake(struct nj_waiter w, enum nj_wake why);
 /* What this fiber works for is gone: its present wait ends, and all that follow. Not for a fiber
  * that has ended: it may work for somebody else by now. */
 void nj_fiber_cancel(struct nj_fiber *f);
+
+/* Is this address in the guard of the stack on which this thread runs? Then the stack overflowed,
+ * and *class_of is whose task runs there (NULL: nobody said). For handlers of SIGSEGV, with
+ * siginfo_t.si_addr: async-signal-safe, on the thread that faulted, which needs a sigaltstack(). */
+bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of);
 
 /* Resume what was woken or is due, at most `n_max`. Root only. Returns how many ran. */
 uint32_t nj_fibers_run(struct nj_fibers *, nj_ns now, uint32_t n_max);

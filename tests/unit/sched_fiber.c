@@ -478,8 +478,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     uintptr_t below = first_frame - (uintptr_t)info->si_addr;
     uint32_t factor = sanitized() ? 4 : 1;
 
-    _exit(below <= factor * NJ_FIBER_STACK_BYTES + 2 * (uintptr_t)sysconf(_SC_PAGESIZE) ? NEAR
-                                                                                        : FAR);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    _exit(below <= factor * NJ_FIBER_STACK_BYTES + 2 * page ? NEAR : FAR);
 }
 
 static void overflow(void *arg)

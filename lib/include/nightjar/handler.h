@@ -22,7 +22,9 @@
  *   nj_must_not_block() is true and it has to do as a NON_BLOCKING one.
  * - NJ_BLOCKING: straight-line code on a stack of its own (64 KiB), on the same core. Calls marked
  *   "may park" give the core back until what they wait for is there. This is what an untyped
- *   handler is taken for.
+ *   handler is taken for. Below the stack are 64 KiB that end the process when they are touched.
+ *   Compile handlers with -fstack-clash-protection: else a frame larger than that may skip them
+ *   and write into the stack of another request.
  * - NJ_OS_BLOCKING: on a worker thread: may block in the kernel, take locks, or compute. It gets
  *   the whole request (1 MiB of body unless its route says more) and its whole response (4 MiB at
  *   most) leaves when it returns. Callbacks, nj_await() and flushing are not for it.
