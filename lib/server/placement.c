@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "server/say.h"
+#include "server/settings.h"
 
 /* --- EAL's arguments ----------------------------------------------------------------------------
  */
@@ -187,10 +188,15 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
     cpu_set_t usable;
 
     sched_getaffinity(0, sizeof usable, &usable);
-    if (nj_placement_read_eal(eal_argc, eal_argv, &wish, why, sizeof why) != 0 ||
-        nj_topo_read(&t, &usable, wish.nic[0] ? wish.nic : NULL, why, sizeof why) != 0) {
+    int status = NJ_EXIT_USAGE;
+    int rc = nj_placement_read_eal(eal_argc, eal_argv, &wish, why, sizeof why);
+    if (rc == 0) {
+        status = NJ_EXIT_FAILED;
+        rc = nj_topo_read(&t, &usable, wish.nic[0] ? wish.nic : NULL, why, sizeof why);
+    }
+    if (rc != 0) {
         fprintf(stderr, "nightjar: %s\n", why);
-        return 1;
+        return status;
     }
     if (wish.n_lcores > 0)
         nj_place_around(&t, wish.cpu, wish.n_lcores, config->workers, &p);

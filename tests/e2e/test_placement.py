@@ -91,7 +91,7 @@ class Print(unittest.TestCase):
 
     def test_what_cannot_be_drawn(self):
         done = self.run_it("--lcores", "(0,1)@0", "--", "--print-placement")
-        self.assertEqual(1, done.returncode)
+        self.assertEqual(2, done.returncode)
         self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
     def test_too_many_workers(self):

@@ -199,7 +199,7 @@ NJ_API int nj_server_check(const struct nj_server_config *config);
  *
  * Context: any thread.
  * Errors:  one line on stderr.
- * Returns: 0, or 1.
+ * Returns: 0; 2 when the arguments can't be drawn; 1 when the machine can't be read.
  */
 NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config);
 
