@@ -49,15 +49,21 @@ def script(pattern):
         return 0, 0
     runner = [os.path.join(folder, "nj-script")]
     chosen = [] if pattern in "script" else ["--pattern", pattern]
-    runs = [(*chosen, "tests/script"), (*chosen, "--ipv6", "tests/script")]
+    runs = [(*chosen, "tests/script"), (*chosen, "--ipv6", "tests/script"),
+            (*chosen, "--foreign", "tests/script/foreign")]
     if pattern in "script_broken":
         runs.append(("--must-fail", "tests/script/broken"))
     results = [summary_of(*run(*runner, *arguments)) for arguments in runs]
     passed, failed = (sum(column) for column in zip(*results))
     if pattern in "script_so":
-        status, _ = run(os.path.join(folder, "check_so"),
-                        os.path.join(folder, "libnightjar-packetdrill.so"))
-        passed, failed = passed + int(status == 0), failed + int(status != 0)
+        check = (os.path.join(folder, "check_so"),
+                 os.path.join(folder, "libnightjar-packetdrill.so"))
+        hows = [()]
+        if os.environ.get("NJ_SANITIZED") != "1":  # a sanitizer wants to be loaded first
+            hows.append(("env", f"LD_PRELOAD={os.path.join(REPO, check[1])}"))
+        for how in hows:
+            status, _ = run(*how, *check)
+            passed, failed = passed + int(status == 0), failed + int(status != 0)
     return passed, failed
 
 
