@@ -39,8 +39,8 @@ check netns "network namespaces" "the kernel has none, or you may not make them 
     unshare -n true
 check privileges "user $(id -un)" "run and test need root: sudo ./dev ..." [ "$(id -u)" = 0 ]
 . /etc/os-release 2>/dev/null
-check system "${PRETTY_NAME:-unknown}" "the packages are named for Debian 12" \
-    [ "${ID:-} ${VERSION_ID:-}" = "debian 12" ]
+check system "${PRETTY_NAME:-unknown}" "the packages are named for Debian 12 and 13" \
+    sh -c '[ "$1" = "debian 12" ] || [ "$1" = "debian 13" ]' sh "${ID:-} ${VERSION_ID:-}"
 
 missing=
 for package in $(printf '%s\n' "$@" | sort -u); do
