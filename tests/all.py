@@ -141,8 +141,8 @@ def guard(pattern):
 
 
 def package(pattern):
-    """What users compile and link with."""
-    paths = {"package_pkg_config": "pkg_config"}
+    """What is installed: the release build's binaries, and what users compile and link with."""
+    paths = {"package_hardening": "hardening", "package_pkg_config": "pkg_config"}
     if os.environ.get("NJ_SANITIZED"):
         return 0, 0
     return unittests(*(f"tests/package/test_{name}.py" for key, name in paths.items()
