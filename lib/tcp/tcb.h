@@ -174,10 +174,10 @@ struct nj_tcb {
     bool fin_queued : 1;   /* the user closed: FIN follows the last byte of the send queue */
     bool fin_received : 1; /* rcv_nxt has passed the peer's FIN */
     bool fin_seen : 1;
-    bool user_gone : 1;    /* nobody reads any more: new data is answered with RST */
-    bool acks_untold : 1;  /* the user does not wait for EV_WRITABLE */
-    bool mtu_told : 1;     /* snd_mss is what an ICMP message made it */
-    uint16_t challenge_ms; /* last challenge ACK (RFC 5961 7), modulo 2^16 */
+    bool user_gone : 1;   /* nobody reads any more: new data is answered with RST */
+    bool acks_untold : 1; /* the user does not wait for EV_WRITABLE */
+    bool mtu_told : 1;    /* snd_mss is what an ICMP message made it */
+    uint16_t min_rtt_s;   /* when min_rtt_us was measured, in seconds modulo 2^16 */
     uint32_t rcv_nxt, rcv_adv, last_ack_sent;
 
     uint32_t snd_una, snd_nxt;
@@ -186,7 +186,6 @@ struct nj_tcb {
     uint16_t mss_proven;     /* the longest segment that was acknowledged */
     uint16_t mss_max;        /* what snd_mss began with: what peer and link allow */
     uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
-    uint16_t min_rtt_s;      /* when min_rtt_us was measured, in seconds modulo 2^16 */
     struct nj_xfer *x;       /* NULL while idle */
     uint32_t cwnd, ssthresh;
     uint32_t ts_recent, ts_offset; /* RFC 7323 */
