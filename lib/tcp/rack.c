@@ -115,7 +115,7 @@ void nj__rack_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
     for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
         if (r->fate == NJ_FLYING && r->at + wait <= now)
-            nj__sent_lose(x, r);
+            nj__sent_lose(t, r);
 }
 
 void nj__rack_dsack(struct nj_tcb *t)
