@@ -13,6 +13,8 @@
 
 #include "base/pages.h"
 #include "dpdk/eal.h"
+#include "sched/ewyk.h"
+#include "sched/fiber.h"
 #include "server/crash.h"
 #include "server/file_rights.h"
 #include "server/rss_key.h"
@@ -524,6 +526,15 @@ static void block_signals(void)
     signal(SIGXFSZ, SIG_IGN); /* a log at the limit of a file's size is a full disk, not our end */
 }
 
+/* The route whose handler runs on the stack with its guard at `address`; in a signal handler. */
+static const char *route_of_guard(void *ctx, const void *address)
+{
+    const struct nj_task_class *class_of = NULL;
+
+    (void)ctx;
+    return nj_fiber_guard_hit(address, &class_of) && class_of ? class_of->name : NULL;
+}
+
 int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
 {
     struct nj_server *s = calloc(1, sizeof *s);
@@ -543,8 +554,10 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     else if (nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
         status = NJ_EXIT_FAILED;
         block_signals();
-        if (config->crash_report)
+        if (config->crash_report) {
             nj_crash_report_begin();
+            nj_crash_ask_route(route_of_guard, NULL);
+        }
         while (n_up < NJ_ARRAY_LEN(steps) && steps[n_up].up(s))
             n_up++;
     }
