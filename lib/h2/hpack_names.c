@@ -176,7 +176,7 @@ static const uint8_t may_be_in[256] = {
     ['<'] = V | P,
     ['='] = V | P | A,
     ['>' ... '?'] = V | P,
-    ['@'] = V | P, /* RFC 9113 8.3.1: an authority has no userinfo */
+    ['@'] = V | P | A, /* userinfo is for head.c to refuse */
     ['A' ... 'Z'] = V | P | A | M | S,
     ['['] = V | P | A,
     ['\\'] = V | P,
