@@ -528,6 +528,7 @@ static void forbid_system_calls(struct nj_task *t)
         ALLOW(SYS_clock_gettime), /* where the vDSO cannot */
         ALLOW(SYS_rt_sigprocmask),
         ALLOW(SYS_madvise),
+        ALLOW(SYS_sigaltstack), /* at its end */
         ALLOW(SYS_munmap),
         ALLOW(SYS_exit),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
