@@ -121,7 +121,8 @@ Test(shape_forwarded, strangers_are_not_believed)
 {
     expect("192.0.2.50", "192.0.2.1", NULL, "192.0.2.50");
     p.client_field = NJ_STR("x-customer");
-    struct nj_policy_verdict a = ask("192.0.2.50", "gold", NULL), b = ask("192.0.2.50", "silver", NULL);
+    struct nj_policy_verdict a = ask("192.0.2.50", "gold", NULL),
+                             b = ask("192.0.2.50", "silver", NULL);
     cr_expect_eq(a.client_key, b.client_key);
     a = ask("10.0.0.1", "gold", NULL);
     b = ask("10.0.0.1", "silver", NULL);

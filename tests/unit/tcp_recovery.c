@@ -2,7 +2,8 @@
 /* The states of loss recovery: PRR in numbers, time-outs, and mistakes that are taken back. */
 #include "support/tcp_flight.h"
 
-/* --- PRR, RFC 9937 6.2 ------------------------------------------------------------------------- */
+/* --- PRR, RFC 9937 6.2 -------------------------------------------------------------------------
+ */
 
 /* What RFC 9937 6.2 says, in its own words. */
 struct prr {
@@ -23,8 +24,8 @@ static uint32_t prr_sndcnt(const struct prr *p, uint32_t pipe, uint32_t delivere
     return limit < p->ssthresh - pipe ? limit : p->ssthresh - pipe;
 }
 
-/* RFC 9937 6.2: twenty in flight, the first is lost, and the window is halved: one goes for every two
- * that arrive, and one for each when ten are left. */
+/* RFC 9937 6.2: twenty in flight, the first is lost, and the window is halved: one goes for every
+ * two that arrive, and one for each when ten are left. */
 Test(tcp_recovery, prr_in_numbers)
 {
     static const uint8_t sent[] = {1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1};
