@@ -497,6 +497,16 @@ static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     return lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 }
 
+/* Segments that may go at once. Lost segments may be short, and the windows count bytes: after a
+ * time-out ten go, and in a recovery without one as many as full ones would fit the window. */
+static uint32_t burst_max(const struct nj_tcb *t)
+{
+    if (t->x->ca < NJ_CA_RECOVERY)
+        return UINT32_MAX;
+    uint32_t n_full = t->x->ca == NJ_CA_LOSS ? 0 : cwnd_room(t) / t->snd_mss;
+    return n_full > NJ_TCP_LOSS_BURST ? n_full : NJ_TCP_LOSS_BURST;
+}
+
 /* As many segments as may go at once have gone. More of them wait a moment if the windows have room
  * for a full one, else for an ACK: many short ones are not worth a timer. */
 static void end_burst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
@@ -514,12 +524,12 @@ static void end_burst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    uint32_t nxt = t->snd_nxt, burst = x->ca == NJ_CA_LOSS ? NJ_TCP_LOSS_BURST : UINT32_MAX;
+    uint32_t nxt = t->snd_nxt, burst = burst_max(t);
     enum sending s;
 
     if (!may_send(t))
         return true;
-    if (x->ca == NJ_CA_LOSS && x->burst_at != NJ_NEVER && now < x->burst_at)
+    if (x->ca >= NJ_CA_RECOVERY && x->burst_at != NJ_NEVER && now < x->burst_at)
         return true;
     x->burst_at = NJ_NEVER;
     if (t->snd_una == t->snd_nxt && x->last_send_at && now - x->last_send_at > x->rto)
@@ -535,7 +545,7 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         s = send_next(tcp, t, lost, room, burst, now);
         if (s == NO_ROOM)
             return false;
-        if (s == SENT && x->ca == NJ_CA_LOSS)
+        if (s == SENT && x->ca >= NJ_CA_RECOVERY)
             burst -= min_u32(burst, segments(t, x->n_flight - flight));
     } while (s == SENT && burst > 0);
     if (burst == 0)
