@@ -5,7 +5,7 @@
  * 100,000 connections is looked at in no order: among pages of 4 KiB nearly each look is a walk
  * through page tables, which costs as much as the miss of the cache behind it.
  *
- * None of it is in a core dump (docs/adr/0024-what-a-core-dump-leaves-out.md): what holds keys or
+ * None of it is in a core dump (docs/adr/0014-what-a-core-dump-leaves-out.md): what holds keys or
  * bytes of peers is taken from here.
  */
 #ifndef NJ_BASE_PAGES_H

@@ -297,7 +297,7 @@ static void move(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 }
 
 /* Somebody says that a known neighbour has another MAC address. RFC 826 and RFC 4861 7.2.5 believe
- * it at once; here it is asked first where it was (docs/adr/0022). Until that is decided, the first
+ * it at once; here it is asked first where it was (docs/adr/0013). Until that is decided, the first
  * claim stands. True when it is worth showing to the other shards. */
 static bool claim(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
                   bool router, nj_ns now)

@@ -5,7 +5,7 @@
  * they learn from, so that all learn from one answer.
  *
  * Any host of the link can say that a neighbour has another MAC address now. Such a claim is used
- * only when the neighbour does not answer at the address that is known (docs/adr/0022). Claims for
+ * only when the neighbour does not answer at the address that is known (docs/adr/0013). Claims for
  * the neighbours of iface->fixed are ignored.
  *
  * Who asks for our own addresses, routers and prefixes are ndp.h's business.

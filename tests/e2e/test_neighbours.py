@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Neighbours that move, and those of whom it is only said (docs/adr/0022): forged ARP replies stop
+Neighbours that move, and those of whom it is only said (docs/adr/0013): forged ARP replies stop
 nothing, a failover that is announced is followed, a neighbour that is configured stays where it is.
 """
 import socket

@@ -254,7 +254,7 @@ static uint8_t entry_state(struct bench *b, const struct nj_addr *ip, struct rte
 }
 
 /* Sentence 118: RFC 4861 7.2.5 for an entry that is REACHABLE at mac_a; but another MAC address is
- * not believed before the old one was asked (docs/adr/0022). */
+ * not believed before the old one was asked (docs/adr/0013). */
 Test(shard_ndp, flags_of_advertisements)
 {
     static const struct {

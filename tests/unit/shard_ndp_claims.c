@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv6 neighbours that are said to have moved (docs/adr/0022), and what TCP knows of them. */
+/* IPv6 neighbours that are said to have moved (docs/adr/0013), and what TCP knows of them. */
 #include <criterion/criterion.h>
 
 #include "shard_ndp_rig.h"
