@@ -53,7 +53,7 @@ class PkgConfig(unittest.TestCase):
         folder = {name: os.path.join(cls.scratch, name) for name in ("include", "lib")}
         shutil.copytree(os.path.join(REPO, "lib/include"), folder["include"])
         os.mkdir(folder["lib"])
-        for library in glob.glob(os.path.join(BUILD, "lib", "libnightjar.so*[o0-9]")):
+        for library in glob.glob(os.path.join(BUILD, "lib", "libnightjar.s*[o0-9]")):
             shutil.copy(library, folder["lib"], follow_symlinks=False)
         with open(os.path.join(BUILD, "meson-private/nightjar.pc"), encoding="utf-8") as f:
             lines = f.read().split("\n")
