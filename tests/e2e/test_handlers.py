@@ -202,7 +202,7 @@ class End(Handlers):
     """SIGTERM while handlers run: they finish, or are told when the time is up."""
     options = ("--drain-timeout", "3s")
     test_each_type = test_heads_and_methods = test_echo = test_too_large = None
-    test_more_stuck_than_stacks = test_gone_at_any_time = test_load = None
+    test_more_stuck_than_stacks = test_gone_at_any_time = test_load = test_expect_continue = None
 
     @classmethod
     def tearDownClass(cls):

@@ -147,7 +147,7 @@ class Check(unittest.TestCase):
         self.assertIn("trusted proxy: 10.0.0.0/8\n", done.stdout)
         self.assertIn("trusted proxy: 2001:db8:1::/48\n", done.stdout)
         done = check("--trusted-proxy", "proxy.example.org")
-        self.assertEqual(1, done.returncode)
+        self.assertEqual(2, done.returncode)
         self.assertIn("--trusted-proxy: proxy.example.org: expected an address", done.stderr)
 
     def test_what_could_be_several_options_is_none(self):
