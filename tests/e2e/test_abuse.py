@@ -14,7 +14,7 @@ from h2client import Client
 from world import CLIENT_ADDR, until
 
 FLOODS = 12
-LINE = re.compile(r"^nightjar: abuse: client (\S+): h2_calm_resets (\d+) times?: ", re.M)
+LINE = re.compile(r" nightjar: warning: abuse: client (\S+): h2_calm_resets (\d+) times?: ", re.M)
 
 
 class Told(ServerCase):
