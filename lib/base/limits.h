@@ -54,8 +54,8 @@
 
 /* Runs of the scoreboard (tcp/sent.h, 64 bytes each): of one connection, 4 MiB in flight in bursts
  * of two segments; of a shard, 4 MiB of memory that connections share. An ACK walks over those of
- * its connection twice, which is 17 us with 2,047 of them scattered over memory, and once more
- * where it shows something lost. */
+ * its connection once for its SACK blocks, which is 12 us with 2,000 of them scattered over memory,
+ * and once more where it shows something lost. */
 #define NJ_SENT_RUNS_MAX   2048u
 #define NJ_SENT_RUNS_SHARD 65536u
 /* Each connection has this many runs of its own, whatever others need: three bursts in flight, a

@@ -20,6 +20,8 @@ void nj__tcb_wake(struct nj_tcp *tcp, struct nj_tcb *t)
     nj_list_init(&x->ready);
     nj_list_init(&x->pending);
     nj_list_init(&x->sent);
+    nj_list_init(&x->by_time);
+    x->overtaken = &x->by_time;
     x->rexmit_at = x->pto_at = x->reo_at = x->delack_at = x->close_at = x->burst_at = NJ_NEVER;
     x->high_seq = t->snd_una - 1;
     x->rack_fack = t->snd_una;

@@ -13,12 +13,6 @@
 #define DUPTHRESH_SEGS 3u
 #define MIN_RTT_S      300u /* one not seen for so long may be gone; as in Linux */
 
-/* Was one sent after the other? Ties go by sequence number (RFC 8985 6.2, RACK_sent_after). */
-static bool sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint32_t end2)
-{
-    return at1 > at2 || (at1 == at2 && nj_seq_lt(end2, end1));
-}
-
 static uint32_t us_of(nj_ns t)
 {
     uint64_t us = t / NJ_US;
@@ -58,7 +52,7 @@ void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
         x->reordering = true; /* it was sent once, and has been overtaken */
     if (r->again && is_of_earlier_copy(t, r, rtt))
         return;
-    if (x->rack_at == 0 || sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
+    if (x->rack_at == 0 || nj_sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
         x->rack_at = r->at;
         x->rack_end = r->end;
         x->rack_rtt = rtt;
@@ -77,7 +71,24 @@ static nj_ns reordering_window(const struct nj_tcb *t)
     return window < srtt ? window : srtt;
 }
 
-/* Step 5. */
+/* Was something that has arrived sent after it? */
+static bool overtaken(const struct nj_xfer *x, const struct nj_sent *r)
+{
+    return nj_sent_after(x->rack_at, x->rack_end, r->at, r->end);
+}
+
+/* Of those that fly and were overtaken, the one that was sent last. There is one. RACK's segment
+ * only ever becomes a later one, so a run is passed once each time it is sent. */
+static const struct nj_sent *last_overtaken(struct nj_xfer *x)
+{
+    struct nj_list *next;
+
+    while ((next = x->overtaken->next) != &x->by_time && overtaken(x, nj_sent_by_time(next)))
+        x->overtaken = next;
+    return nj_sent_by_time(x->overtaken);
+}
+
+/* Step 5, in the order of time: behind the first run that is too young, all are. */
 bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -86,18 +97,15 @@ bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
     x->reo_at = NJ_NEVER;
     if (x->rack_at == 0 || (x->ca == NJ_CA_OPEN && x->n_sacked == 0))
         return false; /* nothing has overtaken anything */
-    nj_ns wait = x->rack_rtt + reordering_window(t), last = 0;
-    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r)) {
-        if (r->fate != NJ_FLYING || !sent_after(x->rack_at, x->rack_end, r->at, r->end))
-            continue;
-        if (r->at + wait <= now) {
-            lost |= nj__sent_lose(t, r);
-        } else if (r->at + wait > last) {
-            last = r->at + wait;
+    nj_ns wait = x->rack_rtt + reordering_window(t);
+    struct nj_sent *r;
+    while ((r = nj_sent_oldest(x)) && overtaken(x, r)) {
+        if (r->at + wait > now) {
+            x->reo_at = last_overtaken(x)->at + wait;
+            break;
         }
+        lost |= nj__sent_lose(t, r);
     }
-    if (last)
-        x->reo_at = last;
     return lost;
 }
 
@@ -113,9 +121,9 @@ void nj__rack_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         return;
     }
     nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
-    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
-        if (r->fate == NJ_FLYING && r->at + wait <= now)
-            nj__sent_lose(t, r);
+    struct nj_sent *r;
+    while ((r = nj_sent_oldest(x)) && r->at + wait <= now)
+        nj__sent_lose(t, r);
 }
 
 void nj__rack_dsack(struct nj_tcb *t)

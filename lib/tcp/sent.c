@@ -7,13 +7,41 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
+#define UNLOSE_BINS 12u
+static_assert(NJ_SENT_RUNS_MAX < 1u << UNLOSE_BINS, "a bin for each bit of the number of runs");
+
 static uint32_t *bytes_of(struct nj_xfer *x, enum nj_fate fate)
 {
     return fate == NJ_FLYING ? &x->n_flight : fate == NJ_SACKED ? &x->n_sacked : &x->n_lost;
 }
 
+static void leave_order(struct nj_xfer *x, struct nj_sent *r)
+{
+    if (x->overtaken == &r->by_time)
+        x->overtaken = r->by_time.prev;
+    nj_list_del(&r->by_time);
+}
+
+static bool later(const struct nj_sent *a, const struct nj_sent *b)
+{
+    return nj_sent_after(a->at, a->end, b->at, b->end);
+}
+
+/* `r`, which flies, was sent just now. Only what was sent at the same time may come after it. */
+static void sent_at(struct nj_xfer *x, struct nj_sent *r, nj_ns now)
+{
+    leave_order(x, r);
+    r->at = now;
+    struct nj_list *prev = x->by_time.prev;
+    while (prev != &x->by_time && later(nj_sent_by_time(prev), r))
+        prev = prev->prev;
+    nj_list_push_back(prev->next, &r->by_time);
+}
+
+/* One that flies from now on has no place in the order of time yet. */
 static void set_fate(struct nj_xfer *x, struct nj_sent *r, enum nj_fate fate)
 {
+    leave_order(x, r);
     *bytes_of(x, r->fate) -= r->end - r->seq;
     *bytes_of(x, fate) += r->end - r->seq;
     r->fate = (uint8_t)fate;
@@ -45,6 +73,7 @@ static void run_free(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r)
 {
     if (x->lost_hint == r)
         x->lost_hint = NULL;
+    leave_order(x, r);
     nj_list_del(&r->node);
     tcp->n_runs_shared -= x->n_runs > NJ_SENT_RUNS_SURE;
     x->n_runs--;
@@ -75,18 +104,16 @@ void nj__sent_push(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns n
 
     if (!joins(t, last, now) && may_have_run(tcp, x, spare)) {
         struct nj_sent *r = run_new(tcp, x);
-        *r = (struct nj_sent){.at = now,
-                              .seq = t->snd_nxt,
-                              .end = t->snd_nxt,
-                              .edge = t->snd_nxt,
-                              .seg_bytes = t->snd_mss};
+        *r = (struct nj_sent){
+            .seq = t->snd_nxt, .end = t->snd_nxt, .edge = t->snd_nxt, .seg_bytes = t->snd_mss};
+        nj_list_init(&r->by_time);
         nj_list_init(&r->node);
         nj_list_push_back(&x->sent, &r->node);
         last = r;
     }
     NJ_ASSERT(last && last->fate == NJ_FLYING); /* nj__sent_has_room() was asked */
-    last->at = now; /* a forced union counts from its youngest part: no loss is seen too early */
     last->end += n_seq;
+    sent_at(x, last, now); /* a forced union counts from its youngest part: no early loss */
     t->snd_nxt += n_seq;
     x->n_flight += n_seq;
 }
@@ -101,7 +128,10 @@ static bool split(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r, uint
     *right = *r;
     right->seq = r->end = seq;
     nj_list_init(&right->node);
-    nj_list_push_back((struct nj_list *)r->node.next, &right->node); /* after r */
+    nj_list_push_back(r->node.next, &right->node); /* after r */
+    nj_list_init(&right->by_time);
+    if (r->fate == NJ_FLYING) /* no other run ends between the ends of these two */
+        nj_list_push_back(r->by_time.next, &right->by_time);
     return true;
 }
 
@@ -148,7 +178,7 @@ void nj__sent_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uin
         if (nj_seq_lt(end, r->end))
             split(tcp, x, r, end); /* if not, the rest counts as sent, and RACK finds it missing */
         set_fate(x, r, NJ_FLYING);
-        r->at = now;
+        sent_at(x, r, now);
         r->again = true;
     }
     x->lost_hint = r;
@@ -217,11 +247,41 @@ void nj__sent_forget_sacks(struct nj_tcb *t)
     memset(x->sack_seen, 0, sizeof x->sack_seen);
 }
 
+/* Two lists in the order of time; `from` is empty afterwards. */
+static void merge(struct nj_list *to, struct nj_list *from)
+{
+    struct nj_list *at = to->next, *n;
+
+    while ((n = nj_list_pop(from))) {
+        while (at != to && !later(nj_sent_by_time(at), nj_sent_by_time(n)))
+            at = at->next;
+        nj_list_push_back(at, n);
+    }
+}
+
+/* The old times of lost runs may stand in any order, as a peer pleases: a merge sort, bin[i] being
+ * empty or a list of 2^i runs. */
 void nj__sent_unlose(struct nj_xfer *x)
 {
-    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
-        if (r->fate == NJ_LOST)
-            set_fate(x, r, NJ_FLYING);
+    struct nj_list bin[UNLOSE_BINS];
+
+    for (uint32_t i = 0; i < UNLOSE_BINS; i++)
+        nj_list_init(&bin[i]);
+    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r)) {
+        struct nj_list some;
+        uint32_t i = 0;
+        if (r->fate != NJ_LOST)
+            continue;
+        set_fate(x, r, NJ_FLYING);
+        nj_list_init(&some);
+        nj_list_push_back(&some, &r->by_time);
+        while (!nj_list_empty(&bin[i]))
+            merge(&some, &bin[i++]);
+        nj_list_splice(&bin[i], &some);
+    }
+    for (uint32_t i = 1; i < UNLOSE_BINS; i++)
+        merge(&bin[i], &bin[i - 1]);
+    merge(&x->by_time, &bin[UNLOSE_BINS - 1]);
 }
 
 struct nj_sent *nj__sent_first_lost(struct nj_xfer *x)
@@ -399,8 +459,8 @@ static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, ui
     return n;
 }
 
-/* All blocks in one walk. Whatever a peer says, an ACK costs this one, that of nj__rack_detect(),
- * and where that finds something lost a third one for nj__sent_first_lost(); see NJ_SENT_RUNS_MAX.
+/* All blocks in one walk. Whatever a peer says, an ACK costs this one, and where nj__rack_detect()
+ * finds something lost another one for nj__sent_first_lost(); see NJ_SENT_RUNS_MAX.
  * And in the order of the stream: of two blocks that an ACK tells of for the first time, because
  * the ACK before it was lost, none has overtaken the other (RFC 8985 6.2 step 3). */
 void nj__sent_sacked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,

@@ -10,6 +10,10 @@
  * that segment. So a peer cannot make us send the stream again in pieces of one byte
  * (CVE-2019-11479), and a flight of n segments takes at most n runs.
  *
+ * The runs that fly are also on a list in the order in which they were last sent, so that RACK
+ * finds those that are old enough to be lost at its beginning (RFC 8985 6.2). A run leaves it when
+ * it is acknowledged, SACKed or given up.
+ *
  * The number of runs is bounded for each connection. Each has NJ_SENT_RUNS_SURE for itself; beyond
  * that it may hold one part in NJ_SENT_RUNS_PART of those that the shard has left (dynamic
  * thresholds, as for received mbufs). Where no more is to be had, the scoreboard gets coarser: a
@@ -18,6 +22,7 @@
 #ifndef NJ_TCP_SENT_H
 #define NJ_TCP_SENT_H
 
+#include "tcp/seq.h"
 #include "tcp/tcb.h"
 
 struct nj_tcp;
@@ -30,13 +35,16 @@ enum nj_fate {
 
 struct nj_sent {
     struct nj_list node;
-    nj_ns at; /* last time it was sent */
+    struct nj_list by_time; /* member of nj_xfer.by_time while it flies */
+    nj_ns at;               /* last time it was sent */
     uint32_t seq, end;
     uint32_t edge;      /* a segment of it began here, and one every seg_bytes from here on; */
     uint16_t seg_bytes; /* an ACK may have taken the number away: edge <= seq. Not 0 */
     uint8_t fate;       /* enum nj_fate */
     bool again;         /* was sent more than once */
 };
+
+static_assert(sizeof(struct nj_sent) <= NJ_CACHE_LINE, "NJ_SENT_RUNS_* count 64 bytes for each");
 
 /* What one ACK brought to light. */
 struct nj_ack_news {
@@ -73,6 +81,24 @@ static inline struct nj_sent *nj_sent_prev(const struct nj_xfer *x, const struct
     return r->node.prev == &x->sent ? NULL : nj_container_of(r->node.prev, struct nj_sent, node);
 }
 
+/* Was what ends at end1 sent after what ends at end2? Ties go by sequence number (RFC 8985 6.2,
+ * RACK_sent_after). */
+static inline bool nj_sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint32_t end2)
+{
+    return at1 > at2 || (at1 == at2 && nj_seq_lt(end2, end1));
+}
+
+static inline struct nj_sent *nj_sent_by_time(struct nj_list *node)
+{
+    return nj_container_of(node, struct nj_sent, by_time);
+}
+
+/* Of those that fly, the one that was sent first; or NULL. */
+static inline struct nj_sent *nj_sent_oldest(const struct nj_xfer *x)
+{
+    return nj_list_empty(&x->by_time) ? NULL : nj_sent_by_time(x->by_time.next);
+}
+
 /* `n_seq` new numbers were sent from snd_nxt on; moves snd_nxt. */
 void nj__sent_push(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq, nj_ns now);
 /* Is there a place for one more run, should nj__sent_push() want it? */
@@ -95,7 +121,7 @@ bool nj__sent_lose(struct nj_tcb *, struct nj_sent *r);
 void nj__sent_lose_until(struct nj_tcp *, struct nj_tcb *, uint32_t end);
 /* Everything that is SACKed may be gone again (RFC 2018 8). */
 void nj__sent_forget_sacks(struct nj_tcb *);
-/* What was given up flies after all. */
+/* What was given up flies after all, each run since it was last sent. */
 void nj__sent_unlose(struct nj_xfer *);
 /* The first run to be sent again, or NULL. */
 struct nj_sent *nj__sent_first_lost(struct nj_xfer *);

@@ -85,12 +85,14 @@ struct nj_xfer {
     /* The send queue. */
     struct nj_mbuf_queue sndq;       /* from snd_una on; n_bytes does not count SYN or FIN */
     uint32_t sndq_head_off;          /* bytes of sndq.head that are acknowledged already */
+    uint32_t n_runs;                 /* of sent */
     struct nj_sndq_cursor cursor[2]; /* where new data goes on, and old data that goes again */
 
     /* What was sent and not yet acknowledged: runs by sequence number, see sent.h. */
-    uint32_t n_runs; /* of sent */
     struct nj_list sent;
-    struct nj_sent *lost_hint;           /* no run before this one is lost; NULL: not known */
+    struct nj_sent *lost_hint; /* no run before this one is lost; NULL: not known */
+    struct nj_list by_time;    /* those that fly, in the order of RFC 8985 6.2: see sent.h */
+    struct nj_list *overtaken; /* RACK has overtaken by_time up to this node; or its head */
     uint32_t n_flight, n_sacked, n_lost; /* bytes by fate; the sum is snd_nxt - snd_una */
 
     /* Recovery. */
@@ -110,6 +112,7 @@ struct nj_xfer {
     uint32_t echo;        /* of our timestamps, in that ACK; 0: none, or it tells nothing */
     uint32_t limited_seq; /* what was sent before this filled the congestion window */
     uint32_t tlp_end;
+    uint32_t undo_cwnd; /* the window as it was before; 0: nothing to undo */
 
     /* RACK (RFC 8985 5.2): the segment that was sent last of all that have arrived. */
     nj_ns rack_at, rack_rtt;
@@ -133,20 +136,19 @@ struct nj_xfer {
     uint8_t n_sack_at;
     struct nj_sack_block dsack; /* arrived twice and not reported yet; empty: nothing */
     struct nj_sack_block sack_seen[NJ_SACK_BLOCKS_MAX]; /* of the last ACK: done with */
+    uint32_t fin_seq; /* where an early FIN stands, when fin_seen */
 
     /* ---- from here on: losses, and what is looked at once or twice ---- */
 
     uint64_t cc[NJ_CC_PRIV_BYTES / 8]; /* what the algorithm of congestion control keeps */
     uint32_t prr_delivered, prr_out, prr_flight; /* RFC 9937 6 */
-    uint32_t undo_cwnd, undo_ssthresh; /* as they were before; undo_cwnd 0: nothing to undo */
-    uint32_t undo_una;
+    uint32_t undo_ssthresh, undo_una;            /* as they were, with undo_cwnd */
     int32_t undo_bytes; /* sent again since and not yet reported as duplicates */
-    uint32_t undo_ts;   /* our timestamp clock when the first was sent again; 0: none yet */
     nj_ns reopened_at;  /* the peer opened its window, and all was sent again */
     nj_ns probed_at;    /* the first probe since then */
     nj_ns syn_at;       /* when the only SYN was sent; 0: there were more */
+    uint32_t undo_ts;   /* our timestamp clock when the first was sent again; 0: none yet */
     uint32_t iss, irs;
-    uint32_t fin_seq;                     /* where an early FIN stands, when fin_seen */
     uint32_t sack_at[NJ_SACK_BLOCKS_MAX]; /* a byte of each block that changed, the latest first */
     uint16_t mtu_claimed; /* an ICMP message said so; believed when a time-out agrees */
     uint8_t n_syns;       /* SYNs or SYN-ACKs sent, up to UINT8_MAX */
@@ -158,6 +160,8 @@ struct nj_xfer {
     uint32_t mtu_probe_end;
     nj_ns mtu_probe_at; /* no probe before */
 };
+
+static_assert(sizeof(struct nj_xfer) <= 9 * NJ_CACHE_LINE, "each busy connection has one");
 
 /* Three cache lines. The first two are what a segment of an open connection needs; the third is
  * time. */

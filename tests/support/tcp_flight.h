@@ -57,6 +57,34 @@ static inline void fly(struct world *w, uint32_t n, uint32_t more)
     NOTHING(w);
 }
 
+/* Exactly the runs that fly are in the order of time, and none that RACK counts as overtaken comes
+ * behind one that it has not. */
+static inline void expect_order(const struct nj_xfer *x)
+{
+    const struct nj_list *n = &x->by_time;
+    const struct nj_sent *prev = NULL;
+    uint32_t n_flying = 0, n_listed = 0;
+    bool met = x->overtaken == &x->by_time;
+
+    for (const struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r)) {
+        cr_assert_eq(nj_list_linked(&r->by_time), r->fate == NJ_FLYING);
+        n_flying += r->fate == NJ_FLYING;
+    }
+    while ((n = n->next) != &x->by_time && n_listed <= n_flying) {
+        const struct nj_sent *r = nj_container_of(n, struct nj_sent, by_time);
+        cr_assert_eq(r->fate, NJ_FLYING);
+        if (prev)
+            cr_assert(nj_sent_after(r->at, r->end, prev->at, prev->end), "out of order");
+        if (!met)
+            cr_assert(nj_sent_after(x->rack_at, x->rack_end, r->at, r->end));
+        met |= x->overtaken == n;
+        prev = r;
+        n_listed++;
+    }
+    cr_assert_eq(n_listed, n_flying);
+    cr_assert(met, "what was overtaken last flies no more");
+}
+
 /* All segments before number `acked` have arrived, and those of the blocks. */
 #define ACKED(w, acked, ...) SEND(w, .flags = A, .seq = 1, .ack = AT(acked), .sack = {__VA_ARGS__})
 

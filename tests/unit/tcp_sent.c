@@ -127,6 +127,7 @@ static void check_runs(struct net *n)
     }
     cr_assert_eq(at, t->snd_nxt);
     cr_assert_eq(n_runs, x->n_runs);
+    expect_order(x);
     cr_assert_eq(bytes[NJ_FLYING], x->n_flight);
     cr_assert_eq(bytes[NJ_SACKED], x->n_sacked);
     cr_assert_eq(bytes[NJ_LOST], x->n_lost);

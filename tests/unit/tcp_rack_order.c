@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RACK walks over the runs in the order in which they were last sent, and no farther than it has to
+ * (RFC 8985 6.2 step 5). Random scoreboards, from a seed (NJ_SEED replays one), on which it must
+ * find what a walk over all runs finds.
+ */
+#include "base/prng.h"
+#include "support/tcp_flight.h"
+#include "tcp/seq.h"
+
+#define SEEDS    60u
+#define STEPS    1500u
+#define RUNS_FEW 12u /* shared ones, in every third seed: some splits and pushes find none */
+
+struct board {
+    struct world w;
+    struct nj_prng r;
+    uint32_t n_lost, n_waits, n_unlost; /* how often it came to that */
+};
+
+static uint32_t below(struct board *b, uint32_t n)
+{
+    return nj_prng_below(&b->r, n);
+}
+
+static void open_board(struct board *b, uint64_t seed)
+{
+    struct world *w = &b->w;
+
+    memset(b, 0, sizeof *b);
+    nj_prng_init(&b->r, seed);
+    nj_dsl_init(w, &(struct dsl_options){.has_iss = true, .iss = 0u - 100000u}); /* wraps */
+    nj_dsl_open_with(w, &(struct dsl_seg){.mss = MSS, .sack_ok = true});
+    if (seed % 3 == 0)
+        w->tcp.runs.n_max = RUNS_FEW + NJ_SENT_RUNS_SURE * w->tcp.cfg.conns_max;
+    w->tcb->srtt_us = w->tcb->min_rtt_us = 1000;
+}
+
+/* --- what a peer and our own output do to the scoreboard -------------------------------------- */
+
+static void push(struct board *b)
+{
+    struct world *w = &b->w;
+    uint32_t n = below(b, 2) ? MSS * (1 + below(b, 5)) : 1 + below(b, MSS);
+
+    if (w->tcb->snd_nxt - w->tcb->snd_una < 1000 * MSS && nj__sent_has_room(&w->tcp, w->tcb))
+        nj__sent_push(&w->tcp, w->tcb, n, w->now);
+}
+
+static void again(struct board *b)
+{
+    struct world *w = &b->w;
+    struct nj_sent *r = nj__sent_first_lost(w->tcb->x);
+    uint32_t max;
+
+    if (!r)
+        return;
+    max = nj__sent_again_max(w->tcb, r);
+    if (nj_seq_lt(w->tcb->snd_nxt, r->seq + max))
+        max = w->tcb->snd_nxt - r->seq;
+    nj__sent_again(&w->tcp, w->tcb, r, r->seq + (below(b, 3) ? max : 1 + below(b, max)), w->now);
+}
+
+static void tail_again(struct board *b)
+{
+    struct world *w = &b->w;
+    struct nj_sent *last = nj_sent_last(w->tcb->x);
+
+    if (!last || last->fate != NJ_FLYING)
+        return;
+    last = nj__sent_tail(&w->tcp, w->tcb, MSS);
+    nj__sent_again(&w->tcp, w->tcb, last, last->end, w->now);
+}
+
+/* A number in flight; often one where a run begins or ends. */
+static uint32_t some_seq(struct board *b)
+{
+    const struct nj_tcb *t = b->w.tcb;
+    uint32_t seq = t->snd_una + below(b, t->snd_nxt - t->snd_una + 1);
+
+    for (const struct nj_sent *r = nj_sent_first(t->x); r && below(b, 4); r = nj_sent_next(t->x, r))
+        if (nj_seq_le(r->seq, seq) && nj_seq_lt(seq, r->end))
+            return below(b, 2) ? r->seq : r->end;
+    return seq;
+}
+
+static void sack(struct board *b)
+{
+    struct world *w = &b->w;
+    struct nj_ack_news news = {0};
+    struct nj_seg seg = {.ack = w->tcb->snd_una, .opts.n_sack = (uint8_t)(1 + below(b, 3))};
+
+    for (uint8_t i = 0; i < seg.opts.n_sack; i++) {
+        uint32_t one = some_seq(b), other = below(b, 2) ? one + MSS : some_seq(b);
+        seg.opts.sack[i] = nj_seq_lt(one, other) ? (struct nj_sack_block){one, other}
+                                                 : (struct nj_sack_block){other, one};
+    }
+    nj__sent_sacked(&w->tcp, w->tcb, &seg, &news, w->now);
+}
+
+static void ack(struct board *b)
+{
+    struct world *w = &b->w;
+    struct nj_tcb *t = w->tcb;
+    struct nj_ack_news news = {0};
+    uint32_t seq = some_seq(b);
+
+    if (below(b, 3))
+        seq = t->snd_una + (seq - t->snd_una) / 8;
+    nj__sent_acked(&w->tcp, t, seq, &news, w->now);
+    t->snd_una = seq;
+}
+
+static void unlose(struct board *b)
+{
+    b->n_unlost += b->w.tcb->x->n_lost > 0;
+    nj__sent_unlose(b->w.tcb->x);
+}
+
+static void give_up(struct board *b)
+{
+    struct world *w = &b->w;
+
+    switch (below(b, 4)) {
+    case 0: /* a smaller path MTU */
+        nj__sent_lose_until(&w->tcp, w->tcb, w->tcb->snd_nxt);
+        w->tcb->snd_mss = (uint16_t)(MSS / 2 + below(b, MSS / 2));
+        nj__sent_recut(&w->tcp, w->tcb);
+        w->tcb->snd_mss = MSS;
+        break;
+    case 1:
+        nj__sent_forget_sacks(w->tcb);
+        break;
+    default:
+        nj__sent_lose_until(&w->tcp, w->tcb, some_seq(b));
+    }
+}
+
+static void change(struct board *b)
+{
+    uint32_t what = below(b, 100);
+
+    if (below(b, 2))
+        b->w.now += below(b, 300) * NJ_US;
+    if (what < 45)
+        push(b);
+    else if (what < 65)
+        sack(b);
+    else if (what < 75)
+        ack(b);
+    else if (what < 92)
+        again(b);
+    else if (what < 95)
+        tail_again(b);
+    else if (what < 98)
+        unlose(b);
+    else
+        give_up(b);
+}
+
+/* --- the walk over all runs ------------------------------------------------------------------- */
+
+struct verdict {
+    uint8_t fate[NJ_SENT_RUNS_MAX];
+    bool lost;
+    nj_ns reo_at;
+};
+
+/* RFC 8985 6.2 step 5. There is no reordering window: x->rack_rtt makes up for it. */
+static void walk_all(const struct world *w, bool timed_out, struct verdict *v)
+{
+    const struct nj_xfer *x = w->tcb->x;
+    uint32_t i = 0;
+    nj_ns last = 0;
+
+    v->lost = false;
+    for (const struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r), i++) {
+        nj_ns due = r->at + x->rack_rtt;
+        bool counts =
+            timed_out || (x->rack_at != 0 && nj_sent_after(x->rack_at, x->rack_end, r->at, r->end));
+        v->fate[i] = r->fate;
+        if (r->fate != NJ_FLYING || !counts)
+            continue;
+        if (due <= w->now) {
+            v->fate[i] = NJ_LOST;
+            v->lost = true;
+        } else if (due > last) {
+            last = due;
+        }
+    }
+    v->reo_at = last ? last : NJ_NEVER;
+}
+
+static void compare(struct board *b)
+{
+    struct world *w = &b->w;
+    struct nj_xfer *x = w->tcb->x;
+    bool timed_out = below(b, 20) == 0;
+    struct verdict v;
+    uint32_t i = 0;
+
+    x->ca = NJ_CA_RECOVERY;
+    x->reordering = false;
+    x->rack_rtt = (1 + below(b, 3000)) * NJ_US;
+    if (timed_out) /* the first segment goes in any case; it may be cut off */
+        nj__sent_lose_until(&w->tcp, w->tcb, w->tcb->snd_una + w->tcb->snd_mss);
+    walk_all(w, timed_out, &v);
+    if (timed_out) {
+        nj__rack_timed_out(&w->tcp, w->tcb, w->now);
+    } else {
+        cr_assert_eq(nj__rack_detect(w->tcb, w->now), v.lost);
+        cr_assert_eq(x->reo_at, v.reo_at, "%" PRIu64 ", not %" PRIu64, x->reo_at, v.reo_at);
+        b->n_lost += v.lost;
+        b->n_waits += v.reo_at != NJ_NEVER;
+    }
+    for (const struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r), i++)
+        cr_assert_eq(r->fate, v.fate[i], "run %u: %u, not %u", i, r->fate, v.fate[i]);
+}
+
+static void random_board(uint64_t seed)
+{
+    struct board b;
+
+    open_board(&b, seed);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        change(&b);
+        expect_order(b.w.tcb->x);
+        if (below(&b, 3) == 0) {
+            compare(&b);
+            expect_order(b.w.tcb->x);
+        }
+    }
+    cr_assert(b.n_lost > 20 && b.n_waits > 20 && b.n_unlost > 5, "%u lost, %u wait, %u unlost",
+              b.n_lost, b.n_waits, b.n_unlost);
+    b.w.n_out = b.w.next_out = 0;
+    nj_dsl_fini(&b.w);
+}
+
+/* Sentences 72, 75; RFC 8985 6.2 step 5. */
+Test(tcp_rack_order, finds_what_a_walk_over_all_finds, .timeout = 100)
+{
+    const char *given = getenv("NJ_SEED");
+    uint64_t first = given ? strtoull(given, NULL, 0) : 1;
+
+    for (uint64_t seed = first; seed < first + (given ? 1 : SEEDS); seed++) {
+        printf("NJ_SEED=%lu\n", (unsigned long)seed);
+        fflush(stdout);
+        random_board(seed);
+    }
+}
+
+/* --- how far it goes ---------------------------------------------------------------------------
+ */
+
+#define RUNS 2000u
+
+static struct nj_sent *run(const struct world *w, uint32_t n)
+{
+    struct nj_sent *r = nj_sent_first(w->tcb->x);
+
+    while (n-- > 0)
+        r = nj_sent_next(w->tcb->x, r);
+    return r;
+}
+
+/* Segment `n` arrives. */
+static void hear(struct world *w, uint32_t n)
+{
+    struct nj_sack_block b = {w->iss + AT(n), w->iss + AT(n + 1)};
+    struct nj_seg seg = {.ack = w->tcb->snd_una, .opts = {.n_sack = 1, .sack = {b}}};
+
+    nj__sent_sacked(&w->tcp, w->tcb, &seg, &(struct nj_ack_news){0}, w->now);
+}
+
+/* RUNS segments, one every microsecond, of which RACK has seen number `seen` arrive just now, a
+ * millisecond after the last one left. */
+static void open_runs(struct world *w, uint32_t seen)
+{
+    open_flight(w, NULL);
+    for (uint32_t i = 0; i < RUNS; i++) {
+        nj__sent_push(&w->tcp, w->tcb, MSS, w->now);
+        w->now += 1 * NJ_US;
+    }
+    cr_assert_eq(w->tcb->x->n_runs, RUNS);
+    w->now += 1 * MS;
+    hear(w, seen);
+    w->tcb->x->ca = NJ_CA_RECOVERY;
+}
+
+/* These seem to have been sent long ago, so that one that is looked at is found lost; or later than
+ * all others, so that RACK has not overtaken it. */
+static void set_trap(struct world *w, uint32_t first, uint32_t end, nj_ns at)
+{
+    struct nj_sent *r = run(w, first);
+
+    for (uint32_t i = first; i < end; i++, r = nj_sent_next(w->tcb->x, r))
+        r->at = at;
+}
+
+static void close_runs(struct world *w)
+{
+    w->n_out = w->next_out = 0;
+    nj_dsl_fini(w);
+}
+
+/* RFC 8985 6.2: "in the order of time sent". A round trip and a quarter has not passed for the
+ * first run, so none of those behind it is looked at, but the one that becomes due last. */
+Test(tcp_rack_order, stops_at_the_first_run_too_young)
+{
+    struct world w;
+
+    open_runs(&w, RUNS - 1);
+    w.tcb->x->reordering = true;
+    w.tcb->srtt_us = w.tcb->min_rtt_us = 100000;
+    cr_expect_not(nj__rack_detect(w.tcb, w.now)); /* finds what was overtaken last */
+    nj_ns last = run(&w, RUNS - 2)->at, due = last + w.tcb->x->rack_rtt + 25 * MS;
+    cr_expect_eq(w.tcb->x->reo_at, due);
+    set_trap(&w, 2, RUNS - 3, 1); /* the first two are looked at, if the first is lost */
+    cr_expect_not(nj__rack_detect(w.tcb, w.now));
+    cr_expect_eq(w.tcb->x->n_lost, 0);
+    cr_expect_eq(w.tcb->x->reo_at, due);
+    set_trap(&w, 2, RUNS - 3, w.now);
+    hear(&w, RUNS - 2); /* the one before it was overtaken last of those that still fly */
+    w.tcb->min_rtt_us = 100000;
+    cr_expect_not(nj__rack_detect(w.tcb, w.now));
+    cr_expect_eq(w.tcb->x->reo_at, due - 1 * NJ_US);
+    set_trap(&w, 2, RUNS - 3, 1);
+    w.tcb->x->ca = NJ_CA_OPEN;
+    nj__rack_timed_out(&w.tcp, w.tcb, w.now);
+    cr_expect_eq(w.tcb->x->n_lost, MSS, "the first one, at a time-out");
+    close_runs(&w);
+}
+
+/* Those before number 100 are lost; those behind it were sent later than it was. */
+Test(tcp_rack_order, stops_at_the_first_run_not_overtaken)
+{
+    struct world w;
+
+    open_runs(&w, 100);
+    set_trap(&w, 102, RUNS, 1);
+    cr_expect(nj__rack_detect(w.tcb, w.now));
+    cr_expect_eq(w.tcb->x->n_lost, 100 * MSS);
+    cr_expect_eq(w.tcb->x->reo_at, NJ_NEVER);
+    cr_expect_not(nj__rack_detect(w.tcb, w.now));
+    cr_expect_eq(w.tcb->x->n_lost, 100 * MSS);
+    close_runs(&w);
+}
+
+/* What was given up by mistake is in the order again, by the time it was sent: the second half had
+ * gone again before the first was lost. */
+Test(tcp_rack_order, a_mistake_restores_the_order)
+{
+    struct world w;
+
+    open_runs(&w, RUNS - 1);
+    nj__sent_lose_until(&w.tcp, w.tcb, w.tcb->snd_nxt);
+    struct nj_sent *half = run(&w, RUNS / 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        nj__sent_again(&w.tcp, w.tcb, i ? run(&w, 0) : half, w.iss + AT(i ? RUNS / 2 : RUNS - 1),
+                       w.now);
+        w.now += 1 * MS;
+    }
+    nj__sent_lose_until(&w.tcp, w.tcb, w.iss + AT(RUNS - 1));
+    nj__sent_unlose(w.tcb->x);
+    expect_order(w.tcb->x);
+    cr_expect_eq(nj_sent_oldest(w.tcb->x), half);
+    cr_expect_eq(w.tcb->x->n_flight, (RUNS - 1) * MSS);
+    close_runs(&w);
+}
