@@ -445,9 +445,9 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     x->paced = now < x->pace_at;
     if (x->paced)
         return NOTHING;
-    uint32_t probe = t->snd_mss < t->mss_max && !x->pace_rate && nj__sent_has_room(tcp, t)
-                         ? nj__path_probe(t, min_u32(queued - 1, room), now)
-                         : 0; /* less the last byte: no FIN, no PSH */
+    bool may_probe = queued > 1 && t->snd_mss < t->mss_max && !x->pace_rate;
+    uint32_t probe = may_probe ? nj__path_probe(t, min_u32(queued - 1, room), now)
+                               : 0; /* less the last byte: no FIN, no PSH */
     if (probe)
         return send_mtu_probe(tcp, t, probe, now);
     if (!send_train(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))

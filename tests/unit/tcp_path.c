@@ -213,6 +213,26 @@ Test(tcp_path, probes_that_get_lost)
     nj_dsl_fini(&w);
 }
 
+/* A path that has become smaller for good. The connection falls idle, so that a probe is due, and
+ * both ends close: a FIN alone is no data to probe with. */
+Test(tcp_path, no_probe_with_a_fin_alone)
+{
+    struct world w;
+    open_full(&w);
+    nj_dsl_write(&w, 10000);
+    uint32_t una = carry(&w, 1, 1300, 10 * SEC, 0);
+    una = carry(&w, una, 1300, 20 * SEC, 100000);
+    una = carry(&w, una, 1300, 5 * SEC, 0);
+    cr_assert_lt(w.tcb->snd_mss, w.tcb->mss_max);
+    cr_assert_null(w.tcb->x, "it is not idle");
+    SEND(&w, .flags = FA, .seq = 1, .ack = una);
+    EXPECT(&w, .flags = A, .seq = una, .ack = 2);
+    CLOSE(&w);
+    EXPECT(&w, .flags = FA, .seq = una, .ack = 2);
+    NOTHING(&w);
+    nj_dsl_fini(&w);
+}
+
 /* What a router says holds for ten minutes (RFC 1191 6.3); and less than 552 bytes over IPv4 is not
  * believed. */
 Test(tcp_path, a_claim_holds_for_a_while)
