@@ -4,8 +4,8 @@
  *
  * Each step is a byte that says what, and a few bytes of operands. Numbers in segments are small
  * distances from what the connection expects, so that scripts get deep: past the handshake, into
- * recovery, into every closing state. nj__tcb_check() runs by itself after every segment. At the
- * end everything is aborted and the pools must be full.
+ * recovery, to probes of the path MTU, into every closing state. nj__tcb_check() runs by itself
+ * after every segment. At the end everything is aborted and the pools must be full.
  */
 #include <stdlib.h>
 
@@ -129,6 +129,18 @@ static uint32_t near(struct world *w)
     }
 }
 
+/* What of our data has arrived out of order: `n` blocks, from a distance behind the ACK on. */
+static void sack(struct world *w, struct nj_seg *seg, uint8_t n)
+{
+    uint32_t at = seg->ack;
+
+    for (n &= 3; seg->opts.n_sack < n; seg->opts.n_sack++) {
+        struct nj_sack_block *b = &seg->opts.sack[seg->opts.n_sack];
+        b->first = at += near(w);
+        b->end = at += near(w);
+    }
+}
+
 static void segment(struct world *w, uint8_t which)
 {
     static const uint8_t likely[8] = {0x10, 0x18, 0x02, 0x12, 0x11, 0x04, 0x14, 0x00};
@@ -148,6 +160,8 @@ static void segment(struct world *w, uint8_t which)
     if (shape & 0x80) {
         seg.seq += near(w);
         seg.ack -= near(w);
+        if (t && t->sack_on)
+            sack(w, &seg, byte(w));
     }
     if (n_bytes > 1460)
         n_bytes = 1460;
@@ -161,6 +175,7 @@ static void segment(struct world *w, uint8_t which)
         seg.opts.has_mss = o & 1;
         seg.opts.mss = (uint16_t)(o << 4);
         seg.opts.has_wscale = o & 2;
+        seg.opts.sack_permitted = o & 4;
         seg.opts.wscale = o >> 4;
     }
     static const uint8_t payload[1460];
@@ -222,6 +237,20 @@ static void turn(struct world *w, nj_ns step)
     nj_tcp_output(&w->tcp, w->now);
 }
 
+/* A router says that what is in flight is too long, with the MTU of its next link. */
+static void too_big(struct world *w, uint8_t which)
+{
+    struct nj_icmp_error e = {.news = NJ_ICMP_TOO_BIG, .tuple = tuple_of(which)};
+    uint32_t hash = nj_flow_hash(&w->tcp.flows, &e.tuple);
+    struct nj_tcb *t = nj_flow_tcb(nj_flow_find(&w->tcp.flows, hash, &e.tuple));
+
+    e.mtu = 1280 + byte(w);
+    if (!t)
+        return;
+    e.seq = t->snd_una;
+    nj_tcp_icmp(&w->tcp, t, &e);
+}
+
 static void starve(struct world *w, uint8_t b)
 {
     uint32_t n = b & 0x40 ? 64 : b & 0x3f;
@@ -260,6 +289,8 @@ static void one_step(struct world *w)
             starve(w, byte(w));
         else if (what & 2)
             w->room = byte(w) & 1 ? 1000 : byte(w) & 3;
+        else if (what & 4)
+            too_big(w, what >> 3);
         else
             w->reads = !w->reads;
         break;
