@@ -409,10 +409,19 @@ static uint32_t pace_room(const struct nj_tcb *t, nj_ns now)
     return n < t->snd_mss ? t->snd_mss : n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
+/* New data goes while nothing is in flight: the timer and R2 count from here, whatever was probed
+ * before. */
+static void begin_flight(struct nj_xfer *x, nj_ns now)
+{
+    x->rexmit_at = NJ_NEVER;
+    x->progress_at = now;
+}
+
 /* One segment of `n` bytes, more than snd_mss, to see whether the path carries it. */
 static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n, nj_ns now)
 {
     uint16_t mss = t->snd_mss;
+    bool first = t->snd_una == t->snd_nxt;
 
     t->snd_mss = (uint16_t)n; /* for this one */
     bool sent = send_train(tcp, t, t->snd_nxt, n, 0, now);
@@ -421,6 +430,8 @@ static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_
     t->snd_mss = mss;
     if (!sent)
         return NO_ROOM;
+    if (first)
+        begin_flight(t->x, now);
     nj__path_probe_sent(t, n, now);
     note_sent(t, n, false, now);
     return SENT;
@@ -452,10 +463,8 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
         return send_mtu_probe(tcp, t, probe, now);
     if (!send_train(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
         return NO_ROOM;
-    if (off == 0) { /* the timer and R2 count from here, whatever was probed before */
-        x->rexmit_at = NJ_NEVER;
-        x->progress_at = now;
-    }
+    if (off == 0)
+        begin_flight(x, now);
     nj__sent_push(tcp, t, n + fin, now);
     note_sent(t, n + fin, false, now);
     if (x->pace_rate)

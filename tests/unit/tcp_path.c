@@ -138,6 +138,8 @@ Test(tcp_path, black_hole)
 
 /* What the path carries: segments of up to `most` bytes of payload, which the peer acknowledges one
  * by one a round trip of 20 ms later, with SACK. 0: nothing at all. */
+static unsigned n_too_long; /* segments that it did not carry */
+
 static uint32_t carry(struct world *w, uint32_t una, uint32_t most, nj_ns duration, uint32_t feed)
 {
     nj_ns end = w->now + duration;
@@ -151,6 +153,7 @@ static uint32_t carry(struct world *w, uint32_t una, uint32_t most, nj_ns durati
         nj_dsl_step(w);
         w->now += 10 * MS;
         for (struct dsl_out *o; (o = nj_dsl_take(w));) {
+            n_too_long += o->seg.payload_bytes > most;
             if (o->seg.payload_bytes == 0 || o->seg.payload_bytes > most)
                 continue;
             memset(got + o->rel_seq, 1, o->seg.payload_bytes);
@@ -230,6 +233,25 @@ Test(tcp_path, no_probe_with_a_fin_alone)
     CLOSE(&w);
     EXPECT(&w, .flags = FA, .seq = una, .ack = 2);
     NOTHING(&w);
+    nj_dsl_fini(&w);
+}
+
+/* An idle connection goes on with a probe, and nothing arrives any more: it is given up after the
+ * time that RFC 9293 3.8.3 wants, counted from that probe. */
+Test(tcp_path, a_probe_begins_a_flight)
+{
+    struct world w;
+    open_full(&w);
+    nj_dsl_write(&w, 10000);
+    uint32_t una = carry(&w, 1, 1300, 10 * SEC, 0);
+    una = carry(&w, una, 1300, 5 * SEC, 0);
+    cr_assert_null(w.tcb->x, "it is not idle");
+    n_too_long = 0;
+    carry(&w, una, 0, NJ_TCP_R2 - 1 * SEC, w.n_written + 30000);
+    cr_expect_gt(n_too_long, 1, "no probe and others behind it");
+    cr_expect_not(w.dead, "it was given up");
+    nj_dsl_run(&w, 100 * SEC);
+    cr_expect(w.dead);
     nj_dsl_fini(&w);
 }
 
