@@ -456,7 +456,8 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     x->paced = now < x->pace_at;
     if (x->paced)
         return NOTHING;
-    bool may_probe = queued > 1 && t->snd_mss < t->mss_max && !x->pace_rate;
+    bool may_probe = queued > 1 && t->snd_mss < t->mss_max && !x->pace_rate &&
+                     nj__sent_has_runs(tcp, t, 2); /* for it, and for what follows */
     uint32_t probe = may_probe ? nj__path_probe(t, min_u32(queued - 1, room), now)
                                : 0; /* less the last byte: no FIN, no PSH */
     if (probe)

@@ -165,8 +165,11 @@ uint32_t nj__path_probe(const struct nj_tcb *t, uint32_t n, nj_ns now)
 {
     const struct nj_xfer *x = t->x;
     uint32_t size = probe_size(t);
+    /* One whose run was joined or cut is not told from others; once it is acknowledged it is over.
+     */
+    bool under_way = x->mtu_probe && nj_seq_lt(t->snd_una, x->mtu_probe_end);
 
-    if (!t->sack_on || x->mtu_probe || now < x->mtu_probe_at || x->ca != NJ_CA_OPEN ||
+    if (!t->sack_on || under_way || now < x->mtu_probe_at || x->ca != NJ_CA_OPEN ||
         x->n_sacked > 0 || x->n_lost > 0 || x->n_backoffs > 0 || x->cwr_due)
         return 0;
     return n >= size + NJ_TCP_PROBE_FOLLOWERS * t->snd_mss ? size : 0;
@@ -176,8 +179,6 @@ void nj__path_probe_sent(struct nj_tcb *t, uint32_t n, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
-    if (nj_sent_last(x)->seq != t->snd_nxt - n)
-        return; /* there was no run for it alone: its fate will not be known */
     x->mtu_probe = (uint16_t)n;
     x->mtu_probe_end = t->snd_nxt;
     x->mtu_probe_at = now + NJ_TCP_PROBE_EVERY;

@@ -88,6 +88,11 @@ bool nj__sent_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return may_have_run(tcp, t->x, 0);
 }
 
+bool nj__sent_has_runs(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
+{
+    return may_have_run(tcp, t->x, NJ_SENT_RUNS_SPARE + n - 1);
+}
+
 /* Does new data of this moment belong to `last`? Only in segments of one length can the edges be
  * told from two numbers. */
 static bool joins(const struct nj_tcb *t, const struct nj_sent *last, nj_ns now)

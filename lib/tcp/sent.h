@@ -103,6 +103,8 @@ static inline struct nj_sent *nj_sent_oldest(const struct nj_xfer *x)
 void nj__sent_push(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq, nj_ns now);
 /* Is there a place for one more run, should nj__sent_push() want it? */
 bool nj__sent_has_room(const struct nj_tcp *, const struct nj_tcb *);
+/* Are `n` more runs to be had for new data, none of which need join the last one? */
+bool nj__sent_has_runs(const struct nj_tcp *, const struct nj_tcb *, uint32_t n);
 /* How much of what is lost may go again from `r` on in one go, so that segments end where they
  * ended before, also when snd_mss has grown: all of `r`, if it is cut every snd_mss, else one
  * segment of as many whole ones of it and the lost runs behind it as fit. */

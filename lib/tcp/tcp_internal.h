@@ -207,7 +207,7 @@ uint16_t nj__tcp_peer_mss(const struct nj_tcp *, const struct nj_tuple *,
  * MTU, of the `n` new bytes that may go; 0: there is no reason or no room for one. To be asked
  * where snd_mss < mss_max. */
 uint32_t nj__path_probe(const struct nj_tcb *, uint32_t n, nj_ns now);
-/* It was sent, as the last run. */
+/* It was sent, as the last run, and alone in it. */
 void nj__path_probe_sent(struct nj_tcb *, uint32_t n, nj_ns now);
 /* Is the run that probe? */
 static inline bool nj__path_is_probe(const struct nj_xfer *x, uint32_t end, bool again)

@@ -255,6 +255,85 @@ Test(tcp_path, a_probe_begins_a_flight)
     nj_dsl_fini(&w);
 }
 
+/* Where no run of the scoreboard is to be had for a probe alone, its fate would not be known: none
+ * is sent until there is one. */
+static void no_probe_behind(unsigned n_runs)
+{
+    struct world w;
+    open_full(&w);
+    nj_dsl_write(&w, 10000);
+    uint32_t una = carry(&w, 1, 1300, 10 * SEC, 0);
+    una = carry(&w, una, 1300, 20 * SEC, 100000);
+    una = carry(&w, una, 1300, 700 * SEC, 0);
+    uint16_t mss = w.tcb->snd_mss;
+    cr_assert_lt(mss, FULL);
+    uint32_t n_others = w.tcp.runs.n_max - NJ_SENT_RUNS_SURE * w.tcp.cfg.conns_max;
+    w.tcp.n_runs_shared += n_others; /* other connections hold them */
+    for (unsigned i = 0; i < n_runs; i++) {
+        WRITE(&w, 100);
+        EXPECT(&w, .flags = A, .seq = una + 100 * i, .ack = 1, .len = 100);
+        nj_dsl_run(&w, 1 * MS);
+    }
+    uint32_t at = una + 100 * n_runs;
+    WRITE(&w, 8 * mss);
+    for (unsigned i = 0; i < 8; i++)
+        EXPECT(&w, .flags = A, .seq = at + i * mss, .ack = 1, .len = mss);
+    w.tcp.n_runs_shared -= n_others;
+    SEND(&w, .flags = A, .seq = 1, .ack = at + 8 * mss);
+    WRITE(&w, 8 * mss);
+    EXPECT(&w, .flags = A, .seq = at + 8 * mss, .ack = 1, .len = FULL);
+    EXPECT(&w, .flags = A, .seq = at + 8 * mss + FULL, .ack = 1, .len = mss);
+    nj_dsl_fini(&w);
+}
+
+Test(tcp_path, no_probe_without_a_run)
+{
+    uint32_t n_most = NJ_SENT_RUNS_SURE - NJ_SENT_RUNS_SPARE; /* for new data */
+
+    no_probe_behind(n_most);
+    no_probe_behind(n_most - 1); /* the next segments would join it */
+}
+
+/* The segments behind a probe joined its run after all, as that run took the last but one. Nothing
+ * is learned from their ACK, and the next probe goes. */
+Test(tcp_path, a_probe_that_was_joined)
+{
+    struct world w;
+    open_full(&w);
+    nj_dsl_write(&w, 10000);
+    uint32_t una = carry(&w, 1, 1300, 10 * SEC, 0);
+    una = carry(&w, una, 1300, 20 * SEC, 100000);
+    una = carry(&w, una, 1300, 700 * SEC, 0);
+    uint16_t mss = w.tcb->snd_mss;
+    for (unsigned i = 0; i < NJ_SENT_RUNS_SURE; i++) {
+        WRITE(&w, 100);
+        EXPECT(&w, .flags = A, .seq = una + 100 * i, .ack = 1, .len = 100);
+        nj_dsl_run(&w, 1 * MS);
+    }
+    cr_assert_eq(w.tcb->x->n_runs, NJ_SENT_RUNS_SURE);
+    una += 100 * NJ_SENT_RUNS_SURE;
+    uint32_t n_all = w.tcp.runs.n_max - NJ_SENT_RUNS_SURE * w.tcp.cfg.conns_max;
+    uint32_t n_others = n_all - (NJ_SENT_RUNS_SPARE + 2) * NJ_SENT_RUNS_PART;
+    w.tcp.n_runs_shared += n_others;
+    WRITE(&w, 8 * mss);
+    EXPECT(&w, .flags = A, .seq = una, .ack = 1, .len = FULL);
+    cr_assert_eq(w.tcb->x->n_runs, NJ_SENT_RUNS_SURE + 1, "the probe has its run alone");
+    w.tcp.n_runs_shared -= n_others;
+    w.next_out = w.n_out;
+    una += 8 * mss;
+    SEND(&w, .flags = A, .seq = 1, .ack = una);
+    nj_dsl_run(&w, 500 * MS);
+    WRITE(&w, 8 * mss);
+    EXPECT(&w, .flags = A, .seq = una, .ack = 1, .len = mss);
+    w.next_out = w.n_out;
+    una += 8 * mss;
+    SEND(&w, .flags = A, .seq = 1, .ack = una);
+    nj_dsl_run(&w, 600 * MS);
+    WRITE(&w, 8 * mss);
+    EXPECT(&w, .flags = A, .seq = una, .ack = 1, .len = FULL);
+    nj_dsl_fini(&w);
+}
+
 /* What a router says holds for ten minutes (RFC 1191 6.3); and less than 552 bytes over IPv4 is not
  * believed. */
 Test(tcp_path, a_claim_holds_for_a_while)
