@@ -6,24 +6,38 @@
 
 #include "server/addresses.h"
 
+/* Does `v`, of another shard, belong to an earlier second? Shards have one clock. */
+static bool is_older(const struct nj_abuse_view *v, const struct nj_abuse_view *than)
+{
+    return (int32_t)(v->second - than->second) < 0;
+}
+
+/* A shard names its last client until the next act, so only the last second says who acts now. */
+static void join(struct nj_abuse_view *sum, const struct nj_abuse_view *v)
+{
+    uint64_t n = sum->n + v->n;
+
+    if (sum->n == 0 || is_older(sum, v)) {
+        *sum = *v;
+    } else if (!is_older(v, sum)) {
+        bool others = sum->others || v->others || !nj_addr_eq(&sum->client, &v->client);
+        if (v->weight > sum->weight)
+            *sum = *v;
+        sum->others = others;
+    }
+    sum->n = n;
+}
+
 bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter reason,
                   struct nj_abuse_view *out)
 {
-    uint32_t n_views = 0;
-
     *out = (struct nj_abuse_view){0};
     for (uint32_t i = 0; i < n; i++) {
         struct nj_abuse_view view;
-        if (!nj_abuse_view(of[i], reason, &view))
-            continue;
-        out->n += view.n;
-        out->others |= view.others || (n_views > 0 && !nj_addr_eq(&view.client, &out->client));
-        if (n_views++ > 0 && view.weight <= out->weight)
-            continue;
-        out->client = view.client;
-        out->weight = view.weight;
+        if (nj_abuse_view(of[i], reason, &view))
+            join(out, &view);
     }
-    return n_views > 0;
+    return out->n > 0;
 }
 
 static uint64_t count_all(const struct nj_abuse *const *of, uint32_t n)

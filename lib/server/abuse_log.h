@@ -25,8 +25,9 @@ struct nj_abuse_log {
 bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
                        nj_ns now, char line[NJ_ABUSE_LINE_BYTES]);
 
-/* What all shards together have of a reason: how often, and the client that the most acts of a
- * shard were against. False: nothing. */
+/* What all shards together have of a reason: how often, and the client that most acts of a shard
+ * were against in the last second in which there were any. `others`: in that second there were acts
+ * against other clients, too. False: nothing, or all of it is being written to. */
 bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter reason,
                   struct nj_abuse_view *out);
 

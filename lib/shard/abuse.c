@@ -83,6 +83,7 @@ bool nj_abuse_view(const struct nj_abuse *a, enum nj_counter reason, struct nj_a
         if (version % 2 != 0 || atomic_load(&slot->version) != version)
             continue;
         memcpy(out->client.b, addr, sizeof addr);
+        out->second = atomic_load_explicit(&slot->second, memory_order_relaxed);
         out->weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);
         out->others = atomic_load_explicit(&slot->others, memory_order_relaxed);
         return true;

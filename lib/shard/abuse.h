@@ -36,8 +36,9 @@ struct nj_abuse {
 struct nj_abuse_view {
     uint64_t n;
     struct nj_addr client;
-    uint32_t weight;
-    bool others; /* in the last second with any, it was against others, too */
+    uint32_t second; /* of the last act, of the shard's time, modulo 2^32 */
+    uint32_t weight; /* in that second: acts against that client, less those against others */
+    bool others;     /* in that second there were some */
 };
 
 /* Counts `reason` (a counter of kind EVENT) and records `client` as its cause. The shard's lcore

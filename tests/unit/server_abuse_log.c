@@ -113,6 +113,27 @@ Test(server_abuse_log, the_worst_is_named)
     cr_expect(has(next(), "client 198.18.0.12"), "%s", line);
 }
 
+/* A shard that was quiet since keeps the client of its last act, with all its weight. */
+Test(server_abuse_log, who_acted_long_ago_is_not_named)
+{
+    struct nj_abuse_view sum;
+    struct nj_addr last = addr("198.18.0.14");
+
+    act(0, NJ_C_conn_yielded, "198.18.0.9", 100);
+    act(0, NJ_C_conn_yielded, "198.18.0.10", 1);
+    cr_expect(has(next(), "client 198.18.0.9 and others: conn_yielded 101 times"), "%s", line);
+    now += NJ_SEC;
+    act(1, NJ_C_conn_yielded, "198.18.0.12", 3);
+    cr_expect(has(next(), "client 198.18.0.12: conn_yielded 3 times"), "%s", line);
+    now += 3600 * NJ_SEC;
+    act(0, NJ_C_conn_yielded, "198.18.0.13", 2);
+    cr_expect(has(next(), "client 198.18.0.13: conn_yielded 2 times"), "%s", line);
+    act(1, NJ_C_conn_yielded, "198.18.0.14", 4);
+    cr_assert(nj_abuse_sum(of, SHARDS, NJ_C_conn_yielded, &sum));
+    cr_expect(sum.n == 110 && sum.others);
+    cr_expect(nj_addr_eq(&sum.client, &last));
+}
+
 #define ROUNDS 200000u
 
 /* Two clients by turns, whose addresses have nothing in common. */
