@@ -57,30 +57,24 @@ static bool may_tell(const struct nj_abuse_log *log, enum nj_counter reason, nj_
 bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
                        nj_ns now, char line[NJ_ABUSE_LINE_BYTES])
 {
-    uint64_t n_all = count_all(of, n);
     char text[NJ_ADDRESS_TEXT_BYTES];
-    bool wait = false;
 
-    if (n_all == log->n_seen)
+    if (count_all(of, n) == log->n_told_all)
         return false;
     for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
         enum nj_counter reason = (enum nj_counter)i;
         struct nj_abuse_view sum;
-        if (!nj_abuse_sum(of, n, reason, &sum) || sum.n <= log->n_told[i])
+        if (!nj_abuse_sum(of, n, reason, &sum) || sum.n <= log->n_told[i] ||
+            !may_tell(log, reason, now))
             continue;
-        if (!may_tell(log, reason, now)) {
-            wait = true;
-            continue;
-        }
         uint64_t times = sum.n - log->n_told[i];
         snprintf(line, NJ_ABUSE_LINE_BYTES, "abuse: client %s%s: %s %" PRIu64 " time%s: %s",
                  nj_address_text(&sum.client, text), sum.others ? " and others" : "",
                  nj_counter_info[i].name, times, times == 1 ? "" : "s", nj_counter_info[i].what);
         log->n_told[i] = sum.n;
+        log->n_told_all += times;
         log->told_at[i] = now;
         return true;
     }
-    if (!wait)
-        log->n_seen = n_all;
     return false;
 }

@@ -15,8 +15,8 @@
 
 /* Begins as zero. */
 struct nj_abuse_log {
-    uint64_t n_seen;                /* of all reasons, when every line was told */
-    uint64_t n_told[NJ_N_COUNTERS]; /* in lines */
+    uint64_t n_told_all;            /* of all reasons, in lines */
+    uint64_t n_told[NJ_N_COUNTERS]; /* of each */
     nj_ns told_at[NJ_N_COUNTERS];
 };
 

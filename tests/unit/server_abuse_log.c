@@ -134,6 +134,22 @@ Test(server_abuse_log, who_acted_long_ago_is_not_named)
     cr_expect(nj_addr_eq(&sum.client, &last));
 }
 
+/* A record that could not be read, for its lcore was writing to it, is told later. */
+Test(server_abuse_log, a_torn_record_is_told_later)
+{
+    _Atomic uint32_t *version = &shard[1]->abuse.slot[NJ_C_conn_yielded].version;
+
+    act(0, NJ_C_conn_yielded, "198.18.0.9", 2);
+    cr_expect(has(next(), "conn_yielded 2 times"), "%s", line);
+    now += 2 * NJ_SEC;
+    act(1, NJ_C_conn_yielded, "198.18.0.10", 1);
+    atomic_fetch_add(version, 1);
+    cr_expect_str_eq(next(), "");
+    atomic_fetch_add(version, 1);
+    cr_expect(has(next(), "client 198.18.0.10: conn_yielded 1 time:"), "%s", line);
+    cr_expect_str_eq(next(), "");
+}
+
 #define ROUNDS 200000u
 
 /* Two clients by turns, whose addresses have nothing in common. */
