@@ -107,8 +107,10 @@ static bool has_our_key(const struct nj_dpdk_port *p)
     uint8_t key[64] = {0};
     struct rte_eth_rss_conf conf = {.rss_key = key, .rss_key_len = sizeof key};
 
-    return rte_eth_dev_rss_hash_conf_get(p->id, &conf) == 0 &&
-           memcmp(key, p->rss_key.b, NJ_RSS_KEY_BYTES) == 0;
+    bool is = rte_eth_dev_rss_hash_conf_get(p->id, &conf) == 0 &&
+              memcmp(key, p->rss_key.b, NJ_RSS_KEY_BYTES) == 0;
+    explicit_bzero(key, sizeof key);
+    return is;
 }
 
 /* Some drivers take the key when they are configured, others only by this call. */
@@ -119,7 +121,9 @@ static bool tell_key(const struct nj_dpdk_port *p, uint64_t hash_functions)
         .rss_key = key, .rss_key_len = sizeof key, .rss_hf = hash_functions};
 
     memcpy(key, p->rss_key.b, sizeof key);
-    return rte_eth_dev_rss_hash_update(p->id, &conf) == 0;
+    int rc = rte_eth_dev_rss_hash_update(p->id, &conf);
+    explicit_bzero(key, sizeof key);
+    return rc == 0;
 }
 
 /* Does the device keep the table it is told? */

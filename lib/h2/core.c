@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 
 const struct nj_h2_limits nj_h2_limits_default = {
     .concurrent_streams_max = 128,
@@ -17,7 +18,7 @@ const struct nj_h2_limits nj_h2_limits_default = {
 struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
                                   const struct nj_h2_limits *limits, struct nj_counters *counters)
 {
-    struct nj_h2_core *core = calloc(1, sizeof *core);
+    struct nj_h2_core *core = nj_pages_map(sizeof *core, 0); /* has a key */
     if (!core)
         return NULL;
     core->events = events;
@@ -42,7 +43,7 @@ void nj_h2_core_free(struct nj_h2_core *core)
     nj__hpack_shared_free(core->hpack);
     free(core->fields);
     nj__h2_alloc_fini(&core->alloc);
-    free(core);
+    nj_pages_unmap(core, sizeof *core);
 }
 
 uint32_t nj_h2_core_conns(const struct nj_h2_core *core)

@@ -65,6 +65,7 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     s->root = root;
     nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->stats);
     nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->dead, &s->stats);
+    explicit_bzero(&key, sizeof key);
     *out = s;
     return 0;
 }

@@ -148,8 +148,10 @@ static bool up_port(struct nj_server *s)
         snprintf(s->why, sizeof s->why, NO_RANDOM);
         return false;
     }
-    if (nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, &key,
-                          !s->settings.config->no_offload, s->why, sizeof s->why) == 0) {
+    int rc = nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, &key,
+                               !s->settings.config->no_offload, s->why, sizeof s->why);
+    explicit_bzero(&key, sizeof key);
+    if (rc == 0) {
         if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
             nj_say(NJ_SAY_WARNING,
                    "%s takes no multicast: IPv6 hosts may not find us; add us to their neighbours "
@@ -537,7 +539,7 @@ static const char *route_of_guard(void *ctx, const void *address)
 
 int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
 {
-    struct nj_server *s = calloc(1, sizeof *s);
+    struct nj_server *s = nj_pages_map(sizeof *s, 0); /* has a key */
     int status = NJ_EXIT_USAGE;
     size_t n_up = 0;
 
@@ -574,6 +576,6 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     if (config->crash_report)
         nj_crash_report_end();
     nj_settings_free(&s->settings);
-    free(s);
+    nj_pages_unmap(s, sizeof *s);
     return started ? 0 : status;
 }

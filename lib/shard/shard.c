@@ -2,6 +2,8 @@
 /* A shard is made, asked, and ended. What it does in between is shard_step.c. */
 #include "shard/shard.h"
 
+#include <string.h>
+
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
@@ -37,7 +39,9 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .room = nj__net_room,
         .ctx = s,
     };
-    return nj_tcp_init(&s->tcp, &c, now) && nj_tcp_listen(&s->tcp, s->cfg.listen_port);
+    bool ok = nj_tcp_init(&s->tcp, &c, now) && nj_tcp_listen(&s->tcp, s->cfg.listen_port);
+    explicit_bzero(&c, sizeof c); /* has keys */
+    return ok;
 }
 
 static bool init_h2(struct nj_shard *s)
@@ -53,6 +57,7 @@ static bool init_h2(struct nj_shard *s)
         limits.header_fields_max = s->cfg.header_fields_max;
     s->h2 = nj_h2_core_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events, &limits,
                            &s->counters);
+    explicit_bzero(&limits, sizeof limits); /* has a key */
     return s->h2 != NULL;
 }
 
@@ -83,6 +88,7 @@ static bool init_site(struct nj_shard *s)
         .options = s->cfg.site,
     };
     s->site = nj_site_new(&c);
+    explicit_bzero(&c, sizeof c); /* has a key */
     return s->site != NULL;
 }
 
@@ -102,6 +108,7 @@ static void init_neigh(struct nj_shard *s, nj_ns now)
     nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_push, s);
     s->neigh.lost = neighbour_lost;
     nj_ndp_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
+    explicit_bzero(&c, sizeof c); /* has a key */
 }
 
 static void set_timeouts(struct nj_shard_config *c)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shard/steer.h"
 
+#include <string.h>
+
 #include <rte_thash.h>
 
 #include "base/assert.h"
@@ -66,6 +68,7 @@ void nj_steer_init(struct nj_steer *s, const struct nj_rss_key *key, enum nj_ste
     uint32_t raw[NJ_RSS_KEY_BYTES / 4];
     memcpy(raw, key->b, sizeof raw);
     rte_convert_rss_key(raw, s->key_be, NJ_RSS_KEY_BYTES);
+    explicit_bzero(raw, sizeof raw);
 }
 
 /* Two IPv6 addresses and the ports: the 36 bytes that a key of 40 is long enough for. */

@@ -14,13 +14,17 @@ ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of x86-64 and arm64, whatever is mapp
 FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
                    r"(?: (\w+)(?:\.\w+)*\+0x[0-9a-f]+)?)$", re.M)
 MARK = b"body-of-a-peer/" * 64
+RANDOM = bytes((i * 37 + 91) % 256 for i in range(16))  # getrandom() of nightjar-test-handlers
+RSS_KEY = bytes((i * 59 + 17) % 256 for i in range(40))
 
 
 class CrashCase(unittest.TestCase):
     """A server of its own for each."""
 
+    options = ("--workers", "1")
+
     def start(self, **variables):
-        self.world = World(lcores=1, options=("--workers", "1"), program="nightjar-test-handlers")
+        self.world = World(lcores=1, options=self.options, program="nightjar-test-handlers")
         self.addCleanup(self.world.close)
         self.world.root = os.path.join(self.world.scratch, "site")
         os.mkdir(self.world.root)
@@ -98,6 +102,8 @@ class Report(CrashCase):
 class CoreDump(CrashCase):
     """Of what the kernel would write. Not a core dump: where those go is the machine's to say."""
 
+    options = CrashCase.options + ("--rss-key", RSS_KEY.hex())
+
     def mappings(self, pid):
         """(from, to, "is in a core dump") of each that can be read."""
         found, at = [], None
@@ -134,6 +140,16 @@ class CoreDump(CrashCase):
                 except (OSError, ValueError, OverflowError):
                     pass  # [vvar] and the like
         return False
+
+    def test_keys_are_not_in_it(self):
+        client = self.start(NJ_TEST_RANDOM="1")
+        client.request("/hello")
+        client.ping()
+        # The keys of hashes, and both ends of that of RSS.
+        for key in RANDOM, RSS_KEY[:16], RSS_KEY[-16:]:
+            dumped, left_out = self.holders(self.world.server.process.pid, key)
+            self.assertGreater(left_out, 0, key.hex())
+            self.assertEqual(dumped, 0, key.hex())
 
     def test_a_request_body_is_not_in_it(self):
         client = self.start()
