@@ -26,8 +26,7 @@ struct nj_flow {
     uint32_t hash;
     uint8_t kind;      /* enum nj_flow_kind */
     uint8_t flags;     /* of the small objects: NJ_BARE_* */
-    uint16_t stray_ms; /* last answer to a segment out of place, a challenge ACK (RFC 5961 7) of an
-                          open connection included, modulo 2^16 */
+    uint16_t stray_ms; /* last answer to a segment out of place, modulo 2^16 */
 };
 _Static_assert(sizeof(struct nj_flow) == 44, "a head of 44 bytes leaves 20 of a cache line");
 

@@ -161,7 +161,7 @@ static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
     struct nj_tcb *t = nj_flow_tcb(f);
     uint16_t ms = (uint16_t)(now / NJ_MS);
 
-    if (t ? (uint16_t)(ms - t->flow.stray_ms) < NJ_TCP_CHALLENGE_EVERY / NJ_MS
+    if (t ? (uint16_t)(ms - t->challenge_ms) < NJ_TCP_CHALLENGE_EVERY / NJ_MS
           : !nj__flow_may_answer(f, now))
         return false;
     if (now - tcp->challenge_window_at >= NJ_SEC || tcp->challenge_window_at == 0) {
@@ -174,7 +174,7 @@ static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
         return false;
     tcp->n_challenges_left--;
     if (t)
-        t->flow.stray_ms = ms;
+        t->challenge_ms = ms;
     return true;
 }
 

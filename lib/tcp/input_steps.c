@@ -13,6 +13,11 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
+static uint32_t seconds(nj_ns t)
+{
+    return (uint32_t)(t / NJ_SEC);
+}
+
 /* Options of the peer's SYN: RFC 9293 3.7.1 (MSS), RFC 7323 2.2, 2.3 and 3.2, RFC 2018 2 (SACK). */
 void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
                           nj_ns now)
@@ -22,10 +27,16 @@ void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_
     t->ts_on = o->has_ts;
     t->sack_on = o->sack_permitted;
     t->ts_recent = o->ts_val;
-    t->ts_recent_at = now;
+    t->ts_recent_s = seconds(now);
     t->snd_mss = t->mss_max = (uint16_t)(mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
     t->snd_wscale = o->has_wscale ? (o->wscale < 14 ? o->wscale : 14) : 0;
     t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
+}
+
+/* RFC 7323 5.5: then a timestamp says nothing any more. */
+static bool is_stale(const struct nj_tcb *t, nj_ns now)
+{
+    return seconds(now) - t->ts_recent_s >= NJ_TCP_PAWS_IDLE / NJ_SEC;
 }
 
 /* RFC 7323 5.3 R1 - R3: protection against wrapped sequence numbers. RFC 7323 5.2: not for RST. */
@@ -37,7 +48,7 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; but a peer that starts anew is challenged, see step 4 */
         return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
-    if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && now - t->ts_recent_at < NJ_TCP_PAWS_IDLE) {
+    if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !is_stale(t, now)) {
         bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_answer(&t->flow, now);
         return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_paws);
     }
@@ -51,11 +62,10 @@ static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now
 {
     if (!t->ts_on || !seg->opts.has_ts)
         return;
-    bool stale = now - t->ts_recent_at >= NJ_TCP_PAWS_IDLE;
     if (nj_seq_le(seg->seq, t->last_ack_sent) &&
-        (stale || nj_seq_le(t->ts_recent, seg->opts.ts_val))) {
+        (nj_seq_le(t->ts_recent, seg->opts.ts_val) || is_stale(t, now))) {
         t->ts_recent = seg->opts.ts_val;
-        t->ts_recent_at = now;
+        t->ts_recent_s = seconds(now);
     }
 }
 

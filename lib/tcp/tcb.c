@@ -49,7 +49,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     if (!t)
         return NULL;
     nj__flow_init(&t->flow, NJ_FLOW_TCB, now);
-    t->flow.stray_ms = (uint16_t)((now - NJ_TCP_CHALLENGE_EVERY) / NJ_MS);
+    t->challenge_ms = (uint16_t)((now - NJ_TCP_CHALLENGE_EVERY) / NJ_MS);
     if (old) {
         nj_flow_replace(&tcp->flows, old, &t->flow);
     } else {

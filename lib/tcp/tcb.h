@@ -196,9 +196,10 @@ struct nj_tcb {
     void *user;
 
     uint32_t srtt_us, rttvar_us, min_rtt_us; /* 0: no sample yet */
-    uint32_t w_max; /* CUBIC: the window of the last congestion event; 0: there was none */
-    nj_ns ts_recent_at;
-    nj_ns heard_at; /* last segment that was the peer's: see note_heard() */
+    uint32_t w_max;        /* CUBIC: the window of the last congestion event; 0: there was none */
+    uint32_t ts_recent_s;  /* when ts_recent was taken, in seconds */
+    uint16_t challenge_ms; /* last challenge ACK (RFC 5961 7), modulo 2^16 */
+    nj_ns heard_at;        /* last segment that was the peer's: see note_heard() */
     struct nj_timer timer;
 };
 _Static_assert(offsetof(struct nj_tcb, flow) == 0, "the head comes first");

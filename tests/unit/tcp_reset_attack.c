@@ -355,3 +355,28 @@ Test(tcp_reset_attack, answers_to_stray_acks_are_limited)
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     nj_dsl_fini(&w);
 }
+
+/* RFC 5961 7: the answers to segments out of place, which anybody may provoke, use up nothing of
+ * the challenges of that connection, nor the other way round. */
+Test(tcp_reset_attack, stray_segments_prevent_no_challenge)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    for (unsigned i = 0; i < 20; i++) {
+        nj_dsl_run(&w, 100 * MS);
+        SEND(&w, .flags = A, .seq = 0, .ack = 1);
+        EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    }
+    SEND(&w, .flags = R, .seq = 100);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_challenge_ack), 1);
+    nj_dsl_run(&w, 100 * MS);
+    for (unsigned i = 0; i < 2; i++)
+        SEND(&w, .flags = R, .seq = 100);
+    NOTHING(&w);
+    SEND(&w, .flags = A, .seq = 0, .ack = 1);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    NOTHING(&w);
+    nj_dsl_fini(&w);
+}
