@@ -27,7 +27,7 @@ void nj__tcb_wake(struct nj_tcp *tcp, struct nj_tcb *t)
     x->rack_fack = t->snd_una;
     x->reo_mult = 1;
     x->rto = nj__tcp_rto_now(t);
-    x->mtu_probe_at = t->mtu_told ? t->heard_at + NJ_TCP_PROBE_RAISE : 0;
+    x->mtu_probe_at = t->heard_at + t->mtu_wait_cs * NJ_TCP_PROBE_WAIT_UNIT;
     x->last_send_at = t->heard_at; /* the window may be stale: see nj_cc_ops.idle */
 }
 
@@ -59,10 +59,23 @@ nj_ns nj__tcp_idle_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return t->heard_at + tcp->cfg.keepalive + t->n_keepalives * NJ_TCP_KEEPALIVE_EVERY;
 }
 
+_Static_assert((NJ_TCP_PROBE_RAISE + NJ_TCP_PROBE_EVERY) / NJ_TCP_PROBE_WAIT_UNIT <= UINT16_MAX,
+               "the longest time between two probes fits");
+
+/* RFC 8899 5.1.2: what is left of the time between two probes. */
+static uint16_t probe_wait(const struct nj_tcb *t)
+{
+    nj_ns at = t->x->mtu_probe_at;
+    nj_ns left = at > t->heard_at ? (at - t->heard_at) / NJ_TCP_PROBE_WAIT_UNIT : 0;
+
+    return (uint16_t)(left < UINT16_MAX ? left : UINT16_MAX);
+}
+
 static void fall_asleep(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     NJ_ASSERT(at_rest(t));
     NJ_ASSERT(nj_list_empty(&t->x->sent));
+    t->mtu_wait_cs = probe_wait(t);
     nj_pool_put(&tcp->xfers, t->x);
     t->x = NULL;
 }

@@ -63,7 +63,7 @@ static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
     nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_shrunk);
     nj__sent_lose_until(tcp, t, t->snd_nxt);
     nj__sent_recut(tcp, t);
-    t->x->n_probes_lost = 0;
+    t->mtu_probes_lost = 0;
     t->x->mtu_probe_at = 0;
     nj__tcb_note_output(tcp, t);
 }
@@ -88,7 +88,6 @@ static void shrink_as_told(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu, n
     shrink(tcp, t, mtu);
     if (t->snd_mss == mss)
         return;
-    t->mtu_told = true;
     t->x->mtu_probe_at = now + NJ_TCP_PROBE_RAISE;
 }
 
@@ -154,7 +153,7 @@ void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
 static uint32_t probe_size(const struct nj_tcb *t)
 {
     const uint32_t size[] = {t->mss_max, mss_for(t, MTU_TUNNEL), mss_for(t, MTU_BLACK_HOLE)};
-    uint32_t n = size[t->x->n_probes_lost % NJ_ARRAY_LEN(size)];
+    uint32_t n = size[t->mtu_probes_lost % NJ_ARRAY_LEN(size)];
 
     return n > t->snd_mss && n < t->mss_max ? n : t->mss_max;
 }
@@ -192,18 +191,19 @@ void nj__path_probe_arrived(struct nj_tcp *tcp, struct nj_tcb *t)
         t->snd_mss = t->mss_proven = x->mtu_probe;
         nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_raised);
     }
-    t->mtu_told = false;
     if (t->snd_mss < t->mss_max) /* one step, after larger ones were lost */
         x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
     x->mtu_probe = 0;
-    x->n_probes_lost = 0;
+    t->mtu_probes_lost = 0;
 }
 
-void nj__path_probe_lost(struct nj_xfer *x)
+void nj__path_probe_lost(struct nj_tcb *t)
 {
-    x->mtu_probe = 0;
-    if (++x->n_probes_lost == NJ_TCP_PROBES_MAX) {
-        x->n_probes_lost = 0;
-        x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
+    t->x->mtu_probe = 0;
+    if (t->mtu_probes_lost + 1u < NJ_TCP_PROBES_MAX) {
+        t->mtu_probes_lost++;
+    } else {
+        t->mtu_probes_lost = 0;
+        t->x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
     }
 }

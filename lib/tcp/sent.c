@@ -221,7 +221,7 @@ bool nj__sent_lose(struct nj_tcb *t, struct nj_sent *r)
     set_fate(x, r, NJ_LOST);
     x->lost_hint = NULL;
     if (probe) { /* it was longer than others, and goes again as they do */
-        nj__path_probe_lost(x);
+        nj__path_probe_lost(t);
         r->edge = r->seq;
         r->seg_bytes = t->snd_mss;
     }

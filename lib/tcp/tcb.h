@@ -156,9 +156,8 @@ struct nj_xfer {
     /* A probe for a larger path MTU (RFC 4821): one segment of mtu_probe bytes, up to
      * mtu_probe_end, is in flight. 0: none. */
     uint16_t mtu_probe;
-    uint8_t n_probes_lost; /* since the last one that arrived */
     uint32_t mtu_probe_end;
-    nj_ns mtu_probe_at; /* no probe before */
+    nj_ns mtu_probe_at; /* no probe before; see nj_tcb.mtu_wait_cs */
 };
 
 static_assert(sizeof(struct nj_xfer) <= 9 * NJ_CACHE_LINE, "each busy connection has one");
@@ -178,10 +177,10 @@ struct nj_tcb {
     bool fin_queued : 1;   /* the user closed: FIN follows the last byte of the send queue */
     bool fin_received : 1; /* rcv_nxt has passed the peer's FIN */
     bool fin_seen : 1;
-    bool user_gone : 1;   /* nobody reads any more: new data is answered with RST */
-    bool acks_untold : 1; /* the user does not wait for EV_WRITABLE */
-    bool mtu_told : 1;    /* snd_mss is what an ICMP message made it */
-    uint16_t min_rtt_s;   /* when min_rtt_us was measured, in seconds modulo 2^16 */
+    bool user_gone : 1;          /* nobody reads any more: new data is answered with RST */
+    bool acks_untold : 1;        /* the user does not wait for EV_WRITABLE */
+    uint8_t mtu_probes_lost : 2; /* since the last one that arrived, below NJ_TCP_PROBES_MAX */
+    uint16_t min_rtt_s;          /* when min_rtt_us was measured, in seconds modulo 2^16 */
     uint32_t rcv_nxt, rcv_adv, last_ack_sent;
 
     uint32_t snd_una, snd_nxt;
@@ -199,6 +198,8 @@ struct nj_tcb {
     uint32_t w_max;        /* CUBIC: the window of the last congestion event; 0: there was none */
     uint32_t ts_recent_s;  /* when ts_recent was taken, in seconds */
     uint16_t challenge_ms; /* last challenge ACK (RFC 5961 7), modulo 2^16 */
+    uint16_t mtu_wait_cs;  /* while idle: no probe of the path MTU for so long after heard_at, in
+                              units of NJ_TCP_PROBE_WAIT_UNIT */
     nj_ns heard_at;        /* last segment that was the peer's: see note_heard() */
     struct nj_timer timer;
 };

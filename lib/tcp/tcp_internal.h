@@ -47,6 +47,7 @@
 #define NJ_TCP_PROBE_EVERY      (1 * NJ_SEC)
 #define NJ_TCP_PROBES_MAX       3u
 #define NJ_TCP_PROBE_RAISE      (600 * NJ_SEC)
+#define NJ_TCP_PROBE_WAIT_UNIT  (10 * NJ_MS) /* what is left of these while idle, in 16 bits */
 #define NJ_TCP_PROBE_FOLLOWERS  3u
 #define NJ_TCP_MTU_MIN          552u /* least claim that is believed over IPv4, as in Linux */
 #define NJ_TCP_BLACK_HOLE_RTOS  2u   /* consecutive time-outs that make us doubt the segment size */
@@ -215,7 +216,7 @@ static inline bool nj__path_is_probe(const struct nj_xfer *x, uint32_t end, bool
     return x->mtu_probe != 0 && end == x->mtu_probe_end && !again;
 }
 void nj__path_probe_arrived(struct nj_tcp *, struct nj_tcb *);
-void nj__path_probe_lost(struct nj_xfer *);
+void nj__path_probe_lost(struct nj_tcb *);
 /* A time-out, before it is acted upon: may it be the size of the segments? */
 void nj__tcp_path_timed_out(struct nj_tcp *, struct nj_tcb *);
 
