@@ -222,7 +222,8 @@ static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key
     *client = *a->req->addr;
     if (!names_client(a))
         return address_key(a, key, c, client);
-    if (a->p->trusted && nj_forwarded_is(a->p->client_field)) {
+    if (a->p->client_by == NJ_CLIENT_BY_HEADER && a->p->trusted &&
+        nj_forwarded_is(a->p->client_field)) {
         (void)nj_forwarded_client(a->p, a->req, client); /* else it is the proxy itself */
         return address_key(a, key, c, client);
     }

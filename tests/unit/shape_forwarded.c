@@ -157,3 +157,28 @@ Test(shape_forwarded, long_lists)
     memset(text, ',', sizeof text - 1);
     expect("10.0.0.1", text, NULL, "10.0.0.1");
 }
+
+/* A cookie may have the name of a header. */
+Test(shape_forwarded, cookies_of_that_name)
+{
+    const char *names[] = {"x-forwarded-for", "forwarded"};
+    struct nj_addr from = addr("198.51.100.7");
+
+    p.client_by = NJ_CLIENT_BY_COOKIE;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++) {
+        struct nj_policy_verdict v[2];
+        char line[64];
+        p.client_field = str(names[i]);
+        snprintf(line, sizeof line, "%s=a", names[i]);
+        for (uint32_t k = 0; k < 2; k++) {
+            struct nj_field f[] = {{NJ_STR("cookie"), str(line)},
+                                   {p.client_field, str(k ? "192.0.2.1" : "192.0.2.2")}};
+            nj_policy_decide(&p, &key,
+                             &(struct nj_policy_request){
+                                 .addr = &from, .path = NJ_STR("/"), .fields = f, .n_fields = 2},
+                             &v[k]);
+            cr_expect(nj_addr_eq(&v[k].client, &from), "%s", names[i]);
+        }
+        cr_expect_eq(v[0].client_key, v[1].client_key, "%s", names[i]);
+    }
+}
