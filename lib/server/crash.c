@@ -45,6 +45,7 @@ static struct {
     void *route_ctx;
     void *altstack;       /* of the main thread */
     atomic_flag reported; /* the first crash speaks for all */
+    _Atomic int number;   /* of its signal */
 } state = {.reported = ATOMIC_FLAG_INIT};
 
 /* --- a line, without stdio -------------------------------------------------------------------- */
@@ -225,6 +226,33 @@ static void print_cause(const char *signal_name, const siginfo_t *info)
     }
 }
 
+/* On any thread: the report waits, for its reader or for a lock. */
+static void on_late(int alarm_number)
+{
+    int number = atomic_load(&state.number);
+    sigset_t only;
+
+    (void)alarm_number;
+    signal(number, SIG_DFL);
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+    syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), number);
+}
+
+static void bound_report(int number)
+{
+    struct sigaction act = {.sa_handler = on_late, .sa_flags = SA_ONSTACK};
+    sigset_t only;
+
+    atomic_store(&state.number, number);
+    sigaction(SIGALRM, &act, NULL);
+    sigemptyset(&only);
+    sigaddset(&only, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL); /* all threads may have blocked it */
+    alarm(NJ_CRASH_REPORT_S);
+}
+
 static void on_crash(int number, siginfo_t *info, void *context)
 {
     const char *name = "?";
@@ -233,6 +261,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
     if (atomic_flag_test_and_set(&state.reported))
         for (;;)
             pause(); /* the thread that was first ends the process */
+    bound_report(number);
     for (size_t i = 0; i < NJ_ARRAY_LEN(crashes); i++)
         if (crashes[i].number == number)
             name = crashes[i].name;

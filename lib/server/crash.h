@@ -2,12 +2,15 @@
 /*
  * A crash tells where it happened: on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT one line with the
  * signal, one for each frame (module, offset in it, function), and one that says where to report
- * it. Then the signal has its default action: the process ends by it, with a core dump where those
- * are on. Absolute addresses, registers and contents of memory are not printed: the log of a server
- * goes further than its memory may.
+ * it. Then, or when that has taken NJ_CRASH_REPORT_S, the signal has its default action: the
+ * process ends by it, with a core dump where those are on. Absolute addresses, registers and
+ * contents of memory are not printed: the log of a server goes further than its memory may.
  */
 #ifndef NJ_SERVER_CRASH_H
 #define NJ_SERVER_CRASH_H
+
+/* So long a report may take, for what reads stderr may not. Then the process ends without it. */
+#define NJ_CRASH_REPORT_S 5u
 
 /*
  * The name of the route whose handler owns the stack that has its guard at `address`, or NULL.
