@@ -263,12 +263,21 @@ void *nj_exchange_stream(const struct nj_exchange *x)
 
 /* --- what its stream says --- */
 
+/* Its stream is to be reset. RST_STREAM closes the stream when it has left the outbox, for which a
+ * peer that acknowledges nothing can make us wait; the handler and its stack do not wait with it.
+ */
+static void give_up(struct nj_exchange *x, uint32_t error)
+{
+    x->reset_code = error;
+    if (x->state == NJ__RUNNING)
+        nj_fiber_cancel(x->fiber);
+    nj__mark(x);
+}
+
 void nj_exchange_cut(struct nj_exchange *x)
 {
-    if (x->req.complete || x->reset_code)
-        return;
-    x->reset_code = RFC9113_CANCEL;
-    nj__mark(x);
+    if (!x->req.complete && !x->reset_code)
+        give_up(x, RFC9113_CANCEL);
 }
 
 bool nj_exchange_late(struct nj_exchange *x)
@@ -338,9 +347,8 @@ bool nj_exchange_is_stuck(const struct nj_exchange *x)
 void nj_exchange_evict(struct nj_exchange *x, uint32_t error)
 {
     NJ_ASSERT(nj_exchange_is_stuck(x));
-    x->reset_code = error;
     nj__off_stack(x);
-    nj__mark(x);
+    give_up(x, error);
 }
 
 uint64_t nj_exchange_came(const struct nj_exchange *x)

@@ -126,7 +126,8 @@ void nj_exchange_body_end(struct nj_exchange *x);
  * somewhere; events.home is called with `owner` when it has come home. The exchange stays in its
  * connection's list until then, before all that were not offered. */
 bool nj_exchange_gone(struct nj_exchange *x, void *owner);
-/* If its body is not whole it never will be: its stream is reset when it settles. */
+/* If its body is not whole it never will be: its handler is told that its stream is over, which is
+ * reset when it settles. */
 void nj_exchange_cut(struct nj_exchange *x);
 
 /* More of its body does not come in time: 408 if its handler has not begun, else as if it was cut.

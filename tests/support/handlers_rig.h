@@ -14,7 +14,7 @@
 #include "http/route.h"
 #include "support/shard_rig.h"
 
-#define HR_CLIENTS   8
+#define HR_CLIENTS   120
 #define HR_STREAMS   256u
 #define HR_BODY_KEEP 4096u
 #define HR_JOBS_MAX  64u
@@ -342,7 +342,7 @@ static inline bool hr_step(struct hr *h)
     for (uint32_t i = 0; i < h->n_clients; i++)
         any |= hr_flush(h->client[i]);
     for (uint32_t i = 0; i < RIG_PEERS; i++)
-        any |= h->r->peer[i].used && h->r->peer[i].ack_due;
+        any |= h->r->peer[i].used && h->r->peer[i].ack_due && !h->r->peer[i].manual;
     any |= rig_step(h->r) > 0;
     for (uint32_t i = 0; i < h->n_clients; i++)
         hr_feed(h->client[i]);

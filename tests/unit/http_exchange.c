@@ -517,3 +517,35 @@ Test(http_exchange, small_ones_while_others_are_hungry)
     }
     end_world();
 }
+
+/* A stream that is reset is over when RST_STREAM has left, for which a peer can make us wait; the
+ * stack of its handler does not wait with it. How: its body is cut off, is late, or it is evicted.
+ */
+Test(http_exchange, a_stack_does_not_wait_for_its_stream)
+{
+    begin_world(0);
+    for (int i = 0; i < 3; i++) {
+        how_it_ended = 0;
+        cr_assert(ask(i, 2, 10));
+        offer(i);
+        cr_assert_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 1);
+        switch (i) {
+        case 0:
+            nj_exchange_cut(w.x[i]);
+            break;
+        case 1:
+            cr_expect(nj_exchange_late(w.x[i]));
+            break;
+        case 2:
+            nj_exchange_evict(w.x[i], 11);
+            break;
+        }
+        step();
+        cr_expect_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 0, "%d: its stream is still open", i);
+        cr_expect_eq(how_it_ended, NJ_ERR_GONE, "%d: %ld", i, (long)how_it_ended);
+        cr_expect_eq(w.stream[i].reset, i == 2 ? 11 : 8, "%d: %u", i, w.stream[i].reset);
+        cr_expect_eq(w.stream[i].status, 0, "%d", i);
+        cr_expect_eq(nj_exchanges_open(w.set), (uint32_t)i + 1, "%d", i);
+    }
+    end_world();
+}

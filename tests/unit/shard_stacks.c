@@ -90,6 +90,17 @@ static nj_ns until_ended(struct hr *h, const struct hr_reply *a, nj_ns most)
     return h->r->now - begun;
 }
 
+/* So many requests of a client, one after the other, each within a second. */
+static void answered_at_once(struct hr *h, struct hr_client *c, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/brief"));
+        nj_ns took = until_ended(h, a, 15 * NJ_SEC);
+        cr_expect(a->status == 200 && took <= NJ_SEC, "request %d: %d after %lu ms, %lu evicted", i,
+                  a->status, took / NJ_MS, rig_count(h->r, NJ_C_stack_evicted));
+    }
+}
+
 /* ---- slow bodies ---- */
 
 struct slow {
@@ -238,12 +249,26 @@ Test(shard_stacks, slow_readers)
     hr_settle(h);
     cr_assert_eq(n_in_use(h), STACKS);
     hr_run(h, 2 * NJ_SEC);
-    struct hr_client *c = connect_from(h, OTHER(1), &wide);
-    for (int i = 0; i < 5; i++) {
-        const struct hr_reply *r = hr_reply_of(c, hr_get(c, "/brief"));
-        nj_ns took = until_ended(h, r, 10 * NJ_SEC);
-        cr_expect(r->status == 200 && took <= NJ_SEC, "%d: %d, %lu ms", i, r->status, took / NJ_MS);
+    answered_at_once(h, connect_from(h, OTHER(1), &wide), 5);
+    cr_expect_gt(rig_count(h->r, NJ_C_stack_evicted), 0);
+    hr_free(h);
+}
+
+/* ... and those that acknowledge nothing: RST_STREAM does not get out. */
+Test(shard_stacks, readers_whose_tcp_is_blocked)
+{
+    struct hr *h = start();
+    struct hr_client *a = connect_from(h, OTHER(0), &wide), *b = connect_from(h, OTHER(0), &wide);
+
+    a->p->manual = b->p->manual = true;
+    for (int i = 0; i < 128; i++) {
+        hr_get(a, "/speak");
+        hr_get(b, "/speak");
     }
+    hr_settle(h);
+    cr_assert_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
+    hr_run(h, 2 * NJ_SEC);
+    answered_at_once(h, connect_from(h, OTHER(1), &wide), 5);
     cr_expect_gt(rig_count(h->r, NJ_C_stack_evicted), 0);
     hr_free(h);
 }
