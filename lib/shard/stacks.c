@@ -80,13 +80,45 @@ bool nj__stacks_may(struct nj_shard *s, const struct nj_ask *a)
     return nj_list_empty(&c->waiting) && may_have(s, c, n_free_of(s));
 }
 
+static struct nj_stacks_client *client_at(struct nj_list *turn)
+{
+    return nj_container_of(turn, struct nj_stacks_client, node);
+}
+
+/* 503 for one that waits. */
+static void refuse(struct nj_shard *s, struct nj_ask *a, nj_ns now)
+{
+    nj__stacks_forget(s, a);
+    nj__ask_watch(a, now);
+    nj__handlers_reject(s, a->exchange);
+    nj__conn_note_work(a->conn);
+}
+
+/* The queue is full: who has most of it loses the last that came, for a client that has less than
+ * its part. That some other has more than that then is sure; who has its part need not look. */
+static bool displace(struct nj_shard *s, const struct nj_stacks_client *c)
+{
+    struct nj_stacks *st = stacks_of(s);
+    struct nj_stacks_client *most = NULL;
+
+    if (c->n_waiting >= st->n_waiting / (st->n_clients + (c->n_waiting == 0)))
+        return false;
+    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next)
+        if (!most || client_at(at)->n_waiting > most->n_waiting)
+            most = client_at(at);
+    struct nj_ask *last = nj_container_of(most->waiting.prev, struct nj_ask, node);
+    nj__abuse(s, NJ_C_stack_displaced, &last->conn->tcb->flow.tuple.remote);
+    refuse(s, last, s->now);
+    return true;
+}
+
 bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a)
 {
     struct nj_stacks *st = stacks_of(s);
     struct nj_stacks_client *c = nj__stacks_client(s, a);
     uint32_t n_max = s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
 
-    if (st->n_waiting >= n_max)
+    if (st->n_waiting >= n_max && !displace(s, c))
         return false;
     if (st->n_waiting++ == 0)
         st->look_at = s->now + NJ_STACKS_GRACE;
@@ -94,8 +126,10 @@ bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a)
     a->stack_at = s->now;
     nj_list_del(&a->node); /* meanwhile it is not the peer who lets us wait */
     nj_list_push_back(&c->waiting, &a->node);
-    if (!nj_list_linked(&c->node))
-        nj_list_push_back(&st->turns, &c->node);
+    if (c->n_waiting++ > 0)
+        return true;
+    nj_list_push_back(&st->turns, &c->node);
+    st->n_clients++;
     return true;
 }
 
@@ -106,8 +140,10 @@ void nj__stacks_forget(struct nj_shard *s, struct nj_ask *a)
     a->held = false;
     nj_list_del(&a->node);
     stacks_of(s)->n_waiting--;
-    if (nj_list_empty(&c->waiting))
-        nj_list_del(&c->node);
+    if (--c->n_waiting > 0)
+        return;
+    nj_list_del(&c->node);
+    stacks_of(s)->n_clients--;
 }
 
 static struct nj_ask *first_of(const struct nj_stacks_client *c)
@@ -120,13 +156,15 @@ static struct nj_stacks_client *neediest(struct nj_shard *s, uint32_t n_free)
 {
     const struct nj_stacks *st = stacks_of(s);
     struct nj_stacks_client *best = NULL;
-    uint32_t n = 0;
 
-    for (struct nj_list *at = st->turns.next; at != &st->turns && n < NJ_STACKS_LOOK;
-         at = at->next, n++) {
-        struct nj_stacks_client *c = nj_container_of(at, struct nj_stacks_client, node);
+    if (n_free == 0)
+        return NULL;
+    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
+        struct nj_stacks_client *c = client_at(at);
         if ((!best || c->n_at_work < best->n_at_work) && may_have(s, c, n_free))
             best = c;
+        if (best && best->n_at_work == 0)
+            break;
     }
     return best;
 }
@@ -173,11 +211,10 @@ static uint32_t share_of_each(struct nj_shard *s)
 static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
 {
     const struct nj_stacks *st = stacks_of(s);
-    uint32_t n = 0, n_looked = 0;
+    uint32_t n = 0;
 
-    for (struct nj_list *at = st->turns.next; at != &st->turns && n_looked < NJ_STACKS_LOOK;
-         at = at->next, n_looked++) {
-        const struct nj_stacks_client *c = nj_container_of(at, struct nj_stacks_client, node);
+    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
+        const struct nj_stacks_client *c = client_at(at);
         uint32_t n_has = c->n_at_work;
         for (struct nj_list *w = c->waiting.next; w != &c->waiting; w = w->next) {
             const struct nj_ask *a = nj_container_of(w, struct nj_ask, node);
@@ -250,18 +287,15 @@ static uint32_t refuse_some(struct nj_shard *s, nj_ns now)
     const struct nj_stacks *st = stacks_of(s);
     uint32_t n = 0;
 
-    for (struct nj_list *at = st->turns.next, *next; at != &st->turns && n < NJ_STACKS_LOOK;
+    for (struct nj_list *at = st->turns.next, *next; at != &st->turns && n < NJ_STACKS_REFUSE_MAX;
          at = next) {
-        struct nj_stacks_client *c = nj_container_of(at, struct nj_stacks_client, node);
+        struct nj_stacks_client *c = client_at(at);
         struct nj_ask *a = first_of(c);
         next = at->next;
         if (now - a->stack_at < NJ_STACKS_WAIT_MAX)
             continue;
         nj_count(&s->counters, NJ_C_stack_timeout);
-        nj__stacks_forget(s, a);
-        nj__ask_watch(a, now);
-        nj__handlers_reject(s, a->exchange);
-        nj__conn_note_work(a->conn);
+        refuse(s, a, now);
         next = nj_list_empty(&c->waiting) ? next : at; /* it may have more of them */
         n++;
     }

@@ -28,11 +28,12 @@ struct nj_shard;
 /* Clients are told apart by a hash: two of one place share one share. 40 bytes each. */
 #define NJ_STACKS_CLIENTS    1024u
 /* While requests wait it is looked so often at who has to make room and who has waited too long: in
- * one look so many clients, and so many handlers are ended. With the grace, a request that has a
- * claim to a stack has it after 300 ms. */
+ * one look so many handlers are ended, and so many requests refused. All clients of which requests
+ * wait are looked at, or claims of those behind them would not count: a few us for 1,024. With the
+ * grace, a request that has a claim to a stack has it after 300 ms. */
 #define NJ_STACKS_LOOK_EVERY (50 * NJ_MS)
-#define NJ_STACKS_LOOK       64u
 #define NJ_STACKS_EVICT_MAX  16u
+#define NJ_STACKS_REFUSE_MAX 64u
 /* A request waits for so long before it costs others their stacks, and a handler has had one for as
  * long before it is ended: round trips of a slow path. */
 #define NJ_STACKS_GRACE      (250 * NJ_MS)
@@ -43,10 +44,12 @@ struct nj_stacks_client {
     struct nj_list waiting; /* struct nj_ask.node, in the order they came */
     struct nj_list node;    /* of turns, while some wait */
     uint32_t n_at_work;     /* handlers with the strategy that may have a stack */
+    uint32_t n_waiting;     /* of `waiting` */
 };
 
 struct nj_stacks {
     struct nj_list turns; /* clients of which requests wait */
+    uint32_t n_clients;   /* of `turns` */
     uint32_t n_waiting;
     const struct nj_stacks_client *last; /* whose request came last */
     nj_ns other_at;                      /* when one came of another client than the one before */
@@ -58,7 +61,9 @@ void nj__stacks_init(struct nj_stacks *st);
 struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, const struct nj_ask *a);
 /* May this request have a stack now? A request of its client was seen, whatever the answer. */
 bool nj__stacks_may(struct nj_shard *s, const struct nj_ask *a);
-/* It waits until nj__stacks_run() offers it. False: too many wait already. */
+/* It waits until nj__stacks_run() offers it. When as many wait as may, the client of which most
+ * wait loses the last that came, with 503. False: so many of this one's client wait that it would
+ * lose this one. */
 bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a);
 /* It does not wait any more. */
 void nj__stacks_forget(struct nj_shard *s, struct nj_ask *a);

@@ -395,3 +395,86 @@ Test(shard_stacks, gone_while_they_wait)
     cr_expect_eq(n_in_use(h), STACKS);
     hr_free(h);
 }
+
+/* ---- many clients, many requests ---- */
+
+static void slow_go_on_all(struct hr *h, struct slow *s, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < s[i].n; j++) {
+            const struct hr_reply *a = hr_reply_of(s[i].c, s[i].id[j]);
+            if (a->closed || a->ended)
+                slow_ask(&s[i], j);
+            else
+                hr_send_more(s[i].c, s[i].id[j], 1);
+        }
+}
+
+/* Claims are heard however many clients wait, also those that have their share and no claim. */
+Test(shard_stacks, slow_bodies_of_80_addresses)
+{
+    enum { N = 80 };
+    struct hr *h = start();
+    static struct slow s[N];
+
+    for (uint32_t i = 0; i < N; i++)
+        slow_open(h, &s[i], OTHER(100) + i, i < 16 ? 4 : 3);
+    cr_assert_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
+    for (int k = 0; k < 3; k++) { /* ... and some that wait */
+        for (uint32_t i = 0; i < N; i++)
+            slow_ask(&s[i], s[i].n++);
+        hr_run(h, 3 * NJ_SEC);
+    }
+    cr_assert_geq(h->r->s->handlers.stacks.n_waiting, N);
+    struct hr_client *c = connect_from(h, OTHER(50), &wide);
+    for (int k = 0; k < 4; k++) {
+        slow_go_on_all(h, s, N);
+        answered_at_once(h, c, 1);
+    }
+    hr_free(h);
+}
+
+/* Requests of one client that wait fill the queue: not for others. */
+Test(shard_stacks, a_queue_that_one_client_fills)
+{
+    enum { N = 35 };
+    struct hr *h = start();
+    static struct slow s[N];
+
+    for (uint32_t i = 0; i < N; i++)
+        slow_open(h, &s[i], OTHER(0), 126);
+    cr_assert_eq(h->r->s->handlers.stacks.n_waiting, NJ_HANDLERS_QUEUE_MAX);
+    uint64_t n_rejected = rig_count(h->r, NJ_C_exchange_rejected);
+    cr_expect_eq(n_rejected, N * 126 - STACKS - NJ_HANDLERS_QUEUE_MAX, "%lu", n_rejected);
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), 0, "nobody else wants a place");
+    answered_at_once(h, connect_from(h, OTHER(50), &wide), 5);
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), 1);
+    hr_free(h);
+}
+
+/* Two clients come to have half of the queue each. */
+Test(shard_stacks, a_queue_is_divided)
+{
+    enum { QUEUE = 100 };
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+    struct slow s[5];
+    unsigned n_refused = 0;
+
+    h->config.fibers_max = 4;
+    h->config.handlers_queue_max = QUEUE;
+    hr_start(h);
+    slow_open(h, &s[0], OTHER(0), 4 + QUEUE);
+    cr_assert_eq(h->r->s->handlers.stacks.n_waiting, QUEUE);
+    slow_open(h, &s[1], OTHER(1), 70);
+    cr_expect_eq(h->r->s->handlers.stacks.n_waiting, QUEUE);
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), QUEUE / 2);
+    cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), QUEUE / 2 + 20);
+    for (uint32_t i = 0; i < s[0].n; i++) {
+        const struct hr_reply *a = hr_reply_of(s[0].c, s[0].id[i]);
+        n_refused += a->status == 503;
+        cr_expect_eq(a->status == 503, i >= 4 + QUEUE / 2, "%u: the last that came go first", i);
+        cr_expect(a->status != 503 || !strcmp(a->retry_after, "1"));
+    }
+    cr_expect_eq(n_refused, QUEUE / 2);
+    hr_free(h);
+}
