@@ -27,29 +27,6 @@ void nj_pool_fini(struct nj_pool *p)
     memset(p, 0, sizeof *p);
 }
 
-void *nj_pool_take_raw(struct nj_pool *p)
-{
-    void *obj = p->free_head;
-    if (obj) {
-        memcpy(&p->free_head, obj, sizeof p->free_head);
-        __builtin_prefetch(p->free_head); /* for the next time: it may be in nobody's cache */
-    } else if (p->n_touched < p->n_max) {
-        obj = p->mem + p->obj_bytes * p->n_touched++;
-    } else {
-        return NULL;
-    }
-    p->n_used++;
-    return obj;
-}
-
-void *nj_pool_take(struct nj_pool *p)
-{
-    void *obj = nj_pool_take_raw(p);
-    if (obj)
-        memset(obj, 0, p->obj_bytes);
-    return obj;
-}
-
 void nj_pool_put(struct nj_pool *p, void *obj)
 {
     NJ_ASSERT((uint8_t *)obj >= p->mem && (uint8_t *)obj < p->mem + p->obj_bytes * p->n_touched);

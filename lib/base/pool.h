@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct nj_pool {
     uint8_t *mem;
@@ -22,10 +23,31 @@ struct nj_pool {
 bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max);
 void nj_pool_fini(struct nj_pool *p);
 
+/* As nj_pool_take(), with whatever bytes are in the object: for large ones. */
+static inline void *nj_pool_take_raw(struct nj_pool *p)
+{
+    void *obj = p->free_head;
+    if (obj) {
+        memcpy(&p->free_head, obj, sizeof p->free_head);
+        __builtin_prefetch(p->free_head); /* for the next time: it may be in nobody's cache */
+    } else if (p->n_touched < p->n_max) {
+        obj = p->mem + p->obj_bytes * p->n_touched++;
+    } else {
+        return NULL;
+    }
+    p->n_used++;
+    return obj;
+}
+
 /* A zeroed object, cache-line aligned, or NULL when all are in use. */
-void *nj_pool_take(struct nj_pool *p);
-/* The same with whatever bytes are in it: for large ones. */
-void *nj_pool_take_raw(struct nj_pool *p);
+static inline void *nj_pool_take(struct nj_pool *p)
+{
+    void *obj = nj_pool_take_raw(p);
+    if (obj)
+        memset(obj, 0, p->obj_bytes);
+    return obj;
+}
+
 /* Give an object back; it must come from this pool and must not be used any more. */
 void nj_pool_put(struct nj_pool *p, void *obj);
 
