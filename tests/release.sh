@@ -12,7 +12,6 @@ set -euo pipefail
 name=$1
 cache=${NJ_RELEASES:-/var/cache/nightjar}/$name
 root=$cache/root
-mirror=http://deb.debian.org/debian
 
 say() { echo "release $name: $*" >&2; }
 die() {
@@ -25,7 +24,7 @@ make_root() {
     [ ! -e "$root" ] || return 0
     new=$(mktemp -d "$cache/new.XXXXXX")
     say "debootstrap into $root, once"
-    debootstrap --variant=minbase "$name" "$new" "$mirror" >"$cache/debootstrap.log" 2>&1 || {
+    debootstrap --variant=minbase "$name" "$new" >"$cache/debootstrap.log" 2>&1 || {
         tail -n 20 "$cache/debootstrap.log" >&2
         rm -rf "$new"
         die "debootstrap failed; $cache/debootstrap.log has all of it"
@@ -33,6 +32,7 @@ make_root() {
     chmod 755 "$new"
     mkdir "$new/nightjar"
     mv "$new" "$root"
+    rm -rf "$cache/build" "$cache/build-release" # of another root, which may have had other tools
 }
 
 # What follows runs in the namespaces.
@@ -86,10 +86,11 @@ if [ "${2-}" = inside ]; then
     exit
 fi
 
-mkdir -p "$cache/build" "$cache/build-release"
+mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock --nonblock 9 || die "another run has it ($cache/lock)"
 make_root
+mkdir -p "$cache/build" "$cache/build-release"
 for build in build build-release; do # what is mounted there is mounted on a folder
     [ -d $build ] || install -d -o "$(stat -c %u .)" -g "$(stat -c %g .)" $build
 done
