@@ -101,6 +101,15 @@ void nj__mark(struct nj_exchange *x)
         nj_list_push_back(&x->set->dirty, &x->dirty);
 }
 
+void nj__hoards(const struct nj_exchange *x, unsigned why)
+{
+    const struct nj_exchanges_config *c = &x->set->config;
+
+    nj_count(c->counters, why);
+    if (c->events->hoards && x->stream)
+        c->events->hoards(x->stream, why);
+}
+
 /* --- a request comes --- */
 
 static struct nj_view view(const char *p, uint32_t n_bytes)
@@ -437,7 +446,9 @@ static void reject(struct nj_task *task)
     struct nj_exchange *x = nj__of_task(task);
 
     nj_count(x->set->config.counters, NJ_C_exchange_rejected);
-    if (x->state == NJ__AWAY) { /* the workers stop */
+    if (task->displaced)
+        nj__hoards(x, NJ_C_task_displaced);
+    if (x->state == NJ__AWAY) { /* the workers stop, or it was displaced */
         nj__errand_home(x);
         x->with_port = false;
     }

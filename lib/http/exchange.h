@@ -42,9 +42,9 @@ struct nj_exchange_events {
     /* The handler of a stream that is over has come home; `owner` is what nj_exchange_gone() was
      * given. ctx: config.strategy. NULL: nobody is told. */
     void (*home)(void *ctx, void *owner);
-    /* Its body is given up, since its connection holds too much of bodies. At any time, and only to
-     * take note of it. May be NULL. */
-    void (*hoards)(void *stream);
+    /* It is given up, since its connection or its client has too much; `why` (enum nj_counter) is
+     * counted already. At any time, and only to take note of it. May be NULL. */
+    void (*hoards)(void *stream, unsigned why);
 };
 
 struct nj_exchanges_config {

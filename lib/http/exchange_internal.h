@@ -171,6 +171,8 @@ static inline void nj__body_wanted(struct nj_exchange *x)
     if (nj_unlikely(x->expects))
         nj__mark(x);
 }
+/* It is given up, since it is its connection or its client that has too much. */
+void nj__hoards(const struct nj_exchange *x, unsigned why);
 /* It needs no stack, or not any more. */
 void nj__off_stack(struct nj_exchange *x);
 /* Its handler has gone for good. */

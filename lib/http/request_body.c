@@ -51,12 +51,11 @@ static void drop_body(struct nj_exchange *x)
 }
 
 /* No memory for its body: those who have not begun may come again. */
-static void give_up_body(struct nj_exchange *x, enum nj_counter why)
+static void give_up_body(struct nj_exchange *x)
 {
     bool begun = x->state != NJ__ASKED && x->state != NJ__OFFERED;
 
     x->reset_code = begun ? RFC9113_INTERNAL_ERROR : RFC9113_REFUSED_STREAM;
-    nj_count(x->set->config.counters, why);
     tell_of_body(x);
 }
 
@@ -105,9 +104,8 @@ static void keep_to_share(struct nj_exchange *x)
         return;
     struct nj_exchange *longest = longest_body(worst_holder(x));
     longest = longest ? longest : x;
-    give_up_body(longest, NJ_C_body_hoard);
-    if (x->set->config.events->hoards && longest->stream)
-        x->set->config.events->hoards(longest->stream);
+    give_up_body(longest);
+    nj__hoards(longest, NJ_C_body_hoard);
     drop_body(longest);
 }
 
@@ -127,8 +125,10 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
     uint32_t n = 0;
     if (takes_body(x)) {
         n = nj_bytes_put(&req->body, x->set->bodies, data, (uint32_t)n_bytes, 0);
-        if (n < n_bytes)
-            give_up_body(x, NJ_C_exchange_full);
+        if (n < n_bytes) {
+            give_up_body(x);
+            nj_count(x->set->config.counters, NJ_C_exchange_full);
+        }
     }
     nj__owe(x);
     x->n_done += x->state == NJ__PACKING ? n_bytes : n_bytes - n;

@@ -16,7 +16,8 @@ struct nj_task_port {
     /*
      * Hand a task over. True: it belongs to the port until poll() gives it back or its reject() was
      * called. ops->run is called on another thread, and must not free the task there: it comes home
-     * first. False: there is no room, the task stays with the caller.
+     * first. Where too many wait, one that was submitted before may be displaced by it and rejected
+     * in here. False: there is no room, the task stays with the caller.
      */
     bool (*submit)(void *ctx, struct nj_task *task);
     /* Once per step, after the last submit: wake those threads that sleep and have work now. */

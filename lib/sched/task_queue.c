@@ -18,7 +18,7 @@ static struct nj_task_client *client_of(struct nj_task_queue *q, const struct nj
 static void enlist(struct nj_task_queue *q, struct nj_task_client *c)
 {
     nj_list_del(&c->node);
-    if (!nj_list_empty(&c->tasks))
+    if (c->n > 0)
         nj_list_push_back(c->n_with_workers == 0 ? &q->fresh : &q->turns, &c->node);
 }
 
@@ -26,23 +26,33 @@ void nj_task_queue_init(struct nj_task_queue *q)
 {
     nj_list_init(&q->fresh);
     nj_list_init(&q->turns);
-    q->n = 0;
+    q->n = q->n_clients = 0;
     for (uint32_t i = 0; i < NJ_TASK_QUEUE_CLIENTS; i++) {
         nj_list_init(&q->client[i].tasks);
         nj_list_init(&q->client[i].node);
-        q->client[i].n_with_workers = 0;
+        q->client[i].n_with_workers = q->client[i].n = 0;
     }
 }
 
 void nj_task_queue_push(struct nj_task_queue *q, struct nj_task *task)
 {
     struct nj_task_client *c = client_of(q, task);
-    bool first = nj_list_empty(&c->tasks);
 
     nj_list_push_back(&c->tasks, &task->node);
     q->n++;
-    if (first)
-        enlist(q, c);
+    if (c->n++ > 0)
+        return;
+    q->n_clients++;
+    enlist(q, c);
+}
+
+/* It waits no more. */
+static void take(struct nj_task_queue *q, struct nj_task_client *c, struct nj_task *task)
+{
+    nj_list_del(&task->node);
+    q->n--;
+    if (--c->n == 0)
+        q->n_clients--;
 }
 
 struct nj_task *nj_task_queue_first(const struct nj_task_queue *q)
@@ -62,8 +72,7 @@ struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
     if (!task)
         return NULL;
     struct nj_task_client *c = client_of(q, task);
-    nj_list_del(&task->node);
-    q->n--;
+    take(q, c, task);
     c->n_with_workers++;
     enlist(q, c);
     return task;
@@ -83,8 +92,30 @@ void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task)
     struct nj_task_client *c = client_of(q, task);
 
     NJ_ASSERT(nj_list_linked(&task->node) && q->n > 0);
-    nj_list_del(&task->node);
-    q->n--;
-    if (nj_list_empty(&c->tasks))
+    take(q, c, task);
+    if (c->n == 0)
         nj_list_del(&c->node);
+}
+
+static struct nj_task_client *longer(struct nj_task_client *most, struct nj_list *clients)
+{
+    for (struct nj_list *at = clients->next; at != clients; at = at->next) {
+        struct nj_task_client *c = nj_container_of(at, struct nj_task_client, node);
+        if (!most || c->n > most->n)
+            most = c;
+    }
+    return most;
+}
+
+struct nj_task *nj_task_queue_displace(struct nj_task_queue *q, const struct nj_task *task)
+{
+    const struct nj_task_client *c = client_of(q, task);
+
+    if (q->n == 0 || c->n >= q->n / (q->n_clients + (c->n == 0)))
+        return NULL;
+    const struct nj_task_client *most = longer(longer(NULL, &q->fresh), &q->turns);
+    struct nj_task *last = nj_container_of(most->tasks.prev, struct nj_task, node);
+    nj_task_queue_remove(q, last);
+    last->displaced = true;
+    return last;
 }

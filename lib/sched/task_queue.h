@@ -7,7 +7,7 @@
  * groups take turns, one task each. So a client's first task waits for at most one task of each
  * other client that has nothing with a worker either, whatever the others have queued.
  *
- * One lcore's. All operations are O(1) and allocate nothing.
+ * One lcore's. Nothing is allocated, and all operations but displacing are O(1).
  */
 #ifndef NJ_SCHED_TASK_QUEUE_H
 #define NJ_SCHED_TASK_QUEUE_H
@@ -22,12 +22,14 @@ struct nj_task_client {
     struct nj_list tasks; /* struct nj_task.node, that wait */
     struct nj_list node;  /* of the queue's fresh or turns, while some wait */
     uint32_t n_with_workers;
+    uint32_t n; /* of `tasks` */
 };
 
 struct nj_task_queue {
     struct nj_list fresh; /* clients that have tasks here and none with a worker */
     struct nj_list turns; /* ... and some with a worker */
     uint32_t n;           /* tasks that wait */
+    uint32_t n_clients;   /* of fresh and turns */
     struct nj_task_client client[NJ_TASK_QUEUE_CLIENTS];
 };
 
@@ -38,6 +40,11 @@ struct nj_task *nj_task_queue_first(const struct nj_task_queue *q);
 /* The first leaves the queue and goes to a worker; nj_task_queue_home() when it is back. */
 struct nj_task *nj_task_queue_pop(struct nj_task_queue *q);
 void nj_task_queue_home(struct nj_task_queue *q, const struct nj_task *task);
+/* No more may wait, and this one is to: the task that leaves the queue for it, the last of the
+ * client with most, whose displaced is set; the caller rejects it. NULL: its own client has its
+ * part of the queue, that is all places divided by the clients that have some. O(clients) for one.
+ */
+struct nj_task *nj_task_queue_displace(struct nj_task_queue *q, const struct nj_task *task);
 /* A task that waits leaves the queue without going to a worker. */
 void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task);
 

@@ -134,11 +134,28 @@ static void place_waiting(struct lane *l)
     }
 }
 
+static void reject(struct nj_task *task)
+{
+    task->ops->reject(task);
+}
+
+/* There is room for it, be it in the place of another client's. */
+static bool make_room(struct lane *l, const struct nj_task *task)
+{
+    if (l->n_out + l->waiting.n < l->pool->tasks_max)
+        return true;
+    struct nj_task *other = nj_task_queue_displace(&l->waiting, task);
+    if (!other)
+        return false;
+    reject(other);
+    return true;
+}
+
 static bool submit(void *ctx, struct nj_task *task)
 {
     struct lane *l = ctx;
 
-    if (l->closed || l->n_out + l->waiting.n >= l->pool->tasks_max)
+    if (l->closed || !make_room(l, task))
         return false;
     atomic_store_explicit(&task->cancelled, false, memory_order_relaxed);
     nj_task_queue_push(&l->waiting, task);
@@ -166,11 +183,6 @@ static void flush(void *ctx)
         nj_worker_flush(l->port[__builtin_ctzll(l->to_flush)]);
         l->to_flush &= l->to_flush - 1;
     }
-}
-
-static void reject(struct nj_task *task)
-{
-    task->ops->reject(task);
 }
 
 /* What it took is what others of its class are expected to take. */

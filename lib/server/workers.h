@@ -6,7 +6,8 @@
  * one lcore ahead while the classes of all of them are known to be short (NJ_WORKER_AHEAD_NS), else
  * one. What no worker has room for waits at its lcore, where clients take turns
  * (sched/task_queue.h), for whichever worker is free first. So the first task of a client waits
- * for one task that runs, whatever other clients have queued; and behind a task that never ends
+ * for one task that runs, whatever other clients have queued; when as many wait as may, it takes
+ * the place of one of the client with most, which is rejected; and behind a task that never ends
  * nothing of its lcore is stuck but short tasks that were given to its worker before it was known
  * to be long. Files are not done here: they have a worker of their own.
  */
@@ -20,7 +21,7 @@
 
 struct nj_workers_config {
     uint32_t n_workers, n_shards; /* 1..NJ_WORKERS_MAX, 1..NJ_SHARDS_MAX */
-    uint32_t tasks_max;           /* of one shard, from submit to poll; beyond: submit refuses */
+    uint32_t tasks_max;           /* of one shard, from submit to poll; beyond: one is rejected */
     const cpu_set_t *affinity;    /* one for each worker; NULL: where their creator may run */
     /* For each shard the worker next to its core, which is asked first; NULL: i modulo n_workers */
     const uint32_t *nearest;

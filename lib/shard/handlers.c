@@ -63,10 +63,10 @@ static void home(void *shard, void *ask)
     nj__ask_home(shard, ask);
 }
 
-static void hoards(void *stream)
+static void hoards(void *stream, unsigned why)
 {
     const struct nj_conn *c = nj_h2_user(nj_h2_of(stream));
-    nj__abuse_of(c->shard, NJ_C_body_hoard, &c->tcb->flow.tuple.remote);
+    nj__abuse_of(c->shard, why, &c->tcb->flow.tuple.remote);
 }
 
 static const struct nj_exchange_events exchange_events = {

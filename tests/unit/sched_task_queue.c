@@ -67,6 +67,42 @@ Test(sched_task_queue, the_first_task_of_a_client)
     free(c);
 }
 
+/* Places of a full queue: who has less than its part takes them from who has most, the last first.
+ */
+Test(sched_task_queue, displaced)
+{
+    struct nj_task *a = new_tasks(10, keys[0]), *b = new_tasks(6, keys[1]),
+                   *c = new_tasks(4, keys[2]);
+
+    nj_task_queue_init(&q);
+    cr_expect_null(nj_task_queue_displace(&q, &a[0]), "all are with workers");
+    for (int i = 0; i < 10; i++)
+        nj_task_queue_push(&q, &a[i]);
+    cr_expect_null(nj_task_queue_displace(&q, &a[9]), "its own");
+    for (int i = 0; i < 5; i++) {
+        cr_expect_eq(nj_task_queue_displace(&q, &b[i]), &a[9 - i]);
+        cr_expect(a[9 - i].displaced && q.n == 9);
+        nj_task_queue_push(&q, &b[i]);
+    }
+    cr_expect_null(nj_task_queue_displace(&q, &b[5]), "half");
+    cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
+    nj_task_queue_push(&q, &b[5]);
+    for (int i = 0; i < 3; i++) {
+        struct nj_task *out = nj_task_queue_displace(&q, &c[i]);
+        cr_expect(out && out != &c[i] && out->client != keys[2]);
+        nj_task_queue_push(&q, &c[i]);
+    }
+    cr_expect_null(nj_task_queue_displace(&q, &c[3]), "a third");
+    cr_expect_eq(q.n_clients, 3);
+    uint32_t n = 0;
+    while (nj_task_queue_pop(&q))
+        n++;
+    cr_expect(n == 10 && q.n == 0 && q.n_clients == 0, "%u", n);
+    free(a);
+    free(b);
+    free(c);
+}
+
 /* All who always have something waiting get as many places as any other, within one. */
 Test(sched_task_queue, equal_shares_at_random)
 {

@@ -30,10 +30,11 @@
 struct job {
     struct nj_task task;
     uint32_t n_run, n_home, n_rejected, n_withdrawn;
-    _Atomic bool started; /* the one thing to be looked at while it runs */
-    bool cancelled;       /* the shard withdrew it, in time or not */
-    sem_t *gate;          /* wait for it in run */
-    int err;              /* what it found and what it leaves */
+    uint32_t *n_displaced; /* counts it, when it is rejected for another's sake */
+    _Atomic bool started;  /* the one thing to be looked at while it runs */
+    bool cancelled;        /* the shard withdrew it, in time or not */
+    sem_t *gate;           /* wait for it in run */
+    int err;               /* what it found and what it leaves */
     int rounding;
 };
 
@@ -55,6 +56,8 @@ static void run(struct nj_task *t)
 static void reject(struct nj_task *t)
 {
     job_of(t)->n_rejected++;
+    if (t->displaced)
+        ++*job_of(t)->n_displaced;
 }
 
 static const struct nj_task_ops ops = {run, reject};
@@ -122,7 +125,7 @@ static void await_start(struct job *j)
 
 struct shard {
     struct nj_workers *w;
-    uint32_t index, n_jobs;
+    uint32_t index, n_jobs, n_displaced;
     struct job *jobs;
     struct nj_prng prng;
 };
@@ -130,7 +133,7 @@ struct shard {
 /* It is withdrawn if it is out, and was not before. Returns 1 when it is back at once. */
 static uint32_t take_back(struct nj_task_port *port, struct job *j)
 {
-    if (j->n_home > 0 || j->n_withdrawn > 0 || j->cancelled)
+    if (j->n_home > 0 || j->n_withdrawn > 0 || j->n_rejected > 0 || j->cancelled)
         return 0;
     j->cancelled = true;
     j->n_withdrawn = port->withdraw(port->ctx, &j->task);
@@ -145,7 +148,7 @@ static void *drive_shard(void *arg)
     struct nj_task_port port = nj_workers_port(s->w, s->index);
     uint32_t n_in = 0, n_back = 0;
 
-    while (n_back < s->n_jobs) {
+    while (n_back + s->n_displaced < s->n_jobs) {
         uint64_t dice = nj_prng_next(&s->prng);
         uint32_t n = dice % 4 == 0 ? dice / 4 % 40 : 0;
         while (n-- > 0 && n_in < s->n_jobs && port.submit(port.ctx, &s->jobs[n_in].task))
@@ -162,7 +165,7 @@ static void *drive_shard(void *arg)
 }
 
 /* EWYK 5.3, EWYK 5.59, EWYK 5.60: shards and workers at random; each task runs once and comes home
- * once, and what was written on one thread is seen on the other. */
+ * once, or is displaced, and what was written on one thread is seen on the other. */
 Test(server_workers, each_task_once, .timeout = 100)
 {
     const char *given = getenv("NJ_SEED");
@@ -181,18 +184,21 @@ Test(server_workers, each_task_once, .timeout = 100)
         for (uint32_t k = 0; k < shards[i].n_jobs; k++) {
             shards[i].jobs[k].task.class_of = &quick[i][k % 2];
             shards[i].jobs[k].task.client = client[k * 7 % 5];
+            shards[i].jobs[k].n_displaced = &shards[i].n_displaced;
         }
         pthread_create(&threads[i], NULL, drive_shard, &shards[i]);
     }
     for (uint32_t i = 0; i < SHARDS; i++) {
-        uint32_t n_bad = 0, n_never = 0;
+        uint32_t n_bad = 0, n_never = 0, n_rejected = 0;
         pthread_join(threads[i], NULL);
         for (uint32_t k = 0; k < shards[i].n_jobs; k++) {
             const struct job *j = &shards[i].jobs[k];
-            n_bad += j->n_home + j->n_withdrawn != 1 || j->n_rejected != 0 ||
-                     j->n_run > j->n_home || (!j->cancelled && j->n_run != 1);
+            n_bad += j->n_home + j->n_withdrawn + j->n_rejected != 1 || j->n_run > j->n_home ||
+                     (!j->cancelled && j->n_run + j->n_rejected != 1);
             n_never += j->n_run == 0;
+            n_rejected += j->n_rejected;
         }
+        cr_expect_eq(n_rejected, shards[i].n_displaced);
         cr_expect_eq(n_bad, 0);
         cr_expect_gt(n_never, 0);
     }

@@ -28,8 +28,13 @@ static struct {
 
 static bool pool_submit(void *ctx, struct nj_task *task)
 {
-    if (pool.n_tasks >= NJ_TASKS_OUT_MAX)
-        return false;
+    if (pool.n_tasks >= NJ_TASKS_OUT_MAX) {
+        struct nj_task *other = nj_task_queue_displace(&pool.queue, task);
+        if (!other)
+            return false;
+        other->ops->reject(other);
+        pool.n_tasks--;
+    }
     atomic_store(&task->cancelled, false);
     nj_task_queue_push(&pool.queue, task);
     pool.n_tasks++;
@@ -313,4 +318,41 @@ Test(shard_handlers_resets, the_connection_is_gone_first)
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
     cr_expect_eq(h->r->s->ask_pool.n_used, 0);
     hr_free(h);
+}
+
+/* Connections of one client that queue as many tasks as there may be: another client finds room,
+ * and its first task begins within one task's length. */
+Test(shard_handlers_resets, nine_connections_of_one_client)
+{
+    enum { N = 9 };
+    struct hr *h = start();
+    struct attacker a[N];
+    struct hr_client *c = hr_connect(h);
+
+    for (int i = 0; i < N; i++) {
+        a[i] = (struct attacker){.port = (uint16_t)(5000 + i)};
+        attack_connect(h, &a[i]);
+    }
+    hr_run(h, 200 * NJ_MS);
+    for (int i = 0; i < N; i++)
+        ask_many(h, &a[i], 128);
+    hr_run(h, 5 * NJ_MS);
+    cr_assert_eq(pool.n_tasks, NJ_TASKS_OUT_MAX, "%u", pool.n_tasks);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_displaced), 0, "nobody else wants a place");
+    for (int i = 0; i < 5; i++) {
+        struct hr_reply *r = hr_reply_of(c, hr_get(c, "/slow?v"));
+        nj_ns begun = h->r->now;
+        victim_began = 0;
+        while (!r->ended && h->r->now - begun < NJ_SEC) {
+            hr_run(h, 5 * NJ_MS);
+            for (int k = 0; k < N; k++)
+                ask_many(h, &a[k], 1); /* in the place of those that were answered */
+        }
+        cr_expect_eq(r->status, 200, "%d: %d", i, r->status);
+        cr_expect(victim_began && victim_began - begun <= TASK_NS, "%d: it began after %lu ms", i,
+                  (victim_began - begun) / NJ_MS);
+    }
+    cr_expect_gt(rig_count(h->r, NJ_C_task_displaced), 0);
+    hr_run(h, 30 * NJ_SEC);
+    drain(h);
 }
