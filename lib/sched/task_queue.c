@@ -6,7 +6,7 @@
 
 static uint32_t place_of(const struct nj_task *task)
 {
-    uint64_t key = (uintptr_t)task->client / NJ_CACHE_LINE;
+    uint64_t key = (uintptr_t)task->client;
     return key * 0x9e3779b97f4a7c15u >> 32 & (NJ_TASK_QUEUE_CLIENTS - 1);
 }
 

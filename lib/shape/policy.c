@@ -14,14 +14,13 @@ const struct nj_policy nj_policy_none = {
     .client_bits6 = 64,
 };
 
-/* What keys are made of: who asks, and for what. */
+/* What keys are made of: who asks. */
 struct key_parts {
     union {
         struct nj_addr net;
         uint64_t value[2]; /* hash of a field's value, and 0 */
     };
-    uint8_t kind, slot, pad[2];
-    uint32_t owner; /* of the slot */
+    uint64_t kind;
 };
 
 enum { KEY_CONNS, KEY_ADDRESS, KEY_FIELD };
@@ -205,33 +204,50 @@ static bool names_client(const struct asked *a)
 }
 
 static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key,
-                            const struct nj_class *c, const struct nj_addr *client)
+                            const struct nj_addr *client)
 {
-    struct key_parts parts = {.kind = KEY_ADDRESS, .slot = c->slot, .owner = c->owner};
+    struct key_parts parts = {.kind = KEY_ADDRESS};
 
     parts.net = network(a->p, client);
     return remembered_key(key, &parts, a->req->memo);
 }
 
-/* *client becomes the address that asks, as far as it is known. */
-static uint64_t request_key(const struct asked *a, const struct nj_hash_key *key,
-                            const struct nj_class *c, struct nj_addr *client)
+/* Sets all of *out that says who asks. */
+static void find_asker(const struct asked *a, const struct nj_hash_key *key,
+                       struct nj_policy_verdict *out)
 {
-    struct key_parts parts = {.kind = KEY_FIELD, .slot = c->slot, .owner = c->owner};
+    struct key_parts parts = {.kind = KEY_FIELD};
+    bool named = false;
 
-    *client = *a->req->addr;
-    if (!names_client(a))
-        return address_key(a, key, c, client);
-    if (a->p->client_by == NJ_CLIENT_BY_HEADER && a->p->trusted &&
-        nj_forwarded_is(a->p->client_field)) {
-        (void)nj_forwarded_client(a->p, a->req, client); /* else it is the proxy itself */
-        return address_key(a, key, c, client);
+    out->client = *a->req->addr;
+    if (names_client(a)) {
+        struct nj_str v = {NULL, 0};
+        if (a->p->client_by == NJ_CLIENT_BY_HEADER && a->p->trusted &&
+            nj_forwarded_is(a->p->client_field))
+            named = nj_forwarded_client(a->p, a->req, &out->client);
+        else
+            v = client_value(a->p, a->req);
+        if (v.n_bytes > 0) {
+            parts.value[0] = nj_hash(key, v.p, v.n_bytes);
+            out->asker = make_key(key, &parts);
+            out->unnamed = false;
+            return;
+        }
     }
-    struct nj_str v = client_value(a->p, a->req);
-    if (v.n_bytes == 0)
-        return address_key(a, key, c, client);
-    parts.value[0] = nj_hash(key, v.p, v.n_bytes);
-    return make_key(key, &parts);
+    out->asker = address_key(a, key, &out->client);
+    out->unnamed = !named && (a->lists & a->p->trusted);
+}
+
+/* Who asks is secret, since the hash is keyed: which two of them meet in one key of a class is,
+ * too. The finalizer of SplitMix64 spreads the few bits of a class over all of the key. */
+static uint64_t in_class(uint64_t asker, const struct nj_class *c)
+{
+    uint64_t x = (uint64_t)c->owner << 8 | c->slot;
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x ^= x >> 31 ^ asker;
+    return x ? x : 1;
 }
 
 /* --- verdicts ------------------------------------------------------------------------------- */
@@ -300,5 +316,6 @@ void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
         a.host = host_of(req);
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
-    out->client_key = request_key(&a, key, out->class_of, &out->client);
+    find_asker(&a, key, out);
+    out->client_key = in_class(out->asker, out->class_of);
 }

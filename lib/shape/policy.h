@@ -114,7 +114,9 @@ struct nj_policy_verdict {
     const struct nj_class *class_of; /* of the snapshot; never NULL */
     enum nj_action action;
     uint64_t client_key;   /* keyed hash of who asks and of the class; never 0 */
+    uint64_t asker;        /* ... of who asks, whatever the class */
     struct nj_addr client; /* the address that asks; a proxy's, unless it is trusted and tells */
+    bool unnamed;          /* a trusted proxy asks, and it is not told for whom */
 };
 
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,

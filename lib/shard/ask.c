@@ -235,6 +235,8 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
     nj_h2_stream_set_user(st, a);
     a->access = note_head(c, nj_h2_stream_id(st), req);
     decide(a, req, path, &v);
+    a->unnamed = v.unnamed;
+    a->who = nj__stacks_client(s, v.asker, v.unnamed ? c->talk->number : 0);
     if (a->access)
         memcpy(a->access->class_of, v.class_of->name, sizeof v.class_of->name);
     if (refused(a, v.class_of, v.action, v.class_of->retry_after_s) || !admit(a, &v))

@@ -24,10 +24,12 @@ struct nj_ask {
     struct nj_exchange *exchange; /* a route's */
     struct nj_site_wait *wait;    /* the site's, while it waits for a worker */
     struct nj_client *client;     /* held; NULL: none was taken */
+    struct nj_stacks_client *who; /* asks, in whatever class; the shard's */
     struct nj_access *access;     /* NULL: it is not logged */
     struct nj_paced paced;
     nj_ns came, head_at; /* the response's head; 0: none was sent */
     uint16_t status;     /* 0 as well */
+    bool unnamed;        /* a trusted proxy asks, and did not say for whom */
     bool admitted;       /* it counts for its client, and paced has begun */
     bool whole;          /* all of the request came */
     bool held;           /* it waits for a stack, and node is of its client's waiting ones */

@@ -242,7 +242,7 @@ enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
 
 void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
 {
-    nj_exchange_offered(x, &nj__stacks_client(s, ask_of(x))->n_at_work);
+    nj_exchange_offered(x, &ask_of(x)->who->n_at_work);
     nj_ewyk_refuse(s->handlers.ewyk, nj_exchange_task(x));
 }
 
@@ -253,8 +253,8 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
 
     struct nj_ask *a = ask_of(x);
     a->stack_at = s->now;
-    task->client = a->client;
-    nj_exchange_offered(x, &nj__stacks_client(s, a)->n_at_work);
+    task->client = a->who;
+    nj_exchange_offered(x, &a->who->n_at_work);
     if (s->handlers.ewyk)
         nj_ewyk_offer(s->handlers.ewyk, task);
     else

@@ -35,10 +35,10 @@ void nj__stacks_init(struct nj_stacks *st)
     }
 }
 
-struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, const struct nj_ask *a)
+struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, uint64_t asker, uint64_t conn)
 {
-    uint64_t place = (uintptr_t)a->client / NJ_CACHE_LINE;
-    return &stacks_of(s)->client[place * 0x9e3779b97f4a7c15u >> 32 & (NJ_STACKS_CLIENTS - 1)];
+    uint64_t place = asker + conn * 0x9e3779b97f4a7c15u; /* asker is a keyed hash */
+    return &stacks_of(s)->client[place >> 32 & (NJ_STACKS_CLIENTS - 1)];
 }
 
 /* --- who may begin ------------------------------------------------------------------------- */
@@ -61,23 +61,26 @@ static bool is_alone(const struct nj_stacks *st, const struct nj_stacks_client *
            (st->other_at == 0 || now - st->other_at >= NJ_STACKS_ALONE);
 }
 
-/* One of so many free stacks. With few of them there are no parts to be kept. */
-static bool may_have(struct nj_shard *s, const struct nj_stacks_client *c, uint32_t n_free)
+/* One of so many free stacks. With few of them there are no parts to be kept; and what a trusted
+ * proxy asks for is for many. */
+static bool may_have(struct nj_shard *s, const struct nj_ask *a, uint32_t n_free)
 {
+    const struct nj_stacks_client *c = a->who;
     uint32_t n_max = n_max_of(s);
 
     if (n_free == 0)
         return false;
-    return n_free > n_max / NJ_STACKS_RESERVE || c->n_at_work < n_max / NJ_STACKS_SHARE ||
-           n_max < 2 * NJ_STACKS_SHARE || is_alone(stacks_of(s), c, s->now);
+    return a->unnamed || n_free > n_max / NJ_STACKS_RESERVE ||
+           c->n_at_work < n_max / NJ_STACKS_SHARE || n_max < 2 * NJ_STACKS_SHARE ||
+           is_alone(stacks_of(s), c, s->now);
 }
 
 bool nj__stacks_may(struct nj_shard *s, const struct nj_ask *a)
 {
-    const struct nj_stacks_client *c = nj__stacks_client(s, a);
+    const struct nj_stacks_client *c = a->who;
 
     note_client(stacks_of(s), c, s->now);
-    return nj_list_empty(&c->waiting) && may_have(s, c, n_free_of(s));
+    return nj_list_empty(&c->waiting) && may_have(s, a, n_free_of(s));
 }
 
 static struct nj_stacks_client *client_at(struct nj_list *turn)
@@ -115,7 +118,7 @@ static bool displace(struct nj_shard *s, const struct nj_stacks_client *c)
 bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a)
 {
     struct nj_stacks *st = stacks_of(s);
-    struct nj_stacks_client *c = nj__stacks_client(s, a);
+    struct nj_stacks_client *c = a->who;
     uint32_t n_max = s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
 
     if (st->n_waiting >= n_max && !displace(s, c))
@@ -135,7 +138,7 @@ bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a)
 
 void nj__stacks_forget(struct nj_shard *s, struct nj_ask *a)
 {
-    struct nj_stacks_client *c = nj__stacks_client(s, a);
+    struct nj_stacks_client *c = a->who;
 
     a->held = false;
     nj_list_del(&a->node);
@@ -161,7 +164,7 @@ static struct nj_stacks_client *neediest(struct nj_shard *s, uint32_t n_free)
         return NULL;
     for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
         struct nj_stacks_client *c = client_at(at);
-        if ((!best || c->n_at_work < best->n_at_work) && may_have(s, c, n_free))
+        if ((!best || c->n_at_work < best->n_at_work) && may_have(s, first_of(c), n_free))
             best = c;
         if (best && best->n_at_work == 0)
             break;
@@ -228,13 +231,22 @@ static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
 }
 
 struct search {
-    struct nj_shard *s;
     nj_ns now;
     uint32_t share;
     struct nj_ask *found;
     uint32_t n_has; /* the client of `found` */
     uint64_t rate;  /* bytes per second that its peer sent and took */
 };
+
+/* Has this one to make room before the one that was found? Of connections of trusted proxies none
+ * has while somebody else has more than its share. */
+static bool goes_before(const struct search *f, const struct nj_ask *a, uint32_t n_has,
+                        uint64_t rate)
+{
+    if (a->unnamed != f->found->unnamed)
+        return !a->unnamed;
+    return n_has != f->n_has ? n_has > f->n_has : rate < f->rate;
+}
 
 static void consider(void *search, struct nj_task *task)
 {
@@ -244,12 +256,12 @@ static void consider(void *search, struct nj_task *task)
     if (!nj_exchange_is_stuck(x))
         return;
     struct nj_ask *a = nj__ask_of(nj_exchange_stream(x));
-    uint32_t n_has = nj__stacks_client(f->s, a)->n_at_work;
+    uint32_t n_has = a->who->n_at_work;
     nj_ns age = f->now - a->stack_at;
-    if (n_has <= f->share || n_has < f->n_has || age < NJ_STACKS_GRACE || !nj__ask_is_peers(a))
+    if (n_has <= f->share || age < NJ_STACKS_GRACE || !nj__ask_is_peers(a))
         return;
     uint64_t rate = (nj_exchange_came(x) + a->paced.n_bytes) * 1000 / (age / NJ_MS);
-    if (f->found && n_has == f->n_has && rate >= f->rate)
+    if (f->found && !goes_before(f, a, n_has, rate))
         return;
     f->found = a;
     f->n_has = n_has;
@@ -266,7 +278,7 @@ static void evict(struct nj_shard *s, struct nj_ask *a)
 
 static uint32_t make_room(struct nj_shard *s, nj_ns now)
 {
-    struct search f = {.s = s, .now = now, .share = share_of_each(s)};
+    struct search f = {.now = now, .share = share_of_each(s)};
     uint32_t n_wanted = n_claimed(s, f.share, now), n = 0;
 
     for (; n < n_wanted; n++) {

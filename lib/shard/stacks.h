@@ -10,6 +10,10 @@
  * clients that have or want some) is given stacks of the client that has the most above its
  * share: handlers that wait for their own peer, to send more of a request or to take more of a
  * response, are ended, the slowest peers first. Handlers that wait for anything else go on.
+ *
+ * A client is who asks, whatever the class of the request. What a trusted proxy asks for without
+ * saying for whom is for many: each of its connections is a client, which the last quarter is for,
+ * too, and which makes room only when nobody else has to.
  */
 #ifndef NJ_SHARD_STACKS_H
 #define NJ_SHARD_STACKS_H
@@ -58,7 +62,9 @@ struct nj_stacks {
 };
 
 void nj__stacks_init(struct nj_stacks *st);
-struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, const struct nj_ask *a);
+/* Who asks: nj_policy_verdict.asker, and the number of the connection if it is a trusted proxy that
+ * does not say for whom, else 0. */
+struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, uint64_t asker, uint64_t conn);
 /* May this request have a stack now? A request of its client was seen, whatever the answer. */
 bool nj__stacks_may(struct nj_shard *s, const struct nj_ask *a);
 /* It waits until nj__stacks_run() offers it. When as many wait as may, the client of which most

@@ -133,6 +133,36 @@ Test(shape_forwarded, strangers_are_not_believed)
     cr_expect_neq(a.client_key, b.client_key);
 }
 
+/* A trusted proxy that says for whom it asks, and one that does not. */
+Test(shape_forwarded, unnamed)
+{
+    cr_expect(!ask("10.0.0.1", "192.0.2.1", NULL).unnamed);
+    cr_expect(ask("10.0.0.1", NULL, NULL).unnamed);
+    cr_expect(ask("10.0.0.1", "unknown", NULL).unnamed);
+    cr_expect(!ask("192.0.2.50", NULL, NULL).unnamed, "no proxy");
+    p.client_field = NJ_STR("x-customer");
+    cr_expect(!ask("10.0.0.1", "gold", NULL).unnamed);
+    cr_expect(ask("10.0.0.1", NULL, NULL).unnamed);
+    p.client_by = NJ_CLIENT_BY_ADDRESS;
+    cr_expect(ask("10.0.0.1", "gold", NULL).unnamed);
+    cr_expect(!ask("192.0.2.50", NULL, NULL).unnamed);
+}
+
+/* Who asks is the same in all classes, the key of what it may have is not. */
+Test(shape_forwarded, one_asker_of_two_classes)
+{
+    struct nj_policy_verdict a = ask("10.0.0.1", "192.0.2.1", NULL), b, c;
+
+    p.n_classes = 2;
+    p.classes[1] = (struct nj_class){.name = "all", .slot = 1, .owner = 1};
+    p.n_rules = 1;
+    p.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/")};
+    b = ask("10.0.0.1", "192.0.2.1", NULL);
+    c = ask("10.0.0.1", "192.0.2.2", NULL);
+    cr_expect(a.asker == b.asker && a.client_key != b.client_key);
+    cr_expect(c.asker != b.asker && c.client_key != b.client_key);
+}
+
 /* The bits of an address that make a client hold for what a proxy tells, too. */
 Test(shape_forwarded, networks)
 {

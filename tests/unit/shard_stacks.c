@@ -478,3 +478,87 @@ Test(shard_stacks, a_queue_is_divided)
     cr_expect_eq(n_refused, QUEUE / 2);
     hr_free(h);
 }
+
+/* ---- who a client is ---- */
+
+static struct nj_policy policy;
+
+static uint32_t proxies(const void *ctx, const struct nj_addr *a)
+{
+    struct nj_addr proxy = nj_addr_v4(htonl(OTHER(0)));
+    return nj_addr_eq(a, &proxy);
+}
+
+static struct hr *start_with_policy(void)
+{
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+    h->config.policy = &policy;
+    return hr_start(h);
+}
+
+/* The class of a request does not make another client of who asks. */
+Test(shard_stacks, classes_of_one_client)
+{
+    policy = nj_policy_none;
+    policy.n_classes = 2;
+    policy.classes[1] = (struct nj_class){.name = "hear", .slot = 1, .owner = 1};
+    policy.n_rules = 1;
+    policy.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/hear")};
+    struct hr *h = start_with_policy();
+    struct hr_client *a = connect_from(h, OTHER(0), &wide);
+    struct slow s;
+
+    for (int i = 0; i < 128; i++)
+        hr_get(a, "/wait");
+    hr_settle(h);
+    slow_open(h, &s, OTHER(0), 128);
+    cr_expect_eq(n_in_use(h), STACKS, "%u: it is alone", n_in_use(h));
+    hr_free(h);
+}
+
+/* A trusted proxy that does not say for whom it asks, asks for many. */
+Test(shard_stacks, a_proxy_is_not_bounded)
+{
+    policy = nj_policy_none;
+    policy.lists = proxies;
+    policy.trusted = 1;
+    struct hr *h = start_with_policy();
+    struct hr_client *c = connect_from(h, OTHER(1), &wide);
+    struct slow s[2];
+
+    hr_get(c, "/brief");
+    hr_settle(h);
+    slow_open(h, &s[0], OTHER(0), 128);
+    slow_open(h, &s[1], OTHER(0), 128);
+    cr_expect_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
+    answered_at_once(h, c, 5);
+    hr_free(h);
+}
+
+/* ... and makes room only if nobody else has to. */
+Test(shard_stacks, a_proxy_is_ended_last)
+{
+    policy = nj_policy_none;
+    policy.lists = proxies;
+    policy.trusted = 1;
+    struct hr *h = start_with_policy();
+    struct slow s[3];
+
+    slow_open(h, &s[0], OTHER(1), 100);
+    slow_open(h, &s[1], OTHER(0), 78);
+    slow_open(h, &s[2], OTHER(0), 78);
+    cr_assert_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
+    hr_run(h, NJ_SEC);
+    struct hr_client *c = connect_from(h, OTHER(2), &wide);
+    for (int i = 0; i < 8; i++)
+        hr_get(c, "/wait");
+    hr_run(h, NJ_SEC);
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_evicted), 8);
+    for (int k = 0; k < 3; k++) {
+        uint32_t n_ended = 0;
+        for (uint32_t i = 0; i < s[k].n; i++)
+            n_ended += hr_reply_of(s[k].c, s[k].id[i])->closed;
+        cr_expect_eq(n_ended, k == 0 ? 8 : 0, "%d: %u", k, n_ended);
+    }
+    hr_free(h);
+}
