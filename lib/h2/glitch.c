@@ -4,8 +4,8 @@
  *
  * Floods of HTTP/2 are made of frames that are legal one by one: resets, PINGs, SETTINGS, empty
  * DATA. Each costs the peer a point of the connection's budget or more, each useful thing gives one
- * back, and the connection ends when the budget is used up. A count needs no clock; the rate at
- * which an honest client uses the connection is what refills it.
+ * back, and the connection ends when the budget is used up. Honest clients cancel requests, too,
+ * some for as long as a connection lasts: what they do beside refills the budget, and so does time.
  */
 #include "h2/h2_internal.h"
 
@@ -72,6 +72,14 @@ bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
     if (nj_unlikely(h->glitches > h->core->limits.glitches_max))
         nj_h2_calm(h, waste_of(h));
     return !h->end;
+}
+
+void nj_h2_recover(struct nj_h2 *h, nj_ns now)
+{
+    uint32_t at = (uint32_t)(now / (NJ_SEC / NJ_H2_GLITCHES_PER_S)), n = at - h->recovered_at;
+
+    h->recovered_at = at;
+    h->glitches -= n < h->glitches ? n : h->glitches;
 }
 
 void nj_h2_charge(struct nj_h2 *h, uint32_t n_glitches)

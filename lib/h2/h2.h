@@ -114,7 +114,8 @@ void nj_h2_close(struct nj_h2 *h);
  * Wasted time is counted in glitches: resets, refused or malformed streams, empty DATA, PING,
  * SETTINGS, PRIORITY, unknown frames and the like add to the count, a response that ends in
  * order takes from it, and so does a big DATA frame that went out; but a reset adds twice what one
- * response takes. Beyond limits.glitches_max the connection ends with ENHANCE_YOUR_CALM.
+ * response takes. Time takes from it, too (nj_h2_recover). Beyond limits.glitches_max the
+ * connection ends with ENHANCE_YOUR_CALM.
  */
 int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 
@@ -213,6 +214,13 @@ enum nj_h2_waste {
 void nj_h2_calm(struct nj_h2 *h, enum nj_h2_waste why);
 /* For which of these the connection ends; NONE while it does not, or ends for another reason. */
 enum nj_h2_waste nj_h2_wasted(const struct nj_h2 *h);
+/* So many glitches are forgiven per second: honest clients waste some time for as long as they are
+ * here. A proxy with 200 requests per second, a fifth of which its clients cancel while a worker
+ * runs them, is charged 40 times 6 points a second, and 160 answers give back one each: 80 are
+ * left. Who wastes no more than that may: 16 such resets a second. */
+#define NJ_H2_GLITCHES_PER_S 100u
+/* To be called before input: it is `now`, which is never before that of another call. */
+void nj_h2_recover(struct nj_h2 *h, nj_ns now);
 /* So many glitches more: the peer wasted what this machine does not see. */
 void nj_h2_charge(struct nj_h2 *h, uint32_t n_glitches);
 /* In on_stream_close(): the peer's RST_STREAM ended it. */

@@ -166,10 +166,10 @@ struct nj_h2 {
     struct nj__h2_frame frame;
     uint32_t n_begun; /* frames and header blocks, one counted once */
 
-    uint32_t id_high; /* highest stream id a HEADERS frame had; 0 before the first */
-    uint32_t id_last; /* highest that was opened: for GOAWAY */
-    uint32_t glitches;
-    uint32_t window_credit; /* WINDOW_UPDATE frames that cost nothing */
+    uint32_t id_high;                /* highest stream id a HEADERS frame had; 0 before the first */
+    uint32_t id_last;                /* highest that was opened: for GOAWAY */
+    uint32_t glitches, recovered_at; /* ... in so many parts of a second, modulo 2^32 */
+    uint32_t window_credit;          /* WINDOW_UPDATE frames that cost nothing */
     /* Streams that are shown and not over; late ones (late.c); all that are in the table. */
     uint32_t n_streams, n_late, n_open;
     uint32_t table_mask;

@@ -250,6 +250,7 @@ static void input_h2(struct nj_conn *c, const uint8_t *data, uint32_t n)
 {
     enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_H2);
 
+    nj_h2_recover(c->talk->h2, c->shard->now);
     if (nj_h2_input(c->talk->h2, data, n) != 0)
         fail(c);
     nj_stage(&c->shard->stages, was);

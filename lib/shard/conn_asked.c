@@ -9,9 +9,9 @@
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* a connection pays back no more than this */
 
-/* In glitches (h2.h), beside what any reset costs: a connection ends after some 100 resets of
- * requests that a worker was busy with. */
-#define RESET_RUNNING_COST 8u
+/* In glitches (h2.h), beside the 2 that any reset costs: a connection ends after some 170 resets of
+ * requests that a worker was busy with, in a row. */
+#define RESET_RUNNING_COST 4u
 
 /* --- what HTTP/2 says ---------------------------------------------------------------------- */
 

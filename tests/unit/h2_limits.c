@@ -622,6 +622,32 @@ Test(h2_limits, pings_beside_data_are_no_abuse)
     rig_free(r);
 }
 
+/* The budget comes back with time, and never more than all of it. */
+Test(h2_limits, time_forgives)
+{
+    struct rig *r = rig_new(NULL);
+    nj_ns now = 5 * NJ_SEC;
+
+    hello();
+    nj_h2_recover(r->h, now);
+    cr_assert_eq(input(r), 0);
+    for (int i = 0; i < 3; i++) {
+        nj_h2_charge(r->h, 900 - r->h->glitches);
+        nj_h2_recover(r->h, now += 10 * NJ_MS);
+        cr_expect_eq(r->h->glitches, 899);
+        nj_h2_recover(r->h, now += NJ_SEC);
+        cr_expect_eq(r->h->glitches, 899 - NJ_H2_GLITCHES_PER_S);
+    }
+    nj_h2_recover(r->h, now += 3600 * NJ_SEC);
+    cr_expect_eq(r->h->glitches, 0);
+    nj_h2_charge(r->h, 1000);
+    nj_h2_recover(r->h, now += NJ_MS);
+    cr_expect_eq(nj_h2_wasted(r->h), NJ_H2_WASTE_NONE);
+    nj_h2_charge(r->h, 1);
+    cr_expect_neq(nj_h2_wasted(r->h), NJ_H2_WASTE_NONE, "an hour of rest buys no more");
+    rig_free(r);
+}
+
 /* A request that is answered beside each that is reset does not pay for it. */
 Test(h2_limits, good_requests_do_not_pay_for_resets)
 {

@@ -143,12 +143,17 @@ static void attack_connect(struct hr *h, struct attacker *a)
     a->next_id = 1;
 }
 
-static void ask_many(struct hr *h, struct attacker *a, uint32_t n)
+static void ask_many_of(struct hr *h, struct attacker *a, uint32_t n, const char *path)
 {
     uint8_t buf[64];
 
     for (uint32_t i = 0; i < n; i++, a->next_id += 2)
-        rig_send(h->r, a->p, buf, rig_h2_get(buf, a->next_id, "/slow"));
+        rig_send(h->r, a->p, buf, rig_h2_get(buf, a->next_id, path));
+}
+
+static void ask_many(struct hr *h, struct attacker *a, uint32_t n)
+{
+    ask_many_of(h, a, n, "/slow");
 }
 
 static void reset_many(struct hr *h, struct attacker *a, uint32_t n)
@@ -223,8 +228,31 @@ Test(shard_handlers_resets, the_connection_ends)
         reset_many(h, &a, PER_ROUND);
         hr_run(h, 80 * NJ_MS);
     }
-    cr_expect_eq(n, 5, "%u rounds: 2 for each reset, and 8 for each of those that ran", n);
+    cr_expect_eq(n, 5, "%u rounds: 2 for each reset, 4 for each of those that ran, less 16", n);
     cr_expect_eq(rig_count(h->r, NJ_C_h2_abuse), 1);
+    drain(h);
+}
+
+/* A proxy that has 200 requests each second on one connection, a fifth of which its clients cancel
+ * while a worker is busy with them, for ten minutes. */
+Test(shard_handlers_resets, an_honest_proxy_goes_on)
+{
+    struct hr *h = start();
+    struct attacker a = {.port = 5000};
+    uint32_t n_tenths = 0;
+
+    attack_connect(h, &a);
+    for (; n_tenths < 6000 && !a.p->got_fin; n_tenths++) {
+        ask_many_of(h, &a, 16, "/quick");
+        ask_many(h, &a, 4);
+        hr_run(h, 50 * NJ_MS);
+        reset_many(h, &a, 4);
+        hr_run(h, 50 * NJ_MS);
+        a.p->n_got = 0;
+    }
+    cr_expect_eq(n_tenths, 6000, "it ended after %u s", n_tenths / 10);
+    cr_expect_eq(rig_count(h->r, NJ_C_h2_abuse), 0);
+    cr_expect_geq(pool.n_ran, 4 * n_tenths, "%u", pool.n_ran);
     drain(h);
 }
 
