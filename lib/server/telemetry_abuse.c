@@ -6,6 +6,7 @@
 #include "server/addresses.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "wire/dpdk_compat.h"
 
 bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
@@ -24,7 +25,7 @@ bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct r
         if (!one)
             return true;
         rte_tel_data_start_dict(one);
-        rte_tel_data_add_dict_u64(one, "count", sum.n);
+        rte_tel_data_add_dict_uint(one, "count", sum.n);
         rte_tel_data_add_dict_string(one, "client", nj_address_text(&sum.client, text));
         rte_tel_data_add_dict_string(one, "others", sum.others ? "yes" : "no");
         rte_tel_data_add_dict_container(d, nj_counter_info[i].name, one, 0);
