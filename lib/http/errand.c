@@ -19,8 +19,28 @@ static void stay(struct nj_exchange *x)
 
 void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes)
 {
-    x->set->n_held += (uint64_t)n_bytes - x->n_held;
+    uint64_t more = (uint64_t)n_bytes - x->n_held; /* modulo 2^64 */
+
+    if (more == 0)
+        return;
+    x->set->n_held += more;
+    x->client->n_held += more;
     x->n_held = n_bytes;
+}
+
+/* Is there room for what a worker would bring, and does its client leave as much to others as it
+ * must? */
+static bool may_hold(const struct nj_exchange *x, uint32_t n_bytes)
+{
+    const struct nj_exchanges *set = x->set;
+    uint64_t has = x->client->n_held;
+
+    if (set->n_held + n_bytes > set->n_held_max)
+        return false;
+    if (has == 0 || has + n_bytes <= (set->n_held_max - set->n_held - n_bytes) * NJ_CLIENT_PART)
+        return true;
+    nj__hoards(x, NJ_C_response_hoard);
+    return false;
 }
 
 /* False: the workers have no room, or there is none for what they would bring. */
@@ -35,7 +55,7 @@ static bool go(struct nj_exchange *x)
     }
     enum nj__exchange_state before = x->state;
     uint32_t longest = x->set->longest[x->route];
-    if (x->set->n_held + longest > x->set->n_held_max)
+    if (!may_hold(x, longest))
         return false;
     nj__errand_holds(x, longest);
     x->state = NJ__AWAY;

@@ -69,6 +69,11 @@ uint32_t nj_exchanges_open(const struct nj_exchanges *set)
     return set->pool.n_used;
 }
 
+uint32_t nj_exchanges_left(const struct nj_exchanges *set)
+{
+    return set->pool.n_max - set->pool.n_used;
+}
+
 uint32_t nj_exchanges_away(const struct nj_exchanges *set)
 {
     return set->n_away;
@@ -249,20 +254,21 @@ void nj_exchange_peer_gone(struct nj_exchange_peer *peer)
         part(nj_exchange_of_node(peer->exchanges.next));
 }
 
-void nj_exchange_offered(struct nj_exchange *x, uint32_t *n_at_work)
+void nj_exchange_offered(struct nj_exchange *x, struct nj_exchange_client *client)
 {
     NJ_ASSERT(x->state == NJ__ASKED);
     x->state = NJ__OFFERED;
-    x->n_at_work = n_at_work;
-    ++*n_at_work;
+    x->client = client;
+    x->at_work = true;
+    client->n_at_work++;
 }
 
 void nj__off_stack(struct nj_exchange *x)
 {
-    if (!x->n_at_work)
+    if (!x->at_work)
         return;
-    --*x->n_at_work;
-    x->n_at_work = NULL;
+    x->client->n_at_work--;
+    x->at_work = false;
 }
 
 void *nj_exchange_stream(const struct nj_exchange *x)

@@ -70,6 +70,8 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
 void nj_exchanges_free(struct nj_exchanges *set);
 /* Exchanges that live. */
 uint32_t nj_exchanges_open(const struct nj_exchanges *set);
+/* So many more can be begun. */
+uint32_t nj_exchanges_left(const struct nj_exchanges *set);
 /* Those of them that are with a worker. */
 uint32_t nj_exchanges_away(const struct nj_exchanges *set);
 /* Is it one of these? For whoever keeps other things in the same place. */
@@ -98,9 +100,13 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
 void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
                         struct nj_field extra, nj_ns now);
 struct nj_task *nj_exchange_task(struct nj_exchange *x);
-/* It is being offered: from here on the task is the strategy's. While it may need a stack, that is
- * until its handler has left or is only called back, it is one of *n_at_work. */
-void nj_exchange_offered(struct nj_exchange *x, uint32_t *n_at_work);
+/* A client, as its exchanges see it. It lives as long as they do. */
+struct nj_exchange_client {
+    uint32_t n_at_work; /* that may need a stack: until a handler has left or is only called back */
+    uint64_t n_held;    /* bytes of responses of workers, come and expected */
+};
+/* It is being offered: from here on the task is the strategy's, and counts for this client. */
+void nj_exchange_offered(struct nj_exchange *x, struct nj_exchange_client *client);
 /* What nj_exchange_begin() was given. NULL: it is closed. */
 void *nj_exchange_stream(const struct nj_exchange *x);
 /* A connection, as its exchanges see it. */

@@ -109,16 +109,17 @@ struct nj_exchange {
     bool body_open; /* HTTP/2 has the body */
     bool with_port; /* errand.c has its task, until poll() gives it back */
     bool head_sent, end_told, reset_sent;
-    bool late;              /* it is not waited for the rest of the body */
-    bool fed;               /* it waited for blocks, and it is its turn */
-    bool grew;              /* bytes since resume */
-    bool expects;           /* 100 (Continue) is to be said when somebody wants the body */
-    uint32_t reset_code;    /* nonzero: reset it with this */
-    uint64_t n_done;        /* request bytes that may go back to the windows */
-    uint32_t *n_at_work;    /* it is one of these; NULL: of none */
-    uint32_t n_held;        /* of set->n_held */
-    uint32_t n_owed;        /* of peer->n_body_bytes */
-    struct nj_fiber *fiber; /* RUNNING: where; NULL inline */
+    bool late;           /* it is not waited for the rest of the body */
+    bool fed;            /* it waited for blocks, and it is its turn */
+    bool grew;           /* bytes since resume */
+    bool expects;        /* 100 (Continue) is to be said when somebody wants the body */
+    uint32_t reset_code; /* nonzero: reset it with this */
+    uint64_t n_done;     /* request bytes that may go back to the windows */
+    struct nj_exchange_client *client; /* NULL: it was not offered yet */
+    bool at_work;                      /* it is one of client->n_at_work */
+    uint32_t n_held;                   /* of set->n_held */
+    uint32_t n_owed;                   /* of peer->n_body_bytes */
+    struct nj_fiber *fiber;            /* RUNNING: where; NULL inline */
     struct nj_waiter waiter;
     struct nj_timer timer;
     struct nj_request req;

@@ -605,3 +605,8 @@ void nj_site_file_done(struct nj_site *site, struct nj_file_job *file, nj_ns now
         open_done(site, job, now);
     nj__body_retry(&site->files);
 }
+
+uint32_t nj_site_left(const struct nj_site *site)
+{
+    return site->exchanges.n_max - site->exchanges.n_used;
+}

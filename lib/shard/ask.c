@@ -176,12 +176,12 @@ static bool refused(struct nj_ask *a, const struct nj_class *class_of, enum nj_a
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-static void decide(struct nj_ask *a, const struct nj_h2_request *req, struct nj_str path,
+static void decide(const struct nj_conn *c, const struct nj_h2_request *req, struct nj_str path,
                    struct nj_policy_verdict *v)
 {
-    struct nj_shard *s = a->conn->shard;
+    struct nj_shard *s = c->shard;
     const struct nj_policy_request q = {
-        .addr = &a->conn->tcb->flow.tuple.remote,
+        .addr = &c->tcb->flow.tuple.remote,
         .path = path,
         .authority = req->authority,
         .fields = req->fields,
@@ -214,15 +214,49 @@ static bool admit(struct nj_ask *a, const struct nj_policy_verdict *v)
     return false;
 }
 
+/* A client may have so many open that as many places are left for others as NJ_CLIENT_PART says.
+ * Who has none is never too greedy. */
+static bool is_greedy(const struct nj_stacks_client *who, uint32_t n_left)
+{
+    return who->n_asks > 0 && who->n_asks / NJ_CLIENT_PART >= n_left;
+}
+
+bool nj__ask_hoards(struct nj_ask *a, uint32_t n_left)
+{
+    if (nj_likely(a->who->n_asks / NJ_CLIENT_PART < n_left) || a->who->n_asks == 1) /* itself */
+        return false;
+    nj__abuse(a->conn->shard, NJ_C_client_hoard, &a->conn->tcb->flow.tuple.remote);
+    nj__ask_busy(a);
+    return true;
+}
+
+/* A record for a request of this client. NULL: there is none for it. */
+static struct nj_ask *take(struct nj_shard *s, struct nj_stacks_client *who,
+                           const struct nj_policy_verdict *v)
+{
+    if (nj_unlikely(is_greedy(who, s->ask_pool.n_max - s->ask_pool.n_used))) {
+        nj__abuse(s, NJ_C_client_hoard, &v->client);
+        return NULL;
+    }
+    struct nj_ask *a = nj_pool_take(&s->ask_pool);
+    if (!a) {
+        nj_count(&s->counters, NJ_C_ask_full);
+        return NULL;
+    }
+    a->who = who;
+    who->n_asks++;
+    return a;
+}
+
 struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
                              const struct nj_h2_request *req, struct nj_str path)
 {
     struct nj_shard *s = c->shard;
-    struct nj_ask *a = nj_pool_take(&s->ask_pool);
     struct nj_policy_verdict v;
 
+    decide(c, req, path, &v);
+    struct nj_ask *a = take(s, nj__stacks_client(s, v.asker, v.unnamed ? c->talk->number : 0), &v);
     if (!a) {
-        nj_count(&s->counters, NJ_C_ask_full);
         refuse_unrecorded(c, st, req, 503, 1);
         return NULL;
     }
@@ -234,9 +268,7 @@ struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
     nj_list_init(&a->node);
     nj_h2_stream_set_user(st, a);
     a->access = note_head(c, nj_h2_stream_id(st), req);
-    decide(a, req, path, &v);
     a->unnamed = v.unnamed;
-    a->who = nj__stacks_client(s, v.asker, v.unnamed ? c->talk->number : 0);
     if (a->access)
         memcpy(a->access->class_of, v.class_of->name, sizeof v.class_of->name);
     if (refused(a, v.class_of, v.action, v.class_of->retry_after_s) || !admit(a, &v))
@@ -262,6 +294,7 @@ void nj__ask_home(struct nj_shard *s, struct nj_ask *a)
         nj_client_request_end(a->client);
     if (a->client)
         nj__policy_client_put(s, a->client);
+    a->who->n_asks--;
     nj_pool_put(&s->ask_pool, a);
 }
 

@@ -49,6 +49,9 @@ struct nj_ask {
  * NULL: it was answered or reset, and there is nothing more to do. */
 struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
                              const struct nj_h2_request *req, struct nj_str path);
+/* So many places of what it needs are left: does its client have too many requests open to get one
+ * of them? Then it was answered with 503. */
+bool nj__ask_hoards(struct nj_ask *a, uint32_t n_left);
 /* The answer, as nj_h2_respond_stamped(); the body is paced from here on. */
 int nj__ask_respond(struct nj_ask *a, uint16_t status, const struct nj_field *fields,
                     uint32_t n_fields, uint64_t stamp, struct nj_body *body);

@@ -25,7 +25,8 @@ static void request_site(struct nj_ask *a, const struct nj_h2_request *req,
         nj__ask_refuse(a, 413);
         return;
     }
-    a->wait = nj_site_request(s->site, &r, a, s->now);
+    if (!nj__ask_hoards(a, nj_site_left(s->site)))
+        a->wait = nj_site_request(s->site, &r, a, s->now);
 }
 
 static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req)

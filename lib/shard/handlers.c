@@ -242,7 +242,7 @@ enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
 
 void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
 {
-    nj_exchange_offered(x, &ask_of(x)->who->n_at_work);
+    nj_exchange_offered(x, &ask_of(x)->who->work);
     nj_ewyk_refuse(s->handlers.ewyk, nj_exchange_task(x));
 }
 
@@ -254,7 +254,7 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
     struct nj_ask *a = ask_of(x);
     a->stack_at = s->now;
     task->client = a->who;
-    nj_exchange_offered(x, &a->who->n_at_work);
+    nj_exchange_offered(x, &a->who->work);
     if (s->handlers.ewyk)
         nj_ewyk_offer(s->handlers.ewyk, task);
     else
@@ -307,6 +307,8 @@ bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
         nj_h2_reset(st, RFC9113_REFUSED_STREAM);
         return true;
     }
+    if (nj__ask_hoards(nj__ask_of(st), nj_exchanges_left(set)))
+        return true;
     struct nj_exchange_head head = {
         .method = req->method,
         .scheme = req->scheme,

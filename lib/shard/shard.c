@@ -61,10 +61,11 @@ static bool init_h2(struct nj_shard *s)
     return s->h2 != NULL;
 }
 
-/* As many as streams, while these are few. */
+/* As many as streams, while these are few, and what one client has to leave to others. */
 static uint32_t asks_max(const struct nj_shard_config *c)
 {
     uint64_t streams = (uint64_t)c->conns_max * nj_h2_limits_default.concurrent_streams_max;
+    streams += streams / NJ_CLIENT_PART;
     return streams < NJ_ASKS_MAX ? (uint32_t)streams : NJ_ASKS_MAX;
 }
 

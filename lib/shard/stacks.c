@@ -71,7 +71,7 @@ static bool may_have(struct nj_shard *s, const struct nj_ask *a, uint32_t n_free
     if (n_free == 0)
         return false;
     return a->unnamed || n_free > n_max / NJ_STACKS_RESERVE ||
-           c->n_at_work < n_max / NJ_STACKS_SHARE || n_max < 2 * NJ_STACKS_SHARE ||
+           c->work.n_at_work < n_max / NJ_STACKS_SHARE || n_max < 2 * NJ_STACKS_SHARE ||
            is_alone(stacks_of(s), c, s->now);
 }
 
@@ -164,9 +164,9 @@ static struct nj_stacks_client *neediest(struct nj_shard *s, uint32_t n_free)
         return NULL;
     for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
         struct nj_stacks_client *c = client_at(at);
-        if ((!best || c->n_at_work < best->n_at_work) && may_have(s, first_of(c), n_free))
+        if ((!best || c->work.n_at_work < best->work.n_at_work) && may_have(s, first_of(c), n_free))
             best = c;
-        if (best && best->n_at_work == 0)
+        if (best && best->work.n_at_work == 0)
             break;
     }
     return best;
@@ -205,7 +205,7 @@ static uint32_t share_of_each(struct nj_shard *s)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < NJ_STACKS_CLIENTS; i++)
-        n += st->client[i].n_at_work > 0 || !nj_list_empty(&st->client[i].waiting);
+        n += st->client[i].work.n_at_work > 0 || !nj_list_empty(&st->client[i].waiting);
     uint32_t share = n ? n_max_of(s) / n : 0;
     return share ? share : 1;
 }
@@ -218,7 +218,7 @@ static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
 
     for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
         const struct nj_stacks_client *c = client_at(at);
-        uint32_t n_has = c->n_at_work;
+        uint32_t n_has = c->work.n_at_work;
         for (struct nj_list *w = c->waiting.next; w != &c->waiting; w = w->next) {
             const struct nj_ask *a = nj_container_of(w, struct nj_ask, node);
             if (n_has++ >= share || now - a->stack_at < NJ_STACKS_GRACE)
@@ -256,7 +256,7 @@ static void consider(void *search, struct nj_task *task)
     if (!nj_exchange_is_stuck(x))
         return;
     struct nj_ask *a = nj__ask_of(nj_exchange_stream(x));
-    uint32_t n_has = a->who->n_at_work;
+    uint32_t n_has = a->who->work.n_at_work;
     nj_ns age = f->now - a->stack_at;
     if (n_has <= f->share || age < NJ_STACKS_GRACE || !nj__ask_is_peers(a))
         return;

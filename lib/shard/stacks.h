@@ -20,6 +20,7 @@
 
 #include "base/list.h"
 #include "base/types.h"
+#include "http/exchange.h"
 
 struct nj_ask;
 struct nj_shard;
@@ -29,7 +30,7 @@ struct nj_shard;
 #define NJ_STACKS_SHARE      8u
 /* ... while a request of another client came in this time. */
 #define NJ_STACKS_ALONE      (10 * NJ_SEC)
-/* Clients are told apart by a hash: two of one place share one share. 40 bytes each. */
+/* Clients are told apart by a hash: two of one place share one share. 64 bytes each. */
 #define NJ_STACKS_CLIENTS    1024u
 /* While requests wait it is looked so often at who has to make room and who has waited too long: in
  * one look so many handlers are ended, and so many requests refused. All clients of which requests
@@ -45,10 +46,11 @@ struct nj_shard;
 #define NJ_STACKS_WAIT_MAX   (10 * NJ_SEC)
 
 struct nj_stacks_client {
-    struct nj_list waiting; /* struct nj_ask.node, in the order they came */
-    struct nj_list node;    /* of turns, while some wait */
-    uint32_t n_at_work;     /* handlers with the strategy that may have a stack */
-    uint32_t n_waiting;     /* of `waiting` */
+    struct nj_list waiting;         /* struct nj_ask.node, in the order they came */
+    struct nj_list node;            /* of turns, while some wait */
+    struct nj_exchange_client work; /* of its handlers */
+    uint32_t n_waiting;             /* of `waiting` */
+    uint32_t n_asks;                /* requests that are open, of the site and of routes */
 };
 
 struct nj_stacks {

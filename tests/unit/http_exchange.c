@@ -32,6 +32,7 @@ static struct world {
     struct stream stream[STREAMS];
     struct nj_exchange *x[STREAMS];
     struct nj_task *job;
+    struct nj_exchange_client client, other; /* of the first half of the streams, and of the rest */
 } w;
 
 static int respond(void *stream, uint16_t status, const struct nj_field *f, size_t n,
@@ -226,8 +227,7 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
 
 static void offer(int i)
 {
-    static uint32_t n_at_work;
-    nj_exchange_offered(w.x[i], &n_at_work);
+    nj_exchange_offered(w.x[i], i < STREAMS / 2 ? &w.client : &w.other);
     nj_ewyk_offer(w.ewyk, nj_exchange_task(w.x[i]));
     nj_exchanges_settle(w.set, w.now);
 }
@@ -469,7 +469,7 @@ Test(http_exchange, the_longest_is_forgotten)
 /* Responses of workers wait whole, and peers that do not take them have no more than their part. */
 Test(http_exchange, responses_of_workers_that_nobody_takes)
 {
-    const int fit = NJ_WORKER_HELD_BYTES / SHARE / LARGE;
+    const int fit = NJ_WORKER_HELD_BYTES / SHARE / LARGE - 1; /* one is for other clients */
 
     begin_world(0);
     n_large = LARGE;
@@ -547,5 +547,29 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
         cr_expect_eq(w.stream[i].status, 0, "%d", i);
         cr_expect_eq(nj_exchanges_open(w.set), (uint32_t)i + 1, "%d", i);
     }
+    end_world();
+}
+
+/* Responses of workers that one client does not take: another client has room for its own. */
+Test(http_exchange, responses_that_one_client_holds)
+{
+    uint32_t n_held = 0;
+
+    begin_world(0);
+    n_large = LARGE;
+    for (int i = 0; i < 12; i++) {
+        cr_assert(ask(i, 4, 10));
+        nj_exchange_body_end(w.x[i]);
+        offer(i);
+        step();
+        n_held += w.stream[i].status == 200;
+    }
+    cr_expect(n_held * LARGE < w.set->n_held_max - LARGE, "%u of %u bytes", n_held, LARGE);
+    cr_expect_eq(nj_counter_read(&w.counters, NJ_C_response_hoard), 12 - n_held);
+    cr_assert(ask(STREAMS - 1, 4, 10));
+    nj_exchange_body_end(w.x[STREAMS - 1]);
+    offer(STREAMS - 1);
+    step();
+    cr_expect_eq(w.stream[STREAMS - 1].status, 200, "%d", w.stream[STREAMS - 1].status);
     end_world();
 }

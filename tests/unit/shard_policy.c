@@ -410,7 +410,7 @@ Test(shard_policy, stacks_of_a_client)
     cr_expect_eq(rig_count(h->r, NJ_C_status_5xx), 60 - 23 + 2);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 60 - 23 + 2);
     for (uint32_t i = 0; i < NJ_STACKS_CLIENTS; i++)
-        cr_assert_eq(h->r->s->handlers.stacks.client[i].n_at_work, 0);
+        cr_assert_eq(h->r->s->handlers.stacks.client[i].work.n_at_work, 0);
     cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 0);
     hr_free(h);
 }

@@ -562,3 +562,35 @@ Test(shard_stacks, a_proxy_is_ended_last)
     }
     hr_free(h);
 }
+
+/* ---- what else one client must leave to others ---- */
+
+/* Of 90 places one client has 80, and of what is left any other finds some. */
+static void leaves_some(struct hr *h, struct nj_pool *pool)
+{
+    uint32_t n_max = pool->n_max;
+    struct hr_client *c = connect_from(h, OTHER(1), &wide);
+    struct slow s;
+
+    pool->n_max = 90;
+    slow_open(h, &s, OTHER(0), 100);
+    cr_expect_eq(pool->n_used, 80, "%u", pool->n_used);
+    cr_expect_eq(rig_count(h->r, NJ_C_client_hoard), 20);
+    const struct hr_reply *last = hr_reply_of(s.c, s.id[99]);
+    cr_expect(last->status == 503 && !strcmp(last->retry_after, "1"), "%d", last->status);
+    answered_at_once(h, c, 3);
+    pool->n_max = n_max;
+    hr_free(h);
+}
+
+Test(shard_stacks, a_client_leaves_records)
+{
+    struct hr *h = start();
+    leaves_some(h, &h->r->s->ask_pool);
+}
+
+Test(shard_stacks, a_client_leaves_exchanges)
+{
+    struct hr *h = start();
+    leaves_some(h, &h->r->s->handlers.exchanges->pool);
+}
