@@ -122,9 +122,10 @@
 #define NJ_SHARE_IDLE_MIN 8u
 #define NJ_SHARE_BUSY_MIN 16u
 
-/* Of each of the pools below a client may hold so many times what is left: one alone eight ninths; k
- * of them at their bound leave 1 / (8 k + 1), which is 163 requests for 100 of them, and the next one
- * may have all of these. Clients are told apart by a hash with 1,024 values (shard/stacks.h). */
+/* Of each of the pools below a client may hold so many times what is left: one alone eight ninths;
+ * k of them at their bound leave 1 / (8 k + 1), which is 163 requests for 100 of them, and the next
+ * one may have all of these. Clients are told apart by a hash with 1,024 values (shard/stacks.h).
+ */
 #define NJ_CLIENT_PART 8u
 
 /* Longest request path we look at; PATH_MAX of Linux. */
