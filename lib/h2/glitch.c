@@ -54,22 +54,24 @@ static enum nj_h2_waste waste_of(const struct nj_h2 *h)
     }
 }
 
-/* HEADERS cost a point that a good head gives back: where it is the one too many, it is what came
- * before that used up the budget. */
-static void note_charge(struct nj_h2 *h, uint32_t cost)
-{
-    bool head = h->frame.type == NJ__H2_HEADERS && cost == NJ__H2_GLITCH;
-
-    if (!head || h->head_owed)
-        h->charged = h->frame.type;
-    h->head_owed = head;
-}
-
 bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
 {
     h->glitches += cost;
-    note_charge(h, cost);
+    h->charged = h->frame.type;
+    h->head_owed = false;
     if (nj_unlikely(h->glitches > h->core->limits.glitches_max))
+        nj_h2_calm(h, waste_of(h));
+    return !h->end;
+}
+
+/* A good head gives its point back: where one is the point too many, it is what came before that
+ * used up the budget. */
+bool nj__h2_glitch_head(struct nj_h2 *h)
+{
+    if (h->head_owed)
+        h->charged = NJ__H2_HEADERS;
+    h->head_owed = true;
+    if (nj_unlikely(++h->glitches > h->core->limits.glitches_max))
         nj_h2_calm(h, waste_of(h));
     return !h->end;
 }

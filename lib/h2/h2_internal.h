@@ -390,6 +390,8 @@ enum {
 
 /* Charge the peer. False when the budget is used up, which ends the connection. */
 bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost);
+/* The same for HEADERS, which nj__h2_glitch_request() gives back. */
+bool nj__h2_glitch_head(struct nj_h2 *h);
 /* The peer did something useful. */
 void nj__h2_glitch_refund(struct nj_h2 *h);
 /* A request head turned out good: give back what its HEADERS frame cost. */

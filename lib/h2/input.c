@@ -87,7 +87,7 @@ static void headers_begin(struct nj_h2 *h)
         nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
         return;
     }
-    if (!nj__h2_glitch(h, NJ__H2_GLITCH) || (!is_new && !may_come(h, f->id)))
+    if (!nj__h2_glitch_head(h) || (!is_new && !may_come(h, f->id)))
         return;
     h->how = NJ__H2_WHOLE;
     h->block_open = !(f->flags & NJ__H2_END_HEADERS);

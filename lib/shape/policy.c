@@ -167,20 +167,6 @@ static uint64_t make_key(const struct nj_hash_key *key, const struct key_parts *
     return k ? k : 1;
 }
 
-/* Who asks is mostly who asked before: a proxy, or a client with many requests. */
-static uint64_t remembered_key(const struct nj_hash_key *key, const struct key_parts *parts,
-                               struct nj_policy_memo *memo)
-{
-    _Static_assert(sizeof *parts == sizeof memo->parts, "a memo holds them");
-    if (!memo)
-        return make_key(key, parts);
-    if (memo->key == 0 || memcmp(memo->parts, parts, sizeof *parts) != 0) {
-        memcpy(memo->parts, parts, sizeof *parts);
-        memo->key = make_key(key, parts);
-    }
-    return memo->key;
-}
-
 uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,
                              const struct nj_addr *addr)
 {
@@ -203,13 +189,20 @@ static bool names_client(const struct asked *a)
     return p->client_by != NJ_CLIENT_BY_ADDRESS;
 }
 
+/* Who asks is mostly who asked before: a proxy, or a client with many requests. */
 static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key,
                             const struct nj_addr *client)
 {
-    struct key_parts parts = {.kind = KEY_ADDRESS};
+    uint32_t bits = (uint32_t)a->p->client_bits4 << 8 | a->p->client_bits6;
+    struct nj_policy_memo *memo = a->req->memo;
 
-    parts.net = network(a->p, client);
-    return remembered_key(key, &parts, a->req->memo);
+    if (nj_likely(memo && memo->key && memo->bits == bits && nj_addr_eq(&memo->addr, client)))
+        return memo->key;
+    struct key_parts parts = {.net = network(a->p, client), .kind = KEY_ADDRESS};
+    uint64_t k = make_key(key, &parts);
+    if (memo)
+        *memo = (struct nj_policy_memo){.addr = *client, .bits = bits, .key = k};
+    return k;
 }
 
 /* Sets all of *out that says who asks. */
@@ -244,6 +237,8 @@ static uint64_t in_class(uint64_t asker, const struct nj_class *c)
 {
     uint64_t x = (uint64_t)c->owner << 8 | c->slot;
 
+    if (x == 0)
+        return asker;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
     x ^= x >> 31 ^ asker;

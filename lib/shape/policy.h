@@ -98,7 +98,9 @@ bool nj_policy_has_door(const struct nj_policy *p);
 
 /* The last key that was made by address, and of what. Zeroed: there is none. One thread's. */
 struct nj_policy_memo {
-    uint64_t parts[3], key;
+    struct nj_addr addr;
+    uint32_t bits; /* of its networks */
+    uint64_t key;
 };
 
 struct nj_policy_request {
