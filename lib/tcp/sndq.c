@@ -9,6 +9,7 @@
 #include <rte_memcpy.h>
 
 #include "base/assert.h"
+#include "base/attr.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "wire/csum.h"
@@ -169,10 +170,7 @@ void nj__sndq_acked(struct nj_tcb *t, uint32_t n_bytes)
     t->x->sndq_head_off = n_bytes;
 }
 
-/* A cursor that stands on the byte at `seq`. Sending goes forward, and so does sending again, from
- * one hole to the next: each has a cursor of its own, which mostly stands there already or a little
- * before. The first one is for what was never sent. */
-static struct nj_sndq_cursor *seek(struct nj_tcb *t, uint32_t seq)
+static struct nj_sndq_cursor *walk_to(struct nj_tcb *t, uint32_t seq)
 {
     struct nj_sndq_cursor *c = &t->x->cursor[0];
 
@@ -189,6 +187,16 @@ static struct nj_sndq_cursor *seek(struct nj_tcb *t, uint32_t seq)
         c->m = c->m->next;
     }
     return c;
+}
+
+/* A cursor that is at the byte at `seq`. Sending goes forward, and so does sending again, from one
+ * hole to the next: each has a cursor of its own, which is mostly there already or a little before.
+ * The first one is for what was never sent. */
+static inline struct nj_sndq_cursor *seek(struct nj_tcb *t, uint32_t seq)
+{
+    struct nj_sndq_cursor *c = &t->x->cursor[0];
+
+    return nj_likely(c->m && c->seq == seq) ? c : walk_to(t, seq);
 }
 
 /* Bytes that the cursor's mbuf has from the cursor on; it steps on to the next one for that. */
