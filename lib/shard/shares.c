@@ -19,6 +19,10 @@
 #define LOOK_MAX  256u
 #define LOOK_FEW  32u /* ... to learn who holds most, when that is not known */
 
+/* Counts that there are at least: 20 newcomers meet a given client in one of them by a chance of
+ * 3e-4. */
+#define COUNTS_MIN 65536u
+
 static uint32_t part(const struct nj_shard *s, uint32_t of_64)
 {
     return (uint32_t)((uint64_t)s->cfg.conns_max * of_64 / 64);
@@ -26,7 +30,7 @@ static uint32_t part(const struct nj_shard *s, uint32_t of_64)
 
 bool nj__shares_init(struct nj_shard *s)
 {
-    uint32_t n = 1;
+    uint32_t n = COUNTS_MIN;
 
     while (n < s->cfg.conns_max && n < 1u << 30)
         n *= 2;

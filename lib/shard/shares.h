@@ -11,8 +11,8 @@
  * The decision is the shard's own: what is scarce are the objects of this shard, and a client whose
  * ports lead all of its connections to one shard holds that one only.
  *
- * Counts are kept by a keyed hash of the client, one word per place, so a connection holds nothing
- * for it. Two clients whose hashes meet are counted as one. One lcore only.
+ * Counts are kept by a keyed hash of the client, at least one word per place, so a connection holds
+ * nothing for it. Two clients whose hashes meet are counted as one. One lcore only.
  */
 #ifndef NJ_SHARD_SHARES_H
 #define NJ_SHARD_SHARES_H

@@ -12,13 +12,18 @@
 #define FULL   (PLACES - PLACES / 32) /* from here on nobody more is let in */
 #define TIGHT  (PLACES * 7 / 8)       /* and from here on idle ones are asked to leave */
 
-static struct rig *start_with(uint32_t places)
+static struct rig *start_keyed(uint32_t places, uint8_t key)
 {
     struct rig *r = rig_alloc(16384, 16384);
     struct nj_shard_config c = rig_config(r);
     c.conns_max = c.half_open_max = places;
-    c.client_key = (struct nj_hash_key){{7, 8, 9}};
+    c.client_key = (struct nj_hash_key){{key, 8, 9}};
     return rig_new_with(r, &c);
+}
+
+static struct rig *start_with(uint32_t places)
+{
+    return start_keyed(places, 7);
 }
 
 static struct rig_peer *open_h2(struct rig *r, uint32_t ip, uint16_t port)
@@ -87,6 +92,21 @@ Test(shard_shares, one_client_is_busy_on_all_places)
         n_served += is_served(r, open_h2(r, OTHER + i, 2000));
     cr_expect_eq(n_served, 20, "%u of 20 were served", n_served);
     rig_free(r);
+}
+
+/* Places are few, but clients must not meet in one count for that. With one count per place, one of
+ * the others met the greedy one under two of these eight keys. */
+Test(shard_shares, few_places_do_not_mix_clients_up)
+{
+    for (uint8_t key = 0; key < 8; key++) {
+        struct rig *r = start_keyed(PLACES, key);
+        struct rig_peer *greedy[FULL];
+
+        hoard(r, FULL, greedy);
+        for (uint32_t i = 0; i < 40; i++)
+            cr_expect(is_served(r, open_h2(r, OTHER + i, 2000)), "key %u, client %u", key, i);
+        rig_free(r);
+    }
 }
 
 /* It opens again whatever it loses: that does not push out anybody who holds less. */
