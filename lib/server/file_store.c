@@ -342,14 +342,30 @@ static void let_go(struct nj_file_store *s, const char *path, enum nj_file_resul
         nj__file_cache_drop(&s->cache, kept);
 }
 
+/* A folder that may be entered: what is in it may be readable though its list of names is not. */
+static bool is_open_folder(struct nj_file_store *s, const char *path)
+{
+    char inside[NJ_PATH_MAX];
+    int n = snprintf(inside, sizeof inside, "%s/.", path);
+
+    if (n < 0 || (size_t)n >= sizeof inside)
+        return false;
+    int fd = nj__root_get(&s->root, inside, O_PATH | O_DIRECTORY);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 /* Open a regular file and look at it. */
 static enum nj_file_result open_regular(struct nj_file_store *s, const char *path, int *out,
                                         struct stat *st)
 {
     enum nj_file_result r = NJ_FILE_OK;
     int fd = open_file(s, path);
-    if (fd < 0)
-        return result_of_errno(errno);
+    if (fd < 0) {
+        r = result_of_errno(errno);
+        return r == NJ_FILE_DENIED && is_open_folder(s, path) ? NJ_FILE_IS_DIR : r;
+    }
 
     if (fstat(fd, st) < 0)
         r = NJ_FILE_BROKEN;

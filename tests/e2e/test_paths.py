@@ -183,9 +183,14 @@ class Paths(ServerCase):
             f.write(SECRET)
         os.chmod(f"{folder}/closed/all", 0o644)
         os.chmod(f"{folder}/closed", 0o750)
+        os.mkdir(f"{folder}/unlisted")
+        with open(f"{folder}/unlisted/index.html", "wb") as f:
+            f.write(MINE)
+        os.chmod(f"{folder}/unlisted", 0o711)
         client = self.client()
         for name, status in (("own", 403), ("group", 403), ("all", 200), ("all-1", 200),
-                             ("closed/all", 403), ("closed/", 403)):
+                             ("closed/all", 403), ("closed/", 403), ("closed", 403),
+                             ("unlisted", 301), ("unlisted/", 200)):
             with self.subTest(name=name):
                 self.assertEqual(status, client.get(f"/private/{name}")[0])
         client.close()
