@@ -82,10 +82,10 @@ class Flood:
         return json.loads(self.process.communicate(timeout=10)[0])
 
 
-def visit(world, path="/"):
-    """A new connection and one request: (whether it was answered within a second, how long)."""
+def visit(world, path="/", seconds_max=CLIENT_SECONDS_MAX):
+    """A new connection and one request: (whether it was answered in that time, how long)."""
     done = world.client("curl", "-s", "-o", "/dev/null", "--http2-prior-knowledge", "--max-time",
-                        str(CLIENT_SECONDS_MAX), "-w", "%{http_code} %{time_total}",
+                        str(seconds_max), "-w", "%{http_code} %{time_total}",
                         world.url(path), **FIRST)
     status, seconds = done.stdout.split()
     return done.returncode == 0 and status == "200", float(seconds)
