@@ -10,14 +10,16 @@
 
 #define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
 
-static bool parse_network(struct nj_str word, struct nj_network *net, const char **wrong)
+/* `plain`: what is meant, where the only fault is a bit behind the prefix; else empty. */
+static bool parse_network(struct nj_str word, struct nj_network *net,
+                          char plain[NJ_ADDRESS_TEXT_BYTES])
 {
     const char *slash = memchr(word.p, '/', word.n_bytes);
     size_t n_addr = slash ? (size_t)(slash - word.p) : word.n_bytes;
     char text[4] = "";
     uint64_t bits = 0;
 
-    *wrong = WANTS;
+    plain[0] = '\0';
     if (!nj_address_read(word.p, n_addr, &net->addr))
         return false;
     uint64_t most = nj_addr_is_v4(&net->addr) ? 32 : 128;
@@ -30,9 +32,11 @@ static bool parse_network(struct nj_str word, struct nj_network *net, const char
             return false;
     }
     net->bits = (uint8_t)(128 - most + (slash ? bits : most));
-    *wrong = "no bits of the address behind its prefix";
-    struct nj_addr plain = nj_addr_network(&net->addr, net->bits);
-    return nj_addr_eq(&plain, &net->addr);
+    struct nj_addr network = nj_addr_network(&net->addr, net->bits);
+    if (nj_addr_eq(&network, &net->addr))
+        return true;
+    nj_address_text(&network, plain);
+    return false;
 }
 
 static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const char *file,
@@ -40,11 +44,15 @@ static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const c
 {
     struct nj_policy_file *f = r->f;
     struct nj_network net;
-    const char *wrong;
+    char plain[NJ_ADDRESS_TEXT_BYTES];
+    int shown = (int)(word.n_bytes < 60 ? word.n_bytes : 60);
 
-    if (!parse_network(word, &net, &wrong)) {
-        nj_fault(r->faults, file, line, "%.*s: expected %s",
-                 (int)(word.n_bytes < 60 ? word.n_bytes : 60), word.p, wrong);
+    if (!parse_network(word, &net, plain)) {
+        if (plain[0])
+            nj_fault(r->faults, file, line, "%.*s: bits behind the prefix are set: expected %s/%u",
+                     shown, word.p, plain, net.bits - (nj_addr_is_v4(&net.addr) ? 96u : 0));
+        else
+            nj_fault(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
         return;
     }
     if (f->n_networks == NJ_NETWORKS_MAX) {

@@ -10,6 +10,7 @@
 #include "base/attr.h"
 #include "base/fail.h"
 #include "server/config_set.h"
+#include "server/policy_warn.h"
 
 /* Lcores adopt within some steps (lib/shape/shape.h): who changes much in a row waits so often for
  * a millisecond, 100 ms in all, before he is sent away. */
@@ -289,7 +290,7 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
 }
 
 uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_faults *faults,
-                            char *note, size_t n)
+                            struct nj_faults *warnings, char *note, size_t n)
 {
     struct nj_server_config config = p->given;
 
@@ -305,6 +306,8 @@ uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_fa
         snprintf(note, n, "changes of [files], [limits] and [log] wait for the next start");
     pthread_mutex_lock(&p->lock);
     uint64_t version = adopt_file(p, f, minute, faults);
+    if (version != 0)
+        nj_policy_warn(f, p->given.policy_file, &p->given, warnings);
     pthread_mutex_unlock(&p->lock);
     return version;
 }

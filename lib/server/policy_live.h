@@ -36,9 +36,10 @@ const struct nj_policy *nj_policies_first(const struct nj_policies *p);
 void nj_policies_attach(struct nj_policies *p, const struct nj_policy_port *port);
 
 /* Read the file again. Returns the new version; 0 when the old one stays, and why is in `faults`.
- * `note`: what to know besides, or empty. */
+ * What a file that is taken says and probably does not mean is in `warnings`, as of
+ * nj_policy_warn(). `note`: what to know besides, or empty. */
 uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_faults *faults,
-                            char *note, size_t note_bytes);
+                            struct nj_faults *warnings, char *note, size_t note_bytes);
 /* Time has passed: other hours may hold, and what was replaced may be unused. Returns the new
  * version, or 0. */
 uint64_t nj_policies_tick(struct nj_policies *p, uint32_t minute);

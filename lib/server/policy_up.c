@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "server/policy_warn.h"
 #include "server/say.h"
 #include "server/server_internal.h"
 
@@ -10,10 +11,24 @@
  * have something open share what one of them may have. */
 #define CLIENTS_MAX 65536u
 
+/* Takes them. */
+static void tell_warnings(struct nj_faults *warnings)
+{
+    if (warnings->text)
+        nj_say(NJ_SAY_WARNING, "%s", warnings->text);
+    if (warnings->n > NJ_FAULTS_TOLD)
+        nj_say(NJ_SAY_WARNING, "%u more warnings of the policy: nightjar --check --config FILE",
+               warnings->n - NJ_FAULTS_TOLD);
+    nj_faults_free(warnings);
+}
+
 bool nj__server_up_policy(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
+    struct nj_faults warnings = {0};
 
+    nj_policy_warn(set->policy, set->given->policy_file, set->given, &warnings);
+    tell_warnings(&warnings);
     s->policies = nj_policies_new(set->policy, set->given, set->config,
                                   nj_minute_of_day(time(NULL)), s->why, sizeof s->why);
     if (!s->policies)
@@ -86,7 +101,7 @@ static void tell_policy(struct nj_server *s, uint64_t version, const char *why)
 
 void nj__server_reload_policy(struct nj_server *s)
 {
-    struct nj_faults faults = {0};
+    struct nj_faults faults = {0}, warnings = {0};
     char note[128];
 
     if (!s->settings.given->policy_file) {
@@ -94,18 +109,20 @@ void nj__server_reload_policy(struct nj_server *s)
                s->access ? "; the access log was opened anew" : "");
         return;
     }
-    uint64_t version =
-        nj_policies_reload(s->policies, nj_minute_of_day(time(NULL)), &faults, note, sizeof note);
+    uint64_t version = nj_policies_reload(s->policies, nj_minute_of_day(time(NULL)), &faults,
+                                          &warnings, note, sizeof note);
 
     if (version == 0) {
         nj_say(NJ_SAY_ERROR, "%sthe policy in force stays as it is",
                faults.text ? faults.text : "");
     } else {
         tell_policy(s, version, s->settings.config->policy_file);
+        tell_warnings(&warnings);
         if (note[0])
             nj_say(NJ_SAY_WARNING, "%s", note);
     }
     nj_faults_free(&faults);
+    nj_faults_free(&warnings);
 }
 
 void nj__server_tend_policy(struct nj_server *s)

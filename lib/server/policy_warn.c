@@ -242,10 +242,10 @@ static void warn_of_class(const struct warner *w, const struct nj_policy *p,
     const struct {
         const char *key, *of;
         const struct nj_limit *l;
-    } bursts[] = {{"burst", "rate or ceiling", &c->total},
-                  {"client_burst", "client_rate or client_ceiling", &c->client},
-                  {"request_burst", "request_rate or request_ceiling", &c->request},
-                  {"rate_after", "request_rate or request_ceiling", &c->request}};
+    } bursts[] = {{"burst", "rate nor ceiling", &c->total},
+                  {"client_burst", "client_rate nor client_ceiling", &c->client},
+                  {"request_burst", "request_rate nor request_ceiling", &c->request},
+                  {"rate_after", "request_rate nor request_ceiling", &c->request}};
     const struct {
         const char *key, *by;
         const struct nj_limit *inner, *outer;
@@ -255,13 +255,13 @@ static void warn_of_class(const struct warner *w, const struct nj_policy *p,
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(bursts); i++)
         if (!has_limit(bursts[i].l))
-            useless(w, c->name, bursts[i].key, "there is no %s", bursts[i].of);
+            useless(w, c->name, bursts[i].key, "neither %s is set", bursts[i].of);
     for (size_t i = 0; i < NJ_ARRAY_LEN(pairs); i++)
         if (has_limit(pairs[i].inner) && has_limit(pairs[i].outer) &&
             most_of(pairs[i].inner) > most_of(pairs[i].outer))
             useless(w, c->name, pairs[i].key, "%s has less", pairs[i].by);
     if (c->caps.requests_per_s == 0)
-        useless(w, c->name, "requests_burst", "there is no requests");
+        useless(w, c->name, "requests_burst", "requests is not set");
     if (c->action != NJ_ACTION_LATER)
         useless(w, c->name, "retry_after", "the action is not later");
     for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_n_keys(); i++) {
@@ -343,11 +343,28 @@ static void warn_of_overruled(const struct warner *w)
     }
 }
 
+/* Who may be anybody has no limits of a client. */
+static void warn_of_proxies(const struct warner *w)
+{
+    uint32_t line = w->f->ini ? line_of(w, "client", NULL, "trusted_proxy") : 0;
+
+    for (uint32_t i = 0; i < w->f->n_networks; i++) {
+        const struct nj_network *net = &w->f->network[i];
+        bool v4 = nj_addr_is_v4(&net->addr);
+        if (net->lists & w->f->trusted && net->bits == (v4 ? 96 : 0))
+            nj_fault(w->told, line ? w->path : "--trusted-proxy", line,
+                     "warning: %s: everybody is a trusted proxy: connections have no limits, and "
+                     "a header may name any client",
+                     v4 ? "0.0.0.0/0" : "::/0");
+    }
+}
+
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
                     const struct nj_server_config *given, struct nj_faults *warnings)
 {
     const struct warner w = {f, path, given, warnings};
 
+    warn_of_proxies(&w);
     if (!f->ini)
         return;
     warn_of_text(&w);

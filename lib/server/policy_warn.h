@@ -2,7 +2,7 @@
 /*
  * What a policy file says that is no fault, and is probably not what was meant: text that looks
  * like a comment or a pattern, classes that no request reaches, rates that are promised twice, keys
- * without effect. For --check. Pure.
+ * without effect. For --check, the start and SIGHUP. Pure.
  */
 #ifndef NJ_SERVER_POLICY_WARN_H
 #define NJ_SERVER_POLICY_WARN_H

@@ -232,6 +232,11 @@ class Changes(ServerCase):
         self.assertEqual(before, self.limits())
         self.curl("-o", "/dev/null", self.world.url("/one"))
 
+    def test_what_is_probably_not_meant_is_told(self):
+        self.change_policy("[class slow]\npath = /iso/*\n")
+        until("a warning", lambda: f"{self.policy_path}:2: warning: path = /iso/*: * stands for "
+              "itself" in self.world.errors())
+
     def test_telemetry_changes_it(self):
         version = self.limits()["version"]
         now = self.limits(",class=slow,request_rate=1MiB/s,streams=3")

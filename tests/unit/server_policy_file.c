@@ -109,8 +109,10 @@ static const struct {
                                              "network, e.g. 192.0.2.0/24 or 2001:db8::/32\n"},
     {"[list a]\nnetworks = 192.0.2.0/33\n", "2: 192.0.2.0/33: expected an address or a network, "
                                             "e.g. 192.0.2.0/24 or 2001:db8::/32\n"},
-    {"[list a]\nnetworks = 192.0.2.1/24\n", "2: 192.0.2.1/24: expected no bits of the address "
-                                            "behind its prefix\n"},
+    {"[list a]\nnetworks = 192.0.2.1/24\n", "2: 192.0.2.1/24: bits behind the prefix are set: "
+                                            "expected 192.0.2.0/24\n"},
+    {"[list a]\nnetworks = 2001:db8::1/32, 192.0.2.0/24\n",
+     "2: 2001:db8::1/32: bits behind the prefix are set: expected 2001:db8::/32\n"},
     {"[class a]\npath = /\nconnections = 5\n",
      "3: connections: counted before a request tells its class: expected in [class default]\n"},
     {"[class a]\nheader = a b: c\n", "2: header = a b: c: expected NAME, or NAME: VALUE\n"},
@@ -425,8 +427,8 @@ Test(server_policy_file, trusted_proxies_of_the_command_line)
     config.trusted_proxy[1] = "10.0.0.1/8";
     f = nj_policy_file_read(NULL, &config, &faults);
     cr_expect(!f);
-    cr_expect_str_eq(faults.text, "--trusted-proxy: 10.0.0.1/8: expected no bits of the address "
-                                  "behind its prefix\n");
+    cr_expect_str_eq(faults.text, "--trusted-proxy: 10.0.0.1/8: bits behind the prefix are set: "
+                                  "expected 10.0.0.0/8\n");
 }
 
 /* There are 16 places for lists. */

@@ -25,7 +25,7 @@ static struct {
 } shards;
 
 static char path[64], why[256], note[128];
-static struct nj_faults faults;
+static struct nj_faults faults, warnings;
 static struct nj_server_config given, effective;
 static struct nj_policy_file *first;
 static struct nj_policies *policies;
@@ -85,6 +85,7 @@ static void finish(void)
     nj_policies_free(policies);
     nj_policy_file_free(first);
     nj_faults_free(&faults);
+    nj_faults_free(&warnings);
 }
 
 static const struct nj_class *class_named(const char *name)
@@ -99,7 +100,8 @@ static uint64_t reload(const char *text)
 {
     write_file(text);
     nj_faults_free(&faults);
-    uint64_t version = nj_policies_reload(policies, 0, &faults, note, sizeof note);
+    nj_faults_free(&warnings);
+    uint64_t version = nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note);
     adopt();
     return version;
 }
@@ -123,10 +125,14 @@ Test(server_policy_live, reloads)
     cr_expect_eq(reload("[class a]\npath = /a\n"), 3);
     cr_expect_eq(class_named("a")->slot, 1);
     cr_expect_str_eq(note, "");
-    cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n"), 4);
+    cr_expect_eq(warnings.n, 0);
+    cr_expect_eq(reload("[class a]\npath = /a*\n"), 4);
+    cr_expect(strstr(warnings.text, "policy:2: warning: path = /a*: * stands for itself"), "%s",
+              warnings.text);
+    cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n"), 5);
     cr_expect(strstr(note, "next start"), "%s", note);
     unlink(path);
-    cr_expect_eq(nj_policies_reload(policies, 0, &faults, note, sizeof note), 0);
+    cr_expect_eq(nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note), 0);
     cr_expect(strstr(faults.text, "No such file"), "%s", faults.text);
     finish();
 }
@@ -328,7 +334,7 @@ Test(server_policy_live, from_several_threads, .timeout = 60)
     for (unsigned i = 0; i < 200; i++) {
         nj_policies_tick(policies, i % 2 ? 0 : 720);
         if (i % 20 == 0)
-            nj_policies_reload(policies, 0, &faults, note, sizeof note);
+            nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note);
     }
     pthread_join(thread[1], NULL);
     pthread_join(thread[2], NULL);
