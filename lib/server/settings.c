@@ -106,6 +106,8 @@ static int read_gateway(struct nj_settings *s, const char *text, char *why, size
     if (!nj_address_read(text, strlen(text), &ip))
         return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
                        text);
+    if (nj_iface_find(iface, &ip))
+        return nj_fail(why, n, "--gateway %s: that is our own address", text);
     if (!nj__settings_is_neighbour(iface, &ip))
         return nj_fail(why, n, "--gateway %s: not a neighbour of any --addr", text);
     bool v4 = nj_addr_is_v4(&ip), *has = v4 ? &iface->has_gateway : &iface->has_gateway6;

@@ -30,6 +30,8 @@ static int read_neighbour(struct nj_settings *s, const char *text, char *why, si
                        "--neighbour %s: expected an address and the MAC address of a host, e.g. "
                        "198.18.0.1=02:00:00:00:00:01",
                        text);
+    if (nj_iface_find(iface, &to->ip))
+        return nj_fail(why, n, "--neighbour %s: that is our own address", text);
     if (!nj__settings_is_neighbour(iface, &to->ip))
         return nj_fail(why, n, "--neighbour %s: not a neighbour of any --addr", text);
     for (uint32_t i = 0; i < iface->n_fixed; i++)

@@ -52,7 +52,7 @@ static const struct {
     {"198.18.0.2/24", "198.18.0.1/24", "--gateway 198.18.0.1/24: " NO_GW},
     {"198.18.0.2/24", "router", "--gateway router: " NO_GW},
     {"198.18.0.2/24", "198.18.1.1", "--gateway 198.18.1.1: " NOT_NEAR},
-    {"198.18.0.2/24", "198.18.0.2", "--gateway 198.18.0.2: " NOT_NEAR},
+    {"198.18.0.2/24", "198.18.0.2", "--gateway 198.18.0.2: that is our own address"},
     {"198.18.0.2/24", "198.18.0.255", "--gateway 198.18.0.255: " NOT_NEAR},
     {"198.18.0.2/24", "198.18.0.0", "--gateway 198.18.0.0: " NOT_NEAR},
     {"198.18.0.2/32", "198.18.0.1", "--gateway 198.18.0.1: " NOT_NEAR},
@@ -75,7 +75,7 @@ static const struct {
     {"::1/128", NULL, "--addr ::1/128: " NO_HOST},
     {"::/128", NULL, "--addr ::/128: " NO_HOST},
     {"2001:db8::2/64", "2001:db8:0:1::1", "--gateway 2001:db8:0:1::1: " NOT_NEAR},
-    {"2001:db8::2/64", "2001:db8::2", "--gateway 2001:db8::2: " NOT_NEAR},
+    {"2001:db8::2/64", "2001:db8::2", "--gateway 2001:db8::2: that is our own address"},
     {"2001:db8::2/64", "2001:db8::", "--gateway 2001:db8::: " NOT_NEAR},
     {"2001:db8::2/64", "198.18.0.1", "--gateway 198.18.0.1: " NOT_NEAR},
     {"198.18.0.2/24", "fe80::1", "--gateway fe80::1: " NOT_NEAR},
@@ -171,7 +171,7 @@ Test(server_settings, neighbours)
         {"198.18.0.1=03:00:00:00:00:01", NO_MAC},
         {"198.18.0.1=ff:ff:ff:ff:ff:ff", NO_MAC},
         {"198.18.1.1=02:00:00:00:00:01", NOT_NEAR},
-        {"198.18.0.2=02:00:00:00:00:01", NOT_NEAR},
+        {"198.18.0.2=02:00:00:00:00:01", "that is our own address"},
         {"fe80::1=02:00:00:00:00:01", NOT_NEAR},
     };
     struct nj_server_config c = good();
