@@ -125,7 +125,7 @@ def serve(chosen, reaper):
         print("\nending: open downloads get 10 s, Ctrl-C again cuts them", flush=True)
         server.signal()
         return server.wait(15)
-    raise Failed(f"the server ended by itself, exit status {status}")
+    raise Failed(f"the server ended by itself: {world.how_it_ended(status)}")
 
 
 def main():
@@ -146,6 +146,7 @@ def main():
         status = serve(chosen, reaper)
     except Failed as why:
         print(f"dev: {why}", file=sys.stderr)
+        status = why.status
     except Ended:
         pass
     finally:

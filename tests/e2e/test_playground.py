@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+from reaper import pids_in
 from world import REPO, SANITIZED, SLOW, until
 
 
@@ -25,6 +26,11 @@ def traces(pid):
     """What a run of that pid has outside its own memory."""
     return [path for folder in ("/run/netns", "/run", "/var/run/dpdk")
             for path in glob.glob(f"{folder}/njrun-{pid}*")]
+
+
+def name_of(pid):
+    with open(f"/proc/{pid}/comm") as f:
+        return f.read().strip()
 
 
 class Playground(unittest.TestCase):
@@ -122,6 +128,25 @@ class Playground(unittest.TestCase):
                 out, _ = process.communicate(timeout=20 * SLOW)
                 self.assertEqual(2, process.returncode)
                 self.assertNotIn(b"building", out)
+
+    def test_wrong_options_of_the_server(self):
+        process = self.start("--", "--bogus")
+        out, _ = process.communicate(timeout=100 * SLOW)
+        self.assertEqual(2, process.returncode, out)
+        self.assertIn(b"--bogus: there is no such option", out)
+        self.assertIn(b"ended before it was ready: exit status 2", out)
+        self.assertEqual([], traces(process.pid))
+
+    def test_a_server_that_is_killed(self):
+        process = self.start()
+        self.wait_for_url(process)
+        servers = [pid for pid in pids_in(f"njrun-{process.pid}") if name_of(pid) == "nightjar"]
+        self.assertEqual(1, len(servers))
+        os.kill(servers[0], signal.SIGKILL)
+        out, _ = process.communicate(timeout=100 * SLOW)
+        self.assertEqual(1, process.returncode, out)
+        self.assertIn(b"dev: the server ended by itself: killed by SIGKILL", out)
+        until("nothing left behind", lambda: not traces(process.pid), 20)
 
     def test_a_taken_port_is_said_in_one_line(self):
         with socket.socket() as taken:

@@ -47,7 +47,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Failed(Exception):
-    """Something the world needed did not happen; the text is for a person."""
+    """
+    Something the world needed did not happen; the text is for a person. `status`: what a program
+    that ends for it exits with.
+    """
+
+    def __init__(self, text, status=1):
+        super().__init__(text)
+        self.status = status
+
+
+def how_it_ended(status):
+    """The return code of a process, in words."""
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
 PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
@@ -185,8 +197,9 @@ class Server:
             return line.group().rstrip("\n")
         if not self.is_silent:
             raise Failed(f"the server was not ready within {seconds * SLOW} s")
-        raise Failed(f"the server ended before it was ready "
-                     f"(exit status {self.process.wait(10)})")
+        status = self.process.wait(10)
+        raise Failed(f"the server ended before it was ready: {how_it_ended(status)}",
+                     2 if status == 2 else 1)  # 2: an option or the policy file is wrong
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
