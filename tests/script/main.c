@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-script [--so FILE] [--pattern WORD] [--must-fail] [--ipv6] [--foreign]
- *           FILE.pkt|FOLDER...
+ * nj-script [OPTIONS] FILE.pkt|FOLDER...
  *
  * With --must-fail a script passes when it fails with what its first line announces: `// fails:
  * WHY`.
@@ -283,12 +282,31 @@ static init_fn *load(const char *path)
     return init.fn;
 }
 
+static int usage(FILE *to)
+{
+    fputs("usage: nj-script [OPTIONS] FILE.pkt|FOLDER...\n"
+          "\n"
+          "Runs scripts of packets, of a folder all *.pkt in it (docs/rfc/packetdrill.md).\n"
+          "\n"
+          "  --ipv6          over IPv6, but for scripts that name a version\n"
+          "  --foreign       scripts of another stack: no shell commands, and what RFCs leave to\n"
+          "                  the sender is not compared\n"
+          "  --must-fail     a script passes when it fails as its first line says\n"
+          "  --pattern WORD  only files with WORD in their name\n"
+          "  --so FILE       the stack [libnightjar-packetdrill.so beside this program]\n"
+          "\n"
+          "Exit status: 0 when all passed, 1 when a script failed, 2 for a wrong argument.\n",
+          to);
+    return to == stdout ? 0 : 2;
+}
+
 int main(int argc, char **argv)
 {
     static struct files files;
     const char *so = NULL;
     struct how how = {0};
     int n[3] = {0};
+    bool named = false;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     files.pattern = "";
@@ -303,14 +321,18 @@ int main(int argc, char **argv)
             how.v6 = true;
         else if (strcmp(argv[i], "--foreign") == 0)
             how.foreign = true;
-        else
+        else if (strcmp(argv[i], "--help") == 0)
+            return usage(stdout);
+        else if (argv[i][0] == '-') {
+            fprintf(stderr, "nj-script: %s: unknown option, or its value is missing\n", argv[i]);
+            return usage(stderr);
+        } else {
             add(&files, argv[i]);
+            named = true;
+        }
     }
-    if (argc < 2) {
-        fprintf(stderr, "nj-script [--so FILE] [--pattern WORD] [--ipv6] [--foreign] "
-                        "FILE.pkt|FOLDER...\n");
-        return 2;
-    }
+    if (!named)
+        return usage(stderr);
     how.init = load(so);
     if (!how.init)
         return 2;
