@@ -148,7 +148,7 @@ struct rte_mbuf *nj_frags_take(struct nj_frags *f, struct rte_mbuf *m, const str
         drop(f, m, NJ_C_drop_ip_fragment);
         return NULL;
     }
-    enum nj_counter why;
+    enum nj_counter why = NJ_C_drop_frag_full;
     struct nj_frag_note *n = find(f, p, now, &why);
     if (!n) {
         drop(f, m, why);
