@@ -126,7 +126,8 @@ static struct nj_view view(const char *p, uint32_t n_bytes)
 static struct nj_str keep(char **at, struct nj_str s)
 {
     struct nj_str kept = {*at, s.n_bytes};
-    memcpy(*at, s.p, s.n_bytes);
+    if (s.n_bytes > 0) /* else `p` may be NULL */
+        memcpy(*at, s.p, s.n_bytes);
     *at += s.n_bytes;
     return kept;
 }
