@@ -17,21 +17,19 @@
 #include "dpdk/eal.h"
 #include "dpdk/offload.h"
 #include "dpdk/quiet.h"
+#include "dpdk/rss.h"
 #include "shard/frag.h"
 #include "tcp/mbuf_priv.h"
 
 #define RX_DESCRIPTORS 1024u
 #define TX_DESCRIPTORS 1024u
-#define HASH_FUNCTIONS                                                                             \
-    (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_IPV6 |                          \
-     RTE_ETH_RSS_NONFRAG_IPV6_TCP)
-#define POOL_CACHE 256u
+#define POOL_CACHE     256u
 /* Receive: the ring, what connections hold out of order, and what is in rings between shards.
  * Transmit: the ring and the send queues, where a small answer has an mbuf until it is
  * acknowledged: at 400,000 a second and an ACK that is 40 ms late, these are 16,000. 16 Ki mbufs
  * are 38 MiB. */
-#define RX_MBUFS   16383u
-#define TX_MBUFS   32767u
+#define RX_MBUFS       16383u
+#define TX_MBUFS       32767u
 
 static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
 {
@@ -102,82 +100,20 @@ static int make_frag_tables(struct nj_dpdk_port *p, uint32_t n_shards, char *why
     return n_made == n_shards ? 0 : nj_fail(why, n, "not enough memory for IP fragments");
 }
 
-static bool has_our_key(const struct nj_dpdk_port *p)
-{
-    uint8_t key[64] = {0};
-    struct rte_eth_rss_conf conf = {.rss_key = key, .rss_key_len = sizeof key};
-
-    bool is = rte_eth_dev_rss_hash_conf_get(p->id, &conf) == 0 &&
-              memcmp(key, p->rss_key.b, NJ_RSS_KEY_BYTES) == 0;
-    explicit_bzero(key, sizeof key);
-    return is;
-}
-
-/* Some drivers take the key when they are configured, others only by this call. */
-static bool tell_key(const struct nj_dpdk_port *p, uint64_t hash_functions)
-{
-    uint8_t key[NJ_RSS_KEY_BYTES];
-    struct rte_eth_rss_conf conf = {
-        .rss_key = key, .rss_key_len = sizeof key, .rss_hf = hash_functions};
-
-    memcpy(key, p->rss_key.b, sizeof key);
-    int rc = rte_eth_dev_rss_hash_update(p->id, &conf);
-    explicit_bzero(key, sizeof key);
-    return rc == 0;
-}
-
-/* Does the device keep the table it is told? */
-static bool keeps_table(const struct nj_dpdk_port *p, uint16_t size, uint32_t n_shards)
-{
-    struct rte_eth_rss_reta_entry64 told[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
-    struct rte_eth_rss_reta_entry64 kept[NJ_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
-
-    for (unsigned i = 0; i < size; i++) {
-        told[i / RTE_ETH_RETA_GROUP_SIZE].mask = kept[i / RTE_ETH_RETA_GROUP_SIZE].mask = ~0ull;
-        told[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
-            (uint16_t)(i % n_shards);
-    }
-    if (rte_eth_dev_rss_reta_update(p->id, told, size) != 0 ||
-        rte_eth_dev_rss_reta_query(p->id, kept, size) != 0)
-        return false;
-    for (unsigned g = 0; g < size / RTE_ETH_RETA_GROUP_SIZE; g++)
-        if (memcmp(told[g].reta, kept[g].reta, sizeof told[g].reta) != 0)
-            return false;
-    return true;
-}
-
-/* Does the device do as it was told? It is read back, not believed. */
-static bool rss_works(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
-                      uint32_t n_shards)
-{
-    bool key = has_our_key(p) ||
-               (tell_key(p, HASH_FUNCTIONS & info->flow_type_rss_offloads) && has_our_key(p));
-    if (!key || !keeps_table(p, info->reta_size, n_shards))
-        return false;
-    p->reta_size = info->reta_size;
-    return true;
-}
-
-static bool rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards)
-{
-    bool size_ok = info->reta_size >= RTE_ETH_RETA_GROUP_SIZE && info->reta_size <= NJ_RETA_MAX &&
-                   (info->reta_size & (info->reta_size - 1)) == 0;
-    return n_shards > 1 && info->max_rx_queues >= n_shards && size_ok &&
-           (info->flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_TCP) &&
-           (info->hash_key_size == 0 || info->hash_key_size == NJ_RSS_KEY_BYTES);
-}
-
 static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
                      const struct nj_offload *off, char *why, size_t n)
 {
     struct rte_eth_conf conf = {.rxmode.offloads = off->rx, .txmode.offloads = off->tx};
+    uint8_t key[NJ_RSS_DEVICE_KEY_MAX];
+
     if (rss) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        conf.rx_adv_conf.rss_conf.rss_key = p->rss_key.b;
-        conf.rx_adv_conf.rss_conf.rss_key_len = NJ_RSS_KEY_BYTES;
-        conf.rx_adv_conf.rss_conf.rss_hf = HASH_FUNCTIONS & info->flow_type_rss_offloads;
+        conf.rx_adv_conf.rss_conf.rss_key = key;
+        conf.rx_adv_conf.rss_conf.rss_key_len = nj_rss_device_key(info, &p->rss_key, key);
+        conf.rx_adv_conf.rss_conf.rss_hf = nj_rss_functions(info);
     }
     int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
+    explicit_bzero(key, sizeof key);
     if (rc != 0)
         return nj_fail(why, n, "%s: the device refused %u receive and %u transmit queues: %s",
                        p->name, p->n_rxq, p->n_txq, rte_strerror(-rc));
@@ -217,8 +153,9 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
     if (n_shards == 1) {
         p->steering = NJ_STEER_NONE;
         snprintf(p->spread, sizeof p->spread, "one shard takes every packet");
-    } else if (rss && rss_works(p, info, n_shards)) {
+    } else if (rss && nj_rss_works(p->id, info, &p->rss_key, n_shards)) {
         p->steering = NJ_STEER_MISS;
+        p->reta_size = info->reta_size;
         snprintf(p->spread, sizeof p->spread,
                  "RSS of the device, key and %u-entry table read back; misplaced flows are steered",
                  p->reta_size);
@@ -232,11 +169,17 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
     }
 }
 
-/* net_tap announces all its queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and
- * in DPDK 22.11 writes past the end of it with more. Lcores without a queue are fed by others. */
+/* Queues of each direction that work, where the driver says more. Lcores without a queue are fed by
+ * others.
+ *
+ * net_tap announces all its queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and
+ * in DPDK 22.11 writes past the end of it with more. net_e1000_em says two for all of its chips:
+ * the older ones (82540, 82545, 82546) have one, and what goes to the second one never leaves. */
 static uint32_t queues_max(const struct rte_eth_dev_info *info)
 {
-    return strcmp(info->driver_name, "net_tap") == 0 ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
+    if (strcmp(info->driver_name, "net_tap") == 0)
+        return RTE_MP_MAX_FD_NUM / 2;
+    return strcmp(info->driver_name, "net_e1000_em") == 0 ? 1 : NJ_SHARDS_MAX;
 }
 
 int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards,
@@ -260,7 +203,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards,
     p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);
     p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
 
-    bool rss = rss_promised(&info, n_shards);
+    bool rss = nj_rss_promised(&info, n_shards);
     if (offload)
         nj_offload_choose(&off, p->driver, &info);
     p->tx = off.stack;

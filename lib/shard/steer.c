@@ -45,12 +45,13 @@ bool nj_rss_key_spreads(const struct nj_rss_key *key)
     static const unsigned n_input_bits[] = {8 * 12, 8 * 36}; /* of IPv4, of IPv6 */
 
     for (unsigned i = 0; i < 2; i++)
-        if (!is_full_rank(key, n_input_bits[i], 7, 7) || !is_full_rank(key, n_input_bits[i], 15, 9))
+        if (!is_full_rank(key, n_input_bits[i], 7, 7) ||
+            !is_full_rank(key, n_input_bits[i], 15, 11))
             return false;
     return true;
 }
 
-_Static_assert(NJ_RETA_MAX == 1u << 9, "what nj_rss_key_spreads() looks at");
+_Static_assert(NJ_RETA_MAX == 1u << 11, "what nj_rss_key_spreads() looks at");
 _Static_assert(NJ_ACTIVE_PORTS == 1u << 15, "what nj_rss_key_spreads() looks at");
 
 void nj_steer_init(struct nj_steer *s, const struct nj_rss_key *key, enum nj_steering mode,

@@ -13,7 +13,7 @@
 #include "base/types.h"
 
 #define NJ_RSS_KEY_BYTES 40u
-#define NJ_RETA_MAX      512u
+#define NJ_RETA_MAX      2048u /* that of ice; most have 128 or 512 entries */
 
 /* The key of the hash, which the NIC is given, too. Who knows it can choose source ports that bring
  * all connections to one shard. */

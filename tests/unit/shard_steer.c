@@ -177,10 +177,10 @@ static bool spreads(const struct nj_rss_key *key)
     struct nj_steer s;
 
     nj_prng_init(&prng, 5);
-    nj_steer_init(&s, key, NJ_STEER_ALWAYS, 0, 1, 512);
+    nj_steer_init(&s, key, NJ_STEER_ALWAYS, 0, 1, NJ_RETA_MAX);
     for (unsigned v6 = 0; v6 < 2; v6++) {
         struct nj_tuple t = tuple((uint32_t)nj_prng_next(&prng), 0xc6120002, 4711, 0);
-        uint8_t few[128] = {0}, all[512] = {0};
+        uint8_t few[128] = {0}, all[NJ_RETA_MAX] = {0};
         uint32_t n_few = 0, n_all = 0;
         if (v6)
             for (unsigned i = 0; i < 16; i += 8) {
@@ -191,11 +191,11 @@ static bool spreads(const struct nj_rss_key *key)
         for (uint32_t port = 32768; port < 65536; port++) {
             t.lport = (uint16_t)port;
             uint32_t h = nj_steer_hash(&s, &t);
-            n_all += !all[h % 512]++;
+            n_all += !all[h % NJ_RETA_MAX]++;
             if (port < 32768 + 128)
                 n_few += !few[h % 128]++;
         }
-        if (n_few < 128 || n_all < 512)
+        if (n_few < 128 || n_all < NJ_RETA_MAX)
             return false;
     }
     return true;
