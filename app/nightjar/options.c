@@ -18,8 +18,10 @@ static const char *const help[] = {
     "  --neighbour ADDRESS=MAC the MAC address of a host of the link, a gateway mostly, that no\n"
     "                          packet can change (up to 7 times)\n"
     "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
+    "  --mtu N                 of IP packets, 1280 to 9000 [the device's, at most 1500]\n"
     "  --listen PORT           TCP port [80]\n"
     "  --port N                DPDK port number, when the EAL finds several\n"
+    "  --rx-ring N, --tx-ring N   descriptors of each queue, 64 to 8192 [1024]\n"
     "  --rss-key HEX           80 digits: the key by which connections are spread over lcores,\n"
     "                          where something else has to know it [random]\n"
     "  --no-offload            checksums by software, whatever the device offers\n"
@@ -120,6 +122,9 @@ static const char *const names[] = {
     "gateway",
     "neighbour",
     "vlan",
+    "mtu",
+    "rx-ring",
+    "tx-ring",
     "listen",
     "port",
     "rss-key",

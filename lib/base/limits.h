@@ -11,7 +11,19 @@
 
 /* MiB of the EAL's memory that an lcore needs: both pools of dpdk/port.c (38 MiB for 16 Ki mbufs)
  * and the EAL's share; with --no-huge, 195 do. */
-#define NJ_LCORE_EAL_MIB 200u
+#define NJ_LCORE_EAL_MIB       200u
+/* The same with jumbo frames. */
+#define NJ_LCORE_EAL_JUMBO_MIB 300u
+
+/* MTU that may be asked for, in bytes of an IP packet: IPv6 needs the least (RFC 8200 5), jumbo
+ * frames of most switches and NICs carry the most. */
+#define NJ_MTU_MIN 1280u
+#define NJ_MTU_MAX 9000u
+
+/* Descriptors of a device's receive or transmit queue. */
+#define NJ_RING_MIN     64u
+#define NJ_RING_DEFAULT 1024u
+#define NJ_RING_MAX     8192u
 
 /* Bytes a connection may hold between HTTP/2 and the wire, unsent plus unacknowledged: two
  * congestion windows, at least MIN and at most MAX. So a peer that acknowledges nothing pins MIN,

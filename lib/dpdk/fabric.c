@@ -7,14 +7,11 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-/* 32 full bursts: what one poller can hand over while the owner is away for about a millisecond. */
-#define RING_SIZE 1024u
-
 static struct rte_ring *make_ring(const char *kind, uint32_t a, uint32_t b)
 {
     char name[RTE_RING_NAMESIZE + 16];
     snprintf(name, sizeof name, "nj_%s_%u_%u", kind, a, b);
-    return rte_ring_create(name, RING_SIZE, (int)SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    return rte_ring_create(name, NJ_FABRIC_RING, (int)SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
 bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards)
@@ -81,14 +78,28 @@ static void tx_for_others(struct nj_fabric_end *e)
     }
 }
 
+/* A driver whose buffers have fixed sizes (net_e1000_em: 8 KiB) brings a jumbo frame in two mbufs.
+ * What does not fit the first one is too long for the MTU: parsers drop it, as it is cut. */
+static void join_segments(struct rte_mbuf **m, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (nj_unlikely(m[i]->nb_segs > 1))
+            (void)rte_pktmbuf_linearize(m[i]);
+}
+
 static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct nj_fabric_end *e = ctx;
     const struct nj_dpdk_port *p = e->fabric->port;
+    uint32_t got = 0;
 
     if (e->shard < p->n_txq) /* called once per step: the place for it */
         tx_for_others(e);
-    return e->shard < p->n_rxq ? rte_eth_rx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n) : 0;
+    if (e->shard < p->n_rxq)
+        got = rte_eth_rx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n);
+    if (p->mtu > RTE_ETHER_MTU)
+        join_segments(m, got);
+    return got;
 }
 
 static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)

@@ -16,6 +16,10 @@
 #include "dpdk/port.h"
 #include "shard/port.h"
 
+/* Packets that one ring holds, 32 full bursts: what one poller can hand over while the owner is
+ * away for about a millisecond. */
+#define NJ_FABRIC_RING 1024u
+
 struct nj_fabric_end;
 
 struct nj_fabric {

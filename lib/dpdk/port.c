@@ -21,15 +21,17 @@
 #include "shard/frag.h"
 #include "tcp/mbuf_priv.h"
 
-#define RX_DESCRIPTORS 1024u
-#define TX_DESCRIPTORS 1024u
 #define POOL_CACHE     256u
 /* Receive: the ring, what connections hold out of order, and what is in rings between shards.
  * Transmit: the ring and the send queues, where a small answer has an mbuf until it is
  * acknowledged: at 400,000 a second and an ACK that is 40 ms late, these are 16,000. 16 Ki mbufs
- * are 38 MiB. */
+ * are 38 MiB. A packet is received into one mbuf, so jumbo frames need large ones: half as many. */
 #define RX_MBUFS       16383u
 #define TX_MBUFS       32767u
+#define RX_MBUFS_JUMBO 8191u
+#define TX_MBUFS_JUMBO 16383u
+/* What a frame has beside an IP packet: header, two VLAN tags, FCS where the device leaves it. */
+#define FRAME_BYTES    (RTE_ETHER_HDR_LEN + 2u * 4u + RTE_ETHER_CRC_LEN)
 
 static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
 {
@@ -57,31 +59,39 @@ static uint16_t least(uint32_t a, uint32_t b)
 }
 
 /* One pool per user, so that a slow reader on one side never starves the other. */
-static struct rte_mempool *make_pool(const char *kind, unsigned i, uint32_t n_mbufs, int socket)
+static struct rte_mempool *make_pool(const struct nj_dpdk_port *p, const char *kind, unsigned i,
+                                     uint32_t n_mbufs)
 {
+    uint32_t n_bytes = RTE_PKTMBUF_HEADROOM + RTE_ALIGN(p->mtu + FRAME_BYTES, 64u);
     char name[RTE_MEMPOOL_NAMESIZE];
+
+    n_bytes = n_bytes > RTE_MBUF_DEFAULT_BUF_SIZE ? n_bytes : RTE_MBUF_DEFAULT_BUF_SIZE;
     snprintf(name, sizeof name, "nj_%s%u", kind, i);
-    return rte_pktmbuf_pool_create(name, n_mbufs, POOL_CACHE, NJ_MBUF_PRIV_BYTES,
-                                   RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+    return rte_pktmbuf_pool_create(name, n_mbufs, POOL_CACHE, NJ_MBUF_PRIV_BYTES, (uint16_t)n_bytes,
+                                   rte_eth_dev_socket_id(p->id));
 }
 
 static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size_t n)
 {
-    /* All shards together leave half of a pool to its device, also if all they hold is from one. */
-    p->held_max = RX_MBUFS / 2 / n_shards;
-    int socket = rte_eth_dev_socket_id(p->id);
+    bool jumbo = p->mtu + FRAME_BYTES > RTE_MBUF_DEFAULT_DATAROOM;
+    uint32_t n_rx = jumbo ? RX_MBUFS_JUMBO : RX_MBUFS, n_tx = jumbo ? TX_MBUFS_JUMBO : TX_MBUFS;
 
+    /* All shards together leave half of a pool to its device, also if all they hold is from one. */
+    p->held_max = n_rx / 2 / n_shards;
+    n_rx += p->n_rxd > NJ_RING_DEFAULT ? p->n_rxd - NJ_RING_DEFAULT : 0;
+    n_tx += p->n_txd > NJ_RING_DEFAULT ? p->n_txd - NJ_RING_DEFAULT : 0;
     for (unsigned i = 0; i < n_shards; i++) {
-        if (i < p->n_rxq && !(p->rx_pool[i] = make_pool("rx", i, RX_MBUFS, socket)))
+        if (i < p->n_rxq && !(p->rx_pool[i] = make_pool(p, "rx", i, n_rx)))
             break;
-        if (!(p->tx_pool[i] = make_pool("tx", i, TX_MBUFS, socket)))
+        if (!(p->tx_pool[i] = make_pool(p, "tx", i, n_tx)))
             break;
     }
     if (!p->tx_pool[n_shards - 1])
         return nj_fail(why, n,
-                       "not enough memory for packet buffers (%u MiB are needed for %u lcores): "
+                       "not enough memory for packet buffers (%u MiB are needed for %u lcores%s): "
                        "%s; give EAL more with -m or hugepages",
-                       n_shards * NJ_LCORE_EAL_MIB, n_shards, rte_strerror(rte_errno));
+                       n_shards * (jumbo ? NJ_LCORE_EAL_JUMBO_MIB : NJ_LCORE_EAL_MIB), n_shards,
+                       jumbo ? " with this --mtu" : "", rte_strerror(rte_errno));
     return 0;
 }
 
@@ -103,7 +113,8 @@ static int make_frag_tables(struct nj_dpdk_port *p, uint32_t n_shards, char *why
 static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
                      const struct nj_offload *off, char *why, size_t n)
 {
-    struct rte_eth_conf conf = {.rxmode.offloads = off->rx, .txmode.offloads = off->tx};
+    struct rte_eth_conf conf = {.rxmode = {.offloads = off->rx, .mtu = p->mtu},
+                                .txmode.offloads = off->tx};
     uint8_t key[NJ_RSS_DEVICE_KEY_MAX];
 
     if (rss) {
@@ -120,19 +131,27 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
     return 0;
 }
 
-static int start(struct nj_dpdk_port *p, char *why, size_t n)
+/* Drivers with a device learn the MTU when they are configured; those of a kernel's interface set
+ * it there, and only by this call. */
+static int set_mtu(const struct nj_dpdk_port *p)
 {
-    uint16_t n_rxd = RX_DESCRIPTORS, n_txd = TX_DESCRIPTORS;
+    int rc = rte_eth_dev_set_mtu(p->id, p->mtu);
+    return rc == -ENOTSUP ? 0 : rc;
+}
+
+static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
+{
     int socket = rte_eth_dev_socket_id(p->id), rc = 0;
     char cause[256] = "";
     struct nj_quiet quiet;
 
     nj_quiet_begin(&quiet);
-    rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &n_rxd, &n_txd);
     for (uint16_t q = 0; rc == 0 && q < p->n_rxq; q++)
-        rc = rte_eth_rx_queue_setup(p->id, q, n_rxd, (unsigned)socket, NULL, p->rx_pool[q]);
+        rc = rte_eth_rx_queue_setup(p->id, q, p->n_rxd, (unsigned)socket, NULL, p->rx_pool[q]);
     for (uint16_t q = 0; rc == 0 && q < p->n_txq; q++)
-        rc = rte_eth_tx_queue_setup(p->id, q, n_txd, (unsigned)socket, NULL);
+        rc = rte_eth_tx_queue_setup(p->id, q, p->n_txd, (unsigned)socket, NULL);
+    if (rc == 0 && with_mtu)
+        rc = set_mtu(p);
     if (rc == 0)
         rc = rte_eth_dev_start(p->id);
     nj_quiet_end(&quiet, cause, sizeof cause);
@@ -182,16 +201,50 @@ static uint32_t queues_max(const struct rte_eth_dev_info *info)
     return strcmp(info->driver_name, "net_e1000_em") == 0 ? 1 : NJ_SHARDS_MAX;
 }
 
-int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards,
-                      const struct nj_rss_key *rss_key, bool offload, char *why, size_t n)
+/* Of the largest packet and the longest frame that it takes, whichever is less. */
+static uint32_t mtu_max(const struct rte_eth_dev_info *info)
 {
+    bool has_overhead = info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu;
+    uint32_t overhead =
+        has_overhead ? info->max_rx_pktlen - info->max_mtu : RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+    uint32_t most = info->max_rx_pktlen > overhead ? info->max_rx_pktlen - overhead : 0;
+    return most < info->max_mtu ? most : info->max_mtu;
+}
+
+static int settle_mtu(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, uint16_t wanted,
+                      char *why, size_t n)
+{
+    if (wanted > mtu_max(info))
+        return nj_fail(why, n, "--mtu %u: %s (%s) takes at most %u", wanted, p->name, p->driver,
+                       mtu_max(info));
+    rte_eth_dev_get_mtu(p->id, &p->mtu);
+    p->mtu = wanted ? wanted : least(p->mtu, RTE_ETHER_MTU);
+    return 0;
+}
+
+/* As near to what is wanted as the device lets us. */
+static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
+{
+    struct nj_quiet quiet;
+
+    p->n_rxd = n_rxd ? n_rxd : NJ_RING_DEFAULT;
+    p->n_txd = n_txd ? n_txd : NJ_RING_DEFAULT;
+    nj_quiet_begin(&quiet);
+    rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->n_rxd, &p->n_txd);
+    nj_quiet_end(&quiet, NULL, 0);
+}
+
+int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
+                      const struct nj_rss_key *rss_key, char *why, size_t n)
+{
+    uint32_t n_shards = want->n_shards;
     struct rte_eth_dev_info info;
     struct nj_offload off = {.rx = 0};
 
     memset(p, 0, sizeof *p);
     p->id = RTE_MAX_ETHPORTS;
     p->rss_key = *rss_key;
-    if (choose(p, id, why, n) != 0)
+    if (choose(p, want->id, why, n) != 0)
         return -1;
     int rc = rte_eth_dev_info_get(p->id, &info);
     if (rc != 0)
@@ -204,16 +257,15 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards,
     p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
 
     bool rss = nj_rss_promised(&info, n_shards);
-    if (offload)
+    if (want->offload)
         nj_offload_choose(&off, p->driver, &info);
     p->tx = off.stack;
     nj_offload_tell(&off, p->offloads, sizeof p->offloads);
-    if (configure(p, &info, rss, &off, why, n) != 0 || make_pools(p, n_shards, why, n) != 0 ||
-        make_frag_tables(p, n_shards, why, n) != 0)
+    if (settle_mtu(p, &info, want->mtu, why, n) != 0 || configure(p, &info, rss, &off, why, n) != 0)
         return -1;
-    rte_eth_dev_get_mtu(p->id, &p->mtu);
-    p->mtu = least(p->mtu, RTE_ETHER_MTU);
-    if (start(p, why, n) != 0)
+    settle_rings(p, want->rx_ring, want->tx_ring);
+    if (make_pools(p, n_shards, why, n) != 0 || make_frag_tables(p, n_shards, why, n) != 0 ||
+        start(p, want->mtu != 0, why, n) != 0)
         return -1;
     rte_eth_macaddr_get(p->id, &p->mac);
     settle_spread(p, &info, rss, n_shards);
@@ -226,6 +278,21 @@ bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p)
         return true;
     int rc = rte_eth_promiscuous_enable(p->id);
     return rc == 0 || rc == -ENOTSUP;
+}
+
+void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
+{
+    struct rte_eth_stats stats = {0};
+    struct rte_eth_link link = {0};
+
+    out->link_up = rte_eth_link_get_nowait(p->id, &link) != 0 || link.link_status;
+    out->mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
+    (void)rte_eth_stats_get(p->id, &stats);
+    out->rx_missed = stats.imissed;
+    out->rx_nombuf = stats.rx_nombuf;
+    out->rx_errors = stats.ierrors;
+    out->tx_errors = stats.oerrors;
+    out->tx_packets = stats.opackets;
 }
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)

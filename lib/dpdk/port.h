@@ -14,7 +14,8 @@ struct nj_dpdk_port {
     uint16_t id;
     uint16_t n_rxq, n_txq;
     uint16_t mtu;
-    int node; /* NUMA node of the device; -1: none in particular */
+    uint16_t n_rxd, n_txd; /* descriptors of a receive queue, of a transmit queue */
+    int node;              /* NUMA node of the device; -1: none in particular */
     bool started;
     struct rte_ether_addr mac;
     enum nj_steering steering;
@@ -30,19 +31,43 @@ struct nj_dpdk_port {
     struct rte_ip_frag_tbl *frags[NJ_SHARDS_MAX]; /* one per shard */
 };
 
+/* What is to be seen of a port. Counts are since its start, of packets. */
+struct nj_port_sight {
+    bool link_up;
+    uint32_t mbps;       /* of the link; 0: not known */
+    uint64_t rx_missed;  /* the device had no place in its receive rings (imissed) */
+    uint64_t rx_nombuf;  /* ... or no buffer to put there */
+    uint64_t rx_errors;  /* damaged (ierrors) */
+    uint64_t tx_errors;  /* not sent (oerrors) */
+    uint64_t tx_packets; /* sent (opackets) */
+    uint64_t tx_given;   /* that lcores gave to the device: the caller's to fill in */
+};
+
+/* What the port is to be like. */
+struct nj_dpdk_port_want {
+    int id; /* -1: the only one there is */
+    uint32_t n_shards;
+    bool offload;     /* let the device do what it offers (offload.h) */
+    uint16_t mtu;     /* of IP packets, at most NJ_MTU_MAX; 0: the device's, at most 1500 */
+    uint16_t rx_ring; /* descriptors of a receive queue; 0: NJ_RING_DEFAULT. A device that has */
+    uint16_t tx_ring; /* other bounds takes the nearest number: see n_rxd, n_txd */
+};
+
 /*
- * Set up the only port, or the one `id` names (-1: the only one), with a queue pair per shard as
- * far as the device has them. `offload`: let the device do what it offers (offload.h). Where it
- * promises RSS, `rss_key` and table are written and read back; a device that does not do as told
- * gets Toeplitz steering by the shards instead. Returns 0, or -1 with the reason in `why`; then
+ * Set the port up with a queue pair per shard as far as the device has them. Where it promises RSS,
+ * `rss_key` and table are written and read back; a device that does not do as told gets Toeplitz
+ * steering by the shards instead. Returns 0, or -1 with the reason in `why`; then
  * nj_dpdk_port_close() is still to be called.
  */
-int nj_dpdk_port_open(struct nj_dpdk_port *p, int id, uint32_t n_shards,
-                      const struct nj_rss_key *rss_key, bool offload, char *why, size_t why_bytes);
+int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
+                      const struct nj_rss_key *rss_key, char *why, size_t why_bytes);
 /* Have the device bring frames to all groups: IPv6 hosts find each other by them. False when it can
  * neither be told so nor be told to bring everything. Devices without a filter have no such call.
  */
 bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p);
+/* Look at link and counters; `tx_given` is left alone. One thread at a time: some drivers read
+ * their counters by clearing them. A driver that has no such count leaves 0. */
+void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
 
 #endif

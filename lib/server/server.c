@@ -148,9 +148,20 @@ static bool up_port(struct nj_server *s)
         snprintf(s->why, sizeof s->why, NO_RANDOM);
         return false;
     }
-    int rc = nj_dpdk_port_open(&s->port, s->settings.config->ethdev, s->n_shards, &key,
-                               !s->settings.config->no_offload, s->why, sizeof s->why);
+    const struct nj_server_config *config = s->settings.config;
+    const struct nj_dpdk_port_want want = {
+        .id = config->ethdev,
+        .n_shards = s->n_shards,
+        .offload = !config->no_offload,
+        .mtu = config->mtu,
+        .rx_ring = config->rx_ring,
+        .tx_ring = config->tx_ring,
+    };
+    int rc = nj_dpdk_port_open(&s->port, &want, &key, s->why, sizeof s->why);
     explicit_bzero(&key, sizeof key);
+    pthread_mutex_init(&s->port_lock, NULL);
+    nj_port_watch_init(&s->port_watch, s->port.name,
+                       s->port.n_txq * s->port.n_txd + s->n_shards * NJ_FABRIC_RING);
     if (rc == 0) {
         if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
             nj_say(NJ_SAY_WARNING,

@@ -14,6 +14,7 @@
 #include "server/file_lane.h"
 #include "server/file_store.h"
 #include "server/notes.h"
+#include "server/port_watch.h"
 #include "server/placement.h"
 #include "server/policy_live.h"
 #include "server/settings.h"
@@ -58,6 +59,10 @@ struct nj_server {
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
     struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
     struct nj_abuse_log abuse_log;        /* the supervisor's */
+    struct nj_port_watch port_watch;      /* the supervisor's */
+    nj_ns port_seen_at;                   /* the supervisor's */
+    pthread_mutex_t port_lock;            /* of: */
+    struct nj_port_sight port_sight;      /* what the supervisor saw last, for telemetry */
     struct nj_class_rate class_rate[NJ_CLASSES_MAX];
     nj_ns class_rates_at;
 };

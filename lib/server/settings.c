@@ -133,6 +133,11 @@ static int read_link(struct nj_settings *s, const struct nj_server_config *confi
     return nj__settings_read_rss_key(s, why, n);
 }
 
+static bool ring_ok(uint16_t n)
+{
+    return n == 0 || (n >= NJ_RING_MIN && n <= NJ_RING_MAX);
+}
+
 /* Less would end connections whose first packet comes again once; more than a day is no limit. */
 static bool silence_ok(double seconds)
 {
@@ -163,6 +168,10 @@ static int read_rest(struct nj_settings *s, const struct nj_server_config *confi
     if (config->vlan > VLAN_MAX)
         return nj_fail(why, n, "--vlan: expected a VLAN id from 1 to %u", VLAN_MAX);
     s->iface.vlan = config->vlan;
+    if (config->mtu != 0 && (config->mtu < NJ_MTU_MIN || config->mtu > NJ_MTU_MAX))
+        return nj_fail(why, n, "--mtu: expected %u to %u", NJ_MTU_MIN, NJ_MTU_MAX);
+    if (!ring_ok(config->rx_ring) || !ring_ok(config->tx_ring))
+        return nj_fail(why, n, "--rx-ring, --tx-ring: expected %u to %u", NJ_RING_MIN, NJ_RING_MAX);
     if (config->listen_port == 0)
         return nj_fail(why, n, "--listen: expected a port from 1 to 65535");
     if (config->root && stat(config->root, &st) != 0)

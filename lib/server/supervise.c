@@ -129,6 +129,26 @@ static void watch(struct nj_server *s)
     }
 }
 
+static void watch_port(struct nj_server *s)
+{
+    char line[NJ_PORT_LINE_BYTES];
+    struct nj_port_sight sight;
+    enum nj_say level;
+    nj_ns now = wall();
+
+    if (now - s->port_seen_at < NJ_PORT_WATCH_EVERY)
+        return;
+    s->port_seen_at = now;
+    sight.tx_given = nj__server_count(s, NJ_C_tx_packets);
+    nj_dpdk_port_see(&s->port, &sight);
+    nj_port_watch_look(&s->port_watch, &sight, now);
+    pthread_mutex_lock(&s->port_lock);
+    s->port_sight = sight;
+    pthread_mutex_unlock(&s->port_lock);
+    while (nj_port_watch_next(&s->port_watch, now, &level, line))
+        nj_say(level, "%s", line);
+}
+
 static bool all_drained(const struct nj_server *s)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
@@ -194,6 +214,7 @@ void *nj__server_supervise(void *server)
         nj__server_tend_policy(s);
         nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
         live_line(s, &live, wall());
+        watch_port(s);
         nj__class_rates_turn(s, wall());
         watch(s);
         tell_abuse(s);

@@ -85,13 +85,64 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
     }
 }
 
+/* What the supervisor saw of the port within the last second. */
+static struct nj_port_sight port_sight(const struct nj_server *s)
+{
+    pthread_mutex_t *seen = (pthread_mutex_t *)(uintptr_t)&s->port_lock;
+
+    pthread_mutex_lock(seen);
+    struct nj_port_sight sight = s->port_sight;
+    pthread_mutex_unlock(seen);
+    return sight;
+}
+
+static bool port(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    struct nj_port_sight sight = port_sight(s);
+    char mac[RTE_ETHER_ADDR_FMT_SIZE];
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"mtu", s->port.mtu},
+        {"rx_queues", s->port.n_rxq},
+        {"tx_queues", s->port.n_txq},
+        {"rx_ring", s->port.n_rxd},
+        {"tx_ring", s->port.n_txd},
+        {"link_mbps", sight.mbps},
+        {"rx_missed", sight.rx_missed},
+        {"rx_nombuf", sight.rx_nombuf},
+        {"rx_errors", sight.rx_errors},
+        {"tx_errors", sight.tx_errors},
+        {"tx_packets", sight.tx_packets},
+        {"tx_given", sight.tx_given},
+    };
+
+    (void)params;
+    rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
+    rte_tel_data_add_dict_string(d, "device", s->port.name);
+    rte_tel_data_add_dict_string(d, "driver", s->port.driver);
+    rte_tel_data_add_dict_string(d, "mac", mac);
+    rte_tel_data_add_dict_string(d, "spread", s->port.spread);
+    rte_tel_data_add_dict_string(d, "offloads", s->port.offloads);
+    rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
+    rte_tel_data_add_dict_int(d, "numa_node", s->port.node);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
+        rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
+    return true;
+}
+
 static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 {
+    struct nj_port_sight sight = port_sight(s);
     char name[16];
 
     rte_tel_data_add_dict_string(d, "device", s->port.name);
     rte_tel_data_add_dict_string(d, "spread", s->port.spread);
     rte_tel_data_add_dict_string(d, "offloads", s->port.offloads);
+    rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
+    rte_tel_data_add_dict_uint(d, "rx_missed", sight.rx_missed);
+    rte_tel_data_add_dict_uint(d, "rx_nombuf", sight.rx_nombuf);
     for (uint32_t i = 0; i < s->n_shards; i++) {
         struct rte_tel_data *one = rte_tel_data_alloc();
         if (!one)
@@ -232,6 +283,9 @@ static const struct {
     {"/nightjar/shards",
      "What each shard does and holds. Parameter: the number of one shard, to see that one alone.",
      shards},
+    {"/nightjar/port",
+     "The device: its link, queues, offloads, and the packets that it dropped. No parameters.",
+     port},
     {"/nightjar/stages",
      "Cycles of busy steps by stage: sums over the steps that were measured. Parameter: a shard.",
      stages},

@@ -136,8 +136,9 @@ static bool up(int argc, char **argv)
     snprintf(l->why, sizeof l->why, "the system has no random numbers");
     if (!nj_rss_key_draw(&key))
         return false;
-    if (nj_dpdk_port_open(&l->port, l->o.link.ethdev, l->n, &key, !l->o.link.no_offload, l->why,
-                          sizeof l->why) != 0)
+    const struct nj_dpdk_port_want want = {
+        .id = l->o.link.ethdev, .n_shards = l->n, .offload = !l->o.link.no_offload};
+    if (nj_dpdk_port_open(&l->port, &want, &key, l->why, sizeof l->why) != 0)
         return false;
     snprintf(l->why, sizeof l->why, "not enough memory for %u connections", l->o.n_conns);
     if (!nj_fabric_open(&l->fabric, &l->port, l->n))

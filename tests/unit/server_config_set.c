@@ -58,6 +58,13 @@ Test(server_config_set, numbers)
         {"max-connections", "16777216", NULL},
         {"connections-per-client", "7", NULL},
         {"streams-per-client", "none", NULL},
+        {"mtu", "9000", NULL},
+        {"rx-ring", "64", NULL},
+        {"tx-ring", "8192", NULL},
+        {"mtu", "9001", "a number of bytes from 1280 to 9000"},
+        {"mtu", "1279", "a number of bytes from 1280 to 9000"},
+        {"rx-ring", "63", "a number of descriptors from 64 to 8192"},
+        {"tx-ring", "8193", "a number of descriptors from 64 to 8192"},
         {"vlan", "4095", "a VLAN id from 1 to 4094"},
         {"vlan", "none", "a VLAN id from 1 to 4094"},
         {"listen", "0", "a port from 1 to 65535"},
@@ -69,6 +76,7 @@ Test(server_config_set, numbers)
 
     give(options, NJ_ARRAY_LEN(options));
     cr_expect(c.vlan == 4094 && c.listen_port == 8080 && c.ethdev == 3);
+    cr_expect(c.mtu == 9000 && c.rx_ring == 64 && c.tx_ring == 8192);
     cr_expect(c.conns_max == 1u << 24 && c.connections_per_client == 7);
     cr_expect_eq(c.streams_per_client, NJ_NONE32);
 }

@@ -236,6 +236,12 @@ Test(server_settings, the_rest)
     c.vlan = 4095;
     expect(&c, "--vlan: expected a VLAN id from 1 to 4094");
     c = good();
+    c.mtu = 1000;
+    expect(&c, "--mtu: expected 1280 to 9000");
+    c.mtu = 9000;
+    c.rx_ring = 32;
+    expect(&c, "--rx-ring, --tx-ring: expected 64 to 8192");
+    c = good();
     c.conns_max = 0;
     expect(&c, "--max-connections: expected 1 to 16777216");
     c.conns_max = (1u << 24) + 1;

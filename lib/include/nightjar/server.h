@@ -58,11 +58,14 @@ struct nj_server_config {
     /* Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC". ARP and
      * neighbour discovery are not asked for them, and not believed. */
     const char *neighbour[NJ_SERVER_NEIGHBOURS_MAX];
-    const char *rss_key;           /* of the hash that spreads connections over lcores, 80
-                                      hexadecimal digits; a random one for each start */
-    uint16_t vlan;                 /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
-    uint16_t listen_port;          /* TCP port; 80 */
-    const char *root;              /* folder to serve; required where there are no routes */
+    const char *rss_key;       /* of the hash that spreads connections over lcores, 80
+                                  hexadecimal digits; a random one for each start */
+    uint16_t vlan;             /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
+    uint16_t mtu;              /* of IP packets, 1280..9000 bytes; 0: the device's, at most 1500 */
+    uint16_t rx_ring, tx_ring; /* descriptors of each receive and transmit queue, 64..8192; 0:
+                                  1024. A device with other bounds takes the nearest number */
+    uint16_t listen_port;      /* TCP port; 80 */
+    const char *root;          /* folder to serve; required where there are no routes */
     const struct nj_route *routes; /* handlers, which are asked before the folder; see handler.h */
     uint32_t n_routes;
     uint32_t fibers_max; /* handlers of one lcore that can wait at once; 256 */

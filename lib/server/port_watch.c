@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/port_watch.h"
+
+#include <stdio.h>
+
+/* Packets that were given and not sent, beyond what the rings hold, before a line says so; and how
+ * long it has to be so, since counters of a device may be late. */
+#define UNSENT_MIN  100u
+#define UNSENT_TIME (5 * NJ_SEC)
+
+void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_flight_max)
+{
+    *w = (struct nj_port_watch){.in_flight_max = in_flight_max};
+    snprintf(w->name, sizeof w->name, "%s", name);
+}
+
+/* Since the last line about it. */
+static uint64_t unsent(const struct nj_port_watch *w)
+{
+    const struct nj_port_sight *s = &w->seen;
+    uint64_t lost = s->tx_given > s->tx_packets ? s->tx_given - s->tx_packets : 0;
+    uint64_t known = w->told[NJ__PORT_UNSENT] + w->in_flight_max;
+    return lost > known ? lost - known : 0;
+}
+
+void nj_port_watch_look(struct nj_port_watch *w, const struct nj_port_sight *sight, nj_ns now)
+{
+    bool first = !w->has_seen;
+
+    w->seen = *sight;
+    w->has_seen = true;
+    if (first)
+        w->link_told = true; /* a link that is up is not worth a line */
+    if (!sight->link_up)
+        w->told[NJ__PORT_UNSENT] += unsent(w); /* of the time without a link */
+    if (unsent(w) < UNSENT_MIN)
+        w->unsent_since = 0;
+    else if (w->unsent_since == 0)
+        w->unsent_since = now;
+}
+
+static bool tell_link(struct nj_port_watch *w, enum nj_say *level, char *line)
+{
+    bool up = w->seen.link_up;
+
+    if (up == w->link_told)
+        return false;
+    w->link_told = up;
+    *level = up ? NJ_SAY_INFO : NJ_SAY_WARNING;
+    if (up && w->seen.mbps > 0)
+        snprintf(line, NJ_PORT_LINE_BYTES, "%s: the link is up, %u Mbit/s", w->name, w->seen.mbps);
+    else
+        snprintf(line, NJ_PORT_LINE_BYTES, "%s: the link is %s", w->name, up ? "up" : "down");
+    return true;
+}
+
+static bool is_due(struct nj_port_watch *w, enum nj__port_reason reason, nj_ns now)
+{
+    if (w->told_at[reason] != 0 && now - w->told_at[reason] < NJ_PORT_WATCH_QUIET)
+        return false;
+    w->told_at[reason] = now;
+    return true;
+}
+
+/* A count that grew. */
+static bool tell_count(struct nj_port_watch *w, enum nj__port_reason reason, uint64_t count,
+                       nj_ns now, const char *what, char *line)
+{
+    if (count <= w->told[reason] || !is_due(w, reason, now))
+        return false;
+    snprintf(line, NJ_PORT_LINE_BYTES, "%s: %lu %s", w->name,
+             (unsigned long)(count - w->told[reason]), what);
+    w->told[reason] = count;
+    return true;
+}
+
+static bool tell_unsent(struct nj_port_watch *w, nj_ns now, char *line)
+{
+    uint64_t n = unsent(w);
+
+    if (w->unsent_since == 0 || now - w->unsent_since < UNSENT_TIME ||
+        !is_due(w, NJ__PORT_UNSENT, now))
+        return false;
+    snprintf(line, NJ_PORT_LINE_BYTES,
+             "%s: %lu packets were given to the device and not sent: a transmit queue of it does "
+             "not work; try fewer lcores (-l)",
+             w->name, (unsigned long)n);
+    w->told[NJ__PORT_UNSENT] += n;
+    w->unsent_since = 0;
+    return true;
+}
+
+bool nj_port_watch_next(struct nj_port_watch *w, nj_ns now, enum nj_say *level,
+                        char line[NJ_PORT_LINE_BYTES])
+{
+    const struct nj_port_sight *s = &w->seen;
+
+    if (!w->has_seen)
+        return false;
+    if (tell_link(w, level, line))
+        return true;
+    *level = NJ_SAY_WARNING;
+    return tell_count(w, NJ__PORT_MISSED, s->rx_missed, now,
+                      "received packets were dropped because the receive rings were full: the "
+                      "lcores cannot follow (more lcores, or --rx-ring)",
+                      line) ||
+           tell_count(w, NJ__PORT_NOMBUF, s->rx_nombuf, now,
+                      "received packets were dropped because no buffer was free", line) ||
+           tell_count(w, NJ__PORT_RX_ERRORS, s->rx_errors, now,
+                      "received packets were damaged: look at the cable and at the other end's MTU",
+                      line) ||
+           tell_count(w, NJ__PORT_TX_ERRORS, s->tx_errors, now,
+                      "packets were not sent by the device", line) ||
+           tell_unsent(w, now, line);
+}

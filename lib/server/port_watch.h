@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens to the port that an operator has to know: its link goes down and comes back, it
+ * drops received packets, or it sends fewer packets than it was given. A machine: somebody else
+ * looks at the device and knows the time.
+ */
+#ifndef NJ_SERVER_PORT_WATCH_H
+#define NJ_SERVER_PORT_WATCH_H
+
+#include "base/types.h"
+#include "dpdk/port.h"
+#include "server/say.h"
+
+#define NJ_PORT_WATCH_EVERY (1 * NJ_SEC)  /* between two looks */
+#define NJ_PORT_WATCH_QUIET (10 * NJ_SEC) /* between two lines of one reason */
+#define NJ_PORT_LINE_BYTES  256u
+
+enum nj__port_reason {
+    NJ__PORT_LINK,
+    NJ__PORT_MISSED,
+    NJ__PORT_NOMBUF,
+    NJ__PORT_RX_ERRORS,
+    NJ__PORT_TX_ERRORS,
+    NJ__PORT_UNSENT,
+    NJ__PORT_REASONS
+};
+
+struct nj_port_watch {
+    char name[64];
+    uint32_t in_flight_max; /* packets that its transmit rings hold */
+    struct nj_port_sight seen;
+    bool has_seen, link_told;        /* link_told: the state of the last line */
+    uint64_t told[NJ__PORT_REASONS]; /* the count of the last line */
+    nj_ns told_at[NJ__PORT_REASONS]; /* 0: never */
+    nj_ns unsent_since;              /* when what was not sent began to be too much; 0: it is not */
+};
+
+void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_flight_max);
+/* Look: once per NJ_PORT_WATCH_EVERY. */
+void nj_port_watch_look(struct nj_port_watch *w, const struct nj_port_sight *sight, nj_ns now);
+/* The next line about what was seen, without an end. False: there is none. */
+bool nj_port_watch_next(struct nj_port_watch *w, nj_ns now, enum nj_say *level,
+                        char line[NJ_PORT_LINE_BYTES]);
+
+#endif
