@@ -65,7 +65,7 @@ static void remove_runtime_dir(void)
     rmdir(path);
 }
 
-static char complaint[256]; /* of a start that went on without a device */
+static char complaint[384]; /* of a start that went on without a device */
 
 const char *nj_eal_complaint(void)
 {

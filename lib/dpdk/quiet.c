@@ -42,6 +42,32 @@ static bool any_of(const char *line, const char *const *words, size_t n)
     return false;
 }
 
+/* Causes that DPDK names in words of its own, and what to do. */
+static const struct {
+    const char *said, *advice;
+} known[] = {
+    {"DMA remapping, error 12", "too little memory may be locked: ulimit -l unlimited, or "
+                                "LimitMEMLOCK=infinity of systemd"},
+    {"failed to select IOMMU type",
+     "no IOMMU that vfio can use: switch it on (intel_iommu=on), or bind the device to "
+     "uio_pci_generic; without interrupt remapping write 1 to "
+     "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"},
+    {"group is not viable", "bind the other devices of its IOMMU group to vfio-pci, too"},
+    {"TUNSETIFF", "a tap needs root or CAP_NET_ADMIN"},
+    {"rte services array", "EAL memory could not be had: look at hugepages, at who may write to "
+                           "/dev/hugepages, and at ulimit -l"},
+    {"No free hugepages", "reserve some: dpdk-hugepages.py --setup 1G; or --no-huge -m 512"},
+    {"hugepage information", "reserve some: dpdk-hugepages.py --setup 1G; or --no-huge -m 512"},
+};
+
+static const char *advice_about(const char *line)
+{
+    for (size_t i = 0; i < NJ_ARRAY_LEN(known); i++)
+        if (strcasestr(line, known[i].said))
+            return known[i].advice;
+    return NULL;
+}
+
 /* How likely a line names the cause. getopt's own complaint is the most exact, and what follows
  * "FATAL" mostly repeats what was said before. */
 static int weight(const char *line)
@@ -50,9 +76,11 @@ static int weight(const char *line)
         "unrecognized option", "invalid option", "requires an argument", "invalid corelist",
         "invalid coremask",    "invalid value",  "cannot parse",         "is not present",
         "not permitted",       "permission",     "not compatible",       "can't be used",
-        "is ignored, because", "only supported", "not viable",           "IOMMU type"};
+        "is ignored, because", "only supported"};
     static const char *const cause[] = {"cannot",     "fail",    "error", "unable",
                                         "not enough", "no free", "refus", "invalid"};
+    if (advice_about(line))
+        return 4;
     if (any_of(line, exact, NJ_ARRAY_LEN(exact)))
         return 3;
     if (any_of(line, cause, NJ_ARRAY_LEN(cause)))
@@ -83,7 +111,13 @@ static void find_cause(char *text, char *cause, size_t cause_bytes)
         if (w <= best)
             continue;
         best = w;
-        snprintf(cause, cause_bytes, "%s", without_prefix(line));
+        const char *advice = advice_about(line);
+        const char *told = without_prefix(line);
+        size_t n = strlen(told);
+        if (advice && n > 0 && told[n - 1] == '.')
+            n--;
+        snprintf(cause, cause_bytes, "%.*s%s%s", (int)n, told, advice ? ": " : "",
+                 advice ? advice : "");
     }
 }
 

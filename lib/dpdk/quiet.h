@@ -17,8 +17,8 @@ struct nj_quiet {
 
 /* Main thread, while nobody else prints. */
 void nj_quiet_begin(struct nj_quiet *q);
-/* End it. `cause` (may be NULL) gets the line that most likely names the cause of a failure, or is
- * left alone when there is none. */
+/* End it. `cause` (may be NULL) gets the line that most likely names the cause of a failure, with
+ * what to do where that is known, or is left alone when there is none. */
 void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes);
 
 #endif

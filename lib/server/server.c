@@ -66,7 +66,7 @@ uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
 
 static bool up_eal(struct nj_server *s)
 {
-    char cause[256];
+    char cause[384];
     const char *tap = nj_eal_tap_taken(s->eal_argc, s->eal_argv);
 
     if (tap) {

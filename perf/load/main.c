@@ -105,7 +105,7 @@ static bool up_shard(uint32_t i, nj_ns now)
 static bool up(int argc, char **argv)
 {
     struct load *l = &load;
-    char cause[192];
+    char cause[384];
 
     if (nj_settings_check(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
         return false;

@@ -18,7 +18,19 @@ static const struct {
     {"EAL: Detected CPU lcores: 2\nEAL: Cannot open /dev/vfio\n", "Cannot open /dev/vfio"},
     {"EAL: FATAL: Cannot init memory\nEAL: Cannot init memory\n", "Cannot init memory"},
     {"EAL: Cannot get hugepage information.\nEAL: FATAL: Cannot init memory\n",
-     "Cannot get hugepage information."},
+     "Cannot get hugepage information: reserve some: dpdk-hugepages.py --setup 1G; or --no-huge "
+     "-m 512"},
+    {"EAL: 0000:01:00.0 cannot set up DMA remapping, error 12 (Cannot allocate memory)\n"
+     "EAL: Cannot allocate memory\nEAL: DMA remapping failed\nEAL: permission denied\n",
+     "0000:01:00.0 cannot set up DMA remapping, error 12 (Cannot allocate memory): too little "
+     "memory "
+     "may be locked: ulimit -l unlimited, or LimitMEMLOCK=infinity of systemd"},
+    {"service_init: error allocating rte services array\nEAL: FATAL: rte_service_init() failed\n",
+     "error allocating rte services array: EAL memory could not be had: look at hugepages, at who "
+     "may "
+     "write to /dev/hugepages, and at ulimit -l"},
+    {"tap_nl(): TUNSETIFF: Operation not permitted\n",
+     "TUNSETIFF: Operation not permitted: a tap needs root or CAP_NET_ADMIN"},
     {"test: unrecognized option '--nonsense'\nEAL: FATAL: Invalid EAL arguments.\n",
      "unrecognized option '--nonsense'"},
     {"EAL: FATAL: Invalid EAL arguments.\nEAL: --a is not compatible with --b\n",
@@ -35,19 +47,22 @@ static const struct {
      "in "
      "IOMMU group bound to VFIO or unbound\nEAL: Requested device 0000:01:00.0 cannot be used\n",
      "0000:01:00.0 VFIO group is not viable! Not all devices in IOMMU group bound to VFIO or "
-     "unbound"},
+     "unbound: bind the other devices of its IOMMU group to vfio-pci, too"},
     {"EAL:   0000:01:00.0 failed to select IOMMU type\nEAL: Requested device cannot be used\n",
-     "0000:01:00.0 failed to select IOMMU type"},
+     "0000:01:00.0 failed to select IOMMU type: no IOMMU that vfio can use: switch it on "
+     "(intel_iommu=on), or bind the device to uio_pci_generic; without interrupt remapping write 1 "
+     "to /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"},
     {"EAL: Requested device 0000:00:03.0 cannot be used\nEAL: Bus (pci) probe failed.\n",
      "Requested device 0000:00:03.0 cannot be used"},
-    {"\n\n\nEAL: No free hugepages reported\n\n", "No free hugepages reported"},
+    {"\n\n\nEAL: No free hugepages reported\n\n",
+     "No free hugepages reported: reserve some: dpdk-hugepages.py --setup 1G; or --no-huge -m 512"},
 };
 
 Test(dpdk_quiet, cause)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_quiet q;
-        char cause[256] = "untouched";
+        char cause[512] = "untouched";
         nj_quiet_begin(&q);
         cr_assert(q.on);
         fputs(rows[i].said, i % 2 ? stdout : stderr);
