@@ -105,7 +105,7 @@ static bool up_shard(uint32_t i, nj_ns now)
 static bool up(int argc, char **argv)
 {
     struct load *l = &load;
-    char cause[384];
+    char cause[192];
 
     if (nj_settings_check(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
         return false;
@@ -137,7 +137,11 @@ static bool up(int argc, char **argv)
     if (!nj_rss_key_draw(&key))
         return false;
     const struct nj_dpdk_port_want want = {
-        .id = l->o.link.ethdev, .n_shards = l->n, .offload = !l->o.link.no_offload};
+        .id = l->o.link.ethdev,
+        .n_shards = l->n,
+        .offload = !l->o.link.no_offload,
+        .mtu = l->o.link.mtu,
+    };
     if (nj_dpdk_port_open(&l->port, &want, &key, l->why, sizeof l->why) != 0)
         return false;
     snprintf(l->why, sizeof l->why, "not enough memory for %u connections", l->o.n_conns);

@@ -46,6 +46,7 @@ static const char USAGE[] =
     "                         32768 connections\n"
     "      --gateway A        the way to a server that is not on the link\n"
     "      --vlan ID          [untagged]\n"
+    "      --mtu N            of IP packets, 1280 to 9000 [the device's, at most 1500]\n"
     "      --port N           DPDK's number of the port [the only one]\n"
     "      --no-offload       checksums and segments by software\n"
     "\n"
@@ -85,6 +86,7 @@ static const struct option known[] = {
     {"addr", required_argument, NULL, OPT_LINK},
     {"gateway", required_argument, NULL, OPT_LINK},
     {"vlan", required_argument, NULL, OPT_LINK},
+    {"mtu", required_argument, NULL, OPT_LINK},
     {"port", required_argument, NULL, OPT_LINK},
     {"no-offload", no_argument, NULL, OPT_LINK},
     {NULL, 0, NULL, 0},
