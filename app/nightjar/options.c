@@ -86,7 +86,10 @@ static const char *const help[] = {
     "  --fibers N              handlers of one lcore that can wait at once [256]\n"
     "  --strategy NAME         where handlers run: ewyk, as their type says; or to compare:\n"
     "                          pc, all inline; pec, all on workers [ewyk]\n"
-    "  --busy-poll             lcores never sleep, also without work\n"
+    "  --idle MODE             what lcores do without work: sleep (50 us, then 1 ms), spin,\n"
+    "                          pause (polls with less power, where the CPU can), interrupt (of\n"
+    "                          the NIC, where it can) [sleep]\n"
+    "  --busy-poll             the same as --idle spin\n"
     "  --live                  a line of rates every second, where stderr is a terminal\n"
     "  --print-placement       draw which CPU polls which queue and where the workers run, for\n"
     "                          the lcores of -l or else the best ones here, and end\n"
@@ -168,6 +171,7 @@ static const char *const names[] = {
     "workers",
     "fibers",
     "strategy",
+    "idle",
     "busy-poll",
     "live",
 };

@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk/lcore_loop.h"
 
-#include <sched.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_pause.h>
 
 #include "base/altstack.h"
 #include "base/assert.h"
 
-/* An lcore without work first spins, then lets others have the core, then sleeps a little: new
- * packets wait at most SLEEP_MAX. On a machine of its own --busy-poll keeps it spinning. */
-#define SPINS        256u
-#define YIELDS       2048u
-#define SLEEP_MAX    (50 * NJ_US)
 #define PUBLISH_STEP 256u /* steps between two writes of the gauges */
-
-static void relax(const struct nj_lcore *l, uint32_t n_idle, nj_ns now)
-{
-    if (l->busy_poll || n_idle < SPINS) {
-        rte_pause();
-    } else if (n_idle < YIELDS) {
-        sched_yield();
-    } else {
-        nj_ns next = nj_shard_next(l->shard);
-        nj_ns wait = next > now ? next - now : 0;
-        struct timespec ts = {.tv_nsec = (long)(wait < SLEEP_MAX ? wait : SLEEP_MAX)};
-        nanosleep(&ts, NULL);
-    }
-}
+#define PUBLISH_IDLE 256u /* and once when the shard has had no work for so many */
 
 /* The supervisor's wish, carried out once when it changes. */
 static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
@@ -53,20 +32,23 @@ static int loop(void *lcore)
     struct nj_counters *c = &l->shard->counters;
     /* Acquire: the shard was made by the main thread, which let us run by setting the phase. */
     enum nj_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
-    uint32_t n_idle = 0, n_steps = 0;
+    struct nj_idler idler;
+    uint32_t n_steps = 0;
     uint64_t tsc = rte_rdtsc();
     void *altstack = nj_altstack_begin();
 
+    nj_idle_begin(&idler, l->idle, l->interrupts, l->port, l->queue);
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */
     while (phase != NJ_PHASE_STOP) {
         nj_ns now = nj_clock_at(l->clock, tsc);
         follow(l, &phase, now);
         uint32_t work = nj_shard_step(l->shard, now);
 
-        n_idle = work ? 0 : n_idle + 1;
-        if (n_idle > 0)
-            relax(l, n_idle, now);
-        if (n_steps++ % PUBLISH_STEP == 0 || n_idle == SPINS)
+        if (work)
+            nj_idle_over(&idler);
+        else
+            nj_idle_wait(&idler, now, nj_shard_next(l->shard));
+        if (n_steps++ % PUBLISH_STEP == 0 || idler.n_steps == PUBLISH_IDLE)
             nj_shard_publish(l->shard);
 
         uint64_t then = tsc;

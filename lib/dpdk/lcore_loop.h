@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "dpdk/clock.h"
+#include "dpdk/idle.h"
 #include "shard/shard.h"
 
 enum nj_phase {
@@ -27,7 +28,9 @@ struct nj_lcore {
     struct nj_shard *shard;
     const struct nj_clock *clock;
     const struct nj_control *control;
-    bool busy_poll;       /* never sleep, also when there is nothing to do */
+    enum nj_idle idle; /* what it does without work */
+    bool interrupts;   /* it polls receive queue `queue` of `port`, which has them */
+    uint16_t port, queue;
     _Atomic bool drained; /* written by the lcore: nothing is on its way any more */
     _Atomic bool left;    /* written by the lcore: it has let go of its shard */
 };

@@ -114,7 +114,8 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
                      const struct nj_offload *off, char *why, size_t n)
 {
     struct rte_eth_conf conf = {.rxmode = {.offloads = off->rx, .mtu = p->mtu},
-                                .txmode.offloads = off->tx};
+                                .txmode.offloads = off->tx,
+                                .intr_conf.rxq = p->rx_interrupts};
     uint8_t key[NJ_RSS_DEVICE_KEY_MAX];
 
     if (rss) {
@@ -244,6 +245,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     memset(p, 0, sizeof *p);
     p->id = RTE_MAX_ETHPORTS;
     p->rss_key = *rss_key;
+    p->rx_interrupts = want->rx_interrupts;
     if (choose(p, want->id, why, n) != 0)
         return -1;
     int rc = rte_eth_dev_info_get(p->id, &info);
@@ -267,6 +269,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     if (make_pools(p, n_shards, why, n) != 0 || make_frag_tables(p, n_shards, why, n) != 0 ||
         start(p, want->mtu != 0, why, n) != 0)
         return -1;
+    p->rx_interrupts = p->rx_interrupts && rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, 0) >= 0;
     rte_eth_macaddr_get(p->id, &p->mac);
     settle_spread(p, &info, rss, n_shards);
     return 0;

@@ -17,6 +17,7 @@ struct nj_dpdk_port {
     uint16_t n_rxd, n_txd; /* descriptors of a receive queue, of a transmit queue */
     int node;              /* NUMA node of the device; -1: none in particular */
     bool started;
+    bool rx_interrupts; /* receive queues have them */
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;
@@ -47,10 +48,11 @@ struct nj_port_sight {
 struct nj_dpdk_port_want {
     int id; /* -1: the only one there is */
     uint32_t n_shards;
-    bool offload;     /* let the device do what it offers (offload.h) */
-    uint16_t mtu;     /* of IP packets, at most NJ_MTU_MAX; 0: the device's, at most 1500 */
-    uint16_t rx_ring; /* descriptors of a receive queue; 0: NJ_RING_DEFAULT. A device that has */
-    uint16_t tx_ring; /* other bounds takes the nearest number: see n_rxd, n_txd */
+    bool offload;       /* let the device do what it offers (offload.h) */
+    uint16_t mtu;       /* of IP packets, at most NJ_MTU_MAX; 0: the device's, at most 1500 */
+    uint16_t rx_ring;   /* descriptors of a receive queue; 0: NJ_RING_DEFAULT. A device that has */
+    uint16_t tx_ring;   /* other bounds takes the nearest number: see n_rxd, n_txd */
+    bool rx_interrupts; /* of receive queues, where the driver has them */
 };
 
 /*

@@ -69,6 +69,7 @@ static const struct entry entries[] = {
     {{"fibers", NULL}, NUMBER, false, FIELD(fibers_max), 1, NJ_FIBERS_MAX,
         "a number from 1 to 16384"},
     {{"strategy", NULL}, WORD, false, FIELD(strategy), 0, 0, "ewyk|pc|pec"},
+    {{"idle", NULL}, WORD, false, FIELD(idle), 0, 0, "sleep|spin|pause|interrupt"},
     {{"busy-poll", NULL}, SWITCH, false, FIELD(busy_poll), 0, 0, NULL},
     {{"live", NULL}, SWITCH, false, FIELD(live), 0, 0, NULL},
 

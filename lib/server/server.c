@@ -140,6 +140,21 @@ static void down_store(struct nj_server *s)
         nj_say(NJ_SAY_WARNING, "%u file objects were still in use at the end", left);
 }
 
+static enum nj_idle idle_of(const struct nj_server_config *config)
+{
+    return config->busy_poll ? NJ_IDLE_SPIN : config->idle;
+}
+
+/* What was asked for and cannot be had. */
+static void tell_idle(const struct nj_server *s, enum nj_idle idle)
+{
+    if (idle == NJ_IDLE_INTERRUPT && !s->port.rx_interrupts)
+        nj_say(NJ_SAY_WARNING, "--idle interrupt: %s (%s) has no receive interrupts: lcores sleep",
+               s->port.name, s->port.driver);
+    if (idle == NJ_IDLE_PAUSE && !nj_idle_has_pause())
+        nj_say(NJ_SAY_WARNING, "--idle pause: this CPU cannot wait with less power: lcores spin");
+}
+
 static bool up_port(struct nj_server *s)
 {
     struct nj_rss_key key = s->settings.rss_key;
@@ -156,6 +171,7 @@ static bool up_port(struct nj_server *s)
         .mtu = config->mtu,
         .rx_ring = config->rx_ring,
         .tx_ring = config->tx_ring,
+        .rx_interrupts = idle_of(config) == NJ_IDLE_INTERRUPT,
     };
     int rc = nj_dpdk_port_open(&s->port, &want, &key, s->why, sizeof s->why);
     explicit_bzero(&key, sizeof key);
@@ -163,6 +179,7 @@ static bool up_port(struct nj_server *s)
     nj_port_watch_init(&s->port_watch, s->port.name,
                        s->port.n_txq * s->port.n_txd + s->n_shards * NJ_FABRIC_RING);
     if (rc == 0) {
+        tell_idle(s, idle_of(config));
         if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
             nj_say(NJ_SAY_WARNING,
                    "%s takes no multicast: IPv6 hosts may not find us; add us to their neighbours "
@@ -388,6 +405,19 @@ static void want_requests(struct nj_shard_config *c, const struct nj_settings *s
     c->body_max = config->max_body == NJ_NONE ? 0 : config->max_body;
 }
 
+static void equip_lcore(struct nj_server *s, uint32_t i)
+{
+    struct nj_lcore *l = &s->lcore[i];
+
+    l->shard = s->shard[i];
+    l->clock = &s->clock;
+    l->control = &s->control;
+    l->idle = idle_of(s->settings.config);
+    l->interrupts = i < s->port.n_rxq && s->port.rx_interrupts;
+    l->port = s->port.id;
+    l->queue = (uint16_t)i;
+}
+
 static bool up_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
@@ -449,10 +479,7 @@ static bool up_shards(struct nj_server *s)
             snprintf(s->why, sizeof s->why, "not enough memory for shard %u", i);
             return false;
         }
-        s->lcore[i].shard = s->shard[i];
-        s->lcore[i].clock = &s->clock;
-        s->lcore[i].control = &s->control;
-        s->lcore[i].busy_poll = set->config->busy_poll;
+        equip_lcore(s, i);
     }
     explicit_bzero(&c, sizeof c); /* has keys */
     nj__server_attach_policy(s);

@@ -49,6 +49,17 @@ static void give(const struct option *o, size_t n)
     }
 }
 
+Test(server_config_set, idle)
+{
+    static const struct option options[] = {
+        {"idle", "interrupt", NULL},
+        {"idle", "nap", "sleep, spin, pause or interrupt"},
+    };
+
+    give(options, NJ_ARRAY_LEN(options));
+    cr_expect_eq(c.idle, NJ_IDLE_INTERRUPT);
+}
+
 Test(server_config_set, numbers)
 {
     static const struct option options[] = {

@@ -46,6 +46,15 @@ enum nj_symlinks {
 
 enum nj_log_format { NJ_LOG_DEFAULT /* combined */, NJ_LOG_COMBINED, NJ_LOG_JSON };
 
+/* What an lcore does while it has no work. The first packet afterwards waits no longer than named.
+ */
+enum nj_idle {
+    NJ_IDLE_SLEEP,     /* sleep for 50 us, after 100 ms without work for 1 ms */
+    NJ_IDLE_SPIN,      /* poll: nothing waits, and the core is never idle */
+    NJ_IDLE_PAUSE,     /* poll every 5 us with the CPU's instruction for waiting with less power */
+    NJ_IDLE_INTERRUPT, /* wait for the NIC's receive interrupt, and look at all else each 1 ms */
+};
+
 /* Strings are the caller's and must live as long as the server runs. */
 struct nj_server_config {
     size_t size_bytes; /* of this struct; set by nj_server_config_init() */
@@ -82,7 +91,8 @@ struct nj_server_config {
     bool newreno;       /* congestion control by NewReno instead of CUBIC; off */
     bool no_ecn;        /* no ECN (RFC 3168) for peers that ask for it; off */
     bool serve_private; /* as root, also files that others may not read; off */
-    bool busy_poll;     /* lcores never sleep, also without work; off */
+    enum nj_idle idle;  /* what lcores do without work; NJ_IDLE_SLEEP */
+    bool busy_poll;     /* the same as NJ_IDLE_SPIN, and wins over `idle`; off */
     bool live;          /* a line of rates on stderr every second, if that is a terminal; off */
     /* A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace on stderr before the
      * signal's default action. Signals that the program has handlers for already are left alone.
