@@ -15,8 +15,8 @@ import sys
 import time
 
 import record
-from h2client import Client
 from lab import Failed
+from h2client import Client
 from world import World
 
 MODES = ("sleep", "interrupt", "pause", "spin")
