@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "server/addresses.h"
+#include "server/json_string.h"
 
 /* --- pieces -------------------------------------------------------------------------------- */
 
@@ -184,64 +185,6 @@ static char *combined(char *to, const struct nj_access *a, struct nj_access_cloc
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
-/* The character at the beginning of `t` and how many bytes it has (RFC 3629 4). A byte that is no
- * UTF-8 is taken for the character of that number: mostly it is ISO 8859-1. */
-static uint32_t utf8(struct text t, size_t *n)
-{
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint8_t b = t.p[0];
-    size_t len = b < 0x80 ? 1 : b < 0xc0 ? 0 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : b < 0xf8 ? 4 : 0;
-
-    *n = 1;
-    if (len < 2 || len > t.n)
-        return b;
-    uint32_t c = b & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((t.p[i] & 0xc0) != 0x80)
-            return b;
-        c = c << 6 | (t.p[i] & 0x3f);
-    }
-    if (c < smallest[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        return b;
-    *n = len;
-    return c;
-}
-
-static char *put_u(char *to, uint32_t c)
-{
-    static const char hex[] = "0123456789abcdef";
-
-    *to++ = '\\';
-    *to++ = 'u';
-    for (int shift = 12; shift >= 0; shift -= 4)
-        *to++ = hex[c >> shift & 15];
-    return to;
-}
-
-/* Written as \u: what JSON does not allow within a string (RFC 8259 7), what is no character of its
- * own in the record, and what terminals obey or some readers take for the end of a line. */
-static char *put_string(char *to, struct text t)
-{
-    *to++ = '"';
-    while (t.n > 0) {
-        size_t n;
-        uint32_t c = utf8(t, &n);
-        bool control = c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
-        if (c == '"' || c == '\\') {
-            *to++ = '\\';
-            *to++ = (char)c;
-        } else if (control || (c >= 0x80 && n == 1)) {
-            to = put_u(to, c);
-        } else {
-            to = put_bytes(to, t.p, n);
-        }
-        t.p += n;
-        t.n -= n;
-    }
-    *to++ = '"';
-    return to;
-}
-
 static char *put_key_number(char *to, const char *key, uint64_t n)
 {
     to = put(to, key);
@@ -251,7 +194,7 @@ static char *put_key_number(char *to, const char *key, uint64_t n)
 static char *put_key_string(char *to, const char *key, struct text t)
 {
     to = put(to, key);
-    return put_string(to, t);
+    return nj_json_string(to, t.p, t.n);
 }
 
 static char *put_key_ms(char *to, const char *key, nj_ns ns)
