@@ -5,6 +5,7 @@
 
 #include "base/attr.h"
 #include "base/limits.h"
+#include "topo/cpus.h"
 #include "topo/place.h"
 
 static NJ_PRINTF(3, 4) void append(char *text, size_t n, const char *fmt, ...)
@@ -50,24 +51,6 @@ void nj_fault_text(const struct nj_topo *t, const struct nj_fault *f, char *text
     }
 }
 
-/* "0-3,8" of what is in the set. */
-static void list_cpus(const cpu_set_t *set, char *text, size_t n)
-{
-    const char *comma = "";
-
-    for (unsigned i = 0, end; i < NJ_TOPO_CPUS_MAX; i = end + 1) {
-        for (end = i; end < NJ_TOPO_CPUS_MAX && CPU_ISSET(end, set); end++)
-            ;
-        if (end == i)
-            continue;
-        if (end == i + 1)
-            append(text, n, "%s%u", comma, i);
-        else
-            append(text, n, "%s%u-%u", comma, i, end - 1);
-        comma = ",";
-    }
-}
-
 static uint32_t lcores_on(const struct nj_topo *t, const struct nj_place *p, uint32_t node)
 {
     uint32_t n = 0;
@@ -88,7 +71,7 @@ void nj_place_eal(const struct nj_topo *t, const struct nj_place *p, char *text,
     for (uint32_t i = 0; i < p->n_lcores; i++)
         CPU_SET(p->lcore[i], &set);
     snprintf(text, n, "-l ");
-    list_cpus(&set, text, n);
+    nj_cpus_text(&set, text + strlen(text), n - strlen(text));
     for (uint32_t i = 0; i < t->n_cpus; i++)
         if (t->cpu[i].node >= n_nodes)
             n_nodes = t->cpu[i].node + 1u;
@@ -144,7 +127,7 @@ static void draw_workers(const struct nj_place *p, FILE *out)
 
     for (uint32_t w = 0; w < p->n_workers; w++) {
         char cpus[256] = "";
-        list_cpus(&p->worker[w], cpus, sizeof cpus);
+        nj_cpus_text(&p->worker[w], cpus, sizeof cpus);
         fprintf(out, "worker %u: CPU %s, %s\n", w, cpus, words[p->near[w]]);
     }
 }
