@@ -141,16 +141,21 @@ static bool pci_address(const char *text, char *address, size_t n)
     return true;
 }
 
-/* Does the kernel give the device away, or share it, while it is bound to this driver? */
-static bool gives_away(const char *driver)
+enum nj_eal_binding nj_eal_binding(const char *driver)
 {
-    static const char *const names[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
-                                        "mlx5_core", "mlx4_core",       "uio_hv_generic"};
+    static const struct {
+        const char *name;
+        enum nj_eal_binding binding;
+    } drivers[] = {
+        {"vfio-pci", NJ_BOUND_VFIO},    {"uio_pci_generic", NJ_BOUND_UIO},
+        {"igb_uio", NJ_BOUND_UIO},      {"uio_hv_generic", NJ_BOUND_UIO},
+        {"mlx5_core", NJ_BOUND_SHARED}, {"mlx4_core", NJ_BOUND_SHARED},
+    };
 
-    for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++)
-        if (strcmp(driver, names[i]) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(drivers); i++)
+        if (strcmp(driver, drivers[i].name) == 0)
+            return drivers[i].binding;
+    return NJ_BOUND_KERNEL;
 }
 
 bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes)
@@ -171,7 +176,7 @@ bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_
         ssize_t n = readlink(path, target, sizeof target - 1);
         target[n > 0 ? n : 0] = '\0';
         const char *slash = strrchr(target, '/'), *driver = slash ? slash + 1 : target;
-        if (gives_away(driver))
+        if (nj_eal_binding(driver) != NJ_BOUND_KERNEL)
             continue;
         snprintf(why, why_bytes,
                  "%s is bound to %s%s: bind it to vfio-pci first (dpdk-devbind.py --bind=vfio-pci "

@@ -16,6 +16,15 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
  * without it: for who finds no port. "" when there was nothing. After nj_eal_init(). */
 const char *nj_eal_complaint(void);
 
+/* How a PCI device can be had while it is bound to this driver of the kernel ("": to none). */
+enum nj_eal_binding {
+    NJ_BOUND_KERNEL, /* not at all: the kernel has it, or nobody */
+    NJ_BOUND_VFIO,
+    NJ_BOUND_UIO,
+    NJ_BOUND_SHARED, /* beside the kernel, by a bifurcated driver */
+};
+enum nj_eal_binding nj_eal_binding(const char *driver);
+
 /* Why can a PCI device that the arguments name with -a not be DPDK's? True, with the reason and
  * what to do in `why`, when it is not there or not bound to a driver that gives it away; the EAL
  * passes over such a device without a word. `sysfs` is /sys/bus/pci/devices, or a test's. */
