@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nightjar: a folder, served. */
+#include <string.h>
+
+#include "doctor.h"
 #include "options.h"
 
 static const struct nj_app nightjar = {
     .name = "nightjar",
     .intro = "usage: nightjar [EAL arguments] -- --addr ADDRESS/PREFIX --root DIR [options]\n"
+             "       nightjar doctor [--help]    is this host ready for a NIC, and what to type?\n"
              "\n"
              "Serves a folder over HTTP/2 (prior knowledge, h2c) from its own TCP stack on DPDK.\n"
              "Arguments before -- go to DPDK's EAL unchanged; `nightjar -h` prints them.\n"
@@ -21,6 +25,8 @@ int main(int argc, char **argv)
 {
     struct nj_server_config config;
 
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+        return nj_app_doctor(argc - 1, argv + 1);
     nj_server_config_init(&config);
     return nj_app_run(argc, argv, &nightjar, &config);
 }

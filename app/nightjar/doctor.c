@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doctor.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include <nightjar/server.h>
+
+static const char help[] =
+    "usage: nightjar doctor [--user NAME] [--lcores LIST] [--json]\n"
+    "\n"
+    "Looks whether this host is ready for nightjar on a NIC: a line for each thing that matters, "
+    "ok,\n"
+    "warning or error, and below it what to type. It changes nothing, and needs no root.\n"
+    "\n"
+    "  --user NAME     who will run nightjar [who runs this]\n"
+    "  --lcores LIST   CPUs that will poll, as -l has them, such as 2-5,8 [those that are "
+    "isolated,\n"
+    "                  else one of each core but the first]\n"
+    "  --json          the same as an object of JSON: version, and lines with id, verdict, what,\n"
+    "                  advice\n"
+    "  --sysroot DIR   read DIR/sys, DIR/proc, DIR/etc and so on, for tests\n"
+    "  --help\n"
+    "\n"
+    "Exit status: 0, also with warnings; 1 when an error keeps nightjar from starting on a NIC; 2 "
+    "when\n"
+    "an option is wrong.\n";
+
+enum { ASK_USER = 1, ASK_LCORES, ASK_JSON, ASK_SYSROOT, ASK_HELP };
+
+static const struct option options[] = {
+    {"user", required_argument, NULL, ASK_USER}, {"lcores", required_argument, NULL, ASK_LCORES},
+    {"json", no_argument, NULL, ASK_JSON},       {"sysroot", required_argument, NULL, ASK_SYSROOT},
+    {"help", no_argument, NULL, ASK_HELP},       {0},
+};
+
+int nj_app_doctor(int argc, char **argv)
+{
+    struct nj_doctor_config config = {0};
+    int opt;
+
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        switch (opt) {
+        case ASK_USER:
+            config.user = optarg;
+            break;
+        case ASK_LCORES:
+            config.lcores = optarg;
+            break;
+        case ASK_JSON:
+            config.json = true;
+            break;
+        case ASK_SYSROOT:
+            config.root = optarg;
+            break;
+        case ASK_HELP:
+            fputs(help, stdout);
+            return 0;
+        default:
+            fprintf(stderr, "nightjar: %s: %s; see nightjar doctor --help\n", argv[optind - 1],
+                    opt == ':' ? "expected a value" : "there is no such option");
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "nightjar: %s: unexpected argument; see nightjar doctor --help\n",
+                argv[optind]);
+        return 2;
+    }
+    return nj_doctor(&config);
+}

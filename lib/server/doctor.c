@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/doctor.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "server/settings.h"
+
+static void check_all(struct nj_doctor *d)
+{
+    nj__check_memory(d);
+    nj__check_iommu(d);
+    nj__check_nics(d);
+    nj__check_cpus(d);
+    nj__check_user(d);
+}
+
+static void print(struct nj_doctor *d)
+{
+    const uint32_t *n = d->n_told;
+
+    if (d->json)
+        fprintf(d->out, "{\"version\": \"%s\", \"lines\": [", nj_version());
+    check_all(d);
+    if (d->json)
+        fputs("\n]}\n", d->out);
+    else
+        fprintf(d->out, "%u error%s, %u warning%s%s\n", n[NJ_VERDICT_ERROR],
+                n[NJ_VERDICT_ERROR] == 1 ? "" : "s", n[NJ_VERDICT_WARNING],
+                n[NJ_VERDICT_WARNING] == 1 ? "" : "s",
+                n[NJ_VERDICT_ERROR] ? ": nightjar does not start on a NIC here yet" : "");
+}
+
+int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes)
+{
+    struct nj_doctor *d = calloc(1, sizeof *d);
+
+    if (!d) {
+        nj_fail(why, why_bytes, "no memory");
+        return NJ_EXIT_FAILED;
+    }
+    d->root = config->root ? config->root : "";
+    d->sudo = geteuid() == 0 ? "" : "sudo ";
+    d->out = out;
+    d->json = config->json;
+    int status = NJ_EXIT_USAGE;
+    if (*d->root && access(d->root, X_OK) != 0) {
+        nj_fail(why, why_bytes, "--sysroot %s: there is no such folder", d->root);
+    } else if (nj__facts_user(d, config->user, why, why_bytes) &&
+               nj__facts_cpus(d, config->lcores, why, why_bytes)) {
+        nj__facts_iommu(d);
+        nj__facts_routes(d);
+        nj__facts_nics(d);
+        nj__facts_memory(d);
+        print(d);
+        status = d->n_told[NJ_VERDICT_ERROR] > 0 ? NJ_EXIT_FAILED : 0;
+    }
+    free(d->route);
+    free(d->nic);
+    free(d);
+    return status;
+}
+
+int nj_doctor(const struct nj_doctor_config *config)
+{
+    char why[256] = "";
+    int status = nj__doctor_run(config, stdout, why, sizeof why);
+
+    if (*why)
+        fprintf(stderr, "nightjar: %s\n", why);
+    return status;
+}

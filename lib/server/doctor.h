@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nightjar doctor: what a start on a NIC needs of this host, read from files of the kernel and of
+ * /etc. Nothing is changed, and neither the EAL nor a device is opened.
+ *
+ * First all facts are gathered (struct nj_doctor), then each check tells findings, in the order of
+ * their lines. Every path is read below `root`, which is "" or a folder that a test has made.
+ * One thread.
+ */
+#ifndef NJ_SERVER_DOCTOR_H
+#define NJ_SERVER_DOCTOR_H
+
+#include <dirent.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <nightjar/server.h>
+
+#include "base/attr.h"
+#include "dpdk/eal.h"
+#include "topo/topo.h"
+
+/* --- findings ------------------------------------------------------------------------------- */
+
+enum nj_verdict {
+    NJ_VERDICT_OK,
+    NJ_VERDICT_WARNING, /* a server starts, and does less than it could */
+    NJ_VERDICT_ERROR,   /* a server does not start on a NIC */
+    NJ_VERDICTS
+};
+
+struct nj_text {
+    size_t n;
+    bool cut; /* something was left away */
+    char p[4096];
+};
+
+/* Add all of it, or nothing where it does not fit: so no command is cut in half. */
+void nj__text_add(struct nj_text *t, const char *fmt, ...) NJ_PRINTF(2, 3);
+
+struct nj_finding {
+    enum nj_verdict verdict;
+    char id[96];           /* what was looked at, "hugepages/node0" */
+    struct nj_text what;   /* one line */
+    struct nj_text advice; /* lines of shell, each a command or a comment (#), each with its '\n' */
+};
+
+/* --- facts ---------------------------------------------------------------------------------- */
+
+enum nj_module { NJ_MODULE_NONE, NJ_MODULE_AVAILABLE, NJ_MODULE_LOADED };
+
+/* How a NIC that is bound to nothing for DPDK yet is best had here. */
+enum nj_way { NJ_WAY_NONE, NJ_WAY_VFIO, NJ_WAY_NOIOMMU, NJ_WAY_UIO };
+
+enum nj_nic_state {
+    NJ_NIC_KEPT,  /* carries the default route: never to be bound */
+    NJ_NIC_READY, /* DPDK can have it */
+    NJ_NIC_FREE,  /* can be bound for DPDK */
+    NJ_NIC_UNFIT, /* can't: of its IOMMU group something else has to stay with the kernel */
+    NJ_NIC_STUCK, /* is bound for DPDK, which can't use it so */
+};
+
+struct nj_nic {
+    char address[24];             /* "0000:03:00.0" */
+    unsigned vendor, device;      /* PCI's numbers */
+    char name[160];               /* of pci.ids, or "" */
+    char driver[32];              /* the kernel's that it is bound to, or "" */
+    char interface[IF_NAMESIZE];  /* the first one, or "" */
+    char route_of[IF_NAMESIZE];   /* the interface that has the route, which may be above */
+    bool has_default, has_routes; /* of the kernel, through one of its interfaces */
+    bool has_uverbs;              /* what a bifurcated driver needs beside the kernel's */
+    int64_t node, group;          /* NUMA node, IOMMU group; -1: none */
+    int64_t mbit_per_s;           /* of the link; -1: not known */
+    bool has_link;
+    enum nj_eal_binding binding;
+    enum nj_nic_state state;
+    char why[128]; /* when STUCK or UNFIT */
+};
+
+#define NJ_DOCTOR_MOUNTS_MAX 8
+struct nj_huge_mount {
+    char path[256];
+    uint64_t page_bytes;
+    bool has_pages; /* there are some of that size */
+};
+
+#define NJ_DOCTOR_GROUPS_MAX 64
+struct nj_account {
+    char name[64];
+    uid_t uid;
+    int n_groups;
+    gid_t group[NJ_DOCTOR_GROUPS_MAX];
+    bool is_us; /* who runs this */
+};
+
+struct nj_doctor {
+    const char *root;
+    const char *sudo; /* "sudo ", or "" for root */
+    FILE *out;
+    bool json;
+    uint32_t n_told[NJ_VERDICTS];
+
+    char release[128]; /* of the kernel */
+    struct nj_account account;
+
+    cpu_set_t online, lcores;
+    bool lcores_given;
+
+    uint32_t n_iommu_groups; /* of an IOMMU: not those of vfio without one */
+    bool has_dmar, has_ivrs; /* the firmware tells of an IOMMU of Intel, of AMD */
+    bool remapped;           /* interrupts are */
+    bool unsafe_allowed;     /* vfio goes without that */
+    bool type1_loaded;       /* vfio_iommu_type1, whose parameter says so */
+    bool noiommu;            /* vfio's mode without an IOMMU is on */
+    bool noiommu_known;      /* whether the kernel has it is known */
+    bool has_noiommu;
+    enum nj_module vfio_pci, uio;
+    enum nj_way way;
+
+    bool no_routes;            /* they can't be read */
+    struct nj_route_if *route; /* interfaces with routes of the kernel */
+    uint32_t n_routes;
+
+    struct nj_nic *nic;
+    uint32_t n_nics, n_ready, n_free;
+    bool needs_vfio; /* a NIC is had, or would be, by vfio and an IOMMU */
+
+    uint32_t n_mounts; /* of hugetlbfs */
+    struct nj_huge_mount mount[NJ_DOCTOR_MOUNTS_MAX];
+    uint64_t huge_bytes; /* all huge pages there are */
+};
+
+/* All of it: lines on `out`. Returns the exit status, and 2 with the reason in `why`. */
+int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes);
+
+/* doctor_tell.c */
+/* A finding that is to be filled, and told. */
+void nj__begin(struct nj_finding *f, const char *id_fmt, ...) NJ_PRINTF(2, 3);
+void nj__tell(struct nj_doctor *d, struct nj_finding *f);
+/* Have words on the kernel's command line from the next boot on. `name` is of a file for them. */
+void nj__advise_cmdline(const struct nj_doctor *d, struct nj_text *a, const char *name,
+                        const char *words_more);
+
+/* --- files, doctor_files.c ------------------------------------------------------------------ */
+
+/* The path is that of the format, below the root. What can't be read is not there. */
+
+bool nj__host_has(const struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
+/* A file of one line, without its end. */
+bool nj__host_line(const struct nj_doctor *d, char *text, size_t n, const char *fmt, ...)
+    NJ_PRINTF(4, 5);
+/* A file of one number, decimal or 0x. */
+bool nj__host_number(const struct nj_doctor *d, int64_t *out, const char *fmt, ...) NJ_PRINTF(3, 4);
+/* Where a symbolic link leads, its last name. */
+bool nj__host_link(const struct nj_doctor *d, char *name, size_t n, const char *fmt, ...)
+    NJ_PRINTF(4, 5);
+/* Names in a folder in their order, without those that begin with a dot. Returns how many; the
+ * caller frees *names, also when there are none. */
+uint32_t nj__host_names(const struct nj_doctor *d, struct dirent ***names, const char *fmt, ...)
+    NJ_PRINTF(3, 4);
+void nj__host_names_free(struct dirent **names, uint32_t n);
+
+/* What is done with a line, without its end; `path` is that of the file, without the root. */
+typedef void nj_line_fn(void *ctx, const char *path, char *line);
+/* False: the file can't be read. */
+bool nj__host_lines(const struct nj_doctor *d, nj_line_fn *take, void *ctx, const char *fmt, ...)
+    NJ_PRINTF(4, 5);
+/* Of each file in the folder whose name has that end. */
+void nj__host_lines_below(const struct nj_doctor *d, nj_line_fn *take, void *ctx,
+                          const char *folder, const char *end);
+/* The value of a word of the kernel's command line: "2-3" of "isolcpus=2-3", "" of a word without
+ * one; false: it is not there. Of several the last. */
+bool nj__host_cmdline(const struct nj_doctor *d, const char *word, char *value, size_t n);
+
+/* --- facts and their checks ----------------------------------------------------------------- */
+
+/* doctor_iommu.c */
+void nj__facts_iommu(struct nj_doctor *d);
+void nj__check_iommu(struct nj_doctor *d);
+
+/* doctor_route.c */
+struct nj_route_if {
+    char name[IF_NAMESIZE], top[IF_NAMESIZE]; /* `top`: that of the route, which `name` is below */
+    bool is_default;
+};
+void nj__facts_routes(struct nj_doctor *d);
+/* The routes of an interface, or NULL. */
+const struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interface);
+
+/* doctor_nic.c; after IOMMU and routes */
+void nj__facts_nics(struct nj_doctor *d);
+void nj__check_nics(struct nj_doctor *d);
+
+/* doctor_memory.c; after NICs */
+void nj__facts_memory(struct nj_doctor *d);
+void nj__check_memory(struct nj_doctor *d);
+
+/* doctor_cpu.c */
+bool nj__facts_cpus(struct nj_doctor *d, const char *lcores, char *why, size_t why_bytes);
+void nj__check_cpus(struct nj_doctor *d);
+
+/* doctor_user.c */
+bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why_bytes);
+void nj__check_user(struct nj_doctor *d);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: who else runs on the CPUs that poll, and how fast they are. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/limits.h"
+#include "server/doctor.h"
+#include "topo/cpus.h"
+
+#define LIST_BYTES 512u /* for as many CPUs as there may be shards */
+#define CPUS       "/sys/devices/system/cpu"
+
+/* A file with a list of CPUs. What is none there ("(null)") is the empty set. */
+static bool read_set(const struct nj_doctor *d, cpu_set_t *set, const char *path)
+{
+    char text[4096];
+    bool is_there = nj__host_line(d, text, sizeof text, "%s", path);
+
+    nj_cpus_read(text, set);
+    return is_there;
+}
+
+/* The threads of the CPU's core. */
+static void siblings_of(const struct nj_doctor *d, int cpu, cpu_set_t *set)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, CPUS "/cpu%d/topology/thread_siblings_list", cpu);
+    read_set(d, set, path);
+    CPU_SET(cpu, set);
+}
+
+/* One CPU of each core, not more than there may be shards. */
+static void one_per_core(const struct nj_doctor *d, cpu_set_t left, cpu_set_t *lcores)
+{
+    CPU_ZERO(lcores);
+    for (int cpu = 0; cpu < (int)NJ_TOPO_CPUS_MAX; cpu++) {
+        if (!CPU_ISSET(cpu, &left) || CPU_COUNT(lcores) == NJ_SHARDS_MAX)
+            continue;
+        cpu_set_t core, both;
+        siblings_of(d, cpu, &core);
+        CPU_AND(&both, &left, &core);
+        CPU_XOR(&left, &left, &both);
+        CPU_SET(cpu, lcores);
+    }
+}
+
+/* Where somebody isolated CPUs, these; else all but the core of CPU 0, which the kernel needs. */
+static void guess_lcores(struct nj_doctor *d)
+{
+    cpu_set_t isolated, core, both;
+
+    read_set(d, &isolated, CPUS "/isolated");
+    siblings_of(d, 0, &core);
+    CPU_AND(&isolated, &isolated, &d->online);
+    CPU_AND(&both, &core, &d->online);
+    CPU_XOR(&core, &d->online, &both);
+    one_per_core(d, CPU_COUNT(&isolated) > 0 ? isolated : core, &d->lcores);
+}
+
+bool nj__facts_cpus(struct nj_doctor *d, const char *lcores, char *why, size_t why_bytes)
+{
+    read_set(d, &d->online, CPUS "/online");
+    d->lcores_given = lcores != NULL;
+    if (!lcores) {
+        guess_lcores(d);
+    } else if (!nj_cpus_read(lcores, &d->lcores) || CPU_COUNT(&d->lcores) == 0 ||
+               CPU_COUNT(&d->lcores) > (int)NJ_SHARDS_MAX) {
+        nj_fail(why, why_bytes, "--lcores %s: expected 1 to %u CPUs such as 2-5,8", lcores,
+                NJ_SHARDS_MAX);
+        return false;
+    }
+    return true;
+}
+
+/* --- checks --------------------------------------------------------------------------------- */
+
+static void check_lcores(struct nj_doctor *d)
+{
+    char online[LIST_BYTES], lcores[LIST_BYTES], off[LIST_BYTES];
+    struct nj_finding f;
+    cpu_set_t both, missing;
+
+    nj_cpus_text(&d->online, online, sizeof online);
+    nj_cpus_text(&d->lcores, lcores, sizeof lcores);
+    CPU_AND(&both, &d->lcores, &d->online);
+    CPU_XOR(&missing, &d->lcores, &both);
+    nj_cpus_text(&missing, off, sizeof off);
+    nj__begin(&f, "lcores");
+    if (*off) {
+        f.verdict = NJ_VERDICT_ERROR;
+        nj__text_add(&f.what, "CPU %s is not online (CPUs %s are)", off, online);
+        nj__text_add(&f.advice, "nightjar --print-placement\n");
+    } else if (!*lcores) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "no CPU is left for lcores: those online (%s) are one core", online);
+    } else {
+        nj__text_add(&f.what, "CPUs %s of %s%s", lcores, online,
+                     d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
+    }
+    nj__tell(d, &f);
+}
+
+/* "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3" */
+static void advise_isolation(const struct nj_doctor *d, struct nj_text *a)
+{
+    char lcores[LIST_BYTES], line[4 * LIST_BYTES];
+
+    nj_cpus_text(&d->lcores, lcores, sizeof lcores);
+    snprintf(line, sizeof line, "isolcpus=%s nohz_full=%s rcu_nocbs=%s", lcores, lcores, lcores);
+    nj__advise_cmdline(d, a, "cpus", line);
+}
+
+/* Are all lcores in the set? `is_known` false: the kernel can't do it. */
+static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set, bool is_known,
+                      const char *else_what)
+{
+    char text[LIST_BYTES], without[LIST_BYTES];
+    cpu_set_t both, missing;
+    struct nj_finding f;
+
+    CPU_AND(&both, &d->lcores, set);
+    CPU_XOR(&missing, &d->lcores, &both);
+    nj_cpus_text(set, text, sizeof text);
+    nj_cpus_text(&missing, without, sizeof without);
+    nj__begin(&f, "%s", id);
+    if (!*without) {
+        nj__text_add(&f.what, "%s", *text ? text : "no lcores");
+    } else {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "not for lcores %s: %s%s", without, else_what,
+                     is_known ? "" : "; this kernel may not support it");
+        advise_isolation(d, &f.advice);
+    }
+    nj__tell(d, &f);
+}
+
+static void check_isolation(struct nj_doctor *d)
+{
+    cpu_set_t isolated, nohz, rcu;
+    char text[LIST_BYTES];
+
+    read_set(d, &isolated, CPUS "/isolated");
+    bool has_nohz = read_set(d, &nohz, CPUS "/nohz_full");
+    /* Nothing in /sys tells of this one. Without a list it is for all; nohz_full has it too. */
+    bool all =
+        nj__host_cmdline(d, "rcu_nocbs", text, sizeof text) && (!*text || strcmp(text, "all") == 0);
+    nj_cpus_read(text, &rcu);
+    CPU_OR(&rcu, all ? &d->online : &rcu, &nohz);
+    check_set(d, "isolcpus", &isolated, true, "other processes run there too");
+    check_set(d, "nohz_full", &nohz, has_nohz, "the timer interrupts them");
+    check_set(d, "rcu_nocbs", &rcu, true, "they run RCU callbacks of the kernel");
+}
+
+static void check_governor(struct nj_doctor *d)
+{
+    char other[64] = "", text[LIST_BYTES];
+    struct nj_finding f;
+    cpu_set_t slow;
+    bool any = false;
+
+    CPU_ZERO(&slow);
+    for (int cpu = 0; cpu < (int)NJ_TOPO_CPUS_MAX; cpu++) {
+        char governor[64];
+        if (!CPU_ISSET(cpu, &d->lcores) ||
+            !nj__host_line(d, governor, sizeof governor, CPUS "/cpu%d/cpufreq/scaling_governor",
+                           cpu))
+            continue;
+        any = true;
+        if (strcmp(governor, "performance") == 0)
+            continue;
+        CPU_SET(cpu, &slow);
+        snprintf(other, sizeof other, "%s", governor);
+    }
+    nj__begin(&f, "governor");
+    if (*other) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj_cpus_text(&slow, text, sizeof text);
+        nj__text_add(&f.what, "%s on lcores %s: their frequency is not at its highest", other,
+                     text);
+        nj__text_add(&f.advice, "echo performance | %stee " CPUS "/cpu*/cpufreq/scaling_governor\n",
+                     d->sudo);
+        nj__text_add(&f.advice, "# at each boot: cpufreq.default_governor=performance on the "
+                                "kernel's command line\n");
+    } else {
+        nj__text_add(&f.what, "%s", any ? "performance" : "the kernel does not set the frequency");
+    }
+    nj__tell(d, &f);
+}
+
+/* Two lcores on one core, the first such pair. */
+static bool find_pair(const struct nj_doctor *d, int *a, int *b)
+{
+    for (*a = 0; *a < (int)NJ_TOPO_CPUS_MAX; (*a)++) {
+        cpu_set_t core;
+        if (!CPU_ISSET(*a, &d->lcores))
+            continue;
+        siblings_of(d, *a, &core);
+        for (*b = *a + 1; *b < (int)NJ_TOPO_CPUS_MAX; (*b)++)
+            if (CPU_ISSET(*b, &d->lcores) && CPU_ISSET(*b, &core))
+                return true;
+    }
+    return false;
+}
+
+static void check_smt(struct nj_doctor *d)
+{
+    struct nj_finding f;
+    int64_t active;
+    int a, b;
+
+    nj__begin(&f, "smt");
+    if (find_pair(d, &a, &b)) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "lcores %d and %d are threads of one core: each slows the other down",
+                     a, b);
+        nj__text_add(&f.advice, "# it proposes lcores on different cores:\n"
+                                "nightjar --print-placement\n");
+    } else if (nj__host_number(d, &active, CPUS "/smt/active") && active == 1) {
+        nj__text_add(&f.what, "on; each lcore is on a core of its own");
+    } else {
+        nj__text_add(&f.what, "off");
+    }
+    nj__tell(d, &f);
+}
+
+void nj__check_cpus(struct nj_doctor *d)
+{
+    check_lcores(d);
+    check_isolation(d);
+    check_governor(d);
+    check_smt(d);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: the IOMMU, interrupt remapping, and the modules that give a NIC away. */
+#include <ctype.h>
+#include <string.h>
+
+#include "server/doctor.h"
+
+/* --- facts ---------------------------------------------------------------------------------- */
+
+struct module {
+    const char *name;
+    bool found;
+};
+
+/* "kernel/drivers/vfio/pci/vfio-pci.ko.xz: ..." of modules.dep, or the same without what follows
+ * ".ko" in modules.builtin. '-' and '_' are the same in names of modules. */
+static void take_module(void *ctx, const char *path, char *line)
+{
+    struct module *m = ctx;
+    const char *name, *slash;
+
+    line[strcspn(line, ":")] = '\0';
+    slash = strrchr(line, '/');
+    name = slash ? slash + 1 : line;
+    for (const char *p = m->name;; p++, name++) {
+        if (*p == '\0') {
+            m->found |= strncmp(name, ".ko", 3) == 0;
+            return;
+        }
+        if (*p != *name && !(*p == '_' && *name == '-'))
+            return;
+    }
+}
+
+/* `name` with '_', as in /sys/module. */
+static enum nj_module module_state(const struct nj_doctor *d, const char *name, const char *driver)
+{
+    struct module m = {name, false};
+
+    if (nj__host_has(d, "/sys/module/%s", name) ||
+        nj__host_has(d, "/sys/bus/pci/drivers/%s", driver))
+        return NJ_MODULE_LOADED;
+    nj__host_lines(d, take_module, &m, "/lib/modules/%s/modules.builtin", d->release);
+    if (m.found)
+        return NJ_MODULE_LOADED;
+    nj__host_lines(d, take_module, &m, "/lib/modules/%s/modules.dep", d->release);
+    return m.found ? NJ_MODULE_AVAILABLE : NJ_MODULE_NONE;
+}
+
+/* The name of an interrupt's chip says whether it is remapped: "IR-PCI-MSI" of x86; what goes
+ * through an ITS of ARM always is. */
+static void take_interrupt(void *ctx, const char *path, char *line)
+{
+    if (strstr(line, " IR-") || strstr(line, " ITS-"))
+        *(bool *)ctx = true;
+}
+
+static void take_noiommu_config(void *ctx, const char *path, char *line)
+{
+    struct nj_doctor *d = ctx;
+
+    d->noiommu_known = true;
+    d->has_noiommu |= strcmp(line, "CONFIG_VFIO_NOIOMMU=y") == 0;
+}
+
+static void read_noiommu(struct nj_doctor *d)
+{
+    char on[8];
+
+    if (nj__host_line(d, on, sizeof on, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode")) {
+        d->noiommu = *on == 'Y' || *on == '1';
+        d->noiommu_known = d->has_noiommu = true;
+    } else if (d->vfio_pci == NJ_MODULE_NONE || nj__host_has(d, "/sys/module/vfio")) {
+        d->noiommu_known = true;
+    } else {
+        nj__host_lines(d, take_noiommu_config, d, "/boot/config-%s", d->release);
+    }
+}
+
+static void count_groups(struct nj_doctor *d)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/kernel/iommu_groups");
+    char name[64];
+
+    for (uint32_t i = 0; i < n; i++) {
+        nj__host_line(d, name, sizeof name, "/sys/kernel/iommu_groups/%s/name", names[i]->d_name);
+        d->n_iommu_groups += strcmp(name, "vfio-noiommu") != 0;
+    }
+    nj__host_names_free(names, n);
+}
+
+static enum nj_way way_of(const struct nj_doctor *d)
+{
+    if (d->n_iommu_groups > 0)
+        return d->vfio_pci != NJ_MODULE_NONE ? NJ_WAY_VFIO : NJ_WAY_NONE;
+    if (d->noiommu && d->vfio_pci != NJ_MODULE_NONE)
+        return NJ_WAY_NOIOMMU;
+    if (d->uio != NJ_MODULE_NONE)
+        return NJ_WAY_UIO;
+    return d->has_noiommu && d->vfio_pci != NJ_MODULE_NONE ? NJ_WAY_NOIOMMU : NJ_WAY_NONE;
+}
+
+void nj__facts_iommu(struct nj_doctor *d)
+{
+    char on[8];
+
+    nj__host_line(d, d->release, sizeof d->release, "/proc/sys/kernel/osrelease");
+    count_groups(d);
+    d->has_dmar = nj__host_has(d, "/sys/firmware/acpi/tables/DMAR");
+    d->has_ivrs = nj__host_has(d, "/sys/firmware/acpi/tables/IVRS");
+    nj__host_lines(d, take_interrupt, &d->remapped, "/proc/interrupts");
+    d->type1_loaded = nj__host_line(d, on, sizeof on,
+                                    "/sys/module/vfio_iommu_type1/parameters/"
+                                    "allow_unsafe_interrupts");
+    d->unsafe_allowed = d->type1_loaded && (*on == 'Y' || *on == '1');
+    d->vfio_pci = module_state(d, "vfio_pci", "vfio-pci");
+    d->uio = module_state(d, "uio_pci_generic", "uio_pci_generic");
+    read_noiommu(d);
+    d->way = way_of(d);
+}
+
+/* --- checks --------------------------------------------------------------------------------- */
+
+static void advise_iommu(const struct nj_doctor *d, struct nj_text *a)
+{
+    char value[64];
+    bool intel =
+        nj__host_cmdline(d, "intel_iommu", value, sizeof value) && strcmp(value, "on") == 0;
+
+    if (d->has_dmar && !intel)
+        nj__advise_cmdline(d, a, "iommu", "intel_iommu=on iommu=pt");
+    else if (d->has_ivrs && nj__host_cmdline(d, "amd_iommu", value, sizeof value))
+        nj__text_add(a, "# take amd_iommu=%s off the kernel's command line, and reboot\n", value);
+    else if (d->has_dmar || d->has_ivrs)
+        nj__text_add(a,
+                     "# the kernel does not use the IOMMU that the firmware tells of; why:\n"
+                     "%sdmesg | grep -i -e DMAR -e AMD-Vi\n",
+                     d->sudo);
+    else
+        nj__text_add(a, "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch VT-d or "
+                        "AMD-Vi on in its setup, or in the hypervisor\n");
+}
+
+static void check_iommu(struct nj_doctor *d)
+{
+    struct nj_finding f;
+    struct dirent **names;
+
+    nj__begin(&f, "iommu");
+    if (d->n_iommu_groups > 0) {
+        uint32_t n = nj__host_names(d, &names, "/sys/class/iommu");
+        nj__text_add(&f.what, "on, %u groups%s%s", d->n_iommu_groups, n ? ", " : "",
+                     n ? names[0]->d_name : "");
+        nj__host_names_free(names, n);
+    } else {
+        f.verdict =
+            d->way == NJ_WAY_NONE && d->n_ready == 0 ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "off or missing: vfio-pci cannot be used%s",
+                     d->way == NJ_WAY_UIO       ? ", uio_pci_generic can, by root; a NIC can then "
+                                                  "write to all memory"
+                     : d->way == NJ_WAY_NOIOMMU ? " but by root without protection"
+                                                : "");
+        advise_iommu(d, &f.advice);
+    }
+    nj__tell(d, &f);
+}
+
+static void check_remapping(struct nj_doctor *d)
+{
+    struct nj_finding f;
+    char off[64];
+
+    if (d->n_iommu_groups == 0)
+        return;
+    nj__begin(&f, "interrupt-remapping");
+    if (d->remapped) {
+        nj__text_add(&f.what, "on");
+    } else if (d->unsafe_allowed) {
+        nj__text_add(&f.what, "off, and vfio goes without it (allow_unsafe_interrupts): a NIC can "
+                              "forge interrupts");
+    } else {
+        f.verdict = d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "off: vfio refuses devices unless allow_unsafe_interrupts is set");
+        if (nj__host_cmdline(d, "intremap", off, sizeof off))
+            nj__text_add(&f.advice, "# better: take intremap=%s off the kernel's command line\n",
+                         off);
+        else
+            nj__text_add(&f.advice, "# better: switch it on in the firmware's setup (VT-d, x2APIC),"
+                                    " or in the hypervisor\n");
+        nj__text_add(&f.advice,
+                     "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | %stee "
+                     "/etc/modprobe.d/nightjar-vfio.conf\n",
+                     d->sudo);
+        if (d->type1_loaded)
+            nj__text_add(&f.advice,
+                         "echo 1 | %stee "
+                         "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts\n",
+                         d->sudo);
+        else
+            nj__text_add(&f.advice, "%smodprobe vfio_iommu_type1\n", d->sudo);
+    }
+    nj__tell(d, &f);
+}
+
+static void check_module(struct nj_doctor *d, const char *name, enum nj_module state, bool wanted)
+{
+    struct nj_finding f;
+
+    nj__begin(&f, "module/%s", name);
+    if (state == NJ_MODULE_LOADED) {
+        nj__text_add(&f.what, "loaded");
+    } else if (!wanted) {
+        nj__text_add(&f.what, "%s, not needed on this host",
+                     state == NJ_MODULE_AVAILABLE ? "not loaded" : "not there");
+    } else if (state == NJ_MODULE_AVAILABLE) {
+        f.verdict = NJ_VERDICT_ERROR;
+        nj__text_add(&f.what, "not loaded");
+        nj__text_add(&f.advice, "%smodprobe %s\n", d->sudo, name);
+        nj__text_add(&f.advice, "echo %s | %stee -a /etc/modules-load.d/nightjar.conf\n", name,
+                     d->sudo);
+    } else {
+        f.verdict = NJ_VERDICT_ERROR;
+        nj__text_add(&f.what, "not part of kernel %s, and not below /lib/modules/%s", d->release,
+                     d->release);
+        nj__text_add(
+            &f.advice,
+            "# boot a kernel that has it, such as that of Debian's package linux-image-amd64\n");
+    }
+    nj__tell(d, &f);
+}
+
+static void check_noiommu(struct nj_doctor *d)
+{
+    struct nj_finding f;
+    bool wanted = d->way == NJ_WAY_NOIOMMU && d->n_ready == 0;
+
+    nj__begin(&f, "vfio-noiommu");
+    nj__text_add(&f.what, "%s",
+                 d->noiommu         ? "on: vfio-pci works without an IOMMU, for root"
+                 : d->has_noiommu   ? "off"
+                 : d->noiommu_known ? "this kernel does not have it (CONFIG_VFIO_NOIOMMU)"
+                                    : "unknown until the module vfio is loaded");
+    if (!d->noiommu && wanted) {
+        f.verdict = NJ_VERDICT_ERROR;
+        nj__text_add(&f.advice, "%smodprobe vfio enable_unsafe_noiommu_mode=1\n", d->sudo);
+        nj__text_add(&f.advice,
+                     "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n",
+                     d->sudo);
+    }
+    nj__tell(d, &f);
+}
+
+void nj__check_iommu(struct nj_doctor *d)
+{
+    bool to_bind = d->n_ready == 0;
+    bool by_vfio = d->n_iommu_groups > 0 || d->way == NJ_WAY_NOIOMMU;
+
+    check_iommu(d);
+    check_remapping(d);
+    check_module(d, "vfio-pci", d->vfio_pci, to_bind && by_vfio);
+    check_module(d, "uio_pci_generic", d->uio, to_bind && !by_vfio);
+    check_noiommu(d);
+}

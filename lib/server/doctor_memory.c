@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: huge pages, now and at boot, where they are mounted; transparent huge pages. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "server/doctor.h"
+#include "server/values.h"
+
+#define KIB         ((uint64_t)1024)
+#define MIB         (1024 * KIB)
+#define LCORE_BYTES (NJ_LCORE_EAL_MIB * MIB)
+#define WANTED_BYTES                                                                               \
+    (1024 * MIB) /* what is advised where the memory is there: for up to 5 lcores */
+#define SIZES_MAX 8u
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+struct pages {
+    uint64_t bytes;    /* of one page */
+    int64_t all, free; /* how many */
+};
+
+struct node {
+    int64_t id; /* -1: a kernel without NUMA */
+    char path[64];
+    uint32_t n_sizes;
+    struct pages size[SIZES_MAX];
+    uint64_t all_bytes, free_bytes;
+};
+
+static void read_node(const struct nj_doctor *d, struct node *node)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "%s", node->path);
+
+    for (uint32_t i = 0; i < n && node->n_sizes < SIZES_MAX; i++) {
+        struct pages *p = &node->size[node->n_sizes];
+        unsigned long long kib;
+        const char *name = names[i]->d_name;
+        if (sscanf(name, "hugepages-%llukB", &kib) != 1 ||
+            !nj__host_number(d, &p->all, "%s/%s/nr_hugepages", node->path, name) ||
+            !nj__host_number(d, &p->free, "%s/%s/free_hugepages", node->path, name))
+            continue;
+        p->bytes = kib * KIB;
+        node->all_bytes += (uint64_t)p->all * p->bytes;
+        node->free_bytes += (uint64_t)p->free * p->bytes;
+        node->n_sizes++;
+    }
+    nj__host_names_free(names, n);
+}
+
+/* For free(). */
+static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/devices/system/node");
+    struct node *nodes = calloc(n + 1, sizeof *nodes);
+
+    *n_nodes = 0;
+    for (uint32_t i = 0; nodes && i < n; i++) {
+        unsigned id;
+        if (sscanf(names[i]->d_name, "node%u", &id) != 1)
+            continue;
+        struct node *node = &nodes[(*n_nodes)++];
+        node->id = id;
+        snprintf(node->path, sizeof node->path, "/sys/devices/system/node/node%u/hugepages", id);
+        read_node(d, node);
+    }
+    nj__host_names_free(names, n);
+    if (nodes && *n_nodes == 0) {
+        *n_nodes = 1;
+        nodes[0].id = -1;
+        snprintf(nodes[0].path, sizeof nodes[0].path, "/sys/kernel/mm/hugepages");
+        read_node(d, &nodes[0]);
+    }
+    return nodes;
+}
+
+struct meminfo {
+    uint64_t available, page; /* bytes */
+};
+
+static void take_meminfo(void *ctx, const char *path, char *line)
+{
+    struct meminfo *m = ctx;
+    unsigned long long kib;
+
+    if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+        m->available = kib * KIB;
+    else if (sscanf(line, "Hugepagesize: %llu kB", &kib) == 1)
+        m->page = kib * KIB;
+}
+
+static struct meminfo read_meminfo(const struct nj_doctor *d)
+{
+    struct meminfo m = {0, 2 * MIB};
+
+    nj__host_lines(d, take_meminfo, &m, "/proc/meminfo");
+    return m;
+}
+
+/* "nodev /dev/hugepages hugetlbfs rw,relatime,pagesize=2M 0 0" */
+static void take_mount(void *ctx, const char *path, char *line)
+{
+    struct nj_doctor *d = ctx;
+    struct nj_huge_mount *m = &d->mount[d->n_mounts];
+    char options[256];
+
+    if (d->n_mounts == NJ_DOCTOR_MOUNTS_MAX ||
+        sscanf(line, "%*s %255s hugetlbfs %255s", m->path, options) != 2)
+        return;
+    const char *size = strstr(options, "pagesize=");
+    char *unit = NULL;
+    m->page_bytes = size ? strtoull(size + 9, &unit, 10) : 0;
+    if (unit)
+        m->page_bytes *= *unit == 'G' ? 1024 * MIB : *unit == 'M' ? MIB : *unit == 'K' ? KIB : 1;
+    d->n_mounts++;
+}
+
+static bool has_pages(const struct node *node, uint64_t page_bytes)
+{
+    for (uint32_t i = 0; i < node->n_sizes; i++)
+        if (node->size[i].bytes == page_bytes && node->size[i].all > 0)
+            return true;
+    return false;
+}
+
+void nj__facts_memory(struct nj_doctor *d)
+{
+    uint32_t n;
+    struct node *nodes = read_nodes(d, &n);
+
+    nj__host_lines(d, take_mount, d, "/proc/mounts");
+    for (uint32_t i = 0; nodes && i < n; i++) {
+        d->huge_bytes += nodes[i].all_bytes;
+        for (uint32_t k = 0; k < d->n_mounts; k++)
+            d->mount[k].has_pages |= has_pages(&nodes[i], d->mount[k].page_bytes);
+    }
+    free(nodes);
+}
+
+/* --- huge pages of the nodes ----------------------------------------------------------------- */
+
+/* Lcores are near the NIC, and take memory where they are. */
+static bool is_wanted(const struct nj_doctor *d, const struct node *nodes, uint32_t i)
+{
+    bool any = false;
+
+    for (uint32_t k = 0; k < d->n_nics; k++) {
+        const struct nj_nic *nic = &d->nic[k];
+        if (nic->state == NJ_NIC_KEPT || nic->node < 0 ||
+            (d->n_ready > 0 && nic->state != NJ_NIC_READY))
+            continue;
+        if (nic->node == nodes[i].id)
+            return true;
+        any = true;
+    }
+    return !any && i == 0;
+}
+
+/* How many pages of the usual size are advised for each node. */
+static uint64_t pages_wanted(const struct meminfo *m, uint32_t n_nodes)
+{
+    uint64_t bytes = m->available / 2 / n_nodes;
+
+    if (bytes > WANTED_BYTES)
+        bytes = WANTED_BYTES;
+    if (bytes < LCORE_BYTES)
+        bytes = LCORE_BYTES;
+    return (bytes + m->page - 1) / m->page;
+}
+
+static void advise_pages(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes,
+                         struct nj_text *a)
+{
+    struct meminfo m = read_meminfo(d);
+
+    nj__text_add(a, "echo %llu | %stee %s/hugepages-%llukB/nr_hugepages\n",
+                 (unsigned long long)pages_wanted(&m, n_nodes), d->sudo, node->path,
+                 (unsigned long long)(m.page / KIB));
+}
+
+static void describe_pages(const struct node *node, struct nj_text *t)
+{
+    char size[24];
+
+    for (uint32_t i = 0; i < node->n_sizes; i++) {
+        nj_show_bytes(node->size[i].bytes, size, sizeof size);
+        nj__text_add(t, "%s%lld pages of %s, %lld free", i ? "; " : "",
+                     (long long)node->size[i].all, size, (long long)node->size[i].free);
+    }
+    if (node->n_sizes == 0)
+        nj__text_add(t, "the kernel has none");
+}
+
+static void check_node(struct nj_doctor *d, const struct node *nodes, uint32_t i, uint32_t n_nodes)
+{
+    const struct node *node = &nodes[i];
+    uint64_t need = LCORE_BYTES * (d->lcores_given ? (uint64_t)CPU_COUNT(&d->lcores) : 1);
+    struct nj_finding f;
+
+    if (node->id < 0)
+        nj__begin(&f, "hugepages");
+    else
+        nj__begin(&f, "hugepages/node%lld", (long long)node->id);
+    describe_pages(node, &f.what);
+    if (is_wanted(d, nodes, i) && node->all_bytes < need) {
+        f.verdict = d->huge_bytes < LCORE_BYTES ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, ": the EAL needs %lluMiB here", (unsigned long long)(need / MIB));
+        advise_pages(d, node, n_nodes, &f.advice);
+    } else if (is_wanted(d, nodes, i) && node->free_bytes < need) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, ": other processes use them; a server that starts needs %lluMiB",
+                     (unsigned long long)(need / MIB));
+        nj__text_add(&f.advice,
+                     "# which processes use them:\n%sgrep -l -e /rtemap_ -e anon_hugepage "
+                     "/proc/[0-9]*/maps\n",
+                     d->sudo);
+    }
+    nj__tell(d, &f);
+}
+
+/* --- at boot --------------------------------------------------------------------------------- */
+
+struct at_boot {
+    char where[256]; /* "": nowhere */
+};
+
+/* "vm.nr_hugepages = 512" of sysctl.d, "w /sys/.../nr_hugepages - - - - 512" of tmpfiles.d. */
+static void take_setting(void *ctx, const char *path, char *line)
+{
+    struct at_boot *b = ctx;
+    size_t n = strlen(line);
+
+    while (n > 0 && isspace((unsigned char)line[n - 1]))
+        line[--n] = '\0';
+    while (n > 0 && isdigit((unsigned char)line[n - 1]))
+        n--;
+    const char *key = strstr(line, "nr_hugepages");
+    if (line[0] != '#' && line[0] != ';' && key && strtoull(line + n, NULL, 10) > 0)
+        snprintf(b->where, sizeof b->where, "by %.200s", path);
+}
+
+static void take_grub(void *ctx, const char *path, char *line)
+{
+    struct at_boot *b = ctx;
+
+    if (strncmp(line, "GRUB_CMDLINE_LINUX", 18) == 0 && strstr(line, "hugepages="))
+        snprintf(b->where, sizeof b->where, "by %.200s, from the next boot with it on", path);
+}
+
+static void check_boot(struct nj_doctor *d, uint32_t n_nodes)
+{
+    static const char *const folders[] = {"/etc/sysctl.d", "/run/sysctl.d", "/usr/lib/sysctl.d",
+                                          "/etc/tmpfiles.d", "/run/tmpfiles.d"};
+    struct at_boot b = {""};
+    struct meminfo m = read_meminfo(d);
+    struct nj_finding f;
+    char value[64];
+
+    nj__host_lines(d, take_grub, &b, "/etc/default/grub");
+    nj__host_lines_below(d, take_grub, &b, "/etc/default/grub.d", ".cfg");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(folders); i++)
+        nj__host_lines_below(d, take_setting, &b, folders[i], ".conf");
+    nj__host_lines(d, take_setting, &b, "/etc/sysctl.conf");
+    if (nj__host_cmdline(d, "hugepages", value, sizeof value) && strpbrk(value, "123456789"))
+        snprintf(b.where, sizeof b.where, "by the kernel's command line (hugepages=%s)", value);
+    nj__begin(&f, "hugepages/boot");
+    nj__text_add(&f.what, "%s%s",
+                 *b.where ? "reserved " : "not reserved at boot: after a reboot there are none",
+                 b.where);
+    if (!*b.where) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.advice,
+                     "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/80-nightjar.conf\n",
+                     (unsigned long long)(pages_wanted(&m, n_nodes) * n_nodes), d->sudo);
+    }
+    nj__tell(d, &f);
+}
+
+/* --- where they are mounted ------------------------------------------------------------------ */
+
+static bool is_mounted(const struct nj_doctor *d, uint64_t page_bytes)
+{
+    for (uint32_t i = 0; i < d->n_mounts; i++)
+        if (d->mount[i].page_bytes == page_bytes)
+            return true;
+    return false;
+}
+
+/* The size of which there are pages and no mount; 0: there is none. */
+static uint64_t not_mounted(const struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)
+{
+    for (uint32_t i = 0; i < n_nodes; i++)
+        for (uint32_t k = 0; k < nodes[i].n_sizes; k++)
+            if (nodes[i].size[k].all > 0 && !is_mounted(d, nodes[i].size[k].bytes))
+                return nodes[i].size[k].bytes;
+    return 0;
+}
+
+static void check_mounts(struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)
+{
+    uint64_t missing = not_mounted(d, nodes, n_nodes), usual = read_meminfo(d).page;
+    struct nj_finding f;
+    char size[24];
+
+    if (d->n_mounts == 0 && missing == 0)
+        missing = usual;
+    nj__begin(&f, "hugetlbfs");
+    for (uint32_t i = 0; i < d->n_mounts; i++) {
+        nj_show_bytes(d->mount[i].page_bytes, size, sizeof size);
+        nj__text_add(&f.what, "%s%s (%s)", i ? ", " : "", d->mount[i].path, size);
+    }
+    if (missing > 0) {
+        char folder[64] = "/dev/hugepages";
+        if (missing != usual)
+            snprintf(folder, sizeof folder, "/dev/hugepages-%lluM",
+                     (unsigned long long)(missing / MIB));
+        f.verdict = d->n_mounts ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
+        nj_show_bytes(missing, size, sizeof size);
+        nj__text_add(&f.what, "%snot mounted for pages of %s", d->n_mounts ? "; " : "", size);
+        nj__text_add(&f.advice, "%smkdir -p %s\n", d->sudo, folder);
+        nj__text_add(&f.advice, "%smount -t hugetlbfs -o pagesize=%lluK nodev %s\n", d->sudo,
+                     (unsigned long long)(missing / KIB), folder);
+    }
+    nj__tell(d, &f);
+}
+
+/* --- transparent ones, for what is not the EAL's ---------------------------------------------- */
+
+static void check_transparent(struct nj_doctor *d)
+{
+    static const char *const path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    struct nj_finding f;
+    char text[64];
+
+    nj__begin(&f, "transparent-hugepages");
+    if (!nj__host_line(d, text, sizeof text, "%s", path))
+        nj__text_add(&f.what, "the kernel has none");
+    else if (!strstr(text, "[never]"))
+        nj__text_add(&f.what, "%s", text);
+    else {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "%s: memory of connections and files is on small pages", text);
+        nj__text_add(&f.advice, "echo madvise | %stee %s\n", d->sudo, path);
+    }
+    nj__tell(d, &f);
+}
+
+void nj__check_memory(struct nj_doctor *d)
+{
+    uint32_t n = 0;
+    struct node *nodes = read_nodes(d, &n);
+
+    for (uint32_t i = 0; nodes && i < n; i++)
+        check_node(d, nodes, i, n);
+    if (nodes) {
+        check_boot(d, n);
+        check_mounts(d, nodes, n);
+    }
+    free(nodes);
+    check_transparent(d);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: NICs of the PCI bus, who has each, and what it takes to have it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/doctor.h"
+
+#define CLASS_NETWORK 0x02 /* PCI Code and ID Assignment Specification: base classes */
+#define CLASS_BRIDGE  0x06
+
+/* --- facts ---------------------------------------------------------------------------------- */
+
+struct pci_ids {
+    struct nj_nic *nic;
+    char vendor[80];
+    bool here; /* within the lines of the vendor */
+};
+
+/* "8086  Intel Corporation", and below it "<tab>100e  82540EM Gigabit Ethernet Controller". */
+static void take_pci_id(void *ctx, const char *path, char *line)
+{
+    struct pci_ids *ids = ctx;
+    unsigned id;
+    int at = 0;
+
+    if (line[0] == '#' || line[0] == '\0')
+        return;
+    if (line[0] != '\t') {
+        ids->here = sscanf(line, "%4x %n", &id, &at) == 1 && at > 4 && id == ids->nic->vendor;
+        if (ids->here)
+            snprintf(ids->vendor, sizeof ids->vendor, "%s", line + at);
+    } else if (ids->here && line[1] != '\t' && sscanf(line + 1, "%4x %n", &id, &at) == 1 &&
+               id == ids->nic->device) {
+        snprintf(ids->nic->name, sizeof ids->nic->name, "%s %.70s", ids->vendor, line + 1 + at);
+    }
+}
+
+static void read_name(const struct nj_doctor *d, struct nj_nic *nic)
+{
+    struct pci_ids ids = {.nic = nic};
+
+    if (!nj__host_lines(d, take_pci_id, &ids, "/usr/share/misc/pci.ids"))
+        nj__host_lines(d, take_pci_id, &ids, "/usr/share/hwdata/pci.ids");
+    if (!nic->name[0])
+        snprintf(nic->name, sizeof nic->name, "%s", ids.vendor);
+}
+
+static void take_interface(const struct nj_doctor *d, struct nj_nic *nic, const char *name)
+{
+    const struct nj_route_if *route = nj__route_of(d, name);
+    int64_t n;
+
+    if (!nic->interface[0]) {
+        snprintf(nic->interface, sizeof nic->interface, "%.15s", name);
+        nic->has_link = nj__host_number(d, &n, "/sys/class/net/%s/carrier", name) && n == 1;
+        if (nic->has_link && nj__host_number(d, &n, "/sys/class/net/%s/speed", name) && n > 0)
+            nic->mbit_per_s = n;
+    }
+    if (route && !nic->has_default) {
+        nic->has_routes = true;
+        nic->has_default = route->is_default;
+        snprintf(nic->route_of, sizeof nic->route_of, "%s", route->top);
+    }
+}
+
+/* In the folder of the device, or of the virtio device that it carries. */
+static void read_interfaces(const struct nj_doctor *d, struct nj_nic *nic, const char *below)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/bus/pci/devices/%s%s/net", nic->address, below);
+
+    for (uint32_t i = 0; i < n; i++)
+        take_interface(d, nic, names[i]->d_name);
+    nj__host_names_free(names, n);
+    if (*below)
+        return;
+    n = nj__host_names(d, &names, "/sys/bus/pci/devices/%s", nic->address);
+    for (uint32_t i = 0; i < n; i++) {
+        char virtio[64];
+        if (strncmp(names[i]->d_name, "virtio", 6) == 0) {
+            snprintf(virtio, sizeof virtio, "/%.32s", names[i]->d_name);
+            read_interfaces(d, nic, virtio);
+        }
+    }
+    nj__host_names_free(names, n);
+}
+
+static int64_t group_of(const struct nj_doctor *d, const char *address)
+{
+    char name[32], *end;
+
+    if (!nj__host_link(d, name, sizeof name, "/sys/bus/pci/devices/%s/iommu_group", address))
+        return -1;
+    long n = strtol(name, &end, 10);
+    return *end || end == name ? -1 : n;
+}
+
+static void driver_of(const struct nj_doctor *d, const char *address, char *driver, size_t n)
+{
+    nj__host_link(d, driver, n, "/sys/bus/pci/devices/%s/driver", address);
+}
+
+static int64_t class_of(const struct nj_doctor *d, const char *address)
+{
+    int64_t class;
+
+    return nj__host_number(d, &class, "/sys/bus/pci/devices/%s/class", address) ? class >> 16 : -1;
+}
+
+static void read_nic(const struct nj_doctor *d, struct nj_nic *nic, const char *address)
+{
+    int64_t n;
+
+    memset(nic, 0, sizeof *nic);
+    nic->mbit_per_s = nic->node = -1;
+    snprintf(nic->address, sizeof nic->address, "%.23s", address);
+    if (nj__host_number(d, &n, "/sys/bus/pci/devices/%s/vendor", address))
+        nic->vendor = (unsigned)n;
+    if (nj__host_number(d, &n, "/sys/bus/pci/devices/%s/device", address))
+        nic->device = (unsigned)n;
+    if (nj__host_number(d, &n, "/sys/bus/pci/devices/%s/numa_node", address))
+        nic->node = n;
+    nic->group = group_of(d, address);
+    nic->has_uverbs = nj__host_has(d, "/sys/bus/pci/devices/%s/infiniband_verbs", address);
+    driver_of(d, address, nic->driver, sizeof nic->driver);
+    nic->binding = nj_eal_binding(nic->driver);
+    read_name(d, nic);
+    read_interfaces(d, nic, "");
+    /* Where routes are not known, each interface may have the one that must not go. */
+    nic->has_default |= d->no_routes && nic->interface[0];
+}
+
+/* --- IOMMU groups --------------------------------------------------------------------------- */
+
+static const struct nj_nic *nic_at(const struct nj_doctor *d, const char *address)
+{
+    for (uint32_t i = 0; i < d->n_nics; i++)
+        if (strcmp(d->nic[i].address, address) == 0)
+            return &d->nic[i];
+    return NULL;
+}
+
+/* Does vfio mind this driver of another device of the group? Bridges have their own. */
+static bool in_the_way(const struct nj_doctor *d, const char *address, const char *driver)
+{
+    return *driver && strcmp(driver, "vfio-pci") != 0 && strcmp(driver, "pci-stub") != 0 &&
+           class_of(d, address) != CLASS_BRIDGE;
+}
+
+/* Who stays with the kernel: what is not for a network may be the disk that this runs from. */
+static bool must_stay(const struct nj_doctor *d, const char *address)
+{
+    const struct nj_nic *nic = nic_at(d, address);
+
+    return class_of(d, address) != CLASS_NETWORK || (nic && nic->has_default);
+}
+
+static void note_routes(const struct nj_nic *nic, struct nj_text *t)
+{
+    if (nic && nic->has_routes)
+        nj__text_add(t, "# %s has routes of the kernel, which end with this\n", nic->route_of);
+}
+
+/* The devices of the group that hinder vfio. How many; of these, `*n_stay` have to stay with the
+ * kernel, one of them is named in `why`. `unbind`, unless NULL, gets the commands for others. */
+static uint32_t look_at_group(const struct nj_doctor *d, const struct nj_nic *nic, uint32_t *n_stay,
+                              struct nj_text *unbind, char *why, size_t why_bytes)
+{
+    struct dirent **names;
+    uint32_t n =
+        nj__host_names(d, &names, "/sys/kernel/iommu_groups/%lld/devices", (long long)nic->group);
+    uint32_t n_others = 0;
+
+    *n_stay = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *address = names[i]->d_name;
+        char driver[32];
+        driver_of(d, address, driver, sizeof driver);
+        if (strcmp(address, nic->address) == 0 || !in_the_way(d, address, driver))
+            continue;
+        bool stays = must_stay(d, address);
+        n_others++;
+        if (stays || n_others == 1)
+            snprintf(why, why_bytes, "%.23s of its IOMMU group is bound to %s", address, driver);
+        *n_stay += stays;
+        if (!unbind || stays)
+            continue;
+        note_routes(nic_at(d, address), unbind);
+        nj__text_add(unbind, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", address,
+                     d->sudo, address);
+    }
+    nj__host_names_free(names, n);
+    return n_others;
+}
+
+/* --- what can be done with it ---------------------------------------------------------------- */
+
+static bool translates(const struct nj_doctor *d, const struct nj_nic *nic)
+{
+    char type[32];
+
+    return d->n_iommu_groups > 0 && nic->group >= 0 &&
+           nj__host_line(d, type, sizeof type, "/sys/kernel/iommu_groups/%lld/type",
+                         (long long)nic->group) &&
+           strncmp(type, "DMA", 3) == 0;
+}
+
+static enum nj_nic_state stuck(struct nj_nic *nic, const char *why)
+{
+    snprintf(nic->why, sizeof nic->why, "%s", why);
+    return NJ_NIC_STUCK;
+}
+
+static enum nj_nic_state state_of(const struct nj_doctor *d, struct nj_nic *nic)
+{
+    uint32_t n_stay = 0;
+
+    switch (nic->binding) {
+    case NJ_BOUND_VFIO:
+        if (d->n_iommu_groups == 0)
+            return d->noiommu ? NJ_NIC_READY
+                              : stuck(nic, "bound to vfio-pci, which has no IOMMU here");
+        if (nic->group < 0)
+            return stuck(nic, "bound to vfio-pci, and in no IOMMU group");
+        return look_at_group(d, nic, &n_stay, NULL, nic->why, sizeof nic->why) > 0 ? NJ_NIC_STUCK
+                                                                                   : NJ_NIC_READY;
+    case NJ_BOUND_UIO:
+        if (translates(d, nic))
+            return stuck(nic, "bound to a uio driver, while the IOMMU is on and refuses its DMA");
+        return NJ_NIC_READY;
+    case NJ_BOUND_SHARED:
+        if (!nic->has_default)
+            return nic->has_uverbs ? NJ_NIC_READY
+                                   : stuck(nic, "shared with its kernel driver, whose modules for "
+                                                "verbs are not loaded");
+        break;
+    case NJ_BOUND_KERNEL:
+        break;
+    }
+    if (nic->has_default)
+        return NJ_NIC_KEPT;
+    if (d->way == NJ_WAY_VFIO && nic->group >= 0)
+        look_at_group(d, nic, &n_stay, NULL, nic->why, sizeof nic->why);
+    return n_stay > 0 ? NJ_NIC_UNFIT : NJ_NIC_FREE;
+}
+
+void nj__facts_nics(struct nj_doctor *d)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/bus/pci/devices");
+
+    d->nic = calloc(n ? n : 1, sizeof *d->nic);
+    for (uint32_t i = 0; d->nic && i < n; i++)
+        if (class_of(d, names[i]->d_name) == CLASS_NETWORK)
+            read_nic(d, &d->nic[d->n_nics++], names[i]->d_name);
+    nj__host_names_free(names, n);
+    bool by_vfio = false;
+    for (uint32_t i = 0; i < d->n_nics; i++) {
+        struct nj_nic *nic = &d->nic[i];
+        nic->state = state_of(d, nic);
+        d->n_ready += nic->state == NJ_NIC_READY;
+        d->n_free += nic->state == NJ_NIC_FREE;
+        by_vfio |= nic->binding == NJ_BOUND_VFIO && d->n_iommu_groups > 0;
+    }
+    d->needs_vfio = by_vfio || (d->n_ready == 0 && d->way == NJ_WAY_VFIO);
+}
+
+/* --- checks --------------------------------------------------------------------------------- */
+
+static void describe(const struct nj_nic *nic, struct nj_text *t)
+{
+    nj__text_add(t, "%s%s%04x:%04x%s, %s%s", nic->name, *nic->name ? " (" : "", nic->vendor,
+                 nic->device, *nic->name ? ")" : "", *nic->driver ? "driver " : "no driver",
+                 nic->driver);
+    if (nic->interface[0]) {
+        nj__text_add(t, ", interface %s, %s", nic->interface, nic->has_link ? "link" : "no link");
+        if (nic->mbit_per_s > 0)
+            nj__text_add(t, " of %lld Mbit/s", (long long)nic->mbit_per_s);
+    }
+    if (nic->node >= 0)
+        nj__text_add(t, ", NUMA node %lld", (long long)nic->node);
+    if (nic->group >= 0)
+        nj__text_add(t, ", IOMMU group %lld", (long long)nic->group);
+}
+
+static void advise_binding(const struct nj_doctor *d, const struct nj_nic *nic, struct nj_text *a)
+{
+    static const char *const drivers[] = {[NJ_WAY_VFIO] = "vfio-pci",
+                                          [NJ_WAY_NOIOMMU] = "vfio-pci",
+                                          [NJ_WAY_UIO] = "uio_pci_generic"};
+    const char *driver = drivers[d->way];
+    char why[128];
+    uint32_t n_stay;
+
+    if (!driver)
+        return;
+    note_routes(nic, a);
+    nj__text_add(a, "echo %s | %stee /sys/bus/pci/devices/%s/driver_override\n", driver, d->sudo,
+                 nic->address);
+    if (nic->driver[0])
+        nj__text_add(a, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", nic->address,
+                     d->sudo, nic->address);
+    if (d->way == NJ_WAY_VFIO && nic->group >= 0)
+        look_at_group(d, nic, &n_stay, a, why, sizeof why);
+    nj__text_add(a, "echo %s | %stee /sys/bus/pci/drivers_probe\n", nic->address, d->sudo);
+    nj__text_add(a, "# at each boot (package driverctl): %sdriverctl set-override %s %s\n", d->sudo,
+                 nic->address, driver);
+}
+
+static void advise_stuck(const struct nj_doctor *d, const struct nj_nic *nic, struct nj_text *a)
+{
+    char why[128];
+    uint32_t n_stay;
+
+    if (nic->binding == NJ_BOUND_SHARED)
+        nj__text_add(a, "%smodprobe -a ib_uverbs mlx%s_ib\n", d->sudo,
+                     strncmp(nic->driver, "mlx4", 4) == 0 ? "4" : "5");
+    else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
+        look_at_group(d, nic, &n_stay, a, why, sizeof why);
+        if (n_stay > 0)
+            nj__text_add(a, "# %s, which has to stay: put one of the two into another slot\n", why);
+    } else if (d->way == NJ_WAY_VFIO || d->way == NJ_WAY_UIO) {
+        advise_binding(d, nic, a);
+    }
+}
+
+static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
+{
+    struct nj_finding f;
+
+    nj__begin(&f, "nic/%s", nic->address);
+    describe(nic, &f.what);
+    switch (nic->state) {
+    case NJ_NIC_KEPT:
+        if (d->no_routes)
+            nj__text_add(&f.what, ": the routes cannot be read, so it may carry the default route");
+        else
+            nj__text_add(&f.what, ": carries the default route (%s), never bind it", nic->route_of);
+        break;
+    case NJ_NIC_READY:
+        nj__text_add(&f.what, ": ready, EAL argument -a %s", nic->address);
+        break;
+    case NJ_NIC_FREE:
+        nj__text_add(&f.what, ": bound to %s", nic->driver[0] ? "its kernel driver" : "no driver");
+        if (d->n_ready == 0) {
+            f.verdict = NJ_VERDICT_WARNING;
+            nj__text_add(&f.what, d->way == NJ_WAY_NONE
+                                      ? "; no driver for DPDK can have it, see iommu and module/"
+                                      : "; DPDK cannot use it yet");
+            advise_binding(d, nic, &f.advice);
+        }
+        break;
+    case NJ_NIC_UNFIT:
+        nj__text_add(&f.what, ": cannot be bound: %s, which has to stay", nic->why);
+        break;
+    case NJ_NIC_STUCK:
+        f.verdict = NJ_VERDICT_ERROR;
+        nj__text_add(&f.what, ": %s", nic->why);
+        advise_stuck(d, nic, &f.advice);
+        break;
+    }
+    nj__tell(d, &f);
+}
+
+/* A virtual function of a NIC that has to stay can be bound in its place. */
+static void advise_virtual(const struct nj_doctor *d, struct nj_text *a)
+{
+    int64_t n;
+
+    for (uint32_t i = 0; i < d->n_nics; i++)
+        if (nj__host_number(d, &n, "/sys/bus/pci/devices/%s/sriov_totalvfs", d->nic[i].address) &&
+            n > 0)
+            nj__text_add(a,
+                         "# a virtual function of it (SR-IOV):\n"
+                         "echo 1 | %stee /sys/bus/pci/devices/%s/sriov_numvfs\n",
+                         d->sudo, d->nic[i].address);
+    nj__text_add(a, "# without a NIC: drivers-config/README.md\n");
+}
+
+static void check_all(struct nj_doctor *d)
+{
+    struct nj_finding f;
+
+    nj__begin(&f, "nics");
+    nj__text_add(&f.what, "%u of %u NICs of the PCI bus ready for DPDK", d->n_ready, d->n_nics);
+    if (d->n_ready == 0) {
+        f.verdict = NJ_VERDICT_ERROR;
+        if (d->n_free > 0)
+            nj__text_add(&f.advice, "# bind one, as its line says\n");
+        else
+            advise_virtual(d, &f.advice);
+    }
+    nj__tell(d, &f);
+}
+
+static void check_default_route(struct nj_doctor *d)
+{
+    struct nj_finding f;
+    uint32_t n = 0;
+
+    nj__begin(&f, "default-route");
+    for (uint32_t i = 0; i < d->n_routes; i++) {
+        const struct nj_route_if *r = &d->route[i];
+        if (!r->is_default)
+            continue;
+        nj__text_add(&f.what, "%s%s", n++ ? ", " : "", r->name);
+        if (strcmp(r->name, r->top) != 0)
+            nj__text_add(&f.what, " (below %s)", r->top);
+    }
+    if (d->no_routes) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "/proc/net/route cannot be read: bind no NIC that has an interface");
+    } else if (n == 0) {
+        nj__text_add(&f.what, "none");
+    }
+    nj__tell(d, &f);
+}
+
+void nj__check_nics(struct nj_doctor *d)
+{
+    check_default_route(d);
+    for (uint32_t i = 0; i < d->n_nics; i++)
+        check_nic(d, &d->nic[i]);
+    check_all(d);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nightjar doctor: the interfaces that the kernel has routes through, and those below them (of a
+ * bond, a bridge, a VLAN). Only the main tables of this network namespace are seen.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/doctor.h"
+
+/* linux/route.h and linux/ipv6_route.h, which can't be included together with net/if.h */
+#define ROUTE_UP     0x1u
+#define ROUTE_REJECT 0x200u
+#define ROUTE_LOCAL  0x80000000u
+
+#define IFS_MAX 4096u
+
+const struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interface)
+{
+    for (uint32_t i = 0; i < d->n_routes; i++)
+        if (strcmp(d->route[i].name, interface) == 0)
+            return &d->route[i];
+    return NULL;
+}
+
+/* True when that is news. */
+static bool add(struct nj_doctor *d, const char *name, const char *top, bool is_default)
+{
+    struct nj_route_if *more, *known = (struct nj_route_if *)nj__route_of(d, name);
+
+    if (known && (known->is_default || !is_default))
+        return false;
+    if (!known) {
+        if (d->n_routes == IFS_MAX ||
+            !(more = realloc(d->route, (d->n_routes + 1) * sizeof *more))) {
+            d->no_routes = true;
+            return false;
+        }
+        d->route = more;
+        known = &more[d->n_routes++];
+    }
+    known->is_default = is_default;
+    snprintf(known->name, sizeof known->name, "%s", name);
+    snprintf(known->top, sizeof known->top, "%s", top);
+    return true;
+}
+
+/* What the kernel writes in a line of /proc/net/route: hexadecimal, in the order of the network. */
+static void take_route4(void *ctx, const char *path, char *line)
+{
+    char name[64];
+    unsigned to, gateway, flags, mask;
+
+    if (sscanf(line, "%63s %x %x %x %*s %*s %*s %x", name, &to, &gateway, &flags, &mask) != 5)
+        return; /* the head */
+    if (strcmp(name, "lo") != 0 && (flags & ROUTE_UP) && !(flags & ROUTE_REJECT))
+        add(ctx, name, name, to == 0 && mask == 0);
+}
+
+static void take_route6(void *ctx, const char *path, char *line)
+{
+    char name[64], to[33];
+    unsigned prefix, flags;
+
+    if (sscanf(line, "%32s %x %*s %*s %*s %*s %*s %*s %x %63s", to, &prefix, &flags, name) != 4)
+        return;
+    bool of_link = strncmp(to, "fe80", 4) == 0 || strncmp(to, "ff", 2) == 0;
+    if (strcmp(name, "lo") != 0 && !of_link && (flags & ROUTE_UP) &&
+        !(flags & (ROUTE_REJECT | ROUTE_LOCAL)))
+        add(ctx, name, name, prefix == 0 && strspn(to, "0") == 32);
+}
+
+/* Those below an interface. True when some are news. */
+static bool add_below(struct nj_doctor *d, struct nj_route_if upper)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/class/net/%s", upper.name);
+    bool news = false;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (strncmp(names[i]->d_name, "lower_", 6) == 0)
+            news |= add(d, names[i]->d_name + 6, upper.top, upper.is_default);
+    nj__host_names_free(names, n);
+    return news;
+}
+
+void nj__facts_routes(struct nj_doctor *d)
+{
+    bool news = true;
+
+    d->no_routes = !nj__host_lines(d, take_route4, d, "/proc/net/route");
+    nj__host_lines(d, take_route6, d, "/proc/net/ipv6_route"); /* a kernel may have no IPv6 */
+    while (news) {
+        news = false;
+        for (uint32_t i = 0; i < d->n_routes; i++)
+            news |= add_below(d, d->route[i]);
+    }
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: findings, as lines for people or as JSON. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "server/doctor.h"
+#include "server/json_string.h"
+
+static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
+
+/* Room that nj__text_add() leaves for it. */
+static const char more[] = "# there is more of the same that does not fit here\n";
+
+void nj__text_add(struct nj_text *t, const char *fmt, ...)
+{
+    size_t room = sizeof t->p - sizeof more - t->n;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int put = vsnprintf(t->p + t->n, room, fmt, ap);
+    va_end(ap);
+    if (put < 0 || (size_t)put >= room) {
+        t->p[t->n] = '\0';
+        t->cut = true;
+        return;
+    }
+    for (char *p = t->p + t->n; *p; p++) /* a name may have bytes that a terminal obeys */
+        if ((*p >= 0 && *p < 0x20 && *p != '\n') || *p == 0x7f)
+            *p = '?';
+    t->n += (size_t)put;
+}
+
+void nj__begin(struct nj_finding *f, const char *id_fmt, ...)
+{
+    va_list ap;
+
+    f->verdict = NJ_VERDICT_OK;
+    f->what.n = f->advice.n = 0;
+    f->what.cut = f->advice.cut = false;
+    f->what.p[0] = f->advice.p[0] = '\0';
+    va_start(ap, id_fmt);
+    vsnprintf(f->id, sizeof f->id, id_fmt, ap);
+    va_end(ap);
+}
+
+static void tell_text(struct nj_doctor *d, const struct nj_finding *f)
+{
+    fprintf(d->out, "%-8s %-26s %s\n", words[f->verdict], f->id, f->what.p);
+    for (const char *p = f->advice.p; *p; p += strcspn(p, "\n") + 1)
+        fprintf(d->out, "         %.*s\n", (int)strcspn(p, "\n"), p);
+}
+
+static void put_member(struct nj_doctor *d, const char *key, const char *value, size_t n)
+{
+    char text[NJ_JSON_STRING_BYTES(sizeof(struct nj_text))];
+    char *end = nj_json_string(text, value, n);
+
+    fprintf(d->out, "\"%s\": %.*s", key, (int)(end - text), text);
+}
+
+static void tell_json(struct nj_doctor *d, const struct nj_finding *f)
+{
+    bool is_first = true;
+
+    for (int i = 0; i < NJ_VERDICTS; i++)
+        is_first &= d->n_told[i] == 0;
+    fputs(is_first ? "\n  {" : ",\n  {", d->out);
+    put_member(d, "id", f->id, strlen(f->id));
+    fputs(", ", d->out);
+    put_member(d, "verdict", words[f->verdict], strlen(words[f->verdict]));
+    fputs(", ", d->out);
+    put_member(d, "what", f->what.p, f->what.n);
+    fputs(", ", d->out);
+    put_member(d, "advice", f->advice.p,
+               f->advice.n ? f->advice.n - 1 : 0); /* no '\n' at its end */
+    fputs("}", d->out);
+}
+
+void nj__tell(struct nj_doctor *d, struct nj_finding *f)
+{
+    if (f->advice.cut) {
+        memcpy(f->advice.p + f->advice.n, more, sizeof more);
+        f->advice.n += sizeof more - 1;
+    }
+    if (d->json)
+        tell_json(d, f);
+    else
+        tell_text(d, f);
+    d->n_told[f->verdict]++;
+}
+
+void nj__advise_cmdline(const struct nj_doctor *d, struct nj_text *a, const char *name,
+                        const char *words_more)
+{
+    char line[2048], is[2048];
+
+    snprintf(line, sizeof line, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"", words_more);
+    if (!nj__host_has(d, "/etc/default/grub")) {
+        nj__text_add(a, "# add to the kernel's command line, and reboot: %s\n", words_more);
+        return;
+    }
+    nj__host_line(d, is, sizeof is, "/etc/default/grub.d/nightjar-%s.cfg", name);
+    if (strcmp(is, line) != 0)
+        nj__text_add(a, "echo '%s' | %stee /etc/default/grub.d/nightjar-%s.cfg\n", line, d->sudo,
+                     name);
+    nj__text_add(a, "%supdate-grub\n# and reboot\n", d->sudo);
+}

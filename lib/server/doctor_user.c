@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: what the user who will run the server may lock in memory, and open. */
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "server/doctor.h"
+#include "server/values.h"
+
+/* --- who it is ------------------------------------------------------------------------------- */
+
+/* /etc/group below the root, as the C library would have that of this host. */
+static FILE *open_groups(const struct nj_doctor *d)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/etc/group", d->root);
+    return fopen(path, "re");
+}
+
+static void read_groups(struct nj_doctor *d, gid_t first)
+{
+    struct nj_account *a = &d->account;
+    FILE *f = open_groups(d);
+
+    a->group[0] = first;
+    a->n_groups = 1;
+    for (struct group *g; f && (g = fgetgrent(f));)
+        for (char **m = g->gr_mem; *m; m++)
+            if (strcmp(*m, a->name) == 0 && a->n_groups < NJ_DOCTOR_GROUPS_MAX)
+                a->group[a->n_groups++] = g->gr_gid;
+    if (f)
+        fclose(f);
+}
+
+static bool is_member(const struct nj_account *a, gid_t gid)
+{
+    for (int i = 0; i < a->n_groups; i++)
+        if (a->group[i] == gid)
+            return true;
+    return false;
+}
+
+static bool is_member_by_name(const struct nj_doctor *d, const char *name)
+{
+    FILE *f = *d->root ? open_groups(d) : NULL;
+    const struct group *g = *d->root ? NULL : getgrnam(name);
+
+    while (f && (g = fgetgrent(f)) && strcmp(g->gr_name, name) != 0)
+        ;
+    bool is = g && is_member(&d->account, g->gr_gid);
+    if (f)
+        fclose(f);
+    return is;
+}
+
+static bool take_passwd(struct nj_doctor *d, const struct passwd *p)
+{
+    struct nj_account *a = &d->account;
+
+    if (!p)
+        return false;
+    snprintf(a->name, sizeof a->name, "%s", p->pw_name);
+    a->uid = p->pw_uid;
+    a->is_us = a->uid == geteuid();
+    a->n_groups = NJ_DOCTOR_GROUPS_MAX;
+    if (*d->root)
+        return true;
+    if (getgrouplist(a->name, p->pw_gid, a->group, &a->n_groups) < 0)
+        a->n_groups = NJ_DOCTOR_GROUPS_MAX; /* these are there */
+    return true;
+}
+
+static bool find_below(struct nj_doctor *d, const char *name)
+{
+    char path[1024];
+    bool found = false;
+
+    snprintf(path, sizeof path, "%s/etc/passwd", d->root);
+    FILE *f = fopen(path, "re");
+    for (struct passwd *p; f && !found && (p = fgetpwent(f));) {
+        found = name ? strcmp(p->pw_name, name) == 0 : p->pw_uid == geteuid();
+        if (found && take_passwd(d, p))
+            read_groups(d, p->pw_gid);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why_bytes)
+{
+    bool found = *d->root ? find_below(d, name)
+                          : take_passwd(d, name ? getpwnam(name) : getpwuid(geteuid()));
+
+    if (found)
+        return true;
+    if (name) {
+        nj_fail(why, why_bytes, "--user %s: there is no such user", name);
+        return false;
+    }
+    d->account.uid = geteuid(); /* one without a name, as in containers */
+    d->account.is_us = true;
+    d->account.group[0] = getegid();
+    d->account.n_groups = 1;
+    snprintf(d->account.name, sizeof d->account.name, "%u", (unsigned)geteuid());
+    return true;
+}
+
+/* --- memory that may be locked ---------------------------------------------------------------- */
+
+struct memlock {
+    const struct nj_doctor *d;
+    bool is_known;
+    int rank;       /* of what set it: 3 the user, 2 a group, 1 everybody */
+    uint64_t bytes; /* UINT64_MAX: unlimited */
+    char where[128];
+};
+
+/* "Max locked memory         8388608              8388608              bytes" */
+static void take_limit(void *ctx, const char *path, char *line)
+{
+    struct memlock *m = ctx;
+    char soft[32];
+
+    if (sscanf(line, "Max locked memory %31s", soft) != 1)
+        return;
+    m->is_known = true;
+    m->bytes = strcmp(soft, "unlimited") == 0 ? UINT64_MAX : strtoull(soft, NULL, 10);
+    snprintf(m->where, sizeof m->where, "of this process");
+}
+
+/* How much a line about this domain weighs; 0: it is about others. limits.conf(5). */
+static int rank_of(const struct nj_doctor *d, const char *domain)
+{
+    const struct nj_account *a = &d->account;
+
+    if (strcmp(domain, a->name) == 0)
+        return 3;
+    if (*domain == '@')
+        return is_member_by_name(d, domain + 1) ? 2 : 0;
+    return strcmp(domain, "*") == 0 && a->uid != 0;
+}
+
+/* "nj - memlock unlimited", else KiB. A later line wins over one that weighs no more. */
+static void take_pam(void *ctx, const char *path, char *line)
+{
+    struct memlock *m = ctx;
+    char domain[64], type[16], item[32], value[32];
+
+    if (*line == '#' || sscanf(line, "%63s %15s %31s %31s", domain, type, item, value) != 4 ||
+        strcmp(item, "memlock") != 0 || (strcmp(type, "-") != 0 && strcmp(type, "soft") != 0))
+        return;
+    int rank = rank_of(m->d, domain);
+    if (rank == 0 || rank < m->rank)
+        return;
+    bool unlimited = strcmp(value, "unlimited") == 0 || strcmp(value, "infinity") == 0 ||
+                     strcmp(value, "-1") == 0;
+    m->is_known = true;
+    m->rank = rank;
+    m->bytes = unlimited ? UINT64_MAX : strtoull(value, NULL, 10) * 1024;
+    snprintf(m->where, sizeof m->where, "by %.100s", path);
+}
+
+static void advise_memlock(const struct nj_doctor *d, struct nj_text *a)
+{
+    nj__text_add(a, "echo %s - memlock unlimited | %stee /etc/security/limits.d/nightjar.conf\n",
+                 d->account.name, d->sudo);
+    nj__text_add(a, "# that holds from the next login on; a unit of systemd wants "
+                    "LimitMEMLOCK=infinity in its [Service] instead\n");
+    if (d->account.is_us)
+        nj__text_add(a, "# for this shell:\n%sprlimit --pid $$ --memlock=unlimited\n", d->sudo);
+}
+
+static void check_memlock(struct nj_doctor *d)
+{
+    struct memlock m = {.d = d};
+    struct nj_finding f;
+    char is[24], need[24];
+
+    if (d->account.is_us) {
+        nj__host_lines(d, take_limit, &m, "/proc/self/limits");
+    } else {
+        nj__host_lines(d, take_pam, &m, "/etc/security/limits.conf");
+        nj__host_lines_below(d, take_pam, &m, "/etc/security/limits.d", ".conf");
+    }
+    nj_show_bytes(m.bytes, is, sizeof is);
+    nj_show_bytes(d->huge_bytes, need, sizeof need);
+    nj__begin(&f, "memlock");
+    if (d->account.uid == 0)
+        nj__text_add(&f.what, "root: no limit for what vfio locks");
+    else if (m.is_known && m.bytes == UINT64_MAX)
+        nj__text_add(&f.what, "unlimited for %s %s", d->account.name, m.where);
+    else if (m.is_known && d->huge_bytes > 0 && m.bytes >= d->huge_bytes)
+        nj__text_add(&f.what, "%s for %s %s, as much as there are huge pages", is, d->account.name,
+                     m.where);
+    else {
+        nj__text_add(&f.what, "%s for %s%s%s; vfio locks all memory that it maps, up to %s%s",
+                     m.is_known ? is : "nothing is set", d->account.name, *m.where ? " " : "",
+                     m.where, d->huge_bytes ? need : "all huge pages",
+                     d->needs_vfio ? "" : " (not used on this host)");
+        f.verdict = d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_OK;
+        if (d->needs_vfio)
+            advise_memlock(d, &f.advice);
+    }
+    nj__tell(d, &f);
+}
+
+/* --- permissions ----------------------------------------------------------------------------- */
+
+/* May the user read and write, and in a folder search? Lists of access (ACLs) count only for who
+ * runs this. */
+static bool may_use(const struct nj_doctor *d, const char *path, const struct stat *st)
+{
+    const struct nj_account *a = &d->account;
+    int want = S_ISDIR(st->st_mode) ? R_OK | W_OK | X_OK : R_OK | W_OK;
+
+    if (a->uid == 0)
+        return true;
+    if (a->is_us && !*d->root)
+        return faccessat(AT_FDCWD, path, want, AT_EACCESS) == 0;
+    int shift = st->st_uid == a->uid ? 6 : is_member(a, st->st_gid) ? 3 : 0;
+    return ((int)(st->st_mode >> shift) & want) == want;
+}
+
+/* `path` without the root. `for_boot`: how it stays so, as a line of shell. Returns whether it is
+ * there. */
+static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict bad,
+                       const char *command, const char *for_boot)
+{
+    char below[1024];
+    struct nj_finding f;
+    struct stat st;
+
+    snprintf(below, sizeof below, "%s%s", d->root, path);
+    if (stat(below, &st) != 0)
+        return false;
+    nj__begin(&f, "permission%s", path);
+    if (may_use(d, below, &st)) {
+        nj__text_add(&f.what, "%s may read and write", d->account.name);
+    } else {
+        f.verdict = bad;
+        nj__text_add(&f.what, "%s may not read and write (mode %04o, uid %u, gid %u)",
+                     d->account.name, (unsigned)st.st_mode & 07777, (unsigned)st.st_uid,
+                     (unsigned)st.st_gid);
+        nj__text_add(&f.advice, "%s%s %s\n", d->sudo, command, path);
+        if (*for_boot)
+            nj__text_add(&f.advice, "%s\n", for_boot);
+    }
+    nj__tell(d, &f);
+    return true;
+}
+
+static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, const char *chown)
+{
+    char path[64], rule[256];
+    struct nj_finding f;
+
+    if (nic->group < 0)
+        return;
+    snprintf(path, sizeof path, "/dev/vfio/%s%lld", d->n_iommu_groups ? "" : "noiommu-",
+             (long long)nic->group);
+    snprintf(rule, sizeof rule,
+             "echo 'SUBSYSTEM==\"vfio\", OWNER=\"%s\"' | %stee "
+             "/etc/udev/rules.d/60-nightjar.rules",
+             d->account.name, d->sudo);
+    if (check_path(d, path, NJ_VERDICT_ERROR, chown, rule))
+        return;
+    nj__begin(&f, "permission%s", path);
+    f.verdict = NJ_VERDICT_ERROR;
+    nj__text_add(&f.what,
+                 "missing, although %s is bound to vfio-pci: a container needs it from its host",
+                 nic->address);
+    nj__tell(d, &f);
+}
+
+static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char *chown)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/bus/pci/devices/%s/uio", nic->address);
+    char path[64];
+
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "/dev/%.40s", names[i]->d_name);
+        check_path(d, path, NJ_VERDICT_ERROR, chown, "");
+    }
+    nj__host_names_free(names, n);
+}
+
+/* Without an IOMMU a NIC is told physical addresses, which only root gets to know. */
+static void check_root(struct nj_doctor *d)
+{
+    struct nj_finding f;
+    bool physical = d->n_ready == 0 && (d->way == NJ_WAY_UIO || d->way == NJ_WAY_NOIOMMU);
+
+    for (uint32_t i = 0; i < d->n_nics; i++)
+        physical |= d->nic[i].state == NJ_NIC_READY &&
+                    (d->nic[i].binding == NJ_BOUND_UIO ||
+                     (d->nic[i].binding == NJ_BOUND_VFIO && d->n_iommu_groups == 0));
+    nj__begin(&f, "user");
+    nj__text_add(&f.what, "%s", d->account.name);
+    if (physical && d->account.uid != 0) {
+        f.verdict = NJ_VERDICT_ERROR;
+        nj__text_add(&f.what, ": without an IOMMU only root can use a NIC");
+        nj__text_add(&f.advice,
+                     "# run nightjar as root, or switch the IOMMU on and use vfio-pci\n");
+    }
+    nj__tell(d, &f);
+}
+
+static void check_tun(struct nj_doctor *d)
+{
+    struct nj_finding f;
+
+    if (check_path(d, "/dev/net/tun", NJ_VERDICT_WARNING, "chmod 666", ""))
+        return;
+    nj__begin(&f, "permission/dev/net/tun");
+    f.verdict = NJ_VERDICT_WARNING;
+    nj__text_add(&f.what, "missing: a tap in place of a NIC needs it (./dev run)");
+    nj__text_add(&f.advice, "%smodprobe tun\n", d->sudo);
+    nj__tell(d, &f);
+}
+
+void nj__check_user(struct nj_doctor *d)
+{
+    char chown[96], again[512];
+
+    snprintf(chown, sizeof chown, "chown %s", d->account.name);
+    check_root(d);
+    check_memlock(d);
+    for (uint32_t i = 0; i < d->n_mounts; i++) {
+        if (!d->mount[i].has_pages && d->n_mounts > 1)
+            continue;
+        snprintf(again, sizeof again, "# at each boot; a unit of systemd: ExecStartPre=+%s %s",
+                 chown, d->mount[i].path);
+        check_path(d, d->mount[i].path, NJ_VERDICT_ERROR, chown, again);
+    }
+    if (d->needs_vfio)
+        check_path(d, "/dev/vfio/vfio", NJ_VERDICT_ERROR, "chmod 666", "");
+    for (uint32_t i = 0; i < d->n_nics; i++) {
+        if (d->nic[i].binding == NJ_BOUND_VFIO)
+            check_vfio_group(d, &d->nic[i], chown);
+        else if (d->nic[i].binding == NJ_BOUND_UIO)
+            check_uio(d, &d->nic[i], chown);
+    }
+    check_tun(d);
+}

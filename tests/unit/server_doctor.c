@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor on a host without a fault, and on hosts that lack something. */
+#include <criterion/criterion.h>
+
+#include "doctor_rig.h"
+
+TestSuite(server_doctor, .init = good_host, .fini = scratch_remove);
+
+Test(server_doctor, good)
+{
+    cr_expect_eq(doctor(), 0, "%s", said);
+    cr_expect_not_null(strstr(said, "0 errors, 0 warnings\n"), "%s", said);
+    says("hugepages/node0", "ok", "512 pages of 2MiB, 512 free; 0 pages of 1GiB, 0 free", NULL);
+    says("hugepages/boot", "ok", "by /etc/sysctl.d/80-huge.conf", NULL);
+    says("hugetlbfs", "ok", "/dev/hugepages (2MiB)", NULL);
+    says("transparent-hugepages", "ok", "[madvise]", NULL);
+    says("iommu", "ok", "on, 3 groups, dmar0", NULL);
+    says("interrupt-remapping", "ok", "on", NULL);
+    says("module/vfio-pci", "ok", "loaded", NULL);
+    says("module/uio_pci_generic", "ok", "not needed", NULL);
+    says("default-route", "ok", "eno1", NULL);
+    says("nic/" KEPT, "ok",
+         "8086:10fb, driver e1000e, interface eno1, link of 10000 Mbit/s, NUMA node 0, IOMMU group "
+         "11: carries the default route (eno1), never bind it",
+         NULL);
+    says("nic/" BOUND, "ok", "ready, EAL argument -a " BOUND, NULL);
+    says("nics", "ok", "1 of 2 NICs", NULL);
+    says("lcores", "ok", "CPUs 2-3 of 0-3", NULL);
+    says("isolcpus", "ok", "2-3", NULL);
+    says("nohz_full", "ok", "2-3", NULL);
+    says("rcu_nocbs", "ok", "2-3", NULL);
+    says("governor", "ok", "performance", NULL);
+    says("smt", "ok", "off", NULL);
+    says("user", "ok", "nj", NULL);
+    says("memlock", "ok", "unlimited for nj by /etc/security/limits.d/nj.conf", NULL);
+    says("permission/dev/vfio/12", "ok", "nj may read and write", NULL);
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+Test(server_doctor, no_huge_pages)
+{
+    put("0", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages");
+    put("sysfs /sys sysfs rw 0 0", "/proc/mounts");
+    put("# vm.nr_hugepages = 512\nvm.nr_hugepages = 0", "/etc/sysctl.d/80-huge.conf");
+    cr_expect_eq(doctor(), 1);
+    says("hugepages/node0", "error", "0 pages of 2MiB, 0 free",
+         "echo 512 | tee "
+         "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages\n");
+    says("hugepages/boot", "warning", "not reserved at boot",
+         "echo vm.nr_hugepages=512 | tee /etc/sysctl.d/80-nightjar.conf\n");
+    says("hugetlbfs", "error", "not mounted for pages of 2MiB",
+         "mkdir -p /dev/hugepages\n"
+         "mount -t hugetlbfs -o pagesize=2048K nodev /dev/hugepages\n");
+}
+
+/* No more is advised than half of what is free, but what an lcore needs. */
+Test(server_doctor, as_many_pages_as_fit)
+{
+    static const char *const file =
+        "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
+    char advice[256];
+
+    put("0", "%s", file);
+    put("MemAvailable:    1000000 kB\nHugepagesize:       2048 kB", "/proc/meminfo");
+    doctor();
+    snprintf(advice, sizeof advice, "echo 245 | tee %s\n", file);
+    says("hugepages/node0", "error", "0 pages", advice);
+    put("MemAvailable:     100000 kB\nHugepagesize:       2048 kB", "/proc/meminfo");
+    doctor();
+    snprintf(advice, sizeof advice, "echo 100 | tee %s\n", file);
+    says("hugepages/node0", "error", "0 pages", advice);
+}
+
+Test(server_doctor, huge_pages_on_another_node_than_the_nic)
+{
+    put("0", "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages");
+    put("0", "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages");
+    cr_expect_eq(doctor(), 0);
+    says("hugepages/node1", "ok", "0 pages", NULL);
+    put_device("0000:81:00.0", "0x020000", "ixgbe", 20); /* nobody uses that one */
+    put("1", "/sys/bus/pci/devices/0000:81:00.0/numa_node");
+    doctor();
+    says("hugepages/node1", "ok", "0 pages", NULL);
+    put("1", "/sys/bus/pci/devices/%s/numa_node", BOUND);
+    cr_expect_eq(doctor(), 0);
+    says("hugepages/node0", "ok", "512 pages", NULL);
+    says("hugepages/node1", "warning", "the EAL needs 200MiB here",
+         "echo 512 | tee "
+         "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages\n");
+}
+
+Test(server_doctor, huge_pages_that_others_use)
+{
+    put("7", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages");
+    cr_expect_eq(doctor(), 0);
+    says("hugepages/node0", "warning", "7 free", "*");
+    put_link("nr_hugepages",
+             "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages");
+    ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1-3"});
+    says("hugepages/node0", "ok", "512 free", NULL);
+    put("299", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages");
+    ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1-3"});
+    says("hugepages/node0", "warning", "the EAL needs 600MiB here", "*");
+}
+
+Test(server_doctor, large_pages_without_a_mount)
+{
+    put("2", "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages");
+    cr_expect_eq(doctor(), 0);
+    says("hugetlbfs", "warning", "not mounted for pages of 1GiB",
+         "mkdir -p /dev/hugepages-1024M\n"
+         "mount -t hugetlbfs -o pagesize=1048576K nodev /dev/hugepages-1024M\n");
+    put("nodev /dev/hugepages hugetlbfs rw,pagesize=2M 0 0\n"
+        "nodev /dev/hugepages-1024M hugetlbfs rw,pagesize=1024M 0 0",
+        "/proc/mounts");
+    put_folder(0777, "/dev/hugepages-1024M");
+    cr_expect_eq(doctor(), 0);
+    says("hugetlbfs", "ok", "/dev/hugepages (2MiB), /dev/hugepages-1024M (1GiB)", NULL);
+}
+
+Test(server_doctor, kernel_without_numa)
+{
+    take_away("/sys/devices/system/node");
+    put("512", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+    put("512", "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+    put("-1", "/sys/bus/pci/devices/%s/numa_node", BOUND);
+    cr_expect_eq(doctor(), 0);
+    says("hugepages", "ok", "512 pages of 2MiB", NULL);
+}
+
+Test(server_doctor, huge_pages_at_boot)
+{
+    static const struct {
+        const char *path, *text, *says;
+    } rows[] = {
+        {"/etc/sysctl.conf", "vm/nr_hugepages=7", "by /etc/sysctl.conf"},
+        {"/usr/lib/sysctl.d/x.conf", "-vm.nr_hugepages = 7 ", "by /usr/lib/sysctl.d/x.conf"},
+        {"/etc/tmpfiles.d/h.conf", "w /sys/devices/x/nr_hugepages - - - - 7", "by /etc/tmpfiles.d"},
+        {"/proc/cmdline", "quiet hugepagesz=1G hugepages=4", "(hugepages=4)"},
+        {"/proc/cmdline", "quiet hugepages=0:0,1:2", "(hugepages=0:0,1:2)"},
+        {"/etc/default/grub", "GRUB_CMDLINE_LINUX=\"hugepages=7\"", "by /etc/default/grub"},
+        {"/etc/default/grub.d/h.cfg", "GRUB_CMDLINE_LINUX=\"hugepages=7\"",
+         "by /etc/default/grub.d/h.cfg"},
+        {"/etc/sysctl.d/no", "vm.nr_hugepages=7", NULL},
+        {"/etc/sysctl.conf", "vm.nr_overcommit_hugepages=7", NULL},
+        {"/proc/cmdline", "quiet hugepages=0", NULL},
+        {"/proc/cmdline", "quiet nohugepages=7", NULL},
+        {"/etc/default/grub", "#GRUB_CMDLINE_LINUX=\"hugepages=7\"", NULL},
+    };
+
+    take_away("/etc/sysctl.d/80-huge.conf");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        put(rows[i].text, "%s", rows[i].path);
+        doctor();
+        says("hugepages/boot", rows[i].says ? "ok" : "warning",
+             rows[i].says ? rows[i].says : "not reserved", rows[i].says ? NULL : "*");
+        take_away("%s", rows[i].path);
+    }
+}
+
+Test(server_doctor, transparent_huge_pages_off)
+{
+    put("always madvise [never]", "/sys/kernel/mm/transparent_hugepage/enabled");
+    cr_expect_eq(doctor(), 0);
+    says("transparent-hugepages", "warning", "small pages",
+         "echo madvise | tee /sys/kernel/mm/transparent_hugepage/enabled\n");
+}
+
+/* --- CPUs ----------------------------------------------------------------------------------- */
+
+#define SET_CPUS                                                                                   \
+    "# add to the kernel's command line, and reboot: isolcpus=1-3 nohz_full=1-3 rcu_nocbs=1-3\n"
+
+Test(server_doctor, cpus_that_all_share)
+{
+    put("", "/sys/devices/system/cpu/isolated");
+    put("(null)", "/sys/devices/system/cpu/nohz_full");
+    put("quiet", "/proc/cmdline");
+    cr_expect_eq(doctor(), 0);
+    says("lcores", "ok", "CPUs 1-3 of 0-3 (assumed", NULL);
+    says("isolcpus", "warning", "not for lcores 1-3", SET_CPUS);
+    says("nohz_full", "warning", "not for lcores 1-3", SET_CPUS);
+    says("rcu_nocbs", "warning", "not for lcores 1-3", SET_CPUS);
+    put("quiet rcu_nocbs", "/proc/cmdline");
+    doctor();
+    says("rcu_nocbs", "ok", "0-3", NULL);
+}
+
+Test(server_doctor, command_line_by_grub)
+{
+    put("GRUB_CMDLINE_LINUX=\"\"", "/etc/default/grub");
+    ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1"});
+    says("isolcpus", "warning", "not for lcores 1",
+         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX isolcpus=1 nohz_full=1 rcu_nocbs=1\"' | "
+         "tee /etc/default/grub.d/nightjar-cpus.cfg\n"
+         "update-grub\n"
+         "# and reboot\n");
+    put("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX isolcpus=1 nohz_full=1 rcu_nocbs=1\"",
+        "/etc/default/grub.d/nightjar-cpus.cfg");
+    ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1"});
+    says("isolcpus", "warning", "not for lcores 1", "update-grub\n# and reboot\n");
+}
+
+Test(server_doctor, powersave_and_two_threads_of_a_core)
+{
+    put("1", "/sys/devices/system/cpu/smt/active");
+    put("1,3", "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list");
+    put("1,3", "/sys/devices/system/cpu/cpu3/topology/thread_siblings_list");
+    put("powersave", "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor");
+    cr_expect_eq(doctor(), 0);
+    says("governor", "ok", "performance", NULL);
+    says("smt", "ok", "on; each lcore is on a core of its own", NULL);
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1-3"}),
+                 0);
+    says("governor", "warning", "powersave on lcores 1:", "*");
+    says("smt", "warning", "lcores 1 and 3 are threads of one core", "*");
+    put("", "/sys/devices/system/cpu/isolated");
+    doctor();
+    says("lcores", "ok", "CPUs 1-2 of 0-3", NULL); /* one of each core */
+}
+
+Test(server_doctor, lcores_that_are_not_there)
+{
+    struct nj_doctor_config config = {.root = scratch, .user = "nj", .lcores = "3-4"};
+
+    cr_expect_eq(ask(&config), 1);
+    says("lcores", "error", "CPU 4 is not online", "nightjar --print-placement\n");
+    config.lcores = "3-";
+    cr_expect_eq(ask(&config), 2);
+    cr_expect_str_eq(why, "--lcores 3-: expected 1 to 64 CPUs such as 2-5,8");
+    put("0", "/sys/devices/system/cpu/online");
+    put("", "/sys/devices/system/cpu/isolated");
+    doctor();
+    says("lcores", "warning", "no CPU is left", NULL);
+}
+
+/* --- users ---------------------------------------------------------------------------------- */
+
+Test(server_doctor, little_memory_may_be_locked)
+{
+    put("nj - memlock 65536", "/etc/security/limits.d/nj.conf");
+    cr_expect_eq(doctor(), 1);
+    says("memlock", "error",
+         "64MiB for nj by /etc/security/limits.d/nj.conf; vfio locks all memory",
+         "echo nj - memlock unlimited | tee /etc/security/limits.d/nightjar.conf\n"
+         "# that holds from the next login on; a unit of systemd wants LimitMEMLOCK=infinity in "
+         "its [Service] instead\n");
+    put("nj - memlock 2097152", "/etc/security/limits.d/nj.conf");
+    cr_expect_eq(doctor(), 0);
+    says("memlock", "ok", "2GiB for nj", NULL);
+    take_away("/etc/security/limits.d/nj.conf");
+    cr_expect_eq(doctor(), 1);
+    says("memlock", "error", "nothing is set for nj", "*");
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "root"}), 0);
+    says("memlock", "ok", "root", NULL);
+}
+
+Test(server_doctor, lines_of_limits)
+{
+    static const struct {
+        const char *text;
+        bool enough;
+    } rows[] = {
+        {"* - memlock unlimited", true},
+        {"* soft memlock -1", true},
+        {"* hard memlock unlimited", false},
+        {"@serving - memlock infinity", true},
+        {"@other - memlock infinity", false},
+        {"@nobody-knows-it - memlock infinity", false},
+        {"other - memlock unlimited", false},
+        {"#* - memlock unlimited", false},
+        {"* - nofile unlimited", false},
+        {"nj - memlock unlimited\n* - memlock 64\n@serving - memlock 64", true},
+        {"nj - memlock unlimited\nnj soft memlock 64", false},
+        {"* - memlock 64\n@serving - memlock unlimited", true},
+    };
+
+    take_away("/etc/security/limits.d/nj.conf");
+    put("nj:x:4242:\nserving:x:4300:x,nj\nother:x:4301:x", "/etc/group");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        put(rows[i].text, "/etc/security/limits.conf");
+        cr_expect_eq(doctor(), !rows[i].enough, "row %zu: %s", i, said);
+    }
+}
+
+/* Of who runs it, the limit of the process counts. */
+Test(server_doctor, memory_that_we_may_lock)
+{
+    put("root:x:0:0::/:/bin/sh\nus:x:4242:4242::/:/bin/sh", "/etc/passwd");
+    put("Max locked memory         8388608              8388608              bytes",
+        "/proc/self/limits");
+    if (getuid() != 0)
+        return; /* only root becomes somebody else */
+    cr_assert_eq(chmod(scratch, 0755), 0);
+    cr_assert_eq(seteuid(4242), 0);
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch}), 1);
+    says("memlock", "error", "8MiB for us of this process", "*");
+    cr_expect_not_null(strstr(said, "prlimit --pid $$ --memlock=unlimited\n"));
+}
+
+Test(server_doctor, no_permissions)
+{
+    put_mode(0600, "/dev/vfio/12");
+    put_mode(0755, "/dev/hugepages");
+    put_mode(0600, "/dev/net/tun");
+    cr_expect_eq(doctor(), 1);
+    says("permission/dev/vfio/12", "error", "nj may not read and write (mode 0600",
+         "chown nj /dev/vfio/12\n"
+         "echo 'SUBSYSTEM==\"vfio\", OWNER=\"nj\"' | tee /etc/udev/rules.d/60-nightjar.rules\n");
+    says("permission/dev/hugepages", "error", "nj may not",
+         "chown nj /dev/hugepages\n"
+         "# at each boot; a unit of systemd: ExecStartPre=+chown nj /dev/hugepages\n");
+    says("permission/dev/net/tun", "warning", "nj may not", "chmod 666 /dev/net/tun\n");
+    says("permission/dev/vfio/vfio", "ok", "nj may", NULL);
+    take_away("/dev/vfio/12");
+    take_away("/dev/net/tun");
+    cr_expect_eq(doctor(), 1);
+    says("permission/dev/vfio/12", "error", "missing, although " BOUND, NULL);
+    says("permission/dev/net/tun", "warning", "missing", "modprobe tun\n");
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nobody-knows"}), 2);
+    cr_expect_str_eq(why, "--user nobody-knows: there is no such user");
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = "/does/not/exist"}), 2);
+    cr_expect_str_eq(why, "--sysroot /does/not/exist: there is no such folder");
+}
+
+/* A group's rights count where the file is the group's. */
+Test(server_doctor, permission_of_a_group)
+{
+    if (getuid() != 0)
+        return; /* only root gives files away */
+    snprintf(path_text, sizeof path_text, "%s/dev/vfio/12", scratch);
+    cr_assert_eq(chown(path_text, 0, 4300), 0);
+    put_mode(0660, "/dev/vfio/12");
+    cr_expect_eq(doctor(), 0, "%s", said);
+    put_mode(0606, "/dev/vfio/12"); /* others may, the group may not */
+    cr_expect_eq(doctor(), 1, "%s", said);
+}

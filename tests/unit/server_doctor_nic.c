@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: NICs, and what gives them away. */
+#include <criterion/criterion.h>
+
+#include "doctor_rig.h"
+
+TestSuite(server_doctor_nic, .init = good_host, .fini = scratch_remove);
+
+#define FREE "0000:04:00.0"
+
+#define BIND(driver)                                                                               \
+    "echo " driver " | tee /sys/bus/pci/devices/" FREE "/driver_override\n"                        \
+    "echo " FREE " | tee /sys/bus/pci/devices/" FREE "/driver/unbind\n"                            \
+    "echo " FREE " | tee /sys/bus/pci/drivers_probe\n"                                             \
+    "# at each boot (package driverctl): driverctl set-override " FREE " " driver "\n"
+
+/* In place of the NIC that is bound. */
+static void put_free(int group)
+{
+    take_away("/sys/bus/pci/devices/%s", BOUND);
+    put_device(FREE, "0x020000", "ixgbe", group);
+    put_interface(FREE, "ens4");
+}
+
+/* No command does anything to this device. */
+static void is_left_alone(const char *address)
+{
+    char of_it[64];
+
+    snprintf(of_it, sizeof of_it, "devices/%s/", address);
+    cr_expect_null(strstr(said, of_it), "%s", said);
+}
+
+static void no_iommu(void)
+{
+    take_away("/sys/kernel/iommu_groups");
+    take_away("/sys/class/iommu");
+    take_away("/sys/firmware");
+}
+
+/* --- binding -------------------------------------------------------------------------------- */
+
+Test(server_doctor_nic, one_to_bind)
+{
+    put_free(12);
+    cr_expect_eq(doctor(), 1);
+    says("nic/" FREE, "warning", "bound to its kernel driver; DPDK cannot use it yet",
+         BIND("vfio-pci"));
+    says("nics", "error", "0 of 2 NICs", "# bind one, as its line says\n");
+    is_left_alone(KEPT);
+    /* Beside one that is ready it may stay what it is. */
+    put_device(BOUND, "0x020000", "vfio-pci", 13);
+    put("", "/dev/vfio/13");
+    put_mode(0666, "/dev/vfio/13");
+    cr_expect_eq(doctor(), 0, "%s", said);
+    says("nic/" FREE, "ok", "bound to its kernel driver", NULL);
+}
+
+Test(server_doctor_nic, one_without_a_driver_and_with_a_name)
+{
+    put_free(12);
+    take_away("/sys/bus/pci/devices/%s/driver", FREE);
+    take_away("/sys/bus/pci/devices/%s/net", FREE);
+    put("# list\n8085  Other\n\t10fb  Wrong\n8086  Intel Corporation\n\t10fb  82599ES\n"
+        "\t\t8086 0003  Sub\n8087  Third\n\t10fb  Wrong",
+        "/usr/share/misc/pci.ids");
+    doctor();
+    says("nic/" FREE, "warning",
+         "Intel Corporation 82599ES (8086:10fb), no driver, NUMA node 0, IOMMU group 12: bound to "
+         "no driver",
+         "echo vfio-pci | tee /sys/bus/pci/devices/" FREE "/driver_override\n"
+         "echo " FREE " | tee /sys/bus/pci/drivers_probe\n"
+         "# at each boot (package driverctl): driverctl set-override " FREE " vfio-pci\n");
+}
+
+Test(server_doctor_nic, one_with_routes)
+{
+    put_free(12);
+    put("Iface\tDestination\tGateway\n"
+        "eno1\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+        "ens4\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0", /* 0.0.0.0/1 */
+        "/proc/net/route");
+    doctor();
+    says("nic/" FREE, "warning", "interface ens4",
+         "# ens4 has routes of the kernel, which end with this\n" BIND("vfio-pci"));
+}
+
+Test(server_doctor_nic, modules_that_are_not_loaded)
+{
+    put_free(12);
+    take_away("/sys/module/vfio_pci");
+    doctor();
+    says("module/vfio-pci", "error", "not loaded",
+         "modprobe vfio-pci\n"
+         "echo vfio-pci | tee -a /etc/modules-load.d/nightjar.conf\n");
+    put("kernel/drivers/vfio/pci/vfio-pci-core.ko.xz:", "/lib/modules/6.1.0-test/modules.dep");
+    doctor();
+    says("module/vfio-pci", "error", "not part of kernel 6.1.0-test", "*");
+    says("nic/" FREE, "warning", "no driver for DPDK can have it", NULL);
+    put("kernel/drivers/vfio/pci/vfio-pci.ko", "/lib/modules/6.1.0-test/modules.builtin");
+    doctor();
+    says("module/vfio-pci", "ok", "loaded", NULL);
+}
+
+/* --- the default route --------------------------------------------------------------------------
+ */
+
+Test(server_doctor_nic, only_one_and_it_carries_the_default_route)
+{
+    take_away("/sys/bus/pci/devices/%s", BOUND);
+    cr_expect_eq(doctor(), 1);
+    says("nic/" KEPT, "ok", "carries the default route (eno1), never bind it", NULL);
+    says("nics", "error", "0 of 1 NICs", "# without a NIC: drivers-config/README.md\n");
+    is_left_alone(KEPT);
+    put("63", "/sys/bus/pci/devices/%s/sriov_totalvfs", KEPT);
+    doctor();
+    says("nics", "error", "0 of 1 NICs",
+         "# a virtual function of it (SR-IOV):\n"
+         "echo 1 | tee /sys/bus/pci/devices/" KEPT "/sriov_numvfs\n"
+         "# without a NIC: drivers-config/README.md\n");
+}
+
+/* A VLAN on a bond of two NICs, below a bridge. */
+Test(server_doctor_nic, the_default_route_of_an_upper_interface)
+{
+    take_away("/sys/bus/pci/devices/%s", BOUND);
+    put_device(FREE, "0x020000", "ixgbe", 14);
+    put_interface(FREE, "ens4");
+    put_routes("br0");
+    put_link("../bond0.7", "/sys/class/net/br0/lower_bond0.7");
+    put_link("../bond0", "/sys/class/net/bond0.7/lower_bond0");
+    put_link("../eno1", "/sys/class/net/bond0/lower_eno1");
+    put_link("../ens4", "/sys/class/net/bond0/lower_ens4");
+    put_link("../br0", "/sys/class/net/ens4/lower_br0"); /* no kernel makes a circle, and it ends */
+    cr_expect_eq(doctor(), 1);
+    says("nic/" KEPT, "ok", "carries the default route (br0), never bind it", NULL);
+    says("nic/" FREE, "ok", "carries the default route (br0), never bind it", NULL);
+    says("default-route", "ok", "br0, bond0.7 (below br0), bond0 (below br0), eno1 (below br0)",
+         NULL);
+    is_left_alone(KEPT);
+    is_left_alone(FREE);
+}
+
+/* The interface has a route of its own, which is seen first. */
+Test(server_doctor_nic, the_default_route_weighs_more_than_others)
+{
+    put_free(12);
+    put("Iface\tDestination\tGateway\n"
+        "ens4\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+        "bond0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0",
+        "/proc/net/route");
+    put_link("../ens4", "/sys/class/net/bond0/lower_ens4");
+    doctor();
+    says("nic/" FREE, "ok", "carries the default route (bond0)", NULL);
+    is_left_alone(FREE);
+}
+
+Test(server_doctor_nic, the_default_route_of_ipv6)
+{
+#define ZEROS "00000000000000000000000000000000"
+    put_free(12);
+    put("Iface\tDestination\tGateway", "/proc/net/route");
+    put(ZEROS " 00 " ZEROS " 00 fe800000000000000000000000000001 00000400 2 0 00000003     ens4\n"
+              "fe800000000000000000000000000000 40 " ZEROS " 00 " ZEROS
+              " 00000100 2 0 00000001     eno1\n"
+              "20010db8000000000000000000000002 80 " ZEROS " 00 " ZEROS
+              " 00000000 3 0 80200001     eno1\n" ZEROS " 00 " ZEROS " 00 " ZEROS
+              " ffffffff 1 0 00200200       eno1",
+        "/proc/net/ipv6_route");
+    cr_expect_eq(doctor(), 1);
+    says("default-route", "ok", "ens4", NULL);
+    says("nic/" FREE, "ok", "carries the default route (ens4)", NULL);
+    says("nic/" KEPT, "warning", "DPDK cannot use it yet", "*");
+    is_left_alone(FREE);
+    cr_expect_null(strstr(said, "# eno1 has routes")); /* of its link, and to itself */
+}
+
+Test(server_doctor_nic, routes_that_cannot_be_read)
+{
+    put_free(12);
+    take_away("/proc/net/route");
+    cr_expect_eq(doctor(), 1);
+    says("default-route", "warning", "cannot be read", NULL);
+    says("nic/" FREE, "ok", "may carry the default route", NULL);
+    is_left_alone(FREE);
+}
+
+/* Its interface is that of a virtio device, which the PCI device carries. */
+Test(server_doctor_nic, interface_of_virtio)
+{
+    put_free(12);
+    take_away("/sys/bus/pci/devices/%s/net", FREE);
+    put_folder(0755, "/sys/bus/pci/devices/%s/virtio3/net/ens4", FREE);
+    put_routes("ens4");
+    doctor();
+    says("nic/" FREE, "ok", "interface ens4, link of 10000 Mbit/s", NULL);
+    says("nic/" FREE, "ok", "carries the default route (ens4)", NULL);
+}
+
+/* --- IOMMU ---------------------------------------------------------------------------------- */
+
+Test(server_doctor_nic, no_iommu)
+{
+    put_free(-1);
+    no_iommu();
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "root"}), 1);
+    says("iommu", "warning", "uio_pci_generic can, by root", "*");
+    cr_expect_null(line_of("interrupt-remapping", NULL, 0));
+    says("module/uio_pci_generic", "error", "not loaded",
+         "modprobe uio_pci_generic\n"
+         "echo uio_pci_generic | tee -a /etc/modules-load.d/nightjar.conf\n");
+    says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("uio_pci_generic"));
+    says("vfio-noiommu", "ok", "this kernel does not have it", NULL);
+    put_driver(FREE, "uio_pci_generic");
+    put_folder(0755, "/sys/bus/pci/drivers/uio_pci_generic");
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "root"}), 0, "%s", said);
+    says("nic/" FREE, "ok", "ready", NULL);
+    cr_expect_eq(doctor(), 1);
+    says("user", "error", "nj: without an IOMMU only root can use a NIC", "*");
+}
+
+Test(server_doctor_nic, no_iommu_and_no_module)
+{
+    put_free(-1);
+    no_iommu();
+    put("", "/lib/modules/6.1.0-test/modules.dep");
+    cr_expect_eq(doctor(), 1);
+    says("iommu", "error", "off or missing", "*");
+    says("nic/" FREE, "warning", "no driver for DPDK can have it", NULL);
+    put("N", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    doctor();
+    says("vfio-noiommu", "error", "off",
+         "modprobe vfio enable_unsafe_noiommu_mode=1\n"
+         "echo 1 | tee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n");
+    put("Y", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    doctor();
+    says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("vfio-pci"));
+}
+
+Test(server_doctor_nic, iommu_that_can_be_switched_on)
+{
+    no_iommu();
+    doctor();
+    says("iommu", "warning", "",
+         "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch "
+         "VT-d or AMD-Vi on in its setup, or in the hypervisor\n");
+    says("nic/" BOUND, "error", "bound to vfio-pci, which has no IOMMU here", "*");
+    put("", "/sys/firmware/acpi/tables/DMAR");
+    doctor();
+    says("iommu", "warning", "",
+         "# add to the kernel's command line, and reboot: intel_iommu=on iommu=pt\n");
+    put("GRUB_CMDLINE_LINUX=\"\"", "/etc/default/grub");
+    doctor();
+    says("iommu", "warning", "",
+         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX intel_iommu=on iommu=pt\"' | tee "
+         "/etc/default/grub.d/nightjar-iommu.cfg\nupdate-grub\n# and reboot\n");
+    put("quiet intel_iommu=on", "/proc/cmdline");
+    doctor();
+    says("iommu", "warning", "",
+         "# the kernel does not use the IOMMU that the firmware tells of; why:\n"
+         "dmesg | grep -i -e DMAR -e AMD-Vi\n");
+    take_away("/sys/firmware/acpi/tables/DMAR");
+    put("", "/sys/firmware/acpi/tables/IVRS");
+    put("quiet amd_iommu=off", "/proc/cmdline");
+    doctor();
+    says("iommu", "warning", "",
+         "# take amd_iommu=off off the kernel's command line, and reboot\n");
+}
+
+Test(server_doctor_nic, interrupts_are_not_remapped)
+{
+    put(" 24:  1  0  IO-APIC   5-edge  ACPI:Ged", "/proc/interrupts");
+    cr_expect_eq(doctor(), 1);
+    says("interrupt-remapping", "error", "allow_unsafe_interrupts is set",
+         "# better: switch it on in the firmware's setup (VT-d, x2APIC), or in the hypervisor\n"
+         "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | tee "
+         "/etc/modprobe.d/nightjar-vfio.conf\n"
+         "echo 1 | tee /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts\n");
+    put("Y", "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts");
+    cr_expect_eq(doctor(), 0);
+    says("interrupt-remapping", "ok", "off, and vfio goes without it", NULL);
+    take_away("/sys/module/vfio_iommu_type1");
+    put("quiet intremap=off", "/proc/cmdline");
+    cr_expect_eq(doctor(), 1);
+    says("interrupt-remapping", "error", "off",
+         "# better: take intremap=off off the kernel's command line\n"
+         "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | tee "
+         "/etc/modprobe.d/nightjar-vfio.conf\n"
+         "modprobe vfio_iommu_type1\n");
+    put(" 24:  1  0  ITS-PCI-MSI-0000:03:00.0   0-edge  eth0", "/proc/interrupts");
+    cr_expect_eq(doctor(), 0);
+}
+
+/* A NIC that is bound, and another function of the card in its group. */
+Test(server_doctor_nic, group_that_is_not_viable)
+{
+    put_device("0000:03:00.1", "0x020000", "ixgbe", 12);
+    put_device("0000:00:01.0", "0x060400", "pcieport", 12); /* bridges do not count */
+    cr_expect_eq(doctor(), 1);
+    says("nic/" BOUND, "error", "0000:03:00.1 of its IOMMU group is bound to ixgbe",
+         "echo 0000:03:00.1 | tee /sys/bus/pci/devices/0000:03:00.1/driver/unbind\n");
+    is_left_alone(KEPT);
+    put_driver("0000:03:00.1", "vfio-pci");
+    cr_expect_eq(doctor(), 0, "%s", said);
+}
+
+/* What else is in the group may be what the host runs from. */
+Test(server_doctor_nic, group_with_a_disk)
+{
+    put_device("0000:00:1f.2", "0x010601", "ahci", 12);
+    cr_expect_eq(doctor(), 1);
+    says(
+        "nic/" BOUND, "error", "0000:00:1f.2 of its IOMMU group is bound to ahci",
+        "# 0000:00:1f.2 of its IOMMU group is bound to ahci, which has to stay: put one of the two "
+        "into another slot\n");
+    put_free(12);
+    doctor();
+    says("nic/" FREE, "ok", "cannot be bound: 0000:00:1f.2 of its IOMMU group is bound to ahci",
+         NULL);
+    is_left_alone("0000:00:1f.2");
+    is_left_alone(FREE);
+}
+
+Test(server_doctor_nic, group_with_the_default_route)
+{
+    take_away("/sys/bus/pci/devices/%s", KEPT);
+    put_device(KEPT, "0x020000", "e1000e", 12);
+    put_interface(KEPT, "eno1");
+    put_free(12);
+    cr_expect_eq(doctor(), 1);
+    says("nic/" FREE, "ok", "cannot be bound: " KEPT " of its IOMMU group is bound to e1000e",
+         NULL);
+    is_left_alone(KEPT);
+    is_left_alone(FREE);
+}
+
+/* What does not fit is left away command by command. */
+Test(server_doctor_nic, a_very_large_group)
+{
+    char advice[9000];
+
+    for (int i = 0; i < 100; i++) {
+        char address[32];
+        snprintf(address, sizeof address, "0000:05:%02x.%d", i / 8, i % 8);
+        put_device(address, "0x020000", "ixgbe", 12);
+    }
+    cr_expect_eq(doctor(), 1);
+    cr_assert_not_null(line_of("nic/" BOUND, advice, sizeof advice));
+    const char *last = "# there is more of the same that does not fit here\n";
+    size_t n = strlen(advice), n_last = strlen(last);
+    cr_assert_gt(n, n_last);
+    cr_expect_str_eq(advice + n - n_last, last);
+    cr_expect_eq(strncmp(advice + n - n_last - 15, "/driver/unbind\n", 15), 0);
+}
+
+Test(server_doctor_nic, drivers_that_do_not_fit_the_iommu)
+{
+    put_driver(BOUND, "uio_pci_generic");
+    cr_expect_eq(doctor(), 1);
+    says("nic/" BOUND, "error", "the IOMMU is on and refuses its DMA", "*");
+    put("identity", "/sys/kernel/iommu_groups/12/type");
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "root"}), 0, "%s", said);
+    take_away("/sys/bus/pci/devices/%s/iommu_group", BOUND);
+    put_driver(BOUND, "vfio-pci");
+    cr_expect_eq(doctor(), 1);
+    says("nic/" BOUND, "error", "in no IOMMU group", "*");
+}
+
+/* mlx5 stays with its kernel driver, which has to show verbs. */
+Test(server_doctor_nic, one_that_is_shared)
+{
+    put_free(12);
+    put_driver(FREE, "mlx5_core");
+    cr_expect_eq(doctor(), 1);
+    says("nic/" FREE, "error", "modules for verbs are not loaded",
+         "modprobe -a ib_uverbs mlx5_ib\n");
+    put_folder(0755, "/sys/bus/pci/devices/%s/infiniband_verbs/uverbs0", FREE);
+    cr_expect_eq(doctor(), 0, "%s", said);
+    says("nic/" FREE, "ok", "ready, EAL argument -a " FREE, NULL);
+    put_routes("ens4");
+    cr_expect_eq(doctor(), 1);
+    says("nic/" FREE, "ok", "never bind it", NULL);
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+/* Names are whatever somebody gave to them. */
+Test(server_doctor_nic, json)
+{
+    put_free(12);
+    take_away("/sys/bus/pci/devices/%s/net", FREE);
+    put_folder(0755, "/sys/bus/pci/devices/%s/net/e\"\\\x01\xff", FREE);
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .json = true}), 1);
+    cr_expect_eq(strncmp(said, "{\"version\": \"" NJ_VERSION "\", \"lines\": [\n  {\"id\": ", 36),
+                 0, "%s", said);
+    cr_expect_not_null(strstr(said, ", interface e\\\"\\\\?\\u00ff, no link, "), "%s", said);
+    cr_expect_not_null(strstr(said, "/driver_override\\u000aecho " FREE " | tee "));
+    cr_expect_not_null(strstr(said, "\", \"advice\": \"\"},\n"));
+    cr_expect_str_eq(said + strlen(said) - 4, "\n]}\n");
+}
