@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # `./dev doctor`: one line for each thing nightjar wants of a machine, and what to do when it is not
-# so. Changes nothing. Arguments: the least nghttp2 version, then the Debian packages.
+# so. Changes nothing. Arguments: the least nghttp2 version, then the Debian packages. What a server
+# on a NIC needs is said by `nightjar doctor`, where it is built.
 set -u
 nghttp2_min=$1
 shift
@@ -19,6 +20,12 @@ check() {
     if "$@" >/dev/null 2>&1; then ok "$name" "$is"; else warn "$name" "$is: $instead"; fi
 }
 
+nightjar=
+for build in ${NJ_BUILD-} build build-release; do # one that is older knows no doctor
+    [ -z "$nightjar" ] && "$build/app/nightjar/nightjar" doctor --help >/dev/null 2>&1 &&
+        nightjar=$build/app/nightjar/nightjar
+done
+
 cpus=$(nproc)
 model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
 check cpu "$cpus x ${model:-?}" "lcores will share one CPU and be slow; give it two" \
@@ -30,11 +37,13 @@ check memory "$memory_mib MiB available" "./dev run wants 1024, the tests 4096" 
     [ "$memory_mib" -ge 4096 ]
 disk_mib=$(df -Pm . | awk 'NR == 2 {print $4}')
 check disk "$disk_mib MiB free here" "builds and tests want 4096" [ "$disk_mib" -ge 4096 ]
-hugepages=$(awk '/HugePages_Total/ {print $2}' /proc/meminfo)
-check hugepages "${hugepages:-0} reserved" \
-    "only a NIC needs them: sysctl vm.nr_hugepages=512" [ "${hugepages:-0}" -gt 0 ]
+if [ -z "$nightjar" ]; then
+    hugepages=$(awk '/HugePages_Total/ {print $2}' /proc/meminfo)
+    check hugepages "${hugepages:-0} reserved" \
+        "only a NIC needs them: sysctl vm.nr_hugepages=512" [ "${hugepages:-0}" -gt 0 ]
+    check tun "/dev/net/tun" "./dev run needs it: modprobe tun" [ -c /dev/net/tun ]
+fi
 ok kernel "$(uname -r)"
-check tun "/dev/net/tun" "./dev run needs it: modprobe tun" [ -c /dev/net/tun ]
 check netns "network namespaces" "the kernel has none, or you may not make them (sudo)" \
     unshare -n true
 check privileges "user $(id -un)" "run and test need root: sudo ./dev ..." [ "$(id -u)" = 0 ]
@@ -62,3 +71,11 @@ for program in cc meson ninja python3 curl ip clang-format; do
         command -v "$program"
 done
 [ "$warnings" = 0 ] && echo "nothing to do" || echo "$warnings to look at"
+
+if [ -n "$nightjar" ]; then
+    printf '\nFor a server on a NIC (%s doctor):\n' "$nightjar"
+    "$nightjar" doctor
+else
+    printf '\nFor a server on a NIC: ./dev build, then ./dev doctor again\n'
+fi
+exit 0

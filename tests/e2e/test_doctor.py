@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from world import SLOW, server_for_nobody
+from world import REPO, SLOW, server_for_nobody
 
 NIC = "0000:03:00.0"
 NODE = "sys/devices/system/node/node0/hugepages/hugepages-2048kB"
@@ -187,3 +187,10 @@ class Doctor(unittest.TestCase):
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         for option in ("--user", "--lcores", "--json", "--sysroot"):
             self.assertIn(f"  {option} ", done.stdout)
+
+    def test_dev_doctor(self):
+        done = subprocess.run([f"{REPO}/dev", "doctor"], capture_output=True, text=True, cwd="/",
+                              timeout=60 * SLOW)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertRegex(done.stdout, r"(?m)^(ok|warn) +packages ")
+        self.assertRegex(done.stdout, r"(?m)^(ok|warning|error) +nics ")
