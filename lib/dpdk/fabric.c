@@ -78,6 +78,17 @@ static void tx_for_others(struct nj_fabric_end *e)
     }
 }
 
+bool nj_fabric_pending(const struct nj_fabric_end *e)
+{
+    const struct nj_fabric *f = e->fabric;
+    uint32_t n_txq = f->port->n_txq;
+    bool pending = e->n_held > 0;
+
+    for (uint32_t from = e->shard + n_txq; e->shard < n_txq && from < f->n_shards; from += n_txq)
+        pending = pending || !rte_ring_empty(f->tx[from]);
+    return pending;
+}
+
 /* A driver whose buffers have fixed sizes (net_e1000_em: 8 KiB) brings a jumbo frame in two mbufs.
  * What does not fit the first one is too long for the MTU: parsers drop it, as it is cut. */
 static void join_segments(struct rte_mbuf **m, uint32_t n)

@@ -49,4 +49,7 @@ void nj_fabric_close(struct nj_fabric *f);
 void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
                        struct nj_port *port);
 
+/* Are there packets of other shards that this one has to send? On its lcore. */
+bool nj_fabric_pending(const struct nj_fabric_end *end);
+
 #endif

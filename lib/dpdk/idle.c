@@ -82,7 +82,7 @@ void nj_idle_wait(struct nj_idler *i, nj_ns now, nj_ns next)
         sched_yield();
     else if (i->interrupts && until >= INTERRUPT_MS * NJ_MS)
         wait_for_interrupt(i);
-    else if (now - i->since < LONG_AFTER)
+    else if (i->interrupts || now - i->since < LONG_AFTER)
         sleep_for(until < SLEEP ? until : SLEEP);
     else
         sleep_for(until < SLEEP_LONG ? until : SLEEP_LONG);

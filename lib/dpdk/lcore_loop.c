@@ -44,7 +44,7 @@ static int loop(void *lcore)
         follow(l, &phase, now);
         uint32_t work = nj_shard_step(l->shard, now);
 
-        if (work)
+        if (work || nj_fabric_pending(l->end))
             nj_idle_over(&idler);
         else
             nj_idle_wait(&idler, now, nj_shard_next(l->shard));

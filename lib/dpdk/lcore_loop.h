@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "dpdk/clock.h"
+#include "dpdk/fabric.h"
 #include "dpdk/idle.h"
 #include "shard/shard.h"
 
@@ -28,6 +29,7 @@ struct nj_lcore {
     struct nj_shard *shard;
     const struct nj_clock *clock;
     const struct nj_control *control;
+    const struct nj_fabric_end *end;
     enum nj_idle idle; /* what it does without work */
     bool interrupts;   /* it polls receive queue `queue` of `port`, which has them */
     uint16_t port, queue;

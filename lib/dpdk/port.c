@@ -71,15 +71,24 @@ static struct rte_mempool *make_pool(const struct nj_dpdk_port *p, const char *k
                                    rte_eth_dev_socket_id(p->id));
 }
 
+static uint32_t more_than(uint32_t n, uint32_t usual)
+{
+    return n > usual ? n - usual : 0;
+}
+
 static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size_t n)
 {
     bool jumbo = p->mtu + FRAME_BYTES > RTE_MBUF_DEFAULT_DATAROOM;
     uint32_t n_rx = jumbo ? RX_MBUFS_JUMBO : RX_MBUFS, n_tx = jumbo ? TX_MBUFS_JUMBO : TX_MBUFS;
+    uint32_t n_more_rx = more_than(p->n_rxd, NJ_RING_DEFAULT);
+    uint32_t n_more_tx = more_than(p->n_txd, NJ_RING_DEFAULT);
+    uint32_t mib = (jumbo ? NJ_LCORE_EAL_JUMBO_MIB : NJ_LCORE_EAL_MIB) +
+                   (n_more_rx + n_more_tx) / (jumbo ? 100 : 400); /* of these in a MiB */
 
     /* All shards together leave half of a pool to its device, also if all they hold is from one. */
     p->held_max = n_rx / 2 / n_shards;
-    n_rx += p->n_rxd > NJ_RING_DEFAULT ? p->n_rxd - NJ_RING_DEFAULT : 0;
-    n_tx += p->n_txd > NJ_RING_DEFAULT ? p->n_txd - NJ_RING_DEFAULT : 0;
+    n_rx += n_more_rx;
+    n_tx += n_more_tx;
     for (unsigned i = 0; i < n_shards; i++) {
         if (i < p->n_rxq && !(p->rx_pool[i] = make_pool(p, "rx", i, n_rx)))
             break;
@@ -88,10 +97,9 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
     }
     if (!p->tx_pool[n_shards - 1])
         return nj_fail(why, n,
-                       "not enough memory for packet buffers (%u MiB are needed for %u lcores%s): "
+                       "not enough memory for packet buffers (%u MiB are needed for %u lcore%s): "
                        "%s; give EAL more with -m or hugepages",
-                       n_shards * (jumbo ? NJ_LCORE_EAL_JUMBO_MIB : NJ_LCORE_EAL_MIB), n_shards,
-                       jumbo ? " with this --mtu" : "", rte_strerror(rte_errno));
+                       n_shards * mib, n_shards, n_shards == 1 ? "" : "s", rte_strerror(rte_errno));
     return 0;
 }
 
@@ -116,19 +124,21 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
     struct rte_eth_conf conf = {.rxmode = {.offloads = off->rx, .mtu = p->mtu},
                                 .txmode.offloads = off->tx,
                                 .intr_conf.rxq = p->rx_interrupts};
-    uint8_t key[NJ_RSS_DEVICE_KEY_MAX];
+    char cause[384] = "";
+    struct nj_quiet quiet;
 
     if (rss) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        conf.rx_adv_conf.rss_conf.rss_key = key;
-        conf.rx_adv_conf.rss_conf.rss_key_len = nj_rss_device_key(info, &p->rss_key, key);
+        conf.rx_adv_conf.rss_conf.rss_key = p->device_key;
+        conf.rx_adv_conf.rss_conf.rss_key_len = nj_rss_device_key(info, &p->rss_key, p->device_key);
         conf.rx_adv_conf.rss_conf.rss_hf = nj_rss_functions(info);
     }
+    nj_quiet_begin(&quiet);
     int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
-    explicit_bzero(key, sizeof key);
+    nj_quiet_end(&quiet, cause, sizeof cause);
     if (rc != 0)
         return nj_fail(why, n, "%s: the device refused %u receive and %u transmit queues: %s",
-                       p->name, p->n_rxq, p->n_txq, rte_strerror(-rc));
+                       p->name, p->n_rxq, p->n_txq, cause[0] ? cause : rte_strerror(-rc));
     return 0;
 }
 
@@ -143,7 +153,7 @@ static int set_mtu(const struct nj_dpdk_port *p)
 static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
 {
     int socket = rte_eth_dev_socket_id(p->id), rc = 0;
-    char cause[256] = "";
+    char cause[384] = "";
     struct nj_quiet quiet;
 
     nj_quiet_begin(&quiet);
@@ -219,7 +229,7 @@ static int settle_mtu(struct nj_dpdk_port *p, const struct rte_eth_dev_info *inf
         return nj_fail(why, n, "--mtu %u: %s (%s) takes at most %u", wanted, p->name, p->driver,
                        mtu_max(info));
     rte_eth_dev_get_mtu(p->id, &p->mtu);
-    p->mtu = wanted ? wanted : least(p->mtu, RTE_ETHER_MTU);
+    p->mtu = wanted ? wanted : least(least(p->mtu, RTE_ETHER_MTU), mtu_max(info));
     return 0;
 }
 
@@ -233,6 +243,47 @@ static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
     nj_quiet_begin(&quiet);
     rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->n_rxd, &p->n_txd);
     nj_quiet_end(&quiet, NULL, 0);
+}
+
+/* All receive queues, or none. */
+static bool has_rx_interrupts(const struct nj_dpdk_port *p)
+{
+    struct nj_quiet quiet;
+    bool has = true;
+
+    nj_quiet_begin(&quiet);
+    for (uint16_t q = 0; q < p->n_rxq; q++)
+        has = has && rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, q) >= 0;
+    nj_quiet_end(&quiet, NULL, 0);
+    return has;
+}
+
+/* What the driver made of the rings: some have a size of their own. */
+static void see_rings(struct nj_dpdk_port *p)
+{
+    struct rte_eth_rxq_info rx;
+    struct rte_eth_txq_info tx;
+
+    if (rte_eth_rx_queue_info_get(p->id, 0, &rx) == 0 && rx.nb_desc > 0)
+        p->n_rxd = rx.nb_desc;
+    if (rte_eth_tx_queue_info_get(p->id, 0, &tx) == 0 && tx.nb_desc > 0)
+        p->n_txd = tx.nb_desc;
+}
+
+/* A driver without receive interrupts may refuse to start with them. */
+static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
+                    const struct nj_offload *off, bool with_mtu, char *why, size_t n)
+{
+    for (;;) {
+        if (configure(p, info, rss, off, why, n) == 0 && start(p, with_mtu, why, n) == 0)
+            break;
+        if (!p->rx_interrupts)
+            return -1;
+        p->rx_interrupts = false;
+    }
+    p->rx_interrupts = p->rx_interrupts && has_rx_interrupts(p);
+    see_rings(p);
+    return 0;
 }
 
 int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
@@ -263,13 +314,12 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
         nj_offload_choose(&off, p->driver, &info);
     p->tx = off.stack;
     nj_offload_tell(&off, p->offloads, sizeof p->offloads);
-    if (settle_mtu(p, &info, want->mtu, why, n) != 0 || configure(p, &info, rss, &off, why, n) != 0)
+    if (settle_mtu(p, &info, want->mtu, why, n) != 0)
         return -1;
     settle_rings(p, want->rx_ring, want->tx_ring);
     if (make_pools(p, n_shards, why, n) != 0 || make_frag_tables(p, n_shards, why, n) != 0 ||
-        start(p, want->mtu != 0, why, n) != 0)
+        bring_up(p, &info, rss, &off, want->mtu != 0, why, n) != 0)
         return -1;
-    p->rx_interrupts = p->rx_interrupts && rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, 0) >= 0;
     rte_eth_macaddr_get(p->id, &p->mac);
     settle_spread(p, &info, rss, n_shards);
     return 0;
@@ -294,8 +344,8 @@ void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
     out->rx_missed = stats.imissed;
     out->rx_nombuf = stats.rx_nombuf;
     out->rx_errors = stats.ierrors;
-    out->tx_errors = stats.oerrors;
-    out->tx_packets = stats.opackets;
+    out->tx_errors = strcmp(p->driver, "net_tap") == 0 ? 0 : stats.oerrors;
+    out->tx_packets = p->n_txq > RTE_ETHDEV_QUEUE_STAT_CNTRS ? UINT64_MAX : stats.opackets;
 }
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)
@@ -311,6 +361,6 @@ void nj_dpdk_port_close(struct nj_dpdk_port *p)
         rte_mempool_free(p->rx_pool[i]);
         rte_mempool_free(p->tx_pool[i]);
     }
-    memset(p, 0, sizeof *p);
+    explicit_bzero(p, sizeof *p);
     p->id = RTE_MAX_ETHPORTS;
 }

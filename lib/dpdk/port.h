@@ -7,6 +7,7 @@
 #include <rte_mempool.h>
 
 #include "base/limits.h"
+#include "dpdk/rss.h"
 #include "shard/steer.h"
 #include "wire/emit.h"
 
@@ -21,7 +22,8 @@ struct nj_dpdk_port {
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;
-    struct nj_rss_key rss_key; /* secret; for nj_shard_config */
+    struct nj_rss_key rss_key;                 /* secret; for nj_shard_config */
+    uint8_t device_key[NJ_RSS_DEVICE_KEY_MAX]; /* secret; drivers read it whenever they start */
     struct nj_tx_offload tx;
     uint32_t held_max; /* received mbufs a shard may hold, see nj_tcp_config */
     char name[64], driver[32];
@@ -37,9 +39,9 @@ struct nj_port_sight {
     bool link_up;
     uint32_t mbps;       /* of the link; 0: not known */
     uint64_t rx_missed;  /* the device had no place in its receive rings (imissed) */
-    uint64_t rx_nombuf;  /* ... or no buffer to put there */
+    uint64_t rx_nombuf;  /* times that no buffer was free to receive into */
     uint64_t rx_errors;  /* damaged (ierrors) */
-    uint64_t tx_errors;  /* not sent (oerrors) */
+    uint64_t tx_errors;  /* not sent (oerrors); not of net_tap, which counts what we offer again */
     uint64_t tx_packets; /* sent (opackets) */
     uint64_t tx_given;   /* that lcores gave to the device: the caller's to fill in */
 };
@@ -68,7 +70,9 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
  */
 bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p);
 /* Look at link and counters; `tx_given` is left alone. One thread at a time: some drivers read
- * their counters by clearing them. A driver that has no such count leaves 0. */
+ * their counters by clearing them. A driver that has no such count leaves 0, but for tx_packets,
+ * which is UINT64_MAX where it cannot be compared: virtual devices count the first 16 queues only.
+ */
 void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
 

@@ -44,26 +44,30 @@ static bool any_of(const char *line, const char *const *words, size_t n)
 
 /* Causes that DPDK names in words of its own, and what to do. */
 static const struct {
-    const char *said, *advice;
+    const char *said, *and_said, *advice; /* and_said NULL: no more is needed */
 } known[] = {
-    {"DMA remapping, error 12", "too little memory may be locked: ulimit -l unlimited, or "
-                                "LimitMEMLOCK=infinity of systemd"},
-    {"failed to select IOMMU type",
+    {"DMA remapping, error 12", NULL,
+     "too little memory may be locked: ulimit -l unlimited, or "
+     "LimitMEMLOCK=infinity of systemd"},
+    {"failed to select IOMMU type", NULL,
      "no IOMMU that vfio can use: switch it on (intel_iommu=on), or bind the device to "
      "uio_pci_generic; without interrupt remapping write 1 to "
      "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"},
-    {"group is not viable", "bind the other devices of its IOMMU group to vfio-pci, too"},
-    {"TUNSETIFF", "a tap needs root or CAP_NET_ADMIN"},
-    {"rte services array", "EAL memory could not be had: look at hugepages, at who may write to "
-                           "/dev/hugepages, and at ulimit -l"},
-    {"No free hugepages", "reserve some: dpdk-hugepages.py --setup 1G; or --no-huge -m 512"},
-    {"hugepage information", "reserve some: dpdk-hugepages.py --setup 1G; or --no-huge -m 512"},
+    {"group is not viable", NULL, "bind the other devices of its IOMMU group to vfio-pci, too"},
+    {"TUNSETIFF", "not permitted", "a tap needs root or CAP_NET_ADMIN"},
+    {"rte services array", NULL,
+     "EAL memory could not be had: look at hugepages, at who may write to "
+     "/dev/hugepages, and at ulimit -l"},
+    {"hugepage information", NULL,
+     "reserve and mount some: dpdk-hugepages.py --setup 1G; or --no-huge "
+     "-m 512"},
 };
 
 static const char *advice_about(const char *line)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(known); i++)
-        if (strcasestr(line, known[i].said))
+        if (strcasestr(line, known[i].said) &&
+            (!known[i].and_said || strcasestr(line, known[i].and_said)))
             return known[i].advice;
     return NULL;
 }

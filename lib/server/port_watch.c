@@ -14,7 +14,8 @@ void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_f
     snprintf(w->name, sizeof w->name, "%s", name);
 }
 
-/* Since the last line about it. */
+/* Since the last line about it. Where the device cuts segments (TSO) it sends more packets than it
+ * is given, and those can hide what is lost. */
 static uint64_t unsent(const struct nj_port_watch *w)
 {
     const struct nj_port_sight *s = &w->seen;
@@ -29,21 +30,28 @@ void nj_port_watch_look(struct nj_port_watch *w, const struct nj_port_sight *sig
 
     w->seen = *sight;
     w->has_seen = true;
-    if (first)
-        w->link_told = true; /* a link that is up is not worth a line */
-    if (!sight->link_up)
-        w->told[NJ__PORT_UNSENT] += unsent(w); /* of the time without a link */
+    if (first) { /* what came before anybody polled is no news, nor is a link that is up */
+        w->first_at = now;
+        w->link_told = true;
+        w->told[NJ__PORT_MISSED] = sight->rx_missed;
+        w->told[NJ__PORT_NOMBUF] = sight->rx_nombuf;
+        w->told[NJ__PORT_RX_ERRORS] = sight->rx_errors;
+    }
+    if (!sight->link_up) { /* what is not sent meanwhile has a reason */
+        w->told[NJ__PORT_UNSENT] += unsent(w);
+        w->told[NJ__PORT_TX_ERRORS] = sight->tx_errors;
+    }
     if (unsent(w) < UNSENT_MIN)
         w->unsent_since = 0;
     else if (w->unsent_since == 0)
         w->unsent_since = now;
 }
 
-static bool tell_link(struct nj_port_watch *w, enum nj_say *level, char *line)
+static bool tell_link(struct nj_port_watch *w, nj_ns now, enum nj_say *level, char *line)
 {
     bool up = w->seen.link_up;
 
-    if (up == w->link_told)
+    if (up == w->link_told || (!up && now - w->first_at < NJ_PORT_WATCH_LINK))
         return false;
     w->link_told = up;
     *level = up ? NJ_SAY_INFO : NJ_SAY_WARNING;
@@ -97,7 +105,7 @@ bool nj_port_watch_next(struct nj_port_watch *w, nj_ns now, enum nj_say *level,
 
     if (!w->has_seen)
         return false;
-    if (tell_link(w, level, line))
+    if (tell_link(w, now, level, line))
         return true;
     *level = NJ_SAY_WARNING;
     return tell_count(w, NJ__PORT_MISSED, s->rx_missed, now,
@@ -105,7 +113,7 @@ bool nj_port_watch_next(struct nj_port_watch *w, nj_ns now, enum nj_say *level,
                       "lcores cannot follow (more lcores, or --rx-ring)",
                       line) ||
            tell_count(w, NJ__PORT_NOMBUF, s->rx_nombuf, now,
-                      "received packets were dropped because no buffer was free", line) ||
+                      "times there was no buffer to receive into", line) ||
            tell_count(w, NJ__PORT_RX_ERRORS, s->rx_errors, now,
                       "received packets were damaged: look at the cable and at the other end's MTU",
                       line) ||

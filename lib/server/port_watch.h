@@ -13,6 +13,7 @@
 
 #define NJ_PORT_WATCH_EVERY (1 * NJ_SEC)  /* between two looks */
 #define NJ_PORT_WATCH_QUIET (10 * NJ_SEC) /* between two lines of one reason */
+#define NJ_PORT_WATCH_LINK  (5 * NJ_SEC)  /* a link may take to come up after the start */
 #define NJ_PORT_LINE_BYTES  256u
 
 enum nj__port_reason {
@@ -30,6 +31,7 @@ struct nj_port_watch {
     uint32_t in_flight_max; /* packets that its transmit rings hold */
     struct nj_port_sight seen;
     bool has_seen, link_told;        /* link_told: the state of the last line */
+    nj_ns first_at;                  /* when it was looked at first */
     uint64_t told[NJ__PORT_REASONS]; /* the count of the last line */
     nj_ns told_at[NJ__PORT_REASONS]; /* 0: never */
     nj_ns unsent_since;              /* when what was not sent began to be too much; 0: it is not */

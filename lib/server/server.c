@@ -179,6 +179,7 @@ static bool up_port(struct nj_server *s)
     nj_port_watch_init(&s->port_watch, s->port.name,
                        s->port.n_txq * s->port.n_txd + s->n_shards * NJ_FABRIC_RING);
     if (rc == 0) {
+        nj_dpdk_port_see(&s->port, &s->port_sight);
         tell_idle(s, idle_of(config));
         if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
             nj_say(NJ_SAY_WARNING,
@@ -412,6 +413,7 @@ static void equip_lcore(struct nj_server *s, uint32_t i)
     l->shard = s->shard[i];
     l->clock = &s->clock;
     l->control = &s->control;
+    l->end = &s->end[i];
     l->idle = idle_of(s->settings.config);
     l->interrupts = i < s->port.n_rxq && s->port.rx_interrupts;
     l->port = s->port.id;

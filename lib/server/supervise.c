@@ -228,6 +228,7 @@ void *nj__server_supervise(void *server)
            open == 1 ? "" : "s");
     enter(s, NJ_PHASE_DRAIN);
     while (!all_drained(s) && wall() < deadline && !signalled(s)) {
+        watch_port(s);
         watch(s);
         tell_abuse(s);
     }

@@ -128,7 +128,8 @@ static bool port(const struct nj_server *s, const char *params, struct rte_tel_d
     rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
     rte_tel_data_add_dict_int(d, "numa_node", s->port.node);
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
-        rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
+        if (rows[i].value != UINT64_MAX) /* else the device has no such count */
+            rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
     return true;
 }
 

@@ -18,7 +18,8 @@ static const struct {
     {"EAL: Detected CPU lcores: 2\nEAL: Cannot open /dev/vfio\n", "Cannot open /dev/vfio"},
     {"EAL: FATAL: Cannot init memory\nEAL: Cannot init memory\n", "Cannot init memory"},
     {"EAL: Cannot get hugepage information.\nEAL: FATAL: Cannot init memory\n",
-     "Cannot get hugepage information: reserve some: dpdk-hugepages.py --setup 1G; or --no-huge "
+     "Cannot get hugepage information: reserve and mount some: dpdk-hugepages.py --setup 1G; or "
+     "--no-huge "
      "-m 512"},
     {"EAL: 0000:01:00.0 cannot set up DMA remapping, error 12 (Cannot allocate memory)\n"
      "EAL: Cannot allocate memory\nEAL: DMA remapping failed\nEAL: permission denied\n",
@@ -29,8 +30,10 @@ static const struct {
      "error allocating rte services array: EAL memory could not be had: look at hugepages, at who "
      "may "
      "write to /dev/hugepages, and at ulimit -l"},
-    {"tap_nl(): TUNSETIFF: Operation not permitted\n",
-     "TUNSETIFF: Operation not permitted: a tap needs root or CAP_NET_ADMIN"},
+    {"tun_alloc(): Unable to set TUNSETIFF for nj0: Operation not permitted\n",
+     "Unable to set TUNSETIFF for nj0: Operation not permitted: a tap needs root or CAP_NET_ADMIN"},
+    {"tun_alloc(): Unable to set TUNSETIFF for nj0: Device or resource busy\n",
+     "Unable to set TUNSETIFF for nj0: Device or resource busy"},
     {"test: unrecognized option '--nonsense'\nEAL: FATAL: Invalid EAL arguments.\n",
      "unrecognized option '--nonsense'"},
     {"EAL: FATAL: Invalid EAL arguments.\nEAL: --a is not compatible with --b\n",
@@ -54,8 +57,7 @@ static const struct {
      "to /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"},
     {"EAL: Requested device 0000:00:03.0 cannot be used\nEAL: Bus (pci) probe failed.\n",
      "Requested device 0000:00:03.0 cannot be used"},
-    {"\n\n\nEAL: No free hugepages reported\n\n",
-     "No free hugepages reported: reserve some: dpdk-hugepages.py --setup 1G; or --no-huge -m 512"},
+    {"\n\n\nEAL: No free hugepages reported\n\n", "No free hugepages reported"},
 };
 
 Test(dpdk_quiet, cause)

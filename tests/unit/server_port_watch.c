@@ -45,6 +45,7 @@ Test(server_port_watch, a_port_that_works_says_nothing)
 Test(server_port_watch, link)
 {
     cr_expect_str_eq(look(), "");
+    now += NJ_PORT_WATCH_LINK;
     sight.link_up = false;
     cr_expect_str_eq(look(), "0000:03:00.0: the link is down");
     cr_expect_eq(level, NJ_SAY_WARNING);
@@ -60,11 +61,39 @@ Test(server_port_watch, link)
     cr_expect_str_eq(look(), "0000:03:00.0: the link is up");
 }
 
-Test(server_port_watch, a_link_that_was_never_up)
+/* Copper takes seconds after the start. */
+Test(server_port_watch, a_link_that_comes_up_after_the_start)
 {
     sight.link_up = false;
+    for (unsigned i = 0; i < 4; i++)
+        cr_expect_str_eq(look(), "");
+    sight.link_up = true;
+    cr_expect_str_eq(look(), "");
+}
+
+Test(server_port_watch, a_link_that_is_never_up)
+{
+    sight.link_up = false;
+    for (unsigned i = 0; i < 4; i++)
+        cr_expect_str_eq(look(), "");
     cr_expect_str_eq(look(), "0000:03:00.0: the link is down");
     cr_expect_str_eq(look(), "");
+}
+
+Test(server_port_watch, what_came_before_the_first_look_is_no_news)
+{
+    sight.rx_missed = sight.rx_nombuf = sight.rx_errors = 1000;
+    cr_expect_str_eq(look(), "");
+    cr_expect_str_eq(look(), "");
+}
+
+Test(server_port_watch, a_device_whose_count_cannot_be_compared)
+{
+    sight.tx_packets = UINT64_MAX;
+    for (unsigned i = 0; i < 30; i++) {
+        sight.tx_given += 1000;
+        cr_expect_str_eq(look(), "");
+    }
 }
 
 Test(server_port_watch, drops_are_counted_and_told_every_ten_seconds)
@@ -114,10 +143,12 @@ Test(server_port_watch, what_is_given_and_not_sent)
 Test(server_port_watch, a_link_that_is_down_sends_nothing)
 {
     look();
+    now += NJ_PORT_WATCH_LINK;
     sight.link_up = false;
     look();
     for (unsigned i = 0; i < 30; i++) {
         sight.tx_given += 1000;
+        sight.tx_errors += 10;
         cr_expect_str_eq(look(), "");
     }
     sight.link_up = true;
