@@ -46,8 +46,8 @@ enum nj_symlinks {
 
 enum nj_log_format { NJ_LOG_DEFAULT /* combined */, NJ_LOG_COMBINED, NJ_LOG_JSON };
 
-/* What an lcore does while it has no work. The first packet afterwards waits no longer than named.
- */
+/* What an lcore does while it has no work. The first packet afterwards waits no longer than named,
+ * and as long again where one lcore hands it to another. */
 enum nj_idle {
     NJ_IDLE_SLEEP,     /* sleep for 50 us, after 100 ms without work for 1 ms */
     NJ_IDLE_SPIN,      /* poll: nothing waits, and the core is never idle */
