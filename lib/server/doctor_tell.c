@@ -46,8 +46,13 @@ void nj__begin(struct nj_finding *f, const char *id_fmt, ...)
 static void tell_text(struct nj_doctor *d, const struct nj_finding *f)
 {
     fprintf(d->out, "%-8s %-26s %s\n", words[f->verdict], f->id, f->what.p);
-    for (const char *p = f->advice.p; *p; p += strcspn(p, "\n") + 1)
-        fprintf(d->out, "         %.*s\n", (int)strcspn(p, "\n"), p);
+    for (const char *p = f->advice.p; *p;) {
+        size_t n = strcspn(p, "\n");
+        fputs("         ", d->out);
+        fwrite(p, 1, n, d->out);
+        fputc('\n', d->out);
+        p += n + (p[n] == '\n');
+    }
 }
 
 static void put_member(struct nj_doctor *d, const char *key, const char *value, size_t n)
