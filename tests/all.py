@@ -4,8 +4,9 @@
 `./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
 
 A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
-the suite's name: unit, fuzz, script, sim, tidy, guard, package, e2e; or threads, which is part of
-unit; or portable, which is unit, fuzz, script and sim: as many tests on every release of Debian.
+the suite's name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e; or threads, which
+is part of unit; or portable, which is unit, fuzz, script and sim: as many tests on every release of
+Debian.
 """
 import concurrent.futures
 import json
@@ -149,6 +150,20 @@ def package(pattern):
                        if pattern in key))
 
 
+def nic(pattern):
+    """
+    Two drivers of PCI NICs, in a guest, when asked for. It is emulated, so only the release build
+    is quick.
+    """
+    if not pattern or pattern not in "nic.quick" or os.environ.get("NJ_SANITIZED"):
+        return 0, 0
+    runs = [unittests("tests/nic/test_nic.py"),
+            summary_of(*run("env", f"NJ_BUILD={RELEASE}", sys.executable, "tests/nic/run.py",
+                            "--quick"))]
+    passed, failed = (sum(column) for column in zip(*runs))
+    return passed, failed
+
+
 def e2e(pattern):
     return summary_of(*run(sys.executable, "tests/e2e/run.py", *([pattern] if pattern else [])))
 
@@ -170,6 +185,7 @@ def main():
         "tidy": lambda: tidy(pattern),
         "guard": lambda: guard(pattern),
         "package": lambda: package(pattern),
+        "nic": lambda: nic(pattern),
         "end to end": lambda: e2e(pattern),
     }
     suites = {"threads": {"threads": lambda: meson("threads", pattern)},

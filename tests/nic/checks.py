@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A nightjar in a guest, and what is checked of it on one NIC."""
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+
+import pack
+from world import (PREFIX_BITS, PREFIX_BITS6, SERVER_ADDR, SERVER_ADDR6, Failed, Server, inside, ip,
+                   server_path, until)
+
+SERVER_SECONDS_MAX = 90  # to start or to end; 5 on a quiet machine
+CURL_SECONDS_MAX = 60
+LINK_SECONDS_MAX = 60
+DOWNLOAD = "10MiB"
+UNDER_WAY_BYTES = 256 << 10  # have come of a download during which something is to happen
+SESSIONS, REQUESTS = 32, 2000
+JUMBO_MTU, JUMBO_BYTES = 9000, 8000
+ETH_P_IP = 0x0800
+
+
+class GuestServer(Server):
+    """world.Server in a guest. `options` are nightjar's."""
+
+    def __init__(self, guest, nic, lcores, options):
+        self.guest = guest
+        self.said = ""
+        self.has_ended = False
+        guest.said.unread = b""
+        command = [server_path(), "-a", guest.address(nic),
+                   "-l", ",".join(str(1 + i) for i in range(lcores)), "--",
+                   "--addr", f"{SERVER_ADDR}/{PREFIX_BITS}",
+                   "--addr", f"{SERVER_ADDR6}/{PREFIX_BITS6}", "--root", pack.SITE,
+                   "--config", pack.POLICY, "--drain-timeout", "60s", *options]
+        guest.run("( sh -c 'echo $$ >/pid; exec \"$@\"' sh " + shlex.join(command) +
+                  "; echo ended $? ) </dev/null >/dev/ttyS2 2>&1 &")
+
+    def wait_for(self, pattern, seconds):
+        """The match of a pattern in what the server says from now on."""
+        answer = self.guest.said.read_until(pattern.encode(), seconds)
+        if not answer:
+            raise Failed(f"the server did not say {pattern!r} within {seconds} s; it said\n"
+                         f"{self.said}{self.guest.said.unread.decode(errors='replace')}\n"
+                         f"{self.guest.console_end()}")
+        found, before = answer
+        self.said += (before + found[0]).decode(errors="replace")
+        return found
+
+    def wait_ready(self, seconds=SERVER_SECONDS_MAX):
+        ended = self.wait_for(r"nightjar: info: ready.*\n|^ended (\d+)\n", seconds)[1]
+        if ended:
+            self.has_ended = True
+            raise Failed(f"the server ended before it was ready: exit status {ended.decode()}\n"
+                         f"{self.said}")
+
+    def signal(self, number=signal.SIGTERM):
+        self.guest.run(f"kill -{int(number)} $(cat /pid)")
+
+    def wait(self, seconds=SERVER_SECONDS_MAX):
+        status = int(self.wait_for(r"^ended (\d+)\n", seconds)[1])
+        self.has_ended = True
+        return status
+
+    def telemetry(self, command):
+        answer = self.guest.run(f"printf %s {command} | socat -t10 - "
+                                "UNIX-CONNECT:/var/run/dpdk/rte/dpdk_telemetry.v2,type=5")
+        decoder = json.JSONDecoder()
+        _, end = decoder.raw_decode(answer)  # the greeting
+        return decoder.raw_decode(answer, end)[0][command.split(",")[0]]
+
+
+class Checks:
+    """Those of one NIC of a guest, with a number of lcores. Each raises an exception when something
+    is wrong; what it returns, if anything, is for the table."""
+
+    def __init__(self, guest, nic, lcores, sums):
+        self.guest, self.nic, self.lcores, self.sums = guest, nic, lcores, sums
+        self.world = guest.world
+        self.server = None
+
+    @contextlib.contextmanager
+    def network(self):
+        """The clients' addresses are those of this NIC's tap meanwhile."""
+        self.world.client_dev = self.nic.name
+        self.world.address_client()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Failed):  # the tap goes with QEMU
+                ip("-n", self.world.client_ns, "addr", "flush", "dev", self.nic.name,
+                   "scope", "global")
+
+    def start(self, *options):
+        self.kill()
+        self.server = GuestServer(self.guest, self.nic, self.lcores, options)
+        self.server.wait_ready()
+
+    def stop(self):
+        self.server.signal()
+        self.expect_end()
+
+    def expect_end(self):
+        status = self.server.wait()
+        if status:
+            raise Failed(f"exit status {status} after SIGTERM\n{self.server.said}")
+
+    def kill(self):
+        """Ends a server that a check which failed has left."""
+        if self.server and not self.server.has_ended:
+            self.server.signal(signal.SIGKILL)
+            self.server.wait()
+
+    def curl(self, *args):
+        """The bytes that came."""
+        done = self.world.client("curl", *self.curl_args(), *args, text=False,
+                                 seconds=CURL_SECONDS_MAX + 10)
+        if done.returncode:
+            raise Failed(f"curl {' '.join(args)}: {done.stderr.decode()}")
+        return done.stdout
+
+    @staticmethod
+    def curl_args():
+        return ("-gsS", "--http2-prior-knowledge", "--max-time", str(CURL_SECONDS_MAX))
+
+    def expect_sum(self, name, body):
+        if hashlib.sha256(body).hexdigest() != self.sums[name]:
+            raise Failed(f"{name}: {len(body)} bytes came, with another sha256")
+
+    def page(self):
+        body = self.curl(self.world.url("/"))
+        if b"<title>nightjar</title>" not in body:
+            raise Failed(f"another page came: {body[:200]}")
+
+    def sha256(self):
+        self.expect_sum(DOWNLOAD, self.curl(self.world.url(f"/{DOWNLOAD}")))
+
+    def ipv6(self):
+        is_ready = f"address {SERVER_ADDR6}/{PREFIX_BITS6} is ready\n"
+        if is_ready not in self.server.said:
+            self.server.wait_for(re.escape(is_ready), 30)
+        name = "200KiB"
+        self.expect_sum(name, self.curl(f"http://[{SERVER_ADDR6}]/{name}"))
+
+    def h2load(self):
+        done = self.world.client("h2load", f"-n{REQUESTS}", f"-c{SESSIONS}", "-m5",
+                                 self.world.url("/one"))
+        if f" {REQUESTS} succeeded, 0 failed" not in done.stdout:
+            raise Failed(done.stdout + done.stderr)
+
+    def rss(self):
+        """After h2load: every lcore had some of the connections."""
+        answer = self.server.telemetry("/nightjar/shards")
+        requests = [shard["requests"] for shard in self.server.shards()]
+        if not all(requests):
+            raise Failed(f"requests per lcore: {requests}\n{answer}")
+        by_device = answer["spread"].startswith("RSS")
+        if self.nic.has_rss and not by_device:
+            raise Failed(f"the device has RSS, which is not used: {answer['spread']}")
+        return "device" if by_device else "rings"
+
+    @contextlib.contextmanager
+    def download_under_way(self):
+        """A download at 2 MiB/s, whose first bytes have come, and whose last ones must."""
+        path = f"{self.world.scratch}/download"
+        curl = self.world.client_popen(
+            "curl", *self.curl_args(), "--no-buffer", "-H", pack.PACED_HEADER, "-o", path,
+            self.world.url(f"/{DOWNLOAD}"), stderr=subprocess.PIPE, text=True)
+        try:
+            until("a download is under way",
+                  lambda: os.path.exists(path) and os.path.getsize(path) >= UNDER_WAY_BYTES, 30)
+            yield
+            _, errors = curl.communicate(timeout=CURL_SECONDS_MAX + 10)
+            if curl.returncode:
+                raise Failed(f"curl: {errors}")
+            with open(path, "rb") as f:
+                self.expect_sum(DOWNLOAD, f.read())
+        finally:
+            curl.kill()
+            curl.communicate()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def link_is(self, word):
+        return self.server.telemetry("/ethdev/link_status,0")["status"] == word
+
+    def flap(self):
+        """The link is down until the driver says so and TCP has noticed."""
+        timeouts = self.server.stats()["tcp_rto"]
+        with self.download_under_way():
+            self.guest.set_link(self.nic, False)
+            try:
+                until("the driver says that the link is down", lambda: self.link_is("DOWN"),
+                      LINK_SECONDS_MAX)
+                until("time-outs of TCP while the link is down",
+                      lambda: self.server.stats()["tcp_rto"] > timeouts, LINK_SECONDS_MAX)
+            finally:
+                self.guest.set_link(self.nic, True)
+            until("the driver says that the link is up", lambda: self.link_is("UP"),
+                  LINK_SECONDS_MAX)
+
+    def drain(self):
+        """A download that runs when SIGTERM comes is finished, and the exit status is 0."""
+        with self.download_under_way():
+            self.server.signal()
+        self.expect_end()
+
+    def restart(self):
+        self.start()
+        self.page()
+        self.stop()
+
+    def jumbo(self):
+        """A server with jumbo frames, and peers with and without them."""
+        self.start("--mtu", str(JUMBO_MTU), "--no-offload")  # TSO would make long frames, too
+        try:
+            self.set_tap_mtu(JUMBO_MTU)
+            with inside(self.world.client_ns):
+                capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP))
+            with capture:
+                capture.bind((self.nic.name, 0))
+                capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+                self.sha256()
+                if longest(capture) <= JUMBO_BYTES:
+                    raise Failed(f"no frame above {JUMBO_BYTES} bytes came")
+        finally:
+            self.set_tap_mtu(1500)
+        self.sha256()
+        self.stop()
+
+    def set_tap_mtu(self, n_bytes):
+        ip("-n", self.world.client_ns, "link", "set", self.nic.name, "mtu", str(n_bytes))
+
+
+def longest(capture):
+    """Bytes of the longest frame that waits in a packet socket."""
+    capture.setblocking(False)
+    n_bytes = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            n_bytes = max(n_bytes, len(capture.recv(1 << 16)))
+    return n_bytes

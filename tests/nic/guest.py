@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+A guest under QEMU, emulated without KVM, with PCI NICs whose other ends are taps in a network
+namespace. Its serial lines and QEMU's monitor are Unix sockets.
+"""
+import contextlib
+import dataclasses
+import json
+import re
+import select
+import socket
+import subprocess
+import tempfile
+import time
+
+from world import Failed, how_it_ended, ip
+
+QEMU = "qemu-system-x86_64"
+MEMORY_MIB, HUGEPAGES = 1300, 340  # two lcores with jumbo frames want 600 MiB
+# A busy host is late with the timer's interrupts: that is no reason to panic or to complain.
+KERNEL_OPTIONS = (f"console=ttyS0 loglevel=4 panic=-1 mitigations=off hugepages={HUGEPAGES} "
+                  "no_timer_check nowatchdog")
+BOOT_SECONDS_MAX = 150  # 15 on a quiet machine
+ACCEPT_SECONDS_MAX = 30
+FIRST_SLOT = 0x10
+MACHINES = {
+    "uio": (["-machine", "pc,hpet=off"], ""),
+    "vfio": (["-machine", "q35,kernel-irqchip=off,hpet=off",
+              "-device", "intel-iommu,intremap=off"], "intel_iommu=on"),
+}
+KERNEL_DRIVERS = {"uio": "uio_pci_generic", "vfio": "vfio-pci"}
+
+
+class Channel:
+    """One Unix socket to which QEMU connects."""
+
+    def __init__(self, path):
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(path)
+        self.listening.listen(1)
+        self.listening.settimeout(1)
+        self.connection = None
+        self.unread = b""
+
+    def accept(self, is_alive):
+        """Waits for QEMU; `is_alive` says whether it is worth it."""
+        give_up = time.monotonic() + ACCEPT_SECONDS_MAX
+        while is_alive() and time.monotonic() < give_up:
+            with contextlib.suppress(TimeoutError):
+                self.connection, _ = self.listening.accept()
+                self.connection.setblocking(False)
+                return
+        raise Failed("QEMU did not connect")
+
+    def send(self, text):
+        self.connection.settimeout(20)
+        self.connection.sendall(text.encode())
+        self.connection.setblocking(False)
+
+    def receive(self, seconds):
+        """More bytes into `unread`, or False after so long or at the end."""
+        if not select.select([self.connection], [], [], max(0, seconds))[0]:
+            return False
+        chunk = self.connection.recv(65536)
+        self.unread += chunk
+        return bool(chunk)
+
+    def read_until(self, pattern, seconds):
+        """The match of a pattern of bytes, and what was before it; None when it does not come."""
+        give_up = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.unread, re.M)):
+            if not self.receive(give_up - time.monotonic()):
+                return None
+        before, self.unread = self.unread[:found.start()], self.unread[found.end():]
+        return found, before
+
+    def close(self):
+        self.listening.close()
+        if self.connection:
+            self.connection.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class Nic:
+    name: str  # as tests and QEMU call it; its tap's, too
+    device: str  # QEMU's name
+    options: str = ""
+    queues: int = 1
+    has_rss: bool = False  # that nightjar has to use
+
+    def arguments(self, slot, binding):
+        """QEMU's. A tap with several queues is for virtio alone: other devices read one of them."""
+        virtio = self.device.startswith("virtio")
+        tap = f"tap,id={self.name},ifname={self.name},script=no,downscript=no"
+        if virtio:
+            tap += f",queues={self.queues}"
+        device = [self.device, f"netdev={self.name}", f"addr={slot:#x}", "romfile=",
+                  f"mac=02:00:00:00:00:{slot:02x}"]
+        if self.options:
+            device.append(self.options)
+        if virtio and binding == "vfio":
+            device.append("iommu_platform=on,disable-legacy=on")
+        return ["-netdev", tap, "-device", ",".join(device)]
+
+
+class Guest:
+    """A booted guest whose NICs are bound to the driver of `binding`, and at most one server in
+    it. It ends with the world that it is in, or by close()."""
+
+    def __init__(self, world, kernel, initramfs, nics, binding):
+        self.world, self.nics, self.binding = world, nics, binding
+        self.folder = tempfile.mkdtemp(prefix="guest-", dir=world.scratch)
+        self.console = f"{self.folder}/console"
+        self.shell, self.said, self.monitor = (
+            Channel(f"{self.folder}/{name}") for name in ("shell", "said", "monitor"))
+        machine, kernel_options = MACHINES[binding]
+        command = [
+            QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "3",
+            "-m", str(MEMORY_MIB), *machine, "-nodefaults", "-no-user-config", "-no-reboot",
+            "-display", "none", "-serial", f"file:{self.console}",
+            *self.serial("shell"), *self.serial("said"),
+            "-chardev", f"socket,id=monitor,path={self.folder}/monitor",
+            "-mon", "chardev=monitor,mode=control", "-kernel", kernel, "-initrd", initramfs,
+            "-append", f"{KERNEL_OPTIONS} {kernel_options}"]
+        for slot, nic in enumerate(nics, FIRST_SLOT):
+            command += nic.arguments(slot, binding)
+        self.qemu = world.client_popen(*command, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def serial(self, name):
+        return ["-chardev", f"socket,id={name},path={self.folder}/{name}",
+                "-serial", f"chardev:{name}"]
+
+    def boot(self):
+        for channel in (self.shell, self.said, self.monitor):
+            try:
+                channel.accept(lambda: self.qemu.poll() is None)
+            except Failed as failed:
+                raise Failed(f"{failed}: {self.how_qemu_ended()}") from None
+        self.tell_qemu("qmp_capabilities")  # after this the taps are there
+        for nic in self.nics:
+            ip("-n", self.world.client_ns, "link", "set", nic.name, "up")
+        self.answer("boot", BOOT_SECONDS_MAX)
+        for slot in range(FIRST_SLOT, FIRST_SLOT + len(self.nics)):
+            self.bind(f"0000:00:{slot:02x}.0")
+
+    def how_qemu_ended(self):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.qemu.wait(1)
+        if self.qemu.returncode is None:
+            return "it still runs"
+        return f"{how_it_ended(self.qemu.returncode)}; {self.qemu.stderr.read().decode().strip()}"
+
+    def bind(self, address):
+        device, driver = f"/sys/bus/pci/devices/{address}", KERNEL_DRIVERS[self.binding]
+        self.run(f"echo {driver} >{device}/driver_override && "
+                 f"echo {address} >/sys/bus/pci/drivers_probe && [ -e {device}/driver ]")
+
+    def address(self, nic):
+        return f"0000:00:{FIRST_SLOT + self.nics.index(nic):02x}.0"
+
+    def run(self, command, seconds=30):
+        """The output of a shell command in the guest, which must succeed."""
+        self.shell.send(f"{{ {command}\n}} 2>&1; echo \x01$?\x01\n")
+        return self.answer(command, seconds)
+
+    def answer(self, command, seconds):
+        answer = self.shell.read_until(rb"\x01(\d+)\x01\r?\n", seconds)
+        if not answer:
+            raise Failed(f"the guest did not answer (it had {seconds} s): {command}\n"
+                         f"QEMU: {self.how_qemu_ended()}\n{self.console_end()}")
+        found, output = answer
+        output = output.decode(errors="replace")
+        if found[1] != b"0":
+            raise Failed(f"exit status {found[1].decode()} in the guest: {command}\n{output}")
+        return output
+
+    def console_end(self):
+        with open(self.console, "rb") as f:
+            return f.read().decode(errors="replace")[-3000:]
+
+    def tell_qemu(self, command, **arguments):
+        self.monitor.send(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        answer = self.monitor.read_until(rb'^\{"(return|error)".*\n', 20)
+        if not answer or answer[0][1] == b"error":
+            raise Failed(f"QEMU: {command} {arguments}: "
+                         f"{answer[0][0].decode() if answer else 'no answer'}")
+
+    def set_link(self, nic, up):
+        self.tell_qemu("set_link", name=nic.name, up=up)
+
+    def close(self):
+        """Ends QEMU, and with it the taps."""
+        self.qemu.kill()
+        self.qemu.wait(20)
+        self.qemu.stderr.close()
+        for channel in (self.shell, self.said, self.monitor):
+            channel.close()

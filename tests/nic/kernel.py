@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Debian's kernel for virtual machines, which guests boot. apt downloads the package and checks it;
+it is unpacked into a cache folder and not installed, so nothing of the host changes. The newest
+kernel in the cache is used as long as there is one: delete the folder to get a newer one.
+"""
+import glob
+import os
+import re
+import subprocess
+
+from world import Failed
+
+CACHE = os.environ.get("NJ_GUEST_KERNELS", "/var/cache/nightjar/kernels")
+META_PACKAGE = "linux-image-cloud-amd64"  # it depends on the newest kernel
+APT_OPTIONS = ("-q", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20",
+               "-o", "Acquire::Retries=1")
+COMMAND_SECONDS_MAX = 120
+
+
+def run(*command, folder=None):
+    """The output of a command of apt or dpkg, which ends when this process does."""
+    words = " ".join(command)
+    try:
+        done = subprocess.run(["setpriv", "--pdeathsig", "KILL", *command], cwd=folder,
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=COMMAND_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"no kernel for the guest: not within {COMMAND_SECONDS_MAX} s: "
+                     f"{words}") from None
+    if done.returncode:
+        raise Failed(f"no kernel for the guest: {words}: {done.stderr.strip()[-1000:]}")
+    return done.stdout
+
+
+def package_name():
+    """The kernel's package; without apt's lists they are fetched first."""
+    for prepare in (), ("apt-get", "update", *APT_OPTIONS):
+        if prepare:
+            run(*prepare)
+        found = re.search(r"^ *Depends: (linux-image-\S+)$",
+                          run("apt-cache", "depends", META_PACKAGE), re.M)
+        if found:
+            return found[1]
+    raise Failed(f"no kernel for the guest: apt knows no package {META_PACKAGE}")
+
+
+def download(reaper):
+    name = package_name()
+    folder = f"{CACHE}/.new-{os.getpid()}"
+    reaper.will_make("folder", folder)
+    os.makedirs(folder)
+    os.chmod(folder, 0o777)  # apt downloads as a user of its own
+    run("apt-get", "download", *APT_OPTIONS, name, folder=folder)
+    [archive] = glob.glob(f"{folder}/*.deb")
+    run("dpkg-deb", "--extract", archive, f"{folder}/root")
+    if not cached():  # another run may have been first
+        os.rename(f"{folder}/root", f"{CACHE}/{name}")
+
+
+def cached():
+    folders = [path for path in glob.glob(f"{CACHE}/*") if glob.glob(f"{path}/boot/vmlinuz-*")]
+    return max(folders, key=os.path.getmtime, default=None)
+
+
+def kernel(reaper):
+    """(path of the kernel, folder of its modules)"""
+    if not cached():
+        download(reaper)
+    folder = cached()
+    if not folder:
+        raise Failed(f"no kernel for the guest: its package was unpacked in {CACHE} and has none")
+    [image] = glob.glob(f"{folder}/boot/vmlinuz-*")
+    [modules] = glob.glob(f"{folder}/lib/modules/*") or glob.glob(f"{folder}/usr/lib/modules/*")
+    return image, modules

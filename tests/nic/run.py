@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+nightjar on the poll-mode drivers of PCI NICs, in guests under QEMU: each device that Debian's QEMU
+emulates, bound to vfio-pci and to uio_pci_generic, with one lcore and with two. A line for each
+check, then a table. Needs root, no KVM, no hugepages of the host.
+"""
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "e2e")]
+from checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Checks  # noqa: E402
+from guest import KERNEL_DRIVERS, QEMU, Guest, Nic  # noqa: E402
+from kernel import kernel  # noqa: E402
+from pack import pack  # noqa: E402
+from world import Failed, World, server_path  # noqa: E402
+
+VIRTIO = Nic("virtio", "virtio-net-pci", "mq=on", queues=2)
+# The driver says that the e1000 (82540EM) has two queues. It has one.
+E1000 = Nic("e1000", "e1000")
+NICS = (VIRTIO, Nic("virtio-rss", "virtio-net-pci", "mq=on,rss=on", queues=2, has_rss=True),
+        E1000, Nic("e1000e", "e1000e", queues=2), Nic("vmxnet3", "vmxnet3", queues=2),
+        Nic("igb", "igb", queues=2, has_rss=True))
+# In this order, with the table's words.
+CHECKS = {"start": "starts", "page": "serves", "ipv6": "IPv6", "sha256": "sha256",
+          "h2load": "h2load", "rss": "RSS", "flap": "flap", "drain": "drain",
+          "restart": "restart", "jumbo": "jumbo"}
+LEGEND = f"""\
+| column | what is checked |
+|---|---|
+| starts | the server is ready |
+| serves, IPv6 | a page over IPv4; 200 KiB over IPv6, compared by sha256 |
+| sha256 | 10 MiB, compared by sha256 |
+| h2load | {REQUESTS:,} requests of {SESSIONS} connections succeed |
+| RSS | each lcore has connections. device: the NIC spreads them; rings: lcores hand them over |
+| flap | link down in a download, until the driver says so and TCP has a time-out; then up |
+| drain | SIGTERM in a download: it is finished, and the exit status is 0 |
+| restart | another start on the same NIC, a page, the end |
+| jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peers of 1,500 too |
+"""
+QUICK_CHECKS = ("start", "page", "sha256", "drain")
+CHECK_SECONDS_MAX = 240
+
+
+class Ended(KeyboardInterrupt):
+    """By SIGTERM."""
+
+
+def ended(*_):
+    raise Ended
+
+
+def too_long(*_):
+    raise Failed(f"it took longer than {CHECK_SECONDS_MAX} s")
+
+
+class Lab(World):
+    """A network namespace for guests and clients. There is no server outside of a guest."""
+
+    def __init__(self):
+        super().__init__("null", ipv6=True)
+
+    def start(self):
+        pass
+
+
+class Report:
+    """Counts checks, prints a line for each, and keeps the table."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+        self.rows = []
+        self.reasons = {}  # why something was not run: {what: reason}
+
+    def check(self, name, function):
+        """What the table says of it."""
+        began, error, said = time.monotonic(), "", None
+        signal.alarm(CHECK_SECONDS_MAX)
+        try:
+            said = function()
+        except (Failed, subprocess.TimeoutExpired) as failed:
+            error = str(failed)
+        except Exception:
+            error = traceback.format_exc()
+        finally:
+            signal.alarm(0)
+        print(f"{'FAIL' if error else 'ok':<4} {name} ({time.monotonic() - began:.1f} s)",
+              flush=True)
+        if error:
+            print("     " + error.strip().replace("\n", "\n     "), flush=True)
+        self.failed += bool(error)
+        self.passed += not error
+        return "FAILED" if error else said if isinstance(said, str) else "ok"
+
+    def not_run(self, name, reason):
+        if name not in self.reasons:
+            print(f"not run {name}: {reason}", flush=True)
+        self.reasons[name] = reason
+
+    def table(self):
+        """In Markdown."""
+        columns = ["device", "bound to", "lcores", *CHECKS.values()]
+        lines = [columns, ["---"] * len(columns)]
+        lines += [[*head, *(cells.get(name, "-") for name in CHECKS)] for head, cells in self.rows]
+        text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        if self.reasons:
+            text += "\nNot run:\n\n"
+        return text + "".join(f"- {name}: {reason}\n" for name, reason in self.reasons.items())
+
+
+def run_checks(report, prefix, checks, names):
+    """The table's cells of one NIC with a number of lcores."""
+    cells = {}
+    with checks.network():
+        for name in names:
+            if name == "rss" and checks.lcores == 1:
+                cells[name] = "-"
+            elif name == "jumbo" and not has_option("--mtu"):
+                report.not_run(name, "this nightjar has no option --mtu")
+                cells[name] = "not run"
+            else:
+                cells[name] = report.check(f"{prefix}.{name}", getattr(checks, name))
+            if name == "start" and cells[name] == "FAILED":
+                break
+        with contextlib.suppress(Failed, OSError):
+            checks.kill()
+    return cells
+
+
+def has_option(name):
+    return name in subprocess.run([server_path(), "--help"], capture_output=True, text=True,
+                                  timeout=20).stdout
+
+
+def version_of(*command):
+    """The first number with dots that the command prints."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    return re.search(r"\d+(\.\d+)+", done.stdout)[0]
+
+
+def qemu_has(device):
+    listed = subprocess.run([QEMU, "-device", "help"], capture_output=True, text=True, timeout=60)
+    return f'name "{device}"' in listed.stdout
+
+
+def prepare(world):
+    """(kernel, initramfs, sums of the site), or Failed with what is missing."""
+    for program, package in (QEMU, "qemu-system-x86"), ("cpio", "cpio"):
+        if not shutil.which(program):
+            raise Failed(f"no {program}: install Debian's package {package}")
+    image, modules = kernel(world.reaper)
+    return image, *pack(world.scratch, modules)
+
+
+def quick(report, world, image, initramfs, sums):
+    guest = Guest(world, image, initramfs, [VIRTIO, E1000], "uio")
+    try:
+        if report.check("nic.quick.boot", guest.boot) == "FAILED":
+            return
+        for nic in guest.nics:
+            run_checks(report, f"nic.quick.{nic.name}", Checks(guest, nic, nic.queues, sums),
+                       QUICK_CHECKS)
+    finally:
+        guest.close()
+
+
+def whole(report, world, image, initramfs, sums, part):
+    for binding, driver in KERNEL_DRIVERS.items():
+        for nic in NICS:
+            name, device = f"nic.{nic.name}.{binding}", f"{nic.device} {nic.options}".rstrip()
+            if part not in name:
+                continue
+            if not qemu_has(nic.device):
+                report.not_run(nic.name, f"QEMU {version_of(QEMU, '--version')} does not "
+                                         "emulate it")
+                report.rows.append(((device, driver, "-"), dict.fromkeys(CHECKS, "not run")))
+                continue
+            guest = Guest(world, image, initramfs, [nic], binding)
+            try:
+                booted = report.check(f"{name}.boot", guest.boot) == "ok"
+                for lcores in range(1, nic.queues + 1):
+                    cells = {"start": "FAILED"} if not booted else run_checks(
+                        report, f"{name}.{lcores}", Checks(guest, nic, lcores, sums), CHECKS)
+                    report.rows.append(((device, driver, str(lcores)), cells))
+            finally:
+                guest.close()
+
+
+def page(report, kernel_path):
+    """The table and what it is about."""
+    return (
+        "# PCI NICs under QEMU\n\n"
+        "`sudo ./dev test nic --table docs/nics.md` wrote this page: nightjar on DPDK's\n"
+        "poll-mode drivers of the PCI NICs that QEMU emulates. No hardware was tried.\n"
+        "The e1000 (82540EM) has one queue, so one lcore, although its driver says two.\n\n"
+        f"QEMU {version_of(QEMU, '--version')} without KVM, "
+        f"DPDK {version_of('pkg-config', '--modversion', 'libdpdk')}, "
+        f"in the guest {os.path.basename(kernel_path).removeprefix('vmlinuz-')}.\n\n"
+        f"{report.table()}\n{LEGEND}")
+
+
+def run(report, args):
+    with Lab() as world:
+        prepared = []
+        if report.check("nic.prepare", lambda: prepared.extend(prepare(world))) == "FAILED":
+            return
+        if args.quick:
+            quick(report, world, *prepared)
+            return
+        whole(report, world, *prepared, args.only)
+        print("\n" + report.table())
+        if args.table:
+            with open(args.table, "w") as f:
+                f.write(page(report, prepared[0]))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev test nic", description=__doc__)
+    parser.add_argument("--quick", action="store_true",
+                        help="one boot, two devices, the checks that `./dev ci` runs")
+    parser.add_argument("--only", metavar="PART", default="",
+                        help="devices and drivers with this in their name, e.g. virtio.vfio")
+    parser.add_argument("--table", metavar="FILE", help="write the table there as well")
+    args = parser.parse_args()
+    if args.quick and (args.table or args.only):
+        parser.error("--quick has no table and no parts")
+    if args.table:
+        args.table = os.path.join(os.environ.get("NJ_CALLER", "."), args.table)
+        if not os.access(os.path.dirname(args.table) or ".", os.W_OK):
+            parser.error(f"--table: no folder to write to: {os.path.dirname(args.table)}")
+    names = [f"nic.{nic.name}.{binding}" for nic in NICS for binding in KERNEL_DRIVERS]
+    if not any(args.only in name for name in names):
+        parser.error(f"--only {args.only}: it is part of none of {', '.join(names)}")
+    if os.geteuid() != 0:
+        parser.exit(1, "needs root (namespaces, taps): sudo ./dev test nic\n")
+    signal.signal(signal.SIGALRM, too_long)
+    signal.signal(signal.SIGTERM, ended)
+    report = Report()
+    run(report, args)
+    print(f"{report.passed} passed, {report.failed} failed", flush=True)
+    return int(report.failed > 0)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt as why:
+        sys.exit(128 + (signal.SIGTERM if isinstance(why, Ended) else signal.SIGINT))
