@@ -204,7 +204,7 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
  *
  * net_tap announces all its queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and
  * in DPDK 22.11 writes past the end of it with more. net_e1000_em says two for all of its chips:
- * the older ones (82540, 82545, 82546) have one, and what goes to the second one never leaves. */
+ * the older chips (82540, 82545, 82546) have one, and never send packets of the second queue. */
 static uint32_t queues_max(const struct rte_eth_dev_info *info)
 {
     if (strcmp(info->driver_name, "net_tap") == 0)

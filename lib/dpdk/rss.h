@@ -11,8 +11,8 @@
 /* Of the key a device takes; that of i40e, ice and iavf has 52. */
 #define NJ_RSS_DEVICE_KEY_MAX 64u
 
-/* Can the device spread TCP flows over `n_shards` (> 1) by our key and a table of ours, as far as
- * it says? Pure. */
+/* Does the device report that it can spread TCP flows over `n_shards` (> 1) by a key and a table
+ * that we choose? Pure. */
 bool nj_rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards);
 
 /* What the device hashes of what we ask for: RTE_ETH_RSS_*. Pure. */
@@ -24,8 +24,8 @@ uint64_t nj_rss_functions(const struct rte_eth_dev_info *info);
 uint8_t nj_rss_device_key(const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
                           uint8_t out[NJ_RSS_DEVICE_KEY_MAX]);
 
-/* The started port has the key and a table in which entry i belongs to queue i mod n_shards: both
- * are told where that is needed, read back and compared. False: it did not do as told. */
+/* Give the started port the key, unless it has it, and a table in which entry i belongs to queue
+ * i mod n_shards; read both back and compare. False: the device did not keep one of them. */
 bool nj_rss_works(uint16_t port, const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
                   uint32_t n_shards);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: NICs of the PCI bus, who has each, and what it takes to have it. */
+/* nightjar doctor: NICs of the PCI bus: the driver of each, and how to bind it for DPDK. */
 #include <stdlib.h>
 #include <string.h>
 

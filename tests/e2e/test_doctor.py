@@ -149,7 +149,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual(text, said)
         self.assertRegex(last, r"\A\d+ errors?, \d+ warnings?: nightjar does not start on a NIC "
                                r"here yet\n\Z")
-        self.assertIn("| sudo tee ", text)  # typed by somebody who is not root
+        self.assertIn("| sudo tee ", text)  # the test's user is not root
 
     def test_nothing_is_changed(self):
         fill(self.root, BROKEN)
