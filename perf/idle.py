@@ -8,7 +8,6 @@ CPU time of the process while nothing comes, in percent of one CPU, and the time
 an open connection to the end of its response, each time after a second without packets.
 """
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -79,8 +78,7 @@ def main():
               f"{statistics.median(waits):.2f} ms, {min(waits):.2f} to {max(waits):.2f}",
               flush=True)
     if args.json:
-        with open(record.caller_path(args.json), "w", encoding="ascii") as f:
-            json.dump(found, f, indent=1)
+        record.dump(args.json, found)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ ring can't take is lost before the server sees it, the client's packets like all
 line but one says how much that was.
 """
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -86,8 +85,7 @@ def main():
         found = watch(world, args)
     report(found)
     if args.json:
-        with open(record.caller_path(args.json), "w") as f:
-            json.dump(found, f, indent=1)
+        record.dump(args.json, found)
 
 
 if __name__ == "__main__":
