@@ -15,6 +15,8 @@ static const char *const help[] = {
     "  --addr auto6            IPv6 addresses as the link's routers tell (SLAAC)\n"
     "  --gateway ADDRESS       router for what is not on the link, one for each family;\n"
     "                          for IPv6 [what routers advertise]\n"
+    "  --route NETWORK/PREFIX=ADDRESS   another router of the link, for that network (up to 16\n"
+    "                          times)\n"
     "  --neighbour ADDRESS=MAC the MAC address of a host of the link, a gateway mostly, that no\n"
     "                          packet can change (up to 7 times)\n"
     "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
@@ -123,6 +125,7 @@ static const struct asking {
 static const char *const names[] = {
     "addr",
     "gateway",
+    "route",
     "neighbour",
     "vlan",
     "mtu",

@@ -89,6 +89,9 @@
  * fewer than the 8 places where an address may stand. */
 #define NJ_NEIGH_FIXED_MAX 7u
 
+/* Static routes of a port. Each packet that is not like the one before it is compared with all. */
+#define NJ_IP_ROUTES_MAX 16u
+
 /* Strangers that are asked for at a time, and those that we begin to ask for per second: packets
  * that come from made-up addresses of the link make us ask. One that is not there takes its place
  * for the 3 s of three questions: with 48 places 16 of them per second, 48 questions, 192 packets

@@ -42,6 +42,7 @@ struct entry {
 static const struct entry entries[] = {
     {{"addr", NULL}, LIST, false, FIELD(addr), 0, NJ_SERVER_ADDRS_MAX, NULL},
     {{"gateway", NULL}, LIST, false, FIELD(gateway), 0, NJ_SERVER_GATEWAYS_MAX, NULL},
+    {{"route", NULL}, LIST, false, FIELD(route), 0, NJ_SERVER_ROUTES_MAX, NULL},
     {{"neighbour", NULL}, LIST, false, FIELD(neighbour), 0, NJ_SERVER_NEIGHBOURS_MAX, NULL},
     {{"vlan", NULL}, NUMBER, false, FIELD(vlan), 1, 4094, "a VLAN id from 1 to 4094"},
     {{"mtu", NULL}, NUMBER, false, FIELD(mtu), NJ_MTU_MIN, NJ_MTU_MAX,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/settings.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,127 +10,8 @@
 #include "base/limits.h"
 #include "http/mime.h"
 #include "sched/fiber.h"
-#include "server/addresses.h"
-#include "wire/ip6.h"
 
 #define VLAN_MAX 4094u /* 0 and 4095 are reserved (IEEE 802.1Q) */
-
-_Static_assert(NJ_SERVER_ADDRS_MAX < NJ_ADDRS_MAX, "room for the link-local address and others");
-
-/* The bits of an address behind its prefix: all 0, all 1? (All 0 has none of them set.) */
-static bool host_bits_are(const struct nj_addr *ip, unsigned first, bool ones)
-{
-    for (unsigned bit = first; bit < 128; bit++)
-        if ((ip->b[bit / 8] >> (7 - bit % 8) & 1) != ones)
-            return false;
-    return true;
-}
-
-/* May a host have this address on a link with this prefix? Not the link's own address and, in IPv4,
- * not its broadcast address (RFC 1122 3.2.1.3, RFC 4291 2.6.1). */
-static bool host_address(const struct nj_addr *ip, unsigned prefix_bits)
-{
-    if (nj_addr_is_v4(ip)) {
-        uint32_t v4 = ntohl(nj_addr_to_v4(ip));
-        bool edge = prefix_bits < 31 && (host_bits_are(ip, 96 + prefix_bits, false) ||
-                                         host_bits_are(ip, 96 + prefix_bits, true));
-        return v4 >> 24 != 0 && v4 >> 24 != 127 && v4 >> 28 < 14 && !edge;
-    }
-    bool edge = prefix_bits < 127 && host_bits_are(ip, prefix_bits, false);
-    return !nj_ip6_is_multicast(ip) && !nj_ip6_is_unspecified(ip) && !nj_ip6_is_loopback(ip) &&
-           !edge;
-}
-
-/* "ADDRESS/PREFIX", all of it. */
-static bool parse_prefixed(const char *text, struct nj_iface_addr *a)
-{
-    const char *slash = strchr(text, '/');
-    char *end = NULL;
-
-    if (!slash || slash[1] < '0' || slash[1] > '9' ||
-        !nj_address_read(text, (size_t)(slash - text), &a->ip))
-        return false;
-    errno = 0;
-    long bits = strtol(slash + 1, &end, 10);
-    if (*end != '\0' || errno || bits < 1 || bits > (nj_addr_is_v4(&a->ip) ? 32 : 128))
-        return false;
-    a->prefix_bits = (uint8_t)bits;
-    a->state = NJ_ADDR_READY;
-    return true;
-}
-
-static int read_addr(struct nj_settings *s, const char *text, char *why, size_t n)
-{
-    struct nj_iface *iface = &s->iface;
-    struct nj_iface_addr a;
-
-    if (strcmp(text, "auto6") == 0) {
-        iface->ip6 = s->slaac = true;
-        return 0;
-    }
-    if (!parse_prefixed(text, &a))
-        return nj_fail(why, n,
-                       "--addr %s: expected an address with its prefix, e.g. 198.18.0.2/24 or "
-                       "2001:db8::2/64, or auto6",
-                       text);
-    if (!host_address(&a.ip, a.prefix_bits))
-        return nj_fail(why, n, "--addr %s: not an address a host can have on that link", text);
-    if (nj_iface_find(iface, &a.ip))
-        return nj_fail(why, n, "--addr %s: that address is given twice", text);
-    iface->ip6 |= !nj_addr_is_v4(&a.ip);
-    iface->addr[iface->n_addrs++] = a;
-    return 0;
-}
-
-/* Is it on the link of one of our addresses, and a host there? */
-bool nj__settings_is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
-{
-    if (nj_iface_find(iface, ip))
-        return false;
-    if (!nj_addr_is_v4(ip) && nj_ip6_is_link_local(ip))
-        return iface->ip6;
-    for (unsigned i = 0; i < iface->n_addrs; i++) {
-        struct nj_iface one = {.n_addrs = 1, .addr = {iface->addr[i]}};
-        if (nj_ip_on_link(&one, ip) && host_address(ip, iface->addr[i].prefix_bits))
-            return true;
-    }
-    return false;
-}
-
-static int read_gateway(struct nj_settings *s, const char *text, char *why, size_t n)
-{
-    struct nj_iface *iface = &s->iface;
-    struct nj_addr ip;
-
-    if (!nj_address_read(text, strlen(text), &ip))
-        return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
-                       text);
-    if (nj_iface_find(iface, &ip))
-        return nj_fail(why, n, "--gateway %s: that is our own address", text);
-    if (!nj__settings_is_neighbour(iface, &ip))
-        return nj_fail(why, n, "--gateway %s: not a neighbour of any --addr", text);
-    bool v4 = nj_addr_is_v4(&ip), *has = v4 ? &iface->has_gateway : &iface->has_gateway6;
-    if (*has)
-        return nj_fail(why, n, "--gateway %s: there is another one for %s", text,
-                       v4 ? "IPv4" : "IPv6");
-    *has = true;
-    *(v4 ? &iface->gateway : &iface->gateway6) = ip;
-    return 0;
-}
-
-static int read_link(struct nj_settings *s, const struct nj_server_config *config, char *why,
-                     size_t n)
-{
-    for (unsigned i = 0; i < NJ_SERVER_ADDRS_MAX && config->addr[i]; i++)
-        if (read_addr(s, config->addr[i], why, n) != 0)
-            return -1;
-    for (unsigned i = 0; i < NJ_SERVER_GATEWAYS_MAX && config->gateway[i]; i++)
-        if (read_gateway(s, config->gateway[i], why, n) != 0)
-            return -1;
-    if (nj__settings_read_neighbours(s, why, n) != 0)
-        return -1;
-    return nj__settings_read_rss_key(s, why, n);
-}
 
 static bool ring_ok(uint16_t n)
 {
@@ -163,7 +43,7 @@ static int read_rest(struct nj_settings *s, const struct nj_server_config *confi
 {
     struct stat st;
 
-    if (read_link(s, config, why, n) != 0)
+    if (nj__settings_read_link(s, why, n) != 0)
         return -1;
     if (config->vlan > VLAN_MAX)
         return nj_fail(why, n, "--vlan: expected a VLAN id from 1 to %u", VLAN_MAX);

@@ -41,12 +41,8 @@ int nj_settings_check(struct nj_settings *s, const struct nj_server_config *conf
                       size_t why_bytes);
 void nj_settings_free(struct nj_settings *s);
 
-/* Is it another host on the link of one of our addresses? */
-bool nj__settings_is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip);
-
-/* settings_link.c: after the addresses. */
-int nj__settings_read_neighbours(struct nj_settings *s, char *why, size_t why_bytes);
-int nj__settings_read_rss_key(struct nj_settings *s, char *why, size_t why_bytes);
+/* settings_link.c: addresses, gateways, routes, neighbours, the key of RSS. */
+int nj__settings_read_link(struct nj_settings *s, char *why, size_t why_bytes);
 
 /* settings_site.c: limits of requests, and what a folder is served like. */
 int nj__settings_read_requests(struct nj_settings *s, char *why, size_t why_bytes);

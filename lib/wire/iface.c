@@ -43,24 +43,33 @@ bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be)
     return true;
 }
 
+/* Of its 16 bytes: IPv4 addresses have 96 bits before their own, all alike. */
+static unsigned prefix_of(const struct nj_iface_addr *a)
+{
+    return a->prefix_bits + (nj_addr_is_v4(&a->ip) ? 96u : 0u);
+}
+
 static bool same_prefix(const struct nj_iface_addr *a, const struct nj_addr *ip)
 {
-    bool v4 = nj_addr_is_v4(&a->ip);
+    return nj_addr_is_v4(&a->ip) == nj_addr_is_v4(ip) &&
+           nj_ip6_same_prefix(&a->ip, ip, prefix_of(a));
+}
 
-    if (v4 != nj_addr_is_v4(ip))
-        return false;
-    /* IPv4 addresses have 96 bits before their own, all alike. */
-    return nj_ip6_same_prefix(&a->ip, ip, a->prefix_bits + (v4 ? 96u : 0u));
+/* ... by a prefix of at least so many bits. */
+static bool on_link_of(const struct nj_iface *iface, const struct nj_addr *ip, unsigned bits)
+{
+    for (unsigned i = 0; i < iface->n_addrs; i++) {
+        const struct nj_iface_addr *a = &iface->addr[i];
+        if (a->state != NJ_ADDR_EXPIRED && a->state != NJ_ADDR_DUPLICATE && same_prefix(a, ip) &&
+            prefix_of(a) >= bits)
+            return true;
+    }
+    return false;
 }
 
 bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
 {
-    for (unsigned i = 0; i < iface->n_addrs; i++) {
-        const struct nj_iface_addr *a = &iface->addr[i];
-        if (a->state != NJ_ADDR_EXPIRED && a->state != NJ_ADDR_DUPLICATE && same_prefix(a, ip))
-            return true;
-    }
-    return false;
+    return on_link_of(iface, ip, 0);
 }
 
 const struct nj_addr *nj_iface_source(const struct nj_iface *iface, const struct nj_addr *ip)
@@ -79,10 +88,29 @@ const struct nj_addr *nj_iface_source(const struct nj_iface *iface, const struct
     return any;
 }
 
+/* The static route with the longest prefix. */
+static const struct nj_ip_route *route_to(const struct nj_iface *iface, const struct nj_addr *dst)
+{
+    const struct nj_ip_route *best = NULL;
+
+    for (unsigned i = 0; i < iface->n_routes; i++) {
+        const struct nj_ip_route *r = &iface->route[i];
+        bool matches = nj_addr_is_v4(&r->net) == nj_addr_is_v4(dst) &&
+                       nj_ip6_same_prefix(&r->net, dst, r->bits);
+        if (matches && (!best || r->bits > best->bits))
+            best = r;
+    }
+    return best;
+}
+
 const struct nj_addr *nj_ip_next_hop(const struct nj_iface *iface, const struct nj_addr *dst)
 {
-    if (nj_ip_on_link(iface, dst))
+    const struct nj_ip_route *route = iface->n_routes > 0 ? route_to(iface, dst) : NULL;
+
+    if (on_link_of(iface, dst, route ? route->bits : 0))
         return dst;
+    if (route)
+        return &route->hop;
     if (nj_addr_is_v4(dst))
         return iface->has_gateway ? &iface->gateway : NULL;
     return iface->has_gateway6 ? &iface->gateway6 : NULL;

@@ -34,6 +34,12 @@ struct nj_iface_neighbour {
     struct rte_ether_addr mac;
 };
 
+/* A static route: packets to this network go to a neighbour. */
+struct nj_ip_route {
+    struct nj_addr net, hop; /* of one family; the bits of `net` behind the prefix are 0 */
+    uint8_t bits;            /* of `net` in its 16 bytes: 97..128 for IPv4, 1..128 for IPv6 */
+};
+
 struct nj_iface {
     struct rte_ether_addr mac;
     uint16_t vlan; /* the 802.1Q VLAN that we are in, 1..4094; 0: none */
@@ -42,9 +48,10 @@ struct nj_iface {
     bool ip6;      /* we speak IPv6, and have a link-local address */
     bool has_gateway, has_gateway6;
     struct nj_addr gateway, gateway6; /* of IPv4, of IPv6 */
-    uint8_t n_addrs, n_fixed;
+    uint8_t n_addrs, n_fixed, n_routes;
     struct nj_iface_addr addr[NJ_ADDRS_MAX];
     struct nj_iface_neighbour fixed[NJ_NEIGH_FIXED_MAX];
+    struct nj_ip_route route[NJ_IP_ROUTES_MAX]; /* in any order */
 };
 
 /* The entry of this address, whatever its state, or NULL. */
@@ -93,7 +100,9 @@ bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be);
 /* On the same link as we are? Else the gateway of its family has to carry it. */
 bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
 
-/* The neighbour that a packet to `dst` goes to, or NULL when there is no way. */
+/* The neighbour that a packet to `dst` goes to, or NULL when there is no way. Of the prefixes of
+ * the link and the static routes the longest one counts, that of the link among equals; then comes
+ * the gateway. */
 const struct nj_addr *nj_ip_next_hop(const struct nj_iface *iface, const struct nj_addr *dst);
 
 #endif

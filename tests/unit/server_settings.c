@@ -136,6 +136,46 @@ Test(server_settings, what_was_read)
     cr_expect_eq(nj_addr_to_v4(&s.iface.addr[2].ip), htonl(0xc6120003));
 }
 
+#define NO_ROUTE "expected a network and a router of the same family, e.g. 10.0.0.0/8=198.18.0.9"
+
+Test(server_settings, static_routes)
+{
+    static const struct {
+        const char *route, *why;
+    } bad[] = {
+        {"10.0.0.0/8", "--route 10.0.0.0/8: " NO_ROUTE},
+        {"10.0.0.0=198.18.0.9", "--route 10.0.0.0=198.18.0.9: " NO_ROUTE},
+        {"10.0.0.1/8=198.18.0.9", "--route 10.0.0.1/8=198.18.0.9: " NO_ROUTE},
+        {"0.0.0.0/0=198.18.0.9", "--route 0.0.0.0/0=198.18.0.9: " NO_ROUTE},
+        {"10.0.0.0/8=", "--route 10.0.0.0/8=: " NO_ROUTE},
+        {"10.0.0.0/8=198.18.0.9/24", "--route 10.0.0.0/8=198.18.0.9/24: " NO_ROUTE},
+        {"2001:db8:7::/64=198.18.0.9", "--route 2001:db8:7::/64=198.18.0.9: " NO_ROUTE},
+        {"10.0.0.0/8=198.18.1.9",
+         "--route 10.0.0.0/8=198.18.1.9: the router is not a neighbour of any --addr"},
+        {"10.0.0.0/8=198.18.0.2",
+         "--route 10.0.0.0/8=198.18.0.2: the router is not a neighbour of any --addr"},
+    };
+    struct nj_server_config c = good();
+    struct nj_settings s;
+    char why[256];
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
+        c.route[0] = bad[i].route;
+        expect(&c, bad[i].why);
+    }
+    c.addr[1] = "2001:db8::2/64";
+    c.route[0] = "10.0.0.0/8=198.18.0.9";
+    c.route[1] = "2001:db8:7::/64=fe80::9";
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(s.iface.n_routes, 2);
+    cr_expect_eq(s.iface.route[0].bits, 96 + 8);
+    cr_expect_eq(nj_addr_to_v4(&s.iface.route[0].net), htonl(0x0a000000));
+    cr_expect_eq(nj_addr_to_v4(&s.iface.route[0].hop), htonl(0xc6120009));
+    cr_expect_eq(s.iface.route[1].bits, 64);
+    c.route[1] = "10.0.0.0/8=198.18.0.10";
+    expect(&c, "--route 10.0.0.0/8=198.18.0.10: there is another one for that network");
+}
+
 Test(server_settings, several)
 {
     struct nj_server_config c = good();

@@ -83,6 +83,40 @@ Test(wire_iface, next_hops)
     cr_expect(nj_addr_eq(nj_ip_next_hop(&i, &near6), &near6));
 }
 
+/* The longest prefix counts, whoever says it; of two that are as long that of the link. */
+Test(wire_iface, static_routes)
+{
+    struct nj_iface i = several();
+    const struct {
+        struct nj_addr to;
+        const struct nj_addr *hop;
+    } rows[] = {
+        {v4(0x0a020304), &i.route[0].hop}, /* 10/8 */
+        {v4(0x0a028001), &i.route[1].hop}, /* 10.2.128/17 */
+        {v4(0x0a000107), NULL},            /* 10.0.1/24 of the link is longer than 10/8 */
+        {v4(0x0a000085), &i.route[2].hop}, /* 10.0.0.128/25 is longer than the link */
+        {v4(0x0a000185), NULL},            /* the same prefix as the link has */
+        {v4(0x0b000001), &i.gateway},      /* by no route */
+        {v6(7, 1), &i.route[4].hop},
+        {v6(1, 9), NULL},
+        {v6(9, 9), &i.gateway6},
+    };
+
+    i.has_gateway = i.has_gateway6 = true;
+    i.gateway = v4(0x0a0000fe);
+    i.gateway6 = v6(1, 0xfe);
+    i.n_routes = 5;
+    i.route[0] = (struct nj_ip_route){v4(0x0a000000), v4(0x0a000009), 96 + 8};
+    i.route[1] = (struct nj_ip_route){v4(0x0a028000), v4(0x0a00000a), 96 + 17};
+    i.route[2] = (struct nj_ip_route){v4(0x0a000080), v4(0x0a00000b), 96 + 25};
+    i.route[3] = (struct nj_ip_route){v4(0x0a000100), v4(0x0a00000c), 96 + 24};
+    i.route[4] = (struct nj_ip_route){v6(7, 0), v6(1, 0xd), 64};
+    for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        const struct nj_addr *hop = nj_ip_next_hop(&i, &rows[k].to);
+        cr_expect(hop && nj_addr_eq(hop, rows[k].hop ? rows[k].hop : &rows[k].to), "row %u", k);
+    }
+}
+
 /* Directed broadcasts of each subnet are none of a host's. */
 Test(wire_iface, sources)
 {

@@ -27,6 +27,7 @@ extern "C" {
 
 #define NJ_SERVER_ADDRS_MAX       8
 #define NJ_SERVER_GATEWAYS_MAX    2
+#define NJ_SERVER_ROUTES_MAX      16
 #define NJ_SERVER_NEIGHBOURS_MAX  7
 #define NJ_SERVER_ERROR_PAGES_MAX 16
 #define NJ_SERVER_TRUSTED_MAX     16
@@ -64,6 +65,9 @@ struct nj_server_config {
     /* A router on that link for IPv4, and one for IPv6, in any order. Without: only the link is
      * reached, or with IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
+    /* Networks behind another router of that link: "NETWORK/PREFIX=ROUTER". The longest prefix that
+     * an address has counts, those of `addr` among them; then comes the gateway. */
+    const char *route[NJ_SERVER_ROUTES_MAX];
     /* Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC". ARP and
      * neighbour discovery are not asked for them, and not believed. */
     const char *neighbour[NJ_SERVER_NEIGHBOURS_MAX];
