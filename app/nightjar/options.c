@@ -11,18 +11,23 @@
 
 static const char *const help[] = {
     "network\n"
-    "  --addr ADDRESS/PREFIX   our address on the link, IPv4 or IPv6 (required; up to 8 times)\n"
+    "  --port N[=LCORES]       a port by DPDK's number, when the EAL finds several; up to 8 "
+    "times.\n"
+    "                          Each lcore polls one port: with =4-7 those, otherwise an equal\n"
+    "                          part of those that no port names. With several ports @N behind a\n"
+    "                          value of the options --addr to --vlan says of which port it is\n"
+    "  --addr ADDRESS/PREFIX   our address on the link, IPv4 or IPv6 (required; up to 8 times\n"
+    "                          for each port; without @N of the first port)\n"
     "  --addr auto6            IPv6 addresses as the link's routers tell (SLAAC)\n"
     "  --gateway ADDRESS       router for what is not on the link, one for each family;\n"
     "                          for IPv6 [what routers advertise]\n"
     "  --route NETWORK/PREFIX=ADDRESS   another router of the link, for that network (up to 16\n"
-    "                          times)\n"
+    "                          times for each port)\n"
     "  --neighbour ADDRESS=MAC the MAC address of a host of the link, a gateway mostly, that no\n"
-    "                          packet can change (up to 7 times)\n"
+    "                          packet can change (up to 7 times for each port)\n"
     "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
     "  --mtu N                 of IP packets, 1280 to 9000 [the device's, at most 1500]\n"
     "  --listen PORT           TCP port [80]\n"
-    "  --port N                DPDK port number, when the EAL finds several\n"
     "  --rx-ring N, --tx-ring N   descriptors of each queue, 64 to 8192 [1024]\n"
     "  --rss-key HEX           80 digits: the key by which connections are spread over lcores,\n"
     "                          where something else has to know it [random]\n"
@@ -123,6 +128,7 @@ static const struct asking {
 
 /* In the order of help[]; getopt_long() takes what is unique of a name, too. */
 static const char *const names[] = {
+    "port",
     "addr",
     "gateway",
     "route",
@@ -132,7 +138,6 @@ static const char *const names[] = {
     "rx-ring",
     "tx-ring",
     "listen",
-    "port",
     "rss-key",
     "no-offload",
     "newreno",

@@ -7,10 +7,11 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-static struct rte_ring *make_ring(const char *kind, uint32_t a, uint32_t b)
+static struct rte_ring *make_ring(const struct nj_dpdk_port *port, const char *kind, uint32_t a,
+                                  uint32_t b)
 {
-    char name[RTE_RING_NAMESIZE + 16];
-    snprintf(name, sizeof name, "nj_%s_%u_%u", kind, a, b);
+    char name[RTE_RING_NAMESIZE + 32];
+    snprintf(name, sizeof name, "nj_%s%u_%u_%u", kind, port->id, a, b);
     return rte_ring_create(name, NJ_FABRIC_RING, (int)SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
@@ -21,9 +22,9 @@ bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32
     f->port = port;
     for (uint32_t i = 0; i < n_shards; i++) {
         for (uint32_t j = 0; j < n_shards; j++)
-            if (i != j && !(f->steer[i][j] = make_ring("steer", i, j)))
+            if (i != j && !(f->steer[i][j] = make_ring(port, "steer", i, j)))
                 return false;
-        if (i >= port->n_txq && !(f->tx[i] = make_ring("tx", i, i % port->n_txq)))
+        if (i >= port->n_txq && !(f->tx[i] = make_ring(port, "tx", i, i % port->n_txq)))
             return false;
     }
     return true;

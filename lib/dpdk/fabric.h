@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rings between shards, each with one producer and one consumer:
+ * Rings between the shards of one port, each with one producer and one consumer:
  *   steer[from][to]  packets for the shard that owns the flow, and copies of ARP packets
  *   tx[from]         packets of a shard that has no transmit queue of its own, for the one that
  *                    sends on its behalf
@@ -44,8 +44,8 @@ bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32
 /* Frees what is still in the rings, or held by an end. */
 void nj_fabric_close(struct nj_fabric *f);
 
-/* Fill in the packet side of a shard's port: rx, rx_steered, tx, forward, share and ctx. `end` must
- * stay until the fabric is closed. */
+/* Fill in the packet side of a shard's port: rx, rx_steered, tx, forward, share and ctx. `shard`
+ * counts from 0 among those of the port. `end` must stay until the fabric is closed. */
 void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
                        struct nj_port *port);
 

@@ -83,6 +83,7 @@ uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max)
         if (n < n_max) {
             lcores[n].id = id;
             lcores[n].cpu = first_cpu(id);
+            lcores[n].node = (int)rte_lcore_to_socket_id(id);
         }
         n++;
     }

@@ -26,6 +26,7 @@ struct nj_control {
 struct nj_lcore {
     unsigned id;  /* as the EAL numbers them */
     unsigned cpu; /* where it runs; the first, when it may run on several */
+    int node;     /* NUMA node of that CPU */
     struct nj_shard *shard;
     const struct nj_clock *clock;
     const struct nj_control *control;
@@ -37,7 +38,7 @@ struct nj_lcore {
     _Atomic bool left;    /* written by the lcore: it has let go of its shard */
 };
 
-/* The lcores that the EAL was given, the main one among them. Fills in `id` and `cpu` of up to
+/* The lcores that the EAL was given, the main one among them. Fills in `id`, `cpu`, `node` of up to
  * `n_max` and returns how many there are. Main thread. */
 uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max);
 

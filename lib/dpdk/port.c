@@ -33,7 +33,7 @@
 /* What a frame has beside an IP packet: header, two VLAN tags, FCS where the device leaves it. */
 #define FRAME_BYTES    (RTE_ETHER_HDR_LEN + 2u * 4u + RTE_ETHER_CRC_LEN)
 
-static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
+int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n)
 {
     uint16_t count = rte_eth_dev_count_avail();
 
@@ -44,12 +44,16 @@ static int choose(struct nj_dpdk_port *p, int id, char *why, size_t n)
         return nj_fail(why, n,
                        "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
                        "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows what EAL said)");
-    if (id < 0 && count > 1)
-        return nj_fail(why, n, "%u Ethernet ports found: choose one with --port 0..%u", count,
-                       count - 1);
-    p->id = id < 0 ? rte_eth_find_next(0) : (uint16_t)id;
-    if (!rte_eth_dev_is_valid_port(p->id))
-        return nj_fail(why, n, "there is no port %u", p->id);
+    if (wanted < 0 && count > 1)
+        return nj_fail(why, n,
+                       "%u Ethernet ports found: choose one with --port 0..%u, or several, each "
+                       "with its --port and its --addr ADDRESS/PREFIX@PORT",
+                       count, count - 1);
+    *id = wanted < 0 ? rte_eth_find_next(0) : (uint16_t)wanted;
+    if (!rte_eth_dev_is_valid_port(*id))
+        return nj_fail(why, n, "--port %u: there is no such port; the EAL has found %u", *id,
+                       count);
+    *node = rte_eth_dev_socket_id(*id);
     return 0;
 }
 
@@ -66,7 +70,7 @@ static struct rte_mempool *make_pool(const struct nj_dpdk_port *p, const char *k
     char name[RTE_MEMPOOL_NAMESIZE];
 
     n_bytes = n_bytes > RTE_MBUF_DEFAULT_BUF_SIZE ? n_bytes : RTE_MBUF_DEFAULT_BUF_SIZE;
-    snprintf(name, sizeof name, "nj_%s%u", kind, i);
+    snprintf(name, sizeof name, "nj_%s%u_%u", kind, p->id, i);
     return rte_pktmbuf_pool_create(name, n_mbufs, POOL_CACHE, NJ_MBUF_PRIV_BYTES, (uint16_t)n_bytes,
                                    rte_eth_dev_socket_id(p->id));
 }
@@ -297,13 +301,12 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     p->id = RTE_MAX_ETHPORTS;
     p->rss_key = *rss_key;
     p->rx_interrupts = want->rx_interrupts;
-    if (choose(p, want->id, why, n) != 0)
+    if (nj_dpdk_port_choose(want->id, &p->id, &p->node, why, n) != 0)
         return -1;
     int rc = rte_eth_dev_info_get(p->id, &info);
     if (rc != 0)
         return nj_fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
-    p->node = rte_eth_dev_socket_id(p->id);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
     uint32_t n_max = queues_max(&info);
     p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);

@@ -48,7 +48,7 @@ struct nj_port_sight {
 
 /* What the port is to be like. */
 struct nj_dpdk_port_want {
-    int id; /* -1: the only one there is */
+    int id; /* see nj_dpdk_port_choose() */
     uint32_t n_shards;
     bool offload;       /* let the device do what it offers (offload.h) */
     uint16_t mtu;       /* of IP packets, at most NJ_MTU_MAX; 0: the device's, at most 1500 */
@@ -56,6 +56,10 @@ struct nj_dpdk_port_want {
     uint16_t tx_ring;   /* other bounds takes the nearest number: see n_rxd, n_txd */
     bool rx_interrupts; /* of receive queues, where the driver has them */
 };
+
+/* The port that `wanted` names, or for -1 the only one that there is, into *id; its NUMA node, or
+ * -1, into *node. Returns 0, or -1 with the reason in `why`. */
+int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t why_bytes);
 
 /*
  * Set the port up with a queue pair per shard as far as the device has them. Where it promises RSS,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ether.h>
+
 #include "base/fail.h"
 #include "server/say.h"
 #include "server/settings.h"
@@ -147,6 +149,7 @@ static bool find_better(const struct nj_topo *t, const struct nj_place *p, uint3
     struct nj_place better;
 
     nj_place_plan(t, p->n_lcores, p->n_workers, &better);
+    better.lcore_mib = p->lcore_mib;
     if (better.n_lcores == 0 || nj_place_faults(t, &better, faults) >= n_faults)
         return false;
     nj_place_eal(t, &better, eal, n);
@@ -202,6 +205,8 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
         nj_place_around(&t, wish.cpu, wish.n_lcores, config->workers, &p);
     else
         nj_place_plan(&t, 0, config->workers, &p);
+    if (config->mtu > RTE_ETHER_MTU)
+        p.lcore_mib = NJ_LCORE_EAL_JUMBO_MIB;
     nj_place_draw(&t, &p, stdout);
     advice(&t, &p, text, sizeof text);
     fflush(stdout);

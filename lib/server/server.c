@@ -39,7 +39,6 @@ void nj_server_config_init(struct nj_server_config *c)
     *c = (struct nj_server_config){
         .size_bytes = sizeof *c,
         .listen_port = 80,
-        .ethdev = -1,
         .cache_bytes = NJ_FILE_CACHE_BYTES_DEFAULT,
         .conns_max = 65536,
         .fibers_max = NJ_FIBERS_DEFAULT,
@@ -140,85 +139,13 @@ static void down_store(struct nj_server *s)
         nj_say(NJ_SAY_WARNING, "%u file objects were still in use at the end", left);
 }
 
-static enum nj_idle idle_of(const struct nj_server_config *config)
-{
-    return config->busy_poll ? NJ_IDLE_SPIN : config->idle;
-}
-
-/* What was asked for and cannot be had. */
-static void tell_idle(const struct nj_server *s, enum nj_idle idle)
-{
-    if (idle == NJ_IDLE_INTERRUPT && !s->port.rx_interrupts)
-        nj_say(NJ_SAY_WARNING, "--idle interrupt: %s (%s) has no receive interrupts: lcores sleep",
-               s->port.name, s->port.driver);
-    if (idle == NJ_IDLE_PAUSE && !nj_idle_has_pause())
-        nj_say(NJ_SAY_WARNING, "--idle pause: this CPU cannot wait with less power: lcores spin");
-}
-
-static bool up_port(struct nj_server *s)
-{
-    struct nj_rss_key key = s->settings.rss_key;
-
-    if (!s->settings.has_rss_key && !nj_rss_key_draw(&key)) {
-        snprintf(s->why, sizeof s->why, NO_RANDOM);
-        return false;
-    }
-    const struct nj_server_config *config = s->settings.config;
-    const struct nj_dpdk_port_want want = {
-        .id = config->ethdev,
-        .n_shards = s->n_shards,
-        .offload = !config->no_offload,
-        .mtu = config->mtu,
-        .rx_ring = config->rx_ring,
-        .tx_ring = config->tx_ring,
-        .rx_interrupts = idle_of(config) == NJ_IDLE_INTERRUPT,
-    };
-    int rc = nj_dpdk_port_open(&s->port, &want, &key, s->why, sizeof s->why);
-    explicit_bzero(&key, sizeof key);
-    pthread_mutex_init(&s->port_lock, NULL);
-    nj_port_watch_init(&s->port_watch, s->port.name,
-                       s->port.n_txq * s->port.n_txd + s->n_shards * NJ_FABRIC_RING);
-    if (rc == 0) {
-        nj_dpdk_port_see(&s->port, &s->port_sight);
-        tell_idle(s, idle_of(config));
-        if (s->settings.iface.ip6 && !nj_dpdk_port_hear_groups(&s->port))
-            nj_say(NJ_SAY_WARNING,
-                   "%s takes no multicast: IPv6 hosts may not find us; add us to their neighbours "
-                   "by hand",
-                   s->port.name);
-        return true;
-    }
-    nj_dpdk_port_close(&s->port);
-    return false;
-}
-
-static void down_port(struct nj_server *s)
-{
-    nj_dpdk_port_close(&s->port);
-}
-
-static bool up_fabric(struct nj_server *s)
-{
-    if (nj_fabric_open(&s->fabric, &s->port, s->n_shards))
-        return true;
-    snprintf(s->why, sizeof s->why, "not enough memory for the rings between shards: %s",
-             rte_strerror(rte_errno));
-    nj_fabric_close(&s->fabric);
-    return false;
-}
-
-static void down_fabric(struct nj_server *s)
-{
-    nj_fabric_close(&s->fabric);
-}
-
 static bool up_place(struct nj_server *s)
 {
     uint32_t cpu[NJ_SHARDS_MAX];
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         cpu[i] = s->lcore[i].cpu;
-    nj_placement_make(cpu, s->n_shards, s->settings.config->workers, s->port.node, &s->cpus,
+    nj_placement_make(cpu, s->n_shards, s->settings.config->workers, nj__server_node(s), &s->cpus,
                       &s->place);
     return true;
 }
@@ -408,16 +335,39 @@ static void want_requests(struct nj_shard_config *c, const struct nj_settings *s
 
 static void equip_lcore(struct nj_server *s, uint32_t i)
 {
+    const struct nj_server_port *p = nj__server_port_of(s, i);
     struct nj_lcore *l = &s->lcore[i];
 
     l->shard = s->shard[i];
     l->clock = &s->clock;
     l->control = &s->control;
     l->end = &s->end[i];
-    l->idle = idle_of(s->settings.config);
-    l->interrupts = i < s->port.n_rxq && s->port.rx_interrupts;
-    l->port = s->port.id;
-    l->queue = (uint16_t)i;
+    l->idle = nj__server_idle(s->settings.config);
+    l->port = p->dev.id;
+    l->queue = (uint16_t)(i - p->first);
+    l->interrupts = l->queue < p->dev.n_rxq && p->dev.rx_interrupts;
+}
+
+/* What shard `i` has of its port. */
+static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c)
+{
+    struct nj_server_port *p = &s->port[nj__server_port_of(s, i) - s->port];
+
+    c->number = i;
+    c->index = i - p->first;
+    c->n_shards = p->n_shards;
+    c->steering = p->dev.steering;
+    c->reta_size = p->dev.reta_size;
+    c->rss_key = p->dev.rss_key;
+    c->iface = p->settings->iface;
+    c->iface.mac = p->dev.mac;
+    c->iface.mtu = p->dev.mtu;
+    c->slaac = p->settings->slaac;
+    c->tx = p->dev.tx;
+    c->held_max = p->dev.held_max;
+    c->tx_pool = p->dev.tx_pool[c->index];
+    c->frag_table = p->dev.frags[c->index];
+    nj_fabric_connect(&p->fabric, &s->end[i], c->index, &c->port);
 }
 
 static bool up_shards(struct nj_server *s)
@@ -425,17 +375,9 @@ static bool up_shards(struct nj_server *s)
     const struct nj_settings *set = &s->settings;
     nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
     struct nj_shard_config c = {
-        .n_shards = s->n_shards,
-        .steering = s->port.steering,
-        .reta_size = s->port.reta_size,
-        .rss_key = s->port.rss_key,
-        .iface = set->iface,
-        .slaac = set->slaac,
-        .tx = s->port.tx,
         .listen_port = set->config->listen_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,
-        .held_max = s->port.held_max,
         .time_wait = TIME_WAIT,
         .newreno = set->config->newreno,
         .ecn = !set->config->no_ecn,
@@ -450,18 +392,13 @@ static bool up_shards(struct nj_server *s)
     want_requests(&c, set);
     c.shape = s->shape;
     c.policy = nj_policies_first(s->policies);
-    c.iface.mac = s->port.mac;
-    c.iface.mtu = s->port.mtu;
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
         !random_bytes(&c.client_key, sizeof c.client_key)) {
         snprintf(s->why, sizeof s->why, NO_RANDOM);
         return false;
     }
     for (uint32_t i = 0; i < s->n_shards; i++) {
-        c.index = i;
-        c.tx_pool = s->port.tx_pool[i];
-        c.frag_table = s->port.frags[i];
-        nj_fabric_connect(&s->fabric, &s->end[i], i, &c.port);
+        join_port(s, i, &c);
         if (s->files) {
             struct nj_file_port way = nj_worker_file_port(s->files, i);
             c.port.files = nj_file_lane_init(&s->lane[i], &way, s->store);
@@ -540,8 +477,7 @@ static const struct step {
     {up_eal,        down_eal},
     {up_lcores,     NULL},
     {up_store,      down_store},
-    {up_port,       down_port},
-    {up_fabric,     down_fabric},
+    {nj__server_up_ports, nj__server_down_ports},
     {up_place,      NULL},
     {up_files,      down_files},
     {up_workers,    down_workers},

@@ -11,6 +11,7 @@
 #include "dpdk/port.h"
 #include "server/abuse_log.h"
 #include "server/access_log.h"
+#include "server/addresses.h"
 #include "server/file_lane.h"
 #include "server/file_store.h"
 #include "server/notes.h"
@@ -29,6 +30,17 @@ struct nj_class_rate {
     uint64_t requests, bytes; /* the supervisor's: when it looked */
 };
 
+/* A port, and the shards behind it: n_shards of the server's, from `first` on. */
+struct nj_server_port {
+    const struct nj_settings_port *settings;
+    struct nj_dpdk_port dev;
+    struct nj_fabric fabric;
+    uint32_t first, n_shards;
+    struct nj_port_watch watch;       /* the supervisor's */
+    struct nj_address_news addresses; /* the supervisor's */
+    struct nj_port_sight sight;       /* what it saw last, for telemetry; see port_lock */
+};
+
 struct nj_server {
     struct nj_settings settings;
     int eal_argc;
@@ -36,8 +48,6 @@ struct nj_server {
     char why[512]; /* the reason when a step of bring-up fails */
 
     cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
-    struct nj_dpdk_port port;
-    struct nj_fabric fabric;
     struct nj_clock clock;
     int64_t wall_s_at_zero; /* of that clock; UNIX time */
     struct nj_control control;
@@ -50,7 +60,8 @@ struct nj_server {
     struct nj_policies *policies;
     struct nj_shape_shared *shape;
 
-    uint32_t n_shards;
+    uint32_t n_ports, n_shards;
+    struct nj_server_port port[NJ_SERVER_PORTS_MAX];
     struct nj_fabric_end end[NJ_SHARDS_MAX];
     struct nj_shard *shard[NJ_SHARDS_MAX];
     struct nj_lcore lcore[NJ_SHARDS_MAX];
@@ -59,16 +70,24 @@ struct nj_server {
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
     struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
     struct nj_abuse_log abuse_log;        /* the supervisor's */
-    struct nj_port_watch port_watch;      /* the supervisor's */
     nj_ns port_seen_at;                   /* the supervisor's */
-    pthread_mutex_t port_lock;            /* of: */
-    struct nj_port_sight port_sight;      /* what the supervisor saw last, for telemetry */
+    pthread_mutex_t port_lock;            /* of port[].sight */
     struct nj_class_rate class_rate[NJ_CLASSES_MAX];
     nj_ns class_rates_at;
 };
 
 /* Sum of a counter over all shards. Any thread. */
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which);
+
+/* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
+bool nj__server_up_ports(struct nj_server *s);
+void nj__server_down_ports(struct nj_server *s);
+/* The port of a shard, by its number among all. */
+const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard);
+/* The NUMA node of all ports; -1 when they have several, or none in particular. */
+int nj__server_node(const struct nj_server *s);
+/* What lcores do without work. */
+enum nj_idle nj__server_idle(const struct nj_server_config *config);
 
 /* policy_up.c: the policy before the shards, and their share in it. */
 bool nj__server_up_policy(struct nj_server *s);

@@ -11,8 +11,6 @@
 #include "http/mime.h"
 #include "sched/fiber.h"
 
-#define VLAN_MAX 4094u /* 0 and 4095 are reserved (IEEE 802.1Q) */
-
 static bool ring_ok(uint16_t n)
 {
     return n == 0 || (n >= NJ_RING_MIN && n <= NJ_RING_MAX);
@@ -45,9 +43,6 @@ static int read_rest(struct nj_settings *s, const struct nj_server_config *confi
 
     if (nj__settings_read_link(s, why, n) != 0)
         return -1;
-    if (config->vlan > VLAN_MAX)
-        return nj_fail(why, n, "--vlan: expected a VLAN id from 1 to %u", VLAN_MAX);
-    s->iface.vlan = config->vlan;
     if (config->mtu != 0 && (config->mtu < NJ_MTU_MIN || config->mtu > NJ_MTU_MAX))
         return nj_fail(why, n, "--mtu: expected %u to %u", NJ_MTU_MIN, NJ_MTU_MAX);
     if (!ring_ok(config->rx_ring) || !ring_ok(config->tx_ring))
@@ -101,7 +96,18 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
                        "--addr 198.18.0.2/24");
     if (!config->root && config->n_routes == 0)
         return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
-    return nj_settings_check(s, config, why, n);
+    if (nj_settings_check(s, config, why, n) != 0)
+        return -1;
+    for (uint32_t i = 0; i < s->n_ports; i++) {
+        const struct nj_settings_port *p = &s->port[i];
+        if (p->iface.n_addrs > 0 || p->slaac)
+            continue;
+        nj_fail(why, n, "--port %d has no address: give it one with --addr ADDRESS/PREFIX@%d",
+                p->id, p->id);
+        nj_settings_free(s);
+        return -1;
+    }
+    return 0;
 }
 
 void nj_settings_free(struct nj_settings *s)

@@ -3,6 +3,8 @@
 #ifndef NJ_SERVER_SETTINGS_H
 #define NJ_SERVER_SETTINGS_H
 
+#include <sched.h>
+
 #include <nightjar/server.h>
 
 #include "base/types.h"
@@ -17,14 +19,22 @@
 #define NJ_EXIT_FAILED 1
 #define NJ_EXIT_USAGE  2
 
+/* A port, and what is said of its link. */
+struct nj_settings_port {
+    int id;                /* DPDK's number; -1: the only one there is */
+    cpu_set_t lcores;      /* that poll it; empty: its part of those that no port names */
+    struct nj_iface iface; /* all but what the port says: MAC address and MTU */
+    bool slaac;            /* --addr auto6 */
+};
+
 struct nj_settings {
     const struct nj_server_config *given;  /* by the command line */
     const struct nj_server_config *config; /* &effective */
     struct nj_server_config effective;     /* what was given, and what the policy file adds */
-    struct nj_iface iface;                 /* all but what the port says: MAC address and MTU */
-    bool slaac;                            /* --addr auto6 */
-    bool has_rss_key;                      /* else it is drawn at the start */
-    struct nj_rss_key rss_key;             /* secret */
+    uint32_t n_ports;
+    struct nj_settings_port port[NJ_SERVER_PORTS_MAX];
+    bool has_rss_key;          /* else it is drawn at the start */
+    struct nj_rss_key rss_key; /* secret */
     struct nj_routes *routes;
     struct nj_site_options site;
     struct nj_mime_table *mime;
@@ -41,7 +51,7 @@ int nj_settings_check(struct nj_settings *s, const struct nj_server_config *conf
                       size_t why_bytes);
 void nj_settings_free(struct nj_settings *s);
 
-/* settings_link.c: addresses, gateways, routes, neighbours, the key of RSS. */
+/* settings_link.c: ports, addresses, gateways, routes, neighbours, VLANs, the key of RSS. */
 int nj__settings_read_link(struct nj_settings *s, char *why, size_t why_bytes);
 
 /* settings_site.c: limits of requests, and what a folder is served like. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the configuration says of the link: addresses, who routes, whose MAC address is known. */
+/* What the configuration says of ports and their links: addresses, who routes, whose MAC address is
+ * known. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +13,16 @@
 #include "server/addresses.h"
 #include "server/rss_key.h"
 #include "server/settings.h"
+#include "topo/cpus.h"
 #include "wire/ip6.h"
 
-_Static_assert((unsigned)NJ_SERVER_NEIGHBOURS_MAX == NJ_NEIGH_FIXED_MAX, "one for each");
-_Static_assert((unsigned)NJ_SERVER_ROUTES_MAX == NJ_IP_ROUTES_MAX, "one for each");
-_Static_assert(NJ_SERVER_ADDRS_MAX < NJ_ADDRS_MAX, "room for the link-local address and others");
+#define PORT_ADDRS_MAX 8u    /* addresses that are configured */
+#define VLAN_MAX       4094u /* 0 and 4095 are reserved (IEEE 802.1Q) */
+#define TEXT_BYTES     160u  /* of any value that may be right */
+
+_Static_assert(PORT_ADDRS_MAX < NJ_ADDRS_MAX, "room for the link-local address and others");
+
+/* --- words --------------------------------------------------------------------------------- */
 
 /* The bits of an address behind its prefix: all 0, all 1? (All 0 has none of them set.) */
 static bool host_bits_are(const struct nj_addr *ip, unsigned first, bool ones)
@@ -59,34 +66,72 @@ static bool parse_prefixed(const char *text, size_t n_bytes, struct nj_iface_add
     return true;
 }
 
-static int read_addr(struct nj_settings *s, const char *text, char *why, size_t n)
+/* Six pairs of hexadecimal digits between colons, of a host: not zero, and of no group. */
+static bool read_mac(const char *text, struct rte_ether_addr *mac)
 {
-    struct nj_iface *iface = &s->iface;
-    struct nj_iface_addr a;
+    return strlen(text) == 17 && rte_ether_unformat_addr(text, mac) == 0 &&
+           rte_is_valid_assigned_ether_addr(mac);
+}
 
-    if (strcmp(text, "auto6") == 0) {
-        iface->ip6 = s->slaac = true;
-        return 0;
+/* All of the text, digits only. */
+static bool read_number(const char *text, unsigned long max, unsigned *out)
+{
+    char *end = NULL;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    unsigned long number = strtoul(text, &end, 10);
+    *out = (unsigned)number;
+    return *end == '\0' && !errno && number <= max;
+}
+
+/* Of a network: the bits behind the prefix are 0, as in a routing table. */
+static bool is_network(const struct nj_iface_addr *a)
+{
+    return host_bits_are(&a->ip, a->prefix_bits + (nj_addr_is_v4(&a->ip) ? 96u : 0u), false);
+}
+
+/* --- which port ---------------------------------------------------------------------------- */
+
+/* A value, and the ports that it may be about: all, or the one that is named behind it. */
+struct value {
+    const char *option, *given;
+    char text[TEXT_BYTES]; /* without "@PORT" */
+    struct nj_settings_port *first, *end;
+};
+
+static struct nj_settings_port *find_port(struct nj_settings *s, int id)
+{
+    for (uint32_t i = 0; i < s->n_ports; i++)
+        if (s->port[i].id == id)
+            return &s->port[i];
+    return NULL;
+}
+
+static int read_value(struct nj_settings *s, const char *option, const char *given, struct value *v,
+                      char *why, size_t n)
+{
+    const char *at = strrchr(given, '@');
+    unsigned id;
+
+    *v = (struct value){option, given, "", s->port, s->port + s->n_ports};
+    if (at) {
+        bool is_number = read_number(at + 1, UINT16_MAX, &id);
+        v->first = is_number ? find_port(s, (int)id) : NULL;
+        v->end = v->first + 1;
+        if (!v->first)
+            return nj_fail(why, n, "%s %s: there is no --port %s", option, given, at + 1);
     }
-    if (!parse_prefixed(text, strlen(text), &a))
-        return nj_fail(why, n,
-                       "--addr %s: expected an address with its prefix, e.g. 198.18.0.2/24 or "
-                       "2001:db8::2/64, or auto6",
-                       text);
-    if (!host_address(&a.ip, a.prefix_bits))
-        return nj_fail(why, n, "--addr %s: not an address a host can have on that link", text);
-    if (nj_iface_find(iface, &a.ip))
-        return nj_fail(why, n, "--addr %s: that address is given twice", text);
-    iface->ip6 |= !nj_addr_is_v4(&a.ip);
-    iface->addr[iface->n_addrs++] = a;
+    size_t n_text = at ? (size_t)(at - given) : strlen(given);
+    if (n_text < sizeof v->text) /* else it stays empty, which is never right */
+        memcpy(v->text, given, n_text);
     return 0;
 }
 
 /* Is it another host on the link of one of our addresses? */
 static bool is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
 {
-    if (nj_iface_find(iface, ip))
-        return false;
     if (!nj_addr_is_v4(ip) && nj_ip6_is_link_local(ip))
         return iface->ip6;
     for (unsigned i = 0; i < iface->n_addrs; i++) {
@@ -97,54 +142,187 @@ static bool is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
     return false;
 }
 
-static int read_gateway(struct nj_settings *s, const char *text, char *why, size_t n)
+/* The one interface on whose link the host `ip` is, or NULL with the reason. `who`: what it is to
+ * us. */
+static struct nj_iface *link_of(const struct value *v, const char *who, const struct nj_addr *ip,
+                                char *why, size_t n)
 {
-    struct nj_iface *iface = &s->iface;
-    struct nj_addr ip;
+    struct nj_settings_port *found = NULL;
 
-    if (!nj_address_read(text, strlen(text), &ip))
-        return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
+    for (struct nj_settings_port *p = v->first; p < v->end; p++) {
+        if (nj_iface_find(&p->iface, ip)) {
+            nj_fail(why, n, "%s %s: %s our own address", v->option, v->given, who);
+            return NULL;
+        }
+        if (!is_neighbour(&p->iface, ip))
+            continue;
+        if (found) {
+            nj_fail(why, n, "%s %s: %s on the links of ports %d and %d: say which with @%d or @%d",
+                    v->option, v->given, who, found->id, p->id, found->id, p->id);
+            return NULL;
+        }
+        found = p;
+    }
+    if (!found)
+        nj_fail(why, n, "%s %s: %s not a neighbour of any --addr%s", v->option, v->given, who,
+                v->first->id >= 0 && v->end == v->first + 1 ? " of that port" : "");
+    return found ? &found->iface : NULL;
+}
+
+/* --- the options --------------------------------------------------------------------------- */
+
+static int read_port(struct nj_settings *s, const char *text, char *why, size_t n)
+{
+    struct nj_settings_port *p = &s->port[s->n_ports];
+    const char *equals = strchr(text, '=');
+    char number[8] = "";
+    unsigned id;
+
+    if (strcspn(text, "=") < sizeof number)
+        memcpy(number, text, strcspn(text, "="));
+    CPU_ZERO(&p->lcores);
+    if (!read_number(number, UINT16_MAX, &id) ||
+        (equals && (!nj_cpus_read(equals + 1, &p->lcores) || CPU_COUNT(&p->lcores) == 0)))
+        return nj_fail(why, n,
+                       "--port %s: expected a DPDK port number, or one with the lcores that poll "
+                       "it, e.g. 1 or 1=4-7",
                        text);
-    if (nj_iface_find(iface, &ip))
-        return nj_fail(why, n, "--gateway %s: that is our own address", text);
-    if (!is_neighbour(iface, &ip))
-        return nj_fail(why, n, "--gateway %s: not a neighbour of any --addr", text);
+    if (find_port(s, (int)id))
+        return nj_fail(why, n, "--port %s: that port is given twice", text);
+    for (uint32_t i = 0; i < s->n_ports; i++) {
+        cpu_set_t both;
+        CPU_AND(&both, &p->lcores, &s->port[i].lcores);
+        if (CPU_COUNT(&both) > 0)
+            return nj_fail(why, n, "--port %s: port %d has some of these lcores already", text,
+                           s->port[i].id);
+    }
+    p->id = (int)id;
+    s->n_ports++;
+    return 0;
+}
+
+static int read_addr(struct nj_settings *s, const char *given, char *why, size_t n)
+{
+    struct nj_iface_addr a;
+    struct value v;
+
+    if (read_value(s, "--addr", given, &v, why, n) != 0)
+        return -1;
+    struct nj_iface *iface = &v.first->iface;
+    if (strcmp(v.text, "auto6") == 0) {
+        iface->ip6 = v.first->slaac = true;
+        return 0;
+    }
+    if (!parse_prefixed(v.text, strlen(v.text), &a))
+        return nj_fail(why, n,
+                       "--addr %s: expected an address with its prefix, e.g. 198.18.0.2/24 or "
+                       "2001:db8::2/64, or auto6",
+                       given);
+    if (!host_address(&a.ip, a.prefix_bits))
+        return nj_fail(why, n, "--addr %s: not an address a host can have on that link", given);
+    for (uint32_t i = 0; i < s->n_ports; i++)
+        if (nj_iface_find(&s->port[i].iface, &a.ip))
+            return nj_fail(why, n, "--addr %s: that address is given twice", given);
+    if (iface->n_addrs == PORT_ADDRS_MAX)
+        return nj_fail(why, n, "--addr %s: a port has at most %u addresses", given, PORT_ADDRS_MAX);
+    iface->ip6 |= !nj_addr_is_v4(&a.ip);
+    iface->addr[iface->n_addrs++] = a;
+    return 0;
+}
+
+static int read_gateway(struct nj_settings *s, const char *given, char *why, size_t n)
+{
+    struct nj_addr ip;
+    struct value v;
+
+    if (read_value(s, "--gateway", given, &v, why, n) != 0)
+        return -1;
+    if (!nj_address_read(v.text, strlen(v.text), &ip))
+        return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
+                       given);
+    struct nj_iface *iface = link_of(&v, "that is", &ip, why, n);
+    if (!iface)
+        return -1;
     bool v4 = nj_addr_is_v4(&ip), *has = v4 ? &iface->has_gateway : &iface->has_gateway6;
     if (*has)
-        return nj_fail(why, n, "--gateway %s: there is another one for %s", text,
+        return nj_fail(why, n, "--gateway %s: there is another one for %s", given,
                        v4 ? "IPv4" : "IPv6");
     *has = true;
     *(v4 ? &iface->gateway : &iface->gateway6) = ip;
     return 0;
 }
 
-/* Six pairs of hexadecimal digits between colons, of a host: not zero, and of no group. */
-static bool read_mac(const char *text, struct rte_ether_addr *mac)
+static int read_route(struct nj_settings *s, const char *given, char *why, size_t n)
 {
-    return strlen(text) == 17 && rte_ether_unformat_addr(text, mac) == 0 &&
-           rte_is_valid_assigned_ether_addr(mac);
+    struct nj_iface_addr net;
+    struct nj_addr hop;
+    struct value v;
+
+    if (read_value(s, "--route", given, &v, why, n) != 0)
+        return -1;
+    const char *equals = strchr(v.text, '=');
+    if (!equals || !parse_prefixed(v.text, (size_t)(equals - v.text), &net) || !is_network(&net) ||
+        !nj_address_read(equals + 1, strlen(equals + 1), &hop) ||
+        nj_addr_is_v4(&net.ip) != nj_addr_is_v4(&hop))
+        return nj_fail(why, n,
+                       "--route %s: expected a network and a router of the same family, e.g. "
+                       "10.0.0.0/8=198.18.0.9",
+                       given);
+    struct nj_iface *iface = link_of(&v, "the router is", &hop, why, n);
+    if (!iface)
+        return -1;
+    uint8_t bits = (uint8_t)(net.prefix_bits + (nj_addr_is_v4(&net.ip) ? 96 : 0));
+    for (uint32_t i = 0; i < iface->n_routes; i++)
+        if (iface->route[i].bits == bits && nj_addr_eq(&iface->route[i].net, &net.ip))
+            return nj_fail(why, n, "--route %s: there is another one for that network", given);
+    if (iface->n_routes == NJ_IP_ROUTES_MAX)
+        return nj_fail(why, n, "--route %s: a port has at most %u routes", given, NJ_IP_ROUTES_MAX);
+    iface->route[iface->n_routes++] = (struct nj_ip_route){net.ip, hop, bits};
+    return 0;
 }
 
-static int read_neighbour(struct nj_settings *s, const char *text, char *why, size_t n)
+static int read_neighbour(struct nj_settings *s, const char *given, char *why, size_t n)
 {
-    struct nj_iface *iface = &s->iface;
-    struct nj_iface_neighbour *to = &iface->fixed[iface->n_fixed];
-    const char *equals = strchr(text, '=');
+    struct nj_iface_neighbour host;
+    struct value v;
 
-    if (!equals || !nj_address_read(text, (size_t)(equals - text), &to->ip) ||
-        !read_mac(equals + 1, &to->mac))
+    if (read_value(s, "--neighbour", given, &v, why, n) != 0)
+        return -1;
+    const char *equals = strchr(v.text, '=');
+    if (!equals || !nj_address_read(v.text, (size_t)(equals - v.text), &host.ip) ||
+        !read_mac(equals + 1, &host.mac))
         return nj_fail(why, n,
                        "--neighbour %s: expected an address and the MAC address of a host, e.g. "
                        "198.18.0.1=02:00:00:00:00:01",
-                       text);
-    if (nj_iface_find(iface, &to->ip))
-        return nj_fail(why, n, "--neighbour %s: that is our own address", text);
-    if (!is_neighbour(iface, &to->ip))
-        return nj_fail(why, n, "--neighbour %s: not a neighbour of any --addr", text);
+                       given);
+    struct nj_iface *iface = link_of(&v, "that is", &host.ip, why, n);
+    if (!iface)
+        return -1;
     for (uint32_t i = 0; i < iface->n_fixed; i++)
-        if (nj_addr_eq(&iface->fixed[i].ip, &to->ip))
-            return nj_fail(why, n, "--neighbour %s: that neighbour is given twice", text);
-    iface->n_fixed++;
+        if (nj_addr_eq(&iface->fixed[i].ip, &host.ip))
+            return nj_fail(why, n, "--neighbour %s: that neighbour is given twice", given);
+    if (iface->n_fixed == NJ_NEIGH_FIXED_MAX)
+        return nj_fail(why, n, "--neighbour %s: a port has at most %u of them", given,
+                       NJ_NEIGH_FIXED_MAX);
+    iface->fixed[iface->n_fixed++] = host;
+    return 0;
+}
+
+static int read_vlan(struct nj_settings *s, const char *given, char *why, size_t n)
+{
+    struct value v;
+    unsigned id;
+
+    if (read_value(s, "--vlan", given, &v, why, n) != 0)
+        return -1;
+    if (!read_number(v.text, VLAN_MAX, &id) || id == 0)
+        return nj_fail(why, n, "--vlan %s: expected a VLAN id from 1 to %u", given, VLAN_MAX);
+    for (struct nj_settings_port *p = v.first; p < v.end; p++) {
+        if (p->iface.vlan != 0)
+            return nj_fail(why, n, "--vlan %s: the port is in VLAN %u already", given,
+                           p->iface.vlan);
+        p->iface.vlan = (uint16_t)id;
+    }
     return 0;
 }
 
@@ -158,53 +336,30 @@ static int read_rss_key(struct nj_settings *s, char *why, size_t n)
                    2 * NJ_RSS_KEY_BYTES);
 }
 
-/* Of a network: the bits behind the prefix are 0, as in a routing table. */
-static bool is_network(const struct nj_iface_addr *a)
+static int read_all(struct nj_settings *s, const char *const *given, unsigned n_max,
+                    int (*read)(struct nj_settings *, const char *, char *, size_t), char *why,
+                    size_t n)
 {
-    unsigned bits = a->prefix_bits + (nj_addr_is_v4(&a->ip) ? 96u : 0u);
-    return host_bits_are(&a->ip, bits, false);
-}
-
-static int read_route(struct nj_settings *s, const char *text, char *why, size_t n)
-{
-    struct nj_iface *iface = &s->iface;
-    struct nj_ip_route *r = &iface->route[iface->n_routes];
-    const char *equals = strchr(text, '=');
-    struct nj_iface_addr net;
-
-    if (!equals || !parse_prefixed(text, (size_t)(equals - text), &net) || !is_network(&net) ||
-        !nj_address_read(equals + 1, strlen(equals + 1), &r->hop) ||
-        nj_addr_is_v4(&net.ip) != nj_addr_is_v4(&r->hop))
-        return nj_fail(why, n,
-                       "--route %s: expected a network and a router of the same family, e.g. "
-                       "10.0.0.0/8=198.18.0.9",
-                       text);
-    if (!is_neighbour(iface, &r->hop))
-        return nj_fail(why, n, "--route %s: the router is not a neighbour of any --addr", text);
-    r->net = net.ip;
-    r->bits = (uint8_t)(net.prefix_bits + (nj_addr_is_v4(&net.ip) ? 96 : 0));
-    for (uint32_t i = 0; i < iface->n_routes; i++)
-        if (iface->route[i].bits == r->bits && nj_addr_eq(&iface->route[i].net, &r->net))
-            return nj_fail(why, n, "--route %s: there is another one for that network", text);
-    iface->n_routes++;
+    for (unsigned i = 0; i < n_max && given[i]; i++)
+        if (read(s, given[i], why, n) != 0)
+            return -1;
     return 0;
 }
 
 int nj__settings_read_link(struct nj_settings *s, char *why, size_t n)
 {
-    const struct nj_server_config *config = s->config;
+    const struct nj_server_config *c = s->config;
 
-    for (unsigned i = 0; i < NJ_SERVER_ADDRS_MAX && config->addr[i]; i++)
-        if (read_addr(s, config->addr[i], why, n) != 0)
-            return -1;
-    for (unsigned i = 0; i < NJ_SERVER_GATEWAYS_MAX && config->gateway[i]; i++)
-        if (read_gateway(s, config->gateway[i], why, n) != 0)
-            return -1;
-    for (unsigned i = 0; i < NJ_SERVER_ROUTES_MAX && config->route[i]; i++)
-        if (read_route(s, config->route[i], why, n) != 0)
-            return -1;
-    for (unsigned i = 0; i < NJ_SERVER_NEIGHBOURS_MAX && config->neighbour[i]; i++)
-        if (read_neighbour(s, config->neighbour[i], why, n) != 0)
-            return -1;
+    if (read_all(s, c->port, NJ_SERVER_PORTS_MAX, read_port, why, n) != 0)
+        return -1;
+    if (s->n_ports == 0)
+        s->port[s->n_ports++].id = -1;
+    /* Who is a neighbour follows from all addresses. */
+    if (read_all(s, c->addr, NJ_SERVER_ADDRS_MAX, read_addr, why, n) != 0 ||
+        read_all(s, c->gateway, NJ_SERVER_GATEWAYS_MAX, read_gateway, why, n) != 0 ||
+        read_all(s, c->route, NJ_SERVER_ROUTES_MAX, read_route, why, n) != 0 ||
+        read_all(s, c->neighbour, NJ_SERVER_NEIGHBOURS_MAX, read_neighbour, why, n) != 0 ||
+        read_all(s, c->vlan, NJ_SERVER_PORTS_MAX, read_vlan, why, n) != 0)
+        return -1;
     return read_rss_key(s, why, n);
 }

@@ -129,24 +129,39 @@ static void watch(struct nj_server *s)
     }
 }
 
-static void watch_port(struct nj_server *s)
+static void watch_port(struct nj_server *s, struct nj_server_port *p, nj_ns now)
 {
     char line[NJ_PORT_LINE_BYTES];
-    struct nj_port_sight sight;
+    struct nj_port_sight sight = {.tx_given = 0};
     enum nj_say level;
+
+    for (uint32_t i = 0; i < p->n_shards; i++)
+        sight.tx_given += nj_counter_read(&s->shard[p->first + i]->counters, NJ_C_tx_packets);
+    nj_dpdk_port_see(&p->dev, &sight);
+    nj_port_watch_look(&p->watch, &sight, now);
+    pthread_mutex_lock(&s->port_lock);
+    p->sight = sight;
+    pthread_mutex_unlock(&s->port_lock);
+    while (nj_port_watch_next(&p->watch, now, &level, line))
+        nj_say(level, "%s", line);
+}
+
+static void watch_ports(struct nj_server *s)
+{
     nj_ns now = wall();
 
     if (now - s->port_seen_at < NJ_PORT_WATCH_EVERY)
         return;
     s->port_seen_at = now;
-    sight.tx_given = nj__server_count(s, NJ_C_tx_packets);
-    nj_dpdk_port_see(&s->port, &sight);
-    nj_port_watch_look(&s->port_watch, &sight, now);
-    pthread_mutex_lock(&s->port_lock);
-    s->port_sight = sight;
-    pthread_mutex_unlock(&s->port_lock);
-    while (nj_port_watch_next(&s->port_watch, now, &level, line))
-        nj_say(level, "%s", line);
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        watch_port(s, &s->port[k], now);
+}
+
+/* The addresses of a port, as its first shard has them. */
+static void tell_addresses(struct nj_server *s)
+{
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        nj_address_tell(&s->port[k].addresses, &s->shard[s->port[k].first]->cfg.iface);
 }
 
 static bool all_drained(const struct nj_server *s)
@@ -173,26 +188,52 @@ static void tell_advice(char *advice)
                line + (strncmp(line, head, strlen(head)) == 0 ? strlen(head) : 0));
 }
 
+/* " 2, 3": their ids, in words. */
+static void list_lcores(const struct nj_server *s, const struct nj_server_port *p, char *text,
+                        size_t n)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < p->n_shards && at < n; i++)
+        at += (size_t)snprintf(text + at, n - at, "%s %u", i ? "," : "", s->lcore[p->first + i].id);
+}
+
+/* A line for the port; its addresses go to `urls`. */
+static void tell_port(const struct nj_server *s, const struct nj_server_port *p, char *urls,
+                      size_t n_urls)
+{
+    const struct nj_dpdk_port *d = &p->dev;
+    char mac[RTE_ETHER_ADDR_FMT_SIZE], lcores[128] = "";
+    size_t at = strlen(urls);
+
+    if (s->n_ports > 1)
+        list_lcores(s, p, lcores, sizeof lcores);
+    rte_ether_format_addr(mac, sizeof mac, &d->mac);
+    nj_say(NJ_SAY_INFO, "%s (%s) %s, mtu %u, %u lcore%s%s: %s; %s", d->name, d->driver, mac, d->mtu,
+           p->n_shards, p->n_shards == 1 ? "" : "s", lcores, d->spread, d->offloads);
+    for (unsigned i = 0; i < p->settings->iface.n_addrs && at < n_urls; i++) {
+        char text[NJ_ADDRESS_TEXT_BYTES];
+        const struct nj_addr *ip = &p->settings->iface.addr[i].ip;
+        bool v4 = nj_addr_is_v4(ip);
+        at += (size_t)snprintf(urls + at, n_urls - at, " http://%s%s%s:%u/", v4 ? "" : "[",
+                               nj_address_text(ip, text), v4 ? "" : "]",
+                               s->settings.config->listen_port);
+    }
+}
+
 /* The lcores take their first step about now. */
 static void tell_ready(const struct nj_server *s)
 {
-    char mac[RTE_ETHER_ADDR_FMT_SIZE], advice[2048], urls[NJ_ADDRS_MAX * URL_BYTES] = "";
+    char advice[2048], urls[NJ_SERVER_ADDRS_MAX * URL_BYTES] = "";
     const struct nj_server_config *c = s->settings.config;
     char routes[64] = "";
-    size_t at = 0;
 
-    nj_placement_advice(&s->place, s->port.node, &s->cpus, advice, sizeof advice);
-    tell_advice(advice);
-    rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
-    nj_say(NJ_SAY_INFO, "%s (%s) %s, mtu %u, %u lcore%s: %s; %s", s->port.name, s->port.driver, mac,
-           s->port.mtu, s->n_shards, s->n_shards == 1 ? "" : "s", s->port.spread, s->port.offloads);
-    for (unsigned i = 0; i < s->settings.iface.n_addrs; i++) {
-        char text[NJ_ADDRESS_TEXT_BYTES];
-        const struct nj_addr *ip = &s->settings.iface.addr[i].ip;
-        bool v4 = nj_addr_is_v4(ip);
-        at += (size_t)snprintf(urls + at, sizeof urls - at, " http://%s%s%s:%u/", v4 ? "" : "[",
-                               nj_address_text(ip, text), v4 ? "" : "]", c->listen_port);
+    if (s->n_ports == 1 || nj__server_node(s) >= 0) { /* else lcores are to be on several nodes */
+        nj_placement_advice(&s->place, nj__server_node(s), &s->cpus, advice, sizeof advice);
+        tell_advice(advice);
     }
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        tell_port(s, &s->port[k], urls, sizeof urls);
     if (c->n_routes > 0)
         snprintf(routes, sizeof routes, "%s%u route%s", c->root ? " and " : " of ", c->n_routes,
                  c->n_routes == 1 ? "" : "s");
@@ -202,7 +243,6 @@ static void tell_ready(const struct nj_server *s)
 void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
-    struct nj_address_news addresses = {0};
     bool wanted = s->settings.config->live;
     struct live live = {.at = wall(), .on = wanted && isatty(STDERR_FILENO)};
     void *altstack = nj_altstack_begin();
@@ -212,9 +252,9 @@ void *nj__server_supervise(void *server)
         nj_say(NJ_SAY_INFO, "--live: standard error is no terminal, so there is no live line");
     while (!signalled(s)) {
         nj__server_tend_policy(s);
-        nj_address_tell(&addresses, &s->shard[0]->cfg.iface);
+        tell_addresses(s);
         live_line(s, &live, wall());
-        watch_port(s);
+        watch_ports(s);
         nj__class_rates_turn(s, wall());
         watch(s);
         tell_abuse(s);
@@ -228,7 +268,7 @@ void *nj__server_supervise(void *server)
            open == 1 ? "" : "s");
     enter(s, NJ_PHASE_DRAIN);
     while (!all_drained(s) && wall() < deadline && !signalled(s)) {
-        watch_port(s);
+        watch_ports(s);
         watch(s);
         tell_abuse(s);
     }

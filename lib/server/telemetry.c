@@ -70,12 +70,15 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
         NJ_C_file_jobs,       NJ_C_exchanges,  NJ_C_tx_queued,
     };
     const struct nj_counters *c = &s->shard[i]->counters;
+    const struct nj_server_port *p = nj__server_port_of(s, i);
+    uint32_t queue = i - p->first;
 
-    rte_tel_data_add_dict_string(d, "steering", steering[s->port.steering]);
+    rte_tel_data_add_dict_uint(d, "port", p->dev.id);
+    rte_tel_data_add_dict_string(d, "steering", steering[p->dev.steering]);
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
         add_counter(d, c, shown[k]);
-    rte_tel_data_add_dict_uint(d, "rx_mbufs_used", in_use(s->port.rx_pool[i]));
-    uint64_t taken = in_use(s->port.tx_pool[i]), ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
+    rte_tel_data_add_dict_uint(d, "rx_mbufs_used", in_use(p->dev.rx_pool[queue]));
+    uint64_t taken = in_use(p->dev.tx_pool[queue]), ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
     rte_tel_data_add_dict_uint(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
     for (unsigned k = 0; k < NJ_N_COUNTERS; k++) {
         bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
@@ -86,29 +89,30 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
 }
 
 /* What the supervisor saw of the port within the last second. */
-static struct nj_port_sight port_sight(const struct nj_server *s)
+static struct nj_port_sight port_sight(const struct nj_server *s, const struct nj_server_port *p)
 {
     pthread_mutex_t *seen = (pthread_mutex_t *)(uintptr_t)&s->port_lock;
 
     pthread_mutex_lock(seen);
-    struct nj_port_sight sight = s->port_sight;
+    struct nj_port_sight sight = p->sight;
     pthread_mutex_unlock(seen);
     return sight;
 }
 
-static bool port(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+static void add_port(const struct nj_server *s, const struct nj_server_port *p,
+                     struct rte_tel_data *d)
 {
-    struct nj_port_sight sight = port_sight(s);
+    struct nj_port_sight sight = port_sight(s, p);
     char mac[RTE_ETHER_ADDR_FMT_SIZE];
     const struct {
         const char *name;
         uint64_t value;
     } rows[] = {
-        {"mtu", s->port.mtu},
-        {"rx_queues", s->port.n_rxq},
-        {"tx_queues", s->port.n_txq},
-        {"rx_ring", s->port.n_rxd},
-        {"tx_ring", s->port.n_txd},
+        {"mtu", p->dev.mtu},
+        {"rx_queues", p->dev.n_rxq},
+        {"tx_queues", p->dev.n_txq},
+        {"rx_ring", p->dev.n_rxd},
+        {"tx_ring", p->dev.n_txd},
         {"link_mbps", sight.mbps},
         {"rx_missed", sight.rx_missed},
         {"rx_nombuf", sight.rx_nombuf},
@@ -118,32 +122,58 @@ static bool port(const struct nj_server *s, const char *params, struct rte_tel_d
         {"tx_given", sight.tx_given},
     };
 
-    (void)params;
-    rte_ether_format_addr(mac, sizeof mac, &s->port.mac);
-    rte_tel_data_add_dict_string(d, "device", s->port.name);
-    rte_tel_data_add_dict_string(d, "driver", s->port.driver);
+    rte_ether_format_addr(mac, sizeof mac, &p->dev.mac);
+    rte_tel_data_add_dict_string(d, "device", p->dev.name);
+    rte_tel_data_add_dict_string(d, "driver", p->dev.driver);
     rte_tel_data_add_dict_string(d, "mac", mac);
-    rte_tel_data_add_dict_string(d, "spread", s->port.spread);
-    rte_tel_data_add_dict_string(d, "offloads", s->port.offloads);
+    rte_tel_data_add_dict_string(d, "spread", p->dev.spread);
+    rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
     rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
-    rte_tel_data_add_dict_int(d, "numa_node", s->port.node);
+    rte_tel_data_add_dict_int(d, "numa_node", p->dev.node);
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
         if (rows[i].value != UINT64_MAX) /* else the device has no such count */
             rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
-    return true;
+}
+
+/* The one there is; of several the one that is named by DPDK's number, or all. */
+static bool port(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    char *end = NULL, name[16];
+    unsigned long id = params ? strtoul(params, &end, 10) : 0;
+
+    if (params && (end == params || *end != '\0'))
+        return false;
+    for (uint32_t k = 0; k < s->n_ports; k++) {
+        const struct nj_server_port *p = &s->port[k];
+        if (params ? p->dev.id == id : s->n_ports == 1) {
+            add_port(s, p, d);
+            return true;
+        }
+        struct rte_tel_data *one = params ? NULL : rte_tel_data_alloc();
+        if (!one)
+            continue;
+        rte_tel_data_start_dict(one);
+        add_port(s, p, one);
+        snprintf(name, sizeof name, "port%u", p->dev.id);
+        rte_tel_data_add_dict_container(d, name, one, 0);
+    }
+    return !params;
 }
 
 static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 {
-    struct nj_port_sight sight = port_sight(s);
     char name[16];
 
-    rte_tel_data_add_dict_string(d, "device", s->port.name);
-    rte_tel_data_add_dict_string(d, "spread", s->port.spread);
-    rte_tel_data_add_dict_string(d, "offloads", s->port.offloads);
-    rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
-    rte_tel_data_add_dict_uint(d, "rx_missed", sight.rx_missed);
-    rte_tel_data_add_dict_uint(d, "rx_nombuf", sight.rx_nombuf);
+    if (s->n_ports == 1) { /* else /nightjar/port tells them apart */
+        const struct nj_server_port *p = &s->port[0];
+        struct nj_port_sight sight = port_sight(s, p);
+        rte_tel_data_add_dict_string(d, "device", p->dev.name);
+        rte_tel_data_add_dict_string(d, "spread", p->dev.spread);
+        rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
+        rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
+        rte_tel_data_add_dict_uint(d, "rx_missed", sight.rx_missed);
+        rte_tel_data_add_dict_uint(d, "rx_nombuf", sight.rx_nombuf);
+    }
     for (uint32_t i = 0; i < s->n_shards; i++) {
         struct rte_tel_data *one = rte_tel_data_alloc();
         if (!one)
@@ -253,16 +283,11 @@ static bool memory(const struct nj_server *s, const char *params, struct rte_tel
     return true;
 }
 
-/* As shard 0 sees them: the one that has them checked. A list, since names in a dictionary may hold
- * neither dots nor colons. */
-static int addresses(const char *cmd, const char *params, struct rte_tel_data *d)
+/* As the first shard of their port sees them: the one that has them checked. */
+static void add_addresses(const struct nj_iface *iface, struct rte_tel_data *d)
 {
-    (void)cmd;
-    (void)params;
-    rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
-    pthread_mutex_lock(&lock);
-    const struct nj_iface *iface = attached ? &attached->shard[0]->cfg.iface : NULL;
-    unsigned n = iface ? __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE) : 0;
+    unsigned n = __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE);
+
     for (unsigned i = 0; i < n; i++) {
         struct nj_iface_addr a;
         char line[NJ_ADDRESS_TEXT_BYTES + 32], text[NJ_ADDRESS_TEXT_BYTES];
@@ -271,6 +296,17 @@ static int addresses(const char *cmd, const char *params, struct rte_tel_data *d
                  nj_address_state(&a));
         rte_tel_data_add_array_string(d, line);
     }
+}
+
+/* A list, since names in a dictionary may hold neither dots nor colons. */
+static int addresses(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+    (void)cmd;
+    (void)params;
+    rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+    pthread_mutex_lock(&lock);
+    for (uint32_t k = 0; attached && k < attached->n_ports; k++)
+        add_addresses(&attached->shard[attached->port[k].first]->cfg.iface, d);
     pthread_mutex_unlock(&lock);
     return 0;
 }
@@ -285,7 +321,8 @@ static const struct {
      "What each shard does and holds. Parameter: the number of one shard, to see that one alone.",
      shards},
     {"/nightjar/port",
-     "The device: its link, queues, offloads, and the packets that it dropped. No parameters.",
+     "The devices: link, queues, offloads, and the packets that they dropped. Parameter: the "
+     "number of one port.",
      port},
     {"/nightjar/stages",
      "Cycles of busy steps by stage: sums over the steps that were measured. Parameter: a shard.",

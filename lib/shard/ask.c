@@ -50,7 +50,7 @@ static struct nj_access *note_head(const struct nj_conn *c, uint32_t stream_id,
     r->rport = c->tcb->flow.tuple.rport;
     r->status = 0;
     r->stream_id = stream_id;
-    r->shard = s->cfg.index;
+    r->shard = s->cfg.number;
     r->conn = c->talk->number;
     r->class_of[0] = '\0';
     r->cut = false;

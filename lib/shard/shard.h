@@ -53,7 +53,8 @@ struct nj_way {
 };
 
 struct nj_shard_config {
-    uint32_t index, n_shards;
+    uint32_t index, n_shards; /* among the shards of the port */
+    uint32_t number;          /* among all of the process, for records */
     enum nj_steering steering;
     uint32_t reta_size;
     struct nj_rss_key rss_key; /* the same for all shards */

@@ -79,7 +79,7 @@ void nj_place_eal(const struct nj_topo *t, const struct nj_place *p, char *text,
         return;
     for (uint32_t node = 0; node < n_nodes; node++)
         append(text, n, "%s%u", node == 0 ? " --socket-mem " : ",",
-               lcores_on(t, p, node) * NJ_LCORE_EAL_MIB);
+               lcores_on(t, p, node) * p->lcore_mib);
 }
 
 /* --- the picture ------------------------------------------------------------------------------ */

@@ -175,6 +175,7 @@ void nj_place_around(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_
                      uint32_t n_workers, struct nj_place *out)
 {
     memset(out, 0, sizeof *out);
+    out->lcore_mib = NJ_LCORE_EAL_MIB;
     out->n_lcores = n_lcores < NJ_SHARDS_MAX ? n_lcores : NJ_SHARDS_MAX;
     memcpy(out->lcore, lcore, out->n_lcores * sizeof *lcore);
     find_rest(t, out);

@@ -27,6 +27,7 @@ enum nj_near {
 
 struct nj_place {
     uint32_t n_lcores, n_workers;
+    uint32_t lcore_mib; /* memory of EAL's for an lcore; the default, for the caller to change */
     uint32_t lcore[NJ_SHARDS_MAX]; /* CPU of lcore i, which polls queue i */
     cpu_set_t worker[NJ_WORKERS_MAX];
     enum nj_near near[NJ_WORKERS_MAX];

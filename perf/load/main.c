@@ -69,8 +69,8 @@ static bool up_shard(uint32_t i, nj_ns now)
         .steering = l->port.steering,
         .reta_size = l->port.reta_size,
         .rss_key = l->port.rss_key,
-        .iface = l->settings.iface,
-        .slaac = l->settings.slaac,
+        .iface = l->settings.port[0].iface,
+        .slaac = l->settings.port[0].slaac,
         .tx = l->port.tx,
         .tx_pool = l->port.tx_pool[i],
         .frag_table = l->port.frags[i],
@@ -109,6 +109,10 @@ static bool up(int argc, char **argv)
 
     if (nj_settings_check(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
         return false;
+    if (l->settings.n_ports > 1) {
+        snprintf(l->why, sizeof l->why, "--port: the load comes from one port");
+        return false;
+    }
     if (nj_eal_init(argc, argv, cause, sizeof cause) != 0) {
         snprintf(l->why, sizeof l->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
         return false;
@@ -137,7 +141,7 @@ static bool up(int argc, char **argv)
     if (!nj_rss_key_draw(&key))
         return false;
     const struct nj_dpdk_port_want want = {
-        .id = l->o.link.ethdev,
+        .id = l->settings.port[0].id,
         .n_shards = l->n,
         .offload = !l->o.link.no_offload,
         .mtu = l->o.link.mtu,

@@ -79,6 +79,9 @@ class Print(unittest.TestCase):
         self.assertIn("cpu 0   polls queue 0\n    cpu 1   worker 0, files, all else\n",
                       done.stdout)
         self.assertIn("EAL arguments: -l 0,2 --socket-mem 400,0\n", done.stdout)
+        done = self.run_it("--", "--print-placement", "--mtu", "9000",
+                           machine="pack:2 [numa] l3:1 core:2 pu:2")
+        self.assertIn("EAL arguments: -l 0,2 --socket-mem 600,0\n", done.stdout, "jumbo frames")
 
     def test_lcores_that_are_given(self):
         done = self.run_it("-l", "0,1", "--", "--print-placement", "--workers", "1",

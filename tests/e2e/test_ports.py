@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which way packets take: static routes."""
+"""Which way packets take: static routes, and several ports."""
+import hashlib
+import subprocess
+
 from case import ServerCase
-from world import SERVER_ADDR, ip
+from world import SERVER_ADDR, ip, until
 
 BEHIND, ELSEWHERE = "198.19.7.1", "198.19.8.1"  # of the clients, not on the link
 
@@ -22,3 +25,68 @@ class StaticRoutes(ServerCase):
     def test_a_network_that_no_route_names(self):
         self.world.client("ping", "-c1", "-W1", "-I", ELSEWHERE, SERVER_ADDR)
         self.assertEqual(1, self.counted("drop_tx_no_route"))
+
+
+class TwoPorts(ServerCase):
+    """Each with an lcore of its own: a second tap beside the one that all tests have."""
+    ADDR, PEER, ADDR6, PEER6 = "198.18.1.2", "198.18.1.1", "2001:db8:1::2", "2001:db8:1::1"
+    ipv6 = True
+    options = ("--port", "0", "--port", "1", "--addr", f"{ADDR}/24@1", "--addr", f"{ADDR6}/64@1")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        ns = cls.world.client_ns
+        for peer, more in ((f"{cls.PEER}/24", ()), (f"{cls.PEER6}/64", ("nodad",))):
+            ip("-n", ns, "addr", "add", peer, "dev", "nj1", *more)
+        ip("-n", ns, "link", "set", "nj1", "up")
+        until("our address was asked for by nobody else", lambda: cls.server.addresses().get(
+            f"{cls.ADDR6}/64") == "ready")
+
+    @classmethod
+    def prepare(cls):
+        cls.world.eal.append("--vdev=net_tap1,iface=nj1")
+
+    def requests(self):
+        return [shard["requests"] for shard in self.server.shards()]
+
+    def test_both_serve_at_once(self):
+        before = self.requests()
+        both = [self.world.client_popen(
+            "curl", "-sS", "--http2-prior-knowledge", f"http://{host}/10MiB",
+            stdout=subprocess.PIPE) for host in (SERVER_ADDR, self.ADDR, f"[{self.ADDR6}]")]
+        for process in both:
+            body, _ = process.communicate(timeout=60)
+            self.assertEqual(self.sums["10MiB"], hashlib.sha256(body).hexdigest())
+        self.assertEqual([1, 2], [now - then for now, then in zip(self.requests(), before)])
+
+    def test_an_address_belongs_to_one_port(self):
+        """A packet for the other port's address is none of ours (and we are no router)."""
+        ns = self.world.client_ns
+        ip("-n", ns, "route", "add", self.ADDR, "via", SERVER_ADDR, "table", "7")
+        ip("-n", ns, "rule", "add", "from", "198.18.0.1", "table", "7")
+        done = self.world.client("ping", "-c1", "-W1", "-I", "198.18.0.1", self.ADDR)
+        ip("-n", ns, "rule", "del", "table", "7")
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertLess(0, self.counted("drop_ip_dst"))
+
+    def test_what_is_told(self):
+        ports = self.server.telemetry("/nightjar/port")
+        self.assertEqual({"port0": ("net_tap0", "up"), "port1": ("net_tap1", "up")},
+                         {name: (p["device"], p["link"]) for name, p in ports.items()})
+        self.assertEqual("net_tap1", self.server.telemetry("/nightjar/port,1")["device"])
+        self.assertEqual([0, 1], [shard["port"] for shard in self.server.shards()])
+        self.assertIn(f"{self.ADDR}/24", self.server.addresses())
+        self.assertIn(f"{SERVER_ADDR}/24", self.server.addresses())
+        self.assertIn("net_tap1 (net_tap)", self.world.errors())
+        self.assertIn(f" http://{self.ADDR}:80/", self.world.errors())
+
+    def test_a_link_goes_down(self):
+        ns = self.world.client_ns
+        ip("-n", ns, "link", "set", "nj1", "down")
+        until("it is said", lambda: "net_tap1: the link is down" in self.world.errors())
+        self.assertIn("nightjar", self.curl(self.world.url("/")))
+        ip("-n", ns, "link", "set", "nj1", "up")
+        ip("-n", ns, "addr", "replace", f"{self.PEER6}/64", "dev", "nj1", "nodad")
+        until("it is said", lambda: "net_tap1: the link is up" in self.world.errors())
+        self.assertIn("nightjar", self.curl(f"http://{self.ADDR}/"))

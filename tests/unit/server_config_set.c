@@ -76,17 +76,15 @@ Test(server_config_set, numbers)
         {"mtu", "1279", "a number of bytes from 1280 to 9000"},
         {"rx-ring", "63", "a number of descriptors from 64 to 8192"},
         {"tx-ring", "8193", "a number of descriptors from 64 to 8192"},
-        {"vlan", "4095", "a VLAN id from 1 to 4094"},
-        {"vlan", "none", "a VLAN id from 1 to 4094"},
         {"listen", "0", "a port from 1 to 65535"},
-        {"port", "-1", "a DPDK port number"},
         {"requests-per-client", "0", "a number from 1, or none"},
         {"requests-per-client", "99999999999999999999", "a number from 1, or none"},
         {"max-headers", "129", "a number from 8 to 128"},
     };
 
     give(options, NJ_ARRAY_LEN(options));
-    cr_expect(c.vlan == 4094 && c.listen_port == 8080 && c.ethdev == 3);
+    cr_expect(c.listen_port == 8080 && strcmp(c.vlan[0], "4094") == 0 &&
+              strcmp(c.port[0], "3") == 0);
     cr_expect(c.mtu == 9000 && c.rx_ring == 64 && c.tx_ring == 8192);
     cr_expect(c.conns_max == 1u << 24 && c.connections_per_client == 7);
     cr_expect_eq(c.streams_per_client, NJ_NONE32);
@@ -144,7 +142,7 @@ Test(server_config_set, several)
 {
     for (unsigned i = 0; i < NJ_SERVER_ADDRS_MAX; i++)
         cr_expect_eq(set("addr", "198.18.0.2/24"), 0);
-    refused("addr", "198.18.0.3/24", "at most 8 of them");
+    refused("addr", "198.18.0.3/24", "at most 32 of them");
     cr_expect_eq(set("error-page", "404=/a"), 0);
     cr_expect_eq(set("error-page", "403=/b"), 0);
     cr_expect(strcmp(c.error_page[1], "403=/b") == 0 && !c.error_page[2]);

@@ -13,7 +13,7 @@
     "expected an address with its prefix, e.g. 198.18.0.2/24 or 2001:db8::2/64, or auto6"
 #define NO_HOST  "not an address a host can have on that link"
 #define NO_GW    "expected an address, e.g. 198.18.0.1 or 2001:db8::1"
-#define NOT_NEAR "not a neighbour of any --addr"
+#define NOT_NEAR "that is not a neighbour of any --addr"
 
 /* `why` NULL: good. */
 static const struct {
@@ -116,10 +116,10 @@ Test(server_settings, what_was_read)
     struct nj_settings s;
     char why[256];
     cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0);
-    cr_expect_eq(s.iface.n_addrs, 1);
-    cr_expect_eq(nj_addr_to_v4(&s.iface.addr[0].ip), htonl(0xc6120002));
-    cr_expect_eq(s.iface.addr[0].prefix_bits, 24);
-    cr_expect(!s.iface.has_gateway && !s.iface.ip6 && !s.slaac);
+    cr_expect_eq(s.port[0].iface.n_addrs, 1);
+    cr_expect_eq(nj_addr_to_v4(&s.port[0].iface.addr[0].ip), htonl(0xc6120002));
+    cr_expect_eq(s.port[0].iface.addr[0].prefix_bits, 24);
+    cr_expect(!s.port[0].iface.has_gateway && !s.port[0].iface.ip6 && !s.port[0].slaac);
 
     c.gateway[0] = "2001:db8::1";
     c.gateway[1] = "198.18.0.254";
@@ -127,13 +127,14 @@ Test(server_settings, what_was_read)
     c.addr[2] = "198.18.0.3/24";
     c.addr[3] = "auto6";
     cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
-    cr_expect(s.iface.has_gateway && s.iface.has_gateway6 && s.iface.ip6 && s.slaac);
-    cr_expect_eq(nj_addr_to_v4(&s.iface.gateway), htonl(0xc61200fe));
-    cr_expect_eq(s.iface.gateway6.b[15], 1);
-    cr_assert_eq(s.iface.n_addrs, 3);
-    cr_expect_eq(s.iface.addr[1].prefix_bits, 64);
-    cr_expect_eq(s.iface.addr[1].ip.b[0], 0x20);
-    cr_expect_eq(nj_addr_to_v4(&s.iface.addr[2].ip), htonl(0xc6120003));
+    cr_expect(s.port[0].iface.has_gateway && s.port[0].iface.has_gateway6 && s.port[0].iface.ip6 &&
+              s.port[0].slaac);
+    cr_expect_eq(nj_addr_to_v4(&s.port[0].iface.gateway), htonl(0xc61200fe));
+    cr_expect_eq(s.port[0].iface.gateway6.b[15], 1);
+    cr_assert_eq(s.port[0].iface.n_addrs, 3);
+    cr_expect_eq(s.port[0].iface.addr[1].prefix_bits, 64);
+    cr_expect_eq(s.port[0].iface.addr[1].ip.b[0], 0x20);
+    cr_expect_eq(nj_addr_to_v4(&s.port[0].iface.addr[2].ip), htonl(0xc6120003));
 }
 
 #define NO_ROUTE "expected a network and a router of the same family, e.g. 10.0.0.0/8=198.18.0.9"
@@ -152,8 +153,7 @@ Test(server_settings, static_routes)
         {"2001:db8:7::/64=198.18.0.9", "--route 2001:db8:7::/64=198.18.0.9: " NO_ROUTE},
         {"10.0.0.0/8=198.18.1.9",
          "--route 10.0.0.0/8=198.18.1.9: the router is not a neighbour of any --addr"},
-        {"10.0.0.0/8=198.18.0.2",
-         "--route 10.0.0.0/8=198.18.0.2: the router is not a neighbour of any --addr"},
+        {"10.0.0.0/8=198.18.0.2", "--route 10.0.0.0/8=198.18.0.2: the router is our own address"},
     };
     struct nj_server_config c = good();
     struct nj_settings s;
@@ -167,11 +167,11 @@ Test(server_settings, static_routes)
     c.route[0] = "10.0.0.0/8=198.18.0.9";
     c.route[1] = "2001:db8:7::/64=fe80::9";
     cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
-    cr_assert_eq(s.iface.n_routes, 2);
-    cr_expect_eq(s.iface.route[0].bits, 96 + 8);
-    cr_expect_eq(nj_addr_to_v4(&s.iface.route[0].net), htonl(0x0a000000));
-    cr_expect_eq(nj_addr_to_v4(&s.iface.route[0].hop), htonl(0xc6120009));
-    cr_expect_eq(s.iface.route[1].bits, 64);
+    cr_assert_eq(s.port[0].iface.n_routes, 2);
+    cr_expect_eq(s.port[0].iface.route[0].bits, 96 + 8);
+    cr_expect_eq(nj_addr_to_v4(&s.port[0].iface.route[0].net), htonl(0x0a000000));
+    cr_expect_eq(nj_addr_to_v4(&s.port[0].iface.route[0].hop), htonl(0xc6120009));
+    cr_expect_eq(s.port[0].iface.route[1].bits, 64);
     c.route[1] = "10.0.0.0/8=198.18.0.10";
     expect(&c, "--route 10.0.0.0/8=198.18.0.10: there is another one for that network");
 }
@@ -229,12 +229,124 @@ Test(server_settings, neighbours)
     c.addr[1] = "2001:db8::2/64";
     c.neighbour[1] = "fe80::1=02:00:00:00:00:0b";
     cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
-    cr_assert_eq(s.iface.n_fixed, 2);
-    cr_expect_eq(nj_addr_to_v4(&s.iface.fixed[0].ip), htonl(0xc6120001));
-    cr_expect_eq(s.iface.fixed[0].mac.addr_bytes[5], 0xa);
-    cr_expect_eq(s.iface.fixed[1].ip.b[0], 0xfe);
-    cr_expect_eq(s.iface.fixed[1].mac.addr_bytes[5], 0xb);
+    cr_assert_eq(s.port[0].iface.n_fixed, 2);
+    cr_expect_eq(nj_addr_to_v4(&s.port[0].iface.fixed[0].ip), htonl(0xc6120001));
+    cr_expect_eq(s.port[0].iface.fixed[0].mac.addr_bytes[5], 0xa);
+    cr_expect_eq(s.port[0].iface.fixed[1].ip.b[0], 0xfe);
+    cr_expect_eq(s.port[0].iface.fixed[1].mac.addr_bytes[5], 0xb);
     nj_settings_free(&s);
+}
+
+#define NO_PORT "expected a DPDK port number, or one with the lcores that poll it, e.g. 1 or 1=4-7"
+
+Test(server_settings, ports_that_are_wrong)
+{
+    static const struct {
+        const char *first, *second, *why;
+    } bad[] = {
+        {"-1", NULL, "--port -1: " NO_PORT},
+        {"", NULL, "--port : " NO_PORT},
+        {"65536", NULL, "--port 65536: " NO_PORT},
+        {"99999999", NULL, "--port 99999999: " NO_PORT},
+        {"one", NULL, "--port one: " NO_PORT},
+        {"0=", NULL, "--port 0=: " NO_PORT},
+        {"0=7-4", NULL, "--port 0=7-4: " NO_PORT},
+        {"0=4x", NULL, "--port 0=4x: " NO_PORT},
+        {"0", "0=3", "--port 0=3: that port is given twice"},
+        {"0=1-4", "1=4-7", "--port 1=4-7: port 0 has some of these lcores already"},
+        {"3", "1", "--port 1 has no address: give it one with --addr ADDRESS/PREFIX@1"},
+    };
+    struct nj_server_config c = good();
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
+        c.port[0] = bad[i].first;
+        c.port[1] = bad[i].second;
+        expect(&c, bad[i].why);
+    }
+}
+
+/* Two ports, whose links have an IPv4 network of their own, and fe80::/10 in common. */
+static struct nj_server_config two_ports(void)
+{
+    struct nj_server_config c = good();
+
+    c.port[0] = "4";
+    c.port[1] = "2=3,6-7";
+    c.addr[1] = "2001:db8::2/64";
+    c.addr[2] = "198.18.1.2/24@2";
+    c.addr[3] = "2001:db8:1::2/64@2";
+    return c;
+}
+
+Test(server_settings, several_ports)
+{
+    struct nj_server_config c = two_ports();
+    struct nj_settings s;
+    char why[256];
+
+    c.gateway[0] = "198.18.1.1";
+    c.gateway[1] = "fe80::1@4";
+    c.gateway[2] = "198.18.0.1";
+    c.route[0] = "10.0.0.0/8=198.18.1.9@2";
+    c.neighbour[0] = "198.18.1.1=02:00:00:00:00:0a";
+    c.vlan[0] = "7@4";
+    c.vlan[1] = "8@2";
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
+    const struct nj_settings_port *a = &s.port[0], *b = &s.port[1];
+    cr_assert_eq(s.n_ports, 2);
+    cr_expect(a->id == 4 && CPU_COUNT(&a->lcores) == 0);
+    cr_expect(b->id == 2 && CPU_COUNT(&b->lcores) == 3 && CPU_ISSET(3, &b->lcores));
+    cr_expect(a->iface.n_addrs == 2 && b->iface.n_addrs == 2 && a->iface.ip6 && b->iface.ip6);
+    cr_expect_eq(nj_addr_to_v4(&b->iface.addr[0].ip), htonl(0xc6120102));
+    cr_expect(a->iface.has_gateway && a->iface.has_gateway6 && b->iface.has_gateway);
+    cr_expect(!b->iface.has_gateway6);
+    cr_expect_eq(nj_addr_to_v4(&b->iface.gateway), htonl(0xc6120101));
+    cr_expect(a->iface.n_routes == 0 && b->iface.n_routes == 1);
+    cr_expect(a->iface.n_fixed == 0 && b->iface.n_fixed == 1);
+    cr_expect(a->iface.vlan == 7 && b->iface.vlan == 8);
+    nj_settings_free(&s);
+
+    c = two_ports();
+    c.vlan[0] = "9";
+    cr_assert_eq(nj_settings_read(&s, &c, why, sizeof why), 0, "%s", why);
+    cr_expect(s.port[0].iface.vlan == 9 && s.port[1].iface.vlan == 9);
+    nj_settings_free(&s);
+}
+
+Test(server_settings, which_port)
+{
+    static const struct {
+        const char *addr, *gateway, *vlan, *why;
+    } bad[] = {
+        {"198.18.2.2/24@3", NULL, NULL, "--addr 198.18.2.2/24@3: there is no --port 3"},
+        {"198.18.2.2/24@", NULL, NULL, "--addr 198.18.2.2/24@: there is no --port "},
+        {"198.18.2.2/24@2x", NULL, NULL, "--addr 198.18.2.2/24@2x: there is no --port 2x"},
+        {"198.18.0.2/24@2", NULL, NULL, "--addr 198.18.0.2/24@2: that address is given twice"},
+        {NULL, "198.18.1.1@4", NULL,
+         "--gateway 198.18.1.1@4: that is not a neighbour of any --addr of that port"},
+        {NULL, "198.18.1.2", NULL, "--gateway 198.18.1.2: that is our own address"},
+        {NULL, "fe80::1", NULL,
+         "--gateway fe80::1: that is on the links of ports 4 and 2: say which with @4 or @2"},
+        {NULL, NULL, "0", "--vlan 0: expected a VLAN id from 1 to 4094"},
+        {NULL, NULL, "4095@2", "--vlan 4095@2: expected a VLAN id from 1 to 4094"},
+        {NULL, NULL, "none", "--vlan none: expected a VLAN id from 1 to 4094"},
+    };
+    struct nj_server_config c;
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
+        c = two_ports();
+        c.addr[4] = bad[i].addr;
+        c.gateway[0] = bad[i].gateway;
+        c.vlan[0] = bad[i].vlan;
+        expect(&c, bad[i].why);
+    }
+    c = two_ports();
+    c.vlan[0] = "7";
+    c.vlan[1] = "8@2";
+    expect(&c, "--vlan 8@2: the port is in VLAN 7 already");
+    c = good();
+    c.addr[0] = "198.18.0.2/24@0";
+    expect(&c, "--addr 198.18.0.2/24@0: there is no --port 0");
 }
 
 /* Nor is it repeated where logs would keep it. */
@@ -270,11 +382,6 @@ Test(server_settings, the_rest)
     c = good();
     c.listen_port = 0;
     expect(&c, "--listen: expected a port from 1 to 65535");
-    c = good();
-    c.vlan = 4094;
-    expect(&c, NULL);
-    c.vlan = 4095;
-    expect(&c, "--vlan: expected a VLAN id from 1 to 4094");
     c = good();
     c.mtu = 1000;
     expect(&c, "--mtu: expected 1280 to 9000");

@@ -25,10 +25,11 @@ extern "C" {
 #define NJ_API __attribute__((visibility("default")))
 #endif
 
-#define NJ_SERVER_ADDRS_MAX       8
-#define NJ_SERVER_GATEWAYS_MAX    2
-#define NJ_SERVER_ROUTES_MAX      16
-#define NJ_SERVER_NEIGHBOURS_MAX  7
+#define NJ_SERVER_PORTS_MAX       8
+#define NJ_SERVER_ADDRS_MAX       32
+#define NJ_SERVER_GATEWAYS_MAX    16
+#define NJ_SERVER_ROUTES_MAX      32
+#define NJ_SERVER_NEIGHBOURS_MAX  32
 #define NJ_SERVER_ERROR_PAGES_MAX 16
 #define NJ_SERVER_TRUSTED_MAX     16
 
@@ -59,21 +60,31 @@ enum nj_idle {
 /* Strings are the caller's and must live as long as the server runs. */
 struct nj_server_config {
     size_t size_bytes; /* of this struct; set by nj_server_config_init() */
-    /* Our addresses on the link, as many as are not NULL; at least one. "ADDRESS/PREFIX" of IPv4 or
-     * IPv6, or "auto6": IPv6 addresses as routers tell. With any IPv6 goes a link-local address. */
+    /* The ports to serve on, by DPDK's numbers; none: the only one there is. "N", or with the ids
+     * of the lcores that poll it "N=4-7". Each lcore polls one port: ports that name none share the
+     * lcores that no port names.
+     *
+     * What is said of the link below is of one port: "@N" behind it names the port. Without it, an
+     * address is of the first port; a gateway, route or neighbour is of the port on whose link it
+     * is; a VLAN is of every port. */
+    const char *port[NJ_SERVER_PORTS_MAX];
+    /* Our addresses, as many as are not NULL; at least one for each port, at most eight.
+     * "ADDRESS/PREFIX" of IPv4 or IPv6, or "auto6": IPv6 addresses as routers tell. With any IPv6
+     * goes a link-local address. */
     const char *addr[NJ_SERVER_ADDRS_MAX];
-    /* A router on that link for IPv4, and one for IPv6, in any order. Without: only the link is
+    /* A router on a port's link for IPv4, and one for IPv6, in any order. Without: only the link is
      * reached, or with IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
-    /* Networks behind another router of that link: "NETWORK/PREFIX=ROUTER". The longest prefix that
-     * an address has counts, those of `addr` among them; then comes the gateway. */
+    /* Networks behind another router of that link: "NETWORK/PREFIX=ROUTER", at most 16 for a
+     * port. The longest prefix that an address has counts, those of `addr` among them; then comes
+     * the gateway. */
     const char *route[NJ_SERVER_ROUTES_MAX];
-    /* Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC". ARP and
-     * neighbour discovery are not asked for them, and not believed. */
+    /* Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC", at most
+     * seven for a port. ARP and neighbour discovery are not asked for them, and not believed. */
     const char *neighbour[NJ_SERVER_NEIGHBOURS_MAX];
-    const char *rss_key;       /* of the hash that spreads connections over lcores, 80
-                                  hexadecimal digits; a random one for each start */
-    uint16_t vlan;             /* 802.1Q VLAN id, 1..4094; 0: untagged frames */
+    const char *vlan[NJ_SERVER_PORTS_MAX]; /* 802.1Q VLAN id, 1..4094; none: untagged frames */
+    const char *rss_key;                   /* of the hash that spreads connections over lcores, 80
+                                              hexadecimal digits; a random one for each start */
     uint16_t mtu;              /* of IP packets, 1280..9000 bytes; 0: the device's, at most 1500 */
     uint16_t rx_ring, tx_ring; /* descriptors of each receive and transmit queue, 64..8192; 0:
                                   1024. A device with other bounds takes the nearest number */
@@ -83,7 +94,6 @@ struct nj_server_config {
     uint32_t n_routes;
     uint32_t fibers_max; /* handlers of one lcore that can wait at once; 256 */
     enum nj_run strategy;
-    int ethdev;               /* DPDK port number; -1: the only one there is */
     uint64_t cache_bytes;     /* of file contents kept in memory; 256 MiB */
     uint32_t conns_max;       /* TCP connections of one lcore; 65536 */
     double preface_timeout_s; /* a new connection may be silent for so long; 10 */

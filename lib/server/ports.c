@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bring-up of the ports: which lcores poll which, the devices, the rings between shards. */
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_errno.h>
+
+#include "server/port_lcores.h"
+#include "server/rss_key.h"
+#include "server/say.h"
+#include "server/server_internal.h"
+
+enum nj_idle nj__server_idle(const struct nj_server_config *config)
+{
+    return config->busy_poll ? NJ_IDLE_SPIN : config->idle;
+}
+
+const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard)
+{
+    const struct nj_server_port *p = s->port;
+
+    while (shard >= p->first + p->n_shards)
+        p++;
+    return p;
+}
+
+int nj__server_node(const struct nj_server *s)
+{
+    for (uint32_t k = 1; k < s->n_ports; k++)
+        if (s->port[k].dev.node != s->port[0].dev.node)
+            return -1;
+    return s->port[0].dev.node;
+}
+
+/* The lcores of a port stand together from now on, in the order of the ports. */
+static void order_lcores(struct nj_server *s, const uint8_t *port_of)
+{
+    struct nj_lcore was[NJ_SHARDS_MAX];
+    uint32_t n = 0;
+
+    memcpy(was, s->lcore, sizeof was);
+    for (uint32_t k = 0; k < s->n_ports; k++) {
+        s->port[k].first = n;
+        for (uint32_t i = 0; i < s->n_shards; i++)
+            if (port_of[i] == k)
+                memcpy(&s->lcore[n++], &was[i], sizeof was[i]);
+        s->port[k].n_shards = n - s->port[k].first;
+    }
+}
+
+/* Which device is which port, and who polls it. */
+static bool divide(struct nj_server *s)
+{
+    struct nj_port_wish wish[NJ_SERVER_PORTS_MAX];
+    struct nj_lcore_at at[NJ_SHARDS_MAX];
+    uint8_t port_of[NJ_SHARDS_MAX];
+
+    for (uint32_t k = 0; k < s->n_ports; k++) {
+        struct nj_server_port *p = &s->port[k];
+        p->settings = &s->settings.port[k];
+        wish[k].lcores = p->settings->lcores;
+        if (nj_dpdk_port_choose(p->settings->id, &p->dev.id, &wish[k].node, s->why,
+                                sizeof s->why) != 0)
+            return false;
+        wish[k].id = p->dev.id;
+    }
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        at[i] = (struct nj_lcore_at){s->lcore[i].id, s->lcore[i].node};
+    if (nj_port_lcores(at, s->n_shards, wish, s->n_ports, port_of, s->why, sizeof s->why) != 0)
+        return false;
+    order_lcores(s, port_of);
+    return true;
+}
+
+/* What was asked for and cannot be had. */
+static void tell_missing(const struct nj_server *s, const struct nj_server_port *p)
+{
+    enum nj_idle idle = nj__server_idle(s->settings.config);
+
+    if (idle == NJ_IDLE_INTERRUPT && !p->dev.rx_interrupts)
+        nj_say(NJ_SAY_WARNING, "--idle interrupt: %s (%s) has no receive interrupts: lcores sleep",
+               p->dev.name, p->dev.driver);
+    if (p->settings->iface.ip6 && !nj_dpdk_port_hear_groups(&p->dev))
+        nj_say(NJ_SAY_WARNING,
+               "%s takes no multicast: IPv6 hosts may not find us; add us to their neighbours by "
+               "hand",
+               p->dev.name);
+}
+
+static bool open_port(struct nj_server *s, struct nj_server_port *p, const struct nj_rss_key *key)
+{
+    const struct nj_server_config *config = s->settings.config;
+    const struct nj_dpdk_port_want want = {
+        .id = p->dev.id,
+        .n_shards = p->n_shards,
+        .offload = !config->no_offload,
+        .mtu = config->mtu,
+        .rx_ring = config->rx_ring,
+        .tx_ring = config->tx_ring,
+        .rx_interrupts = nj__server_idle(config) == NJ_IDLE_INTERRUPT,
+    };
+
+    if (nj_dpdk_port_open(&p->dev, &want, key, s->why, sizeof s->why) != 0)
+        return false;
+    nj_port_watch_init(&p->watch, p->dev.name,
+                       p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_FABRIC_RING);
+    nj_dpdk_port_see(&p->dev, &p->sight);
+    tell_missing(s, p);
+    if (nj_fabric_open(&p->fabric, &p->dev, p->n_shards))
+        return true;
+    snprintf(s->why, sizeof s->why, "not enough memory for the rings between shards: %s",
+             rte_strerror(rte_errno));
+    return false;
+}
+
+bool nj__server_up_ports(struct nj_server *s)
+{
+    struct nj_rss_key key = s->settings.rss_key;
+    uint32_t n_open = 0;
+
+    s->n_ports = s->settings.n_ports;
+    pthread_mutex_init(&s->port_lock, NULL);
+    if (!s->settings.has_rss_key && !nj_rss_key_draw(&key)) {
+        snprintf(s->why, sizeof s->why, "the system has no random numbers");
+        return false;
+    }
+    if (nj__server_idle(s->settings.config) == NJ_IDLE_PAUSE && !nj_idle_has_pause())
+        nj_say(NJ_SAY_WARNING, "--idle pause: this CPU cannot wait with less power: lcores spin");
+    bool ok = divide(s);
+    for (; ok && n_open < s->n_ports; n_open++)
+        ok = open_port(s, &s->port[n_open], &key);
+    explicit_bzero(&key, sizeof key);
+    s->n_ports = n_open; /* those after a failed one were not touched */
+    if (!ok)
+        nj__server_down_ports(s);
+    return ok;
+}
+
+void nj__server_down_ports(struct nj_server *s)
+{
+    for (; s->n_ports > 0; s->n_ports--) {
+        struct nj_server_port *p = &s->port[s->n_ports - 1];
+        nj_fabric_close(&p->fabric);
+        nj_dpdk_port_close(&p->dev);
+    }
+}
