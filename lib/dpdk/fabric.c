@@ -107,6 +107,8 @@ static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 
     if (e->shard < p->n_txq) /* called once per step: the place for it */
         tx_for_others(e);
+    if (p->bond && e->shard == 0) /* LACP: it speaks in calls of ours, 100 ms apart at most */
+        (void)rte_eth_tx_burst(p->id, 0, NULL, 0);
     if (e->shard < p->n_rxq)
         got = rte_eth_rx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n);
     if (p->mtu > RTE_ETHER_MTU)

@@ -30,8 +30,32 @@
 #define TX_MBUFS       32767u
 #define RX_MBUFS_JUMBO 8191u
 #define TX_MBUFS_JUMBO 16383u
+#define BONDING        "net_bonding"
+#define TAP            "net_tap"
 /* What a frame has beside an IP packet: header, two VLAN tags, FCS where the device leaves it. */
 #define FRAME_BYTES    (RTE_ETHER_HDR_LEN + 2u * 4u + RTE_ETHER_CRC_LEN)
+
+static bool has_driver(uint16_t id, const char *driver)
+{
+    struct rte_eth_dev_info info;
+    return rte_eth_dev_info_get(id, &info) == 0 && strcmp(info.driver_name, driver) == 0;
+}
+
+/* How many ports there are of this driver; the last of them into *id. */
+static uint32_t count_driver(const char *driver, uint16_t *id)
+{
+    uint32_t n = 0;
+    uint16_t i;
+
+    RTE_ETH_FOREACH_DEV(i)
+    {
+        if (!has_driver(i, driver))
+            continue;
+        *id = i;
+        n++;
+    }
+    return n;
+}
 
 int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n)
 {
@@ -44,12 +68,15 @@ int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n
         return nj_fail(why, n,
                        "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
                        "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows what EAL said)");
-    if (wanted < 0 && count > 1)
+    /* Of a bond, the other ports are mostly its members. */
+    bool bond = wanted < 0 && count > 1 && count_driver(BONDING, id) == 1;
+    if (wanted < 0 && count > 1 && !bond)
         return nj_fail(why, n,
                        "%u Ethernet ports found: choose one with --port 0..%u, or several, each "
                        "with its --port and its --addr ADDRESS/PREFIX@PORT",
                        count, count - 1);
-    *id = wanted < 0 ? rte_eth_find_next(0) : (uint16_t)wanted;
+    if (!bond)
+        *id = wanted < 0 ? rte_eth_find_next(0) : (uint16_t)wanted;
     if (!rte_eth_dev_is_valid_port(*id))
         return nj_fail(why, n, "--port %u: there is no such port; the EAL has found %u", *id,
                        count);
@@ -211,7 +238,7 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
  * the older chips (82540, 82545, 82546) have one, and never send packets of the second queue. */
 static uint32_t queues_max(const struct rte_eth_dev_info *info)
 {
-    if (strcmp(info->driver_name, "net_tap") == 0)
+    if (strcmp(info->driver_name, TAP) == 0)
         return RTE_MP_MAX_FD_NUM / 2;
     return strcmp(info->driver_name, "net_e1000_em") == 0 ? 1 : NJ_SHARDS_MAX;
 }
@@ -290,6 +317,29 @@ static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
     return 0;
 }
 
+/* net_bonding adds its members when it is configured first; only then it knows what they offer. */
+static int join_members(uint16_t id, char *why, size_t n)
+{
+    const struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
+    char cause[384] = "";
+    struct nj_quiet quiet;
+
+    nj_quiet_begin(&quiet);
+    int rc = rte_eth_dev_configure(id, 1, 1, &conf);
+    nj_quiet_end(&quiet, cause, sizeof cause);
+    if (rc == 0)
+        return 0;
+    return nj_fail(why, n, "port %u: the bond does not accept its members: %s", id,
+                   cause[0] ? cause : rte_strerror(-rc));
+}
+
+/* A tap, or a bond of taps? */
+static bool is_tap(const struct nj_dpdk_port *p)
+{
+    uint16_t id;
+    return strcmp(p->driver, TAP) == 0 || (p->bond && count_driver(TAP, &id) > 0);
+}
+
 int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
                       const struct nj_rss_key *rss_key, char *why, size_t n)
 {
@@ -303,6 +353,9 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     p->rx_interrupts = want->rx_interrupts;
     if (nj_dpdk_port_choose(want->id, &p->id, &p->node, why, n) != 0)
         return -1;
+    p->bond = has_driver(p->id, BONDING);
+    if (p->bond && join_members(p->id, why, n) != 0)
+        return -1;
     int rc = rte_eth_dev_info_get(p->id, &info);
     if (rc != 0)
         return nj_fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
@@ -314,7 +367,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
 
     bool rss = nj_rss_promised(&info, n_shards);
     if (want->offload)
-        nj_offload_choose(&off, p->driver, &info);
+        nj_offload_choose(&off, is_tap(p) ? TAP : p->driver, &info);
     p->tx = off.stack;
     nj_offload_tell(&off, p->offloads, sizeof p->offloads);
     if (settle_mtu(p, &info, want->mtu, why, n) != 0)
@@ -323,6 +376,8 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     if (make_pools(p, n_shards, why, n) != 0 || make_frag_tables(p, n_shards, why, n) != 0 ||
         bring_up(p, &info, rss, &off, want->mtu != 0, why, n) != 0)
         return -1;
+    if (p->bond) /* with LACP it takes broadcasts for multicast, and drops them otherwise */
+        (void)rte_eth_allmulticast_enable(p->id);
     rte_eth_macaddr_get(p->id, &p->mac);
     settle_spread(p, &info, rss, n_shards);
     return 0;
@@ -347,7 +402,8 @@ void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
     out->rx_missed = stats.imissed;
     out->rx_nombuf = stats.rx_nombuf;
     out->rx_errors = stats.ierrors;
-    out->tx_errors = strcmp(p->driver, "net_tap") == 0 ? 0 : stats.oerrors;
+    /* A tap counts what it cannot take now, and we offer again. */
+    out->tx_errors = is_tap(p) ? 0 : stats.oerrors;
     out->tx_packets = p->n_txq > RTE_ETHDEV_QUEUE_STAT_CNTRS ? UINT64_MAX : stats.opackets;
 }
 

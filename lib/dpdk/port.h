@@ -19,6 +19,7 @@ struct nj_dpdk_port {
     int node;              /* NUMA node of the device; -1: none in particular */
     bool started;
     bool rx_interrupts; /* receive queues have them */
+    bool bond;          /* net_bonding: other ports are its members */
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;
@@ -57,8 +58,8 @@ struct nj_dpdk_port_want {
     bool rx_interrupts; /* of receive queues, where the driver has them */
 };
 
-/* The port that `wanted` names, or for -1 the only one that there is, into *id; its NUMA node, or
- * -1, into *node. Returns 0, or -1 with the reason in `why`. */
+/* The port that `wanted` names into *id, or for -1 the only one that there is, or the only bond;
+ * its NUMA node, or -1, into *node. Returns 0, or -1 with the reason in `why`. */
 int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t why_bytes);
 
 /*

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which way packets take: static routes, and several ports."""
+"""Which way packets take: static routes, several ports, bonds."""
 import hashlib
+import os
 import subprocess
 
 from case import ServerCase
-from world import SERVER_ADDR, ip, until
+from lacp import Partner
+from world import CLIENT_ADDR, SERVER_ADDR, ip, until
 
 BEHIND, ELSEWHERE = "198.19.7.1", "198.19.8.1"  # of the clients, not on the link
 
@@ -90,3 +92,64 @@ class TwoPorts(ServerCase):
         ip("-n", ns, "addr", "replace", f"{self.PEER6}/64", "dev", "nj1", "nodad")
         until("it is said", lambda: "net_tap1: the link is up" in self.world.errors())
         self.assertIn("nightjar", self.curl(f"http://{self.ADDR}/"))
+
+
+class Bond(ServerCase):
+    """
+    Two taps as one port; the kernel has both in a bridge. net_tap does not tell a bond that a link
+    is down: that is tested with PCI NICs, in tests/nic.
+    """
+    mode = 1  # active-backup
+
+    @classmethod
+    def prepare(cls):
+        cls.world.eal += ["--vdev=net_tap1,iface=nj1",
+                          f"--vdev=net_bonding0,mode={cls.mode},slave=net_tap0,slave=net_tap1"]
+        cls.world.address_client = cls.join_links
+
+    @classmethod
+    def join_links(cls):
+        ns = cls.world.client_ns
+        ip("-n", ns, "link", "add", "br0", "type", "bridge")
+        for tap in ("nj0", "nj1"):
+            ip("-n", ns, "link", "set", tap, "master", "br0", "up")
+        ip("-n", ns, "addr", "add", f"{CLIENT_ADDR}/24", "dev", "br0")
+        ip("-n", ns, "link", "set", "br0", "up")
+
+    def test_download(self):
+        self.curl("-o", f"{self.world.scratch}/10MiB", self.world.url("/10MiB"))
+        self.assertEqual(self.sums["10MiB"], self.sum_of("10MiB"))
+
+    def sum_of(self, name):
+        with open(os.path.join(self.world.scratch, name), "rb") as f:
+            return hashlib.sha256(f.read()).hexdigest()
+
+    def test_what_is_told(self):
+        port = self.server.telemetry("/nightjar/port")
+        self.assertEqual(("net_bonding0", "net_bonding", "up"),
+                         (port["device"], port["driver"], port["link"]))
+        self.assertNotIn("not sent", self.world.errors())
+
+
+class BondByHash(Bond):
+    mode = 2  # a flow keeps to a link
+
+
+class Lacp(Bond):
+    mode = 4
+
+    @classmethod
+    def held(cls):
+        """An LACPDU may be in the bond's hands."""
+        return [shard | {"rx_mbufs_used": 0} for shard in super().held()]
+
+    @classmethod
+    def held_at_rest(cls):
+        return [shard | {"rx_mbufs_used": 0} for shard in super().held_at_rest()]
+
+    @classmethod
+    def join_links(cls):
+        super().join_links()
+        partner = Partner(cls.world.client_ns, ("nj0", "nj1"))
+        cls.addClassCleanup(partner.close)
+        until("both links distribute", lambda: len(partner.distributing) == 2, 20)
