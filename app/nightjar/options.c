@@ -258,7 +258,9 @@ static void tell_wrong(const char *word, int opt)
         more[i] = asking[i].name;
     snprintf(name, sizeof name, "%.*s", (int)n, word + 2);
     const char *near = nj_server_config_near(name, more);
-    if (n == 0)
+    if (strcmp(name, "preset") == 0)
+        fprintf(stderr, "nightjar: --preset: stands before the --, among the EAL arguments\n");
+    else if (n == 0)
         fprintf(stderr,
                 "nightjar: %s: there is no such option; options begin with --; see --help\n", word);
     else if (opt == ':')
@@ -330,11 +332,34 @@ static void take_asking_before(int *n_eal, int *argc, char **argv)
     }
 }
 
+/* What is to be printed of presets, in place of a server; "" when that is missing. Or NULL. */
+static const char *preset_to_print(int argc, char **argv)
+{
+    static const char print[] = "--print-preset", use[] = "--preset";
+
+    for (int i = 1; i < argc; i++) {
+        const char *equal = strchr(argv[i], '='), *value = equal ? equal + 1 : argv[i + 1];
+        size_t n = equal ? (size_t)(equal - argv[i]) : strlen(argv[i]);
+        if (n == strlen(print) && strncmp(argv[i], print, n) == 0)
+            return value ? value : "";
+        if (n != strlen(use) || strncmp(argv[i], use, n) != 0 || !value)
+            continue;
+        const char *comma = strchr(value, ',');
+        if (strcmp(value, "list") == 0 || strcmp(value, "help") == 0 ||
+            (comma && strcmp(comma, ",help") == 0))
+            return value;
+    }
+    return NULL;
+}
+
 int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_config *config)
 {
     int n_eal = 0;
 
     app = me;
+    const char *preset = preset_to_print(argc, argv);
+    if (preset)
+        return nj_print_preset(preset);
     while (n_eal < argc && strcmp(argv[n_eal], "--") != 0)
         n_eal++;
     bool ours = n_eal == argc && asks_about_us(argc, argv);

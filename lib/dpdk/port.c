@@ -369,6 +369,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     if (want->offload)
         nj_offload_choose(&off, is_tap(p) ? TAP : p->driver, &info);
     p->tx = off.stack;
+    p->rx_csum = off.rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
     nj_offload_tell(&off, p->offloads, sizeof p->offloads);
     if (settle_mtu(p, &info, want->mtu, why, n) != 0)
         return -1;

@@ -20,6 +20,7 @@ struct nj_dpdk_port {
     bool started;
     bool rx_interrupts; /* receive queues have them */
     bool bond;          /* net_bonding: other ports are its members */
+    bool rx_csum;       /* TCP checksums of received packets are by the device */
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;

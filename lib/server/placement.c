@@ -10,6 +10,7 @@
 #include <rte_ether.h>
 
 #include "base/fail.h"
+#include "server/preset.h"
 #include "server/say.h"
 #include "server/settings.h"
 
@@ -185,6 +186,7 @@ void nj_placement_advice(const struct nj_place *p, int nic_node, const cpu_set_t
 int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config)
 {
     char why[512], text[2048];
+    struct nj_presets presets;
     struct nj_eal_wish wish;
     struct nj_topo t;
     struct nj_place p;
@@ -192,7 +194,10 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
 
     sched_getaffinity(0, sizeof usable, &usable);
     int status = NJ_EXIT_USAGE;
-    int rc = nj_placement_read_eal(eal_argc, eal_argv, &wish, why, sizeof why);
+    int rc = nj_presets_expand(&presets, eal_argc, eal_argv, why, sizeof why);
+    if (rc == 0)
+        rc = nj_placement_read_eal(presets.argc, presets.argv, &wish, why, sizeof why);
+    nj_presets_free(&presets);
     if (rc == 0) {
         status = NJ_EXIT_FAILED;
         rc = nj_topo_read(&t, &usable, wish.nic[0] ? wish.nic : NULL, why, sizeof why);

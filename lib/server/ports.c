@@ -105,6 +105,7 @@ static bool open_port(struct nj_server *s, struct nj_server_port *p, const struc
     nj_port_watch_init(&p->watch, p->dev.name,
                        p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_FABRIC_RING);
     nj_dpdk_port_see(&p->dev, &p->sight);
+    nj_presets_compare(&s->presets, &p->dev, p->n_shards, want.offload);
     tell_missing(s, p);
     if (nj_fabric_open(&p->fabric, &p->dev, p->n_shards))
         return true;

@@ -66,7 +66,8 @@ uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
 static bool up_eal(struct nj_server *s)
 {
     char cause[384];
-    const char *tap = nj_eal_tap_taken(s->eal_argc, s->eal_argv);
+    const struct nj_presets *eal = &s->presets;
+    const char *tap = nj_eal_tap_taken(eal->argc, eal->argv);
 
     if (tap) {
         snprintf(s->why, sizeof s->why,
@@ -75,7 +76,9 @@ static bool up_eal(struct nj_server *s)
         return false;
     }
     sched_getaffinity(0, sizeof s->cpus, &s->cpus);
-    if (nj_eal_init(s->eal_argc, s->eal_argv, cause, sizeof cause) == 0)
+    if (nj_presets_said(eal))
+        nj_say(NJ_SAY_INFO, "%s", nj_presets_said(eal));
+    if (nj_eal_init(eal->argc, eal->argv, cause, sizeof cause) == 0)
         return true;
     snprintf(s->why, sizeof s->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
     return false;
@@ -523,13 +526,12 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
         nj_say(NJ_SAY_ERROR, "out of memory");
         return NJ_EXIT_FAILED;
     }
-    s->eal_argc = eal_argc;
-    s->eal_argv = eal_argv;
     if (config->size_bytes != sizeof *config)
         snprintf(s->why, sizeof s->why,
                  "nj_server_config_init() was not called, or is of another "
                  "version");
-    else if (nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
+    else if (nj_presets_expand(&s->presets, eal_argc, eal_argv, s->why, sizeof s->why) == 0 &&
+             nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
         status = NJ_EXIT_FAILED;
         block_signals();
         if (config->crash_report) {
@@ -552,6 +554,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     if (config->crash_report)
         nj_crash_report_end();
     nj_settings_free(&s->settings);
+    nj_presets_free(&s->presets);
     nj_pages_unmap(s, sizeof *s);
     return started ? 0 : status;
 }

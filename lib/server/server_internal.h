@@ -18,6 +18,7 @@
 #include "server/port_watch.h"
 #include "server/placement.h"
 #include "server/policy_live.h"
+#include "server/preset.h"
 #include "server/settings.h"
 #include "server/watch.h"
 #include "server/worker.h"
@@ -43,9 +44,8 @@ struct nj_server_port {
 
 struct nj_server {
     struct nj_settings settings;
-    int eal_argc;
-    char **eal_argv;
-    char why[512]; /* the reason when a step of bring-up fails */
+    struct nj_presets presets; /* with the EAL's arguments */
+    char why[512];             /* the reason when a step of bring-up fails */
 
     cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
     struct nj_clock clock;

@@ -16,6 +16,13 @@
 #define rte_tel_data_add_dict_uint rte_tel_data_add_dict_u64
 #endif
 
+/* What net_bonding calls a port of its bond, in --vdev. */
+#if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
+#define NJ_BOND_MEMBER "slave"
+#else
+#define NJ_BOND_MEMBER "member"
+#endif
+
 #ifndef RTE_ICMP_TYPE_ECHO_REPLY
 #define RTE_ICMP_TYPE_ECHO_REPLY   RTE_IP_ICMP_ECHO_REPLY
 #define RTE_ICMP_TYPE_ECHO_REQUEST RTE_IP_ICMP_ECHO_REQUEST

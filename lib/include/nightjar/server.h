@@ -199,6 +199,10 @@ NJ_API const char *nj_server_config_near(const char *name, const char *const *mo
  *
  * SIGUSR1 has the access log opened anew: its file was renamed.
  *
+ * Among the EAL's arguments, --preset NAME,KEY=VALUE,... stands for those of
+ * drivers-config/NAME.args, which are said on stderr; where the port is not as that file expects, a
+ * warning says so.
+ *
  * Context: main thread, once per process. These signals are the server's; they stay blocked
  *          afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE and
  *          SIGXFSZ stay ignored. Returns when everything it started is gone.
@@ -229,6 +233,16 @@ NJ_API int nj_server_check(const struct nj_server_config *config);
  * Returns: 0; 2 when the arguments can't be drawn; 1 when the machine can't be read.
  */
 NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config);
+
+/**
+ * Print on stdout the EAL's arguments that --preset `preset` stands for: "NAME,KEY=VALUE,...". Or,
+ * for "NAME,help", the file of it, and for "list" or "help" all names. Starts nothing.
+ *
+ * Context: any thread.
+ * Errors:  one line on stderr.
+ * Returns: 0, or 2.
+ */
+NJ_API int nj_print_preset(const char *preset);
 
 /* What nj_doctor() looks at. Strings are the caller's. */
 struct nj_doctor_config {

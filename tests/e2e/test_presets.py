@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+--preset: the devices of drivers-config that can be had here are as their files expect, and serve.
+What is told of a port that is otherwise: test_virtio.py.
+"""
+import glob
+import os
+import subprocess
+import unittest
+
+from world import REPO, SLOW, World, lcore_args, server_path
+
+
+def preset(world, text, lcores=2):
+    world.eal = ["--preset", text, *lcore_args(lcores)]
+    return world
+
+
+def said(world):
+    """Lines about presets, from their level on."""
+    return [line.split(" nightjar: ", 1)[1] for line in world.errors().splitlines()
+            if ": preset " in line]
+
+
+class Serves(unittest.TestCase):
+    def page(self, world):
+        self.addCleanup(world.close)
+        with world:
+            got = world.client("curl", "-sS", "--http2-prior-knowledge", "-o", "/dev/null", "-w",
+                               "%{http_code}", world.url("/"))
+            self.assertEqual("200", got.stdout, got.stderr)
+            return said(world)
+
+    def test_tap(self):
+        self.assertEqual(
+            ["info: preset tap: --no-pci --no-huge -m 512 --no-shconf "
+             "--vdev=net_tap0,iface=nj0,mac=02:00:00:00:00:07"],
+            self.page(preset(World(root=f"{REPO}/app/site"), "tap,mac=02:00:00:00:00:07")))
+
+    def test_af_packet(self):
+        self.assertEqual(
+            ["info: preset af_packet: --no-pci --no-huge -m 512 --no-shconf "
+             "--vdev=net_af_packet0,iface=nj0,framecnt=512"],
+            self.page(preset(World("veth", root=f"{REPO}/app/site"),
+                             "af_packet,iface=nj0,framecnt=512")))
+
+
+class Null(unittest.TestCase):
+    """A device without a wire, that has RSS."""
+
+    def test_null(self):
+        world = preset(World("null", root="/run"), "null")
+        self.addCleanup(world.close)
+        world.make_namespaces()
+        world.start()
+        self.assertEqual(0, world.stop(), world.errors())
+        self.assertEqual(["info: preset null: --no-pci --no-huge -m 512 --no-shconf "
+                          "--vdev=net_null0,no-rx=1"], said(world))
+
+
+class Asks(unittest.TestCase):
+    def run_it(self, *args):
+        return subprocess.run([server_path(), *args], capture_output=True, text=True,
+                              timeout=20 * SLOW)
+
+    def test_list_has_each_file(self):
+        done = self.run_it("--preset", "list")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        listed = [line.split()[0] for line in done.stdout.split("\n\n")[0].splitlines()]
+        files = glob.glob(os.path.join(REPO, "drivers-config", "*.args"))
+        self.assertEqual(sorted(os.path.basename(f)[:-len(".args")] for f in files), listed)
+
+    def test_help_is_the_file(self):
+        done = self.run_it("--preset", "ice,help")
+        with open(os.path.join(REPO, "drivers-config", "ice.args")) as file:
+            self.assertEqual((0, file.read(), ""), (done.returncode, done.stdout, done.stderr))
+
+    def test_print(self):
+        done = self.run_it("--print-preset", "ice,pci=03:00.0,safe-mode-support=1")
+        self.assertEqual((0, "-a 0000:03:00.0,safe-mode-support=1\n", ""),
+                         (done.returncode, done.stdout, done.stderr))
+
+    def test_wrong(self):
+        for args, told in (
+                (["--print-preset", "ixbge"], "did you mean ixgbe?"),
+                (["--print-preset"], "expected a name"),
+                (["--preset", "tap,ifcae=x", "--"], "did you mean iface?"),
+                (["--preset", "ixgbe", "--"], "pci= is missing"),
+                (["--", "--preset", "tap"], "stands before the --")):
+            with self.subTest(args=args):
+                done = self.run_it(*args)
+                self.assertEqual((2, ""), (done.returncode, done.stdout))
+                self.assertIn(told, done.stderr)
+                self.assertEqual(1, done.stderr.count("\n"))
