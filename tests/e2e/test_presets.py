@@ -5,6 +5,7 @@ What is told of a port that is otherwise: test_virtio.py.
 """
 import glob
 import os
+import re
 import subprocess
 import unittest
 
@@ -69,6 +70,8 @@ class Asks(unittest.TestCase):
         listed = [line.split()[0] for line in done.stdout.split("\n\n")[0].splitlines()]
         files = glob.glob(os.path.join(REPO, "drivers-config", "*.args"))
         self.assertEqual(sorted(os.path.basename(f)[:-len(".args")] for f in files), listed)
+        with open(os.path.join(REPO, "drivers-config", "README.md")) as page:
+            self.assertEqual(listed, sorted(re.findall(r"^\| `(\w+)` \|", page.read(), re.M)))
 
     def test_help_is_the_file(self):
         done = self.run_it("--preset", "ice,help")
