@@ -27,12 +27,12 @@ ETH_P_IP = 0x0800
 class GuestServer(Server):
     """world.Server in a guest. `options` are nightjar's."""
 
-    def __init__(self, guest, nic, lcores, options):
+    def __init__(self, guest, nic, lcores, options, preset):
         self.guest = guest
         self.said = ""
         self.has_ended = False
         guest.said.unread = b""
-        command = [server_path(), "-a", guest.address(nic),
+        command = [server_path(), "--preset", f"{preset},pci={guest.address(nic)}",
                    "-l", ",".join(str(1 + i) for i in range(lcores)), "--",
                    "--addr", f"{SERVER_ADDR}/{PREFIX_BITS}",
                    "--addr", f"{SERVER_ADDR6}/{PREFIX_BITS6}", "--root", pack.SITE,
@@ -95,10 +95,15 @@ class Checks:
                 ip("-n", self.world.client_ns, "addr", "flush", "dev", self.nic.name,
                    "scope", "global")
 
-    def start(self, *options):
+    def start(self, *options, preset=None, differs=""):
+        """`differs`: what is told of the port and the preset, where that is not the NIC's own."""
         self.kill()
-        self.server = GuestServer(self.guest, self.nic, self.lcores, options)
+        self.server = GuestServer(self.guest, self.nic, self.lcores, options,
+                                  preset or self.nic.preset or self.nic.name)
         self.server.wait_ready()
+        told = re.findall(r"warning: preset .*", self.server.said)
+        if len(told) != bool(differs) or differs not in "".join(told):
+            raise Failed(f"not as the preset expects, but for {differs!r}:\n{self.server.said}")
 
     def stop(self):
         self.server.signal()
@@ -210,7 +215,9 @@ class Checks:
         self.expect_end()
 
     def restart(self):
-        self.start()
+        """With the preset for the other way to bind a NIC, which is told."""
+        preset = "uio" if self.guest.binding == "vfio" else "vfio"
+        self.start(preset=preset, differs="expected it bound to ")
         self.page()
         self.stop()
 

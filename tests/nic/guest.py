@@ -87,6 +87,7 @@ class Nic:
     options: str = ""
     queues: int = 1
     has_rss: bool = False  # that nightjar has to use
+    preset: str = ""  # the name without it
 
     def arguments(self, slot, binding):
         """QEMU's. A tap with several queues is for virtio alone: other devices read one of them."""
