@@ -7,17 +7,12 @@
 
 static const struct nj_app nightjar = {
     .name = "nightjar",
-    .intro =
-        "usage: nightjar [EAL arguments] -- --addr ADDRESS/PREFIX --root DIR [options]\n"
-        "       nightjar doctor [--help]    is this host ready for a NIC, and what to type?\n"
-        "\n"
-        "Serves a folder over HTTP/2 (prior knowledge, h2c) from its own TCP stack on DPDK.\n"
-        "Arguments before -- go to DPDK's EAL unchanged; `nightjar -h` prints them. But for:\n"
-        "  --preset NAME,KEY=VALUE,...   arguments that are known to fit a family of devices,\n"
-        "                          e.g. ixgbe,pci=0000:03:00.0 or tap,iface=nj0\n"
-        "  --preset list; --preset NAME,help   which there are; what one needs and expects\n"
-        "  --print-preset NAME,... print the EAL arguments that it stands for, and end\n"
-        "\n",
+    .intro = "usage: nightjar [EAL arguments] -- --addr ADDRESS/PREFIX --root DIR [options]\n"
+             "       nightjar doctor [--help]    is this host ready for a NIC, and what to type?\n"
+             "\n"
+             "Serves a folder over HTTP/2 (prior knowledge, h2c) from its own TCP stack on DPDK.\n"
+             "Arguments before -- go to DPDK's EAL unchanged; `nightjar -h` prints them.\n"
+             "\n",
     .outro =
         "Each lcore (EAL -l) runs a shard of its own. Try it without a NIC or hugepages, as root:\n"
         "  nightjar -l 0,1 --preset tap,iface=nj0 -- --addr 198.18.0.2/24 --root /srv/www\n"

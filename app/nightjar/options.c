@@ -10,6 +10,14 @@
 #include "options.h"
 
 static const char *const help[] = {
+    "before the --\n"
+    "  --preset NAME,KEY=VALUE,...   EAL arguments for a family of devices, and what to expect of\n"
+    "                          the port: ixgbe,pci=0000:03:00.0 or tap,iface=nj0\n"
+    "  --preset list           which there are\n"
+    "  --preset NAME,help      what one needs, expects and cannot do\n"
+    "  --print-preset NAME,... the EAL arguments that it stands for, and end\n"
+    "\n",
+
     "network\n"
     "  --port N[=LCORES]       a port by DPDK's number, when the EAL finds several; up to 8 "
     "times.\n"

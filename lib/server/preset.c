@@ -144,6 +144,9 @@ static int take_item(struct wish *w, struct nj_str item, char *why, size_t n)
                        "--preset %s: pci=%.*s: expected an address such as 0000:03:00.0 or 03:00.0 "
                        "(lspci -D lists them)",
                        name, (int)g.value.n_bytes, g.value.p);
+    for (uint32_t i = 0; g.pci[0] && i < w->n_given; i++)
+        if (strcmp(w->given[i].pci, g.pci) == 0)
+            return nj_fail(why, n, "--preset %s: pci=%s was given twice", name, g.pci);
     if (w->n_given == KEYS_MAX)
         return nj_fail(why, n, "--preset %s: more than %u keys", name, KEYS_MAX);
     w->given[w->n_given++] = g;

@@ -148,6 +148,8 @@ Test(server_preset, wrong)
         {"--preset tap,", "--preset tap: expected KEY=VALUE, not \"\""},
         {"--preset tap,=a", "--preset tap: there is no key \"\" (--preset tap,help shows all)"},
         {"--preset tap,iface=a,iface=b", "--preset tap: iface= was given twice"},
+        {"--preset igb,pci=03:00.0,pci=0000:3:0.0",
+         "--preset igb: pci=0000:03:00.0 was given twice"},
         {"--preset tap --preset igb,pci=03:00.0",
          "--preset tap and --preset igb do not go together: the first has --no-pci"},
     };
