@@ -103,8 +103,8 @@ class Bond(ServerCase):
 
     @classmethod
     def prepare(cls):
-        cls.world.eal += ["--vdev=net_tap1,iface=nj1",
-                          f"--vdev=net_bonding0,mode={cls.mode},slave=net_tap0,slave=net_tap1"]
+        cls.world.eal += ["--preset", "tap,iface=nj1", "--preset",
+                          f"bonding,mode={cls.mode},member=net_tap0,member=net_tap1"]
         cls.world.address_client = cls.join_links
 
     @classmethod
@@ -129,6 +129,9 @@ class Bond(ServerCase):
         self.assertEqual(("net_bonding0", "net_bonding", "up"),
                          (port["device"], port["driver"], port["link"]))
         self.assertNotIn("not sent", self.world.errors())
+        self.assertRegex(self.world.errors(), "info: preset bonding: --vdev=net_bonding0,mode="
+                         f"{self.mode},(slave|member)=net_tap0,(slave|member)=net_tap1\n")
+        self.assertNotIn("warning: preset", self.world.errors())
 
 
 class BondByHash(Bond):
