@@ -152,14 +152,15 @@ def package(pattern):
 
 def nic(pattern):
     """
-    Two drivers of PCI NICs, in a guest, when asked for. It is emulated, so only the release build
-    is quick.
+    Two drivers of PCI NICs, in a guest. It is emulated, so only the release build is quick. Where
+    its packages are not to be had, it is no failure unless it was asked for.
     """
-    if not pattern or pattern not in "nic.quick" or os.environ.get("NJ_SANITIZED"):
+    if pattern not in "nic.quick" or os.environ.get("NJ_SANITIZED") or os.geteuid() != 0:
         return 0, 0
+    optional = [] if pattern else ["--optional"]
     runs = [unittests("tests/nic/test_nic.py"),
             summary_of(*run("env", f"NJ_BUILD={RELEASE}", sys.executable, "tests/nic/run.py",
-                            "--quick"))]
+                            "--quick", *optional))]
     passed, failed = (sum(column) for column in zip(*runs))
     return passed, failed
 

@@ -18,6 +18,10 @@ APT_OPTIONS = ("-q", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::T
 COMMAND_SECONDS_MAX = 120
 
 
+class Missing(Failed):
+    """The host lacks what a guest needs."""
+
+
 def run(*command, folder=None):
     """The output of a command of apt or dpkg, which ends when this process does."""
     words = " ".join(command)
@@ -26,10 +30,10 @@ def run(*command, folder=None):
                               capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               timeout=COMMAND_SECONDS_MAX)
     except subprocess.TimeoutExpired:
-        raise Failed(f"no kernel for the guest: not within {COMMAND_SECONDS_MAX} s: "
-                     f"{words}") from None
+        raise Missing(f"no kernel for the guest: not within {COMMAND_SECONDS_MAX} s: "
+                      f"{words}") from None
     if done.returncode:
-        raise Failed(f"no kernel for the guest: {words}: {done.stderr.strip()[-1000:]}")
+        raise Missing(f"no kernel for the guest: {words}: {done.stderr.strip()[-1000:]}")
     return done.stdout
 
 
@@ -42,7 +46,7 @@ def package_name():
                           run("apt-cache", "depends", META_PACKAGE), re.M)
         if found:
             return found[1]
-    raise Failed(f"no kernel for the guest: apt knows no package {META_PACKAGE}")
+    raise Missing(f"no kernel for the guest: apt knows no package {META_PACKAGE}")
 
 
 def download(reaper):
@@ -69,7 +73,7 @@ def kernel(reaper):
         download(reaper)
     folder = cached()
     if not folder:
-        raise Failed(f"no kernel for the guest: its package was unpacked in {CACHE} and has none")
+        raise Missing(f"no kernel for the guest: its package was unpacked in {CACHE} and has none")
     [image] = glob.glob(f"{folder}/boot/vmlinuz-*")
     [modules] = glob.glob(f"{folder}/lib/modules/*") or glob.glob(f"{folder}/usr/lib/modules/*")
     return image, modules

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "e2e")]
 from checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Checks  # noqa: E402
 from guest import KERNEL_DRIVERS, QEMU, Guest, Nic  # noqa: E402
-from kernel import kernel  # noqa: E402
+from kernel import Missing, kernel  # noqa: E402
 from pack import pack  # noqa: E402
 from world import Failed, World, server_path  # noqa: E402
 
@@ -157,7 +157,7 @@ def prepare(world):
     """(kernel, initramfs, sums of the site), or Failed with what is missing."""
     for program, package in (QEMU, "qemu-system-x86"), ("cpio", "cpio"):
         if not shutil.which(program):
-            raise Failed(f"no {program}: install Debian's package {package}")
+            raise Missing(f"no {program}: install Debian's package {package}")
     image, modules = kernel(world.reaper)
     return image, *pack(world.scratch, modules)
 
@@ -212,7 +212,15 @@ def page(report, kernel_path):
 def run(report, args):
     with Lab() as world:
         prepared = []
-        if report.check("nic.prepare", lambda: prepared.extend(prepare(world))) == "FAILED":
+
+        def begin():
+            try:
+                prepared.extend(prepare(world))
+            except Missing as missing:
+                if not args.optional:
+                    raise
+                report.not_run("nic.quick", missing)
+        if report.check("nic.prepare", begin) == "FAILED" or not prepared:
             return
         if args.quick:
             quick(report, world, *prepared)
@@ -228,6 +236,8 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev test nic", description=__doc__)
     parser.add_argument("--quick", action="store_true",
                         help="one boot, two devices, the checks that `./dev ci` runs")
+    parser.add_argument("--optional", action="store_true",
+                        help="where QEMU or the guest's kernel is not to be had, it is no failure")
     parser.add_argument("--only", metavar="PART", default="",
                         help="devices and drivers with this in their name, e.g. virtio.vfio")
     parser.add_argument("--table", metavar="FILE", help="write the table there as well")
