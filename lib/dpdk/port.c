@@ -301,17 +301,30 @@ static void see_rings(struct nj_dpdk_port *p)
         p->n_txd = tx.nb_desc;
 }
 
-/* A driver without receive interrupts may refuse to start with them. */
-static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
+/* Ask for less than the device has refused. False: there is nothing to leave out. */
+static bool ask_less(struct nj_dpdk_port *p, bool *rss)
+{
+    if (p->rx_interrupts) {
+        p->rx_interrupts = false;
+        return true;
+    }
+    /* net_vmxnet3 before version 6 of the device takes powers of two only. */
+    uint16_t n_queues = (uint16_t)rte_align32prevpow2(p->n_rxq);
+    if (n_queues == p->n_rxq)
+        return false;
+    p->n_rxq = n_queues;
+    p->n_txq = least(p->n_txq, n_queues);
+    *rss = false; /* it would have to spread flows over all lcores */
+    return true;
+}
+
+/* A driver may refuse to start with receive interrupts, or with a number of queues. */
+static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool *rss,
                     const struct nj_offload *off, bool with_mtu, char *why, size_t n)
 {
-    for (;;) {
-        if (configure(p, info, rss, off, why, n) == 0 && start(p, with_mtu, why, n) == 0)
-            break;
-        if (!p->rx_interrupts)
+    while (configure(p, info, *rss, off, why, n) != 0 || start(p, with_mtu, why, n) != 0)
+        if (!ask_less(p, rss))
             return -1;
-        p->rx_interrupts = false;
-    }
     p->rx_interrupts = p->rx_interrupts && has_rx_interrupts(p);
     see_rings(p);
     return 0;
@@ -375,7 +388,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
         return -1;
     settle_rings(p, want->rx_ring, want->tx_ring);
     if (make_pools(p, n_shards, why, n) != 0 || make_frag_tables(p, n_shards, why, n) != 0 ||
-        bring_up(p, &info, rss, &off, want->mtu != 0, why, n) != 0)
+        bring_up(p, &info, &rss, &off, want->mtu != 0, why, n) != 0)
         return -1;
     if (p->bond) /* with LACP it takes broadcasts for multicast, and drops them otherwise */
         (void)rte_eth_allmulticast_enable(p->id);
