@@ -41,7 +41,8 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
         return NJ_EXIT_FAILED;
     }
     d->root = config->root ? config->root : "";
-    d->sudo = geteuid() == 0 ? "" : "sudo ";
+    /* By sudo we are root, but the shell that the advice is typed into is not. */
+    d->sudo = geteuid() == 0 && !getenv("SUDO_USER") ? "" : "sudo ";
     d->out = out;
     d->json = config->json;
     int status = NJ_EXIT_USAGE;

@@ -98,7 +98,7 @@ struct nj_account {
 
 struct nj_doctor {
     const char *root;
-    const char *sudo; /* "sudo ", or "" for root */
+    const char *sudo; /* "sudo ", or "" where the shell is root's */
     FILE *out;
     bool json;
     uint32_t n_told[NJ_VERDICTS];

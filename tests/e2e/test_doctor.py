@@ -86,10 +86,13 @@ class Doctor(unittest.TestCase):
         self.root = folder.name
         os.chmod(self.root, 0o755)
 
-    def run_it(self, *args, uid=NOBODY):
+    def run_it(self, *args, uid=NOBODY, sudo_user=None):
+        env = dict(os.environ, **self.variables)
+        env.pop("SUDO_USER", None)
+        if sudo_user:
+            env["SUDO_USER"] = sudo_user
         return subprocess.run([self.program, "doctor", *args], capture_output=True, text=True,
-                              env=dict(os.environ, **self.variables), timeout=30 * SLOW,
-                              preexec_fn=lambda: os.setuid(uid))
+                              env=env, timeout=30 * SLOW, preexec_fn=lambda: os.setuid(uid))
 
     def lines(self, *args, uid=NOBODY):
         """(exit status, {id: line}) of JSON."""
@@ -150,6 +153,14 @@ class Doctor(unittest.TestCase):
         self.assertRegex(last, r"\A\d+ errors?, \d+ warnings?: nightjar does not start on a NIC "
                                r"here yet\n\Z")
         self.assertIn("| sudo tee ", text)  # the test's user is not root
+
+    def test_by_sudo(self):
+        """The shell that started it is not root's."""
+        fill(self.root, BROKEN)
+        root, op = (self.run_it("--sysroot", self.root, "--user", "nj", uid=0,
+                                sudo_user=user).stdout for user in (None, "op"))
+        self.assertIn("| tee ", root)
+        self.assertEqual(root, op.replace("sudo ", ""))
 
     def test_nothing_is_changed(self):
         fill(self.root, BROKEN)
