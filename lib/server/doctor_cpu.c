@@ -183,6 +183,7 @@ static void check_governor(struct nj_doctor *d)
                      d->sudo);
         nj__text_add(&f.advice, "# at each boot: cpufreq.default_governor=performance on the "
                                 "kernel's command line\n");
+        nj__untested(&f.advice);
     } else {
         nj__text_add(&f.what, "%s", any ? "performance" : "the kernel does not set the frequency");
     }

@@ -247,6 +247,7 @@ static void check_noiommu(struct nj_doctor *d)
         nj__text_add(&f.advice,
                      "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n",
                      d->sudo);
+        nj__untested(&f.advice);
     }
     nj__tell(d, &f);
 }

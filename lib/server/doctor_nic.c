@@ -312,10 +312,11 @@ static void advise_stuck(const struct nj_doctor *d, const struct nj_nic *nic, st
     char why[128];
     uint32_t n_stay;
 
-    if (nic->binding == NJ_BOUND_SHARED)
+    if (nic->binding == NJ_BOUND_SHARED) {
         nj__text_add(a, "%smodprobe -a ib_uverbs mlx%s_ib\n", d->sudo,
                      strncmp(nic->driver, "mlx4", 4) == 0 ? "4" : "5");
-    else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
+        nj__untested(a);
+    } else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
         look_at_group(d, nic, &n_stay, a, why, sizeof why);
         if (n_stay > 0)
             nj__text_add(a, "# %s, which has to stay: put one of the two into another slot\n", why);
@@ -371,7 +372,7 @@ static void advise_virtual(const struct nj_doctor *d, struct nj_text *a)
         if (nj__host_number(d, &n, "/sys/bus/pci/devices/%s/sriov_totalvfs", d->nic[i].address) &&
             n > 0)
             nj__text_add(a,
-                         "# a virtual function of it (SR-IOV):\n"
+                         "# a virtual function of it (SR-IOV; untested):\n"
                          "echo 1 | %stee /sys/bus/pci/devices/%s/sriov_numvfs\n",
                          d->sudo, d->nic[i].address);
     nj__text_add(a, "# without a NIC: drivers-config/README.md\n");

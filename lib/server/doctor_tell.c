@@ -94,6 +94,11 @@ void nj__tell(struct nj_doctor *d, struct nj_finding *f)
     d->n_told[f->verdict]++;
 }
 
+void nj__untested(struct nj_text *advice)
+{
+    nj__text_add(advice, "# (untested)\n");
+}
+
 void nj__advise_cmdline(const struct nj_doctor *d, struct nj_text *a, const char *name,
                         const char *words_more)
 {
@@ -102,6 +107,7 @@ void nj__advise_cmdline(const struct nj_doctor *d, struct nj_text *a, const char
     snprintf(line, sizeof line, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"", words_more);
     if (!nj__host_has(d, "/etc/default/grub")) {
         nj__text_add(a, "# add to the kernel's command line, and reboot: %s\n", words_more);
+        nj__untested(a);
         return;
     }
     nj__host_line(d, is, sizeof is, "/etc/default/grub.d/nightjar-%s.cfg", name);
@@ -109,4 +115,5 @@ void nj__advise_cmdline(const struct nj_doctor *d, struct nj_text *a, const char
         nj__text_add(a, "echo '%s' | %stee /etc/default/grub.d/nightjar-%s.cfg\n", line, d->sudo,
                      name);
     nj__text_add(a, "%supdate-grub\n# and reboot\n", d->sudo);
+    nj__untested(a);
 }

@@ -170,7 +170,8 @@ Test(server_doctor, transparent_huge_pages_off)
 /* --- CPUs ----------------------------------------------------------------------------------- */
 
 #define SET_CPUS                                                                                   \
-    "# add to the kernel's command line, and reboot: isolcpus=1-3 nohz_full=1-3 rcu_nocbs=1-3\n"
+    "# add to the kernel's command line, and reboot: isolcpus=1-3 nohz_full=1-3 rcu_nocbs=1-3\n# " \
+    "(untested)\n"
 
 Test(server_doctor, cpus_that_all_share)
 {
@@ -195,11 +196,11 @@ Test(server_doctor, command_line_by_grub)
          "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX isolcpus=1 nohz_full=1 rcu_nocbs=1\"' | "
          "tee /etc/default/grub.d/nightjar-cpus.cfg\n"
          "update-grub\n"
-         "# and reboot\n");
+         "# and reboot\n# (untested)\n");
     put("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX isolcpus=1 nohz_full=1 rcu_nocbs=1\"",
         "/etc/default/grub.d/nightjar-cpus.cfg");
     ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1"});
-    says("isolcpus", "warning", "not for lcores 1", "update-grub\n# and reboot\n");
+    says("isolcpus", "warning", "not for lcores 1", "update-grub\n# and reboot\n# (untested)\n");
 }
 
 Test(server_doctor, powersave_and_two_threads_of_a_core)

@@ -115,7 +115,7 @@ Test(server_doctor_nic, only_one_and_it_carries_the_default_route)
     put("63", "/sys/bus/pci/devices/%s/sriov_totalvfs", KEPT);
     doctor();
     says("nics", "error", "0 of 1 NICs",
-         "# a virtual function of it (SR-IOV):\n"
+         "# a virtual function of it (SR-IOV; untested):\n"
          "echo 1 | tee /sys/bus/pci/devices/" KEPT "/sriov_numvfs\n"
          "# without a NIC: drivers-config/README.md\n");
 }
@@ -231,7 +231,7 @@ Test(server_doctor_nic, no_iommu_and_no_module)
     doctor();
     says("vfio-noiommu", "error", "off",
          "modprobe vfio enable_unsafe_noiommu_mode=1\n"
-         "echo 1 | tee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n");
+         "echo 1 | tee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n# (untested)\n");
     put("Y", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     doctor();
     says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("vfio-pci"));
@@ -248,12 +248,12 @@ Test(server_doctor_nic, iommu_that_can_be_switched_on)
     put("", "/sys/firmware/acpi/tables/DMAR");
     doctor();
     says("iommu", "warning", "",
-         "# add to the kernel's command line, and reboot: intel_iommu=on iommu=pt\n");
+         "# add to the kernel's command line, and reboot: intel_iommu=on iommu=pt\n# (untested)\n");
     put("GRUB_CMDLINE_LINUX=\"\"", "/etc/default/grub");
     doctor();
     says("iommu", "warning", "",
          "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX intel_iommu=on iommu=pt\"' | tee "
-         "/etc/default/grub.d/nightjar-iommu.cfg\nupdate-grub\n# and reboot\n");
+         "/etc/default/grub.d/nightjar-iommu.cfg\nupdate-grub\n# and reboot\n# (untested)\n");
     put("quiet intel_iommu=on", "/proc/cmdline");
     doctor();
     says("iommu", "warning", "",
@@ -373,7 +373,7 @@ Test(server_doctor_nic, one_that_is_shared)
     put_driver(FREE, "mlx5_core");
     cr_expect_eq(doctor(), 1);
     says("nic/" FREE, "error", "modules for verbs are not loaded",
-         "modprobe -a ib_uverbs mlx5_ib\n");
+         "modprobe -a ib_uverbs mlx5_ib\n# (untested)\n");
     put_folder(0755, "/sys/bus/pci/devices/%s/infiniband_verbs/uverbs0", FREE);
     cr_expect_eq(doctor(), 0, "%s", said);
     says("nic/" FREE, "ok", "ready, EAL argument -a " FREE, NULL);
