@@ -114,7 +114,11 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 
 void nj_eal_fini(void)
 {
+    struct nj_quiet quiet;
+
+    nj_quiet_begin(&quiet); /* it tells which memory of a NIC it unmaps */
     rte_eal_cleanup();
+    nj_quiet_end(&quiet, NULL, 0);
 }
 
 /* The value of the option in argv[i] that names a device to use, or NULL. */
