@@ -2,6 +2,7 @@
 #include "dpdk/af_packet.h"
 
 #include <dirent.h>
+#include <linux/if_packet.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -10,33 +11,81 @@
  * told, and while less than half of that is taken, the driver's poll() does not sleep. */
 #define ROOM_BYTES (16 << 20)
 
-static bool is_shallow(int fd)
+static bool is_packet_socket(int fd)
 {
-    int domain, room;
+    int domain;
     socklen_t n = sizeof domain;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) != 0 || domain != AF_PACKET)
-        return false;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_PACKET;
+}
+
+static bool is_shallow(int fd)
+{
+    int room;
+    socklen_t n = sizeof room;
+
     return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &n) == 0 && room < 2 * ROOM_BYTES;
 }
 
-static void deepen(int fd)
+static void deepen(void *ctx, int fd)
 {
     int room = ROOM_BYTES;
 
+    (void)ctx;
     if (is_shallow(fd))
         setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
 }
 
-void nj_af_packet_deepen(void)
+/* The driver does not tell which sockets are its own. */
+static void each_socket(void (*visit)(void *ctx, int fd), void *ctx)
 {
-    DIR *open_files = opendir("/proc/self/fd"); /* the driver does not tell which are its own */
+    DIR *open_files = opendir("/proc/self/fd");
     struct dirent *entry;
 
     if (!open_files)
         return;
     while ((entry = readdir(open_files)))
-        if (entry->d_name[0] != '.')
-            deepen(atoi(entry->d_name));
+        if (entry->d_name[0] != '.' && is_packet_socket(atoi(entry->d_name)))
+            visit(ctx, atoi(entry->d_name));
     closedir(open_files);
+}
+
+void nj_af_packet_deepen(void)
+{
+    each_socket(deepen, NULL);
+}
+
+struct found {
+    unsigned if_index;
+    int *fd;
+    uint32_t n, n_max;
+};
+
+/* The driver opens one after the other, and each is the lowest number that is free. */
+static void insert(struct found *f, int fd)
+{
+    uint32_t i = f->n++;
+
+    for (; i > 0 && f->fd[i - 1] > fd; i--)
+        f->fd[i] = f->fd[i - 1];
+    f->fd[i] = fd;
+}
+
+static void find(void *found, int fd)
+{
+    struct found *f = found;
+    struct sockaddr_ll on;
+    socklen_t n = sizeof on;
+
+    if (f->n < f->n_max && getsockname(fd, (struct sockaddr *)&on, &n) == 0 &&
+        (unsigned)on.sll_ifindex == f->if_index)
+        insert(f, fd);
+}
+
+uint32_t nj_af_packet_sockets(unsigned if_index, int *fd, uint32_t n_max)
+{
+    struct found f = {.if_index = if_index, .fd = fd, .n_max = n_max};
+
+    each_socket(find, &f);
+    return f.n;
 }

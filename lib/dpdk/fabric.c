@@ -90,6 +90,20 @@ bool nj_fabric_pending(const struct nj_fabric_end *e)
     return pending;
 }
 
+void nj__fabric_wake(struct nj_fabric_end *e)
+{
+    for (; e->to_wake; e->to_wake &= e->to_wake - 1) {
+        struct nj_waker *w = e->fabric->waker[__builtin_ctzll(e->to_wake)];
+        if (w)
+            nj_waker_wake(w);
+    }
+}
+
+static void gave(struct nj_fabric_end *e, uint32_t shard)
+{
+    e->to_wake |= UINT64_C(1) << shard;
+}
+
 /* A driver whose buffers have fixed sizes (net_e1000_em: 8 KiB) brings a jumbo frame in two mbufs.
  * What does not fit the first one is too long for the MTU: parsers drop it, as it is cut. */
 static void join_segments(struct rte_mbuf **m, uint32_t n)
@@ -134,23 +148,26 @@ static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
 
 static uint32_t tx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
-    const struct nj_fabric_end *e = ctx;
+    struct nj_fabric_end *e = ctx;
     const struct nj_dpdk_port *p = e->fabric->port;
 
     if (e->shard < p->n_txq)
         return send_burst(p, e->shard, m, n);
+    gave(e, e->shard % p->n_txq);
     return rte_ring_sp_enqueue_burst(e->fabric->tx[e->shard], (void *const *)m, n, NULL);
 }
 
 static bool forward(void *ctx, uint32_t shard, struct rte_mbuf *m)
 {
-    const struct nj_fabric_end *e = ctx;
+    struct nj_fabric_end *e = ctx;
+
+    gave(e, shard);
     return rte_ring_sp_enqueue(e->fabric->steer[e->shard][shard], m) == 0;
 }
 
 static void share(void *ctx, const struct rte_mbuf *m)
 {
-    const struct nj_fabric_end *e = ctx;
+    struct nj_fabric_end *e = ctx;
     struct nj_fabric *f = e->fabric;
 
     for (uint32_t to = 0; to < f->n_shards; to++) {
@@ -159,14 +176,16 @@ static void share(void *ctx, const struct rte_mbuf *m)
         struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
         if (copy && rte_ring_sp_enqueue(f->steer[e->shard][to], copy) != 0)
             rte_pktmbuf_free(copy);
+        gave(e, to);
     }
 }
 
 void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
-                       struct nj_port *port)
+                       struct nj_waker *waker, struct nj_port *port)
 {
     *end = (struct nj_fabric_end){.fabric = f, .shard = shard};
     f->end[shard] = end;
+    f->waker[shard] = waker;
     port->ctx = end;
     port->rx = rx;
     port->rx_steered = rx_steered;

@@ -2,9 +2,9 @@
 #define ALLOW_EXPERIMENTAL_API /* rte_power_pause() and whether there is one */
 #include "dpdk/idle.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <time.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <rte_cpuflags.h>
 #include <rte_cycles.h>
@@ -13,24 +13,50 @@
 #include <rte_pause.h>
 #include <rte_power_intrinsics.h>
 
-/* New packets wait as long as a sleep is. A device's ring has 1,024 places: at 10 Gbit/s the least
- * packets fill it in 70 us, so sleeps are short while packets may come. Once nothing has come for
- * LONG_AFTER they are longer: of a burst after that the end may be lost. */
-#define SPINS        256u
-#define YIELDS       2048u
-#define SLEEP        (50 * NJ_US)
-#define SLEEP_LONG   (1 * NJ_MS)
-#define LONG_AFTER   (100 * NJ_MS)
-#define PAUSE        (5 * NJ_US)
-#define INTERRUPT_MS 1 /* the least time-out of rte_epoll_wait() but 0 */
+/*
+ * How long a sleep may be depends on who tells of new packets.
+ *
+ * Nobody does: packets wait as long as the sleep is. A device's ring has 1,024 places: at 10 Gbit/s
+ * the least packets fill it in 70 us, so sleeps are short while packets may come. Once nothing has
+ * come for LONG_AFTER they are longer: of a burst after that the end may be lost.
+ *
+ * A file or an interrupt does: packets wait as long as the kernel takes to let a thread run, some
+ * 10 us, 100 and more on a virtual machine, and until it runs a ring must do as above. Then the
+ * length of a sleep costs nothing but CPU time, so it is as long as nothing else is due. The files
+ * have longer queues: net_tap's the interface's txqueuelen (1,000), net_af_packet's 512 frames or
+ * what `framecnt` says.
+ */
+#define SPINS       256u
+#define YIELDS      2048u
+#define SLEEP       (50 * NJ_US)
+#define SLEEP_LONG  (1 * NJ_MS)
+#define LONG_AFTER  (100 * NJ_MS)
+#define PAUSE       (5 * NJ_US)
+/* A file that says so often in a row that it can be read, and cannot, is broken (the interface is
+ * gone or down): it is polled, until packets come again. */
+#define IN_VAIN_MAX 8u
 
-void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, bool interrupts, uint16_t port,
-                   uint16_t queue)
+void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker,
+                   const struct nj_rx *rx)
 {
-    *i = (struct nj_idler){.mode = mode, .port = port, .queue = queue};
-    i->interrupts =
-        mode == NJ_IDLE_INTERRUPT && interrupts &&
-        rte_eth_dev_rx_intr_ctl_q(port, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, NULL) == 0;
+    *i = (struct nj_idler){.mode = mode, .waker = waker, .rx = *rx};
+    if (mode != NJ_IDLE_INTERRUPT)
+        i->rx.news = NJ_RX_POLLED;
+    if (i->rx.news != NJ_RX_INTERRUPT)
+        return;
+    i->rx.fd = epoll_create1(EPOLL_CLOEXEC);
+    if (i->rx.fd < 0 ||
+        rte_eth_dev_rx_intr_ctl_q(rx->port, rx->queue, i->rx.fd, RTE_INTR_EVENT_ADD, NULL) != 0)
+        i->rx.news = NJ_RX_POLLED;
+}
+
+void nj_idle_end(struct nj_idler *i)
+{
+    nj_idle_over(i);
+    if (i->rx.news == NJ_RX_INTERRUPT) {
+        rte_eth_dev_rx_intr_ctl_q(i->rx.port, i->rx.queue, i->rx.fd, RTE_INTR_EVENT_DEL, NULL);
+        close(i->rx.fd);
+    }
 }
 
 bool nj_idle_has_pause(void)
@@ -41,31 +67,61 @@ bool nj_idle_has_pause(void)
     return has.power_pause;
 }
 
-static void sleep_for(nj_ns time)
-{
-    struct timespec ts = {.tv_nsec = (long)time};
-    nanosleep(&ts, NULL);
-}
-
-/* Packets that come before the interrupt is on have no interrupt: they wait for the time-out. */
-static void wait_for_interrupt(const struct nj_idler *i)
-{
-    struct rte_epoll_event event;
-
-    int rc = rte_eth_dev_rx_intr_enable(i->port, i->queue);
-    if (rc != 0 && rc != -ENOTSUP) { /* net_tap has nothing to enable: its queue is a file */
-        sleep_for(SLEEP);
-        return;
-    }
-    if (rte_eth_rx_queue_count(i->port, i->queue) <= 0)
-        (void)rte_epoll_wait(RTE_EPOLL_PER_THREAD, &event, 1, INTERRUPT_MS);
-    (void)rte_eth_dev_rx_intr_disable(i->port, i->queue);
-}
-
 static void pause_for(nj_ns time)
 {
     if (rte_power_pause(rte_rdtsc() + time * rte_get_tsc_hz() / NJ_SEC) != 0)
         rte_pause(); /* the CPU has none */
+}
+
+/* Packets that came before the interrupt was on may have none: the step that follows finds them. */
+static void lie_down(struct nj_idler *i)
+{
+    nj_waker_arm(i->waker);
+    i->armed = true;
+    if (i->rx.news == NJ_RX_INTERRUPT && rte_eth_dev_rx_intr_enable(i->rx.port, i->rx.queue) != 0)
+        i->n_in_vain = IN_VAIN_MAX; /* polled, until there is work again */
+}
+
+void nj__idle_rise(struct nj_idler *i)
+{
+    nj_waker_disarm(i->waker);
+    i->armed = false;
+    if (i->rx.news == NJ_RX_INTERRUPT)
+        (void)rte_eth_dev_rx_intr_disable(i->rx.port, i->rx.queue);
+}
+
+static bool is_told(const struct nj_idler *i)
+{
+    return i->rx.news == NJ_RX_FILE || i->rx.news == NJ_RX_INTERRUPT;
+}
+
+static nj_ns longest(const struct nj_idler *i, nj_ns now)
+{
+    if (i->rx.news == NJ_RX_NO_QUEUE || (is_told(i) && i->n_in_vain < IN_VAIN_MAX))
+        return NJ_IDLE_LONGEST;
+    return now - i->since < LONG_AFTER ? SLEEP : SLEEP_LONG;
+}
+
+/* The packet may take a moment longer than its news: net_tap looks at its file when a signal has
+ * said so. So the lcore polls for a while. */
+static void hear_device(struct nj_idler *i)
+{
+    struct rte_epoll_event event;
+
+    if (i->rx.news == NJ_RX_INTERRUPT)
+        (void)rte_epoll_wait(i->rx.fd, &event, 1, 0);
+    nj__idle_rise(i);
+    i->n_steps = 0;
+    i->n_in_vain++;
+}
+
+static void sleep_for(struct nj_idler *i, nj_ns now, nj_ns until)
+{
+    nj_ns most = longest(i, now);
+    bool told = is_told(i) && i->n_in_vain < IN_VAIN_MAX;
+
+    if (nj_waker_wait(i->waker, told ? i->rx.fd : -1, until < most ? until : most))
+        hear_device(i);
 }
 
 void nj_idle_wait(struct nj_idler *i, nj_ns now, nj_ns next)
@@ -80,10 +136,8 @@ void nj_idle_wait(struct nj_idler *i, nj_ns now, nj_ns next)
         pause_for(until < PAUSE ? until : PAUSE);
     else if (i->n_steps < YIELDS)
         sched_yield();
-    else if (i->interrupts && until >= INTERRUPT_MS * NJ_MS)
-        wait_for_interrupt(i);
-    else if (i->interrupts || now - i->since < LONG_AFTER)
-        sleep_for(until < SLEEP ? until : SLEEP);
+    else if (!nj_waker_armed(i->waker))
+        lie_down(i);
     else
-        sleep_for(until < SLEEP_LONG ? until : SLEEP_LONG);
+        sleep_for(i, now, until);
 }

@@ -30,10 +30,10 @@ struct nj_lcore {
     struct nj_shard *shard;
     const struct nj_clock *clock;
     const struct nj_control *control;
-    const struct nj_fabric_end *end;
-    enum nj_idle idle; /* what it does without work */
-    bool interrupts;   /* it polls receive queue `queue` of `port`, which has them */
-    uint16_t port, queue;
+    struct nj_fabric_end *end;
+    struct nj_waker *waker;
+    struct nj_rx rx;      /* what it polls */
+    enum nj_idle idle;    /* what it does without work */
     _Atomic bool drained; /* written by the lcore: nothing is on its way any more */
     _Atomic bool left;    /* written by the lcore: it has let go of its shard */
 };

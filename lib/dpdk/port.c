@@ -277,16 +277,29 @@ static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
 }
 
 /* All receive queues, or none. */
-static bool has_rx_interrupts(const struct nj_dpdk_port *p)
+static bool has_rx_interrupts(struct nj_dpdk_port *p)
 {
     struct nj_quiet quiet;
-    bool has = true;
+    bool has = p->rx_interrupts;
 
     nj_quiet_begin(&quiet);
-    for (uint16_t q = 0; q < p->n_rxq; q++)
-        has = has && rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, q) >= 0;
+    for (uint16_t q = 0; has && q < p->n_rxq; q++)
+        has = (p->rx_fd[q] = rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, q)) >= 0;
     nj_quiet_end(&quiet, NULL, 0);
     return has;
+}
+
+/* net_tap gives the files of its queues where others have eventfds of interrupts: packets are read
+ * from them, so there is nothing to switch on. A socket of net_af_packet can be read as soon as a
+ * frame is in the ring that it shares with the driver. */
+static enum nj_rx_news rx_news(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info)
+{
+    if (has_rx_interrupts(p))
+        return strcmp(p->driver, TAP) == 0 ? NJ_RX_FILE : NJ_RX_INTERRUPT;
+    if (strcmp(p->driver, "net_af_packet") != 0)
+        return NJ_RX_POLLED;
+    uint32_t n = nj_af_packet_sockets(info->if_index, p->rx_fd, NJ_SHARDS_MAX);
+    return n == info->max_rx_queues ? NJ_RX_FILE : NJ_RX_POLLED;
 }
 
 /* What the driver made of the rings: some have a size of their own. */
@@ -325,7 +338,7 @@ static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
     while (configure(p, info, *rss, off, why, n) != 0 || start(p, with_mtu, why, n) != 0)
         if (!ask_less(p, rss))
             return -1;
-    p->rx_interrupts = p->rx_interrupts && has_rx_interrupts(p);
+    p->rx_news = rx_news(p, info);
     see_rings(p);
     return 0;
 }
@@ -363,7 +376,6 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     memset(p, 0, sizeof *p);
     p->id = RTE_MAX_ETHPORTS;
     p->rss_key = *rss_key;
-    p->rx_interrupts = want->rx_interrupts;
     if (nj_dpdk_port_choose(want->id, &p->id, &p->node, why, n) != 0)
         return -1;
     p->bond = has_driver(p->id, BONDING);
@@ -374,6 +386,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
         return nj_fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
+    p->rx_interrupts = want->rx_interrupts || strcmp(p->driver, TAP) == 0;
     uint32_t n_max = queues_max(&info);
     p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);
     p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
@@ -419,6 +432,13 @@ void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
     /* A tap counts what it cannot take now, and we offer again. */
     out->tx_errors = is_tap(p) ? 0 : stats.oerrors;
     out->tx_packets = p->n_txq > RTE_ETHDEV_QUEUE_STAT_CNTRS ? UINT64_MAX : stats.opackets;
+}
+
+struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard)
+{
+    if (shard >= p->n_rxq)
+        return (struct nj_rx){.news = NJ_RX_NO_QUEUE};
+    return (struct nj_rx){p->rx_news, p->id, (uint16_t)shard, p->rx_fd[shard]};
 }
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)

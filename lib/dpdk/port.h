@@ -11,6 +11,20 @@
 #include "shard/steer.h"
 #include "wire/emit.h"
 
+/* How an lcore without work hears of packets in its receive queue. */
+enum nj_rx_news {
+    NJ_RX_NO_QUEUE,  /* others receive for it */
+    NJ_RX_POLLED,    /* it has to look */
+    NJ_RX_FILE,      /* the queue is a file that has something to read as long as there are some */
+    NJ_RX_INTERRUPT, /* by an interrupt of the device, which can be switched on */
+};
+
+struct nj_rx {
+    enum nj_rx_news news;
+    uint16_t port, queue;
+    int fd; /* with NJ_RX_FILE */
+};
+
 struct nj_dpdk_port {
     uint16_t id;
     uint16_t n_rxq, n_txq;
@@ -18,9 +32,11 @@ struct nj_dpdk_port {
     uint16_t n_rxd, n_txd; /* descriptors of a receive queue, of a transmit queue */
     int node;              /* NUMA node of the device; -1: none in particular */
     bool started;
-    bool rx_interrupts; /* receive queues have them */
-    bool bond;          /* net_bonding: other ports are its members */
-    bool rx_csum;       /* TCP checksums of received packets are by the device */
+    bool bond;                /* net_bonding: other ports are its members */
+    bool rx_csum;             /* TCP checksums of received packets are by the device */
+    bool rx_interrupts;       /* it was configured with those of receive queues */
+    enum nj_rx_news rx_news;  /* of each receive queue */
+    int rx_fd[NJ_SHARDS_MAX]; /* of each, with NJ_RX_FILE */
     struct rte_ether_addr mac;
     enum nj_steering steering;
     uint32_t reta_size;
@@ -56,7 +72,7 @@ struct nj_dpdk_port_want {
     uint16_t mtu;       /* of IP packets, at most NJ_MTU_MAX; 0: the device's, at most 1500 */
     uint16_t rx_ring;   /* descriptors of a receive queue; 0: NJ_RING_DEFAULT. A device that has */
     uint16_t tx_ring;   /* other bounds takes the nearest number: see n_rxd, n_txd */
-    bool rx_interrupts; /* of receive queues, where the driver has them */
+    bool rx_interrupts; /* of receive queues, where the driver has them. Without: NJ_RX_FILE, too */
 };
 
 /* The port that `wanted` names into *id, or for -1 the only one that there is, or the only bond;
@@ -80,6 +96,8 @@ bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p);
  * which is UINT64_MAX where it cannot be compared: virtual devices count the first 16 queues only.
  */
 void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out);
+/* What the lcore of shard `shard` of the port polls. After nj_dpdk_port_open(). */
+struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
 
 #endif

@@ -86,6 +86,9 @@ struct nj_file_port {
     bool (*submit)(void *ctx, struct nj_file_job *job);
     /* Take up to `n` jobs that are done. For whoever drives the site, who passes them to it. */
     uint32_t (*poll)(void *ctx, struct nj_file_job **jobs, uint32_t n);
+    /* Does poll() have to be called again and again, for what it keeps until others let go of
+     * memory? NULL: it keeps nothing. */
+    bool (*keeps)(void *ctx);
 };
 
 #endif

@@ -84,10 +84,16 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
     return n;
 }
 
+static bool keeps(void *ctx)
+{
+    const struct nj_file_lane *lane = ctx;
+    return lane->first != NULL;
+}
+
 struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_file_port *way,
                                       struct nj_file_store *store)
 {
     *lane = (struct nj_file_lane){.way = *way, .store = store};
     lane->last = lane->look = &lane->first;
-    return (struct nj_file_port){.ctx = lane, .submit = submit, .poll = poll};
+    return (struct nj_file_port){.ctx = lane, .submit = submit, .poll = poll, .keeps = keeps};
 }

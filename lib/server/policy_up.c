@@ -53,6 +53,7 @@ static void set_all(void *server, const struct nj_policy *policy)
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         nj_shard_set_policy(s->shard[i], policy);
+    nj__server_wake(s);
 }
 
 static uint64_t adopted_by_all(void *server)

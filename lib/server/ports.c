@@ -77,7 +77,7 @@ static void tell_missing(const struct nj_server *s, const struct nj_server_port 
 {
     enum nj_idle idle = nj__server_idle(s->settings.config);
 
-    if (idle == NJ_IDLE_INTERRUPT && !p->dev.rx_interrupts)
+    if (idle == NJ_IDLE_INTERRUPT && p->dev.rx_news == NJ_RX_POLLED)
         nj_say(NJ_SAY_WARNING, "--idle interrupt: %s (%s) has no receive interrupts: lcores sleep",
                p->dev.name, p->dev.driver);
     if (p->settings->iface.ip6 && !nj_dpdk_port_hear_groups(&p->dev))

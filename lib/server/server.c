@@ -90,14 +90,35 @@ static void down_eal(struct nj_server *s)
     nj_eal_fini();
 }
 
+static void down_lcores(struct nj_server *s)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        nj_waker_close(&s->waker[i]);
+}
+
+void nj__server_wake(struct nj_server *s)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        nj_waker_wake(&s->waker[i]);
+}
+
 static bool up_lcores(struct nj_server *s)
 {
+    for (uint32_t i = 0; i < NJ_SHARDS_MAX; i++)
+        s->waker[i].fd = -1;
     s->n_shards = nj_lcores_list(s->lcore, NJ_SHARDS_MAX);
     if (s->n_shards > NJ_SHARDS_MAX) {
         snprintf(s->why, sizeof s->why, "%u lcores: at most %u are supported; choose them with -l",
                  s->n_shards, NJ_SHARDS_MAX);
         return false;
     }
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        if (!nj_waker_open(&s->waker[i])) {
+            snprintf(s->why, sizeof s->why, "no descriptor to wake an lcore with: %s",
+                     strerror(errno));
+            down_lcores(s);
+            return false;
+        }
     nj_clock_init(&s->clock);
     nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
     s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC);
@@ -180,6 +201,7 @@ static bool up_files(struct nj_server *s)
         .run = run_file,
         .tidy = nj_file_store_tidy,
         .ctx = s->store,
+        .wakers = s->waker,
     };
     if (!s->store)
         return true;
@@ -206,6 +228,7 @@ static bool up_workers(struct nj_server *s)
         .affinity = s->place.worker,
         .nearest = s->place.nearest,
         .eal = true,
+        .wakers = s->waker,
     };
     int rc = nj_workers_start(&c, &s->workers);
     if (rc != 0)
@@ -346,9 +369,8 @@ static void equip_lcore(struct nj_server *s, uint32_t i)
     l->control = &s->control;
     l->end = &s->end[i];
     l->idle = nj__server_idle(s->settings.config);
-    l->port = p->dev.id;
-    l->queue = (uint16_t)(i - p->first);
-    l->interrupts = l->queue < p->dev.n_rxq && p->dev.rx_interrupts;
+    l->waker = &s->waker[i];
+    l->rx = nj_dpdk_port_rx(&p->dev, i - p->first);
 }
 
 /* What shard `i` has of its port. */
@@ -370,7 +392,7 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
     c->held_max = p->dev.held_max;
     c->tx_pool = p->dev.tx_pool[c->index];
     c->frag_table = p->dev.frags[c->index];
-    nj_fabric_connect(&p->fabric, &s->end[i], c->index, &c->port);
+    nj_fabric_connect(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->port);
 }
 
 static bool up_shards(struct nj_server *s)
@@ -478,7 +500,7 @@ static const struct step {
     void (*down)(struct nj_server *); /* only after its up() was true */
 } steps[] = {
     {up_eal,        down_eal},
-    {up_lcores,     NULL},
+    {up_lcores,     down_lcores},
     {up_store,      down_store},
     {nj__server_up_ports, nj__server_down_ports},
     {up_place,      NULL},

@@ -65,6 +65,7 @@ struct nj_server {
     struct nj_fabric_end end[NJ_SHARDS_MAX];
     struct nj_shard *shard[NJ_SHARDS_MAX];
     struct nj_lcore lcore[NJ_SHARDS_MAX];
+    struct nj_waker waker[NJ_SHARDS_MAX]; /* of each lcore */
 
     pthread_t supervisor;
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
@@ -86,6 +87,8 @@ void nj__server_down_ports(struct nj_server *s);
 const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard);
 /* The NUMA node of all ports; -1 when they have several, or none in particular. */
 int nj__server_node(const struct nj_server *s);
+/* Something was left for all lcores. */
+void nj__server_wake(struct nj_server *s);
 /* What lcores do without work. */
 enum nj_idle nj__server_idle(const struct nj_server_config *config);
 

@@ -175,6 +175,7 @@ static bool all_drained(const struct nj_server *s)
 static void enter(struct nj_server *s, enum nj_phase phase)
 {
     atomic_store_explicit(&s->control.phase, phase, memory_order_relaxed);
+    nj__server_wake(s);
 }
 
 /* --print-placement says the same lines, as a program. */

@@ -119,6 +119,8 @@ static uint32_t run_batches(struct nj_worker *w)
             /* At once: a slow job must not hold back the answers before it. There is room:
              * the ring holds as many jobs as can be out. */
             NJ_CHECK(rte_ring_sp_enqueue(p->out, jobs[k]) == 0);
+            if (w->config.wakers)
+                nj_waker_wake(&w->config.wakers[i]);
         }
         n_run += n;
     }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dpdk/wake.h"
 #include "http/file_port.h"
 
 struct nj_worker_config {
@@ -22,6 +23,8 @@ struct nj_worker_config {
     uint32_t jobs_max;         /* of one shard, from submit to poll; beyond: submit refuses */
     const cpu_set_t *affinity; /* where the thread may run; NULL: where its creator may */
     bool eal;                  /* EAL is up: register the thread with it */
+    struct nj_waker *wakers;   /* one for each shard: its lcore is woken for jobs that are done.
+                                * NULL: nobody is */
     uint32_t tidy_ms;          /* longest sleep without tidy(); 0: as long as it takes */
 
     /* All on the worker's thread. begin (may be NULL) runs first, tidy (may be NULL) runs after

@@ -268,6 +268,7 @@ static int start_worker(struct nj_workers *pool, const struct nj_workers_config 
         .jobs_max = NJ_WORKER_DEPTH,
         .affinity = config->affinity ? &config->affinity[i] : NULL,
         .eal = config->eal,
+        .wakers = config->wakers,
         .run = run_task,
         .ctx = pool,
     };

@@ -17,6 +17,7 @@
 #include <sched.h>
 
 #include "base/limits.h"
+#include "dpdk/wake.h"
 #include "sched/task_port.h"
 
 struct nj_workers_config {
@@ -25,7 +26,8 @@ struct nj_workers_config {
     const cpu_set_t *affinity;    /* one for each worker; NULL: where their creator may run */
     /* For each shard the worker next to its core, which is asked first; NULL: i modulo n_workers */
     const uint32_t *nearest;
-    bool eal; /* EAL is up: register the threads with it */
+    bool eal;                /* EAL is up: register the threads with it */
+    struct nj_waker *wakers; /* see nj_worker_config */
 };
 
 struct nj_workers;

@@ -13,6 +13,8 @@
  */
 #include "shard/shard_internal.h"
 
+#define KEPT_EVERY NJ_MS /* jobs that wait for memory are looked at */
+
 uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
 {
     struct nj_file_job *job[NJ_BURST_MAX];
@@ -70,11 +72,12 @@ static nj_ns next_frags(const struct nj_shard *s)
     return s->frags.due_at;
 }
 
-/* Not by time: a worker is done when it is done. */
+/* Not by time: a worker is done when it is done, and wakes who sleeps. Who lets go of memory does
+ * not. */
 static nj_ns next_files(const struct nj_shard *s)
 {
-    (void)s;
-    return NJ_NEVER;
+    const struct nj_file_port *files = &s->cfg.port.files;
+    return files->keeps && files->keeps(files->ctx) ? s->now + KEPT_EVERY : NJ_NEVER;
 }
 
 #define tick_conns    nj__conns_tick

@@ -60,5 +60,5 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n)
 
 struct nj_file_port file_port(struct file *f)
 {
-    return (struct nj_file_port){f, submit, poll};
+    return (struct nj_file_port){.ctx = f, .submit = submit, .poll = poll};
 }

@@ -230,5 +230,5 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n)
 
 struct nj_file_port nj_sim_files_port(struct sim_file_queue *q)
 {
-    return (struct nj_file_port){q, submit, poll};
+    return (struct nj_file_port){.ctx = q, .submit = submit, .poll = poll};
 }

@@ -16,6 +16,7 @@ struct world {
     struct nj_fabric fabric;
     struct nj_fabric_end end[4];
     struct nj_port view[4];
+    struct nj_waker waker[4];
     struct rte_ring *wire;
     struct rte_mempool *mp;
 };
@@ -24,8 +25,9 @@ struct world {
 static struct world *world_new(uint32_t n_shards)
 {
     struct rte_eth_conf conf = {0};
-    struct world *w = calloc(1, sizeof *w);
+    struct world *w = aligned_alloc(NJ_CACHE_LINE, sizeof *w);
 
+    memset(w, 0, sizeof *w);
     nj_test_eal();
     w->mp = nj_test_pool(8192);
     w->wire = rte_ring_create("wire", WIRE_SLOTS, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -38,14 +40,18 @@ static struct world *world_new(uint32_t n_shards)
     cr_assert_eq(rte_eth_tx_queue_setup(w->port.id, 0, 64, 0, NULL), 0);
     cr_assert_eq(rte_eth_dev_start(w->port.id), 0);
     cr_assert(nj_fabric_open(&w->fabric, &w->port, n_shards));
-    for (uint32_t i = 0; i < n_shards; i++)
-        nj_fabric_connect(&w->fabric, &w->end[i], i, &w->view[i]);
+    for (uint32_t i = 0; i < n_shards; i++) {
+        cr_assert(nj_waker_open(&w->waker[i]));
+        nj_fabric_connect(&w->fabric, &w->end[i], i, &w->waker[i], &w->view[i]);
+    }
     return w;
 }
 
 static void world_free(struct world *w)
 {
     void *m;
+    for (uint32_t i = 0; i < w->fabric.n_shards; i++)
+        nj_waker_close(&w->waker[i]);
     nj_fabric_close(&w->fabric);
     rte_eth_dev_stop(w->port.id);
     rte_eth_dev_close(w->port.id);
@@ -174,5 +180,35 @@ Test(dpdk_fabric, held_packets_are_freed_at_the_end)
     for (int i = 0; i < 10; i++)
         w->view[0].rx(w->view[0].ctx, m, 0); /* the wire fills up */
     cr_expect_gt(w->end[0].n_held, 0);
+    world_free(w);
+}
+
+/* Who sleeps is woken by those that hand it packets, after their step. */
+Test(dpdk_fabric, receivers_are_woken)
+{
+    struct world *w = world_new(4);
+    struct rte_mbuf *m = numbered(w, 1), *arp = numbered(w, 2);
+
+    for (uint32_t i = 0; i < 4; i++)
+        nj_waker_arm(&w->waker[i]);
+    cr_assert(w->view[1].forward(w->view[1].ctx, 3, m));
+    cr_expect(nj_waker_armed(&w->waker[3]), "once for a step, not for each packet");
+    nj_fabric_wake(&w->end[1]);
+    cr_expect_not(nj_waker_armed(&w->waker[3]));
+    cr_expect(nj_waker_armed(&w->waker[0]) && nj_waker_armed(&w->waker[2]));
+
+    m = numbered(w, 3);
+    cr_assert_eq(w->view[2].tx(w->view[2].ctx, &m, 1), 1);
+    nj_fabric_wake(&w->end[2]);
+    cr_expect_not(nj_waker_armed(&w->waker[0]), "it sends for the others");
+    cr_expect(nj_waker_armed(&w->waker[1]));
+
+    nj_waker_arm(&w->waker[0]);
+    nj_waker_arm(&w->waker[3]);
+    w->view[2].share(w->view[2].ctx, arp);
+    rte_pktmbuf_free(arp);
+    nj_fabric_wake(&w->end[2]);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_expect_eq(nj_waker_armed(&w->waker[i]), i == 2);
     world_free(w);
 }

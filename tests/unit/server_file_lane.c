@@ -98,6 +98,7 @@ static uint32_t poll_lane(struct world *x, uint32_t shard)
 static void use_up(struct world *x)
 {
     const struct nj_file_store_stats *counts = stats(&x->b);
+    cr_expect_not(x->port[0].keeps(x->port[0].ctx));
     for (uint32_t i = 0; counts->waits == 0; i++) {
         cr_assert_lt(i, READS);
         ask(x, 0, i);
@@ -106,6 +107,7 @@ static void use_up(struct world *x)
     }
     while (!x->lane[0].first)
         poll_lane(x, 0);
+    cr_expect(x->port[0].keeps(x->port[0].ctx), "it has to be polled");
     cr_expect_eq(x->n_out, 1);
     cr_expect_eq(counts->chunk_lent_bytes, 128 * MIB);
 }

@@ -192,6 +192,46 @@ Test(server_worker, stop_runs_what_was_submitted, .timeout = 60)
     }
 }
 
+/* An lcore that sleeps is woken for each job that is done, and for no other's. The sleep is an hour
+ * long: who is not woken runs into the time-out. */
+Test(server_worker, wakes_who_waits_for_the_job, .timeout = 60)
+{
+    static struct nj_waker wakers[SHARDS];
+    static struct nj_file_job job;
+    struct tally t = {0};
+    struct nj_worker *w = NULL;
+    struct nj_worker_config config = {
+        .name = "nj-files",
+        .n_shards = SHARDS,
+        .jobs_max = JOBS_MAX,
+        .run = run,
+        .ctx = &t,
+        .wakers = wakers,
+    };
+
+    for (uint32_t i = 0; i < SHARDS; i++)
+        cr_assert(nj_waker_open(&wakers[i]));
+    cr_assert_eq(nj_worker_start(&config, &w), 0);
+    nj_waker_arm(&wakers[0]);
+    for (uint32_t i = 0; i < 2000; i++) {
+        struct nj_file_port port = nj_worker_file_port(w, 1);
+        struct nj_file_job *back;
+        cr_assert(port.submit(port.ctx, &job));
+        nj_waker_disarm(&wakers[1]);
+        while (poll_jobs(w, 1, &back, 1) == 0) {
+            if (nj_waker_armed(&wakers[1]))
+                nj_waker_wait(&wakers[1], -1, 3600 * NJ_SEC);
+            else
+                nj_waker_arm(&wakers[1]);
+        }
+    }
+    cr_expect(nj_waker_armed(&wakers[0]));
+    nj_worker_stop(w);
+    nj_worker_free(w);
+    for (uint32_t i = 0; i < SHARDS; i++)
+        nj_waker_close(&wakers[i]);
+}
+
 /* tidy() comes round without any job when asked for. */
 Test(server_worker, tidies_while_idle, .timeout = 60)
 {
