@@ -102,17 +102,22 @@ static bool up_shard(uint32_t i, nj_ns now)
     return crowd_init(l->crowd[i], &l->o, l->shard[i], i, l->n);
 }
 
+/* What is wrong with the link, before anything is started. */
+static bool check_link(struct load *l)
+{
+    if (nj_settings_check(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
+        return false;
+    if (l->settings.n_ports == 1)
+        return true;
+    snprintf(l->why, sizeof l->why, "--port: the load comes from one port");
+    return false;
+}
+
 static bool up(int argc, char **argv)
 {
     struct load *l = &load;
     char cause[192];
 
-    if (nj_settings_check(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
-        return false;
-    if (l->settings.n_ports > 1) {
-        snprintf(l->why, sizeof l->why, "--port: the load comes from one port");
-        return false;
-    }
     if (nj_eal_init(argc, argv, cause, sizeof cause) != 0) {
         snprintf(l->why, sizeof l->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
         return false;
@@ -354,6 +359,11 @@ int main(int argc, char **argv)
         return 2;
     case LOAD_GO:
         break;
+    }
+    if (!check_link(l)) {
+        fprintf(stderr, "nightjar-load: %s\n", l->why);
+        nj_settings_free(&l->settings);
+        return 2;
     }
     if (split)
         argv[n_eal] = NULL;
