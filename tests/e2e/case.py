@@ -127,7 +127,11 @@ class ServerCase(unittest.TestCase):
         try:
             until("nothing in use", lambda: self.held() == self.idle, self.idle_seconds)
         except Failed:
-            self.fail(f"leaked: in use when idle {self.idle}, now {self.held()}")
+            first = self.server.shards()
+            last = self.server.shards()
+            turns = [b["loops_idle"] - a["loops_idle"] for a, b in zip(first, last)]
+            self.fail(f"leaked: in use when idle {self.idle}, now {held_of(last)}\n"
+                      f"each lcore's steps between two glances: {turns}\n{self.world.errors()}")
 
     @classmethod
     def held(cls):
