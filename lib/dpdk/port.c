@@ -115,17 +115,20 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
     uint32_t n_more_tx = more_than(p->n_txd, NJ_RING_DEFAULT);
     uint32_t mib = (jumbo ? NJ_LCORE_EAL_JUMBO_MIB : NJ_LCORE_EAL_MIB) +
                    (n_more_rx + n_more_tx) / (jumbo ? 100 : 400); /* of these in a MiB */
+    struct nj_quiet quiet;
 
     /* All shards together leave half of a pool to its device, also if all they hold is from one. */
     p->held_max = n_rx / 2 / n_shards;
     n_rx += n_more_rx;
     n_tx += n_more_tx;
+    nj_quiet_begin(&quiet); /* a line for each piece of memory that cannot be mapped */
     for (unsigned i = 0; i < n_shards; i++) {
         if (i < p->n_rxq && !(p->rx_pool[i] = make_pool(p, "rx", i, n_rx)))
             break;
         if (!(p->tx_pool[i] = make_pool(p, "tx", i, n_tx)))
             break;
     }
+    nj_quiet_end(&quiet, NULL, 0);
     if (!p->tx_pool[n_shards - 1])
         return nj_fail(why, n,
                        "not enough memory for packet buffers (%u MiB are needed for %u lcore%s): "
@@ -403,6 +406,8 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     if (make_pools(p, n_shards, why, n) != 0 || make_frag_tables(p, n_shards, why, n) != 0 ||
         bring_up(p, &info, &rss, &off, want->mtu != 0, why, n) != 0)
         return -1;
+    if (nj_quiet_unmapped())
+        return nj_fail(why, n, "%s: %s", p->name, nj_quiet_unmapped());
     if (p->bond) /* with LACP it takes broadcasts for multicast, and drops them otherwise */
         (void)rte_eth_allmulticast_enable(p->id);
     rte_eth_macaddr_get(p->id, &p->mac);
@@ -443,10 +448,14 @@ struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard)
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)
 {
+    struct nj_quiet quiet;
+
     if (p->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(p->id)) {
         if (p->started)
             rte_eth_dev_stop(p->id);
+        nj_quiet_begin(&quiet); /* it tells which memory of a NIC it unmaps */
         rte_eth_dev_close(p->id);
+        nj_quiet_end(&quiet, NULL, 0);
     }
     for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {
         if (p->frags[i])

@@ -42,11 +42,13 @@ static bool any_of(const char *line, const char *const *words, size_t n)
     return false;
 }
 
+#define NO_DMA "cannot set up DMA remapping"
+
 /* Causes that DPDK names in words of its own, and what to do. */
 static const struct {
     const char *said, *and_said, *advice; /* and_said NULL: no more is needed */
 } known[] = {
-    {"DMA remapping, error 12", NULL,
+    {NO_DMA ", error 12", NULL,
      "too little memory may be locked: ulimit -l unlimited, or "
      "LimitMEMLOCK=infinity of systemd"},
     {"failed to select IOMMU type", NULL,
@@ -125,6 +127,25 @@ static void find_cause(char *text, char *cause, size_t cause_bytes)
     }
 }
 
+static char unmapped[384];
+
+const char *nj_quiet_unmapped(void)
+{
+    return *unmapped ? unmapped : NULL;
+}
+
+/* Splits `text`. */
+static void take_cause(char *text, char *cause, size_t cause_bytes)
+{
+    char line[sizeof unmapped] = "";
+
+    find_cause(text, line, sizeof line);
+    if (strcasestr(line, NO_DMA))
+        snprintf(unmapped, sizeof unmapped, "%s", line);
+    if (cause && *line)
+        snprintf(cause, cause_bytes, "%s", line);
+}
+
 void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes)
 {
     if (!q->on)
@@ -138,7 +159,7 @@ void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes)
     close(q->file);
     if (text && getenv("NJ_EAL_VERBOSE"))
         fputs(text, stderr);
-    if (text && cause)
-        find_cause(text, cause, cause_bytes);
+    if (text)
+        take_cause(text, cause, cause_bytes);
     free(text);
 }

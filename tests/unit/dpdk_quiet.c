@@ -74,6 +74,26 @@ Test(dpdk_quiet, cause)
     }
 }
 
+/* DPDK goes on after it, so whoever wants to know asks later. */
+Test(dpdk_quiet, memory_that_is_not_mapped)
+{
+    struct nj_quiet q;
+
+    cr_expect_null(nj_quiet_unmapped());
+    nj_quiet_begin(&q);
+    fputs("EAL: Cannot open /dev/vfio\n", stderr);
+    nj_quiet_end(&q, NULL, 0);
+    cr_expect_null(nj_quiet_unmapped());
+    nj_quiet_begin(&q);
+    fputs("EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory)\n", stderr);
+    nj_quiet_end(&q, NULL, 0);
+    nj_quiet_begin(&q);
+    nj_quiet_end(&q, NULL, 0);
+    cr_assert_not_null(nj_quiet_unmapped());
+    cr_expect_not_null(strstr(nj_quiet_unmapped(), "LimitMEMLOCK=infinity"), "%s",
+                       nj_quiet_unmapped());
+}
+
 Test(dpdk_quiet, short_buffer_and_none)
 {
     struct nj_quiet q;
