@@ -131,15 +131,17 @@ static void advise_iommu(const struct nj_doctor *d, struct nj_text *a)
     if (d->has_dmar && !intel)
         nj__advise_cmdline(d, a, "iommu", "intel_iommu=on iommu=pt");
     else if (d->has_ivrs && nj__host_cmdline(d, "amd_iommu", value, sizeof value))
-        nj__text_add(a, "# take amd_iommu=%s off the kernel's command line, and reboot\n", value);
+        nj__text_add(
+            a, "# take amd_iommu=%s off the kernel's command line, and reboot (untested)\n", value);
     else if (d->has_dmar || d->has_ivrs)
         nj__text_add(a,
-                     "# the kernel does not use the IOMMU that the firmware tells of; why:\n"
+                     "# the kernel does not use the IOMMU that the firmware tells of; why "
+                     "(untested):\n"
                      "%sdmesg | grep -i -e DMAR -e AMD-Vi\n",
                      d->sudo);
     else
         nj__text_add(a, "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch VT-d or "
-                        "AMD-Vi on in its setup, or in the hypervisor\n");
+                        "AMD-Vi on in its setup, or in the hypervisor (untested)\n");
 }
 
 static void check_iommu(struct nj_doctor *d)
@@ -183,11 +185,12 @@ static void check_remapping(struct nj_doctor *d)
         f.verdict = d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
         nj__text_add(&f.what, "off: vfio refuses devices unless allow_unsafe_interrupts is set");
         if (nj__host_cmdline(d, "intremap", off, sizeof off))
-            nj__text_add(&f.advice, "# better: take intremap=%s off the kernel's command line\n",
+            nj__text_add(&f.advice,
+                         "# better: take intremap=%s off the kernel's command line (untested)\n",
                          off);
         else
             nj__text_add(&f.advice, "# better: switch it on in the firmware's setup (VT-d, x2APIC),"
-                                    " or in the hypervisor\n");
+                                    " or in the hypervisor (untested)\n");
         nj__text_add(&f.advice,
                      "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | %stee "
                      "/etc/modprobe.d/nightjar-vfio.conf\n",
@@ -225,7 +228,8 @@ static void check_module(struct nj_doctor *d, const char *name, enum nj_module s
                      d->release);
         nj__text_add(
             &f.advice,
-            "# boot a kernel that has it, such as that of Debian's package linux-image-amd64\n");
+            "# boot a kernel that has it, such as that of Debian's package linux-image-amd64 "
+            "(untested)\n");
     }
     nj__tell(d, &f);
 }

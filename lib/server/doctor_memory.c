@@ -215,8 +215,8 @@ static void check_node(struct nj_doctor *d, const struct node *nodes, uint32_t i
         nj__text_add(&f.what, ": other processes use them; a server that starts needs %lluMiB",
                      (unsigned long long)(need / MIB));
         nj__text_add(&f.advice,
-                     "# which processes use them:\n%sgrep -l -e /rtemap_ -e anon_hugepage "
-                     "/proc/[0-9]*/maps\n",
+                     "# which processes use them:\n%sgrep -ls '_Hugetlb: *[1-9]' "
+                     "/proc/[0-9]*/smaps\n",
                      d->sudo);
     }
     nj__tell(d, &f);

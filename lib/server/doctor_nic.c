@@ -319,7 +319,9 @@ static void advise_stuck(const struct nj_doctor *d, const struct nj_nic *nic, st
     } else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
         look_at_group(d, nic, &n_stay, a, why, sizeof why);
         if (n_stay > 0)
-            nj__text_add(a, "# %s, which has to stay: put one of the two into another slot\n", why);
+            nj__text_add(
+                a, "# %s, which has to stay: put one of the two into another slot (untested)\n",
+                why);
     } else if (d->way == NJ_WAY_VFIO || d->way == NJ_WAY_UIO) {
         advise_binding(d, nic, a);
     }

@@ -14,8 +14,8 @@ import pack
 from world import (PREFIX_BITS, PREFIX_BITS6, SERVER_ADDR, SERVER_ADDR6, Failed, Server, inside, ip,
                    server_path, until)
 
-SERVER_SECONDS_MAX = 90  # to start or to end; 5 on a quiet machine
-CURL_SECONDS_MAX = 60
+SERVER_SECONDS_MAX = 180  # to start or to end; 5 on a quiet machine
+CURL_SECONDS_MAX = 120
 LINK_SECONDS_MAX = 60
 DOWNLOAD = "10MiB"
 UNDER_WAY_BYTES = 256 << 10  # have come of a download during which something is to happen
@@ -25,20 +25,21 @@ ETH_P_IP = 0x0800
 
 
 class GuestServer(Server):
-    """world.Server in a guest. `options` are nightjar's."""
+    """world.Server in a guest, which `user` runs, on CPUs from `first` on. `options` are
+    nightjar's. `name` is of this server, where there are several."""
 
-    def __init__(self, guest, nic, lcores, options, preset):
-        self.guest = guest
+    def __init__(self, guest, preset, lcores, options, user="root", name="rte", first=1):
+        self.guest, self.name = guest, name
         self.said = ""
         self.has_ended = False
         guest.said.unread = b""
-        command = [server_path(), "--preset", f"{preset},pci={guest.address(nic)}",
-                   "-l", ",".join(str(1 + i) for i in range(lcores)), "--",
+        command = [server_path(), "--preset", preset, "--file-prefix", name,
+                   "-l", ",".join(str(first + i) for i in range(lcores)), "--",
                    "--addr", f"{SERVER_ADDR}/{PREFIX_BITS}",
                    "--addr", f"{SERVER_ADDR6}/{PREFIX_BITS6}", "--root", pack.SITE,
                    "--config", pack.POLICY, "--drain-timeout", "60s", *options]
-        guest.run("( sh -c 'echo $$ >/pid; exec \"$@\"' sh " + shlex.join(command) +
-                  "; echo ended $? ) </dev/null >/dev/ttyS2 2>&1 &")
+        run = f"echo $$ >/tmp/{name}.pid; exec {shlex.join(command)}"
+        guest.run(f"( {pack.as_user(user, run)}; echo ended $? ) </dev/null >/dev/ttyS2 2>&1 &")
 
     def wait_for(self, pattern, seconds):
         """The match of a pattern in what the server says from now on."""
@@ -59,7 +60,7 @@ class GuestServer(Server):
                          f"{self.said}")
 
     def signal(self, number=signal.SIGTERM):
-        self.guest.run(f"kill -{int(number)} $(cat /pid)")
+        self.guest.run(f"kill -{int(number)} $(cat /tmp/{self.name}.pid)")
 
     def wait(self, seconds=SERVER_SECONDS_MAX):
         status = int(self.wait_for(r"^ended (\d+)\n", seconds)[1])
@@ -68,7 +69,7 @@ class GuestServer(Server):
 
     def telemetry(self, command):
         answer = self.guest.run(f"printf %s {command} | socat -t10 - "
-                                "UNIX-CONNECT:/var/run/dpdk/rte/dpdk_telemetry.v2,type=5")
+                                f"UNIX-CONNECT:/var/run/dpdk/{self.name}/dpdk_telemetry.v2,type=5")
         decoder = json.JSONDecoder()
         _, end = decoder.raw_decode(answer)  # the greeting
         return decoder.raw_decode(answer, end)[0][command.split(",")[0]]
@@ -98,8 +99,9 @@ class Checks:
     def start(self, *options, preset=None, differs=""):
         """`differs`: what is told of the port and the preset, where that is not the NIC's own."""
         self.kill()
-        self.server = GuestServer(self.guest, self.nic, self.lcores, options,
-                                  preset or self.nic.preset or self.nic.name)
+        preset = preset or self.nic.preset or self.nic.name
+        self.server = GuestServer(self.guest, f"{preset},pci={self.guest.address(self.nic)}",
+                                  self.lcores, options)
         self.server.wait_ready()
         told = re.findall(r"warning: preset .*", self.server.said)
         if len(told) != bool(differs) or differs not in "".join(told):

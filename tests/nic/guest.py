@@ -16,12 +16,12 @@ import time
 from world import Failed, how_it_ended, ip
 
 QEMU = "qemu-system-x86_64"
-MEMORY_MIB, HUGEPAGES = 1300, 340  # two lcores with jumbo frames want 600 MiB
+HUGEPAGES_PER_LCORE, OTHER_MIB = 170, 620  # an lcore with jumbo frames wants 300 MiB
 # A busy host is late with the timer's interrupts: that is no reason to panic or to complain.
-KERNEL_OPTIONS = (f"console=ttyS0 loglevel=4 panic=-1 mitigations=off hugepages={HUGEPAGES} "
-                  "no_timer_check nowatchdog")
-BOOT_SECONDS_MAX = 150  # 15 on a quiet machine
-ACCEPT_SECONDS_MAX = 30
+KERNEL_OPTIONS = "console=ttyS0 loglevel=4 panic=-1 mitigations=off no_timer_check nowatchdog"
+BARE_OPTIONS = "bare=yes transparent_hugepage=never"  # bare: for the guest's init
+BOOT_SECONDS_MAX = 300  # 15 on a quiet machine
+ACCEPT_SECONDS_MAX = 60
 FIRST_SLOT = 0x10
 MACHINES = {
     "uio": (["-machine", "pc,hpet=off"], ""),
@@ -48,6 +48,7 @@ class Channel:
         while is_alive() and time.monotonic() < give_up:
             with contextlib.suppress(TimeoutError):
                 self.connection, _ = self.listening.accept()
+                self.unread = b""
                 self.connection.setblocking(False)
                 return
         raise Failed("QEMU did not connect")
@@ -105,34 +106,55 @@ class Nic:
 
 
 class Guest:
-    """A booted guest whose NICs are bound to the driver of `binding`, and at most one server in
-    it. It ends with the world that it is in, or by close()."""
+    """
+    A booted guest whose NICs are bound to the driver of `binding`, and the servers in it. A bare
+    one has that machine, and nothing in it is ready for nightjar. It ends with the world that it
+    is in, or by close().
+    """
 
-    def __init__(self, world, kernel, initramfs, nics, binding):
-        self.world, self.nics, self.binding = world, nics, binding
+    def __init__(self, world, kernel, initramfs, nics, binding, lcores=2, is_bare=False):
+        self.world, self.nics, self.binding, self.is_bare = world, nics, binding, is_bare
         self.folder = tempfile.mkdtemp(prefix="guest-", dir=world.scratch)
         self.console = f"{self.folder}/console"
         self.shell, self.said, self.monitor = (
             Channel(f"{self.folder}/{name}") for name in ("shell", "said", "monitor"))
         machine, kernel_options = MACHINES[binding]
-        command = [
-            QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "3",
-            "-m", str(MEMORY_MIB), *machine, "-nodefaults", "-no-user-config", "-no-reboot",
+        hugepages = lcores * HUGEPAGES_PER_LCORE
+        more_options = BARE_OPTIONS if is_bare else f"hugepages={hugepages}"
+        self.command = [
+            QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(1 + lcores),
+            "-m", str(OTHER_MIB + 2 * hugepages), *machine,
+            "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-serial", f"file:{self.console}",
             *self.serial("shell"), *self.serial("said"),
             "-chardev", f"socket,id=monitor,path={self.folder}/monitor",
             "-mon", "chardev=monitor,mode=control", "-kernel", kernel, "-initrd", initramfs,
-            "-append", f"{KERNEL_OPTIONS} {kernel_options}"]
+            "-append", f"{KERNEL_OPTIONS} {kernel_options} {more_options}"]
         for slot, nic in enumerate(nics, FIRST_SLOT):
-            command += nic.arguments(slot, binding)
-        self.qemu = world.client_popen(*command, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            self.command += nic.arguments(slot, binding)
+        self.launch()
+
+    def launch(self):
+        self.qemu = self.world.client_popen(*self.command, stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def serial(self, name):
         return ["-chardev", f"socket,id={name},path={self.folder}/{name}",
                 "-serial", f"chardev:{name}"]
 
     def boot(self):
+        """A QEMU that crashes (its TCG does now and then) is started once more."""
+        try:
+            self.boot_once()
+        except Failed as failed:
+            if self.qemu.poll() is None or self.qemu.returncode >= 0:
+                raise
+            print(f"     once more: {failed}", flush=True)
+            self.qemu.stderr.close()
+            self.launch()
+            self.boot_once()
+
+    def boot_once(self):
         for channel in (self.shell, self.said, self.monitor):
             try:
                 channel.accept(lambda: self.qemu.poll() is None)
@@ -142,8 +164,9 @@ class Guest:
         for nic in self.nics:
             ip("-n", self.world.client_ns, "link", "set", nic.name, "up")
         self.answer("boot", BOOT_SECONDS_MAX)
-        for slot in range(FIRST_SLOT, FIRST_SLOT + len(self.nics)):
-            self.bind(f"0000:00:{slot:02x}.0")
+        for nic in self.nics:
+            if not self.is_bare:
+                self.bind(self.address(nic))
 
     def how_qemu_ended(self):
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -160,7 +183,7 @@ class Guest:
     def address(self, nic):
         return f"0000:00:{FIRST_SLOT + self.nics.index(nic):02x}.0"
 
-    def run(self, command, seconds=30):
+    def run(self, command, seconds=120):
         """The output of a shell command in the guest, which must succeed."""
         self.shell.send(f"{{ {command}\n}} 2>&1; echo \x01$?\x01\n")
         return self.answer(command, seconds)
@@ -182,7 +205,7 @@ class Guest:
 
     def tell_qemu(self, command, **arguments):
         self.monitor.send(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        answer = self.monitor.read_until(rb'^\{"(return|error)".*\n', 20)
+        answer = self.monitor.read_until(rb'^\{"(return|error)".*\n', 120)
         if not answer or answer[0][1] == b"error":
             raise Failed(f"QEMU: {command} {arguments}: "
                          f"{answer[0][0].decode() if answer else 'no answer'}")

@@ -2,49 +2,81 @@
 """
 What a guest boots into: an initramfs with busybox, nightjar, the libraries and poll-mode drivers
 that it loads, the kernel modules that give it a device, and a site. All programs and libraries
-stand where the host has them.
+stand where the host has them. For what a person types there are Debian's shell, modprobe, prlimit
+and su, whose sessions have the limits of /etc/security.
 """
 import glob
-import lzma
 import os
 import re
+import shlex
 import shutil
 import subprocess
 
 from case import fill_site
 from world import Failed, server_path
 
-# In the order in which they are loaded. Which of them there are depends on the kernel's version.
+# With those that they need. Which of them there are depends on the kernel's version.
 MODULES = ("irqbypass", "iommufd", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core",
-           "vfio-pci", "uio", "uio_pci_generic")
-MODULE_PARAMETERS = {"vfio_iommu_type1": "allow_unsafe_interrupts=1"}  # no interrupt remapping
+           "vfio-pci", "uio", "uio_pci_generic", "tun", "failover", "net_failover", "virtio",
+           "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
+           "virtio_net")
 # The EAL loads all that are there; those of other devices want many more libraries.
 DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_virtio", "net_vmxnet3")
-SOCAT, BUSYBOX = "/usr/bin/socat", "/bin/busybox"
+SOCAT, BUSYBOX, SHELL = "/usr/bin/socat", "/bin/busybox", "/bin/dash"
+PROGRAMS = (BUSYBOX, SOCAT, SHELL, "/bin/kmod", "/sbin/modprobe", "/usr/bin/prlimit", "/usr/bin/su")
+PAM_MODULES = ("pam_rootok", "pam_permit", "pam_limits")
+USER = "web"  # who is not root
+ETC = {
+    "passwd": f"root:x:0:0::/:{SHELL}\n{USER}:x:1000:1000::/:{SHELL}\n",
+    "group": f"root:x:0:\n{USER}:x:1000:\n",
+    "pam.d/su": "auth sufficient pam_rootok.so\nauth required pam_permit.so\n"
+                "account required pam_permit.so\nsession required pam_limits.so\n",
+    "security/limits.conf": "",
+}
+FOLDERS = ("modprobe.d", "modules-load.d", "security/limits.d", "sysctl.d", "udev/rules.d")
+# All of it that is used: sudo COMMAND. The guest's su asks nobody for a password.
+SUDO = f"""#!{SHELL}
+exec /usr/bin/su -s {SHELL} -c '"$@"' -- root sudo "$@"
+"""
 SITE = "/site"
 POLICY = "/policy.conf"
 PACED_HEADER = "X-Paced: yes"
 # Requests with this field take some seconds, so that a test can do something meanwhile.
 POLICY_TEXT = f"[class paced]\nheader = {PACED_HEADER}\nrequest_rate = 2MiB/s\n"
+# Of a guest with `bare=yes` on the kernel's command line nothing is ready for nightjar.
 INIT = """\
 #!/bin/busybox sh
 /bin/busybox mkdir -p /bin /proc /sys /dev /tmp /var /run
-/bin/busybox --install -s /bin
+/bin/busybox --install -s /bin 2>/dev/null # not in place of the host's programs
+export PATH=/sbin:/bin
+chmod 1777 /tmp
 ln -s /run /var/run
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
-mkdir -p /dev/hugepages
-mount -t hugetlbfs hugetlbfs /dev/hugepages
 ip link set lo up
 exec 3<>/dev/ttyS1 4<>/dev/ttyS2 # what comes while nobody has it open is lost
 stty -F /dev/ttyS1 -echo -onlcr
 stty -F /dev/ttyS2 raw -echo
-while read -r module; do insmod $module; done </modules
+if [ "$bare" ]; then
+    /sbin/modprobe -a virtio_pci virtio_net
+else
+    mkdir -p /dev/hugepages
+    mount -t hugetlbfs hugetlbfs /dev/hugepages
+    # the emulated IOMMU has no interrupt remapping
+    /sbin/modprobe vfio_iommu_type1 allow_unsafe_interrupts=1
+    /sbin/modprobe -a vfio-pci uio_pci_generic
+fi
 printf '\\0010\\001\\n' >&3
 exec >&3 2>&1
 . /dev/ttyS1
 """
+
+
+def as_user(user, script):
+    """A command that has somebody's session run a script of shell. By its path: busybox would take
+    its own su, which knows no PAM."""
+    return shlex.join(["/usr/bin/su", "-s", SHELL, "-c", script, user])
 
 
 class Root:
@@ -58,6 +90,7 @@ class Root:
                 os.symlink(os.readlink("/" + name), f"{folder}/{name}")
 
     def write(self, path, text, mode=0o644):
+        os.makedirs(os.path.dirname(self.folder + path), exist_ok=True)
         with open(self.folder + path, "w") as f:
             f.write(text)
         os.chmod(self.folder + path, mode)
@@ -101,23 +134,39 @@ class Root:
             self.add_program(found[0])
 
     def add_modules(self, folder):
-        lines = []
+        """Where modprobe looks for them."""
+        to = f"{self.folder}/lib/modules/{os.path.basename(folder)}"
+        os.makedirs(to)
+        for name in "builtin", "builtin.modinfo", "order":
+            shutil.copy(f"{folder}/modules.{name}", to)
         for name in MODULES:
             for path in glob.glob(f"{folder}/kernel/**/{name}.ko*", recursive=True):
-                inside = f"/{name}.ko"
-                opened = lzma.open if path.endswith(".xz") else open
-                with opened(path, "rb") as f, open(self.folder + inside, "wb") as to:
-                    shutil.copyfileobj(f, to)
-                lines.append(f"{inside} {MODULE_PARAMETERS.get(name, '')}\n")
-        self.write("/modules", "".join(lines))
+                copy = path.replace(folder, to)
+                os.makedirs(os.path.dirname(copy), exist_ok=True)
+                shutil.copy(path, copy)
+        done = subprocess.run(["depmod", "-b", self.folder, os.path.basename(folder)],
+                              capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise Failed(f"depmod: {done.stderr}")
+
+    def add_people(self):
+        """root and another user, and su from one to the other."""
+        for name, text in ETC.items():
+            self.write(f"/etc/{name}", text)
+        for name in FOLDERS:
+            os.makedirs(f"{self.folder}/etc/{name}", exist_ok=True)
+        self.write("/usr/bin/sudo", SUDO, 0o755)
+        for name in PAM_MODULES:
+            self.add_program(next(iter(glob.glob(f"/lib/*/security/{name}.so")), name))
 
 
 def pack(folder, modules):
     """Makes an initramfs in `folder`. Returns (its path, {file of the site: sha256}). It is not
     compressed: that would take the host and the guest longer than reading it."""
     root = Root(f"{folder}/root")
-    root.add_program(BUSYBOX)
-    root.add_program(SOCAT)
+    for program in PROGRAMS:
+        root.add_program(program)
+    root.add_people()
     root.add_server()
     root.add_modules(modules)
     root.write("/init", INIT, 0o755)

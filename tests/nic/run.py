@@ -18,6 +18,7 @@ import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "e2e")]
+from advice import Advice  # noqa: E402
 from checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Checks  # noqa: E402
 from guest import KERNEL_DRIVERS, QEMU, Guest, Nic  # noqa: E402
 from kernel import Missing, kernel  # noqa: E402
@@ -48,8 +49,9 @@ LEGEND = f"""\
 | restart | another start, with a preset for another binding, which is told; a page, the end |
 | jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peers of 1,500 too |
 """
+ADVICE_CHECKS = {"uio": ("advice", "serve"), "vfio": ("advice", "serve", "session")}
 QUICK_CHECKS = ("start", "page", "sha256", "drain")
-CHECK_SECONDS_MAX = 240
+CHECK_SECONDS_MAX = 400
 
 
 class Ended(KeyboardInterrupt):
@@ -196,6 +198,20 @@ def whole(report, world, image, initramfs, sums, part):
                 guest.close()
 
 
+def doctor(report, world, image, initramfs, sums, part):
+    """The advice of `nightjar doctor`, in a guest for each way to bind a NIC."""
+    for binding in KERNEL_DRIVERS:
+        name = f"nic.doctor.{binding}"
+        if part not in name:
+            continue
+        guest = Guest(world, image, initramfs, [VIRTIO], binding, is_bare=True)
+        try:
+            if report.check(f"{name}.boot", guest.boot) == "ok":
+                run_checks(report, name, Advice(guest, sums), ADVICE_CHECKS[binding])
+        finally:
+            guest.close()
+
+
 def page(report, kernel_path):
     """The table and what it is about."""
     return (
@@ -225,6 +241,7 @@ def run(report, args):
         if args.quick:
             quick(report, world, *prepared)
             return
+        doctor(report, world, *prepared, args.only)
         whole(report, world, *prepared, args.only)
         print("\n" + report.table())
         if args.table:
@@ -248,7 +265,8 @@ def main():
         args.table = os.path.join(os.environ.get("NJ_CALLER", "."), args.table)
         if not os.access(os.path.dirname(args.table) or ".", os.W_OK):
             parser.error(f"--table: no folder to write to: {os.path.dirname(args.table)}")
-    names = [f"nic.{nic.name}.{binding}" for nic in NICS for binding in KERNEL_DRIVERS]
+    names = [f"nic.{name}.{binding}" for name in ("doctor", *(nic.name for nic in NICS))
+             for binding in KERNEL_DRIVERS]
     if not any(args.only in name for name in names):
         parser.error(f"--only {args.only}: it is part of none of {', '.join(names)}")
     if os.geteuid() != 0:

@@ -243,7 +243,7 @@ Test(server_doctor_nic, iommu_that_can_be_switched_on)
     doctor();
     says("iommu", "warning", "",
          "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch "
-         "VT-d or AMD-Vi on in its setup, or in the hypervisor\n");
+         "VT-d or AMD-Vi on in its setup, or in the hypervisor (untested)\n");
     says("nic/" BOUND, "error", "bound to vfio-pci, which has no IOMMU here", "*");
     put("", "/sys/firmware/acpi/tables/DMAR");
     doctor();
@@ -257,14 +257,14 @@ Test(server_doctor_nic, iommu_that_can_be_switched_on)
     put("quiet intel_iommu=on", "/proc/cmdline");
     doctor();
     says("iommu", "warning", "",
-         "# the kernel does not use the IOMMU that the firmware tells of; why:\n"
+         "# the kernel does not use the IOMMU that the firmware tells of; why (untested):\n"
          "dmesg | grep -i -e DMAR -e AMD-Vi\n");
     take_away("/sys/firmware/acpi/tables/DMAR");
     put("", "/sys/firmware/acpi/tables/IVRS");
     put("quiet amd_iommu=off", "/proc/cmdline");
     doctor();
     says("iommu", "warning", "",
-         "# take amd_iommu=off off the kernel's command line, and reboot\n");
+         "# take amd_iommu=off off the kernel's command line, and reboot (untested)\n");
 }
 
 Test(server_doctor_nic, interrupts_are_not_remapped)
@@ -272,7 +272,8 @@ Test(server_doctor_nic, interrupts_are_not_remapped)
     put(" 24:  1  0  IO-APIC   5-edge  ACPI:Ged", "/proc/interrupts");
     cr_expect_eq(doctor(), 1);
     says("interrupt-remapping", "error", "allow_unsafe_interrupts is set",
-         "# better: switch it on in the firmware's setup (VT-d, x2APIC), or in the hypervisor\n"
+         "# better: switch it on in the firmware's setup (VT-d, x2APIC), or in the hypervisor "
+         "(untested)\n"
          "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | tee "
          "/etc/modprobe.d/nightjar-vfio.conf\n"
          "echo 1 | tee /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts\n");
@@ -283,7 +284,7 @@ Test(server_doctor_nic, interrupts_are_not_remapped)
     put("quiet intremap=off", "/proc/cmdline");
     cr_expect_eq(doctor(), 1);
     says("interrupt-remapping", "error", "off",
-         "# better: take intremap=off off the kernel's command line\n"
+         "# better: take intremap=off off the kernel's command line (untested)\n"
          "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | tee "
          "/etc/modprobe.d/nightjar-vfio.conf\n"
          "modprobe vfio_iommu_type1\n");
@@ -312,7 +313,7 @@ Test(server_doctor_nic, group_with_a_disk)
     says(
         "nic/" BOUND, "error", "0000:00:1f.2 of its IOMMU group is bound to ahci",
         "# 0000:00:1f.2 of its IOMMU group is bound to ahci, which has to stay: put one of the two "
-        "into another slot\n");
+        "into another slot (untested)\n");
     put_free(12);
     doctor();
     says("nic/" FREE, "ok", "cannot be bound: 0000:00:1f.2 of its IOMMU group is bound to ahci",
