@@ -76,11 +76,13 @@ class GuestServer(Server):
 
 
 class Checks:
-    """Those of one NIC of a guest, with a number of lcores. Each raises an exception when something
-    is wrong; what it returns, if anything, is for the table."""
+    """Those of one NIC of a guest, with a number of lcores on CPUs from `first` on. Each raises an
+    exception when something is wrong; what it returns, if anything, is for the table. `name` is of
+    its server, where there are several."""
 
-    def __init__(self, guest, nic, lcores, sums):
+    def __init__(self, guest, nic, lcores, sums, name="rte", first=1):
         self.guest, self.nic, self.lcores, self.sums = guest, nic, lcores, sums
+        self.name, self.first = name, first
         self.world = guest.world
         self.server = None
 
@@ -101,9 +103,11 @@ class Checks:
         self.kill()
         preset = preset or self.nic.preset or self.nic.name
         self.server = GuestServer(self.guest, f"{preset},pci={self.guest.address(self.nic)}",
-                                  self.lcores, options)
+                                  self.lcores, options, name=self.name, first=self.first)
         self.server.wait_ready()
         told = re.findall(r"warning: preset .*", self.server.said)
+        if self.lcores == 3 and not differs:
+            differs = self.nic.told_of_3_lcores
         if len(told) != bool(differs) or differs not in "".join(told):
             raise Failed(f"not as the preset expects, but for {differs!r}:\n{self.server.said}")
 
@@ -192,8 +196,8 @@ class Checks:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
-    def link_is(self, word):
-        return self.server.telemetry("/ethdev/link_status,0")["status"] == word
+    def link_is(self, word, port=0):
+        return self.server.telemetry(f"/ethdev/link_status,{port}")["status"] == word
 
     def flap(self):
         """The link is down until the driver says so and TCP has noticed."""
@@ -223,6 +227,27 @@ class Checks:
         self.page()
         self.stop()
 
+    def killed(self):
+        """kill -9 in a download, and the next start finds all that it needs."""
+        self.start()
+        with contextlib.suppress(Failed), self.download_under_way():
+            self.kill()
+            raise Failed("the rest of the download need not come")
+        self.start()
+        self.page()
+        self.stop()
+
+    def no_link(self):
+        """A start without a link, which comes later."""
+        self.guest.set_link(self.nic, False)
+        try:
+            self.start()
+        finally:
+            self.guest.set_link(self.nic, True)
+        until("the driver says that the link is up", lambda: self.link_is("UP"), LINK_SECONDS_MAX)
+        self.page()
+        self.stop()
+
     def jumbo(self):
         """A server with jumbo frames, and peers with and without them."""
         self.start("--mtu", str(JUMBO_MTU), "--no-offload")  # TSO would make long frames, too
@@ -243,6 +268,43 @@ class Checks:
 
     def set_tap_mtu(self, n_bytes):
         ip("-n", self.world.client_ns, "link", "set", self.nic.name, "mtu", str(n_bytes))
+
+
+class Bond(Checks):
+    """Two NICs as one port, in mode 1 (active backup), before a bridge of the clients' kernel."""
+
+    BRIDGE = "nj-bridge"
+
+    def __init__(self, guest, sums):
+        super().__init__(guest, guest.nics[0], 1, sums)
+
+    @contextlib.contextmanager
+    def network(self):
+        ns = self.world.client_ns
+        ip("-n", ns, "link", "add", self.BRIDGE, "type", "bridge")
+        for nic in self.guest.nics:
+            ip("-n", ns, "link", "set", nic.name, "master", self.BRIDGE)
+        self.world.client_dev = self.BRIDGE
+        self.world.address_client()
+        try:
+            yield
+        finally:
+            ip("-n", ns, "link", "del", self.BRIDGE)
+
+    def start(self):
+        pci = "".join(f",pci={self.guest.address(nic)}" for nic in self.guest.nics)
+        self.server = GuestServer(self.guest, f"bonding{pci},mode=1", 1, ())
+        self.server.wait_ready()
+
+    def loss(self):
+        """Each NIC loses its link once in a download, which goes on through the other one."""
+        for port, nic in enumerate(self.guest.nics):
+            with self.download_under_way():
+                self.guest.set_link(nic, False)
+                until(f"port {port} is down", lambda p=port: self.link_is("DOWN", p),
+                      LINK_SECONDS_MAX)
+            self.guest.set_link(nic, True)
+            until(f"port {port} is up", lambda p=port: self.link_is("UP", p), LINK_SECONDS_MAX)
 
 
 def longest(capture):

@@ -89,6 +89,7 @@ class Nic:
     queues: int = 1
     has_rss: bool = False  # that nightjar has to use
     preset: str = ""  # the name without it
+    told_of_3_lcores: str = ""  # where it does not have as many queues
 
     def arguments(self, slot, binding):
         """QEMU's. A tap with several queues is for virtio alone: other devices read one of them."""

@@ -21,7 +21,8 @@ MODULES = ("irqbypass", "iommufd", "vfio", "vfio_virqfd", "vfio_iommu_type1", "v
            "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
            "virtio_net")
 # The EAL loads all that are there; those of other devices want many more libraries.
-DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_virtio", "net_vmxnet3")
+DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_bond", "net_e1000",
+           "net_virtio", "net_vmxnet3")
 SOCAT, BUSYBOX, SHELL = "/usr/bin/socat", "/bin/busybox", "/bin/dash"
 PROGRAMS = (BUSYBOX, SOCAT, SHELL, "/bin/kmod", "/sbin/modprobe", "/usr/bin/prlimit", "/usr/bin/su")
 PAM_MODULES = ("pam_rootok", "pam_permit", "pam_limits")

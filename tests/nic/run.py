@@ -7,6 +7,7 @@ check, then a table. Needs root, no KVM, no hugepages of the host.
 """
 import argparse
 import contextlib
+import dataclasses
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "e2e")]
 from advice import Advice  # noqa: E402
-from checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Checks  # noqa: E402
+from checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Bond, Checks  # noqa: E402
 from guest import KERNEL_DRIVERS, QEMU, Guest, Nic  # noqa: E402
 from kernel import Missing, kernel  # noqa: E402
 from pack import pack  # noqa: E402
@@ -31,11 +32,13 @@ E1000 = Nic("e1000", "e1000")
 NICS = (VIRTIO, Nic("virtio-rss", "virtio-net-pci", "mq=on,rss=on", queues=2, has_rss=True,
                     preset="virtio"),
         E1000, Nic("e1000e", "e1000e", queues=2, preset="e1000"),
-        Nic("vmxnet3", "vmxnet3", queues=2), Nic("igb", "igb", queues=2, has_rss=True))
+        # Its queues are a power of two before version 6, so a third lcore is fed by the others.
+        Nic("vmxnet3", "vmxnet3", queues=3, told_of_3_lcores="the port has 2 to receive"),
+        Nic("igb", "igb", queues=2, has_rss=True))
 # In this order, with the table's words.
 CHECKS = {"start": "starts", "page": "serves", "ipv6": "IPv6", "sha256": "sha256",
           "h2load": "h2load", "rss": "RSS", "flap": "flap", "drain": "drain",
-          "restart": "restart", "jumbo": "jumbo"}
+          "restart": "restart", "killed": "kill -9", "no_link": "no link", "jumbo": "jumbo"}
 LEGEND = f"""\
 | column | what is checked |
 |---|---|
@@ -47,9 +50,12 @@ LEGEND = f"""\
 | flap | link down in a download, until the driver says so and TCP has a time-out; then up |
 | drain | SIGTERM in a download: it is finished, and the exit status is 0 |
 | restart | another start, with a preset for another binding, which is told; a page, the end |
+| kill -9 | SIGKILL in a download; the next start serves |
+| no link | a start while the link is down; it comes up, and a page is served |
 | jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peers of 1,500 too |
 """
 ADVICE_CHECKS = {"uio": ("advice", "serve"), "vfio": ("advice", "serve", "session")}
+TOGETHER = "nic.together"
 QUICK_CHECKS = ("start", "page", "sha256", "drain")
 CHECK_SECONDS_MAX = 400
 
@@ -187,7 +193,7 @@ def whole(report, world, image, initramfs, sums, part):
                                          "emulate it")
                 report.rows.append(((device, driver, "-"), dict.fromkeys(CHECKS, "not run")))
                 continue
-            guest = Guest(world, image, initramfs, [nic], binding)
+            guest = Guest(world, image, initramfs, [nic], binding, lcores=max(2, nic.queues))
             try:
                 booted = report.check(f"{name}.boot", guest.boot) == "ok"
                 for lcores in range(1, nic.queues + 1):
@@ -210,6 +216,36 @@ def doctor(report, world, image, initramfs, sums, part):
                 run_checks(report, name, Advice(guest, sums), ADVICE_CHECKS[binding])
         finally:
             guest.close()
+
+
+def together(report, world, image, initramfs, sums, part):
+    """Two servers, each with a NIC of its own, and one with both NICs as a bond."""
+    if part not in TOGETHER:
+        return
+    guest = Guest(world, image, initramfs, [E1000, dataclasses.replace(E1000, name="e1000-b",
+                                                                       preset="e1000")], "uio")
+    first, second = (Checks(guest, nic, 1, sums, name, cpu)
+                     for nic, name, cpu in zip(guest.nics, ("first", "second"), (1, 2)))
+    try:
+        if report.check(f"{TOGETHER}.boot", guest.boot) == "FAILED":
+            return
+        report.check(f"{TOGETHER}.servers", lambda: two_servers(first, second))
+        run_checks(report, f"{TOGETHER}.bond", Bond(guest, sums), ("start", "page", "loss", "stop"))
+    finally:
+        guest.close()
+
+
+def two_servers(first, second):
+    """Neither minds when the other one starts and ends."""
+    first.start()
+    second.start()
+    for checks in first, second:
+        with checks.network():
+            checks.sha256()
+    second.stop()
+    with first.network():
+        first.page()
+    first.stop()
 
 
 def page(report, kernel_path):
@@ -242,6 +278,7 @@ def run(report, args):
             quick(report, world, *prepared)
             return
         doctor(report, world, *prepared, args.only)
+        together(report, world, *prepared, args.only)
         whole(report, world, *prepared, args.only)
         print("\n" + report.table())
         if args.table:
@@ -266,7 +303,7 @@ def main():
         if not os.access(os.path.dirname(args.table) or ".", os.W_OK):
             parser.error(f"--table: no folder to write to: {os.path.dirname(args.table)}")
     names = [f"nic.{name}.{binding}" for name in ("doctor", *(nic.name for nic in NICS))
-             for binding in KERNEL_DRIVERS]
+             for binding in KERNEL_DRIVERS] + [TOGETHER]
     if not any(args.only in name for name in names):
         parser.error(f"--only {args.only}: it is part of none of {', '.join(names)}")
     if os.geteuid() != 0:
