@@ -40,8 +40,6 @@ void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker
                    const struct nj_rx *rx)
 {
     *i = (struct nj_idler){.mode = mode, .waker = waker, .rx = *rx};
-    if (mode != NJ_IDLE_INTERRUPT)
-        i->rx.news = NJ_RX_POLLED;
     if (i->rx.news != NJ_RX_INTERRUPT)
         return;
     i->rx.fd = epoll_create1(EPOLL_CLOEXEC);

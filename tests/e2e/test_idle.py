@@ -39,25 +39,25 @@ class Asleep(AfterARest):
             until("every lcore asleep", sleeps)
 
 
-class Sleep(AfterARest, ServerCase):
+class Sleep(Asleep, ServerCase):
+    """Until a file of the tap can be read."""
+    options = ("--idle-timeout", "4s")
+
+
+class SleepOnSockets(Asleep, ServerCase):
+    """Until a socket of net_af_packet can be read."""
+    link = "veth"
     options = ("--idle", "sleep", "--idle-timeout", "4s")
 
 
-class Interrupt(Asleep, ServerCase):
-    """Until a file of the tap can be read."""
-    options = ("--idle", "interrupt", "--idle-timeout", "4s")
-
-
-class InterruptOfSockets(Asleep, ServerCase):
-    """Until a socket of net_af_packet can be read."""
-    link = "veth"
-    options = ("--idle", "interrupt", "--idle-timeout", "4s")
-
-
-class InterruptWithoutQueue(Asleep, ServerCase):
+class SleepWithoutQueue(Asleep, ServerCase):
     """Two of three lcores have no queue: others hand them packets, and send theirs."""
     link = "veth"
     lcores = 3
+    options = ("--idle", "sleep", "--idle-timeout", "4s")
+
+
+class InterruptOnTap(Asleep, ServerCase):
     options = ("--idle", "interrupt", "--idle-timeout", "4s")
 
 

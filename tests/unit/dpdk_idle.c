@@ -45,7 +45,7 @@ Test(dpdk_idle, a_packet_gets_it_up)
 {
     struct bed b;
 
-    bed_make(&b, NJ_IDLE_INTERRUPT, NJ_RX_FILE);
+    bed_make(&b, NJ_IDLE_SLEEP, NJ_RX_FILE);
     lie_down(&b);
     cr_assert_eq(write(b.ends[1], "p", 1), 1);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);
@@ -61,7 +61,7 @@ Test(dpdk_idle, others_get_it_up_and_it_looks_again_before_it_sleeps)
 
     for (uint32_t k = 0; k < NJ_ARRAY_LEN(all); k++) {
         struct bed b;
-        bed_make(&b, NJ_IDLE_INTERRUPT, all[k]);
+        bed_make(&b, NJ_IDLE_SLEEP, all[k]);
         lie_down(&b);
         nj_waker_wake(&b.waker);
         cr_expect_not(nj_waker_armed(&b.waker));
@@ -77,7 +77,7 @@ Test(dpdk_idle, a_broken_file_is_polled_until_there_is_work)
 {
     struct bed b;
 
-    bed_make(&b, NJ_IDLE_INTERRUPT, NJ_RX_FILE);
+    bed_make(&b, NJ_IDLE_SLEEP, NJ_RX_FILE);
     close(b.ends[1]); /* the end of the file: it can be read for ever */
     for (uint32_t k = 1; b.idler.n_in_vain < k && k <= 8; k++) {
         lie_down(&b);

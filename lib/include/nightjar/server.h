@@ -51,11 +51,11 @@ enum nj_log_format { NJ_LOG_DEFAULT /* combined */, NJ_LOG_COMBINED, NJ_LOG_JSON
 /* What an lcore does while it has no work. The first packet afterwards waits no longer than named.
  * Other lcores and threads wake one that sleeps. */
 enum nj_idle {
-    NJ_IDLE_SLEEP,     /* sleep for 50 us, after 100 ms without work for 1 ms */
+    NJ_IDLE_SLEEP,     /* wait for the file that net_tap and net_af_packet receive from; with other
+                        * drivers sleep for 50 us, after 100 ms without work for 1 ms */
     NJ_IDLE_SPIN,      /* poll: nothing waits, and the core is never idle */
     NJ_IDLE_PAUSE,     /* poll every 5 us with the CPU's instruction for waiting with less power */
-    NJ_IDLE_INTERRUPT, /* wait for the receive interrupt, or for the file that net_tap and
-                        * net_af_packet receive from */
+    NJ_IDLE_INTERRUPT, /* wait for the receive interrupt; without one as NJ_IDLE_SLEEP */
 };
 
 /* Strings are the caller's and must live as long as the server runs. */
