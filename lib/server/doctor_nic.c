@@ -344,12 +344,13 @@ static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
         nj__text_add(&f.what, ": ready, EAL argument -a %s", nic->address);
         break;
     case NJ_NIC_FREE:
-        nj__text_add(&f.what, ": bound to %s", nic->driver[0] ? "its kernel driver" : "no driver");
-        if (d->n_ready == 0) {
+        if (d->n_ready > 0) {
+            nj__text_add(&f.what, ": not used by DPDK");
+        } else {
             f.verdict = NJ_VERDICT_WARNING;
             nj__text_add(&f.what, d->way == NJ_WAY_NONE
-                                      ? "; no driver for DPDK can have it, see iommu and module/"
-                                      : "; DPDK cannot use it yet");
+                                      ? ": no driver for DPDK can have it, see iommu and module/"
+                                      : ": DPDK cannot use it yet");
             advise_binding(d, nic, &f.advice);
         }
         break;

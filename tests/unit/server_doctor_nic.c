@@ -44,7 +44,7 @@ Test(server_doctor_nic, one_to_bind)
 {
     put_free(12);
     cr_expect_eq(doctor(), 1);
-    says("nic/" FREE, "warning", "bound to its kernel driver; DPDK cannot use it yet",
+    says("nic/" FREE, "warning", "IOMMU group 12: DPDK cannot use it yet",
          BIND("vfio-pci"));
     says("nics", "error", "0 of 2 NICs", "# bind one, as its line says\n");
     is_left_alone(KEPT);
@@ -53,7 +53,7 @@ Test(server_doctor_nic, one_to_bind)
     put("", "/dev/vfio/13");
     put_mode(0666, "/dev/vfio/13");
     cr_expect_eq(doctor(), 0, "%s", said);
-    says("nic/" FREE, "ok", "bound to its kernel driver", NULL);
+    says("nic/" FREE, "ok", "not used by DPDK", NULL);
 }
 
 Test(server_doctor_nic, one_without_a_driver_and_with_a_name)
@@ -66,8 +66,8 @@ Test(server_doctor_nic, one_without_a_driver_and_with_a_name)
         "/usr/share/misc/pci.ids");
     doctor();
     says("nic/" FREE, "warning",
-         "Intel Corporation 82599ES (8086:10fb), no driver, NUMA node 0, IOMMU group 12: bound to "
-         "no driver",
+         "Intel Corporation 82599ES (8086:10fb), no driver, NUMA node 0, IOMMU group 12: DPDK "
+         "cannot use it yet",
          "echo vfio-pci | tee /sys/bus/pci/devices/" FREE "/driver_override\n"
          "echo " FREE " | tee /sys/bus/pci/drivers_probe\n"
          "# at each boot (package driverctl): driverctl set-override " FREE " vfio-pci\n");
