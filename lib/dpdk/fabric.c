@@ -105,7 +105,7 @@ static void gave(struct nj_fabric_end *e, uint32_t shard)
 }
 
 /* A driver whose buffers have fixed sizes (net_e1000_em: 8 KiB) brings a jumbo frame in two mbufs.
- * What does not fit the first one is too long for the MTU: parsers drop it, as it is cut. */
+ * What does not fit the first one is too long for the MTU: nj_packet_parse() drops it. */
 static void join_segments(struct rte_mbuf **m, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)

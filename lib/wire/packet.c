@@ -300,5 +300,7 @@ void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, str
     struct view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0, 0};
 
     out->kind = NJ_PACKET_DROP;
-    out->drop = parse_eth(iface, &v, out); /* NJ_PACKET_DROP stays, when it is one */
+    /* Queues of TCP link mbufs by `next`, so a packet has one, also if only padding is behind it.
+     */
+    out->drop = nj_unlikely(m->nb_segs > 1) ? NJ_C_drop_eth_long : parse_eth(iface, &v, out);
 }

@@ -147,8 +147,8 @@ struct nj_packet {
 };
 
 /*
- * Parse one frame. `m` is only read; chained mbufs are dropped as drop_ip_header when a header or
- * the TCP payload is not in the first segment (devices are set up so that a frame fits in one).
+ * Parse one frame. `m` is only read; chained mbufs are dropped as drop_eth_long (devices are set up
+ * so that a frame of the MTU fits in one).
  * Checksums are verified in software unless the device already said they are good, or that the data
  * is intact without one (RTE_MBUF_F_RX_*_CKSUM_GOOD, _NONE). Ethernet padding is ignored (sentence
  * 59 of our TCP list).
