@@ -20,6 +20,7 @@
 #include "dpdk/rss.h"
 #include "shard/frag.h"
 #include "tcp/mbuf_priv.h"
+#include "wire/dpdk_compat.h"
 
 #define POOL_CACHE     256u
 /* Receive: the ring, what connections hold out of order, and what is in rings between shards.
@@ -41,6 +42,19 @@ static bool has_driver(uint16_t id, const char *driver)
     return rte_eth_dev_info_get(id, &info) == 0 && strcmp(info.driver_name, driver) == 0;
 }
 
+/* Is it a member of a bond? Known once the bond has been configured. */
+static bool is_member(uint16_t id)
+{
+    struct rte_eth_dev_info info;
+    return rte_eth_dev_info_get(id, &info) == 0 && (*info.dev_flags & NJ_ETH_DEV_BOND_MEMBER);
+}
+
+/* The port itself, or of a bond a member: `id`s for which it is true. */
+static bool is_part(const struct nj_dpdk_port *p, uint16_t id)
+{
+    return id == p->id || (p->bond && is_member(id));
+}
+
 /* How many ports there are of this driver; the last of them into *id. */
 static uint32_t count_driver(const char *driver, uint16_t *id)
 {
@@ -57,13 +71,40 @@ static uint32_t count_driver(const char *driver, uint16_t *id)
     return n;
 }
 
+/* What the EAL said about a device that it left out, to be added to a message. */
+static const char *complaint(void)
+{
+    static char text[512];
+
+    if (!*nj_eal_complaint())
+        return "";
+    snprintf(text, sizeof text, ": DPDK: %s (NJ_EAL_VERBOSE=1 shows all it said)",
+             nj_eal_complaint());
+    return text;
+}
+
+/* net_bonding adds its members when it is configured first; only then it knows what they offer. */
+static int join_members(uint16_t id, char *why, size_t n)
+{
+    const struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
+    char cause[384] = "";
+    struct nj_quiet quiet;
+
+    nj_quiet_begin(&quiet);
+    int rc = rte_eth_dev_configure(id, 1, 1, &conf);
+    nj_quiet_end(&quiet, cause, sizeof cause);
+    if (rc == 0)
+        return 0;
+    return nj_fail(why, n, "port %u: the bond does not accept its members: %s%s", id,
+                   cause[0] ? cause : rte_strerror(-rc), complaint());
+}
+
 int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n)
 {
     uint16_t count = rte_eth_dev_count_avail();
 
     if (count == 0 && *nj_eal_complaint())
-        return nj_fail(why, n, "no Ethernet port: DPDK: %s (NJ_EAL_VERBOSE=1 shows all it said)",
-                       nj_eal_complaint());
+        return nj_fail(why, n, "no Ethernet port%s", complaint());
     if (count == 0)
         return nj_fail(why, n,
                        "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
@@ -73,15 +114,15 @@ int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n
     if (wanted < 0 && count > 1 && !bond)
         return nj_fail(why, n,
                        "%u Ethernet ports found: choose one with --port 0..%u, or several, each "
-                       "with its --port and its --addr ADDRESS/PREFIX@PORT",
-                       count, count - 1);
+                       "with its --port and its --addr ADDRESS/PREFIX@PORT%s",
+                       count, count - 1, complaint());
     if (!bond)
         *id = wanted < 0 ? rte_eth_find_next(0) : (uint16_t)wanted;
     if (!rte_eth_dev_is_valid_port(*id))
-        return nj_fail(why, n, "--port %u: there is no such port; the EAL has found %u", *id,
-                       count);
+        return nj_fail(why, n, "--port %u: there is no such port; the EAL has found %u%s", *id,
+                       count, complaint());
     *node = rte_eth_dev_socket_id(*id);
-    return 0;
+    return has_driver(*id, BONDING) ? join_members(*id, why, n) : 0;
 }
 
 static uint16_t least(uint32_t a, uint32_t b)
@@ -233,17 +274,26 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
     }
 }
 
-/* Queues of each direction that work, where the driver says more. Lcores without a queue are fed by
+/* Queues of each direction that work, of the port and of a bond's members, where the driver says
+ * more. Lcores without a queue are fed by
  * others.
  *
  * net_tap announces all its queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and
  * in DPDK 22.11 writes past the end of it with more. net_e1000_em says two for all of its chips:
  * the older chips (82540, 82545, 82546) have one, and never send packets of the second queue. */
-static uint32_t queues_max(const struct rte_eth_dev_info *info)
+static uint32_t queues_max(const struct nj_dpdk_port *p)
 {
-    if (strcmp(info->driver_name, TAP) == 0)
-        return RTE_MP_MAX_FD_NUM / 2;
-    return strcmp(info->driver_name, "net_e1000_em") == 0 ? 1 : NJ_SHARDS_MAX;
+    uint32_t n = NJ_SHARDS_MAX;
+    uint16_t i;
+
+    RTE_ETH_FOREACH_DEV(i)
+    {
+        if (is_part(p, i) && has_driver(i, TAP))
+            n = least(n, RTE_MP_MAX_FD_NUM / 2);
+        if (is_part(p, i) && has_driver(i, "net_e1000_em"))
+            n = 1;
+    }
+    return n;
 }
 
 /* Of the largest packet and the longest frame that it takes, whichever is less. */
@@ -346,27 +396,15 @@ static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
     return 0;
 }
 
-/* net_bonding adds its members when it is configured first; only then it knows what they offer. */
-static int join_members(uint16_t id, char *why, size_t n)
-{
-    const struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
-    char cause[384] = "";
-    struct nj_quiet quiet;
-
-    nj_quiet_begin(&quiet);
-    int rc = rte_eth_dev_configure(id, 1, 1, &conf);
-    nj_quiet_end(&quiet, cause, sizeof cause);
-    if (rc == 0)
-        return 0;
-    return nj_fail(why, n, "port %u: the bond does not accept its members: %s", id,
-                   cause[0] ? cause : rte_strerror(-rc));
-}
-
-/* A tap, or a bond of taps? */
+/* A tap, or a bond with a tap? */
 static bool is_tap(const struct nj_dpdk_port *p)
 {
-    uint16_t id;
-    return strcmp(p->driver, TAP) == 0 || (p->bond && count_driver(TAP, &id) > 0);
+    bool tap = false;
+    uint16_t i;
+
+    RTE_ETH_FOREACH_DEV(i)
+    tap = tap || (is_part(p, i) && has_driver(i, TAP));
+    return tap;
 }
 
 int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
@@ -381,16 +419,17 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     p->rss_key = *rss_key;
     if (nj_dpdk_port_choose(want->id, &p->id, &p->node, why, n) != 0)
         return -1;
+    if (is_member(p->id))
+        return nj_fail(why, n, "--port %u: it is a member of a bond, which is a port of its own",
+                       p->id);
     p->bond = has_driver(p->id, BONDING);
-    if (p->bond && join_members(p->id, why, n) != 0)
-        return -1;
     int rc = rte_eth_dev_info_get(p->id, &info);
     if (rc != 0)
         return nj_fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
     p->rx_interrupts = want->rx_interrupts || strcmp(p->driver, TAP) == 0;
-    uint32_t n_max = queues_max(&info);
+    uint32_t n_max = queues_max(p);
     p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);
     p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
 

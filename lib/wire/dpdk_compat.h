@@ -16,11 +16,13 @@
 #define rte_tel_data_add_dict_uint rte_tel_data_add_dict_u64
 #endif
 
-/* What net_bonding calls a port of its bond, in --vdev. */
+/* What net_bonding calls a port of its bond, in --vdev, and how such a port is marked. */
 #if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
-#define NJ_BOND_MEMBER "slave"
+#define NJ_BOND_MEMBER         "slave"
+#define NJ_ETH_DEV_BOND_MEMBER RTE_ETH_DEV_BONDED_SLAVE
 #else
-#define NJ_BOND_MEMBER "member"
+#define NJ_BOND_MEMBER         "member"
+#define NJ_ETH_DEV_BOND_MEMBER RTE_ETH_DEV_BONDING_MEMBER
 #endif
 
 #ifndef RTE_ICMP_TYPE_ECHO_REPLY

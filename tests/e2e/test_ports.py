@@ -134,6 +134,16 @@ class Bond(ServerCase):
         self.assertNotIn("warning: preset", self.world.errors())
 
 
+class BondOfManyLcores(Bond):
+    """More than the queues that a tap has."""
+    lcores = 5
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        cls.world.eal[cls.world.eal.index("-m") + 1] = "1100"
+
+
 class BondByHash(Bond):
     mode = 2  # a flow keeps to a link
 
