@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk/quiet.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,13 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+
+static atomic_int real_stderr = STDERR_FILENO;
+
+int nj_quiet_stderr(void)
+{
+    return atomic_load(&real_stderr);
+}
 
 void nj_quiet_begin(struct nj_quiet *q)
 {
@@ -17,6 +25,7 @@ void nj_quiet_begin(struct nj_quiet *q)
     q->err = dup(STDERR_FILENO);
     q->on = q->file >= 0 && q->out >= 0 && q->err >= 0;
     if (q->on) {
+        atomic_store(&real_stderr, q->err);
         dup2(q->file, STDOUT_FILENO);
         dup2(q->file, STDERR_FILENO);
     }
@@ -49,8 +58,8 @@ static const struct {
     const char *said, *and_said, *advice; /* and_said NULL: no more is needed */
 } known[] = {
     {NO_DMA ", error 12", NULL,
-     "too little memory may be locked: ulimit -l unlimited, or "
-     "LimitMEMLOCK=infinity of systemd"},
+     "too little memory may be locked: sudo prlimit --pid $$ --memlock=unlimited in this shell, "
+     "or LimitMEMLOCK=infinity of systemd"},
     {"failed to select IOMMU type", NULL,
      "no IOMMU that vfio can use: switch it on (intel_iommu=on), or bind the device to "
      "uio_pci_generic; without interrupt remapping write 1 to "
@@ -87,6 +96,8 @@ static int weight(const char *line)
                                         "not enough", "no free", "refus", "invalid"};
     if (advice_about(line))
         return 4;
+    if (strcasestr(line, "multiq qdisc"))
+        return 0; /* net_tap goes on without */
     if (any_of(line, exact, NJ_ARRAY_LEN(exact)))
         return 3;
     if (any_of(line, cause, NJ_ARRAY_LEN(cause)))
@@ -153,6 +164,7 @@ void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes)
     fflush(NULL);
     dup2(q->out, STDOUT_FILENO);
     dup2(q->err, STDERR_FILENO);
+    atomic_store(&real_stderr, STDERR_FILENO);
     close(q->out);
     close(q->err);
     char *text = contents(q->file);

@@ -21,6 +21,9 @@ void nj_quiet_begin(struct nj_quiet *q);
  * what to do where that is known, or is left alone when there is none. */
 void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes);
 
+/* Where stderr of the process goes, also between begin and end. Any thread, signal handlers too. */
+int nj_quiet_stderr(void);
+
 /* The line in which DPDK said, in what was held back until now, that vfio refused to map memory
  * for devices; NULL: it did not. DPDK goes on without, and the device can then neither read nor
  * write packets there. Main thread. */

@@ -18,6 +18,7 @@
 
 #include "base/altstack.h"
 #include "base/attr.h"
+#include "dpdk/quiet.h"
 #include "server/crash_symbols.h"
 
 #define FRAMES_MAX 64 /* a recursion without end shows itself in fewer */
@@ -80,7 +81,7 @@ static void put_number(struct line *l, uint64_t number, unsigned base)
 static void print(struct line *l)
 {
     l->text[l->n++] = '\n';
-    ssize_t n = write(STDERR_FILENO, l->text, l->n);
+    ssize_t n = write(nj_quiet_stderr(), l->text, l->n);
     (void)n; /* nothing can be done about it here */
     l->n = 0;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -25,7 +26,8 @@ static const struct {
      "EAL: Cannot allocate memory\nEAL: DMA remapping failed\nEAL: permission denied\n",
      "0000:01:00.0 cannot set up DMA remapping, error 12 (Cannot allocate memory): too little "
      "memory "
-     "may be locked: ulimit -l unlimited, or LimitMEMLOCK=infinity of systemd"},
+     "may be locked: sudo prlimit --pid $$ --memlock=unlimited in this shell, or "
+     "LimitMEMLOCK=infinity of systemd"},
     {"service_init: error allocating rte services array\nEAL: FATAL: rte_service_init() failed\n",
      "error allocating rte services array: EAL memory could not be had: look at hugepages, at who "
      "may "
@@ -34,6 +36,8 @@ static const struct {
      "Unable to set TUNSETIFF for nj0: Operation not permitted: a tap needs root or CAP_NET_ADMIN"},
     {"tun_alloc(): Unable to set TUNSETIFF for nj0: Device or resource busy\n",
      "Unable to set TUNSETIFF for nj0: Device or resource busy"},
+    {"eth_dev_tap_create(): nj0: failed to create multiq qdisc.\nbond_probe(): Invalid mode\n",
+     "Invalid mode"},
     {"test: unrecognized option '--nonsense'\nEAL: FATAL: Invalid EAL arguments.\n",
      "unrecognized option '--nonsense'"},
     {"EAL: FATAL: Invalid EAL arguments.\nEAL: --a is not compatible with --b\n",
@@ -92,6 +96,22 @@ Test(dpdk_quiet, memory_that_is_not_mapped)
     cr_assert_not_null(nj_quiet_unmapped());
     cr_expect_not_null(strstr(nj_quiet_unmapped(), "LimitMEMLOCK=infinity"), "%s",
                        nj_quiet_unmapped());
+}
+
+/* A crash while output is held back is told where the process has its stderr. */
+Test(dpdk_quiet, stderr_of_the_process)
+{
+    struct stat before, meanwhile;
+    struct nj_quiet q;
+
+    cr_assert_eq(fstat(STDERR_FILENO, &before), 0);
+    cr_expect_eq(nj_quiet_stderr(), STDERR_FILENO);
+    nj_quiet_begin(&q);
+    int rc = fstat(nj_quiet_stderr(), &meanwhile);
+    nj_quiet_end(&q, NULL, 0);
+    cr_assert_eq(rc, 0);
+    cr_expect(before.st_dev == meanwhile.st_dev && before.st_ino == meanwhile.st_ino);
+    cr_expect_eq(nj_quiet_stderr(), STDERR_FILENO);
 }
 
 Test(dpdk_quiet, short_buffer_and_none)
