@@ -43,9 +43,12 @@ void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker
     if (i->rx.news != NJ_RX_INTERRUPT)
         return;
     i->rx.fd = epoll_create1(EPOLL_CLOEXEC);
-    if (i->rx.fd < 0 ||
-        rte_eth_dev_rx_intr_ctl_q(rx->port, rx->queue, i->rx.fd, RTE_INTR_EVENT_ADD, NULL) != 0)
-        i->rx.news = NJ_RX_POLLED;
+    if (i->rx.fd >= 0 &&
+        rte_eth_dev_rx_intr_ctl_q(rx->port, rx->queue, i->rx.fd, RTE_INTR_EVENT_ADD, NULL) == 0)
+        return;
+    if (i->rx.fd >= 0)
+        close(i->rx.fd);
+    i->rx.news = NJ_RX_POLLED;
 }
 
 void nj_idle_end(struct nj_idler *i)

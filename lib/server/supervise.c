@@ -204,7 +204,7 @@ static void tell_port(const struct nj_server *s, const struct nj_server_port *p,
                       size_t n_urls)
 {
     const struct nj_dpdk_port *d = &p->dev;
-    char mac[RTE_ETHER_ADDR_FMT_SIZE], lcores[128] = "";
+    char mac[RTE_ETHER_ADDR_FMT_SIZE], lcores[NJ_SHARDS_MAX * 6u] = ""; /* ", 1023" */
     size_t at = strlen(urls);
 
     if (s->n_ports > 1)
