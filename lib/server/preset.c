@@ -284,18 +284,24 @@ static void add_item(struct arg *a, const struct wish *w, struct nj_str item)
         add(a, ",%.*s", (int)item.n_bytes, item.p);
 }
 
-/* Do the arguments make a device of that name already? */
-static bool is_taken(const struct nj_presets *out, const char *name)
+static bool names_device(const char *arg, const char *name)
 {
     size_t n = strlen(name);
 
-    for (int i = 1; i < out->argc; i++) {
-        const char *a = out->argv[i];
-        a += strncmp(a, "--vdev=", 7) == 0 ? 7 : 0;
-        if (strncmp(a, name, n) == 0 && (a[n] == '\0' || a[n] == ','))
-            return true;
-    }
-    return false;
+    arg += strncmp(arg, "--vdev=", 7) == 0 ? 7 : 0;
+    return strncmp(arg, name, n) == 0 && (arg[n] == '\0' || arg[n] == ',');
+}
+
+/* Do the arguments make a device of that name: those until now, or the user's behind them? */
+static bool is_taken(const struct nj_presets *out, const char *name)
+{
+    bool taken = false;
+
+    for (int i = 1; i < out->argc; i++)
+        taken = taken || names_device(out->argv[i], name);
+    for (int i = 0; i < out->n_user; i++)
+        taken = taken || names_device(out->user[i], name);
+    return taken;
 }
 
 /* "net_tap0", or the next number that is free. */
@@ -359,14 +365,25 @@ static bool has_word(const struct nj_presets *out, struct nj_str word)
     return false;
 }
 
-/* What is said before, by the user or another preset, is not said again. */
+/* Has the user said how much memory the EAL is to have? */
+static bool has_memory(const struct nj_presets *out)
+{
+    bool has = false;
+
+    for (int i = 0; i < out->n_user; i++)
+        has = has || strncmp(out->user[i], "-m", 2) == 0 ||
+              strncmp(out->user[i], "--socket-mem", 12) == 0;
+    return has;
+}
+
+/* What the user or another preset says is not said again. */
 static int push_plain(struct nj_presets *out, struct nj_str line, char *why, size_t n)
 {
     struct nj_str word;
     bool first = true;
 
     while (nj_preset_word(&line, &word)) {
-        if (first && has_word(out, word))
+        if (first && (has_word(out, word) || (nj_str_eq(word, NJ_STR("-m")) && has_memory(out))))
             return 0;
         first = false;
         if (push_word(out, word, why, n) != 0)
@@ -468,7 +485,7 @@ int nj_presets_expand(struct nj_presets *out, int argc, char **argv, char *why, 
 {
     bool ended = false;
 
-    *out = (struct nj_presets){.argc = 0};
+    *out = (struct nj_presets){.user = argv, .n_user = argc};
     if (!make_room(out, (size_t)argc))
         return nj_fail(why, n, "out of memory");
     for (int i = 0; i < argc; i++) {

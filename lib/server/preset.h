@@ -18,6 +18,8 @@
 struct nj_presets {
     int argc; /* the EAL's arguments, with presets in place */
     char **argv;
+    char *const *user; /* as they were given, while nj_presets_expand() runs */
+    int n_user;
     char **ours; /* strings of argv that are to be freed */
     uint32_t n_ours;
     char *said; /* what to say of it, see nj_presets_said() */
@@ -35,6 +37,10 @@ void nj_presets_free(struct nj_presets *p);
 
 /* "preset NAME: ARGUMENTS", a line for each preset, or NULL when there is none. */
 const char *nj_presets_said(const struct nj_presets *p);
+
+/* Does each device of the presets have a port? Else -1, with the first that has none in `why`.
+ * After the EAL's start. */
+int nj_presets_check_ports(const struct nj_presets *p, char *why, size_t n);
 
 /* What a port that was opened by a preset has otherwise than the file expects: a line for each, in
  * `text`; "" for none, and for ports of no preset. `offload`: was the device to have work of ours?

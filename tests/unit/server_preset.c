@@ -56,7 +56,8 @@ Test(server_preset, without_a_nic)
     cr_expect_str_eq(presets.device[0].name, "net_tap0");
     cr_expect_str_eq(presets.device[0].preset.file->name, "tap");
     cr_expect_str_eq(becomes("-l 0 --preset=tap,mac=fixed,iface=a -m 1024 -- --preset tap"),
-                     "-l 0 " PLAIN "--vdev=net_tap0,iface=a,mac=fixed -m 1024 -- --preset tap");
+                     "-l 0 --no-pci --no-huge --no-shconf --vdev=net_tap0,iface=a,mac=fixed "
+                     "-m 1024 -- --preset tap");
     cr_expect_str_eq(becomes("--preset virtio_user,path=/x/y=z,queues=2"),
                      PLAIN "--vdev=virtio_user0,path=/x/y=z,queues=2");
     cr_expect_str_eq(becomes("--preset af_packet,framecnt=16,iface=veth1"),
@@ -95,6 +96,19 @@ Test(server_preset, several_of_one)
     cr_expect_str_eq(becomes("--vdev net_tap0,iface=a --no-huge -m 1024 --preset tap,iface=b"),
                      "--vdev net_tap0,iface=a --no-huge -m 1024 --no-pci --no-shconf "
                      "--vdev=net_tap1,iface=b");
+    cr_expect_str_eq(becomes("--preset tap --vdev=net_tap0,iface=a"),
+                     PLAIN "--vdev=net_tap1,iface=nj0 --vdev=net_tap0,iface=a");
+}
+
+/* As much as the user says, wherever that stands; without huge pages does not say how much. */
+Test(server_preset, memory)
+{
+    cr_expect_str_eq(becomes("--no-huge --preset tap"),
+                     "--no-huge --no-pci -m 512 --no-shconf --vdev=net_tap0,iface=nj0");
+    cr_expect_str_eq(becomes("-m1024 --preset tap"),
+                     "-m1024 --no-pci --no-huge --no-shconf --vdev=net_tap0,iface=nj0");
+    cr_expect_str_eq(becomes("--preset tap --socket-mem=700"),
+                     "--no-pci --no-huge --no-shconf --vdev=net_tap0,iface=nj0 --socket-mem=700");
 }
 
 Test(server_preset, bonding)
