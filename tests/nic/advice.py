@@ -18,9 +18,9 @@ LIMITS = "/etc/security/limits.d/nightjar.conf"
 # Without the number of an IOMMU group. Only vfio is for a user who is not root.
 TYPED = {
     "uio": {"hugepages/node0", "hugepages/boot", "hugetlbfs", "transparent-hugepages",
-            "module/uio_pci_generic", "nic/0000:00:10.0", "permission/dev/net/tun"},
+            "module/uio_pci_generic", "nic/0000:00:08.0", "permission/dev/net/tun"},
     "vfio": {"hugepages/node0", "hugepages/boot", "hugetlbfs", "transparent-hugepages",
-             "interrupt-remapping", "module/vfio-pci", "nic/0000:00:10.0", "memlock",
+             "interrupt-remapping", "module/vfio-pci", "nic/0000:00:08.0", "memlock",
              "permission/dev/hugepages", "permission/dev/vfio/vfio", "permission/dev/vfio/N",
              "permission/dev/net/tun"},
 }

@@ -22,7 +22,7 @@ KERNEL_OPTIONS = "console=ttyS0 loglevel=4 panic=-1 mitigations=off no_timer_che
 BARE_OPTIONS = "bare=yes transparent_hugepage=never"  # bare: for the guest's init
 BOOT_SECONDS_MAX = 300  # 15 on a quiet machine
 ACCEPT_SECONDS_MAX = 60
-FIRST_SLOT = 0x10
+FIRST_SLOT = 8  # virtual functions of the igb need slots up to 24 behind its own
 MACHINES = {
     "uio": (["-machine", "pc,hpet=off"], ""),
     "vfio": (["-machine", "q35,kernel-irqchip=off,hpet=off",
@@ -62,7 +62,10 @@ class Channel:
         """More bytes into `unread`, or False after so long or at the end."""
         if not select.select([self.connection], [], [], max(0, seconds))[0]:
             return False
-        chunk = self.connection.recv(65536)
+        try:
+            chunk = self.connection.recv(65536)
+        except ConnectionResetError:
+            return False
         self.unread += chunk
         return bool(chunk)
 
@@ -208,8 +211,8 @@ class Guest:
         self.monitor.send(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         answer = self.monitor.read_until(rb'^\{"(return|error)".*\n', 120)
         if not answer or answer[0][1] == b"error":
-            raise Failed(f"QEMU: {command} {arguments}: "
-                         f"{answer[0][0].decode() if answer else 'no answer'}")
+            said = answer[0][0].decode() if answer else f"no answer: {self.how_qemu_ended()}"
+            raise Failed(f"QEMU: {command} {arguments}: {said}")
 
     def set_link(self, nic, up):
         self.tell_qemu("set_link", name=nic.name, up=up)

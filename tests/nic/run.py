@@ -190,7 +190,7 @@ def whole(report, world, image, initramfs, sums, part):
                 continue
             if not qemu_has(nic.device):
                 report.not_run(nic.name, f"QEMU {version_of(QEMU, '--version')} does not "
-                                         "emulate it")
+                                         "emulate it (bookworm-backports has a later one)")
                 report.rows.append(((device, driver, "-"), dict.fromkeys(CHECKS, "not run")))
                 continue
             guest = Guest(world, image, initramfs, [nic], binding, lcores=max(2, nic.queues))

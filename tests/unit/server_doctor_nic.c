@@ -44,8 +44,7 @@ Test(server_doctor_nic, one_to_bind)
 {
     put_free(12);
     cr_expect_eq(doctor(), 1);
-    says("nic/" FREE, "warning", "IOMMU group 12: DPDK cannot use it yet",
-         BIND("vfio-pci"));
+    says("nic/" FREE, "warning", "IOMMU group 12: DPDK cannot use it yet", BIND("vfio-pci"));
     says("nics", "error", "0 of 2 NICs", "# bind one, as its line says\n");
     is_left_alone(KEPT);
     /* Beside one that is ready it may stay what it is. */
