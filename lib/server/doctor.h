@@ -71,10 +71,11 @@ struct nj_nic {
     char interface[IF_NAMESIZE];  /* the first one, or "" */
     char route_of[IF_NAMESIZE];   /* the interface that has the route, which may be above */
     bool has_default, has_routes; /* of the kernel, through one of its interfaces */
+    bool is_suspect;              /* has_default is assumed: who has the route is not known */
     bool has_uverbs;              /* what a bifurcated driver needs beside the kernel's */
     int64_t node, group;          /* NUMA node, IOMMU group; -1: none */
     int64_t mbit_per_s;           /* of the link; -1: not known */
-    bool has_link;
+    bool has_link, any_link;      /* of the first interface, of one of them */
     enum nj_eal_binding binding;
     enum nj_nic_state state;
     char why[128]; /* when STUCK or UNFIT */
@@ -120,8 +121,9 @@ struct nj_doctor {
     enum nj_module vfio_pci, uio;
     enum nj_way way;
 
-    bool no_routes;            /* they can't be read */
-    struct nj_route_if *route; /* interfaces with routes of the kernel */
+    bool no_routes;                   /* they can't be read */
+    const struct nj_route_if *astray; /* has a default route, and its NIC is not known; or NULL */
+    struct nj_route_if *route;        /* interfaces with routes of the kernel */
     uint32_t n_routes;
 
     struct nj_nic *nic;
@@ -187,10 +189,14 @@ void nj__check_iommu(struct nj_doctor *d);
 struct nj_route_if {
     char name[IF_NAMESIZE], top[IF_NAMESIZE]; /* `top`: that of the route, which `name` is below */
     bool is_default;
+    bool has_device; /* it, or one below it, is of a device: of a NIC, of USB */
 };
 void nj__facts_routes(struct nj_doctor *d);
 /* The routes of an interface, or NULL. */
-const struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interface);
+struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interface);
+/* An interface with a default route that leads to no device, or NULL; after has_device is set of
+ * those that are NICs'. */
+const struct nj_route_if *nj__route_astray(const struct nj_doctor *d);
 
 /* doctor_nic.c; after IOMMU and routes */
 void nj__facts_nics(struct nj_doctor *d);

@@ -47,13 +47,17 @@ static void read_name(const struct nj_doctor *d, struct nj_nic *nic)
 
 static void take_interface(const struct nj_doctor *d, struct nj_nic *nic, const char *name)
 {
-    const struct nj_route_if *route = nj__route_of(d, name);
+    struct nj_route_if *route = nj__route_of(d, name);
     int64_t n;
+    bool link = nj__host_number(d, &n, "/sys/class/net/%s/carrier", name) && n == 1;
 
+    nic->any_link |= link;
+    if (route)
+        route->has_device = true;
     if (!nic->interface[0]) {
         snprintf(nic->interface, sizeof nic->interface, "%.15s", name);
-        nic->has_link = nj__host_number(d, &n, "/sys/class/net/%s/carrier", name) && n == 1;
-        if (nic->has_link && nj__host_number(d, &n, "/sys/class/net/%s/speed", name) && n > 0)
+        nic->has_link = link;
+        if (link && nj__host_number(d, &n, "/sys/class/net/%s/speed", name) && n > 0)
             nic->mbit_per_s = n;
     }
     if (route && !nic->has_default) {
@@ -244,6 +248,18 @@ static enum nj_nic_state state_of(const struct nj_doctor *d, struct nj_nic *nic)
     return n_stay > 0 ? NJ_NIC_UNFIT : NJ_NIC_FREE;
 }
 
+/* Where a default route leads to no known NIC (ppp0, a port of Open vSwitch), it goes through one
+ * that has a link. */
+static void keep_those_astray(struct nj_doctor *d)
+{
+    d->astray = nj__route_astray(d);
+    for (uint32_t i = 0; d->astray && i < d->n_nics; i++) {
+        struct nj_nic *nic = &d->nic[i];
+        nic->is_suspect = !nic->has_default && nic->any_link;
+        nic->has_default |= nic->any_link;
+    }
+}
+
 void nj__facts_nics(struct nj_doctor *d)
 {
     struct dirent **names;
@@ -254,6 +270,7 @@ void nj__facts_nics(struct nj_doctor *d)
         if (class_of(d, names[i]->d_name) == CLASS_NETWORK)
             read_nic(d, &d->nic[d->n_nics++], names[i]->d_name);
     nj__host_names_free(names, n);
+    keep_those_astray(d);
     bool by_vfio = false;
     for (uint32_t i = 0; i < d->n_nics; i++) {
         struct nj_nic *nic = &d->nic[i];
@@ -337,6 +354,9 @@ static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
     case NJ_NIC_KEPT:
         if (d->no_routes)
             nj__text_add(&f.what, ": the routes cannot be read, so it may carry the default route");
+        else if (nic->is_suspect)
+            nj__text_add(&f.what, ": may carry the default route (%s), whose NIC is not known",
+                         d->astray->name);
         else
             nj__text_add(&f.what, ": carries the default route (%s), never bind it", nic->route_of);
         break;
@@ -414,6 +434,10 @@ static void check_default_route(struct nj_doctor *d)
     if (d->no_routes) {
         f.verdict = NJ_VERDICT_WARNING;
         nj__text_add(&f.what, "/proc/net/route cannot be read: bind no NIC that has an interface");
+    } else if (d->astray) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, ": the NIC of %s is not known: bind no NIC that has a link",
+                     d->astray->name);
     } else if (n == 0) {
         nj__text_add(&f.what, "none");
     }

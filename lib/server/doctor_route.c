@@ -3,6 +3,7 @@
  * nightjar doctor: the interfaces that the kernel has routes through, and those below them (of a
  * bond, a bridge, a VLAN). Only the main tables of this network namespace are seen.
  */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 #define IFS_MAX 4096u
 
-const struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interface)
+struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interface)
 {
     for (uint32_t i = 0; i < d->n_routes; i++)
         if (strcmp(d->route[i].name, interface) == 0)
@@ -27,7 +28,7 @@ const struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *in
 /* True when that is news. */
 static bool add(struct nj_doctor *d, const char *name, const char *top, bool is_default)
 {
-    struct nj_route_if *more, *known = (struct nj_route_if *)nj__route_of(d, name);
+    struct nj_route_if *more, *known = nj__route_of(d, name);
 
     if (known && (known->is_default || !is_default))
         return false;
@@ -39,6 +40,7 @@ static bool add(struct nj_doctor *d, const char *name, const char *top, bool is_
         }
         d->route = more;
         known = &more[d->n_routes++];
+        known->has_device = nj__host_has(d, "/sys/class/net/%s/device", name);
     }
     known->is_default = is_default;
     snprintf(known->name, sizeof known->name, "%s", name);
@@ -46,7 +48,14 @@ static bool add(struct nj_doctor *d, const char *name, const char *top, bool is_
     return true;
 }
 
-/* What the kernel writes in a line of /proc/net/route: hexadecimal, in the order of the network. */
+/* "*" is that of routes that lead nowhere. */
+static bool is_outside(const char *name)
+{
+    return strcmp(name, "lo") != 0 && strcmp(name, "*") != 0;
+}
+
+/* What the kernel writes in a line of /proc/net/route: hexadecimal, in the order of the network.
+ * The halves 0.0.0.0/1 and 128.0.0.0/1 are a default route, too. */
 static void take_route4(void *ctx, const char *path, char *line)
 {
     char name[64];
@@ -54,8 +63,14 @@ static void take_route4(void *ctx, const char *path, char *line)
 
     if (sscanf(line, "%63s %x %x %x %*s %*s %*s %x", name, &to, &gateway, &flags, &mask) != 5)
         return; /* the head */
-    if (strcmp(name, "lo") != 0 && (flags & ROUTE_UP) && !(flags & ROUTE_REJECT))
-        add(ctx, name, name, to == 0 && mask == 0);
+    if (is_outside(name) && (flags & ROUTE_UP) && !(flags & ROUTE_REJECT))
+        add(ctx, name, name, (ntohl(mask) & 0x7fffffff) == 0);
+}
+
+/* ::/0, its halves, or 2000::/3 of all global addresses. */
+static bool is_default6(const char *to, unsigned prefix)
+{
+    return prefix <= 1 || (prefix == 3 && *to == '2');
 }
 
 static void take_route6(void *ctx, const char *path, char *line)
@@ -66,9 +81,9 @@ static void take_route6(void *ctx, const char *path, char *line)
     if (sscanf(line, "%32s %x %*s %*s %*s %*s %*s %*s %x %63s", to, &prefix, &flags, name) != 4)
         return;
     bool of_link = strncmp(to, "fe80", 4) == 0 || strncmp(to, "ff", 2) == 0;
-    if (strcmp(name, "lo") != 0 && !of_link && (flags & ROUTE_UP) &&
+    if (is_outside(name) && !of_link && (flags & ROUTE_UP) &&
         !(flags & (ROUTE_REJECT | ROUTE_LOCAL)))
-        add(ctx, name, name, prefix == 0 && strspn(to, "0") == 32);
+        add(ctx, name, name, is_default6(to, prefix));
 }
 
 /* Those below an interface. True when some are news. */
@@ -96,4 +111,39 @@ void nj__facts_routes(struct nj_doctor *d)
         for (uint32_t i = 0; i < d->n_routes; i++)
             news |= add_below(d, d->route[i]);
     }
+}
+
+/* Takes that from an interface below it. True when it is news. */
+static bool rise(const struct nj_doctor *d, struct nj_route_if *upper)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/class/net/%s", upper->name);
+    bool has = false;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct nj_route_if *r = strncmp(names[i]->d_name, "lower_", 6) == 0
+                                          ? nj__route_of(d, names[i]->d_name + 6)
+                                          : NULL;
+        has |= r && r->has_device;
+    }
+    nj__host_names_free(names, n);
+    upper->has_device = has;
+    return has;
+}
+
+const struct nj_route_if *nj__route_astray(const struct nj_doctor *d)
+{
+    bool news = true;
+
+    while (news) {
+        news = false;
+        for (uint32_t i = 0; i < d->n_routes; i++)
+            news |= !d->route[i].has_device && rise(d, &d->route[i]);
+    }
+    for (uint32_t i = 0; i < d->n_routes; i++) {
+        const struct nj_route_if *r = &d->route[i];
+        if (r->is_default && !r->has_device && strcmp(r->name, r->top) == 0)
+            return r;
+    }
+    return NULL;
 }

@@ -77,7 +77,7 @@ Test(server_doctor_nic, one_with_routes)
     put_free(12);
     put("Iface\tDestination\tGateway\n"
         "eno1\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
-        "ens4\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0", /* 0.0.0.0/1 */
+        "ens4\t00000000\t00000000\t0001\t0\t0\t0\t000000C0\t0\t0\t0", /* 0.0.0.0/2 */
         "/proc/net/route");
     doctor();
     says("nic/" FREE, "warning", "interface ens4",
@@ -172,6 +172,81 @@ Test(server_doctor_nic, the_default_route_of_ipv6)
     says("nic/" KEPT, "warning", "DPDK cannot use it yet", "*");
     is_left_alone(FREE);
     cr_expect_null(strstr(said, "# eno1 has routes")); /* of its link, and to itself */
+}
+
+/* Interfaces that nothing leads from to a NIC: a tunnel, a port of Open vSwitch. */
+Test(server_doctor_nic, the_default_route_of_an_interface_without_a_nic)
+{
+    put_free(12);
+    put_routes("br-ex");
+    put("1500", "/sys/class/net/br-ex/mtu");
+    put_link("../eno1", "/sys/class/net/ovs-system/lower_eno1");
+    cr_expect_eq(doctor(), 1);
+    says("default-route", "warning", "br-ex: the NIC of br-ex is not known", NULL);
+    says("nic/" KEPT, "ok", "may carry the default route (br-ex), whose NIC is not known", NULL);
+    says("nic/" FREE, "ok", "may carry the default route (br-ex)", NULL);
+    is_left_alone(KEPT);
+    is_left_alone(FREE);
+    put("0", "/sys/class/net/ens4/carrier");
+    doctor();
+    says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("vfio-pci"));
+    is_left_alone(KEPT);
+    put_folder(0755, "/sys/class/net/br-ex/device"); /* such as one of USB */
+    doctor();
+    says("default-route", "ok", "br-ex", NULL);
+    says("nic/" KEPT, "warning", "DPDK cannot use it yet", "*");
+}
+
+/* One that has another default route keeps that in its line. */
+Test(server_doctor_nic, default_routes_with_and_without_a_nic)
+{
+    put_free(12);
+    put("Iface\tDestination\tGateway\n"
+        "ppp0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+        "eno1\t00000000\t010200C0\t0003\t0\t0\t9\t00000000\t0\t0\t0",
+        "/proc/net/route");
+    doctor();
+    says("default-route", "warning", "ppp0, eno1: the NIC of ppp0", NULL);
+    says("nic/" KEPT, "ok", "carries the default route (eno1), never", NULL);
+    says("nic/" FREE, "ok", "may carry the default route (ppp0)", NULL);
+}
+
+Test(server_doctor_nic, default_routes_that_lead_nowhere)
+{
+    put_free(12);
+    put("Iface\tDestination\tGateway\n"
+        "*\t00000000\t00000000\t0001\t0\t0\t0\t00000000\t0\t0\t0\n"
+        "*\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0\n"
+        "lo\t00000000\t00000000\t0001\t0\t0\t0\t00000000\t0\t0\t0",
+        "/proc/net/route");
+    doctor();
+    says("default-route", "ok", "none", NULL);
+    says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("vfio-pci"));
+}
+
+/* What a VPN puts in place of the default route. */
+Test(server_doctor_nic, the_default_route_in_halves)
+{
+    static const char *const halves4[] = {"00000000", "00000080"};
+    static const char *const parts6[] = {"0 01", "8 01", "2 03"};
+    char text[256];
+
+    put_free(12);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(halves4); i++) {
+        snprintf(text, sizeof text, "ens4\t%s\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0",
+                 halves4[i]);
+        put(text, "/proc/net/route");
+        doctor();
+        says("nic/" FREE, "ok", "carries the default route (ens4)", NULL);
+    }
+    put("Iface", "/proc/net/route");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(parts6); i++) {
+        snprintf(text, sizeof text, "%c%031d %s %032d 00 %032d 00000400 2 0 00000003 ens4",
+                 parts6[i][0], 0, parts6[i] + 2, 0, 0);
+        put(text, "/proc/net/ipv6_route");
+        doctor();
+        says("nic/" FREE, "ok", "carries the default route (ens4)", NULL);
+    }
 }
 
 Test(server_doctor_nic, routes_that_cannot_be_read)
