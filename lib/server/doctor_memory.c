@@ -79,7 +79,7 @@ static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
 }
 
 struct meminfo {
-    uint64_t available, page; /* bytes */
+    uint64_t available, page; /* bytes; UINT64_MAX: not known */
 };
 
 static void take_meminfo(void *ctx, const char *path, char *line)
@@ -95,7 +95,7 @@ static void take_meminfo(void *ctx, const char *path, char *line)
 
 static struct meminfo read_meminfo(const struct nj_doctor *d)
 {
-    struct meminfo m = {0, 2 * MIB};
+    struct meminfo m = {UINT64_MAX, 2 * MIB};
 
     nj__host_lines(d, take_meminfo, &m, "/proc/meminfo");
     return m;
@@ -160,26 +160,83 @@ static bool is_wanted(const struct nj_doctor *d, const struct node *nodes, uint3
     return !any && i == 0;
 }
 
-/* How many pages of the usual size are advised for each node. */
-static uint64_t pages_wanted(const struct meminfo *m, uint32_t n_nodes)
+static uint64_t bytes_needed(const struct nj_doctor *d)
 {
-    uint64_t bytes = m->available / 2 / n_nodes;
+    return LCORE_BYTES * (d->lcores_given ? (uint64_t)CPU_COUNT(&d->lcores) : 1);
+}
 
+/* Of the usual size, on this node. */
+static uint64_t pages_there(const struct node *node, uint64_t page_bytes)
+{
+    for (uint32_t i = 0; i < node->n_sizes; i++)
+        if (node->size[i].bytes == page_bytes)
+            return (uint64_t)node->size[i].all;
+    return 0;
+}
+
+/* "Node 0 MemFree: 1000 kB", and FilePages, which the kernel can drop. */
+static void take_node_meminfo(void *ctx, const char *path, char *line)
+{
+    unsigned long long kib;
+
+    if (sscanf(line, "Node %*u MemFree: %llu kB", &kib) == 1 ||
+        sscanf(line, "Node %*u FilePages: %llu kB", &kib) == 1)
+        *(uint64_t *)ctx += kib * KIB;
+}
+
+/* Bytes that more pages on the node can have at most. */
+static uint64_t memory_left(const struct nj_doctor *d, const struct node *node)
+{
+    uint64_t all = read_meminfo(d).available, here = 0;
+
+    if (!nj__host_lines(d, take_node_meminfo, &here, "/sys/devices/system/node/node%lld/meminfo",
+                        (long long)node->id))
+        return all;
+    return here < all ? here : all;
+}
+
+/* How many pages of the usual size are advised for a node: those it has, as many as are needed,
+ * and more where memory is free. */
+static uint64_t pages_wanted(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
+{
+    struct meminfo m = read_meminfo(d);
+    uint64_t there = pages_there(node, m.page), need = bytes_needed(d);
+    uint64_t others = node->all_bytes - there * m.page; /* pages of other sizes */
+    uint64_t left = memory_left(d, node) / 2, bytes = m.available / 2 / n_nodes;
+
+    need = need > others ? need - others : 0;
+    if (bytes > left)
+        bytes = left;
     if (bytes > WANTED_BYTES)
         bytes = WANTED_BYTES;
-    if (bytes < LCORE_BYTES)
-        bytes = LCORE_BYTES;
-    return (bytes + m->page - 1) / m->page;
+    if (bytes < need)
+        bytes = need;
+    uint64_t pages = (bytes + m.page - 1) / m.page;
+    return pages > there ? pages : there;
+}
+
+/* Can the node have as many pages as are advised? */
+static bool pages_fit(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
+{
+    uint64_t page = read_meminfo(d).page;
+    uint64_t more = pages_wanted(d, node, n_nodes) - pages_there(node, page);
+
+    return more * page <= memory_left(d, node);
 }
 
 static void advise_pages(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes,
-                         struct nj_text *a)
+                         struct nj_finding *f)
 {
-    struct meminfo m = read_meminfo(d);
-
-    nj__text_add(a, "echo %llu | %stee %s/hugepages-%llukB/nr_hugepages\n",
-                 (unsigned long long)pages_wanted(&m, n_nodes), d->sudo, node->path,
-                 (unsigned long long)(m.page / KIB));
+    if (pages_fit(d, node, n_nodes)) {
+        nj__text_add(&f->advice, "echo %llu | %stee %s/hugepages-%llukB/nr_hugepages\n",
+                     (unsigned long long)pages_wanted(d, node, n_nodes), d->sudo, node->path,
+                     (unsigned long long)(read_meminfo(d).page / KIB));
+        return;
+    }
+    nj__text_add(&f->what, ", and only %lluMiB of memory are available",
+                 (unsigned long long)(memory_left(d, node) / MIB));
+    nj__text_add(&f->advice, "# free memory%s\n",
+                 bytes_needed(d) > LCORE_BYTES ? ", or give nightjar fewer lcores" : "");
 }
 
 static void describe_pages(const struct node *node, struct nj_text *t)
@@ -198,7 +255,7 @@ static void describe_pages(const struct node *node, struct nj_text *t)
 static void check_node(struct nj_doctor *d, const struct node *nodes, uint32_t i, uint32_t n_nodes)
 {
     const struct node *node = &nodes[i];
-    uint64_t need = LCORE_BYTES * (d->lcores_given ? (uint64_t)CPU_COUNT(&d->lcores) : 1);
+    uint64_t need = bytes_needed(d);
     struct nj_finding f;
 
     if (node->id < 0)
@@ -209,7 +266,7 @@ static void check_node(struct nj_doctor *d, const struct node *nodes, uint32_t i
     if (is_wanted(d, nodes, i) && node->all_bytes < need) {
         f.verdict = d->huge_bytes < LCORE_BYTES ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
         nj__text_add(&f.what, ": the EAL needs %lluMiB here", (unsigned long long)(need / MIB));
-        advise_pages(d, node, n_nodes, &f.advice);
+        advise_pages(d, node, n_nodes, &f);
     } else if (is_wanted(d, nodes, i) && node->free_bytes < need) {
         f.verdict = NJ_VERDICT_WARNING;
         nj__text_add(&f.what, ": other processes use them; a server that starts needs %lluMiB",
@@ -251,12 +308,28 @@ static void take_grub(void *ctx, const char *path, char *line)
         snprintf(b->where, sizeof b->where, "by %.200s, from the next boot with it on", path);
 }
 
-static void check_boot(struct nj_doctor *d, uint32_t n_nodes)
+/* sysctl spreads pages evenly over the nodes. */
+static void advise_boot(const struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes,
+                        struct nj_text *a)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        uint64_t pages = pages_wanted(d, &nodes[i], n_nodes);
+        if (is_wanted(d, nodes, i) && !pages_fit(d, &nodes[i], n_nodes))
+            return; /* the line of the node says so */
+        if (pages > most)
+            most = pages;
+    }
+    nj__text_add(a, "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/80-nightjar.conf\n",
+                 (unsigned long long)(most * n_nodes), d->sudo);
+}
+
+static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)
 {
     static const char *const folders[] = {"/etc/sysctl.d", "/run/sysctl.d", "/usr/lib/sysctl.d",
                                           "/etc/tmpfiles.d", "/run/tmpfiles.d"};
     struct at_boot b = {""};
-    struct meminfo m = read_meminfo(d);
     struct nj_finding f;
     char value[64];
 
@@ -273,9 +346,7 @@ static void check_boot(struct nj_doctor *d, uint32_t n_nodes)
                  b.where);
     if (!*b.where) {
         f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.advice,
-                     "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/80-nightjar.conf\n",
-                     (unsigned long long)(pages_wanted(&m, n_nodes) * n_nodes), d->sudo);
+        advise_boot(d, nodes, n_nodes, &f.advice);
     }
     nj__tell(d, &f);
 }
@@ -357,7 +428,7 @@ void nj__check_memory(struct nj_doctor *d)
     for (uint32_t i = 0; nodes && i < n; i++)
         check_node(d, nodes, i, n);
     if (nodes) {
-        check_boot(d, n);
+        check_boot(d, nodes, n);
         check_mounts(d, nodes, n);
     }
     free(nodes);

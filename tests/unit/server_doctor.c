@@ -54,7 +54,7 @@ Test(server_doctor, no_huge_pages)
          "mount -t hugetlbfs -o pagesize=2048K nodev /dev/hugepages\n");
 }
 
-/* No more is advised than half of what is free, but what an lcore needs. */
+/* No more is advised than half of what is free, but what lcores need, where that is there. */
 Test(server_doctor, as_many_pages_as_fit)
 {
     static const char *const file =
@@ -66,10 +66,48 @@ Test(server_doctor, as_many_pages_as_fit)
     doctor();
     snprintf(advice, sizeof advice, "echo 245 | tee %s\n", file);
     says("hugepages/node0", "error", "0 pages", advice);
-    put("MemAvailable:     100000 kB\nHugepagesize:       2048 kB", "/proc/meminfo");
+    put("MemAvailable:     300000 kB\nHugepagesize:       2048 kB", "/proc/meminfo");
     doctor();
     snprintf(advice, sizeof advice, "echo 100 | tee %s\n", file);
     says("hugepages/node0", "error", "0 pages", advice);
+    put("Node 0 MemFree:   150000 kB\nNode 0 FilePages:  50000 kB",
+        "/sys/devices/system/node/node0/meminfo");
+    take_away("/etc/sysctl.d/80-huge.conf");
+    doctor();
+    says("hugepages/node0", "error",
+         "the EAL needs 200MiB here, and only 195MiB of memory are available", "# free memory\n");
+    says("hugepages/boot", "warning", "not reserved", NULL);
+    put("MemAvailable:    8000000 kB\nHugepagesize:       2048 kB", "/proc/meminfo");
+    put("Node 0 MemFree:   160000 kB\nNode 0 FilePages:  50000 kB",
+        "/sys/devices/system/node/node0/meminfo");
+    doctor();
+    says("hugepages/node0", "error", "0 pages", advice);
+}
+
+/* Not fewer than there are, nor than are needed: 8 lcores need 800, of which others are there. */
+Test(server_doctor, as_many_pages_as_are_needed)
+{
+    struct nj_doctor_config config = {.root = scratch, .user = "nj", .lcores = "0-7"};
+    static const char *const node = "/sys/devices/system/node/node0/hugepages";
+    char advice[256];
+
+    put("700", "%s/hugepages-2048kB/nr_hugepages", node);
+    take_away("/etc/sysctl.d/80-huge.conf");
+    ask(&config);
+    snprintf(advice, sizeof advice, "echo 800 | tee %s/hugepages-2048kB/nr_hugepages\n", node);
+    says("hugepages/node0", "warning", "700 pages", advice);
+    says("hugepages/boot", "warning", "not reserved",
+         "echo vm.nr_hugepages=800 | tee /etc/sysctl.d/80-nightjar.conf\n");
+    put("200", "%s/hugepages-2048kB/nr_hugepages", node);
+    put("1", "%s/hugepages-1048576kB/nr_hugepages", node);
+    ask(&config);
+    snprintf(advice, sizeof advice, "echo 512 | tee %s/hugepages-2048kB/nr_hugepages\n", node);
+    says("hugepages/node0", "warning", "200 pages", advice);
+    put("0", "%s/hugepages-1048576kB/nr_hugepages", node);
+    put("MemAvailable:    1000000 kB\nHugepagesize:       2048 kB", "/proc/meminfo");
+    ask(&config);
+    says("hugepages/node0", "warning", "and only 976MiB of memory are available",
+         "# free memory, or give nightjar fewer lcores\n");
 }
 
 Test(server_doctor, huge_pages_on_another_node_than_the_nic)
