@@ -16,6 +16,16 @@ static void check_all(struct nj_doctor *d)
     nj__check_user(d);
 }
 
+/* What follows from the lines as a whole. */
+static const char *conclusion(const struct nj_doctor *d)
+{
+    if (d->n_told[NJ_VERDICT_ERROR] > 0)
+        return ": nightjar does not start on a NIC here yet";
+    if (d->huge_taken)
+        return ": nightjar starts on a NIC here once more huge pages are free";
+    return "";
+}
+
 static void print(struct nj_doctor *d)
 {
     const uint32_t *n = d->n_told;
@@ -28,8 +38,7 @@ static void print(struct nj_doctor *d)
     else
         fprintf(d->out, "%u error%s, %u warning%s%s\n", n[NJ_VERDICT_ERROR],
                 n[NJ_VERDICT_ERROR] == 1 ? "" : "s", n[NJ_VERDICT_WARNING],
-                n[NJ_VERDICT_WARNING] == 1 ? "" : "s",
-                n[NJ_VERDICT_ERROR] ? ": nightjar does not start on a NIC here yet" : "");
+                n[NJ_VERDICT_WARNING] == 1 ? "" : "s", conclusion(d));
 }
 
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes)

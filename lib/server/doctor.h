@@ -133,6 +133,7 @@ struct nj_doctor {
     uint32_t n_mounts; /* of hugetlbfs */
     struct nj_huge_mount mount[NJ_DOCTOR_MOUNTS_MAX];
     uint64_t huge_bytes; /* all huge pages there are */
+    bool huge_taken;     /* they are enough for a server, and those that are free are not */
 };
 
 /* All of it: lines on `out`. Returns the exit status, and 2 with the reason in `why`. */

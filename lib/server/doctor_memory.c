@@ -23,11 +23,12 @@ struct pages {
 };
 
 struct node {
-    int64_t id; /* -1: a kernel without NUMA */
-    char path[64];
+    int64_t id;    /* -1: a kernel without NUMA */
+    char path[64]; /* "": what /proc/meminfo says */
     uint32_t n_sizes;
     struct pages size[SIZES_MAX];
     uint64_t all_bytes, free_bytes;
+    bool is_wanted; /* a server takes memory there */
 };
 
 static void read_node(const struct nj_doctor *d, struct node *node)
@@ -51,35 +52,9 @@ static void read_node(const struct nj_doctor *d, struct node *node)
     nj__host_names_free(names, n);
 }
 
-/* For free(). */
-static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
-{
-    struct dirent **names;
-    uint32_t n = nj__host_names(d, &names, "/sys/devices/system/node");
-    struct node *nodes = calloc(n + 1, sizeof *nodes);
-
-    *n_nodes = 0;
-    for (uint32_t i = 0; nodes && i < n; i++) {
-        unsigned id;
-        if (sscanf(names[i]->d_name, "node%u", &id) != 1)
-            continue;
-        struct node *node = &nodes[(*n_nodes)++];
-        node->id = id;
-        snprintf(node->path, sizeof node->path, "/sys/devices/system/node/node%u/hugepages", id);
-        read_node(d, node);
-    }
-    nj__host_names_free(names, n);
-    if (nodes && *n_nodes == 0) {
-        *n_nodes = 1;
-        nodes[0].id = -1;
-        snprintf(nodes[0].path, sizeof nodes[0].path, "/sys/kernel/mm/hugepages");
-        read_node(d, &nodes[0]);
-    }
-    return nodes;
-}
-
 struct meminfo {
     uint64_t available, page; /* bytes; UINT64_MAX: not known */
+    int64_t all, free;        /* pages; -1: not known */
 };
 
 static void take_meminfo(void *ctx, const char *path, char *line)
@@ -91,14 +66,93 @@ static void take_meminfo(void *ctx, const char *path, char *line)
         m->available = kib * KIB;
     else if (sscanf(line, "Hugepagesize: %llu kB", &kib) == 1)
         m->page = kib * KIB;
+    else if (sscanf(line, "HugePages_Total: %llu", &kib) == 1)
+        m->all = (int64_t)kib;
+    else if (sscanf(line, "HugePages_Free: %llu", &kib) == 1)
+        m->free = (int64_t)kib;
 }
 
 static struct meminfo read_meminfo(const struct nj_doctor *d)
 {
-    struct meminfo m = {UINT64_MAX, 2 * MIB};
+    struct meminfo m = {UINT64_MAX, 2 * MIB, -1, 0};
 
     nj__host_lines(d, take_meminfo, &m, "/proc/meminfo");
     return m;
+}
+
+/* What the kernel as a whole says of pages of the usual size. */
+static void read_sum(const struct nj_doctor *d, struct node *node)
+{
+    struct meminfo m = read_meminfo(d);
+
+    if (m.all < 0)
+        return;
+    node->path[0] = '\0';
+    node->size[node->n_sizes++] = (struct pages){m.page, m.all, m.free};
+    node->all_bytes = (uint64_t)m.all * m.page;
+    node->free_bytes = (uint64_t)m.free * m.page;
+}
+
+/* Lcores are near the NIC, and take memory where they are. True: the node is that of a NIC. */
+static bool is_near(const struct nj_doctor *d, const struct node *node)
+{
+    for (uint32_t i = 0; i < d->n_nics; i++) {
+        const struct nj_nic *nic = &d->nic[i];
+        if (nic->state != NJ_NIC_KEPT && nic->node >= 0 && nic->node == node->id &&
+            (d->n_ready == 0 || nic->state == NJ_NIC_READY))
+            return true;
+    }
+    return false;
+}
+
+/* Where no NIC says which node, or one that has no huge pages, it is the first that can. */
+static void mark_wanted(const struct nj_doctor *d, struct node *nodes, uint32_t n_nodes)
+{
+    struct node *first = NULL;
+    bool any = false;
+
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        nodes[i].is_wanted = nodes[i].n_sizes > 0 && is_near(d, &nodes[i]);
+        any |= nodes[i].is_wanted;
+        if (!first && nodes[i].n_sizes > 0)
+            first = &nodes[i];
+    }
+    if (!any)
+        (first ? first : nodes)->is_wanted = true;
+}
+
+/* For free(). */
+static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
+{
+    struct dirent **names;
+    uint32_t n = nj__host_names(d, &names, "/sys/devices/system/node");
+    struct node *nodes = calloc(n + 1, sizeof *nodes);
+
+    bool any = false;
+
+    *n_nodes = 0;
+    for (uint32_t i = 0; nodes && i < n; i++) {
+        unsigned id;
+        if (sscanf(names[i]->d_name, "node%u", &id) != 1)
+            continue;
+        struct node *node = &nodes[(*n_nodes)++];
+        node->id = id;
+        snprintf(node->path, sizeof node->path, "/sys/devices/system/node/node%u/hugepages", id);
+        read_node(d, node);
+        any |= node->n_sizes > 0;
+    }
+    nj__host_names_free(names, n);
+    if (nodes && !any) {
+        *n_nodes = 1;
+        nodes[0].id = -1;
+        snprintf(nodes[0].path, sizeof nodes[0].path, "/sys/kernel/mm/hugepages");
+        read_node(d, &nodes[0]);
+        if (nodes[0].n_sizes == 0)
+            read_sum(d, &nodes[0]);
+    }
+    if (nodes)
+        mark_wanted(d, nodes, *n_nodes);
+    return nodes;
 }
 
 /* "nodev /dev/hugepages hugetlbfs rw,relatime,pagesize=2M 0 0" */
@@ -129,36 +183,22 @@ static bool has_pages(const struct node *node, uint64_t page_bytes)
 
 void nj__facts_memory(struct nj_doctor *d)
 {
+    uint64_t free_bytes = 0;
     uint32_t n;
     struct node *nodes = read_nodes(d, &n);
 
     nj__host_lines(d, take_mount, d, "/proc/mounts");
     for (uint32_t i = 0; nodes && i < n; i++) {
         d->huge_bytes += nodes[i].all_bytes;
+        free_bytes += nodes[i].free_bytes;
         for (uint32_t k = 0; k < d->n_mounts; k++)
             d->mount[k].has_pages |= has_pages(&nodes[i], d->mount[k].page_bytes);
     }
+    d->huge_taken = d->huge_bytes >= LCORE_BYTES && free_bytes < LCORE_BYTES;
     free(nodes);
 }
 
 /* --- huge pages of the nodes ----------------------------------------------------------------- */
-
-/* Lcores are near the NIC, and take memory where they are. */
-static bool is_wanted(const struct nj_doctor *d, const struct node *nodes, uint32_t i)
-{
-    bool any = false;
-
-    for (uint32_t k = 0; k < d->n_nics; k++) {
-        const struct nj_nic *nic = &d->nic[k];
-        if (nic->state == NJ_NIC_KEPT || nic->node < 0 ||
-            (d->n_ready > 0 && nic->state != NJ_NIC_READY))
-            continue;
-        if (nic->node == nodes[i].id)
-            return true;
-        any = true;
-    }
-    return !any && i == 0;
-}
 
 static uint64_t bytes_needed(const struct nj_doctor *d)
 {
@@ -224,13 +264,30 @@ static bool pages_fit(const struct nj_doctor *d, const struct node *node, uint32
     return more * page <= memory_left(d, node);
 }
 
+/* The file that takes how many pages of the usual size there are to be; false: there is none. */
+static bool file_of_pages(const struct nj_doctor *d, const struct node *node, char *path, size_t n)
+{
+    snprintf(path, n, "%s/hugepages-%llukB/nr_hugepages", node->path,
+             (unsigned long long)(read_meminfo(d).page / KIB));
+    if (*node->path && nj__host_has(d, "%s", path))
+        return true;
+    snprintf(path, n, "/proc/sys/vm/nr_hugepages");
+    return node->id < 0 && nj__host_has(d, "%s", path);
+}
+
 static void advise_pages(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes,
                          struct nj_finding *f)
 {
+    char path[128];
+
+    if (!file_of_pages(d, node, path, sizeof path)) {
+        nj__text_add(&f->advice, "# boot a kernel with huge pages (CONFIG_HUGETLBFS)\n");
+        nj__untested(&f->advice);
+        return;
+    }
     if (pages_fit(d, node, n_nodes)) {
-        nj__text_add(&f->advice, "echo %llu | %stee %s/hugepages-%llukB/nr_hugepages\n",
-                     (unsigned long long)pages_wanted(d, node, n_nodes), d->sudo, node->path,
-                     (unsigned long long)(read_meminfo(d).page / KIB));
+        nj__text_add(&f->advice, "echo %llu | %stee %s\n",
+                     (unsigned long long)pages_wanted(d, node, n_nodes), d->sudo, path);
         return;
     }
     nj__text_add(&f->what, ", and only %lluMiB of memory are available",
@@ -252,9 +309,8 @@ static void describe_pages(const struct node *node, struct nj_text *t)
         nj__text_add(t, "the kernel has none");
 }
 
-static void check_node(struct nj_doctor *d, const struct node *nodes, uint32_t i, uint32_t n_nodes)
+static void check_node(struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
 {
-    const struct node *node = &nodes[i];
     uint64_t need = bytes_needed(d);
     struct nj_finding f;
 
@@ -263,11 +319,11 @@ static void check_node(struct nj_doctor *d, const struct node *nodes, uint32_t i
     else
         nj__begin(&f, "hugepages/node%lld", (long long)node->id);
     describe_pages(node, &f.what);
-    if (is_wanted(d, nodes, i) && node->all_bytes < need) {
+    if (node->is_wanted && node->all_bytes < need) {
         f.verdict = d->huge_bytes < LCORE_BYTES ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
         nj__text_add(&f.what, ": the EAL needs %lluMiB here", (unsigned long long)(need / MIB));
         advise_pages(d, node, n_nodes, &f);
-    } else if (is_wanted(d, nodes, i) && node->free_bytes < need) {
+    } else if (node->is_wanted && node->free_bytes < need) {
         f.verdict = NJ_VERDICT_WARNING;
         nj__text_add(&f.what, ": other processes use them; a server that starts needs %lluMiB",
                      (unsigned long long)(need / MIB));
@@ -316,7 +372,7 @@ static void advise_boot(const struct nj_doctor *d, const struct node *nodes, uin
 
     for (uint32_t i = 0; i < n_nodes; i++) {
         uint64_t pages = pages_wanted(d, &nodes[i], n_nodes);
-        if (is_wanted(d, nodes, i) && !pages_fit(d, &nodes[i], n_nodes))
+        if (nodes[i].is_wanted && !pages_fit(d, &nodes[i], n_nodes))
             return; /* the line of the node says so */
         if (pages > most)
             most = pages;
@@ -426,7 +482,7 @@ void nj__check_memory(struct nj_doctor *d)
     struct node *nodes = read_nodes(d, &n);
 
     for (uint32_t i = 0; nodes && i < n; i++)
-        check_node(d, nodes, i, n);
+        check_node(d, &nodes[i], n);
     if (nodes) {
         check_boot(d, nodes, n);
         check_mounts(d, nodes, n);

@@ -133,6 +133,8 @@ Test(server_doctor, huge_pages_that_others_use)
     put("7", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages");
     cr_expect_eq(doctor(), 0);
     says("hugepages/node0", "warning", "7 free", "*");
+    cr_expect_not_null(
+        strstr(said, ", 1 warning: nightjar starts on a NIC here once more huge pages are free\n"));
     put_link("nr_hugepages",
              "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages");
     ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1-3"});
@@ -165,6 +167,43 @@ Test(server_doctor, kernel_without_numa)
     put("-1", "/sys/bus/pci/devices/%s/numa_node", BOUND);
     cr_expect_eq(doctor(), 0);
     says("hugepages", "ok", "512 pages of 2MiB", NULL);
+}
+
+/* Of the kernel as a whole, where /sys tells of neither. */
+Test(server_doctor, huge_pages_of_the_kernel)
+{
+    take_away("/sys/devices/system/node");
+    put("MemAvailable: 8000000 kB\nHugePages_Total: 50\nHugePages_Free: 50\nHugepagesize: 2048 kB",
+        "/proc/meminfo");
+    put("50", "/proc/sys/vm/nr_hugepages");
+    cr_expect_eq(doctor(), 1);
+    says("hugepages", "error", "50 pages of 2MiB, 50 free: the EAL needs 200MiB",
+         "echo 512 | tee /proc/sys/vm/nr_hugepages\n");
+    put("MemAvailable: 8000000 kB\nHugePages_Total: 512\nHugePages_Free: 9\nHugepagesize: 2048 kB",
+        "/proc/meminfo");
+    cr_expect_eq(doctor(), 0);
+    says("hugepages", "warning", "512 pages of 2MiB, 9 free", "*");
+    put("MemAvailable: 8000000 kB", "/proc/meminfo");
+    take_away("/proc/sys/vm");
+    cr_expect_eq(doctor(), 1);
+    says("hugepages", "error", "the kernel has none",
+         "# boot a kernel with huge pages (CONFIG_HUGETLBFS)\n# (untested)\n");
+}
+
+/* The NIC's node is not there, or has no memory: its pages come from one that has. */
+Test(server_doctor, node_of_the_nic_without_huge_pages)
+{
+    put("3", "/sys/bus/pci/devices/%s/numa_node", BOUND);
+    put_folder(0755, "/sys/devices/system/node/node3");
+    put("0", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages");
+    cr_expect_eq(doctor(), 1);
+    says("hugepages/node0", "error", "0 pages",
+         "echo 512 | tee "
+         "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages\n");
+    says("hugepages/node3", "ok", "the kernel has none", NULL);
+    take_away("/sys/devices/system/node/node3");
+    cr_expect_eq(doctor(), 1);
+    says("hugepages/node0", "error", "0 pages", "*");
 }
 
 Test(server_doctor, huge_pages_at_boot)
