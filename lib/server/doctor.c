@@ -62,6 +62,7 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
         nj__facts_iommu(d);
         nj__facts_routes(d);
         nj__facts_nics(d);
+        nj__facts_usable(d);
         nj__facts_memory(d);
         print(d);
         status = d->n_told[NJ_VERDICT_ERROR] > 0 ? NJ_EXIT_FAILED : 0;

@@ -128,7 +128,8 @@ struct nj_doctor {
 
     struct nj_nic *nic;
     uint32_t n_nics, n_ready, n_free;
-    bool needs_vfio; /* a NIC is had, or would be, by vfio and an IOMMU */
+    uint32_t n_usable; /* of those that are ready: by the user */
+    bool needs_vfio;   /* a NIC is had, or would be, by vfio and an IOMMU, and no other is usable */
 
     uint32_t n_mounts; /* of hugetlbfs */
     struct nj_huge_mount mount[NJ_DOCTOR_MOUNTS_MAX];
@@ -213,6 +214,8 @@ void nj__check_cpus(struct nj_doctor *d);
 
 /* doctor_user.c */
 bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why_bytes);
+/* Which NICs the user can have; after NICs. */
+void nj__facts_usable(struct nj_doctor *d);
 void nj__check_user(struct nj_doctor *d);
 
 #endif

@@ -378,7 +378,7 @@ static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
         nj__text_add(&f.what, ": cannot be bound: %s, which has to stay", nic->why);
         break;
     case NJ_NIC_STUCK:
-        f.verdict = NJ_VERDICT_ERROR;
+        f.verdict = d->n_ready > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
         nj__text_add(&f.what, ": %s", nic->why);
         advise_stuck(d, nic, &f.advice);
         break;

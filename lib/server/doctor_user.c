@@ -228,6 +228,46 @@ static bool may_use(const struct nj_doctor *d, const char *path, const struct st
     return ((int)(st->st_mode >> shift) & want) == want;
 }
 
+static void vfio_path(const struct nj_doctor *d, const struct nj_nic *nic, char *path, size_t n)
+{
+    snprintf(path, n, "/dev/vfio/%s%lld", d->n_iommu_groups ? "" : "noiommu-",
+             (long long)nic->group);
+}
+
+static bool is_usable(const struct nj_doctor *d, const struct nj_nic *nic)
+{
+    char path[64], below[1024];
+    struct stat st;
+
+    if (nic->state != NJ_NIC_READY)
+        return false;
+    if (nic->binding == NJ_BOUND_UIO || (nic->binding == NJ_BOUND_VFIO && d->n_iommu_groups == 0))
+        return d->account.uid == 0;
+    if (nic->binding != NJ_BOUND_VFIO)
+        return true;
+    vfio_path(d, nic, path, sizeof path);
+    snprintf(below, sizeof below, "%s%s", d->root, path);
+    return stat(below, &st) == 0 && may_use(d, below, &st);
+}
+
+void nj__facts_usable(struct nj_doctor *d)
+{
+    for (uint32_t i = 0; i < d->n_nics; i++) {
+        bool usable = is_usable(d, &d->nic[i]);
+        d->n_usable += usable;
+        if (usable && d->nic[i].binding != NJ_BOUND_VFIO)
+            d->needs_vfio = false;
+    }
+}
+
+/* What hinders one NIC is no error while another can be used. */
+static enum nj_verdict bad_for(const struct nj_doctor *d, const struct nj_nic *nic)
+{
+    bool other = d->n_usable > 0 || (d->n_ready > 0 && nic->state != NJ_NIC_READY);
+
+    return other ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
+}
+
 /* `path` without the root. `for_boot`: how it stays so, as a line of shell. Returns whether it is
  * there. */
 static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict bad,
@@ -259,20 +299,20 @@ static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict ba
 static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, const char *chown)
 {
     char path[64], rule[256];
+    enum nj_verdict bad = bad_for(d, nic);
     struct nj_finding f;
 
     if (nic->group < 0)
         return;
-    snprintf(path, sizeof path, "/dev/vfio/%s%lld", d->n_iommu_groups ? "" : "noiommu-",
-             (long long)nic->group);
+    vfio_path(d, nic, path, sizeof path);
     snprintf(rule, sizeof rule,
-             "echo 'SUBSYSTEM==\"vfio\", OWNER=\"%s\"' | %stee "
+             "echo 'SUBSYSTEM==\"vfio\", KERNEL==\"%s\", OWNER=\"%s\"' | %stee -a "
              "/etc/udev/rules.d/60-nightjar.rules",
-             d->account.name, d->sudo);
-    if (check_path(d, path, NJ_VERDICT_ERROR, chown, rule))
+             strrchr(path, '/') + 1, d->account.name, d->sudo);
+    if (check_path(d, path, bad, chown, rule))
         return;
     nj__begin(&f, "permission%s", path);
-    f.verdict = NJ_VERDICT_ERROR;
+    f.verdict = bad;
     nj__text_add(&f.what,
                  "missing, although %s is bound to vfio-pci: a container needs it from its host",
                  nic->address);
@@ -287,7 +327,7 @@ static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char 
 
     for (uint32_t i = 0; i < n; i++) {
         snprintf(path, sizeof path, "/dev/%.40s", names[i]->d_name);
-        check_path(d, path, NJ_VERDICT_ERROR, chown, "");
+        check_path(d, path, bad_for(d, nic), chown, "");
     }
     nj__host_names_free(names, n);
 }
@@ -305,7 +345,7 @@ static void check_root(struct nj_doctor *d)
     nj__begin(&f, "user");
     nj__text_add(&f.what, "%s", d->account.name);
     if (physical && d->account.uid != 0) {
-        f.verdict = NJ_VERDICT_ERROR;
+        f.verdict = d->n_usable > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
         nj__text_add(&f.what, ": without an IOMMU only root can use a NIC");
         nj__text_add(&f.advice,
                      "# run nightjar as root, or switch the IOMMU on and use vfio-pci\n");

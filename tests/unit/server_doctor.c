@@ -385,7 +385,8 @@ Test(server_doctor, no_permissions)
     cr_expect_eq(doctor(), 1);
     says("permission/dev/vfio/12", "error", "nj may not read and write (mode 0600",
          "chown nj /dev/vfio/12\n"
-         "echo 'SUBSYSTEM==\"vfio\", OWNER=\"nj\"' | tee /etc/udev/rules.d/60-nightjar.rules\n");
+         "echo 'SUBSYSTEM==\"vfio\", KERNEL==\"12\", OWNER=\"nj\"' | tee -a "
+         "/etc/udev/rules.d/60-nightjar.rules\n");
     says("permission/dev/hugepages", "error", "nj may not",
          "chown nj /dev/hugepages\n"
          "# at each boot; a unit of systemd: ExecStartPre=+chown nj /dev/hugepages\n");

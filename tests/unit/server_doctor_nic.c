@@ -457,6 +457,54 @@ Test(server_doctor_nic, one_that_is_shared)
     says("nic/" FREE, "ok", "never bind it", NULL);
 }
 
+/* --- beside one that can be used ----------------------------------------------------------------
+ */
+
+/* A virtual machine has the other one. */
+Test(server_doctor_nic, one_that_somebody_else_has)
+{
+    put_device(FREE, "0x020000", "vfio-pci", 13);
+    put("", "/dev/vfio/13");
+    put_mode(0600, "/dev/vfio/13");
+    cr_expect_eq(doctor(), 0, "%s", said);
+    says("permission/dev/vfio/13", "warning", "nj may not",
+         "chown nj /dev/vfio/13\n"
+         "echo 'SUBSYSTEM==\"vfio\", KERNEL==\"13\", OWNER=\"nj\"' | tee -a "
+         "/etc/udev/rules.d/60-nightjar.rules\n");
+    cr_expect_not_null(strstr(said, "0 errors, 1 warning\n"), "%s", said);
+    put_mode(0600, "/dev/vfio/12");
+    cr_expect_eq(doctor(), 1);
+    says("permission/dev/vfio/12", "error", "nj may not", "*");
+    says("permission/dev/vfio/13", "error", "nj may not", "*");
+    put_mode(0666, "/dev/vfio/12");
+    take_away("/dev/vfio/13");
+    cr_expect_eq(doctor(), 0, "%s", said);
+    says("permission/dev/vfio/13", "warning", "missing", NULL);
+}
+
+Test(server_doctor_nic, others_that_are_stuck)
+{
+    put_device(FREE, "0x020000", "uio_pci_generic", 13);
+    cr_expect_eq(doctor(), 0, "%s", said);
+    says("nic/" FREE, "warning", "the IOMMU is on and refuses its DMA", "*");
+    put("identity", "/sys/kernel/iommu_groups/13/type"); /* only for root */
+    cr_expect_eq(doctor(), 0, "%s", said);
+    says("user", "warning", "only root can use a NIC", "*");
+}
+
+/* What vfio needs is no error while a NIC can be used without it. */
+Test(server_doctor_nic, one_without_vfio_beside_one_with)
+{
+    put_mode(0600, "/dev/vfio/12");
+    put_mode(0600, "/dev/vfio/vfio");
+    take_away("/etc/security/limits.d/nj.conf");
+    put_device(FREE, "0x020000", "mlx5_core", 13);
+    put_folder(0755, "/sys/bus/pci/devices/%s/infiniband_verbs/uverbs0", FREE);
+    cr_expect_eq(doctor(), 0, "%s", said);
+    says("memlock", "ok", "not used on this host", NULL);
+    says("permission/dev/vfio/12", "warning", "nj may not", "*");
+}
+
 /* --- JSON ----------------------------------------------------------------------------------- */
 
 /* Names are whatever somebody gave to them. */
