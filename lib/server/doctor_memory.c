@@ -13,7 +13,8 @@
 #define LCORE_BYTES (NJ_LCORE_EAL_MIB * MIB)
 #define WANTED_BYTES                                                                               \
     (1024 * MIB) /* what is advised where the memory is there: for up to 5 lcores */
-#define SIZES_MAX 8u
+#define SIZES_MAX        8u
+#define SYSCTL_FILES_MAX 256u
 
 /* --- what there is --------------------------------------------------------------------------- */
 
@@ -339,35 +340,156 @@ static void check_node(struct nj_doctor *d, const struct node *node, uint32_t n_
 
 struct at_boot {
     char where[256]; /* "": nowhere */
+    char zero[256];  /* the file that has the last word, and sets them to 0 */
 };
 
-/* "vm.nr_hugepages = 512" of sysctl.d, "w /sys/.../nr_hugepages - - - - 512" of tmpfiles.d. */
-static void take_setting(void *ctx, const char *path, char *line)
+static bool is_comment(const char *line)
 {
-    struct at_boot *b = ctx;
+    line += strspn(line, " \t");
+    return *line == '#' || *line == ';';
+}
+
+/* Cuts the number off the end of a line. -1: there is none. */
+static int64_t number_at_end(char *line)
+{
     size_t n = strlen(line);
 
     while (n > 0 && isspace((unsigned char)line[n - 1]))
         line[--n] = '\0';
     while (n > 0 && isdigit((unsigned char)line[n - 1]))
         n--;
-    const char *key = strstr(line, "nr_hugepages");
-    if (line[0] != '#' && line[0] != ';' && key && strtoull(line + n, NULL, 10) > 0)
+    return line[n] ? strtoll(line + n, NULL, 10) : -1;
+}
+
+/* "vm.nr_hugepages = 512" of sysctl.d; the last one counts, which may set them to 0. */
+static void take_sysctl(void *ctx, const char *path, char *line)
+{
+    struct at_boot *b = ctx;
+    int64_t n = number_at_end(line);
+
+    line += strspn(line, " \t");
+    line += *line == '-'; /* whose failure is ignored */
+    if (n < 0 ||
+        (strncmp(line, "vm.nr_hugepages", 15) != 0 && strncmp(line, "vm/nr_hugepages", 15) != 0))
+        return;
+    snprintf(b->where, sizeof b->where, n > 0 ? "by %.200s" : "", path);
+    snprintf(b->zero, sizeof b->zero, "%s", n > 0 ? "" : path);
+}
+
+/* "w /sys/.../nr_hugepages - - - - 512" of tmpfiles.d, which is done after sysctl.d. */
+static void take_tmpfile(void *ctx, const char *path, char *line)
+{
+    struct at_boot *b = ctx;
+
+    if (number_at_end(line) > 0 && !is_comment(line) && strstr(line, "nr_hugepages"))
         snprintf(b->where, sizeof b->where, "by %.200s", path);
+}
+
+struct sysctl_file {
+    const char *folder;
+    char name[256];
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct sysctl_file *)a)->name, ((const struct sysctl_file *)b)->name);
+}
+
+/* A file hides those of the same name in folders that come later. */
+static uint32_t add_sysctl_files(const struct nj_doctor *d, struct sysctl_file *files, uint32_t n,
+                                 const char *folder)
+{
+    struct dirent **names;
+    uint32_t n_names = nj__host_names(d, &names, "%s", folder), n_before = n;
+
+    for (uint32_t i = 0; i < n_names && n < SYSCTL_FILES_MAX; i++) {
+        const char *name = names[i]->d_name, *end = strrchr(name, '.');
+        bool hidden = !end || strcmp(end, ".conf") != 0;
+        for (uint32_t k = 0; k < n_before; k++)
+            hidden |= strcmp(files[k].name, name) == 0;
+        if (hidden)
+            continue;
+        files[n].folder = folder;
+        snprintf(files[n++].name, sizeof files->name, "%s", name);
+    }
+    nj__host_names_free(names, n_names);
+    return n;
+}
+
+/* In the order of sysctl.d(5): that of the files' names, whatever their folder. */
+static void read_sysctl(const struct nj_doctor *d, struct at_boot *b)
+{
+    static const char *const folders[] = {"/etc/sysctl.d", "/run/sysctl.d",
+                                          "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"};
+    struct sysctl_file *files = calloc(SYSCTL_FILES_MAX, sizeof *files);
+    uint32_t n = 0;
+
+    for (size_t i = 0; files && i < NJ_ARRAY_LEN(folders); i++)
+        n = add_sysctl_files(d, files, n, folders[i]);
+    if (n > 0)
+        qsort(files, n, sizeof *files, by_name);
+    for (uint32_t i = 0; i < n; i++)
+        nj__host_lines(d, take_sysctl, b, "%s/%s", files[i].folder, files[i].name);
+    nj__host_lines(d, take_sysctl, b, "/etc/sysctl.conf");
+    free(files);
+}
+
+/* "512", or "0:512,1:0" of nodes. */
+static bool is_some(const char *count)
+{
+    for (const char *end; *count; count = *end == ',' ? end + 1 : end) {
+        end = count + strspn(count, "0123456789:");
+        const char *colon = memchr(count, ':', (size_t)(end - count));
+        if (strtoull(colon ? colon + 1 : count, NULL, 10) > 0)
+            return true;
+        if (*end != ',')
+            return false;
+    }
+    return false;
+}
+
+/* The count that a command line of the kernel has for huge pages: for those of 2 MiB, or else of
+ * another size. False: none are reserved. */
+static bool find_count(char *line, char *count, size_t n)
+{
+    bool is_2m = true, found = false;
+    char *save = NULL;
+
+    for (char *w = strtok_r(line, " \t\"'", &save); w; w = strtok_r(NULL, " \t\"'", &save)) {
+        if (strncmp(w, "hugepagesz=", 11) == 0)
+            is_2m = strcmp(w + 11, "2M") == 0;
+        else if (strncmp(w, "hugepages=", 10) == 0 && is_some(w + 10) && (is_2m || !found)) {
+            found = true;
+            snprintf(count, n, "%s", w + 10);
+        }
+    }
+    return found;
+}
+
+static void take_cmdline(void *ctx, const char *path, char *line)
+{
+    struct at_boot *b = ctx;
+    char count[64];
+
+    if (find_count(line, count, sizeof count))
+        snprintf(b->where, sizeof b->where, "by the kernel's command line (hugepages=%s)", count);
 }
 
 static void take_grub(void *ctx, const char *path, char *line)
 {
     struct at_boot *b = ctx;
+    char count[64];
 
-    if (strncmp(line, "GRUB_CMDLINE_LINUX", 18) == 0 && strstr(line, "hugepages="))
+    if (strncmp(line, "GRUB_CMDLINE_LINUX", 18) == 0 && find_count(line, count, sizeof count))
         snprintf(b->where, sizeof b->where, "by %.200s, from the next boot with it on", path);
 }
 
 /* sysctl spreads pages evenly over the nodes. */
 static void advise_boot(const struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes,
-                        struct nj_text *a)
+                        const char *zero, struct nj_text *a)
 {
+    static const char own[] = "80-nightjar.conf";
+    const char *name = strrchr(zero, '/');
     uint64_t most = 0;
 
     for (uint32_t i = 0; i < n_nodes; i++) {
@@ -377,32 +499,30 @@ static void advise_boot(const struct nj_doctor *d, const struct node *nodes, uin
         if (pages > most)
             most = pages;
     }
-    nj__text_add(a, "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/80-nightjar.conf\n",
-                 (unsigned long long)(most * n_nodes), d->sudo);
+    nj__text_add(a, "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/%s\n",
+                 (unsigned long long)(most * n_nodes), d->sudo, own);
+    if (name && strcmp(name + 1, own) > 0)
+        nj__text_add(a, "# %s sets them to 0 after that: take its line away\n", zero);
 }
 
 static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)
 {
-    static const char *const folders[] = {"/etc/sysctl.d", "/run/sysctl.d", "/usr/lib/sysctl.d",
-                                          "/etc/tmpfiles.d", "/run/tmpfiles.d"};
-    struct at_boot b = {""};
+    struct at_boot b = {"", ""};
     struct nj_finding f;
-    char value[64];
 
     nj__host_lines(d, take_grub, &b, "/etc/default/grub");
     nj__host_lines_below(d, take_grub, &b, "/etc/default/grub.d", ".cfg");
-    for (size_t i = 0; i < NJ_ARRAY_LEN(folders); i++)
-        nj__host_lines_below(d, take_setting, &b, folders[i], ".conf");
-    nj__host_lines(d, take_setting, &b, "/etc/sysctl.conf");
-    if (nj__host_cmdline(d, "hugepages", value, sizeof value) && strpbrk(value, "123456789"))
-        snprintf(b.where, sizeof b.where, "by the kernel's command line (hugepages=%s)", value);
+    nj__host_lines(d, take_cmdline, &b, "/proc/cmdline");
+    read_sysctl(d, &b);
+    nj__host_lines_below(d, take_tmpfile, &b, "/etc/tmpfiles.d", ".conf");
+    nj__host_lines_below(d, take_tmpfile, &b, "/run/tmpfiles.d", ".conf");
     nj__begin(&f, "hugepages/boot");
     nj__text_add(&f.what, "%s%s",
                  *b.where ? "reserved " : "not reserved at boot: after a reboot there are none",
                  b.where);
     if (!*b.where) {
         f.verdict = NJ_VERDICT_WARNING;
-        advise_boot(d, nodes, n_nodes, &f.advice);
+        advise_boot(d, nodes, n_nodes, b.zero, &f.advice);
     }
     nj__tell(d, &f);
 }

@@ -223,7 +223,19 @@ Test(server_doctor, huge_pages_at_boot)
         {"/etc/sysctl.conf", "vm.nr_overcommit_hugepages=7", NULL},
         {"/proc/cmdline", "quiet hugepages=0", NULL},
         {"/proc/cmdline", "quiet nohugepages=7", NULL},
+        {"/proc/cmdline", "quiet hugepages=0:0,1:0", NULL},
+        {"/proc/cmdline", "hugepagesz=2M hugepages=7 hugepagesz=1G hugepages=4", "(hugepages=7)"},
+        {"/proc/cmdline", "hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=7", "(hugepages=7)"},
+        {"/proc/cmdline", "hugepagesz=2M hugepages=7 hugepagesz=1G hugepages=0", "(hugepages=7)"},
+        {"/proc/cmdline", "hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=0", "(hugepages=4)"},
         {"/etc/default/grub", "#GRUB_CMDLINE_LINUX=\"hugepages=7\"", NULL},
+        {"/etc/default/grub", "GRUB_CMDLINE_LINUX=\"hugepages=0\"", NULL},
+        {"/etc/sysctl.conf", "  # vm.nr_hugepages=7", NULL},
+        {"/etc/sysctl.conf", "\t;vm.nr_hugepages=7", NULL},
+        {"/etc/sysctl.conf", "  vm.nr_hugepages=7", "by /etc/sysctl.conf"},
+        {"/etc/tmpfiles.d/h.conf", "  # w /sys/devices/x/nr_hugepages - - - - 7", NULL},
+        {"/usr/local/lib/sysctl.d/x.conf", "vm.nr_hugepages=7", "by /usr/local/lib/sysctl.d/x"},
+        {"/run/sysctl.d/x.conf", "vm.nr_hugepages=7", "by /run/sysctl.d/x.conf"},
     };
 
     take_away("/etc/sysctl.d/80-huge.conf");
@@ -234,6 +246,29 @@ Test(server_doctor, huge_pages_at_boot)
              rows[i].says ? rows[i].says : "not reserved", rows[i].says ? NULL : "*");
         take_away("%s", rows[i].path);
     }
+}
+
+/* The last one wins, in the order of the names of files, and one hides others of its name. */
+Test(server_doctor, settings_at_boot_one_after_the_other)
+{
+    put("vm.nr_hugepages = 0", "/usr/lib/sysctl.d/90.conf");
+    doctor();
+    says("hugepages/boot", "warning", "not reserved",
+         "echo vm.nr_hugepages=512 | tee /etc/sysctl.d/80-nightjar.conf\n"
+         "# /usr/lib/sysctl.d/90.conf sets them to 0 after that: take its line away\n");
+    put("vm.nr_hugepages = 7", "/etc/sysctl.d/100.conf"); /* before 80 and 90 */
+    doctor();
+    says("hugepages/boot", "warning", "not reserved", "*");
+    put("", "/run/sysctl.d/90.conf");
+    doctor();
+    says("hugepages/boot", "ok", "by /etc/sysctl.d/80-huge.conf", NULL);
+    put("vm.nr_hugepages = 7\nvm.nr_hugepages = 0", "/etc/sysctl.conf");
+    put("hugepages=7", "/proc/cmdline");
+    doctor();
+    says("hugepages/boot", "warning", "not reserved", "*");
+    put("w /sys/devices/x/nr_hugepages - - - - 7", "/run/tmpfiles.d/h.conf");
+    doctor();
+    says("hugepages/boot", "ok", "by /run/tmpfiles.d/h.conf", NULL);
 }
 
 Test(server_doctor, transparent_huge_pages_off)
