@@ -74,6 +74,23 @@ bool nj__facts_cpus(struct nj_doctor *d, const char *lcores, char *why, size_t w
     return true;
 }
 
+/* Lcores that this host has, as far as it says what it has. */
+static cpu_set_t lcores_here(const struct nj_doctor *d)
+{
+    cpu_set_t here;
+
+    CPU_AND(&here, &d->lcores, &d->online);
+    return CPU_COUNT(&d->online) > 0 ? here : d->lcores;
+}
+
+/* No CPU is left for the kernel. */
+static bool takes_all(const struct nj_doctor *d)
+{
+    cpu_set_t here = lcores_here(d);
+
+    return CPU_COUNT(&d->online) > 0 && CPU_EQUAL(&here, &d->online);
+}
+
 /* --- checks --------------------------------------------------------------------------------- */
 
 static void check_lcores(struct nj_doctor *d)
@@ -95,6 +112,10 @@ static void check_lcores(struct nj_doctor *d)
     } else if (!*lcores) {
         f.verdict = NJ_VERDICT_WARNING;
         nj__text_add(&f.what, "no CPU is left for lcores: those online (%s) are one core", online);
+    } else if (takes_all(d)) {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "CPUs %s are all there are: none is left for the kernel", lcores);
+        nj__text_add(&f.advice, "# leave one out, of -l too\n");
     } else {
         nj__text_add(&f.what, "CPUs %s of %s%s", lcores, online,
                      d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
@@ -106,8 +127,11 @@ static void check_lcores(struct nj_doctor *d)
 static void advise_isolation(const struct nj_doctor *d, struct nj_text *a)
 {
     char lcores[LIST_BYTES], line[4 * LIST_BYTES];
+    cpu_set_t here = lcores_here(d);
 
-    nj_cpus_text(&d->lcores, lcores, sizeof lcores);
+    if (takes_all(d))
+        return;
+    nj_cpus_text(&here, lcores, sizeof lcores);
     snprintf(line, sizeof line, "isolcpus=%s nohz_full=%s rcu_nocbs=%s", lcores, lcores, lcores);
     nj__advise_cmdline(d, a, "cpus", line);
 }
@@ -117,11 +141,11 @@ static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set,
                       const char *else_what)
 {
     char text[LIST_BYTES], without[LIST_BYTES];
-    cpu_set_t both, missing;
+    cpu_set_t here = lcores_here(d), both, missing;
     struct nj_finding f;
 
-    CPU_AND(&both, &d->lcores, set);
-    CPU_XOR(&missing, &d->lcores, &both);
+    CPU_AND(&both, &here, set);
+    CPU_XOR(&missing, &here, &both);
     nj_cpus_text(set, text, sizeof text);
     nj_cpus_text(&missing, without, sizeof without);
     nj__begin(&f, "%s", id);

@@ -348,6 +348,20 @@ Test(server_doctor, lcores_that_are_not_there)
     says("lcores", "warning", "no CPU is left", NULL);
 }
 
+/* The kernel has to run somewhere. */
+Test(server_doctor, lcores_on_all_cpus)
+{
+    put("", "/sys/devices/system/cpu/isolated");
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "0-3"}),
+                 0);
+    says("lcores", "warning", "CPUs 0-3 are all there are: none is left for the kernel", "*");
+    says("isolcpus", "warning", "not for lcores 0-3", NULL);
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1-5"}),
+                 1);
+    says("lcores", "error", "CPU 4-5 is not online", "*");
+    says("isolcpus", "warning", "not for lcores 1-3", SET_CPUS);
+}
+
 /* --- users ---------------------------------------------------------------------------------- */
 
 Test(server_doctor, little_memory_may_be_locked)
