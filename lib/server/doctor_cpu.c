@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nightjar doctor: who else runs on the CPUs that poll, and how fast they are. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -160,6 +161,44 @@ static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set,
     nj__tell(d, &f);
 }
 
+/* "7", or "N", which is the last CPU. */
+static unsigned take_cpu(const char **text, unsigned last)
+{
+    char *end;
+
+    if (**text == 'N' || **text == 'n') {
+        ++*text;
+        return last;
+    }
+    unsigned long n = strtoul(*text, &end, 10);
+    *text = end;
+    return n < NJ_TOPO_CPUS_MAX ? (unsigned)n : NJ_TOPO_CPUS_MAX - 1;
+}
+
+/* A list of the kernel's command line: "1-3,8", "1-N", "all", "0-31:2/4" (2 of each 4). */
+static void read_kernel_list(const struct nj_doctor *d, const char *text, cpu_set_t *set)
+{
+    unsigned last = 0;
+
+    CPU_ZERO(set);
+    for (unsigned cpu = 0; cpu < NJ_TOPO_CPUS_MAX; cpu++)
+        last = CPU_ISSET(cpu, &d->online) ? cpu : last;
+    if (strncmp(text, "all", 3) == 0) {
+        *set = d->online;
+        return;
+    }
+    for (; isdigit((unsigned char)*text) || *text == 'N'; text += *text == ',') {
+        unsigned from = take_cpu(&text, last), to = from, used = 1, group = 1;
+        if (*text == '-' && (text++, true))
+            to = take_cpu(&text, last);
+        if (sscanf(text, ":%u/%u", &used, &group) == 2)
+            text += strcspn(text, ",");
+        for (unsigned cpu = from; cpu <= to && group > 0; cpu++)
+            if ((cpu - from) % group < used)
+                CPU_SET(cpu, set);
+    }
+}
+
 static void check_isolation(struct nj_doctor *d)
 {
     cpu_set_t isolated, nohz, rcu;
@@ -168,10 +207,10 @@ static void check_isolation(struct nj_doctor *d)
     read_set(d, &isolated, CPUS "/isolated");
     bool has_nohz = read_set(d, &nohz, CPUS "/nohz_full");
     /* Nothing in /sys tells of this one. Without a list it is for all; nohz_full has it too. */
-    bool all =
-        nj__host_cmdline(d, "rcu_nocbs", text, sizeof text) && (!*text || strcmp(text, "all") == 0);
-    nj_cpus_read(text, &rcu);
-    CPU_OR(&rcu, all ? &d->online : &rcu, &nohz);
+    if (nj__host_cmdline(d, "rcu_nocbs", text, sizeof text) && !*text)
+        snprintf(text, sizeof text, "all");
+    read_kernel_list(d, text, &rcu);
+    CPU_OR(&rcu, &rcu, &nohz);
     check_set(d, "isolcpus", &isolated, true, "other processes run there too");
     check_set(d, "nohz_full", &nohz, has_nohz, "the timer interrupts them");
     check_set(d, "rcu_nocbs", &rcu, true, "they run RCU callbacks of the kernel");

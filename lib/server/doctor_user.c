@@ -114,12 +114,15 @@ bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why
 
 /* --- memory that may be locked ---------------------------------------------------------------- */
 
-struct memlock {
-    const struct nj_doctor *d;
-    bool is_known;
-    int rank;       /* of what set it: 3 the user, 2 a group, 1 everybody */
+struct limit {
+    int rank;       /* of what set it: 3 the user, 2 a group, 1 everybody; 0: nothing did */
     uint64_t bytes; /* UINT64_MAX: unlimited */
     char where[128];
+};
+
+struct memlock {
+    const struct nj_doctor *d;
+    struct limit soft, hard;
 };
 
 /* "Max locked memory         8388608              8388608              bytes" */
@@ -130,21 +133,60 @@ static void take_limit(void *ctx, const char *path, char *line)
 
     if (sscanf(line, "Max locked memory %31s", soft) != 1)
         return;
-    m->is_known = true;
-    m->bytes = strcmp(soft, "unlimited") == 0 ? UINT64_MAX : strtoull(soft, NULL, 10);
-    snprintf(m->where, sizeof m->where, "of this process");
+    m->soft.rank = 1;
+    m->soft.bytes = strcmp(soft, "unlimited") == 0 ? UINT64_MAX : strtoull(soft, NULL, 10);
+    snprintf(m->soft.where, sizeof m->soft.where, "of this process");
+}
+
+/* "1000:2000", "1000:" of what is not below, ":1000" of this one. False: it is something else. */
+static bool read_range(const char *text, uint64_t *min, uint64_t *max)
+{
+    const char *colon = strchr(text, ':');
+
+    if (!colon || !text[1] || text[strspn(text, "0123456789:")] || strchr(colon + 1, ':'))
+        return false;
+    *max = colon[1] ? strtoull(colon + 1, NULL, 10) : UINT32_MAX;
+    *min = colon > text ? strtoull(text, NULL, 10) : *max;
+    return true;
+}
+
+/* Of a range only the first group counts. */
+static bool is_of_groups(const struct nj_doctor *d, const char *domain)
+{
+    uint64_t min, max;
+
+    if (!read_range(domain, &min, &max))
+        return is_member_by_name(d, domain);
+    if (*domain == ':')
+        return is_member(&d->account, (gid_t)max);
+    return d->account.group[0] >= min && d->account.group[0] <= max;
 }
 
 /* How much a line about this domain weighs; 0: it is about others. limits.conf(5). */
 static int rank_of(const struct nj_doctor *d, const char *domain)
 {
     const struct nj_account *a = &d->account;
+    uint64_t min, max;
 
+    if (read_range(domain, &min, &max))
+        return a->uid >= min && a->uid <= max ? 3 : 0;
     if (strcmp(domain, a->name) == 0)
         return 3;
     if (*domain == '@')
-        return is_member_by_name(d, domain + 1) ? 2 : 0;
+        return is_of_groups(d, domain + 1) ? 2 : 0;
     return strcmp(domain, "*") == 0 && a->uid != 0;
+}
+
+static void set_limit(struct limit *l, int rank, const char *value, const char *path)
+{
+    bool unlimited = strcmp(value, "unlimited") == 0 || strcmp(value, "infinity") == 0 ||
+                     strcmp(value, "-1") == 0;
+
+    if (rank == 0 || rank < l->rank)
+        return;
+    l->rank = rank;
+    l->bytes = unlimited ? UINT64_MAX : strtoull(value, NULL, 10) * 1024;
+    snprintf(l->where, sizeof l->where, "by %.100s", path);
 }
 
 /* "nj - memlock unlimited", else KiB. A later line wins over one that weighs no more. */
@@ -153,24 +195,39 @@ static void take_pam(void *ctx, const char *path, char *line)
     struct memlock *m = ctx;
     char domain[64], type[16], item[32], value[32];
 
-    if (*line == '#' || sscanf(line, "%63s %15s %31s %31s", domain, type, item, value) != 4 ||
-        strcmp(item, "memlock") != 0 || (strcmp(type, "-") != 0 && strcmp(type, "soft") != 0))
+    if (sscanf(line, "%63s %15s %31s %31s", domain, type, item, value) != 4 || *domain == '#' ||
+        strcmp(item, "memlock") != 0)
         return;
-    int rank = rank_of(m->d, domain);
-    if (rank == 0 || rank < m->rank)
-        return;
-    bool unlimited = strcmp(value, "unlimited") == 0 || strcmp(value, "infinity") == 0 ||
-                     strcmp(value, "-1") == 0;
-    m->is_known = true;
-    m->rank = rank;
-    m->bytes = unlimited ? UINT64_MAX : strtoull(value, NULL, 10) * 1024;
-    snprintf(m->where, sizeof m->where, "by %.100s", path);
+    if (strcmp(type, "-") == 0 || strcmp(type, "soft") == 0)
+        set_limit(&m->soft, rank_of(m->d, domain), value, path);
+    if (strcmp(type, "-") == 0 || strcmp(type, "hard") == 0)
+        set_limit(&m->hard, rank_of(m->d, domain), value, path);
 }
 
-static void advise_memlock(const struct nj_doctor *d, struct nj_text *a)
+/* What is in force; rank 0: it is not known. */
+static struct limit read_memlock(const struct nj_doctor *d)
 {
+    struct memlock m = {.d = d};
+
+    if (d->account.is_us) {
+        nj__host_lines(d, take_limit, &m, "/proc/self/limits");
+    } else {
+        nj__host_lines(d, take_pam, &m, "/etc/security/limits.conf");
+        nj__host_lines_below(d, take_pam, &m, "/etc/security/limits.d", ".conf");
+    }
+    bool capped = m.soft.rank > 0 && m.hard.rank > 0 && m.hard.bytes < m.soft.bytes;
+    return capped ? m.hard : m.soft;
+}
+
+static void advise_memlock(const struct nj_doctor *d, const struct limit *is, struct nj_text *a)
+{
+    static const char folder[] = "by /etc/security/limits.d/";
+
     nj__text_add(a, "echo %s - memlock unlimited | %stee /etc/security/limits.d/nightjar.conf\n",
                  d->account.name, d->sudo);
+    if (is->rank == 3 && strncmp(is->where, folder, sizeof folder - 1) == 0 &&
+        strcmp(is->where + sizeof folder - 1, "nightjar.conf") > 0)
+        nj__text_add(a, "# take the line out of %s, which is read later\n", is->where + 3);
     nj__text_add(a, "# that holds from the next login on; a unit of systemd wants "
                     "LimitMEMLOCK=infinity in its [Service] instead\n");
     if (d->account.is_us)
@@ -179,34 +236,28 @@ static void advise_memlock(const struct nj_doctor *d, struct nj_text *a)
 
 static void check_memlock(struct nj_doctor *d)
 {
-    struct memlock m = {.d = d};
+    struct limit m = read_memlock(d);
     struct nj_finding f;
     char is[24], need[24];
 
-    if (d->account.is_us) {
-        nj__host_lines(d, take_limit, &m, "/proc/self/limits");
-    } else {
-        nj__host_lines(d, take_pam, &m, "/etc/security/limits.conf");
-        nj__host_lines_below(d, take_pam, &m, "/etc/security/limits.d", ".conf");
-    }
     nj_show_bytes(m.bytes, is, sizeof is);
     nj_show_bytes(d->huge_bytes, need, sizeof need);
     nj__begin(&f, "memlock");
     if (d->account.uid == 0)
         nj__text_add(&f.what, "root: no limit for what vfio locks");
-    else if (m.is_known && m.bytes == UINT64_MAX)
+    else if (m.rank > 0 && m.bytes == UINT64_MAX)
         nj__text_add(&f.what, "unlimited for %s %s", d->account.name, m.where);
-    else if (m.is_known && d->huge_bytes > 0 && m.bytes >= d->huge_bytes)
+    else if (m.rank > 0 && d->huge_bytes > 0 && m.bytes >= d->huge_bytes)
         nj__text_add(&f.what, "%s for %s %s, as much as there are huge pages", is, d->account.name,
                      m.where);
     else {
         nj__text_add(&f.what, "%s for %s%s%s; vfio locks all memory that it maps, up to %s%s",
-                     m.is_known ? is : "nothing is set", d->account.name, *m.where ? " " : "",
+                     m.rank > 0 ? is : "nothing is set", d->account.name, *m.where ? " " : "",
                      m.where, d->huge_bytes ? need : "all huge pages",
                      d->needs_vfio ? "" : " (not used on this host)");
         f.verdict = d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_OK;
         if (d->needs_vfio)
-            advise_memlock(d, &f.advice);
+            advise_memlock(d, &m, &f.advice);
     }
     nj__tell(d, &f);
 }

@@ -300,6 +300,28 @@ Test(server_doctor, cpus_that_all_share)
     says("rcu_nocbs", "ok", "0-3", NULL);
 }
 
+/* As the kernel's command line has them. */
+Test(server_doctor, lists_of_cpus)
+{
+    static const struct {
+        const char *list, *says;
+    } rows[] = {
+        {"1-N", "1-3"},     {"all", "0-3"},    {"N,2", "2-3"},
+        {"2-3,9", "2-3,9"}, {"0-9:2/4", NULL}, {"2-9:2/4,7", "2-3,6-7"},
+        {"1-2", NULL},      {"x", NULL},       {"2-,3", NULL},
+    };
+    char cmdline[64];
+
+    put("", "/sys/devices/system/cpu/nohz_full");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        snprintf(cmdline, sizeof cmdline, "rcu_nocbs=%s", rows[i].list);
+        put(cmdline, "/proc/cmdline");
+        doctor();
+        says("rcu_nocbs", rows[i].says ? "ok" : "warning",
+             rows[i].says ? rows[i].says : "not for lcores", rows[i].says ? NULL : "*");
+    }
+}
+
 Test(server_doctor, command_line_by_grub)
 {
     put("GRUB_CMDLINE_LINUX=\"\"", "/etc/default/grub");
@@ -371,6 +393,7 @@ Test(server_doctor, little_memory_may_be_locked)
     says("memlock", "error",
          "64MiB for nj by /etc/security/limits.d/nj.conf; vfio locks all memory",
          "echo nj - memlock unlimited | tee /etc/security/limits.d/nightjar.conf\n"
+         "# take the line out of /etc/security/limits.d/nj.conf, which is read later\n"
          "# that holds from the next login on; a unit of systemd wants LimitMEMLOCK=infinity in "
          "its [Service] instead\n");
     put("nj - memlock 2097152", "/etc/security/limits.d/nj.conf");
@@ -401,6 +424,21 @@ Test(server_doctor, lines_of_limits)
         {"nj - memlock unlimited\n* - memlock 64\n@serving - memlock 64", true},
         {"nj - memlock unlimited\nnj soft memlock 64", false},
         {"* - memlock 64\n@serving - memlock unlimited", true},
+        {":4242 - memlock unlimited", true},
+        {":4241 - memlock unlimited", false},
+        {"4000: - memlock unlimited", true},
+        {"4243: - memlock unlimited", false},
+        {"4000:4242 - memlock unlimited", true},
+        {"4000:4241 - memlock unlimited", false},
+        {": - memlock unlimited", false},
+        {"* - memlock 64\n@:4300 - memlock unlimited", true},
+        {"@:4301 - memlock unlimited", false},
+        {"@4242:4243 - memlock unlimited", true},
+        {"@4300: - memlock unlimited", false}, /* not the first group */
+        {"* soft memlock unlimited\nnj hard memlock 64", false},
+        {"* soft memlock unlimited\n* hard memlock unlimited", true},
+        {"* soft memlock unlimited\n* hard memlock 64\nnj hard memlock unlimited", true},
+        {"  # * - memlock unlimited", false},
     };
 
     take_away("/etc/security/limits.d/nj.conf");
