@@ -144,6 +144,9 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
 /* A finding that is to be filled, and told. */
 void nj__begin(struct nj_finding *f, const char *id_fmt, ...) NJ_PRINTF(2, 3);
 void nj__tell(struct nj_doctor *d, struct nj_finding *f);
+/* A name as one word of a shell. Returns `word`. */
+#define NJ_SHELL_WORD_BYTES(n) (4 * (n) + 3)
+const char *nj__shell_word(char *word, size_t n, const char *name);
 /* Nobody has typed the commands before it on such a host, and seen the line become ok. */
 void nj__untested(struct nj_text *advice);
 /* Have words on the kernel's command line from the next boot on. `name` is of a file for them. */

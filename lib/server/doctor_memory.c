@@ -156,6 +156,24 @@ static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
     return nodes;
 }
 
+/* "\040" is a space. What a terminal obeys stays as it is. */
+static void decode_path(char *path)
+{
+    char *to = path;
+
+    for (const char *from = path; *from; to++) {
+        unsigned c;
+        int n = 0;
+        if (sscanf(from, "\\%3o%n", &c, &n) == 1 && n == 4 && c >= 0x20 && c < 0x7f) {
+            *to = (char)c;
+            from += n;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = '\0';
+}
+
 /* "nodev /dev/hugepages hugetlbfs rw,relatime,pagesize=2M 0 0" */
 static void take_mount(void *ctx, const char *path, char *line)
 {
@@ -166,6 +184,7 @@ static void take_mount(void *ctx, const char *path, char *line)
     if (d->n_mounts == NJ_DOCTOR_MOUNTS_MAX ||
         sscanf(line, "%*s %255s hugetlbfs %255s", m->path, options) != 2)
         return;
+    decode_path(m->path);
     const char *size = strstr(options, "pagesize=");
     char *unit = NULL;
     m->page_bytes = size ? strtoull(size + 9, &unit, 10) : 0;

@@ -11,6 +11,14 @@ static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 /* Room that nj__text_add() leaves for it. */
 static const char more[] = "# there is more of the same that does not fit here\n";
 
+/* A name may have bytes that a terminal obeys. */
+static void clean(char *text, const char *keep)
+{
+    for (char *p = text; *p; p++)
+        if (((*p >= 0 && *p < 0x20) || *p == 0x7f) && !strchr(keep, *p))
+            *p = '?';
+}
+
 void nj__text_add(struct nj_text *t, const char *fmt, ...)
 {
     size_t room = sizeof t->p - sizeof more - t->n;
@@ -24,9 +32,7 @@ void nj__text_add(struct nj_text *t, const char *fmt, ...)
         t->cut = true;
         return;
     }
-    for (char *p = t->p + t->n; *p; p++) /* a name may have bytes that a terminal obeys */
-        if ((*p >= 0 && *p < 0x20 && *p != '\n') || *p == 0x7f)
-            *p = '?';
+    clean(t->p + t->n, "\n");
     t->n += (size_t)put;
 }
 
@@ -41,6 +47,24 @@ void nj__begin(struct nj_finding *f, const char *id_fmt, ...)
     va_start(ap, id_fmt);
     vsnprintf(f->id, sizeof f->id, id_fmt, ap);
     va_end(ap);
+    clean(f->id, "");
+}
+
+const char *nj__shell_word(char *word, size_t n, const char *name)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:-";
+    size_t at = 0;
+
+    if (*name && !name[strspn(name, plain)]) {
+        snprintf(word, n, "%s", name);
+        return word;
+    }
+    word[at++] = '\'';
+    for (; *name && at + 6 < n; name++)
+        at += (size_t)snprintf(word + at, n - at, *name == '\'' ? "'\\''" : "%c", *name);
+    snprintf(word + at, n - at, "'");
+    return word;
 }
 
 static void tell_text(struct nj_doctor *d, const struct nj_finding *f)

@@ -12,6 +12,9 @@
 #include "server/doctor.h"
 #include "server/values.h"
 
+#define PATH_BYTES      1024u
+#define NAME_WORD_BYTES NJ_SHELL_WORD_BYTES(sizeof(((struct nj_account *)0)->name))
+
 /* --- who it is ------------------------------------------------------------------------------- */
 
 /* /etc/group below the root, as the C library would have that of this host. */
@@ -222,9 +225,10 @@ static struct limit read_memlock(const struct nj_doctor *d)
 static void advise_memlock(const struct nj_doctor *d, const struct limit *is, struct nj_text *a)
 {
     static const char folder[] = "by /etc/security/limits.d/";
+    char word[NAME_WORD_BYTES];
 
     nj__text_add(a, "echo %s - memlock unlimited | %stee /etc/security/limits.d/nightjar.conf\n",
-                 d->account.name, d->sudo);
+                 nj__shell_word(word, sizeof word, d->account.name), d->sudo);
     if (is->rank == 3 && strncmp(is->where, folder, sizeof folder - 1) == 0 &&
         strcmp(is->where + sizeof folder - 1, "nightjar.conf") > 0)
         nj__text_add(a, "# take the line out of %s, which is read later\n", is->where + 3);
@@ -264,12 +268,10 @@ static void check_memlock(struct nj_doctor *d)
 
 /* --- permissions ----------------------------------------------------------------------------- */
 
-/* May the user read and write, and in a folder search? Lists of access (ACLs) count only for who
- * runs this. */
-static bool may_use(const struct nj_doctor *d, const char *path, const struct stat *st)
+/* Lists of access (ACLs) count only for who runs this. */
+static bool may(const struct nj_doctor *d, const char *path, const struct stat *st, int want)
 {
     const struct nj_account *a = &d->account;
-    int want = S_ISDIR(st->st_mode) ? R_OK | W_OK | X_OK : R_OK | W_OK;
 
     if (a->uid == 0)
         return true;
@@ -277,6 +279,47 @@ static bool may_use(const struct nj_doctor *d, const char *path, const struct st
         return faccessat(AT_FDCWD, path, want, AT_EACCESS) == 0;
     int shift = st->st_uid == a->uid ? 6 : is_member(a, st->st_gid) ? 3 : 0;
     return ((int)(st->st_mode >> shift) & want) == want;
+}
+
+/* May the user read and write, and in a folder search? */
+static bool may_use(const struct nj_doctor *d, const char *path, const struct stat *st)
+{
+    return may(d, path, st, S_ISDIR(st->st_mode) ? R_OK | W_OK | X_OK : R_OK | W_OK);
+}
+
+static bool find(const struct nj_doctor *d, const char *path, char below[PATH_BYTES],
+                 struct stat *st)
+{
+    return snprintf(below, PATH_BYTES, "%s%s", d->root, path) < (int)PATH_BYTES &&
+           stat(below, st) == 0;
+}
+
+/* The first folder above the path that the user may not search, so that rights below it do not
+ * matter. */
+static bool find_closed(const struct nj_doctor *d, const char *path, char folder[PATH_BYTES])
+{
+    char below[PATH_BYTES];
+    struct stat st;
+
+    for (const char *p = path; (p = strchr(p + 1, '/'));) {
+        snprintf(folder, PATH_BYTES, "%.*s", (int)(p - path), path);
+        if (find(d, folder, below, &st) && !may(d, below, &st, X_OK))
+            return true;
+    }
+    return false;
+}
+
+static void tell_closed(struct nj_doctor *d, const char *path, const char *folder,
+                        enum nj_verdict bad)
+{
+    char word[NJ_SHELL_WORD_BYTES(PATH_BYTES)];
+    struct nj_finding f;
+
+    nj__begin(&f, "permission%s", path);
+    f.verdict = bad;
+    nj__text_add(&f.what, "%s may not search %s", d->account.name, folder);
+    nj__text_add(&f.advice, "%schmod a+x %s\n", d->sudo, nj__shell_word(word, sizeof word, folder));
+    nj__tell(d, &f);
 }
 
 static void vfio_path(const struct nj_doctor *d, const struct nj_nic *nic, char *path, size_t n)
@@ -287,7 +330,7 @@ static void vfio_path(const struct nj_doctor *d, const struct nj_nic *nic, char 
 
 static bool is_usable(const struct nj_doctor *d, const struct nj_nic *nic)
 {
-    char path[64], below[1024];
+    char path[64], below[PATH_BYTES], closed[PATH_BYTES];
     struct stat st;
 
     if (nic->state != NJ_NIC_READY)
@@ -297,8 +340,7 @@ static bool is_usable(const struct nj_doctor *d, const struct nj_nic *nic)
     if (nic->binding != NJ_BOUND_VFIO)
         return true;
     vfio_path(d, nic, path, sizeof path);
-    snprintf(below, sizeof below, "%s%s", d->root, path);
-    return stat(below, &st) == 0 && may_use(d, below, &st);
+    return find(d, path, below, &st) && may_use(d, below, &st) && !find_closed(d, path, closed);
 }
 
 void nj__facts_usable(struct nj_doctor *d)
@@ -324,12 +366,15 @@ static enum nj_verdict bad_for(const struct nj_doctor *d, const struct nj_nic *n
 static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict bad,
                        const char *command, const char *for_boot)
 {
-    char below[1024];
+    char below[PATH_BYTES], word[NJ_SHELL_WORD_BYTES(PATH_BYTES)];
     struct nj_finding f;
     struct stat st;
 
-    snprintf(below, sizeof below, "%s%s", d->root, path);
-    if (stat(below, &st) != 0)
+    if (find_closed(d, path, below)) {
+        tell_closed(d, path, below, bad);
+        return true;
+    }
+    if (!find(d, path, below, &st))
         return false;
     nj__begin(&f, "permission%s", path);
     if (may_use(d, below, &st)) {
@@ -339,7 +384,8 @@ static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict ba
         nj__text_add(&f.what, "%s may not read and write (mode %04o, uid %u, gid %u)",
                      d->account.name, (unsigned)st.st_mode & 07777, (unsigned)st.st_uid,
                      (unsigned)st.st_gid);
-        nj__text_add(&f.advice, "%s%s %s\n", d->sudo, command, path);
+        nj__text_add(&f.advice, "%s%s %s\n", d->sudo, command,
+                     nj__shell_word(word, sizeof word, path));
         if (*for_boot)
             nj__text_add(&f.advice, "%s\n", for_boot);
     }
@@ -419,16 +465,16 @@ static void check_tun(struct nj_doctor *d)
 
 void nj__check_user(struct nj_doctor *d)
 {
-    char chown[96], again[512];
+    char chown[NAME_WORD_BYTES + 8], again[2048], word[NAME_WORD_BYTES + 2048];
 
-    snprintf(chown, sizeof chown, "chown %s", d->account.name);
+    snprintf(chown, sizeof chown, "chown %s", nj__shell_word(word, sizeof word, d->account.name));
     check_root(d);
     check_memlock(d);
     for (uint32_t i = 0; i < d->n_mounts; i++) {
         if (!d->mount[i].has_pages && d->n_mounts > 1)
             continue;
         snprintf(again, sizeof again, "# at each boot; a unit of systemd: ExecStartPre=+%s %s",
-                 chown, d->mount[i].path);
+                 chown, nj__shell_word(word, sizeof word, d->mount[i].path));
         check_path(d, d->mount[i].path, NJ_VERDICT_ERROR, chown, again);
     }
     if (d->needs_vfio)

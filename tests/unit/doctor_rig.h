@@ -215,6 +215,7 @@ static inline void good_user(void)
 
 static inline void good_host(void)
 {
+    umask(022); /* folders are open to all */
     scratch_make();
     good_memory();
     good_iommu();

@@ -490,6 +490,33 @@ Test(server_doctor, no_permissions)
     cr_expect_str_eq(why, "--sysroot /does/not/exist: there is no such folder");
 }
 
+/* What is in a folder that the user may not search is out of reach. */
+Test(server_doctor, folders_above)
+{
+    put_mode(0700, "/dev/vfio");
+    cr_expect_eq(doctor(), 1);
+    says("permission/dev/vfio/vfio", "error", "nj may not search /dev/vfio",
+         "chmod a+x /dev/vfio\n");
+    says("permission/dev/vfio/12", "error", "nj may not search /dev/vfio", "chmod a+x /dev/vfio\n");
+    put_mode(0701, "/dev/vfio");
+    cr_expect_eq(doctor(), 0, "%s", said);
+}
+
+/* A mount's name is any, and is one word of a command. */
+Test(server_doctor, mounts_with_strange_names)
+{
+    put("nodev /mnt/a\\040b';id\033 hugetlbfs rw,pagesize=2M 0 0", "/proc/mounts");
+    put_folder(0755, "/mnt/a b';id\033");
+    cr_expect_eq(doctor(), 1);
+    cr_expect_null(strchr(said, '\033'));
+    says("hugetlbfs", "ok", "/mnt/a b';id? (2MiB)", NULL);
+    cr_expect_not_null(strstr(said, "error    permission/mnt/a b';id? "), "%s", said);
+    cr_expect_not_null(strstr(said, "  chown nj '/mnt/a b'\\'';id?'\n"), "%s", said);
+    put("nodev /mnt/a\\012\\134b hugetlbfs rw,pagesize=2M 0 0", "/proc/mounts");
+    doctor();
+    says("hugetlbfs", "ok", "/mnt/a\\012\\b (2MiB)", NULL);
+}
+
 /* A group's rights count where the file is the group's. */
 Test(server_doctor, permission_of_a_group)
 {
