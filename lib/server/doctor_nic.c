@@ -300,12 +300,13 @@ static void describe(const struct nj_nic *nic, struct nj_text *t)
         nj__text_add(t, ", IOMMU group %lld", (long long)nic->group);
 }
 
-static void advise_binding(const struct nj_doctor *d, const struct nj_nic *nic, struct nj_text *a)
+static void advise_binding(const struct nj_doctor *d, const struct nj_nic *nic, enum nj_way way,
+                           struct nj_text *a)
 {
     static const char *const drivers[] = {[NJ_WAY_VFIO] = "vfio-pci",
                                           [NJ_WAY_NOIOMMU] = "vfio-pci",
                                           [NJ_WAY_UIO] = "uio_pci_generic"};
-    const char *driver = drivers[d->way];
+    const char *driver = drivers[way];
     char why[128];
     uint32_t n_stay;
 
@@ -317,11 +318,25 @@ static void advise_binding(const struct nj_doctor *d, const struct nj_nic *nic, 
     if (nic->driver[0])
         nj__text_add(a, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", nic->address,
                      d->sudo, nic->address);
-    if (d->way == NJ_WAY_VFIO && nic->group >= 0)
+    if (way == NJ_WAY_VFIO && nic->group >= 0)
         look_at_group(d, nic, &n_stay, a, why, sizeof why);
     nj__text_add(a, "echo %s | %stee /sys/bus/pci/drivers_probe\n", nic->address, d->sudo);
     nj__text_add(a, "# at each boot (package driverctl): %sdriverctl set-override %s %s\n", d->sudo,
                  nic->address, driver);
+}
+
+/* Where no driver for DPDK can be had yet, the one that fits this host. */
+static void advise_other_driver(const struct nj_doctor *d, const struct nj_nic *nic,
+                                struct nj_text *a)
+{
+    enum nj_way way = d->way;
+
+    if (way == NJ_WAY_NONE) {
+        way = d->n_iommu_groups > 0 ? NJ_WAY_VFIO : NJ_WAY_UIO;
+        nj__text_add(a, "# once the kernel has the module (see module/%s):\n",
+                     way == NJ_WAY_VFIO ? "vfio-pci" : "uio_pci_generic");
+    }
+    advise_binding(d, nic, way, a);
 }
 
 static void advise_stuck(const struct nj_doctor *d, const struct nj_nic *nic, struct nj_text *a)
@@ -339,8 +354,8 @@ static void advise_stuck(const struct nj_doctor *d, const struct nj_nic *nic, st
             nj__text_add(
                 a, "# %s, which has to stay: put one of the two into another slot (untested)\n",
                 why);
-    } else if (d->way == NJ_WAY_VFIO || d->way == NJ_WAY_UIO) {
-        advise_binding(d, nic, a);
+    } else {
+        advise_other_driver(d, nic, a);
     }
 }
 
@@ -371,7 +386,7 @@ static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
             nj__text_add(&f.what, d->way == NJ_WAY_NONE
                                       ? ": no driver for DPDK can have it, see iommu and module/"
                                       : ": DPDK cannot use it yet");
-            advise_binding(d, nic, &f.advice);
+            advise_binding(d, nic, d->way, &f.advice);
         }
         break;
     case NJ_NIC_UNFIT:

@@ -397,9 +397,10 @@ static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, cons
 {
     char path[64], rule[256];
     enum nj_verdict bad = bad_for(d, nic);
+    bool has_file = d->n_iommu_groups > 0 || d->noiommu;
     struct nj_finding f;
 
-    if (nic->group < 0)
+    if (nic->group < 0 || !has_file)
         return;
     vfio_path(d, nic, path, sizeof path);
     snprintf(rule, sizeof rule,

@@ -311,6 +311,31 @@ Test(server_doctor_nic, no_iommu_and_no_module)
     says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("vfio-pci"));
 }
 
+/* vfio-pci has it, and cannot work. */
+Test(server_doctor_nic, one_bound_to_vfio_without_an_iommu)
+{
+    put_free(12);
+    put_driver(FREE, "vfio-pci");
+    take_away("/sys/kernel/iommu_groups");
+    cr_expect_eq(doctor(), 1);
+    says("nic/" FREE, "error", "bound to vfio-pci, which has no IOMMU here",
+         BIND("uio_pci_generic"));
+    cr_expect_null(strstr(said, "noiommu-12"));
+    put("", "/lib/modules/6.1.0-test/modules.dep");
+    doctor();
+    says(
+        "nic/" FREE, "error", "bound to vfio-pci",
+        "# once the kernel has the module (see module/uio_pci_generic):\n" BIND("uio_pci_generic"));
+    put("N", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    doctor();
+    says("vfio-noiommu", "error", "off", "*");
+    says("nic/" FREE, "error", "bound to vfio-pci", BIND("vfio-pci"));
+    cr_expect_null(strstr(said, "noiommu-12"));
+    put("Y", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    doctor();
+    says("permission/dev/vfio/noiommu-12", "error", "missing", NULL);
+}
+
 Test(server_doctor_nic, iommu_that_can_be_switched_on)
 {
     no_iommu();
