@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/doctor.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fail.h"
@@ -41,6 +44,25 @@ static void print(struct nj_doctor *d)
                 n[NJ_VERDICT_WARNING] == 1 ? "" : "s", conclusion(d));
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* The exit status, once all is written. */
+static int finish(const struct nj_doctor *d, char *why, size_t why_bytes)
+{
+    errno = 0;
+    if (fflush(d->out) != 0 || ferror(d->out)) {
+        nj_fail(why, why_bytes, "the output cannot be written%s%s", errno ? ": " : "",
+                errno ? strerror(errno) : "");
+        return NJ_EXIT_FAILED;
+    }
+    return d->n_told[NJ_VERDICT_ERROR] > 0 ? NJ_EXIT_FAILED : 0;
+}
+
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes)
 {
     struct nj_doctor *d = calloc(1, sizeof *d);
@@ -55,7 +77,7 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
     d->out = out;
     d->json = config->json;
     int status = NJ_EXIT_USAGE;
-    if (*d->root && access(d->root, X_OK) != 0) {
+    if (*d->root && !is_folder(d->root)) {
         nj_fail(why, why_bytes, "--sysroot %s: there is no such folder", d->root);
     } else if (nj__facts_user(d, config->user, why, why_bytes) &&
                nj__facts_cpus(d, config->lcores, why, why_bytes)) {
@@ -65,7 +87,7 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
         nj__facts_usable(d);
         nj__facts_memory(d);
         print(d);
-        status = d->n_told[NJ_VERDICT_ERROR] > 0 ? NJ_EXIT_FAILED : 0;
+        status = finish(d, why, why_bytes);
     }
     free(d->route);
     free(d->nic);

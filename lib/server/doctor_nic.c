@@ -7,6 +7,9 @@
 
 #define CLASS_NETWORK 0x02 /* PCI Code and ID Assignment Specification: base classes */
 #define CLASS_BRIDGE  0x06
+#define CLASS_OTHER   0x0280 /* with a subclass: of a network, and of no kind that is listed */
+
+#define VENDOR_MELLANOX 0x15b3 /* has virtual functions of that class */
 
 /* --- facts ---------------------------------------------------------------------------------- */
 
@@ -111,6 +114,19 @@ static int64_t class_of(const struct nj_doctor *d, const char *address)
     return nj__host_number(d, &class, "/sys/bus/pci/devices/%s/class", address) ? class >> 16 : -1;
 }
 
+/* Not so what is for WiFi. */
+static bool is_nic(const struct nj_doctor *d, const char *address)
+{
+    int64_t class, vendor;
+
+    if (!nj__host_number(d, &class, "/sys/bus/pci/devices/%s/class", address) ||
+        class >> 16 != CLASS_NETWORK)
+        return false;
+    return class >> 8 != CLASS_OTHER ||
+           (nj__host_number(d, &vendor, "/sys/bus/pci/devices/%s/vendor", address) &&
+            vendor == VENDOR_MELLANOX);
+}
+
 static void read_nic(const struct nj_doctor *d, struct nj_nic *nic, const char *address)
 {
     int64_t n;
@@ -151,12 +167,12 @@ static bool in_the_way(const struct nj_doctor *d, const char *address, const cha
            class_of(d, address) != CLASS_BRIDGE;
 }
 
-/* Who stays with the kernel: what is not for a network may be the disk that this runs from. */
+/* Who stays with the kernel: what is no NIC may be the disk that this runs from. */
 static bool must_stay(const struct nj_doctor *d, const char *address)
 {
     const struct nj_nic *nic = nic_at(d, address);
 
-    return class_of(d, address) != CLASS_NETWORK || (nic && nic->has_default);
+    return !is_nic(d, address) || (nic && nic->has_default);
 }
 
 static void note_routes(const struct nj_nic *nic, struct nj_text *t)
@@ -267,7 +283,7 @@ void nj__facts_nics(struct nj_doctor *d)
 
     d->nic = calloc(n ? n : 1, sizeof *d->nic);
     for (uint32_t i = 0; d->nic && i < n; i++)
-        if (class_of(d, names[i]->d_name) == CLASS_NETWORK)
+        if (is_nic(d, names[i]->d_name))
             read_nic(d, &d->nic[d->n_nics++], names[i]->d_name);
     nj__host_names_free(names, n);
     keep_those_astray(d);

@@ -488,6 +488,19 @@ Test(server_doctor, no_permissions)
     cr_expect_str_eq(why, "--user nobody-knows: there is no such user");
     cr_expect_eq(ask(&(struct nj_doctor_config){.root = "/does/not/exist"}), 2);
     cr_expect_str_eq(why, "--sysroot /does/not/exist: there is no such folder");
+    cr_expect_eq(ask(&(struct nj_doctor_config){.root = "/bin/ls"}), 2);
+    cr_expect_str_eq(why, "--sysroot /bin/ls: there is no such folder");
+}
+
+Test(server_doctor, output_that_cannot_be_written)
+{
+    struct nj_doctor_config config = {.root = scratch, .user = "nj"};
+    FILE *full = fopen("/dev/full", "w");
+
+    cr_assert_not_null(full);
+    cr_expect_eq(nj__doctor_run(&config, full, why, sizeof why), 1);
+    cr_expect_str_eq(why, "the output cannot be written: No space left on device");
+    fclose(full);
 }
 
 /* What is in a folder that the user may not search is out of reach. */

@@ -482,6 +482,26 @@ Test(server_doctor_nic, one_that_is_shared)
     says("nic/" FREE, "ok", "never bind it", NULL);
 }
 
+/* WiFi is of another kind, and may be what the host is reached by. */
+Test(server_doctor_nic, what_is_no_nic)
+{
+    put_free(12);
+    put_device("0000:05:00.0", "0x028000", "iwlwifi", 12);
+    put_interface("0000:05:00.0", "wlan0");
+    put_folder(0755, "/sys/class/net/wlan0/device");
+    put_routes("wlan0");
+    doctor();
+    says("default-route", "ok", "wlan0", NULL);
+    cr_expect_null(line_of("nic/0000:05:00.0", NULL, 0));
+    says("nic/" FREE, "ok", "cannot be bound: 0000:05:00.0 of its IOMMU group is bound to iwlwifi",
+         NULL);
+    is_left_alone("0000:05:00.0");
+    put("0x15b3", "/sys/bus/pci/devices/0000:05:00.0/vendor");
+    put_driver("0000:05:00.0", "mlx4_core");
+    doctor();
+    says("nic/0000:05:00.0", "ok", "never bind it", NULL);
+}
+
 /* --- beside one that can be used ----------------------------------------------------------------
  */
 
