@@ -97,7 +97,10 @@ static void leave_out_of_core_dumps(void)
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
     struct nj_quiet quiet = {.on = false};
+    char not_bound[sizeof complaint] = "";
 
+    /* Before, since the EAL writes the program's name over the last argument. */
+    nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
     atexit(remove_runtime_dir);
     if (!wants_to_see(argc, argv))
         nj_quiet_begin(&quiet);
@@ -107,7 +110,8 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
     nj_quiet_end(&quiet, rc < 0 ? why : complaint, rc < 0 ? why_bytes : sizeof complaint);
     if (rc >= 0) {
         leave_out_of_core_dumps();
-        nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, complaint, sizeof complaint);
+        if (*not_bound)
+            memcpy(complaint, not_bound, sizeof complaint);
     }
     return rc < 0 ? -1 : 0;
 }

@@ -213,6 +213,11 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
     if (config->mtu > RTE_ETHER_MTU)
         p.lcore_mib = NJ_LCORE_EAL_JUMBO_MIB;
     nj_place_draw(&t, &p, stdout);
+    if (wish.nic[0] && !t.nic[0])
+        fprintf(stderr,
+                "nightjar: -a %s: there is no such PCI device (lspci -D lists them), so no NUMA "
+                "node is nearer than another\n",
+                wish.nic);
     advice(&t, &p, text, sizeof text);
     fflush(stdout);
     fputs(text, stderr);

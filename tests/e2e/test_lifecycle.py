@@ -228,6 +228,12 @@ class BadInput(unittest.TestCase):
         self.assertIn("no Ethernet port: DPDK: ", line)
         self.assertIn("No such device", line)
 
+    def test_a_pci_device_that_is_not_there(self):
+        """The EAL passes over it without a word."""
+        line = self.refused(self.GOOD, eal=["--no-huge", "-m", "512", *lcore_args(1),
+                                            "-a", "0000:fe:1f.7"])
+        self.assertIn("0000:fe:1f.7: there is no such PCI device (lspci -D lists them)", line)
+
     def test_a_device_of_a_preset_that_cannot_be_probed(self):
         """Also when there is another port that would serve."""
         for other, said in (("af_packet,iface=nosuch", "No such device"),

@@ -72,6 +72,11 @@ class Print(unittest.TestCase):
         self.assertRegex(done.stdout, r"(?m)^worker 0: CPU \d")
         self.assertRegex(done.stdout, r"\nEAL arguments: -l \d+[-,0-9]*( --socket-mem [0-9,]+)?\n$")
 
+    def test_a_nic_that_is_not_there(self):
+        done = self.run_it("-a", "0000:fe:1f.7", "--", "--print-placement")
+        self.assertEqual(0, done.returncode)
+        self.assertIn("-a 0000:fe:1f.7: there is no such PCI device", done.stderr)
+
     def test_two_sockets(self):
         done = self.run_it("--", "--print-placement", "--workers", "2",
                            machine="pack:2 [numa] l3:1 core:2 pu:2")
