@@ -417,6 +417,51 @@ static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
     nj__tell(d, &f);
 }
 
+struct word_search {
+    const char *word;
+    bool found;
+};
+
+static void find_word(void *ctx, const char *path, char *line)
+{
+    struct word_search *s = ctx;
+
+    s->found = s->found || (line[0] != '#' && strstr(line, s->word));
+}
+
+/* Will it be bound at the next boot, as far as files say: of driverctl, of Debian's dpdk.service,
+ * or rules of udev that name it? */
+static bool is_bound_at_boot(const struct nj_doctor *d, const struct nj_nic *nic)
+{
+    struct word_search s = {.word = nic->address};
+    char driver[64];
+
+    if (nj__host_line(d, driver, sizeof driver, "/etc/driverctl.d/pci-%s", nic->address))
+        return strcmp(driver, nic->driver) == 0;
+    nj__host_lines(d, find_word, &s, "/etc/dpdk/interfaces");
+    nj__host_lines_below(d, find_word, &s, "/etc/udev/rules.d", ".rules");
+    return s.found;
+}
+
+static void check_boot(struct nj_doctor *d, const struct nj_nic *nic)
+{
+    struct nj_finding f;
+
+    if (nic->state != NJ_NIC_READY || nic->binding == NJ_BOUND_SHARED)
+        return;
+    nj__begin(&f, "nic/%s/boot", nic->address);
+    if (is_bound_at_boot(d, nic)) {
+        nj__text_add(&f.what, "bound to %s at the next boot, too", nic->driver);
+    } else {
+        f.verdict = NJ_VERDICT_WARNING;
+        nj__text_add(&f.what, "bound to %s until the next boot only", nic->driver);
+        nj__text_add(&f.advice,
+                     "# %sapt-get install -y driverctl\n# %sdriverctl set-override %s %s\n",
+                     d->sudo, d->sudo, nic->address, nic->driver);
+    }
+    nj__tell(d, &f);
+}
+
 /* A virtual function of a NIC that has to stay can be bound in its place. */
 static void advise_virtual(const struct nj_doctor *d, struct nj_text *a)
 {
@@ -480,5 +525,7 @@ void nj__check_nics(struct nj_doctor *d)
     check_default_route(d);
     for (uint32_t i = 0; i < d->n_nics; i++)
         check_nic(d, &d->nic[i]);
+    for (uint32_t i = 0; i < d->n_nics; i++)
+        check_boot(d, &d->nic[i]);
     check_all(d);
 }

@@ -181,6 +181,7 @@ static inline void good_nics(void)
     put_device(KEPT, "0x020000", "e1000e", 11);
     put_interface(KEPT, "eno1");
     put_device(BOUND, "0x020000", "vfio-pci", 12);
+    put("vfio-pci", "/etc/driverctl.d/pci-" BOUND);
     put_routes("eno1");
 }
 

@@ -55,6 +55,23 @@ Test(server_doctor_nic, one_to_bind)
     says("nic/" FREE, "ok", "not used by DPDK", NULL);
 }
 
+Test(server_doctor_nic, one_that_is_bound_until_the_next_boot)
+{
+    doctor();
+    says("nic/" BOUND "/boot", "ok", "bound to vfio-pci at the next boot, too", NULL);
+    put("uio_pci_generic", "/etc/driverctl.d/pci-" BOUND);
+    cr_expect_eq(doctor(), 0);
+    says("nic/" BOUND "/boot", "warning", "bound to vfio-pci until the next boot only",
+         "# apt-get install -y driverctl\n# driverctl set-override " BOUND " vfio-pci\n");
+    take_away("/etc/driverctl.d");
+    put("pci 0000:05:00.0 vfio-pci\n#pci " BOUND " vfio-pci", "/etc/dpdk/interfaces");
+    doctor();
+    says("nic/" BOUND "/boot", "warning", "until the next boot only", "*");
+    put("pci " BOUND " vfio-pci", "/etc/dpdk/interfaces");
+    doctor();
+    says("nic/" BOUND "/boot", "ok", "at the next boot, too", NULL);
+}
+
 Test(server_doctor_nic, one_without_a_driver_and_with_a_name)
 {
     put_free(12);
@@ -509,6 +526,7 @@ Test(server_doctor_nic, what_is_no_nic)
 Test(server_doctor_nic, one_that_somebody_else_has)
 {
     put_device(FREE, "0x020000", "vfio-pci", 13);
+    put("vfio-pci", "/etc/driverctl.d/pci-" FREE);
     put("", "/dev/vfio/13");
     put_mode(0600, "/dev/vfio/13");
     cr_expect_eq(doctor(), 0, "%s", said);
