@@ -71,6 +71,22 @@ static uint32_t count_driver(const char *driver, uint16_t *id)
     return n;
 }
 
+bool nj_dpdk_has_port(const char *device)
+{
+    uint16_t id;
+
+    if (rte_eth_dev_get_port_by_name(device, &id) == 0)
+        return true;
+    RTE_ETH_FOREACH_DEV(id)
+    {
+        struct rte_eth_dev_info info;
+        if (rte_eth_dev_info_get(id, &info) == 0 && info.device &&
+            strcmp(rte_dev_name(info.device), device) == 0)
+            return true; /* a device with several ports names them otherwise */
+    }
+    return false;
+}
+
 /* What the EAL said about a device that it left out, to be added to a message. */
 static const char *complaint(void)
 {

@@ -75,6 +75,9 @@ struct nj_dpdk_port_want {
     bool rx_interrupts; /* of receive queues, where the driver has them. Without: NJ_RX_FILE, too */
 };
 
+/* Has the EAL made a port of the device that it calls so? */
+bool nj_dpdk_has_port(const char *device);
+
 /* The port that `wanted` names into *id, or for -1 the only one that there is, or the only bond;
  * its NUMA node, or -1, into *node. Returns 0, or -1 with the reason in `why`. */
 int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t why_bytes);

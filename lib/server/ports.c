@@ -55,8 +55,7 @@ static bool divide(struct nj_server *s)
     struct nj_lcore_at at[NJ_SHARDS_MAX];
     uint8_t port_of[NJ_SHARDS_MAX];
 
-    if (rte_eth_dev_count_avail() > 0 &&
-        nj_presets_check_ports(&s->presets, s->why, sizeof s->why) != 0)
+    if (nj_presets_check_ports(&s->presets, s->why, sizeof s->why) != 0)
         return false;
     for (uint32_t k = 0; k < s->n_ports; k++) {
         struct nj_server_port *p = &s->port[k];

@@ -4,9 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rte_dev.h>
-#include <rte_ethdev.h>
-
 #include "base/attr.h"
 #include "base/fail.h"
 #include "dpdk/eal.h"
@@ -132,28 +129,12 @@ void nj_presets_differences(const struct nj_presets *p, const struct nj_dpdk_por
     }
 }
 
-static bool has_port(const char *device)
-{
-    uint16_t id;
-
-    if (rte_eth_dev_get_port_by_name(device, &id) == 0)
-        return true;
-    RTE_ETH_FOREACH_DEV(id)
-    {
-        struct rte_eth_dev_info info;
-        if (rte_eth_dev_info_get(id, &info) == 0 && info.device &&
-            strcmp(rte_dev_name(info.device), device) == 0)
-            return true; /* a device with several ports names them otherwise */
-    }
-    return false;
-}
-
 int nj_presets_check_ports(const struct nj_presets *p, char *why, size_t n)
 {
     const char *complaint = nj_eal_complaint();
 
     for (uint32_t i = 0; i < p->n_devices; i++)
-        if (!has_port(p->device[i].name))
+        if (!nj_dpdk_has_port(p->device[i].name))
             return nj_fail(why, n,
                            "preset %s: DPDK made no port of %s%s%s "
                            "(NJ_EAL_VERBOSE=1 shows all it said)",
