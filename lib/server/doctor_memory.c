@@ -65,7 +65,7 @@ static void take_meminfo(void *ctx, const char *path, char *line)
 
     if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
         m->available = kib * KIB;
-    else if (sscanf(line, "Hugepagesize: %llu kB", &kib) == 1)
+    else if (sscanf(line, "Hugepagesize: %llu kB", &kib) == 1 && kib > 0)
         m->page = kib * KIB;
     else if (sscanf(line, "HugePages_Total: %llu", &kib) == 1)
         m->all = (int64_t)kib;

@@ -179,6 +179,9 @@ Test(server_doctor, huge_pages_of_the_kernel)
     cr_expect_eq(doctor(), 1);
     says("hugepages", "error", "50 pages of 2MiB, 50 free: the EAL needs 200MiB",
          "echo 512 | tee /proc/sys/vm/nr_hugepages\n");
+    put("HugePages_Total: 50\nHugePages_Free: 50\nHugepagesize: 0 kB", "/proc/meminfo");
+    doctor();
+    says("hugepages", "error", "50 pages of 2MiB", "echo 512 | tee /proc/sys/vm/nr_hugepages\n");
     put("MemAvailable: 8000000 kB\nHugePages_Total: 512\nHugePages_Free: 9\nHugepagesize: 2048 kB",
         "/proc/meminfo");
     cr_expect_eq(doctor(), 0);
