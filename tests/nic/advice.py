@@ -12,6 +12,7 @@ from pack import SHELL, USER, as_user
 from world import Failed, server_path
 
 UNTESTED = "# (untested)"  # the commands before it
+OF_A_PACKAGE = "/boot"  # driverctl, which the guest does not have: typed by hand in a whole Debian
 HUGEPAGES_OF_ONE = 110  # so that two servers do not fit
 VFIO = "/dev/vfio/vfio"
 LIMITS = "/etc/security/limits.d/nightjar.conf"
@@ -74,7 +75,8 @@ class Advice(Checks):
         if self.typed != TYPED[self.guest.binding]:
             raise Failed(f"typed was {sorted(self.typed)}")
         left = [line for line in self.ask().values() if line["verdict"] != "ok"]
-        if any("untested)" not in line["advice"] for line in left):
+        if any("untested)" not in line["advice"] and not line["id"].endswith(OF_A_PACKAGE)
+               for line in left):
             raise Failed("\n".join(map(str, left)))
 
     def serve(self):
