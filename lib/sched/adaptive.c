@@ -30,7 +30,7 @@ static enum nj_mode choose(struct nj_strategy *s, enum nj_task_type type, bool t
 
     if (NJ_MUTANT == 6 && type == NJ_NON_BLOCKING)
         matters = true;
-    return nj_mode_choose(type, tagged, matters && nj__word_leave(&s->word, nj__try_recruit, s));
+    return nj_mode_choose(type, tagged, matters && nj__leave_to_others(s));
 }
 
 bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged)

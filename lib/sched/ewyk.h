@@ -57,7 +57,7 @@ struct nj_task_class {
     nj_ns heavy_since;           /* since then: holds beyond the budget, and their time */
     uint64_t heavy_ns;
     uint32_t n_heavy;
-    uint64_t longest_ns; /* on the core without giving it back */
+    uint64_t longest_ns;    /* on the core without giving it back */
     uint64_t away_ns;       /* the longest that a worker took lately, by the clock; 0: unknown */
     uint64_t n_overruns;    /* holds beyond the budget */
     uint64_t n_would_block; /* it would have parked where it must not */

@@ -19,6 +19,7 @@ enum nj__place {
     NJ__AT_ARRIVAL,
     NJ__AT_REST,
     NJ__AT_RECRUIT,
+    NJ__AT_RETAKE,
     NJ__AT_RESUME,
     NJ__AT_PRODUCE,
     NJ__AT_EXECUTE,

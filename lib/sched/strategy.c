@@ -68,48 +68,64 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 }
 
 /* This thread is the producer. When it was stopped the word stays as it is: nobody produces any
- * more, and nj_strategy_restart() begins with a new one. */
-static void produce_and_consume(struct nj_strategy *s)
+ * more, and nj_strategy_restart() begins with a new one. `found`, unless NULL, is counted with the
+ * first task, before it is consumed. */
+static void produce_and_consume(struct nj_strategy *s, const enum nj__count *found)
 {
     bool tagged = nj_tag_must_not_block();
 
     while (!stopped(s)) {
         NJ__STEP(NJ__AT_PRODUCE, 0);
         struct nj_task *task = s->config.producer->produce(s->config.producer);
+        if (task && found) {
+            nj__count(s, *found);
+            found = NULL;
+        }
         if (task ? !consume(s, task, tagged) : nj__word_rest(&s->word))
             return;
     }
 }
 
-static struct nj_strategy *of_recruit(struct nj_task *task)
+static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 {
-    return nj_container_of(task, struct nj_strategy, recruit);
-}
+    static const enum nj__count useful = NJ__COUNT_RECRUITS_USEFUL;
 
-static void recruit_run(struct nj_task *task)
-{
-    struct nj_strategy *s = of_recruit(task);
-
-    if (nj__word_arrive(&s->word, true))
-        produce_and_consume(s);
+    nj__count(s, NJ__COUNT_RECRUITS_ARRIVED);
+    if (nj__word_arrive(&s->word, recruit))
+        produce_and_consume(s, &useful);
     drop(s);
 }
 
-/* It was accepted, and then the executor was stopped. */
-static void recruit_reject(struct nj_task *task)
+static void queued_run(struct nj_task *task)
 {
-    struct nj_strategy *s = of_recruit(task);
+    arrive(nj_container_of(task, struct nj_strategy, queued_recruit), NJ__QUEUED);
+}
+
+static void sure_run(struct nj_task *task)
+{
+    arrive(nj_container_of(task, struct nj_strategy, sure_recruit), NJ__SURE);
+}
+
+/* It was accepted, and then the executor was stopped. */
+static void queued_reject(struct nj_task *task)
+{
+    struct nj_strategy *s = nj_container_of(task, struct nj_strategy, queued_recruit);
 
     nj__word_undo(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
     drop(s);
+}
+
+static void sure_reject(struct nj_task *task)
+{
+    NJ_UNREACHABLE("a thread that was waiting runs what it is given");
 }
 
 bool nj__send_recruit(struct nj_strategy *s)
 {
     hold(s);
     NJ__STEP(NJ__AT_EXECUTE, 0);
-    if (s->config.executor->ops->execute(s->config.executor, &s->recruit, NULL))
+    if (s->config.executor->ops->execute(s->config.executor, &s->queued_recruit, NULL))
         return true;
     nj__word_undo(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
@@ -117,15 +133,21 @@ bool nj__send_recruit(struct nj_strategy *s)
     return false;
 }
 
-bool nj__try_recruit(void *strategy)
+/* A thread that waits comes, or false. */
+static bool try_recruit(struct nj_strategy *s)
 {
-    struct nj_strategy *s = strategy;
-
     hold(s);
-    if (s->config.executor->ops->try_execute(s->config.executor, &s->recruit))
+    NJ__STEP(NJ__AT_TRY_EXECUTE, 0);
+    if (s->config.executor->ops->try_execute(s->config.executor, &s->sure_recruit))
         return true;
+    nj__count(s, NJ__COUNT_RECRUITS_MISSED);
     drop(s);
     return false;
+}
+
+bool nj__leave_to_others(struct nj_strategy *s)
+{
+    return !nj__word_leave(&s->word, NJ__SURE) || try_recruit(s) || !nj__word_retake(&s->word);
 }
 
 enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task)
@@ -148,13 +170,17 @@ void nj__execute(struct nj_strategy *s, struct nj_task *task)
 
 /* --- what others call ------------------------------------------------------------------------- */
 
-static const struct nj_task_ops recruit_ops = {.run = recruit_run, .reject = recruit_reject};
+static const struct nj_task_ops queued_ops = {.run = queued_run, .reject = queued_reject};
+static const struct nj_task_ops sure_ops = {.run = sure_run, .reject = sure_reject};
 
 void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config)
 {
-    *s = (struct nj_strategy){.config = *config, .recruit = {.ops = &recruit_ops}};
-    nj_list_init(&s->recruit.node);
-    atomic_init(&s->word, nj__word_of(NJ__IDLE, 0));
+    *s = (struct nj_strategy){.config = *config,
+                              .queued_recruit = {.ops = &queued_ops},
+                              .sure_recruit = {.ops = &sure_ops}};
+    nj_list_init(&s->queued_recruit.node);
+    nj_list_init(&s->sure_recruit.node);
+    atomic_init(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT));
     atomic_init(&s->n_refs, 1);
 }
 
@@ -165,8 +191,8 @@ bool nj_strategy_produce(struct nj_strategy *s)
     if (!hold(s))
         return false;
     bool alive = !stopped(s);
-    if (alive && nj__word_arrive(&s->word, false))
-        produce_and_consume(s);
+    if (alive && nj__word_arrive(&s->word, NJ__NO_RECRUIT))
+        produce_and_consume(s, NULL);
     drop(s);
     return alive;
 }
@@ -192,7 +218,7 @@ bool nj_strategy_restart(struct nj_strategy *s)
 {
     if (!stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
         return false;
-    atomic_store_explicit(&s->word, nj__word_of(NJ__IDLE, 0), memory_order_relaxed);
+    atomic_store_explicit(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
     atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
     atomic_store_explicit(&s->n_refs, 1, memory_order_release);
     return true;
@@ -216,6 +242,9 @@ struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
         .epc = since_reset(s, NJ__COUNT_EPC),
         .rejected = since_reset(s, NJ__COUNT_REJECTED),
         .dispatch_rejected = since_reset(s, NJ__COUNT_DISPATCH_REJECTED),
+        .recruits_arrived = since_reset(s, NJ__COUNT_RECRUITS_ARRIVED),
+        .recruits_useful = since_reset(s, NJ__COUNT_RECRUITS_USEFUL),
+        .recruits_missed = since_reset(s, NJ__COUNT_RECRUITS_MISSED),
     };
 }
 
@@ -236,6 +265,6 @@ int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes)
 
     return snprintf(out, n_bytes,
                     "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
-                    kinds[s->config.kind], states[nj__state_of(word)], nj__pending_of(word), c.pc,
-                    c.pic, c.pec, c.epc);
+                    kinds[s->config.kind], states[nj__state_of(word)],
+                    __builtin_popcount(nj__recruits_of(word)), c.pc, c.pic, c.pec, c.epc);
 }

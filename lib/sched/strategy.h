@@ -67,14 +67,17 @@ struct nj_strategy_counters {
     uint64_t pc, pic, pec, epc; /* tasks, by how they were consumed */
     uint64_t rejected;          /* of pec: those that the executor refused */
     uint64_t dispatch_rejected; /* recruits that it refused */
+    uint64_t recruits_arrived;  /* threads that were sent for, and came */
+    uint64_t recruits_useful;   /* ... of them those that found a task: the others were wasted */
+    uint64_t recruits_missed;   /* sent for where no thread waited */
 };
 #define NJ_STRATEGY_N_COUNTERS (sizeof(struct nj_strategy_counters) / sizeof(uint64_t))
 
 /* Its fields are of lib/sched; embed it in what produces. */
 struct nj_strategy {
     struct nj_strategy_config config;
-    struct nj_task recruit;  /* at most one is on its way */
-    _Atomic uint32_t n_refs; /* the owner, threads inside, a recruit on its way */
+    struct nj_task queued_recruit, sure_recruit; /* at most one of each is on its way (word.h) */
+    _Atomic uint32_t n_refs; /* the owner, threads inside, recruits on their way */
     _Atomic bool stopped;
     /* In the order of struct nj_strategy_counters: since the start, and at the last reset. */
     _Atomic uint64_t counts[NJ_STRATEGY_N_COUNTERS], zeroes[NJ_STRATEGY_N_COUNTERS];

@@ -12,7 +12,10 @@ enum nj__count {
     NJ__COUNT_PEC,
     NJ__COUNT_EPC,
     NJ__COUNT_REJECTED,
-    NJ__COUNT_DISPATCH_REJECTED
+    NJ__COUNT_DISPATCH_REJECTED,
+    NJ__COUNT_RECRUITS_ARRIVED,
+    NJ__COUNT_RECRUITS_USEFUL,
+    NJ__COUNT_RECRUITS_MISSED
 };
 
 void nj__count(struct nj_strategy *s, enum nj__count what);
@@ -26,9 +29,11 @@ bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagg
 enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task);
 /* On another thread, or rejected. */
 void nj__execute(struct nj_strategy *s, struct nj_task *task);
-/* Send the recruit, to the queue or to a thread that waits; holds a reference until it was there.
- */
+/* Queue the recruit that nj__word_leave() or nj__word_dispatch() wrote down, with a reference until
+ * it was there. False: refused, and the word says so. */
 bool nj__send_recruit(struct nj_strategy *s);
-bool nj__try_recruit(void *strategy);
+/* The producer would consume a task that may block. True: another thread is sure to produce, or
+ * does. False: none can be had, and this one still is the producer. */
+bool nj__leave_to_others(struct nj_strategy *s);
 
 #endif

@@ -11,10 +11,9 @@ static uint32_t look(nj__word *w)
 }
 
 /* A failure means that another thread got on; so it may be tried again without end. */
-static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, int pending)
+static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
 {
-    NJ_CHECK(pending >= -1 && pending <= 1);
-    return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, pending),
+    return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),
                                                    memory_order_acq_rel, memory_order_relaxed);
 }
 
@@ -24,13 +23,13 @@ bool nj__word_dispatch(nj__word *w)
 
     for (;;) {
         enum nj__word_state state = nj__state_of(now);
-        int pending = nj__pending_of(now);
-        bool send = state == NJ__IDLE && pending <= 0;
+        uint32_t recruits = nj__recruits_of(now);
+        bool send = state == NJ__IDLE && recruits == NJ__NO_RECRUIT;
 
         if (state == NJ__PRODUCING && NJ_MUTANT != 5)
             state = NJ__REPRODUCING;
         NJ__STEP(NJ__AT_DISPATCH, now);
-        if (swap(w, &now, state, pending + send))
+        if (swap(w, &now, state, send ? (uint32_t)NJ__QUEUED : recruits))
             return send;
     }
 }
@@ -43,20 +42,21 @@ void nj__word_undo(nj__word *w)
         return;
     do
         NJ__STEP(NJ__AT_DISPATCH_UNDO, now);
-    while (!swap(w, &now, nj__state_of(now), nj__pending_of(now) - 1));
+    while (!swap(w, &now, nj__state_of(now), nj__recruits_of(now) & ~(uint32_t)NJ__QUEUED));
 }
 
-bool nj__word_arrive(nj__word *w, bool recruit)
+bool nj__word_arrive(nj__word *w, enum nj__recruit recruit)
 {
     uint32_t now = look(w);
 
     if (NJ_MUTANT == 4)
-        recruit = false;
+        recruit = NJ__NO_RECRUIT;
     for (;;) {
         bool idle = nj__state_of(now) == NJ__IDLE;
 
         NJ__STEP(NJ__AT_ARRIVAL, now);
-        if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__pending_of(now) - recruit))
+        if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING,
+                 nj__recruits_of(now) & ~(uint32_t)recruit))
             return idle;
     }
 }
@@ -70,42 +70,37 @@ bool nj__word_rest(nj__word *w)
 
         NJ_CHECK(nj__state_of(now) != NJ__IDLE); /* we are the producer */
         NJ__STEP(NJ__AT_REST, now);
-        if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE, nj__pending_of(now)))
+        if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE, nj__recruits_of(now)))
             return !again;
     }
 }
 
-bool nj__word_leave(nj__word *w, bool (*send)(void *ctx), void *ctx)
+bool nj__word_leave(nj__word *w, enum nj__recruit recruit)
 {
     uint32_t now = look(w);
-    bool asked = false, sent = false;
 
     for (;;) {
-        if (!asked && nj__pending_of(now) <= 0) {
-            asked = true;
-            NJ__STEP(NJ__AT_TRY_EXECUTE, now);
-            sent = send(ctx);
-        }
-        /* 0 when it was sent and has arrived already: it found a producer, and left. */
-        int pending = nj__pending_of(now) + sent;
-        bool leave = pending > 0 || (NJ_MUTANT == 2 && sent);
+        uint32_t recruits = nj__recruits_of(now);
+        bool send = !(recruits & (NJ_MUTANT == 10 ? NJ__QUEUED | NJ__SURE : (uint32_t)recruit));
 
-        NJ__STEP(NJ__AT_RECRUIT, now << 2 | (uint32_t)asked << 1 | sent);
-        if (swap(w, &now, leave ? NJ__IDLE : nj__state_of(now), pending))
-            return leave;
+        NJ_CHECK(nj__state_of(now) != NJ__IDLE);
+        NJ__STEP(NJ__AT_RECRUIT, now);
+        if (swap(w, &now, NJ__IDLE, send ? recruits | recruit : recruits))
+            return send;
     }
 }
 
-bool nj__word_leave_first(nj__word *w)
+bool nj__word_retake(nj__word *w)
 {
     uint32_t now = look(w);
 
     for (;;) {
-        bool send = nj__pending_of(now) <= 0;
+        bool idle = nj__state_of(now) == NJ__IDLE;
 
-        NJ__STEP(NJ__AT_RECRUIT, now);
-        if (swap(w, &now, NJ__IDLE, nj__pending_of(now) + send))
-            return send;
+        NJ__STEP(NJ__AT_RETAKE, now);
+        if (swap(w, &now, idle && NJ_MUTANT != 2 ? NJ__PRODUCING : nj__state_of(now),
+                 nj__recruits_of(now) & ~(uint32_t)NJ__SURE))
+            return idle;
     }
 }
 
@@ -117,7 +112,7 @@ bool nj__word_resume(nj__word *w)
         return true;
     while (nj__state_of(now) == NJ__IDLE) {
         NJ__STEP(NJ__AT_RESUME, now);
-        if (swap(w, &now, NJ__PRODUCING, nj__pending_of(now)))
+        if (swap(w, &now, NJ__PRODUCING, nj__recruits_of(now)))
             return true;
     }
     return false;

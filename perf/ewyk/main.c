@@ -249,7 +249,7 @@ static struct measured measure(const struct options *o, struct producer *const *
 }
 
 static void print(const struct options *o, struct producer *const *p, struct measured m,
-                  const uint64_t modes[4])
+                  const struct nj_strategy_counters *c)
 {
     uint32_t n_violations = 0;
 
@@ -257,11 +257,14 @@ static void print(const struct options *o, struct producer *const *p, struct mea
         n_violations += atomic_load(&p[i]->n_violations);
     printf("{\"per_second\": %.0f, \"cpu_ns\": %.1f, \"cpus\": %.3f, \"start_p50_ns\": %" PRIu64
            ", \"start_p99_ns\": %" PRIu64 ", \"pc\": %" PRIu64 ", \"pic\": %" PRIu64
-           ", \"pec\": %" PRIu64 ", \"epc\": %" PRIu64 ", \"violations\": %u}\n",
+           ", \"pec\": %" PRIu64 ", \"epc\": %" PRIu64 ", \"recruits\": %" PRIu64
+           ", \"recruits_useful\": %" PRIu64 ", \"recruits_missed\": %" PRIu64
+           ", \"violations\": %u}\n",
            (double)m.n_tasks * 1e9 / (double)m.wall,
            m.n_tasks ? (double)m.cpu / (double)m.n_tasks : 0, (double)m.cpu / (double)m.wall,
-           percentile(p, o->n_producers, 0.5), percentile(p, o->n_producers, 0.99), modes[0],
-           modes[1], modes[2], modes[3], n_violations);
+           percentile(p, o->n_producers, 0.5), percentile(p, o->n_producers, 0.99), c->pc, c->pic,
+           c->pec, c->epc, c->recruits_arrived, c->recruits_useful, c->recruits_missed,
+           n_violations);
 }
 
 /* --- the strategies ----------------------------------------------------------------------------
@@ -270,7 +273,7 @@ static void print(const struct options *o, struct producer *const *p, struct mea
 static void with_threads(const struct options *o, struct producer *const *p,
                          enum nj_strategy_kind kind, struct nj_executor *executor)
 {
-    uint64_t modes[4] = {0};
+    struct nj_strategy_counters sum = {0};
 
     for (uint32_t i = 0; i < o->n_producers; i++) {
         struct nj_strategy_config config = {
@@ -284,12 +287,15 @@ static void with_threads(const struct options *o, struct producer *const *p,
         while (atomic_load(&p[i]->n_under_way) || atomic_load(&p[i]->n_blocked))
             wait_ns(NJ_MS);
         struct nj_strategy_counters c = nj_strategy_counters(&p[i]->strategy);
-        modes[0] += c.pc;
-        modes[1] += c.pic;
-        modes[2] += c.pec;
-        modes[3] += c.epc;
+        sum.pc += c.pc;
+        sum.pic += c.pic;
+        sum.pec += c.pec;
+        sum.epc += c.epc;
+        sum.recruits_arrived += c.recruits_arrived;
+        sum.recruits_useful += c.recruits_useful;
+        sum.recruits_missed += c.recruits_missed;
     }
-    print(o, p, m, modes);
+    print(o, p, m, &sum);
 }
 
 static void with_pool(const struct options *o, struct producer *const *p,
@@ -373,8 +379,12 @@ static void with_lcores(const struct options *o, struct producer *const *p)
     atomic_store(&bench_over, true);
     lcores_join(n);
     print(o, p, m,
-          (uint64_t[4]){n[NJ_MODE_PC], n[NJ_MODE_PIC], n[NJ_MODE_PEC_QUEUE] + n[NJ_MODE_PEC_WORKER],
-                        n[NJ_MODE_EPC_INLINE] + n[NJ_MODE_EPC_PARKED]});
+          &(struct nj_strategy_counters){
+              .pc = n[NJ_MODE_PC],
+              .pic = n[NJ_MODE_PIC],
+              .pec = n[NJ_MODE_PEC_QUEUE] + n[NJ_MODE_PEC_WORKER],
+              .epc = n[NJ_MODE_EPC_INLINE] + n[NJ_MODE_EPC_PARKED],
+          });
 }
 
 static void run_strategy(const struct options *o, struct producer *const *p)

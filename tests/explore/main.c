@@ -69,6 +69,30 @@ static void blocking_events(unsigned n_max)
             }
 }
 
+/* A pool without a free thread, or with one, which a task may keep for ever. */
+static void bounded_events(unsigned n_max)
+{
+    static const struct model_event events[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
+                                                {MODEL_PRODUCE, NJ_BLOCKING, false},
+                                                {MODEL_PRODUCE, NJ_EITHER, false},
+                                                {MODEL_PRODUCE, NJ_BLOCKING, true}};
+
+    for (uint8_t n_pool = 0; n_pool <= 1; n_pool++)
+        for (uint8_t n_reserved = 0; n_reserved <= 1; n_reserved++)
+            for (unsigned n = 2; n <= n_max; n++) {
+                struct model_strategy m = {.n_each = 1,
+                                           .n_reserved = n_reserved,
+                                           .may_block = true,
+                                           .is_bounded = true,
+                                           .n_pool = n_pool};
+                char name[80];
+
+                select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
+                snprintf(name, sizeof name, "%u, a pool of %u, %u reserved", n, n_pool, n_reserved);
+                report(name);
+            }
+}
+
 static void mixed_events(unsigned n_max)
 {
     static const struct model_event events[] = {
@@ -138,6 +162,8 @@ int main(int argc, char **argv)
         mixed_events(quick ? 2 : 3);
     if (strstr("blocking", only))
         blocking_events(quick ? 2 : 4);
+    if (strstr("bounded", only))
+        bounded_events(quick ? 2 : 3);
     if (strstr("stop", only))
         stopped_events(quick ? 2 : 3);
     return 0;

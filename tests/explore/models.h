@@ -27,6 +27,8 @@ struct model_strategy {
     uint8_t n_rejects; /* the executor may refuse so often */
     bool may_block;    /* a consumer may block for ever, when it may block at all */
     bool may_stop;     /* an event stops it */
+    bool is_bounded;   /* the queue has n_pool threads, else always one more */
+    uint8_t n_pool;
 };
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max);

@@ -10,7 +10,7 @@ import sys
 
 WHAT = {
     1: "after EPC it produces on, whoever else does",
-    2: "leaves although its recruit has come and gone",
+    2: "does not take production back when no recruit can be had",
     3: "rests although it was asked to go round again",
     4: "a recruit that arrives stays pending",
     5: "a dispatch to a producer is forgotten",
@@ -18,13 +18,14 @@ WHAT = {
     7: "the tag stays after the task",
     8: "a refused recruit stays pending",
     9: "who waited too long gives up any seat",
+    10: "a recruit in the queue counts as sure to come",
 }
 
 
 def main():
     survivors = 0
     for program in sys.argv[1:]:
-        number = int(re.search(r"-m(\d)$", program)[1])
+        number = int(re.search(r"-m(\d+)$", program)[1])
         done = subprocess.run([program, "", "quick"], capture_output=True, text=True)
         found = re.search(r"^explore: (.*)", done.stderr, re.M)
         killed = done.returncode == 1 and found

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The adaptive strategy among threads that bring tasks, threads that are reserved, and a queue
- * that always finds a thread in the end, but may refuse. A consumer that may block may do so for
- * ever.
+ * The adaptive strategy among threads that bring tasks, threads that are reserved, and a queue that
+ * may refuse. It always finds a thread in the end; or it has so many, and when these block for ever
+ * nothing more of it runs. A consumer that may block may do so for ever.
  *
  * What a world has to show is in check() and on_end(), each with the sentence of docs/ewyk.md.
  */
@@ -25,6 +25,7 @@ struct task {
     struct nj_task task;
     const struct model_event *event;
     bool is_child;
+    bool by_produce; /* whoever brought it called nj_strategy_produce() from outside */
     uint8_t n_run, n_rejected;
 };
 
@@ -37,9 +38,12 @@ static struct {
     uint8_t n_tasks, queue[TASKS_MAX], head, tail;
     uint8_t n_waiting; /* reserved threads without a task */
     uint8_t n_rejects; /* the executor may still refuse so often */
-    bool producing;    /* somebody is inside produce() */
-    bool recruit_out;  /* the recruit was given to the executor, and has not begun */
-    bool stopped;      /* nj_strategy_stop() has returned */
+    uint8_t n_free;    /* threads of the pool without a task, where it has a bound */
+    uint8_t n_behind;  /* tasks that wait for one of them */
+    struct nj_task *behind[TASKS_MAX];
+    bool producing;            /* somebody is inside produce() */
+    bool queued_out, sure_out; /* recruits that the executor has and that have not begun */
+    bool stopped;              /* nj_strategy_stop() has returned */
     uint8_t n_on_stopped;
 } w;
 
@@ -67,6 +71,7 @@ static void enqueue(const struct model_event *event, bool is_child)
 
     t->event = event;
     t->is_child = is_child;
+    t->by_produce = !is_child && event->how != MODEL_DISPATCH;
     w.queue[w.tail++] = w.n_tasks++;
 }
 
@@ -128,34 +133,60 @@ static void reject(struct nj_task *task)
 
 /* --- the executor ----------------------------------------------------------------------------- */
 
+static bool is_recruit(const struct nj_task *task)
+{
+    return task == &w.strategy.queued_recruit || task == &w.strategy.sure_recruit;
+}
+
 static void as_recruit(void *arg)
 {
     struct nj_task *task = arg;
 
-    w.recruit_out = false;
+    w.sure_out = false;
     task->ops->run(task);
     w.n_waiting++; /* it waits again; unless its task never comes back */
 }
+
+static void start_from_queue(struct nj_task *task);
 
 static void from_queue(void *arg)
 {
     struct nj_task *task = arg;
 
-    if (task == &w.strategy.recruit)
-        w.recruit_out = false;
-    nj__run_clean(task == &w.strategy.recruit ? NULL : &w.strategy, task);
+    if (is_recruit(task))
+        w.queued_out = false;
+    nj__run_clean(is_recruit(task) ? NULL : &w.strategy, task);
+    if (!w.model->is_bounded)
+        return;
+    w.n_free++;
+    if (w.n_behind) {
+        struct nj_task *next = w.behind[0];
+        memmove(w.behind, w.behind + 1, --w.n_behind * sizeof w.behind[0]);
+        start_from_queue(next);
+    }
 }
 
-static void recruit_leaves(void)
+static uint64_t role_of(const struct nj_task *task)
 {
-    check(!w.recruit_out, "two recruits at a time"); /* EWYK 5.26 */
-    w.recruit_out = true;
+    return is_recruit(task) ? ROLE_QUEUE : ROLE_TASK + ((uint64_t)type_of(task) << 8);
+}
+
+/* A thread of the pool has it, now or later or never. */
+static void start_from_queue(struct nj_task *task)
+{
+    if (w.model->is_bounded && !w.n_free) {
+        explore_note("all threads of the pool have something to do");
+        w.behind[w.n_behind++] = task;
+        return;
+    }
+    w.n_free -= w.model->is_bounded;
+    explore_start(from_queue, task, role_of(task));
 }
 
 static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
 {
     (void)e, (void)of;
-    bool recruit = task == &w.strategy.recruit;
+    bool recruit = is_recruit(task);
 
     if (w.n_rejects && explore_choose(2)) {
         w.n_rejects--;
@@ -163,12 +194,13 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
         return false;
     }
     explore_note("queues %s", recruit ? "the recruit" : "a task");
-    if (recruit)
-        recruit_leaves();
-    else
+    if (recruit) {
+        check(!w.queued_out, "two recruits in the queue"); /* EWYK 5.26 */
+        w.queued_out = true;
+    } else {
         check(type_of(task) == NJ_BLOCKING, "only BLOCKING tasks are queued"); /* EWYK 5.21 */
-    explore_start(from_queue, task,
-                  recruit ? ROLE_QUEUE : ROLE_TASK + ((uint64_t)task_of(task)->event->type << 8));
+    }
+    start_from_queue(task);
     return true;
 }
 
@@ -181,7 +213,8 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
         return false;
     explore_note("sends a reserved thread");
     w.n_waiting--;
-    recruit_leaves();
+    check(!w.sure_out, "two recruits at a time"); /* EWYK 5.26 */
+    w.sure_out = true;
     explore_start(as_recruit, task, ROLE_RESERVED);
     return true;
 }
@@ -234,6 +267,7 @@ static void begin(void *ctx)
     w.executor.ops = &executor_ops;
     w.n_waiting = m->n_reserved;
     w.n_rejects = m->n_rejects;
+    w.n_free = m->n_pool;
     for (unsigned i = 0; i < TASKS_MAX; i++)
         w.tasks[i].task.ops = &task_ops;
     struct nj_strategy_config config = {NJ_STRATEGY_ADAPTIVE, &w.producer, &w.executor, type_of,
@@ -252,15 +286,20 @@ static uint64_t hash(const void *ctx)
 {
     (void)ctx;
     uint32_t word = atomic_load(&w.strategy.word);
-    uint64_t h = explore_mix(word, (uint64_t)w.n_waiting << 32 | w.n_rejects << 24 |
-                                       w.producing << 16 | w.recruit_out << 8 | w.stopped << 1);
+    uint64_t h =
+        explore_mix(word, (uint64_t)w.n_waiting << 32 | w.n_rejects << 24 | w.producing << 16 |
+                              w.sure_out << 9 | w.queued_out << 8 | w.stopped << 1);
 
-    check(nj__pending_of(word) >= -1 && nj__pending_of(word) <= 1, "pending"); /* EWYK 5.7 */
+    check(nj__recruits_of(word) <= (NJ__QUEUED | NJ__SURE), "recruits"); /* EWYK 5.7 */
     check(nj__state_of(word) <= NJ__REPRODUCING, "the state word");
+    h = explore_mix(h, w.n_free);
+    for (unsigned i = 0; i < w.n_behind; i++)
+        h = explore_mix(h, role_of(w.behind[i]));
     h = explore_mix(h, atomic_load(&w.strategy.stopped)); /* n_refs follows from who is where */
     for (unsigned i = w.head; i < w.tail; i++) {
         const struct task *t = &w.tasks[w.queue[i]];
-        h = explore_mix(h, (uint64_t)t->event->type << 2 | t->event->brings << 1 | t->is_child);
+        h = explore_mix(h, (uint64_t)t->event->type << 3 | (uint64_t)t->by_produce << 2 |
+                               t->event->brings << 1 | t->is_child);
     }
     return explore_mix(h, w.n_on_stopped);
 }
@@ -275,15 +314,29 @@ static unsigned n_left(void)
     return n;
 }
 
+/* Who produces is never stuck with a task while another one is to be produced, whatever the pool
+ * does; but a recruit in the queue may have to wait for ever. EWYK 5.9, EWYK 5.12 */
+static void on_bounded_end(void)
+{
+    for (unsigned i = w.head; i < w.tail; i++)
+        check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
+    check(!w.sure_out, "a recruit has not come");
+    check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
+}
+
 static void on_end(void *ctx)
 {
     const struct model_strategy *m = ctx;
     uint32_t word = atomic_load(&w.strategy.word);
     struct nj_strategy_counters c = nj_strategy_counters(&w.strategy);
 
+    if (m->is_bounded) {
+        on_bounded_end();
+        return;
+    }
     if (!m->may_block)
         check(explore_n_stuck() == 0, "a thread is stuck");
-    check(!w.recruit_out, "a recruit has not come");
+    check(!w.queued_out && !w.sure_out, "a recruit has not come");
     if (m->may_stop) {
         if (explore_n_stuck() == 0)
             check(w.n_on_stopped == 1, "not stopped exactly once"); /* EWYK 5.51 */
@@ -291,7 +344,8 @@ static void on_end(void *ctx)
     }
     check(n_left() == 0,
           "tasks are left, and nobody comes"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
-    check(word == nj__word_of(NJ__IDLE, 0), "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
+    check(word == nj__word_of(NJ__IDLE, NJ__NO_RECRUIT),
+          "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
     check(c.pc + c.pic + c.pec + c.epc == w.n_tasks, "the counters do not add up"); /* EWYK 5.28 */
 }
 

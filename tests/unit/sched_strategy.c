@@ -33,6 +33,7 @@ struct world {
     struct task tasks[TASKS_MAX];
     unsigned n_tasks, n_produced, n_produce;
     void (*at_produce)(struct world *w, struct task *found);
+    void (*at_try)(struct world *w);
     struct nj_task *queue[TASKS_MAX];
     unsigned n_queued, n_execute, n_try, n_waiting, n_started;
     struct nj_task *handed; /* to a waiting thread that has not begun */
@@ -64,7 +65,7 @@ static void run_queue(struct world *w)
     while (w->n_queued) {
         struct nj_task *t = w->queue[0];
         memmove(w->queue, w->queue + 1, --w->n_queued * sizeof w->queue[0]);
-        elsewhere(t == &w->s.recruit ? NULL : &w->s, t);
+        elsewhere(t == &w->s.queued_recruit ? NULL : &w->s, t);
     }
 }
 
@@ -73,7 +74,7 @@ static bool execute(struct nj_executor *e, struct nj_task *t, const struct nj_st
     struct world *w = nj_container_of(e, struct world, executor);
 
     w->n_execute++;
-    cr_assert_eq(of != NULL, t != &w->s.recruit, "tasks have an owner, recruits have none");
+    cr_assert_eq(of != NULL, t != &w->s.queued_recruit, "tasks have an owner, recruits have none");
     if (w->refuses || w->n_queued == TASKS_MAX)
         return false;
     w->queue[w->n_queued++] = t;
@@ -85,6 +86,8 @@ static bool try_execute(struct nj_executor *e, struct nj_task *t)
     struct world *w = nj_container_of(e, struct world, executor);
 
     w->n_try++;
+    if (w->at_try)
+        w->at_try(w);
     if (!w->n_waiting)
         return false;
     w->n_waiting--;
@@ -190,17 +193,17 @@ Test(sched_strategy, mode_table)
                      rows[i].mode, "row %zu", i);
 }
 
-/* 3 types x tagged x a recruit is pending x somebody waits: which counter grows, how often somebody
- * is asked, where it runs, with which tag. EWYK 5.20, EWYK 5.21, EWYK 5.22, EWYK 5.23, EWYK 5.25,
- * EWYK 5.31 */
+/* 3 types x tagged x a recruit is in the queue, which does not count x somebody waits: which
+ * counter grows, how often somebody is asked, where it runs, with which tag. EWYK 5.20, EWYK 5.21,
+ * EWYK 5.22, EWYK 5.23, EWYK 5.25, EWYK 5.31 */
 Test(sched_strategy, adaptive_by_all_that_matters)
 {
     for (unsigned bits = 0; bits < 24; bits++) {
         enum nj_task_type type = (enum nj_task_type)(NJ_NON_BLOCKING + bits / 8);
-        bool tagged = bits & 1, pending = bits & 2, waiting = bits & 4;
+        bool tagged = bits & 1, queued = bits & 2, waiting = bits & 4;
         struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
-        if (pending)
+        if (queued)
             nj_strategy_dispatch(&w->s);
         unsigned n_execute = w->n_execute;
         struct task *t = add(w, type);
@@ -210,14 +213,13 @@ Test(sched_strategy, adaptive_by_all_that_matters)
         cr_assert_eq(nj_tag_must_not_block(), tagged, "the tag is as it was");
         nj_tag_restore(before);
 
-        bool recruit = pending || waiting;
-        enum nj_mode mode = nj_mode_choose(type, tagged, recruit);
+        enum nj_mode mode = nj_mode_choose(type, tagged, waiting);
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
         cr_assert_eq(c.pc, mode == NJ_MODE_PC, "%u", bits);
         cr_assert_eq(c.pic, mode == NJ_MODE_PIC, "%u", bits);
         cr_assert_eq(c.epc, mode == NJ_MODE_EPC_INLINE, "%u", bits);
         cr_assert_eq(c.pec, mode == NJ_MODE_PEC_WORKER, "%u", bits);
-        bool may_try = type != NJ_NON_BLOCKING && !tagged && !pending;
+        bool may_try = type != NJ_NON_BLOCKING && !tagged;
         cr_assert_eq(w->n_try, may_try, "asked %u times at %u", w->n_try, bits);
         cr_assert_eq(w->n_execute - n_execute, mode == NJ_MODE_PEC_WORKER, "%u", bits);
         cr_assert_eq(t->n_run, mode != NJ_MODE_PEC_WORKER, "%u", bits);
@@ -240,23 +242,61 @@ Test(sched_strategy, untyped_is_blocking)
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 2);
 }
 
-/* EWYK 5.27 */
-Test(sched_strategy, recruit_that_comes_too_early)
+/* Production is IDLE before anybody is sent for: so who comes at once produces. EWYK 5.27 */
+Test(sched_strategy, recruit_that_comes_at_once)
 {
-    for (int either = 0; either < 2; either++) {
+    for (int more = 0; more < 2; more++) {
         struct world *w = world(NJ_STRATEGY_ADAPTIVE);
-        struct task *first = add(w, either ? NJ_EITHER : NJ_BLOCKING);
+        struct task *first = add(w, NJ_BLOCKING);
 
+        if (more)
+            add(w, NJ_NON_BLOCKING);
         w->n_waiting = 1;
-        w->hasty = true; /* it finds a producer, and leaves */
+        w->hasty = true;
         nj_strategy_produce(&w->s);
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
-        cr_assert(c.pic == (uint64_t)either && c.pec == (uint64_t)!either);
-        cr_assert_eq(w->n_produce, 3, "it was asked to go round again: task, none, none");
+        cr_assert(c.epc == 1 && c.pc == (uint64_t)more && c.pec == 0);
+        cr_assert(c.recruits_arrived == 1 && c.recruits_missed == 0);
+        cr_assert_eq(c.recruits_useful, more, "the others find nothing");
+        cr_assert_eq(w->n_produce, 3 + more, "the consumer looks again after its task");
         cr_assert_eq(word(w), IDLE_0);
-        run_queue(w);
         cr_assert_eq(first->n_run, 1);
     }
+}
+
+/* Nobody waits, and somebody else took production meanwhile: as good as a recruit. */
+static void other_comes(struct world *w)
+{
+    cr_assert(nj__word_arrive(&w->s.word, NJ__NO_RECRUIT));
+}
+
+Test(sched_strategy, other_producer_in_place_of_a_recruit)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_BLOCKING);
+    w->at_try = other_comes;
+    nj_strategy_produce(&w->s);
+    struct nj_strategy_counters c = nj_strategy_counters(&w->s);
+    cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_arrived == 0);
+    cr_assert_eq(word(w), nj__word_of(NJ__PRODUCING, NJ__NO_RECRUIT), "it is the other's");
+}
+
+/* All threads are busy, so what is in the queue may never come. Who consumed a task that blocks,
+ * because a recruit is there, would leave the next ones to nobody. EWYK 5.9, EWYK 5.12 */
+Test(sched_strategy, recruit_in_the_queue_is_not_counted_on)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    cr_assert(nj_strategy_dispatch(&w->s));
+    for (unsigned i = 0; i < 4; i++)
+        add(w, NJ_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_produced, 4);
+    cr_assert_eq(nj_strategy_counters(&w->s).pec, 4);
+    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__QUEUED));
+    run_queue(w);
+    cr_assert_eq(word(w), IDLE_0);
 }
 
 /* EWYK 5.28 */
@@ -309,7 +349,7 @@ Test(sched_strategy, consumer_leaves_when_others_produce)
     /* The other one stays the producer: its state is set as it would be. */
     w = world(NJ_STRATEGY_ADAPTIVE);
     nj__word *s = &w->s.word;
-    cr_assert(nj__word_arrive(s, false));
+    cr_assert(nj__word_arrive(s, NJ__NO_RECRUIT));
     atomic_store(s, nj__word_of(NJ__PRODUCING, 1));
     cr_assert_not(nj__word_resume(s));
     atomic_store(s, nj__word_of(NJ__REPRODUCING, 0));
@@ -330,7 +370,7 @@ Test(sched_strategy, one_recruit_for_many_tasks)
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->n_try, 1);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 10);
-    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, 1));
+    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__SURE));
     run_handed(w); /* all is done: it comes, finds nothing and goes. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     add(w, NJ_NON_BLOCKING);
