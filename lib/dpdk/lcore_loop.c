@@ -14,6 +14,8 @@
  * to 0.3 ms when caches are cold, and what is polled for, such as a file that a worker opens, waits
  * meanwhile. */
 #define PUBLISH_IDLE 2048u
+/* And so often while it sleeps, when steps are few. */
+#define PUBLISH_TIME (50 * NJ_MS)
 
 /* The supervisor's wish, carried out once when it changes. */
 static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
@@ -37,6 +39,7 @@ static int loop(void *lcore)
     enum nj_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
     struct nj_idler idler;
     uint32_t n_steps = 0;
+    nj_ns published = 0;
     uint64_t tsc = rte_rdtsc();
     void *altstack = nj_altstack_begin();
 
@@ -52,8 +55,11 @@ static int loop(void *lcore)
             nj_idle_over(&idler);
         else
             nj_idle_wait(&idler, now, nj_shard_next(l->shard));
-        if (n_steps++ % PUBLISH_STEP == 0 || idler.n_steps == PUBLISH_IDLE)
+        if (n_steps++ % PUBLISH_STEP == 0 || idler.n_steps == PUBLISH_IDLE ||
+            (!work && now - published >= PUBLISH_TIME)) {
             nj_shard_publish(l->shard);
+            published = now;
+        }
 
         uint64_t then = tsc;
         tsc = rte_rdtsc();

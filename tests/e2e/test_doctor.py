@@ -44,6 +44,7 @@ BROKEN = {
     "etc/modprobe.d/.keep": "",
     "etc/security/limits.d/.keep": "",
     "etc/udev/rules.d/.keep": "",
+    f"etc/driverctl.d/pci-{NIC}": "vfio-pci",
     "dev/hugepages/.keep": "",
     "dev/vfio/vfio": "",
     "dev/vfio/7": "",
