@@ -138,8 +138,13 @@ static struct nj_task *take(struct nj_reserved *r, struct seat *seat)
     if (is == WAITING)
         return NULL;
     NJ__STEP(NJ__AT_SEAT_FREE, 0);
+    if (NJ_MUTANT == 13) {
+        resign(r, 0);
+        NJ__STEP(NJ__AT_SEAT_FREE, 1);
+    }
     atomic_store_explicit(&seat->state, FREE, memory_order_release);
-    resign(r, 0);
+    if (NJ_MUTANT != 13)
+        resign(r, 0);
     return (struct nj_task *)is;
 }
 
@@ -154,6 +159,10 @@ static struct nj_task *wait_for_task(struct nj_reserved *r)
         struct nj_task *task = take(r, seat);
         if (task)
             return task;
+        if (NJ_MUTANT == 12) {
+            NJ__STEP(NJ__AT_SEAT_LOOK, seen | UINT64_C(1) << 32);
+            seen = atomic_load_explicit(&seat->n_wakes, memory_order_acquire);
+        }
         bool stopped = look(r) & STOPPED;
         if (!stopped && nj__park(&seat->n_wakes, seen, r->config.idle_ns))
             continue;

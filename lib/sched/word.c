@@ -10,11 +10,14 @@ static uint32_t look(nj__word *w)
     return atomic_load_explicit(w, memory_order_relaxed);
 }
 
+/* Release to who produces next what was done here, acquire what the one before did. */
+#define NJ__SWAP_ORDER (NJ_MUTANT == 11 ? memory_order_relaxed : memory_order_acq_rel)
+
 /* A failure means that another thread got on; so it may be tried again without end. */
 static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
 {
     return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),
-                                                   memory_order_acq_rel, memory_order_relaxed);
+                                                   NJ__SWAP_ORDER, memory_order_relaxed);
 }
 
 bool nj__word_dispatch(nj__word *w)

@@ -19,6 +19,8 @@ WHAT = {
     8: "a refused recruit stays pending",
     9: "who waited too long gives up any seat",
     10: "a recruit in the queue counts as sure to come",
+    12: "who waits looks at its seat, and then how often it was woken",
+    13: "who leaves a seat is not counted any more before the seat is free",
 }
 
 

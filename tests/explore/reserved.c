@@ -138,11 +138,14 @@ static uint64_t hash(const void *ctx)
     (void)ctx;
     check((count & N_SEATED) + n_wanted(count) <= w.model->capacity,
           "more reserved and wanted than there is room for"); /* EWYK 5.44 */
+    unsigned n_taken = 0;
     for (unsigned i = 0; i < w.model->capacity; i++) {
         struct seat *seat = &w.r->seats[i];
+        n_taken += atomic_load(&seat->state) != FREE;
         h = explore_mix(h, atomic_load(&seat->state));
         h = explore_mix(h, atomic_load(&seat->n_wakes));
     }
+    check(n_taken <= (count & N_SEATED), "more seats are taken than counted");
     for (unsigned i = 0; i < w.n_tried; i++)
         h = explore_mix(h, (uint64_t)w.tasks[i].n_run << 1 | w.tasks[i].accepted);
     return h;
