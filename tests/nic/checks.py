@@ -9,6 +9,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import time
 
 import pack
 from world import (PREFIX_BITS, PREFIX_BITS6, SERVER_ADDR, SERVER_ADDR6, Failed, Server, inside, ip,
@@ -21,6 +22,7 @@ DOWNLOAD = "10MiB"
 UNDER_WAY_BYTES = 256 << 10  # have come of a download during which something is to happen
 SESSIONS, REQUESTS = 32, 2000
 JUMBO_MTU, JUMBO_BYTES = 9000, 8000
+LOOPS_PER_SECOND_MAX = 150  # of an lcore that sleeps for 50 ms, and has timers
 ETH_P_IP = 0x0800
 
 
@@ -247,6 +249,28 @@ class Checks:
         until("the driver says that the link is up", lambda: self.link_is("UP"), LINK_SECONDS_MAX)
         self.page()
         self.stop()
+
+    def lcores_sleep(self):
+        """Do those without work take few steps: one for each timer, one each 50 ms?"""
+        loops = []
+        began = time.monotonic()
+        for _ in range(2):
+            loops.append([s["loops_idle"] + s["loops_busy"] for s in self.server.shards()])
+            time.sleep(0.5)  # the span that is looked at
+        loops_max = LOOPS_PER_SECOND_MAX * (time.monotonic() - began)
+        return all(after - before < loops_max for before, after in zip(*loops))
+
+    def interrupt(self):
+        """Without work lcores sleep until the NIC has something, or say that it cannot tell."""
+        self.start("--idle", "interrupt")
+        self.page()
+        polls = "has no receive interrupts: lcores sleep" in self.server.said
+        for _ in range(0 if polls else 3):
+            until("all lcores asleep", self.lcores_sleep, LINK_SECONDS_MAX)
+            self.page()
+        self.sha256()
+        self.stop()
+        return "polled" if polls else "ok"
 
     def jumbo(self):
         """A server with jumbo frames, and peers with and without them."""

@@ -38,7 +38,8 @@ NICS = (VIRTIO, Nic("virtio-rss", "virtio-net-pci", "mq=on,rss=on", queues=2, ha
 # In this order, with the table's words.
 CHECKS = {"start": "starts", "page": "serves", "ipv6": "IPv6", "sha256": "sha256",
           "h2load": "h2load", "rss": "RSS", "flap": "flap", "drain": "drain",
-          "restart": "restart", "killed": "kill -9", "no_link": "no link", "jumbo": "jumbo"}
+          "restart": "restart", "killed": "kill -9", "no_link": "no link",
+          "interrupt": "interrupt", "jumbo": "jumbo"}
 LEGEND = f"""\
 | column | what is checked |
 |---|---|
@@ -52,6 +53,7 @@ LEGEND = f"""\
 | restart | another start, with a preset for another binding, which is told; a page, the end |
 | kill -9 | SIGKILL in a download; the next start serves |
 | no link | a start while the link is down; it comes up, and a page is served |
+| interrupt | `--idle interrupt`: lcores asleep answer; polled: the driver has no receive interrupts |
 | jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peers of 1,500 too |
 """
 ADVICE_CHECKS = {"uio": ("advice", "serve"), "vfio": ("advice", "serve", "session")}
