@@ -65,69 +65,47 @@ static nj_ns clock_of(struct nj_ewyk *e)
     return e->config.clock ? e->config.clock(e->config.ctx) : 0;
 }
 
-/* `why`: in the words of the line that tells of it. */
-static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type to, const char *why)
+static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type to)
 {
-    char line[240];
+    char line[200];
 
     __atomic_store_n(&c->type, to, __ATOMIC_RELAXED);
     add(&c->n_moves, 1);
     if (!e->config.log)
         return;
-    snprintf(line, sizeof line, "%.100s: %s, %s (budget %llu us)", c->name,
-             to == c->declared ? "back from the workers" : "moved to the workers", why,
+    snprintf(line, sizeof line, "%.100s: %s, %llu us on the core (budget %llu us)", c->name,
+             to == c->declared ? "back from the workers" : "moved to the workers",
+             (unsigned long long)(nj_task_class_ewma(c) / NJ_US),
              (unsigned long long)(e->config.budget_ns / NJ_US));
     e->config.log(e->config.ctx, line);
 }
 
-static void move_away(struct nj_ewyk *e, struct nj_task_class *c, const char *why)
+static void move_away(struct nj_ewyk *e, struct nj_task_class *c)
 {
     bool again = c->back_at && clock_of(e) - c->back_at < NJ_EWYK_TRIAL_NS;
     uint32_t more = c->n_calm_min < NJ_EWYK_CALM_MAX ? 4 * c->n_calm_min : NJ_EWYK_CALM_MAX;
 
     c->n_calm = 0;
     c->n_calm_min = again ? more : 1;
-    c->n_heavy = 0;
-    move(e, c, NJ_OS_BLOCKING, why);
+    move(e, c, NJ_OS_BLOCKING);
 }
 
-/* Are there so many holds beyond the budget that they take a share of the core's time? */
-static bool is_heavy(const struct nj_task_class *c)
+/* A moved class comes back at half the budget, so that it does not go to and fro; or when it turned
+ * out to rely on the lcore. */
+static void judge(struct nj_ewyk *e, struct nj_task_class *c)
 {
-    return c->n_heavy >= NJ_EWYK_SHARE_HOLDS && c->heavy_ns > NJ_EWYK_SHARE_NS / NJ_EWYK_SHARE_OF;
-}
+    nj_ns average = nj_task_class_ewma(c);
 
-static bool may_move_away(const struct nj_ewyk *e, const struct nj_task_class *c)
-{
-    return e->config.submit && !c->pinned && c->declared != NJ_OS_BLOCKING;
-}
-
-/* A moved class comes back at half the budget, so that it does not go to and fro, and without a
- * task beyond the budget among those that count; or when it turned out to rely on the lcore. */
-static void judge(struct nj_ewyk *e, struct nj_task_class *c, nj_ns last)
-{
-    nj_ns average = nj_task_class_ewma(c), budget = e->config.budget_ns;
-    char why[100];
-
-    snprintf(why, sizeof why, "%llu us on the core", (unsigned long long)(average / NJ_US));
     if (c->type != c->declared) {
-        c->n_calm = average < budget / 2 && last <= budget ? c->n_calm + 1 : 0;
+        c->n_calm = average < e->config.budget_ns / 2 ? c->n_calm + 1 : 0;
         if (!c->pinned && (c->n_calm == 0 || c->n_calm < c->n_calm_min))
             return;
         c->back_at = clock_of(e);
-        move(e, c, c->declared, why);
-    } else if (may_move_away(e, c)) {
-        if (average <= budget)
-            snprintf(why, sizeof why, "%u tasks of a second were on the core for %llu ms",
-                     c->n_heavy, (unsigned long long)(c->heavy_ns / NJ_MS));
-        move_away(e, c, why);
+        move(e, c, c->declared);
+    } else if (nj_unlikely(average > e->config.budget_ns) && e->config.submit && !c->pinned &&
+               c->declared != NJ_OS_BLOCKING) {
+        move_away(e, c);
     }
-}
-
-/* Is the class to be looked at: away, or beyond its bounds? */
-static bool is_to_be_judged(const struct nj_ewyk *e, const struct nj_task_class *c)
-{
-    return c->type != c->declared || nj_task_class_ewma(c) > e->config.budget_ns || is_heavy(c);
 }
 
 static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
@@ -136,8 +114,7 @@ static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
     uint64_t x8 = c->ewma_x8_ns;
 
     __atomic_store_n(&c->ewma_x8_ns, x8 - x8 / 8 + (ns < most ? ns : most), __ATOMIC_RELAXED);
-    if (nj_unlikely(is_to_be_judged(e, c)))
-        judge(e, c, ns);
+    judge(e, c);
 }
 
 void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
@@ -161,13 +138,6 @@ static void hold_begin(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
 static void note_overrun(struct nj_ewyk *e, struct nj_task_class *c, nj_ns since, nj_ns ns)
 {
     add(&c->n_overruns, 1);
-    if (since - c->heavy_since >= NJ_EWYK_SHARE_NS) {
-        c->heavy_since = since;
-        c->heavy_ns = 0;
-        c->n_heavy = 0;
-    }
-    c->heavy_ns += ns;
-    c->n_heavy++;
     if (ns <= NJ_EWYK_LONG_NS || atomic_load_explicit(&e->has_long, memory_order_acquire))
         return;
     e->was_long = (struct nj_ewyk_long){{c, since}, ns};

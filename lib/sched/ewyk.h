@@ -28,11 +28,6 @@
 /* A single long hold (the kernel took the core away) must not move a route: it counts as this many
  * budgets, and so an average over eight needs more than one to pass the budget. */
 #define NJ_EWYK_OUTLIER_BUDGETS 4u
-/* An average does not see the few tasks of a class that take long. So their share of the core's
- * time counts, too: so many holds beyond the budget that take a quarter of this time move it. */
-#define NJ_EWYK_SHARE_NS        NJ_SEC
-#define NJ_EWYK_SHARE_OF        4u
-#define NJ_EWYK_SHARE_HOLDS     4u
 
 /* A class that comes back from the workers and is moved again within this time belongs there: what
  * it did on the core was to wait in the kernel, which a worker's CPU time does not show, or some of
@@ -54,10 +49,7 @@ struct nj_task_class {
     uint32_t n_calm, n_calm_min; /* tasks of workers below half the budget: so far, and to return */
     nj_ns back_at;               /* when it came back from the workers last; 0: never */
     uint64_t ewma_x8_ns;         /* eight times the moving average of its holds */
-    nj_ns heavy_since;           /* since then: holds beyond the budget, and their time */
-    uint64_t heavy_ns;
-    uint32_t n_heavy;
-    uint64_t longest_ns;    /* on the core without giving it back */
+    uint64_t longest_ns;         /* on the core without giving it back */
     uint64_t away_ns;       /* the longest that a worker took lately, by the clock; 0: unknown */
     uint64_t n_overruns;    /* holds beyond the budget */
     uint64_t n_would_block; /* it would have parked where it must not */
