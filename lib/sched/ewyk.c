@@ -263,53 +263,41 @@ static enum nj_mode eat_now(struct nj_ewyk *e, struct nj_task *t)
     return mode;
 }
 
-/* False: the workers take no more. */
-static bool give_to_worker(struct nj_ewyk *e, struct nj_task *t)
+static enum nj_mode give_to_worker(struct nj_ewyk *e, struct nj_task *t)
 {
     struct nj_task_class *c = t->class_of; /* the task may be gone before we are back */
 
     if (!e->config.submit || !e->config.submit(e->config.ctx, t))
-        return false;
+        return reject(t);
     add(&c->n[NJ_MODE_PEC_WORKER], 1);
-    return true;
+    return NJ_MODE_PEC_WORKER;
 }
 
 static enum nj_mode eat_blocking(struct nj_ewyk *e, struct nj_task *t)
 {
     if (e->fibers->n_max == 0)
-        return give_to_worker(e, t) ? NJ_MODE_PEC_WORKER : reject(t);
+        return give_to_worker(e, t);
     if (e->fibers->free && e->waiting.n == 0) /* not before those that came first */
         return eat_now(e, t);
     return enqueue(e, &e->waiting, t);
 }
 
 /* The table of ewyk.h. */
-static enum nj_mode consume_as(struct nj_ewyk *e, struct nj_task *t, enum nj_task_type type)
+static enum nj_mode consume(struct nj_ewyk *e, struct nj_task *t)
 {
-    switch (type) {
+    switch (t->class_of->type) {
     case NJ_NON_BLOCKING:
         return eat_inline(e, t, NJ_MODE_PC);
     case NJ_EITHER:
         return e->fibers->free && !t->no_stack ? eat_now(e, t) : eat_inline(e, t, NJ_MODE_PIC);
     case NJ_OS_BLOCKING:
-        return give_to_worker(e, t) ? NJ_MODE_PEC_WORKER : reject(t);
+        return give_to_worker(e, t);
     case NJ_BLOCKING:
     case NJ_UNTYPED:
     case NJ_N_TASK_TYPES:
         break;
     }
     return eat_blocking(e, t);
-}
-
-/* A class that was moved to the workers keeps its promise not to be rejected: while they take no
- * more, its tasks are consumed as declared. */
-static enum nj_mode consume(struct nj_ewyk *e, struct nj_task *t)
-{
-    const struct nj_task_class *c = t->class_of;
-
-    if (nj_likely(c->type == c->declared))
-        return consume_as(e, t, c->declared);
-    return give_to_worker(e, t) ? NJ_MODE_PEC_WORKER : consume_as(e, t, c->declared);
 }
 
 enum nj_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)

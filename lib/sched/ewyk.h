@@ -11,8 +11,7 @@
  *   NON_BLOCKING  PC                       PC
  *   EITHER        EPC                      PIC
  *   BLOCKING      EPC                      PEC_QUEUE, or rejected when the queue is full
- *   OS_BLOCKING   PEC_WORKER, or rejected when the workers take no more; what is declared otherwise
- *                 and was moved to them is then consumed as declared
+ *   OS_BLOCKING   PEC_WORKER, or rejected when the workers take no more
  *
  * One thread's, except nj_ewyk_holder().
  */
