@@ -2,7 +2,7 @@
 /*
  * The producer's loop and what surrounds it.
  *
- * References keep a strategy alive: its owner's, one of each thread that is inside, one of the
+ * References keep a strategy alive: its owner's, one of each thread that is inside, one of each
  * recruit while it is on its way. Who gives back the last one says that it has stopped.
  */
 #include "sched/strategy.h"

@@ -13,7 +13,8 @@
  *     SURE    a thread that was waiting has it; or the sender, who has just begun to look for one,
  *             takes production back itself
  *
- * Each function is one successful compare-and-swap. Also where nothing is to be changed: so what a
+ * Each function is one successful compare-and-swap, but for nj__word_resume() where another thread
+ * produces. Also where nothing is to be changed: so what a
  * caller did before (a task it queued) is visible to whoever changes the word next, and that one
  * will look.
  */

@@ -168,7 +168,11 @@ static void from_queue(void *arg)
 
 static uint64_t role_of(const struct nj_task *task)
 {
-    return is_recruit(task) ? ROLE_QUEUE : ROLE_TASK + ((uint64_t)type_of(task) << 8);
+    if (is_recruit(task))
+        return ROLE_QUEUE;
+    const struct task *t = (const struct task *)((const char *)task - offsetof(struct task, task));
+    return ROLE_TASK + ((uint64_t)t->event->type << 8 | (uint64_t)t->event->brings << 17 |
+                        (uint64_t)t->is_child << 16);
 }
 
 /* A thread of the pool has it, now or later or never. */
