@@ -53,7 +53,7 @@ LEGEND = f"""\
 | restart | another start, with a preset for another binding, which is told; a page, the end |
 | kill -9 | SIGKILL in a download; the next start serves |
 | no link | a start while the link is down; it comes up, and a page is served |
-| interrupt | `--idle interrupt`: lcores asleep answer; polled: the driver has no receive interrupts |
+| interrupt | `--idle interrupt`: lcores asleep answer; polled: there are no receive interrupts |
 | jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peers of 1,500 too |
 """
 ADVICE_CHECKS = {"uio": ("advice", "serve"), "vfio": ("advice", "serve", "session")}
