@@ -49,10 +49,19 @@ static bool is_member(uint16_t id)
     return rte_eth_dev_info_get(id, &info) == 0 && (*info.dev_flags & NJ_ETH_DEV_BOND_MEMBER);
 }
 
-/* The port itself, or of a bond a member: `id`s for which it is true. */
-static bool is_part(const struct nj_dpdk_port *p, uint16_t id)
+/* Is the port, or of a bond a member, of this driver? */
+static bool has_part(const struct nj_dpdk_port *p, const char *driver)
 {
-    return id == p->id || (p->bond && is_member(id));
+    bool has = has_driver(p->id, driver);
+    uint16_t i;
+
+    if (!p->bond)
+        return has;
+    RTE_ETH_FOREACH_DEV(i)
+    {
+        has = has || (is_member(i) && has_driver(i, driver));
+    }
+    return has;
 }
 
 /* How many ports there are of this driver; the last of them into *id. */
@@ -291,25 +300,16 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
 }
 
 /* Queues of each direction that work, of the port and of a bond's members, where the driver says
- * more. Lcores without a queue are fed by
- * others.
+ * more. Lcores without a queue are fed by others.
  *
  * net_tap announces all its queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and
  * in DPDK 22.11 writes past the end of it with more. net_e1000_em says two for all of its chips:
  * the older chips (82540, 82545, 82546) have one, and never send packets of the second queue. */
 static uint32_t queues_max(const struct nj_dpdk_port *p)
 {
-    uint32_t n = NJ_SHARDS_MAX;
-    uint16_t i;
-
-    RTE_ETH_FOREACH_DEV(i)
-    {
-        if (is_part(p, i) && has_driver(i, TAP))
-            n = least(n, RTE_MP_MAX_FD_NUM / 2);
-        if (is_part(p, i) && has_driver(i, "net_e1000_em"))
-            n = 1;
-    }
-    return n;
+    if (has_part(p, "net_e1000_em"))
+        return 1;
+    return has_part(p, TAP) ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
 }
 
 /* Of the largest packet and the longest frame that it takes, whichever is less. */
@@ -412,17 +412,6 @@ static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
     return 0;
 }
 
-/* A tap, or a bond with a tap? */
-static bool is_tap(const struct nj_dpdk_port *p)
-{
-    bool tap = false;
-    uint16_t i;
-
-    RTE_ETH_FOREACH_DEV(i)
-    tap = tap || (is_part(p, i) && has_driver(i, TAP));
-    return tap;
-}
-
 int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
                       const struct nj_rss_key *rss_key, char *why, size_t n)
 {
@@ -451,7 +440,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
 
     bool rss = nj_rss_promised(&info, n_shards);
     if (want->offload)
-        nj_offload_choose(&off, is_tap(p) ? TAP : p->driver, &info);
+        nj_offload_choose(&off, has_part(p, TAP) ? TAP : p->driver, &info);
     p->tx = off.stack;
     p->rx_csum = off.rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
     nj_offload_tell(&off, p->offloads, sizeof p->offloads);
@@ -490,7 +479,7 @@ void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
     out->rx_nombuf = stats.rx_nombuf;
     out->rx_errors = stats.ierrors;
     /* A tap counts what it cannot take now, and we offer again. */
-    out->tx_errors = is_tap(p) ? 0 : stats.oerrors;
+    out->tx_errors = has_part(p, TAP) ? 0 : stats.oerrors;
     out->tx_packets = p->n_txq > RTE_ETHDEV_QUEUE_STAT_CNTRS ? UINT64_MAX : stats.opackets;
 }
 
