@@ -68,18 +68,18 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 }
 
 /* This thread is the producer. When it was stopped the word stays as it is: nobody produces any
- * more, and nj_strategy_restart() begins with a new one. `found`, unless NULL, is counted with the
- * first task, before it is consumed. */
-static void produce_and_consume(struct nj_strategy *s, const enum nj__count *found)
+ * more, and nj_strategy_restart() begins with a new one. A recruit that finds a task is
+ * counted before it consumes it. */
+static void produce_and_consume(struct nj_strategy *s, bool is_recruit)
 {
     bool tagged = nj_tag_must_not_block();
 
     while (!stopped(s)) {
         NJ__STEP(NJ__AT_PRODUCE, 0);
         struct nj_task *task = s->config.producer->produce(s->config.producer);
-        if (task && found) {
-            nj__count(s, *found);
-            found = NULL;
+        if (task && is_recruit) {
+            nj__count(s, NJ__COUNT_RECRUITS_USEFUL);
+            is_recruit = false;
         }
         if (task ? !consume(s, task, tagged) : nj__word_rest(&s->word))
             return;
@@ -88,11 +88,9 @@ static void produce_and_consume(struct nj_strategy *s, const enum nj__count *fou
 
 static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 {
-    static const enum nj__count useful = NJ__COUNT_RECRUITS_USEFUL;
-
     nj__count(s, NJ__COUNT_RECRUITS_ARRIVED);
     if (nj__word_arrive(&s->word, recruit))
-        produce_and_consume(s, &useful);
+        produce_and_consume(s, true);
     drop(s);
 }
 
@@ -192,7 +190,7 @@ bool nj_strategy_produce(struct nj_strategy *s)
         return false;
     bool alive = !stopped(s);
     if (alive && nj__word_arrive(&s->word, NJ__NO_RECRUIT))
-        produce_and_consume(s, NULL);
+        produce_and_consume(s, false);
     drop(s);
     return alive;
 }
