@@ -22,7 +22,7 @@ class AfterARest:
             client.close()
 
 
-class Asleep(AfterARest):
+class Asleep:
     """Where the receive queue can be waited for, lcores do not look for packets again and again."""
 
     def loops(self):
@@ -39,18 +39,18 @@ class Asleep(AfterARest):
             until("every lcore asleep", sleeps)
 
 
-class Sleep(Asleep, ServerCase):
+class Sleep(Asleep, AfterARest, ServerCase):
     """Until a file of the tap can be read."""
     options = ("--idle-timeout", "4s")
 
 
-class SleepOnSockets(Asleep, ServerCase):
+class SleepOnSockets(Asleep, AfterARest, ServerCase):
     """Until a socket of net_af_packet can be read."""
     link = "veth"
     options = ("--idle", "sleep", "--idle-timeout", "4s")
 
 
-class SleepWithoutQueue(Asleep, ServerCase):
+class SleepWithoutQueue(Asleep, AfterARest, ServerCase):
     """Two of three lcores have no queue: others hand them packets, and send theirs."""
     link = "veth"
     lcores = 3
@@ -58,6 +58,7 @@ class SleepWithoutQueue(Asleep, ServerCase):
 
 
 class InterruptOnTap(Asleep, ServerCase):
+    """A tap has no interrupts, so this is as Sleep."""
     options = ("--idle", "interrupt", "--idle-timeout", "4s")
 
 
