@@ -10,8 +10,8 @@
  * Recruits are threads that were sent for and have not arrived. There is at most one of each kind:
  *
  *     QUEUED  it comes when the executor has a thread for it, perhaps never
- *     SURE    a thread that was waiting has it; or the sender, who has just begun to look for one,
- *             takes production back itself
+ *     SURE    a waiting thread has been given the recruit, and will arrive; or the sender is still
+ *             looking for such a thread, and takes production back if there is none
  *
  * Each function is one successful compare-and-swap, but for nj__word_resume() where another thread
  * produces. Also where nothing is to be changed: so what a

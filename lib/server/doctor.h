@@ -71,7 +71,7 @@ struct nj_nic {
     char interface[IF_NAMESIZE];  /* the first one, or "" */
     char route_of[IF_NAMESIZE];   /* the interface that has the route, which may be above */
     bool has_default, has_routes; /* of the kernel, through one of its interfaces */
-    bool is_suspect;              /* has_default is assumed: who has the route is not known */
+    bool is_suspect;              /* has_default is assumed: the route's NIC is not known */
     bool has_uverbs;              /* what a bifurcated driver needs beside the kernel's */
     int64_t node, group;          /* NUMA node, IOMMU group; -1: none */
     int64_t mbit_per_s;           /* of the link; -1: not known */

@@ -245,7 +245,7 @@ class BadInput(unittest.TestCase):
                                        f"net_\\w+0: .*{said}")
 
     def test_a_member_of_a_bond(self):
-        """It is stated, whichever is opened first."""
+        """It is refused, in each order of the options."""
         bond = ["--preset", "tap,iface=nj0", "--preset", "tap,iface=nj1",
                 "--preset", "bonding,mode=1,member=net_tap0,member=net_tap1"]
         for ports in ("0", "2"), ("2", "0"):

@@ -16,7 +16,8 @@ OF_A_PACKAGE = "/boot"  # driverctl, which the guest does not have: typed by han
 HUGEPAGES_OF_ONE = 110  # so that two servers do not fit
 VFIO = "/dev/vfio/vfio"
 LIMITS = "/etc/security/limits.d/nightjar.conf"
-# Without the number of an IOMMU group. Only vfio is for a user who is not root.
+# The ids of the lines, with N for the number of the IOMMU group. With uio the server runs as root,
+# with vfio as another user.
 TYPED = {
     "uio": {"hugepages/node0", "hugepages/boot", "hugetlbfs", "transparent-hugepages",
             "module/uio_pci_generic", "nic/0000:00:08.0", "permission/dev/net/tun"},
@@ -80,8 +81,8 @@ class Advice(Checks):
             raise Failed("\n".join(map(str, left)))
 
     def serve(self):
-        """Whoever doctor was asked for runs the server, in a new session. Meanwhile doctor tells
-        how to find who has the huge pages."""
+        """The user that doctor was asked about runs the server, in a new session. Meanwhile
+        doctor's advice finds the process that has the huge pages."""
         self.guest.run(f"echo {HUGEPAGES_OF_ONE} >/proc/sys/vm/nr_hugepages")
         self.start_as(self.user)
         self.page()

@@ -26,7 +26,7 @@ DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_bond", "net_e1000",
 SOCAT, BUSYBOX, SHELL = "/usr/bin/socat", "/bin/busybox", "/bin/dash"
 PROGRAMS = (BUSYBOX, SOCAT, SHELL, "/bin/kmod", "/sbin/modprobe", "/usr/bin/prlimit", "/usr/bin/su")
 PAM_MODULES = ("pam_rootok", "pam_permit", "pam_limits")
-USER = "web"  # who is not root
+USER = "web"  # the user without privileges
 ETC = {
     "passwd": f"root:x:0:0::/:{SHELL}\n{USER}:x:1000:1000::/:{SHELL}\n",
     "group": f"root:x:0:\n{USER}:x:1000:\n",

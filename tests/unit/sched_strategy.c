@@ -75,7 +75,8 @@ Test(sched_strategy, untyped_is_blocking)
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 2);
 }
 
-/* Production is IDLE before anybody is sent for: so who comes at once produces. EWYK 5.27 */
+/* The state is IDLE before a recruit is sent for, so a recruit that arrives at once produces.
+ * EWYK 5.27 */
 Test(sched_strategy, recruit_that_comes_at_once)
 {
     for (int more = 0; more < 2; more++) {
@@ -97,7 +98,7 @@ Test(sched_strategy, recruit_that_comes_at_once)
     }
 }
 
-/* Nobody waits, and somebody else took production meanwhile: as good as a recruit. */
+/* No thread waits, and another caller became the producer meanwhile: as good as a recruit. */
 static void other_comes(struct world *w)
 {
     cr_assert(nj__word_arrive(&w->s.word, NJ__NO_RECRUIT));
