@@ -19,6 +19,7 @@ enum nj__place {
     NJ__AT_ARRIVAL,
     NJ__AT_REST,
     NJ__AT_RECRUIT,
+    NJ__AT_PAUSE,
     NJ__AT_RETAKE,
     NJ__AT_RESUME,
     NJ__AT_PRODUCE,
@@ -31,6 +32,11 @@ enum nj__place {
     NJ__AT_SEAT_FREE,  /* ... gets up */
     NJ__AT_SEAT_COUNT, /* the count of seats changes */
     NJ__AT_HAND_OVER,
+    NJ__AT_ROUSE,
+    NJ__AT_POOL_LOCK,    /* the pool's lock, taken or tried */
+    NJ__AT_POOL_RELEASE, /* ... let go of */
+    NJ__AT_POOL_NEWS,    /* what others left for whoever has the lock */
+    NJ__AT_IDLE_LOOK,    /* a thread is about to sleep */
     NJ__N_PLACES
 };
 

@@ -123,7 +123,9 @@ bool nj__send_recruit(struct nj_strategy *s)
 {
     hold(s);
     NJ__STEP(NJ__AT_EXECUTE, 0);
-    if (s->config.executor->ops->execute(s->config.executor, &s->queued_recruit, NULL))
+    struct nj_executor *e = s->config.executor;
+    if (s->config.posts ? e->ops->post(e, &s->queued_recruit)
+                        : e->ops->execute(e, &s->queued_recruit, NULL))
         return true;
     nj__word_undo(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
@@ -143,8 +145,21 @@ static bool try_recruit(struct nj_strategy *s)
     return false;
 }
 
+/* There is nothing to produce, and nobody asked meanwhile: no thread is needed yet. */
+static bool leave_to_nobody(struct nj_strategy *s)
+{
+    struct nj_producer *p = s->config.producer;
+
+    if (!p->has_more || p->has_more(p) || !nj__word_pause(&s->word))
+        return false;
+    nj__count(s, NJ__COUNT_RECRUITS_SPARED);
+    return true;
+}
+
 bool nj__leave_to_others(struct nj_strategy *s)
 {
+    if (leave_to_nobody(s))
+        return true;
     return !nj__word_leave(&s->word, NJ__SURE) || try_recruit(s) || !nj__word_retake(&s->word);
 }
 
@@ -243,6 +258,7 @@ struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
         .recruits_arrived = since_reset(s, NJ__COUNT_RECRUITS_ARRIVED),
         .recruits_useful = since_reset(s, NJ__COUNT_RECRUITS_USEFUL),
         .recruits_missed = since_reset(s, NJ__COUNT_RECRUITS_MISSED),
+        .recruits_spared = since_reset(s, NJ__COUNT_RECRUITS_SPARED),
     };
 }
 

@@ -28,6 +28,12 @@ struct nj_producer {
      * is one. May call both itself.
      */
     struct nj_task *(*produce)(struct nj_producer *);
+    /*
+     * Asked by the producing thread when it is about to consume a task that may block: would
+     * produce() find another one now? False: no thread is sent for, as somebody will call
+     * nj_strategy_produce() or nj_strategy_dispatch() when there is one. NULL: always true.
+     */
+    bool (*has_more)(struct nj_producer *);
 };
 
 /* Where tasks go that the producing thread does not consume: usually a struct nj_thread_pool. */
@@ -38,6 +44,9 @@ struct nj_executor_ops {
     bool (*execute)(struct nj_executor *, struct nj_task *task, const struct nj_strategy *of);
     /* True: a thread that was waiting has it. Never blocks, queues, allocates or yields. */
     bool (*try_execute)(struct nj_executor *, struct nj_task *task);
+    /* As execute() of nobody's task, and never waits for another thread: for those that poll. May
+     * be NULL, see nj_strategy_config.posts. */
+    bool (*post)(struct nj_executor *, struct nj_task *task);
 };
 struct nj_executor {
     const struct nj_executor_ops *ops;
@@ -58,6 +67,7 @@ struct nj_strategy_config {
     /* What a task declares; NULL: nothing. OS_BLOCKING is BLOCKING here: these threads may block.
      */
     enum nj_task_type (*type_of)(const struct nj_task *);
+    bool posts; /* nj_strategy_dispatch() is called by threads that must not wait: it uses post() */
     /* After nj_strategy_stop(), when the last thread has left: now it may be freed. Or NULL. */
     void (*on_stopped)(void *ctx);
     void *ctx;
@@ -70,6 +80,7 @@ struct nj_strategy_counters {
     uint64_t recruits_arrived;  /* threads that were sent for, and came */
     uint64_t recruits_useful;   /* ... of them those that found a task: the others were wasted */
     uint64_t recruits_missed;   /* sent for where no thread waited */
+    uint64_t recruits_spared;   /* not sent for, as there was nothing more to produce */
 };
 #define NJ_STRATEGY_N_COUNTERS (sizeof(struct nj_strategy_counters) / sizeof(uint64_t))
 

@@ -15,7 +15,8 @@ enum nj__count {
     NJ__COUNT_DISPATCH_REJECTED,
     NJ__COUNT_RECRUITS_ARRIVED,
     NJ__COUNT_RECRUITS_USEFUL,
-    NJ__COUNT_RECRUITS_MISSED
+    NJ__COUNT_RECRUITS_MISSED,
+    NJ__COUNT_RECRUITS_SPARED
 };
 
 void nj__count(struct nj_strategy *s, enum nj__count what);
@@ -33,7 +34,8 @@ void nj__execute(struct nj_strategy *s, struct nj_task *task);
  * it was there. False: refused, and the word says so. */
 bool nj__send_recruit(struct nj_strategy *s);
 /* The producer would consume a task that may block. True: another thread is sure to produce, or
- * does. False: none can be had, and this one still is the producer. */
+ * does, or will be sent for by whoever brings the next task. False: none can be had, and this one
+ * still is the producer. */
 bool nj__leave_to_others(struct nj_strategy *s);
 
 #endif

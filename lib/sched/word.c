@@ -93,6 +93,18 @@ bool nj__word_leave(nj__word *w, enum nj__recruit recruit)
     }
 }
 
+bool nj__word_pause(nj__word *w)
+{
+    uint32_t now = look(w);
+
+    while (nj__state_of(now) == NJ__PRODUCING) {
+        NJ__STEP(NJ__AT_PAUSE, now);
+        if (swap(w, &now, NJ__IDLE, nj__recruits_of(now)))
+            return true;
+    }
+    return false;
+}
+
 bool nj__word_retake(nj__word *w)
 {
     uint32_t now = look(w);

@@ -14,8 +14,8 @@
  *             looking for such a thread, and takes production back if there is none
  *
  * Each function is one successful compare-and-swap, but for nj__word_resume() where another thread
- * produces. Also where nothing is to be changed: so what a
- * caller did before (a task it queued) is visible to whoever changes the word next, and that one
+ * produces, and nj__word_pause() where somebody asked. Also where nothing is to be changed: so what
+ * a caller did before (a task it queued) is visible to whoever changes the word next, and that one
  * will look.
  */
 #ifndef NJ_SCHED_WORD_H
@@ -66,6 +66,10 @@ bool nj__word_rest(nj__word *w);
  * nj__word_retake() (SURE). False: one is on its way.
  */
 bool nj__word_leave(nj__word *w, enum nj__recruit recruit);
+
+/* The same without a recruit, where production has nothing to do. False: somebody asked for it
+ * meanwhile, and nothing has changed. */
+bool nj__word_pause(nj__word *w);
 
 /* No SURE recruit can be had. True: the caller produces again. False: another thread does. */
 bool nj__word_retake(nj__word *w);

@@ -247,7 +247,7 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
 
 struct crew *crew_new(bool steals, struct producer *const *producers, uint32_t n_producers)
 {
-    static const struct nj_executor_ops ops = {execute, try_execute};
+    static const struct nj_executor_ops ops = {.execute = execute, .try_execute = try_execute};
     struct nj_thread_pool_config pool = {.n_min = PRODUCERS_MAX,
                                          .n_max = PRODUCERS_MAX,
                                          .n_cpus = 1,

@@ -352,7 +352,8 @@ static struct nj_thread_pool *pool_on(int cpu, uint32_t n_threads)
 
 static void with_split(const struct options *o, struct producer *const *p)
 {
-    static const struct nj_executor_ops ops = {split_execute, split_try_execute};
+    static const struct nj_executor_ops ops = {.execute = split_execute,
+                                               .try_execute = split_try_execute};
     struct split s = {{&ops}, pool_on(0, PRODUCERS_MAX), pool_on(1, THREADS)};
 
     with_threads(o, p, NJ_STRATEGY_PEC, &s.executor);

@@ -261,7 +261,8 @@ static void caller(void *arg)
 
 static void begin(void *ctx)
 {
-    static const struct nj_executor_ops executor_ops = {execute, try_execute};
+    static const struct nj_executor_ops executor_ops = {.execute = execute,
+                                                        .try_execute = try_execute};
     static const struct nj_task_ops task_ops = {run, reject};
     const struct model_strategy *m = ctx;
 
@@ -274,8 +275,11 @@ static void begin(void *ctx)
     w.n_free = m->n_pool;
     for (unsigned i = 0; i < TASKS_MAX; i++)
         w.tasks[i].task.ops = &task_ops;
-    struct nj_strategy_config config = {NJ_STRATEGY_ADAPTIVE, &w.producer, &w.executor, type_of,
-                                        on_stopped,           NULL};
+    struct nj_strategy_config config = {.kind = NJ_STRATEGY_ADAPTIVE,
+                                        .producer = &w.producer,
+                                        .executor = &w.executor,
+                                        .type_of = type_of,
+                                        .on_stopped = on_stopped};
     nj_strategy_init(&w.strategy, &config);
     for (unsigned i = 0; i + m->n_each <= m->n_events; i += m->n_each) {
         uint64_t role = ROLE_EVENT;

@@ -241,6 +241,76 @@ static void ask_in_production(struct world *w, struct task *found)
         nj_strategy_dispatch(&w->s); /* REPRODUCING, which EPC takes back to IDLE */
 }
 
+/* A producer that has nothing more sends for nobody; its consumer asks it again afterwards. */
+Test(sched_strategy, nothing_more_to_produce)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    w->producer.has_more = has_more;
+    w->n_waiting = 1;
+    struct task *t = add(w, NJ_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(t->n_run, 1);
+    cr_assert_eq(w->n_try, 0);
+    cr_assert_eq(w->n_produce, 2, "the consumer has come back");
+    cr_assert_eq(nj_strategy_counters(&w->s).epc, 1);
+    cr_assert_eq(nj_strategy_counters(&w->s).recruits_spared, 1);
+    cr_assert_eq(word(w), IDLE_0);
+    w->is_more = true;
+    add(w, NJ_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_try, 1);
+    run_handed(w);
+}
+
+static void dispatches(struct world *w, struct task *t)
+{
+    (void)t;
+    cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert_eq(nj__recruits_of(word(w)), NJ__QUEUED, "whoever brings a task sends for a thread");
+}
+
+static void dispatches_too_early(struct world *w)
+{
+    cr_assert(nj_strategy_dispatch(&w->s));
+}
+
+/* Who brings a task while nobody was sent for finds production IDLE; who does so just before that
+ * makes the consumer send for somebody. EWYK 5.9, EWYK 5.10 */
+Test(sched_strategy, task_comes_after_nothing_more)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    w->producer.has_more = has_more;
+    w->n_waiting = 1;
+    add(w, NJ_BLOCKING)->body = dispatches;
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_queued, 1);
+    run_queue(w);
+
+    w->at_has_more = dispatches_too_early;
+    add(w, NJ_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_try, 1, "it was asked for, so somebody has to come");
+    run_handed(w);
+    cr_assert_eq(word(w), IDLE_0);
+}
+
+/* A thread that must not wait sends its recruits by post(). */
+Test(sched_strategy, recruits_are_posted)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+    struct nj_strategy_config config = w->s.config;
+
+    config.posts = true;
+    nj_strategy_init(&w->s, &config);
+    struct task *t = add(w, NJ_BLOCKING);
+    cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert_eq(w->n_posted, 1);
+    run_queue(w);
+    cr_assert_eq(t->n_run + w->n_queued, 1);
+}
+
 /* EWYK 5.11 */
 Test(sched_strategy, demand_survives_epc)
 {

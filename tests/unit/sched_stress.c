@@ -179,7 +179,8 @@ static void on_stopped(void *ctx)
 
 static void begin(enum nj_strategy_kind kind)
 {
-    static const struct nj_executor_ops executor_ops = {execute, try_execute};
+    static const struct nj_executor_ops executor_ops = {.execute = execute,
+                                                        .try_execute = try_execute};
     static const struct nj_task_ops task_ops = {run, reject};
     struct nj_thread_pool_config pool = {
         .n_min = 2, .n_max = 6, .n_cpus = 2, .n_reserved = 2, .idle_ns = 50 * NJ_US};

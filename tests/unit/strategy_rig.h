@@ -41,7 +41,9 @@ struct world {
     unsigned n_queued, n_execute, n_try, n_waiting, n_started;
     struct nj_task *handed; /* to a waiting thread that has not begun */
     bool refuses, hasty;    /* hasty: a waiting thread begins inside of try_execute() */
-    unsigned n_stopped;
+    bool is_more;           /* what has_more() says, where it is asked */
+    void (*at_has_more)(struct world *w);
+    unsigned n_stopped, n_posted;
 };
 
 /* As another thread would: with its own stack of frames and its own tag. */
@@ -101,6 +103,21 @@ static inline bool try_execute(struct nj_executor *e, struct nj_task *t)
     return true;
 }
 
+static inline bool post(struct nj_executor *e, struct nj_task *t)
+{
+    nj_container_of(e, struct world, executor)->n_posted++;
+    return execute(e, t, NULL);
+}
+
+static inline bool has_more(struct nj_producer *p)
+{
+    struct world *w = nj_container_of(p, struct world, producer);
+
+    if (w->at_has_more)
+        w->at_has_more(w);
+    return w->is_more;
+}
+
 static inline void run(struct nj_task *task)
 {
     struct task *t = nj_container_of(task, struct task, task);
@@ -140,7 +157,8 @@ static inline void on_stopped(void *ctx)
 
 static inline struct world *world(enum nj_strategy_kind kind)
 {
-    static const struct nj_executor_ops executor_ops = {execute, try_execute};
+    static const struct nj_executor_ops executor_ops = {
+        .execute = execute, .try_execute = try_execute, .post = post};
     static struct world w;
 
     memset(&w, 0, sizeof w);
