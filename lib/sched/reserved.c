@@ -2,11 +2,15 @@
 /*
  * Seats of reserved threads.
  *
- * A seat is a word: FREE, WAITING (a thread sits there and may be given a task) or the task. A task
- * is handed over by changing WAITING into it, in one step: so an accepted task always has its
- * thread. A thread that gives up changes its own seat from WAITING to FREE, which fails when a task
- * is there already, and then it runs that. There are no lists and no nodes that could be taken for
- * others.
+ * A seat is a word: FREE, WAITING (a thread sits there and may be given a task), the task, or
+ * ROUSED (the thread shall leave). A task is handed over by changing WAITING into it, in one step:
+ * so an accepted task always has its thread. A thread that gives up changes its own seat from
+ * WAITING to FREE, which fails when a task is there already, and then it runs that. There are no
+ * lists and no nodes that could be taken for others.
+ *
+ * Nobody sleeps who is needed elsewhere: a thread writes WAITING and then asks is_needed(); whoever
+ * needs a thread writes that down and then looks for WAITING in nj_reserved_rouse(). All four are
+ * sequentially consistent, so one of the two sees the other.
  *
  * `count` holds seats in use, wanted threads and whether it was stopped, in one word. Who wants to
  * sit down raises the number of seats in use first, so there is a free one for it; who gets up
@@ -22,7 +26,7 @@
 #include "sched/park.h"
 #include "sched/step.h"
 
-enum { FREE, WAITING }; /* else the address of a task */
+enum { FREE, WAITING, ROUSED }; /* else the address of a task */
 
 struct seat {
     _Atomic uintptr_t state;
@@ -108,7 +112,7 @@ static struct seat *sit_down(struct nj_reserved *r)
         uintptr_t is = FREE;
         NJ__STEP(NJ__AT_SEAT, i);
         if (atomic_compare_exchange_strong_explicit(&r->seats[i].state, &is, WAITING,
-                                                    memory_order_acq_rel, memory_order_relaxed))
+                                                    memory_order_seq_cst, memory_order_relaxed))
             return &r->seats[i];
     }
 }
@@ -119,7 +123,7 @@ static bool seat_change(struct seat *seat, uintptr_t is, uintptr_t next)
                                                    memory_order_acquire);
 }
 
-/* Get up from one's own seat; that fails when a task is there. */
+/* Get up from one's own seat; that fails when it was changed meanwhile. */
 static bool get_up(struct nj_reserved *r, struct seat *seat)
 {
     NJ__STEP(NJ__AT_SEAT_LEAVE, 0);
@@ -131,12 +135,13 @@ static bool get_up(struct nj_reserved *r, struct seat *seat)
     return false;
 }
 
-static struct nj_task *take(struct nj_reserved *r, struct seat *seat)
+/* What others made of the seat, which is free then; or 0 while they did nothing. */
+static uintptr_t take(struct nj_reserved *r, struct seat *seat)
 {
     uintptr_t is = atomic_load_explicit(&seat->state, memory_order_acquire);
 
     if (is == WAITING)
-        return NULL;
+        return 0;
     NJ__STEP(NJ__AT_SEAT_FREE, 0);
     if (NJ_MUTANT == 13) {
         resign(r, 0);
@@ -145,31 +150,37 @@ static struct nj_task *take(struct nj_reserved *r, struct seat *seat)
     atomic_store_explicit(&seat->state, FREE, memory_order_release);
     if (NJ_MUTANT != 13)
         resign(r, 0);
-    return (struct nj_task *)is;
+    return is;
 }
 
-/* The task it was given, or NULL when it left without one. */
-static struct nj_task *wait_for_task(struct nj_reserved *r)
+/* Asked while the seat says WAITING, see the head of this file. */
+static bool must_leave(struct nj_reserved *r)
+{
+    return (look(r) & STOPPED) || (r->config.is_needed && r->config.is_needed(r->config.ctx));
+}
+
+/* The address of the task that it was given, or ROUSED; FREE when it left by itself. */
+static uintptr_t wait_for_task(struct nj_reserved *r)
 {
     struct seat *seat = sit_down(r);
 
     for (;;) {
         uint32_t seen = atomic_load_explicit(&seat->n_wakes, memory_order_acquire);
         NJ__STEP(NJ__AT_SEAT_LOOK, seen);
-        struct nj_task *task = take(r, seat);
-        if (task)
-            return task;
+        uintptr_t got = take(r, seat);
+        if (got)
+            return got;
         if (NJ_MUTANT == 12) {
             NJ__STEP(NJ__AT_SEAT_LOOK, seen | UINT64_C(1) << 32);
             seen = atomic_load_explicit(&seat->n_wakes, memory_order_acquire);
         }
-        bool stopped = look(r) & STOPPED;
-        if (!stopped && nj__park(&seat->n_wakes, seen, r->config.idle_ns))
+        bool leaves = must_leave(r);
+        if (!leaves && nj__park(&seat->n_wakes, seen, r->config.idle_ns))
             continue;
         if (!get_up(r, seat))
             continue; /* it was given one */
-        if (resign(r, stopped ? 0 : r->config.n_min))
-            return NULL;
+        if (resign(r, leaves ? 0 : r->config.n_min))
+            return FREE;
         seat = sit_down(r); /* one of the few who stay */
     }
 }
@@ -222,14 +233,28 @@ bool nj_reserved_wants(const struct nj_reserved *r)
     return !(count & STOPPED) && n_wanted(count);
 }
 
-void nj_reserved_serve(struct nj_reserved *r)
+bool nj_reserved_serve(struct nj_reserved *r)
 {
     for (bool again = false; join(r, again); again = true) {
-        struct nj_task *task = wait_for_task(r);
-        if (!task)
-            return;
-        nj__run_clean(NULL, task);
+        uintptr_t got = wait_for_task(r);
+        if (got == FREE || got == ROUSED)
+            return got == ROUSED;
+        nj__run_clean(NULL, (struct nj_task *)got);
     }
+    return false;
+}
+
+bool nj_reserved_rouse(struct nj_reserved *r)
+{
+    for (uint32_t i = 0; i < r->config.capacity; i++) {
+        NJ__STEP(NJ__AT_ROUSE, i);
+        if (atomic_load_explicit(&r->seats[i].state, memory_order_seq_cst) == WAITING &&
+            seat_change(&r->seats[i], WAITING, ROUSED)) {
+            nj__unpark(&r->seats[i].n_wakes);
+            return true;
+        }
+    }
+    return false;
 }
 
 void nj_reserved_stop(struct nj_reserved *r)

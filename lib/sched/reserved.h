@@ -23,6 +23,9 @@ struct nj_reserved_config {
     uint32_t n_min;    /* so many stay however long they wait */
     nj_ns idle_ns;     /* the others leave after so long; NJ_NEVER */
     void (*wanted)(void *ctx); /* nj_reserved_wants() has become true; must not block. Or NULL */
+    /* Asked by each thread after it has begun to wait and before it sleeps: is it needed elsewhere?
+     * Then it leaves. Must not block. Or NULL */
+    bool (*is_needed)(void *ctx);
     void *ctx;
 };
 
@@ -39,8 +42,13 @@ bool nj_reserved_try_execute(struct nj_reserved *r, struct nj_task *task);
 
 bool nj_reserved_wants(const struct nj_reserved *r);
 /* Be reserved, if one is wanted: wait, run what comes, wait again; comes back when there are enough
- * others, when idle for too long, or when it is stopped. */
-void nj_reserved_serve(struct nj_reserved *r);
+ * others, when idle for too long, when it is needed elsewhere, or when it is stopped. True: because
+ * of a nj_reserved_rouse(). */
+bool nj_reserved_serve(struct nj_reserved *r);
+
+/* True: one waiting thread was told to come back from nj_reserved_serve(), and will. False: none
+ * waits; a thread that begins to wait later asks is_needed() after that. Any thread. */
+bool nj_reserved_rouse(struct nj_reserved *r);
 
 /* No further try_execute() succeeds, those who wait leave; what was accepted runs. */
 void nj_reserved_stop(struct nj_reserved *r);

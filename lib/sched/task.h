@@ -27,6 +27,7 @@ enum nj_mode {
     NJ_N_MODES
 };
 
+struct nj_strategy;
 struct nj_task;
 
 struct nj_task_ops {
@@ -39,6 +40,11 @@ struct nj_task_ops {
 struct nj_task {
     const struct nj_task_ops *ops;
     struct nj_list node; /* while it waits */
+    /* Of the executor that has it: the task behind it, and whose task it is (struct
+     * nj_executor_ops).
+     */
+    struct nj_task *next;
+    const struct nj_strategy *of;
     struct nj_task_class *class_of;
     /* Whose request it is, as a key that is only compared: where tasks wait for workers, clients
      * take turns. NULL: all such tasks count as one client's. */

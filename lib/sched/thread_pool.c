@@ -4,16 +4,16 @@
  * is woken first, so that those at the bottom leave also when there always is a little to do.
  *
  * One thread is called at a time, and it calls the next when it comes and finds more than it takes:
- * a burst of tasks does not wake a crowd that finds nothing. So: while there are tasks, a thread is
- * being called, or all are busy that may be.
+ * a burst of tasks does not wake a crowd that finds nothing. An idle thread is called, else a new
+ * one is made, else a reserved one is roused. So: while there are tasks, a thread is being called,
+ * or all that may be are busy.
  *
- * nj_reserved calls on_wanted() in the middle of try_execute(), which must not wait for the lock.
- * It sets `wanted` and tries the lock; whoever holds the lock looks at `wanted` after letting it
- * go. So one of the two wakes a thread.
+ * Two calls must not wait for the lock: nj_reserved calls on_wanted() in the middle of
+ * try_execute(), and post(). They write down what they want (`wanted`, `inbox`) and try the lock;
+ * whoever holds the lock looks at both after letting it go. So one of the two sees to it.
  */
 #include "sched/thread_pool.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,11 +22,8 @@
 #include "sched/context.h"
 #include "sched/park.h"
 #include "sched/reserved.h"
-
-struct job {
-    struct nj_task *task;
-    const struct nj_strategy *of;
-};
+#include "sched/step.h"
+#include "sched/thread.h"
 
 enum life { NONE, ALIVE, GONE }; /* GONE: to be joined */
 
@@ -43,55 +40,46 @@ struct nj_thread_pool {
     struct nj_executor executor;
     struct nj_thread_pool_config config;
     struct nj_reserved *reserved;
-    pthread_mutex_t lock;
-    bool stopping;
-    struct job *jobs; /* a ring of n_room, a power of two */
-    uint32_t n_room, head, n_jobs;
+    struct nj__lock lock;
+    struct nj_task *first, **last; /* the queue: by nj_task.next, in the order of their arrival */
     uint32_t n_threads, n_idle, n_serving, n_leased;
-    uint32_t n_seats; /* of n_leased: the reserve's */
-    uint32_t n_called;
+    uint32_t n_seats;  /* of n_leased: the reserve's */
+    uint32_t n_called; /* threads that were called or roused, and are not there yet */
     struct thread **idle;
     struct thread *threads;
+    uint32_t n_queued;
+    _Atomic bool stopping;     /* changes under the lock */
+    _Atomic bool lacks_thread; /* there are tasks and nobody could be called; under the lock */
     _Atomic bool wanted NJ_CACHE_ALIGNED;
-    _Atomic uint32_t n_gone; /* counts threads that left, to wait for it */
+    _Atomic(struct nj_task *) inbox; /* posted, by nj_task.next, the last one first */
+    _Atomic uint32_t n_gone;         /* counts threads that left, to wait for it */
 };
 
 /* --- the queue, under the lock ---------------------------------------------------------------- */
 
-static bool grow(struct nj_thread_pool *p)
+static bool push(struct nj_thread_pool *p, struct nj_task *task, const struct nj_strategy *of)
 {
-    uint32_t n_room = p->n_room ? 2 * p->n_room : 64;
-    struct job *jobs = n_room > p->n_room ? malloc(n_room * sizeof *jobs) : NULL;
-
-    if (!jobs)
-        return false;
-    for (uint32_t i = 0; i < p->n_jobs; i++)
-        jobs[i] = p->jobs[(p->head + i) & (p->n_room - 1)];
-    free(p->jobs);
-    p->jobs = jobs;
-    p->n_room = n_room;
-    p->head = 0;
+    if (p->config.queue_max && p->n_queued >= p->config.queue_max && of)
+        return false; /* recruits have a place always: there is one of each strategy */
+    task->of = of;
+    task->next = NULL;
+    *p->last = task;
+    p->last = &task->next;
+    p->n_queued++;
     return true;
 }
 
-static bool push(struct nj_thread_pool *p, struct job job)
+static struct nj_task *pop(struct nj_thread_pool *p)
 {
-    if (p->config.queue_max && p->n_jobs >= p->config.queue_max)
-        return false;
-    if (p->n_jobs == p->n_room && !grow(p))
-        return false;
-    p->jobs[(p->head + p->n_jobs++) & (p->n_room - 1)] = job;
-    return true;
-}
+    struct nj_task *task = p->first;
 
-static bool pop(struct nj_thread_pool *p, struct job *job)
-{
-    if (!p->n_jobs)
-        return false;
-    *job = p->jobs[p->head];
-    p->head = (p->head + 1) & (p->n_room - 1);
-    p->n_jobs--;
-    return true;
+    if (!task)
+        return NULL;
+    p->first = task->next;
+    if (!p->first)
+        p->last = &p->first;
+    p->n_queued--;
+    return task;
 }
 
 /* --- threads, under the lock ------------------------------------------------------------------ */
@@ -105,9 +93,9 @@ static bool spawn(struct nj_thread_pool *p)
         if (t->life == ALIVE)
             continue;
         if (t->life == GONE) /* it has let go of the lock, and does nothing any more */
-            pthread_join(t->id, NULL);
+            nj__thread_join(t->id);
         t->life = NONE;
-        if (pthread_create(&t->id, NULL, worker, t) != 0)
+        if (!nj__thread_start(&t->id, worker, t))
             return false;
         t->life = ALIVE;
         t->called = true;
@@ -147,23 +135,27 @@ static void remove_idle(struct nj_thread_pool *p, struct thread *t)
 }
 
 /* Somebody for the queue, if that needs one: a thread that is idle (to be woken by the caller,
- * without the lock), else a new one, if there may be one more. */
+ * without the lock), else a new one, if there may be one more, else one that is reserved. */
 static struct thread *call_one(struct nj_thread_pool *p)
 {
-    if (!p->n_jobs || p->n_called)
+    if (!p->first || p->n_called || p->stopping)
         return NULL;
     struct thread *t = pop_idle(p);
-
-    if (!t && !p->stopping)
-        spawn(p);
-    return t;
+    if (t || spawn(p))
+        return t;
+    atomic_store(&p->lacks_thread, true); /* before the look at the seats: see is_needed() */
+    if (nj_reserved_rouse(p->reserved)) {
+        p->n_called++;
+        atomic_store(&p->lacks_thread, false);
+    }
+    return NULL;
 }
 
 /* --- the lock --------------------------------------------------------------------------------- */
 
 static void lock(struct nj_thread_pool *p)
 {
-    pthread_mutex_lock(&p->lock);
+    nj__lock_take(&p->lock);
 }
 
 static void wake(struct thread *t)
@@ -172,15 +164,58 @@ static void wake(struct thread *t)
         nj__unpark(&t->n_wakes);
 }
 
+static bool has_news(struct nj_thread_pool *p)
+{
+    NJ__STEP(NJ__AT_POOL_NEWS, 0);
+    return atomic_load(&p->wanted) || atomic_load(&p->inbox);
+}
+
+/* Under the lock: what was posted is queued, in its order; rejected later if the pool stops. */
+static void take_posted(struct nj_thread_pool *p)
+{
+    struct nj_task *task = atomic_exchange(&p->inbox, NULL), *first = NULL;
+
+    while (task) {
+        struct nj_task *next = task->next;
+        task->next = first;
+        first = task;
+        task = next;
+    }
+    while (first) {
+        task = first;
+        first = task->next;
+        push(p, task, NULL);
+    }
+}
+
+static void reject_queued(struct nj_thread_pool *p);
+
 /* See the head of this file. */
+static void look_for_news(struct nj_thread_pool *p)
+{
+    while (has_news(p) && nj__lock_try(&p->lock)) {
+        take_posted(p);
+        struct thread *t = atomic_exchange(&p->wanted, false) ? pop_idle(p) : NULL;
+        struct thread *called = call_one(p);
+        bool stopping = p->stopping;
+        nj__lock_release(&p->lock);
+        wake(t);
+        wake(called);
+        if (stopping)
+            reject_queued(p);
+    }
+}
+
 static void unlock(struct nj_thread_pool *p)
 {
-    pthread_mutex_unlock(&p->lock);
-    while (atomic_load(&p->wanted) && pthread_mutex_trylock(&p->lock) == 0) {
-        struct thread *t = atomic_exchange(&p->wanted, false) ? pop_idle(p) : NULL;
-        pthread_mutex_unlock(&p->lock);
-        wake(t);
-    }
+    nj__lock_release(&p->lock);
+    look_for_news(p);
+}
+
+static void try_lock(struct nj_thread_pool *p)
+{
+    if (nj__lock_try(&p->lock))
+        unlock(p);
 }
 
 static void on_wanted(void *ctx)
@@ -188,23 +223,33 @@ static void on_wanted(void *ctx)
     struct nj_thread_pool *p = ctx;
 
     atomic_exchange(&p->wanted, true);
-    if (pthread_mutex_trylock(&p->lock) == 0)
-        unlock(p);
+    try_lock(p);
+}
+
+/* A thread that waits on a seat leaves it for the queue, when nobody else comes. */
+static bool is_needed(void *ctx)
+{
+    struct nj_thread_pool *p = ctx;
+
+    NJ__STEP(NJ__AT_IDLE_LOOK, 0);
+    return atomic_load(&p->lacks_thread);
 }
 
 /* --- a thread --------------------------------------------------------------------------------- */
 
 enum next { RUN, SERVE, WAIT, LEAVE };
 
-/* One thread of those that may be, and are not leased, is left to the queue. */
+/* One thread of those that may be, and are not leased, is left to the queue; and if there are
+ * tasks, there is another one to call for them. */
 static bool may_serve(const struct nj_thread_pool *p)
 {
     uint32_t n_kept = p->n_leased - p->n_seats + 1;
-    return !p->stopping && p->n_serving + n_kept < p->config.n_max;
+    bool others = !p->first || p->n_idle > 0 || p->n_threads < p->config.n_max;
+    return !p->stopping && others && p->n_serving + n_kept < p->config.n_max;
 }
 
 /* Under the lock. */
-static enum next what_next(struct nj_thread_pool *p, struct thread *t, struct job *job)
+static enum next what_next(struct nj_thread_pool *p, struct thread *t, struct nj_task **task)
 {
     if (t->called) {
         t->called = false;
@@ -212,7 +257,8 @@ static enum next what_next(struct nj_thread_pool *p, struct thread *t, struct jo
     }
     if (may_serve(p) && nj_reserved_wants(p->reserved))
         return SERVE;
-    if (pop(p, job))
+    atomic_store(&p->lacks_thread, false); /* this one is here */
+    if ((*task = pop(p)))
         return RUN;
     return p->stopping ? LEAVE : WAIT;
 }
@@ -232,13 +278,13 @@ static bool wait_idle(struct nj_thread_pool *p, struct thread *t)
     return !woken && p->n_threads > p->config.n_min;
 }
 
-static void run(struct nj_thread_pool *p, struct job job)
+static void run(struct nj_thread_pool *p, struct nj_task *task)
 {
     struct thread *t = call_one(p);
 
     unlock(p);
     wake(t);
-    nj__run_clean(job.of, job.task);
+    nj__run_clean(task->of, task);
     lock(p);
 }
 
@@ -249,9 +295,10 @@ static void serve(struct nj_thread_pool *p)
     struct thread *t = call_one(p);
     unlock(p);
     wake(t);
-    nj_reserved_serve(p->reserved);
+    bool roused = nj_reserved_serve(p->reserved);
     lock(p);
     p->n_serving--;
+    p->n_called -= roused;
 }
 
 static void leave(struct nj_thread_pool *p, struct thread *t)
@@ -262,17 +309,15 @@ static void leave(struct nj_thread_pool *p, struct thread *t)
     nj__unpark(&p->n_gone);
 }
 
-static void *worker(void *arg)
+static void serve_pool(struct nj_thread_pool *p, struct thread *t)
 {
-    struct thread *t = arg;
-    struct nj_thread_pool *p = t->pool;
-    struct job job;
+    struct nj_task *task;
 
     lock(p);
     for (;;) {
-        switch (what_next(p, t, &job)) {
+        switch (what_next(p, t, &task)) {
         case RUN:
-            run(p, job);
+            run(p, task);
             continue;
         case SERVE:
             serve(p);
@@ -284,9 +329,23 @@ static void *worker(void *arg)
         case LEAVE:
             break;
         }
-        leave(p, t);
-        return NULL;
+        return;
     }
+}
+
+static void *worker(void *arg)
+{
+    struct thread *t = arg;
+    struct nj_thread_pool *p = t->pool;
+    const struct nj_thread_pool_config *c = &p->config;
+
+    if (c->thread_begin)
+        c->thread_begin(c->ctx, (uint32_t)(t - p->threads));
+    serve_pool(p, t);
+    if (c->thread_end)
+        c->thread_end(c->ctx, (uint32_t)(t - p->threads));
+    leave(p, t);
+    return NULL;
 }
 
 /* --- the executor ----------------------------------------------------------------------------- */
@@ -294,14 +353,13 @@ static void *worker(void *arg)
 static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
 {
     struct nj_thread_pool *p = nj_container_of(e, struct nj_thread_pool, executor);
-    struct job taken_back;
 
     lock(p);
-    bool accepted = !p->stopping && push(p, (struct job){task, of});
+    bool accepted = !p->stopping && push(p, task, of);
     struct thread *t = accepted ? call_one(p) : NULL;
     if (accepted && !p->n_threads) { /* the only thread could not be made; the queue was empty */
         accepted = false;
-        pop(p, &taken_back);
+        pop(p);
     }
     unlock(p);
     wake(t);
@@ -314,7 +372,25 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
     return nj_reserved_try_execute(p->reserved, task);
 }
 
-static const struct nj_executor_ops executor_ops = {.execute = execute, .try_execute = try_execute};
+/* A waiting thread is the quickest. */
+static bool post(struct nj_executor *e, struct nj_task *task)
+{
+    struct nj_thread_pool *p = nj_container_of(e, struct nj_thread_pool, executor);
+
+    if (nj_reserved_try_execute(p->reserved, task))
+        return true;
+    if (atomic_load(&p->stopping))
+        return false;
+    task->next = atomic_load_explicit(&p->inbox, memory_order_relaxed);
+    do
+        NJ__STEP(NJ__AT_POOL_NEWS, 1);
+    while (!atomic_compare_exchange_strong(&p->inbox, &task->next, task));
+    try_lock(p);
+    return true;
+}
+
+static const struct nj_executor_ops executor_ops = {
+    .execute = execute, .try_execute = try_execute, .post = post};
 
 struct nj_executor *nj_thread_pool_executor(struct nj_thread_pool *p)
 {
@@ -354,7 +430,7 @@ struct nj_thread_pool_counts nj_thread_pool_count(struct nj_thread_pool *p)
     c.n_threads = p->n_threads;
     c.n_idle = p->n_idle;
     c.n_leased = p->n_leased;
-    c.n_queued = p->n_jobs;
+    c.n_queued = p->n_queued;
     uint32_t n_wait = c.n_idle + c.n_reserved;
     c.n_utilised = c.n_threads > n_wait ? c.n_threads - n_wait : 0;
     unlock(p);
@@ -371,13 +447,15 @@ static struct nj_thread_pool *make(const struct nj_thread_pool_config *config, u
         .n_min = n_seats ? 1 : 0,
         .idle_ns = config->idle_ns,
         .wanted = on_wanted,
+        .is_needed = is_needed,
         .ctx = p,
     };
 
     if (!p)
         return NULL;
     *p = (struct nj_thread_pool){.executor = {&executor_ops}, .config = *config};
-    pthread_mutex_init(&p->lock, NULL);
+    p->last = &p->first;
+    nj__lock_init(&p->lock);
     p->threads = aligned_alloc(NJ_CACHE_LINE, config->n_max * sizeof *p->threads);
     p->idle = calloc(config->n_max, sizeof *p->idle);
     p->reserved = nj_reserved_new(&seats);
@@ -429,52 +507,75 @@ struct nj_thread_pool *nj_thread_pool_start(const struct nj_thread_pool_config *
     return NULL;
 }
 
-static void wait_for_threads(struct nj_thread_pool *p)
+static void reject_queued(struct nj_thread_pool *p)
 {
-    for (;;) {
-        uint32_t seen = atomic_load_explicit(&p->n_gone, memory_order_acquire);
+    for (struct nj_task *task;;) {
         lock(p);
-        uint32_t n_threads = p->n_threads;
-        struct thread *t = pop_idle(p);
-        unlock(p);
-        if (!n_threads)
-            break;
-        if (t)
-            wake(t);
-        else
-            nj__park(&p->n_gone, seen, NJ_NEVER);
+        task = pop(p);
+        nj__lock_release(&p->lock); /* as the task is called without it, and may post */
+        if (!task)
+            return;
+        task->ops->reject(task);
     }
-    for (uint32_t i = 0; i < p->config.n_max; i++)
+}
+
+void nj_thread_pool_begin_stop(struct nj_thread_pool *p)
+{
+    lock(p);
+    p->stopping = true;
+    take_posted(p);
+    nj__lock_release(&p->lock);
+    nj_reserved_stop(p->reserved);
+    reject_queued(p);
+    look_for_news(p);
+}
+
+/* Idle threads are told one after the other, as they would be for tasks. */
+static uint32_t tell_idle(struct nj_thread_pool *p)
+{
+    uint32_t n_threads;
+    struct thread *t;
+
+    do {
+        lock(p);
+        n_threads = p->n_threads;
+        t = pop_idle(p);
+        unlock(p);
+        wake(t);
+    } while (t);
+    return n_threads;
+}
+
+uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns)
+{
+    uint32_t seen = atomic_load_explicit(&p->n_gone, memory_order_acquire);
+
+    if (tell_idle(p) > 0) {
+        nj__park(&p->n_gone, seen, wait_ns);
+        return tell_idle(p);
+    }
+    for (uint32_t i = 0; i < p->config.n_max; i++) {
         if (p->threads[i].life == GONE)
-            pthread_join(p->threads[i].id, NULL);
+            nj__thread_join(p->threads[i].id);
+        p->threads[i].life = NONE;
+    }
+    return 0;
 }
 
 void nj_thread_pool_stop(struct nj_thread_pool *p)
 {
-    struct job job;
-
-    lock(p);
-    p->stopping = true;
-    unlock(p);
-    nj_reserved_stop(p->reserved);
-    for (bool more = true; more;) {
-        lock(p);
-        more = pop(p, &job);
-        unlock(p); /* as the task is called without it */
-        if (more)
-            job.task->ops->reject(job.task);
-    }
-    wait_for_threads(p);
+    nj_thread_pool_begin_stop(p);
+    while (nj_thread_pool_await(p, NJ_NEVER) > 0)
+        ;
 }
 
 void nj_thread_pool_free(struct nj_thread_pool *p)
 {
     if (!p)
         return;
-    pthread_mutex_destroy(&p->lock);
+    nj__lock_fini(&p->lock);
     nj_reserved_free(p->reserved);
     free(p->threads);
     free(p->idle);
-    free(p->jobs);
     free(p);
 }

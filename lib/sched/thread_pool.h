@@ -15,10 +15,15 @@
 
 struct nj_thread_pool_config {
     uint32_t n_min, n_max; /* threads; n_min are there from the start and stay */
-    uint32_t queue_max;    /* tasks that wait; 0: as many as memory holds */
+    uint32_t queue_max;    /* tasks of strategies that wait; 0: any number */
     uint32_t n_cpus;       /* to reserve threads by */
     int n_reserved;        /* seats; -1: nj_reserved_capacity() */
     nj_ns idle_ns;         /* beyond n_min a thread leaves that had nothing to do for so long */
+    /* On each thread, by its number below n_max: before its first task and after its last one.
+     * Either may be NULL. */
+    void (*thread_begin)(void *ctx, uint32_t thread);
+    void (*thread_end)(void *ctx, uint32_t thread);
+    void *ctx;
 };
 
 struct nj_thread_pool;
@@ -27,9 +32,14 @@ struct nj_thread_pool;
  * be. `why` may be NULL. */
 struct nj_thread_pool *nj_thread_pool_start(const struct nj_thread_pool_config *config, char *why,
                                             size_t n_why);
-/* Refuse new tasks, reject those in the queue, wait for those that run. Once, and not by a task. */
+/* Refuse new tasks, and reject those in the queue. Once. */
+void nj_thread_pool_begin_stop(struct nj_thread_pool *p);
+/* After nj_thread_pool_begin_stop(), and not by a task. Waits until a thread has ended, at most
+ * `wait_ns`, or shorter. Returns how many have not; when none is left, all of them are gone. */
+uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns);
+/* Both, until all threads have ended. */
 void nj_thread_pool_stop(struct nj_thread_pool *p);
-/* After nj_thread_pool_stop(). Also of NULL. */
+/* When the last thread has ended. Also of NULL. */
 void nj_thread_pool_free(struct nj_thread_pool *p);
 
 struct nj_executor *nj_thread_pool_executor(struct nj_thread_pool *p);

@@ -60,7 +60,7 @@ static void on_wanted(void *ctx)
 static void begin(struct world *w, uint32_t capacity, uint32_t n_min, nj_ns idle_ns, bool threads)
 {
     static const struct nj_task_ops ops = {run, NULL};
-    struct nj_reserved_config config = {capacity, n_min, idle_ns, on_wanted, w};
+    struct nj_reserved_config config = {capacity, n_min, idle_ns, .wanted = on_wanted, .ctx = w};
 
     *w = (struct world){.r = nj_reserved_new(&config)};
     for (unsigned i = 0; i < TASKS; i++)

@@ -264,6 +264,109 @@ Test(sched_thread_pool, nothing_is_left_of_the_last_task, .timeout = 60)
     end();
 }
 
+/* --- threads of the reserve, and what is posted ------------------------------------------------
+ */
+
+static bool post(struct task *t)
+{
+    return w.executor->ops->post(w.executor, &t->task);
+}
+
+/* A reserved thread waits for recruits, but not while a task waits for a thread. */
+Test(sched_thread_pool, reserve_helps_the_queue, .timeout = 60)
+{
+    begin((struct nj_thread_pool_config){
+        .n_min = 4, .n_max = 4, .n_cpus = 1, .n_reserved = 3, .idle_ns = NJ_NEVER});
+    for (unsigned i = 0; i < 20; i++) {
+        w.n_tasks = 0;
+        struct task *t = add(NJ_BLOCKING, QUICK);
+        while (counts().n_reserved < 3) { /* each miss asks for one more */
+            unsigned n = w.n_run;
+            if (w.executor->ops->try_execute(w.executor, &t->task))
+                wait_for(&w.n_run, n + 1);
+        }
+        unsigned n = w.n_run;
+        atomic_store(&w.open, false);
+        for (unsigned k = 0; k < 4; k++)
+            cr_assert(execute(add(NJ_BLOCKING, AT_GATE)));
+        wait_for(&w.n_at_gate, 4);
+        atomic_store(&w.open, true);
+        wait_for(&w.n_run, n + 4);
+    }
+    end();
+}
+
+/* What is posted runs like what is executed: on a reserved thread, an idle one, or later. */
+Test(sched_thread_pool, posted, .timeout = 60)
+{
+    for (int n_reserved = 0; n_reserved < 3; n_reserved++) {
+        begin((struct nj_thread_pool_config){
+            .n_min = 3, .n_max = 3, .n_cpus = 1, .n_reserved = n_reserved, .idle_ns = NJ_NEVER});
+        for (unsigned i = 0; i < 100; i++)
+            cr_assert(post(add(NJ_BLOCKING, QUICK)));
+        wait_for(&w.n_run, 100);
+        for (unsigned i = 0; i < 3; i++)
+            cr_assert(post(add(NJ_BLOCKING, AT_GATE)));
+        wait_for(&w.n_at_gate, 3);
+        for (unsigned i = 0; i < 50; i++)
+            cr_assert(post(add(NJ_BLOCKING, QUICK)));
+        cr_assert_eq(w.n_run, 100);
+        atomic_store(&w.open, true);
+        wait_for(&w.n_run, 153);
+        for (unsigned i = 0; i < 153; i++)
+            cr_assert_eq(w.tasks[i].n_run, 1);
+        end();
+    }
+}
+
+/* EWYK 5.42 */
+Test(sched_thread_pool, posted_at_the_end, .timeout = 60)
+{
+    begin((struct nj_thread_pool_config){
+        .n_min = 1, .n_max = 1, .n_cpus = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
+    cr_assert(post(add(NJ_BLOCKING, AT_GATE)));
+    wait_for(&w.n_at_gate, 1);
+    cr_assert(post(add(NJ_BLOCKING, QUICK)));
+    nj_thread_pool_begin_stop(w.pool);
+    cr_assert_eq(w.tasks[1].n_rejected, 1);
+    cr_assert(!post(add(NJ_BLOCKING, QUICK)), "it is its caller's");
+    cr_assert_eq(nj_thread_pool_await(w.pool, 1), 1, "one is at the gate");
+    atomic_store(&w.open, true);
+    while (nj_thread_pool_await(w.pool, NJ_NEVER) > 0)
+        ;
+    cr_assert(w.tasks[0].n_run == 1 && w.tasks[1].n_run == 0 && w.tasks[2].n_run == 0);
+    nj_thread_pool_free(w.pool);
+}
+
+static _Atomic unsigned n_begun[3], n_ended[3];
+
+static void thread_begin(void *ctx, uint32_t thread)
+{
+    cr_assert_eq(ctx, &w);
+    atomic_fetch_add(&n_begun[thread], 1);
+}
+
+static void thread_end(void *ctx, uint32_t thread)
+{
+    (void)ctx;
+    atomic_fetch_add(&n_ended[thread], 1);
+}
+
+Test(sched_thread_pool, threads_begin_and_end, .timeout = 60)
+{
+    begin((struct nj_thread_pool_config){.n_min = 3,
+                                         .n_max = 3,
+                                         .n_cpus = 1,
+                                         .n_reserved = 1,
+                                         .idle_ns = NJ_NEVER,
+                                         .thread_begin = thread_begin,
+                                         .thread_end = thread_end,
+                                         .ctx = &w});
+    end();
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert(n_begun[i] == 1 && n_ended[i] == 1);
+}
+
 /* --- the strategy on it ------------------------------------------------------------------------
  */
 
