@@ -50,7 +50,7 @@ bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagg
     case NJ_MODE_EPC_INLINE: /* IDLE is published: another thread may produce from now on */
         nj__count(s, NJ__COUNT_EPC);
         nj__run_task(s, task, false);
-        return nj__word_resume(&s->word);
+        return nj__word_resume(&s->word, s->config.asks_again);
     case NJ_MODE_EPC_PARKED: /* of fibers, and of counters */
     case NJ_MODE_PEC_QUEUE:
     case NJ_MODE_REJECTED:

@@ -21,5 +21,5 @@ bool nj__consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged)
     if (nj__word_leave(&s->word, NJ__QUEUED))
         nj__send_recruit(s); /* refused: nobody takes over, and we resume */
     nj__run_task(s, task, false);
-    return nj__word_resume(&s->word);
+    return nj__word_resume(&s->word, s->config.asks_again);
 }

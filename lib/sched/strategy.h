@@ -68,6 +68,9 @@ struct nj_strategy_config {
      */
     enum nj_task_type (*type_of)(const struct nj_task *);
     bool posts; /* nj_strategy_dispatch() is called by threads that must not wait: it uses post() */
+    /* When a task has run, produce() may find one that it did not find before: the thread that
+     * consumed it asks for production again also where another thread produces. */
+    bool asks_again;
     /* After nj_strategy_stop(), when the last thread has left: now it may be freed. Or NULL. */
     void (*on_stopped)(void *ctx);
     void *ctx;

@@ -119,16 +119,19 @@ bool nj__word_retake(nj__word *w)
     }
 }
 
-bool nj__word_resume(nj__word *w)
+bool nj__word_resume(nj__word *w, bool asks)
 {
     uint32_t now = look(w);
 
     if (NJ_MUTANT == 1)
         return true;
-    while (nj__state_of(now) == NJ__IDLE) {
+    for (;;) {
+        bool idle = nj__state_of(now) == NJ__IDLE;
+
+        if (!idle && !asks)
+            return false;
         NJ__STEP(NJ__AT_RESUME, now);
-        if (swap(w, &now, NJ__PRODUCING, nj__recruits_of(now)))
-            return true;
+        if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__recruits_of(now)))
+            return idle;
     }
-    return false;
 }

@@ -74,7 +74,8 @@ bool nj__word_pause(nj__word *w);
 /* No SURE recruit can be had. True: the caller produces again. False: another thread does. */
 bool nj__word_retake(nj__word *w);
 
-/* The former producer has consumed its task. True: nobody took over, it produces again. */
-bool nj__word_resume(nj__word *w);
+/* The former producer has consumed its task. True: nobody took over, it produces again. Else
+ * nothing changes; but with `asks` the one that produces will ask once more. */
+bool nj__word_resume(nj__word *w, bool asks);
 
 #endif

@@ -222,13 +222,15 @@ static void down_files(struct nj_server *s)
 static bool up_workers(struct nj_server *s)
 {
     struct nj_workers_config c = {
-        .n_workers = s->place.n_workers,
         .n_shards = s->n_shards,
-        .tasks_max = NJ_TASKS_OUT_MAX,
+        .kind = {[NJ_WORKERS_HANDLERS] = {.n_max = s->place.n_workers,
+                                          .tasks_max = NJ_TASKS_OUT_MAX}},
         .affinity = s->place.worker,
-        .nearest = s->place.nearest,
+        .n_affinity = s->place.n_workers,
+        .rest = &s->place.rest,
         .eal = true,
         .wakers = s->waker,
+        .n_wakers = s->n_shards,
     };
     int rc = nj_workers_start(&c, &s->workers);
     if (rc != 0)
@@ -428,7 +430,7 @@ static bool up_shards(struct nj_server *s)
             struct nj_file_port way = nj_worker_file_port(s->files, i);
             c.port.files = nj_file_lane_init(&s->lane[i], &way, s->store);
         }
-        c.port.workers = nj_workers_port(s->workers, i);
+        c.port.workers = nj_workers_port(s->workers, i, NJ_WORKERS_HANDLERS);
         c.port.clock = read_clock;
         c.port.cycles = read_cycles;
         c.port.clock_ctx = &s->clock;

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The workers: threads that run OS_BLOCKING tasks, behind a struct nj_task_port for each shard.
+ * The workers: one pool of threads for what may block in the kernel, behind a struct nj_task_port
+ * for each shard and kind of task. Handlers of OS_BLOCKING routes are one kind, operations on files
+ * the other.
  *
- * A task goes to the worker that has least to do. A worker is given up to NJ_WORKER_DEPTH tasks of
- * one lcore ahead while the classes of all of them are known to be short (NJ_WORKER_AHEAD_NS), else
- * one. What no worker has room for waits at its lcore, where clients take turns
- * (sched/task_queue.h), for whichever worker is free first. So the first task of a client waits
- * for one task that runs, whatever other clients have queued; when as many wait as may, it takes
- * the place of one of the client with most, which is rejected; and behind a task that never ends
- * nothing of its lcore is stuck but short tasks that were given to its worker before it was known
- * to be long. Files are not done here: they have a worker of their own.
+ * The threads run the adaptive strategy (sched/strategy.h). One of them looks at the shards' rings;
+ * it consumes the task that it finds, and another one takes over the looking, if there is something
+ * to look for. So no task waits behind another one that is stuck while a thread is free.
+ *
+ * Of each kind at most n_max run at once, and there are as many threads as that is together: stuck
+ * handlers leave the files their threads, and the other way round.
+ *
+ * What the rings have no room for waits at its lcore, where clients take turns
+ * (sched/task_queue.h). A ring is given as many tasks of its kind as may run at once; and up to
+ * NJ_WORKER_DEPTH for each of these while the classes of the tasks are known to be short
+ * (NJ_WORKER_AHEAD_NS). So the first task of a client waits for those few, whatever other clients
+ * have queued. When as many wait as may, it takes the place of one of the client with most, which
+ * is rejected.
  */
 #ifndef NJ_SERVER_WORKERS_H
 #define NJ_SERVER_WORKERS_H
@@ -18,16 +25,26 @@
 
 #include "base/limits.h"
 #include "dpdk/wake.h"
+#include "sched/strategy.h"
 #include "sched/task_port.h"
 
+enum nj_workers_kind { NJ_WORKERS_HANDLERS, NJ_WORKERS_FILES, NJ_WORKERS_N_KINDS };
+
 struct nj_workers_config {
-    uint32_t n_workers, n_shards; /* 1..NJ_WORKERS_MAX, 1..NJ_SHARDS_MAX */
-    uint32_t tasks_max;           /* of one shard, from submit to poll; beyond: one is rejected */
-    const cpu_set_t *affinity;    /* one for each worker; NULL: where their creator may run */
-    /* For each shard the worker next to its core, which is asked first; NULL: i modulo n_workers */
-    const uint32_t *nearest;
+    uint32_t n_shards; /* 1..NJ_SHARDS_MAX + 1: also others than lcores may have a port */
+    struct {
+        uint32_t n_max;        /* tasks that run at once, at most NJ_WORKERS_MAX; 0: none may */
+        uint32_t tasks_max;    /* of one shard, from submit to poll; beyond: one is rejected */
+        void (*prepare)(void); /* on the thread, before each task. May be NULL */
+    } kind[NJ_WORKERS_N_KINDS];
+    /* Where threads may run: the first n_affinity by one set each, the others by `rest`. Without
+     * (NULL): where their creator may. */
+    const cpu_set_t *affinity, *rest;
+    uint32_t n_affinity;
     bool eal;                /* EAL is up: register the threads with it */
-    struct nj_waker *wakers; /* see nj_worker_config */
+    struct nj_waker *wakers; /* one for each lcore's shard, woken for tasks that come home. NULL:
+                              * nobody is */
+    uint32_t n_wakers;
 };
 
 struct nj_workers;
@@ -35,8 +52,9 @@ struct nj_workers;
 /* Start the threads. Returns 0, or a negative errno. */
 int nj_workers_start(const struct nj_workers_config *config, struct nj_workers **out);
 
-/* For one lcore; after nj_workers_stop() any one thread may poll. */
-struct nj_task_port nj_workers_port(struct nj_workers *w, uint32_t shard);
+/* For one thread; after nj_workers_stop() any one thread may poll. */
+struct nj_task_port nj_workers_port(struct nj_workers *w, uint32_t shard,
+                                    enum nj_workers_kind kind);
 
 /*
  * No task is begun any more: those that were not are rejected by the next polls, those that run
@@ -49,11 +67,28 @@ uint32_t nj_workers_stop(struct nj_workers *w, uint32_t wait_ms);
 /* After nj_workers_stop() returned 0, when nothing is left to poll. */
 void nj_workers_free(struct nj_workers *w);
 
-/* Tasks of a shard between submit and poll, and those of them that no worker had room for. The
- * shard's lcore. */
+/* Tasks of a shard between submit and poll, and those of them that the ring had no room for. The
+ * shard's thread. */
 struct nj_workers_load {
     uint32_t n_out, n_waiting;
 };
-struct nj_workers_load nj_workers_load(const struct nj_workers *w, uint32_t shard);
+struct nj_workers_load nj_workers_load(const struct nj_workers *w, uint32_t shard,
+                                       enum nj_workers_kind kind);
+
+/* What goes on, for telemetry. Any thread. */
+struct nj_workers_stats {
+    uint32_t n_threads;
+    struct {
+        uint32_t n_max, n_running;
+        uint32_t n_out, n_waiting; /* of all shards, see struct nj_workers_load */
+        uint64_t n_done;           /* tasks that came home */
+        uint64_t n_refused;        /* submits that found no room */
+        uint64_t n_displaced;      /* tasks that gave their place to another client's */
+        uint64_t n_held_back; /* times that a task waited, as n_max of its kind ran or lay ready
+                               */
+    } kind[NJ_WORKERS_N_KINDS];
+    struct nj_strategy_counters strategy;
+};
+struct nj_workers_stats nj_workers_stats(const struct nj_workers *w);
 
 #endif

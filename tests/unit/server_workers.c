@@ -66,7 +66,8 @@ static struct nj_workers *start(uint32_t n_workers, uint32_t tasks_max)
 {
     struct nj_workers *w = NULL;
     struct nj_workers_config c = {
-        .n_workers = n_workers, .n_shards = SHARDS, .tasks_max = tasks_max};
+        .n_shards = SHARDS,
+        .kind = {[NJ_WORKERS_HANDLERS] = {.n_max = n_workers, .tasks_max = tasks_max}}};
     cr_assert_eq(nj_workers_start(&c, &w), 0);
     return w;
 }
@@ -145,7 +146,7 @@ static uint32_t take_back(struct nj_task_port *port, struct job *j)
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
-    struct nj_task_port port = nj_workers_port(s->w, s->index);
+    struct nj_task_port port = nj_workers_port(s->w, s->index, NJ_WORKERS_HANDLERS);
     uint32_t n_in = 0, n_back = 0;
 
     while (n_back + s->n_displaced < s->n_jobs) {
@@ -214,7 +215,8 @@ Test(server_workers, bound, .timeout = 60)
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_workers *w = start(2, MAX);
-    struct nj_task_port port = nj_workers_port(w, 1), other = nj_workers_port(w, 0);
+    struct nj_task_port port = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS),
+                        other = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct job *jobs = new_jobs(MAX + 2, &gate);
     struct nj_task_class quick = {.away_ns = 1};
 
@@ -223,8 +225,8 @@ Test(server_workers, bound, .timeout = 60)
         send(&port, &jobs[i]);
     }
     cr_expect(!port.submit(port.ctx, &jobs[MAX].task));
-    cr_expect_eq(nj_workers_load(w, 1).n_out, MAX);
-    cr_expect_eq(nj_workers_load(w, 1).n_waiting, MAX - 2 * NJ_WORKER_DEPTH);
+    cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_out, MAX);
+    cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_waiting, MAX - 2 * NJ_WORKER_DEPTH);
     send(&other, &jobs[MAX]); /* another lcore's bound is another one */
     for (int i = 0; i < MAX + 2; i++)
         sem_post(&gate);
@@ -232,7 +234,7 @@ Test(server_workers, bound, .timeout = 60)
     await_home(&port, 1);
     send(&port, &jobs[MAX + 1]);
     await_home(&port, MAX);
-    cr_expect_eq(nj_workers_load(w, 1).n_out, 0);
+    cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_out, 0);
     cr_expect_eq(take_home(&port, 1), 0);
     finish(w);
     for (int i = 0; i < MAX + 2; i++)
@@ -250,7 +252,8 @@ Test(server_workers, one_free_worker_is_enough, .timeout = 60)
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_workers *w = start(WORKERS, 100);
-    struct nj_task_port port = nj_workers_port(w, 0), other = nj_workers_port(w, 1);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS),
+                        other = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS);
     struct job *held = new_jobs(WORKERS - 1, &gate), *quick = new_jobs(QUICK, NULL);
 
     for (int i = 0; i < WORKERS - 1; i++) {
@@ -269,26 +272,77 @@ Test(server_workers, one_free_worker_is_enough, .timeout = 60)
     free(quick);
 }
 
-/* Of a flood, all come home but those that were given to the worker before it was held. */
-Test(server_workers, a_held_worker_binds_few, .timeout = 60)
+/* Of a flood, all come home but the one that is held, though all were known to be short: none is
+ * bound to the thread that has it. */
+Test(server_workers, a_held_thread_binds_no_other_task, .timeout = 60)
 {
     enum { QUICK = 90 };
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_workers *w = start(2, 100);
-    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_class quick_class = {.away_ns = 1};
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct job *held = new_jobs(1, &gate), *quick = new_jobs(QUICK, NULL);
 
-    send(&port, held);
-    await_start(held);
-    for (int i = 0; i < QUICK; i++)
-        send(&port, &quick[i]);
+    held->task.class_of = &quick_class;
+    cr_assert(port.submit(port.ctx, &held->task));
+    for (int i = 0; i < QUICK; i++) {
+        quick[i].task.class_of = &quick_class;
+        cr_assert(port.submit(port.ctx, &quick[i].task));
+    }
+    port.flush(port.ctx);
     await_home(&port, QUICK);
+    cr_expect_eq(held->n_home, 0);
     sem_post(&gate);
     await_home(&port, 1);
     finish(w);
     free(held);
     free(quick);
+}
+
+/* As many tasks of one kind are stuck as may run: those of the other kind have their threads, and
+ * the stuck ones are as many as may be. */
+Test(server_workers, kinds_leave_each_other_threads, .timeout = 60)
+{
+    enum { HANDLERS = 3, FILES = 2, QUICK = 500 };
+    struct nj_workers_config c = {
+        .n_shards = SHARDS,
+        .kind = {{.n_max = HANDLERS, .tasks_max = 100}, {.n_max = FILES, .tasks_max = 100}}};
+
+    for (uint32_t stuck = 0; stuck < NJ_WORKERS_N_KINDS; stuck++) {
+        enum nj_workers_kind kind = (enum nj_workers_kind)stuck,
+                             other = (enum nj_workers_kind) !kind;
+        uint32_t n_max = c.kind[kind].n_max;
+        sem_t gate;
+        sem_init(&gate, 0, 0);
+        struct nj_workers *w = NULL;
+        cr_assert_eq(nj_workers_start(&c, &w), 0);
+        struct nj_task_port a = nj_workers_port(w, 0, kind), b = nj_workers_port(w, 1, other);
+        struct job *held = new_jobs(n_max + 4, &gate), *quick = new_jobs(QUICK, NULL);
+        struct nj_task_class quick_class = {.away_ns = 1};
+        for (uint32_t i = 0; i < n_max + 4; i++) {
+            held[i].task.class_of = &quick_class;
+            send(&a, &held[i]);
+        }
+        for (uint32_t i = 0; i < n_max; i++)
+            await_start(&held[i]);
+        for (uint32_t i = 0; i < QUICK; i++) {
+            send(&b, &quick[i]);
+            await_home(&b, 1);
+        }
+        for (uint32_t i = n_max; i < n_max + 4; i++)
+            cr_expect(!atomic_load(&held[i].started));
+        struct nj_workers_stats s = nj_workers_stats(w);
+        cr_expect_eq(s.n_threads, HANDLERS + FILES);
+        cr_expect(s.kind[kind].n_running == n_max && s.kind[kind].n_out == n_max + 4);
+        cr_expect_eq(s.kind[other].n_done, QUICK);
+        for (uint32_t i = 0; i < n_max + 4; i++)
+            sem_post(&gate);
+        await_home(&a, n_max + 4);
+        finish(w);
+        free(held);
+        free(quick);
+    }
 }
 
 /* Short tasks go ahead of time; none stands behind one that is not known to be short. */
@@ -304,14 +358,15 @@ Test(server_workers, only_short_tasks_go_ahead, .timeout = 60)
         sem_t gate;
         sem_init(&gate, 0, 0);
         struct nj_workers *w = start(1, 100);
-        struct nj_task_port port = nj_workers_port(w, 0);
+        struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
         struct job *jobs = new_jobs(TASKS, &gate);
         struct nj_task_class c = {.away_ns = cases[i].away_ns};
         for (int k = 0; k < TASKS; k++) {
             jobs[k].task.class_of = &c;
             send(&port, &jobs[k]);
         }
-        cr_expect_eq(nj_workers_load(w, 0).n_waiting, TASKS - cases[i].n_ahead, "case %zu", i);
+        cr_expect_eq(nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_waiting, TASKS - cases[i].n_ahead,
+                     "case %zu", i);
         for (int k = 0; k < TASKS; k++)
             sem_post(&gate);
         await_home(&port, TASKS);
@@ -332,7 +387,7 @@ Test(server_workers, the_first_of_another_client_is_next, .timeout = 60)
     sem_init(&gate, 0, 0);
     sem_init(&gate_b, 0, 1);
     struct nj_workers *w = start(1, MANY + 1);
-    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct job *a = new_jobs(MANY, &gate), *b = new_jobs(1, &gate_b);
 
     for (int i = 0; i < MANY; i++) {
@@ -363,7 +418,7 @@ Test(server_workers, withdrawn, .timeout = 60)
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_workers *w = start(1, 100);
-    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct nj_task_class quick = {.away_ns = 1};
     struct job *jobs = new_jobs(12, &gate);
 
@@ -377,7 +432,7 @@ Test(server_workers, withdrawn, .timeout = 60)
         cr_expect(!port.withdraw(port.ctx, &jobs[i].task), "%d: the worker has it", i);
     for (int i = NJ_WORKER_DEPTH; i < 12; i++)
         cr_expect(port.withdraw(port.ctx, &jobs[i].task), "%d: it waits", i);
-    cr_expect_eq(nj_workers_load(w, 0).n_out, NJ_WORKER_DEPTH);
+    cr_expect_eq(nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_out, NJ_WORKER_DEPTH);
     for (int i = 0; i < 12; i++)
         sem_post(&gate);
     await_home(&port, NJ_WORKER_DEPTH);
@@ -406,7 +461,7 @@ Test(server_workers, time_is_measured, .timeout = 60)
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_workers *w = start(2, 10);
-    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct job *held = new_jobs(1, &gate), *busy = new_jobs(1, NULL);
 
     send(&port, held);
@@ -441,7 +496,7 @@ Test(server_workers, clean_context, .timeout = 60)
 {
     static const struct nj_task_ops spoil = {look_and_spoil, reject};
     struct nj_workers *w = start(1, 10);
-    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct job *jobs = new_jobs(3, NULL);
 
     for (int i = 0; i < 3; i++) {
@@ -465,7 +520,7 @@ Test(server_workers, stop_runs_or_rejects, .timeout = 60)
     enum { JOBS = 60 };
     for (uint32_t round = 0; round < 200; round++) {
         struct nj_workers *w = start(1 + round % 3, 100);
-        struct nj_task_port port = nj_workers_port(w, round % SHARDS);
+        struct nj_task_port port = nj_workers_port(w, round % SHARDS, NJ_WORKERS_HANDLERS);
         struct job *jobs = new_jobs(JOBS, NULL);
         uint32_t n_in = round % JOBS, n_run = 0, n_rejected = 0;
 
@@ -474,7 +529,7 @@ Test(server_workers, stop_runs_or_rejects, .timeout = 60)
         port.flush(port.ctx);
         cr_assert_eq(nj_workers_stop(w, FOR_EVER), 0);
         cr_expect(!port.submit(port.ctx, &jobs[n_in].task));
-        while (nj_workers_load(w, round % SHARDS).n_out > 0)
+        while (nj_workers_load(w, round % SHARDS, NJ_WORKERS_HANDLERS).n_out > 0)
             take_home(&port, 16);
         for (uint32_t i = 0; i < JOBS; i++) {
             cr_expect_eq(jobs[i].n_home, jobs[i].n_run);
@@ -495,7 +550,7 @@ Test(server_workers, stop_does_not_wait_for_ever, .timeout = 60)
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_workers *w = start(1, 100);
-    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct job *held = new_jobs(1, &gate), *behind = new_jobs(BEHIND, NULL);
 
     send(&port, held);
@@ -506,7 +561,7 @@ Test(server_workers, stop_does_not_wait_for_ever, .timeout = 60)
     cr_expect_eq(take_home(&port, 16), 0);
     sem_post(&gate);
     cr_expect_eq(nj_workers_stop(w, FOR_EVER), 0);
-    while (nj_workers_load(w, 0).n_out > 0)
+    while (nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_out > 0)
         take_home(&port, 16);
     cr_expect(held->n_run == 1 && held->n_home == 1 && held->n_rejected == 0);
     for (int i = 0; i < BEHIND; i++)
@@ -520,16 +575,18 @@ Test(server_workers, stop_does_not_wait_for_ever, .timeout = 60)
 
 /* Sanitizers make calls of their own. */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-/* From here on this thread may sleep and end; any other call of the kernel ends the process. */
+/* From here on this thread may sleep, use the pool's lock and end; any other call of the kernel
+ * ends the process. */
 static void forbid_system_calls(struct nj_task *t)
 {
 #define ALLOW(nr)                                                                                  \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
     static struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 4),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 6),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
         ALLOW(FUTEX_WAIT_PRIVATE),
+        ALLOW(FUTEX_WAKE_PRIVATE),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         ALLOW(SYS_clock_gettime), /* where the vDSO cannot */
         ALLOW(SYS_rt_sigprocmask),
@@ -545,12 +602,12 @@ static void forbid_system_calls(struct nj_task *t)
                      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0;
 }
 
-/* EWYK 5.60: a worker that could wake nobody is one whose tasks still come home. */
+/* EWYK 5.60: the lcore is told by memory alone. */
 Test(server_workers, coming_home_costs_no_system_call, .timeout = 60)
 {
     static const struct nj_task_ops forbid = {forbid_system_calls, reject};
     struct nj_workers *w = start(1, 10);
-    struct nj_task_port port = nj_workers_port(w, 0);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
     struct job *jobs = new_jobs(1000, NULL);
 
     jobs[0].task.ops = &forbid;
