@@ -552,7 +552,9 @@ uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns)
 
     if (tell_idle(p) > 0) {
         nj__park(&p->n_gone, seen, wait_ns);
-        return tell_idle(p);
+        uint32_t n_left = tell_idle(p);
+        if (n_left > 0)
+            return n_left;
     }
     for (uint32_t i = 0; i < p->config.n_max; i++) {
         if (p->threads[i].life == GONE)
