@@ -6,7 +6,6 @@
  */
 #include "base/assert.h"
 #include "sched/context.h"
-#include "sched/step.h"
 #include "sched/strategy_internal.h"
 
 enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit)
@@ -28,8 +27,6 @@ static enum nj_mode choose(struct nj_strategy *s, enum nj_task_type type, bool t
 {
     bool matters = nj_mode_choose(type, tagged, true) == NJ_MODE_EPC_INLINE;
 
-    if (NJ_MUTANT == 6 && type == NJ_NON_BLOCKING)
-        matters = true;
     return nj_mode_choose(type, tagged, matters && nj__leave_to_others(s));
 }
 

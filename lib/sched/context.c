@@ -5,7 +5,6 @@
 
 #include "sched/fiber.h"
 #include "sched/fp_mode.h"
-#include "sched/step.h"
 
 static struct nj__frame **top(void)
 {
@@ -44,7 +43,7 @@ void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
     nj__frame_set_top(&frame);
     task->ops->run(task); /* may free it */
     nj__frame_set_top(below);
-    if (tag && NJ_MUTANT != 7)
+    if (tag)
         nj_tag_restore(before);
 }
 

@@ -124,15 +124,10 @@ static bool seat_change(struct seat *seat, uintptr_t is, uintptr_t next)
 }
 
 /* Get up from one's own seat; that fails when it was changed meanwhile. */
-static bool get_up(struct nj_reserved *r, struct seat *seat)
+static bool get_up(struct seat *seat)
 {
     NJ__STEP(NJ__AT_SEAT_LEAVE, 0);
-    if (NJ_MUTANT != 9)
-        return seat_change(seat, WAITING, FREE);
-    for (uint32_t i = 0; i < r->config.capacity; i++) /* any, as if they were all the same */
-        if (seat_change(&r->seats[i], WAITING, FREE))
-            return true;
-    return false;
+    return seat_change(seat, WAITING, FREE);
 }
 
 /* What others made of the seat, which is free then; or 0 while they did nothing. */
@@ -143,13 +138,8 @@ static uintptr_t take(struct nj_reserved *r, struct seat *seat)
     if (is == WAITING)
         return 0;
     NJ__STEP(NJ__AT_SEAT_FREE, 0);
-    if (NJ_MUTANT == 13) {
-        resign(r, 0);
-        NJ__STEP(NJ__AT_SEAT_FREE, 1);
-    }
     atomic_store_explicit(&seat->state, FREE, memory_order_release);
-    if (NJ_MUTANT != 13)
-        resign(r, 0);
+    resign(r, 0);
     return is;
 }
 
@@ -170,14 +160,10 @@ static uintptr_t wait_for_task(struct nj_reserved *r)
         uintptr_t got = take(r, seat);
         if (got)
             return got;
-        if (NJ_MUTANT == 12) {
-            NJ__STEP(NJ__AT_SEAT_LOOK, seen | UINT64_C(1) << 32);
-            seen = atomic_load_explicit(&seat->n_wakes, memory_order_acquire);
-        }
         bool leaves = must_leave(r);
         if (!leaves && nj__park(&seat->n_wakes, seen, r->config.idle_ns))
             continue;
-        if (!get_up(r, seat))
+        if (!get_up(seat))
             continue; /* it was given one */
         if (resign(r, leaves ? 0 : r->config.n_min))
             return FREE;

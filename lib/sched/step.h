@@ -3,9 +3,7 @@
  * Where another thread may come in between: in front of each access to a word that threads share.
  *
  * Nothing in production. Tests compile the same files with -DNJ_STEPS and supply nj__step(): the
- * explorer gives the processor to another thread there, the stress test waits a moment. With
- * -DNJ_MUTANT=n they compile a known mistake in, to see that they find it; mutant 0 is the code
- * that is meant.
+ * explorer gives the processor to another thread there, the stress test waits a moment.
  */
 #ifndef NJ_SCHED_STEP_H
 #define NJ_SCHED_STEP_H
@@ -46,10 +44,6 @@ void nj__step(enum nj__place place, uint64_t seen);
 #define NJ__STEP(place, seen) nj__step(place, seen)
 #else
 #define NJ__STEP(place, seen) ((void)(seen))
-#endif
-
-#ifndef NJ_MUTANT
-#define NJ_MUTANT 0
 #endif
 
 #endif

@@ -10,14 +10,12 @@ static uint32_t look(nj__word *w)
     return atomic_load_explicit(w, memory_order_relaxed);
 }
 
-/* Release to who produces next what was done here, acquire what the one before did. */
-#define NJ__SWAP_ORDER (NJ_MUTANT == 11 ? memory_order_relaxed : memory_order_acq_rel)
-
-/* A failure means that another thread got on; so it may be tried again without end. */
+/* Release to who produces next what was done here, acquire what the one before did. A failure means
+ * that another thread got on; so it may be tried again without end. */
 static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
 {
     return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),
-                                                   NJ__SWAP_ORDER, memory_order_relaxed);
+                                                   memory_order_acq_rel, memory_order_relaxed);
 }
 
 bool nj__word_dispatch(nj__word *w)
@@ -29,7 +27,7 @@ bool nj__word_dispatch(nj__word *w)
         uint32_t recruits = nj__recruits_of(now);
         bool send = state == NJ__IDLE && recruits == NJ__NO_RECRUIT;
 
-        if (state == NJ__PRODUCING && NJ_MUTANT != 5)
+        if (state == NJ__PRODUCING)
             state = NJ__REPRODUCING;
         NJ__STEP(NJ__AT_DISPATCH, now);
         if (swap(w, &now, state, send ? (uint32_t)NJ__QUEUED : recruits))
@@ -41,8 +39,6 @@ void nj__word_undo(nj__word *w)
 {
     uint32_t now = look(w);
 
-    if (NJ_MUTANT == 8)
-        return;
     do
         NJ__STEP(NJ__AT_DISPATCH_UNDO, now);
     while (!swap(w, &now, nj__state_of(now), nj__recruits_of(now) & ~(uint32_t)NJ__QUEUED));
@@ -52,8 +48,6 @@ bool nj__word_arrive(nj__word *w, enum nj__recruit recruit)
 {
     uint32_t now = look(w);
 
-    if (NJ_MUTANT == 4)
-        recruit = NJ__NO_RECRUIT;
     for (;;) {
         bool idle = nj__state_of(now) == NJ__IDLE;
 
@@ -69,7 +63,7 @@ bool nj__word_rest(nj__word *w)
     uint32_t now = look(w);
 
     for (;;) {
-        bool again = nj__state_of(now) == NJ__REPRODUCING && NJ_MUTANT != 3;
+        bool again = nj__state_of(now) == NJ__REPRODUCING;
 
         NJ_CHECK(nj__state_of(now) != NJ__IDLE); /* we are the producer */
         NJ__STEP(NJ__AT_REST, now);
@@ -84,7 +78,7 @@ bool nj__word_leave(nj__word *w, enum nj__recruit recruit)
 
     for (;;) {
         uint32_t recruits = nj__recruits_of(now);
-        bool send = !(recruits & (NJ_MUTANT == 10 ? NJ__QUEUED | NJ__SURE : (uint32_t)recruit));
+        bool send = !(recruits & (uint32_t)recruit);
 
         NJ_CHECK(nj__state_of(now) != NJ__IDLE);
         NJ__STEP(NJ__AT_RECRUIT, now);
@@ -113,7 +107,7 @@ bool nj__word_retake(nj__word *w)
         bool idle = nj__state_of(now) == NJ__IDLE;
 
         NJ__STEP(NJ__AT_RETAKE, now);
-        if (swap(w, &now, idle && NJ_MUTANT != 2 ? NJ__PRODUCING : nj__state_of(now),
+        if (swap(w, &now, idle ? NJ__PRODUCING : nj__state_of(now),
                  nj__recruits_of(now) & ~(uint32_t)NJ__SURE))
             return idle;
     }
@@ -123,8 +117,6 @@ bool nj__word_resume(nj__word *w, bool asks)
 {
     uint32_t now = look(w);
 
-    if (NJ_MUTANT == 1)
-        return true;
     for (;;) {
         bool idle = nj__state_of(now) == NJ__IDLE;
 

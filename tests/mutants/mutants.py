@@ -1,0 +1,279 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Mistakes in lib/sched that the tests have to find: mutants.py [-j N] BUILD [PATTERN].
+
+tests/mutants/NAME.txt has the mistakes in lib/sched/NAME.c:
+
+    [name]
+    What is wrong, in one sentence.
+    killed by: explore WORLDS
+    -lines of the source, as in a diff (those that begin with a blank stay),
+    +and what stands there instead
+
+Each mutant is compiled into the programs of its `killed by` lines, with the flags of BUILD, and all
+of them have to fail:
+
+    explore WORLDS     nj-explore WORLDS quick, with a message of the explorer's
+    unit NAME [TEST]   tests/unit/NAME.c, or one test of it, with a failure of Criterion's
+    hang NAME TEST     this test, by its time-out: a lost wake-up leaves no other trace
+    race               the stress test with ThreadSanitizer, which tells of a data race in the
+                       producer
+
+A mutant whose lines are not in the source exactly once, or that does not compile, is an error: the
+list has to follow the code.
+"""
+import argparse
+import collections
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LIBRARIES = ["lib/libnj_sched.a", "lib/libnj_base.a"]
+SYSTEM = ["-lboost_context", "-lsodium", "-lm", "-pthread"]
+LONGEST = 120  # seconds for a program, on a busy machine
+HANG = 5  # seconds that a test gets which is to hang; without the mistake it takes milliseconds
+RACES = 5  # runs of the stress test, each with its seed
+
+Mutant = collections.namedtuple("Mutant", "name source what killers old new")
+
+
+class Broken(Exception):
+    """The list, or a mutant in it, is not what it should be."""
+
+
+# --- the lists --------------------------------------------------------------------------------
+
+def parse(text, source):
+    """The mutants of one list."""
+    for block in re.split(r"^\[", text, flags=re.M)[1:]:
+        name, body = block.split("]\n", 1)
+        lines = [line for line in body.rstrip("\n").split("\n") if not line.startswith("#")]
+        diff = next((i for i, line in enumerate(lines) if re.match(r"killed by: ", line)), 0)
+        killers = []
+        while diff < len(lines) and lines[diff].startswith("killed by: "):
+            killers.append(lines[diff][len("killed by: "):].split())
+            diff += 1
+        what, hunk = " ".join(lines[:diff - len(killers)]), lines[diff:]
+        if not killers or not what or not any(line[:1] in "+-" for line in hunk if line) \
+                or any(line[:1] not in "+- " for line in hunk if line):
+            raise Broken(f"{source}: [{name}] is not: a sentence, killed by: ..., a hunk")
+        yield Mutant(name, source, what, killers,
+                     "".join(line[1:] + "\n" for line in hunk if line[:1] != "+"),
+                     "".join(line[1:] + "\n" for line in hunk if line[:1] != "-"))
+
+
+def mutants(pattern):
+    for path in sorted(glob.glob(os.path.join(REPO, "tests/mutants/*.txt"))):
+        noun = os.path.splitext(os.path.basename(path))[0]
+        with open(path, encoding="utf-8") as f:
+            for mutant in parse(f.read(), f"lib/sched/{noun}.c"):
+                if pattern in f"{noun}.{mutant.name}":
+                    yield mutant
+
+
+def mutated(mutant):
+    with open(os.path.join(REPO, mutant.source), encoding="utf-8") as f:
+        text = f.read()
+    n = text.count(mutant.old)
+    if n != 1 or mutant.old == mutant.new:
+        raise Broken(f"no longer applies: its lines are {n} times in {mutant.source}")
+    return text.replace(mutant.old, mutant.new)
+
+
+# --- compiling --------------------------------------------------------------------------------
+
+class Build:
+    """The objects of a build, and how they were compiled."""
+
+    def __init__(self, folder):
+        self.folder = os.path.abspath(folder)
+        with open(os.path.join(self.folder, "compile_commands.json"), encoding="utf-8") as f:
+            self.commands = json.load(f)
+        self.shared, self.lock = {}, threading.Lock()
+
+    def objects(self, target):
+        """(object, source, flags) of all that a target of meson's is made of."""
+        found = [c for c in self.commands if c["output"].startswith(target + ".p/")]
+        if not found:
+            raise Broken(f"{target} is not in this build")
+        for command in found:
+            words = shlex.split(command["command"])
+            for option in ("-MQ", "-MF", "-o", "-c"):
+                at = words.index(option)
+                del words[at:at + 2]
+            words.remove("-MD")
+            yield command["output"], os.path.join(self.folder, command["file"]), words
+
+    def run(self, *command):
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True,
+                              errors="replace")
+        if done.returncode:
+            error = re.search(r".*(error|undefined|multiple).*", done.stderr)
+            raise Broken(f"does not compile: {error[0] if error else done.stderr}")
+
+    def once(self, name, compile_it):
+        """What several mutants share is compiled by the first."""
+        with self.lock:
+            if name not in self.shared:
+                self.shared[name] = compile_it()
+            return self.shared[name]
+
+
+def has(source, noun):
+    """Is it lib/sched/NOUN.c, or does it include that?"""
+    with open(source, encoding="utf-8") as f:
+        return source.endswith(f"/sched/{noun}") or f'#include "sched/{noun}"' in f.read()
+
+
+class Program:
+    """A target of meson's with a mutant in it, in a folder of its own below the build."""
+
+    def __init__(self, build, mutant, target, name, extra=(), options=()):
+        self.build, self.extra, self.options = build, list(extra), list(options)
+        self.noun = os.path.basename(mutant.source)
+        self.folder = os.path.join(build.folder, "mutants", f"{self.noun[:-2]}.{mutant.name}", name)
+        self.source = os.path.join(self.folder, "sched", self.noun)
+        self.path = os.path.join(self.folder, "program")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(os.path.dirname(self.source))
+        with open(self.source, "w", encoding="utf-8") as f:
+            f.write(mutated(mutant))
+        objects = [self.compiled(*of) for of in self.sources(target)]
+        build.run("cc", *self.options, "-o", self.path, *objects, "-Wl,--start-group", *LIBRARIES,
+                  "-Wl,--end-group", *SYSTEM, *self.extra)
+
+    def sources(self, target):
+        found = list(self.build.objects(target))
+        if not any(has(source, self.noun) for _, source, _ in found):
+            found += [of for of in self.build.objects("lib/libnj_sched.a")
+                      if has(of[1], self.noun)]
+        return found
+
+    def compiled(self, name, source, words):
+        """A mistake is no reason to warn, and the mutant's folder comes first in the path."""
+        if has(source, self.noun):
+            if source.endswith(f"/sched/{self.noun}"):
+                source = self.source
+            first = next(i for i, word in enumerate(words) if word.startswith("-I"))
+            return self.compile(self.folder, name, source,
+                                [*words[:first], f"-I{self.folder}", *words[first:]])
+        if not self.options:
+            return os.path.join(self.build.folder, name)
+        shared = os.path.join(self.build.folder, "mutants", "shared")
+        return self.build.once(name, lambda: self.compile(shared, name, source, words))
+
+    def compile(self, folder, name, source, words):
+        path = os.path.join(folder, name.replace("/", "_"))
+        os.makedirs(folder, exist_ok=True)
+        self.build.run(*words, *self.options, "-w", "-c", source, "-o", path)
+        return path
+
+
+# --- killing ----------------------------------------------------------------------------------
+
+def ran(*command, longest=LONGEST, **more):
+    """(exit status or None, what it printed)"""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=longest, env=os.environ | more)
+    except subprocess.TimeoutExpired:
+        return None, f"not done after {longest} s"
+    return done.returncode, done.stdout
+
+
+def explore(build, mutant, worlds):
+    program = Program(build, mutant, "tests/explore/nj-explore", "explore")
+    status, text = ran(program.path, worlds, "quick")
+    found = re.search(r"^explore: (.*)", text, re.M)
+    return found[1] if status == 1 and found else None
+
+
+def criterion(build, mutant, name, test, longest):
+    program = Program(build, mutant, f"tests/unit_{name}", "unit", extra=["-lcriterion"])
+    return ran(program.path, "--filter", f"*/{test}", "-j1", "--ascii", *longest)
+
+
+def unit(build, mutant, name, test="*"):
+    status, text = criterion(build, mutant, name, test, ())
+    found = re.search(r"^nightjar: .*: (assertion failed: .*)", text, re.M) or \
+        re.search(r"^\[----\] \S+:\d+: (Assertion .*|Unexpected signal .*)", text, re.M)
+    return found[1] if status == 1 and found else None
+
+
+def hang(build, mutant, name, test):
+    status, text = criterion(build, mutant, name, test, ("--timeout", str(HANG)))
+    found = re.search(r"Timed out", text)
+    return found[0] if status == 1 and found else None
+
+
+def race(build, mutant):
+    plain = os.path.join(REPO, "tests", "support", "plain")
+    program = RaceProgram(build, mutant, "tests/unit_sched_stress", "race",
+                          options=["-fsanitize=thread", "-I", plain])
+    for seed in range(1, RACES + 1):
+        _, text = ran(program.path, NJ_TEST_SEED=str(seed))
+        if "ThreadSanitizer: data race" in text and "produce" in text:
+            return f"data race, with seed {seed}"
+    return None
+
+
+class RaceProgram(Program):
+    """All of lib/sched, so that ThreadSanitizer sees what synchronises."""
+
+    def sources(self, target):
+        found = list(super().sources(target))
+        known = {os.path.realpath(source) for _, source, _ in found}
+        steps = [word for word in found[0][2] if word == "-DNJ_STEPS"]
+        return found + [(name, source, words + steps)
+                        for name, source, words in self.build.objects("lib/libnj_sched.a")
+                        if os.path.realpath(source) not in known]
+
+
+KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race}
+
+
+def judge(build, mutant):
+    """(was it killed by all, what is to be said)"""
+    said, began = [], time.monotonic()
+    try:
+        for name, *arguments in mutant.killers:
+            if name not in KILLERS:
+                raise Broken(f"killed by: {name}? it is one of {', '.join(KILLERS)}")
+            found = KILLERS[name](build, mutant, *arguments)
+            if not found:
+                return False, f"SURVIVES {' '.join([name, *arguments])}"
+            said.append(f"{name}: {found}")
+    except Broken as broken:
+        return False, str(broken)
+    return True, f"{'; '.join(said)} ({time.monotonic() - began:.1f} s)"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-j", type=int, default=os.cpu_count(), help="so many at a time")
+    parser.add_argument("build")
+    parser.add_argument("pattern", nargs="?", default="", help="part of NOUN.NAME")
+    options = parser.parse_args()
+    build, killed = Build(options.build), 0
+    chosen = list(mutants(options.pattern))
+    with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
+        for mutant, (dead, text) in zip(chosen, pool.map(lambda m: judge(build, m), chosen)):
+            killed += dead
+            noun = os.path.splitext(os.path.basename(mutant.source))[0]
+            print(f"{noun}.{mutant.name}: {mutant.what}\n    {text}", flush=True)
+    print(f"{killed} of {len(chosen)} mutants killed")
+    return 0 if chosen and killed == len(chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
