@@ -27,10 +27,13 @@ static bool hold(struct nj_strategy *s)
 {
     uint32_t n = atomic_load_explicit(&s->n_refs, memory_order_relaxed);
 
-    while (n && !atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_relaxed,
-                                                       memory_order_relaxed))
-        ;
-    return n > 0;
+    while (n) {
+        NJ__STEP(NJ__AT_HOLD, n);
+        if (atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
 }
 
 static void drop(struct nj_strategy *s)
@@ -38,6 +41,7 @@ static void drop(struct nj_strategy *s)
     void (*on_stopped)(void *) = s->config.on_stopped;
     void *ctx = s->config.ctx;
 
+    NJ__STEP(NJ__AT_DROP, 0);
     /* Release what we did to whoever frees it, acquire what the others did. */
     if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) == 1 && on_stopped)
         on_stopped(ctx);
@@ -45,6 +49,7 @@ static void drop(struct nj_strategy *s)
 
 static bool stopped(const struct nj_strategy *s)
 {
+    NJ__STEP(NJ__AT_STOPPED, 0);
     return atomic_load_explicit(&s->stopped, memory_order_acquire);
 }
 
@@ -223,6 +228,7 @@ bool nj_strategy_dispatch(struct nj_strategy *s)
 
 void nj_strategy_stop(struct nj_strategy *s)
 {
+    NJ__STEP(NJ__AT_STOP, 0);
     if (!atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
         drop(s);
 }
@@ -231,8 +237,11 @@ bool nj_strategy_restart(struct nj_strategy *s)
 {
     if (!stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
         return false;
+    NJ__STEP(NJ__AT_RESTART, 0);
     atomic_store_explicit(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
+    NJ__STEP(NJ__AT_RESTART, 1);
     atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
+    NJ__STEP(NJ__AT_RESTART, 2);
     atomic_store_explicit(&s->n_refs, 1, memory_order_release);
     return true;
 }

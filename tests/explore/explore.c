@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "explore.h"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct thread {
     struct nj__lane lane;
     void (*fn)(void *arg);
     void *arg;
-    uint64_t role, place, seen, knows;
+    uint64_t role, place, seen, knows, returns;
     bool (*until)(void *arg);
     void *until_arg;
     bool done, waits;
@@ -49,6 +50,8 @@ static struct {
     uint64_t *seen; /* open addressing; 0: free */
     uint64_t n_room;
     struct explore_result result;
+    bool failed; /* as it must */
+    jmp_buf failed_in_root;
 } x;
 
 /* --- states that were seen -------------------------------------------------------------------- */
@@ -86,7 +89,7 @@ static bool is_new(uint64_t hash)
 static uint64_t hash_of_thread(const struct thread *t)
 {
     uint64_t h = explore_mix(t->role, t->place << 1 | t->tag);
-    return explore_mix(explore_mix(h, t->seen), t->knows);
+    return explore_mix(explore_mix(explore_mix(h, t->returns), t->seen), t->knows);
 }
 
 /* Threads in any order: a sum of their hashes. */
@@ -122,15 +125,23 @@ static void show_notes(void)
         fprintf(stderr, "%s\n", x.notes[i]);
 }
 
+static void to_root(void);
+
 void explore_fail(const char *format, ...)
 {
+    char what[160];
     va_list args;
 
-    fprintf(stderr, "explore: ");
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    fprintf(stderr, "\nafter:\n");
+    if (x.world->must_fail && strcmp(what, x.world->must_fail) == 0) {
+        x.failed = true;
+        if (x.self)
+            to_root();
+        longjmp(x.failed_in_root, 1);
+    }
+    fprintf(stderr, "explore: %s\nafter:\n", what);
     show_notes();
     exit(1);
 }
@@ -145,10 +156,27 @@ static void on_abort(int signal)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
+/* Where this thread is: the functions that are called, up to the bottom of its stack. */
+static uint64_t where(const struct thread *t)
+{
+    uintptr_t bottom = (uintptr_t)t->lane.bottom, top = bottom + STACK_BYTES - 2 * sizeof(void *);
+    const uintptr_t *frame = __builtin_frame_address(0);
+    uint64_t h = 0;
+
+    while ((uintptr_t)frame >= bottom && (uintptr_t)frame <= top) {
+        h = explore_mix(h, frame[1]);
+        if (frame[0] <= (uintptr_t)frame)
+            break;
+        frame = (const uintptr_t *)frame[0];
+    }
+    return h;
+}
+
 static void to_root(void)
 {
     struct thread *t = x.self;
 
+    t->returns = where(t);
     t->tag = nj_tag_must_not_block();
     t->frame = nj__frame_top();
     nj__switch_begin(&t->lane, &x.root_lane);
@@ -226,15 +254,23 @@ static bool next_run(void)
     return false;
 }
 
+void explore_step(uint64_t place, uint64_t seen)
+{
+    x.self->place = place;
+    x.self->seen = seen;
+    to_root();
+}
+
 void nj__step(enum nj__place place, uint64_t seen)
 {
     /* Whoever comes in at these could as well come a step before or after: reading the word is
      * followed by a swap that fails, production has a step inside, a queued task has no effect. */
-    if (place == NJ__AT_WORD_READ || place == NJ__AT_PRODUCE || (place == NJ__AT_EXECUTE && seen))
-        return;
-    x.self->place = place;
-    x.self->seen = seen;
-    to_root();
+    const uint64_t unseen = UINT64_C(1) << NJ__AT_WORD_READ | UINT64_C(1) << NJ__AT_PRODUCE;
+
+    if (!((unseen | x.world->unseen) >> place & 1) && !(place == NJ__AT_EXECUTE && seen))
+        explore_step(place, seen);
+    if (x.world->access)
+        x.world->access(x.world->ctx, place);
 }
 
 void explore_wait(bool (*until)(void *arg), void *arg, uint64_t place)
@@ -277,7 +313,7 @@ static void run(void)
         struct thread *able[THREADS_MAX];
         uint32_t n = 0;
 
-        if (x.at_choice == x.n_choices && !is_new(hash_of_state()))
+        if (x.failed || (x.at_choice == x.n_choices && !is_new(hash_of_state())))
             return;
         for (uint32_t i = 0; i < x.n_threads; i++)
             if (can_go_on(&x.threads[i]))
@@ -299,13 +335,17 @@ struct explore_result explore(const struct explore_world *world, uint64_t states
     x.n_choices = 0;
     if (x.seen)
         memset(x.seen, 0, x.n_room * sizeof *x.seen);
+    x.failed = false;
     do {
-        run();
+        if (!setjmp(x.failed_in_root))
+            run();
         x.result.n_runs++;
         if (x.result.n_states > states_max)
             explore_fail("more than %lu states", (unsigned long)states_max);
-    } while (next_run());
+    } while (!x.failed && next_run());
     nj__frame_set_top(NULL);
     nj_tag_restore(false);
+    if (world->must_fail && !x.failed)
+        explore_fail("was not found: %s", world->must_fail);
     return x.result;
 }

@@ -5,7 +5,9 @@
  * The code under test is the real one, compiled with -DNJ_STEPS. Its threads are contexts on one
  * processor; at each nj__step() the explorer chooses who goes on. It tries all choices, depth
  * first, by running the world again from its beginning; where it comes to a state that it has seen
- * (what is shared, and of each thread its place and what only it knows), it turns back.
+ * (what is shared, and of each thread its place and what only it knows), it turns back. A place is
+ * the addresses to which the thread's functions will return, so all that runs is compiled with
+ * frame pointers; what only the thread knows is what nj__step() was told and explore_know().
  *
  * What is wrong is told by explore_fail(), with the steps that led there.
  */
@@ -21,19 +23,25 @@ struct explore_world {
     void (*begin)(void *ctx);          /* set up, and start the first threads */
     uint64_t (*hash)(const void *ctx); /* of what the threads share */
     void (*end)(void *ctx);            /* nobody can go on: is that right? */
+    /* A thread goes on, and its next access is at that place. Or NULL. */
+    void (*access)(void *ctx, uint64_t place);
     void *ctx;
+    uint64_t unseen;       /* a bit for each enum nj__place at which nobody comes in */
+    const char *must_fail; /* this failure has to be found; NULL: none may be */
 };
 
 struct explore_result {
     uint64_t n_states, n_runs, n_ends;
-    bool failed;
 };
 
-/* Until all is seen, or the first failure, which is printed. More than `states_max` is one. */
+/* Until all is seen or what must fail did. Another failure is printed, and ends the program; more
+ * states than `states_max` are one. */
 struct explore_result explore(const struct explore_world *world, uint64_t states_max);
 
 /* In begin(), and in threads. `role`: threads of one role and at one place are the same. */
 void explore_start(void (*fn)(void *arg), void *arg, uint64_t role);
+/* As nj__step(): others may come in. */
+void explore_step(uint64_t place, uint64_t seen);
 /* 0 to n - 1: all of them. */
 unsigned explore_choose(unsigned n);
 /* Go on when it is true. NULL: never. It may look at shared state only. */

@@ -2,9 +2,10 @@
 /*
  * nj-explore: the worlds of threads that are explored, all of them or those of one kind.
  *
- * Exit status 0 when nothing is wrong in any order of any world. Built with a mutant, it has to
- * fail: see mutants.py.
+ * Exit status 0 when nothing is wrong in any order of any world. With a
+ * mistake of tests/mutants in it, it has to fail.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -24,9 +25,15 @@ static void add(struct explore_result r)
     sum.n_ends += r.n_ends;
 }
 
-static void report(const char *name)
+NJ_PRINTF(1, 2) static void report(const char *format, ...)
 {
-    printf("%-44s %6lu worlds %10lu states %9lu ends\n", name, (unsigned long)sum.n_worlds,
+    char name[80];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    printf("%-50s %4lu worlds %9lu states %7lu ends\n", name, (unsigned long)sum.n_worlds,
            (unsigned long)sum.n_states, (unsigned long)sum.n_ends);
     fflush(stdout);
     memset(&sum, 0, sizeof sum);
@@ -47,6 +54,20 @@ static void select_events(struct model_strategy *m, const struct model_event *ev
     }
 }
 
+static const char *const kinds[NJ_N_STRATEGIES] = {
+    [NJ_STRATEGY_PC] = "pc",
+    [NJ_STRATEGY_PEC] = "pec",
+    [NJ_STRATEGY_EPC] = "epc",
+    [NJ_STRATEGY_ADAPTIVE] = "adaptive",
+};
+
+static const struct model_event of_all_types[] = {
+    {MODEL_DISPATCH, NJ_NON_BLOCKING, false},   {MODEL_PRODUCE, NJ_NON_BLOCKING, false},
+    {MODEL_PRODUCE, NJ_EITHER, false},          {MODEL_PRODUCE_TAGGED, NJ_EITHER, false},
+    {MODEL_DISPATCH, NJ_BLOCKING, false},       {MODEL_PRODUCE, NJ_BLOCKING, false},
+    {MODEL_PRODUCE_TAGGED, NJ_BLOCKING, false}, {MODEL_PRODUCE, NJ_BLOCKING, true},
+};
+
 /* n at the same time, each by its own caller; or four, by two callers. */
 static void blocking_events(unsigned n_max)
 {
@@ -56,16 +77,15 @@ static void blocking_events(unsigned n_max)
     for (uint8_t n_rejects = 0; n_rejects <= 2; n_rejects += 2)
         for (uint8_t n_reserved = 1; n_reserved <= 2; n_reserved++)
             for (unsigned n = 1; n <= n_max; n++) {
-                struct model_strategy m = {.n_each = n == 4 ? 2 : 1,
+                struct model_strategy m = {.kind = NJ_STRATEGY_ADAPTIVE,
+                                           .n_each = n == 4 ? 2 : 1,
                                            .n_reserved = n_reserved,
                                            .n_rejects = n_rejects,
                                            .may_block = true};
-                char name[80];
 
                 select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
-                snprintf(name, sizeof name, "%u BLOCKING by %u, %u reserved, %u refusals", n,
-                         n / m.n_each, n_reserved, n_rejects);
-                report(name);
+                report("adaptive, %u BLOCKING by %u, %u reserved, %u refusals", n, n / m.n_each,
+                       n_reserved, n_rejects);
             }
 }
 
@@ -76,58 +96,94 @@ static void bounded_events(unsigned n_max)
                                                 {MODEL_PRODUCE, NJ_BLOCKING, false},
                                                 {MODEL_PRODUCE, NJ_EITHER, false},
                                                 {MODEL_PRODUCE, NJ_BLOCKING, true}};
+    static const struct {
+        enum nj_strategy_kind kind;
+        uint8_t n_reserved;
+    } of[] = {{NJ_STRATEGY_PEC, 0}, {NJ_STRATEGY_ADAPTIVE, 0}, {NJ_STRATEGY_ADAPTIVE, 1}};
 
-    for (uint8_t n_pool = 0; n_pool <= 1; n_pool++)
-        for (uint8_t n_reserved = 0; n_reserved <= 1; n_reserved++)
+    for (size_t i = 0; i < NJ_ARRAY_LEN(of); i++)
+        for (uint8_t n_pool = 0; n_pool <= 1; n_pool++)
             for (unsigned n = 2; n <= n_max; n++) {
-                struct model_strategy m = {.n_each = 1,
-                                           .n_reserved = n_reserved,
+                struct model_strategy m = {.kind = of[i].kind,
+                                           .n_each = 1,
+                                           .n_reserved = of[i].n_reserved,
                                            .may_block = true,
                                            .is_bounded = true,
                                            .n_pool = n_pool};
-                char name[80];
 
                 select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
-                snprintf(name, sizeof name, "%u, a pool of %u, %u reserved", n, n_pool, n_reserved);
-                report(name);
+                report("%s, %u, a pool of %u, %u reserved", kinds[m.kind], n, n_pool, m.n_reserved);
             }
 }
 
-static void mixed_events(unsigned n_max)
+/* Where strategies leave tasks to nobody: what the adaptive one is for. */
+static void starving_events(unsigned n_max)
 {
-    static const struct model_event events[] = {
-        {MODEL_DISPATCH, NJ_NON_BLOCKING, false},   {MODEL_PRODUCE, NJ_NON_BLOCKING, false},
-        {MODEL_PRODUCE, NJ_EITHER, false},          {MODEL_PRODUCE_TAGGED, NJ_EITHER, false},
-        {MODEL_DISPATCH, NJ_BLOCKING, false},       {MODEL_PRODUCE, NJ_BLOCKING, false},
-        {MODEL_PRODUCE_TAGGED, NJ_BLOCKING, false}, {MODEL_PRODUCE, NJ_BLOCKING, true},
-    };
+    static const struct model_event dispatched[] = {{MODEL_DISPATCH, NJ_BLOCKING, false}},
+                                    all[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
+                                             {MODEL_PRODUCE, NJ_BLOCKING, false},
+                                             {MODEL_PRODUCE, NJ_EITHER, false}};
+    static const char left[] = "tasks are left, and nobody comes";
 
-    for (unsigned n = 1; n <= n_max; n++) {
-        struct model_strategy m = {.n_each = 1, .n_reserved = 1, .may_block = true};
-        char name[80];
+    for (unsigned n = 2; n <= n_max; n++) {
+        struct model_strategy pc = {
+            .kind = NJ_STRATEGY_PC, .n_each = 1, .may_block = true, .must_fail = left};
+        select_events(&pc, dispatched, NJ_ARRAY_LEN(dispatched), n, 0);
+        report("pc, %u, and one blocks: starves", n);
 
-        select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
-        snprintf(name, sizeof name, "%u of all types, 1 reserved", n);
-        report(name);
+        struct model_strategy epc = {
+            .kind = NJ_STRATEGY_EPC, .n_each = 1, .may_block = true, .is_bounded = true};
+        for (epc.n_pool = 0; epc.n_pool < n; epc.n_pool++) {
+            epc.must_fail = left;
+            select_events(&epc, dispatched, NJ_ARRAY_LEN(dispatched), n, 0);
+            report("epc, %u, a pool of %u: starves", n, epc.n_pool);
+        }
+        epc.must_fail = NULL;
+        select_events(&epc, all, NJ_ARRAY_LEN(all), n, 0);
+        report("epc, %u, a pool of %u", n, epc.n_pool);
     }
 }
 
+/* Every kind. PC can have no consumer that blocks for ever. */
+static void mixed_events(unsigned n_max)
+{
+    for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
+        for (unsigned n = 1; n <= n_max; n++) {
+            struct model_strategy m = {.kind = (enum nj_strategy_kind)kind,
+                                       .n_each = 1,
+                                       .n_reserved = 1,
+                                       .may_block = kind != NJ_STRATEGY_PC};
+
+            select_events(&m, of_all_types, NJ_ARRAY_LEN(of_all_types), n, 0);
+            report("%s, %u of all types, 1 reserved", kinds[kind], n);
+        }
+}
+
+/* Its owner stops it at any time, and perhaps begins anew. */
 static void stopped_events(unsigned n_max)
 {
     static const struct model_event events[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
                                                 {MODEL_PRODUCE, NJ_BLOCKING, false},
                                                 {MODEL_PRODUCE, NJ_BLOCKING, true}};
 
-    for (unsigned n = 2; n <= n_max; n++) {
-        struct model_strategy m = {
-            .n_each = 1, .n_reserved = 1, .n_rejects = 1, .may_block = true, .may_stop = true};
-        char name[80];
+    for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
+        for (unsigned n = 2; n <= n_max; n++) {
+            struct model_strategy m = {.kind = (enum nj_strategy_kind)kind,
+                                       .n_each = 1,
+                                       .n_reserved = 1,
+                                       .n_rejects = 1,
+                                       .n_late_rejects = 1,
+                                       .may_block = true};
 
-        m.events[m.n_events++] = (struct model_event){MODEL_STOP, NJ_BLOCKING, false};
-        select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
-        snprintf(name, sizeof name, "%u and a stop, 1 reserved, 1 refusal", n - 1);
-        report(name);
-    }
+            m.events[m.n_events++] = (struct model_event){MODEL_STOP, NJ_BLOCKING, false};
+            select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
+            report("%s, %u and a stop, 1 refusal", kinds[kind], n - 1);
+            m.n_rejects = m.n_late_rejects = n > 2;
+            m.may_block = n > 2;
+            m.events[0].how = MODEL_RESTART;
+            select_events(&m, events, n > 2 ? NJ_ARRAY_LEN(events) : 2, n, 0);
+            report("%s, %u and a restart, %u refusals", kinds[kind], n - 1, m.n_rejects);
+        }
 }
 
 static void reserved_threads(unsigned n_max)
@@ -141,12 +197,9 @@ static void reserved_threads(unsigned n_max)
                                            .n_tasks = (uint8_t)n_max,
                                            .n_timeouts = 2,
                                            .stops = stops};
-                char name[80];
 
                 add(model_reserved(&m, STATES_MAX));
-                snprintf(name, sizeof name, "%u seats, %u stay%s", capacity, n_min,
-                         stops ? ", stopped" : "");
-                report(name);
+                report("%u seats, %u stay%s", capacity, n_min, stops ? ", stopped" : "");
             }
 }
 
@@ -164,6 +217,8 @@ int main(int argc, char **argv)
         blocking_events(quick ? 2 : 4);
     if (strstr("bounded", only))
         bounded_events(quick ? 2 : 3);
+    if (strstr("starve", only))
+        starving_events(quick ? 2 : 3);
     if (strstr("stop", only))
         stopped_events(quick ? 2 : 3);
     return 0;

@@ -7,11 +7,17 @@
 #include <stdint.h>
 
 #include "explore.h"
-#include "sched/task.h"
+#include "sched/strategy.h"
 
-enum model_how { MODEL_DISPATCH, MODEL_PRODUCE, MODEL_PRODUCE_TAGGED, MODEL_STOP };
+enum model_how {
+    MODEL_DISPATCH,
+    MODEL_PRODUCE,
+    MODEL_PRODUCE_TAGGED,
+    MODEL_STOP,
+    MODEL_RESTART /* stop, wait until it has stopped, restart, and MODEL_PRODUCE */
+};
 
-/* A task is brought, and then production is asked for. */
+/* A task is brought, and then production is asked for; but for MODEL_STOP. */
 struct model_event {
     enum model_how how;
     enum nj_task_type type;
@@ -21,14 +27,16 @@ struct model_event {
 #define MODEL_EVENTS_MAX 4u
 
 struct model_strategy {
+    enum nj_strategy_kind kind;
     struct model_event events[MODEL_EVENTS_MAX];
     uint8_t n_events, n_each; /* each caller, a thread, sees to n_each of them, one by one */
     uint8_t n_reserved;
-    uint8_t n_rejects; /* the executor may refuse so often */
-    bool may_block;    /* a consumer may block for ever, when it may block at all */
-    bool may_stop;     /* an event stops it */
-    bool is_bounded;   /* the queue has n_pool threads, else always one more */
+    uint8_t n_rejects;      /* the executor may refuse so often */
+    uint8_t n_late_rejects; /* ... or reject what it has accepted, as when it is stopped */
+    bool may_block;         /* a consumer may block for ever, when it may block at all */
+    bool is_bounded;        /* the queue has n_pool threads, else always one more */
     uint8_t n_pool;
+    const char *must_fail; /* as in struct explore_world */
 };
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max);

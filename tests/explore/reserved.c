@@ -94,7 +94,7 @@ static void giver(void *arg)
     (void)arg;
     for (unsigned i = 0; i < w.model->n_tasks; i++) {
         struct task *t = &w.tasks[i];
-        nj__step((enum nj__place)PLACE_TRY, i);
+        explore_step(PLACE_TRY, i);
         w.n_tried++;
         t->accepted = nj_reserved_try_execute(w.r, &t->task);
         explore_note("task %u %s", i, t->accepted ? "accepted" : "refused");
@@ -104,7 +104,7 @@ static void giver(void *arg)
 static void stopper(void *arg)
 {
     (void)arg;
-    nj__step((enum nj__place)PLACE_STOP, 0);
+    explore_step(PLACE_STOP, 0);
     explore_note("stops it");
     w.stopped = true;
     nj_reserved_stop(w.r);
@@ -170,6 +170,7 @@ static void on_end(void *ctx)
 
 struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max)
 {
-    struct explore_world world = {begin, hash, on_end, (void *)(uintptr_t)m};
+    struct explore_world world = {
+        .begin = begin, .hash = hash, .end = on_end, .ctx = (void *)(uintptr_t)m};
     return explore(&world, states_max);
 }

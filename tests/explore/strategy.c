@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The adaptive strategy among threads that bring tasks, threads that are reserved, and a queue that
- * may refuse. It always finds a thread in the end; or it has so many, and when these block for ever
- * nothing more of it runs. A consumer that may block may do so for ever.
+ * A strategy among threads that bring tasks, threads that are reserved, and a queue that may
+ * refuse. It always finds a thread in the end; or it has so many, and when these block for ever
+ * nothing more of it runs. A consumer that may block may do so for ever. Somebody may stop it, and
+ * begin anew.
  *
  * What a world has to show is in check() and on_end(), each with the sentence of docs/ewyk.md.
  */
@@ -18,8 +19,16 @@
 
 #define TASKS_MAX 8u
 
-enum { PLACE_IN_PRODUCE = NJ__N_PLACES + 1, PLACE_STUCK, PLACE_RUN, PLACE_NEXT };
+enum {
+    PLACE_IN_PRODUCE = NJ__N_PLACES + 1,
+    PLACE_STUCK,
+    PLACE_RUN,
+    PLACE_NEXT,
+    PLACE_STOPPED,
+    PLACE_AGAIN
+};
 enum { ROLE_EVENT = 1, ROLE_RESERVED, ROLE_QUEUE, ROLE_TASK };
+enum { KNOWS_OWNER = 1 }; /* its task says the rest */
 
 struct task {
     struct nj_task task;
@@ -38,12 +47,14 @@ static struct {
     uint8_t n_tasks, queue[TASKS_MAX], head, tail;
     uint8_t n_waiting; /* reserved threads without a task */
     uint8_t n_rejects; /* the executor may still refuse so often */
-    uint8_t n_free;    /* threads of the pool without a task, where it has a bound */
-    uint8_t n_behind;  /* tasks that wait for one of them */
+    uint8_t n_late_rejects;
+    uint8_t n_free;   /* threads of the pool without a task, where it has a bound */
+    uint8_t n_behind; /* tasks that wait for one of them */
     struct nj_task *behind[TASKS_MAX];
     bool producing;            /* somebody is inside produce() */
     bool queued_out, sure_out; /* recruits that the executor has and that have not begun */
-    bool stopped;              /* nj_strategy_stop() has returned */
+    bool may_stop, may_restart, stopped;
+    bool restarted, lost; /* lost: a recruit was rejected after it had been accepted */
     uint8_t n_on_stopped;
 } w;
 
@@ -61,6 +72,13 @@ static void check(bool is, const char *what)
 {
     if (!is)
         explore_fail("%s", what);
+}
+
+/* What a thread knows that is about to do something with a task. */
+static uint64_t what_of(const struct task *t)
+{
+    return (uint64_t)t->event->type << 8 | (uint64_t)t->event->brings << 3 |
+           (uint64_t)t->is_child << 2 | (uint64_t)t->by_produce << 1;
 }
 
 /* --- the producer ----------------------------------------------------------------------------- */
@@ -82,24 +100,33 @@ static struct nj_task *produce(struct nj_producer *p)
     check(nj__state_of(atomic_load(&w.strategy.word)) != NJ__IDLE,
           "produces while IDLE"); /* EWYK 5.8 */
     w.producing = true;
-    nj__step((enum nj__place)PLACE_IN_PRODUCE, 0);
+    explore_step(PLACE_IN_PRODUCE, 0);
     w.producing = false;
     if (w.head == w.tail)
         return NULL;
     struct task *t = &w.tasks[w.queue[w.head++]];
-    explore_know((uint64_t)t->event->type);
+    explore_know(what_of(t));
     explore_note("produces task %ld", (long)(t - w.tasks));
     return &t->task;
 }
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
+static bool is_alive(void *arg)
+{
+    (void)arg;
+    return atomic_load(&w.strategy.n_refs) && !atomic_load(&w.strategy.stopped);
+}
+
 static void bring(const struct model_event *event, bool dispatch)
 {
     /* Who is refused has to ask again: so says the contract. */
-    while (!(dispatch ? nj_strategy_dispatch(&w.strategy) : nj_strategy_produce(&w.strategy)))
-        if (w.model->may_stop)
+    while (!(dispatch ? nj_strategy_dispatch(&w.strategy) : nj_strategy_produce(&w.strategy))) {
+        if (w.may_stop && !w.may_restart)
             return;
+        if (w.may_restart)
+            explore_wait(is_alive, NULL, PLACE_AGAIN + (uint64_t)dispatch);
+    }
 }
 
 static void run(struct nj_task *task)
@@ -109,10 +136,12 @@ static void run(struct nj_task *task)
 
     explore_note("runs task %ld%s", (long)(t - w.tasks), tagged ? ", must not block" : "");
     check(t->n_run++ == 0 && !t->n_rejected, "a task runs twice"); /* EWYK 5.3 */
-    check(tagged == (t->event->type != NJ_BLOCKING) || (t->event->type == NJ_EITHER && !tagged),
+    bool keeps_tag = w.model->kind == NJ_STRATEGY_PC || w.model->kind == NJ_STRATEGY_EPC;
+    check(t->event->type == NJ_EITHER || tagged == (t->event->type == NJ_NON_BLOCKING) ||
+              (keeps_tag && tagged),
           "the tag is wrong for this task"); /* EWYK 5.31 */
     if (t->event->brings && !t->is_child) {
-        nj__step((enum nj__place)PLACE_RUN, 0);
+        explore_step(PLACE_RUN, 0);
         enqueue(t->event, true);
         bring(t->event, false); /* from the middle of a task: becomes a dispatch */
     }
@@ -152,10 +181,18 @@ static void start_from_queue(struct nj_task *task);
 static void from_queue(void *arg)
 {
     struct nj_task *task = arg;
+    bool recruit = is_recruit(task);
 
-    if (is_recruit(task))
+    if (recruit)
         w.queued_out = false;
-    nj__run_clean(is_recruit(task) ? NULL : &w.strategy, task);
+    if (w.n_late_rejects && explore_choose(2)) {
+        w.n_late_rejects--;
+        w.lost |= recruit;
+        explore_note("the executor rejects %s", recruit ? "the recruit" : "a task");
+        task->ops->reject(task);
+    } else {
+        nj__run_clean(recruit ? NULL : &w.strategy, task);
+    }
     if (!w.model->is_bounded)
         return;
     w.n_free++;
@@ -171,8 +208,7 @@ static uint64_t role_of(const struct nj_task *task)
     if (is_recruit(task))
         return ROLE_QUEUE;
     const struct task *t = (const struct task *)((const char *)task - offsetof(struct task, task));
-    return ROLE_TASK + ((uint64_t)t->event->type << 8 | (uint64_t)t->event->brings << 17 |
-                        (uint64_t)t->is_child << 16);
+    return explore_mix(ROLE_TASK, what_of(t));
 }
 
 /* A thread of the pool has it, now or later or never. */
@@ -202,6 +238,8 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
         check(!w.queued_out, "two recruits in the queue"); /* EWYK 5.26 */
         w.queued_out = true;
     } else {
+        check(w.model->kind != NJ_STRATEGY_PC && w.model->kind != NJ_STRATEGY_EPC,
+              "this strategy queues no task");
         check(type_of(task) == NJ_BLOCKING, "only BLOCKING tasks are queued"); /* EWYK 5.21 */
     }
     start_from_queue(task);
@@ -211,7 +249,7 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
 static bool try_execute(struct nj_executor *e, struct nj_task *task)
 {
     (void)e;
-    check(explore_knows() != NJ_NON_BLOCKING, "a NON_BLOCKING task recruits"); /* EWYK 5.20 */
+    check(explore_knows() >> 8 != NJ_NON_BLOCKING, "a NON_BLOCKING task recruits"); /* EWYK 5.20 */
     check(!nj_tag_must_not_block(), "a context that must not block recruits");
     if (!w.n_waiting)
         return false;
@@ -231,14 +269,34 @@ static void on_stopped(void *ctx)
     w.n_on_stopped++;
 }
 
+static bool has_stopped(void *arg)
+{
+    (void)arg;
+    return w.n_on_stopped > 0;
+}
+
+/* The owner. Whoever is inside may be stuck there, and then this waits, too. */
+static void stop(const struct model_event *e)
+{
+    explore_note("stops it");
+    w.stopped = true;
+    nj_strategy_stop(&w.strategy);
+    if (e->how == MODEL_STOP)
+        return;
+    explore_wait(has_stopped, NULL, PLACE_STOPPED);
+    explore_know(KNOWS_OWNER);
+    check(nj_strategy_restart(&w.strategy), "nobody is inside, but it cannot restart");
+    explore_know(0);
+    explore_note("restarted it");
+    w.restarted = true;
+}
+
 static void event(const struct model_event *e)
 {
-    if (e->how == MODEL_STOP) {
-        explore_note("stops it");
-        nj_strategy_stop(&w.strategy);
-        w.stopped = true;
+    if (e->how == MODEL_STOP || e->how == MODEL_RESTART)
+        stop(e);
+    if (e->how == MODEL_STOP)
         return;
-    }
     explore_note("brings task %u", w.n_tasks);
     enqueue(e, false);
     bool before = e->how == MODEL_PRODUCE_TAGGED && nj_tag_set();
@@ -254,7 +312,7 @@ static void caller(void *arg)
 
     for (unsigned i = 0; i < w.model->n_each; i++) {
         if (i)
-            nj__step((enum nj__place)PLACE_NEXT, i);
+            explore_step(PLACE_NEXT, i);
         event(&e[i]);
     }
 }
@@ -272,10 +330,16 @@ static void begin(void *ctx)
     w.executor.ops = &executor_ops;
     w.n_waiting = m->n_reserved;
     w.n_rejects = m->n_rejects;
+    w.n_late_rejects = m->n_late_rejects;
     w.n_free = m->n_pool;
     for (unsigned i = 0; i < TASKS_MAX; i++)
         w.tasks[i].task.ops = &task_ops;
-    struct nj_strategy_config config = {.kind = NJ_STRATEGY_ADAPTIVE,
+    for (unsigned i = 0; i < m->n_events; i++)
+        if (m->events[i].how >= MODEL_STOP) {
+            w.may_stop = true;
+            w.may_restart = m->events[i].how == MODEL_RESTART;
+        }
+    struct nj_strategy_config config = {.kind = m->kind,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
@@ -294,20 +358,21 @@ static uint64_t hash(const void *ctx)
 {
     (void)ctx;
     uint32_t word = atomic_load(&w.strategy.word);
-    uint64_t h =
-        explore_mix(word, (uint64_t)w.n_waiting << 32 | w.n_rejects << 24 | w.producing << 16 |
-                              w.sure_out << 9 | w.queued_out << 8 | w.stopped << 1);
+    uint64_t h = explore_mix(word, (uint64_t)w.n_waiting << 32 | w.n_rejects << 24 |
+                                       w.producing << 16 | w.sure_out << 9 | w.queued_out << 8 |
+                                       w.stopped << 1 | w.restarted << 2 | w.lost << 3);
 
     check(nj__recruits_of(word) <= (NJ__QUEUED | NJ__SURE), "recruits"); /* EWYK 5.7 */
     check(nj__state_of(word) <= NJ__REPRODUCING, "the state word");
-    h = explore_mix(h, w.n_free);
+    check(w.n_on_stopped <= w.stopped, "stopped, but not by its owner, or twice"); /* EWYK 5.51 */
+    h = explore_mix(h, (uint64_t)w.n_free << 8 | w.n_late_rejects);
     for (unsigned i = 0; i < w.n_behind; i++)
         h = explore_mix(h, role_of(w.behind[i]));
-    h = explore_mix(h, atomic_load(&w.strategy.stopped)); /* n_refs follows from who is where */
+    h = explore_mix(h, (uint64_t)atomic_load(&w.strategy.n_refs) << 1 |
+                           atomic_load(&w.strategy.stopped));
     for (unsigned i = w.head; i < w.tail; i++) {
         const struct task *t = &w.tasks[w.queue[i]];
-        h = explore_mix(h, (uint64_t)t->event->type << 3 | (uint64_t)t->by_produce << 2 |
-                               t->event->brings << 1 | t->is_child);
+        h = explore_mix(h, what_of(t));
     }
     return explore_mix(h, w.n_on_stopped);
 }
@@ -322,6 +387,14 @@ static unsigned n_left(void)
     return n;
 }
 
+/* After the last reference nobody looks at more than that there is none. EWYK 5.51 */
+static void access(void *ctx, uint64_t place)
+{
+    (void)ctx;
+    if (w.n_on_stopped && !w.restarted && explore_knows() != KNOWS_OWNER)
+        check(place == NJ__AT_HOLD, "used after it has stopped");
+}
+
 /* Who produces is never stuck with a task while another one is to be produced, whatever the pool
  * does; but a recruit in the queue may have to wait for ever. EWYK 5.9, EWYK 5.12 */
 static void on_bounded_end(void)
@@ -332,33 +405,58 @@ static void on_bounded_end(void)
     check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
 }
 
+/* It was stopped and everybody has left, and perhaps it was begun anew. EWYK 5.51, EWYK 5.52 */
+static void on_stopped_end(void)
+{
+    uint32_t n_refs = atomic_load(&w.strategy.n_refs);
+
+    check(w.n_on_stopped == 1, "not stopped exactly once");
+    check(n_refs == w.restarted, "references are left");
+    check(!w.restarted || w.lost || n_left() == 0, "tasks are left, and nobody comes");
+}
+
 static void on_end(void *ctx)
 {
     const struct model_strategy *m = ctx;
     uint32_t word = atomic_load(&w.strategy.word);
     struct nj_strategy_counters c = nj_strategy_counters(&w.strategy);
 
-    if (m->is_bounded) {
+    if (m->is_bounded && m->kind != NJ_STRATEGY_EPC) {
         on_bounded_end();
         return;
     }
-    if (!m->may_block)
+    if (!m->may_block && !m->is_bounded)
         check(explore_n_stuck() == 0, "a thread is stuck");
-    check(!w.queued_out && !w.sure_out, "a recruit has not come");
-    if (m->may_stop) {
+    check(m->is_bounded || (!w.queued_out && !w.sure_out), "a recruit has not come");
+    if (w.may_stop) {
         if (explore_n_stuck() == 0)
-            check(w.n_on_stopped == 1, "not stopped exactly once"); /* EWYK 5.51 */
+            on_stopped_end();
         return;
     }
-    check(n_left() == 0,
+    check(w.lost || n_left() == 0,
           "tasks are left, and nobody comes"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
-    check(word == nj__word_of(NJ__IDLE, NJ__NO_RECRUIT),
+    bool stays = m->kind == NJ_STRATEGY_PC && explore_n_stuck(); /* its producer is stuck */
+    check(m->is_bounded || stays || word == nj__word_of(NJ__IDLE, NJ__NO_RECRUIT),
           "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
-    check(c.pc + c.pic + c.pec + c.epc == w.n_tasks, "the counters do not add up"); /* EWYK 5.28 */
+    check(w.lost || c.pc + c.pic + c.pec + c.epc == w.n_tasks,
+          "the counters do not add up"); /* EWYK 5.28 */
+    check(explore_n_stuck() > 0 || atomic_load(&w.strategy.n_refs) == 1, "references are left");
 }
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max)
 {
-    struct explore_world world = {begin, hash, on_end, (void *)(uintptr_t)m};
+    struct explore_world world = {.begin = begin,
+                                  .hash = hash,
+                                  .end = on_end,
+                                  .access = access,
+                                  .ctx = (void *)(uintptr_t)m,
+                                  .must_fail = m->must_fail};
+
+    for (unsigned i = 0; i < m->n_events; i++)
+        if (m->events[i].how >= MODEL_STOP)
+            return explore(&world, states_max);
+    /* Nobody but its owner has the last reference: then they are as good as not there. */
+    world.unseen =
+        UINT64_C(1) << NJ__AT_HOLD | UINT64_C(1) << NJ__AT_DROP | UINT64_C(1) << NJ__AT_STOPPED;
     return explore(&world, states_max);
 }
