@@ -22,6 +22,7 @@
 #include "server/file_chunks.h"
 #include "server/file_list.h"
 #include "server/file_read.h"
+#include "server/file_rights.h"
 #include "server/file_root.h"
 
 /* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
@@ -37,6 +38,7 @@
 
 struct nj_file_store {
     struct nj__root root;
+    bool as_others;
     struct nj_file_store_stats stats;
     _Atomic uint32_t n_files; /* written by the worker only */
     struct nj__graveyard dead;
@@ -63,6 +65,7 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
         return -ENOMEM;
     }
     s->root = root;
+    s->as_others = options->as_others;
     nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->stats);
     nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->dead, &s->stats);
     explicit_bzero(&key, sizeof key);
@@ -485,6 +488,11 @@ static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_jo
     return nj__chunks_get(&s->chunks, f, job->offset, job->n_bytes, &job->chunk);
 }
 
+static bool may_look(const struct nj_file_store *s)
+{
+    return !s->as_others || nj_file_rights_use_others();
+}
+
 void nj_file_store_run(void *store, struct nj_file_job *job)
 {
     struct nj_file_store *s = store;
@@ -493,11 +501,11 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
     case NJ_FILE_OPEN:
         job->object = NULL;
         job->siblings = 0;
-        job->result = open_object(s, job);
+        job->result = may_look(s) ? open_object(s, job) : NJ_FILE_DENIED;
         return;
     case NJ_FILE_LIST:
         job->object = NULL;
-        job->result = list_folder(s, job);
+        job->result = may_look(s) ? list_folder(s, job) : NJ_FILE_DENIED;
         return;
     case NJ_FILE_READ:
         job->chunk = NULL;

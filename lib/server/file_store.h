@@ -11,6 +11,7 @@
 #define NJ_SERVER_FILE_STORE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct nj_file_store_options {
     const char *root;
     uint64_t cache_bytes;
     enum nj_symlinks symlinks; /* DEFAULT is BENEATH */
+    bool as_others;            /* look names up with the rights of others (file_rights.h) */
 };
 
 struct nj_file_store;
@@ -32,7 +34,8 @@ struct nj_file_store;
 int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err);
 
-/* Do a job: fills in its outputs. `store` is a struct nj_file_store. */
+/* Do a job: fills in its outputs. `store` is a struct nj_file_store. With `as_others` the thread
+ * may have the rights of others afterwards; where the system does not let it, names are DENIED. */
 void nj_file_store_run(void *store, struct nj_file_job *job);
 
 /* Free what was put by its last holder. Cheap when there is nothing. */

@@ -136,20 +136,34 @@ static void raise_descriptors(void)
     }
 }
 
+/* Say now what every request for a file would be told. */
+static void check_rights(const char *root)
+{
+    if (!nj_file_rights_use_others())
+        nj_say(NJ_SAY_WARNING,
+               "the system does not let a thread give up root's rights to files (setfsuid to user "
+               "%u), so no file is served (403): run as another user, or --serve-private",
+               NJ_NOBODY);
+    nj_file_rights_use_own();
+    if (!nj_file_rights_reach(root))
+        nj_say(NJ_SAY_WARNING,
+               "--root %s: other users may not enter that folder, so nothing of it is served "
+               "(403): chmod o+x, or --serve-private",
+               root);
+}
+
 static bool up_store(struct nj_server *s)
 {
     struct nj_file_store_options o = {
         .root = s->settings.config->root,
         .cache_bytes = s->settings.config->cache_bytes,
         .symlinks = s->settings.config->symlinks,
+        .as_others = !s->settings.config->serve_private,
     };
     if (!o.root)
         return true;
-    if (!s->settings.config->serve_private && !nj_file_rights_reach(o.root))
-        nj_say(NJ_SAY_WARNING,
-               "--root %s: other users may not enter that folder, so nothing of it is served "
-               "(403): chmod o+x, or --serve-private",
-               o.root);
+    if (o.as_others)
+        check_rights(o.root);
     raise_descriptors();
     return nj_file_store_open(&o, &s->store, s->why, sizeof s->why) == 0;
 }
@@ -174,14 +188,6 @@ static bool up_place(struct nj_server *s)
     return true;
 }
 
-static void begin_files(void *store)
-{
-    (void)store;
-    if (!nj_file_rights_of_others())
-        nj_say(NJ_SAY_WARNING, "files are read as root: the system does not let the file thread "
-                               "give up root's rights");
-}
-
 static void run_file(void *store, void *job)
 {
     nj_file_store_run(store, job);
@@ -197,7 +203,6 @@ static bool up_files(struct nj_server *s)
         .affinity = &s->place.rest,
         .eal = true,
         .tidy_ms = TIDY_MS,
-        .begin = s->settings.config->serve_private ? NULL : begin_files,
         .run = run_file,
         .tidy = nj_file_store_tidy,
         .ctx = s->store,
