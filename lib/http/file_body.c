@@ -40,6 +40,7 @@ struct chunk_body {
     uint64_t asked;                   /* bytes asked for until now: how much to ask for */
     uint64_t rested_at;               /* `next` at the last rest */
     uint64_t turn_bytes;              /* taken between the last two rests; 0: there were none */
+    const void *client;
     struct nj__job *reading;
     struct nj_list starved;
     bool broke;
@@ -209,6 +210,7 @@ static bool ask(struct chunk_body *b)
     job->file.offset = offset;
     job->file.n_bytes = n_bytes;
     job->file.asker = b;
+    job->file.client = b->client;
     nj_ref_take(&b->object->ref);
     b->reading = job;
     if (nj__job_submit(b->files, job)) {
@@ -392,7 +394,7 @@ static void chunk_aim(struct chunk_body *b, struct nj_range range)
 }
 
 struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
-                                  struct nj_range range)
+                                  struct nj_range range, const void *client)
 {
     if (object->bytes)
         return nj__body_of_bytes(f, object->bytes + range.first, range.n_bytes, &object->ref);
@@ -403,6 +405,7 @@ struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
     b->face = &b->body;
     b->files = f;
     b->object = object;
+    b->client = client;
     chunk_aim(b, range);
     nj_list_init(&b->starved);
     nj_ref_take(&object->ref);

@@ -57,9 +57,10 @@ void nj__job_put(struct nj__files *f, struct nj__job *job);
 /* A body over bytes that `ref` keeps alive (NULL: static); takes a reference. NULL: none left. */
 struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
                                   struct nj_ref *ref);
-/* A body over a range of an object, in memory or not; takes a reference. NULL: none left. */
+/* A body over a range of an object, in memory or not; takes a reference. `client`: for whom its
+ * jobs are, see struct nj_file_job. NULL: none left. */
 struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
-                                  struct nj_range range);
+                                  struct nj_range range, const void *client);
 /* The body has given all it had, and goes on with another range of the same object. When it has
  * nothing to show it wakes `face`, which stands in front of it. */
 void nj__body_aim(struct nj_body *body, struct nj_object *object, struct nj_range range);
@@ -72,7 +73,7 @@ void nj__body_set_face(struct nj_body *body, struct nj_body *face);
  * text, and between them the ranges, one after the other. NULL: none left. */
 struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
                                   const struct nj_ranges *ranges, struct nj_str type,
-                                  struct nj_str boundary, uint64_t *n_bytes);
+                                  struct nj_str boundary, const void *client, uint64_t *n_bytes);
 
 /* A READ came back; the job is given back to the pool. */
 void nj__body_read_done(struct nj__files *f, struct nj__job *job);

@@ -12,6 +12,7 @@
 #include "base/field.h"
 #include "base/limits.h"
 #include "base/ref.h"
+#include "sched/task.h"
 
 /* Files up to this size are held whole in memory; larger ones are read in chunks. */
 #define NJ_OBJECT_WHOLE_MAX  (16u * 1024u * 1024u)
@@ -41,6 +42,7 @@ struct nj_chunk {
 };
 
 enum nj_file_op { NJ_FILE_OPEN, NJ_FILE_READ, NJ_FILE_LIST };
+#define NJ_FILE_N_OPS 3
 
 /* Precompressed siblings of a file, name.br and so on: a regular file, not older than it. */
 enum nj_coding { NJ_CODING_BR, NJ_CODING_ZSTD, NJ_CODING_GZIP, NJ_N_CODINGS };
@@ -73,8 +75,11 @@ struct nj_file_job {
 
     void
         *asker; /* the site's; the port only looks: NULL in a READ that nobody waits for any more */
+    const void *client;       /* whose request it is for, as struct nj_task.client */
     struct nj_file_job *next; /* these are the port's, while it has the job */
     uint64_t seen;
+    struct nj_task task;
+    void *lane;
 };
 
 struct nj_file_port {

@@ -144,7 +144,7 @@ static const struct nj_body_ops parts_ops = {
 
 struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
                                   const struct nj_ranges *ranges, struct nj_str type,
-                                  struct nj_str boundary, uint64_t *n_bytes)
+                                  struct nj_str boundary, const void *client, uint64_t *n_bytes)
 {
     struct parts_body *b = nj_pool_take(&f->parts_bodies);
     struct writer w = {0};
@@ -157,7 +157,7 @@ struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
     nj_ref_take(&object->ref);
     put_texts(b, type, boundary, &w);
     b->text = nj_block_alloc(w.n);
-    b->inner = nj__body_of_range(f, object, ranges->range[0]);
+    b->inner = nj__body_of_range(f, object, ranges->range[0], client);
     if (!b->text || !b->inner) {
         parts_close(&b->body);
         return NULL;

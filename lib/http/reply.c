@@ -239,16 +239,17 @@ static struct nj_str boundary_of(const struct nj_site *site, const struct nj__ve
 }
 
 /* Several ranges: the type is that of the parts, too. False: out of bodies. */
-static bool begin_parts(struct nj_site *site, struct reply *r, struct nj_str type,
+static bool begin_parts(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                         const struct nj_known *known, const struct nj__verdict *v)
 {
+    struct nj_str type = who->stage == NJ__STAGE_VARIANT ? who->type : known->type;
     static const char words[] = "multipart/byteranges; boundary=";
     char *at = r->multipart + sizeof words - 1;
     struct nj_str boundary = boundary_of(site, v, at);
     uint64_t n_bytes;
 
-    r->http.body =
-        nj__body_of_parts(&site->files, known->object, &v->ranges, type, boundary, &n_bytes);
+    r->http.body = nj__body_of_parts(&site->files, known->object, &v->ranges, type, boundary,
+                                     who->client, &n_bytes);
     if (!r->http.body)
         return false;
     memcpy(r->multipart, words, sizeof words - 1);
@@ -264,7 +265,8 @@ static bool begin_range(struct nj_site *site, struct reply *r, const struct nj__
     struct nj_range all = {0, known->object->size_bytes};
 
     if (!who->is_head && all.n_bytes > 0) {
-        r->http.body = nj__body_of_range(&site->files, known->object, range ? *range : all);
+        r->http.body =
+            nj__body_of_range(&site->files, known->object, range ? *range : all, who->client);
         if (!r->http.body)
             return false;
     }
@@ -282,8 +284,7 @@ static bool begin_content(struct nj_site *site, struct reply *r, const struct nj
                           const struct nj_known *known, const struct nj__verdict *v)
 {
     if (v->status == 206 && v->ranges.n > 1)
-        return begin_parts(site, r, who->stage == NJ__STAGE_VARIANT ? who->type : known->type,
-                           known, v);
+        return begin_parts(site, r, who, known, v);
     return begin_range(site, r, who, known, v->status == 206 ? &v->ranges.range[0] : NULL);
 }
 

@@ -168,6 +168,7 @@ static struct nj__job *new_job(struct nj_site *site, const struct nj__asker *who
     job->hash = name->hash;
     job->n_path = name->n_bytes;
     job->file.op = NJ_FILE_OPEN;
+    job->file.client = who->client;
     if (who->stage == NJ__STAGE_LIST) {
         job->file.op = NJ_FILE_LIST;
         job->file.json = who->json;
@@ -515,7 +516,8 @@ static uint16_t check_options(const struct nj_http_request *req)
 struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
                                      void *stream, nj_ns now)
 {
-    struct nj__asker who = {.stream = stream, .is_head = nj_str_eq(req->method, NJ_STR("HEAD"))};
+    struct nj__asker who = {
+        .stream = stream, .is_head = nj_str_eq(req->method, NJ_STR("HEAD")), .client = req->client};
     struct nj_site_wait *x = NULL;
     struct nj_object_name name;
     bool is_options = nj_str_eq(req->method, NJ_STR("OPTIONS"));

@@ -27,6 +27,7 @@ struct nj_http_request {
     const struct nj_target *target; /* nj_site_target() of it */
     const struct nj_field *fields;
     uint32_t n_fields;
+    const void *client; /* whose request it is, see struct nj_file_job */
 };
 
 #define NJ_REPLY_FIELDS_MAX 16

@@ -44,6 +44,7 @@ struct nj__asker {
     struct nj_str accept_encoding; /* looked at only where there is something to choose */
     struct nj_conditions conditions;
     struct nj_str query;
+    const void *client;
 };
 
 struct nj_site {

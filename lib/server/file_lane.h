@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A shard's way to the file store and back, over a worker. READs for which the store has no memory
- * are kept here, and asked for again when somebody has let go of some: whoever waits for them knows
- * nothing of it, and they take no place among the jobs that are out. One lcore only.
+ * A shard's way to the file store and back, over a port of the workers: an operation on files is a
+ * task. READs for which the store has no memory are kept here, and asked for again when somebody
+ * has let go of some, and so are READs that gave their place among the tasks to another client's:
+ * whoever waits for them knows nothing of it, and they take no place among the tasks that are out.
+ * One lcore only.
  */
 #ifndef NJ_SERVER_FILE_LANE_H
 #define NJ_SERVER_FILE_LANE_H
 
 #include <stdint.h>
 
+#include "sched/ewyk.h"
+#include "sched/task_port.h"
 #include "server/file_store.h"
-#include "server/worker.h"
 
 struct nj_file_lane {
-    struct nj_file_port way; /* to the worker */
+    struct nj_task_port way; /* to the workers */
     struct nj_file_store *store;
+    struct nj_task_class by_op[NJ_FILE_N_OPS];
     struct nj_file_job *first, **last; /* waiting, in the order in which they were refused */
     struct nj_file_job **look;         /* is the one here still waited for? */
+    struct nj_file_job *failed;        /* will not be run, and are given back by the next poll */
 };
 
 /* `lane` must stay where it is for as long as the port is used. */
-struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_file_port *way,
+struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_task_port *way,
                                       struct nj_file_store *store);
 
 #endif

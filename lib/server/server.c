@@ -25,7 +25,6 @@
 #define HALF_OPEN_MAX 4096u
 #define TIME_WAIT     (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
 #define JOBS_MAX      1024u         /* per shard, with a worker */
-#define TIDY_MS       1000u
 #define NO_RANDOM     "the system has no random numbers"
 #define HANDLERS_MS   2000u /* for what runs on workers at the end */
 
@@ -188,48 +187,15 @@ static bool up_place(struct nj_server *s)
     return true;
 }
 
-static void run_file(void *store, void *job)
-{
-    nj_file_store_run(store, job);
-}
-
-/* Files have a thread of their own: a read never stands behind a handler that takes its time. */
-static bool up_files(struct nj_server *s)
-{
-    struct nj_worker_config c = {
-        .name = "nj-files",
-        .n_shards = s->n_shards,
-        .jobs_max = JOBS_MAX,
-        .affinity = &s->place.rest,
-        .eal = true,
-        .tidy_ms = TIDY_MS,
-        .run = run_file,
-        .tidy = nj_file_store_tidy,
-        .ctx = s->store,
-        .wakers = s->waker,
-    };
-    if (!s->store)
-        return true;
-    int rc = nj_worker_start(&c, &s->files);
-    if (rc != 0)
-        snprintf(s->why, sizeof s->why, "the file worker does not start: %s", strerror(-rc));
-    return rc == 0;
-}
-
-static void down_files(struct nj_server *s)
-{
-    if (!s->files)
-        return;
-    nj_worker_stop(s->files);
-    nj_worker_free(s->files);
-}
-
 static bool up_workers(struct nj_server *s)
 {
     struct nj_workers_config c = {
-        .n_shards = s->n_shards,
+        .n_shards = s->n_shards + 1, /* the last one is the supervisor's */
         .kind = {[NJ_WORKERS_HANDLERS] = {.n_max = s->place.n_workers,
-                                          .tasks_max = NJ_TASKS_OUT_MAX}},
+                                          .tasks_max = NJ_TASKS_OUT_MAX,
+                                          .prepare = nj_file_rights_use_own},
+                 [NJ_WORKERS_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
+                                       .tasks_max = JOBS_MAX}},
         .affinity = s->place.worker,
         .n_affinity = s->place.n_workers,
         .rest = &s->place.rest,
@@ -246,8 +212,10 @@ static bool up_workers(struct nj_server *s)
 /* Where a later step failed nobody has stopped them. */
 static void down_workers(struct nj_server *s)
 {
-    if (nj_workers_stop(s->workers, HANDLERS_MS) == 0)
-        nj_workers_free(s->workers);
+    if (nj_workers_stop(s->workers, HANDLERS_MS) > 0)
+        return;
+    nj__server_tidied(s);
+    nj_workers_free(s->workers);
 }
 
 /* As shards reckon it. */
@@ -315,7 +283,7 @@ static void stop_handlers(struct nj_server *s)
     uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
     if (n_stuck > 0)
         nj_say(NJ_SAY_ERROR,
-               "%u handlers on workers did not return within %u ms; leaving without them", n_stuck,
+               "%u tasks on workers did not return within %u ms; leaving without them", n_stuck,
                HANDLERS_MS);
     if (stuck_on_fibers(s) + n_stuck > 0)
         _exit(NJ_EXIT_FAILED);
@@ -431,8 +399,8 @@ static bool up_shards(struct nj_server *s)
     }
     for (uint32_t i = 0; i < s->n_shards; i++) {
         join_port(s, i, &c);
-        if (s->files) {
-            struct nj_file_port way = nj_worker_file_port(s->files, i);
+        if (s->store) {
+            struct nj_task_port way = nj_workers_port(s->workers, i, NJ_WORKERS_FILES);
             c.port.files = nj_file_lane_init(&s->lane[i], &way, s->store);
         }
         c.port.workers = nj_workers_port(s->workers, i, NJ_WORKERS_HANDLERS);
@@ -511,7 +479,6 @@ static const struct step {
     {up_store,      down_store},
     {nj__server_up_ports, nj__server_down_ports},
     {up_place,      NULL},
-    {up_files,      down_files},
     {up_workers,    down_workers},
     {up_access,     down_access},
     {nj__server_up_policy, nj__server_down_policy},

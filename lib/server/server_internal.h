@@ -21,7 +21,6 @@
 #include "server/preset.h"
 #include "server/settings.h"
 #include "server/watch.h"
-#include "server/worker.h"
 #include "server/workers.h"
 #include "shard/shard.h"
 
@@ -53,9 +52,11 @@ struct nj_server {
     struct nj_control control;
     struct nj_file_store *store;
     struct nj_place place;
-    struct nj_worker *files; /* does the store's jobs */
+    struct nj_workers *workers; /* run OS_BLOCKING tasks, and what is done with files */
     struct nj_file_lane lane[NJ_SHARDS_MAX];
-    struct nj_workers *workers; /* run OS_BLOCKING tasks */
+    struct nj_task tidy; /* of the store; the supervisor's */
+    bool tidying;        /* `tidy` is with the workers */
+    nj_ns tidy_at;       /* when it goes there next */
     struct nj_access_log *access;
     struct nj_policies *policies;
     struct nj_shape_shared *shape;
@@ -103,6 +104,10 @@ void nj__server_reload_policy(struct nj_server *s);
 
 /* telemetry_shape.c: rates of classes, once per second. The supervisor. */
 void nj__class_rates_turn(struct nj_server *s, nj_ns now);
+
+/* supervise.c: the task that tidies the store is home, or is not. The supervisor; or whoever ends
+ * the workers, when it has ended. */
+void nj__server_tidied(struct nj_server *s);
 
 /* supervise.c: waits for signals, drives the phases, prints the live line. For pthread_create(). */
 void *nj__server_supervise(void *server);

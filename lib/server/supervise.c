@@ -15,6 +15,7 @@
 #define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 20u) /* " http://[...]:65535/" */
 
 #define TICK      (20 * NJ_MS)
+#define TIDY      NJ_SEC        /* between two looks at what the file store may let go of */
 #define ABORT_MIN (200 * NJ_MS) /* for the last RSTs to leave */
 #define ABORT_MAX (2 * NJ_SEC)  /* a device that takes nothing any more can't hold us */
 
@@ -241,6 +242,48 @@ static void tell_ready(const struct nj_server *s)
     nj_say(NJ_SAY_INFO, "ready:%s serves %s%s", urls, c->root ? c->root : "handlers", routes);
 }
 
+/* --- the file store --------------------------------------------------------------------------- */
+
+static void run_tidy(struct nj_task *task)
+{
+    nj_file_store_tidy(nj_container_of(task, struct nj_server, tidy)->store);
+}
+
+static void reject_tidy(struct nj_task *task)
+{
+    nj_container_of(task, struct nj_server, tidy)->tidying = false;
+}
+
+static struct nj_task_port port_of_files(struct nj_server *s)
+{
+    return nj_workers_port(s->workers, s->n_shards, NJ_WORKERS_FILES);
+}
+
+void nj__server_tidied(struct nj_server *s)
+{
+    struct nj_task_port port = port_of_files(s);
+    struct nj_task *home;
+
+    if (s->tidying && port.poll(port.ctx, &home, 1) == 1)
+        s->tidying = false;
+}
+
+/* Also without requests the store lets go of what nobody holds; on a worker, for that may block. */
+static void tidy_store(struct nj_server *s, nj_ns now)
+{
+    static const struct nj_task_ops ops = {run_tidy, reject_tidy};
+    struct nj_task_port port = port_of_files(s);
+
+    nj__server_tidied(s);
+    if (!s->store || s->tidying || now < s->tidy_at)
+        return;
+    s->tidy_at = now + TIDY;
+    s->tidy = (struct nj_task){.ops = &ops};
+    nj_list_init(&s->tidy.node);
+    s->tidying = port.submit(port.ctx, &s->tidy);
+    port.flush(port.ctx);
+}
+
 void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
@@ -259,6 +302,7 @@ void *nj__server_supervise(void *server)
         nj__class_rates_turn(s, wall());
         watch(s);
         tell_abuse(s);
+        tidy_store(s, wall());
     }
 
     nj_ns deadline = wall() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);

@@ -9,6 +9,7 @@
  *   /nightjar/ewyk        how handlers were run, by route; who waits
  *   /nightjar/ewyk,N      of one route, and how each shard takes it now
  *   /nightjar/ewyk,reset  from zero
+ *   /nightjar/workers     the pool of workers: tasks that run and wait, and who looks for them
  *   /nightjar/limits      the policy in force: limits of the server and of its classes
  *   /nightjar/limits,class=video,rate=5MiB/s,...   change it, for what is under way, too; without a
  *                         class the server's total; until the policy file is read again
@@ -38,6 +39,7 @@ bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_
 
 /* The answers of telemetry_*.c: into a dictionary. False: the parameters make no sense. */
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d);

@@ -58,7 +58,6 @@ struct nj_worker {
     _Atomic uint32_t sleeping
         NJ_CACHE_ALIGNED; /* futex: 1 while the worker sleeps, or is about to */
     _Atomic bool stopping;
-    _Atomic bool running NJ_CACHE_ALIGNED; /* a job; only a hint for others */
     struct nj_worker_port ports[] NJ_CACHE_ALIGNED;
 };
 
@@ -113,14 +112,10 @@ static uint32_t run_batches(struct nj_worker *w)
         void *jobs[BATCH];
         uint32_t n = rte_ring_sc_dequeue_burst(p->in, jobs, BATCH, NULL);
         for (uint32_t k = 0; k < n; k++) {
-            atomic_store_explicit(&w->running, true, memory_order_relaxed);
             w->config.run(w->config.ctx, jobs[k]);
-            atomic_store_explicit(&w->running, false, memory_order_relaxed);
             /* At once: a slow job must not hold back the answers before it. There is room:
              * the ring holds as many jobs as can be out. */
             NJ_CHECK(rte_ring_sp_enqueue(p->out, jobs[k]) == 0);
-            if (w->config.wakers)
-                nj_waker_wake(&w->config.wakers[i]);
         }
         n_run += n;
     }
@@ -149,8 +144,6 @@ static void *worker_main(void *arg)
 
     pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
-    if (w->config.begin)
-        w->config.begin(w->config.ctx);
     for (;;) {
         /* Read before the rings: what was submitted before the stop is then seen below. */
         bool stopping = atomic_load_explicit(&w->stopping, memory_order_acquire);
@@ -209,32 +202,6 @@ uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n)
 uint32_t nj_worker_n_out(const struct nj_worker_port *p)
 {
     return p->n_out;
-}
-
-enum nj_worker_state nj_worker_state(const struct nj_worker *w)
-{
-    if (atomic_load_explicit(&w->running, memory_order_relaxed))
-        return NJ_WORKER_RUNS;
-    return atomic_load_explicit(&w->sleeping, memory_order_relaxed) ? NJ_WORKER_SLEEPS
-                                                                    : NJ_WORKER_SPINS;
-}
-
-static bool submit_file(void *ctx, struct nj_file_job *job)
-{
-    bool ok = nj_worker_submit(ctx, job);
-    nj_worker_flush(ctx);
-    return ok;
-}
-
-static uint32_t poll_files(void *ctx, struct nj_file_job **jobs, uint32_t n)
-{
-    return nj_worker_poll(ctx, (void **)jobs, n);
-}
-
-struct nj_file_port nj_worker_file_port(struct nj_worker *w, uint32_t shard)
-{
-    return (struct nj_file_port){
-        .ctx = nj_worker_port(w, shard), .submit = submit_file, .poll = poll_files};
 }
 
 static void free_memory(struct nj_worker *w)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker: one OS thread that does for the shards what may block in the kernel. One of them
- * belongs to the file store, others run tasks (workers.h).
+ * A worker: one OS thread that does jobs for the shards, one after the other. The access log has
+ * one; what may get stuck goes to the pool (workers.h).
  *
  * Each shard has a pair of single-producer single-consumer rings with the worker: jobs in, jobs
  * out. The worker sleeps when there is nothing to do; a flush after a submit wakes it. It knows
@@ -14,22 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dpdk/wake.h"
-#include "http/file_port.h"
-
 struct nj_worker_config {
     const char *name; /* of the thread, at most 15 bytes */
     uint32_t n_shards;
     uint32_t jobs_max;         /* of one shard, from submit to poll; beyond: submit refuses */
     const cpu_set_t *affinity; /* where the thread may run; NULL: where its creator may */
     bool eal;                  /* EAL is up: register the thread with it */
-    struct nj_waker *wakers;   /* one for each shard: its lcore is woken for jobs that are done.
-                                * NULL: nobody is */
     uint32_t tidy_ms;          /* longest sleep without tidy(); 0: as long as it takes */
 
-    /* All on the worker's thread. begin (may be NULL) runs first, tidy (may be NULL) runs after
-     * each batch and before a sleep. */
-    void (*begin)(void *ctx);
+    /* All on the worker's thread; tidy (may be NULL) runs after each batch and before a sleep. */
     void (*run)(void *ctx, void *job);
     void (*tidy)(void *ctx);
     void *ctx;
@@ -53,14 +46,6 @@ void nj_worker_flush(struct nj_worker_port *p);
 uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n);
 /* Submitted and not polled. */
 uint32_t nj_worker_n_out(const struct nj_worker_port *p);
-
-enum nj_worker_state { NJ_WORKER_SPINS, NJ_WORKER_SLEEPS, NJ_WORKER_RUNS };
-/* A glance at what it does, for choosing among several: true a moment ago. Any thread. */
-enum nj_worker_state nj_worker_state(const struct nj_worker *w);
-
-/* What shard `shard` gives to its site, when `run` takes a struct nj_file_job: a file job is
- * awaited by a stream, so each submit is flushed at once. */
-struct nj_file_port nj_worker_file_port(struct nj_worker *w, uint32_t shard);
 
 /* Run every job that was submitted, then end the thread. No submit may run at the same time; later
  * ones are refused. What was completed can still be polled. nj_worker_join() waits for the end, at

@@ -140,7 +140,8 @@ static struct nj_task *take(struct nj_workers *w, struct lane *l)
 
     NJ_CHECK(rte_ring_sc_dequeue(l->ring, &slot) == 0);
     w->turn = (uint32_t)(l - w->lanes) + 1;
-    atomic_fetch_add_explicit(&w->kind[l->kind].n_running, 1, memory_order_relaxed);
+    /* What those that ended did is seen by this one. */
+    atomic_fetch_add_explicit(&w->kind[l->kind].n_running, 1, memory_order_acquire);
     return &((struct slot *)slot)->task;
 }
 

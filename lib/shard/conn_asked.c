@@ -19,7 +19,7 @@ static void request_site(struct nj_ask *a, const struct nj_h2_request *req,
                          const struct nj_target *target)
 {
     const struct nj_shard *s = a->conn->shard;
-    struct nj_http_request r = {req->method, req->path, target, req->fields, req->n_fields};
+    struct nj_http_request r = {req->method, req->path, target, req->fields, req->n_fields, a->who};
 
     if (s->cfg.body_max && nj_content_length(req->fields, req->n_fields) > s->cfg.body_max) {
         nj__ask_refuse(a, 413);

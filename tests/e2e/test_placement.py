@@ -8,6 +8,8 @@ import unittest
 
 from world import World, server_for_nobody
 
+FILE_TASKS = 1  # NJ_FILE_TASKS_MAX
+
 
 def threads(pid):
     """{name: set of CPUs} of a process, a list of sets for each name."""
@@ -38,8 +40,8 @@ class Threads(unittest.TestCase):
         found = threads(world.server.process.pid)
         there = [name for name, sets in found.items() for cpus in sets if polled in cpus]
         self.assertEqual(1, len(there), found)  # the lcore itself
-        self.assertIn("nj-files", found)
-        self.assertEqual({"nj-worker-0", "nj-worker-1"},
+        # Two for handlers, the others for files.
+        self.assertEqual({f"nj-worker-{i}" for i in range(2 + FILE_TASKS)},
                          {name for name in found if name.startswith("nj-worker")})
         self.assertNotIn("every CPU has an lcore", world.errors())
         self.assertEqual(0, world.stop(), world.errors())

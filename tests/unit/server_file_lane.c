@@ -7,19 +7,15 @@
 #include "base/attr.h"
 #include "base/prng.h"
 #include "server/file_lane.h"
+#include "server/workers.h"
 
 TestSuite(server_file_lane, .fini = scratch_remove);
 
 #define READS 40000u
 
-static void run(void *store, void *job)
-{
-    nj_file_store_run(store, job);
-}
-
 struct world {
     struct bench b;
-    struct nj_worker *w;
+    struct nj_workers *w;
     struct nj_file_lane lane[2];
     struct nj_file_port port[2];
     struct nj_object *o;
@@ -38,18 +34,13 @@ static struct world *start(void)
     cr_assert_eq(open_job(&x->b, "f"), NJ_FILE_OK);
     x->o = x->b.job.object;
     x->jobs = calloc(READS, sizeof x->jobs[0]);
-    struct nj_worker_config config = {
-        .name = "nj-lane",
+    struct nj_workers_config config = {
         .n_shards = 2,
-        .jobs_max = 64,
-        .tidy_ms = 1000,
-        .run = run,
-        .tidy = nj_file_store_tidy,
-        .ctx = x->b.store,
+        .kind = {[NJ_WORKERS_FILES] = {.n_max = NJ_FILE_TASKS_MAX, .tasks_max = 64}},
     };
-    cr_assert_eq(nj_worker_start(&config, &x->w), 0);
+    cr_assert_eq(nj_workers_start(&config, &x->w), 0);
     for (uint32_t i = 0; i < 2; i++) {
-        struct nj_file_port way = nj_worker_file_port(x->w, i);
+        struct nj_task_port way = nj_workers_port(x->w, i, NJ_WORKERS_FILES);
         x->port[i] = nj_file_lane_init(&x->lane[i], &way, x->b.store);
     }
     return x;
@@ -57,8 +48,8 @@ static struct world *start(void)
 
 static void stop(struct world *x)
 {
-    nj_worker_stop(x->w);
-    nj_worker_free(x->w);
+    cr_assert_eq(nj_workers_stop(x->w, 60000), 0);
+    nj_workers_free(x->w);
     nj_ref_put(&x->o->ref);
     free(x->jobs);
     end(&x->b);

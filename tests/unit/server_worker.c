@@ -7,25 +7,30 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_pause.h>
 
-#include "server/file_store.h"
 #include "server/worker.h"
-#include "support/scratch.h"
-
-static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct nj_file_job **jobs,
-                          uint32_t n)
-{
-    struct nj_file_port port = nj_worker_file_port(w, shard);
-    return port.poll(port.ctx, jobs, n);
-}
 
 #define SHARDS   2
 #define JOBS_MAX 50
+
+struct job {
+    uint64_t offset;
+};
+
+static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct job **jobs, uint32_t n)
+{
+    return nj_worker_poll(nj_worker_port(w, shard), (void **)jobs, n);
+}
+
+static bool submit(struct nj_worker_port *port, struct job *job)
+{
+    bool ok = nj_worker_submit(port, job);
+    nj_worker_flush(port);
+    return ok;
+}
 
 struct tally {
     _Atomic uint64_t n_run, n_tidy;
@@ -37,12 +42,11 @@ struct tally {
 static void run(void *ctx, void *arg)
 {
     struct tally *t = ctx;
-    struct nj_file_job *job = arg;
+    struct job *job = arg;
 
     if (atomic_fetch_add(&t->n_run, 1) == 0)
         pthread_getname_np(pthread_self(), t->thread_name, sizeof t->thread_name);
     job->offset = ~job->offset;
-    job->result = NJ_FILE_ABSENT;
 }
 
 static void tidy(void *ctx)
@@ -57,7 +61,7 @@ static struct nj_worker *start(struct tally *t)
 {
     struct nj_worker *w = NULL;
     struct nj_worker_config config = {
-        .name = "nj-files",
+        .name = "nj-log",
         .n_shards = SHARDS,
         .jobs_max = JOBS_MAX,
         .run = run,
@@ -68,9 +72,9 @@ static struct nj_worker *start(struct tally *t)
     return w;
 }
 
-static struct nj_file_job *poll_one(struct nj_worker *w, uint32_t shard)
+static struct job *poll_one(struct nj_worker *w, uint32_t shard)
 {
-    struct nj_file_job *job;
+    struct job *job;
     while (poll_jobs(w, shard, &job, 1) == 0)
         sched_yield();
     return job;
@@ -81,26 +85,25 @@ struct shard {
     uint32_t index, n_jobs, depth;
     uint64_t n_bad;
     bool idles; /* now and then, long enough for the worker to fall asleep */
-    struct nj_file_job jobs[JOBS_MAX];
+    struct job jobs[JOBS_MAX];
 };
 
 /* Keep `depth` jobs out until n_jobs are done; check that they come back in order and changed. */
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
-    struct nj_file_port port = nj_worker_file_port(s->w, s->index);
+    struct nj_worker_port *port = nj_worker_port(s->w, s->index);
     uint32_t n_in = 0, n_back = 0;
 
     while (n_back < s->n_jobs) {
         while (n_in < s->n_jobs && n_in - n_back < s->depth) {
-            struct nj_file_job *job = &s->jobs[n_in % JOBS_MAX];
-            job->op = NJ_FILE_OPEN;
+            struct job *job = &s->jobs[n_in % JOBS_MAX];
             job->offset = n_in;
-            if (!port.submit(port.ctx, job))
+            if (!submit(port, job))
                 break;
             n_in++;
         }
-        struct nj_file_job *back[7];
+        struct job *back[7];
         uint32_t n = poll_jobs(s->w, s->index, back, 7);
         for (uint32_t i = 0; i < n; i++, n_back++)
             s->n_bad +=
@@ -157,20 +160,20 @@ Test(server_worker, name_and_bound, .timeout = 60)
 {
     struct tally t = {0};
     struct nj_worker *w = start(&t);
-    struct nj_file_port port = nj_worker_file_port(w, 1);
-    static struct nj_file_job jobs[JOBS_MAX + 1];
+    struct nj_worker_port *port = nj_worker_port(w, 1);
+    static struct job jobs[JOBS_MAX + 1];
 
     for (int i = 0; i < JOBS_MAX; i++)
-        cr_assert(port.submit(port.ctx, &jobs[i]));
-    cr_expect(!port.submit(port.ctx, &jobs[JOBS_MAX]), "not polled yet, so all are out");
+        cr_assert(submit(port, &jobs[i]));
+    cr_expect(!submit(port, &jobs[JOBS_MAX]), "not polled yet, so all are out");
     cr_expect_eq(poll_one(w, 1), &jobs[0]);
-    cr_expect(port.submit(port.ctx, &jobs[JOBS_MAX]));
+    cr_expect(submit(port, &jobs[JOBS_MAX]));
     for (int i = 1; i <= JOBS_MAX; i++)
         cr_expect_eq(poll_one(w, 1), &jobs[i]);
-    struct nj_file_job *none;
+    struct job *none;
     cr_expect_eq(poll_jobs(w, 0, &none, 1), 0);
     nj_worker_stop(w);
-    cr_expect_str_eq(t.thread_name, "nj-files");
+    cr_expect_str_eq(t.thread_name, "nj-log");
     nj_worker_free(w);
 }
 
@@ -179,57 +182,17 @@ Test(server_worker, stop_runs_what_was_submitted, .timeout = 60)
     for (int round = 0; round < 50; round++) {
         struct tally t = {0};
         struct nj_worker *w = start(&t);
-        struct nj_file_port port = nj_worker_file_port(w, round % SHARDS);
-        static struct nj_file_job jobs[JOBS_MAX];
-        struct nj_file_job *back[JOBS_MAX];
+        struct nj_worker_port *port = nj_worker_port(w, round % SHARDS);
+        static struct job jobs[JOBS_MAX];
+        struct job *back[JOBS_MAX];
 
         for (int i = 0; i < round; i++)
-            cr_assert(port.submit(port.ctx, &jobs[i]));
+            cr_assert(submit(port, &jobs[i]));
         nj_worker_stop(w);
-        cr_expect(!port.submit(port.ctx, &jobs[0]));
+        cr_expect(!submit(port, &jobs[0]));
         cr_expect_eq(poll_jobs(w, round % SHARDS, back, JOBS_MAX), (uint32_t)round);
         nj_worker_free(w);
     }
-}
-
-/* An lcore that sleeps is woken for each job that is done, and for no other's. The sleep is an hour
- * long: who is not woken runs into the time-out. */
-Test(server_worker, wakes_who_waits_for_the_job, .timeout = 60)
-{
-    static struct nj_waker wakers[SHARDS];
-    static struct nj_file_job job;
-    struct tally t = {0};
-    struct nj_worker *w = NULL;
-    struct nj_worker_config config = {
-        .name = "nj-files",
-        .n_shards = SHARDS,
-        .jobs_max = JOBS_MAX,
-        .run = run,
-        .ctx = &t,
-        .wakers = wakers,
-    };
-
-    for (uint32_t i = 0; i < SHARDS; i++)
-        cr_assert(nj_waker_open(&wakers[i]));
-    cr_assert_eq(nj_worker_start(&config, &w), 0);
-    nj_waker_arm(&wakers[0]);
-    for (uint32_t i = 0; i < 2000; i++) {
-        struct nj_file_port port = nj_worker_file_port(w, 1);
-        struct nj_file_job *back;
-        cr_assert(port.submit(port.ctx, &job));
-        nj_waker_disarm(&wakers[1]);
-        while (poll_jobs(w, 1, &back, 1) == 0) {
-            if (nj_waker_armed(&wakers[1]))
-                nj_waker_wait(&wakers[1], -1, 3600 * NJ_SEC);
-            else
-                nj_waker_arm(&wakers[1]);
-        }
-    }
-    cr_expect(nj_waker_armed(&wakers[0]));
-    nj_worker_stop(w);
-    nj_worker_free(w);
-    for (uint32_t i = 0; i < SHARDS; i++)
-        nj_waker_close(&wakers[i]);
 }
 
 /* tidy() comes round without any job when asked for. */
@@ -240,7 +203,7 @@ Test(server_worker, tidies_while_idle, .timeout = 60)
     cpu_set_t cpus;
     sched_getaffinity(0, sizeof cpus, &cpus);
     struct nj_worker_config config = {
-        .name = "nj-files",
+        .name = "nj-log",
         .n_shards = 1,
         .jobs_max = 1,
         .run = run,
@@ -254,60 +217,4 @@ Test(server_worker, tidies_while_idle, .timeout = 60)
         sched_yield();
     nj_worker_stop(w);
     nj_worker_free(w);
-}
-
-static struct nj_file_job *open_through(struct nj_worker *w, uint32_t shard, const char *name)
-{
-    static struct nj_file_job jobs[SHARDS];
-    struct nj_file_port port = nj_worker_file_port(w, shard);
-
-    memset(&jobs[shard], 0, sizeof jobs[shard]);
-    jobs[shard].op = NJ_FILE_OPEN;
-    strcpy(jobs[shard].path, name);
-    cr_assert(port.submit(port.ctx, &jobs[shard]));
-    return poll_one(w, shard);
-}
-
-static void run_in_store(void *store, void *job)
-{
-    nj_file_store_run(store, job);
-}
-
-/* Objects of a store that two shards put, in this thread, while the worker frees. */
-Test(server_worker, serves_a_store, .fini = scratch_remove, .timeout = 60)
-{
-    char path[64], err[256];
-    struct nj_file_store *store;
-    struct nj_worker *w;
-
-    scratch_make();
-    snprintf(path, sizeof path, "%s/f", scratch);
-    struct nj_file_store_options options = {.root = scratch, .cache_bytes = 1 << 20};
-    cr_assert_eq(nj_file_store_open(&options, &store, err, sizeof err), 0, "%s", err);
-    struct nj_worker_config config = {
-        .name = "nj-files",
-        .n_shards = SHARDS,
-        .jobs_max = 4,
-        .run = run_in_store,
-        .tidy = nj_file_store_tidy,
-        .ctx = store,
-    };
-    cr_assert_eq(nj_worker_start(&config, &w), 0);
-    for (int i = 0; i < 300; i++) {
-        FILE *f = fopen(path, "w");
-        fprintf(f, "%d", i);
-        fclose(f);
-        struct nj_object *a = open_through(w, 0, "f")->object;
-        struct nj_object *b = open_through(w, 1, "f")->object;
-        cr_assert(a && b);
-        cr_expect_eq(strtol((char[16]){a->bytes[0], a->size_bytes > 1 ? a->bytes[1] : 0,
-                                       a->size_bytes > 2 ? a->bytes[2] : 0},
-                            NULL, 10),
-                     i);
-        nj_ref_put(&a->ref);
-        nj_ref_put(&b->ref);
-    }
-    nj_worker_stop(w);
-    nj_worker_free(w);
-    cr_expect_eq(nj_file_store_close(store), 0);
 }

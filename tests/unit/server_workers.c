@@ -571,6 +571,75 @@ Test(server_workers, stop_does_not_wait_for_ever, .timeout = 60)
     free(behind);
 }
 
+/* --- an lcore that sleeps ------------------------------------------------------------------------
+ */
+
+/* It is woken for each task that is done, and for no other's. The sleep is an hour long: who is not
+ * woken runs into the time-out. */
+Test(server_workers, wakes_who_waits_for_the_task, .timeout = 60)
+{
+    static struct nj_waker wakers[SHARDS];
+    struct job *job = new_jobs(1, NULL);
+    struct nj_workers *w = NULL;
+    struct nj_workers_config config = {
+        .n_shards = SHARDS + 1, /* the last one has no lcore */
+        .kind = {{.n_max = 1, .tasks_max = 10}, {.n_max = 1, .tasks_max = 10}},
+        .wakers = wakers,
+        .n_wakers = SHARDS,
+    };
+
+    for (uint32_t i = 0; i < SHARDS; i++)
+        cr_assert(nj_waker_open(&wakers[i]));
+    cr_assert_eq(nj_workers_start(&config, &w), 0);
+    nj_waker_arm(&wakers[0]);
+    for (uint32_t i = 0; i < 2000; i++) {
+        struct nj_task_port port = nj_workers_port(w, 1, (enum nj_workers_kind)(i % 2));
+        send(&port, job);
+        nj_waker_disarm(&wakers[1]);
+        while (take_home(&port, 1) == 0) {
+            if (nj_waker_armed(&wakers[1]))
+                nj_waker_wait(&wakers[1], -1, 3600 * NJ_SEC);
+            else
+                nj_waker_arm(&wakers[1]);
+        }
+    }
+    struct nj_task_port port = nj_workers_port(w, SHARDS, NJ_WORKERS_FILES);
+    send(&port, job);
+    await_home(&port, 1);
+    cr_expect(nj_waker_armed(&wakers[0]));
+    finish(w);
+    for (uint32_t i = 0; i < SHARDS; i++)
+        nj_waker_close(&wakers[i]);
+    free(job);
+}
+
+/* Before each task of a kind its thread is prepared for it. */
+static _Atomic uint32_t n_prepared;
+
+static void prepare(void)
+{
+    atomic_fetch_add(&n_prepared, 1);
+}
+
+Test(server_workers, prepares_its_thread, .timeout = 60)
+{
+    struct nj_workers *w = NULL;
+    struct nj_workers_config config = {
+        .n_shards = 1,
+        .kind = {{.n_max = 2, .tasks_max = 10, .prepare = prepare}, {.n_max = 2, .tasks_max = 10}}};
+    struct job *jobs = new_jobs(10, NULL);
+
+    cr_assert_eq(nj_workers_start(&config, &w), 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        struct nj_task_port port = nj_workers_port(w, 0, (enum nj_workers_kind)(i % 2));
+        send(&port, &jobs[i]);
+        await_home(&port, 1);
+        cr_expect_eq(atomic_load(&n_prepared), i / 2 + 1);
+    }
+    finish(w);
+    free(jobs);
+}
+
 /* --- coming home costs no system call ------------------------------------------------------- */
 
 /* Sanitizers make calls of their own. */

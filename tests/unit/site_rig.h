@@ -335,7 +335,7 @@ static inline struct nj_site_wait *ask_with(struct bench *b, const char *method,
     }
     struct nj_target target;
     nj_site_target(b->site, str(path), &target);
-    struct nj_http_request req = {str(method), str(path), &target, fields, n};
+    struct nj_http_request req = {str(method), str(path), &target, fields, n, NULL};
     return nj_site_request(b->site, &req, (void *)path, b->now);
 }
 
