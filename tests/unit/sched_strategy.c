@@ -185,11 +185,11 @@ Test(sched_strategy, consumer_leaves_when_others_produce)
     nj__word *s = &w->s.word;
     cr_assert(nj__word_arrive(s, NJ__NO_RECRUIT));
     atomic_store(s, nj__word_of(NJ__PRODUCING, 1));
-    cr_assert_not(nj__word_resume(s));
+    cr_assert_not(nj__word_resume(s, false));
     atomic_store(s, nj__word_of(NJ__REPRODUCING, 0));
-    cr_assert_not(nj__word_resume(s));
+    cr_assert_not(nj__word_resume(s, false));
     atomic_store(s, nj__word_of(NJ__IDLE, 1));
-    cr_assert(nj__word_resume(s));
+    cr_assert(nj__word_resume(s, false));
     cr_assert_eq(atomic_load(s), nj__word_of(NJ__PRODUCING, 1));
 }
 
