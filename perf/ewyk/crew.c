@@ -11,13 +11,13 @@
  * Both share the consumers, which sleep when there is nothing, and the pool that runs production.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "bench.h"
 #include "sched/context.h"
-#include "sched/park.h"
 #include "sched/thread_pool.h"
 
 #define ROOM  4096u /* of a queue, a power of two: more than the windows of all producers */
@@ -58,14 +58,14 @@ struct crew {
     struct deque of_producer[PRODUCERS_MAX], of_member[THREADS];
     _Atomic bool over;
     _Atomic uint32_t n_asleep NJ_CACHE_ALIGNED;
-    _Atomic uint32_t n_wakes;
+    sem_t wakes;
     _Atomic bool calls; /* one is woken at a time; it wakes the next when it has found a task */
 };
 
 static void call_one(struct crew *c)
 {
     if (atomic_load(&c->n_asleep) && !atomic_exchange(&c->calls, true))
-        nj__unpark(&c->n_wakes);
+        sem_post(&c->wakes);
 }
 
 /* --- the ring ----------------------------------------------------------------------------------
@@ -183,12 +183,10 @@ static struct nj_task *next(struct crew *c, struct member *m)
 /* Sleep until called. Whoever is called says so before it looks: what is put later calls again. */
 static void sleep_until_called(struct crew *c, struct member *m, struct nj_task **task)
 {
-    uint32_t seen = atomic_load(&c->n_wakes);
-
     atomic_fetch_add(&c->n_asleep, 1);
     *task = next(c, m);
     if (!*task && !atomic_load(&c->over))
-        nj__park(&c->n_wakes, seen, NJ_NEVER);
+        sem_wait(&c->wakes);
     atomic_fetch_sub(&c->n_asleep, 1);
     atomic_store(&c->calls, false);
     if (!*task)
@@ -260,6 +258,7 @@ struct crew *crew_new(bool steals, struct producer *const *producers, uint32_t n
     memset(c, 0, sizeof *c);
     c->executor.ops = &ops;
     c->steals = steals;
+    sem_init(&c->wakes, 0, 0);
     c->n_producers = n_producers;
     memcpy(c->producers, producers, n_producers * sizeof *producers);
     for (uint64_t i = 0; i < ROOM; i++)
@@ -283,11 +282,10 @@ void crew_free(struct crew *c)
 {
     atomic_store(&c->over, true);
     for (uint32_t i = 0; i < THREADS; i++)
-        nj__unpark(&c->n_wakes);
-    for (uint32_t i = 0; i < THREADS; i++) {
-        nj__unpark(&c->n_wakes);
+        sem_post(&c->wakes);
+    for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(c->members[i].thread, NULL);
-    }
+    sem_destroy(&c->wakes);
     nj_thread_pool_stop(c->pool);
     nj_thread_pool_free(c->pool);
     free(c);
