@@ -12,9 +12,12 @@
 /*
  * Sleep while *n_wakes is `seen`, at most `timeout_ns` (NJ_NEVER: without end). Read `seen` first,
  * then look for work, then park: so no wake-up is lost. False: the time is up. May return early.
+ * One thread parks at a word. The word starts as an even number, and only its equality to `seen`
+ * means something.
  */
 bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns);
-/* Count a wake-up, and wake one who sleeps there. Does not block. */
+/* Count a wake-up, and wake the thread if it sleeps there; else this is no system call. Does not
+ * block. */
 void nj__unpark(_Atomic uint32_t *n_wakes);
 
 #endif
