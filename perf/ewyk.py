@@ -102,10 +102,10 @@ def table(results):
             modes = {m: sum(r[m] for r in runs) for m in ("pc", "pic", "pec", "epc")}
             total = sum(modes.values()) or 1
             split = " ".join(f"{m} {100 * n / total:.1f} %" for m, n in modes.items() if n)
-            if came := sum(r["recruits"] for r in runs):
-                useful = sum(r["recruits_useful"] for r in runs)
-                split += (f"; recruits {100 * came / total:.1f} % of tasks, "
-                          f"{100 * (1 - useful / came):.0f} % of them wasted")
+            if sent := sum(r["recruits_sent"] for r in runs):
+                wasted = sum(r["recruits_wasted"] for r in runs)
+                split += (f"; recruits {100 * sent / total:.1f} % of tasks, "
+                          f"{100 * wasted / sent:.0f} % of them wasted")
             print(f"  {strategy:<11}{rate / 1000:>9.0f} ({low / 1000:.0f}, {high / 1000:.0f})"
                   .ljust(38) + f"{cost:>12.0f} ({low_cost:.0f}, {high_cost:.0f})".ljust(27) +
                   f"{median(runs, 'cpus'):>6.2f}{short(median(runs, 'start_p50_ns')):>14}"

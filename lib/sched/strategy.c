@@ -87,15 +87,18 @@ static void produce_and_consume(struct nj_strategy *s, bool is_recruit)
             is_recruit = false;
         }
         if (task ? !consume(s, task, tagged) : nj__word_rest(&s->word))
-            return;
+            break;
     }
+    if (is_recruit)
+        nj__count(s, NJ__COUNT_RECRUITS_WASTED);
 }
 
 static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 {
-    nj__count(s, NJ__COUNT_RECRUITS_ARRIVED);
     if (nj__word_arrive(&s->word, recruit))
         produce_and_consume(s, true);
+    else
+        nj__count(s, NJ__COUNT_RECRUITS_WASTED);
     drop(s);
 }
 
@@ -130,8 +133,10 @@ bool nj__send_recruit(struct nj_strategy *s)
     NJ__STEP(NJ__AT_EXECUTE, 0);
     struct nj_executor *e = s->config.executor;
     if (s->config.posts ? e->ops->post(e, &s->queued_recruit)
-                        : e->ops->execute(e, &s->queued_recruit, NULL))
+                        : e->ops->execute(e, &s->queued_recruit, NULL)) {
+        nj__count(s, NJ__COUNT_RECRUITS_SENT);
         return true;
+    }
     nj__word_undo(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
     drop(s);
@@ -143,8 +148,10 @@ static bool try_recruit(struct nj_strategy *s)
 {
     hold(s);
     NJ__STEP(NJ__AT_TRY_EXECUTE, 0);
-    if (s->config.executor->ops->try_execute(s->config.executor, &s->sure_recruit))
+    if (s->config.executor->ops->try_execute(s->config.executor, &s->sure_recruit)) {
+        nj__count(s, NJ__COUNT_RECRUITS_SENT);
         return true;
+    }
     nj__count(s, NJ__COUNT_RECRUITS_MISSED);
     drop(s);
     return false;
@@ -264,8 +271,9 @@ struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
         .epc = since_reset(s, NJ__COUNT_EPC),
         .rejected = since_reset(s, NJ__COUNT_REJECTED),
         .dispatch_rejected = since_reset(s, NJ__COUNT_DISPATCH_REJECTED),
-        .recruits_arrived = since_reset(s, NJ__COUNT_RECRUITS_ARRIVED),
+        .recruits_sent = since_reset(s, NJ__COUNT_RECRUITS_SENT),
         .recruits_useful = since_reset(s, NJ__COUNT_RECRUITS_USEFUL),
+        .recruits_wasted = since_reset(s, NJ__COUNT_RECRUITS_WASTED),
         .recruits_missed = since_reset(s, NJ__COUNT_RECRUITS_MISSED),
         .recruits_spared = since_reset(s, NJ__COUNT_RECRUITS_SPARED),
     };

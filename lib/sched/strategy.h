@@ -80,10 +80,11 @@ struct nj_strategy_counters {
     uint64_t pc, pic, pec, epc; /* tasks, by how they were consumed */
     uint64_t rejected;          /* of pec: those that the executor refused */
     uint64_t dispatch_rejected; /* recruits that it refused */
-    uint64_t recruits_arrived;  /* threads that were sent for, and came */
-    uint64_t recruits_useful;   /* ... of them those that found a task: the others were wasted */
-    uint64_t recruits_missed;   /* sent for where no thread waited */
-    uint64_t recruits_spared;   /* not sent for, as there was nothing more to produce */
+    uint64_t recruits_sent;     /* accepted by the executor: of these, when they have come */
+    uint64_t recruits_useful;   /* ... those that became the producer and found a task */
+    uint64_t recruits_wasted;   /* ... and those that did not */
+    uint64_t recruits_missed;   /* times that no thread waited, and so none could be sent */
+    uint64_t recruits_spared;   /* times that none was sent, as there was nothing to produce */
 };
 #define NJ_STRATEGY_N_COUNTERS (sizeof(struct nj_strategy_counters) / sizeof(uint64_t))
 

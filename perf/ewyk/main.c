@@ -257,14 +257,14 @@ static void print(const struct options *o, struct producer *const *p, struct mea
         n_violations += atomic_load(&p[i]->n_violations);
     printf("{\"per_second\": %.0f, \"cpu_ns\": %.1f, \"cpus\": %.3f, \"start_p50_ns\": %" PRIu64
            ", \"start_p99_ns\": %" PRIu64 ", \"pc\": %" PRIu64 ", \"pic\": %" PRIu64
-           ", \"pec\": %" PRIu64 ", \"epc\": %" PRIu64 ", \"recruits\": %" PRIu64
-           ", \"recruits_useful\": %" PRIu64 ", \"recruits_missed\": %" PRIu64
-           ", \"violations\": %u}\n",
+           ", \"pec\": %" PRIu64 ", \"epc\": %" PRIu64 ", \"recruits_sent\": %" PRIu64
+           ", \"recruits_useful\": %" PRIu64 ", \"recruits_wasted\": %" PRIu64
+           ", \"recruits_missed\": %" PRIu64 ", \"violations\": %u}\n",
            (double)m.n_tasks * 1e9 / (double)m.wall,
            m.n_tasks ? (double)m.cpu / (double)m.n_tasks : 0, (double)m.cpu / (double)m.wall,
            percentile(p, o->n_producers, 0.5), percentile(p, o->n_producers, 0.99), c->pc, c->pic,
-           c->pec, c->epc, c->recruits_arrived, c->recruits_useful, c->recruits_missed,
-           n_violations);
+           c->pec, c->epc, c->recruits_sent, c->recruits_useful, c->recruits_wasted,
+           c->recruits_missed, n_violations);
 }
 
 /* --- the strategies ----------------------------------------------------------------------------
@@ -291,8 +291,9 @@ static void with_threads(const struct options *o, struct producer *const *p,
         sum.pic += c.pic;
         sum.pec += c.pec;
         sum.epc += c.epc;
-        sum.recruits_arrived += c.recruits_arrived;
+        sum.recruits_sent += c.recruits_sent;
         sum.recruits_useful += c.recruits_useful;
+        sum.recruits_wasted += c.recruits_wasted;
         sum.recruits_missed += c.recruits_missed;
     }
     print(o, p, m, &sum);

@@ -90,8 +90,9 @@ Test(sched_strategy, recruit_that_comes_at_once)
         nj_strategy_produce(&w->s);
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
         cr_assert(c.epc == 1 && c.pc == (uint64_t)more && c.pec == 0);
-        cr_assert(c.recruits_arrived == 1 && c.recruits_missed == 0);
+        cr_assert(c.recruits_sent == 1 && c.recruits_missed == 0);
         cr_assert_eq(c.recruits_useful, more, "the others find nothing");
+        cr_assert_eq(c.recruits_wasted, !more);
         cr_assert_eq(w->n_produce, 3 + more, "the consumer looks again after its task");
         cr_assert_eq(word(w), IDLE_0);
         cr_assert_eq(first->n_run, 1);
@@ -112,7 +113,7 @@ Test(sched_strategy, other_producer_in_place_of_a_recruit)
     w->at_try = other_comes;
     nj_strategy_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
-    cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_arrived == 0);
+    cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_sent == 0);
     cr_assert_eq(word(w), nj__word_of(NJ__PRODUCING, NJ__NO_RECRUIT), "it is the other's");
 }
 
@@ -123,6 +124,7 @@ Test(sched_strategy, recruit_in_the_queue_is_not_counted_on)
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
     cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert_eq(nj_strategy_counters(&w->s).recruits_sent, 1);
     for (unsigned i = 0; i < 4; i++)
         add(w, NJ_BLOCKING);
     nj_strategy_produce(&w->s);
@@ -193,6 +195,25 @@ Test(sched_strategy, consumer_leaves_when_others_produce)
     cr_assert_eq(atomic_load(s), nj__word_of(NJ__PRODUCING, 1));
 }
 
+static void others_come(struct world *w, struct task *t)
+{
+    (void)t;
+    other_comes(w);
+    run_handed(w);
+}
+
+Test(sched_strategy, recruit_that_finds_another_producer)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_BLOCKING)->body = others_come;
+    w->n_waiting = 1;
+    nj_strategy_produce(&w->s);
+    struct nj_strategy_counters c = nj_strategy_counters(&w->s);
+    cr_assert(c.recruits_sent == 1 && c.recruits_useful == 0 && c.recruits_wasted == 1);
+    cr_assert_eq(word(w), nj__word_of(NJ__REPRODUCING, NJ__NO_RECRUIT), "they look once more");
+}
+
 /* A recruit that is pending is used for every task until it comes. EWYK 5.25 */
 Test(sched_strategy, one_recruit_for_many_tasks)
 {
@@ -207,6 +228,7 @@ Test(sched_strategy, one_recruit_for_many_tasks)
     cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__SURE));
     run_handed(w); /* all is done: it comes, finds nothing and goes. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
+    cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
     add(w, NJ_NON_BLOCKING);
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->tasks[10].n_run, 1);
