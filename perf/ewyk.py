@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench ewyk [--quick] [--json FILE] [--svg FILE] [CELL ...]
+./dev bench ewyk [--quick] [--pool N] [--rate RATE] [--json FILE] [--svg FILE] [CELL ...]
+./dev bench ewyk --targets [--rounds N] [--json FILE]
 
 Who should consume a task: each strategy of lib/sched with the same producers and the same tasks.
 
-  pc        produce, consume: inline                 pec    a locked queue to 64 threads
+  pc        produce, consume: inline                 pec    a locked queue to the threads of a pool
   epc       the classic, production is queued        ring   PEC over a ring (benchmark only)
   adaptive  Eat What You Kill, with threads          steal  PEC with work stealing (same)
   adaptive16  the same, 16 threads reserved, not 2   lcore  Eat What You Kill, with fibers
@@ -17,15 +18,30 @@ none blocks, b1: one in a hundred waits 1 ms, b10: one in ten; threads sleep, fi
 producers, each with a strategy of its own (on one pool), or an lcore of its own. All tasks are
 BLOCKING.
 
-A cell is TASK/BLOCKING/PRODUCERS, such as 4KiB/b1/2; patterns with * are taken. Told are the median
-and the spread, over rounds in which all strategies take turns, of tasks per second, CPU per task,
-and the delay until a task starts.
+A cell is TASK/BLOCKING/PRODUCERS, such as 4KiB/b1/2; patterns with * are taken. Told are medians,
+and the middle half of the rounds, in which all strategies take turns.
 
+Tasks per second, CPU per task and recruits are of a closed loop: a producer always has a next task.
 The window (tasks of a producer that are queued or running) is 64. What waits its 1 ms does not
 count in it, only against the producer's 2048 buffers: these allow 1.5 M tasks that wait per
 second, so 15 M tasks/s where one in ten does, 150 M where one in a hundred does. So with fibers the
 window is not what is measured. Threads have another limit, their number: 64 allow 640 k tasks/s at
-10 %.
+10 %, --pool more.
+
+The delay until a task starts is of an open loop: tasks become due at times that were drawn before
+(with exponential gaps, from --seed and the number of the round), whatever the producer does
+meanwhile, and the delay counts from then on. So the tasks behind one that blocks are late, each of
+them. --rate says how many become due: 50000 a second, or 50% of what pc does in the same round
+where none blocks. Producers poll until a task is due. `left` is the share of tasks that had not
+begun when the time was over: they count as if they had begun then, and where there are many the
+delay says nothing but how long was measured.
+
+Recruits are threads that a strategy sends for, to produce in the place of one that consumes, per
+thousand tasks: useful ones found a task, wasted ones found another producer or nothing, and the
+missed could not be sent, as no thread waited.
+
+--targets measures what is wanted of the strategies, and only that: ratios of neighbouring runs of
+one round, medians and quartiles of 20 rounds, in about five minutes.
 """
 import argparse
 import fnmatch
@@ -37,20 +53,23 @@ import subprocess
 import sys
 import time
 
+import ewyk_targets
+import record
 from svg import multiplot
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("NJ_BUILD", "build-release")
 PROGRAM = os.path.join(REPO, BUILD, "perf/ewyk/nj-ewyk-bench")
 
-STRATEGIES = {  # name: (name in the program, reserved threads; -1: one per CPU)
-    "pc": ("pc", -1), "pec": ("pec", -1), "epc": ("epc", -1), "adaptive": ("adaptive", -1),
-    "adaptive16": ("adaptive", 16), "pec2": ("split", -1), "ring": ("ring", -1),
-    "steal": ("steal", -1), "lcore": ("lcore", -1),
+STRATEGIES = {  # name: (name in the program, what else it gets)
+    "pc": ("pc", {}), "pec": ("pec", {}), "epc": ("epc", {}), "adaptive": ("adaptive", {}),
+    "adaptive16": ("adaptive", {"reserved": 16}), "pec2": ("split", {}), "ring": ("ring", {}),
+    "steal": ("steal", {}), "lcore": ("lcore", {}),
 }
 TASKS = {"tiny": (64, 0), "4KiB": (4096, 0), "5us": (4096, 5000)}  # bytes, ns of work
 BLOCKING = {"b0": 0, "b1": 100, "b10": 10}  # every so many tasks
-WINDOW, WARM_UP_MS, REST = 64, 30, 0.5  # REST: seconds idle per second of work, for others
+WINDOW, POOL, WARM_UP_MS, REST = 64, 64, 30, 0.5  # REST: seconds idle per second of work
+RECRUITS = ("sent", "useful", "wasted", "missed")
 
 
 def cells(patterns):
@@ -61,14 +80,17 @@ def cells(patterns):
     return chosen
 
 
-def run(strategy, cell, ms):
+def run(strategy, cell, ms, pool=POOL, rate=0, seed=1):
+    """One cell, once. `rate`: tasks per second that become due, of all producers together."""
     task, blocking, producers = cell.split("/")
-    name, reserved = STRATEGIES[strategy]
-    arguments = (name, *TASKS[task], BLOCKING[blocking], producers, WINDOW, ms, WARM_UP_MS,
-                 reserved)
+    name, more = STRATEGIES[strategy]
+    n_bytes, work_ns = TASKS[task]
+    options = {"bytes": n_bytes, "work-ns": work_ns, "block-every": BLOCKING[blocking],
+               "producers": producers, "window": WINDOW, "ms": ms, "warm-up-ms": WARM_UP_MS,
+               "threads": pool, "rate": round(rate / int(producers)), "seed": seed, **more}
     began = time.monotonic()
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run([PROGRAM, name, *(f"{k}={v}" for k, v in options.items())],
+                          capture_output=True, text=True, timeout=60)
     if done.returncode:
         sys.exit(f"bench: {strategy} {cell}: {done.stderr or done.returncode}")
     time.sleep(REST * (time.monotonic() - began))
@@ -82,68 +104,41 @@ def median(runs, key):
     return statistics.median(r[key] for r in runs)
 
 
-def spread(runs, key):
-    values = [r[key] for r in runs]
-    return min(values), max(values)
+def quartiles(runs, key):
+    return ewyk_targets.quartiles([r[key] for r in runs])
 
 
 def short(ns):
     return f"{ns / 1000:.1f}" if ns < 99_950 else f"{ns / 1000:.0f}"
 
 
+def columns(runs):
+    """What one strategy did in one cell."""
+    (low, rate, high), (less, cost, more) = quartiles(runs, "per_second"), quartiles(runs, "cpu_ns")
+    total = sum(r[m] for r in runs for m in ("pc", "pic", "pec", "epc")) or 1
+    yield f"{rate / 1000:.0f} ({low / 1000:.0f}, {high / 1000:.0f})".rjust(22)
+    yield f"{cost:.0f} ({less:.0f}, {more:.0f})".rjust(22)
+    yield f"{median(runs, 'cpus'):.2f}".rjust(6)
+    delays = [r["delays"] for r in runs if "delays" in r]
+    for p in ("p50", "p99", "p999"):
+        yield (short(median(delays, f"start_{p}_ns")) if delays else "").rjust(9)
+    due = sum(d["due"] for d in delays)
+    left = 100 * sum(d["unstarted"] for d in delays) / due if due else 0
+    yield (f"{left:.0f} %" if left >= 0.5 else "").rjust(6)
+    for what in RECRUITS:
+        n = 1000 * sum(r[f"recruits_{what}"] for r in runs) / total
+        yield (f"{n:.1f}" if n else "-").rjust(7)
+    modes = {m: sum(r[m] for r in runs) for m in ("pc", "pic", "pec", "epc")}
+    yield "  " + " ".join(f"{m} {100 * n / total:.1f} %" for m, n in modes.items() if n)
+
+
 def table(results):
     for cell, by_strategy in results.items():
-        print(f"\n{cell:<13}{'k tasks/s (min, max)':>24}{'CPU ns/task (min, max)':>28}"
-              f"{'CPUs':>6}{'start us p50':>14}{'p99':>8}   modes")
+        print(f"\n{cell:<11}{'k tasks/s':>22}{'CPU ns/task':>22}{'CPUs':>6}{'us: p50':>9}"
+              f"{'p99':>9}{'p99.9':>9}{'left':>6}{'sent':>7}{'useful':>7}{'wasted':>7}{'missed':>7}"
+              "  modes")
         for strategy, runs in by_strategy.items():
-            rate, cost = median(runs, "per_second"), median(runs, "cpu_ns")
-            low, high = spread(runs, "per_second")
-            low_cost, high_cost = spread(runs, "cpu_ns")
-            modes = {m: sum(r[m] for r in runs) for m in ("pc", "pic", "pec", "epc")}
-            total = sum(modes.values()) or 1
-            split = " ".join(f"{m} {100 * n / total:.1f} %" for m, n in modes.items() if n)
-            if sent := sum(r["recruits_sent"] for r in runs):
-                wasted = sum(r["recruits_wasted"] for r in runs)
-                split += (f"; recruits {100 * sent / total:.1f} % of tasks, "
-                          f"{100 * wasted / sent:.0f} % of them wasted")
-            print(f"  {strategy:<11}{rate / 1000:>9.0f} ({low / 1000:.0f}, {high / 1000:.0f})"
-                  .ljust(38) + f"{cost:>12.0f} ({low_cost:.0f}, {high_cost:.0f})".ljust(27) +
-                  f"{median(runs, 'cpus'):>6.2f}{short(median(runs, 'start_p50_ns')):>14}"
-                  f"{short(median(runs, 'start_p99_ns')):>8}   {split}")
-
-
-def kept(results, strategy, producers, key):
-    """What is left of the unblocked rate with one task in a hundred blocking; median of rounds.
-    Rounds are compared with themselves: what else the machine does changes from round to round."""
-    free = results[f"4KiB/b0/{producers}"][strategy]
-    some = results[f"4KiB/b1/{producers}"][strategy]
-    ratios = [key(b) / key(a) for a, b in zip(free, some)]
-    return statistics.median(ratios)
-
-
-def targets(results):
-    """[(what, measured, wanted, is met)] of those that can be told from the cells."""
-    found = []
-    per_second, per_cpu = lambda r: r["per_second"], lambda r: 1 / r["cpu_ns"]
-    for n in ("1", "2"):
-        if not {f"4KiB/b0/{n}", f"4KiB/b1/{n}"} <= set(results):
-            continue
-        for unit, key in (("per CPU second", per_cpu), ("tasks/s", per_second)):
-            share = kept(results, "lcore", n, key)
-            found.append((f"lcore keeps with 1 % blocking, {unit}, {n} producers", share,
-                          ">= 0.95", share >= 0.95))
-        share = kept(results, "adaptive", n, per_second)
-        found.append((f"  (adaptive, with threads, keeps, {n} producers)", share, "0.66", None))
-        share = 1 - kept(results, "pc", n, per_second)
-        found.append((f"pc loses with 1 % blocking, tasks/s, {n} producers", share, ">= 0.90",
-                      share >= 0.90))
-        cost = {s: [r["cpu_ns"] for r in results[f"4KiB/b0/{n}"][s]]
-                for s in ("pec", "pec2", "lcore")}
-        for pec in ("pec", "pec2"):
-            ratio = statistics.median(a / b for a, b in zip(cost[pec], cost["lcore"]))
-            found.append((f"{pec} costs, of lcore's CPU per 4 KiB task, {n} producers", ratio,
-                          ">= 2.5", ratio >= 2.5))
-    return found
+            print(f"{strategy:<11}" + "".join(columns(runs)))
 
 
 BARS = """
@@ -157,63 +152,114 @@ set grid noxtics
 """
 
 
+def middle(runs, key):
+    """As gnuplot has error bars."""
+    low, value, high = quartiles(runs, key)
+    return value, low, high
+
+
 def chart(results, path, rounds):
-    """Per cell: tasks per second, and CPU per task; bars with their spread."""
+    """Per cell: tasks per second, and CPU per task; bars with the middle half of the rounds."""
     plots = []
     for cell, by_strategy in results.items():
         for key, scale, title in (("per_second", 1e-3, "k tasks/s"), ("cpu_ns", 1, "CPU ns/task")):
             rows = "\n".join(
-                f"{s} {median(runs, key) * scale} {spread(runs, key)[0] * scale} "
-                f"{spread(runs, key)[1] * scale}" for s, runs in by_strategy.items())
+                f"{s} " + " ".join(f"{q * scale}" for q in middle(runs, key))
+                for s, runs in by_strategy.items())
             plots.append(f"$d << EOD\n{rows}\nEOD\nset title '{cell}: {title}'\n"
                          "plot $d using 2:3:4:xtic(1) lc rgb '#4477aa'\n")
     multiplot(path, plots, 260, BARS, f"Who consumes a task (window {WINDOW}, {rounds} rounds)")
 
 
-def measure(chosen, strategies, rounds, ms):
+def rate_of(text):
+    """(tasks per second, share of what pc does): one of them."""
+    number = float(text.rstrip("%"))
+    if not number > 0 or text.endswith("%") and number > 1000:
+        raise ValueError
+    return (None, number / 100) if text.endswith("%") else (number, None)
+
+
+def delays(strategies, cell, ms, args, i):
+    """{strategy: its delays} in the i-th round."""
+    rate, share = args.rate
+    if share:
+        task, _, producers = cell.split("/")
+        rate = share * run("pc", f"{task}/b0/{producers}", ms, args.pool)["per_second"]
+    keys = ("due", "unstarted", "start_p50_ns", "start_p99_ns", "start_p999_ns")
+    found = {}
+    for strategy in strategies:
+        done = run(strategy, cell, ms, args.pool, rate, args.seed + i)
+        found[strategy] = {"rate": round(rate), **{key: done[key] for key in keys}}
+    return found
+
+
+def measure(chosen, strategies, rounds, ms, args):
     results = {cell: {s: [] for s in strategies} for cell in chosen}
-    for i in range(rounds):
+    for i in rounds:
         for cell in chosen:
-            for strategy in strategies[i % len(strategies):] + strategies[:i % len(strategies)]:
-                print(f"\rround {i + 1} of {rounds}, {cell} {strategy}\033[K", end="",
-                      file=sys.stderr)
-                results[cell][strategy].append(run(strategy, cell, ms))
+            print(f"\rround {i + 1} of {rounds.n}, {cell}\033[K", end="", file=sys.stderr)
+            turns = strategies[i % len(strategies):] + strategies[:i % len(strategies)]
+            found = {s: run(s, cell, ms, args.pool) for s in turns}
+            late = delays(turns, cell, ms, args, i) if args.delays else {}
+            for s in strategies:
+                results[cell][s].append({**found[s], **({"delays": late[s]} if late else {})})
     print("\r\033[K", end="", file=sys.stderr)
     return results
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(prog="./dev bench ewyk", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="3 short rounds; enough to see it run")
+    parser.add_argument("--targets", action="store_true", help="what is wanted, and only that")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--ms", type=int, help="length of one measurement")
+    parser.add_argument("--pool", type=int, default=POOL, metavar="N",
+                        help=f"threads of a strategy's pool ({POOL})")
+    parser.add_argument("--rate", type=rate_of, default="50%", metavar="RATE",
+                        help="tasks that become due per second, or %% of what pc does (50%%)")
+    parser.add_argument("--no-delays", dest="delays", action="store_false",
+                        help="only the closed loops, in half the time")
+    parser.add_argument("--seed", type=int, default=1, help="of the times of the open loops")
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--svg", metavar="FILE")
-    parser.add_argument("cells", nargs="*", default=["*"], metavar="CELL")
+    parser.add_argument("cells", nargs="*", metavar="CELL")
     args = parser.parse_args()
-    rounds = args.rounds or (3 if args.quick else 7)
+    args.strategies = args.strategies.split(",")
+    record.check_names(parser, args.strategies, STRATEGIES, "strategy")
+    if args.targets and (args.cells or args.svg):
+        parser.error("--targets has cells of its own, and no chart")
+    if not 2 <= args.pool <= 1024:
+        parser.error("a pool has 2 to 1024 threads")
+    return args
+
+
+def main():
+    args = arguments()
+    facts = record.facts("ewyk")
+    print(record.headline(facts))
     ms = args.ms or (50 if args.quick else 200)
-    strategies = args.strategies.split(",")
-    if set(strategies) - set(STRATEGIES):
-        sys.exit(f"bench: strategies are {', '.join(STRATEGIES)}")
-    results = measure(cells(args.cells), strategies, rounds, ms)
-    table(results)
-    met = targets(results) if set(strategies) >= {"pc", "pec", "pec2", "adaptive", "lcore"} else []
-    for what, value, wanted, is_met in met:
-        print(f"\n{what}: {value:.3f} ({wanted})" +
-              ("" if is_met is None else ", met" if is_met else ", NOT met"), end="")
-    print()
+    n = args.rounds or (3 if args.quick else 20 if args.targets else 7)
+    with record.Rounds(n) as rounds:
+        if args.targets:
+            found = ewyk_targets.measure(run, rounds, ms)
+        else:
+            found = measure(cells(args.cells or ["*"]), args.strategies, rounds, ms, args)
+    if args.targets:
+        more = {"targets": ewyk_targets.verdicts(found), "runs": found}
+        ewyk_targets.tell(more["targets"], rounds.n_done)
+    else:
+        more = {"pool": args.pool, "seed": args.seed, "cells": found}
+        table(found)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
-            json.dump({"window": WINDOW, "rounds": rounds, "ms": ms, "cells": results,
-                       "targets": [dict(zip(("what", "value", "wanted", "met"), t)) for t in met]},
-                      f, indent=1)
+            f.write(record.compact({**facts, **rounds.facts(), "window": WINDOW, "ms": ms, **more}))
     if args.svg:
-        chart(results, args.svg, rounds)
+        chart(found, args.svg, rounds.n_done)
+    return rounds.status
 
 
 if __name__ == "__main__":
     os.chdir(os.environ.get("NJ_CALLER", "."))
-    main()
+    sys.exit(main())

@@ -6,6 +6,10 @@
  * consumer reads the buffer, works for a while, and every so many tasks waits 1 ms. What waits is
  * not in the window, so that the window is never the limit. A producer whose window is full stops,
  * and is started again when half of it is free.
+ *
+ * In a closed loop a producer always has a next task. In an open loop tasks become due at times
+ * that were drawn before, whatever the producer does meanwhile, and the delay of a task counts from
+ * when it was due until its consumption starts.
  */
 #ifndef NJ_PERF_EWYK_BENCH_H
 #define NJ_PERF_EWYK_BENCH_H
@@ -15,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/prng.h"
 #include "base/types.h"
 #include "sched/ewyk.h"
 #include "sched/strategy.h"
@@ -25,15 +30,19 @@
 #define BLOCKED_MAX   (BUFFERS - WINDOW_MAX - 1) /* that wait: a buffer is always free */
 #define PRODUCERS_MAX 2u
 #define BLOCK_NS      (1 * NJ_MS)
-#define THREADS       64u /* that consume, for strategies of threads */
-#define STAMP_EVERY   16u /* tasks: the delay until it starts is measured for one of them */
+#define GAPS          4096u /* between tasks of an open loop: as many quantiles of their times */
+#define BY_CPUS       UINT32_MAX
+#define RATE_MIN      10u /* a gap in ns has 32 bits */
 #define BUCKETS       (64u * 8u)
 
 struct options {
     const char *strategy;
     uint32_t n_bytes, work_ns, block_every; /* 0: never */
     uint32_t n_producers, window, ms, warm_up_ms;
-    int n_reserved;
+    uint32_t n_threads;  /* that consume, for strategies of threads */
+    uint32_t n_reserved; /* of them, or BY_CPUS */
+    uint32_t rate;       /* tasks of a producer that become due per second; 0: a closed loop */
+    uint32_t seed;
 };
 
 struct producer;
@@ -43,7 +52,7 @@ struct bench_task {
     struct producer *of;
     _Atomic bool busy;
     bool blocks;
-    nj_ns produced; /* 0: not measured */
+    nj_ns due; /* 0: the delay is not measured */
     uint8_t *buffer;
 };
 
@@ -52,6 +61,9 @@ struct producer {
     struct nj_strategy strategy; /* not of the lcore */
     const struct options *options;
     uint64_t n_spin; /* of work(), for work_ns */
+    nj_ns due;       /* the next task, in an open loop */
+    struct nj_prng random;
+    uint32_t *gaps; /* in ns */
     struct bench_task *tasks;
     uint32_t cursor;
     _Atomic uint64_t n_produced;
@@ -62,18 +74,31 @@ struct producer {
     _Atomic uint64_t delays[BUCKETS] NJ_CACHE_ALIGNED;
 };
 
-extern _Atomic bool bench_over; /* produce nothing more */
+extern _Atomic bool bench_over;  /* produce nothing more */
+extern _Atomic nj_ns bench_from; /* the delay of tasks is measured that become due from then on */
 
 nj_ns bench_now(void);
-/* The next task, or NULL. */
-struct nj_task *bench_produce(struct producer *p);
+void bench_wait(nj_ns ns);
+/* Turns of work() in that time: the best of some tries, as others may use the core. */
+uint64_t bench_calibrate(uint32_t ns);
+struct producer *bench_producer_new(const struct options *o, uint64_t n_spin, uint32_t index);
+/* The next task; NULL: none is due (true), or none may be queued or running besides (false). */
+struct nj_task *bench_produce(struct producer *p, bool *none_is_due);
 /* The work of a task, from its start to the wait (true: it has to wait now), and its end. */
 bool bench_work(struct bench_task *t);
 void bench_done(struct bench_task *t);
 
-/* Executors of the benchmark only; each has THREADS consumers. */
+struct bench_delays {
+    uint64_t n;           /* tasks that became due */
+    uint64_t n_unstarted; /* of them not begun by the end: they count as if they had begun then */
+    uint64_t p50, p99, p999;
+};
+/* Of an open loop that ended at `until`, when nothing runs any more. */
+struct bench_delays bench_delays(struct producer *const *p, uint32_t n, nj_ns until);
+
+/* Executors of the benchmark only. */
 struct crew;
-struct crew *crew_new(bool steals, struct producer *const *producers, uint32_t n_producers);
+struct crew *crew_new(bool steals, struct producer *const *producers, const struct options *o);
 struct nj_executor *crew_executor(struct crew *c);
 void crew_free(struct crew *c);
 

@@ -53,9 +53,10 @@ struct crew {
     struct producer *producers[PRODUCERS_MAX];
     uint32_t n_producers;
     struct nj_thread_pool *pool;
-    struct member members[THREADS];
+    struct member *members;
+    uint32_t n_members;
     struct ring ring;
-    struct deque of_producer[PRODUCERS_MAX], of_member[THREADS];
+    struct deque of_producer[PRODUCERS_MAX], *of_member;
     _Atomic bool over;
     _Atomic uint32_t n_asleep NJ_CACHE_ALIGNED;
     sem_t wakes;
@@ -161,8 +162,8 @@ static struct nj_task *steal(struct crew *c, struct member *m)
         if (first)
             return first;
     }
-    for (uint32_t i = 1; i < THREADS; i++) {
-        struct nj_task *task = deque_steal(&c->of_member[(m->index + i) % THREADS]);
+    for (uint32_t i = 1; i < c->n_members; i++) {
+        struct nj_task *task = deque_steal(&c->of_member[(m->index + i) % c->n_members]);
         if (task)
             return task;
     }
@@ -243,7 +244,16 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
     return false;
 }
 
-struct crew *crew_new(bool steals, struct producer *const *producers, uint32_t n_producers)
+static void *zeroed(size_t n_bytes)
+{
+    void *memory = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+
+    if (!memory)
+        abort();
+    return memset(memory, 0, n_bytes);
+}
+
+struct crew *crew_new(bool steals, struct producer *const *producers, const struct options *o)
 {
     static const struct nj_executor_ops ops = {.execute = execute, .try_execute = try_execute};
     struct nj_thread_pool_config pool = {.n_min = PRODUCERS_MAX,
@@ -251,20 +261,20 @@ struct crew *crew_new(bool steals, struct producer *const *producers, uint32_t n
                                          .n_cpus = 1,
                                          .n_reserved = 0,
                                          .idle_ns = NJ_NEVER};
-    struct crew *c = aligned_alloc(NJ_CACHE_LINE, sizeof *c);
+    struct crew *c = zeroed(sizeof *c);
 
-    if (!c)
-        abort();
-    memset(c, 0, sizeof *c);
+    c->members = calloc(o->n_threads, sizeof *c->members);
+    c->n_members = o->n_threads;
+    c->of_member = zeroed(o->n_threads * sizeof *c->of_member);
     c->executor.ops = &ops;
     c->steals = steals;
     sem_init(&c->wakes, 0, 0);
-    c->n_producers = n_producers;
-    memcpy(c->producers, producers, n_producers * sizeof *producers);
+    c->n_producers = o->n_producers;
+    memcpy(c->producers, producers, o->n_producers * sizeof *producers);
     for (uint64_t i = 0; i < ROOM; i++)
         atomic_init(&c->ring.slots[i].turn, i);
     c->pool = nj_thread_pool_start(&pool, NULL, 0);
-    for (uint32_t i = 0; i < THREADS; i++) {
+    for (uint32_t i = 0; i < c->n_members; i++) {
         c->members[i].crew = c;
         c->members[i].index = i;
         if (pthread_create(&c->members[i].thread, NULL, consumer, &c->members[i]) != 0)
@@ -281,12 +291,14 @@ struct nj_executor *crew_executor(struct crew *c)
 void crew_free(struct crew *c)
 {
     atomic_store(&c->over, true);
-    for (uint32_t i = 0; i < THREADS; i++)
+    for (uint32_t i = 0; i < c->n_members; i++)
         sem_post(&c->wakes);
-    for (uint32_t i = 0; i < THREADS; i++)
+    for (uint32_t i = 0; i < c->n_members; i++)
         pthread_join(c->members[i].thread, NULL);
     sem_destroy(&c->wakes);
     nj_thread_pool_stop(c->pool);
     nj_thread_pool_free(c->pool);
+    free(c->of_member);
+    free(c->members);
     free(c);
 }

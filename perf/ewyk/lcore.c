@@ -49,7 +49,8 @@ static void *lcore(void *arg)
     while (!atomic_load_explicit(&bench_over, memory_order_relaxed) || !nj_ewyk_idle(e)) {
         nj_ewyk_run(e, bench_now(), BURST);
         for (uint32_t i = 0; i < BURST; i++) {
-            struct nj_task *task = bench_produce(l->producer);
+            bool none_is_due;
+            struct nj_task *task = bench_produce(l->producer, &none_is_due);
             if (!task)
                 break;
             nj_ewyk_offer(e, task);

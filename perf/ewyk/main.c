@@ -1,197 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nj-ewyk-bench: one cell, measured once; prints one line of JSON. perf/ewyk.py runs many. */
-#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "bench.h"
 #include "sched/thread_pool.h"
 
-_Atomic bool bench_over;
-
-nj_ns bench_now(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
-}
-
-static void wait_ns(nj_ns ns)
-{
-    struct timespec ts = {(time_t)(ns / NJ_SEC), (long)(ns % NJ_SEC)};
-    while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
-        ;
-}
-
-/* --- producing ---------------------------------------------------------------------------------
+/* --- measuring ---------------------------------------------------------------------------------
  */
-
-static void fill(struct bench_task *t, uint64_t n)
-{
-    uint64_t *words = (uint64_t *)t->buffer;
-
-    for (uint32_t i = 0; i < t->of->options->n_bytes / sizeof *words; i++)
-        words[i] = n + i;
-}
-
-static bool has_room(struct producer *p, uint32_t window)
-{
-    return atomic_load(&p->n_under_way) < window && atomic_load(&p->n_blocked) < BLOCKED_MAX;
-}
-
-/* The window is full: wait until half of it is free; unless it is by now. */
-static bool must_wait(struct producer *p)
-{
-    if (has_room(p, p->options->window))
-        return false;
-    atomic_store(&p->waits, true);
-    return !has_room(p, p->options->window / 2) || !atomic_exchange(&p->waits, false);
-}
-
-static void restart(struct producer *p)
-{
-    if (atomic_load(&p->waits) && has_room(p, p->options->window / 2) &&
-        p->strategy.config.producer && atomic_exchange(&p->waits, false))
-        while (!nj_strategy_dispatch(&p->strategy))
-            ;
-}
-
-struct nj_task *bench_produce(struct producer *p)
-{
-    const struct options *o = p->options;
-
-    if (atomic_load_explicit(&bench_over, memory_order_relaxed) || must_wait(p))
-        return NULL;
-    if (atomic_exchange_explicit(&p->n_inside, 1, memory_order_acquire))
-        atomic_fetch_add(&p->n_violations, 1); /* two producers at a time */
-    while (atomic_load_explicit(&p->tasks[p->cursor % BUFFERS].busy, memory_order_acquire))
-        p->cursor++;
-    struct bench_task *t = &p->tasks[p->cursor++ % BUFFERS];
-    uint64_t n = atomic_load_explicit(&p->n_produced, memory_order_relaxed);
-    atomic_store_explicit(&t->busy, true, memory_order_relaxed);
-    fill(t, n);
-    t->blocks = o->block_every && n % o->block_every == o->block_every - 1;
-    t->produced = n % STAMP_EVERY || t->blocks ? 0 : bench_now();
-    atomic_store_explicit(&p->n_produced, n + 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&p->n_under_way, 1, memory_order_relaxed);
-    atomic_store_explicit(&p->n_inside, 0, memory_order_release);
-    return &t->task;
-}
-
-/* --- consuming ---------------------------------------------------------------------------------
- */
-
-static uint32_t bucket(uint64_t ns)
-{
-    uint32_t log = ns ? 63 - (uint32_t)__builtin_clzll(ns) : 0;
-    return log < 3 ? (uint32_t)ns : log * 8 + (uint32_t)(ns >> (log - 3) & 7);
-}
-
-static uint64_t of_bucket(uint32_t b)
-{
-    return b < 24 ? b : (8 + b % 8) * (UINT64_C(1) << (b / 8 - 3));
-}
-
-static void spin(uint64_t n)
-{
-    for (; n; n--)
-        __asm__ volatile("" : : : "memory");
-}
-
-bool bench_work(struct bench_task *t)
-{
-    const uint64_t *words = (const uint64_t *)t->buffer;
-    struct producer *p = t->of;
-    uint64_t sum = 0;
-
-    if (t->produced)
-        atomic_fetch_add_explicit(&p->delays[bucket(bench_now() - t->produced)], 1,
-                                  memory_order_relaxed);
-    for (uint32_t i = 0; i < p->options->n_bytes / sizeof *words; i++)
-        sum += words[i];
-    __asm__ volatile("" : : "r"(sum));
-    spin(p->n_spin);
-    if (!t->blocks)
-        return false;
-    atomic_fetch_add(&p->n_blocked, 1);
-    atomic_fetch_sub(&p->n_under_way, 1);
-    restart(p);
-    return true;
-}
-
-void bench_done(struct bench_task *t)
-{
-    struct producer *p = t->of;
-    bool blocked = t->blocks;
-
-    atomic_store_explicit(&t->busy, false, memory_order_release);
-    atomic_fetch_sub(blocked ? &p->n_blocked : &p->n_under_way, 1);
-    restart(p);
-}
-
-static void run(struct nj_task *task)
-{
-    struct bench_task *t = nj_container_of(task, struct bench_task, task);
-
-    if (bench_work(t))
-        wait_ns(BLOCK_NS);
-    bench_done(t);
-}
-
-static void reject(struct nj_task *task)
-{
-    struct bench_task *t = nj_container_of(task, struct bench_task, task);
-
-    t->blocks = false;
-    bench_done(t);
-}
-
-static struct nj_task *produce(struct nj_producer *port)
-{
-    return bench_produce(nj_container_of(port, struct producer, port));
-}
-
-/* --- setting up --------------------------------------------------------------------------------
- */
-
-/* Turns of spin() in that time: the best of some tries, as others may use the core. */
-static uint64_t calibrate(uint32_t ns)
-{
-    nj_ns best = NJ_NEVER;
-
-    for (int i = 0; i < 20; i++) {
-        nj_ns began = bench_now();
-        spin(100000);
-        nj_ns took = bench_now() - began;
-        best = took < best ? took : best;
-    }
-    return (uint64_t)ns * 100000 / best;
-}
-
-static struct producer *producer_new(const struct options *o, uint64_t n_spin)
-{
-    static const struct nj_task_ops ops = {run, reject};
-    struct producer *p = aligned_alloc(NJ_CACHE_LINE, sizeof *p);
-    uint8_t *buffers = aligned_alloc(4096, (size_t)BUFFERS * BUFFER_BYTES);
-
-    if (!p || !buffers)
-        abort();
-    memset(p, 0, sizeof *p);
-    memset(buffers, 0, (size_t)BUFFERS * BUFFER_BYTES);
-    p->port.produce = produce;
-    p->options = o;
-    p->n_spin = n_spin;
-    p->tasks = calloc(BUFFERS, sizeof *p->tasks);
-    for (uint32_t i = 0; i < BUFFERS; i++)
-        p->tasks[i] = (struct bench_task){
-            .task = {.ops = &ops}, .of = p, .buffer = buffers + (size_t)i * BUFFER_BYTES};
-    return p;
-}
 
 static nj_ns cpu_ns(void)
 {
@@ -211,59 +31,50 @@ static uint64_t n_consumed(struct producer *const *p, uint32_t n)
     return sum;
 }
 
-static uint64_t percentile(struct producer *const *p, uint32_t n, double share)
-{
-    uint64_t counts[BUCKETS] = {0}, all = 0, seen = 0;
-
-    for (uint32_t b = 0; b < BUCKETS; b++) {
-        for (uint32_t i = 0; i < n; i++)
-            counts[b] += atomic_load(&p[i]->delays[b]);
-        all += counts[b];
-    }
-    for (uint32_t b = 0; b < BUCKETS; b++)
-        if ((seen += counts[b]) > share * (double)all)
-            return of_bucket(b);
-    return 0;
-}
-
 struct measured {
     uint64_t n_tasks;
-    nj_ns wall, cpu;
+    nj_ns wall, cpu, until;
 };
 
 static struct measured measure(const struct options *o, struct producer *const *p)
 {
     struct measured m;
 
-    wait_ns(o->warm_up_ms * NJ_MS);
+    bench_wait(o->warm_up_ms * NJ_MS);
+    nj_ns from = bench_now(), cpu = cpu_ns();
+    atomic_store(&bench_from, from);
     for (uint32_t i = 0; i < o->n_producers; i++)
-        for (uint32_t b = 0; b < BUCKETS; b++)
-            atomic_store(&p[i]->delays[b], 0);
-    nj_ns wall = bench_now(), cpu = cpu_ns();
+        nj_strategy_reset(&p[i]->strategy);
     uint64_t n = n_consumed(p, o->n_producers);
-    wait_ns(o->ms * NJ_MS);
+    bench_wait(o->ms * NJ_MS);
     m.n_tasks = n_consumed(p, o->n_producers) - n;
-    m.wall = bench_now() - wall;
+    m.until = bench_now();
+    m.wall = m.until - from;
     m.cpu = cpu_ns() - cpu;
+    atomic_store(&bench_over, true);
     return m;
 }
 
 static void print(const struct options *o, struct producer *const *p, struct measured m,
                   const struct nj_strategy_counters *c)
 {
+    struct bench_delays d = bench_delays(p, o->n_producers, m.until);
     uint32_t n_violations = 0;
 
     for (uint32_t i = 0; i < o->n_producers; i++)
         n_violations += atomic_load(&p[i]->n_violations);
-    printf("{\"per_second\": %.0f, \"cpu_ns\": %.1f, \"cpus\": %.3f, \"start_p50_ns\": %" PRIu64
-           ", \"start_p99_ns\": %" PRIu64 ", \"pc\": %" PRIu64 ", \"pic\": %" PRIu64
-           ", \"pec\": %" PRIu64 ", \"epc\": %" PRIu64 ", \"recruits_sent\": %" PRIu64
-           ", \"recruits_useful\": %" PRIu64 ", \"recruits_wasted\": %" PRIu64
-           ", \"recruits_missed\": %" PRIu64 ", \"violations\": %u}\n",
+    printf("{\"per_second\": %.0f, \"cpu_ns\": %.1f, \"cpus\": %.3f, ",
            (double)m.n_tasks * 1e9 / (double)m.wall,
-           m.n_tasks ? (double)m.cpu / (double)m.n_tasks : 0, (double)m.cpu / (double)m.wall,
-           percentile(p, o->n_producers, 0.5), percentile(p, o->n_producers, 0.99), c->pc, c->pic,
-           c->pec, c->epc, c->recruits_sent, c->recruits_useful, c->recruits_wasted,
+           m.n_tasks ? (double)m.cpu / (double)m.n_tasks : 0, (double)m.cpu / (double)m.wall);
+    if (o->rate)
+        printf("\"due\": %" PRIu64 ", \"unstarted\": %" PRIu64 ", \"start_p50_ns\": %" PRIu64
+               ", \"start_p99_ns\": %" PRIu64 ", \"start_p999_ns\": %" PRIu64 ", ",
+               d.n, d.n_unstarted, d.p50, d.p99, d.p999);
+    printf("\"pc\": %" PRIu64 ", \"pic\": %" PRIu64 ", \"pec\": %" PRIu64 ", \"epc\": %" PRIu64
+           ", \"recruits_sent\": %" PRIu64 ", \"recruits_useful\": %" PRIu64
+           ", \"recruits_wasted\": %" PRIu64 ", \"recruits_missed\": %" PRIu64
+           ", \"violations\": %u}\n",
+           c->pc, c->pic, c->pec, c->epc, c->recruits_sent, c->recruits_useful, c->recruits_wasted,
            c->recruits_missed, n_violations);
 }
 
@@ -282,10 +93,9 @@ static void with_threads(const struct options *o, struct producer *const *p,
         nj_strategy_dispatch(&p[i]->strategy);
     }
     struct measured m = measure(o, p);
-    atomic_store(&bench_over, true);
     for (uint32_t i = 0; i < o->n_producers; i++) {
         while (atomic_load(&p[i]->n_under_way) || atomic_load(&p[i]->n_blocked))
-            wait_ns(NJ_MS);
+            bench_wait(NJ_MS);
         struct nj_strategy_counters c = nj_strategy_counters(&p[i]->strategy);
         sum.pc += c.pc;
         sum.pic += c.pic;
@@ -302,10 +112,10 @@ static void with_threads(const struct options *o, struct producer *const *p,
 static void with_pool(const struct options *o, struct producer *const *p,
                       enum nj_strategy_kind kind)
 {
-    struct nj_thread_pool_config config = {.n_min = THREADS,
-                                           .n_max = THREADS,
+    struct nj_thread_pool_config config = {.n_min = o->n_threads,
+                                           .n_max = o->n_threads,
                                            .n_cpus = 2,
-                                           .n_reserved = o->n_reserved,
+                                           .n_reserved = (int)o->n_reserved,
                                            .idle_ns = NJ_NEVER};
     struct nj_thread_pool *pool = nj_thread_pool_start(&config, NULL, 0);
 
@@ -355,7 +165,7 @@ static void with_split(const struct options *o, struct producer *const *p)
 {
     static const struct nj_executor_ops ops = {.execute = split_execute,
                                                .try_execute = split_try_execute};
-    struct split s = {{&ops}, pool_on(0, PRODUCERS_MAX), pool_on(1, THREADS)};
+    struct split s = {{&ops}, pool_on(0, PRODUCERS_MAX), pool_on(1, o->n_threads)};
 
     with_threads(o, p, NJ_STRATEGY_PEC, &s.executor);
     nj_thread_pool_stop(s.produce);
@@ -366,7 +176,7 @@ static void with_split(const struct options *o, struct producer *const *p)
 
 static void with_crew(const struct options *o, struct producer *const *p, bool steals)
 {
-    struct crew *crew = crew_new(steals, p, o->n_producers);
+    struct crew *crew = crew_new(steals, p, o);
 
     with_threads(o, p, NJ_STRATEGY_PEC, crew_executor(crew));
     crew_free(crew);
@@ -378,7 +188,6 @@ static void with_lcores(const struct options *o, struct producer *const *p)
 
     lcores_start(p, o->n_producers);
     struct measured m = measure(o, p);
-    atomic_store(&bench_over, true);
     lcores_join(n);
     print(o, p, m,
           &(struct nj_strategy_counters){
@@ -389,48 +198,109 @@ static void with_lcores(const struct options *o, struct producer *const *p)
           });
 }
 
-static void run_strategy(const struct options *o, struct producer *const *p)
+static bool run_strategy(const struct options *o, struct producer *const *p)
 {
     static const char *const pools[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive"};
 
     for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
         if (strcmp(o->strategy, pools[kind]) == 0) {
             with_pool(o, p, (enum nj_strategy_kind)kind);
-            return;
+            return true;
         }
     if (strcmp(o->strategy, "lcore") == 0)
         with_lcores(o, p);
     else if (strcmp(o->strategy, "split") == 0)
         with_split(o, p);
-    else
+    else if (strcmp(o->strategy, "ring") == 0 || strcmp(o->strategy, "steal") == 0)
         with_crew(o, p, strcmp(o->strategy, "steal") == 0);
+    else
+        return false;
+    return true;
+}
+
+/* --- arguments ---------------------------------------------------------------------------------
+ */
+
+static bool parse(struct options *o, const char *argument)
+{
+    const struct {
+        const char *name;
+        uint32_t *value;
+    } known[] = {
+        {"bytes", &o->n_bytes},
+        {"work-ns", &o->work_ns},
+        {"block-every", &o->block_every},
+        {"producers", &o->n_producers},
+        {"window", &o->window},
+        {"ms", &o->ms},
+        {"warm-up-ms", &o->warm_up_ms},
+        {"threads", &o->n_threads},
+        {"reserved", &o->n_reserved},
+        {"rate", &o->rate},
+        {"seed", &o->seed},
+    };
+    const char *equals = strchr(argument, '=');
+
+    for (size_t i = 0; equals && i < sizeof known / sizeof known[0]; i++)
+        if (strlen(known[i].name) == (size_t)(equals - argument) &&
+            strncmp(known[i].name, argument, (size_t)(equals - argument)) == 0) {
+            char *end;
+            unsigned long value = strtoul(equals + 1, &end, 10);
+            *known[i].value = (uint32_t)value;
+            return equals[1] >= '0' && equals[1] <= '9' && *end == '\0' && value <= UINT32_MAX;
+        }
+    return false;
+}
+
+/* What is wrong, or NULL. */
+static const char *wrong(const struct options *o)
+{
+    if (o->n_bytes > BUFFER_BYTES)
+        return "a task has at most 4096 bytes";
+    if (!o->window || o->window > WINDOW_MAX)
+        return "a window is of 1 to 512 tasks";
+    if (!o->n_producers || o->n_producers > PRODUCERS_MAX)
+        return "there are 1 or 2 producers";
+    if (o->n_threads < 2 || o->n_threads > NJ_THREADS_MAX)
+        return "there are 2 to 1024 threads";
+    if (o->n_reserved != BY_CPUS && o->n_reserved >= o->n_threads)
+        return "not all threads can be reserved";
+    if (o->rate && o->rate < RATE_MIN)
+        return "at least 10 tasks become due per second";
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 10) {
-        fprintf(stderr, "usage: nj-ewyk-bench STRATEGY BYTES WORK_NS BLOCK_EVERY PRODUCERS WINDOW "
-                        "MS WARM_UP_MS RESERVED\n");
+    struct options o = {.n_bytes = 4096,
+                        .n_producers = 1,
+                        .window = 64,
+                        .ms = 200,
+                        .warm_up_ms = 30,
+                        .n_threads = 64,
+                        .n_reserved = BY_CPUS,
+                        .seed = 1};
+    struct producer *p[PRODUCERS_MAX];
+
+    if (argc < 2) {
+        fprintf(stderr, "usage: nj-ewyk-bench STRATEGY [NAME=NUMBER ...]\n");
         return 2;
     }
-    struct options o = {
-        .strategy = argv[1],
-        .n_bytes = (uint32_t)atoi(argv[2]),
-        .work_ns = (uint32_t)atoi(argv[3]),
-        .block_every = (uint32_t)atoi(argv[4]),
-        .n_producers = (uint32_t)atoi(argv[5]),
-        .window = (uint32_t)atoi(argv[6]),
-        .ms = (uint32_t)atoi(argv[7]),
-        .warm_up_ms = (uint32_t)atoi(argv[8]),
-        .n_reserved = atoi(argv[9]),
-    };
-    if (o.n_bytes > BUFFER_BYTES || o.window > WINDOW_MAX || !o.n_producers ||
-        o.n_producers > PRODUCERS_MAX)
+    o.strategy = argv[1];
+    for (int i = 2; i < argc; i++)
+        if (!parse(&o, argv[i])) {
+            fprintf(stderr, "nj-ewyk-bench: %s: no such option, or no number\n", argv[i]);
+            return 2;
+        }
+    if (wrong(&o)) {
+        fprintf(stderr, "nj-ewyk-bench: %s\n", wrong(&o));
         return 2;
-    struct producer *p[PRODUCERS_MAX];
-    uint64_t n_spin = calibrate(o.work_ns);
+    }
+    uint64_t n_spin = bench_calibrate(o.work_ns);
     for (uint32_t i = 0; i < o.n_producers; i++)
-        p[i] = producer_new(&o, n_spin);
-    run_strategy(&o, p);
-    return 0;
+        p[i] = bench_producer_new(&o, n_spin, i);
+    if (run_strategy(&o, p))
+        return 0;
+    fprintf(stderr, "nj-ewyk-bench: %s: no such strategy\n", o.strategy);
+    return 2;
 }
