@@ -3,10 +3,14 @@
  * ./dev bench fiber: what it costs to eat a task on a stack of its own. Nanoseconds per task for
  * tasks that never park, inline (PC) and on a fiber (EPC), without and with the two looks at the
  * clock that measuring takes; for a bare start; and from park to resume. All ways take turns in
- * many rounds; shown are the median and the middle half of the rounds.
+ * many rounds, in one order and in the other. Shown are the median and the quartiles of the rounds;
+ * what one way costs more than another is the difference within one round.
+ *
+ * bench_fiber --count WAY N does one of them N times, for perf/fiber.py, which counts instructions.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/attr.h"
@@ -117,18 +121,29 @@ static void clock_alone(void)
 enum { CALL, START, PC, EPC, PC_TIMED, EPC_TIMED, PARK, PARK_TIMED, CLOCK, N_WAYS };
 
 static const struct {
-    const char *name;
+    const char *key, *name;
     void (*run)(void);
 } ways[N_WAYS] = {
-    [CALL] = {"a call through a pointer", start_inline},
-    [START] = {"nj_fiber_start, to its end", start},
-    [PC] = {"offer, PC", pc},
-    [EPC] = {"offer, EPC that never parks", epc},
-    [PC_TIMED] = {"offer, PC, measured", pc_timed},
-    [EPC_TIMED] = {"offer, EPC, measured", epc_timed},
-    [PARK] = {"wake, resume, park", park_resume},
-    [PARK_TIMED] = {"wake, resume, park, measured", park_resume_timed},
-    [CLOCK] = {"one look at the clock", clock_alone},
+    [CALL] = {"call", "a call through a pointer", start_inline},
+    [START] = {"start", "nj_fiber_start, to its end", start},
+    [PC] = {"pc", "offer, PC", pc},
+    [EPC] = {"epc", "offer, EPC that never parks", epc},
+    [PC_TIMED] = {"pc-measured", "offer, PC, measured", pc_timed},
+    [EPC_TIMED] = {"epc-measured", "offer, EPC, measured", epc_timed},
+    [PARK] = {"park", "wake, resume, park", park_resume},
+    [PARK_TIMED] = {"park-measured", "wake, resume, park, measured", park_resume_timed},
+    [CLOCK] = {"clock", "one look at the clock", clock_alone},
+};
+
+static const struct {
+    const char *name;
+    int way, over; /* -1: over nothing */
+    double most_ns;
+} limits[] = {
+    {"EPC that never parks, over PC", EPC, PC, 30},
+    {"the same, measured", EPC_TIMED, PC_TIMED, 30},
+    {"recruit: start, over a call", START, CALL, 50},
+    {"park to resume, measured", PARK_TIMED, -1, 100},
 };
 
 static double now_ns(void)
@@ -165,12 +180,14 @@ static void start_clock(struct nj_clock *c)
     c->ns_per_cycle_q32 = (uint64_t)(ns * 4294967296.0 / (double)(rte_rdtsc() - c->tsc_base));
 }
 
-static bool prepare(void)
+/* `clock`: one that goes; else it stands, and no route is moved for what its tasks take. */
+static bool prepare(bool clock)
 {
     struct nj_ewyk_config config = {.n_fibers_max = 256, .n_queue_max = 16};
     static struct nj_task parking = {.ops = &parking_ops, .class_of = &b.blocking};
 
-    start_clock(&b.clock);
+    if (clock)
+        start_clock(&b.clock);
     nj_task_class_init(&b.non_blocking, "/pc", NJ_NON_BLOCKING);
     nj_task_class_init(&b.blocking, "/epc", NJ_BLOCKING);
     b.pc = (struct nj_task){.ops = &ops, .class_of = &b.non_blocking};
@@ -184,38 +201,83 @@ static bool prepare(void)
            nj_ewyk_offer(b.timed, &parking) == NJ_MODE_EPC_PARKED;
 }
 
-static void verdict(const char *what, double ns, double most)
+static void finish(void)
 {
-    printf("%-32s%+10.1f ns (at most %.0f): %s\n", what, ns, most, ns <= most ? "met" : "NOT met");
-}
-
-int main(void)
-{
-    static double ns[N_WAYS][ROUNDS];
-    double median[N_WAYS];
-
-    if (!prepare())
-        return 1;
-    for (int r = 0; r < ROUNDS; r++)
-        for (int w = 0; w < N_WAYS; w++)
-            ns[w][r] = once(ways[w].run);
-    printf("%-32s%10s   middle half\n", "ns", "median");
-    for (int w = 0; w < N_WAYS; w++) {
-        qsort(ns[w], ROUNDS, sizeof ns[w][0], by_value);
-        printf("%-32s%10.1f   %.1f .. %.1f\n", ways[w].name, ns[w][ROUNDS / 2], ns[w][ROUNDS / 4],
-               ns[w][ROUNDS * 3 / 4]);
-    }
-    for (int w = 0; w < N_WAYS; w++)
-        median[w] = ns[w][ROUNDS / 2];
-    verdict("EPC that never parks, over PC", median[EPC] - median[PC], 30);
-    verdict("the same, measured", median[EPC_TIMED] - median[PC_TIMED], 30);
-    verdict("recruit: start, over a call", median[START] - median[CALL], 50);
-    verdict("park to resume, measured", median[PARK_TIMED], 100);
     b.ends = true;
     park_resume();
     park_resume_timed();
     nj_fibers_free(b.fibers);
     nj_ewyk_free(b.bare);
     nj_ewyk_free(b.timed);
+}
+
+struct spread {
+    double low, middle, high;
+};
+
+static struct spread spread(double values[ROUNDS])
+{
+    qsort(values, ROUNDS, sizeof values[0], by_value);
+    return (struct spread){values[ROUNDS / 4], values[ROUNDS / 2], values[ROUNDS * 3 / 4]};
+}
+
+static void verdict(double (*ns)[ROUNDS], const char *what, int way, int over, double most)
+{
+    double differences[ROUNDS];
+
+    for (int r = 0; r < ROUNDS; r++)
+        differences[r] = ns[way][r] - (over < 0 ? 0 : ns[over][r]);
+    struct spread s = spread(differences);
+    printf("%-32s%+10.1f   %.1f .. %.1f (at most %.0f: %s)\n", what, s.middle, s.low, s.high, most,
+           s.middle <= most ? "met" : "NOT met");
+}
+
+static int measure(void)
+{
+    static double ns[N_WAYS][ROUNDS];
+
+    if (!prepare(true))
+        return 1;
+    for (int r = 0; r < ROUNDS; r++)
+        for (int i = 0; i < N_WAYS; i++) {
+            int w = r % 2 ? N_WAYS - 1 - i : i;
+            ns[w][r] = once(ways[w].run);
+        }
+    printf("%-32s%10s   quartiles of %d rounds\n", "ns", "median", ROUNDS);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        verdict(ns, limits[i].name, limits[i].way, limits[i].over, limits[i].most_ns);
+    for (int w = 0; w < N_WAYS; w++) {
+        struct spread s = spread(ns[w]);
+        printf("%-32s%10.1f   %.1f .. %.1f\n", ways[w].name, s.middle, s.low, s.high);
+    }
+    finish();
     return 0;
+}
+
+static int count(const char *key, const char *times)
+{
+    int w = 0;
+
+    while (w < N_WAYS && strcmp(key, ways[w].key) != 0)
+        w++;
+    if (w == N_WAYS) {
+        fprintf(stderr, "bench_fiber: there is no way called %s\n", key);
+        return 2;
+    }
+    if (!prepare(false))
+        return 1;
+    for (long n = atol(times); n > 0; n--)
+        ways[w].run();
+    finish();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 1)
+        return measure();
+    if (argc == 4 && strcmp(argv[1], "--count") == 0)
+        return count(argv[2], argv[3]);
+    fprintf(stderr, "usage: bench_fiber [--count WAY N]\n");
+    return 2;
 }
