@@ -334,6 +334,9 @@ static const struct {
      "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
      "shard: 0,1; or \"reset\".",
      nj__telemetry_ewyk},
+    {"/nightjar/workers",
+     "The pool of workers: tasks that run and wait, and how its threads take turns. No parameters.",
+     nj__telemetry_workers},
     {"/nightjar/limits",
      "The limits in force. Parameters change them: class=NAME,KEY=VALUE,...; without class the "
      "server's.",

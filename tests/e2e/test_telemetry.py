@@ -104,10 +104,23 @@ class Unlimited(TelemetryCase):
         self.assertGreaterEqual(files["cached_bytes"], (16 << 10) - 1)
         self.assertGreaterEqual(files["cached_files"], 1)
 
+    def test_workers(self):
+        before = self.server.telemetry("/nightjar/workers")["files"]["done"]
+        for _ in range(3):
+            self.fetch("/10MiB")
+        workers = self.server.telemetry("/nightjar/workers")
+        self.assertEqual(workers["threads"], sum(workers[k]["max"] for k in ("files", "handlers")))
+        self.assertGreater(workers["files"]["done"], before)
+        until("nothing to do", lambda: self.server.telemetry("/nightjar/workers")["files"]["out"]
+              == 0)
+        self.assertEqual(0, workers["handlers"]["done"])
+        self.assertGreaterEqual(workers["recruits_sent"], workers["recruits_useful"])
+        self.assertIsNone(self.server.telemetry("/nightjar/workers,0"))
+
     def test_one_answer_holds_all(self):
         """What an answer has no room for is cut, and no JSON any more."""
         for command in ("stats", "shards", "classes", "clients,64", "shaping", "latency", "memory",
-                        "files"):
+                        "files", "workers"):
             self.assertTrue(self.server.telemetry("/nightjar/" + command))
 
 

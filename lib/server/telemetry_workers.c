@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `/nightjar/workers`: the pool of workers, its tasks and how its threads relieve each other. */
+#include <rte_telemetry.h>
+
+#include "base/attr.h"
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+#include "wire/dpdk_compat.h"
+
+struct row {
+    const char *name;
+    uint64_t value;
+};
+
+static void add_rows(struct rte_tel_data *d, const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
+}
+
+static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_workers_stats *s,
+                     enum nj_workers_kind kind)
+{
+    const struct row rows[] = {
+        {"max", s->kind[kind].n_max},
+        {"running", s->kind[kind].n_running},
+        {"out", s->kind[kind].n_out},
+        {"waiting", s->kind[kind].n_waiting},
+        {"done", s->kind[kind].n_done},
+        {"refused", s->kind[kind].n_refused},
+        {"displaced", s->kind[kind].n_displaced},
+        {"held_back", s->kind[kind].n_held_back},
+    };
+    struct rte_tel_data *one = rte_tel_data_alloc();
+
+    if (!one)
+        return;
+    rte_tel_data_start_dict(one);
+    add_rows(one, rows, NJ_ARRAY_LEN(rows));
+    rte_tel_data_add_dict_container(d, name, one, 0);
+}
+
+bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    struct nj_workers_stats stats = nj_workers_stats(s->workers);
+    const struct nj_strategy_counters *c = &stats.strategy;
+    const struct row rows[] = {
+        {"threads", stats.n_threads},
+        {"pec", c->pec},
+        {"epc", c->epc},
+        {"recruits_sent", c->recruits_sent},
+        {"recruits_useful", c->recruits_useful},
+        {"recruits_wasted", c->recruits_wasted},
+        {"recruits_missed", c->recruits_missed},
+        {"recruits_spared", c->recruits_spared},
+    };
+
+    if (params)
+        return false;
+    add_rows(d, rows, NJ_ARRAY_LEN(rows));
+    add_kind(d, "handlers", &stats, NJ_WORKERS_HANDLERS);
+    add_kind(d, "files", &stats, NJ_WORKERS_FILES);
+    return true;
+}
