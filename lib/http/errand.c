@@ -10,7 +10,7 @@
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
-/* It did not go: poll() lets go of it, and says nothing of it to who learns from tasks that ran. */
+/* It did not go: poll() lets go of it, its run_ns being 0. */
 static void stay(struct nj_exchange *x)
 {
     nj__leave(x);
@@ -92,9 +92,7 @@ void nj__errand_settle(struct nj_exchange *x)
         nj__answer_error(x, 408);
         stay(x);
     } else if ((x->req.complete || x->req.too_large) && !go(x)) {
-        nj_count(x->set->config.counters, NJ_C_exchange_rejected);
-        nj__answer_error(x, 503);
-        stay(x);
+        x->task.ops->reject(&x->task);
     }
 }
 
@@ -168,10 +166,14 @@ static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
     const struct nj_task_port *port = set->config.workers;
     struct nj_list *node;
 
-    for (uint32_t i = 0; i < n_max && (node = nj_list_pop(&set->home)); i++)
-        let_go(nj__of_task(nj_container_of(node, struct nj_task, node)));
-    uint32_t n = port->poll(port->ctx, tasks, n_max);
-    for (uint32_t i = 0; i < n; i++) {
+    uint32_t n_stayed = 0;
+
+    for (; n_stayed < n_max && (node = nj_list_pop(&set->home)); n_stayed++) {
+        tasks[n_stayed] = nj_container_of(node, struct nj_task, node);
+        let_go(nj__of_task(tasks[n_stayed]));
+    }
+    uint32_t n = n_stayed + port->poll(port->ctx, tasks + n_stayed, n_max - n_stayed);
+    for (uint32_t i = n_stayed; i < n; i++) {
         struct nj_exchange *x = nj__of_task(tasks[i]);
         nj__errand_home(x);
         learn(x);

@@ -455,10 +455,11 @@ static void reject(struct nj_task *task)
     nj_count(x->set->config.counters, NJ_C_exchange_rejected);
     if (task->displaced)
         nj__hoards(x, NJ_C_task_displaced);
-    if (x->state == NJ__AWAY) { /* the workers stop, or it was displaced */
+    if (x->state == NJ__AWAY) /* the workers stop, or it was displaced */
         nj__errand_home(x);
-        x->with_port = false;
-    }
+    if (x->with_port) /* the strategy does not hear of it */
+        nj_task_class_count(task->class_of, NJ_MODE_REJECTED);
+    x->with_port = false;
     if (x->stream)
         nj__answer_error(x, 503);
     nj__leave(x);

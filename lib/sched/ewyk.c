@@ -58,6 +58,11 @@ void nj_task_class_reset(struct nj_task_class *c)
     add(&c->n_moves, -c->n_moves);
 }
 
+void nj_task_class_count(struct nj_task_class *c, enum nj_mode mode)
+{
+    add(&c->n[mode], 1);
+}
+
 /* --- measuring -------------------------------------------------------------------------------- */
 
 static nj_ns clock_of(struct nj_ewyk *e)
@@ -119,7 +124,9 @@ static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
 
 void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
 {
-    learn(e, c, on_core_ns);
+    nj_task_class_count(c, NJ_MODE_PEC_WORKER);
+    if (on_core_ns > 0) /* else that says nothing of its class */
+        learn(e, c, on_core_ns);
 }
 
 /*
@@ -265,12 +272,9 @@ static enum nj_mode eat_now(struct nj_ewyk *e, struct nj_task *t)
 
 static enum nj_mode give_to_worker(struct nj_ewyk *e, struct nj_task *t)
 {
-    struct nj_task_class *c = t->class_of; /* the task may be gone before we are back */
-
     if (!e->config.submit || !e->config.submit(e->config.ctx, t))
         return reject(t);
-    add(&c->n[NJ_MODE_PEC_WORKER], 1);
-    return NJ_MODE_PEC_WORKER;
+    return NJ_MODE_PEC_WORKER; /* counted when it is home */
 }
 
 static enum nj_mode eat_blocking(struct nj_ewyk *e, struct nj_task *t)

@@ -53,12 +53,15 @@ struct nj_task_class {
     uint64_t n_overruns;    /* holds beyond the budget */
     uint64_t n_would_block; /* it would have parked where it must not */
     uint64_t n_moves;       /* to the workers and back */
-    uint64_t n[NJ_N_MODES]; /* tasks, by how they were consumed. Those that wait are in none */
+    /* Tasks, by how they were consumed. Those that wait, or are with a worker, are in none. */
+    uint64_t n[NJ_N_MODES];
 };
 
 void nj_task_class_init(struct nj_task_class *, const char *name, enum nj_task_type declared);
 /* Zero what is counted; the average, and what it is taken for, stay. */
 void nj_task_class_reset(struct nj_task_class *);
+/* A task was consumed without the strategy. Its lcore only. */
+void nj_task_class_count(struct nj_task_class *, enum nj_mode mode);
 static inline nj_ns nj_task_class_ewma(const struct nj_task_class *c)
 {
     return c->ewma_x8_ns / 8;
@@ -132,8 +135,8 @@ uint32_t nj_ewyk_trim(struct nj_ewyk *, uint32_t n_keep, uint32_t n_max);
 /* Whose task is on a fiber; of several, one. NULL: nobody's. */
 const struct nj_task_class *nj_ewyk_on_fiber(const struct nj_ewyk *);
 
-/* A worker was on its core so long with a task of this class (CPU time, not what it waited). Called
- * on the lcore, when the worker's completion arrives: a class that calmed down comes back. */
+/* A task of this class is home that the workers took, and is counted; it was on a worker's core so
+ * long (CPU time, not what it waited; 0: it did not run). A class that calmed down comes back. */
 void nj_ewyk_ran(struct nj_ewyk *, struct nj_task_class *, nj_ns on_core_ns);
 
 /* Who has the core, for a watchdog. */

@@ -203,9 +203,11 @@ static enum nj_mode offer_pec(struct nj_shard *s, struct nj_task *task)
 /* The strategies that are here for comparison. */
 static void offer_otherwise(struct nj_shard *s, struct nj_task *task)
 {
-    struct nj_task_class *c = task->class_of;
+    struct nj_task_class *c = task->class_of; /* the task may be gone before we are back */
     enum nj_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
-    __atomic_store_n(&c->n[mode], c->n[mode] + 1, __ATOMIC_RELAXED);
+
+    if (mode != NJ_MODE_PEC_WORKER) /* which is counted when it is home */
+        nj_task_class_count(c, mode);
 }
 
 static struct nj_ask *ask_of(const struct nj_exchange *x)
@@ -340,9 +342,11 @@ static uint32_t take_home(struct nj_shard *s)
     if (!s->cfg.port.workers.submit)
         return 0;
     uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
-    for (uint32_t i = 0; h->ewyk && i < n; i++)
-        if (task[i]->run_ns > 0) /* else it never went: that says nothing of its route */
+    for (uint32_t i = 0; i < n; i++)
+        if (h->ewyk)
             nj_ewyk_ran(h->ewyk, task[i]->class_of, task[i]->run_ns);
+        else
+            nj_task_class_count(task[i]->class_of, NJ_MODE_PEC_WORKER);
     return n;
 }
 

@@ -60,6 +60,10 @@ static void check_row(const struct row *row, size_t i)
     cr_assert_eq(job_offer(&j, r, &c, NULL), row->mode, "row %zu", i);
     cr_assert_eq(j.n_run, row->n_run, "row %zu", i);
     cr_assert_eq(j.n_rejected, row->mode == NJ_MODE_REJECTED, "row %zu", i);
+    if (row->mode == NJ_MODE_PEC_WORKER) {
+        cr_assert_eq(consumed(&c), 0, "it is not home");
+        nj_ewyk_ran(r->e, &c, 1);
+    }
     if (row->mode != NJ_MODE_PEC_QUEUE)
         cr_assert_eq(c.n[row->mode], 1, "row %zu", i);
     if (j.n_run) {
@@ -101,6 +105,8 @@ Test(sched_ewyk, counters)
 
     for (int i = 0; i < 10; i++) /* without stacks */
         job_offer(&j[i], r, i % 2 ? &r->either : &r->blocking, NULL);
+    for (unsigned i = 0; i < r->n_at_worker; i++)
+        nj_ewyk_ran(r->e, r->at_worker[i]->class_of, 0);
     cr_assert_eq(r->either.n[NJ_MODE_PIC], 5);
     cr_assert_eq(r->blocking.n[NJ_MODE_PEC_WORKER], 5);
     cr_assert_eq(consumed(&r->either) + consumed(&r->blocking), 10);
@@ -238,6 +244,8 @@ Test(sched_ewyk, an_application_never_becomes_the_producer)
             cr_assert_eq(child.n_run_on_return, 0);
             cr_assert_eq(nj_ewyk_next(r->e), 0);
             cr_assert_eq(nj_ewyk_run(r->e, r->now, 10), 1);
+            if (then[i] == NJ_MODE_PEC_WORKER)
+                nj_ewyk_ran(r->e, class_of[i], 0);
             cr_assert_eq(class_of[i]->n[then[i]], before + 1, "type %zu", i);
             cr_assert_eq(child.job.n_run, then[i] != NJ_MODE_PEC_WORKER);
         }

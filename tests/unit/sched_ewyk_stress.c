@@ -235,6 +235,7 @@ static void work(struct stress *s)
         a->job.n_run++;
         a->state = ENDED;
         s->n_run++;
+        nj_ewyk_ran(r->e, t->class_of, 0);
     }
 }
 

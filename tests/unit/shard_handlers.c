@@ -529,6 +529,8 @@ Test(shard_handlers, workers_are_full_or_late)
                       !strcmp(hr_reply_of(c, id[i])->retry_after, "1"),
                   "request %d", i);
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), 2);
+    cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_REJECTED], 2);
+    cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 0, "they are not home");
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
     hr_settle(h);
     cr_expect_eq(a->status, 200);
@@ -542,6 +544,7 @@ Test(shard_handlers, workers_are_full_or_late)
     hr_settle(h);
     cr_expect(hr_reply_of(c, id[0])->status == 0, "thrown away");
     cr_expect(hr_reply_of(c, id[1])->status == 200 && hr_reply_of(c, id[2])->status == 200);
+    cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 3);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
     h->workers_slow = true; /* the shard ends with one away */
     hr_get(c, "/errand");

@@ -381,6 +381,7 @@ Test(shard_handlers_resets, nine_connections_of_one_client)
                   (victim_began - begun) / NJ_MS);
     }
     cr_expect_gt(rig_count(h->r, NJ_C_task_displaced), 0);
+    cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_REJECTED], rig_count(h->r, NJ_C_exchange_rejected));
     hr_run(h, 30 * NJ_SEC);
     drain(h);
 }
