@@ -28,6 +28,27 @@ void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes)
     x->n_held = n_bytes;
 }
 
+/* A route that is on workers only because it was moved there was not declared to be rejected when
+ * they are full. */
+static bool may_begin_again(const struct nj_exchange *x)
+{
+    return x->task.class_of->declared != NJ_OS_BLOCKING && !x->task.as_declared && x->stream;
+}
+
+bool nj__errand_again(struct nj_exchange *x)
+{
+    if (!may_begin_again(x))
+        return false;
+    nj_count(x->set->config.counters, NJ_C_task_again);
+    nj__off_stack(x);
+    x->task.as_declared = true;
+    x->task.displaced = false;
+    x->with_port = false;
+    x->state = NJ__ASKED;
+    x->set->config.events->again(x->stream);
+    return true;
+}
+
 /* Is there room for what a worker would bring, and does its client leave as much to others as it
  * must? */
 static bool may_hold(const struct nj_exchange *x, uint32_t n_bytes)
@@ -39,7 +60,8 @@ static bool may_hold(const struct nj_exchange *x, uint32_t n_bytes)
         return false;
     if (has == 0 || has + n_bytes <= (set->n_held_max - set->n_held - n_bytes) * NJ_CLIENT_PART)
         return true;
-    nj__hoards(x, NJ_C_response_hoard);
+    if (!may_begin_again(x))
+        nj__hoards(x, NJ_C_response_hoard);
     return false;
 }
 
@@ -91,7 +113,7 @@ void nj__errand_settle(struct nj_exchange *x)
     } else if (x->late && !x->req.complete) {
         nj__answer_error(x, 408);
         stay(x);
-    } else if ((x->req.complete || x->req.too_large) && !go(x)) {
+    } else if ((x->req.complete || x->req.too_large) && !go(x) && !nj__errand_again(x)) {
         x->task.ops->reject(&x->task);
     }
 }
@@ -108,11 +130,12 @@ static bool submit(void *set, struct nj_task *task)
     }
     if (!x->req.complete && !x->req.too_large) {
         x->state = NJ__PACKING;
+        x->packed = true;
         nj__off_stack(x);
         x->n_done += x->req.body.n_bytes; /* it waits here now, and not in the peer's window */
         nj__mark(x);
     } else if (!go(x)) {
-        return false;
+        return nj__errand_again(x);
     }
     x->with_port = true;
     return true;

@@ -452,11 +452,13 @@ static void reject(struct nj_task *task)
 {
     struct nj_exchange *x = nj__of_task(task);
 
+    if (x->state == NJ__AWAY) /* the workers stop, or it was displaced */
+        nj__errand_home(x);
+    if (task->displaced && nj__errand_again(x))
+        return;
     nj_count(x->set->config.counters, NJ_C_exchange_rejected);
     if (task->displaced)
         nj__hoards(x, NJ_C_task_displaced);
-    if (x->state == NJ__AWAY) /* the workers stop, or it was displaced */
-        nj__errand_home(x);
     if (x->with_port) /* the strategy does not hear of it */
         nj_task_class_count(task->class_of, NJ_MODE_REJECTED);
     x->with_port = false;

@@ -42,6 +42,9 @@ struct nj_exchange_events {
     /* The handler of a stream that is over has come home; `owner` is what nj_exchange_gone() was
      * given. ctx: config.strategy. NULL: nobody is told. */
     void (*home)(void *ctx, void *owner);
+    /* The workers, where its route was moved, have no room for it: it is to be offered once more,
+     * as its route declares. At any time, and only to take note of it. */
+    void (*again)(void *stream);
     /* It is given up, since its connection or its client has too much; `why` (enum nj_counter) is
      * counted already. At any time, and only to take note of it. May be NULL. */
     void (*hoards)(void *stream, unsigned why);

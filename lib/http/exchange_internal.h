@@ -110,6 +110,7 @@ struct nj_exchange {
     bool with_port; /* errand.c has its task, until poll() gives it back */
     bool head_sent, end_told, reset_sent;
     bool late;           /* it is not waited for the rest of the body */
+    bool packed;         /* its body waits here: the windows have had it back as it came */
     bool fed;            /* it waited for blocks, and it is its turn */
     bool grew;           /* bytes since resume */
     bool expects;        /* 100 (Continue) is to be said when somebody wants the body */
@@ -184,6 +185,9 @@ void nj__owe(struct nj_exchange *x);
 
 /* errand.c */
 void nj__errand_settle(struct nj_exchange *x);
+/* The workers have no room. True: its route was moved there, and it begins once more, on the core
+ * as its route declares. */
+bool nj__errand_again(struct nj_exchange *x);
 /* Nobody wants what it was sent for. False: a worker has it, and it comes home later. */
 bool nj__errand_withdraw(struct nj_exchange *x);
 /* It is the lcore's again. */

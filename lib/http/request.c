@@ -77,7 +77,7 @@ static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
         return req->complete ? 0 : NJ_ERR_WOULD_BLOCK;
     uint32_t got = nj_bytes_get(&req->body, out, n_bytes, on_worker ? &req->used : NULL);
     if (!on_worker) {
-        x->n_done += got;
+        x->n_done += x->packed ? 0 : got;
         nj__mark(x);
     }
     return got;

@@ -44,7 +44,7 @@ void nj__owe(struct nj_exchange *x)
 
 static void drop_body(struct nj_exchange *x)
 {
-    if (x->state != NJ__PACKING) /* else that was done */
+    if (!x->packed) /* else that was done */
         x->n_done += x->req.body.n_bytes;
     nj_bytes_clear(&x->req.body);
     nj__owe(x);
@@ -131,7 +131,7 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
         }
     }
     nj__owe(x);
-    x->n_done += x->state == NJ__PACKING ? n_bytes : n_bytes - n;
+    x->n_done += x->packed ? n_bytes : n_bytes - n;
     tell_of_body(x);
 }
 

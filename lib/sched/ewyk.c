@@ -289,7 +289,7 @@ static enum nj_mode eat_blocking(struct nj_ewyk *e, struct nj_task *t)
 /* The table of ewyk.h. */
 static enum nj_mode consume(struct nj_ewyk *e, struct nj_task *t)
 {
-    switch (t->class_of->type) {
+    switch (nj_task_type_now(t)) {
     case NJ_NON_BLOCKING:
         return eat_inline(e, t, NJ_MODE_PC);
     case NJ_EITHER:

@@ -13,6 +13,10 @@
  *   BLOCKING      EPC                      PEC_QUEUE, or rejected when the queue is full
  *   OS_BLOCKING   PEC_WORKER, or rejected when the workers take no more
  *
+ * A class that keeps the core too long is moved: its tasks are taken for OS_BLOCKING, whatever it
+ * declares. Who promised that they are not rejected offers them again with task->as_declared when
+ * the workers take no more.
+ *
  * One thread's, except nj_ewyk_holder().
  */
 #ifndef NJ_SCHED_EWYK_H
@@ -58,6 +62,11 @@ struct nj_task_class {
 };
 
 void nj_task_class_init(struct nj_task_class *, const char *name, enum nj_task_type declared);
+/* What this task is consumed as. */
+static inline enum nj_task_type nj_task_type_now(const struct nj_task *t)
+{
+    return t->as_declared ? t->class_of->declared : t->class_of->type;
+}
 /* Zero what is counted; the average, and what it is taken for, stay. */
 void nj_task_class_reset(struct nj_task_class *);
 /* A task was consumed without the strategy. Its lcore only. */

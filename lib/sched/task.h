@@ -55,9 +55,10 @@ struct nj_task {
     /* Set by the task's lcore, read by a worker before run(). Nothing else is published by it, so
      * it is relaxed: a worker that misses it runs a task whose memory stays until it is home. */
     _Atomic bool cancelled;
-    bool queued;    /* it waited for a stack before it was offered: counted as PEC_QUEUE */
-    bool no_stack;  /* EITHER: run inline also if a stack is free, which is for others */
-    bool displaced; /* it was to wait for a worker, and gave its place to another client's */
+    bool queued;      /* it waited for a stack before it was offered: counted as PEC_QUEUE */
+    bool no_stack;    /* EITHER: run inline also if a stack is free, which is for others */
+    bool displaced;   /* it was to wait for a worker, and gave its place to another client's */
+    bool as_declared; /* of its type count what its class declares, wherever that was moved */
     bool ahead; /* it may wait in a worker's ring behind others; whoever owns the rings keeps it */
 };
 

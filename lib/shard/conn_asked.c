@@ -164,6 +164,18 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now)
     nj__handlers_settle(c->shard, now);
 }
 
+void nj__conn_ask_again(struct nj_ask *a)
+{
+    struct nj_conn *c = a->conn;
+    struct nj_talk *talk = c->talk;
+    struct nj_list *node = nj_exchange_node(a->exchange);
+
+    nj_list_del(node);
+    nj_list_push_back(talk->asked ? talk->asked : &talk->peer.exchanges, node); /* before it */
+    talk->asked = node;
+    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* its turn of this step may be over */
+}
+
 void nj__conn_cut_bodies(struct nj_conn *c)
 {
     if (c->state != H2)

@@ -63,6 +63,11 @@ static void home(void *shard, void *ask)
     nj__ask_home(shard, ask);
 }
 
+static void again(void *stream)
+{
+    nj__conn_ask_again(nj__ask_of(stream));
+}
+
 static void hoards(void *stream, unsigned why)
 {
     const struct nj_conn *c = nj_h2_user(nj_h2_of(stream));
@@ -77,6 +82,7 @@ static const struct nj_exchange_events exchange_events = {
     .reset = reset,
     .go_on = go_on,
     .home = home,
+    .again = again,
     .hoards = hoards,
 };
 
@@ -222,7 +228,7 @@ enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
 
     if (!s->handlers.ewyk)
         return NJ_BEGIN_NOW;
-    switch (task->class_of->type) {
+    switch (nj_task_type_now(task)) {
     case NJ_NON_BLOCKING:
     case NJ_OS_BLOCKING:
         return NJ_BEGIN_NOW;

@@ -19,6 +19,7 @@ struct stream {
     struct nj_body *body;
     uint32_t reset;
     uint64_t n_consumed;
+    unsigned n_again;
     bool retry_after;
 };
 
@@ -32,6 +33,7 @@ static struct world {
     struct stream stream[STREAMS];
     struct nj_exchange *x[STREAMS];
     struct nj_task *job;
+    bool worker_full;
     struct nj_exchange_client client, other; /* of the first half of the streams, and of the rest */
 } w;
 
@@ -72,6 +74,11 @@ static void go_on(void *stream)
     cr_assert_fail("no request of these waits for it");
 }
 
+static void again(void *stream)
+{
+    ((struct stream *)stream)->n_again++;
+}
+
 static const struct nj_exchange_events events = {
     .respond = respond,
     .trailers = trailers,
@@ -79,6 +86,7 @@ static const struct nj_exchange_events events = {
     .consume = consume,
     .reset = reset,
     .go_on = go_on,
+    .again = again,
 };
 
 /* Writes for ever, and counts how often it got on. */
@@ -162,7 +170,7 @@ static void withdraw(void *ctx, struct nj_task *task)
 /* A worker that runs one task when it is polled. */
 static bool worker_submit(void *ctx, struct nj_task *task)
 {
-    if (w.job)
+    if (w.job || w.worker_full)
         return false;
     w.job = task;
     return true;
@@ -571,5 +579,85 @@ Test(http_exchange, responses_that_one_client_holds)
     offer(STREAMS - 1);
     step();
     cr_expect_eq(w.stream[STREAMS - 1].status, 200, "%d", w.stream[STREAMS - 1].status);
+    end_world();
+}
+
+/* To a BLOCKING route that was moved, with a body that is whole when the worker has no room, and
+ * that the windows have had back as it came. */
+static void pack(int i, uint32_t n_body, struct nj_exchange_peer *peer)
+{
+    static const uint8_t data[100000];
+
+    ask(i, 2, 10);
+    nj_exchange_join(w.x[i], peer);
+    offer(i);
+    nj_exchange_data(w.x[i], data, n_body);
+    nj_exchange_body_end(w.x[i]);
+    step();
+    cr_expect_eq(w.stream[i].n_again, 1);
+    cr_expect_eq(w.stream[i].n_consumed, n_body);
+    cr_expect(!nj_exchange_is_away(w.x[i]) && w.stream[i].status == 0);
+    cr_expect_eq(w.client.n_at_work, 0);
+}
+
+/* It begins on the core in the end, or it is over before that; the windows get each byte once. */
+Test(http_exchange, moved_where_there_is_no_room)
+{
+    static const uint8_t data[1000];
+    enum { READ, CLOSED, DROPPED, MORE };
+    struct nj_exchange_peer peer = {0};
+
+    begin_world(0);
+    nj_list_init(&peer.exchanges);
+    nj_list_init(&peer.holder);
+    w.classes[2].type = NJ_OS_BLOCKING;
+    w.worker_full = true;
+    n_readers = 0;
+    pack(READ, 20000, &peer);
+    cr_expect_eq(n_readers, 0);
+    offer(READ);
+    step();
+    cr_expect(n_readers == 1 && how_it_ended == 0 && w.stream[READ].status == 200);
+    cr_expect_eq(w.stream[READ].n_consumed, 20000);
+    pack(CLOSED, 20000, &peer);
+    close_stream(CLOSED);
+    step();
+    cr_expect_eq(nj_exchanges_open(w.set), 1);
+    pack(DROPPED, 100000, &peer);
+    ask(MORE, 1, 10);
+    nj_exchange_join(w.x[MORE], &peer);
+    for (int i = 0; i < 90 && w.x[DROPPED]->reset_code == 0; i++)
+        nj_exchange_data(w.x[MORE], data, sizeof data); /* until its connection has too much */
+    step();
+    cr_expect_eq(w.stream[DROPPED].reset, 7, "REFUSED_STREAM");
+    cr_expect_eq(w.stream[DROPPED].n_consumed, 100000);
+    cr_expect_eq(w.counters.n[NJ_C_exchange_rejected], 0);
+    cr_expect_eq(w.counters.n[NJ_C_task_again], 3);
+    end_world();
+}
+
+/* What a client has of responses of workers is no reason to refuse what can be done without. */
+Test(http_exchange, moved_where_responses_wait)
+{
+    int i = 0;
+
+    begin_world(0);
+    n_large = LARGE;
+    for (; w.counters.n[NJ_C_response_hoard] == 0; i++) {
+        ask(i, 4, 10);
+        nj_exchange_body_end(w.x[i]);
+        offer(i);
+        step();
+    }
+    w.classes[5].type = NJ_OS_BLOCKING;
+    w.set->longest[5] = LARGE;
+    ask(i, 5, 10);
+    nj_exchange_body_end(w.x[i]);
+    offer(i);
+    cr_expect_eq(w.stream[i].n_again, 1);
+    offer(i);
+    cr_expect_eq(w.stream[i].status, 200);
+    cr_expect_eq(w.counters.n[NJ_C_response_hoard], 1);
+    cr_expect_eq(w.counters.n[NJ_C_exchange_rejected], 1);
     end_world();
 }

@@ -223,6 +223,26 @@ Test(sched_ewyk_measure, one_outlier_moves_nothing)
     rig_free(r);
 }
 
+/* The workers take no more: who is offered again is consumed as its class declares. */
+Test(sched_ewyk_measure, moved_and_the_workers_are_full)
+{
+    for (int i = 0; i < 3; i++) {
+        struct rig *r = rig_new(1, 0);
+        struct nj_task_class *c = i == 0 ? &r->non_blocking : i == 1 ? &r->either : &r->blocking;
+        enum nj_mode before = compute(r, c, 1);
+        struct job j;
+
+        cr_assert_gt(until_moved(r, c, 2 * BUDGET), 0);
+        r->workers_full = true;
+        cr_assert_eq(job_offer(&j, r, c, NULL), NJ_MODE_REJECTED);
+        job_init(&j, r, c, NULL);
+        j.task.as_declared = true;
+        cr_assert_eq(nj_ewyk_offer(r->e, &j.task), before);
+        cr_assert_eq(c->type, NJ_OS_BLOCKING);
+        rig_free(r);
+    }
+}
+
 Test(sched_ewyk_measure, who_is_not_moved)
 {
     struct rig *r = rig_new(1, 0);
