@@ -88,24 +88,36 @@ void nj__root_close(struct nj__root *r)
     free(r->path);
 }
 
-/* A new release is often put in place by changing what the root's name stands for: go there. While
- * there is nothing under that name, what was there goes on being served. */
-static void look_again(struct nj__root *r)
+/* While there is nothing under the root's name, what was there goes on being served. dup3(2)
+ * changes what the descriptor stands for in one step: a call that another thread has begun goes on
+ * in the old folder, the next one is in the new one. A walk that returns to the root by ".." may go
+ * on in the new one, too. */
+static void follow_name(struct nj__root *r)
 {
     struct stat now, held;
-    int64_t ms = now_ms();
 
-    if (ms - r->looked_at_ms < LOOK_MS)
-        return;
-    r->looked_at_ms = ms;
     if (stat(r->path, &now) < 0 || fstat(r->fd, &held) < 0 ||
         (now.st_dev == held.st_dev && now.st_ino == held.st_ino))
         return;
     int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
-    close(r->fd);
-    r->fd = fd;
+    (void)dup3(fd, r->fd, O_CLOEXEC); /* if it fails, the old one stays */
+    close(fd);
+}
+
+/* A new release is often put in place by changing what the root's name stands for: go there. One
+ * thread looks at a time: if the file system of that name does not answer, no other is lost. */
+static void look_again(struct nj__root *r)
+{
+    int64_t then = atomic_load_explicit(&r->looked_at_ms, memory_order_relaxed);
+
+    if (now_ms() - then < LOOK_MS ||
+        !atomic_compare_exchange_strong_explicit(&r->looked_at_ms, &then, INT64_MAX,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return;
+    follow_name(r);
+    atomic_store_explicit(&r->looked_at_ms, now_ms(), memory_order_relaxed);
 }
 
 struct walk {

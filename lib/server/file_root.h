@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The root folder, and how names below it become descriptors: always by openat2(2), never out of
- * the root, and through symbolic links as far as the operator lets. The worker's thread only.
+ * the root, and through symbolic links as far as the operator lets. Any number of threads may look
+ * names up at once.
  */
 #ifndef NJ_SERVER_FILE_ROOT_H
 #define NJ_SERVER_FILE_ROOT_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,9 +15,10 @@
 
 struct nj__root {
     char *path;
-    int fd;
+    int fd; /* one number for the life of the root; which folder it is may change */
     enum nj_symlinks symlinks;
-    int64_t looked_at_ms; /* when we saw last that `path` is still this folder */
+    _Atomic int64_t looked_at_ms; /* when we saw last that `path` is still this folder; INT64_MAX
+                                   * while a thread looks */
 };
 
 /* Returns 0, or a negative errno and a sentence in `err`. */

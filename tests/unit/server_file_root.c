@@ -216,6 +216,67 @@ Test(server_file_root, another_root_under_the_same_name)
     end(&b);
 }
 
+struct looker {
+    struct nj__root *r;
+    _Atomic bool *stop;
+    uint32_t n[2]; /* looks that found the old one, the new one */
+};
+
+static void *look_up(void *arg)
+{
+    struct looker *l = arg;
+
+    while (!atomic_load(l->stop)) {
+        char c = text_of(l->r);
+        cr_assert(c == 'o' || c == 'n');
+        l->n[c == 'n']++;
+    }
+    return NULL;
+}
+
+/* Two folders change names, again and again, while threads look up what is in the root: each finds
+ * the one or the other, and what is there in the end. */
+Test(server_file_root, another_root_while_threads_look, .timeout = 60)
+{
+    enum { N = 3, ROUNDS = 3000 };
+    static struct looker l[N];
+    struct nj__root r;
+    struct bench b;
+    pthread_t thread[N];
+    _Atomic bool stop = false;
+    char other[sizeof b.root + 8], file[sizeof b.root + 16], err[256];
+
+    begin(&b, MIB);
+    write_file(&b, "f", "old", 3);
+    snprintf(other, sizeof other, "%s.new", b.root);
+    snprintf(file, sizeof file, "%s/f", other);
+    cr_assert_eq(mkdir(other, 0755), 0);
+    FILE *f = fopen(file, "w");
+    cr_assert(f && fputs("new", f) >= 0 && fclose(f) == 0);
+    cr_assert_eq(nj__root_open(&r, b.root, NJ_SYMLINKS_OWNER, err, sizeof err), 0);
+    for (uint32_t i = 0; i < N; i++) {
+        l[i] = (struct looker){.r = &r, .stop = &stop};
+        pthread_create(&thread[i], NULL, look_up, &l[i]);
+    }
+    for (uint32_t i = 0; i < 2 * ROUNDS + 1; i++) {
+        cr_assert_eq(renameat2(AT_FDCWD, b.root, AT_FDCWD, other, RENAME_EXCHANGE), 0);
+        atomic_fetch_sub(&r.looked_at_ms, 1000);
+        text_of(&r);
+    }
+    atomic_store(&stop, true);
+    uint32_t n[2] = {0};
+    for (uint32_t i = 0; i < N; i++) {
+        pthread_join(thread[i], NULL);
+        n[0] += l[i].n[0];
+        n[1] += l[i].n[1];
+    }
+    cr_log_info("%u found the old one, %u the new one", n[0], n[1]);
+    atomic_fetch_sub(&r.looked_at_ms, 1000);
+    cr_expect_eq(text_of(&r), 'n');
+    nj__root_close(&r);
+    end(&b);
+}
+
 Test(server_file_root, root_that_becomes_unreadable)
 {
     struct bench b;

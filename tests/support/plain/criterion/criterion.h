@@ -74,6 +74,14 @@ static inline _Noreturn void plain_failed(void)
         }                                                                                          \
     } while (0)
 
+/* In the body of a test only. */
+#define cr_skip(why)                                                                               \
+    do {                                                                                           \
+        fprintf(stderr, "skipped: %s\n", why);                                                     \
+        return;                                                                                    \
+    } while (0)
+#define cr_log_info(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))
+
 #define plain_first(a, ...)         a
 #define cr_assert(...)              plain_check(plain_first(__VA_ARGS__, 0), #__VA_ARGS__)
 #define cr_assert_not(a, ...)       plain_check(!(a), "not " #a)
