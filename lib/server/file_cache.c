@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/attr.h"
 
@@ -61,10 +60,10 @@ void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key
     c->key = *key;
     c->cost = c->cost_hot = 0;
     c->cost_max = cost_max;
-    c->next_look = 0;
     c->stats = stats;
     nj_list_init(&c->trial);
     nj_list_init(&c->hot);
+    nj_list_init(&c->open);
     for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
 }
@@ -114,8 +113,11 @@ static uint64_t cost_of(const struct nj__file *f, size_t n_path)
 
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
 {
+    if (!f->path)
+        return;
     nj_list_del(&f->chain);
     nj_list_del(&f->used);
+    nj_list_del(&f->open);
     c->cost -= f->cost;
     c->cost_hot -= f->is_hot ? f->cost : 0;
     nj__file_stat_add(&c->stats->cached_files, -1);
@@ -142,46 +144,39 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     nj_ref_take(&f->object.ref);
     nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
     nj_list_push_back(&c->trial, &f->used);
+    f->looked_s = INT64_MIN / 2;
+    if (f->fd >= 0)
+        nj_list_push_back(&c->open, &f->open);
     while (c->cost > c->cost_max) {
         nj__file_cache_drop(c, nj_list_empty(&c->trial) ? oldest(&c->hot) : oldest(&c->trial));
         nj__file_stat_add(&c->stats->evictions, 1);
     }
 }
 
-static void drop_open_of(struct nj__file_cache *c, struct nj_list *list)
+static struct nj__file *first_open(struct nj__file_cache *c)
 {
-    for (struct nj_list *l = list->next, *next; l != list; l = next) {
-        struct nj__file *f = nj_container_of(l, struct nj__file, used);
-        next = l->next;
-        if (f->fd >= 0)
-            nj__file_cache_drop(c, f);
-    }
+    return nj_list_empty(&c->open) ? NULL : nj_container_of(c->open.next, struct nj__file, open);
 }
 
 void nj__file_cache_drop_open(struct nj__file_cache *c)
 {
-    drop_open_of(c, &c->trial);
-    drop_open_of(c, &c->hot);
+    struct nj__file *f;
+
+    while ((f = first_open(c)))
+        nj__file_cache_drop(c, f);
 }
 
-static bool is_deleted(const struct nj__file *f)
+struct nj__file *nj__file_cache_due(struct nj__file_cache *c, int64_t now_s)
 {
-    struct stat st;
+    struct nj__file *f = first_open(c);
 
-    return f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_nlink == 0;
-}
-
-void nj__file_cache_drop_deleted(struct nj__file_cache *c, uint32_t n_buckets)
-{
-    for (; n_buckets > 0; n_buckets--) {
-        struct nj_list *bucket = &c->buckets[c->next_look++ % NJ__FILE_BUCKETS];
-        for (struct nj_list *l = bucket->next, *next; l != bucket; l = next) {
-            struct nj__file *f = nj_container_of(l, struct nj__file, chain);
-            next = l->next;
-            if (is_deleted(f))
-                nj__file_cache_drop(c, f);
-        }
-    }
+    if (!f || now_s - f->looked_s < NJ__FILE_LOOK_S)
+        return NULL;
+    f->looked_s = now_s;
+    nj_list_del(&f->open);
+    nj_list_push_back(&c->open, &f->open);
+    nj_ref_take(&f->object.ref);
+    return f;
 }
 
 void nj__file_cache_clear(struct nj__file_cache *c)

@@ -70,8 +70,10 @@ struct nj__file {
     bool is_settled, has_changed;
     struct nj_list pieces; /* of it that can be found */
 
-    /* While in the cache: */
+    /* While in the cache, `path` is not NULL: */
     struct nj_list chain, used;
+    struct nj_list open; /* if it has a descriptor */
+    int64_t looked_s;    /* when somebody took it to look whether it was deleted */
     uint64_t hash, cost;
     bool is_hot;
     char *path;
@@ -80,13 +82,15 @@ struct nj__file {
 #define NJ__FILE_BUCKETS    16384u
 /* A large file costs a descriptor: counted as this much, the default budget keeps 256. */
 #define NJ__FILE_LARGE_COST (1024u * 1024u)
+/* Whether an open file was deleted is looked at once in so many seconds. */
+#define NJ__FILE_LOOK_S     16
 
 struct nj__file_cache {
     struct nj_hash_key key;
     struct nj_list buckets[NJ__FILE_BUCKETS];
     struct nj_list trial, hot; /* least recently used first */
+    struct nj_list open;       /* those with a descriptor, looked at longest ago first */
     uint64_t cost, cost_hot, cost_max;
-    uint32_t next_look; /* a bucket */
     struct nj_file_store_stats *stats;
 };
 
@@ -98,12 +102,13 @@ struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
 void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f);
 /* Keep a file that is in no cache; takes a reference. May drop others, and the file itself. */
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f);
-/* Let go of one file, of those that hold a descriptor, or of all. */
+/* Let go of a file, if it is in the cache; of those that hold a descriptor; of all. */
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f);
 void nj__file_cache_drop_open(struct nj__file_cache *c);
-/* Let go of open files that nobody can ask for any more, their last name is gone: as long as they
- * are open they use their disk. Looks at so many buckets, the next ones in turn. */
-void nj__file_cache_drop_deleted(struct nj__file_cache *c, uint32_t n_buckets);
 void nj__file_cache_clear(struct nj__file_cache *c);
+/* An open file that was not looked at for NJ__FILE_LOOK_S, with a reference for the caller, who
+ * looks at it now; or NULL. Once its last name is gone nobody can ask for it any more, but it uses
+ * its disk for as long as it is open. */
+struct nj__file *nj__file_cache_due(struct nj__file_cache *c, int64_t now_s);
 
 #endif

@@ -33,8 +33,6 @@
 /* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
  * holds up to 64 folders), lists of folders, the policy, the log and telemetry. */
 #define SPARE_FDS       96u
-/* Large files that were deleted are let go of within so many seconds. */
-#define DELETED_S       16u
 
 struct nj_file_store {
     struct nj__root root;
@@ -96,6 +94,24 @@ const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store
     return &s->stats;
 }
 
+static bool is_deleted(const struct nj__file *f)
+{
+    struct stat st;
+
+    return fstat(f->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static void drop_deleted(struct nj_file_store *s, int64_t now_s)
+{
+    struct nj__file *f;
+
+    while ((f = nj__file_cache_due(&s->cache, now_s))) {
+        if (is_deleted(f))
+            nj__file_cache_drop(&s->cache, f);
+        nj_ref_put(&f->object.ref);
+    }
+}
+
 void nj_file_store_tidy(void *store)
 {
     struct nj_file_store *s = store;
@@ -103,7 +119,7 @@ void nj_file_store_tidy(void *store)
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     if (now.tv_sec != s->looked_at_s)
-        nj__file_cache_drop_deleted(&s->cache, NJ__FILE_BUCKETS / DELETED_S);
+        drop_deleted(s, now.tv_sec);
     s->looked_at_s = now.tv_sec;
     nj__graveyard_clear(&s->dead);
 }
@@ -170,6 +186,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     f->fd = -1;
     nj_list_init(&f->chain);
     nj_list_init(&f->used);
+    nj_list_init(&f->open);
     nj_list_init(&f->pieces);
     count_files(s, 1);
     return f;

@@ -27,27 +27,39 @@ static void last(struct nj_ref *ref)
     nj__graveyard_push(&dead, &nj_container_of(o, struct nj__file, object)->grave);
 }
 
+static void add(const char *name, uint32_t n_bytes, int fd)
+{
+    struct nj__file *f = calloc(1, sizeof *f);
+    nj_ref_init(&f->object.ref, last);
+    f->object.size_bytes = n_bytes;
+    f->fd = fd;
+    f->grave.bury = bury;
+    nj_list_init(&f->chain);
+    nj_list_init(&f->used);
+    nj_list_init(&f->open);
+    nj_list_init(&f->pieces);
+    nj__file_cache_add(&cache, name, f);
+    nj_ref_put(&f->object.ref);
+    nj__graveyard_clear(&dead);
+}
+
 /* A request for a file of `n_bytes`. Returns whether it was there. */
 static bool ask(const char *name, uint32_t n_bytes)
 {
     struct nj__file *f = nj__file_cache_find(&cache, name);
 
-    if (f) {
+    if (f)
         nj__file_cache_used(&cache, f);
-        return true;
-    }
-    f = calloc(1, sizeof *f);
-    nj_ref_init(&f->object.ref, last);
-    f->object.size_bytes = n_bytes;
-    f->fd = -1;
-    f->grave.bury = bury;
-    nj_list_init(&f->chain);
-    nj_list_init(&f->used);
-    nj_list_init(&f->pieces);
-    nj__file_cache_add(&cache, name, f);
-    nj_ref_put(&f->object.ref);
-    nj__graveyard_clear(&dead);
-    return false;
+    else
+        add(name, n_bytes, -1);
+    return f != NULL;
+}
+
+/* A large file that was not there; nothing is done with its descriptor. */
+static void ask_open(const char *name, int fd)
+{
+    cr_assert_null(nj__file_cache_find(&cache, name));
+    add(name, 100 * MIB, fd);
 }
 
 static bool ask_numbered(char kind, uint32_t i)
@@ -73,35 +85,60 @@ static void stop(void)
     cr_expect_eq(cache.cost + cache.cost_hot, 0);
 }
 
-/* What has no name any more is let go of, whatever it was, in as many looks as there are buckets.
- */
-Test(server_file_cache, deleted_files_go)
+/* The name of the open file that is due, or NULL; it is looked at now. */
+static const char *due(int64_t now_s)
 {
-    enum { N = 6 };
-    int fds[N];
+    struct nj__file *f = nj__file_cache_due(&cache, now_s);
 
+    if (!f)
+        return NULL;
+    nj_ref_put(&f->object.ref);
+    return f->path;
+}
+
+/* Each file that has a descriptor is looked at once in 16 s, a new one at once; those without never
+ * are. */
+Test(server_file_cache, open_files_are_looked_at_in_turn)
+{
     start(64 * MIB);
-    scratch_make();
-    for (uint32_t i = 0; i < N; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "%s/%u", scratch, i);
-        fds[i] = open(path, O_RDWR | O_CREAT, 0600);
-        ask_numbered('f', i);
-        nj__file_cache_find(&cache, (char[]){'f', (char)('0' + i), '\0'})->fd = fds[i];
-        if (i % 2)
-            unlink(path);
-    }
-    ask_numbered('m', 0);
-    for (uint32_t i = 0; i < 16; i++)
-        nj__file_cache_drop_deleted(&cache, NJ__FILE_BUCKETS / 16);
+    ask_open("a", 10);
+    ask("whole", 10);
+    cr_expect_str_eq(due(1000), "a");
+    cr_expect_null(due(1000));
+    cr_expect_null(due(1015));
+    ask_open("b", 11);
+    ask_open("c", 12);
+    cr_expect_str_eq(due(1016), "a");
+    cr_expect_str_eq(due(1016), "b");
+    cr_expect_str_eq(due(1017), "c");
+    nj__file_cache_drop(&cache, nj__file_cache_find(&cache, "b"));
+    cr_expect_null(due(1031));
+    cr_expect_str_eq(due(1033), "a");
+    cr_expect_str_eq(due(1033), "c");
+    cr_expect_null(due(1033));
     nj__graveyard_clear(&dead);
-    cr_expect_eq(n_dead, N / 2);
-    for (uint32_t i = 0; i < N; i += 2)
-        cr_expect(ask_numbered('f', i), "%u is still there", i);
-    cr_expect(ask_numbered('m', 0));
-    for (uint32_t i = 0; i < N; i++)
-        close(fds[i]);
+    cr_expect_eq(n_dead, 1);
+    nj__file_cache_drop_open(&cache);
+    nj__graveyard_clear(&dead);
+    cr_expect_eq(n_dead, 3);
+    cr_expect_null(due(2000));
+    cr_expect(ask("whole", 10), "it stays");
     stop();
+}
+
+/* Who dropped it first has done it. */
+Test(server_file_cache, dropped_twice)
+{
+    start(64 * MIB);
+    ask_open("a", 10);
+    struct nj__file *f = nj__file_cache_due(&cache, 1000);
+    nj__file_cache_drop(&cache, f);
+    nj__file_cache_drop(&cache, f);
+    cr_expect_eq(counts.cached_files, 0);
+    cr_expect_eq(n_dead, 0, "somebody looks at it");
+    nj_ref_put(&f->object.ref);
+    stop();
+    cr_expect_eq(n_dead, 1);
 }
 
 /* A page each: 100 of them fit. */
