@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench guard [--renew] [--profile N] [--json FILE] [SHAPE ...]
+./dev bench guard [--renew] [--profile N] [--cache-sim] [--json FILE] [SHAPE ...]
 
 What a request costs the server in instructions, which machines that are slow or busy count alike:
 callgrind counts a release build's nj-exchange, a server and its clients in one thread, and only
@@ -12,6 +12,9 @@ that grew are named; more than 3 % below asks for a new baseline: --renew writes
 committed with what earned it. Where compiler or libraries are others than the baseline's,
 differences are told and nothing fails. --profile only shows where the instructions go: the N
 dearest functions.
+
+--cache-sim only shows misses per request in caches that callgrind simulates: 32 KiB for
+instructions (I1) and 32 KiB for data (D1), 8 ways each, and 1 MiB behind both (LL), 16 ways.
 """
 import argparse
 import collections
@@ -33,6 +36,10 @@ PAGE = os.path.join(REPO, "docs", "performance.md")
 SHAPES = ("1x1", "16x32", "1000x1", "200KiB", "10MiB")
 LIMIT = 0.03
 COUNTED = "nj_exchange_server_step"
+# The same simulated machine everywhere: what callgrind takes by default is the host's.
+CACHES = ("--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
+MISSES = {"I1": ("I1mr",), "D1 read": ("D1mr",), "D1 write": ("D1mw",),
+          "LL": ("ILmr", "DLmr", "DLmw")}
 KEPT = 80  # functions of a shape in the baseline; the others are one sum
 TOLD = 15  # functions that grew, in a report
 SECONDS = 900  # for one shape, on whatever machine: 10 on an idle one
@@ -84,27 +91,43 @@ def parse(lines):
     return own, inclusive
 
 
-def count(shape):
-    """Of the server, for one request."""
+def misses(lines):
+    """Of the whole file, by cache; nothing where no cache was simulated."""
+    events, totals = [], []
+    for line in lines:
+        key, _, values = line.partition(":")
+        events = values.split() if key == "events" else events
+        totals = [int(n) for n in values.split()] if key == "totals" else totals
+    if "D1mr" not in events:
+        return {}
+    totals += [0] * (len(events) - len(totals))  # callgrind leaves out zeros at the end
+    total = dict(zip(events, totals))
+    return {cache: sum(total[event] for event in of) for cache, of in MISSES.items()}
+
+
+def count(shape, options=()):
+    """Of the server, for one request. `options` are callgrind's."""
     with tempfile.TemporaryDirectory(prefix="nj-guard-") as scratch:
         out = os.path.join(scratch, "callgrind.out")
         # Where things lie decides how they are copied: the same name and environment everywhere.
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", f"--toggle-collect={COUNTED}",
-             "--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={out}",
+             "--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={out}", *options,
              "./" + os.path.basename(PROGRAM), "--count", shape],
             cwd=os.path.dirname(PROGRAM), env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
         if run.returncode:
             raise Failed(f"{shape}: {run.stderr}")
         with open(out) as f:
-            own, inclusive = parse(f)
+            lines = f.readlines()
+    own, inclusive = parse(lines)
     found = json.loads(run.stdout)
-    n = found["requests"]
+    n, missed = found["requests"], misses(lines)
     if not own:
         raise Failed(f"{shape}: callgrind has counted nothing in {COUNTED}()")
     return {"requests": n, "instructions": sum(own.values()) / n,
             **{key: found[key] / n for key in ("steps", "rx_packets", "tx_packets")},
+            **({"misses": {cache: m / n for cache, m in missed.items()}} if missed else {}),
             "functions": {name: cost / n for name, cost in own.items()},
             "inclusive": {name: cost / n for name, cost in inclusive.items()}}
 
@@ -231,17 +254,28 @@ def profile(shape, found, n):
             print(f"{cost:>12,.1f}{cost / total:>8.2%}  {name}")
 
 
+def show_misses(results):
+    print(f"{'per request':<11} {'instructions':>12}  misses:", *(f"{c:>9}" for c in MISSES))
+    for shape, found in results.items():
+        print(f"{shape:<11} {found['instructions']:>12,.1f}         ",
+              *(f"{found['misses'][cache]:>9,.2f}" for cache in MISSES))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench guard", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--renew", action="store_true", help="write perf/baseline.json")
     parser.add_argument("--profile", type=int, metavar="N")
+    parser.add_argument("--cache-sim", action="store_true",
+                        help="show misses of simulated caches; compares nothing")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=list(SHAPES))
     args = parser.parse_args()
     record.check_names(parser, args.shapes, SHAPES)
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        results = dict(zip(args.shapes, pool.map(count, args.shapes)))
+        options = CACHES if args.cache_sim else ()
+        results = dict(zip(args.shapes, pool.map(lambda shape: count(shape, options),
+                                                 args.shapes)))
     now_tools = tools()
     if args.json:
         with open(record.caller_path(args.json), "w") as f:
@@ -249,9 +283,11 @@ def main():
             f.write("\n")
     for shape in results if args.profile else ():
         profile(shape, results[shape], args.profile)
+    if args.cache_sim:
+        show_misses(results)
     if args.renew:
         renew(now_tools, results)
-    if args.renew or args.profile:
+    if args.renew or args.profile or args.cache_sim:
         return 0
     with open(BASELINE) as f:
         passed, failed = judge(json.load(f), now_tools, results)

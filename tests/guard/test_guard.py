@@ -80,6 +80,34 @@ class Parse(unittest.TestCase):
         self.assertEqual(sum(self.own.values()), 111 + 50 + 15 + 42)
 
 
+class Misses(unittest.TestCase):
+    events = "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n"
+
+    def test_each_cache_is_the_sum_of_its_events(self):
+        text = self.events + "\nfn=a\n0 900 200 100 1 2 3 4 5 6\ntotals: 900 200 100 1 2 3 4 5 6\n"
+        self.assertEqual(guard.misses(text.splitlines(keepends=True)),
+                         {"I1": 1, "D1 read": 2, "D1 write": 3, "LL": 15})
+
+    def test_zeros_at_the_end_may_be_left_out(self):
+        self.assertEqual(guard.misses([self.events, "totals: 900 200 100 1 2\n"]),
+                         {"I1": 1, "D1 read": 2, "D1 write": 0, "LL": 0})
+
+    def test_without_simulation_there_are_none(self):
+        self.assertEqual(guard.misses(["events: Ir\n", "totals: 900\n"]), {})
+
+    def test_instructions_are_the_first_of_many_costs(self):
+        own, inclusive = guard.parse([EXCHANGE, "fn=a\n", "0 900 200 100 1 2 3\n", "cfn=b\n",
+                                      "calls=1 0\n", "0 50 7 7\n"])
+        self.assertEqual((own["a"], inclusive["a"]), (900, 950))
+
+    def test_they_are_shown_per_request(self):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            guard.show_misses({"16x32": shape(a=100.0) | {"misses": {
+                "I1": 9.4, "D1 read": 19.51, "D1 write": 16.9, "LL": 2.5}}})
+        self.assertRegex(out.getvalue(), r"16x32 +100\.0 +9\.40 +19\.51 +16\.90 +2\.50\n")
+
+
 class Compare(unittest.TestCase):
     before = shape(parse=1000.0, send=2000.0, look=7000.0)
 
