@@ -9,32 +9,46 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/attr.h"
 #include "sched/context.h"
 #include "sched/fiber.h"
 #include "sched/step.h"
 #include "sched/switch.h"
 
 #define THREADS_MAX 16u
-#define STACK_BYTES (64u * 1024u)
+#define STACK_BYTES (32u * 1024u)
+#define WIPED_BYTES 2048u /* below what is live on a stack, see go_on() */
+#define ARENA_BYTES (16u * 1024u)
 #define CHOICES_MAX 4096u
 #define NOTES_MAX   512u
 
 struct thread {
-    void *at; /* its context while it does not run */
-    struct nj__lane lane;
+    void *at; /* its context, on its stack, while it does not run */
     void (*fn)(void *arg);
     void *arg;
-    uint64_t role, place, seen, knows, returns;
+    uint64_t role, place, seen, knows;
     bool (*until)(void *arg);
     void *until_arg;
+    void *frame_pointer;
+    uint32_t n_asked, answer; /* explore_choose() */
     bool done, waits;
     bool tag;                /* what a thread of its own would keep in ... */
     struct nj__frame *frame; /* ... thread-local memory */
 };
 
+/* Where more than one way can be taken, and everything as it was then. */
 struct choice {
     uint32_t chosen, n;
+    char *saved;
+    size_t n_bytes;
 };
+
+struct table {
+    uint64_t *hashes; /* open addressing; 0: free */
+    uint64_t n, n_room;
+};
+
+static char stacks[THREADS_MAX][STACK_BYTES] __attribute__((aligned(NJ_CACHE_LINE)));
 
 static struct {
     const struct explore_world *world;
@@ -42,65 +56,201 @@ static struct {
     uint32_t n_threads;
     struct thread *self; /* NULL: the explorer itself */
     void *root;
-    struct nj__lane root_lane;
+    char arena[ARENA_BYTES] NJ_CACHE_ALIGNED;
+    size_t n_arena;
     struct choice choices[CHOICES_MAX];
     uint32_t n_choices, at_choice;
     char notes[NOTES_MAX][80];
     uint32_t n_notes;
-    uint64_t *seen; /* open addressing; 0: free */
-    uint64_t n_room;
+    struct table places, stacks; /* states that were seen, by what they are told apart */
     struct explore_result result;
-    bool failed; /* as it must */
-    jmp_buf failed_in_root;
+    jmp_buf failed;
+    char why[160];
+    bool telling; /* goes the way to the failure once more, to note the steps */
 } x;
 
 /* --- states that were seen -------------------------------------------------------------------- */
 
-static bool put(uint64_t *table, uint64_t n_room, uint64_t hash)
-{
-    for (uint64_t i = hash & (n_room - 1);; i = (i + 1) & (n_room - 1)) {
-        if (table[i] == hash)
-            return false;
-        if (!table[i]) {
-            table[i] = hash;
-            return true;
-        }
-    }
-}
-
-static bool is_new(uint64_t hash)
+/* True: it was not there. */
+static bool put(struct table *table, uint64_t hash)
 {
     hash |= !hash;
-    if (x.result.n_states * 2 >= x.n_room) {
-        uint64_t n_room = x.n_room ? 4 * x.n_room : 1024;
-        uint64_t *table = calloc(n_room, sizeof *table);
-        for (uint64_t i = 0; i < x.n_room; i++)
-            if (x.seen[i])
-                put(table, n_room, x.seen[i]);
-        free(x.seen);
-        x.seen = table;
-        x.n_room = n_room;
+    if (table->n * 2 >= table->n_room) {
+        struct table larger = {.n_room = table->n_room ? 4 * table->n_room : 1024};
+        larger.hashes = calloc(larger.n_room, sizeof *larger.hashes);
+        for (uint64_t i = 0; i < table->n_room; i++)
+            if (table->hashes[i])
+                put(&larger, table->hashes[i]);
+        free(table->hashes);
+        *table = larger;
     }
-    bool is = put(x.seen, x.n_room, hash);
-    x.result.n_states += is;
+    uint64_t i = hash & (table->n_room - 1);
+    while (table->hashes[i] && table->hashes[i] != hash)
+        i = (i + 1) & (table->n_room - 1);
+    bool is = !table->hashes[i];
+    table->hashes[i] = hash;
+    table->n += is;
     return is;
 }
 
-static uint64_t hash_of_thread(const struct thread *t)
+static void empty(struct table *table)
+{
+    if (table->n)
+        memset(table->hashes, 0, table->n_room * sizeof *table->hashes);
+    table->n = 0;
+}
+
+static char *bottom_of(const struct thread *t)
+{
+    return stacks[t - x.threads];
+}
+
+static size_t n_live(const struct thread *t)
+{
+    return t->done ? 0 : (size_t)(bottom_of(t) + STACK_BYTES - (char *)t->at);
+}
+
+/* The functions that are called, up to the bottom of the stack: where each of them goes on. */
+static uint64_t returns_of(const struct thread *t)
+{
+    uintptr_t bottom = (uintptr_t)bottom_of(t), at = (uintptr_t)t->frame_pointer;
+    uint64_t h = 0;
+
+    while (at - bottom < STACK_BYTES - 2 * sizeof(void *)) {
+        const uintptr_t *frame = (const uintptr_t *)at;
+        h = explore_mix(h, frame[1]);
+        if (frame[0] <= at)
+            break;
+        at = frame[0];
+    }
+    return h;
+}
+
+/* Its place, and what it says that it knows. */
+static uint64_t hash_by_place(const struct thread *t)
 {
     uint64_t h = explore_mix(t->role, t->place << 1 | t->tag);
-    return explore_mix(explore_mix(explore_mix(h, t->returns), t->seen), t->knows);
+
+    return explore_mix(explore_mix(explore_mix(h, returns_of(t)), t->seen), t->knows) | 1;
+}
+
+/* All of its stack. Addresses on the stack itself say the same on every stack. */
+static uint64_t hash_by_stack(const struct thread *t)
+{
+    uintptr_t bottom = (uintptr_t)bottom_of(t);
+    const uintptr_t *word = t->at, *top = (const uintptr_t *)(bottom + STACK_BYTES);
+    uint64_t h = explore_mix(hash_by_place(t), (uint64_t)t->waits);
+
+    for (h = explore_mix(h, (uintptr_t)t->arg); word < top; word++)
+        h = explore_mix(h, *word - bottom < STACK_BYTES ? *word - bottom : *word);
+    return h | 1;
 }
 
 /* Threads in any order: a sum of their hashes. */
-static uint64_t hash_of_state(void)
+static uint64_t hash_of_state(uint64_t of_thread(const struct thread *t))
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < x.n_threads; i++)
         if (!x.threads[i].done)
-            sum += hash_of_thread(&x.threads[i]) * 0xff51afd7ed558ccdu;
+            sum += of_thread(&x.threads[i]) * 0xff51afd7ed558ccdu;
     return explore_mix(sum, x.world->hash(x.world->ctx));
+}
+
+static bool is_new(void)
+{
+    uint64_t hash = hash_of_state(hash_by_place);
+
+    if (!x.world->by_stack)
+        return put(&x.places, hash);
+    put(&x.places, hash);
+    return put(&x.stacks, hash_of_state(hash_by_stack));
+}
+
+/* --- choices ---------------------------------------------------------------------------------- */
+
+static char *copy(char *to, const void *from, size_t n_bytes)
+{
+    memcpy(to, from, n_bytes);
+    return to + n_bytes;
+}
+
+static void save(struct choice *c)
+{
+    const struct explore_world *w = x.world;
+    size_t n_bytes = x.n_threads * sizeof x.threads[0] + w->n_memory + x.n_arena;
+
+    for (uint32_t i = 0; i < x.n_threads; i++)
+        n_bytes += n_live(&x.threads[i]);
+    n_bytes += sizeof x.n_threads + sizeof x.n_arena;
+    if (n_bytes > c->n_bytes) {
+        free(c->saved);
+        c->n_bytes = 2 * n_bytes;
+        c->saved = malloc(c->n_bytes);
+    }
+    char *at = copy(c->saved, &x.n_threads, sizeof x.n_threads);
+    at = copy(at, &x.n_arena, sizeof x.n_arena);
+    at = copy(at, x.threads, x.n_threads * sizeof x.threads[0]);
+    at = copy(at, w->memory, w->n_memory);
+    at = copy(at, x.arena, x.n_arena);
+    for (uint32_t i = 0; i < x.n_threads; i++)
+        if (!x.threads[i].done)
+            at = copy(at, x.threads[i].at, n_live(&x.threads[i]));
+}
+
+static const char *copy_back(void *to, const char *from, size_t n_bytes)
+{
+    memcpy(to, from, n_bytes);
+    return from + n_bytes;
+}
+
+static void restore(const struct choice *c)
+{
+    const struct explore_world *w = x.world;
+    const char *at = copy_back(&x.n_threads, c->saved, sizeof x.n_threads);
+
+    at = copy_back(&x.n_arena, at, sizeof x.n_arena);
+    at = copy_back(x.threads, at, x.n_threads * sizeof x.threads[0]);
+    at = copy_back(w->memory, at, w->n_memory);
+    at = copy_back(x.arena, at, x.n_arena);
+    for (uint32_t i = 0; i < x.n_threads; i++)
+        if (!x.threads[i].done)
+            at = copy_back(x.threads[i].at, at, n_live(&x.threads[i]));
+}
+
+/* 0 to n - 1: as the way says that is gone, then the first. */
+static uint32_t choose(uint32_t n)
+{
+    if (n < 2)
+        return 0;
+    if (x.at_choice == CHOICES_MAX)
+        explore_fail("a run without end");
+    struct choice *c = &x.choices[x.at_choice];
+    if (x.at_choice == x.n_choices) {
+        x.n_choices++;
+        c->chosen = 0;
+        c->n = n;
+        save(c);
+    }
+    x.at_choice++;
+    if (c->n != n)
+        explore_fail("the world is not the same twice: %u choices, not %u", n, c->n);
+    return c->chosen;
+}
+
+/* To the latest choice that has another way. */
+static bool turn_back(void)
+{
+    while (x.n_choices) {
+        struct choice *c = &x.choices[x.n_choices - 1];
+        if (++c->chosen < c->n) {
+            restore(c);
+            x.at_choice = x.n_choices - 1;
+            return true;
+        }
+        x.n_choices--;
+    }
+    return false;
 }
 
 /* --- failures --------------------------------------------------------------------------------- */
@@ -109,7 +259,7 @@ void explore_note(const char *format, ...)
 {
     va_list args;
 
-    if (x.n_notes == NOTES_MAX)
+    if (!x.telling || x.n_notes == NOTES_MAX)
         return;
     char *note = x.notes[x.n_notes++];
     int n = snprintf(note, sizeof x.notes[0],
@@ -119,107 +269,66 @@ void explore_note(const char *format, ...)
     va_end(args);
 }
 
-static void show_notes(void)
-{
-    for (uint32_t i = 0; i < x.n_notes; i++)
-        fprintf(stderr, "%s\n", x.notes[i]);
-}
-
-static void to_root(void);
-
 void explore_fail(const char *format, ...)
 {
-    char what[160];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    vsnprintf(x.why, sizeof x.why, format, args);
     va_end(args);
-    if (x.world->must_fail && strcmp(what, x.world->must_fail) == 0) {
-        x.failed = true;
-        if (x.self)
-            to_root();
-        longjmp(x.failed_in_root, 1);
-    }
-    fprintf(stderr, "explore: %s\nafter:\n", what);
-    show_notes();
-    exit(1);
+    longjmp(x.failed, 1);
 }
 
 static void on_abort(int signal)
 {
     (void)signal;
-    fprintf(stderr, "explore: an assertion failed, after:\n");
-    show_notes();
-    _exit(1);
+    snprintf(x.why, sizeof x.why, "an assertion failed");
+    longjmp(x.failed, 1);
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
-
-/* Where this thread is: the functions that are called, up to the bottom of its stack. */
-static uint64_t where(const struct thread *t)
-{
-    uintptr_t bottom = (uintptr_t)t->lane.bottom, top = bottom + STACK_BYTES - 2 * sizeof(void *);
-    const uintptr_t *frame = __builtin_frame_address(0);
-    uint64_t h = 0;
-
-    while ((uintptr_t)frame >= bottom && (uintptr_t)frame <= top) {
-        h = explore_mix(h, frame[1]);
-        if (frame[0] <= (uintptr_t)frame)
-            break;
-        frame = (const uintptr_t *)frame[0];
-    }
-    return h;
-}
 
 static void to_root(void)
 {
     struct thread *t = x.self;
 
-    t->returns = where(t);
     t->tag = nj_tag_must_not_block();
     t->frame = nj__frame_top();
-    nj__switch_begin(&t->lane, &x.root_lane);
-    struct nj__transfer from = jump_fcontext(x.root, NULL);
-    nj__switch_end(&t->lane, &x.root_lane);
-    x.root = from.from;
+    t->frame_pointer = __builtin_frame_address(0);
+    x.root = jump_fcontext(x.root, NULL).from;
 }
 
 static void entry(struct nj__transfer from)
 {
-    struct thread *t = x.self;
-
-    nj__switch_end(&t->lane, &x.root_lane);
     x.root = from.from;
-    t->fn(t->arg);
-    t->done = true;
+    x.self->fn(x.self->arg);
+    x.self->done = true;
     to_root();
 }
 
+/* What calls left on the stack is wiped, so that it is no part of the next frames there. */
 static void go_on(struct thread *t)
 {
     x.self = t;
     nj_tag_restore(t->tag);
     nj__frame_set_top(t->frame);
-    nj__switch_begin(&x.root_lane, &t->lane);
-    struct nj__transfer from = jump_fcontext(t->at, NULL);
-    nj__switch_end(&x.root_lane, &t->lane);
-    t->at = from.from;
+    memset((char *)t->at - WIPED_BYTES, 0, WIPED_BYTES);
+    t->at = jump_fcontext(t->at, NULL).from;
     x.self = NULL;
 }
 
 void explore_start(void (*fn)(void *arg), void *arg, uint64_t role)
 {
-    if (x.n_threads == THREADS_MAX)
-        explore_fail("too many threads");
-    struct thread *t = &x.threads[x.n_threads++];
-    const void *bottom = t->lane.bottom ? t->lane.bottom : malloc(STACK_BYTES);
+    uint32_t i = 0;
 
-    *t = (struct thread){.fn = fn, .arg = arg, .role = role, .place = NJ__N_PLACES};
-    t->lane.bottom = bottom;
-    t->lane.n_bytes = STACK_BYTES;
-    nj__lane_open(&t->lane); /* a run that turned back left its frames there */
-    t->at = make_fcontext((char *)bottom + STACK_BYTES, STACK_BYTES, entry);
+    while (i < x.n_threads && !x.threads[i].done)
+        i++;
+    if (i == THREADS_MAX)
+        explore_fail("too many threads");
+    x.n_threads += i == x.n_threads;
+    memset(stacks[i], 0, STACK_BYTES); /* its first registers are read from there */
+    x.threads[i] = (struct thread){.fn = fn, .arg = arg, .role = role, .place = NJ__N_PLACES};
+    x.threads[i].at = make_fcontext(stacks[i] + STACK_BYTES, STACK_BYTES, entry);
 }
 
 static bool can_go_on(const struct thread *t)
@@ -227,31 +336,14 @@ static bool can_go_on(const struct thread *t)
     return !t->done && (!t->waits || (t->until && t->until(t->until_arg)));
 }
 
-/* --- choices ---------------------------------------------------------------------------------- */
-
 unsigned explore_choose(unsigned n)
 {
     if (n < 2)
         return 0;
-    if (x.at_choice == CHOICES_MAX)
-        explore_fail("a run without end");
-    if (x.at_choice == x.n_choices)
-        x.choices[x.n_choices++] = (struct choice){0, n};
-    struct choice *c = &x.choices[x.at_choice++];
-    if (c->n != n)
-        explore_fail("the world is not the same twice: %u choices, not %u", n, c->n);
-    return c->chosen;
-}
-
-static bool next_run(void)
-{
-    while (x.n_choices) {
-        struct choice *c = &x.choices[x.n_choices - 1];
-        if (++c->chosen < c->n)
-            return true;
-        x.n_choices--;
-    }
-    return false;
+    x.self->n_asked = n;
+    to_root();
+    x.self->n_asked = 0;
+    return x.self->answer;
 }
 
 void explore_step(uint64_t place, uint64_t seen)
@@ -278,9 +370,7 @@ void explore_wait(bool (*until)(void *arg), void *arg, uint64_t place)
     x.self->until = until;
     x.self->until_arg = arg;
     x.self->waits = true;
-    x.self->place = place;
-    x.self->seen = 0;
-    to_root();
+    explore_step(place, 0);
     x.self->waits = false;
 }
 
@@ -303,49 +393,108 @@ unsigned explore_n_stuck(void)
     return n;
 }
 
-/* One run, along the choices that are made already, then the first of each. */
-static void run(void)
+void *explore_alloc(size_t n_bytes)
 {
-    x.n_threads = x.n_notes = 0;
-    x.at_choice = 0;
-    x.world->begin(x.world->ctx);
-    for (;;) {
-        struct thread *able[THREADS_MAX];
-        uint32_t n = 0;
+    n_bytes = (n_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
+    if (n_bytes > ARENA_BYTES - x.n_arena)
+        return NULL;
+    x.n_arena += n_bytes;
+    return memset(x.arena + x.n_arena - n_bytes, 0, n_bytes);
+}
 
-        if (x.failed || (x.at_choice == x.n_choices && !is_new(hash_of_state())))
-            return;
-        for (uint32_t i = 0; i < x.n_threads; i++)
-            if (can_go_on(&x.threads[i]))
-                able[n++] = &x.threads[i];
-        if (!n) {
-            x.result.n_ends++;
-            x.world->end(x.world->ctx);
-            return;
-        }
-        go_on(able[explore_choose(n)]);
+uint64_t explore_hash_arena(void)
+{
+    uint64_t h = x.n_arena, word;
+
+    for (size_t i = 0; i < x.n_arena; i += sizeof word) {
+        memcpy(&word, x.arena + i, sizeof word);
+        h = explore_mix(h, word);
     }
+    return h;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+static void begin(void)
+{
+    x.n_threads = x.n_notes = x.at_choice = 0;
+    x.n_arena = 0;
+    x.self = NULL;
+    memset(x.world->memory, 0, x.world->n_memory);
+    x.world->begin(x.world->ctx);
+}
+
+/* False: this way ends, as nobody can go on, or where another one has been. */
+static bool step(void)
+{
+    struct thread *able[THREADS_MAX];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < x.n_threads; i++)
+        if (x.threads[i].n_asked && !x.threads[i].done) {
+            x.threads[i].answer = choose(x.threads[i].n_asked);
+            go_on(&x.threads[i]);
+            return true;
+        }
+    if (x.at_choice == x.n_choices && !is_new() && !x.telling)
+        return false;
+    for (uint32_t i = 0; i < x.n_threads; i++)
+        if (can_go_on(&x.threads[i]))
+            able[n++] = &x.threads[i];
+    if (n) {
+        go_on(able[choose(n)]);
+    } else {
+        x.result.n_ends++;
+        x.world->end(x.world->ctx);
+    }
+    return n > 0;
+}
+
+static void search(uint64_t states_max)
+{
+    begin();
+    do {
+        while (step())
+            ;
+        if (x.places.n > states_max)
+            explore_fail("more than %lu states", (unsigned long)states_max);
+    } while (turn_back());
+    if (x.world->must_fail)
+        explore_fail("was not found: %s", x.world->must_fail);
+}
+
+static void tell(void)
+{
+    fprintf(stderr, "explore: %s\nafter:\n", x.why);
+    for (uint32_t i = 0; i < x.n_notes; i++)
+        fprintf(stderr, "%s\n", x.notes[i]);
+    exit(1);
 }
 
 struct explore_result explore(const struct explore_world *world, uint64_t states_max)
 {
-    signal(SIGABRT, on_abort);
+    struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_NODEFER};
+
+    sigaction(SIGABRT, &action, NULL);
     x.world = world;
     x.result = (struct explore_result){0};
     x.n_choices = 0;
-    if (x.seen)
-        memset(x.seen, 0, x.n_room * sizeof *x.seen);
-    x.failed = false;
-    do {
-        if (!setjmp(x.failed_in_root))
-            run();
-        x.result.n_runs++;
-        if (x.result.n_states > states_max)
-            explore_fail("more than %lu states", (unsigned long)states_max);
-    } while (!x.failed && next_run());
+    x.telling = false;
+    empty(&x.places);
+    empty(&x.stacks);
+    if (!setjmp(x.failed)) {
+        search(states_max);
+    } else if (x.telling) {
+        tell();
+    } else if (!world->must_fail || strcmp(x.why, world->must_fail) != 0) {
+        x.telling = true;
+        begin();
+        while (step())
+            ;
+        tell(); /* of what is no matter of steps */
+    }
     nj__frame_set_top(NULL);
     nj_tag_restore(false);
-    if (world->must_fail && !x.failed)
-        explore_fail("was not found: %s", world->must_fail);
+    x.result.n_states = x.places.n;
     return x.result;
 }

@@ -36,7 +36,8 @@ struct model_strategy {
     bool may_block;         /* a consumer may block for ever, when it may block at all */
     bool is_bounded;        /* the queue has n_pool threads, else always one more */
     uint8_t n_pool;
-    const char *must_fail; /* as in struct explore_world */
+    bool by_stack; /* as in struct explore_world, and ... */
+    const char *must_fail;
 };
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max);
@@ -46,7 +47,9 @@ struct model_reserved {
     uint8_t capacity, n_min;
     uint8_t n_tasks;    /* one thread tries to hand them over, one after the other */
     uint8_t n_timeouts; /* so often, in sum, is somebody idle for too long */
+    uint8_t n_early;    /* ... or wakes up for no reason */
     bool stops;         /* another thread stops it, at any time */
+    bool rouses;        /* another one needs the threads for something else */
 };
 
 struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max);

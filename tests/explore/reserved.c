@@ -3,18 +3,20 @@
  * Reserved threads: some that offer themselves, one that hands over tasks, and one that stops it
  * all. Who waits may find at any moment that it waited too long.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "models.h"
-#include "sched/park.h"
-#include "sched/step.h"
+#include "system.h"
 
+#define aligned_alloc(alignment, n_bytes) explore_alloc(n_bytes)
+#define free(memory)                      ((void)(memory))
 #include "sched/reserved.c" /* for its seats */
 
 #define TASKS_MAX 8u
 
-enum { PLACE_PARK = NJ__N_PLACES + 1, PLACE_WANTED, PLACE_STOP, PLACE_TRY };
-enum { ROLE_THREAD = 1, ROLE_GIVER, ROLE_STOPPER };
+enum { PLACE_WANTED = EXPLORE_N_PLACES, PLACE_STOP, PLACE_TRY, PLACE_NEEDED, PLACE_ROUSE };
+enum { ROLE_THREAD = 1, ROLE_GIVER, ROLE_STOPPER, ROLE_ROUSER };
 
 struct task {
     struct nj_task task;
@@ -26,43 +28,15 @@ static struct {
     const struct model_reserved *model;
     struct nj_reserved *r;
     struct task tasks[TASKS_MAX];
-    uint8_t n_tried, n_timeouts;
-    bool stopped, gave_up;
+    uint8_t n_tried;
+    uint8_t n_roused, n_back_roused; /* by nj_reserved_rouse(), and said so by _serve() */
+    bool stopped, needed;
 } w;
 
 static void check(bool is, const char *what)
 {
     if (!is)
         explore_fail("%s", what);
-}
-
-struct parked {
-    _Atomic uint32_t *n_wakes;
-    uint32_t seen;
-};
-
-static bool may_wake(void *arg)
-{
-    struct parked *p = arg;
-    return atomic_load(p->n_wakes) != p->seen || w.n_timeouts;
-}
-
-bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
-{
-    struct parked p = {n_wakes, seen};
-
-    (void)timeout_ns;
-    explore_wait(may_wake, &p, PLACE_PARK + ((uint64_t)seen << 8));
-    if (atomic_load(n_wakes) != seen)
-        return true;
-    w.n_timeouts--;
-    explore_note("waited too long");
-    return false;
-}
-
-void nj__unpark(_Atomic uint32_t *n_wakes)
-{
-    atomic_fetch_add(n_wakes, 1);
 }
 
 static void run(struct nj_task *task)
@@ -85,8 +59,15 @@ static void thread(void *arg)
     while (!w.stopped) {
         explore_wait(wanted, NULL, PLACE_WANTED);
         explore_note("serves");
-        nj_reserved_serve(w.r);
+        w.n_back_roused += nj_reserved_serve(w.r);
     }
+}
+
+static bool is_needed(void *ctx)
+{
+    (void)ctx;
+    explore_step(PLACE_NEEDED, 0);
+    return w.needed;
 }
 
 static void giver(void *arg)
@@ -99,6 +80,16 @@ static void giver(void *arg)
         t->accepted = nj_reserved_try_execute(w.r, &t->task);
         explore_note("task %u %s", i, t->accepted ? "accepted" : "refused");
     }
+}
+
+/* Needs all threads for something else, from now on. */
+static void rouser(void *arg)
+{
+    (void)arg;
+    explore_step(PLACE_ROUSE, 0);
+    w.needed = true;
+    w.n_roused = nj_reserved_rouse(w.r);
+    explore_note("rouses %u", w.n_roused);
 }
 
 static void stopper(void *arg)
@@ -114,13 +105,12 @@ static void begin(void *ctx)
 {
     static const struct nj_task_ops ops = {run, NULL};
     const struct model_reserved *m = ctx;
-    struct nj_reserved_config config = {.capacity = m->capacity, .n_min = m->n_min};
+    struct nj_reserved_config config = {
+        .capacity = m->capacity, .n_min = m->n_min, .idle_ns = 1, .is_needed = is_needed};
 
-    nj_reserved_free(w.r);
-    memset(&w, 0, sizeof w);
     w.model = m;
     w.r = nj_reserved_new(&config);
-    w.n_timeouts = m->n_timeouts;
+    explore_system((struct explore_system){.n_timeouts = m->n_timeouts, .n_early = m->n_early});
     for (unsigned i = 0; i < TASKS_MAX; i++)
         w.tasks[i].task.ops = &ops;
     for (unsigned i = 0; i < m->n_threads; i++)
@@ -128,14 +118,18 @@ static void begin(void *ctx)
     explore_start(giver, NULL, ROLE_GIVER);
     if (m->stops)
         explore_start(stopper, NULL, ROLE_STOPPER);
+    if (m->rouses)
+        explore_start(rouser, NULL, ROLE_ROUSER);
 }
 
 static uint64_t hash(const void *ctx)
 {
     uint32_t count = look(w.r);
-    uint64_t h = explore_mix(count, (uint64_t)w.n_tried << 16 | w.n_timeouts << 8 | w.stopped);
+    uint64_t h = explore_mix(count, (uint64_t)w.n_tried << 8 | w.needed << 1 | w.stopped);
 
     (void)ctx;
+    h = explore_mix(h, (uint64_t)w.n_roused << 8 | w.n_back_roused);
+    h = explore_mix(h, explore_system_hash());
     check((count & N_SEATED) + n_wanted(count) <= w.model->capacity,
           "more reserved and wanted than there is room for"); /* EWYK 5.44 */
     unsigned n_taken = 0;
@@ -162,6 +156,8 @@ static void on_end(void *ctx)
     for (unsigned i = 0; i < m->capacity; i++)
         n_waiting += atomic_load(&w.r->seats[i].state) == WAITING;
     check(n_waiting == (look(w.r) & N_SEATED), "seats and their count differ");
+    check(w.n_roused == w.n_back_roused, "was roused, and does not know");
+    check(!w.needed || n_waiting == 0, "a thread sleeps that is needed elsewhere");
     if (w.stopped)
         check(n_waiting == 0 && explore_n_stuck() == 0, "a reserved thread stays"); /* EWYK 5.42 */
     else
@@ -170,7 +166,12 @@ static void on_end(void *ctx)
 
 struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max)
 {
-    struct explore_world world = {
-        .begin = begin, .hash = hash, .end = on_end, .ctx = (void *)(uintptr_t)m};
+    struct explore_world world = {.begin = begin,
+                                  .hash = hash,
+                                  .end = on_end,
+                                  .ctx = (void *)(uintptr_t)m,
+                                  .memory = &w,
+                                  .by_stack = true,
+                                  .n_memory = sizeof w};
     return explore(&world, states_max);
 }

@@ -77,8 +77,9 @@ static void check(bool is, const char *what)
 /* What a thread knows that is about to do something with a task. */
 static uint64_t what_of(const struct task *t)
 {
-    return (uint64_t)t->event->type << 8 | (uint64_t)t->event->brings << 3 |
-           (uint64_t)t->is_child << 2 | (uint64_t)t->by_produce << 1;
+    return !t->event ? 0
+                     : (uint64_t)t->event->type << 8 | (uint64_t)t->event->brings << 3 |
+                           (uint64_t)t->is_child << 2 | (uint64_t)t->by_produce << 1;
 }
 
 /* --- the producer ----------------------------------------------------------------------------- */
@@ -324,7 +325,6 @@ static void begin(void *ctx)
     static const struct nj_task_ops task_ops = {run, reject};
     const struct model_strategy *m = ctx;
 
-    memset(&w, 0, sizeof w);
     w.model = m;
     w.producer.produce = produce;
     w.executor.ops = &executor_ops;
@@ -450,6 +450,9 @@ struct explore_result model_strategy(const struct model_strategy *m, uint64_t st
                                   .end = on_end,
                                   .access = access,
                                   .ctx = (void *)(uintptr_t)m,
+                                  .memory = &w,
+                                  .n_memory = sizeof w,
+                                  .by_stack = m->by_stack,
                                   .must_fail = m->must_fail};
 
     for (unsigned i = 0; i < m->n_events; i++)
