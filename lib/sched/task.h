@@ -59,7 +59,6 @@ struct nj_task {
     bool no_stack;    /* EITHER: run inline also if a stack is free, which is for others */
     bool displaced;   /* it was to wait for a worker, and gave its place to another client's */
     bool as_declared; /* of its type count what its class declares, wherever that was moved */
-    bool ahead; /* it may wait in a worker's ring behind others; whoever owns the rings keeps it */
 };
 
 /* The stricter of two: equal stays, EITHER gives way to the other, OS_BLOCKING wins: what blocks
