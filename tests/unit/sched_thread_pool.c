@@ -278,14 +278,19 @@ Test(sched_thread_pool, reserve_helps_the_queue, .timeout = 60)
     begin((struct nj_thread_pool_config){
         .n_min = 4, .n_max = 4, .n_cpus = 1, .n_reserved = 3, .idle_ns = NJ_NEVER});
     for (unsigned i = 0; i < 20; i++) {
-        w.n_tasks = 0;
-        struct task *t = add(NJ_BLOCKING, QUICK);
-        while (counts().n_reserved < 3) { /* each miss asks for one more */
-            unsigned n = w.n_run;
-            if (w.executor->ops->try_execute(w.executor, &t->task))
-                wait_for(&w.n_run, n + 1);
-        }
         unsigned n = w.n_run;
+        w.n_tasks = 0;
+        atomic_store(&w.open, false);
+        for (unsigned k = 0; k < 3; k++) { /* each miss asks for one more */
+            struct task *t = add(NJ_BLOCKING, AT_GATE);
+            while (!w.executor->ops->try_execute(w.executor, &t->task))
+                sched_yield();
+        }
+        atomic_store(&w.open, true);
+        wait_for(&w.n_run, n + 3);
+        while (counts().n_reserved < 3)
+            sched_yield();
+        n = w.n_run;
         atomic_store(&w.open, false);
         for (unsigned k = 0; k < 4; k++)
             cr_assert(execute(add(NJ_BLOCKING, AT_GATE)));
