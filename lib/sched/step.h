@@ -39,6 +39,7 @@ enum nj__place {
     NJ__AT_POOL_LOCK,    /* the pool's lock, taken or tried */
     NJ__AT_POOL_RELEASE, /* ... let go of */
     NJ__AT_POOL_NEWS,    /* what others left for whoever has the lock */
+    NJ__AT_POOL_FLAG,    /* what whoever has the lock says to others */
     NJ__AT_IDLE_LOOK,    /* a thread is about to sleep */
     NJ__N_PLACES
 };

@@ -82,6 +82,18 @@ static struct nj_task *pop(struct nj_thread_pool *p)
     return task;
 }
 
+/* The last one, that was pushed just now: others may have been posted before. */
+static void take_back(struct nj_thread_pool *p, const struct nj_task *task)
+{
+    struct nj_task **at = &p->first;
+
+    while (*at != task)
+        at = &(*at)->next;
+    *at = NULL;
+    p->last = at;
+    p->n_queued--;
+}
+
 /* --- threads, under the lock ------------------------------------------------------------------ */
 
 static void *worker(void *arg);
@@ -143,9 +155,11 @@ static struct thread *call_one(struct nj_thread_pool *p)
     struct thread *t = pop_idle(p);
     if (t || spawn(p))
         return t;
+    NJ__STEP(NJ__AT_POOL_FLAG, 0);
     atomic_store(&p->lacks_thread, true); /* before the look at the seats: see is_needed() */
     if (nj_reserved_rouse(p->reserved)) {
         p->n_called++;
+        NJ__STEP(NJ__AT_POOL_FLAG, 1);
         atomic_store(&p->lacks_thread, false);
     }
     return NULL;
@@ -173,6 +187,7 @@ static bool has_news(struct nj_thread_pool *p)
 /* Under the lock: what was posted is queued, in its order; rejected later if the pool stops. */
 static void take_posted(struct nj_thread_pool *p)
 {
+    NJ__STEP(NJ__AT_POOL_NEWS, 2);
     struct nj_task *task = atomic_exchange(&p->inbox, NULL), *first = NULL;
 
     while (task) {
@@ -190,11 +205,14 @@ static void take_posted(struct nj_thread_pool *p)
 
 static void reject_queued(struct nj_thread_pool *p);
 
-/* See the head of this file. */
-static void look_for_news(struct nj_thread_pool *p)
+/* See the head of this file. True: the thread that `leaves` has the lock, and has to stay. */
+static bool look_for_news(struct nj_thread_pool *p, bool leaves)
 {
     while (has_news(p) && nj__lock_try(&p->lock)) {
         take_posted(p);
+        if (leaves && !p->stopping)
+            return true;
+        NJ__STEP(NJ__AT_POOL_NEWS, 3);
         struct thread *t = atomic_exchange(&p->wanted, false) ? pop_idle(p) : NULL;
         struct thread *called = call_one(p);
         bool stopping = p->stopping;
@@ -204,12 +222,13 @@ static void look_for_news(struct nj_thread_pool *p)
         if (stopping)
             reject_queued(p);
     }
+    return false;
 }
 
 static void unlock(struct nj_thread_pool *p)
 {
     nj__lock_release(&p->lock);
-    look_for_news(p);
+    look_for_news(p, false);
 }
 
 static void try_lock(struct nj_thread_pool *p)
@@ -222,6 +241,7 @@ static void on_wanted(void *ctx)
 {
     struct nj_thread_pool *p = ctx;
 
+    NJ__STEP(NJ__AT_POOL_NEWS, 4);
     atomic_exchange(&p->wanted, true);
     try_lock(p);
 }
@@ -257,6 +277,7 @@ static enum next what_next(struct nj_thread_pool *p, struct thread *t, struct nj
     }
     if (may_serve(p) && nj_reserved_wants(p->reserved))
         return SERVE;
+    NJ__STEP(NJ__AT_POOL_FLAG, 2);
     atomic_store(&p->lacks_thread, false); /* this one is here */
     if ((*task = pop(p)))
         return RUN;
@@ -301,12 +322,20 @@ static void serve(struct nj_thread_pool *p)
     p->n_called -= roused;
 }
 
-static void leave(struct nj_thread_pool *p, struct thread *t)
+/* Lets go of the lock. False: there was news, and it has the lock again and stays. While it is GONE
+ * it can make no thread, as that could have to wait for this one's end. */
+static bool leave(struct nj_thread_pool *p, struct thread *t)
 {
     t->life = GONE;
     p->n_threads--;
-    unlock(p);
+    nj__lock_release(&p->lock);
+    if (look_for_news(p, true)) {
+        t->life = ALIVE;
+        p->n_threads++;
+        return false;
+    }
     nj__unpark(&p->n_gone);
+    return true;
 }
 
 static void serve_pool(struct nj_thread_pool *p, struct thread *t)
@@ -329,7 +358,8 @@ static void serve_pool(struct nj_thread_pool *p, struct thread *t)
         case LEAVE:
             break;
         }
-        return;
+        if (leave(p, t))
+            return;
     }
 }
 
@@ -344,7 +374,6 @@ static void *worker(void *arg)
     serve_pool(p, t);
     if (c->thread_end)
         c->thread_end(c->ctx, (uint32_t)(t - p->threads));
-    leave(p, t);
     return NULL;
 }
 
@@ -357,9 +386,9 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
     lock(p);
     bool accepted = !p->stopping && push(p, task, of);
     struct thread *t = accepted ? call_one(p) : NULL;
-    if (accepted && !p->n_threads) { /* the only thread could not be made; the queue was empty */
+    if (accepted && !p->n_threads) { /* the only thread could not be made */
         accepted = false;
-        pop(p);
+        take_back(p, task);
     }
     unlock(p);
     wake(t);
@@ -379,6 +408,7 @@ static bool post(struct nj_executor *e, struct nj_task *task)
 
     if (nj_reserved_try_execute(p->reserved, task))
         return true;
+    NJ__STEP(NJ__AT_POOL_NEWS, 5);
     if (atomic_load(&p->stopping))
         return false;
     task->next = atomic_load_explicit(&p->inbox, memory_order_relaxed);
@@ -522,12 +552,13 @@ static void reject_queued(struct nj_thread_pool *p)
 void nj_thread_pool_begin_stop(struct nj_thread_pool *p)
 {
     lock(p);
+    NJ__STEP(NJ__AT_POOL_FLAG, 3);
     p->stopping = true;
     take_posted(p);
     nj__lock_release(&p->lock);
     nj_reserved_stop(p->reserved);
     reject_queued(p);
-    look_for_news(p);
+    look_for_news(p, false);
 }
 
 /* Idle threads are told one after the other, as they would be for tasks. */
