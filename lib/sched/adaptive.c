@@ -23,16 +23,18 @@ enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool re
 }
 
 /* A recruit is sent for only where it makes a difference. */
-static enum nj_mode choose(struct nj_strategy *s, enum nj_task_type type, bool tagged)
+static enum nj_mode choose(struct nj_strategy *s, enum nj_task_type type, bool tagged,
+                           bool (*leave)(struct nj_strategy *))
 {
     bool matters = nj_mode_choose(type, tagged, true) == NJ_MODE_EPC_INLINE;
 
-    return nj_mode_choose(type, tagged, matters && nj__leave_to_others(s));
+    return nj_mode_choose(type, tagged, matters && leave(s));
 }
 
-bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged)
+bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagged,
+                         bool (*leave)(struct nj_strategy *))
 {
-    switch (choose(s, nj__type_of(s, task), tagged)) {
+    switch (choose(s, nj__type_of(s, task), tagged, leave)) {
     case NJ_MODE_PC:
         nj__count(s, NJ__COUNT_PC);
         nj__run_task(s, task, true);
@@ -55,4 +57,9 @@ bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagg
         break;
     }
     NJ_UNREACHABLE("no mode of threads");
+}
+
+bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return nj__consume_by_mode(s, task, tagged, nj__leave_to_others);
 }

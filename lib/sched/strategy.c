@@ -47,7 +47,7 @@ static void drop(struct nj_strategy *s)
         on_stopped(ctx);
 }
 
-static bool stopped(const struct nj_strategy *s)
+bool nj__stopped(const struct nj_strategy *s)
 {
     NJ__STEP(NJ__AT_STOPPED, 0);
     return atomic_load_explicit(&s->stopped, memory_order_acquire);
@@ -66,38 +66,47 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
         return nj__consume_epc(s, task, tagged);
     case NJ_STRATEGY_ADAPTIVE:
         return nj__consume_adaptive(s, task, tagged);
+    case NJ_STRATEGY_DUAL:
+        return nj__consume_dual(s, task, tagged);
     case NJ_N_STRATEGIES:
         break;
     }
     NJ_UNREACHABLE("no such strategy");
 }
 
-/* This thread is the producer. When it was stopped the word stays as it is: nobody produces any
- * more, and nj_strategy_restart() begins with a new one. A recruit that finds a task is
- * counted before it consumes it. */
-static void produce_and_consume(struct nj_strategy *s, bool is_recruit)
+/* When it was stopped the word stays as it is: nobody produces any more, and nj_strategy_restart()
+ * begins with a new one. A recruit that finds a task is counted before it consumes it. */
+enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit)
 {
     bool tagged = nj_tag_must_not_block();
 
-    while (!stopped(s)) {
+    while (!nj__stopped(s)) {
         NJ__STEP(NJ__AT_PRODUCE, 0);
         struct nj_task *task = s->config.producer->produce(s->config.producer);
-        if (task && is_recruit) {
+        if (task && *is_recruit) {
             nj__count(s, NJ__COUNT_RECRUITS_USEFUL);
-            is_recruit = false;
+            *is_recruit = false;
         }
-        if (task ? !consume(s, task, tagged) : nj__word_rest(&s->word))
-            break;
+        if (task && !consume(s, task, tagged))
+            return NJ__OTHERS;
+        if (!task && nj__word_rest(&s->word)) {
+            if (s->config.kind == NJ_STRATEGY_DUAL && !s->config.keeps_two)
+                nj__call_dual(s); /* it shall leave, too */
+            return NJ__RESTED;
+        }
     }
-    if (is_recruit)
-        nj__count(s, NJ__COUNT_RECRUITS_WASTED);
+    return NJ__STOPPED;
 }
 
 static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 {
-    if (nj__word_arrive(&s->word, recruit))
-        produce_and_consume(s, true);
-    else
+    bool is_recruit = true;
+
+    if (s->config.kind == NJ_STRATEGY_DUAL)
+        nj__run_dual(s, &is_recruit);
+    else if (nj__word_arrive(&s->word, recruit))
+        nj__produce_and_consume(s, &is_recruit);
+    if (is_recruit)
         nj__count(s, NJ__COUNT_RECRUITS_WASTED);
     drop(s);
 }
@@ -215,9 +224,9 @@ bool nj_strategy_produce(struct nj_strategy *s)
         return nj_strategy_dispatch(s);
     if (!hold(s))
         return false;
-    bool alive = !stopped(s);
+    bool alive = !nj__stopped(s), is_recruit = false;
     if (alive && nj__word_arrive(&s->word, NJ__NO_RECRUIT))
-        produce_and_consume(s, false);
+        nj__produce_and_consume(s, &is_recruit);
     drop(s);
     return alive;
 }
@@ -226,9 +235,11 @@ bool nj_strategy_dispatch(struct nj_strategy *s)
 {
     if (!hold(s))
         return false;
-    bool sent = !stopped(s);
+    bool sent = !nj__stopped(s);
     if (sent && nj__word_dispatch(&s->word))
         sent = nj__send_recruit(s);
+    else if (sent && s->config.kind == NJ_STRATEGY_DUAL)
+        nj__call_dual(s);
     drop(s);
     return sent;
 }
@@ -236,13 +247,16 @@ bool nj_strategy_dispatch(struct nj_strategy *s)
 void nj_strategy_stop(struct nj_strategy *s)
 {
     NJ__STEP(NJ__AT_STOP, 0);
-    if (!atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
-        drop(s);
+    if (atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
+        return;
+    if (s->config.kind == NJ_STRATEGY_DUAL)
+        nj__stop_dual(s);
+    drop(s);
 }
 
 bool nj_strategy_restart(struct nj_strategy *s)
 {
-    if (!stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
+    if (!nj__stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
         return false;
     NJ__STEP(NJ__AT_RESTART, 0);
     atomic_store_explicit(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
@@ -289,13 +303,13 @@ void nj_strategy_reset(struct nj_strategy *s)
 
 int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes)
 {
-    static const char *const kinds[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive"};
+    static const char *const kinds[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive", "dual"};
     static const char *const states[] = {"IDLE", "PRODUCING", "REPRODUCING"};
     struct nj_strategy_counters c = nj_strategy_counters(s);
     uint32_t word = atomic_load_explicit(&s->word, memory_order_relaxed);
 
-    return snprintf(out, n_bytes,
-                    "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
-                    kinds[s->config.kind], states[nj__state_of(word)],
-                    __builtin_popcount(nj__recruits_of(word)), c.pc, c.pic, c.pec, c.epc);
+    return snprintf(
+        out, n_bytes, "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
+        kinds[s->config.kind], states[nj__state_of(word)],
+        __builtin_popcount(nj__recruits_of(word) % NJ__SEAT), c.pc, c.pic, c.pec, c.epc);
 }

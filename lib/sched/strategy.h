@@ -57,6 +57,7 @@ enum nj_strategy_kind {
     NJ_STRATEGY_PEC,      /* produce, execute, consume: everything that may block is queued */
     NJ_STRATEGY_EPC,      /* execute production, consume: a recruit is queued for every task */
     NJ_STRATEGY_ADAPTIVE, /* Eat What You Kill: the best of them for each task */
+    NJ_STRATEGY_DUAL,     /* EPC while a second thread is there, else PEC */
     NJ_N_STRATEGIES
 };
 
@@ -74,6 +75,9 @@ struct nj_strategy_config {
     /* After nj_strategy_stop(), when the last thread has left: now it may be freed. Or NULL. */
     void (*on_stopped)(void *ctx);
     void *ctx;
+    /* Dual: two threads of the executor stay until it is stopped, also when there is nothing to
+     * produce. They are to be leased (sched/thread_pool.h). */
+    bool keeps_two;
 };
 
 struct nj_strategy_counters {
@@ -97,6 +101,7 @@ struct nj_strategy {
     /* In the order of struct nj_strategy_counters: since the start, and at the last reset. */
     _Atomic uint64_t counts[NJ_STRATEGY_N_COUNTERS], zeroes[NJ_STRATEGY_N_COUNTERS];
     nj__word word NJ_CACHE_ALIGNED;
+    _Atomic uint32_t n_wakes[NJ__SEATS]; /* of those who sleep in the dual strategy */
 };
 
 void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config);

@@ -127,3 +127,90 @@ bool nj__word_resume(nj__word *w, bool asks)
             return idle;
     }
 }
+
+/* --- the dual strategy ------------------------------------------------------------------------ */
+
+static uint32_t seats_of(uint32_t word)
+{
+    return nj__recruits_of(word) / NJ__SEAT;
+}
+
+static int lowest(uint32_t seats)
+{
+    return seats ? __builtin_ctz(seats) : -1;
+}
+
+/* `kept`: the recruits without what is known of this thread. One that sleeps there wakes when there
+ * is something to do, so only who leaves sees to it that production is asked again. */
+static bool join(nj__word *w, uint32_t *now, uint32_t kept, bool rested, int *where)
+{
+    enum nj__word_state state = nj__state_of(*now);
+    uint32_t seats = kept / NJ__SEAT;
+
+    if (state == NJ__IDLE && !rested) {
+        state = NJ__PRODUCING;
+        *where = NJ__PRODUCES;
+    } else if (!seats || (state == NJ__IDLE && seats != 3)) {
+        *where = lowest(~seats);
+        kept |= (uint32_t)NJ__SEAT << *where;
+    } else {
+        state = state == NJ__PRODUCING ? NJ__REPRODUCING : state;
+        *where = NJ__LEAVES;
+    }
+    return swap(w, now, state, kept);
+}
+
+int nj__word_join(nj__word *w, enum nj__recruit recruit, bool rested)
+{
+    uint32_t now = look(w);
+    int where;
+
+    do
+        NJ__STEP(NJ__AT_JOIN, now);
+    while (!join(w, &now, nj__recruits_of(now) & ~(uint32_t)recruit, rested, &where));
+    return where;
+}
+
+int nj__word_get_up(nj__word *w, int seat)
+{
+    uint32_t now = look(w), mine = NJ__SURE | (uint32_t)NJ__SEAT << seat;
+    int where;
+
+    do {
+        if (!(nj__recruits_of(now) & NJ__SURE) || lowest(seats_of(now)) != seat)
+            return seat;
+        NJ__STEP(NJ__AT_GET_UP, now);
+    } while (!join(w, &now, nj__recruits_of(now) & ~mine, false, &where));
+    return where;
+}
+
+bool nj__word_leave_to_seated(nj__word *w, bool *send)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        uint32_t recruits = nj__recruits_of(now);
+        bool leaves = seats_of(now);
+
+        NJ_CHECK(nj__state_of(now) != NJ__IDLE);
+        NJ__STEP(NJ__AT_LEAVE_TO_SEATED, now);
+        if (swap(w, &now, leaves ? NJ__IDLE : nj__state_of(now), recruits | NJ__QUEUED)) {
+            *send = !(recruits & NJ__QUEUED);
+            return leaves;
+        }
+    }
+}
+
+int nj__word_call(nj__word *w)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        uint32_t recruits = nj__recruits_of(now);
+        bool calls = nj__state_of(now) == NJ__IDLE && seats_of(now) && !(recruits & NJ__SURE);
+
+        NJ__STEP(NJ__AT_CALL, now);
+        if (swap(w, &now, nj__state_of(now), calls ? recruits | NJ__SURE : recruits))
+            return calls ? lowest(seats_of(nj__word_of(NJ__IDLE, recruits))) : -1;
+    }
+}

@@ -13,10 +13,13 @@
  *     SURE    a waiting thread has been given the recruit, and will arrive; or the sender is still
  *             looking for such a thread, and takes production back if there is none
  *
+ * In the dual strategy (dual.c) two threads may sleep inside, on seats 0 and 1. SURE is the one on
+ * the lower of the seats that are taken: it was called, and will arrive.
+ *
  * Each function is one successful compare-and-swap, but for nj__word_resume() where another thread
- * produces, and nj__word_pause() where somebody asked. Also where nothing is to be changed: so what
- * a caller did before (a task it queued) is visible to whoever changes the word next, and that one
- * will look.
+ * produces, nj__word_pause() where somebody asked, and nj__word_get_up() where nobody called. Also
+ * where nothing is to be changed: so what a caller did before (a task it queued) is visible to
+ * whoever changes the word next, and that one will look.
  */
 #ifndef NJ_SCHED_WORD_H
 #define NJ_SCHED_WORD_H
@@ -29,9 +32,10 @@ enum nj__word_state { NJ__IDLE, NJ__PRODUCING, NJ__REPRODUCING };
 
 typedef _Atomic uint32_t nj__word;
 
-enum nj__recruit { NJ__NO_RECRUIT = 0, NJ__QUEUED = 1, NJ__SURE = 2 };
+enum nj__recruit { NJ__NO_RECRUIT = 0, NJ__QUEUED = 1, NJ__SURE = 2, NJ__SEAT = 4 };
+#define NJ__SEATS 2 /* NJ__SEAT << 0 and NJ__SEAT << 1 */
 
-/* `recruits`: enum nj__recruit, of both kinds together their sum. */
+/* `recruits`: enum nj__recruit, of several kinds together their sum. */
 static inline uint32_t nj__word_of(enum nj__word_state state, uint32_t recruits)
 {
     return (uint32_t)state | recruits << 8;
@@ -77,5 +81,28 @@ bool nj__word_retake(nj__word *w);
 /* The former producer has consumed its task. True: nobody took over, it produces again. Else
  * nothing changes; but with `asks` the one that produces will ask once more. */
 bool nj__word_resume(nj__word *w, bool asks);
+
+/* --- the dual strategy ------------------------------------------------------------------------ */
+
+/* Or the seat on which it sleeps. */
+enum { NJ__PRODUCES = -1, NJ__LEAVES = -2 };
+
+/* A thread has nothing to do: a QUEUED recruit that arrives, or who produced (NJ__NO_RECRUIT). It
+ * produces if nobody does, unless it found nothing just now (`rested`). Else it sleeps: next to a
+ * producer as the only one, else as one of two. Else it leaves. */
+int nj__word_join(nj__word *w, enum nj__recruit recruit, bool rested);
+
+/* The one on that seat looks whether it was called. If so it is as if it joined. */
+int nj__word_get_up(nj__word *w, int seat);
+
+/* The producer would consume a task itself. True: a seat is taken, and production is IDLE; the
+ * caller has to call nj__word_call(). False: there is none, the caller is still the producer.
+ * `*send`: a QUEUED recruit was written down, and the caller has to send it, or to call
+ * nj__word_undo(). */
+bool nj__word_leave_to_seated(nj__word *w, bool *send);
+
+/* If nobody produces and none is on its way, one that sleeps is SURE now. Its seat, on which the
+ * caller has to wake it, or -1. */
+int nj__word_call(nj__word *w);
 
 #endif

@@ -88,7 +88,7 @@ static void with_threads(const struct options *o, struct producer *const *p,
 
     for (uint32_t i = 0; i < o->n_producers; i++) {
         struct nj_strategy_config config = {
-            .kind = kind, .producer = &p[i]->port, .executor = executor};
+            .kind = kind, .producer = &p[i]->port, .executor = executor, .keeps_two = true};
         nj_strategy_init(&p[i]->strategy, &config); /* all tasks are BLOCKING: none declares more */
         nj_strategy_dispatch(&p[i]->strategy);
     }
@@ -96,6 +96,7 @@ static void with_threads(const struct options *o, struct producer *const *p,
     for (uint32_t i = 0; i < o->n_producers; i++) {
         while (atomic_load(&p[i]->n_under_way) || atomic_load(&p[i]->n_blocked))
             bench_wait(NJ_MS);
+        nj_strategy_stop(&p[i]->strategy); /* the threads that the dual one keeps leave */
         struct nj_strategy_counters c = nj_strategy_counters(&p[i]->strategy);
         sum.pc += c.pc;
         sum.pic += c.pic;
@@ -200,7 +201,7 @@ static void with_lcores(const struct options *o, struct producer *const *p)
 
 static bool run_strategy(const struct options *o, struct producer *const *p)
 {
-    static const char *const pools[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive"};
+    static const char *const pools[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive", "dual"};
 
     for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
         if (strcmp(o->strategy, pools[kind]) == 0) {

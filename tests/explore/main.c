@@ -44,10 +44,11 @@ NJ_PRINTF(1, 2) static void report(const char *format, ...)
  * no more of them when threads are told apart by all that is on their stacks. */
 static void add_strategy(struct model_strategy *m)
 {
+    m->by_stack = m->kind == NJ_STRATEGY_DUAL; /* its recruits know much */
     struct explore_result r = model_strategy(m, STATES_MAX);
 
     add(r);
-    if (m->must_fail || r.n_states > CHECKED_STATES_MAX)
+    if (m->by_stack || m->must_fail || r.n_states > CHECKED_STATES_MAX)
         return;
     m->by_stack = true;
     if (model_strategy(m, STATES_MAX).n_states != r.n_states) {
@@ -73,10 +74,9 @@ static void select_events(struct model_strategy *m, const struct model_event *ev
 }
 
 static const char *const kinds[NJ_N_STRATEGIES] = {
-    [NJ_STRATEGY_PC] = "pc",
-    [NJ_STRATEGY_PEC] = "pec",
-    [NJ_STRATEGY_EPC] = "epc",
-    [NJ_STRATEGY_ADAPTIVE] = "adaptive",
+    [NJ_STRATEGY_PC] = "pc",     [NJ_STRATEGY_PEC] = "pec",
+    [NJ_STRATEGY_EPC] = "epc",   [NJ_STRATEGY_ADAPTIVE] = "adaptive",
+    [NJ_STRATEGY_DUAL] = "dual",
 };
 
 static const struct model_event of_all_types[] = {
@@ -117,12 +117,18 @@ static void bounded_events(unsigned n_max)
     static const struct {
         enum nj_strategy_kind kind;
         uint8_t n_reserved;
-    } of[] = {{NJ_STRATEGY_PEC, 0}, {NJ_STRATEGY_ADAPTIVE, 0}, {NJ_STRATEGY_ADAPTIVE, 1}};
+        bool keeps_two;
+    } of[] = {{NJ_STRATEGY_PEC, 0, false},
+              {NJ_STRATEGY_ADAPTIVE, 0, false},
+              {NJ_STRATEGY_ADAPTIVE, 1, false},
+              {NJ_STRATEGY_DUAL, 0, false},
+              {NJ_STRATEGY_DUAL, 0, true}};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(of); i++)
         for (uint8_t n_pool = 0; n_pool <= 1; n_pool++)
             for (unsigned n = 2; n <= n_max; n++) {
                 struct model_strategy m = {.kind = of[i].kind,
+                                           .keeps_two = of[i].keeps_two,
                                            .n_each = 1,
                                            .n_reserved = of[i].n_reserved,
                                            .may_block = true,

@@ -28,6 +28,7 @@ struct model_event {
 
 struct model_strategy {
     enum nj_strategy_kind kind;
+    bool keeps_two;
     struct model_event events[MODEL_EVENTS_MAX];
     uint8_t n_events, n_each; /* each caller, a thread, sees to n_each of them, one by one */
     uint8_t n_reserved;

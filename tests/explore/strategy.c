@@ -16,11 +16,12 @@
 #include "sched/fiber.h"
 #include "sched/step.h"
 #include "sched/strategy.h"
+#include "system.h"
 
 #define TASKS_MAX 8u
 
 enum {
-    PLACE_IN_PRODUCE = NJ__N_PLACES + 1,
+    PLACE_IN_PRODUCE = EXPLORE_N_PLACES,
     PLACE_STUCK,
     PLACE_RUN,
     PLACE_NEXT,
@@ -343,7 +344,9 @@ static void begin(void *ctx)
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
-                                        .on_stopped = on_stopped};
+                                        .on_stopped = on_stopped,
+                                        .keeps_two = m->keeps_two};
+    explore_system((struct explore_system){0});
     nj_strategy_init(&w.strategy, &config);
     for (unsigned i = 0; i + m->n_each <= m->n_events; i += m->n_each) {
         uint64_t role = ROLE_EVENT;
@@ -362,7 +365,10 @@ static uint64_t hash(const void *ctx)
                                        w.producing << 16 | w.sure_out << 9 | w.queued_out << 8 |
                                        w.stopped << 1 | w.restarted << 2 | w.lost << 3);
 
-    check(nj__recruits_of(word) <= (NJ__QUEUED | NJ__SURE), "recruits"); /* EWYK 5.7 */
+    check(nj__recruits_of(word) < (w.model->kind == NJ_STRATEGY_DUAL ? 16 : NJ__SEAT),
+          "recruits"); /* EWYK 5.7 */
+    for (int seat = 0; seat < NJ__SEATS; seat++)
+        h = explore_mix(h, atomic_load(&w.strategy.n_wakes[seat]));
     check(nj__state_of(word) <= NJ__REPRODUCING, "the state word");
     check(w.n_on_stopped <= w.stopped, "stopped, but not by its owner, or twice"); /* EWYK 5.51 */
     h = explore_mix(h, (uint64_t)w.n_free << 8 | w.n_late_rejects);
@@ -403,6 +409,8 @@ static void on_bounded_end(void)
         check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
     check(!w.sure_out, "a recruit has not come");
     check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
+    check(w.head == w.tail || nj__recruits_of(atomic_load(&w.strategy.word)) < NJ__SEAT,
+          "a task is left, and a thread sleeps that would produce it");
 }
 
 /* It was stopped and everybody has left, and perhaps it was begun anew. EWYK 5.51, EWYK 5.52 */
@@ -420,13 +428,15 @@ static void on_end(void *ctx)
     const struct model_strategy *m = ctx;
     uint32_t word = atomic_load(&w.strategy.word);
     struct nj_strategy_counters c = nj_strategy_counters(&w.strategy);
+    uint32_t seats = nj__recruits_of(word) / NJ__SEAT;
+    unsigned n_asleep = m->keeps_two && !w.stopped ? (unsigned)__builtin_popcount(seats) : 0;
 
     if (m->is_bounded && m->kind != NJ_STRATEGY_EPC) {
         on_bounded_end();
         return;
     }
     if (!m->may_block && !m->is_bounded)
-        check(explore_n_stuck() == 0, "a thread is stuck");
+        check(explore_n_stuck() == n_asleep, "a thread is stuck");
     check(m->is_bounded || (!w.queued_out && !w.sure_out), "a recruit has not come");
     if (w.may_stop) {
         if (explore_n_stuck() == 0)
@@ -436,7 +446,8 @@ static void on_end(void *ctx)
     check(w.lost || n_left() == 0,
           "tasks are left, and nobody comes"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
     bool stays = m->kind == NJ_STRATEGY_PC && explore_n_stuck(); /* its producer is stuck */
-    check(m->is_bounded || stays || word == nj__word_of(NJ__IDLE, NJ__NO_RECRUIT),
+    check(m->is_bounded || stays ||
+              word == nj__word_of(NJ__IDLE, m->keeps_two ? seats * NJ__SEAT : NJ__NO_RECRUIT),
           "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
     check(w.lost || c.pc + c.pic + c.pec + c.epc == w.n_tasks,
           "the counters do not add up"); /* EWYK 5.28 */

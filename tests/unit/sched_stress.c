@@ -177,7 +177,7 @@ static void on_stopped(void *ctx)
     atomic_fetch_add(&w.n_stopped, 1);
 }
 
-static void begin(enum nj_strategy_kind kind)
+static void begin(enum nj_strategy_kind kind, bool keeps_two)
 {
     static const struct nj_executor_ops executor_ops = {.execute = execute,
                                                         .try_execute = try_execute};
@@ -188,7 +188,8 @@ static void begin(enum nj_strategy_kind kind)
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
-                                        .on_stopped = on_stopped};
+                                        .on_stopped = on_stopped,
+                                        .keeps_two = keeps_two};
     const char *given = getenv("NJ_TEST_SEED");
 
     memset(&w, 0, sizeof w);
@@ -205,19 +206,24 @@ static void begin(enum nj_strategy_kind kind)
     nj_strategy_init(&w.s, &config);
 }
 
+static bool is_at_rest(uint32_t word)
+{
+    return nj__state_of(word) == NJ__IDLE && !(nj__recruits_of(word) & (NJ__QUEUED | NJ__SURE));
+}
+
 /* EWYK 5.1, EWYK 5.2, EWYK 5.3, EWYK 5.9, EWYK 5.28, EWYK 5.50, EWYK 5.51 */
-static void stress(enum nj_strategy_kind kind)
+static void stress(enum nj_strategy_kind kind, bool keeps_two)
 {
     pthread_t callers[CALLERS];
 
-    begin(kind);
+    begin(kind, keeps_two);
     for (unsigned i = 0; i < CALLERS; i++)
         pthread_create(&callers[i], NULL, caller, NULL);
     for (unsigned i = 0; i < CALLERS; i++)
         pthread_join(callers[i], NULL);
     while (atomic_load(&w.n_done) < TASKS)
         sched_yield();
-    while (atomic_load(&w.s.word) != nj__word_of(NJ__IDLE, 0)) /* recruits that find nothing */
+    while (!is_at_rest(atomic_load(&w.s.word))) /* recruits that find nothing */
         sched_yield();
     nj_strategy_stop(&w.s);
     while (!atomic_load(&w.n_stopped)) /* recruits that are under way */
@@ -237,20 +243,30 @@ static void stress(enum nj_strategy_kind kind)
 
 Test(sched_stress, pc, .timeout = 100)
 {
-    stress(NJ_STRATEGY_PC);
+    stress(NJ_STRATEGY_PC, false);
 }
 
 Test(sched_stress, pec, .timeout = 100)
 {
-    stress(NJ_STRATEGY_PEC);
+    stress(NJ_STRATEGY_PEC, false);
 }
 
 Test(sched_stress, epc, .timeout = 100)
 {
-    stress(NJ_STRATEGY_EPC);
+    stress(NJ_STRATEGY_EPC, false);
 }
 
 Test(sched_stress, adaptive, .timeout = 100)
 {
-    stress(NJ_STRATEGY_ADAPTIVE);
+    stress(NJ_STRATEGY_ADAPTIVE, false);
+}
+
+Test(sched_stress, dual, .timeout = 100)
+{
+    stress(NJ_STRATEGY_DUAL, false);
+}
+
+Test(sched_stress, dual_that_keeps_two, .timeout = 100)
+{
+    stress(NJ_STRATEGY_DUAL, true);
 }

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dual strategy, "always two": one thread produces and another stands by. Who produces consumes
+ * a task that may block only while the other one is there to take over.
+ *
+ * The source is Jetty 9.3.9 to 9.4.3. A selector has two strategies on one producer, whose
+ * produce() is synchronized:
+ *
+ *   - the normal one is EPC: for each task that may block it queues a recruit, if none is pending,
+ *     and consumes the task;
+ *   - the other one is PEC on a thread that never leaves and has the least priority of the system.
+ *     It runs NON_BLOCKING tasks, runs EITHER tasks with the order not to block, queues BLOCKING
+ *     ones, and yields the CPU after each. It gets the lock when the normal producer consumes and
+ *     its recruit has not come, perhaps never will, as all threads of the pool are blocked.
+ *
+ * An HTTP/2 connection has the two strategies, too, but no thread: it uses PEC where the context
+ * must not block (the thread of low priority called it), else EPC.
+ *
+ * What we do: the state word is the lock. Two threads are inside; one produces and the other one
+ * sleeps. For a task that may block the producer sends for a recruit through the queue, unless one
+ * is pending, and
+ *
+ *   - with a sleeper it has normal priority: it leaves production, wakes the sleeper and consumes
+ *     the task (EPC). The sleeper takes over, alone. After its task the consumer produces again, or
+ *     it is the sleeper now, or it leaves when there is one;
+ *   - alone it has low priority: it consumes nothing that may block (PEC, PIC). The next recruit,
+ * or the consumer when it is back, ends that.
+ *
+ * When there is nothing to produce both sleep, until they are called or stopped (keeps_two), or
+ * both leave.
+ *
+ * What differs from the source:
+ *
+ *   - Low priority is the role of a producer that is alone, not of one thread. Linux ignores the
+ *     priorities of Java's threads, and a change of roles needs no switch between threads.
+ *   - A thread that waits in Jetty for the lock, or in select(), sleeps here.
+ *   - Alone, EPC of an HTTP/2 connection starves in the source: all threads of the pool consume
+ *     requests that wait for the window, and the recruit that would read the WINDOW_UPDATE waits in
+ *     the queue behind them. Here a connection's strategy, which keeps no threads, is PEC until a
+ *     recruit has come.
+ *
+ * Nobody asks for reserved threads, which Jetty had later (adaptive.c).
+ */
+#include "sched/park.h"
+#include "sched/strategy_internal.h"
+
+void nj__call_dual(struct nj_strategy *s)
+{
+    int seat = nj__word_call(&s->word);
+
+    if (seat >= 0)
+        nj__unpark(&s->n_wakes[seat]);
+}
+
+/* Who sleeps reads n_wakes before it looks whether it was stopped. */
+void nj__stop_dual(struct nj_strategy *s)
+{
+    for (int seat = 0; seat < NJ__SEATS; seat++)
+        nj__unpark(&s->n_wakes[seat]);
+}
+
+/* NJ__PRODUCES or NJ__LEAVES; or a seat, when it was stopped. */
+static int sleep_until_called(struct nj_strategy *s, int seat)
+{
+    for (;;) {
+        uint32_t seen = atomic_load_explicit(&s->n_wakes[seat], memory_order_acquire);
+        if (nj__stopped(s))
+            return seat;
+        int where = nj__word_get_up(&s->word, seat);
+        if (where < 0)
+            return where;
+        if (where == seat)
+            nj__park(&s->n_wakes[seat], seen, NJ_NEVER);
+        seat = where;
+    }
+}
+
+/* After a stop the word is nobody's. */
+void nj__run_dual(struct nj_strategy *s, bool *is_recruit)
+{
+    enum nj__recruit recruit = NJ__QUEUED;
+    enum nj__end end = NJ__OTHERS;
+
+    do {
+        int where = nj__word_join(&s->word, recruit, end == NJ__RESTED);
+        if (where >= 0)
+            where = sleep_until_called(s, where);
+        if (where != NJ__PRODUCES)
+            return;
+        recruit = NJ__NO_RECRUIT;
+        end = nj__produce_and_consume(s, is_recruit);
+    } while (end == NJ__OTHERS || (end == NJ__RESTED && s->config.keeps_two));
+}
+
+/* The sleeper first: it is the one that is sure. */
+static bool leave_to_seated(struct nj_strategy *s)
+{
+    bool send;
+    bool left = nj__word_leave_to_seated(&s->word, &send);
+
+    if (left)
+        nj__call_dual(s);
+    if (send)
+        nj__send_recruit(s);
+    return left;
+}
+
+bool nj__consume_dual(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return nj__consume_by_mode(s, task, tagged, leave_to_seated);
+}
