@@ -127,7 +127,7 @@
 #define NJ_CONN_TASKS_MAX 128u
 
 /* Operations on files that run at once, each on a thread of its own. */
-#define NJ_FILE_TASKS_MAX 1u
+#define NJ_FILE_TASKS_MAX 4u
 
 /* OS_BLOCKING tasks of one lcore that run or wait; beyond they are rejected (503). At 1 ms each and
  * four workers the last one starts after 256 ms. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The seam between a site, which names files, and whoever may touch a file system: a worker thread
- * in the server, a table of byte arrays in the simulator.
+ * The seam between a site, which names files, and whoever may touch a file system: worker
+ * threads in the server, a table of byte arrays in the simulator.
  */
 #ifndef NJ_HTTP_FILE_PORT_H
 #define NJ_HTTP_FILE_PORT_H
@@ -53,6 +53,7 @@ enum nj_file_result {
     NJ_FILE_ABSENT, /* no such file, or the path leaves the root */
     NJ_FILE_DENIED, /* permissions */
     NJ_FILE_NO_MEMORY,
+    NJ_FILE_BUSY,   /* READ, and only inside of the port: another thread reads the same */
     NJ_FILE_BROKEN, /* I/O error, or the file changed or shrank since it was opened */
 };
 
@@ -86,13 +87,14 @@ struct nj_file_port {
     void *ctx;
     /* Hand a job over. False: the queue is full, the job stays with the caller. It comes back
      * through nj_site_file_done() on the same lcore. Never blocks. A READ for which there is no
-     * memory is kept until others let go of chunks, or nobody waits for it any more; any failure
-     * of a READ is the end of a body. */
+     * memory is kept until others let go of chunks, one of what another thread is reading until
+     * that was read, or either until nobody waits for it any more; any failure of a READ is the end
+     * of a body. */
     bool (*submit)(void *ctx, struct nj_file_job *job);
     /* Take up to `n` jobs that are done. For whoever drives the site, who passes them to it. */
     uint32_t (*poll)(void *ctx, struct nj_file_job **jobs, uint32_t n);
-    /* Does poll() have to be called again and again, for what it keeps until others let go of
-     * memory? NULL: it keeps nothing. */
+    /* Does poll() have to be called again and again, for READs that it keeps? NULL: it keeps none.
+     */
     bool (*keeps)(void *ctx);
 };
 

@@ -338,6 +338,7 @@ static uint16_t status_of(enum nj_file_result result)
     case NJ_FILE_NO_MEMORY:
         return 503;
     case NJ_FILE_OK:
+    case NJ_FILE_BUSY:
     case NJ_FILE_BROKEN:
         break;
     }

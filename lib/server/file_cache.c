@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache by path, the identity of a file, and the stack of things to free. */
+/* The cache by path, and the identity of a file. */
 #include "server/file_cache.h"
 
 #include <stdlib.h>
@@ -33,34 +33,13 @@ bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b)
            a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-void nj__graveyard_push(struct nj__graveyard *y, struct nj__grave *g)
-{
-    g->next = atomic_load_explicit(&y->top, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&y->top, &g->next, g, memory_order_release,
-                                                  memory_order_relaxed))
-        ;
-}
-
-bool nj__graveyard_clear(struct nj__graveyard *y)
-{
-    if (!atomic_load_explicit(&y->top, memory_order_relaxed))
-        return false;
-    struct nj__grave *g = atomic_exchange_explicit(&y->top, NULL, memory_order_acquire);
-    while (g) {
-        struct nj__grave *next = g->next;
-        g->bury(g);
-        g = next;
-    }
-    return true;
-}
-
 void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max,
-                         struct nj_file_store_stats *stats)
+                         struct nj__shared *shared)
 {
     c->key = *key;
     c->cost = c->cost_hot = 0;
     c->cost_max = cost_max;
-    c->stats = stats;
+    c->shared = shared;
     nj_list_init(&c->trial);
     nj_list_init(&c->hot);
     nj_list_init(&c->open);
@@ -120,8 +99,8 @@ void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
     nj_list_del(&f->open);
     c->cost -= f->cost;
     c->cost_hot -= f->is_hot ? f->cost : 0;
-    nj__file_stat_add(&c->stats->cached_files, -1);
-    nj__file_stat_add(&c->stats->cached_bytes, -(int64_t)f->cost);
+    nj__file_stat_add(&c->shared->stats.cached_files, -1);
+    nj__file_stat_add(&c->shared->stats.cached_bytes, -(int64_t)f->cost);
     free(f->path);
     f->path = NULL;
     f->is_hot = false;
@@ -131,7 +110,10 @@ void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f)
 {
     size_t n_path = strlen(path);
+    struct nj__file *old = nj__file_cache_find(c, path);
 
+    if (old)
+        nj__file_cache_drop(c, old);
     f->cost = cost_of(f, n_path);
     f->path = f->cost <= c->cost_max ? strdup(path) : NULL;
     if (!f->path)
@@ -139,8 +121,8 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     f->hash = nj_hash(&c->key, path, n_path);
     f->is_hot = false;
     c->cost += f->cost;
-    nj__file_stat_add(&c->stats->cached_files, 1);
-    nj__file_stat_add(&c->stats->cached_bytes, (int64_t)f->cost);
+    nj__file_stat_add(&c->shared->stats.cached_files, 1);
+    nj__file_stat_add(&c->shared->stats.cached_bytes, (int64_t)f->cost);
     nj_ref_take(&f->object.ref);
     nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
     nj_list_push_back(&c->trial, &f->used);
@@ -149,7 +131,7 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
         nj_list_push_back(&c->open, &f->open);
     while (c->cost > c->cost_max) {
         nj__file_cache_drop(c, nj_list_empty(&c->trial) ? oldest(&c->hot) : oldest(&c->trial));
-        nj__file_stat_add(&c->stats->evictions, 1);
+        nj__file_stat_add(&c->shared->stats.evictions, 1);
     }
 }
 

@@ -4,7 +4,7 @@
  * and two lists in order of use. A file comes into the list of those on trial; asked for again, it
  * is one of the hot. Room is made among those on trial first, so that whoever reads everything once
  * pushes out nothing that is in demand; the hot ones have four fifths of the budget, so that there
- * is always a trial. The worker's thread only, but for nj__graveyard_push().
+ * is always a trial. All of it is for whoever has the store's lock, and makes no system call.
  */
 #ifndef NJ_SERVER_FILE_CACHE_H
 #define NJ_SERVER_FILE_CACHE_H
@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "http/file_port.h"
-#include "server/file_store.h"
+#include "server/file_shared.h"
 
 /* What makes a file the same file with the same contents, as far as the kernel tells. */
 struct nj__file_id {
@@ -31,46 +31,23 @@ struct nj__file_id {
 struct nj__file_id nj__file_id(const struct stat *st);
 bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b);
 
-/* One writer; read by anyone. */
-static inline void nj__file_stat_add(_Atomic uint64_t *stat, int64_t by)
-{
-    uint64_t n = atomic_load_explicit(stat, memory_order_relaxed);
-    atomic_store_explicit(stat, n + (uint64_t)by, memory_order_relaxed);
-}
-
-/* Something to free on the worker, linked by whoever put the last reference. */
-struct nj__grave {
-    struct nj__grave *next;
-    void (*bury)(struct nj__grave *);
-};
-
-/* Lock-free stack: pushed by anyone, taken whole by the worker, so no ABA. */
-struct nj__graveyard {
-    _Atomic(struct nj__grave *) top;
-};
-
-void nj__graveyard_push(struct nj__graveyard *y, struct nj__grave *g);
-/* Any thread: at some moment just now. */
-static inline bool nj__graveyard_is_empty(struct nj__graveyard *y)
-{
-    return !atomic_load_explicit(&y->top, memory_order_relaxed);
-}
-/* Bury all. Returns whether there were any. */
-bool nj__graveyard_clear(struct nj__graveyard *y);
-
 struct nj__file {
     struct nj_object object;
     struct nj__grave grave;
-    struct nj_file_store *store;
+    struct nj__shared *shared;
     struct nj__file_id id;
     uint8_t *memory; /* of a small file */
 
-    int fd;                  /* of a large file, else -1 */
+    int fd;                   /* of a large file, else -1 */
+    _Atomic uint64_t n_fills; /* pieces that were read, or could not be */
+
+    /* With the lock: */
     struct nj__file_id seen; /* when it was last looked at */
-    bool is_settled, has_changed;
+    uint32_t n_seen;         /* how often that was something else than before */
+    bool has_changed;
     struct nj_list pieces; /* of it that can be found */
 
-    /* While in the cache, `path` is not NULL: */
+    /* With the lock, while in the cache, which is when `path` is not NULL: */
     struct nj_list chain, used;
     struct nj_list open; /* if it has a descriptor */
     int64_t looked_s;    /* when somebody took it to look whether it was deleted */
@@ -91,16 +68,17 @@ struct nj__file_cache {
     struct nj_list trial, hot; /* least recently used first */
     struct nj_list open;       /* those with a descriptor, looked at longest ago first */
     uint64_t cost, cost_hot, cost_max;
-    struct nj_file_store_stats *stats;
+    struct nj__shared *shared;
 };
 
 void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max,
-                         struct nj_file_store_stats *stats);
+                         struct nj__shared *shared);
 /* The file kept for `path`, or NULL. Lent. */
 struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path);
 /* It was asked for once more. */
 void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f);
-/* Keep a file that is in no cache; takes a reference. May drop others, and the file itself. */
+/* Keep a file that is in no cache, in place of another one of this path; takes a reference. May
+ * drop others, and the file itself. */
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f);
 /* Let go of a file, if it is in the cache; of those that hold a descriptor; of all. */
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f);

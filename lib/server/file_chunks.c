@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pieces are counted as lent from when they are handed out until the worker has buried them, which
- * it does to those whose last reference was put. Then they are idle and can be lent again.
+ * Pieces are counted as lent from when they are handed out until they were buried, after their last
+ * reference was put. Then they are idle and can be lent again. A piece can be found while it is
+ * being filled, so that it is read once; it is lent to the thread that fills it.
  */
 #include "server/file_chunks.h"
 
@@ -22,6 +23,7 @@ struct piece {
     struct nj_list of_file;
     struct nj__file *file; /* NULL: can't be found any more */
     uint32_t n_room;
+    bool is_filling;
     uint8_t bytes[];
 };
 
@@ -32,13 +34,12 @@ struct key {
 };
 
 void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
-                     struct nj__graveyard *dead, struct nj_file_store_stats *stats)
+                     struct nj__shared *shared)
 {
     uint64_t most = 4 * cache_bytes, idle = cache_bytes / 4;
 
     c->key = *key;
-    c->dead = dead;
-    c->stats = stats;
+    c->shared = shared;
     c->bytes_max = most > NJ__CHUNK_BYTES_LEAST ? most : NJ__CHUNK_BYTES_LEAST;
     c->idle_max = idle > NJ__CHUNK_IDLE_LEAST ? idle : NJ__CHUNK_IDLE_LEAST;
     nj_list_init(&c->idle);
@@ -49,15 +50,19 @@ void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
 static void count_bytes(struct nj__chunks *c, int64_t by)
 {
     c->n_bytes += (uint64_t)by;
-    nj__file_stat_add(&c->stats->chunk_bytes, by);
+    nj__file_stat_add(&c->shared->stats.chunk_bytes, by);
 }
 
 static void count_lent(struct nj__chunks *c, const struct piece *p, int by)
 {
-    uint32_t n = atomic_load_explicit(&c->n_lent, memory_order_relaxed);
-    atomic_store_explicit(&c->n_lent, n + (uint32_t)by, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->n_lent, (uint32_t)by, memory_order_relaxed);
     c->n_lent_bytes += (uint64_t)(by * (int64_t)p->n_room);
-    nj__file_stat_add(&c->stats->chunk_lent_bytes, by * (int64_t)p->n_room);
+    nj__file_stat_add(&c->shared->stats.chunk_lent_bytes, by * (int64_t)p->n_room);
+}
+
+static void free_memory(struct nj__grave *g)
+{
+    free(nj_container_of(g, struct piece, grave));
 }
 
 static void free_piece(struct piece *p)
@@ -66,7 +71,7 @@ static void free_piece(struct piece *p)
     nj_list_del(&p->idle);
     nj_list_del(&p->of_file);
     count_bytes(p->chunks, -(int64_t)p->n_room);
-    free(p);
+    nj__shared_free(p->chunks->shared, &p->grave);
 }
 
 static struct piece *oldest_idle(struct nj__chunks *c)
@@ -80,7 +85,7 @@ static void bury_piece(struct nj__grave *g)
     struct nj__chunks *c = p->chunks;
 
     count_lent(c, p, -1);
-    nj__file_stat_add(&c->stats->chunk_returns, 1);
+    nj__file_stat_add(&c->shared->stats.chunk_returns, 1);
     if (!p->file) {
         free_piece(p);
         return;
@@ -96,7 +101,7 @@ static void last_of_piece(struct nj_ref *ref)
     struct nj_chunk *chunk = nj_container_of(ref, struct nj_chunk, ref);
     struct piece *p = nj_container_of(chunk, struct piece, chunk);
 
-    nj__graveyard_push(p->chunks->dead, &p->grave);
+    nj__shared_push(p->chunks->shared, &p->grave);
 }
 
 /* It can't be found any more; who holds it goes on. */
@@ -109,7 +114,7 @@ static void forget(struct piece *p)
         free_piece(p);
 }
 
-void nj__chunks_forget(struct nj__chunks *c, struct nj__file *f)
+void nj__chunks_forget(struct nj__file *f)
 {
     while (!nj_list_empty(&f->pieces))
         forget(nj_container_of(f->pieces.next, struct piece, of_file));
@@ -154,8 +159,11 @@ static bool take_if_held(struct nj_ref *r)
     return false;
 }
 
+/* False: it is on its way to be buried. */
 static bool lend(struct piece *p)
 {
+    if (p->is_filling)
+        return true; /* so far it is lent to its reader alone */
     if (!nj_list_linked(&p->idle))
         return take_if_held(&p->chunk.ref);
     nj_list_del(&p->idle);
@@ -164,6 +172,7 @@ static bool lend(struct piece *p)
     return true;
 }
 
+/* The piece that is there, lent to the caller unless it is_filling. */
 static struct piece *find_and_lend(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
                                    uint32_t n_room)
 {
@@ -172,7 +181,7 @@ static struct piece *find_and_lend(struct nj__chunks *c, const struct nj__file *
     if (!p || lend(p))
         return p;
     /* Nobody holds it, and it has not been buried. */
-    nj__graveyard_clear(c->dead);
+    nj__shared_bury(c->shared);
     p = find(c, f, offset, n_room);
     if (!p || lend(p))
         return p;
@@ -195,7 +204,7 @@ static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
 static bool make_room(struct nj__chunks *c, uint32_t n_room)
 {
     if (c->n_bytes + n_room > c->bytes_max)
-        nj__graveyard_clear(c->dead);
+        nj__shared_bury(c->shared);
     while (c->n_bytes + n_room > c->bytes_max) {
         struct piece *p = oldest_idle(c);
         if (!p)
@@ -218,9 +227,11 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
     p->chunk.n_bytes = n_left < n_room ? (uint32_t)n_left : n_room;
     p->chunk.bytes = p->bytes;
     p->grave.bury = bury_piece;
+    p->grave.free = free_memory;
     p->chunks = c;
     p->n_room = n_room;
     p->file = NULL;
+    p->is_filling = true;
     nj_list_init(&p->chain);
     nj_list_init(&p->idle);
     nj_list_init(&p->of_file);
@@ -239,63 +250,113 @@ static void publish(struct nj__chunks *c, struct nj__file *f, struct piece *p)
     nj_list_push_back(&f->pieces, &p->of_file);
 }
 
-/* A small piece that lies in a larger one which is here needs no system call. */
-static bool copy_from_larger(struct nj__chunks *c, const struct nj__file *f, struct piece *p)
+/* A small piece that lies in a larger one which is here needs no system call: that one, lent. */
+static struct piece *lend_larger(struct nj__chunks *c, const struct nj__file *f,
+                                 const struct piece *p)
 {
     for (uint32_t n_room = 8 * p->n_room; n_room <= NJ_CHUNK_BYTES; n_room *= 8) {
-        const struct piece *larger = find(c, f, p->chunk.offset, n_room);
-        if (!larger)
-            continue;
-        memcpy(p->bytes, larger->bytes + (p->chunk.offset - larger->chunk.offset),
-               p->chunk.n_bytes);
-        return true;
+        struct piece *larger = find_and_lend(c, f, p->chunk.offset, n_room);
+        if (larger && !larger->is_filling)
+            return larger;
     }
-    return false;
+    return NULL;
 }
 
-static bool fill(struct nj__chunks *c, struct nj__file *f, struct piece *p)
-{
-    if (copy_from_larger(c, f, p)) {
-        nj__file_stat_add(&c->stats->chunk_hits, 1);
-        return true;
-    }
-    nj__file_stat_add(&c->stats->reads, 1);
-    nj__file_stat_add(&c->stats->read_bytes, p->chunk.n_bytes);
-    if (!nj__file_read_piece(f, p->bytes, p->chunk.n_bytes, p->chunk.offset))
-        return false;
-    if (p->n_room == NJ_CHUNK_BYTES)
-        posix_fadvise(f->fd, (off_t)(p->chunk.offset + p->n_room), NJ__CHUNK_AHEAD_BYTES,
-                      POSIX_FADV_WILLNEED);
-    return true;
-}
+/* What has to be done without the lock. */
+struct fill {
+    struct piece *piece; /* or NULL: nothing */
+    struct piece *from;  /* a larger one that has its bytes, or NULL: they are in the file */
+};
 
-enum nj_file_result nj__chunks_get(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
-                                   uint32_t n_bytes, struct nj_chunk **out)
+/* With the lock: a piece that is here goes into the job; else one has to be filled, or there is no
+ * piece. */
+static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *f,
+                                         struct nj_file_job *job, struct fill *fill)
 {
-    uint32_t wish = n_bytes > NJ_CHUNK_SMALL_BYTES ? NJ_CHUNK_BYTES : NJ_CHUNK_SMALL_BYTES;
+    struct nj_file_store_stats *stats = &c->shared->stats;
+    uint32_t wish = job->n_bytes > NJ_CHUNK_SMALL_BYTES ? NJ_CHUNK_BYTES : NJ_CHUNK_SMALL_BYTES;
     uint32_t n_room = room_for(c, wish);
 
     for (uint32_t size = wish; size >= n_room; size /= 8) {
-        struct piece *p = find_and_lend(c, f, offset, size);
+        struct piece *p = find_and_lend(c, f, job->offset, size);
+        if (p && p->is_filling) {
+            job->seen = atomic_load_explicit(&f->n_fills, memory_order_relaxed);
+            nj__file_stat_add(&stats->waits_for_read, 1);
+            return NJ_FILE_BUSY;
+        }
         if (p) {
-            nj__file_stat_add(&c->stats->chunk_hits, 1);
-            *out = &p->chunk;
+            nj__file_stat_add(&stats->chunk_hits, 1);
+            job->chunk = &p->chunk;
             return NJ_FILE_OK;
         }
     }
-    if (!make_room(c, n_room)) {
-        nj__file_stat_add(&c->stats->waits, 1);
-        return NJ_FILE_NO_MEMORY;
-    }
-    struct piece *p = new_piece(c, f, offset, n_room);
-    if (!p)
-        return NJ_FILE_BROKEN; /* nobody could say when there is some */
-    if (!fill(c, f, p)) {
-        nj__file_stat_add(&c->stats->changed, 1);
-        nj_ref_put(&p->chunk.ref);
+    if (f->has_changed) {
+        nj__file_stat_add(&stats->changed, 1);
         return NJ_FILE_BROKEN;
     }
-    publish(c, f, p);
-    *out = &p->chunk;
+    if (!make_room(c, n_room)) {
+        job->seen = atomic_load_explicit(&stats->chunk_returns, memory_order_relaxed);
+        nj__file_stat_add(&stats->waits, 1);
+        return NJ_FILE_NO_MEMORY;
+    }
+    fill->piece = new_piece(c, f, job->offset, n_room);
+    if (!fill->piece)
+        return NJ_FILE_BROKEN; /* nobody could say when there is memory */
+    fill->from = lend_larger(c, f, fill->piece);
+    nj__file_stat_add(fill->from ? &stats->chunk_hits : &stats->reads, 1);
+    nj__file_stat_add(&stats->read_bytes, fill->from ? 0 : fill->piece->chunk.n_bytes);
+    publish(c, f, fill->piece);
+    return NJ_FILE_OK;
+}
+
+static bool get_bytes(struct nj__file *f, const struct fill *fill)
+{
+    struct piece *p = fill->piece;
+    const struct piece *from = fill->from;
+
+    if (!from)
+        return nj__file_read_piece(f, p->bytes, p->chunk.n_bytes, p->chunk.offset);
+    memcpy(p->bytes, from->bytes + (p->chunk.offset - from->chunk.offset), p->chunk.n_bytes);
+    return true;
+}
+
+/* From now on the piece is lent to whoever wants it; or there is none. Those who wanted it
+ * meanwhile come again. */
+static void end_fill(struct nj__chunks *c, struct nj__file *f, const struct fill *fill, bool ok)
+{
+    nj__shared_lock(c->shared);
+    fill->piece->is_filling = false;
+    if (!ok) {
+        forget(fill->piece);
+        nj__file_stat_add(&c->shared->stats.changed, 1);
+    }
+    atomic_fetch_add_explicit(&f->n_fills, 1, memory_order_relaxed);
+    nj__shared_unlock(c->shared);
+    if (fill->from)
+        nj_ref_put(&fill->from->chunk.ref);
+    if (!ok)
+        nj_ref_put(&fill->piece->chunk.ref);
+}
+
+enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
+                                    struct nj_file_job *job)
+{
+    struct fill fill = {NULL};
+
+    nj__shared_lock(c->shared);
+    enum nj_file_result r = lend_or_begin(c, f, job, &fill);
+    nj__shared_unlock(c->shared);
+    struct piece *p = fill.piece;
+    if (!p)
+        return r;
+
+    bool ok = get_bytes(f, &fill);
+    end_fill(c, f, &fill, ok);
+    if (!ok)
+        return NJ_FILE_BROKEN;
+    job->chunk = &p->chunk;
+    if (!fill.from && p->n_room == NJ_CHUNK_BYTES)
+        posix_fadvise(f->fd, (off_t)(p->chunk.offset + p->n_room), NJ__CHUNK_AHEAD_BYTES,
+                      POSIX_FADV_WILLNEED);
     return NJ_FILE_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pieces of large files, shared by all who read there: a piece is read once however many bodies
- * want it, and stays for a while when nobody holds it any more. The worker's thread only, but for
- * the last nj_ref_put() of a chunk.
+ * want it, and stays for a while when nobody holds it any more. The thread that comes first reads
+ * it, and who wants it meanwhile is told to come again: no thread waits for another one.
  *
  * Pieces have three sizes and begin at multiples of them. How large the next one is depends on what
  * its reader wishes and on how much is lent out already:
@@ -39,24 +39,23 @@
 
 struct nj__chunks {
     struct nj_hash_key key;
-    struct nj__graveyard *dead;
-    struct nj_file_store_stats *stats;
+    struct nj__shared *shared; /* the rest is for whoever has its lock */
     uint64_t bytes_max, idle_max;
     uint64_t n_bytes, n_lent_bytes; /* of buffers; idle ones are the difference */
-    _Atomic uint32_t n_lent;        /* written by the worker only */
+    _Atomic uint32_t n_lent;        /* read without the lock */
     struct nj_list idle;            /* that nobody holds, least recently used first */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
 };
 
 void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
-                     struct nj__graveyard *dead, struct nj_file_store_stats *stats);
-/* The piece of large file `f` that holds the byte at `offset`, with a reference for the caller.
- * `n_bytes` is what its reader may take. */
-enum nj_file_result nj__chunks_get(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
-                                   uint32_t n_bytes, struct nj_chunk **out);
-/* The file is about to be freed: forget its pieces. */
-void nj__chunks_forget(struct nj__chunks *c, struct nj__file *f);
-/* Free what nobody holds. */
+                     struct nj__shared *shared);
+/* Do a READ of large file `f`, without the lock: fills in job->chunk, and job->seen if it is to be
+ * asked for again (NO_MEMORY, BUSY). */
+enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
+                                    struct nj_file_job *job);
+/* With the lock: the file is about to be freed, forget its pieces. */
+void nj__chunks_forget(struct nj__file *f);
+/* With the lock: free what nobody holds. */
 void nj__chunks_clear(struct nj__chunks *c);
 
 #endif

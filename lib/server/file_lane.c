@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who waits for memory waits for the same as all others: the first is asked for first, and when it
+ * cannot have any, none can. Who waits for another thread's read waits for that alone, which may be
+ * stuck in a disk: each is looked at in turn.
+ */
 #include "server/file_lane.h"
 
 #include "base/attr.h"
 
-/* READs that are asked for again in one step: others want their turn, too. */
-#define RETRIES 16u
+/* READs that are looked at, or asked for again, in one step: others want their turn, too. */
+#define LOOKS 16u
 
 /* Ask again when this is not the count of what came back to the store: at once. */
 #define AT_ONCE UINT64_MAX
@@ -14,22 +19,22 @@ static struct nj_file_job *job_of(struct nj_task *task)
     return nj_container_of(task, struct nj_file_job, task);
 }
 
-static void keep(struct nj_file_lane *lane, struct nj_file_job *job)
+static void keep(struct nj__file_waiting *w, struct nj_file_job *job)
 {
     job->next = NULL;
-    *lane->last = job;
-    lane->last = &job->next;
+    *w->last = job;
+    w->last = &job->next;
 }
 
-static struct nj_file_job *take(struct nj_file_lane *lane, struct nj_file_job **at)
+static struct nj_file_job *take(struct nj__file_waiting *w, struct nj_file_job **at)
 {
     struct nj_file_job *job = *at;
 
     *at = job->next;
-    if (lane->last == &job->next)
-        lane->last = at;
-    if (lane->look == &job->next)
-        lane->look = at;
+    if (w->last == &job->next)
+        w->last = at;
+    if (w->look == &job->next)
+        w->look = at;
     return job;
 }
 
@@ -50,7 +55,7 @@ static void reject(struct nj_task *task)
     job->result = NJ_FILE_NO_MEMORY;
     job->seen = AT_ONCE;
     if (job->op == NJ_FILE_READ && task->displaced) {
-        keep(lane, job);
+        keep(&lane->memory, job);
         return;
     }
     job->next = lane->failed;
@@ -76,37 +81,71 @@ static bool submit(void *ctx, struct nj_file_job *job)
     return true;
 }
 
-/* Those nobody waits for any more go back as they are, wherever they stand: one place is looked at
- * in each poll, as the list may be long and is cold. */
-static uint32_t give_back(struct nj_file_lane *lane, struct nj_file_job **jobs)
+/* False: there is no place for it now. It waits at the end then. */
+static bool ask_again(struct nj_file_lane *lane, struct nj__file_waiting *w,
+                      struct nj_file_job **at)
 {
-    struct nj_file_job *job = *lane->look;
+    struct nj_file_job *job = take(w, at);
+    bool ok = submit(lane, job);
 
-    if (job && !job->asker) {
-        jobs[0] = take(lane, lane->look);
-        return 1;
-    }
-    lane->look = job ? &job->next : &lane->first;
-    return 0;
+    if (!ok)
+        keep(w, job);
+    return ok;
 }
 
-/* Ask again for those that may find memory now. */
-static void ask_again(struct nj_file_lane *lane)
+/* Look at one place. A job that nobody waits for any more goes back as it is, wherever it stands;
+ * NULL: that is none. The list may be long and is cold. */
+static struct nj_file_job *give_back(struct nj__file_waiting *w)
 {
-    for (uint32_t i = 0; lane->first && i < RETRIES; i++) {
-        struct nj_file_job *job = lane->first;
-        if (!job->asker) {
-            lane->look = &lane->first; /* the next poll gives it back */
+    struct nj_file_job *job = *w->look;
+
+    if (job && !job->asker)
+        return take(w, w->look);
+    w->look = job ? &job->next : &w->first;
+    return NULL;
+}
+
+static void ask_for_memory(struct nj_file_lane *lane)
+{
+    struct nj__file_waiting *w = &lane->memory;
+
+    for (uint32_t i = 0; w->first && i < LOOKS; i++) {
+        if (!w->first->asker) {
+            w->look = &w->first; /* the next poll gives it back */
             break;
         }
-        if (!nj_file_store_has_room(lane->store, job->seen))
+        if (!nj_file_store_has_news(lane->store, w->first) || !ask_again(lane, w, &w->first))
             break;
-        (void)take(lane, &lane->first);
-        if (submit(lane, job))
-            continue;
-        keep(lane, job);
-        break;
     }
+}
+
+static uint32_t look_at_busy(struct nj_file_lane *lane, struct nj_file_job **jobs, uint32_t n_max)
+{
+    struct nj__file_waiting *w = &lane->busy;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; w->first && n < n_max && i < LOOKS; i++) {
+        const struct nj_file_job *job = *w->look;
+        if (job && job->asker && nj_file_store_has_news(lane->store, job)) {
+            if (!ask_again(lane, w, w->look))
+                break;
+        } else if ((jobs[n] = give_back(w))) {
+            n++;
+        } else if (!job) {
+            break; /* that was the end of the list */
+        }
+    }
+    return n;
+}
+
+static struct nj__file_waiting *where_it_waits(struct nj_file_lane *lane,
+                                               const struct nj_file_job *job)
+{
+    if (job->op != NJ_FILE_READ || !job->asker)
+        return NULL;
+    if (job->result == NJ_FILE_NO_MEMORY)
+        return &lane->memory;
+    return job->result == NJ_FILE_BUSY ? &lane->busy : NULL;
 }
 
 static uint32_t give_back_failed(struct nj_file_lane *lane, struct nj_file_job **jobs,
@@ -125,17 +164,20 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
 {
     struct nj_file_lane *lane = ctx;
     struct nj_task *home[NJ_BURST_MAX];
-    uint32_t n = lane->first && n_max > 0 ? give_back(lane, jobs) : 0;
+    uint32_t n = 0;
 
-    ask_again(lane);
+    if (lane->memory.first && n_max > 0 && (jobs[n] = give_back(&lane->memory)))
+        n++;
+    n += look_at_busy(lane, jobs + n, n_max - n);
+    ask_for_memory(lane);
     uint32_t n_room = n_max - n < NJ_BURST_MAX ? n_max - n : NJ_BURST_MAX;
     uint32_t n_home = n_room > 0 ? lane->way.poll(lane->way.ctx, home, n_room) : 0;
 
     for (uint32_t i = 0; i < n_home; i++) {
         struct nj_file_job *job = job_of(home[i]);
-        bool waits = job->op == NJ_FILE_READ && job->result == NJ_FILE_NO_MEMORY;
-        if (waits && job->asker)
-            keep(lane, job);
+        struct nj__file_waiting *w = where_it_waits(lane, job);
+        if (w)
+            keep(w, job);
         else
             jobs[n++] = job;
     }
@@ -145,7 +187,13 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
 static bool keeps(void *ctx)
 {
     const struct nj_file_lane *lane = ctx;
-    return lane->first != NULL || lane->failed != NULL;
+    return lane->memory.first || lane->busy.first || lane->failed;
+}
+
+static void init(struct nj__file_waiting *w)
+{
+    w->first = NULL;
+    w->last = w->look = &w->first;
 }
 
 struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_task_port *way,
@@ -156,6 +204,7 @@ struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj
     *lane = (struct nj_file_lane){.way = *way, .store = store};
     for (int op = 0; op < NJ_FILE_N_OPS; op++)
         nj_task_class_init(&lane->by_op[op], names[op], NJ_OS_BLOCKING);
-    lane->last = lane->look = &lane->first;
+    init(&lane->memory);
+    init(&lane->busy);
     return (struct nj_file_port){.ctx = lane, .submit = submit, .poll = poll, .keeps = keeps};
 }

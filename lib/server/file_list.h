@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a folder for a listing. The worker's thread only. */
+/* Reading a folder for a listing. Any number of threads may do it at once. */
 #ifndef NJ_SERVER_FILE_LIST_H
 #define NJ_SERVER_FILE_LIST_H
 
@@ -12,7 +12,7 @@
 #include "server/file_root.h"
 
 /* Names of a folder that are looked at; a listing says when there were more. Each costs a stat(2),
- * 1 to 2 us, so a worker is busy for 20 ms with the largest; and 1.2 KB of page with a name of 255
+ * 1 to 2 us, so a thread is busy for 20 ms with the largest; and 1.2 KB of page with a name of 255
  * bytes, so that none is larger than 20 MiB. */
 #define NJ_LIST_ENTRIES_MAX 10000u
 

@@ -53,43 +53,83 @@ bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
 }
 
 /* Pieces of a file that was changed just before it was opened may be of two versions with the same
- * times: the first one waits until a change would show. Once per opened file, at most TICK_NS. */
-static void settle(struct nj__file *f)
+ * times: none is read before a change would show, TICK_NS later at most. */
+static void settle(const struct nj__file *f)
 {
     int64_t wait_ns = f->id.ctime_ns + TICK_NS - now_ns();
     struct timespec ts = {.tv_nsec = wait_ns};
 
-    if (f->is_settled)
+    if (!f->object.is_racy || wait_ns <= 0 || wait_ns > TICK_NS)
         return;
-    f->is_settled = true;
-    if (f->object.is_racy && wait_ns > 0 && wait_ns <= TICK_NS)
-        nanosleep(&ts, NULL);
+    while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+        ;
 }
 
-static bool is_explained(const struct nj__file_id *then, const struct nj__file_id *now)
+/* A change of these comes with one of ctime, and explains it. */
+static bool has_other_rights(const struct nj__file_id *then, const struct nj__file_id *now)
 {
     return then->mode != now->mode || then->uid != now->uid || then->gid != now->gid ||
            then->n_links != now->n_links;
 }
 
+static uint32_t n_seen(struct nj__file *f)
+{
+    nj__shared_lock(f->shared);
+    uint32_t n = f->n_seen;
+    nj__shared_unlock(f->shared);
+    return n;
+}
+
+enum verdict { SAME, CHANGED, LOOK_AGAIN };
+
+/* With the lock: a look that was begun at f->n_seen == `n` found the file as `now`. Looks are
+ * judged one after the other, each against the one before. When the look of another thread saw a
+ * change meanwhile, nobody can tell which of the two was first. */
+static enum verdict judge(struct nj__file *f, const struct nj__file_id *now, uint32_t n)
+{
+    bool same_ctime = now->ctime_ns == f->seen.ctime_ns;
+
+    if (f->has_changed)
+        return CHANGED;
+    if (n != f->n_seen)
+        return same_ctime ? SAME : LOOK_AGAIN;
+    if (has_other_rights(&f->seen, now)) {
+        f->seen = *now;
+        f->n_seen++;
+        return SAME;
+    }
+    f->has_changed = !same_ctime;
+    return same_ctime ? SAME : CHANGED;
+}
+
+/* A look is taken again only after one of another thread has been judged: once for each that reads
+ * there at the same time. */
 static bool is_unchanged(struct nj__file *f)
 {
-    struct stat st;
-    if (fstat(f->fd, &st) < 0)
-        return false;
+    enum verdict v = LOOK_AGAIN;
 
-    struct nj__file_id now = nj__file_id(&st);
-    if (now.size != f->id.size || now.mtime_ns != f->id.mtime_ns)
-        return false;
-    bool same = now.ctime_ns == f->seen.ctime_ns || is_explained(&f->seen, &now);
-    f->seen = now;
-    return same;
+    while (v == LOOK_AGAIN) {
+        uint32_t n = n_seen(f);
+        struct stat st;
+        if (fstat(f->fd, &st) < 0)
+            return false;
+        struct nj__file_id now = nj__file_id(&st);
+        if (now.size != f->id.size || now.mtime_ns != f->id.mtime_ns)
+            return false;
+        nj__shared_lock(f->shared);
+        v = judge(f, &now, n);
+        nj__shared_unlock(f->shared);
+    }
+    return v == SAME;
 }
 
 bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t offset)
 {
     settle(f);
-    if (!f->has_changed)
-        f->has_changed = !nj__file_read(f->fd, out, n_bytes, offset) || !is_unchanged(f);
-    return !f->has_changed;
+    if (nj__file_read(f->fd, out, n_bytes, offset) && is_unchanged(f))
+        return true;
+    nj__shared_lock(f->shared);
+    f->has_changed = true;
+    nj__shared_unlock(f->shared);
+    return false;
 }

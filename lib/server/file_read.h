@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of a file and the proof that they are of one version of it. The worker's thread only. */
+/* Bytes of a file and the proof that they are of one version of it. Any number of threads may read
+ * at once; none of them has the store's lock. */
 #ifndef NJ_SERVER_FILE_READ_H
 #define NJ_SERVER_FILE_READ_H
 

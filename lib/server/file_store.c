@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening, reading and freeing of files on the worker's thread. */
+/* Opening, reading and freeing of files. */
 #include "server/file_store.h"
 
 #include <errno.h>
@@ -37,12 +37,10 @@
 struct nj_file_store {
     struct nj__root root;
     bool as_others;
-    struct nj_file_store_stats stats;
-    _Atomic uint32_t n_files; /* written by the worker only */
-    struct nj__graveyard dead;
-    uint64_t n_whole_bytes; /* of contents in memory, cached or only lent */
+    struct nj__shared shared;
+    _Atomic uint32_t n_files;
     struct nj__file_cache cache;
-    time_t looked_at_s;
+    _Atomic int64_t looked_at_s; /* for deleted files; INT64_MAX while a thread looks */
     struct nj__chunks chunks;
 };
 
@@ -64,8 +62,9 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     }
     s->root = root;
     s->as_others = options->as_others;
-    nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->stats);
-    nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->dead, &s->stats);
+    nj__shared_init(&s->shared);
+    nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->shared);
+    nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->shared);
     explicit_bzero(&key, sizeof key);
     *out = s;
     return 0;
@@ -73,8 +72,7 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
 
 static void count_files(struct nj_file_store *s, int by)
 {
-    uint32_t n = atomic_load_explicit(&s->n_files, memory_order_relaxed);
-    atomic_store_explicit(&s->n_files, n + (uint32_t)by, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->n_files, (uint32_t)by, memory_order_relaxed);
 }
 
 uint32_t nj_file_store_objects(const struct nj_file_store *s)
@@ -83,15 +81,20 @@ uint32_t nj_file_store_objects(const struct nj_file_store *s)
            atomic_load_explicit(&s->chunks.n_lent, memory_order_relaxed);
 }
 
-bool nj_file_store_has_room(struct nj_file_store *s, uint64_t seen)
+bool nj_file_store_has_news(struct nj_file_store *s, const struct nj_file_job *job)
 {
-    return atomic_load_explicit(&s->stats.chunk_returns, memory_order_relaxed) != seen ||
-           !nj__graveyard_is_empty(&s->dead);
+    const struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
+
+    if (job->result == NJ_FILE_BUSY)
+        return atomic_load_explicit(&f->n_fills, memory_order_relaxed) != job->seen;
+    return atomic_load_explicit(&s->shared.stats.chunk_returns, memory_order_relaxed) !=
+               job->seen ||
+           nj__shared_has_dead(&s->shared);
 }
 
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *s)
 {
-    return &s->stats;
+    return &s->shared.stats;
 }
 
 static bool is_deleted(const struct nj__file *f)
@@ -101,15 +104,37 @@ static bool is_deleted(const struct nj__file *f)
     return fstat(f->fd, &st) == 0 && st.st_nlink == 0;
 }
 
+static void drop_from_cache(struct nj_file_store *s, struct nj__file *f)
+{
+    nj__shared_lock(&s->shared);
+    nj__file_cache_drop(&s->cache, f);
+    nj__shared_unlock(&s->shared);
+}
+
+static struct nj__file *next_to_look_at(struct nj_file_store *s, int64_t now_s)
+{
+    nj__shared_lock(&s->shared);
+    struct nj__file *f = nj__file_cache_due(&s->cache, now_s);
+    nj__shared_unlock(&s->shared);
+    return f;
+}
+
+/* One thread at a time: on a disk that does not answer, no other is lost. */
 static void drop_deleted(struct nj_file_store *s, int64_t now_s)
 {
+    int64_t then = atomic_load_explicit(&s->looked_at_s, memory_order_relaxed);
     struct nj__file *f;
 
-    while ((f = nj__file_cache_due(&s->cache, now_s))) {
+    if (now_s <= then ||
+        !atomic_compare_exchange_strong_explicit(&s->looked_at_s, &then, INT64_MAX,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return;
+    while ((f = next_to_look_at(s, now_s))) {
         if (is_deleted(f))
-            nj__file_cache_drop(&s->cache, f);
+            drop_from_cache(s, f);
         nj_ref_put(&f->object.ref);
     }
+    atomic_store_explicit(&s->looked_at_s, now_s, memory_order_relaxed);
 }
 
 void nj_file_store_tidy(void *store)
@@ -118,10 +143,12 @@ void nj_file_store_tidy(void *store)
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (now.tv_sec != s->looked_at_s)
-        drop_deleted(s, now.tv_sec);
-    s->looked_at_s = now.tv_sec;
-    nj__graveyard_clear(&s->dead);
+    drop_deleted(s, now.tv_sec);
+    if (!nj__shared_has_dead(&s->shared))
+        return;
+    nj__shared_lock(&s->shared);
+    nj__shared_bury(&s->shared);
+    nj__shared_unlock(&s->shared);
 }
 
 /* Files. */
@@ -143,22 +170,48 @@ static void free_memory(uint8_t *memory, uint64_t n_bytes)
         free(memory);
 }
 
-static void count_whole(struct nj_file_store *s, int64_t by)
+/* So many bytes more are for contents in memory, cached or only lent. False: then there would be
+ * more than `most`, and nothing was counted. */
+static bool reserve(struct nj_file_store *s, uint64_t n_bytes, uint64_t most)
 {
-    s->n_whole_bytes += (uint64_t)by;
-    nj__file_stat_add(&s->stats.whole_bytes, by);
+    _Atomic uint64_t *all = &s->shared.stats.whole_bytes;
+    uint64_t n = atomic_load_explicit(all, memory_order_relaxed);
+
+    do {
+        if (n + n_bytes > most)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(all, &n, n + n_bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+static void give_back(struct nj_file_store *s, uint64_t n_bytes)
+{
+    nj__file_stat_add(&s->shared.stats.whole_bytes, -(int64_t)n_bytes);
+}
+
+static struct nj_file_store *store_of(const struct nj__file *f)
+{
+    return nj_container_of(f->shared, struct nj_file_store, shared);
 }
 
 static void bury_file(struct nj__grave *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
-    nj__chunks_forget(&f->store->chunks, f);
-    count_files(f->store, -1);
+    nj__chunks_forget(f);
+    count_files(store_of(f), -1);
+    if (f->memory)
+        give_back(store_of(f), f->id.size);
+    nj__shared_free(f->shared, g);
+}
+
+static void free_file(struct nj__grave *g)
+{
+    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+
     if (f->fd >= 0)
         close(f->fd);
-    if (f->memory)
-        count_whole(f->store, -(int64_t)f->id.size);
     free_memory(f->memory, f->id.size);
     free(f);
 }
@@ -169,7 +222,7 @@ static void last_of_file(struct nj_ref *ref)
     struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
     struct nj__file *f = nj_container_of(o, struct nj__file, object);
 
-    nj__graveyard_push(&f->store->dead, &f->grave);
+    nj__shared_push(f->shared, &f->grave);
 }
 
 static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_id *id)
@@ -181,7 +234,8 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     f->object.size_bytes = id->size;
     f->object.mtime_ns = id->mtime_ns;
     f->grave.bury = bury_file;
-    f->store = s;
+    f->grave.free = free_file;
+    f->shared = &s->shared;
     f->id = *id;
     f->fd = -1;
     nj_list_init(&f->chain);
@@ -192,20 +246,31 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     return f;
 }
 
-/* Read a small file whole. `id` is its identity before. OK with *out, or the reason. */
+/* A file with memory for its contents, of id->size bytes that were reserved. NULL: there is none,
+ * and the bytes were given back. */
+static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file_id *id)
+{
+    struct nj__file *f = new_file(s, id);
+
+    if (f)
+        f->memory = new_memory(id->size);
+    if (f && f->memory)
+        return f;
+    give_back(s, id->size);
+    if (f)
+        nj_ref_put(&f->object.ref);
+    return NULL;
+}
+
+/* Read a small file whole. `id` is its identity before, its bytes are reserved. OK with *out, or
+ * the reason. */
 static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const struct nj__file_id *id,
                                       struct nj__file **out)
 {
     bool racy = nj__file_is_racy(id);
-    struct nj__file *f = new_file(s, id);
+    struct nj__file *f = new_whole(s, id);
     if (!f)
         return NJ_FILE_NO_MEMORY;
-    f->memory = new_memory(id->size);
-    if (!f->memory) {
-        nj_ref_put(&f->object.ref);
-        return NJ_FILE_NO_MEMORY;
-    }
-    count_whole(s, (int64_t)id->size);
     struct stat st;
     bool ok = nj__file_read(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
     if (ok) {
@@ -225,11 +290,13 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
 /* Descriptors wait in the cache and in the graveyard. False: there was nothing to give up. */
 static bool give_up_descriptors(struct nj_file_store *s)
 {
-    uint32_t n = nj_file_store_objects(s);
-
+    nj__shared_lock(&s->shared);
+    uint32_t n = atomic_load_explicit(&s->n_files, memory_order_relaxed);
     nj__file_cache_drop_open(&s->cache);
-    nj__graveyard_clear(&s->dead);
-    return nj_file_store_objects(s) < n;
+    nj__shared_bury(&s->shared);
+    bool any = atomic_load_explicit(&s->n_files, memory_order_relaxed) < n;
+    nj__shared_unlock(&s->shared);
+    return any;
 }
 
 /* The lowest free one is given out: so many are in use as its number says. */
@@ -272,12 +339,17 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
     return NJ_FILE_OK;
 }
 
-static bool goes_in_whole(const struct nj_file_store *s, uint64_t n_bytes)
+static uint64_t whole_bytes_max(const struct nj_file_store *s)
+{
+    return s->cache.cost_max + LENT_BYTES_MAX;
+}
+
+/* True: and its bytes are reserved. */
+static bool goes_in_whole(struct nj_file_store *s, uint64_t n_bytes)
 {
     if (n_bytes <= NJ_CHUNK_BYTES)
-        return true;
-    return n_bytes <= NJ_OBJECT_WHOLE_MAX &&
-           s->n_whole_bytes + n_bytes <= s->cache.cost_max + LENT_BYTES_MAX;
+        return reserve(s, n_bytes, UINT64_MAX);
+    return n_bytes <= NJ_OBJECT_WHOLE_MAX && reserve(s, n_bytes, whole_bytes_max(s));
 }
 
 /* Make an object of an open regular file. Closes `fd` unless the object keeps it. */
@@ -338,28 +410,59 @@ static int open_file(struct nj_file_store *s, const char *path)
     return fd;
 }
 
-/* The object kept for `path`, if it is still the file that is open now; else it is let go. */
-static struct nj__file *still_good(struct nj_file_store *s, const char *path, const struct stat *st)
+/* With the lock: the file kept for `path`, with a reference for the caller, if it is the one that
+ * is there now; else it is let go. */
+static struct nj__file *find_good(struct nj_file_store *s, const char *path,
+                                  const struct nj__file_id *now)
 {
     struct nj__file *kept = nj__file_cache_find(&s->cache, path);
     if (!kept)
         return NULL;
-    struct nj__file_id now = nj__file_id(st);
-    if (!kept->object.is_racy && nj__file_id_eq(&kept->id, &now)) {
+    if (!kept->object.is_racy && nj__file_id_eq(&kept->id, now)) {
         nj__file_cache_used(&s->cache, kept);
+        nj_ref_take(&kept->object.ref);
         return kept;
     }
     nj__file_cache_drop(&s->cache, kept);
     return NULL;
 }
 
+static struct nj__file *find(struct nj_file_store *s, const char *path, const struct stat *st)
+{
+    struct nj__file_id now = nj__file_id(st);
+
+    nj__shared_lock(&s->shared);
+    struct nj__file *f = find_good(s, path, &now);
+    nj__shared_unlock(&s->shared);
+    nj__file_stat_add(f ? &s->shared.stats.hits : &s->shared.stats.misses, 1);
+    return f;
+}
+
+/* A file that was just read is kept, and returned; or given up for the same one, which another
+ * thread has read meanwhile. */
+static struct nj__file *keep(struct nj_file_store *s, const char *path, struct nj__file *f)
+{
+    nj__shared_lock(&s->shared);
+    struct nj__file *other = find_good(s, path, &f->id);
+    if (!other)
+        nj__file_cache_add(&s->cache, path, f);
+    nj__shared_unlock(&s->shared);
+    if (!other)
+        return f;
+    nj_ref_put(&f->object.ref);
+    return other;
+}
+
 /* There is no such file any more, or nobody may read it. */
 static void let_go(struct nj_file_store *s, const char *path, enum nj_file_result r)
 {
+    if (r == NJ_FILE_NO_MEMORY)
+        return;
+    nj__shared_lock(&s->shared);
     struct nj__file *kept = nj__file_cache_find(&s->cache, path);
-
-    if (kept && r != NJ_FILE_NO_MEMORY)
+    if (kept)
         nj__file_cache_drop(&s->cache, kept);
+    nj__shared_unlock(&s->shared);
 }
 
 /* A folder that may be entered: what is in it may be readable though its list of names is not. */
@@ -435,16 +538,14 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
         let_go(s, job->path, r);
         return r;
     }
-    struct nj__file *f = still_good(s, job->path, &st);
-    nj__file_stat_add(f ? &s->stats.hits : &s->stats.misses, 1);
+    struct nj__file *f = find(s, job->path, &st);
     if (f) {
         close(fd);
-        nj_ref_take(&f->object.ref);
     } else {
         r = load(s, fd, &st, &f);
         if (r != NJ_FILE_OK)
             return r;
-        nj__file_cache_add(&s->cache, job->path, f);
+        f = keep(s, job->path, f);
     }
     job->object = &f->object;
     if (job->wants_siblings)
@@ -459,17 +560,11 @@ static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_lis
                                     struct nj_object **out)
 {
     struct nj__file_id id = {.size = nj_listing_render(l, json, NULL, 0)};
-    if (s->n_whole_bytes + id.size > s->cache.cost_max + LENT_BYTES_MAX)
+    if (!reserve(s, id.size, whole_bytes_max(s)))
         return NJ_FILE_NO_MEMORY;
-    struct nj__file *f = new_file(s, &id);
+    struct nj__file *f = new_whole(s, &id);
     if (!f)
         return NJ_FILE_NO_MEMORY;
-    f->memory = new_memory(id.size);
-    if (!f->memory) {
-        nj_ref_put(&f->object.ref);
-        return NJ_FILE_NO_MEMORY;
-    }
-    count_whole(s, (int64_t)id.size);
     nj_listing_render(l, json, (char *)f->memory, id.size);
     f->object.bytes = f->memory;
     f->object.mtime_ns = NJ_OBJECT_NO_TIME;
@@ -480,7 +575,7 @@ static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_lis
 static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_job *job)
 {
     struct nj_listing l;
-    nj__file_stat_add(&s->stats.listings, 1);
+    nj__file_stat_add(&s->shared.stats.listings, 1);
     int err = nj__list_read(&s->root, job->path, &l);
 
     if ((err == EMFILE || err == ENFILE) && give_up_descriptors(s)) {
@@ -498,11 +593,10 @@ static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_jo
 {
     struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
 
-    NJ_ASSERT(f->store == s && f->fd >= 0);
+    NJ_ASSERT(f->shared == &s->shared && f->fd >= 0);
     NJ_ASSERT(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
     NJ_ASSERT(job->offset < f->object.size_bytes);
-    job->seen = atomic_load_explicit(&s->stats.chunk_returns, memory_order_relaxed);
-    return nj__chunks_get(&s->chunks, f, job->offset, job->n_bytes, &job->chunk);
+    return nj__chunks_read(&s->chunks, f, job);
 }
 
 static bool may_look(const struct nj_file_store *s)
@@ -534,9 +628,11 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
 
 uint32_t nj_file_store_close(struct nj_file_store *s)
 {
+    nj__shared_lock(&s->shared);
     nj__file_cache_clear(&s->cache);
-    nj__graveyard_clear(&s->dead);
+    nj__shared_bury(&s->shared);
     nj__chunks_clear(&s->chunks);
+    nj__shared_unlock(&s->shared);
     nj__root_close(&s->root);
     uint32_t n = nj_file_store_objects(s);
     if (n == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The files below one root folder, as objects in memory. Belongs to one worker thread, which may
- * block; only references are shared.
+ * The files below one root folder, as objects in memory. Any number of threads may do jobs at once;
+ * a job may block, and then holds up no other one. Two of them that open the same file both read
+ * it.
  *
  * Names are resolved by the kernel with openat2(2) and never leave the root. Small files are read
  * whole and kept, least recently used first out, within a budget; each OPEN checks that the
@@ -34,14 +35,16 @@ struct nj_file_store;
 int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err);
 
-/* Do a job: fills in its outputs. `store` is a struct nj_file_store. With `as_others` the thread
- * may have the rights of others afterwards; where the system does not let it, names are DENIED. */
+/* Do a job: fills in its outputs. `store` is a struct nj_file_store. Any thread. With `as_others`
+ * the thread may have the rights of others afterwards; where the system does not let it, names are
+ * DENIED. */
 void nj_file_store_run(void *store, struct nj_file_job *job);
 
-/* Free what was put by its last holder. Cheap when there is nothing. */
+/* Free what was put by its last holder, and let go of files that were deleted. Cheap when there is
+ * nothing. Any thread; to be called after jobs, and once a second. */
 void nj_file_store_tidy(void *store);
 
-/* What goes on in it. Written by the worker, read by any thread. */
+/* What goes on in it. Any thread. */
 struct nj_file_store_stats {
     _Atomic uint64_t cached_files, cached_bytes; /* kept by name; a large file counts as 1 MiB */
     _Atomic uint64_t hits, misses;               /* of OPENs that found a file */
@@ -53,19 +56,21 @@ struct nj_file_store_stats {
     _Atomic uint64_t chunk_returns;              /* chunks that their last holder let go of */
     _Atomic uint64_t reads, read_bytes;          /* from the file system */
     _Atomic uint64_t waits;                      /* READs put off for want of memory */
+    _Atomic uint64_t waits_for_read;             /* put off while another thread read the same */
     _Atomic uint64_t changed;                    /* READs that found another file */
     _Atomic uint64_t listings;
 };
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *store);
 
-/* May a READ that failed with NO_MEMORY find some now? `seen` is that job's. Any thread. */
-bool nj_file_store_has_room(struct nj_file_store *store, uint64_t seen);
+/* May a READ that failed with NO_MEMORY or BUSY be different now? For who has the job. Any thread.
+ */
+bool nj_file_store_has_news(struct nj_file_store *store, const struct nj_file_job *job);
 
 /* Objects and chunks that somebody may hold, cached files included. Any thread. */
 uint32_t nj_file_store_objects(const struct nj_file_store *store);
 
-/* Empty the cache and free everything. Returns the objects and chunks that someone still holds: 0,
- * or there is a leak, and what they need stays allocated. */
+/* When no job runs: empty the cache and free everything. Returns the objects and chunks that
+ * someone still holds: 0, or there is a leak, and what they need stays allocated. */
 uint32_t nj_file_store_close(struct nj_file_store *store);
 
 #endif

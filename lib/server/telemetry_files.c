@@ -30,6 +30,7 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"reads", &st->reads},
         {"read_bytes", &st->read_bytes},
         {"waits", &st->waits},
+        {"waits_for_read", &st->waits_for_read},
         {"changed", &st->changed},
         {"listings", &st->listings},
     };

@@ -8,7 +8,7 @@ import unittest
 
 from world import World, server_for_nobody
 
-FILE_TASKS = 1  # NJ_FILE_TASKS_MAX
+FILE_TASKS = 4  # NJ_FILE_TASKS_MAX
 
 
 def threads(pid):

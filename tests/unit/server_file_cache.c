@@ -10,21 +10,33 @@ TestSuite(server_file_cache, .fini = scratch_remove);
 #define HOT  20u
 #define COLD 10000u
 
-static struct nj_file_store_stats counts;
 static struct nj__file_cache cache;
-static struct nj__graveyard dead;
+static struct nj__shared shared;
+#define counts shared.stats
 static uint32_t n_dead;
 
-static void bury(struct nj__grave *g)
+static void free_it(struct nj__grave *g)
 {
     free(nj_container_of(g, struct nj__file, grave));
     n_dead++;
 }
 
+static void bury(struct nj__grave *g)
+{
+    nj__shared_free(&shared, g);
+}
+
+static void tidy(void)
+{
+    nj__shared_lock(&shared);
+    nj__shared_bury(&shared);
+    nj__shared_unlock(&shared);
+}
+
 static void last(struct nj_ref *ref)
 {
     struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
-    nj__graveyard_push(&dead, &nj_container_of(o, struct nj__file, object)->grave);
+    nj__shared_push(&shared, &nj_container_of(o, struct nj__file, object)->grave);
 }
 
 static void add(const char *name, uint32_t n_bytes, int fd)
@@ -34,13 +46,14 @@ static void add(const char *name, uint32_t n_bytes, int fd)
     f->object.size_bytes = n_bytes;
     f->fd = fd;
     f->grave.bury = bury;
+    f->grave.free = free_it;
     nj_list_init(&f->chain);
     nj_list_init(&f->used);
     nj_list_init(&f->open);
     nj_list_init(&f->pieces);
     nj__file_cache_add(&cache, name, f);
     nj_ref_put(&f->object.ref);
-    nj__graveyard_clear(&dead);
+    tidy();
 }
 
 /* A request for a file of `n_bytes`. Returns whether it was there. */
@@ -72,14 +85,14 @@ static bool ask_numbered(char kind, uint32_t i)
 static void start(uint64_t n_bytes)
 {
     struct nj_hash_key key = {{1, 2, 3}};
-    memset(&counts, 0, sizeof counts);
-    nj__file_cache_init(&cache, &key, n_bytes, &counts);
+    nj__shared_init(&shared);
+    nj__file_cache_init(&cache, &key, n_bytes, &shared);
 }
 
 static void stop(void)
 {
     nj__file_cache_clear(&cache);
-    nj__graveyard_clear(&dead);
+    tidy();
     cr_expect_eq(counts.cached_files, 0);
     cr_expect_eq(counts.cached_bytes, 0);
     cr_expect_eq(cache.cost + cache.cost_hot, 0);
@@ -116,10 +129,10 @@ Test(server_file_cache, open_files_are_looked_at_in_turn)
     cr_expect_str_eq(due(1033), "a");
     cr_expect_str_eq(due(1033), "c");
     cr_expect_null(due(1033));
-    nj__graveyard_clear(&dead);
+    tidy();
     cr_expect_eq(n_dead, 1);
     nj__file_cache_drop_open(&cache);
-    nj__graveyard_clear(&dead);
+    tidy();
     cr_expect_eq(n_dead, 3);
     cr_expect_null(due(2000));
     cr_expect(ask("whole", 10), "it stays");

@@ -142,13 +142,13 @@ Test(server_file_chunks, what_is_lent_is_bounded)
     cr_expect_geq(n_of_size[1], 1000);
     cr_expect_geq(n_of_size[2], 16000);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, lent);
-    cr_expect_not(nj_file_store_has_room(b.store, b.job.seen));
+    cr_expect_not(nj_file_store_has_news(b.store, &b.job));
     struct nj_file_job refused = b.job;
 
     put(chunks[--n]);
-    cr_expect(nj_file_store_has_room(b.store, refused.seen), "also before it is buried");
+    cr_expect(nj_file_store_has_news(b.store, &refused), "also before it is buried");
     nj_file_store_tidy(b.store);
-    cr_expect(nj_file_store_has_room(b.store, refused.seen), "and after");
+    cr_expect(nj_file_store_has_news(b.store, &refused), "and after");
     nj_file_store_run(b.store, &refused);
     cr_assert_eq(refused.result, NJ_FILE_OK);
     chunks[n++] = refused.chunk;

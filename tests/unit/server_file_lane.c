@@ -96,7 +96,7 @@ static void use_up(struct world *x)
         while (x->n_out > 0 && counts->waits == 0)
             poll_lane(x, 0);
     }
-    while (!x->lane[0].first)
+    while (!x->lane[0].memory.first)
         poll_lane(x, 0);
     cr_expect(x->port[0].keeps(x->port[0].ctx), "it has to be polled");
     cr_expect_eq(x->n_out, 1);
@@ -114,7 +114,7 @@ Test(server_file_lane, waits_until_somebody_lets_go, .timeout = 60)
 
     /* Another lane waits, too; each chunk that comes back is for one of them. */
     ask(x, 1, READS - 1);
-    while (!x->lane[1].first)
+    while (!x->lane[1].memory.first)
         poll_lane(x, 1);
     for (uint32_t round = 0; round < 2; round++) {
         uint32_t before = x->n_out;
@@ -135,10 +135,10 @@ Test(server_file_lane, gives_back_what_nobody_waits_for, .timeout = 60)
     struct world *x = start();
     struct nj_file_job *job[4];
     use_up(x);
-    job[0] = x->lane[0].first;
+    job[0] = x->lane[0].memory.first;
     for (uint32_t i = 1; i < NJ_ARRAY_LEN(job); i++) {
         job[i] = ask(x, 0, READS - i);
-        while (x->lane[0].last != &job[i]->next)
+        while (x->lane[0].memory.last != &job[i]->next)
             poll_lane(x, 0);
     }
     /* One in the middle, the last, the only one behind the first, the first. */
@@ -147,9 +147,9 @@ Test(server_file_lane, gives_back_what_nobody_waits_for, .timeout = 60)
         job[order[k]]->asker = NULL;
         while (x->n_out > 3 - k)
             poll_lane(x, 0);
-        cr_expect_eq(x->lane[0].first, k < 3 ? job[0] : NULL);
+        cr_expect_eq(x->lane[0].memory.first, k < 3 ? job[0] : NULL);
     }
-    cr_expect_eq(x->lane[0].last, &x->lane[0].first);
+    cr_expect_eq(x->lane[0].memory.last, &x->lane[0].memory.first);
     while (x->n_held > 0)
         nj_ref_put(&x->held[--x->n_held]->ref);
     stop(x);

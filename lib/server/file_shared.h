@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the parts of a file store share: a lock, files and pieces whose last reference was put, and
+ * counters. The lock guards the cache, the table of pieces, and what a file notes of how it was
+ * when it was looked at last. It is held for steps in memory only: no system call that touches a
+ * file system is made with it, so whoever is stuck in one holds up nobody.
+ */
+#ifndef NJ_SERVER_FILE_SHARED_H
+#define NJ_SERVER_FILE_SHARED_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "server/file_store.h"
+
+/* A file or a piece on its way out. */
+struct nj__grave {
+    struct nj__grave *next;
+    void (*bury)(struct nj__grave *); /* takes it out of lists and sums; with the lock */
+    void (*free)(struct nj__grave *); /* its memory and descriptor; without the lock */
+};
+
+struct nj__shared {
+    pthread_mutex_t lock;
+    struct nj__grave *to_free; /* by whoever unlocks */
+    /* Lock-free stack of what nobody holds any more: pushed by any thread, lcores among them, taken
+     * whole by one that has the lock, so no ABA. */
+    _Atomic(struct nj__grave *) dead NJ_CACHE_ALIGNED;
+    struct nj_file_store_stats stats NJ_CACHE_ALIGNED;
+};
+
+void nj__shared_init(struct nj__shared *sh);
+void nj__shared_lock(struct nj__shared *sh);
+/* Also frees what was given to nj__shared_free() since the lock. */
+void nj__shared_unlock(struct nj__shared *sh);
+
+/* Its last reference was put. Any thread; no lock, no system call. */
+void nj__shared_push(struct nj__shared *sh, struct nj__grave *g);
+/* Any thread: is there something to bury, at some moment just now? */
+static inline bool nj__shared_has_dead(struct nj__shared *sh)
+{
+    return atomic_load_explicit(&sh->dead, memory_order_relaxed) != NULL;
+}
+/* With the lock: bury all that was pushed. */
+void nj__shared_bury(struct nj__shared *sh);
+/* With the lock: call its `free` after it. */
+void nj__shared_free(struct nj__shared *sh, struct nj__grave *g);
+
+/* Any thread, with the lock or without. */
+static inline void nj__file_stat_add(_Atomic uint64_t *stat, int64_t by)
+{
+    atomic_fetch_add_explicit(stat, (uint64_t)by, memory_order_relaxed);
+}
+
+#endif

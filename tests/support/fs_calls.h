@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * System calls that a test can hold up: functions of libc that the file store calls, in the test's
+ * own program, where they stand before those of libc. A thread whose `gate` is set stops in the
+ * call that the gate names, as it would in a disk that does not answer; a thread whose `on_call` is
+ * set calls that before each. For a test with one file only.
+ */
+#ifndef NJ_TESTS_FS_CALLS_H
+#define NJ_TESTS_FS_CALLS_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+struct gate {
+    const char *call;
+    bool after; /* the call was made, and its answer is late; else it is made when the gate opens */
+    bool fails; /* pread(): and then there are no bytes */
+    sem_t reached, open;
+};
+
+static _Thread_local struct gate *gate;
+static _Thread_local void (*on_call)(const char *call);
+
+/* Once: the next calls go through. True: the call is to fail. */
+static bool pass(const char *call, bool after)
+{
+    struct gate *g = gate;
+
+    if (on_call && !after)
+        on_call(call);
+    if (!g || g->after != after || strcmp(g->call, call) != 0)
+        return false;
+    gate = NULL;
+    sem_post(&g->reached);
+    while (sem_wait(&g->open) < 0)
+        ;
+    return g->fails;
+}
+
+ssize_t pread(int fd, void *out, size_t n, off_t at)
+{
+    if (pass("pread", false))
+        return 0;
+    return syscall(SYS_pread64, fd, out, n, at);
+}
+
+int fstat(int fd, struct stat *st)
+{
+    pass("fstat", false);
+    int rc = (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+    pass("fstat", true);
+    return rc;
+}
+
+int fstatat(int fd, const char *restrict path, struct stat *restrict st, int flags)
+{
+    pass("fstatat", false);
+    return (int)syscall(SYS_newfstatat, fd, path, st, flags);
+}
+
+int stat(const char *restrict path, struct stat *restrict st)
+{
+    pass("stat", false);
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, 0);
+}
+
+int close(int fd)
+{
+    pass("close", false);
+    return (int)syscall(SYS_close, fd);
+}
+
+int munmap(void *p, size_t n)
+{
+    pass("munmap", false);
+    return (int)syscall(SYS_munmap, p, n);
+}
+
+int posix_fadvise(int fd, off_t at, off_t n, int advice)
+{
+    pass("fadvise", false);
+    return (int)syscall(SYS_fadvise64, fd, at, n, advice);
+}
+
+ssize_t readlinkat(int fd, const char *restrict path, char *restrict out, size_t n)
+{
+    pass("readlinkat", false);
+    return syscall(SYS_readlinkat, fd, path, out, n);
+}
+
+int nanosleep(const struct timespec *wait, struct timespec *left)
+{
+    pass("nanosleep", false);
+    return (int)syscall(SYS_nanosleep, wait, left);
+}
+
+/* The store's clocks: the coarse one is ahead by so much, and of the wall clock a test may say what
+ * it shows. */
+static _Atomic int64_t coarse_ahead_s, wall_ns;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int64_t wall = atomic_load(&wall_ns);
+    int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+    if (id == CLOCK_MONOTONIC_COARSE)
+        ts->tv_sec += atomic_load(&coarse_ahead_s);
+    if (id == CLOCK_REALTIME && wall != 0)
+        *ts = (struct timespec){wall / 1000000000, wall % 1000000000};
+    return rc;
+}
+
+#endif

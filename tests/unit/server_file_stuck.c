@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of one store, of which one is stuck in a system call: what others do meanwhile. */
+#include "store_rig.h"
+
+#include "base/attr.h"
+#include "server/file_lane.h"
+#include "support/fs_calls.h"
+
+static void start(void)
+{
+    on_call = NULL;
+    atomic_store(&wall_ns, 0);
+}
+
+TestSuite(server_file_stuck, .init = start, .fini = scratch_remove, .timeout = 60);
+
+#define SMALL NJ_CHUNK_SMALL_BYTES
+
+/* A thread with one job, which stops in a system call. */
+struct other {
+    struct nj_file_store *store;
+    struct nj_file_job job;
+    bool only_tidies;
+    struct gate gate;
+    pthread_t thread;
+};
+
+static void *run_other(void *arg)
+{
+    struct other *o = arg;
+
+    gate = &o->gate;
+    if (o->only_tidies)
+        nj_file_store_tidy(o->store);
+    else
+        nj_file_store_run(o->store, &o->job);
+    return NULL;
+}
+
+/* Returns when it is stuck. */
+static void begin_other(struct other *o, struct bench *b, const char *call, bool after)
+{
+    o->store = b->store;
+    o->gate = (struct gate){.call = call, .after = after};
+    sem_init(&o->gate.reached, 0, 0);
+    sem_init(&o->gate.open, 0, 0);
+    cr_assert_eq(pthread_create(&o->thread, NULL, run_other, o), 0);
+    while (sem_wait(&o->gate.reached) < 0)
+        ;
+}
+
+static enum nj_file_result end_other(struct other *o, bool fails)
+{
+    o->gate.fails = fails;
+    sem_post(&o->gate.open);
+    cr_assert_eq(pthread_join(o->thread, NULL), 0);
+    return o->job.result;
+}
+
+static struct nj_file_job read_of(struct nj_object *o, uint64_t offset)
+{
+    return (struct nj_file_job){
+        .op = NJ_FILE_READ, .object = o, .offset = offset, .n_bytes = SMALL};
+}
+
+static struct nj_file_job open_of(const char *name)
+{
+    struct nj_file_job job = {.op = NJ_FILE_OPEN};
+    strcpy(job.path, name);
+    return job;
+}
+
+static void put(struct nj_chunk *c)
+{
+    nj_ref_put(&c->ref);
+}
+
+static void read_and_put(struct bench *b, struct nj_object *o, uint64_t offset)
+{
+    cr_assert_eq(read_job(b, o, offset, SMALL), NJ_FILE_OK);
+    put(b->job.chunk);
+}
+
+static void list_and_put(struct bench *b)
+{
+    b->job = (struct nj_file_job){.op = NJ_FILE_LIST};
+    nj_file_store_run(b->store, &b->job);
+    cr_assert_eq(b->job.result, NJ_FILE_OK);
+    nj_ref_put(&b->job.object->ref);
+}
+
+/* All that does not need these very bytes goes on. */
+Test(server_file_stuck, a_read_holds_up_nobody_else)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    struct nj_object *o = open_large(&b, "f"), *p = open_large(&b, "g");
+    struct other other = {.job = read_of(o, NJ_OBJECT_WHOLE_MAX)};
+    begin_other(&other, &b, "pread", false);
+
+    write_file(&b, "a", "x", 1);
+    expect_text(&b, "a", "x");
+    cr_expect_eq(peek(&b, "none"), NJ_FILE_ABSENT);
+    cr_expect_eq(peek(&b, "f"), NJ_FILE_OK, "also of the same file");
+    list_and_put(&b);
+    read_and_put(&b, p, NJ_OBJECT_WHOLE_MAX);
+    read_and_put(&b, o, 0);
+    nj_file_store_tidy(b.store);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(read_job(&b, o, NJ_OBJECT_WHOLE_MAX + 5, SMALL), NJ_FILE_BUSY);
+        cr_expect_not(nj_file_store_has_news(b.store, &b.job));
+    }
+    cr_expect_eq(stats(&b)->waits_for_read, 3);
+    cr_expect_eq(stats(&b)->waits, 0);
+    cr_expect_eq(stats(&b)->reads, 3);
+
+    cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
+    cr_expect(nj_file_store_has_news(b.store, &b.job));
+    nj_file_store_run(b.store, &b.job);
+    cr_assert_eq(b.job.result, NJ_FILE_OK);
+    cr_expect_eq(b.job.chunk, other.job.chunk);
+    cr_expect_eq(memcmp(b.job.chunk->bytes, "mark", 4), 0);
+    cr_expect_eq(stats(&b)->reads, 3, "read once");
+    put(b.job.chunk);
+    put(other.job.chunk);
+    nj_ref_put(&o->ref);
+    nj_ref_put(&p->ref);
+    end(&b);
+}
+
+/* Those who came for the same hear of it, too. */
+Test(server_file_stuck, a_read_that_fails)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    struct nj_object *o = open_large(&b, "f");
+    struct other other = {.job = read_of(o, 0)};
+    begin_other(&other, &b, "pread", false);
+    cr_expect_eq(read_job(&b, o, 0, SMALL), NJ_FILE_BUSY);
+    cr_expect_eq(end_other(&other, true), NJ_FILE_BROKEN);
+    cr_assert_null(other.job.chunk);
+    cr_expect(nj_file_store_has_news(b.store, &b.job));
+    nj_file_store_run(b.store, &b.job);
+    cr_expect_eq(b.job.result, NJ_FILE_BROKEN);
+    cr_expect_eq(stats(&b)->changed, 2);
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(stats(&b)->chunk_bytes, 0);
+    cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+/* Whoever reads in large pieces does not wait for a small one, nor the other way round. */
+Test(server_file_stuck, pieces_of_other_sizes)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    struct nj_object *o = open_large(&b, "f");
+    struct other large = {.job = read_of(o, NJ_OBJECT_WHOLE_MAX)}, small = large;
+    large.job.n_bytes = NJ_CHUNK_BYTES;
+    begin_other(&large, &b, "pread", false);
+    begin_other(&small, &b, "pread", false);
+    cr_expect_eq(end_other(&large, false), NJ_FILE_OK);
+    cr_expect_eq(read_job(&b, o, NJ_OBJECT_WHOLE_MAX, SMALL), NJ_FILE_BUSY);
+    read_and_put(&b, o, NJ_OBJECT_WHOLE_MAX + SMALL);
+    cr_expect_eq(stats(&b)->reads, 2, "that was in the large one");
+    cr_expect_eq(end_other(&small, false), NJ_FILE_OK);
+    cr_expect_eq(memcmp(small.job.chunk->bytes, "mark", 4), 0);
+    put(large.job.chunk);
+    put(small.job.chunk);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+/* Both read the file; the second one to be done takes what the first one has put into the cache. */
+Test(server_file_stuck, two_open_the_same)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    write_file(&b, "f", "text", 4);
+    wait_for_tick(&b, "f");
+    cr_assert_eq(chmod(at(&b, "f"), 0600), 0); /* what the cache has is no longer good */
+    struct stat st;
+    cr_assert_eq(stat(at(&b, "f"), &st), 0);
+    atomic_store(&wall_ns,
+                 (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec + 100000000);
+    struct other other = {.job = open_of("f")};
+    begin_other(&other, &b, "pread", false);
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    struct nj_object *mine = b.job.object;
+    cr_expect_not(mine->is_racy);
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(nj_file_store_objects(b.store), 2);
+    cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
+    cr_expect_eq(other.job.object, mine);
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    cr_expect_eq(stats(&b)->cached_files, 1);
+    cr_expect_eq(stats(&b)->whole_bytes, 4);
+    nj_ref_put(&mine->ref);
+    nj_ref_put(&other.job.object->ref);
+    end(&b);
+}
+
+/* The thread that is late has the version that it opened; the next OPEN has the one that is there.
+ */
+Test(server_file_stuck, two_open_what_changes)
+{
+    struct bench b;
+    char from[PATH_MAX];
+    begin(&b, 64 * MIB);
+    write_file(&b, "f", "old!", 4);
+    write_file(&b, "new", "new!", 4);
+    wait_for_tick(&b, "new");
+    strcpy(from, at(&b, "new"));
+    struct other other = {.job = open_of("f")};
+    begin_other(&other, &b, "pread", false);
+    cr_assert_eq(rename(from, at(&b, "f")), 0);
+    expect_text(&b, "f", "new!");
+    cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
+    cr_expect_eq(memcmp(other.job.object->bytes, "old!", 4), 0);
+    expect_text(&b, "f", "new!");
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(stats(&b)->cached_files, 2, "f and new");
+    nj_ref_put(&other.job.object->ref);
+    end(&b);
+}
+
+static uint32_t n_sleeps;
+
+static void count_sleeps(const char *call)
+{
+    n_sleeps += strcmp(call, "nanosleep") == 0;
+}
+
+/* Of a file that was changed in this tick nothing is read before it is over, by no thread. */
+
+Test(server_file_stuck, each_waits_for_the_tick)
+{
+    struct bench b;
+    struct stat st;
+    begin(&b, 64 * MIB);
+    sparse_file(&b, "f", 2 * NJ_OBJECT_WHOLE_MAX);
+    cr_assert_eq(stat(at(&b, "f"), &st), 0);
+    int64_t ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+    atomic_store(&wall_ns, ctime_ns + 1000000);
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    struct nj_object *o = b.job.object;
+    cr_assert(o->is_racy);
+    struct other other = {.job = read_of(o, 0)};
+    begin_other(&other, &b, "nanosleep", false);
+    on_call = count_sleeps;
+    read_and_put(&b, o, MIB);
+    cr_expect_eq(n_sleeps, 1);
+    atomic_store(&wall_ns, ctime_ns + 20000001);
+    read_and_put(&b, o, 2 * MIB);
+    cr_expect_eq(n_sleeps, 1, "it is over");
+    cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
+    put(other.job.chunk);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+static void set_mode(struct bench *b, mode_t mode)
+{
+    cr_assert_eq(chmod(at(b, "f"), mode), 0);
+}
+
+/* A look from before a change of permissions that comes late: it is taken again, and does not make
+ * the change one that is still to come, which would explain a rewrite. */
+Test(server_file_stuck, late_looks)
+{
+    struct bench b;
+    struct stat st;
+    begin(&b, 64 * MIB);
+    struct nj_object *o = open_large(&b, "f");
+    cr_assert_eq(stat(at(&b, "f"), &st), 0);
+    struct other other = {.job = read_of(o, 0)};
+    wait_for_tick(&b, "f"); /* times of two changes in one may be the same */
+    begin_other(&other, &b, "fstat", true);
+    set_mode(&b, 0600);
+    read_and_put(&b, o, MIB);
+    cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
+    put(other.job.chunk);
+
+    wait_for_tick(&b, "f");
+    int fd = open(at(&b, "f"), O_WRONLY);
+    cr_assert_eq(pwrite(fd, "x", 1, 0), 1);
+    close(fd);
+    set_mtime(&b, "f", (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+    cr_expect_eq(read_job(&b, o, 2 * MIB, SMALL), NJ_FILE_BROKEN);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+/* A rewrite that one thread has seen is the end for the other one, whose look came before. */
+Test(server_file_stuck, a_late_look_at_a_changed_file)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    struct nj_object *o = open_large(&b, "f");
+    struct other other = {.job = read_of(o, 0)};
+    begin_other(&other, &b, "fstat", true);
+    cr_assert_eq(truncate(at(&b, "f"), NJ_OBJECT_WHOLE_MAX), 0);
+    cr_expect_eq(read_job(&b, o, MIB, SMALL), NJ_FILE_BROKEN);
+    cr_expect_eq(end_other(&other, false), NJ_FILE_BROKEN);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+/* Deleted files are let go of, by one thread: if their disk does not answer, that one alone waits.
+ */
+Test(server_file_stuck, a_look_for_deleted_files)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    nj_ref_put(&open_large(&b, "f")->ref);
+    nj_ref_put(&open_large(&b, "g")->ref);
+    cr_expect_eq(nj_file_store_objects(b.store), 2);
+    cr_assert_eq(unlink(at(&b, "f")), 0);
+    atomic_fetch_add(&coarse_ahead_s, 17);
+    struct other other = {.only_tidies = true};
+    begin_other(&other, &b, "fstat", false);
+    for (int i = 0; i < 40; i++) {
+        atomic_fetch_add(&coarse_ahead_s, 1);
+        nj_file_store_tidy(b.store);
+        cr_expect_eq(peek(&b, "g"), NJ_FILE_OK);
+    }
+    cr_expect_eq(nj_file_store_objects(b.store), 2);
+    end_other(&other, false);
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    cr_assert_eq(unlink(at(&b, "g")), 0);
+    for (int i = 0; i < 17; i++) {
+        atomic_fetch_add(&coarse_ahead_s, 1);
+        nj_file_store_tidy(b.store);
+    }
+    cr_expect_eq(nj_file_store_objects(b.store), 0);
+    end(&b);
+}
+
+/* The same file system may not answer for the root's name. */
+Test(server_file_stuck, a_look_at_the_root)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    write_file(&b, "a", "x", 1);
+    atomic_fetch_add(&coarse_ahead_s, 2);
+    struct other other = {.job = open_of("a")};
+    begin_other(&other, &b, "stat", false);
+    for (int i = 0; i < 3; i++) {
+        atomic_fetch_add(&coarse_ahead_s, 2);
+        expect_text(&b, "a", "x");
+    }
+    cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
+    nj_ref_put(&other.job.object->ref);
+    end(&b);
+}
+
+/* While a thread is in a system call, another one does jobs. */
+static struct {
+    struct nj_file_store *store;
+    struct nj_object *large;
+    struct nj_chunk *first; /* of it, held, so that others bury nothing */
+    sem_t ask, done;
+    bool stop;
+    struct {
+        const char *call;
+        uint32_t n;
+    } seen[16];
+} meanwhile;
+
+static void *do_jobs(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        while (sem_wait(&meanwhile.ask) < 0)
+            ;
+        if (meanwhile.stop)
+            return NULL;
+        struct nj_file_job job = open_of("kept"), read = read_of(meanwhile.large, 0);
+        nj_file_store_run(meanwhile.store, &job);
+        nj_file_store_run(meanwhile.store, &read);
+        cr_assert_eq(job.result, NJ_FILE_OK);
+        cr_assert_eq(read.result, NJ_FILE_OK);
+        nj_ref_put(&job.object->ref);
+        put(read.chunk);
+        sem_post(&meanwhile.done);
+    }
+}
+
+static uint32_t *count_of(const char *call)
+{
+    uint32_t i = 0;
+
+    while (meanwhile.seen[i].call && strcmp(meanwhile.seen[i].call, call) != 0)
+        i++;
+    cr_assert_lt(i, NJ_ARRAY_LEN(meanwhile.seen));
+    meanwhile.seen[i].call = call;
+    return &meanwhile.seen[i].n;
+}
+
+static void let_others_work(const char *call)
+{
+    struct timespec until;
+
+    ++*count_of(call);
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    sem_post(&meanwhile.ask);
+    while (sem_timedwait(&meanwhile.done, &until) < 0)
+        cr_assert_eq(errno, EINTR, "the lock is held in %s", call);
+}
+
+static void make_work(struct bench *b)
+{
+    static uint8_t data[200000];
+
+    write_file(b, "kept", "x", 1);
+    write_file(b, "whole", data, sizeof data);
+    cr_assert_eq(mkdir(at(b, "d"), 0755), 0);
+    cr_assert_eq(symlink("whole", at(b, "link")), 0);
+    wait_for_tick(b, "whole");
+    cr_assert_eq(peek(b, "kept"), NJ_FILE_OK);
+    meanwhile.store = b->store;
+    meanwhile.large = open_large(b, "large");
+    cr_assert_eq(read_job(b, meanwhile.large, 0, SMALL), NJ_FILE_OK);
+    meanwhile.first = b->job.chunk;
+}
+
+/* Descriptors run out, but for a quarter, and an open file of the cache is given up. */
+static void run_out(struct bench *b)
+{
+    struct rlimit limit, few;
+    int fds[40], n = 0;
+
+    do
+        fds[n] = dup(0);
+    while (fds[n++] < 40 && n < 40);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    few = (struct rlimit){(rlim_t)fds[n - 1] * 4 / 3, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    cr_expect_eq(peek(b, "gone"), NJ_FILE_OK);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n > 0)
+        syscall(SYS_close, fds[--n]);
+}
+
+static void work(struct bench *b)
+{
+    struct stat st;
+    struct nj_object *o;
+
+    cr_expect_eq(peek(b, "whole"), NJ_FILE_OK);
+    cr_expect_eq(peek(b, "link"), NJ_FILE_OK);
+    list_and_put(b);
+    o = open_large(b, "gone");
+    cr_assert_eq(stat(at(b, "gone"), &st), 0);
+    atomic_store(&wall_ns, (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec + 1000000);
+    cr_assert_eq(open_job(b, "gone"), NJ_FILE_OK);
+    cr_assert(b->job.object->is_racy);
+    nj_ref_put(&o->ref);
+    o = b->job.object;
+    cr_assert_eq(read_job(b, o, MIB, NJ_CHUNK_BYTES), NJ_FILE_OK);
+    put(b->job.chunk);
+    read_and_put(b, o, MIB + SMALL); /* copied */
+    atomic_store(&wall_ns, 0);
+    nj_ref_put(&o->ref);
+    run_out(b);
+    cr_assert_eq(unlink(at(b, "gone")), 0);
+    atomic_fetch_add(&coarse_ahead_s, 17);
+    nj_file_store_tidy(b->store);
+    cr_assert_eq(truncate(at(b, "whole"), 100000), 0);
+    cr_expect_eq(peek(b, "whole"), NJ_FILE_OK); /* and the memory of the old one goes */
+    cr_assert_eq(unlink(at(b, "whole")), 0);
+    cr_expect_eq(peek(b, "whole"), NJ_FILE_ABSENT);
+}
+
+Test(server_file_stuck, no_call_has_the_lock)
+{
+    static const char *const calls[] = {"pread",  "fstat",   "fstatat",    "stat",     "close",
+                                        "munmap", "fadvise", "readlinkat", "nanosleep"};
+    struct bench b;
+    pthread_t thread;
+
+    begin_with(&b, 64 * MIB, NJ_SYMLINKS_OWNER);
+    make_work(&b);
+    sem_init(&meanwhile.ask, 0, 0);
+    sem_init(&meanwhile.done, 0, 0);
+    cr_assert_eq(pthread_create(&thread, NULL, do_jobs, NULL), 0);
+    on_call = let_others_work;
+    work(&b);
+    on_call = NULL;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(calls); i++)
+        cr_expect_gt(*count_of(calls[i]), 0, "%s was not tried", calls[i]);
+    meanwhile.stop = true;
+    sem_post(&meanwhile.ask);
+    pthread_join(thread, NULL);
+    put(meanwhile.first);
+    nj_ref_put(&meanwhile.large->ref);
+    end(&b);
+}
+
+/* A lane over workers that do each task at once, on this thread. */
+struct direct {
+    struct nj_task *done[64];
+    uint32_t n;
+    bool is_full;
+};
+
+static bool direct_submit(void *ctx, struct nj_task *task)
+{
+    struct direct *d = ctx;
+
+    if (d->is_full || d->n == NJ_ARRAY_LEN(d->done))
+        return false;
+    task->ops->run(task);
+    d->done[d->n++] = task;
+    return true;
+}
+
+static void direct_flush(void *ctx)
+{
+    (void)ctx;
+}
+
+static uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    struct direct *d = ctx;
+    uint32_t i = 0;
+
+    while (i < n && d->n > 0)
+        tasks[i++] = d->done[--d->n];
+    return i;
+}
+
+struct shard {
+    struct direct direct;
+    struct nj_file_lane lane;
+    struct nj_file_port port;
+};
+
+static void begin_shard(struct shard *sh, struct bench *b)
+{
+    sh->direct = (struct direct){0};
+    struct nj_task_port way = {
+        .ctx = &sh->direct, .submit = direct_submit, .flush = direct_flush, .poll = direct_poll};
+    sh->port = nj_file_lane_init(&sh->lane, &way, b->store);
+}
+
+static void ask(struct shard *sh, struct nj_file_job *job, struct nj_object *o, uint64_t offset)
+{
+    *job = read_of(o, offset);
+    job->asker = sh;
+    cr_assert(sh->port.submit(sh->port.ctx, job));
+}
+
+/* Poll until nothing more comes; what comes is OK. */
+static uint32_t take_all(struct shard *sh)
+{
+    struct nj_file_job *jobs[8];
+    uint32_t all = 0, n, n_none = 0;
+
+    while (n_none < 20) {
+        n = sh->port.poll(sh->port.ctx, jobs, 8);
+        for (uint32_t i = 0; i < n; i++) {
+            cr_assert_eq(jobs[i]->result, NJ_FILE_OK);
+            put(jobs[i]->chunk);
+        }
+        all += n;
+        n_none = n > 0 ? 0 : n_none + 1;
+    }
+    return all;
+}
+
+/* Two disks are stuck. READs of what they owe wait, in whatever order they came; all others go by.
+ */
+Test(server_file_stuck, a_lane_keeps_what_is_being_read)
+{
+    enum { N = 40 };
+    static struct nj_file_job jobs[N], more;
+    struct bench b;
+    struct shard sh;
+    begin(&b, 64 * MIB);
+    begin_shard(&sh, &b);
+    struct nj_object *o[2] = {open_large(&b, "f"), open_large(&b, "g")};
+    struct other other[2] = {{.job = read_of(o[0], 0)}, {.job = read_of(o[1], 0)}};
+    begin_other(&other[0], &b, "pread", false);
+    begin_other(&other[1], &b, "pread", false);
+    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    for (uint32_t i = 0; i < N; i++)
+        ask(&sh, &jobs[i], o[i % 2], i);
+    cr_expect_eq(take_all(&sh), 0);
+    cr_expect(sh.port.keeps(sh.port.ctx), "it has to be polled");
+    cr_expect_eq(stats(&b)->waits_for_read, N, "nobody asks while nothing changes");
+    ask(&sh, &more, o[0], MIB);
+    cr_expect_eq(take_all(&sh), 1);
+
+    end_other(&other[1], false);
+    sh.direct.is_full = true;
+    cr_expect_eq(take_all(&sh), 0);
+    sh.direct.is_full = false;
+    cr_expect_eq(take_all(&sh), N / 2);
+    for (uint32_t i = 0; i < N; i += 4) /* f: every other one gives up */
+        jobs[i].asker = NULL;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        struct nj_file_job *back;
+        if (sh.port.poll(sh.port.ctx, &back, 1) == 0)
+            continue;
+        cr_expect(!back->asker && back->result == NJ_FILE_BUSY && !back->chunk);
+        n++;
+    }
+    cr_expect_eq(n, N / 4);
+    end_other(&other[0], false);
+    cr_expect_eq(take_all(&sh), N / 4);
+    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    cr_expect_eq(sh.lane.busy.last, &sh.lane.busy.first);
+    cr_expect_eq(stats(&b)->reads, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        put(other[i].job.chunk);
+        nj_ref_put(&o[i]->ref);
+    }
+    end(&b);
+}
