@@ -88,6 +88,10 @@ struct nj_workers {
     struct nj_thread_pool *threads;
     struct slot *slots;
     uint32_t turn; /* the lane to look at first; the producer's */
+    struct {       /* what each thread has to give back at its end */
+        void *altstack;
+        bool registered;
+    } own[N_KINDS * NJ_WORKERS_MAX];
     _Atomic bool stopping;
     bool ended; /* all threads */
     struct {
@@ -519,12 +523,6 @@ struct nj_workers_stats nj_workers_stats(const struct nj_workers *w)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-/* What a thread has to give back at its end. */
-static _Thread_local struct {
-    void *altstack;
-    bool registered;
-} here;
-
 static void thread_begin(void *ctx, uint32_t thread)
 {
     struct nj_workers *w = ctx;
@@ -536,16 +534,17 @@ static void thread_begin(void *ctx, uint32_t thread)
     pthread_setname_np(pthread_self(), name);
     if (cpus)
         pthread_setaffinity_np(pthread_self(), sizeof *cpus, cpus);
-    here.altstack = nj_altstack_begin();
-    here.registered = c->eal && rte_thread_register() == 0;
+    w->own[thread].altstack = nj_altstack_begin();
+    w->own[thread].registered = c->eal && rte_thread_register() == 0;
 }
 
 static void thread_end(void *ctx, uint32_t thread)
 {
-    (void)ctx, (void)thread;
-    if (here.registered)
+    const struct nj_workers *w = ctx;
+
+    if (w->own[thread].registered)
         rte_thread_unregister();
-    nj_altstack_end(here.altstack);
+    nj_altstack_end(w->own[thread].altstack);
 }
 
 static bool start_threads(struct nj_workers *w)
