@@ -30,8 +30,9 @@ struct thread {
     bool (*until)(void *arg);
     void *until_arg;
     void *frame_pointer;
-    uint32_t n_asked, answer; /* explore_choose() */
-    bool done, waits;
+    uint32_t n_asked, answer;    /* explore_choose() */
+    uint64_t by_place, by_stack; /* hashes, when is_hashed: it has not run since */
+    bool done, waits, is_hashed;
     bool tag;                /* what a thread of its own would keep in ... */
     struct nj__frame *frame; /* ... thread-local memory */
 };
@@ -76,7 +77,7 @@ static bool put(struct table *table, uint64_t hash)
 {
     hash |= !hash;
     if (table->n * 2 >= table->n_room) {
-        struct table larger = {.n_room = table->n_room ? 4 * table->n_room : 1024};
+        struct table larger = {.n_room = table->n_room ? 2 * table->n_room : 1024};
         larger.hashes = calloc(larger.n_room, sizeof *larger.hashes);
         for (uint64_t i = 0; i < table->n_room; i++)
             if (table->hashes[i])
@@ -129,42 +130,47 @@ static uint64_t returns_of(const struct thread *t)
 /* Its place, and what it says that it knows. */
 static uint64_t hash_by_place(const struct thread *t)
 {
-    uint64_t h = explore_mix(t->role, t->place << 1 | t->tag);
+    uint64_t h = explore_mix(t->role, t->place << 2 | (uint64_t)t->waits << 1 | t->tag);
 
-    return explore_mix(explore_mix(explore_mix(h, returns_of(t)), t->seen), t->knows) | 1;
+    return explore_mix(explore_mix(explore_mix(h, returns_of(t)), t->seen), t->knows);
 }
 
-/* All of its stack. Addresses on the stack itself say the same on every stack. */
+/* Of words in four lanes, so that the processor need not wait for each product. Those that point
+ * into the `n_own` bytes at `own` say the same wherever these are. */
+static uint64_t hash_words(const uint64_t *word, size_t n, uint64_t own, uint64_t n_own)
+{
+    uint64_t h[4] = {n};
+
+    for (size_t i = 0; i < n; i++)
+        h[i & 3] = explore_mix(h[i & 3], word[i] - own < n_own ? word[i] - own : word[i]);
+    return explore_mix(explore_mix(h[0], h[1]), explore_mix(h[2], h[3]));
+}
+
 static uint64_t hash_by_stack(const struct thread *t)
 {
-    uintptr_t bottom = (uintptr_t)bottom_of(t);
-    const uintptr_t *word = t->at, *top = (const uintptr_t *)(bottom + STACK_BYTES);
-    uint64_t h = explore_mix(hash_by_place(t), (uint64_t)t->waits);
-
-    for (h = explore_mix(h, (uintptr_t)t->arg); word < top; word++)
-        h = explore_mix(h, *word - bottom < STACK_BYTES ? *word - bottom : *word);
-    return h | 1;
+    return hash_words(t->at, n_live(t) / 8, (uintptr_t)bottom_of(t), STACK_BYTES);
 }
 
-/* Threads in any order: a sum of their hashes. */
-static uint64_t hash_of_state(uint64_t of_thread(const struct thread *t))
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < x.n_threads; i++)
-        if (!x.threads[i].done)
-            sum += of_thread(&x.threads[i]) * 0xff51afd7ed558ccdu;
-    return explore_mix(sum, x.world->hash(x.world->ctx));
-}
-
+/* Threads in any order: sums of their hashes. Only those that ran since have others. */
 static bool is_new(void)
 {
-    uint64_t hash = hash_of_state(hash_by_place);
+    uint64_t places = 0, all_stacks = 0, shared = x.world->hash(x.world->ctx);
 
-    if (!x.world->by_stack)
-        return put(&x.places, hash);
-    put(&x.places, hash);
-    return put(&x.stacks, hash_of_state(hash_by_stack));
+    for (uint32_t i = 0; i < x.n_threads; i++) {
+        struct thread *t = &x.threads[i];
+        if (t->done)
+            continue;
+        if (!t->is_hashed) {
+            t->is_hashed = true;
+            t->by_place = explore_mix(hash_by_place(t), 0);
+            if (x.world->by_stack)
+                t->by_stack = explore_mix(t->by_place, hash_by_stack(t));
+        }
+        places += t->by_place;
+        all_stacks += t->by_stack;
+    }
+    bool is = put(&x.places, explore_mix(places, shared));
+    return x.world->by_stack ? put(&x.stacks, explore_mix(all_stacks, shared)) : is;
 }
 
 /* --- choices ---------------------------------------------------------------------------------- */
@@ -310,6 +316,7 @@ static void entry(struct nj__transfer from)
 static void go_on(struct thread *t)
 {
     x.self = t;
+    t->is_hashed = false;
     nj_tag_restore(t->tag);
     nj__frame_set_top(t->frame);
     memset((char *)t->at - WIPED_BYTES, 0, WIPED_BYTES);
@@ -384,6 +391,11 @@ uint64_t explore_knows(void)
     return x.self ? x.self->knows : 0;
 }
 
+uint64_t explore_role(void)
+{
+    return x.self->role;
+}
+
 unsigned explore_n_stuck(void)
 {
     unsigned n = 0;
@@ -404,13 +416,7 @@ void *explore_alloc(size_t n_bytes)
 
 uint64_t explore_hash_arena(void)
 {
-    uint64_t h = x.n_arena, word;
-
-    for (size_t i = 0; i < x.n_arena; i += sizeof word) {
-        memcpy(&word, x.arena + i, sizeof word);
-        h = explore_mix(h, word);
-    }
-    return h;
+    return hash_words((const uint64_t *)(const void *)x.arena, x.n_arena / 8, 0, 0);
 }
 
 /* --- the search ------------------------------------------------------------------------------- */

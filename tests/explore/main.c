@@ -12,8 +12,8 @@
 
 #include "models.h"
 
-#define STATES_MAX         20000000u /* a world that has more is a mistake in the model */
-#define CHECKED_STATES_MAX 20000u    /* a smaller one is explored by stacks, too */
+#define STATES_MAX         100000000u /* a world that has more is a mistake in the model */
+#define CHECKED_STATES_MAX 20000u     /* a smaller one is explored by stacks, too */
 
 static struct {
     uint64_t n_worlds, n_states, n_ends;
@@ -227,6 +227,78 @@ static void reserved_threads(unsigned n_max)
             }
 }
 
+/* Every selection of n calls, at most one of them a stop. */
+static void select_calls(struct model_pool *m, unsigned n, unsigned from)
+{
+    if (m->n_calls == n) {
+        add(model_pool(m, STATES_MAX));
+        return;
+    }
+    for (unsigned call = from; call <= MODEL_STOP_POOL; call++) {
+        m->calls[m->n_calls++] = (enum model_call)call;
+        select_calls(m, n, call + (call == MODEL_STOP_POOL));
+        m->n_calls--;
+    }
+}
+
+static void pools(unsigned n_max)
+{
+    static const struct {
+        const char *name;
+        struct model_threads is;
+    } of[] = {
+        {"of 1", {.n_max = 1}},
+        {"of 1 that stays", {.n_min = 1, .n_max = 1}},
+        {"of 2", {.n_max = 2}},
+        {"of 2, 1 seat", {.n_max = 2, .n_seats = 1}},
+        {"of 2, 1 reserved", {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true}},
+        {"of 2, 1 idle too long", {.n_max = 2, .n_timeouts = 1}},
+        {"of 2, 1 reserved, 1 idle too long",
+         {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_timeouts = 1}},
+        {"of 2, 1 reserved, 1 wakes early",
+         {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_early = 1}},
+        {"of 2, a place in the queue", {.n_max = 2, .queue_max = 1}},
+        {"of 2, 2 cannot be had", {.n_max = 2, .n_no_threads = 2}},
+        {"of 2, 1 reserved, 1 cannot be had",
+         {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_no_threads = 1}},
+        {"of 3, 1 reserved, 1 leased",
+         {.n_min = 1, .n_max = 3, .n_seats = 1, .n_leased = 1, .is_warm = true}},
+    };
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(of); i++)
+        for (unsigned n = 2; n <= n_max; n++) {
+            struct model_pool m = {.threads = of[i].is};
+
+            select_calls(&m, n, 0);
+            report("pool %s, %u calls", of[i].name, n);
+        }
+}
+
+/* The adaptive strategy on the real pool. */
+static void on_threads(bool quick)
+{
+    static const struct model_event events[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
+                                                {MODEL_PRODUCE, NJ_BLOCKING, false}};
+    static const struct {
+        struct model_threads is;
+        uint8_t n_quick, n_max;
+    } of[] = {
+        {{.n_max = 1}, 2, 3},
+        {{.n_max = 2}, 2, 2},
+        {{.n_min = 1, .n_max = 2, .n_seats = 1}, 1, 2},
+        {{.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true}, 1, 2},
+    };
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(of); i++)
+        for (unsigned n = 1; n <= (quick ? of[i].n_quick : of[i].n_max); n++) {
+            struct model_strategy m = {
+                .kind = NJ_STRATEGY_ADAPTIVE, .n_each = 1, .threads = of[i].is, .may_block = true};
+            select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
+            report("adaptive on %u threads, %u seats%s, %u BLOCKING", of[i].is.n_max,
+                   of[i].is.n_seats, of[i].is.is_warm ? " taken" : "", n);
+        }
+}
+
 /* quick: what a test run can wait for, a few seconds. Else: some minutes. */
 int main(int argc, char **argv)
 {
@@ -235,6 +307,10 @@ int main(int argc, char **argv)
 
     if (strstr("reserved", only))
         reserved_threads(quick ? 3 : 4);
+    if (strstr("pool", only))
+        pools(quick ? 2 : 3);
+    if (strstr("threads", only))
+        on_threads(quick);
     if (strstr("mixed", only))
         mixed_events(quick ? 2 : 3);
     if (strstr("blocking", only))

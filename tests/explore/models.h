@@ -26,13 +26,28 @@ struct model_event {
 
 #define MODEL_EVENTS_MAX 4u
 
+/* A struct nj_thread_pool. */
+struct model_threads {
+    uint8_t n_min, n_max, n_seats, n_leased;
+    bool is_warm; /* a thread is reserved before anything else begins */
+    uint8_t queue_max;
+    uint8_t n_timeouts, n_early, n_no_threads; /* as in struct explore_system */
+};
+
+/* In a thread. */
+struct nj_thread_pool *model_threads_start(const struct model_threads *m);
+uint64_t model_threads_hash(const struct nj_thread_pool *p);
+/* Nobody can go on, and n_blocked threads of it are blocked in tasks for ever: is that right? */
+void model_threads_end(const struct nj_thread_pool *p, unsigned n_blocked);
+
 struct model_strategy {
     enum nj_strategy_kind kind;
     bool keeps_two;
     struct model_event events[MODEL_EVENTS_MAX];
-    uint8_t n_events, n_each; /* each caller, a thread, sees to n_each of them, one by one */
+    uint8_t n_events, n_each;     /* each caller, a thread, sees to n_each of them, one by one */
+    struct model_threads threads; /* the executor, when its n_max > 0; else a model: */
     uint8_t n_reserved;
-    uint8_t n_rejects;      /* the executor may refuse so often */
+    uint8_t n_rejects;      /* it may refuse so often */
     uint8_t n_late_rejects; /* ... or reject what it has accepted, as when it is stopped */
     bool may_block;         /* a consumer may block for ever, when it may block at all */
     bool is_bounded;        /* the queue has n_pool threads, else always one more */
@@ -54,5 +69,25 @@ struct model_reserved {
 };
 
 struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max);
+struct nj_reserved;
+unsigned model_reserved_waiting(const struct nj_reserved *r); /* threads that do, on their seats */
+
+enum model_call {
+    MODEL_EXECUTE,
+    MODEL_TRY, /* try_execute() */
+    MODEL_POST,
+    MODEL_STOP_POOL
+};
+
+#define MODEL_CALLS_MAX 4u
+
+struct model_pool {
+    struct model_threads threads;
+    enum model_call calls[MODEL_CALLS_MAX]; /* by a caller each, with a task of its own */
+    uint8_t n_calls;
+    const char *must_fail;
+};
+
+struct explore_result model_pool(const struct model_pool *m, uint64_t states_max);
 
 #endif

@@ -110,6 +110,7 @@ static void begin(void *ctx)
 
     w.model = m;
     w.r = nj_reserved_new(&config);
+    explore_system_begin();
     explore_system((struct explore_system){.n_timeouts = m->n_timeouts, .n_early = m->n_early});
     for (unsigned i = 0; i < TASKS_MAX; i++)
         w.tasks[i].task.ops = &ops;
@@ -145,16 +146,23 @@ static uint64_t hash(const void *ctx)
     return h;
 }
 
+unsigned model_reserved_waiting(const struct nj_reserved *r)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < r->config.capacity; i++)
+        n += atomic_load(&r->seats[i].state) == WAITING;
+    return n;
+}
+
 static void on_end(void *ctx)
 {
     const struct model_reserved *m = ctx;
-    unsigned n_waiting = 0;
+    unsigned n_waiting = model_reserved_waiting(w.r);
 
     for (unsigned i = 0; i < m->n_tasks; i++) /* EWYK 5.39, EWYK 5.40, EWYK 5.41, EWYK 5.42 */
         check(w.tasks[i].n_run == w.tasks[i].accepted,
               w.tasks[i].accepted ? "an accepted task does not run" : "a refused task runs");
-    for (unsigned i = 0; i < m->capacity; i++)
-        n_waiting += atomic_load(&w.r->seats[i].state) == WAITING;
     check(n_waiting == (look(w.r) & N_SEATED), "seats and their count differ");
     check(w.n_roused == w.n_back_roused, "was roused, and does not know");
     check(!w.needed || n_waiting == 0, "a thread sleeps that is needed elsewhere");

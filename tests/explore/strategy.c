@@ -16,6 +16,7 @@
 #include "sched/fiber.h"
 #include "sched/step.h"
 #include "sched/strategy.h"
+#include "sched/thread_pool.h"
 #include "system.h"
 
 #define TASKS_MAX 8u
@@ -28,7 +29,7 @@ enum {
     PLACE_STOPPED,
     PLACE_AGAIN
 };
-enum { ROLE_EVENT = 1, ROLE_RESERVED, ROLE_QUEUE, ROLE_TASK };
+enum { ROLE_EVENT = 1, ROLE_STARTER, ROLE_RESERVED, ROLE_QUEUE, ROLE_TASK };
 enum { KNOWS_OWNER = 1 }; /* its task says the rest */
 
 struct task {
@@ -57,6 +58,8 @@ static struct {
     bool may_stop, may_restart, stopped;
     bool restarted, lost; /* lost: a recruit was rejected after it had been accepted */
     uint8_t n_on_stopped;
+    struct nj_thread_pool *pool; /* where the model has one */
+    uint8_t n_blocked;           /* threads of it, for ever */
 } w;
 
 static struct task *task_of(struct nj_task *task)
@@ -149,6 +152,7 @@ static void run(struct nj_task *task)
     }
     if (!tagged && w.model->may_block && explore_choose(2)) {
         explore_note("task %ld blocks for ever", (long)(t - w.tasks));
+        w.n_blocked += explore_role() == 0;
         explore_wait(NULL, NULL, PLACE_STUCK);
     }
     explore_know(0);
@@ -227,7 +231,7 @@ static void start_from_queue(struct nj_task *task)
 
 static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
 {
-    (void)e, (void)of;
+    (void)e;
     bool recruit = is_recruit(task);
 
     if (w.n_rejects && explore_choose(2)) {
@@ -236,13 +240,17 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
         return false;
     }
     explore_note("queues %s", recruit ? "the recruit" : "a task");
-    if (recruit) {
+    if (recruit && !w.pool) {
         check(!w.queued_out, "two recruits in the queue"); /* EWYK 5.26 */
         w.queued_out = true;
-    } else {
+    } else if (!recruit) {
         check(w.model->kind != NJ_STRATEGY_PC && w.model->kind != NJ_STRATEGY_EPC,
               "this strategy queues no task");
         check(type_of(task) == NJ_BLOCKING, "only BLOCKING tasks are queued"); /* EWYK 5.21 */
+    }
+    if (w.pool) {
+        struct nj_executor *pool = nj_thread_pool_executor(w.pool);
+        return pool->ops->execute(pool, task, of);
     }
     start_from_queue(task);
     return true;
@@ -253,6 +261,10 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
     (void)e;
     check(explore_knows() >> 8 != NJ_NON_BLOCKING, "a NON_BLOCKING task recruits"); /* EWYK 5.20 */
     check(!nj_tag_must_not_block(), "a context that must not block recruits");
+    if (w.pool) {
+        struct nj_executor *pool = nj_thread_pool_executor(w.pool);
+        return pool->ops->try_execute(pool, task);
+    }
     if (!w.n_waiting)
         return false;
     explore_note("sends a reserved thread");
@@ -319,6 +331,26 @@ static void caller(void *arg)
     }
 }
 
+static void start_callers(void)
+{
+    const struct model_strategy *m = w.model;
+
+    for (unsigned i = 0; i + m->n_each <= m->n_events; i += m->n_each) {
+        uint64_t role = ROLE_EVENT;
+        for (unsigned k = i; k < i + m->n_each; k++)
+            role = explore_mix(role, (uint64_t)m->events[k].how << 16 |
+                                         (uint64_t)m->events[k].type << 8 | m->events[k].brings);
+        explore_start(caller, (void *)(uintptr_t)&m->events[i], role);
+    }
+}
+
+static void starter(void *arg)
+{
+    (void)arg;
+    w.pool = model_threads_start(&w.model->threads);
+    start_callers();
+}
+
 static void begin(void *ctx)
 {
     static const struct nj_executor_ops executor_ops = {.execute = execute,
@@ -346,15 +378,12 @@ static void begin(void *ctx)
                                         .type_of = type_of,
                                         .on_stopped = on_stopped,
                                         .keeps_two = m->keeps_two};
-    explore_system((struct explore_system){0});
+    explore_system_begin();
     nj_strategy_init(&w.strategy, &config);
-    for (unsigned i = 0; i + m->n_each <= m->n_events; i += m->n_each) {
-        uint64_t role = ROLE_EVENT;
-        for (unsigned k = i; k < i + m->n_each; k++)
-            role = explore_mix(role, (uint64_t)m->events[k].how << 16 |
-                                         (uint64_t)m->events[k].type << 8 | m->events[k].brings);
-        explore_start(caller, (void *)(uintptr_t)&m->events[i], role);
-    }
+    if (m->threads.n_max)
+        explore_start(starter, NULL, ROLE_STARTER);
+    else
+        start_callers();
 }
 
 static uint64_t hash(const void *ctx)
@@ -380,6 +409,8 @@ static uint64_t hash(const void *ctx)
         const struct task *t = &w.tasks[w.queue[i]];
         h = explore_mix(h, what_of(t));
     }
+    if (w.model->threads.n_max)
+        h = explore_mix(h, model_threads_hash(w.pool));
     return explore_mix(h, w.n_on_stopped);
 }
 
@@ -413,6 +444,16 @@ static void on_bounded_end(void)
           "a task is left, and a thread sleeps that would produce it");
 }
 
+/* On real threads: none has nothing to do while there is something. */
+static void on_threads_end(void)
+{
+    model_threads_end(w.pool, w.n_blocked);
+    check(n_left() == 0 || w.n_blocked == w.model->threads.n_max,
+          "tasks are left, and a thread has nothing to do");
+    for (unsigned i = w.head; i < w.tail; i++)
+        check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
+}
+
 /* It was stopped and everybody has left, and perhaps it was begun anew. EWYK 5.51, EWYK 5.52 */
 static void on_stopped_end(void)
 {
@@ -431,6 +472,10 @@ static void on_end(void *ctx)
     uint32_t seats = nj__recruits_of(word) / NJ__SEAT;
     unsigned n_asleep = m->keeps_two && !w.stopped ? (unsigned)__builtin_popcount(seats) : 0;
 
+    if (w.pool) {
+        on_threads_end();
+        return;
+    }
     if (m->is_bounded && m->kind != NJ_STRATEGY_EPC) {
         on_bounded_end();
         return;
@@ -463,7 +508,7 @@ struct explore_result model_strategy(const struct model_strategy *m, uint64_t st
                                   .ctx = (void *)(uintptr_t)m,
                                   .memory = &w,
                                   .n_memory = sizeof w,
-                                  .by_stack = m->by_stack,
+                                  .by_stack = m->by_stack || m->threads.n_max,
                                   .must_fail = m->must_fail};
 
     for (unsigned i = 0; i < m->n_events; i++)

@@ -17,14 +17,24 @@ struct started {
 /* In the memory of the world, so that it is as it was when the explorer turns back. */
 static struct state {
     struct explore_system may;
+    bool refused;
     uint32_t n_started;
     struct started started[STARTED_MAX];
 } * all;
 
-void explore_system(struct explore_system is)
+void explore_system_begin(void)
 {
     all = explore_alloc(sizeof *all);
+}
+
+void explore_system(struct explore_system is)
+{
     all->may = is;
+}
+
+bool explore_system_is_whole(void)
+{
+    return !all->refused;
 }
 
 uint64_t explore_system_hash(void)
@@ -34,7 +44,7 @@ uint64_t explore_system_hash(void)
 
     for (uint32_t i = 0; i < all->n_started; i++)
         h = explore_mix(h, all->started[i].done);
-    return h;
+    return explore_mix(h, all->refused);
 }
 
 /* --- sleep ------------------------------------------------------------------------------------ */
@@ -137,6 +147,7 @@ bool nj__thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
     if (all->may.n_no_threads && explore_choose(2)) {
         all->may.n_no_threads--;
+        all->refused = true;
         explore_note("gets no thread of the system");
         return false;
     }

@@ -7,6 +7,7 @@
 #ifndef NJ_TESTS_SYSTEM_H
 #define NJ_TESTS_SYSTEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sched/step.h"
@@ -20,8 +21,12 @@ struct explore_system {
     uint8_t n_no_threads; /* so often is a thread refused */
 };
 
-/* In the world's begin(). */
+/* In the world's begin(): nothing of this happens. */
+void explore_system_begin(void);
+/* From now on. */
 void explore_system(struct explore_system is);
+/* No thread was refused. */
+bool explore_system_is_whole(void);
 uint64_t explore_system_hash(void);
 
 #endif
