@@ -42,6 +42,7 @@
  * Nobody asks for reserved threads, which Jetty had later (adaptive.c).
  */
 #include "sched/park.h"
+#include "sched/step.h"
 #include "sched/strategy_internal.h"
 
 void nj__call_dual(struct nj_strategy *s)
@@ -59,37 +60,35 @@ void nj__stop_dual(struct nj_strategy *s)
         nj__unpark(&s->n_wakes[seat]);
 }
 
-/* NJ__PRODUCES or NJ__LEAVES; or a seat, when it was stopped. */
+/* NJ__PRODUCES or NJ__LEAVES. After a stop the word is nobody's. */
 static int sleep_until_called(struct nj_strategy *s, int seat)
 {
     for (;;) {
         uint32_t seen = atomic_load_explicit(&s->n_wakes[seat], memory_order_acquire);
+        NJ__STEP(NJ__AT_SEATED, seen | (uint64_t)(uint32_t)seat << 32);
         if (nj__stopped(s))
-            return seat;
+            return NJ__LEAVES;
         int where = nj__word_get_up(&s->word, seat);
         if (where < 0)
             return where;
-        if (where == seat)
-            nj__park(&s->n_wakes[seat], seen, NJ_NEVER);
-        seat = where;
+        nj__park(&s->n_wakes[seat], seen, NJ_NEVER);
     }
 }
 
-/* After a stop the word is nobody's. */
 void nj__run_dual(struct nj_strategy *s, bool *is_recruit)
 {
-    enum nj__recruit recruit = NJ__QUEUED;
-    enum nj__end end = NJ__OTHERS;
+    int where = nj__word_join(&s->word, NJ__QUEUED);
 
-    do {
-        int where = nj__word_join(&s->word, recruit, end == NJ__RESTED);
+    for (;;) {
         if (where >= 0)
             where = sleep_until_called(s, where);
-        if (where != NJ__PRODUCES)
+        if (where == NJ__LEAVES)
             return;
-        recruit = NJ__NO_RECRUIT;
-        end = nj__produce_and_consume(s, is_recruit);
-    } while (end == NJ__OTHERS || (end == NJ__RESTED && s->config.keeps_two));
+        where = NJ__LEAVES;
+        if (nj__produce_and_consume(s, is_recruit, s->config.keeps_two ? &where : NULL) ==
+            NJ__OTHERS)
+            where = nj__word_join(&s->word, NJ__NO_RECRUIT);
+    }
 }
 
 /* The sleeper first: it is the one that is sure. */

@@ -22,6 +22,7 @@ enum nj__place {
     NJ__AT_RESUME,
     NJ__AT_JOIN,
     NJ__AT_GET_UP,
+    NJ__AT_SEATED, /* a thread of the dual strategy is about to sleep */
     NJ__AT_LEAVE_TO_SEATED,
     NJ__AT_CALL,
     NJ__AT_PRODUCE,

@@ -76,7 +76,7 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 
 /* When it was stopped the word stays as it is: nobody produces any more, and nj_strategy_restart()
  * begins with a new one. A recruit that finds a task is counted before it consumes it. */
-enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit)
+enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *where)
 {
     bool tagged = nj_tag_must_not_block();
 
@@ -89,7 +89,7 @@ enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit)
         }
         if (task && !consume(s, task, tagged))
             return NJ__OTHERS;
-        if (!task && nj__word_rest(&s->word)) {
+        if (!task && (where ? nj__word_sit(&s->word, where) : nj__word_rest(&s->word))) {
             if (s->config.kind == NJ_STRATEGY_DUAL && !s->config.keeps_two)
                 nj__call_dual(s); /* it shall leave, too */
             return NJ__RESTED;
@@ -105,7 +105,7 @@ static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
     if (s->config.kind == NJ_STRATEGY_DUAL)
         nj__run_dual(s, &is_recruit);
     else if (nj__word_arrive(&s->word, recruit))
-        nj__produce_and_consume(s, &is_recruit);
+        nj__produce_and_consume(s, &is_recruit, NULL);
     if (is_recruit)
         nj__count(s, NJ__COUNT_RECRUITS_WASTED);
     drop(s);
@@ -226,7 +226,7 @@ bool nj_strategy_produce(struct nj_strategy *s)
         return false;
     bool alive = !nj__stopped(s), is_recruit = false;
     if (alive && nj__word_arrive(&s->word, NJ__NO_RECRUIT))
-        nj__produce_and_consume(s, &is_recruit);
+        nj__produce_and_consume(s, &is_recruit, NULL);
     drop(s);
     return alive;
 }

@@ -48,10 +48,11 @@ bool nj__leave_to_others(struct nj_strategy *s);
 
 bool nj__stopped(const struct nj_strategy *s);
 
-/* This thread is the producer. RESTED: there was nothing, and somebody will ask again. OTHERS:
- * another thread produces. `*is_recruit` is false when it was counted as useful. */
+/* This thread is the producer. RESTED: there was nothing, and somebody will ask again; if `where`
+ * is not NULL it sits there (nj__word_sit()). OTHERS: another thread produces. `*is_recruit` is
+ * false when it was counted as useful. */
 enum nj__end { NJ__RESTED, NJ__OTHERS, NJ__STOPPED };
-enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit);
+enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *where);
 
 /* The life of a recruit of the dual strategy. */
 void nj__run_dual(struct nj_strategy *s, bool *is_recruit);

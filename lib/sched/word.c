@@ -130,6 +130,14 @@ bool nj__word_resume(nj__word *w, bool asks)
 
 /* --- the dual strategy ------------------------------------------------------------------------ */
 
+/* No step: what it read is told by the next one. */
+static uint32_t read_once(nj__word *w)
+{
+    return atomic_load_explicit(w, memory_order_relaxed);
+}
+
+#define ALL_SEATS ((1u << NJ__SEATS) - 1)
+
 static uint32_t seats_of(uint32_t word)
 {
     return nj__recruits_of(word) / NJ__SEAT;
@@ -140,53 +148,70 @@ static int lowest(uint32_t seats)
     return seats ? __builtin_ctz(seats) : -1;
 }
 
-/* `kept`: the recruits without what is known of this thread. One that sleeps there wakes when there
- * is something to do, so only who leaves sees to it that production is asked again. */
-static bool join(nj__word *w, uint32_t *now, uint32_t kept, bool rested, int *where)
+/* `kept`: the recruits without what is known of this thread, which may sleep on `seat`. */
+static bool join(nj__word *w, uint32_t *now, uint32_t kept, int seat, int *where)
 {
     enum nj__word_state state = nj__state_of(*now);
-    uint32_t seats = kept / NJ__SEAT;
 
-    if (state == NJ__IDLE && !rested) {
+    if (state == NJ__IDLE) {
         state = NJ__PRODUCING;
         *where = NJ__PRODUCES;
-    } else if (!seats || (state == NJ__IDLE && seats != 3)) {
-        *where = lowest(~seats);
-        kept |= (uint32_t)NJ__SEAT << *where;
+    } else if (kept < NJ__SEAT) {
+        kept |= (uint32_t)NJ__SEAT << seat;
+        *where = seat;
     } else {
-        state = state == NJ__PRODUCING ? NJ__REPRODUCING : state;
+        state = NJ__REPRODUCING;
         *where = NJ__LEAVES;
     }
     return swap(w, now, state, kept);
 }
 
-int nj__word_join(nj__word *w, enum nj__recruit recruit, bool rested)
+int nj__word_join(nj__word *w, enum nj__recruit recruit)
 {
-    uint32_t now = look(w);
+    uint32_t now = read_once(w);
     int where;
 
     do
-        NJ__STEP(NJ__AT_JOIN, now);
-    while (!join(w, &now, nj__recruits_of(now) & ~(uint32_t)recruit, rested, &where));
+        NJ__STEP(NJ__AT_JOIN, now | (uint64_t)recruit << 32);
+    while (!join(w, &now, nj__recruits_of(now) & ~(uint32_t)recruit, 0, &where));
     return where;
 }
 
 int nj__word_get_up(nj__word *w, int seat)
 {
-    uint32_t now = look(w), mine = NJ__SURE | (uint32_t)NJ__SEAT << seat;
+    uint32_t now = read_once(w), mine = NJ__SURE | (uint32_t)NJ__SEAT << seat;
     int where;
 
     do {
         if (!(nj__recruits_of(now) & NJ__SURE) || lowest(seats_of(now)) != seat)
             return seat;
-        NJ__STEP(NJ__AT_GET_UP, now);
-    } while (!join(w, &now, nj__recruits_of(now) & ~mine, false, &where));
+        NJ__STEP(NJ__AT_GET_UP, now | (uint64_t)(uint32_t)seat << 32);
+    } while (!join(w, &now, nj__recruits_of(now) & ~mine, seat, &where));
     return where;
+}
+
+bool nj__word_sit(nj__word *w, int *where)
+{
+    uint32_t now = read_once(w);
+
+    for (;;) {
+        bool again = nj__state_of(now) == NJ__REPRODUCING;
+        uint32_t recruits = nj__recruits_of(now);
+        int seat = again || seats_of(now) == ALL_SEATS ? NJ__LEAVES : lowest(~seats_of(now));
+
+        NJ_CHECK(nj__state_of(now) != NJ__IDLE);
+        NJ__STEP(NJ__AT_REST, now);
+        if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE,
+                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT << seat : recruits)) {
+            *where = seat;
+            return !again;
+        }
+    }
 }
 
 bool nj__word_leave_to_seated(nj__word *w, bool *send)
 {
-    uint32_t now = look(w);
+    uint32_t now = read_once(w);
 
     for (;;) {
         uint32_t recruits = nj__recruits_of(now);
@@ -203,7 +228,7 @@ bool nj__word_leave_to_seated(nj__word *w, bool *send)
 
 int nj__word_call(nj__word *w)
 {
-    uint32_t now = look(w);
+    uint32_t now = read_once(w);
 
     for (;;) {
         uint32_t recruits = nj__recruits_of(now);

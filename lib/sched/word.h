@@ -87,13 +87,18 @@ bool nj__word_resume(nj__word *w, bool asks);
 /* Or the seat on which it sleeps. */
 enum { NJ__PRODUCES = -1, NJ__LEAVES = -2 };
 
-/* A thread has nothing to do: a QUEUED recruit that arrives, or who produced (NJ__NO_RECRUIT). It
- * produces if nobody does, unless it found nothing just now (`rested`). Else it sleeps: next to a
- * producer as the only one, else as one of two. Else it leaves. */
-int nj__word_join(nj__word *w, enum nj__recruit recruit, bool rested);
+/* A recruit arrives (QUEUED), or a former producer has consumed its task (NJ__NO_RECRUIT). It
+ * produces if nobody does; else it sleeps if no other thread does; else it leaves, and the producer
+ * will ask once more. */
+int nj__word_join(nj__word *w, enum nj__recruit recruit);
 
 /* The one on that seat looks whether it was called. If so it is as if it joined. */
 int nj__word_get_up(nj__word *w, int seat);
+
+/* As nj__word_rest(), and this thread sleeps on the seat `*where` from then on; NJ__LEAVES: both
+ * are taken. In one change of the word: else it could sleep while somebody asks for production and
+ * counts on a recruit in the queue, which may wait for this very thread. */
+bool nj__word_sit(nj__word *w, int *where);
 
 /* The producer would consume a task itself. True: a seat is taken, and production is IDLE; the
  * caller has to call nj__word_call(). False: there is none, the caller is still the producer.

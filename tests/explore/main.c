@@ -168,10 +168,10 @@ static void starving_events(unsigned n_max)
     }
 }
 
-/* Every kind. PC can have no consumer that blocks for ever. */
+/* Every kind but the dual one. PC can have no consumer that blocks for ever. */
 static void mixed_events(unsigned n_max)
 {
-    for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
+    for (int kind = 0; kind < NJ_STRATEGY_DUAL; kind++)
         for (unsigned n = 1; n <= n_max; n++) {
             struct model_strategy m = {.kind = (enum nj_strategy_kind)kind,
                                        .n_each = 1,
@@ -190,7 +190,7 @@ static void stopped_events(unsigned n_max)
                                                 {MODEL_PRODUCE, NJ_BLOCKING, false},
                                                 {MODEL_PRODUCE, NJ_BLOCKING, true}};
 
-    for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
+    for (int kind = 0; kind < NJ_STRATEGY_DUAL; kind++)
         for (unsigned n = 2; n <= n_max; n++) {
             struct model_strategy m = {.kind = (enum nj_strategy_kind)kind,
                                        .n_each = 1,
@@ -208,6 +208,40 @@ static void stopped_events(unsigned n_max)
             select_events(&m, events, n > 2 ? NJ_ARRAY_LEN(events) : 2, n, 0);
             report("%s, %u and a restart, %u refusals", kinds[kind], n - 1, m.n_rejects);
         }
+}
+
+/* Its threads sleep inside, so there are many more states: of all types one task, else BLOCKING
+ * ones. A pool without a bound, with no thread for it, with one; a stop. */
+static void dual_events(unsigned n_max)
+{
+    static const struct model_event events[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
+                                                {MODEL_PRODUCE, NJ_BLOCKING, false}};
+
+    for (unsigned keeps_two = 0; keeps_two <= 1; keeps_two++) {
+        struct model_strategy m = {
+            .kind = NJ_STRATEGY_DUAL, .keeps_two = keeps_two, .n_each = 1, .may_block = true};
+        const char *keeps = keeps_two ? ", keeps two" : "";
+
+        m.n_rejects = 1;
+        select_events(&m, of_all_types, NJ_ARRAY_LEN(of_all_types) - (n_max < 3), 1, 0);
+        report("dual%s, 1 of all types, 1 refusal", keeps);
+        for (unsigned n = 2; n <= n_max; n++) {
+            m.n_rejects = n_max > 2;
+            m.is_bounded = true;
+            for (m.n_pool = 0; m.n_pool <= 1; m.n_pool++) {
+                select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
+                report("dual%s, %u, a pool of %u", keeps, n, m.n_pool);
+            }
+        }
+        m.is_bounded = false;
+        if (n_max > 2) {
+            select_events(&m, events, NJ_ARRAY_LEN(events), 2, 0);
+            report("dual%s, 2 BLOCKING", keeps);
+        }
+        m.events[m.n_events++] = (struct model_event){MODEL_STOP, NJ_BLOCKING, false};
+        select_events(&m, events, NJ_ARRAY_LEN(events), 2, 0);
+        report("dual%s, 1 and a stop", keeps);
+    }
 }
 
 static void reserved_threads(unsigned n_max)
@@ -319,6 +353,8 @@ int main(int argc, char **argv)
         bounded_events(quick ? 2 : 3);
     if (strstr("starve", only))
         starving_events(quick ? 2 : 3);
+    if (strstr("dual", only))
+        dual_events(quick ? 2 : 3);
     if (strstr("stop", only))
         stopped_events(quick ? 2 : 3);
     return 0;
