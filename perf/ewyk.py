@@ -20,7 +20,8 @@ producers, each with a strategy of its own (on one pool), or an lcore of its own
 BLOCKING.
 
 A cell is TASK/BLOCKING/PRODUCERS, such as 4KiB/b1/2; patterns with * are taken. Told are medians,
-and the middle half of the rounds, in which all strategies take turns.
+and the middle half of the rounds, in which all strategies take turns; and how much of the machine
+others used meanwhile, which is in the JSON for each run.
 
 Tasks per second, CPU per task and recruits are of a closed loop: a producer always has a next task.
 The window (tasks of a producer that are queued or running) is 64. What waits its 1 ms does not
@@ -49,6 +50,7 @@ import fnmatch
 import itertools
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -81,6 +83,24 @@ def cells(patterns):
     return chosen
 
 
+class Others:
+    """CPU time that others took while something ran, in CPUs: how quiet the machine was."""
+
+    def __init__(self):
+        self.began, self.seconds = time.monotonic(), self.taken()
+
+    @staticmethod
+    def taken():
+        with open("/proc/stat", encoding="ascii") as f:
+            ticks = [int(n) for n in f.readline().split()[1:9]]
+        own = resource.getrusage(resource.RUSAGE_CHILDREN)
+        idle = ticks[3] + ticks[4]
+        return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK") - own.ru_utime - own.ru_stime
+
+    def cpus(self):
+        return round((self.taken() - self.seconds) / (time.monotonic() - self.began), 2)
+
+
 def run(strategy, cell, ms, pool=POOL, rate=0, seed=1):
     """One cell, once. `rate`: tasks per second that become due, of all producers together."""
     task, blocking, producers = cell.split("/")
@@ -89,16 +109,17 @@ def run(strategy, cell, ms, pool=POOL, rate=0, seed=1):
     options = {"bytes": n_bytes, "work-ns": work_ns, "block-every": BLOCKING[blocking],
                "producers": producers, "window": WINDOW, "ms": ms, "warm-up-ms": WARM_UP_MS,
                "threads": pool, "rate": round(rate / int(producers)), "seed": seed, **more}
-    began = time.monotonic()
+    began, others = time.monotonic(), Others()
     done = subprocess.run([PROGRAM, name, *(f"{k}={v}" for k, v in options.items())],
                           capture_output=True, text=True, timeout=60)
     if done.returncode:
         sys.exit(f"bench: {strategy} {cell}: {done.stderr or done.returncode}")
+    busy = others.cpus()
     time.sleep(REST * (time.monotonic() - began))
     found = json.loads(done.stdout)
     if found["violations"]:
         sys.exit(f"bench: {strategy} {cell}: two producers at a time")
-    return found
+    return {**found, "others_cpus": busy}
 
 
 def median(runs, key):
@@ -131,6 +152,11 @@ def columns(runs):
         yield (f"{n:.1f}" if n else "-").rjust(7)
     modes = {m: sum(r[m] for r in runs) for m in ("pc", "pic", "pec", "epc")}
     yield "  " + " ".join(f"{m} {100 * n / total:.1f} %" for m, n in modes.items() if n)
+
+
+def tell_others(runs):
+    low, middle, high = quartiles(list(runs), "others_cpus")
+    print(f"meanwhile others used {middle:.2f} CPUs ({low:.2f}, {high:.2f})")
 
 
 def table(results):
@@ -250,9 +276,11 @@ def main():
     if args.targets:
         more = {"targets": ewyk_targets.verdicts(found), "runs": found}
         ewyk_targets.tell(more["targets"], rounds.n_done)
+        tell_others(r for runs in found.values() for r in runs)
     else:
         more = {"pool": args.pool, "seed": args.seed, "cells": found}
         table(found)
+        tell_others(r for cell in found.values() for runs in cell.values() for r in runs)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             f.write(record.compact({**facts, **rounds.facts(), "window": WINDOW, "ms": ms, **more}))

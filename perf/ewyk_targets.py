@@ -58,7 +58,9 @@ def cpu_ns(r):
 
 
 def ratios(results, above, below, key):
-    return [key(a) / key(b) for a, b in zip(results[name_of(*above)], results[name_of(*below)])]
+    """Not of rounds in which one of them did nothing: the machine had no time for it."""
+    both = zip(results[name_of(*above)], results[name_of(*below)])
+    return [key(a) / key(b) for a, b in both if a["per_second"] and b["per_second"]]
 
 
 def wasted(results, *which):
