@@ -9,7 +9,8 @@ Who should consume a task: each strategy of lib/sched with the same producers an
   pc        produce, consume: inline                 pec    a locked queue to the threads of a pool
   epc       the classic, production is queued        ring   PEC over a ring (benchmark only)
   adaptive  Eat What You Kill, with threads          steal  PEC with work stealing (same)
-  adaptive16  the same, 16 threads reserved, not 2   lcore  Eat What You Kill, with fibers
+                                                     lcore  Eat What You Kill, with fibers
+  adaptive2 adaptive with 2 reserved threads, as Jetty has for 2 CPUs, and not half of the pool
   dual      Jetty's "always two": epc while a second thread is there, else pec; none is reserved
   pec2      pec with producers bound to CPU 0 and consumers to CPU 1; left alone, the kernel of a
             busy machine runs both on one CPU, and then PEC's cache is hot, too
@@ -66,7 +67,7 @@ PROGRAM = os.path.join(REPO, BUILD, "perf/ewyk/nj-ewyk-bench")
 
 STRATEGIES = {  # name: (name in the program, what else it gets)
     "pc": ("pc", {}), "pec": ("pec", {}), "epc": ("epc", {}), "adaptive": ("adaptive", {}),
-    "adaptive16": ("adaptive", {"reserved": 16}), "dual": ("dual", {"reserved": 0}),
+    "adaptive2": ("adaptive", {"reserved": 2}), "dual": ("dual", {"reserved": 0}),
     "pec2": ("split", {}), "ring": ("ring", {}), "steal": ("steal", {}), "lcore": ("lcore", {}),
 }
 TASKS = {"tiny": (64, 0), "4KiB": (4096, 0), "5us": (4096, 5000)}  # bytes, ns of work

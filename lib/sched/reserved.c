@@ -256,16 +256,3 @@ void nj_reserved_count(const struct nj_reserved *r, uint32_t *n_reserved, uint32
     *n_reserved = count & N_SEATED;
     *n_wants = n_wanted(count);
 }
-
-uint32_t nj_reserved_capacity(int configured, uint32_t n_cpus, uint32_t n_threads_max)
-{
-    uint32_t want = n_cpus, n = 1;
-
-    if (configured >= 0)
-        return (uint32_t)configured;
-    if (n_threads_max && n_threads_max / 8 < want)
-        want = n_threads_max / 8;
-    while (n < want && n < NJ_RESERVED_MAX)
-        n *= 2;
-    return n;
-}

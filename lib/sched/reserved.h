@@ -56,9 +56,4 @@ void nj_reserved_stop(struct nj_reserved *r);
 /* Threads that are reserved (or just given a task), and those that are wanted. */
 void nj_reserved_count(const struct nj_reserved *r, uint32_t *n_reserved, uint32_t *n_wanted);
 
-/* How many to reserve of a pool of `n_threads_max` (0: without bound) on `n_cpus`: an eighth of the
- * threads, at most one per CPU, rounded up to a power of two, at least 1. `configured` >= 0 is
- * taken as it is. */
-uint32_t nj_reserved_capacity(int configured, uint32_t n_cpus, uint32_t n_threads_max);
-
 #endif

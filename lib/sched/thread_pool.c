@@ -498,18 +498,31 @@ static struct nj_thread_pool *make(const struct nj_thread_pool_config *config, u
     return p;
 }
 
+/*
+ * A consumer that blocks takes a thread with it, and another one takes its place on the seat only
+ * when it has been woken. Until then tasks are queued that would have been consumed at once. So the
+ * seats are not as many as CPUs, but more than threads begin to block in the time of a wake-up.
+ * Nobody is kept from the queue, as a reserved thread leaves its seat for it.
+ */
+static uint32_t seats_of(const struct nj_thread_pool_config *config)
+{
+    uint32_t half = config->n_max / 2;
+
+    if (config->n_reserved >= 0)
+        return (uint32_t)config->n_reserved;
+    return half < NJ_RESERVED_MAX ? half : NJ_RESERVED_MAX;
+}
+
 struct nj_thread_pool *nj_thread_pool_start(const struct nj_thread_pool_config *config, char *why,
                                             size_t n_why)
 {
-    uint32_t n_seats = nj_reserved_capacity(config->n_reserved, config->n_cpus, config->n_max);
+    uint32_t n_seats = seats_of(config);
     char nobody[1];
 
     if (!why) {
         why = nobody;
         n_why = sizeof nobody;
     }
-    if (config->n_reserved < 0 && n_seats >= config->n_max)
-        n_seats = config->n_max ? config->n_max - 1 : 0; /* a small pool has none to spare */
     if (!config->n_max || config->n_max > NJ_THREADS_MAX || config->n_min > config->n_max) {
         snprintf(why, n_why, "a pool has 1 to %u threads, and not fewer than its least",
                  NJ_THREADS_MAX);

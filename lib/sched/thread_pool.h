@@ -16,8 +16,7 @@
 struct nj_thread_pool_config {
     uint32_t n_min, n_max; /* threads; n_min are there from the start and stay */
     uint32_t queue_max;    /* tasks of strategies that wait; 0: any number */
-    uint32_t n_cpus;       /* to reserve threads by */
-    int n_reserved;        /* seats; -1: nj_reserved_capacity() */
+    int n_reserved;        /* seats; -1: half as many as threads, at most NJ_RESERVED_MAX */
     nj_ns idle_ns;         /* beyond n_min a thread leaves that had nothing to do for so long */
     /* On each thread, by its number below n_max: before its first task and after its last one.
      * Either may be NULL. */

@@ -31,7 +31,7 @@
 #define PRODUCERS_MAX 2u
 #define BLOCK_NS      (1 * NJ_MS)
 #define GAPS          4096u /* between tasks of an open loop: as many quantiles of their times */
-#define BY_CPUS       UINT32_MAX
+#define BY_DEFAULT    UINT32_MAX
 #define RATE_MIN      10u /* a gap in ns has 32 bits */
 #define BUCKETS       (64u * 8u)
 
@@ -40,7 +40,7 @@ struct options {
     uint32_t n_bytes, work_ns, block_every; /* 0: never */
     uint32_t n_producers, window, ms, warm_up_ms;
     uint32_t n_threads;  /* that consume, for strategies of threads */
-    uint32_t n_reserved; /* of them, or BY_CPUS */
+    uint32_t n_reserved; /* of them, or BY_DEFAULT */
     uint32_t rate;       /* tasks of a producer that become due per second; 0: a closed loop */
     uint32_t seed;
 };

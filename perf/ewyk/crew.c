@@ -256,11 +256,8 @@ static void *zeroed(size_t n_bytes)
 struct crew *crew_new(bool steals, struct producer *const *producers, const struct options *o)
 {
     static const struct nj_executor_ops ops = {.execute = execute, .try_execute = try_execute};
-    struct nj_thread_pool_config pool = {.n_min = PRODUCERS_MAX,
-                                         .n_max = PRODUCERS_MAX,
-                                         .n_cpus = 1,
-                                         .n_reserved = 0,
-                                         .idle_ns = NJ_NEVER};
+    struct nj_thread_pool_config pool = {
+        .n_min = PRODUCERS_MAX, .n_max = PRODUCERS_MAX, .n_reserved = 0, .idle_ns = NJ_NEVER};
     struct crew *c = zeroed(sizeof *c);
 
     c->members = calloc(o->n_threads, sizeof *c->members);

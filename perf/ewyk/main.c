@@ -115,7 +115,6 @@ static void with_pool(const struct options *o, struct producer *const *p,
 {
     struct nj_thread_pool_config config = {.n_min = o->n_threads,
                                            .n_max = o->n_threads,
-                                           .n_cpus = 2,
                                            .n_reserved = (int)o->n_reserved,
                                            .idle_ns = NJ_NEVER};
     struct nj_thread_pool *pool = nj_thread_pool_start(&config, NULL, 0);
@@ -150,7 +149,7 @@ static bool split_try_execute(struct nj_executor *e, struct nj_task *task)
 static struct nj_thread_pool *pool_on(int cpu, uint32_t n_threads)
 {
     struct nj_thread_pool_config config = {
-        .n_min = n_threads, .n_max = n_threads, .n_cpus = 1, .n_reserved = 0, .idle_ns = NJ_NEVER};
+        .n_min = n_threads, .n_max = n_threads, .n_reserved = 0, .idle_ns = NJ_NEVER};
     cpu_set_t all, one;
 
     CPU_ZERO(&one);
@@ -264,7 +263,7 @@ static const char *wrong(const struct options *o)
         return "there are 1 or 2 producers";
     if (o->n_threads < 2 || o->n_threads > NJ_THREADS_MAX)
         return "there are 2 to 1024 threads";
-    if (o->n_reserved != BY_CPUS && o->n_reserved >= o->n_threads)
+    if (o->n_reserved != BY_DEFAULT && o->n_reserved >= o->n_threads)
         return "not all threads can be reserved";
     if (o->rate && o->rate < RATE_MIN)
         return "at least 10 tasks become due per second";
@@ -279,7 +278,7 @@ int main(int argc, char **argv)
                         .ms = 200,
                         .warm_up_ms = 30,
                         .n_threads = 64,
-                        .n_reserved = BY_CPUS,
+                        .n_reserved = BY_DEFAULT,
                         .seed = 1};
     struct producer *p[PRODUCERS_MAX];
 

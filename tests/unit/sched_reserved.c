@@ -81,23 +81,6 @@ static void end(struct world *w)
     nj_reserved_free(w->r);
 }
 
-/* EWYK 5.46 */
-Test(sched_reserved, capacity)
-{
-    static const struct {
-        int configured;
-        uint32_t n_cpus, n_max, capacity;
-    } rows[] = {
-        {-1, 1, 200, 1},   {-1, 2, 200, 2},  {-1, 3, 200, 4}, {-1, 4, 200, 4},
-        {-1, 64, 200, 32}, {-1, 16, 8, 1},   {-1, 16, 1, 1},  {-1, 16, 64, 8},
-        {-1, 6, 0, 8},     {-1, 8, 1000, 8}, {0, 8, 200, 0},  {17, 8, 200, 17},
-    };
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
-        cr_assert_eq(nj_reserved_capacity(rows[i].configured, rows[i].n_cpus, rows[i].n_max),
-                     rows[i].capacity, "row %zu", i);
-}
-
 /* Misses by the thousand ask for no more than there is room for. EWYK 5.44, EWYK 5.40 */
 Test(sched_reserved, wants_no_more_than_its_capacity)
 {

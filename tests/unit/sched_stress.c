@@ -183,7 +183,7 @@ static void begin(enum nj_strategy_kind kind, bool keeps_two)
                                                         .try_execute = try_execute};
     static const struct nj_task_ops task_ops = {run, reject};
     struct nj_thread_pool_config pool = {
-        .n_min = 2, .n_max = 6, .n_cpus = 2, .n_reserved = 2, .idle_ns = 50 * NJ_US};
+        .n_min = 2, .n_max = 6, .n_reserved = 2, .idle_ns = 50 * NJ_US};
     struct nj_strategy_config config = {.kind = kind,
                                         .producer = &w.producer,
                                         .executor = &w.executor,

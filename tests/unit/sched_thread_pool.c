@@ -163,7 +163,7 @@ static void *stop(void *arg)
 Test(sched_thread_pool, bounded_queue, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 1, .n_max = 1, .queue_max = 3, .n_cpus = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
+        .n_min = 1, .n_max = 1, .queue_max = 3, .n_reserved = 0, .idle_ns = NJ_NEVER});
     cr_assert(execute(add(NJ_BLOCKING, AT_GATE)));
     wait_for(&w.n_at_gate, 1);
     for (unsigned i = 0; i < 3; i++)
@@ -191,7 +191,7 @@ Test(sched_thread_pool, bounded_queue, .timeout = 60)
 Test(sched_thread_pool, unbounded_queue, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 0, .n_max = 1, .n_cpus = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
+        .n_min = 0, .n_max = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
     execute(add(NJ_BLOCKING, AT_GATE));
     wait_for(&w.n_at_gate, 1);
     for (unsigned i = 1; i < 200; i++)
@@ -207,7 +207,7 @@ Test(sched_thread_pool, unbounded_queue, .timeout = 60)
 Test(sched_thread_pool, shrinks_under_low_load, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 1, .n_max = 8, .n_cpus = 1, .n_reserved = 0, .idle_ns = 2 * NJ_MS});
+        .n_min = 1, .n_max = 8, .n_reserved = 0, .idle_ns = 2 * NJ_MS});
     for (unsigned round = 0; round < 2; round++) {
         atomic_store(&w.open, false);
         unsigned n = w.n_run;
@@ -230,8 +230,7 @@ Test(sched_thread_pool, shrinks_under_low_load, .timeout = 60)
 /* EWYK 5.47 */
 Test(sched_thread_pool, leases)
 {
-    struct nj_thread_pool_config config = {
-        .n_max = 4, .n_cpus = 2, .n_reserved = 4, .idle_ns = NJ_NEVER};
+    struct nj_thread_pool_config config = {.n_max = 4, .n_reserved = 4, .idle_ns = NJ_NEVER};
     char why[200] = "";
 
     cr_assert_null(nj_thread_pool_start(&config, why, sizeof why));
@@ -250,11 +249,29 @@ Test(sched_thread_pool, leases)
     end();
 }
 
+/* EWYK 5.46 */
+Test(sched_thread_pool, capacity_of_the_reserve)
+{
+    static const struct {
+        uint32_t n_max;
+        int configured;
+        uint32_t n_seats;
+    } rows[] = {{1, -1, 0},     {2, -1, 1},      {3, -1, 1}, {64, -1, 32},
+                {512, -1, 256}, {1024, -1, 256}, {64, 0, 0}, {64, 17, 17}};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        begin((struct nj_thread_pool_config){
+            .n_max = rows[i].n_max, .n_reserved = rows[i].configured, .idle_ns = NJ_NEVER});
+        cr_assert_eq(counts().n_leased, rows[i].n_seats, "row %zu", i);
+        end();
+    }
+}
+
 /* EWYK 5.48 */
 Test(sched_thread_pool, nothing_is_left_of_the_last_task, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 1, .n_max = 1, .n_cpus = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
+        .n_min = 1, .n_max = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
     for (unsigned i = 0; i < 50; i++) {
         execute(add(NJ_BLOCKING, DIRTY));
         execute(add(NJ_BLOCKING, CLEAN));
@@ -276,7 +293,7 @@ static bool post(struct task *t)
 Test(sched_thread_pool, reserve_helps_the_queue, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 4, .n_max = 4, .n_cpus = 1, .n_reserved = 3, .idle_ns = NJ_NEVER});
+        .n_min = 4, .n_max = 4, .n_reserved = 3, .idle_ns = NJ_NEVER});
     for (unsigned i = 0; i < 20; i++) {
         unsigned n = w.n_run;
         w.n_tasks = 0;
@@ -306,7 +323,7 @@ Test(sched_thread_pool, posted, .timeout = 60)
 {
     for (int n_reserved = 0; n_reserved < 3; n_reserved++) {
         begin((struct nj_thread_pool_config){
-            .n_min = 3, .n_max = 3, .n_cpus = 1, .n_reserved = n_reserved, .idle_ns = NJ_NEVER});
+            .n_min = 3, .n_max = 3, .n_reserved = n_reserved, .idle_ns = NJ_NEVER});
         for (unsigned i = 0; i < 100; i++)
             cr_assert(post(add(NJ_BLOCKING, QUICK)));
         wait_for(&w.n_run, 100);
@@ -328,7 +345,7 @@ Test(sched_thread_pool, posted, .timeout = 60)
 Test(sched_thread_pool, posted_at_the_end, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 1, .n_max = 1, .n_cpus = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
+        .n_min = 1, .n_max = 1, .n_reserved = 0, .idle_ns = NJ_NEVER});
     cr_assert(post(add(NJ_BLOCKING, AT_GATE)));
     wait_for(&w.n_at_gate, 1);
     cr_assert(post(add(NJ_BLOCKING, QUICK)));
@@ -361,7 +378,6 @@ Test(sched_thread_pool, threads_begin_and_end, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){.n_min = 3,
                                          .n_max = 3,
-                                         .n_cpus = 1,
                                          .n_reserved = 1,
                                          .idle_ns = NJ_NEVER,
                                          .thread_begin = thread_begin,
@@ -392,7 +408,7 @@ static void warm_up(unsigned n_reserved)
 Test(sched_thread_pool, reserved_thread_waits_for_nobody, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 3, .n_max = 3, .n_cpus = 1, .n_reserved = 1, .idle_ns = NJ_NEVER});
+        .n_min = 3, .n_max = 3, .n_reserved = 1, .idle_ns = NJ_NEVER});
     warm_up(1);
     unsigned n = w.n_run;
     execute(add(NJ_BLOCKING, AT_GATE));
@@ -409,7 +425,7 @@ Test(sched_thread_pool, reserved_thread_waits_for_nobody, .timeout = 60)
 Test(sched_thread_pool, stuck_consumers, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 6, .n_max = 6, .n_cpus = 2, .n_reserved = 2, .idle_ns = NJ_NEVER});
+        .n_min = 6, .n_max = 6, .n_reserved = 2, .idle_ns = NJ_NEVER});
     warm_up(1);
     unsigned n = w.n_run;
     add(NJ_BLOCKING, AT_GATE);
@@ -428,7 +444,7 @@ Test(sched_thread_pool, stuck_consumers, .timeout = 60)
 Test(sched_thread_pool, all_threads_stuck, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 3, .n_max = 3, .n_cpus = 2, .n_reserved = 2, .idle_ns = NJ_NEVER});
+        .n_min = 3, .n_max = 3, .n_reserved = 2, .idle_ns = NJ_NEVER});
     for (unsigned i = 0; i < 3; i++)
         execute(add(NJ_BLOCKING, AT_GATE));
     w.n_produced = w.n_tasks; /* they were given to the pool directly */
@@ -451,7 +467,7 @@ Test(sched_thread_pool, all_threads_stuck, .timeout = 60)
 Test(sched_thread_pool, first_task_after_a_long_idle, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
-        .n_min = 0, .n_max = 4, .n_cpus = 2, .n_reserved = 0, .idle_ns = 1 * NJ_MS});
+        .n_min = 0, .n_max = 4, .n_reserved = 0, .idle_ns = 1 * NJ_MS});
     for (unsigned i = 1; i <= 5; i++) {
         add(NJ_BLOCKING, QUICK);
         cr_assert(nj_strategy_dispatch(&w.s));
