@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * System calls that a test can hold up: functions of libc that the file store calls, in the test's
- * own program, where they stand before those of libc. A thread whose `gate` is set stops in the
- * call that the gate names, as it would in a disk that does not answer; a thread whose `on_call` is
- * set calls that before each. For a test with one file only.
+ * own program, where they stand before those of libc (or of a sanitizer, which they call). A thread
+ * whose `gate` is set stops in the call that the gate names, as it would in a disk that does not
+ * answer; a thread whose `on_call` is set calls that before each. For tests of one file.
  */
 #ifndef NJ_TESTS_FS_CALLS_H
 #define NJ_TESTS_FS_CALLS_H
 
-#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,17 +46,43 @@ static bool pass(const char *call, bool after)
     return g->fails;
 }
 
+/* With offsets of 64 bits the names of some are others. */
+static struct {
+    __typeof__(&pread) pread;
+    __typeof__(&fstat) fstat;
+    __typeof__(&fstatat) fstatat;
+    __typeof__(&stat) stat;
+    __typeof__(&close) close;
+    __typeof__(&munmap) munmap;
+    __typeof__(&posix_fadvise) posix_fadvise;
+    __typeof__(&readlinkat) readlinkat;
+    __typeof__(&nanosleep) nanosleep;
+    __typeof__(&clock_gettime) clock_gettime;
+} next;
+
+__attribute__((constructor)) static void find_next(void)
+{
+    next.pread = dlsym(RTLD_NEXT, "pread64");
+    next.fstat = dlsym(RTLD_NEXT, "fstat64");
+    next.fstatat = dlsym(RTLD_NEXT, "fstatat64");
+    next.stat = dlsym(RTLD_NEXT, "stat64");
+    next.close = dlsym(RTLD_NEXT, "close");
+    next.munmap = dlsym(RTLD_NEXT, "munmap");
+    next.posix_fadvise = dlsym(RTLD_NEXT, "posix_fadvise64");
+    next.readlinkat = dlsym(RTLD_NEXT, "readlinkat");
+    next.nanosleep = dlsym(RTLD_NEXT, "nanosleep");
+    next.clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
+}
+
 ssize_t pread(int fd, void *out, size_t n, off_t at)
 {
-    if (pass("pread", false))
-        return 0;
-    return syscall(SYS_pread64, fd, out, n, at);
+    return pass("pread", false) ? 0 : next.pread(fd, out, n, at);
 }
 
 int fstat(int fd, struct stat *st)
 {
     pass("fstat", false);
-    int rc = (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+    int rc = next.fstat(fd, st);
     pass("fstat", true);
     return rc;
 }
@@ -65,43 +90,43 @@ int fstat(int fd, struct stat *st)
 int fstatat(int fd, const char *restrict path, struct stat *restrict st, int flags)
 {
     pass("fstatat", false);
-    return (int)syscall(SYS_newfstatat, fd, path, st, flags);
+    return next.fstatat(fd, path, st, flags);
 }
 
 int stat(const char *restrict path, struct stat *restrict st)
 {
     pass("stat", false);
-    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, 0);
+    return next.stat(path, st);
 }
 
 int close(int fd)
 {
     pass("close", false);
-    return (int)syscall(SYS_close, fd);
+    return next.close(fd);
 }
 
 int munmap(void *p, size_t n)
 {
     pass("munmap", false);
-    return (int)syscall(SYS_munmap, p, n);
+    return next.munmap(p, n);
 }
 
 int posix_fadvise(int fd, off_t at, off_t n, int advice)
 {
     pass("fadvise", false);
-    return (int)syscall(SYS_fadvise64, fd, at, n, advice);
+    return next.posix_fadvise(fd, at, n, advice);
 }
 
 ssize_t readlinkat(int fd, const char *restrict path, char *restrict out, size_t n)
 {
     pass("readlinkat", false);
-    return syscall(SYS_readlinkat, fd, path, out, n);
+    return next.readlinkat(fd, path, out, n);
 }
 
 int nanosleep(const struct timespec *wait, struct timespec *left)
 {
     pass("nanosleep", false);
-    return (int)syscall(SYS_nanosleep, wait, left);
+    return next.nanosleep(wait, left);
 }
 
 /* The store's clocks: the coarse one is ahead by so much, and of the wall clock a test may say what
@@ -111,7 +136,7 @@ static _Atomic int64_t coarse_ahead_s, wall_ns;
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
     int64_t wall = atomic_load(&wall_ns);
-    int rc = (int)syscall(SYS_clock_gettime, id, ts);
+    int rc = next.clock_gettime(id, ts);
 
     if (id == CLOCK_MONOTONIC_COARSE)
         ts->tv_sec += atomic_load(&coarse_ahead_s);

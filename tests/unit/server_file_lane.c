@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READs that wait for memory: over a real worker, so that memory comes back on another thread. */
+/* READs that wait for memory, or for another thread's READ: over real workers. */
 #include "store_rig.h"
 
 #include <sched.h>
@@ -26,7 +26,8 @@ struct world {
 
 static struct world world;
 
-static struct world *start(void)
+/* Two shards, and so many READs at once. */
+static struct world *start(uint32_t n_workers)
 {
     struct world *x = &world;
     begin(&x->b, MIB);
@@ -36,7 +37,7 @@ static struct world *start(void)
     x->jobs = calloc(READS, sizeof x->jobs[0]);
     struct nj_workers_config config = {
         .n_shards = 2,
-        .kind = {[NJ_WORKERS_FILES] = {.n_max = NJ_FILE_TASKS_MAX, .tasks_max = 64}},
+        .kind = {[NJ_WORKERS_FILES] = {.n_max = n_workers, .tasks_max = 64}},
     };
     cr_assert_eq(nj_workers_start(&config, &x->w), 0);
     for (uint32_t i = 0; i < 2; i++) {
@@ -105,7 +106,7 @@ static void use_up(struct world *x)
 
 Test(server_file_lane, waits_until_somebody_lets_go, .timeout = 60)
 {
-    struct world *x = start();
+    struct world *x = start(1);
     use_up(x);
     uint64_t n_waits = stats(&x->b)->waits;
     for (uint32_t i = 0; i < 1000; i++)
@@ -132,7 +133,7 @@ Test(server_file_lane, waits_until_somebody_lets_go, .timeout = 60)
 
 Test(server_file_lane, gives_back_what_nobody_waits_for, .timeout = 60)
 {
-    struct world *x = start();
+    struct world *x = start(1);
     struct nj_file_job *job[4];
     use_up(x);
     job[0] = x->lane[0].memory.first;
@@ -205,7 +206,7 @@ static void *read_about(void *arg)
 Test(server_file_lane, readers_share_pieces, .timeout = 60)
 {
     static uint64_t words[MIB / sizeof(uint64_t)];
-    struct world *x = start();
+    struct world *x = start(2);
     struct reader r[2];
     pthread_t thread[2];
 
