@@ -149,8 +149,9 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now)
     struct nj_talk *talk = c->talk;
 
     if (c->state == H2 && talk->asked) {
+        uint32_t most = c->shard->cfg.round_tasks ? c->shard->cfg.round_tasks : NJ_ROUND_TASKS;
         talk->credit_ns = talk->credit_ns < 0 ? talk->credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
-        for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < NJ_ROUND_TASKS; n++) {
+        for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < most; n++) {
             struct nj_exchange *x = nj_exchange_of_node(talk->asked);
             pass_asked(talk);
             if (nj__handlers_may_begin(c->shard, x) != NJ_BEGIN_NOW)

@@ -79,6 +79,7 @@ struct nj_shard_config {
     bool no_site;                   /* what is no route's is answered with 404 */
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
     uint32_t handlers_queue_max;    /* requests that wait for a stack; 0: NJ_HANDLERS_QUEUE_MAX */
+    uint32_t round_tasks;           /* of a connection that begin in a step; 0: NJ_ROUND_TASKS */
     enum nj_run strategy;
 
     const struct nj_site_options *site; /* NULL: the defaults */

@@ -59,6 +59,59 @@ Test(shard_handlers, connections_take_turns)
     cr_expect_eq(place_of_b(1 * NJ_MS), 1);
 }
 
+/* A number that a benchmark sets in place of NJ_ROUND_TASKS. */
+Test(shard_handlers, turns_as_configured)
+{
+    struct hr *h = hr_new(burns, 1);
+
+    h->config.round_tasks = 3;
+    struct hr_client *c = hr_connect(hr_start(h));
+    burn_ns = 0;
+    n_order = 0;
+    for (int i = 0; i < 8; i++)
+        hr_get(c, "/burn?a");
+    for (int n = 3; n < 12; n += 3) {
+        hr_step(h);
+        cr_expect_eq(n_order, n < 8 ? n : 8);
+    }
+    hr_free(h);
+}
+
+static uint64_t n_parsed[2 * NJ_ROUND_TASKS]; /* when the i-th handler ran */
+
+static void count(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    n_parsed[n_order++] = nj_counter_read(&hr_here->r->s->counters, NJ_C_requests);
+}
+
+static const struct nj_route counts[] = {
+    {.path = "/count", .type = NJ_NON_BLOCKING, .handle = count},
+};
+
+/* EWYK 5.16. The whole input of a connection is parsed before its first request is consumed; so
+ * control frames behind the requests are handled in the same step. What a turn leaves over is
+ * consumed in the next. */
+Test(shard_handlers, input_is_parsed_before_requests_are_consumed)
+{
+    struct hr *h = hr_start(hr_new(counts, 1));
+    struct hr_client *c = hr_connect(h);
+    const int n = NJ_ROUND_TASKS + 5;
+
+    n_order = 0;
+    for (int i = 0; i < n; i++)
+        hr_get(c, "/count");
+    hr_gather(c);
+    nghttp2_submit_ping(c->s, 0, NULL);
+    hr_step(h);
+    cr_expect_eq(n_order, NJ_ROUND_TASKS);
+    cr_expect_eq(c->n_pings, 1);
+    hr_step(h);
+    cr_assert_eq(n_order, n);
+    for (int i = 0; i < n; i++)
+        cr_expect_eq(n_parsed[i], n, "%d: %lu", i, (unsigned long)n_parsed[i]);
+    hr_free(h);
+}
+
 /* Who took long pays it back: while one owes, the others are served. */
 Test(shard_handlers, debts_are_paid)
 {
