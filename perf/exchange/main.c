@@ -5,7 +5,6 @@
  * measures, on one CPU alone and on two at once, each with a pair of its own.
  */
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 
 #include "base/attr.h"
 #include "dpdk/eal.h"
+#include "eal.h"
 #include "pair.h"
 #include "report.h"
 #include "server/values.h"
@@ -38,27 +38,28 @@ static const char USAGE[] =
     "                     ./dev bench guard\n"
     "  -h, --help\n"
     "\n"
-    "Shapes (connections x streams; a file of 128 bytes, or downloads):\n";
+    "Shapes (connections x streams; 128 bytes from a file or a handler, or downloads):\n";
 
 /* Warm: past slow start, and until each connection has asked often enough that its requests are
  * the same from then on. What is counted is a multiple of what is under way, so that the ends of
  * the measure do not matter, and takes callgrind some seconds. */
 static const struct shape shapes[] = {
-    {"1x1", 1, 1, 128, 64, 1000, 0},
-    {"16x32", 16, 32, 128, 4 * 512, 20 * 512, 0},
-    {"1000x1", 1000, 1, 128, 4 * 1000, 5 * 1000, 0},
-    {"200KiB", 4, 4, 200 << 10, 16, 8 * 16, 0},
-    {"10MiB", 1, 1, 10 << 20, 1, 3, 0},
-    {"100kx1", 100000, 1, 128, 3 * 100000, 16 * 1000, 16},
+    {"1x1", 1, 1, 128, 64, .n_requests = 1000},
+    {"16x32", 16, 32, 128, 4 * 512, .n_requests = 20 * 512},
+    {"route", 16, 32, 128, 4 * 512, .n_requests = 20 * 512, .handler = {HANDLER_PLAIN}},
+    {"1000x1", 1000, 1, 128, 4 * 1000, .n_requests = 5 * 1000},
+    {"200KiB", 4, 4, 200 << 10, 16, .n_requests = 8 * 16},
+    {"10MiB", 1, 1, 10 << 20, 1, .n_requests = 3},
+    {"100kx1", 100000, 1, 128, 3 * 100000, .n_requests = 16 * 1000, .in_turn = 16},
 };
 
 #define ROUNDS_MAX  REPORT_ROUNDS_MAX
 #define THREADS_MAX REPORT_THREADS_MAX
+_Static_assert(THREADS_MAX <= EAL_LCORES_MAX, "each has an lcore");
 /* Of a round: some 50 ms. Many short ones are better than few long ones where others want the CPU,
  * too, for the median is of those that were left alone. */
 #define TIMED_COUNT 20000u
 #define TIMED_BYTES (256ull << 20)
-#define MEMORY_MIB  "1024" /* four pools of 20 MiB for each thread, and much that is not touched */
 
 struct options {
     uint64_t n_threads, n_rounds, n_requests;
@@ -243,7 +244,9 @@ static void help(void)
     for (size_t i = 0; i < NJ_ARRAY_LEN(shapes); i++)
         printf("  %-8s %6u x %-3u %8lu bytes%s\n", shapes[i].name, shapes[i].n_conns,
                shapes[i].streams, (unsigned long)shapes[i].file_bytes,
-               shapes[i].in_turn ? ", a few at a time; only when it is named" : "");
+               shapes[i].in_turn           ? ", a few at a time; only when it is named"
+               : shapes[i].handler.touches ? ", from a handler"
+                                           : "");
 }
 
 static bool number(const char *text, uint64_t most, uint64_t *out)
@@ -291,31 +294,6 @@ static int read_options(struct options *o, int argc, char **argv)
     return 2;
 }
 
-/* An lcore for each thread, on the first CPUs that we may use, and memory of our own. */
-static bool start_eal(const struct options *o)
-{
-    char lcores[64], why[192];
-    cpu_set_t mine;
-    int cpu[THREADS_MAX], n = 0;
-
-    sched_getaffinity(0, sizeof mine, &mine);
-    for (int i = 0; i < CPU_SETSIZE && n < (int)o->n_threads; i++)
-        if (CPU_ISSET(i, &mine))
-            cpu[n++] = i;
-    if (n < (int)o->n_threads) {
-        fputs("nj-exchange: there are not so many CPUs\n", stderr);
-        return false;
-    }
-    snprintf(lcores, sizeof lcores, n > 1 ? "0@%d,1@%d" : "0@%d", cpu[0], cpu[n - 1]);
-    char *args[] = {"nj-exchange", "--lcores",    lcores,     "--no-huge",      "-m",
-                    MEMORY_MIB,    "--no-shconf", "--no-pci", "--no-telemetry", "--file-prefix",
-                    "nj-exchange", NULL};
-    if (nj_eal_init(NJ_ARRAY_LEN(args) - 1, args, why, sizeof why) == 0)
-        return true;
-    fprintf(stderr, "nj-exchange: EAL: %s\n", why);
-    return false;
-}
-
 static bool run(const struct options *o, int n_names, char **names)
 {
     static struct report report;
@@ -345,7 +323,7 @@ int main(int argc, char **argv)
 
     if (status >= 0)
         return status;
-    if (!start_eal(&o))
+    if (!eal_start("nj-exchange", (uint32_t)o.n_threads))
         return 1;
     bool good = run(&o, argc - optind, argv + optind);
     nj_eal_fini();

@@ -17,6 +17,7 @@
 #define IN_TURN      (50 * NJ_US) /* of one with many connections, which are heard of by and by */
 #define IDLE_MAX     NJ_MS
 #define SERVER_PORT  80u
+#define FILE_PATH    "/file"
 #define CLIENT_ADDRS 4 /* ports for 100,000 connections */
 #define START_AT     (1000 * NJ_SEC)
 #define TIME_WAIT    NJ_SEC
@@ -117,7 +118,9 @@ static bool start_server(struct pair *p)
     c.port.tx = server_tx;
     c.port.cycles = p->cycles;
     c.port.files = file_port(&p->file);
+    c.routes = p->handler.routes;
     p->server = start(&c);
+    p->handler.server = p->server;
     return p->server != NULL;
 }
 
@@ -136,8 +139,9 @@ static bool start_client(struct pair *p)
         .weights = 1,
         .weight = {1},
         .plan = {.n_paths = 1,
-                 .path = {{.text = "/file", .n_bytes = 5}},
+                 .path = {{.text = FILE_PATH, .n_bytes = sizeof FILE_PATH - 1}},
                  .streams = p->shape->streams,
+                 .upload_bytes = handler_upload(&p->handler),
                  .window = 16u << 20},
     };
     c.listen_port = 1;
@@ -159,6 +163,15 @@ static struct rte_mempool *make_pool(const struct shape *shape, const char *kind
                                    NJ_MBUF_PRIV_BYTES, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 }
 
+static bool make_answers(struct pair *p)
+{
+    const struct shape *s = p->shape;
+
+    return file_init(&p->file, s->file_bytes) &&
+           handler_init(&p->handler, &s->handler, s->n_conns, FILE_PATH, p->file.bytes,
+                        (uint32_t)s->file_bytes);
+}
+
 struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
 {
     struct pair *p = calloc(1, sizeof *p);
@@ -172,8 +185,8 @@ struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
     p->client_tx = make_pool(shape, "client_tx");
     p->up.rx_pool = make_pool(shape, "server_rx");
     p->down.rx_pool = make_pool(shape, "client_rx");
-    if (p->server_tx && p->client_tx && p->up.rx_pool && p->down.rx_pool &&
-        file_init(&p->file, shape->file_bytes) && start_server(p) && start_client(p))
+    if (p->server_tx && p->client_tx && p->up.rx_pool && p->down.rx_pool && make_answers(p) &&
+        start_server(p) && start_client(p))
         return p;
     pair_free(p);
     return NULL;
@@ -199,6 +212,7 @@ static void end_shards(struct pair *p)
 void pair_free(struct pair *p)
 {
     end_shards(p);
+    handler_fini(&p->handler);
     file_fini(&p->file);
     rte_mempool_free(p->server_tx);
     rte_mempool_free(p->client_tx);

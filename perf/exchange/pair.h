@@ -9,6 +9,7 @@
 
 #include "crowd.h"
 #include "file.h"
+#include "handler.h"
 #include "shard/shard.h"
 #include "wire.h"
 
@@ -18,6 +19,7 @@ struct shape {
     uint64_t file_bytes;
     uint32_t n_warm, n_requests; /* not measured; measured, if nobody says otherwise */
     uint32_t in_turn; /* so many requests at a time, over all connections; 0: all ask at once */
+    struct handler_options handler; /* answers with the file in the site's place */
 };
 
 /* What a number of requests cost the server. */
@@ -33,6 +35,7 @@ struct pair {
     struct rte_mempool *server_tx, *client_tx;
     struct wire up, down; /* to the server, to the client */
     struct file file;
+    struct handler handler;
     struct load_options options;
     struct crowd crowd;
     uint64_t (*cycles)(void);
