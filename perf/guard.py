@@ -44,6 +44,7 @@ KEPT = 80  # functions of a shape in the baseline; the others are one sum
 TOLD = 15  # functions that grew, in a report
 SECONDS = 900  # for one shape, on whatever machine: 10 on an idle one
 REST = "(all others)"
+OURS = ("nj-exchange", "nj-ahead")
 AROUND = ("main", "(below main)", "libc: (below main)", "libc: __libc_start_main@@GLIBC_2.34",
           "run", "count_shape", "pair_run", "until_done", "turn", COUNTED)  # who calls the server
 CLONE = re.compile(r"(?:\.(?:part|isra|constprop|cold|lto_priv)(?:\.\d+)?)+$")
@@ -60,7 +61,7 @@ def name_of(object_path, function):
     """As the baseline has it: the same whatever CPU, path, version of a library or clone."""
     library = os.path.basename(object_path).split(".so")[0]
     function = CLONE.sub("", re.sub(r"'\d+$", "", function))
-    if library == os.path.basename(PROGRAM):
+    if library in OURS:
         return function
     if function.startswith("0x") or function == "???":
         function = "(no name)"  # a stripped library's own functions; where depends on its build
@@ -105,26 +106,26 @@ def misses(lines):
     return {cache: sum(total[event] for event in of) for cache, of in MISSES.items()}
 
 
-def count(shape, options=()):
-    """Of the server, for one request. `options` are callgrind's."""
+def count(program, arguments, options=()):
+    """Of the server that runs in `program`, for one request. `options` are callgrind's."""
     with tempfile.TemporaryDirectory(prefix="nj-guard-") as scratch:
         out = os.path.join(scratch, "callgrind.out")
         # Where things lie decides how they are copied: the same name and environment everywhere.
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", f"--toggle-collect={COUNTED}",
              "--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={out}", *options,
-             "./" + os.path.basename(PROGRAM), "--count", shape],
-            cwd=os.path.dirname(PROGRAM), env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+             "./" + os.path.basename(program), "--count", *arguments],
+            cwd=os.path.dirname(program), env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
         if run.returncode:
-            raise Failed(f"{shape}: {run.stderr}")
+            raise Failed(f"{' '.join(arguments)}: {run.stderr}")
         with open(out) as f:
             lines = f.readlines()
     own, inclusive = parse(lines)
     found = json.loads(run.stdout)
     n, missed = found["requests"], misses(lines)
     if not own:
-        raise Failed(f"{shape}: callgrind has counted nothing in {COUNTED}()")
+        raise Failed(f"{' '.join(arguments)}: callgrind has counted nothing in {COUNTED}()")
     return {"requests": n, "instructions": sum(own.values()) / n,
             **{key: found[key] / n for key in ("steps", "rx_packets", "tx_packets")},
             **({"misses": {cache: m / n for cache, m in missed.items()}} if missed else {}),
@@ -274,7 +275,7 @@ def main():
     record.check_names(parser, args.shapes, SHAPES)
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         options = CACHES if args.cache_sim else ()
-        results = dict(zip(args.shapes, pool.map(lambda shape: count(shape, options),
+        results = dict(zip(args.shapes, pool.map(lambda shape: count(PROGRAM, [shape], options),
                                                  args.shapes)))
     now_tools = tools()
     if args.json:

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "perf"))
+import ahead  # noqa: E402
 import exchange  # noqa: E402
 import guard  # noqa: E402
 
@@ -248,6 +249,30 @@ class Exchange(unittest.TestCase):
                     "together": [self.cost(c) for c in (49, 75, 45, 90)]}]
         (_, runs), = exchange.rows({"tsc_hz": 1e9, "shapes": {"1x1": {"threads": threads}}})
         self.assertEqual([run.get("least_against_one") for run in runs], [1.2, 1.5, None, None])
+
+
+class Ahead(unittest.TestCase):
+    """What nj-ahead measured, as a table."""
+    simulated = [{"instructions": 6106.4, "misses": {"I1": 59.6, "D1 read": 30.0, "D1 write": 35.9,
+                                                     "LL": 1.706}},
+                 {"instructions": 5931.0, "misses": {"I1": 16.6, "D1 read": 45.0, "D1 write": 38.2,
+                                                     "LL": 2.08}}]
+
+    def test_figures_stand_below_their_variant(self):
+        found = ahead.columns(self.simulated, [[500, 460, 480, 470, 490],
+                                               [420, 440, 400, 430, 410]])
+        lines = ahead.table("plain", ["k=1", "k=all"], found)
+        self.assertEqual([line.split() for line in lines], [
+            ["plain", "k=1", "k=all"], ["instructions", "6,106", "5,931"],
+            ["I1", "misses", "59.6", "16.6"], ["D1", "misses", "65.9", "83.2"],
+            ["LL", "misses", "1.71", "2.08"], ["ns,", "least", "460", "400"],
+            ["ns,", "lower", "quartile", "470", "410"], ["ns,", "median", "480", "420"],
+            ["ns,", "upper", "quartile", "490", "430"]])
+
+    def test_a_round_is_made_of_whole_turns(self):
+        for handler in ahead.HANDLERS:
+            n = ahead.n_requests(handler, 32)
+            self.assertTrue(n >= 512 and n % 512 == 0, handler)
 
 
 if __name__ == "__main__":
