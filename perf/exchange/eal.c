@@ -13,7 +13,7 @@ bool eal_start(const char *program, uint32_t n_lcores)
 {
     char lcores[64], why[192], name[32];
     cpu_set_t mine;
-    int cpu[EAL_LCORES_MAX];
+    int cpu[EAL_LCORES_MAX] = {0};
     uint32_t n = 0;
 
     sched_getaffinity(0, sizeof mine, &mine);

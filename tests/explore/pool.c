@@ -53,7 +53,6 @@ struct nj_thread_pool *model_threads_start(const struct model_threads *m)
     struct nj_thread_pool_config config = {.n_min = m->n_min,
                                            .n_max = m->n_max,
                                            .queue_max = m->queue_max,
-                                           .n_cpus = 1,
                                            .n_reserved = m->n_seats,
                                            .idle_ns = m->n_timeouts ? 1 : NJ_NEVER};
     struct nj_thread_pool *p = nj_thread_pool_start(&config, NULL, 0);
