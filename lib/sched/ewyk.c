@@ -70,47 +70,147 @@ static nj_ns clock_of(struct nj_ewyk *e)
     return e->config.clock ? e->config.clock(e->config.ctx) : 0;
 }
 
-static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type to)
+/* --- the tail: few tasks, and long ------------------------------------------------------------ */
+
+/* What is in the account of a class: see note_tail(). */
+static uint64_t account(const struct nj_task_class *c, nj_ns now)
 {
-    char line[200];
+    uint32_t of = c->type == c->declared ? NJ_EWYK_TAIL_OF : 2 * NJ_EWYK_TAIL_OF;
+    nj_ns leaked = (now - c->tail.since) / of;
+
+    return leaked < c->tail.ns ? c->tail.ns - leaked : 0;
+}
+
+/* ... without its longest hold: the kernel may have taken the core away, once. */
+static uint64_t evidence(const struct nj_task_class *c, nj_ns now)
+{
+    uint64_t all = account(c, now);
+    return all > c->tail.longest_ns ? all - c->tail.longest_ns : 0;
+}
+
+static void set_tail(struct nj_task_class *c, nj_ns since, uint64_t ns)
+{
+    __atomic_store_n(&c->tail.since, since, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->tail.ns, ns, __ATOMIC_RELAXED);
+}
+
+static void forget_tail(struct nj_task_class *c)
+{
+    set_tail(c, 0, 0);
+    c->tail.longest_ns = c->tail.n = 0;
+}
+
+/* It begins anew, with what is left of it. */
+static void carry_tail(struct nj_task_class *c, nj_ns now)
+{
+    set_tail(c, now, account(c, now));
+    c->tail.n = 0;
+}
+
+/*
+ * Time beyond the budget flows into the account of its class, and the share of the time that passes
+ * which is borne leaks out of it. So while a class takes more than that share the account grows,
+ * whether its holds are 5 ms or 5 s apart; while it takes less it is empty now and then, and that
+ * is a new beginning. A class is moved when the account, without the longest hold in it, has
+ * NJ_EWYK_TAIL_NS of NJ_EWYK_TAIL_HOLDS or more. It comes back when nothing is left, where half the
+ * share leaks: so a moved class with a share in between stays where it is.
+ */
+static void note_tail(struct nj_task_class *c, nj_ns since, uint64_t beyond)
+{
+    if (account(c, since) == 0) {
+        forget_tail(c);
+        set_tail(c, since, 0);
+    }
+    set_tail(c, c->tail.since, c->tail.ns + beyond);
+    c->tail.longest_ns = beyond > c->tail.longest_ns ? beyond : c->tail.longest_ns;
+    c->tail.n++;
+}
+
+/* What is long ago is not to be paid off for ever: half of it is forgotten, and of its time. */
+static void bound_tail(struct nj_task_class *c, nj_ns now)
+{
+    if (evidence(c, now) > NJ_EWYK_TAIL_NS + c->tail.longest_ns)
+        set_tail(c, now - (now - c->tail.since) / 2, c->tail.ns / 2);
+}
+
+uint32_t nj_task_class_tail_ppm(const struct nj_task_class *c, nj_ns now)
+{
+    uint64_t ns = __atomic_load_n(&c->tail.ns, __ATOMIC_RELAXED);
+    nj_ns since = __atomic_load_n(&c->tail.since, __ATOMIC_RELAXED);
+
+    if (ns == 0 || now <= since)
+        return 0;
+    double share = (double)ns / (double)(now - since);
+    return share < 1 ? (uint32_t)(share * 1e6) : 1000000;
+}
+
+/* --- to the workers and back ------------------------------------------------------------------ */
+
+/* `why`: in the words of the line that tells of it. */
+static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type to, const char *why)
+{
+    char line[240];
 
     __atomic_store_n(&c->type, to, __ATOMIC_RELAXED);
     add(&c->n_moves, 1);
     if (!e->config.log)
         return;
-    snprintf(line, sizeof line, "%.100s: %s, %llu us on the core (budget %llu us)", c->name,
-             to == c->declared ? "back from the workers" : "moved to the workers",
-             (unsigned long long)(nj_task_class_ewma(c) / NJ_US),
+    snprintf(line, sizeof line, "%.100s: %s, %s (budget %llu us)", c->name,
+             to == c->declared ? "back from the workers" : "moved to the workers", why,
              (unsigned long long)(e->config.budget_ns / NJ_US));
     e->config.log(e->config.ctx, line);
 }
 
-static void move_away(struct nj_ewyk *e, struct nj_task_class *c)
+static void move_away(struct nj_ewyk *e, struct nj_task_class *c, const char *why)
 {
     bool again = c->back_at && clock_of(e) - c->back_at < NJ_EWYK_TRIAL_NS;
     uint32_t more = c->n_calm_min < NJ_EWYK_CALM_MAX ? 4 * c->n_calm_min : NJ_EWYK_CALM_MAX;
 
     c->n_calm = 0;
     c->n_calm_min = again ? more : 1;
-    move(e, c, NJ_OS_BLOCKING);
+    move(e, c, NJ_OS_BLOCKING, why);
 }
 
-/* A moved class comes back at half the budget, so that it does not go to and fro; or when it turned
- * out to rely on the lcore. */
+static bool may_move_away(const struct nj_ewyk *e, const struct nj_task_class *c)
+{
+    return e->config.submit && !c->pinned && c->type == c->declared &&
+           c->declared != NJ_OS_BLOCKING;
+}
+
+static void judge_tail(struct nj_ewyk *e, struct nj_task_class *c, nj_ns now)
+{
+    char why[120];
+
+    if (c->tail.n < NJ_EWYK_TAIL_HOLDS || evidence(c, now) < NJ_EWYK_TAIL_NS ||
+        !may_move_away(e, c))
+        return;
+    snprintf(why, sizeof why, "%llu of %llu ms on the core beyond the budget, in %u holds",
+             (unsigned long long)(c->tail.ns / NJ_MS),
+             (unsigned long long)((now - c->tail.since) / NJ_MS), c->tail.n);
+    carry_tail(c, now);
+    move_away(e, c, why);
+}
+
+/* A moved class comes back at half the budget, so that it does not go to and fro, and without a
+ * tail; or when it turned out to rely on the lcore. */
 static void judge(struct nj_ewyk *e, struct nj_task_class *c)
 {
-    nj_ns average = nj_task_class_ewma(c);
+    nj_ns average = nj_task_class_ewma(c), now = clock_of(e);
+    char why[60];
 
-    if (c->type != c->declared) {
-        c->n_calm = average < e->config.budget_ns / 2 ? c->n_calm + 1 : 0;
-        if (!c->pinned && (c->n_calm == 0 || c->n_calm < c->n_calm_min))
-            return;
-        c->back_at = clock_of(e);
-        move(e, c, c->declared);
-    } else if (nj_unlikely(average > e->config.budget_ns) && e->config.submit && !c->pinned &&
-               c->declared != NJ_OS_BLOCKING) {
-        move_away(e, c);
+    snprintf(why, sizeof why, "%llu us on the core", (unsigned long long)(average / NJ_US));
+    if (c->type == c->declared) {
+        forget_tail(c);
+        move_away(e, c, why);
+        return;
     }
+    bool calm = average < e->config.budget_ns / 2 && evidence(c, now) == 0;
+    c->n_calm = calm ? c->n_calm + 1 : 0;
+    if (!c->pinned && (c->n_calm == 0 || c->n_calm < c->n_calm_min))
+        return;
+    c->back_at = now;
+    forget_tail(c);
+    move(e, c, c->declared, why);
 }
 
 static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
@@ -119,14 +219,22 @@ static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
     uint64_t x8 = c->ewma_x8_ns;
 
     __atomic_store_n(&c->ewma_x8_ns, x8 - x8 / 8 + (ns < most ? ns : most), __ATOMIC_RELAXED);
-    judge(e, c);
+    if (nj_unlikely(c->type != c->declared ||
+                    (nj_task_class_ewma(c) > e->config.budget_ns && may_move_away(e, c))))
+        judge(e, c);
 }
 
 void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
 {
     nj_task_class_count(c, NJ_MODE_PEC_WORKER);
-    if (on_core_ns > 0) /* else that says nothing of its class */
-        learn(e, c, on_core_ns);
+    if (on_core_ns == 0) /* that says nothing of its class */
+        return;
+    if (c->type != c->declared && on_core_ns > e->config.budget_ns) {
+        nj_ns now = clock_of(e);
+        note_tail(c, now, on_core_ns - e->config.budget_ns);
+        bound_tail(c, now);
+    }
+    learn(e, c, on_core_ns);
 }
 
 /*
@@ -145,6 +253,8 @@ static void hold_begin(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
 static void note_overrun(struct nj_ewyk *e, struct nj_task_class *c, nj_ns since, nj_ns ns)
 {
     add(&c->n_overruns, 1);
+    note_tail(c, since, ns - e->config.budget_ns);
+    judge_tail(e, c, since + ns);
     if (ns <= NJ_EWYK_LONG_NS || atomic_load_explicit(&e->has_long, memory_order_acquire))
         return;
     e->was_long = (struct nj_ewyk_long){{c, since}, ns};

@@ -32,12 +32,31 @@
  * budgets, and so an average over eight needs more than one to pass the budget. */
 #define NJ_EWYK_OUTLIER_BUDGETS 4u
 
+/* The average does not show tasks that are few and long. So what their holds take beyond the budget
+ * counts by itself, as a share of the core's time, see note_tail(): more than 1 / NJ_EWYK_TAIL_OF
+ * moves a class. A task of another class that comes in such a hold, which is that share of them,
+ * waits for half of it on the average. A smaller share would move classes where others use the CPU:
+ * on a virtual machine that loses a tenth of its time to its neighbours, that much of each hold is
+ * theirs. Evidence is at least so many holds, and so much time without the longest of them: the
+ * kernel may have taken the core away once, for however long. */
+#define NJ_EWYK_TAIL_OF    4u
+#define NJ_EWYK_TAIL_NS    (100 * NJ_MS)
+#define NJ_EWYK_TAIL_HOLDS 4u
+
 /* A class that comes back from the workers and is moved again within this time belongs there: what
  * it did on the core was to wait in the kernel, which a worker's CPU time does not show, or some of
  * its tasks take long. Each time it has to be calm for four times as many tasks before it comes
  * back, up to so many. */
 #define NJ_EWYK_TRIAL_NS (60 * NJ_SEC)
 #define NJ_EWYK_CALM_MAX 65536u
+
+/* Time beyond the budget of a class: of its holds, and of workers' CPU time while it is moved. */
+struct nj_task_tail {
+    nj_ns since;         /* the first of these began */
+    uint64_t ns;         /* together, what is beyond */
+    uint64_t longest_ns; /* the most of one */
+    uint32_t n;
+};
 
 /*
  * What tasks have in common: a route, on one lcore. Whoever makes it fills it with
@@ -52,7 +71,8 @@ struct nj_task_class {
     uint32_t n_calm, n_calm_min; /* tasks of workers below half the budget: so far, and to return */
     nj_ns back_at;               /* when it came back from the workers last; 0: never */
     uint64_t ewma_x8_ns;         /* eight times the moving average of its holds */
-    uint64_t longest_ns;         /* on the core without giving it back */
+    struct nj_task_tail tail;
+    uint64_t longest_ns;    /* on the core without giving it back */
     uint64_t away_ns;       /* the longest that a worker took lately, by the clock; 0: unknown */
     uint64_t n_overruns;    /* holds beyond the budget */
     uint64_t n_would_block; /* it would have parked where it must not */
@@ -75,6 +95,10 @@ static inline nj_ns nj_task_class_ewma(const struct nj_task_class *c)
 {
     return c->ewma_x8_ns / 8;
 }
+
+/* The share of the core's time, in millionths, that its tasks took beyond the budget: what moves it
+ * beside the average. Any thread; `now` by the clock of its strategy. */
+uint32_t nj_task_class_tail_ppm(const struct nj_task_class *, nj_ns now);
 
 enum nj_ewyk_would_block {
     NJ_EWYK_WOULD_BLOCK_DEFAULT, /* FATAL when NJ_CHECKED, else COUNTED */

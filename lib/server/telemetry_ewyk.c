@@ -28,7 +28,7 @@ static const char *type_name(enum nj_task_type type)
 /* A route, of shards from..to-1 together. */
 struct sum {
     uint64_t n[NJ_N_MODES];
-    uint64_t overruns, would_block, moves, longest_ns, ewma_ns;
+    uint64_t overruns, would_block, moves, longest_ns, ewma_ns, tail_ppm;
 };
 
 static uint64_t read_u64(const uint64_t *p)
@@ -43,6 +43,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t from, uint32_t to)
 {
+    nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
     struct sum sum = {0};
 
     for (uint32_t i = from; i < to; i++) {
@@ -54,6 +55,7 @@ static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t fro
         sum.moves += read_u64(&c->n_moves);
         sum.longest_ns = larger(sum.longest_ns, read_u64(&c->longest_ns));
         sum.ewma_ns = larger(sum.ewma_ns, read_u64(&c->ewma_x8_ns) / 8);
+        sum.tail_ppm = larger(sum.tail_ppm, nj_task_class_tail_ppm(c, now));
     }
     return sum;
 }
@@ -75,6 +77,7 @@ static void add_route(const struct nj_server *s, uint32_t route, uint32_t from, 
     rte_tel_data_add_dict_uint(d, "moves", sum.moves);
     rte_tel_data_add_dict_uint(d, "longest_ns", sum.longest_ns);
     rte_tel_data_add_dict_uint(d, "average_ns", sum.ewma_ns);
+    rte_tel_data_add_dict_uint(d, "tail_ppm", sum.tail_ppm);
 }
 
 /* Where the route is taken for something else than it says, and by which shards. */

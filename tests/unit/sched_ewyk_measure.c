@@ -207,7 +207,7 @@ Test(sched_ewyk_measure, who_goes_to_and_fro_stays_longer)
     rig_free(r);
 }
 
-/* The kernel took the core away for 50 ms: once is no reason to move. */
+/* The kernel took the core away for 50 ms: now and then is no reason to move. */
 Test(sched_ewyk_measure, one_outlier_moves_nothing)
 {
     struct rig *r = rig_new(1, 0);
@@ -216,6 +216,7 @@ Test(sched_ewyk_measure, one_outlier_moves_nothing)
         cr_assert_eq(compute(r, &r->blocking, 50 * NJ_MS), NJ_MODE_EPC_INLINE);
         for (int k = 0; k < 20; k++)
             cr_assert_eq(compute(r, &r->blocking, BUDGET / 10), NJ_MODE_EPC_INLINE);
+        r->now += 300 * NJ_MS;
     }
     cr_assert_eq(r->blocking.n_moves, 0);
     cr_assert_eq(r->blocking.n_overruns, 20);
@@ -279,5 +280,97 @@ Test(sched_ewyk_measure, without_a_clock)
     for (int i = 0; i < 100; i++)
         cr_assert_eq(compute(r, &r->blocking, NJ_SEC), NJ_MODE_EPC_INLINE);
     cr_assert_eq(r->blocking.longest_ns + r->blocking.n_overruns + r->blocking.n_moves, 0);
+    rig_free(r);
+}
+
+/* --- tails: few tasks, and long ------------------------------------------------------------------
+ */
+
+/* Tasks of `ns`, one each `every`, until the class is moved; at most n. Returns how many. */
+static unsigned until_tail_moves(struct rig *r, struct nj_task_class *c, nj_ns ns, nj_ns every,
+                                 unsigned n)
+{
+    unsigned i = 0;
+
+    for (; i < n && c->type == c->declared; i++) {
+        nj_ns next = r->now + every;
+        compute(r, c, ns);
+        for (unsigned k = 0; k < 9; k++) /* the average sees nothing */
+            compute(r, c, BUDGET / 50);
+        r->now = next > r->now ? next : r->now;
+    }
+    return i;
+}
+
+/* One task in ten has the core for 5 ms, nearly all of its time; or of long ones that are far apart
+ * one after the other. */
+Test(sched_ewyk_measure, a_heavy_tail_is_moved)
+{
+    static const struct {
+        nj_ns ns, every;
+    } moved[] = {{5 * NJ_MS, 0}, {200 * NJ_MS, 500 * NJ_MS}, {2 * NJ_MS, 6 * NJ_MS}};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(moved); i++) {
+        struct rig *r = rig_new(1, 0);
+        struct nj_task_class *c = &r->non_blocking;
+        nj_ns began = r->now;
+        unsigned n = until_tail_moves(r, c, moved[i].ns, moved[i].every, 1000);
+        cr_expect_eq(c->type, NJ_OS_BLOCKING, "%zu", i);
+        cr_expect_geq(n, NJ_EWYK_TAIL_HOLDS);
+        cr_expect_lt(r->now - began, 5 * NJ_SEC, "%zu", i);
+        cr_expect_leq(nj_task_class_ewma(c), BUDGET);
+        cr_expect_not_null(strstr(r->line, "on the core beyond the budget"), "%s", r->line);
+        rig_free(r);
+    }
+}
+
+/* Below the share that is borne, or by one hold alone, however long: the kernel may have had the
+ * core. */
+Test(sched_ewyk_measure, a_light_tail_stays)
+{
+    static const struct {
+        nj_ns ns, every;
+    } stays[] = {{5 * NJ_MS, NJ_SEC}, {50 * NJ_MS, NJ_SEC}, {240 * NJ_MS, NJ_SEC}};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(stays); i++) {
+        struct rig *r = rig_new(1, 0);
+        until_tail_moves(r, &r->non_blocking, stays[i].ns, stays[i].every, 2000);
+        cr_expect_eq(r->non_blocking.type, NJ_NON_BLOCKING, "%zu", i);
+        rig_free(r);
+    }
+    struct rig *r = rig_new(1, 0);
+    cr_expect_eq(nj_task_class_tail_ppm(&r->non_blocking, r->now), 0);
+    compute(r, &r->non_blocking, BUDGET + NJ_MS);
+    r->now += 9 * NJ_MS - BUDGET;
+    cr_expect_eq(nj_task_class_tail_ppm(&r->non_blocking, r->now), 100000, "1 ms of 10");
+    compute(r, &r->non_blocking, 10 * NJ_SEC);
+    until_tail_moves(r, &r->non_blocking, BUDGET + NJ_US, 0, 2000);
+    cr_expect_eq(r->non_blocking.type, NJ_NON_BLOCKING);
+    rig_free(r);
+}
+
+/* It stays away while workers see the tail, comes back some time after it is over, and is moved
+ * again only by as much evidence as at first. */
+Test(sched_ewyk_measure, a_tail_keeps_its_class_away)
+{
+    struct rig *r = rig_new(1, 0);
+    struct nj_task_class *c = &r->non_blocking;
+    unsigned n = until_tail_moves(r, c, 5 * NJ_MS, 0, 1000), n_calm = 0;
+
+    cr_assert_eq(c->type, NJ_OS_BLOCKING);
+    for (unsigned i = 0; i < 20000; i++) {
+        nj_ns ns = i % 10 ? BUDGET / 50 : 5 * NJ_MS;
+        r->now += ns;
+        nj_ewyk_ran(r->e, c, ns);
+        cr_assert_eq(c->type, NJ_OS_BLOCKING, "%u", i);
+    }
+    for (; c->type == NJ_OS_BLOCKING && n_calm < 1000000; n_calm++) {
+        r->now += 100 * NJ_US;
+        nj_ewyk_ran(r->e, c, BUDGET / 50);
+    }
+    cr_expect_eq(c->type, NJ_NON_BLOCKING);
+    cr_expect_gt(n_calm * 100 * NJ_US, 100 * NJ_MS, "after %u", n_calm);
+    cr_expect_lt(n_calm * 100 * NJ_US, 10 * NJ_SEC, "after %u", n_calm);
+    cr_expect_geq(until_tail_moves(r, c, 5 * NJ_MS, 0, 1000) + 1, n);
     rig_free(r);
 }
