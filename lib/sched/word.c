@@ -183,7 +183,7 @@ int nj__word_get_up(nj__word *w, int seat)
     int where;
 
     do {
-        if (!(nj__recruits_of(now) & NJ__SURE) || lowest(seats_of(now)) != seat)
+        if (!(nj__recruits_of(now) & NJ__SURE))
             return seat;
         NJ__STEP(NJ__AT_GET_UP, now | (uint64_t)(uint32_t)seat << 32);
     } while (!join(w, &now, nj__recruits_of(now) & ~mine, seat, &where));

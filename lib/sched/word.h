@@ -13,8 +13,8 @@
  *     SURE    a waiting thread has been given the recruit, and will arrive; or the sender is still
  *             looking for such a thread, and takes production back if there is none
  *
- * In the dual strategy (dual.c) two threads may sleep inside, on seats 0 and 1. SURE is the one on
- * the lower of the seats that are taken: it was called, and will arrive.
+ * In the dual strategy (dual.c) two threads may sleep inside, on seats 0 and 1. SURE says that one
+ * of them was called, and will arrive.
  *
  * Each function is one successful compare-and-swap, but for nj__word_resume() where another thread
  * produces, nj__word_pause() where somebody asked, and nj__word_get_up() where nobody called. Also
@@ -92,7 +92,7 @@ enum { NJ__PRODUCES = -1, NJ__LEAVES = -2 };
  * will ask once more. */
 int nj__word_join(nj__word *w, enum nj__recruit recruit);
 
-/* The one on that seat looks whether it was called. If so it is as if it joined. */
+/* The one on that seat looks whether one of them was called. Then it is as if it joined. */
 int nj__word_get_up(nj__word *w, int seat);
 
 /* As nj__word_rest(), and this thread sleeps on the seat `*where` from then on; NJ__LEAVES: both

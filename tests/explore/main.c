@@ -117,18 +117,12 @@ static void bounded_events(unsigned n_max)
     static const struct {
         enum nj_strategy_kind kind;
         uint8_t n_reserved;
-        bool keeps_two;
-    } of[] = {{NJ_STRATEGY_PEC, 0, false},
-              {NJ_STRATEGY_ADAPTIVE, 0, false},
-              {NJ_STRATEGY_ADAPTIVE, 1, false},
-              {NJ_STRATEGY_DUAL, 0, false},
-              {NJ_STRATEGY_DUAL, 0, true}};
+    } of[] = {{NJ_STRATEGY_PEC, 0}, {NJ_STRATEGY_ADAPTIVE, 0}, {NJ_STRATEGY_ADAPTIVE, 1}};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(of); i++)
         for (uint8_t n_pool = 0; n_pool <= 1; n_pool++)
             for (unsigned n = 2; n <= n_max; n++) {
                 struct model_strategy m = {.kind = of[i].kind,
-                                           .keeps_two = of[i].keeps_two,
                                            .n_each = 1,
                                            .n_reserved = of[i].n_reserved,
                                            .may_block = true,
@@ -241,6 +235,9 @@ static void dual_events(unsigned n_max)
         m.events[m.n_events++] = (struct model_event){MODEL_STOP, NJ_BLOCKING, false};
         select_events(&m, events, NJ_ARRAY_LEN(events), 2, 0);
         report("dual%s, 1 and a stop", keeps);
+        m.may_block = false;
+        select_events(&m, events, NJ_ARRAY_LEN(events), 2, 0);
+        report("dual%s, 1 that ends and a stop", keeps);
     }
 }
 

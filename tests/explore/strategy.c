@@ -56,6 +56,7 @@ static struct {
     bool producing;            /* somebody is inside produce() */
     bool queued_out, sure_out; /* recruits that the executor has and that have not begun */
     bool may_stop, may_restart, stopped;
+    bool one_blocks;      /* for ever */
     bool restarted, lost; /* lost: a recruit was rejected after it had been accepted */
     uint8_t n_on_stopped;
     struct nj_thread_pool *pool; /* where the model has one */
@@ -153,6 +154,7 @@ static void run(struct nj_task *task)
     if (!tagged && w.model->may_block && explore_choose(2)) {
         explore_note("task %ld blocks for ever", (long)(t - w.tasks));
         w.n_blocked += explore_role() == 0;
+        w.one_blocks = true;
         explore_wait(NULL, NULL, PLACE_STUCK);
     }
     explore_know(0);
@@ -440,8 +442,10 @@ static void on_bounded_end(void)
         check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
     check(!w.sure_out, "a recruit has not come");
     check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
-    check(w.head == w.tail || nj__recruits_of(atomic_load(&w.strategy.word)) < NJ__SEAT,
-          "a task is left, and a thread sleeps that would produce it");
+    uint32_t seats = nj__recruits_of(atomic_load(&w.strategy.word)) / NJ__SEAT;
+    check(!seats || w.head == w.tail, "a task is left, and a thread sleeps that would produce it");
+    check(w.one_blocks || w.model->n_pool <= __builtin_popcount(seats) || n_left() == 0,
+          "a task is left, and no thread is stuck");
 }
 
 /* On real threads: none has nothing to do while there is something. */

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The dual strategy: who is alone, who sleeps, who leaves. Every order of threads: tests/explore.
+ */
+#include "strategy_rig.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "sched/thread_pool.h"
+
+/* --- on one thread -----------------------------------------------------------------------------
+ */
+
+/* Another thread comes and sleeps. */
+static void one_sits(struct world *w, struct task *found)
+{
+    if (found == &w->tasks[0])
+        cr_assert_eq(nj__word_join(&w->s.word, NJ__NO_RECRUIT), 0);
+}
+
+/* 3 types x tagged x another thread sleeps: which counter grows, what is queued, where it runs,
+ * with which tag. EWYK 5.20, EWYK 5.21, EWYK 5.22, EWYK 5.31 */
+Test(sched_dual, by_all_that_matters)
+{
+    for (unsigned bits = 0; bits < 12; bits++) {
+        enum nj_task_type type = (enum nj_task_type)(NJ_NON_BLOCKING + bits / 4);
+        bool tagged = bits & 1, sleeper = bits & 2;
+        struct world *w = world(NJ_STRATEGY_DUAL);
+        struct task *t = add(w, type);
+
+        w->at_produce = sleeper ? one_sits : NULL;
+        bool before = tagged && nj_tag_set();
+        nj_strategy_produce(&w->s);
+        cr_assert_eq(nj_tag_must_not_block(), tagged, "the tag is as it was");
+        nj_tag_restore(before);
+
+        enum nj_mode mode = nj_mode_choose(type, tagged, sleeper);
+        bool matters = type != NJ_NON_BLOCKING && !tagged;
+        struct nj_strategy_counters c = nj_strategy_counters(&w->s);
+        cr_assert_eq(c.pc, mode == NJ_MODE_PC, "%u", bits);
+        cr_assert_eq(c.pic, mode == NJ_MODE_PIC, "%u", bits);
+        cr_assert_eq(c.epc, mode == NJ_MODE_EPC_INLINE, "%u", bits);
+        cr_assert_eq(c.pec, mode == NJ_MODE_PEC_WORKER, "%u", bits);
+        cr_assert_eq(c.recruits_sent, matters, "%u", bits);
+        cr_assert_eq(w->n_execute, matters + (mode == NJ_MODE_PEC_WORKER), "%u", bits);
+        cr_assert_eq(w->n_try, 0, "reserved threads are not asked");
+        cr_assert_eq(t->n_run, mode != NJ_MODE_PEC_WORKER, "%u", bits);
+        cr_assert_eq(t->tag, mode == NJ_MODE_PC || mode == NJ_MODE_PIC, "%u", bits);
+    }
+}
+
+/* As many tasks as like: one recruit is on its way. EWYK 5.26 */
+Test(sched_dual, one_recruit_for_many_tasks)
+{
+    struct world *w = world(NJ_STRATEGY_DUAL);
+
+    for (unsigned i = 0; i < 10; i++)
+        add(w, NJ_BLOCKING);
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_execute, 11);
+    cr_assert_eq(nj_strategy_counters(&w->s).pec, 10);
+    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__QUEUED));
+    run_queue(w); /* it finds nothing, and leaves. EWYK 5.17 */
+    cr_assert_eq(word(w), IDLE_0);
+    cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
+}
+
+/* The executor has no thread: who produces is alone, and goes on. EWYK 5.12, EWYK 5.50 */
+Test(sched_dual, refused_recruit)
+{
+    struct world *w = world(NJ_STRATEGY_DUAL);
+
+    for (unsigned i = 0; i < 3; i++)
+        add(w, (enum nj_task_type)(NJ_NON_BLOCKING + i));
+    w->refuses = true;
+    nj_strategy_produce(&w->s);
+    struct nj_strategy_counters c = nj_strategy_counters(&w->s);
+    cr_assert(c.pc == 1 && c.pic == 1 && c.pec == 1 && c.rejected == 1);
+    cr_assert_eq(c.dispatch_rejected, 2, "for EITHER and for BLOCKING");
+    cr_assert_eq(word(w), IDLE_0);
+}
+
+/* Next to a producer one sleeps. Where production rests another one may. EWYK 5.7, EWYK 5.17 */
+Test(sched_dual, no_more_no_less)
+{
+    nj__word word = nj__word_of(NJ__IDLE, NJ__QUEUED);
+    bool send;
+    int seat;
+
+    cr_assert_eq(nj__word_join(&word, NJ__QUEUED), NJ__PRODUCES);
+    cr_assert_not(nj__word_leave_to_seated(&word, &send), "alone");
+    cr_assert(send);
+    cr_assert_eq(word, nj__word_of(NJ__PRODUCING, NJ__QUEUED));
+    cr_assert_eq(nj__word_join(&word, NJ__QUEUED), 0);
+    cr_assert_eq(nj__word_join(&word, NJ__NO_RECRUIT), NJ__LEAVES);
+    cr_assert_eq(word, nj__word_of(NJ__REPRODUCING, NJ__SEAT), "the producer will look again");
+    cr_assert_not(nj__word_sit(&word, &seat));
+    cr_assert(nj__word_sit(&word, &seat));
+    cr_assert_eq(seat, 1);
+    cr_assert_eq(word, nj__word_of(NJ__IDLE, 3 * NJ__SEAT));
+
+    cr_assert_eq(nj__word_get_up(&word, 1), 1, "nobody called");
+    cr_assert_eq(nj__word_call(&word), 0);
+    cr_assert_eq(nj__word_call(&word), -1, "one is on its way");
+    cr_assert_eq(nj__word_get_up(&word, 0), NJ__PRODUCES);
+    cr_assert_eq(nj__word_call(&word), -1, "another thread produces");
+    cr_assert_eq(word, nj__word_of(NJ__PRODUCING, 2 * NJ__SEAT));
+    cr_assert(nj__word_leave_to_seated(&word, &send));
+    cr_assert_eq(nj__word_call(&word), 1);
+    cr_assert(nj__word_resume(&word, false), "the consumer is back before it comes");
+    cr_assert_eq(nj__word_get_up(&word, 1), 1, "it sleeps on");
+    cr_assert_eq(word, nj__word_of(NJ__PRODUCING, NJ__QUEUED | 2 * NJ__SEAT));
+}
+
+/* Recruits on their way count, who sleeps does not. EWYK 5.53 */
+Test(sched_dual, describes_itself)
+{
+    struct world *w = world(NJ_STRATEGY_DUAL);
+    char text[128];
+
+    add(w, NJ_BLOCKING);
+    w->at_produce = one_sits;
+    nj_strategy_produce(&w->s);
+    nj_strategy_describe(&w->s, text, sizeof text);
+    cr_assert_str_eq(text, "dual IDLE p=2 [pc=0,pic=0,pec=0,epc=1]");
+    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__QUEUED | NJ__SURE | NJ__SEAT));
+}
+
+/* --- on a pool ---------------------------------------------------------------------------------
+ */
+
+#define GATES 3u
+
+static struct server {
+    struct nj_thread_pool *pool;
+    struct nj_producer producer;
+    struct nj_strategy s;
+    uint32_t n_produced; /* the producer's */
+    _Atomic uint32_t n_there, n_at_gate[GATES], n_run, n_stopped;
+    _Atomic bool open[GATES];
+} v;
+
+enum what { QUICK, OPENS, AT_GATE /* 0, or more */ };
+
+static struct step {
+    struct nj_task task;
+    enum nj_task_type type;
+    unsigned what;
+    pthread_t ran_on;
+} steps[16];
+
+static void open_gate(unsigned gate)
+{
+    atomic_store(&v.open[gate], true);
+}
+
+static void run_step(struct nj_task *task)
+{
+    struct step *t = nj_container_of(task, struct step, task);
+
+    t->ran_on = pthread_self();
+    if (t->what == OPENS)
+        open_gate(0);
+    if (t->what >= AT_GATE) {
+        atomic_fetch_add(&v.n_at_gate[t->what - AT_GATE], 1);
+        while (!atomic_load(&v.open[t->what - AT_GATE]))
+            sched_yield();
+    }
+    atomic_fetch_add(&v.n_run, 1);
+}
+
+static struct nj_task *next_step(struct nj_producer *p)
+{
+    (void)p;
+    return v.n_produced < atomic_load(&v.n_there) ? &steps[v.n_produced++].task : NULL;
+}
+
+static enum nj_task_type type_of_step(const struct nj_task *task)
+{
+    return nj_container_of(task, const struct step, task)->type;
+}
+
+static void has_stopped(void *ctx)
+{
+    (void)ctx;
+    atomic_fetch_add(&v.n_stopped, 1);
+}
+
+static void bring(enum nj_task_type type, unsigned what)
+{
+    static const struct nj_task_ops ops = {run_step, NULL};
+
+    steps[atomic_load(&v.n_there)] = (struct step){{.ops = &ops}, type, what, 0};
+    atomic_fetch_add(&v.n_there, 1);
+}
+
+static void start(enum nj_strategy_kind kind, bool keeps_two, uint32_t n_max, int n_reserved)
+{
+    struct nj_thread_pool_config pool = {
+        .n_max = n_max, .n_reserved = n_reserved, .idle_ns = NJ_NEVER};
+
+    memset(&v, 0, sizeof v);
+    v.pool = nj_thread_pool_start(&pool, NULL, 0);
+    v.producer.produce = next_step;
+    struct nj_strategy_config config = {.kind = kind,
+                                        .producer = &v.producer,
+                                        .executor = nj_thread_pool_executor(v.pool),
+                                        .type_of = type_of_step,
+                                        .on_stopped = has_stopped,
+                                        .keeps_two = keeps_two};
+    nj_strategy_init(&v.s, &config);
+}
+
+static void finish(void)
+{
+    nj_strategy_stop(&v.s);
+    while (!atomic_load(&v.n_stopped)) /* sleepers leave, too. EWYK 5.51 */
+        sched_yield();
+    nj_thread_pool_stop(v.pool);
+    nj_thread_pool_free(v.pool);
+}
+
+static void wait_for(_Atomic uint32_t *n, uint32_t value)
+{
+    while (atomic_load(n) != value)
+        sched_yield();
+}
+
+static void wait_for_word(enum nj__word_state state, uint32_t recruits)
+{
+    while (atomic_load(&v.s.word) != nj__word_of(state, recruits))
+        sched_yield();
+}
+
+/* All threads of the pool are stuck, and one task would end that. A recruit is in the queue, where
+ * it stays. Then production is called for from outside, and meets tasks that would be stuck, too,
+ * in front of that one. EWYK 5.9, EWYK 5.12, EWYK 5.13 */
+static void exhausted_pool(enum nj_strategy_kind kind, int n_reserved)
+{
+    start(kind, false, 3, n_reserved);
+    struct nj_executor *e = nj_thread_pool_executor(v.pool);
+    for (unsigned i = 0; i < 3; i++) {
+        bring(NJ_BLOCKING, AT_GATE);
+        cr_assert(e->ops->execute(e, &steps[i].task, &v.s));
+    }
+    v.n_produced = 3; /* they were given to the pool directly */
+    wait_for(&v.n_at_gate[0], 3);
+    for (unsigned i = 0; i < 3; i++)
+        bring(NJ_BLOCKING, AT_GATE);
+    cr_assert(nj_strategy_dispatch(&v.s));
+    bring(NJ_NON_BLOCKING, OPENS);
+    cr_assert(nj_strategy_produce(&v.s), "and it comes back");
+    wait_for(&v.n_run, 7); /* 4 of 4, and those who had the threads */
+    finish();
+}
+
+Test(sched_dual, exhausted_pool, .timeout = 60)
+{
+    static const enum nj_strategy_kind kinds[] = {NJ_STRATEGY_PEC, NJ_STRATEGY_ADAPTIVE,
+                                                  NJ_STRATEGY_DUAL};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(kinds); i++)
+        for (int n_reserved = 0; n_reserved <= 2; n_reserved++)
+            exhausted_pool(kinds[i], n_reserved);
+}
+
+/* Two threads stay: each task that may block is consumed at once from then on, though there is a
+ * rest after each; the other threads are free. EWYK 5.18 */
+Test(sched_dual, keeps_two, .timeout = 60)
+{
+    start(NJ_STRATEGY_DUAL, true, 4, 0);
+    cr_assert(nj_thread_pool_lease(v.pool, "the strategy", 2, NULL, 0));
+    bring(NJ_BLOCKING, QUICK); /* the first finds one thread, and sends for another */
+    nj_strategy_dispatch(&v.s);
+    wait_for(&v.n_run, 1);
+    wait_for_word(NJ__IDLE, 3 * NJ__SEAT);
+    cr_assert_eq(nj_strategy_counters(&v.s).pec, 1);
+    for (uint32_t i = 1; i < NJ_ARRAY_LEN(steps); i++) {
+        bring(i % 2 ? NJ_BLOCKING : NJ_EITHER, QUICK);
+        nj_strategy_dispatch(&v.s);
+        wait_for(&v.n_run, 1 + i);
+        wait_for_word(NJ__IDLE, 3 * NJ__SEAT);
+    }
+    struct nj_strategy_counters c = nj_strategy_counters(&v.s);
+    cr_assert(c.epc == NJ_ARRAY_LEN(steps) - 1 && c.pec == 1 && c.pic == 0);
+    finish();
+}
+
+/* Connections keep nobody: at rest all threads are the pool's again. */
+Test(sched_dual, leaves_at_rest, .timeout = 60)
+{
+    start(NJ_STRATEGY_DUAL, false, 2, 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        bring(NJ_BLOCKING, QUICK);
+        nj_strategy_dispatch(&v.s);
+        wait_for(&v.n_run, 1 + i);
+        wait_for_word(NJ__IDLE, NJ__NO_RECRUIT);
+        while (nj_thread_pool_count(v.pool).n_utilised)
+            sched_yield();
+    }
+    finish();
+}
+
+/* What the two do in turn, with no third thread for the recruit. The producer is held up in a task
+ * that does not wait for long, and the consumer is back meanwhile: it sleeps, and the next task is
+ * consumed where it was produced. */
+Test(sched_dual, the_consumer_stands_by, .timeout = 60)
+{
+    start(NJ_STRATEGY_DUAL, false, 2, 0);
+    bring(NJ_EITHER, AT_GATE);
+    nj_strategy_dispatch(&v.s);
+    wait_for_word(NJ__PRODUCING, NJ__SEAT);
+    bring(NJ_BLOCKING, AT_GATE + 1);
+    bring(NJ_NON_BLOCKING, AT_GATE + 2);
+    bring(NJ_BLOCKING, QUICK);
+    open_gate(0);
+    wait_for(&v.n_at_gate[1], 1);
+    wait_for(&v.n_at_gate[2], 1);
+    cr_assert_eq(atomic_load(&v.s.word), nj__word_of(NJ__PRODUCING, NJ__QUEUED));
+    open_gate(1);
+    while (nj__recruits_of(atomic_load(&v.s.word)) < NJ__SEAT)
+        sched_yield();
+    cr_assert_eq(atomic_load(&v.s.word), nj__word_of(NJ__PRODUCING, NJ__QUEUED | NJ__SEAT));
+    cr_assert_not(pthread_equal(steps[1].ran_on, steps[2].ran_on));
+    open_gate(2);
+    wait_for(&v.n_run, 4);
+    wait_for_word(NJ__IDLE, NJ__NO_RECRUIT);
+    struct nj_strategy_counters c = nj_strategy_counters(&v.s);
+    cr_assert(c.pic == 1 && c.pc == 1 && c.epc == 2 && c.pec == 0);
+    cr_assert(pthread_equal(steps[3].ran_on, steps[2].ran_on));
+    finish();
+}
