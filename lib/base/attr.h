@@ -12,6 +12,16 @@
 
 #define NJ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Between two looks at what another CPU is about to change. */
+static inline void nj_cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* The struct that holds `member` at `ptr`. */
 #define nj_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 

@@ -116,9 +116,20 @@ static void queued_run(struct nj_task *task)
     arrive(nj_container_of(task, struct nj_strategy, queued_recruit), NJ__QUEUED);
 }
 
+#define LOOKS 20u /* half a microsecond; to wake another thread takes several */
+
+/* A recruit that finds another producer would leave, and that one, which mostly is about to
+ * consume, would send for the next recruit. So it looks for a moment whether production is IDLE. */
 static void sure_run(struct nj_task *task)
 {
-    arrive(nj_container_of(task, struct nj_strategy, sure_recruit), NJ__SURE);
+    struct nj_strategy *s = nj_container_of(task, struct nj_strategy, sure_recruit);
+
+    for (uint32_t i = 0; i < LOOKS; i++) {
+        if (nj__state_of(atomic_load_explicit(&s->word, memory_order_relaxed)) == NJ__IDLE)
+            break;
+        nj_cpu_relax();
+    }
+    arrive(s, NJ__SURE);
 }
 
 /* It was accepted, and then the executor was stopped. */

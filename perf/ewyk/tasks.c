@@ -174,7 +174,7 @@ static struct nj_task *produce(struct nj_producer *port)
     bool none_is_due;
 
     while (!(task = bench_produce(p, &none_is_due)) && none_is_due)
-        __builtin_ia32_pause();
+        nj_cpu_relax();
     return task;
 }
 
