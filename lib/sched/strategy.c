@@ -27,9 +27,10 @@ static bool hold(struct nj_strategy *s)
 {
     uint32_t n = atomic_load_explicit(&s->n_refs, memory_order_relaxed);
 
+    /* Acquire what was before nj_strategy_restart(), and the word that it began with. */
     while (n) {
         NJ__STEP(NJ__AT_HOLD, n);
-        if (atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_relaxed,
+        if (atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_acquire,
                                                   memory_order_relaxed))
             return true;
     }

@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Orders of memory that are too weak, and two mistakes in park.c, which the explorer does not see:
+nj-relaxed has to find each of them. Arguments: the build folder, nj-relaxed.
+
+A mutant is (file, text that is in it once, text in its place, name of the world that finds it, what
+is wrong). The mutated file is compiled and linked in place of the real one, by the commands that
+built nj-relaxed.
+
+Weaker orders that are no faults, so that nothing can find them:
+  word.c      Of a swap that does not make the caller producer, the acquire half: dispatch, undo,
+              leave, pause. Of one that does not give production away and asks for nothing, the
+              release half: undo, retake, resume. What others released stays in the release sequence.
+  reserved.c  All of `count`, and STOPPED in it: who has to see STOPPED acquires n_wakes, which
+              stop() releases afterwards. The store of FREE and both halves of sit_down(): a seat
+              protects nothing but itself; without release and acquire in `count` or here somebody
+              may look for a free seat for longer, as the one that was counted shows late. The
+              acquire half of seat_change(): a task is read after the load in take().
+  strategy.c  `stopped`: who sees it only leaves, and who frees the strategy acquires `n_refs`.
+"""
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import built
+
+WORD, RESERVED = "lib/sched/word.c", "lib/sched/reserved.c"
+PARK, STRATEGY = "lib/sched/park.c", "lib/sched/strategy.c"
+ORDER = "memory_order_acq_rel"
+LOAD_SEAT = "atomic_load_explicit(&seat->state, "
+LOAD_WAKES = "atomic_load_explicit(&seat->n_wakes, "
+LOAD_REFS = "atomic_load_explicit(&s->n_refs, "
+COUNT_WAKE = "atomic_fetch_add_explicit(n_wakes, ONE_WAKE, memory_order_release)"
+WAKE = "syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)"
+
+
+def swap(arguments, order, world, what):
+    """One call of swap() in word.c gets an order of its own."""
+    return (WORD, f"swap(w, &now, {arguments})",
+            f"atomic_compare_exchange_strong_explicit(w, &now, nj__word_of({arguments}), "
+            f"memory_order_{order}, memory_order_relaxed)", world, what)
+
+
+DISPATCH = "state, send ? (uint32_t)NJ__QUEUED : recruits"
+ARRIVE = ("idle ? NJ__PRODUCING : NJ__REPRODUCING,\n"
+          "                 nj__recruits_of(now) & ~(uint32_t)recruit")
+REST = "again ? NJ__PRODUCING : NJ__IDLE, nj__recruits_of(now)"
+LEAVE = "NJ__IDLE, send ? recruits | recruit : recruits"
+RETAKE = ("idle ? NJ__PRODUCING : nj__state_of(now),\n"
+          "                 nj__recruits_of(now) & ~(uint32_t)NJ__SURE")
+PAUSE = "NJ__IDLE, nj__recruits_of(now)"
+RESUME = "idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__recruits_of(now)"
+
+MUTANTS = [
+    (WORD, ORDER, "memory_order_relaxed", "one after the other", "all swaps relaxed"),
+    (WORD, ORDER, "memory_order_acquire", "one after the other", "no swap releases"),
+    (WORD, ORDER, "memory_order_release", "one after the other", "no swap acquires"),
+    swap(DISPATCH, "acquire", "one who dispatches", "dispatch() does not release"),
+    swap(ARRIVE, "acquire", "two who produce", "arrive() does not release"),
+    swap(ARRIVE, "release", "one after the other", "arrive() does not acquire"),
+    swap(REST, "acquire", "one after the other", "rest() does not release"),
+    swap(REST, "release", "two who produce", "rest() does not acquire"),
+    swap(LEAVE, "acquire", "epc", "leave() does not release"),
+    swap(PAUSE, "acquire", "adaptive, nothing more", "pause() does not release"),
+    swap(RETAKE, "release", "adaptive, nobody reserved", "retake() does not acquire"),
+    swap(RESUME, "release", "epc", "resume() does not acquire"),
+    (RESERVED, "is, next, memory_order_acq_rel,", "is, next, memory_order_acquire,",
+     "reserved: one seat", "a task is handed over without release"),
+    (RESERVED, LOAD_SEAT + "memory_order_acquire", LOAD_SEAT + "memory_order_relaxed",
+     "reserved: one seat", "a task is taken without acquire"),
+    (RESERVED, "uint32_t seen = " + LOAD_WAKES + "memory_order_acquire",
+     "uint32_t seen = " + LOAD_WAKES + "memory_order_relaxed", "reserved: one seat",
+     "wake-ups are read without acquire"),
+    (PARK, COUNT_WAKE, COUNT_WAKE.replace("release", "relaxed"), "reserved: one seat",
+     "unpark() does not release"),
+    (PARK, WAKE, "(void)0", "reserved: one seat", "unpark() does not wake"),
+    (STRATEGY, "&n, n + 1, memory_order_acquire", "&n, n + 1, memory_order_relaxed", "restarted",
+     "hold() does not acquire"),
+    (STRATEGY, "&s->n_refs, 1, memory_order_acq_rel", "&s->n_refs, 1, memory_order_acquire",
+     "stopped", "drop() does not release"),
+    (STRATEGY, "&s->n_refs, 1, memory_order_acq_rel", "&s->n_refs, 1, memory_order_release",
+     "stopped", "drop() does not acquire"),
+    (STRATEGY, LOAD_REFS + "memory_order_acquire", LOAD_REFS + "memory_order_relaxed", "restarted",
+     "restart() does not acquire"),
+    (STRATEGY, "&s->n_refs, 1, memory_order_release", "&s->n_refs, 1, memory_order_relaxed",
+     "restarted", "restart() does not release"),
+]
+
+
+class Checker:
+    def __init__(self, build, program):
+        self.build = build
+        self.commands = built.commands(build, program)
+
+    def find(self, mutant):
+        with tempfile.TemporaryDirectory() as folder:
+            return self.find_in(folder, mutant)
+
+    def find_in(self, folder, mutant):
+        """What the checker says about a mutant, or None when it finds nothing."""
+        name, text, instead, world, _ = mutant
+        obj, (source, command) = next((o, c) for o, c in self.commands.items()
+                                      if c[0].endswith("/" + name))
+        with open(source, encoding="utf-8") as f:
+            original = f.read()
+        if original.count(text) != 1:
+            sys.exit(f"{name} has not once, but {original.count(text)} times: {text}")
+        mutated, out = os.path.join(folder, "mutated.c"), os.path.join(folder, "mutated.o")
+        program = os.path.join(folder, "checker")
+        with open(mutated, "w", encoding="utf-8") as f:
+            f.write(original.replace(text, instead))
+        self.run(*[mutated if os.path.realpath(os.path.join(self.build, word)) == source else
+                   out if word == obj else word for word in command])
+        self.run("c++", "-Wl,--wrap=syscall", "-o", program, out,
+                 *[o for o in self.commands if o != obj])
+        done = subprocess.run([program, world], capture_output=True, text=True, errors="replace")
+        said = re.findall(r"^(.*: run \d+: .*)$", done.stdout, re.M)
+        return said[-1] if done.returncode == 1 and said else None
+
+    def run(self, *words):
+        subprocess.run(words, cwd=self.build, check=True)
+
+
+def main():
+    checker = Checker(*sys.argv[1:])
+    lost = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for (name, *_, what), said in zip(MUTANTS, pool.map(checker.find, MUTANTS)):
+            lost += not said
+            print(f"{name}: {what}: {said or 'NOT FOUND'}")
+    print(f"{len(MUTANTS) - lost} of {len(MUTANTS)} found")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

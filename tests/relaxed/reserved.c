@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reserved threads: some that offer themselves when one is wanted, some that hand over tasks, and
+ * one that stops it all. reserved.c and park.c are the real ones.
+ *
+ * A task that was accepted runs once, and whoever runs it sees what the giver wrote. A wake-up that
+ * is lost is a deadlock: nobody stops the others before all accepted tasks have run, unless a
+ * thread of the world does nothing else.
+ */
+#include <string.h>
+
+#include "base/attr.h"
+#include "relaxed.h"
+#include "sched/reserved.h"
+
+#define TASKS_MAX 4u
+
+struct model {
+    uint32_t n_servers, n_givers, n_each; /* tasks of each giver */
+    uint32_t capacity, n_min;
+    nj_ns idle_ns;
+    bool stops; /* the last thread stops it, at any time */
+};
+
+struct task {
+    struct nj_task task;
+    bool accepted;
+    uint8_t n_run;
+};
+
+static struct {
+    const struct model *model;
+    struct nj_reserved *r;
+    struct task tasks[TASKS_MAX];
+    _Atomic uint32_t n_wanted;    /* orders the call of wanted() before the thread that comes */
+    uint32_t n_calls, n_answered; /* of wanted() */
+    uint32_t n_busy;              /* givers and tasks that are not done */
+    bool over;
+} w;
+
+static void stop(void)
+{
+    w.over = true;
+    relaxed_changed();
+    nj_reserved_stop(w.r);
+    CHECK(!nj_reserved_try_execute(w.r, &w.tasks[0].task), "accepted after the stop");
+}
+
+static void done(void)
+{
+    if (--w.n_busy == 0 && !w.model->stops)
+        stop();
+}
+
+static void run(struct nj_task *task)
+{
+    struct task *t = nj_container_of(task, struct task, task);
+
+    WRITES(t);
+    CHECK(t->n_run++ == 0, "a task runs twice"); /* EWYK 5.39 */
+    done();
+}
+
+static void on_wanted(void *ctx)
+{
+    (void)ctx;
+    atomic_fetch_add_explicit(&w.n_wanted, 1, memory_order_release);
+    w.n_calls++;
+    relaxed_changed();
+}
+
+static bool a_call(void)
+{
+    return w.over || w.n_answered < w.n_calls;
+}
+
+static void server(void)
+{
+    for (;;) {
+        relaxed_wait(a_call);
+        if (w.over)
+            return;
+        w.n_answered++;
+        atomic_fetch_add_explicit(&w.n_wanted, 0, memory_order_acquire);
+        nj_reserved_serve(w.r);
+    }
+}
+
+static void giver(unsigned i)
+{
+    for (uint32_t k = 0; k < w.model->n_each; k++) {
+        struct task *t = &w.tasks[i * w.model->n_each + k];
+        WRITES(t);
+        w.n_busy++;
+        t->accepted = nj_reserved_try_execute(w.r, &t->task);
+        if (!t->accepted)
+            done();
+    }
+    done();
+}
+
+static void thread(unsigned i)
+{
+    const struct model *m = w.model;
+
+    if (i < m->n_servers)
+        server();
+    else if (i < m->n_servers + m->n_givers)
+        giver(i - m->n_servers);
+    else
+        stop();
+}
+
+static void begin(const struct relaxed_world *world)
+{
+    static const struct nj_task_ops ops = {run, NULL};
+    const struct model *m = world->model;
+    struct nj_reserved_config config = {
+        .capacity = m->capacity, .n_min = m->n_min, .idle_ns = m->idle_ns, .wanted = on_wanted};
+
+    nj_reserved_free(w.r);
+    memset(&w, 0, sizeof w);
+    w.model = m;
+    for (uint32_t i = 0; i < TASKS_MAX; i++)
+        w.tasks[i].task.ops = &ops;
+    atomic_init(&w.n_wanted, 0);
+    w.n_busy = m->n_givers;
+    w.r = nj_reserved_new(&config);
+    for (uint32_t i = 0; i < m->capacity; i++)
+        nj_reserved_try_execute(w.r, NULL); /* nobody has it, but now one more is wanted */
+}
+
+static void end(void)
+{
+    uint32_t n_reserved, n_wanted;
+
+    for (uint32_t i = 0; i < TASKS_MAX; i++) /* EWYK 5.39, EWYK 5.40 */
+        CHECK(w.tasks[i].n_run == w.tasks[i].accepted, "an accepted task does not run");
+    nj_reserved_count(w.r, &n_reserved, &n_wanted);
+    CHECK(!n_reserved, "a seat is taken"); /* EWYK 5.42 */
+}
+
+#define WORLD(name, n_threads, ...)                                                                \
+    {                                                                                              \
+        name, n_threads, begin, thread, end, &(const struct model)                                 \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
+const struct relaxed_world relaxed_reserved_worlds[] = {
+    WORLD("reserved: one seat", 3, .n_servers = 1, .n_givers = 2, .n_each = 2, .capacity = 1,
+          .n_min = 1, .idle_ns = NJ_NEVER),
+    WORLD("reserved: two seats", 4, .n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2,
+          .n_min = 1, .idle_ns = NJ_NEVER),
+    WORLD("reserved: idle", 4, .n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2,
+          .n_min = 0, .idle_ns = 1),
+    WORLD("reserved: idle, one stays", 4, .n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2,
+          .n_min = 1, .idle_ns = 1),
+    WORLD("reserved: stopped", 4, .n_servers = 2, .n_givers = 1, .n_each = 2, .capacity = 2,
+          .n_min = 1, .idle_ns = NJ_NEVER, .stops = true),
+    {0},
+};

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+What is checked is what is shipped. Arguments: the build folder, the checker, libnightjar.
+
+Each source of lib/ that goes into the checker goes into libnightjar, too: the same file, which
+reads the same headers and gets the same definitions. The only exception is stdatomic.h of this
+folder. word.c and reserved.c are among them.
+"""
+import os
+import subprocess
+import sys
+
+import built
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+REPO = os.path.dirname(os.path.dirname(HERE))
+SHIM = os.path.join(HERE, "stdatomic.h")
+MUST = ("lib/sched/word.c", "lib/sched/reserved.c")
+
+
+def headers(build, command):
+    """The files of this repository that a compilation reads, but for the shim."""
+    at = command.index("-o")
+    command = command[:at] + command[at + 2:]
+    command = [word for word in command if word not in ("-c", "-MD", "-MMD")]
+    done = subprocess.run(command + ["-M", "-MT", "x"], cwd=build, capture_output=True, text=True,
+                          check=True)
+    words = done.stdout.replace("\\\n", " ").split()[1:]
+    paths = {os.path.realpath(os.path.join(build, word)) for word in words}
+    return {p for p in paths if p.startswith(REPO + "/")} - {SHIM}
+
+
+def definitions(command):
+    """What it is compiled with that could change its meaning."""
+    return {a for a in command if a.startswith(("-D", "-U", "-include", "-imacros"))}
+
+
+def main():
+    build, checker, library = sys.argv[1:]
+    shipped = dict(built.commands(build, library).values())
+    checked = {source: command for source, command in built.commands(build, checker).values()
+               if os.path.dirname(source) != HERE}
+    faults = [f"{name} is not checked" for name in MUST if os.path.join(REPO, name) not in checked]
+    for source, command in sorted(checked.items()):
+        name = os.path.relpath(source, REPO)
+        if source not in shipped:
+            faults.append(f"{name} is checked, and is not part of libnightjar")
+            continue
+        different = headers(build, command) ^ headers(build, shipped[source])
+        faults += [f"{name}: {os.path.relpath(path, REPO)} is read only there or only here"
+                   for path in sorted(different)]
+        if definitions(command) != definitions(shipped[source]):
+            faults.append(f"{name}: other definitions: "
+                          f"{definitions(command) ^ definitions(shipped[source])}")
+    print("\n".join(faults) or f"{len(checked)} sources are those of libnightjar")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
