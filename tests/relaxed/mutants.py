@@ -10,8 +10,9 @@ built nj-relaxed.
 
 Weaker orders that are no faults, so that nothing can find them:
   word.c      Of a swap that does not make the caller producer, the acquire half: dispatch, undo,
-              leave, pause. Of one that does not give production away and asks for nothing, the
-              release half: undo, retake, resume. What others released stays in the release sequence.
+              leave, pause. Of one that gives no production away and asks for nothing, the
+              release half: undo, retake, resume. What others released stays in the release
+              sequence.
   reserved.c  All of `count`, and STOPPED in it: who has to see STOPPED acquires n_wakes, which
               stop() releases afterwards. The store of FREE and both halves of sit_down(): a seat
               protects nothing but itself; without release and acquire in `count` or here somebody
