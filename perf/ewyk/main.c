@@ -118,7 +118,13 @@ static void with_pool(const struct options *o, struct producer *const *p,
                                            .n_reserved = (int)o->n_reserved,
                                            .idle_ns = NJ_NEVER};
     struct nj_thread_pool *pool = nj_thread_pool_start(&config, NULL, 0);
+    char why[200];
 
+    if (kind == NJ_STRATEGY_DUAL &&
+        !nj_thread_pool_lease(pool, "the dual strategy", 2 * o->n_producers, why, sizeof why)) {
+        fprintf(stderr, "%s\n", why);
+        exit(2);
+    }
     with_threads(o, p, kind, nj_thread_pool_executor(pool));
     nj_thread_pool_stop(pool);
     nj_thread_pool_free(pool);

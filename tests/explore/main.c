@@ -222,7 +222,7 @@ static void dual_events(unsigned n_max)
         for (unsigned n = 2; n <= n_max; n++) {
             m.n_rejects = n_max > 2;
             m.is_bounded = true;
-            for (m.n_pool = 0; m.n_pool <= 1; m.n_pool++) {
+            for (m.n_pool = 0; m.n_pool <= (n == 2); m.n_pool++) {
                 select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
                 report("dual%s, %u, a pool of %u", keeps, n, m.n_pool);
             }
