@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench ahead [--quick] [--rounds N] [--json FILE] [HANDLER ...]
+./dev bench ahead [--quick] [--fiber] [--rounds N] [--json FILE] [HANDLER ...]
 
 How many requests should be parsed before one is consumed? nj-ahead has a server and its clients in
 one thread, 16 connections of 32 streams each, and all requests go to a route. The server parses k
@@ -9,10 +9,10 @@ requests of a connection, consumes them, parses the next k, and so on. k=all is 
 parses the whole input of a connection, then consumes up to t requests of it (NJ_ROUND_TASKS).
 A second table has t as the variable, with 128 streams.
 
-A HANDLER runs inline, and for each request it touches a word of each cache line of: nothing
-(plain), the same memory for all requests (shared:SIZE), memory of the connection (conn:SIZE), or
-memory that no request has touched for the last 64 MiB (cold:SIZE). body:SIZE reads the body of a
-POST: it is the data that production brought in.
+A HANDLER runs inline, or with --fiber on a stack of its own. For each request it touches a word of
+each cache line of: nothing (plain), the same memory for all requests (shared:SIZE), memory of the
+connection (conn:SIZE), or memory that no request has touched for the last 64 MiB (cold:SIZE).
+body:SIZE reads the body of a POST: it is the data that production brought in.
 
 Told are, per request: instructions and misses of simulated caches (as ./dev bench guard
 --cache-sim), and CPU time of the server's steps on this machine over rounds of some milliseconds,
@@ -93,9 +93,10 @@ def table(title, heads, found):
     return lines
 
 
-def curve(run, pool, title, handler, streams, option, values, rounds):
-    variants = ([option, value] for value in values)
-    clocked = clock(handler, streams, [option, ",".join(values)], rounds)
+def curve(run, pool, title, handler, streams, option, values, args):
+    mode = ["--fiber"] if args.fiber else []
+    variants = ([option, value, *mode] for value in values)
+    clocked = clock(handler, streams, [option, ",".join(values), *mode], args.rounds)
     simulated = list(pool.map(simulate, [(handler, streams, v) for v in variants]))
     found = columns(simulated, clocked)
     for value, of, ns in zip(values, found, clocked):
@@ -109,6 +110,8 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev bench ahead", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
+    parser.add_argument("--fiber", action="store_true",
+                        help="handlers are BLOCKING and run on a stack of their own")
     parser.add_argument("--rounds", type=int, default=100, metavar="N", help="[100]")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("handlers", nargs="*", metavar="HANDLER")
@@ -122,11 +125,11 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         print(f"\nk requests are parsed before they are consumed; {STREAMS} streams\n")
         for handler in handlers:
-            curve(run, pool, "k", handler, STREAMS, "--ahead", AHEAD, args.rounds)
+            curve(run, pool, "k", handler, STREAMS, "--ahead", AHEAD, args)
         print(f"t requests of a connection are consumed in a step; {MANY_STREAMS} streams\n")
         for handler in (h for h in handlers if h in ROUND_HANDLERS):
             curve(run, pool, "t", handler, MANY_STREAMS, "--round-tasks", ROUND_TASKS,
-                  args.rounds)
+                  args)
     if args.json:
         run.write(args.json, rounds=args.rounds)
     return 0

@@ -164,7 +164,7 @@ static int read_options(struct options *o, int argc, char **argv)
     o->shape.n_warm = WARM * o->shape.n_conns * o->shape.streams;
     if (good && optind == argc && (!o->count || o->ahead.n * o->round_tasks.n == 1))
         return -1;
-    fputs("nj-ahead: what is that to be? (--help)\n", stderr);
+    fputs("nj-ahead: an option or its value is wrong (--help)\n", stderr);
     return 2;
 }
 
