@@ -143,7 +143,7 @@ const struct nj_h2_events nj__conn_h2_route_events = {
 
 /* --- turns --------------------------------------------------------------------------------- */
 
-/* A connection's turn: what it asked for is begun while it is warm, but not more than its share. */
+/* A connection's turn: what it asked for is begun, but not more than its share. */
 void nj__conn_serve(struct nj_conn *c, nj_ns now)
 {
     struct nj_talk *talk = c->talk;

@@ -27,8 +27,16 @@
 #define NJ_TX_SHARE_BYTES 4096u
 
 /* Of one connection's requests so many begin in a step, and no more once they took so long: the
- * next connection's turn. Who took longer pays it back in the steps that follow. */
-#define NJ_ROUND_TASKS 16u
+ * next connection's turn. Who took longer pays it back in the steps that follow.
+ *
+ * What a turn leaves over is cold in the next step. By this number, with 16 connections of 128
+ * streams, a request took ns and missed lines in 1 MiB (./dev bench ahead; docs/ewyk.md, "How hot
+ * the cache is"):
+ *
+ *            8    16    32    64   128
+ *     ns   599   534   454   446   455
+ *     LL    22    25   4.6   5.9   8.6 */
+#define NJ_ROUND_TASKS 32u
 #define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
 /* net_out.c */
