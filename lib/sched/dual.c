@@ -23,8 +23,8 @@
  *   - with a sleeper it has normal priority: it leaves production, wakes the sleeper and consumes
  *     the task (EPC). The sleeper takes over, alone. After its task the consumer produces again, or
  *     it is the sleeper now, or it leaves when there is one;
- *   - alone it has low priority: it consumes nothing that may block (PEC, PIC). The next recruit,
- * or the consumer when it is back, ends that.
+ *   - alone it has low priority: it consumes nothing that may block (PEC, PIC). The next recruit
+ *     ends that, or the consumer when it is back.
  *
  * When there is nothing to produce both sleep, until they are called or stopped (keeps_two), or
  * both leave.
