@@ -154,6 +154,23 @@ Test(server_file_cache, dropped_twice)
     cr_expect_eq(n_dead, 1);
 }
 
+/* Two threads may have read it; the later one counts. */
+Test(server_file_cache, another_file_of_the_same_name)
+{
+    start(64 * MIB);
+    add("a", 3000, -1);
+    ask("a", 3000);
+    add("a", 5000, -1);
+    cr_expect_eq(n_dead, 1);
+    cr_expect_eq(counts.cached_files, 1);
+    cr_expect_eq(counts.cached_bytes, 8192);
+    cr_expect_eq(nj__file_cache_find(&cache, "a")->object.size_bytes, 5000);
+    add("a", 65 * MIB, -1);
+    cr_expect_eq(n_dead, 3, "too large for it, and still in the place of the other one");
+    cr_expect_null(nj__file_cache_find(&cache, "a"));
+    stop();
+}
+
 /* A page each: 100 of them fit. */
 Test(server_file_cache, a_scan_leaves_the_hot_ones)
 {
