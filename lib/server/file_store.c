@@ -27,16 +27,20 @@
 
 /* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
  * that is used up, files larger than a chunk are read in chunks. */
-#define LENT_BYTES_MAX  (256u * 1024u * 1024u)
+#define LENT_BYTES_MAX      (256u * 1024u * 1024u)
 /* From here on contents get pages of their own, which go back to the system when they are freed. */
-#define OWN_PAGES_BYTES (128u * 1024u)
+#define OWN_PAGES_BYTES     (128u * 1024u)
 /* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
  * holds up to 64 folders), lists of folders, the policy, the log and telemetry. */
-#define SPARE_FDS       96u
+#define SPARE_FDS           96u
+/* And for each further thread, which may be stuck with what it has: a file, a folder and an entry
+ * of it, and one that takes the place of another. */
+#define SPARE_FDS_OF_THREAD 4u
 
 struct nj_file_store {
     struct nj__root root;
     bool as_others;
+    uint32_t n_spare_fds;
     struct nj__shared shared;
     _Atomic uint32_t n_files;
     struct nj__file_cache cache;
@@ -62,6 +66,9 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     }
     s->root = root;
     s->as_others = options->as_others;
+    s->n_spare_fds = SPARE_FDS;
+    if (options->n_threads > 1)
+        s->n_spare_fds += (options->n_threads - 1) * SPARE_FDS_OF_THREAD;
     nj__shared_init(&s->shared);
     nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->shared);
     nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->shared);
@@ -300,13 +307,13 @@ static bool give_up_descriptors(struct nj_file_store *s)
 }
 
 /* The lowest free one is given out: so many are in use as its number says. */
-static bool is_to_spare(int fd)
+static bool is_to_spare(const struct nj_file_store *s, int fd)
 {
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return false;
-    rlim_t spare = limit.rlim_cur / 4 < SPARE_FDS ? limit.rlim_cur / 4 : SPARE_FDS;
+    rlim_t spare = limit.rlim_cur / 4 < s->n_spare_fds ? limit.rlim_cur / 4 : s->n_spare_fds;
     return (rlim_t)fd >= limit.rlim_cur - spare;
 }
 
@@ -314,14 +321,14 @@ static bool is_to_spare(int fd)
  * False: this one has to be one of those. */
 static bool may_keep_open(struct nj_file_store *s, int *fd)
 {
-    if (!is_to_spare(*fd))
+    if (!is_to_spare(s, *fd))
         return true;
     int lower = give_up_descriptors(s) ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (lower < 0)
         return false;
     close(*fd);
     *fd = lower;
-    return !is_to_spare(lower);
+    return !is_to_spare(s, lower);
 }
 
 /* Takes `fd` on success. */

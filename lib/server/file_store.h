@@ -26,6 +26,7 @@ struct nj_file_store_options {
     const char *root;
     uint64_t cache_bytes;
     enum nj_symlinks symlinks; /* DEFAULT is BENEATH */
+    uint32_t n_threads;        /* that may do jobs at once; 0 is 1 */
     bool as_others;            /* look names up with the rights of others (file_rights.h) */
 };
 

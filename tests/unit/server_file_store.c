@@ -265,6 +265,52 @@ Test(server_file_store, large_files_leave_descriptors)
     end(&b);
 }
 
+/* Large files are opened until they may have no more of 400 descriptors. The next one that is free.
+ */
+static int next_after_large(uint32_t n_threads)
+{
+    enum { N = 320 };
+    static struct nj_object *held[N];
+    struct nj_file_store_options o = {.cache_bytes = MIB, .n_threads = n_threads};
+    struct rlimit limit, few;
+    struct bench b;
+    char name[16], err[256];
+    uint32_t n = 0;
+
+    begin(&b, MIB);
+    cr_assert_eq(nj_file_store_close(b.store), 0);
+    o.root = b.root;
+    cr_assert_eq(nj_file_store_open(&o, &b.store, err, sizeof err), 0);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    few = (struct rlimit){400, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (;; n++) {
+        cr_assert_lt(n, N);
+        snprintf(name, sizeof name, "%u", n);
+        sparse_file(&b, name, 2 * NJ_OBJECT_WHOLE_MAX);
+        if (open_job(&b, name) != NJ_FILE_OK)
+            break;
+        held[n] = b.job.object;
+    }
+    cr_expect_eq(b.job.result, NJ_FILE_NO_MEMORY);
+    int next = dup(0);
+    close(next);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n > 0)
+        nj_ref_put(&held[--n]->ref);
+    end(&b);
+    return next;
+}
+
+/* Each thread may have some of those that are left. */
+Test(server_file_store, descriptors_of_threads)
+{
+    cr_expect_eq(next_after_large(0), 400 - 96);
+    cr_expect_eq(next_after_large(1), 400 - 96);
+    cr_expect_eq(next_after_large(2), 400 - 100);
+    cr_expect_eq(next_after_large(64), 400 - 100, "a quarter");
+}
+
 /* Its disk is free again when its name was asked for in vain. */
 Test(server_file_store, what_is_gone_is_not_kept)
 {
