@@ -158,6 +158,7 @@ static bool up_store(struct nj_server *s)
         .cache_bytes = s->settings.config->cache_bytes,
         .symlinks = s->settings.config->symlinks,
         .as_others = !s->settings.config->serve_private,
+        .n_threads = NJ_FILE_TASKS_MAX,
     };
     if (!o.root)
         return true;
