@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sched/step.h"
+
 #define ASLEEP   1u
 #define ONE_WAKE 2u
 
@@ -21,18 +23,21 @@ bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
     struct timespec ts = {(time_t)(timeout_ns / NJ_SEC), (long)(timeout_ns % NJ_SEC)};
     uint32_t now = seen;
 
+    NJ__STEP(NJ__AT_SLEEP, 0);
     if (!atomic_compare_exchange_strong_explicit(n_wakes, &now, seen | ASLEEP, memory_order_relaxed,
                                                  memory_order_relaxed))
         return true;
     long r = syscall(SYS_futex, n_wakes, FUTEX_WAIT_PRIVATE, seen | ASLEEP,
                      timeout_ns == NJ_NEVER ? NULL : &ts, NULL, 0);
     bool late = r < 0 && errno == ETIMEDOUT;
+    NJ__STEP(NJ__AT_SLEEP, 1);
     atomic_fetch_and_explicit(n_wakes, ~ASLEEP, memory_order_relaxed);
     return !late;
 }
 
 void nj__unpark(_Atomic uint32_t *n_wakes)
 {
+    NJ__STEP(NJ__AT_WAKE, 0);
     if (atomic_fetch_add_explicit(n_wakes, ONE_WAKE, memory_order_release) & ASLEEP)
         syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

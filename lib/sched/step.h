@@ -33,7 +33,9 @@ enum nj__place {
     NJ__AT_DROP,    /* ... and given back */
     NJ__AT_STOPPED, /* is it stopped? */
     NJ__AT_STOP,
-    NJ__AT_RESTART,    /* the owner looks whether it may, and begins anew */
+    NJ__AT_RESTART, /* the owner looks whether it may, and begins anew */
+    NJ__AT_SLEEP,
+    NJ__AT_WAKE,
     NJ__AT_SEAT,       /* a reserved thread sits down */
     NJ__AT_SEAT_LOOK,  /* ... looks whether it was given something */
     NJ__AT_SEAT_LEAVE, /* ... has waited long enough */

@@ -120,7 +120,7 @@ bool nj_strategy_produce(struct nj_strategy *s);
  */
 bool nj_strategy_dispatch(struct nj_strategy *s);
 
-/* No further task is produced; those that run are left alone. Once; see on_stopped. */
+/* No further task is produced; those that run are left alone. See on_stopped. */
 void nj_strategy_stop(struct nj_strategy *s);
 /* Begin anew. False: it is not stopped, or a thread is still inside. By its owner. */
 bool nj_strategy_restart(struct nj_strategy *s);

@@ -107,6 +107,35 @@ static void blocking_events(unsigned n_max)
             }
 }
 
+/* A producer that says whether it has more, or has one task at a time. */
+static void telling_events(unsigned n_max)
+{
+    static const struct model_event events[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
+                                                {MODEL_PRODUCE, NJ_BLOCKING, false},
+                                                {MODEL_PRODUCE, NJ_EITHER, false}},
+                                    produced[] = {{MODEL_PRODUCE, NJ_BLOCKING, false}};
+
+    for (unsigned n = 2; n <= n_max; n++) {
+        struct model_strategy m = {.kind = NJ_STRATEGY_ADAPTIVE,
+                                   .n_each = 1,
+                                   .n_reserved = 1,
+                                   .tells_more = true,
+                                   .may_block = true};
+
+        select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
+        report("adaptive, %u, tells whether there is more", n);
+        m.may_block = false;
+        m.one_at_a_time = true;
+        m.must_fail = "tasks are left, and nobody comes";
+        select_events(&m, produced, NJ_ARRAY_LEN(produced), n, 0);
+        report("adaptive, %u, one at a time: starves", n);
+        m.must_fail = NULL;
+        m.asks_again = true;
+        select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
+        report("adaptive, %u, one at a time, asks again", n);
+    }
+}
+
 /* A pool without a free thread, or with one, which a task may keep for ever. */
 static void bounded_events(unsigned n_max)
 {
@@ -241,6 +270,16 @@ static void dual_events(unsigned n_max)
     }
 }
 
+static void sleepers(void)
+{
+    for (uint8_t n = 1; n <= 3; n++) {
+        struct model_park m = {.n_wakers = n, .n_timeouts = 1, .n_early = 1};
+
+        add(model_park(&m, STATES_MAX));
+        report("a thread sleeps, %u wake it", n);
+    }
+}
+
 static void reserved_threads(unsigned n_max)
 {
     for (uint8_t capacity = 1; capacity <= 2; capacity++)
@@ -255,6 +294,13 @@ static void reserved_threads(unsigned n_max)
 
                 add(model_reserved(&m, STATES_MAX));
                 report("%u seats, %u stay%s", capacity, n_min, stops ? ", stopped" : "");
+                m.rouses = true;
+                m.n_tasks--;
+                m.n_timeouts = 0;
+                m.n_early = 1;
+                add(model_reserved(&m, STATES_MAX));
+                report("%u seats, %u stay, 1 early, roused%s", capacity, n_min,
+                       stops ? ", stopped" : "");
             }
 }
 
@@ -272,36 +318,70 @@ static void select_calls(struct model_pool *m, unsigned n, unsigned from)
     }
 }
 
-static void pools(unsigned n_max)
+static const struct {
+    const char *name;
+    struct model_threads is;
+    bool is_slow;
+} pools[] = {
+    {"of 1", {.n_max = 1}, false},
+    {"of 1 that stays", {.n_min = 1, .n_max = 1}, false},
+    {"of 2", {.n_max = 2}, false},
+    {"of 2, 1 seat", {.n_max = 2, .n_seats = 1}, false},
+    {"of 2, 1 reserved", {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true}, false},
+    {"of 2, 1 idle too long", {.n_max = 2, .n_timeouts = 1}, false},
+    {"of 2, 1 reserved, 1 idle too long",
+     {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_timeouts = 1},
+     false},
+    {"of 2, 1 reserved, 1 wakes early",
+     {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_early = 1},
+     false},
+    {"of 2, a place in the queue", {.n_max = 2, .queue_max = 1}, false},
+    {"of 2, 2 cannot be had", {.n_max = 2, .n_no_threads = 2}, false},
+    {"of 2, 1 reserved, 1 cannot be had",
+     {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_no_threads = 1},
+     true},
+    {"of 3, 1 reserved, 1 leased",
+     {.n_min = 1, .n_max = 3, .n_seats = 1, .n_leased = 1, .is_warm = true},
+     false},
+};
+
+/* More than two calls, but these only. */
+static const struct {
+    const char *name;
+    struct model_pool is;
+} calls[] = {
+    {"pool of 1, posts in turn",
+     {.threads = {.n_max = 1}, .calls = {MODEL_POST, MODEL_POST}, .n_calls = 2, .n_each = 2}},
+    {"pool of 1, posts in turn, beside one",
+     {.threads = {.n_max = 1},
+      .calls = {MODEL_POST, MODEL_POST, MODEL_EXECUTE, MODEL_TRY},
+      .n_calls = 4,
+      .n_each = 2}},
+    {"pool of 2, 1 reserved, no other to be had, a try beside one",
+     {.threads = {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_no_threads = 1},
+      .calls = {MODEL_EXECUTE, MODEL_TRY},
+      .n_calls = 2,
+      .n_each = 1}},
+};
+
+static void pool_worlds(const char *only, bool quick)
 {
-    static const struct {
-        const char *name;
-        struct model_threads is;
-    } of[] = {
-        {"of 1", {.n_max = 1}},
-        {"of 1 that stays", {.n_min = 1, .n_max = 1}},
-        {"of 2", {.n_max = 2}},
-        {"of 2, 1 seat", {.n_max = 2, .n_seats = 1}},
-        {"of 2, 1 reserved", {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true}},
-        {"of 2, 1 idle too long", {.n_max = 2, .n_timeouts = 1}},
-        {"of 2, 1 reserved, 1 idle too long",
-         {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_timeouts = 1}},
-        {"of 2, 1 reserved, 1 wakes early",
-         {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_early = 1}},
-        {"of 2, a place in the queue", {.n_max = 2, .queue_max = 1}},
-        {"of 2, 2 cannot be had", {.n_max = 2, .n_no_threads = 2}},
-        {"of 2, 1 reserved, 1 cannot be had",
-         {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_no_threads = 1}},
-        {"of 3, 1 reserved, 1 leased",
-         {.n_min = 1, .n_max = 3, .n_seats = 1, .n_leased = 1, .is_warm = true}},
-    };
+    char name[80];
 
-    for (size_t i = 0; i < NJ_ARRAY_LEN(of); i++)
-        for (unsigned n = 2; n <= n_max; n++) {
-            struct model_pool m = {.threads = of[i].is};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(pools); i++)
+        for (unsigned n = 2; n <= (quick ? 2 : 3); n++) {
+            struct model_pool m = {.threads = pools[i].is, .n_each = 1};
 
+            snprintf(name, sizeof name, "pool %s, %u calls", pools[i].name, n);
+            if (!strstr(name, only) || (quick && pools[i].is_slow))
+                continue;
             select_calls(&m, n, 0);
-            report("pool %s, %u calls", of[i].name, n);
+            report("%s", name);
+        }
+    for (size_t i = 0; i < NJ_ARRAY_LEN(calls); i++)
+        if (strstr(calls[i].name, only)) {
+            add(model_pool(&calls[i].is, STATES_MAX));
+            report("%s", calls[i].name);
         }
 }
 
@@ -336,16 +416,19 @@ int main(int argc, char **argv)
     const char *only = argc > 1 ? argv[1] : "";
     bool quick = argc > 2 && strcmp(argv[2], "quick") == 0;
 
+    if (strstr("park", only))
+        sleepers();
     if (strstr("reserved", only))
         reserved_threads(quick ? 3 : 4);
-    if (strstr("pool", only))
-        pools(quick ? 2 : 3);
+    pool_worlds(only, quick);
     if (strstr("threads", only))
         on_threads(quick);
     if (strstr("mixed", only))
         mixed_events(quick ? 2 : 3);
     if (strstr("blocking", only))
         blocking_events(quick ? 2 : 4);
+    if (strstr("telling", only))
+        telling_events(quick ? 2 : 3);
     if (strstr("bounded", only))
         bounded_events(quick ? 2 : 3);
     if (strstr("starve", only))

@@ -49,6 +49,9 @@ struct model_strategy {
     uint8_t n_reserved;
     uint8_t n_rejects;      /* it may refuse so often */
     uint8_t n_late_rejects; /* ... or reject what it has accepted, as when it is stopped */
+    bool tells_more;        /* the producer says whether it has more */
+    bool one_at_a_time;     /* ... and has none while a task that it produced is not done */
+    bool asks_again;        /* as in struct nj_strategy_config */
     bool may_block;         /* a consumer may block for ever, when it may block at all */
     bool is_bounded;        /* the queue has n_pool threads, else always one more */
     uint8_t n_pool;
@@ -58,6 +61,13 @@ struct model_strategy {
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max);
 
+/* park.c: a thread that sleeps, and some that bring work and wake it. */
+struct model_park {
+    uint8_t n_wakers, n_timeouts, n_early;
+};
+
+struct explore_result model_park(const struct model_park *m, uint64_t states_max);
+
 struct model_reserved {
     uint8_t n_threads; /* that offer themselves */
     uint8_t capacity, n_min;
@@ -65,7 +75,7 @@ struct model_reserved {
     uint8_t n_timeouts; /* so often, in sum, is somebody idle for too long */
     uint8_t n_early;    /* ... or wakes up for no reason */
     bool stops;         /* another thread stops it, at any time */
-    bool rouses;        /* another one needs the threads for something else */
+    bool rouses;        /* another one needs a thread for something else */
 };
 
 struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max);
@@ -83,8 +93,8 @@ enum model_call {
 
 struct model_pool {
     struct model_threads threads;
-    enum model_call calls[MODEL_CALLS_MAX]; /* by a caller each, with a task of its own */
-    uint8_t n_calls;
+    enum model_call calls[MODEL_CALLS_MAX]; /* with a task each */
+    uint8_t n_calls, n_each;                /* of one caller, one after the other */
     const char *must_fail;
 };
 

@@ -112,6 +112,16 @@ static struct model_task *model_task_of(struct nj_task *task)
     return nj_container_of(task, struct model_task, task);
 }
 
+/* One thread runs what one caller posted in its order. */
+static bool in_turn(const struct model_task *t)
+{
+    const struct model_pool *m = w.model;
+    unsigned i = (unsigned)(t - w.tasks);
+
+    return m->threads.n_max > 1 || i % m->n_each == 0 || m->calls[i] != MODEL_POST ||
+           m->calls[i - 1] != MODEL_POST || !t[-1].accepted || t[-1].n_begun;
+}
+
 static void run_task(struct nj_task *task)
 {
     struct model_task *t = model_task_of(task);
@@ -120,6 +130,7 @@ static void run_task(struct nj_task *task)
     check(t->n_begun++ == 0 && !t->n_rejected, "a task runs twice"); /* EWYK 5.3 */
     check(!t->refused, "a refused task runs");                       /* EWYK 5.40 */
     check(!w.stopped, "a task runs after the stop");
+    check(in_turn(t), "a task overtakes the one that the same caller posted before");
     if (explore_choose(2)) {
         explore_note("task %ld blocks for ever", (long)(t - w.tasks));
         w.n_blocked++;
@@ -160,20 +171,29 @@ static bool give(enum model_call call, struct nj_task *task)
     return false;
 }
 
-static void caller(void *arg)
+static void call(struct model_task *t)
 {
     static const char *const names[] = {"executes", "tries", "posts", "stops"};
-    struct model_task *t = arg;
-    enum model_call call = w.model->calls[t - w.tasks];
-    bool accepted = give(call, &t->task);
+    enum model_call how = w.model->calls[t - w.tasks];
+    bool accepted = give(how, &t->task);
 
-    if (call == MODEL_STOP_POOL)
+    if (how == MODEL_STOP_POOL)
         return;
-    explore_note("%s task %ld: %s", names[call], (long)(t - w.tasks),
+    explore_note("%s task %ld: %s", names[how], (long)(t - w.tasks),
                  accepted ? "accepted" : "refused");
     t->accepted = accepted;
     t->refused = !accepted;
     check(accepted || t->n_begun + t->n_rejected == 0, "a refused task runs or is rejected");
+}
+
+static void caller(void *arg)
+{
+    struct model_task *t = arg;
+
+    for (unsigned i = 0; i < w.model->n_each; i++) {
+        explore_step(PLACE_CALL, i);
+        call(&t[i]);
+    }
 }
 
 static void starter(void *arg)
@@ -181,7 +201,7 @@ static void starter(void *arg)
     const struct model_pool *m = arg;
 
     w.pool = model_threads_start(&m->threads);
-    for (unsigned i = 0; i < m->n_calls; i++)
+    for (unsigned i = 0; i < m->n_calls; i += m->n_each)
         explore_start(caller, &w.tasks[i], 0);
 }
 

@@ -29,8 +29,9 @@ static struct {
     struct nj_reserved *r;
     struct task tasks[TASKS_MAX];
     uint8_t n_tried;
-    uint8_t n_roused, n_back_roused; /* by nj_reserved_rouse(), and said so by _serve() */
-    bool stopped, needed;
+    bool served;                       /* a thread was reserved */
+    uint8_t n_roused, n_back_roused;   /* by nj_reserved_rouse(), and said so by _serve() */
+    bool stopped, has_stopped, needed; /* has: stop() has returned */
 } w;
 
 static void check(bool is, const char *what)
@@ -59,6 +60,7 @@ static void thread(void *arg)
     while (!w.stopped) {
         explore_wait(wanted, NULL, PLACE_WANTED);
         explore_note("serves");
+        w.served = true;
         w.n_back_roused += nj_reserved_serve(w.r);
     }
 }
@@ -77,12 +79,14 @@ static void giver(void *arg)
         struct task *t = &w.tasks[i];
         explore_step(PLACE_TRY, i);
         w.n_tried++;
+        bool late = w.has_stopped;
         t->accepted = nj_reserved_try_execute(w.r, &t->task);
+        check(!late || !t->accepted, "accepted after the stop"); /* EWYK 5.42 */
         explore_note("task %u %s", i, t->accepted ? "accepted" : "refused");
     }
 }
 
-/* Needs all threads for something else, from now on. */
+/* Needs a thread for something else, from now on. */
 static void rouser(void *arg)
 {
     (void)arg;
@@ -99,6 +103,7 @@ static void stopper(void *arg)
     explore_note("stops it");
     w.stopped = true;
     nj_reserved_stop(w.r);
+    w.has_stopped = true;
 }
 
 static void begin(void *ctx)
@@ -126,7 +131,8 @@ static void begin(void *ctx)
 static uint64_t hash(const void *ctx)
 {
     uint32_t count = look(w.r);
-    uint64_t h = explore_mix(count, (uint64_t)w.n_tried << 8 | w.needed << 1 | w.stopped);
+    uint64_t h = explore_mix(count, (uint64_t)w.n_tried << 8 | w.has_stopped << 2 | w.needed << 1 |
+                                        w.stopped);
 
     (void)ctx;
     h = explore_mix(h, (uint64_t)w.n_roused << 8 | w.n_back_roused);
@@ -164,8 +170,10 @@ static void on_end(void *ctx)
         check(w.tasks[i].n_run == w.tasks[i].accepted,
               w.tasks[i].accepted ? "an accepted task does not run" : "a refused task runs");
     check(n_waiting == (look(w.r) & N_SEATED), "seats and their count differ");
+    bool may_leave = w.needed || w.stopped || !w.served;
+    check(may_leave || n_waiting >= m->n_min, "fewer are reserved than stay"); /* EWYK 5.45 */
     check(w.n_roused == w.n_back_roused, "was roused, and does not know");
-    check(!w.needed || n_waiting == 0, "a thread sleeps that is needed elsewhere");
+    check(!w.needed || w.n_roused || n_waiting == 0, "a thread sleeps that is needed elsewhere");
     if (w.stopped)
         check(n_waiting == 0 && explore_n_stuck() == 0, "a reserved thread stays"); /* EWYK 5.42 */
     else

@@ -27,7 +27,8 @@ enum {
     PLACE_RUN,
     PLACE_NEXT,
     PLACE_STOPPED,
-    PLACE_AGAIN
+    PLACE_AGAIN,
+    PLACE_HAS_MORE
 };
 enum { ROLE_EVENT = 1, ROLE_STARTER, ROLE_RESERVED, ROLE_QUEUE, ROLE_TASK };
 enum { KNOWS_OWNER = 1 }; /* its task says the rest */
@@ -47,8 +48,9 @@ static struct {
     struct nj_strategy strategy;
     struct task tasks[TASKS_MAX];
     uint8_t n_tasks, queue[TASKS_MAX], head, tail;
-    uint8_t n_waiting; /* reserved threads without a task */
-    uint8_t n_rejects; /* the executor may still refuse so often */
+    uint8_t n_unfinished; /* produced, and neither run nor rejected */
+    uint8_t n_waiting;    /* reserved threads without a task */
+    uint8_t n_rejects;    /* the executor may still refuse so often */
     uint8_t n_late_rejects;
     uint8_t n_free;   /* threads of the pool without a task, where it has a bound */
     uint8_t n_behind; /* tasks that wait for one of them */
@@ -56,11 +58,10 @@ static struct {
     bool producing;            /* somebody is inside produce() */
     bool queued_out, sure_out; /* recruits that the executor has and that have not begun */
     bool may_stop, may_restart, stopped;
-    bool one_blocks;      /* for ever */
     bool restarted, lost; /* lost: a recruit was rejected after it had been accepted */
     uint8_t n_on_stopped;
-    struct nj_thread_pool *pool; /* where the model has one */
-    uint8_t n_blocked;           /* threads of it, for ever */
+    struct nj_thread_pool *pool;       /* where the model has one */
+    uint8_t n_blocked, n_pool_blocked; /* threads, for ever; those of the pool */
 } w;
 
 static struct task *task_of(struct nj_task *task)
@@ -99,18 +100,33 @@ static void enqueue(const struct model_event *event, bool is_child)
     w.queue[w.tail++] = w.n_tasks++;
 }
 
+static bool has_task(void)
+{
+    return w.head < w.tail && !(w.model->one_at_a_time && w.n_unfinished);
+}
+
+static bool has_more(struct nj_producer *p)
+{
+    (void)p;
+    explore_step(PLACE_HAS_MORE, 0);
+    return has_task();
+}
+
 static struct nj_task *produce(struct nj_producer *p)
 {
     (void)p;
     check(!w.producing, "two threads produce"); /* EWYK 5.1 */
     check(nj__state_of(atomic_load(&w.strategy.word)) != NJ__IDLE,
           "produces while IDLE"); /* EWYK 5.8 */
+    for (const struct nj__frame *f = nj__frame_top(); f; f = f->below)
+        check(f->of != &w.strategy, "produces in the middle of a task");
     w.producing = true;
     explore_step(PLACE_IN_PRODUCE, 0);
     w.producing = false;
-    if (w.head == w.tail)
+    if (!has_task())
         return NULL;
     struct task *t = &w.tasks[w.queue[w.head++]];
+    w.n_unfinished++;
     explore_know(what_of(t));
     explore_note("produces task %ld", (long)(t - w.tasks));
     return &t->task;
@@ -146,17 +162,20 @@ static void run(struct nj_task *task)
     check(t->event->type == NJ_EITHER || tagged == (t->event->type == NJ_NON_BLOCKING) ||
               (keeps_tag && tagged),
           "the tag is wrong for this task"); /* EWYK 5.31 */
-    if (t->event->brings && !t->is_child) {
+    bool brings = t->event->brings && !t->is_child;
+    if (brings || w.model->one_at_a_time)
         explore_step(PLACE_RUN, 0);
+    if (brings) {
         enqueue(t->event, true);
         bring(t->event, false); /* from the middle of a task: becomes a dispatch */
     }
     if (!tagged && w.model->may_block && explore_choose(2)) {
         explore_note("task %ld blocks for ever", (long)(t - w.tasks));
-        w.n_blocked += explore_role() == 0;
-        w.one_blocks = true;
+        w.n_blocked++;
+        w.n_pool_blocked += explore_role() == 0;
         explore_wait(NULL, NULL, PLACE_STUCK);
     }
+    w.n_unfinished--;
     explore_know(0);
 }
 
@@ -165,6 +184,7 @@ static void reject(struct nj_task *task)
     struct task *t = task_of(task);
 
     check(t->n_rejected++ == 0 && !t->n_run, "a task is rejected twice"); /* EWYK 5.49 */
+    w.n_unfinished--;
     explore_know(0);
 }
 
@@ -200,6 +220,8 @@ static void from_queue(void *arg)
         task->ops->reject(task);
     } else {
         nj__run_clean(recruit ? NULL : &w.strategy, task);
+        if (!recruit && w.model->one_at_a_time) /* the strategy asks again after its own only */
+            nj_strategy_dispatch(&w.strategy);
     }
     if (!w.model->is_bounded)
         return;
@@ -362,6 +384,7 @@ static void begin(void *ctx)
 
     w.model = m;
     w.producer.produce = produce;
+    w.producer.has_more = m->tells_more ? has_more : NULL;
     w.executor.ops = &executor_ops;
     w.n_waiting = m->n_reserved;
     w.n_rejects = m->n_rejects;
@@ -379,6 +402,7 @@ static void begin(void *ctx)
                                         .executor = &w.executor,
                                         .type_of = type_of,
                                         .on_stopped = on_stopped,
+                                        .asks_again = m->asks_again,
                                         .keeps_two = m->keeps_two};
     explore_system_begin();
     nj_strategy_init(&w.strategy, &config);
@@ -402,7 +426,7 @@ static uint64_t hash(const void *ctx)
         h = explore_mix(h, atomic_load(&w.strategy.n_wakes[seat]));
     check(nj__state_of(word) <= NJ__REPRODUCING, "the state word");
     check(w.n_on_stopped <= w.stopped, "stopped, but not by its owner, or twice"); /* EWYK 5.51 */
-    h = explore_mix(h, (uint64_t)w.n_free << 8 | w.n_late_rejects);
+    h = explore_mix(h, (uint64_t)w.n_unfinished << 16 | (uint64_t)w.n_free << 8 | w.n_late_rejects);
     for (unsigned i = 0; i < w.n_behind; i++)
         h = explore_mix(h, role_of(w.behind[i]));
     h = explore_mix(h, (uint64_t)atomic_load(&w.strategy.n_refs) << 1 |
@@ -444,15 +468,15 @@ static void on_bounded_end(void)
     check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
     uint32_t seats = nj__recruits_of(atomic_load(&w.strategy.word)) / NJ__SEAT;
     check(!seats || w.head == w.tail, "a task is left, and a thread sleeps that would produce it");
-    check(w.one_blocks || w.model->n_pool <= __builtin_popcount(seats) || n_left() == 0,
+    check(w.n_blocked || w.model->n_pool <= __builtin_popcount(seats) || n_left() == 0,
           "a task is left, and no thread is stuck");
 }
 
 /* On real threads: none has nothing to do while there is something. */
 static void on_threads_end(void)
 {
-    model_threads_end(w.pool, w.n_blocked);
-    check(n_left() == 0 || w.n_blocked == w.model->threads.n_max,
+    model_threads_end(w.pool, w.n_pool_blocked);
+    check(n_left() == 0 || w.n_pool_blocked == w.model->threads.n_max,
           "tasks are left, and a thread has nothing to do");
     for (unsigned i = w.head; i < w.tail; i++)
         check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
@@ -474,7 +498,8 @@ static void on_end(void *ctx)
     uint32_t word = atomic_load(&w.strategy.word);
     struct nj_strategy_counters c = nj_strategy_counters(&w.strategy);
     uint32_t seats = nj__recruits_of(word) / NJ__SEAT;
-    unsigned n_asleep = m->keeps_two && !w.stopped ? (unsigned)__builtin_popcount(seats) : 0;
+    bool over = w.stopped && !w.restarted;
+    unsigned n_asleep = m->keeps_two && !over ? (unsigned)__builtin_popcount(seats) : 0;
 
     if (w.pool) {
         on_threads_end();
@@ -484,8 +509,9 @@ static void on_end(void *ctx)
         on_bounded_end();
         return;
     }
-    if (!m->may_block && !m->is_bounded)
-        check(explore_n_stuck() == n_asleep, "a thread is stuck");
+    check(m->is_bounded || (w.may_restart && w.n_blocked) ||
+              explore_n_stuck() == w.n_blocked + n_asleep,
+          "a thread is stuck");
     check(m->is_bounded || (!w.queued_out && !w.sure_out), "a recruit has not come");
     if (w.may_stop) {
         if (explore_n_stuck() == 0)

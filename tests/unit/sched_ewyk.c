@@ -185,6 +185,26 @@ Test(sched_ewyk, the_queue_comes_first)
     rig_free(r);
 }
 
+/* So many are resumed in a step, and the others in the next ones. EWYK 5.55 */
+Test(sched_ewyk, resumes_no_more_than_it_shall)
+{
+    enum { N = 5 };
+    struct rig *r = rig_new(N, 1);
+    struct job j[N];
+    unsigned n_ended = 0;
+
+    for (unsigned i = 0; i < N; i++)
+        job_offer(&j[i], r, &r->blocking, waits);
+    for (unsigned i = 0; i < N; i++)
+        cr_assert(nj_fiber_wake(j[i].w, NJ_WAKE_OK));
+    cr_assert_eq(nj_ewyk_run(r->e, r->now, 2), 2);
+    for (unsigned i = 0; i < N; i++)
+        n_ended += j[i].n_ended;
+    cr_assert_eq(n_ended, 2);
+    cr_assert_eq(nj_ewyk_run(r->e, r->now, 10), N - 2);
+    rig_free(r);
+}
+
 /* EWYK 5.50: a refusal leaves nothing behind. */
 Test(sched_ewyk, after_a_rejection)
 {

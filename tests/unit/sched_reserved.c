@@ -102,6 +102,17 @@ Test(sched_reserved, wants_no_more_than_its_capacity)
     nj_reserved_free(w.r);
 }
 
+/* EWYK 5.44 */
+Test(sched_reserved, serves_only_when_wanted)
+{
+    struct world w;
+
+    begin(&w, 2, 0, NJ_NEVER, false);
+    nj_reserved_serve(w.r); /* comes back at once, though there are free seats */
+    nj_reserved_stop(w.r);
+    nj_reserved_free(w.r);
+}
+
 Test(sched_reserved, none)
 {
     struct world w;

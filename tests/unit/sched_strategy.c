@@ -440,6 +440,22 @@ Test(sched_strategy, stop_and_restart)
     }
 }
 
+static void stop_it_twice(struct world *w, struct task *t)
+{
+    stop_it(w, t);
+    stop_it(w, t);
+}
+
+/* Two who stop it give the owner's reference back once. EWYK 5.51 */
+Test(sched_strategy, stop_twice)
+{
+    struct world *w = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(w, NJ_NON_BLOCKING)->body = stop_it_twice;
+    nj_strategy_produce(&w->s);
+    cr_assert_eq(w->n_stopped, 1);
+}
+
 /* With a recruit on its way, and one that comes after the stop. EWYK 5.51 */
 Test(sched_strategy, stop_with_a_recruit_under_way)
 {

@@ -107,6 +107,30 @@ Test(sched_strategy_chains, tasks_that_demand_do_not_recurse)
         }
 }
 
+static struct world *outermost;
+
+static void produce_outermost(struct world *w, struct task *t)
+{
+    (void)w, (void)t;
+    nj_strategy_produce(&outermost->s);
+    cr_assert_eq(outermost->n_produced, 1, "it became the producer");
+}
+
+/* A task of another strategy, in the middle of one of this one's. EWYK 5.36, EWYK 5.37 */
+Test(sched_strategy_chains, the_task_below_counts)
+{
+    struct world *in = inner();
+    struct world *out = outermost = world(NJ_STRATEGY_ADAPTIVE);
+
+    add(out, NJ_BLOCKING)->body = produce_inner; /* production is IDLE while it runs */
+    add(out, NJ_NON_BLOCKING);
+    add(in, NJ_NON_BLOCKING)->body = produce_outermost;
+    out->n_waiting = 1;
+    nj_strategy_produce(&out->s);
+    cr_assert_eq(in->tasks[0].n_run, 1);
+    cr_assert_eq(out->tasks[1].n_run, 1, "by the first consumer");
+}
+
 static void nest(struct world *w, struct task *t)
 {
     struct nj_strategy *next = (struct nj_strategy *)(uintptr_t)w->queue[TASKS_MAX - 1];
