@@ -334,24 +334,6 @@ Test(sched_fiber, longjmp_within_a_task)
     nj_fibers_free(fs);
 }
 
-/* However many there were before: those that are over make room in the ordered list. */
-Test(sched_fiber, short_waits_stay_exact)
-{
-    struct nj_fibers *fs = new_fibers(1);
-    nj_ns now = 7 * NJ_SEC + 12345;
-
-    for (unsigned i = 0; i < 100; i++) {
-        struct sleeper s = {.deadline = now + 70 * NJ_US};
-
-        nj_fibers_run(fs, now, 1);
-        nj_fiber_start(fs, sleeper, &s);
-        now = s.deadline;
-        nj_fibers_run(fs, now, 1);
-        cr_assert_eq(s.step, 2, "wait %u is late", i);
-    }
-    nj_fibers_free(fs);
-}
-
 /* More short waits than the ordered list holds: in order, none early, none later than a tick. */
 Test(sched_fiber, many_short_waits)
 {
