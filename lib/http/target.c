@@ -36,8 +36,10 @@ static void remember(struct nj_target_known *k, struct nj_str target, const stru
     memcpy(k->plain, what->path.p, 1 + what->name.n_bytes + 1);
 }
 
-static enum nj_path_result look_into(struct nj_targets *t, struct nj_str target,
-                                     struct nj_target *out)
+/* A new path. By itself: the compiler checks the stack of what it calls, and known paths need no
+ * such check. */
+static __attribute__((noinline)) enum nj_path_result
+look_into(struct nj_targets *t, struct nj_str target, struct nj_target *out)
 {
     struct nj_path *p = &t->path;
     enum nj_path_result r = nj_path_parse(target, t->index, p);
