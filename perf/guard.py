@@ -33,7 +33,7 @@ BUILD = os.environ.get("NJ_BUILD", "build-release")
 PROGRAM = os.path.join(REPO, BUILD, "perf", "exchange", "nj-exchange")
 BASELINE = os.path.join(REPO, "perf", "baseline.json")
 PAGE = os.path.join(REPO, "docs", "performance.md")
-SHAPES = ("1x1", "16x32", "1000x1", "200KiB", "10MiB")
+SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB")
 LIMIT = 0.03
 COUNTED = "nj_exchange_server_step"
 # The same simulated machine everywhere: what callgrind takes by default is the host's.
