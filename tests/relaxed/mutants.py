@@ -115,7 +115,7 @@ class Checker:
         with open(mutated, "w", encoding="utf-8") as f:
             f.write(original.replace(text, instead))
         self.run(*[mutated if os.path.realpath(os.path.join(self.build, word)) == source else
-                   out if word == obj else word for word in command])
+                   word.replace(obj, out) for word in command])  # -MF names it, too
         self.run("c++", "-Wl,--wrap=syscall", "-o", program, out,
                  *[o for o in self.commands if o != obj])
         done = subprocess.run([program, world], capture_output=True, text=True, errors="replace")

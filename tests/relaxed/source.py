@@ -19,15 +19,14 @@ SHIM = os.path.join(HERE, "stdatomic.h")
 MUST = ("lib/sched/word.c", "lib/sched/reserved.c")
 
 
-def headers(build, command):
+def read(build, command):
     """The files of this repository that a compilation reads, but for the shim."""
-    at = command.index("-o")
-    command = command[:at] + command[at + 2:]
-    command = [word for word in command if word not in ("-c", "-MD", "-MMD")]
-    done = subprocess.run(command + ["-M", "-MT", "x"], cwd=build, capture_output=True, text=True,
-                          check=True)
-    words = done.stdout.replace("\\\n", " ").split()[1:]
-    paths = {os.path.realpath(os.path.join(build, word)) for word in words}
+    words = iter(command)
+    listing = [w for w in words if w not in ("-c", "-MD") and
+               not (w in ("-o", "-MF", "-MQ") and next(words))]
+    done = subprocess.run(listing + ["-M"], cwd=build, capture_output=True, text=True, check=True)
+    names = done.stdout.replace("\\\n", " ").split()[1:]
+    paths = {os.path.realpath(os.path.join(build, name)) for name in names}
     return {p for p in paths if p.startswith(REPO + "/")} - {SHIM}
 
 
@@ -47,9 +46,11 @@ def main():
         if source not in shipped:
             faults.append(f"{name} is checked, and is not part of libnightjar")
             continue
-        different = headers(build, command) ^ headers(build, shipped[source])
+        here, there = read(build, command), read(build, shipped[source])
+        if source not in here:
+            faults.append(f"{name}: nothing is known of what is read")
         faults += [f"{name}: {os.path.relpath(path, REPO)} is read only there or only here"
-                   for path in sorted(different)]
+                   for path in sorted(here ^ there)]
         if definitions(command) != definitions(shipped[source]):
             faults.append(f"{name}: other definitions: "
                           f"{definitions(command) ^ definitions(shipped[source])}")
