@@ -14,10 +14,10 @@ Weaker orders that are no faults, so that nothing can find them:
               release half: undo, retake, resume. What others released stays in the release
               sequence.
   reserved.c  All of `count`, and STOPPED in it: who has to see STOPPED acquires n_wakes, which
-              stop() releases afterwards. The store of FREE and both halves of sit_down(): a seat
-              protects nothing but itself; without release and acquire in `count` or here somebody
-              may look for a free seat for longer, as the one that was counted shows late. The
-              acquire half of seat_change(): a task is read after the load in take().
+              stop() releases afterwards. The store of FREE: a seat protects nothing but itself;
+              without it and without release and acquire in `count` somebody may look for a free
+              seat for longer, as the one that was counted shows late. The acquire half of
+              seat_change(): a task is read after the load in take().
   strategy.c  `stopped`: who sees it only leaves, and who frees the strategy acquires `n_refs`.
 """
 import concurrent.futures
@@ -76,6 +76,11 @@ MUTANTS = [
     (RESERVED, "uint32_t seen = " + LOAD_WAKES + "memory_order_acquire",
      "uint32_t seen = " + LOAD_WAKES + "memory_order_relaxed", "reserved: one seat",
      "wake-ups are read without acquire"),
+    (RESERVED, "memory_order_seq_cst, memory_order_relaxed",
+     "memory_order_acq_rel, memory_order_relaxed", "reserved: roused",
+     "a thread begins to wait in no order with is_needed()"),
+    (RESERVED, "state, memory_order_seq_cst", "state, memory_order_acquire", "reserved: roused",
+     "rouse() looks at the seats in no order with what it is called for"),
     (PARK, COUNT_WAKE, COUNT_WAKE.replace("release", "relaxed"), "reserved: one seat",
      "unpark() does not release"),
     (PARK, WAKE, "(void)0", "reserved: one seat", "unpark() does not wake"),

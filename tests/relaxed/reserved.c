@@ -20,6 +20,7 @@ struct model {
     uint32_t capacity, n_min;
     nj_ns idle_ns;
     bool stops; /* the last thread stops it, at any time */
+    bool needs; /* the last thread needs one of the servers elsewhere */
 };
 
 struct task {
@@ -34,7 +35,9 @@ static struct {
     struct task tasks[TASKS_MAX];
     _Atomic uint32_t n_wanted;    /* orders the call of wanted() before the thread that comes */
     uint32_t n_calls, n_answered; /* of wanted() */
-    uint32_t n_busy;              /* givers and tasks that are not done */
+    uint32_t n_busy;              /* givers, tasks and needs that are not done */
+    _Atomic bool needed;          /* what is_needed() tells */
+    uint32_t n_needs, n_roused, n_told; /* threads needed; told to come, and told that they were */
     bool over;
 } w;
 
@@ -69,9 +72,16 @@ static void on_wanted(void *ctx)
     relaxed_changed();
 }
 
+/* As the pool asks, which says the same in seq_cst: nobody is there for the queue. */
+static bool is_needed(void *ctx)
+{
+    (void)ctx;
+    return atomic_load(&w.needed);
+}
+
 static bool a_call(void)
 {
-    return w.over || w.n_answered < w.n_calls;
+    return w.over || w.n_needs || w.n_answered < w.n_calls;
 }
 
 static void server(void)
@@ -80,9 +90,26 @@ static void server(void)
         relaxed_wait(a_call);
         if (w.over)
             return;
+        if (w.n_needs) {
+            w.n_needs--;
+            atomic_store(&w.needed, false);
+            done();
+            continue;
+        }
         w.n_answered++;
         atomic_fetch_add_explicit(&w.n_wanted, 0, memory_order_acquire);
-        nj_reserved_serve(w.r);
+        w.n_told += nj_reserved_serve(w.r);
+    }
+}
+
+static void needer(void)
+{
+    w.n_needs++;
+    relaxed_changed();
+    atomic_store(&w.needed, true);
+    if (nj_reserved_rouse(w.r)) {
+        w.n_roused++;
+        atomic_store(&w.needed, false);
     }
 }
 
@@ -107,6 +134,8 @@ static void thread(unsigned i)
         server();
     else if (i < m->n_servers + m->n_givers)
         giver(i - m->n_servers);
+    else if (m->needs)
+        needer();
     else
         stop();
 }
@@ -115,8 +144,11 @@ static void begin(const struct relaxed_world *world)
 {
     static const struct nj_task_ops ops = {run, NULL};
     const struct model *m = world->model;
-    struct nj_reserved_config config = {
-        .capacity = m->capacity, .n_min = m->n_min, .idle_ns = m->idle_ns, .wanted = on_wanted};
+    struct nj_reserved_config config = {.capacity = m->capacity,
+                                        .n_min = m->n_min,
+                                        .idle_ns = m->idle_ns,
+                                        .wanted = on_wanted,
+                                        .is_needed = is_needed};
 
     nj_reserved_free(w.r);
     memset(&w, 0, sizeof w);
@@ -124,7 +156,8 @@ static void begin(const struct relaxed_world *world)
     for (uint32_t i = 0; i < TASKS_MAX; i++)
         w.tasks[i].task.ops = &ops;
     atomic_init(&w.n_wanted, 0);
-    w.n_busy = m->n_givers;
+    atomic_init(&w.needed, false);
+    w.n_busy = m->n_givers + m->needs;
     w.r = nj_reserved_new(&config);
     for (uint32_t i = 0; i < m->capacity; i++)
         nj_reserved_try_execute(w.r, NULL); /* nobody has it, but now one more is wanted */
@@ -138,26 +171,33 @@ static void end(void)
         CHECK(w.tasks[i].n_run == w.tasks[i].accepted, "an accepted task does not run");
     nj_reserved_count(w.r, &n_reserved, &n_wanted);
     CHECK(!n_reserved, "a seat is taken"); /* EWYK 5.42 */
+    CHECK(w.n_roused == w.n_told, "a roused thread does not say so");
 }
 
-#define WORLD(name, n_threads, ...)                                                                \
+#define MODEL(...)                                                                                 \
+    begin, thread, end, &(const struct model)                                                      \
     {                                                                                              \
-        name, n_threads, begin, thread, end, &(const struct model)                                 \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
+        __VA_ARGS__                                                                                \
     }
 
 const struct relaxed_world relaxed_reserved_worlds[] = {
-    WORLD("reserved: one seat", 3, .n_servers = 1, .n_givers = 2, .n_each = 2, .capacity = 1,
-          .n_min = 1, .idle_ns = NJ_NEVER),
-    WORLD("reserved: two seats", 4, .n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2,
-          .n_min = 1, .idle_ns = NJ_NEVER),
-    WORLD("reserved: idle", 4, .n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2,
-          .n_min = 0, .idle_ns = 1),
-    WORLD("reserved: idle, one stays", 4, .n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2,
-          .n_min = 1, .idle_ns = 1),
-    WORLD("reserved: stopped", 4, .n_servers = 2, .n_givers = 1, .n_each = 2, .capacity = 2,
-          .n_min = 1, .idle_ns = NJ_NEVER, .stops = true),
+    {"reserved: one seat", 3,
+     MODEL(.n_servers = 1, .n_givers = 2, .n_each = 2, .capacity = 1, .n_min = 1,
+           .idle_ns = NJ_NEVER)},
+    {"reserved: two seats", 4,
+     MODEL(.n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2, .n_min = 1,
+           .idle_ns = NJ_NEVER)},
+    {"reserved: idle", 4,
+     MODEL(.n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2, .n_min = 0, .idle_ns = 1)},
+    {"reserved: idle, one stays", 4,
+     MODEL(.n_servers = 2, .n_givers = 2, .n_each = 2, .capacity = 2, .n_min = 1, .idle_ns = 1)},
+    {"reserved: stopped", 4,
+     MODEL(.n_servers = 2, .n_givers = 1, .n_each = 2, .capacity = 2, .n_min = 1,
+           .idle_ns = NJ_NEVER, .stops = true)},
+    {"reserved: roused", 2,
+     MODEL(.n_servers = 1, .capacity = 1, .n_min = 1, .idle_ns = NJ_NEVER, .needs = true)},
+    {"reserved: roused or given a task", 4,
+     MODEL(.n_servers = 2, .n_givers = 1, .n_each = 2, .capacity = 2, .n_min = 1,
+           .idle_ns = NJ_NEVER, .needs = true)},
     {0},
 };
