@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Orders of memory that are too weak, and two mistakes in park.c, which the explorer does not see:
-nj-relaxed has to find each of them. Arguments: the build folder, nj-relaxed.
+Orders of memory that are too weak, and a sleeper in park.c whom nobody wakes: nj-relaxed has to
+find each of them. Arguments: the build folder, nj-relaxed.
 
 A mutant is (file, text that is in it once, text in its place, name of the world that finds it, what
 is wrong). The mutated file is compiled and linked in place of the real one, by the commands that
@@ -10,9 +10,9 @@ built nj-relaxed.
 
 Weaker orders that are no faults, so that nothing can find them:
   word.c      Of a swap that does not make the caller producer, the acquire half: dispatch, undo,
-              leave, pause. Of one that gives no production away and asks for nothing, the
-              release half: undo, retake, resume. What others released stays in the release
-              sequence.
+              leave, pause, leave_to_seated, call. Of one that neither gives production away nor
+              asks for it for the caller's sake, the release half: undo, retake, join, call. What
+              others released stays in the release sequence.
   reserved.c  All of `count`, and STOPPED in it: who has to see STOPPED acquires n_wakes, which
               stop() releases afterwards. The store of FREE: a seat protects nothing but itself;
               without it and without release and acquire in `count` somebody may look for a free
@@ -30,19 +30,20 @@ import tempfile
 import built
 
 WORD, RESERVED = "lib/sched/word.c", "lib/sched/reserved.c"
-PARK, STRATEGY = "lib/sched/park.c", "lib/sched/strategy.c"
+PARK, STRATEGY, DUAL = "lib/sched/park.c", "lib/sched/strategy.c", "lib/sched/dual.c"
 ORDER = "memory_order_acq_rel"
 LOAD_SEAT = "atomic_load_explicit(&seat->state, "
 LOAD_WAKES = "atomic_load_explicit(&seat->n_wakes, "
+LOAD_SLEEPER = "atomic_load_explicit(&s->n_wakes[seat], "
 LOAD_REFS = "atomic_load_explicit(&s->n_refs, "
 COUNT_WAKE = "atomic_fetch_add_explicit(n_wakes, ONE_WAKE, memory_order_release)"
 WAKE = "syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)"
 
 
-def swap(arguments, order, world, what):
+def swap(arguments, order, world, what, now="&now"):
     """One call of swap() in word.c gets an order of its own."""
-    return (WORD, f"swap(w, &now, {arguments})",
-            f"atomic_compare_exchange_strong_explicit(w, &now, nj__word_of({arguments}), "
+    return (WORD, f"swap(w, {now}, {arguments})",
+            f"atomic_compare_exchange_strong_explicit(w, {now}, nj__word_of({arguments}), "
             f"memory_order_{order}, memory_order_relaxed)", world, what)
 
 
@@ -55,6 +56,9 @@ RETAKE = ("idle ? NJ__PRODUCING : nj__state_of(now),\n"
           "                 nj__recruits_of(now) & ~(uint32_t)NJ__SURE")
 PAUSE = "NJ__IDLE, nj__recruits_of(now)"
 RESUME = "idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__recruits_of(now)"
+SIT = ("again ? NJ__PRODUCING : NJ__IDLE,\n"
+       "                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT << seat : recruits")
+LEAVE_TO_SEATED = "leaves ? NJ__IDLE : nj__state_of(now), recruits | NJ__QUEUED"
 
 MUTANTS = [
     (WORD, ORDER, "memory_order_relaxed", "one after the other", "all swaps relaxed"),
@@ -68,7 +72,14 @@ MUTANTS = [
     swap(LEAVE, "acquire", "epc", "leave() does not release"),
     swap(PAUSE, "acquire", "adaptive, nothing more", "pause() does not release"),
     swap(RETAKE, "release", "adaptive, nobody reserved", "retake() does not acquire"),
+    swap(RESUME, "acquire", "epc, a task brings another", "resume() does not release"),
     swap(RESUME, "release", "epc", "resume() does not acquire"),
+    swap("state, kept", "release", "dual", "join() does not acquire", now="now"),
+    swap(SIT, "acquire", "dual, two stay", "sit() does not release"),
+    swap(SIT, "release", "dual, two stay", "sit() does not acquire"),
+    swap(LEAVE_TO_SEATED, "acquire", "dual", "leave_to_seated() does not release"),
+    (DUAL, LOAD_SLEEPER + "memory_order_acquire", LOAD_SLEEPER + "memory_order_relaxed", "dual",
+     "a sleeper reads its wake-ups without acquire"),
     (RESERVED, "is, next, memory_order_acq_rel,", "is, next, memory_order_acquire,",
      "reserved: one seat", "a task is handed over without release"),
     (RESERVED, LOAD_SEAT + "memory_order_acquire", LOAD_SEAT + "memory_order_relaxed",

@@ -16,7 +16,7 @@
 #include "sched/reserved.h"
 #include "sched/strategy.h"
 
-#define TASKS_MAX 3u
+#define TASKS_MAX 4u
 #define JOBS_MAX  8u
 
 enum how { DISPATCH, PRODUCE, STOP, RESTART };
@@ -30,6 +30,8 @@ struct model {
     bool queued_before;  /* all tasks are queued when the callers begin */
     bool first_waits;    /* task 0 blocks until all others have run */
     bool says;           /* the producer says whether it has more */
+    bool brings; /* task 0 brings one more, and nobody but its consumer asks for production */
+    bool keeps_two;
 };
 
 struct task {
@@ -61,7 +63,7 @@ static struct {
     uint32_t n_jobs, n_taken_jobs, n_recruits;
     _Atomic uint32_t n_wanted;    /* orders the call of wanted() before the thread that comes */
     uint32_t n_calls, n_answered; /* of wanted() */
-    uint32_t n_busy;              /* callers, jobs and recruits that are not done */
+    uint32_t n_busy;              /* what is not done, see starts() and done() */
     uint32_t n_refusals;
     uint32_t production; /* stands for all that a producer keeps */
     bool producing, stopped, restarted, over;
@@ -70,6 +72,13 @@ static struct {
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
+/* The owner of a dual strategy stops it when all tasks have run, as its recruits end only then. */
+static bool stops_at_the_end(void)
+{
+    return w.model->kind == NJ_STRATEGY_DUAL && w.model->how[w.model->n_callers - 1] != STOP;
+}
+
+/* It is over when nobody has anything to do: callers, jobs and recruits; or callers and tasks. */
 static void done(void)
 {
     if (--w.n_busy)
@@ -78,6 +87,13 @@ static void done(void)
     relaxed_changed();
     if (w.reserved)
         nj_reserved_stop(w.reserved);
+    if (stops_at_the_end())
+        nj_strategy_stop(&w.strategy);
+}
+
+static uint32_t n_tasks(void)
+{
+    return w.model->n_callers + w.model->brings;
 }
 
 static struct task *task_of(struct nj_task *task)
@@ -122,7 +138,7 @@ static bool has_more(struct nj_producer *p)
 static bool others_ran(void)
 {
     for (uint32_t i = 1; i < w.model->n_callers; i++)
-        if (!w.tasks[i].n_run && w.model->how[i] != STOP)
+        if (!w.tasks[i].n_run)
             return false;
     return true;
 }
@@ -136,6 +152,10 @@ static void run(struct nj_task *task)
     relaxed_changed();
     if (w.model->first_waits && t == w.tasks)
         relaxed_wait(others_ran); /* EWYK 5.9 */
+    if (w.model->brings && t == w.tasks)
+        atomic_store_explicit(&w.tasks[w.model->n_callers].queued, true, memory_order_relaxed);
+    if (stops_at_the_end())
+        done();
 }
 
 static void reject(struct nj_task *task)
@@ -144,6 +164,8 @@ static void reject(struct nj_task *task)
 
     WRITES(t);
     CHECK(t->n_rejected++ == 0 && !t->n_run, "a task is rejected twice"); /* EWYK 5.49 */
+    if (stops_at_the_end())
+        done();
 }
 
 /* --- the executor ----------------------------------------------------------------------------- */
@@ -157,8 +179,9 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
         w.n_refusals--;
         return false;
     }
+    CHECK(w.n_jobs < JOBS_MAX, "more jobs than there is room for");
     w.n_jobs++;
-    w.n_busy++;
+    w.n_busy += !stops_at_the_end();
     job->of = of;
     atomic_store_explicit(&job->task, (uintptr_t)task, memory_order_release);
     relaxed_changed();
@@ -181,7 +204,8 @@ static void pool_thread(void)
         while (!(task = atomic_exchange_explicit(&job->task, 0, memory_order_acquire)))
             ;
         nj__run_clean(job->of, (struct nj_task *)task);
-        done();
+        if (!stops_at_the_end())
+            done();
     }
 }
 
@@ -202,6 +226,7 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
     (void)e;
     if (!w.reserved)
         return false;
+    CHECK(w.n_recruits < JOBS_MAX, "more recruits than there is room for");
     w.n_recruits++;
     w.n_busy++;
     WRITES(r);
@@ -279,9 +304,11 @@ static void owner(void)
 
 static void bring(struct task *t, enum how how)
 {
+    bool (*ask)(struct nj_strategy *) =
+        how == DISPATCH ? nj_strategy_dispatch : nj_strategy_produce;
+
     atomic_store_explicit(&t->queued, true, memory_order_relaxed);
-    while (
-        !(how == DISPATCH ? nj_strategy_dispatch(&w.strategy) : nj_strategy_produce(&w.strategy)))
+    while (!ask(&w.strategy))
         if (restarts())
             relaxed_wait(has_restarted);
         else if (w.stopped)
@@ -321,7 +348,9 @@ static void begin(const struct relaxed_world *world)
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
-                                        .on_stopped = on_stopped};
+                                        .asks_again = m->brings,
+                                        .on_stopped = on_stopped,
+                                        .keeps_two = m->keeps_two};
     struct nj_reserved_config seats = {
         .capacity = m->n_reserved, .n_min = 1, .idle_ns = NJ_NEVER, .wanted = on_wanted};
 
@@ -332,11 +361,13 @@ static void begin(const struct relaxed_world *world)
     w.producer.has_more = m->says ? has_more : NULL;
     w.executor.ops = &executor_ops;
     w.n_refusals = m->n_refusals;
-    w.n_busy = m->n_callers;
+    w.n_busy = m->n_callers + (stops_at_the_end() ? n_tasks() : 0);
     nj_strategy_init(&w.strategy, &config);
     atomic_init(&w.strategy.stopped, false);
     for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
         atomic_init(&w.strategy.counts[i], 0);
+    for (int seat = 0; seat < NJ__SEATS; seat++)
+        atomic_init(&w.strategy.n_wakes[seat], 0);
     for (uint32_t i = 0; i < TASKS_MAX; i++) {
         w.tasks[i].task.ops = &task_ops;
         atomic_init(&w.tasks[i].queued, m->queued_before && i < m->n_callers);
@@ -352,55 +383,81 @@ static void begin(const struct relaxed_world *world)
 
 static void end(void)
 {
-    const struct model *m = w.model;
     uint32_t word = atomic_load(&w.strategy.word);
 
-    if (w.stopped) {
+    if (w.stopped || stops_at_the_end())
         CHECK(w.n_on_stopped == 1, "not stopped exactly once"); /* EWYK 5.51 */
+    if (w.stopped)
         return;
-    }
-    for (uint32_t i = 0; i < m->n_callers; i++)
-        CHECK(w.tasks[i].n_run + w.tasks[i].n_rejected == 1, "a task is left");  /* EWYK 5.10 */
-    CHECK(word == nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), "not IDLE at the end"); /* EWYK 5.17 */
+    for (uint32_t i = 0; i < n_tasks(); i++)
+        CHECK(w.tasks[i].n_run + w.tasks[i].n_rejected == 1, "a task is left"); /* EWYK 5.10 */
+    if (!stops_at_the_end())
+        CHECK(word == nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), "not IDLE at the end"); /* EWYK 5.17 */
 }
 
-#define WORLD(name, n_threads, ...)                                                                \
+#define MODEL(...)                                                                                 \
+    begin, thread, end, &(const struct model)                                                      \
     {                                                                                              \
-        name, n_threads, begin, thread, end, &(const struct model)                                 \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
+        __VA_ARGS__                                                                                \
     }
 
 const struct relaxed_world relaxed_strategy_worlds[] = {
-    WORLD("one after the other", 2, .kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING,
-          .how = {PRODUCE, PRODUCE}, .n_callers = 2, .queued_before = true),
-    WORLD("two who produce", 2, .kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING,
-          .how = {PRODUCE, PRODUCE}, .n_callers = 2),
-    WORLD("one who dispatches", 3, .kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING,
-          .how = {PRODUCE, DISPATCH}, .n_callers = 2, .n_pool = 1),
-    WORLD("two who dispatch", 3, .kind = NJ_STRATEGY_PEC, .type = NJ_BLOCKING,
-          .how = {DISPATCH, DISPATCH}, .n_callers = 2, .n_pool = 1),
-    WORLD("refused recruits", 4, .kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING,
-          .how = {DISPATCH, DISPATCH, PRODUCE}, .n_callers = 3, .n_pool = 1, .n_refusals = 2),
-    WORLD("epc", 3, .kind = NJ_STRATEGY_EPC, .type = NJ_BLOCKING, .how = {PRODUCE, PRODUCE},
-          .n_callers = 2, .n_pool = 1),
-    WORLD("epc, refused recruits", 3, .kind = NJ_STRATEGY_EPC, .type = NJ_BLOCKING,
-          .how = {PRODUCE, DISPATCH}, .n_callers = 2, .n_pool = 1, .n_refusals = 2),
-    WORLD("adaptive, nobody reserved", 3, .kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_EITHER,
-          .how = {PRODUCE, PRODUCE, PRODUCE}, .n_callers = 3),
-    WORLD("adaptive", 5, .kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_EITHER,
-          .how = {PRODUCE, PRODUCE, DISPATCH}, .n_callers = 3, .n_pool = 1, .n_reserved = 1),
-    WORLD("adaptive, first waits", 5, .kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_BLOCKING,
-          .how = {PRODUCE, PRODUCE}, .n_callers = 2, .n_pool = 2, .n_reserved = 1,
-          .first_waits = true),
-    WORLD("adaptive, nothing more", 5, .kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_BLOCKING,
-          .how = {PRODUCE, PRODUCE, DISPATCH}, .n_callers = 3, .n_pool = 2, .says = true),
-    WORLD("stopped", 3, .kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING,
-          .how = {PRODUCE, PRODUCE, STOP}, .n_callers = 3, .queued_before = true),
-    WORLD("stopped, adaptive", 4, .kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_EITHER,
-          .how = {PRODUCE, DISPATCH, STOP}, .n_callers = 3, .n_pool = 1),
-    WORLD("restarted", 3, .kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING,
-          .how = {PRODUCE, PRODUCE, RESTART}, .n_callers = 3),
+    {"one after the other", 2,
+     MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, PRODUCE},
+           .n_callers = 2, .queued_before = true)},
+    {"two who produce", 2,
+     MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, PRODUCE},
+           .n_callers = 2)},
+    {"one who dispatches", 3,
+     MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, DISPATCH},
+           .n_callers = 2, .n_pool = 1)},
+    {"two who dispatch", 3,
+     MODEL(.kind = NJ_STRATEGY_PEC, .type = NJ_BLOCKING, .how = {DISPATCH, DISPATCH},
+           .n_callers = 2, .n_pool = 1)},
+    {"refused recruits", 4,
+     MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {DISPATCH, DISPATCH, PRODUCE},
+           .n_callers = 3, .n_pool = 1, .n_refusals = 2)},
+    {"epc", 3,
+     MODEL(.kind = NJ_STRATEGY_EPC, .type = NJ_BLOCKING, .how = {PRODUCE, PRODUCE}, .n_callers = 2,
+           .n_pool = 1)},
+    {"epc, refused recruits", 3,
+     MODEL(.kind = NJ_STRATEGY_EPC, .type = NJ_BLOCKING, .how = {PRODUCE, DISPATCH}, .n_callers = 2,
+           .n_pool = 1, .n_refusals = 2)},
+    {"adaptive, nobody reserved", 3,
+     MODEL(.kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_EITHER, .how = {PRODUCE, PRODUCE, PRODUCE},
+           .n_callers = 3)},
+    {"adaptive", 5,
+     MODEL(.kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_EITHER, .how = {PRODUCE, PRODUCE, DISPATCH},
+           .n_callers = 3, .n_pool = 1, .n_reserved = 1)},
+    {"adaptive, first waits", 5,
+     MODEL(.kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_BLOCKING, .how = {PRODUCE, PRODUCE},
+           .n_callers = 2, .n_pool = 2, .n_reserved = 1, .first_waits = true)},
+    {"adaptive, nothing more", 5,
+     MODEL(.kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_BLOCKING, .how = {PRODUCE, PRODUCE, DISPATCH},
+           .n_callers = 3, .n_pool = 2, .says = true)},
+    {"epc, a task brings another", 4,
+     MODEL(.kind = NJ_STRATEGY_EPC, .type = NJ_BLOCKING, .how = {PRODUCE, PRODUCE}, .n_callers = 2,
+           .n_pool = 2, .brings = true)},
+    {"stopped", 3,
+     MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, PRODUCE, STOP},
+           .n_callers = 3, .queued_before = true)},
+    {"stopped, adaptive", 4,
+     MODEL(.kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_EITHER, .how = {PRODUCE, DISPATCH, STOP},
+           .n_callers = 3, .n_pool = 1)},
+    {"restarted", 3,
+     MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, PRODUCE, RESTART},
+           .n_callers = 3)},
+    {"dual", 5,
+     MODEL(.kind = NJ_STRATEGY_DUAL, .type = NJ_BLOCKING, .how = {DISPATCH, DISPATCH},
+           .n_callers = 2, .n_pool = 3)},
+    {"dual, two stay", 5,
+     MODEL(.kind = NJ_STRATEGY_DUAL, .type = NJ_BLOCKING, .how = {DISPATCH, DISPATCH},
+           .n_callers = 2, .n_pool = 3, .keeps_two = true)},
+    {"dual, two stay, who produces", 5,
+     MODEL(.kind = NJ_STRATEGY_DUAL, .type = NJ_EITHER, .how = {PRODUCE, DISPATCH}, .n_callers = 2,
+           .n_pool = 3, .keeps_two = true)},
+    {"dual, stopped", 5,
+     MODEL(.kind = NJ_STRATEGY_DUAL, .type = NJ_BLOCKING, .how = {DISPATCH, DISPATCH, STOP},
+           .n_callers = 3, .n_pool = 2, .keeps_two = true)},
     {0},
 };
