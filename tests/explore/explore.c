@@ -22,6 +22,8 @@
 #define CHOICES_MAX 4096u
 #define NOTES_MAX   512u
 
+_Static_assert(NJ__N_PLACES <= 64, "a bit for each in `unseen`");
+
 struct thread {
     void *at; /* its context, on its stack, while it does not run */
     void (*fn)(void *arg);
