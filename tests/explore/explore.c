@@ -393,6 +393,11 @@ uint64_t explore_knows(void)
     return x.self ? x.self->knows : 0;
 }
 
+void explore_set_role(uint64_t role)
+{
+    x.self->role = role;
+}
+
 uint64_t explore_role(void)
 {
     return x.self->role;

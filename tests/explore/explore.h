@@ -61,7 +61,8 @@ void explore_wait(bool (*until)(void *arg), void *arg, uint64_t place);
 void explore_know(uint64_t what);
 uint64_t explore_knows(void);
 uint64_t explore_role(void);
-unsigned explore_n_stuck(void); /* threads that wait for ever, or for what has not come */
+void explore_set_role(uint64_t role); /* it has less, or something else, to do from now on */
+unsigned explore_n_stuck(void);       /* threads that wait for ever, or for what has not come */
 NJ_PRINTF(1, 2) void explore_note(const char *format, ...);
 NJ_PRINTF(1, 2) _Noreturn void explore_fail(const char *format, ...);
 

@@ -344,11 +344,22 @@ static void event(const struct model_event *e)
     nj_tag_restore(before);
 }
 
+/* Who has the same events before it does the same. */
+static uint64_t role_of_caller(const struct model_event *e, unsigned n)
+{
+    uint64_t role = ROLE_EVENT;
+
+    for (unsigned i = 0; i < n; i++)
+        role = explore_mix(role, (uint64_t)e[i].how << 16 | (uint64_t)e[i].type << 8 | e[i].brings);
+    return role;
+}
+
 static void caller(void *arg)
 {
     const struct model_event *e = arg;
 
     for (unsigned i = 0; i < w.model->n_each; i++) {
+        explore_set_role(role_of_caller(&e[i], w.model->n_each - i));
         if (i)
             explore_step(PLACE_NEXT, i);
         event(&e[i]);
@@ -359,13 +370,9 @@ static void start_callers(void)
 {
     const struct model_strategy *m = w.model;
 
-    for (unsigned i = 0; i + m->n_each <= m->n_events; i += m->n_each) {
-        uint64_t role = ROLE_EVENT;
-        for (unsigned k = i; k < i + m->n_each; k++)
-            role = explore_mix(role, (uint64_t)m->events[k].how << 16 |
-                                         (uint64_t)m->events[k].type << 8 | m->events[k].brings);
-        explore_start(caller, (void *)(uintptr_t)&m->events[i], role);
-    }
+    for (unsigned i = 0; i + m->n_each <= m->n_events; i += m->n_each)
+        explore_start(caller, (void *)(uintptr_t)&m->events[i],
+                      role_of_caller(&m->events[i], m->n_each));
 }
 
 static void starter(void *arg)
