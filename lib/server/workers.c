@@ -43,8 +43,10 @@
 #define NOT_RUN UINT64_MAX /* as run_ns: it was cancelled, or the pool stops */
 
 /* Looks at empty rings before a thread gives production up, each with a pause of 40 to 140 cycles:
- * 10 to 50 us, about what a sleep and its wake-up cost. */
-#define LOOKS 1000
+ * some 17 us, about what a sleep and its wake-up cost. With 1000, tasks of 20 us cost a fifth more
+ * CPU at 20,000 per second and a third more at 2,000; none started earlier at 2,000, and half of
+ * them 4 us earlier at 20,000 (./dev bench ewyk --delays). */
+#define LOOKS 500
 
 /* The longest that tasks of a class took is forgotten by a part in so many with each that comes
  * home: one that took 100 ms among quick ones counts as longer than NJ_WORKER_AHEAD_NS for some 430
