@@ -13,7 +13,7 @@ struct lcore {
     pthread_t thread;
     struct producer *producer;
     struct nj_task_class class_of;
-};
+} NJ_CACHE_ALIGNED;
 
 static struct lcore lcores[PRODUCERS_MAX];
 static uint32_t n_lcores;
