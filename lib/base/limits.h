@@ -106,18 +106,16 @@
 #define NJ_ACTIVE_PORT_MIN 32768u
 #define NJ_ACTIVE_PORTS    32768u
 
-/* Threads for OS_BLOCKING tasks. A pair of rings of 16 places (512 bytes each) exists for each of
- * them and each shard: at 64 shards and 32 workers 2 MiB. */
+/* Threads for OS_BLOCKING tasks. */
 #define NJ_WORKERS_MAX 32u
 
-/* Tasks of one lcore in the rings of one worker: what a task can find before it there, and what one
- * poll of the lcore can take home. More hides a longer time between polls, but binds more tasks to
- * a worker that may be busy for long. */
+/* Tasks of one lcore and kind that lie ready in its ring, for each worker that is not taken by a
+ * long one: what a task can find before it there, and what one poll of the lcore can take home.
+ * More hides a longer time between polls, but stands before another client's first task. */
 #define NJ_WORKER_DEPTH 8u
 
-/* Only tasks of classes that took no longer than this lately wait in a worker's ring: eight of them
- * keep the worker busy for at most 1 ms, which is what the last may wait in vain while another
- * worker is free. */
+/* Only tasks of classes that took no longer than this lately lie ready behind those that may run:
+ * eight of them take at most 1 ms. */
 #define NJ_WORKER_AHEAD_NS (125u * 1000u)
 
 /* Handlers of one connection that run or wait, those of streams that are over included: as many as

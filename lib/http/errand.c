@@ -29,10 +29,11 @@ void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes)
 }
 
 /* A route that is on workers only because it was moved there was not declared to be rejected when
- * they are full. */
+ * they are full. Strategies that move none have no `call`. */
 static bool may_begin_again(const struct nj_exchange *x)
 {
-    return x->task.class_of->declared != NJ_OS_BLOCKING && !x->task.as_declared && x->stream;
+    return x->set->config.call && x->task.class_of->declared != NJ_OS_BLOCKING &&
+           !x->task.as_declared && x->stream;
 }
 
 bool nj__errand_again(struct nj_exchange *x)

@@ -57,7 +57,8 @@ struct nj_exchanges_config {
     const struct nj_task_port *workers;
     /* Take a task back that was offered and waits for its turn. NULL: none waits. */
     void (*withdraw)(void *ctx, struct nj_task *task);
-    /* Call fn(arg) on behalf of a route, where it must not block. NULL: just call it. */
+    /* Call fn(arg) on behalf of a route, where it must not block. NULL: just call it; and no route
+     * is ever moved to the workers. */
     void (*call)(void *ctx, struct nj_task_class *route, void (*fn)(void *arg), void *arg);
     void *strategy; /* context of these two */
     struct nj_counters *counters;

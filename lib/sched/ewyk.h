@@ -68,7 +68,7 @@ struct nj_task_class {
     enum nj_task_type declared;  /* what its route says */
     enum nj_task_type type;      /* what it is taken for now */
     bool pinned;                 /* never moved to a worker, for its code relies on the lcore */
-    uint32_t n_calm, n_calm_min; /* tasks of workers below half the budget: so far, and to return */
+    uint32_t n_calm, n_calm_min; /* tasks below half the budget: in a row, and to return */
     nj_ns back_at;               /* when it came back from the workers last; 0: never */
     uint64_t ewma_x8_ns;         /* eight times the moving average of its holds */
     struct nj_task_tail tail;

@@ -311,10 +311,8 @@ static void place_waiting(struct lane *l)
 
     while ((job = nj_task_queue_first(&l->waiting))) {
         bool ahead = is_short(job);
-        if (!has_room(l, ahead)) {
-            count(&l->n_held_back);
+        if (!has_room(l, ahead))
             break;
-        }
         nj_task_queue_pop(&l->waiting);
         place(l, job, ahead);
     }
@@ -350,6 +348,8 @@ static bool submit(void *ctx, struct nj_task *job)
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
     nj_task_queue_push(&l->waiting, job);
     place_waiting(l);
+    if (nj_list_linked(&job->node))
+        count(&l->n_held_back);
     return true;
 }
 

@@ -84,8 +84,7 @@ struct nj_workers_stats {
         uint64_t n_done;           /* tasks that came home */
         uint64_t n_refused;        /* submits that found no room */
         uint64_t n_displaced;      /* tasks that gave their place to another client's */
-        uint64_t n_held_back; /* times that a task waited, as n_max of its kind ran or lay ready
-                               */
+        uint64_t n_held_back;      /* tasks that waited until fewer ran or lay ready */
     } kind[NJ_WORKERS_N_KINDS];
     struct nj_strategy_counters strategy;
 };

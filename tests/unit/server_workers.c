@@ -227,6 +227,10 @@ Test(server_workers, bound, .timeout = 60)
     cr_expect(!port.submit(port.ctx, &jobs[MAX].task));
     cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_out, MAX);
     cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_waiting, MAX - 2 * NJ_WORKER_DEPTH);
+    for (int i = 0; i < 100; i++)
+        cr_expect_eq(take_home(&port, 1), 0);
+    cr_expect_eq(nj_workers_stats(w).kind[NJ_WORKERS_HANDLERS].n_held_back,
+                 MAX - 2 * NJ_WORKER_DEPTH, "each once, however often it was looked at");
     send(&other, &jobs[MAX]); /* another lcore's bound is another one */
     for (int i = 0; i < MAX + 2; i++)
         sem_post(&gate);

@@ -414,6 +414,7 @@ Test(shard_handlers_moved, all_on_workers)
     cr_expect_eq(a->status, 503);
     cr_expect_eq(hr_class(h, NON)->n[NJ_MODE_REJECTED], 1);
     cr_expect_eq(n_counted(h, NON), 1);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_again), 0);
     end(h);
 }
 
