@@ -72,20 +72,12 @@ static nj_ns clock_of(struct nj_ewyk *e)
 
 /* --- the tail: few tasks, and long ------------------------------------------------------------ */
 
-/* What is in the account of a class: see note_tail(). */
+/* What is left in the account of a class at `now`, see note_tail(). */
 static uint64_t account(const struct nj_task_class *c, nj_ns now)
 {
-    uint32_t of = c->type == c->declared ? NJ_EWYK_TAIL_OF : 2 * NJ_EWYK_TAIL_OF;
-    nj_ns leaked = (now - c->tail.since) / of;
+    nj_ns leaked = (now - c->tail.at) / c->tail.of;
 
-    return leaked < c->tail.ns ? c->tail.ns - leaked : 0;
-}
-
-/* ... without its longest hold: the kernel may have taken the core away, once. */
-static uint64_t evidence(const struct nj_task_class *c, nj_ns now)
-{
-    uint64_t all = account(c, now);
-    return all > c->tail.longest_ns ? all - c->tail.longest_ns : 0;
+    return leaked < c->tail.left_ns ? c->tail.left_ns - leaked : 0;
 }
 
 static void set_tail(struct nj_task_class *c, nj_ns since, uint64_t ns)
@@ -94,43 +86,38 @@ static void set_tail(struct nj_task_class *c, nj_ns since, uint64_t ns)
     __atomic_store_n(&c->tail.ns, ns, __ATOMIC_RELAXED);
 }
 
-static void forget_tail(struct nj_task_class *c)
+static void begin_tail(struct nj_task_class *c, nj_ns since)
 {
-    set_tail(c, 0, 0);
-    c->tail.longest_ns = c->tail.n = 0;
-}
-
-/* It begins anew, with what is left of it. */
-static void carry_tail(struct nj_task_class *c, nj_ns now)
-{
-    set_tail(c, now, account(c, now));
-    c->tail.n = 0;
+    set_tail(c, since, 0);
+    c->tail.of = c->type == c->declared ? NJ_EWYK_TAIL_OF : 2 * NJ_EWYK_TAIL_OF;
+    c->tail.at = since;
+    c->tail.left_ns = c->tail.longest_ns = c->tail.n = 0;
 }
 
 /*
  * Time beyond the budget flows into the account of its class, and the share of the time that passes
  * which is borne leaks out of it. So while a class takes more than that share the account grows,
  * whether its holds are 5 ms or 5 s apart; while it takes less it is empty now and then, and that
- * is a new beginning. A class is moved when the account, without the longest hold in it, has
+ * is a new beginning. The longest hold is kept out of it. A class is moved when the account has
  * NJ_EWYK_TAIL_NS of NJ_EWYK_TAIL_HOLDS or more. It comes back when nothing is left, where half the
- * share leaks: so a moved class with a share in between stays where it is.
+ * share leaks: so a moved class with a share in between stays where it is. The account is bounded,
+ * but always has more than leaks out between two of the longest holds at that share.
  */
 static void note_tail(struct nj_task_class *c, nj_ns since, uint64_t beyond)
 {
-    if (account(c, since) == 0) {
-        forget_tail(c);
-        set_tail(c, since, 0);
-    }
-    set_tail(c, c->tail.since, c->tail.ns + beyond);
-    c->tail.longest_ns = beyond > c->tail.longest_ns ? beyond : c->tail.longest_ns;
-    c->tail.n++;
-}
+    struct nj_task_tail *t = &c->tail;
 
-/* What is long ago is not to be paid off for ever: half of it is forgotten, and of its time. */
-static void bound_tail(struct nj_task_class *c, nj_ns now)
-{
-    if (evidence(c, now) > NJ_EWYK_TAIL_NS + c->tail.longest_ns)
-        set_tail(c, now - (now - c->tail.since) / 2, c->tail.ns / 2);
+    if (t->n == 0 || (account(c, since) == 0 && since - t->at >= t->of * t->longest_ns))
+        begin_tail(c, since);
+    uint64_t longest = t->longest_ns, left = account(c, since);
+    t->longest_ns = beyond > longest ? beyond : longest;
+    left += beyond < longest ? beyond : longest;
+    t->left_ns = left < NJ_EWYK_TAIL_NS + t->longest_ns ? left : NJ_EWYK_TAIL_NS + t->longest_ns;
+    t->at = since;
+    t->n++;
+    if (since - t->since > NJ_EWYK_TAIL_SEEN_NS) /* what is told is what was lately */
+        set_tail(c, since - (since - t->since) / 2, t->ns / 2);
+    set_tail(c, t->since, t->ns + beyond);
 }
 
 uint32_t nj_task_class_tail_ppm(const struct nj_task_class *c, nj_ns now)
@@ -181,14 +168,13 @@ static void judge_tail(struct nj_ewyk *e, struct nj_task_class *c, nj_ns now)
 {
     char why[120];
 
-    if (c->tail.n < NJ_EWYK_TAIL_HOLDS || evidence(c, now) < NJ_EWYK_TAIL_NS ||
-        !may_move_away(e, c))
+    if (c->tail.n < NJ_EWYK_TAIL_HOLDS || account(c, now) < NJ_EWYK_TAIL_NS || !may_move_away(e, c))
         return;
     snprintf(why, sizeof why, "%llu of %llu ms on the core beyond the budget, in %u holds",
              (unsigned long long)(c->tail.ns / NJ_MS),
              (unsigned long long)((now - c->tail.since) / NJ_MS), c->tail.n);
-    carry_tail(c, now);
     move_away(e, c, why);
+    c->tail.of = 2 * NJ_EWYK_TAIL_OF;
 }
 
 /* A moved class comes back at half the budget, so that it does not go to and fro, and without a
@@ -200,17 +186,17 @@ static void judge(struct nj_ewyk *e, struct nj_task_class *c)
 
     snprintf(why, sizeof why, "%llu us on the core", (unsigned long long)(average / NJ_US));
     if (c->type == c->declared) {
-        forget_tail(c);
         move_away(e, c, why);
+        begin_tail(c, now);
         return;
     }
-    bool calm = average < e->config.budget_ns / 2 && evidence(c, now) == 0;
+    bool calm = average < e->config.budget_ns / 2 && account(c, now) == 0;
     c->n_calm = calm ? c->n_calm + 1 : 0;
     if (!c->pinned && (c->n_calm == 0 || c->n_calm < c->n_calm_min))
         return;
     c->back_at = now;
-    forget_tail(c);
     move(e, c, c->declared, why);
+    begin_tail(c, now);
 }
 
 static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
@@ -229,11 +215,8 @@ void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
     nj_task_class_count(c, NJ_MODE_PEC_WORKER);
     if (on_core_ns == 0) /* that says nothing of its class */
         return;
-    if (c->type != c->declared && on_core_ns > e->config.budget_ns) {
-        nj_ns now = clock_of(e);
-        note_tail(c, now, on_core_ns - e->config.budget_ns);
-        bound_tail(c, now);
-    }
+    if (c->type != c->declared && on_core_ns > e->config.budget_ns)
+        note_tail(c, clock_of(e), on_core_ns - e->config.budget_ns);
     learn(e, c, on_core_ns);
 }
 

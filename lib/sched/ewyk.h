@@ -39,9 +39,11 @@
  * on a virtual machine that loses a tenth of its time to its neighbours, that much of each hold is
  * theirs. Evidence is at least so many holds, and so much time without the longest of them: the
  * kernel may have taken the core away once, for however long. */
-#define NJ_EWYK_TAIL_OF    4u
-#define NJ_EWYK_TAIL_NS    (100 * NJ_MS)
-#define NJ_EWYK_TAIL_HOLDS 4u
+#define NJ_EWYK_TAIL_OF      4u
+#define NJ_EWYK_TAIL_NS      (100 * NJ_MS)
+#define NJ_EWYK_TAIL_HOLDS   4u
+/* Telemetry tells the share of a tail that was seen in the last half or whole of this time. */
+#define NJ_EWYK_TAIL_SEEN_NS (16 * NJ_SEC)
 
 /* A class that comes back from the workers and is moved again within this time belongs there: what
  * it did on the core was to wait in the kernel, which a worker's CPU time does not show, or some of
@@ -52,10 +54,14 @@
 
 /* Time beyond the budget of a class: of its holds, and of workers' CPU time while it is moved. */
 struct nj_task_tail {
-    nj_ns since;         /* the first of these began */
-    uint64_t ns;         /* together, what is beyond */
-    uint64_t longest_ns; /* the most of one */
-    uint32_t n;
+    nj_ns since; /* what was seen lately began, */
+    uint64_t ns; /* and was this much together */
+    /* The account of note_tail(): */
+    nj_ns at;            /* it had ... */
+    uint64_t left_ns;    /* ... so much, */
+    uint32_t of;         /* of which 1 ns leaks in each `of` */
+    uint32_t n;          /* holds since it was empty */
+    uint64_t longest_ns; /* of these, which is not in it */
 };
 
 /*

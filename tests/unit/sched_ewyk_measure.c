@@ -308,16 +308,23 @@ Test(sched_ewyk_measure, a_heavy_tail_is_moved)
 {
     static const struct {
         nj_ns ns, every;
-    } moved[] = {{5 * NJ_MS, 0}, {200 * NJ_MS, 500 * NJ_MS}, {2 * NJ_MS, 6 * NJ_MS}};
+        nj_ns before; /* one hold that is no tail */
+    } moved[] = {{5 * NJ_MS, 0, 0},
+                 {200 * NJ_MS, 500 * NJ_MS, 0},
+                 {2 * NJ_MS, 6 * NJ_MS, 0},
+                 {5 * NJ_MS, 16 * NJ_MS, 10 * NJ_SEC},
+                 {NJ_SEC, NJ_SEC, 0}};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(moved); i++) {
         struct rig *r = rig_new(1, 0);
         struct nj_task_class *c = &r->non_blocking;
+        if (moved[i].before)
+            compute(r, c, moved[i].before);
         nj_ns began = r->now;
         unsigned n = until_tail_moves(r, c, moved[i].ns, moved[i].every, 1000);
         cr_expect_eq(c->type, NJ_OS_BLOCKING, "%zu", i);
-        cr_expect_geq(n, NJ_EWYK_TAIL_HOLDS);
-        cr_expect_lt(r->now - began, 5 * NJ_SEC, "%zu", i);
+        cr_expect_geq(n, NJ_EWYK_TAIL_HOLDS, "%zu", i);
+        cr_expect_lt(r->now - began, 6 * NJ_SEC, "%zu", i);
         cr_expect_leq(nj_task_class_ewma(c), BUDGET);
         cr_expect_not_null(strstr(r->line, "on the core beyond the budget"), "%s", r->line);
         rig_free(r);
@@ -372,5 +379,74 @@ Test(sched_ewyk_measure, a_tail_keeps_its_class_away)
     cr_expect_gt(n_calm * 100 * NJ_US, 100 * NJ_MS, "after %u", n_calm);
     cr_expect_lt(n_calm * 100 * NJ_US, 10 * NJ_SEC, "after %u", n_calm);
     cr_expect_geq(until_tail_moves(r, c, 5 * NJ_MS, 0, 1000) + 1, n);
+    rig_free(r);
+}
+
+/* Long tasks, each `every`, and 20 quick ones between two of them. Returns how many of `n` long
+ * ones had the core. */
+static unsigned n_on_core(struct rig *r, struct nj_task_class *c, nj_ns hold, nj_ns every,
+                          unsigned n)
+{
+    unsigned n_core = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        nj_ns next = r->now + every;
+        bool moved = c->type != c->declared;
+        if (!moved) {
+            compute(r, c, hold);
+            n_core++;
+        }
+        for (unsigned k = 0; k < 20; k++) {
+            r->now += (next - r->now) / (21 - k);
+            if (c->type == c->declared)
+                compute(r, c, BUDGET / 50);
+            else
+                nj_ewyk_ran(r->e, c, BUDGET / 50);
+        }
+        r->now = next > r->now ? next : r->now;
+        if (moved && c->type != c->declared)
+            nj_ewyk_ran(r->e, c, hold);
+    }
+    return n_core;
+}
+
+/* Long holds that are far apart do not bring the class back in between; nor does a share that is
+ * too small to move it. */
+Test(sched_ewyk_measure, a_tail_of_long_holds_keeps_its_class_away)
+{
+    static const struct {
+        nj_ns hold, every;
+    } away[] = {{5 * NJ_MS, 15 * NJ_MS},
+                {200 * NJ_MS, 600 * NJ_MS},
+                {NJ_SEC, 3 * NJ_SEC},
+                {2 * NJ_SEC, 7 * NJ_SEC},
+                {5 * NJ_SEC, 10 * NJ_SEC}};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(away); i++) {
+        struct rig *r = rig_new(1, 0);
+        struct nj_task_class *c = &r->non_blocking;
+        n_on_core(r, c, away[i].hold, away[i].every, 300);
+        cr_expect_eq(c->n_moves, 1, "%zu: %lu", i, c->n_moves);
+        n_on_core(r, c, away[i].hold, 6 * away[i].hold, 300); /* a sixth */
+        cr_expect_eq(c->n_moves, 1, "%zu: %lu", i, c->n_moves);
+        n_on_core(r, c, away[i].hold, 12 * away[i].hold, 300);
+        cr_expect_eq(c->type, c->declared, "%zu", i);
+        rig_free(r);
+    }
+}
+
+/* Telemetry tells the share that was seen, when the class moves, too. */
+Test(sched_ewyk_measure, share_of_a_tail)
+{
+    struct rig *r = rig_new(1, 0);
+    struct nj_task_class *c = &r->non_blocking;
+
+    until_tail_moves(r, c, 200 * NJ_MS, 500 * NJ_MS, 1000);
+    cr_assert_eq(c->type, NJ_OS_BLOCKING);
+    uint32_t ppm = nj_task_class_tail_ppm(c, r->now);
+    cr_expect(ppm > 350000 && ppm <= 450000, "%u", ppm);
+    n_on_core(r, c, 200 * NJ_MS, NJ_SEC, 100);
+    ppm = nj_task_class_tail_ppm(c, r->now);
+    cr_expect(ppm > 150000 && ppm < 250000, "%u", ppm);
     rig_free(r);
 }
