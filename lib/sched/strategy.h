@@ -44,8 +44,9 @@ struct nj_executor_ops {
     bool (*execute)(struct nj_executor *, struct nj_task *task, const struct nj_strategy *of);
     /* True: a thread that was waiting has it. Never blocks, queues, allocates or yields. */
     bool (*try_execute)(struct nj_executor *, struct nj_task *task);
-    /* As execute() of nobody's task, and never waits for another thread: for those that poll. May
-     * be NULL, see nj_strategy_config.posts. */
+    /* As execute() of nobody's task, and never waits for another thread, if all threads are there
+     * from the start (n_min == n_max of a pool; else it may make one): for those that poll. When it
+     * is true the task may still be rejected. May be NULL, see nj_strategy_config.posts. */
     bool (*post)(struct nj_executor *, struct nj_task *task);
 };
 struct nj_executor {

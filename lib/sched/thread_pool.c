@@ -104,7 +104,7 @@ static bool spawn(struct nj_thread_pool *p)
         struct thread *t = &p->threads[i];
         if (t->life == ALIVE)
             continue;
-        if (t->life == GONE) /* it has let go of the lock, and does nothing any more */
+        if (t->life == GONE) /* it has let go of the lock, and is at its end: see thread_end() */
             nj__thread_join(t->id);
         t->life = NONE;
         if (!nj__thread_start(&t->id, worker, t))
@@ -184,7 +184,8 @@ static bool has_news(struct nj_thread_pool *p)
     return atomic_load(&p->wanted) || atomic_load(&p->inbox);
 }
 
-/* Under the lock: what was posted is queued, in its order; rejected later if the pool stops. */
+/* Under the lock: what was posted is queued, in its order; rejected later if the pool stops, or has
+ * no thread. */
 static void take_posted(struct nj_thread_pool *p)
 {
     NJ__STEP(NJ__AT_POOL_NEWS, 2);
@@ -215,11 +216,11 @@ static bool look_for_news(struct nj_thread_pool *p, bool leaves)
         NJ__STEP(NJ__AT_POOL_NEWS, 3);
         struct thread *t = atomic_exchange(&p->wanted, false) ? pop_idle(p) : NULL;
         struct thread *called = call_one(p);
-        bool stopping = p->stopping;
+        bool rejects = p->stopping || !p->n_threads; /* the first thread could not be made */
         nj__lock_release(&p->lock);
         wake(t);
         wake(called);
-        if (stopping)
+        if (rejects)
             reject_queued(p);
     }
     return false;

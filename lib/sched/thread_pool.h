@@ -19,7 +19,8 @@ struct nj_thread_pool_config {
     int n_reserved;        /* seats; -1: half as many as threads, at most NJ_RESERVED_MAX */
     nj_ns idle_ns;         /* beyond n_min a thread leaves that had nothing to do for so long */
     /* On each thread, by its number below n_max: before its first task and after its last one.
-     * Either may be NULL. */
+     * thread_end() must not call the pool, where somebody may wait for the thread's end. Either may
+     * be NULL. */
     void (*thread_begin)(void *ctx, uint32_t thread);
     void (*thread_end)(void *ctx, uint32_t thread);
     void *ctx;

@@ -286,8 +286,10 @@ static void stop_handlers(struct nj_server *s)
         nj_say(NJ_SAY_ERROR,
                "%u tasks on workers did not return within %u ms; leaving without them", n_stuck,
                HANDLERS_MS);
-    if (stuck_on_fibers(s) + n_stuck > 0)
+    if (stuck_on_fibers(s) + n_stuck > 0) {
+        down_access(s); /* what is in it is written, in bounded time */
         _exit(NJ_EXIT_FAILED);
+    }
 }
 
 static bool random_bytes(void *out, size_t n)

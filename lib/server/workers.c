@@ -652,9 +652,10 @@ int nj_workers_start(const struct nj_workers_config *config, struct nj_workers *
                                    .posts = true,
                                    .asks_again = true};
     nj_strategy_init(&w->strategy, &c);
-    if (!init_lanes(w) || !start_threads(w)) {
+    int rc = !init_lanes(w) ? -ENOMEM : !start_threads(w) ? -EAGAIN : 0;
+    if (rc < 0) {
         free_memory(w);
-        return -ENOMEM;
+        return rc;
     }
     *out = w;
     return 0;

@@ -49,7 +49,7 @@ struct nj_workers_config {
 
 struct nj_workers;
 
-/* Start the threads. Returns 0, or a negative errno. */
+/* Start the threads. Returns 0, -ENOMEM, or -EAGAIN: the system has no more threads for us. */
 int nj_workers_start(const struct nj_workers_config *config, struct nj_workers **out);
 
 /* For one thread; after nj_workers_stop() any one thread may poll. */

@@ -31,7 +31,7 @@ struct nj_place {
     uint32_t lcore[NJ_SHARDS_MAX]; /* CPU of lcore i, which polls queue i */
     cpu_set_t worker[NJ_WORKERS_MAX];
     enum nj_near near[NJ_WORKERS_MAX];
-    uint32_t nearest[NJ_SHARDS_MAX]; /* lcore i's own worker */
+    uint32_t nearest[NJ_SHARDS_MAX]; /* the worker that lies next to lcore i */
     cpu_set_t rest;                  /* where nobody polls: all other threads; if there is nothing,
                                         all usable CPUs */
     bool crowded;                    /* there is nothing: threads share the lcores' CPUs */

@@ -100,6 +100,7 @@ void model_threads_end(const struct nj_thread_pool *p, unsigned n_blocked)
     check(!waits || n_reserved == 0, "a task waits while a thread is reserved");
     check(!waits || n_blocked == p->config.n_max || !explore_system_is_whole(),
           "a task waits, and a thread could be made");
+    check(!waits || p->n_threads > 0, "a task waits, and there is no thread");
     check(!n_wanted || !p->n_idle || !may_serve(p), "a thread is wanted while one is idle");
     check(p->n_called == 0, "a thread was called and has not come");
     check(p->n_threads == p->n_idle + n_reserved + n_blocked, "threads are lost");

@@ -189,6 +189,7 @@ Test(server_workers, each_task_once, .timeout = 100)
         }
         pthread_create(&threads[i], NULL, drive_shard, &shards[i]);
     }
+    uint64_t n_displaced = 0;
     for (uint32_t i = 0; i < SHARDS; i++) {
         uint32_t n_bad = 0, n_never = 0, n_rejected = 0;
         pthread_join(threads[i], NULL);
@@ -202,7 +203,9 @@ Test(server_workers, each_task_once, .timeout = 100)
         cr_expect_eq(n_rejected, shards[i].n_displaced);
         cr_expect_eq(n_bad, 0);
         cr_expect_gt(n_never, 0);
+        n_displaced += shards[i].n_displaced;
     }
+    cr_expect_eq(nj_workers_stats(w).kind[NJ_WORKERS_HANDLERS].n_displaced, n_displaced);
     finish(w);
     for (uint32_t i = 0; i < SHARDS; i++)
         free(shards[i].jobs);
@@ -225,6 +228,7 @@ Test(server_workers, bound, .timeout = 60)
         send(&port, &jobs[i]);
     }
     cr_expect(!port.submit(port.ctx, &jobs[MAX].task));
+    cr_expect_eq(nj_workers_stats(w).kind[NJ_WORKERS_HANDLERS].n_refused, 1);
     cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_out, MAX);
     cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_waiting, MAX - 2 * NJ_WORKER_DEPTH);
     for (int i = 0; i < 100; i++)
@@ -347,6 +351,35 @@ Test(server_workers, kinds_leave_each_other_threads, .timeout = 60)
         free(held);
         free(quick);
     }
+}
+
+/* Lanes take turns: the only task of one lcore is not behind all of another one's. */
+Test(server_workers, lanes_take_turns, .timeout = 60)
+{
+    enum { MANY = NJ_WORKER_DEPTH };
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(1, 100);
+    struct nj_task_class quick = {.away_ns = 1};
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS),
+                        other = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS);
+    struct job *many = new_jobs(MANY, &gate), *one = new_jobs(1, &gate);
+
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i].task.class_of = &quick;
+        send(&port, &many[i]);
+    }
+    await_start(&many[0]);
+    send(&other, one);
+    for (unsigned i = 0; i < 3; i++)
+        sem_post(&gate);
+    await_home(&other, 1); /* it was the second one or the third */
+    for (unsigned i = 3; i <= MANY; i++)
+        sem_post(&gate);
+    await_home(&port, MANY);
+    finish(w);
+    free(many);
+    free(one);
 }
 
 /* Short tasks go ahead of time; none stands behind one that is not known to be short. */
