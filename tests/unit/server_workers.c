@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The pool of workers: tasks run once, come home, and are not stuck behind others. Run it under
- * ThreadSanitizer too. Where a test waits, it polls, and the test's time-out is the bound. */
+ * ThreadSanitizer too. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fenv.h>
@@ -17,110 +17,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "base/attr.h"
 #include "base/prng.h"
-#include "sched/ewyk.h"
-#include "server/workers.h"
-
-#define SHARDS   2
-#define FOR_EVER 60000u /* ms: longer than any test may take */
-
-/* What a shard sends away and looks at again when it is home: plain memory, nothing atomic, so that
- * ThreadSanitizer sees when the rings do not order it. */
-struct job {
-    struct nj_task task;
-    uint32_t n_run, n_home, n_rejected, n_withdrawn;
-    uint32_t *n_displaced; /* counts it, when it is rejected for another's sake */
-    _Atomic bool started;  /* the one thing to be looked at while it runs */
-    bool cancelled;        /* the shard withdrew it, in time or not */
-    sem_t *gate;           /* wait for it in run */
-    int err;               /* what it found and what it leaves */
-    int rounding;
-};
-
-static struct job *job_of(struct nj_task *t)
-{
-    return nj_container_of(t, struct job, task);
-}
-
-static void run(struct nj_task *t)
-{
-    struct job *j = job_of(t);
-
-    atomic_store(&j->started, true);
-    while (j->gate && sem_wait(j->gate) != 0)
-        ;
-    j->n_run++;
-}
-
-static void reject(struct nj_task *t)
-{
-    job_of(t)->n_rejected++;
-    if (t->displaced)
-        ++*job_of(t)->n_displaced;
-}
-
-static const struct nj_task_ops ops = {run, reject};
-
-static struct nj_workers *start(uint32_t n_workers, uint32_t tasks_max)
-{
-    struct nj_workers *w = NULL;
-    struct nj_workers_config c = {
-        .n_shards = SHARDS,
-        .kind = {[NJ_WORKERS_HANDLERS] = {.n_max = n_workers, .tasks_max = tasks_max}}};
-    cr_assert_eq(nj_workers_start(&c, &w), 0);
-    return w;
-}
-
-static void finish(struct nj_workers *w)
-{
-    cr_assert_eq(nj_workers_stop(w, FOR_EVER), 0);
-    nj_workers_free(w);
-}
-
-static struct job *new_jobs(uint32_t n, sem_t *gate)
-{
-    struct job *jobs = calloc(n, sizeof *jobs);
-    cr_assert(jobs);
-    for (uint32_t i = 0; i < n; i++) {
-        jobs[i].task.ops = &ops;
-        jobs[i].gate = gate;
-        nj_list_init(&jobs[i].task.node);
-    }
-    return jobs;
-}
-
-static uint32_t take_home(struct nj_task_port *port, uint32_t n)
-{
-    struct nj_task *home[16];
-
-    n = port->poll(port->ctx, home, n < NJ_ARRAY_LEN(home) ? n : NJ_ARRAY_LEN(home));
-    for (uint32_t i = 0; i < n; i++)
-        job_of(home[i])->n_home++;
-    return n;
-}
-
-static void await_home(struct nj_task_port *port, uint32_t n)
-{
-    while (n > 0) {
-        uint32_t n_now = take_home(port, n);
-        n -= n_now;
-        if (n_now == 0)
-            sched_yield();
-    }
-}
-
-static void send(struct nj_task_port *port, struct job *j)
-{
-    cr_assert(port->submit(port->ctx, &j->task));
-    port->flush(port->ctx);
-}
-
-static void await_start(struct job *j)
-{
-    while (!atomic_load(&j->started))
-        sched_yield();
-}
+#include "support/workers_rig.h"
 
 /* --- nothing is lost ------------------------------------------------------------------------ */
 
@@ -351,99 +249,6 @@ Test(server_workers, kinds_leave_each_other_threads, .timeout = 60)
         free(held);
         free(quick);
     }
-}
-
-/* Lanes take turns: the only task of one lcore is not behind all of another one's. */
-Test(server_workers, lanes_take_turns, .timeout = 60)
-{
-    enum { MANY = NJ_WORKER_DEPTH };
-    sem_t gate;
-    sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(1, 100);
-    struct nj_task_class quick = {.away_ns = 1};
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS),
-                        other = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS);
-    struct job *many = new_jobs(MANY, &gate), *one = new_jobs(1, &gate);
-
-    for (unsigned i = 0; i < MANY; i++) {
-        many[i].task.class_of = &quick;
-        send(&port, &many[i]);
-    }
-    await_start(&many[0]);
-    send(&other, one);
-    for (unsigned i = 0; i < 3; i++)
-        sem_post(&gate);
-    await_home(&other, 1); /* it was the second one or the third */
-    for (unsigned i = 3; i <= MANY; i++)
-        sem_post(&gate);
-    await_home(&port, MANY);
-    finish(w);
-    free(many);
-    free(one);
-}
-
-/* Short tasks go ahead of time; none stands behind one that is not known to be short. */
-Test(server_workers, only_short_tasks_go_ahead, .timeout = 60)
-{
-    enum { TASKS = 20 };
-    static struct {
-        nj_ns away_ns;
-        uint32_t n_ahead;
-    } cases[] = {{0, 1}, {1, NJ_WORKER_DEPTH}, {NJ_WORKER_AHEAD_NS + 1, 1}};
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
-        sem_t gate;
-        sem_init(&gate, 0, 0);
-        struct nj_workers *w = start(1, 100);
-        struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
-        struct job *jobs = new_jobs(TASKS, &gate);
-        struct nj_task_class c = {.away_ns = cases[i].away_ns};
-        for (int k = 0; k < TASKS; k++) {
-            jobs[k].task.class_of = &c;
-            send(&port, &jobs[k]);
-        }
-        cr_expect_eq(nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_waiting, TASKS - cases[i].n_ahead,
-                     "case %zu", i);
-        for (int k = 0; k < TASKS; k++)
-            sem_post(&gate);
-        await_home(&port, TASKS);
-        cr_expect_gt(c.away_ns, 0, "it was learned");
-        finish(w);
-        free(jobs);
-    }
-}
-
-/* ---- clients take turns ---- */
-
-/* One worker, and a client with a long queue: another client's first task is the next to run. */
-Test(server_workers, the_first_of_another_client_is_next, .timeout = 60)
-{
-    enum { MANY = 300 };
-    static char key[2][NJ_CACHE_LINE];
-    sem_t gate, gate_b;
-    sem_init(&gate, 0, 0);
-    sem_init(&gate_b, 0, 1);
-    struct nj_workers *w = start(1, MANY + 1);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
-    struct job *a = new_jobs(MANY, &gate), *b = new_jobs(1, &gate_b);
-
-    for (int i = 0; i < MANY; i++) {
-        a[i].task.client = key[0];
-        send(&port, &a[i]);
-    }
-    b->task.client = key[1];
-    send(&port, b);
-    await_start(a);
-    sem_post(&gate);
-    await_home(&port, 1); /* the one that ran, and its place goes to b */
-    await_home(&port, 1);
-    cr_expect(b->n_home == 1 && !atomic_load(&a[2].started));
-    for (int i = 0; i < MANY; i++)
-        sem_post(&gate);
-    await_home(&port, MANY - 1);
-    finish(w);
-    free(a);
-    free(b);
 }
 
 /* ---- tasks that nobody wants any more ---- */
