@@ -43,7 +43,7 @@ static void run(struct nj_task *task)
     const struct nj_file_lane *lane = job_of(task)->lane;
 
     nj_file_store_run(lane->store, job_of(task));
-    nj_file_store_tidy(lane->store);
+    nj_file_store_bury(lane->store);
 }
 
 /* In a submit or poll of the workers' port: another client's took its place, or it is the end. */

@@ -144,18 +144,24 @@ static void drop_deleted(struct nj_file_store *s, int64_t now_s)
     atomic_store_explicit(&s->looked_at_s, now_s, memory_order_relaxed);
 }
 
-void nj_file_store_tidy(void *store)
+void nj_file_store_bury(void *store)
 {
     struct nj_file_store *s = store;
-    struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    drop_deleted(s, now.tv_sec);
     if (!nj__shared_has_dead(&s->shared))
         return;
     nj__shared_lock(&s->shared);
     nj__shared_bury(&s->shared);
     nj__shared_unlock(&s->shared);
+}
+
+void nj_file_store_tidy(void *store)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    drop_deleted(store, now.tv_sec);
+    nj_file_store_bury(store);
 }
 
 /* Files. */

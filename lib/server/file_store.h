@@ -41,8 +41,11 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
  * DENIED. */
 void nj_file_store_run(void *store, struct nj_file_job *job);
 
-/* Free what was put by its last holder, and let go of files that were deleted. Cheap when there is
- * nothing. Any thread; to be called after jobs, and once a second. */
+/* Free what was put by its last holder. Cheap when there is nothing. Any thread; to be called after
+ * jobs. */
+void nj_file_store_bury(void *store);
+/* The same, and let go of files that were deleted. Looks at open files, which may block: nobody may
+ * wait for it. Any thread; to be called once a second. */
 void nj_file_store_tidy(void *store);
 
 /* What goes on in it. Any thread. */

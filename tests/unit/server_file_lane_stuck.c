@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A lane whose jobs a test does one by one, and what it keeps while a thread is stuck. */
+#include "stuck_rig.h"
+
+#include "base/attr.h"
+#include "server/file_lane.h"
+
+TestSuite(server_file_lane_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
+
+/* A lane over workers that do each task at once, on this thread, or when the test tells them. */
+struct direct {
+    struct nj_task *in[8], *done[64];
+    uint32_t n_in, n;
+    bool is_full, by_hand;
+};
+
+static void direct_run(struct direct *d, struct nj_task *task)
+{
+    task->ops->run(task);
+    d->done[d->n++] = task;
+}
+
+static bool direct_submit(void *ctx, struct nj_task *task)
+{
+    struct direct *d = ctx;
+
+    if (d->is_full || d->n == NJ_ARRAY_LEN(d->done))
+        return false;
+    if (!d->by_hand) {
+        direct_run(d, task);
+        return true;
+    }
+    cr_assert_lt(d->n_in, NJ_ARRAY_LEN(d->in));
+    d->in[d->n_in++] = task;
+    return true;
+}
+
+static void direct_flush(void *ctx)
+{
+    (void)ctx;
+}
+
+static uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    struct direct *d = ctx;
+    uint32_t i = 0;
+
+    while (i < n && d->n > 0)
+        tasks[i++] = d->done[--d->n];
+    return i;
+}
+
+struct shard {
+    struct direct direct;
+    struct nj_file_lane lane;
+    struct nj_file_port port;
+};
+
+static void begin_shard(struct shard *sh, struct bench *b)
+{
+    sh->direct = (struct direct){0};
+    struct nj_task_port way = {
+        .ctx = &sh->direct, .submit = direct_submit, .flush = direct_flush, .poll = direct_poll};
+    sh->port = nj_file_lane_init(&sh->lane, &way, b->store);
+}
+
+static void ask(struct shard *sh, struct nj_file_job *job, struct nj_object *o, uint64_t offset)
+{
+    *job = read_of(o, offset);
+    job->asker = sh;
+    cr_assert(sh->port.submit(sh->port.ctx, job));
+}
+
+/* Poll until nothing more comes; what comes is OK. */
+static uint32_t take_all(struct shard *sh)
+{
+    struct nj_file_job *jobs[8];
+    uint32_t all = 0, n, n_none = 0;
+
+    while (n_none < 20) {
+        n = sh->port.poll(sh->port.ctx, jobs, 8);
+        for (uint32_t i = 0; i < n; i++) {
+            cr_assert_eq(jobs[i]->result, NJ_FILE_OK);
+            put(jobs[i]->chunk);
+        }
+        all += n;
+        n_none = n > 0 ? 0 : n_none + 1;
+    }
+    return all;
+}
+
+/* A job that is done goes home before anybody looks for deleted files: a disk may not answer. */
+Test(server_file_lane_stuck, a_job_does_not_look_for_deleted_files)
+{
+    static struct nj_file_job job;
+    struct bench b;
+    struct shard sh;
+    begin(&b, 64 * MIB);
+    begin_shard(&sh, &b);
+    struct nj_object *o = open_large(&b, "f");
+    read_and_put(&b, o, 0);
+    atomic_fetch_add(&coarse_ahead_s, 17);
+    count("fstat");
+    ask(&sh, &job, o, 0);
+    cr_expect_eq(take_all(&sh), 1);
+    cr_expect_eq(n_calls, 0);
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(n_calls, 1);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+/* Two disks are stuck. READs of what they owe wait, in whatever order they came; all others go by.
+ */
+Test(server_file_lane_stuck, a_lane_keeps_what_is_being_read)
+{
+    enum { N = 40 };
+    static struct nj_file_job jobs[N], more;
+    struct bench b;
+    struct shard sh;
+    begin(&b, 64 * MIB);
+    begin_shard(&sh, &b);
+    struct nj_object *o[2] = {open_large(&b, "f"), open_large(&b, "g")};
+    struct other other[2] = {{.job = read_of(o[0], 0)}, {.job = read_of(o[1], 0)}};
+    begin_other(&other[0], &b, "pread", false);
+    begin_other(&other[1], &b, "pread", false);
+    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    for (uint32_t i = 0; i < N; i++)
+        ask(&sh, &jobs[i], o[i % 2], i);
+    cr_expect_eq(take_all(&sh), 0);
+    cr_expect(sh.port.keeps(sh.port.ctx), "it has to be polled");
+    cr_expect_eq(stats(&b)->waits_for_read, N, "nobody asks while nothing changes");
+    ask(&sh, &more, o[0], MIB);
+    cr_expect_eq(take_all(&sh), 1);
+
+    end_other(&other[1], false);
+    sh.direct.is_full = true;
+    cr_expect_eq(take_all(&sh), 0);
+    sh.direct.is_full = false;
+    cr_expect_eq(take_all(&sh), N / 2);
+    for (uint32_t i = 0; i < N; i += 4) /* f: every other one gives up */
+        jobs[i].asker = NULL;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        struct nj_file_job *back;
+        if (sh.port.poll(sh.port.ctx, &back, 1) == 0)
+            continue;
+        cr_expect(!back->asker && back->result == NJ_FILE_BUSY && !back->chunk);
+        n++;
+    }
+    cr_expect_eq(n, N / 4);
+    end_other(&other[0], false);
+    cr_expect_eq(take_all(&sh), N / 4);
+    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    cr_expect_eq(sh.lane.busy.last, &sh.lane.busy.first);
+    cr_expect_eq(stats(&b)->reads, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        put(other[i].job.chunk);
+        nj_ref_put(&o[i]->ref);
+    }
+    end(&b);
+}
