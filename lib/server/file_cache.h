@@ -44,8 +44,8 @@ struct nj__file {
     /* With the lock: */
     struct nj__file_id seen; /* when it was last looked at */
     uint32_t n_seen;         /* how often that was something else than before */
-    bool has_changed;
-    struct nj_list pieces; /* of it that can be found */
+    bool has_changed;        /* or could not be read: no READ succeeds any more */
+    struct nj_list pieces;   /* of it that can be found */
 
     /* With the lock, while in the cache, which is when `path` is not NULL: */
     struct nj_list chain, used;

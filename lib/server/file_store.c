@@ -424,14 +424,14 @@ static int open_file(struct nj_file_store *s, const char *path)
 }
 
 /* With the lock: the file kept for `path`, with a reference for the caller, if it is the one that
- * is there now; else it is let go. */
+ * is there now and can be read; else it is let go. */
 static struct nj__file *find_good(struct nj_file_store *s, const char *path,
                                   const struct nj__file_id *now)
 {
     struct nj__file *kept = nj__file_cache_find(&s->cache, path);
     if (!kept)
         return NULL;
-    if (!kept->object.is_racy && nj__file_id_eq(&kept->id, now)) {
+    if (!kept->object.is_racy && !kept->has_changed && nj__file_id_eq(&kept->id, now)) {
         nj__file_cache_used(&s->cache, kept);
         nj_ref_take(&kept->object.ref);
         return kept;

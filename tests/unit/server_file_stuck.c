@@ -67,6 +67,32 @@ Test(server_file_stuck, a_read_that_fails)
     end(&b);
 }
 
+/* A disk that failed once: those who read then hear of it, the next OPEN is one of a good file. */
+Test(server_file_stuck, an_open_after_a_read_that_failed)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    nj_ref_put(&open_large(&b, "f")->ref);
+    wait_for_tick(&b, "f");
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    struct nj_object *o = b.job.object;
+    struct other other = {.job = read_of(o, 0)};
+    begin_other(&other, &b, "pread", false);
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    cr_expect_eq(b.job.object, o, "it is kept");
+    nj_ref_put(&b.job.object->ref);
+    cr_expect_eq(end_other(&other, true), NJ_FILE_BROKEN);
+
+    cr_expect_eq(read_job(&b, o, 0, SMALL), NJ_FILE_BROKEN, "of this version no more is read");
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    struct nj_object *again = b.job.object;
+    cr_expect_neq(again, o);
+    read_and_put(&b, again, 0);
+    nj_ref_put(&again->ref);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
 /* Whoever reads in large pieces does not wait for a small one, nor the other way round. */
 Test(server_file_stuck, pieces_of_other_sizes)
 {
