@@ -79,6 +79,7 @@ struct nj_file_job {
     const void *client;       /* whose request it is for, as struct nj_task.client */
     struct nj_file_job *next; /* these are the port's, while it has the job */
     uint64_t seen;
+    uint32_t place;
     struct nj_task task;
     void *lane;
 };

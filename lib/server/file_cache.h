@@ -38,8 +38,7 @@ struct nj__file {
     struct nj__file_id id;
     uint8_t *memory; /* of a small file */
 
-    int fd;                   /* of a large file, else -1 */
-    _Atomic uint64_t n_fills; /* pieces that were read, or could not be */
+    int fd; /* of a large file, else -1 */
 
     /* With the lock: */
     struct nj__file_id seen; /* when it was last looked at */

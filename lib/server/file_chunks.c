@@ -128,16 +128,25 @@ void nj__chunks_clear(struct nj__chunks *c)
         free_piece(p);
 }
 
-static struct nj_list *bucket_of(struct nj__chunks *c, const struct key *key)
+static uint32_t place_of(const struct nj__chunks *c, const struct key *key)
 {
-    return &c->buckets[nj_hash(&c->key, key, sizeof *key) % NJ__CHUNK_BUCKETS];
+    return (uint32_t)(nj_hash(&c->key, key, sizeof *key) % NJ__CHUNK_BUCKETS);
+}
+
+/* Of a piece of `f` that can be found, or could until now. */
+static uint32_t place_of_piece(const struct nj__chunks *c, const struct nj__file *f,
+                               const struct piece *p)
+{
+    struct key key = {f, p->chunk.offset, p->n_room};
+
+    return place_of(c, &key);
 }
 
 static struct piece *find(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
                           uint32_t n_room)
 {
     struct key key = {f, offset - offset % n_room, n_room};
-    struct nj_list *bucket = bucket_of(c, &key);
+    struct nj_list *bucket = &c->buckets[place_of(c, &key)];
 
     for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
         struct piece *p = nj_container_of(l, struct piece, chain);
@@ -243,10 +252,8 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
 
 static void publish(struct nj__chunks *c, struct nj__file *f, struct piece *p)
 {
-    struct key key = {f, p->chunk.offset, p->n_room};
-
     p->file = f;
-    nj_list_push_back(bucket_of(c, &key), &p->chain);
+    nj_list_push_back(&c->buckets[place_of_piece(c, f, p)], &p->chain);
     nj_list_push_back(&f->pieces, &p->of_file);
 }
 
@@ -280,7 +287,8 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
     for (uint32_t size = wish; size >= n_room; size /= 8) {
         struct piece *p = find_and_lend(c, f, job->offset, size);
         if (p && p->is_filling) {
-            job->seen = atomic_load_explicit(&f->n_fills, memory_order_relaxed);
+            job->place = place_of_piece(c, f, p);
+            job->seen = nj__chunks_fills(c, job->place);
             nj__file_stat_add(&stats->waits_for_read, 1);
             return NJ_FILE_BUSY;
         }
@@ -330,7 +338,8 @@ static void end_fill(struct nj__chunks *c, struct nj__file *f, const struct fill
         forget(fill->piece);
         nj__file_stat_add(&c->shared->stats.changed, 1);
     }
-    atomic_fetch_add_explicit(&f->n_fills, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->n_fills[place_of_piece(c, f, fill->piece)], 1,
+                              memory_order_relaxed);
     nj__shared_unlock(c->shared);
     if (fill->from)
         nj_ref_put(&fill->from->chunk.ref);

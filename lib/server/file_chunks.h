@@ -18,6 +18,7 @@
 #ifndef NJ_SERVER_FILE_CHUNKS_H
 #define NJ_SERVER_FILE_CHUNKS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,14 +46,22 @@ struct nj__chunks {
     _Atomic uint32_t n_lent;        /* read without the lock */
     struct nj_list idle;            /* that nobody holds, least recently used first */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
+    /* By bucket: pieces that were read, or could not be. Read without the lock. */
+    _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];
 };
 
 void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
                      struct nj__shared *shared);
 /* Do a READ of large file `f`, without the lock: fills in job->chunk, and job->seen if it is to be
- * asked for again (NO_MEMORY, BUSY). */
+ * asked for again (NO_MEMORY, BUSY). Of BUSY that is nj__chunks_fills() of job->place: it changes
+ * when the piece has been read, and seldom else. */
 enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
                                     struct nj_file_job *job);
+/* Without the lock. */
+static inline uint32_t nj__chunks_fills(const struct nj__chunks *c, uint32_t place)
+{
+    return atomic_load_explicit(&c->n_fills[place], memory_order_relaxed);
+}
 /* With the lock: the file is about to be freed, forget its pieces. */
 void nj__chunks_forget(struct nj__file *f);
 /* With the lock: free what nobody holds. */

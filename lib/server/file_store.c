@@ -90,10 +90,8 @@ uint32_t nj_file_store_objects(const struct nj_file_store *s)
 
 bool nj_file_store_has_news(struct nj_file_store *s, const struct nj_file_job *job)
 {
-    const struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
-
     if (job->result == NJ_FILE_BUSY)
-        return atomic_load_explicit(&f->n_fills, memory_order_relaxed) != job->seen;
+        return nj__chunks_fills(&s->chunks, job->place) != job->seen;
     return atomic_load_explicit(&s->shared.stats.chunk_returns, memory_order_relaxed) !=
                job->seen ||
            nj__shared_has_dead(&s->shared);

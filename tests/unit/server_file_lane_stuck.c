@@ -110,6 +110,38 @@ Test(server_file_lane_stuck, a_job_does_not_look_for_deleted_files)
     end(&b);
 }
 
+/* Many wait for one piece, while others of the file are read: only the first is asked for again,
+ * when that was read. Two pieces may count as one, but seldom. */
+Test(server_file_lane_stuck, a_lane_waits_for_its_piece)
+{
+    enum { N = 500, FILLS = 50 };
+    static struct nj_file_job jobs[N];
+    struct bench b;
+    struct shard sh;
+    begin(&b, 64 * MIB);
+    begin_shard(&sh, &b);
+    struct nj_object *o = open_large(&b, "f");
+    struct other other = {.job = read_of(o, 0)};
+    begin_other(&other, &b, "pread", false);
+    for (uint32_t i = 0; i < N; i++) {
+        ask(&sh, &jobs[i], o, i);
+        cr_assert_eq(take_all(&sh), 0);
+    }
+    cr_expect_eq(stats(&b)->waits_for_read, N);
+    for (uint32_t i = 1; i <= FILLS; i++) {
+        read_and_put(&b, o, i * SMALL);
+        nj_file_store_bury(b.store);
+        for (uint32_t k = 0; k < 2; k++) /* the lane looks at some in each poll */
+            cr_assert_eq(take_all(&sh), 0);
+    }
+    cr_expect_leq(stats(&b)->waits_for_read, 2 * N, "each fill asked for all that wait");
+    end_other(&other, false);
+    cr_expect_eq(take_all(&sh), N);
+    put(other.job.chunk);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
 /* Two disks are stuck. READs of what they owe wait, in whatever order they came; all others go by.
  */
 Test(server_file_lane_stuck, a_lane_keeps_what_is_being_read)
