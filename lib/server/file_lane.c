@@ -11,9 +11,6 @@
 /* READs that are looked at, or asked for again, in one step: others want their turn, too. */
 #define LOOKS 16u
 
-/* Ask again when this is not the count of what came back to the store: at once. */
-#define AT_ONCE UINT64_MAX
-
 static struct nj_file_job *job_of(struct nj_task *task)
 {
     return nj_container_of(task, struct nj_file_job, task);
@@ -53,9 +50,8 @@ static void reject(struct nj_task *task)
     struct nj_file_lane *lane = job->lane;
 
     job->result = NJ_FILE_NO_MEMORY;
-    job->seen = AT_ONCE;
     if (job->op == NJ_FILE_READ && task->displaced) {
-        keep(&lane->memory, job);
+        keep(&lane->displaced, job);
         return;
     }
     job->next = lane->failed;
@@ -138,6 +134,22 @@ static uint32_t look_at_busy(struct nj_file_lane *lane, struct nj_file_job **job
     return n;
 }
 
+/* Nothing has to happen before: only a place is missing. */
+static uint32_t ask_for_displaced(struct nj_file_lane *lane, struct nj_file_job **jobs,
+                                  uint32_t n_max)
+{
+    struct nj__file_waiting *w = &lane->displaced;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; w->first && n < n_max && i < LOOKS; i++) {
+        if (!w->first->asker)
+            jobs[n++] = take(w, &w->first);
+        else if (!ask_again(lane, w, &w->first))
+            break;
+    }
+    return n;
+}
+
 static struct nj__file_waiting *where_it_waits(struct nj_file_lane *lane,
                                                const struct nj_file_job *job)
 {
@@ -164,9 +176,9 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
 {
     struct nj_file_lane *lane = ctx;
     struct nj_task *home[NJ_BURST_MAX];
-    uint32_t n = 0;
+    uint32_t n = ask_for_displaced(lane, jobs, n_max);
 
-    if (lane->memory.first && n_max > 0 && (jobs[n] = give_back(&lane->memory)))
+    if (lane->memory.first && n < n_max && (jobs[n] = give_back(&lane->memory)))
         n++;
     n += look_at_busy(lane, jobs + n, n_max - n);
     ask_for_memory(lane);
@@ -187,7 +199,7 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
 static bool keeps(void *ctx)
 {
     const struct nj_file_lane *lane = ctx;
-    return lane->memory.first || lane->busy.first || lane->failed;
+    return lane->displaced.first || lane->memory.first || lane->busy.first || lane->failed;
 }
 
 static void init(struct nj__file_waiting *w)
@@ -204,6 +216,7 @@ struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj
     *lane = (struct nj_file_lane){.way = *way, .store = store};
     for (int op = 0; op < NJ_FILE_N_OPS; op++)
         nj_task_class_init(&lane->by_op[op], names[op], NJ_OS_BLOCKING);
+    init(&lane->displaced);
     init(&lane->memory);
     init(&lane->busy);
     return (struct nj_file_port){.ctx = lane, .submit = submit, .poll = poll, .keeps = keeps};

@@ -25,6 +25,7 @@ struct nj_file_lane {
     struct nj_task_port way; /* to the workers */
     struct nj_file_store *store;
     struct nj_task_class by_op[NJ_FILE_N_OPS];
+    struct nj__file_waiting displaced;    /* READs that gave their place to another client's */
     struct nj__file_waiting memory, busy; /* by result: NO_MEMORY and BUSY */
     struct nj_file_job *failed;           /* will not be run, and are given back by the next poll */
 };

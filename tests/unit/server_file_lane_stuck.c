@@ -192,3 +192,66 @@ Test(server_file_lane_stuck, a_lane_keeps_what_is_being_read)
     }
     end(&b);
 }
+
+/* To the workers, and out of their queue: another client's took its place. */
+static void displace(struct shard *sh)
+{
+    struct nj_task *task = sh->direct.in[--sh->direct.n_in];
+
+    task->displaced = true;
+    task->ops->reject(task);
+}
+
+/* A READ that gave its place away is asked for at once, whoever waits for memory or for a stuck
+ * thread; as soon as there is a place. */
+Test(server_file_lane_stuck, a_displaced_read)
+{
+    static struct nj_file_job stuck, poor, moved[3];
+    struct nj_file_job *back;
+    struct bench b;
+    struct shard sh;
+    begin(&b, 64 * MIB);
+    begin_shard(&sh, &b);
+    struct nj_object *o = open_large(&b, "f");
+    struct other other = {.job = read_of(o, 0)};
+    begin_other(&other, &b, "pread", false);
+    ask(&sh, &stuck, o, 0);
+    sh.direct.by_hand = true;
+    ask(&sh, &poor, o, 0);
+    poor.result = NJ_FILE_NO_MEMORY; /* that is, it ran, and there was none */
+    poor.seen = stats(&b)->chunk_returns;
+    sh.direct.done[sh.direct.n++] = sh.direct.in[--sh.direct.n_in];
+    cr_assert_eq(take_all(&sh), 0);
+    cr_expect_eq(sh.lane.memory.first, &poor);
+    cr_expect_eq(sh.lane.busy.first, &stuck);
+
+    for (uint32_t i = 0; i < 3; i++) {
+        ask(&sh, &moved[i], o, MIB);
+        displace(&sh);
+    }
+    moved[1].asker = NULL;
+    cr_expect(sh.port.keeps(sh.port.ctx));
+    sh.direct.is_full = true;
+    cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 0);
+    cr_expect_eq(sh.direct.n_in, 0);
+    sh.direct.is_full = false;
+    cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 1, "nobody waits for it");
+    cr_expect_eq(back, &moved[1]);
+    cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 0);
+    cr_assert_eq(sh.direct.n_in, 2, "both were asked for");
+    cr_expect_null(sh.lane.displaced.first);
+    while (sh.direct.n_in > 0)
+        direct_run(&sh.direct, sh.direct.in[--sh.direct.n_in]);
+    cr_expect_eq(take_all(&sh), 2);
+
+    end_other(&other, false);
+    cr_expect_eq(take_all(&sh), 0);
+    cr_assert_eq(sh.direct.n_in, 2, "memory came back, and the piece was read");
+    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    while (sh.direct.n_in > 0)
+        direct_run(&sh.direct, sh.direct.in[--sh.direct.n_in]);
+    cr_expect_eq(take_all(&sh), 2);
+    put(other.job.chunk);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
