@@ -254,8 +254,9 @@ void nj__body_read_done(struct nj__files *f, struct nj__job *job)
     wake(b);
 }
 
-/* A body is refused only while the port is full, so a completion is due and this will be called
- * again. Should none be due, waiting would be for ever: the body breaks. */
+/* A body is refused only while the port is full. Then a job is due to leave it, to come back or to
+ * be kept, and this will be called again. Should none be out, waiting would be for ever: the body
+ * breaks. */
 void nj__body_retry(struct nj__files *f)
 {
     if (f->retrying) /* a port that answers at once: the loop below is further up the stack */

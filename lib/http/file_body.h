@@ -77,7 +77,8 @@ struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
 
 /* A READ came back; the job is given back to the pool. */
 void nj__body_read_done(struct nj__files *f, struct nj__job *job);
-/* Ask again for bodies that were refused. To be called after each completion. */
+/* Ask again for bodies that were refused. To be called after each completion, and when the port has
+ * room without one. */
 void nj__body_retry(struct nj__files *f);
 
 #endif

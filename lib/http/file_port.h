@@ -97,6 +97,9 @@ struct nj_file_port {
     /* Does poll() have to be called again and again, for READs that it keeps? NULL: it keeps none.
      */
     bool (*keeps)(void *ctx);
+    /* After poll(): has a job left the queue, to come back or to be kept, since one was refused?
+     * NULL: it keeps none. */
+    bool (*has_room)(void *ctx);
 };
 
 #endif

@@ -609,6 +609,14 @@ void nj_site_file_done(struct nj_site *site, struct nj_file_job *file, nj_ns now
     nj__body_retry(&site->files);
 }
 
+void nj_site_polled(struct nj_site *site)
+{
+    const struct nj_file_port *port = site->config.files;
+
+    if (!nj_list_empty(&site->files.starved) && port->has_room && port->has_room(port->ctx))
+        nj__body_retry(&site->files);
+}
+
 uint32_t nj_site_left(const struct nj_site *site)
 {
     return site->exchanges.n_max - site->exchanges.n_used;

@@ -71,8 +71,10 @@ static bool submit(void *ctx, struct nj_file_job *job)
     if (job->op != NJ_FILE_READ)
         job->object = NULL;
     job->chunk = NULL;
-    if (!lane->way.submit(lane->way.ctx, &job->task))
+    if (!lane->way.submit(lane->way.ctx, &job->task)) {
+        lane->has_left = false;
         return false;
+    }
     lane->way.flush(lane->way.ctx);
     return true;
 }
@@ -185,6 +187,7 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
     uint32_t n_room = n_max - n < NJ_BURST_MAX ? n_max - n : NJ_BURST_MAX;
     uint32_t n_home = n_room > 0 ? lane->way.poll(lane->way.ctx, home, n_room) : 0;
 
+    lane->has_left |= n_home > 0;
     for (uint32_t i = 0; i < n_home; i++) {
         struct nj_file_job *job = job_of(home[i]);
         struct nj__file_waiting *w = where_it_waits(lane, job);
@@ -200,6 +203,11 @@ static bool keeps(void *ctx)
 {
     const struct nj_file_lane *lane = ctx;
     return lane->displaced.first || lane->memory.first || lane->busy.first || lane->failed;
+}
+
+static bool has_room(void *ctx)
+{
+    return ((const struct nj_file_lane *)ctx)->has_left;
 }
 
 static void init(struct nj__file_waiting *w)
@@ -219,5 +227,6 @@ struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj
     init(&lane->displaced);
     init(&lane->memory);
     init(&lane->busy);
-    return (struct nj_file_port){.ctx = lane, .submit = submit, .poll = poll, .keeps = keeps};
+    return (struct nj_file_port){
+        .ctx = lane, .submit = submit, .poll = poll, .keeps = keeps, .has_room = has_room};
 }

@@ -28,6 +28,7 @@ struct nj_file_lane {
     struct nj__file_waiting displaced;    /* READs that gave their place to another client's */
     struct nj__file_waiting memory, busy; /* by result: NO_MEMORY and BUSY */
     struct nj_file_job *failed;           /* will not be run, and are given back by the next poll */
+    bool has_left;                        /* some task, since one was refused */
 };
 
 /* `lane` must stay where it is for as long as the port is used. */

@@ -32,6 +32,8 @@ uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
 
     for (uint32_t i = 0; i < n; i++)
         nj_site_file_done(s->site, job[i], now);
+    if (files->poll)
+        nj_site_polled(s->site);
     return n;
 }
 

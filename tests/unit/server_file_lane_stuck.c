@@ -1,68 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A lane whose jobs a test does one by one, and what it keeps while a thread is stuck. */
-#include "stuck_rig.h"
-
-#include "base/attr.h"
-#include "server/file_lane.h"
+#include "lane_rig.h"
 
 TestSuite(server_file_lane_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
-
-/* A lane over workers that do each task at once, on this thread, or when the test tells them. */
-struct direct {
-    struct nj_task *in[8], *done[64];
-    uint32_t n_in, n;
-    bool is_full, by_hand;
-};
-
-static void direct_run(struct direct *d, struct nj_task *task)
-{
-    task->ops->run(task);
-    d->done[d->n++] = task;
-}
-
-static bool direct_submit(void *ctx, struct nj_task *task)
-{
-    struct direct *d = ctx;
-
-    if (d->is_full || d->n == NJ_ARRAY_LEN(d->done))
-        return false;
-    if (!d->by_hand) {
-        direct_run(d, task);
-        return true;
-    }
-    cr_assert_lt(d->n_in, NJ_ARRAY_LEN(d->in));
-    d->in[d->n_in++] = task;
-    return true;
-}
-
-static void direct_flush(void *ctx)
-{
-    (void)ctx;
-}
-
-static uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n)
-{
-    struct direct *d = ctx;
-    uint32_t i = 0;
-
-    while (i < n && d->n > 0)
-        tasks[i++] = d->done[--d->n];
-    return i;
-}
-
-struct shard {
-    struct direct direct;
-    struct nj_file_lane lane;
-    struct nj_file_port port;
-};
-
-static void begin_shard(struct shard *sh, struct bench *b)
-{
-    sh->direct = (struct direct){0};
-    struct nj_task_port way = {
-        .ctx = &sh->direct, .submit = direct_submit, .flush = direct_flush, .poll = direct_poll};
-    sh->port = nj_file_lane_init(&sh->lane, &way, b->store);
-}
 
 static void ask(struct shard *sh, struct nj_file_job *job, struct nj_object *o, uint64_t offset)
 {
@@ -241,7 +181,7 @@ Test(server_file_lane_stuck, a_displaced_read)
     cr_assert_eq(sh.direct.n_in, 2, "both were asked for");
     cr_expect_null(sh.lane.displaced.first);
     while (sh.direct.n_in > 0)
-        direct_run(&sh.direct, sh.direct.in[--sh.direct.n_in]);
+        direct_run_next(&sh.direct);
     cr_expect_eq(take_all(&sh), 2);
 
     end_other(&other, false);
@@ -249,7 +189,7 @@ Test(server_file_lane_stuck, a_displaced_read)
     cr_assert_eq(sh.direct.n_in, 2, "memory came back, and the piece was read");
     cr_expect_not(sh.port.keeps(sh.port.ctx));
     while (sh.direct.n_in > 0)
-        direct_run(&sh.direct, sh.direct.in[--sh.direct.n_in]);
+        direct_run_next(&sh.direct);
     cr_expect_eq(take_all(&sh), 2);
     put(other.job.chunk);
     nj_ref_put(&o->ref);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A shard's lane to a file store whose jobs a test does one by one. */
+#ifndef NJ_TESTS_LANE_RIG_H
+#define NJ_TESTS_LANE_RIG_H
+
+#include "base/attr.h"
+#include "server/file_lane.h"
+#include "stuck_rig.h"
+
+/* A lane over workers that do each task at once, on this thread, or when the test tells them. */
+struct direct {
+    struct nj_task *in[8], *done[64];
+    uint32_t n_in, n;
+    bool is_full, by_hand;
+};
+
+static inline void direct_run(struct direct *d, struct nj_task *task)
+{
+    task->ops->run(task);
+    d->done[d->n++] = task;
+}
+
+static inline bool direct_submit(void *ctx, struct nj_task *task)
+{
+    struct direct *d = ctx;
+
+    if (d->is_full || d->n == NJ_ARRAY_LEN(d->done))
+        return false;
+    if (!d->by_hand) {
+        direct_run(d, task);
+        return true;
+    }
+    cr_assert_lt(d->n_in, NJ_ARRAY_LEN(d->in));
+    d->in[d->n_in++] = task;
+    return true;
+}
+
+static inline void direct_flush(void *ctx)
+{
+    (void)ctx;
+}
+
+static inline uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    struct direct *d = ctx;
+    uint32_t i = 0;
+
+    while (i < n && d->n > 0)
+        tasks[i++] = d->done[--d->n];
+    return i;
+}
+
+struct shard {
+    struct direct direct;
+    struct nj_file_lane lane;
+    struct nj_file_port port;
+};
+
+static inline void begin_shard(struct shard *sh, struct bench *b)
+{
+    sh->direct = (struct direct){0};
+    struct nj_task_port way = {
+        .ctx = &sh->direct, .submit = direct_submit, .flush = direct_flush, .poll = direct_poll};
+    sh->port = nj_file_lane_init(&sh->lane, &way, b->store);
+}
+
+/* The oldest of those that it has. */
+static inline void direct_run_next(struct direct *d)
+{
+    struct nj_task *task = d->in[0];
+
+    cr_assert_gt(d->n_in, 0);
+    memmove(d->in, d->in + 1, --d->n_in * sizeof d->in[0]);
+    direct_run(d, task);
+}
+
+#endif
