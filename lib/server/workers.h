@@ -11,12 +11,8 @@
  * Of each kind at most n_max run at once, and there are as many threads as that is together: stuck
  * handlers leave the files their threads, and the other way round.
  *
- * What the rings have no room for waits at its lcore, where clients take turns
- * (sched/task_queue.h). A ring is given as many tasks of its kind as may run at once; and up to
- * NJ_WORKER_DEPTH for each of these while the classes of the tasks are known to be short
- * (NJ_WORKER_AHEAD_NS). So the first task of a client waits for those few, whatever other clients
- * have queued. When as many wait as may, it takes the place of one of the client with most, which
- * is rejected.
+ * A shard has a lane for each kind (server/lane.h), with NJ_WORKER_DEPTH short tasks for each that
+ * may run.
  */
 #ifndef NJ_SERVER_WORKERS_H
 #define NJ_SERVER_WORKERS_H
