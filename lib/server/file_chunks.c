@@ -24,7 +24,7 @@ struct piece {
     struct nj__file *file; /* NULL: can't be found any more */
     uint32_t n_room;
     bool is_filling;
-    uint8_t bytes[];
+    uint8_t *bytes; /* of the arena */
 };
 
 struct key {
@@ -33,7 +33,7 @@ struct key {
     uint64_t n_room;
 };
 
-void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
+bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
                      struct nj__shared *shared)
 {
     uint64_t most = 4 * cache_bytes, idle = cache_bytes / 4;
@@ -45,6 +45,13 @@ void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
     nj_list_init(&c->idle);
     for (uint32_t i = 0; i < NJ__CHUNK_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
+    c->arena = nj__arena_new(c->bytes_max);
+    return c->arena != NULL;
+}
+
+void nj__chunks_fini(struct nj__chunks *c)
+{
+    nj__arena_free(c->arena);
 }
 
 static void count_bytes(struct nj__chunks *c, int64_t by)
@@ -71,6 +78,7 @@ static void free_piece(struct piece *p)
     nj_list_del(&p->idle);
     nj_list_del(&p->of_file);
     count_bytes(p->chunks, -(int64_t)p->n_room);
+    nj__arena_put(p->chunks->arena, p->bytes, p->n_room);
     nj__shared_free(p->chunks->shared, &p->grave);
 }
 
@@ -210,31 +218,36 @@ static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
     return wish < most ? wish : most;
 }
 
-static bool make_room(struct nj__chunks *c, uint32_t n_room)
+/* Memory for a piece, in place of what nobody holds. Blocks that are lent may lie so that no large
+ * one is free: then there is none, as if the budget were used up. */
+static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
 {
     if (c->n_bytes + n_room > c->bytes_max)
         nj__shared_bury(c->shared);
-    while (c->n_bytes + n_room > c->bytes_max) {
+    for (;;) {
+        uint8_t *bytes =
+            c->n_bytes + n_room <= c->bytes_max ? nj__arena_take(c->arena, n_room) : NULL;
         struct piece *p = oldest_idle(c);
-        if (!p)
-            return false;
+        if (bytes || !p)
+            return bytes;
         free_piece(p);
     }
-    return true;
 }
 
 /* A piece of the file at `offset`, lent to the caller, with nothing in it and not to be found. */
 static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
-                               uint32_t n_room)
+                               uint32_t n_room, uint8_t *bytes)
 {
-    struct piece *p = malloc(sizeof *p + n_room);
-    if (!p)
+    struct piece *p = malloc(sizeof *p);
+    if (!p) {
+        nj__arena_put(c->arena, bytes, n_room);
         return NULL;
+    }
     offset -= offset % n_room;
     uint64_t n_left = f->object.size_bytes - offset;
     p->chunk.offset = offset;
     p->chunk.n_bytes = n_left < n_room ? (uint32_t)n_left : n_room;
-    p->chunk.bytes = p->bytes;
+    p->chunk.bytes = p->bytes = bytes;
     p->grave.bury = bury_piece;
     p->grave.free = free_memory;
     p->chunks = c;
@@ -302,12 +315,13 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
         nj__file_stat_add(&stats->changed, 1);
         return NJ_FILE_BROKEN;
     }
-    if (!make_room(c, n_room)) {
+    uint8_t *bytes = make_room(c, n_room);
+    if (!bytes) {
         job->seen = atomic_load_explicit(&stats->chunk_returns, memory_order_relaxed);
         nj__file_stat_add(&stats->waits, 1);
         return NJ_FILE_NO_MEMORY;
     }
-    fill->piece = new_piece(c, f, job->offset, n_room);
+    fill->piece = new_piece(c, f, job->offset, n_room, bytes);
     if (!fill->piece)
         return NJ_FILE_BROKEN; /* nobody could say when there is memory */
     fill->from = lend_larger(c, f, fill->piece);
@@ -368,4 +382,19 @@ enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
         posix_fadvise(f->fd, (off_t)(p->chunk.offset + p->n_room), NJ__CHUNK_AHEAD_BYTES,
                       POSIX_FADV_WILLNEED);
     return NJ_FILE_OK;
+}
+
+void nj__chunks_trim(struct nj__chunks *c)
+{
+    for (;;) {
+        nj__shared_lock(c->shared);
+        uint8_t *block = nj__arena_take_spare(c->arena);
+        nj__shared_unlock(c->shared);
+        if (!block)
+            return;
+        nj__arena_release(block);
+        nj__shared_lock(c->shared);
+        nj__arena_put_released(c->arena, block);
+        nj__shared_unlock(c->shared);
+    }
 }

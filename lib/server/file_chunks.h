@@ -25,6 +25,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "http/file_port.h"
+#include "server/file_arena.h"
 #include "server/file_cache.h"
 
 #define NJ__CHUNK_TINY_BYTES  4096u
@@ -41,6 +42,7 @@
 struct nj__chunks {
     struct nj_hash_key key;
     struct nj__shared *shared; /* the rest is for whoever has its lock */
+    struct nj__arena *arena;
     uint64_t bytes_max, idle_max;
     uint64_t n_bytes, n_lent_bytes; /* of buffers; idle ones are the difference */
     _Atomic uint32_t n_lent;        /* read without the lock */
@@ -50,8 +52,11 @@ struct nj__chunks {
     _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];
 };
 
-void nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
+/* False: no memory. */
+bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
                      struct nj__shared *shared);
+/* When there are no pieces. Also of zeroes. */
+void nj__chunks_fini(struct nj__chunks *c);
 /* Do a READ of large file `f`, without the lock: fills in job->chunk, and job->seen if it is to be
  * asked for again (NO_MEMORY, BUSY). Of BUSY that is nj__chunks_fills() of job->place: it changes
  * when the piece has been read, and seldom else. */
@@ -66,5 +71,7 @@ static inline uint32_t nj__chunks_fills(const struct nj__chunks *c, uint32_t pla
 void nj__chunks_forget(struct nj__file *f);
 /* With the lock: free what nobody holds. */
 void nj__chunks_clear(struct nj__chunks *c);
+/* Without the lock: memory that nobody uses, but for some, goes back to the system. One thread. */
+void nj__chunks_trim(struct nj__chunks *c);
 
 #endif

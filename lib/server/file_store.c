@@ -71,8 +71,14 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
         s->n_spare_fds += (options->n_threads - 1) * SPARE_FDS_OF_THREAD;
     nj__shared_init(&s->shared);
     nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->shared);
-    nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->shared);
+    bool ok = nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->shared);
     explicit_bzero(&key, sizeof key);
+    if (!ok) {
+        nj__root_close(&s->root);
+        nj_pages_unmap(s, sizeof *s);
+        snprintf(err, n_err, "%s: no memory for files: choose a smaller --cache", options->root);
+        return -ENOMEM;
+    }
     *out = s;
     return 0;
 }
@@ -160,6 +166,7 @@ void nj_file_store_tidy(void *store)
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     drop_deleted(store, now.tv_sec);
     nj_file_store_bury(store);
+    nj__chunks_trim(&((struct nj_file_store *)store)->chunks);
 }
 
 /* Files. */
@@ -646,7 +653,9 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
     nj__shared_unlock(&s->shared);
     nj__root_close(&s->root);
     uint32_t n = nj_file_store_objects(s);
-    if (n == 0)
+    if (n == 0) {
+        nj__chunks_fini(&s->chunks);
         nj_pages_unmap(s, sizeof *s);
+    }
     return n;
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A buddy system in which eight are one (Knuth, The Art of Computer Programming, volume 1, 2.5). */
+#include "server/file_arena.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "base/list.h"
+#include "base/pages.h"
+
+#define EIGHT 8u
+#define LARGE NJ_CHUNK_BYTES
+
+/* Of each place where a block of 4 KiB, 32 KiB or 256 KiB may begin. */
+struct block {
+    struct nj_list free; /* in the list of its size, while it is free */
+};
+
+struct size {
+    uint32_t n_bytes;
+    struct block *blocks;
+    uint8_t *n_free; /* of the eight in each block of the next size */
+    struct nj_list free;
+};
+
+struct nj__arena {
+    uint8_t *at;
+    uint64_t n_bytes;
+    bool is_huge;
+    struct size size[NJ__ARENA_SIZES]; /* smallest first */
+    struct nj_list released;           /* free blocks of 256 KiB that have no pages */
+    uint32_t n_spare;                  /* free ones that have */
+};
+
+/* Hugepages, if there are enough; not in a core dump, as all of nj_pages_map(). */
+static uint8_t *map_huge(uint64_t n_bytes)
+{
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
+                   -1, 0);
+
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, n_bytes, MADV_DONTDUMP);
+    return p;
+}
+
+static uint64_t index_of(const struct nj__arena *a, uint32_t size, const uint8_t *block)
+{
+    return (uint64_t)(block - a->at) / a->size[size].n_bytes;
+}
+
+static uint8_t *address_of(const struct nj__arena *a, uint32_t size, const struct nj_list *l)
+{
+    const struct block *b = nj_container_of(l, struct block, free);
+    return a->at + (uint64_t)(b - a->size[size].blocks) * a->size[size].n_bytes;
+}
+
+static uint32_t size_of(uint32_t n_room)
+{
+    NJ_ASSERT(n_room == LARGE || n_room == LARGE / EIGHT || n_room == LARGE / EIGHT / EIGHT);
+    return n_room == LARGE ? 2 : n_room == LARGE / EIGHT ? 1 : 0;
+}
+
+static bool init_size(struct nj__arena *a, uint32_t size, uint32_t n_bytes)
+{
+    struct size *s = &a->size[size];
+    uint64_t n = a->n_bytes / n_bytes;
+
+    s->n_bytes = n_bytes;
+    s->blocks = calloc(n, sizeof *s->blocks);
+    s->n_free = calloc(n / EIGHT + 1, 1);
+    nj_list_init(&s->free);
+    return s->blocks && s->n_free;
+}
+
+struct nj__arena *nj__arena_new(uint64_t n_bytes)
+{
+    struct nj__arena *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return NULL;
+    a->n_bytes = (n_bytes + NJ_LARGE_PAGE - 1) / NJ_LARGE_PAGE * NJ_LARGE_PAGE;
+    nj_list_init(&a->released);
+    a->at = map_huge(a->n_bytes);
+    a->is_huge = a->at != NULL;
+    if (!a->at)
+        a->at = nj_pages_map(a->n_bytes, 0);
+    bool ok = a->at;
+    for (uint32_t i = 0, n = LARGE / EIGHT / EIGHT; i < NJ__ARENA_SIZES; i++, n *= EIGHT)
+        ok = init_size(a, i, n) && ok;
+    if (!ok) {
+        nj__arena_free(a);
+        return NULL;
+    }
+    for (uint64_t i = 0; i < a->n_bytes / LARGE;
+         i++) /* others get their node when they are divided */
+        nj_list_push_back(&a->released, &a->size[2].blocks[i].free);
+    return a;
+}
+
+void nj__arena_free(struct nj__arena *a)
+{
+    if (!a)
+        return;
+    for (uint32_t i = 0; i < NJ__ARENA_SIZES; i++) {
+        free(a->size[i].blocks);
+        free(a->size[i].n_free);
+    }
+    nj_pages_unmap(a->at, a->n_bytes);
+    free(a);
+}
+
+static void push(struct nj__arena *a, uint32_t size, uint64_t i)
+{
+    struct size *s = &a->size[size];
+    struct nj_list *first = s->free.next;
+
+    nj_list_push_back(first, &s->blocks[i].free); /* in front of all: its lines are warm */
+    if (size == 2)
+        a->n_spare++;
+    else
+        s->n_free[i / EIGHT]++;
+}
+
+static void pull(struct nj__arena *a, uint32_t size, uint64_t i)
+{
+    struct size *s = &a->size[size];
+
+    nj_list_del(&s->blocks[i].free);
+    if (size == 2)
+        a->n_spare--;
+    else
+        s->n_free[i / EIGHT]--;
+}
+
+static uint8_t *take(struct nj__arena *a, uint32_t size)
+{
+    struct size *s = &a->size[size];
+    uint8_t *block = NULL;
+
+    if (!nj_list_empty(&s->free)) {
+        block = address_of(a, size, s->free.next);
+        pull(a, size, index_of(a, size, block));
+    } else if (size == 2) {
+        struct nj_list *l = nj_list_pop(&a->released);
+        block = l ? address_of(a, size, l) : NULL;
+    } else if ((block = take(a, size + 1))) {
+        uint64_t i = index_of(a, size, block);
+        nj_list_init(&s->blocks[i].free);
+        for (uint32_t k = EIGHT - 1; k > 0; k--)
+            push(a, size, i + k);
+    }
+    return block;
+}
+
+uint8_t *nj__arena_take(struct nj__arena *a, uint32_t n_room)
+{
+    return take(a, size_of(n_room));
+}
+
+void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room)
+{
+    uint32_t size = size_of(n_room);
+    uint64_t i = index_of(a, size, block);
+
+    NJ_ASSERT(a->at + i * a->size[size].n_bytes == block &&
+              !nj_list_linked(&a->size[size].blocks[i].free));
+    for (; size < NJ__ARENA_SIZES - 1 && a->size[size].n_free[i / EIGHT] == EIGHT - 1; size++) {
+        uint64_t first = i - i % EIGHT;
+        for (uint64_t k = first; k < first + EIGHT; k++)
+            if (k != i)
+                pull(a, size, k);
+        i /= EIGHT;
+    }
+    push(a, size, i);
+}
+
+uint8_t *nj__arena_take_spare(struct nj__arena *a)
+{
+    if (a->is_huge || a->n_spare <= NJ__ARENA_KEEP)
+        return NULL;
+    uint8_t *block = address_of(a, 2, a->size[2].free.prev);
+    pull(a, 2, index_of(a, 2, block));
+    return block;
+}
+
+void nj__arena_release(uint8_t *block)
+{
+    madvise(block, LARGE, MADV_DONTNEED);
+}
+
+void nj__arena_put_released(struct nj__arena *a, uint8_t *block)
+{
+    nj_list_push_back(&a->released, &a->size[2].blocks[index_of(a, 2, block)].free);
+}
+
+struct nj__arena_memory nj__arena_memory(const struct nj__arena *a)
+{
+    return (struct nj__arena_memory){a->at, a->n_bytes, a->is_huge};
+}
