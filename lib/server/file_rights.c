@@ -7,6 +7,7 @@
  */
 #include "server/file_rights.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,24 +21,60 @@
 /* An id that is none: the call changes nothing and returns the one there is (setfsuid(2)). */
 #define ASK ((uid_t)-1)
 
-/* SAME: the process is not root's, and its own rights are what it serves with. */
-static _Thread_local enum { OWN, OTHERS, SAME } rights;
+/* In the place of the groups of a thread that has given them up: it is told from what the process
+ * sets meanwhile, in all threads. */
+static const gid_t no_groups[] = {NJ_NOBODY};
 
-/* The groups of the process besides its own one; the same in all threads that have their own
- * rights. Read once, when such a thread is about to give them up. */
+/* The groups that a thread has given up, besides its own one. */
+struct groups {
+    int n;
+    gid_t list[];
+};
+
 static struct {
     pthread_once_t once;
-    gid_t *list;
-    int n; /* -1: they could not be read */
-} groups = {.once = PTHREAD_ONCE_INIT};
+    pthread_key_t key; /* struct groups of the thread */
+    int err;
+} kept = {.once = PTHREAD_ONCE_INIT};
 
-static void read_groups(void)
+/* The thread has given up rights that it has not taken back. What they are now the system tells:
+ * the process may change those of all threads at any time (setxid of libc). */
+static _Thread_local bool has_given_up;
+
+static void make_key(void)
 {
-    groups.n = getgroups(0, NULL);
-    if (groups.n <= 0)
-        return;
-    groups.list = malloc((size_t)groups.n * sizeof groups.list[0]);
-    groups.n = groups.list ? getgroups(groups.n, groups.list) : -1;
+    kept.err = pthread_key_create(&kept.key, free);
+}
+
+static bool has_no_groups(void)
+{
+    gid_t g;
+    int n = getgroups(1, &g);
+
+    return n == 0 || (n == 1 && g == no_groups[0]);
+}
+
+/* To be taken back. False: they could not be read. */
+static bool keep_groups(void)
+{
+    int n = getgroups(0, NULL);
+    struct groups *g = n < 0 ? NULL : malloc(sizeof *g + (size_t)n * sizeof g->list[0]);
+
+    if (g)
+        g->n = n > 0 ? getgroups(n, g->list) : 0;
+    void *before = pthread_getspecific(kept.key);
+    if (!g || g->n < 0 || pthread_setspecific(kept.key, g) != 0) {
+        free(g);
+        return false;
+    }
+    free(before);
+    return true;
+}
+
+/* glibc's setgroups() would do it to all threads. */
+static bool set_groups(int n, const gid_t *list)
+{
+    return syscall(SYS_setgroups, n, list) == 0;
 }
 
 static bool acts_as(uid_t uid, gid_t gid)
@@ -56,53 +93,61 @@ static bool may_read_all(void)
     return caps[0].effective & (1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
 }
 
-/* To the user and group of the thread, which are those of the process. A process that has become
- * another user's meanwhile has no right to set groups, and stays in none. */
+/* To the user, the group and the groups of the process. Where that may not set groups any more, the
+ * thread stays in none until it may. */
 static void take_back(void)
 {
     uid_t uid = geteuid();
     gid_t gid = getegid();
+    const struct groups *g = pthread_getspecific(kept.key);
+    gid_t now;
 
     setfsuid(uid);
     setfsgid(gid);
-    if (groups.n > 0)
-        (void)syscall(SYS_setgroups, groups.n, groups.list);
-    NJ_CHECK(acts_as(uid, gid)); /* a handler must not run with the rights of others */
+    has_given_up = false;
+    if (getgroups(1, &now) == 1 && now == no_groups[0] && !set_groups(g->n, g->list)) {
+        NJ_CHECK(errno == EPERM); /* a handler must not run without the groups of the process */
+        has_given_up = true;
+    }
+    NJ_CHECK(acts_as(uid, gid)); /* ... nor with the rights of others */
 }
 
 static bool give_up(void)
 {
-    pthread_once(&groups.once, read_groups);
-    if (groups.n < 0)
+    bool again = has_given_up && has_no_groups();
+
+    pthread_once(&kept.once, make_key);
+    if (kept.err || (!again && !keep_groups()))
         return false;
-    /* Asking costs a tenth. glibc's setgroups() would do it to all threads. */
-    if (getgroups(0, NULL) != 0 && syscall(SYS_setgroups, 0, NULL) != 0)
+    if (!has_no_groups() && !set_groups(1, no_groups))
         return false;
+    has_given_up = true;
     setfsgid(NJ_NOBODY);
     setfsuid(NJ_NOBODY);
-    if (acts_as(NJ_NOBODY, NJ_NOBODY) && !may_read_all())
+    if (nj_file_rights_are_others())
         return true;
     take_back();
     return false;
 }
 
+bool nj_file_rights_are_others(void)
+{
+    uid_t uid = geteuid();
+
+    if (uid != 0)
+        return acts_as(uid, getegid());
+    return acts_as(NJ_NOBODY, NJ_NOBODY) && has_no_groups() && !may_read_all();
+}
+
 bool nj_file_rights_use_others(void)
 {
-    if (rights != OWN)
-        return true;
-    if (geteuid() != 0)
-        rights = SAME;
-    else if (give_up())
-        rights = OTHERS;
-    return rights != OWN;
+    return nj_file_rights_are_others() || (geteuid() == 0 && give_up());
 }
 
 void nj_file_rights_use_own(void)
 {
-    if (rights != OTHERS)
-        return;
-    take_back();
-    rights = OWN;
+    if (has_given_up)
+        take_back();
 }
 
 bool nj_file_rights_reach(const char *folder)

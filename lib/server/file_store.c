@@ -622,6 +622,16 @@ static bool may_look(const struct nj_file_store *s)
     return !s->as_others || nj_file_rights_use_others();
 }
 
+/* The process may have become root's again in the middle of it. */
+static void check_look(const struct nj_file_store *s, struct nj_file_job *job)
+{
+    if (!s->as_others || job->result != NJ_FILE_OK || nj_file_rights_are_others())
+        return;
+    nj_ref_put(&job->object->ref);
+    job->object = NULL;
+    job->result = NJ_FILE_BROKEN;
+}
+
 void nj_file_store_run(void *store, struct nj_file_job *job)
 {
     struct nj_file_store *s = store;
@@ -631,10 +641,12 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
         job->object = NULL;
         job->siblings = 0;
         job->result = may_look(s) ? open_object(s, job) : NJ_FILE_DENIED;
+        check_look(s, job);
         return;
     case NJ_FILE_LIST:
         job->object = NULL;
         job->result = may_look(s) ? list_folder(s, job) : NJ_FILE_DENIED;
+        check_look(s, job);
         return;
     case NJ_FILE_READ:
         job->chunk = NULL;

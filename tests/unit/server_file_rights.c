@@ -17,6 +17,7 @@
 
 #include "server/file_rights.h"
 #include "server/file_store.h"
+#include "support/fs_calls.h"
 #include "support/scratch.h"
 
 TestSuite(server_file_rights, .init = scratch_make, .fini = scratch_remove);
@@ -269,6 +270,154 @@ Test(server_file_rights, jobs_of_a_store)
     make_files();
     cr_assert_eq(truncate(at("open/all"), NJ_OBJECT_WHOLE_MAX + 1), 0);
     run_on_thread(store_of_others, NULL);
+}
+
+/* A handler that becomes another user for a moment, or sets groups: libc does it to all threads,
+ * and what a thread had given up it has again. */
+static const struct {
+    const char *what;
+    bool with_job_before;
+} moments[] = {{"the first job is in that moment", false}, {"jobs before and after", true}};
+
+static sem_t go, done;
+
+static void wait_for(sem_t *sem)
+{
+    while (sem_wait(sem) < 0)
+        ;
+}
+
+static void *before_and_after(void *arg)
+{
+    int err[N];
+
+    if (*(const bool *)arg)
+        cr_assert(nj_file_rights_use_others());
+    sem_post(&done);
+    wait_for(&go);
+    if (!*(const bool *)arg)
+        cr_assert(nj_file_rights_use_others());
+    sem_post(&done);
+    wait_for(&go);
+    cr_assert(nj_file_rights_use_others());
+    read_all(err);
+    for (unsigned i = 0; i < N; i++)
+        cr_expect_eq(err[i], i == 2 || i == 3 ? 0 : EACCES, "%s", names[i]);
+    nj_file_rights_use_own();
+    struct own now = look();
+    cr_expect_eq(memcmp(&now, &at_start, sizeof now), 0);
+    return NULL;
+}
+
+Test(server_file_rights, a_moment_as_another_user, .timeout = 60)
+{
+    static const gid_t some[] = {0, 1234, 4321};
+
+    if (geteuid() != 0)
+        cr_skip("who is not root gives nothing up");
+    make_files();
+    cr_assert_eq(setgroups(3, some), 0);
+    at_start = look();
+    for (unsigned i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+        pthread_t thread;
+        bool arg = moments[i].with_job_before;
+        sem_init(&go, 0, 0);
+        sem_init(&done, 0, 0);
+        cr_assert_eq(pthread_create(&thread, NULL, before_and_after, &arg), 0);
+        wait_for(&done);
+        cr_assert_eq(seteuid(1000), 0);
+        sem_post(&go);
+        wait_for(&done);
+        cr_assert_eq(seteuid(0), 0);
+        sem_post(&go);
+        cr_assert_eq(pthread_join(thread, NULL), 0, "%s", moments[i].what);
+    }
+}
+
+/* A thread that is back in a handler has the groups that the process has set last. */
+static void *jobs_and_groups(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        cr_assert(nj_file_rights_use_others());
+        sem_post(&done);
+        wait_for(&go);
+        int err[N];
+        if (i == 0)
+            cr_assert(nj_file_rights_use_others());
+        if (i == 0) {
+            read_all(err);
+            cr_expect_eq(err[1], EACCES, "of a group that others are not in");
+        }
+        nj_file_rights_use_own();
+        struct own now = look();
+        cr_expect_eq(memcmp(&now, &at_start, sizeof now), 0, "round %d", i);
+    }
+    return NULL;
+}
+
+Test(server_file_rights, other_groups_meanwhile, .timeout = 60)
+{
+    static const gid_t some[] = {0, 1234, 4321}, more[] = {0, 77, 1234, 4321};
+    pthread_t thread;
+
+    if (geteuid() != 0)
+        cr_skip("who is not root gives nothing up");
+    make_files();
+    cr_assert_eq(setgroups(3, some), 0);
+    sem_init(&go, 0, 0);
+    sem_init(&done, 0, 0);
+    cr_assert_eq(pthread_create(&thread, NULL, jobs_and_groups, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        wait_for(&done);
+        cr_assert_eq(i == 0 ? setgroups(4, more) : setgroups(0, NULL), 0);
+        at_start = look();
+        sem_post(&go);
+    }
+    pthread_join(thread, NULL);
+}
+
+/* The process becomes another user's and root's again in the middle of a job. */
+static struct {
+    struct nj_file_store *store;
+    struct nj_file_job job;
+    struct gate gate;
+} stuck;
+
+static void *stuck_job(void *arg)
+{
+    (void)arg;
+    gate = &stuck.gate;
+    nj_file_store_run(stuck.store, &stuck.job);
+    return NULL;
+}
+
+Test(server_file_rights, root_in_the_middle_of_a_job, .timeout = 60)
+{
+    struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .as_others = true};
+    char err[256];
+
+    if (geteuid() != 0)
+        cr_skip("who is not root gives nothing up");
+    make_files();
+    cr_assert_eq(nj_file_store_open(&o, &stuck.store, err, sizeof err), 0, "%s", err);
+    for (int list = 0; list < 2; list++) {
+        pthread_t thread;
+        atomic_fetch_add(&coarse_ahead_s, 2); /* the root is looked at first */
+        stuck.job = (struct nj_file_job){.op = list ? NJ_FILE_LIST : NJ_FILE_OPEN};
+        strcpy(stuck.job.path, list ? "closed" : "own");
+        stuck.gate = (struct gate){.call = "stat"};
+        sem_init(&stuck.gate.reached, 0, 0);
+        sem_init(&stuck.gate.open, 0, 0);
+        cr_assert_eq(pthread_create(&thread, NULL, stuck_job, NULL), 0);
+        wait_for(&stuck.gate.reached);
+        cr_assert_eq(seteuid(1000) | seteuid(0), 0);
+        sem_post(&stuck.gate.open);
+        pthread_join(thread, NULL);
+        cr_expect_eq(stuck.job.result, NJ_FILE_BROKEN);
+        cr_expect_null(stuck.job.object);
+    }
+    cr_expect_eq(nj_file_store_close(stuck.store), 0);
 }
 
 Test(server_file_rights, reach)
