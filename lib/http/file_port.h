@@ -53,8 +53,9 @@ enum nj_file_result {
     NJ_FILE_ABSENT, /* no such file, or the path leaves the root */
     NJ_FILE_DENIED, /* permissions */
     NJ_FILE_NO_MEMORY,
-    NJ_FILE_BUSY,   /* READ, and only inside of the port: another thread reads the same */
-    NJ_FILE_BROKEN, /* I/O error, or the file changed or shrank since it was opened */
+    NJ_FILE_NO_ROOM, /* OPEN, LIST: not done, its place in the queue is another client's now */
+    NJ_FILE_BUSY,    /* READ, and only inside of the port: another thread reads the same */
+    NJ_FILE_BROKEN,  /* I/O error, or the file changed or shrank since it was opened */
 };
 
 struct nj_file_job {
@@ -100,6 +101,10 @@ struct nj_file_port {
     /* After poll(): has a job left the queue, to come back or to be kept, since one was refused?
      * NULL: it keeps none. */
     bool (*has_room)(void *ctx);
+    /* Another client wants this OPEN or LIST, too: if it still waits and that gives it an earlier
+     * turn, it is for that client from now on, and job->client says so. NULL: there are no turns.
+     */
+    void (*join)(void *ctx, struct nj_file_job *job, const void *client);
 };
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From a request to what it gets. A request is checked, looked up in the shard's table, and else
- * waits as an exchange for the OPEN of its file; all that ask for one file wait for the same OPEN.
+ * waits as an exchange for the OPEN of its file; all that ask for one file wait for the same OPEN,
+ * which has the best turn that one of their clients has.
  * One thing may lead to another: from a file to its compressed sibling, from a folder without an
  * index to its list, from a failure to the page that goes with it. Each step asks the table first.
  */
@@ -218,12 +219,15 @@ static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__
 static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
                              const struct nj_object_name *name, nj_ns now)
 {
+    const struct nj_file_port *port = site->config.files;
     struct nj__job *job = find_open(site, &x->who, name);
     bool gone = false, *outer = x->gone;
 
     x->is_answering = false;
     if (job) {
         nj_list_push_back(&job->waiters, &x->link);
+        if (port->join && x->who.client != job->file.client)
+            port->join(port->ctx, &job->file, x->who.client);
         return WAITS;
     }
     job = new_job(site, &x->who, name);
@@ -336,6 +340,7 @@ static uint16_t status_of(enum nj_file_result result)
     case NJ_FILE_DENIED:
         return 403;
     case NJ_FILE_NO_MEMORY:
+    case NJ_FILE_NO_ROOM:
         return 503;
     case NJ_FILE_OK:
     case NJ_FILE_BUSY:
@@ -553,6 +558,14 @@ void nj_site_cancel(struct nj_site_wait *x)
 
 /* Completions. */
 
+/* It was answered. */
+static void leave(struct nj_site_wait *x)
+{
+    if (x->gone)
+        *x->gone = true;
+    nj_pool_put(&x->site->exchanges, x);
+}
+
 static void answer(struct nj_site_wait *x, struct nj_known *known,
                    const struct nj_object_name *asked, nj_ns now)
 {
@@ -563,11 +576,42 @@ static void answer(struct nj_site_wait *x, struct nj_known *known,
     x->is_answering = true;
     if (step(site, &x->who, known, &name, now))
         outcome = resolve(site, &x->who, &x, &name, now);
-    if (outcome != REPLIED)
-        return;
-    if (x->gone)
-        *x->gone = true;
-    nj_pool_put(&site->exchanges, x);
+    if (outcome == REPLIED)
+        leave(x);
+}
+
+static struct nj_site_wait *pop_waiter(struct nj_list *waiters)
+{
+    struct nj_list *l = nj_list_pop(waiters);
+    return l ? nj_container_of(l, struct nj_site_wait, link) : NULL;
+}
+
+/* It gave its place to another client's. Those of its client get 503; for the others it is asked
+ * for again, as the first one's. */
+static void ask_for_others(struct nj_site *site, struct nj__job *job, nj_ns now)
+{
+    struct nj_list refused, others;
+    struct nj_site_wait *x;
+
+    nj_list_init(&refused);
+    nj_list_init(&others);
+    while ((x = pop_waiter(&job->waiters)))
+        nj_list_push_back(x->who.client == job->file.client ? &refused : &others, &x->link);
+    if (!nj_list_empty(&others)) {
+        x = nj_container_of(others.next, struct nj_site_wait, link);
+        job->file.client = x->who.client;
+        nj_list_splice(&job->waiters, &others);
+    }
+    if (nj_list_empty(&job->waiters) || !nj__job_submit(&site->files, job)) {
+        nj_list_splice(&refused, &job->waiters);
+        nj_list_del(&job->pending);
+        nj__job_put(&site->files, job);
+    }
+    while ((x = pop_waiter(&refused))) {
+        x->is_answering = true;
+        nj__reply_busy(site, &x->who, now);
+        leave(x);
+    }
 }
 
 static void open_done(struct nj_site *site, struct nj__job *job, nj_ns now)
@@ -576,7 +620,7 @@ static void open_done(struct nj_site *site, struct nj__job *job, nj_ns now)
     char key[NJ_PATH_MAX + sizeof slashes];
     struct nj_object_name name = {job->file.path, job->n_path, job->hash};
     struct nj_known known;
-    struct nj_list *l;
+    struct nj_site_wait *x;
 
     NJ_ASSERT((job->file.result == NJ_FILE_OK) == (job->file.object != NULL));
     if (job->file.op == NJ_FILE_LIST) {
@@ -589,8 +633,8 @@ static void open_done(struct nj_site *site, struct nj__job *job, nj_ns now)
     /* Off the table first: a reply may lead to new requests and cancels of others that wait. */
     nj_list_del(&job->pending);
     nj_object_table_put(site->table, &name, &known, now);
-    while ((l = nj_list_pop(&job->waiters)))
-        answer(nj_container_of(l, struct nj_site_wait, link), &known, &name, now);
+    while ((x = pop_waiter(&job->waiters)))
+        answer(x, &known, &name, now);
     if (known.object)
         nj_ref_put(&known.object->ref);
     nj__job_put(&site->files, job);
@@ -604,6 +648,8 @@ void nj_site_file_done(struct nj_site *site, struct nj_file_job *file, nj_ns now
     site->files.jobs_out--;
     if (file->op == NJ_FILE_READ)
         nj__body_read_done(&site->files, job);
+    else if (file->result == NJ_FILE_NO_ROOM)
+        ask_for_others(site, job, now);
     else
         open_done(site, job, now);
     nj__body_retry(&site->files);

@@ -35,6 +35,12 @@ struct nj_task_port {
      * NULL: the port cannot take tasks back.
      */
     bool (*withdraw)(void *ctx, struct nj_task *task);
+    /*
+     * Another client wants this task, too, which was submitted and is not home. True: it waits with
+     * the tasks of this client from now on, as it comes earlier there, and task->client says so.
+     * NULL: the port has no turns.
+     */
+    bool (*join)(void *ctx, struct nj_task *task, const void *client);
 };
 
 #endif

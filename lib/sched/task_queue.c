@@ -4,15 +4,15 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-static uint32_t place_of(const struct nj_task *task)
+static struct nj_task_client *find_client(struct nj_task_queue *q, const void *client)
 {
-    uint64_t key = (uintptr_t)task->client;
-    return key * 0x9e3779b97f4a7c15u >> 32 & (NJ_TASK_QUEUE_CLIENTS - 1);
+    uint64_t key = (uintptr_t)client;
+    return &q->client[key * 0x9e3779b97f4a7c15u >> 32 & (NJ_TASK_QUEUE_CLIENTS - 1)];
 }
 
 static struct nj_task_client *client_of(struct nj_task_queue *q, const struct nj_task *task)
 {
-    return &q->client[place_of(task)];
+    return find_client(q, task->client);
 }
 
 static void enlist(struct nj_task_queue *q, struct nj_task_client *c)
@@ -95,6 +95,33 @@ void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task)
     take(q, c, task);
     if (c->n == 0)
         nj_list_del(&c->node);
+}
+
+/* Tasks of its client before this one, if that is not more than `most`. */
+static uint32_t count_before(const struct nj_task_client *c, const struct nj_task *task,
+                             uint32_t most)
+{
+    uint32_t n = 0;
+
+    for (const struct nj_list *at = task->node.prev; at != &c->tasks && n <= most; at = at->prev)
+        n++;
+    return n;
+}
+
+bool nj_task_queue_join(struct nj_task_queue *q, struct nj_task *task, const void *client)
+{
+    const struct nj_task_client *from = client_of(q, task), *to = find_client(q, client);
+
+    if (!nj_list_linked(&task->node) || from == to || to->n > NJ_TASK_QUEUE_JOIN)
+        return false;
+    uint32_t n = count_before(from, task, to->n);
+    bool is_fresh = to->n_with_workers == 0 && from->n_with_workers > 0;
+    if (n < to->n || (n == to->n && !is_fresh))
+        return false;
+    nj_task_queue_remove(q, task);
+    task->client = client;
+    nj_task_queue_push(q, task);
+    return true;
 }
 
 static struct nj_task_client *longer(struct nj_task_client *most, struct nj_list *clients)

@@ -18,6 +18,9 @@
  * places as a quarter of NJ_TASKS_OUT_MAX, 12 KiB for each lcore. */
 #define NJ_TASK_QUEUE_CLIENTS 256u
 
+/* A join looks at so many tasks. Of those who have more waiting, few miss one more turn. */
+#define NJ_TASK_QUEUE_JOIN 32u
+
 struct nj_task_client {
     struct nj_list tasks; /* struct nj_task.node, that wait */
     struct nj_list node;  /* of the queue's fresh or turns, while some wait */
@@ -45,6 +48,9 @@ void nj_task_queue_home(struct nj_task_queue *q, const struct nj_task *task);
  * part of the queue, that is all places divided by the clients that have some. O(clients) for one.
  */
 struct nj_task *nj_task_queue_displace(struct nj_task_queue *q, const struct nj_task *task);
+/* Another client wants this task, too. True: it waits, would come earlier as the last of that
+ * client's tasks, and now is. Whoever has more than NJ_TASK_QUEUE_JOIN tasks gets none. */
+bool nj_task_queue_join(struct nj_task_queue *q, struct nj_task *task, const void *client);
 /* A task that waits leaves the queue without going to a worker. */
 void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task);
 

@@ -49,13 +49,21 @@ static void reject(struct nj_task *task)
     struct nj_file_job *job = job_of(task);
     struct nj_file_lane *lane = job->lane;
 
-    job->result = NJ_FILE_NO_MEMORY;
+    job->result = task->displaced ? NJ_FILE_NO_ROOM : NJ_FILE_NO_MEMORY;
     if (job->op == NJ_FILE_READ && task->displaced) {
         keep(&lane->displaced, job);
         return;
     }
     job->next = lane->failed;
     lane->failed = job;
+}
+
+static void join(void *ctx, struct nj_file_job *job, const void *client)
+{
+    const struct nj_file_lane *lane = ctx;
+
+    if (lane->way.join && lane->way.join(lane->way.ctx, &job->task, client))
+        job->client = client;
 }
 
 static const struct nj_task_ops task_ops = {.run = run, .reject = reject};
@@ -227,6 +235,10 @@ struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj
     init(&lane->displaced);
     init(&lane->memory);
     init(&lane->busy);
-    return (struct nj_file_port){
-        .ctx = lane, .submit = submit, .poll = poll, .keeps = keeps, .has_room = has_room};
+    return (struct nj_file_port){.ctx = lane,
+                                 .submit = submit,
+                                 .join = join,
+                                 .poll = poll,
+                                 .keeps = keeps,
+                                 .has_room = has_room};
 }

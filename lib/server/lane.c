@@ -154,6 +154,11 @@ static bool withdraw(void *ctx, struct nj_task *job)
     return true;
 }
 
+static bool join(void *ctx, struct nj_task *job, const void *client)
+{
+    return nj_task_queue_join(&((struct nj__lane *)ctx)->waiting, job, client);
+}
+
 static void flush(void *ctx)
 {
     struct nj__lane *l = ctx;
@@ -269,8 +274,12 @@ static uint32_t poll_done(void *ctx, struct nj_task **jobs, uint32_t n)
 
 struct nj_task_port nj__lane_port(struct nj__lane *l)
 {
-    return (struct nj_task_port){
-        .ctx = l, .submit = submit, .flush = flush, .poll = poll_done, .withdraw = withdraw};
+    return (struct nj_task_port){.ctx = l,
+                                 .submit = submit,
+                                 .flush = flush,
+                                 .poll = poll_done,
+                                 .withdraw = withdraw,
+                                 .join = join};
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

@@ -74,4 +74,13 @@ static inline void direct_run_next(struct direct *d)
     direct_run(d, task);
 }
 
+/* The newest of them, out of the queue: another client's took its place. */
+static inline void direct_displace(struct direct *d)
+{
+    cr_assert_gt(d->n_in, 0);
+    struct nj_task *task = d->in[--d->n_in];
+    task->displaced = true;
+    task->ops->reject(task);
+}
+
 #endif

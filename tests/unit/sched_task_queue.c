@@ -67,6 +67,74 @@ Test(sched_task_queue, the_first_task_of_a_client)
     free(c);
 }
 
+/* A task that a second client wants waits with those of the client that gives it the earlier turn.
+ */
+Test(sched_task_queue, joined)
+{
+    struct nj_task *a = new_tasks(10, keys[0]), *b = new_tasks(4, keys[1]),
+                   *c = new_tasks(1, keys[2]);
+
+    nj_task_queue_init(&q);
+    for (int i = 0; i < 10; i++)
+        nj_task_queue_push(&q, &a[i]);
+    for (int i = 0; i < 4; i++)
+        nj_task_queue_push(&q, &b[i]);
+    cr_expect_not(nj_task_queue_join(&q, &a[4], keys[1]), "it would be the fifth there, too");
+    cr_expect_not(nj_task_queue_join(&q, &a[9], keys[0]));
+    cr_expect_eq(a[4].client, keys[0]);
+    cr_expect(nj_task_queue_join(&q, &a[5], keys[1]));
+    cr_expect_eq(a[5].client, keys[1]);
+    cr_expect_eq(q.n, 14);
+    cr_expect(nj_task_queue_join(&q, &a[9], keys[2]));
+    cr_expect_eq(q.n_clients, 3);
+    cr_expect_not(nj_task_queue_join(&q, &a[9], keys[1]), "it would be later there");
+    cr_expect_not(nj_task_queue_join(&q, c, keys[3]), "it does not wait");
+
+    struct nj_task *const order[] = {&a[0], &b[0], &a[9], &a[1], &b[1], &a[2], &b[2],
+                                     &a[3], &b[3], &a[4], &a[5], &a[6], &a[7], &a[8]};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(order); i++)
+        cr_expect_eq(nj_task_queue_pop(&q), order[i], "%zu", i);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(order); i++)
+        nj_task_queue_home(&q, order[i]);
+    cr_expect(q.n == 0 && q.n_clients == 0);
+    free(a);
+    free(b);
+    free(c);
+}
+
+Test(sched_task_queue, joined_by_who_has_nothing_with_a_worker)
+{
+    struct nj_task *a = new_tasks(2, keys[0]);
+
+    nj_task_queue_init(&q);
+    for (int i = 0; i < 2; i++)
+        nj_task_queue_push(&q, &a[i]);
+    cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
+    cr_expect(nj_task_queue_join(&q, &a[1], keys[1]), "the first there as here");
+    cr_expect_not(nj_task_queue_join(&q, &a[1], keys[0]));
+    cr_expect_eq(nj_task_queue_pop(&q), &a[1]);
+    free(a);
+}
+
+/* However far behind it is, it is not moved to the tasks of a client that has very many: they would
+ * be counted. */
+Test(sched_task_queue, joined_by_who_has_many)
+{
+    enum { MOST = NJ_TASK_QUEUE_JOIN };
+    struct nj_task *a = new_tasks(3 * MOST, keys[0]), *b = new_tasks(MOST + 1, keys[1]);
+
+    nj_task_queue_init(&q);
+    for (int i = 0; i < 3 * MOST; i++)
+        nj_task_queue_push(&q, &a[i]);
+    for (int i = 0; i <= MOST; i++)
+        nj_task_queue_push(&q, &b[i]);
+    cr_expect_not(nj_task_queue_join(&q, &a[3 * MOST - 1], keys[1]));
+    nj_task_queue_remove(&q, &b[MOST]);
+    cr_expect(nj_task_queue_join(&q, &a[3 * MOST - 1], keys[1]));
+    free(a);
+    free(b);
+}
+
 /* Places of a full queue: who has less than its part takes them from who has most, the last first.
  */
 Test(sched_task_queue, displaced)

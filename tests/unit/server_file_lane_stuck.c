@@ -133,15 +133,6 @@ Test(server_file_lane_stuck, a_lane_keeps_what_is_being_read)
     end(&b);
 }
 
-/* To the workers, and out of their queue: another client's took its place. */
-static void displace(struct shard *sh)
-{
-    struct nj_task *task = sh->direct.in[--sh->direct.n_in];
-
-    task->displaced = true;
-    task->ops->reject(task);
-}
-
 /* A READ that gave its place away is asked for at once, whoever waits for memory or for a stuck
  * thread; as soon as there is a place. */
 Test(server_file_lane_stuck, a_displaced_read)
@@ -167,7 +158,7 @@ Test(server_file_lane_stuck, a_displaced_read)
 
     for (uint32_t i = 0; i < 3; i++) {
         ask(&sh, &moved[i], o, MIB);
-        displace(&sh);
+        direct_displace(&sh.direct);
     }
     moved[1].asker = NULL;
     cr_expect(sh.port.keeps(sh.port.ctx));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A site over a lane over workers: what requests of several clients get, and when. */
+#include <sched.h>
+
 #include "http/site.h"
 #include "lane_rig.h"
+#include "server/workers.h"
 #include "telem/counters.h"
 
 TestSuite(server_file_site, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
@@ -19,6 +22,9 @@ struct world {
     struct nj_site *site;
     struct reply said[64];
     uint32_t n_said;
+    struct nj_workers *workers;
+    struct nj_task blocker; /* with their only thread */
+    struct nj_task_port other;
 };
 
 static struct world world;
@@ -89,6 +95,15 @@ static void poll_site(struct world *w)
     nj_site_polled(w->site);
 }
 
+static void close_bodies(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n_said; i++) {
+        if (w->said[i].body)
+            w->said[i].body->ops->close(w->said[i].body);
+        w->said[i].body = NULL;
+    }
+}
+
 static int show(struct nj_body *body)
 {
     struct nj_slice s;
@@ -138,9 +153,179 @@ Test(server_file_site, a_body_that_was_refused)
     for (int i = 0; i < 8; i++)
         poll_site(w);
     cr_expect_gt(show(one), 0);
-    one->ops->close(one);
-    two->ops->close(two);
+    close_bodies(w);
     put(other.job.chunk);
     nj_ref_put(&o->ref);
+    end_site(w);
+}
+
+static uint16_t status_of(const struct world *w, const char *who)
+{
+    for (uint32_t i = 0; i < w->n_said; i++)
+        if (strcmp(w->said[i].to, who) == 0)
+            return w->said[i].status;
+    return 0;
+}
+
+/* The last of A's gives its place away, while B waits for it: it is asked for again, as B's. */
+Test(server_file_site, a_displaced_open)
+{
+    static const char *const path[] = {"/x", "/y"};
+    struct world *w = begin_site();
+    write_file(&w->b, "x", "x", 1);
+    for (int full = 0; full < 2; full++) {
+        close_bodies(w);
+        w->n_said = 0;
+        w->sh.direct.by_hand = true;
+        get(w, "a", path[full]);
+        get(w, "b", path[full]);
+        get(w, "a2", path[full]);
+        get(w, "c", path[full]);
+        cr_assert_eq(w->sh.direct.n_in, 1);
+        direct_displace(&w->sh.direct);
+        w->sh.direct.is_full = full;
+        poll_site(w);
+        cr_expect_eq(status_of(w, "a"), 503);
+        cr_expect_eq(status_of(w, "a2"), 503);
+        cr_expect_eq(w->n_said, full ? 4 : 2);
+        cr_expect_eq(w->counters.n[NJ_C_file_busy], full ? 2 + 1 + 4 : 2);
+        if (full)
+            continue;
+
+        cr_assert_eq(w->sh.direct.n_in, 1);
+        direct_displace(&w->sh.direct);
+        poll_site(w);
+        cr_expect_eq(status_of(w, "b"), 503);
+        cr_assert_eq(w->sh.direct.n_in, 1);
+        direct_run_next(&w->sh.direct);
+        poll_site(w);
+        cr_expect_eq(status_of(w, "c"), 200);
+        cr_expect_eq(w->counters.n[NJ_C_file_busy], 3);
+    }
+    close_bodies(w);
+    end_site(w);
+}
+
+static sem_t hold, held;
+
+static void run_blocker(struct nj_task *task)
+{
+    (void)task;
+    sem_post(&held);
+    while (sem_wait(&hold) < 0)
+        ;
+}
+
+static void reject_blocker(struct nj_task *task)
+{
+    (void)task;
+    cr_assert_fail("the blocker was rejected");
+}
+
+/* Over real workers: one thread for files, which is busy until run_down(). */
+static struct world *begin_queue(uint32_t tasks_max)
+{
+    static const struct nj_task_ops ops = {run_blocker, reject_blocker};
+    struct world *w = begin_site();
+    struct nj_workers_config config = {
+        .n_shards = 2, .kind = {[NJ_WORKERS_FILES] = {.n_max = 1, .tasks_max = tasks_max}}};
+
+    cr_assert_eq(nj_workers_start(&config, &w->workers), 0);
+    struct nj_task_port way = nj_workers_port(w->workers, 0, NJ_WORKERS_FILES);
+    w->sh.port = nj_file_lane_init(&w->sh.lane, &way, w->b.store);
+    w->other = nj_workers_port(w->workers, 1, NJ_WORKERS_FILES);
+    w->blocker = (struct nj_task){.ops = &ops};
+    nj_list_init(&w->blocker.node);
+    sem_init(&hold, 0, 0);
+    sem_init(&held, 0, 0);
+    cr_assert(w->other.submit(w->other.ctx, &w->blocker));
+    w->other.flush(w->other.ctx);
+    while (sem_wait(&held) < 0)
+        ;
+    return w;
+}
+
+static void run_down(struct world *w)
+{
+    struct nj_file_job *job;
+    struct nj_task *task;
+
+    sem_post(&hold);
+    while (nj_site_jobs_out(w->site) > 0) {
+        if (w->sh.port.poll(w->sh.port.ctx, &job, 1) == 1)
+            nj_site_file_done(w->site, job, NJ_SEC);
+        sched_yield();
+    }
+    while (w->other.poll(w->other.ctx, &task, 1) == 0)
+        sched_yield();
+    close_bodies(w);
+    cr_assert_eq(nj_workers_stop(w->workers, 60000), 0);
+    nj_workers_free(w->workers);
+}
+
+/* So many names of its own, and one that others want, too. */
+static void ask_for_many(struct world *w, const char *who, uint32_t n, const char *last)
+{
+    static char path[32][16];
+
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(path[i], sizeof path[i], "/%c%u", *who, i);
+        write_file(&w->b, path[i] + 1, "x", 1);
+        get(w, who, path[i]);
+    }
+    write_file(&w->b, "all", "x", 1);
+    get(w, last, "/all");
+}
+
+static uint32_t place_of(const struct world *w, const char *who)
+{
+    uint32_t i = 0;
+
+    while (i < w->n_said && strcmp(w->said[i].to, who) != 0)
+        i++;
+    return i;
+}
+
+/* Who asks for a file that another one has asked for after many others has the turn that it has
+ * with a file of its own. */
+Test(server_file_site, a_file_that_two_clients_want)
+{
+    struct world *w = begin_queue(64);
+    ask_for_many(w, "a", 20, "a last");
+    write_file(&w->b, "mine", "x", 1);
+    get(w, "b", "/all");
+    get(w, "b mine", "/mine");
+    run_down(w);
+    cr_expect_eq(w->n_said, 20 + 3);
+    cr_expect_leq(place_of(w, "b"), 2, "%u", place_of(w, "b"));
+    cr_expect_leq(place_of(w, "a last"), 2, "it is the same file");
+    cr_expect_leq(place_of(w, "b mine"), 5);
+    end_site(w);
+}
+
+/* Nor does it lose it to a client whose turn is later. */
+Test(server_file_site, a_file_that_a_client_with_many_wants)
+{
+    struct world *w = begin_queue(64);
+    ask_for_many(w, "a", 3, "a last");
+    ask_for_many(w, "c", 25, "c last");
+    run_down(w);
+    cr_expect_leq(place_of(w, "a last"), 8, "%u", place_of(w, "a last"));
+    end_site(w);
+}
+
+/* All places are taken by A and by what B wants of it; then it is A's others that give way. */
+Test(server_file_site, a_full_queue)
+{
+    struct world *w = begin_queue(8);
+    write_file(&w->b, "c", "x", 1);
+    ask_for_many(w, "a", 7, "a last");
+    get(w, "b", "/all");
+    get(w, "c", "/c");
+    run_down(w);
+    cr_expect_eq(status_of(w, "a last"), 200);
+    cr_expect_eq(status_of(w, "b"), 200);
+    cr_expect_eq(status_of(w, "c"), 200);
+    cr_expect_eq(w->counters.n[NJ_C_file_busy], 1);
     end_site(w);
 }
