@@ -24,8 +24,7 @@
 #define OPEN_TRIES 4
 /* How often the root is looked up by its name. */
 #define LOOK_MS    1000
-/* Folders held at once on a walk, and links followed; Linux follows 40, too. */
-#define DEPTH_MAX  64u
+/* Links followed on a walk; Linux follows 40, too. */
 #define LINKS_MAX  40u
 
 static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolve)
@@ -121,7 +120,7 @@ static void look_again(struct nj__root *r)
 }
 
 struct walk {
-    int dirs[DEPTH_MAX]; /* [0] is the root's, the others are ours */
+    int dirs[NJ__ROOT_DEPTH_MAX]; /* [0] is the root's, the others are ours */
     uint32_t depth;
     char rest[NJ_PATH_MAX]; /* of the path, from here */
     uint32_t n_followed, n_open_links;
@@ -207,7 +206,7 @@ static int step(struct walk *w, const char *name)
             return -EXDEV;
         close(w->dirs[w->depth--]);
     } else if (strcmp(name, ".") != 0) {
-        if (w->depth + 1 == DEPTH_MAX)
+        if (w->depth + 1 == NJ__ROOT_DEPTH_MAX)
             return -ENAMETOOLONG;
         int fd = open_at(w->dirs[w->depth], name, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
         if (fd < 0)

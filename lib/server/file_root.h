@@ -13,6 +13,9 @@
 
 #include "server/file_store.h"
 
+/* Folders that a look-up holds at once where it has to walk over links itself (SYMLINKS_OWNER). */
+#define NJ__ROOT_DEPTH_MAX 64u
+
 struct nj__root {
     char *path;
     int fd; /* one number for the life of the root; which folder it is may change */

@@ -31,10 +31,10 @@
 /* From here on contents get pages of their own, which go back to the system when they are freed. */
 #define OWN_PAGES_BYTES     (128u * 1024u)
 /* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
- * holds up to 64 folders), lists of folders, the policy, the log and telemetry. */
+ * holds up to NJ__ROOT_DEPTH_MAX folders), lists of folders, the policy, the log and telemetry. */
 #define SPARE_FDS           96u
 /* And for each further thread, which may be stuck with what it has: a file, a folder and an entry
- * of it, and one that takes the place of another. */
+ * of it, and one that takes the place of another; where links are walked over, that walk, too. */
 #define SPARE_FDS_OF_THREAD 4u
 
 struct nj_file_store {
@@ -43,10 +43,19 @@ struct nj_file_store {
     uint32_t n_spare_fds;
     struct nj__shared shared;
     _Atomic uint32_t n_files;
+    uint64_t n_closed; /* files that gave their descriptors back; with the lock */
     struct nj__file_cache cache;
     _Atomic int64_t looked_at_s; /* for deleted files; INT64_MAX while a thread looks */
     struct nj__chunks chunks;
 };
+
+static uint32_t spare_fds(const struct nj_file_store_options *o)
+{
+    uint32_t n_walk = o->symlinks == NJ_SYMLINKS_OWNER ? NJ__ROOT_DEPTH_MAX : 0;
+    uint32_t n_further = o->n_threads > 1 ? o->n_threads - 1 : 0;
+
+    return SPARE_FDS + n_further * (SPARE_FDS_OF_THREAD + n_walk);
+}
 
 int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err)
@@ -66,9 +75,7 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     }
     s->root = root;
     s->as_others = options->as_others;
-    s->n_spare_fds = SPARE_FDS;
-    if (options->n_threads > 1)
-        s->n_spare_fds += (options->n_threads - 1) * SPARE_FDS_OF_THREAD;
+    s->n_spare_fds = spare_fds(options);
     nj__shared_init(&s->shared);
     nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->shared);
     bool ok = nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->shared);
@@ -219,6 +226,7 @@ static void bury_file(struct nj__grave *g)
 
     nj__chunks_forget(f);
     count_files(store_of(f), -1);
+    store_of(f)->n_closed += f->fd >= 0;
     if (f->memory)
         give_back(store_of(f), f->id.size);
     nj__shared_free(f->shared, g);
@@ -309,11 +317,11 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
 static bool give_up_descriptors(struct nj_file_store *s)
 {
     nj__shared_lock(&s->shared);
-    uint32_t n = atomic_load_explicit(&s->n_files, memory_order_relaxed);
+    uint64_t n = s->n_closed;
     nj__file_cache_drop_open(&s->cache);
     nj__shared_bury(&s->shared);
-    bool any = atomic_load_explicit(&s->n_files, memory_order_relaxed) < n;
-    nj__shared_unlock(&s->shared);
+    bool any = s->n_closed != n;
+    nj__shared_unlock(&s->shared); /* and they are closed */
     return any;
 }
 

@@ -265,13 +265,14 @@ Test(server_file_store, large_files_leave_descriptors)
     end(&b);
 }
 
-/* Large files are opened until they may have no more of 400 descriptors. The next one that is free.
+/* Large files are opened until they may have no more of 800 descriptors. The next one that is free.
  */
-static int next_after_large(uint32_t n_threads)
+static int next_after_large(uint32_t n_threads, enum nj_symlinks symlinks)
 {
-    enum { N = 320 };
+    enum { N = 720 };
     static struct nj_object *held[N];
-    struct nj_file_store_options o = {.cache_bytes = MIB, .n_threads = n_threads};
+    struct nj_file_store_options o = {
+        .cache_bytes = MIB, .n_threads = n_threads, .symlinks = symlinks};
     struct rlimit limit, few;
     struct bench b;
     char name[16], err[256];
@@ -282,7 +283,7 @@ static int next_after_large(uint32_t n_threads)
     o.root = b.root;
     cr_assert_eq(nj_file_store_open(&o, &b.store, err, sizeof err), 0);
     getrlimit(RLIMIT_NOFILE, &limit);
-    few = (struct rlimit){400, limit.rlim_max};
+    few = (struct rlimit){800, limit.rlim_max};
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     for (;; n++) {
         cr_assert_lt(n, N);
@@ -305,10 +306,12 @@ static int next_after_large(uint32_t n_threads)
 /* Each thread may have some of those that are left. */
 Test(server_file_store, descriptors_of_threads)
 {
-    cr_expect_eq(next_after_large(0), 400 - 96);
-    cr_expect_eq(next_after_large(1), 400 - 96);
-    cr_expect_eq(next_after_large(2), 400 - 100);
-    cr_expect_eq(next_after_large(64), 400 - 100, "a quarter");
+    cr_expect_eq(next_after_large(0, NJ_SYMLINKS_BENEATH), 800 - 96);
+    cr_expect_eq(next_after_large(1, NJ_SYMLINKS_BENEATH), 800 - 96);
+    cr_expect_eq(next_after_large(2, NJ_SYMLINKS_BENEATH), 800 - 100);
+    cr_expect_eq(next_after_large(64, NJ_SYMLINKS_BENEATH), 800 - 200, "a quarter");
+    cr_expect_eq(next_after_large(1, NJ_SYMLINKS_OWNER), 800 - 96);
+    cr_expect_eq(next_after_large(2, NJ_SYMLINKS_OWNER), 800 - 164, "a walk over links");
 }
 
 /* Its disk is free again when its name was asked for in vain. */
