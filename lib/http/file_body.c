@@ -96,6 +96,14 @@ bool nj__job_submit(struct nj__files *f, struct nj__job *job)
     return true;
 }
 
+bool nj__job_withdraw(struct nj__files *f, struct nj__job *job)
+{
+    if (!f->port->withdraw || !f->port->withdraw(f->port->ctx, &job->file))
+        return false;
+    f->jobs_out--;
+    return true;
+}
+
 void nj__job_put(struct nj__files *f, struct nj__job *job)
 {
     nj_pool_put(&f->jobs, job);
@@ -367,12 +375,24 @@ static void chunk_rest(struct nj_body *body)
     (void)ask(b);
 }
 
+/* The READ that is out. Its result, if there is to be one, goes to nobody. */
+static void abandon(struct chunk_body *b)
+{
+    struct nj__job *job = b->reading;
+
+    job->file.asker = NULL;
+    if (!nj__job_withdraw(b->files, job))
+        return;
+    nj_ref_put(&job->file.object->ref);
+    nj__job_put(b->files, job);
+}
+
 static void chunk_close(struct nj_body *body)
 {
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
 
     if (b->reading)
-        b->reading->file.asker = NULL; /* its result goes to nobody */
+        abandon(b);
     nj_list_del(&b->starved);
     let_go(&b->current);
     let_go(&b->ahead);

@@ -53,6 +53,8 @@ struct nj__job *nj__job_take(struct nj__files *f);
  * this returns, so a submitted job must not be touched afterwards. */
 bool nj__job_submit(struct nj__files *f, struct nj__job *job);
 void nj__job_put(struct nj__files *f, struct nj__job *job);
+/* Nobody wants a job that is out. True: it is the caller's again; else it comes back. */
+bool nj__job_withdraw(struct nj__files *f, struct nj__job *job);
 
 /* A body over bytes that `ref` keeps alive (NULL: static); takes a reference. NULL: none left. */
 struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,

@@ -98,13 +98,16 @@ struct nj_file_port {
     /* Does poll() have to be called again and again, for READs that it keeps? NULL: it keeps none.
      */
     bool (*keeps)(void *ctx);
-    /* After poll(): has a job left the queue, to come back or to be kept, since one was refused?
-     * NULL: it keeps none. */
+    /* After poll(): has a job left the queue, to come back, to be kept or withdrawn, since one was
+     * refused? NULL: each that leaves comes back. */
     bool (*has_room)(void *ctx);
     /* Another client wants this OPEN or LIST, too: if it still waits and that gives it an earlier
      * turn, it is for that client from now on, and job->client says so. NULL: there are no turns.
      */
     void (*join)(void *ctx, struct nj_file_job *job, const void *client);
+    /* Nobody wants this job any more. True: it had not been begun, and is the caller's again.
+     * False: it comes back. NULL: none can be taken back. */
+    bool (*withdraw)(void *ctx, struct nj_file_job *job);
 };
 
 #endif

@@ -22,6 +22,7 @@
 
 struct nj_site_wait {
     struct nj_site *site;
+    struct nj__job *job; /* what it waits for, or NULL */
     struct nj_list link; /* in waiters of the job */
     struct nj__asker who;
     bool is_answering;
@@ -201,6 +202,7 @@ static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__
         return NULL;
     x->site = site;
     x->who = *who;
+    x->job = NULL;
     x->is_answering = false;
     x->gone = NULL;
     keep_str(x, &at, &x->who.query);
@@ -225,6 +227,7 @@ static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
 
     x->is_answering = false;
     if (job) {
+        x->job = job;
         nj_list_push_back(&job->waiters, &x->link);
         if (port->join && x->who.client != job->file.client)
             port->join(port->ctx, &job->file, x->who.client);
@@ -232,6 +235,7 @@ static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
     }
     job = new_job(site, &x->who, name);
     if (job) {
+        x->job = job;
         nj_list_push_back(&site->opens[name->hash % NJ__OPENS], &job->pending);
         nj_list_push_back(&job->waiters, &x->link);
         x->gone = &gone;
@@ -550,10 +554,19 @@ struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_
 
 void nj_site_cancel(struct nj_site_wait *x)
 {
+    struct nj_site *site = x->site;
+    struct nj__job *job = x->job;
+
     if (x->is_answering) /* its reply runs right now and frees it afterwards */
         return;
     nj_list_del(&x->link);
-    nj_pool_put(&x->site->exchanges, x);
+    nj_pool_put(&site->exchanges, x);
+    /* Once it is off the table it is home, and its waiters are being answered. */
+    if (!job || !nj_list_linked(&job->pending) || !nj_list_empty(&job->waiters) ||
+        !nj__job_withdraw(&site->files, job))
+        return;
+    nj_list_del(&job->pending);
+    nj__job_put(&site->files, job);
 }
 
 /* Completions. */
@@ -586,6 +599,12 @@ static struct nj_site_wait *pop_waiter(struct nj_list *waiters)
     return l ? nj_container_of(l, struct nj_site_wait, link) : NULL;
 }
 
+static void refuse(struct nj_list *refused, struct nj_site_wait *x)
+{
+    x->job = NULL;
+    nj_list_push_back(refused, &x->link);
+}
+
 /* It gave its place to another client's. Those of its client get 503; for the others it is asked
  * for again, as the first one's. */
 static void ask_for_others(struct nj_site *site, struct nj__job *job, nj_ns now)
@@ -595,15 +614,20 @@ static void ask_for_others(struct nj_site *site, struct nj__job *job, nj_ns now)
 
     nj_list_init(&refused);
     nj_list_init(&others);
-    while ((x = pop_waiter(&job->waiters)))
-        nj_list_push_back(x->who.client == job->file.client ? &refused : &others, &x->link);
+    while ((x = pop_waiter(&job->waiters))) {
+        if (x->who.client == job->file.client)
+            refuse(&refused, x);
+        else
+            nj_list_push_back(&others, &x->link);
+    }
     if (!nj_list_empty(&others)) {
         x = nj_container_of(others.next, struct nj_site_wait, link);
         job->file.client = x->who.client;
         nj_list_splice(&job->waiters, &others);
     }
     if (nj_list_empty(&job->waiters) || !nj__job_submit(&site->files, job)) {
-        nj_list_splice(&refused, &job->waiters);
+        while ((x = pop_waiter(&job->waiters)))
+            refuse(&refused, x);
         nj_list_del(&job->pending);
         nj__job_put(&site->files, job);
     }
@@ -661,6 +685,11 @@ void nj_site_polled(struct nj_site *site)
 
     if (!nj_list_empty(&site->files.starved) && port->has_room && port->has_room(port->ctx))
         nj__body_retry(&site->files);
+}
+
+bool nj_site_wants_room(const struct nj_site *site)
+{
+    return !nj_list_empty(&site->files.starved);
 }
 
 uint32_t nj_site_left(const struct nj_site *site)

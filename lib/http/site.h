@@ -83,6 +83,8 @@ void nj_site_file_done(struct nj_site *site, struct nj_file_job *job, nj_ns now)
 
 /* To be called after each poll of the file port, when what it gave was done. */
 void nj_site_polled(struct nj_site *site);
+/* Does it wait for room in the port, which nothing may tell of but poll()? */
+bool nj_site_wants_room(const struct nj_site *site);
 
 /* So many more requests may wait for a worker, or stream from one. */
 uint32_t nj_site_left(const struct nj_site *site);

@@ -66,6 +66,18 @@ static void join(void *ctx, struct nj_file_job *job, const void *client)
         job->client = client;
 }
 
+/* Those that are kept here go back by poll(): who has no asker is found there. */
+static bool withdraw(void *ctx, struct nj_file_job *job)
+{
+    struct nj_file_lane *lane = ctx;
+
+    if (!nj_list_linked(&job->task.node) || !lane->way.withdraw ||
+        !lane->way.withdraw(lane->way.ctx, &job->task))
+        return false;
+    lane->has_left = true;
+    return true;
+}
+
 static const struct nj_task_ops task_ops = {.run = run, .reject = reject};
 
 static bool submit(void *ctx, struct nj_file_job *job)
@@ -238,6 +250,7 @@ struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj
     return (struct nj_file_port){.ctx = lane,
                                  .submit = submit,
                                  .join = join,
+                                 .withdraw = withdraw,
                                  .poll = poll,
                                  .keeps = keeps,
                                  .has_room = has_room};

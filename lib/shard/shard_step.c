@@ -88,7 +88,8 @@ static nj_ns next_frags(const struct nj_shard *s)
 static nj_ns next_files(const struct nj_shard *s)
 {
     const struct nj_file_port *files = &s->cfg.port.files;
-    return files->keeps && files->keeps(files->ctx) ? s->now + KEPT_EVERY : NJ_NEVER;
+    bool kept = files->keeps && files->keeps(files->ctx);
+    return kept || (s->site && nj_site_wants_room(s->site)) ? s->now + KEPT_EVERY : NJ_NEVER;
 }
 
 #define tick_conns    nj__conns_tick

@@ -397,6 +397,30 @@ Test(http_site, close_in_wake)
     end(b);
 }
 
+/* From a port that can take jobs back: those that nobody waits for, and no others. */
+Test(http_site, withdrawn_jobs)
+{
+    struct bench *b = begin();
+    port.withdraw = withdraw;
+    nj_site_cancel(ask(b, "GET", "/x"));
+    cr_expect_eq(b->n_out, 0);
+
+    ask(b, "GET", "/x");
+    struct nj_site_wait *other = ask(b, "GET", "/x");
+    b->cancel_in_reply = other;
+    cr_expect(step(b), "it is home, and its last waiter goes");
+    cr_expect_eq(b->n_replies, 1);
+    close_body(b->body);
+
+    struct nj_slice s;
+    fetch_big(b);
+    cr_expect_eq(b->body->ops->peek(b->body, 1, &s), 0);
+    cr_expect_eq(b->n_out, 1);
+    close_body(b->body);
+    cr_expect_eq(b->n_out, 0);
+    end(b);
+}
+
 /* The port has room for one job and two bodies want one each: both get through. */
 Test(http_site, starved_bodies_take_turns)
 {

@@ -222,11 +222,10 @@ static void reject_blocker(struct nj_task *task)
     cr_assert_fail("the blocker was rejected");
 }
 
-/* Over real workers: one thread for files, which is busy until run_down(). */
-static struct world *begin_queue(uint32_t tasks_max)
+/* From now on over real workers: one thread for files, which is busy until run_down(). */
+static void begin_workers(struct world *w, uint32_t tasks_max)
 {
     static const struct nj_task_ops ops = {run_blocker, reject_blocker};
-    struct world *w = begin_site();
     struct nj_workers_config config = {
         .n_shards = 2, .kind = {[NJ_WORKERS_FILES] = {.n_max = 1, .tasks_max = tasks_max}}};
 
@@ -242,7 +241,19 @@ static struct world *begin_queue(uint32_t tasks_max)
     w->other.flush(w->other.ctx);
     while (sem_wait(&held) < 0)
         ;
+}
+
+static struct world *begin_queue(uint32_t tasks_max)
+{
+    struct world *w = begin_site();
+
+    begin_workers(w, tasks_max);
     return w;
+}
+
+static uint32_t n_waiting(const struct world *w)
+{
+    return nj_workers_load(w->workers, 0, NJ_WORKERS_FILES).n_waiting;
 }
 
 static void run_down(struct world *w)
@@ -327,5 +338,63 @@ Test(server_file_site, a_full_queue)
     cr_expect_eq(status_of(w, "b"), 200);
     cr_expect_eq(status_of(w, "c"), 200);
     cr_expect_eq(w->counters.n[NJ_C_file_busy], 1);
+    end_site(w);
+}
+
+/* What nobody waits for any more leaves the queue, when the last one has gone. */
+Test(server_file_site, requests_that_are_cancelled)
+{
+    struct world *w = begin_queue(64);
+    struct nj_site_wait *first = get(w, "a", "/first"), *x[3];
+    x[0] = get(w, "a", "/x");
+    x[1] = get(w, "b", "/x");
+    x[2] = get(w, "a", "/y");
+    cr_expect_eq(n_waiting(w), 2);
+    nj_site_cancel(x[0]);
+    cr_expect_eq(nj_site_jobs_out(w->site), 3, "b waits for it");
+    nj_site_cancel(x[1]);
+    cr_expect_eq(nj_site_jobs_out(w->site), 2);
+    nj_site_cancel(x[2]);
+    cr_expect_eq(n_waiting(w), 0);
+    nj_site_cancel(first);
+    cr_expect_eq(nj_site_jobs_out(w->site), 1, "a worker is to have it");
+    get(w, "c", "/x");
+    cr_expect_eq(n_waiting(w), 1);
+    run_down(w);
+    cr_expect_eq(w->n_said, 1);
+    cr_expect_eq(status_of(w, "c"), 404);
+    end_site(w);
+}
+
+/* The same of a READ; its place is for a body that was refused. */
+Test(server_file_site, a_body_that_is_closed)
+{
+    struct world *w = begin_site();
+    nj_ref_put(&open_large(&w->b, "f")->ref);
+    wait_for_tick(&w->b, "f");
+    get(w, "a", "/f");
+    poll_site(w);
+    get(w, "b", "/f");
+    cr_assert_eq(w->n_said, 2);
+    struct nj_body *one = w->said[0].body, *two = w->said[1].body;
+    w->n_said = 0;
+    begin_workers(w, 2);
+    get(w, "a", "/first");
+    cr_expect_eq(show(one), 0);
+    cr_expect_eq(show(two), 0);
+    poll_site(w);
+    cr_expect_eq(nj_site_jobs_out(w->site), 2);
+    cr_expect(nj_site_wants_room(w->site));
+    one->ops->close(one);
+    cr_expect_eq(nj_site_jobs_out(w->site), 1);
+    cr_expect_eq(n_waiting(w), 0);
+    poll_site(w);
+    cr_expect_eq(n_waiting(w), 1);
+    cr_expect_not(nj_site_wants_room(w->site));
+    run_down(w);
+    cr_expect_gt(show(two), 0);
+    two->ops->close(two);
+    nj_file_store_tidy(w->b.store);
+    cr_expect_eq(stats(&w->b)->chunk_lent_bytes, 0);
     end_site(w);
 }

@@ -212,6 +212,18 @@ static inline bool submit(void *ctx, struct nj_file_job *job)
     return true;
 }
 
+static inline bool withdraw(void *ctx, struct nj_file_job *job)
+{
+    struct bench *b = ctx;
+    uint32_t i = 0;
+
+    while (i < b->n_out && b->out[i] != job)
+        i++;
+    cr_assert_lt(i, b->n_out, "it is not out");
+    memmove(b->out + i, b->out + i + 1, (--b->n_out - i) * sizeof b->out[0]);
+    return true;
+}
+
 /* Complete the oldest job. */
 static inline bool step(struct bench *b)
 {
