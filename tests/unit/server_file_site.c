@@ -219,7 +219,7 @@ static void run_blocker(struct nj_task *task)
 static void reject_blocker(struct nj_task *task)
 {
     (void)task;
-    cr_assert_fail("the blocker was rejected");
+    cr_assert(false, "the blocker was rejected");
 }
 
 /* From now on over real workers: one thread for files, which is busy until run_down(). */
