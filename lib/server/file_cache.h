@@ -39,6 +39,9 @@ struct nj__file {
     uint8_t *memory; /* of a small file */
 
     int fd; /* of a large file, else -1 */
+    /* Of a large file: it was not changed just before it was opened, or a read has waited until a
+     * change would show. */
+    _Atomic bool is_settled;
 
     /* With the lock: */
     struct nj__file_id seen; /* when it was last looked at */

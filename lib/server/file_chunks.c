@@ -24,6 +24,7 @@ struct piece {
     struct nj__file *file; /* NULL: can't be found any more */
     uint32_t n_room;
     bool is_filling;
+    bool is_used;   /* it was lent to a reader */
     uint8_t *bytes; /* of the arena */
 };
 
@@ -78,6 +79,8 @@ static void free_piece(struct piece *p)
     nj_list_del(&p->idle);
     nj_list_del(&p->of_file);
     count_bytes(p->chunks, -(int64_t)p->n_room);
+    if (!p->is_used)
+        nj__file_stat_add(&p->chunks->shared->stats.unused_bytes, p->chunk.n_bytes);
     nj__arena_put(p->chunks->arena, p->bytes, p->n_room);
     nj__shared_free(p->chunks->shared, &p->grave);
 }
@@ -206,6 +209,11 @@ static struct piece *find_and_lend(struct nj__chunks *c, const struct nj__file *
     return NULL;
 }
 
+static uint32_t wish_of(const struct nj_file_job *job)
+{
+    return job->n_bytes > NJ_CHUNK_SMALL_BYTES ? NJ_CHUNK_BYTES : NJ_CHUNK_SMALL_BYTES;
+}
+
 /* The size of a new piece for who would like one of `wish`. */
 static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
 {
@@ -254,6 +262,7 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
     p->n_room = n_room;
     p->file = NULL;
     p->is_filling = true;
+    p->is_used = false;
     nj_list_init(&p->chain);
     nj_list_init(&p->idle);
     nj_list_init(&p->of_file);
@@ -282,106 +291,193 @@ static struct piece *lend_larger(struct nj__chunks *c, const struct nj__file *f,
     return NULL;
 }
 
-/* What has to be done without the lock. */
-struct fill {
-    struct piece *piece; /* or NULL: nothing */
-    struct piece *from;  /* a larger one that has its bytes, or NULL: they are in the file */
-};
+/* Where a reader of `job` finds its piece: of the size that it wishes, or smaller. */
+static struct piece *look(struct nj__chunks *c, const struct nj__file *f,
+                          const struct nj_file_job *job, uint32_t n_room)
+{
+    for (uint32_t size = wish_of(job); size >= n_room; size /= 8) {
+        struct piece *p = find_and_lend(c, f, job->offset, size);
+        if (p)
+            return p;
+    }
+    return NULL;
+}
+
+/* With the lock: a piece that is here goes into the job, and one that is being filled is noted
+ * there. */
+static enum nj_file_result lend_to(struct nj__chunks *c, const struct nj__file *f,
+                                   struct nj_file_job *job, struct piece *p)
+{
+    struct nj_file_store_stats *stats = &c->shared->stats;
+
+    if (p->is_filling) {
+        job->place = place_of_piece(c, f, p);
+        job->seen = nj__chunks_fills(c, job->place);
+        nj__file_stat_add(&stats->waits_for_read, 1);
+        return NJ_FILE_BUSY;
+    }
+    nj__file_stat_add(&stats->chunk_hits, 1);
+    p->is_used = true;
+    job->chunk = &p->chunk;
+    return NJ_FILE_OK;
+}
+
+static enum nj_file_result no_memory(const struct nj__chunks *c, struct nj_file_job *job)
+{
+    struct nj_file_store_stats *stats = &c->shared->stats;
+
+    job->seen = atomic_load_explicit(&stats->chunk_returns, memory_order_relaxed);
+    nj__file_stat_add(&stats->waits, 1);
+    return NJ_FILE_NO_MEMORY;
+}
+
+static void set_fill(struct nj__fill *fill, struct piece *p, struct piece *from)
+{
+    *fill = (struct nj__fill){
+        .piece = p,
+        .from = from,
+        .out = p->bytes,
+        .n_room = p->n_room,
+        .n_bytes = p->chunk.n_bytes,
+        .offset = p->chunk.offset,
+    };
+}
 
 /* With the lock: a piece that is here goes into the job; else one has to be filled, or there is no
  * piece. */
 static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *f,
-                                         struct nj_file_job *job, struct fill *fill)
+                                         struct nj_file_job *job, struct nj__fill *fill)
 {
     struct nj_file_store_stats *stats = &c->shared->stats;
-    uint32_t wish = job->n_bytes > NJ_CHUNK_SMALL_BYTES ? NJ_CHUNK_BYTES : NJ_CHUNK_SMALL_BYTES;
-    uint32_t n_room = room_for(c, wish);
+    uint32_t n_room = room_for(c, wish_of(job));
+    struct piece *p = look(c, f, job, n_room);
 
-    for (uint32_t size = wish; size >= n_room; size /= 8) {
-        struct piece *p = find_and_lend(c, f, job->offset, size);
-        if (p && p->is_filling) {
-            job->place = place_of_piece(c, f, p);
-            job->seen = nj__chunks_fills(c, job->place);
-            nj__file_stat_add(&stats->waits_for_read, 1);
-            return NJ_FILE_BUSY;
-        }
-        if (p) {
-            nj__file_stat_add(&stats->chunk_hits, 1);
-            job->chunk = &p->chunk;
-            return NJ_FILE_OK;
-        }
-    }
+    if (p)
+        return lend_to(c, f, job, p);
     if (f->has_changed) {
         nj__file_stat_add(&stats->changed, 1);
         return NJ_FILE_BROKEN;
     }
     uint8_t *bytes = make_room(c, n_room);
-    if (!bytes) {
-        job->seen = atomic_load_explicit(&stats->chunk_returns, memory_order_relaxed);
-        nj__file_stat_add(&stats->waits, 1);
-        return NJ_FILE_NO_MEMORY;
-    }
-    fill->piece = new_piece(c, f, job->offset, n_room, bytes);
-    if (!fill->piece)
+    if (!bytes)
+        return no_memory(c, job);
+    p = new_piece(c, f, job->offset, n_room, bytes);
+    if (!p)
         return NJ_FILE_BROKEN; /* nobody could say when there is memory */
-    fill->from = lend_larger(c, f, fill->piece);
-    nj__file_stat_add(fill->from ? &stats->chunk_hits : &stats->reads, 1);
-    nj__file_stat_add(&stats->read_bytes, fill->from ? 0 : fill->piece->chunk.n_bytes);
-    publish(c, f, fill->piece);
+    struct piece *from = lend_larger(c, f, p);
+    nj__file_stat_add(from ? &stats->chunk_hits : &stats->reads, 1);
+    nj__file_stat_add(&stats->read_bytes, from ? 0 : p->chunk.n_bytes);
+    publish(c, f, p);
+    set_fill(fill, p, from);
     return NJ_FILE_OK;
 }
 
-static bool get_bytes(struct nj__file *f, const struct fill *fill)
-{
-    struct piece *p = fill->piece;
-    const struct piece *from = fill->from;
-
-    if (!from)
-        return nj__file_read_piece(f, p->bytes, p->chunk.n_bytes, p->chunk.offset);
-    memcpy(p->bytes, from->bytes + (p->chunk.offset - from->chunk.offset), p->chunk.n_bytes);
-    return true;
-}
-
-/* From now on the piece is lent to whoever wants it; or there is none. Those who wanted it
- * meanwhile come again. */
-static void end_fill(struct nj__chunks *c, struct nj__file *f, const struct fill *fill, bool ok)
+bool nj__chunks_lend(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job)
 {
     nj__shared_lock(c->shared);
-    fill->piece->is_filling = false;
+    struct piece *p = look(c, f, job, room_for(c, wish_of(job)));
+    if (p)
+        job->result = lend_to(c, f, job, p);
+    nj__shared_unlock(c->shared);
+    return p;
+}
+
+enum nj_file_result nj__chunks_begin(struct nj__chunks *c, struct nj__file *f,
+                                     struct nj_file_job *job, struct nj__fill *fill)
+{
+    *fill = (struct nj__fill){NULL};
+    nj__shared_lock(c->shared);
+    enum nj_file_result r = lend_or_begin(c, f, job, fill);
+    nj__shared_unlock(c->shared);
+    return r;
+}
+
+/* Those who wanted the piece meanwhile come again. */
+static struct piece *end_fill(struct nj__chunks *c, struct nj__file *f, const struct nj__fill *fill,
+                              bool ok, bool has_reader)
+{
+    struct piece *p = fill->piece;
+
+    nj__shared_lock(c->shared);
+    p->is_filling = false;
+    p->is_used |= has_reader;
     if (!ok) {
-        forget(fill->piece);
+        forget(p);
         nj__file_stat_add(&c->shared->stats.changed, 1);
     }
-    atomic_fetch_add_explicit(&c->n_fills[place_of_piece(c, f, fill->piece)], 1,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->n_fills[place_of_piece(c, f, p)], 1, memory_order_relaxed);
     nj__shared_unlock(c->shared);
     if (fill->from)
         nj_ref_put(&fill->from->chunk.ref);
-    if (!ok)
-        nj_ref_put(&fill->piece->chunk.ref);
+    return p;
+}
+
+enum nj_file_result nj__chunks_end(struct nj__chunks *c, struct nj__file *f,
+                                   const struct nj__fill *fill, bool ok, struct nj_file_job *job)
+{
+    struct piece *p = end_fill(c, f, fill, ok, job != NULL);
+
+    if (ok && job) {
+        job->chunk = &p->chunk;
+        return NJ_FILE_OK;
+    }
+    nj_ref_put(&p->chunk.ref);
+    return NJ_FILE_BROKEN;
+}
+
+void nj__chunks_copy(const struct nj__fill *fill)
+{
+    const struct piece *from = fill->from;
+    memcpy(fill->out, from->bytes + (fill->offset - from->chunk.offset), fill->n_bytes);
+}
+
+/* Only what is free anyway is used, or held by nobody: readers come first. */
+static struct piece *new_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset)
+{
+    if (f->has_changed || room_for(c, NJ_CHUNK_BYTES) < NJ_CHUNK_BYTES ||
+        find(c, f, offset, NJ_CHUNK_BYTES))
+        return NULL;
+    uint8_t *bytes = make_room(c, NJ_CHUNK_BYTES);
+    return bytes ? new_piece(c, f, offset, NJ_CHUNK_BYTES, bytes) : NULL;
+}
+
+bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
+                            struct nj__fill *fill)
+{
+    struct nj_file_store_stats *stats = &c->shared->stats;
+
+    NJ_ASSERT(offset % NJ_CHUNK_BYTES == 0 && offset < f->object.size_bytes);
+    nj__shared_lock(c->shared);
+    struct piece *p = new_ahead(c, f, offset);
+    if (p) {
+        publish(c, f, p);
+        set_fill(fill, p, NULL);
+        nj__file_stat_add(&stats->reads, 1);
+        nj__file_stat_add(&stats->ahead, 1);
+        nj__file_stat_add(&stats->read_bytes, p->chunk.n_bytes);
+    }
+    nj__shared_unlock(c->shared);
+    return p;
 }
 
 enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
                                     struct nj_file_job *job)
 {
-    struct fill fill = {NULL};
+    struct nj__fill fill;
+    enum nj_file_result r = nj__chunks_begin(c, f, job, &fill);
+    bool ok = true;
 
-    nj__shared_lock(c->shared);
-    enum nj_file_result r = lend_or_begin(c, f, job, &fill);
-    nj__shared_unlock(c->shared);
-    struct piece *p = fill.piece;
-    if (!p)
+    if (!fill.piece)
         return r;
-
-    bool ok = get_bytes(f, &fill);
-    end_fill(c, f, &fill, ok);
-    if (!ok)
-        return NJ_FILE_BROKEN;
-    job->chunk = &p->chunk;
-    if (!fill.from && p->n_room == NJ_CHUNK_BYTES)
-        posix_fadvise(f->fd, (off_t)(p->chunk.offset + p->n_room), NJ__CHUNK_AHEAD_BYTES,
+    if (fill.from)
+        nj__chunks_copy(&fill);
+    else
+        ok = nj__file_read_piece(f, fill.out, fill.n_bytes, fill.offset);
+    r = nj__chunks_end(c, f, &fill, ok, job);
+    if (ok && !fill.from && fill.n_room == NJ_CHUNK_BYTES)
+        posix_fadvise(f->fd, (off_t)(fill.offset + fill.n_room), NJ__CHUNK_AHEAD_BYTES,
                       POSIX_FADV_WILLNEED);
-    return NJ_FILE_OK;
+    return r;
 }
 
 void nj__chunks_trim(struct nj__chunks *c)

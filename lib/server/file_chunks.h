@@ -57,9 +57,38 @@ bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
                      struct nj__shared *shared);
 /* When there are no pieces. Also of zeroes. */
 void nj__chunks_fini(struct nj__chunks *c);
-/* Do a READ of large file `f`, without the lock: fills in job->chunk, and job->seen if it is to be
- * asked for again (NO_MEMORY, BUSY). Of BUSY that is nj__chunks_fills() of job->place: it changes
- * when the piece has been read, and seldom else. */
+
+/* A piece that whoever began it has to fill, and to end: n_bytes of the file from `offset` on. All
+ * n_room bytes of `out` may be written. `from`: nj__chunks_copy() does it, no read is needed. */
+struct nj__fill {
+    struct piece *piece; /* NULL: there is nothing to fill */
+    struct piece *from;
+    uint8_t *out;
+    uint32_t n_room, n_bytes;
+    uint64_t offset;
+};
+
+/*
+ * A READ of large file `f`, which the job keeps. None of these has the lock. What lend() and
+ * begin() find goes into job->chunk (OK). Of BUSY, another one fills the piece; then job->seen is
+ * nj__chunks_fills() of job->place, which changes when the piece has been read, and seldom else. Of
+ * NO_MEMORY job->seen is the count of pieces that came back (chunk_returns).
+ */
+
+/* True: the piece is here (job->result OK), or is being filled (BUSY). */
+bool nj__chunks_lend(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job);
+/* OK and fill->piece: fill it, and end it. */
+enum nj_file_result nj__chunks_begin(struct nj__chunks *c, struct nj__file *f,
+                                     struct nj_file_job *job, struct nj__fill *fill);
+/* The 256 KiB at `offset`, for nobody yet. False: they are here, are being read, or would take
+ * memory from readers. The caller keeps the file. */
+bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
+                            struct nj__fill *fill);
+void nj__chunks_copy(const struct nj__fill *fill);
+/* OK: into job->chunk. `job` is NULL for what was begun ahead. */
+enum nj_file_result nj__chunks_end(struct nj__chunks *c, struct nj__file *f,
+                                   const struct nj__fill *fill, bool ok, struct nj_file_job *job);
+/* All of it, by pread(2). */
 enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
                                     struct nj_file_job *job);
 /* Without the lock. */

@@ -104,7 +104,7 @@ static enum verdict judge(struct nj__file *f, const struct nj__file_id *now, uin
 
 /* A look is taken again only after one of another thread has been judged: once for each that reads
  * there at the same time. */
-static bool is_unchanged(struct nj__file *f)
+bool nj__file_is_unchanged(struct nj__file *f)
 {
     enum verdict v = LOOK_AGAIN;
 
@@ -123,13 +123,19 @@ static bool is_unchanged(struct nj__file *f)
     return v == SAME;
 }
 
-bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+void nj__file_spoil(struct nj__file *f)
 {
-    settle(f);
-    if (nj__file_read(f->fd, out, n_bytes, offset) && is_unchanged(f))
-        return true;
     nj__shared_lock(f->shared);
     f->has_changed = true;
     nj__shared_unlock(f->shared);
+}
+
+bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+{
+    settle(f);
+    atomic_store_explicit(&f->is_settled, true, memory_order_relaxed);
+    if (nj__file_read(f->fd, out, n_bytes, offset) && nj__file_is_unchanged(f))
+        return true;
+    nj__file_spoil(f);
     return false;
 }

@@ -20,4 +20,12 @@ bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
  * as far as the kernel tells; from then on always. */
 bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t offset);
 
+/* Its parts, for who reads otherwise; not before the file is settled, see struct nj__file. */
+
+/* After a read: was that of the version that was opened? A system call, which blocks where the file
+ * system is another machine's. */
+bool nj__file_is_unchanged(struct nj__file *f);
+/* It was not, or could not be read: from now on no read succeeds. */
+void nj__file_spoil(struct nj__file *f);
+
 #endif

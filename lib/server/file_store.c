@@ -361,6 +361,7 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
     f->fd = fd;
     f->seen = *id;
     f->object.is_racy = nj__file_is_racy(id);
+    atomic_init(&f->is_settled, !f->object.is_racy);
     *out = f;
     return NJ_FILE_OK;
 }
