@@ -391,7 +391,7 @@ Test(server_file_threads, random_jobs)
 
 /* Memory for pieces runs out again and again, and never is there more. */
 
-#define POOR_READS 5500u
+#define POOR_READS 8000u
 #define POOR_HELD  5000u          /* more than a quarter of the 17,500 for which there is memory */
 #define POOR_PAGES (8192u * 256u) /* 8 GiB: two seldom read the same */
 
