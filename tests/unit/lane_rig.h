@@ -11,7 +11,7 @@
 struct direct {
     struct nj_task *in[8], *done[64];
     uint32_t n_in, n;
-    bool is_full, by_hand;
+    bool is_full, by_hand, is_unflushed;
 };
 
 static inline void direct_run(struct direct *d, struct nj_task *task)
@@ -26,6 +26,7 @@ static inline bool direct_submit(void *ctx, struct nj_task *task)
 
     if (d->is_full || d->n == NJ_ARRAY_LEN(d->done))
         return false;
+    d->is_unflushed = true;
     if (!d->by_hand) {
         direct_run(d, task);
         return true;
@@ -37,7 +38,8 @@ static inline bool direct_submit(void *ctx, struct nj_task *task)
 
 static inline void direct_flush(void *ctx)
 {
-    (void)ctx;
+    struct direct *d = ctx;
+    d->is_unflushed = false;
 }
 
 static inline uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n)
@@ -45,6 +47,7 @@ static inline uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n
     struct direct *d = ctx;
     uint32_t i = 0;
 
+    cr_assert_not(d->is_unflushed, "nobody would wake who sleeps");
     while (i < n && d->n > 0)
         tasks[i++] = d->done[--d->n];
     return i;

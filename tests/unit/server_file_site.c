@@ -71,16 +71,21 @@ static void end_site(struct world *w)
     end(&w->b);
 }
 
-/* The client is told apart by the first letter of its name. */
+/* Told apart by the first letter of the name. */
+static const void *client_of(const char *who)
+{
+    static const char client[128];
+    return &client[(int)*who];
+}
+
 static struct nj_site_wait *get(struct world *w, const char *who, const char *path)
 {
-    static char client[128];
     struct nj_str p = {path, (uint32_t)strlen(path)};
     struct nj_target target;
 
     nj_site_target(w->site, p, &target);
     struct nj_http_request req = {
-        .method = NJ_STR("GET"), .path = p, .target = &target, .client = &client[(int)*who]};
+        .method = NJ_STR("GET"), .path = p, .target = &target, .client = client_of(who)};
     return nj_site_request(w->site, &req, (void *)(uintptr_t)who, NJ_SEC);
 }
 
@@ -128,9 +133,8 @@ Test(server_file_site, a_body_that_was_refused)
     for (int i = 0; i < 8; i++)
         poll_site(w);
     cr_assert_eq(w->n_said, 2);
-    struct nj_body *one = w->said[0].body, *two = w->said[1].body;
-    if (*w->said[0].to == 'b')
-        one = w->said[1].body, two = w->said[0].body;
+    bool swapped = *w->said[0].to == 'b';
+    struct nj_body *one = w->said[swapped].body, *two = w->said[!swapped].body;
 
     w->sh.direct.by_hand = true;
     cr_assert_eq(show(one), 0);
@@ -139,6 +143,7 @@ Test(server_file_site, a_body_that_was_refused)
     w->sh.direct.is_full = false;
     for (int i = 0; i < 8; i++)
         poll_site(w);
+    cr_expect_eq(w->sh.direct.in[0]->client, client_of("a"), "also a READ is a client's");
     cr_expect_eq(w->sh.direct.n_in, 1, "nobody asks while it is full");
     direct_run_next(&w->sh.direct);
     poll_site(w);
@@ -182,7 +187,9 @@ Test(server_file_site, a_displaced_open)
         get(w, "a2", path[full]);
         get(w, "c", path[full]);
         cr_assert_eq(w->sh.direct.n_in, 1);
+        cr_expect_eq(w->sh.direct.in[0]->client, client_of("a"));
         direct_displace(&w->sh.direct);
+        cr_expect(w->sh.port.keeps(w->sh.port.ctx), "it has to be polled");
         w->sh.direct.is_full = full;
         poll_site(w);
         cr_expect_eq(status_of(w, "a"), 503);
@@ -193,6 +200,7 @@ Test(server_file_site, a_displaced_open)
             continue;
 
         cr_assert_eq(w->sh.direct.n_in, 1);
+        cr_expect_eq(w->sh.direct.in[0]->client, client_of("b"));
         direct_displace(&w->sh.direct);
         poll_site(w);
         cr_expect_eq(status_of(w, "b"), 503);
