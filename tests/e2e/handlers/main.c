@@ -134,6 +134,24 @@ static void gate(struct nj_request *req, struct nj_response *resp, void *arg)
     say(resp, "through\n");
 }
 
+/* Reads a file that is for this process's user alone. */
+static void private(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    const char *path = getenv("NJ_TEST_PRIVATE");
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    char text[64];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+
+    (void)req;
+    (void)arg;
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        nj_response_status(resp, 500);
+    else
+        nj_response_write(resp, text, (size_t)n);
+}
+
 static void where(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     (void)req;
@@ -213,6 +231,7 @@ static const struct nj_route routes[] = {
     {.method = "GET", .path = "/wrong", .type = NJ_NON_BLOCKING, .handle = doze, STAYS},
     {.method = "GET", .path = "/os-doze", .type = NJ_OS_BLOCKING, .handle = doze_in_kernel},
     {.method = "GET", .path = "/gate", .type = NJ_OS_BLOCKING, .handle = gate},
+    {.method = "GET", .path = "/private", .type = NJ_OS_BLOCKING, .handle = private},
     {.method = "GET", .path = "/where", .type = NJ_EITHER, .handle = where, STAYS},
     {.method = "GET", .path = "/untyped", .handle = where, STAYS},
     {.method = "GET", .path = "/spin", .type = NJ_BLOCKING, .handle = spin},

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""With whose rights handlers run on threads that look up names of files with the rights of nobody."""
+import os
+
+from handlers_case import HandlersCase
+
+TEXT = b"for root alone\n"
+ROUNDS = 30
+NAMES = 20  # looked up at once: more than there are threads
+
+
+class Rights(HandlersCase):
+    options = ("--workers", "1")
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        path = os.path.join(cls.world.scratch, "private")
+        with open(path, "wb") as f:
+            f.write(TEXT)
+        os.chmod(path, 0o600)
+        cls.world.variables["NJ_TEST_PRIVATE"] = path
+
+    def test_a_handler_after_file_jobs(self):
+        """Each name is new, so a thread has to look it up; the handler runs on one of them."""
+        client = self.client()
+        before = self.server.telemetry("/nightjar/workers")
+        for i in range(ROUNDS):
+            files = [client.request(f"/none-{i}-{k}") for k in range(NAMES)]
+            handler = client.request("/private")
+            for stream in files:
+                self.assertEqual(404, client.response(stream)[0])
+            status, _, body = client.response(handler)
+            self.assertEqual((200, TEXT), (status, body), f"round {i}")
+        after = self.server.telemetry("/nightjar/workers")
+        for kind, n in (("files", ROUNDS * NAMES), ("handlers", ROUNDS)):
+            self.assertGreaterEqual(after[kind]["done"] - before[kind]["done"], n)
