@@ -391,7 +391,7 @@ Test(server_file_threads, random_jobs)
 
 /* Memory for pieces runs out again and again, and never is there more. */
 
-#define POOR_READS 8000u
+#define POOR_READS 5500u
 #define POOR_HELD  5000u          /* more than a quarter of the 17,500 for which there is memory */
 #define POOR_PAGES (8192u * 256u) /* 8 GiB: two seldom read the same */
 
@@ -402,6 +402,8 @@ struct reader {
     struct nj_chunk *held[POOR_HELD];
     uint32_t n_held, n_refused;
 };
+
+static pthread_barrier_t all_hold;
 
 static void put_some(struct reader *r, uint32_t n)
 {
@@ -443,6 +445,7 @@ static void *read_and_hold(void *arg)
         if (i % 8 == 0)
             nj_file_store_tidy(r->store);
     }
+    pthread_barrier_wait(&all_hold); /* their sum was too much at one time */
     put_some(r, r->n_held);
     return NULL;
 }
@@ -459,6 +462,7 @@ Test(server_file_threads, memory_runs_out)
     sparse_file(&b, "f", (off_t)POOR_PAGES * PAGE);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
     struct nj_object *o = b.job.object;
+    pthread_barrier_init(&all_hold, NULL, THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
         memset(&r[i], 0, sizeof r[i]);
         r[i].store = b.store;
