@@ -56,6 +56,8 @@ static const char *const help[] = {
     "  --error-page 404=/404.html   a file below the root for a status (up to 16 times)\n"
     "  --symlinks none|owner|beneath   follow none, those to files of the link's owner, or those\n"
     "                          that stay below the root [beneath]\n"
+    "  --file-reads auto|direct|buffered|threads   large files: by io_uring past the page cache,\n"
+    "                          through it, or by threads; auto is direct, else threads [auto]\n"
     "\n",
 
     "who may have what (docs/policy.md)\n"
@@ -161,6 +163,7 @@ static const char *const names[] = {
     "cache-control",
     "error-page",
     "symlinks",
+    "file-reads",
     "config",
     "rate",
     "rate-per-client",

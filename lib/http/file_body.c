@@ -20,6 +20,8 @@
 /* Taking no more than this between two rests is slow: such turns make a small chunk last for four,
  * and 4 MiB/s need 500 of them a second. */
 #define SLOW_TURN_BYTES (8u * 1024u)
+/* What a body may be ahead of itself, in pieces of NJ_CHUNK_BYTES: 4 MiB, 1 Gbit/s for 30 ms. */
+#define AHEAD_MAX       16u
 /* Of these nobody knows yet whether there will be rests. */
 #define FIRST_BYTES     (4u * NJ_CHUNK_SMALL_BYTES)
 
@@ -40,6 +42,7 @@ struct chunk_body {
     uint64_t asked;                   /* bytes asked for until now: how much to ask for */
     uint64_t rested_at;               /* `next` at the last rest */
     uint64_t turn_bytes;              /* taken between the last two rests; 0: there were none */
+    uint32_t n_ahead;                 /* pieces that the port shall have ready besides `ahead` */
     const void *client;
     struct nj__job *reading;
     struct nj_list starved;
@@ -217,6 +220,8 @@ static bool ask(struct chunk_body *b)
     job->file.object = b->object;
     job->file.offset = offset;
     job->file.n_bytes = n_bytes;
+    job->file.n_ahead = n_bytes > NJ_CHUNK_SMALL_BYTES ? b->n_ahead : 0;
+    job->file.end = b->end;
     job->file.asker = b;
     job->file.client = b->client;
     nj_ref_take(&b->object->ref);
@@ -314,6 +319,14 @@ static bool is_time_to_ask(const struct chunk_body *b, uint64_t n_left)
     return n_left <= (is_slow(b) ? b->turn_bytes + SLOW_TURN_BYTES : b->current->n_bytes / 2);
 }
 
+/* It could have sent, and nothing was there: from now on twice as much is read ahead. A body that
+ * is held up by its peer, or by its rate, never comes here. */
+static void ask_for_more(struct chunk_body *b)
+{
+    if (b->asked >= FIRST_BYTES && !is_slow(b))
+        b->n_ahead = b->n_ahead == 0 ? 1 : 2 * b->n_ahead < AHEAD_MAX ? 2 * b->n_ahead : AHEAD_MAX;
+}
+
 static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 {
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
@@ -325,6 +338,8 @@ static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
         b->ahead = NULL;
     }
     if (!b->current) {
+        if (!b->waiting)
+            ask_for_more(b);
         b->waiting = !b->broke;
         return b->broke ? -1 : 0;
     }
@@ -365,6 +380,8 @@ static void chunk_rest(struct nj_body *body)
         b->turn_bytes = b->next - b->rested_at;
         b->rested_at = b->next;
     }
+    if (is_slow(b))
+        b->n_ahead = 0;
     if (!is_slow(b) || b->reading)
         return;
     if (b->ahead && b->ahead->n_bytes > NJ_CHUNK_SMALL_BYTES)

@@ -72,6 +72,8 @@ struct nj_file_job {
                                * READ in: the job holds a reference of the asker's */
     uint64_t offset;          /* READ in */
     uint32_t n_bytes;         /* READ in: 1..NJ_CHUNK_BYTES, not past the end; a wish */
+    uint32_t n_ahead;       /* READ in: pieces of NJ_CHUNK_BYTES that it will want soon after ... */
+    uint64_t end;           /* ... READ in: this one, before this offset; also a wish */
     struct nj_chunk *chunk; /* READ out: one reference for the asker, or NULL. The byte at `offset`
                              * is in it; it may begin earlier, and end earlier or later */
 
@@ -81,6 +83,7 @@ struct nj_file_job {
     struct nj_file_job *next; /* these are the port's, while it has the job */
     uint64_t seen;
     uint32_t place;
+    bool by_reader;
     struct nj_task task;
     void *lane;
 };

@@ -65,10 +65,9 @@ struct nj_task *nj_task_queue_first(const struct nj_task_queue *q)
     return nj_container_of(c->tasks.next, struct nj_task, node);
 }
 
-struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
+/* It goes to a worker. */
+static struct nj_task *pop(struct nj_task_queue *q, struct nj_task *task)
 {
-    struct nj_task *task = nj_task_queue_first(q);
-
     if (!task)
         return NULL;
     struct nj_task_client *c = client_of(q, task);
@@ -76,6 +75,23 @@ struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
     c->n_with_workers++;
     enlist(q, c);
     return task;
+}
+
+struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
+{
+    return pop(q, nj_task_queue_first(q));
+}
+
+struct nj_task *nj_task_queue_pop_below(struct nj_task_queue *q, uint32_t n)
+{
+    if (!nj_list_empty(&q->fresh))
+        return n > 0 ? nj_task_queue_pop(q) : NULL;
+    for (struct nj_list *l = q->turns.next; l != &q->turns; l = l->next) {
+        const struct nj_task_client *c = nj_container_of(l, struct nj_task_client, node);
+        if (c->n_with_workers < n)
+            return pop(q, nj_container_of(c->tasks.next, struct nj_task, node));
+    }
+    return NULL;
 }
 
 void nj_task_queue_home(struct nj_task_queue *q, const struct nj_task *task)

@@ -42,6 +42,9 @@ void nj_task_queue_push(struct nj_task_queue *q, struct nj_task *task);
 struct nj_task *nj_task_queue_first(const struct nj_task_queue *q);
 /* The first leaves the queue and goes to a worker; nj_task_queue_home() when it is back. */
 struct nj_task *nj_task_queue_pop(struct nj_task_queue *q);
+/* The same, but of a client that has less than `n` with workers. NULL: there is none. O(clients)
+ * that have as many or more. */
+struct nj_task *nj_task_queue_pop_below(struct nj_task_queue *q, uint32_t n);
 void nj_task_queue_home(struct nj_task_queue *q, const struct nj_task *task);
 /* No more may wait, and this one is to: the task that leaves the queue for it, the last of the
  * client with most, whose displaced is set; the caller rejects it. NULL: its own client has its

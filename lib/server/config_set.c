@@ -103,6 +103,7 @@ static const struct entry entries[] = {
     {{"cache-control", "files"}, TEXT, false, FIELD(cache_control), 0, 0, NULL},
     {{"error-page", "files"}, LIST, false, FIELD(error_page), 0, NJ_SERVER_ERROR_PAGES_MAX, NULL},
     {{"symlinks", "files"}, WORD, false, FIELD(symlinks), 1, 0, "none|owner|beneath"},
+    {{"file-reads", NULL}, WORD, false, FIELD(file_reads), 1, 0, "auto|direct|buffered|threads"},
 
     {{"access-log", "log"}, TEXT, false, FIELD(access_log), 0, 0, NULL},
     {{"log-format", "log"}, WORD, false, FIELD(log_format), 1, 0, "combined|json"},

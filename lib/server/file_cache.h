@@ -42,6 +42,8 @@ struct nj__file {
     /* Of a large file: it was not changed just before it was opened, or a read has waited until a
      * change would show. */
     _Atomic bool is_settled;
+    bool is_local; /* its file system is of this machine: fstat(2) of it does not wait */
+    enum { NJ__DIRECT_UNKNOWN, NJ__DIRECT, NJ__NOT_DIRECT } direct; /* the reader's: has O_DIRECT */
 
     /* With the lock: */
     struct nj__file_id seen; /* when it was last looked at */

@@ -472,7 +472,7 @@ enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
     if (fill.from)
         nj__chunks_copy(&fill);
     else
-        ok = nj__file_read_piece(f, fill.out, fill.n_bytes, fill.offset);
+        ok = nj__file_read_piece(f, fill.out, fill.n_bytes, fill.n_room, fill.offset);
     r = nj__chunks_end(c, f, &fill, ok, job);
     if (ok && !fill.from && fill.n_room == NJ_CHUNK_BYTES)
         posix_fadvise(f->fd, (off_t)(fill.offset + fill.n_room), NJ__CHUNK_AHEAD_BYTES,

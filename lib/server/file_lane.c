@@ -7,6 +7,7 @@
 #include "server/file_lane.h"
 
 #include "base/attr.h"
+#include "server/file_reader.h"
 
 /* READs that are looked at, or asked for again, in one step: others want their turn, too. */
 #define LOOKS 16u
@@ -33,6 +34,12 @@ static struct nj_file_job *take(struct nj__file_waiting *w, struct nj_file_job *
     if (w->look == &job->next)
         w->look = at;
     return job;
+}
+
+static const struct nj_task_port *way_of(const struct nj_file_lane *lane,
+                                         const struct nj_file_job *job)
+{
+    return job->by_reader ? &lane->reader : &lane->way;
 }
 
 static void run(struct nj_task *task)
@@ -71,8 +78,9 @@ static bool withdraw(void *ctx, struct nj_file_job *job)
 {
     struct nj_file_lane *lane = ctx;
 
-    if (!nj_list_linked(&job->task.node) || !lane->way.withdraw ||
-        !lane->way.withdraw(lane->way.ctx, &job->task))
+    const struct nj_task_port *way = way_of(lane, job);
+
+    if (!nj_list_linked(&job->task.node) || !way->withdraw || !way->withdraw(way->ctx, &job->task))
         return false;
     lane->has_left = true;
     return true;
@@ -91,11 +99,13 @@ static bool submit(void *ctx, struct nj_file_job *job)
     if (job->op != NJ_FILE_READ)
         job->object = NULL;
     job->chunk = NULL;
-    if (!lane->way.submit(lane->way.ctx, &job->task)) {
+    job->by_reader = job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_may(job);
+    const struct nj_task_port *way = way_of(lane, job);
+    if (!way->submit(way->ctx, &job->task)) {
         lane->has_left = false;
         return false;
     }
-    lane->way.flush(lane->way.ctx);
+    way->flush(way->ctx);
     return true;
 }
 
@@ -194,18 +204,12 @@ static uint32_t give_back_failed(struct nj_file_lane *lane, struct nj_file_job *
     return n;
 }
 
-static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
+static uint32_t take_home(struct nj_file_lane *lane, const struct nj_task_port *way,
+                          struct nj_file_job **jobs, uint32_t n_max)
 {
-    struct nj_file_lane *lane = ctx;
     struct nj_task *home[NJ_BURST_MAX];
-    uint32_t n = ask_for_displaced(lane, jobs, n_max);
-
-    if (lane->memory.first && n < n_max && (jobs[n] = give_back(&lane->memory)))
-        n++;
-    n += look_at_busy(lane, jobs + n, n_max - n);
-    ask_for_memory(lane);
-    uint32_t n_room = n_max - n < NJ_BURST_MAX ? n_max - n : NJ_BURST_MAX;
-    uint32_t n_home = n_room > 0 ? lane->way.poll(lane->way.ctx, home, n_room) : 0;
+    uint32_t n_room = n_max < NJ_BURST_MAX ? n_max : NJ_BURST_MAX, n = 0;
+    uint32_t n_home = n_room > 0 ? way->poll(way->ctx, home, n_room) : 0;
 
     lane->has_left |= n_home > 0;
     for (uint32_t i = 0; i < n_home; i++) {
@@ -216,6 +220,21 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
         else
             jobs[n++] = job;
     }
+    return n;
+}
+
+static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
+{
+    struct nj_file_lane *lane = ctx;
+    uint32_t n = ask_for_displaced(lane, jobs, n_max);
+
+    if (lane->memory.first && n < n_max && (jobs[n] = give_back(&lane->memory)))
+        n++;
+    n += look_at_busy(lane, jobs + n, n_max - n);
+    ask_for_memory(lane);
+    n += take_home(lane, &lane->way, jobs + n, n_max - n);
+    if (lane->reader.poll)
+        n += take_home(lane, &lane->reader, jobs + n, n_max - n);
     return n + give_back_failed(lane, jobs + n, n_max - n);
 }
 
@@ -237,11 +256,14 @@ static void init(struct nj__file_waiting *w)
 }
 
 struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_task_port *way,
+                                      const struct nj_task_port *reader,
                                       struct nj_file_store *store)
 {
     static const char *const names[NJ_FILE_N_OPS] = {"open", "read", "list"};
 
     *lane = (struct nj_file_lane){.way = *way, .store = store};
+    if (reader)
+        lane->reader = *reader;
     for (int op = 0; op < NJ_FILE_N_OPS; op++)
         nj_task_class_init(&lane->by_op[op], names[op], NJ_OS_BLOCKING);
     init(&lane->displaced);

@@ -22,7 +22,8 @@ struct nj__file_waiting {
 };
 
 struct nj_file_lane {
-    struct nj_task_port way; /* to the workers */
+    struct nj_task_port way;    /* to the workers */
+    struct nj_task_port reader; /* for READs that it may do (file_reader.h), or zeroes */
     struct nj_file_store *store;
     struct nj_task_class by_op[NJ_FILE_N_OPS];
     struct nj__file_waiting displaced;    /* READs that gave their place to another client's */
@@ -31,8 +32,9 @@ struct nj_file_lane {
     bool has_left;                        /* some task, since one was refused */
 };
 
-/* `lane` must stay where it is for as long as the port is used. */
+/* `lane` must stay where it is for as long as the port is used. `reader`: NULL, there is none. */
 struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_task_port *way,
+                                      const struct nj_task_port *reader,
                                       struct nj_file_store *store);
 
 #endif

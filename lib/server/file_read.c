@@ -17,12 +17,19 @@
 #include "server/file_read.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/attr.h"
+
 /* File times advance with the kernel's tick, 10 ms at the slowest, and lag by as much. */
 #define TICK_NS 20000000
+
+/* Not in linux/magic.h, for it is not in Linux. */
+#define ZFS_SUPER_MAGIC 0x2fc12fc1u
 
 static int64_t now_ns(void)
 {
@@ -37,19 +44,39 @@ bool nj__file_is_racy(const struct nj__file_id *id)
     return id->ctime_ns > now_ns() - TICK_NS;
 }
 
-bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+/* At least n_bytes, at most n_room. */
+static bool read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, uint64_t offset)
 {
-    while (n_bytes > 0) {
-        ssize_t n = pread(fd, out, n_bytes, (off_t)offset);
+    for (uint64_t n_got = 0; n_got < n_bytes;) {
+        ssize_t n = pread(fd, out + n_got, n_room - n_got, (off_t)(offset + n_got));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return false;
-        out += n;
-        offset += (uint64_t)n;
-        n_bytes -= (uint64_t)n;
+        n_got += (uint64_t)n;
     }
     return true;
+}
+
+bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+{
+    return read_some(fd, out, n_bytes, n_bytes, offset);
+}
+
+bool nj__file_is_local(int fd)
+{
+    static const uint32_t local[] = {EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
+                                     F2FS_SUPER_MAGIC,      TMPFS_MAGIC,          RAMFS_MAGIC,
+                                     SQUASHFS_MAGIC,        ISOFS_SUPER_MAGIC,    MSDOS_SUPER_MAGIC,
+                                     OVERLAYFS_SUPER_MAGIC, REISERFS_SUPER_MAGIC, ZFS_SUPER_MAGIC};
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(local); i++)
+        if ((uint32_t)fs.f_type == local[i])
+            return true;
+    return false;
 }
 
 /* Pieces of a file that was changed just before it was opened may be of two versions with the same
@@ -130,11 +157,12 @@ void nj__file_spoil(struct nj__file *f)
     nj__shared_unlock(f->shared);
 }
 
-bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
+                         uint64_t offset)
 {
     settle(f);
     atomic_store_explicit(&f->is_settled, true, memory_order_relaxed);
-    if (nj__file_read(f->fd, out, n_bytes, offset) && nj__file_is_unchanged(f))
+    if (read_some(f->fd, out, n_bytes, n_room, offset) && nj__file_is_unchanged(f))
         return true;
     nj__file_spoil(f);
     return false;

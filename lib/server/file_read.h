@@ -13,12 +13,17 @@
  * shortly ago may change again unseen. */
 bool nj__file_is_racy(const struct nj__file_id *id);
 
+/* Is it on a file system that needs no other machine, nor a process, to answer? */
+bool nj__file_is_local(int fd);
+
 /* Read exactly `n_bytes`. False: the file is shorter, or broken. */
 bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
 
 /* The same of a large file that was opened a while ago. False also when it is not what it was then,
- * as far as the kernel tells; from then on always. */
-bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t offset);
+ * as far as the kernel tells; from then on always. Where the descriptor has O_DIRECT, `out`,
+ * `offset` and `n_room`, the bytes for which there is room, are multiples of 4096. */
+bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
+                         uint64_t offset);
 
 /* Its parts, for who reads otherwise; not before the file is settled, see struct nj__file. */
 

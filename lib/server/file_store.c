@@ -95,6 +95,11 @@ static void count_files(struct nj_file_store *s, int by)
     atomic_fetch_add_explicit(&s->n_files, (uint32_t)by, memory_order_relaxed);
 }
 
+struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
+{
+    return &s->chunks;
+}
+
 uint32_t nj_file_store_objects(const struct nj_file_store *s)
 {
     return atomic_load_explicit(&s->n_files, memory_order_relaxed) +
@@ -361,6 +366,7 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
     f->fd = fd;
     f->seen = *id;
     f->object.is_racy = nj__file_is_racy(id);
+    f->is_local = nj__file_is_local(fd);
     atomic_init(&f->is_settled, !f->object.is_racy);
     *out = f;
     return NJ_FILE_OK;

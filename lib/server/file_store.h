@@ -72,6 +72,9 @@ const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store
  */
 bool nj_file_store_has_news(struct nj_file_store *store, const struct nj_file_job *job);
 
+/* The pieces of its large files, for the reader. */
+struct nj__chunks *nj__file_store_chunks(struct nj_file_store *store);
+
 /* Objects and chunks that somebody may hold, cached files included. Any thread. */
 uint32_t nj_file_store_objects(const struct nj_file_store *store);
 

@@ -219,6 +219,63 @@ static void down_workers(struct nj_server *s)
     nj_workers_free(s->workers);
 }
 
+static const char *const how_read[] = {
+    [NJ_FILE_READS_DIRECT] = "by io_uring, past the page cache where their file system can",
+    [NJ_FILE_READS_BUFFERED] = "by io_uring, through the page cache",
+    [NJ_FILE_READS_THREADS] = "by threads, through the page cache",
+};
+
+static bool start_reader(struct nj_server *s, enum nj_file_reads how)
+{
+    struct nj_file_reader_config c = {
+        .store = s->store,
+        .no_direct = how == NJ_FILE_READS_BUFFERED,
+        .n_shards = s->n_shards,
+        .tasks_max = JOBS_MAX,
+        .affinity = &s->place.rest,
+        .eal = true,
+        .wakers = s->waker,
+    };
+    int rc = nj_file_reader_start(&c, &s->reader);
+
+    if (rc == 0) {
+        nj_say(NJ_SAY_INFO, "large files are read %s%s", how_read[how],
+               nj_file_reader_is_registered(s->reader) ? ", into hugepages" : "");
+        return true;
+    }
+    snprintf(s->why, sizeof s->why, "the system does not let us use io_uring (%s)%s", strerror(-rc),
+             rc == -EPERM ? ": see kernel.io_uring_disabled in sysctl(8), and seccomp" : "");
+    return false;
+}
+
+static bool up_reader(struct nj_server *s)
+{
+    enum nj_file_reads how = s->settings.config->file_reads;
+    bool is_auto = how == NJ_FILE_READS_DEFAULT || how == NJ_FILE_READS_AUTO;
+
+    if (!s->store)
+        return true;
+    if (how != NJ_FILE_READS_THREADS) {
+        if (start_reader(s, is_auto ? NJ_FILE_READS_DIRECT : how))
+            return true;
+        if (!is_auto) {
+            size_t n = strlen(s->why);
+            snprintf(s->why + n, sizeof s->why - n, "; --file-reads threads does without");
+            return false;
+        }
+        nj_say(NJ_SAY_WARNING, "%s", s->why);
+        s->why[0] = '\0';
+    }
+    nj_say(NJ_SAY_INFO, "large files are read %s", how_read[NJ_FILE_READS_THREADS]);
+    return true;
+}
+
+static void down_reader(struct nj_server *s)
+{
+    if (s->reader && nj_file_reader_stop(s->reader, HANDLERS_MS) == 0)
+        nj_file_reader_free(s->reader);
+}
+
 /* As shards reckon it. */
 static int64_t wall_ns(void *server)
 {
@@ -286,7 +343,11 @@ static void stop_handlers(struct nj_server *s)
         nj_say(NJ_SAY_ERROR,
                "%u tasks on workers did not return within %u ms; leaving without them", n_stuck,
                HANDLERS_MS);
-    if (stuck_on_fibers(s) + n_stuck > 0) {
+    uint32_t n_reads = s->reader ? nj_file_reader_stop(s->reader, HANDLERS_MS) : 0;
+    if (n_reads > 0)
+        nj_say(NJ_SAY_ERROR, "the disk did not answer within %u ms; leaving without it",
+               HANDLERS_MS);
+    if (stuck_on_fibers(s) + n_stuck + n_reads > 0) {
         down_access(s); /* what is in it is written, in bounded time */
         _exit(NJ_EXIT_FAILED);
     }
@@ -404,7 +465,10 @@ static bool up_shards(struct nj_server *s)
         join_port(s, i, &c);
         if (s->store) {
             struct nj_task_port way = nj_workers_port(s->workers, i, NJ_WORKERS_FILES);
-            c.port.files = nj_file_lane_init(&s->lane[i], &way, s->store);
+            struct nj_task_port reader = {0};
+            if (s->reader)
+                reader = nj_file_reader_port(s->reader, i);
+            c.port.files = nj_file_lane_init(&s->lane[i], &way, &reader, s->store);
         }
         c.port.workers = nj_workers_port(s->workers, i, NJ_WORKERS_HANDLERS);
         c.port.clock = read_clock;
@@ -483,6 +547,7 @@ static const struct step {
     {nj__server_up_ports, nj__server_down_ports},
     {up_place,      NULL},
     {up_workers,    down_workers},
+    {up_reader,     down_reader},
     {up_access,     down_access},
     {nj__server_up_policy, nj__server_down_policy},
     {up_shards,     down_shards},

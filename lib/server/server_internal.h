@@ -13,6 +13,7 @@
 #include "server/access_log.h"
 #include "server/addresses.h"
 #include "server/file_lane.h"
+#include "server/file_reader.h"
 #include "server/file_store.h"
 #include "server/notes.h"
 #include "server/port_watch.h"
@@ -52,7 +53,8 @@ struct nj_server {
     struct nj_control control;
     struct nj_file_store *store;
     struct nj_place place;
-    struct nj_workers *workers; /* run OS_BLOCKING tasks, and what is done with files */
+    struct nj_workers *workers;    /* run OS_BLOCKING tasks, and what is done with files */
+    struct nj_file_reader *reader; /* reads large files; NULL: workers do */
     struct nj_file_lane lane[NJ_SHARDS_MAX];
     struct nj_task tidy; /* of the store; the supervisor's */
     bool tidying;        /* `tidy` is with the workers */

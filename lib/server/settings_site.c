@@ -62,6 +62,8 @@ int nj__settings_read_requests(struct nj_settings *s, char *why, size_t n)
         return nj_fail(why, n, "--max-header-size: expected 1024 to 32768 bytes");
     if (c->max_headers > 128 || (c->max_headers && c->max_headers < 8))
         return nj_fail(why, n, "--max-headers: expected 8 to 128");
+    if ((unsigned)c->file_reads > NJ_FILE_READS_THREADS)
+        return nj_fail(why, n, "--file-reads: expected auto, direct, buffered or threads");
     if ((unsigned)c->symlinks > NJ_SYMLINKS_BENEATH)
         return nj_fail(why, n, "--symlinks: expected none, owner or beneath");
     if ((unsigned)c->log_format > NJ_LOG_JSON)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""With whose rights handlers run on threads that look up names of files with the rights of nobody."""
+"""With whose rights handlers run, on threads that look up names with the rights of nobody."""
 import os
 
 from handlers_case import HandlersCase

@@ -106,7 +106,7 @@ BANS = {
 }
 
 # The one exception that is not a folder: workers register their thread with EAL.
-WORKER = re.compile(r"^lib/server/worker")
+WORKER = re.compile(r"lib/server/(?:workers?|file_reader)\.c")
 
 
 def rule_bans(source):

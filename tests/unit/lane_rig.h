@@ -64,7 +64,7 @@ static inline void begin_shard(struct shard *sh, struct bench *b)
     sh->direct = (struct direct){0};
     struct nj_task_port way = {
         .ctx = &sh->direct, .submit = direct_submit, .flush = direct_flush, .poll = direct_poll};
-    sh->port = nj_file_lane_init(&sh->lane, &way, b->store);
+    sh->port = nj_file_lane_init(&sh->lane, &way, NULL, b->store);
 }
 
 /* The oldest of those that it has. */

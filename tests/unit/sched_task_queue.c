@@ -137,6 +137,30 @@ Test(sched_task_queue, joined_by_who_has_many)
 
 /* Places of a full queue: who has less than its part takes them from who has most, the last first.
  */
+Test(sched_task_queue, no_more_than_so_many_of_a_client)
+{
+    struct nj_task *a = new_tasks(4, keys[0]), *b = new_tasks(3, keys[1]);
+
+    nj_task_queue_init(&q);
+    cr_expect_null(nj_task_queue_pop_below(&q, 2));
+    for (int i = 0; i < 4; i++)
+        nj_task_queue_push(&q, &a[i]);
+    cr_expect_null(nj_task_queue_pop_below(&q, 0));
+    cr_expect_eq(nj_task_queue_pop_below(&q, 2), &a[0]);
+    cr_expect_eq(nj_task_queue_pop_below(&q, 2), &a[1]);
+    cr_expect_null(nj_task_queue_pop_below(&q, 2));
+    for (int i = 0; i < 3; i++)
+        nj_task_queue_push(&q, &b[i]);
+    cr_expect_eq(nj_task_queue_pop_below(&q, 2), &b[0]);
+    cr_expect_eq(nj_task_queue_pop_below(&q, 2), &b[1], "not a, though it is its turn");
+    cr_expect_null(nj_task_queue_pop_below(&q, 2));
+    nj_task_queue_home(&q, &a[0]);
+    cr_expect_eq(nj_task_queue_pop_below(&q, 2), &a[2]);
+    cr_expect_eq(q.n, 2);
+    free(a);
+    free(b);
+}
+
 Test(sched_task_queue, displaced)
 {
     struct nj_task *a = new_tasks(10, keys[0]), *b = new_tasks(6, keys[1]),

@@ -42,7 +42,7 @@ static struct world *start(uint32_t n_workers)
     cr_assert_eq(nj_workers_start(&config, &x->w), 0);
     for (uint32_t i = 0; i < 2; i++) {
         struct nj_task_port way = nj_workers_port(x->w, i, NJ_WORKERS_FILES);
-        x->port[i] = nj_file_lane_init(&x->lane[i], &way, x->b.store);
+        x->port[i] = nj_file_lane_init(&x->lane[i], &way, NULL, x->b.store);
     }
     return x;
 }

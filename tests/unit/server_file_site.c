@@ -239,7 +239,7 @@ static void begin_workers(struct world *w, uint32_t tasks_max)
 
     cr_assert_eq(nj_workers_start(&config, &w->workers), 0);
     struct nj_task_port way = nj_workers_port(w->workers, 0, NJ_WORKERS_FILES);
-    w->sh.port = nj_file_lane_init(&w->sh.lane, &way, w->b.store);
+    w->sh.port = nj_file_lane_init(&w->sh.lane, &way, NULL, w->b.store);
     w->other = nj_workers_port(w->workers, 1, NJ_WORKERS_FILES);
     w->blocker = (struct nj_task){.ops = &ops};
     nj_list_init(&w->blocker.node);

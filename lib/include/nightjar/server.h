@@ -38,6 +38,15 @@ extern "C" {
 #define NJ_NONE   UINT64_MAX
 #define NJ_NONE32 UINT32_MAX
 
+/* How files that are read piece by piece are read. */
+enum nj_file_reads {
+    NJ_FILE_READS_DEFAULT,  /* NJ_FILE_READS_AUTO */
+    NJ_FILE_READS_AUTO,     /* DIRECT if the kernel lets us, else THREADS */
+    NJ_FILE_READS_DIRECT,   /* io_uring, past the page cache where the file system can */
+    NJ_FILE_READS_BUFFERED, /* io_uring, through the page cache */
+    NJ_FILE_READS_THREADS,  /* by workers, through the page cache */
+};
+
 /* Symbolic links below the root. */
 enum nj_symlinks {
     NJ_SYMLINKS_DEFAULT, /* as the policy file says, else NJ_SYMLINKS_BENEATH */
@@ -151,6 +160,7 @@ struct nj_server_config {
     const char *cache_control; /* that field of 200, 206 and 304; none */
     const char *error_page[NJ_SERVER_ERROR_PAGES_MAX]; /* "404=/404.html", a file below the root */
     enum nj_symlinks symlinks;
+    enum nj_file_reads file_reads;
 
     const char *access_log; /* a file, or "-": standard output; none */
     enum nj_log_format log_format;
