@@ -70,7 +70,7 @@ struct nj__file_cache {
     struct nj_hash_key key;
     struct nj_list buckets[NJ__FILE_BUCKETS];
     struct nj_list trial, hot; /* least recently used first */
-    struct nj_list open;       /* those with a descriptor, looked at longest ago first */
+    struct nj_list open; /* those with a descriptor; at the end who came or was looked at last */
     uint64_t cost, cost_hot, cost_max;
     struct nj__shared *shared;
 };
