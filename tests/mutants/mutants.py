@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Mistakes in lib/sched that the tests have to find: mutants.py [-j N] BUILD [PATTERN].
+Mistakes that the tests have to find: mutants.py [-j N] BUILD [PATTERN].
 
-tests/mutants/NAME.txt has the mistakes in lib/sched/NAME.c:
+tests/mutants/NAME.txt has the mistakes in lib/sched/NAME.c, tests/mutants/LAYER/NAME.txt those in
+lib/LAYER/NAME.c:
 
     [name]
     What is wrong, in one sentence.
@@ -74,12 +75,19 @@ def parse(text, source):
 
 
 def mutants(pattern):
-    for path in sorted(glob.glob(os.path.join(REPO, "tests/mutants/*.txt"))):
-        noun = os.path.splitext(os.path.basename(path))[0]
+    lists = os.path.join(REPO, "tests/mutants")
+    for path in sorted(glob.glob(f"{lists}/**/*.txt", recursive=True)):
+        noun = os.path.splitext(os.path.relpath(path, lists))[0]
+        source = noun if "/" in noun else f"sched/{noun}"
         with open(path, encoding="utf-8") as f:
-            for mutant in parse(f.read(), f"lib/sched/{noun}.c"):
-                if pattern in f"{noun}.{mutant.name}":
+            for mutant in parse(f.read(), f"lib/{source}.c"):
+                if re.search(pattern, title(mutant)):
                     yield mutant
+
+
+def title(mutant):
+    noun = mutant.source.removeprefix("lib/").removeprefix("sched/").removesuffix(".c")
+    return f"{noun}.{mutant.name}"
 
 
 def mutated(mutant):
@@ -115,6 +123,14 @@ class Build:
             words.remove("-MD")
             yield command["output"], os.path.join(self.folder, command["file"]), words
 
+    def link(self, target):
+        """What is behind the objects in the command that links a target: options and libraries."""
+        command = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "-s", target],
+                                 capture_output=True, text=True, check=True).stdout
+        words = shlex.split(command)
+        return [word for word in words[words.index("-o") + 2:]
+                if not word.startswith(target + ".p/")]
+
     def run(self, *command):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True,
                               errors="replace")
@@ -131,9 +147,9 @@ class Build:
 
 
 def has(source, noun):
-    """Is it lib/sched/NOUN.c, or does it include that?"""
+    """Is it lib/NOUN, or does it include that?"""
     with open(source, encoding="utf-8") as f:
-        return source.endswith(f"/sched/{noun}") or f'#include "sched/{noun}"' in f.read()
+        return source.endswith(f"/lib/{noun}") or f'#include "{noun}"' in f.read()
 
 
 class Program:
@@ -141,29 +157,32 @@ class Program:
 
     def __init__(self, build, mutant, target, name, extra=(), options=()):
         self.build, self.extra, self.options = build, list(extra), list(options)
-        self.noun = os.path.basename(mutant.source)
-        self.folder = os.path.join(build.folder, "mutants", f"{self.noun[:-2]}.{mutant.name}", name)
-        self.source = os.path.join(self.folder, "sched", self.noun)
+        self.noun = os.path.relpath(mutant.source, "lib")
+        self.layer = os.path.dirname(self.noun)
+        self.folder = os.path.join(build.folder, "mutants", title(mutant), name)
+        self.source = os.path.join(self.folder, self.noun)
         self.path = os.path.join(self.folder, "program")
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(os.path.dirname(self.source))
         with open(self.source, "w", encoding="utf-8") as f:
             f.write(mutated(mutant))
         objects = [self.compiled(*of) for of in self.sources(target)]
-        build.run("cc", *self.options, "-o", self.path, *objects, "-Wl,--start-group", *LIBRARIES,
-                  "-Wl,--end-group", *SYSTEM, *self.extra)
+        libraries = ["-Wl,--start-group", *LIBRARIES, "-Wl,--end-group", *SYSTEM, *self.extra]
+        if self.layer != "sched":
+            libraries = build.link(target)
+        build.run("cc", *self.options, "-o", self.path, *objects, *libraries)
 
     def sources(self, target):
         found = list(self.build.objects(target))
         if not any(has(source, self.noun) for _, source, _ in found):
-            found += [of for of in self.build.objects("lib/libnj_sched.a")
+            found += [of for of in self.build.objects(f"lib/libnj_{self.layer}.a")
                       if has(of[1], self.noun)]
         return found
 
     def compiled(self, name, source, words):
         """A mistake is no reason to warn, and the mutant's folder comes first in the path."""
         if has(source, self.noun):
-            if source.endswith(f"/sched/{self.noun}"):
+            if source.endswith(f"/lib/{self.noun}"):
                 source = self.source
             first = next(i for i, word in enumerate(words) if word.startswith("-I"))
             return self.compile(self.folder, name, source,
@@ -265,15 +284,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-j", type=int, default=os.cpu_count(), help="so many at a time")
     parser.add_argument("build")
-    parser.add_argument("pattern", nargs="?", default="", help="part of NOUN.NAME")
+    parser.add_argument("pattern", nargs="?", default="",
+                        help="a regular expression in [LAYER/]NOUN.NAME")
     options = parser.parse_args()
     build, killed = Build(options.build), 0
     chosen = list(mutants(options.pattern))
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         for mutant, (dead, text) in zip(chosen, pool.map(lambda m: judge(build, m), chosen)):
             killed += dead
-            noun = os.path.splitext(os.path.basename(mutant.source))[0]
-            print(f"{noun}.{mutant.name}: {mutant.what}\n    {text}", flush=True)
+            print(f"{title(mutant)}: {mutant.what}\n    {text}", flush=True)
     print(f"{killed} of {len(chosen)} mutants killed")
     return 0 if chosen and killed == len(chosen) else 1
 
