@@ -236,3 +236,141 @@ Test(server_file_lane, readers_share_pieces, .timeout = 60)
     cr_expect_leq(stats(&x->b)->read_bytes, 100 * MIB);
     stop(x);
 }
+
+/* Jobs of five clients at random, which give each other's places away, wait for each other's READs,
+ * are joined and withdrawn, or wanted by nobody: each comes back once. */
+enum { JOBS = 400, CLIENTS = 5, STEPS = 20000, ROUNDS = 10 };
+
+static struct {
+    struct bench b;
+    struct nj_prng prng;
+    struct nj_file_lane lane;
+    struct nj_file_port port;
+    struct nj_object *o[2];
+    struct nj_file_job job[JOBS];
+    bool is_out[JOBS];
+    uint32_t n_out, n_withdrawn, n_ok;
+} any;
+
+static void send_any(struct nj_file_job *job)
+{
+    static const char clients[CLIENTS];
+    uint32_t client = nj_prng_below(&any.prng, 2) ? 0 : nj_prng_below(&any.prng, CLIENTS);
+
+    *job = (struct nj_file_job){.op = NJ_FILE_READ, .asker = job, .client = &clients[client]};
+    job->object = any.o[nj_prng_below(&any.prng, 2)];
+    job->offset = (uint64_t)nj_prng_below(&any.prng, 64) * 131072;
+    job->n_bytes = nj_prng_below(&any.prng, 2) ? NJ_CHUNK_SMALL_BYTES : NJ_CHUNK_BYTES;
+    if (nj_prng_below(&any.prng, 6) == 0) {
+        job->op = NJ_FILE_OPEN;
+        strcpy(job->path, "small");
+    }
+    if (any.port.submit(any.port.ctx, job)) {
+        any.is_out[job - any.job] = true;
+        any.n_out++;
+    } else {
+        sched_yield();
+    }
+}
+
+static void came_back(struct nj_file_job *job)
+{
+    cr_assert(any.is_out[job - any.job], "it was not out");
+    any.is_out[job - any.job] = false;
+    any.n_out--;
+    any.n_ok += job->result == NJ_FILE_OK;
+    if (job->op == NJ_FILE_READ && job->chunk)
+        nj_ref_put(&job->chunk->ref);
+    if (job->op == NJ_FILE_OPEN && job->object)
+        nj_ref_put(&job->object->ref);
+}
+
+static void disturb(struct nj_file_job *job)
+{
+    switch (nj_prng_below(&any.prng, 40)) {
+    case 0:
+    case 1:
+        job->asker = NULL;
+        return;
+    case 2:
+    case 3:
+        any.port.join(any.port.ctx, job, any.job[nj_prng_below(&any.prng, JOBS)].client);
+        return;
+    case 4:
+        job->asker = NULL;
+        if (!any.port.withdraw(any.port.ctx, job))
+            return;
+        any.is_out[job - any.job] = false;
+        any.n_out--;
+        any.n_withdrawn++;
+        return;
+    default:
+        return;
+    }
+}
+
+static void poll_any(void)
+{
+    struct nj_file_job *back[8];
+    uint32_t n = any.port.poll(any.port.ctx, back, 1 + nj_prng_below(&any.prng, 8));
+
+    for (uint32_t i = 0; i < n; i++)
+        came_back(back[i]);
+}
+
+/* Every other time the workers end with jobs out. Returns how many were displaced. */
+static uint64_t any_round(bool stops)
+{
+    struct nj_workers_config config = {
+        .n_shards = 1, .kind = {[NJ_WORKERS_FILES] = {.n_max = 4, .tasks_max = 40}}};
+    struct nj_workers *w;
+
+    cr_assert_eq(nj_workers_start(&config, &w), 0);
+    struct nj_task_port way = nj_workers_port(w, 0, NJ_WORKERS_FILES);
+    any.port = nj_file_lane_init(&any.lane, &way, any.b.store);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        struct nj_file_job *job = &any.job[nj_prng_below(&any.prng, JOBS)];
+        if (any.is_out[job - any.job])
+            disturb(job);
+        else
+            send_any(job);
+        if (nj_prng_below(&any.prng, 2) == 0)
+            poll_any();
+    }
+    if (stops)
+        cr_assert_eq(nj_workers_stop(w, 60000), 0);
+    for (uint32_t k = 0; stops && k < JOBS; k++)
+        any.job[k].asker = NULL;
+    while (any.n_out > 0)
+        poll_any();
+    cr_expect_not(any.port.keeps(any.port.ctx));
+    uint64_t n = nj_workers_stats(w).kind[NJ_WORKERS_FILES].n_displaced;
+    cr_assert_eq(nj_workers_stop(w, 60000), 0);
+    nj_workers_free(w);
+    return n;
+}
+
+Test(server_file_lane, each_comes_back_once, .timeout = 120)
+{
+    const char *given = getenv("NJ_TEST_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 0) : 1, n_displaced = 0;
+
+    printf("seed %lu (NJ_TEST_SEED)\n", (unsigned long)seed);
+    nj_prng_init(&any.prng, seed);
+    begin(&any.b, 64 * MIB);
+    any.o[0] = open_large(&any.b, "f");
+    any.o[1] = open_large(&any.b, "g");
+    write_file(&any.b, "small", "x", 1);
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        n_displaced += any_round(i % 2);
+    printf("%u ok, %u withdrawn, %lu displaced, %lu busy\n", any.n_ok, any.n_withdrawn,
+           (unsigned long)n_displaced, (unsigned long)stats(&any.b)->waits_for_read);
+    cr_expect_gt(any.n_ok, 0);
+    cr_expect_gt(any.n_withdrawn, 0);
+    cr_expect_gt(n_displaced, 0);
+    nj_file_store_tidy(any.b.store);
+    cr_expect_eq(stats(&any.b)->chunk_lent_bytes, 0);
+    for (int i = 0; i < 2; i++)
+        nj_ref_put(&any.o[i]->ref);
+    end(&any.b);
+}
