@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Policies made of lists: LRU, SIEVE, and what the store had before ADR 0020. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "base/list.h"
+#include "sim.h"
+
+struct entry {
+    struct nj_list node;
+    uint8_t is_in, mark; /* SIEVE: used since the hand passed; trial: hot */
+};
+
+struct lists {
+    const struct sim_trace *t;
+    struct entry *entries;
+    uint64_t budget, n_bytes, n_hot_bytes;
+    struct nj_list cold, hot; /* the oldest first */
+    struct nj_list *hand;     /* of SIEVE */
+};
+
+static void *make(const struct sim_trace *t, uint64_t budget)
+{
+    struct lists *l = calloc(1, sizeof *l);
+
+    NJ_CHECK(l);
+    *l = (struct lists){.t = t, .budget = budget};
+    l->entries = calloc(t->n_entries, sizeof *l->entries);
+    NJ_CHECK(l->entries);
+    nj_list_init(&l->cold);
+    nj_list_init(&l->hot);
+    l->hand = &l->cold;
+    return l;
+}
+
+static void free_lists(void *self)
+{
+    struct lists *l = self;
+
+    free(l->entries);
+    free(l);
+}
+
+static struct entry *oldest(struct nj_list *list)
+{
+    return nj_container_of(list->next, struct entry, node);
+}
+
+static uint64_t bytes_of(const struct lists *l, const struct entry *e)
+{
+    return l->t->n_bytes[e - l->entries];
+}
+
+static void put(struct lists *l, struct entry *e, struct nj_list *list)
+{
+    nj_list_push_back(list, &e->node);
+    l->n_bytes += bytes_of(l, e);
+    e->is_in = true;
+    e->mark = false;
+}
+
+static void drop(struct lists *l, struct entry *e)
+{
+    nj_list_del(&e->node);
+    l->n_bytes -= bytes_of(l, e);
+    if (e->mark)
+        l->n_hot_bytes -= bytes_of(l, e);
+    e->is_in = e->mark = false;
+}
+
+static struct entry *entry_of(struct lists *l, uint32_t i)
+{
+    return &l->entries[l->t->looks[i].entry];
+}
+
+/* --- LRU -------------------------------------------------------------------------------------- */
+
+static bool look_lru(void *self, uint32_t i)
+{
+    struct lists *l = self;
+    struct entry *e = entry_of(l, i);
+
+    if (e->is_in) {
+        nj_list_del(&e->node);
+        nj_list_push_back(&l->cold, &e->node);
+        return true;
+    }
+    while (l->n_bytes + bytes_of(l, e) > l->budget)
+        drop(l, oldest(&l->cold));
+    put(l, e, &l->cold);
+    return false;
+}
+
+const struct sim_policy sim_lru = {"LRU", make, look_lru, free_lists};
+
+/* --- the former store --------------------------------------------------------------------------
+ */
+
+static void move(struct lists *l, struct entry *e, bool hot)
+{
+    if (e->mark != hot)
+        l->n_hot_bytes += hot ? bytes_of(l, e) : -bytes_of(l, e);
+    e->mark = hot;
+    nj_list_del(&e->node);
+    nj_list_push_back(hot ? &l->hot : &l->cold, &e->node);
+}
+
+/* A first use brings an entry to the end of the list of those on trial, another one to that of the
+ * hot, which have four fifths of the budget; what is too much there is on trial again. */
+static bool look_trial(void *self, uint32_t i)
+{
+    struct lists *l = self;
+    struct entry *e = entry_of(l, i);
+
+    if (e->is_in) {
+        move(l, e, true);
+        while (l->n_hot_bytes > l->budget / 5 * 4)
+            move(l, oldest(&l->hot), false);
+        return true;
+    }
+    put(l, e, &l->cold);
+    while (l->n_bytes > l->budget)
+        drop(l, oldest(nj_list_empty(&l->cold) ? &l->hot : &l->cold));
+    return false;
+}
+
+const struct sim_policy sim_trial = {"trial", make, look_trial, free_lists};
+
+/* Small files had a budget with that policy; pieces of large ones had LRU and a quarter of it. */
+struct two {
+    struct lists *small, *large;
+};
+
+static void *make_two(const struct sim_trace *t, uint64_t budget)
+{
+    struct two *two = malloc(sizeof *two);
+
+    NJ_CHECK(two);
+    two->small = make(t, budget / 5 * 4);
+    two->large = make(t, budget / 5);
+    return two;
+}
+
+static bool look_two(void *self, uint32_t i)
+{
+    struct two *two = self;
+    const struct sim_trace *t = two->small->t;
+
+    return t->is_large[t->looks[i].entry] ? look_lru(two->large, i) : look_trial(two->small, i);
+}
+
+static void free_two(void *self)
+{
+    struct two *two = self;
+
+    free_lists(two->small);
+    free_lists(two->large);
+    free(two);
+}
+
+const struct sim_policy sim_former = {"former", make_two, look_two, free_two};
+
+/* --- SIEVE (Zhang et al., NSDI 2024) ---------------------------------------------------------- */
+
+/* The hand goes from the oldest to the newest, and begins again. */
+static struct entry *sieve_victim(struct lists *l)
+{
+    for (;;) {
+        if (l->hand == &l->cold)
+            l->hand = l->cold.next;
+        struct entry *e = nj_container_of(l->hand, struct entry, node);
+        l->hand = l->hand->next;
+        if (!e->mark)
+            return e;
+        e->mark = false;
+    }
+}
+
+static bool look_sieve(void *self, uint32_t i)
+{
+    struct lists *l = self;
+    struct entry *e = entry_of(l, i);
+
+    if (e->is_in) {
+        e->mark = true;
+        return true;
+    }
+    while (l->n_bytes + bytes_of(l, e) > l->budget)
+        drop(l, sieve_victim(l));
+    put(l, e, &l->cold);
+    return false;
+}
+
+const struct sim_policy sim_sieve = {"SIEVE", make, look_sieve, free_lists};

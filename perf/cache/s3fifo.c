@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server's own policy: lib/server/cache_policy.c. */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "base/hash.h"
+#include "server/cache_policy.h"
+#include "sim.h"
+
+struct s3fifo {
+    const struct sim_trace *t;
+    struct nj__cache_policy policy;
+    struct nj__cache_entry *entries;
+    struct nj_mix_key key;
+};
+
+static void *make(const struct sim_trace *t, uint64_t budget)
+{
+    struct s3fifo *s = calloc(1, sizeof *s);
+    const struct nj_hash_key key = {{1, 2, 3}};
+
+    NJ_CHECK(s);
+    s->t = t;
+    s->key = nj_mix_key_of(&key, "cache");
+    s->entries = calloc(t->n_entries, sizeof *s->entries);
+    NJ_CHECK(s->entries && nj__cache_policy_init(&s->policy, budget));
+    return s;
+}
+
+static void free_s3fifo(void *self)
+{
+    struct s3fifo *s = self;
+
+    for (uint32_t i = 0; i < s->t->n_entries; i++)
+        nj__cache_policy_remove(&s->policy, &s->entries[i]);
+    nj__cache_policy_fini(&s->policy);
+    free(s->entries);
+    free(s);
+}
+
+static bool look(void *self, uint32_t i)
+{
+    struct s3fifo *s = self;
+    uint32_t number = s->t->looks[i].entry, n_bytes = s->t->n_bytes[number];
+    struct nj__cache_entry *e = &s->entries[number];
+
+    if (e->queue != NJ__CACHE_NONE) {
+        nj__cache_policy_used(e);
+        return true;
+    }
+    while (nj__cache_policy_victim(&s->policy, n_bytes))
+        continue; /* its memory stays here */
+    NJ_CHECK(nj__cache_policy_fits(&s->policy, n_bytes));
+    nj__cache_policy_add(&s->policy, e, nj_mix_bytes(&s->key, 0, &number, sizeof number), n_bytes);
+    return false;
+}
+
+const struct sim_policy sim_s3fifo = {"S3-FIFO", make, look, free_s3fifo};
