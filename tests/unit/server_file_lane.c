@@ -327,7 +327,7 @@ static uint64_t any_round(bool stops)
 
     cr_assert_eq(nj_workers_start(&config, &w), 0);
     struct nj_task_port way = nj_workers_port(w, 0, NJ_WORKERS_FILES);
-    any.port = nj_file_lane_init(&any.lane, &way, any.b.store);
+    any.port = nj_file_lane_init(&any.lane, &way, NULL, any.b.store);
     for (uint32_t i = 0; i < STEPS; i++) {
         struct nj_file_job *job = &any.job[nj_prng_below(&any.prng, JOBS)];
         if (any.is_out[job - any.job])
