@@ -47,7 +47,7 @@ static const char *const help[] = {
     "content\n"
     "  --root DIR              folder to serve\n"
     "  --serve-private         as root, also what only its owner or group may read [403]\n"
-    "  --cache SIZE            file contents kept in memory, e.g. 512MiB [256MiB]\n"
+    "  --cache SIZE            file contents kept in memory, e.g. 512MiB [1GiB]\n"
     "  --index NAME            what a folder stands for [index.html]\n"
     "  --listing               list folders without such a file, as HTML or JSON\n"
     "  --no-precompressed      do not send FILE.br, FILE.zst or FILE.gz in place of FILE\n"

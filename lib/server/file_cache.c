@@ -33,15 +33,13 @@ bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b)
            a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max,
+void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
                          struct nj__shared *shared)
 {
-    c->key = *key;
-    c->cost = c->cost_hot = 0;
-    c->cost_max = cost_max;
+    c->key = key;
     c->shared = shared;
-    nj_list_init(&c->trial);
-    nj_list_init(&c->hot);
+    c->n_pieceless = 0;
+    nj_list_init(&c->pieceless);
     nj_list_init(&c->open);
     for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
@@ -49,7 +47,7 @@ void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key
 
 struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
 {
-    uint64_t hash = nj_hash(&c->key, path, strlen(path));
+    uint64_t hash = nj_hash(c->key, path, strlen(path));
     struct nj_list *bucket = &c->buckets[hash % NJ__FILE_BUCKETS];
 
     for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
@@ -60,34 +58,44 @@ struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
     return NULL;
 }
 
-/* To the end of one of the lists. */
-static void move_to(struct nj__file_cache *c, struct nj__file *f, bool hot)
+/* Memory that a small file pins, whole pages: this also bounds the number of tiny files. */
+static uint64_t cost_of(const struct nj__file *f, size_t n_path)
 {
-    if (f->is_hot != hot)
-        c->cost_hot += hot ? f->cost : -f->cost;
-    f->is_hot = hot;
-    nj_list_del(&f->used);
-    nj_list_push_back(hot ? &c->hot : &c->trial, &f->used);
+    return (f->object.size_bytes + sizeof *f + n_path + 4095) / 4096 * 4096;
 }
 
-static struct nj__file *oldest(struct nj_list *list)
+static void leave_pieceless(struct nj__file_cache *c, struct nj__file *f)
 {
-    return nj_list_empty(list) ? NULL : nj_container_of(list->next, struct nj__file, used);
+    if (!nj_list_linked(&f->pieceless))
+        return;
+    nj_list_del(&f->pieceless);
+    c->n_pieceless--;
+}
+
+void nj__file_cache_has_pieces(struct nj__file_cache *c, struct nj__file *f)
+{
+    leave_pieceless(c, f);
+}
+
+/* To the end of the list, of which the first one goes. */
+void nj__file_cache_no_pieces(struct nj__file_cache *c, struct nj__file *f)
+{
+    leave_pieceless(c, f);
+    if (!f->path)
+        return;
+    nj_list_push_back(&c->pieceless, &f->pieceless);
+    if (++c->n_pieceless > NJ__FILE_PIECELESS_MAX) {
+        nj__file_cache_drop(c, nj_container_of(c->pieceless.next, struct nj__file, pieceless));
+        nj__file_stat_add(&c->shared->stats.evictions, 1);
+    }
 }
 
 void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f)
 {
-    move_to(c, f, true);
-    while (c->cost_hot > c->cost_max / 5 * 4)
-        move_to(c, oldest(&c->hot), false);
-}
-
-/* Memory the file pins, whole pages: this also bounds the number of tiny files. */
-static uint64_t cost_of(const struct nj__file *f, size_t n_path)
-{
-    if (f->fd >= 0)
-        return NJ__FILE_LARGE_COST;
-    return (f->object.size_bytes + sizeof *f + n_path + 4095) / 4096 * 4096;
+    if (f->fd < 0)
+        nj__cache_policy_used(&f->cached.entry);
+    else if (nj_list_linked(&f->pieceless))
+        nj__file_cache_no_pieces(c, f);
 }
 
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
@@ -95,16 +103,29 @@ void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
     if (!f->path)
         return;
     nj_list_del(&f->chain);
-    nj_list_del(&f->used);
     nj_list_del(&f->open);
-    c->cost -= f->cost;
-    c->cost_hot -= f->is_hot ? f->cost : 0;
+    leave_pieceless(c, f);
+    nj__cache_policy_remove(&c->shared->policy, &f->cached.entry);
     nj__file_stat_add(&c->shared->stats.cached_files, -1);
     nj__file_stat_add(&c->shared->stats.cached_bytes, -(int64_t)f->cost);
     free(f->path);
     f->path = NULL;
-    f->is_hot = false;
     nj_ref_put(&f->object.ref);
+}
+
+static void evict(struct nj__cached *cached)
+{
+    struct nj__file *f = nj_container_of(cached, struct nj__file, cached);
+    nj__file_cache_drop(f->cache, f);
+}
+
+/* False: it is not kept, as there is no room for it. */
+static bool find_room(struct nj__file_cache *c, struct nj__file *f, size_t n_path)
+{
+    struct nj__cache_policy *p = &c->shared->policy;
+
+    f->cost = f->fd < 0 ? cost_of(f, n_path) : 0;
+    return f->fd >= 0 || (f->cost <= p->n_bytes_max && nj__shared_make_room(c->shared, f->cost));
 }
 
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f)
@@ -114,25 +135,23 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
 
     if (old)
         nj__file_cache_drop(c, old);
-    f->cost = cost_of(f, n_path);
-    f->path = f->cost <= c->cost_max ? strdup(path) : NULL;
+    f->path = find_room(c, f, n_path) ? strdup(path) : NULL;
     if (!f->path)
         return;
-    f->hash = nj_hash(&c->key, path, n_path);
-    f->is_hot = false;
-    c->cost += f->cost;
+    f->hash = nj_hash(c->key, path, n_path);
+    f->cache = c;
     nj__file_stat_add(&c->shared->stats.cached_files, 1);
     nj__file_stat_add(&c->shared->stats.cached_bytes, (int64_t)f->cost);
     nj_ref_take(&f->object.ref);
     nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
-    nj_list_push_back(&c->trial, &f->used);
     f->looked_s = INT64_MIN / 2;
-    if (f->fd >= 0)
+    if (f->fd >= 0) {
         nj_list_push_back(&c->open, &f->open);
-    while (c->cost > c->cost_max) {
-        nj__file_cache_drop(c, nj_list_empty(&c->trial) ? oldest(&c->hot) : oldest(&c->trial));
-        nj__file_stat_add(&c->shared->stats.evictions, 1);
+        nj__file_cache_no_pieces(c, f);
+        return;
     }
+    f->cached.evict = evict;
+    nj__cache_policy_add(&c->shared->policy, &f->cached.entry, f->hash, (uint32_t)f->cost);
 }
 
 static struct nj__file *first_open(struct nj__file_cache *c)
@@ -163,8 +182,7 @@ struct nj__file *nj__file_cache_due(struct nj__file_cache *c, int64_t now_s)
 
 void nj__file_cache_clear(struct nj__file_cache *c)
 {
-    struct nj__file *f;
-
-    while ((f = oldest(&c->trial)) || (f = oldest(&c->hot)))
-        nj__file_cache_drop(c, f);
+    for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
+        while (!nj_list_empty(&c->buckets[i]))
+            nj__file_cache_drop(c, nj_container_of(c->buckets[i].next, struct nj__file, chain));
 }

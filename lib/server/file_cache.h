@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of a store, and those of them that are kept by path, within a budget of bytes: a hash table
- * and two lists in order of use. A file comes into the list of those on trial; asked for again, it
- * is one of the hot. Room is made among those on trial first, so that whoever reads everything once
- * pushes out nothing that is in demand; the hot ones have four fifths of the budget, so that there
- * is always a trial. All of it is for whoever has the store's lock, and makes no system call.
+ * Files of a store, and those of them that are kept by path. Small ones are kept with their
+ * contents, in the budget that they share with pieces of large ones (cache_policy.h). Large ones
+ * are kept while there are pieces of them; of the others those that were asked for last. All of it
+ * is for whoever has the store's lock, and makes no system call.
  */
 #ifndef NJ_SERVER_FILE_CACHE_H
 #define NJ_SERVER_FILE_CACHE_H
@@ -31,10 +30,13 @@ struct nj__file_id {
 struct nj__file_id nj__file_id(const struct stat *st);
 bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b);
 
+struct nj__file_cache;
+
 struct nj__file {
     struct nj_object object;
     struct nj__grave grave;
     struct nj__shared *shared;
+    struct nj__file_cache *cache; /* that has it, or had it */
     struct nj__file_id id;
     uint8_t *memory; /* of a small file */
 
@@ -52,30 +54,32 @@ struct nj__file {
     struct nj_list pieces;   /* of it that can be found */
 
     /* With the lock, while in the cache, which is when `path` is not NULL: */
-    struct nj_list chain, used;
-    struct nj_list open; /* if it has a descriptor */
-    int64_t looked_s;    /* when somebody took it to look whether it was deleted */
+    struct nj_list chain;
+    struct nj__cached cached; /* a small one */
+    struct nj_list pieceless; /* a large one without pieces */
+    struct nj_list open;      /* if it has a descriptor */
+    int64_t looked_s;         /* when somebody took it to look whether it was deleted */
     uint64_t hash, cost;
-    bool is_hot;
     char *path;
 };
 
-#define NJ__FILE_BUCKETS    16384u
-/* A large file costs a descriptor: counted as this much, the default budget keeps 256. */
-#define NJ__FILE_LARGE_COST (1024u * 1024u)
+#define NJ__FILE_BUCKETS       16384u
+/* Large files that are kept open without pieces of them. */
+#define NJ__FILE_PIECELESS_MAX 1024u
 /* Whether an open file was deleted is looked at once in so many seconds. */
-#define NJ__FILE_LOOK_S     16
+#define NJ__FILE_LOOK_S        16
 
 struct nj__file_cache {
-    struct nj_hash_key key;
+    const struct nj_hash_key *key;
     struct nj_list buckets[NJ__FILE_BUCKETS];
-    struct nj_list trial, hot; /* least recently used first */
+    struct nj_list pieceless; /* least recently used first */
+    uint32_t n_pieceless;
     struct nj_list open; /* those with a descriptor; at the end who came or was looked at last */
-    uint64_t cost, cost_hot, cost_max;
     struct nj__shared *shared;
 };
 
-void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key, uint64_t cost_max,
+/* `key` stays the caller's, as long as the cache is used. */
+void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
                          struct nj__shared *shared);
 /* The file kept for `path`, or NULL. Lent. */
 struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path);
@@ -84,6 +88,9 @@ void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f);
 /* Keep a file that is in no cache, in place of another one of this path; takes a reference. May
  * drop others, and the file itself. */
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f);
+/* The first piece of a large file is here; the last one is gone. */
+void nj__file_cache_has_pieces(struct nj__file_cache *c, struct nj__file *f);
+void nj__file_cache_no_pieces(struct nj__file_cache *c, struct nj__file *f);
 /* Let go of a file, if it is in the cache; of those that hold a descriptor; of all. */
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f);
 void nj__file_cache_drop_open(struct nj__file_cache *c);

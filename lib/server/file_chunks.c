@@ -19,11 +19,13 @@ struct piece {
     struct nj_chunk chunk;
     struct nj__grave grave;
     struct nj__chunks *chunks;
-    struct nj_list chain, idle; /* in its bucket, while it can be found; while nobody holds it */
+    struct nj_list chain; /* in its bucket, while it can be found */
     struct nj_list of_file;
-    struct nj__file *file; /* NULL: can't be found any more */
+    struct nj__cached cached; /* pinned while it is lent */
+    struct nj__file *file;    /* NULL: can't be found any more */
     uint32_t n_room;
     bool is_filling;
+    bool is_idle;   /* nobody holds it */
     bool is_used;   /* it was lent to a reader */
     uint8_t *bytes; /* of the arena */
 };
@@ -35,18 +37,15 @@ struct key {
 };
 
 bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
-                     struct nj__shared *shared)
+                     struct nj__file_cache *cache)
 {
-    uint64_t most = 4 * cache_bytes, idle = cache_bytes / 4;
-
-    c->key = *key;
-    c->shared = shared;
-    c->bytes_max = most > NJ__CHUNK_BYTES_LEAST ? most : NJ__CHUNK_BYTES_LEAST;
-    c->idle_max = idle > NJ__CHUNK_IDLE_LEAST ? idle : NJ__CHUNK_IDLE_LEAST;
-    nj_list_init(&c->idle);
+    c->key = key;
+    c->cache = cache;
+    c->shared = cache->shared;
+    c->lent_max = cache_bytes > NJ__CHUNK_BYTES_LEAST ? cache_bytes : NJ__CHUNK_BYTES_LEAST;
     for (uint32_t i = 0; i < NJ__CHUNK_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
-    c->arena = nj__arena_new(c->bytes_max);
+    c->arena = nj__arena_new(c->lent_max);
     return c->arena != NULL;
 }
 
@@ -57,7 +56,6 @@ void nj__chunks_fini(struct nj__chunks *c)
 
 static void count_bytes(struct nj__chunks *c, int64_t by)
 {
-    c->n_bytes += (uint64_t)by;
     nj__file_stat_add(&c->shared->stats.chunk_bytes, by);
 }
 
@@ -73,23 +71,37 @@ static void free_memory(struct nj__grave *g)
     free(nj_container_of(g, struct piece, grave));
 }
 
+/* It can't be found any more. */
+static void leave_file(struct piece *p)
+{
+    struct nj__file *f = p->file;
+
+    nj_list_del(&p->chain);
+    nj_list_del(&p->of_file);
+    p->file = NULL;
+    if (f && nj_list_empty(&f->pieces))
+        nj__file_cache_no_pieces(p->chunks->cache, f);
+}
+
 static void free_piece(struct piece *p)
 {
-    nj_list_del(&p->chain);
-    nj_list_del(&p->idle);
-    nj_list_del(&p->of_file);
-    count_bytes(p->chunks, -(int64_t)p->n_room);
+    struct nj__chunks *c = p->chunks;
+
+    leave_file(p);
+    nj__cache_policy_remove(&c->shared->policy, &p->cached.entry);
+    count_bytes(c, -(int64_t)p->n_room);
     if (!p->is_used)
-        nj__file_stat_add(&p->chunks->shared->stats.unused_bytes, p->chunk.n_bytes);
-    nj__arena_put(p->chunks->arena, p->bytes, p->n_room);
-    nj__shared_free(p->chunks->shared, &p->grave);
+        nj__file_stat_add(&c->shared->stats.unused_bytes, p->chunk.n_bytes);
+    nj__arena_put(c->arena, p->bytes, p->n_room);
+    nj__shared_free(c->shared, &p->grave);
 }
 
-static struct piece *oldest_idle(struct nj__chunks *c)
+static void evict(struct nj__cached *cached)
 {
-    return nj_list_empty(&c->idle) ? NULL : nj_container_of(c->idle.next, struct piece, idle);
+    free_piece(nj_container_of(cached, struct piece, cached));
 }
 
+/* Where more was lent than the budget has, what comes back does not stay. */
 static void bury_piece(struct nj__grave *g)
 {
     struct piece *p = nj_container_of(g, struct piece, grave);
@@ -97,13 +109,11 @@ static void bury_piece(struct nj__grave *g)
 
     count_lent(c, p, -1);
     nj__file_stat_add(&c->shared->stats.chunk_returns, 1);
-    if (!p->file) {
+    p->is_idle = true;
+    nj__cache_policy_unpin(&c->shared->policy, &p->cached.entry);
+    if (!p->file)
         free_piece(p);
-        return;
-    }
-    nj_list_push_back(&c->idle, &p->idle);
-    while (c->n_bytes - c->n_lent_bytes > c->idle_max)
-        free_piece(oldest_idle(c));
+    nj__shared_make_room(c->shared, 0);
 }
 
 /* On whatever thread had the last reference: no system call here. */
@@ -115,14 +125,13 @@ static void last_of_piece(struct nj_ref *ref)
     nj__shared_push(p->chunks->shared, &p->grave);
 }
 
-/* It can't be found any more; who holds it goes on. */
+/* Who holds it goes on. */
 static void forget(struct piece *p)
 {
-    nj_list_del(&p->chain);
-    nj_list_del(&p->of_file);
-    p->file = NULL;
-    if (nj_list_linked(&p->idle))
+    if (p->is_idle)
         free_piece(p);
+    else
+        leave_file(p);
 }
 
 void nj__chunks_forget(struct nj__file *f)
@@ -133,15 +142,14 @@ void nj__chunks_forget(struct nj__file *f)
 
 void nj__chunks_clear(struct nj__chunks *c)
 {
-    struct piece *p;
-
-    while ((p = oldest_idle(c)))
-        free_piece(p);
+    for (uint32_t i = 0; i < NJ__CHUNK_BUCKETS; i++)
+        while (!nj_list_empty(&c->buckets[i]))
+            forget(nj_container_of(c->buckets[i].next, struct piece, chain));
 }
 
 static uint32_t place_of(const struct nj__chunks *c, const struct key *key)
 {
-    return (uint32_t)(nj_hash(&c->key, key, sizeof *key) % NJ__CHUNK_BUCKETS);
+    return (uint32_t)(nj_hash(c->key, key, sizeof *key) % NJ__CHUNK_BUCKETS);
 }
 
 /* Of a piece of `f` that can be found, or could until now. */
@@ -184,9 +192,10 @@ static bool lend(struct piece *p)
 {
     if (p->is_filling)
         return true; /* so far it is lent to its reader alone */
-    if (!nj_list_linked(&p->idle))
+    if (!p->is_idle)
         return take_if_held(&p->chunk.ref);
-    nj_list_del(&p->idle);
+    p->is_idle = false;
+    nj__cache_policy_pin(&p->chunks->shared->policy, &p->cached.entry);
     nj_ref_init(&p->chunk.ref, last_of_piece);
     count_lent(p->chunks, p, 1);
     return true;
@@ -219,27 +228,31 @@ static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
 {
     uint32_t most = NJ__CHUNK_TINY_BYTES;
 
-    if (c->n_lent_bytes <= c->bytes_max / 4)
+    if (c->n_lent_bytes <= c->lent_max / 4)
         most = NJ_CHUNK_BYTES;
-    else if (c->n_lent_bytes <= c->bytes_max / 2)
+    else if (c->n_lent_bytes <= c->lent_max / 2)
         most = NJ_CHUNK_SMALL_BYTES;
     return wish < most ? wish : most;
 }
 
-/* Memory for a piece, in place of what nobody holds. Blocks that are lent may lie so that no large
- * one is free: then there is none, as if the budget were used up. */
+/* Blocks that are lent may lie so that no large one is free: so many entries more are given up for
+ * one. */
+#define EVICTIONS_MAX 64u
+
+/* Memory for a piece, in place of what nobody holds. */
 static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
 {
-    if (c->n_bytes + n_room > c->bytes_max)
+    uint64_t most = c->shared->policy.n_bytes_max;
+
+    if (!nj__cache_policy_fits(&c->shared->policy, n_room))
         nj__shared_bury(c->shared);
-    for (;;) {
-        uint8_t *bytes =
-            c->n_bytes + n_room <= c->bytes_max ? nj__arena_take(c->arena, n_room) : NULL;
-        struct piece *p = oldest_idle(c);
-        if (bytes || !p)
-            return bytes;
-        free_piece(p);
-    }
+    if (c->n_lent_bytes + n_room > c->lent_max)
+        return NULL;
+    nj__shared_make_room(c->shared, n_room < most ? n_room : most);
+    uint8_t *bytes = nj__arena_take(c->arena, n_room);
+    for (uint32_t i = 0; !bytes && i < EVICTIONS_MAX && nj__shared_evict_one(c->shared); i++)
+        bytes = nj__arena_take(c->arena, n_room);
+    return bytes;
 }
 
 /* A piece of the file at `offset`, lent to the caller, with nothing in it and not to be found. */
@@ -263,8 +276,9 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
     p->file = NULL;
     p->is_filling = true;
     p->is_used = false;
+    p->is_idle = false;
+    p->cached = (struct nj__cached){.evict = evict};
     nj_list_init(&p->chain);
-    nj_list_init(&p->idle);
     nj_list_init(&p->of_file);
     nj_ref_init(&p->chunk.ref, last_of_piece);
     count_bytes(c, n_room);
@@ -272,11 +286,25 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
     return p;
 }
 
+/* Of the piece, whenever its file is opened. */
+static uint64_t fingerprint(const struct nj__chunks *c, const struct nj__file *f,
+                            const struct piece *p)
+{
+    uint64_t what[] = {f->id.dev, f->id.inode, (uint64_t)f->id.mtime_ns, p->chunk.offset,
+                       p->n_room};
+    return nj_hash(c->key, what, sizeof what);
+}
+
 static void publish(struct nj__chunks *c, struct nj__file *f, struct piece *p)
 {
+    struct nj__cache_policy *policy = &c->shared->policy;
+
     p->file = f;
     nj_list_push_back(&c->buckets[place_of_piece(c, f, p)], &p->chain);
+    nj__file_cache_has_pieces(c->cache, f);
     nj_list_push_back(&f->pieces, &p->of_file);
+    nj__cache_policy_pin(policy, &p->cached.entry);
+    nj__cache_policy_add(policy, &p->cached.entry, fingerprint(c, f, p), p->n_room);
 }
 
 /* A small piece that lies in a larger one which is here needs no system call: that one, lent. */
@@ -317,6 +345,7 @@ static enum nj_file_result lend_to(struct nj__chunks *c, const struct nj__file *
         return NJ_FILE_BUSY;
     }
     nj__file_stat_add(&stats->chunk_hits, 1);
+    nj__cache_policy_used(&p->cached.entry);
     p->is_used = true;
     job->chunk = &p->chunk;
     return NJ_FILE_OK;

@@ -29,32 +29,29 @@
 #include "server/file_cache.h"
 
 #define NJ__CHUNK_TINY_BYTES  4096u
-/* Pieces that exist at once: four times the cache, so that a small cache means a small server, but
- * at least this. */
+/* Pieces that may be lent at once, however small the cache is. */
 #define NJ__CHUNK_BYTES_LEAST (128u * 1024u * 1024u)
-/* Of these, pieces that nobody holds: a quarter of the cache, but at least this. */
-#define NJ__CHUNK_IDLE_LEAST  (8u * 1024u * 1024u)
 #define NJ__CHUNK_BUCKETS     16384u
 /* What the kernel is asked to read ahead of who reads in large pieces: four of them. At 200 MB/s a
  * disk may then take 5 ms to find the next megabyte. */
 #define NJ__CHUNK_AHEAD_BYTES (4u * NJ_CHUNK_BYTES)
 
 struct nj__chunks {
-    struct nj_hash_key key;
+    const struct nj_hash_key *key;
+    struct nj__file_cache *cache;
     struct nj__shared *shared; /* the rest is for whoever has its lock */
     struct nj__arena *arena;
-    uint64_t bytes_max, idle_max;
-    uint64_t n_bytes, n_lent_bytes; /* of buffers; idle ones are the difference */
-    _Atomic uint32_t n_lent;        /* read without the lock */
-    struct nj_list idle;            /* that nobody holds, least recently used first */
+    uint64_t lent_max;
+    uint64_t n_lent_bytes;
+    _Atomic uint32_t n_lent; /* read without the lock */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
     /* By bucket: pieces that were read, or could not be. Read without the lock. */
     _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];
 };
 
-/* False: no memory. */
+/* `key` stays the caller's, as long as there are pieces. False: no memory. */
 bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
-                     struct nj__shared *shared);
+                     struct nj__file_cache *cache);
 /* When there are no pieces. Also of zeroes. */
 void nj__chunks_fini(struct nj__chunks *c);
 

@@ -3,9 +3,39 @@
 
 #include "base/assert.h"
 
-void nj__shared_init(struct nj__shared *sh)
+bool nj__shared_init(struct nj__shared *sh, uint64_t n_bytes)
 {
     NJ_CHECK(pthread_mutex_init(&sh->lock, NULL) == 0);
+    return nj__cache_policy_init(&sh->policy, n_bytes);
+}
+
+void nj__shared_fini(struct nj__shared *sh)
+{
+    nj__cache_policy_fini(&sh->policy);
+    pthread_mutex_destroy(&sh->lock);
+}
+
+static bool evict(struct nj__shared *sh, struct nj__cache_entry *e)
+{
+    if (!e)
+        return false;
+    struct nj__cached *c = nj_container_of(e, struct nj__cached, entry);
+    c->evict(c);
+    nj__file_stat_add(&sh->stats.evictions, 1);
+    return true;
+}
+
+bool nj__shared_make_room(struct nj__shared *sh, uint64_t n_bytes)
+{
+    while (evict(sh, nj__cache_policy_victim(&sh->policy, n_bytes)))
+        ;
+    return nj__cache_policy_fits(&sh->policy, n_bytes);
+}
+
+bool nj__shared_evict_one(struct nj__shared *sh)
+{
+    uint64_t n = nj__cache_policy_bytes(&sh->policy), most = sh->policy.n_bytes_max;
+    return evict(sh, nj__cache_policy_victim(&sh->policy, n < most ? most - n + 1 : 1));
 }
 
 void nj__shared_lock(struct nj__shared *sh)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of a file store share: a lock, files and pieces whose last reference was put, and
- * counters. The lock guards the cache, the table of pieces, and what a file notes of how it was
- * when it was looked at last. It is held for steps in memory only: no system call that touches a
- * file system is made with it, so whoever is stuck in one holds up nobody.
+ * What the parts of a file store share: a lock, a budget of memory, files and pieces whose last
+ * reference was put, and counters. The lock guards the cache, the table of pieces, and what a file
+ * notes of how it was when it was looked at last. It is held for steps in memory only: no system
+ * call that touches a file system is made with it, so whoever is stuck in one holds up nobody.
  */
 #ifndef NJ_SERVER_FILE_SHARED_H
 #define NJ_SERVER_FILE_SHARED_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "server/cache_policy.h"
 #include "server/file_store.h"
 
 /* A file or a piece on its way out. */
@@ -23,16 +24,27 @@ struct nj__grave {
     void (*free)(struct nj__grave *); /* its memory and descriptor; without the lock */
 };
 
+/* A file or a piece that nobody has to hold, in the one budget of both. */
+struct nj__cached {
+    struct nj__cache_entry entry;
+    /* The budget needs its memory, and has forgotten it. With the lock. */
+    void (*evict)(struct nj__cached *);
+};
+
 struct nj__shared {
     pthread_mutex_t lock;
-    struct nj__grave *to_free; /* by whoever unlocks */
+    struct nj__cache_policy policy; /* what stays of files and pieces; with the lock */
+    struct nj__grave *to_free;      /* by whoever unlocks */
     /* Lock-free stack of what nobody holds any more: pushed by any thread, lcores among them, taken
      * whole by one that has the lock, so no ABA. */
     _Atomic(struct nj__grave *) dead NJ_CACHE_ALIGNED;
     struct nj_file_store_stats stats NJ_CACHE_ALIGNED;
 };
 
-void nj__shared_init(struct nj__shared *sh);
+/* `n_bytes`: the budget. False: no memory. */
+bool nj__shared_init(struct nj__shared *sh, uint64_t n_bytes);
+/* When nothing is cached. */
+void nj__shared_fini(struct nj__shared *sh);
 void nj__shared_lock(struct nj__shared *sh);
 /* Also frees what was given to nj__shared_free() since the lock. */
 void nj__shared_unlock(struct nj__shared *sh);
@@ -44,6 +56,10 @@ static inline bool nj__shared_has_dead(struct nj__shared *sh)
 {
     return atomic_load_explicit(&sh->dead, memory_order_relaxed) != NULL;
 }
+/* With the lock: evict until so many bytes more fit. False: they do not, as others are lent. */
+bool nj__shared_make_room(struct nj__shared *sh, uint64_t n_bytes);
+/* With the lock: evict one more. False: there is none, or all are lent. */
+bool nj__shared_evict_one(struct nj__shared *sh);
 /* With the lock: bury all that was pushed. */
 void nj__shared_bury(struct nj__shared *sh);
 /* With the lock: call its `free` after it. */

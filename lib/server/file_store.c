@@ -38,6 +38,7 @@
 #define SPARE_FDS_OF_THREAD 4u
 
 struct nj_file_store {
+    struct nj_hash_key key; /* here alone: see base/pages.h */
     struct nj__root root;
     bool as_others;
     uint32_t n_spare_fds;
@@ -60,14 +61,13 @@ static uint32_t spare_fds(const struct nj_file_store_options *o)
 int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err)
 {
-    struct nj_hash_key key;
     struct nj__root root;
     int rc = nj__root_open(&root, options->root, options->symlinks, err, n_err);
     if (rc < 0)
         return rc;
 
     struct nj_file_store *s = nj_pages_map(sizeof *s, 0); /* has keys */
-    if (!s || getrandom(key.b, sizeof key.b, 0) != sizeof key.b) {
+    if (!s || getrandom(s->key.b, sizeof s->key.b, 0) != sizeof s->key.b) {
         nj_pages_unmap(s, sizeof *s);
         nj__root_close(&root);
         snprintf(err, n_err, "%s: can't set up the file cache: out of memory", options->root);
@@ -76,11 +76,14 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     s->root = root;
     s->as_others = options->as_others;
     s->n_spare_fds = spare_fds(options);
-    nj__shared_init(&s->shared);
-    nj__file_cache_init(&s->cache, &key, options->cache_bytes, &s->shared);
-    bool ok = nj__chunks_init(&s->chunks, &key, options->cache_bytes, &s->shared);
-    explicit_bzero(&key, sizeof key);
+    uint64_t n_bytes =
+        options->cache_bytes > NJ__CACHE_BYTES_LEAST ? options->cache_bytes : NJ__CACHE_BYTES_LEAST;
+    bool ok = nj__shared_init(&s->shared, n_bytes);
+    nj__file_cache_init(&s->cache, &s->key, &s->shared);
+    ok = nj__chunks_init(&s->chunks, &s->key, n_bytes, &s->cache) && ok;
     if (!ok) {
+        nj__chunks_fini(&s->chunks);
+        nj__shared_fini(&s->shared);
         nj__root_close(&s->root);
         nj_pages_unmap(s, sizeof *s);
         snprintf(err, n_err, "%s: no memory for files: choose a smaller --cache", options->root);
@@ -270,7 +273,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     f->id = *id;
     f->fd = -1;
     nj_list_init(&f->chain);
-    nj_list_init(&f->used);
+    nj_list_init(&f->pieceless);
     nj_list_init(&f->open);
     nj_list_init(&f->pieces);
     count_files(s, 1);
@@ -374,7 +377,7 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
 
 static uint64_t whole_bytes_max(const struct nj_file_store *s)
 {
-    return s->cache.cost_max + LENT_BYTES_MAX;
+    return s->shared.policy.n_bytes_max + LENT_BYTES_MAX;
 }
 
 /* True: and its bytes are reserved. */
@@ -682,6 +685,7 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
     uint32_t n = nj_file_store_objects(s);
     if (n == 0) {
         nj__chunks_fini(&s->chunks);
+        nj__shared_fini(&s->shared);
         nj_pages_unmap(s, sizeof *s);
     }
     return n;

@@ -20,7 +20,9 @@
 
 #include "http/file_port.h"
 
-#define NJ_FILE_CACHE_BYTES_DEFAULT (256u * 1024u * 1024u)
+#define NJ_FILE_CACHE_BYTES_DEFAULT (1024u * 1024u * 1024u)
+/* A smaller budget is taken for a page of memory: one that holds something of a file. */
+#define NJ__CACHE_BYTES_LEAST       4096u
 
 struct nj_file_store_options {
     const char *root;

@@ -48,7 +48,7 @@ static void add(const char *name, uint32_t n_bytes, int fd)
     f->grave.bury = bury;
     f->grave.free = free_it;
     nj_list_init(&f->chain);
-    nj_list_init(&f->used);
+    nj_list_init(&f->pieceless);
     nj_list_init(&f->open);
     nj_list_init(&f->pieces);
     nj__file_cache_add(&cache, name, f);
@@ -84,9 +84,9 @@ static bool ask_numbered(char kind, uint32_t i)
 
 static void start(uint64_t n_bytes)
 {
-    struct nj_hash_key key = {{1, 2, 3}};
-    nj__shared_init(&shared);
-    nj__file_cache_init(&cache, &key, n_bytes, &shared);
+    static const struct nj_hash_key key = {{1, 2, 3}};
+    cr_assert(nj__shared_init(&shared, n_bytes));
+    nj__file_cache_init(&cache, &key, &shared);
 }
 
 static void stop(void)
@@ -95,7 +95,9 @@ static void stop(void)
     tidy();
     cr_expect_eq(counts.cached_files, 0);
     cr_expect_eq(counts.cached_bytes, 0);
-    cr_expect_eq(cache.cost + cache.cost_hot, 0);
+    cr_expect_eq(nj__cache_policy_bytes(&shared.policy), 0);
+    cr_expect_eq(cache.n_pieceless, 0);
+    nj__shared_fini(&shared);
 }
 
 /* The name of the open file that is due, or NULL; it is looked at now. */
@@ -172,7 +174,7 @@ Test(server_file_cache, another_file_of_the_same_name)
 }
 
 /* A page each: 100 of them fit. */
-Test(server_file_cache, a_scan_leaves_the_hot_ones)
+Test(server_file_cache, a_scan_leaves_what_is_in_demand)
 {
     start(100 * 4096);
     for (uint32_t i = 0; i < 2 * HOT; i++)
@@ -180,40 +182,38 @@ Test(server_file_cache, a_scan_leaves_the_hot_ones)
     for (uint32_t i = 0; i < COLD; i++)
         cr_assert_not(ask_numbered('c', i));
     for (uint32_t i = 0; i < HOT; i++)
-        cr_expect(ask_numbered('h', i), "hot file %u is gone", i);
+        cr_expect(ask_numbered('h', i), "file %u is gone", i);
     cr_expect_eq(counts.evictions, COLD + HOT - 100);
     cr_expect_eq(counts.cached_files, 100);
     cr_expect_leq(counts.cached_bytes, 100 * 4096);
     stop();
 }
 
-/* Also when it comes again and again, and is larger than what it may use: no cold file is there
- * when it is asked for the next time, so none becomes hot. */
-Test(server_file_cache, repeated_scans_leave_the_hot_ones)
+/* Large files without pieces go in the order of their last use; those with pieces stay. */
+Test(server_file_cache, large_files_without_pieces)
 {
-    start(100 * 4096);
-    for (uint32_t i = 0; i < 2 * HOT; i++)
-        ask_numbered('h', i % HOT);
-    for (uint32_t i = 0; i < 20 * 200; i++)
-        cr_assert_not(ask_numbered('c', i % 200));
-    for (uint32_t i = 0; i < HOT; i++)
-        cr_expect(ask_numbered('h', i));
-    stop();
-}
+    enum { MORE = 10 };
+    char name[16];
+    struct nj__file *f;
 
-/* What was hot makes room for what is. */
-Test(server_file_cache, fashions_change)
-{
-    start(100 * 4096);
-    for (uint32_t i = 0; i < 300; i++)
-        ask_numbered('a', i % 80);
-    cr_expect_eq(cache.cost_hot, 80 * 4096);
-    uint32_t n_hits = 0;
-    for (uint32_t round = 0; round < 100; round++)
-        for (uint32_t i = 0; i < 20; i++)
-            n_hits += ask_numbered('b', i);
-    cr_expect_eq(n_hits, 99 * 20, "the new ones are kept from the first time on");
-    cr_expect_leq(cache.cost_hot, 80 * 4096);
+    start(64 * MIB);
+    for (int i = 0; i < (int)NJ__FILE_PIECELESS_MAX; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        ask_open(name, 10);
+    }
+    nj__file_cache_has_pieces(&cache, nj__file_cache_find(&cache, "f0"));
+    f = nj__file_cache_find(&cache, "f1");
+    nj__file_cache_used(&cache, f);
+    for (int i = 0; i < MORE; i++) {
+        snprintf(name, sizeof name, "g%d", i);
+        ask_open(name, 10);
+    }
+    cr_expect_eq(cache.n_pieceless, NJ__FILE_PIECELESS_MAX);
+    cr_expect_eq(counts.evictions, MORE - 1);
+    cr_expect(nj__file_cache_find(&cache, "f0") && nj__file_cache_find(&cache, "f1"));
+    cr_expect_null(nj__file_cache_find(&cache, "f2"));
+    nj__file_cache_no_pieces(&cache, nj__file_cache_find(&cache, "f0"));
+    cr_expect_eq(counts.evictions, MORE);
     stop();
 }
 

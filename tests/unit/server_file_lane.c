@@ -30,7 +30,7 @@ static struct world world;
 static struct world *start(uint32_t n_workers)
 {
     struct world *x = &world;
-    begin(&x->b, MIB);
+    begin(&x->b, 32 * MIB);
     sparse_file(&x->b, "f", 8192ll * MIB);
     cr_assert_eq(open_job(&x->b, "f"), NJ_FILE_OK);
     x->o = x->b.job.object;

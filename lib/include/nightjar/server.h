@@ -104,7 +104,7 @@ struct nj_server_config {
     uint32_t n_routes;
     uint32_t fibers_max; /* handlers of one lcore that can wait at once; 256 */
     enum nj_run strategy;
-    uint64_t cache_bytes;     /* of file contents kept in memory; 256 MiB */
+    uint64_t cache_bytes;     /* of file contents kept in memory; 1 GiB */
     uint32_t conns_max;       /* TCP connections of one lcore; 65536 */
     double preface_timeout_s; /* a new connection may be silent for so long; 10 */
     double idle_timeout_s;    /* one without a running request; 75 */
