@@ -123,7 +123,7 @@ Test(server_file_arena, gives_pages_back)
     uint32_t n = 0;
 
     if (nj__arena_memory(a).is_huge)
-        cr_skip_test("hugepages stay");
+        cr_skip("hugepages stay");
     for (uint32_t i = 0; i < BLOCKS; i++) {
         block[i] = nj__arena_take(a, 256 * KIB);
         memset(block[i], 1, 256 * KIB);
