@@ -115,7 +115,7 @@ class Held(Client):
         self.read_until(lambda: self.done or self.reset)
 
 
-class ChangingFiles(ServerCase):
+class ChangingCase(ServerCase):
     def make(self, name, n_bytes):
         path = os.path.join(self.root, name)
         with open(path, "wb") as f:
@@ -135,6 +135,24 @@ class ChangingFiles(ServerCase):
         client.close()
         return bytes(client.data), client.done
 
+
+class LargeFiles(ChangingCase):
+    """However they are read: what the server says of it, and what its counters say."""
+    reads = "by io_uring, past the page cache"
+    is_direct = True
+
+    def test_as_it_says(self):
+        self.assertIn(f"large files are read {self.reads}", self.world.errors())
+        before = self.server.telemetry("/nightjar/files")
+        got, whole = self.download(delete, LARGE)
+        self.assertTrue(whole and got == contents(LARGE, "old"))
+        now = self.server.telemetry("/nightjar/files")
+        self.assertGreaterEqual(now["read_bytes"] - before["read_bytes"], LARGE)
+        if self.is_direct:
+            self.assertGreaterEqual(now["direct_bytes"] - before["direct_bytes"], LARGE)
+        else:
+            self.assertEqual(0, now.get("direct_bytes", 0))
+
     def test_large_files_changed_in_place(self):
         old = contents(LARGE, "old")
         for change in IN_PLACE:
@@ -151,6 +169,20 @@ class ChangingFiles(ServerCase):
                 self.assertTrue(whole)
                 self.assertEqual(old, got)
 
+
+class ThroughThePageCache(LargeFiles):
+    options = ("--file-reads", "buffered")
+    reads = "by io_uring, through the page cache"
+    is_direct = False
+
+
+class ByThreads(LargeFiles):
+    options = ("--file-reads", "threads")
+    reads = "by threads"
+    is_direct = False
+
+
+class ChangingFiles(ChangingCase):
     def test_small_files(self):
         old = contents(SMALL, "old")
         for change in IN_PLACE + BY_NAME:

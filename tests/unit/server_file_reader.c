@@ -128,6 +128,8 @@ static const struct nj_task_ops job_ops = {no_run, on_reject};
 
 static void start_world(void)
 {
+    disk.n = n_rejected = 0; /* of a test before, where all are one process */
+    disk.is_woken = false;
     begin(&w.b, 64 * MIB);
     w.object = open_large(&w.b, "f");
     struct nj_file_reader_config c = {.store = w.b.store, .n_shards = 1, .tasks_max = 200};
