@@ -10,7 +10,7 @@
 
 #include "base/types.h"
 
-#define NJ_METER_GROUPS_MAX 8u
+#define NJ_METER_GROUPS_MAX 128u
 #define NJ_METER_SPAN       (100 * NJ_MS)
 /* Arrivals within 100 ms that are kept apart; beyond, the oldest two become one, at the later time,
  * which can only make a sum too large. 1 Mi: ten a microsecond. */

@@ -76,6 +76,8 @@ static uint32_t choose_path(struct crowd *c)
 
     if (o->plan.n_paths == 1)
         return 0;
+    if (o->in_turn)
+        return c->next_path++ % o->plan.n_paths;
     for (uint64_t at = nj_prng_below(&c->prng, o->weights); at >= o->weight[path]; path++)
         at -= o->weight[path];
     return path;

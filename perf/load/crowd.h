@@ -60,6 +60,7 @@ struct crowd {
     uint32_t in_flight; /* closed loop in turn: this lcore's requests at a time, or 0 */
     nj_ns measure_from, measure_to, swept_at, retry_at;
     struct nj_prng prng;
+    uint32_t next_path; /* with --in-turn */
     uint32_t sweep_next;
     struct client *clients;
     struct nj_list opening; /* to be opened */

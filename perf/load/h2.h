@@ -18,7 +18,7 @@
 
 #include "base/types.h"
 
-#define H2_PATHS_MAX    64u
+#define H2_PATHS_MAX    1024u
 #define H2_FIELDS_MAX   16u
 #define H2_STREAMS_MAX  1024u
 #define H2_FRAME_BYTES  16384u /* of a payload: what a peer may send us unasked (RFC 9113 4.2) */

@@ -40,6 +40,7 @@ static const char USAGE[] =
     "      --window SIZE      of a stream, for responses [16MiB]\n"
     "      --timeout TIME     a request without an answer is given up [10s]\n"
     "      --seed N           of the order of paths [1]\n"
+    "      --in-turn          each lcore asks for one path after the other, without weights\n"
     "\n"
     "Link:\n"
     "      --addr A/P         our address on the link; several: used in turn, each is good for\n"
@@ -63,7 +64,16 @@ static const char USAGE[] =
     "\\\n"
     "    -- --addr 198.18.0.1/24 -c 16 -m 32 http://198.18.0.2/index.html\n";
 
-enum { OPT_WINDOW = 256, OPT_TIMEOUT, OPT_SEED, OPT_JSON, OPT_CSV, OPT_LINK, OPT_IN_FLIGHT };
+enum {
+    OPT_WINDOW = 256,
+    OPT_TIMEOUT,
+    OPT_SEED,
+    OPT_JSON,
+    OPT_CSV,
+    OPT_LINK,
+    OPT_IN_FLIGHT,
+    OPT_IN_TURN
+};
 
 static const struct option known[] = {
     {"connections", required_argument, NULL, 'c'},
@@ -80,6 +90,7 @@ static const struct option known[] = {
     {"window", required_argument, NULL, OPT_WINDOW},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"seed", required_argument, NULL, OPT_SEED},
+    {"in-turn", no_argument, NULL, OPT_IN_TURN},
     {"json", required_argument, NULL, OPT_JSON},
     {"csv", required_argument, NULL, OPT_CSV},
     /* The server knows what they mean. */
@@ -278,6 +289,9 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
         return 0;
     case OPT_CSV:
         o->csv = value;
+        return 0;
+    case OPT_IN_TURN:
+        o->in_turn = true;
         return 0;
     case 'q':
         o->quiet = true;

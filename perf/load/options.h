@@ -30,6 +30,7 @@ struct load_options {
     uint32_t n_fields;
     const char *field[H2_FIELDS_MAX + 1]; /* with our user-agent */
     uint64_t seed;
+    bool in_turn; /* paths, not by chance */
     bool quiet;
     const char *json, *csv;
     struct h2_plan plan;

@@ -85,6 +85,13 @@ class AgainstOurs(OnPair):
         large = (found["in_all"]["body_bytes"] - 4000) // (SIZES["/200KiB"] - 1)
         self.assertAlmostEqual(1 / 20, large / 4000, delta=0.015)  # the seed is always the same
 
+    def test_paths_in_turn(self):
+        """Each as often as the other, whatever their weights."""
+        found, grown = self.counted("-c", 3, "-m", 4, "-n", 300, "--in-turn",
+                                    urls=["/200KiB", "/one=19", "/one"])
+        self.agree(found, grown)
+        self.assertEqual(100 * (SIZES["/200KiB"] + 2), found["in_all"]["body_bytes"])
+
     def test_an_answer_that_is_no_success_is_one(self):
         found, _ = self.counted("-n", 100, urls=["/nothing", "/one"])
         self.assertEqual(100, found["in_all"]["done"])
