@@ -2,10 +2,10 @@
 /*
  * Strategies of threads: who consumes a task that was produced, and who goes on producing.
  *
- * These are the reference that the scheduler of the lcores (fibers) is measured against, and good
- * for threads that may block; docs/ewyk.md compares them. One strategy has one producer, and never
- * asks it from two threads at a time; what produce() writes is seen by the next call, on whatever
- * thread.
+ * The adaptive one serves the server's pool of workers (lib/server/workers.c). The others are the
+ * reference that it and the strategy of the lcores (ewyk.h) are measured against; docs/ewyk.md
+ * compares them. One strategy has one producer, and never asks it from two threads at a time; what
+ * produce() writes is seen by the next call, on whatever thread.
  */
 #ifndef NJ_SCHED_STRATEGY_H
 #define NJ_SCHED_STRATEGY_H
