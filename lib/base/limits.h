@@ -115,11 +115,11 @@
 #define NJ_WORKER_DEPTH 8u
 
 /* Reads from the disk that are under way, of all lcores: enough to keep an array of SSDs busy. One
- * client may have half of them: where all of its reads are stuck others are served. Those that
- * nobody has asked for yet are as many at most. With 256 KiB each these are 16 MiB. */
+ * client may have half of them, and those that nobody has asked for yet are a quarter at most: so
+ * where all of these are stuck others are served. With 256 KiB each these are 16 MiB. */
 #define NJ_FILE_READS_MAX        64u
 #define NJ_FILE_READS_CLIENT_MAX 32u
-#define NJ_FILE_READS_AHEAD_MAX  32u
+#define NJ_FILE_READS_AHEAD_MAX  16u
 
 /* Only tasks of classes that took no longer than this lately lie ready behind those that may run:
  * eight of them take at most 1 ms. */

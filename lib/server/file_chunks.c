@@ -235,9 +235,9 @@ static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
     return wish < most ? wish : most;
 }
 
-/* Blocks that are lent may lie so that no large one is free: so many entries more are given up for
- * one. */
-#define EVICTIONS_MAX 64u
+/* What is lent may lie so that no large block is free, and is not after so many evictions more:
+ * then a smaller one has to do. */
+#define EVICTIONS_MAX 8u
 
 /* Memory for a piece, in place of what nobody holds. */
 static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
@@ -250,8 +250,12 @@ static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
         return NULL;
     nj__shared_make_room(c->shared, n_room < most ? n_room : most);
     uint8_t *bytes = nj__arena_take(c->arena, n_room);
-    for (uint32_t i = 0; !bytes && i < EVICTIONS_MAX && nj__shared_evict_one(c->shared); i++)
+    bool is_tiny = n_room == NJ__CHUNK_TINY_BYTES; /* that is in any piece */
+    for (uint32_t i = 0; !bytes && (is_tiny || i < EVICTIONS_MAX); i++) {
+        if (!nj__shared_evict_one(c->shared))
+            break;
         bytes = nj__arena_take(c->arena, n_room);
+    }
     return bytes;
 }
 
@@ -321,9 +325,9 @@ static struct piece *lend_larger(struct nj__chunks *c, const struct nj__file *f,
 
 /* Where a reader of `job` finds its piece: of the size that it wishes, or smaller. */
 static struct piece *look(struct nj__chunks *c, const struct nj__file *f,
-                          const struct nj_file_job *job, uint32_t n_room)
+                          const struct nj_file_job *job)
 {
-    for (uint32_t size = wish_of(job); size >= n_room; size /= 8) {
+    for (uint32_t size = wish_of(job); size >= NJ__CHUNK_TINY_BYTES; size /= 8) {
         struct piece *p = find_and_lend(c, f, job->offset, size);
         if (p)
             return p;
@@ -362,6 +366,8 @@ static enum nj_file_result no_memory(const struct nj__chunks *c, struct nj_file_
 
 static void set_fill(struct nj__fill *fill, struct piece *p, struct piece *from)
 {
+    const struct nj__chunks *c = p->chunks;
+
     *fill = (struct nj__fill){
         .piece = p,
         .from = from,
@@ -369,6 +375,7 @@ static void set_fill(struct nj__fill *fill, struct piece *p, struct piece *from)
         .n_room = p->n_room,
         .n_bytes = p->chunk.n_bytes,
         .offset = p->chunk.offset,
+        .place = place_of_piece(c, p->file, p),
     };
 }
 
@@ -379,7 +386,7 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
 {
     struct nj_file_store_stats *stats = &c->shared->stats;
     uint32_t n_room = room_for(c, wish_of(job));
-    struct piece *p = look(c, f, job, n_room);
+    struct piece *p = look(c, f, job);
 
     if (p)
         return lend_to(c, f, job, p);
@@ -388,6 +395,8 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
         return NJ_FILE_BROKEN;
     }
     uint8_t *bytes = make_room(c, n_room);
+    for (; !bytes && n_room > NJ__CHUNK_TINY_BYTES; bytes = make_room(c, n_room))
+        n_room /= 8;
     if (!bytes)
         return no_memory(c, job);
     p = new_piece(c, f, job->offset, n_room, bytes);
@@ -404,7 +413,7 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
 bool nj__chunks_lend(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job)
 {
     nj__shared_lock(c->shared);
-    struct piece *p = look(c, f, job, room_for(c, wish_of(job)));
+    struct piece *p = look(c, f, job);
     if (p)
         job->result = lend_to(c, f, job, p);
     nj__shared_unlock(c->shared);

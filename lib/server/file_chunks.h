@@ -63,6 +63,7 @@ struct nj__fill {
     uint8_t *out;
     uint32_t n_room, n_bytes;
     uint64_t offset;
+    uint32_t place; /* as job->place of who waits for it */
 };
 
 /*

@@ -80,7 +80,9 @@ static bool withdraw(void *ctx, struct nj_file_job *job)
 
     const struct nj_task_port *way = way_of(lane, job);
 
-    if (!nj_list_linked(&job->task.node) || !way->withdraw || !way->withdraw(way->ctx, &job->task))
+    /* The reader also takes note for those that have left its lane. */
+    if (!way->withdraw || (!job->by_reader && !nj_list_linked(&job->task.node)) ||
+        !way->withdraw(way->ctx, &job->task))
         return false;
     lane->has_left = true;
     return true;

@@ -161,9 +161,9 @@ bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uin
                          uint64_t offset)
 {
     settle(f);
+    bool ok = read_some(f->fd, out, n_bytes, n_room, offset) && nj__file_is_unchanged(f);
+    if (!ok)
+        nj__file_spoil(f);
     atomic_store_explicit(&f->is_settled, true, memory_order_relaxed);
-    if (read_some(f->fd, out, n_bytes, n_room, offset) && nj__file_is_unchanged(f))
-        return true;
-    nj__file_spoil(f);
-    return false;
+    return ok;
 }

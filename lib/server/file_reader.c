@@ -39,6 +39,7 @@ struct flight {
     uint32_t n_got, n_tries;
     nj_ns since;
     bool is_direct;
+    bool is_up;
     struct flight *next; /* while it is free */
 };
 
@@ -108,10 +109,17 @@ static bool is_unwanted(const struct nj_file_reader *r, const struct nj__slot *s
     return is_stopping(r) || atomic_load_explicit(&s->job->cancelled, memory_order_relaxed);
 }
 
+/* Another read has its piece: it waits for the end of that, if that is one of these. What a worker
+ * reads ends without a word, so its shard looks for that. */
 static void keep_busy(struct nj_file_reader *r, struct nj__slot *s)
 {
-    s->next = r->busy;
-    r->busy = s;
+    for (uint32_t i = 0; i < NJ_FILE_READS_MAX; i++)
+        if (r->flights[i].is_up && r->flights[i].fill.place == job_of(s)->place) {
+            s->next = r->busy;
+            r->busy = s;
+            return;
+        }
+    go_home(s, NJ_FILE_BUSY);
 }
 
 /* --- reads ------------------------------------------------------------------------------------ */
@@ -173,7 +181,7 @@ static struct flight *take_flight(struct nj_file_reader *r, struct nj__slot *s, 
     struct flight *x = r->free;
 
     r->free = x->next;
-    *x = (struct flight){.slot = s, .file = f, .fill = *fill, .since = now_ns()};
+    *x = (struct flight){.slot = s, .file = f, .fill = *fill, .since = now_ns(), .is_up = true};
     count_flights(r, 1);
     return x;
 }
@@ -249,7 +257,7 @@ static void look_at_busy(struct nj_file_reader *r)
         if (nj__chunks_fills(r->chunks, job->place) != job->seen || is_unwanted(r, s))
             accept(r, s);
         else
-            keep_busy(r, s);
+            keep_busy(r, s); /* or home, if it shared its place with a read that has ended */
     }
 }
 
@@ -314,6 +322,7 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
         r->n_ahead--;
         nj_ref_put(&x->file->object.ref);
     }
+    x->is_up = false;
     x->next = r->free;
     r->free = x;
     count_flights(r, -1);

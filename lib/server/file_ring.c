@@ -65,10 +65,12 @@ static bool register_memory(struct nj__ring *r, const struct nj__arena_memory *m
     return rc == 0;
 }
 
-/* What newer kernels do with fewer interrupts, else as it was always. */
+/* What newer kernels do with fewer interrupts, else as it was always. The flag lets a look at the
+ * ring see that the kernel has ends of reads to tell. */
 static int set_up(struct io_uring *uring, uint32_t n)
 {
-    static const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, 0};
+    static const unsigned flags[] = {
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0};
     int rc = -EINVAL;
 
     for (size_t i = 0; rc == -EINVAL && i < NJ_ARRAY_LEN(flags); i++) {

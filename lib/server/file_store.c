@@ -211,7 +211,8 @@ static bool reserve(struct nj_file_store *s, uint64_t n_bytes, uint64_t most)
     uint64_t n = atomic_load_explicit(all, memory_order_relaxed);
 
     do {
-        if (n + n_bytes > most)
+        uint64_t others = atomic_load_explicit(&s->shared.stats.chunk_bytes, memory_order_relaxed);
+        if (most != UINT64_MAX && n + n_bytes + others > most)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(all, &n, n + n_bytes, memory_order_relaxed,
                                                     memory_order_relaxed));

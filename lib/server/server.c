@@ -25,6 +25,9 @@
 #define HALF_OPEN_MAX 4096u
 #define TIME_WAIT     (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
 #define JOBS_MAX      1024u         /* per shard, with a worker */
+/* Per shard, with the reader: also those that wait for the disk have a place, so that who reads
+ * what is in memory finds one. */
+#define READS_MAX     16384u
 #define NO_RANDOM     "the system has no random numbers"
 #define HANDLERS_MS   2000u /* for what runs on workers at the end */
 
@@ -231,7 +234,7 @@ static bool start_reader(struct nj_server *s, enum nj_file_reads how)
         .store = s->store,
         .no_direct = how == NJ_FILE_READS_BUFFERED,
         .n_shards = s->n_shards,
-        .tasks_max = JOBS_MAX,
+        .tasks_max = READS_MAX,
         .affinity = &s->place.rest,
         .eal = true,
         .wakers = s->waker,

@@ -452,3 +452,47 @@ Test(server_file_chunks, reads_ahead, .timeout = 30)
     nj_ref_put(&o->ref);
     end(&b);
 }
+
+/* Small pieces all over the memory, of which one in eight is lent, or was asked for twice: there is
+ * no room for a large one, and a smaller one does. */
+static void among_small_ones(bool is_lent)
+{
+    enum { PIECES = 4096, SPARSE = 8 };
+    static struct nj_chunk *held[PIECES / SPARSE];
+    struct bench b;
+
+    begin(&b, 128 * MIB);
+    sparse_file(&b, "f", 1024 * (off_t)MIB);
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    struct nj_object *o = b.job.object;
+    for (uint64_t i = 0; i < PIECES; i++) {
+        struct nj_chunk *c = get(&b, o, i * SMALL, SMALL);
+        if (is_lent && i % SPARSE == 0)
+            held[i / SPARSE] = c;
+        else
+            put(c);
+        nj_file_store_bury(b.store);
+    }
+    for (uint64_t i = 0; !is_lent && i < PIECES; i += SPARSE) {
+        put(get(&b, o, i * SMALL, SMALL));
+        nj_file_store_bury(b.store);
+    }
+    uint64_t n_before = stats(&b)->evictions;
+    put(get(&b, o, 512 * (uint64_t)MIB, NJ_CHUNK_BYTES));
+    cr_expect_lt(stats(&b)->evictions - n_before, 40);
+    for (uint32_t i = 0; is_lent && i < PIECES / SPARSE; i++)
+        put(held[i]);
+    nj_file_store_tidy(b.store);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+Test(server_file_chunks, among_small_ones_that_are_lent)
+{
+    among_small_ones(true);
+}
+
+Test(server_file_chunks, among_small_ones_that_are_wanted)
+{
+    among_small_ones(false);
+}

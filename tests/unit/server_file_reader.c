@@ -4,6 +4,8 @@
 
 #include "base/attr.h"
 #include "base/limits.h"
+#include "server/file_chunks.h"
+#include "server/file_lane.h"
 #include "server/file_reader.h"
 #include "server/file_ring.h"
 #include "store_rig.h"
@@ -519,5 +521,117 @@ Test(server_file_reader, withdrawn)
             cr_expect_null(home->chunk);
     }
     cr_expect_eq(n_pending(), NJ_FILE_READS_MAX);
+    end_world();
+}
+
+/* A worker reads the same, which tells nobody when it has: the shard is told to look for that. */
+Test(server_file_reader, what_a_worker_reads)
+{
+    struct nj_file_job job, worker = {.op = NJ_FILE_READ, .object = w.object, .n_bytes = PIECE};
+    struct nj__chunks *c = nj__file_store_chunks(w.b.store);
+    struct nj__file *f = nj_container_of(w.object, struct nj__file, object);
+    struct nj__fill fill;
+
+    cr_assert_eq(nj__chunks_begin(c, f, &worker, &fill), NJ_FILE_OK);
+    cr_assert(fill.piece);
+    ask_for(&job, 0, NULL);
+    cr_assert_eq(await_one(), &job);
+    cr_expect_eq(job.result, NJ_FILE_BUSY);
+    cr_expect_not(nj_file_store_has_news(w.b.store, &job));
+    cr_assert_eq(nj__chunks_end(c, f, &fill, true, &worker), NJ_FILE_OK);
+    cr_expect(nj_file_store_has_news(w.b.store, &job));
+    nj_ref_put(&worker.chunk->ref);
+    read_cached(0);
+    end_world();
+}
+
+static bool submit_none(void *ctx, struct nj_task *task)
+{
+    (void)ctx, (void)task;
+    return false;
+}
+
+static void flush_none(void *ctx)
+{
+    (void)ctx;
+}
+
+static uint32_t poll_none(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    (void)ctx, (void)tasks, (void)n;
+    return 0;
+}
+
+/* ... also through a lane of files: what has left the shard and is not begun is not read. */
+Test(server_file_reader, withdrawn_from_a_lane)
+{
+    enum { LATE = 20 };
+    static struct nj_file_job job[NJ_FILE_READS_CLIENT_MAX + LATE];
+    static struct nj_file_lane lane;
+    struct nj_task_port none = {.submit = submit_none, .flush = flush_none, .poll = poll_none};
+    struct nj_file_port port = nj_file_lane_init(&lane, &none, &w.port, w.b.store);
+    uint32_t n_done = 0;
+    char client;
+
+    for (uint32_t i = 0; i < NJ_ARRAY_LEN(job); i++) {
+        job[i] = (struct nj_file_job){.op = NJ_FILE_READ,
+                                      .object = w.object,
+                                      .offset = (uint64_t)i * PIECE,
+                                      .n_bytes = PIECE,
+                                      .asker = &job[i],
+                                      .client = &client};
+        atomic_store(&nj_container_of(w.object, struct nj__file, object)->is_settled, true);
+        cr_assert(port.submit(port.ctx, &job[i]));
+    }
+    await_pending(NJ_FILE_READS_CLIENT_MAX);
+    for (uint32_t i = NJ_FILE_READS_CLIENT_MAX; i < NJ_ARRAY_LEN(job); i++) {
+        job[i].asker = NULL;
+        cr_expect_not(port.withdraw(port.ctx, &job[i]));
+    }
+    for (uint32_t i = 0; i < NJ_FILE_READS_CLIENT_MAX; i++)
+        finish(i, ALL);
+    while (n_done < NJ_ARRAY_LEN(job)) {
+        struct nj_file_job *home[8];
+        uint32_t n = port.poll(port.ctx, home, NJ_ARRAY_LEN(home));
+        for (uint32_t i = 0; i < n; i++)
+            if (home[i]->chunk)
+                nj_ref_put(&home[i]->chunk->ref);
+        n_done += n;
+    }
+    cr_expect_eq(n_pending(), NJ_FILE_READS_CLIENT_MAX);
+    end_world();
+}
+
+/* What is read ahead and what one client asked for leave the disk to others. */
+Test(server_file_reader, reading_ahead_leaves_the_disk_to_others)
+{
+    enum { FIRST = 1 + NJ_FILE_READS_AHEAD_MAX, MORE = NJ_FILE_READS_CLIENT_MAX + 8 };
+    static struct nj_file_job job, more[MORE], other;
+    char greedy, honest;
+
+    job = (struct nj_file_job){.op = NJ_FILE_READ,
+                               .object = w.object,
+                               .n_bytes = PIECE,
+                               .n_ahead = NJ_FILE_READS_AHEAD_MAX + 8,
+                               .end = w.object->size_bytes,
+                               .task = {.ops = &job_ops, .client = &greedy}};
+    nj_list_init(&job.task.node);
+    cr_assert(w.port.submit(w.port.ctx, &job.task));
+    w.port.flush(w.port.ctx);
+    await_pending(FIRST);
+    for (uint32_t i = 0; i < MORE; i++)
+        ask_for(&more[i], 60 + i, &greedy);
+    await_pending(FIRST + NJ_FILE_READS_CLIENT_MAX - 1);
+    ask_for(&other, 120, &honest);
+    await_pending(FIRST + NJ_FILE_READS_CLIENT_MAX);
+    for (uint32_t n = 0, n_ended = 0; n < 2 + MORE;) {
+        struct nj_file_job *home;
+        while (n_ended < n_pending())
+            finish(n_ended++, ALL);
+        if (poll_some(&home, 1) == 1) {
+            take_home(home);
+            n++;
+        }
+    }
     end_world();
 }
