@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench ewyk [--quick] [--pool N] [--rate RATE] [--json FILE] [--svg FILE] [CELL ...]
-./dev bench ewyk --targets [--rounds N] [--json FILE]
+./dev bench ewyk --targets [--rounds N] [--ms N] [--json FILE]
+./dev bench ewyk --delays --help    how long OS_BLOCKING tasks wait while some are stuck
+./dev bench ewyk --server --help    who should run a handler: the whole server
 
 Who should consume a task: each strategy of lib/sched with the same producers and the same tasks.
 
@@ -235,6 +237,11 @@ def measure(chosen, strategies, rounds, ms, args):
     return results
 
 
+# What --targets does not take, and what it is if nobody says.
+OF_CELLS = {"pool": POOL, "rate": rate_of("50%"), "delays": True, "seed": 1,
+            "strategies": list(STRATEGIES)}
+
+
 def arguments():
     parser = argparse.ArgumentParser(prog="./dev bench ewyk", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -258,6 +265,9 @@ def arguments():
     record.check_names(parser, args.strategies, STRATEGIES, "strategy")
     if args.targets and (args.cells or args.svg):
         parser.error("--targets has cells of its own, and no chart")
+    if args.targets and any(getattr(args, name) != value for name, value in OF_CELLS.items()):
+        parser.error("--targets has pools and strategies of its own, and no open loops: "
+                     "no --pool, --rate, --no-delays, --seed, --strategies")
     if not 2 <= args.pool <= 1024:
         parser.error("a pool has 2 to 1024 threads")
     return args

@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench fiber --count [--functions] [--json FILE]
+./dev bench fiber                                        nanoseconds, on this machine
+./dev bench fiber --count [--functions] [--json FILE]    instructions
 
-What a task costs in instructions inline (PC), on a stack of its own (EPC), and so on: callgrind
-counts a release build's bench_fiber. Each way is run twice, the second time with more tasks, and
-the difference is divided by them: what is done once is in neither, and what is done now and then
-has its share. The counts are the same each time, whatever else the machine does. The clock stands
-still.
+What a task that does nearly nothing costs inline (PC), on a stack of its own (EPC), and so on.
 
---functions tells in which functions. Nanoseconds: ./dev bench fiber.
+  offer     nj_ewyk_offer(): the producer gives the task to the lcore's strategy, which runs it
+  measured  the strategy has a clock, and measures how long the task holds the core
+  recruit: start, over a call
+            what makes another context ready to produce. On an lcore that is a stack for the task,
+            so that the root can go on: nj_fiber_start() to its end, minus a call of the same
+
+With --count callgrind counts a release build's bench_fiber. Each way is run twice, the second time
+with more tasks, and the difference is divided by them: what is done once is in neither, and what is
+done now and then has its share. The counts are the same each time, whatever else the machine does.
+The clock stands still.
+
+--functions tells in which functions.
 """
 import argparse
 import collections
@@ -72,10 +80,12 @@ def tell(found, functions):
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench fiber", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", action="store_true", required=True)
+    parser.add_argument("--count", action="store_true", help="instructions, not nanoseconds")
     parser.add_argument("--functions", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
+    if not args.count:
+        parser.error("other options are for --count")
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         found = dict(zip(WAYS, pool.map(per_task, WAYS)))
     tell(found, args.functions)
