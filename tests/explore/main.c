@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-explore: the worlds of threads that are explored, all of them or those of one kind.
+ * nj-explore: the worlds of threads that are explored, all of them or those of one kind. A world is
+ * one configuration: which threads call what with which tasks, and what the pool is like.
  *
  * Exit status 0 when nothing is wrong in any order of any world. With a mistake of tests/mutants in
  * it, it has to fail.
@@ -18,6 +19,7 @@
 static struct {
     uint64_t n_worlds, n_states, n_ends;
 } sum;
+static unsigned n_reports;
 
 static void add(struct explore_result r)
 {
@@ -37,6 +39,7 @@ NJ_PRINTF(1, 2) static void report(const char *format, ...)
     printf("%-50s %4lu worlds %9lu states %7lu ends\n", name, (unsigned long)sum.n_worlds,
            (unsigned long)sum.n_states, (unsigned long)sum.n_ends);
     fflush(stdout);
+    n_reports++;
     memset(&sum, 0, sizeof sum);
 }
 
@@ -410,12 +413,35 @@ static void on_threads(bool quick)
         }
 }
 
-/* quick: what a test run can wait for, a few seconds. Else: some minutes. */
-int main(int argc, char **argv)
-{
-    const char *only = argc > 1 ? argv[1] : "";
-    bool quick = argc > 2 && strcmp(argv[2], "quick") == 0;
+static const char usage[] =
+    "usage: nj-explore [KIND [quick]]\n"
+    "\n"
+    "Runs the code of lib/sched in every order in which its threads can go on, and prints for "
+    "each\n"
+    "group of worlds how many worlds, states and ends there are. A world is one configuration of\n"
+    "threads and tasks. With quick only small worlds: a few seconds, else some minutes.\n"
+    "\n"
+    "KIND, or a part of its name; \"\" is all:\n"
+    "  park      a thread sleeps, others wake it\n"
+    "  reserved  reserved threads and their seats\n"
+    "  pool      the pool of threads; also by a part of what is printed, as \"pool of 2, 1 seat\"\n"
+    "  threads   the adaptive strategy on the pool of threads\n"
+    "  mixed     tasks of all types, each strategy but the dual one\n"
+    "  blocking  BLOCKING tasks, adaptive strategy, an executor that refuses\n"
+    "  telling   a producer that tells whether there is more, or has one task at a time\n"
+    "  bounded   a pool without a free thread, or with one\n"
+    "  starve    strategies that leave tasks to nobody: a failure is expected and found\n"
+    "  dual      the dual strategy\n"
+    "  stop      the strategy is stopped, or stopped and begun anew\n";
 
+static int refuse(const char *what)
+{
+    fprintf(stderr, "nj-explore: %s\n%s", what, usage);
+    return 2;
+}
+
+static void explore_kind(const char *only, bool quick)
+{
     if (strstr("park", only))
         sleepers();
     if (strstr("reserved", only))
@@ -437,5 +463,18 @@ int main(int argc, char **argv)
         dual_events(quick ? 2 : 3);
     if (strstr("stop", only))
         stopped_events(quick ? 2 : 3);
-    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : "";
+
+    if (strcmp(only, "--help") == 0 || strcmp(only, "-h") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (argc > 3 || (argc == 3 && strcmp(argv[2], "quick") != 0))
+        return refuse("the second argument is quick, and there is no third one");
+    explore_kind(only, argc == 3);
+    return n_reports > 0 ? 0 : refuse("there is no such KIND");
 }
