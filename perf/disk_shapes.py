@@ -7,7 +7,8 @@ import os
 import time
 
 import cache
-from disk_worlds import (CONNECTIONS, GIB, KIB, MIB, TURN_SECONDS, H2oFiles, NginxAio,
+from apart import apart, come_near, near
+from disk_worlds import (CONNECTIONS, GIB, KIB, MIB, PAGES, TURN_SECONDS, H2oFiles, NginxAio,
                          NginxSendfile, NightjarVeth, OverMemif, fio, memory_free)
 from world import Failed, until
 
@@ -35,6 +36,12 @@ def mib(n_bytes):
     return f"{-(-n_bytes // MIB)}MiB"
 
 
+def once(world, paths):
+    """It can't be repeated when the CPUs went apart: that is told, as near() does."""
+    come_near()
+    return world.once(paths) | {"apart_ns": apart(), "apart_before": 0}
+
+
 # --- cold: files that are not in memory -----------------------------------------------------------
 
 def cold(args, site):
@@ -47,14 +54,16 @@ def cold(args, site):
         def turn(_round):
             site.forget(paths)
             with make(site, *options) as world:
-                return {"fresh": world.once(halves[0]), "cold": world.once(halves[1])}
+                return {cell: once(world, half) for cell, half in zip(("fresh", "cold"), halves)}
         return turn
 
-    def by_fio(_round):
-        site.forget(paths)
-        return {"cold": fio(site, halves[1], args.depth)}
+    def by_fio(pages):
+        def turn(_round):
+            site.forget(paths)
+            return {"cold": fio(site, halves[1], args.depth, pages)}
+        return turn
     options = ("--file-reads", args.file_reads, "--cache", mib(n_bytes // 4))
-    return {("fio", "none"): by_fio,
+    return {**{("fio", pages): by_fio(pages) for pages in PAGES},
             ("nightjar", "memif"): of(OverMemif, options),
             ("nightjar", "veth"): of(NightjarVeth, options),
             **{(make.name, make.link): of(make) for make in (NginxSendfile, NginxAio, H2oFiles)}}
@@ -73,8 +82,8 @@ def cached(args, site):
                          f"{(n_bytes + SPARE_BYTES) / GIB:.1f}: choose --large")
 
     def windows(world, **more):
-        return {"hot": world.steady(paths[:1], args.seconds, **more),
-                "cached": world.steady(paths, args.seconds, **more)}
+        return {"hot": near(lambda: world.steady(paths[:1], args.seconds, **more)),
+                "cached": near(lambda: world.steady(paths, args.seconds, **more))}
 
     def of(make):
         def turn(_round):

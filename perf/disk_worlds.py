@@ -432,9 +432,13 @@ class H2oFiles(Peer, H2o):
 
 # --- fio ------------------------------------------------------------------------------------------
 
-def fio(site, paths, depth):
-    """Reads all of it, each file from its beginning, in turns. In a namespace, which ends it when
-    we are killed."""
+# A virtual disk takes a read into large pages in one piece, and into others in 64.
+PAGES = {"4 KiB": "glibc.malloc.hugetlb=0", "THP": "glibc.malloc.hugetlb=1"}
+
+
+def fio(site, paths, depth, pages):
+    """Reads all of it, each file from its beginning, in turns, into memory of such pages. In a
+    namespace, which ends it when we are killed."""
     reaper, name = Reaper(), f"njt-{os.getpid()}-fio"
     reaper.will_make("namespace", name)
     try:
@@ -445,7 +449,7 @@ def fio(site, paths, depth):
              f"--iodepth={depth}", f"--openfiles={len(paths)}", "--file_service_type=roundrobin",
              "--filename=" + ":".join(site.root + path for path in paths),
              "--output-format=json"], capture_output=True, text=True, timeout=TURN_SECONDS,
-            **FIRST)
+            env=os.environ | {"GLIBC_TUNABLES": PAGES[pages]}, **FIRST)
     finally:
         reaper.finish()
     if done.returncode:
