@@ -20,8 +20,9 @@
 /* Taking no more than this between two rests is slow: such turns make a small chunk last for four,
  * and 4 MiB/s need 500 of them a second. */
 #define SLOW_TURN_BYTES (8u * 1024u)
-/* What a body may be ahead of itself, in pieces of NJ_CHUNK_BYTES: 4 MiB, 1 Gbit/s for 30 ms. */
-#define AHEAD_MAX       16u
+/* What a body may be ahead of itself, in pieces of NJ_CHUNK_BYTES. What many bodies have read ahead
+ * is to fit into the part of the store where new entries wait for their first use. */
+#define AHEAD_MAX       2u
 /* Of these nobody knows yet whether there will be rests. */
 #define FIRST_BYTES     (4u * NJ_CHUNK_SMALL_BYTES)
 
@@ -319,12 +320,12 @@ static bool is_time_to_ask(const struct chunk_body *b, uint64_t n_left)
     return n_left <= (is_slow(b) ? b->turn_bytes + SLOW_TURN_BYTES : b->current->n_bytes / 2);
 }
 
-/* It could have sent, and nothing was there: from now on twice as much is read ahead. A body that
+/* It could have sent, and nothing was there: from now on more is read ahead. A body that
  * is held up by its peer, or by its rate, never comes here. */
 static void ask_for_more(struct chunk_body *b)
 {
     if (b->asked >= FIRST_BYTES && !is_slow(b))
-        b->n_ahead = b->n_ahead == 0 ? 1 : 2 * b->n_ahead < AHEAD_MAX ? 2 * b->n_ahead : AHEAD_MAX;
+        b->n_ahead += b->n_ahead < AHEAD_MAX;
 }
 
 static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
