@@ -5,8 +5,8 @@
  * it.
  *
  * Names are resolved by the kernel with openat2(2) and never leave the root. Small files are read
- * whole and kept, least recently used first out, within a budget; each OPEN checks that the
- * kept copy is still the file. Large files are kept open and read in chunks.
+ * whole and kept, large ones are kept open and read in pieces, which are kept, too; one budget is
+ * for both (cache_policy.h). Each OPEN checks that the kept copy is still the file.
  */
 #ifndef NJ_SERVER_FILE_STORE_H
 #define NJ_SERVER_FILE_STORE_H
@@ -52,7 +52,7 @@ void nj_file_store_tidy(void *store);
 
 /* What goes on in it. Any thread. */
 struct nj_file_store_stats {
-    _Atomic uint64_t cached_files, cached_bytes; /* kept by name; a large file counts as 1 MiB */
+    _Atomic uint64_t cached_files, cached_bytes; /* kept by name; bytes of whole ones */
     _Atomic uint64_t hits, misses;               /* of OPENs that found a file */
     _Atomic uint64_t evictions;                  /* to make room for others */
     _Atomic uint64_t whole_bytes;                /* contents in memory, cached or only lent */

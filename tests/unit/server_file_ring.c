@@ -102,6 +102,21 @@ Test(server_file_ring, past_the_page_cache)
     stop();
 }
 
+/* Who looks again and again, as it has other work, sees the end of a read without waiting for it.
+ */
+Test(server_file_ring, seen_without_waiting)
+{
+    uint8_t *out = nj__arena_take(arena, PIECE);
+    struct nj__ring_read r = {fd, false, out, PIECE, 0};
+    struct nj__ring_done done;
+
+    nj__ring_read(ring, &r, out);
+    while (nj__ring_reap(ring, &done, 1) == 0)
+        sched_yield();
+    cr_expect_eq(done.result, PIECE);
+    stop();
+}
+
 Test(server_file_ring, errors_are_told)
 {
     uint8_t *out = nj__arena_take(arena, PIECE);
