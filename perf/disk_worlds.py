@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Who takes part in ./dev bench disk: nightjar over memif to nightjar-load; nightjar, nginx and h2o
+The servers and clients of ./dev bench disk: nightjar over memif to nightjar-load; nightjar, nginx and h2o
 over a veth pair to nj-downloads; fio without a network. Each server has a process of its own for
 each turn, on the last CPU; the client is on the first.
 
@@ -400,8 +400,8 @@ class NightjarVeth(Ours, OverVeth, Nightjar):
 
 
 class Peer(Theirs, OverVeth):
-    """Packets of up to 64 KiB, which nobody segments, without checksums: the best case of who has
-    the kernel's TCP."""
+    """The veth pair passes packets of up to 64 KiB, neither segmented nor with checksums: the best
+    case for a server on the kernel's TCP."""
     link = "veth+tso"
 
     def start(self):

@@ -72,7 +72,7 @@ static nj_ns clock_of(struct nj_ewyk *e)
 
 /* --- the tail: few tasks, and long ------------------------------------------------------------ */
 
-/* What is left in the account of a class at `now`, see note_tail(). */
+/* The account of a class at `now`: note_tail() says what flows in and what leaks out. */
 static uint64_t account(const struct nj_task_class *c, nj_ns now)
 {
     nj_ns leaked = (now - c->tail.at) / c->tail.of;

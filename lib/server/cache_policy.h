@@ -20,7 +20,7 @@
  *     while ((e = nj__cache_policy_victim(p, n_bytes)))
  *         free the file or piece of `e`;
  *     if (!nj__cache_policy_fits(p, n_bytes))
- *         what is left is pinned: wait for an unpin, or do without the cache;
+ *         all entries are pinned: wait until one is unpinned, or do not keep it;
  *     nj__cache_policy_add(p, entry, fingerprint, n_bytes);
  */
 #ifndef NJ_SERVER_CACHE_POLICY_H

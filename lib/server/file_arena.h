@@ -26,7 +26,7 @@ struct nj__arena;
 struct nj__arena *nj__arena_new(uint64_t n_bytes);
 void nj__arena_free(struct nj__arena *a);
 
-/* `n_room` is 4, 32 or 256 KiB. NULL: there is no such block, for now. */
+/* `n_room` is 4, 32 or 256 KiB. NULL: all such blocks are taken. */
 uint8_t *nj__arena_take(struct nj__arena *a, uint32_t n_room);
 void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room);
 

@@ -101,7 +101,8 @@ static void evict(struct nj__cached *cached)
     free_piece(nj_container_of(cached, struct piece, cached));
 }
 
-/* Where more was lent than the budget has, what comes back does not stay. */
+/* Lent pieces may take more than the budget. The policy then evicts a piece as soon as its last
+ * reader has returned it. */
 static void bury_piece(struct nj__grave *g)
 {
     struct piece *p = nj_container_of(g, struct piece, grave);

@@ -73,11 +73,10 @@ static void join(void *ctx, struct nj_file_job *job, const void *client)
         job->client = client;
 }
 
-/* Those that are kept here go back by poll(): who has no asker is found there. */
+/* A READ that this lane keeps has left the port: poll() gives it back, as it has no asker. */
 static bool withdraw(void *ctx, struct nj_file_job *job)
 {
     struct nj_file_lane *lane = ctx;
-
     const struct nj_task_port *way = way_of(lane, job);
 
     /* The reader also takes note for those that have left its lane. */

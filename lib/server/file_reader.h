@@ -33,7 +33,7 @@ struct nj_file_reader_config {
     uint32_t tasks_max;        /* of one shard, from submit to poll */
     const cpu_set_t *affinity; /* NULL: where its creator may run */
     bool eal;                  /* EAL is up: register the thread with it */
-    struct nj_waker *wakers;   /* one for each shard, woken for what comes home; NULL: none is */
+    struct nj_waker *wakers;   /* the reader wakes a shard's when a job comes home; NULL: none */
 };
 
 struct nj_file_reader;

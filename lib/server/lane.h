@@ -46,7 +46,7 @@ struct nj__lane_config {
     uint32_t n_max;                     /* tasks that may run at once */
     uint32_t depth;                     /* short ones that lie ready for each of them */
     uint32_t tasks_max;                 /* from submit to poll */
-    struct nj_waker *waker;             /* woken for what comes home; or NULL */
+    struct nj_waker *waker;             /* the lane wakes it when a task comes home; NULL: nobody */
     int kind;                           /* the service's */
 };
 

@@ -344,7 +344,7 @@ static void event(const struct model_event *e)
     nj_tag_restore(before);
 }
 
-/* Who has the same events before it does the same. */
+/* Two callers whose earlier events are the same behave the same. */
 static uint64_t role_of_caller(const struct model_event *e, unsigned n)
 {
     uint64_t role = ROLE_EVENT;

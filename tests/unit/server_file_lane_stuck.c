@@ -11,7 +11,7 @@ static void ask(struct shard *sh, struct nj_file_job *job, struct nj_object *o, 
     cr_assert(sh->port.submit(sh->port.ctx, job));
 }
 
-/* Poll until nothing more comes; what comes is OK. */
+/* Poll until no job comes home any more; each that came has succeeded. */
 static uint32_t take_all(struct shard *sh)
 {
     struct nj_file_job *jobs[8];
