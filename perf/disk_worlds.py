@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-The servers and clients of ./dev bench disk: nightjar over memif to nightjar-load; nightjar, nginx and h2o
-over a veth pair to nj-downloads; fio without a network. Each server has a process of its own for
-each turn, on the last CPU; the client is on the first.
+The servers and clients of ./dev bench disk: nightjar over memif to nightjar-load; nightjar, nginx
+and h2o over a veth pair to nj-downloads; fio without a network. Each server has a process of its
+own for each turn, on the last CPU; the client is on the first.
 
 A window of a server gives
 
