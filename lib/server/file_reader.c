@@ -35,11 +35,10 @@
 struct flight {
     struct nj__slot *slot; /* whose READ; NULL: it is ahead of them */
     struct nj__file *file; /* kept by the job, or by itself */
-    struct nj__fill fill;
+    struct nj__fill fill;  /* without a piece while it is free */
     uint32_t n_got, n_tries;
     nj_ns since;
     bool is_direct;
-    bool is_up;
     struct flight *next; /* while it is free */
 };
 
@@ -114,7 +113,7 @@ static bool is_unwanted(const struct nj_file_reader *r, const struct nj__slot *s
 static void keep_busy(struct nj_file_reader *r, struct nj__slot *s)
 {
     for (uint32_t i = 0; i < NJ_FILE_READS_MAX; i++)
-        if (r->flights[i].is_up && r->flights[i].fill.place == job_of(s)->place) {
+        if (r->flights[i].fill.piece && r->flights[i].fill.place == job_of(s)->place) {
             s->next = r->busy;
             r->busy = s;
             return;
@@ -144,7 +143,6 @@ static bool is_direct(const struct nj_file_reader *r, struct nj__file *f)
     return f->direct == NJ__DIRECT;
 }
 
-/* The system refused what it had said it can do. */
 static void leave_direct(struct nj__file *f)
 {
     int flags = fcntl(f->fd, F_GETFL);
@@ -158,7 +156,7 @@ static void submit(struct nj_file_reader *r, struct flight *x)
 {
     struct nj__fill *fill = &x->fill;
 
-    x->is_direct = is_direct(r, x->file) && x->n_got % BLOCK == 0;
+    x->is_direct = is_direct(r, x->file);
     struct nj__ring_read read = {
         .fd = x->file->fd,
         .is_direct = x->is_direct,
@@ -181,7 +179,7 @@ static struct flight *take_flight(struct nj_file_reader *r, struct nj__slot *s, 
     struct flight *x = r->free;
 
     r->free = x->next;
-    *x = (struct flight){.slot = s, .file = f, .fill = *fill, .since = now_ns(), .is_up = true};
+    *x = (struct flight){.slot = s, .file = f, .fill = *fill, .since = now_ns()};
     count_flights(r, 1);
     return x;
 }
@@ -322,7 +320,7 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
         r->n_ahead--;
         nj_ref_put(&x->file->object.ref);
     }
-    x->is_up = false;
+    x->fill.piece = NULL;
     x->next = r->free;
     r->free = x;
     count_flights(r, -1);
@@ -333,8 +331,8 @@ static bool goes_on(struct nj_file_reader *r, struct flight *x, int32_t result)
 {
     if (x->n_tries++ >= TRIES)
         return false;
-    if (result == -EINVAL && x->is_direct)
-        leave_direct(x->file);
+    if (x->is_direct && (result == -EINVAL || x->n_got % BLOCK != 0))
+        leave_direct(x->file); /* it cannot, or not the rest, which is not aligned */
     else if (result <= 0 && result != -EAGAIN && result != -EINTR)
         return false;
     submit(r, x);
