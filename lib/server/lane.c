@@ -284,7 +284,7 @@ struct nj_task_port nj__lane_port(struct nj__lane *l)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static struct rte_ring *new_ring(uint32_t n_max)
+struct rte_ring *nj__lane_new_ring(uint32_t n_max)
 {
     uint32_t n = 2;
     while (n < n_max + 1) /* a ring of n holds n - 1 */
@@ -303,7 +303,7 @@ bool nj__lane_init(struct nj__lane *l, const struct nj__lane_config *config)
     l->config = *config;
     nj_task_queue_init(&l->waiting);
     l->slots = calloc(n_slots + 1, sizeof *l->slots);
-    l->ring = new_ring(n_slots);
+    l->ring = nj__lane_new_ring(n_slots);
     if (!l->slots || !l->ring)
         return false;
     for (uint32_t i = n_slots; i > 0; i--) {

@@ -67,6 +67,9 @@ struct nj__lane {
     _Atomic(struct nj__slot *) home NJ_CACHE_ALIGNED; /* that have run, the last one first */
 } NJ_CACHE_ALIGNED;
 
+/* A ring of one producer and one consumer that holds n_max, for free(). NULL: no memory. */
+struct rte_ring *nj__lane_new_ring(uint32_t n_max);
+
 /* False: no memory. */
 bool nj__lane_init(struct nj__lane *l, const struct nj__lane_config *config);
 /* When nothing is out. Also after nj__lane_init() failed, or of zeroes. */

@@ -35,6 +35,7 @@
 #include "base/altstack.h"
 #include "base/assert.h"
 #include "base/attr.h"
+#include "server/lane.h"
 
 #define BATCH 32
 /* Empty rounds before sleep, each with a pause of 40 to 140 cycles: 10 to 50 us, about what a
@@ -60,18 +61,6 @@ struct nj_worker {
     _Atomic bool stopping;
     struct nj_worker_port ports[] NJ_CACHE_ALIGNED;
 };
-
-static struct rte_ring *new_ring(uint32_t n_max)
-{
-    uint32_t n = 2;
-    while (n < n_max + 1) /* a ring of n holds n - 1 */
-        n *= 2;
-    struct rte_ring *r = aligned_alloc(NJ_CACHE_LINE, (size_t)rte_ring_get_memsize(n));
-    if (r && rte_ring_init(r, "nj-worker", n, RING_F_SP_ENQ | RING_F_SC_DEQ) == 0)
-        return r;
-    free(r);
-    return NULL;
-}
 
 static void futex_sleep(struct nj_worker *w)
 {
@@ -243,8 +232,8 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
     int err = 0;
     for (uint32_t i = 0; i < config->n_shards; i++) {
         w->ports[i].worker = w;
-        w->ports[i].in = new_ring(config->jobs_max);
-        w->ports[i].out = new_ring(config->jobs_max);
+        w->ports[i].in = nj__lane_new_ring(config->jobs_max);
+        w->ports[i].out = nj__lane_new_ring(config->jobs_max);
         if (!w->ports[i].in || !w->ports[i].out)
             err = -ENOMEM;
     }
