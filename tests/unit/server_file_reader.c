@@ -30,23 +30,7 @@ struct fake {
 
 static struct fake disk = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
 
-int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_memory *memory)
-{
-    (void)n_max, (void)memory;
-    *out = (struct nj__ring *)&disk;
-    return 0;
-}
-
-void nj__ring_close(struct nj__ring *r)
-{
-    (void)r;
-}
-
-bool nj__ring_is_registered(const struct nj__ring *r)
-{
-    (void)r;
-    return false;
-}
+#include "support/ring_double.h"
 
 void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user)
 {
@@ -392,6 +376,25 @@ Test(server_file_reader, goes_on)
     cr_expect_eq(await_one(), &job);
     cr_expect_eq(job.chunk->bytes[PIECE - 1], FILL);
     take_home(&job);
+    end_world();
+}
+
+/* What is left of a block is no read past the page cache. */
+Test(server_file_reader, a_part_of_a_block)
+{
+    struct nj_file_job job;
+
+    ask_for(&job, 0, NULL);
+    await_pending(1);
+    finish(0, 4096 + 100);
+    await_pending(2);
+    cr_expect_not(disk.all[1].read.is_direct);
+    cr_expect_eq(disk.all[1].read.offset, 4096 + 100);
+    finish(1, ALL);
+    cr_expect_eq(await_one(), &job);
+    take_home(&job);
+    const struct nj__file *f = nj_container_of(w.object, struct nj__file, object);
+    cr_expect_eq(fcntl(f->fd, F_GETFL) & O_DIRECT, 0);
     end_world();
 }
 

@@ -39,23 +39,7 @@ static struct faulty {
     _Atomic bool is_awake;
 } disk;
 
-int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_memory *memory)
-{
-    (void)n_max, (void)memory;
-    *out = (struct nj__ring *)&disk;
-    return 0;
-}
-
-void nj__ring_close(struct nj__ring *r)
-{
-    (void)r;
-}
-
-bool nj__ring_is_registered(const struct nj__ring *r)
-{
-    (void)r;
-    return false;
-}
+#include "support/ring_double.h"
 
 void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user)
 {
