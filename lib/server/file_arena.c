@@ -13,15 +13,10 @@
 #define EIGHT 8u
 #define LARGE NJ_CHUNK_BYTES
 
-/* Of each place where a block of 4 KiB, 32 KiB or 256 KiB may begin. */
-struct block {
-    struct nj_list free; /* in the list of its size, while it is free */
-};
-
 struct size {
     uint32_t n_bytes;
-    struct block *blocks;
-    uint8_t *n_free; /* of the eight in each block of the next size */
+    struct nj_list *blocks; /* one for each place of a block: in `free`, while it is free */
+    uint8_t *n_free;        /* of the eight in each block of the next size */
     struct nj_list free;
 };
 
@@ -53,8 +48,7 @@ static uint64_t index_of(const struct nj__arena *a, uint32_t size, const uint8_t
 
 static uint8_t *address_of(const struct nj__arena *a, uint32_t size, const struct nj_list *l)
 {
-    const struct block *b = nj_container_of(l, struct block, free);
-    return a->at + (uint64_t)(b - a->size[size].blocks) * a->size[size].n_bytes;
+    return a->at + (uint64_t)(l - a->size[size].blocks) * a->size[size].n_bytes;
 }
 
 static uint32_t size_of(uint32_t n_room)
@@ -96,7 +90,7 @@ struct nj__arena *nj__arena_new(uint64_t n_bytes)
     }
     for (uint64_t i = 0; i < a->n_bytes / LARGE;
          i++) /* others get their node when they are divided */
-        nj_list_push_back(&a->released, &a->size[2].blocks[i].free);
+        nj_list_push_back(&a->released, &a->size[2].blocks[i]);
     return a;
 }
 
@@ -117,7 +111,7 @@ static void push(struct nj__arena *a, uint32_t size, uint64_t i)
     struct size *s = &a->size[size];
     struct nj_list *first = s->free.next;
 
-    nj_list_push_back(first, &s->blocks[i].free); /* in front of all: its lines are warm */
+    nj_list_push_back(first, &s->blocks[i]); /* in front of all: its lines are warm */
     if (size == 2)
         a->n_spare++;
     else
@@ -128,7 +122,7 @@ static void pull(struct nj__arena *a, uint32_t size, uint64_t i)
 {
     struct size *s = &a->size[size];
 
-    nj_list_del(&s->blocks[i].free);
+    nj_list_del(&s->blocks[i]);
     if (size == 2)
         a->n_spare--;
     else
@@ -148,7 +142,7 @@ static uint8_t *take(struct nj__arena *a, uint32_t size)
         block = l ? address_of(a, size, l) : NULL;
     } else if ((block = take(a, size + 1))) {
         uint64_t i = index_of(a, size, block);
-        nj_list_init(&s->blocks[i].free);
+        nj_list_init(&s->blocks[i]);
         for (uint32_t k = EIGHT - 1; k > 0; k--)
             push(a, size, i + k);
     }
@@ -166,7 +160,7 @@ void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room)
     uint64_t i = index_of(a, size, block);
 
     NJ_ASSERT(a->at + i * a->size[size].n_bytes == block &&
-              !nj_list_linked(&a->size[size].blocks[i].free));
+              !nj_list_linked(&a->size[size].blocks[i]));
     for (; size < NJ__ARENA_SIZES - 1 && a->size[size].n_free[i / EIGHT] == EIGHT - 1; size++) {
         uint64_t first = i - i % EIGHT;
         for (uint64_t k = first; k < first + EIGHT; k++)
@@ -193,7 +187,7 @@ void nj__arena_release(uint8_t *block)
 
 void nj__arena_put_released(struct nj__arena *a, uint8_t *block)
 {
-    nj_list_push_back(&a->released, &a->size[2].blocks[index_of(a, 2, block)].free);
+    nj_list_push_back(&a->released, &a->size[2].blocks[index_of(a, 2, block)]);
 }
 
 struct nj__arena_memory nj__arena_memory(const struct nj__arena *a)
