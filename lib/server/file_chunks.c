@@ -24,16 +24,11 @@ struct piece {
     struct nj__cached cached; /* pinned while it is lent */
     struct nj__file *file;    /* NULL: can't be found any more */
     uint32_t n_room;
+    uint32_t place; /* its bucket */
     bool is_filling;
     bool is_idle;   /* nobody holds it */
     bool is_used;   /* it was lent to a reader */
     uint8_t *bytes; /* of the arena */
-};
-
-struct key {
-    const struct nj__file *file;
-    uint64_t offset;
-    uint64_t n_room;
 };
 
 bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
@@ -148,29 +143,27 @@ void nj__chunks_clear(struct nj__chunks *c)
             forget(nj_container_of(c->buckets[i].next, struct piece, chain));
 }
 
-static uint32_t place_of(const struct nj__chunks *c, const struct key *key)
+/* The bucket of a piece. */
+static uint32_t place_of(const struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
+                         uint32_t n_room)
 {
-    return (uint32_t)(nj_hash(c->key, key, sizeof *key) % NJ__CHUNK_BUCKETS);
-}
+    struct {
+        const struct nj__file *file;
+        uint64_t offset, n_room;
+    } key = {f, offset, n_room};
 
-/* Of a piece of `f` that can be found, or could until now. */
-static uint32_t place_of_piece(const struct nj__chunks *c, const struct nj__file *f,
-                               const struct piece *p)
-{
-    struct key key = {f, p->chunk.offset, p->n_room};
-
-    return place_of(c, &key);
+    return (uint32_t)(nj_hash(c->key, &key, sizeof key) % NJ__CHUNK_BUCKETS);
 }
 
 static struct piece *find(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
                           uint32_t n_room)
 {
-    struct key key = {f, offset - offset % n_room, n_room};
-    struct nj_list *bucket = &c->buckets[place_of(c, &key)];
+    offset -= offset % n_room;
+    struct nj_list *bucket = &c->buckets[place_of(c, f, offset, n_room)];
 
     for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
         struct piece *p = nj_container_of(l, struct piece, chain);
-        if (p->file == f && p->chunk.offset == key.offset && p->n_room == n_room)
+        if (p->file == f && p->chunk.offset == offset && p->n_room == n_room)
             return p;
     }
     return NULL;
@@ -305,7 +298,8 @@ static void publish(struct nj__chunks *c, struct nj__file *f, struct piece *p)
     struct nj__cache_policy *policy = &c->shared->policy;
 
     p->file = f;
-    nj_list_push_back(&c->buckets[place_of_piece(c, f, p)], &p->chain);
+    p->place = place_of(c, f, p->chunk.offset, p->n_room);
+    nj_list_push_back(&c->buckets[p->place], &p->chain);
     nj__file_cache_has_pieces(c->cache, f);
     nj_list_push_back(&f->pieces, &p->of_file);
     nj__cache_policy_pin(policy, &p->cached.entry);
@@ -338,13 +332,12 @@ static struct piece *look(struct nj__chunks *c, const struct nj__file *f,
 
 /* With the lock: a piece that is here goes into the job, and one that is being filled is noted
  * there. */
-static enum nj_file_result lend_to(struct nj__chunks *c, const struct nj__file *f,
-                                   struct nj_file_job *job, struct piece *p)
+static enum nj_file_result lend_to(struct nj__chunks *c, struct nj_file_job *job, struct piece *p)
 {
     struct nj_file_store_stats *stats = &c->shared->stats;
 
     if (p->is_filling) {
-        job->place = place_of_piece(c, f, p);
+        job->place = p->place;
         job->seen = nj__chunks_fills(c, job->place);
         nj__file_stat_add(&stats->waits_for_read, 1);
         return NJ_FILE_BUSY;
@@ -367,8 +360,6 @@ static enum nj_file_result no_memory(const struct nj__chunks *c, struct nj_file_
 
 static void set_fill(struct nj__fill *fill, struct piece *p, struct piece *from)
 {
-    const struct nj__chunks *c = p->chunks;
-
     *fill = (struct nj__fill){
         .piece = p,
         .from = from,
@@ -376,7 +367,7 @@ static void set_fill(struct nj__fill *fill, struct piece *p, struct piece *from)
         .n_room = p->n_room,
         .n_bytes = p->chunk.n_bytes,
         .offset = p->chunk.offset,
-        .place = place_of_piece(c, p->file, p),
+        .place = p->place,
     };
 }
 
@@ -390,7 +381,7 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
     struct piece *p = look(c, f, job);
 
     if (p)
-        return lend_to(c, f, job, p);
+        return lend_to(c, job, p);
     if (f->has_changed) {
         nj__file_stat_add(&stats->changed, 1);
         return NJ_FILE_BROKEN;
@@ -416,7 +407,7 @@ bool nj__chunks_lend(struct nj__chunks *c, struct nj__file *f, struct nj_file_jo
     nj__shared_lock(c->shared);
     struct piece *p = look(c, f, job);
     if (p)
-        job->result = lend_to(c, f, job, p);
+        job->result = lend_to(c, job, p);
     nj__shared_unlock(c->shared);
     return p;
 }
@@ -432,30 +423,22 @@ enum nj_file_result nj__chunks_begin(struct nj__chunks *c, struct nj__file *f,
 }
 
 /* Those who wanted the piece meanwhile come again. */
-static struct piece *end_fill(struct nj__chunks *c, struct nj__file *f, const struct nj__fill *fill,
-                              bool ok, bool has_reader)
+enum nj_file_result nj__chunks_end(struct nj__chunks *c, const struct nj__fill *fill, bool ok,
+                                   struct nj_file_job *job)
 {
     struct piece *p = fill->piece;
 
     nj__shared_lock(c->shared);
     p->is_filling = false;
-    p->is_used |= has_reader;
+    p->is_used = ok && job;
     if (!ok) {
         forget(p);
         nj__file_stat_add(&c->shared->stats.changed, 1);
     }
-    atomic_fetch_add_explicit(&c->n_fills[place_of_piece(c, f, p)], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->n_fills[p->place], 1, memory_order_relaxed);
     nj__shared_unlock(c->shared);
     if (fill->from)
         nj_ref_put(&fill->from->chunk.ref);
-    return p;
-}
-
-enum nj_file_result nj__chunks_end(struct nj__chunks *c, struct nj__file *f,
-                                   const struct nj__fill *fill, bool ok, struct nj_file_job *job)
-{
-    struct piece *p = end_fill(c, f, fill, ok, job != NULL);
-
     if (ok && job) {
         job->chunk = &p->chunk;
         return NJ_FILE_OK;
@@ -512,7 +495,7 @@ enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
         nj__chunks_copy(&fill);
     else
         ok = nj__file_read_piece(f, fill.out, fill.n_bytes, fill.n_room, fill.offset);
-    r = nj__chunks_end(c, f, &fill, ok, job);
+    r = nj__chunks_end(c, &fill, ok, job);
     if (ok && !fill.from && fill.n_room == NJ_CHUNK_BYTES)
         posix_fadvise(f->fd, (off_t)(fill.offset + fill.n_room), NJ__CHUNK_AHEAD_BYTES,
                       POSIX_FADV_WILLNEED);

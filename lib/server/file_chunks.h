@@ -84,8 +84,8 @@ bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t o
                             struct nj__fill *fill);
 void nj__chunks_copy(const struct nj__fill *fill);
 /* OK: into job->chunk. `job` is NULL for what was begun ahead. */
-enum nj_file_result nj__chunks_end(struct nj__chunks *c, struct nj__file *f,
-                                   const struct nj__fill *fill, bool ok, struct nj_file_job *job);
+enum nj_file_result nj__chunks_end(struct nj__chunks *c, const struct nj__fill *fill, bool ok,
+                                   struct nj_file_job *job);
 /* All of it, by pread(2). */
 enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
                                     struct nj_file_job *job);

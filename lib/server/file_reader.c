@@ -274,7 +274,7 @@ static void begin(struct nj_file_reader *r, struct nj__slot *s)
     }
     if (fill.piece) {
         nj__chunks_copy(&fill);
-        result = nj__chunks_end(r->chunks, f, &fill, true, job);
+        result = nj__chunks_end(r->chunks, &fill, true, job);
     }
     nj_task_queue_home(&r->waiting, &s->task);
     if (result == NJ_FILE_BUSY)
@@ -310,8 +310,7 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
 
     if (!ok)
         nj__file_spoil(x->file);
-    enum nj_file_result result =
-        nj__chunks_end(r->chunks, x->file, &x->fill, ok, s ? job_of(s) : NULL);
+    enum nj_file_result result = nj__chunks_end(r->chunks, &x->fill, ok, s ? job_of(s) : NULL);
     nj_histogram_add(&r->stats.took, now_ns() - x->since);
     if (s) {
         nj_task_queue_home(&r->waiting, &s->task);

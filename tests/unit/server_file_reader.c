@@ -541,7 +541,7 @@ Test(server_file_reader, what_a_worker_reads)
     cr_assert_eq(await_one(), &job);
     cr_expect_eq(job.result, NJ_FILE_BUSY);
     cr_expect_not(nj_file_store_has_news(w.b.store, &job));
-    cr_assert_eq(nj__chunks_end(c, f, &fill, true, &worker), NJ_FILE_OK);
+    cr_assert_eq(nj__chunks_end(c, &fill, true, &worker), NJ_FILE_OK);
     cr_expect(nj_file_store_has_news(w.b.store, &job));
     nj_ref_put(&worker.chunk->ref);
     read_cached(0);
