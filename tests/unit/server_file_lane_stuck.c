@@ -50,6 +50,17 @@ Test(server_file_lane_stuck, a_job_does_not_look_for_deleted_files)
     end(&b);
 }
 
+/* A large file of a new store, whose first piece another thread reads and does not get. */
+static struct nj_object *begin_stuck_read(struct bench *b, struct shard *sh, struct other *other)
+{
+    begin(b, 64 * MIB);
+    begin_shard(sh, b);
+    struct nj_object *o = open_large(b, "f");
+    *other = (struct other){.job = read_of(o, 0)};
+    begin_other(other, b, "pread", false);
+    return o;
+}
+
 /* Many wait for one piece, while others of the file are read: only the first is asked for again,
  * when that was read. Two pieces may count as one, but seldom. */
 Test(server_file_lane_stuck, a_lane_waits_for_its_piece)
@@ -58,11 +69,8 @@ Test(server_file_lane_stuck, a_lane_waits_for_its_piece)
     static struct nj_file_job jobs[N];
     struct bench b;
     struct shard sh;
-    begin(&b, 64 * MIB);
-    begin_shard(&sh, &b);
-    struct nj_object *o = open_large(&b, "f");
-    struct other other = {.job = read_of(o, 0)};
-    begin_other(&other, &b, "pread", false);
+    struct other other;
+    struct nj_object *o = begin_stuck_read(&b, &sh, &other);
     for (uint32_t i = 0; i < N; i++) {
         ask(&sh, &jobs[i], o, i);
         cr_assert_eq(take_all(&sh), 0);
@@ -141,11 +149,8 @@ Test(server_file_lane_stuck, a_displaced_read)
     struct nj_file_job *back;
     struct bench b;
     struct shard sh;
-    begin(&b, 64 * MIB);
-    begin_shard(&sh, &b);
-    struct nj_object *o = open_large(&b, "f");
-    struct other other = {.job = read_of(o, 0)};
-    begin_other(&other, &b, "pread", false);
+    struct other other;
+    struct nj_object *o = begin_stuck_read(&b, &sh, &other);
     ask(&sh, &stuck, o, 0);
     sh.direct.by_hand = true;
     ask(&sh, &poor, o, 0);
