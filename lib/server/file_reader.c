@@ -212,12 +212,12 @@ static void accept(struct nj_file_reader *r, struct nj__slot *s)
         s->task.client = s->job->client;
         nj_list_init(&s->task.node);
         nj_task_queue_push(&r->waiting, &s->task);
-    } else if (job_of(s)->result == NJ_FILE_BUSY) {
-        keep_busy(r, s);
-        read_ahead(r, file_of(s), job_of(s));
     } else {
-        read_ahead(r, file_of(s), job_of(s));
-        go_home(s, NJ_FILE_OK);
+        read_ahead(r, file_of(s), job_of(s)); /* before it goes home, where the job may be freed */
+        if (job_of(s)->result == NJ_FILE_BUSY)
+            keep_busy(r, s);
+        else
+            go_home(s, NJ_FILE_OK);
     }
 }
 
