@@ -20,9 +20,11 @@
 /* Taking no more than this between two rests is slow: such turns make a small chunk last for four,
  * and 4 MiB/s need 500 of them a second. */
 #define SLOW_TURN_BYTES (8u * 1024u)
-/* What a body may be ahead of itself, in pieces of NJ_CHUNK_BYTES. What many bodies have read ahead
- * is to fit into the part of the store where new entries wait for their first use. */
-#define AHEAD_MAX       2u
+/* What may be read ahead for one body, in pieces of NJ_CHUNK_BYTES: 2 MiB. At 1 GB/s that is what
+ * is sent while a busy disk takes 2 ms for a read. */
+#define AHEAD_MAX       8u
+/* After so many pieces that came in time one less is read ahead, until one comes too late. */
+#define IN_TIME_MAX     64u
 /* Of these nobody knows yet whether there will be rests. */
 #define FIRST_BYTES     (4u * NJ_CHUNK_SMALL_BYTES)
 
@@ -44,6 +46,7 @@ struct chunk_body {
     uint64_t rested_at;               /* `next` at the last rest */
     uint64_t turn_bytes;              /* taken between the last two rests; 0: there were none */
     uint32_t n_ahead;                 /* pieces that the port shall have ready besides `ahead` */
+    uint32_t n_in_time;               /* pieces that came in time since `n_ahead` changed */
     const void *client;
     struct nj__job *reading;
     struct nj_list starved;
@@ -223,6 +226,7 @@ static bool ask(struct chunk_body *b)
     job->file.n_bytes = n_bytes;
     job->file.n_ahead = n_bytes > NJ_CHUNK_SMALL_BYTES ? b->n_ahead : 0;
     job->file.end = b->end;
+    job->file.was_read = false;
     job->file.asker = b;
     job->file.client = b->client;
     nj_ref_take(&b->object->ref);
@@ -247,11 +251,27 @@ static void wake(struct chunk_body *b)
     f->events->on_wake(f->events_ctx, b->face->waiter);
 }
 
+/* A piece is here: how many shall be read before they are asked for? One more when the body could
+ * have sent, and waited for the disk. A body that its peer or its rate holds up never waits. */
+static void learn_ahead(struct chunk_body *b, bool was_read)
+{
+    bool was_late = was_read && b->waiting && b->asked > FIRST_BYTES && !is_slow(b);
+
+    if (was_late)
+        b->n_ahead += b->n_ahead < AHEAD_MAX;
+    else if (++b->n_in_time >= IN_TIME_MAX)
+        b->n_ahead -= b->n_ahead > 0;
+    else
+        return;
+    b->n_in_time = 0;
+}
+
 void nj__body_read_done(struct nj__files *f, struct nj__job *job)
 {
     struct chunk_body *b = job->file.asker;
     struct nj_chunk *chunk = job->file.chunk;
     bool ok = job->file.result == NJ_FILE_OK && chunk && covers(chunk, job->file.offset);
+    bool was_read = job->file.was_read;
 
     nj_ref_put(&job->file.object->ref);
     nj__job_put(f, job);
@@ -265,6 +285,7 @@ void nj__body_read_done(struct nj__files *f, struct nj__job *job)
     b->reading = NULL;
     b->ahead = chunk;
     b->broke = !ok;
+    learn_ahead(b, was_read);
     wake(b);
 }
 
@@ -320,14 +341,6 @@ static bool is_time_to_ask(const struct chunk_body *b, uint64_t n_left)
     return n_left <= (is_slow(b) ? b->turn_bytes + SLOW_TURN_BYTES : b->current->n_bytes / 2);
 }
 
-/* It could have sent, and nothing was there: from now on more is read ahead. A body that
- * is held up by its peer, or by its rate, never comes here. */
-static void ask_for_more(struct chunk_body *b)
-{
-    if (b->asked >= FIRST_BYTES && !is_slow(b))
-        b->n_ahead += b->n_ahead < AHEAD_MAX;
-}
-
 static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 {
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
@@ -339,8 +352,6 @@ static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
         b->ahead = NULL;
     }
     if (!b->current) {
-        if (!b->waiting)
-            ask_for_more(b);
         b->waiting = !b->broke;
         return b->broke ? -1 : 0;
     }

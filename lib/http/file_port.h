@@ -76,6 +76,7 @@ struct nj_file_job {
     uint64_t end;           /* ... READ in: this one, before this offset; also a wish */
     struct nj_chunk *chunk; /* READ out: one reference for the asker, or NULL. The byte at `offset`
                              * is in it; it may begin earlier, and end earlier or later */
+    bool was_read;          /* READ in: false; out: it was not in memory when it was asked for */
 
     void
         *asker; /* the site's; the port only looks: NULL in a READ that nobody waits for any more */

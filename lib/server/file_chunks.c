@@ -3,6 +3,9 @@
  * Pieces are counted as lent from when they are handed out until they were buried, after their last
  * reference was put. Then they are idle and can be lent again. A piece can be found while it is
  * being filled, so that it is read once; it is lent to the thread that fills it.
+ *
+ * A piece that was read ahead is pinned while it is idle, too, until it is lent for the first time:
+ * evicted before that, it would be read twice.
  */
 #include "server/file_chunks.h"
 
@@ -21,7 +24,9 @@ struct piece {
     struct nj__chunks *chunks;
     struct nj_list chain; /* in its bucket, while it can be found */
     struct nj_list of_file;
-    struct nj__cached cached; /* pinned while it is lent */
+    struct nj__cached cached; /* pinned while it is lent, or in the list `ahead` */
+    struct nj_list ahead;     /* until it is lent for the first time, if it was read ahead */
+    uint32_t since_s;         /* when that was, in c->now_s */
     struct nj__file *file;    /* NULL: can't be found any more */
     uint32_t n_room;
     uint32_t place; /* its bucket */
@@ -40,6 +45,7 @@ bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
     c->lent_max = cache_bytes > NJ__CHUNK_BYTES_LEAST ? cache_bytes : NJ__CHUNK_BYTES_LEAST;
     for (uint32_t i = 0; i < NJ__CHUNK_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
+    nj_list_init(&c->ahead);
     c->arena = nj__arena_new(c->lent_max);
     return c->arena != NULL;
 }
@@ -78,10 +84,40 @@ static void leave_file(struct piece *p)
         nj__file_cache_no_pieces(p->chunks->cache, f);
 }
 
+static void count_ahead(struct nj__chunks *c, int64_t by)
+{
+    c->n_ahead_bytes += (uint64_t)by;
+    nj__file_stat_add(&c->shared->stats.ahead_bytes, by);
+}
+
+static void enter_ahead(struct nj__chunks *c, struct piece *p)
+{
+    p->since_s = c->now_s;
+    nj_list_push_back(&c->ahead, &p->ahead);
+    count_ahead(c, p->n_room);
+}
+
+/* It was lent, or has waited for that for too long, or is to be freed. */
+static void leave_ahead(struct nj__chunks *c, struct piece *p)
+{
+    if (!nj_list_linked(&p->ahead))
+        return;
+    nj_list_del(&p->ahead);
+    count_ahead(c, -(int64_t)p->n_room);
+    if (p->is_idle)
+        nj__cache_policy_unpin(&c->shared->policy, &p->cached.entry);
+}
+
+static struct piece *oldest_ahead(const struct nj__chunks *c)
+{
+    return nj_list_empty(&c->ahead) ? NULL : nj_container_of(c->ahead.next, struct piece, ahead);
+}
+
 static void free_piece(struct piece *p)
 {
     struct nj__chunks *c = p->chunks;
 
+    leave_ahead(c, p);
     leave_file(p);
     nj__cache_policy_remove(&c->shared->policy, &p->cached.entry);
     count_bytes(c, -(int64_t)p->n_room);
@@ -106,7 +142,8 @@ static void bury_piece(struct nj__grave *g)
     count_lent(c, p, -1);
     nj__file_stat_add(&c->shared->stats.chunk_returns, 1);
     p->is_idle = true;
-    nj__cache_policy_unpin(&c->shared->policy, &p->cached.entry);
+    if (!nj_list_linked(&p->ahead))
+        nj__cache_policy_unpin(&c->shared->policy, &p->cached.entry);
     if (!p->file)
         free_piece(p);
     nj__shared_make_room(c->shared, 0);
@@ -188,6 +225,7 @@ static bool lend(struct piece *p)
         return true; /* so far it is lent to its reader alone */
     if (!p->is_idle)
         return take_if_held(&p->chunk.ref);
+    leave_ahead(p->chunks, p);
     p->is_idle = false;
     nj__cache_policy_pin(&p->chunks->shared->policy, &p->cached.entry);
     nj_ref_init(&p->chunk.ref, last_of_piece);
@@ -233,6 +271,20 @@ static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
  * then a smaller one has to do. */
 #define EVICTIONS_MAX 8u
 
+/* Readers come before what nobody has asked for yet. False: there is none of that. */
+static bool evict_ahead(struct nj__chunks *c)
+{
+    for (struct nj_list *l = c->ahead.next; l != &c->ahead; l = l->next) {
+        struct piece *p = nj_container_of(l, struct piece, ahead);
+        if (p->is_idle) {
+            free_piece(p);
+            nj__file_stat_add(&c->shared->stats.evictions, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Memory for a piece, in place of what nobody holds. */
 static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
 {
@@ -246,7 +298,7 @@ static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
     uint8_t *bytes = nj__arena_take(c->arena, n_room);
     bool is_tiny = n_room == NJ__CHUNK_TINY_BYTES; /* that is in any piece */
     for (uint32_t i = 0; !bytes && (is_tiny || i < EVICTIONS_MAX); i++) {
-        if (!nj__shared_evict_one(c->shared))
+        if (!nj__shared_evict_one(c->shared) && !evict_ahead(c))
             break;
         bytes = nj__arena_take(c->arena, n_room);
     }
@@ -278,6 +330,7 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
     p->cached = (struct nj__cached){.evict = evict};
     nj_list_init(&p->chain);
     nj_list_init(&p->of_file);
+    nj_list_init(&p->ahead);
     nj_ref_init(&p->chunk.ref, last_of_piece);
     count_bytes(c, n_room);
     count_lent(c, p, 1);
@@ -312,8 +365,10 @@ static struct piece *lend_larger(struct nj__chunks *c, const struct nj__file *f,
 {
     for (uint32_t n_room = 8 * p->n_room; n_room <= NJ_CHUNK_BYTES; n_room *= 8) {
         struct piece *larger = find_and_lend(c, f, p->chunk.offset, n_room);
-        if (larger && !larger->is_filling)
+        if (larger && !larger->is_filling) {
+            larger->is_used = true;
             return larger;
+        }
     }
     return NULL;
 }
@@ -343,8 +398,10 @@ static enum nj_file_result lend_to(struct nj__chunks *c, struct nj_file_job *job
         return NJ_FILE_BUSY;
     }
     nj__file_stat_add(&stats->chunk_hits, 1);
-    nj__cache_policy_used(&p->cached.entry);
+    if (p->is_used) /* the first one is the one that it was read for */
+        nj__cache_policy_used(&p->cached.entry);
     p->is_used = true;
+    leave_ahead(c, p);
     job->chunk = &p->chunk;
     return NJ_FILE_OK;
 }
@@ -454,25 +511,30 @@ void nj__chunks_copy(const struct nj__fill *fill)
 }
 
 /* Only what is free anyway is used, or held by nobody: readers come first. */
-static struct piece *new_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset)
+static struct piece *new_ahead(struct nj__chunks *c, const struct nj__file *f, uint64_t offset)
 {
     if (f->has_changed || room_for(c, NJ_CHUNK_BYTES) < NJ_CHUNK_BYTES ||
-        find(c, f, offset, NJ_CHUNK_BYTES))
+        c->n_ahead_bytes + NJ_CHUNK_BYTES > c->lent_max / NJ__CHUNK_AHEAD_SHARE)
         return NULL;
     uint8_t *bytes = make_room(c, NJ_CHUNK_BYTES);
     return bytes ? new_piece(c, f, offset, NJ_CHUNK_BYTES, bytes) : NULL;
 }
 
-bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
+bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset, uint64_t end,
                             struct nj__fill *fill)
 {
     struct nj_file_store_stats *stats = &c->shared->stats;
+    struct piece *p = NULL;
 
-    NJ_ASSERT(offset % NJ_CHUNK_BYTES == 0 && offset < f->object.size_bytes);
+    NJ_ASSERT(offset % NJ_CHUNK_BYTES == 0 && end <= f->object.size_bytes);
     nj__shared_lock(c->shared);
-    struct piece *p = new_ahead(c, f, offset);
+    while (offset < end && find(c, f, offset, NJ_CHUNK_BYTES))
+        offset += NJ_CHUNK_BYTES;
+    if (offset < end)
+        p = new_ahead(c, f, offset);
     if (p) {
         publish(c, f, p);
+        enter_ahead(c, p);
         set_fill(fill, p, NULL);
         nj__file_stat_add(&stats->reads, 1);
         nj__file_stat_add(&stats->ahead, 1);
@@ -480,6 +542,17 @@ bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t o
     }
     nj__shared_unlock(c->shared);
     return p;
+}
+
+void nj__chunks_age(struct nj__chunks *c)
+{
+    struct piece *p;
+
+    nj__shared_lock(c->shared);
+    c->now_s++;
+    while ((p = oldest_ahead(c)) && c->now_s - p->since_s > NJ__CHUNK_AHEAD_S)
+        leave_ahead(c, p);
+    nj__shared_unlock(c->shared);
 }
 
 enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,

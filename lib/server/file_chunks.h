@@ -35,6 +35,11 @@
 /* What the kernel is asked to read ahead of who reads in large pieces: four of them. At 200 MB/s a
  * disk may then take 5 ms to find the next megabyte. */
 #define NJ__CHUNK_AHEAD_BYTES (4u * NJ_CHUNK_BYTES)
+/* Pieces that were read ahead and that no reader has asked for yet have at most one part in so many
+ * of the budget. They stay until they are asked for, or for so many seconds; then the policy may
+ * evict them, as others. */
+#define NJ__CHUNK_AHEAD_SHARE 4u
+#define NJ__CHUNK_AHEAD_S     10u
 
 struct nj__chunks {
     const struct nj_hash_key *key;
@@ -44,6 +49,9 @@ struct nj__chunks {
     uint64_t lent_max;
     uint64_t n_lent_bytes;
     _Atomic uint32_t n_lent; /* read without the lock */
+    struct nj_list ahead; /* read ahead, or being read, and not asked for yet; the oldest first */
+    uint64_t n_ahead_bytes;
+    uint32_t now_s; /* calls of nj__chunks_age() */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
     /* By bucket: pieces that were read, or could not be. Read without the lock. */
     _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];
@@ -78,9 +86,10 @@ bool nj__chunks_lend(struct nj__chunks *c, struct nj__file *f, struct nj_file_jo
 /* OK and fill->piece: fill it, and end it. */
 enum nj_file_result nj__chunks_begin(struct nj__chunks *c, struct nj__file *f,
                                      struct nj_file_job *job, struct nj__fill *fill);
-/* The 256 KiB at `offset`, for nobody yet. False: they are here, are being read, or would take
- * memory from readers. The caller keeps the file. */
-bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
+/* For nobody yet, the first 256 KiB from `offset` to `end` that are not here and are not being
+ * read. False: there are none, or they would take memory from readers. The caller keeps the file.
+ */
+bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset, uint64_t end,
                             struct nj__fill *fill);
 void nj__chunks_copy(const struct nj__fill *fill);
 /* OK: into job->chunk. `job` is NULL for what was begun ahead. */
@@ -98,6 +107,8 @@ static inline uint32_t nj__chunks_fills(const struct nj__chunks *c, uint32_t pla
 void nj__chunks_forget(struct nj__file *f);
 /* With the lock: free what nobody holds. */
 void nj__chunks_clear(struct nj__chunks *c);
+/* Without the lock, once a second: a second has passed for what was read ahead. */
+void nj__chunks_age(struct nj__chunks *c);
 /* Without the lock: memory that nobody uses, but for some, goes back to the system. One thread. */
 void nj__chunks_trim(struct nj__chunks *c);
 

@@ -184,20 +184,22 @@ static struct flight *take_flight(struct nj_file_reader *r, struct nj__slot *s, 
     return x;
 }
 
-/* The next pieces of a body that is about to want them; readers who wait come first. */
+/* The next pieces of a body that is about to want them. Readers who wait come first: to them is
+ * left what NJ_FILE_READS_AHEAD_MAX does not take. */
 static void read_ahead(struct nj_file_reader *r, struct nj__file *f, const struct nj_file_job *job)
 {
     uint64_t offset = (job->offset / NJ_CHUNK_BYTES + 1) * NJ_CHUNK_BYTES;
+    uint64_t end = offset + (uint64_t)job->n_ahead * NJ_CHUNK_BYTES;
+    struct nj__fill fill;
 
-    for (uint32_t i = 0; i < job->n_ahead && offset < job->end; i++, offset += NJ_CHUNK_BYTES) {
-        struct nj__fill fill;
-        if (r->waiting.n > 0 || r->n_ahead >= NJ_FILE_READS_AHEAD_MAX || !r->free)
-            return;
-        if (!nj__chunks_begin_ahead(r->chunks, f, offset, &fill))
-            continue;
+    if (end > job->end)
+        end = job->end;
+    while (offset < end && r->n_ahead < NJ_FILE_READS_AHEAD_MAX && r->free &&
+           nj__chunks_begin_ahead(r->chunks, f, offset, end, &fill)) {
         nj_ref_take(&f->object.ref);
         r->n_ahead++;
         submit(r, take_flight(r, NULL, f, &fill));
+        offset = fill.offset + NJ_CHUNK_BYTES;
     }
 }
 
@@ -212,12 +214,15 @@ static void accept(struct nj_file_reader *r, struct nj__slot *s)
         s->task.client = s->job->client;
         nj_list_init(&s->task.node);
         nj_task_queue_push(&r->waiting, &s->task);
+        job_of(s)->was_read = true;
     } else {
         read_ahead(r, file_of(s), job_of(s)); /* before it goes home, where the job may be freed */
-        if (job_of(s)->result == NJ_FILE_BUSY)
+        if (job_of(s)->result == NJ_FILE_BUSY) {
+            job_of(s)->was_read = true;
             keep_busy(r, s);
-        else
+        } else {
             go_home(s, NJ_FILE_OK);
+        }
     }
 }
 

@@ -176,12 +176,14 @@ void nj_file_store_bury(void *store)
 
 void nj_file_store_tidy(void *store)
 {
+    struct nj_file_store *s = store;
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    drop_deleted(store, now.tv_sec);
-    nj_file_store_bury(store);
-    nj__chunks_trim(&((struct nj_file_store *)store)->chunks);
+    nj__chunks_age(&s->chunks);
+    drop_deleted(s, now.tv_sec);
+    nj_file_store_bury(s);
+    nj__chunks_trim(&s->chunks);
 }
 
 /* Files. */

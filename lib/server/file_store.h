@@ -62,6 +62,7 @@ struct nj_file_store_stats {
     _Atomic uint64_t chunk_returns;              /* chunks that their last holder let go of */
     _Atomic uint64_t reads, read_bytes;          /* from the file system */
     _Atomic uint64_t ahead;                      /* of the reads, before somebody asked */
+    _Atomic uint64_t ahead_bytes;                /* of chunk_bytes: nobody has asked so far */
     _Atomic uint64_t unused_bytes;   /* of read_bytes: let go of before somebody asked, or broken */
     _Atomic uint64_t waits;          /* READs put off for want of memory */
     _Atomic uint64_t waits_for_read; /* put off while another thread read the same */

@@ -54,6 +54,7 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"waits", &st->waits},
         {"waits_for_read", &st->waits_for_read},
         {"reads_ahead", &st->ahead},
+        {"ahead_bytes", &st->ahead_bytes},
         {"unused_bytes", &st->unused_bytes},
         {"changed", &st->changed},
         {"listings", &st->listings},

@@ -340,6 +340,54 @@ Test(http_site, reads_ahead)
     end(b);
 }
 
+/* Takes `n` pieces. They are here as soon as they are asked for, or when the body waits for them.
+ */
+static void take_pieces(struct bench *b, uint32_t n, bool in_time)
+{
+    const struct nj_body_ops *ops = b->body->ops;
+    uint64_t end = ops->remaining(b->body) - (uint64_t)n * NJ_CHUNK_BYTES;
+    struct nj_slice s;
+
+    b->body->waiter = b->body;
+    while (ops->remaining(b->body) > end) {
+        int r = ops->peek(b->body, NJ_CHUNK_BYTES / 2, &s);
+        cr_assert_geq(r, 0);
+        if (r > 0)
+            ops->advance(b->body, (uint32_t)r);
+        if (r == 0 || in_time)
+            step(b);
+    }
+}
+
+/* As many pieces are read before they are asked for as it takes for a body not to wait for them. */
+Test(http_site, reads_further_ahead_when_the_disk_is_late)
+{
+    struct bench *b = begin();
+    ask(b, "GET", "/huge");
+    step(b);
+    take_pieces(b, 40, false);
+    cr_expect_eq(b->read_ahead, 0, "what is in memory is not read ahead");
+    b->is_cold = true;
+    take_pieces(b, 40, true);
+    cr_expect_eq(b->read_ahead, 0, "it never waited");
+    for (uint32_t i = 1; i < 20; i++) {
+        take_pieces(b, 1, false);
+        cr_expect_leq(b->read_ahead, i);
+    }
+    uint32_t most = b->read_ahead;
+    cr_expect_eq(most, 8);
+    take_pieces(b, 40, true);
+    cr_expect_eq(b->read_ahead, most);
+    take_pieces(b, 80, true);
+    cr_expect(b->read_ahead < most && b->read_ahead >= most - 2, "%u", b->read_ahead);
+    take_pieces(b, 600, true);
+    cr_expect_eq(b->read_ahead, 0, "and no longer than that");
+    close_body(b->body);
+    while (step(b))
+        ;
+    end(b);
+}
+
 Test(http_site, chunk_that_fails)
 {
     for (int i = 0; i < 4; i++) {

@@ -14,10 +14,11 @@
 #include "http/site.h"
 #include "telem/counters.h"
 
-#define EXCHANGES 8
-#define JOBS      64
-#define SEC       NJ_SEC
-#define BIG_BYTES (3 * NJ_CHUNK_BYTES + 12345u)
+#define EXCHANGES  8
+#define JOBS       64
+#define SEC        NJ_SEC
+#define BIG_BYTES  (3 * NJ_CHUNK_BYTES + 12345u)
+#define HUGE_BYTES (900ull * NJ_CHUNK_BYTES)
 
 static int live; /* objects and chunks */
 
@@ -52,6 +53,8 @@ struct bench {
     bool short_read;               /* chunks end before the byte that was asked for */
     bool odd_chunks;               /* chunks begin earlier and end elsewhere */
     uint32_t read_bytes;           /* the last READ's wish */
+    uint32_t read_ahead;           /* and its n_ahead */
+    bool is_cold;                  /* READs have to be read */
     uint64_t read_first, read_end; /* where the first READ began, and the last ends */
     struct nj_file_job *out[JOBS];
     uint32_t n_out;
@@ -125,6 +128,8 @@ static inline void run_open(struct bench *b, struct nj_file_job *job)
         job->result = NJ_FILE_ABSENT;
     else if (strncmp(job->path, "big", 3) == 0)
         job->object = new_object(NULL, BIG_BYTES);
+    else if (strcmp(job->path, "huge") == 0)
+        job->object = new_object(NULL, HUGE_BYTES);
     else if (strcmp(job->path, "empty") == 0)
         job->object = new_object("", 0);
     else if (strncmp(job->path, "dir", 3) == 0 && !strchr(job->path, '.'))
@@ -180,6 +185,8 @@ static inline void run_read(struct bench *b, struct nj_file_job *job)
     for (uint32_t i = 0; i < c->chunk.n_bytes; i++)
         c->bytes[i] = big_byte(first + i);
     b->read_bytes = job->n_bytes;
+    b->read_ahead = job->n_ahead;
+    job->was_read = b->is_cold;
     if (b->read_end == 0)
         b->read_first = job->offset;
     b->read_end = job->offset + job->n_bytes;
