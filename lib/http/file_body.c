@@ -44,9 +44,9 @@ struct chunk_body {
     uint64_t next, end;               /* offsets in the object: to be taken next; past the last */
     uint64_t asked;                   /* bytes asked for until now: how much to ask for */
     uint64_t rested_at;               /* `next` at the last rest */
-    uint64_t turn_bytes;              /* taken between the last two rests; 0: there were none */
-    uint32_t n_ahead;                 /* pieces that the port shall have ready besides `ahead` */
-    uint32_t n_in_time;               /* pieces that came in time since `n_ahead` changed */
+    uint64_t turn_bytes; /* about what it takes between two rests; 0: there were none */
+    uint32_t n_ahead;    /* pieces that the port shall have ready besides `ahead` */
+    uint32_t n_in_time;  /* pieces that came in time since `n_ahead` changed */
     const void *client;
     struct nj__job *reading;
     struct nj_list starved;
@@ -176,10 +176,21 @@ struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint
 
 /* Chunks. */
 
+/* One that takes more than a small chunk without a rest is slow no more. */
 static bool is_slow(const struct chunk_body *b)
 {
     return b->turn_bytes > 0 && b->turn_bytes <= SLOW_TURN_BYTES &&
-           b->next - b->rested_at <= SLOW_TURN_BYTES;
+           b->next - b->rested_at <= NJ_CHUNK_SMALL_BYTES;
+}
+
+/* It rests after so many bytes. More than before count by a quarter: the turn may have been late.
+ */
+static void learn_turn(struct chunk_body *b, uint64_t n_bytes)
+{
+    if (b->turn_bytes == 0 || n_bytes < b->turn_bytes)
+        b->turn_bytes = n_bytes;
+    else
+        b->turn_bytes += (n_bytes - b->turn_bytes) / 4;
 }
 
 /* The first chunks are small: a peer that opens many streams and takes little of each pins little.
@@ -389,7 +400,7 @@ static void chunk_rest(struct nj_body *body)
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
 
     if (b->next > b->rested_at) {
-        b->turn_bytes = b->next - b->rested_at;
+        learn_turn(b, b->next - b->rested_at);
         b->rested_at = b->next;
     }
     if (is_slow(b))

@@ -317,6 +317,30 @@ Test(http_site, slow_body_holds_little)
     end(b);
 }
 
+static void turn_and_read(struct bench *b, uint32_t n_bytes)
+{
+    turn(b, n_bytes);
+    while (step(b))
+        ;
+}
+
+Test(http_site, one_late_turn_makes_no_fast_body)
+{
+    struct bench *b = begin();
+    ask(b, "GET", "/huge");
+    step(b);
+    for (uint32_t i = 0; i < 100; i++)
+        turn_and_read(b, 3000);
+    for (uint32_t i = 0; i < 100; i++) { /* at all places of a chunk */
+        turn_and_read(b, i % 7 == 0 ? 12000 : 3000);
+        cr_assert_eq(b->read_bytes, NJ_CHUNK_SMALL_BYTES);
+    }
+    turn_and_read(b, 3 * NJ_CHUNK_SMALL_BYTES);
+    cr_expect_gt(b->read_bytes, NJ_CHUNK_SMALL_BYTES, "a fast one does");
+    close_body(b->body);
+    end(b);
+}
+
 Test(http_site, reads_ahead)
 {
     struct bench *b = begin();
