@@ -22,6 +22,8 @@ process of its own, and the one that begins moves on by one each round.
           once more. nj-cache serves the same requests with LRU and other policies
   beside  4 clients who ask for 200 KiB, and again 10 ms after it came: their rate and the time to
           their first byte beside --cold-readers of as many files, at 1 MiB/s each, against without
+  leave   1000 readers of as many places, 256 KiB/s each, each of which resets its stream after up
+          to 4 MiB, at random: bytes that were read from the disk and never sent
 
 Links:
   memif     shared memory between nightjar and nightjar-load, no kernel between
@@ -68,7 +70,7 @@ PROGRAMS = {"nginx": "nginx", "nginx aio": "nginx", "h2o": "h2o", "fio": "fio"}
 MEMIF = ("nightjar", "memif")
 # Wanted; each is the median of the ratios within a round.
 CACHED_MAX, COLD_MAX, NGINX_MAX, FIO_MIN, BESIDE_RATE, BESIDE_P99 = 1.1, 1.3, 0.5, 0.9, 0.9, 1.2
-HITS_BEHIND, CRAWL_COST = 0.01, 0.02
+HITS_BEHIND, CRAWL_COST, NEVER_SENT = 0.01, 0.02, 0.03
 
 
 # --- rounds ---------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def table(runs):
     print(f"\n{'':<8}{'server':<11}{'link':<10}{'GB/s':>7}{'CPU s/GB':>10}{'(others)':>10}"
           f"{'all':>8}{'disk':>8}{'depth':>7}{'client':>8}{'1st byte p99':>14}")
     for (cell, who, link), rounds in runs.items():
-        if cell == "beside":
+        if cell in ("beside", "leave"):
             continue
         m = lambda name, rounds=rounds: median(rounds, name)  # noqa: E731
         percent = lambda name: None if m(name) is None else 100 * m(name)  # noqa: E731
@@ -154,6 +156,12 @@ def table(runs):
         print(f"\nzipf: hit ratio by bytes {100 * median(rounds, 'hits'):.1f} %; nj-cache with the "
               "same requests: " +
               ", ".join(f"{p} {100 * median(rounds, 'sim ' + p):.1f}" for p in POLICIES))
+
+
+    if ("leave", "nightjar", "veth") in runs:
+        m = lambda name: median(runs["leave", "nightjar", "veth"], name)  # noqa: E731
+        print(f"\nleave: {m('left'):.0f} readers left; {m('disk_bytes') / 1e6:.0f} MB came from "
+              f"the disk, {100 * m('never_sent'):.2f} % of which were never sent")
 
 
 def judged(runs):
@@ -191,6 +199,9 @@ def judged(runs):
         values = [v[name] for v in runs.get(key, {}).values()]
         at_most(f"beside: {what} of hot clients, by without",
                 values and (statistics.median(values), min(values), max(values)), limit, more)
+    values = [v["never_sent"] for v in runs.get(("leave", "nightjar", "veth"), {}).values()]
+    at_most("leave: bytes read and never sent, by bytes read",
+            values and (statistics.median(values), min(values), max(values)), NEVER_SENT)
     return rows
 
 
@@ -207,7 +218,8 @@ def remarks(runs, failed, rounds, args, site):
     print(f"\n{rounds.n_done} rounds. Files: {site.n_bytes / GIB:.1f} GiB in "
           f"{os.path.dirname(site.root)}; cold, cached: {args.large[0]} of {args.large[1]} MiB; "
           f"zipf, beside:\n{args.medium[0]} of {args.medium[1]} MiB, cache of {args.zipf_cache} "
-          f"MiB, {args.zipf_requests} requests; {args.cold_readers} cold readers.")
+          f"MiB, {args.zipf_requests} requests; {args.cold_readers} cold readers, "
+          f"{args.leavers} that leave.")
     if shares:
         print("nightjar's thread that reads files was on the client's CPU in "
               f"{100 * statistics.mean(shares):.0f} % of the looks.")
@@ -261,6 +273,7 @@ def arguments():
     args.medium = (32, 20) if quick else (640, 32) if args.full else (128, 32)
     args.zipf_cache = 64 if quick else 1024 if args.full else 200
     args.zipf_requests = 64 if quick else 1920 if args.full else 384
+    args.leavers = 100 if quick else 1000
     args.cold_readers = args.cold_readers or (20 if quick else 100)
     if args.rounds < 1 or not 0.1 <= args.seconds <= 60 or args.depth < 1:
         parser.error("at least one round, from 0.1 to 60 seconds, a depth of at least 1")

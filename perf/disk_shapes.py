@@ -16,8 +16,10 @@ COLD_FILES = CONNECTIONS  # by each connection one
 FILL_PASSES = 4
 SPARE_BYTES = 2 * GIB  # of memory that is to be left for all else
 COLD_RATE, HOT_BYTES, HOT_CLIENTS, HOT_PAUSE_MS = MIB, 200 * KIB, 4, 10
-COLD_POLICY = f"[class cold]\npath = /medium/\nrequest_rate = {COLD_RATE // MIB}MiB/s\n"
+POLICY = "[class paced]\npath = /medium/\nrequest_rate = {}KiB/s\n"
 NGINX_COLD = f"location /medium/ {{ limit_rate {COLD_RATE // MIB}m; }}"
+# What one of those who leave asks for, and how fast it may have it. It takes half on the average.
+LEAVE_BYTES, LEAVE_RATE = 4 * MIB, 256 * KIB
 ZIPF_UNIT = 100_000  # the weight of the most popular file
 
 
@@ -27,13 +29,23 @@ def sites(args):
     wanted = {"large": (large[0], large[1] * MIB), "medium": (medium[0], medium[1] * MIB),
               "hot": (1, HOT_BYTES), "tiny": (1, 1)}
     needs = {"cold": ("large",), "cached": ("large",), "zipf": ("medium", "tiny"),
-             "beside": ("medium", "hot")}
+             "beside": ("medium", "hot"), "leave": ("medium",)}
     return {folder: wanted[folder] for folder in
             dict.fromkeys(f for shape in args.shapes for f in needs[shape])}
 
 
 def mib(n_bytes):
     return f"{-(-n_bytes // MIB)}MiB"
+
+
+def paced(args, site, rate):
+    """A server whose every response for a file of `medium` has a rate."""
+    world = NightjarVeth(site, ("--file-reads", args.file_reads))
+    policy = os.path.join(world.scratch, "policy")
+    with open(policy, "w", encoding="ascii") as f:
+        f.write(POLICY.format(rate // KIB))
+    world.options += ["--config", policy]
+    return world
 
 
 def once(world, paths):
@@ -193,12 +205,7 @@ def beside(args, site):
 
     def ours(_round):
         site.forget(colds)
-        world = NightjarVeth(site, ("--file-reads", args.file_reads))
-        policy = os.path.join(world.scratch, "policy")
-        with open(policy, "w", encoding="ascii") as f:
-            f.write(COLD_POLICY)
-        world.options += ["--config", policy]
-        with world:
+        with paced(args, site, COLD_RATE) as world:
             return measure(world)
 
     def of_nginx(make):
@@ -211,4 +218,25 @@ def beside(args, site):
             **{(make.name, make.link): of_nginx(make) for make in (NginxSendfile, NginxAio)}}
 
 
-SHAPES = {"cold": cold, "cached": cached, "zipf": zipf, "beside": beside}
+# --- leave: readers of as many places that do not stay to the end ---------------------------------
+
+def leave(args, site):
+    paths = site.paths("medium")
+
+    def turn(number):
+        site.forget(paths)
+        with paced(args, site, LEAVE_RATE) as world:
+            before = world.look()
+            with world.popen(paths, "--range", LEAVE_BYTES, "--leave", LEAVE_BYTES, "--seed",
+                             number, "--repeat", 1, "--ramp", 1, "--hold", TURN_SECONDS,
+                             connections=args.leavers, downloads=args.leavers) as d:
+                result = d.end(TURN_SECONDS)
+            after = world.look()
+        world.check(result)
+        d = {name: after[name] - before[name] for name in after}
+        return {"leave": {"left": result["left"], "disk_bytes": d["disk"],
+                          "never_sent": 1 - d["bodies"] / d["disk"]}}
+    return {("nightjar", "veth"): turn}
+
+
+SHAPES = {"cold": cold, "cached": cached, "zipf": zipf, "beside": beside, "leave": leave}

@@ -214,7 +214,8 @@ class Ours:
         return {"at": time.monotonic(), "bodies": self.line.ask("/nightjar/stats")["body_bytes"],
                 "lcore": stages["cycles_busy"] / stages["tsc_hz"],
                 "others": cpu_seconds(pid) - sum(thread_seconds(pid, tid) for tid in left_out),
-                "disk": files["read_bytes"], "unused": files["unused_bytes"]}
+                "disk": files["read_bytes"], "unused": files["unused_bytes"],
+                "reads": files["reads"], "ahead": files["reads_ahead"]}
 
     @staticmethod
     def cost(before, after, _n_bytes=0):

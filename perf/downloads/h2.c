@@ -36,6 +36,8 @@ void load_h2_ask(struct load_slot *s)
         nv[n] = field(l->o.fields[i], l->o.fields[i] + strlen(l->o.fields[i]) + 1);
     s->first_at = 0;
     s->n_bytes = 0;
+    s->leave_at = l->o.leave ? 1 + nj_prng_below(&l->prng, l->o.leave) : UINT64_MAX;
+    s->leaves = false;
     s->status = 0;
     s->active = l->n_begun;
     s->asked_at = l->now;
@@ -114,7 +116,24 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     l->chunk_bytes[s->group] += n_bytes;
     if (nj_meter_steady(&l->meter, l->now))
         s->window_bytes += n_bytes;
+    if (s->n_bytes >= s->leave_at && !s->leaves) {
+        s->leaves = true;
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
+    }
     return 0;
+}
+
+/* A request is over; another follows unless there were enough. */
+static void over(struct load_slot *s, const char *how)
+{
+    struct load *l = s->conn->load;
+
+    s->n_done++;
+    load_slot_over(s, how);
+    if (l->o.repeat == 0 || s->n_done < l->o.repeat) {
+        l->n_ended--;
+        load_slot_again(s);
+    }
 }
 
 static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t error, void *user)
@@ -125,19 +144,23 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t er
 
     if (!s)
         return 0;
+    if (s->leaves) {
+        l->counts.left++;
+        over(s, "left");
+        return 0;
+    }
     if (error != NGHTTP2_NO_ERROR) {
         l->counts.reset++;
         load_slot_over(s, "reset");
         return 0;
     }
-    bool good = s->status == 200 || s->status == 206;
-    *(good ? &l->counts.done : &l->counts.other_status) += 1;
-    s->n_done++;
-    load_slot_over(s, "done");
-    if (good && (l->o.repeat == 0 || s->n_done < l->o.repeat)) {
-        l->n_ended--;
-        load_slot_again(s);
+    if (s->status == 200 || s->status == 206) {
+        l->counts.done++;
+        over(s, "done");
+        return 0;
     }
+    l->counts.other_status++;
+    load_slot_over(s, "done");
     return 0;
 }
 

@@ -32,6 +32,7 @@ bool load_init(struct load *l)
         l->slots[i] = (struct load_slot){
             .conn = &l->conns[i % l->o.n_conns], .index = i, .group = i % l->o.n_paths};
     l->pausing_end = &l->pausing;
+    nj_prng_init(&l->prng, l->o.seed);
     l->began = l->now = load_clock();
     return nj_meter_init(&l->meter, l->began, l->o.bin);
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "base/prng.h"
 #include "meter.h"
 
 #define LOAD_SLOTS_MAX  (1u << 17)
@@ -62,6 +63,8 @@ struct load_options {
     uint32_t window;    /* of a stream */
     uint32_t rcvbuf;    /* 0: the kernel's */
     uint64_t range;     /* slot i asks for the i-th part of so many bytes; 0: for all */
+    uint32_t leave;     /* the client resets a stream after up to so many bytes; 0: it never does */
+    uint64_t seed;      /* of how many */
     enum load_manner manner;
     uint32_t sip_bytes;
     nj_ns every; /* of LOAD_DRIBBLES and LOAD_SIPS */
@@ -78,7 +81,8 @@ struct load_slot {
     uint16_t status;
     nj_ns asked_at, first_at, due;
     struct load_slot *after; /* of those that pause: the next that is due */
-    uint64_t n_bytes, window_bytes, range_from;
+    uint64_t n_bytes, window_bytes, range_from, leave_at;
+    bool leaves; /* the stream was reset */
 };
 
 enum load_conn_state { LOAD_CONN_NEW, LOAD_CONN_CONNECTING, LOAD_CONN_OPEN, LOAD_CONN_GONE };
@@ -95,7 +99,7 @@ struct load_conn {
 };
 
 struct load_counts {
-    uint64_t requests, done, other_status, reset, closed, mismatch, payload_bytes;
+    uint64_t requests, done, left, other_status, reset, closed, mismatch, payload_bytes;
     uint32_t connected, refused, gone;
 };
 
@@ -107,6 +111,7 @@ struct load {
     struct load_counts counts;
     nghttp2_session_callbacks *callbacks;
     FILE *rows;
+    struct nj_prng prng; /* seed */
     nj_ns now, began, last_began_at, next_tick, end_at;
     nj_ns stall_max, stall_window_max; /* longest turn of the loop, and within the window */
     uint32_t n_begun, n_ended;

@@ -21,6 +21,8 @@ static const char USAGE[] =
     "  --method M           [GET]\n"
     "  --field 'NAME: V'    one more field of each request\n"
     "  --range BYTES        download i asks for the i-th part of so many bytes\n"
+    "  --leave BYTES        each resets its stream after up to so many bytes, at random [never]\n"
+    "  --seed N             of that [0]\n"
     "  --from ADDRESS       of the connections; several: in turn\n"
     "  --ramp MS            begin one more every so often [0: all at once]\n"
     "  --settle S           the steady window begins so long after the last beginning [1]\n"
@@ -61,7 +63,7 @@ static const struct number {
     NUMBER("ramp", ramp, 1e6),       NUMBER("settle", settle, 1e9),     NUMBER("hold", hold, 1e9),
     NUMBER("pause", pause, 1e6),     NUMBER("repeat", repeat, 1),       NUMBER("window", window, 1),
     NUMBER("rcvbuf", rcvbuf, 1),     NUMBER("every", every, 1e6),       NUMBER("sip", sip_bytes, 1),
-    NUMBER("bin", bin, 1e6),
+    NUMBER("bin", bin, 1e6),         NUMBER("leave", leave, 1),         NUMBER("seed", seed, 1),
 };
 #define N_TEXTS   (sizeof TEXTS / sizeof TEXTS[0])
 #define N_NUMBERS (sizeof NUMBERS / sizeof NUMBERS[0])
@@ -247,12 +249,13 @@ static void tell(const struct load *l)
            (unsigned long long)(m->from == NJ_NEVER ? 0 : m->to),
            (unsigned long long)m->window_bytes, (unsigned long long)m->in_span_max,
            (unsigned long long)m->in_span_max_at);
-    printf("\"requests\": %llu, \"done\": %llu, \"other_status\": %llu, \"reset\": %llu, "
+    printf("\"requests\": %llu, \"done\": %llu, \"left\": %llu, \"other_status\": %llu, \"reset\": "
+           "%llu, "
            "\"closed\": %llu, \"mismatch\": %llu, \"payload_bytes\": %llu, ",
            (unsigned long long)c->requests, (unsigned long long)c->done,
-           (unsigned long long)c->other_status, (unsigned long long)c->reset,
-           (unsigned long long)c->closed, (unsigned long long)c->mismatch,
-           (unsigned long long)c->payload_bytes);
+           (unsigned long long)c->left, (unsigned long long)c->other_status,
+           (unsigned long long)c->reset, (unsigned long long)c->closed,
+           (unsigned long long)c->mismatch, (unsigned long long)c->payload_bytes);
     printf("\"connected\": %u, \"refused\": %u, \"gone\": %u, \"stall_us\": %llu, "
            "\"stall_window_us\": %llu, \"cpu_seconds\": %.3f, \"bin_ns\": %llu",
            c->connected, c->refused, c->gone, (unsigned long long)(l->stall_max / NJ_US),
