@@ -34,12 +34,14 @@ bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b)
 }
 
 void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
-                         struct nj__shared *shared)
+                         struct nj__shared *shared, uint32_t open_max)
 {
     c->key = key;
     c->shared = shared;
-    c->n_pieceless = 0;
+    c->n_pieceless = c->n_open = 0;
+    c->open_max = open_max;
     nj_list_init(&c->pieceless);
+    nj_list_init(&c->pieced);
     nj_list_init(&c->open);
     for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
@@ -64,37 +66,39 @@ static uint64_t cost_of(const struct nj__file *f, size_t n_path)
     return (f->object.size_bytes + sizeof *f + n_path + 4095) / 4096 * 4096;
 }
 
-static void leave_pieceless(struct nj__file_cache *c, struct nj__file *f)
+static void leave_by_use(struct nj__file_cache *c, struct nj__file *f)
 {
-    if (!nj_list_linked(&f->pieceless))
-        return;
-    nj_list_del(&f->pieceless);
-    c->n_pieceless--;
+    nj_list_del(&f->by_use);
+    c->n_pieceless -= f->is_pieceless;
+    f->is_pieceless = false;
 }
 
 void nj__file_cache_has_pieces(struct nj__file_cache *c, struct nj__file *f)
 {
-    leave_pieceless(c, f);
+    if (!f->is_pieceless)
+        return;
+    leave_by_use(c, f);
+    nj_list_push_back(&c->pieced, &f->by_use);
 }
 
 /* To the end of the list, of which the first one goes. */
 void nj__file_cache_no_pieces(struct nj__file_cache *c, struct nj__file *f)
 {
-    leave_pieceless(c, f);
+    leave_by_use(c, f);
     if (!f->path)
         return;
-    nj_list_push_back(&c->pieceless, &f->pieceless);
+    f->is_pieceless = true;
+    nj_list_push_back(&c->pieceless, &f->by_use);
     if (++c->n_pieceless > NJ__FILE_PIECELESS_MAX) {
-        nj__file_cache_drop(c, nj_container_of(c->pieceless.next, struct nj__file, pieceless));
+        nj__file_cache_drop(c, nj_container_of(c->pieceless.next, struct nj__file, by_use));
         nj__file_stat_add(&c->shared->stats.evictions, 1);
     }
 }
 
 void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f)
 {
-    if (f->fd < 0)
-        nj__cache_policy_used(&f->cached.entry);
-    else if (nj_list_linked(&f->pieceless))
+    nj__cache_policy_used(&f->cached.entry);
+    if (f->is_pieceless)
         nj__file_cache_no_pieces(c, f);
 }
 
@@ -104,7 +108,8 @@ void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
         return;
     nj_list_del(&f->chain);
     nj_list_del(&f->open);
-    leave_pieceless(c, f);
+    leave_by_use(c, f);
+    c->n_open -= f->fd >= 0;
     nj__cache_policy_remove(&c->shared->policy, &f->cached.entry);
     nj__file_stat_add(&c->shared->stats.cached_files, -1);
     nj__file_stat_add(&c->shared->stats.cached_bytes, -(int64_t)f->cost);
@@ -148,6 +153,8 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     if (f->fd >= 0) {
         nj_list_push_back(&c->open, &f->open);
         nj__file_cache_no_pieces(c, f);
+        if (++c->n_open > c->open_max)
+            nj__file_cache_let_go(c, 1);
         return;
     }
     f->cached.evict = evict;
@@ -159,12 +166,46 @@ static struct nj__file *first_open(struct nj__file_cache *c)
     return nj_list_empty(&c->open) ? NULL : nj_container_of(c->open.next, struct nj__file, open);
 }
 
-void nj__file_cache_drop_open(struct nj__file_cache *c)
+/* By others than the cache: letting go of it would close nothing. Nobody takes the second reference
+ * of a file without the lock. */
+static bool is_held(const struct nj__file *f)
 {
-    struct nj__file *f;
+    return atomic_load_explicit(&f->object.ref.n, memory_order_relaxed) > 1;
+}
 
-    while ((f = first_open(c)))
+/* The first one that was not used since it came here; else of those that were looked at the one
+ * that was used least. What was looked at is next again after the others. NULL: all are held. */
+static struct nj__file *least_useful(struct nj_list *list)
+{
+    struct nj__file *least = NULL;
+
+    for (uint32_t i = 0; i < NJ__FILE_LOOKS && !nj_list_empty(list); i++) {
+        struct nj__file *f = nj_container_of(list->next, struct nj__file, by_use);
+        nj_list_del(&f->by_use);
+        nj_list_push_back(list, &f->by_use);
+        if (is_held(f))
+            continue;
+        if (f->cached.entry.n_uses == 0)
+            return f;
+        f->cached.entry.n_uses--;
+        if (!least || f->cached.entry.n_uses < least->cached.entry.n_uses)
+            least = f;
+    }
+    return least;
+}
+
+bool nj__file_cache_let_go(struct nj__file_cache *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj__file *f = least_useful(&c->pieceless);
+        if (!f)
+            f = least_useful(&c->pieced);
+        if (!f)
+            return i > 0;
         nj__file_cache_drop(c, f);
+        nj__file_stat_add(&c->shared->stats.evictions, 1);
+    }
+    return true;
 }
 
 struct nj__file *nj__file_cache_due(struct nj__file_cache *c, int64_t now_s)

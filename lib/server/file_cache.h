@@ -2,8 +2,10 @@
 /*
  * Files of a store, and those of them that are kept by path. Small ones are kept with their
  * contents, in the budget that they share with pieces of large ones (cache_policy.h). Large ones
- * are kept while there are pieces of them; of the others those that were asked for last. All of it
- * is for whoever has the store's lock, and makes no system call.
+ * are kept while there are pieces of them; of the others those that were asked for last. Where that
+ * would be more descriptors than there may be, large ones that nobody holds are let go of: first
+ * those without pieces; then in their order, while one that was used again meanwhile gets another
+ * turn. All of it is for whoever has the store's lock, and makes no system call.
  */
 #ifndef NJ_SERVER_FILE_CACHE_H
 #define NJ_SERVER_FILE_CACHE_H
@@ -55,10 +57,11 @@ struct nj__file {
 
     /* With the lock, while in the cache, which is when `path` is not NULL: */
     struct nj_list chain;
-    struct nj__cached cached; /* a small one */
-    struct nj_list pieceless; /* a large one without pieces */
-    struct nj_list open;      /* if it has a descriptor */
-    int64_t looked_s;         /* when somebody took it to look whether it was deleted */
+    struct nj__cached cached; /* of a large one only the uses count */
+    struct nj_list by_use;    /* a large one: in `pieceless`, or in `pieced` */
+    bool is_pieceless;
+    struct nj_list open; /* if it has a descriptor */
+    int64_t looked_s;    /* when somebody took it to look whether it was deleted */
     uint64_t hash, cost;
     char *path;
 };
@@ -66,6 +69,8 @@ struct nj__file {
 #define NJ__FILE_BUCKETS       16384u
 /* Large files that are kept open without pieces of them. */
 #define NJ__FILE_PIECELESS_MAX 1024u
+/* Files that are looked at for one that is let go of. */
+#define NJ__FILE_LOOKS         256u
 /* Whether an open file was deleted is looked at once in so many seconds. */
 #define NJ__FILE_LOOK_S        16
 
@@ -73,14 +78,16 @@ struct nj__file_cache {
     const struct nj_hash_key *key;
     struct nj_list buckets[NJ__FILE_BUCKETS];
     struct nj_list pieceless; /* least recently used first */
-    uint32_t n_pieceless;
+    struct nj_list pieced;    /* large ones with pieces; at the end who came or was spared last */
+    uint32_t n_pieceless, n_open, open_max;
     struct nj_list open; /* those with a descriptor; at the end who came or was looked at last */
     struct nj__shared *shared;
 };
 
-/* `key` stays the caller's, as long as the cache is used. */
+/* `key` stays the caller's, as long as the cache is used. `open_max`: large files that are kept,
+ * unless more of them are held by others, too. */
 void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
-                         struct nj__shared *shared);
+                         struct nj__shared *shared, uint32_t open_max);
 /* The file kept for `path`, or NULL. Lent. */
 struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path);
 /* It was asked for once more. */
@@ -91,9 +98,11 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
 /* The first piece of a large file is here; the last one is gone. */
 void nj__file_cache_has_pieces(struct nj__file_cache *c, struct nj__file *f);
 void nj__file_cache_no_pieces(struct nj__file_cache *c, struct nj__file *f);
-/* Let go of a file, if it is in the cache; of those that hold a descriptor; of all. */
+/* Let go of up to `n` large files that nobody else holds, the least useful first. False: there is
+ * none among the NJ__FILE_LOOKS that are next; others are next then. */
+bool nj__file_cache_let_go(struct nj__file_cache *c, uint32_t n);
+/* Let go of a file, if it is in the cache; of all. */
 void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f);
-void nj__file_cache_drop_open(struct nj__file_cache *c);
 void nj__file_cache_clear(struct nj__file_cache *c);
 /* An open file that was not looked at for NJ__FILE_LOOK_S, with a reference for the caller, who
  * looks at it now; or NULL. Once its last name is gone nobody can ask for it any more, but it uses

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "http/negotiate.h"
 #include "server/file_cache.h"
 #include "server/file_chunks.h"
+#include "server/file_fds.h"
 #include "server/file_list.h"
 #include "server/file_read.h"
 #include "server/file_rights.h"
@@ -27,15 +27,11 @@
 
 /* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
  * that is used up, files larger than a chunk are read in chunks. */
-#define LENT_BYTES_MAX      (256u * 1024u * 1024u)
+#define LENT_BYTES_MAX  (256u * 1024u * 1024u)
 /* From here on contents get pages of their own, which go back to the system when they are freed. */
-#define OWN_PAGES_BYTES     (128u * 1024u)
-/* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
- * holds up to NJ__ROOT_DEPTH_MAX folders), lists of folders, the policy, the log and telemetry. */
-#define SPARE_FDS           96u
-/* And for each further thread, which may be stuck with what it has: a file, a folder and an entry
- * of it, and one that takes the place of another; where links are walked over, that walk, too. */
-#define SPARE_FDS_OF_THREAD 4u
+#define OWN_PAGES_BYTES (128u * 1024u)
+/* When descriptors run out so many are given up at once. */
+#define FDS_GIVEN_UP    8u
 
 struct nj_file_store {
     struct nj_hash_key key; /* here alone: see base/pages.h */
@@ -49,14 +45,6 @@ struct nj_file_store {
     _Atomic int64_t looked_at_s; /* for deleted files; INT64_MAX while a thread looks */
     struct nj__chunks chunks;
 };
-
-static uint32_t spare_fds(const struct nj_file_store_options *o)
-{
-    uint32_t n_walk = o->symlinks == NJ_SYMLINKS_OWNER ? NJ__ROOT_DEPTH_MAX : 0;
-    uint32_t n_further = o->n_threads > 1 ? o->n_threads - 1 : 0;
-
-    return SPARE_FDS + n_further * (SPARE_FDS_OF_THREAD + n_walk);
-}
 
 int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err)
@@ -75,11 +63,11 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     }
     s->root = root;
     s->as_others = options->as_others;
-    s->n_spare_fds = spare_fds(options);
+    s->n_spare_fds = nj__fds_spare(options);
     uint64_t n_bytes =
         options->cache_bytes > NJ__CACHE_BYTES_LEAST ? options->cache_bytes : NJ__CACHE_BYTES_LEAST;
     bool ok = nj__shared_init(&s->shared, n_bytes);
-    nj__file_cache_init(&s->cache, &s->key, &s->shared);
+    nj__file_cache_init(&s->cache, &s->key, &s->shared, nj__fds_kept_max(s->n_spare_fds));
     ok = nj__chunks_init(&s->chunks, &s->key, n_bytes, &s->cache) && ok;
     if (!ok) {
         nj__chunks_fini(&s->chunks);
@@ -276,7 +264,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     f->id = *id;
     f->fd = -1;
     nj_list_init(&f->chain);
-    nj_list_init(&f->pieceless);
+    nj_list_init(&f->by_use);
     nj_list_init(&f->open);
     nj_list_init(&f->pieces);
     count_files(s, 1);
@@ -324,41 +312,36 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     return NJ_FILE_OK;
 }
 
-/* Descriptors wait in the cache and in the graveyard. False: there was nothing to give up. */
+/* Descriptors wait in the graveyard and in the cache, where the least useful ones are given up.
+ * False: all are in use. */
 static bool give_up_descriptors(struct nj_file_store *s)
 {
-    nj__shared_lock(&s->shared);
-    uint64_t n = s->n_closed;
-    nj__file_cache_drop_open(&s->cache);
-    nj__shared_bury(&s->shared);
-    bool any = s->n_closed != n;
-    nj__shared_unlock(&s->shared); /* and they are closed */
-    return any;
-}
-
-/* The lowest free one is given out: so many are in use as its number says. */
-static bool is_to_spare(const struct nj_file_store *s, int fd)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return false;
-    rlim_t spare = limit.rlim_cur / 4 < s->n_spare_fds ? limit.rlim_cur / 4 : s->n_spare_fds;
-    return (rlim_t)fd >= limit.rlim_cur - spare;
+    for (uint32_t n_looks = NJ__FILE_LOOKS;; n_looks += NJ__FILE_LOOKS) {
+        nj__shared_lock(&s->shared);
+        uint64_t n = s->n_closed;
+        bool is_round = n_looks >= s->cache.n_open;
+        nj__shared_bury(&s->shared);
+        if (s->n_closed == n && nj__file_cache_let_go(&s->cache, FDS_GIVEN_UP))
+            nj__shared_bury(&s->shared);
+        bool any = s->n_closed != n;
+        nj__shared_unlock(&s->shared); /* and they are closed */
+        if (any || is_round)
+            return any;
+    }
 }
 
 /* Readers of large files have all descriptors but those that others need from moment to moment.
  * False: this one has to be one of those. */
 static bool may_keep_open(struct nj_file_store *s, int *fd)
 {
-    if (!is_to_spare(s, *fd))
+    if (!nj__fds_is_spare(*fd, s->n_spare_fds))
         return true;
     int lower = give_up_descriptors(s) ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (lower < 0)
         return false;
     close(*fd);
     *fd = lower;
-    return !is_to_spare(s, lower);
+    return !nj__fds_is_spare(lower, s->n_spare_fds);
 }
 
 /* Takes `fd` on success. */
@@ -444,7 +427,7 @@ static int open_file(struct nj_file_store *s, const char *path)
     uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal can't hold us */
     int fd = nj__root_get(&s->root, path, flags);
 
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && give_up_descriptors(s))
+    while (fd < 0 && (errno == EMFILE || errno == ENFILE) && give_up_descriptors(s))
         fd = nj__root_get(&s->root, path, flags);
     return fd;
 }
@@ -617,7 +600,7 @@ static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_j
     nj__file_stat_add(&s->shared.stats.listings, 1);
     int err = nj__list_read(&s->root, job->path, &l);
 
-    if ((err == EMFILE || err == ENFILE) && give_up_descriptors(s)) {
+    while ((err == EMFILE || err == ENFILE) && give_up_descriptors(s)) {
         nj__list_free(&l);
         err = nj__list_read(&s->root, job->path, &l);
     }

@@ -48,7 +48,7 @@ static void add(const char *name, uint32_t n_bytes, int fd)
     f->grave.bury = bury;
     f->grave.free = free_it;
     nj_list_init(&f->chain);
-    nj_list_init(&f->pieceless);
+    nj_list_init(&f->by_use);
     nj_list_init(&f->open);
     nj_list_init(&f->pieces);
     nj__file_cache_add(&cache, name, f);
@@ -86,7 +86,7 @@ static void start(uint64_t n_bytes)
 {
     static const struct nj_hash_key key = {{1, 2, 3}};
     cr_assert(nj__shared_init(&shared, n_bytes));
-    nj__file_cache_init(&cache, &key, &shared);
+    nj__file_cache_init(&cache, &key, &shared, UINT32_MAX);
 }
 
 static void stop(void)
@@ -97,6 +97,7 @@ static void stop(void)
     cr_expect_eq(counts.cached_bytes, 0);
     cr_expect_eq(nj__cache_policy_bytes(&shared.policy), 0);
     cr_expect_eq(cache.n_pieceless, 0);
+    cr_expect_eq(cache.n_open, 0);
     nj__shared_fini(&shared);
 }
 
@@ -133,7 +134,8 @@ Test(server_file_cache, open_files_are_looked_at_in_turn)
     cr_expect_null(due(1033));
     tidy();
     cr_expect_eq(n_dead, 1);
-    nj__file_cache_drop_open(&cache);
+    cr_expect(nj__file_cache_let_go(&cache, 3));
+    cr_expect_not(nj__file_cache_let_go(&cache, 3));
     tidy();
     cr_expect_eq(n_dead, 3);
     cr_expect_null(due(2000));
@@ -214,6 +216,107 @@ Test(server_file_cache, large_files_without_pieces)
     cr_expect_null(nj__file_cache_find(&cache, "f2"));
     nj__file_cache_no_pieces(&cache, nj__file_cache_find(&cache, "f0"));
     cr_expect_eq(counts.evictions, MORE);
+    stop();
+}
+
+/* Large files "0" to "n - 1", which have pieces. */
+static void open_with_pieces(int n)
+{
+    char name[16];
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        ask_open(name, 10);
+        nj__file_cache_has_pieces(&cache, nj__file_cache_find(&cache, name));
+    }
+}
+
+/* The large files that are kept, of "0" to "n - 1", as digits. */
+static const char *kept(int n)
+{
+    static char text[16];
+    char name[16];
+    size_t at = 0;
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        if (nj__file_cache_find(&cache, name))
+            at += (size_t)snprintf(text + at, sizeof text - at, "%d", i);
+    }
+    return text;
+}
+
+/* First those without pieces, then those that were not used again; never one that somebody holds,
+ * which would close nothing. */
+Test(server_file_cache, least_useful_large_files_go)
+{
+    start(64 * MIB);
+    open_with_pieces(6);
+    ask_open("6", 10);
+    struct nj__file *held = nj__file_cache_find(&cache, "0");
+    nj_ref_take(&held->object.ref);
+    nj__file_cache_used(&cache, nj__file_cache_find(&cache, "1"));
+    nj__file_cache_used(&cache, nj__file_cache_find(&cache, "3"));
+    nj__file_cache_used(&cache, nj__file_cache_find(&cache, "3"));
+    static const char *const then[] = {"012345", "01345", "0135", "013", "03", "0"};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(then); i++) {
+        cr_expect(nj__file_cache_let_go(&cache, 1));
+        cr_expect_str_eq(kept(7), then[i]);
+    }
+    cr_expect_not(nj__file_cache_let_go(&cache, 1));
+    tidy();
+    cr_expect_eq(n_dead, NJ_ARRAY_LEN(then));
+    nj_ref_put(&held->object.ref);
+    cr_expect(nj__file_cache_let_go(&cache, 2), "one of two");
+    cr_expect_eq(counts.evictions, NJ_ARRAY_LEN(then) + 1);
+    stop();
+}
+
+/* Many are held: others are next in each call, so the one that can go is found. */
+Test(server_file_cache, looks_at_all_files_in_turn)
+{
+    enum { N = 3 * NJ__FILE_LOOKS };
+    static struct nj__file *held[N];
+    uint32_t n_calls = 1;
+    char name[16];
+
+    start(64 * MIB);
+    open_with_pieces(N);
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        held[i] = nj__file_cache_find(&cache, name);
+        nj_ref_take(&held[i]->object.ref);
+    }
+    cr_expect_not(nj__file_cache_let_go(&cache, 1));
+    nj_ref_put(&held[0]->object.ref); /* it was looked at */
+    while (!nj__file_cache_let_go(&cache, 1))
+        cr_assert_leq(n_calls++, N / NJ__FILE_LOOKS);
+    cr_expect_eq(cache.n_open, N - 1);
+    for (int i = 1; i < N; i++)
+        nj_ref_put(&held[i]->object.ref);
+    stop();
+}
+
+/* One comes, one goes; and when all are held there are more for a while. */
+Test(server_file_cache, large_files_that_are_kept_are_bounded)
+{
+    start(64 * MIB);
+    cache.open_max = 4;
+    open_with_pieces(6);
+    cr_expect_str_eq(kept(6), "2345");
+    cr_expect_eq(cache.n_open, 4);
+    for (int i = 2; i < 6; i++) {
+        char name[2] = {(char)('0' + i)};
+        nj_ref_take(&nj__file_cache_find(&cache, name)->object.ref);
+    }
+    ask_open("6", 10);
+    cr_expect_str_eq(kept(7), "23456");
+    ask_open("7", 10);
+    cr_expect_str_eq(kept(8), "23457");
+    for (int i = 2; i < 6; i++) {
+        char name[2] = {(char)('0' + i)};
+        nj_ref_put(&nj__file_cache_find(&cache, name)->object.ref);
+    }
     stop();
 }
 

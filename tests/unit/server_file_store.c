@@ -224,6 +224,86 @@ Test(server_file_store, descriptors_run_out)
     end(&b);
 }
 
+/* Reads some of a large file; returns whether that was in memory. */
+static bool touch(struct bench *b, uint32_t i)
+{
+    uint64_t n = stats(b)->chunk_hits;
+    char name[16];
+
+    snprintf(name, sizeof name, "%u", i);
+    cr_assert_eq(open_job(b, name), NJ_FILE_OK);
+    struct nj_object *o = b->job.object;
+    cr_assert_eq(read_job(b, o, 0, NJ_CHUNK_SMALL_BYTES), NJ_FILE_OK);
+    nj_ref_put(&b->job.chunk->ref);
+    nj_ref_put(&o->ref);
+    nj_file_store_bury(b->store);
+    return stats(b)->chunk_hits > n;
+}
+
+/* When descriptors run out, most of what is in memory of large files stays there, and all that was
+ * asked for again; a file that is being read goes on to be shared. */
+Test(server_file_store, few_descriptors_are_given_up)
+{
+    enum { N = 40, GIVEN_UP = 8 };
+    struct bench b;
+    struct rlimit limit;
+    char name[16];
+    uint32_t n_hits = 0;
+    begin(&b, 64 * MIB);
+    for (uint32_t i = 0; i <= N; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        nj_ref_put(&open_large(&b, name)->ref);
+    }
+    wait_for_tick(&b, name);
+    cr_assert_eq(open_job(&b, name), NJ_FILE_OK);
+    struct nj_object *held = b.job.object;
+    for (uint32_t i = 0; i < N; i++)
+        cr_expect_not(touch(&b, i));
+    for (uint32_t i = 0; i < N; i += 2)
+        cr_expect(touch(&b, i));
+
+    int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    struct rlimit none = {(rlim_t)next, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    cr_expect_eq(peek(&b, "none"), NJ_FILE_ABSENT, "room was made");
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (uint32_t i = 0; i < N; i++) {
+        bool is_hit = touch(&b, i);
+        cr_expect(i % 2 || is_hit, "%u was asked for twice", i);
+        n_hits += is_hit;
+    }
+    cr_expect_eq(n_hits, N - GIVEN_UP);
+    cr_assert_eq(open_job(&b, name), NJ_FILE_OK);
+    cr_expect_eq(b.job.object, held);
+    nj_ref_put(&held->ref);
+    nj_ref_put(&held->ref);
+    end(&b);
+}
+
+/* Of 128 descriptors a quarter is others', and an eighth of the rest is for files that are not
+ * kept.
+ */
+Test(server_file_store, open_files_that_are_kept)
+{
+    enum { N = 100 };
+    struct bench b;
+    struct rlimit limit, few;
+    char name[16];
+    getrlimit(RLIMIT_NOFILE, &limit);
+    few = (struct rlimit){128, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    begin(&b, 64 * MIB);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (uint32_t i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        nj_ref_put(&open_large(&b, name)->ref);
+    }
+    cr_expect_eq(stats(&b)->cached_files, 96 - 12);
+    end(&b);
+}
+
 /* However many large files are being read, there is a descriptor to look at another one with. */
 Test(server_file_store, large_files_leave_descriptors)
 {
