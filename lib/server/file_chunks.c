@@ -575,6 +575,15 @@ enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
     return r;
 }
 
+void nj__chunks_bury(struct nj__chunks *c)
+{
+    if (!nj__shared_has_dead(c->shared))
+        return;
+    nj__shared_lock(c->shared);
+    nj__shared_bury(c->shared);
+    nj__shared_unlock(c->shared);
+}
+
 void nj__chunks_trim(struct nj__chunks *c)
 {
     for (;;) {

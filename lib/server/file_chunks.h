@@ -109,6 +109,9 @@ void nj__chunks_forget(struct nj__file *f);
 void nj__chunks_clear(struct nj__chunks *c);
 /* Without the lock, once a second: a second has passed for what was read ahead. */
 void nj__chunks_age(struct nj__chunks *c);
+/* Without the lock: pieces and files that nobody holds are buried; no file is closed. Cheap when
+ * there is nothing. */
+void nj__chunks_bury(struct nj__chunks *c);
 /* Without the lock: memory that nobody uses, but for some, goes back to the system. One thread. */
 void nj__chunks_trim(struct nj__chunks *c);
 

@@ -392,7 +392,7 @@ static void work(struct nj_file_reader *r)
         any |= begin_reads(r);
         any |= reap(r);
         if (any) {
-            nj_file_store_bury(r->config.store);
+            nj__chunks_bury(r->chunks);
             n_idle = 0;
             continue;
         }

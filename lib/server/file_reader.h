@@ -10,7 +10,8 @@
  *
  * The thread itself never waits for a disk. Where it might, in a file system of another machine, or
  * where a file was changed just before it was opened, READs are tasks of the workers
- * (nj_file_reader_may()).
+ * (nj_file_reader_may()). Files whose last reference it finds put are closed by others
+ * (nj_file_store_bury()).
  */
 #ifndef NJ_SERVER_FILE_READER_H
 #define NJ_SERVER_FILE_READER_H

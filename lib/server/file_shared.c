@@ -78,6 +78,29 @@ void nj__shared_bury(struct nj__shared *sh)
 
 void nj__shared_free(struct nj__shared *sh, struct nj__grave *g)
 {
-    g->next = sh->to_free;
-    sh->to_free = g;
+    if (g->may_block) {
+        g->next = atomic_load_explicit(&sh->to_close, memory_order_relaxed);
+        atomic_store_explicit(&sh->to_close, g, memory_order_relaxed);
+    } else {
+        g->next = sh->to_free;
+        sh->to_free = g;
+    }
+}
+
+static bool has_to_close(const struct nj__shared *sh)
+{
+    return atomic_load_explicit(&sh->to_close, memory_order_relaxed) != NULL;
+}
+
+void nj__shared_close(struct nj__shared *sh)
+{
+    while (has_to_close(sh)) {
+        nj__shared_lock(sh);
+        struct nj__grave *g = atomic_load_explicit(&sh->to_close, memory_order_relaxed);
+        if (g)
+            atomic_store_explicit(&sh->to_close, g->next, memory_order_relaxed);
+        nj__shared_unlock(sh);
+        if (g)
+            g->free(g);
+    }
 }

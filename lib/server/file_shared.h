@@ -4,6 +4,9 @@
  * reference was put, and counters. The lock guards the cache, the table of pieces, and what a file
  * notes of how it was when it was looked at last. It is held for steps in memory only: no system
  * call that touches a file system is made with it, so whoever is stuck in one holds up nobody.
+ *
+ * What nobody holds any more is buried, which is a step in memory, and then freed. Freeing a file
+ * is a close(2) or munmap(2), which may block: nj__shared_close() does that, for threads that may.
  */
 #ifndef NJ_SERVER_FILE_SHARED_H
 #define NJ_SERVER_FILE_SHARED_H
@@ -22,6 +25,7 @@ struct nj__grave {
     struct nj__grave *next;
     void (*bury)(struct nj__grave *); /* takes it out of lists and sums; with the lock */
     void (*free)(struct nj__grave *); /* its memory and descriptor; without the lock */
+    bool may_block;                   /* `free` */
 };
 
 /* A file or a piece that nobody has to hold, in the one budget of both. */
@@ -33,8 +37,9 @@ struct nj__cached {
 
 struct nj__shared {
     pthread_mutex_t lock;
-    struct nj__cache_policy policy; /* what stays of files and pieces; with the lock */
-    struct nj__grave *to_free;      /* by whoever unlocks */
+    struct nj__cache_policy policy;       /* what stays of files and pieces; with the lock */
+    struct nj__grave *to_free;            /* by whoever unlocks; `free` does not block */
+    _Atomic(struct nj__grave *) to_close; /* the others; changed with the lock */
     /* Lock-free stack of what nobody holds any more: pushed by any thread, lcores among them, taken
      * whole by one that has the lock, so no ABA. */
     _Atomic(struct nj__grave *) dead NJ_CACHE_ALIGNED;
@@ -46,7 +51,7 @@ bool nj__shared_init(struct nj__shared *sh, uint64_t n_bytes);
 /* When nothing is cached. */
 void nj__shared_fini(struct nj__shared *sh);
 void nj__shared_lock(struct nj__shared *sh);
-/* Also frees what was given to nj__shared_free() since the lock. */
+/* Also frees what was given to nj__shared_free() since the lock and does not block. */
 void nj__shared_unlock(struct nj__shared *sh);
 
 /* Its last reference was put. Any thread; no lock, no system call. */
@@ -62,8 +67,11 @@ bool nj__shared_make_room(struct nj__shared *sh, uint64_t n_bytes);
 bool nj__shared_evict_one(struct nj__shared *sh);
 /* With the lock: bury all that was pushed. */
 void nj__shared_bury(struct nj__shared *sh);
-/* With the lock: call its `free` after it. */
+/* With the lock: call its `free` after it, or in nj__shared_close(). */
 void nj__shared_free(struct nj__shared *sh, struct nj__grave *g);
+/* Without the lock: free what may block. Not for lcores, nor for the reader. If one blocks, other
+ * threads free the others. Cheap when there is nothing. */
+void nj__shared_close(struct nj__shared *sh);
 
 /* Any thread, with the lock or without. */
 static inline void nj__file_stat_add(_Atomic uint64_t *stat, int64_t by)

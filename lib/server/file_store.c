@@ -40,7 +40,7 @@ struct nj_file_store {
     uint32_t n_spare_fds;
     struct nj__shared shared;
     _Atomic uint32_t n_files;
-    uint64_t n_closed; /* files that gave their descriptors back; with the lock */
+    _Atomic uint64_t n_closed; /* files that gave their descriptors back */
     struct nj__file_cache cache;
     _Atomic int64_t looked_at_s; /* for deleted files; INT64_MAX while a thread looks */
     struct nj__chunks chunks;
@@ -155,11 +155,8 @@ void nj_file_store_bury(void *store)
 {
     struct nj_file_store *s = store;
 
-    if (!nj__shared_has_dead(&s->shared))
-        return;
-    nj__shared_lock(&s->shared);
-    nj__shared_bury(&s->shared);
-    nj__shared_unlock(&s->shared);
+    nj__chunks_bury(&s->chunks);
+    nj__shared_close(&s->shared);
 }
 
 void nj_file_store_tidy(void *store)
@@ -225,7 +222,6 @@ static void bury_file(struct nj__grave *g)
 
     nj__chunks_forget(f);
     count_files(store_of(f), -1);
-    store_of(f)->n_closed += f->fd >= 0;
     if (f->memory)
         give_back(store_of(f), f->id.size);
     nj__shared_free(f->shared, g);
@@ -235,8 +231,10 @@ static void free_file(struct nj__grave *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
-    if (f->fd >= 0)
+    if (f->fd >= 0) {
         close(f->fd);
+        atomic_fetch_add_explicit(&store_of(f)->n_closed, 1, memory_order_relaxed);
+    }
     free_memory(f->memory, f->id.size);
     free(f);
 }
@@ -260,6 +258,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     f->object.mtime_ns = id->mtime_ns;
     f->grave.bury = bury_file;
     f->grave.free = free_file;
+    f->grave.may_block = true;
     f->shared = &s->shared;
     f->id = *id;
     f->fd = -1;
@@ -312,22 +311,28 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     return NJ_FILE_OK;
 }
 
-/* Descriptors wait in the graveyard and in the cache, where the least useful ones are given up.
- * False: all are in use. */
+/* The least useful of those that the cache keeps. True: that was a look at all of them. */
+static bool let_go_of_some(struct nj_file_store *s, uint32_t n_looks)
+{
+    nj__shared_lock(&s->shared);
+    bool is_round = n_looks >= s->cache.n_open;
+    nj__file_cache_let_go(&s->cache, FDS_GIVEN_UP);
+    nj__shared_unlock(&s->shared);
+    return is_round;
+}
+
+/* Descriptors wait in the graveyard and in the cache. False: all are in use. */
 static bool give_up_descriptors(struct nj_file_store *s)
 {
-    for (uint32_t n_looks = NJ__FILE_LOOKS;; n_looks += NJ__FILE_LOOKS) {
-        nj__shared_lock(&s->shared);
-        uint64_t n = s->n_closed;
-        bool is_round = n_looks >= s->cache.n_open;
-        nj__shared_bury(&s->shared);
-        if (s->n_closed == n && nj__file_cache_let_go(&s->cache, FDS_GIVEN_UP))
-            nj__shared_bury(&s->shared);
-        bool any = s->n_closed != n;
-        nj__shared_unlock(&s->shared); /* and they are closed */
-        if (any || is_round)
-            return any;
+    uint64_t n = atomic_load(&s->n_closed);
+    bool is_round = false;
+
+    nj_file_store_bury(s);
+    for (uint32_t i = 1; !is_round && atomic_load(&s->n_closed) == n; i++) {
+        is_round = let_go_of_some(s, i * NJ__FILE_LOOKS);
+        nj_file_store_bury(s);
     }
+    return atomic_load(&s->n_closed) != n;
 }
 
 /* Readers of large files have all descriptors but those that others need from moment to moment.
@@ -667,6 +672,7 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
     nj__shared_bury(&s->shared);
     nj__chunks_clear(&s->chunks);
     nj__shared_unlock(&s->shared);
+    nj__shared_close(&s->shared);
     nj__root_close(&s->root);
     uint32_t n = nj_file_store_objects(s);
     if (n == 0) {

@@ -43,8 +43,8 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
  * DENIED. */
 void nj_file_store_run(void *store, struct nj_file_job *job);
 
-/* Free what was put by its last holder. Cheap when there is nothing. Any thread; to be called after
- * jobs. */
+/* Free what was put by its last holder, files among it, whose close(2) may block. Cheap when there
+ * is nothing. Any thread that may block, which the reader's may not; to be called after jobs. */
 void nj_file_store_bury(void *store);
 /* The same, and let go of files that were deleted. Looks at open files, which may block: nobody may
  * wait for it. Any thread; to be called once a second. */

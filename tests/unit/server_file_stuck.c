@@ -3,6 +3,7 @@
 #include "stuck_rig.h"
 
 #include "base/attr.h"
+#include "server/file_cache.h"
 
 TestSuite(server_file_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
 
@@ -304,6 +305,37 @@ Test(server_file_stuck, a_look_for_deleted_files)
         nj_file_store_tidy(b.store);
     }
     cr_expect_eq(nj_file_store_objects(b.store), 0);
+    end(&b);
+}
+
+static int fd_of(struct nj_object *o)
+{
+    return nj_container_of(o, struct nj__file, object)->fd;
+}
+
+/* A close(2) that does not return keeps no other file open. */
+Test(server_file_stuck, a_file_that_is_being_closed)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    struct nj_object *o[] = {open_large(&b, "f"), open_large(&b, "g"), open_large(&b, "h")};
+    int fd[] = {fd_of(o[0]), fd_of(o[1]), fd_of(o[2])};
+    uint32_t n_open = 0;
+    for (int i = 0; i < 3; i++) {
+        char name[2] = {"fgh"[i]};
+        cr_assert_eq(unlink(at(&b, name)), 0);
+        cr_expect_eq(open_job(&b, name), NJ_FILE_ABSENT);
+        nj_ref_put(&o[i]->ref);
+    }
+    struct other other = {.only_tidies = true};
+    begin_other(&other, &b, "close", false);
+    nj_file_store_bury(b.store);
+    for (int i = 0; i < 3; i++)
+        n_open += fcntl(fd[i], F_GETFD) >= 0;
+    cr_expect_eq(n_open, 1);
+    end_other(&other, false);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(fcntl(fd[i], F_GETFD), -1);
     end(&b);
 }
 
