@@ -46,6 +46,9 @@ struct nj__file {
     /* Of a large file: it was not changed just before it was opened, or a read has waited until a
      * change would show. */
     _Atomic bool is_settled;
+    /* The system had no memory for a read of the reader's: READs are the workers' until one of
+     * these has read a piece. */
+    _Atomic bool is_put_off;
     bool is_local; /* its file system is of this machine: fstat(2) of it does not wait */
     enum { NJ__DIRECT_UNKNOWN, NJ__DIRECT, NJ__NOT_DIRECT } direct; /* the reader's: has O_DIRECT */
 

@@ -488,10 +488,8 @@ enum nj_file_result nj__chunks_end(struct nj__chunks *c, const struct nj__fill *
     nj__shared_lock(c->shared);
     p->is_filling = false;
     p->is_used = ok && job;
-    if (!ok) {
+    if (!ok)
         forget(p);
-        nj__file_stat_add(&c->shared->stats.changed, 1);
-    }
     atomic_fetch_add_explicit(&c->n_fills[p->place], 1, memory_order_relaxed);
     nj__shared_unlock(c->shared);
     if (fill->from)

@@ -44,23 +44,43 @@ bool nj__file_is_racy(const struct nj__file_id *id)
     return id->ctime_ns > now_ns() - TICK_NS;
 }
 
-/* At least n_bytes, at most n_room. */
-static bool read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, uint64_t offset)
+static void wait_ns(int64_t n)
 {
+    struct timespec ts = {.tv_nsec = n};
+
+    while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+        ;
+}
+
+/* The reason is not in the file: the system lacks memory. */
+static bool is_of_system(int err)
+{
+    return err == EAGAIN || err == ENOMEM;
+}
+
+/* At least n_bytes, at most n_room. Returns 0, or an errno: EIO also where there are no more. */
+static int read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, uint64_t offset)
+{
+    uint32_t n_waits = 0;
+
     for (uint64_t n_got = 0; n_got < n_bytes;) {
         ssize_t n = pread(fd, out + n_got, n_room - n_got, (off_t)(offset + n_got));
-        if (n < 0 && errno == EINTR)
+        if (n > 0) {
+            n_got += (uint64_t)n;
             continue;
-        if (n <= 0)
-            return false;
-        n_got += (uint64_t)n;
+        }
+        int err = n < 0 ? errno : EIO;
+        if (is_of_system(err) && n_waits++ < NJ__FILE_READ_WAITS)
+            wait_ns(NJ__FILE_READ_WAIT_NS);
+        else if (err != EINTR)
+            return err;
     }
-    return true;
+    return 0;
 }
 
 bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
 {
-    return read_some(fd, out, n_bytes, n_bytes, offset);
+    return read_some(fd, out, n_bytes, n_bytes, offset) == 0;
 }
 
 bool nj__file_is_local(int fd)
@@ -83,13 +103,10 @@ bool nj__file_is_local(int fd)
  * times: none is read before a change would show, TICK_NS later at most. */
 static void settle(const struct nj__file *f)
 {
-    int64_t wait_ns = f->id.ctime_ns + TICK_NS - now_ns();
-    struct timespec ts = {.tv_nsec = wait_ns};
+    int64_t n = f->id.ctime_ns + TICK_NS - now_ns();
 
-    if (!f->object.is_racy || wait_ns <= 0 || wait_ns > TICK_NS)
-        return;
-    while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-        ;
+    if (f->object.is_racy && n > 0 && n <= TICK_NS)
+        wait_ns(n);
 }
 
 /* A change of these comes with one of ctime, and explains it. */
@@ -155,15 +172,19 @@ void nj__file_spoil(struct nj__file *f)
     nj__shared_lock(f->shared);
     f->has_changed = true;
     nj__shared_unlock(f->shared);
+    nj__file_stat_add(&f->shared->stats.changed, 1);
 }
 
 bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
                          uint64_t offset)
 {
     settle(f);
-    bool ok = read_some(f->fd, out, n_bytes, n_room, offset) && nj__file_is_unchanged(f);
-    if (!ok)
+    int err = read_some(f->fd, out, n_bytes, n_room, offset);
+    bool ok = err == 0 && nj__file_is_unchanged(f);
+    if (!ok && !is_of_system(err))
         nj__file_spoil(f);
     atomic_store_explicit(&f->is_settled, true, memory_order_relaxed);
+    if (ok)
+        atomic_store_explicit(&f->is_put_off, false, memory_order_relaxed);
     return ok;
 }

@@ -16,12 +16,16 @@ bool nj__file_is_racy(const struct nj__file_id *id);
 /* Is it on a file system that needs no other machine, nor a process, to answer? */
 bool nj__file_is_local(int fd);
 
-/* Read exactly `n_bytes`. False: the file is shorter, or broken. */
+/* Where the system has no memory for a read, it is asked again so often, and so much later. */
+#define NJ__FILE_READ_WAITS   10u
+#define NJ__FILE_READ_WAIT_NS 10000000
+
+/* Read exactly `n_bytes`. False: the file is shorter, or broken, or the system has no memory. */
 bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
 
 /* The same of a large file that was opened a while ago. False also when it is not what it was then,
- * as far as the kernel tells; from then on always. Where the descriptor has O_DIRECT, `out`,
- * `offset` and `n_room`, the bytes for which there is room, are multiples of 4096. */
+ * as far as the kernel tells, or is broken; from then on always. Where the descriptor has O_DIRECT,
+ * `out`, `offset` and `n_room`, the bytes for which there is room, are multiples of 4096. */
 bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
                          uint64_t offset);
 

@@ -24,7 +24,7 @@
 #include "server/lane.h"
 
 #define BATCH 32u
-/* What is done at once of a read that the system did a part of, or wants to be asked again for. */
+/* How often a read is asked for again at once without any progress. */
 #define TRIES 16u
 /* Looks at empty lanes before the thread sleeps: see LOOKS of workers.c. */
 #define LOOKS 500u
@@ -38,7 +38,7 @@ struct flight {
     struct nj__fill fill;  /* without a piece while it is free */
     uint32_t n_got, n_tries;
     nj_ns since;
-    bool is_direct;
+    bool is_direct, is_put_off;
     struct flight *next; /* while it is free */
 };
 
@@ -82,10 +82,16 @@ static struct nj__file *file_of(const struct nj__slot *s)
     return nj_container_of(job_of(s)->object, struct nj__file, object);
 }
 
+static bool is_put_off(const struct nj__file *f)
+{
+    return atomic_load_explicit(&f->is_put_off, memory_order_relaxed);
+}
+
 bool nj_file_reader_may(const struct nj_file_job *job)
 {
     const struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
-    return f->is_local && atomic_load_explicit(&f->is_settled, memory_order_relaxed);
+    return f->is_local && atomic_load_explicit(&f->is_settled, memory_order_relaxed) &&
+           !is_put_off(f);
 }
 
 /* --- home ------------------------------------------------------------------------------------- */
@@ -101,6 +107,16 @@ static void go_home_undone(struct nj__slot *s)
 {
     s->job->run_ns = NJ__NOT_RUN;
     nj__lane_home(s);
+}
+
+/* Its shard asks for it again at once, and then it is a task of the workers. */
+static void go_to_workers(struct nj_file_reader *r, struct nj__slot *s)
+{
+    struct nj_file_job *job = job_of(s);
+
+    job->place = 0;
+    job->seen = nj__chunks_fills(r->chunks, 0) - 1; /* that is news: see nj_file_store_has_news() */
+    go_home(s, NJ_FILE_BUSY);
 }
 
 static bool is_unwanted(const struct nj_file_reader *r, const struct nj__slot *s)
@@ -298,12 +314,15 @@ static bool begin_reads(struct nj_file_reader *r)
             break;
         struct nj__slot *s = nj_container_of(task, struct nj__slot, task);
         any = true;
-        if (!is_unwanted(r, s)) {
+        if (!is_unwanted(r, s) && !is_put_off(file_of(s))) {
             begin(r, s);
             continue;
         }
         nj_task_queue_home(&r->waiting, task);
-        go_home_undone(s);
+        if (is_unwanted(r, s))
+            go_home_undone(s);
+        else
+            go_to_workers(r, s);
     }
     atomic_store_explicit(&r->stats.n_waiting, r->waiting.n, memory_order_relaxed);
     return any;
@@ -313,13 +332,16 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
 {
     struct nj__slot *s = x->slot;
 
-    if (!ok)
+    if (!ok && !x->is_put_off)
         nj__file_spoil(x->file);
     enum nj_file_result result = nj__chunks_end(r->chunks, &x->fill, ok, s ? job_of(s) : NULL);
     nj_histogram_add(&r->stats.took, now_ns() - x->since);
     if (s) {
         nj_task_queue_home(&r->waiting, &s->task);
-        go_home(s, result);
+        if (x->is_put_off)
+            go_to_workers(r, s);
+        else
+            go_home(s, result);
     } else {
         r->n_ahead--;
         nj_ref_put(&x->file->object.ref);
@@ -330,14 +352,21 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
     count_flights(r, -1);
 }
 
+/* The reason is not in the file: the system lacks memory, or was interrupted. */
+static bool is_of_system(int32_t result)
+{
+    return result == -EAGAIN || result == -ENOMEM || result == -EINTR;
+}
+
 /* A part of it, or it is to be asked for again, or otherwise. */
 static bool goes_on(struct nj_file_reader *r, struct flight *x, int32_t result)
 {
-    if (x->n_tries++ >= TRIES)
+    x->n_tries = result > 0 ? 0 : x->n_tries + 1;
+    if (x->n_tries > TRIES)
         return false;
     if (x->is_direct && (result == -EINVAL || x->n_got % BLOCK != 0))
         leave_direct(x->file); /* it cannot, or not the rest, which is not aligned */
-    else if (result <= 0 && result != -EAGAIN && result != -EINTR)
+    else if (result <= 0 && !is_of_system(result))
         return false;
     submit(r, x);
     return true;
@@ -354,8 +383,12 @@ static void landed(struct nj_file_reader *r, struct flight *x, int32_t result)
     bool is_whole = x->n_got >= x->fill.n_bytes;
     if (!is_whole && goes_on(r, x, result))
         return;
+    x->is_put_off = !is_whole && is_of_system(result);
+    if (x->is_put_off)
+        atomic_store_explicit(&x->file->is_put_off, true, memory_order_relaxed);
     if (!is_whole)
-        atomic_fetch_add_explicit(&r->stats.n_failed, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(x->is_put_off ? &r->stats.n_put_off : &r->stats.n_failed, 1,
+                                  memory_order_relaxed);
     end(r, x, is_whole && nj__file_is_unchanged(x->file));
 }
 

@@ -10,7 +10,8 @@
  *
  * The thread itself never waits for a disk. Where it might, in a file system of another machine, or
  * where a file was changed just before it was opened, READs are tasks of the workers
- * (nj_file_reader_may()). Files whose last reference it finds put are closed by others
+ * (nj_file_reader_may()). So are those that the system has had no memory for several times: workers
+ * may wait until there is some. Files whose last reference it finds put are closed by others
  * (nj_file_store_bury()).
  */
 #ifndef NJ_SERVER_FILE_READER_H
@@ -55,6 +56,7 @@ void nj_file_reader_free(struct nj_file_reader *r);
 struct nj_file_reader_stats {
     _Atomic uint32_t n_under_way, n_waiting; /* reads; READs that wait for their turn */
     _Atomic uint64_t n_failed;               /* reads that the system could not do */
+    _Atomic uint64_t n_put_off;              /* that it had no memory for: a worker's now */
     _Atomic uint64_t direct_bytes;           /* that were read past the page cache */
     struct nj_histogram took;                /* from the begin of a read to its end */
 };

@@ -21,6 +21,8 @@ static void tell_reader(const struct nj_file_reader_stats *r, struct rte_tel_dat
                                atomic_load_explicit(&r->n_waiting, memory_order_relaxed));
     rte_tel_data_add_dict_uint(d, "reads_failed",
                                atomic_load_explicit(&r->n_failed, memory_order_relaxed));
+    rte_tel_data_add_dict_uint(d, "reads_put_off",
+                               atomic_load_explicit(&r->n_put_off, memory_order_relaxed));
     rte_tel_data_add_dict_uint(d, "direct_bytes",
                                atomic_load_explicit(&r->direct_bytes, memory_order_relaxed));
     nj_histogram_sum(&took, &r->took);

@@ -162,21 +162,6 @@ Test(server_file_reader, a_part_of_a_block)
     end_world();
 }
 
-/* A disk that never gets on is not asked for ever. */
-Test(server_file_reader, gives_up)
-{
-    struct nj_file_job job;
-    struct nj_file_job *home;
-
-    ask_for(&job, 0, NULL);
-    for (uint32_t n = 0; poll_some(&home, 1) == 0; sched_yield())
-        if (n_pending() > n)
-            finish(n++, -EAGAIN);
-    cr_expect_eq(home, &job);
-    cr_expect_eq(job.result, NJ_FILE_BROKEN);
-    end_world();
-}
-
 /* The file was changed while it was read. */
 Test(server_file_reader, changed_meanwhile)
 {

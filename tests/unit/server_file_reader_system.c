@@ -56,3 +56,147 @@ Test(server_file_reader_system, closes_no_file)
     cr_expect_eq(fcntl(fd, F_GETFD), -1);
     end_world();
 }
+
+/* Ends reads with `result` until a job comes home. */
+static struct nj_file_job *fail_until_home(int32_t result)
+{
+    struct nj_file_job *home;
+
+    for (uint32_t n = n_pending() - 1; poll_some(&home, 1) == 0; sched_yield())
+        if (n_pending() > n)
+            finish(n++, result);
+    return home;
+}
+
+static struct nj__file *file(void)
+{
+    return nj_container_of(w.object, struct nj__file, object);
+}
+
+/* What the system has no memory for is not asked for ever, and the file is as good as before: who
+ * wanted it asks again, the workers now. */
+Test(server_file_reader_system, what_it_cannot_read_now)
+{
+    static const int32_t results[] = {-EAGAIN, -ENOMEM, -EINTR};
+    struct nj_file_job job[2];
+
+    atomic_store(&file()->is_settled, true);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(results); i++) {
+        uint32_t n = n_pending();
+        ask_for(&job[0], i, &job[0]);
+        await_pending(n + 1);
+        ask_for(&job[1], i, &job[1]);
+        struct nj_file_job *home[2] = {fail_until_home(results[i]), await_one()};
+        cr_expect_eq(n_pending(), n + 17);
+        cr_expect_neq(home[0], home[1]);
+        for (int k = 0; k < 2; k++) {
+            cr_expect_eq(home[k]->result, NJ_FILE_BUSY);
+            cr_expect_null(home[k]->chunk);
+            cr_expect(nj_file_store_has_news(w.b.store, home[k]));
+            cr_expect_not(nj_file_reader_may(home[k]));
+        }
+        for (int k = 0; k < 2; k++) {
+            nj_file_store_run(w.b.store, home[k]);
+            take_home(home[k]);
+            cr_expect(nj_file_reader_may(home[k]), "as before");
+        }
+        cache(10 + i);
+    }
+    cr_expect_eq(stats(&w.b)->changed, 0);
+    cr_expect_eq(nj_file_reader_stats(w.reader)->n_failed, 0);
+    cr_expect_eq(nj_file_reader_stats(w.reader)->n_put_off, NJ_ARRAY_LEN(results));
+    end_world();
+}
+
+/* Others of the file that wait for their turn go the same way; and what is in memory is lent. */
+Test(server_file_reader_system, those_behind_what_it_cannot_read)
+{
+    enum { MORE = 5, N = NJ_FILE_READS_CLIENT_MAX + MORE };
+    static struct nj_file_job job[N];
+    uint32_t n_busy = 0;
+    char client;
+
+    cache(100);
+    for (uint32_t i = 0; i < N; i++)
+        ask_for(&job[i], i, &client);
+    await_pending(1 + NJ_FILE_READS_CLIENT_MAX);
+    n_busy += fail_until_home(-ENOMEM)->result == NJ_FILE_BUSY;
+    for (uint32_t i = 0; i < MORE; i++)
+        n_busy += await_one()->result == NJ_FILE_BUSY;
+    cr_expect_eq(n_busy, 1 + MORE);
+    read_cached(100);
+    for (uint32_t i = 1; i < NJ_FILE_READS_CLIENT_MAX; i++) {
+        finish(i, ALL);
+        take_home(await_one());
+    }
+    end_world();
+}
+
+/* Progress, however slow, is none of that. */
+Test(server_file_reader_system, a_read_in_many_parts)
+{
+    enum { PARTS = PIECE / 4096 };
+    struct nj_file_job job;
+
+    ask_for(&job, 0, NULL);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        await_pending(i + 1);
+        finish(i, 4096);
+    }
+    cr_assert_eq(await_one(), &job);
+    take_home(&job);
+    end_world();
+}
+
+/* --- a worker that runs a task where it is submitted --- */
+
+static struct nj_task *at_home;
+
+static bool submit_and_run(void *ctx, struct nj_task *task)
+{
+    (void)ctx;
+    cr_assert_null(at_home);
+    task->ops->run(task);
+    at_home = task;
+    return true;
+}
+
+static void flush_none(void *ctx)
+{
+    (void)ctx;
+}
+
+static uint32_t poll_one(void *ctx, struct nj_task **tasks, uint32_t n)
+{
+    uint32_t n_home = at_home && n > 0;
+
+    (void)ctx;
+    if (n_home > 0)
+        tasks[0] = at_home;
+    at_home = n_home > 0 ? NULL : at_home;
+    return n_home;
+}
+
+/* Who asked a lane of files is told nothing of it. */
+Test(server_file_reader_system, what_a_worker_reads_instead)
+{
+    static struct nj_file_lane lane;
+    struct nj_task_port worker = {.submit = submit_and_run, .flush = flush_none, .poll = poll_one};
+    struct nj_file_port port = nj_file_lane_init(&lane, &worker, &w.port, w.b.store);
+    struct nj_file_job *home, job = {.op = NJ_FILE_READ,
+                                     .object = w.object,
+                                     .offset = NJ_OBJECT_WHOLE_MAX,
+                                     .n_bytes = PIECE,
+                                     .asker = &job};
+
+    atomic_store(&file()->is_settled, true);
+    cr_assert(port.submit(port.ctx, &job));
+    await_pending(1);
+    for (uint32_t n = 0; port.poll(port.ctx, &home, 1) == 0; sched_yield())
+        if (n_pending() > n)
+            finish(n++, -ENOMEM);
+    cr_expect_eq(home, &job);
+    cr_expect_eq(memcmp(job.chunk->bytes, "mark", 4), 0, "of the file, not of this disk");
+    take_home(&job);
+    end_world();
+}

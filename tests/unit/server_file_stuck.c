@@ -3,7 +3,7 @@
 #include "stuck_rig.h"
 
 #include "base/attr.h"
-#include "server/file_cache.h"
+#include "server/file_read.h"
 
 TestSuite(server_file_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
 
@@ -90,6 +90,42 @@ Test(server_file_stuck, an_open_after_a_read_that_failed)
     cr_expect_neq(again, o);
     read_and_put(&b, again, 0);
     nj_ref_put(&again->ref);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
+static void fail_preads(uint32_t n, int err)
+{
+    n_preads_fail = n;
+    pread_errno = err;
+}
+
+/* Memory that the system lacks is waited for; when there is none for long, the next READ of the
+ * file is as good as ever. A disk that fails ends it. */
+Test(server_file_stuck, a_read_that_the_system_has_no_memory_for)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    struct nj_object *o = open_large(&b, "f");
+    write_file(&b, "small", "x", 1);
+    count("nanosleep");
+    read_and_put(&b, o, 0); /* it was changed just now: that is waited for once */
+    n_calls = 0;
+    fail_preads(NJ__FILE_READ_WAITS, ENOMEM);
+    read_and_put(&b, o, MIB);
+    cr_expect_eq(n_calls, NJ__FILE_READ_WAITS);
+    fail_preads(NJ__FILE_READ_WAITS, EAGAIN);
+    expect_text(&b, "small", "x");
+    fail_preads(NJ__FILE_READ_WAITS + 1, ENOMEM);
+    cr_expect_eq(read_job(&b, o, 2 * MIB, SMALL), NJ_FILE_BROKEN);
+    cr_expect_eq(stats(&b)->changed, 0);
+    read_and_put(&b, o, 2 * MIB);
+    n_calls = 0;
+    fail_preads(1, EIO);
+    cr_expect_eq(read_job(&b, o, 3 * MIB, SMALL), NJ_FILE_BROKEN);
+    cr_expect_eq(read_job(&b, o, 3 * MIB, SMALL), NJ_FILE_BROKEN);
+    cr_expect_eq(n_calls, 0);
+    cr_expect_eq(stats(&b)->changed, 2);
     nj_ref_put(&o->ref);
     end(&b);
 }
