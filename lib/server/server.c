@@ -16,6 +16,8 @@
 #include "sched/ewyk.h"
 #include "sched/fiber.h"
 #include "server/crash.h"
+#include "server/file_chunks.h"
+#include "server/file_memory.h"
 #include "server/file_rights.h"
 #include "server/rss_key.h"
 #include "server/say.h"
@@ -154,6 +156,17 @@ static void check_rights(const char *root)
                root);
 }
 
+static void check_memory(const struct nj_server *s)
+{
+    struct nj_file_memory m = nj_file_memory_read("");
+    bool is_huge = nj__arena_memory(nj__file_store_chunks(s->store)->arena).is_huge;
+    char text[512];
+
+    nj_file_memory_advice(&m, s->settings.config->cache_bytes, is_huge, text, sizeof text);
+    if (text[0])
+        nj_say(NJ_SAY_WARNING, "%s", text);
+}
+
 static bool up_store(struct nj_server *s)
 {
     struct nj_file_store_options o = {
@@ -168,7 +181,10 @@ static bool up_store(struct nj_server *s)
     if (o.as_others)
         check_rights(o.root);
     raise_descriptors();
-    return nj_file_store_open(&o, &s->store, s->why, sizeof s->why) == 0;
+    if (nj_file_store_open(&o, &s->store, s->why, sizeof s->why) < 0)
+        return false;
+    check_memory(s);
+    return true;
 }
 
 static void down_store(struct nj_server *s)
