@@ -2,6 +2,8 @@
 /* A buddy system in which eight are one (Knuth, The Art of Computer Programming, volume 1, 2.5). */
 #include "server/file_arena.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -26,7 +28,8 @@ struct nj__arena {
     bool is_huge;
     struct size size[NJ__ARENA_SIZES]; /* smallest first */
     struct nj_list released;           /* free blocks of 256 KiB that have no pages */
-    uint32_t n_spare;                  /* free ones that have */
+    _Atomic uint32_t n_spare;          /* free ones that have */
+    _Atomic uint32_t n_released;       /* changed with the lock, both */
 };
 
 /* Hugepages, if there are enough; not in a core dump, as all of nj_pages_map(). */
@@ -49,6 +52,33 @@ static uint64_t index_of(const struct nj__arena *a, uint32_t size, const uint8_t
 static uint8_t *address_of(const struct nj__arena *a, uint32_t size, const struct nj_list *l)
 {
     return a->at + (uint64_t)(l - a->size[size].blocks) * a->size[size].n_bytes;
+}
+
+static uint32_t get(const _Atomic uint32_t *n)
+{
+    return atomic_load_explicit(n, memory_order_relaxed);
+}
+
+/* One writer at a time. */
+static void add(_Atomic uint32_t *n, int by)
+{
+    atomic_store_explicit(n, get(n) + (uint32_t)by, memory_order_relaxed);
+}
+
+static void push_released(struct nj__arena *a, uint64_t i)
+{
+    nj_list_push_back(&a->released, &a->size[2].blocks[i]);
+    add(&a->n_released, 1);
+}
+
+static uint8_t *pop_released(struct nj__arena *a)
+{
+    struct nj_list *l = nj_list_pop(&a->released);
+
+    if (!l)
+        return NULL;
+    add(&a->n_released, -1);
+    return address_of(a, 2, l);
 }
 
 static uint32_t size_of(uint32_t n_room)
@@ -88,9 +118,8 @@ struct nj__arena *nj__arena_new(uint64_t n_bytes)
         nj__arena_free(a);
         return NULL;
     }
-    for (uint64_t i = 0; i < a->n_bytes / LARGE;
-         i++) /* others get their node when they are divided */
-        nj_list_push_back(&a->released, &a->size[2].blocks[i]);
+    for (uint64_t i = 0; i < a->n_bytes / LARGE; i++) /* others get their node when divided */
+        push_released(a, i);
     return a;
 }
 
@@ -113,7 +142,7 @@ static void push(struct nj__arena *a, uint32_t size, uint64_t i)
 
     nj_list_push_back(first, &s->blocks[i]); /* in front of all: its lines are warm */
     if (size == 2)
-        a->n_spare++;
+        add(&a->n_spare, 1);
     else
         s->n_free[i / EIGHT]++;
 }
@@ -124,7 +153,7 @@ static void pull(struct nj__arena *a, uint32_t size, uint64_t i)
 
     nj_list_del(&s->blocks[i]);
     if (size == 2)
-        a->n_spare--;
+        add(&a->n_spare, -1);
     else
         s->n_free[i / EIGHT]--;
 }
@@ -138,8 +167,7 @@ static uint8_t *take(struct nj__arena *a, uint32_t size)
         block = address_of(a, size, s->free.next);
         pull(a, size, index_of(a, size, block));
     } else if (size == 2) {
-        struct nj_list *l = nj_list_pop(&a->released);
-        block = l ? address_of(a, size, l) : NULL;
+        block = pop_released(a);
     } else if ((block = take(a, size + 1))) {
         uint64_t i = index_of(a, size, block);
         nj_list_init(&s->blocks[i]);
@@ -173,7 +201,7 @@ void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room)
 
 uint8_t *nj__arena_take_spare(struct nj__arena *a)
 {
-    if (a->is_huge || a->n_spare <= NJ__ARENA_KEEP)
+    if (a->is_huge || get(&a->n_spare) <= NJ__ARENA_KEEP)
         return NULL;
     uint8_t *block = address_of(a, 2, a->size[2].free.prev);
     pull(a, 2, index_of(a, 2, block));
@@ -187,7 +215,29 @@ void nj__arena_release(uint8_t *block)
 
 void nj__arena_put_released(struct nj__arena *a, uint8_t *block)
 {
-    nj_list_push_back(&a->released, &a->size[2].blocks[index_of(a, 2, block)]);
+    push_released(a, index_of(a, 2, block));
+}
+
+bool nj__arena_is_low(const struct nj__arena *a)
+{
+    return get(&a->n_spare) < NJ__ARENA_LOW && get(&a->n_released) > 0;
+}
+
+uint8_t *nj__arena_take_released(struct nj__arena *a)
+{
+    return get(&a->n_spare) < NJ__ARENA_READY ? pop_released(a) : NULL;
+}
+
+int nj__arena_populate(uint8_t *block)
+{
+    return madvise(block, LARGE, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+}
+
+/* Behind those that were used: their lines are warm. */
+void nj__arena_put_populated(struct nj__arena *a, uint8_t *block)
+{
+    nj_list_push_back(&a->size[2].free, &a->size[2].blocks[index_of(a, 2, block)]);
+    add(&a->n_spare, 1);
 }
 
 struct nj__arena_memory nj__arena_memory(const struct nj__arena *a)

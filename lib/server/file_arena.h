@@ -6,7 +6,8 @@
  * again and again: nothing is mapped or zeroed for a piece.
  *
  * The arena lies in hugepages if there are enough of them, else in pages that come with their first
- * use, which transparent hugepages may serve. For whoever has the store's lock.
+ * use, which transparent hugepages may serve. For whoever has the store's lock, where nothing else
+ * is said.
  */
 #ifndef NJ_SERVER_FILE_ARENA_H
 #define NJ_SERVER_FILE_ARENA_H
@@ -19,6 +20,10 @@
 #define NJ__ARENA_SIZES 3u
 /* Free blocks of 256 KiB whose pages are kept, for bursts: 64 MiB. */
 #define NJ__ARENA_KEEP  256u
+/* Free blocks of 256 KiB that are given pages before they are used: 32 MiB; when there are fewer
+ * than the second number. At 1 GB/s that is 17 ms before the last of them is taken. */
+#define NJ__ARENA_READY 128u
+#define NJ__ARENA_LOW   64u
 
 struct nj__arena;
 
@@ -36,6 +41,17 @@ void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room);
 uint8_t *nj__arena_take_spare(struct nj__arena *a);
 void nj__arena_release(uint8_t *block);
 void nj__arena_put_released(struct nj__arena *a, uint8_t *block);
+
+/* Any thread, at some moment just now: less than NJ__ARENA_LOW blocks have pages, and others could
+ * be given some. */
+bool nj__arena_is_low(const struct nj__arena *a);
+/* One block is to get pages: taken with the lock, given them by nj__arena_populate() without it,
+ * returned with it by nj__arena_put_populated(), or nj__arena_put_released() if that failed. NULL:
+ * NJ__ARENA_READY have pages, or all others are in use. */
+uint8_t *nj__arena_take_released(struct nj__arena *a);
+/* Returns 0, or a negative errno: EINVAL before Linux 5.14. */
+int nj__arena_populate(uint8_t *block);
+void nj__arena_put_populated(struct nj__arena *a, uint8_t *block);
 
 /* All of it, and whether it is in hugepages. */
 struct nj__arena_memory {

@@ -9,6 +9,7 @@
  */
 #include "server/file_chunks.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -580,6 +581,23 @@ void nj__chunks_bury(struct nj__chunks *c)
     nj__shared_lock(c->shared);
     nj__shared_bury(c->shared);
     nj__shared_unlock(c->shared);
+}
+
+int nj__chunks_populate(struct nj__chunks *c)
+{
+    nj__shared_lock(c->shared);
+    uint8_t *block = nj__arena_take_released(c->arena);
+    nj__shared_unlock(c->shared);
+    if (!block)
+        return -EAGAIN;
+    int rc = nj__arena_populate(block);
+    nj__shared_lock(c->shared);
+    if (rc == 0)
+        nj__arena_put_populated(c->arena, block);
+    else
+        nj__arena_put_released(c->arena, block);
+    nj__shared_unlock(c->shared);
+    return rc;
 }
 
 void nj__chunks_trim(struct nj__chunks *c)

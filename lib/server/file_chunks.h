@@ -112,6 +112,9 @@ void nj__chunks_age(struct nj__chunks *c);
 /* Without the lock: pieces and files that nobody holds are buried; no file is closed. Cheap when
  * there is nothing. */
 void nj__chunks_bury(struct nj__chunks *c);
+/* Without the lock: one block gets pages before it is used. Returns 0, or a negative errno: EAGAIN,
+ * enough of them have some; EINVAL, the system cannot. One thread. */
+int nj__chunks_populate(struct nj__chunks *c);
 /* Without the lock: memory that nobody uses, but for some, goes back to the system. One thread. */
 void nj__chunks_trim(struct nj__chunks *c);
 

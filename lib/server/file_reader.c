@@ -19,6 +19,7 @@
 #include "base/limits.h"
 #include "sched/task_queue.h"
 #include "server/file_chunks.h"
+#include "server/file_pages.h"
 #include "server/file_read.h"
 #include "server/file_ring.h"
 #include "server/lane.h"
@@ -46,6 +47,7 @@ struct nj_file_reader {
     struct nj_file_reader_config config;
     struct nj__chunks *chunks;
     struct nj__ring *ring;
+    struct nj__pages pages;
     pthread_t thread;
     bool is_joined;
     sem_t is_up, is_down;
@@ -426,6 +428,7 @@ static void work(struct nj_file_reader *r)
         any |= reap(r);
         if (any) {
             nj__chunks_bury(r->chunks);
+            nj__pages_ask(&r->pages);
             n_idle = 0;
             continue;
         }
@@ -517,7 +520,9 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
     sem_init(&r->is_up, 0, 0);
     sem_init(&r->is_down, 0, 0);
     r->is_joined = true;
-    int rc = init_lanes(r) ? -pthread_create(&r->thread, NULL, reader_main, r) : -ENOMEM;
+    int rc = init_lanes(r) ? nj__pages_start(&r->pages, r->chunks, config->affinity) : -ENOMEM;
+    if (rc == 0)
+        rc = -pthread_create(&r->thread, NULL, reader_main, r);
     if (rc == 0) {
         wait_for(&r->is_up);
         rc = r->rc;
@@ -560,6 +565,7 @@ uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
             return atomic_load_explicit(&r->stats.n_under_way, memory_order_relaxed) + 1;
     pthread_join(r->thread, NULL);
     r->is_joined = true;
+    nj__pages_stop(&r->pages);
     for (uint32_t i = 0; i < r->config.n_shards; i++)
         r->lanes[i].ended = true;
     return 0;
@@ -570,6 +576,7 @@ void nj_file_reader_free(struct nj_file_reader *r)
     if (!r)
         return;
     NJ_ASSERT(r->is_joined);
+    nj__pages_stop(&r->pages);
     nj__ring_close(r->ring);
     for (uint32_t i = 0; i < r->config.n_shards; i++)
         nj__lane_fini(&r->lanes[i]);

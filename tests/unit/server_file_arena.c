@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory for pieces: blocks do not overlap, become one again, and give their pages back. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,39 @@ static size_t n_resident(const struct nj__arena *a)
         n += is[i] & 1;
     free(is);
     return n;
+}
+
+/* Blocks get pages before their use, so many and no more; and are as good as others then. */
+Test(server_file_arena, has_some_ready)
+{
+    enum { BLOCKS = NJ__ARENA_READY + 32 };
+    struct nj__arena *a = nj__arena_new((uint64_t)BLOCKS * 256 * KIB);
+    uint8_t *block;
+    uint32_t n = 0;
+
+    cr_expect(nj__arena_is_low(a));
+    for (; (block = nj__arena_take_released(a)); n++) {
+        int rc = nj__arena_populate(block);
+        if (rc == -EINVAL)
+            cr_skip("before Linux 5.14");
+        cr_assert_eq(rc, 0);
+        nj__arena_put_populated(a, block);
+        cr_expect_eq(nj__arena_is_low(a), n + 1 < NJ__ARENA_LOW);
+    }
+    cr_expect_eq(n, NJ__ARENA_READY);
+    cr_expect_geq(n_resident(a), NJ__ARENA_READY * 64u);
+    cr_expect_leq(n_resident(a), (NJ__ARENA_READY + 8) * 64u, "at most a large page more");
+    size_t n_before = n_resident(a);
+    for (n = 0; n < NJ__ARENA_READY; n++) {
+        block = nj__arena_take(a, 256 * KIB);
+        memset(block, 1, 256 * KIB);
+    }
+    cr_expect_eq(n_resident(a), n_before, "they are the first to be used");
+    for (; nj__arena_take(a, 256 * KIB); n++)
+        ;
+    cr_expect_eq(n, BLOCKS);
+    cr_expect_not(nj__arena_is_low(a), "there are no others");
+    nj__arena_free(a);
 }
 
 Test(server_file_arena, gives_pages_back)
