@@ -320,8 +320,7 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
     p->chunk.offset = offset;
     p->chunk.n_bytes = n_left < n_room ? (uint32_t)n_left : n_room;
     p->chunk.bytes = p->bytes = bytes;
-    p->grave.bury = bury_piece;
-    p->grave.free = free_memory;
+    p->grave = (struct nj__grave){.bury = bury_piece, .free = free_memory};
     p->chunks = c;
     p->n_room = n_room;
     p->file = NULL;
