@@ -550,6 +550,7 @@ void nj__chunks_age(struct nj__chunks *c)
     c->now_s++;
     while ((p = oldest_ahead(c)) && c->now_s - p->since_s > NJ__CHUNK_AHEAD_S)
         leave_ahead(c, p);
+    nj__shared_make_room(c->shared, 0);
     nj__shared_unlock(c->shared);
 }
 

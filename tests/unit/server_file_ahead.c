@@ -97,6 +97,22 @@ Test(server_file_ahead, does_not_stay_for_ever)
     end(&b);
 }
 
+/* Where that is more than the budget, it goes. */
+Test(server_file_ahead, leaves_the_budget_as_it_is)
+{
+    struct bench b;
+    begin(&b, 4 * PIECE);
+    struct nj_object *o = open_large(&b, "f");
+    for (uint32_t i = 0; i < 8; i++)
+        cr_assert(read_ahead(&b, o, 0));
+    cr_expect_eq(stats(&b)->chunk_bytes, 8 * PIECE);
+    for (uint32_t i = 0; i <= NJ__CHUNK_AHEAD_S; i++)
+        nj_file_store_tidy(b.store);
+    cr_expect_eq(stats(&b)->chunk_bytes, 4 * PIECE);
+    nj_ref_put(&o->ref);
+    end(&b);
+}
+
 /* A quarter of the budget, and nothing while readers have more than a quarter. */
 Test(server_file_ahead, has_a_part_of_the_budget)
 {
