@@ -420,14 +420,21 @@ static void give_up_waiting(struct nj_file_reader *r)
     look_at_busy(r);
 }
 
+bool nj__file_reader_step(struct nj_file_reader *r)
+{
+    bool any = take_jobs(r);
+
+    any |= begin_reads(r);
+    any |= reap(r);
+    if (any)
+        nj__chunks_bury(r->chunks);
+    return any;
+}
+
 static void work(struct nj_file_reader *r)
 {
     for (uint32_t n_idle = 0;;) {
-        bool any = take_jobs(r);
-        any |= begin_reads(r);
-        any |= reap(r);
-        if (any) {
-            nj__chunks_bury(r->chunks);
+        if (nj__file_reader_step(r)) {
             nj__pages_ask(&r->pages);
             n_idle = 0;
             continue;
@@ -447,18 +454,24 @@ static void work(struct nj_file_reader *r)
     }
 }
 
+/* On the thread that reads: the ring is its own. */
+static int open_ring(struct nj_file_reader *r)
+{
+    struct nj__arena_memory memory = nj__arena_memory(r->chunks->arena);
+    return nj__ring_open(&r->ring, NJ_FILE_READS_MAX, &memory);
+}
+
 static void *reader_main(void *arg)
 {
     struct nj_file_reader *r = arg;
     const struct nj_file_reader_config *c = &r->config;
-    struct nj__arena_memory memory = nj__arena_memory(r->chunks->arena);
 
     pthread_setname_np(pthread_self(), "nj-reader");
     if (c->affinity)
         pthread_setaffinity_np(pthread_self(), sizeof *c->affinity, c->affinity);
     void *altstack = nj_altstack_begin();
     bool is_registered = c->eal && rte_thread_register() == 0;
-    r->rc = nj__ring_open(&r->ring, NJ_FILE_READS_MAX, &memory); /* the ring is this thread's */
+    r->rc = open_ring(r);
     bool is_up = r->rc == 0;
     sem_post(&r->is_up);
     if (is_up)
@@ -501,6 +514,12 @@ static bool init_lanes(struct nj_file_reader *r)
     return true;
 }
 
+static int start_threads(struct nj_file_reader *r)
+{
+    int rc = nj__pages_start(&r->pages, r->chunks, r->config.affinity);
+    return rc ? rc : -pthread_create(&r->thread, NULL, reader_main, r);
+}
+
 int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_file_reader **out)
 {
     size_t n_bytes = sizeof(struct nj_file_reader) + config->n_shards * sizeof(struct nj__lane);
@@ -520,10 +539,8 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
     sem_init(&r->is_up, 0, 0);
     sem_init(&r->is_down, 0, 0);
     r->is_joined = true;
-    int rc = init_lanes(r) ? nj__pages_start(&r->pages, r->chunks, config->affinity) : -ENOMEM;
-    if (rc == 0)
-        rc = -pthread_create(&r->thread, NULL, reader_main, r);
-    if (rc == 0) {
+    int rc = !init_lanes(r) ? -ENOMEM : config->no_thread ? open_ring(r) : start_threads(r);
+    if (rc == 0 && !config->no_thread) {
         wait_for(&r->is_up);
         rc = r->rc;
         r->is_joined = false;

@@ -35,6 +35,7 @@ struct nj_file_reader_config {
     uint32_t tasks_max;        /* of one shard, from submit to poll */
     const cpu_set_t *affinity; /* NULL: where its creator may run */
     bool eal;                  /* EAL is up: register the thread with it */
+    bool no_thread;            /* its creator does what the thread would, nj__file_reader_step() */
     struct nj_waker *wakers;   /* the reader wakes a shard's when a job comes home; NULL: none */
 };
 
@@ -50,8 +51,13 @@ bool nj_file_reader_may(const struct nj_file_job *job);
 /* No READ is begun any more; waits until those under way have ended. Returns how many have not: the
  * port's polls give back the others; the thread itself counts as one. */
 uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms);
-/* After stop returned 0 and all was polled. NULL is fine. */
+/* After stop returned 0 and all was polled; without a thread, when no read is under way and all was
+ * polled. NULL is fine. */
 void nj_file_reader_free(struct nj_file_reader *r);
+
+/* Of one without a thread: what the thread does again and again. False: there was nothing to do; it
+ * has to be called when nj__ring_wake() was, or a read has ended. */
+bool nj__file_reader_step(struct nj_file_reader *r);
 
 struct nj_file_reader_stats {
     _Atomic uint32_t n_under_way, n_waiting; /* reads; READs that wait for their turn */
