@@ -9,6 +9,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/types.h"
+#include "store.h"
 #include "tcp/tcp.h"
 
 struct sim;
@@ -30,17 +31,20 @@ struct sim_request {
     /* The plan. */
     const char *method;
     char path[64];
-    uint32_t file_id;
+    struct sim_name file; /* that `path` names */
     uint16_t status;      /* what the answer must say */
     uint64_t length;      /* ... its content-length */
     const char *text;     /* ... the body; NULL: the file's bytes */
     uint64_t body_bytes;  /* ... length of the body */
     bool may_be_busy;     /* 503 is an answer, too */
     bool breaks;          /* the stream ends in an error half way */
+    bool may_break;       /* ... if reads have failed, or the file has changed */
     uint64_t upload;      /* bytes of request body */
     uint64_t reset_after; /* bytes of the body; NJ_NEVER: not */
     /* What came. */
     int32_t stream;
+    nj_ns asked_at;
+    uint32_t version; /* of the file */
     uint64_t uploaded, got, got_length;
     uint16_t got_status;
     uint32_t n_heads;

@@ -38,6 +38,13 @@ static void expect(struct sim_request *r, uint16_t status, const char *text)
     r->length = r->body_bytes = strlen(text);
 }
 
+static void name_file(struct sim_request *r, char kind, uint64_t size)
+{
+    r->file.kind = kind;
+    r->file.size = size;
+    snprintf(r->path, sizeof r->path, "/%c-%u-%lu", kind, r->file.id, (unsigned long)size);
+}
+
 static void plan_file(struct sim *sim, struct sim_request *r)
 {
     struct nj_prng *p = &sim->client.prng;
@@ -45,8 +52,7 @@ static void plan_file(struct sim *sim, struct sim_request *r)
 
     r->length = r->body_bytes = draw_size(sim);
     r->status = 200;
-    snprintf(r->path, sizeof r->path, "/%c-%u-%lu", whole ? 'w' : 'k', r->file_id,
-             (unsigned long)r->length);
+    name_file(r, whole ? 'w' : 'k', r->length);
     if (nj_prng_below(p, 8) == 0) {
         r->method = "HEAD";
         r->body_bytes = 0;
@@ -58,11 +64,11 @@ static void plan_file(struct sim *sim, struct sim_request *r)
 static void plan_odd_file(struct sim *sim, struct sim_request *r)
 {
     struct nj_prng *p = &sim->client.prng;
-    static const char kinds[] = "adpbmt";
+    static const char kinds[] = "adpbmterx";
     char kind = kinds[nj_prng_below(p, sizeof kinds - 1)];
-    uint32_t size = kind == 't' ? 2 + nj_prng_below(p, 400000) : 0;
+    uint32_t size = strchr("terx", kind) ? 2 + nj_prng_below(p, 800000) : 0;
 
-    snprintf(r->path, sizeof r->path, "/%c-%u-%u", kind, r->file_id, size);
+    name_file(r, kind, size);
     switch (kind) {
     case 'a':
         expect(r, 404, "404 Not Found\n");
@@ -82,7 +88,8 @@ static void plan_odd_file(struct sim *sim, struct sim_request *r)
     default:
         r->status = 200;
         r->length = r->body_bytes = size;
-        r->breaks = true;
+        r->breaks = kind == 't';
+        r->may_break = kind != 't';
     }
 }
 
@@ -92,7 +99,7 @@ static void plan_request(struct sim *sim, struct sim_request *r)
 
     r->method = "GET";
     r->reset_after = NJ_NEVER;
-    r->file_id = nj_prng_below(p, 5); /* few, so that several ask for one file at once */
+    r->file.id = nj_prng_below(p, 5); /* few, so that several ask for one file at once */
     r->may_be_busy = sim->mix.file_queue < 64 || sim->mix.file_refuse > 0;
     if (sim->mix.odd_clients && nj_prng_below(p, 8) == 0) {
         r->method = "POST";

@@ -49,6 +49,30 @@ static void draw_host(struct sim_mix *m, struct nj_prng *p)
     m->file_refuse = nj_prng_below(p, 6) == 0 ? 300000 : 0;
 }
 
+/* With numbers of its own, so that seeds keep their network and their clients. */
+static void draw_disk(struct sim_mix *m, uint64_t seed)
+{
+    struct nj_prng p;
+
+    nj_prng_init(&p, seed ^ 0xd15c5);
+    m->disk.depth = 1 + nj_prng_below(&p, nj_prng_below(&p, 2) ? 4 : SIM_DISK_DEPTH_MAX);
+    if (nj_prng_below(&p, 3) > 0) {
+        m->disk.latency = span(&p, 0, nj_prng_below(&p, 2) ? 200 * NJ_US : 10 * NJ_MS);
+        m->disk.jitter = span(&p, 0, 10 * NJ_MS);
+        m->disk.rate = span(&p, 2000000, 1000000000);
+    }
+    m->disk.slow_at = m->start_at + span(&p, 0, 2 * NJ_SEC);
+    if (nj_prng_below(&p, 4) == 0) {
+        m->disk.slow_for = span(&p, 100 * NJ_MS, 10 * NJ_SEC);
+        m->disk.slow_latency = 500 * NJ_MS;
+    }
+    m->disk.cut_short = nj_prng_below(&p, 4) == 0 ? 200000 : 0;
+    m->store.cache_bytes = (uint64_t)4096 << nj_prng_below(&p, 14); /* to 32 MiB */
+    m->store.lent_max = nj_prng_below(&p, 4) == 0 ? (uint64_t)8192 << nj_prng_below(&p, 8) : 0;
+    m->store.distant = nj_prng_below(&p, 3) == 0 ? 300000 : 0;
+    m->store.read_errors = 1 + nj_prng_below(&p, 300000);
+}
+
 void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
 {
     struct nj_prng p;
@@ -68,6 +92,7 @@ void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
     if (seed % 5 == 0)
         draw_network(m, &p);
     draw_host(m, &p);
+    draw_disk(m, seed);
     m->n_conns = 1 + nj_prng_below(&p, 6);
     m->n_requests = 1 + nj_prng_below(&p, 10);
     m->odd_clients = nj_prng_below(&p, 2);

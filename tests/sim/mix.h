@@ -4,6 +4,8 @@
 #define NJ_TESTS_SIM_MIX_H
 
 #include "channel.h"
+#include "disk.h"
+#include "store.h"
 
 struct sim_mix {
     const char *name;
@@ -19,9 +21,11 @@ struct sim_mix {
     nj_ns drain_at; /* stop the server in the middle of it; NJ_NEVER: when all is done */
 
     /* Files. */
-    nj_ns file_delay; /* at most */
+    nj_ns file_delay; /* until a worker has done a task, at most */
     uint32_t file_queue;
-    uint32_t file_refuse; /* chance that a job is refused though there is room */
+    uint32_t file_refuse; /* chance that a task is refused though there is room */
+    struct sim_disk_plan disk;
+    struct sim_store_plan store;
 
     /* Clients. */
     uint32_t n_conns, n_requests; /* at most */

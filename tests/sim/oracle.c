@@ -106,7 +106,6 @@ void nj_sim_check_freed(struct sim *sim, const struct sim_pools *pools)
     }
     check_pool(sim, pools->client_rx, "client's receive");
     check_pool(sim, pools->client_tx, "client's transmit");
-    if (sim->files.n_objects != 0 || sim->files.n_chunks != 0)
-        nj_sim_fail(sim, "%u files and %u chunks are still referred to", sim->files.n_objects,
-                    sim->files.n_chunks);
+    if (sim->n_files_left != 0)
+        nj_sim_fail(sim, "%u files and pieces are still referred to", sim->n_files_left);
 }

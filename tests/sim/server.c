@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "server/file_reader.h"
 #include "sim.h"
 #include "tcp/mbuf_priv.h"
 
@@ -71,6 +72,27 @@ static void port_share(void *ctx, const struct rte_mbuf *m)
         rte_pktmbuf_free(copy);
 }
 
+/* They come home in bursts. */
+static uint32_t poll_files(void *ctx, struct nj_file_job **jobs, uint32_t n)
+{
+    struct sim_lane *l = nj_container_of(ctx, struct sim_lane, files);
+    uint32_t n_home = l->poll_files(ctx, jobs, n);
+
+    l->has_files |= n_home > 0;
+    return n_home;
+}
+
+static struct nj_file_port files_port(struct sim_lane *l)
+{
+    struct nj_task_port way = nj_sim_workers_port(&l->workers);
+    struct nj_task_port reader = nj_file_reader_port(l->sim->server.reader, l->index);
+    struct nj_file_port port = nj_file_lane_init(&l->files, &way, &reader, l->sim->store);
+
+    l->poll_files = port.poll;
+    port.poll = poll_files;
+    return port;
+}
+
 static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
 {
     struct sim_lane *l = &sim->server.lane[i];
@@ -78,15 +100,14 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
     *l = (struct sim_lane){.sim = sim, .index = i};
     l->rx.n_max = SIM_QUEUE_MAX;
     l->steered.n_max = sim->mix.steer_queue;
-    l->files.sim = sim;
+    l->workers.sim = sim;
     struct nj_shard_config c = {
         .index = i,
         .n_shards = SIM_SHARDS,
         .steering = NJ_STEER_ALWAYS,
         .reta_size = 128,
         .iface = nj_sim_iface[SIM_SERVER],
-        .port = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share,
-                 nj_sim_files_port(&l->files)},
+        .port = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share, files_port(l)},
         .tx_pool = tx_pool,
         .listen_port = SIM_SERVER_PORT,
         .conns_max = 64,
@@ -109,6 +130,12 @@ void nj_sim_server_init(struct sim *sim, const struct sim_pools *pools)
 {
     nj_prng_init(&sim->server.prng, sim->seed ^ 0x5e44e4);
     sim->server.rx_pool = pools->server_rx;
+    struct nj_file_reader_config c = {.store = sim->store,
+                                      .no_direct = true,
+                                      .n_shards = SIM_SHARDS,
+                                      .tasks_max = sim->mix.file_queue,
+                                      .no_thread = true};
+    NJ_CHECK(nj_file_reader_start(&c, &sim->server.reader) == 0);
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
         lane_init(sim, i, sim->mix.tight ? pools->server_tx_tight[i] : pools->server_tx[i]);
 }
@@ -122,6 +149,7 @@ void nj_sim_server_fini(struct sim *sim)
             sim->served[k] += nj_counter_read(&s->counters, (enum nj_counter)k);
         free(s);
     }
+    nj_file_reader_free(sim->server.reader);
 }
 
 void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f)
@@ -140,7 +168,7 @@ void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f)
 
 nj_ns nj_sim_lane_next(const struct sim_lane *l)
 {
-    bool input = l->rx.n > 0 || l->steered.n > 0 || l->files.n_done > 0;
+    bool input = l->rx.n > 0 || l->steered.n > 0 || l->workers.n_done > 0 || l->has_files;
     nj_ns next = input ? 0 : nj_shard_next(l->shard);
     nj_ns soonest = l->stepped_at + SIM_STEP_GAP;
 
@@ -152,6 +180,7 @@ void nj_sim_lane_step(struct sim_lane *l)
     struct sim *sim = l->sim;
 
     l->stepped_at = sim->now;
+    l->has_files = false;
     nj_shard_step(l->shard, sim->now);
     nj_sim_check_sums(sim, l->shard);
     nj_sim_limits_check(sim);
@@ -160,6 +189,15 @@ void nj_sim_lane_step(struct sim_lane *l)
     l->progress_seen = sim->progress;
     if (++l->n_vain > VAIN_MAX)
         nj_sim_fail(sim, "shard %u wants to run at once for ever, and nothing moves", l->index);
+}
+
+void nj_sim_server_read(struct sim *sim)
+{
+    bool any = nj_sim_reader_step(sim);
+
+    sim->progress += any;
+    for (uint32_t i = 0; i < SIM_SHARDS; i++)
+        sim->server.lane[i].has_files |= any;
 }
 
 bool nj_sim_server_busy(const struct sim *sim)

@@ -4,10 +4,12 @@
 #ifndef NJ_TESTS_SIM_SERVER_H
 #define NJ_TESTS_SIM_SERVER_H
 
-#include "files.h"
+#include "disk.h"
 #include "link.h"
 #include "queue.h"
+#include "server/file_lane.h"
 #include "shard/shard.h"
+#include "workers.h"
 
 struct sim;
 struct sim_pools;
@@ -20,7 +22,10 @@ struct sim_lane {
     uint32_t index;
     struct nj_shard *shard;
     struct sim_queue rx, steered;
-    struct sim_file_queue files;
+    struct sim_workers workers;
+    struct nj_file_lane files;
+    uint32_t (*poll_files)(void *files, struct nj_file_job **jobs, uint32_t n);
+    bool has_files; /* some may have come home from the reader */
     nj_ns stepped_at;
     uint64_t progress_seen;
     uint32_t n_vain; /* steps since anything moved in the world */
@@ -29,6 +34,7 @@ struct sim_lane {
 struct sim_server {
     struct nj_prng prng;
     struct rte_mempool *rx_pool;
+    struct nj_file_reader *reader;
     struct sim_lane lane[SIM_SHARDS];
 };
 
@@ -42,6 +48,8 @@ void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f);
 /* When a lane is to be stepped; at once when it has input. */
 nj_ns nj_sim_lane_next(const struct sim_lane *lane);
 void nj_sim_lane_step(struct sim_lane *lane);
+/* The reader's turn. */
+void nj_sim_server_read(struct sim *sim);
 bool nj_sim_server_busy(const struct sim *sim);
 
 #endif

@@ -21,8 +21,11 @@ static void happen(struct sim *sim, const struct sim_event *e)
         nj_sim_client_receive(sim, e->what);
         free(e->what);
         break;
-    case SIM_FILE_DONE:
-        nj_sim_files_done(sim, e->what);
+    case SIM_TASK_DONE:
+        nj_sim_workers_done(sim, e->what);
+        break;
+    case SIM_DISK_DONE:
+        nj_sim_disk_done(sim, e->what);
         break;
     }
     sim->progress++;
@@ -42,6 +45,7 @@ static void moment(struct sim *sim, nj_ns until)
     earlier(&next, nj_sim_agenda_next(&sim->agenda));
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
         earlier(&next, nj_sim_lane_next(&sim->server.lane[i]));
+    earlier(&next, nj_sim_reader_next(sim));
     earlier(&next, nj_sim_client_next(sim));
     earlier(&next, sim->limits.change_at);
     if (next > sim->now)
@@ -52,6 +56,8 @@ static void moment(struct sim *sim, nj_ns until)
         struct sim_event e = nj_sim_agenda_pop(&sim->agenda);
         happen(sim, &e);
     }
+    if (nj_sim_reader_next(sim) <= sim->now)
+        nj_sim_server_read(sim);
     for (uint32_t i = 0; i < SIM_SHARDS; i++) {
         struct sim_lane *l = &sim->server.lane[i];
         if (nj_sim_lane_next(l) <= sim->now || nj_sim_chance(&sim->server.prng, sim->mix.spurious))
@@ -86,7 +92,7 @@ static bool queues_empty(const struct sim *sim)
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
         if (sim->server.lane[i].rx.n > 0 || sim->server.lane[i].steered.n > 0)
             return false;
-    return sim->agenda.n == 0 && sim->client.rx.n == 0;
+    return sim->agenda.n == 0 && sim->client.rx.n == 0 && nj_sim_reader_next(sim) == NJ_NEVER;
 }
 
 static bool quiet(const struct sim *sim)
@@ -145,7 +151,8 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     nj_sim_record_begin(&sim->record, seed, sim->now);
     sim->link.faults[0] = sim->link.faults[1] = sim->mix.net;
     nj_prng_init(&sim->link.prng, seed ^ 0x11411);
-    nj_sim_files_init(&sim->files, sim);
+    sim->store = nj_sim_store_new(sim);
+    nj_sim_disk_init(&sim->disk, sim);
     nj_sim_client_init(sim, pools);
     nj_sim_limits_init(sim);
     nj_sim_server_init(sim, pools);
@@ -156,6 +163,7 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     nj_sim_check_quiet(sim);
     nj_sim_client_fini(sim);
     nj_sim_server_fini(sim);
+    sim->n_files_left = nj_sim_store_free(sim->store);
     nj_sim_limits_fini(sim);
     nj_sim_check_freed(sim, pools);
     nj_sim_agenda_fini(&sim->agenda);

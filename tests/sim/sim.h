@@ -7,9 +7,10 @@
  *   main.c    command line            mix.c     what a seed brings
  *   sim.c     the loop over time      agenda.c  what will happen when
  *   server.c  two shards, their port  link.c    the wire
- *   client.c  TCP and ARP of clients  files.c   files behind the server
- *   conn.c    one client connection   oracle.c  what must be true in the end
- *   pace.c    limits of what leaves
+ *   client.c  TCP and ARP of clients  store.c   files behind the server
+ *   conn.c    one client connection   disk.c    the disk that they are on
+ *   pace.c    limits of what leaves   workers.c who opens them
+ *   oracle.c  what must be true in the end
  *   runner.c  many seeds, many cores  channel.c what a wire does to a packet
  *   record.c  trace, pcap, hash       raw.c     frames as bytes
  *
@@ -20,17 +21,18 @@
 
 #include "agenda.h"
 #include "client.h"
-#include "files.h"
+#include "disk.h"
 #include "link.h"
 #include "mix.h"
 #include "pace.h"
 #include "record.h"
 #include "server.h"
+#include "store.h"
 
 /* Two steps of one machine are at least this far apart. */
 #define SIM_STEP_GAP (5 * NJ_US)
 
-enum sim_event_kind { SIM_FRAME_TO_SERVER, SIM_FRAME_TO_CLIENT, SIM_FILE_DONE };
+enum sim_event_kind { SIM_FRAME_TO_SERVER, SIM_FRAME_TO_CLIENT, SIM_TASK_DONE, SIM_DISK_DONE };
 
 struct sim {
     uint64_t seed;
@@ -41,7 +43,9 @@ struct sim {
     uint64_t progress; /* packets and files that moved: a world without is stuck */
     struct sim_agenda agenda;
     struct sim_channel link;
-    struct sim_files files;
+    struct nj_file_store *store;
+    struct sim_disk disk;
+    uint32_t n_files_left; /* files and pieces that nobody gave back */
     struct sim_server server;
     struct sim_client client;
     struct sim_limits limits;

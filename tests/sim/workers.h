@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The workers of a simulated shard: a task runs when its delay is over, in an instant. */
+#ifndef NJ_TESTS_SIM_WORKERS_H
+#define NJ_TESTS_SIM_WORKERS_H
+
+#include "sched/task_port.h"
+
+struct sim;
+
+#define SIM_TASKS_MAX 256u
+
+struct sim_workers {
+    struct sim *sim;
+    uint32_t n_out, n_done; /* n_out: not polled yet */
+    struct nj_task *done[SIM_TASKS_MAX];
+};
+
+struct nj_task_port nj_sim_workers_port(struct sim_workers *w);
+/* Its delay is over. `errand` is what the agenda kept. */
+void nj_sim_workers_done(struct sim *sim, void *errand);
+
+#endif
