@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 
 #include "base/assert.h"
 #include "sim.h"
@@ -10,7 +11,7 @@
 static void send_frame(void *ctx, struct rte_mbuf *m)
 {
     struct sim *sim = ctx;
-    nj_sim_link_send(sim, SIM_CLIENT, m);
+    nj_sim_link_send(sim, SIM_CLIENT, m, sim->now);
     rte_pktmbuf_free(m);
 }
 
@@ -33,14 +34,19 @@ void nj_sim_client_init(struct sim *sim, const struct sim_pools *pools)
 
     *c = (struct sim_client){.rx_pool = pools->client_rx, .rx.n_max = SIM_QUEUE_MAX};
     nj_prng_init(&c->prng, sim->seed ^ 0xc11e47);
-    nj_neigh_init(&c->neigh, &nj_sim_iface[SIM_CLIENT], pools->client_tx, &c->counters, send_frame,
-                  sim);
+    c->iface = nj_sim_iface[SIM_CLIENT];
+    for (; c->iface.n_addrs < sim->mix.n_addrs; c->iface.n_addrs++) {
+        struct nj_iface_addr *a = &c->iface.addr[c->iface.n_addrs];
+        *a = c->iface.addr[0];
+        a->ip.b[15] += c->iface.n_addrs;
+    }
+    nj_neigh_init(&c->neigh, &c->iface, pools->client_tx, &c->counters, send_frame, sim);
     struct nj_tcp_config config = {
         .mp = pools->client_tx,
         .counters = &c->counters,
         .isn_key.b = {1},
         .seed = sim->seed + 99,
-        .conns_max = 64,
+        .conns_max = 64 + 2 * sim->mix.n_conns,
         .half_open_max = 8,
         .mtu = sim->mix.client_mtu,
         .time_wait = sim->mix.time_wait,
@@ -50,14 +56,17 @@ void nj_sim_client_init(struct sim *sim, const struct sim_pools *pools)
     };
     NJ_CHECK(nj_tcp_init(&c->tcp, &config, sim->now));
     c->n_conns = sim->mix.n_conns;
+    c->conn = calloc(c->n_conns, sizeof *c->conn);
+    NJ_CHECK(c->conn);
     for (uint32_t i = 0; i < c->n_conns; i++)
-        nj_sim_conn_plan(&c->conn[i], sim, i);
+        sim->mix.plan(&c->conn[i], sim, i);
 }
 
 void nj_sim_client_fini(struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->client.n_conns; i++)
         nj_sim_conn_fini(&sim->client.conn[i]);
+    free(sim->client.conn);
     nj_tcp_fini(&sim->client.tcp);
     nj_neigh_fini(&sim->client.neigh);
 }
@@ -95,7 +104,7 @@ static void take(struct sim *sim, struct rte_mbuf *m)
     struct sim_client *c = &sim->client;
     struct nj_packet p;
 
-    nj_packet_parse(&nj_sim_iface[SIM_CLIENT], m, &p);
+    nj_packet_parse(&c->iface, m, &p);
     if (p.kind == NJ_PACKET_TCP) {
         uint32_t hash = nj_flow_hash(&c->tcp.flows, &p.tcp.tuple);
         nj_tcp_input(&c->tcp, nj_flow_find(&c->tcp.flows, hash, &p.tcp.tuple), m, &p.tcp, sim->now);

@@ -8,19 +8,18 @@
 #include "shard/neigh.h"
 #include "tcp/tcp.h"
 
-#define SIM_CONNS_MAX 8u
-
 struct sim_client {
     struct nj_prng prng;
     struct rte_mempool *rx_pool;
     struct nj_counters counters;
+    struct nj_iface iface;
     struct nj_neigh neigh;
     struct nj_tcp tcp;
     struct sim_queue rx;
     uint16_t ip_ident;
     nj_ns stepped_at;
     uint32_t n_conns;
-    struct sim_conn conn[SIM_CONNS_MAX];
+    struct sim_conn *conn;
 };
 
 void nj_sim_client_init(struct sim *sim, const struct sim_pools *pools);

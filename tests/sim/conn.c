@@ -223,7 +223,7 @@ static void open_now(struct sim_conn *c)
         c->port = sim->client.conn[c->port_of].port;
     struct nj_tuple tuple = {
         .remote = nj_sim_iface[SIM_SERVER].addr[0].ip,
-        .local = nj_sim_iface[SIM_CLIENT].addr[0].ip,
+        .local = sim->client.iface.addr[c->addr].ip,
         .rport = SIM_SERVER_PORT,
         .lport = c->port,
     };

@@ -51,14 +51,23 @@ struct sim_request {
     bool sent, was_reset, closed;
 };
 
+/* What some connections got, added up. */
+struct sim_watch {
+    uint64_t n_bytes, n_done; /* of bodies; requests */
+    uint32_t n_first, n_room;
+    nj_ns *first; /* from each request to the first byte of its body */
+};
+
 struct sim_conn {
     struct sim *sim;
     uint32_t index;
     /* The plan. */
     enum sim_conn_kind kind;
     nj_ns start_at;
-    nj_ns rest; /* from the end of port_of to our beginning */
-    uint32_t n_requests, parallel;
+    uint32_t addr;       /* which one of the host's */
+    nj_ns rest;          /* from the end of port_of to our beginning */
+    uint32_t n_requests; /* after SIM_REQUESTS_MAX the first one comes again */
+    uint32_t parallel;
     uint32_t window;                   /* of HTTP/2 */
     uint64_t stall_after, abort_after; /* bytes read; NJ_NEVER: not */
     nj_ns stall_for, close_at;
@@ -68,7 +77,8 @@ struct sim_conn {
     int32_t port_of;    /* the local port of that connection once it is over; -1: its own */
     uint32_t cut_after; /* bytes sent, then a pause */
     nj_ns cut_for;
-    bool stay; /* leave it to the server to end the connection */
+    struct sim_watch *watch; /* or NULL */
+    bool stay;               /* leave it to the server to end the connection */
     struct sim_request req[SIM_REQUESTS_MAX];
     /* What happens. */
     enum sim_conn_state state;

@@ -100,6 +100,15 @@ static int on_sent(nghttp2_session *s, const nghttp2_frame *frame, void *user)
     return 0;
 }
 
+static void watch_data(struct sim_conn *c, const struct sim_request *r, size_t n)
+{
+    struct sim_watch *w = c->watch;
+
+    w->n_bytes += n;
+    if (r->got == 0 && w->n_first < w->n_room)
+        w->first[w->n_first++] = c->sim->now - r->asked_at;
+}
+
 static int on_data(nghttp2_session *s, uint8_t flags, int32_t stream, const uint8_t *data, size_t n,
                    void *user)
 {
@@ -116,6 +125,8 @@ static int on_data(nghttp2_session *s, uint8_t flags, int32_t stream, const uint
                         : nj_sim_file_check(r->file.id, r->version, r->got, data, n) == n;
     if (!same)
         wrong(c, r, "bytes of the body");
+    if (c->watch)
+        watch_data(c, r, n);
     r->got += n;
     if (r->got > r->reset_after && !r->was_reset) {
         r->was_reset = true;
@@ -134,6 +145,8 @@ static int on_close(nghttp2_session *s, int32_t stream, uint32_t error, void *us
         return 0;
     c->n_done++;
     r->closed = true;
+    if (c->watch)
+        c->watch->n_done++;
     nj_sim_log(c->sim, "conn %u stream %d: %s %s: status %u, %lu bytes, error %u", c->index, stream,
                r->method, r->path, r->got_status, (unsigned long)r->got, error);
     if (r->was_reset ||
@@ -174,6 +187,9 @@ static ssize_t upload(nghttp2_session *s, int32_t stream, uint8_t *buf, size_t n
 
 static void ask(struct sim_conn *c, struct sim_request *r)
 {
+    r->n_heads = 0; /* it may be asked again */
+    r->got = r->uploaded = 0;
+    r->sent = r->closed = false;
     nghttp2_data_provider body = {.source.ptr = r, .read_callback = upload};
     nghttp2_nv nv[] = {NV(":method", r->method), NV(":scheme", "http"), NV(":authority", "sim"),
                        NV(":path", r->path)};
@@ -188,7 +204,7 @@ static void ask_more(struct sim_conn *c)
 {
     while (c->n_begun < c->n_requests && c->n_begun - c->n_done < c->parallel &&
            nghttp2_session_check_request_allowed(c->h2))
-        ask(c, &c->req[c->n_begun++]);
+        ask(c, &c->req[c->n_begun++ % SIM_REQUESTS_MAX]);
 }
 
 void nj_sim_h2_open(struct sim_conn *c)
@@ -249,7 +265,7 @@ void nj_sim_h2_check(struct sim_conn *c)
                     c->n_requests - c->n_begun, c->n_requests);
     if (c->sim->draining && !c->heard)
         return; /* it came too late */
-    for (uint32_t i = 0; i < c->n_begun; i++) {
+    for (uint32_t i = 0; i < c->n_begun && i < SIM_REQUESTS_MAX; i++) {
         const struct sim_request *r = &c->req[i];
         bool due = (r->sent || !c->sim->draining) && r->stream <= c->last_served;
         if (due && !r->closed)

@@ -11,7 +11,7 @@ struct sim;
 
 enum sim_side { SIM_SERVER, SIM_CLIENT };
 
-/* Put a copy of `m` on the wire. */
-void nj_sim_link_send(struct sim *sim, enum sim_side from, const struct rte_mbuf *m);
+/* Put a copy of `m` on the wire, now or later. */
+void nj_sim_link_send(struct sim *sim, enum sim_side from, const struct rte_mbuf *m, nj_ns at);
 
 #endif

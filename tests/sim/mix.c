@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mix.h"
 
+#include "conn.h"
+
 #define CALM_AFTER (60 * NJ_SEC)
 
 static nj_ns span(struct nj_prng *p, nj_ns least, nj_ns most)
@@ -86,6 +88,8 @@ void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
                 .delay = 10 * NJ_MS,
                 .jitter = 2 * NJ_MS,
                 .reorder_max = 30 * NJ_MS},
+        .limits = true,
+        .plan = nj_sim_conn_plan,
         .start_at = span(&p, 1, 100000 * NJ_SEC),
     };
     m->calm_at = m->start_at + CALM_AFTER;

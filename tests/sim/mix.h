@@ -7,6 +7,9 @@
 #include "disk.h"
 #include "store.h"
 
+struct sim;
+struct sim_conn;
+
 struct sim_mix {
     const char *name;
     struct sim_faults net; /* the same in both directions */
@@ -17,8 +20,10 @@ struct sim_mix {
     uint32_t spurious;    /* chance that an idle shard is stepped all the same */
     uint32_t steer_queue; /* packets between shards */
     bool tight;           /* few transmit mbufs */
+    bool limits;          /* one seed in three has some (pace.h) */
     nj_ns time_wait;
-    nj_ns drain_at; /* stop the server in the middle of it; NJ_NEVER: when all is done */
+    nj_ns step_ns, frame_ns; /* CPU time of a shard: of a step, of a frame in or out */
+    nj_ns drain_at;          /* stop the server in the middle of it; NJ_NEVER: when all is done */
 
     /* Files. */
     nj_ns file_delay; /* until a worker has done a task, at most */
@@ -28,6 +33,8 @@ struct sim_mix {
     struct sim_store_plan store;
 
     /* Clients. */
+    void (*plan)(struct sim_conn *c, struct sim *sim, uint32_t index);
+    uint32_t n_addrs;             /* of the client host */
     uint32_t n_conns, n_requests; /* at most */
     bool odd_clients;             /* resets, stalls, uploads, HTTP/1, garbage, silence */
     bool odd_files;               /* missing, forbidden, broken ones */

@@ -48,7 +48,7 @@ void nj_sim_limits_init(struct sim *sim)
 
     *l = (struct sim_limits){.change_at = NJ_NEVER, .at = sim->now};
     nj_prng_init(&p, sim->seed ^ 0x117117);
-    if (nj_prng_below(&p, 3) > 0)
+    if (!sim->mix.limits || nj_prng_below(&p, 3) > 0)
         return;
     l->shared = nj_shape_shared_new(64);
     NJ_CHECK(l->shared);

@@ -33,7 +33,10 @@ const struct nj_iface nj_sim_iface[2] = {
 static uint32_t port_rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct sim_lane *l = ctx;
-    return nj_sim_queue_take(&l->rx, m, n);
+    uint32_t n_taken = nj_sim_queue_take(&l->rx, m, n);
+
+    l->spent += n_taken * l->sim->mix.frame_ns;
+    return n_taken;
 }
 
 static uint32_t port_rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
@@ -50,7 +53,8 @@ static uint32_t port_tx(void *ctx, struct rte_mbuf **m, uint32_t n)
     if (nj_sim_chance(&sim->server.prng, sim->mix.tx_short))
         n = nj_prng_below(&sim->server.prng, n + 1);
     for (uint32_t i = 0; i < n; i++) {
-        nj_sim_link_send(sim, SIM_SERVER, m[i]);
+        l->spent += sim->mix.frame_ns;
+        nj_sim_link_send(sim, SIM_SERVER, m[i], sim->now + l->spent);
         rte_pktmbuf_free(m[i]);
     }
     return n;
@@ -110,7 +114,7 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .port = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share, files_port(l)},
         .tx_pool = tx_pool,
         .listen_port = SIM_SERVER_PORT,
-        .conns_max = 64,
+        .conns_max = 64 + 2 * sim->mix.n_conns,
         .half_open_max = 32,
         .time_wait = sim->mix.time_wait,
         .seed = sim->seed + i,
@@ -170,7 +174,7 @@ nj_ns nj_sim_lane_next(const struct sim_lane *l)
 {
     bool input = l->rx.n > 0 || l->steered.n > 0 || l->workers.n_done > 0 || l->has_files;
     nj_ns next = input ? 0 : nj_shard_next(l->shard);
-    nj_ns soonest = l->stepped_at + SIM_STEP_GAP;
+    nj_ns soonest = l->stepped_at + (l->spent > SIM_STEP_GAP ? l->spent : SIM_STEP_GAP);
 
     return next > soonest ? next : soonest;
 }
@@ -181,7 +185,9 @@ void nj_sim_lane_step(struct sim_lane *l)
 
     l->stepped_at = sim->now;
     l->has_files = false;
+    l->spent = sim->mix.step_ns;
     nj_shard_step(l->shard, sim->now);
+    l->worked += l->spent;
     nj_sim_check_sums(sim, l->shard);
     nj_sim_limits_check(sim);
     if (sim->progress != l->progress_seen || nj_shard_next(l->shard) > sim->now)

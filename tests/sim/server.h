@@ -27,6 +27,7 @@ struct sim_lane {
     uint32_t (*poll_files)(void *files, struct nj_file_job **jobs, uint32_t n);
     bool has_files; /* some may have come home from the reader */
     nj_ns stepped_at;
+    nj_ns spent, worked; /* CPU time: of that step, of all */
     uint64_t progress_seen;
     uint32_t n_vain; /* steps since anything moved in the world */
 };

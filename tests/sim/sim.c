@@ -37,8 +37,7 @@ static void earlier(nj_ns *a, nj_ns b)
         *a = b;
 }
 
-/* One moment of the world, not later than `until`. */
-static void moment(struct sim *sim, nj_ns until)
+void nj_sim_moment(struct sim *sim, nj_ns until)
 {
     nj_ns next = until;
 
@@ -111,7 +110,7 @@ static void run_until_drained(struct sim *sim)
     while (!sim->record.failed && !sim->draining) {
         nj_ns until = sim->calm ? deadline : sim->mix.calm_at;
         earlier(&until, drain_at);
-        moment(sim, until);
+        nj_sim_moment(sim, until);
         if (!sim->calm && sim->now >= sim->mix.calm_at) {
             sim->calm = true;
             nj_sim_log(sim, "faults are over");
@@ -129,7 +128,7 @@ static void run_until_quiet(struct sim *sim)
 
     while (!sim->record.failed && !quiet(sim)) {
         nj_ns until = sim->calm ? deadline : sim->mix.calm_at;
-        moment(sim, until);
+        nj_sim_moment(sim, until);
         if (sim->now >= sim->mix.calm_at)
             sim->calm = true;
         if (sim->now >= deadline)
@@ -139,14 +138,15 @@ static void run_until_quiet(struct sim *sim)
     }
 }
 
-bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
+void nj_sim_begin(struct sim *sim, uint64_t seed, const struct sim_mix *mix,
+                  const struct sim_pools *pools)
 {
     struct sim_record record = sim->record;
 
     memset(sim, 0, sizeof *sim);
     sim->record = record;
     sim->seed = seed;
-    nj_sim_mix_draw(&sim->mix, seed);
+    sim->mix = *mix;
     sim->now = sim->mix.start_at;
     nj_sim_record_begin(&sim->record, seed, sim->now);
     sim->link.faults[0] = sim->link.faults[1] = sim->mix.net;
@@ -156,6 +156,10 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     nj_sim_client_init(sim, pools);
     nj_sim_limits_init(sim);
     nj_sim_server_init(sim, pools);
+}
+
+bool nj_sim_end(struct sim *sim, const struct sim_pools *pools)
+{
     run_until_drained(sim);
     run_until_quiet(sim);
     if (sim->record.failed)
@@ -168,4 +172,13 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     nj_sim_check_freed(sim, pools);
     nj_sim_agenda_fini(&sim->agenda);
     return !sim->record.failed;
+}
+
+bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
+{
+    struct sim_mix mix;
+
+    nj_sim_mix_draw(&mix, seed);
+    nj_sim_begin(sim, seed, &mix, pools);
+    return nj_sim_end(sim, pools);
 }

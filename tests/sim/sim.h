@@ -59,6 +59,13 @@ struct sim_pools {
     struct rte_mempool *server_tx[SIM_SHARDS], *server_tx_tight[SIM_SHARDS];
 };
 
+/* A world as sim->mix says, at its beginning; one moment of it, not later than `until`; and its
+ * end, to which all connections come by themselves. */
+void nj_sim_begin(struct sim *sim, uint64_t seed, const struct sim_mix *mix,
+                  const struct sim_pools *pools);
+void nj_sim_moment(struct sim *sim, nj_ns until);
+bool nj_sim_end(struct sim *sim, const struct sim_pools *pools);
+
 /* Run one seed to its end. False: sim->record.why says what was wrong; nothing is freed then. */
 bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools);
 
