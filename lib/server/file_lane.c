@@ -94,13 +94,14 @@ static bool submit(void *ctx, struct nj_file_job *job)
     struct nj_file_lane *lane = ctx;
 
     job->lane = lane;
-    job->task = (struct nj_task){
-        .ops = &task_ops, .class_of = &lane->by_op[job->op], .client = job->client};
+    job->by_reader = job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_may(job);
+    /* What the reader does says nothing of how long workers take. */
+    struct nj_task_class *class_of = job->by_reader ? NULL : &lane->by_op[job->op];
+    job->task = (struct nj_task){.ops = &task_ops, .class_of = class_of, .client = job->client};
     nj_list_init(&job->task.node);
     if (job->op != NJ_FILE_READ)
         job->object = NULL;
     job->chunk = NULL;
-    job->by_reader = job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_may(job);
     const struct nj_task_port *way = way_of(lane, job);
     if (!way->submit(way->ctx, &job->task)) {
         lane->has_left = false;

@@ -357,6 +357,31 @@ Test(server_file_reader, withdrawn_from_a_lane)
     end_world();
 }
 
+/* How long READs take workers is not learned from those that the reader does: it gives them no
+ * time.
+ */
+Test(server_file_reader, how_long_workers_take)
+{
+    static struct nj_file_lane lane;
+    struct nj_task_port none = {.submit = submit_none, .flush = flush_none, .poll = poll_none};
+    struct nj_file_port port = nj_file_lane_init(&lane, &none, &w.port, w.b.store);
+    struct nj_task_class *reads = &lane.by_op[NJ_FILE_READ];
+
+    cache(0);
+    reads->away_ns = 100 * NJ_WORKER_AHEAD_NS;
+    atomic_store(&nj_container_of(w.object, struct nj__file, object)->is_settled, true);
+    for (uint32_t i = 0; i < 500; i++) {
+        struct nj_file_job *home,
+            job = {.op = NJ_FILE_READ, .object = w.object, .n_bytes = PIECE, .asker = &job};
+        cr_assert(port.submit(port.ctx, &job));
+        while (port.poll(port.ctx, &home, 1) == 0)
+            sched_yield();
+        take_home(home);
+    }
+    cr_expect_eq(reads->away_ns, 100 * NJ_WORKER_AHEAD_NS);
+    end_world();
+}
+
 /* What is read ahead and what one client asked for leave the disk to others. */
 Test(server_file_reader, reading_ahead_leaves_the_disk_to_others)
 {
