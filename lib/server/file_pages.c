@@ -17,7 +17,7 @@ static void work(struct nj__pages *p)
             ;
         if (atomic_load(&p->is_stopping))
             return;
-        if (rc == -EINVAL)
+        if (rc != -EAGAIN)
             atomic_store(&p->is_over, true);
     }
 }

@@ -21,7 +21,7 @@ struct nj__pages {
     bool is_up;
     sem_t asked;
     _Atomic bool is_asked, is_stopping;
-    _Atomic bool is_over; /* the system cannot (Linux before 5.14) */
+    _Atomic bool is_over; /* the system cannot (Linux before 5.14), or has no memory for it */
 };
 
 /* Also of zeroes. Returns 0, or a negative errno. `affinity`: NULL, where its creator may run. */

@@ -126,14 +126,19 @@ static bool is_unwanted(const struct nj_file_reader *r, const struct nj__slot *s
     return is_stopping(r) || atomic_load_explicit(&s->job->cancelled, memory_order_relaxed);
 }
 
+static void keep(struct nj_file_reader *r, struct nj__slot *s)
+{
+    s->next = r->busy;
+    r->busy = s;
+}
+
 /* Another read has its piece: it waits for the end of that, if that is one of these. What a worker
  * reads ends without a word, so its shard looks for that. */
 static void keep_busy(struct nj_file_reader *r, struct nj__slot *s)
 {
     for (uint32_t i = 0; i < NJ_FILE_READS_MAX; i++)
         if (r->flights[i].fill.piece && r->flights[i].fill.place == job_of(s)->place) {
-            s->next = r->busy;
-            r->busy = s;
+            keep(r, s);
             return;
         }
     go_home(s, NJ_FILE_BUSY);
@@ -212,7 +217,7 @@ static void read_ahead(struct nj_file_reader *r, struct nj__file *f, const struc
 
     if (end > job->end)
         end = job->end;
-    while (offset < end && r->n_ahead < NJ_FILE_READS_AHEAD_MAX && r->free &&
+    while (offset < end && !is_put_off(f) && r->n_ahead < NJ_FILE_READS_AHEAD_MAX && r->free &&
            nj__chunks_begin_ahead(r->chunks, f, offset, end, &fill)) {
         nj_ref_take(&f->object.ref);
         r->n_ahead++;
@@ -266,7 +271,7 @@ static bool have_jobs(const struct nj_file_reader *r)
     return false;
 }
 
-/* A read has ended. */
+/* A read has ended, and with it `seen` of those that wait for it: others stay. */
 static void look_at_busy(struct nj_file_reader *r)
 {
     struct nj__slot *s = r->busy, *next;
@@ -278,7 +283,7 @@ static void look_at_busy(struct nj_file_reader *r)
         if (nj__chunks_fills(r->chunks, job->place) != job->seen || is_unwanted(r, s))
             accept(r, s);
         else
-            keep_busy(r, s); /* or home, if it shared its place with a read that has ended */
+            keep(r, s);
     }
 }
 
