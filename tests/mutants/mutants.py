@@ -18,6 +18,8 @@ of them have to fail:
     explore WORLDS     nj-explore WORLDS quick, with a message of the explorer's
     unit NAME [TEST]   tests/unit/NAME.c, or one test of it, with a failure of Criterion's
     hang NAME TEST     this test, which does not end
+    sim SEEDS          nj-sim, with one of so many seeds
+    cold               nj-sim-cold: the bounds of hot clients
     race               the stress test with ThreadSanitizer, which tells of a data race in the
                        producer
 
@@ -249,6 +251,23 @@ def race(build, mutant):
     return None
 
 
+def simulator(build, mutant, name, *arguments):
+    program = Program(build, mutant, f"tests/sim/{name}", "sim")
+    return ran(program.path, *arguments)
+
+
+def sim(build, mutant, seeds):
+    status, text = simulator(build, mutant, "nj-sim", "--seeds", seeds, "-j", "1")
+    found = re.search(r"^(seed \d+ failed: .*)", text, re.M)
+    return found[1] if status == 1 and found else None
+
+
+def cold(build, mutant):
+    status, text = simulator(build, mutant, "nj-sim-cold")
+    found = re.search(r"^ +(rate .*)", text, re.M)
+    return found[1] if status == 1 and found else None
+
+
 class RaceProgram(Program):
     """All of lib/sched, so that ThreadSanitizer sees what synchronises."""
 
@@ -261,7 +280,7 @@ class RaceProgram(Program):
                         if os.path.realpath(source) not in known]
 
 
-KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race}
+KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race, "sim": sim, "cold": cold}
 
 
 def judge(build, mutant):
