@@ -34,6 +34,7 @@ void nj_sim_client_init(struct sim *sim, const struct sim_pools *pools)
 
     *c = (struct sim_client){.rx_pool = pools->client_rx, .rx.n_max = SIM_QUEUE_MAX};
     nj_prng_init(&c->prng, sim->seed ^ 0xc11e47);
+    nj_prng_init(&c->again_prng, sim->seed ^ 0xa6a1);
     c->iface = nj_sim_iface[SIM_CLIENT];
     for (; c->iface.n_addrs < sim->mix.n_addrs; c->iface.n_addrs++) {
         struct nj_iface_addr *a = &c->iface.addr[c->iface.n_addrs];

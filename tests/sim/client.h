@@ -10,6 +10,8 @@
 
 struct sim_client {
     struct nj_prng prng;
+    struct nj_prng again_prng; /* for what came later, so that seeds keep the rest */
+    struct sim_name popular;   /* the largest of the files that are read in pieces */
     struct rte_mempool *rx_pool;
     struct nj_counters counters;
     struct nj_iface iface;

@@ -45,6 +45,22 @@ static void name_file(struct sim_request *r, char kind, uint64_t size)
     snprintf(r->path, sizeof r->path, "/%c-%u-%lu", kind, r->file.id, (unsigned long)size);
 }
 
+/* Of those who read in pieces many read the same file: READs find pieces, and share reads. */
+static void be_popular(struct sim *sim, struct sim_request *r)
+{
+    struct sim_client *c = &sim->client;
+    struct sim_name *popular = &c->popular;
+
+    if (r->length >= popular->size) {
+        *popular = r->file;
+    } else if (popular->size <= sim->mix.bytes_budget && nj_prng_below(&c->again_prng, 3) > 0) {
+        sim->mix.bytes_budget -= (uint32_t)popular->size;
+        r->file.id = popular->id;
+        r->length = r->body_bytes = popular->size;
+        name_file(r, popular->kind, popular->size);
+    }
+}
+
 static void plan_file(struct sim *sim, struct sim_request *r)
 {
     struct nj_prng *p = &sim->client.prng;
@@ -53,6 +69,8 @@ static void plan_file(struct sim *sim, struct sim_request *r)
     r->length = r->body_bytes = draw_size(sim);
     r->status = 200;
     name_file(r, whole ? 'w' : 'k', r->length);
+    if (!whole)
+        be_popular(sim, r);
     if (nj_prng_below(p, 8) == 0) {
         r->method = "HEAD";
         r->body_bytes = 0;

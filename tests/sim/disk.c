@@ -88,8 +88,12 @@ void nj_sim_disk_done(struct sim *sim, void *read)
 
     if (!sim->calm && nj_sim_chance(&d->prng, sim->mix.disk.cut_short))
         n = nj_prng_below(&d->prng, n);
-    x->result = n == 0 ? -EAGAIN
-                       : nj_sim_store_read(sim->store, x->read.fd, x->read.out, n, x->read.offset);
+    if (sim->now - sim->mix.disk.no_memory_at < sim->mix.disk.no_memory_for)
+        x->result = -ENOMEM;
+    else if (n == 0)
+        x->result = -EAGAIN;
+    else
+        x->result = nj_sim_store_read(sim->store, x->read.fd, x->read.out, n, x->read.offset);
     d->done[d->n_done++] = x;
 }
 

@@ -7,7 +7,7 @@
  * `depth` reads are served at once, in the order in which they came; the others wait. Each takes
  * its latency, and then its bytes, which pass one after the other at `rate`. For a while the disk
  * may be slow. What it returns depends on the file (store.h): it may be fewer bytes than were asked
- * for, -EAGAIN, or -EIO.
+ * for, -EAGAIN, -ENOMEM, or -EIO.
  */
 #ifndef NJ_TESTS_SIM_DISK_H
 #define NJ_TESTS_SIM_DISK_H
@@ -28,6 +28,7 @@ struct sim_disk_plan {
     uint64_t rate;         /* bytes per second; 0: as fast as you like */
     nj_ns slow_latency;    /* instead of both ... */
     nj_ns slow_at, slow_for;
+    nj_ns no_memory_at, no_memory_for; /* each read ends with -ENOMEM */
     uint32_t cut_short; /* chance that a part comes, or that it has to be asked for again */
 };
 

@@ -73,6 +73,8 @@ static void draw_disk(struct sim_mix *m, uint64_t seed)
     m->store.lent_max = nj_prng_below(&p, 4) == 0 ? (uint64_t)8192 << nj_prng_below(&p, 8) : 0;
     m->store.distant = nj_prng_below(&p, 3) == 0 ? 300000 : 0;
     m->store.read_errors = 1 + nj_prng_below(&p, 300000);
+    m->disk.no_memory_at = m->start_at + span(&p, 0, NJ_SEC);
+    m->disk.no_memory_for = nj_prng_below(&p, 4) == 0 ? span(&p, 1 * NJ_MS, 2 * NJ_SEC) : 0;
 }
 
 void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)

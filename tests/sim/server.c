@@ -144,6 +144,18 @@ void nj_sim_server_init(struct sim *sim, const struct sim_pools *pools)
         lane_init(sim, i, sim->mix.tight ? pools->server_tx_tight[i] : pools->server_tx[i]);
 }
 
+static void log_files(const struct sim *sim)
+{
+    const struct nj_file_store_stats *s = nj_file_store_stats(sim->store);
+    const struct nj_file_reader_stats *r = nj_file_reader_stats(sim->server.reader);
+
+    nj_sim_log(sim,
+               "files: %lu reads, %lu ahead, %lu failed, %lu put off; %lu hits, %lu evictions, "
+               "%lu waits for memory, %lu for a read",
+               s->reads, s->ahead, r->n_failed, r->n_put_off, s->chunk_hits, s->evictions, s->waits,
+               s->waits_for_read);
+}
+
 void nj_sim_server_fini(struct sim *sim)
 {
     for (uint32_t i = 0; i < SIM_SHARDS; i++) {
@@ -153,6 +165,7 @@ void nj_sim_server_fini(struct sim *sim)
             sim->served[k] += nj_counter_read(&s->counters, (enum nj_counter)k);
         free(s);
     }
+    log_files(sim);
     nj_file_reader_free(sim->server.reader);
 }
 
@@ -199,6 +212,7 @@ void nj_sim_lane_step(struct sim_lane *l)
 
 void nj_sim_server_read(struct sim *sim)
 {
+    nj_sim_store_age(sim->store);
     bool any = nj_sim_reader_step(sim);
 
     sim->progress += any;

@@ -42,6 +42,7 @@ struct nj_file_store {
     struct nj__file_cache cache;
     struct nj__chunks chunks;
     uint32_t n_files, n_failures;
+    nj_ns aged_at;
     struct file file[FILES_MAX]; /* in use: those whose name has a kind */
     struct failure failure[FILES_MAX];
 };
@@ -193,7 +194,9 @@ bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uin
     bool ok = n == (int32_t)n_bytes && nj__file_is_unchanged(f);
 
     (void)n_room;
-    if (!ok)
+    if (ok)
+        atomic_store(&f->is_put_off, false);
+    else
         nj__file_spoil(f);
     return ok;
 }
@@ -348,6 +351,12 @@ bool nj_file_store_has_news(struct nj_file_store *s, const struct nj_file_job *j
            nj__shared_has_dead(&s->shared);
 }
 
+void nj_sim_store_age(struct nj_file_store *s)
+{
+    for (; s->sim->now - s->aged_at >= NJ_SEC; s->aged_at += NJ_SEC)
+        nj__chunks_age(&s->chunks);
+}
+
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
 {
     return &s->chunks;
@@ -368,6 +377,7 @@ struct nj_file_store *nj_sim_store_new(struct sim *sim)
 
     NJ_CHECK(s != MAP_FAILED);
     s->sim = sim;
+    s->aged_at = sim->now;
     nj_prng_init(&s->prng, sim->seed ^ 0xf11e5);
     memcpy(s->key.b, &sim->seed, sizeof sim->seed);
     NJ_CHECK(nj__shared_init(&s->shared, plan->cache_bytes));

@@ -46,6 +46,8 @@ bool nj_sim_may_have_broken(const struct sim *sim, const struct sim_name *n, nj_
 struct nj_file_store *nj_sim_store_new(struct sim *sim);
 /* Files and pieces that somebody still holds: 0, or there is a leak and nothing is freed. */
 uint32_t nj_sim_store_free(struct nj_file_store *s);
+/* Pieces that were read ahead, and nobody asked for, grow old: what is done once a second. */
+void nj_sim_store_age(struct nj_file_store *s);
 /* What pread(2) of this descriptor does: bytes, or a negative errno. */
 int32_t nj_sim_store_read(struct nj_file_store *s, int fd, uint8_t *out, uint32_t n_bytes,
                           uint64_t off);
