@@ -45,7 +45,7 @@ static void over(struct sim_conn *c, bool died)
         nj_sim_fail(sim, "conn %u died, %u of %u requests done", c->index, c->n_done,
                     c->n_requests);
     bool unheard = sim->draining && c->n_read == 0 && !c->heard; /* the server left before */
-    if (died || c->aborted || c->kind == SIM_SILENT || unheard)
+    if (died || c->aborted || c->was_late || c->kind == SIM_SILENT || unheard)
         return;
     if (c->kind == SIM_H2)
         nj_sim_h2_check(c);

@@ -85,7 +85,8 @@ struct sim_conn {
     struct nj_tcb *tcb;
     nghttp2_session *h2;
     bool peer_fin, aborted;
-    bool heard; /* HTTP/2 frames came */
+    bool heard;    /* HTTP/2 frames came */
+    bool was_late; /* its acknowledgement of SETTINGS was on its way for too long */
     bool said_bye;
     int32_t last_served; /* as GOAWAY said: later streams were refused */
     uint32_t n_begun, n_done;
