@@ -10,7 +10,7 @@ static void work(struct nj__pages *p)
     for (;;) {
         while (sem_wait(&p->asked) < 0)
             ;
-        /* Before the work: who takes blocks from here on asks again. */
+        /* Cleared before the work: a reader that takes blocks meanwhile posts `asked` again. */
         atomic_store(&p->is_asked, false);
         int rc = -EAGAIN;
         while (!atomic_load(&p->is_stopping) && (rc = nj__chunks_populate(p->chunks)) == 0)

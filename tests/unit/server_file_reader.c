@@ -143,7 +143,8 @@ Test(server_file_reader, goes_on)
     end_world();
 }
 
-/* What is left of a block is no read past the page cache. */
+/* The reader reads the rest of a block through the page cache: O_DIRECT reads whole blocks alone.
+ */
 Test(server_file_reader, a_part_of_a_block)
 {
     struct nj_file_job job;

@@ -218,7 +218,7 @@ static uint32_t poll_one(void *ctx, struct nj_task **tasks, uint32_t n)
     return n_home;
 }
 
-/* Who asked a lane of files is told nothing of it. */
+/* A worker does a READ for which the reader has no memory. The lane's caller sees no error. */
 Test(server_file_reader_system, what_a_worker_reads_instead)
 {
     static struct nj_file_lane lane;
