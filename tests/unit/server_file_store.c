@@ -194,6 +194,19 @@ Test(server_file_store, what_is_lent_is_bounded)
     end(&b);
 }
 
+/* No descriptor is free from here on. The limit before, which the test sets again. */
+static struct rlimit take_descriptors(void)
+{
+    struct rlimit limit;
+    int next = dup(0);
+
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    struct rlimit none = {(rlim_t)next, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    return limit;
+}
+
 /* Descriptors run out: an error that passes, and those the cache keeps are given up first. */
 Test(server_file_store, descriptors_run_out)
 {
@@ -208,11 +221,7 @@ Test(server_file_store, descriptors_run_out)
     wait_for_tick(&b, "small");
     uint64_t n_misses = stats(&b)->misses;
 
-    int next = dup(0);
-    close(next);
-    getrlimit(RLIMIT_NOFILE, &limit);
-    struct rlimit none = {(rlim_t)next, limit.rlim_max};
-    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    limit = take_descriptors();
     cr_expect_eq(peek(&b, "a"), NJ_FILE_OK, "room was made");
     int filler = dup(0);
     cr_expect_eq(peek(&b, "none"), NJ_FILE_NO_MEMORY);
@@ -262,11 +271,7 @@ Test(server_file_store, few_descriptors_are_given_up)
     for (uint32_t i = 0; i < N; i += 2)
         cr_expect(touch(&b, i));
 
-    int next = dup(0);
-    close(next);
-    getrlimit(RLIMIT_NOFILE, &limit);
-    struct rlimit none = {(rlim_t)next, limit.rlim_max};
-    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    limit = take_descriptors();
     cr_expect_eq(peek(&b, "none"), NJ_FILE_ABSENT, "room was made");
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     for (uint32_t i = 0; i < N; i++) {
