@@ -87,8 +87,14 @@ static void leave_file(struct piece *p)
 
 static void count_ahead(struct nj__chunks *c, int64_t by)
 {
-    c->n_ahead_bytes += (uint64_t)by;
     nj__file_stat_add(&c->shared->stats.ahead_bytes, by);
+}
+
+/* There is room for one more. */
+static bool may_enter_ahead(const struct nj__chunks *c)
+{
+    uint64_t n = atomic_load_explicit(&c->shared->stats.ahead_bytes, memory_order_relaxed);
+    return n + NJ_CHUNK_BYTES <= c->lent_max / NJ__CHUNK_AHEAD_SHARE;
 }
 
 static void enter_ahead(struct nj__chunks *c, struct piece *p)
@@ -511,8 +517,7 @@ void nj__chunks_copy(const struct nj__fill *fill)
 /* Only what is free anyway is used, or held by nobody: readers come first. */
 static struct piece *new_ahead(struct nj__chunks *c, const struct nj__file *f, uint64_t offset)
 {
-    if (f->has_changed || room_for(c, NJ_CHUNK_BYTES) < NJ_CHUNK_BYTES ||
-        c->n_ahead_bytes + NJ_CHUNK_BYTES > c->lent_max / NJ__CHUNK_AHEAD_SHARE)
+    if (f->has_changed || room_for(c, NJ_CHUNK_BYTES) < NJ_CHUNK_BYTES || !may_enter_ahead(c))
         return NULL;
     uint8_t *bytes = make_room(c, NJ_CHUNK_BYTES);
     return bytes ? new_piece(c, f, offset, NJ_CHUNK_BYTES, bytes) : NULL;

@@ -50,8 +50,7 @@ struct nj__chunks {
     uint64_t n_lent_bytes;
     _Atomic uint32_t n_lent; /* read without the lock */
     struct nj_list ahead; /* read ahead, or being read, and not asked for yet; the oldest first */
-    uint64_t n_ahead_bytes;
-    uint32_t now_s; /* calls of nj__chunks_age() */
+    uint32_t now_s;       /* calls of nj__chunks_age() */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
     /* By bucket: pieces that were read, or could not be. Read without the lock. */
     _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];

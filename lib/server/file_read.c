@@ -52,12 +52,6 @@ static void wait_ns(int64_t n)
         ;
 }
 
-/* The reason is not in the file: the system lacks memory. */
-static bool is_of_system(int err)
-{
-    return err == EAGAIN || err == ENOMEM;
-}
-
 /* At least n_bytes, at most n_room. Returns 0, or an errno: EIO also where there are no more. */
 static int read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, uint64_t offset)
 {
@@ -70,7 +64,7 @@ static int read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, ui
             continue;
         }
         int err = n < 0 ? errno : EIO;
-        if (is_of_system(err) && n_waits++ < NJ__FILE_READ_WAITS)
+        if (nj__file_lacks_memory(err) && n_waits++ < NJ__FILE_READ_WAITS)
             wait_ns(NJ__FILE_READ_WAIT_NS);
         else if (err != EINTR)
             return err;
@@ -181,7 +175,7 @@ bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uin
     settle(f);
     int err = read_some(f->fd, out, n_bytes, n_room, offset);
     bool ok = err == 0 && nj__file_is_unchanged(f);
-    if (!ok && !is_of_system(err))
+    if (!ok && !nj__file_lacks_memory(err))
         nj__file_spoil(f);
     atomic_store_explicit(&f->is_settled, true, memory_order_relaxed);
     if (ok)

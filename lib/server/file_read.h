@@ -4,6 +4,7 @@
 #ifndef NJ_SERVER_FILE_READ_H
 #define NJ_SERVER_FILE_READ_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,12 @@ bool nj__file_is_racy(const struct nj__file_id *id);
 
 /* Is it on a file system that needs no other machine, nor a process, to answer? */
 bool nj__file_is_local(int fd);
+
+/* The errno of a read that says nothing of the file: the system has no memory for it. */
+static inline bool nj__file_lacks_memory(int err)
+{
+    return err == EAGAIN || err == ENOMEM;
+}
 
 /* Where the system has no memory for a read, it is asked again so often, and so much later. */
 #define NJ__FILE_READ_WAITS   10u

@@ -27,8 +27,8 @@
 #define BATCH 32u
 /* How often a read is asked for again at once without any progress. */
 #define TRIES 16u
-/* Looks at empty lanes before the thread sleeps: about 2 us. Reads take longer than any number of
- * looks that would pay, and with 500 the cached files of ./dev bench disk cost 7 % more CPU. */
+/* Looks at empty lanes before the thread sleeps: about 2 us. A disk takes longer than any number of
+ * looks that costs less than a sleep and its wake-up. */
 #define LOOKS 50u
 /* What reads past the page cache have to be a multiple of. */
 #define BLOCK 4096u
@@ -360,10 +360,9 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
     count_flights(r, -1);
 }
 
-/* The reason is not in the file: the system lacks memory, or was interrupted. */
 static bool is_of_system(int32_t result)
 {
-    return result == -EAGAIN || result == -ENOMEM || result == -EINTR;
+    return nj__file_lacks_memory(-result) || result == -EINTR;
 }
 
 /* A part of it, or it is to be asked for again, or otherwise. */
