@@ -10,7 +10,8 @@ A window of a server gives
     cpu_gb       CPU seconds of all its threads per GB of bodies. Of nightjar's lcore only cycles
                  of steps that found work (lcore_gb); of its other threads what the kernel
                  accounted to them (others_gb)
-    all_gb       of nginx and h2o: seconds in which their CPU was not idle, per GB
+    all_gb       of nginx and h2o: seconds in which their CPU was not idle, per GB: their threads,
+                 and the kernel's TCP where it runs on nobody's behalf
     from_disk    bytes that it read from the disk, by bytes of bodies
     client_busy  share of the client's CPU
 """
@@ -408,6 +409,18 @@ class Peer(Theirs, OverVeth):
     def start(self):
         super().start()
         self.offloads(True)
+        for ns, cpu in ((self.client_ns, cpus()[0]), (self.server_ns, cpus()[1])):
+            self.take_packets_on(ns, cpu)
+
+    def take_packets_on(self, ns, cpu):
+        """As a NIC whose interrupts go to that CPU. Otherwise a packet's receiver is worked for on
+        the CPU that sent it, in the time of the thread there: ACKs, and so most of what the server
+        sends, in the client's."""
+        mask = f"{1 << cpu % 32:x}" + ",0" * (cpu // 32)  # in words of 32 bits, the lowest last
+        done = self.run_in(ns, "sh", "-c",
+                           f"echo {mask} > /sys/class/net/nj0/queues/rx-0/rps_cpus")
+        if done.returncode:
+            raise Failed(f"receive packet steering: {done.stderr.strip()}")
 
 
 class NginxSendfile(Peer, Nginx):
