@@ -26,9 +26,8 @@ struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
     core->counters = counters;
     nj__h2_alloc_init(&core->alloc);
     core->hpack = nj__hpack_shared_new(&core->alloc, &core->limits.hash_key);
-    if (core->limits.keep_fields)
-        core->fields = calloc(core->limits.header_fields_max + 1, sizeof *core->fields);
-    if (!core->hpack || (core->limits.keep_fields && !core->fields)) {
+    core->fields = calloc(core->limits.header_fields_max + 1, sizeof *core->fields);
+    if (!core->hpack || !core->fields) {
         nj_h2_core_free(core);
         return NULL;
     }

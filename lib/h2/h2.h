@@ -14,6 +14,7 @@
 
 #include "base/field.h"
 #include "base/hash.h"
+#include "base/request_head.h"
 #include "base/types.h"
 
 struct nj_counters;
@@ -22,24 +23,12 @@ struct nj_h2_core;   /* one per shard: callbacks, options, allocator */
 struct nj_h2;        /* one connection */
 struct nj_h2_stream; /* one request and its response */
 
-/* A complete request head, checked by RFC 9113 8.3. Lives until on_request returns. */
-struct nj_h2_request {
-    /* :path with its query. Empty when absent; host stands in for a missing :authority. */
-    struct nj_str method, scheme, authority, path;
-    /* Its other fields, in order, trailers not among them; only when limits.keep_fields is set. */
-    const struct nj_field *fields;
-    uint32_t n_fields;
-    bool ends; /* END_STREAM came with the head: there is no body */
-    /* The client may wait for nj_h2_continue(), or for the response, before it sends the body. */
-    bool expects_continue;
-};
-
 /* nj_h2_respond(), _trailers(), _consume(), _resume() and _reset() may be called from within these,
  * for this stream and any other; what they queue goes out with the next nj_h2_output(). */
 struct nj_h2_events {
-    /* A request head is complete. Answer it now or later, once, with nj_h2_respond().
-     * `user` is what nj_h2_open() was given. */
-    void (*on_request)(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req);
+    /* A request head is complete, and checked by RFC 9113 8.3. Answer it now or later, once, with
+     * nj_h2_respond(). `user` is what nj_h2_open() was given. */
+    void (*on_request)(void *user, struct nj_h2_stream *st, const struct nj_request_head *req);
     /* The stream is over (answered, reset, or its connection ended) and the handle is dead after
      * this call. A response body it held has been closed already. `complete` tells whether the
      * response left to its last byte. Called for each stream that on_request showed, no other. It
@@ -58,7 +47,7 @@ struct nj_h2_events {
      * that fit), contradicts itself (400) or expects what we do not know (417). To be answered with
      * that status and without a body before this returns; on_stream_close does not come for it.
      * NULL: it is answered without fields. */
-    void (*on_refused)(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req,
+    void (*on_refused)(void *user, struct nj_h2_stream *st, const struct nj_request_head *req,
                        uint16_t status);
 };
 
@@ -79,7 +68,6 @@ struct nj_h2_limits {
     uint32_t header_fields_max;      /* cookie crumbs and trailers count; beyond: 431 */
     uint32_t glitches_max;           /* see nj_h2_input() */
     size_t bytes_max;                /* of all connections of a core; then no more are opened */
-    bool keep_fields;                /* show all fields of a request */
     uint32_t window_bytes;           /* of a connection; 0: NJ_H2_CONN_WINDOW_BYTES */
     struct nj_hash_key hash_key;     /* secret, for tables whose content peers choose */
 };

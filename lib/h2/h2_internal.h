@@ -69,12 +69,11 @@ void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
 
 /* ---- core.c ---- */
 
-/* The fields of a header block. Its strings live until the core reads another one. */
+/* A header block. Its strings live until the core reads another one. */
 struct nj__h2_head {
-    struct nj_str method, scheme, authority, path, host;
+    struct nj_str host;
     int64_t length;             /* content-length, or NJ__H2_NO_LENGTH */
     uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
-    uint32_t n_kept;            /* in core->fields */
     bool trailers;
     bool over; /* beyond a soft limit */
     bool bad;  /* malformed, RFC 9113 8.1.1 */
@@ -85,7 +84,8 @@ struct nj__h2_head {
     bool regular;                         /* a field that is not a pseudo one was seen */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     uint8_t priority;
-    bool signalled; /* the client said something of its priority */
+    bool signalled;             /* the client said something of its priority */
+    struct nj_request_head req; /* last: its `header` is not cleared */
 };
 
 #define NJ__H2_AGAIN_MAX 32u /* octets of a block that may come again: as many fields */
@@ -101,7 +101,7 @@ struct nj_h2_core {
     const struct nj_h2_events *events;
     struct nj_counters *counters;
     struct nj__hpack_shared *hpack;
-    struct nj_field *fields; /* of the header block at hand, with limits.keep_fields */
+    struct nj_field *fields; /* of the header block at hand: limits.header_fields_max, and one */
     struct nj__h2_again again;
     struct nj__h2_head head; /* of the last request */
     uint32_t n_conns;
@@ -255,7 +255,7 @@ enum { NJ__H2_NO_LENGTH = -1 };
 bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
 /* The head of a request; it is bad, too, when something is missing (RFC 9113 8.3.1). NULL when the
  * connection ends of it. */
-const struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n);
+struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n);
 /* A connection goes. */
 void nj__h2_head_forget(const struct nj_h2 *h);
 

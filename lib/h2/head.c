@@ -64,23 +64,21 @@ static void take_expect(struct nj__h2_head *head, struct nj_str value)
 }
 
 /* A field with a meaning here. False: it makes the message malformed. */
-static bool take_known(struct nj__h2_head *head, const struct nj__hpack_field *f)
+static bool take_special(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
     if (!is_pseudo(f->token))
         head->regular = true;
     else if (head->trailers || head->regular) /* RFC 9113 8.3, 8.1 */
         return false;
     switch ((enum nj__token)f->token) {
-    case NJ__TOKEN_OTHER:
-        return true;
     case NJ__TOKEN_METHOD:
-        return take(&head->method, f->value);
+        return take(&head->req.method, f->value);
     case NJ__TOKEN_SCHEME:
-        return take(&head->scheme, f->value);
+        return take(&head->req.scheme, f->value);
     case NJ__TOKEN_AUTHORITY:
-        return take(&head->authority, f->value);
+        return take(&head->req.authority, f->value);
     case NJ__TOKEN_PATH:
-        return take(&head->path, f->value);
+        return take(&head->req.path, f->value);
     case NJ__TOKEN_HOST:
         return take(&head->host, f->value);
     case NJ__TOKEN_CONTENT_LENGTH:
@@ -97,6 +95,8 @@ static bool take_known(struct nj__h2_head *head, const struct nj__hpack_field *f
     case NJ__TOKEN_STATUS:
     case NJ__TOKEN_PSEUDO_OTHER:
     case NJ__TOKEN_OF_CONNECTION:
+    case NJ__TOKEN_OTHER:
+    case NJ__TOKEN_KNOWN:
         break;
     }
     return false;
@@ -104,28 +104,31 @@ static bool take_known(struct nj__h2_head *head, const struct nj__hpack_field *f
 
 static bool take_field(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
-    if (f->token != NJ__TOKEN_OTHER)
-        return !f->malformed && take_known(head, f);
+    if (f->token != NJ__TOKEN_OTHER && f->token < NJ__TOKEN_KNOWN)
+        return !f->malformed && take_special(head, f);
     head->regular = true;
+    if (f->token >= NJ__TOKEN_KNOWN)
+        nj_header_add(&head->req, (enum nj_header)(f->token - NJ__TOKEN_KNOWN), f->value);
     return !f->malformed;
 }
 
 /* RFC 9113 8.3.1 */
 static bool is_complete(struct nj__h2_head *head)
 {
-    if (head->bad || !head->method.p)
+    if (head->bad || !head->req.method.p)
         return false;
-    if (nj_str_eq(head->method, NJ_STR("CONNECT"))) { /* RFC 9113 8.5 */
+    if (nj_str_eq(head->req.method, NJ_STR("CONNECT"))) { /* RFC 9113 8.5 */
         head->length = NJ__H2_NO_LENGTH;
-        return head->authority.p && !head->scheme.p && !head->path.p;
+        return head->req.authority.p && !head->req.scheme.p && !head->req.path.p;
     }
-    if (!head->scheme.p || !head->path.p || (!head->authority.p && !head->host.p))
+    if (!head->req.scheme.p || !head->req.path.p || (!head->req.authority.p && !head->host.p))
         return false;
-    if (head->path.p[0] == '/')
+    if (head->req.path.p[0] == '/')
         return true;
-    if (!nj_str_eq(head->scheme, NJ_STR("http")) && !nj_str_eq(head->scheme, NJ_STR("https")))
+    if (!nj_str_eq(head->req.scheme, NJ_STR("http")) &&
+        !nj_str_eq(head->req.scheme, NJ_STR("https")))
         return true;
-    return nj_str_eq(head->path, NJ_STR("*")) && nj_str_eq(head->method, NJ_STR("OPTIONS"));
+    return nj_str_eq(head->req.path, NJ_STR("*")) && nj_str_eq(head->req.method, NJ_STR("OPTIONS"));
 }
 
 /* ---- whom it is for ---- */
@@ -155,10 +158,10 @@ static bool same_but_case(struct nj_str a, struct nj_str b)
  * counts. */
 static bool same_entity(const struct nj__h2_head *head)
 {
-    struct nj_str a = head->authority, b = head->host;
+    struct nj_str a = head->req.authority, b = head->host;
 
-    if (head->scheme.p) {
-        const struct nj_str port = head->scheme.n_bytes == 4 ? NJ_STR("80") : NJ_STR("443");
+    if (head->req.scheme.p) {
+        const struct nj_str port = head->req.scheme.n_bytes == 4 ? NJ_STR("80") : NJ_STR("443");
         a = without_port(a, port);
         b = without_port(b, port);
     }
@@ -186,13 +189,13 @@ static bool has_user(struct nj_str authority)
  * people see what is wrong. */
 static bool contradicts_itself(const struct nj__h2_head *head)
 {
-    if (head->scheme.p && !is_our_scheme(head->scheme))
+    if (head->req.scheme.p && !is_our_scheme(head->req.scheme))
         return true;
-    if (head->authority.p && has_user(head->authority))
+    if (head->req.authority.p && has_user(head->req.authority))
         return true;
     if (nj_likely(!head->host.p))
         return false;
-    return head->authority.p ? !same_entity(head) : has_user(head->host);
+    return head->req.authority.p ? !same_entity(head) : has_user(head->host);
 }
 
 static uint16_t refusal(const struct nj__h2_head *head)
@@ -226,7 +229,7 @@ static bool decoder(struct nj_h2 *h)
 static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
 {
     const struct nj_h2_limits *max = &h->core->limits;
-    struct nj_field *kept = h->core->fields, *to = kept; /* with limits.keep_fields */
+    struct nj_field *to = h->core->fields;
     uint32_t n_bytes = head->n_bytes, n_fields = head->n_fields;
     struct nj__hpack_field f;
     int rv;
@@ -242,12 +245,13 @@ static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
         }
         if (nj_unlikely(!take_field(head, &f)))
             head->bad = true;
-        if (head->regular && kept && !head->over)
+        if (head->regular && !head->over)
             *to++ = (struct nj_field){f.name, f.value};
     }
     head->n_bytes = n_bytes;
     head->n_fields = n_fields;
-    head->n_kept = (uint32_t)(to - kept);
+    head->req.fields = h->core->fields;
+    head->req.n_fields = (uint32_t)(to - h->core->fields);
     return rv;
 }
 
@@ -294,18 +298,23 @@ static void note(struct nj_h2 *h, const uint8_t *block, size_t n)
     again->h = all ? h : NULL;
 }
 
-const struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n)
+struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n)
 {
     struct nj__h2_head *head = &h->core->head;
 
     if (is_again(h, block, n))
         return head;
-    *head = (struct nj__h2_head){.length = NJ__H2_NO_LENGTH, .priority = NJ__H2_PRIORITY_PLAIN};
+    memset(head, 0, offsetof(struct nj__h2_head, req.header)); /* header_set says what is valid */
+    head->length = NJ__H2_NO_LENGTH;
+    head->priority = NJ__H2_PRIORITY_PLAIN;
     if (!nj__h2_head_read(h, head, block, n))
         return NULL;
     head->bad |= !is_complete(head);
     if (!head->bad)
         head->refused = refusal(head);
+    if (!head->req.authority.p)
+        head->req.authority = head->host;
+    head->req.content_length = head->length > 0 ? (uint64_t)head->length : 0;
     note(h, block, n);
     return head;
 }

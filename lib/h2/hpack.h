@@ -17,6 +17,7 @@
 
 #include "base/field.h"
 #include "base/hash.h"
+#include "base/request_head.h"
 
 struct nj__h2_alloc;
 struct nj__hpack_shared; /* one per core: see the end */
@@ -37,10 +38,11 @@ enum nj__token {
     NJ__TOKEN_HOST,
     NJ__TOKEN_CONTENT_LENGTH,
     NJ__TOKEN_TE,
-    NJ__TOKEN_PRIORITY,     /* RFC 9218 */
-    NJ__TOKEN_EXPECT,       /* RFC 9110 10.1.1 */
-    NJ__TOKEN_OF_CONNECTION /* connection, proxy-connection, keep-alive, transfer-encoding, upgrade
-                             */
+    NJ__TOKEN_PRIORITY, /* RFC 9218 */
+    NJ__TOKEN_EXPECT,   /* RFC 9110 10.1.1 */
+    /* connection, proxy-connection, keep-alive, transfer-encoding, upgrade */
+    NJ__TOKEN_OF_CONNECTION,
+    NJ__TOKEN_KNOWN /* and above: plus enum nj_header */
 };
 
 /* ---- in ---- */

@@ -163,7 +163,7 @@ static int name_as_string(struct nj__hpack_in *in, struct nj__hpack_field *field
     int rv = string(in, &field->name);
     if (rv < 0)
         return rv;
-    *mark = (uint8_t)nj__hpack_token(field->name);
+    *mark = nj__hpack_token(field->name);
     bool known = *mark != NJ__TOKEN_OTHER && *mark != NJ__TOKEN_PSEUDO_OTHER;
     if (!known && !nj__hpack_name_ok(field->name))
         *mark |= NJ__HPACK_NAME_BAD;

@@ -13,6 +13,12 @@
         .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(v), .token = NJ__TOKEN_##t,                   \
     }
 
+#define KNOWN(n, v, k)                                                                             \
+    {                                                                                              \
+        .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(v),                                           \
+        .token = NJ__TOKEN_KNOWN + (uint8_t)NJ_HEADER_##k,                                         \
+    }
+
 /* Not a value that such a field may have. */
 #define EMPTY(n, t)                                                                                \
     {                                                                                              \
@@ -36,10 +42,10 @@ const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
     [13] = FIELD(":status", "404", STATUS),
     [14] = FIELD(":status", "500", STATUS),
     [15] = FIELD("accept-charset", "", OTHER),
-    [16] = FIELD("accept-encoding", "gzip, deflate", OTHER),
+    [16] = KNOWN("accept-encoding", "gzip, deflate", ACCEPT_ENCODING),
     [17] = FIELD("accept-language", "", OTHER),
     [18] = FIELD("accept-ranges", "", OTHER),
-    [19] = FIELD("accept", "", OTHER),
+    [19] = KNOWN("accept", "", ACCEPT),
     [20] = FIELD("access-control-allow-origin", "", OTHER),
     [21] = FIELD("age", "", OTHER),
     [22] = FIELD("allow", "", OTHER),
@@ -59,26 +65,26 @@ const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
     [36] = FIELD("expires", "", OTHER),
     [37] = FIELD("from", "", OTHER),
     [38] = EMPTY("host", HOST),
-    [39] = FIELD("if-match", "", OTHER),
-    [40] = FIELD("if-modified-since", "", OTHER),
-    [41] = FIELD("if-none-match", "", OTHER),
-    [42] = FIELD("if-range", "", OTHER),
-    [43] = FIELD("if-unmodified-since", "", OTHER),
+    [39] = KNOWN("if-match", "", IF_MATCH),
+    [40] = KNOWN("if-modified-since", "", IF_MODIFIED_SINCE),
+    [41] = KNOWN("if-none-match", "", IF_NONE_MATCH),
+    [42] = KNOWN("if-range", "", IF_RANGE),
+    [43] = KNOWN("if-unmodified-since", "", IF_UNMODIFIED_SINCE),
     [44] = FIELD("last-modified", "", OTHER),
     [45] = FIELD("link", "", OTHER),
     [46] = FIELD("location", "", OTHER),
     [47] = FIELD("max-forwards", "", OTHER),
     [48] = FIELD("proxy-authenticate", "", OTHER),
     [49] = FIELD("proxy-authorization", "", OTHER),
-    [50] = FIELD("range", "", OTHER),
-    [51] = FIELD("referer", "", OTHER),
+    [50] = KNOWN("range", "", RANGE),
+    [51] = KNOWN("referer", "", REFERER),
     [52] = FIELD("refresh", "", OTHER),
     [53] = FIELD("retry-after", "", OTHER),
     [54] = FIELD("server", "", OTHER),
     [55] = FIELD("set-cookie", "", OTHER),
     [56] = FIELD("strict-transport-security", "", OTHER),
     [57] = FIELD("transfer-encoding", "", OF_CONNECTION),
-    [58] = FIELD("user-agent", "", OTHER),
+    [58] = KNOWN("user-agent", "", USER_AGENT),
     [59] = FIELD("vary", "", OTHER),
     [60] = FIELD("via", "", OTHER),
     [61] = FIELD("www-authenticate", "", OTHER),
@@ -139,12 +145,16 @@ static enum nj__token token_by_length(struct nj_str name)
     }
 }
 
-enum nj__token nj__hpack_token(struct nj_str name)
+uint8_t nj__hpack_token(struct nj_str name)
 {
     enum nj__token token = token_by_length(name);
-    if (token == NJ__TOKEN_OTHER && name.n_bytes > 0 && name.p[0] == ':')
+
+    if (token != NJ__TOKEN_OTHER)
+        return (uint8_t)token;
+    if (name.n_bytes > 0 && name.p[0] == ':')
         return NJ__TOKEN_PSEUDO_OTHER;
-    return token;
+    enum nj_header known = nj_header_of(name);
+    return known == NJ_N_HEADERS ? NJ__TOKEN_OTHER : (uint8_t)(NJ__TOKEN_KNOWN + known);
 }
 
 /* ---- what they and their values consist of ---- */
@@ -269,6 +279,7 @@ bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
     case NJ__TOKEN_PRIORITY:
     case NJ__TOKEN_EXPECT:
     case NJ__TOKEN_OF_CONNECTION:
+    case NJ__TOKEN_KNOWN:
     default:
         return value_ok(v);
     }

@@ -27,7 +27,8 @@
 
 extern const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1];
 
-enum nj__token nj__hpack_token(struct nj_str name);
+/* enum nj__token; NJ__TOKEN_KNOWN and above: plus enum nj_header. */
+uint8_t nj__hpack_token(struct nj_str name);
 /* A name that a field may have (RFC 9113 8.2.1, RFC 9110 5.1), pseudo fields included. */
 bool nj__hpack_name_ok(struct nj_str name);
 /* A value that a field with this token may have. */
@@ -106,9 +107,11 @@ struct nj__hpack_entry {
     uint8_t mark;       /* enum nj__token and what follows */
 };
 
-#define NJ__HPACK_TOKEN    0x0fu
-#define NJ__HPACK_NAME_BAD 0x10u
-#define NJ__HPACK_BAD      0x20u /* the name or the value */
+#define NJ__HPACK_TOKEN    0x1fu
+#define NJ__HPACK_NAME_BAD 0x20u
+#define NJ__HPACK_BAD      0x40u /* the name or the value */
+
+_Static_assert(NJ__TOKEN_KNOWN + NJ_N_HEADERS <= NJ__HPACK_TOKEN + 1, "a mark has room for tokens");
 
 /*
  * Bytes of entries from its beginning, in the order they came, and what describes them from its

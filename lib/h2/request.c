@@ -6,7 +6,7 @@
  */
 #include "h2/h2_internal.h"
 
-static void refuse_request(struct nj_h2_stream *st, const struct nj_h2_request *req,
+static void refuse_request(struct nj_h2_stream *st, const struct nj_request_head *req,
                            uint16_t status)
 {
     const struct nj_h2_events *ev = st->h->core->events;
@@ -18,35 +18,27 @@ static void refuse_request(struct nj_h2_stream *st, const struct nj_h2_request *
 }
 
 /* A request that is shown, or refused. */
-static void show(struct nj_h2_stream *st, const struct nj__h2_head *head)
+static void show(struct nj_h2_stream *st, struct nj__h2_head *head)
 {
     struct nj_h2 *h = st->h;
+    struct nj_request_head *req = &head->req;
 
     nj_count(h->core->counters, NJ_C_requests);
-    const struct nj_h2_request req = {
-        .method = head->method,
-        .scheme = head->scheme,
-        /* RFC 9113 8.3.1: without :authority the host field stands in. */
-        .authority = head->authority.p ? head->authority : head->host,
-        .path = head->path,
-        .fields = h->core->fields,
-        .n_fields = head->n_kept,
-        .ends = st->got_end,
-        .expects_continue = head->expects_continue && !st->got_end,
-    };
+    req->ends = st->got_end;
+    req->expects_continue = head->expects_continue && !st->got_end;
     if (nj_unlikely(head->refused)) {
         if (head->refused == 431)
             nj_count(h->core->counters, NJ_C_h2_header_full);
-        refuse_request(st, &req, head->refused);
+        refuse_request(st, req, head->refused);
         return;
     }
     st->announced = true;
-    h->core->events->on_request(h->user, st, &req);
+    h->core->events->on_request(h->user, st, req);
 }
 
 static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *block, size_t n)
 {
-    const struct nj__h2_head *head = nj__h2_head_request(h, block, n);
+    struct nj__h2_head *head = nj__h2_head_request(h, block, n);
 
     if (!head)
         return;

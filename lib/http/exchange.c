@@ -8,7 +8,6 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/exchange_internal.h"
-#include "http/scan.h"
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
@@ -139,11 +138,12 @@ static struct nj_view keep_view(char **at, struct nj_str s)
 }
 
 /* Copy a head into one block. NULL: there is none for it. */
-static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exchange_head *from)
+static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_request_head *from,
+                                  struct nj_str plain_path)
 {
     size_t n_fields = from->n_fields * sizeof(struct nj_field);
     size_t n = sizeof(struct nj__head) + n_fields + from->method.n_bytes + from->scheme.n_bytes +
-               from->authority.n_bytes + from->path.n_bytes + from->plain_path.n_bytes;
+               from->authority.n_bytes + from->path.n_bytes + plain_path.n_bytes;
     for (uint32_t i = 0; i < from->n_fields; i++)
         n += from->fields[i].name.n_bytes + from->fields[i].value.n_bytes;
     struct nj_block *block = n < UINT32_MAX ? nj_block_take(blocks, (uint32_t)n) : NULL;
@@ -158,7 +158,7 @@ static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exch
     const char *mark = path.n_bytes ? memchr(path.p, '?', path.n_bytes) : NULL;
     uint32_t n_path = mark ? (uint32_t)(mark - path.p) : path.n_bytes;
     head->path = view(path.p, n_path);
-    head->plain_path = keep_view(&at, from->plain_path);
+    head->plain_path = keep_view(&at, plain_path);
     head->query = mark ? view(mark + 1, path.n_bytes - n_path - 1) : view("", 0);
     head->n_fields = from->n_fields;
     for (uint32_t i = 0; i < from->n_fields; i++) {
@@ -166,16 +166,6 @@ static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_exch
         head->fields[i].value = keep(&at, from->fields[i].value);
     }
     return block;
-}
-
-uint64_t nj_content_length(const struct nj_field *fields, uint32_t n_fields)
-{
-    const struct nj_field *f = nj_field_find(fields, n_fields, NJ_STR("content-length"));
-    struct nj_str value = f ? f->value : NJ_STR("");
-    uint64_t n;
-
-    (void)nj__number(&value, &n); /* HTTP/2 has checked that it is one */
-    return n;
 }
 
 static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
@@ -189,7 +179,7 @@ static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
 }
 
 static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint32_t index,
-                          const struct nj_exchange_head *head, void *stream)
+                          const struct nj_request_head *head, void *stream)
 {
     x->task.ops = &nj__exchange_task_ops;
     x->task.class_of = &set->config.classes[index];
@@ -211,14 +201,15 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
 }
 
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
-                                      const struct nj_exchange_head *head, void *stream, nj_ns now)
+                                      const struct nj_request_head *head, struct nj_str plain_path,
+                                      void *stream, nj_ns now)
 {
-    if (nj_content_length(head->fields, head->n_fields) > body_max(set, index)) {
+    if (head->content_length > body_max(set, index)) {
         nj_exchange_refuse(set, stream, 413, (struct nj_field){0}, now);
         return NULL;
     }
     struct nj_exchange *x = nj_pool_take(&set->pool);
-    struct nj_block *block = x ? copy_head(set->blocks, head) : NULL;
+    struct nj_block *block = x ? copy_head(set->blocks, head, plain_path) : NULL;
     if (!block) {
         if (x)
             nj_pool_put(&set->pool, x);

@@ -19,6 +19,7 @@
 
 #include "base/field.h"
 #include "base/list.h"
+#include "base/request_head.h"
 #include "base/types.h"
 #include "http/route.h"
 #include "sched/task.h"
@@ -81,25 +82,14 @@ uint32_t nj_exchanges_away(const struct nj_exchanges *set);
 /* Is it one of these? For whoever keeps other things in the same place. */
 bool nj_exchanges_own(const struct nj_exchanges *set, const void *p);
 
-/* A complete request head; its strings live until the call returns. */
-struct nj_exchange_head {
-    struct nj_str method, scheme, authority;
-    struct nj_str path, plain_path; /* as sent; as in http/path.h */
-    const struct nj_field *fields;
-    uint32_t n_fields;
-    bool ends;             /* there is no body */
-    bool expects_continue; /* its body may wait for 100 (Continue) */
-};
-
-/* The length a request gives for its body; 0 when it gives none. HTTP/2 has checked its form. */
-uint64_t nj_content_length(const struct nj_field *fields, uint32_t n_fields);
-
 /*
- * A request for route `index`. Returns the exchange: its task is to be offered to the strategy.
- * NULL: there is no room, or the body is too large by its own words, and it was answered at once.
+ * A request for route `index`; `plain_path` as in http/path.h. Returns the exchange: its task is to
+ * be offered to the strategy. NULL: there is no room, or the body is too large by its own words,
+ * and it was answered at once.
  */
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
-                                      const struct nj_exchange_head *head, void *stream, nj_ns now);
+                                      const struct nj_request_head *head, struct nj_str plain_path,
+                                      void *stream, nj_ns now);
 /* Answer a request that is none of a route's: status, one field unless its name is empty. */
 void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
                         struct nj_field extra, nj_ns now);

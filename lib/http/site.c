@@ -412,69 +412,62 @@ static enum outcome resolve(struct nj_site *site, struct nj__asker *who, struct 
 
 /* Requests. */
 
-/* Where the value of a field goes, or NULL: it is none of ours. */
-static struct nj_str *slot_of(struct nj_str name, struct nj__asker *who, struct nj_str *accept)
-{
-    struct nj_conditions *c = &who->conditions;
-
-    switch (name.n_bytes) {
-    case 5:
-        return nj_str_eq(name, NJ_STR("range")) ? &c->range : NULL;
-    case 6:
-        return nj_str_eq(name, NJ_STR("accept")) ? accept : NULL;
-    case 8:
-        return nj_str_eq(name, NJ_STR("if-match"))   ? &c->if_match
-               : nj_str_eq(name, NJ_STR("if-range")) ? &c->if_range
-                                                     : NULL;
-    case 13:
-        return nj_str_eq(name, NJ_STR("if-none-match")) ? &c->if_none_match : NULL;
-    case 15:
-        return nj_str_eq(name, NJ_STR("accept-encoding")) ? &who->accept_encoding : NULL;
-    case 17:
-        return nj_str_eq(name, NJ_STR("if-modified-since")) ? &c->if_modified_since : NULL;
-    case 19:
-        return nj_str_eq(name, NJ_STR("if-unmodified-since")) ? &c->if_unmodified_since : NULL;
-    default:
-        return NULL;
-    }
-}
-
 /* Several lines of one field are one list (RFC 9110 5.3). For a field that is no list that makes
- * nonsense of it, which is ignored like any other. */
-static bool join(struct nj_site *site, uint32_t *n_joined, struct nj_str *s, struct nj_str more)
+ * nonsense of it, which is ignored like any other. False: there is no room to join them. */
+static bool join(struct nj_site *site, const struct nj_request_head *head, enum nj_header which,
+                 struct nj_str *value, uint32_t *n_joined)
 {
-    if (s->n_bytes + more.n_bytes + 2 > sizeof site->joined - *n_joined)
-        return false;
-    char *to = site->joined + *n_joined;
-    memcpy(to, s->p, s->n_bytes);
-    memcpy(to + s->n_bytes, ", ", 2);
-    memcpy(to + s->n_bytes + 2, more.p, more.n_bytes);
-    *s = (struct nj_str){to, s->n_bytes + 2 + more.n_bytes};
-    *n_joined += s->n_bytes;
+    const struct nj_str name = nj_header_name(which);
+    char *to = site->joined + *n_joined, *end = site->joined + sizeof site->joined, *at = to;
+
+    for (const struct nj_field *f = head->fields; f < head->fields + head->n_fields; f++) {
+        if (!nj_str_eq(f->name, name))
+            continue;
+        if (f->value.n_bytes + 2 > (size_t)(end - at))
+            return false;
+        if (at > to)
+            at = mempcpy(at, ", ", 2);
+        at = mempcpy(at, f->value.p, f->value.n_bytes);
+    }
+    *value = (struct nj_str){to, (uint32_t)(at - to)};
+    *n_joined += value->n_bytes;
     return true;
 }
 
+#define CONDITIONS                                                                                 \
+    (1u << NJ_HEADER_IF_MATCH | 1u << NJ_HEADER_IF_MODIFIED_SINCE |                                \
+     1u << NJ_HEADER_IF_NONE_MATCH | 1u << NJ_HEADER_IF_RANGE |                                    \
+     1u << NJ_HEADER_IF_UNMODIFIED_SINCE | 1u << NJ_HEADER_RANGE)
+#define LOOKED_AT (CONDITIONS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
+
 /* False: there is more of it than we keep. */
-static bool read_fields(struct nj_site *site, const struct nj_http_request *req,
+static bool read_fields(struct nj_site *site, const struct nj_request_head *head,
                         struct nj__asker *who)
 {
-    struct nj_str accept = {0};
+    struct nj_conditions *c = &who->conditions;
+    struct nj_str accept = {0}, *const slot[NJ_N_HEADERS] = {
+                                    [NJ_HEADER_ACCEPT] = &accept,
+                                    [NJ_HEADER_ACCEPT_ENCODING] = &who->accept_encoding,
+                                    [NJ_HEADER_IF_MATCH] = &c->if_match,
+                                    [NJ_HEADER_IF_MODIFIED_SINCE] = &c->if_modified_since,
+                                    [NJ_HEADER_IF_NONE_MATCH] = &c->if_none_match,
+                                    [NJ_HEADER_IF_RANGE] = &c->if_range,
+                                    [NJ_HEADER_IF_UNMODIFIED_SINCE] = &c->if_unmodified_since,
+                                    [NJ_HEADER_RANGE] = &c->range,
+                                };
     uint32_t n_joined = 0, n_bytes = 0;
 
-    for (uint32_t i = 0; i < req->n_fields; i++) {
-        struct nj_str value = req->fields[i].value;
-        struct nj_str *slot = slot_of(req->fields[i].name, who, &accept);
-        if (!slot)
-            continue;
+    for (uint32_t rest = head->header_set & LOOKED_AT; rest; rest &= rest - 1) {
+        enum nj_header i = (enum nj_header)__builtin_ctz(rest);
+        struct nj_str value = head->header[i];
+        if (head->header_repeated >> i & 1 && !join(site, head, i, &value, &n_joined))
+            return false;
         n_bytes += value.n_bytes + 2;
         if (n_bytes > NJ__ASKED_BYTES)
             return false;
-        if (!slot->p)
-            *slot = (struct nj_str){value.p ? value.p : "", value.n_bytes};
-        else if (!join(site, &n_joined, slot, value))
-            return false;
-        who->has_conditions |= slot != &who->accept_encoding && slot != &accept;
+        *slot[i] = value;
     }
+    who->has_conditions = head->header_set & CONDITIONS;
     who->json = site->options.listing && accept.p && nj_accept_json(accept);
     return true;
 }
@@ -490,7 +483,8 @@ static uint16_t check_target(const struct nj_http_request *req)
 {
     if (req->target->result == NJ_PATH_BAD)
         return 400;
-    bool too_long = req->target->result == NJ_PATH_TOO_LONG || req->path.n_bytes >= NJ_PATH_MAX;
+    bool too_long =
+        req->target->result == NJ_PATH_TOO_LONG || req->head->path.n_bytes >= NJ_PATH_MAX;
     return too_long ? 414 : 0;
 }
 
@@ -501,13 +495,14 @@ static uint16_t check_request(struct nj_site *site, const struct nj_http_request
     const struct nj_target *target = req->target;
     uint16_t status = check_target(req);
 
-    if (!who->is_head && !nj_str_eq(req->method, NJ_STR("GET")))
-        return status && req->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to be bad */
+    if (!who->is_head && !nj_str_eq(req->head->method, NJ_STR("GET")))
+        return status && req->head->path.n_bytes > 0 ? status
+                                                     : 405; /* CONNECT has no path to be bad */
     if (status)
         return status;
     if (target->result == NJ_PATH_HIDDEN)
         return 404;
-    if (!read_fields(site, req, who))
+    if (!read_fields(site, req->head, who))
         return 431;
     who->had_slash = target->had_slash;
     who->query = target->query;
@@ -519,18 +514,19 @@ static uint16_t check_request(struct nj_site *site, const struct nj_http_request
  */
 static uint16_t check_options(const struct nj_http_request *req)
 {
-    uint16_t status = nj_str_eq(req->path, NJ_STR("*")) ? 0 : check_target(req);
+    uint16_t status = nj_str_eq(req->head->path, NJ_STR("*")) ? 0 : check_target(req);
     return status ? status : 204;
 }
 
 struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
                                      void *stream, nj_ns now)
 {
-    struct nj__asker who = {
-        .stream = stream, .is_head = nj_str_eq(req->method, NJ_STR("HEAD")), .client = req->client};
+    struct nj__asker who = {.stream = stream,
+                            .is_head = nj_str_eq(req->head->method, NJ_STR("HEAD")),
+                            .client = req->client};
     struct nj_site_wait *x = NULL;
     struct nj_object_name name;
-    bool is_options = nj_str_eq(req->method, NJ_STR("OPTIONS"));
+    bool is_options = nj_str_eq(req->head->method, NJ_STR("OPTIONS"));
 
     uint16_t status = is_options ? check_options(req) : check_request(site, req, &who, &name);
     if (status == 204) {

@@ -15,6 +15,7 @@
 
 #include "base/field.h"
 #include "base/hash.h"
+#include "base/request_head.h"
 #include "base/types.h"
 #include "http/file_port.h"
 #include "http/site_options.h"
@@ -23,11 +24,9 @@
 struct nj_counters;
 
 struct nj_http_request {
-    struct nj_str method, path;     /* path as sent: percent-encoded, with query; CONNECT: empty */
-    const struct nj_target *target; /* nj_site_target() of it */
-    const struct nj_field *fields;
-    uint32_t n_fields;
-    const void *client; /* whose request it is, see struct nj_file_job */
+    const struct nj_request_head *head;
+    const struct nj_target *target; /* nj_site_target() of its path */
+    const void *client;             /* whose request it is, see struct nj_file_job */
 };
 
 #define NJ_REPLY_FIELDS_MAX 16

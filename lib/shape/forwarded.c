@@ -89,15 +89,16 @@ static struct nj_str for_of(struct nj_str element)
 bool nj_forwarded_client(const struct nj_policy *p, const struct nj_policy_request *req,
                          struct nj_addr *out)
 {
+    const struct nj_request_head *head = req->head;
     bool pairs = nj_str_eq(p->client_field, forwarded), found = false;
     uint32_t n_hops = 0;
     struct nj_addr addr;
     struct nj_str list, element;
 
-    for (uint32_t i = req->n_fields; i-- > 0;) { /* lines of one name are one list, in order */
-        if (!nj_str_eq(req->fields[i].name, p->client_field))
+    for (uint32_t i = head->n_fields; i-- > 0;) { /* lines of one name are one list, in order */
+        if (!nj_str_eq(head->fields[i].name, p->client_field))
             continue;
-        list = req->fields[i].value;
+        list = head->fields[i].value;
         while (cut_last(&list, ',', &element)) {
             if (n_hops++ == NJ_FORWARDED_HOPS_MAX)
                 return found;

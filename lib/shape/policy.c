@@ -46,22 +46,18 @@ static bool same_but_case(struct nj_str a, struct nj_str b)
 static const struct nj_field *find_field(const struct nj_policy_request *req, struct nj_str name,
                                          uint32_t from)
 {
-    if (from >= req->n_fields)
+    const struct nj_request_head *head = req->head;
+
+    if (from >= head->n_fields)
         return NULL;
-    return nj_field_find(req->fields + from, req->n_fields - from, name);
+    return nj_field_find(head->fields + from, head->n_fields - from, name);
 }
 
 /* The host without user, port and the dot that ends a name (RFC 3986 3.2). */
 static struct nj_str host_of(const struct nj_policy_request *req)
 {
-    struct nj_str h = req->authority;
+    struct nj_str h = req->head->authority;
 
-    if (h.n_bytes == 0) { /* then there may be a Host field (RFC 9113 8.3.1) */
-        const struct nj_field *f = find_field(req, NJ_STR("host"), 0);
-        if (!f)
-            return h;
-        h = f->value;
-    }
     for (uint32_t i = h.n_bytes; i-- > 0;) {
         if (h.p[i] == '@') {
             h.p += i + 1;
@@ -95,7 +91,7 @@ static bool header_matches(const struct asked *a, const struct nj_class_rule *r)
     const struct nj_field *f = find_field(a->req, r->header, 0);
 
     while (f && r->value.n_bytes > 0 && !nj_str_eq(f->value, r->value))
-        f = find_field(a->req, r->header, (uint32_t)(f - a->req->fields) + 1);
+        f = find_field(a->req, r->header, (uint32_t)(f - a->req->head->fields) + 1);
     return f != NULL;
 }
 
@@ -147,7 +143,8 @@ static struct nj_str client_value(const struct nj_policy *p, const struct nj_pol
         f = find_field(req, p->client_field, 0);
         return f ? f->value : (struct nj_str){NULL, 0};
     }
-    for (uint32_t i = 0; (f = find_field(req, cookie, i)); i = (uint32_t)(f - req->fields) + 1) {
+    for (uint32_t i = 0; (f = find_field(req, cookie, i));
+         i = (uint32_t)(f - req->head->fields) + 1) {
         struct nj_str v = cookie_in(f->value, p->client_field);
         if (v.n_bytes > 0)
             return v;

@@ -14,6 +14,7 @@
 
 #include "base/field.h"
 #include "base/hash.h"
+#include "base/request_head.h"
 #include "base/types.h"
 #include "shape/limit.h"
 
@@ -106,9 +107,7 @@ struct nj_policy_memo {
 struct nj_policy_request {
     const struct nj_addr *addr;
     struct nj_str path; /* plain (http/path.h); empty: it has none */
-    struct nj_str authority;
-    const struct nj_field *fields;
-    uint32_t n_fields;
+    const struct nj_request_head *head;
     struct nj_policy_memo *memo; /* or NULL; always with the same key */
 };
 

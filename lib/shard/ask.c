@@ -22,13 +22,6 @@ static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
     return (uint16_t)n;
 }
 
-static struct nj_str field(const struct nj_h2_request *req, struct nj_str name)
-{
-    const struct nj_field *f = nj_field_find(req->fields, req->n_fields, name);
-
-    return f ? f->value : NJ_STR("");
-}
-
 static int64_t wall_ns(const struct nj_shard *s, nj_ns at)
 {
     return s->cfg.wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)at;
@@ -37,7 +30,7 @@ static int64_t wall_ns(const struct nj_shard *s, nj_ns at)
 /* The head lives no longer than the call that showed it: what is told of it is copied now. What is
  * behind a long path is left away, and the record says so. */
 static struct nj_access *note_head(const struct nj_conn *c, uint32_t stream_id,
-                                   const struct nj_h2_request *req)
+                                   const struct nj_request_head *req)
 {
     struct nj_shard *s = c->shard;
     struct nj_access *r = s->cfg.access.take ? s->cfg.access.take(s->cfg.access.ctx) : NULL;
@@ -57,14 +50,14 @@ static struct nj_access *note_head(const struct nj_conn *c, uint32_t stream_id,
     r->n_method = add(r, &at, req->method);
     r->n_path = add(r, &at, req->path);
     r->n_authority = add(r, &at, req->authority);
-    r->n_referer = add(r, &at, field(req, NJ_STR("referer")));
-    r->n_agent = add(r, &at, field(req, NJ_STR("user-agent")));
+    r->n_referer = add(r, &at, nj_header_value(req, NJ_HEADER_REFERER));
+    r->n_agent = add(r, &at, nj_header_value(req, NJ_HEADER_USER_AGENT));
     return r;
 }
 
 /* A request that is answered as it comes, and not remembered. */
 static void note_answered(const struct nj_conn *c, uint32_t stream_id,
-                          const struct nj_h2_request *req, uint16_t status)
+                          const struct nj_request_head *req, uint16_t status)
 {
     struct nj_access *r = note_head(c, stream_id, req);
 
@@ -133,7 +126,7 @@ void nj__ask_busy(struct nj_ask *a)
 }
 
 static void refuse_unrecorded(struct nj_conn *c, struct nj_h2_stream *st,
-                              const struct nj_h2_request *req, uint16_t status,
+                              const struct nj_request_head *req, uint16_t status,
                               uint32_t retry_after_s)
 {
     struct nj_field f[4];
@@ -143,7 +136,7 @@ static void refuse_unrecorded(struct nj_conn *c, struct nj_h2_stream *st,
     nj_h2_respond(st, status, f, fields_of(c->shard, retry_after_s, buf, f), NULL);
 }
 
-void nj__ask_refused(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req,
+void nj__ask_refused(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *req,
                      uint16_t status)
 {
     refuse_unrecorded(c, st, req, status, 0);
@@ -176,16 +169,14 @@ static bool refused(struct nj_ask *a, const struct nj_class *class_of, enum nj_a
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-static void decide(const struct nj_conn *c, const struct nj_h2_request *req, struct nj_str path,
+static void decide(const struct nj_conn *c, const struct nj_request_head *req, struct nj_str path,
                    struct nj_policy_verdict *v)
 {
     struct nj_shard *s = c->shard;
     const struct nj_policy_request q = {
         .addr = &c->tcb->flow.tuple.remote,
         .path = path,
-        .authority = req->authority,
-        .fields = req->fields,
-        .n_fields = req->n_fields,
+        .head = req,
         .memo = &s->client_memo,
     };
     nj_policy_decide(nj_shape_policy(s->shape), &s->cfg.client_key, &q, v);
@@ -249,7 +240,7 @@ static struct nj_ask *take(struct nj_shard *s, struct nj_stacks_client *who,
 }
 
 struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
-                             const struct nj_h2_request *req, struct nj_str path)
+                             const struct nj_request_head *req, struct nj_str path)
 {
     struct nj_shard *s = c->shard;
     struct nj_policy_verdict v;

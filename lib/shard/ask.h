@@ -48,7 +48,7 @@ struct nj_ask {
  * the policy asked what is to become of it.
  * NULL: it was answered or reset, and there is nothing more to do. */
 struct nj_ask *nj__ask_begin(struct nj_conn *c, struct nj_h2_stream *st,
-                             const struct nj_h2_request *req, struct nj_str path);
+                             const struct nj_request_head *req, struct nj_str path);
 /* So many places of what it needs are left: does its client have too many requests open to get one
  * of them? Then it was answered with 503. */
 bool nj__ask_hoards(struct nj_ask *a, uint32_t n_left);
@@ -60,7 +60,7 @@ void nj__ask_refuse(struct nj_ask *a, uint16_t status);
 /* The answer is 503, and when to come again. */
 void nj__ask_busy(struct nj_ask *a);
 /* A request that HTTP/2 refuses for its head alone: it is answered, and not remembered. */
-void nj__ask_refused(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req,
+void nj__ask_refused(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *req,
                      uint16_t status);
 /* Its stream is over. `runs`: its handler is not home, and it counts for its client until
  * nj__ask_home(); nothing else of it is used any more. */

@@ -15,13 +15,13 @@
 
 /* --- what HTTP/2 says ---------------------------------------------------------------------- */
 
-static void request_site(struct nj_ask *a, const struct nj_h2_request *req,
+static void request_site(struct nj_ask *a, const struct nj_request_head *req,
                          const struct nj_target *target)
 {
     const struct nj_shard *s = a->conn->shard;
-    struct nj_http_request r = {req->method, req->path, target, req->fields, req->n_fields, a->who};
+    struct nj_http_request r = {req, target, a->who};
 
-    if (s->cfg.body_max && nj_content_length(req->fields, req->n_fields) > s->cfg.body_max) {
+    if (s->cfg.body_max && req->content_length > s->cfg.body_max) {
         nj__ask_refuse(a, 413);
         return;
     }
@@ -29,7 +29,7 @@ static void request_site(struct nj_ask *a, const struct nj_h2_request *req,
         a->wait = nj_site_request(s->site, &r, a, s->now);
 }
 
-static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_h2_request *req)
+static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *req)
 {
     struct nj_exchange *x;
     struct nj_target target; /* one reading of it, for policy, routes and files */
@@ -50,7 +50,7 @@ static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_
         c->talk->asked = nj_exchange_node(x);
 }
 
-static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *req)
 {
     struct nj_conn *c = user;
     enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_HANDLER);
@@ -121,7 +121,7 @@ static void on_end(void *user, struct nj_h2_stream *st)
         nj_exchange_body_end(a->exchange);
 }
 
-static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req,
+static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *req,
                        uint16_t status)
 {
     nj__ask_refused(user, st, req, status);

@@ -273,7 +273,7 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
 /* --- requests ------------------------------------------------------------------------------- */
 
 /* Without a site. That there is no path at all, as of CONNECT, is no fault of it. */
-static uint16_t not_found(const struct nj_h2_request *req, const struct nj_target *target)
+static uint16_t not_found(const struct nj_request_head *req, const struct nj_target *target)
 {
     if (target->result == NJ_PATH_TOO_LONG)
         return 414;
@@ -291,7 +291,7 @@ static bool has_too_many(struct nj_shard *s, const struct nj_conn *c)
 }
 
 bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
-                          const struct nj_h2_request *req, const struct nj_target *target,
+                          const struct nj_request_head *req, const struct nj_target *target,
                           struct nj_exchange **x)
 {
     struct nj_exchanges *set = s->handlers.exchanges;
@@ -317,18 +317,7 @@ bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
     }
     if (nj__ask_hoards(nj__ask_of(st), nj_exchanges_left(set)))
         return true;
-    struct nj_exchange_head head = {
-        .method = req->method,
-        .scheme = req->scheme,
-        .authority = req->authority,
-        .path = req->path,
-        .plain_path = target->path,
-        .fields = req->fields,
-        .n_fields = req->n_fields,
-        .ends = req->ends,
-        .expects_continue = req->expects_continue,
-    };
-    *x = nj_exchange_begin(set, match.index, &head, st, s->now);
+    *x = nj_exchange_begin(set, match.index, req, target->path, st, s->now);
     return true;
 }
 

@@ -48,7 +48,6 @@ static bool init_h2(struct nj_shard *s)
 {
     struct nj_h2_limits limits = nj_h2_limits_default;
 
-    limits.keep_fields = true;
     limits.hash_key = s->cfg.flow_key;
     limits.window_bytes = NJ_H2_ROUTES_WINDOW_BYTES;
     if (s->cfg.header_bytes_max)

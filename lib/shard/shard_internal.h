@@ -65,7 +65,7 @@ void nj__handlers_leave(struct nj_shard *);
 /* Waits for those that are with workers. */
 void nj__handlers_fini(struct nj_shard *);
 /* Is the request a route's? Then *x is its exchange, or NULL when it was answered at once. */
-bool nj__handlers_request(struct nj_shard *, struct nj_h2_stream *, const struct nj_h2_request *,
+bool nj__handlers_request(struct nj_shard *, struct nj_h2_stream *, const struct nj_request_head *,
                           const struct nj_target *, struct nj_exchange **x);
 /* May it begin? LATER: it waits for a stack, and is offered when it has one. NEVER: too many wait
  * already, and it was answered. */

@@ -114,7 +114,7 @@ static uint32_t sum_up(uint32_t sum, const void *p, uint32_t n_bytes)
     return sum;
 }
 
-static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *req)
 {
     struct fuzz *f = user;
     struct peer_stream *q = calloc(1, sizeof *q);
@@ -253,10 +253,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     uint32_t chunk = data[0] ? data[0] : 4096, flags = data[3];
     f.room = f.room_max;
     f.flags = flags;
-    struct nj_h2_limits limits = nj_h2_limits_default;
-    limits.keep_fields = flags & READ;
     struct nj_h2_core *core =
-        nj_h2_core_new(flags & READ ? &reader_events : &events, &limits, &f.counters);
+        nj_h2_core_new(flags & READ ? &reader_events : &events, &nj_h2_limits_default, &f.counters);
     struct nj_h2 *h = nj_h2_open(core, &f);
     if (flags & FAIL)
         nj__h2_core_fail_after(core, 1u + data[2]);

@@ -17,7 +17,7 @@ static struct nj_h2 *one, *other;
 static char shown[1024]; /* the last request; empty: none since */
 static unsigned n_refused;
 
-static void on_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *req)
 {
     int n = snprintf(shown, sizeof shown, "%.*s %.*s %.*s%s", (int)req->method.n_bytes,
                      req->method.p, (int)req->path.n_bytes, req->path.p,
@@ -35,7 +35,7 @@ static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
 }
 
-static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req,
+static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *req,
                        uint16_t status)
 {
     cr_expect_eq(status, 431);
@@ -83,9 +83,7 @@ static struct nj_h2 *open_one(void)
 
 static void begin(void)
 {
-    struct nj_h2_limits limits = nj_h2_limits_default;
-    limits.keep_fields = true;
-    core = nj_h2_core_new(&events, &limits, &counters);
+    core = nj_h2_core_new(&events, &nj_h2_limits_default, &counters);
     cr_assert(core);
     one = open_one();
     other = open_one();
@@ -128,7 +126,7 @@ Test(h2_again, same)
         cr_expect_str_eq(ASK(one, GET BEFORE LAST), "GET / a x=y");
         cr_expect_eq(core->again.h, one);
     }
-    core->head.method = NJ_STR("SEEN");
+    core->head.req.method = NJ_STR("SEEN");
     cr_expect_str_eq(ASK(one, GET BEFORE LAST), "SEEN / a x=y", "it is not read again");
     cr_expect_str_eq(ASK(one, GET BEFORE), "GET / a");
     cr_expect_str_eq(ASK(one, "\x83\x86\x84" BEFORE), "POST / a");

@@ -225,7 +225,7 @@ static void act(struct rig *r, struct nj_h2_stream *st, unsigned at)
         rig_answer(r, q);
 }
 
-static void act_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+static void act_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *req)
 {
     rig_on_request(user, st, req);
     act(user, st, 0);
@@ -292,7 +292,7 @@ static void echo_advance(struct nj_body *b, uint32_t n)
 static const struct nj_body_ops echo_ops = {rig_peek, echo_advance, rig_remaining, rig_close_body,
                                             NULL};
 
-static void echo_request(void *user, struct nj_h2_stream *st, const struct nj_h2_request *req)
+static void echo_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *req)
 {
     rig_on_request(user, st, req);
     ((struct rig_stream *)nj_h2_stream_user(st))->body->body.ops = &echo_ops;
@@ -567,13 +567,11 @@ static int scenario(struct rig *r)
 /* Each allocation fails once; nothing leaks, nothing is closed twice, no event comes twice. */
 Test(h2_body_in, allocation_fails)
 {
-    struct nj_h2_limits limits = nj_h2_limits_default;
-    limits.keep_fields = true;
     unsigned n_failed = 0;
     bool over = false;
     for (uint64_t n = 1; !over; n++) {
         struct rig *r = calloc(1, sizeof *r);
-        r->core = nj_h2_core_new(&rig_reader_events, &limits, &r->counters);
+        r->core = nj_h2_core_new(&rig_reader_events, &nj_h2_limits_default, &r->counters);
         nj__h2_core_fail_after(r->core, n);
         r->h = nj_h2_open(r->core, r);
         int rv = -1;

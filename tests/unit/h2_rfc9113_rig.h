@@ -282,7 +282,7 @@ static inline void rfc_text(char *to, size_t room, struct nj_str s)
 }
 
 static inline void rfc_on_request(void *user, struct nj_h2_stream *st,
-                                  const struct nj_h2_request *req)
+                                  const struct nj_request_head *req)
 {
     struct rfc *c = user;
     struct rfc_stream *s = rfc_stream(c, nj_h2_stream_id(st));

@@ -248,7 +248,7 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
 }
 
 static inline void rig_on_request(void *user, struct nj_h2_stream *st,
-                                  const struct nj_h2_request *req)
+                                  const struct nj_request_head *req)
 {
     struct rig *r = user;
     struct rig_stream *q = &r->req[r->n_req++ % RIG_STREAMS];

@@ -231,13 +231,13 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
 {
     static char value[40000];
     struct nj_field field = {NJ_STR("x"), {value, n_value}};
-    struct nj_exchange_head head = {.method = NJ_STR("POST"),
-                                    .scheme = NJ_STR("http"),
-                                    .authority = NJ_STR("a"),
-                                    .path = {list[route].path, (uint32_t)strlen(list[route].path)},
-                                    .fields = &field,
-                                    .n_fields = 1};
-    return w.x[i] = nj_exchange_begin(w.set, route, &head, &w.stream[i], w.now);
+    struct nj_request_head head = {.method = NJ_STR("POST"),
+                                   .scheme = NJ_STR("http"),
+                                   .authority = NJ_STR("a"),
+                                   .path = {list[route].path, (uint32_t)strlen(list[route].path)},
+                                   .fields = &field,
+                                   .n_fields = 1};
+    return w.x[i] = nj_exchange_begin(w.set, route, &head, head.path, &w.stream[i], w.now);
 }
 
 static void offer(int i)

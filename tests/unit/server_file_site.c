@@ -84,8 +84,8 @@ static struct nj_site_wait *get(struct world *w, const char *who, const char *pa
     struct nj_target target;
 
     nj_site_target(w->site, p, &target);
-    struct nj_http_request req = {
-        .method = NJ_STR("GET"), .path = p, .target = &target, .client = client_of(who)};
+    struct nj_request_head head = {.method = NJ_STR("GET"), .path = p};
+    struct nj_http_request req = {&head, &target, client_of(who)};
     return nj_site_request(w->site, &req, (void *)(uintptr_t)who, NJ_SEC);
 }
 

@@ -8,6 +8,8 @@
 #include "shape/forwarded.h"
 #include "support/addr.h"
 
+#define HEAD(...) (&(struct nj_request_head){__VA_ARGS__})
+
 static const struct nj_hash_key key = {{1, 2, 3}};
 static struct nj_policy p;
 
@@ -47,10 +49,11 @@ static struct nj_policy_verdict ask(const char *peer, const char *first, const c
         f[n++] = (struct nj_field){p.client_field, str(first)};
     if (second)
         f[n++] = (struct nj_field){p.client_field, str(second)};
-    nj_policy_decide(
-        &p, &key,
-        &(struct nj_policy_request){.addr = &from, .path = NJ_STR("/"), .fields = f, .n_fields = n},
-        &v);
+    nj_policy_decide(&p, &key,
+                     &(struct nj_policy_request){.addr = &from,
+                                                 .path = NJ_STR("/"),
+                                                 .head = HEAD(.fields = f, .n_fields = n)},
+                     &v);
     return v;
 }
 
@@ -204,8 +207,9 @@ Test(shape_forwarded, cookies_of_that_name)
             struct nj_field f[] = {{NJ_STR("cookie"), str(line)},
                                    {p.client_field, str(k ? "192.0.2.1" : "192.0.2.2")}};
             nj_policy_decide(&p, &key,
-                             &(struct nj_policy_request){
-                                 .addr = &from, .path = NJ_STR("/"), .fields = f, .n_fields = 2},
+                             &(struct nj_policy_request){.addr = &from,
+                                                         .path = NJ_STR("/"),
+                                                         .head = HEAD(.fields = f, .n_fields = 2)},
                              &v[k]);
             cr_expect(nj_addr_eq(&v[k].client, &from), "%s", names[i]);
         }

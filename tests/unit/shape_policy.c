@@ -10,6 +10,8 @@
 #include "shape/policy.h"
 #include "support/addr.h"
 
+#define HEAD(...) (&(struct nj_request_head){__VA_ARGS__})
+
 static const struct nj_hash_key key = {{1, 2, 3}};
 static struct nj_policy p;
 
@@ -49,11 +51,14 @@ static struct nj_policy_verdict ask(struct nj_policy_request req)
 {
     static struct nj_addr any;
     static struct nj_policy_memo memo;
+    static const struct nj_request_head none;
     struct nj_policy_verdict v, again;
 
     any = addr("192.0.2.99");
     if (!req.addr)
         req.addr = &any;
+    if (!req.head)
+        req.head = &none;
     if (!req.path.p)
         req.path = str("/");
     nj_policy_decide(&p, &key, &req, &v);
@@ -91,21 +96,21 @@ Test(shape_policy, hosts)
                                      "files.example.org@evil",
                                      "[files.example.org]",
                                      "files"};
-    struct nj_field host = {str("host"), str("files.example.org:8080")};
 
     add("files", (struct nj_class_rule){.host = str("files.example.org")});
     add("six", (struct nj_class_rule){.host = str("[2001:db8::1]")});
     for (size_t i = 0; i < NJ_ARRAY_LEN(yes); i++)
-        cr_expect_str_eq(ask((struct nj_policy_request){.authority = str(yes[i])}).class_of->name,
-                         "files", "%s", yes[i]);
+        cr_expect_str_eq(
+            ask((struct nj_policy_request){.head = HEAD(.authority = str(yes[i]))}).class_of->name,
+            "files", "%s", yes[i]);
     for (size_t i = 0; i < NJ_ARRAY_LEN(no); i++)
-        cr_expect_str_eq(ask((struct nj_policy_request){.authority = str(no[i])}).class_of->name,
-                         "default", "%s", no[i]);
+        cr_expect_str_eq(
+            ask((struct nj_policy_request){.head = HEAD(.authority = str(no[i]))}).class_of->name,
+            "default", "%s", no[i]);
     cr_expect_str_eq(
-        ask((struct nj_policy_request){.authority = str("[2001:DB8::1]:80")}).class_of->name,
+        ask((struct nj_policy_request){.head = HEAD(.authority = str("[2001:DB8::1]:80"))})
+            .class_of->name,
         "six");
-    cr_expect_str_eq(ask((struct nj_policy_request){.fields = &host, .n_fields = 1}).class_of->name,
-                     "files");
 }
 
 Test(shape_policy, headers_and_lists)
@@ -117,23 +122,26 @@ Test(shape_policy, headers_and_lists)
     p.lists_ctx = &every_list;
     add("gold", (struct nj_class_rule){.header = str("x-tier"), .value = str("gold")});
     add("any", (struct nj_class_rule){.header = str("x-tier"), .lists = 1u << 3 | 1u << 4});
-    cr_expect_str_eq(ask((struct nj_policy_request){.fields = f, .n_fields = 2}).class_of->name,
-                     "gold");
-    cr_expect_str_eq(ask((struct nj_policy_request){.fields = f, .n_fields = 1}).class_of->name,
-                     "default");
-    struct nj_policy_request req = {.addr = &friend, .fields = f, .n_fields = 1};
+    cr_expect_str_eq(
+        ask((struct nj_policy_request){.head = HEAD(.fields = f, .n_fields = 2)}).class_of->name,
+        "gold");
+    cr_expect_str_eq(
+        ask((struct nj_policy_request){.head = HEAD(.fields = f, .n_fields = 1)}).class_of->name,
+        "default");
+    struct nj_policy_request req = {.addr = &friend, .head = HEAD(.fields = f, .n_fields = 1)};
     cr_expect_str_eq(ask(req).class_of->name, "any");
     req.addr = &other;
     cr_expect_str_eq(ask(req).class_of->name, "default");
     req.addr = &friend;
-    req.n_fields = 0;
+    req.head = HEAD(.n_fields = 0);
     cr_expect_str_eq(ask(req).class_of->name, "default");
 }
 
 static uint64_t client(const char *a, const struct nj_field *f, uint32_t n)
 {
     struct nj_addr from = addr(a);
-    return ask((struct nj_policy_request){.addr = &from, .fields = f, .n_fields = n}).client_key;
+    return ask((struct nj_policy_request){.addr = &from, .head = HEAD(.fields = f, .n_fields = n)})
+        .client_key;
 }
 
 /* The next class of a slot begins with clients of its own, whatever those before still have open.

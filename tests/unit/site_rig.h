@@ -345,16 +345,21 @@ static inline struct nj_site_wait *ask_with(struct bench *b, const char *method,
                                             const char *const *lines)
 {
     struct nj_field fields[16];
+    struct nj_request_head head = {.method = str(method), .path = str(path), .fields = fields};
     uint32_t n = 0;
     for (; lines && lines[n]; n++) {
         const char *colon = strstr(lines[n], ": ");
         cr_assert(colon && n < 16);
         fields[n].name = (struct nj_str){lines[n], (uint32_t)(colon - lines[n])};
         fields[n].value = str(colon + 2);
+        enum nj_header known = nj_header_of(fields[n].name);
+        if (known != NJ_N_HEADERS)
+            nj_header_add(&head, known, fields[n].value);
     }
+    head.n_fields = n;
     struct nj_target target;
     nj_site_target(b->site, str(path), &target);
-    struct nj_http_request req = {str(method), str(path), &target, fields, n, NULL};
+    struct nj_http_request req = {&head, &target, NULL};
     return nj_site_request(b->site, &req, (void *)path, b->now);
 }
 
