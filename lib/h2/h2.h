@@ -148,6 +148,12 @@ void nj_h2_continue(struct nj_h2_stream *st);
 int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                           size_t n_fields, uint64_t stamp, struct nj_body *body);
 
+/* Only with a stamp: the head is the one that had it before. False: its block is not at hand, or
+ * this stream needs another one. Nothing was done then, and nj_h2_respond_stamped() is to be asked;
+ * the body is the caller's. */
+bool nj_h2_respond_again(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
+                         struct nj_body *body);
+
 /* The body of this stream has bytes again, or broke, or ended. */
 void nj_h2_resume(struct nj_h2_stream *st);
 

@@ -169,6 +169,18 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
     return nj_h2_respond_stamped(st, status, fields, n_fields, 0, body);
 }
 
+/* The head is out; now the body, or the end. */
+static void go_on(struct nj_h2_stream *st, uint16_t status)
+{
+    count_status(st->h->core->counters, status);
+    if (st->body) {
+        nj__h2_ready(st);
+    } else {
+        st->end_shown = true;
+        nj__h2_pass(st);
+    }
+}
+
 int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                           size_t n_fields, uint64_t stamp, struct nj_body *body)
 {
@@ -195,14 +207,27 @@ int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct
         nj__h2_body_close(st);
         return -1;
     }
-    count_status(h->core->counters, status);
-    if (st->body) {
-        nj__h2_ready(st);
-        return 0;
-    }
-    st->end_shown = true;
-    nj__h2_pass(st);
+    go_on(st, status);
     return 0;
+}
+
+bool nj_h2_respond_again(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
+                         struct nj_body *body)
+{
+    struct nj_h2 *h = st->h;
+    uint64_t n_bytes = body ? body->ops->remaining(body) : 0;
+
+    NJ_ASSERT(!st->answered && stamp > 0);
+    if (nj_unlikely(!h->hpack_out || h->end || st->reset || st->trailers ||
+                    (body && n_bytes == 0)) ||
+        !put_again(st, stamp, !body))
+        return false;
+    st->answered = true;
+    st->body = body;
+    if (body)
+        nj__h2_priority_body(st, n_bytes);
+    go_on(st, status);
+    return true;
 }
 
 void nj_h2_continue(struct nj_h2_stream *st)

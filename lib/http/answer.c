@@ -6,26 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/exchange_internal.h"
-
-#define RFC9113_INTERNAL_ERROR 2u
-
-/* server, date, content-length */
-#define OWN_FIELDS_MAX 3u
-
-struct nj_str nj__date(struct nj_exchanges *set, nj_ns now)
-{
-    return nj_date_of_now(&set->date, set->config.wall_s_at_zero + (int64_t)(now / NJ_SEC));
-}
-
-void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
-                        struct nj_field extra, nj_ns now)
-{
-    struct nj_field f[4] = {{NJ_STR("server"), NJ_STR("nightjar")},
-                            {NJ_STR("date"), nj__date(set, now)},
-                            {NJ_STR("content-length"), NJ_STR("0")},
-                            extra};
-    set->config.events->respond(stream, status, f, extra.name.n_bytes ? 4 : 3, NULL);
-}
+#include "http/reply.h"
 
 void nj__answer_error(struct nj_exchange *x, uint16_t status)
 {
@@ -43,8 +24,7 @@ void nj__answer_error(struct nj_exchange *x, uint16_t status)
     resp->declared = NJ_BODY_UNKNOWN;
     resp->n_written = 0;
     resp->broken = false;
-    if (status == 503)
-        nj__fields_add(&resp->fields, resp->blocks, "retry-after", "1");
+    x->error = status;
 }
 
 /* --- the head --- */
@@ -64,28 +44,26 @@ static bool says_length(const struct nj_exchange *x)
 static void send_head(struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
-    struct nj_field f[NJ_RESPONSE_FIELDS_MAX + OWN_FIELDS_MAX];
-    uint32_t n = nj__fields_list(&resp->fields, f), n_given = n;
-    char buf[NJ_DIGITS_MAX], *end = buf + sizeof buf;
-
-    if (!nj_field_find(f, n_given, NJ_STR("server")))
-        f[n++] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
-    if (!nj_field_find(f, n_given, NJ_STR("date")))
-        f[n++] = (struct nj_field){NJ_STR("date"), nj__date(x->set, x->set->now)};
-    if (says_length(x)) {
-        uint64_t length = resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written;
-        const char *p = nj_put_digits(end, length);
-        f[n++] = (struct nj_field){NJ_STR("content-length"), {p, (uint32_t)(end - p)}};
-    }
     bool whole = resp->ended && (resp->trailers.n == 0 || x->req.is_head);
     bool empty = x->req.is_head || resp->status == 204 || resp->status == 304 ||
                  (whole && resp->out.n_bytes == 0);
+    struct nj_reply r;
+
     x->head_sent = true;
     x->grew = false;
     x->end_told = whole;
     x->body_open = !empty;
-    x->set->config.events->respond(x->stream, resp->status ? resp->status : 200, f, n,
-                                   empty ? NULL : &x->body);
+    if (x->error) {
+        nj_reply_error(x->txn, x->error, (struct nj_field){0});
+        return;
+    }
+    nj_reply_begin(&r, x->txn, resp->status ? resp->status : 200);
+    r.n_fields = nj__fields_list(&resp->fields, r.fields);
+    nj_reply_add_own(&r);
+    if (says_length(x))
+        nj_reply_add_length(&r,
+                            resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written);
+    nj_reply_send(&r, 0, empty ? NULL : &x->body);
 }
 
 /* --- the rest --- */
@@ -94,13 +72,13 @@ static void send_end(struct nj_exchange *x)
 {
     struct nj_field f[NJ_RESPONSE_FIELDS_MAX];
     uint32_t n = nj__fields_list(&x->resp.trailers, f);
-    const struct nj_exchange_events *events = x->set->config.events;
+    struct nj_txn *t = x->txn;
 
     if (n > 0 && x->body_open)
-        events->trailers(x->stream, f, n);
+        t->framing->trailers(t->stream, f, n);
     x->end_told = true;
     if (x->body_open)
-        events->resume(x->stream);
+        t->framing->resume(t->stream);
 }
 
 /* The handler said how long it would be, and it is not. */
@@ -117,8 +95,8 @@ static void check(struct nj_exchange *x)
         nj__answer_error(x, 413);
     if (is_short(resp) && !x->req.is_head && resp->status != 304)
         resp->broken = true;
-    if (resp->broken && !x->reset_code)
-        x->reset_code = RFC9113_INTERNAL_ERROR;
+    if (resp->broken && !x->reset)
+        x->reset = NJ_RESET_INTERNAL;
 }
 
 void nj__answer(struct nj_exchange *x)
@@ -126,9 +104,9 @@ void nj__answer(struct nj_exchange *x)
     const struct nj_response *resp = &x->resp;
 
     check(x);
-    if (x->reset_code) {
+    if (x->reset) {
         if (!x->reset_sent)
-            x->set->config.events->reset(x->stream, x->reset_code);
+            x->txn->framing->reset(x->txn->stream, (enum nj_reset)x->reset);
         x->reset_sent = true;
     } else if (!x->head_sent) {
         if (resp->ended || resp->committed)
@@ -139,7 +117,7 @@ void nj__answer(struct nj_exchange *x)
         send_end(x);
     } else if (x->grew && x->body_open) {
         x->grew = false;
-        x->set->config.events->resume(x->stream);
+        x->txn->framing->resume(x->txn->stream);
     }
 }
 

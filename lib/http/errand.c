@@ -24,7 +24,7 @@ void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes)
     if (more == 0)
         return;
     x->set->n_held += more;
-    x->client->n_held += more;
+    x->txn->requester->n_held += more;
     x->n_held = n_bytes;
 }
 
@@ -33,20 +33,20 @@ void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes)
 static bool may_begin_again(const struct nj_exchange *x)
 {
     return x->set->config.call && x->task.class_of->declared != NJ_OS_BLOCKING &&
-           !x->task.as_declared && x->stream;
+           !x->task.as_declared && nj__is_open(x);
 }
 
 bool nj__errand_again(struct nj_exchange *x)
 {
     if (!may_begin_again(x))
         return false;
-    nj_count(x->set->config.counters, NJ_C_task_again);
+    nj_count(nj__counters(x->set), NJ_C_task_again);
     nj__off_stack(x);
     x->task.as_declared = true;
     x->task.displaced = false;
     x->with_port = false;
     x->state = NJ__ASKED;
-    x->set->config.events->again(x->stream);
+    x->txn->set->events->again(x->txn);
     return true;
 }
 
@@ -55,7 +55,7 @@ bool nj__errand_again(struct nj_exchange *x)
 static bool may_hold(const struct nj_exchange *x, uint32_t n_bytes)
 {
     const struct nj_exchanges *set = x->set;
-    uint64_t has = x->client->n_held;
+    uint64_t has = x->txn->requester->n_held;
 
     if (set->n_held + n_bytes > set->n_held_max)
         return false;
@@ -109,7 +109,7 @@ void nj__errand_home(struct nj_exchange *x)
 
 void nj__errand_settle(struct nj_exchange *x)
 {
-    if (!x->stream || x->reset_code) {
+    if (!nj__is_open(x) || x->reset) {
         stay(x);
     } else if (x->late && !x->req.complete) {
         nj__answer_error(x, 408);
@@ -124,7 +124,7 @@ static bool submit(void *set, struct nj_task *task)
     struct nj_exchange *x = nj__of_task(task);
 
     (void)set;
-    if (!x->stream || x->reset_code) {
+    if (!nj__is_open(x) || x->reset) {
         x->with_port = true;
         stay(x);
         return true;
@@ -165,7 +165,7 @@ bool nj__errand_withdraw(struct nj_exchange *x)
 
     if (!port->withdraw || !port->withdraw(port->ctx, &x->task))
         return false;
-    nj_count(x->set->config.counters, NJ_C_task_withdrawn);
+    nj_count(nj__counters(x->set), NJ_C_task_withdrawn);
     nj__errand_home(x);
     nj__leave(x);
     let_go(x);
@@ -178,7 +178,7 @@ static void learn(const struct nj_exchange *x)
 {
     uint32_t *longest = &x->set->longest[x->route], n = x->resp.out.n_bytes;
 
-    if (n < *longest && !x->stream)
+    if (n < *longest && !nj__is_open(x))
         return;
     uint32_t faded = *longest - *longest / NJ_WORKER_LONGEST_FORGET;
     *longest = n > faded ? n : faded;

@@ -8,12 +8,9 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/exchange_internal.h"
+#include "http/reply.h"
 #include "sched/ewyk.h"
 #include "telem/counters.h"
-
-#define RFC9113_INTERNAL_ERROR 2u
-#define RFC9113_REFUSED_STREAM 7u
-#define RFC9113_CANCEL         8u
 
 /* Those that wait for blocks are looked at so often: something has to be sent first. */
 #define HUNGRY_NS  (1 * NJ_MS)
@@ -105,13 +102,11 @@ void nj__mark(struct nj_exchange *x)
         nj_list_push_back(&x->set->dirty, &x->dirty);
 }
 
-void nj__hoards(const struct nj_exchange *x, unsigned why)
+void nj__hoards(const struct nj_exchange *x, enum nj_counter why)
 {
-    const struct nj_exchanges_config *c = &x->set->config;
-
-    nj_count(c->counters, why);
-    if (c->events->hoards && x->stream)
-        c->events->hoards(x->stream, why);
+    nj_count(nj__counters(x->set), why);
+    if (nj__is_open(x))
+        nj_txn_abuse(x->txn, why);
 }
 
 /* --- a request comes --- */
@@ -171,7 +166,7 @@ static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_requ
 static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
 {
     const struct nj_route *route = nj_routes_at(set->config.routes, index);
-    uint64_t all = set->config.body_max, n = route->body_max_bytes;
+    uint64_t all = set->config.txns->body_max, n = route->body_max_bytes;
 
     if (n == 0)
         n = route->type == NJ_OS_BLOCKING ? NJ_WORKER_REQUEST_BYTES : NJ_REQUEST_BODY_BYTES;
@@ -179,7 +174,7 @@ static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
 }
 
 static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint32_t index,
-                          const struct nj_request_head *head, void *stream)
+                          const struct nj_request_head *head, struct nj_txn *txn)
 {
     x->task.ops = &nj__exchange_task_ops;
     x->task.class_of = &set->config.classes[index];
@@ -189,23 +184,23 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     nj_list_init(&x->hungry);
     nj_timer_init(&x->timer);
     x->set = set;
-    x->stream = stream;
+    x->txn = txn;
     x->body.ops = &nj__exchange_body_ops;
     x->route = index;
     x->req.n_max = body_max(set, index);
     x->req.complete = head->ends;
     x->expects = head->expects_continue;
-    x->req.is_head = head->method.n_bytes == 4 && memcmp(head->method.p, "HEAD", 4) == 0;
+    x->req.is_head = txn->is_head;
     x->resp.declared = NJ_BODY_UNKNOWN;
     x->resp.blocks = set->blocks;
 }
 
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
                                       const struct nj_request_head *head, struct nj_str plain_path,
-                                      void *stream, nj_ns now)
+                                      struct nj_txn *txn)
 {
     if (head->content_length > body_max(set, index)) {
-        nj_exchange_refuse(set, stream, 413, (struct nj_field){0}, now);
+        nj_reply_error(txn, 413, (struct nj_field){0});
         return NULL;
     }
     struct nj_exchange *x = nj_pool_take(&set->pool);
@@ -213,14 +208,19 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
     if (!block) {
         if (x)
             nj_pool_put(&set->pool, x);
-        nj_count(set->config.counters, NJ_C_exchange_full);
-        nj_exchange_refuse(set, stream, 503, (struct nj_field){NJ_STR("retry-after"), NJ_STR("1")},
-                           now);
+        nj_count(nj__counters(set), NJ_C_exchange_full);
+        nj_reply_error(txn, 503, (struct nj_field){0});
         return NULL;
     }
-    exchange_init(x, set, index, head, stream);
+    exchange_init(x, set, index, head, txn);
     x->req.block = block;
+    txn->exchange = x;
     return x;
+}
+
+const struct nj_routes *nj_exchanges_routes(const struct nj_exchanges *set)
+{
+    return set->config.routes;
 }
 
 void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer)
@@ -246,26 +246,25 @@ void nj_exchange_peer_gone(struct nj_exchange_peer *peer)
         part(nj_exchange_of_node(peer->exchanges.next));
 }
 
-void nj_exchange_offered(struct nj_exchange *x, struct nj_exchange_client *client)
+void nj_exchange_offered(struct nj_exchange *x)
 {
     NJ_ASSERT(x->state == NJ__ASKED);
     x->state = NJ__OFFERED;
-    x->client = client;
     x->at_work = true;
-    client->n_at_work++;
+    x->txn->requester->n_at_work++;
 }
 
 void nj__off_stack(struct nj_exchange *x)
 {
     if (!x->at_work)
         return;
-    x->client->n_at_work--;
+    x->txn->requester->n_at_work--;
     x->at_work = false;
 }
 
-void *nj_exchange_stream(const struct nj_exchange *x)
+struct nj_txn *nj_exchange_txn(const struct nj_exchange *x)
 {
-    return x->stream;
+    return x->txn;
 }
 
 /* --- what its stream says --- */
@@ -273,9 +272,9 @@ void *nj_exchange_stream(const struct nj_exchange *x)
 /* Its stream is to be reset. RST_STREAM closes the stream when it has left the outbox, for which a
  * peer that acknowledges nothing can make us wait; the handler and its stack do not wait with it.
  */
-static void give_up(struct nj_exchange *x, uint32_t error)
+static void give_up(struct nj_exchange *x, enum nj_reset why)
 {
-    x->reset_code = error;
+    x->reset = (uint8_t)why;
     if (x->state == NJ__RUNNING)
         nj_fiber_cancel(x->fiber);
     nj__mark(x);
@@ -283,13 +282,13 @@ static void give_up(struct nj_exchange *x, uint32_t error)
 
 void nj_exchange_cut(struct nj_exchange *x)
 {
-    if (!x->req.complete && !x->reset_code)
-        give_up(x, RFC9113_CANCEL);
+    if (!x->req.complete && !x->reset)
+        give_up(x, NJ_RESET_CANCEL);
 }
 
 bool nj_exchange_late(struct nj_exchange *x)
 {
-    if (x->req.complete || x->reset_code || x->late)
+    if (x->req.complete || x->reset || x->late)
         return false;
     x->late = true;
     if (x->state == NJ__PACKING)
@@ -301,24 +300,24 @@ bool nj_exchange_late(struct nj_exchange *x)
 
 /* It stays one of its connection's while its handler runs; first of them, for none of those that
  * are yet to be offered comes before it. */
-static bool stays(struct nj_exchange *x, void *owner)
+static void stay(struct nj_exchange *x)
 {
-    if (x->state != NJ__AWAY && x->state != NJ__RUNNING) {
+    if (!nj_exchange_runs_on(x)) {
         part(x);
-        return false;
-    }
-    x->owner = owner;
-    if (x->peer) {
+    } else if (x->peer) {
         nj_list_del(&x->node);
         nj_list_push_back(x->peer->exchanges.next, &x->node); /* before the one that was first */
     }
-    return true;
 }
 
-bool nj_exchange_gone(struct nj_exchange *x, void *owner)
+bool nj_exchange_runs_on(const struct nj_exchange *x)
 {
-    NJ_ASSERT(x->stream && !x->body_open);
-    x->stream = NULL;
+    return x->state == NJ__AWAY || x->state == NJ__RUNNING;
+}
+
+void nj_exchange_gone(struct nj_exchange *x)
+{
+    NJ_ASSERT(!nj__is_open(x) && !x->body_open);
     nj__owe(x);
     nj_list_del(&x->hungry);
     nj__mark(x);
@@ -343,19 +342,19 @@ bool nj_exchange_gone(struct nj_exchange *x, void *owner)
     case NJ__LEFT:
         break;
     }
-    return stays(x, owner);
+    stay(x);
 }
 
 bool nj_exchange_is_stuck(const struct nj_exchange *x)
 {
-    return x->state == NJ__RUNNING && x->stream && !x->reset_code && x->waiting != NJ__WAIT_NONE;
+    return x->state == NJ__RUNNING && nj__is_open(x) && !x->reset && x->waiting != NJ__WAIT_NONE;
 }
 
-void nj_exchange_evict(struct nj_exchange *x, uint32_t error)
+void nj_exchange_evict(struct nj_exchange *x, enum nj_reset why)
 {
     NJ_ASSERT(nj_exchange_is_stuck(x));
     nj__off_stack(x);
-    give_up(x, error);
+    give_up(x, why);
 }
 
 uint64_t nj_exchange_came(const struct nj_exchange *x)
@@ -402,7 +401,7 @@ void nj__leave(struct nj_exchange *x)
     nj_bytes_clear(&x->req.body); /* HTTP/2 gives back the window when the stream ends */
     nj_timer_disarm(&x->set->wheel, &x->timer);
     nj_list_del(&x->hungry);
-    if (!x->stream)
+    if (!nj__is_open(x))
         part(x);
     nj__mark(x);
 }
@@ -421,8 +420,8 @@ static void run(struct nj_task *task)
         nj__handle(x);
         return;
     }
-    NJ_ASSERT(x->stream);
-    if (x->reset_code) { /* the peer is told that nobody has looked at it (RFC 9113 8.7) */
+    NJ_ASSERT(nj__is_open(x));
+    if (x->reset) { /* the peer is told that nobody has looked at it (RFC 9113 8.7) */
         nj__leave(x);
         return;
     }
@@ -447,13 +446,13 @@ static void reject(struct nj_task *task)
         nj__errand_home(x);
     if (task->displaced && nj__errand_again(x))
         return;
-    nj_count(x->set->config.counters, NJ_C_exchange_rejected);
+    nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
     if (task->displaced)
         nj__hoards(x, NJ_C_task_displaced);
     if (x->with_port) /* the strategy does not hear of it */
         nj_task_class_count(task->class_of, NJ_MODE_REJECTED);
     x->with_port = false;
-    if (x->stream)
+    if (nj__is_open(x))
         nj__answer_error(x, 503);
     nj__leave(x);
 }
@@ -476,7 +475,7 @@ static void call_back(void *exchange)
     bool before = nj_tag_set();
 
     x->due = 0;
-    if (!x->stream) {
+    if (!nj__is_open(x)) {
         call(x, &x->req.on_body);
         call(x, &x->resp.on_gone);
         nj__leave(x);
@@ -492,10 +491,6 @@ static void call_back(void *exchange)
 
 static void exchange_free(struct nj_exchange *x)
 {
-    const struct nj_exchanges_config *config = &x->set->config;
-
-    if (x->owner && config->events->home)
-        config->events->home(config->strategy, x->owner);
     NJ_ASSERT(!nj_list_linked(&x->task.node) && !nj_timer_armed(&x->timer));
     nj_bytes_clear(&x->req.body);
     nj_bytes_clear(&x->resp.out);
@@ -506,6 +501,7 @@ static void exchange_free(struct nj_exchange *x)
     NJ_ASSERT(!x->peer);
     nj_list_del(&x->dirty);
     nj_list_del(&x->hungry);
+    nj_txn_release(x->txn);
     nj_pool_put(&x->set->pool, x);
 }
 
@@ -516,17 +512,17 @@ static void let_body_come(struct nj_exchange *x)
     bool wanted = x->waiting == NJ__WAIT_BODY || x->state == NJ__PACKING ||
                   (x->state == NJ__KEPT && x->req.on_body.fn);
 
-    if (!wanted || !x->stream || x->head_sent || x->reset_code)
+    if (!wanted || !nj__is_open(x) || x->head_sent || x->reset)
         return;
     x->expects = false;
-    x->set->config.events->go_on(x->stream);
+    x->txn->framing->go_on(x->txn->stream);
 }
 
 static void settle(struct nj_exchange *x)
 {
     const struct nj_exchanges_config *config = &x->set->config;
 
-    if (x->state == NJ__KEPT && (x->due || !x->stream)) {
+    if (x->state == NJ__KEPT && (x->due || !nj__is_open(x))) {
         if (config->call)
             config->call(config->strategy, x->task.class_of, call_back, x);
         else
@@ -537,14 +533,14 @@ static void settle(struct nj_exchange *x)
     if (nj_unlikely(x->expects))
         let_body_come(x);
     nj__owe(x);
-    if (x->stream && x->n_done > 0) {
+    if (nj__is_open(x) && x->n_done > 0) {
         size_t n = x->n_done;
         x->n_done = 0;
-        config->events->consume(x->stream, n);
+        x->txn->framing->consume(x->txn->stream, n);
     }
-    if (x->stream && x->state != NJ__AWAY)
+    if (nj__is_open(x) && x->state != NJ__AWAY)
         nj__answer(x);
-    if (!x->stream && x->state == NJ__LEFT && !x->with_port)
+    if (!nj__is_open(x) && x->state == NJ__LEFT && !x->with_port)
         exchange_free(x);
 }
 

@@ -22,37 +22,15 @@
 #include "base/request_head.h"
 #include "base/types.h"
 #include "http/route.h"
+#include "http/txn.h"
 #include "sched/task.h"
 #include "sched/task_port.h"
-
-struct nj_counters;
 
 struct nj_exchanges; /* all of a shard */
 struct nj_exchange;
 
-/* What an exchange asks of its stream, from nj_exchanges_settle() only. The calls of h2.h; none of
- * them closes the stream within. */
-struct nj_exchange_events {
-    int (*respond)(void *stream, uint16_t status, const struct nj_field *fields, size_t n_fields,
-                   struct nj_body *body);
-    int (*trailers)(void *stream, const struct nj_field *fields, size_t n_fields);
-    void (*resume)(void *stream);
-    void (*consume)(void *stream, size_t n_bytes);
-    void (*reset)(void *stream, uint32_t error); /* RFC 9113 7 */
-    void (*go_on)(void *stream);                 /* 100 (Continue) */
-    /* The handler of a stream that is over has come home; `owner` is what nj_exchange_gone() was
-     * given. ctx: config.strategy. NULL: nobody is told. */
-    void (*home)(void *ctx, void *owner);
-    /* The workers, where its route was moved, have no room for it: it is to be offered once more,
-     * as its route declares. At any time, and only to take note of it. */
-    void (*again)(void *stream);
-    /* It is given up, since its connection or its client has too much; `why` (enum nj_counter) is
-     * counted already. At any time, and only to take note of it. May be NULL. */
-    void (*hoards)(void *stream, unsigned why);
-};
-
 struct nj_exchanges_config {
-    const struct nj_exchange_events *events;
+    struct nj_txns *txns; /* to which all exchanges belong */
     const struct nj_routes *routes;
     struct nj_task_class *classes; /* one per route; the strategy counts in them */
     const struct nj_task_port *workers;
@@ -61,12 +39,9 @@ struct nj_exchanges_config {
     /* Call fn(arg) on behalf of a route, where it must not block. NULL: just call it; and no route
      * is ever moved to the workers. */
     void (*call)(void *ctx, struct nj_task_class *route, void (*fn)(void *arg), void *arg);
-    void *strategy; /* context of these two */
-    struct nj_counters *counters;
-    int64_t wall_s_at_zero; /* UNIX time when the shard's clock was 0 */
-    uint64_t body_max;      /* of requests, whatever their route says; 0: that */
-    uint32_t n_max;         /* open at once; 0: NJ_EXCHANGES_MAX */
-    uint32_t blocks_share;  /* so small a part of NJ_BLOCKS_* and NJ_WORKER_HELD_BYTES; 0: all */
+    void *strategy;        /* context of these two */
+    uint32_t n_max;        /* open at once; 0: NJ_EXCHANGES_MAX */
+    uint32_t blocks_share; /* so small a part of NJ_BLOCKS_* and NJ_WORKER_HELD_BYTES; 0: all */
 };
 
 /* NULL when memory is refused. */
@@ -89,20 +64,12 @@ bool nj_exchanges_own(const struct nj_exchanges *set, const void *p);
  */
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
                                       const struct nj_request_head *head, struct nj_str plain_path,
-                                      void *stream, nj_ns now);
-/* Answer a request that is none of a route's: status, one field unless its name is empty. */
-void nj_exchange_refuse(struct nj_exchanges *set, void *stream, uint16_t status,
-                        struct nj_field extra, nj_ns now);
+                                      struct nj_txn *txn);
+const struct nj_routes *nj_exchanges_routes(const struct nj_exchanges *set);
 struct nj_task *nj_exchange_task(struct nj_exchange *x);
-/* A client, as its exchanges see it. It lives as long as they do. */
-struct nj_exchange_client {
-    uint32_t n_at_work; /* that may need a stack: until a handler has left or is only called back */
-    uint64_t n_held;    /* bytes of responses of workers, come and expected */
-};
-/* It is being offered: from here on the task is the strategy's, and counts for this client. */
-void nj_exchange_offered(struct nj_exchange *x, struct nj_exchange_client *client);
-/* What nj_exchange_begin() was given. NULL: it is closed. */
-void *nj_exchange_stream(const struct nj_exchange *x);
+/* It is being offered: from here on the task is the strategy's, and counts for its client. */
+void nj_exchange_offered(struct nj_exchange *x);
+struct nj_txn *nj_exchange_txn(const struct nj_exchange *x);
 /* A connection, as its exchanges see it. */
 struct nj_exchange_peer {
     struct nj_list exchanges;
@@ -122,10 +89,12 @@ struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 /* From the stream, also within HTTP/2's callbacks. */
 void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
 void nj_exchange_body_end(struct nj_exchange *x);
-/* Its stream is over. What waits for a stack or for a worker is withdrawn. True: its handler runs
- * somewhere; events.home is called with `owner` when it has come home. The exchange stays in its
- * connection's list until then, before all that were not offered. */
-bool nj_exchange_gone(struct nj_exchange *x, void *owner);
+/* Its stream is over, for nj_txn_end(). What waits for a stack or for a worker is withdrawn. When
+ * its handler has left, the exchange is freed and its transaction released. If it runs somewhere,
+ * the exchange stays in its connection's list until then, before all that were not offered. */
+void nj_exchange_gone(struct nj_exchange *x);
+/* It is over, and its handler runs or waits. */
+bool nj_exchange_runs_on(const struct nj_exchange *x);
 /* If its body is not whole it never will be: its handler is told that its stream is over, which is
  * reset when it settles. */
 void nj_exchange_cut(struct nj_exchange *x);
@@ -136,9 +105,9 @@ bool nj_exchange_late(struct nj_exchange *x);
 
 /* Is its handler on a stack and waits for more of the request, or for room in the response? */
 bool nj_exchange_is_stuck(const struct nj_exchange *x);
-/* ... then it is told that its stream is over, which is reset with `error` (RFC 9113 7). It is no
- * longer one of those at work. */
-void nj_exchange_evict(struct nj_exchange *x, uint32_t error);
+/* ... then it is told that its stream is over, which is reset. It is no longer one of those at
+ * work. */
+void nj_exchange_evict(struct nj_exchange *x, enum nj_reset why);
 /* Bytes of the request's body that came. */
 uint64_t nj_exchange_came(const struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_task(struct nj_task *task);

@@ -20,7 +20,6 @@
 #include "base/attr.h"
 #include "base/pool.h"
 #include "http/block.h"
-#include "http/date.h"
 #include "http/exchange.h"
 #include "sched/fiber.h"
 #include "sched/timer_wheel.h"
@@ -98,8 +97,7 @@ struct nj_exchange {
     struct nj_list dirty;  /* in set->dirty: there is something to settle */
     struct nj_list hungry; /* in set->hungry: no block was left */
     struct nj_exchanges *set;
-    void *stream; /* NULL: it is closed */
-    void *owner;  /* to be told when the handler is home; NULL: nobody is */
+    struct nj_txn *txn;
     struct nj_exchange_peer *peer;
     struct nj_body body;
     uint32_t route;
@@ -109,18 +107,18 @@ struct nj_exchange {
     bool body_open; /* HTTP/2 has the body */
     bool with_port; /* errand.c has its task, until poll() gives it back */
     bool head_sent, end_told, reset_sent;
-    bool late;           /* it is not waited for the rest of the body */
-    bool packed;         /* its body waits here: the windows have had it back as it came */
-    bool fed;            /* it waited for blocks, and it is its turn */
-    bool grew;           /* bytes since resume */
-    bool expects;        /* 100 (Continue) is to be said when somebody wants the body */
-    uint32_t reset_code; /* nonzero: reset it with this */
-    uint64_t n_done;     /* request bytes that may go back to the windows */
-    struct nj_exchange_client *client; /* NULL: it was not offered yet */
-    bool at_work;                      /* it is one of client->n_at_work */
-    uint32_t n_held;                   /* of set->n_held */
-    uint32_t n_owed;                   /* of peer->n_body_bytes */
-    struct nj_fiber *fiber;            /* RUNNING: where; NULL inline */
+    bool late;              /* it is not waited for the rest of the body */
+    bool packed;            /* its body waits here: the windows have had it back as it came */
+    bool fed;               /* it waited for blocks, and it is its turn */
+    bool grew;              /* bytes since resume */
+    bool expects;           /* 100 (Continue) is to be said when somebody wants the body */
+    uint8_t reset;          /* enum nj_reset: the stream is to be reset */
+    uint16_t error;         /* not 0: the response is an error of this status */
+    uint64_t n_done;        /* request bytes that may go back to the windows */
+    bool at_work;           /* it is one of its client's n_at_work */
+    uint32_t n_held;        /* of set->n_held */
+    uint32_t n_owed;        /* of peer->n_body_bytes */
+    struct nj_fiber *fiber; /* RUNNING: where; NULL inline */
     struct nj_waiter waiter;
     struct nj_timer timer;
     struct nj_request req;
@@ -142,7 +140,6 @@ struct nj_exchanges {
     bool unflushed;    /* some went since the port was flushed */
     uint32_t *longest; /* response of each route that a worker brought */
     uint64_t n_held, n_held_max;
-    struct nj_date_of_now date;
 };
 
 /* exchange.c */
@@ -163,6 +160,15 @@ static inline const struct nj_route *nj__route_of(const struct nj_exchange *x)
 {
     return nj_routes_at(x->set->config.routes, x->route);
 }
+/* Its stream is not over. */
+static inline bool nj__is_open(const struct nj_exchange *x)
+{
+    return x->txn->stream != NULL;
+}
+static inline struct nj_counters *nj__counters(const struct nj_exchanges *set)
+{
+    return set->config.txns->counters;
+}
 /* There is something to settle. */
 void nj__mark(struct nj_exchange *x);
 /* Run the handler of an exchange, here and now. */
@@ -174,7 +180,7 @@ static inline void nj__body_wanted(struct nj_exchange *x)
         nj__mark(x);
 }
 /* It is given up, since it is its connection or its client that has too much. */
-void nj__hoards(const struct nj_exchange *x, unsigned why);
+void nj__hoards(const struct nj_exchange *x, enum nj_counter why);
 /* It needs no stack, or not any more. */
 void nj__off_stack(struct nj_exchange *x);
 /* Its handler has gone for good. */
@@ -203,7 +209,6 @@ void nj__answer(struct nj_exchange *x);
 void nj__answer_error(struct nj_exchange *x, uint16_t status);
 /* Its buffer, or the pools, have room again. */
 void nj__have_room(struct nj_exchange *x);
-struct nj_str nj__date(struct nj_exchanges *set, nj_ns now);
 
 /* wait.c: of a handler on a fiber; 0 or enum nj_error. */
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);

@@ -58,9 +58,8 @@ bool nj__files_init(struct nj__files *f, const struct nj_site_config *config)
 {
     *f = (struct nj__files){
         .port = config->files,
-        .counters = config->counters,
-        .events = config->events,
-        .events_ctx = config->events_ctx,
+        .counters = config->txns->counters,
+        .wake = config->txns->events->wake,
     };
     nj_list_init(&f->starved);
     return nj_pool_init(&f->jobs, sizeof(struct nj__job), 2 * config->exchanges_max) &&
@@ -259,7 +258,7 @@ static void wake(struct chunk_body *b)
     if (!b->waiting)
         return;
     b->waiting = false;
-    f->events->on_wake(f->events_ctx, b->face->waiter);
+    f->wake(b->face->waiter);
 }
 
 /* A piece is here: how many shall be read before they are asked for? One more when the body could

@@ -33,8 +33,7 @@ struct nj__job {
 struct nj__files {
     const struct nj_file_port *port;
     struct nj_counters *counters;
-    const struct nj_site_events *events;
-    void *events_ctx;
+    void (*wake)(void *waiter); /* see nj_txn_events */
     uint32_t jobs_out;
     bool retrying;
     struct nj_list starved; /* chunked bodies that the port refused, oldest first */

@@ -67,9 +67,9 @@ static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
     bool on_worker = nj__of_request(req)->resp.on_worker;
     struct nj_exchange *x = nj__of_request(req);
 
-    if (!on_worker && !x->stream)
+    if (!on_worker && !nj__is_open(x))
         return nj__gone(x);
-    if (!on_worker && x->reset_code) /* a part of the body found no room: what is here is not it */
+    if (!on_worker && x->reset) /* a part of the body found no room: what is here is not it */
         return nj__gone(x);
     if (req->too_large)
         return NJ_ERR_TOO_LARGE;

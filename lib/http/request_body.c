@@ -5,9 +5,6 @@
 #include "http/exchange_internal.h"
 #include "telem/counters.h"
 
-#define RFC9113_INTERNAL_ERROR 2u
-#define RFC9113_REFUSED_STREAM 7u
-
 /* Connections that hold bodies, looked at for each piece that comes to one above its share. */
 #define HOLDERS_LOOK 64u
 
@@ -36,7 +33,7 @@ void nj__owe(struct nj_exchange *x)
 {
     if (!x->peer)
         return;
-    if (!x->stream)
+    if (!nj__is_open(x))
         owe_as_much(x, 0);
     else if (x->state != NJ__AWAY) /* while a worker has it, what it held then */
         owe_as_much(x, x->req.body.n_held);
@@ -55,13 +52,13 @@ static void give_up_body(struct nj_exchange *x)
 {
     bool begun = x->state != NJ__ASKED && x->state != NJ__OFFERED;
 
-    x->reset_code = begun ? RFC9113_INTERNAL_ERROR : RFC9113_REFUSED_STREAM;
+    x->reset = begun ? NJ_RESET_INTERNAL : NJ_RESET_REFUSED;
     tell_of_body(x);
 }
 
 static bool takes_body(const struct nj_exchange *x)
 {
-    return x->state != NJ__LEFT && !x->req.too_large && !x->reset_code;
+    return x->state != NJ__LEFT && !x->req.too_large && !x->reset;
 }
 
 /* Of a connection's exchanges, the one with most of a body that can be given up. */
@@ -73,7 +70,7 @@ static struct nj_exchange *longest_body(const struct nj_exchange_peer *peer)
 
     for (struct nj_list *n = all->next; n != all; n = n->next) { /* as many as there are streams */
         struct nj_exchange *x = nj_exchange_of_node(n);
-        if (!x->stream || x->state == NJ__AWAY || !takes_body(x) || x->req.body.n_held <= most)
+        if (!nj__is_open(x) || x->state == NJ__AWAY || !takes_body(x) || x->req.body.n_held <= most)
             continue;
         longest = x;
         most = x->req.body.n_held;
@@ -111,7 +108,7 @@ static void keep_to_share(struct nj_exchange *x)
 
 void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
 {
-    NJ_ASSERT(x->stream && x->state != NJ__AWAY);
+    NJ_ASSERT(nj__is_open(x) && x->state != NJ__AWAY);
     struct nj_request *req = &x->req;
 
     x->expects = false; /* it did not wait */
@@ -127,7 +124,7 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
         n = nj_bytes_put(&req->body, x->set->bodies, data, (uint32_t)n_bytes, 0);
         if (n < n_bytes) {
             give_up_body(x);
-            nj_count(x->set->config.counters, NJ_C_exchange_full);
+            nj_count(nj__counters(x->set), NJ_C_exchange_full);
         }
     }
     nj__owe(x);
@@ -137,7 +134,7 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
 
 void nj_exchange_body_end(struct nj_exchange *x)
 {
-    NJ_ASSERT(x->stream && x->state != NJ__AWAY);
+    NJ_ASSERT(nj__is_open(x) && x->state != NJ__AWAY);
     x->req.complete = true;
     tell_of_body(x);
 }

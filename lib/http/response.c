@@ -15,7 +15,7 @@ static int closed(const struct nj_response *resp)
 {
     const struct nj_exchange *x = nj__of_response(resp);
 
-    if (!resp->on_worker && !x->stream)
+    if (!resp->on_worker && !nj__is_open(x))
         return nj__gone(x);
     return resp->ended || resp->broken ? NJ_ERR_INVALID : 0;
 }

@@ -170,7 +170,7 @@ static struct nj__job *new_job(struct nj_site *site, const struct nj__asker *who
     job->hash = name->hash;
     job->n_path = name->n_bytes;
     job->file.op = NJ_FILE_OPEN;
-    job->file.client = who->client;
+    job->file.client = who->txn->requester;
     if (who->stage == NJ__STAGE_LIST) {
         job->file.op = NJ_FILE_LIST;
         job->file.json = who->json;
@@ -202,6 +202,7 @@ static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__
         return NULL;
     x->site = site;
     x->who = *who;
+    who->txn->wait = x;
     x->job = NULL;
     x->is_answering = false;
     x->gone = NULL;
@@ -229,8 +230,8 @@ static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
     if (job) {
         x->job = job;
         nj_list_push_back(&job->waiters, &x->link);
-        if (port->join && x->who.client != job->file.client)
-            port->join(port->ctx, &job->file, x->who.client);
+        if (port->join && x->who.txn->requester != job->file.client)
+            port->join(port->ctx, &job->file, x->who.txn->requester);
         return WAITS;
     }
     job = new_job(site, &x->who, name);
@@ -252,7 +253,7 @@ static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
         nj__job_put(&site->files, job);
     }
     x->is_answering = true;
-    nj__reply_busy(site, &x->who, now);
+    nj__reply_busy(&x->who);
     return REPLIED;
 }
 
@@ -261,7 +262,7 @@ static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
 /* A failure: on to the page that goes with it, if there is one and it is not what failed. True when
  * *name is to be looked at. */
 static bool fail(struct nj_site *site, struct nj__asker *who, uint16_t status,
-                 struct nj_object_name *name, nj_ns now)
+                 struct nj_object_name *name)
 {
     for (uint32_t i = 0; who->stage != NJ__STAGE_ERROR && i < site->options.n_error_pages; i++) {
         if (site->options.error_page[i].status != status)
@@ -274,16 +275,15 @@ static bool fail(struct nj_site *site, struct nj__asker *who, uint16_t status,
         *name = named(site, path.p, path.n_bytes);
         return true;
     }
-    nj__reply_status(site, who, who->stage == NJ__STAGE_ERROR ? who->status : status, now);
+    nj__reply_status(who, who->stage == NJ__STAGE_ERROR ? who->status : status);
     return false;
 }
 
 /* A folder without an index; its name is that of the index it lacks. */
-static bool list_folder(struct nj_site *site, struct nj__asker *who, struct nj_object_name *name,
-                        nj_ns now)
+static bool list_folder(struct nj_site *site, struct nj__asker *who, struct nj_object_name *name)
 {
     if (!site->options.listing)
-        return fail(site, who, 404, name, now);
+        return fail(site, who, 404, name);
     uint32_t n_folder = name->n_bytes - site->index.n_bytes; /* and the '/' behind it */
     who->stage = NJ__STAGE_LIST;
     *name = derived(site, name, n_folder > 0 ? n_folder - 1 : 0,
@@ -302,21 +302,21 @@ static bool without_sibling(struct nj_site *site, struct nj__asker *who,
 }
 
 static bool send_object(struct nj_site *site, struct nj__asker *who, struct nj_known *known,
-                        struct nj_object_name *name, nj_ns now)
+                        struct nj_object_name *name)
 {
     struct nj__verdict verdict;
 
-    nj__judge(site, who, known, now, &verdict);
+    nj__judge(who, known, &verdict);
     if (verdict.status >= 400) {
         who->size_bytes = known->object->size_bytes;
-        return fail(site, who, verdict.status, name, now);
+        return fail(site, who, verdict.status, name);
     }
-    nj__reply_object(site, who, known, &verdict, now);
+    nj__reply_object(site, who, known, &verdict);
     return false;
 }
 
 static bool file_found(struct nj_site *site, struct nj__asker *who, struct nj_known *known,
-                       struct nj_object_name *name, nj_ns now)
+                       struct nj_object_name *name)
 {
     uint8_t siblings = known->siblings & (uint8_t)~who->without;
     uint32_t coding = NJ_NO_CODING;
@@ -327,7 +327,7 @@ static bool file_found(struct nj_site *site, struct nj__asker *who, struct nj_kn
         coding = nj_codings_pick(&codings, siblings);
     }
     if (coding == NJ_NO_CODING || name->n_bytes + nj_coding_suffix(coding).n_bytes >= NJ_PATH_MAX)
-        return send_object(site, who, known, name, now);
+        return send_object(site, who, known, name);
     who->stage = NJ__STAGE_VARIANT;
     who->coding = (uint8_t)coding;
     who->type = known->type;
@@ -358,37 +358,37 @@ static uint16_t status_of(enum nj_file_result result)
  * was answered. Each round ends a stage, or takes away one of the codings: there are at most nine.
  */
 static bool step(struct nj_site *site, struct nj__asker *who, struct nj_known *known,
-                 struct nj_object_name *name, nj_ns now)
+                 struct nj_object_name *name)
 {
     bool is_here = known->result == NJ_FILE_OK;
 
     switch (who->stage) {
     case NJ__STAGE_FILE:
         if (is_here)
-            return file_found(site, who, known, name, now);
+            return file_found(site, who, known, name);
         if (known->result == NJ_FILE_IS_DIR && !who->had_slash) {
-            nj__reply_redirect(site, who, name->p, now);
+            nj__reply_redirect(who, name->p);
             return false;
         }
         if (who->had_slash && (known->result == NJ_FILE_ABSENT || known->result == NJ_FILE_IS_DIR))
-            return list_folder(site, who, name, now);
+            return list_folder(site, who, name);
         break;
     case NJ__STAGE_VARIANT:
         if (!is_here)
             return without_sibling(site, who, name);
-        return send_object(site, who, known, name, now);
+        return send_object(site, who, known, name);
     case NJ__STAGE_LIST:
         if (is_here)
-            return send_object(site, who, known, name, now);
+            return send_object(site, who, known, name);
         break;
     case NJ__STAGE_ERROR:
         if (is_here) {
-            nj__reply_page(site, who, known, now);
+            nj__reply_page(site, who, known);
             return false;
         }
         break;
     }
-    return fail(site, who, status_of(known->result), name, now);
+    return fail(site, who, status_of(known->result), name);
 }
 
 /* From a name to an answer, as far as the table knows. */
@@ -399,18 +399,26 @@ static enum outcome resolve(struct nj_site *site, struct nj__asker *who, struct 
 
     while ((known = nj_object_table_find(site->table, name, now))) {
         if (known->object && who->stage == NJ__STAGE_FILE && !*x)
-            nj_count(site->config.counters, NJ_C_file_hits);
-        if (!step(site, who, known, name, now))
+            nj_count(site->config.txns->counters, NJ_C_file_hits);
+        if (!step(site, who, known, name))
             return REPLIED;
     }
     if (!*x && !(*x = new_exchange(site, who))) {
-        nj__reply_busy(site, who, now);
+        nj__reply_busy(who);
         return REPLIED;
     }
     return wait_for(site, *x, name, now);
 }
 
 /* Requests. */
+
+/* It was answered. */
+static void leave(struct nj_site_wait *x)
+{
+    if (x->gone)
+        *x->gone = true;
+    nj_pool_put(&x->site->exchanges, x);
+}
 
 /* Several lines of one field are one list (RFC 9110 5.3). For a field that is no list that makes
  * nonsense of it, which is ignored like any other. False: there is no room to join them. */
@@ -479,30 +487,28 @@ void nj_site_target(struct nj_site *site, struct nj_str path, struct nj_target *
 
 /* Status of a request whose target is none for any method, or 0. A redirect has the query in it,
  * and who waits keeps it: both are bounded. */
-static uint16_t check_target(const struct nj_http_request *req)
+static uint16_t check_target(const struct nj_request_head *head, const struct nj_target *target)
 {
-    if (req->target->result == NJ_PATH_BAD)
+    if (target->result == NJ_PATH_BAD)
         return 400;
-    bool too_long =
-        req->target->result == NJ_PATH_TOO_LONG || req->head->path.n_bytes >= NJ_PATH_MAX;
+    bool too_long = target->result == NJ_PATH_TOO_LONG || head->path.n_bytes >= NJ_PATH_MAX;
     return too_long ? 414 : 0;
 }
 
 /* What is wrong with a request, or 0: then *who and *name are what it asks for. */
-static uint16_t check_request(struct nj_site *site, const struct nj_http_request *req,
-                              struct nj__asker *who, struct nj_object_name *name)
+static uint16_t check_request(struct nj_site *site, const struct nj_request_head *head,
+                              const struct nj_target *target, struct nj__asker *who,
+                              struct nj_object_name *name)
 {
-    const struct nj_target *target = req->target;
-    uint16_t status = check_target(req);
+    uint16_t status = check_target(head, target);
 
-    if (!who->is_head && !nj_str_eq(req->head->method, NJ_STR("GET")))
-        return status && req->head->path.n_bytes > 0 ? status
-                                                     : 405; /* CONNECT has no path to be bad */
+    if (!who->txn->is_head && !nj_str_eq(head->method, NJ_STR("GET")))
+        return status && head->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to be bad */
     if (status)
         return status;
     if (target->result == NJ_PATH_HIDDEN)
         return 404;
-    if (!read_fields(site, req->head, who))
+    if (!read_fields(site, head, who))
         return 431;
     who->had_slash = target->had_slash;
     who->query = target->query;
@@ -512,40 +518,30 @@ static uint16_t check_request(struct nj_site *site, const struct nj_http_request
 
 /* OPTIONS tells what can be done with any file, not which there are: 204, unless the target is bad.
  */
-static uint16_t check_options(const struct nj_http_request *req)
+static uint16_t check_options(const struct nj_request_head *head, const struct nj_target *target)
 {
-    uint16_t status = nj_str_eq(req->head->path, NJ_STR("*")) ? 0 : check_target(req);
+    uint16_t status = nj_str_eq(head->path, NJ_STR("*")) ? 0 : check_target(head, target);
     return status ? status : 204;
 }
 
-struct nj_site_wait *nj_site_request(struct nj_site *site, const struct nj_http_request *req,
-                                     void *stream, nj_ns now)
+void nj_site_serve(struct nj_site *site, struct nj_txn *t, const struct nj_request_head *head,
+                   const struct nj_target *target, nj_ns now)
 {
-    struct nj__asker who = {.stream = stream,
-                            .is_head = nj_str_eq(req->head->method, NJ_STR("HEAD")),
-                            .client = req->client};
+    struct nj__asker who = {.txn = t};
     struct nj_site_wait *x = NULL;
     struct nj_object_name name;
-    bool is_options = nj_str_eq(req->head->method, NJ_STR("OPTIONS"));
+    bool is_options = nj_str_eq(head->method, NJ_STR("OPTIONS"));
 
-    uint16_t status = is_options ? check_options(req) : check_request(site, req, &who, &name);
+    uint16_t status =
+        is_options ? check_options(head, target) : check_request(site, head, target, &who, &name);
     if (status == 204) {
-        nj__reply_options(site, &who, now);
-        return NULL;
+        nj__reply_options(&who);
+        return;
     }
-    if (status && !fail(site, &who, status, &name, now))
-        return NULL;
-    switch (resolve(site, &who, &x, &name, now)) {
-    case WAITS:
-        return x;
-    case REPLIED:
-        if (x)
-            nj_pool_put(&site->exchanges, x);
-        break;
-    case GONE:
-        break;
-    }
-    return NULL;
+    if (status && !fail(site, &who, status, &name))
+        return;
+    if (resolve(site, &who, &x, &name, now) == REPLIED && x)
+        leave(x);
 }
 
 void nj_site_cancel(struct nj_site_wait *x)
@@ -567,14 +563,6 @@ void nj_site_cancel(struct nj_site_wait *x)
 
 /* Completions. */
 
-/* It was answered. */
-static void leave(struct nj_site_wait *x)
-{
-    if (x->gone)
-        *x->gone = true;
-    nj_pool_put(&x->site->exchanges, x);
-}
-
 static void answer(struct nj_site_wait *x, struct nj_known *known,
                    const struct nj_object_name *asked, nj_ns now)
 {
@@ -583,7 +571,7 @@ static void answer(struct nj_site_wait *x, struct nj_known *known,
     enum outcome outcome = REPLIED;
 
     x->is_answering = true;
-    if (step(site, &x->who, known, &name, now))
+    if (step(site, &x->who, known, &name))
         outcome = resolve(site, &x->who, &x, &name, now);
     if (outcome == REPLIED)
         leave(x);
@@ -611,14 +599,14 @@ static void ask_for_others(struct nj_site *site, struct nj__job *job, nj_ns now)
     nj_list_init(&refused);
     nj_list_init(&others);
     while ((x = pop_waiter(&job->waiters))) {
-        if (x->who.client == job->file.client)
+        if (x->who.txn->requester == job->file.client)
             refuse(&refused, x);
         else
             nj_list_push_back(&others, &x->link);
     }
     if (!nj_list_empty(&others)) {
         x = nj_container_of(others.next, struct nj_site_wait, link);
-        job->file.client = x->who.client;
+        job->file.client = x->who.txn->requester;
         nj_list_splice(&job->waiters, &others);
     }
     if (nj_list_empty(&job->waiters) || !nj__job_submit(&site->files, job)) {
@@ -629,7 +617,7 @@ static void ask_for_others(struct nj_site *site, struct nj__job *job, nj_ns now)
     }
     while ((x = pop_waiter(&refused))) {
         x->is_answering = true;
-        nj__reply_busy(site, &x->who, now);
+        nj__reply_busy(&x->who);
         leave(x);
     }
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of a site share: site.c finds what is asked for, reply.c says it. */
+/* What the parts of a site share: site.c finds what is asked for, site_reply.c says it. */
 #ifndef NJ_HTTP_SITE_INTERNAL_H
 #define NJ_HTTP_SITE_INTERNAL_H
 
 #include "http/conditions.h"
-#include "http/date.h"
 #include "http/file_body.h"
 #include "http/negotiate.h"
 #include "http/object_table.h"
@@ -29,9 +28,8 @@ enum nj__stage {
 
 /* What a reply depends on besides the file. */
 struct nj__asker {
-    void *stream;
+    struct nj_txn *txn;
     enum nj__stage stage;
-    bool is_head;
     bool had_slash;                /* asked for "dir/" */
     bool json;                     /* wants a list as JSON */
     bool has_conditions;           /* any of them, or a range */
@@ -44,7 +42,6 @@ struct nj__asker {
     struct nj_str accept_encoding; /* looked at only where there is something to choose */
     struct nj_conditions conditions;
     struct nj_str query;
-    const void *client;
 };
 
 struct nj_site {
@@ -53,7 +50,6 @@ struct nj_site {
     struct nj__files files;
     struct nj_object_table *table;
     struct nj_pool exchanges;
-    struct nj_date_of_now date;
     uint64_t stamp;                     /* the last that was given */
     struct nj_str index, cache_control; /* of options */
     struct nj_targets targets;
@@ -63,9 +59,6 @@ struct nj_site {
     struct nj_list opens[NJ__OPENS];
 };
 
-/* UNIX time. */
-int64_t nj__site_now_s(const struct nj_site *site, nj_ns now);
-
 /* What is to be said of a file: 200, 206, 304, 412 or 416. */
 struct nj__verdict {
     uint16_t status;
@@ -73,24 +66,21 @@ struct nj__verdict {
     struct nj_ranges ranges;         /* of 206 */
 };
 
-void nj__judge(const struct nj_site *site, const struct nj__asker *who,
-               const struct nj_known *known, nj_ns now, struct nj__verdict *out);
+void nj__judge(const struct nj__asker *who, const struct nj_known *known, struct nj__verdict *out);
 
 /* Replies. Each ends the exchange: nothing that belongs to it may be touched afterwards. */
 
-/* A status and what has to go with it, and a line of text. */
-void nj__reply_status(struct nj_site *site, const struct nj__asker *who, uint16_t status,
-                      nj_ns now);
+/* An error, with a line of text and what the status has to come with. */
+void nj__reply_status(const struct nj__asker *who, uint16_t status);
 /* 503: no room for what would have to be remembered. */
-void nj__reply_busy(struct nj_site *site, const struct nj__asker *who, nj_ns now);
-void nj__reply_options(struct nj_site *site, const struct nj__asker *who, nj_ns now);
-void nj__reply_redirect(struct nj_site *site, const struct nj__asker *who, const char *name,
-                        nj_ns now);
+void nj__reply_busy(const struct nj__asker *who);
+void nj__reply_options(const struct nj__asker *who);
+void nj__reply_redirect(const struct nj__asker *who, const char *name);
 /* What nj__judge() said, 200, 206 or 304, of a file or of a list. */
 void nj__reply_object(struct nj_site *site, const struct nj__asker *who, struct nj_known *known,
-                      const struct nj__verdict *verdict, nj_ns now);
+                      const struct nj__verdict *verdict);
 /* A page that goes with who->status. */
-void nj__reply_page(struct nj_site *site, const struct nj__asker *who, const struct nj_known *known,
-                    nj_ns now);
+void nj__reply_page(struct nj_site *site, const struct nj__asker *who,
+                    const struct nj_known *known);
 
 #endif

@@ -75,7 +75,7 @@ static bool runs_on_any(void *server, uint8_t slot)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < s->n_shards; i++)
-        n += atomic_load_explicit(&nj_shape_class_stats(s->shard[i]->shape, slot)->n_open,
+        n += atomic_load_explicit(&nj_shape_class_stats(s->shard[i]->txns.shape, slot)->n_open,
                                   memory_order_relaxed);
     return n > 0;
 }

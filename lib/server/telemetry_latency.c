@@ -39,9 +39,9 @@ bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct
     static const struct {
         const char *name;
         size_t at;
-    } shown[] = {{"ttfb", offsetof(struct nj_shard, ttfb)},
-                 {"total", offsetof(struct nj_shard, total)},
-                 {"throttled", offsetof(struct nj_shard, throttled)}};
+    } shown[] = {{"ttfb", offsetof(struct nj_shard, txns.ttfb)},
+                 {"total", offsetof(struct nj_shard, txns.total)},
+                 {"throttled", offsetof(struct nj_shard, txns.throttled)}};
     uint32_t from, to;
 
     if (!nj__telemetry_shards(s, params, &from, &to))

@@ -37,7 +37,7 @@ static struct class_sum sum_class(const struct nj_server *s, uint32_t slot)
     struct class_sum sum = {0};
 
     for (uint32_t i = 0; i < s->n_shards; i++) {
-        const struct nj_class_stats *c = nj_shape_class_stats(s->shard[i]->shape, slot);
+        const struct nj_class_stats *c = nj_shape_class_stats(s->shard[i]->txns.shape, slot);
         sum.requests += get64(&c->n_requests);
         sum.refused += get64(&c->n_refused);
         sum.bytes += get64(&c->n_bytes);

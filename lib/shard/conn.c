@@ -14,7 +14,6 @@
 #include <rte_prefetch.h>
 
 #include "shard/abuse.h"
-#include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 #include "shard/sniff.h"
@@ -46,7 +45,7 @@ size_t nj__talk_bytes(void)
     return sizeof(struct nj_talk);
 }
 
-/* --- what HTTP/2 and the site call --------------------------------------------------------- */
+/* --- what others call ------------------------------------------------------------------- */
 
 void nj__conn_note_work(void *conn)
 {
@@ -55,33 +54,11 @@ void nj__conn_note_work(void *conn)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
 }
 
-static void note_work(struct nj_h2_stream *st)
-{
-    nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
-}
-
-static void on_reply(void *ctx, void *ask, const struct nj_http_reply *reply)
-{
-    struct nj_ask *a = ask;
-
-    (void)ctx;
-    note_work(a->stream);
-    nj__ask_respond(a, reply->status, reply->fields, reply->n_fields, reply->stamp, reply->body);
-}
-
 void nj__conn_wake(void *stream)
 {
-    note_work(stream);
+    nj__conn_note_work(nj_h2_user(nj_h2_of(stream)));
     nj_h2_resume(stream);
 }
-
-static void on_wake(void *ctx, void *waiter)
-{
-    (void)ctx;
-    nj__conn_wake(waiter);
-}
-
-const struct nj_site_events nj__conn_site_events = {on_reply, on_wake};
 
 /* --- where HTTP/2 puts its output ---------------------------------------------------------- */
 

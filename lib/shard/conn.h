@@ -9,8 +9,6 @@
 
 enum conn_state { SNIFF, H2, LINGER };
 
-struct nj_ask;
-
 /* What a connection has from its first byte on. */
 struct nj_talk {
     struct nj_conn *conn;
@@ -70,7 +68,7 @@ void nj__conn_file(struct nj_conn *c, nj_ns now);
 void nj__conn_serve(struct nj_conn *c, nj_ns now);
 /* A route's request that was offered is to be offered once more: it is the next of its connection.
  */
-void nj__conn_ask_again(struct nj_ask *a);
+void nj__conn_ask_again(struct nj_txn *t);
 /* The peer's FIN came: bodies of requests that are not whole will never be. */
 void nj__conn_cut_bodies(struct nj_conn *c);
 

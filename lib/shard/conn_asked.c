@@ -3,7 +3,7 @@
  * What is asked on a connection: by the site, or by the handler of a route. Requests of routes are
  * noted in the order they come; each connection's turn begins some of them.
  */
-#include "shard/ask.h"
+#include "shard/abuse.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 
@@ -13,50 +13,131 @@
  * requests that a worker was busy with, in a row. */
 #define RESET_RUNNING_COST 4u
 
-/* --- what HTTP/2 says ---------------------------------------------------------------------- */
+/* --- HTTP/2 as a framing -------------------------------------------------------------------- */
 
-static void request_site(struct nj_ask *a, const struct nj_request_head *req,
-                         const struct nj_target *target)
+static void note_work(struct nj_h2_stream *st)
 {
-    const struct nj_shard *s = a->conn->shard;
-    struct nj_http_request r = {req, target, a->who};
-
-    if (s->cfg.body_max && req->content_length > s->cfg.body_max) {
-        nj__ask_refuse(a, 413);
-        return;
-    }
-    if (!nj__ask_hoards(a, nj_site_left(s->site)))
-        a->wait = nj_site_request(s->site, &r, a, s->now);
+    nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
 }
 
-static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *req)
+static int respond(void *stream, uint16_t status, const struct nj_field *fields, uint32_t n_fields,
+                   uint64_t stamp, struct nj_body *body)
 {
-    struct nj_exchange *x;
-    struct nj_target target; /* one reading of it, for policy, routes and files */
+    note_work(stream);
+    return nj_h2_respond_stamped(stream, status, fields, n_fields, stamp, body);
+}
 
-    nj_site_target(c->shard->site, req->path, &target);
-    struct nj_ask *a = nj__ask_begin(c, st, req, target.path);
-    if (!a)
+static bool respond_again(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)
+{
+    note_work(stream);
+    return nj_h2_respond_again(stream, status, stamp, body);
+}
+
+static int trailers(void *stream, const struct nj_field *fields, size_t n_fields)
+{
+    return nj_h2_trailers(stream, fields, n_fields);
+}
+
+static void consume(void *stream, size_t n_bytes)
+{
+    note_work(stream); /* a WINDOW_UPDATE may be due */
+    nj_h2_consume(stream, n_bytes);
+}
+
+static void reset(void *stream, enum nj_reset why)
+{
+    static const uint32_t code[] = {
+        [NJ_RESET_INTERNAL] = 2, /* INTERNAL_ERROR */
+        [NJ_RESET_REFUSED] = 7,  /* REFUSED_STREAM */
+        [NJ_RESET_CANCEL] = 8,   /* CANCEL */
+        [NJ_RESET_CALM] = 11,    /* ENHANCE_YOUR_CALM (RFC 9113 7) */
+    };
+
+    note_work(stream);
+    nj_h2_reset(stream, code[why]);
+}
+
+static void go_on(void *stream)
+{
+    note_work(stream);
+    nj_h2_continue(stream);
+}
+
+static const struct nj_framing framing = {
+    .respond = respond,
+    .respond_again = respond_again,
+    .trailers = trailers,
+    .resume = nj__conn_wake,
+    .consume = consume,
+    .reset = reset,
+    .go_on = go_on,
+};
+
+static void abuse(void *shard, enum nj_counter why, const struct nj_addr *client)
+{
+    nj__abuse_of(shard, why, client);
+}
+
+static void forget(struct nj_txn *t)
+{
+    nj__stacks_forget(t->conn->shard, t);
+}
+
+const struct nj_txn_events nj__txn_events = {
+    .abuse = abuse,
+    .again = nj__conn_ask_again,
+    .watch = nj__txn_watch,
+    .forget = forget,
+    .wake = nj__conn_wake,
+};
+
+/* --- what HTTP/2 says ---------------------------------------------------------------------- */
+
+static struct nj_txn *txn_of(const struct nj_h2_stream *st)
+{
+    return nj_h2_stream_user(st);
+}
+
+static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
+{
+    return (struct nj_txn_origin){
+        .framing = &framing,
+        .stream = st,
+        .stream_id = nj_h2_stream_id(st),
+        .conn = c,
+        .conn_number = c->talk->number,
+        .remote = &c->tcb->flow.tuple.remote,
+        .rport = c->tcb->flow.tuple.rport,
+    };
+}
+
+static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *head)
+{
+    struct nj_txns *set = &c->shard->txns;
+    struct nj_txn_origin from = origin(c, st);
+    struct nj_target target; /* one reading of it, for policy, routes and files */
+    struct nj_txn *t;
+
+    nj_site_target(set->site, head->path, &target);
+    bool is_served = nj_txn_begin(set, &from, head, target.path, &t);
+    nj_h2_stream_set_user(st, t);
+    if (!is_served)
         return;
-    if (!nj__handlers_request(c->shard, st, req, &target, &x)) {
-        request_site(a, req, &target);
-        return;
-    }
+    struct nj_exchange *x = nj_http_serve(t, head, &target, c->talk->peer.n);
     if (!x)
         return;
-    a->exchange = x;
     nj_exchange_join(x, &c->talk->peer);
     if (!c->talk->asked)
         c->talk->asked = nj_exchange_node(x);
 }
 
-static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *req)
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *head)
 {
     struct nj_conn *c = user;
     enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_HANDLER);
 
     c->moved = true;
-    request(c, st, req);
+    request(c, st, head);
     nj_stage(&c->shard->stages, was);
 }
 
@@ -67,44 +148,34 @@ static void pass_asked(struct nj_talk *talk)
     talk->asked = next == &talk->peer.exchanges ? NULL : next;
 }
 
-/* The stream of a route's request is over. A peer that leaves work behind which nobody stops pays
- * for it: it can have us do the most with the least. Returns whether the handler still runs. */
-static bool leave_exchange(struct nj_conn *c, struct nj_h2_stream *st, struct nj_ask *a)
-{
-    struct nj_exchange *x = a->exchange;
-
-    if (c->talk->asked == nj_exchange_node(x))
-        pass_asked(c->talk);
-    bool runs = nj_exchange_gone(x, a);
-    if (runs && nj_exchange_is_away(x) && nj_h2_stream_was_reset(st))
-        nj_h2_charge(c->talk->h2, RESET_RUNNING_COST);
-    return runs;
-}
-
+/* A peer that leaves work behind which nobody stops pays for it: it can have us do the most with
+ * the least. */
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
     struct nj_conn *c = user;
-    struct nj_ask *a = nj__ask_of(st);
+    struct nj_txn *t = txn_of(st);
+    struct nj_exchange *x = t ? t->exchange : NULL;
 
     c->moved = true;
-    if (!a) /* there was no record left */
+    if (!t) /* there was no place for one */
         return;
-    bool runs = a->exchange && leave_exchange(c, st, a);
-    if (a->wait)
-        nj_site_cancel(a->wait);
-    nj__ask_end(a, complete, runs);
+    if (x && c->talk->asked == nj_exchange_node(x))
+        pass_asked(c->talk);
+    nj_txn_end(t, complete);
+    if (x && nj_exchange_is_away(x) && nj_h2_stream_was_reset(st))
+        nj_h2_charge(c->talk->h2, RESET_RUNNING_COST);
 }
 
 static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
 {
     struct nj_conn *c = user;
-    struct nj_ask *a = nj__ask_of(st);
+    struct nj_txn *t = txn_of(st);
 
     c->moved = true;
-    if (a)
-        a->body_moved = true;
-    if (a && a->exchange)
-        nj_exchange_data(a->exchange, data, n_bytes);
+    if (t)
+        t->body_moved = true;
+    if (t && t->exchange)
+        nj_exchange_data(t->exchange, data, n_bytes);
     else
         nj_h2_consume(st, n_bytes);
 }
@@ -112,19 +183,22 @@ static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, si
 static void on_end(void *user, struct nj_h2_stream *st)
 {
     struct nj_conn *c = user;
-    struct nj_ask *a = nj__ask_of(st);
+    struct nj_txn *t = txn_of(st);
 
     c->moved = true;
-    if (a)
-        a->whole = true;
-    if (a && a->exchange)
-        nj_exchange_body_end(a->exchange);
+    if (t)
+        t->whole = true;
+    if (t && t->exchange)
+        nj_exchange_body_end(t->exchange);
 }
 
-static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *req,
+static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *head,
                        uint16_t status)
 {
-    nj__ask_refused(user, st, req, status);
+    struct nj_conn *c = user;
+    struct nj_txn_origin from = origin(c, st);
+
+    nj_txn_refused(&c->shard->txns, &from, head, status);
 }
 
 const struct nj_h2_events nj__conn_h2_events = {
@@ -165,11 +239,11 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now)
     nj__handlers_settle(c->shard, now);
 }
 
-void nj__conn_ask_again(struct nj_ask *a)
+void nj__conn_ask_again(struct nj_txn *t)
 {
-    struct nj_conn *c = a->conn;
+    struct nj_conn *c = t->conn;
     struct nj_talk *talk = c->talk;
-    struct nj_list *node = nj_exchange_node(a->exchange);
+    struct nj_list *node = nj_exchange_node(t->exchange);
 
     nj_list_del(node);
     nj_list_push_back(talk->asked ? talk->asked : &talk->peer.exchanges, node); /* before it */

@@ -9,82 +9,8 @@
 #include <stdlib.h>
 
 #include "shard/abuse.h"
-#include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
-
-#define RFC9113_REFUSED_STREAM 7u
-
-/* --- what exchanges ask of their streams ---------------------------------------------------- */
-
-static void note_work(struct nj_h2_stream *st)
-{
-    nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
-}
-
-static int respond(void *stream, uint16_t status, const struct nj_field *fields, size_t n_fields,
-                   struct nj_body *body)
-{
-    note_work(stream);
-    return nj__ask_respond(nj__ask_of(stream), status, fields, (uint32_t)n_fields, 0, body);
-}
-
-static int trailers(void *stream, const struct nj_field *fields, size_t n_fields)
-{
-    return nj_h2_trailers(stream, fields, n_fields);
-}
-
-static void resume(void *stream)
-{
-    note_work(stream);
-    nj_h2_resume(stream);
-}
-
-static void consume(void *stream, size_t n_bytes)
-{
-    note_work(stream); /* a WINDOW_UPDATE may be due */
-    nj_h2_consume(stream, n_bytes);
-}
-
-static void reset(void *stream, uint32_t error)
-{
-    note_work(stream);
-    nj_h2_reset(stream, error);
-}
-
-static void go_on(void *stream)
-{
-    note_work(stream);
-    nj_h2_continue(stream);
-}
-
-static void home(void *shard, void *ask)
-{
-    nj__ask_home(shard, ask);
-}
-
-static void again(void *stream)
-{
-    nj__conn_ask_again(nj__ask_of(stream));
-}
-
-static void hoards(void *stream, unsigned why)
-{
-    const struct nj_conn *c = nj_h2_user(nj_h2_of(stream));
-    nj__abuse_of(c->shard, why, &c->tcb->flow.tuple.remote);
-}
-
-static const struct nj_exchange_events exchange_events = {
-    .respond = respond,
-    .trailers = trailers,
-    .resume = resume,
-    .consume = consume,
-    .reset = reset,
-    .go_on = go_on,
-    .home = home,
-    .again = again,
-    .hoards = hoards,
-};
 
 /* --- the strategy --------------------------------------------------------------------------- */
 
@@ -165,18 +91,15 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
         return false;
     classes_init(s, n);
     struct nj_exchanges_config c = {
-        .events = &exchange_events,
+        .txns = &s->txns,
         .routes = s->cfg.routes,
         .classes = h->classes,
         .workers = &s->cfg.port.workers,
         .withdraw = withdraw,
         .call = s->cfg.strategy == NJ_RUN_EWYK ? call : NULL,
         .strategy = s,
-        .counters = &s->counters,
-        .wall_s_at_zero = s->cfg.wall_s_at_zero,
-        .body_max = s->cfg.body_max,
     };
-    h->exchanges = nj_exchanges_new(&c, now);
+    h->exchanges = s->txns.exchanges = nj_exchanges_new(&c, now);
     if (!h->exchanges)
         return false;
     h->port = nj_exchanges_port(h->exchanges);
@@ -216,15 +139,10 @@ static void offer_otherwise(struct nj_shard *s, struct nj_task *task)
         nj_task_class_count(c, mode);
 }
 
-static struct nj_ask *ask_of(const struct nj_exchange *x)
-{
-    return nj__ask_of(nj_exchange_stream(x));
-}
-
 enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
 {
     struct nj_task *task = nj_exchange_task(x);
-    struct nj_ask *a = ask_of(x);
+    struct nj_txn *t = nj_exchange_txn(x);
 
     if (!s->handlers.ewyk)
         return NJ_BEGIN_NOW;
@@ -233,16 +151,16 @@ enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
     case NJ_OS_BLOCKING:
         return NJ_BEGIN_NOW;
     case NJ_EITHER: /* it can do without */
-        task->no_stack = !nj__stacks_may(s, a);
+        task->no_stack = !nj__stacks_may(s, t);
         return NJ_BEGIN_NOW;
     case NJ_BLOCKING:
     case NJ_UNTYPED:
     case NJ_N_TASK_TYPES:
         break;
     }
-    if (nj__stacks_may(s, a))
+    if (nj__stacks_may(s, t))
         return NJ_BEGIN_NOW;
-    if (nj__stacks_wait(s, a))
+    if (nj__stacks_wait(s, t))
         return NJ_BEGIN_LATER;
     nj__handlers_reject(s, x);
     return NJ_BEGIN_NEVER;
@@ -250,7 +168,7 @@ enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
 
 void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
 {
-    nj_exchange_offered(x, &ask_of(x)->who->work);
+    nj_exchange_offered(x);
     nj_ewyk_refuse(s->handlers.ewyk, nj_exchange_task(x));
 }
 
@@ -259,66 +177,15 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
     struct nj_task *task = nj_exchange_task(x);
     nj_ns begin = clock_of(s);
 
-    struct nj_ask *a = ask_of(x);
-    a->stack_at = s->now;
-    task->client = a->who;
-    nj_exchange_offered(x, &a->who->work);
+    struct nj_txn *t = nj_exchange_txn(x);
+    t->stack_at = s->now;
+    task->client = t->requester;
+    nj_exchange_offered(x);
     if (s->handlers.ewyk)
         nj_ewyk_offer(s->handlers.ewyk, task);
     else
         offer_otherwise(s, task);
     return clock_of(s) - begin;
-}
-
-/* --- requests ------------------------------------------------------------------------------- */
-
-/* Without a site. That there is no path at all, as of CONNECT, is no fault of it. */
-static uint16_t not_found(const struct nj_request_head *req, const struct nj_target *target)
-{
-    if (target->result == NJ_PATH_TOO_LONG)
-        return 414;
-    bool none = req->path.n_bytes == 0 || nj_str_eq(req->path, NJ_STR("*"));
-    return target->result == NJ_PATH_BAD && !none ? 400 : 404;
-}
-
-/* Streams that were reset leave handlers behind that run on. */
-static bool has_too_many(struct nj_shard *s, const struct nj_conn *c)
-{
-    if (nj_likely(c->talk->peer.n < NJ_CONN_TASKS_MAX))
-        return false;
-    nj__abuse(s, NJ_C_conn_tasks_full, &c->tcb->flow.tuple.remote);
-    return true;
-}
-
-bool nj__handlers_request(struct nj_shard *s, struct nj_h2_stream *st,
-                          const struct nj_request_head *req, const struct nj_target *target,
-                          struct nj_exchange **x)
-{
-    struct nj_exchanges *set = s->handlers.exchanges;
-    struct nj_route_match match;
-
-    *x = NULL;
-    if (!set)
-        return false;
-    switch (nj_routes_find(s->cfg.routes, req->method, target->path, &match)) {
-    case NJ_ROUTE_NONE:
-        if (s->cfg.no_site)
-            nj_exchange_refuse(set, st, not_found(req, target), (struct nj_field){0}, s->now);
-        return s->cfg.no_site;
-    case NJ_ROUTE_METHOD:
-        nj_exchange_refuse(set, st, 405, (struct nj_field){NJ_STR("allow"), match.allow}, s->now);
-        return true;
-    case NJ_ROUTE_FOUND:
-        break;
-    }
-    if (has_too_many(s, nj_h2_user(nj_h2_of(st)))) {
-        nj_h2_reset(st, RFC9113_REFUSED_STREAM);
-        return true;
-    }
-    if (nj__ask_hoards(nj__ask_of(st), nj_exchanges_left(set)))
-        return true;
-    *x = nj_exchange_begin(set, match.index, req, target->path, st, s->now);
-    return true;
 }
 
 /* --- later ---------------------------------------------------------------------------------- */
@@ -466,7 +333,7 @@ void nj__handlers_fini(struct nj_shard *s)
         free(h->classes);
     }
     h->ewyk = NULL;
-    h->exchanges = NULL;
+    h->exchanges = s->txns.exchanges = NULL;
     h->classes = NULL;
     h->n_stuck = 0;
 }

@@ -14,8 +14,8 @@
  * or of a handler's word, is not held against it. But whoever waits for a file for as long waits
  * for memory that others may hold for ever, or for a disk that does not answer, and is told.
  */
+#include "http/reply.h"
 #include "shard/abuse.h"
-#include "shard/ask.h"
 #include "shard/conn.h"
 #include "shard/shard_internal.h"
 #include "tcp/seq.h"
@@ -31,9 +31,6 @@
  */
 #define LOOKS    8u
 #define LOOK_MAX 64u /* per step */
-
-#define RFC9113_INTERNAL_ERROR 2u
-#define RFC9113_CANCEL         8u
 
 /* --- connections --------------------------------------------------------------------------- */
 
@@ -213,16 +210,16 @@ enum turn {
     FOR_TCP, /* for acknowledgments, of which the connection's list knows */
 };
 
-static enum turn turn_of(const struct nj_ask *a)
+static enum turn turn_of(const struct nj_txn *t)
 {
-    bool waits_for_body = a->exchange && !a->whole && !nj_exchange_is_ours(a->exchange);
+    bool waits_for_body = t->exchange && !t->whole && !nj_exchange_is_ours(t->exchange);
 
-    enum turn ours = a->exchange ? OURS : FOR_FILE;
-    if (!a->head_at)
+    enum turn ours = t->exchange ? OURS : FOR_FILE;
+    if (!t->head_at)
         return waits_for_body ? FOR_BODY : ours;
-    switch (nj_h2_hold(a->stream)) {
+    switch (nj_h2_hold(t->stream)) {
     case NJ_H2_HOLD_OURS: /* a handler may wait for more before it goes on */
-        if (nj_paced_waits(&a->paced))
+        if (nj_paced_waits(&t->paced))
             return OURS;
         return waits_for_body ? FOR_BODY : ours;
     case NJ_H2_HOLD_STREAM:
@@ -235,43 +232,43 @@ static enum turn turn_of(const struct nj_ask *a)
     return FOR_TCP;
 }
 
-bool nj__ask_is_peers(const struct nj_ask *a)
+bool nj__txn_is_peers(const struct nj_txn *t)
 {
-    enum turn turn = turn_of(a);
+    enum turn turn = turn_of(t);
     return turn != OURS && turn != FOR_FILE;
 }
 
-static void is_fine(struct nj_ask *a, nj_ns now)
+static void is_fine(struct nj_txn *t, nj_ns now)
 {
-    a->fine_at = now;
-    a->fine_bytes = a->paced.n_bytes;
-    a->fine_came = a->exchange ? nj_exchange_came(a->exchange) : 0;
-    a->fine_una = a->conn->tcb->snd_una;
-    a->fine_throttled = a->paced.throttled_ns;
+    t->fine_at = now;
+    t->fine_bytes = t->paced.n_bytes;
+    t->fine_came = t->exchange ? nj_exchange_came(t->exchange) : 0;
+    t->fine_una = t->conn->tcb->snd_una;
+    t->fine_throttled = t->paced.throttled_ns;
 }
 
 /* Has it had its time, and the peer not taken enough? */
-static bool is_too_slow(struct nj_ask *a, uint64_t n_taken, nj_ns now)
+static bool is_too_slow(struct nj_txn *t, uint64_t n_taken, nj_ns now)
 {
-    const struct nj_shard *s = a->conn->shard;
-    nj_ns time = now - a->fine_at, throttled = a->paced.throttled_ns - a->fine_throttled;
+    const struct nj_shard *s = t->conn->shard;
+    nj_ns time = now - t->fine_at, throttled = t->paced.throttled_ns - t->fine_throttled;
 
     time = throttled < time ? time - throttled : 0;
     if (n_taken >= due_in(s, time, s->cfg.min_rate)) {
-        is_fine(a, now);
+        is_fine(t, now);
         return false;
     }
     return time >= s->cfg.send_timeout;
 }
 
 /* A peer that leaves the last of its responses lie is not waited for with the next one either. */
-static void give_up_response(struct nj_ask *a, nj_ns now)
+static void give_up_response(struct nj_txn *t, nj_ns now)
 {
-    struct nj_conn *c = a->conn;
+    struct nj_conn *c = t->conn;
 
     nj__abuse(c->shard, NJ_C_send_timeout, &c->tcb->flow.tuple.remote);
-    if (nj_h2_first(c->talk->h2) != a->stream || nj_h2_next(a->stream)) {
-        nj_h2_reset(a->stream, RFC9113_CANCEL);
+    if (nj_h2_first(c->talk->h2) != t->stream || nj_h2_next(t->stream)) {
+        t->framing->reset(t->stream, NJ_RESET_CANCEL);
         nj__conn_note_work(c);
         return;
     }
@@ -280,25 +277,25 @@ static void give_up_response(struct nj_ask *a, nj_ns now)
 }
 
 /* It is not the peer who is late: the connection stays. */
-static void give_up_file(struct nj_ask *a)
+static void give_up_file(struct nj_txn *t)
 {
-    struct nj_conn *c = a->conn;
+    struct nj_conn *c = t->conn;
 
     nj_count(&c->shard->counters, NJ_C_file_timeout);
-    if (a->head_at) {
-        nj_h2_reset(a->stream, RFC9113_INTERNAL_ERROR);
+    if (t->head_at) {
+        t->framing->reset(t->stream, NJ_RESET_INTERNAL);
     } else {
-        nj_site_cancel(a->wait);
-        nj__ask_busy(a);
+        nj_site_cancel(t->wait);
+        nj_reply_error(t, 503, (struct nj_field){0});
     }
     nj__conn_note_work(c);
 }
 
-static void give_up_body(struct nj_ask *a, enum nj_counter why)
+static void give_up_body(struct nj_txn *t, enum nj_counter why)
 {
-    struct nj_conn *c = a->conn;
+    struct nj_conn *c = t->conn;
 
-    if (!nj_exchange_late(a->exchange))
+    if (!nj_exchange_late(t->exchange))
         return;
     nj__abuse(c->shard, why, &c->tcb->flow.tuple.remote);
     nj__conn_note_work(c);
@@ -307,27 +304,27 @@ static void give_up_body(struct nj_ask *a, enum nj_counter why)
 /* The peer lets us wait for more of a body. One that is being answered already may be a
  * conversation, in which any byte is progress; else it has to come at the lowest rate. So a body of
  * N bytes takes at most body_timeout + N / min_upload_rate of the time in which we wait for it. */
-static void look_at_body(struct nj_ask *a, bool moved, nj_ns now)
+static void look_at_body(struct nj_txn *t, bool moved, nj_ns now)
 {
-    const struct nj_shard_config *c = &a->conn->shard->cfg;
-    uint64_t rate = a->head_at ? 0 : c->min_upload_rate;
-    nj_ns time = now - a->fine_at;
+    const struct nj_shard_config *c = &t->conn->shard->cfg;
+    uint64_t rate = t->head_at ? 0 : c->min_upload_rate;
+    nj_ns time = now - t->fine_at;
     bool enough = moved;
 
     if (rate > 0)
-        enough = nj_exchange_came(a->exchange) - a->fine_came >= bytes_in(time, rate);
+        enough = nj_exchange_came(t->exchange) - t->fine_came >= bytes_in(time, rate);
     if (enough)
-        is_fine(a, now);
+        is_fine(t, now);
     else if (time >= c->body_timeout)
-        give_up_body(a, moved || nj_exchange_came(a->exchange) != a->fine_came ? NJ_C_body_slow
+        give_up_body(t, moved || nj_exchange_came(t->exchange) != t->fine_came ? NJ_C_body_slow
                                                                                : NJ_C_body_timeout);
 }
 
 /* It takes too long whoever lets whom wait, while nothing is answered. */
-static bool is_past_deadline(const struct nj_ask *a, nj_ns now)
+static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
 {
-    nj_ns deadline = a->conn->shard->cfg.body_deadline;
-    return deadline > 0 && a->exchange && !a->whole && !a->head_at && now - a->came >= deadline;
+    nj_ns deadline = t->conn->shard->cfg.body_deadline;
+    return deadline > 0 && t->exchange && !t->whole && !t->head_at && now - t->came >= deadline;
 }
 
 /* A frame that does not come to its end beside streams that do: without these, the connection's
@@ -338,48 +335,48 @@ static bool is_overdue(const struct nj_conn *c, nj_ns now)
     return since != NJ_NEVER && now - since >= c->shard->cfg.header_timeout;
 }
 
-static void look(struct nj_ask *a, nj_ns now)
+static void look(struct nj_txn *t, nj_ns now)
 {
-    struct nj_conn *c = a->conn;
+    struct nj_conn *c = t->conn;
     const struct nj_shard *s = c->shard;
-    bool moved = a->body_moved;
+    bool moved = t->body_moved;
 
-    a->body_moved = false;
+    t->body_moved = false;
     if (c->unfinished && is_overdue(c, now)) {
         nj_h2_calm(c->talk->h2, NJ_H2_WASTE_SLOW);
         nj__conn_note_work(c);
         return;
     }
-    if (is_past_deadline(a, now)) {
-        give_up_body(a, NJ_C_body_slow);
+    if (is_past_deadline(t, now)) {
+        give_up_body(t, NJ_C_body_slow);
         return;
     }
-    enum turn turn = turn_of(a);
-    if (a->for_file != (turn == FOR_FILE)) { /* no time of the one is held against the other */
-        a->for_file = turn == FOR_FILE;
-        is_fine(a, now);
+    enum turn turn = turn_of(t);
+    if (t->for_file != (turn == FOR_FILE)) { /* no time of the one is held against the other */
+        t->for_file = turn == FOR_FILE;
+        is_fine(t, now);
     }
     switch (turn) {
     case OURS:
     case FOR_TCP:
-        is_fine(a, now);
+        is_fine(t, now);
         break;
     case FOR_FILE:
-        if (a->paced.n_bytes != a->fine_bytes)
-            is_fine(a, now);
-        else if (now - a->fine_at >= s->cfg.send_timeout)
-            give_up_file(a);
+        if (t->paced.n_bytes != t->fine_bytes)
+            is_fine(t, now);
+        else if (now - t->fine_at >= s->cfg.send_timeout)
+            give_up_file(t);
         break;
     case FOR_BODY:
-        look_at_body(a, moved, now);
+        look_at_body(t, moved, now);
         break;
     case FOR_STREAM:
-        if (is_too_slow(a, a->paced.n_bytes - a->fine_bytes, now))
-            give_up_response(a, now);
+        if (is_too_slow(t, t->paced.n_bytes - t->fine_bytes, now))
+            give_up_response(t, now);
         break;
     case FOR_CONN: /* its streams share what it takes, and may have to wait for each other */
-        if (is_too_slow(a, c->tcb->snd_una - a->fine_una, now))
-            give_up_response(a, now);
+        if (is_too_slow(t, c->tcb->snd_una - t->fine_una, now))
+            give_up_response(t, now);
         break;
     }
 }
@@ -390,26 +387,26 @@ static nj_ns look_every(const struct nj_shard *s)
     return shorter(c->send_timeout, c->body_timeout) / LOOKS;
 }
 
-void nj__ask_watch(struct nj_ask *a, nj_ns now)
+void nj__txn_watch(struct nj_txn *t, nj_ns now)
 {
-    struct nj_shard *s = a->conn->shard;
+    struct nj_shard *s = t->conn->shard;
 
-    nj_list_del(&a->node);
-    a->look_at = now + look_every(s);
-    nj_list_push_back(&s->asks, &a->node);
+    nj_list_del(&t->node);
+    t->look_at = now + look_every(s);
+    nj_list_push_back(&s->txns_watched, &t->node);
 }
 
-static uint32_t look_at_asks(struct nj_shard *s, nj_ns now)
+static uint32_t look_at_txns(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;
 
-    for (; n < LOOK_MAX && !nj_list_empty(&s->asks); n++) {
-        struct nj_ask *a = nj_container_of(s->asks.next, struct nj_ask, node);
-        if (now < a->look_at)
+    for (; n < LOOK_MAX && !nj_list_empty(&s->txns_watched); n++) {
+        struct nj_txn *t = nj_container_of(s->txns_watched.next, struct nj_txn, node);
+        if (now < t->look_at)
             break;
-        nj__ask_watch(a, now);
-        if (nj_list_linked(&a->conn->node)) /* else it is about to be gone */
-            look(a, now);
+        nj__txn_watch(t, now);
+        if (nj_list_linked(&t->conn->node)) /* else it is about to be gone */
+            look(t, now);
     }
     return n;
 }
@@ -418,7 +415,7 @@ static uint32_t look_at_asks(struct nj_shard *s, nj_ns now)
 
 uint32_t nj__patience_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = look_at_asks(s, now);
+    uint32_t n = look_at_txns(s, now);
 
     for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
         n += end_silent(s, i, now);
@@ -429,8 +426,8 @@ nj_ns nj__patience_next(const struct nj_shard *s)
 {
     nj_ns next = NJ_NEVER;
 
-    if (!nj_list_empty(&s->asks))
-        next = nj_container_of(s->asks.next, struct nj_ask, node)->look_at;
+    if (!nj_list_empty(&s->txns_watched))
+        next = nj_container_of(s->txns_watched.next, struct nj_txn, node)->look_at;
     for (enum nj_silent i = 0; i < NJ_N_SILENT; i++) {
         const struct nj_list *list = &s->silent[i];
         if (nj_list_empty(list))

@@ -19,52 +19,35 @@ bool nj__policy_init(struct nj_shard *s, nj_ns now)
         .shared = s->cfg.shape,
         .policy = s->cfg.policy ? s->cfg.policy : &nj_policy_none,
         .counters = &s->counters,
-        .paced_max = s->ask_pool.n_max,
+        .paced_max = s->txns.pool.n_max,
     };
     if (!c.shared)
         c.shared = s->own_shared = nj_shape_shared_new(OWN_CLIENTS_MAX);
     if (!c.shared)
         return false;
-    s->clients = nj_shape_clients(c.shared);
-    s->shape = nj_shape_new(&c, now);
+    s->txns.clients = nj_shape_clients(c.shared);
+    s->txns.shape = nj_shape_new(&c, now);
     atomic_store_explicit(&s->policy_wanted, c.policy, memory_order_relaxed);
     atomic_store_explicit(&s->policy_version, c.policy->version, memory_order_relaxed);
     s->check_at = UINT32_MAX;
-    return s->shape != NULL;
+    return s->txns.shape != NULL;
 }
 
 void nj__policy_fini(struct nj_shard *s)
 {
-    if (s->shape)
-        nj_shape_free(s->shape);
+    if (s->txns.shape)
+        nj_shape_free(s->txns.shape);
     if (s->own_shared)
         nj_shape_shared_free(s->own_shared);
-    s->shape = NULL;
+    s->txns.shape = NULL;
     s->own_shared = NULL;
-}
-
-/* --- clients ------------------------------------------------------------------------------- */
-
-struct nj_client *nj__policy_client(struct nj_shard *s, uint64_t key, const struct nj_addr *addr)
-{
-    struct nj_client *client = nj_client_take(s->clients, key, addr, s->now);
-    if (nj_likely(client))
-        return client;
-    nj_count(&s->counters, NJ_C_clients_full);
-    return nj_clients_rest(s->clients);
-}
-
-void nj__policy_client_put(struct nj_shard *s, struct nj_client *client)
-{
-    if (client != nj_clients_rest(s->clients))
-        nj_client_put(client, s->now);
 }
 
 /* --- connections --------------------------------------------------------------------------- */
 
 static enum nj_tcp_door door(const struct nj_shard *s, const struct nj_addr *remote)
 {
-    const struct nj_policy *p = nj_shape_policy(s->shape);
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
 
     if (nj_likely(!nj_policy_has_door(p)))
         return NJ_TCP_DOOR_OPEN;
@@ -91,19 +74,19 @@ enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote)
 static bool has_room(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
-    const struct nj_policy *p = nj_shape_policy(s->shape);
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
     const struct nj_client_caps *caps = &p->classes[0].caps;
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
     if (caps->conns_max == 0 || nj_policy_trusts(p, remote))
         return true;
     struct nj_client *client =
-        nj__policy_client(s, nj_policy_client_of(p, &s->cfg.client_key, remote), remote);
+        nj_txns_client(&s->txns, nj_policy_client_of(p, &s->cfg.client_key, remote), remote);
     if (nj_client_conn_begin(client, caps)) {
         c->client = client;
         return true;
     }
-    nj__policy_client_put(s, client);
+    nj_txns_client_put(&s->txns, client);
     return false;
 }
 
@@ -126,7 +109,7 @@ void nj__policy_forgets(struct nj_conn *c)
     if (!c->client)
         return;
     nj_client_conn_end(c->client);
-    nj__policy_client_put(c->shard, c->client);
+    nj_txns_client_put(&c->shard->txns, c->client);
     c->client = NULL;
 }
 
@@ -178,22 +161,22 @@ uint32_t nj__policy_run(struct nj_shard *s, nj_ns now)
     const struct nj_policy *p = wanted(s);
     uint32_t n = 0;
 
-    if (nj_unlikely(p != nj_shape_policy(s->shape))) {
-        nj_shape_adopt(s->shape, p, now);
+    if (nj_unlikely(p != nj_shape_policy(s->txns.shape))) {
+        nj_shape_adopt(s->txns.shape, p, now);
         s->check_at = nj_policy_has_door(p) ? 0 : UINT32_MAX;
         nj__shares_restart(s);
     }
     if (nj_unlikely(s->check_at != UINT32_MAX))
         n = check_some(s, now);
-    n += nj_shape_run(s->shape, now, wake, s);
+    n += nj_shape_run(s->txns.shape, now, wake, s);
     uint64_t version = atomic_load_explicit(&s->policy_version, memory_order_relaxed);
-    if (nj_unlikely(version != p->version) && nj_shape_settled(s->shape))
+    if (nj_unlikely(version != p->version) && nj_shape_settled(s->txns.shape))
         atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
     return n;
 }
 
 nj_ns nj__policy_next(const struct nj_shard *s)
 {
-    bool changes = wanted(s) != nj_shape_policy(s->shape) || s->check_at != UINT32_MAX;
-    return changes ? 0 : nj_shape_next(s->shape);
+    bool changes = wanted(s) != nj_shape_policy(s->txns.shape) || s->check_at != UINT32_MAX;
+    return changes ? 0 : nj_shape_next(s->txns.shape);
 }

@@ -7,7 +7,6 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "shard/ask.h"
 #include "shard/shard_internal.h"
 #include "tcp/cc.h"
 
@@ -61,7 +60,7 @@ static bool init_h2(struct nj_shard *s)
 }
 
 /* As many as streams, while these are few, and what one client has to leave to others. */
-static uint32_t asks_max(const struct nj_shard_config *c)
+static uint32_t txns_max(const struct nj_shard_config *c)
 {
     uint64_t streams = (uint64_t)c->conns_max * nj_h2_limits_default.concurrent_streams_max;
     streams += streams / NJ_CLIENT_PART;
@@ -71,25 +70,39 @@ static uint32_t asks_max(const struct nj_shard_config *c)
 /* Few connections may bring many downloads: they are counted as streams, too. */
 static uint32_t site_open_max(const struct nj_shard_config *c)
 {
-    uint32_t asks = asks_max(c), n = asks < NJ_SITE_OPEN_MAX ? asks : NJ_SITE_OPEN_MAX;
+    uint32_t txns = txns_max(c), n = txns < NJ_SITE_OPEN_MAX ? txns : NJ_SITE_OPEN_MAX;
     return c->conns_max > n ? c->conns_max : n;
+}
+
+static bool init_txns(struct nj_shard *s)
+{
+    struct nj_txns *set = &s->txns;
+
+    set->events = &nj__txn_events;
+    set->shard = s;
+    set->now = &s->now;
+    set->counters = &s->counters;
+    set->wall_s_at_zero = s->cfg.wall_s_at_zero;
+    set->shard_number = s->cfg.number;
+    set->access = s->cfg.access;
+    set->client_key = s->cfg.client_key;
+    set->body_max = s->cfg.body_max;
+    set->no_site = s->cfg.no_site;
+    return nj_txns_init(set, txns_max(&s->cfg));
 }
 
 static bool init_site(struct nj_shard *s)
 {
     struct nj_site_config c = {
-        .events = &nj__conn_site_events,
-        .events_ctx = s,
+        .txns = &s->txns,
         .files = &s->cfg.port.files,
-        .counters = &s->counters,
         .hash_key = s->cfg.flow_key,
-        .wall_s_at_zero = s->cfg.wall_s_at_zero,
         .exchanges_max = site_open_max(&s->cfg),
         .options = s->cfg.site,
     };
-    s->site = nj_site_new(&c);
+    s->txns.site = nj_site_new(&c);
     explicit_bzero(&c, sizeof c); /* has a key */
-    return s->site != NULL;
+    return s->txns.site != NULL;
 }
 
 static void neighbour_lost(void *shard, const struct nj_addr *ip, bool silent, nj_ns now)
@@ -129,7 +142,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     s->now = now;
     for (uint32_t i = 0; i < NJ_N_SILENT; i++)
         nj_list_init(&s->silent[i]);
-    nj_list_init(&s->asks);
+    nj_list_init(&s->txns_watched);
     nj_list_init(&s->owing);
     nj_list_init(&s->unread);
     nj_steer_init(&s->steer, &config->rss_key, config->steering, config->index, config->n_shards,
@@ -137,9 +150,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     init_neigh(s, now);
     nj_frags_init(&s->frags, config->frag_table, &s->counters);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
-        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) &&
-        nj_pool_init(&s->ask_pool, sizeof(struct nj_ask), asks_max(config)) && init_h2(s) &&
-        init_site(s) && nj__handlers_init(s, now) && nj__policy_init(s, now) &&
+        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) && init_txns(s) &&
+        init_h2(s) && init_site(s) && nj__handlers_init(s, now) && nj__policy_init(s, now) &&
         nj__shares_init(s)) {
         if (config->index == 0)
             nj_neigh_announce(&s->neigh);
@@ -162,17 +174,17 @@ void nj_shard_fini(struct nj_shard *s)
 {
     nj_shard_leave(s);
     nj__handlers_fini(s);
-    while (s->site && nj_site_jobs_out(s->site) > 0)
+    while (s->txns.site && nj_site_jobs_out(s->txns.site) > 0)
         nj__files_take_done(s, s->now); /* a worker holds them: they come back */
-    if (s->site)
-        nj_site_free(s->site);
+    if (s->txns.site)
+        nj_site_free(s->txns.site);
     if (s->h2)
         nj_h2_core_free(s->h2);
     nj_pool_fini(&s->conns);
     nj__shares_fini(s);
     nj_pool_fini(&s->talks);
     nj__policy_fini(s);
-    nj_pool_fini(&s->ask_pool);
+    nj_txns_fini(&s->txns);
     nj_tcp_fini(&s->tcp);
     nj_neigh_fini(&s->neigh);
     for (; s->n_txq > 0; s->n_txq--) {
@@ -190,10 +202,10 @@ void nj_shard_publish(struct nj_shard *s)
     nj_gauge_set(c, NJ_C_time_wait, s->tcp.n_time_wait);
     nj_gauge_set(c, NJ_C_h2_connections, nj_h2_core_conns(s->h2));
     nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_core_bytes_used(s->h2));
-    nj_gauge_set(c, NJ_C_file_jobs, nj_site_jobs_out(s->site));
+    nj_gauge_set(c, NJ_C_file_jobs, nj_site_jobs_out(s->txns.site));
     nj_gauge_set(c, NJ_C_tx_queued, s->n_txq);
     nj_gauge_set(c, NJ_C_tx_mbufs_ready, s->tcp.n_fresh);
-    nj_shape_publish(s->shape);
+    nj_shape_publish(s->txns.shape);
     nj__handlers_publish(s);
     nj__memory_publish(s);
 }
@@ -205,6 +217,6 @@ void nj_shard_abort(struct nj_shard *s, nj_ns now)
 
 bool nj_shard_busy(const struct nj_shard *s)
 {
-    return nj_tcp_unfinished(&s->tcp) > 0 || nj_site_jobs_out(s->site) > 0 || s->n_txq > 0 ||
+    return nj_tcp_unfinished(&s->tcp) > 0 || nj_site_jobs_out(s->txns.site) > 0 || s->n_txq > 0 ||
            nj__handlers_busy(s);
 }

@@ -14,8 +14,8 @@
 #include "base/rate.h"
 #include "base/types.h"
 #include "h2/h2.h"
-#include "http/date.h"
 #include "http/site.h"
+#include "http/txn.h"
 #include "shard/abuse.h"
 #include "shard/frag.h"
 #include "shard/handlers.h"
@@ -27,9 +27,7 @@
 #include "shard/steer.h"
 #include "shape/shape.h"
 #include "tcp/tcp.h"
-#include "telem/access.h"
 #include "telem/counters.h"
-#include "telem/histogram.h"
 #include "telem/stages.h"
 #include "wire/emit.h"
 
@@ -122,7 +120,6 @@ struct nj_shard {
     struct nj_frags frags;
     struct nj_tcp tcp;
     struct nj_h2_core *h2;
-    struct nj_site *site;
     struct nj_handlers handlers;
 
     struct nj_pool conns;    /* struct nj_conn */
@@ -146,19 +143,14 @@ struct nj_shard {
 
     struct nj_pool_gauge pool_gauge[NJ_SHARD_POOLS];
 
-    struct nj_shape *shape;
+    struct nj_txns txns;
+    struct nj_list txns_watched;        /* in the order in which they are to be looked at */
     struct nj_shape_shared *own_shared; /* when the configuration has none */
-    struct nj_clients *clients;
-    struct nj_list asks;     /* ... in the order in which they are to be looked at */
-    struct nj_pool ask_pool; /* struct nj_ask, of every request that is open */
     uint32_t n_talks;
     uint32_t check_at; /* the next connection to ask whether it is still welcome; see policy.c */
-    struct nj_date_of_now date;
-    struct nj_policy_memo client_memo;
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
     struct nj_stages stages;
-    struct nj_histogram ttfb, total, throttled; /* of responses; throttled: of those that were */
 
     uint32_t txq_head, n_txq;
     struct rte_mbuf *txq[NJ_TXQ_MAX];

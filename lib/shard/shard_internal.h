@@ -64,9 +64,6 @@ bool nj__handlers_init(struct nj_shard *, nj_ns now);
 void nj__handlers_leave(struct nj_shard *);
 /* Waits for those that are with workers. */
 void nj__handlers_fini(struct nj_shard *);
-/* Is the request a route's? Then *x is its exchange, or NULL when it was answered at once. */
-bool nj__handlers_request(struct nj_shard *, struct nj_h2_stream *, const struct nj_request_head *,
-                          const struct nj_target *, struct nj_exchange **x);
 /* May it begin? LATER: it waits for a stack, and is offered when it has one. NEVER: too many wait
  * already, and it was answered. */
 enum nj_begin { NJ_BEGIN_NOW, NJ_BEGIN_LATER, NJ_BEGIN_NEVER };
@@ -85,7 +82,14 @@ nj_ns nj__handlers_next(const struct nj_shard *);
 bool nj__handlers_busy(const struct nj_shard *);
 void nj__handlers_publish(struct nj_shard *);
 
+/* conn_asked.c: what the shard does for transactions. */
+extern const struct nj_txn_events nj__txn_events;
+
 /* patience.c */
+/* How it gets on is to be looked at, the next time after a while. */
+void nj__txn_watch(struct nj_txn *t, nj_ns now);
+/* Is it the peer for whom it waits now? */
+bool nj__txn_is_peers(const struct nj_txn *t);
 uint32_t nj__patience_tick(struct nj_shard *, nj_ns now);
 nj_ns nj__patience_next(const struct nj_shard *);
 
@@ -102,9 +106,6 @@ enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote);
 struct nj_conn;
 bool nj__policy_welcomes(struct nj_conn *);
 void nj__policy_forgets(struct nj_conn *);
-/* Everybody has one, if need be that of all for whom there is no place. */
-struct nj_client *nj__policy_client(struct nj_shard *, uint64_t key, const struct nj_addr *addr);
-void nj__policy_client_put(struct nj_shard *, struct nj_client *);
 
 /* memory.c */
 void nj__memory_publish(struct nj_shard *);
@@ -112,7 +113,6 @@ void nj__memory_publish(struct nj_shard *);
 /* conn.c */
 extern const struct nj_h2_events nj__conn_h2_events;
 extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
-extern const struct nj_site_events nj__conn_site_events;
 size_t nj__conn_bytes(void);
 size_t nj__talk_bytes(void);
 /* HTTP/2's user pointer of a connection: it has something to send. */

@@ -31,9 +31,9 @@ uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
     uint32_t n = files->poll ? files->poll(files->ctx, job, NJ_BURST_MAX) : 0;
 
     for (uint32_t i = 0; i < n; i++)
-        nj_site_file_done(s->site, job[i], now);
+        nj_site_file_done(s->txns.site, job[i], now);
     if (files->poll)
-        nj_site_polled(s->site);
+        nj_site_polled(s->txns.site);
     return n;
 }
 
@@ -89,7 +89,8 @@ static nj_ns next_files(const struct nj_shard *s)
 {
     const struct nj_file_port *files = &s->cfg.port.files;
     bool kept = files->keeps && files->keeps(files->ctx);
-    return kept || (s->site && nj_site_wants_room(s->site)) ? s->now + KEPT_EVERY : NJ_NEVER;
+    return kept || (s->txns.site && nj_site_wants_room(s->txns.site)) ? s->now + KEPT_EVERY
+                                                                      : NJ_NEVER;
 }
 
 #define tick_conns    nj__conns_tick

@@ -49,14 +49,14 @@ void nj__shares_fini(struct nj_shard *s)
 
 static uint32_t *count_of(const struct nj_shard *s, const struct nj_addr *remote)
 {
-    const struct nj_policy *p = nj_shape_policy(s->shape);
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
     return &s->shares.n[nj_policy_client_of(p, &s->cfg.client_key, remote) & s->shares.mask];
 }
 
 /* Connections of trusted proxies are of many clients: they are held against nobody. */
 static bool is_shared(const struct nj_shard *s, const struct nj_addr *remote)
 {
-    return nj_policy_trusts(nj_shape_policy(s->shape), remote);
+    return nj_policy_trusts(nj_shape_policy(s->txns.shape), remote);
 }
 
 static void note_most(struct nj_shares *sh, const uint32_t *n)

@@ -22,7 +22,6 @@
 #include "base/types.h"
 #include "http/exchange.h"
 
-struct nj_ask;
 struct nj_shard;
 
 /* The last so small a part of the stacks is for clients that have less than that share of all. */
@@ -30,8 +29,6 @@ struct nj_shard;
 #define NJ_STACKS_SHARE      8u
 /* ... while a request of another client came in this time. */
 #define NJ_STACKS_ALONE      (10 * NJ_SEC)
-/* Clients are told apart by a hash: two of one place share one share. 64 bytes each. */
-#define NJ_STACKS_CLIENTS    1024u
 /* While requests wait it is looked so often at who has to make room and who has waited too long: in
  * one look so many handlers are ended, and so many requests refused. All clients of which requests
  * wait are looked at, or claims of those behind them would not count: a few us for 1,024. With the
@@ -45,36 +42,24 @@ struct nj_shard;
 /* A request that waited for a stack for so long is answered with 503 and retry-after. */
 #define NJ_STACKS_WAIT_MAX   (10 * NJ_SEC)
 
-struct nj_stacks_client {
-    struct nj_list waiting;         /* struct nj_ask.node, in the order they came */
-    struct nj_list node;            /* of turns, while some wait */
-    struct nj_exchange_client work; /* of its handlers */
-    uint32_t n_waiting;             /* of `waiting` */
-    uint32_t n_asks;                /* requests that are open, of the site and of routes */
-};
-
 struct nj_stacks {
     struct nj_list turns; /* clients of which requests wait */
     uint32_t n_clients;   /* of `turns` */
     uint32_t n_waiting;
-    const struct nj_stacks_client *last; /* whose request came last */
-    nj_ns other_at;                      /* when one came of another client than the one before */
+    const struct nj_requester *last; /* whose request came last */
+    nj_ns other_at;                  /* when one came of another client than the one before */
     nj_ns look_at;
-    struct nj_stacks_client client[NJ_STACKS_CLIENTS];
 };
 
 void nj__stacks_init(struct nj_stacks *st);
-/* Who asks: nj_policy_verdict.asker, and the number of the connection if it is a trusted proxy that
- * does not say for whom, else 0. */
-struct nj_stacks_client *nj__stacks_client(struct nj_shard *s, uint64_t asker, uint64_t conn);
 /* May this request have a stack now? A request of its client was seen, whatever the answer. */
-bool nj__stacks_may(struct nj_shard *s, const struct nj_ask *a);
+bool nj__stacks_may(struct nj_shard *s, const struct nj_txn *t);
 /* It waits until nj__stacks_run() offers it. When as many wait as may, the client of which most
  * wait loses the last that came, with 503. False: so many of this one's client wait that it would
  * lose this one. */
-bool nj__stacks_wait(struct nj_shard *s, struct nj_ask *a);
+bool nj__stacks_wait(struct nj_shard *s, struct nj_txn *t);
 /* It does not wait any more. */
-void nj__stacks_forget(struct nj_shard *s, struct nj_ask *a);
+void nj__stacks_forget(struct nj_shard *s, struct nj_txn *t);
 /* Offer those that may begin, end those that have to make room, refuse those that waited too long.
  * Returns how many. */
 uint32_t nj__stacks_run(struct nj_shard *s, nj_ns now);

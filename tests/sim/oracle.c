@@ -71,9 +71,9 @@ static void check_shard(struct sim *sim, struct nj_shard *s)
 static void check_requests(struct sim *sim, struct nj_shard *s)
 {
     nj_shard_publish(s); /* the last response may have ended after the last run */
-    if (s->ask_pool.n_used != 0 || !nj_list_empty(&s->asks))
+    if (s->txns.pool.n_used != 0 || !nj_list_empty(&s->txns_watched))
         nj_sim_fail(sim, "shard %u: records of %u requests are left", s->cfg.index,
-                    s->ask_pool.n_used);
+                    s->txns.pool.n_used);
     if (nj_counter_read(&s->counters, NJ_C_shape_responses) != 0 ||
         nj_counter_read(&s->counters, NJ_C_shape_waiting) != 0)
         nj_sim_fail(sim, "shard %u: responses are paced, and there are none", s->cfg.index);

@@ -17,7 +17,7 @@
 struct stream {
     uint16_t status;
     struct nj_body *body;
-    uint32_t reset;
+    enum nj_reset reset;
     uint64_t n_consumed;
     unsigned n_again;
     bool retry_after;
@@ -34,11 +34,12 @@ static struct world {
     struct nj_exchange *x[STREAMS];
     struct nj_task *job;
     bool worker_full;
-    struct nj_exchange_client client, other; /* of the first half of the streams, and of the rest */
+    struct nj_txns txns; /* requester [0] has the first half of the streams, [1] the rest */
+    struct nj_txn *txn[STREAMS];
 } w;
 
-static int respond(void *stream, uint16_t status, const struct nj_field *f, size_t n,
-                   struct nj_body *body)
+static int respond(void *stream, uint16_t status, const struct nj_field *f, uint32_t n,
+                   uint64_t stamp, struct nj_body *body)
 {
     struct stream *st = stream;
 
@@ -64,9 +65,9 @@ static void consume(void *stream, size_t n_bytes)
     ((struct stream *)stream)->n_consumed += n_bytes;
 }
 
-static void reset(void *stream, uint32_t error)
+static void reset(void *stream, enum nj_reset why)
 {
-    ((struct stream *)stream)->reset = error;
+    ((struct stream *)stream)->reset = why;
 }
 
 static void go_on(void *stream)
@@ -74,9 +75,13 @@ static void go_on(void *stream)
     cr_assert_fail("no request of these waits for it");
 }
 
-static void again(void *stream)
+static void again(struct nj_txn *t)
 {
-    ((struct stream *)stream)->n_again++;
+    ((struct stream *)t->stream)->n_again++;
+}
+
+static void abuse(void *shard, enum nj_counter why, const struct nj_addr *client)
+{
 }
 
 static void call(void *strategy, struct nj_task_class *route, void (*fn)(void *arg), void *arg)
@@ -85,15 +90,16 @@ static void call(void *strategy, struct nj_task_class *route, void (*fn)(void *a
     fn(arg);
 }
 
-static const struct nj_exchange_events events = {
+static const struct nj_framing framing = {
     .respond = respond,
     .trailers = trailers,
     .resume = resume,
     .consume = consume,
     .reset = reset,
     .go_on = go_on,
-    .again = again,
 };
+
+static const struct nj_txn_events events = {.again = again, .abuse = abuse};
 
 /* Writes for ever, and counts how often it got on. */
 static unsigned n_written;
@@ -212,14 +218,17 @@ static void begin_world(uint32_t n_max)
     struct nj_ewyk_config e = {
         .n_fibers_max = 32, .n_queue_max = 8, .now = w.now, .submit = submit};
     w.ewyk = nj_ewyk_new(&e);
+    w.txns.events = &events;
+    w.txns.now = &w.now;
+    w.txns.counters = &w.counters;
+    cr_assert(nj_txns_init(&w.txns, 2 * STREAMS));
     struct nj_exchanges_config c = {
-        .events = &events,
+        .txns = &w.txns,
         .routes = w.routes,
         .classes = w.classes,
         .workers = &workers,
         .withdraw = withdraw,
         .call = call,
-        .counters = &w.counters,
         .n_max = n_max,
         .blocks_share = SHARE,
     };
@@ -237,12 +246,20 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
                                    .path = {list[route].path, (uint32_t)strlen(list[route].path)},
                                    .fields = &field,
                                    .n_fields = 1};
-    return w.x[i] = nj_exchange_begin(w.set, route, &head, head.path, &w.stream[i], w.now);
+    struct nj_txn *t = nj_pool_take(&w.txns.pool);
+    cr_assert(t && !w.txn[i]);
+    w.txn[i] = t;
+    t->set = &w.txns;
+    t->framing = &framing;
+    t->stream = &w.stream[i];
+    t->requester = &w.txns.requester[i >= STREAMS / 2];
+    t->requester->n_open++;
+    return w.x[i] = nj_exchange_begin(w.set, route, &head, head.path, t);
 }
 
 static void offer(int i)
 {
-    nj_exchange_offered(w.x[i], i < STREAMS / 2 ? &w.client : &w.other);
+    nj_exchange_offered(w.x[i]);
     nj_ewyk_offer(w.ewyk, nj_exchange_task(w.x[i]));
     nj_exchanges_settle(w.set, w.now);
 }
@@ -255,9 +272,15 @@ static void close_stream(int i)
     w.stream[i].body = NULL;
     if (body)
         body->ops->close(body);
+    if (!w.txn[i])
+        return;
+    w.txn[i]->stream = NULL;
     if (w.x[i])
-        nj_exchange_gone(w.x[i], NULL);
+        nj_exchange_gone(w.x[i]);
+    else
+        nj_txn_release(w.txn[i]);
     w.x[i] = NULL;
+    w.txn[i] = NULL;
 }
 
 static void step(void)
@@ -285,6 +308,9 @@ static void end_world(void)
     nj_exchanges_free(w.set);
     nj_ewyk_free(w.ewyk);
     nj_routes_free(w.routes);
+    cr_expect_eq(w.txns.pool.n_used, 0);
+    cr_expect(w.txns.requester[0].n_open == 0 && w.txns.requester[1].n_open == 0);
+    nj_txns_fini(&w.txns);
 }
 
 Test(http_exchange, no_more_exchanges)
@@ -329,7 +355,7 @@ Test(http_exchange, no_block_for_the_body)
             refused = k % 4;
     }
     cr_assert_geq(refused, 0);
-    cr_expect_eq(w.stream[refused].reset, 7, "REFUSED_STREAM");
+    cr_expect_eq(w.stream[refused].reset, NJ_RESET_REFUSED);
     cr_expect_gt(nj_counter_read(&w.counters, NJ_C_exchange_full), 0);
     nj_exchange_data(w.x[refused], data, sizeof data); /* on its way already */
     nj_exchanges_settle(w.set, w.now);
@@ -455,7 +481,7 @@ Test(http_exchange, a_body_that_is_cut)
     cr_expect_eq(how_it_ended, NJ_ERR_GONE);
     for (int i = PARKED; i <= LATE; i++)
         cr_expect(w.stream[i].reset != 0 && w.stream[i].status == 0, "stream %d", i);
-    cr_expect_eq(w.stream[ASKED].reset, 7, "REFUSED_STREAM");
+    cr_expect_eq(w.stream[ASKED].reset, NJ_RESET_REFUSED);
     end_world();
 }
 
@@ -552,13 +578,14 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
             cr_expect(nj_exchange_late(w.x[i]));
             break;
         case 2:
-            nj_exchange_evict(w.x[i], 11);
+            nj_exchange_evict(w.x[i], NJ_RESET_CALM);
             break;
         }
         step();
         cr_expect_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 0, "%d: its stream is still open", i);
         cr_expect_eq(how_it_ended, NJ_ERR_GONE, "%d: %ld", i, (long)how_it_ended);
-        cr_expect_eq(w.stream[i].reset, i == 2 ? 11 : 8, "%d: %u", i, w.stream[i].reset);
+        cr_expect_eq(w.stream[i].reset, i == 2 ? NJ_RESET_CALM : NJ_RESET_CANCEL, "%d: %u", i,
+                     w.stream[i].reset);
         cr_expect_eq(w.stream[i].status, 0, "%d", i);
         cr_expect_eq(nj_exchanges_open(w.set), (uint32_t)i + 1, "%d", i);
     }
@@ -604,7 +631,7 @@ static void pack(int i, uint32_t n_body, struct nj_exchange_peer *peer)
     cr_expect_eq(w.stream[i].n_again, 1);
     cr_expect_eq(w.stream[i].n_consumed, n_body);
     cr_expect(!nj_exchange_is_away(w.x[i]) && w.stream[i].status == 0);
-    cr_expect_eq(w.client.n_at_work, 0);
+    cr_expect_eq(w.txns.requester[0].n_at_work, 0);
 }
 
 /* It begins on the core in the end, or it is over before that; the windows get each byte once. */
@@ -633,10 +660,10 @@ Test(http_exchange, moved_where_there_is_no_room)
     pack(DROPPED, 100000, &peer);
     ask(MORE, 1, 10);
     nj_exchange_join(w.x[MORE], &peer);
-    for (int i = 0; i < 90 && w.x[DROPPED]->reset_code == 0; i++)
+    for (int i = 0; i < 90 && w.x[DROPPED]->reset == 0; i++)
         nj_exchange_data(w.x[MORE], data, sizeof data); /* until its connection has too much */
     step();
-    cr_expect_eq(w.stream[DROPPED].reset, 7, "REFUSED_STREAM");
+    cr_expect_eq(w.stream[DROPPED].reset, NJ_RESET_REFUSED);
     cr_expect_eq(w.stream[DROPPED].n_consumed, 100000);
     cr_expect_eq(w.counters.n[NJ_C_exchange_rejected], 0);
     cr_expect_eq(w.counters.n[NJ_C_task_again], 3);

@@ -19,6 +19,10 @@ struct world {
     struct bench b;
     struct shard sh;
     struct nj_counters counters;
+    nj_ns now;
+    struct nj_txns txns;
+    struct nj_txn txn[64];
+    uint32_t n_txns;
     struct nj_site *site;
     struct reply said[64];
     uint32_t n_said;
@@ -29,34 +33,44 @@ struct world {
 
 static struct world world;
 
-static void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
+static int respond(void *stream, uint16_t status, const struct nj_field *fields, uint32_t n_fields,
+                   uint64_t stamp, struct nj_body *body)
 {
-    struct world *w = ctx;
+    struct world *w = &world;
 
     cr_assert_lt(w->n_said, NJ_ARRAY_LEN(w->said));
-    w->said[w->n_said++] = (struct reply){stream, reply->status, reply->body};
+    w->said[w->n_said++] = (struct reply){stream, status, body};
+    return 0;
 }
 
-static void on_wake(void *ctx, void *waiter)
+static bool respond_again(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)
 {
-    (void)ctx;
+    return false;
+}
+
+static const struct nj_framing framing = {.respond = respond, .respond_again = respond_again};
+
+static void wake(void *waiter)
+{
     (void)waiter;
 }
 
 static struct world *begin_site(void)
 {
-    static const struct nj_site_events events = {.on_reply = on_reply, .on_wake = on_wake};
+    static const struct nj_txn_events events = {.wake = wake};
     struct world *w = &world;
     struct nj_site_config config = {
-        .events = &events,
-        .events_ctx = w,
+        .txns = &w->txns,
         .files = &w->sh.port,
-        .counters = &w->counters,
-        .wall_s_at_zero = 784111777,
         .exchanges_max = 64,
     };
 
     memset(w, 0, sizeof *w);
+    w->now = NJ_SEC;
+    w->txns.events = &events;
+    w->txns.now = &w->now;
+    w->txns.counters = &w->counters;
+    w->txns.wall_s_at_zero = 784111777;
     begin(&w->b, 64 * MIB);
     begin_shard(&w->sh, &w->b);
     w->site = nj_site_new(&config);
@@ -72,10 +86,9 @@ static void end_site(struct world *w)
 }
 
 /* Told apart by the first letter of the name. */
-static const void *client_of(const char *who)
+static struct nj_requester *client_of(const char *who)
 {
-    static const char client[128];
-    return &client[(int)*who];
+    return &world.txns.requester[(int)*who];
 }
 
 static struct nj_site_wait *get(struct world *w, const char *who, const char *path)
@@ -85,8 +98,13 @@ static struct nj_site_wait *get(struct world *w, const char *who, const char *pa
 
     nj_site_target(w->site, p, &target);
     struct nj_request_head head = {.method = NJ_STR("GET"), .path = p};
-    struct nj_http_request req = {&head, &target, client_of(who)};
-    return nj_site_request(w->site, &req, (void *)(uintptr_t)who, NJ_SEC);
+    struct nj_txn *t = &w->txn[w->n_txns++ % NJ_ARRAY_LEN(w->txn)];
+    *t = (struct nj_txn){.set = &w->txns,
+                         .framing = &framing,
+                         .stream = (void *)(uintptr_t)who,
+                         .requester = client_of(who)};
+    nj_site_serve(w->site, t, &head, &target, NJ_SEC);
+    return t->wait;
 }
 
 /* A shard's step, as far as files go. */

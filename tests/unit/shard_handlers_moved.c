@@ -141,13 +141,13 @@ static uint32_t n_in_use(const struct hr *h)
 /* Every request is over but those that wait for ever. */
 static void end(struct hr *h)
 {
-    const struct nj_stacks *st = &h->r->s->handlers.stacks;
+    const struct nj_requester *all = h->r->s->txns.requester;
     uint32_t n = 0;
 
     pool.works = true;
     hr_settle(h);
-    for (uint32_t i = 0; i < NJ_STACKS_CLIENTS; i++)
-        n += st->client[i].work.n_at_work;
+    for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
+        n += all[i].n_at_work;
     cr_expect_eq(n, h->r->s->handlers.ewyk ? n_in_use(h) : 0, "%u", n);
     hr_free(h);
 }

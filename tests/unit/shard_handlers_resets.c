@@ -340,11 +340,11 @@ Test(shard_handlers_resets, the_connection_is_gone_first)
     hr_run(h, NJ_SEC);
     cr_expect_eq(h->r->s->conns.n_used, 0);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 10);
-    cr_expect_eq(h->r->s->ask_pool.n_used, 10);
+    cr_expect_eq(h->r->s->txns.pool.n_used, 10);
     h->workers_slow = false;
     hr_run(h, 10 * NJ_MS);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
-    cr_expect_eq(h->r->s->ask_pool.n_used, 0);
+    cr_expect_eq(h->r->s->txns.pool.n_used, 0);
     hr_free(h);
 }
 

@@ -389,7 +389,7 @@ static void outlive(struct rig *r, struct rig_peer **bot, nj_ns most)
     for (unsigned i = 0; i < BOTS; i++)
         cr_expect(bot[i]->got_rst, "%u", i);
     cr_expect_eq(r->s->conns.n_used, 1);
-    cr_expect_eq(r->s->ask_pool.n_used, 0);
+    cr_expect_eq(r->s->txns.pool.n_used, 0);
     cr_expect_leq(nj_h2_core_bytes_used(r->s->h2), 32 * 1024u);
     cr_expect_leq(r->sndq_max, NJ_SENDQ_BYTES_MIN);
 }
@@ -406,8 +406,8 @@ Test(shard_patience, a_crowd_that_reads_nothing)
         ask_for_much(r, bot[i]);
     }
     rig_run(r, 30 * NJ_SEC);
-    cr_expect_gt(r->s->ask_pool.n_used, BOTS);
-    cr_expect_leq(r->s->ask_pool.n_used, BOTS * STREAMS);
+    cr_expect_gt(r->s->txns.pool.n_used, BOTS);
+    cr_expect_leq(r->s->txns.pool.n_used, BOTS * STREAMS);
     outlive(r, bot, 31 * NJ_SEC);
     rig_free(r);
 }
@@ -425,7 +425,7 @@ Test(shard_patience, a_crowd_that_opens_no_window)
         ask_for_much(r, bot[i]);
     }
     rig_run(r, 30 * NJ_SEC);
-    cr_expect_eq(r->s->ask_pool.n_used, BOTS * STREAMS);
+    cr_expect_eq(r->s->txns.pool.n_used, BOTS * STREAMS);
     size_t h2 = nj_h2_core_bytes_used(r->s->h2) / BOTS;
     cr_expect_leq(h2, 32 * 1024 + STREAMS * 1024u, "%zu bytes of HTTP/2 for each", h2);
     outlive(r, bot, 38 * NJ_SEC);
@@ -610,10 +610,10 @@ Test(shard_patience, requests_are_looked_at_now_and_then)
 
     hr_settle(h);
     cr_expect_geq(nj__patience_next(h->r->s), h->r->now + 7 * NJ_SEC);
-    cr_expect(!nj_list_empty(&h->r->s->asks));
+    cr_expect(!nj_list_empty(&h->r->s->txns_watched));
     hr_reset(c, id);
     hr_settle(h);
-    cr_expect(nj_list_empty(&h->r->s->asks));
+    cr_expect(nj_list_empty(&h->r->s->txns_watched));
     cr_expect_geq(nj__patience_next(h->r->s), h->r->now + 60 * NJ_SEC);
     hr_free(h);
 }

@@ -271,7 +271,7 @@ Test(shard_policy, actions)
     cr_expect_eq(hr_reply_of(c, fine)->status, 200);
     cr_expect_eq(hr_reply_of(c, fine)->n_got, 100);
     cr_expect_eq(rig_count(h->r, NJ_C_ask_refused), 5);
-    const struct nj_shape *shape = h->r->s->shape;
+    const struct nj_shape *shape = h->r->s->txns.shape;
     cr_expect_eq(nj_shape_class_stats(shape, 0)->n_refused, 0);
     cr_expect_eq(nj_shape_class_stats(shape, 2)->n_refused, 2);
     hr_free(h);
@@ -409,8 +409,8 @@ Test(shard_policy, stacks_of_a_client)
     cr_expect_eq(rig_count(h->r, NJ_C_status_2xx), 23 + 4);
     cr_expect_eq(rig_count(h->r, NJ_C_status_5xx), 60 - 23 + 2);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 60 - 23 + 2);
-    for (uint32_t i = 0; i < NJ_STACKS_CLIENTS; i++)
-        cr_assert_eq(h->r->s->handlers.stacks.client[i].work.n_at_work, 0);
+    for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
+        cr_assert_eq(h->r->s->txns.requester[i].n_at_work, 0);
     cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 0);
     hr_free(h);
 }

@@ -586,7 +586,7 @@ static void leaves_some(struct hr *h, struct nj_pool *pool)
 Test(shard_stacks, a_client_leaves_records)
 {
     struct hr *h = start();
-    leaves_some(h, &h->r->s->ask_pool);
+    leaves_some(h, &h->r->s->txns.pool);
 }
 
 Test(shard_stacks, a_client_leaves_exchanges)

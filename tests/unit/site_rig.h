@@ -11,6 +11,7 @@
 
 #include "base/attr.h"
 #include "http/mime.h"
+#include "http/reply.h"
 #include "http/site.h"
 #include "telem/counters.h"
 
@@ -59,6 +60,9 @@ struct bench {
     struct nj_file_job *out[JOBS];
     uint32_t n_out;
 
+    struct nj_txns txns;
+    struct nj_txn txn[256]; /* of requests, in turn */
+    uint32_t n_txns;
     uint32_t n_replies, n_wakes;
     uint16_t status;
     uint32_t n_fields;
@@ -72,7 +76,7 @@ struct bench {
         char text[4096];
     } said[16]; /* what went with the last stamps */
 
-    struct nj_site_wait *cancel_in_reply; /* cancelled inside the next on_reply */
+    struct nj_site_wait *cancel_in_reply; /* cancelled inside the next response */
     bool close_in_wake;
 };
 
@@ -258,9 +262,12 @@ static inline void check_stamp(struct bench *b)
     memcpy(b->said[at].text, text, sizeof text);
 }
 
-static inline void on_reply(void *ctx, void *stream, const struct nj_http_reply *reply)
+static struct bench the_bench;
+
+static inline int respond(void *stream, uint16_t status, const struct nj_field *fields,
+                          uint32_t n_fields, uint64_t stamp, struct nj_body *body)
 {
-    struct bench *b = ctx;
+    struct bench *b = &the_bench;
 
     if (b->cancel_in_reply) {
         struct nj_site_wait *x = b->cancel_in_reply;
@@ -268,25 +275,35 @@ static inline void on_reply(void *ctx, void *stream, const struct nj_http_reply 
         nj_site_cancel(x);
     }
     b->stream = stream;
-    b->status = reply->status;
-    b->n_fields = reply->n_fields;
-    for (uint32_t i = 0; i < reply->n_fields; i++) {
-        const struct nj_field *f = &reply->fields[i];
+    b->status = status;
+    b->n_fields = n_fields;
+    for (uint32_t i = 0; i < n_fields; i++) {
+        const struct nj_field *f = &fields[i];
         snprintf(b->fields[i][0], 256, "%.*s", (int)f->name.n_bytes, f->name.p);
         snprintf(b->fields[i][1], 256, "%.*s", (int)f->value.n_bytes, f->value.p);
     }
-    b->stamp = reply->stamp;
+    b->stamp = stamp;
     if (b->stamp)
         check_stamp(b);
-    b->body = reply->body;
+    b->body = body;
     if (b->n_replies < 64)
-        b->bodies[b->n_replies] = reply->body;
+        b->bodies[b->n_replies] = body;
     b->n_replies++;
+    return 0;
 }
 
-static inline void on_wake(void *ctx, void *waiter)
+/* Each is built, so that check_stamp() sees it. */
+static inline bool respond_again(void *stream, uint16_t status, uint64_t stamp,
+                                 struct nj_body *body)
 {
-    struct bench *b = ctx;
+    return false;
+}
+
+static const struct nj_framing framing = {.respond = respond, .respond_again = respond_again};
+
+static inline void wake(void *waiter)
+{
+    struct bench *b = &the_bench;
     struct nj_body *body = waiter;
 
     b->n_wakes++;
@@ -294,10 +311,9 @@ static inline void on_wake(void *ctx, void *waiter)
         body->ops->close(body);
 }
 
-static const struct nj_site_events events = {.on_reply = on_reply, .on_wake = on_wake};
+static const struct nj_txn_events events = {.wake = wake};
 
 static struct nj_file_port port;
-static struct bench the_bench;
 
 static inline struct bench *begin_with(const struct nj_site_options *options)
 {
@@ -308,12 +324,13 @@ static inline struct bench *begin_with(const struct nj_site_options *options)
     live = 0;
     b->room = JOBS;
     port = (struct nj_file_port){.ctx = b, .submit = submit};
+    b->txns.events = &events;
+    b->txns.now = &b->now;
+    b->txns.counters = &b->counters;
+    b->txns.wall_s_at_zero = 784111777;
     struct nj_site_config config = {
-        .events = &events,
-        .events_ctx = b,
+        .txns = &b->txns,
         .files = &port,
-        .counters = &b->counters,
-        .wall_s_at_zero = 784111777,
         .exchanges_max = EXCHANGES,
         .options = options ? &b->options : NULL,
     };
@@ -359,8 +376,13 @@ static inline struct nj_site_wait *ask_with(struct bench *b, const char *method,
     head.n_fields = n;
     struct nj_target target;
     nj_site_target(b->site, str(path), &target);
-    struct nj_http_request req = {&head, &target, NULL};
-    return nj_site_request(b->site, &req, (void *)path, b->now);
+    struct nj_txn *t = &b->txn[b->n_txns++ % NJ_ARRAY_LEN(b->txn)];
+    *t = (struct nj_txn){.set = &b->txns,
+                         .framing = &framing,
+                         .stream = (void *)path,
+                         .is_head = strcmp(method, "HEAD") == 0};
+    nj_site_serve(b->site, t, &head, &target, b->now);
+    return t->wait;
 }
 
 static inline struct nj_site_wait *ask(struct bench *b, const char *method, const char *path)

@@ -2,7 +2,7 @@
 /* What is remembered of a request, and told when it is over. */
 #include <criterion/criterion.h>
 
-#include "shard/ask.h"
+#include "http/txn.h"
 #include "support/handlers_rig.h"
 
 #define LINES 64
@@ -81,7 +81,7 @@ static bool said(const struct nj_access *a, unsigned at, uint16_t n, const char 
     return n == strlen(what) && memcmp(a->text + at, what, n) == 0;
 }
 
-Test(shard_ask, a_line)
+Test(http_txn, a_line)
 {
     struct hr *h = start(LINES);
     struct hr_client *c = hr_connect(h);
@@ -113,7 +113,7 @@ Test(shard_ask, a_line)
 }
 
 /* Large files are streamed to as many requests as there are, however few connections bring them. */
-Test(shard_ask, many_downloads_of_few_connections)
+Test(http_txn, many_downloads_of_few_connections)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
     h->config.conns_max = 2;
@@ -132,7 +132,7 @@ Test(shard_ask, many_downloads_of_few_connections)
 }
 
 /* Nor is it forgotten what did not come. */
-Test(shard_ask, files_that_do_not_come)
+Test(http_txn, files_that_do_not_come)
 {
     struct hr *h = start(LINES);
     struct hr_client *c = hr_connect(h);
@@ -151,7 +151,7 @@ Test(shard_ask, files_that_do_not_come)
 }
 
 /* Nobody reads it, and it is too large all the same. */
-Test(shard_ask, too_large_for_a_file)
+Test(http_txn, too_large_for_a_file)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
     h->config.body_max = 1000;
@@ -167,7 +167,7 @@ Test(shard_ask, too_large_for_a_file)
 }
 
 /* From the head of the request to the first byte, and to the last. */
-Test(shard_ask, times)
+Test(http_txn, times)
 {
     struct hr *h = start(LINES);
     struct hr_client *c = hr_connect(h);
@@ -180,22 +180,22 @@ Test(shard_ask, times)
     cr_expect(a->total >= 5 * NJ_SEC && a->total < 5100 * NJ_MS, "%lu", a->total / NJ_MS);
     cr_expect_eq(a->n_bytes, 2);
     const struct nj_shard *s = h->r->s;
-    cr_expect_eq(nj_histogram_count(&s->ttfb), 1);
-    cr_expect_eq(nj_histogram_count(&s->total), 1);
-    cr_expect_eq(nj_histogram_count(&s->throttled), 0);
-    cr_expect(nj_histogram_at(&s->ttfb, 0.5) / NJ_MS > 2600 &&
-              nj_histogram_at(&s->ttfb, 0.5) / NJ_MS < 3500);
+    cr_expect_eq(nj_histogram_count(&s->txns.ttfb), 1);
+    cr_expect_eq(nj_histogram_count(&s->txns.total), 1);
+    cr_expect_eq(nj_histogram_count(&s->txns.throttled), 0);
+    cr_expect(nj_histogram_at(&s->txns.ttfb, 0.5) / NJ_MS > 2600 &&
+              nj_histogram_at(&s->txns.ttfb, 0.5) / NJ_MS < 3500);
     hr_get(c, "/nothing");
     hr_settle(h);
     cr_assert_eq(book.n_lines, 2);
     cr_expect_eq(book.line[1].status, 204);
     cr_expect(book.line[1].complete && book.line[1].n_bytes == 0);
-    cr_expect_eq(nj_histogram_count(&s->ttfb), 2, "the head counts");
+    cr_expect_eq(nj_histogram_count(&s->txns.ttfb), 2, "the head counts");
     finish(h);
 }
 
 /* Those that were reset by the peer, or whose connection went, are told of as what they are. */
-Test(shard_ask, what_was_broken_off)
+Test(http_txn, what_was_broken_off)
 {
     struct hr *h = start(LINES);
     struct hr_options narrow = {.window = 1000, .no_auto = true};
@@ -217,7 +217,7 @@ Test(shard_ask, what_was_broken_off)
 }
 
 /* Without a record to fill in, a request is served all the same. */
-Test(shard_ask, log_is_full)
+Test(http_txn, log_is_full)
 {
     struct hr *h = start(0);
     struct hr_client *c = hr_connect(h);
@@ -230,7 +230,7 @@ Test(shard_ask, log_is_full)
 }
 
 /* What does not fit is cut, and shown so. */
-Test(shard_ask, long_paths_are_cut)
+Test(http_txn, long_paths_are_cut)
 {
     struct hr *h = start(LINES);
     struct hr_client *c = hr_connect(h);
@@ -250,11 +250,11 @@ Test(shard_ask, long_paths_are_cut)
 }
 
 /* The bound: who comes beyond it is told to come again, and nothing is kept but the line. */
-Test(shard_ask, records_run_out)
+Test(http_txn, records_run_out)
 {
     struct hr *h = start(LINES);
     struct hr_client *c = hr_connect(h);
-    struct nj_pool *pool = &h->r->s->ask_pool;
+    struct nj_pool *pool = &h->r->s->txns.pool;
     void *rest[4];
 
     uint32_t n_max = pool->n_max;
@@ -317,7 +317,7 @@ static void check_refused(const struct hr_client *c, int32_t id, int status)
 }
 
 /* RFC 9113 8.3.1: who is asked, and for what, must be clear. */
-Test(shard_ask, heads_that_contradict_themselves)
+Test(http_txn, heads_that_contradict_themselves)
 {
     static const char *const rows[][3] = {/* :scheme, :authority, host */
                                           {"ftp", "a.example", NULL},
@@ -340,7 +340,7 @@ Test(shard_ask, heads_that_contradict_themselves)
 }
 
 /* A head that is too large is told of as far as it was read. */
-Test(shard_ask, heads_that_are_too_large)
+Test(http_txn, heads_that_are_too_large)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
     char value[200];
@@ -362,7 +362,7 @@ Test(shard_ask, heads_that_are_too_large)
 }
 
 /* --max-header-size; --max-body below and above what the route says. */
-Test(shard_ask, limits_of_requests)
+Test(http_txn, limits_of_requests)
 {
     static const struct nj_route readers[] = {
         {.path = "/hear", .type = NJ_BLOCKING, .handle = hear},
