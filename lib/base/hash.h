@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keyed hash (SipHash-2-4, from libsodium) for everything a peer may try to collide or predict:
- * flow table buckets and initial sequence numbers.
+ * Keyed hash (SipHash-2-4, from libsodium) for everything that a peer may try to predict, such as
+ * initial sequence numbers; and a faster one for places in tables.
  */
 #ifndef NJ_BASE_HASH_H
 #define NJ_BASE_HASH_H

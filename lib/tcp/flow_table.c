@@ -25,7 +25,7 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
     if (!f->entry)
         return false;
     f->mask = (uint32_t)(n - 1);
-    f->key = *key;
+    f->key = nj_mix_key_of(key, "flows");
     return true;
 }
 

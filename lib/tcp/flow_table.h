@@ -41,7 +41,7 @@ struct nj_flow_entry {
 struct nj_flow_table {
     struct nj_flow_entry *entry;
     uint32_t mask;
-    struct nj_hash_key key;
+    struct nj_mix_key key;
     const struct nj_pool *pool[NJ_FLOW_KINDS];
 };
 
@@ -51,16 +51,16 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
                   const struct nj_hash_key *key);
 void nj_flow_fini(struct nj_flow_table *f);
 
-/* IPv4 tuples are hashed without the prefixes that all of them have. Their 12 bytes can't be taken
- * for the 36 of IPv6: SipHash includes the length. */
+/* IPv4 tuples are hashed without the prefixes that all of them have. The number of bytes goes into
+ * the hash: 12 of IPv4 are not taken for the 36 of IPv6. */
 static inline uint32_t nj_flow_hash(const struct nj_flow_table *f, const struct nj_tuple *t)
 {
     if (nj_addr_is_v4(&t->remote)) {
         const uint32_t v4[] = {nj_addr_to_v4(&t->remote), nj_addr_to_v4(&t->local),
                                (uint32_t)t->rport << 16 | t->lport};
-        return (uint32_t)nj_hash(&f->key, v4, sizeof v4);
+        return (uint32_t)nj_mix_bytes(&f->key, 0, v4, sizeof v4);
     }
-    return (uint32_t)nj_hash(&f->key, t, sizeof *t);
+    return (uint32_t)nj_mix_bytes(&f->key, 0, t, sizeof *t);
 }
 
 /* First of two passes over a burst: have the bucket on its way. */
