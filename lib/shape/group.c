@@ -17,9 +17,20 @@ static struct nj_list *bucket_of(struct nj_shape *s, const struct nj_client *cli
     return &s->bucket[(place * 0x9e3779b97f4a7c15u >> 32) & s->bucket_mask];
 }
 
+void nj__group_drop_idle(struct nj_shape *s)
+{
+    if (!s->idle_group)
+        return;
+    nj_list_del(&s->idle_group->bucket);
+    nj_pool_put(&s->groups, s->idle_group);
+    s->idle_group = NULL;
+}
+
 static struct nj_paced_group *group_new(struct nj_shape *s, struct nj__class *c,
                                         struct nj_client *client)
 {
+    if (s->groups.n_used == s->groups.n_max)
+        nj__group_drop_idle(s);
     struct nj_paced_group *g = nj_pool_take(&s->groups);
     if (!g)
         return NULL;
@@ -52,8 +63,13 @@ struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
         nj__group_follow(s, g);
     else
         g = group_new(s, c, client);
-    if (g)
-        g->n_responses++;
+    if (!g)
+        return NULL;
+    if (g == s->idle_group) {
+        s->idle_group = NULL;
+        g->flushed_at = s->now;
+    }
+    g->n_responses++;
     return g;
 }
 
@@ -64,6 +80,8 @@ static void leave_lcore(struct nj_paced_group *g)
     g->counted = false;
 }
 
+/* The last one that became idle is kept: a client that asks for one thing after the other has it
+ * for its next response. It refers to nothing of its client but the place. */
 void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 {
     if (--g->n_responses > 0)
@@ -73,8 +91,8 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
     nj__node_reset(s, &g->node);
     nj_timer_disarm(&s->wheel, &g->lease_timer.timer);
     nj_timer_disarm(&s->wheel, &g->linger_timer.timer);
-    nj_list_del(&g->bucket);
-    nj_pool_put(&s->groups, g);
+    nj__group_drop_idle(s);
+    s->idle_group = g;
 }
 
 /* What is open and waits in it counts for its class. */

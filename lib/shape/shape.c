@@ -220,6 +220,7 @@ void nj_shape_free(struct nj_shape *s)
     if (!s)
         return;
     NJ_ASSERT(s->n_responses == 0);
+    nj__group_drop_idle(s);
     for (uint32_t i = 0; s->shared && i < NJ_CLASSES_MAX; i++)
         nj__publish(s, &s->class_of[i], 0);
     nj_pool_fini(&s->groups);
@@ -246,7 +247,7 @@ void nj_shape_publish(struct nj_shape *s)
     nj_gauge_set(s->counters, NJ_C_shape_responses, s->n_responses);
     nj_gauge_set(s->counters, NJ_C_shape_waiting, s->n_waiting);
     nj_gauge_set(s->counters, NJ_C_shape_timers, s->wheel.n_timers);
-    nj_gauge_set(s->counters, NJ_C_shape_clients, s->groups.n_used);
+    nj_gauge_set(s->counters, NJ_C_shape_clients, s->groups.n_used - (s->idle_group != NULL));
 }
 
 uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, void *waiter),

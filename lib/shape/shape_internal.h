@@ -129,6 +129,7 @@ struct nj_shape {
     struct nj__node root;
     struct nj__class class_of[NJ_CLASSES_MAX];
     struct nj_pool groups;
+    struct nj_paced_group *idle_group; /* without responses, or NULL */
     uint32_t bucket_mask;
     struct nj_list *bucket;
     void (*wake)(void *ctx, void *waiter); /* within a run */
@@ -207,6 +208,8 @@ void nj__lease_forget(struct nj_shape *s, struct nj__node *n);
 struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
                                       struct nj_client *client);
 void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g);
+/* Free the one that is kept without responses. */
+void nj__group_drop_idle(struct nj_shape *s);
 /* It has the limits of the policy in use from here on. */
 void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g);
 void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
