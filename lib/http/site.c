@@ -208,6 +208,8 @@ static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__
     x->gone = NULL;
     keep_str(x, &at, &x->who.query);
     keep_str(x, &at, &x->who.accept_encoding);
+    if (!who->has_conditions)
+        x->who.conditions = (struct nj_conditions){0};
     keep_str(x, &at, &x->who.conditions.if_match);
     keep_str(x, &at, &x->who.conditions.if_none_match);
     keep_str(x, &at, &x->who.conditions.if_modified_since);
@@ -465,6 +467,9 @@ static bool read_fields(struct nj_site *site, const struct nj_request_head *head
                                 };
     uint32_t n_joined = 0, n_bytes = 0;
 
+    who->has_conditions = head->header_set & CONDITIONS;
+    if (nj_unlikely(who->has_conditions))
+        *c = (struct nj_conditions){0};
     for (uint32_t rest = head->header_set & LOOKED_AT; rest; rest &= rest - 1) {
         enum nj_header i = (enum nj_header)__builtin_ctz(rest);
         struct nj_str value = head->header[i];
@@ -475,7 +480,6 @@ static bool read_fields(struct nj_site *site, const struct nj_request_head *head
             return false;
         *slot[i] = value;
     }
-    who->has_conditions = head->header_set & CONDITIONS;
     who->json = site->options.listing && accept.p && nj_accept_json(accept);
     return true;
 }
@@ -527,11 +531,13 @@ static uint16_t check_options(const struct nj_request_head *head, const struct n
 void nj_site_serve(struct nj_site *site, struct nj_txn *t, const struct nj_request_head *head,
                    const struct nj_target *target, nj_ns now)
 {
-    struct nj__asker who = {.txn = t};
+    struct nj__asker who;
     struct nj_site_wait *x = NULL;
     struct nj_object_name name;
     bool is_options = nj_str_eq(head->method, NJ_STR("OPTIONS"));
 
+    memset(&who, 0, offsetof(struct nj__asker, conditions));
+    who.txn = t;
     uint16_t status =
         is_options ? check_options(head, target) : check_request(site, head, target, &who, &name);
     if (status == 204) {

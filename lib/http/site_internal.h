@@ -40,8 +40,8 @@ struct nj__asker {
     struct nj_str type;            /* of VARIANT: the file's, without the coding */
     uint8_t without;               /* codings whose siblings were none */
     struct nj_str accept_encoding; /* looked at only where there is something to choose */
-    struct nj_conditions conditions;
     struct nj_str query;
+    struct nj_conditions conditions; /* last, and valid only with has_conditions */
 };
 
 struct nj_site {

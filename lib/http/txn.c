@@ -103,22 +103,26 @@ static struct nj_requester *requester_of(struct nj_txns *set, uint64_t asker, ui
     return &set->requester[place >> 32 & (NJ_REQUESTERS - 1)];
 }
 
-/* The policy's refusal in place of a response. False: it is to be served. */
-static bool refused(struct nj_txn *t, const struct nj_class *class_of, enum nj_action action,
-                    uint32_t retry_after_s)
+static void ask_later(struct nj_txn *t, uint32_t retry_after_s)
 {
     char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits(end, retry_after_s > 0 ? retry_after_s : 1);
-    struct nj_field retry_after = {NJ_STR("retry-after"), {p, (uint32_t)(end - p)}};
+    const char *p = nj_put_digits(end, retry_after_s);
 
+    nj_reply_error(t, 429, (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}});
+}
+
+/* The policy's refusal in place of a response. */
+static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_action action,
+                   uint32_t retry_after_s)
+{
     switch (action) {
     case NJ_ACTION_SERVE:
-        return false;
+        return;
     case NJ_ACTION_FORBID:
         nj_reply_error(t, 403, (struct nj_field){0});
         break;
     case NJ_ACTION_LATER:
-        nj_reply_error(t, 429, retry_after);
+        ask_later(t, retry_after_s > 0 ? retry_after_s : 1);
         break;
     case NJ_ACTION_DROP: /* a stream without an end would stay open */
     case NJ_ACTION_RESET:
@@ -127,7 +131,6 @@ static bool refused(struct nj_txn *t, const struct nj_class *class_of, enum nj_a
     }
     nj_count(t->set->counters, NJ_C_ask_refused);
     nj_shape_refused(t->set->shape, class_of);
-    return true;
 }
 
 struct nj_client *nj_txns_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr)
@@ -155,7 +158,8 @@ static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
     t->client = nj_txns_client(set, v->client_key, &v->client);
     enum nj_action action =
         nj_client_request_begin(t->client, &v->class_of->caps, *set->now, &retry_after_s);
-    if (refused(t, v->class_of, action, retry_after_s)) { /* it has or asks for too much */
+    if (nj_unlikely(action != NJ_ACTION_SERVE)) { /* it has or asks for too much */
+        refuse(t, v->class_of, action, retry_after_s);
         set->events->abuse(set->shard, NJ_C_ask_refused, &v->client);
         return false;
     }
@@ -256,7 +260,11 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     t->access = record(set, from, head);
     if (t->access)
         memcpy(t->access->class_of, v.class_of->name, sizeof v.class_of->name);
-    if (refused(t, v.class_of, v.action, v.class_of->retry_after_s) || !admit(t, &v))
+    if (nj_unlikely(v.action != NJ_ACTION_SERVE)) {
+        refuse(t, v.class_of, v.action, v.class_of->retry_after_s);
+        return false;
+    }
+    if (!admit(t, &v))
         return false;
     set->events->watch(t, *set->now);
     return true;
