@@ -43,6 +43,7 @@ import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIBRARIES = ["lib/libnj_sched.a", "lib/libnj_base.a"]
+SHARED = "lib/libnightjar-internal.so"
 SYSTEM = ["-lboost_context", "-lsodium", "-lm", "-pthread"]
 LONGEST = 120  # seconds for a program, on a busy machine
 HANG = 10  # seconds for a test that is to hang, and takes milliseconds without the mistake
@@ -126,12 +127,19 @@ class Build:
             yield command["output"], os.path.join(self.folder, command["file"]), words
 
     def link(self, target):
-        """What is behind the objects in the command that links a target: options and libraries."""
+        """
+        What is behind the objects in the command that links a target: options and libraries. The
+        layers' archives take the place of the shared library, whose functions would not call the
+        mutant's.
+        """
         command = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "-s", target],
                                  capture_output=True, text=True, check=True).stdout
         words = shlex.split(command)
-        return [word for word in words[words.index("-o") + 2:]
-                if not word.startswith(target + ".p/")]
+        layers = ["-Wl,--start-group", *sorted(glob.glob("lib/libnj_*.a", root_dir=self.folder)),
+                  "-Wl,--end-group"]
+        return [each for word in words[words.index("-o") + 2:]
+                if not word.startswith(target + ".p/")
+                for each in (layers if word == SHARED else [word])]
 
     def run(self, *command):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True,
