@@ -7,7 +7,10 @@ A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`),
 the suite's name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e; or threads, which
 is part of unit; or portable, which is unit, fuzz, script and sim: as many tests on every release of
 Debian.
+
+`all.py --targets PATTERN` runs nothing: it prints what ninja has to build before.
 """
+import collections
 import concurrent.futures
 import json
 import os
@@ -43,18 +46,44 @@ def summary_of(status, text):
     return passed, failed or int(status != 0)
 
 
+def introspected(what):
+    """What meson says about the build folder."""
+    with open(os.path.join(REPO, BUILD, "meson-info", f"intro-{what}.json")) as f:
+        return json.load(f)
+
+
+def targets_named(*names):
+    """The files of these targets of meson's, as far as this build has them."""
+    return [file for target in introspected("targets") if target["name"] in names
+            for file in target["filename"]]
+
+
+def script_runs(pattern):
+    """What nj-script is to run: lists of arguments."""
+    folders = {(): "tests/script", ("--ipv6",): "tests/script",
+               ("--foreign",): "tests/script/foreign"}
+    chosen = () if pattern in "script" else ("--pattern", pattern)
+    runs = [(*chosen, *how, folder) for how, folder in folders.items()
+            if not chosen or any(pattern in name for name in os.listdir(os.path.join(REPO, folder))
+                                 if name.endswith(".pkt"))]
+    if pattern in "script_broken":
+        runs.append(("--must-fail", "tests/script/broken"))
+    return runs
+
+
+def script_targets(pattern):
+    programs = ("nj-script", "nightjar-packetdrill") if script_runs(pattern) else ()
+    table = ("check_so", "nightjar-packetdrill") if pattern in "script_so" else ()
+    return targets_named(*programs, *table)
+
+
 def script(pattern):
     """The packet scripts whose file the pattern chooses, and the table they go through."""
     folder = os.path.join(BUILD, "tests", "script")
-    if not os.path.exists(os.path.join(REPO, folder, "nj-script")):
+    if not script_targets(pattern):
         return 0, 0
-    runner = [os.path.join(folder, "nj-script")]
-    chosen = [] if pattern in "script" else ["--pattern", pattern]
-    runs = [(*chosen, "tests/script"), (*chosen, "--ipv6", "tests/script"),
-            (*chosen, "--foreign", "tests/script/foreign")]
-    if pattern in "script_broken":
-        runs.append(("--must-fail", "tests/script/broken"))
-    results = [summary_of(*run(*runner, *arguments)) for arguments in runs]
+    results = [(0, 0)] + [summary_of(*run(os.path.join(folder, "nj-script"), *arguments))
+                          for arguments in script_runs(pattern)]
     passed, failed = (sum(column) for column in zip(*results))
     if pattern in "script_so":
         check = (os.path.join(folder, "check_so"),
@@ -69,11 +98,15 @@ def script(pattern):
 
 
 def meson_tests(suite, pattern):
-    """Names of the suite's tests that the pattern chooses."""
-    listed = subprocess.run(["meson", "test", "-C", BUILD, "--list", "--suite", suite], cwd=REPO,
-                            capture_output=True, text=True).stdout
-    names = [line.split("/ ")[-1].strip() for line in listed.split("\n") if "/ " in line]
-    return [n for n in names if pattern in n or pattern == suite]
+    """The suite's tests that the pattern chooses."""
+    return [test for test in introspected("tests") if f"nightjar:{suite}" in test["suite"]
+            and (pattern in test["name"] or pattern == suite)]
+
+
+def meson_targets(suite, pattern):
+    ids = {target for test in meson_tests(suite, pattern) for target in test["depends"]}
+    return [file for target in introspected("targets") if target["id"] in ids
+            for file in target["filename"]]
 
 
 # What sanitizers are told, unless somebody told them. Freed blocks that they keep aside count as a
@@ -84,7 +117,7 @@ SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=64",
 
 
 def meson(suite, pattern):
-    names = meson_tests(suite, pattern)
+    names = [test["name"] for test in meson_tests(suite, pattern)]
     if not names:
         return 0, 0
     status, _ = run("meson", "test", "-C", BUILD, "--no-rebuild", "--print-errorlogs", "--suite",
@@ -95,10 +128,14 @@ def meson(suite, pattern):
     return passed, len(results) - passed or int(status != 0)
 
 
+def sim_targets(pattern):
+    return targets_named("nj-sim", "nj-tcpsim") if pattern in "sim" else []
+
+
 def sim(pattern):
     """The simulators; the table of throughput is the same under sanitizers, so only without."""
     folder = os.path.join(BUILD, "tests", "sim")
-    if pattern not in "sim" or not os.path.exists(os.path.join(REPO, folder, "nj-sim")):
+    if not sim_targets(pattern):
         return 0, 0
     runs = [("nj-sim", "--seeds", str(SIM_SEEDS)), ("nj-tcpsim", "--seeds", str(TCPSIM_SEEDS))]
     if not os.environ.get("NJ_SANITIZED"):
@@ -118,6 +155,12 @@ def unittests(*paths):
             print(text)
         passed, failed = passed + (count if status == 0 else 0), failed + int(status != 0)
     return passed, failed
+
+
+def library_targets(pattern, *names):
+    """The libraries, when the pattern chooses one of these tests of them."""
+    chosen = not os.environ.get("NJ_SANITIZED") and any(pattern in name for name in names)
+    return [file for file in targets_named("nightjar") if chosen and "/libnightjar" in file]
 
 
 def tidy(pattern):
@@ -141,13 +184,15 @@ def guard(pattern):
     return passed, failed
 
 
+PACKAGE = ("package_hardening", "package_pkg_config")
+
+
 def package(pattern):
     """What is installed: the release build's binaries, and what users compile and link with."""
-    paths = {"package_hardening": "hardening", "package_pkg_config": "pkg_config"}
     if os.environ.get("NJ_SANITIZED"):
         return 0, 0
-    return unittests(*(f"tests/package/test_{name}.py" for key, name in paths.items()
-                       if pattern in key))
+    return unittests(*(f"tests/package/test_{name.removeprefix('package_')}.py" for name in PACKAGE
+                       if pattern in name))
 
 
 def nic(pattern):
@@ -165,41 +210,67 @@ def nic(pattern):
     return passed, failed
 
 
+def e2e_targets(pattern):
+    """Servers, load generators and other instruments: which of them is the test's own business."""
+    done = subprocess.run([sys.executable, "tests/e2e/run.py", "--list", pattern], cwd=REPO,
+                          capture_output=True, text=True, check=True)
+    folders = tuple(os.path.join(REPO, folder, "") for folder in ("app", "perf", "tests/e2e"))
+    return [file for target in introspected("targets") if done.stdout
+            and target["type"] == "executable" and target["build_by_default"]
+            and target["defined_in"].startswith(folders) for file in target["filename"]]
+
+
 def e2e(pattern):
     return summary_of(*run(sys.executable, "tests/e2e/run.py", *([pattern] if pattern else [])))
 
 
+Suite = collections.namedtuple("Suite", "run targets")  # what it runs, and what is built before
+
+
+def suites_of(pattern):
+    """{name of a suite: Suite}. What builds a release for guard and nic is ../dev."""
+    def meson_suite(name):
+        words = name if pattern == "portable" else pattern
+        return Suite(lambda: meson(name, words), lambda: meson_targets(name, words))
+
+    def other(run_it, targets=lambda words: []):
+        name = run_it.__name__
+        words = name if pattern == "portable" else pattern
+        return Suite(lambda: run_it(words), lambda: targets(words))
+    if pattern == "threads":
+        return {"threads": meson_suite("threads")}
+    portable = {
+        "unit": meson_suite("unit"),
+        "fuzz corpora": meson_suite("fuzz"),
+        "packet scripts": other(script, script_targets),
+        "simulator": other(sim, sim_targets),
+    }
+    return portable if pattern == "portable" else portable | {
+        "tidy": other(tidy, lambda words: library_targets(words, "tidy")),
+        "guard": other(guard),
+        "package": other(package, lambda words: library_targets(words, *PACKAGE)),
+        "nic": other(nic),
+        "end to end": other(e2e, e2e_targets),
+    }
+
+
 def main():
+    if sys.argv[1:2] == ["--targets"]:
+        files = {file for suite in suites_of(sys.argv[2]).values() for file in suite.targets()}
+        print(*sorted(os.path.relpath(f, os.path.join(REPO, BUILD)) for f in files), sep="\n")
+        return 0
     for name, value in SANITIZERS.items():
         os.environ.setdefault(name, value)
     pattern = sys.argv[1] if len(sys.argv) > 1 else ""
-
-    def chosen(whole_suite):
-        return whole_suite if pattern == "portable" else pattern
-    portable = {
-        "unit": lambda: meson("unit", chosen("unit")),
-        "fuzz corpora": lambda: meson("fuzz", chosen("fuzz")),
-        "packet scripts": lambda: script(chosen("script")),
-        "simulator": lambda: sim(chosen("sim")),
-    }
-    others = {
-        "tidy": lambda: tidy(pattern),
-        "guard": lambda: guard(pattern),
-        "package": lambda: package(pattern),
-        "nic": lambda: nic(pattern),
-        "end to end": lambda: e2e(pattern),
-    }
-    suites = {"threads": {"threads": lambda: meson("threads", pattern)},
-              "portable": portable}.get(pattern, portable | others)
-    lines, total = [], [0, 0]
-    for name, suite in suites.items():
+    lines, total, first = [], [0, 0], time.monotonic()
+    for name, suite in suites_of(pattern).items():
         began = time.monotonic()
-        passed, failed = suite()
+        passed, failed = suite.run()
         total = [total[0] + passed, total[1] + failed]
         if passed + failed:
             lines.append(f"  {name:<14} {passed:5} passed {failed:5} failed "
                          f"{time.monotonic() - began:7.1f} s")
-    print(f"\n{BUILD}:", *lines, sep="\n")
+    print(f"\n{BUILD}:", *lines, f"tested in {time.monotonic() - first:.1f} s", sep="\n")
     if not sum(total):
         what = "has this name and runs under sanitizers" if os.environ.get("NJ_SANITIZED") else \
             "has this in its name"

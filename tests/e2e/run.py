@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Runs the end-to-end tests whose name contains the pattern (all when there is none), a line for each.
-`e2e` chooses all. Each test has a deadline of its own. Those of classes that say `mostly_waits` run
-beside the others, and tell at the end.
+`e2e` chooses all. `run.py --list PATTERN` prints their names and runs none. Each test has a
+deadline of its own. Those of classes that say `mostly_waits` run beside the others, and tell at the
+end.
 """
 import contextlib
 import os
@@ -135,9 +136,13 @@ def run(tests, beside=None):
 
 
 def main():
-    pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+    listed = sys.argv[1:2] == ["--list"]
+    pattern = "".join(sys.argv[1 + listed:][:1])
     found = flat(unittest.defaultTestLoader.discover(HERE, "test_*.py"))
     chosen = [t for t in found if pattern in t.id() or pattern == "e2e"]
+    if listed:
+        print("".join(t.id() + "\n" for t in chosen), end="")
+        return 0
     if chosen and os.geteuid() != 0:
         print("FAIL the end-to-end tests need root (namespaces, a tap): sudo ./dev test")
         print(f"0 passed, {len(chosen)} failed")
