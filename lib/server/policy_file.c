@@ -9,8 +9,6 @@
 #include "server/settings.h"
 #include "server/values.h"
 
-#define FIELD_BYTES 64u /* CFG_NAME_LEN: keys are shorter */
-
 enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, BROKEN };
 
 /* A section of the file, its name understood. */
@@ -82,9 +80,9 @@ static const char *section_name(void *unused, uint32_t i)
 }
 
 /* Keys are written with '_' in some places, and with '-' in others. */
-static void copy_key(char to[FIELD_BYTES], const char *from, char was, char is)
+static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from, char was, char is)
 {
-    snprintf(to, FIELD_BYTES, "%s", from);
+    snprintf(to, NJ_INI_NAME_BYTES, "%s", from);
     for (char *p = to; (p = strchr(p, was)); p++)
         *p = is;
 }
@@ -95,7 +93,7 @@ static bool elsewhere(struct nj__reader *r, const struct section *s, const char 
                       const struct nj_ini_entry *e)
 {
     const struct nj_config_name *c;
-    char key[FIELD_BYTES];
+    char key[NJ_INI_NAME_BYTES];
 
     for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
         if (strcmp(c->name, word) != 0)
@@ -122,7 +120,7 @@ static bool elsewhere(struct nj__reader *r, const struct section *s, const char 
 
 static void unknown_key(struct nj__reader *r, struct section *s, const struct nj_ini_entry *e)
 {
-    char word[FIELD_BYTES], meant[FIELD_BYTES];
+    char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES];
 
     copy_key(word, e->key, '_', '-');
     if (elsewhere(r, s, word, e))
@@ -142,7 +140,7 @@ static void unknown_key(struct nj__reader *r, struct section *s, const struct nj
 /* --- sections ------------------------------------------------------------------------------- */
 
 /* "class NAME HOURS": up to three words, and one more to see that there are too many. */
-static uint32_t split(const char *name, char word[4][FIELD_BYTES])
+static uint32_t split(const char *name, char word[4][NJ_INI_NAME_BYTES])
 {
     uint32_t n = 0;
 
@@ -202,7 +200,7 @@ static enum kind declare_class(struct nj__reader *r, struct section *s, const ch
 static void declare_override(struct nj__reader *r, struct section *s)
 {
     struct nj_policy_file *f = r->f;
-    char word[4][FIELD_BYTES];
+    char word[4][NJ_INI_NAME_BYTES];
     uint16_t minutes[2];
     uint32_t n = split(s->ini->name, word);
     int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_SERVER : nj_policy_file_class(f, word[1]);
@@ -237,7 +235,7 @@ static enum kind unknown_section(struct nj__reader *r, const struct section *s, 
 /* What it is, but for hours, which are looked at when all classes are known. */
 static enum kind declare(struct nj__reader *r, struct section *s)
 {
-    char word[4][FIELD_BYTES];
+    char word[4][NJ_INI_NAME_BYTES];
     uint32_t n = split(s->ini->name, word);
 
     if (strcmp(word[0], "class") == 0 && n == 2)
@@ -264,7 +262,7 @@ static enum kind declare(struct nj__reader *r, struct section *s)
 /* With single spaces. */
 static bool same_name(const char *a, const char *b)
 {
-    char x[4][FIELD_BYTES], y[4][FIELD_BYTES];
+    char x[4][NJ_INI_NAME_BYTES], y[4][NJ_INI_NAME_BYTES];
     uint32_t n = split(a, x);
 
     if (split(b, y) != n)
@@ -405,7 +403,7 @@ static bool read_client(struct nj__reader *r, const char *key, const struct nj_i
 static bool read_config(struct nj__reader *r, const struct section *s, const char *key,
                         const struct nj_ini_entry *e)
 {
-    char name[FIELD_BYTES], why[512];
+    char name[NJ_INI_NAME_BYTES], why[512];
     uint32_t i = 0;
     struct nj_settings settings = {.config = &r->said};
     const struct nj_config_name *c;
@@ -440,7 +438,7 @@ static bool may_repeat(const char *key)
 /* Is it a second time, and should not be? */
 static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at, const char *key)
 {
-    char other[FIELD_BYTES];
+    char other[NJ_INI_NAME_BYTES];
 
     for (uint32_t k = s->ini->first; k < at && !may_repeat(key); k++) {
         copy_key(other, r->f->ini->entry[k].key, '-', '_');
@@ -482,7 +480,7 @@ static bool read_entry(struct nj__reader *r, const struct section *s, const char
 
 static void read_section(struct nj__reader *r, struct section *s)
 {
-    char key[FIELD_BYTES];
+    char key[NJ_INI_NAME_BYTES];
     const char *wrong;
 
     for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {

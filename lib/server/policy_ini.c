@@ -7,17 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <rte_cfgfile.h>
-
 #define COMMENT    '#'
 #define FILE_SHOWN 400 /* bytes of its name */
-
-/* Its buffer for a line is a little longer than name, value and what is between them. */
-_Static_assert(CFG_NAME_LEN >= 64 && CFG_VALUE_LEN >= 256, "what docs/policy.md says");
 
 /* --- faults --------------------------------------------------------------------------------- */
 
@@ -119,8 +113,7 @@ struct scan {
     uint32_t line;
     bool in_section; /* of which something is known: what stands in a broken one is passed over */
     bool passed_over;
-    char *clean; /* what rte_cfgfile is given */
-    size_t n_clean;
+    char *room; /* for strings: what is left of ini->store */
 };
 
 static bool is_space(char c)
@@ -136,6 +129,17 @@ void nj_ini_strip(const char **from, const char **to)
         (*to)--;
 }
 
+/* A copy of it, terminated. With its end a string takes no more than the text it is from, where
+ * '=', ']' or a line's end follows it. */
+static char *keep(struct scan *s, const char *p, const char *end)
+{
+    char *copy = s->room;
+
+    s->room = (char *)mempcpy(copy, p, (size_t)(end - p)) + 1;
+    s->room[-1] = '\0';
+    return copy;
+}
+
 static void take_section(struct scan *s, const char *p, const char *end)
 {
     const char *close = memchr(p, ']', (size_t)(end - p)), *rest = close ? close + 1 : end;
@@ -149,11 +153,11 @@ static void take_section(struct scan *s, const char *p, const char *end)
     }
     p++;
     nj_ini_strip(&p, &close);
-    if (p == close || close - p >= CFG_NAME_LEN || memchr(p, '[', (size_t)(close - p)) ||
+    if (p == close || close - p >= NJ_INI_NAME_BYTES || memchr(p, '[', (size_t)(close - p)) ||
         memchr(p, COMMENT, (size_t)(close - p))) {
         nj_fault(s->faults, s->file, s->line,
                  "the name of a section: expected 1 to %d characters without [ and #",
-                 CFG_NAME_LEN - 1);
+                 NJ_INI_NAME_BYTES - 1);
         return;
     }
     if (s->ini->n_sections == NJ_INI_SECTIONS_MAX) {
@@ -162,8 +166,7 @@ static void take_section(struct scan *s, const char *p, const char *end)
         return;
     }
     s->ini->section[s->ini->n_sections++] =
-        (struct nj_ini_section){NULL, s->line, s->ini->n_entries, 0, false};
-    s->n_clean += (size_t)sprintf(s->clean + s->n_clean, "[%.*s]\n", (int)(close - p), p);
+        (struct nj_ini_section){keep(s, p, close), s->line, s->ini->n_entries, 0, false};
     s->in_section = true;
 }
 
@@ -174,6 +177,18 @@ static const char *comment(const char *p, const char *end)
         if (*c == COMMENT && (c == p || c[-1] != '\\'))
             return c;
     return end;
+}
+
+/* "\#" is a '#' that begins no comment. */
+static char *unescape(char *value)
+{
+    char *to = value;
+
+    for (const char *from = value; *from; from++)
+        if (from[0] != '\\' || from[1] != COMMENT)
+            *to++ = *from;
+    *to = '\0';
+    return value;
 }
 
 static void take_entry(struct scan *s, const char *p, const char *end)
@@ -188,22 +203,22 @@ static void take_entry(struct scan *s, const char *p, const char *end)
     nj_ini_strip(&p, &key_end);
     nj_ini_strip(&value, &end);
     int n_key = (int)(key_end - p), n_value = (int)(end - value);
-    if (n_key == 0 || n_key >= CFG_NAME_LEN)
+    if (n_key == 0 || n_key >= NJ_INI_NAME_BYTES)
         nj_fault(s->faults, s->file, s->line, "the key before =: expected 1 to %d characters",
-                 CFG_NAME_LEN - 1);
-    else if (n_value == 0 || n_value >= CFG_VALUE_LEN)
+                 NJ_INI_NAME_BYTES - 1);
+    else if (n_value == 0 || n_value >= NJ_INI_VALUE_BYTES)
         nj_fault(s->faults, s->file, s->line, "%.*s: expected a value of 1 to %d characters", n_key,
-                 p, CFG_VALUE_LEN - 1);
+                 p, NJ_INI_VALUE_BYTES - 1);
     else if (!s->in_section && !s->passed_over)
         nj_fault(s->faults, s->file, s->line, "%.*s: expected a [SECTION] before it", n_key, p);
     else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
         nj_fault(s->faults, s->file, s->line, "too many keys: expected at most %u",
                  NJ_INI_ENTRIES_MAX);
     else if (s->in_section) {
-        s->ini->entry[s->ini->n_entries++].line = s->line;
+        char *kept = keep(s, p, key_end);
+        s->ini->entry[s->ini->n_entries++] =
+            (struct nj_ini_entry){kept, unescape(keep(s, value, end)), s->line};
         s->ini->section[s->ini->n_sections - 1].n++;
-        s->n_clean +=
-            (size_t)sprintf(s->clean + s->n_clean, "%.*s=%.*s\n", n_key, p, n_value, value);
     }
 }
 
@@ -229,56 +244,6 @@ static void take_line(struct scan *s, const char *p, const char *end)
         s->ini->section[s->ini->n_sections - 1].lacks = true;
 }
 
-/* --- rte_cfgfile ---------------------------------------------------------------------------- */
-
-/* It reads files by name: this one has no other than its number. */
-static struct rte_cfgfile *load(const char *clean, size_t n_clean)
-{
-    const struct rte_cfgfile_parameters how = {.comment_character = COMMENT};
-    struct rte_cfgfile *cfg = NULL;
-    char name[32];
-    int fd = memfd_create("nj-policy", MFD_CLOEXEC);
-
-    if (fd >= 0 && write(fd, clean, n_clean) == (ssize_t)n_clean) {
-        snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-        cfg = rte_cfgfile_load_with_params(name, CFG_FLAG_EMPTY_VALUES, &how);
-    }
-    if (fd >= 0)
-        close(fd);
-    return cfg;
-}
-
-/* Give every line what it says. The two have seen the same lines, so they agree on how many. */
-static bool fill(struct nj_ini *ini, struct rte_cfgfile *cfg)
-{
-    struct rte_cfgfile_entry *entries = calloc(ini->n_entries + 1u, sizeof *entries);
-    char(*names)[CFG_NAME_LEN] = calloc(ini->n_sections + 1u, sizeof *names);
-    char *store = NULL;
-    bool ok = entries && names && rte_cfgfile_num_sections(cfg, NULL, 0) == (int)ini->n_sections;
-
-    if (ok)
-        store = malloc((ini->n_entries + 1u) * sizeof *entries +
-                       (ini->n_sections + 1u) * sizeof *names);
-    char *at = store;
-    for (uint32_t i = 0; ok && store && i < ini->n_sections; i++) {
-        struct nj_ini_section *sec = &ini->section[i];
-        ok = rte_cfgfile_section_entries_by_index(cfg, (int)i, names[i], &entries[sec->first],
-                                                  (int)sec->n + 1) == (int)sec->n;
-        sec->name = at;
-        at = stpcpy(at, names[i]) + 1;
-        for (uint32_t k = sec->first; ok && k < sec->first + sec->n; k++) {
-            ini->entry[k].key = at;
-            at = stpcpy(at, entries[k].name) + 1;
-            ini->entry[k].value = at;
-            at = stpcpy(at, entries[k].value) + 1;
-        }
-    }
-    ini->store = store;
-    free(entries);
-    free(names);
-    return ok && store;
-}
-
 struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
                             struct nj_faults *faults)
 {
@@ -286,12 +251,11 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
     struct scan s = {.file = file, .faults = faults, .ini = ini};
     const char *end = text + n_bytes;
 
-    if (ini)
-        ini->entry = calloc(NJ_INI_ENTRIES_MAX, sizeof *ini->entry);
-    /* A line never grows by more than the end it may lack. */
-    s.clean = malloc(n_bytes + 2);
-    if (!ini || !ini->entry || !s.clean) {
-        free(s.clean);
+    if (!ini)
+        return NULL;
+    ini->entry = calloc(NJ_INI_ENTRIES_MAX, sizeof *ini->entry);
+    ini->store = s.room = malloc(n_bytes + 1);
+    if (!ini->entry || !ini->store) {
         nj_ini_free(ini);
         return NULL;
     }
@@ -302,14 +266,6 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
         take_line(&s, text, eol ? eol : end);
         text = eol ? eol + 1 : end;
     }
-    struct rte_cfgfile *cfg = load(s.clean, s.n_clean);
-    if (!cfg || !fill(ini, cfg)) {
-        nj_fault(faults, file, 0, "rte_cfgfile cannot read it: %s", strerror(errno));
-        ini->n_sections = ini->n_entries = 0;
-    }
-    if (cfg)
-        rte_cfgfile_close(cfg);
-    free(s.clean);
     return ini;
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An INI file with the lines where things stand, for people who made a mistake.
- *
- * rte_cfgfile reads sections, keys and values; but it passes over what it does not understand, cuts
- * what is too long, and knows no lines. So each line is looked at here first, and rte_cfgfile is
- * given those that have no fault, from memory.
+ * An INI file: sections, keys and values, each with the number of its line. rte_cfgfile skips lines
+ * that it does not understand, cuts values that are too long, and keeps no line numbers; this one
+ * reports a fault for each such line.
  */
 #ifndef NJ_SERVER_POLICY_INI_H
 #define NJ_SERVER_POLICY_INI_H
@@ -18,6 +16,9 @@
 #define NJ_INI_BYTES_MAX    (1u << 20)
 #define NJ_INI_SECTIONS_MAX 256u
 #define NJ_INI_ENTRIES_MAX  4096u
+/* Of a section's name or a key, and of a value, with the zero byte that ends them. */
+#define NJ_INI_NAME_BYTES   64
+#define NJ_INI_VALUE_BYTES  256
 
 /* Everything that is wrong, a line each, "FILE:LINE: what: what is expected". */
 #define NJ_FAULTS_TOLD 64u /* more are counted */

@@ -8,8 +8,6 @@
 #include "server/config_set.h"
 #include "server/values.h"
 
-#define WORD_BYTES 64u /* CFG_NAME_LEN: names of sections and keys are shorter */
-
 struct warner {
     const struct nj_policy_file *f;
     const char *path;
@@ -20,7 +18,7 @@ struct warner {
 /* --- where things stand ----------------------------------------------------------------------- */
 
 /* The words of a section's name: how many, at most three. */
-static int section_words(const struct nj_ini_section *s, char word[3][WORD_BYTES])
+static int section_words(const struct nj_ini_section *s, char word[3][NJ_INI_NAME_BYTES])
 {
     word[0][0] = word[1][0] = word[2][0] = '\0';
     return sscanf(s->name, "%63s %63s %63s", word[0], word[1], word[2]);
@@ -38,7 +36,7 @@ static bool same_key(const char *a, const char *b)
 static uint32_t line_of(const struct warner *w, const char *kind, const char *name, const char *key)
 {
     const struct nj_ini *ini = w->f->ini;
-    char word[3][WORD_BYTES];
+    char word[3][NJ_INI_NAME_BYTES];
 
     for (uint32_t i = 0; i < ini->n_sections; i++) {
         const struct nj_ini_section *s = &ini->section[i];
@@ -292,7 +290,7 @@ static void warn_of_classes(const struct warner *w)
 
 static void warn_of_lists(const struct warner *w)
 {
-    char word[3][WORD_BYTES];
+    char word[3][NJ_INI_NAME_BYTES];
 
     for (uint32_t i = 0; i < w->f->n_lists; i++) {
         uint32_t n = 0, line = 0;

@@ -4,8 +4,6 @@
 
 #include "server/policy_file.h"
 
-#define WORD_MAX 64u /* CFG_NAME_LEN: no key is longer */
-
 bool nj__policy_word(const char **at, struct nj_str *word)
 {
     const char *from = *at, *to = strchrnul(from, ',');
@@ -42,9 +40,9 @@ static uint32_t least(uint32_t a, uint32_t b)
 /* How many letters have to be added, left out or changed to make one of the other. */
 static uint32_t distance(const char *a, const char *b)
 {
-    uint32_t row[WORD_MAX + 1], n = (uint32_t)strlen(b);
+    uint32_t row[NJ_INI_NAME_BYTES + 1], n = (uint32_t)strlen(b);
 
-    if (n > WORD_MAX)
+    if (n > NJ_INI_NAME_BYTES)
         return UINT32_MAX;
     for (uint32_t k = 0; k <= n; k++)
         row[k] = k;

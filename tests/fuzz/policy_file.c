@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     struct nj_policy_file *f = nj_policy_file_parse(NAME, text, n_bytes, &config, &faults);
     free(text);
     require((f != NULL) == (faults.n == 0));
-    /* What passed here, rte_cfgfile reads alike: there are no faults of the file as a whole. */
+    /* Each fault names a line: none is of the file as a whole. */
     for (const char *line = faults.text; line && *line; line = strchr(line, '\n') + 1)
         require(!begins_with(line, NAME ": "));
     for (uint32_t minute = 0; f && minute < 1440; minute += 97) {
