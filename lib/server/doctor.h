@@ -38,9 +38,6 @@ struct nj_text {
     char p[4096];
 };
 
-/* Add all of it, or nothing where it does not fit: so no command is cut in half. */
-void nj__text_add(struct nj_text *t, const char *fmt, ...) NJ_PRINTF(2, 3);
-
 struct nj_finding {
     enum nj_verdict verdict;
     char id[96];           /* what was looked at, "hugepages/node0" */
@@ -103,6 +100,7 @@ struct nj_doctor {
     FILE *out;
     bool json;
     uint32_t n_told[NJ_VERDICTS];
+    struct nj_finding finding; /* from nj__begin() to nj__tell() */
 
     char release[128]; /* of the kernel */
     struct nj_account account;
@@ -141,17 +139,22 @@ struct nj_doctor {
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes);
 
 /* doctor_tell.c */
-/* A finding that is to be filled, and told. */
-void nj__begin(struct nj_finding *f, const char *id_fmt, ...) NJ_PRINTF(2, 3);
-void nj__tell(struct nj_doctor *d, struct nj_finding *f);
+/* Begin a finding, whose verdict is "ok"; print it. */
+void nj__begin(struct nj_doctor *d, const char *id_fmt, ...) NJ_PRINTF(2, 3);
+void nj__tell(struct nj_doctor *d);
+/* Add to what was found, without and with a verdict; add to the advice. A text that does not fit is
+ * left out as a whole. */
+void nj__what(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
+void nj__verdict(struct nj_doctor *d, enum nj_verdict verdict, const char *fmt, ...)
+    NJ_PRINTF(3, 4);
+void nj__advise(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
 /* A name as one word of a shell. Returns `word`. */
 #define NJ_SHELL_WORD_BYTES(n) (4 * (n) + 3)
 const char *nj__shell_word(char *word, size_t n, const char *name);
 /* Nobody has typed the commands before it on such a host, and seen the line become ok. */
-void nj__untested(struct nj_text *advice);
+void nj__untested(struct nj_doctor *d);
 /* Have words on the kernel's command line from the next boot on. `name` is of a file for them. */
-void nj__advise_cmdline(const struct nj_doctor *d, struct nj_text *a, const char *name,
-                        const char *words_more);
+void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words_more);
 
 /* --- files, doctor_files.c ------------------------------------------------------------------ */
 

@@ -97,7 +97,6 @@ static bool takes_all(const struct nj_doctor *d)
 static void check_lcores(struct nj_doctor *d)
 {
     char online[LIST_BYTES], lcores[LIST_BYTES], off[LIST_BYTES];
-    struct nj_finding f;
     cpu_set_t both, missing;
 
     nj_cpus_text(&d->online, online, sizeof online);
@@ -105,27 +104,26 @@ static void check_lcores(struct nj_doctor *d)
     CPU_AND(&both, &d->lcores, &d->online);
     CPU_XOR(&missing, &d->lcores, &both);
     nj_cpus_text(&missing, off, sizeof off);
-    nj__begin(&f, "lcores");
+    nj__begin(d, "lcores");
     if (*off) {
-        f.verdict = NJ_VERDICT_ERROR;
-        nj__text_add(&f.what, "CPU %s is not online (CPUs %s are)", off, online);
-        nj__text_add(&f.advice, "nightjar --print-placement\n");
+        nj__verdict(d, NJ_VERDICT_ERROR, "CPU %s is not online (CPUs %s are)", off, online);
+        nj__advise(d, "nightjar --print-placement\n");
     } else if (!*lcores) {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "no CPU is left for lcores: those online (%s) are one core", online);
+        nj__verdict(d, NJ_VERDICT_WARNING,
+                    "no CPU is left for lcores: those online (%s) are one core", online);
     } else if (takes_all(d)) {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "CPUs %s are all there are: none is left for the kernel", lcores);
-        nj__text_add(&f.advice, "# leave one out, of -l too\n");
+        nj__verdict(d, NJ_VERDICT_WARNING, "CPUs %s are all there are: none is left for the kernel",
+                    lcores);
+        nj__advise(d, "# leave one out, of -l too\n");
     } else {
-        nj__text_add(&f.what, "CPUs %s of %s%s", lcores, online,
-                     d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
+        nj__what(d, "CPUs %s of %s%s", lcores, online,
+                 d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3" */
-static void advise_isolation(const struct nj_doctor *d, struct nj_text *a)
+static void advise_isolation(struct nj_doctor *d)
 {
     char lcores[LIST_BYTES], line[4 * LIST_BYTES];
     cpu_set_t here = lcores_here(d);
@@ -134,7 +132,7 @@ static void advise_isolation(const struct nj_doctor *d, struct nj_text *a)
         return;
     nj_cpus_text(&here, lcores, sizeof lcores);
     snprintf(line, sizeof line, "isolcpus=%s nohz_full=%s rcu_nocbs=%s", lcores, lcores, lcores);
-    nj__advise_cmdline(d, a, "cpus", line);
+    nj__advise_cmdline(d, "cpus", line);
 }
 
 /* Are all lcores in the set? `is_known` false: the kernel can't do it. */
@@ -143,22 +141,20 @@ static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set,
 {
     char text[LIST_BYTES], without[LIST_BYTES];
     cpu_set_t here = lcores_here(d), both, missing;
-    struct nj_finding f;
 
     CPU_AND(&both, &here, set);
     CPU_XOR(&missing, &here, &both);
     nj_cpus_text(set, text, sizeof text);
     nj_cpus_text(&missing, without, sizeof without);
-    nj__begin(&f, "%s", id);
+    nj__begin(d, "%s", id);
     if (!*without) {
-        nj__text_add(&f.what, "%s", *text ? text : "no lcores");
+        nj__what(d, "%s", *text ? text : "no lcores");
     } else {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "not for lcores %s: %s%s", without, else_what,
-                     is_known ? "" : "; this kernel may not support it");
-        advise_isolation(d, &f.advice);
+        nj__verdict(d, NJ_VERDICT_WARNING, "not for lcores %s: %s%s", without, else_what,
+                    is_known ? "" : "; this kernel may not support it");
+        advise_isolation(d);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* "7", or "N", which is the last CPU. */
@@ -219,7 +215,6 @@ static void check_isolation(struct nj_doctor *d)
 static void check_governor(struct nj_doctor *d)
 {
     char other[64] = "", text[LIST_BYTES];
-    struct nj_finding f;
     cpu_set_t slow;
     bool any = false;
 
@@ -236,21 +231,19 @@ static void check_governor(struct nj_doctor *d)
         CPU_SET(cpu, &slow);
         snprintf(other, sizeof other, "%s", governor);
     }
-    nj__begin(&f, "governor");
+    nj__begin(d, "governor");
     if (*other) {
-        f.verdict = NJ_VERDICT_WARNING;
         nj_cpus_text(&slow, text, sizeof text);
-        nj__text_add(&f.what, "%s on lcores %s: their frequency is not at its highest", other,
-                     text);
-        nj__text_add(&f.advice, "echo performance | %stee " CPUS "/cpu*/cpufreq/scaling_governor\n",
-                     d->sudo);
-        nj__text_add(&f.advice, "# at each boot: cpufreq.default_governor=performance on the "
-                                "kernel's command line\n");
-        nj__untested(&f.advice);
+        nj__verdict(d, NJ_VERDICT_WARNING, "%s on lcores %s: their frequency is not at its highest",
+                    other, text);
+        nj__advise(d, "echo performance | %stee " CPUS "/cpu*/cpufreq/scaling_governor\n", d->sudo);
+        nj__advise(d, "# at each boot: cpufreq.default_governor=performance on the "
+                      "kernel's command line\n");
+        nj__untested(d);
     } else {
-        nj__text_add(&f.what, "%s", any ? "performance" : "the kernel does not set the frequency");
+        nj__what(d, "%s", any ? "performance" : "the kernel does not set the frequency");
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* Two lcores on one core, the first such pair. */
@@ -270,23 +263,21 @@ static bool find_pair(const struct nj_doctor *d, int *a, int *b)
 
 static void check_smt(struct nj_doctor *d)
 {
-    struct nj_finding f;
     int64_t active;
     int a, b;
 
-    nj__begin(&f, "smt");
+    nj__begin(d, "smt");
     if (find_pair(d, &a, &b)) {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "lcores %d and %d are threads of one core: each slows the other down",
-                     a, b);
-        nj__text_add(&f.advice, "# it proposes lcores on different cores:\n"
-                                "nightjar --print-placement\n");
+        nj__verdict(d, NJ_VERDICT_WARNING,
+                    "lcores %d and %d are threads of one core: each slows the other down", a, b);
+        nj__advise(d, "# it proposes lcores on different cores:\n"
+                      "nightjar --print-placement\n");
     } else if (nj__host_number(d, &active, CPUS "/smt/active") && active == 1) {
-        nj__text_add(&f.what, "on; each lcore is on a core of its own");
+        nj__what(d, "on; each lcore is on a core of its own");
     } else {
-        nj__text_add(&f.what, "off");
+        nj__what(d, "off");
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 void nj__check_cpus(struct nj_doctor *d)

@@ -122,138 +122,127 @@ void nj__facts_iommu(struct nj_doctor *d)
 
 /* --- checks --------------------------------------------------------------------------------- */
 
-static void advise_iommu(const struct nj_doctor *d, struct nj_text *a)
+static void advise_iommu(struct nj_doctor *d)
 {
     char value[64];
     bool intel =
         nj__host_cmdline(d, "intel_iommu", value, sizeof value) && strcmp(value, "on") == 0;
 
     if (d->has_dmar && !intel)
-        nj__advise_cmdline(d, a, "iommu", "intel_iommu=on iommu=pt");
+        nj__advise_cmdline(d, "iommu", "intel_iommu=on iommu=pt");
     else if (d->has_ivrs && nj__host_cmdline(d, "amd_iommu", value, sizeof value))
-        nj__text_add(
-            a, "# take amd_iommu=%s off the kernel's command line, and reboot (untested)\n", value);
+        nj__advise(d, "# take amd_iommu=%s off the kernel's command line, and reboot (untested)\n",
+                   value);
     else if (d->has_dmar || d->has_ivrs)
-        nj__text_add(a,
-                     "# the kernel does not use the IOMMU that the firmware tells of; why "
-                     "(untested):\n"
-                     "%sdmesg | grep -i -e DMAR -e AMD-Vi\n",
-                     d->sudo);
+        nj__advise(d,
+                   "# the kernel does not use the IOMMU that the firmware tells of; why "
+                   "(untested):\n"
+                   "%sdmesg | grep -i -e DMAR -e AMD-Vi\n",
+                   d->sudo);
     else
-        nj__text_add(a, "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch VT-d or "
-                        "AMD-Vi on in its setup, or in the hypervisor (untested)\n");
+        nj__advise(d, "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch VT-d or "
+                      "AMD-Vi on in its setup, or in the hypervisor (untested)\n");
 }
 
 static void check_iommu(struct nj_doctor *d)
 {
-    struct nj_finding f;
     struct dirent **names;
 
-    nj__begin(&f, "iommu");
+    nj__begin(d, "iommu");
     if (d->n_iommu_groups > 0) {
         uint32_t n = nj__host_names(d, &names, "/sys/class/iommu");
-        nj__text_add(&f.what, "on, %u groups%s%s", d->n_iommu_groups, n ? ", " : "",
-                     n ? names[0]->d_name : "");
+        nj__what(d, "on, %u groups%s%s", d->n_iommu_groups, n ? ", " : "",
+                 n ? names[0]->d_name : "");
         nj__host_names_free(names, n);
     } else {
-        f.verdict =
-            d->way == NJ_WAY_NONE && d->n_ready == 0 ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "off or missing: vfio-pci cannot be used%s",
-                     d->way == NJ_WAY_UIO       ? ", uio_pci_generic can, by root; a NIC can then "
-                                                  "write to all memory"
-                     : d->way == NJ_WAY_NOIOMMU ? " but by root without protection"
-                                                : "");
-        advise_iommu(d, &f.advice);
+        nj__verdict(
+            d, d->way == NJ_WAY_NONE && d->n_ready == 0 ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
+            "off or missing: vfio-pci cannot be used%s",
+            d->way == NJ_WAY_UIO       ? ", uio_pci_generic can, by root; a NIC can then "
+                                         "write to all memory"
+            : d->way == NJ_WAY_NOIOMMU ? " but by root without protection"
+                                       : "");
+        advise_iommu(d);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 static void check_remapping(struct nj_doctor *d)
 {
-    struct nj_finding f;
     char off[64];
 
     if (d->n_iommu_groups == 0)
         return;
-    nj__begin(&f, "interrupt-remapping");
+    nj__begin(d, "interrupt-remapping");
     if (d->remapped) {
-        nj__text_add(&f.what, "on");
+        nj__what(d, "on");
     } else if (d->unsafe_allowed) {
-        nj__text_add(&f.what, "off, and vfio goes without it (allow_unsafe_interrupts): a NIC can "
-                              "forge interrupts");
+        nj__what(d, "off, and vfio goes without it (allow_unsafe_interrupts): a NIC can "
+                    "forge interrupts");
     } else {
-        f.verdict = d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "off: vfio refuses devices unless allow_unsafe_interrupts is set");
+        nj__verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
+                    "off: vfio refuses devices unless allow_unsafe_interrupts is set");
         if (nj__host_cmdline(d, "intremap", off, sizeof off))
-            nj__text_add(&f.advice,
-                         "# better: take intremap=%s off the kernel's command line (untested)\n",
-                         off);
+            nj__advise(d, "# better: take intremap=%s off the kernel's command line (untested)\n",
+                       off);
         else
-            nj__text_add(&f.advice, "# better: switch it on in the firmware's setup (VT-d, x2APIC),"
-                                    " or in the hypervisor (untested)\n");
-        nj__text_add(&f.advice,
-                     "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | %stee "
-                     "/etc/modprobe.d/nightjar-vfio.conf\n",
-                     d->sudo);
+            nj__advise(d, "# better: switch it on in the firmware's setup (VT-d, x2APIC),"
+                          " or in the hypervisor (untested)\n");
+        nj__advise(d,
+                   "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | %stee "
+                   "/etc/modprobe.d/nightjar-vfio.conf\n",
+                   d->sudo);
         if (d->type1_loaded)
-            nj__text_add(&f.advice,
-                         "echo 1 | %stee "
-                         "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts\n",
-                         d->sudo);
+            nj__advise(d,
+                       "echo 1 | %stee "
+                       "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts\n",
+                       d->sudo);
         else
-            nj__text_add(&f.advice, "%smodprobe vfio_iommu_type1\n", d->sudo);
+            nj__advise(d, "%smodprobe vfio_iommu_type1\n", d->sudo);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 static void check_module(struct nj_doctor *d, const char *name, enum nj_module state, bool wanted)
 {
-    struct nj_finding f;
 
-    nj__begin(&f, "module/%s", name);
+    nj__begin(d, "module/%s", name);
     if (state == NJ_MODULE_LOADED) {
-        nj__text_add(&f.what, "loaded");
+        nj__what(d, "loaded");
     } else if (!wanted) {
-        nj__text_add(&f.what, "%s, not needed on this host",
-                     state == NJ_MODULE_AVAILABLE ? "not loaded" : "not there");
+        nj__what(d, "%s, not needed on this host",
+                 state == NJ_MODULE_AVAILABLE ? "not loaded" : "not there");
     } else if (state == NJ_MODULE_AVAILABLE) {
-        f.verdict = NJ_VERDICT_ERROR;
-        nj__text_add(&f.what, "not loaded");
-        nj__text_add(&f.advice, "%smodprobe %s\n", d->sudo, name);
-        nj__text_add(&f.advice, "echo %s | %stee -a /etc/modules-load.d/nightjar.conf\n", name,
-                     d->sudo);
+        nj__verdict(d, NJ_VERDICT_ERROR, "not loaded");
+        nj__advise(d, "%smodprobe %s\n", d->sudo, name);
+        nj__advise(d, "echo %s | %stee -a /etc/modules-load.d/nightjar.conf\n", name, d->sudo);
     } else {
-        f.verdict = NJ_VERDICT_ERROR;
-        nj__text_add(&f.what, "not part of kernel %s, and not below /lib/modules/%s", d->release,
-                     d->release);
-        nj__text_add(
-            &f.advice,
-            "# boot a kernel that has it, such as that of Debian's package linux-image-amd64 "
-            "(untested)\n");
+        nj__verdict(d, NJ_VERDICT_ERROR, "not part of kernel %s, and not below /lib/modules/%s",
+                    d->release, d->release);
+        nj__advise(
+            d, "# boot a kernel that has it, such as that of Debian's package linux-image-amd64 "
+               "(untested)\n");
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 static void check_noiommu(struct nj_doctor *d)
 {
-    struct nj_finding f;
-    bool wanted = d->way == NJ_WAY_NOIOMMU && d->n_ready == 0;
+    bool missing = !d->noiommu && d->way == NJ_WAY_NOIOMMU && d->n_ready == 0;
 
-    nj__begin(&f, "vfio-noiommu");
-    nj__text_add(&f.what, "%s",
-                 d->noiommu         ? "on: vfio-pci works without an IOMMU, for root"
-                 : d->has_noiommu   ? "off"
-                 : d->noiommu_known ? "this kernel does not have it (CONFIG_VFIO_NOIOMMU)"
-                                    : "unknown until the module vfio is loaded");
-    if (!d->noiommu && wanted) {
-        f.verdict = NJ_VERDICT_ERROR;
-        nj__text_add(&f.advice, "%smodprobe vfio enable_unsafe_noiommu_mode=1\n", d->sudo);
-        nj__text_add(&f.advice,
-                     "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n",
-                     d->sudo);
-        nj__untested(&f.advice);
+    nj__begin(d, "vfio-noiommu");
+    nj__verdict(d, missing ? NJ_VERDICT_ERROR : NJ_VERDICT_OK, "%s",
+                d->noiommu         ? "on: vfio-pci works without an IOMMU, for root"
+                : d->has_noiommu   ? "off"
+                : d->noiommu_known ? "this kernel does not have it (CONFIG_VFIO_NOIOMMU)"
+                                   : "unknown until the module vfio is loaded");
+    if (missing) {
+        nj__advise(d, "%smodprobe vfio enable_unsafe_noiommu_mode=1\n", d->sudo);
+        nj__advise(d, "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n",
+                   d->sudo);
+        nj__untested(d);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 void nj__check_iommu(struct nj_doctor *d)

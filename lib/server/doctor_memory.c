@@ -295,64 +295,62 @@ static bool file_of_pages(const struct nj_doctor *d, const struct node *node, ch
     return node->id < 0 && nj__host_has(d, "%s", path);
 }
 
-static void advise_pages(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes,
-                         struct nj_finding *f)
+static void advise_pages(struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
 {
     char path[128];
 
     if (!file_of_pages(d, node, path, sizeof path)) {
-        nj__text_add(&f->advice, "# boot a kernel with huge pages (CONFIG_HUGETLBFS)\n");
-        nj__untested(&f->advice);
+        nj__advise(d, "# boot a kernel with huge pages (CONFIG_HUGETLBFS)\n");
+        nj__untested(d);
         return;
     }
     if (pages_fit(d, node, n_nodes)) {
-        nj__text_add(&f->advice, "echo %llu | %stee %s\n",
-                     (unsigned long long)pages_wanted(d, node, n_nodes), d->sudo, path);
+        nj__advise(d, "echo %llu | %stee %s\n", (unsigned long long)pages_wanted(d, node, n_nodes),
+                   d->sudo, path);
         return;
     }
-    nj__text_add(&f->what, ", and only %lluMiB of memory are available",
-                 (unsigned long long)(memory_left(d, node) / MIB));
-    nj__text_add(&f->advice, "# free memory%s\n",
-                 bytes_needed(d) > LCORE_BYTES ? ", or give nightjar fewer lcores" : "");
+    nj__what(d, ", and only %lluMiB of memory are available",
+             (unsigned long long)(memory_left(d, node) / MIB));
+    nj__advise(d, "# free memory%s\n",
+               bytes_needed(d) > LCORE_BYTES ? ", or give nightjar fewer lcores" : "");
 }
 
-static void describe_pages(const struct node *node, struct nj_text *t)
+static void describe_pages(struct nj_doctor *d, const struct node *node)
 {
     char size[24];
 
     for (uint32_t i = 0; i < node->n_sizes; i++) {
         nj_show_bytes(node->size[i].bytes, size, sizeof size);
-        nj__text_add(t, "%s%lld pages of %s, %lld free", i ? "; " : "",
-                     (long long)node->size[i].all, size, (long long)node->size[i].free);
+        nj__what(d, "%s%lld pages of %s, %lld free", i ? "; " : "", (long long)node->size[i].all,
+                 size, (long long)node->size[i].free);
     }
     if (node->n_sizes == 0)
-        nj__text_add(t, "the kernel has none");
+        nj__what(d, "the kernel has none");
 }
 
 static void check_node(struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
 {
     uint64_t need = bytes_needed(d);
-    struct nj_finding f;
 
     if (node->id < 0)
-        nj__begin(&f, "hugepages");
+        nj__begin(d, "hugepages");
     else
-        nj__begin(&f, "hugepages/node%lld", (long long)node->id);
-    describe_pages(node, &f.what);
+        nj__begin(d, "hugepages/node%lld", (long long)node->id);
+    describe_pages(d, node);
     if (node->is_wanted && node->all_bytes < need) {
-        f.verdict = d->huge_bytes < LCORE_BYTES ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, ": the EAL needs %lluMiB here", (unsigned long long)(need / MIB));
-        advise_pages(d, node, n_nodes, &f);
+        nj__verdict(d, d->huge_bytes < LCORE_BYTES ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
+                    ": the EAL needs %lluMiB here", (unsigned long long)(need / MIB));
+        advise_pages(d, node, n_nodes);
     } else if (node->is_wanted && node->free_bytes < need) {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, ": other processes use them; a server that starts needs %lluMiB",
-                     (unsigned long long)(need / MIB));
-        nj__text_add(&f.advice,
-                     "# which processes use them:\n%sgrep -ls '_Hugetlb: *[1-9]' "
-                     "/proc/[0-9]*/smaps\n",
-                     d->sudo);
+        nj__verdict(d, NJ_VERDICT_WARNING,
+                    ": other processes use them; a server that starts needs %lluMiB",
+                    (unsigned long long)(need / MIB));
+        nj__advise(d,
+                   "# which processes use them:\n%sgrep -ls '_Hugetlb: *[1-9]' "
+                   "/proc/[0-9]*/smaps\n",
+                   d->sudo);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* --- at boot --------------------------------------------------------------------------------- */
@@ -504,8 +502,8 @@ static void take_grub(void *ctx, const char *path, char *line)
 }
 
 /* sysctl spreads pages evenly over the nodes. */
-static void advise_boot(const struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes,
-                        const char *zero, struct nj_text *a)
+static void advise_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes,
+                        const char *zero)
 {
     static const char own[] = "80-nightjar.conf";
     const char *name = strrchr(zero, '/');
@@ -518,16 +516,15 @@ static void advise_boot(const struct nj_doctor *d, const struct node *nodes, uin
         if (pages > most)
             most = pages;
     }
-    nj__text_add(a, "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/%s\n",
-                 (unsigned long long)(most * n_nodes), d->sudo, own);
+    nj__advise(d, "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/%s\n",
+               (unsigned long long)(most * n_nodes), d->sudo, own);
     if (name && strcmp(name + 1, own) > 0)
-        nj__text_add(a, "# %s sets them to 0 after that: take its line away\n", zero);
+        nj__advise(d, "# %s sets them to 0 after that: take its line away\n", zero);
 }
 
 static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)
 {
     struct at_boot b = {"", ""};
-    struct nj_finding f;
 
     nj__host_lines(d, take_grub, &b, "/etc/default/grub");
     nj__host_lines_below(d, take_grub, &b, "/etc/default/grub.d", ".cfg");
@@ -535,15 +532,14 @@ static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n
     read_sysctl(d, &b);
     nj__host_lines_below(d, take_tmpfile, &b, "/etc/tmpfiles.d", ".conf");
     nj__host_lines_below(d, take_tmpfile, &b, "/run/tmpfiles.d", ".conf");
-    nj__begin(&f, "hugepages/boot");
-    nj__text_add(&f.what, "%s%s",
-                 *b.where ? "reserved " : "not reserved at boot: after a reboot there are none",
-                 b.where);
-    if (!*b.where) {
-        f.verdict = NJ_VERDICT_WARNING;
-        advise_boot(d, nodes, n_nodes, b.zero, &f.advice);
+    nj__begin(d, "hugepages/boot");
+    if (*b.where) {
+        nj__what(d, "reserved %s", b.where);
+    } else {
+        nj__verdict(d, NJ_VERDICT_WARNING, "not reserved at boot: after a reboot there are none");
+        advise_boot(d, nodes, n_nodes, b.zero);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* --- where they are mounted ------------------------------------------------------------------ */
@@ -569,29 +565,28 @@ static uint64_t not_mounted(const struct nj_doctor *d, const struct node *nodes,
 static void check_mounts(struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)
 {
     uint64_t missing = not_mounted(d, nodes, n_nodes), usual = read_meminfo(d).page;
-    struct nj_finding f;
     char size[24];
 
     if (d->n_mounts == 0 && missing == 0)
         missing = usual;
-    nj__begin(&f, "hugetlbfs");
+    nj__begin(d, "hugetlbfs");
     for (uint32_t i = 0; i < d->n_mounts; i++) {
         nj_show_bytes(d->mount[i].page_bytes, size, sizeof size);
-        nj__text_add(&f.what, "%s%s (%s)", i ? ", " : "", d->mount[i].path, size);
+        nj__what(d, "%s%s (%s)", i ? ", " : "", d->mount[i].path, size);
     }
     if (missing > 0) {
         char folder[64] = "/dev/hugepages";
         if (missing != usual)
             snprintf(folder, sizeof folder, "/dev/hugepages-%lluM",
                      (unsigned long long)(missing / MIB));
-        f.verdict = d->n_mounts ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
         nj_show_bytes(missing, size, sizeof size);
-        nj__text_add(&f.what, "%snot mounted for pages of %s", d->n_mounts ? "; " : "", size);
-        nj__text_add(&f.advice, "%smkdir -p %s\n", d->sudo, folder);
-        nj__text_add(&f.advice, "%smount -t hugetlbfs -o pagesize=%lluK nodev %s\n", d->sudo,
-                     (unsigned long long)(missing / KIB), folder);
+        nj__verdict(d, d->n_mounts ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR,
+                    "%snot mounted for pages of %s", d->n_mounts ? "; " : "", size);
+        nj__advise(d, "%smkdir -p %s\n", d->sudo, folder);
+        nj__advise(d, "%smount -t hugetlbfs -o pagesize=%lluK nodev %s\n", d->sudo,
+                   (unsigned long long)(missing / KIB), folder);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* --- transparent ones, for what is not the EAL's ---------------------------------------------- */
@@ -599,20 +594,19 @@ static void check_mounts(struct nj_doctor *d, const struct node *nodes, uint32_t
 static void check_transparent(struct nj_doctor *d)
 {
     static const char *const path = "/sys/kernel/mm/transparent_hugepage/enabled";
-    struct nj_finding f;
     char text[64];
 
-    nj__begin(&f, "transparent-hugepages");
+    nj__begin(d, "transparent-hugepages");
     if (!nj__host_line(d, text, sizeof text, "%s", path))
-        nj__text_add(&f.what, "the kernel has none");
+        nj__what(d, "the kernel has none");
     else if (!strstr(text, "[never]"))
-        nj__text_add(&f.what, "%s", text);
+        nj__what(d, "%s", text);
     else {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "%s: memory of connections and files is on small pages", text);
-        nj__text_add(&f.advice, "echo madvise | %stee %s\n", d->sudo, path);
+        nj__verdict(d, NJ_VERDICT_WARNING, "%s: memory of connections and files is on small pages",
+                    text);
+        nj__advise(d, "echo madvise | %stee %s\n", d->sudo, path);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 void nj__check_memory(struct nj_doctor *d)

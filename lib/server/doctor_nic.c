@@ -175,16 +175,16 @@ static bool must_stay(const struct nj_doctor *d, const char *address)
     return !is_nic(d, address) || (nic && nic->has_default);
 }
 
-static void note_routes(const struct nj_nic *nic, struct nj_text *t)
+static void note_routes(struct nj_doctor *d, const struct nj_nic *nic)
 {
     if (nic && nic->has_routes)
-        nj__text_add(t, "# %s has routes of the kernel, which end with this\n", nic->route_of);
+        nj__advise(d, "# %s has routes of the kernel, which end with this\n", nic->route_of);
 }
 
 /* The devices of the group that hinder vfio. How many; of these, `*n_stay` have to stay with the
- * kernel, one of them is named in `why`. `unbind`, unless NULL, gets the commands for others. */
-static uint32_t look_at_group(const struct nj_doctor *d, const struct nj_nic *nic, uint32_t *n_stay,
-                              struct nj_text *unbind, char *why, size_t why_bytes)
+ * kernel, one of them is named in `why`. `advise`: commands that unbind the others. */
+static uint32_t look_at_group(struct nj_doctor *d, const struct nj_nic *nic, uint32_t *n_stay,
+                              bool advise, char *why, size_t why_bytes)
 {
     struct dirent **names;
     uint32_t n =
@@ -203,11 +203,11 @@ static uint32_t look_at_group(const struct nj_doctor *d, const struct nj_nic *ni
         if (stays || n_others == 1)
             snprintf(why, why_bytes, "%.23s of its IOMMU group is bound to %s", address, driver);
         *n_stay += stays;
-        if (!unbind || stays)
+        if (!advise || stays)
             continue;
-        note_routes(nic_at(d, address), unbind);
-        nj__text_add(unbind, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", address,
-                     d->sudo, address);
+        note_routes(d, nic_at(d, address));
+        nj__advise(d, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", address, d->sudo,
+                   address);
     }
     nj__host_names_free(names, n);
     return n_others;
@@ -231,7 +231,7 @@ static enum nj_nic_state stuck(struct nj_nic *nic, const char *why)
     return NJ_NIC_STUCK;
 }
 
-static enum nj_nic_state state_of(const struct nj_doctor *d, struct nj_nic *nic)
+static enum nj_nic_state state_of(struct nj_doctor *d, struct nj_nic *nic)
 {
     uint32_t n_stay = 0;
 
@@ -242,8 +242,8 @@ static enum nj_nic_state state_of(const struct nj_doctor *d, struct nj_nic *nic)
                               : stuck(nic, "bound to vfio-pci, which has no IOMMU here");
         if (nic->group < 0)
             return stuck(nic, "bound to vfio-pci, and in no IOMMU group");
-        return look_at_group(d, nic, &n_stay, NULL, nic->why, sizeof nic->why) > 0 ? NJ_NIC_STUCK
-                                                                                   : NJ_NIC_READY;
+        return look_at_group(d, nic, &n_stay, false, nic->why, sizeof nic->why) > 0 ? NJ_NIC_STUCK
+                                                                                    : NJ_NIC_READY;
     case NJ_BOUND_UIO:
         if (translates(d, nic))
             return stuck(nic, "bound to a uio driver, while the IOMMU is on and refuses its DMA");
@@ -260,7 +260,7 @@ static enum nj_nic_state state_of(const struct nj_doctor *d, struct nj_nic *nic)
     if (nic->has_default)
         return NJ_NIC_KEPT;
     if (d->way == NJ_WAY_VFIO && nic->group >= 0)
-        look_at_group(d, nic, &n_stay, NULL, nic->why, sizeof nic->why);
+        look_at_group(d, nic, &n_stay, false, nic->why, sizeof nic->why);
     return n_stay > 0 ? NJ_NIC_UNFIT : NJ_NIC_FREE;
 }
 
@@ -300,24 +300,23 @@ void nj__facts_nics(struct nj_doctor *d)
 
 /* --- checks --------------------------------------------------------------------------------- */
 
-static void describe(const struct nj_nic *nic, struct nj_text *t)
+static void describe(struct nj_doctor *d, const struct nj_nic *nic)
 {
-    nj__text_add(t, "%s%s%04x:%04x%s, %s%s", nic->name, *nic->name ? " (" : "", nic->vendor,
-                 nic->device, *nic->name ? ")" : "", *nic->driver ? "driver " : "no driver",
-                 nic->driver);
+    nj__what(d, "%s%s%04x:%04x%s, %s%s", nic->name, *nic->name ? " (" : "", nic->vendor,
+             nic->device, *nic->name ? ")" : "", *nic->driver ? "driver " : "no driver",
+             nic->driver);
     if (nic->interface[0]) {
-        nj__text_add(t, ", interface %s, %s", nic->interface, nic->has_link ? "link" : "no link");
+        nj__what(d, ", interface %s, %s", nic->interface, nic->has_link ? "link" : "no link");
         if (nic->mbit_per_s > 0)
-            nj__text_add(t, " of %lld Mbit/s", (long long)nic->mbit_per_s);
+            nj__what(d, " of %lld Mbit/s", (long long)nic->mbit_per_s);
     }
     if (nic->node >= 0)
-        nj__text_add(t, ", NUMA node %lld", (long long)nic->node);
+        nj__what(d, ", NUMA node %lld", (long long)nic->node);
     if (nic->group >= 0)
-        nj__text_add(t, ", IOMMU group %lld", (long long)nic->group);
+        nj__what(d, ", IOMMU group %lld", (long long)nic->group);
 }
 
-static void advise_binding(const struct nj_doctor *d, const struct nj_nic *nic, enum nj_way way,
-                           struct nj_text *a)
+static void advise_binding(struct nj_doctor *d, const struct nj_nic *nic, enum nj_way way)
 {
     static const char *const drivers[] = {[NJ_WAY_VFIO] = "vfio-pci",
                                           [NJ_WAY_NOIOMMU] = "vfio-pci",
@@ -328,93 +327,90 @@ static void advise_binding(const struct nj_doctor *d, const struct nj_nic *nic, 
 
     if (!driver)
         return;
-    note_routes(nic, a);
-    nj__text_add(a, "echo %s | %stee /sys/bus/pci/devices/%s/driver_override\n", driver, d->sudo,
-                 nic->address);
+    note_routes(d, nic);
+    nj__advise(d, "echo %s | %stee /sys/bus/pci/devices/%s/driver_override\n", driver, d->sudo,
+               nic->address);
     if (nic->driver[0])
-        nj__text_add(a, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", nic->address,
-                     d->sudo, nic->address);
+        nj__advise(d, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", nic->address,
+                   d->sudo, nic->address);
     if (way == NJ_WAY_VFIO && nic->group >= 0)
-        look_at_group(d, nic, &n_stay, a, why, sizeof why);
-    nj__text_add(a, "echo %s | %stee /sys/bus/pci/drivers_probe\n", nic->address, d->sudo);
-    nj__text_add(a, "# at each boot (package driverctl): %sdriverctl set-override %s %s\n", d->sudo,
-                 nic->address, driver);
+        look_at_group(d, nic, &n_stay, true, why, sizeof why);
+    nj__advise(d, "echo %s | %stee /sys/bus/pci/drivers_probe\n", nic->address, d->sudo);
+    nj__advise(d, "# at each boot (package driverctl): %sdriverctl set-override %s %s\n", d->sudo,
+               nic->address, driver);
 }
 
 /* Where no driver for DPDK can be had yet, the one that fits this host. */
-static void advise_other_driver(const struct nj_doctor *d, const struct nj_nic *nic,
-                                struct nj_text *a)
+static void advise_other_driver(struct nj_doctor *d, const struct nj_nic *nic)
 {
     enum nj_way way = d->way;
 
     if (way == NJ_WAY_NONE) {
         way = d->n_iommu_groups > 0 ? NJ_WAY_VFIO : NJ_WAY_UIO;
-        nj__text_add(a, "# once the kernel has the module (see module/%s):\n",
-                     way == NJ_WAY_VFIO ? "vfio-pci" : "uio_pci_generic");
+        nj__advise(d, "# once the kernel has the module (see module/%s):\n",
+                   way == NJ_WAY_VFIO ? "vfio-pci" : "uio_pci_generic");
     }
-    advise_binding(d, nic, way, a);
+    advise_binding(d, nic, way);
 }
 
-static void advise_stuck(const struct nj_doctor *d, const struct nj_nic *nic, struct nj_text *a)
+static void advise_stuck(struct nj_doctor *d, const struct nj_nic *nic)
 {
     char why[128];
     uint32_t n_stay;
 
     if (nic->binding == NJ_BOUND_SHARED) {
-        nj__text_add(a, "%smodprobe -a ib_uverbs mlx%s_ib\n", d->sudo,
-                     strncmp(nic->driver, "mlx4", 4) == 0 ? "4" : "5");
-        nj__untested(a);
+        nj__advise(d, "%smodprobe -a ib_uverbs mlx%s_ib\n", d->sudo,
+                   strncmp(nic->driver, "mlx4", 4) == 0 ? "4" : "5");
+        nj__untested(d);
     } else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
-        look_at_group(d, nic, &n_stay, a, why, sizeof why);
+        look_at_group(d, nic, &n_stay, true, why, sizeof why);
         if (n_stay > 0)
-            nj__text_add(
-                a, "# %s, which has to stay: put one of the two into another slot (untested)\n",
-                why);
+            nj__advise(d,
+                       "# %s, which has to stay: put one of the two into another slot (untested)\n",
+                       why);
     } else {
-        advise_other_driver(d, nic, a);
+        advise_other_driver(d, nic);
     }
 }
 
 static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
 {
-    struct nj_finding f;
 
-    nj__begin(&f, "nic/%s", nic->address);
-    describe(nic, &f.what);
+    nj__begin(d, "nic/%s", nic->address);
+    describe(d, nic);
     switch (nic->state) {
     case NJ_NIC_KEPT:
         if (d->no_routes)
-            nj__text_add(&f.what, ": the routes cannot be read, so it may carry the default route");
+            nj__what(d, ": the routes cannot be read, so it may carry the default route");
         else if (nic->is_suspect)
-            nj__text_add(&f.what, ": may carry the default route (%s), whose NIC is not known",
-                         d->astray->name);
+            nj__what(d, ": may carry the default route (%s), whose NIC is not known",
+                     d->astray->name);
         else
-            nj__text_add(&f.what, ": carries the default route (%s), never bind it", nic->route_of);
+            nj__what(d, ": carries the default route (%s), never bind it", nic->route_of);
         break;
     case NJ_NIC_READY:
-        nj__text_add(&f.what, ": ready, EAL argument -a %s", nic->address);
+        nj__what(d, ": ready, EAL argument -a %s", nic->address);
         break;
     case NJ_NIC_FREE:
         if (d->n_ready > 0) {
-            nj__text_add(&f.what, ": not used by DPDK");
+            nj__what(d, ": not used by DPDK");
         } else {
-            f.verdict = NJ_VERDICT_WARNING;
-            nj__text_add(&f.what, d->way == NJ_WAY_NONE
-                                      ? ": no driver for DPDK can have it, see iommu and module/"
-                                      : ": DPDK cannot use it yet");
-            advise_binding(d, nic, d->way, &f.advice);
+            nj__verdict(d, NJ_VERDICT_WARNING,
+                        d->way == NJ_WAY_NONE
+                            ? ": no driver for DPDK can have it, see iommu and module/"
+                            : ": DPDK cannot use it yet");
+            advise_binding(d, nic, d->way);
         }
         break;
     case NJ_NIC_UNFIT:
-        nj__text_add(&f.what, ": cannot be bound: %s, which has to stay", nic->why);
+        nj__what(d, ": cannot be bound: %s, which has to stay", nic->why);
         break;
     case NJ_NIC_STUCK:
-        f.verdict = d->n_ready > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
-        nj__text_add(&f.what, ": %s", nic->why);
-        advise_stuck(d, nic, &f.advice);
+        nj__verdict(d, d->n_ready > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR, ": %s", nic->why);
+        advise_stuck(d, nic);
         break;
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 struct word_search {
@@ -445,79 +441,73 @@ static bool is_bound_at_boot(const struct nj_doctor *d, const struct nj_nic *nic
 
 static void check_boot(struct nj_doctor *d, const struct nj_nic *nic)
 {
-    struct nj_finding f;
 
     if (nic->state != NJ_NIC_READY || nic->binding == NJ_BOUND_SHARED)
         return;
-    nj__begin(&f, "nic/%s/boot", nic->address);
+    nj__begin(d, "nic/%s/boot", nic->address);
     if (is_bound_at_boot(d, nic)) {
-        nj__text_add(&f.what, "bound to %s at the next boot, too", nic->driver);
+        nj__what(d, "bound to %s at the next boot, too", nic->driver);
     } else {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "bound to %s until the next boot only", nic->driver);
-        nj__text_add(&f.advice,
-                     "# %sapt-get install -y driverctl\n# %sdriverctl set-override %s %s\n",
-                     d->sudo, d->sudo, nic->address, nic->driver);
+        nj__verdict(d, NJ_VERDICT_WARNING, "bound to %s until the next boot only", nic->driver);
+        nj__advise(d, "# %sapt-get install -y driverctl\n# %sdriverctl set-override %s %s\n",
+                   d->sudo, d->sudo, nic->address, nic->driver);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* A virtual function of a NIC that has to stay can be bound in its place. */
-static void advise_virtual(const struct nj_doctor *d, struct nj_text *a)
+static void advise_virtual(struct nj_doctor *d)
 {
     int64_t n;
 
     for (uint32_t i = 0; i < d->n_nics; i++)
         if (nj__host_number(d, &n, "/sys/bus/pci/devices/%s/sriov_totalvfs", d->nic[i].address) &&
             n > 0)
-            nj__text_add(a,
-                         "# a virtual function of it (SR-IOV; untested):\n"
-                         "echo 1 | %stee /sys/bus/pci/devices/%s/sriov_numvfs\n",
-                         d->sudo, d->nic[i].address);
-    nj__text_add(a, "# without a NIC: drivers-config/README.md\n");
+            nj__advise(d,
+                       "# a virtual function of it (SR-IOV; untested):\n"
+                       "echo 1 | %stee /sys/bus/pci/devices/%s/sriov_numvfs\n",
+                       d->sudo, d->nic[i].address);
+    nj__advise(d, "# without a NIC: drivers-config/README.md\n");
 }
 
 static void check_all(struct nj_doctor *d)
 {
-    struct nj_finding f;
 
-    nj__begin(&f, "nics");
-    nj__text_add(&f.what, "%u of %u NICs of the PCI bus ready for DPDK", d->n_ready, d->n_nics);
+    nj__begin(d, "nics");
+    nj__verdict(d, d->n_ready > 0 ? NJ_VERDICT_OK : NJ_VERDICT_ERROR,
+                "%u of %u NICs of the PCI bus ready for DPDK", d->n_ready, d->n_nics);
     if (d->n_ready == 0) {
-        f.verdict = NJ_VERDICT_ERROR;
         if (d->n_free > 0)
-            nj__text_add(&f.advice, "# bind one, as its line says\n");
+            nj__advise(d, "# bind one, as its line says\n");
         else
-            advise_virtual(d, &f.advice);
+            advise_virtual(d);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 static void check_default_route(struct nj_doctor *d)
 {
-    struct nj_finding f;
     uint32_t n = 0;
 
-    nj__begin(&f, "default-route");
+    nj__begin(d, "default-route");
     for (uint32_t i = 0; i < d->n_routes; i++) {
         const struct nj_route_if *r = &d->route[i];
         if (!r->is_default)
             continue;
-        nj__text_add(&f.what, "%s%s", n++ ? ", " : "", r->name);
+        nj__what(d, "%s%s", n++ ? ", " : "", r->name);
         if (strcmp(r->name, r->top) != 0)
-            nj__text_add(&f.what, " (below %s)", r->top);
+            nj__what(d, " (below %s)", r->top);
     }
     if (d->no_routes) {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, "/proc/net/route cannot be read: bind no NIC that has an interface");
+        nj__verdict(d, NJ_VERDICT_WARNING,
+                    "/proc/net/route cannot be read: bind no NIC that has an interface");
     } else if (d->astray) {
-        f.verdict = NJ_VERDICT_WARNING;
-        nj__text_add(&f.what, ": the NIC of %s is not known: bind no NIC that has a link",
-                     d->astray->name);
+        nj__verdict(d, NJ_VERDICT_WARNING,
+                    ": the NIC of %s is not known: bind no NIC that has a link", d->astray->name);
     } else if (n == 0) {
-        nj__text_add(&f.what, "none");
+        nj__what(d, "none");
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 void nj__check_nics(struct nj_doctor *d)

@@ -8,7 +8,7 @@
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 
-/* Room that nj__text_add() leaves for it. */
+/* Room that text_add() leaves for it. */
 static const char more[] = "# there is more of the same that does not fit here\n";
 
 /* A name may have bytes that a terminal obeys. */
@@ -19,14 +19,12 @@ static void clean(char *text, const char *keep)
             *p = '?';
 }
 
-void nj__text_add(struct nj_text *t, const char *fmt, ...)
+/* Add all of it, or nothing where it does not fit: so no command is cut in half. */
+static void NJ_PRINTF(2, 0) text_add(struct nj_text *t, const char *fmt, va_list ap)
 {
     size_t room = sizeof t->p - sizeof more - t->n;
-    va_list ap;
-
-    va_start(ap, fmt);
     int put = vsnprintf(t->p + t->n, room, fmt, ap);
-    va_end(ap);
+
     if (put < 0 || (size_t)put >= room) {
         t->p[t->n] = '\0';
         t->cut = true;
@@ -36,18 +34,44 @@ void nj__text_add(struct nj_text *t, const char *fmt, ...)
     t->n += (size_t)put;
 }
 
-void nj__begin(struct nj_finding *f, const char *id_fmt, ...)
+void nj__begin(struct nj_doctor *d, const char *id_fmt, ...)
 {
+    struct nj_finding *f = &d->finding;
     va_list ap;
 
-    f->verdict = NJ_VERDICT_OK;
-    f->what.n = f->advice.n = 0;
-    f->what.cut = f->advice.cut = false;
-    f->what.p[0] = f->advice.p[0] = '\0';
+    *f = (struct nj_finding){.verdict = NJ_VERDICT_OK};
     va_start(ap, id_fmt);
     vsnprintf(f->id, sizeof f->id, id_fmt, ap);
     va_end(ap);
     clean(f->id, "");
+}
+
+void nj__what(struct nj_doctor *d, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    text_add(&d->finding.what, fmt, ap);
+    va_end(ap);
+}
+
+void nj__verdict(struct nj_doctor *d, enum nj_verdict verdict, const char *fmt, ...)
+{
+    va_list ap;
+
+    d->finding.verdict = verdict;
+    va_start(ap, fmt);
+    text_add(&d->finding.what, fmt, ap);
+    va_end(ap);
+}
+
+void nj__advise(struct nj_doctor *d, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    text_add(&d->finding.advice, fmt, ap);
+    va_end(ap);
 }
 
 const char *nj__shell_word(char *word, size_t n, const char *name)
@@ -105,8 +129,10 @@ static void tell_json(struct nj_doctor *d, const struct nj_finding *f)
     fputs("}", d->out);
 }
 
-void nj__tell(struct nj_doctor *d, struct nj_finding *f)
+void nj__tell(struct nj_doctor *d)
 {
+    struct nj_finding *f = &d->finding;
+
     if (f->advice.cut) {
         memcpy(f->advice.p + f->advice.n, more, sizeof more);
         f->advice.n += sizeof more - 1;
@@ -118,26 +144,25 @@ void nj__tell(struct nj_doctor *d, struct nj_finding *f)
     d->n_told[f->verdict]++;
 }
 
-void nj__untested(struct nj_text *advice)
+void nj__untested(struct nj_doctor *d)
 {
-    nj__text_add(advice, "# (untested)\n");
+    nj__advise(d, "# (untested)\n");
 }
 
-void nj__advise_cmdline(const struct nj_doctor *d, struct nj_text *a, const char *name,
-                        const char *words_more)
+void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words_more)
 {
     char line[2048], is[2048];
 
     snprintf(line, sizeof line, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"", words_more);
     if (!nj__host_has(d, "/etc/default/grub")) {
-        nj__text_add(a, "# add to the kernel's command line, and reboot: %s\n", words_more);
-        nj__untested(a);
+        nj__advise(d, "# add to the kernel's command line, and reboot: %s\n", words_more);
+        nj__untested(d);
         return;
     }
     nj__host_line(d, is, sizeof is, "/etc/default/grub.d/nightjar-%s.cfg", name);
     if (strcmp(is, line) != 0)
-        nj__text_add(a, "echo '%s' | %stee /etc/default/grub.d/nightjar-%s.cfg\n", line, d->sudo,
-                     name);
-    nj__text_add(a, "%supdate-grub\n# and reboot\n", d->sudo);
-    nj__untested(a);
+        nj__advise(d, "echo '%s' | %stee /etc/default/grub.d/nightjar-%s.cfg\n", line, d->sudo,
+                   name);
+    nj__advise(d, "%supdate-grub\n# and reboot\n", d->sudo);
+    nj__untested(d);
 }

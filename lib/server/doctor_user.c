@@ -222,48 +222,46 @@ static struct limit read_memlock(const struct nj_doctor *d)
     return capped ? m.hard : m.soft;
 }
 
-static void advise_memlock(const struct nj_doctor *d, const struct limit *is, struct nj_text *a)
+static void advise_memlock(struct nj_doctor *d, const struct limit *is)
 {
     static const char folder[] = "by /etc/security/limits.d/";
     char word[NAME_WORD_BYTES];
 
-    nj__text_add(a, "echo %s - memlock unlimited | %stee /etc/security/limits.d/nightjar.conf\n",
-                 nj__shell_word(word, sizeof word, d->account.name), d->sudo);
+    nj__advise(d, "echo %s - memlock unlimited | %stee /etc/security/limits.d/nightjar.conf\n",
+               nj__shell_word(word, sizeof word, d->account.name), d->sudo);
     if (is->rank == 3 && strncmp(is->where, folder, sizeof folder - 1) == 0 &&
         strcmp(is->where + sizeof folder - 1, "nightjar.conf") > 0)
-        nj__text_add(a, "# take the line out of %s, which is read later\n", is->where + 3);
-    nj__text_add(a, "# that holds from the next login on; a unit of systemd wants "
-                    "LimitMEMLOCK=infinity in its [Service] instead\n");
+        nj__advise(d, "# take the line out of %s, which is read later\n", is->where + 3);
+    nj__advise(d, "# that holds from the next login on; a unit of systemd wants "
+                  "LimitMEMLOCK=infinity in its [Service] instead\n");
     if (d->account.is_us)
-        nj__text_add(a, "# for this shell:\n%sprlimit --pid $$ --memlock=unlimited\n", d->sudo);
+        nj__advise(d, "# for this shell:\n%sprlimit --pid $$ --memlock=unlimited\n", d->sudo);
 }
 
 static void check_memlock(struct nj_doctor *d)
 {
     struct limit m = read_memlock(d);
-    struct nj_finding f;
     char is[24], need[24];
 
     nj_show_bytes(m.bytes, is, sizeof is);
     nj_show_bytes(d->huge_bytes, need, sizeof need);
-    nj__begin(&f, "memlock");
+    nj__begin(d, "memlock");
     if (d->account.uid == 0)
-        nj__text_add(&f.what, "root: no limit for what vfio locks");
+        nj__what(d, "root: no limit for what vfio locks");
     else if (m.rank > 0 && m.bytes == UINT64_MAX)
-        nj__text_add(&f.what, "unlimited for %s %s", d->account.name, m.where);
+        nj__what(d, "unlimited for %s %s", d->account.name, m.where);
     else if (m.rank > 0 && d->huge_bytes > 0 && m.bytes >= d->huge_bytes)
-        nj__text_add(&f.what, "%s for %s %s, as much as there are huge pages", is, d->account.name,
-                     m.where);
+        nj__what(d, "%s for %s %s, as much as there are huge pages", is, d->account.name, m.where);
     else {
-        nj__text_add(&f.what, "%s for %s%s%s; vfio locks all memory that it maps, up to %s%s",
-                     m.rank > 0 ? is : "nothing is set", d->account.name, *m.where ? " " : "",
-                     m.where, d->huge_bytes ? need : "all huge pages",
-                     d->needs_vfio ? "" : " (not used on this host)");
-        f.verdict = d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_OK;
+        nj__verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_OK,
+                    "%s for %s%s%s; vfio locks all memory that it maps, up to %s%s",
+                    m.rank > 0 ? is : "nothing is set", d->account.name, *m.where ? " " : "",
+                    m.where, d->huge_bytes ? need : "all huge pages",
+                    d->needs_vfio ? "" : " (not used on this host)");
         if (d->needs_vfio)
-            advise_memlock(d, &m, &f.advice);
+            advise_memlock(d, &m);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 /* --- permissions ----------------------------------------------------------------------------- */
@@ -313,13 +311,11 @@ static void tell_closed(struct nj_doctor *d, const char *path, const char *folde
                         enum nj_verdict bad)
 {
     char word[NJ_SHELL_WORD_BYTES(PATH_BYTES)];
-    struct nj_finding f;
 
-    nj__begin(&f, "permission%s", path);
-    f.verdict = bad;
-    nj__text_add(&f.what, "%s may not search %s", d->account.name, folder);
-    nj__text_add(&f.advice, "%schmod a+x %s\n", d->sudo, nj__shell_word(word, sizeof word, folder));
-    nj__tell(d, &f);
+    nj__begin(d, "permission%s", path);
+    nj__verdict(d, bad, "%s may not search %s", d->account.name, folder);
+    nj__advise(d, "%schmod a+x %s\n", d->sudo, nj__shell_word(word, sizeof word, folder));
+    nj__tell(d);
 }
 
 static void vfio_path(const struct nj_doctor *d, const struct nj_nic *nic, char *path, size_t n)
@@ -367,7 +363,6 @@ static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict ba
                        const char *command, const char *for_boot)
 {
     char below[PATH_BYTES], word[NJ_SHELL_WORD_BYTES(PATH_BYTES)];
-    struct nj_finding f;
     struct stat st;
 
     if (find_closed(d, path, below)) {
@@ -376,20 +371,18 @@ static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict ba
     }
     if (!find(d, path, below, &st))
         return false;
-    nj__begin(&f, "permission%s", path);
+    nj__begin(d, "permission%s", path);
     if (may_use(d, below, &st)) {
-        nj__text_add(&f.what, "%s may read and write", d->account.name);
+        nj__what(d, "%s may read and write", d->account.name);
     } else {
-        f.verdict = bad;
-        nj__text_add(&f.what, "%s may not read and write (mode %04o, uid %u, gid %u)",
-                     d->account.name, (unsigned)st.st_mode & 07777, (unsigned)st.st_uid,
-                     (unsigned)st.st_gid);
-        nj__text_add(&f.advice, "%s%s %s\n", d->sudo, command,
-                     nj__shell_word(word, sizeof word, path));
+        nj__verdict(d, bad, "%s may not read and write (mode %04o, uid %u, gid %u)",
+                    d->account.name, (unsigned)st.st_mode & 07777, (unsigned)st.st_uid,
+                    (unsigned)st.st_gid);
+        nj__advise(d, "%s%s %s\n", d->sudo, command, nj__shell_word(word, sizeof word, path));
         if (*for_boot)
-            nj__text_add(&f.advice, "%s\n", for_boot);
+            nj__advise(d, "%s\n", for_boot);
     }
-    nj__tell(d, &f);
+    nj__tell(d);
     return true;
 }
 
@@ -398,7 +391,6 @@ static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, cons
     char path[64], rule[256];
     enum nj_verdict bad = bad_for(d, nic);
     bool has_file = d->n_iommu_groups > 0 || d->noiommu;
-    struct nj_finding f;
 
     if (nic->group < 0 || !has_file)
         return;
@@ -409,12 +401,11 @@ static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, cons
              strrchr(path, '/') + 1, d->account.name, d->sudo);
     if (check_path(d, path, bad, chown, rule))
         return;
-    nj__begin(&f, "permission%s", path);
-    f.verdict = bad;
-    nj__text_add(&f.what,
-                 "missing, although %s is bound to vfio-pci: a container needs it from its host",
-                 nic->address);
-    nj__tell(d, &f);
+    nj__begin(d, "permission%s", path);
+    nj__verdict(d, bad,
+                "missing, although %s is bound to vfio-pci: a container needs it from its host",
+                nic->address);
+    nj__tell(d);
 }
 
 static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char *chown)
@@ -433,35 +424,31 @@ static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char 
 /* Without an IOMMU a NIC is told physical addresses, which only root gets to know. */
 static void check_root(struct nj_doctor *d)
 {
-    struct nj_finding f;
     bool physical = d->n_ready == 0 && (d->way == NJ_WAY_UIO || d->way == NJ_WAY_NOIOMMU);
 
     for (uint32_t i = 0; i < d->n_nics; i++)
         physical |= d->nic[i].state == NJ_NIC_READY &&
                     (d->nic[i].binding == NJ_BOUND_UIO ||
                      (d->nic[i].binding == NJ_BOUND_VFIO && d->n_iommu_groups == 0));
-    nj__begin(&f, "user");
-    nj__text_add(&f.what, "%s", d->account.name);
+    nj__begin(d, "user");
+    nj__what(d, "%s", d->account.name);
     if (physical && d->account.uid != 0) {
-        f.verdict = d->n_usable > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
-        nj__text_add(&f.what, ": without an IOMMU only root can use a NIC");
-        nj__text_add(&f.advice,
-                     "# run nightjar as root, or switch the IOMMU on and use vfio-pci\n");
+        nj__verdict(d, d->n_usable > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR,
+                    ": without an IOMMU only root can use a NIC");
+        nj__advise(d, "# run nightjar as root, or switch the IOMMU on and use vfio-pci\n");
     }
-    nj__tell(d, &f);
+    nj__tell(d);
 }
 
 static void check_tun(struct nj_doctor *d)
 {
-    struct nj_finding f;
 
     if (check_path(d, "/dev/net/tun", NJ_VERDICT_WARNING, "chmod 666", ""))
         return;
-    nj__begin(&f, "permission/dev/net/tun");
-    f.verdict = NJ_VERDICT_WARNING;
-    nj__text_add(&f.what, "missing: a tap in place of a NIC needs it (./dev run)");
-    nj__text_add(&f.advice, "%smodprobe tun\n", d->sudo);
-    nj__tell(d, &f);
+    nj__begin(d, "permission/dev/net/tun");
+    nj__verdict(d, NJ_VERDICT_WARNING, "missing: a tap in place of a NIC needs it (./dev run)");
+    nj__advise(d, "%smodprobe tun\n", d->sudo);
+    nj__tell(d);
 }
 
 void nj__check_user(struct nj_doctor *d)
