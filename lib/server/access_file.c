@@ -13,23 +13,13 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/count.h"
 #include "base/fail.h"
 #include "server/access_format.h"
 #include "server/say.h"
 
 /* What a pipe takes at once or not at all, if it takes any (pipe(7), PIPE_BUF). */
 #define PIPE_BYTES 4096u
-
-static void count(_Atomic uint64_t *n, uint64_t more)
-{
-    atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + more,
-                          memory_order_relaxed);
-}
-
-static uint64_t read_count(const _Atomic uint64_t *n)
-{
-    return atomic_load_explicit(n, memory_order_relaxed);
-}
 
 static bool is_stdout(const char *path)
 {
@@ -169,7 +159,7 @@ static void tell_trouble(struct nj_access_file *f, const char *what)
         return;
     f->troubled = true;
     f->told_at = f->now;
-    f->n_lost_before = read_count(&f->n_lost);
+    f->n_lost_before = nj_load_relaxed(&f->n_lost);
     nj_say(NJ_SAY_ERROR, "the access log %s: %s; trying again, and counting what is lost",
            name_of(f->path), what);
 }
@@ -180,7 +170,7 @@ static void tell_recovered(struct nj_access_file *f)
         return;
     f->troubled = false;
     nj_say(NJ_SAY_INFO, "the access log %s takes lines again; %lu were lost", name_of(f->path),
-           (unsigned long)(read_count(&f->n_lost) - f->n_lost_before));
+           (unsigned long)(nj_load_relaxed(&f->n_lost) - f->n_lost_before));
 }
 
 /* --- what is kept -------------------------------------------------------------------------- */
@@ -214,7 +204,7 @@ static void drop_half_line(struct nj_access_file *f)
     NJ_CHECK(end);
     f->from = (size_t)(end - f->kept) + 1;
     f->mid_line = false;
-    count(&f->n_lost, 1);
+    nj_add_own(&f->n_lost, 1);
 }
 
 char *nj_access_file_room(struct nj_access_file *f, size_t n_bytes)
@@ -229,7 +219,7 @@ char *nj_access_file_room(struct nj_access_file *f, size_t n_bytes)
     if (NJ_ACCESS_KEPT_BYTES - f->to >= n_bytes)
         return f->kept + f->to;
     tell_trouble(f, "it takes too few lines");
-    count(&f->n_lost, 1);
+    nj_add_own(&f->n_lost, 1);
     return NULL;
 }
 
@@ -279,7 +269,7 @@ static size_t went(struct nj_access_file *f, size_t n)
     const char *from = f->kept + f->from;
     size_t n_whole = whole_lines(from, n), half = n - n_whole;
 
-    count(&f->n_written, lines_in(from, n));
+    nj_add_own(&f->n_written, lines_in(from, n));
     if (half > 0 && f->regular && (n_whole > 0 || !f->mid_line) && cut_file(f, half)) {
         n -= half;
         half = 0;
@@ -428,7 +418,7 @@ void nj_access_file_close(struct nj_access_file *f)
     }
     if (f->from < f->to) {
         uint64_t n_left = lines_in(f->kept + f->from, f->to - f->from);
-        count(&f->n_lost, n_left);
+        nj_add_own(&f->n_lost, n_left);
         nj_say(NJ_SAY_WARNING, "the access log %s: lines lost at the end: %lu", name_of(f->path),
                (unsigned long)n_left);
     }

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 #include "base/pool.h"
 #include "server/access_file.h"
 #include "server/worker.h"
@@ -96,8 +97,8 @@ static struct nj_access *take(void *ctx)
         fetch(p);
     struct nj_access *a = nj_pool_take_raw(&p->records);
     if (!a) {
-        uint64_t n = atomic_load_explicit(&p->n_refused, memory_order_relaxed);
-        atomic_store_explicit(&p->n_refused, n + 1, memory_order_relaxed);
+        uint64_t n = nj_load_relaxed(&p->n_refused);
+        nj_store_relaxed(&p->n_refused, n + 1);
         return NULL;
     }
     memset(a, 0, offsetof(struct nj_access, text));
@@ -126,18 +127,18 @@ struct nj_access_port nj_access_log_port(struct nj_access_log *log, uint32_t sha
 
 void nj_access_log_reopen(struct nj_access_log *log)
 {
-    atomic_store_explicit(&log->reopen, true, memory_order_relaxed);
+    nj_store_relaxed(&log->reopen, true);
 }
 
 struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log)
 {
     struct nj_access_counts c = {
-        .n_written = atomic_load_explicit(&log->file.n_written, memory_order_relaxed),
-        .n_lost = atomic_load_explicit(&log->file.n_lost, memory_order_relaxed),
+        .n_written = nj_load_relaxed(&log->file.n_written),
+        .n_lost = nj_load_relaxed(&log->file.n_lost),
     };
 
     for (uint32_t i = 0; i < log->config.n_shards; i++)
-        c.n_lost += atomic_load_explicit(&log->ports[i].n_refused, memory_order_relaxed);
+        c.n_lost += nj_load_relaxed(&log->ports[i].n_refused);
     return c;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 #include "base/list.h"
 #include "base/pages.h"
 
@@ -54,15 +55,10 @@ static uint8_t *address_of(const struct nj__arena *a, uint32_t size, const struc
     return a->at + (uint64_t)(l - a->size[size].blocks) * a->size[size].n_bytes;
 }
 
-static uint32_t get(const _Atomic uint32_t *n)
-{
-    return atomic_load_explicit(n, memory_order_relaxed);
-}
-
 /* One writer at a time. */
 static void add(_Atomic uint32_t *n, int by)
 {
-    atomic_store_explicit(n, get(n) + (uint32_t)by, memory_order_relaxed);
+    nj_add_own(n, (uint32_t)by);
 }
 
 static void push_released(struct nj__arena *a, uint64_t i)
@@ -201,7 +197,7 @@ void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room)
 
 uint8_t *nj__arena_take_spare(struct nj__arena *a)
 {
-    if (a->is_huge || get(&a->n_spare) <= NJ__ARENA_KEEP)
+    if (a->is_huge || nj_load_relaxed(&a->n_spare) <= NJ__ARENA_KEEP)
         return NULL;
     uint8_t *block = address_of(a, 2, a->size[2].free.prev);
     pull(a, 2, index_of(a, 2, block));
@@ -220,12 +216,12 @@ void nj__arena_put_released(struct nj__arena *a, uint8_t *block)
 
 bool nj__arena_is_low(const struct nj__arena *a)
 {
-    return get(&a->n_spare) < NJ__ARENA_LOW && get(&a->n_released) > 0;
+    return nj_load_relaxed(&a->n_spare) < NJ__ARENA_LOW && nj_load_relaxed(&a->n_released) > 0;
 }
 
 uint8_t *nj__arena_take_released(struct nj__arena *a)
 {
-    return get(&a->n_spare) < NJ__ARENA_READY ? pop_released(a) : NULL;
+    return nj_load_relaxed(&a->n_spare) < NJ__ARENA_READY ? pop_released(a) : NULL;
 }
 
 int nj__arena_populate(uint8_t *block)

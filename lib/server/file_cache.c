@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/count.h"
 
 static int64_t to_ns(const struct timespec *ts)
 {
@@ -170,7 +171,7 @@ static struct nj__file *first_open(struct nj__file_cache *c)
  * of a file without the lock. */
 static bool is_held(const struct nj__file *f)
 {
-    return atomic_load_explicit(&f->object.ref.n, memory_order_relaxed) > 1;
+    return nj_load_relaxed(&f->object.ref.n) > 1;
 }
 
 /* The first one that was not used since it came here; else of those that were looked at the one

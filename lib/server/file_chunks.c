@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 #include "server/file_read.h"
 
 struct piece {
@@ -63,7 +64,7 @@ static void count_bytes(struct nj__chunks *c, int64_t by)
 
 static void count_lent(struct nj__chunks *c, const struct piece *p, int by)
 {
-    atomic_fetch_add_explicit(&c->n_lent, (uint32_t)by, memory_order_relaxed);
+    nj_add_relaxed(&c->n_lent, (uint32_t)by);
     c->n_lent_bytes += (uint64_t)(by * (int64_t)p->n_room);
     nj__file_stat_add(&c->shared->stats.chunk_lent_bytes, by * (int64_t)p->n_room);
 }
@@ -93,7 +94,7 @@ static void count_ahead(struct nj__chunks *c, int64_t by)
 /* There is room for one more. */
 static bool may_enter_ahead(const struct nj__chunks *c)
 {
-    uint64_t n = atomic_load_explicit(&c->shared->stats.ahead_bytes, memory_order_relaxed);
+    uint64_t n = nj_load_relaxed(&c->shared->stats.ahead_bytes);
     return n + NJ_CHUNK_BYTES <= c->lent_max / NJ__CHUNK_AHEAD_SHARE;
 }
 
@@ -216,7 +217,7 @@ static struct piece *find(struct nj__chunks *c, const struct nj__file *f, uint64
 /* One more reference to what someone may be about to let go of for good. */
 static bool take_if_held(struct nj_ref *r)
 {
-    uint32_t n = atomic_load_explicit(&r->n, memory_order_relaxed);
+    uint32_t n = nj_load_relaxed(&r->n);
 
     while (n > 0)
         if (atomic_compare_exchange_weak_explicit(&r->n, &n, n + 1, memory_order_acquire,
@@ -416,7 +417,7 @@ static enum nj_file_result no_memory(const struct nj__chunks *c, struct nj_file_
 {
     struct nj_file_store_stats *stats = &c->shared->stats;
 
-    job->seen = atomic_load_explicit(&stats->chunk_returns, memory_order_relaxed);
+    job->seen = nj_load_relaxed(&stats->chunk_returns);
     nj__file_stat_add(&stats->waits, 1);
     return NJ_FILE_NO_MEMORY;
 }
@@ -496,7 +497,7 @@ enum nj_file_result nj__chunks_end(struct nj__chunks *c, const struct nj__fill *
     p->is_used = ok && job;
     if (!ok)
         forget(p);
-    atomic_fetch_add_explicit(&c->n_fills[p->place], 1, memory_order_relaxed);
+    nj_add_relaxed(&c->n_fills[p->place], 1);
     nj__shared_unlock(c->shared);
     if (fill->from)
         nj_ref_put(&fill->from->chunk.ref);

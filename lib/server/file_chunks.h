@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/count.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "http/file_port.h"
@@ -100,7 +101,7 @@ enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
 /* Without the lock. */
 static inline uint32_t nj__chunks_fills(const struct nj__chunks *c, uint32_t place)
 {
-    return atomic_load_explicit(&c->n_fills[place], memory_order_relaxed);
+    return nj_load_relaxed(&c->n_fills[place]);
 }
 /* With the lock: the file is about to be freed, forget its pieces. */
 void nj__chunks_forget(struct nj__file *f);

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/count.h"
 
 /* File times advance with the kernel's tick, 10 ms at the slowest, and lag by as much. */
 #define TICK_NS 20000000
@@ -177,8 +178,8 @@ bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uin
     bool ok = err == 0 && nj__file_is_unchanged(f);
     if (!ok && !nj__file_lacks_memory(err))
         nj__file_spoil(f);
-    atomic_store_explicit(&f->is_settled, true, memory_order_relaxed);
+    nj_store_relaxed(&f->is_settled, true);
     if (ok)
-        atomic_store_explicit(&f->is_put_off, false, memory_order_relaxed);
+        nj_store_relaxed(&f->is_put_off, false);
     return ok;
 }

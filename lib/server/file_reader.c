@@ -16,6 +16,7 @@
 #include "base/altstack.h"
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 #include "base/limits.h"
 #include "sched/task_queue.h"
 #include "server/file_chunks.h"
@@ -87,14 +88,13 @@ static struct nj__file *file_of(const struct nj__slot *s)
 
 static bool is_put_off(const struct nj__file *f)
 {
-    return atomic_load_explicit(&f->is_put_off, memory_order_relaxed);
+    return nj_load_relaxed(&f->is_put_off);
 }
 
 bool nj_file_reader_may(const struct nj_file_job *job)
 {
     const struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
-    return f->is_local && atomic_load_explicit(&f->is_settled, memory_order_relaxed) &&
-           !is_put_off(f);
+    return f->is_local && nj_load_relaxed(&f->is_settled) && !is_put_off(f);
 }
 
 /* --- home ------------------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static void go_to_workers(struct nj_file_reader *r, struct nj__slot *s)
 
 static bool is_unwanted(const struct nj_file_reader *r, const struct nj__slot *s)
 {
-    return is_stopping(r) || atomic_load_explicit(&s->job->cancelled, memory_order_relaxed);
+    return is_stopping(r) || nj_load_relaxed(&s->job->cancelled);
 }
 
 static void keep(struct nj_file_reader *r, struct nj__slot *s)
@@ -194,7 +194,7 @@ static void submit(struct nj_file_reader *r, struct flight *x)
 static void count_flights(struct nj_file_reader *r, int by)
 {
     r->n_flights += (uint32_t)by;
-    atomic_store_explicit(&r->stats.n_under_way, r->n_flights, memory_order_relaxed);
+    nj_store_relaxed(&r->stats.n_under_way, r->n_flights);
 }
 
 static struct flight *take_flight(struct nj_file_reader *r, struct nj__slot *s, struct nj__file *f,
@@ -332,7 +332,7 @@ static bool begin_reads(struct nj_file_reader *r)
         else
             go_to_workers(r, s);
     }
-    atomic_store_explicit(&r->stats.n_waiting, r->waiting.n, memory_order_relaxed);
+    nj_store_relaxed(&r->stats.n_waiting, r->waiting.n);
     return any;
 }
 
@@ -384,18 +384,16 @@ static void landed(struct nj_file_reader *r, struct flight *x, int32_t result)
     if (result > 0) {
         x->n_got += (uint32_t)result;
         if (x->is_direct)
-            atomic_fetch_add_explicit(&r->stats.direct_bytes, (uint64_t)result,
-                                      memory_order_relaxed);
+            nj_add_relaxed(&r->stats.direct_bytes, (uint64_t)result);
     }
     bool is_whole = x->n_got >= x->fill.n_bytes;
     if (!is_whole && goes_on(r, x, result))
         return;
     x->is_put_off = !is_whole && is_of_system(result);
     if (x->is_put_off)
-        atomic_store_explicit(&x->file->is_put_off, true, memory_order_relaxed);
+        nj_store_relaxed(&x->file->is_put_off, true);
     if (!is_whole)
-        atomic_fetch_add_explicit(x->is_put_off ? &r->stats.n_put_off : &r->stats.n_failed, 1,
-                                  memory_order_relaxed);
+        nj_add_relaxed(x->is_put_off ? &r->stats.n_put_off : &r->stats.n_failed, 1);
     end(r, x, is_whole && nj__file_is_unchanged(x->file));
 }
 
@@ -584,7 +582,7 @@ uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
     until.tv_nsec %= 1000000000L;
     while (sem_timedwait(&r->is_down, &until) < 0)
         if (errno != EINTR)
-            return atomic_load_explicit(&r->stats.n_under_way, memory_order_relaxed) + 1;
+            return nj_load_relaxed(&r->stats.n_under_way) + 1;
     pthread_join(r->thread, NULL);
     r->is_joined = true;
     nj__pages_stop(&r->pages);

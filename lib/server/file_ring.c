@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 
 #define REGISTERED_MAX (1024u * 1024u * 1024u) /* bytes of one buffer, by the kernel's limit */
 
@@ -172,7 +173,6 @@ void nj__ring_wake(struct nj__ring *r)
     static const uint64_t one = 1;
 
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&r->state, memory_order_relaxed) == ASLEEP &&
-        atomic_exchange(&r->state, AWAKE) == ASLEEP)
+    if (nj_load_relaxed(&r->state) == ASLEEP && atomic_exchange(&r->state, AWAKE) == ASLEEP)
         NJ_CHECK(write(r->event_fd, &one, sizeof one) == sizeof one);
 }

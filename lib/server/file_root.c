@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/count.h"
 
 /* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
 #define OPEN_TRIES 4
@@ -109,14 +110,14 @@ static void follow_name(struct nj__root *r)
  * thread looks at a time: if the file system of that name does not answer, no other is lost. */
 static void look_again(struct nj__root *r)
 {
-    int64_t then = atomic_load_explicit(&r->looked_at_ms, memory_order_relaxed);
+    int64_t then = nj_load_relaxed(&r->looked_at_ms);
 
     if (now_ms() - then < LOOK_MS ||
         !atomic_compare_exchange_strong_explicit(&r->looked_at_ms, &then, INT64_MAX,
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
     follow_name(r);
-    atomic_store_explicit(&r->looked_at_ms, now_ms(), memory_order_relaxed);
+    nj_store_relaxed(&r->looked_at_ms, now_ms());
 }
 
 struct walk {

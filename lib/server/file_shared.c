@@ -2,6 +2,7 @@
 #include "server/file_shared.h"
 
 #include "base/assert.h"
+#include "base/count.h"
 
 bool nj__shared_init(struct nj__shared *sh, uint64_t n_bytes)
 {
@@ -58,7 +59,7 @@ void nj__shared_unlock(struct nj__shared *sh)
 
 void nj__shared_push(struct nj__shared *sh, struct nj__grave *g)
 {
-    g->next = atomic_load_explicit(&sh->dead, memory_order_relaxed);
+    g->next = nj_load_relaxed(&sh->dead);
     while (!atomic_compare_exchange_weak_explicit(&sh->dead, &g->next, g, memory_order_release,
                                                   memory_order_relaxed))
         ;
@@ -79,8 +80,8 @@ void nj__shared_bury(struct nj__shared *sh)
 void nj__shared_free(struct nj__shared *sh, struct nj__grave *g)
 {
     if (g->may_block) {
-        g->next = atomic_load_explicit(&sh->to_close, memory_order_relaxed);
-        atomic_store_explicit(&sh->to_close, g, memory_order_relaxed);
+        g->next = nj_load_relaxed(&sh->to_close);
+        nj_store_relaxed(&sh->to_close, g);
     } else {
         g->next = sh->to_free;
         sh->to_free = g;
@@ -89,16 +90,16 @@ void nj__shared_free(struct nj__shared *sh, struct nj__grave *g)
 
 static bool has_to_close(const struct nj__shared *sh)
 {
-    return atomic_load_explicit(&sh->to_close, memory_order_relaxed) != NULL;
+    return nj_load_relaxed(&sh->to_close) != NULL;
 }
 
 void nj__shared_close(struct nj__shared *sh)
 {
     while (has_to_close(sh)) {
         nj__shared_lock(sh);
-        struct nj__grave *g = atomic_load_explicit(&sh->to_close, memory_order_relaxed);
+        struct nj__grave *g = nj_load_relaxed(&sh->to_close);
         if (g)
-            atomic_store_explicit(&sh->to_close, g->next, memory_order_relaxed);
+            nj_store_relaxed(&sh->to_close, g->next);
         nj__shared_unlock(sh);
         if (g)
             g->free(g);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/count.h"
 #include "server/cache_policy.h"
 #include "server/file_store.h"
 
@@ -59,7 +60,7 @@ void nj__shared_push(struct nj__shared *sh, struct nj__grave *g);
 /* Any thread: is there something to bury, at some moment just now? */
 static inline bool nj__shared_has_dead(struct nj__shared *sh)
 {
-    return atomic_load_explicit(&sh->dead, memory_order_relaxed) != NULL;
+    return nj_load_relaxed(&sh->dead) != NULL;
 }
 /* With the lock: evict until so many bytes more fit. False: they do not, as others are lent. */
 bool nj__shared_make_room(struct nj__shared *sh, uint64_t n_bytes);
@@ -76,7 +77,7 @@ void nj__shared_close(struct nj__shared *sh);
 /* Any thread, with the lock or without. */
 static inline void nj__file_stat_add(_Atomic uint64_t *stat, int64_t by)
 {
-    atomic_fetch_add_explicit(stat, (uint64_t)by, memory_order_relaxed);
+    nj_add_relaxed(stat, (uint64_t)by);
 }
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 #include "base/pages.h"
 #include "http/listing.h"
 #include "http/negotiate.h"
@@ -83,7 +84,7 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
 
 static void count_files(struct nj_file_store *s, int by)
 {
-    atomic_fetch_add_explicit(&s->n_files, (uint32_t)by, memory_order_relaxed);
+    nj_add_relaxed(&s->n_files, (uint32_t)by);
 }
 
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
@@ -93,16 +94,14 @@ struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
 
 uint32_t nj_file_store_objects(const struct nj_file_store *s)
 {
-    return atomic_load_explicit(&s->n_files, memory_order_relaxed) +
-           atomic_load_explicit(&s->chunks.n_lent, memory_order_relaxed);
+    return nj_load_relaxed(&s->n_files) + nj_load_relaxed(&s->chunks.n_lent);
 }
 
 bool nj_file_store_has_news(struct nj_file_store *s, const struct nj_file_job *job)
 {
     if (job->result == NJ_FILE_BUSY)
         return nj__chunks_fills(&s->chunks, job->place) != job->seen;
-    return atomic_load_explicit(&s->shared.stats.chunk_returns, memory_order_relaxed) !=
-               job->seen ||
+    return nj_load_relaxed(&s->shared.stats.chunk_returns) != job->seen ||
            nj__shared_has_dead(&s->shared);
 }
 
@@ -136,7 +135,7 @@ static struct nj__file *next_to_look_at(struct nj_file_store *s, int64_t now_s)
 /* One thread at a time: on a disk that does not answer, no other is lost. */
 static void drop_deleted(struct nj_file_store *s, int64_t now_s)
 {
-    int64_t then = atomic_load_explicit(&s->looked_at_s, memory_order_relaxed);
+    int64_t then = nj_load_relaxed(&s->looked_at_s);
     struct nj__file *f;
 
     if (now_s <= then ||
@@ -148,7 +147,7 @@ static void drop_deleted(struct nj_file_store *s, int64_t now_s)
             drop_from_cache(s, f);
         nj_ref_put(&f->object.ref);
     }
-    atomic_store_explicit(&s->looked_at_s, now_s, memory_order_relaxed);
+    nj_store_relaxed(&s->looked_at_s, now_s);
 }
 
 void nj_file_store_bury(void *store)
@@ -195,10 +194,10 @@ static void free_memory(uint8_t *memory, uint64_t n_bytes)
 static bool reserve(struct nj_file_store *s, uint64_t n_bytes, uint64_t most)
 {
     _Atomic uint64_t *all = &s->shared.stats.whole_bytes;
-    uint64_t n = atomic_load_explicit(all, memory_order_relaxed);
+    uint64_t n = nj_load_relaxed(all);
 
     do {
-        uint64_t others = atomic_load_explicit(&s->shared.stats.chunk_bytes, memory_order_relaxed);
+        uint64_t others = nj_load_relaxed(&s->shared.stats.chunk_bytes);
         if (most != UINT64_MAX && n + n_bytes + others > most)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(all, &n, n + n_bytes, memory_order_relaxed,
@@ -233,7 +232,7 @@ static void free_file(struct nj__grave *g)
 
     if (f->fd >= 0) {
         close(f->fd);
-        atomic_fetch_add_explicit(&store_of(f)->n_closed, 1, memory_order_relaxed);
+        nj_add_relaxed(&store_of(f)->n_closed, 1);
     }
     free_memory(f->memory, f->id.size);
     free(f);

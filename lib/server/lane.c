@@ -11,6 +11,7 @@
 #include <rte_ring.h>
 
 #include "base/assert.h"
+#include "base/count.h"
 #include "base/limits.h"
 #include "sched/ewyk.h"
 
@@ -39,7 +40,7 @@ void nj__lane_home(struct nj__slot *s)
     struct nj__lane *l = s->lane;
     struct nj_waker *waker = l->config.waker;
 
-    s->next = atomic_load_explicit(&l->home, memory_order_relaxed);
+    s->next = nj_load_relaxed(&l->home);
     while (!atomic_compare_exchange_weak_explicit(&l->home, &s->next, s, memory_order_release,
                                                   memory_order_relaxed))
         ;
@@ -49,17 +50,10 @@ void nj__lane_home(struct nj__slot *s)
 
 /* --- on the shard's thread -------------------------------------------------------------------- */
 
-/* One writer. */
-static void count(_Atomic uint64_t *n)
-{
-    atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-}
-
 static void publish(struct nj__lane *l)
 {
-    atomic_store_explicit(&l->seen_out, l->n_out + l->waiting.n, memory_order_relaxed);
-    atomic_store_explicit(&l->seen_waiting, l->waiting.n, memory_order_relaxed);
+    nj_store_relaxed(&l->seen_out, l->n_out + l->waiting.n);
+    nj_store_relaxed(&l->seen_waiting, l->waiting.n);
 }
 
 /* All tasks that its class had lately were short. */
@@ -120,7 +114,7 @@ static bool make_room(struct nj__lane *l, const struct nj_task *job)
     struct nj_task *other = nj_task_queue_displace(&l->waiting, job);
     if (!other)
         return false;
-    count(&l->n_displaced);
+    nj_add_own(&l->n_displaced, 1);
     reject(other);
     return true;
 }
@@ -130,14 +124,14 @@ static bool submit(void *ctx, struct nj_task *job)
     struct nj__lane *l = ctx;
 
     if (l->closed || !make_room(l, job)) {
-        count(&l->n_refused);
+        nj_add_own(&l->n_refused, 1);
         return false;
     }
-    atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
+    nj_store_relaxed(&job->cancelled, false);
     nj_task_queue_push(&l->waiting, job);
     place_waiting(l);
     if (nj_list_linked(&job->node))
-        count(&l->n_held_back);
+        nj_add_own(&l->n_held_back, 1);
     return true;
 }
 
@@ -146,7 +140,7 @@ static bool withdraw(void *ctx, struct nj_task *job)
     struct nj__lane *l = ctx;
 
     if (!nj_list_linked(&job->node)) { /* in the ring, or with a thread */
-        atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
+        nj_store_relaxed(&job->cancelled, true);
         return false;
     }
     nj_task_queue_remove(&l->waiting, job);
@@ -187,7 +181,7 @@ static void take_home(struct nj__lane *l)
     struct nj__slot **end = &l->done;
     struct nj__slot *s = NULL, *first = NULL;
 
-    if (atomic_load_explicit(&l->home, memory_order_relaxed))
+    if (nj_load_relaxed(&l->home))
         s = atomic_exchange_explicit(&l->home, NULL, memory_order_acquire);
     while (s) {
         struct nj__slot *next = s->next;
@@ -224,10 +218,10 @@ static struct nj_task *leave(struct nj__lane *l, struct nj__slot *s)
     l->free = s;
     nj_task_queue_home(&l->waiting, job);
     learn(job);
-    count(&l->n_done);
+    nj_add_own(&l->n_done, 1);
     if (job->run_ns != NJ__NOT_RUN)
         return job;
-    if (!atomic_load_explicit(&job->cancelled, memory_order_relaxed)) {
+    if (!nj_load_relaxed(&job->cancelled)) {
         reject(job);
         return NULL;
     }

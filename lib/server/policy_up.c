@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/count.h"
 #include "server/policy_warn.h"
 #include "server/say.h"
 #include "server/server_internal.h"
@@ -75,8 +76,7 @@ static bool runs_on_any(void *server, uint8_t slot)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < s->n_shards; i++)
-        n += atomic_load_explicit(&nj_shape_class_stats(s->shard[i]->txns.shape, slot)->n_open,
-                                  memory_order_relaxed);
+        n += nj_load_relaxed(&nj_shape_class_stats(s->shard[i]->txns.shape, slot)->n_open);
     return n > 0;
 }
 

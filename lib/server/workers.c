@@ -27,6 +27,7 @@
 #include "base/altstack.h"
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 #include "sched/ewyk.h"
 #include "sched/thread_pool.h"
 #include "server/lane.h"
@@ -67,7 +68,7 @@ static uint64_t clock_ns(clockid_t which)
 
 static bool is_stopping(const struct nj_workers *w)
 {
-    return atomic_load_explicit(&w->stopping, memory_order_relaxed);
+    return nj_load_relaxed(&w->stopping);
 }
 
 static struct nj_workers *workers_of(const struct nj__lane *l)
@@ -84,8 +85,7 @@ static enum nj_workers_kind kind_of(const struct nj__lane *l)
 
 static bool is_full(struct nj_workers *w, enum nj_workers_kind kind)
 {
-    return atomic_load_explicit(&w->kind[kind].n_running, memory_order_relaxed) >=
-           w->config.kind[kind].n_max;
+    return nj_load_relaxed(&w->kind[kind].n_running) >= w->config.kind[kind].n_max;
 }
 
 /* A lane that has a task which may run now; lanes take turns. NULL: none. */
@@ -135,7 +135,7 @@ static bool has_more(struct nj_producer *p)
 static void run_job(const struct nj_workers *w, enum nj_workers_kind kind, struct nj_task *job)
 {
     job->wall_ns = 0;
-    if (is_stopping(w) || atomic_load_explicit(&job->cancelled, memory_order_relaxed)) {
+    if (is_stopping(w) || nj_load_relaxed(&job->cancelled)) {
         job->run_ns = NJ__NOT_RUN;
         return;
     }
@@ -240,17 +240,17 @@ struct nj_workers_stats nj_workers_stats(const struct nj_workers *w)
 
     for (uint32_t k = 0; k < N_KINDS; k++) {
         s.kind[k].n_max = w->config.kind[k].n_max;
-        s.kind[k].n_running = atomic_load_explicit(&w->kind[k].n_running, memory_order_relaxed);
+        s.kind[k].n_running = nj_load_relaxed(&w->kind[k].n_running);
     }
     for (uint32_t i = 0; i < w->n_lanes; i++) {
         const struct nj__lane *l = &w->lanes[i];
         enum nj_workers_kind k = kind_of(l);
-        s.kind[k].n_out += atomic_load_explicit(&l->seen_out, memory_order_relaxed);
-        s.kind[k].n_waiting += atomic_load_explicit(&l->seen_waiting, memory_order_relaxed);
-        s.kind[k].n_done += atomic_load_explicit(&l->n_done, memory_order_relaxed);
-        s.kind[k].n_refused += atomic_load_explicit(&l->n_refused, memory_order_relaxed);
-        s.kind[k].n_displaced += atomic_load_explicit(&l->n_displaced, memory_order_relaxed);
-        s.kind[k].n_held_back += atomic_load_explicit(&l->n_held_back, memory_order_relaxed);
+        s.kind[k].n_out += nj_load_relaxed(&l->seen_out);
+        s.kind[k].n_waiting += nj_load_relaxed(&l->seen_waiting);
+        s.kind[k].n_done += nj_load_relaxed(&l->n_done);
+        s.kind[k].n_refused += nj_load_relaxed(&l->n_refused);
+        s.kind[k].n_displaced += nj_load_relaxed(&l->n_displaced);
+        s.kind[k].n_held_back += nj_load_relaxed(&l->n_held_back);
     }
     return s;
 }
@@ -366,7 +366,7 @@ static void begin_stop(struct nj_workers *w)
 {
     if (is_stopping(w))
         return;
-    atomic_store_explicit(&w->stopping, true, memory_order_relaxed);
+    nj_store_relaxed(&w->stopping, true);
     for (uint32_t i = 0; i < w->n_lanes; i++)
         w->lanes[i].closed = true;
     nj_strategy_stop(&w->strategy);

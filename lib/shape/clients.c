@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 
 /* With half of the table held, all 16 places are in one of 65,536 cases. */
 #define PROBES   16u
@@ -68,7 +69,7 @@ static uint64_t key_of(const struct nj_client *c)
 
 static void touch(struct nj_client *c, nj_ns now)
 {
-    atomic_store_explicit(&c->used_at, now, memory_order_relaxed);
+    nj_store_relaxed(&c->used_at, now);
 }
 
 /* ---- finding one ---- */
@@ -116,10 +117,10 @@ static struct nj_client *claim(struct nj_clients *t, uint64_t key, uint32_t *at)
         uint64_t oldest = UINT64_MAX;
         for (uint32_t i = 0; i < PROBES; i++) {
             struct nj_client *c = place_of(t, key, i);
-            if (atomic_load_explicit(&c->n_refs, memory_order_relaxed) != 0)
+            if (nj_load_relaxed(&c->n_refs) != 0)
                 continue;
-            bool is_free = atomic_load_explicit(&c->key, memory_order_relaxed) == 0;
-            uint64_t used = is_free ? 0 : atomic_load_explicit(&c->used_at, memory_order_relaxed);
+            bool is_free = nj_load_relaxed(&c->key) == 0;
+            uint64_t used = is_free ? 0 : nj_load_relaxed(&c->used_at);
             if (!best || used < oldest) {
                 best = c;
                 oldest = used;
@@ -163,15 +164,15 @@ struct nj_addr nj_client_addr(const struct nj_client *c)
 
 static void wipe(struct nj_client *c)
 {
-    atomic_store_explicit(&c->n_conns, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->n_streams, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->n_lcores, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->requests_tat, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->gate.tat, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->n_bytes, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->throttled_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->n_requests, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->n_refused, 0, memory_order_relaxed);
+    nj_store_relaxed(&c->n_conns, 0);
+    nj_store_relaxed(&c->n_streams, 0);
+    nj_store_relaxed(&c->n_lcores, 0);
+    nj_store_relaxed(&c->requests_tat, 0);
+    nj_store_relaxed(&c->gate.tat, 0);
+    nj_store_relaxed(&c->n_bytes, 0);
+    nj_store_relaxed(&c->throttled_ns, 0);
+    nj_store_relaxed(&c->n_requests, 0);
+    nj_store_relaxed(&c->n_refused, 0);
 }
 
 /* Is there another one, before `at` or behind it? */
@@ -257,7 +258,7 @@ void nj_client_put(struct nj_client *c, nj_ns now)
 
 static bool up_to(_Atomic uint32_t *n, uint32_t max)
 {
-    uint32_t old = atomic_load_explicit(n, memory_order_relaxed);
+    uint32_t old = nj_load_relaxed(n);
     do {
         if (max && old >= max)
             return false;
@@ -286,7 +287,7 @@ bool nj_client_conn_begin(struct nj_client *c, const struct nj_client_caps *caps
 {
     if (up_to(&c->n_conns, caps_of(c, caps)->conns_max))
         return true;
-    atomic_fetch_add_explicit(&c->n_refused, 1, memory_order_relaxed);
+    nj_add_relaxed(&c->n_refused, 1);
     return false;
 }
 
@@ -302,7 +303,7 @@ static nj_ns request_wait(struct nj_client *c, const struct nj_client_caps *caps
         return 0;
     nj_ns each = (NJ_SEC + caps->requests_per_s - 1) / caps->requests_per_s;
     uint64_t n_burst = caps->requests_burst ? caps->requests_burst : caps->requests_per_s;
-    uint64_t old = atomic_load_explicit(&c->requests_tat, memory_order_relaxed);
+    uint64_t old = nj_load_relaxed(&c->requests_tat);
     uint64_t tat, most = now + each * n_burst;
     while (old > most && /* owed under other caps, which let it owe more */
            !atomic_compare_exchange_weak_explicit(&c->requests_tat, &old, most,
@@ -327,12 +328,12 @@ enum nj_action nj_client_request_begin(struct nj_client *c, const struct nj_clie
     if (up_to(&c->n_streams, caps->streams_max)) {
         wait = request_wait(c, caps, now);
         if (wait == 0) {
-            atomic_fetch_add_explicit(&c->n_requests, 1, memory_order_relaxed);
+            nj_add_relaxed(&c->n_requests, 1);
             return NJ_ACTION_SERVE;
         }
         down(&c->n_streams);
     }
-    atomic_fetch_add_explicit(&c->n_refused, 1, memory_order_relaxed);
+    nj_add_relaxed(&c->n_refused, 1);
     *retry_after_s = (uint32_t)((wait + NJ_SEC - 1) / NJ_SEC);
     return NJ_ACTION_LATER;
 }
@@ -347,10 +348,10 @@ void nj_client_request_end(struct nj_client *c)
 static uint64_t has(const struct nj_client *c, enum nj_clients_by what)
 {
     if (what == NJ_CLIENTS_BY_STREAMS)
-        return atomic_load_explicit(&c->n_streams, memory_order_relaxed);
+        return nj_load_relaxed(&c->n_streams);
     if (what == NJ_CLIENTS_BY_CONNECTIONS)
-        return atomic_load_explicit(&c->n_conns, memory_order_relaxed);
-    return atomic_load_explicit(&c->n_bytes, memory_order_relaxed);
+        return nj_load_relaxed(&c->n_conns);
+    return nj_load_relaxed(&c->n_bytes);
 }
 
 /* `out` is sorted and has room for one more; the last one falls off when it is full. What others

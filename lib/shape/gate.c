@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shape/gate.h"
 
+#include "base/count.h"
+
 #define UNITS_PER_S ((uint64_t)NJ_GATE_UNITS * NJ_SEC)
 /* 9 years: sums of two of these do not go around. */
 #define UNITS_MAX   (UINT64_MAX / 4)
@@ -32,7 +34,7 @@ nj_ns nj_gate_lease(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, uin
     uint64_t at = now * NJ_GATE_UNITS;
     uint64_t cost = nj_gate_cost(bytes_per_s, n_bytes);
     uint64_t spare = nj_gate_worth(bytes_per_s, burst);
-    uint64_t old = atomic_load_explicit(&g->tat, memory_order_relaxed);
+    uint64_t old = nj_load_relaxed(&g->tat);
     uint64_t tat;
     do {
         uint64_t from = old > at ? old : at; /* what was not used in time is gone, but the burst */
@@ -51,7 +53,7 @@ void nj_gate_return(struct nj_gate *g, uint64_t bytes_per_s, uint64_t n_bytes)
     if (bytes_per_s == 0)
         return;
     uint64_t worth = nj_gate_worth(bytes_per_s, n_bytes);
-    uint64_t old = atomic_load_explicit(&g->tat, memory_order_relaxed);
+    uint64_t old = nj_load_relaxed(&g->tat);
     while (!atomic_compare_exchange_weak_explicit(&g->tat, &old, old > worth ? old - worth : 0,
                                                   memory_order_relaxed, memory_order_relaxed))
         ;
@@ -62,7 +64,7 @@ void nj_gate_forgive(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, nj
     if (bytes_per_s == 0)
         return;
     uint64_t most = now * NJ_GATE_UNITS + nj_gate_worth(bytes_per_s, burst);
-    uint64_t old = atomic_load_explicit(&g->tat, memory_order_relaxed);
+    uint64_t old = nj_load_relaxed(&g->tat);
     while (old > most && !atomic_compare_exchange_weak_explicit(
                              &g->tat, &old, most, memory_order_relaxed, memory_order_relaxed))
         ;

@@ -3,6 +3,7 @@
  * The clients that have responses on this shard, once per class. What they got is written to the
  * client that all lcores share now and then only: such a write costs more than a grant.
  */
+#include "base/count.h"
 #include "shape/shape_internal.h"
 
 #include "base/assert.h"
@@ -98,8 +99,8 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 /* What is open and waits in it counts for its class. */
 static void count_in_class(struct nj_paced_group *g, int32_t sign)
 {
-    nj__stat_add32(&g->class_of->stats.n_open, sign * (int32_t)g->n_responses);
-    nj__stat_add32(&g->class_of->stats.n_waiting, sign * (int32_t)g->n_waits);
+    nj_add_own(&g->class_of->stats.n_open, sign * (int32_t)g->n_responses);
+    nj_add_own(&g->class_of->stats.n_waiting, sign * (int32_t)g->n_waits);
     g->class_of->wanted += sign * g->share;
 }
 
@@ -120,9 +121,9 @@ void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g)
 void nj__group_count(struct nj_paced_group *g)
 {
     if (g->n_bytes)
-        atomic_fetch_add_explicit(&g->client->n_bytes, g->n_bytes, memory_order_relaxed);
+        nj_add_relaxed(&g->client->n_bytes, g->n_bytes);
     if (g->throttled_ns)
-        atomic_fetch_add_explicit(&g->client->throttled_ns, g->throttled_ns, memory_order_relaxed);
+        nj_add_relaxed(&g->client->throttled_ns, g->throttled_ns);
     g->n_bytes = 0;
     g->throttled_ns = 0;
 }

@@ -3,6 +3,7 @@
  * Credit that lcores share: how much of a limit is this lcore's part, and leases of it. What is
  * wanted where is told by atomics, one per class and client, and read when a lease is made.
  */
+#include "base/count.h"
 #include "shape/shape_internal.h"
 
 #include "base/attr.h"
@@ -44,8 +45,7 @@ void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
 {
     if (wanted == c->published)
         return;
-    atomic_fetch_add_explicit(&s->shared->class_of[c - s->class_of].wanted, wanted - c->published,
-                              memory_order_relaxed);
+    nj_add_relaxed(&s->shared->class_of[c - s->class_of].wanted, wanted - c->published);
     c->published = wanted;
 }
 
@@ -59,8 +59,7 @@ static void publish_peak(struct nj_shape *s, struct nj__class *c)
 /* This lcore's part of a class, in NJ__ONE; 0: nobody wants anything anywhere. */
 static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
 {
-    int64_t all =
-        atomic_load_explicit(&s->shared->class_of[c - s->class_of].wanted, memory_order_relaxed);
+    int64_t all = nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted);
     int64_t others = all - c->published;
     int64_t own = c->peak > c->published ? c->peak : c->published;
     if (others <= 0)
@@ -70,8 +69,7 @@ static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *
 
 static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c)
 {
-    return atomic_load_explicit(&s->shared->class_of[c - s->class_of].wanted,
-                                memory_order_relaxed) > c->published;
+    return nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted) > c->published;
 }
 
 /* It may go, or has just gone. */
@@ -113,8 +111,7 @@ static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
         publish_peak(s, c);
         return part_of_class(s, c);
     }
-    uint32_t n_lcores =
-        atomic_load_explicit(&nj__group_of_node(n)->client->n_lcores, memory_order_relaxed);
+    uint32_t n_lcores = nj_load_relaxed(&nj__group_of_node(n)->client->n_lcores);
     return NJ__ONE / (n_lcores ? n_lcores : 1);
 }
 
@@ -156,7 +153,7 @@ bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
 /* What it counts for on this lcore: its part, if others have the same client. */
 void nj__group_share(struct nj_paced_group *g)
 {
-    uint32_t n = atomic_load_explicit(&g->client->n_lcores, memory_order_relaxed);
+    uint32_t n = nj_load_relaxed(&g->client->n_lcores);
     int32_t share = NJ__ONE / (int32_t)(n ? n : 1);
     struct nj__class *c = g->class_of;
     c->wanted += share - g->share;

@@ -5,6 +5,7 @@
  * nothing while it waits: first for its own limit, in the wheel, then for what it shares with
  * others, in the list of its client. Its own limit is charged when credit is granted, as all are.
  */
+#include "base/count.h"
 #include "shape/shape_internal.h"
 
 #include "base/assert.h"
@@ -108,7 +109,7 @@ static void wait_begins(struct nj_shape *s, struct nj_paced *f)
 {
     s->n_waiting++;
     f->group->n_waits++;
-    nj__stat_add32(&f->group->class_of->stats.n_waiting, 1);
+    nj_add_own(&f->group->class_of->stats.n_waiting, 1);
     nj_count(s->counters, NJ_C_shape_throttled);
     f->refused_at = s->now;
 }
@@ -118,8 +119,8 @@ static void wait_ends(struct nj_shape *s, struct nj_paced *f)
     nj_ns waited = s->now - f->refused_at;
     s->n_waiting--;
     f->group->n_waits--;
-    nj__stat_add32(&f->group->class_of->stats.n_waiting, -1);
-    nj__stat_add(&f->group->class_of->stats.throttled_ns, waited);
+    nj_add_own(&f->group->class_of->stats.n_waiting, -1u);
+    nj_add_own(&f->group->class_of->stats.throttled_ns, waited);
     f->group->throttled_ns += waited;
     f->throttled_ns += waited;
 }
@@ -256,7 +257,7 @@ static void paced_advance(struct nj_body *body, uint32_t n_bytes)
         f->first_byte_at = s->now;
     f->n_bytes += n_bytes;
     nj_count_n(s->counters, NJ_C_shape_bytes, n_bytes);
-    nj__stat_add(&f->group->class_of->stats.n_bytes, n_bytes);
+    nj_add_own(&f->group->class_of->stats.n_bytes, n_bytes);
     nj__group_sent(s, f->group, n_bytes);
     if (!f->limited)
         return;
@@ -325,8 +326,8 @@ bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_clas
     nj_list_push_back(&s->all, &f->all);
     s->n_responses++;
     see_limits(f);
-    nj__stat_add(&c->stats.n_requests, 1);
-    nj__stat_add32(&c->stats.n_open, 1);
+    nj_add_own(&c->stats.n_requests, 1);
+    nj_add_own(&c->stats.n_open, 1);
     return true;
 }
 
@@ -340,7 +341,7 @@ void nj_paced_end(struct nj_paced *f)
 {
     struct nj_shape *s = f->shape;
     NJ_ASSERT(!f->inner && !nj_paced_waits(f) && f->granted == 0);
-    nj__stat_add32(&f->group->class_of->stats.n_open, -1);
+    nj_add_own(&f->group->class_of->stats.n_open, -1u);
     nj_list_del(&f->all);
     s->n_responses--;
     nj__group_leave(s, f->group);

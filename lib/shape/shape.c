@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/count.h"
 #include "shape/shape_internal.h"
 
 /* ---- what lcores share ---- */
@@ -76,10 +77,10 @@ static void limit_response(struct nj__class *c)
 static void begin_anew(struct nj__class *c, uint32_t owner)
 {
     c->owner = owner;
-    atomic_store_explicit(&c->stats.n_requests, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->stats.n_refused, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->stats.n_bytes, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->stats.throttled_ns, 0, memory_order_relaxed);
+    nj_store_relaxed(&c->stats.n_requests, 0);
+    nj_store_relaxed(&c->stats.n_refused, 0);
+    nj_store_relaxed(&c->stats.n_bytes, 0);
+    nj_store_relaxed(&c->stats.throttled_ns, 0);
 }
 
 static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
@@ -170,7 +171,7 @@ const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint
 
 void nj_shape_refused(struct nj_shape *s, const struct nj_class *class_of)
 {
-    nj__stat_add(&s->class_of[class_of->slot].stats.n_refused, 1);
+    nj_add_own(&s->class_of[class_of->slot].stats.n_refused, 1);
 }
 
 /* ---- its life ---- */

@@ -147,19 +147,6 @@ static inline struct nj_paced_group *nj__group_of_node(struct nj__node *n)
     return nj_container_of(n, struct nj_paced_group, node);
 }
 
-/* One writer: no locked add. */
-static inline void nj__stat_add(_Atomic uint64_t *n, uint64_t more)
-{
-    atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + more,
-                          memory_order_relaxed);
-}
-
-static inline void nj__stat_add32(_Atomic uint32_t *n, int32_t more)
-{
-    atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + (uint32_t)more,
-                          memory_order_relaxed);
-}
-
 /* ---- tree.c: who may go ---- */
 
 void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *gate,

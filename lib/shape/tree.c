@@ -5,6 +5,7 @@
  * still counts: no new round begins before he is back or it takes him too long, and what is left of
  * his turn comes first then. Else a crowd would take the turns of a lone fast one.
  */
+#include "base/count.h"
 #include "shape/shape_internal.h"
 
 #include "base/assert.h"
@@ -52,7 +53,7 @@ static void rich(struct nj_shape *s, struct nj__node *n)
 static void group_comes(struct nj_paced_group *g)
 {
     if (!g->counted)
-        atomic_fetch_add_explicit(&g->client->n_lcores, 1, memory_order_relaxed);
+        nj_add_relaxed(&g->client->n_lcores, 1);
     g->counted = true;
     nj__group_share(g);
 }

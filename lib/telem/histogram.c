@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "telem/histogram.h"
 
+#include "base/count.h"
+
 #define FIRST_BITS 10u /* below 2^10 ns buckets are equally wide */
 #define PART_BITS  3u  /* eight per doubling */
 #define PARTS      (1u << PART_BITS)
@@ -8,16 +10,6 @@
 
 _Static_assert(NJ_HISTOGRAM_BUCKETS == PARTS + PARTS * (LAST_BITS - FIRST_BITS) + 1,
                "see histogram.h");
-
-static uint64_t get(const _Atomic uint64_t *p)
-{
-    return atomic_load_explicit(p, memory_order_relaxed);
-}
-
-static void set(_Atomic uint64_t *p, uint64_t value)
-{
-    atomic_store_explicit(p, value, memory_order_relaxed);
-}
 
 static unsigned bucket_of(nj_ns value)
 {
@@ -44,39 +36,39 @@ void nj_histogram_add(struct nj_histogram *h, nj_ns value)
     _Atomic uint64_t *n = &h->n[bucket_of(value)];
 
     /* Nobody else writes: no need for a locked instruction. */
-    set(n, get(n) + 1);
-    set(&h->sum_ns, get(&h->sum_ns) + value);
-    if (value > get(&h->max_ns))
-        set(&h->max_ns, value);
+    nj_add_own(n, 1);
+    nj_add_own(&h->sum_ns, value);
+    if (value > nj_load_relaxed(&h->max_ns))
+        nj_store_relaxed(&h->max_ns, value);
 }
 
 void nj_histogram_sum(struct nj_histogram *to, const struct nj_histogram *h)
 {
     for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
-        set(&to->n[i], get(&to->n[i]) + get(&h->n[i]));
-    set(&to->sum_ns, get(&to->sum_ns) + get(&h->sum_ns));
-    if (get(&h->max_ns) > get(&to->max_ns))
-        set(&to->max_ns, get(&h->max_ns));
+        nj_add_own(&to->n[i], nj_load_relaxed(&h->n[i]));
+    nj_add_own(&to->sum_ns, nj_load_relaxed(&h->sum_ns));
+    if (nj_load_relaxed(&h->max_ns) > nj_load_relaxed(&to->max_ns))
+        nj_store_relaxed(&to->max_ns, nj_load_relaxed(&h->max_ns));
 }
 
 uint64_t nj_histogram_count(const struct nj_histogram *h)
 {
     uint64_t n = 0;
     for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
-        n += get(&h->n[i]);
+        n += nj_load_relaxed(&h->n[i]);
     return n;
 }
 
 nj_ns nj_histogram_at(const struct nj_histogram *h, double share)
 {
     uint64_t n = nj_histogram_count(h);
-    uint64_t max = get(&h->max_ns), seen = 0;
+    uint64_t max = nj_load_relaxed(&h->max_ns), seen = 0;
     unsigned i = 0;
 
     if (n == 0)
         return 0;
     for (uint64_t rank = nj_histogram_rank(share, n); i < NJ_HISTOGRAM_BUCKETS - 1; i++) {
-        seen += get(&h->n[i]);
+        seen += nj_load_relaxed(&h->n[i]);
         if (seen >= rank)
             break;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "telem/stages.h"
 
+#include "base/count.h"
+
 const char *const nj_stage_name[NJ_N_STAGES] = {"rx", "tcp", "h2", "handler", "tx"};
 
 void nj_stages_begin(struct nj_stages *s)
@@ -14,12 +16,6 @@ void nj_stages_begin(struct nj_stages *s)
         s->pending[i] = 0;
 }
 
-static void add(_Atomic uint64_t *p, uint64_t n)
-{
-    atomic_store_explicit(p, atomic_load_explicit(p, memory_order_relaxed) + n,
-                          memory_order_relaxed);
-}
-
 void nj_stages_end(struct nj_stages *s, bool busy)
 {
     if (!s->on)
@@ -29,6 +25,6 @@ void nj_stages_end(struct nj_stages *s, bool busy)
     if (!busy)
         return;
     for (unsigned i = 0; i < NJ_N_STAGES; i++)
-        add(&s->spent[i], s->pending[i]);
-    add(&s->n_measured, 1);
+        nj_add_own(&s->spent[i], s->pending[i]);
+    nj_add_own(&s->n_measured, 1);
 }
