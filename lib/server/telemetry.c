@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <rte_telemetry.h>
 
 #include "base/assert.h"
+#include "base/count.h"
 #include "server/addresses.h"
 #include "server/server_internal.h"
 #include "wire/dpdk_compat.h"
@@ -26,23 +28,50 @@ static const struct nj_server *attached;
 /* The socket refuses a command that has more to say for itself. */
 #define HELP_MAX       127u
 
+struct rte_tel_data *nj__telemetry_dict(struct rte_tel_data *d, const char *name_fmt, ...)
+{
+    struct rte_tel_data *one = rte_tel_data_alloc();
+    char name[RTE_TEL_MAX_STRING_LEN];
+    va_list ap;
+
+    if (!one)
+        return NULL;
+    va_start(ap, name_fmt);
+    vsnprintf(name, sizeof name, name_fmt, ap);
+    va_end(ap);
+    rte_tel_data_start_dict(one);
+    rte_tel_data_add_dict_container(d, name, one, 0);
+    return one;
+}
+
+void nj__telemetry_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].value != UINT64_MAX)
+            rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
+}
+
+void nj__telemetry_counters(const struct nj_server *s, uint32_t from, uint32_t to,
+                            const enum nj_counter *which, size_t n, struct rte_tel_data *d)
+{
+    for (size_t k = 0; k < n; k++) {
+        uint64_t sum = 0;
+        for (uint32_t i = from; i < to; i++)
+            sum += nj_counter_read(&s->shard[i]->counters, which[k]);
+        rte_tel_data_add_dict_uint(d, nj_counter_info[which[k]].name, sum);
+    }
+}
+
 static bool stats(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    (void)params;
-    for (unsigned i = 0; i < NJ_N_COUNTERS; i++)
-        rte_tel_data_add_dict_uint(d, nj_counter_info[i].name,
-                                   nj__server_count(s, (enum nj_counter)i));
+    for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++)
+        rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj__server_count(s, i));
     return true;
 }
 
 static unsigned in_use(const struct rte_mempool *mp)
 {
     return mp ? rte_mempool_in_use_count(mp) : 0;
-}
-
-static void add_counter(struct rte_tel_data *d, const struct nj_counters *c, enum nj_counter which)
-{
-    rte_tel_data_add_dict_uint(d, nj_counter_info[which].name, nj_counter_read(c, which));
 }
 
 /* What one looks at first. */
@@ -53,8 +82,7 @@ static void add_essence(const struct nj_server *s, uint32_t i, struct rte_tel_da
     const struct nj_counters *c = &s->shard[i]->counters;
 
     rte_tel_data_add_dict_uint(d, "lcore", s->lcore[i].id);
-    for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
-        add_counter(d, c, shown[k]);
+    nj__telemetry_counters(s, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
     rte_tel_data_add_dict_uint(d, "rx_drops", nj_counters_sum(c, NJ_KIND_RX_DROP));
     rte_tel_data_add_dict_uint(d, "tx_drops", nj_counters_sum(c, NJ_KIND_TX_DROP));
 }
@@ -75,16 +103,15 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
 
     rte_tel_data_add_dict_uint(d, "port", p->dev.id);
     rte_tel_data_add_dict_string(d, "steering", steering[p->dev.steering]);
-    for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++)
-        add_counter(d, c, shown[k]);
+    nj__telemetry_counters(s, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
     rte_tel_data_add_dict_uint(d, "rx_mbufs_used", in_use(p->dev.rx_pool[queue]));
     uint64_t taken = in_use(p->dev.tx_pool[queue]), ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
     rte_tel_data_add_dict_uint(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
-    for (unsigned k = 0; k < NJ_N_COUNTERS; k++) {
+    for (enum nj_counter k = 0; k < NJ_N_COUNTERS; k++) {
         bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
                     nj_counter_info[k].kind == NJ_KIND_TX_DROP;
-        if (drop && nj_counter_read(c, (enum nj_counter)k) > 0)
-            add_counter(d, c, (enum nj_counter)k);
+        if (drop && nj_counter_read(c, k) > 0)
+            nj__telemetry_counters(s, i, i + 1, &k, 1, d);
     }
 }
 
@@ -104,10 +131,7 @@ static void add_port(const struct nj_server *s, const struct nj_server_port *p,
 {
     struct nj_port_sight sight = port_sight(s, p);
     char mac[RTE_ETHER_ADDR_FMT_SIZE];
-    const struct {
-        const char *name;
-        uint64_t value;
-    } rows[] = {
+    const struct nj__telemetry_row rows[] = {
         {"mtu", p->dev.mtu},
         {"rx_queues", p->dev.n_rxq},
         {"tx_queues", p->dev.n_txq},
@@ -130,15 +154,13 @@ static void add_port(const struct nj_server *s, const struct nj_server_port *p,
     rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
     rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
     rte_tel_data_add_dict_int(d, "numa_node", p->dev.node);
-    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
-        if (rows[i].value != UINT64_MAX) /* else the device has no such count */
-            rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
+    nj__telemetry_rows(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
 }
 
 /* The one there is; of several the one that is named by DPDK's number, or all. */
 static bool port(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    char *end = NULL, name[16];
+    char *end = NULL;
     unsigned long id = params ? strtoul(params, &end, 10) : 0;
 
     if (params && (end == params || *end != '\0'))
@@ -149,21 +171,15 @@ static bool port(const struct nj_server *s, const char *params, struct rte_tel_d
             add_port(s, p, d);
             return true;
         }
-        struct rte_tel_data *one = params ? NULL : rte_tel_data_alloc();
-        if (!one)
-            continue;
-        rte_tel_data_start_dict(one);
-        add_port(s, p, one);
-        snprintf(name, sizeof name, "port%u", p->dev.id);
-        rte_tel_data_add_dict_container(d, name, one, 0);
+        struct rte_tel_data *one = params ? NULL : nj__telemetry_dict(d, "port%u", p->dev.id);
+        if (one)
+            add_port(s, p, one);
     }
     return !params;
 }
 
 static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 {
-    char name[16];
-
     if (s->n_ports == 1) { /* else /nightjar/port tells them apart */
         const struct nj_server_port *p = &s->port[0];
         struct nj_port_sight sight = port_sight(s, p);
@@ -175,15 +191,12 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
         rte_tel_data_add_dict_uint(d, "rx_nombuf", sight.rx_nombuf);
     }
     for (uint32_t i = 0; i < s->n_shards; i++) {
-        struct rte_tel_data *one = rte_tel_data_alloc();
+        struct rte_tel_data *one = nj__telemetry_dict(d, "shard%u", i);
         if (!one)
             return;
-        rte_tel_data_start_dict(one);
         add_essence(s, i, one);
         if (s->n_shards <= SHARDS_IN_FULL)
             add_details(s, i, one);
-        snprintf(name, sizeof name, "shard%u", i);
-        rte_tel_data_add_dict_container(d, name, one, 0);
     }
 }
 
@@ -226,18 +239,13 @@ static bool stages(const struct nj_server *s, const char *params, struct rte_tel
     for (uint32_t i = from; i < to; i++) {
         const struct nj_stages *of = &s->shard[i]->stages;
         for (unsigned k = 0; k < NJ_N_STAGES; k++)
-            spent[k] += atomic_load_explicit(&of->spent[k], memory_order_relaxed);
-        n_measured += atomic_load_explicit(&of->n_measured, memory_order_relaxed);
+            spent[k] += nj_load_relaxed(&of->spent[k]);
+        n_measured += nj_load_relaxed(&of->n_measured);
     }
     for (unsigned k = 0; k < NJ_N_STAGES; k++)
         rte_tel_data_add_dict_uint(d, nj_stage_name[k], spent[k]);
     rte_tel_data_add_dict_uint(d, "steps_measured", n_measured);
-    for (unsigned k = 0; k < NJ_ARRAY_LEN(besides); k++) {
-        uint64_t sum = 0;
-        for (uint32_t i = from; i < to; i++)
-            sum += nj_counter_read(&s->shard[i]->counters, besides[k]);
-        rte_tel_data_add_dict_uint(d, nj_counter_info[besides[k]].name, sum);
-    }
+    nj__telemetry_counters(s, from, to, besides, NJ_ARRAY_LEN(besides), d);
     rte_tel_data_add_dict_uint(d, "tsc_hz", rte_get_tsc_hz());
     return true;
 }
@@ -251,19 +259,18 @@ static void add_pool(const struct nj_server *s, uint32_t from, uint32_t to, uint
 
     for (uint32_t i = from; i < to; i++) {
         const struct nj_pool_gauge *g = &s->shard[i]->pool_gauge[pool];
-        n_used += atomic_load_explicit(&g->n_used, memory_order_relaxed);
-        n_high += atomic_load_explicit(&g->n_high, memory_order_relaxed);
+        n_used += nj_load_relaxed(&g->n_used);
+        n_high += nj_load_relaxed(&g->n_high);
         n_max += nj_shard_pool(s->shard[i], pool)->n_max;
     }
-    const struct {
-        const char *what;
-        uint64_t value;
-    } row[] = {{"bytes", nj_shard_pool(s->shard[from], pool)->obj_bytes},
-               {"used", n_used},
-               {"high", n_high},
-               {"max", n_max}};
+    const struct nj__telemetry_row row[] = {
+        {"bytes", nj_shard_pool(s->shard[from], pool)->obj_bytes},
+        {"used", n_used},
+        {"high", n_high},
+        {"max", n_max},
+    };
     for (size_t k = 0; k < NJ_ARRAY_LEN(row); k++) {
-        snprintf(key, sizeof key, "%s_%s", name, row[k].what);
+        snprintf(key, sizeof key, "%s_%s", name, row[k].name);
         rte_tel_data_add_dict_uint(d, key, row[k].value);
     }
 }
@@ -301,8 +308,6 @@ static void add_addresses(const struct nj_iface *iface, struct rte_tel_data *d)
 /* A list, since names in a dictionary may hold neither dots nor colons. */
 static int addresses(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-    (void)cmd;
-    (void)params;
     rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
     pthread_mutex_lock(&lock);
     for (uint32_t k = 0; attached && k < attached->n_ports; k++)

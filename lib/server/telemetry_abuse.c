@@ -17,18 +17,16 @@ bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct r
         return false;
     for (uint32_t i = 0; i < s->n_shards; i++)
         of[i] = &s->shard[i]->abuse;
-    for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
+    for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++) {
         struct nj_abuse_view sum;
-        if (!nj_abuse_sum(of, s->n_shards, (enum nj_counter)i, &sum))
+        if (!nj_abuse_sum(of, s->n_shards, i, &sum))
             continue;
-        struct rte_tel_data *one = rte_tel_data_alloc();
+        struct rte_tel_data *one = nj__telemetry_dict(d, "%s", nj_counter_info[i].name);
         if (!one)
             return true;
-        rte_tel_data_start_dict(one);
         rte_tel_data_add_dict_uint(one, "count", sum.n);
         rte_tel_data_add_dict_string(one, "client", nj_address_text(&sum.client, text));
         rte_tel_data_add_dict_string(one, "others", sum.others ? "yes" : "no");
-        rte_tel_data_add_dict_container(d, nj_counter_info[i].name, one, 0);
     }
     return true;
 }

@@ -7,6 +7,7 @@
 
 #include <rte_telemetry.h>
 
+#include "base/count.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"
@@ -31,11 +32,6 @@ struct sum {
     uint64_t overruns, would_block, moves, longest_ns, ewma_ns, tail_ppm;
 };
 
-static uint64_t read_u64(const uint64_t *p)
-{
-    return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -49,12 +45,12 @@ static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t fro
     for (uint32_t i = from; i < to; i++) {
         const struct nj_task_class *c = &s->shard[i]->handlers.classes[route];
         for (unsigned m = 0; m < NJ_N_MODES; m++)
-            sum.n[m] += read_u64(&c->n[m]);
-        sum.overruns += read_u64(&c->n_overruns);
-        sum.would_block += read_u64(&c->n_would_block);
-        sum.moves += read_u64(&c->n_moves);
-        sum.longest_ns = larger(sum.longest_ns, read_u64(&c->longest_ns));
-        sum.ewma_ns = larger(sum.ewma_ns, read_u64(&c->ewma_x8_ns) / 8);
+            sum.n[m] += nj_load_relaxed(&c->n[m]);
+        sum.overruns += nj_load_relaxed(&c->n_overruns);
+        sum.would_block += nj_load_relaxed(&c->n_would_block);
+        sum.moves += nj_load_relaxed(&c->n_moves);
+        sum.longest_ns = larger(sum.longest_ns, nj_load_relaxed(&c->longest_ns));
+        sum.ewma_ns = larger(sum.ewma_ns, nj_load_relaxed(&c->ewma_x8_ns) / 8);
         sum.tail_ppm = larger(sum.tail_ppm, nj_task_class_tail_ppm(c, now));
     }
     return sum;
@@ -99,9 +95,9 @@ static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
 
     for (uint32_t i = 0; i < s->n_shards; i++) {
         const struct nj_handlers *h = &s->shard[i]->handlers;
-        in_use += atomic_load_explicit(&h->n_fibers, memory_order_relaxed);
-        high = larger(high, atomic_load_explicit(&h->n_fibers_high, memory_order_relaxed));
-        waiting += atomic_load_explicit(&h->n_waiting, memory_order_relaxed);
+        in_use += nj_load_relaxed(&h->n_fibers);
+        high = larger(high, nj_load_relaxed(&h->n_fibers_high));
+        waiting += nj_load_relaxed(&h->n_waiting);
         resetting += atomic_load_explicit(&h->reset, memory_order_acquire);
     }
     rte_tel_data_add_dict_uint(d, "fibers_in_use", in_use);
@@ -114,18 +110,13 @@ static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
 static void add_all(const struct nj_server *s, struct rte_tel_data *d)
 {
     uint32_t n = nj_routes_count(s->settings.routes);
-    char key[32];
-
     add_fibers(s, d);
     rte_tel_data_add_dict_uint(d, "routes", n);
     for (uint32_t i = 0; i < n && i < ROUTES_SHOWN; i++) {
-        struct rte_tel_data *one = rte_tel_data_alloc();
+        struct rte_tel_data *one = nj__telemetry_dict(d, "route%u", i);
         if (!one)
             return;
-        rte_tel_data_start_dict(one);
         add_route(s, i, 0, s->n_shards, one);
-        snprintf(key, sizeof key, "route%u", i);
-        rte_tel_data_add_dict_container(d, key, one, 0);
     }
 }
 
@@ -133,7 +124,7 @@ static void add_all(const struct nj_server *s, struct rte_tel_data *d)
 static void ask_reset(const struct nj_server *s, struct rte_tel_data *d)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
-        atomic_store_explicit(&s->shard[i]->handlers.reset, true, memory_order_relaxed);
+        nj_store_relaxed(&s->shard[i]->handlers.reset, true);
     rte_tel_data_add_dict_uint(d, "reset", s->n_shards);
 }
 
@@ -158,13 +149,8 @@ static bool add_one(const struct nj_server *s, const char *params, struct rte_te
 
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    if (!params) {
-        add_all(s, d);
-        return true;
-    }
-    if (strcmp(params, "reset") == 0) {
-        ask_reset(s, d);
-        return true;
-    }
-    return add_one(s, params, d);
+    if (params && strcmp(params, "reset") != 0)
+        return add_one(s, params, d);
+    (params ? ask_reset : add_all)(s, d);
+    return true;
 }

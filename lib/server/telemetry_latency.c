@@ -21,17 +21,15 @@ static void add_histogram(const struct nj_histogram *h, const char *name, struct
         double share;
     } shown[] = {{"p50_us", 0.5}, {"p90_us", 0.9}, {"p99_us", 0.99}, {"p999_us", 0.999}};
     uint64_t n = nj_histogram_count(h);
-    struct rte_tel_data *one = rte_tel_data_alloc();
+    struct rte_tel_data *one = nj__telemetry_dict(d, "%s", name);
 
     if (!one)
         return;
-    rte_tel_data_start_dict(one);
     rte_tel_data_add_dict_uint(one, "count", n);
     rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->sum_ns / n) : 0);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
         rte_tel_data_add_dict_uint(one, shown[i].name, us(nj_histogram_at(h, shown[i].share)));
     rte_tel_data_add_dict_uint(one, "max_us", us(h->max_ns));
-    rte_tel_data_add_dict_container(d, name, one, 0);
 }
 
 bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d)

@@ -25,18 +25,14 @@ static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
 static void add_policy(void *dict, const struct nj_policy *p)
 {
     struct nj_class server = {.total = p->total};
-    struct rte_tel_data *d = dict, *one = rte_tel_data_alloc();
+    struct rte_tel_data *d = dict, *one;
 
     rte_tel_data_add_dict_uint(d, "version", p->version);
-    for (uint32_t i = 0; i <= p->n_classes && one; i++) {
-        char name[NJ_CLASS_NAME_MAX + 8] = "server";
-        rte_tel_data_start_dict(one);
-        add_limits(one, i == 0 ? &server : &p->classes[i - 1]);
-        if (i > 0)
-            snprintf(name, sizeof name, "class_%s", p->classes[i - 1].name);
-        rte_tel_data_add_dict_container(d, name, one, 0);
-        one = i < p->n_classes ? rte_tel_data_alloc() : NULL;
-    }
+    if ((one = nj__telemetry_dict(d, "server")))
+        add_limits(one, &server);
+    for (uint32_t i = 0; i < p->n_classes; i++)
+        if ((one = nj__telemetry_dict(d, "class_%s", p->classes[i].name)))
+            add_limits(one, &p->classes[i]);
 }
 
 bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct rte_tel_data *d)

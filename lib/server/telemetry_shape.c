@@ -7,6 +7,7 @@
 
 #include <rte_telemetry.h>
 
+#include "base/count.h"
 #include "server/addresses.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
@@ -15,16 +16,6 @@
 /* One answer of the socket holds 16 KiB, a client some 230 bytes of it. */
 #define CLIENTS_SHOWN     10u
 #define CLIENTS_SHOWN_MAX 64u
-
-static uint64_t get64(const _Atomic uint64_t *p)
-{
-    return atomic_load_explicit(p, memory_order_relaxed);
-}
-
-static uint32_t get32(const _Atomic uint32_t *p)
-{
-    return atomic_load_explicit(p, memory_order_relaxed);
-}
 
 /* --- classes ------------------------------------------------------------------------------- */
 
@@ -38,12 +29,12 @@ static struct class_sum sum_class(const struct nj_server *s, uint32_t slot)
 
     for (uint32_t i = 0; i < s->n_shards; i++) {
         const struct nj_class_stats *c = nj_shape_class_stats(s->shard[i]->txns.shape, slot);
-        sum.requests += get64(&c->n_requests);
-        sum.refused += get64(&c->n_refused);
-        sum.bytes += get64(&c->n_bytes);
-        sum.throttled_ns += get64(&c->throttled_ns);
-        sum.open += get32(&c->n_open);
-        sum.waiting += get32(&c->n_waiting);
+        sum.requests += nj_load_relaxed(&c->n_requests);
+        sum.refused += nj_load_relaxed(&c->n_refused);
+        sum.bytes += nj_load_relaxed(&c->n_bytes);
+        sum.throttled_ns += nj_load_relaxed(&c->throttled_ns);
+        sum.open += nj_load_relaxed(&c->n_open);
+        sum.waiting += nj_load_relaxed(&c->n_waiting);
     }
     return sum;
 }
@@ -51,13 +42,11 @@ static struct class_sum sum_class(const struct nj_server *s, uint32_t slot)
 static void add_class(const struct nj_server *s, const struct nj_class *c, struct rte_tel_data *d)
 {
     struct class_sum sum = sum_class(s, c->slot);
-    struct rte_tel_data *one = rte_tel_data_alloc();
+    struct rte_tel_data *one = nj__telemetry_dict(d, "class%u", c->slot);
     const struct nj_class_rate *rate = &s->class_rate[c->slot];
-    char key[16];
 
     if (!one)
         return;
-    rte_tel_data_start_dict(one);
     rte_tel_data_add_dict_string(one, "name", c->name);
     rte_tel_data_add_dict_uint(one, "requests", sum.requests);
     rte_tel_data_add_dict_uint(one, "refused", sum.refused);
@@ -65,10 +54,8 @@ static void add_class(const struct nj_server *s, const struct nj_class *c, struc
     rte_tel_data_add_dict_uint(one, "waiting", sum.waiting);
     rte_tel_data_add_dict_uint(one, "bytes", sum.bytes);
     rte_tel_data_add_dict_uint(one, "throttled_ms", sum.throttled_ns / NJ_MS);
-    rte_tel_data_add_dict_uint(one, "requests_per_s", get64(&rate->requests_per_s));
-    rte_tel_data_add_dict_uint(one, "bytes_per_s", get64(&rate->bytes_per_s));
-    snprintf(key, sizeof key, "class%u", c->slot);
-    rte_tel_data_add_dict_container(d, key, one, 0);
+    rte_tel_data_add_dict_uint(one, "requests_per_s", nj_load_relaxed(&rate->requests_per_s));
+    rte_tel_data_add_dict_uint(one, "bytes_per_s", nj_load_relaxed(&rate->bytes_per_s));
 }
 
 /* An answer in the making, for who sees the policy under its lock. */
@@ -99,8 +86,7 @@ static void set_rate(_Atomic uint64_t *rate, uint64_t *was, uint64_t is, nj_ns p
 {
     uint64_t more = is > *was ? is - *was : 0;
 
-    atomic_store_explicit(rate, (uint64_t)((double)more * ((double)NJ_SEC / (double)passed)),
-                          memory_order_relaxed);
+    nj_store_relaxed(rate, (uint64_t)((double)more * ((double)NJ_SEC / (double)passed)));
     *was = is;
 }
 
@@ -140,25 +126,22 @@ static void client_name(const struct nj_policy *p, const struct nj_client *c, ch
 static void add_client(const struct answer *a, const struct nj_policy *p, const struct nj_client *c,
                        uint32_t number)
 {
-    struct rte_tel_data *one = rte_tel_data_alloc();
+    struct rte_tel_data *one = nj__telemetry_dict(a->d, "client%u", number);
     char name[NJ_ADDRESS_TEXT_BYTES + 8] = "others", key[32];
 
     if (!one)
         return;
-    rte_tel_data_start_dict(one);
     if (c != nj_clients_rest(nj_shape_clients(a->s->shape)))
         client_name(p, c, name, sizeof name);
     rte_tel_data_add_dict_string(one, "client", name);
-    snprintf(key, sizeof key, "%016" PRIx64, get64(&c->key));
+    snprintf(key, sizeof key, "%016" PRIx64, nj_load_relaxed(&c->key));
     rte_tel_data_add_dict_string(one, "key", key);
-    rte_tel_data_add_dict_uint(one, "connections", get32(&c->n_conns));
-    rte_tel_data_add_dict_uint(one, "streams", get32(&c->n_streams));
-    rte_tel_data_add_dict_uint(one, "requests", get64(&c->n_requests));
-    rte_tel_data_add_dict_uint(one, "refused", get64(&c->n_refused));
-    rte_tel_data_add_dict_uint(one, "bytes", get64(&c->n_bytes));
-    rte_tel_data_add_dict_uint(one, "throttled_ms", get64(&c->throttled_ns) / NJ_MS);
-    snprintf(key, sizeof key, "client%u", number);
-    rte_tel_data_add_dict_container(a->d, key, one, 0);
+    rte_tel_data_add_dict_uint(one, "connections", nj_load_relaxed(&c->n_conns));
+    rte_tel_data_add_dict_uint(one, "streams", nj_load_relaxed(&c->n_streams));
+    rte_tel_data_add_dict_uint(one, "requests", nj_load_relaxed(&c->n_requests));
+    rte_tel_data_add_dict_uint(one, "refused", nj_load_relaxed(&c->n_refused));
+    rte_tel_data_add_dict_uint(one, "bytes", nj_load_relaxed(&c->n_bytes));
+    rte_tel_data_add_dict_uint(one, "throttled_ms", nj_load_relaxed(&c->throttled_ns) / NJ_MS);
 }
 
 /* An answer of clients. */
@@ -224,18 +207,16 @@ bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct
         NJ_C_shape_bytes,     NJ_C_shape_throttled,     NJ_C_shape_wakes,  NJ_C_shape_wakes_empty,
         NJ_C_shape_leases,    NJ_C_shape_leases_waited,
     };
-    uint64_t n[NJ_N_COUNTERS] = {0};
+    uint64_t wakes = 0, empty = 0;
     uint32_t from, to;
 
     if (!nj__telemetry_shards(s, params, &from, &to))
         return false;
-    for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++) {
-        for (uint32_t i = from; i < to; i++)
-            n[shown[k]] += nj_counter_read(&s->shard[i]->counters, shown[k]);
-        rte_tel_data_add_dict_uint(d, nj_counter_info[shown[k]].name, n[shown[k]]);
+    nj__telemetry_counters(s, from, to, shown, NJ_ARRAY_LEN(shown), d);
+    for (uint32_t i = from; i < to; i++) {
+        wakes += nj_counter_read(&s->shard[i]->counters, NJ_C_shape_wakes);
+        empty += nj_counter_read(&s->shard[i]->counters, NJ_C_shape_wakes_empty);
     }
-    uint64_t wakes = n[NJ_C_shape_wakes];
-    rte_tel_data_add_dict_uint(d, "wakes_empty_ppm",
-                               wakes > 0 ? n[NJ_C_shape_wakes_empty] * 1000000 / wakes : 0);
+    rte_tel_data_add_dict_uint(d, "wakes_empty_ppm", wakes > 0 ? empty * 1000000 / wakes : 0);
     return true;
 }

@@ -7,21 +7,10 @@
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"
 
-struct row {
-    const char *name;
-    uint64_t value;
-};
-
-static void add_rows(struct rte_tel_data *d, const struct row *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
-}
-
 static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_workers_stats *s,
                      enum nj_workers_kind kind)
 {
-    const struct row rows[] = {
+    const struct nj__telemetry_row rows[] = {
         {"max", s->kind[kind].n_max},
         {"running", s->kind[kind].n_running},
         {"out", s->kind[kind].n_out},
@@ -31,20 +20,17 @@ static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_w
         {"displaced", s->kind[kind].n_displaced},
         {"held_back", s->kind[kind].n_held_back},
     };
-    struct rte_tel_data *one = rte_tel_data_alloc();
+    struct rte_tel_data *one = nj__telemetry_dict(d, "%s", name);
 
-    if (!one)
-        return;
-    rte_tel_data_start_dict(one);
-    add_rows(one, rows, NJ_ARRAY_LEN(rows));
-    rte_tel_data_add_dict_container(d, name, one, 0);
+    if (one)
+        nj__telemetry_rows(one, rows, NJ_ARRAY_LEN(rows));
 }
 
 bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
     struct nj_workers_stats stats = nj_workers_stats(s->workers);
     const struct nj_strategy_counters *c = &stats.strategy;
-    const struct row rows[] = {
+    const struct nj__telemetry_row rows[] = {
         {"threads", stats.n_threads},
         {"pec", c->pec},
         {"epc", c->epc},
@@ -57,7 +43,7 @@ bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct
 
     if (params)
         return false;
-    add_rows(d, rows, NJ_ARRAY_LEN(rows));
+    nj__telemetry_rows(d, rows, NJ_ARRAY_LEN(rows));
     add_kind(d, "handlers", &stats, NJ_WORKERS_HANDLERS);
     add_kind(d, "files", &stats, NJ_WORKERS_FILES);
     return true;
