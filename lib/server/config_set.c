@@ -14,7 +14,7 @@
 enum kind {
     TEXT,   /* const char * */
     LIST,   /* const char *[max]: one more */
-    SWITCH, /* bool */
+    SWITCH, /* bool; the kinds behind it have a range */
     NUMBER, /* of `width` bytes, from min to max */
     SIZE,   /* of `width` bytes */
     RATE,   /* uint64_t */
@@ -36,7 +36,7 @@ struct entry {
 #define TIMEOUT  0.1, 86400, "a time such as 500ms or 10s, 100ms to a day"
 #define SOME     1, 1 << 30, "a number from 1, or none"
 #define ANY_SIZE "a size such as 64KiB or 10MiB, from 1 byte, or none"
-#define ANY_RATE 1, 0, NJ_RATE_WANTS ", or none"
+#define ANY_RATE 1, NJ_RATE_MAX, NJ_RATE_WANTS ", or none"
 
 /* clang-format off */
 static const struct entry entries[] = {
@@ -69,8 +69,8 @@ static const struct entry entries[] = {
     {{"workers", NULL}, NUMBER, false, FIELD(workers), 1, NJ_WORKERS_MAX, "a number from 1 to 32"},
     {{"fibers", NULL}, NUMBER, false, FIELD(fibers_max), 1, NJ_FIBERS_MAX,
         "a number from 1 to 16384"},
-    {{"strategy", NULL}, WORD, false, FIELD(strategy), 0, 0, "ewyk|pc|pec"},
-    {{"idle", NULL}, WORD, false, FIELD(idle), 0, 0, "sleep|spin|pause|interrupt"},
+    {{"strategy", NULL}, WORD, false, FIELD(strategy), 0, NJ_RUN_PEC, "ewyk|pc|pec"},
+    {{"idle", NULL}, WORD, false, FIELD(idle), 0, NJ_IDLE_INTERRUPT, "sleep|spin|pause|interrupt"},
     {{"busy-poll", NULL}, SWITCH, false, FIELD(busy_poll), 0, 0, NULL},
     {{"live", NULL}, SWITCH, false, FIELD(live), 0, 0, NULL},
 
@@ -102,11 +102,13 @@ static const struct entry entries[] = {
     {{"mime-types", "files"}, TEXT, false, FIELD(mime_types), 0, 0, NULL},
     {{"cache-control", "files"}, TEXT, false, FIELD(cache_control), 0, 0, NULL},
     {{"error-page", "files"}, LIST, false, FIELD(error_page), 0, NJ_SERVER_ERROR_PAGES_MAX, NULL},
-    {{"symlinks", "files"}, WORD, false, FIELD(symlinks), 1, 0, "none|owner|beneath"},
-    {{"file-reads", NULL}, WORD, false, FIELD(file_reads), 1, 0, "auto|direct|buffered|threads"},
+    {{"symlinks", "files"}, WORD, false, FIELD(symlinks), 1, NJ_SYMLINKS_BENEATH,
+        "none|owner|beneath"},
+    {{"file-reads", NULL}, WORD, false, FIELD(file_reads), 1, NJ_FILE_READS_THREADS,
+        "auto|direct|buffered|threads"},
 
     {{"access-log", "log"}, TEXT, false, FIELD(access_log), 0, 0, NULL},
-    {{"log-format", "log"}, WORD, false, FIELD(log_format), 1, 0, "combined|json"},
+    {{"log-format", "log"}, WORD, false, FIELD(log_format), 1, NJ_LOG_JSON, "combined|json"},
 };
 /* clang-format on */
 
@@ -128,15 +130,12 @@ const struct nj_config_name *nj_config_file_name(uint32_t i)
 
 static void put(const struct entry *e, void *at, uint64_t value)
 {
-    uint16_t v2 = (uint16_t)value;
-    uint32_t v4 = (uint32_t)value;
+    memcpy(at, &value, e->width); /* little endian */
+}
 
-    if (e->width == 2)
-        memcpy(at, &v2, 2);
-    else if (e->width == 4)
-        memcpy(at, &v4, 4);
-    else
-        memcpy(at, &value, 8);
+static bool fits(const struct entry *e, double value)
+{
+    return value >= e->min && value <= e->max;
 }
 
 /* One more value of a field that takes several. */
@@ -182,7 +181,7 @@ static bool put_number(const struct entry *e, void *at, const char *value)
         ok = nj_read_bytes(value, &number);
     else
         ok = nj_read_number(value, &number);
-    if (!ok || (double)number < e->min || (e->max > 0 && (double)number > e->max))
+    if (!ok || !fits(e, (double)number))
         return false;
     put(e, at, number);
     return true;
@@ -207,7 +206,7 @@ static bool put_value(const struct entry *e, struct nj_server_config *c, const c
     case RATE:
         return put_number(e, at, value);
     case TIME:
-        if (!nj_read_seconds(value, &seconds) || seconds < e->min || seconds > e->max)
+        if (!nj_read_seconds(value, &seconds) || !fits(e, seconds))
             return false;
         memcpy(at, &seconds, sizeof seconds);
         return true;
@@ -297,6 +296,46 @@ static uint64_t number_of(const struct entry *e, const void *at)
     return v8;
 }
 
+static bool is_none(const struct entry *e, const void *at)
+{
+    return e->may_be_none && number_of(e, at) == UINT64_MAX >> (64 - 8 * e->width);
+}
+
+/* The range of a number or time in its own unit, without the units that a text may have. */
+static int out_of_range(const struct entry *e, char *why, size_t n)
+{
+    char expected[160];
+
+    tell_expected(e, expected, sizeof expected);
+    if (e->kind == RATE)
+        return nj_fail(why, n, "--%s: expected " NJ_RATE_WANTS, e->id.name);
+    if (e->kind == WORD)
+        return nj_fail(why, n, "--%s: expected %s", e->id.name, expected);
+    return nj_fail(why, n, "--%s: expected %.15g to %.15g%s", e->id.name, e->min, e->max,
+                   e->kind == TIME   ? " seconds"
+                   : e->kind == SIZE ? " bytes"
+                                     : "");
+}
+
+int nj_config_check(const struct nj_server_config *config, char *why, size_t n)
+{
+    struct nj_server_config usual;
+
+    nj_server_config_init(&usual);
+    for (const struct entry *e = entries; e < entries + NJ_ARRAY_LEN(entries); e++) {
+        const void *at = (const char *)config + e->offset;
+        bool is_left_out = !has(config, e) && !has(&usual, e);
+        if (e->kind <= SWITCH || is_left_out || is_none(e, at))
+            continue;
+        double value = (double)number_of(e, at);
+        if (e->kind == TIME)
+            memcpy(&value, at, sizeof value);
+        if (!fits(e, value))
+            return out_of_range(e, why, n);
+    }
+    return 0;
+}
+
 /* The place-th of the words between bars. */
 static void show_word(const struct entry *e, uint64_t place, char *text, size_t n)
 {
@@ -311,15 +350,13 @@ bool nj_config_show(const struct nj_server_config *config, const char *name, cha
 {
     const struct entry *e = find(name);
     const void *at = e ? (const char *)config + e->offset : NULL;
-    uint64_t none = e && e->width < 8 ? (1ull << 8 * e->width) - 1 : UINT64_MAX;
     const char *const *list = at;
     size_t put = 0;
     double seconds;
 
     if (!e || !has(config, e))
         return false;
-    bool one = e->kind == NUMBER || e->kind == SIZE || e->kind == RATE;
-    if (one && e->may_be_none && number_of(e, at) == none) {
+    if (is_none(e, at)) {
         snprintf(text, n, "none");
     } else if (e->kind == SWITCH) {
         snprintf(text, n, "yes");

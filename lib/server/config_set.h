@@ -22,6 +22,10 @@ bool nj_config_has(const struct nj_server_config *config, const char *name);
  */
 bool nj_config_show(const struct nj_server_config *config, const char *name, char *text, size_t n);
 
+/* Is each value in its range? 0, or -1 with the first that is not. 0 is none where it is the
+ * default.
+ */
+int nj_config_check(const struct nj_server_config *config, char *why, size_t why_bytes);
 /* Set it from the policy file's text. 0, or -1 with what was expected in `why`. */
 int nj_config_set_from_file(struct nj_server_config *config, const char *name, const char *value,
                             char *why, size_t why_bytes);

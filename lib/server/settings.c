@@ -9,27 +9,17 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "http/mime.h"
-#include "sched/fiber.h"
+#include "server/config_set.h"
 
 static bool ring_ok(uint16_t n)
 {
     return n == 0 || (n >= NJ_RING_MIN && n <= NJ_RING_MAX);
 }
 
-/* Less would end connections whose first packet comes again once; more than a day is no limit. */
-static bool silence_ok(double seconds)
-{
-    return seconds >= 0.1 && seconds <= 86400;
-}
-
 /* Last: it is the one that has something to give back. */
 static int read_handlers(struct nj_settings *s, const struct nj_server_config *config, char *why,
                          size_t n)
 {
-    if (config->fibers_max == 0 || config->fibers_max > NJ_FIBERS_MAX)
-        return nj_fail(why, n, "--fibers: expected 1 to %u", NJ_FIBERS_MAX);
-    if ((unsigned)config->strategy > NJ_RUN_PEC)
-        return nj_fail(why, n, "--strategy: expected ewyk, pc or pec");
     if (config->n_routes == 0)
         return 0;
     s->routes = nj_routes_new(config->routes, config->n_routes, why, n);
@@ -43,27 +33,17 @@ static int read_rest(struct nj_settings *s, const struct nj_server_config *confi
 
     if (nj__settings_read_link(s, why, n) != 0)
         return -1;
-    if (config->mtu != 0 && (config->mtu < NJ_MTU_MIN || config->mtu > NJ_MTU_MAX))
-        return nj_fail(why, n, "--mtu: expected %u to %u", NJ_MTU_MIN, NJ_MTU_MAX);
     if (!ring_ok(config->rx_ring) || !ring_ok(config->tx_ring))
         return nj_fail(why, n, "--rx-ring, --tx-ring: expected %u to %u", NJ_RING_MIN, NJ_RING_MAX);
     if (config->listen_port == 0)
         return nj_fail(why, n, "--listen: expected a port from 1 to 65535");
+    if (nj_config_check(config, why, n) != 0)
+        return -1;
     if (config->root && stat(config->root, &st) != 0)
         return nj_fail(why, n, "--root %s: %s", config->root, strerror(errno));
     if (config->root && !S_ISDIR(st.st_mode))
         return nj_fail(why, n, "--root %s: not a folder", config->root);
-    if (!(config->drain_timeout_s >= 0 && config->drain_timeout_s <= 86400))
-        return nj_fail(why, n, "--drain-timeout: expected 0 to 86400 seconds");
-    if (!silence_ok(config->preface_timeout_s))
-        return nj_fail(why, n, "--preface-timeout: expected 0.1 to 86400 seconds");
-    if (!silence_ok(config->idle_timeout_s))
-        return nj_fail(why, n, "--idle-timeout: expected 0.1 to 86400 seconds");
-    if (config->conns_max == 0 || config->conns_max > 1u << 24)
-        return nj_fail(why, n, "--max-connections: expected 1 to %u", 1u << 24);
-    if (config->workers > NJ_WORKERS_MAX)
-        return nj_fail(why, n, "--workers: expected at most %u", NJ_WORKERS_MAX);
-    if (nj__settings_read_requests(s, why, n) != 0 || nj__settings_read_files(s, why, n) != 0)
+    if (nj__settings_read_files(s, why, n) != 0)
         return -1;
     return read_handlers(s, config, why, n);
 }

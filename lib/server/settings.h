@@ -54,8 +54,7 @@ void nj_settings_free(struct nj_settings *s);
 /* settings_link.c: ports, addresses, gateways, routes, neighbours, VLANs, the key of RSS. */
 int nj__settings_read_link(struct nj_settings *s, char *why, size_t why_bytes);
 
-/* settings_site.c: limits of requests, and what a folder is served like. */
-int nj__settings_read_requests(struct nj_settings *s, char *why, size_t why_bytes);
+/* settings_site.c: what a folder is served like. */
 int nj__settings_read_files(struct nj_settings *s, char *why, size_t why_bytes);
 int nj__settings_read_mime(struct nj_settings *s, char *why, size_t why_bytes);
 

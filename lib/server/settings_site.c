@@ -1,75 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the configuration says of requests and files. The command line has been checked already;
- * this is for programs that fill in the structure, and for what a table can't check. */
+/* What the configuration says of files: all that the table of config_set.c cannot check. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attr.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "http/mime.h"
 #include "http/scan.h"
 #include "server/settings.h"
-#include "server/values.h"
 
 #define MIME_BYTES_MAX (1u << 20)
 
 _Static_assert((unsigned)NJ_SERVER_ERROR_PAGES_MAX == NJ_ERROR_PAGES_MAX, "one for each");
-
-static int check_rates(const struct nj_server_config *c, char *why, size_t n)
-{
-    const struct {
-        const char *name;
-        uint64_t rate;
-    } rates[] = {{"rate", c->rate},
-                 {"rate-per-client", c->rate_per_client},
-                 {"rate-per-request", c->rate_per_request},
-                 {"min-rate", c->min_rate},
-                 {"min-upload-rate", c->min_upload_rate}};
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(rates); i++)
-        if (rates[i].rate > NJ_RATE_MAX && rates[i].rate != NJ_NONE)
-            return nj_fail(why, n, "--%s: expected " NJ_RATE_WANTS, rates[i].name);
-    return 0;
-}
-
-static int check_timeouts(const struct nj_server_config *c, char *why, size_t n)
-{
-    const struct {
-        const char *name;
-        double seconds;
-    } times[] = {{"header-timeout", c->header_timeout_s},
-                 {"body-timeout", c->body_timeout_s},
-                 {"body-deadline", c->body_deadline_s},
-                 {"send-timeout", c->send_timeout_s}};
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(times); i++)
-        if (times[i].seconds != 0 && !(times[i].seconds >= 0.1 && times[i].seconds <= 86400))
-            return nj_fail(why, n, "--%s: expected 0.1 to 86400 seconds", times[i].name);
-    return 0;
-}
-
-int nj__settings_read_requests(struct nj_settings *s, char *why, size_t n)
-{
-    const struct nj_server_config *c = s->config;
-
-    if (check_rates(c, why, n) != 0 || check_timeouts(c, why, n) != 0)
-        return -1;
-    if (c->max_header_size > 32 * 1024 || (c->max_header_size && c->max_header_size < 1024))
-        return nj_fail(why, n, "--max-header-size: expected 1024 to 32768 bytes");
-    if (c->max_headers > 128 || (c->max_headers && c->max_headers < 8))
-        return nj_fail(why, n, "--max-headers: expected 8 to 128");
-    if ((unsigned)c->file_reads > NJ_FILE_READS_THREADS)
-        return nj_fail(why, n, "--file-reads: expected auto, direct, buffered or threads");
-    if ((unsigned)c->symlinks > NJ_SYMLINKS_BENEATH)
-        return nj_fail(why, n, "--symlinks: expected none, owner or beneath");
-    if ((unsigned)c->log_format > NJ_LOG_JSON)
-        return nj_fail(why, n, "--log-format: expected combined or json");
-    return 0;
-}
 
 /* Names a file below a folder without leaving it: no segment is empty, . or .. */
 static bool is_below(const char *path)
