@@ -96,18 +96,17 @@ static void leave_out_of_core_dumps(void)
 
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
-    struct nj_quiet quiet = {.on = false};
     char not_bound[sizeof complaint] = "";
 
     /* Before, since the EAL writes the program's name over the last argument. */
     nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
     atexit(remove_runtime_dir);
     if (!wants_to_see(argc, argv))
-        nj_quiet_begin(&quiet);
+        nj_quiet_begin();
     int rc = rte_eal_init(argc, argv);
     if (rc < 0)
         snprintf(why, why_bytes, "%s", rte_strerror(rte_errno));
-    nj_quiet_end(&quiet, rc < 0 ? why : complaint, rc < 0 ? why_bytes : sizeof complaint);
+    nj_quiet_end(rc < 0 ? why : complaint, rc < 0 ? why_bytes : sizeof complaint);
     if (rc >= 0) {
         leave_out_of_core_dumps();
         if (*not_bound)
@@ -118,35 +117,50 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 
 void nj_eal_fini(void)
 {
-    struct nj_quiet quiet;
-
-    nj_quiet_begin(&quiet); /* it tells which memory of a NIC it unmaps */
+    nj_quiet_begin(); /* it tells which memory of a NIC it unmaps */
     rte_eal_cleanup();
-    nj_quiet_end(&quiet, NULL, 0);
+    nj_quiet_end(NULL, 0);
 }
 
-/* The value of the option in argv[i] that names a device to use, or NULL. */
-static const char *allowed(int argc, char **argv, int i)
+const char *nj_eal_value(int argc, char **argv, int *i, const char *name)
 {
-    if (strcmp(argv[i], "-a") == 0 || strcmp(argv[i], "--allow") == 0)
-        return i + 1 < argc ? argv[i + 1] : NULL;
-    if (strncmp(argv[i], "-a", 2) == 0)
-        return argv[i] + 2;
-    return strncmp(argv[i], "--allow=", 8) == 0 ? argv[i] + 8 : NULL;
+    const char *arg = argv[*i];
+    size_t n = strlen(name);
+    bool is_long = name[1] == '-';
+
+    if (strncmp(arg, name, n) != 0)
+        return NULL;
+    if (arg[n] == '\0')
+        return *i + 1 < argc ? argv[++*i] : NULL;
+    if (is_long)
+        return arg[n] == '=' ? arg + n + 1 : NULL;
+    return arg + n;
 }
 
-/* "DOMAIN:BUS:DEVICE.FUNCTION" of it, also when the domain was left out. */
-static bool pci_address(const char *text, char *address, size_t n)
+size_t nj_eal_pci_address(const char *text, char *address, size_t n)
 {
     unsigned domain, bus, device, function;
+    int end = 0;
 
-    if (sscanf(text, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4) {
+    if (sscanf(text, "%8x:%2x:%2x.%1u%n", &domain, &bus, &device, &function, &end) != 4) {
         domain = 0;
-        if (sscanf(text, "%x:%x.%u", &bus, &device, &function) != 3)
-            return false;
+        if (sscanf(text, "%2x:%2x.%1u%n", &bus, &device, &function, &end) != 3)
+            return 0;
     }
     snprintf(address, n, "%04x:%02x:%02x.%u", domain, bus, device, function);
-    return true;
+    return device < 32 && function < 8 ? (size_t)end : 0;
+}
+
+bool nj_eal_driver_of(const char *sysfs, const char *address, char *driver, size_t driver_bytes)
+{
+    char path[512], target[512];
+
+    snprintf(path, sizeof path, "%s/%s/driver", sysfs, address);
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    target[n > 0 ? n : 0] = '\0';
+    const char *slash = strrchr(target, '/');
+    snprintf(driver, driver_bytes, "%s", slash ? slash + 1 : target);
+    return n > 0;
 }
 
 enum nj_eal_binding nj_eal_binding(const char *driver)
@@ -168,11 +182,12 @@ enum nj_eal_binding nj_eal_binding(const char *driver)
 
 bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes)
 {
-    char address[32], path[512], target[512];
+    char address[32], path[512], driver[64];
 
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *text = allowed(argc, argv, i);
-        if (!text || !pci_address(text, address, sizeof address))
+        const char *text = nj_eal_value(argc, argv, &i, "-a");
+        text = text ? text : nj_eal_value(argc, argv, &i, "--allow");
+        if (!text || !nj_eal_pci_address(text, address, sizeof address))
             continue;
         snprintf(path, sizeof path, "%s/%s", sysfs, address);
         if (access(path, F_OK) != 0) {
@@ -180,10 +195,7 @@ bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_
                      address);
             return true;
         }
-        snprintf(path, sizeof path, "%s/%s/driver", sysfs, address);
-        ssize_t n = readlink(path, target, sizeof target - 1);
-        target[n > 0 ? n : 0] = '\0';
-        const char *slash = strrchr(target, '/'), *driver = slash ? slash + 1 : target;
+        nj_eal_driver_of(sysfs, address, driver, sizeof driver);
         if (nj_eal_binding(driver) != NJ_BOUND_KERNEL)
             continue;
         snprintf(why, why_bytes,

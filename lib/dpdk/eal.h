@@ -25,6 +25,18 @@ enum nj_eal_binding {
 };
 enum nj_eal_binding nj_eal_binding(const char *driver);
 
+/* The driver of the kernel that a PCI device is bound to; "" for none. False: there is none.
+ * `sysfs` is /sys/bus/pci/devices, or a test's. */
+bool nj_eal_driver_of(const char *sysfs, const char *address, char *driver, size_t driver_bytes);
+
+/* "DOMAIN:BUS:DEVICE.FUNCTION" of the PCI address that `text` begins with, also when the domain was
+ * left out. Returns how many bytes of `text` it has; 0: it does not begin with one. */
+size_t nj_eal_pci_address(const char *text, char *address, size_t address_bytes);
+
+/* The value of `-x VALUE`, `-xVALUE`, `--long VALUE` or `--long=VALUE` at argv[*i], or NULL. `*i`
+ * moves on to the last word of it. */
+const char *nj_eal_value(int argc, char **argv, int *i, const char *name);
+
 /* Why can a PCI device that the arguments name with -a not be DPDK's? True, with the reason and
  * what to do in `why`, when it is not there or not bound to a driver that gives it away; the EAL
  * passes over such a device without a word. `sysfs` is /sys/bus/pci/devices, or a test's. */

@@ -4,22 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attr.h"
-
 /* A segment that is to be cut is one IP packet of at most 65,535 bytes until then. */
 #define TSO_BYTES_MAX (UINT16_MAX - 60u - NJ_TCP_HDR_BYTES - NJ_TCP_OPTS_BYTES_MAX)
-
-/* Drivers without a device: their own software would do it, over memory that ours has in its cache.
- * net_tap copies each header for it, too. */
-static const char *const pretenders[] = {"net_tap"};
-
-static bool pretends(const char *driver)
-{
-    for (size_t i = 0; i < NJ_ARRAY_LEN(pretenders); i++)
-        if (strcmp(driver, pretenders[i]) == 0)
-            return true;
-    return false;
-}
 
 /* Payload of a segment that fits the mbufs one packet may have: the header's, and full ones. */
 static void bound_tso(struct nj_tx_offload *o, const struct rte_eth_dev_info *info)
@@ -41,7 +27,9 @@ void nj_offload_choose(struct nj_offload *o, const char *driver,
     uint64_t offered = info->tx_offload_capa;
 
     *o = (struct nj_offload){.rx = 0};
-    if (pretends(driver))
+    /* Its own software would do it, over memory that ours has in its cache, and it copies each
+     * header for that. */
+    if (strcmp(driver, "net_tap") == 0)
         return;
     o->rx = info->rx_offload_capa & rx_wanted;
     if (!(offered & RTE_ETH_TX_OFFLOAD_TCP_CKSUM))

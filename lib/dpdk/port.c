@@ -113,11 +113,10 @@ static int join_members(uint16_t id, char *why, size_t n)
 {
     const struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
     char cause[384] = "";
-    struct nj_quiet quiet;
 
-    nj_quiet_begin(&quiet);
+    nj_quiet_begin();
     int rc = rte_eth_dev_configure(id, 1, 1, &conf);
-    nj_quiet_end(&quiet, cause, sizeof cause);
+    nj_quiet_end(cause, sizeof cause);
     if (rc == 0)
         return 0;
     return nj_fail(why, n, "port %u: the bond does not accept its members: %s%s", id,
@@ -181,20 +180,19 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
     uint32_t n_more_tx = more_than(p->n_txd, NJ_RING_DEFAULT);
     uint32_t mib = (jumbo ? NJ_LCORE_EAL_JUMBO_MIB : NJ_LCORE_EAL_MIB) +
                    (n_more_rx + n_more_tx) / (jumbo ? 100 : 400); /* of these in a MiB */
-    struct nj_quiet quiet;
 
     /* All shards together leave half of a pool to its device, also if all they hold is from one. */
     p->held_max = n_rx / 2 / n_shards;
     n_rx += n_more_rx;
     n_tx += n_more_tx;
-    nj_quiet_begin(&quiet); /* a line for each piece of memory that cannot be mapped */
+    nj_quiet_begin(); /* a line for each piece of memory that cannot be mapped */
     for (unsigned i = 0; i < n_shards; i++) {
         if (i < p->n_rxq && !(p->rx_pool[i] = make_pool(p, "rx", i, n_rx)))
             break;
         if (!(p->tx_pool[i] = make_pool(p, "tx", i, n_tx)))
             break;
     }
-    nj_quiet_end(&quiet, NULL, 0);
+    nj_quiet_end(NULL, 0);
     if (!p->tx_pool[n_shards - 1])
         return nj_fail(why, n,
                        "not enough memory for packet buffers (%u MiB are needed for %u lcore%s): "
@@ -206,15 +204,14 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
 static int make_frag_tables(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size_t n)
 {
     int socket = rte_eth_dev_socket_id(p->id);
-    struct nj_quiet quiet;
     uint32_t n_made = 0;
 
-    nj_quiet_begin(&quiet); /* it tells how large they are */
+    nj_quiet_begin(); /* it tells how large they are */
     while (n_made < n_shards &&
            (p->frags[n_made] = rte_ip_frag_table_create(NJ_FRAG_BUCKETS, NJ_FRAG_BUCKET_ENTRIES,
                                                         NJ_FRAG_PACKETS_MAX, NJ_FRAG_LIFE, socket)))
         n_made++;
-    nj_quiet_end(&quiet, NULL, 0);
+    nj_quiet_end(NULL, 0);
     return n_made == n_shards ? 0 : nj_fail(why, n, "not enough memory for IP fragments");
 }
 
@@ -225,7 +222,6 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
                                 .txmode.offloads = off->tx,
                                 .intr_conf.rxq = p->rx_interrupts};
     char cause[384] = "";
-    struct nj_quiet quiet;
 
     if (rss) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -233,9 +229,9 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
         conf.rx_adv_conf.rss_conf.rss_key_len = nj_rss_device_key(info, &p->rss_key, p->device_key);
         conf.rx_adv_conf.rss_conf.rss_hf = nj_rss_functions(info);
     }
-    nj_quiet_begin(&quiet);
+    nj_quiet_begin();
     int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
-    nj_quiet_end(&quiet, cause, sizeof cause);
+    nj_quiet_end(cause, sizeof cause);
     if (rc != 0)
         return nj_fail(why, n, "%s: the device refused %u receive and %u transmit queues: %s",
                        p->name, p->n_rxq, p->n_txq, cause[0] ? cause : rte_strerror(-rc));
@@ -254,9 +250,8 @@ static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
 {
     int socket = rte_eth_dev_socket_id(p->id), rc = 0;
     char cause[384] = "";
-    struct nj_quiet quiet;
 
-    nj_quiet_begin(&quiet);
+    nj_quiet_begin();
     for (uint16_t q = 0; rc == 0 && q < p->n_rxq; q++)
         rc = rte_eth_rx_queue_setup(p->id, q, p->n_rxd, (unsigned)socket, NULL, p->rx_pool[q]);
     for (uint16_t q = 0; rc == 0 && q < p->n_txq; q++)
@@ -265,7 +260,7 @@ static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
         rc = set_mtu(p);
     if (rc == 0)
         rc = rte_eth_dev_start(p->id);
-    nj_quiet_end(&quiet, cause, sizeof cause);
+    nj_quiet_end(cause, sizeof cause);
     if (rc != 0)
         return nj_fail(why, n, "%s: the device does not start: %s", p->name,
                        cause[0] ? cause : rte_strerror(-rc));
@@ -336,25 +331,22 @@ static int settle_mtu(struct nj_dpdk_port *p, const struct rte_eth_dev_info *inf
 /* As near to what is wanted as the device lets us. */
 static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
 {
-    struct nj_quiet quiet;
-
     p->n_rxd = n_rxd ? n_rxd : NJ_RING_DEFAULT;
     p->n_txd = n_txd ? n_txd : NJ_RING_DEFAULT;
-    nj_quiet_begin(&quiet);
+    nj_quiet_begin();
     rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->n_rxd, &p->n_txd);
-    nj_quiet_end(&quiet, NULL, 0);
+    nj_quiet_end(NULL, 0);
 }
 
 /* All receive queues, or none. */
 static bool has_rx_interrupts(struct nj_dpdk_port *p)
 {
-    struct nj_quiet quiet;
     bool has = p->rx_interrupts;
 
-    nj_quiet_begin(&quiet);
+    nj_quiet_begin();
     for (uint16_t q = 0; has && q < p->n_rxq; q++)
         has = (p->rx_fd[q] = rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, q)) >= 0;
-    nj_quiet_end(&quiet, NULL, 0);
+    nj_quiet_end(NULL, 0);
     return has;
 }
 
@@ -492,14 +484,12 @@ struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard)
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)
 {
-    struct nj_quiet quiet;
-
     if (p->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(p->id)) {
         if (p->started)
             rte_eth_dev_stop(p->id);
-        nj_quiet_begin(&quiet); /* it tells which memory of a NIC it unmaps */
+        nj_quiet_begin(); /* it tells which memory of a NIC it unmaps */
         rte_eth_dev_close(p->id);
-        nj_quiet_end(&quiet, NULL, 0);
+        nj_quiet_end(NULL, 0);
     }
     for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {
         if (p->frags[i])

@@ -17,18 +17,24 @@ int nj_quiet_stderr(void)
     return atomic_load(&real_stderr);
 }
 
-void nj_quiet_begin(struct nj_quiet *q)
+static struct {
+    int file, out, err; /* what was written, and where it would have gone */
+    bool on;
+} quiet;
+
+bool nj_quiet_begin(void)
 {
     fflush(NULL);
-    q->file = memfd_create("dpdk-output", MFD_CLOEXEC);
-    q->out = dup(STDOUT_FILENO);
-    q->err = dup(STDERR_FILENO);
-    q->on = q->file >= 0 && q->out >= 0 && q->err >= 0;
-    if (q->on) {
-        atomic_store(&real_stderr, q->err);
-        dup2(q->file, STDOUT_FILENO);
-        dup2(q->file, STDERR_FILENO);
+    quiet.file = memfd_create("dpdk-output", MFD_CLOEXEC);
+    quiet.out = dup(STDOUT_FILENO);
+    quiet.err = dup(STDERR_FILENO);
+    quiet.on = quiet.file >= 0 && quiet.out >= 0 && quiet.err >= 0;
+    if (quiet.on) {
+        atomic_store(&real_stderr, quiet.err);
+        dup2(quiet.file, STDOUT_FILENO);
+        dup2(quiet.file, STDERR_FILENO);
     }
+    return quiet.on;
 }
 
 /* Everything that was written; the caller's to free, NULL when memory ran out. */
@@ -157,18 +163,19 @@ static void take_cause(char *text, char *cause, size_t cause_bytes)
         snprintf(cause, cause_bytes, "%s", line);
 }
 
-void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes)
+void nj_quiet_end(char *cause, size_t cause_bytes)
 {
-    if (!q->on)
+    if (!quiet.on)
         return;
     fflush(NULL);
-    dup2(q->out, STDOUT_FILENO);
-    dup2(q->err, STDERR_FILENO);
+    dup2(quiet.out, STDOUT_FILENO);
+    dup2(quiet.err, STDERR_FILENO);
     atomic_store(&real_stderr, STDERR_FILENO);
-    close(q->out);
-    close(q->err);
-    char *text = contents(q->file);
-    close(q->file);
+    close(quiet.out);
+    close(quiet.err);
+    quiet.on = false;
+    char *text = contents(quiet.file);
+    close(quiet.file);
     if (text && getenv("NJ_EAL_VERBOSE"))
         fputs(text, stderr);
     if (text)

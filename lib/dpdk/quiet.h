@@ -9,17 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* stdout and stderr of the process, led into a memory file for a while. */
-struct nj_quiet {
-    int file, out, err;
-    bool on;
-};
-
-/* Main thread, while nobody else prints. */
-void nj_quiet_begin(struct nj_quiet *q);
-/* End it. `cause` (may be NULL) gets the line that most likely names the cause of a failure, with
- * what to do where that is known, or is left alone when there is none. */
-void nj_quiet_end(struct nj_quiet *q, char *cause, size_t cause_bytes);
+/* stdout and stderr of the process are led into a memory file, until nj_quiet_end(). False: there
+ * is none, and everything is shown. Main thread, while nobody else prints. */
+bool nj_quiet_begin(void);
+/* End it, if it was begun. `cause` (may be NULL) gets the line that most likely names the cause of
+ * a failure, with what to do where that is known, or is left alone when there is none. */
+void nj_quiet_end(char *cause, size_t cause_bytes);
 
 /* Where stderr of the process goes, also between begin and end. Any thread, signal handlers too. */
 int nj_quiet_stderr(void);

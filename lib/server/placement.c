@@ -3,46 +3,19 @@
 
 #include <nightjar/server.h>
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ether.h>
 
 #include "base/fail.h"
+#include "dpdk/eal.h"
 #include "server/preset.h"
 #include "server/say.h"
 #include "server/settings.h"
+#include "topo/cpus.h"
 
 /* --- EAL's arguments ----------------------------------------------------------------------------
  */
-
-/* The value of `-x VALUE`, `-xVALUE`, `--long VALUE` or `--long=VALUE` at argv[*i], or NULL. */
-static const char *value_of(int argc, char **argv, int *i, const char *name)
-{
-    const char *arg = argv[*i];
-    size_t n = strlen(name);
-    bool is_long = name[1] == '-';
-
-    if (strncmp(arg, name, n) != 0)
-        return NULL;
-    if (arg[n] == '\0')
-        return *i + 1 < argc ? argv[++*i] : NULL;
-    if (is_long)
-        return arg[n] == '=' ? arg + n + 1 : NULL;
-    return arg + n;
-}
-
-static bool read_number(const char **text, uint32_t *out)
-{
-    char *end;
-    if (!isdigit((unsigned char)**text))
-        return false;
-    unsigned long n = strtoul(*text, &end, 10);
-    *text = end;
-    *out = (uint32_t)n;
-    return n < NJ_TOPO_CPUS_MAX;
-}
 
 /* One more lcore, in the order of their numbers: that of the queues. */
 static bool add_lcore(struct nj_eal_wish *w, uint32_t *id, uint32_t lcore, uint32_t cpu)
@@ -69,12 +42,12 @@ static bool read_lcores(const char *text, struct nj_eal_wish *w)
     w->n_lcores = 0;
     for (;; text++) {
         uint32_t first, last, cpu;
-        if (!read_number(&text, &first))
+        if (!nj_cpu_read(&text, &first))
             return false;
         last = cpu = first;
-        if (*text == '@' && (text++, !read_number(&text, &cpu)))
+        if (*text == '@' && (text++, !nj_cpu_read(&text, &cpu)))
             return false;
-        if (*text == '-' && (text++, !read_number(&text, &last)))
+        if (*text == '-' && (text++, !nj_cpu_read(&text, &last)))
             return false;
         for (uint32_t lcore = first; lcore <= last; lcore++)
             if (!add_lcore(w, id, lcore, cpu + lcore - first))
@@ -88,12 +61,12 @@ int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *
 {
     memset(out, 0, sizeof *out);
     for (int i = 0; i < argc; i++) {
-        const char *lcores = value_of(argc, argv, &i, "-l");
+        const char *lcores = nj_eal_value(argc, argv, &i, "-l");
         if (!lcores)
-            lcores = value_of(argc, argv, &i, "--lcores");
-        const char *nic = lcores ? NULL : value_of(argc, argv, &i, "-a");
+            lcores = nj_eal_value(argc, argv, &i, "--lcores");
+        const char *nic = lcores ? NULL : nj_eal_value(argc, argv, &i, "-a");
         if (!lcores && !nic)
-            nic = value_of(argc, argv, &i, "--allow");
+            nic = nj_eal_value(argc, argv, &i, "--allow");
         if (lcores && !read_lcores(lcores, out))
             return nj_fail(why, n,
                            "%s: can't be drawn; give at most %u lcores, each with one CPU, such as "

@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/fail.h"
+#include "dpdk/eal.h"
 #include "server/settings.h"
 #include "wire/dpdk_compat.h"
 
@@ -65,41 +66,14 @@ static int push_word(struct nj_presets *out, struct nj_str word, char *why, size
 
 /* --- NAME,KEY=VALUE --------------------------------------------------------------------------- */
 
-/* Hexadecimal digits, 1 to `n_max`, and the character behind them. */
-static bool hex(const char **at, const char *end, uint32_t n_max, char stop, unsigned *out)
-{
-    uint32_t n = 0;
-
-    for (*out = 0; *at < end && n < n_max; n++, (*at)++) {
-        char c = **at;
-        if (c >= '0' && c <= '9')
-            *out = *out * 16 + (unsigned)(c - '0');
-        else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-            *out = *out * 16 + (unsigned)((c | 0x20) - 'a') + 10;
-        else
-            break;
-    }
-    if (n == 0 || *at == end || **at != stop)
-        return false;
-    (*at)++;
-    return true;
-}
-
 static bool read_pci(struct nj_str text, char *out, size_t n)
 {
-    const char *at = text.p, *end = text.p + text.n_bytes;
-    unsigned domain = 0, bus, device;
+    char address[24];
+    int n_text = snprintf(address, sizeof address, "%.*s", (int)text.n_bytes, text.p);
 
-    uint32_t n_colons = 0;
-    for (const char *c = at; c < end; c++)
-        n_colons += *c == ':';
-    if (n_colons == 2 && !hex(&at, end, 8, ':', &domain))
-        return false;
-    if (!hex(&at, end, 2, ':', &bus) || !hex(&at, end, 2, '.', &device) || device > 31 ||
-        end - at != 1 || *at < '0' || *at > '7')
-        return false;
-    snprintf(out, n, "%04x:%02x:%02x.%c", domain, bus, device, *at);
-    return true;
+    /* Else sscanf() would take white space, signs and 0x. */
+    return !address[strspn(address, "0123456789abcdefABCDEF:.")] &&
+           nj_eal_pci_address(address, out, n) == (size_t)n_text;
 }
 
 static int unknown_key(const struct nj_preset *p, struct nj_str key, char *why, size_t n)

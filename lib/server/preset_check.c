@@ -2,7 +2,6 @@
 /* What a preset expects of its port, beside what the port has. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/attr.h"
 #include "base/fail.h"
@@ -50,15 +49,9 @@ static void compare_driver(struct lines *l)
 static void compare_binding(struct lines *l, const char *sysfs)
 {
     struct nj_str expected = l->preset->bind;
-    char path[256], target[256];
+    char driver[64];
 
-    snprintf(path, sizeof path, "%s/%s/driver", sysfs, l->port->name);
-    ssize_t n = readlink(path, target, sizeof target - 1);
-    if (n < 0)
-        return;
-    target[n] = '\0';
-    const char *slash = strrchr(target, '/'), *driver = slash ? slash + 1 : target;
-    if (!fits(expected, driver))
+    if (nj_eal_driver_of(sysfs, l->port->name, driver, sizeof driver) && !fits(expected, driver))
         differs(l, "it bound to %.*s, it is to %s", (int)expected.n_bytes, expected.p, driver);
 }
 

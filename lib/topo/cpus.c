@@ -28,7 +28,7 @@ void nj_cpus_text(const cpu_set_t *set, char *text, size_t n)
     }
 }
 
-static bool read_cpu(const char **text, unsigned *cpu)
+bool nj_cpu_read(const char **text, unsigned *cpu)
 {
     char *end;
 
@@ -44,10 +44,10 @@ static bool read_list(const char *text, cpu_set_t *set)
 {
     for (;; text++) {
         unsigned first, last;
-        if (!read_cpu(&text, &first))
+        if (!nj_cpu_read(&text, &first))
             return false;
         last = first;
-        if (*text == '-' && (text++, !read_cpu(&text, &last)))
+        if (*text == '-' && (text++, !nj_cpu_read(&text, &last)))
             return false;
         if (last < first)
             return false;

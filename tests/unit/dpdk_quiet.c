@@ -67,12 +67,10 @@ static const struct {
 Test(dpdk_quiet, cause)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
-        struct nj_quiet q;
         char cause[512] = "untouched";
-        nj_quiet_begin(&q);
-        cr_assert(q.on);
+        cr_assert(nj_quiet_begin());
         fputs(rows[i].said, i % 2 ? stdout : stderr);
-        nj_quiet_end(&q, cause, sizeof cause);
+        nj_quiet_end(cause, sizeof cause);
         cr_expect_str_eq(cause, rows[i].cause ? rows[i].cause : "untouched", "row %zu: %s", i,
                          cause);
     }
@@ -81,18 +79,16 @@ Test(dpdk_quiet, cause)
 /* DPDK goes on after it, so whoever wants to know asks later. */
 Test(dpdk_quiet, memory_that_is_not_mapped)
 {
-    struct nj_quiet q;
-
     cr_expect_null(nj_quiet_unmapped());
-    nj_quiet_begin(&q);
+    nj_quiet_begin();
     fputs("EAL: Cannot open /dev/vfio\n", stderr);
-    nj_quiet_end(&q, NULL, 0);
+    nj_quiet_end(NULL, 0);
     cr_expect_null(nj_quiet_unmapped());
-    nj_quiet_begin(&q);
+    nj_quiet_begin();
     fputs("EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory)\n", stderr);
-    nj_quiet_end(&q, NULL, 0);
-    nj_quiet_begin(&q);
-    nj_quiet_end(&q, NULL, 0);
+    nj_quiet_end(NULL, 0);
+    nj_quiet_begin();
+    nj_quiet_end(NULL, 0);
     cr_assert_not_null(nj_quiet_unmapped());
     cr_expect_not_null(strstr(nj_quiet_unmapped(), "LimitMEMLOCK=infinity"), "%s",
                        nj_quiet_unmapped());
@@ -102,13 +98,12 @@ Test(dpdk_quiet, memory_that_is_not_mapped)
 Test(dpdk_quiet, stderr_of_the_process)
 {
     struct stat before, meanwhile;
-    struct nj_quiet q;
 
     cr_assert_eq(fstat(STDERR_FILENO, &before), 0);
     cr_expect_eq(nj_quiet_stderr(), STDERR_FILENO);
-    nj_quiet_begin(&q);
+    nj_quiet_begin();
     int rc = fstat(nj_quiet_stderr(), &meanwhile);
-    nj_quiet_end(&q, NULL, 0);
+    nj_quiet_end(NULL, 0);
     cr_assert_eq(rc, 0);
     cr_expect(before.st_dev == meanwhile.st_dev && before.st_ino == meanwhile.st_ino);
     cr_expect_eq(nj_quiet_stderr(), STDERR_FILENO);
@@ -116,15 +111,14 @@ Test(dpdk_quiet, stderr_of_the_process)
 
 Test(dpdk_quiet, short_buffer_and_none)
 {
-    struct nj_quiet q;
     char cause[8];
-    nj_quiet_begin(&q);
+    nj_quiet_begin();
     fputs("EAL: Cannot do it\n", stderr);
-    nj_quiet_end(&q, cause, sizeof cause);
+    nj_quiet_end(cause, sizeof cause);
     cr_expect_str_eq(cause, "Cannot ");
-    nj_quiet_begin(&q);
+    nj_quiet_begin();
     fputs("EAL: Cannot do it\n", stderr);
-    nj_quiet_end(&q, NULL, 0);
+    nj_quiet_end(NULL, 0);
 }
 
 /* Run in a child process: what reaches its stdout and stderr. */
@@ -136,15 +130,14 @@ static void capture(bool verbose, char *text, size_t n_bytes)
     fflush(NULL);
     dup2(fileno(f), 1);
     dup2(fileno(f), 2);
-    struct nj_quiet q;
     if (verbose)
         setenv("NJ_EAL_VERBOSE", "1", 1);
     puts("before"); /* still in the buffer of stdio when the silence begins */
-    nj_quiet_begin(&q);
+    nj_quiet_begin();
     puts("within");
     if (write(2, "raw\n", 4) != 4)
         abort();
-    nj_quiet_end(&q, NULL, 0);
+    nj_quiet_end(NULL, 0);
     puts("after");
     fflush(NULL);
     dup2(saved[0], 1);
@@ -186,9 +179,8 @@ Test(dpdk_quiet, no_files_are_left_open)
 {
     int before = open_files();
     for (int i = 0; i < 100; i++) {
-        struct nj_quiet q;
-        nj_quiet_begin(&q);
-        nj_quiet_end(&q, NULL, 0);
+        nj_quiet_begin();
+        nj_quiet_end(NULL, 0);
     }
     cr_expect_eq(open_files(), before);
 }
