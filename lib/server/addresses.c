@@ -7,11 +7,20 @@
 
 #include "base/attr.h"
 #include "server/say.h"
+#include "server/values.h"
 
 const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES])
 {
     bool v4 = nj_addr_is_v4(ip);
     return inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &ip->b[12] : ip->b, out, NJ_ADDRESS_TEXT_BYTES);
+}
+
+const char *nj_network_text(const struct nj_addr *ip, unsigned bits,
+                            char out[NJ_NETWORK_TEXT_BYTES])
+{
+    nj_address_text(ip, out);
+    sprintf(out + strlen(out), "/%u", nj_addr_is_v4(ip) ? bits - 96 : bits);
+    return out;
 }
 
 bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out)
@@ -28,6 +37,26 @@ bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out)
         return true;
     }
     return inet_pton(AF_INET6, buf, out->b) == 1 && !nj_addr_is_v4(out);
+}
+
+bool nj_prefix_read(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits)
+{
+    const char *slash = memchr(text, '/', n_bytes), *end = text + n_bytes;
+    char digits[20] = "";
+    uint64_t n;
+
+    if (!nj_address_read(text, (size_t)((slash ? slash : end) - text), out))
+        return false;
+    *bits = nj_addr_is_v4(out) ? 32 : 128;
+    if (!slash)
+        return true;
+    if ((size_t)(end - slash) > sizeof digits)
+        return false;
+    memcpy(digits, slash + 1, (size_t)(end - slash) - 1);
+    if (!nj_read_number(digits, &n) || n > *bits)
+        return false;
+    *bits = (unsigned)n;
+    return true;
 }
 
 const char *nj_address_state(const struct nj_iface_addr *a)

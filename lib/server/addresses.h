@@ -9,8 +9,16 @@
 #define NJ_ADDRESS_TEXT_BYTES 48u
 const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES]);
 
+/* "192.0.2.0/24" of an address and the bits of its prefix among the 128. */
+#define NJ_NETWORK_TEXT_BYTES (NJ_ADDRESS_TEXT_BYTES + 4u)
+const char *nj_network_text(const struct nj_addr *ip, unsigned bits,
+                            char out[NJ_NETWORK_TEXT_BYTES]);
+
 /* The address that this text is, of either family and nothing else; v4-mapped ones are none. */
 bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out);
+
+/* The same with "/BITS" behind it, of the 32 or 128 of its family; without, these are all bits. */
+bool nj_prefix_read(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits);
 
 /* "ready", "tentative", "duplicate", "expired". */
 const char *nj_address_state(const struct nj_iface_addr *a);

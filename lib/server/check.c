@@ -96,15 +96,14 @@ static void show_door(const struct nj_policy_file *f)
 
 static void show_networks(const struct nj_policy_file *f, uint32_t list)
 {
-    char text[NJ_ADDRESS_TEXT_BYTES];
+    char text[NJ_NETWORK_TEXT_BYTES];
     uint32_t n = 0;
 
     for (uint32_t k = 0; k < f->n_networks; k++) {
         const struct nj_network *net = &f->network[k];
         if (!(net->lists >> list & 1) || n++ >= NETWORKS_SHOWN)
             continue;
-        printf("%s%s/%u", n > 1 ? ", " : ": ", nj_address_text(&net->addr, text),
-               net->bits - (nj_addr_is_v4(&net->addr) ? 96 : 0));
+        printf("%s%s", n > 1 ? ", " : ": ", nj_network_text(&net->addr, net->bits, text));
     }
     if (n > NETWORKS_SHOWN)
         printf(" and %u more", n - NETWORKS_SHOWN);
@@ -138,13 +137,12 @@ static void show_config(const struct nj_server_config *config)
 
 static void show_trusted(const struct nj_policy_file *f)
 {
-    char text[NJ_ADDRESS_TEXT_BYTES];
+    char text[NJ_NETWORK_TEXT_BYTES];
 
     for (uint32_t i = 0; i < f->n_networks; i++) {
         const struct nj_network *n = &f->network[i];
         if (n->lists & f->trusted)
-            printf("trusted proxy: %s/%u\n", nj_address_text(&n->addr, text),
-                   nj_addr_is_v4(&n->addr) ? n->bits - 96u : n->bits);
+            printf("trusted proxy: %s\n", nj_network_text(&n->addr, n->bits, text));
     }
 }
 

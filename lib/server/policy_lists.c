@@ -6,36 +6,23 @@
 
 #include "server/addresses.h"
 #include "server/policy_file.h"
-#include "server/values.h"
 
 #define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
 
 /* `plain`: what is meant, where the only fault is a bit behind the prefix; else empty. */
 static bool parse_network(struct nj_str word, struct nj_network *net,
-                          char plain[NJ_ADDRESS_TEXT_BYTES])
+                          char plain[NJ_NETWORK_TEXT_BYTES])
 {
-    const char *slash = memchr(word.p, '/', word.n_bytes);
-    size_t n_addr = slash ? (size_t)(slash - word.p) : word.n_bytes;
-    char text[4] = "";
-    uint64_t bits = 0;
+    unsigned bits;
 
     plain[0] = '\0';
-    if (!nj_address_read(word.p, n_addr, &net->addr))
+    if (!nj_prefix_read(word.p, word.n_bytes, &net->addr, &bits))
         return false;
-    uint64_t most = nj_addr_is_v4(&net->addr) ? 32 : 128;
-    if (slash) {
-        size_t n = word.n_bytes - n_addr - 1;
-        if (n >= sizeof text)
-            return false;
-        memcpy(text, slash + 1, n);
-        if (!nj_read_number(text, &bits) || bits > most)
-            return false;
-    }
-    net->bits = (uint8_t)(128 - most + (slash ? bits : most));
+    net->bits = (uint8_t)(nj_addr_is_v4(&net->addr) ? 96 + bits : bits);
     struct nj_addr network = nj_addr_network(&net->addr, net->bits);
     if (nj_addr_eq(&network, &net->addr))
         return true;
-    nj_address_text(&network, plain);
+    nj_network_text(&network, net->bits, plain);
     return false;
 }
 
@@ -44,13 +31,13 @@ static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const c
 {
     struct nj_policy_file *f = r->f;
     struct nj_network net;
-    char plain[NJ_ADDRESS_TEXT_BYTES];
+    char plain[NJ_NETWORK_TEXT_BYTES];
     int shown = (int)(word.n_bytes < 60 ? word.n_bytes : 60);
 
     if (!parse_network(word, &net, plain)) {
         if (plain[0])
-            nj_fault(r->faults, file, line, "%.*s: bits behind the prefix are set: expected %s/%u",
-                     shown, word.p, plain, net.bits - (nj_addr_is_v4(&net.addr) ? 96u : 0));
+            nj_fault(r->faults, file, line, "%.*s: bits behind the prefix are set: expected %s",
+                     shown, word.p, plain);
         else
             nj_fault(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
         return;

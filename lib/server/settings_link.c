@@ -2,17 +2,18 @@
 /* What the configuration says of ports and their links: addresses, who routes, whose MAC address is
  * known. */
 #include <arpa/inet.h>
-#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ether.h>
 
+#include "base/attr.h"
 #include "base/fail.h"
 #include "server/addresses.h"
 #include "server/rss_key.h"
 #include "server/settings.h"
+#include "server/values.h"
 #include "topo/cpus.h"
 #include "wire/ip6.h"
 
@@ -51,19 +52,12 @@ static bool host_address(const struct nj_addr *ip, unsigned prefix_bits)
 /* "ADDRESS/PREFIX", all of the `n_bytes` at `text`. */
 static bool parse_prefixed(const char *text, size_t n_bytes, struct nj_iface_addr *a)
 {
-    const char *slash = memchr(text, '/', n_bytes);
-    char *end = NULL;
+    unsigned bits = 0;
+    bool ok = memchr(text, '/', n_bytes) && nj_prefix_read(text, n_bytes, &a->ip, &bits);
 
-    if (!slash || slash[1] < '0' || slash[1] > '9' ||
-        !nj_address_read(text, (size_t)(slash - text), &a->ip))
-        return false;
-    errno = 0;
-    long bits = strtol(slash + 1, &end, 10);
-    if (end != text + n_bytes || errno || bits < 1 || bits > (nj_addr_is_v4(&a->ip) ? 32 : 128))
-        return false;
     a->prefix_bits = (uint8_t)bits;
     a->state = NJ_ADDR_READY;
-    return true;
+    return ok && bits > 0;
 }
 
 /* Six pairs of hexadecimal digits between colons, of a host: not zero, and of no group. */
@@ -73,17 +67,13 @@ static bool read_mac(const char *text, struct rte_ether_addr *mac)
            rte_is_valid_assigned_ether_addr(mac);
 }
 
-/* All of the text, digits only. */
-static bool read_number(const char *text, unsigned long max, unsigned *out)
+static bool read_number(const char *text, uint64_t max, unsigned *out)
 {
-    char *end = NULL;
+    uint64_t number = 0;
+    bool ok = nj_read_number(text, &number) && number <= max;
 
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    unsigned long number = strtoul(text, &end, 10);
     *out = (unsigned)number;
-    return *end == '\0' && !errno && number <= max;
+    return ok;
 }
 
 /* Of a network: the bits behind the prefix are 0, as in a routing table. */
@@ -97,6 +87,8 @@ static bool is_network(const struct nj_iface_addr *a)
 /* A value, and the ports that it may be about: all, or the one that is named behind it. */
 struct value {
     const char *option, *given;
+    char *why; /* for what is wrong with it */
+    size_t why_bytes;
     char text[TEXT_BYTES]; /* without "@PORT" */
     struct nj_settings_port *first, *end;
 };
@@ -109,23 +101,36 @@ static struct nj_settings_port *find_port(struct nj_settings *s, int id)
     return NULL;
 }
 
-static int read_value(struct nj_settings *s, const char *option, const char *given, struct value *v,
-                      char *why, size_t n)
+/* "OPTION VALUE: what is wrong". Returns -1. */
+static int NJ_PRINTF(2, 3) bad(const struct value *v, const char *fmt, ...)
 {
-    const char *at = strrchr(given, '@');
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return nj_fail(v->why, v->why_bytes, "%s %s: %s", v->option, v->given, text);
+}
+
+/* The value without its port. */
+static int read_value(struct nj_settings *s, struct value *v)
+{
+    const char *at = strrchr(v->given, '@');
     unsigned id;
 
-    *v = (struct value){option, given, "", s->port, s->port + s->n_ports};
+    v->first = s->port;
+    v->end = s->port + s->n_ports;
     if (at) {
         bool is_number = read_number(at + 1, UINT16_MAX, &id);
         v->first = is_number ? find_port(s, (int)id) : NULL;
         v->end = v->first + 1;
         if (!v->first)
-            return nj_fail(why, n, "%s %s: there is no --port %s", option, given, at + 1);
+            return bad(v, "there is no --port %s", at + 1);
     }
-    size_t n_text = at ? (size_t)(at - given) : strlen(given);
+    size_t n_text = at ? (size_t)(at - v->given) : strlen(v->given);
     if (n_text < sizeof v->text) /* else it stays empty, which is never right */
-        memcpy(v->text, given, n_text);
+        memcpy(v->text, v->given, n_text);
     return 0;
 }
 
@@ -144,37 +149,36 @@ static bool is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
 
 /* The one interface on whose link the host `ip` is, or NULL with the reason. `who`: what it is to
  * us. */
-static struct nj_iface *link_of(const struct value *v, const char *who, const struct nj_addr *ip,
-                                char *why, size_t n)
+static struct nj_iface *link_of(const struct value *v, const char *who, const struct nj_addr *ip)
 {
     struct nj_settings_port *found = NULL;
 
     for (struct nj_settings_port *p = v->first; p < v->end; p++) {
         if (nj_iface_find(&p->iface, ip)) {
-            nj_fail(why, n, "%s %s: %s our own address", v->option, v->given, who);
+            bad(v, "%s our own address", who);
             return NULL;
         }
         if (!is_neighbour(&p->iface, ip))
             continue;
         if (found) {
-            nj_fail(why, n, "%s %s: %s on the links of ports %d and %d: say which with @%d or @%d",
-                    v->option, v->given, who, found->id, p->id, found->id, p->id);
+            bad(v, "%s on the links of ports %d and %d: say which with @%d or @%d", who, found->id,
+                p->id, found->id, p->id);
             return NULL;
         }
         found = p;
     }
     if (!found)
-        nj_fail(why, n, "%s %s: %s not a neighbour of any --addr%s", v->option, v->given, who,
-                v->first->id >= 0 && v->end == v->first + 1 ? " of that port" : "");
+        bad(v, "%s not a neighbour of any --addr%s", who,
+            v->first->id >= 0 && v->end == v->first + 1 ? " of that port" : "");
     return found ? &found->iface : NULL;
 }
 
 /* --- the options --------------------------------------------------------------------------- */
 
-static int read_port(struct nj_settings *s, const char *text, char *why, size_t n)
+static int read_port(struct nj_settings *s, const struct value *v)
 {
     struct nj_settings_port *p = &s->port[s->n_ports];
-    const char *equals = strchr(text, '=');
+    const char *text = v->given, *equals = strchr(text, '=');
     char number[8] = "";
     unsigned id;
 
@@ -183,144 +187,116 @@ static int read_port(struct nj_settings *s, const char *text, char *why, size_t 
     CPU_ZERO(&p->lcores);
     if (!read_number(number, UINT16_MAX, &id) ||
         (equals && (!nj_cpus_read(equals + 1, &p->lcores) || CPU_COUNT(&p->lcores) == 0)))
-        return nj_fail(why, n,
-                       "--port %s: expected a DPDK port number, or one with the lcores that poll "
-                       "it, e.g. 1 or 1=4-7",
-                       text);
+        return bad(
+            v, "expected a DPDK port number, or one with the lcores that poll it, e.g. 1 or 1=4-7");
     if (find_port(s, (int)id))
-        return nj_fail(why, n, "--port %s: that port is given twice", text);
+        return bad(v, "that port is given twice");
     for (uint32_t i = 0; i < s->n_ports; i++) {
         cpu_set_t both;
         CPU_AND(&both, &p->lcores, &s->port[i].lcores);
         if (CPU_COUNT(&both) > 0)
-            return nj_fail(why, n, "--port %s: port %d has some of these lcores already", text,
-                           s->port[i].id);
+            return bad(v, "port %d has some of these lcores already", s->port[i].id);
     }
     p->id = (int)id;
     s->n_ports++;
     return 0;
 }
 
-static int read_addr(struct nj_settings *s, const char *given, char *why, size_t n)
+static int read_addr(struct nj_settings *s, const struct value *v)
 {
+    struct nj_iface *iface = &v->first->iface;
     struct nj_iface_addr a;
-    struct value v;
 
-    if (read_value(s, "--addr", given, &v, why, n) != 0)
-        return -1;
-    struct nj_iface *iface = &v.first->iface;
-    if (strcmp(v.text, "auto6") == 0) {
-        iface->ip6 = v.first->slaac = true;
+    if (strcmp(v->text, "auto6") == 0) {
+        iface->ip6 = v->first->slaac = true;
         return 0;
     }
-    if (!parse_prefixed(v.text, strlen(v.text), &a))
-        return nj_fail(why, n,
-                       "--addr %s: expected an address with its prefix, e.g. 198.18.0.2/24 or "
-                       "2001:db8::2/64, or auto6",
-                       given);
+    if (!parse_prefixed(v->text, strlen(v->text), &a))
+        return bad(v, "expected an address with its prefix, e.g. 198.18.0.2/24 or "
+                      "2001:db8::2/64, or auto6");
     if (!host_address(&a.ip, a.prefix_bits))
-        return nj_fail(why, n, "--addr %s: not an address a host can have on that link", given);
+        return bad(v, "not an address a host can have on that link");
     for (uint32_t i = 0; i < s->n_ports; i++)
         if (nj_iface_find(&s->port[i].iface, &a.ip))
-            return nj_fail(why, n, "--addr %s: that address is given twice", given);
+            return bad(v, "that address is given twice");
     if (iface->n_addrs == PORT_ADDRS_MAX)
-        return nj_fail(why, n, "--addr %s: a port has at most %u addresses", given, PORT_ADDRS_MAX);
+        return bad(v, "a port has at most %u addresses", PORT_ADDRS_MAX);
     iface->ip6 |= !nj_addr_is_v4(&a.ip);
     iface->addr[iface->n_addrs++] = a;
     return 0;
 }
 
-static int read_gateway(struct nj_settings *s, const char *given, char *why, size_t n)
+static int read_gateway(struct nj_settings *s, const struct value *v)
 {
     struct nj_addr ip;
-    struct value v;
 
-    if (read_value(s, "--gateway", given, &v, why, n) != 0)
-        return -1;
-    if (!nj_address_read(v.text, strlen(v.text), &ip))
-        return nj_fail(why, n, "--gateway %s: expected an address, e.g. 198.18.0.1 or 2001:db8::1",
-                       given);
-    struct nj_iface *iface = link_of(&v, "that is", &ip, why, n);
+    if (!nj_address_read(v->text, strlen(v->text), &ip))
+        return bad(v, "expected an address, e.g. 198.18.0.1 or 2001:db8::1");
+    struct nj_iface *iface = link_of(v, "that is", &ip);
     if (!iface)
         return -1;
     bool v4 = nj_addr_is_v4(&ip), *has = v4 ? &iface->has_gateway : &iface->has_gateway6;
     if (*has)
-        return nj_fail(why, n, "--gateway %s: there is another one for %s", given,
-                       v4 ? "IPv4" : "IPv6");
+        return bad(v, "there is another one for %s", v4 ? "IPv4" : "IPv6");
     *has = true;
     *(v4 ? &iface->gateway : &iface->gateway6) = ip;
     return 0;
 }
 
-static int read_route(struct nj_settings *s, const char *given, char *why, size_t n)
+static int read_route(struct nj_settings *s, const struct value *v)
 {
     struct nj_iface_addr net;
     struct nj_addr hop;
-    struct value v;
+    const char *equals = strchr(v->text, '=');
 
-    if (read_value(s, "--route", given, &v, why, n) != 0)
-        return -1;
-    const char *equals = strchr(v.text, '=');
-    if (!equals || !parse_prefixed(v.text, (size_t)(equals - v.text), &net) || !is_network(&net) ||
-        !nj_address_read(equals + 1, strlen(equals + 1), &hop) ||
+    if (!equals || !parse_prefixed(v->text, (size_t)(equals - v->text), &net) ||
+        !is_network(&net) || !nj_address_read(equals + 1, strlen(equals + 1), &hop) ||
         nj_addr_is_v4(&net.ip) != nj_addr_is_v4(&hop))
-        return nj_fail(why, n,
-                       "--route %s: expected a network and a router of the same family, e.g. "
-                       "10.0.0.0/8=198.18.0.9",
-                       given);
-    struct nj_iface *iface = link_of(&v, "the router is", &hop, why, n);
+        return bad(v, "expected a network and a router of the same family, e.g. "
+                      "10.0.0.0/8=198.18.0.9");
+    struct nj_iface *iface = link_of(v, "the router is", &hop);
     if (!iface)
         return -1;
     uint8_t bits = (uint8_t)(net.prefix_bits + (nj_addr_is_v4(&net.ip) ? 96 : 0));
     for (uint32_t i = 0; i < iface->n_routes; i++)
         if (iface->route[i].bits == bits && nj_addr_eq(&iface->route[i].net, &net.ip))
-            return nj_fail(why, n, "--route %s: there is another one for that network", given);
+            return bad(v, "there is another one for that network");
     if (iface->n_routes == NJ_IP_ROUTES_MAX)
-        return nj_fail(why, n, "--route %s: a port has at most %u routes", given, NJ_IP_ROUTES_MAX);
+        return bad(v, "a port has at most %u routes", NJ_IP_ROUTES_MAX);
     iface->route[iface->n_routes++] = (struct nj_ip_route){net.ip, hop, bits};
     return 0;
 }
 
-static int read_neighbour(struct nj_settings *s, const char *given, char *why, size_t n)
+static int read_neighbour(struct nj_settings *s, const struct value *v)
 {
     struct nj_iface_neighbour host;
-    struct value v;
+    const char *equals = strchr(v->text, '=');
 
-    if (read_value(s, "--neighbour", given, &v, why, n) != 0)
-        return -1;
-    const char *equals = strchr(v.text, '=');
-    if (!equals || !nj_address_read(v.text, (size_t)(equals - v.text), &host.ip) ||
+    if (!equals || !nj_address_read(v->text, (size_t)(equals - v->text), &host.ip) ||
         !read_mac(equals + 1, &host.mac))
-        return nj_fail(why, n,
-                       "--neighbour %s: expected an address and the MAC address of a host, e.g. "
-                       "198.18.0.1=02:00:00:00:00:01",
-                       given);
-    struct nj_iface *iface = link_of(&v, "that is", &host.ip, why, n);
+        return bad(v, "expected an address and the MAC address of a host, e.g. "
+                      "198.18.0.1=02:00:00:00:00:01");
+    struct nj_iface *iface = link_of(v, "that is", &host.ip);
     if (!iface)
         return -1;
     for (uint32_t i = 0; i < iface->n_fixed; i++)
         if (nj_addr_eq(&iface->fixed[i].ip, &host.ip))
-            return nj_fail(why, n, "--neighbour %s: that neighbour is given twice", given);
+            return bad(v, "that neighbour is given twice");
     if (iface->n_fixed == NJ_NEIGH_FIXED_MAX)
-        return nj_fail(why, n, "--neighbour %s: a port has at most %u of them", given,
-                       NJ_NEIGH_FIXED_MAX);
+        return bad(v, "a port has at most %u of them", NJ_NEIGH_FIXED_MAX);
     iface->fixed[iface->n_fixed++] = host;
     return 0;
 }
 
-static int read_vlan(struct nj_settings *s, const char *given, char *why, size_t n)
+static int read_vlan(struct nj_settings *s, const struct value *v)
 {
-    struct value v;
     unsigned id;
 
-    if (read_value(s, "--vlan", given, &v, why, n) != 0)
-        return -1;
-    if (!read_number(v.text, VLAN_MAX, &id) || id == 0)
-        return nj_fail(why, n, "--vlan %s: expected a VLAN id from 1 to %u", given, VLAN_MAX);
-    for (struct nj_settings_port *p = v.first; p < v.end; p++) {
+    if (!read_number(v->text, VLAN_MAX, &id) || id == 0)
+        return bad(v, "expected a VLAN id from 1 to %u", VLAN_MAX);
+    for (struct nj_settings_port *p = v->first; p < v->end; p++) {
         if (p->iface.vlan != 0)
-            return nj_fail(why, n, "--vlan %s: the port is in VLAN %u already", given,
-                           p->iface.vlan);
+            return bad(v, "the port is in VLAN %u already", p->iface.vlan);
         p->iface.vlan = (uint16_t)id;
     }
     return 0;
@@ -336,13 +312,16 @@ static int read_rss_key(struct nj_settings *s, char *why, size_t n)
                    2 * NJ_RSS_KEY_BYTES);
 }
 
-static int read_all(struct nj_settings *s, const char *const *given, unsigned n_max,
-                    int (*read)(struct nj_settings *, const char *, char *, size_t), char *why,
-                    size_t n)
+/* All values of an option. */
+static int read_all(struct nj_settings *s, const char *option, const char *const *given,
+                    unsigned n_max, int (*read)(struct nj_settings *, const struct value *),
+                    char *why, size_t n)
 {
-    for (unsigned i = 0; i < n_max && given[i]; i++)
-        if (read(s, given[i], why, n) != 0)
+    for (unsigned i = 0; i < n_max && given[i]; i++) {
+        struct value v = {.option = option, .given = given[i], .why = why, .why_bytes = n};
+        if ((read != read_port && read_value(s, &v) != 0) || read(s, &v) != 0)
             return -1;
+    }
     return 0;
 }
 
@@ -350,16 +329,17 @@ int nj__settings_read_link(struct nj_settings *s, char *why, size_t n)
 {
     const struct nj_server_config *c = s->config;
 
-    if (read_all(s, c->port, NJ_SERVER_PORTS_MAX, read_port, why, n) != 0)
+    if (read_all(s, "--port", c->port, NJ_SERVER_PORTS_MAX, read_port, why, n) != 0)
         return -1;
     if (s->n_ports == 0)
         s->port[s->n_ports++].id = -1;
     /* Who is a neighbour follows from all addresses. */
-    if (read_all(s, c->addr, NJ_SERVER_ADDRS_MAX, read_addr, why, n) != 0 ||
-        read_all(s, c->gateway, NJ_SERVER_GATEWAYS_MAX, read_gateway, why, n) != 0 ||
-        read_all(s, c->route, NJ_SERVER_ROUTES_MAX, read_route, why, n) != 0 ||
-        read_all(s, c->neighbour, NJ_SERVER_NEIGHBOURS_MAX, read_neighbour, why, n) != 0 ||
-        read_all(s, c->vlan, NJ_SERVER_PORTS_MAX, read_vlan, why, n) != 0)
+    if (read_all(s, "--addr", c->addr, NJ_SERVER_ADDRS_MAX, read_addr, why, n) != 0 ||
+        read_all(s, "--gateway", c->gateway, NJ_SERVER_GATEWAYS_MAX, read_gateway, why, n) != 0 ||
+        read_all(s, "--route", c->route, NJ_SERVER_ROUTES_MAX, read_route, why, n) != 0 ||
+        read_all(s, "--neighbour", c->neighbour, NJ_SERVER_NEIGHBOURS_MAX, read_neighbour, why,
+                 n) != 0 ||
+        read_all(s, "--vlan", c->vlan, NJ_SERVER_PORTS_MAX, read_vlan, why, n) != 0)
         return -1;
     return read_rss_key(s, why, n);
 }

@@ -111,16 +111,12 @@ void nj__class_rates_turn(struct nj_server *s, nj_ns now)
 static void client_name(const struct nj_policy *p, const struct nj_client *c, char *to, size_t n)
 {
     struct nj_addr addr = nj_client_addr(c);
-    char text[NJ_ADDRESS_TEXT_BYTES];
-    bool v4 = nj_addr_is_v4(&addr);
-    unsigned bits = v4 ? p->client_bits4 : p->client_bits6, from = v4 ? 96 : 0;
+    char text[NJ_NETWORK_TEXT_BYTES];
+    unsigned bits = nj_addr_is_v4(&addr) ? 96u + p->client_bits4 : p->client_bits6;
 
-    addr = nj_addr_network(&addr, from + bits);
-    nj_address_text(&addr, text);
-    if (bits == 128 - from)
-        snprintf(to, n, "%s", text);
-    else
-        snprintf(to, n, "%s/%u", text, bits);
+    addr = nj_addr_network(&addr, bits);
+    snprintf(to, n, "%s",
+             bits == 128 ? nj_address_text(&addr, text) : nj_network_text(&addr, bits, text));
 }
 
 static void add_client(const struct answer *a, const struct nj_policy *p, const struct nj_client *c,
