@@ -32,6 +32,16 @@ static void siblings_of(const struct nj_doctor *d, int cpu, cpu_set_t *set)
     CPU_SET(cpu, set);
 }
 
+/* Those of `set` that are not in `other`. */
+static cpu_set_t without(const cpu_set_t *set, const cpu_set_t *other)
+{
+    cpu_set_t left;
+
+    CPU_AND(&left, set, other);
+    CPU_XOR(&left, set, &left);
+    return left;
+}
+
 /* One CPU of each core, not more than there may be shards. */
 static void one_per_core(const struct nj_doctor *d, cpu_set_t left, cpu_set_t *lcores)
 {
@@ -39,10 +49,9 @@ static void one_per_core(const struct nj_doctor *d, cpu_set_t left, cpu_set_t *l
     for (int cpu = 0; cpu < (int)NJ_TOPO_CPUS_MAX; cpu++) {
         if (!CPU_ISSET(cpu, &left) || CPU_COUNT(lcores) == NJ_SHARDS_MAX)
             continue;
-        cpu_set_t core, both;
+        cpu_set_t core;
         siblings_of(d, cpu, &core);
-        CPU_AND(&both, &left, &core);
-        CPU_XOR(&left, &left, &both);
+        left = without(&left, &core);
         CPU_SET(cpu, lcores);
     }
 }
@@ -50,13 +59,12 @@ static void one_per_core(const struct nj_doctor *d, cpu_set_t left, cpu_set_t *l
 /* Where somebody isolated CPUs, these; else all but the core of CPU 0, which the kernel needs. */
 static void guess_lcores(struct nj_doctor *d)
 {
-    cpu_set_t isolated, core, both;
+    cpu_set_t isolated, core;
 
     read_set(d, &isolated, CPUS "/isolated");
     siblings_of(d, 0, &core);
     CPU_AND(&isolated, &isolated, &d->online);
-    CPU_AND(&both, &core, &d->online);
-    CPU_XOR(&core, &d->online, &both);
+    core = without(&d->online, &core);
     one_per_core(d, CPU_COUNT(&isolated) > 0 ? isolated : core, &d->lcores);
 }
 
@@ -97,12 +105,10 @@ static bool takes_all(const struct nj_doctor *d)
 static void check_lcores(struct nj_doctor *d)
 {
     char online[LIST_BYTES], lcores[LIST_BYTES], off[LIST_BYTES];
-    cpu_set_t both, missing;
+    cpu_set_t missing = without(&d->lcores, &d->online);
 
     nj_cpus_text(&d->online, online, sizeof online);
     nj_cpus_text(&d->lcores, lcores, sizeof lcores);
-    CPU_AND(&both, &d->lcores, &d->online);
-    CPU_XOR(&missing, &d->lcores, &both);
     nj_cpus_text(&missing, off, sizeof off);
     nj__begin(d, "lcores");
     if (*off) {
@@ -139,18 +145,16 @@ static void advise_isolation(struct nj_doctor *d)
 static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set, bool is_known,
                       const char *else_what)
 {
-    char text[LIST_BYTES], without[LIST_BYTES];
-    cpu_set_t here = lcores_here(d), both, missing;
+    char text[LIST_BYTES], lacks[LIST_BYTES];
+    cpu_set_t here = lcores_here(d), missing = without(&here, set);
 
-    CPU_AND(&both, &here, set);
-    CPU_XOR(&missing, &here, &both);
     nj_cpus_text(set, text, sizeof text);
-    nj_cpus_text(&missing, without, sizeof without);
+    nj_cpus_text(&missing, lacks, sizeof lacks);
     nj__begin(d, "%s", id);
-    if (!*without) {
+    if (!*lacks) {
         nj__what(d, "%s", *text ? text : "no lcores");
     } else {
-        nj__verdict(d, NJ_VERDICT_WARNING, "not for lcores %s: %s%s", without, else_what,
+        nj__verdict(d, NJ_VERDICT_WARNING, "not for lcores %s: %s%s", lacks, else_what,
                     is_known ? "" : "; this kernel may not support it");
         advise_isolation(d);
     }

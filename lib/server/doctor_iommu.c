@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nightjar doctor: the IOMMU, interrupt remapping, and the modules that give a NIC away. */
-#include <ctype.h>
 #include <string.h>
 
 #include "server/doctor.h"

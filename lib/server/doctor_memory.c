@@ -193,12 +193,13 @@ static void take_mount(void *ctx, const char *path, char *line)
     d->n_mounts++;
 }
 
-static bool has_pages(const struct node *node, uint64_t page_bytes)
+/* How many of that size are on this node. */
+static uint64_t pages_there(const struct node *node, uint64_t page_bytes)
 {
     for (uint32_t i = 0; i < node->n_sizes; i++)
-        if (node->size[i].bytes == page_bytes && node->size[i].all > 0)
-            return true;
-    return false;
+        if (node->size[i].bytes == page_bytes)
+            return (uint64_t)node->size[i].all;
+    return 0;
 }
 
 void nj__facts_memory(struct nj_doctor *d)
@@ -212,7 +213,7 @@ void nj__facts_memory(struct nj_doctor *d)
         d->huge_bytes += nodes[i].all_bytes;
         free_bytes += nodes[i].free_bytes;
         for (uint32_t k = 0; k < d->n_mounts; k++)
-            d->mount[k].has_pages |= has_pages(&nodes[i], d->mount[k].page_bytes);
+            d->mount[k].has_pages |= pages_there(&nodes[i], d->mount[k].page_bytes) > 0;
     }
     d->huge_taken = d->huge_bytes >= LCORE_BYTES && free_bytes < LCORE_BYTES;
     free(nodes);
@@ -223,15 +224,6 @@ void nj__facts_memory(struct nj_doctor *d)
 static uint64_t bytes_needed(const struct nj_doctor *d)
 {
     return LCORE_BYTES * (d->lcores_given ? (uint64_t)CPU_COUNT(&d->lcores) : 1);
-}
-
-/* Of the usual size, on this node. */
-static uint64_t pages_there(const struct node *node, uint64_t page_bytes)
-{
-    for (uint32_t i = 0; i < node->n_sizes; i++)
-        if (node->size[i].bytes == page_bytes)
-            return (uint64_t)node->size[i].all;
-    return 0;
 }
 
 /* "Node 0 MemFree: 1000 kB", and FilePages, which the kernel can drop. */

@@ -17,19 +17,19 @@
 
 /* --- who it is ------------------------------------------------------------------------------- */
 
-/* /etc/group below the root, as the C library would have that of this host. */
-static FILE *open_groups(const struct nj_doctor *d)
+/* A file below the root, as the C library would have that of this host. */
+static FILE *open_below(const struct nj_doctor *d, const char *name)
 {
     char path[1024];
 
-    snprintf(path, sizeof path, "%s/etc/group", d->root);
+    snprintf(path, sizeof path, "%s%s", d->root, name);
     return fopen(path, "re");
 }
 
 static void read_groups(struct nj_doctor *d, gid_t first)
 {
     struct nj_account *a = &d->account;
-    FILE *f = open_groups(d);
+    FILE *f = open_below(d, "/etc/group");
 
     a->group[0] = first;
     a->n_groups = 1;
@@ -51,7 +51,7 @@ static bool is_member(const struct nj_account *a, gid_t gid)
 
 static bool is_member_by_name(const struct nj_doctor *d, const char *name)
 {
-    FILE *f = *d->root ? open_groups(d) : NULL;
+    FILE *f = *d->root ? open_below(d, "/etc/group") : NULL;
     const struct group *g = *d->root ? NULL : getgrnam(name);
 
     while (f && (g = fgetgrent(f)) && strcmp(g->gr_name, name) != 0)
@@ -81,11 +81,9 @@ static bool take_passwd(struct nj_doctor *d, const struct passwd *p)
 
 static bool find_below(struct nj_doctor *d, const char *name)
 {
-    char path[1024];
+    FILE *f = open_below(d, "/etc/passwd");
     bool found = false;
 
-    snprintf(path, sizeof path, "%s/etc/passwd", d->root);
-    FILE *f = fopen(path, "re");
     for (struct passwd *p; f && !found && (p = fgetpwent(f));) {
         found = name ? strcmp(p->pw_name, name) == 0 : p->pw_uid == geteuid();
         if (found && take_passwd(d, p))
