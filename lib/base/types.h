@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words that every layer uses: time and addresses. */
+/* Words that every layer uses: time, the less of two, and addresses. */
 #ifndef NJ_BASE_TYPES_H
 #define NJ_BASE_TYPES_H
 
@@ -16,6 +16,16 @@ typedef uint64_t nj_ns;
 #define NJ_MS    ((nj_ns)1000 * NJ_US)
 #define NJ_SEC   ((nj_ns)1000 * NJ_MS)
 #define NJ_NEVER UINT64_MAX
+
+static inline uint32_t nj_min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t nj_min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* An IP address, network byte order. IPv4 is carried v4-mapped (::ffff:a.b.c.d), so that keys,
  * tables and logs have one form for both families. */

@@ -290,19 +290,13 @@ static uint64_t since_reset(const struct nj_strategy *s, enum nj__count what)
 
 struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
 {
-    return (struct nj_strategy_counters){
-        .pc = since_reset(s, NJ__COUNT_PC),
-        .pic = since_reset(s, NJ__COUNT_PIC),
-        .pec = since_reset(s, NJ__COUNT_PEC),
-        .epc = since_reset(s, NJ__COUNT_EPC),
-        .rejected = since_reset(s, NJ__COUNT_REJECTED),
-        .dispatch_rejected = since_reset(s, NJ__COUNT_DISPATCH_REJECTED),
-        .recruits_sent = since_reset(s, NJ__COUNT_RECRUITS_SENT),
-        .recruits_useful = since_reset(s, NJ__COUNT_RECRUITS_USEFUL),
-        .recruits_wasted = since_reset(s, NJ__COUNT_RECRUITS_WASTED),
-        .recruits_missed = since_reset(s, NJ__COUNT_RECRUITS_MISSED),
-        .recruits_spared = since_reset(s, NJ__COUNT_RECRUITS_SPARED),
-    };
+    uint64_t n[NJ_STRATEGY_N_COUNTERS];
+    struct nj_strategy_counters c;
+
+    for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
+        n[i] = since_reset(s, (enum nj__count)i);
+    memcpy(&c, n, sizeof c);
+    return c;
 }
 
 void nj_strategy_reset(struct nj_strategy *s)

@@ -7,7 +7,6 @@
 #define NJ_SERVER_ABUSE_LOG_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "shard/abuse.h"
 

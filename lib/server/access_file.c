@@ -9,13 +9,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/count.h"
 #include "base/fail.h"
-#include "server/access_format.h"
+#include "server/clock.h"
 #include "server/say.h"
 
 /* What a pipe takes at once or not at all, if it takes any (pipe(7), PIPE_BUF). */
@@ -399,22 +398,15 @@ void nj_access_file_turn(struct nj_access_file *f, nj_ns now)
         write_kept(f);
 }
 
-static nj_ns clock_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
-}
-
 void nj_access_file_close(struct nj_access_file *f)
 {
-    nj_ns until = clock_ns() + NJ_ACCESS_END_NS;
+    nj_ns until = nj_clock_ns(CLOCK_MONOTONIC) + NJ_ACCESS_END_NS;
 
-    f->now = clock_ns();
+    f->now = nj_clock_ns(CLOCK_MONOTONIC);
     bool more = f->from < f->to && open_if_closed(f);
     while (more && f->from < f->to && f->now < until) {
         more = write_once(f, (int)((until - f->now) / NJ_MS) + 1);
-        f->now = clock_ns();
+        f->now = nj_clock_ns(CLOCK_MONOTONIC);
     }
     if (f->from < f->to) {
         uint64_t n_left = lines_in(f->kept + f->from, f->to - f->from);

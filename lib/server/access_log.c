@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "base/attr.h"
 #include "base/count.h"
 #include "base/pool.h"
 #include "server/access_file.h"
+#include "server/clock.h"
 #include "server/worker.h"
 #include "server/say.h"
 
@@ -37,20 +37,13 @@ struct nj_access_log {
     struct port ports[];
 };
 
-static nj_ns clock_ns(clockid_t which)
-{
-    struct timespec ts;
-    clock_gettime(which, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
-}
-
 /* --- the thread ---------------------------------------------------------------------------- */
 
 static void set_skew(struct nj_access_log *log)
 {
     if (log->config.wall_ns)
         log->skew_ns =
-            (int64_t)clock_ns(CLOCK_REALTIME) - log->config.wall_ns(log->config.wall_ctx);
+            (int64_t)nj_clock_ns(CLOCK_REALTIME) - log->config.wall_ns(log->config.wall_ctx);
 }
 
 static void write_record(void *ctx, void *record)
@@ -63,13 +56,13 @@ static void write_record(void *ctx, void *record)
         return;
     a->wall_ns += log->skew_ns;
     size_t n_bytes = nj_access_write(log->config.format, a, &log->clock, room);
-    nj_access_file_line(&log->file, n_bytes, clock_ns(CLOCK_MONOTONIC));
+    nj_access_file_line(&log->file, n_bytes, nj_clock_ns(CLOCK_MONOTONIC));
 }
 
 static void turn(void *ctx)
 {
     struct nj_access_log *log = ctx;
-    nj_ns now = clock_ns(CLOCK_MONOTONIC);
+    nj_ns now = nj_clock_ns(CLOCK_MONOTONIC);
 
     set_skew(log);
     if (atomic_exchange_explicit(&log->reopen, false, memory_order_relaxed))

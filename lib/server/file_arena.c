@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
 #include "base/count.h"
 #include "base/list.h"
 #include "base/pages.h"

@@ -3,10 +3,6 @@
 #ifndef NJ_SERVER_FILE_LIST_H
 #define NJ_SERVER_FILE_LIST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "http/file_port.h"
 #include "http/listing.h"
 #include "server/file_root.h"

@@ -25,6 +25,7 @@
 
 #include "base/attr.h"
 #include "base/count.h"
+#include "server/clock.h"
 
 /* File times advance with the kernel's tick, 10 ms at the slowest, and lag by as much. */
 #define TICK_NS 20000000
@@ -34,10 +35,8 @@
 
 static int64_t now_ns(void)
 {
-    struct timespec now;
     /* Not the coarse clock: Linux 6.13 and later stamp files ahead of it. */
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return (int64_t)nj_clock_ns(CLOCK_REALTIME);
 }
 
 bool nj__file_is_racy(const struct nj__file_id *id)

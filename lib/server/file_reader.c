@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <rte_lcore.h>
 #include <rte_pause.h>
@@ -19,6 +18,7 @@
 #include "base/count.h"
 #include "base/limits.h"
 #include "sched/task_queue.h"
+#include "server/clock.h"
 #include "server/file_chunks.h"
 #include "server/file_pages.h"
 #include "server/file_read.h"
@@ -63,13 +63,6 @@ struct nj_file_reader {
     uint32_t n_flights, n_ahead;
     struct nj__lane lanes[];
 };
-
-static nj_ns now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
-}
 
 static bool is_stopping(const struct nj_file_reader *r)
 {
@@ -203,7 +196,8 @@ static struct flight *take_flight(struct nj_file_reader *r, struct nj__slot *s, 
     struct flight *x = r->free;
 
     r->free = x->next;
-    *x = (struct flight){.slot = s, .file = f, .fill = *fill, .since = now_ns()};
+    *x =
+        (struct flight){.slot = s, .file = f, .fill = *fill, .since = nj_clock_ns(CLOCK_MONOTONIC)};
     count_flights(r, 1);
     return x;
 }
@@ -343,7 +337,7 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
     if (!ok && !x->is_put_off)
         nj__file_spoil(x->file);
     enum nj_file_result result = nj__chunks_end(r->chunks, &x->fill, ok, s ? job_of(s) : NULL);
-    nj_histogram_add(&r->stats.took, now_ns() - x->since);
+    nj_histogram_add(&r->stats.took, nj_clock_ns(CLOCK_MONOTONIC) - x->since);
     if (s) {
         nj_task_queue_home(&r->waiting, &s->task);
         if (x->is_put_off)
@@ -567,19 +561,13 @@ struct nj_task_port nj_file_reader_port(struct nj_file_reader *r, uint32_t shard
 
 uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
 {
-    struct timespec until;
-
     if (r->is_joined)
         return 0;
     for (uint32_t i = 0; i < r->config.n_shards; i++)
         r->lanes[i].closed = true;
     atomic_store(&r->stopping, true);
     nj__ring_wake(r->ring);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += wait_ms / 1000;
-    until.tv_nsec += wait_ms % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    struct timespec until = nj_clock_deadline(wait_ms);
     while (sem_timedwait(&r->is_down, &until) < 0)
         if (errno != EINTR)
             return nj_load_relaxed(&r->stats.n_under_way) + 1;

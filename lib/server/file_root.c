@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/count.h"
+#include "server/clock.h"
 
 /* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
 #define OPEN_TRIES 4
@@ -46,9 +46,7 @@ static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolv
 
 static int64_t now_ms(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return (int64_t)(nj_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_MS);
 }
 
 static int fail(int err, char *out, size_t n_out, const char *what, const char *root)

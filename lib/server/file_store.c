@@ -6,10 +6,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -18,6 +16,7 @@
 #include "base/pages.h"
 #include "http/listing.h"
 #include "http/negotiate.h"
+#include "server/clock.h"
 #include "server/file_cache.h"
 #include "server/file_chunks.h"
 #include "server/file_fds.h"
@@ -161,11 +160,9 @@ void nj_file_store_bury(void *store)
 void nj_file_store_tidy(void *store)
 {
     struct nj_file_store *s = store;
-    struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     nj__chunks_age(&s->chunks);
-    drop_deleted(s, now.tv_sec);
+    drop_deleted(s, (int64_t)(nj_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_SEC));
     nj_file_store_bury(s);
     nj__chunks_trim(&s->chunks);
 }

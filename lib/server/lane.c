@@ -2,7 +2,6 @@
 #include "server/lane.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Acquire and release where DPDK's x86 rings use compiler barriers: the same instructions, but
  * ThreadSanitizer can follow them. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
 #include "base/fail.h"
 #include "server/config_set.h"
 #include "server/policy_warn.h"

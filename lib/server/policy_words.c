@@ -16,11 +16,9 @@ bool nj__policy_word(const char **at, struct nj_str *word)
 
 bool nj__policy_is_name(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
-              (text[i] >= '0' && text[i] <= '9') || text[i] == '_'))
-            return false;
-    return n > 0 && n < NJ_CLASS_NAME_MAX;
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+    return n > 0 && n < NJ_CLASS_NAME_MAX && strspn(text, letters) == n;
 }
 
 void nj__policy_lower(struct nj_str s)
@@ -30,11 +28,6 @@ void nj__policy_lower(struct nj_str s)
     for (uint32_t i = 0; i < s.n_bytes; i++)
         if (p[i] >= 'A' && p[i] <= 'Z')
             p[i] |= 0x20;
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 /* How many letters have to be added, left out or changed to make one of the other. */
@@ -52,7 +45,7 @@ static uint32_t distance(const char *a, const char *b)
         for (uint32_t k = 1; k <= n; k++) {
             uint32_t change = corner + (a[i] != b[k - 1]);
             corner = row[k];
-            row[k] = least(change, 1 + least(row[k], row[k - 1]));
+            row[k] = nj_min_u32(change, 1 + nj_min_u32(row[k], row[k - 1]));
         }
     }
     return row[n];

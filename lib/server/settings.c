@@ -2,8 +2,6 @@
 #include "server/settings.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/fail.h"

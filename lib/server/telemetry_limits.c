@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* /nightjar/limits: the policy in force, and changes of it that hold until the file is read again.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include <rte_telemetry.h>
 

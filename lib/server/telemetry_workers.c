@@ -5,7 +5,6 @@
 #include "base/attr.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
-#include "wire/dpdk_compat.h"
 
 static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_workers_stats *s,
                      enum nj_workers_kind kind)

@@ -35,6 +35,7 @@
 #include "base/altstack.h"
 #include "base/assert.h"
 #include "base/attr.h"
+#include "server/clock.h"
 #include "server/lane.h"
 
 #define BATCH 32
@@ -257,18 +258,9 @@ void nj_worker_begin_stop(struct nj_worker *w)
 
 bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms)
 {
-    struct timespec until;
+    struct timespec until = nj_clock_deadline(wait_ms);
 
-    if (w->joined)
-        return true;
-    clock_gettime(CLOCK_REALTIME, &until); /* the one that a timed join knows */
-    until.tv_sec += wait_ms / 1000;
-    until.tv_nsec += wait_ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
-    w->joined = pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+    w->joined = w->joined || pthread_timedjoin_np(w->thread, NULL, &until) == 0;
     return w->joined;
 }
 

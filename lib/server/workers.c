@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_atomic.h>
 #include <rte_lcore.h>
@@ -30,6 +29,7 @@
 #include "base/count.h"
 #include "sched/ewyk.h"
 #include "sched/thread_pool.h"
+#include "server/clock.h"
 #include "server/lane.h"
 
 #define N_KINDS NJ_WORKERS_N_KINDS
@@ -58,13 +58,6 @@ struct nj_workers {
     } NJ_CACHE_ALIGNED kind[N_KINDS];
     struct nj__lane lanes[];
 };
-
-static uint64_t clock_ns(clockid_t which)
-{
-    struct timespec ts;
-    clock_gettime(which, &ts);
-    return (uint64_t)ts.tv_sec * NJ_SEC + (uint64_t)ts.tv_nsec;
-}
 
 static bool is_stopping(const struct nj_workers *w)
 {
@@ -142,10 +135,10 @@ static void run_job(const struct nj_workers *w, enum nj_workers_kind kind, struc
     if (w->config.kind[kind].prepare)
         w->config.kind[kind].prepare();
     errno = 0;
-    uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID), since = clock_ns(CLOCK_MONOTONIC);
+    uint64_t began = nj_clock_ns(CLOCK_THREAD_CPUTIME_ID), since = nj_clock_ns(CLOCK_MONOTONIC);
     job->ops->run(job);
-    job->run_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-    job->wall_ns = clock_ns(CLOCK_MONOTONIC) - since;
+    job->run_ns = nj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    job->wall_ns = nj_clock_ns(CLOCK_MONOTONIC) - since;
     fesetenv(FE_DFL_ENV);
 }
 
@@ -177,28 +170,26 @@ static void reject_slot(struct nj_task *task)
 
 static const struct nj_task_ops slot_ops = {.run = run_slot, .reject = reject_slot};
 
+static struct nj_executor *pool_of(struct nj_executor *e)
+{
+    return nj_thread_pool_executor(nj_container_of(e, struct nj_workers, executor)->threads);
+}
+
 static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
 {
-    struct nj_workers *w = nj_container_of(e, struct nj_workers, executor);
-    struct nj_executor *pool = nj_thread_pool_executor(w->threads);
-
     if (of)
         nj_container_of(task, struct nj__slot, task)->queued = true;
-    return pool->ops->execute(pool, task, of);
+    return pool_of(e)->ops->execute(pool_of(e), task, of);
 }
 
 static bool try_execute(struct nj_executor *e, struct nj_task *task)
 {
-    struct nj_executor *pool =
-        nj_thread_pool_executor(nj_container_of(e, struct nj_workers, executor)->threads);
-    return pool->ops->try_execute(pool, task);
+    return pool_of(e)->ops->try_execute(pool_of(e), task);
 }
 
 static bool post(struct nj_executor *e, struct nj_task *task)
 {
-    struct nj_executor *pool =
-        nj_thread_pool_executor(nj_container_of(e, struct nj_workers, executor)->threads);
-    return pool->ops->post(pool, task);
+    return pool_of(e)->ops->post(pool_of(e), task);
 }
 
 static const struct nj_executor_ops executor_ops = {
@@ -375,13 +366,13 @@ static void begin_stop(struct nj_workers *w)
 
 uint32_t nj_workers_stop(struct nj_workers *w, uint32_t wait_ms)
 {
-    uint64_t now = clock_ns(CLOCK_MONOTONIC), end = now + wait_ms * (uint64_t)NJ_MS;
+    uint64_t now = nj_clock_ns(CLOCK_MONOTONIC), end = now + wait_ms * (uint64_t)NJ_MS;
     uint32_t n_left;
 
     begin_stop(w);
     do {
         n_left = nj_thread_pool_await(w->threads, now < end ? end - now : 0);
-        now = clock_ns(CLOCK_MONOTONIC);
+        now = nj_clock_ns(CLOCK_MONOTONIC);
     } while (n_left > 0 && now < end);
     for (uint32_t i = 0; n_left == 0 && i < w->n_lanes; i++)
         w->lanes[i].ended = true;

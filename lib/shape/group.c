@@ -6,7 +6,6 @@
 #include "base/count.h"
 #include "shape/shape_internal.h"
 
-#include "base/assert.h"
 #include "base/attr.h"
 
 #define FLUSH_BYTES (256u * 1024u)

@@ -6,13 +6,6 @@
 #include "base/count.h"
 #include "shape/shape_internal.h"
 
-#include "base/attr.h"
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -118,7 +111,7 @@ static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
 uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->span / NJ_SEC);
-    all = min_u64(max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
+    all = nj_min_u64(max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
     return max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
 }
 

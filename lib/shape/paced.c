@@ -11,11 +11,6 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct nj_paced *paced_of(struct nj_body *body)
 {
     return nj_container_of(body, struct nj_paced, body);
@@ -81,7 +76,7 @@ static uint64_t rest_of(const struct nj_paced *f)
 
 uint32_t nj__paced_need(const struct nj_paced *f)
 {
-    return (uint32_t)min_u64(NJ_QUANTUM_MIN_BYTES, rest_of(f));
+    return (uint32_t)nj_min_u64(NJ_QUANTUM_MIN_BYTES, rest_of(f));
 }
 
 uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
@@ -89,7 +84,7 @@ uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
     uint64_t q = f->group->class_of->own_quantum, most;
     uint64_t free = spared(f);
     if (free > q)
-        q = min_u64(free, NJ_QUANTUM_MAX_BYTES);
+        q = nj_min_u64(free, NJ_QUANTUM_MAX_BYTES);
     most = q;
     for (const struct nj__node *n = &f->group->node; n; n = n->parent) {
         uint64_t n_share = n->crowd_run == s->run ? n->crowd : n->n_waiting;
@@ -99,8 +94,8 @@ uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
     }
     if (q < NJ_QUANTUM_MIN_BYTES)
         q = NJ_QUANTUM_MIN_BYTES;
-    q = min_u64(q + f->owed, most);
-    return (uint32_t)min_u64(q, rest_of(f));
+    q = nj_min_u64(q + f->owed, most);
+    return (uint32_t)nj_min_u64(q, rest_of(f));
 }
 
 /* ---- waiting ---- */
@@ -178,9 +173,9 @@ void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f)
         nj_count(s->counters, NJ_C_shape_wakes_empty);
     if (f->granted_by == f->group->changes) /* else it was charged by other limits, or by none */
         nj__give_back(s, f->group, f->granted);
-    uint32_t own = (uint32_t)min_u64(f->granted, f->granted_own);
+    uint32_t own = (uint32_t)nj_min_u64(f->granted, f->granted_own);
     if (own > 0)
-        f->tat -= min_u64(nj_gate_worth(f->group->class_of->own_rate, own), f->tat - 1);
+        f->tat -= nj_min_u64(nj_gate_worth(f->group->class_of->own_rate, own), f->tat - 1);
     f->granted = f->granted_own = 0;
     f->woken = false;
 }
@@ -243,7 +238,7 @@ static int paced_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
             inner->ops->rest(inner);
         return 0;
     }
-    int n = inner->ops->peek(inner, (uint32_t)min_u64(n_max, f->granted), out);
+    int n = inner->ops->peek(inner, (uint32_t)nj_min_u64(n_max, f->granted), out);
     f->starved = n == 0;
     return n;
 }
@@ -358,7 +353,7 @@ void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
     withdraw(s, f);
     nj__group_follow(s, f->group);
     uint64_t most = s->now * NJ_GATE_UNITS + f->group->class_of->own_spare;
-    f->tat = min_u64(f->tat, most); /* as nj_gate_forgive() */
+    f->tat = nj_min_u64(f->tat, most); /* as nj_gate_forgive() */
     see_limits(f);
     f->starved = false;
     if (waits)

@@ -11,11 +11,6 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -34,7 +29,7 @@ void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
 {
     n->rate = limit->ceiling;
     n->burst = max_u64(limit->burst ? limit->burst : n->rate / 20, 2 * NJ_QUANTUM_MIN_BYTES);
-    n->share_bytes = min_u64(n->rate / 64 + 1, n->burst / 2);
+    n->share_bytes = nj_min_u64(n->rate / 64 + 1, n->burst / 2);
     n->pace = n->parent ? n->parent->pace : 0;
     if (n->rate && (n->pace == 0 || n->rate < n->pace))
         n->pace = n->rate;
@@ -255,10 +250,10 @@ static void charge(struct nj__node *n, uint32_t n_bytes)
 static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
 {
     if (n->rate)
-        n_bytes = (uint32_t)min_u64(n_bytes, n->credit);
+        n_bytes = (uint32_t)nj_min_u64(n_bytes, n->credit);
     if (n->parent && n->parent->pace && n->deficit < (int64_t)n_bytes) {
         uint64_t left = n->deficit > 0 ? (uint64_t)n->deficit : 0;
-        n_bytes = (uint32_t)min_u64(n_bytes, max_u64(left, NJ_QUANTUM_MIN_BYTES));
+        n_bytes = (uint32_t)nj_min_u64(n_bytes, max_u64(left, NJ_QUANTUM_MIN_BYTES));
     }
     return n_bytes;
 }
@@ -347,7 +342,7 @@ uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
     for (struct nj__node *n = g; n; n = n->parent) {
         struct nj__node *p = n->parent;
         if (n->rate)
-            n_bytes = (uint32_t)min_u64(n_bytes, n->credit);
+            n_bytes = (uint32_t)nj_min_u64(n_bytes, n->credit);
         if (p && p->pace && (p->n_waiting > 0 || s->now < p->calm_at))
             n_bytes = clip(n, n_bytes);
     }

@@ -50,11 +50,6 @@ static struct cubic *priv(struct nj_tcb *t)
     return (struct cubic *)t->x->cc;
 }
 
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint32_t max_u32(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
@@ -92,8 +87,8 @@ uint32_t nj__cubic_window(uint32_t origin, uint32_t k_ms, uint64_t t_ms, uint32_
     uint64_t n = d * d * d / 1000000 * (2 * mss) / 5000;
     if (t_ms < k_ms)
         return n < origin ? origin - (uint32_t)n : 0;
-    return n < NJ_CC_CWND_MAX - min_u32(origin, NJ_CC_CWND_MAX) ? origin + (uint32_t)n
-                                                                : NJ_CC_CWND_MAX;
+    return n < NJ_CC_CWND_MAX - nj_min_u32(origin, NJ_CC_CWND_MAX) ? origin + (uint32_t)n
+                                                                   : NJ_CC_CWND_MAX;
 }
 
 static void enter(struct cubic *c, enum stage stage)
@@ -142,7 +137,7 @@ static void grow_reno(struct epoch *e, uint32_t n, const struct nj_tcb *t, uint3
     if (e->w_est < cwnd_prior)
         inc = inc * 9 / 17;
     uint64_t sum = ((uint64_t)e->w_est << 32 | e->w_est_frac) + inc;
-    e->w_est = min_u32((uint32_t)(sum >> 32), NJ_CC_CWND_MAX);
+    e->w_est = nj_min_u32((uint32_t)(sum >> 32), NJ_CC_CWND_MAX);
     e->w_est_frac = (uint32_t)sum;
 }
 
@@ -156,7 +151,7 @@ static void avoid_congestion(struct nj_tcb *t, struct cubic *c, const struct nj_
     if (!ack->limited)
         return;
 
-    uint32_t n = min_u32(ack->n_bytes, t->cwnd);
+    uint32_t n = nj_min_u32(ack->n_bytes, t->cwnd);
     uint64_t rtt_us = nj__srtt(t) / NJ_US;
     uint32_t w = nj__cubic_window(e->origin, e->k_ms, e->elapsed_us / 1000, t->snd_mss);
     grow_reno(e, n, t, c->cwnd_prior);
@@ -168,7 +163,7 @@ static void avoid_congestion(struct nj_tcb *t, struct cubic *c, const struct nj_
      * round trip. */
     uint32_t target =
         nj__cubic_window(e->origin, e->k_ms, (e->elapsed_us + rtt_us) / 1000, t->snd_mss);
-    target = min_u32(max_u32(target, t->cwnd), t->cwnd + t->cwnd / 2);
+    target = nj_min_u32(max_u32(target, t->cwnd), t->cwnd + t->cwnd / 2);
     uint64_t product = (uint64_t)(target - t->cwnd) * n + e->carry;
     e->carry = (uint32_t)(product % t->cwnd);
     nj_cc_grow(t, (uint32_t)(product / t->cwnd));

@@ -5,11 +5,6 @@
 
 #define UNKNOWN_US UINT32_MAX
 
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint32_t us_of(nj_ns now)
 {
     return (uint32_t)(now / NJ_US);
@@ -58,7 +53,8 @@ static void enter_css(struct nj_hystart *h, uint32_t base_us)
 static void follow_trains(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     uint32_t gap = us_of(now) - h->ack_at_us;
-    uint32_t most = min_u32(NJ_HYSTART_TRAIN_GAP_US, t->min_rtt_us / NJ_HYSTART_TRAIN_GAP_DIVISOR);
+    uint32_t most =
+        nj_min_u32(NJ_HYSTART_TRAIN_GAP_US, t->min_rtt_us / NJ_HYSTART_TRAIN_GAP_DIVISOR);
 
     h->ack_at_us = us_of(now);
     if (h->in_css || gap > most)
@@ -72,7 +68,7 @@ static void follow_trains(struct nj_hystart *h, const struct nj_tcb *t, nj_ns no
 static void take_sample(struct nj_hystart *h, uint32_t rtt_us)
 {
     if (rtt_us > 0) {
-        h->cur_min_us = min_u32(h->cur_min_us, rtt_us);
+        h->cur_min_us = nj_min_u32(h->cur_min_us, rtt_us);
         h->n_samples += h->n_samples < NJ_HYSTART_N_RTT_SAMPLE;
     }
     if (h->n_samples < NJ_HYSTART_N_RTT_SAMPLE)
@@ -99,14 +95,14 @@ void nj__slow_start(struct nj_tcb *t, struct nj_hystart *h, const struct nj_cc_a
 {
     bool first = t->ssthresh >= NJ_CC_SSTHRESH_NONE;
     uint32_t l = first ? NJ_CC_L_FIRST : after_rto ? NJ_CC_L_AFTER_RTO : NJ_CC_L_LATER;
-    uint32_t n = min_u32(ack->n_bytes, l * t->snd_mss);
+    uint32_t n = nj_min_u32(ack->n_bytes, l * t->snd_mss);
 
     if (!ack->limited) {
         h->running = false; /* a window we did not fill proves nothing, neither way (RFC 7661) */
         return;
     }
     if (!first) {
-        nj_cc_grow(t, min_u32(n, t->ssthresh - t->cwnd));
+        nj_cc_grow(t, nj_min_u32(n, t->ssthresh - t->cwnd));
         return;
     }
     if (!h->running)

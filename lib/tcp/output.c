@@ -10,11 +10,6 @@
 #include "telem/counters.h"
 #include "wire/emit.h"
 
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 static void emit(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e, bool unproven,
                  nj_ns now)
 {
@@ -110,7 +105,7 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
     struct nj_tcp_emit e;
 
     do {
-        uint32_t n = min_u32(n_bytes, most);
+        uint32_t n = nj_min_u32(n_bytes, most);
         uint64_t sum = 0;
         struct rte_mbuf *m = payload(tcp, t, seq, n, &sum);
         if (!m) {
@@ -253,7 +248,8 @@ static uint8_t flags_at(const struct nj_tcb *t, uint32_t seq, uint32_t n_bytes)
 /* RFC 9293 3.8.6.1: one byte beyond a closed window, or what a nearly closed one lets through. */
 bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    uint32_t n = min_u32(t->snd_wnd ? t->snd_wnd : 1, min_u32(t->x->sndq.n_bytes, t->snd_mss));
+    uint32_t n =
+        nj_min_u32(t->snd_wnd ? t->snd_wnd : 1, nj_min_u32(t->x->sndq.n_bytes, t->snd_mss));
     bool fresh = t->snd_nxt == t->snd_una; /* else it is an old byte once more */
     uint8_t flags = flags_at(t, t->snd_una, n);
     uint32_t n_seq = n + !!(flags & NJ_TCP_FIN);
@@ -321,8 +317,8 @@ static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t, uint3
 {
     uint32_t mss = t->snd_mss;
     uint32_t n =
-        tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss : min_u32(room, NJ_TCP_FRESH_MAX);
-    return t->x->send_one || n == 0 ? mss : min_u32(n, burst) * mss;
+        tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss : nj_min_u32(room, NJ_TCP_FRESH_MAX);
+    return t->x->send_one || n == 0 ? mss : nj_min_u32(n, burst) * mss;
 }
 
 static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
@@ -339,7 +335,7 @@ static uint32_t with_mbufs(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t 
     if (n <= mss || tcp->cfg.tx.tso || n <= tcp->n_fresh * mss)
         return n;
     uint32_t ready = nj__fresh_stock(tcp);
-    return min_u32(n, ready > 0 ? ready * mss : mss);
+    return nj_min_u32(n, ready > 0 ? ready * mss : mss);
 }
 
 /* `n` bytes, cut so that they make full segments unless they are `all` there are, and find mbufs.
@@ -359,10 +355,10 @@ static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_s
     uint32_t left = t->x->sndq.n_bytes - (r->seq - t->snd_una);
     uint32_t end = r->seq + old, more = 0;
 
-    old = min_u32(n, old);
+    old = nj_min_u32(n, old);
     if (end == t->snd_nxt && nj__sent_has_room(tcp, t))
         more = n - old;
-    n = min_u32(old + more, left);
+    n = nj_min_u32(old + more, left);
     bool fin = n == left && nj_seq_lt(r->seq + n, end);
     uint8_t flags = flags_at(t, r->seq, n) & (uint8_t)(fin ? UINT8_MAX : ~NJ_TCP_FIN);
     if (!send_train(tcp, t, r->seq, n, flags, now))
@@ -380,12 +376,12 @@ static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
                               uint32_t unit, nj_ns now)
 {
     uint32_t room = cwnd_room(t), window = peer_room(t, r->seq);
-    uint32_t n = min_u32(min_u32(room, window), unit);
+    uint32_t n = nj_min_u32(nj_min_u32(room, window), unit);
 
     uint32_t lost = nj__sent_again_max(t, r);
-    if (room < min_u32(lost, t->snd_mss) || window == 0)
+    if (room < nj_min_u32(lost, t->snd_mss) || window == 0)
         return NOTHING;
-    n = min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills up one segment, not more */
+    n = nj_min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills up one segment, not more */
     return send_again(tcp, t, r, lost, whole(tcp, t, n, lost), now);
 }
 
@@ -441,12 +437,12 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
 {
     struct nj_xfer *x = t->x;
     uint32_t queued = unsent(t), off = t->snd_nxt - t->snd_una;
-    uint32_t room = min_u32(peer_room(t, t->snd_nxt), cwnd_room(t));
+    uint32_t room = nj_min_u32(peer_room(t, t->snd_nxt), cwnd_room(t));
 
     if (x->cwr_due) /* RFC 3168 6.1.2: in one segment; devices copy it into each that they cut */
         unit = t->snd_mss;
-    unit = min_u32(unit, pace_room(t, now));
-    uint32_t n = whole(tcp, t, min_u32(min_u32(queued, room), unit), queued);
+    unit = nj_min_u32(unit, pace_room(t, now));
+    uint32_t n = whole(tcp, t, nj_min_u32(nj_min_u32(queued, room), unit), queued);
     bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
 
     if (n == 0 && !fin)
@@ -458,7 +454,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
         return NOTHING;
     bool may_probe = queued > 1 && t->snd_mss < t->mss_max && !x->pace_rate &&
                      nj__sent_has_runs(tcp, t, 2); /* for it, and for what follows */
-    uint32_t probe = may_probe ? nj__path_probe(t, min_u32(queued - 1, room), now)
+    uint32_t probe = may_probe ? nj__path_probe(t, nj_min_u32(queued - 1, room), now)
                                : 0; /* less the last byte: no FIN, no PSH */
     if (probe)
         return send_mtu_probe(tcp, t, probe, now);
@@ -556,7 +552,7 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         if (s == NO_ROOM)
             return false;
         if (s == SENT && x->ca >= NJ_CA_RECOVERY)
-            burst -= min_u32(burst, segments(t, x->n_flight - flight));
+            burst -= nj_min_u32(burst, segments(t, x->n_flight - flight));
     } while (s == SENT && burst > 0);
     if (burst == 0)
         end_burst(tcp, t, now);
@@ -589,7 +585,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         fresh = false;
         last = nj__sent_tail(tcp, t, t->snd_mss);
         uint32_t window = peer_room(t, last->seq); /* it may have shrunk */
-        uint32_t old = last->end - last->seq, n = min_u32(window, t->snd_mss);
+        uint32_t old = last->end - last->seq, n = nj_min_u32(window, t->snd_mss);
         s = window ? send_again(tcp, t, last, old, n, now) : NOTHING;
     }
     if (s != SENT)

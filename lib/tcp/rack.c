@@ -145,11 +145,6 @@ void nj__rack_recovered(struct nj_xfer *x)
         x->reo_mult = 1;
 }
 
-static nj_ns min_ns(nj_ns a, nj_ns b)
-{
-    return a < b ? a : b;
-}
-
 /* When the ACK of what is in flight is late (ADR 6). That of a single segment may be delayed, from
  * when it arrives: an ACK of those before it does not begin its time anew. Of two or more the
  * receiver acknowledges the second at once (RFC 5681 4.2), so only the spread of the round trips is
@@ -162,12 +157,12 @@ static nj_ns probe_at(const struct nj_tcb *t, nj_ns now)
     nj_ns least = srtt / 8 + NJ_TCP_TLP_SLACK;
 
     if (t->x->n_flight <= t->snd_mss) {
-        nj_ns late = nj_sent_last(t->x)->at + srtt + NJ_TCP_TLP_ACK_DELAY + min_ns(var, srtt);
+        nj_ns late = nj_sent_last(t->x)->at + srtt + NJ_TCP_TLP_ACK_DELAY + nj_min_u64(var, srtt);
         return late > now + NJ_TCP_TLP_SLACK ? late : now + NJ_TCP_TLP_SLACK;
     }
-    nj_ns spread = min_ns(var, half);
+    nj_ns spread = nj_min_u64(var, half);
     spread = spread > least ? spread : least;
-    return now + srtt + min_ns(spread, srtt);
+    return now + srtt + nj_min_u64(spread, srtt);
 }
 
 void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)

@@ -14,11 +14,6 @@
 #include "tcp/tcp_internal.h"
 #include "wire/csum.h"
 
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 void nj__mbuf_queue_free(struct nj_mbuf_queue *q)
 {
     while (q->head) {
@@ -230,7 +225,7 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
     m->data_len = (uint16_t)n_bytes;
     m->pkt_len = n_bytes;
     while (n_bytes > 0) {
-        uint32_t n = min_u32(n_bytes, at_cursor(c));
+        uint32_t n = nj_min_u32(n_bytes, at_cursor(c));
         const uint8_t *from = rte_pktmbuf_mtod_offset(c->m, uint8_t *, c->off);
         if (summed)
             sum = nj_csum_join(sum, nj_csum_copy(out, from, n), odd);
@@ -283,7 +278,7 @@ bool nj__sndq_chain(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t
     NJ_ASSERT(n_bytes > 0 && seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
     struct nj_sndq_cursor *c = seek(t, seq);
     for (uint32_t left = n_bytes; left > 0; left -= n) {
-        n = min_u32(left, at_cursor(c));
+        n = nj_min_u32(left, at_cursor(c));
         bool refer = may_refer(tcp, c->m, head, n, left);
         if (refer || copy_room(last) == 0) {
             struct rte_mbuf *m = nj__fresh(tcp);
@@ -296,7 +291,7 @@ bool nj__sndq_chain(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t
         if (refer) {
             attach(c, last, n);
         } else {
-            n = min_u32(n, copy_room(last));
+            n = nj_min_u32(n, copy_room(last));
             rte_memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len),
                        rte_pktmbuf_mtod_offset(c->m, uint8_t *, c->off), n);
             last->data_len = (uint16_t)(last->data_len + n);

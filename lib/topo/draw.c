@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "base/limits.h"
 #include "topo/cpus.h"
 #include "topo/place.h"
 
