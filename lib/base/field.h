@@ -28,6 +28,21 @@ static inline bool nj_str_eq(struct nj_str a, struct nj_str b)
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
 }
 
+static inline bool nj_str_begins(struct nj_str s, struct nj_str with)
+{
+    return s.n_bytes >= with.n_bytes && memcmp(s.p, with.p, with.n_bytes) == 0;
+}
+
+/* Without spaces and tabs at its ends: OWS of RFC 9110 5.6.3. */
+static inline struct nj_str nj_str_trim(struct nj_str s)
+{
+    while (s.n_bytes > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
+        s.p++, s.n_bytes--;
+    while (s.n_bytes > 0 && (s.p[s.n_bytes - 1] == ' ' || s.p[s.n_bytes - 1] == '\t'))
+        s.n_bytes--;
+    return s;
+}
+
 #define NJ_DIGITS_MAX 20 /* of a uint64_t */
 
 /* The decimal digits of `v`, in front of `end`. Returns where they begin. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words that every layer uses: time, the less of two, and addresses. */
+/* Words that every layer uses: time, the less and the more of two, addresses. */
 #ifndef NJ_BASE_TYPES_H
 #define NJ_BASE_TYPES_H
 
@@ -25,6 +25,11 @@ static inline uint32_t nj_min_u32(uint32_t a, uint32_t b)
 static inline uint64_t nj_min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+static inline uint64_t nj_max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* An IP address, network byte order. IPv4 is carried v4-mapped (::ffff:a.b.c.d), so that keys,

@@ -86,24 +86,13 @@ static void warn_of_text(const struct warner *w)
 
 /* --- classes that others leave nothing -------------------------------------------------------- */
 
-static bool same_str(struct nj_str a, struct nj_str b)
-{
-    return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
-}
-
-/* Is `b` empty, or a beginning of `a`? */
-static bool begins_with(struct nj_str a, struct nj_str b)
-{
-    return b.n_bytes <= a.n_bytes && (b.n_bytes == 0 || memcmp(a.p, b.p, b.n_bytes) == 0);
-}
-
 /* Does `x` take all that `c` takes, by what they say besides path and host? */
 static bool takes_clients_of(const struct nj_file_class *x, const struct nj_file_class *c)
 {
     bool lists = x->lists == 0 || (c->lists != 0 && (c->lists & ~x->lists) == 0);
     bool header =
-        x->header.n_bytes == 0 ||
-        (same_str(x->header, c->header) && (x->value.n_bytes == 0 || same_str(x->value, c->value)));
+        x->header.n_bytes == 0 || (nj_str_eq(x->header, c->header) &&
+                                   (x->value.n_bytes == 0 || nj_str_eq(x->value, c->value)));
     bool hours =
         holds_always(x->hours) || (x->hours.from == c->hours.from && x->hours.to == c->hours.to);
     return lists && header && hours;
@@ -112,7 +101,7 @@ static bool takes_clients_of(const struct nj_file_class *x, const struct nj_file
 static bool takes_path(const struct nj_file_class *x, struct nj_str path)
 {
     for (uint32_t i = 0; i < x->n_paths; i++)
-        if (begins_with(path, x->path[i]))
+        if (nj_str_begins(path, x->path[i]))
             return true;
     return x->n_paths == 0;
 }
@@ -120,7 +109,7 @@ static bool takes_path(const struct nj_file_class *x, struct nj_str path)
 static bool takes_host(const struct nj_file_class *x, struct nj_str host)
 {
     for (uint32_t i = 0; i < x->n_hosts; i++)
-        if (same_str(host, x->host[i]))
+        if (nj_str_eq(host, x->host[i]))
             return true;
     return x->n_hosts == 0;
 }

@@ -32,11 +32,6 @@ struct sum {
     uint64_t overruns, would_block, moves, longest_ns, ewma_ns, tail_ppm;
 };
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t from, uint32_t to)
 {
     nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
@@ -49,9 +44,9 @@ static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t fro
         sum.overruns += nj_load_relaxed(&c->n_overruns);
         sum.would_block += nj_load_relaxed(&c->n_would_block);
         sum.moves += nj_load_relaxed(&c->n_moves);
-        sum.longest_ns = larger(sum.longest_ns, nj_load_relaxed(&c->longest_ns));
-        sum.ewma_ns = larger(sum.ewma_ns, nj_load_relaxed(&c->ewma_x8_ns) / 8);
-        sum.tail_ppm = larger(sum.tail_ppm, nj_task_class_tail_ppm(c, now));
+        sum.longest_ns = nj_max_u64(sum.longest_ns, nj_load_relaxed(&c->longest_ns));
+        sum.ewma_ns = nj_max_u64(sum.ewma_ns, nj_load_relaxed(&c->ewma_x8_ns) / 8);
+        sum.tail_ppm = nj_max_u64(sum.tail_ppm, nj_task_class_tail_ppm(c, now));
     }
     return sum;
 }
@@ -96,7 +91,7 @@ static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
     for (uint32_t i = 0; i < s->n_shards; i++) {
         const struct nj_handlers *h = &s->shard[i]->handlers;
         in_use += nj_load_relaxed(&h->n_fibers);
-        high = larger(high, nj_load_relaxed(&h->n_fibers_high));
+        high = nj_max_u64(high, nj_load_relaxed(&h->n_fibers_high));
         waiting += nj_load_relaxed(&h->n_waiting);
         resetting += atomic_load_explicit(&h->reset, memory_order_acquire);
     }

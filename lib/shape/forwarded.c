@@ -12,20 +12,6 @@ bool nj_forwarded_is(struct nj_str name)
     return nj_str_eq(name, forwarded) || nj_str_eq(name, x_forwarded_for);
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static struct nj_str strip(struct nj_str s)
-{
-    while (s.n_bytes > 0 && is_space(s.p[0]))
-        s.p++, s.n_bytes--;
-    while (s.n_bytes > 0 && is_space(s.p[s.n_bytes - 1]))
-        s.n_bytes--;
-    return s;
-}
-
 /* What is behind the last `mark` goes to *last, without space around it. False: nothing is left.
  * That a mark may stand within quotes is not looked at: quotes to the left are a stranger's, and
  * must not reach what is to the right of them. */
@@ -36,7 +22,7 @@ static bool cut_last(struct nj_str *list, char mark, struct nj_str *last)
     const char *at = list->n_bytes > 0 ? memrchr(list->p, mark, list->n_bytes) : NULL;
     uint32_t n = at ? (uint32_t)(at - list->p) : 0;
     *last = at ? (struct nj_str){at + 1, list->n_bytes - n - 1} : *list;
-    *last = strip(*last);
+    *last = nj_str_trim(*last);
     *list = (struct nj_str){at ? list->p : NULL, n};
     return true;
 }
@@ -75,10 +61,10 @@ static struct nj_str for_of(struct nj_str element)
         const char *is = pair.n_bytes > 0 ? memchr(pair.p, '=', pair.n_bytes) : NULL;
         if (!is)
             continue;
-        name = strip((struct nj_str){pair.p, (uint32_t)(is - pair.p)});
+        name = nj_str_trim((struct nj_str){pair.p, (uint32_t)(is - pair.p)});
         if (name.n_bytes != 3 || strncasecmp(name.p, "for", 3) != 0)
             continue;
-        value = strip((struct nj_str){is + 1, pair.n_bytes - (uint32_t)(is - pair.p) - 1});
+        value = nj_str_trim((struct nj_str){is + 1, pair.n_bytes - (uint32_t)(is - pair.p) - 1});
         if (value.n_bytes >= 2 && value.p[0] == '"' && value.p[value.n_bytes - 1] == '"')
             value = (struct nj_str){value.p + 1, value.n_bytes - 2};
         return value;

@@ -6,11 +6,6 @@
 #include "base/count.h"
 #include "shape/shape_internal.h"
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Of a small burst a node holds no more than a lease, what was left of the last one included. */
 static bool is_small(const struct nj__node *n)
 {
@@ -21,7 +16,7 @@ static bool is_small(const struct nj__node *n)
  * it in hand: a quarter, or a quantum. What was left of the lease before is less than a quantum. */
 static uint64_t lease_max(const struct nj__node *n)
 {
-    return max_u64(n->burst / 4, NJ_QUANTUM_MIN_BYTES);
+    return nj_max_u64(n->burst / 4, NJ_QUANTUM_MIN_BYTES);
 }
 
 static uint64_t gate_burst(const struct nj__node *n)
@@ -111,8 +106,8 @@ static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
 uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->span / NJ_SEC);
-    all = nj_min_u64(max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
-    return max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
+    all = nj_min_u64(nj_max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
+    return nj_max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
 }
 
 void nj__lease_forget(struct nj_shape *s, struct nj__node *n)

@@ -2,6 +2,7 @@
 #include "shape/policy.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/attr.h"
 #include "shape/forwarded.h"
@@ -26,22 +27,6 @@ struct key_parts {
 enum { KEY_CONNS, KEY_ADDRESS, KEY_FIELD };
 
 /* --- what a rule may ask for ---------------------------------------------------------------- */
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
-/* `b` is in lower case. */
-static bool same_but_case(struct nj_str a, struct nj_str b)
-{
-    if (a.n_bytes != b.n_bytes)
-        return false;
-    for (uint32_t i = 0; i < a.n_bytes; i++)
-        if (lower(a.p[i]) != b.p[i])
-            return false;
-    return true;
-}
 
 static const struct nj_field *find_field(const struct nj_policy_request *req, struct nj_str name,
                                          uint32_t from)
@@ -95,18 +80,14 @@ static bool header_matches(const struct asked *a, const struct nj_class_rule *r)
     return f != NULL;
 }
 
-static bool begins(struct nj_str s, struct nj_str with)
-{
-    return s.n_bytes >= with.n_bytes && memcmp(s.p, with.p, with.n_bytes) == 0;
-}
-
 static bool rule_matches(const struct asked *a, const struct nj_class_rule *r)
 {
     if (r->lists && !(a->lists & r->lists))
         return false;
-    if (r->path_prefix.n_bytes > 0 && !begins(a->req->path, r->path_prefix))
+    if (r->path_prefix.n_bytes > 0 && !nj_str_begins(a->req->path, r->path_prefix))
         return false;
-    if (r->host.n_bytes > 0 && !same_but_case(a->host, r->host))
+    if (r->host.n_bytes > 0 && (a->host.n_bytes != r->host.n_bytes ||
+                                strncasecmp(a->host.p, r->host.p, r->host.n_bytes) != 0))
         return false;
     return r->header.n_bytes == 0 || header_matches(a, r);
 }
@@ -119,12 +100,7 @@ static struct nj_str cookie_in(struct nj_str line, struct nj_str name)
     while (line.n_bytes > 0) {
         const char *semi = memchr(line.p, ';', line.n_bytes);
         uint32_t n = semi ? (uint32_t)(semi - line.p) : line.n_bytes;
-        struct nj_str pair = {line.p, n};
-        while (pair.n_bytes > 0 && (*pair.p == ' ' || *pair.p == '\t'))
-            pair.p++, pair.n_bytes--;
-        while (pair.n_bytes > 0 &&
-               (pair.p[pair.n_bytes - 1] == ' ' || pair.p[pair.n_bytes - 1] == '\t'))
-            pair.n_bytes--;
+        struct nj_str pair = nj_str_trim((struct nj_str){line.p, n});
         if (pair.n_bytes > name.n_bytes && pair.p[name.n_bytes] == '=' &&
             memcmp(pair.p, name.p, name.n_bytes) == 0)
             return (struct nj_str){pair.p + name.n_bytes + 1, pair.n_bytes - name.n_bytes - 1};

@@ -11,11 +11,6 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *gate, uint8_t level)
 {
     *n = (struct nj__node){.parent = parent, .gate = gate, .level = level};
@@ -28,7 +23,7 @@ void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *
 void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
 {
     n->rate = limit->ceiling;
-    n->burst = max_u64(limit->burst ? limit->burst : n->rate / 20, 2 * NJ_QUANTUM_MIN_BYTES);
+    n->burst = nj_max_u64(limit->burst ? limit->burst : n->rate / 20, 2 * NJ_QUANTUM_MIN_BYTES);
     n->share_bytes = nj_min_u64(n->rate / 64 + 1, n->burst / 2);
     n->pace = n->parent ? n->parent->pace : 0;
     if (n->rate && (n->pace == 0 || n->rate < n->pace))
@@ -163,7 +158,7 @@ static void weigh(struct nj_shape *s, struct nj__node *p)
     p->weighed = s->run;
     p->round_bytes = (uint64_t)((unsigned __int128)p->pace * s->span / NJ_SEC);
     if (p->level == NJ__CLASS) {
-        p->round_weight = max_u64(p->round_weight - (p->round_weight + 15) / 16, p->n_below);
+        p->round_weight = nj_max_u64(p->round_weight - (p->round_weight + 15) / 16, p->n_below);
         return;
     }
     p->round_weight = 0;
@@ -180,14 +175,14 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
     if (p->level == NJ__ROOT) {
         uint64_t weight = nj__weight_here(s, nj__class_of_node(n));
         bytes =
-            (uint64_t)((unsigned __int128)p->round_bytes * weight / max_u64(p->round_weight, 1));
+            (uint64_t)((unsigned __int128)p->round_bytes * weight / nj_max_u64(p->round_weight, 1));
     } else {
         struct nj_paced_group *g = nj__group_of_node(n);
         nj__group_share(g);
-        bytes = max_u64(p->round_bytes / max_u64(p->round_weight, 1), NJ_QUANTUM_MIN_BYTES);
+        bytes = nj_max_u64(p->round_bytes / nj_max_u64(p->round_weight, 1), NJ_QUANTUM_MIN_BYTES);
         bytes = bytes * (uint64_t)g->share / NJ__ONE;
     }
-    return (int64_t)max_u64(bytes, NJ__TURN_MIN_BYTES);
+    return (int64_t)nj_max_u64(bytes, NJ__TURN_MIN_BYTES);
 }
 
 /* It wants nothing, for it is to spend what it was just given. */
@@ -253,7 +248,7 @@ static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
         n_bytes = (uint32_t)nj_min_u64(n_bytes, n->credit);
     if (n->parent && n->parent->pace && n->deficit < (int64_t)n_bytes) {
         uint64_t left = n->deficit > 0 ? (uint64_t)n->deficit : 0;
-        n_bytes = (uint32_t)nj_min_u64(n_bytes, max_u64(left, NJ_QUANTUM_MIN_BYTES));
+        n_bytes = (uint32_t)nj_min_u64(n_bytes, nj_max_u64(left, NJ_QUANTUM_MIN_BYTES));
     }
     return n_bytes;
 }
@@ -328,7 +323,7 @@ static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n,
     }
     if (p->rate == 0 || p->credit >= need)
         return true;
-    return !busy && nj__lease_now(s, p, max_u64(need, p->burst / 16));
+    return !busy && nj__lease_now(s, p, nj_max_u64(need, p->burst / 16));
 }
 
 uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
