@@ -208,9 +208,10 @@ class Ours:
         return Watch(self)
 
     def look(self):
-        """Its one lcore is the first thread. Those that answer us work for nobody else."""
+        """Its one lcore is left out, and so are the threads that answer us."""
         pid = self.server.process.pid
-        left_out = [pid, *threads_named(pid, "telemetry-v2")]
+        left_out = [tid for name in ("nj-lcore-main", "telemetry-v2")
+                    for tid in threads_named(pid, name)]
         stages, files = self.line.ask("/nightjar/stages"), self.line.ask("/nightjar/files")
         return {"at": time.monotonic(), "bodies": self.line.ask("/nightjar/stats")["body_bytes"],
                 "lcore": stages["cycles_busy"] / stages["tsc_hz"],

@@ -11,11 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_memory.h>
 
 #include "base/attr.h"
+#include "base/fail.h"
 #include "dpdk/quiet.h"
 
 /* Help, after which the EAL exits, and the version, after which it goes on. */
@@ -94,9 +96,25 @@ static void leave_out_of_core_dumps(void)
     rte_memseg_list_walk(leave_out_list, NULL);
 }
 
+static enum {
+    EAL_NOT_OURS, /* not initialised, or by the program */
+    EAL_OURS,
+    EAL_SPENT, /* it has ended, or failed half-way: DPDK starts it only once */
+} eal;
+
+/* The EAL learns the frequency of the TSC in the second half of its start. */
+bool nj_eal_is_up(void)
+{
+    return eal != EAL_SPENT && rte_get_tsc_hz() != 0;
+}
+
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
     char not_bound[sizeof complaint] = "";
+
+    if (eal == EAL_SPENT)
+        return nj_fail(why, why_bytes,
+                       "it has ended in this process, or did not start: DPDK cannot start it again");
 
     /* Before, since the EAL writes the program's name over the last argument. */
     nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
@@ -112,11 +130,15 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
         if (*not_bound)
             memcpy(complaint, not_bound, sizeof complaint);
     }
+    eal = rc >= 0 ? EAL_OURS : rte_get_tsc_hz() != 0 ? EAL_SPENT : EAL_NOT_OURS;
     return rc < 0 ? -1 : 0;
 }
 
 void nj_eal_fini(void)
 {
+    if (eal != EAL_OURS)
+        return;
+    eal = EAL_SPENT;
     nj_quiet_begin(); /* it tells which memory of a NIC it unmaps */
     rte_eal_cleanup();
     nj_quiet_end(NULL, 0);

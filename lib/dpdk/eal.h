@@ -8,7 +8,8 @@
 
 /*
  * Start the EAL with argv[0..argc-1]. What it and its drivers print meanwhile is held back; when it
- * fails the one line that tells why is in `why`. Returns 0, or -1. Main thread, once per process.
+ * fails the one line that tells why is in `why`. Returns 0, or -1. The calling thread becomes that
+ * of the main lcore, and is pinned to its CPUs. Once per process.
  */
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
 
@@ -42,7 +43,12 @@ const char *nj_eal_value(int argc, char **argv, int *i, const char *name);
  * passes over such a device without a word. `sysfs` is /sys/bus/pci/devices, or a test's. */
 bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes);
 
-/* Release everything. The run-time folder of the process goes at exit, if it is empty then. */
+/* Has nj_eal_init() or the program initialised the EAL, and may it be used? Any thread. */
+bool nj_eal_is_up(void);
+
+/* Release everything that nj_eal_init() made; an EAL that the program initialised is left alone.
+ * The EAL cannot be initialised again in this process. The run-time folder of the process goes at
+ * exit, if it is empty then. */
 void nj_eal_fini(void);
 
 /* The name of a tap device that the arguments would create although an interface has that name

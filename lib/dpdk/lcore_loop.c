@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk/lcore_loop.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
 #include <sys/prctl.h>
 
+#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include <nightjar/handler.h>
+
 #include "base/altstack.h"
-#include "base/assert.h"
+#include "base/fail.h"
 
 #define PUBLISH_STEP 256u /* steps between two writes of the gauges */
 /* And once when the shard has had no work for so many: about when the lcore lies down. It takes up
@@ -16,6 +22,14 @@
 #define PUBLISH_IDLE 2048u
 /* And so often while it sleeps, when steps are few. */
 #define PUBLISH_TIME (50 * NJ_MS)
+#define LOOK_US      200u /* between two looks at an lcore that begins or ends */
+
+static _Thread_local unsigned lcore_here = UINT_MAX;
+
+unsigned nj_lcore_id(void)
+{
+    return lcore_here;
+}
 
 /* The supervisor's wish, carried out once when it changes. */
 static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
@@ -35,7 +49,7 @@ static int loop(void *lcore)
 {
     struct nj_lcore *l = lcore;
     struct nj_counters *c = &l->shard->counters;
-    /* Acquire: the shard was made by the main thread, which let us run by setting the phase. */
+    /* Acquire: the shard was made by the thread that let us run by setting the phase. */
     enum nj_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
     struct nj_idler idler;
     uint32_t n_steps = 0;
@@ -43,6 +57,10 @@ static int loop(void *lcore)
     uint64_t tsc = rte_rdtsc();
     void *altstack = nj_altstack_begin();
 
+    lcore_here = l->id;
+    if (l->init)
+        l->init(l->id, l->hook_ctx);
+    atomic_store_explicit(&l->state, NJ_LCORE_RUNS, memory_order_release);
     nj_idle_begin(&idler, l->idle, l->waker, &l->rx);
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */
     while (phase != NJ_PHASE_STOP) {
@@ -69,9 +87,42 @@ static int loop(void *lcore)
     nj_idle_end(&idler);
     nj_shard_leave(l->shard);
     nj_shard_publish(l->shard);
+    if (l->fini)
+        l->fini(l->id, l->hook_ctx);
+    lcore_here = UINT_MAX;
     nj_altstack_end(altstack);
-    atomic_store_explicit(&l->left, true, memory_order_release);
+    atomic_store_explicit(&l->state, NJ_LCORE_LEFT, memory_order_release);
     return 0;
+}
+
+/* The thread of the main lcore. */
+static void *main_lcore(void *lcore)
+{
+    struct nj_lcore *l = lcore;
+
+    pthread_setname_np(pthread_self(), "nj-lcore-main");
+    if (rte_thread_register() != 0) {
+        atomic_store_explicit(&l->state, NJ_LCORE_FAILED, memory_order_release);
+        return NULL;
+    }
+    loop(l);
+    rte_thread_unregister();
+    return NULL;
+}
+
+static int start_main(struct nj_lcore *l)
+{
+    rte_cpuset_t cpus = rte_lcore_cpuset(l->id);
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+
+    if (rc != 0)
+        return rc;
+    rc = pthread_attr_setaffinity_np(&attr, sizeof cpus, &cpus);
+    if (rc == 0)
+        rc = pthread_create(&l->thread, &attr, main_lcore, l);
+    pthread_attr_destroy(&attr);
+    return rc;
 }
 
 static unsigned first_cpu(unsigned lcore)
@@ -101,15 +152,60 @@ uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max)
     return n;
 }
 
-void nj_lcores_run(struct nj_lcore *lcores, uint32_t n)
+static enum nj_lcore_state state_of(const struct nj_lcore *l)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (lcores[i].id != rte_get_main_lcore())
-            rte_eal_remote_launch(loop, &lcores[i], lcores[i].id);
-    for (uint32_t i = 0; i < n; i++)
-        if (lcores[i].id == rte_get_main_lcore())
-            loop(&lcores[i]);
-    rte_eal_mp_wait_lcore();
-    for (uint32_t i = 0; i < n; i++) /* what the lcore wrote is the caller's again */
-        NJ_CHECK(atomic_load_explicit(&lcores[i].left, memory_order_acquire));
+    return atomic_load_explicit(&l->state, memory_order_acquire);
+}
+
+int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_bytes)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_lcore *l = &lcores[i];
+        bool is_main = l->id == rte_get_main_lcore();
+        atomic_store_explicit(&l->state, NJ_LCORE_LAUNCHED, memory_order_relaxed);
+        int rc = is_main ? start_main(l) : -rte_eal_remote_launch(loop, l, l->id);
+        if (rc == 0)
+            continue;
+        atomic_store_explicit(&l->state, NJ_LCORE_IDLE, memory_order_relaxed);
+        return nj_fail(why, why_bytes, "lcore %u does not start: %s", l->id,
+                       rc == EBUSY ? "it runs a function of the program already" : strerror(rc));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        while (state_of(&lcores[i]) == NJ_LCORE_LAUNCHED)
+            rte_delay_us_sleep(LOOK_US);
+        if (state_of(&lcores[i]) == NJ_LCORE_FAILED)
+            return nj_fail(why, why_bytes,
+                           "lcore %u does not start: the EAL registers no thread for it: it has no "
+                           "lcore id left, or a secondary process is attached",
+                           lcores[i].id);
+    }
+    return 0;
+}
+
+uint32_t nj_lcores_wait(struct nj_lcore *lcores, uint32_t n, uint32_t wait_ms)
+{
+    uint64_t begin = rte_rdtsc(), wait = rte_get_tsc_hz() / 1000 * wait_ms;
+    uint32_t n_left_behind = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_lcore *l = &lcores[i];
+        enum nj_lcore_state state;
+        while ((state = state_of(l)) == NJ_LCORE_LAUNCHED || state == NJ_LCORE_RUNS) {
+            if (rte_rdtsc() - begin >= wait)
+                break;
+            rte_delay_us_sleep(LOOK_US);
+        }
+        if (state == NJ_LCORE_IDLE)
+            continue;
+        if (state == NJ_LCORE_LAUNCHED || state == NJ_LCORE_RUNS) {
+            n_left_behind++;
+            continue;
+        }
+        if (l->id == rte_get_main_lcore())
+            pthread_join(l->thread, NULL);
+        else
+            rte_eal_wait_lcore(l->id);
+        atomic_store_explicit(&l->state, NJ_LCORE_IDLE, memory_order_relaxed);
+    }
+    return n_left_behind;
 }

@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -499,4 +503,85 @@ void nj_dpdk_port_close(struct nj_dpdk_port *p)
     }
     explicit_bzero(p, sizeof *p);
     p->id = RTE_MAX_ETHPORTS;
+}
+
+/* A device with several ports is in the list once. */
+static uint32_t add_device(uint16_t id, struct rte_device **devices, uint32_t n)
+{
+    struct rte_eth_dev_info info;
+    bool is_known = rte_eth_dev_info_get(id, &info) != 0 || !info.device;
+
+    for (uint32_t i = 0; i < n && !is_known; i++)
+        is_known = devices[i] == info.device;
+    if (!is_known)
+        devices[n++] = info.device;
+    return n;
+}
+
+uint32_t nj_dpdk_port_devices(const struct nj_dpdk_port *p, struct rte_device **devices, uint32_t n)
+{
+    uint16_t id;
+
+    RTE_ETH_FOREACH_DEV(id)
+    {
+        if (p->bond && is_member(id))
+            n = add_device(id, devices, n);
+    }
+    return add_device(p->id, devices, n);
+}
+
+/* Has the device a port that somebody else uses? Members of a bond are closed with it. */
+static bool is_used(const struct rte_device *device)
+{
+    struct rte_eth_dev_info info;
+    uint16_t id;
+
+    RTE_ETH_FOREACH_DEV(id)
+    {
+        if (rte_eth_dev_info_get(id, &info) == 0 && info.device == device && !is_member(id))
+            return true;
+    }
+    return false;
+}
+
+/* By which rte_eal_hotplug_add() finds a device again. */
+struct device_name {
+    char *bus, *name, *args;
+    bool is_away;
+};
+
+static bool name_device(const struct rte_device *device, struct device_name *out)
+{
+    const struct rte_devargs *args = rte_dev_devargs(device);
+
+    out->bus = strdup(rte_bus_name(rte_dev_bus(device)));
+    out->name = strdup(rte_dev_name(device));
+    out->args = strdup(args && args->args ? args->args : "");
+    return out->bus && out->name && out->args;
+}
+
+int nj_dpdk_devices_renew(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes)
+{
+    struct device_name *was = calloc(n, sizeof *was);
+    struct nj_quiet quiet;
+    char cause[384] = "";
+    int result = 0;
+
+    nj_quiet_begin(&quiet);
+    for (uint32_t i = n; was && i-- > 0;) { /* a bond before its members */
+        was[i].is_away = !is_used(devices[i]) && name_device(devices[i], &was[i]) &&
+                         rte_dev_remove(devices[i]) == 0;
+    }
+    for (uint32_t i = 0; was && i < n; i++) {
+        int rc = was[i].is_away ? rte_eal_hotplug_add(was[i].bus, was[i].name, was[i].args) : 0;
+        if (rc != 0)
+            result = nj_fail(why, why_bytes, "%s cannot be probed again: %s", was[i].name,
+                             rte_strerror(-rc));
+        free(was[i].bus);
+        free(was[i].name);
+        free(was[i].args);
+    }
+    nj_quiet_end(&quiet, cause, sizeof cause);
+    free(was);
+    return result;
 }

@@ -103,4 +103,15 @@ void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out);
 struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
 
+struct rte_device;
+/* Add the port's device to `devices`, which has `n` of RTE_MAX_ETHPORTS; of a bond the devices of
+ * its members first. Returns how many there are then. Between nj_dpdk_port_open() and
+ * nj_dpdk_port_close(). */
+uint32_t nj_dpdk_port_devices(const struct nj_dpdk_port *p, struct rte_device **devices,
+                              uint32_t n);
+/* Probe these devices again, whose ports are closed: DPDK has no port for them otherwise. Then they
+ * are as after the EAL's start. A device that has another port open is left alone. Returns 0, or -1
+ * with the reason in `why`: a device is without a port, and the others have theirs. */
+int nj_dpdk_devices_renew(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes);
+
 #endif

@@ -6,6 +6,7 @@
 #include "server/access_file.h"
 #include "server/addresses.h"
 #include "server/config_set.h"
+#include "server/config_size.h"
 #include "server/policy_warn.h"
 #include "server/settings.h"
 
@@ -195,9 +196,13 @@ static void warn(const struct nj_settings *s, const struct nj_server_config *giv
 
 int nj_server_check(const struct nj_server_config *config)
 {
-    struct nj_settings settings;
+    struct nj_settings settings = {.n_ports = 0};
+    struct nj_server_config copy;
     char why[512] = "";
-    int rc = nj_settings_check(&settings, config, why, sizeof why);
+    int rc = nj_config_copy(&copy, config, why, sizeof why);
+
+    if (rc == 0)
+        rc = nj_settings_check(&settings, &copy, why, sizeof why);
 
     if (rc == 0 && settings.config->access_log)
         rc = nj_access_file_try(settings.config->access_log, why, sizeof why);
@@ -208,7 +213,7 @@ int nj_server_check(const struct nj_server_config *config)
     else {
         show_policy(settings.policy, settings.config);
         fflush(stdout);
-        warn(&settings, config);
+        warn(&settings, &copy);
     }
     if (rc == 0 && why[0])
         puts(why);

@@ -100,16 +100,13 @@ static void tell_policy(struct nj_server *s, uint64_t version, const char *why)
     nj_say(NJ_SAY_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
 }
 
-void nj__server_reload_policy(struct nj_server *s)
+bool nj__server_reload_policy(struct nj_server *s)
 {
     struct nj_faults faults = {0}, warnings = {0};
     char note[128];
 
-    if (!s->settings.given->policy_file) {
-        nj_say(NJ_SAY_INFO, "SIGHUP: there is no policy file (--config) to read again%s",
-               s->access ? "; the access log was opened anew" : "");
-        return;
-    }
+    if (!s->settings.given->policy_file)
+        return false;
     uint64_t version = nj_policies_reload(s->policies, nj_minute_of_day(time(NULL)), &faults,
                                           &warnings, note, sizeof note);
 
@@ -124,6 +121,7 @@ void nj__server_reload_policy(struct nj_server *s)
     }
     nj_faults_free(&faults);
     nj_faults_free(&warnings);
+    return version != 0;
 }
 
 void nj__server_tend_policy(struct nj_server *s)

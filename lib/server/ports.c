@@ -141,9 +141,18 @@ bool nj__server_up_ports(struct nj_server *s)
 
 void nj__server_down_ports(struct nj_server *s)
 {
+    struct rte_device *device[RTE_MAX_ETHPORTS];
+    uint32_t n_devices = 0;
+    char why[256];
+
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        n_devices = nj_dpdk_port_devices(&s->port[k].dev, device, n_devices);
     for (; s->n_ports > 0; s->n_ports--) {
         struct nj_server_port *p = &s->port[s->n_ports - 1];
         nj_fabric_close(&p->fabric);
         nj_dpdk_port_close(&p->dev);
     }
+    pthread_mutex_destroy(&s->port_lock);
+    if (!s->is_program && nj_dpdk_devices_renew(device, n_devices, why, sizeof why) != 0)
+        nj_say(NJ_SAY_WARNING, "%s: another server of this process cannot use it", why);
 }

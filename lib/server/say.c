@@ -64,10 +64,37 @@ static void write_line(const char *head, size_t n_head, const char *text, size_t
     }
 }
 
+static struct nj_say_sink process_sink;
+
+void nj_say_to(struct nj_say_sink sink)
+{
+    process_sink = sink;
+}
+
+void nj_say_lines(struct nj_say_sink sink, enum nj_say level, const char *text)
+{
+    char head[HEAD_BYTES], line[LINE_BYTES];
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    bool journal = nj_say_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
+    size_t n_head = nj_say_head(head, sizeof head, level, journal,
+                                (int64_t)now.tv_sec * (int64_t)NJ_SEC + now.tv_nsec);
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, "\n");
+        if (sink.log) {
+            snprintf(line, sizeof line, "%.*s", (int)n, p);
+            sink.log(sink.ctx, (enum nj_log_level)level, line);
+        } else {
+            write_line(head, n_head, p, n);
+        }
+        p += n + (p[n] == '\n');
+    }
+}
+
 void nj_say(enum nj_say level, const char *format, ...)
 {
-    char *text = malloc(TEXT_BYTES), head[HEAD_BYTES];
-    struct timespec now;
+    char *text = malloc(TEXT_BYTES);
     va_list ap;
 
     if (!text)
@@ -75,14 +102,6 @@ void nj_say(enum nj_say level, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, TEXT_BYTES, format, ap);
     va_end(ap);
-    clock_gettime(CLOCK_REALTIME, &now);
-    bool journal = nj_say_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
-    size_t n_head = nj_say_head(head, sizeof head, level, journal,
-                                (int64_t)now.tv_sec * (int64_t)NJ_SEC + now.tv_nsec);
-    for (const char *p = text; *p;) {
-        size_t n = strcspn(p, "\n");
-        write_line(head, n_head, p, n);
-        p += n + (p[n] == '\n');
-    }
+    nj_say_lines(process_sink, level, text);
     free(text);
 }

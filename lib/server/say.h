@@ -16,17 +16,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nightjar/server.h>
+
 #include "base/attr.h"
 
 enum nj_say {
-    NJ_SAY_ERROR,   /* something does not work, or the server ends for it */
-    NJ_SAY_WARNING, /* it works on, and somebody should look */
-    NJ_SAY_INFO,    /* what it does */
+    NJ_SAY_ERROR = NJ_LOG_ERROR,
+    NJ_SAY_WARNING = NJ_LOG_WARNING,
+    NJ_SAY_INFO = NJ_LOG_INFO,
 };
 
+/* Where lines go; `log` NULL: to standard error. */
+struct nj_say_sink {
+    void (*log)(void *ctx, enum nj_log_level level, const char *line);
+    void *ctx;
+};
+/* From now on, for the whole process. While no other thread of the library runs. */
+void nj_say_to(struct nj_say_sink sink);
+/* The lines of `text`, into that sink. */
+void nj_say_lines(struct nj_say_sink sink, enum nj_say level, const char *text);
+
 /* One line, written with one write(), or several with '\n' between them, each with its own head.
- * What is too long is cut. May wait for who reads standard error: not from an lcore (notes.h). Any
- * other thread. */
+ * What is too long is cut. May wait for the reader of standard error: not from an lcore (notes.h).
+ * Any other thread. */
 void nj_say(enum nj_say level, const char *format, ...) NJ_PRINTF(2, 3);
 
 /* The head of a line, for a moment in ns since 1970. Pure. */

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bring-up as a table: each step has a way up and a way down, and an error unwinds what stands. */
+#include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <rte_errno.h>
 
 #include "base/pages.h"
 #include "dpdk/eal.h"
-#include "sched/ewyk.h"
-#include "sched/fiber.h"
-#include "server/crash.h"
 #include "server/file_chunks.h"
 #include "server/file_memory.h"
 #include "server/file_rights.h"
@@ -33,25 +28,6 @@
 #define NO_RANDOM     "the system has no random numbers"
 #define HANDLERS_MS   2000u /* for what runs on workers at the end */
 
-const char *nj_version(void)
-{
-    return NJ_VERSION;
-}
-
-void nj_server_config_init(struct nj_server_config *c)
-{
-    *c = (struct nj_server_config){
-        .size_bytes = sizeof *c,
-        .listen_port = 80,
-        .cache_bytes = NJ_FILE_CACHE_BYTES_DEFAULT,
-        .conns_max = 65536,
-        .fibers_max = NJ_FIBERS_DEFAULT,
-        .preface_timeout_s = 10,
-        .idle_timeout_s = 75,
-        .drain_timeout_s = 10,
-    };
-}
-
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
 {
     uint64_t n = 0;
@@ -65,13 +41,37 @@ uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
     return n;
 }
 
+uint64_t nj__server_sum(const struct nj_server *s, enum nj_counter_kind kind)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        n += nj_counters_sum(&s->shard[i]->counters, kind);
+    return n;
+}
+
 /* --- the steps ----------------------------------------------------------------------------- */
 
-static bool up_eal(struct nj_server *s)
+/* Where any of our threads may run: the EAL has pinned its own, and may have pinned this one. */
+static void usable_cpus(cpu_set_t *cpus)
 {
-    char cause[384];
+    DIR *tasks = nj_eal_is_up() ? opendir("/proc/self/task") : NULL;
+    cpu_set_t one;
+
+    sched_getaffinity(0, sizeof *cpus, cpus);
+    for (const struct dirent *e; tasks && (e = readdir(tasks));)
+        if (sched_getaffinity(atoi(e->d_name), sizeof one, &one) == 0)
+            CPU_OR(cpus, cpus, &one);
+    if (tasks)
+        closedir(tasks);
+}
+
+static bool start_eal(struct nj_server *s)
+{
     const struct nj_presets *eal = &s->presets;
     const char *tap = nj_eal_tap_taken(eal->argc, eal->argv);
+    char cause[384];
+    cpu_set_t mine;
 
     if (tap) {
         snprintf(s->why, sizeof s->why,
@@ -79,19 +79,28 @@ static bool up_eal(struct nj_server *s)
                  (int)strcspn(tap, ","), tap);
         return false;
     }
-    sched_getaffinity(0, sizeof s->cpus, &s->cpus);
     if (nj_presets_said(eal))
         nj_say(NJ_SAY_INFO, "%s", nj_presets_said(eal));
-    if (nj_eal_init(eal->argc, eal->argv, cause, sizeof cause) == 0)
-        return true;
-    snprintf(s->why, sizeof s->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
-    return false;
+    sched_getaffinity(0, sizeof mine, &mine);
+    int rc = nj_eal_init(eal->argc, eal->argv, cause, sizeof cause);
+    /* The main lcore's shard gets a thread of its own: this one stays the program's. */
+    sched_setaffinity(0, sizeof mine, &mine);
+    if (rc != 0)
+        snprintf(s->why, sizeof s->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
+    return rc == 0;
 }
 
-static void down_eal(struct nj_server *s)
+static bool up_eal(struct nj_server *s)
 {
-    (void)s;
-    nj_eal_fini();
+    usable_cpus(&s->cpus);
+    if (!nj_eal_is_up() && s->presets.argc > 0)
+        return start_eal(s);
+    if (!nj_eal_is_up())
+        snprintf(s->why, sizeof s->why,
+                 "the EAL is not initialised: give its arguments, or call rte_eal_init() before");
+    else if (s->presets.argc > 0)
+        nj_say(NJ_SAY_INFO, "the EAL is initialised already: its arguments are not used");
+    return nj_eal_is_up();
 }
 
 static void down_lcores(struct nj_server *s)
@@ -127,17 +136,6 @@ static bool up_lcores(struct nj_server *s)
     nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
     s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC);
     return true;
-}
-
-/* Each large file that is being sent is open, and they may be very many different ones. */
-static void raise_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* if not, some are asked to come later */
-    }
 }
 
 /* Say now what every request for a file would be told. */
@@ -180,7 +178,6 @@ static bool up_store(struct nj_server *s)
         return true;
     if (o.as_others)
         check_rights(o.root);
-    raise_descriptors();
     if (nj_file_store_open(&o, &s->store, s->why, sizeof s->why) < 0)
         return false;
     check_memory(s);
@@ -324,7 +321,8 @@ static void down_access(struct nj_server *s)
 
     if (!s->access)
         return;
-    nj_access_log_close(s->access, &counts);
+    s->is_stuck |= !nj_access_log_close(s->access, &counts);
+    s->access = NULL;
     if (counts.n_lost > 0)
         nj_say(NJ_SAY_WARNING, "the access log: %lu lines, and %lu requests have none",
                (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
@@ -353,8 +351,8 @@ static uint32_t stuck_on_fibers(const struct nj_server *s)
     return n_stuck;
 }
 
-/* Before the shards go, whose requests the tasks work on. What a handler that does not come back
- * may touch can't be freed, so then the process ends without that. */
+/* Before the shards go, whose requests the tasks work on. What a handler that does not return may
+ * touch cannot be freed. */
 static void stop_handlers(struct nj_server *s)
 {
     uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
@@ -366,10 +364,10 @@ static void stop_handlers(struct nj_server *s)
     if (n_reads > 0)
         nj_say(NJ_SAY_ERROR, "the disk did not answer within %u ms; leaving without it",
                HANDLERS_MS);
-    if (stuck_on_fibers(s) + n_stuck + n_reads > 0) {
-        down_access(s); /* what is in it is written, in bounded time */
-        _exit(NJ_EXIT_FAILED);
-    }
+    if (stuck_on_fibers(s) + n_stuck + n_reads == 0)
+        return;
+    s->is_stuck = true;
+    down_access(s); /* what is in it is written, in bounded time */
 }
 
 static bool random_bytes(void *out, size_t n)
@@ -429,6 +427,9 @@ static void equip_lcore(struct nj_server *s, uint32_t i)
     l->idle = nj__server_idle(s->settings.config);
     l->waker = &s->waker[i];
     l->rx = nj_dpdk_port_rx(&p->dev, i - p->first);
+    l->init = s->given.lcore_init;
+    l->fini = s->given.lcore_fini;
+    l->hook_ctx = s->given.lcore_ctx;
 }
 
 /* What shard `i` has of its port. */
@@ -534,9 +535,28 @@ static void down_telemetry(struct nj_server *s)
     nj_telemetry_attach(NULL);
 }
 
-static bool up_supervisor(struct nj_server *s)
+static void stop_lcores(struct nj_server *s)
+{
+    nj__server_enter(s, NJ_PHASE_STOP);
+    /* nj_server_run() has nobody to return to before they have left. */
+    uint32_t n = nj_lcores_wait(s->lcore, s->n_shards, s->is_program ? UINT32_MAX : HANDLERS_MS);
+    if (n > 0)
+        nj_say(NJ_SAY_ERROR, "%u lcores did not return from a handler within %u ms", n,
+               HANDLERS_MS);
+    s->is_stuck |= n > 0;
+}
+
+static bool start_lcores(struct nj_server *s)
 {
     atomic_store_explicit(&s->control.phase, NJ_PHASE_RUN, memory_order_release);
+    if (nj_lcores_start(s->lcore, s->n_shards, s->why, sizeof s->why) == 0)
+        return true;
+    stop_lcores(s);
+    return false;
+}
+
+static bool up_supervisor(struct nj_server *s)
+{
     pthread_attr_t attr;
     int rc = pthread_attr_init(&attr);
 
@@ -559,85 +579,51 @@ static void down_supervisor(struct nj_server *s)
 static const struct step {
     bool (*up)(struct nj_server *);
     void (*down)(struct nj_server *); /* only after its up() was true */
+    bool serves;                      /* nj__server_end() takes it back */
 } steps[] = {
-    {up_eal,        down_eal},
-    {up_lcores,     down_lcores},
-    {up_store,      down_store},
-    {nj__server_up_ports, nj__server_down_ports},
-    {up_place,      NULL},
-    {up_workers,    down_workers},
-    {up_reader,     down_reader},
-    {up_access,     down_access},
-    {nj__server_up_policy, nj__server_down_policy},
-    {up_shards,     down_shards},
-    {nothing,       stop_handlers},
-    {up_telemetry,  down_telemetry},
-    {up_supervisor, down_supervisor},
+    {up_eal,        NULL,            false},
+    {up_lcores,     down_lcores,     false},
+    {up_store,      down_store,      false},
+    {nj__server_up_ports, nj__server_down_ports, false},
+    {up_place,      NULL,            false},
+    {up_workers,    down_workers,    false},
+    {up_reader,     down_reader,     false},
+    {up_access,     down_access,     false},
+    {nj__server_up_policy, nj__server_down_policy, false},
+    {up_shards,     down_shards,     false},
+    {nothing,       stop_handlers,   true},
+    {up_telemetry,  down_telemetry,  true},
+    {start_lcores,  stop_lcores,     true},
+    {up_supervisor, down_supervisor, true},
 };
 /* clang-format on */
 
-/* Threads inherit the mask, so it is set before the EAL starts any: only the supervisor looks. */
-static void block_signals(void)
+static void undo(struct nj_server *s)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a log at the limit of a file's size is a full disk, not our end */
+    const struct step *step = &steps[--s->n_up];
+
+    if (step->down)
+        step->down(s);
 }
 
-/* The route whose handler runs on the stack with its guard at `address`; in a signal handler. */
-static const char *route_of_guard(void *ctx, const void *address)
+void nj__server_end(struct nj_server *s)
 {
-    const struct nj_task_class *class_of = NULL;
-
-    (void)ctx;
-    return nj_fiber_guard_hit(address, &class_of) && class_of ? class_of->name : NULL;
+    while (s->n_up > 0 && steps[s->n_up - 1].serves && !s->is_stuck)
+        undo(s);
 }
 
-int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
+void nj__server_down(struct nj_server *s)
 {
-    struct nj_server *s = nj_pages_map(sizeof *s, 0); /* has a key */
-    int status = NJ_EXIT_USAGE;
-    size_t n_up = 0;
+    while (s->n_up > 0 && !s->is_stuck)
+        undo(s);
+}
 
-    if (!s) {
-        nj_say(NJ_SAY_ERROR, "out of memory");
-        return NJ_EXIT_FAILED;
-    }
-    if (config->size_bytes != sizeof *config)
-        snprintf(s->why, sizeof s->why,
-                 "nj_server_config_init() was not called, or is of another "
-                 "version");
-    else if (nj_presets_expand(&s->presets, eal_argc, eal_argv, s->why, sizeof s->why) == 0 &&
-             nj_settings_read(&s->settings, config, s->why, sizeof s->why) == 0) {
-        status = NJ_EXIT_FAILED;
-        block_signals();
-        if (config->crash_report) {
-            nj_crash_report_begin();
-            nj_crash_ask_route(route_of_guard, NULL);
-        }
-        while (n_up < NJ_ARRAY_LEN(steps) && steps[n_up].up(s))
-            n_up++;
-    }
-    bool started = n_up == NJ_ARRAY_LEN(steps);
-    if (started) {
-        nj_lcores_run(s->lcore, s->n_shards);
-    } else {
-        nj_say(NJ_SAY_ERROR, "%s%s", s->settings.faults.text ? s->settings.faults.text : "",
-               s->why);
-    }
-    while (n_up-- > 0)
-        if (steps[n_up].down)
-            steps[n_up].down(s);
-    if (config->crash_report)
-        nj_crash_report_end();
-    nj_settings_free(&s->settings);
-    nj_presets_free(&s->presets);
-    nj_pages_unmap(s, sizeof *s);
-    return started ? 0 : status;
+bool nj__server_up(struct nj_server *s)
+{
+    while (s->n_up < NJ_ARRAY_LEN(steps) && steps[s->n_up].up(s))
+        s->n_up++;
+    bool ok = s->n_up == NJ_ARRAY_LEN(steps);
+    if (!ok)
+        nj__server_down(s);
+    return ok;
 }

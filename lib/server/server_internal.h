@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 
 #include "dpdk/fabric.h"
 #include "dpdk/lcore_loop.h"
@@ -43,9 +44,13 @@ struct nj_server_port {
 };
 
 struct nj_server {
+    struct nj_server_config given; /* by the program, as of this version */
     struct nj_settings settings;
     struct nj_presets presets; /* with the EAL's arguments */
     char why[512];             /* the reason when a step of bring-up fails */
+    size_t n_up;               /* steps that stand */
+    bool is_program;           /* nj_server_run(): signals, stderr and the EAL's end are ours */
+    bool is_stuck;             /* something did not end, and uses what is left */
 
     cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
     struct nj_clock clock;
@@ -71,6 +76,8 @@ struct nj_server {
     struct nj_waker waker[NJ_SHARDS_MAX]; /* of each lcore */
 
     pthread_t supervisor;
+    sem_t stops;           /* how often nj_server_stop() was called */
+    _Atomic bool is_over;  /* the supervisor has ended */
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
     struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
     struct nj_abuse_log abuse_log;        /* the supervisor's */
@@ -80,8 +87,16 @@ struct nj_server {
     nj_ns class_rates_at;
 };
 
-/* Sum of a counter over all shards. Any thread. */
+/* server.c: all steps of bring-up. False: the reason is in `why`, and what stood is down again. */
+bool nj__server_up(struct nj_server *s);
+/* Down again: until handlers have ended and nothing is served; and the rest, which is left as it is
+ * when something did not end. */
+void nj__server_end(struct nj_server *s);
+void nj__server_down(struct nj_server *s);
+
+/* Sums over all shards, of a counter and of a kind of counters. Any thread. */
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which);
+uint64_t nj__server_sum(const struct nj_server *s, enum nj_counter_kind kind);
 
 /* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
 bool nj__server_up_ports(struct nj_server *s);
@@ -100,9 +115,10 @@ bool nj__server_up_policy(struct nj_server *s);
 void nj__server_down_policy(struct nj_server *s);
 /* When there are shards to tell. */
 void nj__server_attach_policy(struct nj_server *s);
-/* The supervisor's: once per tick; and when the file is to be read again. */
+/* The supervisor's, once per tick. */
 void nj__server_tend_policy(struct nj_server *s);
-void nj__server_reload_policy(struct nj_server *s);
+/* Read the policy file again. False: it has errors, which are told, or there is none. Any thread. */
+bool nj__server_reload_policy(struct nj_server *s);
 
 /* telemetry_shape.c: rates of classes, once per second. The supervisor. */
 void nj__class_rates_turn(struct nj_server *s, nj_ns now);
@@ -111,7 +127,12 @@ void nj__class_rates_turn(struct nj_server *s, nj_ns now);
  * the workers, when it has ended. */
 void nj__server_tidied(struct nj_server *s);
 
-/* supervise.c: waits for signals, drives the phases, prints the live line. For pthread_create(). */
+/* supervise.c: waits for nj_server_stop(), drives the phases, prints the live line. For
+ * pthread_create(). */
 void *nj__server_supervise(void *server);
+/* supervise.c: the phase of all lcores from now on. */
+void nj__server_enter(struct nj_server *s, enum nj_phase phase);
+/* supervise.c: a line for each port, and the one that says where it serves. */
+void nj__server_tell_ready(const struct nj_server *s);
 
 #endif

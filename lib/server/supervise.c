@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that never touches a packet: signals, the phases of the end, the live line. */
-#include <signal.h>
+/* The thread that never touches a packet: the phases of the end, lines for people, the live line. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,23 +25,13 @@ static nj_ns wall(void)
     return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
 }
 
-/* Waits for a tick. Were we told to end? */
-static bool signalled(struct nj_server *s)
+/* Waits for a tick. Was nj_server_stop() called? */
+static bool is_stopped(struct nj_server *s)
 {
-    const struct timespec tick = {.tv_nsec = (long)TICK};
-    sigset_t set;
+    nj_ns at = wall() + TICK;
+    const struct timespec until = {(time_t)(at / NJ_SEC), (long)(at % NJ_SEC)};
 
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGUSR1);
-    int got = sigtimedwait(&set, NULL, &tick);
-    if ((got == SIGUSR1 || got == SIGHUP) && s->access)
-        nj_access_log_reopen(s->access);
-    if (got == SIGHUP)
-        nj__server_reload_policy(s);
-    return got > 0 && got != SIGUSR1 && got != SIGHUP;
+    return sem_clockwait(&s->stops, CLOCK_MONOTONIC, &until) == 0;
 }
 
 struct live {
@@ -50,15 +39,6 @@ struct live {
     uint64_t requests, bytes, drops;
     bool on;
 };
-
-static uint64_t drops(const struct nj_server *s)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        n += nj_counters_sum(&s->shard[i]->counters, NJ_KIND_RX_DROP) +
-             nj_counters_sum(&s->shard[i]->counters, NJ_KIND_TX_DROP);
-    return n;
-}
 
 /* Once a second, rewritten in place. Only on a terminal: a log that is kept would be full of it. */
 static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
@@ -72,7 +52,7 @@ static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
             "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
             (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
             (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
-            (unsigned long)drops(s));
+            (unsigned long)(nj__server_sum(s, NJ_KIND_RX_DROP) + nj__server_sum(s, NJ_KIND_TX_DROP)));
     fflush(stderr);
     l->at = now;
     l->requests = requests;
@@ -173,9 +153,9 @@ static bool all_drained(const struct nj_server *s)
     return true;
 }
 
-static void enter(struct nj_server *s, enum nj_phase phase)
+void nj__server_enter(struct nj_server *s, enum nj_phase phase)
 {
-    atomic_store_explicit(&s->control.phase, phase, memory_order_relaxed);
+    atomic_store_explicit(&s->control.phase, phase, memory_order_release);
     nj__server_wake(s);
 }
 
@@ -223,8 +203,7 @@ static void tell_port(const struct nj_server *s, const struct nj_server_port *p,
     }
 }
 
-/* The lcores take their first step about now. */
-static void tell_ready(const struct nj_server *s)
+void nj__server_tell_ready(const struct nj_server *s)
 {
     char advice[2048], urls[NJ_SERVER_ADDRS_MAX * URL_BYTES] = "";
     const struct nj_server_config *c = s->settings.config;
@@ -287,14 +266,13 @@ static void tidy_store(struct nj_server *s, nj_ns now)
 void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
-    bool wanted = s->settings.config->live;
+    bool wanted = s->settings.config->live && s->is_program;
     struct live live = {.at = wall(), .on = wanted && isatty(STDERR_FILENO)};
     void *altstack = nj_altstack_begin();
 
-    tell_ready(s);
     if (wanted && !live.on)
         nj_say(NJ_SAY_INFO, "--live: standard error is no terminal, so there is no live line");
-    while (!signalled(s)) {
+    while (!is_stopped(s)) {
         nj__server_tend_policy(s);
         tell_addresses(s);
         live_line(s, &live, wall());
@@ -311,22 +289,23 @@ void *nj__server_supervise(void *server)
     uint64_t open = nj__server_count(s, NJ_C_connections);
     nj_say(NJ_SAY_INFO, "stopping: %lu connection%s open", (unsigned long)open,
            open == 1 ? "" : "s");
-    enter(s, NJ_PHASE_DRAIN);
-    while (!all_drained(s) && wall() < deadline && !signalled(s)) {
+    nj__server_enter(s, NJ_PHASE_DRAIN);
+    while (!all_drained(s) && wall() < deadline && !is_stopped(s)) {
         watch_ports(s);
         watch(s);
         tell_abuse(s);
     }
     if (!all_drained(s)) {
-        enter(s, NJ_PHASE_ABORT);
+        nj__server_enter(s, NJ_PHASE_ABORT);
         nj_ns began = wall(), waited = 0;
         while (waited < ABORT_MIN || (waited < ABORT_MAX && !all_drained(s))) {
-            if (signalled(s))
+            if (is_stopped(s))
                 break;
             waited = wall() - began;
         }
     }
-    enter(s, NJ_PHASE_STOP);
+    nj__server_enter(s, NJ_PHASE_STOP);
     nj_altstack_end(altstack);
+    atomic_store_explicit(&s->is_over, true, memory_order_release);
     return NULL;
 }

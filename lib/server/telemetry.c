@@ -387,8 +387,11 @@ static int answer(const char *cmd, const char *params, struct rte_tel_data *d)
 
 void nj_telemetry_attach(const struct nj_server *server)
 {
+    static bool is_registered; /* which cannot be undone */
+
     pthread_mutex_lock(&lock);
-    bool first = server && !attached;
+    bool first = !is_registered;
+    is_registered = true;
     attached = server;
     pthread_mutex_unlock(&lock);
     if (!first)

@@ -63,7 +63,8 @@ def how_it_ended(status):
 
 
 PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
-            "nightjar-test-handlers": "tests/e2e/handlers", "nj-ewyk-server": "perf/ewyk"}
+            "nightjar-test-handlers": "tests/e2e/handlers",
+            "nightjar-test-embedded": "tests/e2e/embedded", "nj-ewyk-server": "perf/ewyk"}
 
 
 def server_path(program="nightjar"):

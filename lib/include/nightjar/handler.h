@@ -78,6 +78,24 @@ enum nj_error {
     NJ_ERR_TOO_LARGE = -6,
 };
 
+/**
+ * What an error means, in English.
+ *
+ * Context: any thread.
+ * Returns: a constant string, for numbers that are no enum nj_error, too.
+ */
+NJ_API const char *nj_strerror(int error);
+
+/**
+ * The lcore that the caller runs on, by the EAL's number: that of the hooks in struct
+ * nj_server_config.
+ *
+ * Context: any thread.
+ * Returns: its number, or UINT_MAX on a thread that is no lcore of a server: of a worker, or the
+ *          program's.
+ */
+NJ_API unsigned nj_lcore_id(void);
+
 struct nj_request;
 struct nj_response;
 

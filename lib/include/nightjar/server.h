@@ -2,11 +2,23 @@
 /*
  * Run a nightjar server: one shard per EAL lcore, a folder served over HTTP/2.
  *
+ * As the whole program:
+ *
  *     struct nj_server_config c;
  *     nj_server_config_init(&c);
  *     c.addr[0] = "198.18.0.2/24";
  *     c.root = "/srv/www";
  *     return nj_server_run(eal_argc, eal_argv, &c);
+ *
+ * Within a program that has a main loop of its own (docs/embedding.md):
+ *
+ *     struct nj_server *s = nj_server_new(eal_argc, eal_argv, &c, why, sizeof why);
+ *     if (!s || nj_server_start(s, why, sizeof why) != 0)
+ *         ...
+ *     ...
+ *     nj_server_stop(s);
+ *     nj_server_wait(s);
+ *     nj_server_free(s);
  */
 #ifndef NIGHTJAR_SERVER_H
 #define NIGHTJAR_SERVER_H
@@ -55,6 +67,13 @@ enum nj_symlinks {
     NJ_SYMLINKS_BENEATH, /* are followed while they stay below the root */
 };
 
+/* How urgent a line of the log is. */
+enum nj_log_level {
+    NJ_LOG_ERROR,   /* something does not work, or the server ends for it */
+    NJ_LOG_WARNING, /* it works on, and somebody should look */
+    NJ_LOG_INFO,    /* what it does */
+};
+
 enum nj_log_format { NJ_LOG_DEFAULT /* combined */, NJ_LOG_COMBINED, NJ_LOG_JSON };
 
 /* What an lcore does while it has no work. The first packet afterwards waits no longer than named.
@@ -67,7 +86,12 @@ enum nj_idle {
     NJ_IDLE_INTERRUPT, /* wait for the receive interrupt; without one as NJ_IDLE_SLEEP */
 };
 
-/* Strings are the caller's and must live as long as the server runs. */
+/* Strings, routes and contexts are the caller's, and must live until nj_server_free() or the end of
+ * nj_server_run(). The struct itself is copied.
+ *
+ * It grows at its end only. A program that was built with an older nightjar has a smaller struct,
+ * and the fields that it lacks have their defaults. One that was built with a newer nightjar may
+ * run with this one as long as it leaves the fields that are not known here zero. */
 struct nj_server_config {
     size_t size_bytes; /* of this struct; set by nj_server_config_init() */
     /* The ports to serve on, by DPDK's numbers; none: the only one there is. "N", or with the ids
@@ -117,8 +141,9 @@ struct nj_server_config {
     bool serve_private; /* as root, also files that others may not read; off */
     enum nj_idle idle;  /* what lcores do without work; NJ_IDLE_SLEEP */
     bool busy_poll;     /* the same as NJ_IDLE_SPIN, and wins over `idle`; off */
-    bool live;          /* a line of rates on stderr every second, if that is a terminal; off */
-    /* A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace on stderr before the
+    bool live;          /* a line of rates on stderr every second, if that is a terminal; off.
+                           Of nj_server_run() only */
+    /* Of nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace on stderr before the
      * signal's default action. Signals that the program has handlers for already are left alone.
      * Off: a program's handling of its crashes is its own. */
     bool crash_report;
@@ -164,14 +189,39 @@ struct nj_server_config {
 
     const char *access_log; /* a file, or "-": standard output; none */
     enum nj_log_format log_format;
+
+    /* Gets each line that the server has to say, without time and newline. Called from threads of
+     * the library, of which several may call at once, never from an lcore; and from those that call
+     * the functions below. It may block; then the supervision of lcores waits for it. It calls no
+     * function of this header. NULL: lines go to stderr, with time and level. */
+    void (*log)(void *ctx, enum nj_log_level level, const char *line);
+    void *log_ctx;
+
+    /* Called on the thread of each lcore: `lcore_init` before its first step, and so before any
+     * handler runs there; nj_server_start() waits for it. `lcore_fini` after its last step, when
+     * all handlers there have ended. For state of handlers by lcore: see nj_lcore_id(). NULL: none.
+     */
+    void (*lcore_init)(unsigned lcore_id, void *ctx);
+    void (*lcore_fini)(unsigned lcore_id, void *ctx);
+    void *lcore_ctx;
 };
 
 /**
- * Fill in the defaults.
+ * Fill in the defaults of a struct of `size_bytes`: nj_server_config_init() is what programs call.
  *
  * Context: any thread.
  */
-NJ_API void nj_server_config_init(struct nj_server_config *config);
+NJ_API void nj_server_config_init_sized(struct nj_server_config *config, size_t size_bytes);
+
+/**
+ * Fill in the defaults. Compiled into the program, so that the size is of its struct.
+ *
+ * Context: any thread.
+ */
+static inline void nj_server_config_init(struct nj_server_config *config)
+{
+    nj_server_config_init_sized(config, sizeof *config);
+}
 
 /**
  * Set what the command line calls --NAME, from text: ("rate", "20MiB/s"), ("busy-poll", NULL).
@@ -199,6 +249,124 @@ NJ_API int nj_server_config_takes(const char *name);
  * Returns: one of these names, or NULL when none is near.
  */
 NJ_API const char *nj_server_config_near(const char *name, const char *const *more);
+
+struct nj_server;
+
+/**
+ * Make a server from its configuration. Reads the policy file and the arguments; starts nothing,
+ * and opens no device.
+ *
+ * `eal_argv` are the arguments for the EAL, with the program's name first, as rte_eal_init() takes
+ * them, and --preset NAME,... among them as with nj_server_run(). When the EAL of the process is
+ * initialised already, by the program or by an earlier server, nj_server_start() leaves it as it
+ * is and does not use them: then 0 and NULL will do.
+ *
+ * Context:   any thread.
+ * Ownership: the caller's, for nj_server_free(). Arguments and what `config` points at stay the
+ *            caller's, see struct nj_server_config.
+ * Errors:    what is wrong and what to do in `why`, cut to why_bytes. Each error of a policy file
+ *            is a line of the log besides.
+ * Returns:   the server, or NULL.
+ */
+NJ_API struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
+                                       const struct nj_server_config *config, char *why,
+                                       size_t why_bytes);
+
+/**
+ * Initialise the EAL, unless it is already; open the ports; run a shard on each lcore of the EAL;
+ * return when they serve. Threads that this starts block all signals but those of faults (SIGSEGV
+ * and the like). Lcores are threads of the EAL, but the main lcore: its thread is the program's,
+ * and its shard runs on another thread with the same CPUs. The caller keeps its signal mask and its
+ * CPUs, also where rte_eal_init() would pin it.
+ *
+ * A process runs one server at a time: from the start of one until nj_server_free() of it another
+ * one is refused.
+ *
+ * Context: any thread; for one server one thread at a time calls nj_server_start(),
+ *          nj_server_wait(), nj_server_free(). Once, or again after an error.
+ * Errors:  what is wrong and what to do in `why`. Nothing that was started stays, but the EAL.
+ * Returns: 0, or -1.
+ */
+NJ_API int nj_server_start(struct nj_server *server, char *why, size_t why_bytes);
+
+/**
+ * Open the access log anew, in case that its file was renamed, and read the policy file again. A
+ * good one is in force at once, also for what is under way.
+ *
+ * Context: any thread, between nj_server_start() and nj_server_wait() or nj_server_free(). Reads
+ *          a file, and may wait for lcores.
+ * Errors:  NJ_ERR_INVALID: the policy file has errors, and each is a line of the log; the policy in
+ *          force stays.
+ * Returns: 0, also without a policy file, or that error.
+ */
+NJ_API int nj_server_reload(struct nj_server *server);
+
+/**
+ * Begin the graceful end: no new connections, GOAWAY, running responses are finished, at most
+ * drain_timeout_s long. The second call ends what is left at once. Returns without waiting.
+ *
+ * Context: any thread, signal handlers too; between nj_server_new() and nj_server_free().
+ */
+NJ_API void nj_server_stop(struct nj_server *server);
+
+/**
+ * Wait until the server has ended after nj_server_stop(): then no handler runs any more, and hooks
+ * of lcores have returned.
+ *
+ * Context: see nj_server_start().
+ * Errors:  NJ_ERR_TIMEOUT: handlers did not return within two seconds after the end, or the disk
+ *          did not answer; lines of the log say which.
+ * Returns: 0, or that error.
+ */
+NJ_API int nj_server_wait(struct nj_server *server);
+
+/**
+ * End the server, as nj_server_stop() and nj_server_wait() do if they were not called, and free all
+ * that it has. Left are the EAL and its devices, which are probed again: ports are as they were
+ * after the EAL's start, with the same numbers. NULL is fine.
+ *
+ * Context: see nj_server_start(). Not from a handler.
+ * Errors:  NJ_ERR_TIMEOUT: as of nj_server_wait(). Memory and ports that these handlers may still
+ *          use are not freed, then or later, and no other server can start in this process: the
+ *          program should end. The server itself may not be used any more.
+ * Returns: 0, or that error.
+ */
+NJ_API int nj_server_free(struct nj_server *server);
+
+/* Sums over all lcores since the start of the server, and what is there now; from the counters of
+ * /nightjar/stats. Grows at its end only. */
+struct nj_server_stats {
+    size_t size_bytes;  /* of this struct; the caller's to set */
+    uint64_t requests;  /* with a complete head */
+    uint64_t responses; /* sent to the last byte */
+    uint64_t status_2xx, status_3xx, status_4xx, status_5xx;
+    uint64_t refused;       /* requests that the policy refused */
+    uint64_t body_bytes;    /* of responses */
+    uint64_t connections;   /* TCP connections now */
+    uint64_t accepted;      /* connections that peers established */
+    uint64_t retransmitted; /* TCP segments */
+    uint64_t rx_packets, tx_packets;
+    uint64_t rx_bytes, tx_bytes; /* of frames */
+    uint64_t rx_drops, tx_drops; /* packets, for whatever reason */
+    uint64_t access_lost;        /* requests without a line in the access log */
+};
+
+/**
+ * Read the counters. Lcores write them meanwhile: each is of a recent moment, not all of the same.
+ * Gauges are up to 50 ms old. Fields that this version does not know become 0.
+ *
+ * Context: any thread, between the return of nj_server_start() and nj_server_free(), also after
+ *          nj_server_wait().
+ */
+NJ_API void nj_server_stats(const struct nj_server *server, struct nj_server_stats *stats);
+
+/**
+ * Release the EAL that nj_server_start() initialised, after nj_server_free(). Nothing of DPDK can
+ * be used afterwards, and no server started. An EAL that the program initialised is left alone.
+ *
+ * Context: the thread that started the first server.
+ */
+NJ_API void nj_eal_cleanup(void);
 
 /**
  * Start the EAL with the user's arguments, serve until SIGTERM or SIGINT, and clean up. SIGHUP

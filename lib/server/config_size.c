@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/config_size.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "shard/handlers.h"
+#include "server/file_chunks.h"
+
+#define BYTES_MAX (64u << 10) /* what is longer was never a configuration */
+
+void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
+{
+    const struct nj_server_config defaults = {
+        .size_bytes = size_bytes,
+        .listen_port = 80,
+        .cache_bytes = NJ_FILE_CACHE_BYTES_DEFAULT,
+        .conns_max = 65536,
+        .fibers_max = NJ_FIBERS_DEFAULT,
+        .preface_timeout_s = 10,
+        .idle_timeout_s = 75,
+        .drain_timeout_s = 10,
+    };
+
+    memset(c, 0, size_bytes);
+    memcpy(c, &defaults, size_bytes < sizeof defaults ? size_bytes : sizeof defaults);
+}
+
+int nj_config_copy(struct nj_server_config *to, const struct nj_server_config *from, char *why,
+                   size_t n)
+{
+    size_t size = from->size_bytes, known = size < sizeof *to ? size : sizeof *to;
+
+    if (size < NJ_CONFIG_BYTES_MIN || size > BYTES_MAX)
+        return nj_fail(why, n,
+                       "size_bytes of the configuration is %zu: fill it in with "
+                       "nj_server_config_init()",
+                       size);
+    for (size_t i = known; i < size; i++)
+        if (((const unsigned char *)from)[i] != 0)
+            return nj_fail(why, n,
+                           "byte %zu of the configuration sets a field that nightjar " NJ_VERSION
+                           " does not know: install the version that the program was built with",
+                           i);
+    nj_server_config_init(to);
+    memcpy(to, from, known);
+    to->size_bytes = sizeof *to;
+    return 0;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A server from its configuration to its end: the functions that programs call. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/pages.h"
+#include "dpdk/eal.h"
+#include "sched/ewyk.h"
+#include "sched/fiber.h"
+#include "server/config_size.h"
+#include "server/crash.h"
+#include "server/say.h"
+#include "server/server_internal.h"
+
+const char *nj_version(void)
+{
+    return NJ_VERSION;
+}
+
+const char *nj_strerror(int error)
+{
+    static const char *const text[] = {
+        [0] = "success",
+        [-NJ_ERR_WOULD_BLOCK] = "it would have to wait, and must not here",
+        [-NJ_ERR_GONE] = "the stream or its connection has ended",
+        [-NJ_ERR_TIMEOUT] = "the time is over",
+        [-NJ_ERR_MEMORY] = "out of memory",
+        [-NJ_ERR_INVALID] = "invalid argument, or not possible at this moment",
+        [-NJ_ERR_TOO_LARGE] = "too large",
+    };
+    bool is_known = error <= 0 && error > -(int)NJ_ARRAY_LEN(text);
+
+    return is_known ? text[-error] : "unknown error";
+}
+
+/* --- one at a time ---------------------------------------------------------------------------- */
+
+/* Telemetry, the sink of log lines and the lcores belong to the process. */
+static enum use { UNUSED, IN_USE, STUCK } _Atomic use;
+
+static int take_process(char *why, size_t n)
+{
+    enum use was = UNUSED;
+
+    if (atomic_compare_exchange_strong(&use, &was, IN_USE))
+        return 0;
+    if (was == STUCK)
+        return nj_fail(why, n,
+                       "handlers of an earlier server did not return, and use its memory and its "
+                       "ports: no other server can start in this process");
+    return nj_fail(why, n,
+                   "a process runs one server at a time, and another one was started: end it with "
+                   "nj_server_free() first");
+}
+
+static void give_process_back(bool is_stuck)
+{
+    if (!is_stuck)
+        nj_say_to((struct nj_say_sink){NULL, NULL});
+    atomic_store(&use, is_stuck ? STUCK : UNUSED);
+}
+
+/* --- the life of a server --------------------------------------------------------------------- */
+
+static void free_server(struct nj_server *s)
+{
+    sem_destroy(&s->stops);
+    nj_settings_free(&s->settings);
+    nj_presets_free(&s->presets);
+    nj_pages_unmap(s, sizeof *s);
+}
+
+struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
+                                const struct nj_server_config *config, char *why, size_t why_bytes)
+{
+    struct nj_server *s = nj_pages_map(sizeof *s, 0); /* has a key */
+
+    if (!s) {
+        nj_fail(why, why_bytes, "out of memory");
+        return NULL;
+    }
+    sem_init(&s->stops, 0, 0);
+    int rc = nj_config_copy(&s->given, config, why, why_bytes);
+    if (rc == 0)
+        rc = nj_presets_expand(&s->presets, eal_argc, eal_argv, why, why_bytes);
+    if (rc == 0)
+        rc = nj_settings_read(&s->settings, &s->given, why, why_bytes);
+    if (s->settings.faults.text)
+        nj_say_lines((struct nj_say_sink){s->given.log, s->given.log_ctx}, NJ_SAY_ERROR,
+                     s->settings.faults.text);
+    if (rc == 0)
+        return s;
+    free_server(s);
+    return NULL;
+}
+
+/* Threads inherit the mask of the one that starts them: signals are for the program's threads. What
+ * a thread does to itself is not put off. */
+static void block_signals(sigset_t *was)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t set;
+
+    sigfillset(&set);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(faults); i++)
+        sigdelset(&set, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &set, was);
+}
+
+int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
+{
+    sigset_t mask;
+
+    if (s->n_up > 0 || atomic_load(&s->is_over))
+        return nj_fail(why, why_bytes, "this server was started before");
+    if (take_process(why, why_bytes) != 0)
+        return -1;
+    nj_say_to((struct nj_say_sink){s->given.log, s->given.log_ctx});
+    block_signals(&mask);
+    bool ok = nj__server_up(s);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (ok) {
+        nj__server_tell_ready(s);
+        return 0;
+    }
+    give_process_back(s->is_stuck);
+    return nj_fail(why, why_bytes, "%s", s->why);
+}
+
+int nj_server_reload(struct nj_server *s)
+{
+    if (s->access)
+        nj_access_log_reopen(s->access);
+    return !s->given.policy_file || nj__server_reload_policy(s) ? 0 : NJ_ERR_INVALID;
+}
+
+void nj_server_stop(struct nj_server *s)
+{
+    sem_post(&s->stops);
+}
+
+int nj_server_wait(struct nj_server *s)
+{
+    nj__server_end(s);
+    return s->is_stuck ? NJ_ERR_TIMEOUT : 0;
+}
+
+int nj_server_free(struct nj_server *s)
+{
+    if (!s)
+        return 0;
+    bool was_started = s->n_up > 0;
+    if (was_started) {
+        nj_server_stop(s);
+        nj__server_end(s);
+        nj__server_down(s);
+        give_process_back(s->is_stuck);
+    }
+    if (s->is_stuck)
+        return NJ_ERR_TIMEOUT;
+    free_server(s);
+    return 0;
+}
+
+void nj_server_stats(const struct nj_server *s, struct nj_server_stats *stats)
+{
+    struct nj_server_stats all = {
+        .size_bytes = stats->size_bytes,
+        .requests = nj__server_count(s, NJ_C_requests),
+        .responses = nj__server_count(s, NJ_C_responses),
+        .status_2xx = nj__server_count(s, NJ_C_status_2xx),
+        .status_3xx = nj__server_count(s, NJ_C_status_3xx),
+        .status_4xx = nj__server_count(s, NJ_C_status_4xx),
+        .status_5xx = nj__server_count(s, NJ_C_status_5xx),
+        .refused = nj__server_count(s, NJ_C_ask_refused),
+        .body_bytes = nj__server_count(s, NJ_C_body_bytes),
+        .connections = nj__server_count(s, NJ_C_connections),
+        .accepted = nj__server_count(s, NJ_C_tcp_accepted),
+        .retransmitted = nj__server_count(s, NJ_C_tcp_retransmit),
+        .rx_packets = nj__server_count(s, NJ_C_rx_packets),
+        .tx_packets = nj__server_count(s, NJ_C_tx_packets),
+        .rx_bytes = nj__server_count(s, NJ_C_rx_bytes),
+        .tx_bytes = nj__server_count(s, NJ_C_tx_bytes),
+        .rx_drops = nj__server_sum(s, NJ_KIND_RX_DROP),
+        .tx_drops = nj__server_sum(s, NJ_KIND_TX_DROP),
+        .access_lost = nj__server_count(s, NJ_C_access_lost),
+    };
+    size_t known = all.size_bytes < sizeof all ? all.size_bytes : sizeof all;
+
+    memset(stats, 0, all.size_bytes);
+    memcpy(stats, &all, known);
+}
+
+void nj_eal_cleanup(void)
+{
+    nj_eal_fini();
+}
+
+/* --- a program that is a server --------------------------------------------------------------- */
+
+/* Each large file that is being sent is open, and they may be very many different ones. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* if not, some are asked to come later */
+    }
+}
+
+/* The route whose handler runs on the stack with its guard at `address`; in a signal handler. */
+static const char *route_of_guard(void *ctx, const void *address)
+{
+    const struct nj_task_class *class_of = NULL;
+
+    (void)ctx;
+    return nj_fiber_guard_hit(address, &class_of) && class_of ? class_of->name : NULL;
+}
+
+static void take_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+    sigaddset(set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a log at the limit of a file's size is a full disk, not our end */
+}
+
+static void obey(struct nj_server *s, int number)
+{
+    if (number == SIGUSR1 && s->access) {
+        nj_access_log_reopen(s->access);
+    } else if (number == SIGHUP) {
+        nj_server_reload(s);
+        if (!s->given.policy_file)
+            nj_say(NJ_SAY_INFO, "SIGHUP: there is no policy file (--config) to read again%s",
+                   s->access ? "; the access log was opened anew" : "");
+    } else if (number == SIGTERM || number == SIGINT) {
+        nj_server_stop(s);
+    }
+}
+
+/* Signals, until the server has ended; on no CPU that an lcore polls on. */
+static void attend(struct nj_server *s, const sigset_t *set)
+{
+    const struct timespec tick = {.tv_nsec = (long)(20 * NJ_MS)};
+    bool is_stopping = false;
+
+    pthread_setaffinity_np(pthread_self(), sizeof s->place.rest, &s->place.rest);
+    while (!atomic_load_explicit(&s->is_over, memory_order_acquire)) {
+        int number = is_stopping ? sigtimedwait(set, NULL, &tick) : sigwaitinfo(set, NULL);
+        is_stopping = is_stopping || number == SIGTERM || number == SIGINT;
+        obey(s, number);
+    }
+}
+
+int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
+{
+    char why[512] = "";
+    sigset_t set;
+    struct nj_server *s = nj_server_new(eal_argc, eal_argv, config, why, sizeof why);
+
+    if (!s) {
+        nj_say(NJ_SAY_ERROR, "%s", why);
+        return NJ_EXIT_USAGE;
+    }
+    bool reports_crashes = s->given.crash_report;
+    s->is_program = true;
+    take_signals(&set);
+    if (reports_crashes) {
+        nj_crash_report_begin();
+        nj_crash_ask_route(route_of_guard, NULL);
+    }
+    if (s->given.root)
+        raise_descriptors();
+    int rc = nj_server_start(s, why, sizeof why);
+    if (rc == 0)
+        attend(s, &set);
+    else
+        nj_say(NJ_SAY_ERROR, "%s", why);
+    if (nj_server_free(s) != 0)
+        _exit(NJ_EXIT_FAILED); /* what handlers that did not return may touch stays as it is */
+    nj_eal_fini();
+    if (reports_crashes)
+        nj_crash_report_end();
+    return rc == 0 ? 0 : NJ_EXIT_FAILED;
+}

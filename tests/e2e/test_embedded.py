@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that starts, uses, ends and frees servers in its own main loop, in one EAL."""
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+import unittest
+
+from case import fill_site
+from h2client import Client
+from world import PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World, server_path, until
+
+CYCLES = int(os.environ.get("CYC","100"))
+GOOD = "[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n"
+BAD = "[class slow]\nnonsense = 1\n"
+
+
+def figures(line):
+    """{name: number} of "name=number ..." """
+    return {name: int(n) for name, n in re.findall(r"(\S+)=(\d+)", line)}
+
+
+class Program:
+    """nightjar-test-embedded, which answers each line."""
+
+    def __init__(self, world, policy, log, eal, variables):
+        env = dict(os.environ) | dict(variables)
+        env.setdefault("ASAN_OPTIONS", "exitcode=99")
+        env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
+        env.setdefault("LSAN_OPTIONS", f"suppressions={os.path.dirname(__file__)}/../lsan.supp:"
+                                       "print_suppressions=0")
+        self.errors = open(f"{world.scratch}/errors", "w+b")
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", world.server_ns, server_path("nightjar-test-embedded"),
+             f"{SERVER_ADDR}/{PREFIX_BITS}", world.root, policy, log, *eal,
+             "--file-prefix", world.name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=env, bufsize=0,
+            start_new_session=True)
+        self.rest = b""
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace")[-8000:]
+
+    def ask(self, line, seconds=30):
+        """The answer to a line."""
+        self.process.stdin.write(line.encode() + b"\n")
+        while b"\n" not in self.rest:
+            if not select.select([self.process.stdout], [], [], seconds * SLOW)[0]:
+                raise Failed(f"no answer to {line} within {seconds * SLOW} s\n{self.said()}")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise Failed(f"it ended at {line}: {self.process.wait(10)}\n{self.said()}")
+            self.rest += data
+        answer, _, self.rest = self.rest.partition(b"\n")
+        return answer.decode()
+
+    def end(self):
+        """Its exit status."""
+        self.process.stdin.close()
+        try:
+            return self.process.wait(20 * SLOW)
+        finally:
+            self.process.stdout.close()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.errors.close()
+
+
+class Embedded(unittest.TestCase):
+    def start(self, link="veth", lcores=2, eal=(), **variables):
+        """A program that has not started its server yet."""
+        self.world = World(link, lcores=lcores)
+        self.addCleanup(self.world.close)
+        self.world.root = os.path.join(self.world.scratch, "site")
+        os.mkdir(self.world.root)
+        self.sums = fill_site(self.world.root)
+        self.policy = os.path.join(self.world.scratch, "policy.conf")
+        self.log = os.path.join(self.world.scratch, "access.log")
+        self.write_policy(GOOD)
+        self.world.make_namespaces()
+        self.world.reaper.will_make("prefix", self.world.name)
+        self.program = Program(self.world, self.policy, self.log, [*self.world.eal, *eal],
+                               variables)
+        self.addCleanup(self.program.close)
+        return self.program
+
+    def write_policy(self, text):
+        with open(self.policy, "w") as f:
+            f.write(text)
+
+    def serve(self):
+        self.assertEqual("serves mask cpus", self.program.ask("start"), self.program.said())
+        if self.world.link == "tap":
+            self.world.address_client()
+
+    def client(self):
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        return client
+
+    def get(self, path, expected=200):
+        client = self.client()
+        status, _, body = client.response(client.request(path))
+        client.close()
+        self.assertEqual(expected, status)
+        return body
+
+    def finish(self):
+        self.assertEqual("stopping", self.program.ask("stop"))
+        self.assertEqual("ended success, freed success", self.program.ask("end"),
+                         self.program.said())
+
+    def cycle(self):
+        """The life of a server. Returns what is left in use."""
+        self.serve()
+        self.assertEqual(200 << 10, len(self.get("/200KiB")))
+        self.assertRegex(self.get("/where").decode(), r"^lcore [01]$")
+        self.get("/none", 404)
+        self.assertEqual("success", self.program.ask("reload"))
+        self.get("/one")
+        told = figures(self.program.ask("stats"))
+        self.assertEqual((4, 3, 1, 4), (told["requests"], told["2xx"], told["4xx"],
+                                        told["accepted"]))
+        self.assertGreater(told["body"], 200 << 10)
+        self.assertGreater(told["rx"], 20)
+        self.assertGreater(told["tx"], 20)
+        self.finish()
+        return self.program.ask("resources")
+
+    def test_a_hundred_lives(self):
+        self.start()
+        first = self.cycle()
+        for i in range(1, CYCLES):
+            self.assertEqual(first, self.cycle(), f"after {i + 1} servers")
+        told = figures(self.program.ask("counts"))
+        self.assertEqual((2 * CYCLES, 2 * CYCLES), (told["init"], told["fini"]))
+        self.assertEqual(0, told["errors"])
+        self.assertGreaterEqual(told["infos"], 3 * CYCLES)
+        with open(self.log) as f:
+            self.assertEqual(4 * CYCLES, len(f.readlines()))
+        self.assertEqual(0, self.program.end(), self.program.said())
+        self.assertEqual("", self.program.said())
+        self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
+
+    def test_a_tap_comes_back(self):
+        self.start("tap", lcores=1)
+        first = self.cycle()
+        for _ in range(3):
+            self.assertEqual(first, self.cycle())
+        self.assertEqual(0, self.program.end(), self.program.said())
+
+    def test_the_eal_may_be_the_programs(self):
+        self.start(NJ_TEST_OWN_EAL="1")
+        first = self.cycle()
+        self.assertEqual(first, self.cycle())
+        self.assertEqual(0, self.program.end(), self.program.said())
+
+    def test_a_second_server_waits_for_the_end_of_the_first(self):
+        self.start()
+        self.serve()
+        self.assertIn("start: a process runs one server at a time", self.program.ask("second"))
+        self.get("/one")
+        self.finish()
+        self.cycle()
+        self.assertEqual(0, self.program.end(), self.program.said())
+
+    def test_signals_are_the_programs(self):
+        self.start()
+        self.serve()
+        for _ in range(2):
+            before = figures(self.program.ask("counts"))["signals"]
+            os.kill(self.program.process.pid, signal.SIGTERM)
+            until("the signal is handled",
+                  lambda: figures(self.program.ask("counts"))["signals"] == before + 1)
+        self.get("/one")
+        self.finish()
+        self.assertEqual(0, self.program.end(), self.program.said())
+
+    def test_a_bad_policy_is_told_and_the_old_one_stays(self):
+        self.start()
+        self.serve()
+        self.write_policy(BAD)
+        self.assertEqual("invalid argument, or not possible at this moment",
+                         self.program.ask("reload"))
+        self.assertGreater(figures(self.program.ask("counts"))["errors"], 0)
+        self.get("/one")
+        self.finish()
+        self.assertIn("new: ", self.program.ask("start"))
+        self.write_policy(GOOD)
+        self.cycle()
+        self.assertEqual(0, self.program.end(), self.program.said())
+
+    def test_the_second_stop_ends_at_once(self):
+        self.start()
+        self.serve()
+        client = self.client()
+        client.request("/10MiB")  # and never reads on
+        client.read()
+        self.assertEqual("stopping", self.program.ask("stop"))
+        self.finish()
+        self.assertEqual(0, self.program.end(), self.program.said())
+
+    def test_a_handler_that_does_not_return(self):
+        for path in ("/stuck", "/stuck-inline"):
+            with self.subTest(path=path):
+                self.start()
+                self.serve()
+                client = self.client()
+                client.request(path)
+                until("it has begun", lambda: figures(self.program.ask("stats"))["requests"] == 1)
+                self.assertEqual("stopping", self.program.ask("stop"))
+                self.assertEqual("stopping", self.program.ask("stop"))
+                self.assertEqual("ended the time is over, freed the time is over",
+                                 self.program.ask("end"))
+                self.assertIn("start: handlers of an earlier server did not return",
+                              self.program.ask("start"))
+                self.assertEqual("released", self.program.ask("release"))
+                self.program.process.kill()
+                self.world.close()
