@@ -113,8 +113,9 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
     char not_bound[sizeof complaint] = "";
 
     if (eal == EAL_SPENT)
-        return nj_fail(why, why_bytes,
-                       "it has ended in this process, or did not start: DPDK cannot start it again");
+        return nj_fail(
+            why, why_bytes,
+            "it has ended in this process, or did not start: DPDK cannot start it again");
 
     /* Before, since the EAL writes the program's name over the last argument. */
     nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);

@@ -14,6 +14,7 @@
 
 #include "base/altstack.h"
 #include "base/fail.h"
+#include "base/thread.h"
 
 #define PUBLISH_STEP 256u /* steps between two writes of the gauges */
 /* And once when the shard has had no work for so many: about when the lcore lies down. It takes up
@@ -110,21 +111,6 @@ static void *main_lcore(void *lcore)
     return NULL;
 }
 
-static int start_main(struct nj_lcore *l)
-{
-    rte_cpuset_t cpus = rte_lcore_cpuset(l->id);
-    pthread_attr_t attr;
-    int rc = pthread_attr_init(&attr);
-
-    if (rc != 0)
-        return rc;
-    rc = pthread_attr_setaffinity_np(&attr, sizeof cpus, &cpus);
-    if (rc == 0)
-        rc = pthread_create(&l->thread, &attr, main_lcore, l);
-    pthread_attr_destroy(&attr);
-    return rc;
-}
-
 static unsigned first_cpu(unsigned lcore)
 {
     rte_cpuset_t set = rte_lcore_cpuset(lcore);
@@ -157,13 +143,21 @@ static enum nj_lcore_state state_of(const struct nj_lcore *l)
     return atomic_load_explicit(&l->state, memory_order_acquire);
 }
 
+static int launch(struct nj_lcore *l)
+{
+    rte_cpuset_t cpus = rte_lcore_cpuset(l->id);
+
+    if (l->id != rte_get_main_lcore())
+        return -rte_eal_remote_launch(loop, l, l->id);
+    return nj_thread_start(&l->thread, &cpus, main_lcore, l);
+}
+
 int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_bytes)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct nj_lcore *l = &lcores[i];
-        bool is_main = l->id == rte_get_main_lcore();
         atomic_store_explicit(&l->state, NJ_LCORE_LAUNCHED, memory_order_relaxed);
-        int rc = is_main ? start_main(l) : -rte_eal_remote_launch(loop, l, l->id);
+        int rc = launch(l);
         if (rc == 0)
             continue;
         atomic_store_explicit(&l->state, NJ_LCORE_IDLE, memory_order_relaxed);
@@ -185,27 +179,22 @@ int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_b
 uint32_t nj_lcores_wait(struct nj_lcore *lcores, uint32_t n, uint32_t wait_ms)
 {
     uint64_t begin = rte_rdtsc(), wait = rte_get_tsc_hz() / 1000 * wait_ms;
-    uint32_t n_left_behind = 0;
+    uint32_t n_running = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         struct nj_lcore *l = &lcores[i];
-        enum nj_lcore_state state;
-        while ((state = state_of(l)) == NJ_LCORE_LAUNCHED || state == NJ_LCORE_RUNS) {
-            if (rte_rdtsc() - begin >= wait)
-                break;
+        while (state_of(l) >= NJ_LCORE_LAUNCHED && rte_rdtsc() - begin < wait)
             rte_delay_us_sleep(LOOK_US);
-        }
-        if (state == NJ_LCORE_IDLE)
-            continue;
-        if (state == NJ_LCORE_LAUNCHED || state == NJ_LCORE_RUNS) {
-            n_left_behind++;
+        enum nj_lcore_state state = state_of(l);
+        if (state >= NJ_LCORE_LAUNCHED) {
+            n_running++;
             continue;
         }
-        if (l->id == rte_get_main_lcore())
+        if (state != NJ_LCORE_IDLE && l->id == rte_get_main_lcore())
             pthread_join(l->thread, NULL);
-        else
+        else if (state != NJ_LCORE_IDLE)
             rte_eal_wait_lcore(l->id);
         atomic_store_explicit(&l->state, NJ_LCORE_IDLE, memory_order_relaxed);
     }
-    return n_left_behind;
+    return n_running;
 }

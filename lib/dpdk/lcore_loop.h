@@ -38,12 +38,12 @@ struct nj_lcore {
     _Atomic bool drained; /* written by the lcore: nothing is on its way any more */
     enum nj_lcore_state {
         NJ_LCORE_IDLE,
-        NJ_LCORE_LAUNCHED,
-        NJ_LCORE_RUNS,
         NJ_LCORE_FAILED, /* it has no id of the EAL, and does not run */
         NJ_LCORE_LEFT,   /* it has let go of its shard */
-    } _Atomic state;     /* written by the lcore from NJ_LCORE_RUNS on */
-    pthread_t thread;    /* of the main lcore */
+        NJ_LCORE_LAUNCHED,
+        NJ_LCORE_RUNS,
+    } _Atomic state;  /* written by the lcore from NJ_LCORE_RUNS on */
+    pthread_t thread; /* of the main lcore */
     /* The program's, see nightjar/server.h; NULL: none. */
     void (*init)(unsigned lcore_id, void *ctx), (*fini)(unsigned lcore_id, void *ctx);
     void *hook_ctx;

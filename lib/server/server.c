@@ -10,6 +10,7 @@
 #include <rte_errno.h>
 
 #include "base/pages.h"
+#include "base/thread.h"
 #include "dpdk/eal.h"
 #include "server/file_chunks.h"
 #include "server/file_memory.h"
@@ -557,14 +558,8 @@ static bool start_lcores(struct nj_server *s)
 
 static bool up_supervisor(struct nj_server *s)
 {
-    pthread_attr_t attr;
-    int rc = pthread_attr_init(&attr);
+    int rc = nj_thread_start(&s->supervisor, &s->place.rest, nj__server_supervise, s);
 
-    if (rc == 0)
-        rc = pthread_attr_setaffinity_np(&attr, sizeof s->place.rest, &s->place.rest);
-    if (rc == 0)
-        rc = pthread_create(&s->supervisor, &attr, nj__server_supervise, s);
-    pthread_attr_destroy(&attr);
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "the supervisor does not start: %s", strerror(rc));
     return rc == 0;

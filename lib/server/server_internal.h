@@ -76,8 +76,8 @@ struct nj_server {
     struct nj_waker waker[NJ_SHARDS_MAX]; /* of each lcore */
 
     pthread_t supervisor;
-    sem_t stops;           /* how often nj_server_stop() was called */
-    _Atomic bool is_over;  /* the supervisor has ended */
+    sem_t stops;                          /* how often nj_server_stop() was called */
+    _Atomic bool is_over;                 /* the supervisor has ended */
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
     struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
     struct nj_abuse_log abuse_log;        /* the supervisor's */
@@ -117,7 +117,8 @@ void nj__server_down_policy(struct nj_server *s);
 void nj__server_attach_policy(struct nj_server *s);
 /* The supervisor's, once per tick. */
 void nj__server_tend_policy(struct nj_server *s);
-/* Read the policy file again. False: it has errors, which are told, or there is none. Any thread. */
+/* Read the policy file again. False: it has errors, which are told, or there is none. Any thread.
+ */
 bool nj__server_reload_policy(struct nj_server *s);
 
 /* telemetry_shape.c: rates of classes, once per second. The supervisor. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that never touches a packet: the phases of the end, lines for people, the live line. */
+/* The thread that never touches a packet: the phases of the end, lines for people, the live line.
+ */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,11 +49,11 @@ static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
     uint64_t requests = nj__server_count(s, NJ_C_requests);
     uint64_t bytes = nj__server_count(s, NJ_C_tx_bytes);
     double secs = (double)(now - l->at) / (double)NJ_SEC;
-    fprintf(stderr,
-            "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
-            (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
-            (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
-            (unsigned long)(nj__server_sum(s, NJ_KIND_RX_DROP) + nj__server_sum(s, NJ_KIND_TX_DROP)));
+    fprintf(
+        stderr, "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
+        (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
+        (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
+        (unsigned long)(nj__server_sum(s, NJ_KIND_RX_DROP) + nj__server_sum(s, NJ_KIND_TX_DROP)));
     fflush(stderr);
     l->at = now;
     l->requests = requests;

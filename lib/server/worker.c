@@ -35,6 +35,7 @@
 #include "base/altstack.h"
 #include "base/assert.h"
 #include "base/attr.h"
+#include "base/thread.h"
 #include "server/clock.h"
 #include "server/lane.h"
 
@@ -203,20 +204,6 @@ static void free_memory(struct nj_worker *w)
     free(w);
 }
 
-static int start_thread(struct nj_worker *w)
-{
-    pthread_attr_t attr;
-    int err = pthread_attr_init(&attr);
-    if (err)
-        return -err;
-    if (w->config.affinity)
-        err = pthread_attr_setaffinity_np(&attr, sizeof w->affinity, &w->affinity);
-    if (!err)
-        err = pthread_create(&w->thread, &attr, worker_main, w);
-    pthread_attr_destroy(&attr);
-    return -err;
-}
-
 int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out)
 {
     NJ_CHECK(config->name && config->n_shards > 0 && config->jobs_max > 0 &&
@@ -239,7 +226,7 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
             err = -ENOMEM;
     }
     if (!err)
-        err = start_thread(w);
+        err = -nj_thread_start(&w->thread, config->affinity ? &w->affinity : NULL, worker_main, w);
     if (err) {
         free_memory(w);
         return err;

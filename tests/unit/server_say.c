@@ -90,3 +90,29 @@ Test(server_say, lines)
     cr_expect(strstr(text, "Z nightjar: error: p:3: a\n20"));
     cr_expect(strstr(text, "Z nightjar: error: b\n"));
 }
+
+static char sunk[256];
+
+static void sink(void *ctx, enum nj_log_level level, const char *line)
+{
+    size_t n = strlen(sunk);
+
+    cr_expect_eq(ctx, sunk);
+    snprintf(sunk + n, sizeof sunk - n, "[%d %s]", (int)level, line);
+}
+
+Test(server_say, to_the_program)
+{
+    char text[64];
+
+    nj_say_to((struct nj_say_sink){sink, sunk});
+    nj_say(NJ_SAY_WARNING, "a%d\n\nb\n", 1);
+    nj_say(NJ_SAY_INFO, "c");
+    nj_say(NJ_SAY_INFO, "%s", "");
+    cr_expect_str_eq(sunk, "[1 a1][1 ][1 b][2 c]");
+    nj_say_to((struct nj_say_sink){NULL, NULL});
+    said(true, text, sizeof text);
+    cr_expect_eq(strncmp(text, "<3>nightjar: p:3: a\n", 20), 0, "to standard error again");
+    nj_say_lines((struct nj_say_sink){sink, sunk}, NJ_SAY_ERROR, "d\n");
+    cr_expect_str_eq(sunk, "[1 a1][1 ][1 b][2 c][0 d]");
+}

@@ -143,9 +143,9 @@ struct nj_server_config {
     bool busy_poll;     /* the same as NJ_IDLE_SPIN, and wins over `idle`; off */
     bool live;          /* a line of rates on stderr every second, if that is a terminal; off.
                            Of nj_server_run() only */
-    /* Of nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace on stderr before the
-     * signal's default action. Signals that the program has handlers for already are left alone.
-     * Off: a program's handling of its crashes is its own. */
+    /* Of nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a
+     * backtrace on stderr before the signal's default action. Signals that the program has handlers
+     * for already are left alone. Off: a program's handling of its crashes is its own. */
     bool crash_report;
 
     /* Who may have what: classes, clients, lists, hours of the day; docs/policy.md. What is set
@@ -327,8 +327,9 @@ NJ_API int nj_server_wait(struct nj_server *server);
  *
  * Context: see nj_server_start(). Not from a handler.
  * Errors:  NJ_ERR_TIMEOUT: as of nj_server_wait(). Memory and ports that these handlers may still
- *          use are not freed, then or later, and no other server can start in this process: the
- *          program should end. The server itself may not be used any more.
+ *          use are not freed, then or later, what the configuration points at has to stay, too,
+ *          and no other server can start in this process: the program should end. The server
+ *          itself may not be used any more.
  * Returns: 0, or that error.
  */
 NJ_API int nj_server_free(struct nj_server *server);

@@ -54,7 +54,10 @@ static void stuck(struct nj_request *req, struct nj_response *resp, void *arg)
 static const struct nj_route routes[] = {
     {.method = "GET", .path = "/where", .type = NJ_NON_BLOCKING, .handle = where, .stays = true},
     {.method = "GET", .path = "/stuck", .type = NJ_OS_BLOCKING, .handle = stuck},
-    {.method = "GET", .path = "/stuck-inline", .type = NJ_NON_BLOCKING, .handle = stuck,
+    {.method = "GET",
+     .path = "/stuck-inline",
+     .type = NJ_NON_BLOCKING,
+     .handle = stuck,
      .stays = true},
 };
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What of a server's life needs no EAL; tests/e2e/test_embedded.py has the rest. */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <nightjar/server.h>
+
+#include "support/scratch.h"
+
+TestSuite(server_lifecycle, .init = scratch_make, .fini = scratch_remove);
+
+static char why[512], lines[4096];
+
+static void take(void *ctx, enum nj_log_level level, const char *line)
+{
+    size_t n = strlen(ctx);
+
+    snprintf((char *)ctx + n, sizeof lines - n, "%d %s\n", (int)level, line);
+}
+
+static struct nj_server_config good(void)
+{
+    struct nj_server_config c;
+
+    nj_server_config_init(&c);
+    c.addr[0] = "198.18.0.2/24";
+    c.root = scratch;
+    c.log = take;
+    c.log_ctx = lines;
+    return c;
+}
+
+Test(server_lifecycle, a_server_that_is_not_started)
+{
+    struct nj_server_config c = good();
+    struct nj_server *s = nj_server_new(0, NULL, &c, why, sizeof why);
+
+    cr_assert(s, "%s", why);
+    nj_server_stop(s);
+    cr_expect_eq(nj_server_wait(s), 0);
+    cr_expect_eq(nj_server_free(s), 0);
+    cr_expect_eq(nj_server_free(NULL), 0);
+    cr_expect_str_eq(lines, "");
+}
+
+Test(server_lifecycle, without_an_eal)
+{
+    struct nj_server_config c = good();
+    sigset_t before, after;
+
+    for (int i = 0; i < 2; i++) { /* it may be tried again */
+        struct nj_server *s = nj_server_new(0, NULL, &c, why, sizeof why);
+        cr_assert(s, "%s", why);
+        pthread_sigmask(SIG_SETMASK, NULL, &before);
+        cr_expect_eq(nj_server_start(s, why, sizeof why), -1);
+        cr_expect(strstr(why, "the EAL is not initialised"), "%s", why);
+        cr_expect_eq(nj_server_start(s, why, sizeof why), -1);
+        cr_expect(strstr(why, "the EAL is not initialised"), "%s", why);
+        pthread_sigmask(SIG_SETMASK, NULL, &after);
+        for (int k = 1; k < NSIG; k++)
+            cr_expect_eq(sigismember(&before, k), sigismember(&after, k));
+        struct nj_server_stats stats = {.size_bytes = sizeof stats, .requests = 1};
+        nj_server_stats(s, &stats);
+        cr_expect_eq(stats.requests, 0);
+        cr_expect_eq(nj_server_free(s), 0);
+    }
+}
+
+Test(server_lifecycle, what_is_wrong_is_told)
+{
+    struct nj_server_config c = good();
+    char path[256];
+
+    c.root = "/nowhere";
+    cr_expect_null(nj_server_new(0, NULL, &c, why, sizeof why));
+    cr_expect_str_eq(why, "--root /nowhere: No such file or directory");
+    cr_expect_str_eq(lines, "");
+
+    c = good();
+    snprintf(path, sizeof path, "%s/policy", scratch);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs("nonsense = 1\n", f) >= 0 && fclose(f) == 0);
+    c.policy_file = path;
+    cr_expect_null(nj_server_new(0, NULL, &c, why, sizeof why));
+    cr_expect(strstr(why, "/policy: 1 fault"), "%s", why);
+    cr_expect_eq(strncmp(lines, "0 /", 3), 0, "%s", lines);
+    cr_expect(strstr(lines, "/policy:1: "), "%s", lines);
+}
+
+/* Of a program that knows fewer fields, or more. */
+Test(server_lifecycle, sizes_of_statistics)
+{
+    struct nj_server_config c = good();
+    struct nj_server *s = nj_server_new(0, NULL, &c, why, sizeof why);
+    struct {
+        struct nj_server_stats stats;
+        uint64_t more;
+    } a;
+
+    cr_assert(s, "%s", why);
+    memset(&a, 0xaa, sizeof a);
+    a.stats.size_bytes = offsetof(struct nj_server_stats, responses);
+    nj_server_stats(s, &a.stats);
+    cr_expect_eq(a.stats.requests, 0);
+    cr_expect_eq(a.stats.responses, 0xaaaaaaaaaaaaaaaa);
+    a.stats.size_bytes = sizeof a;
+    nj_server_stats(s, &a.stats);
+    cr_expect_eq(a.stats.size_bytes, sizeof a);
+    cr_expect_eq(a.more, 0);
+    nj_server_free(s);
+}
+
+Test(server_lifecycle, errors_have_words)
+{
+    for (int error = NJ_ERR_TOO_LARGE; error <= 0; error++)
+        cr_expect_str_neq(nj_strerror(error), "unknown error", "%d", error);
+    cr_expect_str_eq(nj_strerror(1), "unknown error");
+    cr_expect_str_eq(nj_strerror(NJ_ERR_TOO_LARGE - 1), "unknown error");
+    cr_expect_str_eq(nj_strerror(INT_MIN), "unknown error");
+    cr_expect_eq(nj_lcore_id(), UINT_MAX);
+}
