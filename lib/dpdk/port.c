@@ -53,18 +53,28 @@ static bool is_member(uint16_t id)
     return rte_eth_dev_info_get(id, &info) == 0 && (*info.dev_flags & NJ_ETH_DEV_BOND_MEMBER);
 }
 
+static uint32_t list_members(uint16_t member[RTE_MAX_ETHPORTS])
+{
+    uint32_t n = 0;
+    uint16_t id;
+
+    RTE_ETH_FOREACH_DEV(id)
+    {
+        if (is_member(id))
+            member[n++] = id;
+    }
+    return n;
+}
+
 /* Is the port, or of a bond a member, of this driver? */
 static bool has_part(const struct nj_dpdk_port *p, const char *driver)
 {
+    uint16_t member[RTE_MAX_ETHPORTS];
+    uint32_t n_members = p->bond ? list_members(member) : 0;
     bool has = has_driver(p->id, driver);
-    uint16_t i;
 
-    if (!p->bond)
-        return has;
-    RTE_ETH_FOREACH_DEV(i)
-    {
-        has = has || (is_member(i) && has_driver(i, driver));
-    }
+    for (uint32_t i = 0; i < n_members; i++)
+        has = has || has_driver(member[i], driver);
     return has;
 }
 
@@ -489,10 +499,16 @@ struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard)
 void nj_dpdk_port_close(struct nj_dpdk_port *p)
 {
     if (p->id < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(p->id)) {
+        uint16_t member[RTE_MAX_ETHPORTS];
+        uint32_t n_members = p->bond ? list_members(member) : 0;
         if (p->started)
             rte_eth_dev_stop(p->id);
         nj_quiet_begin(); /* it tells which memory of a NIC it unmaps */
         rte_eth_dev_close(p->id);
+        for (uint32_t i = 0; i < n_members; i++) { /* their queues have mbufs of our pools */
+            rte_eth_dev_stop(member[i]);
+            rte_eth_dev_close(member[i]);
+        }
         nj_quiet_end(NULL, 0);
     }
     for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {
@@ -520,17 +536,15 @@ static uint32_t add_device(uint16_t id, struct rte_device **devices, uint32_t n)
 
 uint32_t nj_dpdk_port_devices(const struct nj_dpdk_port *p, struct rte_device **devices, uint32_t n)
 {
-    uint16_t id;
+    uint16_t member[RTE_MAX_ETHPORTS];
+    uint32_t n_members = p->bond ? list_members(member) : 0;
 
-    RTE_ETH_FOREACH_DEV(id)
-    {
-        if (p->bond && is_member(id))
-            n = add_device(id, devices, n);
-    }
+    for (uint32_t i = 0; i < n_members; i++)
+        n = add_device(member[i], devices, n);
     return add_device(p->id, devices, n);
 }
 
-/* Has the device a port that somebody else uses? Members of a bond are closed with it. */
+/* Has the device a port that is open, and so not ours? */
 static bool is_used(const struct rte_device *device)
 {
     struct rte_eth_dev_info info;
@@ -538,7 +552,7 @@ static bool is_used(const struct rte_device *device)
 
     RTE_ETH_FOREACH_DEV(id)
     {
-        if (rte_eth_dev_info_get(id, &info) == 0 && info.device == device && !is_member(id))
+        if (rte_eth_dev_info_get(id, &info) == 0 && info.device == device)
             return true;
     }
     return false;
@@ -563,11 +577,10 @@ static bool name_device(const struct rte_device *device, struct device_name *out
 int nj_dpdk_devices_renew(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes)
 {
     struct device_name *was = calloc(n, sizeof *was);
-    struct nj_quiet quiet;
     char cause[384] = "";
     int result = 0;
 
-    nj_quiet_begin(&quiet);
+    nj_quiet_begin();
     for (uint32_t i = n; was && i-- > 0;) { /* a bond before its members */
         was[i].is_away = !is_used(devices[i]) && name_device(devices[i], &was[i]) &&
                          rte_dev_remove(devices[i]) == 0;

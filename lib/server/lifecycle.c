@@ -126,6 +126,8 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
     bool ok = nj__server_up(s);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (ok) {
+        if (s->is_program) /* nobody else runs where an lcore polls */
+            pthread_setaffinity_np(pthread_self(), sizeof s->place.rest, &s->place.rest);
         nj__server_tell_ready(s);
         return 0;
     }
@@ -250,13 +252,12 @@ static void obey(struct nj_server *s, int number)
     }
 }
 
-/* Signals, until the server has ended; on no CPU that an lcore polls on. */
+/* Signals, until the server has ended. */
 static void attend(struct nj_server *s, const sigset_t *set)
 {
     const struct timespec tick = {.tv_nsec = (long)(20 * NJ_MS)};
     bool is_stopping = false;
 
-    pthread_setaffinity_np(pthread_self(), sizeof s->place.rest, &s->place.rest);
     while (!atomic_load_explicit(&s->is_over, memory_order_acquire)) {
         int number = is_stopping ? sigtimedwait(set, NULL, &tick) : sigwaitinfo(set, NULL);
         is_stopping = is_stopping || number == SIGTERM || number == SIGINT;

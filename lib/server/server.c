@@ -322,7 +322,8 @@ static void down_access(struct nj_server *s)
 
     if (!s->access)
         return;
-    s->is_stuck |= !nj_access_log_close(s->access, &counts);
+    bool has_ended = nj_access_log_close(s->access, &counts);
+    s->is_stuck = s->is_stuck || (!has_ended && !s->is_program); /* its process ends now */
     s->access = NULL;
     if (counts.n_lost > 0)
         nj_say(NJ_SAY_WARNING, "the access log: %lu lines, and %lu requests have none",

@@ -11,7 +11,8 @@ import unittest
 
 from case import fill_site
 from h2client import Client
-from world import PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World, server_path, until
+from world import (PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World, lcore_args, server_path,
+                   until)
 
 CYCLES = 100
 GOOD = "[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n"
@@ -77,9 +78,10 @@ class Program:
 
 
 class Embedded(unittest.TestCase):
-    def start(self, link="veth", lcores=2, eal=(), **variables):
+    def start(self, link="veth", lcores=2, eal=None, **variables):
         """A program that has not started its server yet."""
         self.world = World(link, lcores=lcores)
+        self.world.eal = eal or self.world.eal
         self.addCleanup(self.world.close)
         self.world.root = os.path.join(self.world.scratch, "site")
         os.mkdir(self.world.root)
@@ -89,8 +91,7 @@ class Embedded(unittest.TestCase):
         self.write_policy(GOOD)
         self.world.make_namespaces()
         self.world.reaper.will_make("prefix", self.world.name)
-        self.program = Program(self.world, self.policy, self.log, [*self.world.eal, *eal],
-                               variables)
+        self.program = Program(self.world, self.policy, self.log, self.world.eal, variables)
         self.addCleanup(self.program.close)
         return self.program
 
@@ -167,6 +168,12 @@ class Embedded(unittest.TestCase):
     def test_a_tap_comes_back(self):
         self.start("tap", lcores=1)
         self.live(1, 4)
+
+    def test_a_bond_comes_back_with_its_members(self):
+        self.start("tap", eal=["--preset", "tap,iface=nj0", "--preset", "tap,iface=nj1",
+                               "--preset", "bonding,mode=1,member=net_tap0,member=net_tap1",
+                               *lcore_args(1)])
+        self.live(1, 3)
 
     def test_the_eal_may_be_the_programs(self):
         self.start(NJ_TEST_OWN_EAL="1")
