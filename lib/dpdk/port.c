@@ -594,7 +594,7 @@ int nj_dpdk_devices_renew(struct rte_device **devices, uint32_t n, char *why, si
         free(was[i].name);
         free(was[i].args);
     }
-    nj_quiet_end(&quiet, cause, sizeof cause);
+    nj_quiet_end(cause, sizeof cause);
     free(was);
     return result;
 }
