@@ -170,7 +170,7 @@ int nj_server_free(struct nj_server *s)
     return 0;
 }
 
-void nj_server_stats(const struct nj_server *s, struct nj_server_stats *stats)
+void nj_server_read_stats(const struct nj_server *s, struct nj_server_stats *stats)
 {
     struct nj_server_stats all = {
         .size_bytes = stats->size_bytes,

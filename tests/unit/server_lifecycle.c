@@ -64,7 +64,7 @@ Test(server_lifecycle, without_an_eal)
         for (int k = 1; k < NSIG; k++)
             cr_expect_eq(sigismember(&before, k), sigismember(&after, k));
         struct nj_server_stats stats = {.size_bytes = sizeof stats, .requests = 1};
-        nj_server_stats(s, &stats);
+        nj_server_read_stats(s, &stats);
         cr_expect_eq(stats.requests, 0);
         cr_expect_eq(nj_server_free(s), 0);
     }
@@ -104,11 +104,11 @@ Test(server_lifecycle, sizes_of_statistics)
     cr_assert(s, "%s", why);
     memset(&a, 0xaa, sizeof a);
     a.stats.size_bytes = offsetof(struct nj_server_stats, responses);
-    nj_server_stats(s, &a.stats);
+    nj_server_read_stats(s, &a.stats);
     cr_expect_eq(a.stats.requests, 0);
     cr_expect_eq(a.stats.responses, 0xaaaaaaaaaaaaaaaa);
     a.stats.size_bytes = sizeof a;
-    nj_server_stats(s, &a.stats);
+    nj_server_read_stats(s, &a.stats);
     cr_expect_eq(a.stats.size_bytes, sizeof a);
     cr_expect_eq(a.more, 0);
     nj_server_free(s);

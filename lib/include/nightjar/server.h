@@ -359,7 +359,7 @@ struct nj_server_stats {
  * Context: any thread, between the return of nj_server_start() and nj_server_free(), also after
  *          nj_server_wait().
  */
-NJ_API void nj_server_stats(const struct nj_server *server, struct nj_server_stats *stats);
+NJ_API void nj_server_read_stats(const struct nj_server *server, struct nj_server_stats *stats);
 
 /**
  * Release the EAL that nj_server_start() initialised, after nj_server_free(). Nothing of DPDK can

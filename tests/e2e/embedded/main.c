@@ -176,7 +176,7 @@ static void stats(void)
 {
     struct nj_server_stats s = {.size_bytes = sizeof s};
 
-    nj_server_stats(server, &s);
+    nj_server_read_stats(server, &s);
     printf("requests=%lu 2xx=%lu 4xx=%lu body=%lu accepted=%lu connections=%lu rx=%lu tx=%lu\n",
            s.requests, s.status_2xx, s.status_4xx, s.body_bytes, s.accepted, s.connections,
            s.rx_packets, s.tx_packets);
