@@ -17,7 +17,7 @@ def symbols(*arguments):
     """(file, symbol) of each, without the version that libc's have."""
     text = subprocess.run(["nm", "-A", "-P", *arguments], check=True, capture_output=True,
                           text=True).stdout
-    return re.findall(r"^(.*?): (\w+)", text, re.M)
+    return re.findall(r"^(.*?): ([^\s@]+)", text, re.M)
 
 
 def main():

@@ -51,7 +51,7 @@ void events(struct nj_request *req, struct nj_response *resp, void *arg)
     nj_response_header(resp, "content-type", "text/event-stream");
     nj_response_header(resp, "cache-control", "no-store");
     nj_response_flush(resp);
-    nj_response_keep(resp);
-    nj_response_on_gone(resp, over, feed);
+    nj_response_defer(resp);
+    nj_response_on_cancelled(resp, over, feed);
     nj_response_on_timer(resp, 1, tick, feed);
 }

@@ -154,6 +154,10 @@ int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct
 bool nj_h2_respond_again(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
                          struct nj_body *body);
 
+/* Its priority (RFC 9218 4), `urgency` 0 to 7, in place of what the client said; before or after
+ * the response. */
+void nj_h2_prioritize(struct nj_h2_stream *st, uint8_t urgency, bool incremental);
+
 /* The body of this stream has bytes again, or broke, or ended. */
 void nj_h2_resume(struct nj_h2_stream *st);
 

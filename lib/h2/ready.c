@@ -142,6 +142,16 @@ static void early(struct nj_h2 *h, uint32_t id, uint8_t priority)
     h->early_priority[i] = priority;
 }
 
+static void set(struct nj_h2_stream *st, uint8_t priority)
+{
+    st->priority = priority;
+    st->signalled = true;
+    if (!st->body || st->end_shown || st->reset || !nj_list_linked(&st->queue))
+        return;
+    nj_list_del(&st->queue);
+    nj__h2_ready(st);
+}
+
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
 {
     uint32_t id = nj__h2_get32(p) & NJ__H2_ID_MAX;
@@ -158,12 +168,12 @@ void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
             early(h, id, priority);
         return;
     }
-    st->priority = priority;
-    st->signalled = true;
-    if (!st->body || st->end_shown || st->reset || !nj_list_linked(&st->queue))
-        return;
-    nj_list_del(&st->queue);
-    nj__h2_ready(st);
+    set(st, priority);
+}
+
+void nj_h2_prioritize(struct nj_h2_stream *st, uint8_t urgency, bool incremental)
+{
+    set(st, (uint8_t)(urgency << 4 | (incremental ? INCREMENTAL : 0)));
 }
 
 void nj__h2_priority_first(struct nj_h2_stream *st, const struct nj__h2_head *head)

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "http/exchange_internal.h"
 #include "http/reply.h"
+#include "http/site.h"
 
 void nj__answer_error(struct nj_exchange *x, uint16_t status)
 {
@@ -17,6 +18,7 @@ void nj__answer_error(struct nj_exchange *x, uint16_t status)
         return;
     }
     nj_bytes_clear(&resp->out);
+    nj__lent_clear(&resp->lent);
     nj__errand_holds(x, 0);
     nj__fields_clear(&resp->fields);
     nj__fields_clear(&resp->trailers);
@@ -46,7 +48,7 @@ static void send_head(struct nj_exchange *x)
     const struct nj_response *resp = &x->resp;
     bool whole = resp->ended && (resp->trailers.n == 0 || x->req.is_head);
     bool empty = x->req.is_head || resp->status == 204 || resp->status == 304 ||
-                 (whole && resp->out.n_bytes == 0);
+                 (whole && resp->out.n_bytes == 0 && resp->lent.n_bytes == 0);
     struct nj_reply r;
 
     x->head_sent = true;
@@ -99,15 +101,64 @@ static void check(struct nj_exchange *x)
         x->reset = NJ_RESET_INTERNAL;
 }
 
+/* --- what else was wished for --- */
+
+/* A worker's handler could not be told that there is no such class. */
+static void carry_out(struct nj_exchange *x)
+{
+    struct nj__wishes *w = &x->resp.wishes;
+    struct nj_txn *t = x->txn;
+
+    if (w->class_of && !t->head_at) {
+        const struct nj_class *c = nj_txns_class(t->set, w->class_name);
+        if (!c)
+            nj__answer_error(x, 500);
+        else if (!nj_txn_set_class(t, c))
+            nj__answer_error(x, 503);
+    }
+    if (w->rate && t->admitted) {
+        const struct nj_limit limit = {.rate = w->bytes_per_s, .ceiling = w->bytes_per_s};
+        nj_paced_set_limit(&t->paced, &limit);
+    }
+    if (w->priority)
+        t->framing->prioritize(t->stream, w->urgency, w->incremental);
+    *w = (struct nj__wishes){0};
+}
+
+/* The file server has the transaction from here on. */
+static void send_file(struct nj_exchange *x)
+{
+    const struct nj_block *name = x->resp.file;
+    const struct nj_txns *set = x->txn->set;
+    struct nj_request_head head;
+
+    x->head_sent = x->end_told = true;
+    if (set->no_site) {
+        nj_reply_error(x->txn, 404, (struct nj_field){0});
+        return;
+    }
+    nj__head_of(&x->req, &head);
+    nj__fields_list(&x->resp.fields, x->resp.extra);
+    nj_site_send(set->site, x->txn, &head,
+                 (struct nj_str){(const char *)name->bytes, name->n_bytes}, x->resp.extra,
+                 x->resp.fields.n, *set->now);
+}
+
 void nj__answer(struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
 
     check(x);
+    if (nj_unlikely(resp->wishes.class_of || resp->wishes.rate || resp->wishes.priority) &&
+        !x->reset)
+        carry_out(x);
     if (x->reset) {
         if (!x->reset_sent)
             x->txn->framing->reset(x->txn->stream, (enum nj_reset)x->reset);
         x->reset_sent = true;
+    } else if (!x->head_sent && resp->file && !x->error) {
+        if (resp->ended)
+            send_file(x);
     } else if (!x->head_sent) {
         if (resp->ended || resp->committed)
             send_head(x);
@@ -128,12 +179,18 @@ static struct nj_exchange *of_body(const struct nj_body *body)
     return (struct nj_exchange *)((char *)(uintptr_t)body - offsetof(struct nj_exchange, body));
 }
 
+static int show_lent(const struct nj__lent *l, uint32_t n_max, struct nj_slice *out)
+{
+    *out = (struct nj_slice){l->p, l->n_bytes < n_max ? (uint32_t)l->n_bytes : n_max, l->ref};
+    return (int)out->n_bytes;
+}
+
 static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 {
     const struct nj_bytes *q = &of_body(body)->resp.out;
 
     if (q->n_bytes == 0)
-        return 0;
+        return show_lent(&of_body(body)->resp.lent, n_max, out);
     struct nj_block *block = q->head;
     uint32_t here = block->n_bytes - block->n_taken;
     *out =
@@ -157,7 +214,13 @@ void nj__have_room(struct nj_exchange *x)
 static void body_advance(struct nj_body *body, uint32_t n_bytes)
 {
     struct nj_exchange *x = of_body(body);
+    struct nj__lent *lent = &x->resp.lent;
 
+    if (x->resp.out.n_bytes == 0) {
+        lent->p += n_bytes;
+        lent->n_bytes -= n_bytes;
+        return;
+    }
     nj_bytes_skip(&x->resp.out, n_bytes);
     if (x->n_held > 0)
         nj__errand_holds(x, x->resp.out.n_bytes);
@@ -168,7 +231,7 @@ static void body_advance(struct nj_body *body, uint32_t n_bytes)
 static uint64_t body_remaining(const struct nj_body *body)
 {
     const struct nj_exchange *x = of_body(body);
-    return x->end_told ? x->resp.out.n_bytes : NJ_BODY_UNKNOWN;
+    return x->end_told ? x->resp.out.n_bytes + x->resp.lent.n_bytes : NJ_BODY_UNKNOWN;
 }
 
 static void body_close(struct nj_body *body)
@@ -177,6 +240,7 @@ static void body_close(struct nj_body *body)
 
     x->body_open = false;
     nj_bytes_clear(&x->resp.out);
+    nj__lent_clear(&x->resp.lent);
     nj__errand_holds(x, 0);
 }
 

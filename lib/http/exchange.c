@@ -372,6 +372,11 @@ bool nj_exchange_is_away(const struct nj_exchange *x)
     return x->state == NJ__AWAY;
 }
 
+bool nj_exchange_sends_file(const struct nj_exchange *x)
+{
+    return x->resp.file && x->head_sent;
+}
+
 bool nj_exchange_is_ours(const struct nj_exchange *x)
 {
     switch ((enum nj__exchange_state)x->state) {
@@ -494,6 +499,9 @@ static void exchange_free(struct nj_exchange *x)
     NJ_ASSERT(!nj_list_linked(&x->task.node) && !nj_timer_armed(&x->timer));
     nj_bytes_clear(&x->req.body);
     nj_bytes_clear(&x->resp.out);
+    nj__lent_clear(&x->resp.lent);
+    if (x->resp.file)
+        nj_ref_put(&x->resp.file->ref);
     nj__errand_holds(x, 0);
     nj__fields_clear(&x->resp.fields);
     nj__fields_clear(&x->resp.trailers);

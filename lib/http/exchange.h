@@ -114,6 +114,8 @@ struct nj_exchange *nj_exchange_of_task(struct nj_task *task);
 
 /* Is it with a worker? */
 bool nj_exchange_is_away(const struct nj_exchange *x);
+/* Is its response a file, for which it may wait? */
+bool nj_exchange_sends_file(const struct nj_exchange *x);
 /* Does it wait for its handler, and not for the peer? */
 bool nj_exchange_is_ours(const struct nj_exchange *x);
 

@@ -37,6 +37,10 @@ struct nj__fields {
     uint32_t n, n_bytes; /* names and values */
 };
 
+struct nj_request_head;
+/* request.c: the head, as a framing shows it; strings live as long as the request. */
+void nj__head_of(const struct nj_request *req, struct nj_request_head *out);
+
 /* fields.c. `b` NULL: memory from malloc(). 0 or enum nj_error. */
 int nj__fields_add(struct nj__fields *f, struct nj_blocks *b, const char *name, const char *value);
 /* As views, of which `out` has room for NJ_RESPONSE_FIELDS_MAX. */
@@ -61,16 +65,37 @@ struct nj_request {
     struct nj__hook on_body;
 };
 
+/* What a handler wants of the response besides its content; carried out by nj__answer(). */
+struct nj__wishes {
+    bool class_of, rate, priority;
+    uint8_t urgency;
+    bool incremental;
+    char class_name[NJ_CLASS_NAME_MAX];
+    uint64_t bytes_per_s;
+};
+
+/* Bytes of a handler's, by reference: the last of the body. */
+struct nj__lent {
+    const uint8_t *p;
+    uint64_t n_bytes;   /* not yet taken */
+    struct nj_ref *ref; /* NULL: nothing was lent */
+};
+
 struct nj_response {
     bool on_worker;
     bool homesick;  /* on a worker it wanted what only its lcore has */
     bool committed; /* the head stands: a body byte was written, or flushed */
     bool kept, ended, broken;
     bool wants_room;
-    uint16_t status;          /* 0: none set */
-    uint64_t declared;        /* content-length that was given, or NJ_BODY_UNKNOWN */
-    uint64_t n_written;       /* also of bytes that are not sent, as HEAD was asked */
-    struct nj_bytes out;      /* written, not yet taken */
+    bool is_last;           /* nothing may follow: a buffer or a file was given */
+    uint16_t status;        /* 0: none set */
+    uint64_t declared;      /* content-length that was given, or NJ_BODY_UNKNOWN */
+    uint64_t n_written;     /* also of bytes that are not sent, as HEAD was asked */
+    struct nj_bytes out;    /* written, not yet taken */
+    struct nj__lent lent;   /* ... and behind it */
+    struct nj_block *file;  /* the name of a file that is the response, or NULL */
+    struct nj_field *extra; /* ... and the fields that go with it */
+    struct nj__wishes wishes;
     struct nj_blocks *blocks; /* NULL: by malloc() */
     struct nj__fields fields, trailers;
     struct nj__hook on_room, on_timer, on_gone;
@@ -205,14 +230,16 @@ void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes);
 extern const struct nj_body_ops nj__exchange_body_ops;
 /* Let the stream know what it does not yet. */
 void nj__answer(struct nj_exchange *x);
-/* Make it a response of `status` and a line of text, if it has no head yet; else break it off. */
+/* Give back what was lent. */
+void nj__lent_clear(struct nj__lent *lent);
+/* Make it an error of that status, if it has no head yet; else break it off. */
 void nj__answer_error(struct nj_exchange *x, uint16_t status);
 /* Its buffer, or the pools, have room again. */
 void nj__have_room(struct nj_exchange *x);
 
 /* wait.c: of a handler on a fiber; 0 or enum nj_error. */
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
-/* NJ_ERR_GONE. Who asks again and again lets others run in between. */
+/* NJ_ERR_CANCELLED. Who asks again and again lets others run in between. */
 int nj__gone(const struct nj_exchange *x);
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/limits.h"
 #include "http/txn.h"
 
-/* Those that a handler may add, and server, date, content-length. */
-#define NJ_REPLY_FIELDS_MAX (NJ_RESPONSE_FIELDS_MAX + 3u)
+/* Those that a handler may add, and those of a file. */
+#define NJ_REPLY_FIELDS_MAX (NJ_RESPONSE_FIELDS_MAX + 16u)
 
 /* Strings of fields live until it is sent. */
 struct nj_reply {

@@ -3,11 +3,46 @@
 #include <string.h>
 
 #include "http/exchange_internal.h"
-#include "telem/counters.h"
 
 static const struct nj__head *head_of(const struct nj_request *req)
 {
     return (const struct nj__head *)req->block->bytes;
+}
+
+static struct nj_str str_of(struct nj_view v)
+{
+    return (struct nj_str){v.p, v.n_bytes};
+}
+
+void nj__head_of(const struct nj_request *req, struct nj_request_head *out)
+{
+    const struct nj__head *head = head_of(req);
+
+    *out = (struct nj_request_head){.method = str_of(head->method),
+                                    .scheme = str_of(head->scheme),
+                                    .authority = str_of(head->authority),
+                                    .path = str_of(head->path),
+                                    .fields = head->fields,
+                                    .n_fields = head->n_fields};
+    for (uint32_t i = 0; i < head->n_fields; i++) {
+        enum nj_header which = nj_header_of(head->fields[i].name);
+        if (which != NJ_N_HEADERS)
+            nj_header_add(out, which, head->fields[i].value);
+    }
+}
+
+void nj_request_peer(const struct nj_request *req, struct nj_peer *out)
+{
+    const struct nj_txn *t = nj__of_request(req)->txn;
+
+    memcpy(out->address, t->remote.b, sizeof out->address);
+    out->port = t->rport;
+}
+
+int64_t nj_request_arrival_ns(const struct nj_request *req)
+{
+    const struct nj_txn *t = nj__of_request(req)->txn;
+    return t->set->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)t->came;
 }
 
 struct nj_view nj_request_method(const struct nj_request *req)

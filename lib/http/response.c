@@ -97,6 +97,8 @@ static int may_write(const struct nj_response *resp, size_t n_bytes)
 
     if (rc != 0)
         return rc;
+    if (resp->is_last)
+        return NJ_ERR_INVALID;
     if (n_bytes > 0 && is_empty_status(resp->status))
         return NJ_ERR_INVALID;
     return n_bytes > resp->declared - resp->n_written ? NJ_ERR_INVALID : 0;
@@ -207,12 +209,156 @@ int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes
     }
 }
 
+/* --- bytes and files that are not copied --- */
+
+/* In a block of its own, which goes with it. */
+struct lease {
+    struct nj_ref ref;
+    struct nj_block *block;
+    void (*release)(void *arg);
+    void *arg;
+};
+
+static void last_reference(struct nj_ref *ref)
+{
+    struct lease lease = *(struct lease *)ref; /* its first member */
+
+    nj_ref_put(&lease.block->ref);
+    if (lease.release)
+        lease.release(lease.arg);
+}
+
+void nj__lent_clear(struct nj__lent *lent)
+{
+    if (lent->ref)
+        nj_ref_put(lent->ref);
+    *lent = (struct nj__lent){0};
+}
+
+/* Memory of a response for `n_bytes`, or NULL. */
+static struct nj_block *take_block(const struct nj_response *resp, uint32_t n_bytes)
+{
+    return resp->blocks ? nj_block_take(resp->blocks, n_bytes) : nj_block_alloc(n_bytes);
+}
+
+int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
+                     void (*release)(void *arg), void *arg)
+{
+    int rc = may_write(resp, n_bytes);
+    struct nj_block *block = rc == 0 ? take_block(resp, sizeof(struct lease)) : NULL;
+
+    if (rc != 0)
+        return rc;
+    if (!block)
+        return NJ_ERR_MEMORY;
+    struct lease *lease = (struct lease *)block->bytes;
+    *lease = (struct lease){.block = block, .release = release, .arg = arg};
+    nj_ref_init(&lease->ref, last_reference);
+    resp->is_last = resp->committed = true;
+    resp->n_written += n_bytes;
+    if (nj__of_response(resp)->req.is_head)
+        nj_ref_put(&lease->ref);
+    else
+        resp->lent = (struct nj__lent){data, n_bytes, &lease->ref};
+    if (!resp->on_worker)
+        nj__of_response(resp)->grew = true;
+    changed(resp);
+    return 0;
+}
+
+/* A file's name: what is behind the first '/' of a plain path. */
+static bool is_file_path(struct nj_str path)
+{
+    if (path.n_bytes < 2 || path.n_bytes > NJ_PATH_MAX || path.p[0] != '/')
+        return false;
+    for (uint32_t i = 1, from = 1; i <= path.n_bytes; i++) {
+        if (i < path.n_bytes && path.p[i] != '/')
+            continue;
+        uint32_t n = i - from;
+        if (n == 0 || (path.p[from] == '.' && (n == 1 || (n == 2 && path.p[from + 1] == '.'))))
+            return false;
+        from = i + 1;
+    }
+    return true;
+}
+
+/* The block has the name and, aligned behind it, room for the fields of the response as views. */
+int nj_response_file(struct nj_response *resp, const char *path)
+{
+    struct nj_str s = {path, (uint32_t)strnlen(path, NJ_PATH_MAX + 1)};
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed || resp->is_last || !is_file_path(s))
+        return NJ_ERR_INVALID;
+    uint32_t n_name = s.n_bytes - 1, at = (n_name + 1 + 15) / 16 * 16;
+    struct nj_block *block =
+        take_block(resp, at + NJ_RESPONSE_FIELDS_MAX * (uint32_t)sizeof(struct nj_field));
+    if (!block)
+        return NJ_ERR_MEMORY;
+    memcpy(block->bytes, s.p + 1, n_name);
+    block->bytes[n_name] = '\0';
+    block->n_bytes = n_name;
+    resp->extra = (struct nj_field *)(block->bytes + at);
+    resp->file = block;
+    resp->is_last = true;
+    changed(resp);
+    return 0;
+}
+
+/* --- how it is sent --- */
+
+int nj_response_class(struct nj_response *resp, const char *name)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed || strnlen(name, NJ_CLASS_NAME_MAX) == NJ_CLASS_NAME_MAX)
+        return NJ_ERR_INVALID;
+    if (!resp->on_worker && !nj_txns_class(nj__of_response(resp)->txn->set, name))
+        return NJ_ERR_INVALID;
+    strcpy(resp->wishes.class_name, name); /* its length was checked */
+    resp->wishes.class_of = true;
+    return 0;
+}
+
+int nj_response_rate(struct nj_response *resp, uint64_t bytes_per_s)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+
+    if (!resp->on_worker && !nj__is_open(x))
+        return nj__gone(x);
+    resp->wishes.bytes_per_s = bytes_per_s;
+    resp->wishes.rate = true;
+    changed(resp);
+    return 0;
+}
+
+int nj_response_priority(struct nj_response *resp, unsigned urgency, bool incremental)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+
+    if (!resp->on_worker && !nj__is_open(x))
+        return nj__gone(x);
+    if (urgency > 7)
+        return NJ_ERR_INVALID;
+    resp->wishes.urgency = (uint8_t)urgency;
+    resp->wishes.incremental = incremental;
+    resp->wishes.priority = true;
+    changed(resp);
+    return 0;
+}
+
 int nj_response_flush(struct nj_response *resp)
 {
     int rc = closed(resp);
 
     if (rc != 0)
         return rc;
+    if (resp->file)
+        return NJ_ERR_INVALID;
     resp->committed = true;
     if (!resp->on_worker)
         pin(nj__of_response(resp));
@@ -230,7 +376,7 @@ void nj_response_reset(struct nj_response *resp)
 
 /* --- callbacks --- */
 
-void nj_response_keep(struct nj_response *resp)
+void nj_response_defer(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__of_response(resp);
 
@@ -253,7 +399,7 @@ void nj_response_end(struct nj_response *resp)
         nj__leave(x);
 }
 
-void nj_response_on_room(struct nj_response *resp, nj__callback *fn, void *arg)
+void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *arg)
 {
     struct nj_exchange *x = nj__of_response(resp);
 
@@ -280,7 +426,7 @@ void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback
                      in_ns < NJ_NEVER - x->set->now ? x->set->now + in_ns : NJ_NEVER - 1);
 }
 
-void nj_response_on_gone(struct nj_response *resp, nj__callback *fn, void *arg)
+void nj_response_on_cancelled(struct nj_response *resp, nj__callback *fn, void *arg)
 {
     resp->on_gone = (struct nj__hook){fn, arg};
 }

@@ -422,68 +422,6 @@ static void leave(struct nj_site_wait *x)
     nj_pool_put(&x->site->exchanges, x);
 }
 
-/* Several lines of one field are one list (RFC 9110 5.3). For a field that is no list that makes
- * nonsense of it, which is ignored like any other. False: there is no room to join them. */
-static bool join(struct nj_site *site, const struct nj_request_head *head, enum nj_header which,
-                 struct nj_str *value, uint32_t *n_joined)
-{
-    const struct nj_str name = nj_header_name(which);
-    char *to = site->joined + *n_joined, *end = site->joined + sizeof site->joined, *at = to;
-
-    for (const struct nj_field *f = head->fields; f < head->fields + head->n_fields; f++) {
-        if (!nj_str_eq(f->name, name))
-            continue;
-        if (f->value.n_bytes + 2 > (size_t)(end - at))
-            return false;
-        if (at > to)
-            at = mempcpy(at, ", ", 2);
-        at = mempcpy(at, f->value.p, f->value.n_bytes);
-    }
-    *value = (struct nj_str){to, (uint32_t)(at - to)};
-    *n_joined += value->n_bytes;
-    return true;
-}
-
-#define CONDITIONS                                                                                 \
-    (1u << NJ_HEADER_IF_MATCH | 1u << NJ_HEADER_IF_MODIFIED_SINCE |                                \
-     1u << NJ_HEADER_IF_NONE_MATCH | 1u << NJ_HEADER_IF_RANGE |                                    \
-     1u << NJ_HEADER_IF_UNMODIFIED_SINCE | 1u << NJ_HEADER_RANGE)
-#define LOOKED_AT (CONDITIONS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
-
-/* False: there is more of it than we keep. */
-static bool read_fields(struct nj_site *site, const struct nj_request_head *head,
-                        struct nj__asker *who)
-{
-    struct nj_conditions *c = &who->conditions;
-    struct nj_str accept = {0}, *const slot[NJ_N_HEADERS] = {
-                                    [NJ_HEADER_ACCEPT] = &accept,
-                                    [NJ_HEADER_ACCEPT_ENCODING] = &who->accept_encoding,
-                                    [NJ_HEADER_IF_MATCH] = &c->if_match,
-                                    [NJ_HEADER_IF_MODIFIED_SINCE] = &c->if_modified_since,
-                                    [NJ_HEADER_IF_NONE_MATCH] = &c->if_none_match,
-                                    [NJ_HEADER_IF_RANGE] = &c->if_range,
-                                    [NJ_HEADER_IF_UNMODIFIED_SINCE] = &c->if_unmodified_since,
-                                    [NJ_HEADER_RANGE] = &c->range,
-                                };
-    uint32_t n_joined = 0, n_bytes = 0;
-
-    who->has_conditions = head->header_set & CONDITIONS;
-    if (nj_unlikely(who->has_conditions))
-        *c = (struct nj_conditions){0};
-    for (uint32_t rest = head->header_set & LOOKED_AT; rest; rest &= rest - 1) {
-        enum nj_header i = (enum nj_header)__builtin_ctz(rest);
-        struct nj_str value = head->header[i];
-        if (head->header_repeated >> i & 1 && !join(site, head, i, &value, &n_joined))
-            return false;
-        n_bytes += value.n_bytes + 2;
-        if (n_bytes > NJ__ASKED_BYTES)
-            return false;
-        *slot[i] = value;
-    }
-    who->json = site->options.listing && accept.p && nj_accept_json(accept);
-    return true;
-}
-
 void nj_site_target(struct nj_site *site, struct nj_str path, struct nj_target *out)
 {
     nj_target_parse(&site->targets, path, out);
@@ -512,7 +450,7 @@ static uint16_t check_request(struct nj_site *site, const struct nj_request_head
         return status;
     if (target->result == NJ_PATH_HIDDEN)
         return 404;
-    if (!read_fields(site, head, who))
+    if (!nj__read_fields(site, head, who))
         return 431;
     who->had_slash = target->had_slash;
     who->query = target->query;
@@ -545,6 +483,24 @@ void nj_site_serve(struct nj_site *site, struct nj_txn *t, const struct nj_reque
         return;
     }
     if (status && !fail(site, &who, status, &name))
+        return;
+    if (resolve(site, &who, &x, &name, now) == REPLIED && x)
+        leave(x);
+}
+
+void nj_site_send(struct nj_site *site, struct nj_txn *t, const struct nj_request_head *head,
+                  struct nj_str path, const struct nj_field *extra, uint32_t n_extra, nj_ns now)
+{
+    struct nj__asker who;
+    struct nj_site_wait *x = NULL;
+    struct nj_object_name name = named(site, path.p, path.n_bytes);
+
+    memset(&who, 0, offsetof(struct nj__asker, conditions));
+    who.txn = t;
+    who.extra = extra;
+    who.n_extra = n_extra;
+    bool counts = t->is_head || nj_str_eq(head->method, NJ_STR("GET"));
+    if (counts && !nj__read_fields(site, head, &who) && !fail(site, &who, 431, &name))
         return;
     if (resolve(site, &who, &x, &name, now) == REPLIED && x)
         leave(x);

@@ -47,6 +47,11 @@ void nj_site_target(struct nj_site *site, struct nj_str path, struct nj_target *
  * answered or nj_site_cancel() is called. `target` is nj_site_target() of its path. */
 void nj_site_serve(struct nj_site *site, struct nj_txn *t, const struct nj_request_head *head,
                    const struct nj_target *target, nj_ns now);
+/* Send the file of that name (below the root, without '/' before it; 1 to NJ_PATH_MAX - 1 bytes,
+ * no segment "." or "..") on behalf of a handler, with fields of its own besides, which live as
+ * long as `t`. Conditions, ranges and codings are those of `head`, if its method is GET or HEAD. */
+void nj_site_send(struct nj_site *site, struct nj_txn *t, const struct nj_request_head *head,
+                  struct nj_str name, const struct nj_field *extra, uint32_t n_extra, nj_ns now);
 /* Nobody wants an answer any more. */
 void nj_site_cancel(struct nj_site_wait *x);
 

@@ -30,15 +30,17 @@ enum nj__stage {
 struct nj__asker {
     struct nj_txn *txn;
     enum nj__stage stage;
-    bool had_slash;                /* asked for "dir/" */
-    bool json;                     /* wants a list as JSON */
-    bool has_conditions;           /* any of them, or a range */
-    uint8_t siblings;              /* of the file: other codings there are */
-    uint8_t coding;                /* of VARIANT */
-    uint16_t status;               /* of ERROR */
-    uint64_t size_bytes;           /* of ERROR 416: of what was asked for */
-    struct nj_str type;            /* of VARIANT: the file's, without the coding */
-    uint8_t without;               /* codings whose siblings were none */
+    bool had_slash;               /* asked for "dir/" */
+    bool json;                    /* wants a list as JSON */
+    bool has_conditions;          /* any of them, or a range */
+    uint8_t siblings;             /* of the file: other codings there are */
+    uint8_t coding;               /* of VARIANT */
+    uint16_t status;              /* of ERROR */
+    uint64_t size_bytes;          /* of ERROR 416: of what was asked for */
+    struct nj_str type;           /* of VARIANT: the file's, without the coding */
+    uint8_t without;              /* codings whose siblings were none */
+    const struct nj_field *extra; /* n_extra fields of a handler, which live as long as txn */
+    uint32_t n_extra;
     struct nj_str accept_encoding; /* looked at only where there is something to choose */
     struct nj_str query;
     struct nj_conditions conditions; /* last, and valid only with has_conditions */
@@ -58,6 +60,23 @@ struct nj_site {
     char joined[NJ__ASKED_BYTES]; /* fields that came in several lines */
     struct nj_list opens[NJ__OPENS];
 };
+
+/* Fields that a file depends on. */
+#define NJ__CONDITIONS                                                                             \
+    (1u << NJ_HEADER_IF_MATCH | 1u << NJ_HEADER_IF_MODIFIED_SINCE |                                \
+     1u << NJ_HEADER_IF_NONE_MATCH | 1u << NJ_HEADER_IF_RANGE |                                    \
+     1u << NJ_HEADER_IF_UNMODIFIED_SINCE | 1u << NJ_HEADER_RANGE)
+#define NJ__LOOKED_AT (NJ__CONDITIONS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
+
+/* Keep them for `who`. False: there is more of them than we keep. */
+bool nj__keep_fields(struct nj_site *site, const struct nj_request_head *head,
+                     struct nj__asker *who);
+
+static inline bool nj__read_fields(struct nj_site *site, const struct nj_request_head *head,
+                                   struct nj__asker *who)
+{
+    return !(head->header_set & NJ__LOOKED_AT) || nj__keep_fields(site, head, who);
+}
 
 /* What is to be said of a file: 200, 206, 304, 412 or 416. */
 struct nj__verdict {

@@ -132,7 +132,8 @@ static void add_validity(struct nj_site *site, struct reply *r, const struct nj_
         add_field(r, NJ_STR("vary"), NJ_STR("accept"));
     else if (who->siblings) /* also when the client gets none of them (RFC 9110 12.5.5) */
         add_field(r, NJ_STR("vary"), NJ_STR("accept-encoding"));
-    if (site->cache_control.n_bytes > 0 && who->stage != NJ__STAGE_LIST)
+    if (site->cache_control.n_bytes > 0 && who->stage != NJ__STAGE_LIST &&
+        !nj_field_find(who->extra, who->n_extra, NJ_STR("cache-control")))
         add_field(r, NJ_STR("cache-control"), site->cache_control);
 }
 
@@ -208,7 +209,8 @@ static bool begin_range(struct nj_site *site, struct reply *r, const struct nj__
 {
     if (!make_body(site, who, known, range, &r->body))
         return false;
-    nj_reply_add_type(&r->head, who->stage == NJ__STAGE_VARIANT ? who->type : known->type);
+    if (!nj_field_find(who->extra, who->n_extra, NJ_STR("content-type")))
+        nj_reply_add_type(&r->head, who->stage == NJ__STAGE_VARIANT ? who->type : known->type);
     if (range) {
         nj_reply_add_length(&r->head, range->n_bytes);
         add_field(r, NJ_STR("content-range"),
@@ -236,7 +238,7 @@ static uint64_t stamp_of(struct nj_site *site, const struct nj__asker *who, stru
 
     int64_t now_s = nj_txns_now_s(who->txn->set);
 
-    if (who->stage == NJ__STAGE_LIST)
+    if (who->stage == NJ__STAGE_LIST || who->n_extra > 0)
         return 0;
     if (known->said_s != now_s) {
         known->said_s = now_s;
@@ -253,6 +255,8 @@ static bool reply_built(struct nj_site *site, struct reply *r, const struct nj__
                         const struct nj_known *known, const struct nj__verdict *v, uint64_t stamp)
 {
     nj_reply_begin(&r->head, who->txn, v->status);
+    for (uint32_t i = 0; i < who->n_extra; i++)
+        add_field(r, who->extra[i].name, who->extra[i].value);
     nj_reply_add_own(&r->head);
     if (v->status != 304) {
         if (!begin_content(site, r, who, known, v))

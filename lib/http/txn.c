@@ -2,6 +2,7 @@
 /* The life of a transaction: policy, client, pacing, and its record in the access log. */
 #include "http/txn.h"
 
+#include "base/assert.h"
 #include "base/attr.h"
 #include "base/limits.h"
 #include "http/exchange.h"
@@ -203,11 +204,12 @@ static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
         set->events->abuse(set->shard, NJ_C_client_hoard, &v->client);
         return NULL;
     }
-    struct nj_txn *t = nj_pool_take(&set->pool);
+    struct nj_txn *t = nj_pool_take_raw(&set->pool);
     if (!t) {
         nj_count(set->counters, NJ_C_ask_full);
         return NULL;
     }
+    memset(t, 0, offsetof(struct nj_txn, text));
     t->requester = r;
     r->n_open++;
     return t;
@@ -252,6 +254,8 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     t->stream = from->stream;
     t->conn = from->conn;
     t->remote = *from->remote;
+    t->rport = from->rport;
+    t->asker = v.asker;
     t->came = t->fine_at = *set->now;
     t->is_head = nj_str_eq(head->method, NJ_STR("HEAD"));
     t->whole = head->ends;
@@ -267,6 +271,48 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     if (!admit(t, &v))
         return false;
     set->events->watch(t, *set->now);
+    return true;
+}
+
+const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name)
+{
+    const struct nj_policy *p = nj_shape_policy(set->shape);
+
+    for (uint32_t i = 0; i < p->n_classes; i++)
+        if (strcmp(p->classes[i].name, name) == 0)
+            return &p->classes[i];
+    return NULL;
+}
+
+/* The group that was left last is kept, so the former class takes it back without memory. */
+bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
+{
+    struct nj_txns *set = t->set;
+    const struct nj_addr addr = nj_client_addr(t->client);
+    uint32_t retry_after_s;
+    const struct nj_class *before = nj_paced_class(&t->paced);
+
+    NJ_ASSERT(t->admitted && !t->head_at);
+    struct nj_client *client = nj_txns_client(set, nj_policy_key_in(t->asker, class_of), &addr);
+    bool ok = nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s) ==
+              NJ_ACTION_SERVE;
+    if (ok) {
+        nj_paced_end(&t->paced);
+        ok = nj_paced_begin(set->shape, &t->paced, class_of, client, *set->now);
+        if (!ok) {
+            NJ_CHECK(nj_paced_begin(set->shape, &t->paced, before, t->client, *set->now));
+            nj_client_request_end(client);
+        }
+    }
+    if (!ok) {
+        nj_txns_client_put(set, client);
+        return false;
+    }
+    nj_client_request_end(t->client);
+    nj_txns_client_put(set, t->client);
+    t->client = client;
+    if (t->access)
+        memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
     return true;
 }
 

@@ -50,6 +50,8 @@ struct nj_framing {
     void (*consume)(void *stream, size_t n_bytes);
     void (*reset)(void *stream, enum nj_reset why);
     void (*go_on)(void *stream); /* 100 (Continue) */
+    /* Its place among the responses of the connection: RFC 9218 4. */
+    void (*prioritize)(void *stream, uint8_t urgency, bool incremental);
 };
 
 /* A client as its requests see it, whatever their class. It lives as long as the shard. Clients are
@@ -76,13 +78,13 @@ struct nj_txn {
     void *stream;         /* NULL: it is over */
     struct nj_conn *conn; /* of the shard */
     struct nj_addr remote;
+    uint16_t rport;
+    uint64_t asker;               /* nj_policy_verdict.asker */
     struct nj_exchange *exchange; /* a handler's, or NULL */
     struct nj_site_wait *wait;    /* the file server's, while a worker opens a file, or NULL */
     struct nj_client *client;     /* held; NULL: none was taken */
     struct nj_requester *requester;
     struct nj_access *access; /* NULL: it is not logged */
-    struct nj_paced paced;
-    struct nj_text_body text; /* of an error */
     nj_ns came, head_at;      /* the response's head; 0: none was sent */
     uint16_t status;          /* 0 as well */
     bool is_head;             /* the method is HEAD */
@@ -99,6 +101,9 @@ struct nj_txn {
     nj_ns look_at;
     bool body_moved; /* bytes of the request came since it was looked at */
     bool for_file;   /* it waited for a file when it was looked at */
+
+    struct nj_text_body text; /* of an error; not cleared before */
+    struct nj_paced paced;    /* valid while `admitted` */
 };
 
 /* What the shard does for transactions, and is told of them. */
@@ -185,6 +190,12 @@ int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fie
                    uint32_t n_fields, uint64_t stamp, struct nj_body *body);
 /* The same where the head went out before, by its stamp. False: it has to be built. */
 bool nj_txn_respond_again(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body);
+
+/* Before it is answered: it is one of that class from here on, for its client, too. False: the
+ * class's limits for a client do not let it in, and nothing has changed. */
+bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of);
+/* Of the policy in force; NULL: there is none of that name. */
+const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name);
 
 /* So many places of what it needs are left: does its client have too many requests open to get one
  * of them? Then it was answered with 503. */

@@ -15,7 +15,7 @@ static int error_of(enum nj_wake why)
     case NJ_WAKE_TIMEOUT:
         return NJ_ERR_TIMEOUT;
     case NJ_WAKE_CANCELLED:
-        return NJ_ERR_GONE;
+        return NJ_ERR_CANCELLED;
     case NJ_WAKE_WOULD_BLOCK:
         break;
     }
@@ -49,7 +49,7 @@ int nj__gone(const struct nj_exchange *x)
 {
     if (x->fiber && x->fiber == nj_fiber_self())
         nj_fiber_told();
-    return NJ_ERR_GONE;
+    return NJ_ERR_CANCELLED;
 }
 
 static int refused(void)

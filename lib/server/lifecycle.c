@@ -28,7 +28,7 @@ const char *nj_strerror(int error)
     static const char *const text[] = {
         [0] = "success",
         [-NJ_ERR_WOULD_BLOCK] = "it would have to wait, and must not here",
-        [-NJ_ERR_GONE] = "the stream or its connection has ended",
+        [-NJ_ERR_CANCELLED] = "the stream or its connection has ended",
         [-NJ_ERR_TIMEOUT] = "the time is over",
         [-NJ_ERR_MEMORY] = "out of memory",
         [-NJ_ERR_INVALID] = "invalid argument, or not possible at this moment",
@@ -140,6 +140,14 @@ int nj_server_reload(struct nj_server *s)
     if (s->access)
         nj_access_log_reopen(s->access);
     return !s->given.policy_file || nj__server_reload_policy(s) ? 0 : NJ_ERR_INVALID;
+}
+
+int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
+{
+    if (nj_policies_change(s->policies, change, why, why_bytes) == 0)
+        return -1;
+    nj__server_wake(s);
+    return 0;
 }
 
 void nj_server_stop(struct nj_server *s)

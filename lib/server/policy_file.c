@@ -520,9 +520,6 @@ static void check_classes(struct nj__reader *r)
                  "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
         const struct nj_file_class *c = &f->class_at[i];
-        if (!c->has_match && !c->lacks)
-            nj_fault(r->faults, r->path, c->line,
-                     "[class %s]: nothing is of it: expected path, host, list or header", c->name);
         if (rules <= NJ_CLASS_RULES_MAX && (rules += n_rules(c)) > NJ_CLASS_RULES_MAX)
             nj_fault(r->faults, r->path, c->line,
                      "[class %s]: expected at most %u combinations of path and host in all "

@@ -277,6 +277,18 @@ static void warn_of_classes(const struct warner *w)
         useless(w, NULL, "deny_action", "there is neither allow nor deny");
 }
 
+/* Handlers may name it; where there are none, something was forgotten. */
+static void warn_of_no_match(const struct warner *w)
+{
+    for (uint32_t i = 1; i < w->f->n_classes && w->given->n_routes == 0; i++) {
+        const struct nj_file_class *c = &w->f->class_at[i];
+        if (!c->has_match && !c->lacks)
+            nj_fault(w->told, w->path, c->line,
+                     "warning: [class %s]: matches nothing: add path, host, list or header",
+                     c->name);
+    }
+}
+
 static void warn_of_lists(const struct warner *w)
 {
     char word[3][NJ_INI_NAME_BYTES];
@@ -358,6 +370,7 @@ void nj_policy_warn(const struct nj_policy_file *f, const char *path,
     warn_of_shadows(&w);
     warn_of_rates(&w);
     warn_of_classes(&w);
+    warn_of_no_match(&w);
     warn_of_lists(&w);
     warn_of_overruled(&w);
 }

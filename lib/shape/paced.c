@@ -18,16 +18,21 @@ static struct nj_paced *paced_of(struct nj_body *body)
 
 /* ---- its own limit ---- */
 
+static const struct nj_paced_limit *own_of(const struct nj_paced *f)
+{
+    return f->has_own ? &f->own : &f->group->class_of->own;
+}
+
 static uint64_t spared(const struct nj_paced *f)
 {
-    uint64_t after = f->group->class_of->policy->rate_after;
+    uint64_t after = f->has_own ? 0 : f->group->class_of->policy->rate_after;
     return after > f->n_bytes ? after - f->n_bytes : 0;
 }
 
 /* How many of `n` bytes its own limit is charged for. */
 static uint32_t own_part(const struct nj_paced *f, uint32_t n)
 {
-    if (f->group->class_of->own_rate == 0)
+    if (own_of(f)->rate == 0)
         return 0;
     uint64_t free = spared(f);
     return free < n ? n - (uint32_t)free : 0;
@@ -37,24 +42,24 @@ static uint32_t own_part(const struct nj_paced *f, uint32_t n)
  * a quantum off its rate at most. */
 static void own_begin(const struct nj_shape *s, struct nj_paced *f)
 {
-    const struct nj__class *c = f->group->class_of;
-    uint64_t first = nj_gate_cost(c->own_rate, c->own_quantum);
+    const struct nj_paced_limit *own = own_of(f);
+    uint64_t first = nj_gate_cost(own->rate, own->quantum);
     f->tat = 1;
-    if (!c->own_full && c->own_spare > first)
-        f->tat = s->now * NJ_GATE_UNITS + c->own_spare - first;
+    if (!own->full && own->spare > first)
+        f->tat = s->now * NJ_GATE_UNITS + own->spare - first;
 }
 
 static nj_ns own_due(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
 {
-    const struct nj__class *c = f->group->class_of;
+    const struct nj_paced_limit *own = own_of(f);
     n = own_part(f, n);
     if (n == 0)
         return 0;
     if (f->tat == 0)
         own_begin(s, f);
     uint64_t at = s->now * NJ_GATE_UNITS;
-    uint64_t tat = (f->tat > at ? f->tat : at) + nj_gate_cost(c->own_rate, n);
-    return tat > c->own_spare ? (tat - c->own_spare + NJ_GATE_UNITS - 1) / NJ_GATE_UNITS : 0;
+    uint64_t tat = (f->tat > at ? f->tat : at) + nj_gate_cost(own->rate, n);
+    return tat > own->spare ? (tat - own->spare + NJ_GATE_UNITS - 1) / NJ_GATE_UNITS : 0;
 }
 
 static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
@@ -63,8 +68,7 @@ static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
     if (f->granted_own == 0)
         return;
     uint64_t at = s->now * NJ_GATE_UNITS;
-    f->tat =
-        (f->tat > at ? f->tat : at) + nj_gate_cost(f->group->class_of->own_rate, f->granted_own);
+    f->tat = (f->tat > at ? f->tat : at) + nj_gate_cost(own_of(f)->rate, f->granted_own);
 }
 
 /* ---- how much ---- */
@@ -81,7 +85,7 @@ uint32_t nj__paced_need(const struct nj_paced *f)
 
 uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
 {
-    uint64_t q = f->group->class_of->own_quantum, most;
+    uint64_t q = own_of(f)->quantum, most;
     uint64_t free = spared(f);
     if (free > q)
         q = nj_min_u64(free, NJ_QUANTUM_MAX_BYTES);
@@ -175,7 +179,7 @@ void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f)
         nj__give_back(s, f->group, f->granted);
     uint32_t own = (uint32_t)nj_min_u64(f->granted, f->granted_own);
     if (own > 0)
-        f->tat -= nj_min_u64(nj_gate_worth(f->group->class_of->own_rate, own), f->tat - 1);
+        f->tat -= nj_min_u64(nj_gate_worth(own_of(f)->rate, own), f->tat - 1);
     f->granted = f->granted_own = 0;
     f->woken = false;
 }
@@ -302,7 +306,7 @@ static const struct nj_body_ops paced_ops = {
 
 static void see_limits(struct nj_paced *f)
 {
-    f->limited = f->group->node.pace || f->group->class_of->own_rate;
+    f->limited = f->group->node.pace || own_of(f)->rate;
 }
 
 bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_class *class_of,
@@ -343,7 +347,29 @@ void nj_paced_end(struct nj_paced *f)
     f->group = NULL;
 }
 
+const struct nj_class *nj_paced_class(const struct nj_paced *f)
+{
+    return f->group->class_of->policy;
+}
+
 /* ---- other limits ---- */
+
+/* Credit in hand was charged by the former limit: it goes back. */
+void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit)
+{
+    struct nj_shape *s = f->shape;
+    bool waits = nj_paced_waits(f);
+
+    nj__paced_take_back(s, f);
+    withdraw(s, f);
+    f->has_own = limit != NULL;
+    if (limit)
+        nj__paced_limit(&f->own, limit);
+    f->tat = nj_min_u64(f->tat, s->now * NJ_GATE_UNITS + own_of(f)->spare);
+    see_limits(f);
+    if (waits)
+        wait_own(s, f, s->now);
+}
 
 /* It has nothing in hand. Who waits is asked again what for: the wheel is next. */
 void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
@@ -352,7 +378,7 @@ void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
     NJ_ASSERT(f->granted == 0);
     withdraw(s, f);
     nj__group_follow(s, f->group);
-    uint64_t most = s->now * NJ_GATE_UNITS + f->group->class_of->own_spare;
+    uint64_t most = s->now * NJ_GATE_UNITS + own_of(f)->spare;
     f->tat = nj_min_u64(f->tat, most); /* as nj_gate_forgive() */
     see_limits(f);
     f->starved = false;

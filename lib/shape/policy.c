@@ -206,7 +206,7 @@ static void find_asker(const struct asked *a, const struct nj_hash_key *key,
 
 /* Who asks is secret, since the hash is keyed: which two of them meet in one key of a class is,
  * too. The finalizer of SplitMix64 spreads the few bits of a class over all of the key. */
-static uint64_t in_class(uint64_t asker, const struct nj_class *c)
+uint64_t nj_policy_key_in(uint64_t asker, const struct nj_class *c)
 {
     uint64_t x = (uint64_t)c->owner << 8 | c->slot;
 
@@ -285,5 +285,5 @@ void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
     find_asker(&a, key, out);
-    out->client_key = in_class(out->asker, out->class_of);
+    out->client_key = nj_policy_key_in(out->asker, out->class_of);
 }

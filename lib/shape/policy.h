@@ -123,6 +123,9 @@ struct nj_policy_verdict {
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
                       const struct nj_policy_request *req, struct nj_policy_verdict *out);
 
+/* The key of who asks (nj_policy_verdict.asker) in another class. Never 0. */
+uint64_t nj_policy_key_in(uint64_t asker, const struct nj_class *c);
+
 /* Is it a trusted proxy? */
 bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr);
 

@@ -58,19 +58,19 @@ static uint64_t weight_of_others(const struct nj_policy *p)
     return weight > sure / NJ__ONE ? weight : sure / NJ__ONE + 1;
 }
 
-static void limit_response(struct nj__class *c)
+void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit)
 {
-    const struct nj_limit *l = &c->policy->request;
     struct nj__node n = {0};
-    nj__node_limit(&n, l);
-    c->own_rate = l->ceiling;
-    c->own_full = l->burst > 0;
-    c->own_spare = c->own_rate ? nj_gate_worth(c->own_rate, n.burst) : 0;
-    c->own_quantum = NJ_QUANTUM_MAX_BYTES;
-    if (c->own_rate && n.share_bytes < c->own_quantum)
-        c->own_quantum = (uint32_t)n.share_bytes;
-    if (c->own_quantum < NJ_QUANTUM_MIN_BYTES)
-        c->own_quantum = NJ_QUANTUM_MIN_BYTES;
+
+    nj__node_limit(&n, limit);
+    own->rate = limit->ceiling;
+    own->full = limit->burst > 0;
+    own->spare = own->rate ? nj_gate_worth(own->rate, n.burst) : 0;
+    own->quantum = NJ_QUANTUM_MAX_BYTES;
+    if (own->rate && n.share_bytes < own->quantum)
+        own->quantum = (uint32_t)n.share_bytes;
+    if (own->quantum < NJ_QUANTUM_MIN_BYTES)
+        own->quantum = NJ_QUANTUM_MIN_BYTES;
 }
 
 /* Another class has got the slot: it begins at nothing. */
@@ -97,7 +97,7 @@ static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
             begin_anew(c, k->owner);
         c->weight = k->total.rate ? k->total.rate : others;
         nj__node_change(s, &c->node, &s->root, &k->total);
-        limit_response(c);
+        nj__paced_limit(&c->own, &c->policy->request);
     }
 }
 

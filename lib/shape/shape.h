@@ -71,6 +71,13 @@ struct nj_shape_timer {
     uint8_t kind;
 };
 
+/* What one response may have, from struct nj_limit. */
+struct nj_paced_limit {
+    uint64_t rate, spare; /* bytes per second, 0: any; and the burst, in units of gates */
+    uint32_t quantum;
+    bool full; /* it begins with the whole burst */
+};
+
 /* A response on its way: a body around another one, which shows only what there is credit for.
  * Embedded by its owner; the fields are shape's, but for those below "for the owner". */
 struct nj_paced {
@@ -92,6 +99,8 @@ struct nj_paced {
     bool limited; /* something on its way to the root has a limit */
     bool woken;   /* for the credit in hand, of which nothing is used */
     bool starved; /* its source had nothing when it had credit: it keeps its turn */
+    bool has_own; /* `own` counts, and not what its class says of one response */
+    struct nj_paced_limit own;
 
     /* for the owner */
     uint64_t n_bytes;    /* that went */
@@ -110,6 +119,11 @@ bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_clas
                     struct nj_client *client, nj_ns now);
 struct nj_body *nj_paced_wrap(struct nj_paced *f, struct nj_body *inner);
 void nj_paced_end(struct nj_paced *f);
+/* Its class, of the snapshot that it has followed. */
+const struct nj_class *nj_paced_class(const struct nj_paced *f);
+/* A limit of its own in place of what its class says of one response, and of `rate_after`; NULL:
+ * its class's again. At any time between begin and end. */
+void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit);
 /* Does it wait for credit? Then it is not the peer who is slow. */
 bool nj_paced_waits(const struct nj_paced *f);
 

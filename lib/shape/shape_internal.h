@@ -77,10 +77,7 @@ struct nj__class {
     uint32_t owner;                /* of the slot, the last one: whose stats these are */
     bool gone;                     /* its last responses are about to become the default class's */
     uint64_t weight;
-    /* Of one response. */
-    uint64_t own_rate, own_spare; /* and its burst, in units of gates */
-    uint32_t own_quantum;
-    bool own_full; /* begins with the whole burst */
+    struct nj_paced_limit own; /* of one response */
 
     int64_t wanted; /* clients that may go, less what of them other lcores have, in NJ__ONE */
     int64_t peak;   /* the most of it since it was published */
@@ -213,5 +210,7 @@ void nj__paced_wake(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_own_due(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_follow(struct nj_shape *s, struct nj_paced *f);
+/* What `limit` means for one response. */
+void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit);
 
 #endif

@@ -63,6 +63,11 @@ static void go_on(void *stream)
     nj_h2_continue(stream);
 }
 
+static void prioritize(void *stream, uint8_t urgency, bool incremental)
+{
+    nj_h2_prioritize(stream, urgency, incremental);
+}
+
 static const struct nj_framing framing = {
     .respond = respond,
     .respond_again = respond_again,
@@ -71,6 +76,7 @@ static const struct nj_framing framing = {
     .consume = consume,
     .reset = reset,
     .go_on = go_on,
+    .prioritize = prioritize,
 };
 
 static void abuse(void *shard, enum nj_counter why, const struct nj_addr *client)

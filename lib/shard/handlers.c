@@ -74,7 +74,7 @@ static void classes_init(struct nj_shard *s, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct nj_route *route = nj_routes_at(s->cfg.routes, i);
         nj_task_class_init(&c[i], nj_routes_name(s->cfg.routes, i), route->type);
-        c[i].pinned = route->stays;
+        c[i].pinned = route->pin_to_lcore;
     }
 }
 

@@ -31,7 +31,7 @@ static struct kind large = {sizeof page, false}, large_blocks = {sizeof page, tr
 #define ROUTE(at, kind)                                                                            \
     {                                                                                              \
         .method = "GET", .path = (at), .type = NJ_BLOCKING, .handle = answer, .arg = &(kind),      \
-        .stays = true                                                                              \
+        .pin_to_lcore = true                                                                       \
     }
 
 static const struct nj_route routes[] = {

@@ -91,7 +91,7 @@ static void read_and_answer(struct nj_request *req, struct nj_response *resp, vo
         answer(h, resp);
         return;
     }
-    nj_response_keep(resp);
+    nj_response_defer(resp);
     nj_request_on_body(req, more_came, h);
 }
 
@@ -162,7 +162,7 @@ bool handler_init(struct handler *h, const struct handler_options *o, uint32_t n
         .type = o->blocking ? NJ_BLOCKING : NJ_NON_BLOCKING,
         .handle = o->touches == HANDLER_BODY ? read_and_answer : touch_and_answer,
         .arg = h,
-        .stays = true,
+        .pin_to_lcore = true,
     };
     h->routes = nj_routes_new(&h->route, 1, why, sizeof why);
     return h->routes != NULL;

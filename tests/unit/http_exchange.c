@@ -155,12 +155,12 @@ static void on_room(struct nj_request *req, struct nj_response *resp, void *arg)
     n_rooms++;
     while (nj_response_try_write(resp, piece, sizeof piece) > 0)
         ;
-    nj_response_on_room(resp, on_room, NULL);
+    nj_response_on_writable(resp, on_room, NULL);
 }
 
 static void roomer(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    nj_response_keep(resp);
+    nj_response_defer(resp);
     on_room(req, resp, arg);
 }
 
@@ -478,7 +478,7 @@ Test(http_exchange, a_body_that_is_cut)
     offer(LATE);
     step();
     cr_expect_eq(n_readers, 1, "whoever is refused was not looked at");
-    cr_expect_eq(how_it_ended, NJ_ERR_GONE);
+    cr_expect_eq(how_it_ended, NJ_ERR_CANCELLED);
     for (int i = PARKED; i <= LATE; i++)
         cr_expect(w.stream[i].reset != 0 && w.stream[i].status == 0, "stream %d", i);
     cr_expect_eq(w.stream[ASKED].reset, NJ_RESET_REFUSED);
@@ -583,7 +583,7 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
         }
         step();
         cr_expect_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 0, "%d: its stream is still open", i);
-        cr_expect_eq(how_it_ended, NJ_ERR_GONE, "%d: %ld", i, (long)how_it_ended);
+        cr_expect_eq(how_it_ended, NJ_ERR_CANCELLED, "%d: %ld", i, (long)how_it_ended);
         cr_expect_eq(w.stream[i].reset, i == 2 ? NJ_RESET_CALM : NJ_RESET_CANCEL, "%d: %u", i,
                      w.stream[i].reset);
         cr_expect_eq(w.stream[i].status, 0, "%d", i);

@@ -72,8 +72,6 @@ static const struct {
                                 "_\n"},
     {"[class a]\npath = /\n[class  a]\n",
      "3: [class  a]: expected once: it is in line 1 already\n"},
-    {"[class a]\nrate = 5\n", "1: [class a]: nothing is of it: expected path, host, list or "
-                              "header\n"},
     {"[class a 1:00-2:00]\n",
      "1: [class a 1:00-2:00]: expected hours such as 22:00-06:00 behind the name, or nothing\n"},
     {"[class a 01:00-02:00]\n",

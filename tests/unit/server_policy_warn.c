@@ -40,6 +40,8 @@ static const struct {
     {"[class a]\npath = /iso/*\n", "2: path = /iso/*: * stands for itself; a path takes all that "
                                    "begins so, e.g. /iso/"},
 
+    {"[class a]\nrate = 5\n", "1: [class a]: matches nothing: add path, host, list or header"},
+
     /* Classes behind broader ones. */
     {"[class a]\npath = /\n[class b]\npath = /b/\n",
      "3: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},

@@ -51,7 +51,7 @@ static void on_body(struct nj_request *req, struct nj_response *resp, void *arg)
 
 static void keeps(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    nj_response_keep(resp);
+    nj_response_defer(resp);
     nj_request_on_body(req, on_body, NULL);
 }
 
@@ -62,7 +62,7 @@ static void begins_later(struct nj_request *req, struct nj_response *resp, void 
 
 static void keeps_and_waits(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    nj_response_keep(resp);
+    nj_response_defer(resp);
     nj_response_on_timer(resp, NJ_SEC, begins_later, NULL);
 }
 

@@ -375,16 +375,16 @@ static void echo_room(struct nj_request *req, struct nj_response *resp, void *ar
 static void echo_gone(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     echoed.gone++;
-    cr_expect_eq(nj_response_try_write(resp, "x", 1), NJ_ERR_GONE);
+    cr_expect_eq(nj_response_try_write(resp, "x", 1), NJ_ERR_CANCELLED);
 }
 
 static void echo(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     memset(&echoed, 0, sizeof echoed);
-    nj_response_keep(resp);
+    nj_response_defer(resp);
     nj_request_on_body(req, echo_on, &echoed);
-    nj_response_on_room(resp, echo_room, &echoed);
-    nj_response_on_gone(resp, echo_gone, &echoed);
+    nj_response_on_writable(resp, echo_room, &echoed);
+    nj_response_on_cancelled(resp, echo_gone, &echoed);
 }
 
 static void tick(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -403,7 +403,7 @@ static int n_ticks;
 static void ticks(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     n_ticks = 0;
-    nj_response_keep(resp);
+    nj_response_defer(resp);
     nj_response_on_timer(resp, 100 * NJ_MS, tick, &n_ticks);
 }
 

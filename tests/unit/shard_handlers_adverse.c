@@ -29,7 +29,7 @@ static const struct nj_route endless_ones[] = {
 
 Test(shard_handlers_adverse, head_of_a_body_without_end)
 {
-    static const int ends[] = {NJ_ERR_GONE, NJ_ERR_TOO_LARGE, NJ_ERR_WOULD_BLOCK};
+    static const int ends[] = {NJ_ERR_CANCELLED, NJ_ERR_TOO_LARGE, NJ_ERR_WOULD_BLOCK};
     struct hr *h = hr_start(hr_new(endless_ones, 3));
     struct hr_client *c = hr_connect(h);
 
@@ -142,8 +142,8 @@ static void on_gone(struct nj_request *req, struct nj_response *resp, void *arg)
 
 static void keep(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    nj_response_keep(resp);
-    nj_response_on_gone(resp, on_gone, NULL);
+    nj_response_defer(resp);
+    nj_response_on_cancelled(resp, on_gone, NULL);
 }
 
 static const struct nj_route keeps[] = {

@@ -28,7 +28,7 @@ static void burn(struct nj_request *req, struct nj_response *resp, void *arg)
 
 static const struct nj_route burns[] = {
     {.path = "/burn", .type = NJ_NON_BLOCKING, .handle = burn},
-    {.path = "/stay", .type = NJ_NON_BLOCKING, .handle = burn, .stays = true},
+    {.path = "/stay", .type = NJ_NON_BLOCKING, .handle = burn, .pin_to_lcore = true},
 };
 
 /* Where in the order the requests of the second connection were served. */
@@ -259,7 +259,7 @@ static void burn_late(struct nj_request *req, struct nj_response *resp, void *ar
 
 static void keep_and_burn(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    nj_response_keep(resp);
+    nj_response_defer(resp);
     nj_response_on_timer(resp, NJ_MS, burn_late, NULL);
 }
 

@@ -319,7 +319,7 @@ Test(shard_handlers_wait, told_that_it_is_over)
                 hr_free(h);
             }
             for (int i = 0; i < 8; i++)
-                cr_expect_eq(life.rc[i], NJ_ERR_GONE, "at %d by %d, call %d: %d", at, by, i,
+                cr_expect_eq(life.rc[i], NJ_ERR_CANCELLED, "at %d by %d, call %d: %d", at, by, i,
                              life.rc[i]);
         }
 }
@@ -338,7 +338,7 @@ static void mixed(struct nj_request *req, struct nj_response *resp, void *arg)
         if (rc == 0 && ++turn % 2 == 0)
             rc = nj_sleep(NJ_MS);
         if (rc == 0 && turn % 5 == 0)
-            rc = nj_await(&event, NJ_MS) == NJ_ERR_TIMEOUT ? 0 : NJ_ERR_GONE;
+            rc = nj_await(&event, NJ_MS) == NJ_ERR_TIMEOUT ? 0 : NJ_ERR_CANCELLED;
     }
     if (rc == 0 && n == 0)
         nj_response_trailer(resp, "trailer-x", "all");
@@ -567,7 +567,7 @@ Test(shard_handlers_wait, the_peer_half_closes)
     rig_fin(h->r, d->p);
     hr_settle(h);
     cr_expect_eq(nj_exchanges_open(set), 2);
-    cr_expect_eq(left_with, NJ_ERR_GONE);
+    cr_expect_eq(left_with, NJ_ERR_CANCELLED);
     hr_run(h, 3 * NJ_SEC);
     cr_expect_str_eq(a->body, "alone");
     hr_run(h, 60 * NJ_SEC);

@@ -302,6 +302,18 @@ NJ_API int nj_server_start(struct nj_server *server, char *why, size_t why_bytes
 NJ_API int nj_server_reload(struct nj_server *server);
 
 /**
+ * Change limits of a class, "class=NAME,KEY=VALUE,...", or without class= of the whole server: keys
+ * and values of the policy file ("class=video,request_rate=5MiB/s"). In force at once, also for
+ * responses that are being sent, until the policy file is read again.
+ *
+ * Context: any thread, between the return of nj_server_start() and nj_server_free(). Does not wait.
+ * Errors:  what is wrong in `why`; nothing has changed.
+ * Returns: 0, or -1.
+ */
+NJ_API int nj_server_change_limits(struct nj_server *server, const char *change, char *why,
+                                   size_t why_bytes);
+
+/**
  * Begin the graceful end: no new connections, GOAWAY, running responses are finished, at most
  * drain_timeout_s long. The second call ends what is left at once. Returns without waiting.
  *

@@ -52,13 +52,17 @@ static void stuck(struct nj_request *req, struct nj_response *resp, void *arg)
 }
 
 static const struct nj_route routes[] = {
-    {.method = "GET", .path = "/where", .type = NJ_NON_BLOCKING, .handle = where, .stays = true},
+    {.method = "GET",
+     .path = "/where",
+     .type = NJ_NON_BLOCKING,
+     .handle = where,
+     .pin_to_lcore = true},
     {.method = "GET", .path = "/stuck", .type = NJ_OS_BLOCKING, .handle = stuck},
     {.method = "GET",
      .path = "/stuck-inline",
      .type = NJ_NON_BLOCKING,
      .handle = stuck,
-     .stays = true},
+     .pin_to_lcore = true},
 };
 
 static void lcore_init(unsigned lcore, void *ctx)

@@ -215,7 +215,7 @@ static void crash(struct nj_request *req, struct nj_response *resp, void *arg)
 
 /* Those that stay are not taken for slow ones when the kernel takes an lcore's CPU away in the
  * middle of them, as it does on a busy machine. */
-#define STAYS .stays = true
+#define STAYS .pin_to_lcore = true
 
 /* clang-format off */
 static const struct nj_route routes[] = {

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All of libnightjar: a server, and the handlers that answer its requests. */
+#ifndef NIGHTJAR_NIGHTJAR_H
+#define NIGHTJAR_NIGHTJAR_H
+
+#include <nightjar/handler.h>
+#include <nightjar/server.h>
+
+#endif
