@@ -155,7 +155,7 @@
 #define NJ_PATH_MAX 4096
 
 /* Requests that a shard has open at once, of its site and of routes alike: 1,024 connections with
- * all their 128 streams; 320 bytes each, 40 MiB when all are in use. One more is answered with 503.
+ * all their 128 streams; 456 bytes each, 57 MiB when all are in use. One more is answered with 503.
  */
 #define NJ_ASKS_MAX 131072u
 
