@@ -85,6 +85,7 @@ void nj__reply_options(const struct nj__asker *who)
     struct nj_reply r;
 
     nj_reply_begin(&r, who->txn, 204);
+    nj_reply_add_own(&r);
     nj_reply_add(&r, NJ_STR("allow"), NJ_STR(ALLOW));
     nj_reply_send(&r, 0, NULL);
 }

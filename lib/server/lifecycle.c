@@ -101,7 +101,8 @@ struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
 }
 
 /* Threads inherit the mask of the one that starts them: signals are for the program's threads. What
- * a thread does to itself is not put off. */
+ * a thread does to itself is not put off. Drivers use real-time signals (net_tap has one for each
+ * queue): where every thread blocks them, their queue runs over, and SIGIO ends the process. */
 static void block_signals(sigset_t *was)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
@@ -110,6 +111,8 @@ static void block_signals(sigset_t *was)
     sigfillset(&set);
     for (size_t i = 0; i < NJ_ARRAY_LEN(faults); i++)
         sigdelset(&set, faults[i]);
+    for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
+        sigdelset(&set, i);
     pthread_sigmask(SIG_SETMASK, &set, was);
 }
 

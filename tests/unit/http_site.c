@@ -598,3 +598,13 @@ Test(http_site, table_is_bounded)
     cr_expect_leq(live, 64);
     end(b);
 }
+
+Test(http_site, options_have_a_date)
+{
+    struct bench *b = begin();
+
+    cr_expect_null(ask(b, "OPTIONS", "*"));
+    cr_expect_eq(b->status, 204);
+    cr_expect(has(b, "date") && has(b, "server") && has(b, "allow"));
+    end(b);
+}
