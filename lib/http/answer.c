@@ -55,10 +55,6 @@ static void send_head(struct nj_exchange *x)
     x->grew = false;
     x->end_told = whole;
     x->body_open = !empty;
-    if (x->error) {
-        nj_reply_error(x->txn, x->error, (struct nj_field){0});
-        return;
-    }
     nj_reply_begin(&r, x->txn, resp->status ? resp->status : 200);
     r.n_fields = nj__fields_list(&resp->fields, r.fields);
     nj_reply_add_own(&r);
@@ -66,6 +62,16 @@ static void send_head(struct nj_exchange *x)
         nj_reply_add_length(&r,
                             resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written);
     nj_reply_send(&r, 0, empty ? NULL : &x->body);
+}
+
+/* An error is the whole response. What the handler says besides goes nowhere; it is told that its
+ * stream is over when that is. */
+static void send_error(struct nj_exchange *x)
+{
+    x->head_sent = x->end_told = true;
+    nj_bytes_clear(&x->resp.out);
+    nj__lent_clear(&x->resp.lent);
+    nj_reply_error(x->txn, x->error, (struct nj_field){0});
 }
 
 /* --- the rest --- */
@@ -93,6 +99,8 @@ static void check(struct nj_exchange *x)
 {
     struct nj_response *resp = &x->resp;
 
+    if (x->error)
+        return;
     if (resp->ended && x->req.too_large && !resp->committed && resp->status == 0)
         nj__answer_error(x, 413);
     if (is_short(resp) && !x->req.is_head && resp->status != 304)
@@ -156,7 +164,10 @@ void nj__answer(struct nj_exchange *x)
         if (!x->reset_sent)
             x->txn->framing->reset(x->txn->stream, (enum nj_reset)x->reset);
         x->reset_sent = true;
-    } else if (!x->head_sent && resp->file && !x->error) {
+    } else if (x->error) {
+        if (!x->head_sent)
+            send_error(x);
+    } else if (!x->head_sent && resp->file) {
         if (resp->ended)
             send_file(x);
     } else if (!x->head_sent) {

@@ -32,6 +32,8 @@ struct hr_reply {
     uint64_t n_got;
     bool wrong; /* a byte was not rig_byte() of its place */
     char length[24], allow[64], retry_after[8], trailer[32], x[64], date[32], server[16];
+    char type[64];    /* content-type, the last */
+    unsigned n_types; /* of such fields */
     char body[HR_BODY_KEEP]; /* the first of it, terminated */
 };
 
@@ -202,6 +204,10 @@ static inline int hr_on_header(nghttp2_session *s, const nghttp2_frame *f, const
         hr_keep(a->date, sizeof a->date, value, n);
     if (!strcmp(key, "server"))
         hr_keep(a->server, sizeof a->server, value, n);
+    if (!strcmp(key, "content-type")) {
+        hr_keep(a->type, sizeof a->type, value, n);
+        a->n_types++;
+    }
     if (!strcmp(key, "x"))
         hr_keep(a->x, sizeof a->x, value, n);
     return 0;

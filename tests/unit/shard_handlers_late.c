@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What handlers wish for comes late, or cannot be had: classes that are full while the response has
+ * begun, rates before classes, files beside fields and bodies that do not fit them. */
+#include <criterion/criterion.h>
+
+#include "support/handlers_rig.h"
+
+#define LENT  (1u << 20)
+#define RATE  (1u << 20)
+#define CLASS "own"
+
+static uint8_t lent[LENT];
+static unsigned n_released;
+static unsigned n_gone;
+static int rc[4];
+static struct nj_response *kept;
+
+static void release(void *arg)
+{
+    cr_expect_eq(arg, lent);
+    n_released++;
+}
+
+static void gone(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    n_gone++;
+}
+
+/* It has the one place of its class until the peer has taken it. */
+static void occupy(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_class(resp, CLASS);
+    nj_response_send(resp, lent, LENT, release, lent);
+}
+
+static void flush_and_wait(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    rc[0] = nj_response_class(resp, CLASS);
+    rc[1] = nj_response_flush(resp);
+    rc[2] = nj_sleep(10 * NJ_SEC);
+    rc[3] = nj_response_write(resp, lent, 1000);
+}
+
+static void write_and_defer(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_defer(resp);
+    nj_response_on_cancelled(resp, gone, NULL);
+    rc[0] = nj_response_class(resp, CLASS);
+    rc[1] = nj_response_write(resp, lent, 1000);
+}
+
+static void write_later(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_write(resp, lent, 1000);
+    nj_response_end(resp);
+}
+
+static void class_then_timer(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_defer(resp);
+    nj_response_on_cancelled(resp, gone, NULL);
+    rc[0] = nj_response_class(resp, CLASS);
+    nj_response_on_timer(resp, 10 * NJ_MS, write_later, NULL);
+}
+
+static void class_twice(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_class(resp, CLASS);
+    rc[0] = nj_sleep(10 * NJ_MS);
+    nj_response_class(resp, CLASS);
+    rc[1] = nj_sleep(10 * NJ_MS);
+    nj_response_class(resp, "default");
+    rc[2] = nj_sleep(10 * NJ_MS);
+    nj_response_class(resp, "default");
+    nj_response_write(resp, lent, 1000);
+}
+
+static void rate_then_class(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_rate(resp, RATE / 4);
+    nj_sleep(10 * NJ_MS);
+    nj_response_class(resp, CLASS);
+    nj_sleep(10 * NJ_MS);
+    nj_response_send(resp, lent, LENT, release, lent);
+}
+
+static void typed_file(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_header(resp, "content-type", "text/x-mine");
+    nj_response_file(resp, arg);
+}
+
+static void sized_file(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_header(resp, "content-length", "200000");
+    rc[0] = nj_response_file(resp, "/whole");
+}
+
+static void plain_file(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_file(resp, "/big");
+}
+
+static void keep_plain_file(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    kept = resp;
+    nj_response_defer(resp);
+    nj_response_file(resp, "/whole");
+}
+
+static void sleep_long(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_sleep(3600 * NJ_SEC);
+}
+
+static const struct nj_route routes[] = {
+    {.path = "/occupy", .type = NJ_NON_BLOCKING, .handle = occupy},
+    {.path = "/flush", .type = NJ_BLOCKING, .handle = flush_and_wait},
+    {.path = "/defer", .type = NJ_NON_BLOCKING, .handle = write_and_defer},
+    {.path = "/timer", .type = NJ_NON_BLOCKING, .handle = class_then_timer},
+    {.path = "/twice", .type = NJ_BLOCKING, .handle = class_twice},
+    {.path = "/rate", .type = NJ_BLOCKING, .handle = rate_then_class},
+    {.path = "/typed", .type = NJ_NON_BLOCKING, .handle = typed_file, .arg = (void *)"/big"},
+    {.path = "/typed/none", .type = NJ_NON_BLOCKING, .handle = typed_file, .arg = (void *)"/none"},
+    {.path = "/sized", .type = NJ_NON_BLOCKING, .handle = sized_file},
+    {.path = "/file", .type = NJ_NON_BLOCKING, .handle = plain_file, .body_max_bytes = 1000},
+    {.path = "/kept", .type = NJ_NON_BLOCKING, .handle = keep_plain_file},
+    {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = sleep_long},
+};
+
+static struct nj_policy policy;
+
+static struct hr *start(void)
+{
+    struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+
+    for (uint32_t i = 0; i < LENT; i++)
+        lent[i] = rig_byte(i);
+    n_released = n_gone = 0;
+    memset(rc, 0x55, sizeof rc);
+    policy = (struct nj_policy){.version = 1,
+                                .n_classes = 2,
+                                .classes = {{.name = "default"}, {.name = CLASS, .slot = 1}},
+                                .client_bits4 = 32,
+                                .client_bits6 = 64};
+    h->config.policy = &policy;
+    return h;
+}
+
+/* Its one place is taken. */
+static struct hr *start_full(struct hr_client **c)
+{
+    struct hr *h = start();
+
+    policy.classes[1].caps.streams_max = 1;
+    policy.classes[1].request = (struct nj_limit){.rate = RATE / 64, .ceiling = RATE / 64};
+    hr_start(h);
+    *c = hr_connect(h);
+    hr_get(*c, "/occupy");
+    hr_settle(h);
+    return h;
+}
+
+static void expect_busy(const struct hr_reply *a)
+{
+    cr_expect(a->status == 503 && a->ended && a->closed && a->n_got == 0, "%d, %lu bytes",
+              a->status, (unsigned long)a->n_got);
+}
+
+Test(shard_handlers_late, class_that_is_full_after_flush)
+{
+    struct hr_client *c;
+    struct hr *h = start_full(&c);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/flush"));
+
+    hr_settle(h);
+    expect_busy(a);
+    cr_expect(rc[0] == 0 && rc[1] == 0);
+    cr_expect(rc[2] == NJ_ERR_CANCELLED && rc[3] == NJ_ERR_CANCELLED, "%d %d", rc[2], rc[3]);
+    hr_free(h);
+}
+
+Test(shard_handlers_late, class_that_is_full_after_write)
+{
+    struct hr_client *c;
+    struct hr *h = start_full(&c);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/defer"));
+
+    hr_settle(h);
+    expect_busy(a);
+    cr_expect_eq(n_gone, 1);
+    hr_free(h);
+}
+
+Test(shard_handlers_late, class_that_is_full_before_write)
+{
+    struct hr_client *c;
+    struct hr *h = start_full(&c);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/timer"));
+
+    hr_run(h, 100 * NJ_MS);
+    expect_busy(a);
+    hr_free(h);
+}
+
+/* The client has the one place of the class already: with this request. */
+/* More of the request's body than its route takes comes while the file is opened, and sent. */
