@@ -284,25 +284,21 @@ const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name
     return NULL;
 }
 
-/* The group that was left last is kept, so the former class takes it back without memory. */
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
 {
     struct nj_txns *set = t->set;
     const struct nj_addr addr = nj_client_addr(t->client);
     uint32_t retry_after_s;
-    const struct nj_class *before = nj_paced_class(&t->paced);
 
     NJ_ASSERT(t->admitted && !t->head_at);
+    if (nj_paced_is_of(&t->paced, class_of)) /* it counts for its client there already */
+        return true;
     struct nj_client *client = nj_txns_client(set, nj_policy_key_in(t->asker, class_of), &addr);
     bool ok = nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s) ==
               NJ_ACTION_SERVE;
-    if (ok) {
-        nj_paced_end(&t->paced);
-        ok = nj_paced_begin(set->shape, &t->paced, class_of, client, *set->now);
-        if (!ok) {
-            NJ_CHECK(nj_paced_begin(set->shape, &t->paced, before, t->client, *set->now));
-            nj_client_request_end(client);
-        }
+    if (ok && !nj_paced_move(&t->paced, class_of, client)) {
+        nj_client_request_end(client);
+        ok = false;
     }
     if (!ok) {
         nj_txns_client_put(set, client);

@@ -347,9 +347,28 @@ void nj_paced_end(struct nj_paced *f)
     f->group = NULL;
 }
 
-const struct nj_class *nj_paced_class(const struct nj_paced *f)
+bool nj_paced_is_of(const struct nj_paced *f, const struct nj_class *class_of)
 {
-    return f->group->class_of->policy;
+    const struct nj_paced_group *g = f->group;
+    return g->class_of == &f->shape->class_of[class_of->slot] && g->owner == class_of->owner;
+}
+
+bool nj_paced_move(struct nj_paced *f, const struct nj_class *class_of, struct nj_client *client)
+{
+    struct nj_shape *s = f->shape;
+    struct nj__class *c = &s->class_of[class_of->slot];
+
+    NJ_ASSERT(!f->inner && !nj_paced_waits(f) && f->granted == 0);
+    struct nj_paced_group *g = nj__group_join(s, c, client);
+    if (!g)
+        return false;
+    nj_add_own(&f->group->class_of->stats.n_open, -1u);
+    nj__group_leave(s, f->group);
+    f->group = g;
+    see_limits(f);
+    nj_add_own(&c->stats.n_requests, 1);
+    nj_add_own(&c->stats.n_open, 1);
+    return true;
 }
 
 /* ---- other limits ---- */

@@ -41,7 +41,7 @@ struct nj_shape_config {
     struct nj_shape_shared *shared;
     const struct nj_policy *policy;
     struct nj_counters *counters;
-    uint32_t paced_max; /* paced at once, at most */
+    uint32_t paced_max; /* paced at once, at most; one that moves counts twice */
 };
 
 struct nj_shape; /* one per shard */
@@ -119,8 +119,11 @@ bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_clas
                     struct nj_client *client, nj_ns now);
 struct nj_body *nj_paced_wrap(struct nj_paced *f, struct nj_body *inner);
 void nj_paced_end(struct nj_paced *f);
-/* Its class, of the snapshot that it has followed. */
-const struct nj_class *nj_paced_class(const struct nj_paced *f);
+/* Is it of that class of the snapshot in use? */
+bool nj_paced_is_of(const struct nj_paced *f, const struct nj_class *class_of);
+/* Before it is wrapped: it is of that class and client from here on. A limit of its own stays.
+ * False: no memory, and nothing has changed. */
+bool nj_paced_move(struct nj_paced *f, const struct nj_class *class_of, struct nj_client *client);
 /* A limit of its own in place of what its class says of one response, and of `rate_after`; NULL:
  * its class's again. At any time between begin and end. */
 void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit);

@@ -19,7 +19,7 @@ bool nj__policy_init(struct nj_shard *s, nj_ns now)
         .shared = s->cfg.shape,
         .policy = s->cfg.policy ? s->cfg.policy : &nj_policy_none,
         .counters = &s->counters,
-        .paced_max = s->txns.pool.n_max,
+        .paced_max = s->txns.pool.n_max + 1, /* one is of two classes while it moves */
     };
     if (!c.shared)
         c.shared = s->own_shared = nj_shape_shared_new(OWN_CLIENTS_MAX);

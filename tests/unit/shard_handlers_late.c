@@ -204,4 +204,32 @@ Test(shard_handlers_late, class_that_is_full_before_write)
 }
 
 /* The client has the one place of the class already: with this request. */
+Test(shard_handlers_late, class_that_it_is_of)
+{
+    struct hr *h = start();
+
+    policy.classes[0].caps.streams_max = 1;
+    policy.classes[1].caps.streams_max = 1;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/twice"));
+    hr_run(h, 100 * NJ_MS);
+    cr_expect(a->status == 200 && a->n_got == 1000, "%d", a->status);
+    cr_expect_eq(nj_shape_class_stats(h->r->s->txns.shape, 1)->n_open, 0);
+    hr_free(h);
+}
+
+Test(shard_handlers_late, rate_before_class)
+{
+    struct hr *h = hr_start(start());
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/rate"));
+
+    hr_run(h, NJ_SEC);
+    cr_expect(a->n_got > RATE / 4 * 9 / 10 && a->n_got < RATE / 4 * 12 / 10, "%lu", a->n_got);
+    hr_run(h, 4 * NJ_SEC);
+    cr_expect_eq(a->n_got, LENT);
+    hr_free(h);
+}
+
 /* More of the request's body than its route takes comes while the file is opened, and sent. */
