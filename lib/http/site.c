@@ -274,6 +274,7 @@ static bool fail(struct nj_site *site, struct nj__asker *who, uint16_t status,
             break;
         who->stage = NJ__STAGE_ERROR;
         who->status = status;
+        who->n_extra = 0; /* they go with what the handler named */
         *name = named(site, path.p, path.n_bytes);
         return true;
     }

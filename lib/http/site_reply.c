@@ -169,17 +169,30 @@ static struct nj_str boundary_of(const struct nj_site *site, const struct nj__ve
     return (struct nj_str){out, n};
 }
 
-/* Several ranges: the type is that of the parts, too. False: out of bodies. */
+static const struct nj_field *type_given(const struct nj__asker *who)
+{
+    return nj_field_find(who->extra, who->n_extra, NJ_STR("content-type"));
+}
+
+static struct nj_str type_of(const struct nj__asker *who, const struct nj_known *known)
+{
+    const struct nj_field *given = type_given(who);
+
+    if (nj_unlikely(given != NULL))
+        return given->value;
+    return who->stage == NJ__STAGE_VARIANT ? who->type : known->type;
+}
+
+/* Several ranges: what else would be the type is that of the parts. False: out of bodies. */
 static bool begin_parts(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                         const struct nj_known *known, const struct nj__verdict *v)
 {
-    struct nj_str type = who->stage == NJ__STAGE_VARIANT ? who->type : known->type;
     static const char words[] = "multipart/byteranges; boundary=";
     char *at = r->multipart + sizeof words - 1;
     struct nj_str boundary = boundary_of(site, v, at);
     uint64_t n_bytes;
 
-    r->body = nj__body_of_parts(&site->files, known->object, &v->ranges, type, boundary,
+    r->body = nj__body_of_parts(&site->files, known->object, &v->ranges, type_of(who, known), boundary,
                                 who->txn->requester, &n_bytes);
     if (!r->body)
         return false;
@@ -210,8 +223,8 @@ static bool begin_range(struct nj_site *site, struct reply *r, const struct nj__
 {
     if (!make_body(site, who, known, range, &r->body))
         return false;
-    if (!nj_field_find(who->extra, who->n_extra, NJ_STR("content-type")))
-        nj_reply_add_type(&r->head, who->stage == NJ__STAGE_VARIANT ? who->type : known->type);
+    if (nj_likely(!type_given(who)))
+        nj_reply_add_type(&r->head, type_of(who, known));
     if (range) {
         nj_reply_add_length(&r->head, range->n_bytes);
         add_field(r, NJ_STR("content-range"),
@@ -222,10 +235,15 @@ static bool begin_range(struct nj_site *site, struct reply *r, const struct nj__
     return true;
 }
 
+static bool is_of_parts(const struct nj__verdict *v)
+{
+    return v->status == 206 && v->ranges.n > 1;
+}
+
 static bool begin_content(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                           const struct nj_known *known, const struct nj__verdict *v)
 {
-    if (v->status == 206 && v->ranges.n > 1)
+    if (is_of_parts(v))
         return begin_parts(site, r, who, known, v);
     return begin_range(site, r, who, known, v->status == 206 ? &v->ranges.range[0] : NULL);
 }
@@ -255,9 +273,12 @@ static uint64_t stamp_of(struct nj_site *site, const struct nj__asker *who, stru
 static bool reply_built(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                         const struct nj_known *known, const struct nj__verdict *v, uint64_t stamp)
 {
+    const struct nj_field *type = is_of_parts(v) ? type_given(who) : NULL; /* of the parts */
+
     nj_reply_begin(&r->head, who->txn, v->status);
-    for (uint32_t i = 0; i < who->n_extra; i++)
-        add_field(r, who->extra[i].name, who->extra[i].value);
+    for (const struct nj_field *f = who->extra; f < who->extra + who->n_extra; f++)
+        if (f != type)
+            add_field(r, f->name, f->value);
     nj_reply_add_own(&r->head);
     if (v->status != 304) {
         if (!begin_content(site, r, who, known, v))

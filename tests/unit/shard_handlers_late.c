@@ -232,4 +232,37 @@ Test(shard_handlers_late, rate_before_class)
     hr_free(h);
 }
 
+Test(shard_handlers_late, type_of_a_file)
+{
+    struct hr *h = hr_start(start());
+    struct hr_client *c = hr_connect(h);
+    int32_t one = hr_ask(c, "GET", "/typed", 0, 0, "range", "bytes=0-99");
+    int32_t two = hr_ask(c, "GET", "/typed", 0, 0, "range", "bytes=0-99,1000-1099");
+
+    hr_settle(h);
+    const struct hr_reply *a = hr_reply_of(c, one), *b = hr_reply_of(c, two);
+    cr_expect(a->status == 206 && a->n_types == 1);
+    cr_expect_str_eq(a->type, "text/x-mine");
+    cr_expect(b->status == 206 && b->n_types == 1, "%u types", b->n_types);
+    cr_expect_eq(strncmp(b->type, "multipart/byteranges; ", 22), 0, "%s", b->type);
+    cr_expect(strstr(b->body, "text/x-mine"), "%s", b->body);
+    hr_free(h);
+}
+
+Test(shard_handlers_late, type_of_an_error_page)
+{
+    struct nj_site_options site = {.n_error_pages = 1, .error_page = {{404, "index.html"}}};
+    struct hr *h = start();
+
+    h->config.site = &site;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/typed/none"));
+    hr_settle(h);
+    cr_expect(a->status == 404 && a->n_got == 100);
+    cr_expect_str_eq(a->type, "text/html; charset=utf-8");
+    cr_expect_eq(a->n_types, 1);
+    hr_free(h);
+}
+
 /* More of the request's body than its route takes comes while the file is opened, and sent. */
