@@ -265,4 +265,17 @@ Test(shard_handlers_late, type_of_an_error_page)
     hr_free(h);
 }
 
+Test(shard_handlers_late, length_of_a_file)
+{
+    struct hr *h = hr_start(start());
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/sized"));
+
+    hr_settle(h);
+    cr_expect_eq(rc[0], 0);
+    cr_expect(a->status == 200 && a->ended && a->n_got == RIG_WHOLE, "%d", a->status);
+    cr_expect_str_eq(a->length, "200000");
+    hr_free(h);
+}
+
 /* More of the request's body than its route takes comes while the file is opened, and sent. */
