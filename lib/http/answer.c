@@ -101,7 +101,7 @@ static void check(struct nj_exchange *x)
 
     if (x->error)
         return;
-    if (resp->ended && x->req.too_large && !resp->committed && resp->status == 0)
+    if (resp->ended && x->req.too_large && !x->head_sent && !resp->committed && resp->status == 0)
         nj__answer_error(x, 413);
     if (is_short(resp) && !x->req.is_head && resp->status != 304)
         resp->broken = true;

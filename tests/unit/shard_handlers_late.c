@@ -279,3 +279,25 @@ Test(shard_handlers_late, length_of_a_file)
 }
 
 /* More of the request's body than its route takes comes while the file is opened, and sent. */
+Test(shard_handlers_late, too_long_a_body_beside_a_file)
+{
+    struct hr *h = hr_start(start());
+    struct hr_client *c =
+        hr_connect_with(h, &(struct hr_options){.window = 20000, .no_auto = true});
+
+    for (int slow = 0; slow < 2; slow++) {
+        h->r->files_slow = slow;
+        int32_t id = hr_ask(c, "POST", "/file", 5000, 500, NULL, NULL);
+        const struct hr_reply *a = hr_reply_of(c, id);
+        for (int i = 0; i < 12; i++)
+            hr_step(h);
+        hr_send_more(c, id, 4500);
+        for (int i = 0; i < 12; i++)
+            hr_step(h);
+        h->r->files_slow = false;
+        hr_settle(h);
+        cr_expect(a->status == 200 && !a->closed && a->n_got == 20000, "%d: %lu bytes, error %u",
+                  a->status, a->n_got, a->error);
+    }
+    hr_free(h);
+}
