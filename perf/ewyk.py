@@ -6,7 +6,8 @@
 ./dev bench ewyk --delays --help    how long OS_BLOCKING tasks wait while some are stuck
 ./dev bench ewyk --server --help    who should run a handler: the whole server
 
-Who should consume a task: each strategy of lib/sched with the same producers and the same tasks.
+Who should consume a task: each strategy (lib/sched, perf/reference) with the same producers and the
+same tasks.
 
   pc        produce, consume: inline                 pec    a locked queue to the threads of a pool
   epc       the classic, production is queued        ring   PEC over a ring (benchmark only)

@@ -59,7 +59,9 @@ bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagge
     NJ_UNREACHABLE("no mode of threads");
 }
 
-bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged)
+static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     return nj__consume_by_mode(s, task, tagged, nj__leave_to_others);
 }
+
+const struct nj_strategy_ops nj_adaptive_ops = {.name = "adaptive", .consume = consume};

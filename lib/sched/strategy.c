@@ -56,28 +56,15 @@ bool nj__stopped(const struct nj_strategy *s)
 
 /* --- production ------------------------------------------------------------------------------- */
 
-static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+static bool rest(struct nj_strategy *s, int *seat)
 {
-    switch (s->config.kind) {
-    case NJ_STRATEGY_PC:
-        return nj__consume_pc(s, task, tagged);
-    case NJ_STRATEGY_PEC:
-        return nj__consume_pec(s, task, tagged);
-    case NJ_STRATEGY_EPC:
-        return nj__consume_epc(s, task, tagged);
-    case NJ_STRATEGY_ADAPTIVE:
-        return nj__consume_adaptive(s, task, tagged);
-    case NJ_STRATEGY_DUAL:
-        return nj__consume_dual(s, task, tagged);
-    case NJ_N_STRATEGIES:
-        break;
-    }
-    NJ_UNREACHABLE("no such strategy");
+    const struct nj_strategy_ops *ops = s->config.ops;
+    return ops->rest ? ops->rest(s, seat) : nj__word_rest(&s->word);
 }
 
 /* When it was stopped the word stays as it is: nobody produces any more, and nj_strategy_restart()
  * begins with a new one. A recruit that finds a task is counted before it consumes it. */
-enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *where)
+enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat)
 {
     bool tagged = nj_tag_must_not_block();
 
@@ -88,13 +75,10 @@ enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, in
             nj__count(s, NJ__COUNT_RECRUITS_USEFUL);
             *is_recruit = false;
         }
-        if (task && !consume(s, task, tagged))
+        if (task && !s->config.ops->consume(s, task, tagged))
             return NJ__OTHERS;
-        if (!task && (where ? nj__word_sit(&s->word, where) : nj__word_rest(&s->word))) {
-            if (s->config.kind == NJ_STRATEGY_DUAL && !s->config.keeps_two)
-                nj__call_dual(s); /* it shall leave, too */
+        if (!task && rest(s, seat))
             return NJ__RESTED;
-        }
     }
     return NJ__STOPPED;
 }
@@ -103,8 +87,8 @@ static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 {
     bool is_recruit = true;
 
-    if (s->config.kind == NJ_STRATEGY_DUAL)
-        nj__run_dual(s, &is_recruit);
+    if (s->config.ops->arrive)
+        s->config.ops->arrive(s, &is_recruit);
     else if (nj__word_arrive(&s->word, recruit))
         nj__produce_and_consume(s, &is_recruit, NULL);
     if (is_recruit)
@@ -250,8 +234,8 @@ bool nj_strategy_dispatch(struct nj_strategy *s)
     bool sent = !nj__stopped(s);
     if (sent && nj__word_dispatch(&s->word))
         sent = nj__send_recruit(s);
-    else if (sent && s->config.kind == NJ_STRATEGY_DUAL)
-        nj__call_dual(s);
+    else if (sent && s->config.ops->asked)
+        s->config.ops->asked(s);
     drop(s);
     return sent;
 }
@@ -261,8 +245,8 @@ void nj_strategy_stop(struct nj_strategy *s)
     NJ__STEP(NJ__AT_STOP, 0);
     if (atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
         return;
-    if (s->config.kind == NJ_STRATEGY_DUAL)
-        nj__stop_dual(s);
+    if (s->config.ops->stopped)
+        s->config.ops->stopped(s);
     drop(s);
 }
 
@@ -309,13 +293,13 @@ void nj_strategy_reset(struct nj_strategy *s)
 
 int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes)
 {
-    static const char *const kinds[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive", "dual"};
     static const char *const states[] = {"IDLE", "PRODUCING", "REPRODUCING"};
     struct nj_strategy_counters c = nj_strategy_counters(s);
     uint32_t word = atomic_load_explicit(&s->word, memory_order_relaxed);
 
-    return snprintf(
-        out, n_bytes, "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
-        kinds[s->config.kind], states[nj__state_of(word)],
-        __builtin_popcount(nj__recruits_of(word) % NJ__SEAT), c.pc, c.pic, c.pec, c.epc);
+    return snprintf(out, n_bytes,
+                    "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
+                    s->config.ops->name, states[nj__state_of(word)],
+                    __builtin_popcount(nj__recruits_of(word) & (NJ__QUEUED | NJ__SURE)), c.pc,
+                    c.pic, c.pec, c.epc);
 }

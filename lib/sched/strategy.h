@@ -2,8 +2,8 @@
 /*
  * Strategies of threads: who consumes a task that was produced, and who goes on producing.
  *
- * The adaptive one serves the server's pool of workers (lib/server/workers.c). The others are the
- * reference that it and the strategy of the lcores (ewyk.h) are measured against; docs/ewyk.md
+ * The adaptive one serves the server's pool of workers (lib/server/workers.h). perf/reference has
+ * others, which it and the strategy of the lcores (ewyk.h) are measured against; docs/ewyk.md
  * compares them. One strategy has one producer, and never asks it from two threads at a time; what
  * produce() writes is seen by the next call, on whatever thread.
  */
@@ -53,17 +53,25 @@ struct nj_executor {
     const struct nj_executor_ops *ops;
 };
 
-enum nj_strategy_kind {
-    NJ_STRATEGY_PC,       /* produce, consume: everything inline */
-    NJ_STRATEGY_PEC,      /* produce, execute, consume: everything that may block is queued */
-    NJ_STRATEGY_EPC,      /* execute production, consume: a recruit is queued for every task */
-    NJ_STRATEGY_ADAPTIVE, /* Eat What You Kill: the best of them for each task */
-    NJ_STRATEGY_DUAL,     /* EPC while a second thread is there, else PEC */
-    NJ_N_STRATEGIES
+/* A way to consume tasks. Functions that may be NULL: nothing is done. */
+struct nj_strategy_ops {
+    const char *name;
+    /* Consume a task. False: another thread produces now, this one leaves. `tagged`: this context
+     * must not block. */
+    bool (*consume)(struct nj_strategy *, struct nj_task *, bool tagged);
+    /* There was nothing to produce. True: the producer may leave. NULL: nj__word_rest(). */
+    bool (*rest)(struct nj_strategy *, int *seat);
+    /* A recruit is here. NULL: it produces, or leaves where another thread does. */
+    void (*arrive)(struct nj_strategy *, bool *is_recruit);
+    void (*asked)(struct nj_strategy *);   /* nj_strategy_dispatch() had no need of a recruit */
+    void (*stopped)(struct nj_strategy *); /* wake those who sleep in the strategy */
 };
+/* Eat What You Kill. */
+extern const struct nj_strategy_ops nj_adaptive_ops;
 
 struct nj_strategy_config {
-    enum nj_strategy_kind kind;
+    const struct nj_strategy_ops *ops;
+    void *of_ops; /* what they keep for this strategy */
     struct nj_producer *producer;
     struct nj_executor *executor;
     /* What a task declares; NULL: nothing. OS_BLOCKING is BLOCKING here: these threads may block.
@@ -76,9 +84,6 @@ struct nj_strategy_config {
     /* After nj_strategy_stop(), when the last thread has left: now it may be freed. Or NULL. */
     void (*on_stopped)(void *ctx);
     void *ctx;
-    /* Dual: two threads of the executor stay until it is stopped, also when there is nothing to
-     * produce. They are to be leased (sched/thread_pool.h). */
-    bool keeps_two;
 };
 
 struct nj_strategy_counters {
@@ -102,7 +107,6 @@ struct nj_strategy {
     /* In the order of struct nj_strategy_counters: since the start, and at the last reset. */
     _Atomic uint64_t counts[NJ_STRATEGY_N_COUNTERS], zeroes[NJ_STRATEGY_N_COUNTERS];
     nj__word word NJ_CACHE_ALIGNED;
-    _Atomic uint32_t n_wakes[NJ__SEATS]; /* of those who sleep in the dual strategy */
 };
 
 void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the strategies share: each of pc.c, pec.c, epc.c, adaptive.c and dual.c is one way to
- * consume. */
+/* What the strategies share: adaptive.c, and those of perf/reference. */
 #ifndef NJ_SCHED_STRATEGY_INTERNAL_H
 #define NJ_SCHED_STRATEGY_INTERNAL_H
 
@@ -23,13 +22,6 @@ enum nj__count {
 
 void nj__count(struct nj_strategy *s, enum nj__count what);
 
-/* Consume a task. False: another thread produces now, this one leaves. */
-bool nj__consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged);
-bool nj__consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged);
-bool nj__consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged);
-bool nj__consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged);
-bool nj__consume_dual(struct nj_strategy *s, struct nj_task *task, bool tagged);
-
 /* Consume it by nj_mode_choose(). `leave` is called where a recruit makes a difference: true, if
  * production was left and another thread is sure to take over. */
 bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagged,
@@ -48,17 +40,10 @@ bool nj__leave_to_others(struct nj_strategy *s);
 
 bool nj__stopped(const struct nj_strategy *s);
 
-/* This thread is the producer. RESTED: there was nothing, and somebody will ask again; if `where`
- * is not NULL it sits there (nj__word_sit()). OTHERS: another thread produces. `*is_recruit` is
- * false when it was counted as useful. */
+/* This thread is the producer. RESTED: there was nothing, and somebody will ask again. OTHERS:
+ * another thread produces. `*is_recruit` is false when it was counted as useful. `seat` is for
+ * nj_strategy_ops.rest. */
 enum nj__end { NJ__RESTED, NJ__OTHERS, NJ__STOPPED };
-enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *where);
-
-/* The life of a recruit of the dual strategy. */
-void nj__run_dual(struct nj_strategy *s, bool *is_recruit);
-/* Production is IDLE, and shall not be: wake a thread that sleeps in there, if there is one. */
-void nj__call_dual(struct nj_strategy *s);
-/* It was stopped: wake all. */
-void nj__stop_dual(struct nj_strategy *s);
+enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat);
 
 #endif

@@ -13,13 +13,10 @@
  *     SURE    a waiting thread has been given the recruit, and will arrive; or the sender is still
  *             looking for such a thread, and takes production back if there is none
  *
- * In the dual strategy (dual.c) two threads may sleep inside, on seats 0 and 1. SURE says that one
- * of them was called, and will arrive.
- *
  * Each function is one successful compare-and-swap, but for nj__word_resume() where another thread
- * produces, nj__word_pause() where somebody asked, and nj__word_get_up() where nobody called. Also
- * where nothing is to be changed: so what a caller did before (a task it queued) is visible to
- * whoever changes the word next, and that one will look.
+ * produces and nj__word_pause() where somebody asked. Also where nothing is to be changed: so what
+ * a caller did before (a task it queued) is visible to whoever changes the word next, and that one
+ * will look.
  */
 #ifndef NJ_SCHED_WORD_H
 #define NJ_SCHED_WORD_H
@@ -32,8 +29,7 @@ enum nj__word_state { NJ__IDLE, NJ__PRODUCING, NJ__REPRODUCING };
 
 typedef _Atomic uint32_t nj__word;
 
-enum nj__recruit { NJ__NO_RECRUIT = 0, NJ__QUEUED = 1, NJ__SURE = 2, NJ__SEAT = 4 };
-#define NJ__SEATS 2 /* NJ__SEAT << 0 and NJ__SEAT << 1 */
+enum nj__recruit { NJ__NO_RECRUIT = 0, NJ__QUEUED = 1, NJ__SURE = 2 };
 
 /* `recruits`: enum nj__recruit, of several kinds together their sum. */
 static inline uint32_t nj__word_of(enum nj__word_state state, uint32_t recruits)
@@ -81,33 +77,5 @@ bool nj__word_retake(nj__word *w);
 /* The former producer has consumed its task. True: nobody took over, it produces again. Else
  * nothing changes; but with `asks` the one that produces will ask once more. */
 bool nj__word_resume(nj__word *w, bool asks);
-
-/* --- the dual strategy ------------------------------------------------------------------------ */
-
-/* Or the seat on which it sleeps. */
-enum { NJ__PRODUCES = -1, NJ__LEAVES = -2 };
-
-/* A recruit arrives (QUEUED), or a former producer has consumed its task (NJ__NO_RECRUIT). It
- * produces if nobody does; else it sleeps if no other thread does; else it leaves, and the producer
- * will ask once more. */
-int nj__word_join(nj__word *w, enum nj__recruit recruit);
-
-/* The one on that seat looks whether one of them was called. Then it is as if it joined. */
-int nj__word_get_up(nj__word *w, int seat);
-
-/* As nj__word_rest(), and this thread sleeps on the seat `*where` from then on; NJ__LEAVES: both
- * are taken. In one change of the word: else it could sleep while somebody asks for production and
- * counts on a recruit in the queue, which may wait for this very thread. */
-bool nj__word_sit(nj__word *w, int *where);
-
-/* The producer would consume a task itself. True: a seat is taken, and production is IDLE; the
- * caller has to call nj__word_call(). False: there is none, the caller is still the producer.
- * `*send`: a QUEUED recruit was written down, and the caller has to send it, or to call
- * nj__word_undo(). */
-bool nj__word_leave_to_seated(nj__word *w, bool *send);
-
-/* If nobody produces and none is on its way, one that sleeps is SURE now. Its seat, on which the
- * caller has to wake it, or -1. */
-int nj__word_call(nj__word *w);
 
 #endif

@@ -338,7 +338,7 @@ int nj_workers_start(const struct nj_workers_config *config, struct nj_workers *
     }
     w->producer = (struct nj_producer){.produce = produce, .has_more = has_more};
     w->executor.ops = &executor_ops;
-    struct nj_strategy_config c = {.kind = NJ_STRATEGY_ADAPTIVE,
+    struct nj_strategy_config c = {.ops = &nj_adaptive_ops,
                                    .producer = &w->producer,
                                    .executor = &w->executor,
                                    .posts = true,

@@ -21,8 +21,8 @@
 #include "base/attr.h"
 #include "base/prng.h"
 #include "base/types.h"
+#include "reference/strategies.h"
 #include "sched/ewyk.h"
-#include "sched/strategy.h"
 
 #define BUFFERS       2048u /* of a producer: 8 MiB, more than the caches of one core */
 #define BUFFER_BYTES  4096u
@@ -59,6 +59,7 @@ struct bench_task {
 struct producer {
     struct nj_producer port;
     struct nj_strategy strategy; /* not of the lcore */
+    struct nj_dual dual;
     const struct options *options;
     uint64_t n_spin; /* of work(), for work_ns */
     nj_ns due;       /* the next task, in an open loop */

@@ -87,8 +87,11 @@ static void with_threads(const struct options *o, struct producer *const *p,
     struct nj_strategy_counters sum = {0};
 
     for (uint32_t i = 0; i < o->n_producers; i++) {
-        struct nj_strategy_config config = {
-            .kind = kind, .producer = &p[i]->port, .executor = executor, .keeps_two = true};
+        struct nj_strategy_config config = {.ops = nj_strategies[kind],
+                                            .of_ops = &p[i]->dual,
+                                            .producer = &p[i]->port,
+                                            .executor = executor};
+        p[i]->dual.keeps_two = true;
         nj_strategy_init(&p[i]->strategy, &config); /* all tasks are BLOCKING: none declares more */
         nj_strategy_dispatch(&p[i]->strategy);
     }
@@ -206,10 +209,8 @@ static void with_lcores(const struct options *o, struct producer *const *p)
 
 static bool run_strategy(const struct options *o, struct producer *const *p)
 {
-    static const char *const pools[NJ_N_STRATEGIES] = {"pc", "pec", "epc", "adaptive", "dual"};
-
     for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
-        if (strcmp(o->strategy, pools[kind]) == 0) {
+        if (strcmp(o->strategy, nj_strategies[kind]->name) == 0) {
             with_pool(o, p, (enum nj_strategy_kind)kind);
             return true;
         }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "explore.h"
-#include "sched/strategy.h"
+#include "reference/strategies.h"
 
 enum model_how {
     MODEL_DISPATCH,

@@ -15,7 +15,6 @@
 #include "sched/context.h"
 #include "sched/fiber.h"
 #include "sched/step.h"
-#include "sched/strategy.h"
 #include "sched/thread_pool.h"
 #include "system.h"
 
@@ -46,6 +45,7 @@ static struct {
     struct nj_producer producer;
     struct nj_executor executor;
     struct nj_strategy strategy;
+    struct nj_dual dual;
     struct task tasks[TASKS_MAX];
     uint8_t n_tasks, queue[TASKS_MAX], head, tail;
     uint8_t n_unfinished; /* produced, and neither run nor rejected */
@@ -404,13 +404,14 @@ static void begin(void *ctx)
             w.may_stop = true;
             w.may_restart = m->events[i].how == MODEL_RESTART;
         }
-    struct nj_strategy_config config = {.kind = m->kind,
+    struct nj_strategy_config config = {.ops = nj_strategies[m->kind],
+                                        .of_ops = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
                                         .on_stopped = on_stopped,
-                                        .asks_again = m->asks_again,
-                                        .keeps_two = m->keeps_two};
+                                        .asks_again = m->asks_again};
+    w.dual.keeps_two = m->keeps_two;
     explore_system_begin();
     nj_strategy_init(&w.strategy, &config);
     if (m->threads.n_max)
@@ -430,7 +431,7 @@ static uint64_t hash(const void *ctx)
     check(nj__recruits_of(word) < (w.model->kind == NJ_STRATEGY_DUAL ? 16 : NJ__SEAT),
           "recruits"); /* EWYK 5.7 */
     for (int seat = 0; seat < NJ__SEATS; seat++)
-        h = explore_mix(h, atomic_load(&w.strategy.n_wakes[seat]));
+        h = explore_mix(h, atomic_load(&w.dual.n_wakes[seat]));
     check(nj__state_of(word) <= NJ__REPRODUCING, "the state word");
     check(w.n_on_stopped <= w.stopped, "stopped, but not by its owner, or twice"); /* EWYK 5.51 */
     h = explore_mix(h, (uint64_t)w.n_unfinished << 16 | (uint64_t)w.n_free << 8 | w.n_late_rejects);

@@ -4,7 +4,7 @@
 Mistakes that the tests have to find: mutants.py [-j N] BUILD [PATTERN].
 
 tests/mutants/NAME.txt has the mistakes in lib/sched/NAME.c, tests/mutants/LAYER/NAME.txt those in
-lib/LAYER/NAME.c:
+lib/LAYER/NAME.c, tests/mutants/reference/NAME.txt those in perf/reference/NAME.c:
 
     [name]
     What is wrong, in one sentence.
@@ -42,7 +42,8 @@ import threading
 import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LIBRARIES = ["lib/libnj_sched.a", "lib/libnj_base.a"]
+REFERENCE = "perf/reference/libnj_reference.a"
+LIBRARIES = [REFERENCE, "lib/libnj_sched.a", "lib/libnj_base.a"]
 SHARED = "lib/libnightjar-internal.so"
 SYSTEM = ["-lboost_context", "-lsodium", "-lm", "-pthread"]
 LONGEST = 120  # seconds for a program, on a busy machine
@@ -82,14 +83,15 @@ def mutants(pattern):
     for path in sorted(glob.glob(f"{lists}/**/*.txt", recursive=True)):
         noun = os.path.splitext(os.path.relpath(path, lists))[0]
         source = noun if "/" in noun else f"sched/{noun}"
+        folder = "perf" if noun.startswith("reference/") else "lib"
         with open(path, encoding="utf-8") as f:
-            for mutant in parse(f.read(), f"lib/{source}.c"):
+            for mutant in parse(f.read(), f"{folder}/{source}.c"):
                 if re.search(pattern, title(mutant)):
                     yield mutant
 
 
 def title(mutant):
-    noun = mutant.source.removeprefix("lib/").removeprefix("sched/").removesuffix(".c")
+    noun = mutant.source.split("/", 1)[1].removeprefix("sched/").removesuffix(".c")
     return f"{noun}.{mutant.name}"
 
 
@@ -156,10 +158,11 @@ class Build:
             return self.shared[name]
 
 
-def has(source, noun):
-    """Is it lib/NOUN, or does it include that?"""
+def has(source, mutant):
+    """Is it the mutant's source, or does it include that?"""
     with open(source, encoding="utf-8") as f:
-        return source.endswith(f"/lib/{noun}") or f'#include "{noun}"' in f.read()
+        return source.endswith(f"/{mutant.source}") or \
+            f'#include "{mutant.source.split("/", 1)[1]}"' in f.read()
 
 
 class Program:
@@ -167,10 +170,10 @@ class Program:
 
     def __init__(self, build, mutant, target, name, extra=(), options=()):
         self.build, self.extra, self.options = build, list(extra), list(options)
-        self.noun = os.path.relpath(mutant.source, "lib")
-        self.layer = os.path.dirname(self.noun)
+        self.mutant = mutant
+        self.layer = os.path.dirname(mutant.source)
         self.folder = os.path.join(build.folder, "mutants", title(mutant), name)
-        self.source = os.path.join(self.folder, self.noun)
+        self.source = os.path.join(self.folder, mutant.source.split("/", 1)[1])
         self.path = os.path.join(self.folder, "program")
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(os.path.dirname(self.source))
@@ -178,21 +181,22 @@ class Program:
             f.write(mutated(mutant))
         objects = [self.compiled(*of) for of in self.sources(target)]
         libraries = ["-Wl,--start-group", *LIBRARIES, "-Wl,--end-group", *SYSTEM, *self.extra]
-        if self.layer != "sched":
+        if self.layer not in ("lib/sched", "perf/reference"):
             libraries = build.link(target)
         build.run("cc", *self.options, "-o", self.path, *objects, *libraries)
 
     def sources(self, target):
         found = list(self.build.objects(target))
-        if not any(has(source, self.noun) for _, source, _ in found):
-            found += [of for of in self.build.objects(f"lib/libnj_{self.layer}.a")
-                      if has(of[1], self.noun)]
+        if not any(has(source, self.mutant) for _, source, _ in found):
+            library = REFERENCE if self.layer == "perf/reference" else \
+                f"lib/libnj_{os.path.basename(self.layer)}.a"
+            found += [of for of in self.build.objects(library) if has(of[1], self.mutant)]
         return found
 
     def compiled(self, name, source, words):
         """A mistake is no reason to warn, and the mutant's folder comes first in the path."""
-        if has(source, self.noun):
-            if source.endswith(f"/lib/{self.noun}"):
+        if has(source, self.mutant):
+            if source.endswith(f"/{self.mutant.source}"):
                 source = self.source
             first = next(i for i, word in enumerate(words) if word.startswith("-I"))
             return self.compile(self.folder, name, source,

@@ -9,7 +9,8 @@ is wrong). The mutated file is compiled and linked in place of the real one, by 
 built nj-relaxed.
 
 Weaker orders that are no faults, so that nothing can find them:
-  word.c      Of a swap that does not make the caller producer, the acquire half: dispatch, undo,
+  word.c, seats.c
+              Of a swap that does not make the caller producer, the acquire half: dispatch, undo,
               leave, pause, leave_to_seated, call. Of one that neither gives production away nor
               asks for it for the caller's sake, the release half: undo, retake, join, call. What
               others released stays in the release sequence.
@@ -30,19 +31,20 @@ import tempfile
 import built
 
 WORD, RESERVED = "lib/sched/word.c", "lib/sched/reserved.c"
-PARK, STRATEGY, DUAL = "lib/sched/park.c", "lib/sched/strategy.c", "lib/sched/dual.c"
+PARK, STRATEGY = "lib/sched/park.c", "lib/sched/strategy.c"
+DUAL, SEATS = "perf/reference/dual.c", "perf/reference/seats.c"
 ORDER = "memory_order_acq_rel"
 LOAD_SEAT = "atomic_load_explicit(&seat->state, "
 LOAD_WAKES = "atomic_load_explicit(&seat->n_wakes, "
-LOAD_SLEEPER = "atomic_load_explicit(&s->n_wakes[seat], "
+LOAD_SLEEPER = "atomic_load_explicit(&d->n_wakes[seat], "
 LOAD_REFS = "atomic_load_explicit(&s->n_refs, "
 COUNT_WAKE = "atomic_fetch_add_explicit(n_wakes, ONE_WAKE, memory_order_release)"
 WAKE = "syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)"
 
 
-def swap(arguments, order, world, what, now="&now"):
-    """One call of swap() in word.c gets an order of its own."""
-    return (WORD, f"swap(w, {now}, {arguments})",
+def swap(arguments, order, world, what, now="&now", file=WORD):
+    """One call of swap() gets an order of its own."""
+    return (file, f"swap(w, {now}, {arguments})",
             f"atomic_compare_exchange_strong_explicit(w, {now}, nj__word_of({arguments}), "
             f"memory_order_{order}, memory_order_relaxed)", world, what)
 
@@ -77,10 +79,10 @@ MUTANTS = [
     swap(RETAKE, "release", "adaptive, nobody reserved", "retake() does not acquire"),
     swap(RESUME, "acquire", "epc, a task brings another", "resume() does not release"),
     swap(RESUME, "release", "epc", "resume() does not acquire"),
-    swap("state, kept", "release", "dual", "join() does not acquire", now="now"),
-    swap(SIT, "acquire", "dual, two stay", "sit() does not release"),
-    swap(SIT, "release", "dual, two stay", "sit() does not acquire"),
-    swap(LEAVE_TO_SEATED, "acquire", "dual", "leave_to_seated() does not release"),
+    swap("state, kept", "release", "dual", "join() does not acquire", now="now", file=SEATS),
+    swap(SIT, "acquire", "dual, two stay", "sit() does not release", file=SEATS),
+    swap(SIT, "release", "dual, two stay", "sit() does not acquire", file=SEATS),
+    swap(LEAVE_TO_SEATED, "acquire", "dual", "leave_to_seated() does not release", file=SEATS),
     (DUAL, LOAD_SLEEPER + "memory_order_acquire", LOAD_SLEEPER + "memory_order_relaxed", "dual",
      "a sleeper reads its wake-ups without acquire"),
     (RESERVED, "is, next, memory_order_acq_rel,", "is, next, memory_order_acquire,",

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What is checked is what is shipped. Arguments: the build folder, the checker, libnightjar.
+What is checked is what is built. Arguments: the build folder, the checker, libnightjar and the
+library of perf/reference.
 
-Each source of lib/ that goes into the checker goes into libnightjar, too: the same file, which
-reads the same headers and gets the same definitions. The only exception is stdatomic.h of this
-folder. word.c and reserved.c are among them.
+Each source of theirs that goes into the checker is the same file there, which reads the same
+headers and gets the same definitions. The only exception is stdatomic.h of this folder. word.c,
+reserved.c and dual.c are among them.
 """
 import os
 import subprocess
@@ -16,7 +17,7 @@ import built
 HERE = os.path.dirname(os.path.realpath(__file__))
 REPO = os.path.dirname(os.path.dirname(HERE))
 SHIM = os.path.join(HERE, "stdatomic.h")
-MUST = ("lib/sched/word.c", "lib/sched/reserved.c")
+MUST = ("lib/sched/word.c", "lib/sched/reserved.c", "perf/reference/dual.c")
 
 
 def read(build, command):
@@ -36,15 +37,16 @@ def definitions(command):
 
 
 def main():
-    build, checker, library = sys.argv[1:]
-    shipped = dict(built.commands(build, library).values())
+    build, checker, *libraries = sys.argv[1:]
+    shipped = {source: command for library in libraries
+               for source, command in built.commands(build, library).values()}
     checked = {source: command for source, command in built.commands(build, checker).values()
                if os.path.dirname(source) != HERE}
     faults = [f"{name} is not checked" for name in MUST if os.path.join(REPO, name) not in checked]
     for source, command in sorted(checked.items()):
         name = os.path.relpath(source, REPO)
         if source not in shipped:
-            faults.append(f"{name} is checked, and is not part of libnightjar")
+            faults.append(f"{name} is checked, and is not part of a library")
             continue
         here, there = read(build, command), read(build, shipped[source])
         if source not in here:
@@ -54,7 +56,7 @@ def main():
         if definitions(command) != definitions(shipped[source]):
             faults.append(f"{name}: other definitions: "
                           f"{definitions(command) ^ definitions(shipped[source])}")
-    print("\n".join(faults) or f"{len(checked)} sources are those of libnightjar")
+    print("\n".join(faults) or f"{len(checked)} sources are those of the libraries")
     return 1 if faults else 0
 
 

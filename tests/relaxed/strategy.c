@@ -10,11 +10,11 @@
  */
 #include <string.h>
 
+#include "reference/strategies.h"
 #include "relaxed.h"
 #include "sched/context.h"
 #include "sched/fiber.h"
 #include "sched/reserved.h"
-#include "sched/strategy.h"
 
 #define TASKS_MAX 4u
 #define JOBS_MAX  8u
@@ -56,6 +56,7 @@ static struct {
     struct nj_producer producer;
     struct nj_executor executor;
     struct nj_strategy strategy;
+    struct nj_dual dual;
     struct nj_reserved *reserved;
     struct task tasks[TASKS_MAX];
     struct job jobs[JOBS_MAX];
@@ -344,19 +345,20 @@ static void begin(const struct relaxed_world *world)
                                                         .try_execute = try_execute};
     static const struct nj_task_ops task_ops = {run, reject};
     const struct model *m = world->model;
-    struct nj_strategy_config config = {.kind = m->kind,
+    struct nj_strategy_config config = {.ops = nj_strategies[m->kind],
+                                        .of_ops = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
                                         .asks_again = m->brings,
-                                        .on_stopped = on_stopped,
-                                        .keeps_two = m->keeps_two};
+                                        .on_stopped = on_stopped};
     struct nj_reserved_config seats = {
         .capacity = m->n_reserved, .n_min = 1, .idle_ns = NJ_NEVER, .wanted = on_wanted};
 
     nj_reserved_free(w.reserved);
     memset(&w, 0, sizeof w);
     w.model = m;
+    w.dual.keeps_two = m->keeps_two;
     w.producer.produce = produce;
     w.producer.has_more = m->says ? has_more : NULL;
     w.executor.ops = &executor_ops;
@@ -367,7 +369,7 @@ static void begin(const struct relaxed_world *world)
     for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
         atomic_init(&w.strategy.counts[i], 0);
     for (int seat = 0; seat < NJ__SEATS; seat++)
-        atomic_init(&w.strategy.n_wakes[seat], 0);
+        atomic_init(&w.dual.n_wakes[seat], 0);
     for (uint32_t i = 0; i < TASKS_MAX; i++) {
         w.tasks[i].task.ops = &task_ops;
         atomic_init(&w.tasks[i].queued, m->queued_before && i < m->n_callers);

@@ -136,6 +136,7 @@ static struct server {
     struct nj_thread_pool *pool;
     struct nj_producer producer;
     struct nj_strategy s;
+    struct nj_dual dual;
     uint32_t n_produced; /* the producer's */
     _Atomic uint32_t n_there, n_at_gate[GATES], n_run, n_stopped;
     _Atomic bool open[GATES];
@@ -203,12 +204,13 @@ static void start(enum nj_strategy_kind kind, bool keeps_two, uint32_t n_max, in
     memset(&v, 0, sizeof v);
     v.pool = nj_thread_pool_start(&pool, NULL, 0);
     v.producer.produce = next_step;
-    struct nj_strategy_config config = {.kind = kind,
+    struct nj_strategy_config config = {.ops = nj_strategies[kind],
+                                        .of_ops = &v.dual,
                                         .producer = &v.producer,
                                         .executor = nj_thread_pool_executor(v.pool),
                                         .type_of = type_of_step,
-                                        .on_stopped = has_stopped,
-                                        .keeps_two = keeps_two};
+                                        .on_stopped = has_stopped};
+    v.dual.keeps_two = keeps_two;
     nj_strategy_init(&v.s, &config);
 }
 

@@ -8,6 +8,7 @@
 static void relax(void);
 
 #define nj_cpu_relax relax
+#include "reference/strategies.h"
 #include "sched/strategy.c"
 #undef nj_cpu_relax
 
@@ -45,7 +46,7 @@ static struct nj_strategy_counters arrive_at_producer(uint32_t idle_after)
     static const struct nj_executor_ops ops = {.execute = execute};
     static struct nj_executor executor = {&ops};
     struct nj_strategy_config config = {
-        .kind = NJ_STRATEGY_PEC, .producer = &w.producer, .executor = &executor};
+        .ops = &nj_pec_ops, .producer = &w.producer, .executor = &executor};
 
     w.producer.produce = produce;
     w.idle_after = idle_after;

@@ -14,6 +14,7 @@
 
 #include "base/attr.h"
 #include "base/prng.h"
+#include "reference/strategies.h"
 #include "sched/step.h"
 #include "sched/thread_pool.h"
 
@@ -32,6 +33,7 @@ static struct {
     struct nj_executor executor; /* looks at what the pool does */
     struct nj_producer producer;
     struct nj_strategy s;
+    struct nj_dual dual;
     struct task *tasks;
     _Atomic uint32_t n_brought, n_done, n_bad, n_inside;
     _Atomic bool is_there[TASKS];
@@ -184,15 +186,16 @@ static void begin(enum nj_strategy_kind kind, bool keeps_two)
     static const struct nj_task_ops task_ops = {run, reject};
     struct nj_thread_pool_config pool = {
         .n_min = 2, .n_max = 6, .n_reserved = 2, .idle_ns = 50 * NJ_US};
-    struct nj_strategy_config config = {.kind = kind,
+    struct nj_strategy_config config = {.ops = nj_strategies[kind],
+                                        .of_ops = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
-                                        .on_stopped = on_stopped,
-                                        .keeps_two = keeps_two};
+                                        .on_stopped = on_stopped};
     const char *given = getenv("NJ_TEST_SEED");
 
     memset(&w, 0, sizeof w);
+    w.dual.keeps_two = keeps_two;
     seed = given ? strtoull(given, NULL, 0) : 1;
     fprintf(stderr, "seed %lu (NJ_TEST_SEED)\n", (unsigned long)seed);
     w.pool = nj_thread_pool_start(&pool, NULL, 0);

@@ -118,7 +118,7 @@ static void begin(struct nj_thread_pool_config config)
     cr_assert(w.pool != NULL);
     w.executor = nj_thread_pool_executor(w.pool);
     w.producer.produce = produce;
-    struct nj_strategy_config strategy = {.kind = NJ_STRATEGY_ADAPTIVE,
+    struct nj_strategy_config strategy = {.ops = &nj_adaptive_ops,
                                           .producer = &w.producer,
                                           .executor = w.executor,
                                           .type_of = type_of};

@@ -20,6 +20,7 @@
 
 #include "base/attr.h"
 #include "base/prng.h"
+#include "reference/strategies.h"
 #include "sched/fiber.h"
 #include "sched/thread_pool.h"
 
@@ -50,6 +51,7 @@ struct conn {
     struct nj_task task; /* EITHER: it runs the strategy of its requests */
     struct nj_producer producer;
     struct nj_strategy strategy;
+    struct nj_dual dual;
     struct frame frames[FRAMES_MAX];    /* what the client has sent and nobody has read: a ring */
     uint32_t head, n_frames, n_answers; /* answers: those that are no REQUEST */
     bool interested;                    /* the selector shall say when there is something to read */
@@ -67,6 +69,7 @@ static struct {
     uint32_t n_threads;
     struct nj_producer selector;
     struct nj_strategy strategy;
+    struct nj_dual dual;
     struct conn conns[CONNS_MAX], *ready[CONNS_MAX];
     uint32_t n_conns, n_ready, n_requests, n_done, n_stopped;
     bool selecting; /* a thread waits in the selector, and nothing is ready */
@@ -230,7 +233,8 @@ static void on_stopped(void *ctx)
 static void begin_conn(struct conn *c, enum nj_strategy_kind kind)
 {
     static const struct nj_task_ops ops = {run_conn, reject};
-    struct nj_strategy_config config = {.kind = kind,
+    struct nj_strategy_config config = {.ops = nj_strategies[kind],
+                                        .of_ops = &c->dual,
                                         .producer = &c->producer,
                                         .executor = nj_thread_pool_executor(w.pool),
                                         .type_of = type_of_request,
@@ -263,11 +267,12 @@ static void begin(enum nj_strategy_kind kind, uint32_t n_threads, uint32_t n_res
               "%s", why);
     for (uint32_t i = 0; i < n_conns; i++)
         begin_conn(&w.conns[i], kind);
-    struct nj_strategy_config strategy = {.kind = kind,
+    w.dual.keeps_two = dual;
+    struct nj_strategy_config strategy = {.ops = nj_strategies[kind],
+                                          .of_ops = &w.dual,
                                           .producer = &w.selector,
                                           .executor = nj_thread_pool_executor(w.pool),
                                           .type_of = type_of_conn,
-                                          .keeps_two = dual,
                                           .on_stopped = on_stopped};
     nj_strategy_init(&w.strategy, &strategy);
     cr_assert(nj_strategy_dispatch(&w.strategy));

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "reference/strategies.h"
 #include "sched/context.h"
 #include "sched/fiber.h"
-#include "sched/strategy.h"
 
 #define TASKS_MAX 64u
 
@@ -33,6 +33,7 @@ struct world {
     struct nj_producer producer;
     struct nj_executor executor;
     struct nj_strategy s;
+    struct nj_dual dual;
     struct task tasks[TASKS_MAX];
     unsigned n_tasks, n_produced, n_produce;
     void (*at_produce)(struct world *w, struct task *found);
@@ -164,7 +165,8 @@ static inline struct world *world(enum nj_strategy_kind kind)
     memset(&w, 0, sizeof w);
     w.producer.produce = produce;
     w.executor.ops = &executor_ops;
-    struct nj_strategy_config config = {.kind = kind,
+    struct nj_strategy_config config = {.ops = nj_strategies[kind],
+                                        .of_ops = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,

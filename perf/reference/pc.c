@@ -2,13 +2,16 @@
 /*
  * Produce, consume: every task inline, with a hot cache. A task that blocks holds up all others.
  */
+#include "reference/strategies.h"
 #include "sched/context.h"
 #include "sched/strategy_internal.h"
 
-bool nj__consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged)
+static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged; /* a tag that is there stays */
     nj__count(s, NJ__COUNT_PC);
     nj__run_task(s, task, nj__type_of(s, task) != NJ_BLOCKING);
     return true;
 }
+
+const struct nj_strategy_ops nj_pc_ops = {.name = "pc", .consume = consume};

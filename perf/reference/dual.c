@@ -41,42 +41,63 @@
  *
  * Nobody asks for reserved threads, which Jetty had later (adaptive.c).
  */
+#include "reference/seats.h"
+#include "reference/strategies.h"
 #include "sched/park.h"
 #include "sched/step.h"
 #include "sched/strategy_internal.h"
 
-void nj__call_dual(struct nj_strategy *s)
+/* Production is IDLE, and shall not be: wake a thread that sleeps in there, if there is one. */
+static void call(struct nj_strategy *s)
 {
+    struct nj_dual *d = s->config.of_ops;
     int seat = nj__word_call(&s->word);
 
     if (seat >= 0)
-        nj__unpark(&s->n_wakes[seat]);
+        nj__unpark(&d->n_wakes[seat]);
 }
 
 /* Who sleeps reads n_wakes before it looks whether it was stopped. */
-void nj__stop_dual(struct nj_strategy *s)
+static void stopped(struct nj_strategy *s)
 {
+    struct nj_dual *d = s->config.of_ops;
+
     for (int seat = 0; seat < NJ__SEATS; seat++)
-        nj__unpark(&s->n_wakes[seat]);
+        nj__unpark(&d->n_wakes[seat]);
 }
 
 /* NJ__PRODUCES or NJ__LEAVES. After a stop the word is nobody's. */
 static int sleep_until_called(struct nj_strategy *s, int seat)
 {
+    struct nj_dual *d = s->config.of_ops;
+
     for (;;) {
-        uint32_t seen = atomic_load_explicit(&s->n_wakes[seat], memory_order_acquire);
+        uint32_t seen = atomic_load_explicit(&d->n_wakes[seat], memory_order_acquire);
         NJ__STEP(NJ__AT_SEATED, seen | (uint64_t)(uint32_t)seat << 32);
         if (nj__stopped(s))
             return NJ__LEAVES;
         int where = nj__word_get_up(&s->word, seat);
         if (where < 0)
             return where;
-        nj__park(&s->n_wakes[seat], seen, NJ_NEVER);
+        nj__park(&d->n_wakes[seat], seen, NJ_NEVER);
     }
 }
 
-void nj__run_dual(struct nj_strategy *s, bool *is_recruit)
+/* `seat` is NULL: the thread does not stay. */
+static bool rest(struct nj_strategy *s, int *seat)
 {
+    const struct nj_dual *d = s->config.of_ops;
+
+    if (!(seat ? nj__word_sit(&s->word, seat) : nj__word_rest(&s->word)))
+        return false;
+    if (!d->keeps_two)
+        call(s); /* it shall leave, too */
+    return true;
+}
+
+static void arrive(struct nj_strategy *s, bool *is_recruit)
+{
+    const struct nj_dual *d = s->config.of_ops;
     int where = nj__word_join(&s->word, NJ__QUEUED);
 
     for (;;) {
@@ -85,8 +106,7 @@ void nj__run_dual(struct nj_strategy *s, bool *is_recruit)
         if (where == NJ__LEAVES)
             return;
         where = NJ__LEAVES;
-        if (nj__produce_and_consume(s, is_recruit, s->config.keeps_two ? &where : NULL) ==
-            NJ__OTHERS)
+        if (nj__produce_and_consume(s, is_recruit, d->keeps_two ? &where : NULL) == NJ__OTHERS)
             where = nj__word_join(&s->word, NJ__NO_RECRUIT);
     }
 }
@@ -98,13 +118,28 @@ static bool leave_to_seated(struct nj_strategy *s)
     bool left = nj__word_leave_to_seated(&s->word, &send);
 
     if (left)
-        nj__call_dual(s);
+        call(s);
     if (send)
         nj__send_recruit(s);
     return left;
 }
 
-bool nj__consume_dual(struct nj_strategy *s, struct nj_task *task, bool tagged)
+static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     return nj__consume_by_mode(s, task, tagged, leave_to_seated);
 }
+
+const struct nj_strategy_ops nj_dual_ops = {
+    .name = "dual",
+    .consume = consume,
+    .rest = rest,
+    .arrive = arrive,
+    .asked = call,
+    .stopped = stopped,
+};
+
+const struct nj_strategy_ops *const nj_strategies[NJ_N_STRATEGIES] = {
+    [NJ_STRATEGY_PC] = &nj_pc_ops,     [NJ_STRATEGY_PEC] = &nj_pec_ops,
+    [NJ_STRATEGY_EPC] = &nj_epc_ops,   [NJ_STRATEGY_ADAPTIVE] = &nj_adaptive_ops,
+    [NJ_STRATEGY_DUAL] = &nj_dual_ops,
+};

@@ -4,10 +4,11 @@
  * consumed with a cold cache. What must not be deferred runs inline.
  */
 #include "base/assert.h"
+#include "reference/strategies.h"
 #include "sched/context.h"
 #include "sched/strategy_internal.h"
 
-bool nj__consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged)
+static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     switch (nj__type_of(s, task)) {
     case NJ_NON_BLOCKING:
@@ -28,3 +29,5 @@ bool nj__consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged)
     }
     NJ_UNREACHABLE("no type of nj__type_of()");
 }
+
+const struct nj_strategy_ops nj_pec_ops = {.name = "pec", .consume = consume};

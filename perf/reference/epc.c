@@ -6,10 +6,11 @@
  * The recruit goes through the ordinary queue, so nothing says that it will ever come: when all
  * threads consume, it waits behind them, and nobody produces. That is why there is adaptive.c.
  */
+#include "reference/strategies.h"
 #include "sched/context.h"
 #include "sched/strategy_internal.h"
 
-bool nj__consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged)
+static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged;
     if (nj__type_of(s, task) == NJ_NON_BLOCKING) {
@@ -23,3 +24,5 @@ bool nj__consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged)
     nj__run_task(s, task, false);
     return nj__word_resume(&s->word, s->config.asks_again);
 }
+
+const struct nj_strategy_ops nj_epc_ops = {.name = "epc", .consume = consume};

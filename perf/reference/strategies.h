@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Strategies of threads that the adaptive one (sched/strategy.h) is compared to. The server runs
+ * none of them: they are for benchmarks and tests, and not part of libnightjar.
+ */
+#ifndef NJ_REFERENCE_STRATEGIES_H
+#define NJ_REFERENCE_STRATEGIES_H
+
+#include "reference/seats.h"
+#include "sched/strategy.h"
+
+enum nj_strategy_kind {
+    NJ_STRATEGY_PC,       /* produce, consume: everything inline */
+    NJ_STRATEGY_PEC,      /* produce, execute, consume: everything that may block is queued */
+    NJ_STRATEGY_EPC,      /* execute production, consume: a recruit is queued for every task */
+    NJ_STRATEGY_ADAPTIVE, /* Eat What You Kill: the best of them for each task */
+    NJ_STRATEGY_DUAL,     /* EPC while a second thread is there, else PEC */
+    NJ_N_STRATEGIES
+};
+
+extern const struct nj_strategy_ops nj_pc_ops, nj_pec_ops, nj_epc_ops, nj_dual_ops;
+extern const struct nj_strategy_ops *const nj_strategies[NJ_N_STRATEGIES];
+
+/* nj_strategy_config.of_ops of the dual strategy. */
+struct nj_dual {
+    /* Two threads of the executor stay until it is stopped, also when there is nothing to produce.
+     * They are to be leased (sched/thread_pool.h). */
+    bool keeps_two;
+    _Atomic uint32_t n_wakes[NJ__SEATS]; /* of those who sleep */
+};
+
+#endif
