@@ -123,7 +123,6 @@ struct nj_shard {
     struct nj_handlers handlers;
 
     struct nj_pool conns;    /* struct nj_conn */
-    uint32_t active_counter; /* see active.h */
     struct nj_shares shares; /* who has how many of these */
     struct nj_pool talks;    /* struct nj_talk, for those that have said something */
     struct nj_list silent[NJ_N_SILENT];
@@ -181,16 +180,6 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now);
 struct nj_conn_user {
     void (*news)(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now);
 };
-
-/*
- * Active open from `local`, an address of this interface; the port is chosen such that replies come
- * to this shard. `user` stays the caller's and hears NJ_TCP_EV_OPENED or NJ_TCP_EV_DEAD. NULL:
- * every port to that place is in use (counted as connect_no_port), every connection object is
- * (connect_full), or the shard is draining.
- */
-struct nj_tcb *nj_shard_connect(struct nj_shard *s, const struct nj_addr *local,
-                                const struct nj_addr *remote, uint16_t rport,
-                                struct nj_conn_user *user, nj_ns now);
 
 /* Without new packets, nothing happens before this time: 0 = step again at once. */
 nj_ns nj_shard_next(const struct nj_shard *s);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "active.h"
 #include "base/attr.h"
 #include "wire/ip6.h"
 
@@ -305,7 +306,7 @@ static void connect_one(struct client *k, nj_ns now)
         const struct nj_iface_addr *from = &iface->addr[(n + i) % iface->n_addrs];
         if (!suits(c, from))
             continue;
-        k->tcb = nj_shard_connect(c->shard, &from->ip, &c->o->to, c->o->port, &k->user, now);
+        k->tcb = active_open(c->shard, &c->ports, &from->ip, &c->o->to, c->o->port, &k->user, now);
         if (k->tcb)
             break;
     }

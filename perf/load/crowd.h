@@ -61,6 +61,7 @@ struct crowd {
     nj_ns measure_from, measure_to, swept_at, retry_at;
     struct nj_prng prng;
     uint32_t next_path; /* with --in-turn */
+    uint32_t ports;     /* see active.h */
     uint32_t sweep_next;
     struct client *clients;
     struct nj_list opening; /* to be opened */

@@ -2,8 +2,8 @@
 /* Connections that a shard opens: their ports, where the replies go, who hears of them. */
 #include <criterion/criterion.h>
 
+#include "active.h"
 #include "base/prng.h"
-#include "shard/active.h"
 #include "support/shard_rig.h"
 
 #define SERVER_IP 0xc6120009u
@@ -37,7 +37,7 @@ static struct nj_tuple to(uint32_t ip, uint16_t port)
     return (struct nj_tuple){.remote = rig_addr(ip), .local = rig_addr(RIG_IP), .rport = port};
 }
 
-Test(shard_active, ports_steer_home_within_few_tries)
+Test(perf_load_active, ports_steer_home_within_few_tries)
 {
     static const uint32_t n_shards[] = {1, 2, 3, 7, 16, 64};
     struct nj_prng prng;
@@ -54,7 +54,7 @@ Test(shard_active, ports_steer_home_within_few_tries)
                 memcpy(t.remote.b, a, sizeof a);
                 memcpy(t.local.b, a, sizeof a[0]);
             }
-            uint32_t tries = nj_active_port(&p.steer, &p.flows, &key_a, &counter, &t);
+            uint32_t tries = active_port(&p.steer, &p.flows, &key_a, &counter, &t);
             cr_assert_eq(nj_steer_owner(&p.steer, &t), n - 1);
             cr_assert_geq(t.lport, NJ_ACTIVE_PORT_MIN);
             most = tries > most ? tries : most;
@@ -67,7 +67,7 @@ Test(shard_active, ports_steer_home_within_few_tries)
 }
 
 /* RFC 6056 3.3.3: a place has a start of its own, which only the key tells, and ports count up. */
-Test(shard_active, ports_count_up_from_a_secret_start)
+Test(perf_load_active, ports_count_up_from_a_secret_start)
 {
     struct ports p;
     ports_init(&p, 0, 1, 128);
@@ -75,13 +75,13 @@ Test(shard_active, ports_count_up_from_a_secret_start)
     for (uint16_t port = 1; port <= 64; port++) {
         uint32_t one = 0, other = 0;
         struct nj_tuple t = to(SERVER_IP, port), next = t, keyed = t, place = to(SERVER_IP, 1000);
-        nj_active_port(&p.steer, &p.flows, &key_a, &one, &t);
-        nj_active_port(&p.steer, &p.flows, &key_a, &one, &next);
+        active_port(&p.steer, &p.flows, &key_a, &one, &t);
+        active_port(&p.steer, &p.flows, &key_a, &one, &next);
         cr_expect_eq(next.lport - NJ_ACTIVE_PORT_MIN,
                      (t.lport + 1 - NJ_ACTIVE_PORT_MIN) % NJ_ACTIVE_PORTS);
-        nj_active_port(&p.steer, &p.flows, &key_b, &other, &keyed);
+        active_port(&p.steer, &p.flows, &key_b, &other, &keyed);
         other = 0;
-        nj_active_port(&p.steer, &p.flows, &key_a, &other, &place);
+        active_port(&p.steer, &p.flows, &key_a, &other, &place);
         n_far += abs(keyed.lport - t.lport) > 256;
         n_far += abs(place.lport - t.lport) > 256;
     }
@@ -138,9 +138,10 @@ static struct rig *rig_of(uint32_t index, uint32_t n_shards, uint32_t conns_max)
 
 static struct nj_tcb *open_one(struct rig *r, struct tester *u, uint16_t port)
 {
+    static uint32_t counter;
     struct nj_addr local = rig_addr(RIG_IP), remote = rig_addr(SERVER_IP);
     u->user.news = on_news;
-    u->tcb = nj_shard_connect(r->s, &local, &remote, port, &u->user, r->now);
+    u->tcb = active_open(r->s, &counter, &local, &remote, port, &u->user, r->now);
     return u->tcb;
 }
 
@@ -159,7 +160,7 @@ static void deliver(struct rig *r, const struct nj_tcb *t)
     rig_seg_mss(r, &p, p.snd_nxt, NJ_TCP_SYN | NJ_TCP_ACK, NULL, 0, 1460);
 }
 
-Test(shard_active, the_user_hears_of_everything)
+Test(perf_load_active, the_user_hears_of_everything)
 {
     struct rig *r = rig_of(0, 1, 64);
     struct tester u = {0};
@@ -197,7 +198,7 @@ Test(shard_active, the_user_hears_of_everything)
     rig_free(r);
 }
 
-Test(shard_active, a_refused_connection_is_dead)
+Test(perf_load_active, a_refused_connection_is_dead)
 {
     struct rig *r = rig_of(0, 1, 64);
     struct tester u = {0};
@@ -212,7 +213,7 @@ Test(shard_active, a_refused_connection_is_dead)
     rig_free(r);
 }
 
-Test(shard_active, the_server_and_others_live_side_by_side)
+Test(perf_load_active, the_server_and_others_live_side_by_side)
 {
     struct rig *r = rig_of(0, 1, 64);
     struct tester u = {0};
@@ -238,7 +239,7 @@ Test(shard_active, the_server_and_others_live_side_by_side)
 
 /* Every reply that a device without RSS brings to its shard stays there, and another shard would
  * know where it belongs. */
-Test(shard_active, replies_come_home)
+Test(perf_load_active, replies_come_home)
 {
     enum { N = 200 };
     static struct tester u[2][N];
@@ -264,7 +265,7 @@ Test(shard_active, replies_come_home)
     }
 }
 
-Test(shard_active, ports_run_out)
+Test(perf_load_active, ports_run_out)
 {
     enum { N_SHARDS = 64, N = 2048 };
     static struct tester u[N];
@@ -287,7 +288,7 @@ Test(shard_active, ports_run_out)
     rig_free(r);
 }
 
-Test(shard_active, blocks_run_out)
+Test(perf_load_active, blocks_run_out)
 {
     struct rig *r = rig_of(0, 1, 2);
     struct tester u[3] = {0};

@@ -8,10 +8,10 @@
  * plus a counter, so that who sees the ports to one place learns nothing of those to another, and a
  * port is used again as late as can be.
  */
-#include "shard/active.h"
+#include "active.h"
 
 #include "base/hash.h"
-#include "shard/shard_internal.h"
+#include "telem/counters.h"
 
 /* What the start depends on. No padding, and no struct nj_tuple, whose hash is the ISN's. */
 struct place {
@@ -20,8 +20,8 @@ struct place {
 };
 _Static_assert(sizeof(struct place) == 34, "hashed whole");
 
-uint32_t nj_active_port(const struct nj_steer *steer, const struct nj_flow_table *flows,
-                        const struct nj_hash_key *key, uint32_t *counter, struct nj_tuple *t)
+uint32_t active_port(const struct nj_steer *steer, const struct nj_flow_table *flows,
+                     const struct nj_hash_key *key, uint32_t *counter, struct nj_tuple *t)
 {
     struct place place = {t->remote, t->local, t->rport};
     uint32_t start = (uint32_t)nj_hash(key, &place, sizeof place);
@@ -35,15 +35,15 @@ uint32_t nj_active_port(const struct nj_steer *steer, const struct nj_flow_table
     return 0;
 }
 
-struct nj_tcb *nj_shard_connect(struct nj_shard *s, const struct nj_addr *local,
-                                const struct nj_addr *remote, uint16_t rport,
-                                struct nj_conn_user *user, nj_ns now)
+struct nj_tcb *active_open(struct nj_shard *s, uint32_t *counter, const struct nj_addr *local,
+                           const struct nj_addr *remote, uint16_t rport, struct nj_conn_user *user,
+                           nj_ns now)
 {
     struct nj_tuple t = {.remote = *remote, .local = *local, .rport = rport};
 
     if (s->draining)
         return NULL;
-    if (nj_active_port(&s->steer, &s->tcp.flows, &s->cfg.isn_key, &s->active_counter, &t) == 0) {
+    if (active_port(&s->steer, &s->tcp.flows, &s->cfg.isn_key, counter, &t) == 0) {
         nj_count(&s->counters, NJ_C_connect_no_port);
         return NULL;
     }
