@@ -182,9 +182,7 @@ enum nj_h2_hold {
     NJ_H2_HOLD_CONN,   /* ... of the connection */
 };
 enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st);
-/* Its id; and bytes of the request's body that were shown and not consumed. */
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
-uint32_t nj_h2_stream_held(const struct nj_h2_stream *st);
 
 /* The streams that on_request showed and that are neither over nor reset, in the order in which
  * they came; NULL behind the last. Nothing may be done to them on the way but nj_h2_reset(). */

@@ -256,11 +256,6 @@ uint32_t nj_h2_stream_id(const struct nj_h2_stream *st)
     return (uint32_t)st->id;
 }
 
-uint32_t nj_h2_stream_held(const struct nj_h2_stream *st)
-{
-    return st->n_held;
-}
-
 struct nj_h2 *nj_h2_of(const struct nj_h2_stream *st)
 {
     return st->h;

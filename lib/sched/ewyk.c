@@ -618,8 +618,3 @@ struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *e)
         .n_would_block = e->n_would_block,
     };
 }
-
-struct nj_fibers *nj_ewyk_fibers(struct nj_ewyk *e)
-{
-    return e->fibers;
-}

@@ -201,6 +201,5 @@ struct nj_ewyk_gauges {
     uint64_t n_would_block;
 };
 struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *);
-struct nj_fibers *nj_ewyk_fibers(struct nj_ewyk *);
 
 #endif

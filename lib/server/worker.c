@@ -251,13 +251,6 @@ bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms)
     return w->joined;
 }
 
-void nj_worker_stop(struct nj_worker *w)
-{
-    nj_worker_begin_stop(w);
-    while (!nj_worker_join(w, 60000))
-        ;
-}
-
 void nj_worker_free(struct nj_worker *w)
 {
     for (uint32_t i = 0; i < w->config.n_shards; i++)

@@ -34,7 +34,7 @@ struct nj_worker;
 int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out);
 
 /*
- * A shard's end of its rings. Used by one lcore only; after nj_worker_stop() any one thread may
+ * A shard's end of its rings. Used by one lcore only; after nj_worker_join() any one thread may
  * still poll.
  */
 struct nj_worker_port;
@@ -52,10 +52,8 @@ uint32_t nj_worker_n_out(const struct nj_worker_port *p);
  * most `wait_ms`; false when `run` has not returned by then. */
 void nj_worker_begin_stop(struct nj_worker *w);
 bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms);
-/* Both, waiting as long as it takes. */
-void nj_worker_stop(struct nj_worker *w);
 
-/* After nj_worker_stop(), when every job was polled. */
+/* After nj_worker_join(), when every job was polled. */
 void nj_worker_free(struct nj_worker *w);
 
 #endif

@@ -20,7 +20,7 @@ static void emit(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emi
 static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e,
                      bool unproven, nj_ns now)
 {
-    nj_tcp_prepend_for(m, e, &tcp->cfg.tx);
+    nj_tcp_prepend(m, e, &tcp->cfg.tx);
     emit(tcp, m, e, unproven, now);
 }
 
@@ -122,7 +122,7 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
         e.seq = seq;
         e.payload_sum = sum;
         if (first || last || !e.summed)
-            nj_tcp_prepend_for(m, &e, &tcp->cfg.tx);
+            nj_tcp_prepend(m, &e, &tcp->cfg.tx);
         else
             nj_tcp_head_prepend(m, &head, seq, sum);
         if (first && !last && e.summed)
@@ -385,26 +385,6 @@ static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     return send_again(tcp, t, r, lost, whole(tcp, t, n, lost), now);
 }
 
-/* The next new data waits until what was sent has had its time at the wished rate. */
-static void pace(struct nj_xfer *x, uint32_t n_bytes, nj_ns now)
-{
-    bool behind = x->pace_at + NJ_TCP_PACE_BURST < now;
-    x->pace_at = behind ? now - NJ_TCP_PACE_BURST : x->pace_at;
-    x->pace_at += (nj_ns)n_bytes * NJ_SEC / x->pace_rate;
-}
-
-/* What may be sent at once now, if anything may. */
-static uint32_t pace_room(const struct nj_tcb *t, nj_ns now)
-{
-    const struct nj_xfer *x = t->x;
-    if (!x->pace_rate)
-        return UINT32_MAX;
-    nj_ns credit = now > x->pace_at ? now - x->pace_at : 0;
-    credit = credit < NJ_TCP_PACE_BURST ? credit : NJ_TCP_PACE_BURST;
-    uint64_t n = x->pace_rate / 1000 * (credit / NJ_US) / 1000; /* a product of 64 bits is enough */
-    return n < t->snd_mss ? t->snd_mss : n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 /* New data goes while nothing is in flight: the timer and R2 count from here, whatever was probed
  * before. */
 static void begin_flight(struct nj_xfer *x, nj_ns now)
@@ -441,7 +421,6 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
 
     if (x->cwr_due) /* RFC 3168 6.1.2: in one segment; devices copy it into each that they cut */
         unit = t->snd_mss;
-    unit = nj_min_u32(unit, pace_room(t, now));
     uint32_t n = whole(tcp, t, nj_min_u32(nj_min_u32(queued, room), unit), queued);
     bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
 
@@ -449,10 +428,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
         return NOTHING;
     if ((!fin && !worth_sending(t, n, queued)) || !nj__sent_has_room(tcp, t))
         return NOTHING;
-    x->paced = now < x->pace_at;
-    if (x->paced)
-        return NOTHING;
-    bool may_probe = queued > 1 && t->snd_mss < t->mss_max && !x->pace_rate &&
+    bool may_probe = queued > 1 && t->snd_mss < t->mss_max &&
                      nj__sent_has_runs(tcp, t, 2); /* for it, and for what follows */
     uint32_t probe = may_probe ? nj__path_probe(t, nj_min_u32(queued - 1, room), now)
                                : 0; /* less the last byte: no FIN, no PSH */
@@ -464,8 +440,6 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
         begin_flight(x, now);
     nj__sent_push(tcp, t, n + fin, now);
     note_sent(t, n + fin, false, now);
-    if (x->pace_rate)
-        pace(x, n, now);
     return SENT;
 }
 
@@ -559,7 +533,7 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     note_limited(t);
     if (t->snd_nxt != nxt)
         nj__tlp_schedule(t, now);
-    if (unsent(t) > 0 && t->snd_nxt == t->snd_una && x->rexmit_at == NJ_NEVER && !x->paced) {
+    if (unsent(t) > 0 && t->snd_nxt == t->snd_una && x->rexmit_at == NJ_NEVER) {
         x->rexmit_at = now + x->rto; /* the window is shut: persist */
         x->progress_at = now;
     }

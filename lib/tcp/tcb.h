@@ -77,10 +77,8 @@ struct nj_xfer {
     nj_ns pto_at;    /* tail loss probe (RFC 8985 7) */
     nj_ns reo_at;    /* what is missing is lost from then on (RFC 8985 6.2 step 5) */
     nj_ns delack_at;
-    nj_ns close_at;     /* TIME_WAIT with a user, any other state without one */
-    nj_ns pace_at;      /* no new data before */
-    nj_ns burst_at;     /* after a time-out: the next burst goes then */
-    uint64_t pace_rate; /* bytes per second; 0: no pacing */
+    nj_ns close_at; /* TIME_WAIT with a user, any other state without one */
+    nj_ns burst_at; /* after a time-out: the next burst goes then */
 
     /* The send queue. */
     struct nj_mbuf_queue sndq;       /* from snd_una on; n_bytes does not count SYN or FIN */
@@ -100,7 +98,6 @@ struct nj_xfer {
     uint8_t dupacks;         /* without SACK */
     uint8_t n_backoffs;      /* consecutive time-outs */
     uint8_t frto;            /* RFC 5682: the step of its section 2.1 we are in; 0: none */
-    bool paced;              /* new data waits for pace_at */
     bool send_one;           /* one segment may go whatever the window says: recovery began */
     bool tlp_out, tlp_again; /* a probe is out; it repeated old data */
     bool limited;            /* limited_seq means something */

@@ -187,9 +187,6 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *dat
 /* Queue a reference to the slice; the queue takes its own reference on slice->ref. */
 bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_slice *slice);
 
-/* New data leaves no faster than this; 0: as fast as the windows allow. What is sent at once stays
- * within two milliseconds' worth, or a segment. Forgotten when the connection falls idle. */
-void nj_tcp_set_pacing(struct nj_tcp *tcp, struct nj_tcb *tcb, uint64_t bytes_per_s);
 /* Give up when data stays unacknowledged for so long (RFC 9293 3.9.1), rounded up to seconds;
  * 0: as the configuration has it. */
 void nj_tcp_set_user_timeout(struct nj_tcb *tcb, nj_ns timeout);

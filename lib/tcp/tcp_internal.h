@@ -15,7 +15,6 @@
 #define NJ_TCP_RTO_MAX          (60 * NJ_SEC) /* RFC 6298 2.5 */
 #define NJ_TCP_TLP_ACK_DELAY    (40 * NJ_MS)  /* so late may a lone segment be acknowledged */
 #define NJ_TCP_TLP_SLACK        (2 * NJ_MS)   /* two ticks of the wheel: ours, and the peer's */
-#define NJ_TCP_PACE_BURST       (2 * NJ_MS)   /* a late timer does not cost rate up to here */
 /* After a time-out at most so many segments leave at once, the next ones so much later: what was
  * lost may be many short ones, which cwnd, in bytes, does not bound. The initial window of RFC 6928
  * 2 is the largest burst that a sender may begin with; one of them per tick of the wheel is 116

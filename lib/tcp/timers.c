@@ -17,8 +17,7 @@ static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
     if (!x)
         return idle;
     nj_ns d = earlier(earlier(x->rexmit_at, x->pto_at), earlier(x->reo_at, x->delack_at));
-    d = earlier(earlier(d, x->burst_at), earlier(idle, x->close_at));
-    return earlier(d, x->paced ? x->pace_at : NJ_NEVER);
+    return earlier(earlier(d, x->burst_at), earlier(idle, x->close_at));
 }
 
 void nj__tcp_rearm(struct nj_tcp *tcp, struct nj_tcb *t)
@@ -125,8 +124,6 @@ static bool on_deadlines(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
     }
-    if (x->paced && now >= x->pace_at)
-        nj__tcb_note_output(tcp, t);
     if (now >= x->burst_at) {
         x->burst_at = NJ_NEVER;
         nj__tcb_note_output(tcp, t);

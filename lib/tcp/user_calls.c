@@ -84,14 +84,6 @@ void nj_tcp_set_user_timeout(struct nj_tcb *t, nj_ns timeout)
     t->user_timeout_s = (uint16_t)(s < UINT16_MAX ? s : UINT16_MAX);
 }
 
-void nj_tcp_set_pacing(struct nj_tcp *tcp, struct nj_tcb *t, uint64_t bytes_per_s)
-{
-    nj__tcb_wake(tcp, t);
-    t->x->pace_rate = bytes_per_s;
-    t->x->pace_at = 0;
-    nj__tcb_note_output(tcp, t);
-}
-
 /* RFC 9293 3.10.5. */
 void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {

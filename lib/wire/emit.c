@@ -128,11 +128,6 @@ static uint16_t leave_to_device(struct rte_mbuf *m, const struct nj_tcp_emit *e,
         nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP, seg_bytes));
 }
 
-void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e)
-{
-    nj_tcp_prepend_for(m, e, &(struct nj_tx_offload){.tcp_csum = false});
-}
-
 /* As put_options(), where timestamps are all there is: mostly. Returns the sum, too. */
 static inline uint64_t put_timestamps(uint8_t *to, const struct nj_tcp_opts *o)
 {
@@ -176,8 +171,7 @@ static uint16_t software_csum(const struct rte_mbuf *m, const struct nj_tcp_emit
     return (uint16_t)~nj__csum_fold(e->summed ? sum + e->payload_sum : nj__csum_add_mbuf(sum, m));
 }
 
-void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,
-                        const struct nj_tx_offload *tx)
+void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e, const struct nj_tx_offload *tx)
 {
     uint16_t hdr_bytes = (uint16_t)(NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes(&e->opts));
     uint8_t *to = (uint8_t *)rte_pktmbuf_mtod(m, char *) - hdr_bytes;

@@ -65,14 +65,12 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o);
 /*
  * Prepend the TCP header and its options to `m`, whose data is the payload (it may be chained), and
  * fill in the checksum over pseudo-header, header and payload.
- * Needs NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes() of headroom.
+ * Needs NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes() of headroom. What `tx` says that the device does is
+ * only prepared: the mbuf tells it how (RTE_MBUF_F_TX_*), and the functions below add to that.
+ * e->tso_mss wants tx->tso.
  */
-void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e);
-
-/* The same, but what `tx` says that the device does is only prepared: the mbuf tells it how
- * (RTE_MBUF_F_TX_*), and the functions below add to that. e->tso_mss wants tx->tso. */
-void nj_tcp_prepend_for(struct rte_mbuf *m, const struct nj_tcp_emit *e,
-                        const struct nj_tx_offload *tx);
+void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                    const struct nj_tx_offload *tx);
 
 #define NJ_TCP_HEAD_BYTES_MAX (NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX)
 

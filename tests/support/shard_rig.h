@@ -260,7 +260,7 @@ static inline bool rig_seg_mss(struct rig *r, const struct rig_peer *p, uint32_t
                             .wnd = (uint16_t)p->rcv_wnd,
                             .flags = flags,
                             .opts = {.has_mss = mss != 0, .mss = mss}};
-    nj_tcp_prepend(m, &e);
+    nj_tcp_prepend(m, &e, &(struct nj_tx_offload){.tcp_csum = false});
     bool v4 = nj_addr_is_v4(&p->tuple.remote);
     nj_ip_prepend(m, &(struct nj_ip_meta){.src = p->tuple.local, .dst = p->tuple.remote},
                   IPPROTO_TCP, 1);

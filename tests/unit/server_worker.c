@@ -117,6 +117,13 @@ static void *drive_shard(void *arg)
     return NULL;
 }
 
+static void stop(struct nj_worker *w)
+{
+    nj_worker_begin_stop(w);
+    while (!nj_worker_join(w, 60000))
+        ;
+}
+
 static void drive(uint32_t n_jobs, uint32_t depth, bool idles, uint32_t tidy_pauses)
 {
     static struct tally t;
@@ -138,7 +145,7 @@ static void drive(uint32_t n_jobs, uint32_t depth, bool idles, uint32_t tidy_pau
         pthread_join(threads[i], NULL);
         cr_expect_eq(shards[i].n_bad, 0);
     }
-    nj_worker_stop(w);
+    stop(w);
     cr_expect_eq(atomic_load(&t.n_run), (uint64_t)SHARDS * n_jobs);
     cr_expect_gt(atomic_load(&t.n_tidy), 0);
     nj_worker_free(w);
@@ -172,7 +179,7 @@ Test(server_worker, name_and_bound, .timeout = 60)
         cr_expect_eq(poll_one(w, 1), &jobs[i]);
     struct job *none;
     cr_expect_eq(poll_jobs(w, 0, &none, 1), 0);
-    nj_worker_stop(w);
+    stop(w);
     cr_expect_str_eq(t.thread_name, "nj-log");
     nj_worker_free(w);
 }
@@ -188,7 +195,7 @@ Test(server_worker, stop_runs_what_was_submitted, .timeout = 60)
 
         for (int i = 0; i < round; i++)
             cr_assert(submit(port, &jobs[i]));
-        nj_worker_stop(w);
+        stop(w);
         cr_expect(!submit(port, &jobs[0]));
         cr_expect_eq(poll_jobs(w, round % SHARDS, back, JOBS_MAX), (uint32_t)round);
         nj_worker_free(w);
@@ -215,6 +222,6 @@ Test(server_worker, tidies_while_idle, .timeout = 60)
     cr_assert_eq(nj_worker_start(&config, &w), 0);
     while (atomic_load(&t.n_tidy) < 5)
         sched_yield();
-    nj_worker_stop(w);
+    stop(w);
     nj_worker_free(w);
 }

@@ -297,7 +297,7 @@ static void syn_in_pieces(struct world *w, uint16_t port, uint8_t ecn_first, uin
                             .flags = NJ_TCP_SYN,
                             .wnd = 1000,
                             .opts = {.has_mss = true, .mss = 1460}};
-    nj_tcp_prepend(m, &e);
+    nj_tcp_prepend(m, &e, &(struct nj_tx_offload){.tcp_csum = false});
     uint32_t n = m->pkt_len;
     memcpy(seg, rte_pktmbuf_mtod(m, void *), n);
     rte_pktmbuf_free(m);

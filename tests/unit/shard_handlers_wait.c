@@ -74,7 +74,7 @@ static void others_go_on(struct hr *h, struct hr_client *stuck_one)
     hr_settle(h);
     cr_expect(a->status == 200 && a->ended);
     cr_expect(b->status == 200 && b->ended);
-    cr_expect_eq(nj_fibers_in_use(nj_ewyk_fibers(h->r->s->handlers.ewyk)), h->config.fibers_max,
+    cr_expect_eq(nj_ewyk_gauges(h->r->s->handlers.ewyk).n_fibers_in_use, h->config.fibers_max,
                  "all are stuck");
 }
 

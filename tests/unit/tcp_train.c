@@ -147,17 +147,3 @@ Test(tcp_train, of_what_was_lost)
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_retransmit), 5);
     nj_dsl_fini(&w);
 }
-
-/* Two milliseconds' worth at once; the rest when its time has come. */
-Test(tcp_train, paced)
-{
-    struct world w;
-    open_train(&w, (struct dsl_options){0});
-    nj_tcp_set_pacing(&w.tcp, w.tcb, 2000000);
-    WRITE(&w, 9 * MSS);
-    uint32_t n = w.n_out - w.next_out;
-    cr_expect(n >= 4 && n <= 5, "%u segments", n);
-    nj_dsl_run(&w, 100 * MS);
-    expect_full(&w, 0, 8);
-    nj_dsl_fini(&w);
-}

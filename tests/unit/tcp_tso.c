@@ -209,18 +209,3 @@ Test(tcp_tso, few_mbufs)
     expect_full(&w, 0, 10);
     nj_dsl_fini(&w);
 }
-
-/* Two milliseconds' worth at once, in whatever segments. */
-Test(tcp_tso, paced)
-{
-    struct world w;
-    open_tso(&w, (struct dsl_options){.ecn = false});
-    nj_tcp_set_pacing(&w.tcp, w.tcb, 2000000);
-    WRITE(&w, 9000);
-    uint32_t n = w.n_out - w.next_out;
-    cr_expect(n >= 4 && n <= 5, "%u segments", n);
-    cr_expect_geq(w.n_cut, 1);
-    nj_dsl_run(&w, 100 * MS);
-    expect_full(&w, 0, 8);
-    nj_dsl_fini(&w);
-}

@@ -246,7 +246,7 @@ Test(wire_emit, round_trip)
         random_segment(&r, &iface, &e);
 
         struct rte_mbuf *m = random_chain(pool, &r, bytes, n);
-        nj_tcp_prepend(m, &e);
+        nj_tcp_prepend(m, &e, &(struct nj_tx_offload){.tcp_csum = false});
         nj_ipv4_prepend(
             m, &(struct nj_ip_meta){.src = e.tuple.local, .dst = e.tuple.remote, .ecn = e.ecn},
             IPPROTO_TCP, (uint16_t)run);
@@ -273,7 +273,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, const struct nj_iface *i
     struct rte_mbuf *m = nj_test_mbuf(pool, payload, n_payload);
     struct nj_ip_meta ip = {.src = e->tuple.local, .dst = e->tuple.remote, .ecn = e->ecn};
 
-    nj_tcp_prepend_for(m, e, tx);
+    nj_tcp_prepend(m, e, tx);
     *n_segment = rte_pktmbuf_pkt_len(m);
     nj_ip_prepend(m, &ip, IPPROTO_TCP, ident);
     nj_link_prepend(m, &peer_mac, iface, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
@@ -349,13 +349,13 @@ Test(wire_emit, tcp_head_once_more)
         }
         random_bytes(&r, bytes, sizeof bytes);
         struct rte_mbuf *first = nj_test_mbuf(pool, bytes, nj_prng_below(&r, 1400));
-        nj_tcp_prepend(first, &e);
+        nj_tcp_prepend(first, &e, &(struct nj_tx_offload){.tcp_csum = false});
         nj_tcp_head_keep(&head, first, &e);
 
         e.seq = (uint32_t)nj_prng_next(&r);
         random_bytes(&r, bytes, sizeof bytes);
         struct rte_mbuf *want = nj_test_mbuf(pool, bytes, n), *m = nj_test_mbuf(pool, bytes, n);
-        nj_tcp_prepend(want, &e);
+        nj_tcp_prepend(want, &e, &(struct nj_tx_offload){.tcp_csum = false});
         nj_tcp_head_prepend(m, &head, e.seq, nj__csum_add(0, bytes, n));
         expect_same_frame(run, m, want);
         rte_pktmbuf_free(first);

@@ -119,7 +119,7 @@ Test(wire_icmp6_emit, segments_round_trip)
                                 .opts = {.has_ts = run & 1, .ts_val = run}};
         struct nj_packet p;
         struct rte_mbuf *m = nj_test_mbuf(pool, data, n);
-        nj_tcp_prepend(m, &e);
+        nj_tcp_prepend(m, &e, &(struct nj_tx_offload){.tcp_csum = false});
         nj_ip_prepend(m, &(struct nj_ip_meta){.src = us, .dst = peer, .ecn = run & 3}, IPPROTO_TCP,
                       7);
         nj_eth_prepend(m, &peer_mac, &our_mac, RTE_ETHER_TYPE_IPV6);

@@ -40,7 +40,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, uint32_t stripped, uint3
     struct rte_mbuf *m = nj_test_mbuf(pool, "data", 4);
     uint16_t type = RTE_ETHER_TYPE_IPV4;
 
-    nj_tcp_prepend(m, &e);
+    nj_tcp_prepend(m, &e, &(struct nj_tx_offload){.tcp_csum = false});
     nj_ipv4_prepend(m, &(struct nj_ip_meta){.src = src, .dst = dst}, 6, 1);
     if (inner != UNTAGGED) {
         put_tag(m, (uint16_t)inner, type);
