@@ -215,6 +215,8 @@ static enum turn turn_of(const struct nj_txn *t)
     bool waits_for_body = t->exchange && !t->whole && !nj_exchange_is_ours(t->exchange);
 
     enum turn ours = t->exchange && !nj_exchange_sends_file(t->exchange) ? OURS : FOR_FILE;
+    if (!t->head_at && !t->exchange && !t->wait) /* it was reset, and RST_STREAM is yet to leave */
+        return FOR_TCP;
     if (!t->head_at)
         return waits_for_body ? FOR_BODY : ours;
     switch (nj_h2_hold(t->stream)) {

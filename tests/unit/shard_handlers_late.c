@@ -3,6 +3,7 @@
  * begun, rates before classes, files beside fields and bodies that do not fit them. */
 #include <criterion/criterion.h>
 
+#include "h2/h2_internal.h"
 #include "support/handlers_rig.h"
 
 #define LENT  (1u << 20)
@@ -125,7 +126,8 @@ static const struct nj_route routes[] = {
     {.path = "/sized", .type = NJ_NON_BLOCKING, .handle = sized_file},
     {.path = "/file", .type = NJ_NON_BLOCKING, .handle = plain_file, .body_max_bytes = 1000},
     {.path = "/kept", .type = NJ_NON_BLOCKING, .handle = keep_plain_file},
-    {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = sleep_long},
+    {.path = "/sleep", .type = NJ_BLOCKING, .handle = sleep_long},
+    {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = occupy},
 };
 
 static struct nj_policy policy;
@@ -299,5 +301,53 @@ Test(shard_handlers_late, too_long_a_body_beside_a_file)
         cr_expect(a->status == 200 && !a->closed && a->n_got == 20000, "%d: %lu bytes, error %u",
                   a->status, a->n_got, a->error);
     }
+    hr_free(h);
+}
+
+/* A request is reset since its connection has as many handlers as it may have, and the RST_STREAM
+ * waits behind more than the send queue takes for a peer that takes little. */
+Test(shard_handlers_late, a_reset_that_cannot_leave)
+{
+    struct hr *h = start();
+    char path[1200] = "/dir";
+
+    memset(path + 4, '"', 1000);
+    h->workers_slow = true;
+    hr_start(h);
+    h->r->s->h2->limits.glitches_max = 1u << 30;
+    struct hr_client *c = hr_connect(h);
+    int32_t id[HR_JOBS_MAX];
+    for (uint32_t i = 0; i < HR_JOBS_MAX; i++)
+        id[i] = hr_get(c, "/worker");
+    const struct hr_reply *redirect = hr_reply_of(c, hr_get(c, path));
+    hr_settle(h);
+    cr_expect_eq(redirect->status, 301);
+    for (uint32_t i = 0; i < HR_JOBS_MAX; i++)
+        hr_reset(c, id[i]);
+    for (uint32_t i = HR_JOBS_MAX; i < NJ_CONN_TASKS_MAX; i++)
+        hr_get(c, "/sleep");
+    hr_settle(h);
+    c->p->manual = true;
+    for (uint32_t i = 0; i < 40; i++)
+        hr_get(c, path);
+    const struct hr_reply *refused = hr_reply_of(c, hr_get(c, "/sleep"));
+    hr_settle(h);
+    cr_expect_eq(rig_count(h->r, NJ_C_conn_tasks_full), 1);
+    for (uint32_t i = 0; i < 20; i++) {
+        c->p->rcv_wnd = 600;
+        rig_ack(h->r, c->p);
+        hr_run(h, 20 * NJ_MS);
+        c->p->rcv_wnd = 0;
+        rig_ack(h->r, c->p);
+        hr_run(h, 5 * NJ_SEC);
+    }
+    cr_expect(!c->p->got_rst && !refused->closed);
+    cr_expect_eq(rig_count(h->r, NJ_C_file_timeout), 0);
+    c->p->manual = false;
+    c->p->rcv_wnd = 65535;
+    rig_ack(h->r, c->p);
+    hr_run(h, 10 * NJ_SEC);
+    cr_expect_eq(refused->error, NGHTTP2_REFUSED_STREAM);
+    h->workers_slow = false;
     hr_free(h);
 }
