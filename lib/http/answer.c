@@ -92,7 +92,8 @@ static void send_end(struct nj_exchange *x)
 /* The handler said how long it would be, and it is not. Of a file the file server says it. */
 static bool is_short(const struct nj_response *resp)
 {
-    return resp->ended && !resp->file && resp->declared != NJ_BODY_UNKNOWN && resp->n_written != resp->declared;
+    return resp->ended && !resp->file && resp->declared != NJ_BODY_UNKNOWN &&
+           resp->n_written != resp->declared;
 }
 
 static void check(struct nj_exchange *x)

@@ -192,8 +192,8 @@ static bool begin_parts(struct nj_site *site, struct reply *r, const struct nj__
     struct nj_str boundary = boundary_of(site, v, at);
     uint64_t n_bytes;
 
-    r->body = nj__body_of_parts(&site->files, known->object, &v->ranges, type_of(who, known), boundary,
-                                who->txn->requester, &n_bytes);
+    r->body = nj__body_of_parts(&site->files, known->object, &v->ranges, type_of(who, known),
+                                boundary, who->txn->requester, &n_bytes);
     if (!r->body)
         return false;
     memcpy(r->multipart, words, sizeof words - 1);

@@ -32,8 +32,8 @@ struct hr_reply {
     uint64_t n_got;
     bool wrong; /* a byte was not rig_byte() of its place */
     char length[24], allow[64], retry_after[8], trailer[32], x[64], date[32], server[16];
-    char type[64];    /* content-type, the last */
-    unsigned n_types; /* of such fields */
+    char type[64];           /* content-type, the last */
+    unsigned n_types;        /* of such fields */
     char body[HR_BODY_KEEP]; /* the first of it, terminated */
 };
 
