@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users compile and link with: a prefix as `meson install` makes it, from NJ_BUILD's build."""
+import glob
+import json
+import os
+import shutil
+import subprocess
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
+EXAMPLES = os.path.join(REPO, "examples")
+
+
+def run(*command, **more):
+    """Its standard output."""
+    done = subprocess.run(command, capture_output=True, text=True, **more)
+    if done.returncode:
+        raise AssertionError(f"{command}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def installed_headers():
+    """[(header, where it is installed below the folder of headers)] of the build's plan."""
+    with open(os.path.join(BUILD, "meson-info/intro-install_plan.json"), encoding="utf-8") as f:
+        plan = json.load(f)["headers"]
+    return [(source, entry["destination"].removeprefix("{includedir}/"))
+            for source, entry in plan.items()]
+
+
+class Prefix:
+    """In `folder`. `env` lets pkg-config find it, and the loader its library."""
+
+    def __init__(self, folder):
+        self.include, self.lib = (os.path.join(folder, name) for name in ("include", "lib"))
+        pkgconfig = os.path.join(self.lib, "pkgconfig")
+        os.makedirs(pkgconfig)
+        for source, place in installed_headers():
+            os.makedirs(os.path.dirname(os.path.join(self.include, place)), exist_ok=True)
+            shutil.copy(source, os.path.join(self.include, place))
+        for library in glob.glob(os.path.join(BUILD, "lib", "libnightjar.s*[o0-9]")):
+            shutil.copy(library, self.lib, follow_symlinks=False)
+        with open(os.path.join(BUILD, "meson-private/nightjar.pc"), encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        places = {"prefix": folder, "includedir": self.include, "libdir": self.lib}
+        with open(os.path.join(pkgconfig, "nightjar.pc"), "w", encoding="utf-8") as f:
+            for line in lines:
+                name = line.partition("=")[0]
+                print(f"{name}={places[name]}" if name in places else line, file=f)
+        self.env = os.environ | {"PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": self.lib}
+
+    def flags(self, which):
+        return run("pkg-config", which, "nightjar", env=self.env).split()
+
+    def make_examples(self, folder, **variables):
+        """Builds the examples in `folder`, which this makes, with these variables of make. Returns
+        what make prints."""
+        os.mkdir(folder)
+        for pattern in ("*.c", "*.conf", "Makefile"):
+            for path in glob.glob(os.path.join(EXAMPLES, pattern)):
+                shutil.copy(path, folder)
+        return run("make", "-C", folder, *(f"{name}={value}" for name, value in variables.items()),
+                   env=self.env)
