@@ -184,7 +184,8 @@ def guard(pattern):
     return passed, failed
 
 
-PACKAGE = ("package_abi", "package_hardening", "package_headers", "package_pkg_config")
+PACKAGE = ("package_abi", "package_examples", "package_hardening", "package_headers",
+           "package_pkg_config")
 
 
 def package(pattern):

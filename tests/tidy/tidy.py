@@ -19,7 +19,6 @@ import rfc
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LINE_MAX, FILE_MAX, FUNCTION_MAX = 100, 700, 70
-TOP_FOLDERS = ("lib", "app", "tests", "perf", "docs", "drivers-config")
 
 
 class Finding:

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of examples/, built outside of the tree with nothing but pkg-config."""
+import glob
+import os
+import re
+import shutil
+import tempfile
+import unittest
+
+from prefix import EXAMPLES, Prefix, run
+
+NAMES = sorted(os.path.basename(path)[:-2] for path in glob.glob(os.path.join(EXAMPLES, "*.c")))
+DPDK = re.compile(r"\b(?:rte_\w+\.h|RTE_\w+)|dpdk", re.I)
+REFERENCE_LINES_MAX = 40
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.mkdtemp(prefix="nj-package-")
+        cls.addClassCleanup(shutil.rmtree, scratch)
+        cls.prefix = Prefix(os.path.join(scratch, "prefix"))
+        cls.folder = os.path.join(scratch, "examples")
+        cls.said = cls.prefix.make_examples(cls.folder, CFLAGS="-O2 -Werror")
+
+    def test_each_is_built(self):
+        self.assertEqual(["events", "hello", "json_api", "paced", "reference"], NAMES)
+        for name in NAMES:
+            with self.subTest(program=name):
+                self.assertTrue(os.access(os.path.join(self.folder, name), os.X_OK), self.said)
+
+    def test_nothing_of_dpdk_is_exposed(self):
+        """Neither by the flags, nor by a header, a macro or a library that they lead to."""
+        for which in ("--cflags", "--libs", "--static --libs"):
+            flags = run("pkg-config", *which.split(), "nightjar", env=self.prefix.env)
+            self.assertNotRegex(flags, DPDK)
+            self.assertNotRegex(flags, r"-march|-include|-mss")
+        for name in NAMES:
+            with self.subTest(program=name):
+                source = os.path.join(self.folder, name + ".c")
+                compiler = ("cc", *self.prefix.flags("--cflags"), "-E")
+                self.assertNotRegex(run(*compiler, "-M", source), DPDK)
+                self.assertNotRegex(run(*compiler, "-dM", source), DPDK)
+                needed = run("readelf", "--wide", "--dynamic", os.path.join(self.folder, name))
+                self.assertEqual({"libnightjar.so.1", "libc.so.6"},
+                                 set(re.findall(r"\(NEEDED\).*\[(.*)\]", needed)))
+
+    def test_usage(self):
+        """A program without arguments says which it takes."""
+        for name in NAMES:
+            with self.subTest(program=name):
+                with self.assertRaisesRegex(AssertionError, r"usage: \S+ ADDRESS/PREFIX "):
+                    run(os.path.join(self.folder, name), env=self.prefix.env)
+
+    def test_the_one_by_reference_is_short(self):
+        with open(os.path.join(EXAMPLES, "reference.c"), encoding="utf-8") as f:
+            self.assertLessEqual(len(f.readlines()), REFERENCE_LINES_MAX)
+
+    def test_clean(self):
+        run("make", "-C", self.folder, "clean")
+        self.assertEqual([], [name for name in NAMES if name in os.listdir(self.folder)])
+        run("make", "-C", self.folder, env=self.prefix.env)
+
+
+if __name__ == "__main__":
+    unittest.main()
