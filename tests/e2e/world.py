@@ -142,9 +142,10 @@ def make_namespace(name, ipv6=False):
 
 class Server:
     """A running nightjar, or another of PROGRAMS. `ns` is where it runs, `prefix` its EAL file
-    prefix."""
+    prefix, `more` is for subprocess.Popen()."""
 
-    def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar", variables=()):
+    def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar", variables=(),
+                 **more):
         self.prefix = prefix
         self.output = ""  # its standard output, once it has ended
         self.said = ""    # on standard error, so far
@@ -159,15 +160,18 @@ class Server:
         errors, its_errors = pty.openpty() if stderr is None and os.isatty(2) else os.pipe()
         if os.isatty(its_errors):
             tty.setraw(its_errors)
+        command = self.command(program, options, [*eal, "--file-prefix", prefix])
         self.process = subprocess.Popen(
-            ["ip", "netns", "exec", ns, server_path(program), *eal, "--file-prefix", prefix,
-             "--", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=its_errors,
-            env=env, start_new_session=True)
+            ["ip", "netns", "exec", ns, *command], stdout=subprocess.PIPE, stderr=its_errors,
+            env=env, start_new_session=True, **{"stdin": subprocess.DEVNULL} | more)
         os.close(its_errors)
         self.listener = threading.Thread(target=self.listen, daemon=True,
                                          args=(errors, os.dup(stderr.fileno() if stderr else 2)))
         self.listener.start()
+
+    def command(self, program, options, eal):
+        """What is run, as a list of words."""
+        return [server_path(program), *eal, "--", *options]
 
     def listen(self, errors, to):
         """In a thread: what the server says on standard error goes where it would have gone."""
@@ -340,6 +344,9 @@ class World:
             options += ["--root", self.root]
         self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors,
                              self.program, self.variables)
+        self.wait_ready()
+
+    def wait_ready(self):
         try:
             self.server.wait_ready()
         except Failed as failed:
