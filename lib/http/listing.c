@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/json.h"
 #include "http/date.h"
 
 /* Where the page goes: what does not fit is counted only. */
@@ -34,41 +35,8 @@ static void put_number(struct sink *s, uint64_t v)
     put_bytes(s, p, (size_t)(end - p));
 }
 
-/* Bytes of the UTF-8 sequence at `p`, or 0 when there is none (RFC 3629 4): too long forms,
- * surrogates and what lies beyond U+10FFFF are none. The string is terminated. */
-static size_t utf8_length(const uint8_t *p)
-{
-    uint8_t low = 0x80, high = 0xbf; /* of the second byte */
-    size_t n;
-
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        n = 2;
-    else if (p[0] >= 0xe0 && p[0] <= 0xef)
-        n = 3;
-    else if (p[0] >= 0xf0 && p[0] <= 0xf4)
-        n = 4;
-    else
-        return 0;
-    if (p[0] == 0xe0)
-        low = 0xa0;
-    else if (p[0] == 0xed)
-        high = 0x9f;
-    else if (p[0] == 0xf0)
-        low = 0x90;
-    else if (p[0] == 0xf4)
-        high = 0x8f;
-    if (p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
 /* One character as text of HTML; NULL: it stands for itself. */
-static const char *html_of(uint8_t c)
+static const char *html_of(uint32_t c)
 {
     switch (c) {
     case '&':
@@ -86,36 +54,28 @@ static const char *html_of(uint8_t c)
     }
 }
 
-static void put_json_char(struct sink *s, uint8_t c)
+static void put_html(struct sink *s, struct nj_str text)
 {
-    static const char digits[] = "0123456789abcdef";
-    char escape[6] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]};
-
-    if (c == '"' || c == '\\')
-        put_bytes(s, (char[]){'\\', (char)c}, 2);
-    else if (c < 0x20 || c == 0x7f)
-        put_bytes(s, escape, sizeof escape);
-    else
-        put_bytes(s, (const char *)&c, 1);
+    while (text.n_bytes > 0) {
+        const char *p = text.p;
+        uint32_t c = nj_utf8_next(&text);
+        const char *html = c == NJ_NO_CHAR ? "\xef\xbf\xbd" /* U+FFFD */ : html_of(c);
+        if (html)
+            put(s, html);
+        else
+            put_bytes(s, p, (size_t)(text.p - p));
+    }
 }
 
-static void put_text(struct sink *s, const char *text, bool json)
+static void put_text(struct sink *s, const char *p, bool json)
 {
-    const uint8_t *p = (const uint8_t *)text;
+    struct nj_str text = {p, (uint32_t)strlen(p)};
+    size_t room = s->n < s->n_max ? s->n_max - s->n : 0;
 
-    while (*p) {
-        size_t n = utf8_length(p);
-        const char *html = n == 1 && !json ? html_of(*p) : NULL;
-        if (n == 0)
-            put(s, "\xef\xbf\xbd"); /* U+FFFD */
-        else if (html)
-            put(s, html);
-        else if (n == 1 && json)
-            put_json_char(s, *p);
-        else
-            put_bytes(s, (const char *)p, n);
-        p += n > 0 ? n : 1;
-    }
+    if (json)
+        s->n += nj_json_chars(room > 0 ? s->out + s->n : NULL, room, text, NJ_JSON_REPLACED);
+    else
+        put_html(s, text);
 }
 
 /* A name as one segment of a relative URL. Only unreserved bytes stand for themselves (RFC 3986

@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/json.h"
 #include "server/addresses.h"
-#include "server/json_string.h"
 
 /* --- pieces -------------------------------------------------------------------------------- */
 
@@ -194,7 +194,11 @@ static char *put_key_number(char *to, const char *key, uint64_t n)
 static char *put_key_string(char *to, const char *key, struct text t)
 {
     to = put(to, key);
-    return nj_json_string(to, t.p, t.n);
+    *to++ = '"';
+    to += nj_json_chars(to, SIZE_MAX, (struct nj_str){(const char *)t.p, (uint32_t)t.n},
+                        NJ_JSON_LATIN1);
+    *to++ = '"';
+    return to;
 }
 
 static char *put_key_ms(char *to, const char *key, nj_ns ns)

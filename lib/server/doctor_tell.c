@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "server/doctor.h"
-#include "server/json_string.h"
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 
@@ -105,10 +105,11 @@ static void tell_text(struct nj_doctor *d, const struct nj_finding *f)
 
 static void put_member(struct nj_doctor *d, const char *key, const char *value, size_t n)
 {
-    char text[NJ_JSON_STRING_BYTES(sizeof(struct nj_text))];
-    char *end = nj_json_string(text, value, n);
+    char text[NJ_JSON_BYTES(sizeof(struct nj_text))];
+    struct nj_str s = {value, (uint32_t)n};
+    size_t n_text = nj_json_chars(text, sizeof text, s, NJ_JSON_LATIN1);
 
-    fprintf(d->out, "\"%s\": %.*s", key, (int)(end - text), text);
+    fprintf(d->out, "\"%s\": \"%.*s\"", key, (int)n_text, text);
 }
 
 static void tell_json(struct nj_doctor *d, const struct nj_finding *f)
