@@ -43,6 +43,22 @@ static inline struct nj_str nj_str_trim(struct nj_str s)
     return s;
 }
 
+/* A decimal number, of digits alone: no sign, no blanks. False: it is none, or above 2^64 - 1. */
+static inline bool nj_str_number(struct nj_str s, uint64_t *out)
+{
+    uint64_t v = 0;
+
+    for (uint32_t i = 0; i < s.n_bytes; i++) {
+        unsigned digit = (unsigned)(uint8_t)s.p[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, digit, &v))
+            return false;
+    }
+    if (s.n_bytes == 0)
+        return false;
+    *out = v;
+    return true;
+}
+
 #define NJ_DIGITS_MAX 20 /* of a uint64_t */
 
 /* The decimal digits of `v`, in front of `end`. Returns where they begin. */

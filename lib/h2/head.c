@@ -28,18 +28,13 @@ static bool take(struct nj_str *slot, struct nj_str value)
 /* RFC 9110 8.6 */
 static bool take_length(struct nj__h2_head *head, struct nj_str value)
 {
-    int64_t sum = 0;
+    uint64_t n;
 
     if (head->trailers)
         return true; /* it says nothing there */
-    if (head->length != NJ__H2_NO_LENGTH || value.n_bytes == 0 || value.n_bytes > 18)
+    if (head->length != NJ__H2_NO_LENGTH || value.n_bytes > 18 || !nj_str_number(value, &n))
         return false;
-    for (uint32_t i = 0; i < value.n_bytes; i++) {
-        if (value.p[i] < '0' || value.p[i] > '9')
-            return false;
-        sum = sum * 10 + (value.p[i] - '0');
-    }
-    head->length = sum;
+    head->length = (int64_t)n;
     return true;
 }
 

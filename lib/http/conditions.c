@@ -95,7 +95,7 @@ static bool same_tag(struct nj_str tag, bool weak, const struct nj_validators *v
  * closed leaves open where the next one would begin. */
 static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool strongly)
 {
-    list = nj__trim(list);
+    list = nj_str_trim(list);
     if (list.n_bytes == 1 && *list.p == '*')
         return true;
     while (list.n_bytes > 0) {
@@ -108,11 +108,11 @@ static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool st
         } else if (same_tag(tag, weak, v, strongly)) {
             return true;
         } else {
-            list = nj__trim(list);
+            list = nj_str_trim(list);
             if (list.n_bytes > 0 && *list.p != ',')
                 return false;
         }
-        list = nj__trim(list);
+        list = nj_str_trim(list);
     }
     return false;
 }
@@ -128,7 +128,7 @@ static int64_t modified(const struct nj_validators *v, int64_t now_s)
 /* A date that counts: there is one, it is one, and the file has one to compare it with. */
 static bool date_of(struct nj_str value, const struct nj_validators *v, int64_t now_s, int64_t *out)
 {
-    return value.p && v->has_date && nj_date_parse(nj__trim(value), now_s, out);
+    return value.p && v->has_date && nj_date_parse(nj_str_trim(value), now_s, out);
 }
 
 enum nj_verdict nj_conditions_check(const struct nj_conditions *c, const struct nj_validators *v,
@@ -158,7 +158,7 @@ enum nj_verdict nj_conditions_check(const struct nj_conditions *c, const struct 
 bool nj_conditions_range_counts(const struct nj_conditions *c, const struct nj_validators *v,
                                 int64_t now_s)
 {
-    struct nj_str value = nj__trim(c->if_range), tag;
+    struct nj_str value = nj_str_trim(c->if_range), tag;
     int64_t date;
     bool weak;
 

@@ -5,17 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
+#include "http/scan.h"
 
 static bool is_control(uint8_t c)
 {
@@ -28,13 +18,11 @@ static int decode(struct nj_str path, uint32_t *at)
 {
     uint8_t c = (uint8_t)path.p[(*at)++];
     if (c == '%') {
-        if (path.n_bytes - *at < 2)
+        int escaped = nj__unescaped(path.p + *at - 1, path.n_bytes - *at + 1);
+        if (escaped < 0)
             return -1;
-        int hi = hex_value(path.p[*at]), lo = hex_value(path.p[*at + 1]);
         *at += 2;
-        if (hi < 0 || lo < 0)
-            return -1;
-        c = (uint8_t)(hi << 4 | lo);
+        c = (uint8_t)escaped;
         if (c == '/')
             return -1;
     } else if (c == '#') {
@@ -135,9 +123,8 @@ bool nj_path_is_plain(struct nj_str path)
             continue;
         }
         char c = path.p[i];
-        bool escape = c == '%' && path.n_bytes - i > 2 && hex_value(path.p[i + 1]) >= 0 &&
-                      hex_value(path.p[i + 2]) >= 0;
-        if (escape || is_control((uint8_t)c) || strchr("?#\\", c))
+        if (nj__unescaped(path.p + i, path.n_bytes - i) >= 0 || is_control((uint8_t)c) ||
+            strchr("?#\\", c))
             return false;
     }
     return true;

@@ -4,7 +4,6 @@
 
 #include "base/limits.h"
 #include "http/exchange_internal.h"
-#include "http/scan.h"
 #include "sched/ewyk.h"
 
 /* It fits the smallest block. */
@@ -46,11 +45,10 @@ int nj_response_status(struct nj_response *resp, unsigned status)
 
 static int declare(struct nj_response *resp, const char *value)
 {
-    struct nj_str rest = {value, (uint32_t)strnlen(value, UINT32_MAX)};
+    struct nj_str digits = {value, (uint32_t)strnlen(value, UINT32_MAX)};
     uint64_t n;
 
-    if (resp->declared != NJ_BODY_UNKNOWN || !nj__number(&rest, &n) || rest.n_bytes > 0 ||
-        n == NJ_BODY_UNKNOWN)
+    if (resp->declared != NJ_BODY_UNKNOWN || !nj_str_number(digits, &n) || n == NJ_BODY_UNKNOWN)
         return NJ_ERR_INVALID;
     resp->declared = n;
     return 0;

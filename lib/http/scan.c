@@ -2,21 +2,6 @@
 #include "http/scan.h"
 
 #include <string.h>
-#include <strings.h>
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-struct nj_str nj__trim(struct nj_str s)
-{
-    while (s.n_bytes > 0 && is_blank(s.p[0]))
-        nj__skip(&s, 1);
-    while (s.n_bytes > 0 && is_blank(s.p[s.n_bytes - 1]))
-        s.n_bytes--;
-    return s;
-}
 
 /* Bytes up to `end` that is not in quotes, or to the end of the string. */
 static uint32_t span_to(struct nj_str s, char end)
@@ -37,7 +22,7 @@ bool nj__list_next(struct nj_str *rest, struct nj_str *element)
 {
     while (rest->n_bytes > 0) {
         uint32_t n = span_to(*rest, ',');
-        *element = nj__trim((struct nj_str){rest->p, n});
+        *element = nj_str_trim((struct nj_str){rest->p, n});
         nj__skip(rest, n < rest->n_bytes ? n + 1 : n);
         if (element->n_bytes > 0)
             return true;
@@ -80,12 +65,12 @@ bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
 {
     uint32_t n = span_to(element, ';');
 
-    *name = nj__trim((struct nj_str){element.p, n});
+    *name = nj_str_trim((struct nj_str){element.p, n});
     *q = 1000;
     while (n < element.n_bytes) {
         nj__skip(&element, n + 1);
         n = span_to(element, ';');
-        struct nj_str p = nj__trim((struct nj_str){element.p, n});
+        struct nj_str p = nj_str_trim((struct nj_str){element.p, n});
         if (p.n_bytes >= 2 && (p.p[0] == 'q' || p.p[0] == 'Q') && p.p[1] == '=')
             return read_q((struct nj_str){p.p + 2, p.n_bytes - 2}, q);
     }
@@ -102,7 +87,32 @@ bool nj_field_value_is_good(const char *value)
     return n == 0 || (!strchr(" \t", value[0]) && !strchr(" \t", value[n - 1]));
 }
 
-bool nj__str_is(struct nj_str s, const char *literal)
+static char lower(char c)
 {
-    return s.n_bytes == strlen(literal) && strncasecmp(s.p, literal, s.n_bytes) == 0;
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+bool nj__str_is(struct nj_str s, const char *word)
+{
+    uint32_t i = 0;
+
+    while (i < s.n_bytes && word[i] && lower(s.p[i]) == lower(word[i]))
+        i++;
+    return i == s.n_bytes && !word[i];
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int nj__unescaped(const char *p, size_t n)
+{
+    int high = n > 2 && p[0] == '%' ? hex_value(p[1]) : -1;
+    int low = high >= 0 ? hex_value(p[2]) : -1;
+
+    return low >= 0 ? high << 4 | low : -1;
 }

@@ -14,9 +14,6 @@ static inline void nj__skip(struct nj_str *s, uint32_t n)
     s->n_bytes -= n;
 }
 
-/* Without blanks (OWS) at both ends. */
-struct nj_str nj__trim(struct nj_str s);
-
 /* Take digits from the front. What does not fit is the largest number there is. False: there are
  * none. */
 bool nj__number(struct nj_str *s, uint64_t *out);
@@ -34,6 +31,11 @@ bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q);
  * only. */
 bool nj_field_value_is_good(const char *value);
 
-bool nj__str_is(struct nj_str s, const char *literal); /* case ignored */
+/* The same but for the case of ASCII letters, whatever the locale of the program is. */
+bool nj__str_is(struct nj_str s, const char *word);
+
+/* The byte that the "%41" at the front of `n` bytes stands for (RFC 3986 2.1), or -1: there is no
+ * such escape. */
+int nj__unescaped(const char *p, size_t n);
 
 #endif

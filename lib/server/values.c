@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/field.h"
+
 /* A number with one of the units, in units of the first. */
 struct unit {
     const char *name;
@@ -113,12 +115,9 @@ void nj_show_seconds(double seconds, char *text, size_t n_text)
 
 bool nj_read_number(const char *text, uint64_t *out)
 {
-    size_t n = strspn(text, "0123456789");
+    struct nj_str s = {text, (uint32_t)strnlen(text, UINT32_MAX)};
 
-    if (n == 0 || n > 18 || text[n] != '\0')
-        return false;
-    *out = strtoull(text, NULL, 10);
-    return true;
+    return s.n_bytes <= 18 && nj_str_number(s, out);
 }
 
 /* "22:00": two digits each. 24:00 is the end of the day. */
