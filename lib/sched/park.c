@@ -18,7 +18,7 @@
 #define ASLEEP   1u
 #define ONE_WAKE 2u
 
-bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
+bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
 {
     struct timespec ts = {(time_t)(timeout_ns / NJ_SEC), (long)(timeout_ns % NJ_SEC)};
     uint32_t now = seen;
@@ -35,7 +35,7 @@ bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
     return !late;
 }
 
-void nj__unpark(_Atomic uint32_t *n_wakes)
+void nj_unpark(_Atomic uint32_t *n_wakes)
 {
     NJ__STEP(NJ__AT_WAKE, 0);
     if (atomic_fetch_add_explicit(n_wakes, ONE_WAKE, memory_order_release) & ASLEEP)

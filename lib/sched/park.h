@@ -15,9 +15,9 @@
  * One thread parks at a word. The word starts as an even number, and only its equality to `seen`
  * means something.
  */
-bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns);
+bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns);
 /* Count a wake-up, and wake the thread if it sleeps there; else this is no system call. Does not
  * block. */
-void nj__unpark(_Atomic uint32_t *n_wakes);
+void nj_unpark(_Atomic uint32_t *n_wakes);
 
 #endif

@@ -161,7 +161,7 @@ static uintptr_t wait_for_task(struct nj_reserved *r)
         if (got)
             return got;
         bool leaves = must_leave(r);
-        if (!leaves && nj__park(&seat->n_wakes, seen, r->config.idle_ns))
+        if (!leaves && nj_park(&seat->n_wakes, seen, r->config.idle_ns))
             continue;
         if (!get_up(seat))
             continue; /* it was given one */
@@ -205,7 +205,7 @@ bool nj_reserved_try_execute(struct nj_reserved *r, struct nj_task *task)
         NJ__STEP(NJ__AT_HAND_OVER, i);
         if (atomic_load_explicit(&r->seats[i].state, memory_order_relaxed) == WAITING &&
             seat_change(&r->seats[i], WAITING, (uintptr_t)task)) {
-            nj__unpark(&r->seats[i].n_wakes);
+            nj_unpark(&r->seats[i].n_wakes);
             return true;
         }
     }
@@ -236,7 +236,7 @@ bool nj_reserved_rouse(struct nj_reserved *r)
         NJ__STEP(NJ__AT_ROUSE, i);
         if (atomic_load_explicit(&r->seats[i].state, memory_order_seq_cst) == WAITING &&
             seat_change(&r->seats[i], WAITING, ROUSED)) {
-            nj__unpark(&r->seats[i].n_wakes);
+            nj_unpark(&r->seats[i].n_wakes);
             return true;
         }
     }
@@ -247,7 +247,7 @@ void nj_reserved_stop(struct nj_reserved *r)
 {
     atomic_fetch_or_explicit(&r->count, STOPPED, memory_order_acq_rel);
     for (uint32_t i = 0; i < r->config.capacity; i++)
-        nj__unpark(&r->seats[i].n_wakes);
+        nj_unpark(&r->seats[i].n_wakes);
 }
 
 void nj_reserved_count(const struct nj_reserved *r, uint32_t *n_reserved, uint32_t *n_wants)

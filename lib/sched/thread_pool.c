@@ -175,7 +175,7 @@ static void lock(struct nj_thread_pool *p)
 static void wake(struct thread *t)
 {
     if (t)
-        nj__unpark(&t->n_wakes);
+        nj_unpark(&t->n_wakes);
 }
 
 static bool has_news(struct nj_thread_pool *p)
@@ -292,7 +292,7 @@ static bool wait_idle(struct nj_thread_pool *p, struct thread *t)
 
     push_idle(p, t);
     unlock(p);
-    bool woken = nj__park(&t->n_wakes, seen, p->config.idle_ns);
+    bool woken = nj_park(&t->n_wakes, seen, p->config.idle_ns);
     lock(p);
     if (!t->idle)
         return false; /* somebody called it */
@@ -335,7 +335,7 @@ static bool leave(struct nj_thread_pool *p, struct thread *t)
         p->n_threads++;
         return false;
     }
-    nj__unpark(&p->n_gone);
+    nj_unpark(&p->n_gone);
     return true;
 }
 
@@ -588,7 +588,7 @@ uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns)
     uint32_t seen = atomic_load_explicit(&p->n_gone, memory_order_acquire);
 
     if (tell_idle(p) > 0) {
-        nj__park(&p->n_gone, seen, wait_ns);
+        nj_park(&p->n_gone, seen, wait_ns);
         uint32_t n_left = tell_idle(p);
         if (n_left > 0)
             return n_left;

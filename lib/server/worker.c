@@ -2,28 +2,18 @@
 /*
  * The worker's rings, its loop and its sleep.
  *
- * No wake-up is lost. `sleeping` is only changed by read-modify-write, so all changes stand in one
- * order, and each sees the one before it. The worker sets it to 1 and then looks at the rings once
- * more before it sleeps; a submitter puts its jobs into the ring and then, in flush, sets it to 0.
- * Whichever comes second in that order sees what the other did before:
- *   - submitter second: it reads 1, so it wakes the worker. If the worker has not gone to sleep
- * yet, the kernel finds 0 instead of 1 and does not let it.
- *   - worker second: the job was in the ring before the submitter's change, so the last look
- *     finds it.
- * The same holds for `stopping`, which takes the place of the job.
+ * No wake-up is lost (sched/park.h). A submitter puts its jobs into the ring, or sets `stopping`,
+ * and then counts a wake-up. The worker reads the count and then looks at both once more before it
+ * sleeps.
  */
 #include "server/worker.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Acquire and release where DPDK's x86 rings use compiler barriers: the same instructions, but
  * ThreadSanitizer can follow them. */
@@ -36,6 +26,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "base/thread.h"
+#include "sched/park.h"
 #include "server/clock.h"
 #include "server/lane.h"
 
@@ -55,29 +46,12 @@ struct nj_worker_port {
 struct nj_worker {
     struct nj_worker_config config;
     char name[16];
-    cpu_set_t affinity;
     pthread_t thread;
     bool joined;
-    _Atomic uint32_t sleeping
-        NJ_CACHE_ALIGNED; /* futex: 1 while the worker sleeps, or is about to */
+    _Atomic uint32_t n_wakes NJ_CACHE_ALIGNED;
     _Atomic bool stopping;
     struct nj_worker_port ports[] NJ_CACHE_ALIGNED;
 };
-
-static void futex_sleep(struct nj_worker *w)
-{
-    struct timespec ts = {w->config.tidy_ms / 1000, w->config.tidy_ms % 1000 * 1000000L};
-
-    /* Every reason to return (woken, value changed, signal, time) means the same: look again. */
-    syscall(SYS_futex, &w->sleeping, FUTEX_WAIT_PRIVATE, 1, w->config.tidy_ms > 0 ? &ts : NULL,
-            NULL, 0);
-}
-
-static void wake(struct nj_worker *w)
-{
-    if (atomic_exchange_explicit(&w->sleeping, 0, memory_order_acq_rel) == 1)
-        syscall(SYS_futex, &w->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
 
 /* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
 static bool is_empty(const struct rte_ring *r)
@@ -121,10 +95,10 @@ static void tidy(struct nj_worker *w)
 
 static void sleep_until_woken(struct nj_worker *w)
 {
-    atomic_exchange_explicit(&w->sleeping, 1, memory_order_acq_rel);
+    uint32_t seen = atomic_load_explicit(&w->n_wakes, memory_order_acquire);
+
     if (!has_work(w) && !atomic_load_explicit(&w->stopping, memory_order_acquire))
-        futex_sleep(w);
-    atomic_exchange_explicit(&w->sleeping, 0, memory_order_acq_rel);
+        nj_park(&w->n_wakes, seen, w->config.tidy_ms > 0 ? w->config.tidy_ms * NJ_MS : NJ_NEVER);
 }
 
 static void *worker_main(void *arg)
@@ -177,7 +151,7 @@ bool nj_worker_submit(struct nj_worker_port *p, void *job)
 void nj_worker_flush(struct nj_worker_port *p)
 {
     if (p->unflushed)
-        wake(p->worker);
+        nj_unpark(&p->worker->n_wakes);
     p->unflushed = false;
 }
 
@@ -215,8 +189,6 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
     memset(w, 0, n_bytes);
     w->config = *config;
     snprintf(w->name, sizeof w->name, "%s", config->name);
-    if (config->affinity)
-        w->affinity = *config->affinity;
     int err = 0;
     for (uint32_t i = 0; i < config->n_shards; i++) {
         w->ports[i].worker = w;
@@ -226,7 +198,7 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
             err = -ENOMEM;
     }
     if (!err)
-        err = -nj_thread_start(&w->thread, config->affinity ? &w->affinity : NULL, worker_main, w);
+        err = -nj_thread_start(&w->thread, config->affinity, worker_main, w);
     if (err) {
         free_memory(w);
         return err;
@@ -240,7 +212,7 @@ void nj_worker_begin_stop(struct nj_worker *w)
     for (uint32_t i = 0; i < w->config.n_shards; i++)
         w->ports[i].closed = true;
     atomic_store_explicit(&w->stopping, true, memory_order_release);
-    wake(w);
+    nj_unpark(&w->n_wakes);
 }
 
 bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms)

@@ -100,7 +100,7 @@ static void sleep_until_woken(struct worker *w)
 
     atomic_exchange(&w->sleeps, true);
     if (!has_work(w))
-        nj__park(&w->n_wakes, seen, NJ_NEVER);
+        nj_park(&w->n_wakes, seen, NJ_NEVER);
     atomic_exchange(&w->sleeps, false);
 }
 
@@ -191,7 +191,7 @@ static void flush(void *ctx)
     for (; l->to_flush; l->to_flush &= l->to_flush - 1) {
         struct worker *w = &l->pool->workers[__builtin_ctzll(l->to_flush)];
         if (atomic_exchange(&w->sleeps, false))
-            nj__unpark(&w->n_wakes);
+            nj_unpark(&w->n_wakes);
     }
 }
 
@@ -274,7 +274,7 @@ void ahead_free(struct ahead *a)
 {
     atomic_store(&a->over, true);
     for (uint32_t i = 0; i < a->n_workers; i++)
-        nj__unpark(&a->workers[i].n_wakes);
+        nj_unpark(&a->workers[i].n_wakes);
     for (uint32_t i = 0; i < a->n_workers; i++) {
         nj__thread_join(a->workers[i].thread);
         for (uint32_t s = 0; s < a->n_shards; s++) {

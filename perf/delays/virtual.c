@@ -140,7 +140,7 @@ static void wait_until(nj_ns due)
 
 /* --- what the pools have from the system ------------------------------------------------------ */
 
-bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
+bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
 {
     struct thread *t = v.self;
 
@@ -153,7 +153,7 @@ bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
     return t->woken;
 }
 
-void nj__unpark(_Atomic uint32_t *n_wakes)
+void nj_unpark(_Atomic uint32_t *n_wakes)
 {
     atomic_fetch_add(n_wakes, 2);
     wake_all_at(n_wakes, v.now + WAKE_NS);

@@ -54,7 +54,7 @@ static void call(struct nj_strategy *s)
     int seat = nj__word_call(&s->word);
 
     if (seat >= 0)
-        nj__unpark(&d->n_wakes[seat]);
+        nj_unpark(&d->n_wakes[seat]);
 }
 
 /* Who sleeps reads n_wakes before it looks whether it was stopped. */
@@ -63,7 +63,7 @@ static void stopped(struct nj_strategy *s)
     struct nj_dual *d = s->config.of_ops;
 
     for (int seat = 0; seat < NJ__SEATS; seat++)
-        nj__unpark(&d->n_wakes[seat]);
+        nj_unpark(&d->n_wakes[seat]);
 }
 
 /* NJ__PRODUCES or NJ__LEAVES. After a stop the word is nobody's. */
@@ -79,7 +79,7 @@ static int sleep_until_called(struct nj_strategy *s, int seat)
         int where = nj__word_get_up(&s->word, seat);
         if (where < 0)
             return where;
-        nj__park(&d->n_wakes[seat], seen, NJ_NEVER);
+        nj_park(&d->n_wakes[seat], seen, NJ_NEVER);
     }
 }
 

@@ -13,9 +13,9 @@
 struct timespec;
 static long model_syscall(long number, _Atomic uint32_t *word, int operation, uint32_t is,
                           const struct timespec *time, const void *unused, int unused_too);
-#define syscall    model_syscall
-#define nj__park   real_park
-#define nj__unpark real_unpark
+#define syscall   model_syscall
+#define nj_park   real_park
+#define nj_unpark real_unpark
 #include "sched/park.c"
 
 enum { PLACE_LOOK = EXPLORE_N_PLACES, PLACE_FUTEX, PLACE_BRING };

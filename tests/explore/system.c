@@ -63,7 +63,7 @@ static bool may_wake(void *arg)
            (s->has_end && all->may.n_timeouts);
 }
 
-bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
+bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
 {
     struct sleeper s = {n_wakes, seen, timeout_ns != NJ_NEVER};
 
@@ -81,7 +81,7 @@ bool nj__park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
     return !times_out;
 }
 
-void nj__unpark(_Atomic uint32_t *n_wakes)
+void nj_unpark(_Atomic uint32_t *n_wakes)
 {
     explore_step(EXPLORE_AT_WAKE, 0);
     atomic_fetch_add(n_wakes, 1);

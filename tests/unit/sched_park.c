@@ -26,7 +26,7 @@ static struct {
 static void unpark(uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        nj__unpark(&w.word);
+        nj_unpark(&w.word);
 }
 
 static long futex(long number, void *word, int op, uint32_t value, const struct timespec *timeout,
@@ -59,14 +59,14 @@ Test(sched_park, nobody_sleeps)
     uint32_t seen = atomic_load(&w.word);
 
     unpark(3);
-    cr_assert(nj__park(&w.word, seen, NJ_NEVER), "woken before it slept");
+    cr_assert(nj_park(&w.word, seen, NJ_NEVER), "woken before it slept");
     cr_assert(w.n_waits == 0 && w.n_wakes == 0, "no system call");
 }
 
 Test(sched_park, woken_just_before_it_sleeps)
 {
     w.unparks_before = 1;
-    cr_assert(nj__park(&w.word, atomic_load(&w.word), NJ_NEVER));
+    cr_assert(nj_park(&w.word, atomic_load(&w.word), NJ_NEVER));
     cr_assert(w.n_waits == 1 && w.n_wakes == 1);
 }
 
@@ -74,7 +74,7 @@ Test(sched_park, woken)
 {
     for (uint32_t i = 0; i < 3; i++) {
         w.unparks_within = 1 + i;
-        cr_assert(nj__park(&w.word, atomic_load(&w.word), i == 1 ? NJ_SEC : NJ_NEVER));
+        cr_assert(nj_park(&w.word, atomic_load(&w.word), i == 1 ? NJ_SEC : NJ_NEVER));
         cr_assert_eq(w.n_waits, i + 1);
     }
     w.n_wakes = 0;
@@ -84,10 +84,10 @@ Test(sched_park, woken)
 
 Test(sched_park, late)
 {
-    cr_assert(!nj__park(&w.word, atomic_load(&w.word), NJ_SEC));
+    cr_assert(!nj_park(&w.word, atomic_load(&w.word), NJ_SEC));
     unpark(1);
     cr_assert_eq(w.n_wakes, 0, "it is awake");
     uint32_t seen = atomic_load(&w.word);
-    cr_assert(!nj__park(&w.word, seen, 1));
+    cr_assert(!nj_park(&w.word, seen, 1));
     cr_assert_eq(atomic_load(&w.word), seen, "waiting is no wake-up");
 }
