@@ -17,6 +17,7 @@ static void check_all(struct nj_doctor *d)
     nj__check_nics(d);
     nj__check_cpus(d);
     nj__check_user(d);
+    nj__tell(d);
 }
 
 /* What follows from the lines as a whole. */

@@ -100,7 +100,7 @@ struct nj_doctor {
     FILE *out;
     bool json;
     uint32_t n_told[NJ_VERDICTS];
-    struct nj_finding finding; /* from nj__begin() to nj__tell() */
+    struct nj_finding finding; /* since nj__begin(); its id is empty: there is none */
 
     char release[128]; /* of the kernel */
     struct nj_account account;
@@ -139,8 +139,9 @@ struct nj_doctor {
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes);
 
 /* doctor_tell.c */
-/* Begin a finding, whose verdict is "ok"; print it. */
+/* Begin a finding, whose verdict is "ok"; the one before it is printed. */
 void nj__begin(struct nj_doctor *d, const char *id_fmt, ...) NJ_PRINTF(2, 3);
+/* Print the last one. */
 void nj__tell(struct nj_doctor *d);
 /* Add to what was found, without and with a verdict; add to the advice. A text that does not fit is
  * left out as a whole. */
@@ -152,7 +153,7 @@ void nj__advise(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
 #define NJ_SHELL_WORD_BYTES(n) (4 * (n) + 3)
 const char *nj__shell_word(char *word, size_t n, const char *name);
 /* Nobody has typed the commands before it on such a host, and seen the line become ok. */
-void nj__untested(struct nj_doctor *d);
+#define NJ_UNTESTED "# (untested)\n"
 /* Have words on the kernel's command line from the next boot on. `name` is of a file for them. */
 void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words_more);
 

@@ -125,7 +125,6 @@ static void check_lcores(struct nj_doctor *d)
         nj__what(d, "CPUs %s of %s%s", lcores, online,
                  d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
     }
-    nj__tell(d);
 }
 
 /* "isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3" */
@@ -158,7 +157,6 @@ static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set,
                     is_known ? "" : "; this kernel may not support it");
         advise_isolation(d);
     }
-    nj__tell(d);
 }
 
 /* "7", or "N", which is the last CPU. */
@@ -242,12 +240,10 @@ static void check_governor(struct nj_doctor *d)
                     other, text);
         nj__advise(d, "echo performance | %stee " CPUS "/cpu*/cpufreq/scaling_governor\n", d->sudo);
         nj__advise(d, "# at each boot: cpufreq.default_governor=performance on the "
-                      "kernel's command line\n");
-        nj__untested(d);
+                      "kernel's command line\n" NJ_UNTESTED);
     } else {
         nj__what(d, "%s", any ? "performance" : "the kernel does not set the frequency");
     }
-    nj__tell(d);
 }
 
 /* Two lcores on one core, the first such pair. */
@@ -281,7 +277,6 @@ static void check_smt(struct nj_doctor *d)
     } else {
         nj__what(d, "off");
     }
-    nj__tell(d);
 }
 
 void nj__check_cpus(struct nj_doctor *d)

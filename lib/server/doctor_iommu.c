@@ -163,7 +163,6 @@ static void check_iommu(struct nj_doctor *d)
                                        : "");
         advise_iommu(d);
     }
-    nj__tell(d);
 }
 
 static void check_remapping(struct nj_doctor *d)
@@ -199,7 +198,6 @@ static void check_remapping(struct nj_doctor *d)
         else
             nj__advise(d, "%smodprobe vfio_iommu_type1\n", d->sudo);
     }
-    nj__tell(d);
 }
 
 static void check_module(struct nj_doctor *d, const char *name, enum nj_module state, bool wanted)
@@ -222,7 +220,6 @@ static void check_module(struct nj_doctor *d, const char *name, enum nj_module s
             d, "# boot a kernel that has it, such as that of Debian's package linux-image-amd64 "
                "(untested)\n");
     }
-    nj__tell(d);
 }
 
 static void check_noiommu(struct nj_doctor *d)
@@ -237,11 +234,11 @@ static void check_noiommu(struct nj_doctor *d)
                                    : "unknown until the module vfio is loaded");
     if (missing) {
         nj__advise(d, "%smodprobe vfio enable_unsafe_noiommu_mode=1\n", d->sudo);
-        nj__advise(d, "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n",
-                   d->sudo);
-        nj__untested(d);
+        nj__advise(
+            d,
+            "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n" NJ_UNTESTED,
+            d->sudo);
     }
-    nj__tell(d);
 }
 
 void nj__check_iommu(struct nj_doctor *d)

@@ -292,8 +292,7 @@ static void advise_pages(struct nj_doctor *d, const struct node *node, uint32_t 
     char path[128];
 
     if (!file_of_pages(d, node, path, sizeof path)) {
-        nj__advise(d, "# boot a kernel with huge pages (CONFIG_HUGETLBFS)\n");
-        nj__untested(d);
+        nj__advise(d, "# boot a kernel with huge pages (CONFIG_HUGETLBFS)\n" NJ_UNTESTED);
         return;
     }
     if (pages_fit(d, node, n_nodes)) {
@@ -342,7 +341,6 @@ static void check_node(struct nj_doctor *d, const struct node *node, uint32_t n_
                    "/proc/[0-9]*/smaps\n",
                    d->sudo);
     }
-    nj__tell(d);
 }
 
 /* --- at boot --------------------------------------------------------------------------------- */
@@ -531,7 +529,6 @@ static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n
         nj__verdict(d, NJ_VERDICT_WARNING, "not reserved at boot: after a reboot there are none");
         advise_boot(d, nodes, n_nodes, b.zero);
     }
-    nj__tell(d);
 }
 
 /* --- where they are mounted ------------------------------------------------------------------ */
@@ -578,7 +575,6 @@ static void check_mounts(struct nj_doctor *d, const struct node *nodes, uint32_t
         nj__advise(d, "%smount -t hugetlbfs -o pagesize=%lluK nodev %s\n", d->sudo,
                    (unsigned long long)(missing / KIB), folder);
     }
-    nj__tell(d);
 }
 
 /* --- transparent ones, for what is not the EAL's ---------------------------------------------- */
@@ -598,7 +594,6 @@ static void check_transparent(struct nj_doctor *d)
                     text);
         nj__advise(d, "echo madvise | %stee %s\n", d->sudo, path);
     }
-    nj__tell(d);
 }
 
 void nj__check_memory(struct nj_doctor *d)

@@ -359,9 +359,8 @@ static void advise_stuck(struct nj_doctor *d, const struct nj_nic *nic)
     uint32_t n_stay;
 
     if (nic->binding == NJ_BOUND_SHARED) {
-        nj__advise(d, "%smodprobe -a ib_uverbs mlx%s_ib\n", d->sudo,
+        nj__advise(d, "%smodprobe -a ib_uverbs mlx%s_ib\n" NJ_UNTESTED, d->sudo,
                    strncmp(nic->driver, "mlx4", 4) == 0 ? "4" : "5");
-        nj__untested(d);
     } else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
         look_at_group(d, nic, &n_stay, true, why, sizeof why);
         if (n_stay > 0)
@@ -410,7 +409,6 @@ static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
         advise_stuck(d, nic);
         break;
     }
-    nj__tell(d);
 }
 
 struct word_search {
@@ -452,7 +450,6 @@ static void check_boot(struct nj_doctor *d, const struct nj_nic *nic)
         nj__advise(d, "# %sapt-get install -y driverctl\n# %sdriverctl set-override %s %s\n",
                    d->sudo, d->sudo, nic->address, nic->driver);
     }
-    nj__tell(d);
 }
 
 /* A virtual function of a NIC that has to stay can be bound in its place. */
@@ -482,7 +479,6 @@ static void check_all(struct nj_doctor *d)
         else
             advise_virtual(d);
     }
-    nj__tell(d);
 }
 
 static void check_default_route(struct nj_doctor *d)
@@ -507,7 +503,6 @@ static void check_default_route(struct nj_doctor *d)
     } else if (n == 0) {
         nj__what(d, "none");
     }
-    nj__tell(d);
 }
 
 void nj__check_nics(struct nj_doctor *d)

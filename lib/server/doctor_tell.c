@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "server/doctor.h"
+#include "base/json.h"
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 
@@ -34,11 +34,66 @@ static void NJ_PRINTF(2, 0) text_add(struct nj_text *t, const char *fmt, va_list
     t->n += (size_t)put;
 }
 
+static void tell_text(struct nj_doctor *d, const struct nj_finding *f)
+{
+    fprintf(d->out, "%-8s %-26s %s\n", words[f->verdict], f->id, f->what.p);
+    for (const char *p = f->advice.p; *p;) {
+        size_t n = strcspn(p, "\n");
+        fputs("         ", d->out);
+        fwrite(p, 1, n, d->out);
+        fputc('\n', d->out);
+        p += n + (p[n] == '\n');
+    }
+}
+
+static void put_member(struct nj_doctor *d, const char *before, const char *key, const char *value,
+                       size_t n)
+{
+    char text[NJ_JSON_BYTES(sizeof(struct nj_text))];
+    struct nj_str s = {value, (uint32_t)n};
+    size_t n_text = nj_json_chars(text, sizeof text, s, NJ_JSON_LATIN1);
+
+    fprintf(d->out, "%s\"%s\": \"%.*s\"", before, key, (int)n_text, text);
+}
+
+static void tell_json(struct nj_doctor *d, const struct nj_finding *f)
+{
+    bool is_first = true;
+
+    for (int i = 0; i < NJ_VERDICTS; i++)
+        is_first &= d->n_told[i] == 0;
+    put_member(d, is_first ? "\n  {" : ",\n  {", "id", f->id, strlen(f->id));
+    put_member(d, ", ", "verdict", words[f->verdict], strlen(words[f->verdict]));
+    put_member(d, ", ", "what", f->what.p, f->what.n);
+    put_member(d, ", ", "advice", f->advice.p,
+               f->advice.n ? f->advice.n - 1 : 0); /* no '\n' at its end */
+    fputs("}", d->out);
+}
+
+void nj__tell(struct nj_doctor *d)
+{
+    struct nj_finding *f = &d->finding;
+
+    if (!*f->id)
+        return;
+    if (f->advice.cut) {
+        memcpy(f->advice.p + f->advice.n, more, sizeof more);
+        f->advice.n += sizeof more - 1;
+    }
+    if (d->json)
+        tell_json(d, f);
+    else
+        tell_text(d, f);
+    d->n_told[f->verdict]++;
+    *f->id = '\0';
+}
+
 void nj__begin(struct nj_doctor *d, const char *id_fmt, ...)
 {
     struct nj_finding *f = &d->finding;
     va_list ap;
 
+    nj__tell(d);
     *f = (struct nj_finding){.verdict = NJ_VERDICT_OK};
     va_start(ap, id_fmt);
     vsnprintf(f->id, sizeof f->id, id_fmt, ap);
@@ -91,79 +146,19 @@ const char *nj__shell_word(char *word, size_t n, const char *name)
     return word;
 }
 
-static void tell_text(struct nj_doctor *d, const struct nj_finding *f)
-{
-    fprintf(d->out, "%-8s %-26s %s\n", words[f->verdict], f->id, f->what.p);
-    for (const char *p = f->advice.p; *p;) {
-        size_t n = strcspn(p, "\n");
-        fputs("         ", d->out);
-        fwrite(p, 1, n, d->out);
-        fputc('\n', d->out);
-        p += n + (p[n] == '\n');
-    }
-}
-
-static void put_member(struct nj_doctor *d, const char *key, const char *value, size_t n)
-{
-    char text[NJ_JSON_BYTES(sizeof(struct nj_text))];
-    struct nj_str s = {value, (uint32_t)n};
-    size_t n_text = nj_json_chars(text, sizeof text, s, NJ_JSON_LATIN1);
-
-    fprintf(d->out, "\"%s\": \"%.*s\"", key, (int)n_text, text);
-}
-
-static void tell_json(struct nj_doctor *d, const struct nj_finding *f)
-{
-    bool is_first = true;
-
-    for (int i = 0; i < NJ_VERDICTS; i++)
-        is_first &= d->n_told[i] == 0;
-    fputs(is_first ? "\n  {" : ",\n  {", d->out);
-    put_member(d, "id", f->id, strlen(f->id));
-    fputs(", ", d->out);
-    put_member(d, "verdict", words[f->verdict], strlen(words[f->verdict]));
-    fputs(", ", d->out);
-    put_member(d, "what", f->what.p, f->what.n);
-    fputs(", ", d->out);
-    put_member(d, "advice", f->advice.p,
-               f->advice.n ? f->advice.n - 1 : 0); /* no '\n' at its end */
-    fputs("}", d->out);
-}
-
-void nj__tell(struct nj_doctor *d)
-{
-    struct nj_finding *f = &d->finding;
-
-    if (f->advice.cut) {
-        memcpy(f->advice.p + f->advice.n, more, sizeof more);
-        f->advice.n += sizeof more - 1;
-    }
-    if (d->json)
-        tell_json(d, f);
-    else
-        tell_text(d, f);
-    d->n_told[f->verdict]++;
-}
-
-void nj__untested(struct nj_doctor *d)
-{
-    nj__advise(d, "# (untested)\n");
-}
-
 void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words_more)
 {
     char line[2048], is[2048];
 
     snprintf(line, sizeof line, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"", words_more);
     if (!nj__host_has(d, "/etc/default/grub")) {
-        nj__advise(d, "# add to the kernel's command line, and reboot: %s\n", words_more);
-        nj__untested(d);
+        nj__advise(d, "# add to the kernel's command line, and reboot: %s\n" NJ_UNTESTED,
+                   words_more);
         return;
     }
     nj__host_line(d, is, sizeof is, "/etc/default/grub.d/nightjar-%s.cfg", name);
     if (strcmp(is, line) != 0)
         nj__advise(d, "echo '%s' | %stee /etc/default/grub.d/nightjar-%s.cfg\n", line, d->sudo,
                    name);
-    nj__advise(d, "%supdate-grub\n# and reboot\n", d->sudo);
-    nj__untested(d);
+    nj__advise(d, "%supdate-grub\n# and reboot\n" NJ_UNTESTED, d->sudo);
 }

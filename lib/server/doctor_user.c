@@ -259,7 +259,6 @@ static void check_memlock(struct nj_doctor *d)
         if (d->needs_vfio)
             advise_memlock(d, &m);
     }
-    nj__tell(d);
 }
 
 /* --- permissions ----------------------------------------------------------------------------- */
@@ -313,7 +312,6 @@ static void tell_closed(struct nj_doctor *d, const char *path, const char *folde
     nj__begin(d, "permission%s", path);
     nj__verdict(d, bad, "%s may not search %s", d->account.name, folder);
     nj__advise(d, "%schmod a+x %s\n", d->sudo, nj__shell_word(word, sizeof word, folder));
-    nj__tell(d);
 }
 
 static void vfio_path(const struct nj_doctor *d, const struct nj_nic *nic, char *path, size_t n)
@@ -380,7 +378,6 @@ static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict ba
         if (*for_boot)
             nj__advise(d, "%s\n", for_boot);
     }
-    nj__tell(d);
     return true;
 }
 
@@ -403,7 +400,6 @@ static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, cons
     nj__verdict(d, bad,
                 "missing, although %s is bound to vfio-pci: a container needs it from its host",
                 nic->address);
-    nj__tell(d);
 }
 
 static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char *chown)
@@ -435,7 +431,6 @@ static void check_root(struct nj_doctor *d)
                     ": without an IOMMU only root can use a NIC");
         nj__advise(d, "# run nightjar as root, or switch the IOMMU on and use vfio-pci\n");
     }
-    nj__tell(d);
 }
 
 static void check_tun(struct nj_doctor *d)
@@ -446,7 +441,6 @@ static void check_tun(struct nj_doctor *d)
     nj__begin(d, "permission/dev/net/tun");
     nj__verdict(d, NJ_VERDICT_WARNING, "missing: a tap in place of a NIC needs it (./dev run)");
     nj__advise(d, "%smodprobe tun\n", d->sudo);
-    nj__tell(d);
 }
 
 void nj__check_user(struct nj_doctor *d)
