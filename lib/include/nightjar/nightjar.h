@@ -5,5 +5,6 @@
 
 #include <nightjar/handler.h>
 #include <nightjar/server.h>
+#include <nightjar/text.h>
 
 #endif
