@@ -354,7 +354,7 @@ class World:
         if self.link == "tap":
             self.address_client()
 
-    def stop(self, seconds=20):
+    def stop(self, seconds=60):
         self.server.signal()
         return self.server.wait(seconds)
 
