@@ -444,6 +444,14 @@ bool nj_thread_pool_lease(struct nj_thread_pool *p, const char *who, uint32_t n,
     return fits;
 }
 
+void nj_thread_pool_unlease(struct nj_thread_pool *p, uint32_t n)
+{
+    lock(p);
+    NJ_CHECK(p->n_leased >= n);
+    p->n_leased -= n;
+    unlock(p);
+}
+
 struct nj_thread_pool_counts nj_thread_pool_count(struct nj_thread_pool *p)
 {
     struct nj_thread_pool_counts c;

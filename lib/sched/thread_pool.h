@@ -48,6 +48,7 @@ struct nj_executor *nj_thread_pool_executor(struct nj_thread_pool *p);
  * if none would be left for the queue. */
 bool nj_thread_pool_lease(struct nj_thread_pool *p, const char *who, uint32_t n, char *why,
                           size_t n_why);
+void nj_thread_pool_unlease(struct nj_thread_pool *p, uint32_t n);
 
 struct nj_thread_pool_counts {
     uint32_t n_threads;  /* there are */
