@@ -67,7 +67,10 @@ static void show_match(const struct nj_policy_file *f, const struct nj_file_clas
     if (c->header.n_bytes > 0)
         printf("%sheader = %.*s%s%.*s", any ? "; " : "", (int)c->header.n_bytes, c->header.p,
                c->value.n_bytes ? ": " : "", (int)c->value.n_bytes, c->value.p);
-    puts(c->has_match ? "" : "what no other class takes");
+    if (c->has_match)
+        puts("");
+    else
+        puts(c == &f->class_at[0] ? "what no other class takes" : "what handlers name it for");
 }
 
 static void show_client(const struct nj_policy_file *f)

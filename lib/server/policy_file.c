@@ -505,6 +505,8 @@ static void read_section(struct nj__reader *r, struct section *s)
 
 static uint32_t n_rules(const struct nj_file_class *c)
 {
+    if (!c->has_match)
+        return 0;
     return (c->n_paths ? c->n_paths : 1) * (c->n_hosts ? c->n_hosts : 1);
 }
 

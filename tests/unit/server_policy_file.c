@@ -443,3 +443,14 @@ Test(server_policy_file, trusted_proxies_take_the_place_of_a_list)
     cr_expect_str_eq(faults.text, "p:34: trusted proxies are a list, too: expected at most 15 "
                                   "others\n");
 }
+
+/* Only handlers name it: it takes no request by a rule. */
+Test(server_policy_file, class_that_matches_nothing)
+{
+    parse("[class own]\nrate = 5MiB/s\n[class a]\npath = /a/\n");
+    make(0);
+    cr_expect_eq(p.n_classes, 3);
+    cr_expect_str_eq(p.classes[1].name, "own");
+    cr_expect_eq(p.n_rules, 1);
+    cr_expect_eq(p.rules[0].class_index, 2);
+}
