@@ -75,12 +75,6 @@ uint32_t nj_exchanges_away(const struct nj_exchanges *set)
     return set->n_away;
 }
 
-bool nj_exchanges_own(const struct nj_exchanges *set, const void *p)
-{
-    const uint8_t *at = p;
-    return at >= set->pool.mem && at < set->pool.mem + set->pool.obj_bytes * set->pool.n_max;
-}
-
 struct nj_task *nj_exchange_task(struct nj_exchange *x)
 {
     return &x->task;

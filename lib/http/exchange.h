@@ -54,8 +54,6 @@ uint32_t nj_exchanges_open(const struct nj_exchanges *set);
 uint32_t nj_exchanges_left(const struct nj_exchanges *set);
 /* Those of them that are with a worker. */
 uint32_t nj_exchanges_away(const struct nj_exchanges *set);
-/* Is it one of these? For whoever keeps other things in the same place. */
-bool nj_exchanges_own(const struct nj_exchanges *set, const void *p);
 
 /*
  * A request for route `index`; `plain_path` as in http/path.h. Returns the exchange: its task is to

@@ -239,7 +239,7 @@ void nj__have_room(struct nj_exchange *x);
 
 /* wait.c: of a handler on a fiber; 0 or enum nj_error. */
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
-/* NJ_ERR_CANCELLED. Who asks again and again lets others run in between. */
+/* Returns NJ_ERR_CANCELLED. A handler that calls it again and again yields the core in between. */
 int nj__gone(const struct nj_exchange *x);
 
 #endif

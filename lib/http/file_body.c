@@ -149,8 +149,7 @@ static void bytes_close(struct nj_body *body)
 {
     struct bytes_body *b = nj_container_of(body, struct bytes_body, body);
 
-    if (b->ref)
-        nj_ref_put(b->ref);
+    nj_ref_put(b->ref);
     nj_pool_put(&b->files->bytes_bodies, b);
 }
 
@@ -161,15 +160,15 @@ static const struct nj_body_ops bytes_ops = {
     .close = bytes_close,
 };
 
-struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
-                                  struct nj_ref *ref)
+/* A body over bytes that `ref` keeps alive; takes a reference. NULL: none left. */
+static struct nj_body *body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
+                                     struct nj_ref *ref)
 {
     struct bytes_body *b = nj_pool_take(&f->bytes_bodies);
     if (!b)
         return NULL;
     *b = (struct bytes_body){{.ops = &bytes_ops}, f, ref, data, n_bytes};
-    if (ref)
-        nj_ref_take(ref);
+    nj_ref_take(ref);
     return &b->body;
 }
 
@@ -457,7 +456,7 @@ struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
                                   struct nj_range range, const void *client)
 {
     if (object->bytes)
-        return nj__body_of_bytes(f, object->bytes + range.first, range.n_bytes, &object->ref);
+        return body_of_bytes(f, object->bytes + range.first, range.n_bytes, &object->ref);
     struct chunk_body *b = nj_pool_take(&f->chunk_bodies);
     if (!b)
         return NULL;

@@ -55,9 +55,6 @@ void nj__job_put(struct nj__files *f, struct nj__job *job);
 /* Nobody wants a job that is out. True: it is the caller's again; else it comes back. */
 bool nj__job_withdraw(struct nj__files *f, struct nj__job *job);
 
-/* A body over bytes that `ref` keeps alive (NULL: static); takes a reference. NULL: none left. */
-struct nj_body *nj__body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
-                                  struct nj_ref *ref);
 /* A body over a range of an object, in memory or not; takes a reference. `client`: for whom its
  * jobs are, see struct nj_file_job. NULL: none left. */
 struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,

@@ -130,6 +130,20 @@ bool nj_path_is_plain(struct nj_str path)
     return true;
 }
 
+bool nj_path_names_file(struct nj_str path)
+{
+    if (path.n_bytes < 2 || path.n_bytes > NJ_PATH_MAX || path.p[0] != '/')
+        return false;
+    for (uint32_t i = 1, seg = 1; i <= path.n_bytes; i++) {
+        if (i < path.n_bytes && path.p[i] != '/')
+            continue;
+        if (i == seg || check_segment(path.p + seg, i - seg) == NJ_PATH_BAD)
+            return false;
+        seg = i + 1;
+    }
+    return true;
+}
+
 /* Bytes that stand for themselves in a path: unreserved, sub-delims, ':' and '@' (RFC 3986 3.3).
  * In a query also '/' and '?'; and '%', because a query is passed on as it was sent. */
 static bool is_plain(uint8_t c, bool in_query)

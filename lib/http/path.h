@@ -57,6 +57,10 @@ enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, str
  * too, for they would not mean what they mean in a target. */
 bool nj_path_is_plain(struct nj_str path);
 
+/* Is it a plain path of a file: '/' and a name of 1 to NJ_PATH_MAX - 1 bytes, whose segments are
+ * neither empty nor "." nor ".."? They may begin with a dot. For paths that programs give. */
+bool nj_path_names_file(struct nj_str path);
+
 /* Longest thing nj_path_location() writes: a target in which every byte is escaped, two slashes. */
 #define NJ_PATH_LOCATION_MAX (3 * NJ_PATH_MAX + 2)
 

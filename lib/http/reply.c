@@ -38,6 +38,14 @@ void nj_reply_add_type(struct nj_reply *r, struct nj_str type)
     nj_reply_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
 }
 
+void nj_reply_add_extra(struct nj_reply *r, struct nj_field extra)
+{
+    if (extra.name.n_bytes > 0)
+        nj_reply_add(r, extra.name, extra.value);
+    else if (r->status == 503)
+        nj_reply_add(r, NJ_STR("retry-after"), NJ_STR("1"));
+}
+
 int nj_reply_send(const struct nj_reply *r, uint64_t stamp, struct nj_body *body)
 {
     return nj_txn_respond(r->txn, r->status, r->fields, r->n_fields, stamp, body);
@@ -116,10 +124,7 @@ static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct 
     if (text.n_bytes > 0)
         nj_reply_add_type(&r, NJ_STR("text/plain; charset=utf-8"));
     nj_reply_add_length(&r, text.n_bytes);
-    if (extra.name.n_bytes > 0)
-        nj_reply_add(&r, extra.name, extra.value);
-    else if (status == 503)
-        nj_reply_add(&r, NJ_STR("retry-after"), NJ_STR("1"));
+    nj_reply_add_extra(&r, extra);
     t->text = (struct nj_text_body){.body.ops = &text_ops, .rest = text};
     nj_reply_send(&r, 0, has_body ? &t->text.body : NULL);
 }

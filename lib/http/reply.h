@@ -26,14 +26,15 @@ void nj_reply_add_length(struct nj_reply *r, uint64_t n_bytes);
 /* content-type, and that it is to be believed. */
 void nj_reply_add_type(struct nj_reply *r, struct nj_str type);
 
+/* What the status has to come with: `extra`, unless its name is empty, as allow with 405 and
+ * content-range with 416 (RFC 9110 15.5.6, 15.5.17); else retry-after: 1 with 503 (15.6.4). */
+void nj_reply_add_extra(struct nj_reply *r, struct nj_field extra);
+
 /* The response; see nj_txn_respond(). */
 int nj_reply_send(const struct nj_reply *r, uint64_t stamp, struct nj_body *body);
 
-/*
- * Answer a transaction with an error, or another status without content of its own. Adds what
- * the status has to come with: `extra`, unless its name is empty, as allow with 405 and
- * content-range with 416 (RFC 9110 15.5.6, 15.5.17); else retry-after: 1 with 503 (15.6.4).
- */
+/* Answer a transaction with an error, or another status without content of its own; `extra` as
+ * above. */
 void nj_reply_error(struct nj_txn *t, uint16_t status, struct nj_field extra);
 /* The same with a line of text for people. */
 void nj_reply_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra);

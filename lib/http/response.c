@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "http/exchange_internal.h"
+#include "http/path.h"
 #include "sched/ewyk.h"
 
 /* It fits the smallest block. */
@@ -264,22 +265,6 @@ int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
     return 0;
 }
 
-/* A file's name: what is behind the first '/' of a plain path. */
-static bool is_file_path(struct nj_str path)
-{
-    if (path.n_bytes < 2 || path.n_bytes > NJ_PATH_MAX || path.p[0] != '/')
-        return false;
-    for (uint32_t i = 1, from = 1; i <= path.n_bytes; i++) {
-        if (i < path.n_bytes && path.p[i] != '/')
-            continue;
-        uint32_t n = i - from;
-        if (n == 0 || (path.p[from] == '.' && (n == 1 || (n == 2 && path.p[from + 1] == '.'))))
-            return false;
-        from = i + 1;
-    }
-    return true;
-}
-
 /* The block has the name and, aligned behind it, room for the fields of the response as views. */
 int nj_response_file(struct nj_response *resp, const char *path)
 {
@@ -288,7 +273,7 @@ int nj_response_file(struct nj_response *resp, const char *path)
 
     if (rc != 0)
         return rc;
-    if (resp->committed || resp->is_last || !is_file_path(s))
+    if (resp->committed || resp->is_last || !nj_path_names_file(s))
         return NJ_ERR_INVALID;
     uint32_t n_name = s.n_bytes - 1, at = (n_name + 1 + 15) / 16 * 16;
     struct nj_block *block =

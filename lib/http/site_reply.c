@@ -107,7 +107,8 @@ void nj__judge(const struct nj__asker *who, const struct nj_known *known, struct
         out->status = v == NJ_VERDICT_FAILED ? 412 : 304;
         return;
     }
-    /* RFC 9110 14.2: of GET only. The list of a folder is made for each who asks: no ranges. */
+    /* RFC 9110 14.2: ranges are of GET only. A list of a folder has none: each request makes it
+     * anew. */
     if (!who->conditions.range.p || who->txn->is_head || who->stage == NJ__STAGE_LIST ||
         !nj_conditions_range_counts(&who->conditions, &out->validators, now_s))
         return;
@@ -313,7 +314,6 @@ void nj__reply_object(struct nj_site *site, const struct nj__asker *who, struct 
 
 void nj__reply_page(struct nj_site *site, const struct nj__asker *who, const struct nj_known *known)
 {
-    struct nj_field belongs;
     struct reply r;
 
     r.body = NULL;
@@ -323,10 +323,6 @@ void nj__reply_page(struct nj_site *site, const struct nj__asker *who, const str
         nj__reply_status(who, who->status);
         return;
     }
-    belongs = what_belongs(who, who->status, r.content_range);
-    if (belongs.name.n_bytes > 0)
-        add_field(&r, belongs.name, belongs.value);
-    else if (who->status == 503)
-        add_field(&r, NJ_STR("retry-after"), NJ_STR("1"));
+    nj_reply_add_extra(&r.head, what_belongs(who, who->status, r.content_range));
     nj_reply_send(&r.head, 0, r.body);
 }

@@ -215,9 +215,9 @@ static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
     return t;
 }
 
-/* A transaction that lives no longer than the call: it is answered, logged, and not counted. */
-static void answer_at_once(struct nj_txns *set, const struct nj_txn_origin *from,
-                           const struct nj_request_head *head, uint16_t status)
+/* The transaction lives no longer than the call. */
+void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
+                    const struct nj_request_head *head, uint16_t status)
 {
     struct nj_txn t = {.set = set,
                        .framing = from->framing,
@@ -227,12 +227,6 @@ static void answer_at_once(struct nj_txns *set, const struct nj_txn_origin *from
 
     nj_reply_error(&t, status, (struct nj_field){0});
     record_end(&t, true, 0, 0);
-}
-
-void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
-                    const struct nj_request_head *head, uint16_t status)
-{
-    answer_at_once(set, from, head, status);
 }
 
 bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
@@ -246,7 +240,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     struct nj_txn *t = take(set, requester_of(set, v.asker, v.unnamed ? from->conn_number : 0), &v);
     *out = t;
     if (!t) {
-        answer_at_once(set, from, head, 503);
+        nj_txn_refused(set, from, head, 503);
         return false;
     }
     t->set = set;

@@ -147,7 +147,7 @@ struct nj_txns {
     struct nj_requester requester[NJ_REQUESTERS];
 };
 
-/* The caller has filled in what stands before `pool`, and zeroed the rest. False: no memory. */
+/* The caller sets the members before `pool` and zeroes the others. Returns false without memory. */
 bool nj_txns_init(struct nj_txns *set, uint32_t n_max);
 void nj_txns_fini(struct nj_txns *set);
 
@@ -171,7 +171,8 @@ struct nj_txn_origin {
  * its transaction, which ends by nj_txn_end(); NULL, then false: there was no place for one. */
 bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
                   const struct nj_request_head *head, struct nj_str path, struct nj_txn **out);
-/* A request that its framing refuses for its head alone: it is answered and logged. */
+/* A request that gets no place, as its framing refuses it for its head alone: it is answered with
+ * an error and logged, and counts for nobody. */
 void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
                     const struct nj_request_head *head, uint16_t status);
 /* Find who answers it: the handler of a route, or the file server, which is mounted at "/" and may

@@ -147,10 +147,7 @@ int nj_server_reload(struct nj_server *s)
 
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
 {
-    if (nj_policies_change(s->policies, change, why, why_bytes) == 0)
-        return -1;
-    nj__server_wake(s);
-    return 0;
+    return nj_policies_change(s->policies, change, why, why_bytes) == 0 ? -1 : 0;
 }
 
 void nj_server_stop(struct nj_server *s)

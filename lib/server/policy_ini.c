@@ -113,7 +113,7 @@ struct scan {
     uint32_t line;
     bool in_section; /* of which something is known: what stands in a broken one is passed over */
     bool passed_over;
-    char *room; /* for strings: what is left of ini->store */
+    char *room; /* the unused part of ini->store, for strings */
 };
 
 static bool is_space(char c)

@@ -50,7 +50,7 @@ struct nj_server {
     char why[512];             /* the reason when a step of bring-up fails */
     size_t n_up;               /* steps that stand */
     bool is_program;           /* nj_server_run(): signals, stderr and the EAL's end are ours */
-    bool is_stuck;             /* something did not end, and uses what is left */
+    bool is_stuck;             /* a thread did not end, and uses memory that was not freed */
 
     cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
     struct nj_clock clock;
@@ -117,8 +117,8 @@ void nj__server_down_policy(struct nj_server *s);
 void nj__server_attach_policy(struct nj_server *s);
 /* The supervisor's, once per tick. */
 void nj__server_tend_policy(struct nj_server *s);
-/* Read the policy file again. False: it has errors, which are told, or there is none. Any thread.
- */
+/* Read the policy file again. Any thread. False: it has errors, which are logged, or there is no
+ * such file. */
 bool nj__server_reload_policy(struct nj_server *s);
 
 /* telemetry_shape.c: rates of classes, once per second. The supervisor. */

@@ -81,7 +81,8 @@ static void leave_lcore(struct nj_paced_group *g)
 }
 
 /* The last one that became idle is kept: a client that asks for one thing after the other has it
- * for its next response. It refers to nothing of its client but the place. */
+ * for its next response. It refers to the place of its client in the table, and to nothing in it.
+ */
 void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 {
     if (--g->n_responses > 0)

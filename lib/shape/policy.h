@@ -123,7 +123,7 @@ struct nj_policy_verdict {
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
                       const struct nj_policy_request *req, struct nj_policy_verdict *out);
 
-/* The key of who asks (nj_policy_verdict.asker) in another class. Never 0. */
+/* The key of a client in a class, from nj_policy_verdict.asker, its key without one. Never 0. */
 uint64_t nj_policy_key_in(uint64_t asker, const struct nj_class *c);
 
 /* Is it a trusted proxy? */

@@ -19,6 +19,7 @@
 #define HR_BODY_KEEP 4096u
 #define HR_JOBS_MAX  64u
 #define HR_OUT       65536u
+#define HR_CLASS     "own"
 
 /* One request of a client, and what came back. */
 struct hr_reply {
@@ -149,6 +150,17 @@ static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
     h->config.port.log = hr_log;
     hr_here = h;
     return h;
+}
+
+/* A policy of two classes without limits: "default", and HR_CLASS, which responses may join. */
+static inline void hr_two_classes(struct hr *h, struct nj_policy *policy)
+{
+    *policy = (struct nj_policy){.version = 1,
+                                 .n_classes = 2,
+                                 .classes = {{.name = "default"}, {.name = HR_CLASS, .slot = 1}},
+                                 .client_bits4 = 32,
+                                 .client_bits6 = 64};
+    h->config.policy = policy;
 }
 
 static inline struct hr *hr_start(struct hr *h)

@@ -6,9 +6,8 @@
 #include "h2/h2_internal.h"
 #include "support/handlers_rig.h"
 
-#define LENT  (1u << 20)
-#define RATE  (1u << 20)
-#define CLASS "own"
+#define LENT (1u << 20)
+#define RATE (1u << 20)
 
 static uint8_t lent[LENT];
 static unsigned n_released;
@@ -30,13 +29,13 @@ static void gone(struct nj_request *req, struct nj_response *resp, void *arg)
 /* It has the one place of its class until the peer has taken it. */
 static void occupy(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    nj_response_class(resp, CLASS);
+    nj_response_class(resp, HR_CLASS);
     nj_response_send(resp, lent, LENT, release, lent);
 }
 
 static void flush_and_wait(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    rc[0] = nj_response_class(resp, CLASS);
+    rc[0] = nj_response_class(resp, HR_CLASS);
     rc[1] = nj_response_flush(resp);
     rc[2] = nj_sleep(10 * NJ_SEC);
     rc[3] = nj_response_write(resp, lent, 1000);
@@ -46,7 +45,7 @@ static void write_and_defer(struct nj_request *req, struct nj_response *resp, vo
 {
     nj_response_defer(resp);
     nj_response_on_cancelled(resp, gone, NULL);
-    rc[0] = nj_response_class(resp, CLASS);
+    rc[0] = nj_response_class(resp, HR_CLASS);
     rc[1] = nj_response_write(resp, lent, 1000);
 }
 
@@ -60,15 +59,15 @@ static void class_then_timer(struct nj_request *req, struct nj_response *resp, v
 {
     nj_response_defer(resp);
     nj_response_on_cancelled(resp, gone, NULL);
-    rc[0] = nj_response_class(resp, CLASS);
+    rc[0] = nj_response_class(resp, HR_CLASS);
     nj_response_on_timer(resp, 10 * NJ_MS, write_later, NULL);
 }
 
 static void class_twice(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    nj_response_class(resp, CLASS);
+    nj_response_class(resp, HR_CLASS);
     rc[0] = nj_sleep(10 * NJ_MS);
-    nj_response_class(resp, CLASS);
+    nj_response_class(resp, HR_CLASS);
     rc[1] = nj_sleep(10 * NJ_MS);
     nj_response_class(resp, "default");
     rc[2] = nj_sleep(10 * NJ_MS);
@@ -80,7 +79,7 @@ static void rate_then_class(struct nj_request *req, struct nj_response *resp, vo
 {
     nj_response_rate(resp, RATE / 4);
     nj_sleep(10 * NJ_MS);
-    nj_response_class(resp, CLASS);
+    nj_response_class(resp, HR_CLASS);
     nj_sleep(10 * NJ_MS);
     nj_response_send(resp, lent, LENT, release, lent);
 }
@@ -140,12 +139,7 @@ static struct hr *start(void)
         lent[i] = rig_byte(i);
     n_released = n_gone = 0;
     memset(rc, 0x55, sizeof rc);
-    policy = (struct nj_policy){.version = 1,
-                                .n_classes = 2,
-                                .classes = {{.name = "default"}, {.name = CLASS, .slot = 1}},
-                                .client_bits4 = 32,
-                                .client_bits6 = 64};
-    h->config.policy = &policy;
+    hr_two_classes(h, &policy);
     return h;
 }
 

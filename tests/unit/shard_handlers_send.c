@@ -5,9 +5,8 @@
 
 #include "support/handlers_rig.h"
 
-#define LENT  (3u << 20)
-#define RATE  (1u << 20)
-#define CLASS "own"
+#define LENT (3u << 20)
+#define RATE (1u << 20)
 
 static uint8_t lent[LENT];
 static unsigned n_released;
@@ -55,7 +54,7 @@ static void bad_files(struct nj_request *req, struct nj_response *resp, void *ar
 static void in_class(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     rc[0] = nj_response_class(resp, "none");
-    rc[1] = nj_response_class(resp, CLASS);
+    rc[1] = nj_response_class(resp, HR_CLASS);
     nj_response_send(resp, lent, LENT, release, lent);
 }
 
@@ -112,12 +111,7 @@ static struct hr *start(void)
         lent[i] = rig_byte(i);
     n_released = 0;
     memset(rc, 0x55, sizeof rc);
-    policy = (struct nj_policy){.version = 1,
-                                .n_classes = 2,
-                                .classes = {{.name = "default"}, {.name = CLASS, .slot = 1}},
-                                .client_bits4 = 32,
-                                .client_bits6 = 64};
-    h->config.policy = &policy;
+    hr_two_classes(h, &policy);
     return h;
 }
 

@@ -70,8 +70,8 @@ enum nj_run {
 
 enum nj_error {
     NJ_ERR_WOULD_BLOCK = -1, /* it would have to wait, and must not here */
-    NJ_ERR_CANCELLED = -2,   /* the stream or its connection ended: stop, nobody listens. Who does
-                              * not may park in any call that returns this */
+    NJ_ERR_CANCELLED = -2,   /* the stream or its connection ended: the handler should return. If it
+                              * goes on, later calls that return this may yield the core */
     NJ_ERR_TIMEOUT = -3,
     NJ_ERR_MEMORY = -4,
     NJ_ERR_INVALID = -5, /* the arguments, or the moment: a header after the body began, ... */

@@ -315,7 +315,8 @@ NJ_API int nj_server_change_limits(struct nj_server *server, const char *change,
 
 /**
  * Begin the graceful end: no new connections, GOAWAY, running responses are finished, at most
- * drain_timeout_s long. The second call ends what is left at once. Returns without waiting.
+ * drain_timeout_s long. The second call resets the connections that are still open. Returns
+ * without waiting.
  *
  * Context: any thread, signal handlers too; between nj_server_new() and nj_server_free().
  */

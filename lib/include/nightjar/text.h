@@ -107,8 +107,8 @@ NJ_API bool nj_query_find(struct nj_view query, const char *name, struct nj_view
 
 /**
  * Decode a name or a value: '+' is a space and "%41" is 'A'. A '%' without two hexadecimal digits
- * behind it stays as it is. The result may be any bytes: it is not checked to be UTF-8 (the
- * standard replaces what is not by U+FFFD, as nj_json_string() does), and "%00" is a NUL byte. So
+ * behind it stays as it is. The result may be any bytes: invalid UTF-8 is kept (the
+ * standard replaces it by U+FFFD, as nj_json_string() does), and "%00" is a NUL byte. So
  * strlen(out) may be smaller than the result: compare them before `out` is used as a C string.
  * Decoded text is never longer than encoded text: n_bytes + 1 bytes are enough.
  *
@@ -154,8 +154,8 @@ NJ_API size_t nj_u64_digits(uint64_t n, char *out);
 
 /**
  * Write a view as a JSON string with its quotes (RFC 8259 7). Quotes and backslashes are escaped,
- * control characters (C0, DEL, C1) and U+2028 and U+2029 become \uXXXX. Each byte that is no UTF-8
- * (RFC 3629 4) becomes U+FFFD.
+ * control characters (C0, DEL, C1) and U+2028 and U+2029 become \uXXXX. A byte that does not
+ * belong to a valid UTF-8 sequence (RFC 3629 4) is replaced by U+FFFD.
  *
  * Context: any thread.
  * Returns: the bytes of the string. When that is >= n_out, `out` is "" (unless n_out is 0), which

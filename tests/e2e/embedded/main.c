@@ -91,7 +91,7 @@ static void on_signal(int number)
     atomic_fetch_add(&n_signals, 1);
 }
 
-/* --- what is left of it ----------------------------------------------------------------------- */
+/* --- resources that the process holds --------------------------------------------------------- */
 
 static void count_zone(const struct rte_memzone *zone, void *n)
 {
@@ -134,7 +134,7 @@ static void resources(void)
            n_bytes, count_entries("/proc/self/fd"), count_entries("/proc/self/task"));
 }
 
-/* --- what it is told to do -------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 static bool is_same_mask(const sigset_t *a, const sigset_t *b)
 {
