@@ -146,6 +146,8 @@ static void send_file(struct nj_exchange *x)
         nj_reply_error(x->txn, 404, (struct nj_field){0});
         return;
     }
+    if (nj_txn_hoards(x->txn, nj_site_left(set->site)))
+        return;
     nj__head_of(&x->req, &head);
     nj__fields_list(&x->resp.fields, x->resp.extra);
     nj_site_send(set->site, x->txn, &head,

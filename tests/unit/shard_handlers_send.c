@@ -3,6 +3,7 @@
  * priorities; and what they see of the peer. */
 #include <criterion/criterion.h>
 
+#include "http/site_internal.h"
 #include "support/handlers_rig.h"
 
 #define LENT (3u << 20)
@@ -248,6 +249,30 @@ Test(shard_handlers_send, no_file_server)
 
     hr_settle(h);
     cr_expect_eq(hr_reply_of(c, id)->status, 404);
+    hr_free(h);
+}
+
+/* Of 9 places of the file server one client has 8. The files do not come while it asks. */
+Test(shard_handlers_send, files_left_to_others)
+{
+    struct hr *h = hr_start(start());
+    struct nj_pool *pool = &h->r->s->txns.site->exchanges;
+    uint32_t n_max = pool->n_max;
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *last = NULL;
+
+    pool->n_max = 9;
+    h->r->files_slow = true;
+    for (int i = 0; i < 9; i++)
+        last = hr_reply_of(c, hr_get(c, "/file"));
+    hr_settle(h);
+    cr_expect_eq(pool->n_used, 8, "%u", pool->n_used);
+    cr_expect(last->status == 503 && !strcmp(last->retry_after, "1"), "%d", last->status);
+    cr_expect_eq(rig_count(h->r, NJ_C_client_hoard), 1);
+    h->r->files_slow = false;
+    hr_settle(h);
+    cr_expect_eq(pool->n_used, 0);
+    pool->n_max = n_max;
     hr_free(h);
 }
 
