@@ -2,7 +2,7 @@
 /* nightjar: a folder, served. */
 #include <string.h>
 
-#include "doctor.h"
+#include "doctor/doctor.h"
 #include "options.h"
 
 static const struct nj_app nightjar = {
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     struct nj_server_config config;
 
     if (argc > 1 && strcmp(argv[1], "doctor") == 0)
-        return nj_app_doctor(argc - 1, argv + 1);
+        return nj_doctor_main(argc - 1, argv + 1);
     nj_server_config_init(&config);
     return nj_app_run(argc, argv, &nightjar, &config);
 }

@@ -19,6 +19,7 @@
 #include "base/attr.h"
 #include "base/fail.h"
 #include "dpdk/quiet.h"
+#include "topo/pci.h"
 
 /* Help, after which the EAL exits, and the version, after which it goes on. */
 static bool wants_to_see(int argc, char **argv)
@@ -160,49 +161,6 @@ const char *nj_eal_value(int argc, char **argv, int *i, const char *name)
     return arg + n;
 }
 
-size_t nj_eal_pci_address(const char *text, char *address, size_t n)
-{
-    unsigned domain, bus, device, function;
-    int end = 0;
-
-    if (sscanf(text, "%8x:%2x:%2x.%1u%n", &domain, &bus, &device, &function, &end) != 4) {
-        domain = 0;
-        if (sscanf(text, "%2x:%2x.%1u%n", &bus, &device, &function, &end) != 3)
-            return 0;
-    }
-    snprintf(address, n, "%04x:%02x:%02x.%u", domain, bus, device, function);
-    return device < 32 && function < 8 ? (size_t)end : 0;
-}
-
-bool nj_eal_driver_of(const char *sysfs, const char *address, char *driver, size_t driver_bytes)
-{
-    char path[512], target[512];
-
-    snprintf(path, sizeof path, "%s/%s/driver", sysfs, address);
-    ssize_t n = readlink(path, target, sizeof target - 1);
-    target[n > 0 ? n : 0] = '\0';
-    const char *slash = strrchr(target, '/');
-    snprintf(driver, driver_bytes, "%s", slash ? slash + 1 : target);
-    return n > 0;
-}
-
-enum nj_eal_binding nj_eal_binding(const char *driver)
-{
-    static const struct {
-        const char *name;
-        enum nj_eal_binding binding;
-    } drivers[] = {
-        {"vfio-pci", NJ_BOUND_VFIO},    {"uio_pci_generic", NJ_BOUND_UIO},
-        {"igb_uio", NJ_BOUND_UIO},      {"uio_hv_generic", NJ_BOUND_UIO},
-        {"mlx5_core", NJ_BOUND_SHARED}, {"mlx4_core", NJ_BOUND_SHARED},
-    };
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(drivers); i++)
-        if (strcmp(driver, drivers[i].name) == 0)
-            return drivers[i].binding;
-    return NJ_BOUND_KERNEL;
-}
-
 bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes)
 {
     char address[32], path[512], driver[64];
@@ -210,7 +168,7 @@ bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         const char *text = nj_eal_value(argc, argv, &i, "-a");
         text = text ? text : nj_eal_value(argc, argv, &i, "--allow");
-        if (!text || !nj_eal_pci_address(text, address, sizeof address))
+        if (!text || !nj_pci_address(text, address, sizeof address))
             continue;
         snprintf(path, sizeof path, "%s/%s", sysfs, address);
         if (access(path, F_OK) != 0) {
@@ -218,8 +176,8 @@ bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_
                      address);
             return true;
         }
-        nj_eal_driver_of(sysfs, address, driver, sizeof driver);
-        if (nj_eal_binding(driver) != NJ_BOUND_KERNEL)
+        nj_pci_driver_of(sysfs, address, driver, sizeof driver);
+        if (nj_pci_binding(driver) != NJ_BOUND_KERNEL)
             continue;
         snprintf(why, why_bytes,
                  "%s is bound to %s%s: bind it to vfio-pci first (dpdk-devbind.py --bind=vfio-pci "

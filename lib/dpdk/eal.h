@@ -17,23 +17,6 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
  * without it: for who finds no port. "" when there was nothing. After nj_eal_init(). */
 const char *nj_eal_complaint(void);
 
-/* How a PCI device can be had while it is bound to this driver of the kernel ("": to none). */
-enum nj_eal_binding {
-    NJ_BOUND_KERNEL, /* not at all: the kernel has it, or nobody */
-    NJ_BOUND_VFIO,
-    NJ_BOUND_UIO,
-    NJ_BOUND_SHARED, /* beside the kernel, by a bifurcated driver */
-};
-enum nj_eal_binding nj_eal_binding(const char *driver);
-
-/* The driver of the kernel that a PCI device is bound to; "" for none. False: there is none.
- * `sysfs` is /sys/bus/pci/devices, or a test's. */
-bool nj_eal_driver_of(const char *sysfs, const char *address, char *driver, size_t driver_bytes);
-
-/* "DOMAIN:BUS:DEVICE.FUNCTION" of the PCI address that `text` begins with, also when the domain was
- * left out. Returns how many bytes of `text` it has; 0: it does not begin with one. */
-size_t nj_eal_pci_address(const char *text, char *address, size_t address_bytes);
-
 /* The value of `-x VALUE`, `-xVALUE`, `--long VALUE` or `--long=VALUE` at argv[*i], or NULL. `*i`
  * moves on to the last word of it. */
 const char *nj_eal_value(int argc, char **argv, int *i, const char *name);

@@ -7,7 +7,7 @@
 
 #include "base/attr.h"
 #include "server/say.h"
-#include "server/values.h"
+#include "base/values.h"
 
 const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES])
 {

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "sched/fiber.h"
 #include "server/policy_file.h"
-#include "server/values.h"
+#include "base/values.h"
 
 enum kind {
     TEXT,   /* const char * */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/values.h"
+#include "base/values.h"
 
 #define KIB   ((uint64_t)1024)
 #define MIB   (1024 * KIB)

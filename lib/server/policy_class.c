@@ -4,7 +4,7 @@
 
 #include "http/path.h"
 #include "server/policy_file.h"
-#include "server/values.h"
+#include "base/values.h"
 
 #define PATH_WANTS                                                                                 \
     "paths as they are after decoding, from the root and without . and .., e.g. /iso/, at most "   \

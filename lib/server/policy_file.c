@@ -7,7 +7,7 @@
 
 #include "server/config_set.h"
 #include "server/settings.h"
-#include "server/values.h"
+#include "base/values.h"
 
 enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, BROKEN };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "server/values.h"
+#include "base/values.h"
 
 enum kind { RATE, SIZE, NUMBER, SECONDS, ACTION };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "server/config_set.h"
-#include "server/values.h"
+#include "base/values.h"
 
 struct warner {
     const struct nj_policy_file *f;

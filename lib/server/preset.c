@@ -8,8 +8,8 @@
 
 #include "base/attr.h"
 #include "base/fail.h"
-#include "dpdk/eal.h"
 #include "server/settings.h"
+#include "topo/pci.h"
 #include "wire/dpdk_compat.h"
 
 #define KEYS_MAX 32u   /* of one --preset */
@@ -73,7 +73,7 @@ static bool read_pci(struct nj_str text, char *out, size_t n)
 
     /* Else sscanf() would take white space, signs and 0x. */
     return !address[strspn(address, "0123456789abcdefABCDEF:.")] &&
-           nj_eal_pci_address(address, out, n) == (size_t)n_text;
+           nj_pci_address(address, out, n) == (size_t)n_text;
 }
 
 static int unknown_key(const struct nj_preset *p, struct nj_str key, char *why, size_t n)

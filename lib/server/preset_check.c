@@ -8,6 +8,7 @@
 #include "dpdk/eal.h"
 #include "server/preset.h"
 #include "server/say.h"
+#include "topo/pci.h"
 
 /* Lines that grow. */
 struct lines {
@@ -51,7 +52,7 @@ static void compare_binding(struct lines *l, const char *sysfs)
     struct nj_str expected = l->preset->bind;
     char driver[64];
 
-    if (nj_eal_driver_of(sysfs, l->port->name, driver, sizeof driver) && !fits(expected, driver))
+    if (nj_pci_driver_of(sysfs, l->port->name, driver, sizeof driver) && !fits(expected, driver))
         differs(l, "it bound to %.*s, it is to %s", (int)expected.n_bytes, expected.p, driver);
 }
 

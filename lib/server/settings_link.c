@@ -13,7 +13,7 @@
 #include "server/addresses.h"
 #include "server/rss_key.h"
 #include "server/settings.h"
-#include "server/values.h"
+#include "base/values.h"
 #include "topo/cpus.h"
 #include "wire/ip6.h"
 

@@ -15,7 +15,7 @@
 #include "eal.h"
 #include "pair.h"
 #include "pause.h"
-#include "server/values.h"
+#include "base/values.h"
 
 static const char USAGE[] =
     "usage: nj-ahead [options]\n"

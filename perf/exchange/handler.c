@@ -7,7 +7,7 @@
 
 #include "base/attr.h"
 #include "http/exchange_internal.h"
-#include "server/values.h"
+#include "base/values.h"
 #include "shard/conn.h"
 #include "shard/shard.h"
 

@@ -19,7 +19,7 @@
 #include "eal.h"
 #include "pair.h"
 #include "report.h"
-#include "server/values.h"
+#include "base/values.h"
 
 static const char USAGE[] =
     "usage: nj-exchange [options] [SHAPE ...]\n"

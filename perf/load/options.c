@@ -11,7 +11,7 @@
 
 #include "base/fail.h"
 #include "base/limits.h"
-#include "server/values.h"
+#include "base/values.h"
 
 #define WHY_BYTES 256u
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`nightjar doctor`: its command line, JSON, and advice that is typed. What it says of which host
-is in tests/unit/server_doctor*.c."""
+is in tests/unit/app_doctor*.c."""
 import json
 import os
 import re

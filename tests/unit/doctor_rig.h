@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 #include "support/scratch.h"
 
 #define KEPT  "0000:02:00.0" /* carries the default route, as eno1 */

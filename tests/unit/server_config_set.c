@@ -7,7 +7,7 @@
 #include "base/attr.h"
 #include "server/config_set.h"
 #include "server/settings.h"
-#include "server/values.h"
+#include "base/values.h"
 
 static struct nj_server_config c;
 static char why[256];

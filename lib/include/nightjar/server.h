@@ -437,27 +437,6 @@ NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_ser
  */
 NJ_API int nj_print_preset(const char *preset);
 
-/* What nj_doctor() looks at. Strings are the caller's. */
-struct nj_doctor_config {
-    const char *user;   /* who will run the server; NULL: who runs this */
-    const char *lcores; /* its CPUs, as "2-5,8"; NULL: those that are isolated, or one of each core
-                           but the first */
-    const char *root;   /* a folder that stands for the host, with its sys, proc, etc; NULL: none */
-    bool json;
-};
-
-/**
- * Look whether this host is ready for a server on a NIC, and say on stdout a line for each thing
- * that matters, with what to type where it is not so. Reads files of the kernel and of /etc;
- * changes nothing, and starts neither the EAL nor a device.
- *
- * Context: one thread of the process at a time (it asks for users and groups).
- * Errors:  one line on stderr.
- * Returns: 0; 1 when something keeps a server from starting on a NIC; 2 when user or lcores are
- *          wrong.
- */
-NJ_API int nj_doctor(const struct nj_doctor_config *config);
-
 /** "major.minor.patch" of the library. */
 NJ_API const char *nj_version(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers with units as people write them, on the command line and in the policy file. Pure. */
-#ifndef NJ_SERVER_VALUES_H
-#define NJ_SERVER_VALUES_H
+#ifndef NJ_BASE_VALUES_H
+#define NJ_BASE_VALUES_H
 
 #include <stdbool.h>
 #include <stddef.h>

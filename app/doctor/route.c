@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 
 /* linux/route.h and linux/ipv6_route.h, which can't be included together with net/if.h */
 #define ROUTE_UP     0x1u

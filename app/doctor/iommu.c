@@ -2,7 +2,7 @@
 /* nightjar doctor: the IOMMU, interrupt remapping, and the modules that give a NIC away. */
 #include <string.h>
 
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 
 /* --- facts ---------------------------------------------------------------------------------- */
 

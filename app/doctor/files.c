@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 
 #define PATH_BYTES 1024u
 

@@ -4,9 +4,9 @@
 
 #include "doctor_rig.h"
 
-TestSuite(server_doctor, .init = good_host, .fini = scratch_remove);
+TestSuite(app_doctor, .init = good_host, .fini = scratch_remove);
 
-Test(server_doctor, good)
+Test(app_doctor, good)
 {
     cr_expect_eq(doctor(), 0, "%s", said);
     cr_expect_not_null(strstr(said, "0 errors, 0 warnings\n"), "%s", said);
@@ -38,7 +38,7 @@ Test(server_doctor, good)
 
 /* --- memory --------------------------------------------------------------------------------- */
 
-Test(server_doctor, no_huge_pages)
+Test(app_doctor, no_huge_pages)
 {
     put("0", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages");
     put("sysfs /sys sysfs rw 0 0", "/proc/mounts");
@@ -55,7 +55,7 @@ Test(server_doctor, no_huge_pages)
 }
 
 /* No more is advised than half of what is free, but what lcores need, where that is there. */
-Test(server_doctor, as_many_pages_as_fit)
+Test(app_doctor, as_many_pages_as_fit)
 {
     static const char *const file =
         "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
@@ -85,7 +85,7 @@ Test(server_doctor, as_many_pages_as_fit)
 }
 
 /* Not fewer than there are, nor than are needed: 8 lcores need 800, of which others are there. */
-Test(server_doctor, as_many_pages_as_are_needed)
+Test(app_doctor, as_many_pages_as_are_needed)
 {
     struct nj_doctor_config config = {.root = scratch, .user = "nj", .lcores = "0-7"};
     static const char *const node = "/sys/devices/system/node/node0/hugepages";
@@ -110,7 +110,7 @@ Test(server_doctor, as_many_pages_as_are_needed)
          "# free memory, or give nightjar fewer lcores\n");
 }
 
-Test(server_doctor, huge_pages_on_another_node_than_the_nic)
+Test(app_doctor, huge_pages_on_another_node_than_the_nic)
 {
     put("0", "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages");
     put("0", "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages");
@@ -128,7 +128,7 @@ Test(server_doctor, huge_pages_on_another_node_than_the_nic)
          "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages\n");
 }
 
-Test(server_doctor, huge_pages_that_others_use)
+Test(app_doctor, huge_pages_that_others_use)
 {
     put("7", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages");
     cr_expect_eq(doctor(), 0);
@@ -144,7 +144,7 @@ Test(server_doctor, huge_pages_that_others_use)
     says("hugepages/node0", "warning", "the EAL needs 600MiB here", "*");
 }
 
-Test(server_doctor, large_pages_without_a_mount)
+Test(app_doctor, large_pages_without_a_mount)
 {
     put("2", "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages");
     cr_expect_eq(doctor(), 0);
@@ -159,7 +159,7 @@ Test(server_doctor, large_pages_without_a_mount)
     says("hugetlbfs", "ok", "/dev/hugepages (2MiB), /dev/hugepages-1024M (1GiB)", NULL);
 }
 
-Test(server_doctor, kernel_without_numa)
+Test(app_doctor, kernel_without_numa)
 {
     take_away("/sys/devices/system/node");
     put("512", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
@@ -170,7 +170,7 @@ Test(server_doctor, kernel_without_numa)
 }
 
 /* Of the kernel as a whole, where /sys tells of neither. */
-Test(server_doctor, huge_pages_of_the_kernel)
+Test(app_doctor, huge_pages_of_the_kernel)
 {
     take_away("/sys/devices/system/node");
     put("MemAvailable: 8000000 kB\nHugePages_Total: 50\nHugePages_Free: 50\nHugepagesize: 2048 kB",
@@ -194,7 +194,7 @@ Test(server_doctor, huge_pages_of_the_kernel)
 }
 
 /* The NIC's node is not there, or has no memory: its pages come from one that has. */
-Test(server_doctor, node_of_the_nic_without_huge_pages)
+Test(app_doctor, node_of_the_nic_without_huge_pages)
 {
     put("3", "/sys/bus/pci/devices/%s/numa_node", BOUND);
     put_folder(0755, "/sys/devices/system/node/node3");
@@ -209,7 +209,7 @@ Test(server_doctor, node_of_the_nic_without_huge_pages)
     says("hugepages/node0", "error", "0 pages", "*");
 }
 
-Test(server_doctor, huge_pages_at_boot)
+Test(app_doctor, huge_pages_at_boot)
 {
     static const struct {
         const char *path, *text, *says;
@@ -252,7 +252,7 @@ Test(server_doctor, huge_pages_at_boot)
 }
 
 /* The last one wins, in the order of the names of files, and one hides others of its name. */
-Test(server_doctor, settings_at_boot_one_after_the_other)
+Test(app_doctor, settings_at_boot_one_after_the_other)
 {
     put("vm.nr_hugepages = 0", "/usr/lib/sysctl.d/90.conf");
     doctor();
@@ -274,7 +274,7 @@ Test(server_doctor, settings_at_boot_one_after_the_other)
     says("hugepages/boot", "ok", "by /run/tmpfiles.d/h.conf", NULL);
 }
 
-Test(server_doctor, transparent_huge_pages_off)
+Test(app_doctor, transparent_huge_pages_off)
 {
     put("always madvise [never]", "/sys/kernel/mm/transparent_hugepage/enabled");
     cr_expect_eq(doctor(), 0);
@@ -288,7 +288,7 @@ Test(server_doctor, transparent_huge_pages_off)
     "# add to the kernel's command line, and reboot: isolcpus=1-3 nohz_full=1-3 rcu_nocbs=1-3\n# " \
     "(untested)\n"
 
-Test(server_doctor, cpus_that_all_share)
+Test(app_doctor, cpus_that_all_share)
 {
     put("", "/sys/devices/system/cpu/isolated");
     put("(null)", "/sys/devices/system/cpu/nohz_full");
@@ -304,7 +304,7 @@ Test(server_doctor, cpus_that_all_share)
 }
 
 /* As the kernel's command line has them. */
-Test(server_doctor, lists_of_cpus)
+Test(app_doctor, lists_of_cpus)
 {
     static const struct {
         const char *list, *says;
@@ -325,7 +325,7 @@ Test(server_doctor, lists_of_cpus)
     }
 }
 
-Test(server_doctor, command_line_by_grub)
+Test(app_doctor, command_line_by_grub)
 {
     put("GRUB_CMDLINE_LINUX=\"\"", "/etc/default/grub");
     ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1"});
@@ -340,7 +340,7 @@ Test(server_doctor, command_line_by_grub)
     says("isolcpus", "warning", "not for lcores 1", "update-grub\n# and reboot\n# (untested)\n");
 }
 
-Test(server_doctor, powersave_and_two_threads_of_a_core)
+Test(app_doctor, powersave_and_two_threads_of_a_core)
 {
     put("1", "/sys/devices/system/cpu/smt/active");
     put("1,3", "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list");
@@ -358,7 +358,7 @@ Test(server_doctor, powersave_and_two_threads_of_a_core)
     says("lcores", "ok", "CPUs 1-2 of 0-3", NULL); /* one of each core */
 }
 
-Test(server_doctor, lcores_that_are_not_there)
+Test(app_doctor, lcores_that_are_not_there)
 {
     struct nj_doctor_config config = {.root = scratch, .user = "nj", .lcores = "3-4"};
 
@@ -374,7 +374,7 @@ Test(server_doctor, lcores_that_are_not_there)
 }
 
 /* The kernel has to run somewhere. */
-Test(server_doctor, lcores_on_all_cpus)
+Test(app_doctor, lcores_on_all_cpus)
 {
     put("", "/sys/devices/system/cpu/isolated");
     cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "0-3"}),
@@ -389,7 +389,7 @@ Test(server_doctor, lcores_on_all_cpus)
 
 /* --- users ---------------------------------------------------------------------------------- */
 
-Test(server_doctor, little_memory_may_be_locked)
+Test(app_doctor, little_memory_may_be_locked)
 {
     put("nj - memlock 65536", "/etc/security/limits.d/nj.conf");
     cr_expect_eq(doctor(), 1);
@@ -409,7 +409,7 @@ Test(server_doctor, little_memory_may_be_locked)
     says("memlock", "ok", "root", NULL);
 }
 
-Test(server_doctor, lines_of_limits)
+Test(app_doctor, lines_of_limits)
 {
     static const struct {
         const char *text;
@@ -453,7 +453,7 @@ Test(server_doctor, lines_of_limits)
 }
 
 /* Of who runs it, the limit of the process counts. */
-Test(server_doctor, memory_that_we_may_lock)
+Test(app_doctor, memory_that_we_may_lock)
 {
     put("root:x:0:0::/:/bin/sh\nus:x:4242:4242::/:/bin/sh", "/etc/passwd");
     put("Max locked memory         8388608              8388608              bytes",
@@ -467,7 +467,7 @@ Test(server_doctor, memory_that_we_may_lock)
     cr_expect_not_null(strstr(said, "prlimit --pid $$ --memlock=unlimited\n"));
 }
 
-Test(server_doctor, no_permissions)
+Test(app_doctor, no_permissions)
 {
     put_mode(0600, "/dev/vfio/12");
     put_mode(0755, "/dev/hugepages");
@@ -495,7 +495,7 @@ Test(server_doctor, no_permissions)
     cr_expect_str_eq(why, "--sysroot /bin/ls: there is no such folder");
 }
 
-Test(server_doctor, output_that_cannot_be_written)
+Test(app_doctor, output_that_cannot_be_written)
 {
     struct nj_doctor_config config = {.root = scratch, .user = "nj"};
     FILE *full = fopen("/dev/full", "w");
@@ -507,7 +507,7 @@ Test(server_doctor, output_that_cannot_be_written)
 }
 
 /* What is in a folder that the user may not search is out of reach. */
-Test(server_doctor, folders_above)
+Test(app_doctor, folders_above)
 {
     put_mode(0700, "/dev/vfio");
     cr_expect_eq(doctor(), 1);
@@ -519,7 +519,7 @@ Test(server_doctor, folders_above)
 }
 
 /* A mount's name is any, and is one word of a command. */
-Test(server_doctor, mounts_with_strange_names)
+Test(app_doctor, mounts_with_strange_names)
 {
     put("nodev /mnt/a\\040b';id\033 hugetlbfs rw,pagesize=2M 0 0", "/proc/mounts");
     put_folder(0755, "/mnt/a b';id\033");
@@ -534,7 +534,7 @@ Test(server_doctor, mounts_with_strange_names)
 }
 
 /* A group's rights count where the file is the group's. */
-Test(server_doctor, permission_of_a_group)
+Test(app_doctor, permission_of_a_group)
 {
     if (getuid() != 0)
         return; /* only root gives files away */

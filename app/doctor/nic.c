@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 
 #define CLASS_NETWORK 0x02 /* PCI Code and ID Assignment Specification: base classes */
 #define CLASS_BRIDGE  0x06
@@ -143,7 +143,7 @@ static void read_nic(const struct nj_doctor *d, struct nj_nic *nic, const char *
     nic->group = group_of(d, address);
     nic->has_uverbs = nj__host_has(d, "/sys/bus/pci/devices/%s/infiniband_verbs", address);
     driver_of(d, address, nic->driver, sizeof nic->driver);
-    nic->binding = nj_eal_binding(nic->driver);
+    nic->binding = nj_pci_binding(nic->driver);
     read_name(d, nic);
     read_interfaces(d, nic, "");
     /* Where routes are not known, each interface may have the one that must not go. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doctor.h"
+/* nightjar doctor: its command line. */
+#include "doctor/doctor.h"
 
 #include <getopt.h>
 #include <stdio.h>
-
-#include <nightjar/server.h>
 
 static const char help[] =
     "usage: nightjar doctor [--user NAME] [--lcores LIST] [--json]\n"
@@ -34,7 +33,7 @@ static const struct option options[] = {
     {"help", no_argument, NULL, ASK_HELP},       {0},
 };
 
-int nj_app_doctor(int argc, char **argv)
+int nj_doctor_main(int argc, char **argv)
 {
     struct nj_doctor_config config = {0};
     int opt;
@@ -60,13 +59,18 @@ int nj_app_doctor(int argc, char **argv)
         default:
             fprintf(stderr, "nightjar: %s: %s; see nightjar doctor --help\n", argv[optind - 1],
                     opt == ':' ? "expected a value" : "there is no such option");
-            return 2;
+            return NJ_DOCTOR_USAGE;
         }
     }
     if (optind < argc) {
         fprintf(stderr, "nightjar: %s: unexpected argument; see nightjar doctor --help\n",
                 argv[optind]);
-        return 2;
+        return NJ_DOCTOR_USAGE;
     }
-    return nj_doctor(&config);
+    char why[256] = "";
+    int status = nj__doctor_run(&config, stdout, why, sizeof why);
+
+    if (*why)
+        fprintf(stderr, "nightjar: %s\n", why);
+    return status;
 }

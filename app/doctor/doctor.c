@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <nightjar/server.h>
+
 #include "base/fail.h"
-#include "server/settings.h"
 
 static void check_all(struct nj_doctor *d)
 {
@@ -59,9 +60,9 @@ static int finish(const struct nj_doctor *d, char *why, size_t why_bytes)
     if (fflush(d->out) != 0 || ferror(d->out)) {
         nj_fail(why, why_bytes, "the output cannot be written%s%s", errno ? ": " : "",
                 errno ? strerror(errno) : "");
-        return NJ_EXIT_FAILED;
+        return NJ_DOCTOR_FAILED;
     }
-    return d->n_told[NJ_VERDICT_ERROR] > 0 ? NJ_EXIT_FAILED : 0;
+    return d->n_told[NJ_VERDICT_ERROR] > 0 ? NJ_DOCTOR_FAILED : 0;
 }
 
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes)
@@ -70,14 +71,14 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
 
     if (!d) {
         nj_fail(why, why_bytes, "no memory");
-        return NJ_EXIT_FAILED;
+        return NJ_DOCTOR_FAILED;
     }
     d->root = config->root ? config->root : "";
     /* By sudo we are root, but the shell that the advice is typed into is not. */
     d->sudo = geteuid() == 0 && !getenv("SUDO_USER") ? "" : "sudo ";
     d->out = out;
     d->json = config->json;
-    int status = NJ_EXIT_USAGE;
+    int status = NJ_DOCTOR_USAGE;
     if (*d->root && !is_folder(d->root)) {
         nj_fail(why, why_bytes, "--sysroot %s: there is no such folder", d->root);
     } else if (nj__facts_user(d, config->user, why, why_bytes) &&
@@ -93,15 +94,5 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
     free(d->route);
     free(d->nic);
     free(d);
-    return status;
-}
-
-int nj_doctor(const struct nj_doctor_config *config)
-{
-    char why[256] = "";
-    int status = nj__doctor_run(config, stdout, why, sizeof why);
-
-    if (*why)
-        fprintf(stderr, "nightjar: %s\n", why);
     return status;
 }

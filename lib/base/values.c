@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/values.h"
+#include "base/values.h"
 
 #include <errno.h>
 #include <math.h>

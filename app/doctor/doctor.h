@@ -7,8 +7,8 @@
  * their lines. Every path is read below `root`, which is "" or a folder that a test has made.
  * One thread.
  */
-#ifndef NJ_SERVER_DOCTOR_H
-#define NJ_SERVER_DOCTOR_H
+#ifndef NJ_APP_DOCTOR_H
+#define NJ_APP_DOCTOR_H
 
 #include <dirent.h>
 #include <net/if.h>
@@ -17,10 +17,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include <nightjar/server.h>
-
 #include "base/attr.h"
-#include "dpdk/eal.h"
+#include "topo/pci.h"
 #include "topo/topo.h"
 
 /* --- findings ------------------------------------------------------------------------------- */
@@ -73,7 +71,7 @@ struct nj_nic {
     int64_t node, group;          /* NUMA node, IOMMU group; -1: none */
     int64_t mbit_per_s;           /* of the link; -1: not known */
     bool has_link, any_link;      /* of the first interface, of one of them */
-    enum nj_eal_binding binding;
+    enum nj_pci_binding binding;
     enum nj_nic_state state;
     char why[128]; /* when STUCK or UNFIT */
 };
@@ -135,10 +133,27 @@ struct nj_doctor {
     bool huge_taken;     /* they are enough for a server, and those that are free are not */
 };
 
-/* All of it: lines on `out`. Returns the exit status, and 2 with the reason in `why`. */
+/* What to look at. Strings are the caller's. */
+struct nj_doctor_config {
+    const char *user;   /* who will run the server; NULL: the user of this process */
+    const char *lcores; /* its CPUs, as "2-5,8"; NULL: the isolated CPUs, or one of each core but
+                           the first */
+    const char *root;   /* a folder that stands for the host, with its sys, proc, etc; NULL: none */
+    bool json;
+};
+
+/* Exit statuses beside 0, which stands for warnings, too. */
+#define NJ_DOCTOR_FAILED 1 /* an error keeps a server from starting on a NIC, or doctor failed */
+#define NJ_DOCTOR_USAGE  2 /* the arguments are wrong */
+
+/* The subcommand: argv[0] is "doctor". Returns the exit status. */
+int nj_doctor_main(int argc, char **argv);
+
+/* Prints all findings on `out`. Returns the exit status, with the reason in `why` when no finding
+ * was printed or `out` cannot be written. */
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes);
 
-/* doctor_tell.c */
+/* tell.c */
 /* Begin a finding, whose verdict is "ok"; the one before it is printed. */
 void nj__begin(struct nj_doctor *d, const char *id_fmt, ...) NJ_PRINTF(2, 3);
 /* Print the last one. */
@@ -157,7 +172,7 @@ const char *nj__shell_word(char *word, size_t n, const char *name);
 /* Have words on the kernel's command line from the next boot on. `name` is of a file for them. */
 void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words_more);
 
-/* --- files, doctor_files.c ------------------------------------------------------------------ */
+/* --- files, files.c ------------------------------------------------------------------ */
 
 /* The path is that of the format, below the root. What can't be read is not there. */
 
@@ -190,11 +205,11 @@ bool nj__host_cmdline(const struct nj_doctor *d, const char *word, char *value, 
 
 /* --- facts and their checks ----------------------------------------------------------------- */
 
-/* doctor_iommu.c */
+/* iommu.c */
 void nj__facts_iommu(struct nj_doctor *d);
 void nj__check_iommu(struct nj_doctor *d);
 
-/* doctor_route.c */
+/* route.c */
 struct nj_route_if {
     char name[IF_NAMESIZE], top[IF_NAMESIZE]; /* `top`: that of the route, which `name` is below */
     bool is_default;
@@ -207,19 +222,19 @@ struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interfac
  * those that are NICs'. */
 const struct nj_route_if *nj__route_astray(const struct nj_doctor *d);
 
-/* doctor_nic.c; after IOMMU and routes */
+/* nic.c; after IOMMU and routes */
 void nj__facts_nics(struct nj_doctor *d);
 void nj__check_nics(struct nj_doctor *d);
 
-/* doctor_memory.c; after NICs */
+/* memory.c; after NICs */
 void nj__facts_memory(struct nj_doctor *d);
 void nj__check_memory(struct nj_doctor *d);
 
-/* doctor_cpu.c */
+/* cpu.c */
 bool nj__facts_cpus(struct nj_doctor *d, const char *lcores, char *why, size_t why_bytes);
 void nj__check_cpus(struct nj_doctor *d);
 
-/* doctor_user.c */
+/* user.c */
 bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why_bytes);
 /* Which NICs the user can have; after NICs. */
 void nj__facts_usable(struct nj_doctor *d);

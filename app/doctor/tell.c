@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 #include "base/json.h"
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};

@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 #include "base/limits.h"
-#include "server/doctor.h"
+#include "doctor/doctor.h"
 #include "topo/cpus.h"
 
 #define LIST_BYTES 512u /* for as many CPUs as there may be shards */

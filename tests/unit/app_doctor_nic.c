@@ -4,7 +4,7 @@
 
 #include "doctor_rig.h"
 
-TestSuite(server_doctor_nic, .init = good_host, .fini = scratch_remove);
+TestSuite(app_doctor_nic, .init = good_host, .fini = scratch_remove);
 
 #define FREE "0000:04:00.0"
 
@@ -40,7 +40,7 @@ static void no_iommu(void)
 
 /* --- binding -------------------------------------------------------------------------------- */
 
-Test(server_doctor_nic, one_to_bind)
+Test(app_doctor_nic, one_to_bind)
 {
     put_free(12);
     cr_expect_eq(doctor(), 1);
@@ -55,7 +55,7 @@ Test(server_doctor_nic, one_to_bind)
     says("nic/" FREE, "ok", "not used by DPDK", NULL);
 }
 
-Test(server_doctor_nic, one_that_is_bound_until_the_next_boot)
+Test(app_doctor_nic, one_that_is_bound_until_the_next_boot)
 {
     doctor();
     says("nic/" BOUND "/boot", "ok", "bound to vfio-pci at the next boot, too", NULL);
@@ -72,7 +72,7 @@ Test(server_doctor_nic, one_that_is_bound_until_the_next_boot)
     says("nic/" BOUND "/boot", "ok", "at the next boot, too", NULL);
 }
 
-Test(server_doctor_nic, one_without_a_driver_and_with_a_name)
+Test(app_doctor_nic, one_without_a_driver_and_with_a_name)
 {
     put_free(12);
     take_away("/sys/bus/pci/devices/%s/driver", FREE);
@@ -89,7 +89,7 @@ Test(server_doctor_nic, one_without_a_driver_and_with_a_name)
          "# at each boot (package driverctl): driverctl set-override " FREE " vfio-pci\n");
 }
 
-Test(server_doctor_nic, one_with_routes)
+Test(app_doctor_nic, one_with_routes)
 {
     put_free(12);
     put("Iface\tDestination\tGateway\n"
@@ -101,7 +101,7 @@ Test(server_doctor_nic, one_with_routes)
          "# ens4 has routes of the kernel, which end with this\n" BIND("vfio-pci"));
 }
 
-Test(server_doctor_nic, modules_that_are_not_loaded)
+Test(app_doctor_nic, modules_that_are_not_loaded)
 {
     put_free(12);
     take_away("/sys/module/vfio_pci");
@@ -121,7 +121,7 @@ Test(server_doctor_nic, modules_that_are_not_loaded)
 /* --- the default route --------------------------------------------------------------------------
  */
 
-Test(server_doctor_nic, only_one_and_it_carries_the_default_route)
+Test(app_doctor_nic, only_one_and_it_carries_the_default_route)
 {
     take_away("/sys/bus/pci/devices/%s", BOUND);
     cr_expect_eq(doctor(), 1);
@@ -137,7 +137,7 @@ Test(server_doctor_nic, only_one_and_it_carries_the_default_route)
 }
 
 /* A VLAN on a bond of two NICs, below a bridge. */
-Test(server_doctor_nic, the_default_route_of_an_upper_interface)
+Test(app_doctor_nic, the_default_route_of_an_upper_interface)
 {
     take_away("/sys/bus/pci/devices/%s", BOUND);
     put_device(FREE, "0x020000", "ixgbe", 14);
@@ -158,7 +158,7 @@ Test(server_doctor_nic, the_default_route_of_an_upper_interface)
 }
 
 /* The interface has a route of its own, which is seen first. */
-Test(server_doctor_nic, the_default_route_weighs_more_than_others)
+Test(app_doctor_nic, the_default_route_weighs_more_than_others)
 {
     put_free(12);
     put("Iface\tDestination\tGateway\n"
@@ -171,7 +171,7 @@ Test(server_doctor_nic, the_default_route_weighs_more_than_others)
     is_left_alone(FREE);
 }
 
-Test(server_doctor_nic, the_default_route_of_ipv6)
+Test(app_doctor_nic, the_default_route_of_ipv6)
 {
 #define ZEROS "00000000000000000000000000000000"
     put_free(12);
@@ -192,7 +192,7 @@ Test(server_doctor_nic, the_default_route_of_ipv6)
 }
 
 /* Interfaces that nothing leads from to a NIC: a tunnel, a port of Open vSwitch. */
-Test(server_doctor_nic, the_default_route_of_an_interface_without_a_nic)
+Test(app_doctor_nic, the_default_route_of_an_interface_without_a_nic)
 {
     put_free(12);
     put_routes("br-ex");
@@ -215,7 +215,7 @@ Test(server_doctor_nic, the_default_route_of_an_interface_without_a_nic)
 }
 
 /* One that has another default route keeps that in its line. */
-Test(server_doctor_nic, default_routes_with_and_without_a_nic)
+Test(app_doctor_nic, default_routes_with_and_without_a_nic)
 {
     put_free(12);
     put("Iface\tDestination\tGateway\n"
@@ -228,7 +228,7 @@ Test(server_doctor_nic, default_routes_with_and_without_a_nic)
     says("nic/" FREE, "ok", "may carry the default route (ppp0)", NULL);
 }
 
-Test(server_doctor_nic, default_routes_that_lead_nowhere)
+Test(app_doctor_nic, default_routes_that_lead_nowhere)
 {
     put_free(12);
     put("Iface\tDestination\tGateway\n"
@@ -242,7 +242,7 @@ Test(server_doctor_nic, default_routes_that_lead_nowhere)
 }
 
 /* What a VPN puts in place of the default route. */
-Test(server_doctor_nic, the_default_route_in_halves)
+Test(app_doctor_nic, the_default_route_in_halves)
 {
     static const char *const halves4[] = {"00000000", "00000080"};
     static const char *const parts6[] = {"0 01", "8 01", "2 03"};
@@ -266,7 +266,7 @@ Test(server_doctor_nic, the_default_route_in_halves)
     }
 }
 
-Test(server_doctor_nic, routes_that_cannot_be_read)
+Test(app_doctor_nic, routes_that_cannot_be_read)
 {
     put_free(12);
     take_away("/proc/net/route");
@@ -277,7 +277,7 @@ Test(server_doctor_nic, routes_that_cannot_be_read)
 }
 
 /* Its interface is that of a virtio device, which the PCI device carries. */
-Test(server_doctor_nic, interface_of_virtio)
+Test(app_doctor_nic, interface_of_virtio)
 {
     put_free(12);
     take_away("/sys/bus/pci/devices/%s/net", FREE);
@@ -290,7 +290,7 @@ Test(server_doctor_nic, interface_of_virtio)
 
 /* --- IOMMU ---------------------------------------------------------------------------------- */
 
-Test(server_doctor_nic, no_iommu)
+Test(app_doctor_nic, no_iommu)
 {
     put_free(-1);
     no_iommu();
@@ -310,7 +310,7 @@ Test(server_doctor_nic, no_iommu)
     says("user", "error", "nj: without an IOMMU only root can use a NIC", "*");
 }
 
-Test(server_doctor_nic, no_iommu_and_no_module)
+Test(app_doctor_nic, no_iommu_and_no_module)
 {
     put_free(-1);
     no_iommu();
@@ -329,7 +329,7 @@ Test(server_doctor_nic, no_iommu_and_no_module)
 }
 
 /* vfio-pci has it, and cannot work. */
-Test(server_doctor_nic, one_bound_to_vfio_without_an_iommu)
+Test(app_doctor_nic, one_bound_to_vfio_without_an_iommu)
 {
     put_free(12);
     put_driver(FREE, "vfio-pci");
@@ -353,7 +353,7 @@ Test(server_doctor_nic, one_bound_to_vfio_without_an_iommu)
     says("permission/dev/vfio/noiommu-12", "error", "missing", NULL);
 }
 
-Test(server_doctor_nic, iommu_that_can_be_switched_on)
+Test(app_doctor_nic, iommu_that_can_be_switched_on)
 {
     no_iommu();
     doctor();
@@ -383,7 +383,7 @@ Test(server_doctor_nic, iommu_that_can_be_switched_on)
          "# take amd_iommu=off off the kernel's command line, and reboot (untested)\n");
 }
 
-Test(server_doctor_nic, interrupts_are_not_remapped)
+Test(app_doctor_nic, interrupts_are_not_remapped)
 {
     put(" 24:  1  0  IO-APIC   5-edge  ACPI:Ged", "/proc/interrupts");
     cr_expect_eq(doctor(), 1);
@@ -409,7 +409,7 @@ Test(server_doctor_nic, interrupts_are_not_remapped)
 }
 
 /* A NIC that is bound, and another function of the card in its group. */
-Test(server_doctor_nic, group_that_is_not_viable)
+Test(app_doctor_nic, group_that_is_not_viable)
 {
     put_device("0000:03:00.1", "0x020000", "ixgbe", 12);
     put_device("0000:00:01.0", "0x060400", "pcieport", 12); /* bridges do not count */
@@ -422,7 +422,7 @@ Test(server_doctor_nic, group_that_is_not_viable)
 }
 
 /* What else is in the group may be what the host runs from. */
-Test(server_doctor_nic, group_with_a_disk)
+Test(app_doctor_nic, group_with_a_disk)
 {
     put_device("0000:00:1f.2", "0x010601", "ahci", 12);
     cr_expect_eq(doctor(), 1);
@@ -438,7 +438,7 @@ Test(server_doctor_nic, group_with_a_disk)
     is_left_alone(FREE);
 }
 
-Test(server_doctor_nic, group_with_the_default_route)
+Test(app_doctor_nic, group_with_the_default_route)
 {
     take_away("/sys/bus/pci/devices/%s", KEPT);
     put_device(KEPT, "0x020000", "e1000e", 12);
@@ -452,7 +452,7 @@ Test(server_doctor_nic, group_with_the_default_route)
 }
 
 /* What does not fit is left away command by command. */
-Test(server_doctor_nic, a_very_large_group)
+Test(app_doctor_nic, a_very_large_group)
 {
     char advice[9000];
 
@@ -470,7 +470,7 @@ Test(server_doctor_nic, a_very_large_group)
     cr_expect_eq(strncmp(advice + n - n_last - 15, "/driver/unbind\n", 15), 0);
 }
 
-Test(server_doctor_nic, drivers_that_do_not_fit_the_iommu)
+Test(app_doctor_nic, drivers_that_do_not_fit_the_iommu)
 {
     put_driver(BOUND, "uio_pci_generic");
     cr_expect_eq(doctor(), 1);
@@ -484,7 +484,7 @@ Test(server_doctor_nic, drivers_that_do_not_fit_the_iommu)
 }
 
 /* mlx5 stays with its kernel driver, which has to show verbs. */
-Test(server_doctor_nic, one_that_is_shared)
+Test(app_doctor_nic, one_that_is_shared)
 {
     put_free(12);
     put_driver(FREE, "mlx5_core");
@@ -500,7 +500,7 @@ Test(server_doctor_nic, one_that_is_shared)
 }
 
 /* WiFi is of another kind, and may be what the host is reached by. */
-Test(server_doctor_nic, what_is_no_nic)
+Test(app_doctor_nic, what_is_no_nic)
 {
     put_free(12);
     put_device("0000:05:00.0", "0x028000", "iwlwifi", 12);
@@ -523,7 +523,7 @@ Test(server_doctor_nic, what_is_no_nic)
  */
 
 /* A virtual machine has the other one. */
-Test(server_doctor_nic, one_that_somebody_else_has)
+Test(app_doctor_nic, one_that_somebody_else_has)
 {
     put_device(FREE, "0x020000", "vfio-pci", 13);
     put("vfio-pci", "/etc/driverctl.d/pci-" FREE);
@@ -545,7 +545,7 @@ Test(server_doctor_nic, one_that_somebody_else_has)
     says("permission/dev/vfio/13", "warning", "missing", NULL);
 }
 
-Test(server_doctor_nic, others_that_are_stuck)
+Test(app_doctor_nic, others_that_are_stuck)
 {
     put_device(FREE, "0x020000", "uio_pci_generic", 13);
     cr_expect_eq(doctor(), 0, "%s", said);
@@ -556,7 +556,7 @@ Test(server_doctor_nic, others_that_are_stuck)
 }
 
 /* What vfio needs is no error while a NIC can be used without it. */
-Test(server_doctor_nic, one_without_vfio_beside_one_with)
+Test(app_doctor_nic, one_without_vfio_beside_one_with)
 {
     put_mode(0600, "/dev/vfio/12");
     put_mode(0600, "/dev/vfio/vfio");
@@ -571,7 +571,7 @@ Test(server_doctor_nic, one_without_vfio_beside_one_with)
 /* --- JSON ----------------------------------------------------------------------------------- */
 
 /* Names are whatever somebody gave to them. */
-Test(server_doctor_nic, json)
+Test(app_doctor_nic, json)
 {
     put_free(12);
     take_away("/sys/bus/pci/devices/%s/net", FREE);
