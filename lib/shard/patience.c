@@ -212,9 +212,10 @@ enum turn {
 
 static enum turn turn_of(const struct nj_txn *t)
 {
-    bool waits_for_body = t->exchange && !t->whole && !nj_exchange_is_ours(t->exchange);
+    bool is_handlers = t->exchange && !nj_exchange_sends_file(t->exchange);
+    bool waits_for_body = is_handlers && !t->whole && !nj_exchange_is_ours(t->exchange);
+    enum turn ours = is_handlers ? OURS : FOR_FILE;
 
-    enum turn ours = t->exchange && !nj_exchange_sends_file(t->exchange) ? OURS : FOR_FILE;
     if (!t->head_at && !t->exchange && !t->wait) /* it was reset, and RST_STREAM is yet to leave */
         return FOR_TCP;
     if (!t->head_at)
@@ -326,7 +327,8 @@ static void look_at_body(struct nj_txn *t, bool moved, nj_ns now)
 static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
 {
     nj_ns deadline = t->conn->shard->cfg.body_deadline;
-    return deadline > 0 && t->exchange && !t->whole && !t->head_at && now - t->came >= deadline;
+    return deadline > 0 && t->exchange && !nj_exchange_sends_file(t->exchange) && !t->whole &&
+           !t->head_at && now - t->came >= deadline;
 }
 
 /* A frame that does not come to its end beside streams that do: without these, the connection's

@@ -224,17 +224,21 @@ Test(shard_handlers_send, files_that_nobody_takes)
     hr_free(h);
 }
 
-/* A file that does not come in time: 503, as of the file server. */
+/* A file that does not come in time: 503, as of the file server, also when the peer keeps back what
+ * is left of the request's body. */
 Test(shard_handlers_send, file_that_does_not_come)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
 
     h->r->files_slow = true;
-    int32_t id = hr_get(c, "/file");
+    int32_t get = hr_get(c, "/file");
+    int32_t post = hr_ask(c, "POST", "/file", 5000, 100, NULL, NULL);
     hr_run(h, 80 * NJ_SEC);
-    cr_expect_eq(hr_reply_of(c, id)->status, 503);
-    cr_expect_eq(rig_count(h->r, NJ_C_file_timeout), 1);
+    cr_expect_eq(hr_reply_of(c, get)->status, 503);
+    cr_expect_eq(hr_reply_of(c, post)->status, 503);
+    cr_expect_eq(rig_count(h->r, NJ_C_file_timeout), 2);
+    cr_expect_eq(rig_count(h->r, NJ_C_body_timeout), 0, "the server waits for the file");
     h->r->files_slow = false;
     hr_free(h);
 }
@@ -311,8 +315,14 @@ Test(shard_handlers_send, class_that_is_full)
 
     hr_run(h, 4 * NJ_SEC);
     expect_all(hr_reply_of(c, first));
-    cr_expect_eq(hr_reply_of(c, second)->status, 503);
+    cr_expect_eq(hr_reply_of(c, second)->status, 429);
+    cr_expect_str_eq(hr_reply_of(c, second)->retry_after, "1");
     cr_expect_eq(n_released, 2);
+    cr_expect_eq(rig_count(h->r, NJ_C_ask_refused), 1);
+    cr_expect_eq(nj_shape_class_stats(h->r->s->txns.shape, 1)->n_refused, 1);
+    struct nj_abuse_view v = {0};
+    nj_abuse_view(&h->r->s->abuse, NJ_C_ask_refused, &v);
+    cr_expect_eq(v.n, 1);
     hr_free(h);
 }
 
