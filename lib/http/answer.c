@@ -64,13 +64,18 @@ static void send_head(struct nj_exchange *x)
     nj_reply_send(&r, 0, empty ? NULL : &x->body);
 }
 
-/* An error is the whole response. What the handler says besides goes nowhere; it is told that its
- * stream is over when that is. */
-static void send_error(struct nj_exchange *x)
+/* The transaction is answered without the handler. What the handler says besides goes nowhere; it
+ * is told that its stream is over when that is. */
+static void is_answered(struct nj_exchange *x)
 {
     x->head_sent = x->end_told = true;
     nj_bytes_clear(&x->resp.out);
     nj__lent_clear(&x->resp.lent);
+}
+
+static void send_error(struct nj_exchange *x)
+{
+    is_answered(x);
     nj_reply_error(x->txn, x->error, (struct nj_field){0});
 }
 
@@ -112,6 +117,14 @@ static void check(struct nj_exchange *x)
 
 /* --- what else was wished for --- */
 
+/* As with an error, but the head has left. */
+static void refused(struct nj_exchange *x)
+{
+    nj__answer_error(x, 429);
+    is_answered(x);
+    x->resp.wishes = (struct nj__wishes){0};
+}
+
 /* A worker's handler could not be told that there is no such class. */
 static void carry_out(struct nj_exchange *x)
 {
@@ -120,10 +133,12 @@ static void carry_out(struct nj_exchange *x)
 
     if (w->class_of && !t->head_at) {
         const struct nj_class *c = nj_txns_class(t->set, w->class_name);
-        if (!c)
+        if (!c) {
             nj__answer_error(x, 500);
-        else if (!nj_txn_set_class(t, c))
-            nj__answer_error(x, 503);
+        } else if (!nj_txn_set_class(t, c)) {
+            refused(x);
+            return;
+        }
     }
     if (w->rate && t->admitted) {
         const struct nj_limit limit = {.rate = w->bytes_per_s, .ceiling = w->bytes_per_s};

@@ -150,28 +150,39 @@ void nj_txns_client_put(struct nj_txns *set, struct nj_client *client)
         nj_client_put(client, *set->now);
 }
 
+/* A client of that address has or asks for too much in that class. */
+static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
+                          const struct nj_addr *addr, enum nj_action action, uint32_t retry_after_s)
+{
+    refuse(t, class_of, action, retry_after_s);
+    t->set->events->abuse(t->set->shard, NJ_C_ask_refused, addr);
+}
+
+/* The shaper has no room for it, so it no longer counts for the client. */
+static void shape_is_full(struct nj_txn *t, struct nj_client *client)
+{
+    nj_client_request_end(client);
+    nj_count(t->set->counters, NJ_C_ask_full);
+    nj_reply_error(t, 503, (struct nj_field){0});
+}
+
 /* It counts for its client, if that may have one more. */
 static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
 {
     struct nj_txns *set = t->set;
-    uint32_t retry_after_s = 0;
+    uint32_t retry_after_s;
 
     t->client = nj_txns_client(set, v->client_key, &v->client);
     enum nj_action action =
         nj_client_request_begin(t->client, &v->class_of->caps, *set->now, &retry_after_s);
-    if (nj_unlikely(action != NJ_ACTION_SERVE)) { /* it has or asks for too much */
-        refuse(t, v->class_of, action, retry_after_s);
-        set->events->abuse(set->shard, NJ_C_ask_refused, &v->client);
+    if (nj_unlikely(action != NJ_ACTION_SERVE)) {
+        refuse_client(t, v->class_of, &v->client, action, retry_after_s);
         return false;
     }
-    if (nj_paced_begin(set->shape, &t->paced, v->class_of, t->client, *set->now)) {
-        t->admitted = true;
-        return true;
-    }
-    nj_client_request_end(t->client);
-    nj_count(set->counters, NJ_C_ask_full);
-    nj_reply_error(t, 503, (struct nj_field){0});
-    return false;
+    t->admitted = nj_paced_begin(set->shape, &t->paced, v->class_of, t->client, *set->now);
+    if (nj_unlikely(!t->admitted))
+        shape_is_full(t, t->client);
+    return t->admitted;
 }
 
 /* A client may have so many open that as many places are left for others as NJ_CLIENT_PART says.
@@ -281,29 +292,31 @@ const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
 {
     struct nj_txns *set = t->set;
-    const struct nj_addr addr = nj_client_addr(t->client);
+    /* Clients beyond the table's size are one without an address. */
+    const struct nj_addr addr =
+        t->client == nj_clients_rest(set->clients) ? t->remote : nj_client_addr(t->client);
     uint32_t retry_after_s;
 
     NJ_ASSERT(t->admitted && !t->head_at);
     if (nj_paced_is_of(&t->paced, class_of)) /* it counts for its client there already */
         return true;
+    struct nj_client *old = t->client;
     struct nj_client *client = nj_txns_client(set, nj_policy_key_in(t->asker, class_of), &addr);
-    bool ok = nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s) ==
-              NJ_ACTION_SERVE;
-    if (ok && !nj_paced_move(&t->paced, class_of, client)) {
-        nj_client_request_end(client);
-        ok = false;
+    enum nj_action action =
+        nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s);
+    bool moved = action == NJ_ACTION_SERVE && nj_paced_move(&t->paced, class_of, client);
+    if (moved) {
+        t->client = client;
+        if (t->access)
+            memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
+        nj_client_request_end(old);
+    } else if (action == NJ_ACTION_SERVE) {
+        shape_is_full(t, client);
+    } else {
+        refuse_client(t, class_of, &addr, action, retry_after_s);
     }
-    if (!ok) {
-        nj_txns_client_put(set, client);
-        return false;
-    }
-    nj_client_request_end(t->client);
-    nj_txns_client_put(set, t->client);
-    t->client = client;
-    if (t->access)
-        memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
-    return true;
+    nj_txns_client_put(set, moved ? old : client);
+    return moved;
 }
 
 static struct nj_body *begin_response(struct nj_txn *t, uint16_t status, struct nj_body *body)

@@ -159,7 +159,7 @@ static struct hr *start_full(struct hr_client **c)
 
 static void expect_busy(const struct hr_reply *a)
 {
-    cr_expect(a->status == 503 && a->ended && a->closed && a->n_got == 0, "%d, %lu bytes",
+    cr_expect(a->status == 429 && a->ended && a->closed && a->n_got == 0, "%d, %lu bytes",
               a->status, (unsigned long)a->n_got);
 }
 

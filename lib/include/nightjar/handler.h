@@ -222,7 +222,7 @@ NJ_API int nj_response_file(struct nj_response *resp, const char *path);
  * Context: the handler or its callbacks; also on a worker, where an unknown class is answered with
  *          500 later.
  * Errors:  NJ_ERR_CANCELLED; NJ_ERR_INVALID: there is no such class. If the class's limits do not
- *          let the client in, the response becomes 503.
+ *          let the client in, the response becomes 429 with Retry-After.
  * Returns: 0.
  */
 NJ_API int nj_response_class(struct nj_response *resp, const char *name);
