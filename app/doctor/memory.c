@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "doctor/doctor.h"
 #include "base/values.h"
+#include "doctor/doctor.h"
 
 #define KIB         ((uint64_t)1024)
 #define MIB         (1024 * KIB)

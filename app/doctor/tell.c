@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "doctor/doctor.h"
 #include "base/json.h"
+#include "doctor/doctor.h"
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 

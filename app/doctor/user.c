@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/fail.h"
-#include "doctor/doctor.h"
 #include "base/values.h"
+#include "doctor/doctor.h"
 
 #define PATH_BYTES      1024u
 #define NAME_WORD_BYTES NJ_SHELL_WORD_BYTES(sizeof(((struct nj_account *)0)->name))

@@ -33,6 +33,37 @@ static inline bool nj_str_begins(struct nj_str s, struct nj_str with)
     return s.n_bytes >= with.n_bytes && memcmp(s.p, with.p, with.n_bytes) == 0;
 }
 
+static inline char nj_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* As strncasecmp(), of ASCII letters alone, whatever the locale of the program is. */
+static inline int nj_order_nocase(const char *a, const char *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int order = (uint8_t)nj_lower(a[i]) - (uint8_t)nj_lower(b[i]);
+        if (order != 0 || !a[i])
+            return order;
+    }
+    return 0;
+}
+
+static inline bool nj_str_eq_nocase(struct nj_str a, struct nj_str b)
+{
+    if (a.n_bytes != b.n_bytes)
+        return false;
+    for (uint32_t i = 0; i < a.n_bytes; i++)
+        if (nj_lower(a.p[i]) != nj_lower(b.p[i]))
+            return false;
+    return true;
+}
+
+static inline bool nj_str_is_nocase(struct nj_str s, const char *word)
+{
+    return nj_str_eq_nocase(s, (struct nj_str){word, (uint32_t)strlen(word)});
+}
+
 /* Without spaces and tabs at its ends: OWS of RFC 9110 5.6.3. */
 static inline struct nj_str nj_str_trim(struct nj_str s)
 {

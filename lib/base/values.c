@@ -2,6 +2,7 @@
 #include "base/values.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,12 @@ static const struct unit rate_units[] = {{"", 1},
                                          {"GiB/s", 1073741824},
                                          {NULL, 0}};
 
+/* The program's locale may have another decimal point. Returns that of the thread. */
+static locale_t begin_c_locale(void)
+{
+    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
+
 static bool read_quantity(const char *text, const struct unit *units, double *out)
 {
     char *end;
@@ -37,8 +44,10 @@ static bool read_quantity(const char *text, const struct unit *units, double *ou
     /* strtod() alone would take white space, signs, 0x10, inf and nan. */
     if (strspn(text, "0123456789.") == 0 || (text[0] == '0' && (text[1] | 0x20) == 'x'))
         return false;
+    locale_t locale = begin_c_locale();
     errno = 0;
     *out = strtod(text, &end);
+    uselocale(locale);
     if (end == text || errno || !isfinite(*out))
         return false;
     for (const struct unit *u = units; u->name; u++) {
@@ -107,10 +116,13 @@ void nj_show_rate(uint64_t n, char *text, size_t n_text)
 
 void nj_show_seconds(double seconds, char *text, size_t n_text)
 {
+    locale_t locale = begin_c_locale();
+
     if (seconds >= 1)
         snprintf(text, n_text, "%.15gs", seconds);
     else
         snprintf(text, n_text, "%.15gms", seconds * 1000);
+    uselocale(locale);
 }
 
 bool nj_read_number(const char *text, uint64_t *out)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers with units as people write them, on the command line and in the policy file. Pure. */
+/* Numbers with units as people write them, on the command line and in the policy file, whatever the
+ * locale of the program is. Pure. */
 #ifndef NJ_BASE_VALUES_H
 #define NJ_BASE_VALUES_H
 

@@ -9,7 +9,6 @@
 #include "h2/h2_internal.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/attr.h"
 
@@ -46,13 +45,13 @@ static bool is_pseudo(uint8_t token)
 /* RFC 9113 8.2.2: it may say that trailers are welcome, and nothing else. */
 static bool is_te(struct nj_str value)
 {
-    return value.n_bytes == 8 && strncasecmp(value.p, "trailers", 8) == 0;
+    return nj_str_eq_nocase(value, NJ_STR("trailers"));
 }
 
 /* RFC 9110 10.1.1. A list that is empty expects nothing. */
 static void take_expect(struct nj__h2_head *head, struct nj_str value)
 {
-    if (value.n_bytes == 12 && strncasecmp(value.p, "100-continue", 12) == 0)
+    if (nj_str_eq_nocase(value, NJ_STR("100-continue")))
         head->expects_continue = true;
     else
         head->expects_other |= value.n_bytes > 0;
@@ -144,11 +143,6 @@ static struct nj_str without_port(struct nj_str host, struct nj_str port)
     return host;
 }
 
-static bool same_but_case(struct nj_str a, struct nj_str b)
-{
-    return a.n_bytes == b.n_bytes && strncasecmp(a.p, b.p, a.n_bytes) == 0;
-}
-
 /* RFC 9113 8.3.1: host and :authority name one entity. Of CONNECT, which has no scheme, each port
  * counts. */
 static bool same_entity(const struct nj__h2_head *head)
@@ -160,7 +154,7 @@ static bool same_entity(const struct nj__h2_head *head)
         a = without_port(a, port);
         b = without_port(b, port);
     }
-    return same_but_case(a, b);
+    return nj_str_eq_nocase(a, b);
 }
 
 /* RFC 9113 8.3.1 lets gateways take other schemes; we are none. Those of http and https are both
@@ -169,8 +163,7 @@ static bool is_our_scheme(struct nj_str scheme)
 {
     if (nj_likely(scheme.n_bytes == 4 && memcmp(scheme.p, "http", 4) == 0))
         return true;
-    return (scheme.n_bytes == 4 || scheme.n_bytes == 5) &&
-           strncasecmp(scheme.p, "https", scheme.n_bytes) == 0;
+    return nj_str_eq_nocase(scheme, NJ_STR("http")) || nj_str_eq_nocase(scheme, NJ_STR("https"));
 }
 
 /* RFC 9113 8.3.1, RFC 9110 4.2.4: no user is in an authority, where it would be there to deceive.

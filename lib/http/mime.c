@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/attr.h"
 #include "http/mime_table.h"
@@ -92,7 +91,7 @@ static const struct row rows[] = {
 /* A name in a row is terminated, the one that is looked for is not. */
 static int compare(struct nj_str ext, const char *row)
 {
-    int order = strncasecmp(ext.p, row, ext.n_bytes);
+    int order = nj_order_nocase(ext.p, row, ext.n_bytes);
     return order ? order : -(row[ext.n_bytes] != '\0');
 }
 

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define UTF8 "; charset=utf-8"
 
@@ -107,7 +106,7 @@ static bool read_line(struct reader *r, struct nj_str line)
     r->why = check_type(word);
     if (r->why)
         return false;
-    bool is_text = word.n_bytes > 5 && strncasecmp(word.p, "text/", 5) == 0;
+    bool is_text = word.n_bytes > 5 && nj_order_nocase(word.p, "text/", 5) == 0;
     type = keep(r, word, is_text && !memchr(word.p, ';', word.n_bytes) ? UTF8 : "");
     while (next_word(&line, &word)) {
         r->why = check_extension(word);
@@ -123,7 +122,7 @@ static bool read_line(struct reader *r, struct nj_str line)
 static int order_of(struct nj_str a, struct nj_str b)
 {
     uint32_t n = a.n_bytes < b.n_bytes ? a.n_bytes : b.n_bytes;
-    int order = strncasecmp(a.p, b.p, n);
+    int order = nj_order_nocase(a.p, b.p, n);
     return order ? order : (a.n_bytes > b.n_bytes) - (a.n_bytes < b.n_bytes);
 }
 

@@ -14,9 +14,9 @@ static uint32_t coding_of(struct nj_str name)
         [NJ_NO_CODING] = "identity",
     };
     for (uint32_t i = 0; i <= NJ_NO_CODING; i++)
-        if (nj__str_is(name, names[i]))
+        if (nj_str_is_nocase(name, names[i]))
             return i;
-    return nj__str_is(name, "x-gzip") ? NJ_CODING_GZIP : UNSAID; /* RFC 9110 8.4.1.3 */
+    return nj_str_is_nocase(name, "x-gzip") ? NJ_CODING_GZIP : UNSAID; /* RFC 9110 8.4.1.3 */
 }
 
 struct nj_codings nj_codings_parse(struct nj_str value)
@@ -33,7 +33,7 @@ struct nj_codings nj_codings_parse(struct nj_str value)
         uint32_t i = coding_of(name);
         if (i != UNSAID)
             c.q[i] = c.q[i] == UNSAID || q > c.q[i] ? q : c.q[i];
-        else if (nj__str_is(name, "*"))
+        else if (nj_str_is_nocase(name, "*"))
             others = q;
     }
     for (uint32_t i = 0; i <= NJ_NO_CODING; i++)
@@ -84,10 +84,10 @@ struct match {
 static void consider(struct match *m, struct nj_str name, uint16_t q, const char *type,
                      const char *kind)
 {
-    uint32_t precision = nj__str_is(name, type)    ? 3
-                         : nj__str_is(name, kind)  ? 2
-                         : nj__str_is(name, "*/*") ? 1
-                                                   : 0;
+    uint32_t precision = nj_str_is_nocase(name, type)    ? 3
+                         : nj_str_is_nocase(name, kind)  ? 2
+                         : nj_str_is_nocase(name, "*/*") ? 1
+                                                         : 0;
     if (precision > m->precision)
         *m = (struct match){precision, q};
 }

@@ -2,7 +2,6 @@
 #include "http/range.h"
 
 #include <stdbool.h>
-#include <strings.h>
 
 #include "http/scan.h"
 
@@ -58,7 +57,7 @@ enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
     uint32_t n_specs = 0;
 
     out->n = 0;
-    if (value.n_bytes < sizeof unit - 1 || strncasecmp(value.p, unit, sizeof unit - 1) != 0)
+    if (value.n_bytes < sizeof unit - 1 || nj_order_nocase(value.p, unit, sizeof unit - 1) != 0)
         return NJ_RANGES_IGNORED;
     nj__skip(&value, sizeof unit - 1);
     while (nj__list_next(&value, &element)) {

@@ -87,25 +87,11 @@ bool nj_field_value_is_good(const char *value)
     return n == 0 || (!strchr(" \t", value[0]) && !strchr(" \t", value[n - 1]));
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
-bool nj__str_is(struct nj_str s, const char *word)
-{
-    uint32_t i = 0;
-
-    while (i < s.n_bytes && word[i] && lower(s.p[i]) == lower(word[i]))
-        i++;
-    return i == s.n_bytes && !word[i];
-}
-
 static int hex_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
-    c = lower(c);
+    c = nj_lower(c);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 

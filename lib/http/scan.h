@@ -31,9 +31,6 @@ bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q);
  * only. */
 bool nj_field_value_is_good(const char *value);
 
-/* The same but for the case of ASCII letters, whatever the locale of the program is. */
-bool nj__str_is(struct nj_str s, const char *word);
-
 /* The byte that the "%41" at the front of `n` bytes stands for (RFC 3986 2.1), or -1: there is no
  * such escape. */
 int nj__unescaped(const char *p, size_t n);

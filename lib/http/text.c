@@ -28,7 +28,7 @@ bool nj_view_is(struct nj_view v, const char *text)
 
 bool nj_view_is_nocase(struct nj_view v, const char *text)
 {
-    return nj__str_is(str(v), text);
+    return nj_str_is_nocase(str(v), text);
 }
 
 bool nj_view_begins(struct nj_view v, const char *text)

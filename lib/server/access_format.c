@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/access_format.h"
 
+#include <locale.h>
 #include <string.h>
 #include <time.h>
 
@@ -102,8 +103,10 @@ static char *put_second(char *to, enum nj_access_format format, int64_t second,
         time_t t = (time_t)second;
         struct tm tm = {0};
         if (format == NJ_ACCESS_COMBINED) {
+            locale_t english = newlocale(LC_ALL_MASK, "C", (locale_t)0);
             localtime_r(&t, &tm);
-            c->n_text = (uint32_t)strftime(c->text, sizeof c->text, "[%d/%b/%Y:%H:%M:%S %z]", &tm);
+            c->n_text = (uint32_t)strftime_l(c->text, sizeof c->text, "[%d/%b/%Y:%H:%M:%S %z]", &tm,
+                                             english);
         } else {
             gmtime_r(&t, &tm);
             c->n_text = (uint32_t)strftime(c->text, sizeof c->text, "%Y-%m-%dT%H:%M:%S", &tm);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "server/say.h"
 #include "base/values.h"
+#include "server/say.h"
 
 const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES])
 {

@@ -7,9 +7,9 @@
 #include "base/attr.h"
 #include "base/fail.h"
 #include "base/limits.h"
+#include "base/values.h"
 #include "sched/fiber.h"
 #include "server/policy_file.h"
-#include "base/values.h"
 
 enum kind {
     TEXT,   /* const char * */

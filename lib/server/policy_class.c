@@ -2,9 +2,9 @@
 /* What a request of a class is like: path, host, list, header, hours. */
 #include <string.h>
 
+#include "base/values.h"
 #include "http/path.h"
 #include "server/policy_file.h"
-#include "base/values.h"
 
 #define PATH_WANTS                                                                                 \
     "paths as they are after decoding, from the root and without . and .., e.g. /iso/, at most "   \

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/values.h"
 #include "server/config_set.h"
 #include "server/settings.h"
-#include "base/values.h"
 
 enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, BROKEN };
 

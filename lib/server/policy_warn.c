@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/config_set.h"
 #include "base/values.h"
+#include "server/config_set.h"
 
 struct warner {
     const struct nj_policy_file *f;

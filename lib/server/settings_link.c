@@ -10,10 +10,10 @@
 
 #include "base/attr.h"
 #include "base/fail.h"
+#include "base/values.h"
 #include "server/addresses.h"
 #include "server/rss_key.h"
 #include "server/settings.h"
-#include "base/values.h"
 #include "topo/cpus.h"
 #include "wire/ip6.h"
 

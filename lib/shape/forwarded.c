@@ -62,7 +62,7 @@ static struct nj_str for_of(struct nj_str element)
         if (!is)
             continue;
         name = nj_str_trim((struct nj_str){pair.p, (uint32_t)(is - pair.p)});
-        if (name.n_bytes != 3 || strncasecmp(name.p, "for", 3) != 0)
+        if (!nj_str_eq_nocase(name, NJ_STR("for")))
             continue;
         value = nj_str_trim((struct nj_str){is + 1, pair.n_bytes - (uint32_t)(is - pair.p) - 1});
         if (value.n_bytes >= 2 && value.p[0] == '"' && value.p[value.n_bytes - 1] == '"')

@@ -2,7 +2,6 @@
 #include "shape/policy.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/attr.h"
 #include "shape/forwarded.h"
@@ -86,8 +85,7 @@ static bool rule_matches(const struct asked *a, const struct nj_class_rule *r)
         return false;
     if (r->path_prefix.n_bytes > 0 && !nj_str_begins(a->req->path, r->path_prefix))
         return false;
-    if (r->host.n_bytes > 0 && (a->host.n_bytes != r->host.n_bytes ||
-                                strncasecmp(a->host.p, r->host.p, r->host.n_bytes) != 0))
+    if (r->host.n_bytes > 0 && !nj_str_eq_nocase(a->host, r->host))
         return false;
     return r->header.n_bytes == 0 || header_matches(a, r);
 }

@@ -11,11 +11,11 @@
 
 #include "base/attr.h"
 #include "base/limits.h"
+#include "base/values.h"
 #include "dpdk/eal.h"
 #include "eal.h"
 #include "pair.h"
 #include "pause.h"
-#include "base/values.h"
 
 static const char USAGE[] =
     "usage: nj-ahead [options]\n"

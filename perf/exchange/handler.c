@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "http/exchange_internal.h"
 #include "base/values.h"
+#include "http/exchange_internal.h"
 #include "shard/conn.h"
 #include "shard/shard.h"
 

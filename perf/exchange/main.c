@@ -15,11 +15,11 @@
 #include <rte_pause.h>
 
 #include "base/attr.h"
+#include "base/values.h"
 #include "dpdk/eal.h"
 #include "eal.h"
 #include "pair.h"
 #include "report.h"
-#include "base/values.h"
 
 static const char USAGE[] =
     "usage: nj-exchange [options] [SHAPE ...]\n"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/values.h"
 #include "server/config_set.h"
 #include "server/settings.h"
-#include "base/values.h"
 
 static struct nj_server_config c;
 static char why[256];
