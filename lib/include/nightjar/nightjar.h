@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All of libnightjar: a server, and the handlers that answer its requests. */
+/**
+ * @file
+ * All of libnightjar: a server, and the handlers that answer its requests.
+ */
 #ifndef NIGHTJAR_NIGHTJAR_H
 #define NIGHTJAR_NIGHTJAR_H
 

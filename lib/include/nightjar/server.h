@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
+/**
+ * @file
  * Run a nightjar server: one shard per EAL lcore, a folder served over HTTP/2.
  *
  * As the whole program:
@@ -37,64 +38,69 @@ extern "C" {
 #define NJ_API __attribute__((visibility("default")))
 #endif
 
-#define NJ_SERVER_PORTS_MAX       8
-#define NJ_SERVER_ADDRS_MAX       32
-#define NJ_SERVER_GATEWAYS_MAX    16
-#define NJ_SERVER_ROUTES_MAX      32
-#define NJ_SERVER_NEIGHBOURS_MAX  32
-#define NJ_SERVER_ERROR_PAGES_MAX 16
-#define NJ_SERVER_TRUSTED_MAX     16
+#define NJ_SERVER_PORTS_MAX       8  /**< ports of a server */
+#define NJ_SERVER_ADDRS_MAX       32 /**< addresses of all ports */
+#define NJ_SERVER_GATEWAYS_MAX    16 /**< gateways of all ports */
+#define NJ_SERVER_ROUTES_MAX      32 /**< routes to networks of all ports */
+#define NJ_SERVER_NEIGHBOURS_MAX  32 /**< hosts with a given MAC address of all ports */
+#define NJ_SERVER_ERROR_PAGES_MAX 16 /**< error pages of a server */
+#define NJ_SERVER_TRUSTED_MAX     16 /**< networks of trusted proxies of a server */
 
-/* For a limit below: none, whatever the policy file says. 0 is what the file says, and none where
- * that is silent, too. */
+/** For a limit of struct nj_server_config: none, whatever the policy file says. 0 is what the file
+ * says, and none where that is silent, too. */
 #define NJ_NONE   UINT64_MAX
-#define NJ_NONE32 UINT32_MAX
+#define NJ_NONE32 UINT32_MAX /**< NJ_NONE for limits of 32 bits */
 
-/* How files that are read piece by piece are read. */
+/** How files that are read piece by piece are read. */
 enum nj_file_reads {
-    NJ_FILE_READS_DEFAULT,  /* NJ_FILE_READS_AUTO */
-    NJ_FILE_READS_AUTO,     /* DIRECT if the kernel lets us, else THREADS */
-    NJ_FILE_READS_DIRECT,   /* io_uring, past the page cache where the file system can */
-    NJ_FILE_READS_BUFFERED, /* io_uring, through the page cache */
-    NJ_FILE_READS_THREADS,  /* by workers, through the page cache */
+    NJ_FILE_READS_DEFAULT,  /**< NJ_FILE_READS_AUTO */
+    NJ_FILE_READS_AUTO,     /**< DIRECT if the kernel lets us, else THREADS */
+    NJ_FILE_READS_DIRECT,   /**< io_uring, past the page cache where the file system can */
+    NJ_FILE_READS_BUFFERED, /**< io_uring, through the page cache */
+    NJ_FILE_READS_THREADS,  /**< by workers, through the page cache */
 };
 
-/* Symbolic links below the root. */
+/** Symbolic links below the root. */
 enum nj_symlinks {
-    NJ_SYMLINKS_DEFAULT, /* as the policy file says, else NJ_SYMLINKS_BENEATH */
-    NJ_SYMLINKS_NONE,    /* are not followed: 404 */
-    NJ_SYMLINKS_OWNER,   /* are followed to files of the link's owner */
-    NJ_SYMLINKS_BENEATH, /* are followed while they stay below the root */
+    NJ_SYMLINKS_DEFAULT, /**< as the policy file says, else NJ_SYMLINKS_BENEATH */
+    NJ_SYMLINKS_NONE,    /**< are not followed: 404 */
+    NJ_SYMLINKS_OWNER,   /**< are followed to files of the link's owner */
+    NJ_SYMLINKS_BENEATH, /**< are followed while they stay below the root */
 };
 
-/* How urgent a line of the log is. */
+/** How urgent a line of the log is. */
 enum nj_log_level {
-    NJ_LOG_ERROR,   /* something does not work, or the server ends for it */
-    NJ_LOG_WARNING, /* it works on, and somebody should look */
-    NJ_LOG_INFO,    /* what it does */
+    NJ_LOG_ERROR,   /**< something does not work, or the server ends for it */
+    NJ_LOG_WARNING, /**< it works on, and somebody should look */
+    NJ_LOG_INFO,    /**< what it does */
 };
 
-enum nj_log_format { NJ_LOG_DEFAULT /* combined */, NJ_LOG_COMBINED, NJ_LOG_JSON };
+/** What a line of the access log looks like. */
+enum nj_log_format {
+    NJ_LOG_DEFAULT,  /**< as the policy file says, else NJ_LOG_COMBINED */
+    NJ_LOG_COMBINED, /**< the combined format of Apache httpd and nginx, and more behind it */
+    NJ_LOG_JSON,     /**< a JSON object (RFC 8259) */
+};
 
-/* What an lcore does while it has no work. The first packet afterwards waits no longer than named.
+/** What an lcore does while it has no work. The first packet afterwards waits no longer than named.
  * Other lcores and threads wake one that sleeps. */
 enum nj_idle {
-    NJ_IDLE_SLEEP,     /* wait for the file that net_tap and net_af_packet receive from; with other
-                        * drivers sleep for 50 us, after 100 ms without work for 1 ms */
-    NJ_IDLE_SPIN,      /* poll: nothing waits, and the core is never idle */
-    NJ_IDLE_PAUSE,     /* poll every 5 us with the CPU's instruction for waiting with less power */
-    NJ_IDLE_INTERRUPT, /* wait for the receive interrupt; without one as NJ_IDLE_SLEEP */
+    NJ_IDLE_SLEEP, /**< wait for the file that net_tap and net_af_packet receive from; with other
+                    * drivers sleep for 50 us, after 100 ms without work for 1 ms */
+    NJ_IDLE_SPIN,  /**< poll: nothing waits, and the core is never idle */
+    NJ_IDLE_PAUSE, /**< poll every 5 us with the CPU's instruction for waiting with less power */
+    NJ_IDLE_INTERRUPT, /**< wait for the receive interrupt; without one as NJ_IDLE_SLEEP */
 };
 
-/* Strings, routes and contexts are the caller's, and must live until nj_server_free() or the end of
- * nj_server_run(). The struct itself is copied.
+/** Strings, routes and contexts are the caller's, and must live until nj_server_free() or the end
+ * of nj_server_run(). The struct itself is copied.
  *
  * It grows at its end only. A program that was built with an older nightjar has a smaller struct,
  * and the fields that it lacks have their defaults. One that was built with a newer nightjar may
  * run with this one as long as it leaves the fields that are not known here zero. */
 struct nj_server_config {
-    size_t size_bytes; /* of this struct; set by nj_server_config_init() */
-    /* The ports to serve on, by DPDK's numbers; none: the only one there is. "N", or with the ids
+    size_t size_bytes; /**< of this struct; set by nj_server_config_init() */
+    /** The ports to serve on, by DPDK's numbers; none: the only one there is. "N", or with the ids
      * of the lcores that poll it "N=4-7". Each lcore polls one port: ports that name none share the
      * lcores that no port names.
      *
@@ -102,112 +108,118 @@ struct nj_server_config {
      * address is of the first port; a gateway, route or neighbour is of the port on whose link it
      * is; a VLAN is of every port. */
     const char *port[NJ_SERVER_PORTS_MAX];
-    /* Our addresses, as many as are not NULL; at least one for each port, at most eight.
+    /** Our addresses, as many as are not NULL; at least one for each port, at most eight.
      * "ADDRESS/PREFIX" of IPv4 or IPv6, or "auto6": IPv6 addresses as routers tell. With any IPv6
      * goes a link-local address. */
     const char *addr[NJ_SERVER_ADDRS_MAX];
-    /* A router on a port's link for IPv4, and one for IPv6, in any order. Without: only the link is
-     * reached, or with IPv6 what routers advertise. */
+    /** A router on a port's link for IPv4, and one for IPv6, in any order. Without: only the link
+     * is reached, or with IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
-    /* Networks behind another router of that link: "NETWORK/PREFIX=ROUTER", at most 16 for a
+    /** Networks behind another router of that link: "NETWORK/PREFIX=ROUTER", at most 16 for a
      * port. The longest prefix that an address has counts, those of `addr` among them; then comes
      * the gateway. */
     const char *route[NJ_SERVER_ROUTES_MAX];
-    /* Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC", at most
+    /** Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC", at most
      * seven for a port. ARP and neighbour discovery are not asked for them, and not believed. */
     const char *neighbour[NJ_SERVER_NEIGHBOURS_MAX];
-    const char *vlan[NJ_SERVER_PORTS_MAX]; /* 802.1Q VLAN id, 1..4094; none: untagged frames */
-    const char *rss_key;                   /* of the hash that spreads connections over lcores, 80
+    const char *vlan[NJ_SERVER_PORTS_MAX]; /**< 802.1Q VLAN id, 1..4094; none: untagged frames */
+    const char *rss_key;                   /**< of the hash that spreads connections over lcores, 80
                                               hexadecimal digits; a random one for each start */
-    uint16_t mtu;              /* of IP packets, 1280..9000 bytes; 0: the device's, at most 1500 */
-    uint16_t rx_ring, tx_ring; /* descriptors of each receive and transmit queue, 64..8192; 0:
-                                  1024. A device with other bounds takes the nearest number */
-    uint16_t listen_port;      /* TCP port; 80 */
-    const char *root;          /* folder to serve; required where there are no routes */
-    const struct nj_route *routes; /* handlers, which are asked before the folder; see handler.h */
-    uint32_t n_routes;
-    uint32_t fibers_max; /* handlers of one lcore that can wait at once; 256 */
-    enum nj_run strategy;
-    uint64_t cache_bytes;     /* of file contents kept in memory; 1 GiB */
-    uint32_t conns_max;       /* TCP connections of one lcore; 65536 */
-    double preface_timeout_s; /* a new connection may be silent for so long; 10 */
-    double idle_timeout_s;    /* one without a running request; 75 */
-    double drain_timeout_s;   /* after SIGTERM, running responses get this long; 10 */
-    uint32_t workers;   /* threads for OS_BLOCKING handlers, at most 32; 0: up to 4, as many as
+    uint16_t mtu;     /**< of IP packets, 1280..9000 bytes; 0: the device's, at most 1500 */
+    uint16_t rx_ring; /**< descriptors of each receive queue, 64..8192; 0: 1024. A device with other
+                         bounds takes the nearest number */
+    uint16_t tx_ring; /**< the same of each transmit queue */
+    uint16_t listen_port;          /**< TCP port; 80 */
+    const char *root;              /**< folder to serve; required where there are no routes */
+    const struct nj_route *routes; /**< handlers, which come before the folder; see handler.h */
+    uint32_t n_routes;             /**< their number, at most NJ_ROUTES_MAX */
+    uint32_t fibers_max;           /**< handlers of one lcore that can wait at once; 256 */
+    enum nj_run strategy;          /**< where handlers run; NJ_RUN_EWYK */
+    uint64_t cache_bytes;          /**< of file contents kept in memory; 1 GiB */
+    uint32_t conns_max;            /**< TCP connections of one lcore; 65536 */
+    double preface_timeout_s;      /**< a new connection may be silent for so long; 10 */
+    double idle_timeout_s;         /**< one without a running request; 75 */
+    double drain_timeout_s;        /**< after SIGTERM, running responses get this long; 10 */
+    uint32_t workers;   /**< threads for OS_BLOCKING handlers, at most 32; 0: up to 4, as many as
                            CPUs are left by the lcores, at least 1 */
-    bool no_offload;    /* checksums by software, whatever the device offers; off */
-    bool newreno;       /* congestion control by NewReno instead of CUBIC; off */
-    bool no_ecn;        /* no ECN (RFC 3168) for peers that ask for it; off */
-    bool serve_private; /* as root, also files that others may not read; off */
-    enum nj_idle idle;  /* what lcores do without work; NJ_IDLE_SLEEP */
-    bool busy_poll;     /* the same as NJ_IDLE_SPIN, and wins over `idle`; off */
-    bool live;          /* a line of rates on stderr every second, if that is a terminal; off.
+    bool no_offload;    /**< checksums by software, whatever the device offers; off */
+    bool newreno;       /**< congestion control by NewReno instead of CUBIC; off */
+    bool no_ecn;        /**< no ECN (RFC 3168) for peers that ask for it; off */
+    bool serve_private; /**< as root, also files that others may not read; off */
+    enum nj_idle idle;  /**< what lcores do without work; NJ_IDLE_SLEEP */
+    bool busy_poll;     /**< the same as NJ_IDLE_SPIN, and wins over `idle`; off */
+    bool live;          /**< a line of rates on stderr every second, if that is a terminal; off.
                            Of nj_server_run() only */
-    /* Of nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a
+    /** Of nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a
      * backtrace on stderr before the signal's default action. Signals that the program has handlers
      * for already are left alone. Off: a program's handling of its crashes is its own. */
     bool crash_report;
 
-    /* Who may have what: classes, clients, lists, hours of the day; docs/policy.md. What is set
+    /** Who may have what: classes, clients, lists, hours of the day; docs/policy.md. What is set
      * here wins over the same in that file. NULL: none. */
     const char *policy_file;
-    /* Bytes of response bodies per second: of the whole server; of one client, whatever it opens;
-     * of one response, whose first rate_after bytes are spared. Clients and responses of classes
-     * that say otherwise have what their class says. */
-    uint64_t rate, rate_per_client, rate_per_request, rate_after;
+    /* Bytes of response bodies per second. Clients and responses of classes that say otherwise have
+     * what their class says. */
+    uint64_t rate;             /**< bytes per second of response bodies, of the whole server */
+    uint64_t rate_per_client;  /**< the same of one client, whatever it opens */
+    uint64_t rate_per_request; /**< the same of one response, behind its first rate_after bytes */
+    uint64_t rate_after;       /**< bytes of a response that rate_per_request does not limit */
     /* Of one client: an address of IPv4 or a /64 of IPv6, unless the policy file says otherwise. */
-    uint32_t connections_per_client, streams_per_client; /* open at once */
-    uint32_t requests_per_client;                        /* per second */
+    uint32_t connections_per_client; /**< TCP connections of one client, open at once */
+    uint32_t streams_per_client;     /**< requests of one client, open at once */
+    uint32_t requests_per_client;    /**< requests of one client per second */
 
-    /* Networks of proxies ("10.0.0.0/8"): their connections count for no client, and only they are
+    /** Networks of proxies ("10.0.0.0/8"): their connections count for no client, and only they are
      * believed when the policy takes clients from a header. The policy file may name more. */
     const char *trusted_proxy[NJ_SERVER_TRUSTED_MAX];
 
     /* Of requests. 0: as the policy file says, else the default named. */
-    uint64_t max_body;        /* bytes, beyond: 413; what routes say, for files any */
-    uint32_t max_header_size; /* bytes as RFC 9113 6.5.2 counts, beyond: 431; 32 KiB, the most */
-    uint32_t max_headers;     /* fields, beyond: 431; 128, the most */
-    double header_timeout_s;  /* from the first byte of a header block to its last; 10 */
-    double body_timeout_s;    /* without progress of a request body; 60 */
-    double send_timeout_s;    /* without progress of a response that may go; 60 */
-    double body_deadline_s;   /* from a request to the end of its body, unless it is being answered
-                               * before; 3600 */
-    uint64_t min_upload_rate; /* bytes per second of a request body that a peer sends on the average
-                               * of body_timeout_s, unless it is being answered; 500 */
-    uint64_t min_rate;        /* bytes per second that a peer takes on the average of
+    uint64_t max_body;        /**< bytes, beyond: 413; what routes say, for files any */
+    uint32_t max_header_size; /**< bytes as RFC 9113 6.5.2 counts, beyond: 431; 32 KiB, the most */
+    uint32_t max_headers;     /**< fields, beyond: 431; 128, the most */
+    double header_timeout_s;  /**< from the first byte of a header block to its last; 10 */
+    double body_timeout_s;    /**< without progress of a request body; 60 */
+    double send_timeout_s;    /**< without progress of a response that may go; 60 */
+    double body_deadline_s; /**< from a request to the end of its body, unless it is being answered
+                             * before; 3600 */
+    uint64_t min_upload_rate; /**< bytes per second of a request body that a peer sends on the
+                               * average of body_timeout_s, unless it is being answered; 500 */
+    uint64_t min_rate;        /**< bytes per second that a peer takes on the average of
                                * send_timeout_s, or its response is ended; none */
 
     /* Of files. NULL and off: as the policy file says, else the default named. */
-    const char *index;         /* what "folder/" stands for; index.html */
-    bool listing;              /* a folder without one is listed; off */
-    bool no_precompressed;     /* name.br, .zst and .gz are not looked for; off */
-    const char *mime_types;    /* a mime.types file, looked at before our own table; none */
-    const char *cache_control; /* that field of 200, 206 and 304; none */
-    const char *error_page[NJ_SERVER_ERROR_PAGES_MAX]; /* "404=/404.html", a file below the root */
-    enum nj_symlinks symlinks;
-    enum nj_file_reads file_reads;
+    const char *index;         /**< what "folder/" stands for; index.html */
+    bool listing;              /**< a folder without one is listed; off */
+    bool no_precompressed;     /**< name.br, .zst and .gz are not looked for; off */
+    const char *mime_types;    /**< a mime.types file, looked at before our own table; none */
+    const char *cache_control; /**< that field of 200, 206 and 304; none */
+    /** "404=/404.html": a file below the root for a status. */
+    const char *error_page[NJ_SERVER_ERROR_PAGES_MAX];
+    enum nj_symlinks symlinks;     /**< how symbolic links are followed */
+    enum nj_file_reads file_reads; /**< how files are read */
 
-    const char *access_log; /* a file, or "-": standard output; none */
-    enum nj_log_format log_format;
+    const char *access_log;        /**< a file, or "-": standard output; none */
+    enum nj_log_format log_format; /**< of its lines */
 
-    /* Gets each line that the server has to say, without time and newline. Called from threads of
+    /** Gets each line that the server has to say, without time and newline. Called from threads of
      * the library, of which several may call at once, never from an lcore; and from those that call
      * the functions below. It may block; then the supervision of lcores waits for it. It calls no
      * function of this header. NULL: lines go to stderr, with time and level. */
     void (*log)(void *ctx, enum nj_log_level level, const char *line);
-    void *log_ctx;
+    void *log_ctx; /**< for `log` */
 
-    /* Called on the thread of each lcore: `lcore_init` before its first step, and so before any
-     * handler runs there; nj_server_start() waits for it. `lcore_fini` after its last step, when
-     * all handlers there have ended. For state of handlers by lcore: see nj_lcore_id(). NULL: none.
-     */
+    /** Called on the thread of each lcore before its first step, and so before any handler runs
+     * there; nj_server_start() waits for it. For state of handlers by lcore: see nj_lcore_id().
+     * NULL: none. */
     void (*lcore_init)(unsigned lcore_id, void *ctx);
+    /** Called on the thread of each lcore after its last step, when all handlers there have ended.
+     * NULL: none. */
     void (*lcore_fini)(unsigned lcore_id, void *ctx);
-    void *lcore_ctx;
+    void *lcore_ctx; /**< for these two */
 };
 
 /**
- * Fill in the defaults of a struct of `size_bytes`: nj_server_config_init() is what programs call.
+ * Fill in the defaults of a struct of `size_bytes`. Programs call nj_server_config_init().
  *
  * Context: any thread.
  */
@@ -225,27 +237,30 @@ static inline void nj_server_config_init(struct nj_server_config *config)
 
 /**
  * Set what the command line calls --NAME, from text: ("rate", "20MiB/s"), ("busy-poll", NULL).
- * `nightjar --help` lists the names. A value that is kept is the caller's and must live as long as
- * the server runs. Some names take several values, one in each call.
+ * `nightjar --help` lists the names. Some names take several values, one in each call.
  *
- * Context: any thread.
- * Errors:  in `why`, cut to why_bytes: "--NAME VALUE: expected ...".
- * Returns: 0, or -1.
+ * Context:   any thread; one at a time for one `config`.
+ * Ownership: a value that is kept stays the caller's and must live as long as the server runs.
+ * Errors:    in `why`, cut to why_bytes: "--NAME VALUE: expected ...".
+ * Returns:   0, or -1.
  */
 NJ_API int nj_server_config_set(struct nj_server_config *config, const char *name,
                                 const char *value, char *why, size_t why_bytes);
 
 /**
- * Does nj_server_config_set() know the name, and does it take a value?
+ * Look whether nj_server_config_set() knows the name, and whether that takes a value.
  *
+ * Context: any thread.
+ * Errors:  none.
  * Returns: 1 when it takes one, 0 when it is a switch, -1 when there is no such name.
  */
 NJ_API int nj_server_config_takes(const char *name);
 
 /**
- * Which option is most like `name`, which is none: for "did you mean". `more` are names that the
- * caller takes besides, with NULL behind the last, or NULL.
+ * Find the option that is most like `name`, which is none: for "did you mean". `more` are names
+ * that the caller takes besides, with NULL behind the last, or NULL.
  *
+ * Context: any thread.
  * Returns: one of these names, or NULL when none is near.
  */
 NJ_API const char *nj_server_config_near(const char *name, const char *const *more);
@@ -295,8 +310,8 @@ NJ_API int nj_server_start(struct nj_server *server, char *why, size_t why_bytes
  *
  * Context: any thread, between nj_server_start() and nj_server_wait() or nj_server_free(). Reads
  *          a file, and may wait for lcores.
- * Errors:  NJ_ERR_INVALID: the policy file has errors, and each is a line of the log; the policy in
- *          force stays.
+ * Errors:  NJ_ERR_INVALID: the policy file has errors, or cannot be put in force now. Lines of the
+ *          log say why, and the policy in force stays.
  * Returns: 0, also without a policy file, or that error.
  */
 NJ_API int nj_server_reload(struct nj_server *server);
@@ -306,7 +321,8 @@ NJ_API int nj_server_reload(struct nj_server *server);
  * and values of the policy file ("class=video,request_rate=5MiB/s"). In force at once, also for
  * responses that are being sent, until the policy file is read again.
  *
- * Context: any thread, between the return of nj_server_start() and nj_server_free(). Does not wait.
+ * Context: any thread, between the return of nj_server_start() and nj_server_free(); not a handler
+ *          on an lcore. After many changes in a row it waits for lcores to adopt them, some 0.1 s.
  * Errors:  what is wrong in `why`; nothing has changed.
  * Returns: 0, or -1.
  */
@@ -326,7 +342,7 @@ NJ_API void nj_server_stop(struct nj_server *server);
  * Wait until the server has ended after nj_server_stop(): then no handler runs any more, and hooks
  * of lcores have returned.
  *
- * Context: see nj_server_start().
+ * Context: see nj_server_start(). Not from a handler.
  * Errors:  NJ_ERR_TIMEOUT: handlers did not return within two seconds after the end, or the disk
  *          did not answer; lines of the log say which.
  * Returns: 0, or that error.
@@ -347,22 +363,28 @@ NJ_API int nj_server_wait(struct nj_server *server);
  */
 NJ_API int nj_server_free(struct nj_server *server);
 
-/* Sums over all lcores since the start of the server, and what is there now; from the counters of
+/** Sums over all lcores since the start of the server, and what is there now; from the counters of
  * /nightjar/stats. Grows at its end only. */
 struct nj_server_stats {
-    size_t size_bytes;  /* of this struct; the caller's to set */
-    uint64_t requests;  /* with a complete head */
-    uint64_t responses; /* sent to the last byte */
-    uint64_t status_2xx, status_3xx, status_4xx, status_5xx;
-    uint64_t refused;       /* requests that the policy refused */
-    uint64_t body_bytes;    /* of responses */
-    uint64_t connections;   /* TCP connections now */
-    uint64_t accepted;      /* connections that peers established */
-    uint64_t retransmitted; /* TCP segments */
-    uint64_t rx_packets, tx_packets;
-    uint64_t rx_bytes, tx_bytes; /* of frames */
-    uint64_t rx_drops, tx_drops; /* packets, for whatever reason */
-    uint64_t access_lost;        /* requests without a line in the access log */
+    size_t size_bytes;      /**< of this struct; the caller's to set */
+    uint64_t requests;      /**< with a complete head */
+    uint64_t responses;     /**< sent to the last byte */
+    uint64_t status_2xx;    /**< responses with a status of 200 to 299 */
+    uint64_t status_3xx;    /**< of 300 to 399 */
+    uint64_t status_4xx;    /**< of 400 to 499 */
+    uint64_t status_5xx;    /**< of 500 to 599 */
+    uint64_t refused;       /**< requests that the policy refused */
+    uint64_t body_bytes;    /**< of responses */
+    uint64_t connections;   /**< TCP connections now */
+    uint64_t accepted;      /**< connections that peers established */
+    uint64_t retransmitted; /**< TCP segments */
+    uint64_t rx_packets;    /**< received */
+    uint64_t tx_packets;    /**< sent */
+    uint64_t rx_bytes;      /**< of frames that were received */
+    uint64_t tx_bytes;      /**< of frames that were sent */
+    uint64_t rx_drops;      /**< received packets that were dropped, for whatever reason */
+    uint64_t tx_drops;      /**< packets that were not sent, for whatever reason */
+    uint64_t access_lost;   /**< requests without a line in the access log */
 };
 
 /**
@@ -400,7 +422,9 @@ NJ_API void nj_eal_cleanup(void);
  *          afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE and
  *          SIGXFSZ stay ignored. Returns when everything it started is gone.
  * Errors:  one line on stderr, "TIME nightjar: error: what is wrong: what to do". What the server
- * has to say while it runs goes to stderr, too; stdout is left to an access log that is "-".
+ *          has to say while it runs goes to stderr, too, unless the configuration has `log`; stdout
+ *          is left to an access log that is "-". Where handlers do not return at the end, the
+ *          process exits with status 1.
  * Returns: 0 after a signal; 2 when the configuration is wrong, and nothing was tried; 1 when it
  *          could not start.
  */
@@ -437,7 +461,12 @@ NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_ser
  */
 NJ_API int nj_print_preset(const char *preset);
 
-/** "major.minor.patch" of the library. */
+/**
+ * The version of the library.
+ *
+ * Context: any thread.
+ * Returns: a constant string, "major.minor.patch".
+ */
 NJ_API const char *nj_version(void);
 
 #ifdef __cplusplus

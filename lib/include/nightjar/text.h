@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
+/**
+ * @file
  * Text for handlers: compare and cut views, read query strings and numbers, write JSON strings.
  *
  *     struct nj_view value;
@@ -26,10 +27,11 @@
 extern "C" {
 #endif
 
-/* A view as arguments of printf(): printf("path " NJ_VIEW_FMT "\n", NJ_VIEW_ARG(path)). Evaluates
- * `v` three times. printf() ends at a NUL byte of the view, if it has one. Not for views of more
- * than INT_MAX bytes, which no part of a request's head has. */
+/** What printf() formats a view with: printf("path " NJ_VIEW_FMT "\n", NJ_VIEW_ARG(path)). printf()
+ * ends at a NUL byte of the view, if it has one. */
 #define NJ_VIEW_FMT    "%.*s"
+/** A view as arguments for NJ_VIEW_FMT. Evaluates `v` three times. Not for views of more than
+ * INT_MAX bytes, which no part of a request's head has. */
 #define NJ_VIEW_ARG(v) (int)(v).n_bytes, (v).n_bytes > 0 ? (v).p : ""
 
 /* --- views -------------------------------------------------------------------------------- */
@@ -137,7 +139,7 @@ NJ_API bool nj_view_to_u64(struct nj_view v, uint64_t min, uint64_t max, uint64_
  */
 NJ_API bool nj_view_to_i64(struct nj_view v, int64_t min, int64_t max, int64_t *out);
 
-#define NJ_U64_BYTES 21 /* the digits of UINT64_MAX, and a NUL */
+#define NJ_U64_BYTES 21 /**< the digits of UINT64_MAX, and a NUL */
 
 /**
  * Write a number as decimal digits with a NUL behind them, into NJ_U64_BYTES bytes.
@@ -149,12 +151,12 @@ NJ_API size_t nj_u64_digits(uint64_t n, char *out);
 
 /* --- JSON --------------------------------------------------------------------------------- */
 
-/* Bytes of `out` that are enough for nj_json_string() of `n` bytes. */
+/** Bytes of `out` that are enough for nj_json_string() of `n` bytes. */
 #define NJ_JSON_STRING_BYTES(n) (6 * (size_t)(n) + 3)
 
 /**
  * Write a view as a JSON string with its quotes (RFC 8259 7). Quotes and backslashes are escaped,
- * control characters (C0, DEL, C1) and U+2028 and U+2029 become \uXXXX. A byte that does not
+ * control characters (C0, DEL, C1) and U+2028 and U+2029 become "\uXXXX". A byte that does not
  * belong to a valid UTF-8 sequence (RFC 3629 4) is replaced by U+FFFD.
  *
  * Context: any thread.
