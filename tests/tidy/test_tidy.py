@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each rule of tidy.py with a snippet it must refuse and one it must let pass."""
 import os
+import sys
 import tempfile
 import unittest
 
@@ -166,6 +167,98 @@ class Shape(unittest.TestCase):
         self.assertIn("write 79", broken(79, "lib/a.c:f 80")[0])
         self.assertIn("remove the line", broken(60, "lib/a.c:f 80")[0])
         self.assertIn("is gone", broken(60, "lib/a.c:g 80")[0])
+
+
+class Docstrings(unittest.TestCase):
+    LINES = {"Context": "any thread.", "Ownership": "the caller's.", "Errors": "none.",
+             "Returns": "0."}
+
+    def broken(self, text, path="lib/include/nightjar/a.h"):
+        return [str(finding) for finding in tidy.rule_docstring(Source(path, text))]
+
+    def declared(self, declaration, labels):
+        lines = "".join(f" * {label}: {self.LINES[label]}\n" for label in labels)
+        return f"/**\n * Do it.\n *\n{lines} */\n{declaration}\n"
+
+    # declaration: the labels that it has to have
+    WANTED = {
+        "NJ_API void nj_f(struct nj_x *x, const char *name);": ("Context",),
+        "NJ_API bool nj_f(uint32_t i,\n                 uint32_t k);": ("Context", "Returns"),
+        "NJ_API const char *nj_f(int error);": ("Context", "Returns"),
+        "NJ_API struct nj_view nj_f(void *out);": ("Context", "Returns"),
+        "NJ_API int nj_f(void);": ("Context", "Errors", "Returns"),
+        "NJ_API int64_t nj_f(struct nj_x *x, void *out);": ("Context", "Errors", "Returns"),
+        "NJ_API void nj_f(const void *data, size_t n);": ("Context", "Ownership"),
+        "NJ_API void nj_f(void *arg);": ("Context", "Ownership"),
+        "NJ_API void nj_f(void (*fn)(struct nj_x *),\n                 int a);":
+            ("Context", "Ownership"),
+        "NJ_API struct nj_x *nj_f(char **why);": ("Context", "Ownership", "Returns"),
+        "NJ_API int\nnj_f(const void *data);": ("Context", "Ownership", "Errors", "Returns"),
+        "static inline void nj_f(struct nj_x *x)\n{\n    nj_g(x);\n}": ("Context",),
+    }
+
+    def test_each_label(self):
+        for declaration, labels in self.WANTED.items():
+            with self.subTest(declaration=declaration):
+                self.assertEqual([], self.broken(self.declared(declaration, labels)))
+            for label in labels:
+                rest = [other for other in labels if other != label]
+                with self.subTest(declaration=declaration, without=label):
+                    found = self.broken(self.declared(declaration, rest))
+                    self.assertEqual(1, len(found), found)
+                    self.assertIn(f"add a line ` * {label}: ...`", found[0])
+
+    def test_names_place_and_reason(self):
+        self.assertEqual(
+            ["lib/include/nightjar/a.h:7: docstring: nj_f() returns int or int64_t (say \"none.\" "
+             "if it cannot fail), add a line ` * Errors: ...`"],
+            self.broken(self.declared("NJ_API int nj_f(void);", ("Context", "Returns"))))
+
+    def test_each_function_has_its_own(self):
+        good = self.declared("NJ_API void nj_f(void);", ("Context",))
+        for text in ("NJ_API void nj_g(void);\n", "/* Context: any thread. */\n", "/**< Its. */\n",
+                     "/** Do it.\n *\n * Context: any thread. */\n\n"):
+            text = text if "nj_g" in text else text + "NJ_API void nj_g(void);\n"
+            with self.subTest(text=text):
+                found = self.broken(good + text)
+                self.assertEqual(1, len(found), found)
+                self.assertIn("nj_g() has no /** ... */ of its own", found[0])
+
+    def test_a_label_begins_its_line(self):
+        found = self.broken("/** Do it. Context: any thread. */\nNJ_API void nj_f(void);\n")
+        self.assertIn("add a line ` * Context: ...`", found[0])
+        found = self.broken("/**\n * Do it.\n *\n * Context:\n */\nNJ_API void nj_f(void);\n")
+        self.assertIn("add a line ` * Context: ...`", found[0])
+
+    def test_nothing_returned(self):
+        found = self.broken(self.declared("NJ_API void nj_f(void);", ("Context", "Returns")))
+        self.assertIn("returns nothing", found[0])
+
+    def test_order(self):
+        for labels in (("Returns", "Context", "Errors"), ("Context", "Context", "Errors",
+                                                          "Returns")):
+            found = self.broken(self.declared("NJ_API int nj_f(void);", labels))
+            self.assertEqual(1, len(found), found)
+            self.assertIn("in the order Context, Ownership, Errors, Returns", found[0])
+
+    def test_only_public_functions(self):
+        bare = "NJ_API int nj_f(void);\n"
+        self.assertTrue(self.broken(bare))
+        self.assertFalse(self.broken(bare, "lib/http/a.h"))
+        self.assertFalse(self.broken("#define NJ_API extern\n/* NJ_API int nj_f(void); */\n"))
+
+    def test_every_public_function_is_seen(self):
+        """exports.py, which the linker's script comes from, finds the same ones."""
+        sys.path.insert(0, os.path.join(tidy.REPO, "lib"))
+        import exports
+        seen = 0
+        for name in sorted(os.listdir(os.path.join(tidy.REPO, tidy.PUBLIC))):
+            source = Source(f"{tidy.PUBLIC}/{name}", tidy.read(f"{tidy.PUBLIC}/{name}"))
+            found = [match[2] for match in tidy.DECLARATION.finditer(source.code)
+                     if match[0].startswith("NJ_API")]
+            self.assertEqual(exports.exported(source.text), found)
+            seen += len(found)
+        self.assertGreater(seen, 50)
 
 
 class Tree(unittest.TestCase):

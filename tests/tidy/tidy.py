@@ -274,6 +274,64 @@ def rule_length(sources, ratchet_text):
         yield Finding("tests/tidy/ratchet.txt", number, "length", f"{key} is gone, remove the line")
 
 
+# --- docstrings of the public headers ---------------------------------------------------------
+
+PUBLIC = "lib/include/nightjar"
+LABELS = ("Context", "Ownership", "Errors", "Returns")  # in this order
+DECLARATION = re.compile(r"^(?:NJ_API|static inline)\s+([^;{(]*?)(\w+)\(([^;{]*)\)", re.M)
+
+
+def labels_wanted(returns, parameters):
+    """{label: why} of what a docstring has to say. Whatever else is kept, or handed over, is for
+    the author to see: `Ownership` is asked for where a type tells of it."""
+    wanted = {"Context": "is public"}
+    if re.search(r"\bconst void \*|\(\*\w*\)\(|\bvoid \*arg\b", parameters):
+        wanted["Ownership"] = "takes const void *, void *arg or a function"
+    elif returns.endswith("*") and "const" not in returns:
+        wanted["Ownership"] = "returns a pointer that is not to const"
+    if returns in ("int", "int64_t"):
+        wanted["Errors"] = 'returns int or int64_t (say "none." if it cannot fail)'
+    if returns != "void":
+        wanted["Returns"] = "returns something"
+    return wanted
+
+
+def docstring_before(source, at):
+    """The comment /** ... */ that ends on the line before; None: there is none."""
+    before = source.text[:at]
+    start = before.rfind("/*")
+    if not before.endswith("*/\n") or start < 0 or not re.match(r"/\*\*\s", before[start:]):
+        return None
+    return before[start:]
+
+
+def rule_docstring(source):
+    """Each function of a public header has a docstring of its own, as CONTRIBUTING.md has it."""
+    if not source.path.endswith(".h") or not source.under(PUBLIC):
+        return
+    for match in DECLARATION.finditer(source.code):
+        returns, name, parameters = match.groups()
+        line = source.code.count("\n", 0, match.start()) + 1
+        text = docstring_before(source, match.start())
+        if text is None:
+            yield Finding(source.path, line, "docstring",
+                          f"{name}() has no /** ... */ of its own, write it on the lines before")
+            continue
+        wanted = labels_wanted(returns.strip(), parameters)
+        found = re.findall(rf"^ \* ({'|'.join(LABELS)}): +\S", text, re.M)
+        for label in LABELS:
+            if label in wanted and label not in found:
+                yield Finding(source.path, line, "docstring",
+                              f"{name}() {wanted[label]}, add a line ` * {label}: ...`")
+        if "Returns" in found and "Returns" not in wanted:
+            yield Finding(source.path, line, "docstring",
+                          f"{name}() returns nothing, remove the line ` * Returns: ...`")
+        if found != [label for label in LABELS if label in found]:
+            yield Finding(source.path, line, "docstring",
+                          f"{name}() says {', '.join(found)}, say each once, in the order "
+                          f"{', '.join(LABELS)}")
+
+
 # --- the tree as a whole ----------------------------------------------------------------------
 
 def rule_listed(sources, meson_text):
@@ -431,6 +489,7 @@ def main():
         "line-length": each(rule_line_length, sources),
         "todo": each(rule_todo, sources),
         "mutable": each(rule_mutable, sources),
+        "docstring": each(rule_docstring, sources),
         "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),
         "unlisted": lambda: rule_listed(sources, meson_text),
         "self-contained": lambda: rule_self_contained(sources),
