@@ -185,7 +185,7 @@ def guard(pattern):
 
 
 PACKAGE = ("package_abi", "package_examples", "package_hardening", "package_headers",
-           "package_pkg_config")
+           "package_pkg_config", "package_reference")
 
 
 def package(pattern):
