@@ -40,7 +40,7 @@ static bool says_length(const struct nj_exchange *x)
         return false;
     if (resp->declared != NJ_BODY_UNKNOWN)
         return true;
-    return resp->ended && resp->trailers.n == 0 && resp->status != 304;
+    return (resp->ended || resp->is_last) && resp->trailers.n == 0 && resp->status != 304;
 }
 
 static void send_head(struct nj_exchange *x)
@@ -233,8 +233,9 @@ void nj__have_room(struct nj_exchange *x)
         return;
     if (x->waiting == NJ__WAIT_ROOM)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
-    if (x->state == NJ__KEPT && x->resp.wants_room) {
-        x->resp.wants_room = false;
+    uint32_t wants = x->resp.wants_room;
+    if (x->state == NJ__KEPT && wants > 0 && nj__response_room(&x->resp) >= wants) {
+        x->resp.wants_room = 0;
         x->due |= NJ__DUE_ROOM;
         nj__mark(x);
     }

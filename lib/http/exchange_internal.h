@@ -86,10 +86,10 @@ struct nj_response {
     bool homesick;  /* on a worker it wanted what only its lcore has */
     bool committed; /* the head stands: a body byte was written, or flushed */
     bool kept, ended, broken;
-    bool wants_room;
     bool is_last;           /* nothing may follow: a buffer or a file was given */
     uint16_t status;        /* 0: none set */
     uint64_t declared;      /* content-length that was given, or NJ_BODY_UNKNOWN */
+    uint32_t wants_room;    /* on_room is to be called at so many bytes of room; 0: it is not */
     uint64_t n_written;     /* also of bytes that are not sent, as HEAD was asked */
     struct nj_bytes out;    /* written, not yet taken */
     struct nj__lent lent;   /* ... and behind it */
@@ -225,6 +225,9 @@ bool nj__errand_withdraw(struct nj_exchange *x);
 void nj__errand_home(struct nj_exchange *x);
 /* So much is left of a response that a worker brought, or expected of it. */
 void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes);
+
+/* response.c: how many bytes can be written now. */
+uint32_t nj__response_room(const struct nj_response *resp);
 
 /* answer.c */
 extern const struct nj_body_ops nj__exchange_body_ops;

@@ -82,7 +82,7 @@ int nj_response_trailer(struct nj_response *resp, const char *name, const char *
 /* What a response to HEAD would have sent never leaves: one that is longer than the buffer waits
  * like any other, while its head goes out and closes the stream. Else whoever writes until the peer
  * has enough would write for ever. */
-static uint32_t room(const struct nj_response *resp)
+uint32_t nj__response_room(const struct nj_response *resp)
 {
     uint32_t most = resp->on_worker ? NJ_WORKER_RESPONSE_BYTES : NJ_RESPONSE_BUFFER_BYTES;
     uint64_t held = nj__of_response(resp)->req.is_head ? resp->n_written : resp->out.n_bytes;
@@ -141,7 +141,7 @@ static bool may_take(const struct nj_response *resp)
 static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes, bool first)
 {
     const struct nj_exchange *x = nj__of_response(resp);
-    uint32_t fits = room(resp), n = n_bytes < fits ? (uint32_t)n_bytes : fits;
+    uint32_t fits = nj__response_room(resp), n = n_bytes < fits ? (uint32_t)n_bytes : fits;
 
     resp->committed = true;
     if (!first && !may_take(resp)) {
@@ -164,16 +164,19 @@ int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t
         return rc;
     uint32_t n = take_in(resp, data, n_bytes, false);
     if (n < n_bytes)
-        resp->wants_room = true;
+        resp->wants_room = 1;
     return n;
 }
 
 /* Nobody waits on a worker, and a context that must not wait takes all or nothing. */
 static int write_whole(struct nj_response *resp, const void *data, size_t n_bytes)
 {
-    if (n_bytes > room(resp)) {
-        if (!resp->on_worker)
+    if (n_bytes > nj__response_room(resp)) {
+        if (!resp->on_worker) {
+            if (n_bytes <= NJ_RESPONSE_BUFFER_BYTES) /* else there never is */
+                resp->wants_room = (uint32_t)n_bytes;
             return nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+        }
         resp->broken = resp->homesick = true; /* what is in already must not pass for the whole */
         return NJ_ERR_TOO_LARGE;
     }
@@ -363,8 +366,8 @@ void nj_response_defer(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__of_response(resp);
 
-    if (resp->on_worker)
-        resp->homesick = true;
+    if (resp->on_worker && nj__route_of(x)->type == NJ_NON_BLOCKING) /* nobody would end it */
+        resp->homesick = resp->broken = true;
     if (resp->on_worker || !nj_must_not_block())
         return;
     resp->kept = true;
@@ -380,6 +383,8 @@ void nj_response_end(struct nj_response *resp)
     resp->ended = true;
     if (x->state == NJ__KEPT)
         nj__leave(x);
+    else
+        nj__mark(x);
 }
 
 void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *arg)
@@ -387,8 +392,8 @@ void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *a
     struct nj_exchange *x = nj__of_response(resp);
 
     resp->on_room = (struct nj__hook){fn, arg};
-    if (resp->on_worker || !fn || !resp->wants_room || room(resp) == 0 ||
-        nj_list_linked(&x->hungry))
+    if (resp->on_worker || !fn || resp->wants_room == 0 ||
+        nj__response_room(resp) < resp->wants_room || nj_list_linked(&x->hungry))
         return;
     x->due |= NJ__DUE_ROOM;
     nj__mark(x);
@@ -398,7 +403,7 @@ void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback
 {
     struct nj_exchange *x = nj__of_response(resp);
 
-    if (resp->on_worker)
+    if (resp->on_worker || resp->ended)
         return;
     resp->on_timer = (struct nj__hook){fn, arg};
     x->due &= (uint8_t)~NJ__DUE_TIMER;

@@ -296,7 +296,8 @@ NJ_API int nj_response_header(struct nj_response *resp, const char *name, const 
  *
  * The bytes leave when the handler yields the core or returns. The first call that does not fail
  * fixes the head, also with 0 bytes. A response that has ended by the time its head leaves gets a
- * content-length. With HEAD the bytes count, and are not sent.
+ * content-length. With HEAD the bytes count, and are not sent. When there is room for all bytes of
+ * a call that failed with NJ_ERR_WOULD_BLOCK, nj_response_on_writable() calls back.
  *
  * Context:   the handler or its callbacks; also on a worker.
  * Ownership: the bytes are copied.
@@ -322,8 +323,8 @@ NJ_API int nj_response_write(struct nj_response *resp, const void *data, size_t 
 NJ_API int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t n_bytes);
 
 /**
- * Send bytes without copying them, as the last of the body: nothing can be written afterwards. A
- * response that has ended by the time its head leaves gets a content-length.
+ * Send bytes without copying them, as the last of the body: nothing can be written afterwards. If
+ * the head has not left yet, it gets a content-length.
  *
  * Context:   the handler or its callbacks; also on a worker.
  * Ownership: the bytes stay the caller's and must not change until `release` (NULL: none) is called
@@ -479,15 +480,17 @@ NJ_API void nj_event_set(struct nj_event *event);
  * elsewhere needs nj_response_on_cancelled(), or it does not learn that `resp` is not valid any
  * more.
  *
- * Context: a handler that must not wait (nj_must_not_block()). Elsewhere, and on a worker, nothing
- *          happens, and the response ends when the handler returns.
+ * Context: a handler that must not wait (nj_must_not_block()). Elsewhere nothing happens, and the
+ *          response ends when the handler returns. If a worker runs an NJ_NON_BLOCKING handler, the
+ *          response is reset, and later requests of the route are handled on their lcores.
  */
 NJ_API void nj_response_defer(struct nj_response *resp);
 
 /**
  * End a response that was deferred: there are no more callbacks, and `req` and `resp` are not valid
- * any more. Before the handler has returned: nothing can be added any more, and the response ends
- * when the handler returns, at the latest.
+ * any more. Before the handler has returned: nothing can be added any more, and the response leaves
+ * when the handler yields the core or returns. Calls that wait fail with NJ_ERR_CANCELLED once it
+ * has left.
  *
  * Context: the handler or its callbacks. On a worker nothing happens.
  */
@@ -506,8 +509,9 @@ NJ_API void nj_request_on_body(struct nj_request *req,
                                void *arg);
 
 /**
- * Have `fn` called when there is room again after nj_response_try_write() took less than it was
- * given; nj_response_write() does not count. Another call replaces it; NULL: none.
+ * Have `fn` called when there is room again, after nj_response_try_write() took less than it was
+ * given or nj_response_write() failed with NJ_ERR_WOULD_BLOCK. Another call replaces it; NULL:
+ * none.
  *
  * Context:   as of nj_request_on_body().
  * Ownership: as of nj_request_on_body().
@@ -519,8 +523,8 @@ NJ_API void nj_response_on_writable(struct nj_response *resp,
 
 /**
  * Have `fn` called once, in `in_ns` nanoseconds, which count as those of nj_sleep() do. There is
- * one timer per response: another call sets it anew, and 0 or NULL takes it back. Not after
- * nj_response_end().
+ * one timer per response: another call sets it anew, and 0 or NULL takes it back. After
+ * nj_response_end() nothing happens.
  *
  * Context:   as of nj_request_on_body().
  * Ownership: as of nj_request_on_body().
