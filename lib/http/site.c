@@ -342,7 +342,7 @@ static uint16_t status_of(enum nj_file_result result)
 {
     switch (result) {
     case NJ_FILE_ABSENT:
-    case NJ_FILE_IS_DIR: /* an index that is a directory is no index */
+    case NJ_FILE_IS_DIR: /* it is no index, and no file that a handler may send */
         return 404;
     case NJ_FILE_DENIED:
         return 403;
@@ -369,7 +369,7 @@ static bool step(struct nj_site *site, struct nj__asker *who, struct nj_known *k
     case NJ__STAGE_FILE:
         if (is_here)
             return file_found(site, who, known, name);
-        if (known->result == NJ_FILE_IS_DIR && !who->had_slash) {
+        if (known->result == NJ_FILE_IS_DIR && !who->had_slash && !who->txn->exchange) {
             nj__reply_redirect(who, name->p);
             return false;
         }

@@ -93,6 +93,7 @@ static const struct nj_route routes[] = {
     {.path = "/file", .type = NJ_NON_BLOCKING, .handle = send_file, .arg = (void *)"/whole"},
     {.path = "/file/big", .type = NJ_NON_BLOCKING, .handle = send_file, .arg = (void *)"/big"},
     {.path = "/file/none", .type = NJ_NON_BLOCKING, .handle = send_file, .arg = (void *)"/none"},
+    {.path = "/file/folder", .type = NJ_NON_BLOCKING, .handle = send_file, .arg = (void *)"/dir"},
     {.path = "/file/worker", .type = NJ_OS_BLOCKING, .handle = send_file, .arg = (void *)"/whole"},
     {.path = "/bad", .type = NJ_NON_BLOCKING, .handle = bad_files},
     {.path = "/class", .type = NJ_NON_BLOCKING, .handle = in_class},
@@ -196,8 +197,9 @@ Test(shard_handlers_send, files)
     cr_expect(hr_reply_of(c, part)->status == 206 && hr_reply_of(c, part)->n_got == 100);
     cr_expect(hr_reply_of(c, post)->status == 200 && hr_reply_of(c, post)->n_got == RIG_WHOLE);
     cr_expect(hr_reply_of(c, worker)->status == 200 && hr_reply_of(c, worker)->n_got == RIG_WHOLE);
-    int32_t bad = hr_get(c, "/bad");
+    int32_t bad = hr_get(c, "/bad"), folder = hr_get(c, "/file/folder");
     hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, folder)->status, 404, "not a redirect to the file server's path");
     cr_expect(hr_reply_of(c, bad)->status == 200 && hr_reply_of(c, bad)->n_got == 0);
     hr_free(h);
 }

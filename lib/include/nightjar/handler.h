@@ -342,9 +342,9 @@ NJ_API int nj_response_send(struct nj_response *resp, const void *data, size_t n
  * The response is a file below the server's root: "/dir/name", a plain path (see
  * nj_request_plain_path()), whose segments may begin with a dot. Status, validators, length and
  * type are those that the file server gives, as are conditions, ranges and codings of a GET or HEAD
- * request, and the error if there is no such file. Fields that were added go with it; content-type
- * and cache-control replace the file's. Without a root it is 404. The response ends with the
- * handler, or nj_response_end(), and the file is sent from then on.
+ * request, and the error if there is no such file. A folder is none, and without a root there is
+ * none: 404. Fields that were added go with it; content-type and cache-control replace the file's.
+ * The response ends with the handler, or nj_response_end(), and the file is sent from then on.
  *
  * Context:   the handler or its callbacks; also on a worker.
  * Ownership: the path is copied.
