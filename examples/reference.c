@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     struct nj_server *server = nj_server_new(argc - 2, argv + 2, &config, why, sizeof why);
     if (!server || nj_server_start(server, why, sizeof why) != 0)
         errx(1, "%s", why);
-    while (scanf("%127s", change) == 1)
+    while (scanf(" %127[^\n]", change) == 1)
         if (nj_server_change_limits(server, change, why, sizeof why) != 0)
             warnx("%s", why);
     return nj_server_free(server) == 0 ? 0 : 1; /* at the end of the input */
