@@ -16,6 +16,8 @@
 #include "base/fail.h"
 #include "base/thread.h"
 
+_Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");
+
 #define PUBLISH_STEP 256u /* steps between two writes of the gauges */
 /* And once when the shard has had no work for so many: about when the lcore lies down. It takes up
  * to 0.3 ms when caches are cold, and what is polled for, such as a file that a worker opens, waits

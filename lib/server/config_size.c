@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/attr.h"
 #include "base/fail.h"
 #include "shard/handlers.h"
 #include "server/file_chunks.h"
@@ -26,6 +27,34 @@ void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
     memcpy(c, &defaults, size_bytes < sizeof defaults ? size_bytes : sizeof defaults);
 }
 
+/* An entry behind the first NULL of an array would not be looked at. */
+static int check_arrays(const struct nj_server_config *c, char *why, size_t n)
+{
+    const struct {
+        const char *name;
+        const char *const *entry;
+        unsigned n_max;
+    } arrays[] = {
+        {"port", c->port, NJ_ARRAY_LEN(c->port)},
+        {"addr", c->addr, NJ_ARRAY_LEN(c->addr)},
+        {"gateway", c->gateway, NJ_ARRAY_LEN(c->gateway)},
+        {"route", c->route, NJ_ARRAY_LEN(c->route)},
+        {"neighbour", c->neighbour, NJ_ARRAY_LEN(c->neighbour)},
+        {"vlan", c->vlan, NJ_ARRAY_LEN(c->vlan)},
+        {"trusted_proxy", c->trusted_proxy, NJ_ARRAY_LEN(c->trusted_proxy)},
+        {"error_page", c->error_page, NJ_ARRAY_LEN(c->error_page)},
+    };
+
+    for (size_t a = 0; a < NJ_ARRAY_LEN(arrays); a++)
+        for (unsigned i = 1; i < arrays[a].n_max; i++)
+            if (arrays[a].entry[i] && !arrays[a].entry[i - 1])
+                return nj_fail(why, n, "%s[%u] is set, but %s[%u] is not", arrays[a].name, i,
+                               arrays[a].name, i - 1);
+    if (c->n_routes > 0 && !c->routes)
+        return nj_fail(why, n, "n_routes is %u, but routes is NULL", c->n_routes);
+    return 0;
+}
+
 int nj_config_copy(struct nj_server_config *to, const struct nj_server_config *from, char *why,
                    size_t n)
 {
@@ -45,5 +74,5 @@ int nj_config_copy(struct nj_server_config *to, const struct nj_server_config *f
     nj_server_config_init(to);
     memcpy(to, from, known);
     to->size_bytes = sizeof *to;
-    return 0;
+    return check_arrays(to, why, n);
 }

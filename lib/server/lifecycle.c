@@ -44,12 +44,8 @@ const char *nj_strerror(int error)
 /* Telemetry, the sink of log lines and the lcores belong to the process. */
 static enum use { UNUSED, IN_USE, STUCK } _Atomic use;
 
-static int take_process(char *why, size_t n)
+static int refuse_use(enum use was, char *why, size_t n)
 {
-    enum use was = UNUSED;
-
-    if (atomic_compare_exchange_strong(&use, &was, IN_USE))
-        return 0;
     if (was == STUCK)
         return nj_fail(why, n,
                        "handlers of an earlier server did not return, and use its memory and its "
@@ -57,6 +53,13 @@ static int take_process(char *why, size_t n)
     return nj_fail(why, n,
                    "a process runs one server at a time, and another one was started: end it with "
                    "nj_server_free() first");
+}
+
+static int take_process(char *why, size_t n)
+{
+    enum use was = UNUSED;
+
+    return atomic_compare_exchange_strong(&use, &was, IN_USE) ? 0 : refuse_use(was, why, n);
 }
 
 static void give_process_back(bool is_stuck)
@@ -76,8 +79,46 @@ static void free_server(struct nj_server *s)
     nj_pages_unmap(s, sizeof *s);
 }
 
-struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
-                                const struct nj_server_config *config, char *why, size_t why_bytes)
+/* Errors of the policy file are lines of the log. `why` has the first one as well, unless the
+ * program is the server: then whoever reads `why` has just read them. */
+static void report_faults(const struct nj_server *s, char *why, size_t why_bytes)
+{
+    const struct nj_faults *faults = &s->settings.faults;
+
+    if (!faults->text)
+        return;
+    nj_say_lines((struct nj_say_sink){s->given.log, s->given.log_ctx}, NJ_SAY_ERROR, faults->text);
+    int n_first = (int)strcspn(faults->text, "\n");
+    if (s->is_program)
+        return;
+    if (faults->n == 1)
+        nj_fail(why, why_bytes, "%.*s", n_first, faults->text);
+    else
+        nj_fail(why, why_bytes, "%.*s (the log has %u more errors)", n_first, faults->text,
+                faults->n - 1);
+}
+
+static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
+                       const struct nj_server_config *config, char *why, size_t why_bytes)
+{
+    if (!config || (eal_argc > 0 && !eal_argv))
+        return nj_fail(why, why_bytes, "%s is NULL", config ? "eal_argv" : "config");
+    for (int i = 0; i + 1 < eal_argc; i++)
+        if (strcmp(eal_argv[i], "--") == 0)
+            return nj_fail(why, why_bytes,
+                           "%s: options of nightjar are no arguments of the EAL: set them in the "
+                           "configuration",
+                           eal_argv[i + 1]);
+    if (nj_config_copy(&s->given, config, why, why_bytes) != 0 ||
+        nj_presets_expand(&s->presets, eal_argc, eal_argv, why, why_bytes) != 0)
+        return -1;
+    int rc = nj_settings_read(&s->settings, &s->given, why, why_bytes);
+    report_faults(s, why, why_bytes);
+    return rc;
+}
+
+static struct nj_server *make(bool is_program, int eal_argc, char **eal_argv,
+                              const struct nj_server_config *config, char *why, size_t why_bytes)
 {
     struct nj_server *s = nj_pages_map(sizeof *s, 0); /* has a key */
 
@@ -86,18 +127,17 @@ struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
         return NULL;
     }
     sem_init(&s->stops, 0, 0);
-    int rc = nj_config_copy(&s->given, config, why, why_bytes);
-    if (rc == 0)
-        rc = nj_presets_expand(&s->presets, eal_argc, eal_argv, why, why_bytes);
-    if (rc == 0)
-        rc = nj_settings_read(&s->settings, &s->given, why, why_bytes);
-    if (s->settings.faults.text)
-        nj_say_lines((struct nj_say_sink){s->given.log, s->given.log_ctx}, NJ_SAY_ERROR,
-                     s->settings.faults.text);
-    if (rc == 0)
+    s->is_program = is_program;
+    if (read_config(s, eal_argc, eal_argv, config, why, why_bytes) == 0)
         return s;
     free_server(s);
     return NULL;
+}
+
+struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
+                                const struct nj_server_config *config, char *why, size_t why_bytes)
+{
+    return make(false, eal_argc, eal_argv, config, why, why_bytes);
 }
 
 /* Threads inherit the mask of the one that starts them: signals are for the program's threads. What
@@ -147,6 +187,8 @@ int nj_server_reload(struct nj_server *s)
 
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
 {
+    if (!s->policies)
+        return nj_fail(why, why_bytes, "the server was not started");
     return nj_policies_change(s->policies, change, why, why_bytes) == 0 ? -1 : 0;
 }
 
@@ -209,7 +251,10 @@ void nj_server_read_stats(const struct nj_server *s, struct nj_server_stats *sta
 
 void nj_eal_cleanup(void)
 {
-    nj_eal_fini();
+    if (atomic_load(&use) == UNUSED)
+        nj_eal_fini();
+    else
+        nj_say(NJ_SAY_ERROR, "nj_eal_cleanup() did nothing: a server uses the EAL");
 }
 
 /* --- a program that is a server --------------------------------------------------------------- */
@@ -277,14 +322,19 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
 {
     char why[512] = "";
     sigset_t set;
-    struct nj_server *s = nj_server_new(eal_argc, eal_argv, config, why, sizeof why);
+    enum use was = atomic_load(&use);
 
+    if (was != UNUSED) { /* its signals and its EAL are left alone */
+        refuse_use(was, why, sizeof why);
+        nj_say(NJ_SAY_ERROR, "%s", why);
+        return NJ_EXIT_FAILED;
+    }
+    struct nj_server *s = make(true, eal_argc, eal_argv, config, why, sizeof why);
     if (!s) {
         nj_say(NJ_SAY_ERROR, "%s", why);
         return NJ_EXIT_USAGE;
     }
     bool reports_crashes = s->given.crash_report;
-    s->is_program = true;
     take_signals(&set);
     if (reports_crashes) {
         nj_crash_report_begin();
@@ -299,7 +349,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
         nj_say(NJ_SAY_ERROR, "%s", why);
     if (nj_server_free(s) != 0)
         _exit(NJ_EXIT_FAILED); /* what handlers that did not return may touch stays as it is */
-    nj_eal_fini();
+    nj_eal_cleanup();
     if (reports_crashes)
         nj_crash_report_end();
     return rc == 0 ? 0 : NJ_EXIT_FAILED;

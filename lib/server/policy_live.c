@@ -365,16 +365,16 @@ static bool read_changes(const struct nj_policy_file *f, char *params,
 {
     struct nj_class_keys fresh = {0};
     const char *wrong;
-    char *save = NULL, *pair = strtok_r(params, ",", &save);
+    char *save = NULL, *pair = strtok_r(params, ", ", &save);
     int of = -1; /* the server's */
 
     if (pair && strncmp(pair, "class=", 6) == 0) {
         of = nj_policy_file_class(f, pair + 6);
         if (of < 0)
             return nj_fail(why, n, "%.60s: there is no such class", pair) == 0;
-        pair = strtok_r(NULL, ",", &save);
+        pair = strtok_r(NULL, ", ", &save);
     }
-    for (; pair; pair = strtok_r(NULL, ",", &save))
+    for (; pair; pair = strtok_r(NULL, ", ", &save))
         if (!read_change(&fresh, of, pair, why, n))
             return false;
     if (fresh.set == 0)
@@ -385,28 +385,38 @@ static bool read_changes(const struct nj_policy_file *f, char *params,
     return true;
 }
 
+static uint64_t change(struct nj_policies *p, char *params, struct nj_policy_changes *changes,
+                       char *why, size_t n)
+{
+    if (!can_replace(p)) {
+        nj_fail(why, n, "an lcore has not adopted the last changes yet: try again");
+        return 0;
+    }
+    *changes = p->changes;
+    if (!read_changes(p->source->file, params, changes, why, n))
+        return 0;
+    struct snapshot *s = make(p, p->source, changes, p->hours);
+    if (!s) {
+        nj_fail(why, n, "no memory");
+        return 0;
+    }
+    p->changes = *changes;
+    return replace(p, s);
+}
+
 uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t n)
 {
     struct nj_policy_changes *changes = malloc(sizeof *changes);
     char *copy = strdup(params);
     uint64_t version = 0;
 
-    nj_fail(why, n, "no memory");
-    pthread_mutex_lock(&p->lock);
     if (changes && copy) {
-        bool can = can_replace(p);
-        *changes = p->changes;
-        if (!can) {
-            nj_fail(why, n, "an lcore has not adopted the last changes yet: try again");
-        } else if (read_changes(p->source->file, copy, changes, why, n)) {
-            struct snapshot *s = make(p, p->source, changes, p->hours);
-            if (s) {
-                p->changes = *changes;
-                version = replace(p, s);
-            }
-        }
+        pthread_mutex_lock(&p->lock);
+        version = change(p, copy, changes, why, n);
+        pthread_mutex_unlock(&p->lock);
+    } else {
+        nj_fail(why, n, "no memory");
     }
-    pthread_mutex_unlock(&p->lock);
     free(changes);
     free(copy);
     return version;

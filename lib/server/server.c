@@ -360,8 +360,8 @@ static void stop_handlers(struct nj_server *s)
     uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
     if (n_stuck > 0)
         nj_say(NJ_SAY_ERROR,
-               "%u tasks on workers did not return within %u ms; leaving without them", n_stuck,
-               HANDLERS_MS);
+               "%u task%s on workers did not return within %u ms; leaving without them", n_stuck,
+               n_stuck == 1 ? "" : "s", HANDLERS_MS);
     uint32_t n_reads = s->reader ? nj_file_reader_stop(s->reader, HANDLERS_MS) : 0;
     if (n_reads > 0)
         nj_say(NJ_SAY_ERROR, "the disk did not answer within %u ms; leaving without it",
@@ -542,9 +542,10 @@ static void stop_lcores(struct nj_server *s)
     nj__server_enter(s, NJ_PHASE_STOP);
     /* nj_server_run() has nobody to return to before they have left. */
     uint32_t n = nj_lcores_wait(s->lcore, s->n_shards, s->is_program ? UINT32_MAX : HANDLERS_MS);
-    if (n > 0)
-        nj_say(NJ_SAY_ERROR, "%u lcores did not return from a handler within %u ms", n,
-               HANDLERS_MS);
+    for (uint32_t i = 0; n > 0 && i < s->n_shards; i++)
+        if (atomic_load(&s->lcore[i].state) != NJ_LCORE_IDLE)
+            nj_say(NJ_SAY_ERROR, "lcore %u did not return from a handler within %u ms",
+                   s->lcore[i].id, HANDLERS_MS);
     s->is_stuck |= n > 0;
 }
 

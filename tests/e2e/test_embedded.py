@@ -183,6 +183,8 @@ class Embedded(unittest.TestCase):
         self.start()
         self.serve()
         self.assertIn("start: a process runs one server at a time", self.program.ask("second"))
+        self.assertEqual("run returned 1", self.program.ask("run"))
+        self.assertEqual("cleaned up", self.program.ask("cleanup"), "which is refused")
         self.get("/one")
         self.finish()
         self.cycle()
@@ -238,6 +240,7 @@ class Embedded(unittest.TestCase):
                                  self.program.ask("end"))
                 self.assertIn("start: handlers of an earlier server did not return",
                               self.program.ask("start"))
+                self.assertEqual("cleaned up", self.program.ask("cleanup"), "which is refused")
                 self.assertEqual("released", self.program.ask("release"))
                 self.program.process.kill()
                 self.world.close()

@@ -100,7 +100,7 @@ class ForEver(unittest.TestCase):
         self.check_life(client)
         # What a worker is in may still use what we would free, so the end is not a clean one.
         self.assertEqual(1, self.end(client))
-        self.assertIn("1 tasks on workers did not return", self.world.errors())
+        self.assertIn("1 task on workers did not return", self.world.errors())
 
     def test_a_worker_that_returns_in_time(self):
         client = Client(self.world.connect())

@@ -34,11 +34,11 @@
  * waits for has come, and then the handler continues on the same lcore. It does so only in a
  * handler on a stack of its own. Elsewhere it returns NJ_ERR_WOULD_BLOCK instead of waiting.
  *
- * A route of another type whose handler keeps the core longer than 100 us on the average is run by
- * workers, too, until it calms down; not when it used nj_response_defer() or nj_response_flush(),
- * wrote more than workers may, or has pin_to_lcore: a handler needs that if it shares data with
- * other handlers of its lcore, struct nj_event among them. Until a handler has used one of these on
- * an lcore, it may find itself on a worker, where they do not work.
+ * A route of another type whose handler keeps the core longer than 100 us on the average is moved
+ * to workers until its handler is quick again. Three kinds of routes are never moved: those whose
+ * handler has used nj_response_defer() or nj_response_flush(), those that wrote more than workers
+ * may, and those with pin_to_lcore. Set pin_to_lcore if a handler shares data, such as struct
+ * nj_event, with other handlers of its lcore, or if it defers or flushes only now and then.
  *
  * A request belongs to its handler and to the callbacks that it set: no other code calls functions
  * with its `req` or `resp`, and no two threads do so at once. nj_handler_fn says how long they are
@@ -81,10 +81,9 @@ enum nj_run {
 /** What calls return instead of 0 or a count. */
 enum nj_error {
     NJ_ERR_WOULD_BLOCK = -1, /**< it would have to wait, and must not here */
-    NJ_ERR_CANCELLED = -2,   /**< the stream or its connection ended: the handler should return. If
-                              * it goes on, later calls that return this may yield the core */
-    NJ_ERR_TIMEOUT = -3,     /**< the time has passed */
-    NJ_ERR_MEMORY = -4,      /**< no memory, or no buffer, is left */
+    NJ_ERR_CANCELLED = -2, /**< the stream or its connection has ended: the handler should return */
+    NJ_ERR_TIMEOUT = -3,   /**< the time has passed */
+    NJ_ERR_MEMORY = -4,    /**< no memory, or no buffer, is left */
     NJ_ERR_INVALID = -5,   /**< the arguments, or the moment: a header after the body began, ... */
     NJ_ERR_TOO_LARGE = -6, /**< beyond a limit */
 };
@@ -97,9 +96,13 @@ enum nj_error {
  */
 NJ_API const char *nj_strerror(int error);
 
+/** The ids of lcores are below this number. */
+#define NJ_LCORES_MAX 1024
+
 /**
- * The lcore that the caller runs on, by the EAL's number: that of the hooks in struct
- * nj_server_config.
+ * The lcore that the caller runs on, by its number in the EAL's arguments: that of the hooks in
+ * struct nj_server_config. DPDK's rte_lcore_id() is not the same on the main lcore, whose shard has
+ * a thread of its own.
  *
  * Context: any thread.
  * Returns: its number, or UINT_MAX on a thread that is no lcore of a server: of a worker, or the
@@ -301,8 +304,9 @@ NJ_API int nj_response_header(struct nj_response *resp, const char *name, const 
  *
  * Context:   the handler or its callbacks; also on a worker.
  * Ownership: the bytes are copied.
- * Errors:    NJ_ERR_CANCELLED; NJ_ERR_WOULD_BLOCK where it must not wait: nothing was taken, and
- *            more than 64 KiB never are; NJ_ERR_INVALID: more than content-length says, a status
+ * Errors:    NJ_ERR_CANCELLED; NJ_ERR_WOULD_BLOCK where it must not wait: nothing was taken. There
+ *            more than 64 KiB at once are never taken: use nj_response_send() or
+ *            nj_response_try_write(); NJ_ERR_INVALID: more than content-length says, a status
  *            without content, or the last of the body was given; NJ_ERR_TOO_LARGE on a worker;
  *            NJ_ERR_MEMORY there and where it must not wait. These two reset the response, as
  *            nj_response_reset() does.
@@ -343,8 +347,9 @@ NJ_API int nj_response_send(struct nj_response *resp, const void *data, size_t n
  * nj_request_plain_path()), whose segments may begin with a dot. Status, validators, length and
  * type are those that the file server gives, as are conditions, ranges and codings of a GET or HEAD
  * request, and the error if there is no such file. A folder is none, and without a root there is
- * none: 404. Fields that were added go with it; content-type and cache-control replace the file's.
- * The response ends with the handler, or nj_response_end(), and the file is sent from then on.
+ * none: 404. Fields that were added go with the file, not with an error; content-type and
+ * cache-control replace the file's. A status that was set has no effect. The response ends with the
+ * handler, or nj_response_end(), and the file is sent from then on.
  *
  * Context:   the handler or its callbacks; also on a worker.
  * Ownership: the path is copied.
@@ -414,7 +419,9 @@ NJ_API int nj_response_trailer(struct nj_response *resp, const char *name, const
 
 /**
  * Break the response off: RST_STREAM with INTERNAL_ERROR (RFC 9113 7), so that a part of it is not
- * taken for the whole. The handler runs on. Nothing happens when the response has ended.
+ * taken for the whole. The handler runs on. Nothing happens when the response has ended. A deferred
+ * response still needs nj_response_end(); without it the callback of nj_response_on_cancelled() is
+ * called.
  *
  * Context: the handler or its callbacks; also on a worker.
  */
@@ -534,8 +541,11 @@ NJ_API void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns,
                                  void *arg);
 
 /**
- * Have `fn` called when the stream or its connection ended before the response did. It is the last
- * call for this request, after that of nj_request_on_body(). Another call replaces it; NULL: none.
+ * Have `fn` called when the stream or its connection ends before nj_response_end() was called: the
+ * client has reset it or has gone, the response was reset here, or the request was HEAD and its
+ * response is complete. `fn` is called once, as the last callback of this request, after that of
+ * nj_request_on_body(). After nj_response_end() it is never called. So either the code that calls
+ * nj_response_end() frees `arg`, or `fn` does. Another call replaces it; NULL: none.
  *
  * Context:   as of nj_request_on_body().
  * Ownership: as of nj_request_on_body().

@@ -108,9 +108,9 @@ struct nj_server_config {
      * address is of the first port; a gateway, route or neighbour is of the port on whose link it
      * is; a VLAN is of every port. */
     const char *port[NJ_SERVER_PORTS_MAX];
-    /** Our addresses, as many as are not NULL; at least one for each port, at most eight.
-     * "ADDRESS/PREFIX" of IPv4 or IPv6, or "auto6": IPv6 addresses as routers tell. With any IPv6
-     * goes a link-local address. */
+    /** Our addresses; at least one for each port, at most eight. The first NULL ends this list and
+     * each of those below. "ADDRESS/PREFIX" of IPv4 or IPv6, or "auto6": IPv6 addresses as routers
+     * tell. With any IPv6 goes a link-local address. */
     const char *addr[NJ_SERVER_ADDRS_MAX];
     /** A router on a port's link for IPv4, and one for IPv6, in any order. Without: only the link
      * is reached, or with IPv6 what routers advertise. */
@@ -203,8 +203,8 @@ struct nj_server_config {
 
     /** Gets each line that the server has to say, without time and newline. Called from threads of
      * the library, of which several may call at once, never from an lcore; and from those that call
-     * the functions below. It may block; then the supervision of lcores waits for it. It calls no
-     * function of this header. NULL: lines go to stderr, with time and level. */
+     * the functions below. It may block; then the supervision of lcores waits for it. It must not
+     * call functions of this header. NULL: lines go to stderr, with time and level. */
     void (*log)(void *ctx, enum nj_log_level level, const char *line);
     void *log_ctx; /**< for `log` */
 
@@ -280,7 +280,7 @@ struct nj_server;
  * Ownership: the caller's, for nj_server_free(). Arguments and what `config` points at stay the
  *            caller's, see struct nj_server_config.
  * Errors:    what is wrong and what to do in `why`, cut to why_bytes. Each error of a policy file
- *            is a line of the log besides.
+ *            is a line of the log besides, and the first one is in `why`.
  * Returns:   the server, or NULL.
  */
 NJ_API struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
@@ -332,7 +332,7 @@ NJ_API int nj_server_change_limits(struct nj_server *server, const char *change,
 /**
  * Begin the graceful end: no new connections, GOAWAY, running responses are finished, at most
  * drain_timeout_s long. The second call resets the connections that are still open. Returns
- * without waiting.
+ * without waiting. A server that is not started yet ends as soon as it has started.
  *
  * Context: any thread, signal handlers too; between nj_server_new() and nj_server_free().
  */
@@ -366,7 +366,7 @@ NJ_API int nj_server_free(struct nj_server *server);
 /** Sums over all lcores since the start of the server, and what is there now; from the counters of
  * /nightjar/stats. Grows at its end only. */
 struct nj_server_stats {
-    size_t size_bytes;      /**< of this struct; the caller's to set */
+    size_t size_bytes;      /**< of this struct; set by nj_server_stats_init() */
     uint64_t requests;      /**< with a complete head */
     uint64_t responses;     /**< sent to the last byte */
     uint64_t status_2xx;    /**< responses with a status of 200 to 299 */
@@ -388,8 +388,20 @@ struct nj_server_stats {
 };
 
 /**
- * Read the counters. Lcores write them meanwhile: each is of a recent moment, not all of the same.
- * Gauges are up to 50 ms old. Fields that this version does not know become 0.
+ * Prepare a struct for nj_server_read_stats(). Compiled into the program, so that the size is of
+ * its struct.
+ *
+ * Context: any thread.
+ */
+static inline void nj_server_stats_init(struct nj_server_stats *stats)
+{
+    stats->size_bytes = sizeof *stats;
+}
+
+/**
+ * Read the counters into a struct that nj_server_stats_init() has prepared. Lcores write the
+ * counters meanwhile: each is of a recent moment, not all of the same. Gauges are up to 50 ms old.
+ * Fields that this version does not know become 0.
  *
  * Context: any thread, between the return of nj_server_start() and nj_server_free(), also after
  *          nj_server_wait().
@@ -399,6 +411,8 @@ NJ_API void nj_server_read_stats(const struct nj_server *server, struct nj_serve
 /**
  * Release the EAL that nj_server_start() initialised, after nj_server_free(). Nothing of DPDK can
  * be used afterwards, and no server started. An EAL that the program initialised is left alone.
+ * While a server uses the EAL, also after an nj_server_free() that failed, nothing happens but a
+ * line of the log.
  *
  * Context: the thread that started the first server.
  */
@@ -421,10 +435,10 @@ NJ_API void nj_eal_cleanup(void);
  * Context: main thread, once per process. These signals are the server's; they stay blocked
  *          afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE and
  *          SIGXFSZ stay ignored. Returns when everything it started is gone.
- * Errors:  one line on stderr, "TIME nightjar: error: what is wrong: what to do". What the server
- *          has to say while it runs goes to stderr, too, unless the configuration has `log`; stdout
- *          is left to an access log that is "-". Where handlers do not return at the end, the
- *          process exits with status 1.
+ * Errors:  a line of the log, "what is wrong: what to do". The log is stderr, where each line
+ *          begins with "TIME nightjar: error: ", unless the configuration has `log`. stdout is left
+ *          to an access log that is "-". Where handlers do not return at the end, the process exits
+ *          with status 1.
  * Returns: 0 after a signal; 2 when the configuration is wrong, and nothing was tried; 1 when it
  *          could not start.
  */

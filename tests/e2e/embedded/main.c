@@ -178,8 +178,9 @@ static void start_second(void)
 
 static void stats(void)
 {
-    struct nj_server_stats s = {.size_bytes = sizeof s};
+    struct nj_server_stats s;
 
+    nj_server_stats_init(&s);
     nj_server_read_stats(server, &s);
     printf("requests=%lu 2xx=%lu 4xx=%lu body=%lu accepted=%lu connections=%lu rx=%lu tx=%lu\n",
            s.requests, s.status_2xx, s.status_4xx, s.body_bytes, s.accepted, s.connections,
@@ -200,6 +201,11 @@ static void obey(const char *line)
         start(&server);
     } else if (strcmp(line, "second") == 0) {
         start_second();
+    } else if (strcmp(line, "run") == 0) {
+        printf("run returned %d\n", nj_server_run(n_eal, eal, &config));
+    } else if (strcmp(line, "cleanup") == 0) {
+        nj_eal_cleanup();
+        printf("cleaned up\n");
     } else if (strcmp(line, "reload") == 0) {
         printf("%s\n", nj_strerror(nj_server_reload(server)));
     } else if (strcmp(line, "stats") == 0) {
