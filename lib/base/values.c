@@ -114,15 +114,21 @@ void nj_show_rate(uint64_t n, char *text, size_t n_text)
              as_bits ? shown_bits[u_bits] : shown_bytes[u]);
 }
 
-void nj_show_seconds(double seconds, char *text, size_t n_text)
+void nj_show_number(double number, char *text, size_t n_text)
 {
     locale_t locale = begin_c_locale();
 
-    if (seconds >= 1)
-        snprintf(text, n_text, "%.15gs", seconds);
-    else
-        snprintf(text, n_text, "%.15gms", seconds * 1000);
+    snprintf(text, n_text, "%.15g", number);
     uselocale(locale);
+}
+
+void nj_show_seconds(double seconds, char *text, size_t n_text)
+{
+    bool is_long = seconds >= 1;
+
+    nj_show_number(is_long ? seconds : seconds * 1000, text, n_text);
+    size_t n = strlen(text);
+    snprintf(text + n, n_text - n, "%s", is_long ? "s" : "ms");
 }
 
 bool nj_read_number(const char *text, uint64_t *out)

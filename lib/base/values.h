@@ -23,5 +23,6 @@ bool nj_read_minutes(const char *text, uint16_t out[2]); /* 22:00-06:00, of the 
 void nj_show_bytes(uint64_t n, char *text, size_t n_text);
 void nj_show_rate(uint64_t bytes_per_s, char *text, size_t n_text);
 void nj_show_seconds(double seconds, char *text, size_t n_text);
+void nj_show_number(double number, char *text, size_t n_text); /* 0.5, 1e+15: up to 15 digits */
 
 #endif

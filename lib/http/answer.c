@@ -107,7 +107,8 @@ static void check(struct nj_exchange *x)
 
     if (x->error)
         return;
-    if (resp->ended && x->req.too_large && !x->head_sent && !resp->committed && resp->status == 0)
+    if (resp->ended && x->req.too_large && !x->head_sent && !resp->committed && !resp->file &&
+        resp->status == 0)
         nj__answer_error(x, 413);
     if (is_short(resp) && !x->req.is_head && resp->status != 304)
         resp->broken = true;
@@ -125,7 +126,8 @@ static void refused(struct nj_exchange *x)
     x->resp.wishes = (struct nj__wishes){0};
 }
 
-/* A worker's handler could not be told that there is no such class. */
+/* A worker's handler could not be told that there is no such class. One that was there when it was
+ * named, and is not any more, changes nothing. */
 static void carry_out(struct nj_exchange *x)
 {
     struct nj__wishes *w = &x->resp.wishes;
@@ -133,9 +135,9 @@ static void carry_out(struct nj_exchange *x)
 
     if (w->class_of && !t->head_at) {
         const struct nj_class *c = nj_txns_class(t->set, w->class_name);
-        if (!c) {
+        if (!c && w->is_unchecked) {
             nj__answer_error(x, 500);
-        } else if (!nj_txn_set_class(t, c)) {
+        } else if (c && !nj_txn_set_class(t, c)) {
             refused(x);
             return;
         }
@@ -234,7 +236,8 @@ void nj__have_room(struct nj_exchange *x)
     if (x->waiting == NJ__WAIT_ROOM)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
     uint32_t wants = x->resp.wants_room;
-    if (x->state == NJ__KEPT && wants > 0 && nj__response_room(&x->resp) >= wants) {
+    if (x->state == NJ__KEPT && x->resp.on_room.fn && wants > 0 &&
+        nj__response_room(&x->resp) >= wants) {
         x->resp.wants_room = 0;
         x->due |= NJ__DUE_ROOM;
         nj__mark(x);

@@ -103,6 +103,9 @@ void nj__errand_home(struct nj_exchange *x)
     nj__errand_holds(x, x->resp.out.n_bytes);
     x->resp.on_worker = false;
     x->resp.blocks = x->set->blocks;
+    if (x->resp.kept) /* it was deferred, and nobody would call it back */
+        x->resp.broken = true;
+    x->resp.kept = false;
     if (x->resp.homesick) /* a route that was moved there comes back, and stays */
         x->task.class_of->pinned = true;
 }

@@ -473,18 +473,22 @@ static void call_back(void *exchange)
     uint8_t due = x->due;
     bool before = nj_tag_set();
 
-    x->due = 0;
+    x->due &= NJ__DUE_TIMER; /* which a callback may take back */
     if (!nj__is_open(x)) {
         call(x, &x->req.on_body);
         call(x, &x->resp.on_gone);
         nj__leave(x);
     }
-    if (due & NJ__DUE_BODY)
+    if (due & NJ__DUE_BODY) {
+        x->req.was_told = true;
         call(x, &x->req.on_body);
+    }
     if (due & NJ__DUE_ROOM)
         call(x, &x->resp.on_room);
-    if (due & NJ__DUE_TIMER)
+    if (x->due & NJ__DUE_TIMER) {
+        x->due &= (uint8_t)~NJ__DUE_TIMER;
         call(x, &x->resp.on_timer);
+    }
     nj_tag_restore(before);
 }
 

@@ -60,6 +60,7 @@ struct nj_request {
     struct nj_bytes used; /* what a worker has read of it: the blocks are the lcore's */
     uint64_t n_came, n_max;
     bool complete;
+    bool was_told; /* on_body was called since something came */
     bool too_large;
     bool is_head;
     struct nj__hook on_body;
@@ -68,6 +69,7 @@ struct nj_request {
 /* What a handler wants of the response besides its content; carried out by nj__answer(). */
 struct nj__wishes {
     bool class_of, rate, priority;
+    bool is_unchecked; /* whether there is a class of that name is not known */
     uint8_t urgency;
     bool incremental;
     char class_name[NJ_CLASS_NAME_MAX];

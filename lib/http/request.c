@@ -138,8 +138,10 @@ void nj_request_on_body(struct nj_request *req, nj__callback *fn, void *arg)
 {
     struct nj_exchange *x = nj__of_request(req);
 
+    bool knows = req->was_told && fn == req->on_body.fn && arg == req->on_body.arg;
+
     req->on_body = (struct nj__hook){fn, arg};
-    if (x->resp.on_worker || !fn)
+    if (x->resp.on_worker || !fn || knows)
         return;
     if (req->body.n_bytes > 0 || req->complete || req->too_large) {
         x->due |= NJ__DUE_BODY;

@@ -10,6 +10,7 @@
 
 static void tell_of_body(struct nj_exchange *x)
 {
+    x->req.was_told = false;
     if (x->waiting == NJ__WAIT_BODY)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
     if (x->state == NJ__KEPT && x->req.on_body.fn)

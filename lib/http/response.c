@@ -307,6 +307,8 @@ int nj_response_class(struct nj_response *resp, const char *name)
         return NJ_ERR_INVALID;
     strcpy(resp->wishes.class_name, name); /* its length was checked */
     resp->wishes.class_of = true;
+    resp->wishes.is_unchecked = resp->on_worker;
+    changed(resp);
     return 0;
 }
 
@@ -366,18 +368,20 @@ void nj_response_defer(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__of_response(resp);
 
-    if (resp->on_worker && nj__route_of(x)->type == NJ_NON_BLOCKING) /* nobody would end it */
-        resp->homesick = resp->broken = true;
-    if (resp->on_worker || !nj_must_not_block())
-        return;
-    resp->kept = true;
-    pin(x);
+    if (resp->on_worker && nj__route_of(x)->type == NJ_NON_BLOCKING) {
+        resp->kept = resp->homesick = true;
+    } else if (!resp->on_worker && nj_must_not_block()) {
+        resp->kept = true;
+        pin(x);
+    }
 }
 
 void nj_response_end(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__of_response(resp);
 
+    if (resp->on_worker)
+        resp->kept = false;
     if (resp->on_worker || resp->ended)
         return;
     resp->ended = true;
@@ -395,6 +399,7 @@ void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *a
     if (resp->on_worker || !fn || resp->wants_room == 0 ||
         nj__response_room(resp) < resp->wants_room || nj_list_linked(&x->hungry))
         return;
+    resp->wants_room = 0;
     x->due |= NJ__DUE_ROOM;
     nj__mark(x);
 }

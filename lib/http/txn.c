@@ -300,6 +300,12 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
     NJ_ASSERT(t->admitted && !t->head_at);
     if (nj_paced_is_of(&t->paced, class_of)) /* it counts for its client there already */
         return true;
+    if (t->access)
+        memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
+    if (class_of->action != NJ_ACTION_SERVE) {
+        refuse(t, class_of, class_of->action, class_of->retry_after_s);
+        return false;
+    }
     struct nj_client *old = t->client;
     struct nj_client *client = nj_txns_client(set, nj_policy_key_in(t->asker, class_of), &addr);
     enum nj_action action =
@@ -307,8 +313,6 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
     bool moved = action == NJ_ACTION_SERVE && nj_paced_move(&t->paced, class_of, client);
     if (moved) {
         t->client = client;
-        if (t->access)
-            memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
         nj_client_request_end(old);
     } else if (action == NJ_ACTION_SERVE) {
         shape_is_full(t, client);

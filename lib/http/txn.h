@@ -193,7 +193,7 @@ int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fie
 bool nj_txn_respond_again(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body);
 
 /* Before it is answered: it is one of that class from here on, for its client, too. False: it is
- * answered with a refusal, because the class's limits for a client do not let it in. */
+ * answered with a refusal, by the class's action or its limits for a client. */
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of);
 /* Of the policy in force; NULL: there is none of that name. */
 const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name);

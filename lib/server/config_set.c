@@ -304,14 +304,16 @@ static bool is_none(const struct entry *e, const void *at)
 /* The range of a number or time in its own unit, without the units that a text may have. */
 static int out_of_range(const struct entry *e, char *why, size_t n)
 {
-    char expected[160];
+    char expected[160], min[24], max[24];
 
     tell_expected(e, expected, sizeof expected);
     if (e->kind == RATE)
         return nj_fail(why, n, "--%s: expected " NJ_RATE_WANTS, e->id.name);
     if (e->kind == WORD)
         return nj_fail(why, n, "--%s: expected %s", e->id.name, expected);
-    return nj_fail(why, n, "--%s: expected %.15g to %.15g%s", e->id.name, e->min, e->max,
+    nj_show_number(e->min, min, sizeof min);
+    nj_show_number(e->max, max, sizeof max);
+    return nj_fail(why, n, "--%s: expected %s to %s%s", e->id.name, min, max,
                    e->kind == TIME   ? " seconds"
                    : e->kind == SIZE ? " bytes"
                                      : "");

@@ -3,11 +3,6 @@
 
 #include <stdio.h>
 
-static double ms(nj_ns t)
-{
-    return (double)t / (double)NJ_MS;
-}
-
 /* One hold counts once, however often it is looked at. */
 static void tell_hold(struct nj_watch *w, const char *route, const char *has, unsigned lcore,
                       nj_ns held, char *line, size_t n)
@@ -16,8 +11,9 @@ static void tell_hold(struct nj_watch *w, const char *route, const char *has, un
 
     if (w->n_untold > 0)
         snprintf(others, sizeof others, " (and %u others since the last such line)", w->n_untold);
-    snprintf(line, n, "the handler of %s %s lcore %u for %.1f ms%s", route, has, lcore, ms(held),
-             others);
+    nj_ns tenths = (held + NJ_MS / 20) / (NJ_MS / 10);
+    snprintf(line, n, "the handler of %s %s lcore %u for %lu.%lu ms%s", route, has, lcore,
+             tenths / 10, tenths % 10, others);
     w->n_untold = 0;
 }
 
@@ -57,7 +53,8 @@ bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns
         return false;
     }
     if (!sight->route && now - w->moved > NJ_WATCH_STALL && may_tell(&w->told, now)) {
-        snprintf(line, n, "lcore %u has not polled for %.0f ms", sight->lcore, ms(now - w->moved));
+        snprintf(line, n, "lcore %u has not polled for %lu ms", sight->lcore,
+                 (now - w->moved + NJ_MS / 2) / NJ_MS);
         return true;
     }
     return false;

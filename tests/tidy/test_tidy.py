@@ -241,6 +241,15 @@ class Docstrings(unittest.TestCase):
             self.assertEqual(1, len(found), found)
             self.assertIn("in the order Context, Ownership, Errors, Returns", found[0])
 
+    def test_a_sentence_before_the_labels(self):
+        for bad in ("/**\n * Context: any.\n */\n", "/**\n * Do it.\n * Context: any.\n */\n",
+                    "/**\n *\n * Context: any.\n */\n"):
+            found = self.broken(bad + "NJ_API void nj_f(void);\n")
+            self.assertEqual(1, len(found), bad)
+            self.assertIn("needs a sentence", found[0])
+        good = "/**\n * Do it.\n *\n * Again.\n *\n * Context: any.\n */\n"
+        self.assertFalse(self.broken(good + "NJ_API void nj_f(void);\n"))
+
     def test_only_public_functions(self):
         bare = "NJ_API int nj_f(void);\n"
         self.assertTrue(self.broken(bare))

@@ -319,6 +319,10 @@ def rule_docstring(source):
             continue
         wanted = labels_wanted(returns.strip(), parameters)
         found = re.findall(rf"^ \* ({'|'.join(LABELS)}): +\S", text, re.M)
+        said = text.split(f" * {found[0]}:")[0] if found else ""
+        if found and not re.fullmatch(r"/\*\*\n( \* \S.*\n| \*\n)* \* \S.*\n \*\n", said):
+            yield Finding(source.path, line, "docstring",
+                          f"{name}() needs a sentence, and an empty line before `{found[0]}:`")
         for label in LABELS:
             if label in wanted and label not in found:
                 yield Finding(source.path, line, "docstring",

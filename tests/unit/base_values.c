@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers with units mean the same in a program that has set a locale of another language. */
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ Test(base_values, decimal_comma)
 Test(base_values, capital_of_i)
 {
     speak("tr_TR", "ISO-8859-9");
-    cr_assert_neq(strcasecmp("TRAILERS", "trailers"), 0);
+    cr_assert_neq(tolower('I'), 'i');
     cr_expect(nj_str_is_nocase(NJ_STR("TRAILERS"), "trailers"));
     cr_expect_eq(nj_order_nocase("GIF", "gif", 3), 0);
 }

@@ -49,6 +49,26 @@ static void send_then_sleep(struct nj_request *req, struct nj_response *resp, vo
     nj_sleep(NJ_SEC);
 }
 
+static void defer_and_end(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    hr_here->clock += 300 * NJ_US;
+    if (nj_request_query(req).n_bytes == 0)
+        return;
+    nj_response_defer(resp);
+    nj_response_write(resp, "all", 3);
+    nj_response_end(resp);
+}
+
+/* The body of its request is too long, and it does not want it. */
+static void file_instead(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    uint8_t b[512];
+
+    while (nj_request_read(req, b, sizeof b) > 0) {
+    }
+    rc[2] = nj_response_file(resp, "/whole");
+}
+
 static void defer_late(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     hr_here->clock += 300 * NJ_US;
@@ -89,6 +109,8 @@ static const struct nj_route routes[] = {
     {.path = "/send", .type = NJ_BLOCKING, .handle = send_then_sleep},
     {.path = "/moved", .type = NJ_NON_BLOCKING, .handle = defer_late},
     {.path = "/big", .type = NJ_NON_BLOCKING, .handle = write_big},
+    {.path = "/moved/end", .type = NJ_NON_BLOCKING, .handle = defer_and_end},
+    {.path = "/file", .type = NJ_BLOCKING, .handle = file_instead, .body_max_bytes = 1000},
 };
 
 static struct hr *start(void)
@@ -158,6 +180,33 @@ Test(shard_handlers_ends, deferred_on_a_worker)
     cr_expect(first->closed && first->error == NGHTTP2_INTERNAL_ERROR, "error %u, status %d",
               first->error, first->status);
     cr_expect(second->status == 200 && second->ended && second->n_got == 6, "on its lcore again");
+    hr_free(h);
+}
+
+Test(shard_handlers_ends, deferred_and_ended_on_a_worker)
+{
+    struct hr *h = start();
+    struct hr_client *c = hr_connect(h);
+
+    while (hr_class(h, 6)->n[NJ_MODE_PEC_WORKER] == 0) {
+        hr_get(c, "/moved/end");
+        hr_settle(h);
+    }
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/moved/end?defer"));
+    hr_run(h, NJ_SEC);
+    cr_expect(a->status == 200 && a->ended && a->n_got == 3, "%d, error %u", a->status, a->error);
+    hr_free(h);
+}
+
+Test(shard_handlers_ends, file_instead_of_a_long_body)
+{
+    struct hr *h = start();
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *a = hr_reply_of(c, hr_post(c, "/file", 5000));
+
+    hr_run(h, 3 * NJ_SEC);
+    cr_expect_eq(rc[2], 0);
+    cr_expect(a->status == 200 && a->n_got == RIG_WHOLE, "%d", a->status);
     hr_free(h);
 }
 

@@ -113,7 +113,16 @@ static void sleep_long(struct nj_request *req, struct nj_response *resp, void *a
     nj_sleep(3600 * NJ_SEC);
 }
 
+static void class_then_wait(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    static struct nj_event event;
+
+    rc[0] = nj_response_class(resp, HR_CLASS);
+    rc[1] = nj_await(&event, 30 * NJ_SEC);
+}
+
 static const struct nj_route routes[] = {
+    {.path = "/class", .type = NJ_BLOCKING, .handle = class_then_wait},
     {.path = "/occupy", .type = NJ_NON_BLOCKING, .handle = occupy},
     {.path = "/flush", .type = NJ_BLOCKING, .handle = flush_and_wait},
     {.path = "/defer", .type = NJ_NON_BLOCKING, .handle = write_and_defer},
@@ -343,5 +352,34 @@ Test(shard_handlers_late, a_reset_that_cannot_leave)
     hr_run(h, 10 * NJ_SEC);
     cr_expect_eq(refused->error, NGHTTP2_REFUSED_STREAM);
     h->workers_slow = false;
+    hr_free(h);
+}
+
+/* Its class is another one while it waits, and refuses it then. */
+Test(shard_handlers_late, class_while_it_waits)
+{
+    struct hr_client *c;
+    struct hr *h = start_full(&c);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/class"));
+
+    hr_run(h, NJ_SEC);
+    expect_busy(a);
+    cr_expect_eq(rc[1], NJ_ERR_CANCELLED);
+    hr_free(h);
+}
+
+/* A class that is closed refuses responses of handlers, too. */
+Test(shard_handlers_late, class_that_is_closed)
+{
+    struct hr *h = start();
+
+    policy.classes[1].action = NJ_ACTION_LATER;
+    policy.classes[1].retry_after_s = 3600;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/class"));
+    hr_run(h, NJ_SEC);
+    expect_busy(a);
+    cr_expect_str_eq(a->retry_after, "3600");
     hr_free(h);
 }

@@ -43,7 +43,7 @@
  * A request belongs to its handler and to the callbacks that it set: no other code calls functions
  * with its `req` or `resp`, and no two threads do so at once. nj_handler_fn says how long they are
  * valid. Calls return 0 or a count, or a negative enum nj_error. After nj_response_end() or
- * nj_response_reset() the calls that set or add to a response return NJ_ERR_INVALID.
+ * nj_response_reset() the calls that set its head or add to it return NJ_ERR_INVALID.
  */
 #ifndef NIGHTJAR_HANDLER_H
 #define NIGHTJAR_HANDLER_H
@@ -261,8 +261,8 @@ NJ_API int64_t nj_request_arrival_ns(const struct nj_request *req);
  * Context: the handler or its callbacks; also on a worker, where all of the body is there.
  * Errors:  NJ_ERR_CANCELLED, also when the server had no memory for the body; NJ_ERR_WOULD_BLOCK
  *          where it must not wait and nothing has come yet; NJ_ERR_TOO_LARGE: the body is longer
- *          than the route or the server allows, and a response without status and body becomes
- *          413; NJ_ERR_INVALID: n_bytes is 0.
+ *          than the route or the server allows, and a response without status, body and file
+ *          becomes 413; NJ_ERR_INVALID: n_bytes is 0.
  * Returns: 1..n_bytes, or 0 at the end of the body.
  */
 NJ_API int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes);
@@ -361,13 +361,15 @@ NJ_API int nj_response_file(struct nj_response *resp, const char *path);
 
 /**
  * Make the response one of this class of the policy (docs/policy.md), with its rates and its limits
- * for a client, whatever the rules say, before the first byte of the body. If the class's limits
- * do not let the client in, the response becomes 429 with Retry-After.
+ * for a client, whatever the rules say, before the first byte of the body. If the class's
+ * limits do not let the client in, the response becomes 429 with Retry-After; if the class has
+ * another `action` than `serve`, that is done instead.
  *
  * Context:   the handler or its callbacks; also on a worker, where an unknown class is answered
  *            with 500 later.
  * Ownership: the name is copied.
- * Errors:    NJ_ERR_CANCELLED; NJ_ERR_INVALID: there is no such class, or the head is fixed.
+ * Errors:    NJ_ERR_CANCELLED; NJ_ERR_INVALID: there is no such class, or not at this hour, or the
+ *            head is fixed.
  * Returns:   0.
  */
 NJ_API int nj_response_class(struct nj_response *resp, const char *name);
@@ -406,7 +408,8 @@ NJ_API int nj_response_flush(struct nj_response *resp);
 /**
  * Add a trailer field, which is sent after the last byte of the body (RFC 9113 8.1). At any time
  * before the response has ended, with the rules and limits of nj_response_header(), but no
- * content-length (RFC 9110 6.5.1). A response with trailers gets no content-length by itself.
+ * content-length (RFC 9110 6.5.1). A response that has trailers when its head
+ * leaves gets no content-length by itself.
  * HEAD, 204, 304 and nj_response_file() have no trailers.
  *
  * Context:   the handler or its callbacks; also on a worker.
@@ -488,8 +491,9 @@ NJ_API void nj_event_set(struct nj_event *event);
  * more.
  *
  * Context: a handler that must not wait (nj_must_not_block()). Elsewhere nothing happens, and the
- *          response ends when the handler returns. If a worker runs an NJ_NON_BLOCKING handler, the
- *          response is reset, and later requests of the route are handled on their lcores.
+ *          response ends when the handler returns. If a worker runs an NJ_NON_BLOCKING handler, no
+ *          callback is called: a response that is not ended when the handler returns is reset, and
+ *          later requests of the route are handled on their lcores, but for NJ_RUN_PEC.
  */
 NJ_API void nj_response_defer(struct nj_response *resp);
 
@@ -504,8 +508,9 @@ NJ_API void nj_response_defer(struct nj_response *resp);
 NJ_API void nj_response_end(struct nj_response *resp);
 
 /**
- * Have `fn` called when there is body to read, or its end, or the stream is over; again for each
- * batch. Another call replaces it; NULL: none.
+ * Have `fn` called when bytes of the body have come, when its end has come, and when the stream
+ * is over. What came before this call counts, unless `fn` was called for it already. Another call
+ * replaces it; NULL: none.
  *
  * Context:   the handler or its callbacks. `fn` is called only after nj_response_defer() and when
  *            the handler has returned; never on a worker.
