@@ -4,7 +4,7 @@
 ./dev bench cache [--quick] [--seeds N] [--seed S] [--json FILE] [TRACE ...]
 ./dev bench cache --log FILE
 
-Hit ratios of policies of a cache. S3-FIFO is the server's own code (lib/server/cache_policy.c).
+Hit ratios of policies of a cache. S3-FIFO is the server's own code (lib/store/cache_policy.c).
 LRU, SIEVE and W-TinyLFU are there to compare. `former` is what the store had before: files of up to
 16 MiB on trial or hot, in four fifths of the memory, pieces of larger ones by LRU in the rest.
 `trial` is the first of these for all. Belady knows the trace. An entry is a file of up to 256 KiB

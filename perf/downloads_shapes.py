@@ -13,7 +13,7 @@ from priority import FIRST
 from world import Failed, until
 
 KIB, MIB = 1 << 10, 1 << 20
-BURST_SECONDS = 0.05  # of a ceiling, unless the policy says (lib/shape/limit.h)
+BURST_SECONDS = 0.05  # of a ceiling, unless the policy says (lib/shape/rate_limit.h)
 CONNECTIONS_MAX = "12000"
 PEERS = {"nightjar": Nightjar, "nginx": Nginx}
 

@@ -8,7 +8,7 @@ they cost. Two pools of workers:
 
   ahead  the former one: each worker has rings of its own, and a task is given to a worker ahead of
          time (perf/delays/ahead.c)
-  pool   the server's: any free thread takes the next task (lib/server/workers.c)
+  pool   the server's: any free thread takes the next task (lib/threads/worker_pool.c)
 
 A cell is WORKERS/LOAD/STUCK: 4 or 32 workers; a task computes for 20 us, 32 workers get 2,000
 tasks per second and 4 get 200 (slow), or both 20,000 (busy, only without stuck ones); of 100 tasks

@@ -9,7 +9,7 @@
 
 #include <nightjar/server.h>
 
-#include "base/fail.h"
+#include "base/error_text.h"
 
 static void check_all(struct nj_doctor *d)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "base/values.h"
+#include "base/units.h"
 #include "doctor/doctor.h"
 
 #define KIB         ((uint64_t)1024)

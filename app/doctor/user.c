@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fail.h"
-#include "base/values.h"
+#include "base/error_text.h"
+#include "base/units.h"
 #include "doctor/doctor.h"
 
 #define PATH_BYTES      1024u

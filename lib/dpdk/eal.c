@@ -17,8 +17,8 @@
 #include <rte_memory.h>
 
 #include "base/attr.h"
-#include "base/fail.h"
-#include "dpdk/quiet.h"
+#include "base/error_text.h"
+#include "dpdk/eal_log.h"
 #include "topo/pci.h"
 
 /* Help, after which the EAL exits, and the version, after which it goes on. */

@@ -12,8 +12,8 @@
 
 #include <nightjar/handler.h>
 
-#include "base/altstack.h"
-#include "base/fail.h"
+#include "base/error_text.h"
+#include "base/signal_stack.h"
 #include "base/thread.h"
 
 _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "dpdk/clock.h"
-#include "dpdk/fabric.h"
-#include "dpdk/idle.h"
+#include "dpdk/idle_lcore.h"
+#include "dpdk/shard_rings.h"
+#include "dpdk/tsc_clock.h"
 #include "shard/shard.h"
 
 enum nj_phase {

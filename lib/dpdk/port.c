@@ -16,13 +16,13 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-#include "base/fail.h"
+#include "base/error_text.h"
 #include "dpdk/af_packet.h"
 #include "dpdk/eal.h"
-#include "dpdk/offload.h"
-#include "dpdk/quiet.h"
+#include "dpdk/eal_log.h"
+#include "dpdk/offloads.h"
 #include "dpdk/rss.h"
-#include "shard/frag.h"
+#include "net/ip4_reassembly.h"
 #include "tcp/mbuf_priv.h"
 #include "wire/dpdk_compat.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "dpdk/rss.h"
-#include "shard/steer.h"
+#include "net/flow_steering.h"
 #include "wire/emit.h"
 
 /* How an lcore without work hears of packets in its receive queue. */
@@ -68,7 +68,7 @@ struct nj_port_sight {
 struct nj_dpdk_port_want {
     int id; /* see nj_dpdk_port_choose() */
     uint32_t n_shards;
-    bool offload;       /* let the device do what it offers (offload.h) */
+    bool offload;       /* let the device do what it offers (offloads.h) */
     uint16_t mtu;       /* of IP packets, at most NJ_MTU_MAX; 0: the device's, at most 1500 */
     uint16_t rx_ring;   /* descriptors of a receive queue; 0: NJ_RING_DEFAULT. A device that has */
     uint16_t tx_ring;   /* other bounds takes the nearest number: see n_rxd, n_txd */

@@ -6,7 +6,7 @@
 
 #include <rte_ethdev.h>
 
-#include "shard/steer.h"
+#include "net/flow_steering.h"
 
 /* Of the key a device takes; that of i40e, ice and iavf has 52. */
 #define NJ_RSS_DEVICE_KEY_MAX 64u

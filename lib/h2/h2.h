@@ -200,7 +200,7 @@ nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now);
 enum nj_h2_waste {
     NJ_H2_WASTE_NONE,
 #define NJ_H2_WASTE(NAME, name, text) NJ_H2_WASTE_##NAME,
-#include "h2/waste.def"
+#include "h2/glitch.def"
 #undef NJ_H2_WASTE
     NJ_H2_N_WASTES
 };

@@ -3,32 +3,32 @@
  * Shared by the files of lib/h2 and by its tests; nobody else includes this.
  *
  *   frame.h     frames on the wire
- *   alloc.c     memory, counted
- *   core.c      what all connections of a shard share
+ *   conn_alloc.c     memory, counted
+ *   h2_context.c      what all connections of a shard share
  *   session.c   one connection: how it begins and ends
  *   input.c     bytes in: preface and frames, one function for each type
  *   settings.c  SETTINGS of either side
  *   window.c    flow control of either direction
  *   request.c   header blocks: requests, trailers, and what is neither
- *   head.c      the fields of a header block
- *   body_in.c   DATA in
+ *   request_head.c      the fields of a header block
+ *   data_input.c   DATA in
  *   response.c  answers: heads, trailers, resets
  *   output.c    bytes out, and DATA among them
- *   ready.c     who sends DATA next (RFC 9218)
+ *   send_scheduler.c     who sends DATA next (RFC 9218)
  *   stream.c    one request: its life, and the table of those that are open
- *   late.c      requests that go on although their response is complete
+ *   half_closed_local.c      requests that go on although their response is complete
  *   glitch.c    what a peer may waste of our time
  *   hpack.h     header compression
  */
-#ifndef NJ_H2_INTERNAL_H
-#define NJ_H2_INTERNAL_H
+#ifndef NJ_H2_H2_INTERNAL_H
+#define NJ_H2_H2_INTERNAL_H
 
 #include "base/attr.h"
 #include "base/field.h"
 #include "base/list.h"
 #include "h2/frame.h"
 #include "h2/h2.h"
-#include "h2/hpack.h"
+#include "h2/hpack/hpack.h"
 #include "telem/counters.h"
 
 /* Below this much room in the sink nothing is written: it keeps DATA frames from being cut into
@@ -43,7 +43,7 @@
 /* PRIORITY_UPDATEs kept for streams to come. */
 #define NJ__H2_EARLY          2u
 
-/* ---- alloc.c ---- */
+/* ---- conn_alloc.c ---- */
 
 #define NJ__H2_CLASSES     18u
 #define NJ__H2_SMALL_STEPS 65u /* lookup by 16 bytes, up to 1024 */
@@ -67,7 +67,7 @@ void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes);
 void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes);
 void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
 
-/* ---- core.c ---- */
+/* ---- h2_context.c ---- */
 
 /* A header block. Its strings live until the core reads another one. */
 struct nj__h2_head {
@@ -90,7 +90,7 @@ struct nj__h2_head {
 
 #define NJ__H2_AGAIN_MAX 32u /* octets of a block that may come again: as many fields */
 
-/* The last request that was read, if one after it may be the same (head.c). */
+/* The last request that was read, if one after it may be the same (request_head.c). */
 struct nj__h2_again {
     const struct nj_h2 *h; /* whose; NULL: none */
     uint32_t n;
@@ -162,7 +162,7 @@ struct nj_h2 {
     bool busy;                       /* input or output is at work */
     bool peer_goaway;
     bool acked;      /* our SETTINGS */
-    bool late_asked; /* a PING of late.c is out */
+    bool late_asked; /* a PING of half_closed_local.c is out */
     struct nj__h2_frame frame;
     uint32_t n_begun; /* frames and header blocks, one counted once */
 
@@ -170,7 +170,8 @@ struct nj_h2 {
     uint32_t id_last;                /* highest that was opened: for GOAWAY */
     uint32_t glitches, recovered_at; /* ... in so many parts of a second, modulo 2^32 */
     uint32_t window_credit;          /* WINDOW_UPDATE frames that cost nothing */
-    /* Streams that are shown and not over; late ones (late.c); all that are in the table. */
+    /* Streams that are shown and not over; late ones (half_closed_local.c); all that are in the
+     * table. */
     uint32_t n_streams, n_late, n_open;
     uint32_t table_mask;
     struct nj_h2_stream **table;
@@ -245,7 +246,7 @@ void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more);
 /* The peer's SETTINGS_INITIAL_WINDOW_SIZE. */
 void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes);
 
-/* ---- head.c ---- */
+/* ---- request_head.c ---- */
 
 enum { NJ__H2_NO_LENGTH = -1 };
 #define NJ__H2_PRIORITY_PLAIN 0x30u /* RFC 9218 4: urgency 3, not incremental */
@@ -344,7 +345,7 @@ void nj__h2_dead(struct nj_h2 *h, uint32_t n_bytes);
 bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
 
-/* ---- ready.c ---- */
+/* ---- send_scheduler.c ---- */
 
 /* It may have DATA to send: if so, it gets its place. */
 void nj__h2_ready(struct nj_h2_stream *st);
@@ -358,7 +359,7 @@ void nj__h2_priority_first(struct nj_h2_stream *st, const struct nj__h2_head *he
 /* Its response has a body of `n_bytes`, or NJ_BODY_UNKNOWN. */
 void nj__h2_priority_body(struct nj_h2_stream *st, uint64_t n_bytes);
 
-/* ---- body_in.c ---- */
+/* ---- data_input.c ---- */
 
 /* Somebody reads the body of this stream. */
 bool nj__h2_body_wanted(const struct nj_h2_stream *st);
@@ -366,7 +367,7 @@ bool nj__h2_body_wanted(const struct nj_h2_stream *st);
 void nj__h2_data_begin(struct nj_h2 *h);
 void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
 
-/* ---- late.c ---- */
+/* ---- half_closed_local.c ---- */
 
 /* The response is complete and the request is not. */
 void nj__h2_late_begin(struct nj_h2_stream *st);

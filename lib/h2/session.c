@@ -126,12 +126,12 @@ enum nj_h2_waste nj_h2_wasted(const struct nj_h2 *h)
 static const char *const waste_text[NJ_H2_N_WASTES] = {
     [NJ_H2_WASTE_NONE] = "",
 #define NJ_H2_WASTE(NAME, name, text) [NJ_H2_WASTE_##NAME] = text,
-#include "h2/waste.def"
+#include "h2/glitch.def"
 #undef NJ_H2_WASTE
 };
 #define NJ_H2_WASTE(NAME, name, text)                                                              \
     _Static_assert(sizeof text - 1 <= NJ_H2_WASTE_TEXT_MAX, "debug data is short");
-#include "h2/waste.def"
+#include "h2/glitch.def"
 #undef NJ_H2_WASTE
 
 static const char *frame_text(const struct nj_h2 *h)

@@ -5,7 +5,7 @@
 
 #include "base/attr.h"
 #include "sched/fiber.h"
-#include "sched/switch.h"
+#include "sched/stack_switch.h"
 
 /* Waits shorter than a tick are exact while there are no more than these: an ordered list, looked
  * through from its end. More of them take the wheel and may be a tick late. */

@@ -19,11 +19,11 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
-#include "sched/context.h"
-#include "sched/park.h"
-#include "sched/reserved.h"
-#include "sched/step.h"
-#include "sched/thread.h"
+#include "sched/explore_step.h"
+#include "sched/futex_park.h"
+#include "sched/os_thread.h"
+#include "sched/reserved_threads.h"
+#include "sched/thread_context.h"
 
 enum life { NONE, ALIVE, GONE }; /* GONE: to be joined */
 

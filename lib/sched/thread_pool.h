@@ -9,7 +9,7 @@
 #ifndef NJ_SCHED_THREAD_POOL_H
 #define NJ_SCHED_THREAD_POOL_H
 
-#include "sched/strategy.h"
+#include "sched/thread_strategy.h"
 
 #define NJ_THREADS_MAX 1024u
 

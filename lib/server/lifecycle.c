@@ -8,14 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fail.h"
-#include "base/pages.h"
+#include "base/error_text.h"
+#include "base/page_alloc.h"
+#include "config/config_copy.h"
 #include "dpdk/eal.h"
+#include "log/crash_report.h"
+#include "log/log.h"
 #include "sched/ewyk.h"
 #include "sched/fiber.h"
-#include "server/config_size.h"
-#include "server/crash.h"
-#include "server/say.h"
 #include "server/server_internal.h"
 
 const char *nj_version(void)

@@ -9,7 +9,7 @@
 
 #include "base/types.h"
 #include "dpdk/port.h"
-#include "server/say.h"
+#include "log/log.h"
 
 #define NJ_PORT_WATCH_EVERY (1 * NJ_SEC)  /* between two looks */
 #define NJ_PORT_WATCH_QUIET (10 * NJ_SEC) /* between two lines of one reason */

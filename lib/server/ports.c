@@ -5,9 +5,9 @@
 
 #include <rte_errno.h>
 
-#include "server/port_lcores.h"
-#include "server/rss_key.h"
-#include "server/say.h"
+#include "config/port_lcores.h"
+#include "config/rss_key.h"
+#include "log/log.h"
 #include "server/server_internal.h"
 
 enum nj_idle nj__server_idle(const struct nj_server_config *config)

@@ -9,16 +9,16 @@
 
 #include <rte_errno.h>
 
-#include "base/pages.h"
+#include "base/page_alloc.h"
 #include "base/thread.h"
+#include "config/rss_key.h"
 #include "dpdk/eal.h"
-#include "server/file_chunks.h"
-#include "server/file_memory.h"
-#include "server/file_rights.h"
-#include "server/rss_key.h"
-#include "server/say.h"
+#include "log/log.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "store/chunk_cache.h"
+#include "store/file_rights.h"
+#include "store/memory_check.h"
 
 #define HALF_OPEN_MAX 4096u
 #define TIME_WAIT     (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */

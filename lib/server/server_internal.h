@@ -7,24 +7,24 @@
 #include <sched.h>
 #include <semaphore.h>
 
-#include "dpdk/fabric.h"
+#include "config/placement.h"
+#include "config/policy_reload.h"
+#include "config/preset.h"
+#include "config/settings.h"
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
-#include "server/abuse_log.h"
-#include "server/access_log.h"
-#include "server/addresses.h"
-#include "server/file_lane.h"
-#include "server/file_reader.h"
-#include "server/file_store.h"
-#include "server/notes.h"
+#include "dpdk/shard_rings.h"
+#include "log/abuse_log.h"
+#include "log/access_log.h"
+#include "log/address_text.h"
+#include "log/lcore_log.h"
+#include "log/lcore_watchdog.h"
 #include "server/port_watch.h"
-#include "server/placement.h"
-#include "server/policy_live.h"
-#include "server/preset.h"
-#include "server/settings.h"
-#include "server/watch.h"
-#include "server/workers.h"
 #include "shard/shard.h"
+#include "store/file_client.h"
+#include "store/file_reader.h"
+#include "store/file_store.h"
+#include "threads/worker_pool.h"
 
 /* What a class did in the last second; the supervisor writes, telemetry reads. */
 struct nj_class_rate {
@@ -110,7 +110,7 @@ void nj__server_wake(struct nj_server *s);
 /* What lcores do without work. */
 enum nj_idle nj__server_idle(const struct nj_server_config *config);
 
-/* policy_up.c: the policy before the shards, and their share in it. */
+/* policy_attach.c: the policy before the shards, and their share in it. */
 bool nj__server_up_policy(struct nj_server *s);
 void nj__server_down_policy(struct nj_server *s);
 /* When there are shards to tell. */

@@ -7,9 +7,9 @@
 
 #include <rte_cycles.h>
 
-#include "base/altstack.h"
-#include "server/addresses.h"
-#include "server/say.h"
+#include "base/signal_stack.h"
+#include "log/address_text.h"
+#include "log/log.h"
 #include "server/server_internal.h"
 
 #define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 20u) /* " http://[...]:65535/" */

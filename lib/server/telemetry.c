@@ -13,8 +13,8 @@
 #include <rte_telemetry.h>
 
 #include "base/assert.h"
-#include "base/count.h"
-#include "server/addresses.h"
+#include "base/atomics.h"
+#include "log/address_text.h"
 #include "server/server_internal.h"
 #include "wire/dpdk_compat.h"
 

@@ -2,8 +2,8 @@
 /* `/nightjar/abuse`: against whom protection acted, and for what reason. */
 #include <rte_telemetry.h>
 
-#include "server/abuse_log.h"
-#include "server/addresses.h"
+#include "log/abuse_log.h"
+#include "log/address_text.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"

@@ -7,7 +7,7 @@
 
 #include <rte_telemetry.h>
 
-#include "base/count.h"
+#include "base/atomics.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"

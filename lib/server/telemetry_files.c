@@ -2,10 +2,10 @@
 /* `/nightjar/files`: what is kept of files, and how often that helped. */
 #include <rte_telemetry.h>
 
-#include "base/count.h"
-#include "server/file_reader.h"
+#include "base/atomics.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
+#include "store/file_reader.h"
 #include "wire/dpdk_compat.h"
 
 static void tell_reader(const struct nj_file_reader_stats *r, struct rte_tel_data *d)

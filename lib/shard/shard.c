@@ -8,7 +8,7 @@
 #include <rte_mempool.h>
 
 #include "shard/shard_internal.h"
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 
 #define PREFACE_TIMEOUT (10 * NJ_SEC)
 #define IDLE_TIMEOUT    (75 * NJ_SEC)

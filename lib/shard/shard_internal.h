@@ -39,7 +39,7 @@
 #define NJ_ROUND_TASKS 32u
 #define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
-/* net_out.c */
+/* packet_tx.c */
 void nj__net_push(void *shard, struct rte_mbuf *m);
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
 uint32_t nj__net_room(void *shard);
@@ -52,13 +52,13 @@ uint32_t nj__net_serve(struct nj_shard *, nj_ns now);
 /* Offer what is queued to the device. Returns packets taken. */
 uint32_t nj__net_flush(struct nj_shard *);
 
-/* net_in.c: parse, hand away what is not ours, take in the rest. */
+/* packet_rx.c: parse, hand away what is not ours, take in the rest. */
 uint32_t nj__net_inhale(struct nj_shard *, nj_ns now);
 
 /* shard_step.c */
 uint32_t nj__files_take_done(struct nj_shard *, nj_ns now);
 
-/* handlers.c */
+/* handler_tasks.c */
 bool nj__handlers_init(struct nj_shard *, nj_ns now);
 /* Those that wait are told that it is over, and come to their end. By the thread they wait on. */
 void nj__handlers_leave(struct nj_shard *);
@@ -82,10 +82,10 @@ nj_ns nj__handlers_next(const struct nj_shard *);
 bool nj__handlers_busy(const struct nj_shard *);
 void nj__handlers_publish(struct nj_shard *);
 
-/* conn_asked.c: what the shard does for transactions. */
+/* conn_requests.c: what the shard does for transactions. */
 extern const struct nj_txn_events nj__txn_events;
 
-/* patience.c */
+/* timeouts.c */
 /* How it gets on is to be looked at, the next time after a while. */
 void nj__txn_watch(struct nj_txn *t, nj_ns now);
 /* Is it the peer for whom it waits now? */

@@ -2,7 +2,7 @@
 #include "tcp/flow_table.h"
 
 #include "base/assert.h"
-#include "base/pages.h"
+#include "base/page_alloc.h"
 
 #define KIND_SHIFT 30
 #define PLACE_MASK ((1u << KIND_SHIFT) - 1)

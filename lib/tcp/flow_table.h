@@ -4,8 +4,8 @@
  * probe usually stays within one cache line. The hash is keyed: a peer cannot aim at a bucket.
  *
  * What an entry leads to is one of three objects, each from a pool of its own, with struct nj_flow
- * as its first member: a control block (tcb.h), or one of the two small ones (bare.h) for the time
- * before a connection that a peer opens, and for the time after it.
+ * as its first member: a control block (tcb.h), or one of the two small ones (minisock.h) for the
+ * time before a connection that a peer opens, and for the time after it.
  */
 #ifndef NJ_TCP_FLOW_TABLE_H
 #define NJ_TCP_FLOW_TABLE_H

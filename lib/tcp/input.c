@@ -5,7 +5,7 @@
  */
 #include <rte_mbuf.h>
 
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"

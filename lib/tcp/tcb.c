@@ -3,8 +3,8 @@
 #include <rte_mbuf.h>
 
 #include "base/assert.h"
-#include "tcp/cc.h"
-#include "tcp/sent.h"
+#include "tcp/cc/congestion.h"
+#include "tcp/loss/scoreboard.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 

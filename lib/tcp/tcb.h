@@ -86,10 +86,10 @@ struct nj_xfer {
     uint32_t n_runs;                 /* of sent */
     struct nj_sndq_cursor cursor[2]; /* where new data goes on, and old data that goes again */
 
-    /* What was sent and not yet acknowledged: runs by sequence number, see sent.h. */
+    /* What was sent and not yet acknowledged: runs by sequence number, see scoreboard.h. */
     struct nj_list sent;
     struct nj_sent *lost_hint; /* no run before this one is lost; NULL: not known */
-    struct nj_list by_time;    /* those that fly, in the order of RFC 8985 6.2: see sent.h */
+    struct nj_list by_time;    /* those that fly, in the order of RFC 8985 6.2: see scoreboard.h */
     struct nj_list *overtaken; /* RACK has overtaken by_time up to this node; or its head */
     uint32_t n_flight, n_sacked, n_lost; /* bytes by fate; the sum is snd_nxt - snd_una */
 
@@ -125,7 +125,7 @@ struct nj_xfer {
     /* Receive side. */
     nj_ns text_at;             /* when text came last; 0: none yet */
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
-    struct rte_mbuf *reasm;    /* out of order, by sequence number; see reasm.c */
+    struct rte_mbuf *reasm;    /* out of order, by sequence number; see reassembly.c */
     uint32_t reasm_bytes;
     uint16_t n_held_since; /* mbufs that were held since all were last gathered */
     uint16_t rcv_mss;      /* the longest text of a segment so far */

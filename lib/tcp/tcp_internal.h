@@ -24,8 +24,8 @@
 #define NJ_TCP_DELACK           (40 * NJ_MS) /* RFC 9293 3.8.6.3 allows 500 ms */
 /* From so many held mbufs on, each payload is copied to the end of the last one if it fits. Then
  * two neighbours carry more than one buffer of 2,176 bytes holds, and 248 mbufs (all but one part
- * in GATHER_PART, see reasm.c) more than the window of 256 KiB: no promised byte is refused for
- * want of mbufs, unless it is out of order, or others hold the mbufs. */
+ * in GATHER_PART, see reassembly.c) more than the window of 256 KiB: no promised byte is refused
+ * for want of mbufs, unless it is out of order, or others hold the mbufs. */
 #define NJ_TCP_DEAR_MBUFS       (NJ_RECV_MBUFS_MAX / 2)
 #define NJ_TCP_GATHER_PART      32u
 #define NJ_TCP_QUICK_ACKS       10u            /* the peer's first flight, RFC 6928 2 */
@@ -104,7 +104,7 @@ enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *, struct nj_tcp_arrival 
 /* A handshake is complete. Where few blocks are left, somebody has to yield. */
 void nj__tcp_ask_room(const struct nj_tcp *, const struct nj_tcp_arrival *);
 
-/* bare.c: flows of any kind, and those without a control block. */
+/* minisock.c: flows of any kind, and those without a control block. */
 void nj__flow_init(struct nj_flow *, enum nj_flow_kind, nj_ns now);
 /* May a segment out of place be answered, or was one a moment ago? Two ends that answer each
  * other's answers would never stop. */
@@ -219,7 +219,7 @@ void nj__path_probe_lost(struct nj_tcb *);
 /* A time-out, before it is acted upon: may it be the size of the segments? */
 void nj__tcp_path_timed_out(struct nj_tcp *, struct nj_tcb *);
 
-/* isn.c */
+/* initial_seq.c */
 uint32_t nj__tcp_ts_offset(const struct nj_tcp *, const struct nj_tuple *);
 uint32_t nj__tcp_isn(const struct nj_tcp *, const struct nj_tuple *, nj_ns now);
 
@@ -290,7 +290,7 @@ static inline nj_ns nj__srtt(const struct nj_tcb *t)
 /* timers.c */
 void nj__tcp_rearm(struct nj_tcp *, struct nj_tcb *);
 
-/* fresh.c: mbufs to write into. */
+/* mbuf_cache.c: mbufs to write into. */
 /* Fill up, if the pool has so many; with one, if it has few and none is here. Returns how many are
  * here now; 0: the pool is empty. */
 uint32_t nj__fresh_stock(struct nj_tcp *);
@@ -306,7 +306,7 @@ static inline struct rte_mbuf *nj__fresh(struct nj_tcp *tcp)
     return tcp->fresh[--tcp->n_fresh];
 }
 
-/* sndq.c: the send queue. */
+/* send_queue.c: the send queue. */
 void nj__sndq_acked(struct nj_tcb *, uint32_t n_bytes);
 /* Fill the empty mbuf `m` with `n_bytes` of the queue, from the byte with sequence number `seq` on.
  * `summed`: returns their sum, as nj_tcp_emit wants it. */
@@ -319,7 +319,7 @@ bool nj__sndq_chain(struct nj_tcp *, struct nj_tcb *, uint32_t seq, uint32_t n_b
                     struct rte_mbuf *head);
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
 
-/* ack.c: when text is acknowledged, and what the network did to it on its way. */
+/* ack_policy.c: when text is acknowledged, and what the network did to it on its way. */
 void nj__ack_text(struct nj_tcb *, const struct nj_seg *, bool filled_hole, nj_ns now);
 /* Look at the ECN field and CWR of a segment with text (RFC 3168 6.1.3). */
 void nj__ecn_arrived(struct nj_tcb *, const struct nj_seg *);
@@ -329,7 +329,7 @@ static inline bool nj__ecn_echo(const struct nj_tcb *t)
     return t->ecn_on && t->x->ce_seen;
 }
 
-/* sack_rx.c: what our ACKs say besides the number. The bytes [first, end) arrived ahead of their
+/* sack_input.c: what our ACKs say besides the number. The bytes [first, end) arrived ahead of their
  * turn, or fill a hole; to be called before they are queued. */
 void nj__sack_arrived(struct nj_tcb *, uint32_t first, uint32_t end);
 /* The bytes [first, end) stand before rcv_nxt: the next ACK says that they came again. */
@@ -339,7 +339,7 @@ void nj__sack_duplicate(struct nj_tcb *, uint32_t first, uint32_t end);
  * segment has to be sent. */
 uint32_t nj__sack_blocks(struct nj_tcb *, struct nj_tcp_opts *, uint32_t n_payload);
 
-/* reasm.c: out-of-order data. False when it was refused: then `m` stays the caller's. */
+/* reassembly.c: out-of-order data. False when it was refused: then `m` stays the caller's. */
 bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
 /* May this connection hold one mbuf more? Dynamic thresholds (Choudhury and Hahne 1998): each may
  * have a quarter of what is left, so a few may have much, many have little each, and something is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Time-outs: RFC 9293 3.10.8, RFC 6298 5, zero-window probes of RFC 9293 3.8.6.1. */
-#include "tcp/recovery.h"
+#include "tcp/loss/recovery.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user of TCP calls: RFC 9293 3.10.1 - 3.10.6. SEND and RECEIVE are in sndq.c, reasm.c. */
+/* What the user of TCP calls: RFC 9293 3.10.1 - 3.10.6. SEND and RECEIVE are in send_queue.c,
+ * reassembly.c. */
 #include "base/assert.h"
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 

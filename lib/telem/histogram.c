@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "telem/histogram.h"
 
-#include "base/count.h"
+#include "base/atomics.h"
 
 #define FIRST_BITS 10u /* below 2^10 ns buckets are equally wide */
 #define PART_BITS  3u  /* eight per doubling */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "telem/stages.h"
 
-#include "base/count.h"
+#include "base/atomics.h"
 
 const char *const nj_stage_name[NJ_N_STAGES] = {"rx", "tcp", "h2", "handler", "tx"};
 

@@ -5,7 +5,7 @@
 #include <hwloc.h>
 #include <string.h>
 
-#include "base/fail.h"
+#include "base/error_text.h"
 
 #define CLASS_ETHERNET 0x0200 /* PCI Code and ID Assignment Specification, base class 02h */
 

@@ -11,7 +11,7 @@
 
 #include "base/attr.h"
 #include "base/limits.h"
-#include "base/values.h"
+#include "base/units.h"
 #include "dpdk/eal.h"
 #include "eal.h"
 #include "pair.h"

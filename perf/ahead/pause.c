@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pause.h"
 
+#include "conn/conn.h"
 #include "h2/h2_internal.h"
-#include "shard/conn.h"
 
 static uint32_t ahead;
 

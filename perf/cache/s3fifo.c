@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's own policy: lib/server/cache_policy.c. */
+/* The server's own policy: lib/store/cache_policy.c. */
 #include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/attr.h"
 #include "base/hash.h"
-#include "server/cache_policy.h"
 #include "sim.h"
+#include "store/cache_policy.h"
 
 struct s3fifo {
     const struct sim_trace *t;

@@ -15,9 +15,9 @@
 #include "base/limits.h"
 #include "delays.h"
 #include "sched/ewyk.h"
-#include "sched/park.h"
+#include "sched/futex_park.h"
+#include "sched/os_thread.h"
 #include "sched/task_queue.h"
-#include "sched/thread.h"
 
 #define SPINS       1000u
 #define AWAY_FORGET 64u

@@ -18,7 +18,7 @@
 #include "base/prng.h"
 #include "delays.h"
 #include "sched/ewyk.h"
-#include "server/workers.h"
+#include "threads/worker_pool.h"
 
 #define SHARDS    2u
 #define CLIENTS   64u

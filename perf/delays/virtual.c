@@ -19,11 +19,11 @@
 
 #include "base/assert.h"
 #include "delays.h"
-#include "sched/context.h"
 #include "sched/fiber.h"
-#include "sched/park.h"
-#include "sched/switch.h"
-#include "sched/thread.h"
+#include "sched/futex_park.h"
+#include "sched/os_thread.h"
+#include "sched/stack_switch.h"
+#include "sched/thread_context.h"
 
 #define WAKE_NS     (5 * NJ_US)
 #define STEP_NS     (2 * NJ_US)

@@ -3,7 +3,7 @@
 #ifndef NJ_PERF_EXCHANGE_FILE_H
 #define NJ_PERF_EXCHANGE_FILE_H
 
-#include "http/file_port.h"
+#include "http/files/file_ops.h"
 
 #define FILE_JOBS_MAX 256u
 

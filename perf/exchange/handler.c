@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "base/values.h"
-#include "http/exchange_internal.h"
-#include "shard/conn.h"
+#include "base/units.h"
+#include "conn/conn.h"
+#include "http/handlers/exchange_internal.h"
 #include "shard/shard.h"
 
 #define COLD_BYTES  (64u << 20)

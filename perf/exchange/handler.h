@@ -5,7 +5,7 @@
 
 #include <nightjar/handler.h>
 
-#include "http/route.h"
+#include "http/handlers/route_table.h"
 
 struct nj_shard;
 

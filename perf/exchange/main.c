@@ -15,7 +15,7 @@
 #include <rte_pause.h>
 
 #include "base/attr.h"
-#include "base/values.h"
+#include "base/units.h"
 #include "dpdk/eal.h"
 #include "eal.h"
 #include "pair.h"

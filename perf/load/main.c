@@ -15,14 +15,14 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
+#include "config/rss_key.h"
+#include "config/settings.h"
 #include "crowd.h"
-#include "dpdk/clock.h"
 #include "dpdk/eal.h"
-#include "dpdk/fabric.h"
 #include "dpdk/lcore_loop.h"
+#include "dpdk/shard_rings.h"
+#include "dpdk/tsc_clock.h"
 #include "report.h"
-#include "server/rss_key.h"
-#include "server/settings.h"
 
 #define LISTEN_PORT 1u /* nobody asks there */
 #define CLOSE_TIME  (2 * NJ_SEC)

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fail.h"
+#include "base/error_text.h"
 #include "base/limits.h"
-#include "base/values.h"
+#include "base/units.h"
 
 #define WHY_BYTES 256u
 

@@ -25,8 +25,8 @@
 #include <rte_pause.h>
 
 #include "base/prng.h"
-#include "dpdk/clock.h"
 #include "dpdk/eal.h"
+#include "dpdk/tsc_clock.h"
 #include "get.h"
 #include "hosts.h"
 

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/attr.h"
-#include "dpdk/clock.h"
+#include "dpdk/tsc_clock.h"
 #include "sched/ewyk.h"
 
 #define ROUNDS 401

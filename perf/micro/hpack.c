@@ -16,7 +16,7 @@
 
 #include "base/attr.h"
 #include "h2/h2_internal.h"
-#include "h2/hpack.h"
+#include "h2/hpack/hpack.h"
 
 enum { ROUNDS = 201, TIMES = 1000, BLOCKS = 64, BLOCK_MAX = 1024, FIELDS = 10, DATES = 100 };
 

@@ -39,13 +39,13 @@
  *     the queue behind them. Here a connection's strategy, which keeps no threads, is PEC until a
  *     recruit has come.
  *
- * Nobody asks for reserved threads, which Jetty had later (adaptive.c).
+ * Nobody asks for reserved threads, which Jetty had later (adaptive_strategy.c).
  */
 #include "reference/seats.h"
 #include "reference/strategies.h"
-#include "sched/park.h"
-#include "sched/step.h"
-#include "sched/strategy_internal.h"
+#include "sched/explore_step.h"
+#include "sched/futex_park.h"
+#include "sched/thread_strategy_internal.h"
 
 /* Production is IDLE, and shall not be: wake a thread that sleeps in there, if there is one. */
 static void call(struct nj_strategy *s)

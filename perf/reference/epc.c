@@ -4,11 +4,12 @@
  * to produce, and the task runs at once where it was produced.
  *
  * The recruit goes through the ordinary queue, so nothing says that it will ever come: when all
- * threads consume, it waits behind them, and nobody produces. That is why there is adaptive.c.
+ * threads consume, it waits behind them, and nobody produces. That is why there is
+ * adaptive_strategy.c.
  */
 #include "reference/strategies.h"
-#include "sched/context.h"
-#include "sched/strategy_internal.h"
+#include "sched/thread_context.h"
+#include "sched/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {

@@ -3,8 +3,8 @@
  * Produce, consume: every task inline, with a hot cache. A task that blocks holds up all others.
  */
 #include "reference/strategies.h"
-#include "sched/context.h"
-#include "sched/strategy_internal.h"
+#include "sched/thread_context.h"
+#include "sched/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {

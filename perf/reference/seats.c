@@ -2,7 +2,7 @@
 #include "reference/seats.h"
 
 #include "base/assert.h"
-#include "sched/step.h"
+#include "sched/explore_step.h"
 
 /* Release to who produces next what was done here, acquire what the one before did. A failure means
  * that another thread got on; so it may be tried again without end. */

@@ -9,7 +9,7 @@
 #ifndef NJ_REFERENCE_SEATS_H
 #define NJ_REFERENCE_SEATS_H
 
-#include "sched/word.h"
+#include "sched/strategy_state.h"
 
 enum { NJ__SEAT = 4, NJ__SEATS = 2 }; /* the bits are NJ__SEAT << 0 and NJ__SEAT << 1 */
 

@@ -7,7 +7,7 @@
 #define NJ_REFERENCE_STRATEGIES_H
 
 #include "reference/seats.h"
-#include "sched/strategy.h"
+#include "sched/thread_strategy.h"
 
 enum nj_strategy_kind {
     NJ_STRATEGY_PC,       /* produce, consume: everything inline */

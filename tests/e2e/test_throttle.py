@@ -18,7 +18,7 @@ from world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SLOW, ip, until
 KIB, MIB = 1 << 10, 1 << 20
 LATE_SECONDS = 0.5 * SLOW  # as long may bytes be on their way to a client that gets no CPU
 LEAST = 0.7                # of a rate, that has to be there all the same
-BURST_SECONDS, BURST_MIN = 0.05, 2 * 2920  # lib/shape/limit.h
+BURST_SECONDS, BURST_MIN = 0.05, 2 * 2920  # lib/shape/rate_limit.h
 OTHER_ADDR = "198.18.0.3"  # of another client
 HOLD = 3  # paced time, which no sanitizer makes longer
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/attr.h"
-#include "sched/context.h"
+#include "sched/explore_step.h"
 #include "sched/fiber.h"
-#include "sched/step.h"
-#include "sched/switch.h"
+#include "sched/stack_switch.h"
+#include "sched/thread_context.h"
 
 #define THREADS_MAX 16u
 #define STACK_BYTES (32u * 1024u)

@@ -12,9 +12,9 @@
 
 #include "explore.h"
 #include "models.h"
-#include "sched/context.h"
+#include "sched/explore_step.h"
 #include "sched/fiber.h"
-#include "sched/step.h"
+#include "sched/thread_context.h"
 #include "sched/thread_pool.h"
 #include "system.h"
 

@@ -2,8 +2,8 @@
 #include "system.h"
 
 #include "explore.h"
-#include "sched/park.h"
-#include "sched/thread.h"
+#include "sched/futex_park.h"
+#include "sched/os_thread.h"
 
 #define STARTED_MAX 12u
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sched/step.h"
+#include "sched/explore_step.h"
 
 /* Places of the models, behind those of lib/sched. */
 enum { EXPLORE_AT_SLEEP = NJ__N_PLACES + 1, EXPLORE_AT_WAKE, EXPLORE_AT_JOIN, EXPLORE_N_PLACES };

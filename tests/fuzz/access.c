@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/access_format.h"
+#include "log/access_format.h"
 #include "support/access_check.h"
 
 static void require(const char *bad, const char *line)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/conditions.h"
-#include "http/negotiate.h"
+#include "http/proto/negotiate.h"
+#include "http/proto/preconditions.h"
 
 static void require(int cond)
 {

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "http/date.h"
+#include "http/proto/date.h"
 
 static void require(int cond)
 {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/listing.h"
-#include "http/path.h"
+#include "http/files/dir_listing.h"
+#include "http/proto/path.h"
 
 #define ENTRIES_MAX 64u
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/path.h"
+#include "http/proto/path.h"
 
 static void require(int cond)
 {

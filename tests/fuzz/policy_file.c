@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/path.h"
-#include "server/policy_file.h"
+#include "config/policy_file.h"
+#include "http/proto/path.h"
 
 static void require(int cond)
 {

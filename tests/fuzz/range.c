@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/range.h"
+#include "http/proto/range.h"
 
 static void require(int cond)
 {

@@ -171,7 +171,7 @@ class Program:
     def __init__(self, build, mutant, target, name, extra=(), options=()):
         self.build, self.extra, self.options = build, list(extra), list(options)
         self.mutant = mutant
-        self.layer = os.path.dirname(mutant.source)
+        self.layer = "/".join(mutant.source.split("/")[:2])
         self.folder = os.path.join(build.folder, "mutants", title(mutant), name)
         self.source = os.path.join(self.folder, mutant.source.split("/", 1)[1])
         self.path = os.path.join(self.folder, "program")

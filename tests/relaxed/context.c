@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a thread knows of itself, which lib/sched/context.c and fiber.c keep in variables of
+/* What a thread knows of itself, which lib/sched/thread_context.c and fiber.c keep in variables of
  * threads: relacy's threads are contexts of one. */
 #include <string.h>
 
 #include "relaxed.h"
-#include "sched/context.h"
 #include "sched/fiber.h"
+#include "sched/thread_context.h"
 
 static bool tagged[RELAXED_THREADS_MAX];
 

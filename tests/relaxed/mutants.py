@@ -9,7 +9,7 @@ is wrong). The mutated file is compiled and linked in place of the real one, by 
 built nj-relaxed.
 
 Weaker orders that are no faults, so that nothing can find them:
-  word.c, seats.c
+  strategy_state.c, seats.c
               Of a swap that does not make the caller producer, the acquire half: dispatch, undo,
               leave, pause, leave_to_seated, call. Of one that neither gives production away nor
               asks for it for the caller's sake, the release half: undo, retake, join, call. What
@@ -30,8 +30,8 @@ import tempfile
 
 import built
 
-WORD, RESERVED = "lib/sched/word.c", "lib/sched/reserved.c"
-PARK, STRATEGY = "lib/sched/park.c", "lib/sched/strategy.c"
+WORD, RESERVED = "lib/sched/strategy_state.c", "lib/sched/reserved_threads.c"
+PARK, STRATEGY = "lib/sched/futex_park.c", "lib/sched/thread_strategy.c"
 DUAL, SEATS = "perf/reference/dual.c", "perf/reference/seats.c"
 ORDER = "memory_order_acq_rel"
 LOAD_SEAT = "atomic_load_explicit(&seat->state, "

@@ -11,7 +11,7 @@
 
 #include "base/attr.h"
 #include "relaxed.h"
-#include "sched/reserved.h"
+#include "sched/reserved_threads.h"
 
 #define TASKS_MAX 4u
 

@@ -5,8 +5,8 @@ What is checked is what is built. Arguments: the build folder, the checker, libn
 library of perf/reference.
 
 Each source of theirs that goes into the checker is the same file there, which reads the same
-headers and gets the same definitions. The only exception is stdatomic.h of this folder. word.c,
-reserved.c and dual.c are among them.
+headers and gets the same definitions. The only exception is stdatomic.h of this folder.
+strategy_state.c, reserved_threads.c and dual.c are among them.
 """
 import os
 import subprocess
@@ -17,7 +17,7 @@ import built
 HERE = os.path.dirname(os.path.realpath(__file__))
 REPO = os.path.dirname(os.path.dirname(HERE))
 SHIM = os.path.join(HERE, "stdatomic.h")
-MUST = ("lib/sched/word.c", "lib/sched/reserved.c", "perf/reference/dual.c")
+MUST = ("lib/sched/strategy_state.c", "lib/sched/reserved_threads.c", "perf/reference/dual.c")
 
 
 def read(build, command):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Strategies of threads: callers that bring tasks, a thread of the pool for what is queued, and a
- * reserved one. word.c, strategy.c and the ways to consume are the real ones, as is reserved.c.
+ * reserved one. strategy_state.c, strategy.c and the ways to consume are the real ones, as is
+ * reserved.c.
  *
  * What a caller queued before it asked for production has to be found by whoever produces next, and
  * what a producer did has to be known to the one after it: nothing here but the state word orders
@@ -12,9 +13,9 @@
 
 #include "reference/strategies.h"
 #include "relaxed.h"
-#include "sched/context.h"
 #include "sched/fiber.h"
-#include "sched/reserved.h"
+#include "sched/reserved_threads.h"
+#include "sched/thread_context.h"
 
 #define TASKS_MAX 4u
 #define JOBS_MAX  8u

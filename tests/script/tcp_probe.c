@@ -6,7 +6,7 @@
 
 #include <netinet/in.h>
 
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 
 void probe_set_user(struct nj_tcb *t, void *user)
 {

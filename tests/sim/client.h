@@ -4,8 +4,8 @@
 #define NJ_TESTS_SIM_CLIENT_H
 
 #include "conn.h"
+#include "net/neighbours.h"
 #include "server.h"
-#include "shard/neigh.h"
 #include "tcp/tcp.h"
 
 struct sim_client {

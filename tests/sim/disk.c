@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "server/file_reader.h"
 #include "sim.h"
+#include "store/file_reader.h"
 
 struct sim_disk_read {
     struct nj__ring_read read;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The disk below the server's reader (lib/server/file_reader.h), in virtual time, in place of
- * lib/server/file_ring.c. So which READ gets its turn, which one joins another one's read, and what
+ * The disk below the server's reader (lib/store/file_reader.h), in virtual time, in place of
+ * lib/store/io_uring.c. So which READ gets its turn, which one joins another one's read, and what
  * is read ahead are decided by the code of the server.
  *
  * `depth` reads are served at once, in the order in which they came; the others wait. Each takes
@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "base/prng.h"
 #include "base/types.h"
-#include "server/file_ring.h"
+#include "store/io_uring.h"
 
 struct sim;
 

@@ -4,7 +4,7 @@
 #ifndef NJ_TESTS_SIM_PACE_H
 #define NJ_TESTS_SIM_PACE_H
 
-#include "shape/shape.h"
+#include "shape/shaper.h"
 
 struct sim;
 

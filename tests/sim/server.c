@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
-#include "server/file_reader.h"
 #include "sim.h"
+#include "store/file_reader.h"
 #include "tcp/mbuf_priv.h"
 
 /* Steps in a row that ask for another one at once while nothing moves: longer than any reason. */

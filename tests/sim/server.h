@@ -7,8 +7,8 @@
 #include "disk.h"
 #include "link.h"
 #include "queue.h"
-#include "server/file_lane.h"
 #include "shard/shard.h"
+#include "store/file_client.h"
 #include "workers.h"
 
 struct sim;

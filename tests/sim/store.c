@@ -9,10 +9,10 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
-#include "http/object_table.h"
-#include "server/file_chunks.h"
-#include "server/file_read.h"
+#include "http/files/file_meta_cache.h"
 #include "sim.h"
+#include "store/chunk_cache.h"
+#include "store/file_read.h"
 
 #define FILES_MAX 256u
 /* Addresses of files stand in hashes: they are the same in each process, where that is free. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file store of the simulated server, in place of lib/server/file_store.c and file_read.c: what
+ * The file store of the simulated server, in place of lib/store/file_store.c and file_read.c: what
  * asks the system for names, times and contents. Cache, pieces and memory are the server's. Bytes
  * follow from the name, which is <kind>-<id>-<size>:
  *
@@ -14,8 +14,8 @@
 #ifndef NJ_TESTS_SIM_STORE_H
 #define NJ_TESTS_SIM_STORE_H
 
-#include "http/file_port.h"
-#include "server/file_store.h"
+#include "http/files/file_ops.h"
+#include "store/file_store.h"
 
 struct sim;
 

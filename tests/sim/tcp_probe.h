@@ -7,7 +7,7 @@
 #ifndef NJ_TESTS_SIM_TCP_PROBE_H
 #define NJ_TESTS_SIM_TCP_PROBE_H
 
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 #include "tcp/seq.h"
 #include "tcp/tcp.h"
 

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "http/exchange_internal.h"
-#include "http/route.h"
+#include "http/handlers/exchange_internal.h"
+#include "http/handlers/route_table.h"
 #include "support/shard_rig.h"
 
 #define HR_CLIENTS   120

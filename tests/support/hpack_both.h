@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "h2/hpack_parts.h"
+#include "h2/hpack/hpack_internal.h"
 
 static const struct nj_hash_key hpack_key = {{3, 1, 4}};
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard/ndp.h"
+#include "net/nd_host.h"
 #include "support/mbuf_env.h"
 
 #define SENT_MAX 256

@@ -13,7 +13,7 @@
 
 #include "base/attr.h"
 #include "base/prng.h"
-#include "shape/shape.h"
+#include "shape/shaper.h"
 
 #define RIG_SHARDS  2u
 #define RIG_START   (3 * NJ_SEC)

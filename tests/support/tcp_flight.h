@@ -4,8 +4,8 @@
 #define NJ_TESTS_SUPPORT_TCP_FLIGHT_H
 
 #include "support/tcp_dsl.h"
-#include "tcp/cc.h"
-#include "tcp/recovery.h"
+#include "tcp/cc/congestion.h"
+#include "tcp/loss/recovery.h"
 
 #define MSS 1000u
 

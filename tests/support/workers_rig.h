@@ -12,7 +12,7 @@
 
 #include "base/attr.h"
 #include "sched/ewyk.h"
-#include "server/workers.h"
+#include "threads/worker_pool.h"
 
 #define SHARDS   2
 #define FOR_EVER 60000u /* ms: longer than any test may take */

@@ -37,7 +37,7 @@ class Bans(unittest.TestCase):
                    ("lib/server/a.c", "rte_eth_rx_burst(0);", "rte_ether_addr_copy(a, b);"),
                    ("app/nightjar/a.c", "rte_lcore_id();", "nj_lcores();")],
         "nghttp2": [("lib/shard/a.c", "#include <nghttp2/nghttp2.h>", '#include "h2/h2.h"'),
-                    ("lib/h2/a.c", "#include <nghttp2/nghttp2.h>", '#include "h2/hpack.h"'),
+                    ("lib/h2/a.c", "#include <nghttp2/nghttp2.h>", '#include "h2/hpack/hpack.h"'),
                     ("lib/http/a.c", "nghttp2_session_del(s);", "nj_h2_close(s);")],
         "hwloc": [("lib/server/a.c", "#include <hwloc.h>", "#include <stdio.h>")],
         "sodium": [("lib/tcp/a.c", "#include <sodium.h>", '#include "base/hash.h"')],
@@ -50,7 +50,7 @@ class Bans(unittest.TestCase):
     ALLOWED = [("lib/dpdk/a.c", "rte_eth_rx_burst(rte_rdtsc());"),
                ("lib/base/hash.c", "#include <sodium.h>"),
                ("lib/base/assert.c", "abort();"),
-               ("lib/server/worker.c", "#include <rte_lcore.h>"),
+               ("lib/threads/service_thread.c", "#include <rte_lcore.h>"),
                ("tests/unit/h2.c", "#include <nghttp2/nghttp2.h>")]
 
     def test_the_folders_and_files_they_name_exist(self):
@@ -76,7 +76,7 @@ class Bans(unittest.TestCase):
                 self.assertEqual([], rules_broken(tidy.rule_bans(Source(path, code))))
 
     def test_worker_may_register_a_thread_and_no_more(self):
-        worker = Source("lib/server/worker.c", "#include <rte_ethdev.h>")
+        worker = Source("lib/threads/service_thread.c", "#include <rte_ethdev.h>")
         self.assertEqual(["device"], rules_broken(tidy.rule_bans(worker)))
 
     def test_names_place_and_replacement(self):

@@ -383,7 +383,7 @@ static bool malformed_to_us(struct nj_str name, struct nj_str value)
 }
 
 static unsigned n_malformed;
-/* Newer releases of nghttp2 find userinfo malformed; head.c answers it with 400. */
+/* Newer releases of nghttp2 find userinfo malformed; request_head.c answers it with 400. */
 static void expect_same(struct nj_str name, struct nj_str value)
 {
     bool host = nj_str_eq(name, NJ_STR(":authority")) || nj_str_eq(name, NJ_STR("host"));

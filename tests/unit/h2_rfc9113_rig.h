@@ -226,8 +226,8 @@ static inline struct rfc_stream *rfc_stream(struct rfc *c, uint32_t id)
     return s;
 }
 
-#include "h2_rfc9113_seen.h"
 #include "h2_rfc9113_say.h"
+#include "h2_rfc9113_seen.h"
 
 /* ---- the owner of the server's side ---- */
 

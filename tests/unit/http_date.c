@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/attr.h"
-#include "http/date.h"
+#include "http/proto/date.h"
 
 static void expect_like_libc(int64_t t)
 {

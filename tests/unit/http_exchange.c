@@ -7,7 +7,7 @@
 
 #include "base/attr.h"
 #include "base/limits.h"
-#include "http/exchange_internal.h"
+#include "http/handlers/exchange_internal.h"
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 

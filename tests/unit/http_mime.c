@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "http/mime.h"
+#include "http/files/mime.h"
 
 static struct nj_str type_of(const struct nj_mime_table *own, const char *name)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "http/negotiate.h"
+#include "http/proto/negotiate.h"
 
 #define BR   (1u << NJ_CODING_BR)
 #define ZSTD (1u << NJ_CODING_ZSTD)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "http/path.h"
+#include "http/proto/path.h"
 
 static struct nj_str str(const char *s)
 {

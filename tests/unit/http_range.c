@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "http/range.h"
+#include "http/proto/range.h"
 
 static enum nj_ranges_result parse(const char *value, uint64_t size, struct nj_ranges *r)
 {

@@ -4,7 +4,7 @@
 #define NJ_TESTS_LANE_RIG_H
 
 #include "base/attr.h"
-#include "server/file_lane.h"
+#include "store/file_client.h"
 #include "stuck_rig.h"
 
 /* A lane over workers that do each task at once, on this thread, or when the test tells them. */

@@ -8,13 +8,13 @@
 
 #include "base/attr.h"
 #include "base/limits.h"
-#include "server/file_chunks.h"
-#include "server/file_lane.h"
-#include "server/file_reader.h"
-#include "server/file_ring.h"
+#include "store/chunk_cache.h"
+#include "store/file_client.h"
+#include "store/file_reader.h"
+#include "store/io_uring.h"
 #include "store_rig.h"
 
-/* --- a disk, in place of file_ring.c ---------------------------------------------------------- */
+/* --- a disk, in place of io_uring.c ---------------------------------------------------------- */
 
 #define PENDING_MAX 256u
 

@@ -15,7 +15,7 @@
 #include "base/attr.h"
 #include "base/prng.h"
 #include "reference/strategies.h"
-#include "sched/step.h"
+#include "sched/explore_step.h"
 #include "sched/thread_pool.h"
 
 #define CALLERS 3u

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "http/mime.h"
-#include "http/reply.h"
-#include "http/site.h"
+#include "http/files/file_server.h"
+#include "http/files/mime.h"
+#include "http/response_head.h"
 #include "telem/counters.h"
 
 #define EXCHANGES  8

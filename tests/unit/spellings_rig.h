@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A policy, routes and a file server, which are asked as the shard asks them
- * (lib/shard/conn_asked.c). What each of them made of a request is in struct seen.
+ * (lib/conn/conn_requests.c). What each of them made of a request is in struct seen.
  */
 #ifndef TESTS_SPELLINGS_RIG_H
 #define TESTS_SPELLINGS_RIG_H
@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "http/exchange_internal.h"
-#include "http/reply.h"
-#include "http/site.h"
+#include "http/files/file_server.h"
+#include "http/handlers/exchange_internal.h"
+#include "http/response_head.h"
 #include "sched/ewyk.h"
 
 #define ROUTES      8u

@@ -17,7 +17,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "server/file_store.h"
+#include "store/file_store.h"
 #include "support/scratch.h"
 
 #define MIB (1024u * 1024u)

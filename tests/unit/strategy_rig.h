@@ -13,8 +13,8 @@
 
 #include "base/attr.h"
 #include "reference/strategies.h"
-#include "sched/context.h"
 #include "sched/fiber.h"
+#include "sched/thread_context.h"
 
 #define TASKS_MAX 64u
 

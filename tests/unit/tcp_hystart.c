@@ -2,7 +2,7 @@
 /* HyStart++: RFC 9406 4.2, with the constants of 4.3. */
 #include <criterion/criterion.h>
 
-#include "tcp/hystart.h"
+#include "tcp/cc/hystart.h"
 
 #define MSS 1000u
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes out, and out again: RFC 9293 3.8, RFC 6298, RFC 5681, RFC 6582. */
 #include "base/prng.h"
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 
 #include "support/tcp_dsl.h"
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 
 #define MSS 1000u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trains: segments that leave in one go end where they would have ended one by one. */
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 
 #include "support/tcp_dsl.h"
 #include "support/tcp_flight.h"

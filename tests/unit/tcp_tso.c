@@ -2,7 +2,7 @@
 /* Segments that the device cuts: what is put into one, and what is done when a piece of it is lost.
  * Sentence 92. The other scripts run with such a device too (NJ_TEST_TSO). */
 #include "base/prng.h"
-#include "tcp/cc.h"
+#include "tcp/cc/congestion.h"
 
 #include "support/tcp_dsl.h"
 

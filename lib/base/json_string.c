@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/json_string.h"
+
+uint32_t nj_utf8_next(struct nj_str *s)
+{
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    const uint8_t *p = (const uint8_t *)s->p;
+    size_t n = s->n_bytes;
+    uint8_t b = p[0];
+    size_t len = b < 0x80 ? 1 : b < 0xc0 ? 0 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : b < 0xf8 ? 4 : 0;
+
+    s->p++;
+    s->n_bytes--;
+    if (len == 1)
+        return b;
+    if (len == 0 || len > n)
+        return NJ_NO_CHAR;
+    uint32_t c = b & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return NJ_NO_CHAR;
+        c = c << 6 | (p[i] & 0x3f);
+    }
+    if (c < smallest[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        return NJ_NO_CHAR;
+    s->p += len - 1;
+    s->n_bytes -= (uint32_t)len - 1;
+    return c;
+}
+
+/* Take a character, and write it. Written as \u: what JSON does not allow within a string, and
+ * what terminals obey or some readers take for the end of a line. */
+static size_t put_char(struct nj_str *s, enum nj_json_bad bad, char out[6])
+{
+    static const char hex[] = "0123456789abcdef";
+    const char *p = s->p;
+    uint32_t c = nj_utf8_next(s);
+    size_t n = (size_t)(s->p - p);
+
+    if (c == '"' || c == '\\') {
+        out[0] = '\\';
+        out[1] = (char)c;
+        return 2;
+    }
+    if (c == NJ_NO_CHAR && bad == NJ_JSON_REPLACED) {
+        memcpy(out, "\xef\xbf\xbd", 3);
+        return 3;
+    }
+    if (c == NJ_NO_CHAR) {
+        c = (uint8_t)*p;
+    } else if (c >= 0x20 && (c < 0x7f || c > 0x9f) && c != 0x2028 && c != 0x2029) {
+        memcpy(out, p, n);
+        return n;
+    }
+    out[0] = '\\';
+    out[1] = 'u';
+    for (uint32_t i = 2; i < 6; i++, c <<= 4)
+        out[i] = hex[c >> 12 & 15];
+    return 6;
+}
+
+size_t nj_json_chars(char *out, size_t n_out, struct nj_str s, enum nj_json_bad bad)
+{
+    size_t n = 0;
+
+    while (s.n_bytes > 0) {
+        char one[6], c = *s.p;
+        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && n < n_out) { /* mostly */
+            out[n++] = c;
+            s.p++;
+            s.n_bytes--;
+            continue;
+        }
+        size_t n_one = put_char(&s, bad, one);
+        if (n + n_one <= n_out)
+            memcpy(out + n, one, n_one);
+        n += n_one;
+    }
+    return n;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/page_alloc.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+/* Large pages are whole. */
+static size_t mapped(size_t n_bytes)
+{
+    if (n_bytes < NJ_LARGE_PAGE)
+        return n_bytes;
+    return (n_bytes + NJ_LARGE_PAGE - 1) / NJ_LARGE_PAGE * NJ_LARGE_PAGE;
+}
+
+static uint8_t *reserve(size_t n_bytes)
+{
+    void *mem = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mem == MAP_FAILED)
+        return NULL;
+    madvise(mem, n_bytes, MADV_DONTDUMP); /* an older kernel refuses; the memory is good */
+    return mem;
+}
+
+static void give_back(uint8_t *mem, size_t n_bytes)
+{
+    if (n_bytes > 0)
+        munmap(mem, n_bytes);
+}
+
+void *nj_pages_map(size_t n_bytes, size_t n_small)
+{
+    if (n_bytes < NJ_LARGE_PAGE)
+        return reserve(n_bytes);
+    size_t n = mapped(n_bytes);
+    uint8_t *mem = reserve(n + NJ_LARGE_PAGE); /* the kernel aligns to small pages */
+    if (!mem)
+        return NULL;
+    /* The upper part: the kernel maps downward, so that the next one borders on it. */
+    size_t before = NJ_LARGE_PAGE - (uintptr_t)mem % NJ_LARGE_PAGE;
+    give_back(mem, before);
+    mem += before;
+    give_back(mem + n, NJ_LARGE_PAGE - before);
+    if (n_small < n)
+        madvise(mem + n_small, n - n_small, MADV_HUGEPAGE); /* refused, they are small, too */
+    return mem;
+}
+
+void nj_pages_unmap(void *mem, size_t n_bytes)
+{
+    if (mem)
+        munmap(mem, mapped(n_bytes));
+}

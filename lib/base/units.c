@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/units.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/field.h"
+
+/* A number with one of the units, in units of the first. */
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static const struct unit byte_units[] = {
+    {"", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {NULL, 0}};
+static const struct unit second_units[] = {{"", 1},   {"s", 1},    {"ms", 0.001},
+                                           {"m", 60}, {"h", 3600}, {NULL, 0}};
+static const struct unit rate_units[] = {{"", 1},
+                                         {"B/s", 1},
+                                         {"KiB/s", 1024},
+                                         {"MiB/s", 1048576},
+                                         {"bit/s", 1.0 / 8},
+                                         {"kbit/s", 125},
+                                         {"Mbit/s", 125e3},
+                                         {"Gbit/s", 125e6},
+                                         {"GiB/s", 1073741824},
+                                         {NULL, 0}};
+
+/* The program's locale may have another decimal point. Returns that of the thread. */
+static locale_t begin_c_locale(void)
+{
+    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
+
+static bool read_quantity(const char *text, const struct unit *units, double *out)
+{
+    char *end;
+
+    /* strtod() alone would take white space, signs, 0x10, inf and nan. */
+    if (strspn(text, "0123456789.") == 0 || (text[0] == '0' && (text[1] | 0x20) == 'x'))
+        return false;
+    locale_t locale = begin_c_locale();
+    errno = 0;
+    *out = strtod(text, &end);
+    uselocale(locale);
+    if (end == text || errno || !isfinite(*out))
+        return false;
+    for (const struct unit *u = units; u->name; u++) {
+        if (strcmp(end, u->name) == 0) {
+            *out *= u->factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool nj_read_seconds(const char *text, double *out)
+{
+    return read_quantity(text, second_units, out);
+}
+
+bool nj_read_bytes(const char *text, uint64_t *out)
+{
+    double q;
+
+    if (!read_quantity(text, byte_units, &q) || q > 1e15)
+        return false;
+    *out = (uint64_t)q;
+    return true;
+}
+
+bool nj_read_rate(const char *text, uint64_t *out)
+{
+    double q;
+
+    if (!read_quantity(text, rate_units, &q) || q < 1 || q > (double)NJ_RATE_MAX)
+        return false;
+    *out = (uint64_t)q;
+    return true;
+}
+
+/* `n` in the largest of four units that goes into it without a rest, each `step` times the one
+ * before; *u is its place. */
+static uint64_t in_units(uint64_t n, uint64_t step, size_t *u)
+{
+    for (*u = 0; *u < 3 && n >= step && n % step == 0; (*u)++)
+        n /= step;
+    return n;
+}
+
+static const char *const shown_bytes[] = {"B", "KiB", "MiB", "GiB"};
+static const char *const shown_bits[] = {"bit", "kbit", "Mbit", "Gbit"};
+
+void nj_show_bytes(uint64_t n, char *text, size_t n_text)
+{
+    size_t u;
+    uint64_t in = in_units(n, 1024, &u);
+
+    snprintf(text, n_text, "%llu%s", (unsigned long long)in, shown_bytes[u]);
+}
+
+void nj_show_rate(uint64_t n, char *text, size_t n_text)
+{
+    size_t u, u_bits;
+    uint64_t in = in_units(n, 1024, &u), bits = in_units(8 * n, 1000, &u_bits);
+    bool as_bits = bits < in;
+
+    snprintf(text, n_text, "%llu%s/s", (unsigned long long)(as_bits ? bits : in),
+             as_bits ? shown_bits[u_bits] : shown_bytes[u]);
+}
+
+void nj_show_number(double number, char *text, size_t n_text)
+{
+    locale_t locale = begin_c_locale();
+
+    snprintf(text, n_text, "%.15g", number);
+    uselocale(locale);
+}
+
+void nj_show_seconds(double seconds, char *text, size_t n_text)
+{
+    bool is_long = seconds >= 1;
+
+    nj_show_number(is_long ? seconds : seconds * 1000, text, n_text);
+    size_t n = strlen(text);
+    snprintf(text + n, n_text - n, "%s", is_long ? "s" : "ms");
+}
+
+bool nj_read_number(const char *text, uint64_t *out)
+{
+    struct nj_str s = {text, (uint32_t)strnlen(text, UINT32_MAX)};
+
+    return s.n_bytes <= 18 && nj_str_number(s, out);
+}
+
+/* "22:00": two digits each. 24:00 is the end of the day. */
+static bool read_minute(const char *t, uint16_t *out)
+{
+    for (unsigned i = 0; i < 5; i++)
+        if (i == 2 ? t[i] != ':' : t[i] < '0' || t[i] > '9')
+            return false;
+    unsigned h = (unsigned)(t[0] - '0') * 10 + (unsigned)(t[1] - '0');
+    unsigned m = (unsigned)(t[3] - '0') * 10 + (unsigned)(t[4] - '0');
+    *out = (uint16_t)(h * 60 + m);
+    return m < 60 && *out <= 1440;
+}
+
+bool nj_read_minutes(const char *text, uint16_t out[2])
+{
+    return strlen(text) == 11 && text[5] == '-' && read_minute(text, &out[0]) &&
+           read_minute(text + 6, &out[1]) && out[0] != out[1] && out[0] < 1440;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the server's threads run: lib/topo's plan, for the lcores that the EAL was given. */
+#ifndef NJ_CONFIG_PLACEMENT_H
+#define NJ_CONFIG_PLACEMENT_H
+
+#include "topo/place.h"
+
+/*
+ * Place workers around `n_lcores` lcores on these CPUs. `usable`: where the process may run;
+ * `n_workers` 0: the default; `nic_node` -1: not known. A machine that can't be read gets a
+ * placement all the same, with every thread on any CPU. Main thread.
+ */
+void nj_placement_make(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_workers, int nic_node,
+                       const cpu_set_t *usable, struct nj_place *out);
+
+/* What is wrong with it and which EAL arguments would be better: lines in `text`, "" when nothing
+ * is better. Reads the machine again. */
+void nj_placement_advice(const struct nj_place *p, int nic_node, const cpu_set_t *usable,
+                         char *text, size_t n);
+
+/* What of EAL's arguments matters here. */
+struct nj_eal_wish {
+    uint32_t n_lcores; /* 0: not told */
+    uint32_t cpu[NJ_SHARDS_MAX];
+    char nic[64]; /* PCI address; "": not told */
+};
+/* -l and --lcores, as far as each lcore has one CPU, and -a. Returns 0, or -1 with the reason. */
+int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *why, size_t n);
+
+#endif

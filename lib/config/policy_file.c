@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/policy_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "config/option_set.h"
+#include "config/settings.h"
+
+enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, BROKEN };
+
+/* A section of the file, its name understood. */
+struct section {
+    const struct nj_ini_section *ini;
+    enum kind kind;
+    uint8_t index; /* of the list, of the class or override */
+    const char *name;
+};
+
+static const char *const extra_keys[][6] = {
+    [SERVER] = {"allow", "deny", "deny_action"},
+    [CLIENT] = {"by", "prefix4", "prefix6", "trusted_proxy"},
+    [LIST] = {"networks", "file"},
+    [CLASS] = {"path", "host", "list", "header", "hours"},
+    [HOURS] = {NULL},
+    [CONFIG] = {NULL},
+};
+
+/* --- faults --------------------------------------------------------------------------------- */
+
+void nj__policy_expected(struct nj__reader *r, const struct nj_ini_entry *e, const char *expected)
+{
+    nj_fault(r->faults, r->path, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
+}
+
+static bool has_limits(const struct section *s)
+{
+    return s->kind == SERVER || s->kind == CLASS || s->kind == HOURS;
+}
+
+/* [server], or [server HOURS]. */
+static bool is_server(const struct section *s)
+{
+    return s->kind == SERVER || (s->kind == HOURS && strncmp(s->ini->name, "server", 6) == 0);
+}
+
+/* The i-th key of such a section. */
+static const char *key_name(void *section, uint32_t i)
+{
+    const struct section *s = section;
+    const struct nj_config_name *c;
+
+    if (s->kind == CONFIG) {
+        uint32_t k = 0;
+        while ((c = nj_config_file_name(k++)))
+            if (strcmp(c->section, s->name) == 0 && i-- == 0)
+                return c->name;
+        return NULL;
+    }
+    uint32_t n = 0;
+    while (n < 6 && extra_keys[s->kind][n])
+        n++;
+    if (i < n)
+        return extra_keys[s->kind][i];
+    i -= n;
+    for (uint32_t k = 0; has_limits(s) && k < nj_class_n_keys(); k++)
+        if ((!is_server(s) || nj_class_key_of_server(k)) && i-- == 0)
+            return nj_class_key_name(k);
+    return NULL;
+}
+
+static const char *section_name(void *unused, uint32_t i)
+{
+    static const char *const names[] = {"server", "client", "list", "class",
+                                        "files",  "limits", "log",  NULL};
+    (void)unused;
+    return names[i];
+}
+
+/* Keys are written with '_' in some places, and with '-' in others. */
+static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from, char was, char is)
+{
+    snprintf(to, NJ_INI_NAME_BYTES, "%s", from);
+    for (char *p = to; (p = strchr(p, was)); p++)
+        *p = is;
+}
+
+/* A key of another section, or an option that the file cannot say: told so. `word` is the key with
+ * dashes. */
+static bool elsewhere(struct nj__reader *r, const struct section *s, const char *word,
+                      const struct nj_ini_entry *e)
+{
+    const struct nj_config_name *c;
+    char key[NJ_INI_NAME_BYTES];
+
+    for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
+        if (strcmp(c->name, word) != 0)
+            continue;
+        nj_fault(r->faults, r->path, e->line, "%s: unknown in [%s]: it belongs in [%s]", e->key,
+                 s->ini->name, c->section);
+        return true;
+    }
+    copy_key(key, e->key, '-', '_');
+    if (!has_limits(s) || is_server(s)) {
+        if (nj_class_key_find(key) >= 0) {
+            nj_fault(r->faults, r->path, e->line,
+                     "%s: unknown in [%s]: it belongs in a [class NAME]", e->key, s->ini->name);
+            return true;
+        }
+    }
+    if (nj_server_config_takes(word) < 0)
+        return false;
+    nj_fault(r->faults, r->path, e->line,
+             "%s: unknown in [%s]: it is an option of the command line, --%s", e->key, s->ini->name,
+             word);
+    return true;
+}
+
+static void unknown_key(struct nj__reader *r, struct section *s, const struct nj_ini_entry *e)
+{
+    char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES];
+
+    copy_key(word, e->key, '_', '-');
+    if (elsewhere(r, s, word, e))
+        return;
+    copy_key(word, e->key, s->kind == CONFIG ? '_' : '-', s->kind == CONFIG ? '-' : '_');
+    const char *near = nj__policy_nearest(word, key_name, s);
+    copy_key(meant, near ? near : "", '-', '_');
+    if (near)
+        nj_fault(r->faults, r->path, e->line, "%s: unknown in [%s]: did you mean %s?", e->key,
+                 s->ini->name, meant);
+    else
+        nj_fault(r->faults, r->path, e->line,
+                 "%s: unknown in [%s]: expected a key that docs/policy.md lists for it", e->key,
+                 s->ini->name);
+}
+
+/* --- sections ------------------------------------------------------------------------------- */
+
+/* "class NAME HOURS": up to three words, and one more to see that there are too many. */
+static uint32_t split(const char *name, char word[4][NJ_INI_NAME_BYTES])
+{
+    uint32_t n = 0;
+
+    while (n < 4) {
+        name += strspn(name, " \t");
+        size_t len = strcspn(name, " \t");
+        if (len == 0)
+            break;
+        memcpy(word[n], name, len);
+        word[n++][len] = '\0';
+        name += len;
+    }
+    return n;
+}
+
+static enum kind broken(struct nj__reader *r, const struct section *s, const char *expected)
+{
+    nj_fault(r->faults, r->path, s->ini->line, "[%s]: expected %s", s->ini->name, expected);
+    return BROKEN;
+}
+
+static enum kind declare_list(struct nj__reader *r, struct section *s, const char *name)
+{
+    struct nj_policy_file *f = r->f;
+
+    if (!nj__policy_is_name(name, strlen(name)))
+        return broken(r, s, "a name of up to 31 letters, digits and _");
+    if (f->n_lists == NJ_LISTS_MAX)
+        return broken(r, s, "at most 16 lists");
+    s->index = (uint8_t)f->n_lists;
+    snprintf(f->list[f->n_lists++], NJ_CLASS_NAME_MAX, "%s", name);
+    return LIST;
+}
+
+static enum kind declare_class(struct nj__reader *r, struct section *s, const char *name)
+{
+    struct nj_policy_file *f = r->f;
+
+    if (strcmp(name, "default") == 0) {
+        f->class_at[0].line = s->ini->line;
+        s->index = 0;
+        return CLASS;
+    }
+    if (!nj__policy_is_name(name, strlen(name)))
+        return broken(r, s, "a name of up to 31 letters, digits and _");
+    if (f->n_classes == NJ_CLASSES_MAX)
+        return broken(r, s, "at most 31 classes besides the default one");
+    s->index = (uint8_t)f->n_classes;
+    struct nj_file_class *c = &f->class_at[f->n_classes++];
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->line = s->ini->line;
+    c->lacks = s->ini->lacks;
+    return CLASS;
+}
+
+/* After all classes are known. */
+static void declare_override(struct nj__reader *r, struct section *s)
+{
+    struct nj_policy_file *f = r->f;
+    char word[4][NJ_INI_NAME_BYTES];
+    uint16_t minutes[2];
+    uint32_t n = split(s->ini->name, word);
+    int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_SERVER : nj_policy_file_class(f, word[1]);
+
+    if (!nj_read_minutes(word[n - 1], minutes)) {
+        s->kind = broken(r, s, "hours such as 22:00-06:00 behind the name, or nothing");
+    } else if (of < 0) {
+        s->kind = broken(r, s, "a class that has a section without hours, too");
+    } else if (f->n_overrides == NJ_POLICY_HOURS_MAX) {
+        s->kind = broken(r, s, "at most 32 sections with hours");
+    } else {
+        s->index = (uint8_t)f->n_overrides;
+        f->override[f->n_overrides++] =
+            (struct nj_file_override){(uint8_t)of, {minutes[0], minutes[1]}, {0}};
+    }
+}
+
+static enum kind unknown_section(struct nj__reader *r, const struct section *s, const char *word)
+{
+    const char *near = nj__policy_nearest(word, section_name, NULL);
+
+    if (!near)
+        return broken(r, s, "server, client, list NAME, class NAME, files, limits or log");
+    nj_fault(r->faults, r->path, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
+             s->ini->name,
+             strcmp(near, "class") == 0  ? "class NAME"
+             : strcmp(near, "list") == 0 ? "list NAME"
+                                         : near);
+    return BROKEN;
+}
+
+/* What it is, but for hours, which are looked at when all classes are known. */
+static enum kind declare(struct nj__reader *r, struct section *s)
+{
+    char word[4][NJ_INI_NAME_BYTES];
+    uint32_t n = split(s->ini->name, word);
+
+    if (strcmp(word[0], "class") == 0 && n == 2)
+        return declare_class(r, s, word[1]);
+    if ((strcmp(word[0], "class") == 0 && n == 3) || (strcmp(word[0], "server") == 0 && n == 2))
+        return HOURS;
+    if (strcmp(word[0], "list") == 0 && n == 2)
+        return declare_list(r, s, word[1]);
+    if (strcmp(word[0], "class") == 0 || strcmp(word[0], "list") == 0)
+        return broken(r, s, n == 1 ? "a name behind it" : "one name, or a name and hours");
+    if (strcmp(word[0], "server") == 0 && n == 1)
+        return SERVER;
+    if (strcmp(word[0], "client") == 0 && n == 1)
+        return CLIENT;
+    for (uint32_t i = 4; section_name(NULL, i); i++) {
+        if (strcmp(word[0], section_name(NULL, i)) == 0 && n == 1) {
+            s->name = section_name(NULL, i);
+            return CONFIG;
+        }
+    }
+    return unknown_section(r, s, word[0]);
+}
+
+/* With single spaces. */
+static bool same_name(const char *a, const char *b)
+{
+    char x[4][NJ_INI_NAME_BYTES], y[4][NJ_INI_NAME_BYTES];
+    uint32_t n = split(a, x);
+
+    if (split(b, y) != n)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(x[i], y[i]) != 0)
+            return false;
+    return true;
+}
+
+static void declare_all(struct nj__reader *r, struct section *sections)
+{
+    const struct nj_ini *ini = r->f->ini;
+
+    for (uint32_t i = 0; i < ini->n_sections; i++) {
+        struct section *s = &sections[i];
+        s->ini = &ini->section[i];
+        for (uint32_t k = 0; k < i && s->kind != BROKEN; k++) {
+            if (!same_name(ini->section[k].name, s->ini->name))
+                continue;
+            nj_fault(r->faults, r->path, s->ini->line,
+                     "[%s]: expected once: it is in line %u already", s->ini->name,
+                     ini->section[k].line);
+            s->kind = BROKEN;
+        }
+        if (s->kind != BROKEN)
+            s->kind = declare(r, s);
+    }
+    for (uint32_t i = 0; i < ini->n_sections; i++)
+        if (sections[i].kind == HOURS)
+            declare_override(r, &sections[i]);
+}
+
+/* --- keys ----------------------------------------------------------------------------------- */
+
+static bool read_limit(struct nj__reader *r, const struct section *s, const char *key,
+                       const struct nj_ini_entry *e)
+{
+    struct nj_policy_file *f = r->f;
+    int i = nj_class_key_find(key);
+    const char *expected;
+
+    if (i < 0 || !has_limits(s))
+        return false;
+    struct nj_class_keys *keys = s->kind == SERVER  ? &f->server
+                                 : s->kind == HOURS ? &f->override[s->index].keys
+                                                    : &f->class_at[s->index].keys;
+    uint32_t of = s->kind == HOURS ? f->override[s->index].class_index : s->index;
+    if (is_server(s) && !nj_class_key_of_server((uint32_t)i))
+        return false;
+    if (!is_server(s) && of != 0 && strcmp(key, "connections") == 0)
+        nj_fault(r->faults, r->path, e->line,
+                 "connections: counted before a request tells its class: expected in [class "
+                 "default]");
+    if (!nj_class_key_read(keys, (uint32_t)i, e->value, &expected))
+        nj__policy_expected(r, e, expected);
+    return true;
+}
+
+static bool read_server(struct nj__reader *r, const char *key, const struct nj_ini_entry *e)
+{
+    struct nj_policy_file *f = r->f;
+
+    if (strcmp(key, "allow") == 0) {
+        f->allow |= nj__policy_read_lists(r, e);
+        f->allow_only = true;
+    } else if (strcmp(key, "deny") == 0) {
+        f->deny |= nj__policy_read_lists(r, e);
+    } else if (strcmp(key, "deny_action") != 0) {
+        return false;
+    } else if (strcmp(e->value, "drop") == 0) {
+        f->deny_action = NJ_ACTION_DROP;
+    } else if (strcmp(e->value, "reset") == 0) {
+        f->deny_action = NJ_ACTION_RESET;
+    } else if (strcmp(e->value, "forbid") == 0) {
+        f->deny_action = NJ_ACTION_FORBID;
+    } else {
+        nj__policy_expected(r, e, "drop, reset or forbid");
+    }
+    return true;
+}
+
+/* Behind "header " or "cookie ": the name, or NULL. */
+static const char *name_behind(const char *value, const char *word)
+{
+    static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "!#$%&'*+-.^_`|~";
+    size_t n = strlen(word);
+
+    if (strncmp(value, word, n) != 0 || (value[n] != ' ' && value[n] != '\t'))
+        return NULL;
+    value += n + strspn(value + n, " \t");
+    return *value && value[strspn(value, token)] == '\0' ? value : NULL;
+}
+
+static void read_by(struct nj__reader *r, const struct nj_ini_entry *e)
+{
+    struct nj_policy_file *f = r->f;
+    const char *header = name_behind(e->value, "header"), *cookie = name_behind(e->value, "cookie");
+    const char *name = header ? header : cookie;
+
+    if (strcmp(e->value, "address") == 0) {
+        f->client_by = NJ_CLIENT_BY_ADDRESS;
+    } else if (!name) {
+        nj__policy_expected(r, e, "address, header NAME or cookie NAME");
+    } else {
+        f->client_by = header ? NJ_CLIENT_BY_HEADER : NJ_CLIENT_BY_COOKIE;
+        f->client_field = (struct nj_str){name, (uint32_t)strlen(name)};
+        if (header)
+            nj__policy_lower(f->client_field); /* as fields come (RFC 9113 8.2) */
+    }
+}
+
+static bool read_client(struct nj__reader *r, const char *key, const struct nj_ini_entry *e)
+{
+    uint64_t bits = 0;
+
+    if (strcmp(key, "by") == 0) {
+        read_by(r, e);
+    } else if (strcmp(key, "prefix4") == 0) {
+        if (!nj_read_number(e->value, &bits) || bits < 8 || bits > 32)
+            nj__policy_expected(r, e, "a number of bits from 8 to 32");
+        r->f->client_bits4 = (uint8_t)bits;
+    } else if (strcmp(key, "prefix6") == 0) {
+        if (!nj_read_number(e->value, &bits) || bits < 16 || bits > 128)
+            nj__policy_expected(r, e, "a number of bits from 16 to 128");
+        r->f->client_bits6 = (uint8_t)bits;
+    } else if (strcmp(key, "trusted_proxy") == 0) {
+        nj__policy_trust(r, e->value, r->path, e->line);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* [files], [limits], [log]. A value may have the right form and be wrong, like an error page that
+ * is not there: that is seen when it joins what was said before. */
+static bool read_config(struct nj__reader *r, const struct section *s, const char *key,
+                        const struct nj_ini_entry *e)
+{
+    char name[NJ_INI_NAME_BYTES], why[512];
+    uint32_t i = 0;
+    struct nj_settings settings = {.config = &r->said};
+    const struct nj_config_name *c;
+
+    copy_key(name, key, '_', '-');
+    while ((c = nj_config_file_name(i)) &&
+           (strcmp(c->section, s->name) != 0 || strcmp(c->name, name) != 0))
+        i++;
+    if (!c)
+        return false;
+    struct nj_server_config before = r->said;
+    if (nj_config_set_from_file(&r->said, name, e->value, why, sizeof why) != 0) {
+        nj__policy_expected(r, e, why);
+    } else if (nj__settings_read_files(&settings, why, sizeof why) != 0) {
+        nj_fault(r->faults, r->path, e->line, "%s", why + strspn(why, "-"));
+        r->said = before;
+    }
+    return true;
+}
+
+static bool may_repeat(const char *key)
+{
+    static const char *const names[] = {"networks", "file",       "path",         "host",
+                                        "list",     "error_page", "trusted_proxy"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(key, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Is it a second time, and should not be? */
+static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at, const char *key)
+{
+    char other[NJ_INI_NAME_BYTES];
+
+    for (uint32_t k = s->ini->first; k < at && !may_repeat(key); k++) {
+        copy_key(other, r->f->ini->entry[k].key, '-', '_');
+        if (strcmp(other, key) != 0)
+            continue;
+        nj_fault(r->faults, r->path, r->f->ini->entry[at].line,
+                 "%s: expected once in [%s]: it is in line %u already", key, s->ini->name,
+                 r->f->ini->entry[k].line);
+        return true;
+    }
+    return false;
+}
+
+static bool read_entry(struct nj__reader *r, const struct section *s, const char *key,
+                       const struct nj_ini_entry *e)
+{
+    if (read_limit(r, s, key, e))
+        return true;
+    switch (s->kind) {
+    case SERVER:
+        return read_server(r, key, e);
+    case CLIENT:
+        return read_client(r, key, e);
+    case LIST:
+        if (strcmp(key, "networks") != 0 && strcmp(key, "file") != 0)
+            return false;
+        (key[0] == 'n' ? nj__policy_list_networks : nj__policy_list_file)(r, s->index, e);
+        return true;
+    case CLASS:
+        return nj__policy_read_match(r, &r->f->class_at[s->index], key, e);
+    case CONFIG:
+        return read_config(r, s, key, e);
+    case HOURS:
+    case BROKEN:
+    default:
+        return false;
+    }
+}
+
+static void read_section(struct nj__reader *r, struct section *s)
+{
+    char key[NJ_INI_NAME_BYTES];
+    const char *wrong;
+
+    for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {
+        const struct nj_ini_entry *e = &r->f->ini->entry[k];
+        copy_key(key, e->key, '-', '_');
+        if (!repeated(r, s, k, key) && !read_entry(r, s, key, e))
+            unknown_key(r, s, e);
+    }
+    const struct nj_class_keys *keys = s->kind == SERVER  ? &r->f->server
+                                       : s->kind == CLASS ? &r->f->class_at[s->index].keys
+                                       : s->kind == HOURS ? &r->f->override[s->index].keys
+                                                          : NULL;
+    if (keys && !nj_class_keys_check(keys, &wrong))
+        nj_fault(r->faults, r->path, s->ini->line, "[%s]: %s: expected the other way round",
+                 s->ini->name, wrong);
+    if (s->kind == LIST && s->ini->n == 0 && !s->ini->lacks)
+        nj_fault(r->faults, r->path, s->ini->line,
+                 "[%s]: expected networks = or file =", s->ini->name);
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static uint32_t n_rules(const struct nj_file_class *c)
+{
+    if (!c->has_match)
+        return 0;
+    return (c->n_paths ? c->n_paths : 1) * (c->n_hosts ? c->n_hosts : 1);
+}
+
+static void check_classes(struct nj__reader *r)
+{
+    struct nj_policy_file *f = r->f;
+    const struct nj_file_class *d = &f->class_at[0];
+    uint32_t rules = 0;
+
+    if (d->has_match || d->hours.from != d->hours.to)
+        nj_fault(r->faults, r->path, d->line,
+                 "[class default]: what no other class takes: expected no path, host, list, "
+                 "header or hours");
+    for (uint32_t i = 1; i < f->n_classes; i++) {
+        const struct nj_file_class *c = &f->class_at[i];
+        if (rules <= NJ_CLASS_RULES_MAX && (rules += n_rules(c)) > NJ_CLASS_RULES_MAX)
+            nj_fault(r->faults, r->path, c->line,
+                     "[class %s]: expected at most %u combinations of path and host in all "
+                     "classes",
+                     c->name, NJ_CLASS_RULES_MAX);
+    }
+}
+
+static struct nj_policy_file *new_file(void)
+{
+    struct nj_policy_file *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return NULL;
+    f->n_classes = 1;
+    snprintf(f->class_at[0].name, NJ_CLASS_NAME_MAX, "default");
+    f->client_bits4 = nj_policy_none.client_bits4;
+    f->client_bits6 = nj_policy_none.client_bits6;
+    f->deny_action = NJ_ACTION_DROP;
+    return f;
+}
+
+static void read_all(struct nj__reader *r)
+{
+    struct section *sections = calloc(NJ_INI_SECTIONS_MAX, sizeof *sections);
+
+    if (!sections) {
+        nj_fault(r->faults, r->path, 0, "no memory to read it");
+        return;
+    }
+    declare_all(r, sections);
+    for (uint32_t i = 0; i < r->f->ini->n_sections; i++)
+        if (sections[i].kind != BROKEN)
+            read_section(r, &sections[i]);
+    check_classes(r);
+    free(sections);
+}
+
+/* What the command line trusts comes to what the file trusts. */
+static void trust_options(struct nj__reader *r, const struct nj_server_config *config)
+{
+    for (uint32_t i = 0; i < NJ_SERVER_TRUSTED_MAX && config->trusted_proxy[i]; i++)
+        nj__policy_trust(r, config->trusted_proxy[i], "--trusted-proxy", 0);
+}
+
+static struct nj_policy_file *no_file(const struct nj_server_config *config,
+                                      struct nj_faults *faults)
+{
+    struct nj__reader r = {.f = new_file(), .path = "nightjar", .faults = faults};
+    uint32_t n_before = faults->n;
+
+    if (!r.f)
+        nj_fault(faults, r.path, 0, "no memory for a policy");
+    else
+        trust_options(&r, config);
+    if (faults->n == n_before)
+        return r.f;
+    nj_policy_file_free(r.f);
+    return NULL;
+}
+
+struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, size_t n_bytes,
+                                            struct nj_server_config *config,
+                                            struct nj_faults *faults)
+{
+    struct nj__reader r = {.f = new_file(), .path = path, .faults = faults};
+    uint32_t n_before = faults->n;
+
+    r.said.root = config->root;
+    if (r.f)
+        r.f->ini = nj_ini_parse(path, text, n_bytes, faults);
+    if (!r.f || !r.f->ini)
+        nj_fault(faults, path, 0, "no memory to read it");
+    else
+        read_all(&r);
+    if (r.f)
+        trust_options(&r, config);
+    if (faults->n > n_before) {
+        nj_policy_file_free(r.f);
+        return NULL;
+    }
+    nj_config_take(config, &r.said);
+    return r.f;
+}
+
+struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_config *config,
+                                           struct nj_faults *faults)
+{
+    size_t n_bytes;
+
+    if (!path)
+        return no_file(config, faults);
+    char *text = nj_ini_slurp(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
+    if (!text)
+        return NULL;
+    struct nj_policy_file *f = nj_policy_file_parse(path, text, n_bytes, config, faults);
+    free(text);
+    return f;
+}
+
+int nj_policy_file_class(const struct nj_policy_file *f, const char *name)
+{
+    for (uint32_t i = 0; i < f->n_classes; i++)
+        if (strcmp(f->class_at[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+void nj_policy_file_free(struct nj_policy_file *f)
+{
+    if (!f)
+        return;
+    nj_ini_free(f->ini);
+    free(f->network);
+    free(f);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Networks of the lists, in the policy file and in files of their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/policy_file.h"
+#include "log/address_text.h"
+
+#define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
+
+/* `plain`: what is meant, where the only fault is a bit behind the prefix; else empty. */
+static bool parse_network(struct nj_str word, struct nj_network *net,
+                          char plain[NJ_NETWORK_TEXT_BYTES])
+{
+    unsigned bits;
+
+    plain[0] = '\0';
+    if (!nj_prefix_read(word.p, word.n_bytes, &net->addr, &bits))
+        return false;
+    net->bits = (uint8_t)(nj_addr_is_v4(&net->addr) ? 96 + bits : bits);
+    struct nj_addr network = nj_addr_network(&net->addr, net->bits);
+    if (nj_addr_eq(&network, &net->addr))
+        return true;
+    nj_network_text(&network, net->bits, plain);
+    return false;
+}
+
+static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const char *file,
+                uint32_t line)
+{
+    struct nj_policy_file *f = r->f;
+    struct nj_network net;
+    char plain[NJ_NETWORK_TEXT_BYTES];
+    int shown = (int)(word.n_bytes < 60 ? word.n_bytes : 60);
+
+    if (!parse_network(word, &net, plain)) {
+        if (plain[0])
+            nj_fault(r->faults, file, line, "%.*s: bits behind the prefix are set: expected %s",
+                     shown, word.p, plain);
+        else
+            nj_fault(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
+        return;
+    }
+    if (f->n_networks == NJ_NETWORKS_MAX) {
+        nj_fault(r->faults, file, line, "too many networks: expected at most %u in all lists",
+                 NJ_NETWORKS_MAX);
+        return;
+    }
+    if (f->n_networks == r->n_room) {
+        uint32_t n = r->n_room ? 2 * r->n_room : 64;
+        struct nj_network *more = realloc(f->network, n * sizeof *more);
+        if (!more) {
+            nj_fault(r->faults, file, line, "no memory for %u networks", n);
+            return;
+        }
+        f->network = more;
+        r->n_room = n;
+    }
+    net.lists = (uint16_t)(1u << list);
+    f->network[f->n_networks++] = net;
+}
+
+static void add_all(struct nj__reader *r, uint32_t list, const char *text, const char *file,
+                    uint32_t line)
+{
+    struct nj_str word;
+
+    while (text) {
+        if (nj__policy_word(&text, &word))
+            add(r, list, word, file, line);
+        else
+            nj_fault(r->faults, file, line, "nothing between commas: expected " WANTS);
+    }
+}
+
+void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+{
+    add_all(r, list, e->value, r->path, e->line);
+}
+
+void nj__policy_trust(struct nj__reader *r, const char *networks, const char *file, uint32_t line)
+{
+    struct nj_policy_file *f = r->f;
+
+    if (f->n_lists == NJ_LISTS_MAX) {
+        nj_fault(r->faults, file, line,
+                 "trusted proxies are a list, too: expected at most %u others", NJ_LISTS_MAX - 1);
+        return;
+    }
+    f->trusted = 1u << f->n_lists;
+    f->list_used |= f->trusted;
+    add_all(r, f->n_lists, networks, file, line);
+}
+
+/* One network in a line, comments as in the policy file. */
+static void take_line(struct nj__reader *r, uint32_t list, const char *file, uint32_t line,
+                      const char *p, const char *end)
+{
+    const char *mark = memchr(p, '#', (size_t)(end - p));
+
+    end = mark ? mark : end;
+    nj_ini_strip(&p, &end);
+    if (p < end && *p != ';')
+        add(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
+}
+
+void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+{
+    const char *name = e->value;
+    const char *slash = strrchr(r->path, '/');
+    int n_folder = name[0] == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
+    char path[4096];
+    size_t n_bytes;
+    uint32_t at = 0, n_before = r->faults->n;
+
+    if ((size_t)snprintf(path, sizeof path, "%.*s%s", n_folder, r->path, name) >= sizeof path) {
+        nj_fault(r->faults, r->path, e->line, "file: the name is too long");
+        return;
+    }
+    char *text = nj_ini_slurp(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
+    for (const char *p = text; text && p < text + n_bytes;) {
+        const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));
+        take_line(r, list, path, ++at, p, eol ? eol : text + n_bytes);
+        p = eol ? eol + 1 : text + n_bytes;
+    }
+    free(text);
+    if (r->faults->n > n_before)
+        nj_fault(r->faults, r->path, e->line, "file = %s: it has faults, which are told, too",
+                 name);
+}

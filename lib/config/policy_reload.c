@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/policy_reload.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error_text.h"
+#include "config/option_set.h"
+#include "config/policy_warn.h"
+
+/* Lcores adopt within some steps (lib/shape/shaper.h): who changes much in a row waits so often for
+ * a millisecond, 100 ms in all, before he is sent away. */
+#define ADOPT_LOOKS 100
+
+/* A file that was read, and its lists. */
+struct source {
+    struct nj_policy_file *file;
+    struct nj_acl *acl;
+    uint32_t n_refs; /* snapshots, and the manager */
+    bool borrowed;   /* the file is somebody else's */
+};
+
+struct snapshot {
+    struct nj_policy policy;
+    struct source *source;
+};
+
+/* Who has had each of them last. */
+struct slots {
+    char name[NJ_CLASSES_MAX][NJ_CLASS_NAME_MAX];
+    uint32_t owner[NJ_CLASSES_MAX]; /* how many names it has had */
+};
+
+struct nj_policies {
+    pthread_mutex_t lock;
+    struct nj_server_config given; /* by the command line */
+    struct nj_server_config effective;
+    struct nj_policy_port port;
+    struct source *source;
+    struct nj_policy_changes changes;
+    uint64_t hours;
+    struct snapshot *now;
+    uint32_t n_old;
+    struct snapshot *old[NJ_POLICIES_OLD_MAX];
+    struct slots slots;
+};
+
+/* --- sources and snapshots ------------------------------------------------------------------ */
+
+static void put_source(struct source *s)
+{
+    if (--s->n_refs > 0)
+        return;
+    nj_acl_free(s->acl);
+    if (!s->borrowed)
+        nj_policy_file_free(s->file);
+    free(s);
+}
+
+/* Takes the file over, unless it is borrowed; frees it in an error then, too. */
+static struct source *new_source(struct nj_policy_file *file, bool borrowed, char *why, size_t n)
+{
+    struct source *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        nj_fail(why, n, "no memory for a policy");
+        if (!borrowed)
+            nj_policy_file_free(file);
+        return NULL;
+    }
+    *s = (struct source){.file = file, .n_refs = 1, .borrowed = borrowed};
+    if (!file->list_used)
+        return s;
+    s->acl = nj_acl_new(file->network, file->n_networks, why, n);
+    if (s->acl)
+        return s;
+    put_source(s);
+    return NULL;
+}
+
+static void free_snapshot(struct snapshot *s)
+{
+    put_source(s->source);
+    free(s);
+}
+
+static uint8_t slot_of(const struct slots *s, const char *name)
+{
+    for (uint8_t k = 1; k < NJ_CLASSES_MAX; k++)
+        if (strcmp(s->name[k], name) == 0)
+            return k;
+    return 0;
+}
+
+/* For a new class: a slot that was never used, else one whose class is gone and all its responses
+ * with it: what is shown of a slot is of one class. 0: there is none. */
+static uint8_t free_slot(const struct nj_policies *p, const struct slots *s, uint32_t taken)
+{
+    uint8_t unused = slot_of(s, "");
+
+    for (uint8_t k = 1; k < NJ_CLASSES_MAX && unused == 0; k++)
+        if (!(taken >> k & 1) && !p->port.runs(p->port.ctx, k))
+            unused = k;
+    return unused;
+}
+
+/* Classes keep their slots by name; slot 0 is the default class's. Returns the first class for
+ * which there is no slot; NULL: all have theirs. */
+static const struct nj_file_class *give_slots(const struct nj_policies *p, struct nj_policy_file *f,
+                                              struct slots *s)
+{
+    uint32_t taken = 1;
+
+    for (uint32_t i = 1; i < f->n_classes; i++) {
+        f->class_at[i].slot = slot_of(s, f->class_at[i].name);
+        taken |= 1u << f->class_at[i].slot;
+    }
+    for (uint32_t i = 1; i < f->n_classes; i++) {
+        struct nj_file_class *c = &f->class_at[i];
+        if (c->slot != 0)
+            continue;
+        c->slot = free_slot(p, s, taken);
+        if (c->slot == 0)
+            return c;
+        taken |= 1u << c->slot;
+        snprintf(s->name[c->slot], NJ_CLASS_NAME_MAX, "%s", c->name);
+        s->owner[c->slot]++;
+    }
+    for (uint32_t i = 1; i < f->n_classes; i++)
+        f->class_at[i].owner = s->owner[f->class_at[i].slot];
+    return NULL;
+}
+
+static struct snapshot *make(struct nj_policies *p, struct source *source,
+                             const struct nj_policy_changes *changes, uint64_t hours)
+{
+    struct snapshot *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    nj_policy_file_make(source->file, &p->given, changes, hours, &s->policy);
+    s->policy.version = p->now ? p->now->policy.version + 1 : 1;
+    if (source->acl) {
+        s->policy.lists = nj_acl_lists;
+        s->policy.lists_ctx = source->acl;
+    }
+    s->source = source;
+    source->n_refs++;
+    return s;
+}
+
+/* What no shard uses any more goes. */
+static void retire(struct nj_policies *p)
+{
+    uint64_t adopted = p->n_old > 0 && p->port.adopted ? p->port.adopted(p->port.ctx) : 0;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < p->n_old; i++) {
+        if (p->old[i]->policy.version < adopted)
+            free_snapshot(p->old[i]);
+        else
+            p->old[kept++] = p->old[i];
+    }
+    p->n_old = kept;
+}
+
+/* Is there room for one more that is replaced, at once or soon? Others have the lock meanwhile. */
+static bool can_replace(struct nj_policies *p)
+{
+    const struct timespec ms = {.tv_nsec = (long)NJ_MS};
+
+    retire(p);
+    for (uint32_t i = 0; i < ADOPT_LOOKS && p->n_old == NJ_POLICIES_OLD_MAX; i++) {
+        pthread_mutex_unlock(&p->lock);
+        nanosleep(&ms, NULL);
+        pthread_mutex_lock(&p->lock);
+        retire(p);
+    }
+    return p->n_old < NJ_POLICIES_OLD_MAX;
+}
+
+static uint64_t replace(struct nj_policies *p, struct snapshot *s)
+{
+    if (p->port.set)
+        p->port.set(p->port.ctx, &s->policy);
+    p->old[p->n_old++] = p->now;
+    p->now = s;
+    return s->policy.version;
+}
+
+/* --- the life of it ------------------------------------------------------------------------- */
+
+struct nj_policies *nj_policies_new(struct nj_policy_file *first,
+                                    const struct nj_server_config *given,
+                                    const struct nj_server_config *effective, uint32_t minute,
+                                    char *why, size_t n)
+{
+    struct nj_policies *p = calloc(1, sizeof *p);
+
+    if (!p) {
+        nj_fail(why, n, "no memory for a policy");
+        return NULL;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    p->given = *given;
+    p->effective = *effective;
+    NJ_CHECK(!give_slots(p, first, &p->slots)); /* as many slots as classes */
+    p->hours = nj_policy_file_hours(first, minute);
+    p->source = new_source(first, true, why, n);
+    p->now = p->source ? make(p, p->source, NULL, p->hours) : NULL;
+    if (p->now)
+        return p;
+    if (p->source)
+        nj_fail(why, n, "no memory for a policy");
+    nj_policies_free(p);
+    return NULL;
+}
+
+void nj_policies_free(struct nj_policies *p)
+{
+    if (!p)
+        return;
+    for (uint32_t i = 0; i < p->n_old; i++)
+        free_snapshot(p->old[i]);
+    if (p->now)
+        free_snapshot(p->now);
+    if (p->source)
+        put_source(p->source);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+const struct nj_policy *nj_policies_first(const struct nj_policies *p)
+{
+    return &p->now->policy;
+}
+
+void nj_policies_attach(struct nj_policies *p, const struct nj_policy_port *port)
+{
+    pthread_mutex_lock(&p->lock);
+    p->port = *port;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* --- the file again ------------------------------------------------------------------------- */
+
+static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint32_t minute,
+                           struct nj_faults *faults)
+{
+    const char *path = p->given.policy_file;
+    char why[256];
+
+    if (!can_replace(p)) {
+        nj_fault(faults, path, 0, "an lcore has not adopted the last changes yet: try again");
+        nj_policy_file_free(f);
+        return 0;
+    }
+    struct slots slots = p->slots;
+    const struct nj_file_class *homeless = give_slots(p, f, &slots);
+    if (homeless) {
+        nj_fault(faults, path, homeless->line,
+                 "class %s: there is no place for it while responses of classes run that this file "
+                 "leaves out: try again when they are over, or read a file first that has neither",
+                 homeless->name);
+        nj_policy_file_free(f);
+        return 0;
+    }
+    struct source *source = new_source(f, false, why, sizeof why);
+    if (!source) {
+        nj_fault(faults, path, 0, "%s", why);
+        return 0;
+    }
+    uint64_t hours = nj_policy_file_hours(f, minute);
+    struct snapshot *s = make(p, source, NULL, hours);
+    if (!s) {
+        nj_fault(faults, path, 0, "no memory for a policy");
+        put_source(source);
+        return 0;
+    }
+    put_source(p->source);
+    p->source = source;
+    p->slots = slots;
+    p->hours = hours;
+    memset(&p->changes, 0, sizeof p->changes);
+    return replace(p, s);
+}
+
+uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_faults *faults,
+                            struct nj_faults *warnings, char *note, size_t n)
+{
+    struct nj_server_config config = p->given;
+
+    note[0] = '\0';
+    if (!p->given.policy_file) {
+        nj_fault(faults, "nightjar", 0, "no policy file to read again: expected --config FILE");
+        return 0;
+    }
+    struct nj_policy_file *f = nj_policy_file_read(p->given.policy_file, &config, faults);
+    if (!f)
+        return 0;
+    if (!nj_config_same(&config, &p->effective))
+        snprintf(note, n, "changes of [files], [limits] and [log] wait for the next start");
+    pthread_mutex_lock(&p->lock);
+    uint64_t version = adopt_file(p, f, minute, faults);
+    if (version != 0)
+        nj_policy_warn(f, p->given.policy_file, &p->given, warnings);
+    pthread_mutex_unlock(&p->lock);
+    return version;
+}
+
+/* --- hours ---------------------------------------------------------------------------------- */
+
+uint32_t nj_minute_of_day(time_t now)
+{
+    struct tm tm;
+
+    return localtime_r(&now, &tm) ? (uint32_t)(tm.tm_hour * 60 + tm.tm_min) : 0;
+}
+
+uint64_t nj_policies_tick(struct nj_policies *p, uint32_t minute)
+{
+    uint64_t version = 0;
+
+    pthread_mutex_lock(&p->lock);
+    retire(p);
+    uint64_t hours = nj_policy_file_hours(p->source->file, minute);
+    if (hours != p->hours && p->n_old < NJ_POLICIES_OLD_MAX) {
+        struct snapshot *s = make(p, p->source, &p->changes, hours);
+        if (s) {
+            p->hours = hours;
+            version = replace(p, s);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return version;
+}
+
+/* --- by telemetry --------------------------------------------------------------------------- */
+
+/* "KEY=VALUE" into the changes of a class, or of the server (`keys` of which `of` is -1). */
+static bool read_change(struct nj_class_keys *keys, int of, char *pair, char *why, size_t n)
+{
+    char *is = strchr(pair, '=');
+    const char *expected;
+
+    if (!is)
+        return nj_fail(why, n, "%.60s: expected KEY=VALUE", pair) == 0;
+    *is = '\0';
+    int key = nj_class_key_find(pair);
+    if (key < 0 || (of < 0 && !nj_class_key_of_server((uint32_t)key)))
+        return nj_fail(why, n, "%.60s: expected a limit that [%s] of the policy file has", pair,
+                       of < 0 ? "server" : "class NAME") == 0;
+    if (of > 0 && strcmp(pair, "connections") == 0)
+        return nj_fail(why, n, "connections: expected for the class default") == 0;
+    if (!nj_class_key_read(keys, (uint32_t)key, is + 1, &expected))
+        return nj_fail(why, n, "%.60s = %.60s: expected %s", pair, is + 1, expected) == 0;
+    return true;
+}
+
+static bool read_changes(const struct nj_policy_file *f, char *params,
+                         struct nj_policy_changes *changes, char *why, size_t n)
+{
+    struct nj_class_keys fresh = {0};
+    const char *wrong;
+    char *save = NULL, *pair = strtok_r(params, ", ", &save);
+    int of = -1; /* the server's */
+
+    if (pair && strncmp(pair, "class=", 6) == 0) {
+        of = nj_policy_file_class(f, pair + 6);
+        if (of < 0)
+            return nj_fail(why, n, "%.60s: there is no such class", pair) == 0;
+        pair = strtok_r(NULL, ", ", &save);
+    }
+    for (; pair; pair = strtok_r(NULL, ", ", &save))
+        if (!read_change(&fresh, of, pair, why, n))
+            return false;
+    if (fresh.set == 0)
+        return nj_fail(why, n, "nothing to change: expected KEY=VALUE, e.g. rate=5MiB/s") == 0;
+    if (!nj_class_keys_check(&fresh, &wrong))
+        return nj_fail(why, n, "%s", wrong) == 0;
+    nj_class_keys_merge(of < 0 ? &changes->server : &changes->of[of], &fresh);
+    return true;
+}
+
+static uint64_t change(struct nj_policies *p, char *params, struct nj_policy_changes *changes,
+                       char *why, size_t n)
+{
+    if (!can_replace(p)) {
+        nj_fail(why, n, "an lcore has not adopted the last changes yet: try again");
+        return 0;
+    }
+    *changes = p->changes;
+    if (!read_changes(p->source->file, params, changes, why, n))
+        return 0;
+    struct snapshot *s = make(p, p->source, changes, p->hours);
+    if (!s) {
+        nj_fail(why, n, "no memory");
+        return 0;
+    }
+    p->changes = *changes;
+    return replace(p, s);
+}
+
+uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t n)
+{
+    struct nj_policy_changes *changes = malloc(sizeof *changes);
+    char *copy = strdup(params);
+    uint64_t version = 0;
+
+    if (changes && copy) {
+        pthread_mutex_lock(&p->lock);
+        version = change(p, copy, changes, why, n);
+        pthread_mutex_unlock(&p->lock);
+    } else {
+        nj_fail(why, n, "no memory");
+    }
+    free(changes);
+    free(copy);
+    return version;
+}
+
+void nj_policies_see(struct nj_policies *p, void (*see)(void *ctx, const struct nj_policy *policy),
+                     void *ctx)
+{
+    pthread_mutex_lock(&p->lock);
+    see(ctx, &p->now->policy);
+    pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/policy_warn.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "config/option_set.h"
+
+struct warner {
+    const struct nj_policy_file *f;
+    const char *path;
+    const struct nj_server_config *given;
+    struct nj_faults *told;
+};
+
+/* --- where things stand ----------------------------------------------------------------------- */
+
+/* The words of a section's name: how many, at most three. */
+static int section_words(const struct nj_ini_section *s, char word[3][NJ_INI_NAME_BYTES])
+{
+    word[0][0] = word[1][0] = word[2][0] = '\0';
+    return sscanf(s->name, "%63s %63s %63s", word[0], word[1], word[2]);
+}
+
+static bool same_key(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
+            return false;
+    return *a == *b;
+}
+
+/* The line of a key in [KIND] or [KIND NAME]; 0: it is not there. */
+static uint32_t line_of(const struct warner *w, const char *kind, const char *name, const char *key)
+{
+    const struct nj_ini *ini = w->f->ini;
+    char word[3][NJ_INI_NAME_BYTES];
+
+    for (uint32_t i = 0; i < ini->n_sections; i++) {
+        const struct nj_ini_section *s = &ini->section[i];
+        if (section_words(s, word) != (name ? 2 : 1) || strcmp(word[0], kind) != 0 ||
+            (name && strcmp(word[1], name) != 0))
+            continue;
+        for (uint32_t k = s->first; k < s->first + s->n; k++)
+            if (same_key(ini->entry[k].key, key))
+                return ini->entry[k].line;
+    }
+    return 0;
+}
+
+static bool holds_always(struct nj_hours h)
+{
+    return h.from == h.to;
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+/* White space and a semicolon: somebody meant a comment. */
+static const char *looks_like_comment(const char *value)
+{
+    for (const char *p = value; (p = strchr(p, ';')); p++)
+        if (p > value && (p[-1] == ' ' || p[-1] == '\t'))
+            return p;
+    return NULL;
+}
+
+static void warn_of_text(const struct warner *w)
+{
+    for (uint32_t i = 0; i < w->f->ini->n_entries; i++) {
+        const struct nj_ini_entry *e = &w->f->ini->entry[i];
+        const char *mark = looks_like_comment(e->value);
+        if (mark)
+            nj_fault(w->told, w->path, e->line,
+                     "warning: %s = %.80s: \"%.40s\" is part of the value; a comment behind one "
+                     "begins with #",
+                     e->key, e->value, mark);
+        if (same_key(e->key, "path") && strchr(e->value, '*'))
+            nj_fault(w->told, w->path, e->line,
+                     "warning: path = %.80s: * stands for itself; a path takes all that begins "
+                     "so, e.g. /iso/",
+                     e->value);
+    }
+}
+
+/* --- classes that others leave nothing -------------------------------------------------------- */
+
+/* Does `x` take all that `c` takes, by what they say besides path and host? */
+static bool takes_clients_of(const struct nj_file_class *x, const struct nj_file_class *c)
+{
+    bool lists = x->lists == 0 || (c->lists != 0 && (c->lists & ~x->lists) == 0);
+    bool header =
+        x->header.n_bytes == 0 || (nj_str_eq(x->header, c->header) &&
+                                   (x->value.n_bytes == 0 || nj_str_eq(x->value, c->value)));
+    bool hours =
+        holds_always(x->hours) || (x->hours.from == c->hours.from && x->hours.to == c->hours.to);
+    return lists && header && hours;
+}
+
+static bool takes_path(const struct nj_file_class *x, struct nj_str path)
+{
+    for (uint32_t i = 0; i < x->n_paths; i++)
+        if (nj_str_begins(path, x->path[i]))
+            return true;
+    return x->n_paths == 0;
+}
+
+static bool takes_host(const struct nj_file_class *x, struct nj_str host)
+{
+    for (uint32_t i = 0; i < x->n_hosts; i++)
+        if (nj_str_eq(host, x->host[i]))
+            return true;
+    return x->n_hosts == 0;
+}
+
+/* The class before `c` that takes all of its requests below `path`; NULL: none does alone. */
+static const struct nj_file_class *taker(const struct warner *w, const struct nj_file_class *c,
+                                         struct nj_str path)
+{
+    for (const struct nj_file_class *x = &w->f->class_at[1]; x < c; x++) {
+        bool all = takes_clients_of(x, c) && takes_path(x, path);
+        for (uint32_t i = 0; i < c->n_hosts; i++)
+            all &= takes_host(x, c->host[i]);
+        if (all && (c->n_hosts > 0 || x->n_hosts == 0))
+            return x;
+    }
+    return NULL;
+}
+
+static void warn_of_shadows(const struct warner *w)
+{
+    const struct nj_str any = {"", 0};
+
+    for (uint32_t i = 1; i < w->f->n_classes; i++) {
+        const struct nj_file_class *c = &w->f->class_at[i], *x = NULL;
+        uint32_t n = 0, n_paths = c->n_paths ? c->n_paths : 1;
+        for (uint32_t k = 0; k < n_paths; k++) {
+            const struct nj_file_class *other = taker(w, c, c->n_paths ? c->path[k] : any);
+            n += other != NULL;
+            x = other ? other : x;
+        }
+        if (n == n_paths) {
+            nj_fault(w->told, w->path, c->line,
+                     "warning: [class %s]: no request is of it: [class %s] in line %u comes first "
+                     "and takes all of them",
+                     c->name, x->name, x->line);
+            continue;
+        }
+        for (uint32_t k = 0; k < c->n_paths; k++)
+            if ((x = taker(w, c, c->path[k])))
+                nj_fault(w->told, w->path, line_of(w, "class", c->name, "path"),
+                         "warning: [class %s]: nothing below %.*s is of it: [class %s] in line %u "
+                         "comes first",
+                         c->name, (int)c->path[k].n_bytes, c->path[k].p, x->name, x->line);
+    }
+}
+
+/* --- rates ------------------------------------------------------------------------------------ */
+
+static void warn_of_rates_at(const struct warner *w, const struct nj_policy *p, const char *when)
+{
+    uint64_t sum = 0, most = p->total.ceiling ? p->total.ceiling : p->total.rate;
+    char all[32], server[32];
+
+    for (uint32_t i = 0; i < p->n_classes; i++)
+        sum += p->classes[i].total.rate;
+    if (most == 0 || sum <= most)
+        return;
+    nj_show_rate(sum, all, sizeof all);
+    nj_show_rate(most, server, sizeof server);
+    uint32_t line = line_of(w, "server", NULL, "rate");
+    nj_fault(w->told, w->path, line,
+             "warning: the rates of the classes are %s together%s, and the server has %s: none is "
+             "sure of its own; what is meant as a bound only is a ceiling",
+             all, when, server);
+}
+
+/* Once: at the first minute of the day when it is so. */
+static void warn_of_rates(const struct warner *w)
+{
+    uint64_t before = UINT64_MAX;
+    uint32_t n_before = w->told->n;
+    struct nj_policy p;
+    char when[32];
+
+    for (uint32_t minute = 0; minute < 24 * 60 && w->told->n == n_before; minute++) {
+        uint64_t hours = nj_policy_file_hours(w->f, minute);
+        if (hours == before)
+            continue;
+        nj_policy_file_make(w->f, w->given, NULL, hours, &p);
+        snprintf(when, sizeof when, minute ? " from %02u:%02u on" : "", minute / 60, minute % 60);
+        warn_of_rates_at(w, &p, when);
+        before = hours;
+    }
+}
+
+/* --- keys without effect ---------------------------------------------------------------------- */
+
+static void NJ_PRINTF(4, 5)
+    useless(const struct warner *w, const char *class_name, const char *key, const char *why, ...)
+{
+    uint32_t line =
+        class_name ? line_of(w, "class", class_name, key) : line_of(w, "server", NULL, key);
+    char text[160];
+    va_list ap;
+
+    va_start(ap, why);
+    vsnprintf(text, sizeof text, why, ap);
+    va_end(ap);
+    if (line > 0)
+        nj_fault(w->told, w->path, line, "warning: %s: without effect: %s", key, text);
+}
+
+static bool has_limit(const struct nj_limit *l)
+{
+    return l->rate != 0 || l->ceiling != 0;
+}
+
+static uint64_t most_of(const struct nj_limit *l)
+{
+    return l->ceiling ? l->ceiling : l->rate;
+}
+
+/* `c` is the class as it is at some hour, with what it has from the default one. */
+static void warn_of_class(const struct warner *w, const struct nj_policy *p,
+                          const struct nj_class *c)
+{
+    const struct {
+        const char *key, *of;
+        const struct nj_limit *l;
+    } bursts[] = {{"burst", "rate nor ceiling", &c->total},
+                  {"client_burst", "client_rate nor client_ceiling", &c->client},
+                  {"request_burst", "request_rate nor request_ceiling", &c->request},
+                  {"rate_after", "request_rate nor request_ceiling", &c->request}};
+    const struct {
+        const char *key, *by;
+        const struct nj_limit *inner, *outer;
+    } pairs[] = {{"ceiling", "the server", &c->total, &p->total},
+                 {"client_rate", "the class", &c->client, &c->total},
+                 {"request_rate", "a client", &c->request, &c->client}};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bursts); i++)
+        if (!has_limit(bursts[i].l))
+            useless(w, c->name, bursts[i].key, "neither %s is set", bursts[i].of);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(pairs); i++)
+        if (has_limit(pairs[i].inner) && has_limit(pairs[i].outer) &&
+            most_of(pairs[i].inner) > most_of(pairs[i].outer))
+            useless(w, c->name, pairs[i].key, "%s has less", pairs[i].by);
+    if (c->caps.requests_per_s == 0)
+        useless(w, c->name, "requests_burst", "requests is not set");
+    if (c->action != NJ_ACTION_LATER)
+        useless(w, c->name, "retry_after", "the action is not later");
+    for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_n_keys(); i++) {
+        const char *key = nj_class_key_name(i);
+        if (strcmp(key, "action") != 0 && strcmp(key, "retry_after") != 0 &&
+            strcmp(key, "connections") != 0)
+            useless(w, c->name, key, "no request of this class is served");
+    }
+}
+
+/* All classes, as if each were within its hours, and no section with hours held. */
+static void warn_of_classes(const struct warner *w)
+{
+    struct nj_policy p;
+
+    nj_policy_file_make(w->f, w->given, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
+    for (uint32_t i = 0; i < p.n_classes; i++) {
+        bool others = false; /* hours may give its keys a meaning */
+        for (uint32_t k = 0; k < w->f->n_overrides; k++)
+            others |=
+                w->f->override[k].class_index == nj_policy_file_class(w->f, p.classes[i].name);
+        if (!others)
+            warn_of_class(w, &p, &p.classes[i]);
+    }
+    if (w->f->deny == 0 && !w->f->allow_only)
+        useless(w, NULL, "deny_action", "there is neither allow nor deny");
+}
+
+/* Handlers may name it; where there are none, something was forgotten. */
+static void warn_of_no_match(const struct warner *w)
+{
+    for (uint32_t i = 1; i < w->f->n_classes && w->given->n_routes == 0; i++) {
+        const struct nj_file_class *c = &w->f->class_at[i];
+        if (!c->has_match && !c->lacks)
+            nj_fault(w->told, w->path, c->line,
+                     "warning: [class %s]: matches nothing: add path, host, list or header",
+                     c->name);
+    }
+}
+
+static void warn_of_lists(const struct warner *w)
+{
+    char word[3][NJ_INI_NAME_BYTES];
+
+    for (uint32_t i = 0; i < w->f->n_lists; i++) {
+        uint32_t n = 0, line = 0;
+        for (uint32_t k = 0; k < w->f->n_networks; k++)
+            n += w->f->network[k].lists >> i & 1;
+        for (uint32_t k = 0; k < w->f->ini->n_sections; k++)
+            if (section_words(&w->f->ini->section[k], word) == 2 && strcmp(word[0], "list") == 0 &&
+                strcmp(word[1], w->f->list[i]) == 0)
+                line = w->f->ini->section[k].line;
+        if (n == 0)
+            nj_fault(w->told, w->path, line, "warning: [list %s]: nobody is on it", w->f->list[i]);
+        if (!(w->f->list_used >> i & 1))
+            nj_fault(w->told, w->path, line,
+                     "warning: [list %s]: without effect: no class, allow or deny names it",
+                     w->f->list[i]);
+    }
+}
+
+/* What the command line says, too. */
+static void warn_of_overruled(const struct warner *w)
+{
+    const struct nj_server_config *g = w->given;
+    const struct {
+        const char *class_name, *key, *option;
+        bool given;
+    } limits[] = {
+        {NULL, "rate", "rate", g->rate != 0},
+        {NULL, "ceiling", "rate", g->rate != 0},
+        {"default", "client_rate", "rate-per-client", g->rate_per_client != 0},
+        {"default", "request_rate", "rate-per-request", g->rate_per_request != 0},
+        {"default", "rate_after", "rate-after", g->rate_after != 0},
+        {"default", "connections", "connections-per-client", g->connections_per_client != 0},
+        {"default", "streams", "streams-per-client", g->streams_per_client != 0},
+        {"default", "requests", "requests-per-client", g->requests_per_client != 0},
+    };
+    const struct nj_config_name *c;
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(limits); i++)
+        if (limits[i].given)
+            useless(w, limits[i].class_name, limits[i].key, "--%s of the command line wins",
+                    limits[i].option);
+    for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
+        uint32_t line = nj_config_has(g, c->name) ? line_of(w, c->section, NULL, c->name) : 0;
+        if (line > 0)
+            nj_fault(w->told, w->path, line,
+                     "warning: %s: without effect: --%s of the command line wins", c->name,
+                     c->name);
+    }
+}
+
+/* Who may be anybody has no limits of a client. */
+static void warn_of_proxies(const struct warner *w)
+{
+    uint32_t line = w->f->ini ? line_of(w, "client", NULL, "trusted_proxy") : 0;
+
+    for (uint32_t i = 0; i < w->f->n_networks; i++) {
+        const struct nj_network *net = &w->f->network[i];
+        bool v4 = nj_addr_is_v4(&net->addr);
+        if (net->lists & w->f->trusted && net->bits == (v4 ? 96 : 0))
+            nj_fault(w->told, line ? w->path : "--trusted-proxy", line,
+                     "warning: %s: everybody is a trusted proxy: connections have no limits, and "
+                     "a header may name any client",
+                     v4 ? "0.0.0.0/0" : "::/0");
+    }
+}
+
+void nj_policy_warn(const struct nj_policy_file *f, const char *path,
+                    const struct nj_server_config *given, struct nj_faults *warnings)
+{
+    const struct warner w = {f, path, given, warnings};
+
+    warn_of_proxies(&w);
+    if (!f->ini)
+        return;
+    warn_of_text(&w);
+    warn_of_shadows(&w);
+    warn_of_rates(&w);
+    warn_of_classes(&w);
+    warn_of_no_match(&w);
+    warn_of_lists(&w);
+    warn_of_overruled(&w);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which lcore polls which port. An lcore polls one port, so that it has one link, one set of
+ * addresses, and memory near that device. Pure. */
+#ifndef NJ_CONFIG_PORT_LCORES_H
+#define NJ_CONFIG_PORT_LCORES_H
+
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+struct nj_port_wish {
+    int id;           /* DPDK's number of the port */
+    int node;         /* NUMA node of its device; -1: none in particular */
+    cpu_set_t lcores; /* ids of the lcores that it is to have; empty: its part of the others */
+};
+
+struct nj_lcore_at {
+    unsigned id;
+    int node; /* NUMA node of its CPU */
+};
+
+/*
+ * port_of[i] becomes the index of the port that lcore[i] polls. The ports that name no lcores share
+ * those that nobody names as evenly as these divide, in the order of `lcore`, but those of a port's
+ * node first. The sets of two ports have nothing in common. Returns 0, or -1 with what is wrong in
+ * `why`: an lcore without a port, a port without an lcore, an lcore that is not there.
+ */
+int nj_port_lcores(const struct nj_lcore_at *lcore, uint32_t n_lcores,
+                   const struct nj_port_wish *port, uint32_t n_ports,
+                   uint8_t port_of[NJ_SHARDS_MAX], char *why, size_t why_bytes);
+
+#endif

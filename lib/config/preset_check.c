@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a preset expects of its port, beside what the port has. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/error_text.h"
+#include "config/preset.h"
+#include "dpdk/eal.h"
+#include "log/log.h"
+#include "topo/pci.h"
+
+/* Lines that grow. */
+struct lines {
+    const struct nj_preset *preset;
+    const struct nj_dpdk_port *port;
+    char *text;
+    size_t n, at;
+};
+
+static NJ_PRINTF(2, 3) void differs(struct lines *l, const char *format, ...)
+{
+    char what[256];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(what, sizeof what, format, ap);
+    va_end(ap);
+    int n = snprintf(l->text + l->at, l->n - l->at, "%spreset %s: %s: expected %s",
+                     l->at ? "\n" : "", l->preset->file->name, l->port->name, what);
+    l->at = n < 0 || (size_t)n >= l->n - l->at ? l->n - 1 : l->at + (size_t)n;
+}
+
+static bool fits(struct nj_str words, const char *word)
+{
+    return nj_str_eq(words, NJ_STR("any")) ||
+           nj_preset_has(words, (struct nj_str){word, (uint32_t)strlen(word)});
+}
+
+static void compare_driver(struct lines *l)
+{
+    struct nj_str expected = l->preset->driver;
+
+    if (!fits(expected, l->port->driver))
+        differs(l, "driver %.*s, the port's is %s", (int)expected.n_bytes, expected.p,
+                l->port->driver);
+}
+
+/* Only a PCI device is bound to anything. */
+static void compare_binding(struct lines *l, const char *sysfs)
+{
+    struct nj_str expected = l->preset->bind;
+    char driver[64];
+
+    if (nj_pci_driver_of(sysfs, l->port->name, driver, sizeof driver) && !fits(expected, driver))
+        differs(l, "it bound to %.*s, it is to %s", (int)expected.n_bytes, expected.p, driver);
+}
+
+static void compare_queues(struct lines *l, uint32_t n_shards)
+{
+    const struct nj_dpdk_port *port = l->port;
+    uint32_t expected = n_shards < l->preset->queues ? n_shards : l->preset->queues;
+
+    if (port->n_rxq < expected || port->n_txq < expected)
+        differs(l,
+                "%u queue%s of each direction for %u lcore%s, the port has %u to receive and %u "
+                "to send",
+                expected, expected == 1 ? "" : "s", n_shards, n_shards == 1 ? "" : "s", port->n_rxq,
+                port->n_txq);
+}
+
+static void compare_offloads(struct lines *l)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {{NJ_PRESET_RX_CHECKSUM, "checksums of received packets by the device"},
+                 {NJ_PRESET_TX_CHECKSUM, "checksums of sent packets by the device"},
+                 {NJ_PRESET_TSO, "TSO by the device"}};
+    const struct nj_dpdk_port *port = l->port;
+    uint32_t has = (port->rx_csum ? NJ_PRESET_RX_CHECKSUM : 0u) |
+                   (port->tx.tcp_csum ? NJ_PRESET_TX_CHECKSUM : 0u) |
+                   (port->tx.tso ? NJ_PRESET_TSO : 0u);
+    uint32_t odd = (has ^ l->preset->offloads) & ~l->preset->offloads_open;
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++)
+        if (odd & names[i].bit)
+            differs(l, "%s%s, the port %s", has & names[i].bit ? "no " : "", names[i].name,
+                    has & names[i].bit ? "does it" : "has none");
+}
+
+/* With one lcore, or fewer queues than lcores, RSS is of no use. */
+static void compare_rss(struct lines *l, uint32_t n_shards)
+{
+    const struct nj_dpdk_port *port = l->port;
+    bool by_device = port->steering == NJ_STEER_MISS;
+
+    if (n_shards == 1 || n_shards > port->n_rxq)
+        return;
+    if (l->preset->rss == NJ_PRESET_RSS_DEVICE && !by_device)
+        differs(l, "RSS of the device, the port: %s", port->spread);
+    if (l->preset->rss == NJ_PRESET_RSS_RINGS && by_device)
+        differs(l, "no usable RSS, the port: %s", port->spread);
+}
+
+void nj_presets_differences(const struct nj_presets *p, const struct nj_dpdk_port *port,
+                            uint32_t n_shards, bool offload, const char *sysfs, char *text,
+                            size_t n)
+{
+    struct lines l = {.port = port, .text = text, .n = n};
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < p->n_devices; i++) {
+        if (strcmp(p->device[i].name, port->name) != 0)
+            continue;
+        l.preset = &p->device[i].preset;
+        compare_driver(&l);
+        compare_binding(&l, sysfs);
+        compare_queues(&l, n_shards);
+        if (offload)
+            compare_offloads(&l);
+        compare_rss(&l, n_shards);
+    }
+}
+
+int nj_presets_check_ports(const struct nj_presets *p, char *why, size_t n)
+{
+    const char *complaint = nj_eal_complaint();
+
+    for (uint32_t i = 0; i < p->n_devices; i++)
+        if (!nj_dpdk_has_port(p->device[i].name))
+            return nj_fail(why, n,
+                           "preset %s: DPDK made no port of %s%s%s "
+                           "(NJ_EAL_VERBOSE=1 shows all it said)",
+                           p->device[i].preset.file->name, p->device[i].name,
+                           *complaint ? ": " : "", complaint);
+    return 0;
+}
+
+void nj_presets_compare(const struct nj_presets *p, const struct nj_dpdk_port *port,
+                        uint32_t n_shards, bool offload)
+{
+    char text[2048];
+
+    nj_presets_differences(p, port, n_shards, offload, "/sys/bus/pci/devices", text, sizeof text);
+    if (text[0])
+        nj_say(NJ_SAY_WARNING, "%s", text);
+}

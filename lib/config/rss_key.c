@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/rss_key.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* One of five or so spreads: that none of so many does has a probability below 10^-90. */
+#define TRIES 1000u
+
+bool nj_rss_key_read(const char *text, struct nj_rss_key *key)
+{
+    static const struct nj_rss_key none;
+
+    for (unsigned i = 0; i < NJ_RSS_KEY_BYTES; i++) {
+        text += i > 0 && *text == ':';
+        if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]) ||
+            sscanf(text, "%2hhx", &key->b[i]) != 1)
+            return false;
+        text += 2;
+    }
+    return *text == '\0' && memcmp(key, &none, sizeof none) != 0;
+}
+
+bool nj_rss_key_draw(struct nj_rss_key *key)
+{
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (getrandom(key, sizeof *key, 0) != (ssize_t)sizeof *key)
+            return false;
+        if (nj_rss_key_spreads(key))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the key comes from by which connections find their lcore: the operator, or chance. */
+#ifndef NJ_CONFIG_RSS_KEY_H
+#define NJ_CONFIG_RSS_KEY_H
+
+#include "net/flow_steering.h"
+
+/* 80 hexadecimal digits, not all of them zero; colons between bytes may stand. */
+bool nj_rss_key_read(const char *text, struct nj_rss_key *key);
+
+/* A random one, of those that spread (nj_rss_key_spreads()). False: there are no random numbers. */
+bool nj_rss_key_draw(struct nj_rss_key *key);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operator's policy, as far as a shard carries it out: who may connect, and how many times; and
+ * the change from one policy to the next.
+ */
+#include "conn/abuse_counts.h"
+#include "conn/conn.h"
+#include "shard/shard_internal.h"
+
+/* Clients of a shard that shares nothing with others, as in tests. */
+#define OWN_CLIENTS_MAX 4096u
+/* Connections that are looked at per step after a change: 50 ns each, unless the policy has long
+ * lists of networks. */
+#define CHECK_MAX       1024u
+
+bool nj__policy_init(struct nj_shard *s, nj_ns now)
+{
+    struct nj_shape_config c = {
+        .shared = s->cfg.shape,
+        .policy = s->cfg.policy ? s->cfg.policy : &nj_policy_none,
+        .counters = &s->counters,
+        .paced_max = s->txns.pool.n_max + 1, /* one is of two classes while it moves */
+    };
+    if (!c.shared)
+        c.shared = s->own_shared = nj_shape_shared_new(OWN_CLIENTS_MAX);
+    if (!c.shared)
+        return false;
+    s->txns.clients = nj_shape_clients(c.shared);
+    s->txns.shape = nj_shape_new(&c, now);
+    atomic_store_explicit(&s->policy_wanted, c.policy, memory_order_relaxed);
+    atomic_store_explicit(&s->policy_version, c.policy->version, memory_order_relaxed);
+    s->check_at = UINT32_MAX;
+    return s->txns.shape != NULL;
+}
+
+void nj__policy_fini(struct nj_shard *s)
+{
+    if (s->txns.shape)
+        nj_shape_free(s->txns.shape);
+    if (s->own_shared)
+        nj_shape_shared_free(s->own_shared);
+    s->txns.shape = NULL;
+    s->own_shared = NULL;
+}
+
+/* --- connections --------------------------------------------------------------------------- */
+
+static enum nj_tcp_door door(const struct nj_shard *s, const struct nj_addr *remote)
+{
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+
+    if (nj_likely(!nj_policy_has_door(p)))
+        return NJ_TCP_DOOR_OPEN;
+    switch (nj_policy_admit(p, remote)) {
+    case NJ_ACTION_DROP:
+        return NJ_TCP_DOOR_SILENT;
+    case NJ_ACTION_RESET:
+        return NJ_TCP_DOOR_RESET;
+    case NJ_ACTION_SERVE: /* the others are for requests */
+    case NJ_ACTION_FORBID:
+    case NJ_ACTION_LATER:
+        break;
+    }
+    return NJ_TCP_DOOR_OPEN;
+}
+
+enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote)
+{
+    return door(shard, remote);
+}
+
+/* A connection is counted for its client only while there is a limit: one that says nothing is to
+ * cost nothing. So those that were open when a limit came are not counted. */
+static bool has_room(struct nj_conn *c)
+{
+    struct nj_shard *s = c->shard;
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    const struct nj_client_caps *caps = &p->classes[0].caps;
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+
+    if (caps->conns_max == 0 || nj_policy_trusts(p, remote))
+        return true;
+    struct nj_client *client =
+        nj_txns_client(&s->txns, nj_policy_client_of(p, &s->cfg.client_key, remote), remote);
+    if (nj_client_conn_begin(client, caps)) {
+        c->client = client;
+        return true;
+    }
+    nj_txns_client_put(&s->txns, client);
+    return false;
+}
+
+bool nj__policy_welcomes(struct nj_conn *c)
+{
+    struct nj_shard *s = c->shard;
+
+    if (door(s, &c->tcb->flow.tuple.remote) != NJ_TCP_DOOR_OPEN) { /* it changed in this moment */
+        nj_count(&s->counters, NJ_C_conn_denied);
+        return false;
+    }
+    if (has_room(c))
+        return true;
+    nj__abuse(s, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
+    return false;
+}
+
+void nj__policy_forgets(struct nj_conn *c)
+{
+    if (!c->client)
+        return;
+    nj_client_conn_end(c->client);
+    nj_txns_client_put(&c->shard->txns, c->client);
+    c->client = NULL;
+}
+
+/* Some more of the connections that were open when the policy changed. Objects keep their places in
+ * the pool, and those that are made meanwhile are asked by themselves. */
+static uint32_t check_some(struct nj_shard *s, nj_ns now)
+{
+    uint32_t n = 0;
+
+    for (; n < CHECK_MAX && s->check_at < s->conns.n_touched; n++) {
+        struct nj_conn *c = nj_pool_at(&s->conns, s->check_at++);
+        if (c->shard != s || c->tcb->state == NJ_TCP_CLOSED ||
+            door(s, &c->tcb->flow.tuple.remote) == NJ_TCP_DOOR_OPEN)
+            continue;
+        nj_count(&s->counters, NJ_C_conn_denied);
+        nj__conn_reset(c, now);
+    }
+    if (s->check_at >= s->conns.n_touched)
+        s->check_at = UINT32_MAX;
+    return n;
+}
+
+/* --- change -------------------------------------------------------------------------------- */
+
+void nj_shard_set_policy(struct nj_shard *s, const struct nj_policy *policy)
+{
+    atomic_store_explicit(&s->policy_wanted, policy ? policy : &nj_policy_none,
+                          memory_order_release);
+}
+
+uint64_t nj_shard_policy_version(const struct nj_shard *s)
+{
+    return atomic_load_explicit(&s->policy_version, memory_order_acquire);
+}
+
+static const struct nj_policy *wanted(const struct nj_shard *s)
+{
+    return atomic_load_explicit(&s->policy_wanted, memory_order_acquire);
+}
+
+static void wake(void *ctx, void *waiter)
+{
+    (void)ctx;
+    nj__conn_wake(waiter);
+}
+
+uint32_t nj__policy_run(struct nj_shard *s, nj_ns now)
+{
+    const struct nj_policy *p = wanted(s);
+    uint32_t n = 0;
+
+    if (nj_unlikely(p != nj_shape_policy(s->txns.shape))) {
+        nj_shape_adopt(s->txns.shape, p, now);
+        s->check_at = nj_policy_has_door(p) ? 0 : UINT32_MAX;
+        nj__shares_restart(s);
+    }
+    if (nj_unlikely(s->check_at != UINT32_MAX))
+        n = check_some(s, now);
+    n += nj_shape_run(s->txns.shape, now, wake, s);
+    uint64_t version = atomic_load_explicit(&s->policy_version, memory_order_relaxed);
+    if (nj_unlikely(version != p->version) && nj_shape_settled(s->txns.shape))
+        atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
+    return n;
+}
+
+nj_ns nj__policy_next(const struct nj_shard *s)
+{
+    bool changes = wanted(s) != nj_shape_policy(s->txns.shape) || s->check_at != UINT32_MAX;
+    return changes ? 0 : nj_shape_next(s->txns.shape);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is asked on a connection: by the site, or by the handler of a route. Requests of routes are
+ * noted in the order they come; each connection's turn begins some of them.
+ */
+#include "conn/abuse_counts.h"
+#include "conn/conn.h"
+#include "shard/shard_internal.h"
+
+#define CREDIT_MAX_NS (10 * NJ_MS) /* a connection pays back no more than this */
+
+/* In glitches (h2.h), beside the 2 that any reset costs: a connection ends after some 170 resets of
+ * requests that a worker was busy with, in a row. */
+#define RESET_RUNNING_COST 4u
+
+/* --- HTTP/2 as a framing -------------------------------------------------------------------- */
+
+static void note_work(struct nj_h2_stream *st)
+{
+    nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
+}
+
+static int respond(void *stream, uint16_t status, const struct nj_field *fields, uint32_t n_fields,
+                   uint64_t stamp, struct nj_body *body)
+{
+    note_work(stream);
+    return nj_h2_respond_stamped(stream, status, fields, n_fields, stamp, body);
+}
+
+static bool respond_again(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)
+{
+    note_work(stream);
+    return nj_h2_respond_again(stream, status, stamp, body);
+}
+
+static int trailers(void *stream, const struct nj_field *fields, size_t n_fields)
+{
+    return nj_h2_trailers(stream, fields, n_fields);
+}
+
+static void consume(void *stream, size_t n_bytes)
+{
+    note_work(stream); /* a WINDOW_UPDATE may be due */
+    nj_h2_consume(stream, n_bytes);
+}
+
+static void reset(void *stream, enum nj_reset why)
+{
+    static const uint32_t code[] = {
+        [NJ_RESET_INTERNAL] = 2, /* INTERNAL_ERROR */
+        [NJ_RESET_REFUSED] = 7,  /* REFUSED_STREAM */
+        [NJ_RESET_CANCEL] = 8,   /* CANCEL */
+        [NJ_RESET_CALM] = 11,    /* ENHANCE_YOUR_CALM (RFC 9113 7) */
+    };
+
+    note_work(stream);
+    nj_h2_reset(stream, code[why]);
+}
+
+static void go_on(void *stream)
+{
+    note_work(stream);
+    nj_h2_continue(stream);
+}
+
+static void prioritize(void *stream, uint8_t urgency, bool incremental)
+{
+    nj_h2_prioritize(stream, urgency, incremental);
+}
+
+static const struct nj_framing framing = {
+    .respond = respond,
+    .respond_again = respond_again,
+    .trailers = trailers,
+    .resume = nj__conn_wake,
+    .consume = consume,
+    .reset = reset,
+    .go_on = go_on,
+    .prioritize = prioritize,
+};
+
+static void abuse(void *shard, enum nj_counter why, const struct nj_addr *client)
+{
+    nj__abuse_of(shard, why, client);
+}
+
+static void forget(struct nj_txn *t)
+{
+    nj__stacks_forget(t->conn->shard, t);
+}
+
+const struct nj_txn_events nj__txn_events = {
+    .abuse = abuse,
+    .again = nj__conn_ask_again,
+    .watch = nj__txn_watch,
+    .forget = forget,
+    .wake = nj__conn_wake,
+};
+
+/* --- what HTTP/2 says ---------------------------------------------------------------------- */
+
+static struct nj_txn *txn_of(const struct nj_h2_stream *st)
+{
+    return nj_h2_stream_user(st);
+}
+
+static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
+{
+    return (struct nj_txn_origin){
+        .framing = &framing,
+        .stream = st,
+        .stream_id = nj_h2_stream_id(st),
+        .conn = c,
+        .conn_number = c->talk->number,
+        .remote = &c->tcb->flow.tuple.remote,
+        .rport = c->tcb->flow.tuple.rport,
+    };
+}
+
+static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *head)
+{
+    struct nj_txns *set = &c->shard->txns;
+    struct nj_txn_origin from = origin(c, st);
+    struct nj_target target; /* one reading of it, for policy, routes and files */
+    struct nj_txn *t;
+
+    nj_site_target(set->site, head->path, &target);
+    bool is_served = nj_txn_begin(set, &from, head, target.path, &t);
+    nj_h2_stream_set_user(st, t);
+    if (!is_served)
+        return;
+    struct nj_exchange *x = nj_http_serve(t, head, &target, c->talk->peer.n);
+    if (!x)
+        return;
+    nj_exchange_join(x, &c->talk->peer);
+    if (!c->talk->asked)
+        c->talk->asked = nj_exchange_node(x);
+}
+
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *head)
+{
+    struct nj_conn *c = user;
+    enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_HANDLER);
+
+    c->moved = true;
+    request(c, st, head);
+    nj_stage(&c->shard->stages, was);
+}
+
+/* The next that has not been offered, after this one. */
+static void pass_asked(struct nj_talk *talk)
+{
+    struct nj_list *next = talk->asked->next;
+    talk->asked = next == &talk->peer.exchanges ? NULL : next;
+}
+
+/* A peer that leaves work behind which nobody stops pays for it: it can have us do the most with
+ * the least. */
+static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
+{
+    struct nj_conn *c = user;
+    struct nj_txn *t = txn_of(st);
+    struct nj_exchange *x = t ? t->exchange : NULL;
+
+    c->moved = true;
+    if (!t) /* there was no place for one */
+        return;
+    if (x && c->talk->asked == nj_exchange_node(x))
+        pass_asked(c->talk);
+    nj_txn_end(t, complete);
+    if (x && nj_exchange_is_away(x) && nj_h2_stream_was_reset(st))
+        nj_h2_charge(c->talk->h2, RESET_RUNNING_COST);
+}
+
+static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
+{
+    struct nj_conn *c = user;
+    struct nj_txn *t = txn_of(st);
+
+    c->moved = true;
+    if (t)
+        t->body_moved = true;
+    if (t && t->exchange)
+        nj_exchange_data(t->exchange, data, n_bytes);
+    else
+        nj_h2_consume(st, n_bytes);
+}
+
+static void on_end(void *user, struct nj_h2_stream *st)
+{
+    struct nj_conn *c = user;
+    struct nj_txn *t = txn_of(st);
+
+    c->moved = true;
+    if (t)
+        t->whole = true;
+    if (t && t->exchange)
+        nj_exchange_body_end(t->exchange);
+}
+
+static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *head,
+                       uint16_t status)
+{
+    struct nj_conn *c = user;
+    struct nj_txn_origin from = origin(c, st);
+
+    nj_txn_refused(&c->shard->txns, &from, head, status);
+}
+
+const struct nj_h2_events nj__conn_h2_events = {
+    .on_request = on_request,
+    .on_stream_close = on_stream_close,
+    .on_refused = on_refused,
+};
+
+const struct nj_h2_events nj__conn_h2_route_events = {
+    .on_request = on_request,
+    .on_stream_close = on_stream_close,
+    .on_data = on_data,
+    .on_end = on_end,
+    .on_refused = on_refused,
+};
+
+/* --- turns --------------------------------------------------------------------------------- */
+
+/* A connection's turn: what it asked for is begun, but not more than its share. */
+void nj__conn_serve(struct nj_conn *c, nj_ns now)
+{
+    struct nj_talk *talk = c->talk;
+
+    if (c->state == H2 && talk->asked) {
+        uint32_t most = c->shard->cfg.round_tasks ? c->shard->cfg.round_tasks : NJ_ROUND_TASKS;
+        talk->credit_ns = talk->credit_ns < 0 ? talk->credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
+        for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < most; n++) {
+            struct nj_exchange *x = nj_exchange_of_node(talk->asked);
+            pass_asked(talk);
+            if (nj__handlers_may_begin(c->shard, x) != NJ_BEGIN_NOW)
+                continue; /* those behind it may not need what it waits for */
+            nj_ns took = nj__handlers_offer(c->shard, x);
+            talk->credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
+        }
+        if (talk->asked)
+            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind those that wait already */
+    }
+    nj__handlers_settle(c->shard, now);
+}
+
+void nj__conn_ask_again(struct nj_txn *t)
+{
+    struct nj_conn *c = t->conn;
+    struct nj_talk *talk = c->talk;
+    struct nj_list *node = nj_exchange_node(t->exchange);
+
+    nj_list_del(node);
+    nj_list_push_back(talk->asked ? talk->asked : &talk->peer.exchanges, node); /* before it */
+    talk->asked = node;
+    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* its turn of this step may be over */
+}
+
+void nj__conn_cut_bodies(struct nj_conn *c)
+{
+    if (c->state != H2)
+        return;
+    struct nj_list *all = &c->talk->peer.exchanges;
+    for (struct nj_list *n = all->next; n != all; n = n->next)
+        nj_exchange_cut(nj_exchange_of_node(n));
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "conn/fiber_admission.h"
+
+#include "conn/abuse_counts.h"
+#include "conn/conn.h"
+#include "shard/shard_internal.h"
+
+static struct nj_stacks *stacks_of(struct nj_shard *s)
+{
+    return &s->handlers.stacks;
+}
+
+static uint32_t n_max_of(const struct nj_shard *s)
+{
+    return s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT;
+}
+
+/* Stacks that neither a handler has, nor a task that the strategy has queued will take. */
+static uint32_t n_free_of(const struct nj_shard *s)
+{
+    struct nj_ewyk_gauges g = nj_ewyk_gauges(s->handlers.ewyk);
+    uint32_t n = g.n_fibers_in_use + g.n_waiting, n_max = n_max_of(s);
+    return n < n_max ? n_max - n : 0;
+}
+
+void nj__stacks_init(struct nj_stacks *st)
+{
+    nj_list_init(&st->turns);
+}
+
+/* --- who may begin ------------------------------------------------------------------------- */
+
+static void note_client(struct nj_stacks *st, const struct nj_requester *c, nj_ns now)
+{
+    if (st->last == c)
+        return;
+    st->other_at = st->last ? now : 0;
+    st->last = c;
+}
+
+/* Nobody else has asked lately, nor waits. */
+static bool is_alone(const struct nj_stacks *st, const struct nj_requester *c, nj_ns now)
+{
+    const struct nj_list *first = st->turns.next;
+    bool others_wait = first != st->turns.prev || (first != &st->turns && first != &c->turn);
+
+    return !others_wait && st->last == c &&
+           (st->other_at == 0 || now - st->other_at >= NJ_STACKS_ALONE);
+}
+
+/* One of so many free stacks. With few of them there are no parts to be kept; and what a trusted
+ * proxy asks for is for many. */
+static bool may_have(struct nj_shard *s, const struct nj_txn *t, uint32_t n_free)
+{
+    const struct nj_requester *c = t->requester;
+    uint32_t n_max = n_max_of(s);
+
+    if (n_free == 0)
+        return false;
+    return t->unnamed || n_free > n_max / NJ_STACKS_RESERVE ||
+           c->n_at_work < n_max / NJ_STACKS_SHARE || n_max < 2 * NJ_STACKS_SHARE ||
+           is_alone(stacks_of(s), c, s->now);
+}
+
+bool nj__stacks_may(struct nj_shard *s, const struct nj_txn *t)
+{
+    const struct nj_requester *c = t->requester;
+
+    note_client(stacks_of(s), c, s->now);
+    return nj_list_empty(&c->waiting) && may_have(s, t, n_free_of(s));
+}
+
+static struct nj_requester *client_at(struct nj_list *turn)
+{
+    return nj_container_of(turn, struct nj_requester, turn);
+}
+
+/* 503 for one that waits. */
+static void refuse(struct nj_shard *s, struct nj_txn *t, nj_ns now)
+{
+    nj__stacks_forget(s, t);
+    nj__txn_watch(t, now);
+    nj__handlers_reject(s, t->exchange);
+    nj__conn_note_work(t->conn);
+}
+
+/* The queue is full: who has most of it loses the last that came, for a client that has less than
+ * its part. That some other has more than that then is sure; who has its part need not look. */
+static bool displace(struct nj_shard *s, const struct nj_requester *c)
+{
+    struct nj_stacks *st = stacks_of(s);
+    struct nj_requester *most = NULL;
+
+    if (c->n_waiting >= st->n_waiting / (st->n_clients + (c->n_waiting == 0)))
+        return false;
+    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next)
+        if (!most || client_at(at)->n_waiting > most->n_waiting)
+            most = client_at(at);
+    struct nj_txn *last = nj_container_of(most->waiting.prev, struct nj_txn, node);
+    nj__abuse(s, NJ_C_stack_displaced, &last->conn->tcb->flow.tuple.remote);
+    refuse(s, last, s->now);
+    return true;
+}
+
+bool nj__stacks_wait(struct nj_shard *s, struct nj_txn *t)
+{
+    struct nj_stacks *st = stacks_of(s);
+    struct nj_requester *c = t->requester;
+    uint32_t n_max = s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
+
+    if (st->n_waiting >= n_max && !displace(s, c))
+        return false;
+    if (st->n_waiting++ == 0)
+        st->look_at = s->now + NJ_STACKS_GRACE;
+    t->held = true;
+    t->stack_at = s->now;
+    nj_list_del(&t->node); /* meanwhile it is not the peer who lets us wait */
+    nj_list_push_back(&c->waiting, &t->node);
+    if (c->n_waiting++ > 0)
+        return true;
+    nj_list_push_back(&st->turns, &c->turn);
+    st->n_clients++;
+    return true;
+}
+
+void nj__stacks_forget(struct nj_shard *s, struct nj_txn *t)
+{
+    struct nj_requester *c = t->requester;
+
+    t->held = false;
+    nj_list_del(&t->node);
+    stacks_of(s)->n_waiting--;
+    if (--c->n_waiting > 0)
+        return;
+    nj_list_del(&c->turn);
+    stacks_of(s)->n_clients--;
+}
+
+static struct nj_txn *first_of(const struct nj_requester *c)
+{
+    return nj_container_of(c->waiting.next, struct nj_txn, node);
+}
+
+/* Of the clients whose turn it is, the one that has the fewest and may have one more. */
+static struct nj_requester *neediest(struct nj_shard *s, uint32_t n_free)
+{
+    const struct nj_stacks *st = stacks_of(s);
+    struct nj_requester *best = NULL;
+
+    if (n_free == 0)
+        return NULL;
+    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
+        struct nj_requester *c = client_at(at);
+        if ((!best || c->n_at_work < best->n_at_work) && may_have(s, first_of(c), n_free))
+            best = c;
+        if (best && best->n_at_work == 0)
+            break;
+    }
+    return best;
+}
+
+static void begin(struct nj_shard *s, struct nj_txn *t, nj_ns now)
+{
+    nj__stacks_forget(s, t);
+    nj__txn_watch(t, now);
+    nj_exchange_task(t->exchange)->queued = true;
+    nj__conn_note_work(t->conn);
+    nj__handlers_offer(s, t->exchange);
+}
+
+static uint32_t begin_some(struct nj_shard *s, nj_ns now)
+{
+    struct nj_stacks *st = stacks_of(s);
+    struct nj_requester *c;
+    uint32_t n = 0;
+
+    while (n < NJ_HANDLERS_RUN_MAX && st->n_waiting > 0 && (c = neediest(s, n_free_of(s)))) {
+        nj_list_del(&c->turn); /* the others' turn comes first */
+        nj_list_push_back(&st->turns, &c->turn);
+        begin(s, first_of(c), now);
+        n++;
+    }
+    return n;
+}
+
+/* --- who has to make room ------------------------------------------------------------------ */
+
+/* All stacks, divided by those who have or want some. */
+static uint32_t share_of_each(const struct nj_shard *s)
+{
+    const struct nj_requester *all = s->txns.requester;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
+        n += all[i].n_at_work > 0 || !nj_list_empty(&all[i].waiting);
+    uint32_t share = n ? n_max_of(s) / n : 0;
+    return share ? share : 1;
+}
+
+/* How many stacks are wanted by those who have a claim to them and were patient. */
+static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
+{
+    const struct nj_stacks *st = stacks_of(s);
+    uint32_t n = 0;
+
+    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
+        const struct nj_requester *c = client_at(at);
+        uint32_t n_has = c->n_at_work;
+        for (struct nj_list *w = c->waiting.next; w != &c->waiting; w = w->next) {
+            const struct nj_txn *t = nj_container_of(w, struct nj_txn, node);
+            if (n_has++ >= share || now - t->stack_at < NJ_STACKS_GRACE)
+                break;
+            if (++n == NJ_STACKS_EVICT_MAX)
+                return n;
+        }
+    }
+    return n;
+}
+
+struct search {
+    nj_ns now;
+    uint32_t share;
+    struct nj_txn *found;
+    uint32_t n_has; /* the client of `found` */
+    uint64_t rate;  /* bytes per second that its peer sent and took */
+};
+
+/* Has this one to make room before the one that was found? Of connections of trusted proxies none
+ * has while somebody else has more than its share. */
+static bool goes_before(const struct search *f, const struct nj_txn *t, uint32_t n_has,
+                        uint64_t rate)
+{
+    if (t->unnamed != f->found->unnamed)
+        return !t->unnamed;
+    return n_has != f->n_has ? n_has > f->n_has : rate < f->rate;
+}
+
+static void consider(void *search, struct nj_task *task)
+{
+    struct search *f = search;
+    struct nj_exchange *x = nj_exchange_of_task(task);
+
+    if (!nj_exchange_is_stuck(x))
+        return;
+    struct nj_txn *t = nj_exchange_txn(x);
+    uint32_t n_has = t->requester->n_at_work;
+    nj_ns age = f->now - t->stack_at;
+    if (n_has <= f->share || age < NJ_STACKS_GRACE || !nj__txn_is_peers(t))
+        return;
+    uint64_t rate = (nj_exchange_came(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
+    if (f->found && !goes_before(f, t, n_has, rate))
+        return;
+    f->found = t;
+    f->n_has = n_has;
+    f->rate = rate;
+}
+
+/* The client is counted without it from now on; its stack is free when its handler has left. */
+static void evict(struct nj_shard *s, struct nj_txn *t)
+{
+    nj__abuse(s, NJ_C_stack_evicted, &t->conn->tcb->flow.tuple.remote);
+    nj_exchange_evict(t->exchange, NJ_RESET_CALM);
+    nj__conn_note_work(t->conn);
+}
+
+static uint32_t make_room(struct nj_shard *s, nj_ns now)
+{
+    struct search f = {.now = now, .share = share_of_each(s)};
+    uint32_t n_wanted = n_claimed(s, f.share, now), n = 0;
+
+    for (; n < n_wanted; n++) {
+        f.found = NULL;
+        f.n_has = 0;
+        nj_ewyk_each_parked(s->handlers.ewyk, consider, &f);
+        if (!f.found)
+            break;
+        evict(s, f.found);
+    }
+    return n;
+}
+
+/* --- who waited too long ------------------------------------------------------------------- */
+
+static uint32_t refuse_some(struct nj_shard *s, nj_ns now)
+{
+    const struct nj_stacks *st = stacks_of(s);
+    uint32_t n = 0;
+
+    for (struct nj_list *at = st->turns.next, *next; at != &st->turns && n < NJ_STACKS_REFUSE_MAX;
+         at = next) {
+        struct nj_requester *c = client_at(at);
+        struct nj_txn *t = first_of(c);
+        next = at->next;
+        if (now - t->stack_at < NJ_STACKS_WAIT_MAX)
+            continue;
+        nj_count(&s->counters, NJ_C_stack_timeout);
+        refuse(s, t, now);
+        next = nj_list_empty(&c->waiting) ? next : at; /* it may have more of them */
+        n++;
+    }
+    return n;
+}
+
+uint32_t nj__stacks_run(struct nj_shard *s, nj_ns now)
+{
+    struct nj_stacks *st = stacks_of(s);
+
+    if (nj_likely(st->n_waiting == 0))
+        return 0;
+    uint32_t n = begin_some(s, now);
+    if (st->n_waiting == 0 || now < st->look_at)
+        return n;
+    st->look_at = now + NJ_STACKS_LOOK_EVERY;
+    n += refuse_some(s, now);
+    if (n_free_of(s) == 0)
+        n += make_room(s, now);
+    return n;
+}
+
+nj_ns nj__stacks_next(const struct nj_shard *s)
+{
+    const struct nj_stacks *st = &s->handlers.stacks;
+    return st->n_waiting > 0 ? st->look_at : NJ_NEVER;
+}

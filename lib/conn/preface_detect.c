@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "conn/preface_detect.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/attr.h"
+
+/* Methods an HTTP/1.x client may begin with (RFC 9110 9.1, RFC 5789, WebDAV's common ones). */
+static const char *const methods[] = {"GET ",     "HEAD ",  "POST ",     "PUT ",   "DELETE ",
+                                      "OPTIONS ", "TRACE ", "CONNECT ",  "PATCH ", "PROPFIND ",
+                                      "MKCOL ",   "COPY ",  "PROPPATCH "};
+
+/* Does one of the two begin the other? */
+static bool agrees(const uint8_t *data, size_t n, const char *word)
+{
+    size_t len = strlen(word);
+    return memcmp(data, word, n < len ? n : len) == 0;
+}
+
+enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes)
+{
+    if (n_bytes > NJ_H2_PREFACE_BYTES)
+        n_bytes = NJ_H2_PREFACE_BYTES;
+    if (n_bytes == 0)
+        return NJ_SNIFF_MORE;
+    if (agrees(data, n_bytes, NJ_H2_PREFACE)) /* "PRO" could still become PROPFIND: wait for 4 */
+        return n_bytes >= 4 ? NJ_SNIFF_H2 : NJ_SNIFF_MORE;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(methods); i++)
+        if (agrees(data, n_bytes, methods[i]))
+            return n_bytes >= strlen(methods[i]) ? NJ_SNIFF_HTTP1 : NJ_SNIFF_MORE;
+    return NJ_SNIFF_GARBAGE;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/offloads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A segment that is to be cut is one IP packet of at most 65,535 bytes until then. */
+#define TSO_BYTES_MAX (UINT16_MAX - 60u - NJ_TCP_HDR_BYTES - NJ_TCP_OPTS_BYTES_MAX)
+
+/* Payload of a segment that fits the mbufs one packet may have: the header's, and full ones. */
+static void bound_tso(struct nj_tx_offload *o, const struct rte_eth_dev_info *info)
+{
+    uint32_t n = info->tx_desc_lim.nb_seg_max; /* 0: the driver has no such bound */
+    n = n == 0 || n > NJ_TSO_MBUFS_MAX ? NJ_TSO_MBUFS_MAX : n;
+    uint32_t n_bytes = (n - 1) * RTE_MBUF_DEFAULT_DATAROOM;
+
+    o->tso = n > 1;
+    o->tso_mbufs_max = (uint16_t)n;
+    o->tso_bytes_max = n_bytes > TSO_BYTES_MAX ? TSO_BYTES_MAX : n_bytes;
+}
+
+void nj_offload_choose(struct nj_offload *o, const char *driver,
+                       const struct rte_eth_dev_info *info)
+{
+    const uint64_t rx_wanted = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
+    const uint64_t tso_wanted = RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+    uint64_t offered = info->tx_offload_capa;
+
+    *o = (struct nj_offload){.rx = 0};
+    /* Its own software would do it, over memory that ours has in its cache, and it copies each
+     * header for that. */
+    if (strcmp(driver, "net_tap") == 0)
+        return;
+    o->rx = info->rx_offload_capa & rx_wanted;
+    if (!(offered & RTE_ETH_TX_OFFLOAD_TCP_CKSUM))
+        return;
+    o->stack.tcp_csum = true;
+    o->stack.ip_csum = offered & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+    o->tx = offered & (RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
+    if ((offered & tso_wanted) == tso_wanted)
+        bound_tso(&o->stack, info);
+    if (o->stack.tso)
+        o->tx |= tso_wanted;
+}
+
+void nj_offload_tell(const struct nj_offload *o, char *text, size_t text_bytes)
+{
+    bool in = o->rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM, out = o->stack.tcp_csum;
+    snprintf(text, text_bytes, "TCP checksums %s%s",
+             in && out ? "by the device"
+             : in      ? "in by the device, out by software"
+             : out     ? "in by software, out by the device"
+                       : "by software",
+             o->stack.tso ? ", TSO too" : "");
+}

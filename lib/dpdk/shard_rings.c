@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk/shard_rings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+static struct rte_ring *make_ring(const struct nj_dpdk_port *port, const char *kind, uint32_t a,
+                                  uint32_t b)
+{
+    char name[RTE_RING_NAMESIZE + 32];
+    snprintf(name, sizeof name, "nj_%s%u_%u_%u", kind, port->id, a, b);
+    return rte_ring_create(name, NJ_FABRIC_RING, (int)SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards)
+{
+    memset(f, 0, sizeof *f);
+    f->n_shards = n_shards;
+    f->port = port;
+    for (uint32_t i = 0; i < n_shards; i++) {
+        for (uint32_t j = 0; j < n_shards; j++)
+            if (i != j && !(f->steer[i][j] = make_ring(port, "steer", i, j)))
+                return false;
+        if (i >= port->n_txq && !(f->tx[i] = make_ring(port, "tx", i, i % port->n_txq)))
+            return false;
+    }
+    return true;
+}
+
+static void close_ring(struct rte_ring *r)
+{
+    void *m;
+    while (r && rte_ring_sc_dequeue(r, &m) == 0)
+        rte_pktmbuf_free(m);
+    rte_ring_free(r);
+}
+
+void nj_fabric_close(struct nj_fabric *f)
+{
+    for (uint32_t i = 0; i < f->n_shards; i++) {
+        for (uint32_t j = 0; j < f->n_shards; j++)
+            close_ring(f->steer[i][j]);
+        close_ring(f->tx[i]);
+        if (f->end[i])
+            rte_pktmbuf_free_bulk(f->end[i]->held, f->end[i]->n_held);
+    }
+    memset(f, 0, sizeof *f);
+}
+
+/* Offer packets to the device. Where it has work of ours to do, its driver first checks and
+ * completes what we prepared; it finds nothing wrong with our packets, but one that it refused all
+ * the same would block the queue, so it goes to the device as it is. */
+static uint32_t send_burst(const struct nj_dpdk_port *p, uint32_t queue, struct rte_mbuf **m,
+                           uint32_t n)
+{
+    if (p->tx.tcp_csum) {
+        uint32_t n_ready = rte_eth_tx_prepare(p->id, (uint16_t)queue, m, (uint16_t)n);
+        n = n_ready < n ? n_ready + 1 : n;
+    }
+    return rte_eth_tx_burst(p->id, (uint16_t)queue, m, (uint16_t)n);
+}
+
+/* Send for the shards that have no transmit queue. What the device doesn't take is held, and goes
+ * before anything else. */
+static void tx_for_others(struct nj_fabric_end *e)
+{
+    const struct nj_fabric *f = e->fabric;
+    const struct nj_dpdk_port *p = f->port;
+
+    for (uint32_t from = e->shard + p->n_txq; from < f->n_shards; from += p->n_txq) {
+        e->n_held += rte_ring_sc_dequeue_burst(f->tx[from], (void **)&e->held[e->n_held],
+                                               NJ_BURST_MAX - e->n_held, NULL);
+        uint32_t sent = e->n_held ? send_burst(p, e->shard, e->held, e->n_held) : 0;
+        e->n_held -= sent;
+        memmove(e->held, e->held + sent, e->n_held * sizeof *e->held);
+    }
+}
+
+bool nj_fabric_pending(const struct nj_fabric_end *e)
+{
+    const struct nj_fabric *f = e->fabric;
+    uint32_t n_txq = f->port->n_txq;
+    bool pending = e->n_held > 0;
+
+    for (uint32_t from = e->shard + n_txq; e->shard < n_txq && from < f->n_shards; from += n_txq)
+        pending = pending || !rte_ring_empty(f->tx[from]);
+    return pending;
+}
+
+void nj__fabric_wake(struct nj_fabric_end *e)
+{
+    for (; e->to_wake; e->to_wake &= e->to_wake - 1) {
+        struct nj_waker *w = e->fabric->waker[__builtin_ctzll(e->to_wake)];
+        if (w)
+            nj_waker_wake(w);
+    }
+}
+
+static void gave(struct nj_fabric_end *e, uint32_t shard)
+{
+    e->to_wake |= UINT64_C(1) << shard;
+}
+
+/* A driver whose buffers have fixed sizes (net_e1000_em: 8 KiB) brings a jumbo frame in two mbufs.
+ * What does not fit the first one is too long for the MTU: nj_packet_parse() drops it. */
+static void join_segments(struct rte_mbuf **m, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (nj_unlikely(m[i]->nb_segs > 1))
+            (void)rte_pktmbuf_linearize(m[i]);
+}
+
+static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct nj_fabric_end *e = ctx;
+    const struct nj_dpdk_port *p = e->fabric->port;
+    uint32_t got = 0;
+
+    if (e->shard < p->n_txq) /* called once per step: the place for it */
+        tx_for_others(e);
+    if (p->bond && e->shard == 0) /* LACP: it speaks in calls of ours, 100 ms apart at most */
+        (void)rte_eth_tx_burst(p->id, 0, NULL, 0);
+    if (e->shard < p->n_rxq)
+        got = rte_eth_rx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n);
+    if (p->mtu > RTE_ETHER_MTU)
+        join_segments(m, got);
+    return got;
+}
+
+static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct nj_fabric_end *e = ctx;
+    struct nj_fabric *f = e->fabric;
+    uint32_t got = 0;
+
+    for (uint32_t i = 0; i < f->n_shards && got < n; i++) {
+        uint32_t from = (e->next_from + i) % f->n_shards;
+        if (from != e->shard)
+            got += rte_ring_sc_dequeue_burst(f->steer[from][e->shard], (void **)&m[got], n - got,
+                                             NULL);
+    }
+    e->next_from = (e->next_from + 1) % f->n_shards;
+    return got;
+}
+
+static uint32_t tx(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct nj_fabric_end *e = ctx;
+    const struct nj_dpdk_port *p = e->fabric->port;
+
+    if (e->shard < p->n_txq)
+        return send_burst(p, e->shard, m, n);
+    gave(e, e->shard % p->n_txq);
+    return rte_ring_sp_enqueue_burst(e->fabric->tx[e->shard], (void *const *)m, n, NULL);
+}
+
+static bool forward(void *ctx, uint32_t shard, struct rte_mbuf *m)
+{
+    struct nj_fabric_end *e = ctx;
+
+    gave(e, shard);
+    return rte_ring_sp_enqueue(e->fabric->steer[e->shard][shard], m) == 0;
+}
+
+static void share(void *ctx, const struct rte_mbuf *m)
+{
+    struct nj_fabric_end *e = ctx;
+    struct nj_fabric *f = e->fabric;
+
+    for (uint32_t to = 0; to < f->n_shards; to++) {
+        if (to == e->shard)
+            continue;
+        struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
+        if (copy && rte_ring_sp_enqueue(f->steer[e->shard][to], copy) != 0)
+            rte_pktmbuf_free(copy);
+        gave(e, to);
+    }
+}
+
+void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
+                       struct nj_waker *waker, struct nj_port *port)
+{
+    *end = (struct nj_fabric_end){.fabric = f, .shard = shard};
+    f->end[shard] = end;
+    f->waker[shard] = waker;
+    port->ctx = end;
+    port->rx = rx;
+    port->rx_steered = rx_steered;
+    port->tx = tx;
+    port->forward = forward;
+    port->share = share;
+}

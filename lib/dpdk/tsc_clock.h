@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shards' clock: the time stamp counter, in nanoseconds. All lcores agree on it. */
+#ifndef NJ_DPDK_TSC_CLOCK_H
+#define NJ_DPDK_TSC_CLOCK_H
+
+#include <rte_cycles.h>
+
+#include "base/types.h"
+
+struct nj_clock {
+    uint64_t tsc_base;
+    uint64_t ns_per_cycle_q32; /* fixed point, 32 fractional bits */
+};
+
+static inline void nj_clock_init(struct nj_clock *c)
+{
+    c->tsc_base = rte_rdtsc();
+    c->ns_per_cycle_q32 = (uint64_t)(((unsigned __int128)NJ_SEC << 32) / rte_get_tsc_hz());
+}
+
+/* It begins at one second, so that no moment is 0. */
+static inline nj_ns nj_clock_at(const struct nj_clock *c, uint64_t tsc)
+{
+    unsigned __int128 q = (unsigned __int128)(tsc - c->tsc_base) * c->ns_per_cycle_q32;
+    return NJ_SEC + (nj_ns)(q >> 32);
+}
+
+#endif

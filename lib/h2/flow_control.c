@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flow control (RFC 9113 5.2, 6.9).
+ *
+ * Of our windows two numbers are kept: what came since the window was last opened, and what of that
+ * is done with. When half of a window is done with, it is opened by so much.
+ */
+#include "h2/h2_internal.h"
+
+#include "base/limits.h"
+
+bool nj__h2_window_came(struct nj_h2 *h, uint32_t n_bytes)
+{
+    if (n_bytes > h->window - h->n_came)
+        return false;
+    h->n_came += n_bytes;
+    return true;
+}
+
+void nj__h2_window_done(struct nj_h2 *h, uint32_t n_bytes)
+{
+    if (h->end)
+        return;
+    h->n_done += n_bytes;
+    if (h->n_done < h->window / 2)
+        return;
+    uint32_t more = h->n_done;
+    h->n_came -= more;
+    h->n_done = 0;
+    nj__h2_put_small(h, NJ__H2_WINDOW_UPDATE, 0, more);
+}
+
+/* Nobody needs the window of a stream on which nothing comes any more, or is to come
+ * (half_closed_local.c). */
+void nj__h2_stream_window_done(struct nj_h2_stream *st, uint32_t n_bytes)
+{
+    if (st->got_end || st->reset || st->late || st->h->end)
+        return;
+    st->n_done += n_bytes;
+    if (st->n_done < NJ_H2_STREAM_WINDOW_BYTES / 2)
+        return;
+    uint32_t more = st->n_done;
+    st->n_came -= more;
+    st->n_done = 0;
+    nj__h2_put_small(st->h, NJ__H2_WINDOW_UPDATE, (uint32_t)st->id, more);
+}
+
+static void of_connection(struct nj_h2 *h, uint32_t more)
+{
+    if (more == 0)
+        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+    else if ((int64_t)h->send_window + more > NJ__H2_WINDOW_MAX)
+        nj__h2_broken(h, NJ__H2_FLOW_CONTROL_ERROR);
+    else
+        h->send_window += (int32_t)more;
+}
+
+void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
+{
+    if (id == 0) {
+        of_connection(h, more);
+        return;
+    }
+    struct nj_h2_stream *st = nj__h2_find(h, id);
+    if (!st || st->reset || st->late)
+        return;
+    if (more == 0) {
+        nj__h2_stream_error(h, id, NJ__H2_PROTOCOL_ERROR);
+    } else if ((int64_t)st->window + more > NJ__H2_WINDOW_MAX) {
+        nj__h2_stream_error(h, id, NJ__H2_FLOW_CONTROL_ERROR);
+    } else {
+        st->window += (int32_t)more;
+        nj__h2_ready(st);
+    }
+}
+
+/* RFC 9113 6.9.2: it changes the windows of all streams, and may make them negative. */
+void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes)
+{
+    if (n_bytes > NJ__H2_WINDOW_MAX) {
+        nj__h2_broken(h, NJ__H2_FLOW_CONTROL_ERROR);
+        return;
+    }
+    int64_t more = (int64_t)n_bytes - h->initial_window;
+    h->initial_window = (int32_t)n_bytes;
+    for (struct nj_list *n = h->streams.next; n != &h->streams; n = n->next) {
+        struct nj_h2_stream *st = nj_container_of(n, struct nj_h2_stream, link);
+        if (st->window + more > NJ__H2_WINDOW_MAX) {
+            nj__h2_broken(h, NJ__H2_FLOW_CONTROL_ERROR);
+            return;
+        }
+        st->window = (int32_t)(st->window + more);
+        nj__h2_ready(st);
+    }
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all HTTP/2 connections of a shard share: the owner's events, limits, memory. */
+#include "h2/h2_internal.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/page_alloc.h"
+
+const struct nj_h2_limits nj_h2_limits_default = {
+    .concurrent_streams_max = 128,
+    .header_bytes_max = 32 * 1024,
+    .header_fields_max = 128,
+    .glitches_max = 1000,
+    .bytes_max = (size_t)2 << 30, /* 32 KiB for each of 65,536 connections */
+};
+
+struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
+                                  const struct nj_h2_limits *limits, struct nj_counters *counters)
+{
+    struct nj_h2_core *core = nj_pages_map(sizeof *core, 0); /* has a key */
+    if (!core)
+        return NULL;
+    core->events = events;
+    core->limits = limits ? *limits : nj_h2_limits_default;
+    core->counters = counters;
+    nj__h2_alloc_init(&core->alloc);
+    core->hpack = nj__hpack_shared_new(&core->alloc, &core->limits.hash_key);
+    core->fields = calloc(core->limits.header_fields_max + 1, sizeof *core->fields);
+    if (!core->hpack || !core->fields) {
+        nj_h2_core_free(core);
+        return NULL;
+    }
+    return core;
+}
+
+void nj_h2_core_free(struct nj_h2_core *core)
+{
+    if (!core)
+        return;
+    NJ_ASSERT(core->n_conns == 0);
+    nj__hpack_shared_free(core->hpack);
+    free(core->fields);
+    nj__h2_alloc_fini(&core->alloc);
+    nj_pages_unmap(core, sizeof *core);
+}
+
+uint32_t nj_h2_core_conns(const struct nj_h2_core *core)
+{
+    return core->n_conns;
+}
+
+size_t nj_h2_core_bytes_used(const struct nj_h2_core *core)
+{
+    size_t n_own = nj__hpack_shared_rest(core->hpack);
+    return core->alloc.bytes_used - n_own;
+}
+
+void nj__h2_core_fail_after(struct nj_h2_core *core, uint64_t n)
+{
+    core->alloc.fail_in = n;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fields of responses that peers have in their tables, each kept once with what goes out to put it
+ * there. A field is found by all its bytes: the last one by its name is tried, then the hash says
+ * where to look, and a set of eight places is all that is looked at.
+ */
+#include "h2/hpack/hpack_internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+/* An empty place, or one whose field no peer has any more. */
+static uint32_t place(const struct nj__hpack_shared *shared, uint32_t hash)
+{
+    uint32_t from = nj__hpack_set_of(hash), idle = NJ__HPACK_NOT_KEPT;
+    for (uint32_t i = from; i < from + NJ__HPACK_KEPT_WAYS; i++) {
+        if (shared->kept_tags[i] == 0)
+            return i;
+        if (shared->kept[i].n_holders == 0)
+            idle = i;
+    }
+    return idle;
+}
+
+static uint8_t *put_string(const struct nj__huffman *h, uint8_t *to, struct nj_str s)
+{
+    const uint8_t *p = (const uint8_t *)s.p;
+    size_t n = nj__huffman_length(p, s.n_bytes);
+    if (n < s.n_bytes)
+        return nj__huffman_encode(h, nj__hpack_put_number(to, 0x80, 7, (uint32_t)n), p, s.n_bytes);
+    to = nj__hpack_put_number(to, 0, 7, s.n_bytes);
+    memcpy(to, p, s.n_bytes);
+    return to + s.n_bytes;
+}
+
+/* RFC 7541 6.2.1, strings in the shorter of their two forms. */
+static uint16_t encode(const struct nj__hpack_shared *shared, uint8_t *to, unsigned row,
+                       const struct nj_field *field)
+{
+    uint8_t *at = to, index = nj__hpack_names[row].index;
+    *at++ = 0x40 | index;
+    if (!index)
+        at = put_string(&shared->huffman, at, field->name);
+    at = put_string(&shared->huffman, at, field->value);
+    return (uint16_t)(at - to);
+}
+
+uint32_t nj__hpack_kept_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
+                            const struct nj_field *field)
+{
+    uint8_t encoded[NJ__HPACK_KEPT_BYTES]; /* 32 of which stand for 5 more at most */
+    uint32_t i = place(shared, hash), n_value = field->value.n_bytes, n_name = field->name.n_bytes;
+    NJ_ASSERT(n_value + n_name + NJ__HPACK_ENTRY_BYTES <= NJ__HPACK_KEPT_BYTES);
+    if (i == NJ__HPACK_NOT_KEPT)
+        return i;
+    uint16_t n_encoded = encode(shared, encoded, row, field);
+    size_t before = shared->alloc->bytes_used;
+    uint8_t *bytes = nj__h2_alloc(shared->alloc, n_encoded + n_value + n_name);
+    if (!bytes)
+        return NJ__HPACK_NOT_KEPT;
+    nj__h2_alloc_free(shared->alloc, shared->kept[i].bytes);
+    shared->n_bytes += shared->alloc->bytes_used - before;
+    memcpy(bytes, encoded, n_encoded);
+    memcpy(bytes + n_encoded, field->value.p, n_value);
+    memcpy(bytes + n_encoded + n_value, field->name.p, n_name);
+    shared->n_replaced += shared->kept_tags[i] != 0;
+    shared->kept_tags[i] = hash;
+    shared->kept[i] =
+        (struct nj__hpack_kept){.bytes = bytes,
+                                .n_encoded = n_encoded,
+                                .n_value = (uint16_t)n_value,
+                                .n_name = (uint16_t)n_name,
+                                .size = (uint16_t)(n_value + n_name + NJ__HPACK_ENTRY_BYTES),
+                                .row = (uint8_t)row};
+    return i;
+}
+
+void nj__hpack_kept_clear(struct nj__hpack_shared *shared)
+{
+    for (uint32_t i = 0; i < NJ__HPACK_KEPT; i++) {
+        NJ_ASSERT(shared->kept[i].n_holders == 0);
+        nj__h2_alloc_free(shared->alloc, shared->kept[i].bytes);
+    }
+}

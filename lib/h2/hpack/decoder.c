@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Header blocks that come (RFC 7541 3, 6). */
+#include "h2/hpack/hpack_internal.h"
+
+#include "base/attr.h"
+
+/* Bits of an octet that a number begins in. */
+enum {
+    PREFIX_INDEXED = 7,
+    PREFIX_INSERT = 6,
+    PREFIX_UPDATE = 5,
+    PREFIX_PLAIN = 4,
+    PREFIX_STRING = 7
+};
+
+#define UPDATES_MAX 2u /* RFC 7541 4.2: the least and the last */
+
+struct nj__hpack_in *nj__hpack_in_new(struct nj__hpack_shared *shared)
+{
+    struct nj__hpack_in *in = nj__h2_alloc_zero(shared->alloc, sizeof *in);
+    if (!in)
+        return NULL;
+    in->shared = shared;
+    in->limit = NJ__HPACK_TABLE_BYTES;
+    return in;
+}
+
+void nj__hpack_in_free(struct nj__hpack_in *in)
+{
+    if (!in)
+        return;
+    nj__h2_alloc_free(in->shared->alloc, in->store);
+    nj__h2_alloc_free(in->shared->alloc, in);
+}
+
+void nj__hpack_block(struct nj__hpack_in *in, const uint8_t *data, size_t n_bytes)
+{
+    nj__hpack_shared_begin(in->shared);
+    in->at = data;
+    in->end = data + n_bytes;
+    in->n_updates = 0;
+    in->begun = in->shown = false;
+}
+
+/* RFC 7541 5.1: what follows a prefix full of ones. 2^32 - 1 and below; beyond, the block is
+ * broken.
+ */
+static __attribute__((noinline)) bool long_number(struct nj__hpack_in *in, uint32_t *v)
+{
+    uint64_t sum = *v;
+    unsigned shift = 0;
+    uint8_t octet;
+    do {
+        if (in->at == in->end || shift > 28)
+            return false;
+        octet = *in->at++;
+        sum += (uint64_t)(octet & 0x7f) << shift;
+        shift += 7;
+    } while (octet & 0x80);
+    *v = (uint32_t)sum;
+    return sum <= UINT32_MAX;
+}
+
+/* At least one octet is there. */
+static bool number(struct nj__hpack_in *in, unsigned prefix, uint32_t *out)
+{
+    uint32_t most = (1u << prefix) - 1;
+    *out = *in->at++ & most;
+    return nj_likely(*out < most) || long_number(in, out);
+}
+
+static int huffman(struct nj__hpack_in *in, uint32_t n_bytes, struct nj_str *out)
+{
+    uint8_t *to = nj__hpack_scratch(in->shared, nj__huffman_decoded_max(n_bytes));
+    if (!to)
+        return NJ__HPACK_NO_MEMORY;
+    ptrdiff_t n = nj__huffman_decode(&in->shared->huffman, to, in->at, n_bytes);
+    if (n < 0)
+        return NJ__HPACK_BROKEN;
+    nj__hpack_scratch_take(in->shared, (size_t)n);
+    in->at += n_bytes;
+    *out = (struct nj_str){(const char *)to, (uint32_t)n};
+    return 0;
+}
+
+/* RFC 7541 5.2. What has no Huffman code is shown where it stands. */
+static int string(struct nj__hpack_in *in, struct nj_str *out)
+{
+    uint32_t n;
+    if (in->at == in->end)
+        return NJ__HPACK_BROKEN;
+    bool coded = *in->at & 0x80;
+    if (!number(in, PREFIX_STRING, &n) || n > (size_t)(in->end - in->at))
+        return NJ__HPACK_BROKEN;
+    if (coded)
+        return huffman(in, n, out);
+    *out = (struct nj_str){(const char *)in->at, n};
+    in->at += n;
+    return 0;
+}
+
+/* The entry at an index of the dynamic table, the newest at 0. */
+static const struct nj__hpack_entry *entry_at(struct nj__hpack_in *in, uint32_t index)
+{
+    if (index >= nj__hpack_entries(in))
+        return NULL;
+    in->shown = true;
+    return nj__hpack_entry(in->store, in->next - 1u - index);
+}
+
+static const char *show_name(const struct nj__hpack_in *in, const struct nj__hpack_entry *e,
+                             struct nj__hpack_field *field)
+{
+    const char *p = (const char *)in->store + e->at;
+    if (e->name_index) {
+        field->name = nj__hpack_static[e->name_index].name;
+        return p;
+    }
+    field->name = (struct nj_str){p, e->n_name};
+    return p + e->n_name;
+}
+
+/* RFC 7541 6.1. */
+static int indexed(struct nj__hpack_in *in, struct nj__hpack_field *field)
+{
+    uint32_t index;
+    if (!number(in, PREFIX_INDEXED, &index) || index == 0)
+        return NJ__HPACK_BROKEN;
+    if (index <= NJ__HPACK_STATIC) {
+        *field = nj__hpack_static[index];
+        return 1;
+    }
+    const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_STATIC - 1);
+    if (!e)
+        return NJ__HPACK_BROKEN;
+    field->value = (struct nj_str){show_name(in, e, field), e->n_value};
+    field->token = e->mark & NJ__HPACK_TOKEN;
+    field->malformed = e->mark & NJ__HPACK_BAD;
+    return 1;
+}
+
+/* The name of a literal by its index. */
+static int name_by_index(struct nj__hpack_in *in, uint32_t index, struct nj__hpack_field *field,
+                         uint8_t *name_index, uint8_t *mark)
+{
+    if (index <= NJ__HPACK_STATIC) {
+        field->name = nj__hpack_static[index].name;
+        *name_index = (uint8_t)index;
+        *mark = nj__hpack_static[index].token;
+        return 0;
+    }
+    const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_STATIC - 1);
+    if (!e)
+        return NJ__HPACK_BROKEN;
+    show_name(in, e, field);
+    *name_index = e->name_index;
+    *mark = e->mark & (NJ__HPACK_TOKEN | NJ__HPACK_NAME_BAD);
+    return 0;
+}
+
+static int name_as_string(struct nj__hpack_in *in, struct nj__hpack_field *field, uint8_t *mark)
+{
+    int rv = string(in, &field->name);
+    if (rv < 0)
+        return rv;
+    *mark = nj__hpack_token(field->name);
+    bool known = *mark != NJ__TOKEN_OTHER && *mark != NJ__TOKEN_PSEUDO_OTHER;
+    if (!known && !nj__hpack_name_ok(field->name))
+        *mark |= NJ__HPACK_NAME_BAD;
+    return 0;
+}
+
+/* RFC 7541 6.2. By itself, so that indexed fields need not save what it would use. */
+static __attribute__((noinline)) int literal(struct nj__hpack_in *in, unsigned prefix,
+                                             struct nj__hpack_field *field)
+{
+    uint32_t index;
+    uint8_t name_index = 0, mark;
+    if (!number(in, prefix, &index))
+        return NJ__HPACK_BROKEN;
+    int rv = index ? name_by_index(in, index, field, &name_index, &mark)
+                   : name_as_string(in, field, &mark);
+    if (rv == 0)
+        rv = string(in, &field->value);
+    if (rv < 0)
+        return rv;
+    if (mark & NJ__HPACK_NAME_BAD ||
+        !nj__hpack_value_ok((enum nj__token)(mark & NJ__HPACK_TOKEN), field->value))
+        mark |= NJ__HPACK_BAD;
+    field->token = mark & NJ__HPACK_TOKEN;
+    field->malformed = mark & NJ__HPACK_BAD;
+    if (prefix == PREFIX_INSERT && !nj__hpack_insert(in, field, name_index, mark))
+        return NJ__HPACK_NO_MEMORY;
+    return 1;
+}
+
+/* RFC 7541 6.3, 4.2: before the first field only. */
+static __attribute__((noinline)) bool update(struct nj__hpack_in *in)
+{
+    uint32_t limit;
+    if (in->begun || in->n_updates++ == UPDATES_MAX || !number(in, PREFIX_UPDATE, &limit) ||
+        limit > NJ__HPACK_TABLE_BYTES)
+        return false;
+    in->limit = (uint16_t)limit;
+    nj__hpack_evict(in, limit);
+    if (limit == 0) { /* nothing of the store was shown yet */
+        nj__h2_alloc_free(in->shared->alloc, in->store);
+        in->store = NULL;
+        in->first = in->next = 0;
+    }
+    return true;
+}
+
+int nj__hpack_next(struct nj__hpack_in *in, struct nj__hpack_field *field)
+{
+    while (in->at != in->end) {
+        uint8_t octet = *in->at;
+        if (nj_likely(octet & 0x80)) {
+            in->begun = true;
+            return indexed(in, field);
+        }
+        if ((octet & 0xe0) != 0x20) {
+            in->begun = true;
+            return literal(in, octet & 0x40 ? PREFIX_INSERT : PREFIX_PLAIN, field);
+        }
+        if (!update(in))
+            return NJ__HPACK_BROKEN;
+    }
+    return 0;
+}

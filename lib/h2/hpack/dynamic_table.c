@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dynamic table of RFC 7541 2.3.2, kept as a log: bytes of new entries go behind those of the
+ * last, and eviction only moves the beginning. When the store is full, what lives is moved to its
+ * beginning, or to a larger one, or, when strings of it were shown in this block, to another one:
+ * the old one then waits for the next block.
+ */
+#include "h2/hpack/hpack_internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+#define HEAD_BYTES offsetof(struct nj__hpack_store, bytes)
+
+/* Whole blocks of the allocator, with its 16 bytes. n entries have at most 4,096 - 32 n bytes, and
+ * 8 of description each: less than 4,096 with any n, which is two thirds of the largest. */
+static const uint16_t totals[] = {112, 240, 496, 1008, 2032, 4336, 6128};
+
+#define TOTAL_MAX 6128u
+_Static_assert(NJ__HPACK_TABLE_BYTES + HEAD_BYTES + sizeof(struct nj__hpack_entry) <=
+                   TOTAL_MAX / 4 * 3,
+               "the largest store has room for the largest table, and a quarter more");
+
+static uint32_t stored_bytes(const struct nj__hpack_entry *e)
+{
+    return (e->name_index ? 0 : e->n_name) + (uint32_t)e->n_value;
+}
+
+void nj__hpack_evict(struct nj__hpack_in *in, uint32_t size_max)
+{
+    while (in->size > size_max) {
+        const struct nj__hpack_entry *e = nj__hpack_entry(in->store, in->first++);
+        in->size -= (uint16_t)(e->n_name + e->n_value + NJ__HPACK_ENTRY_BYTES);
+    }
+}
+
+/* A store that is full three quarters with `n_wanted`. */
+static struct nj__hpack_store *store_new(struct nj__hpack_in *in, uint32_t n_wanted)
+{
+    size_t i = 0;
+    while (n_wanted > totals[i] / 4u * 3)
+        i++;
+    struct nj__hpack_store *s = nj__h2_alloc(in->shared->alloc, totals[i]);
+    if (s)
+        s->n_total = totals[i];
+    return s;
+}
+
+/* What lives, to the beginning of `to`, which may be the store it is in. */
+static void move_entries(struct nj__hpack_in *in, struct nj__hpack_store *to)
+{
+    struct nj__hpack_store *from = in->store;
+    uint32_t n = nj__hpack_entries(in);
+    if (n > 0) {
+        uint16_t begin = nj__hpack_entry(from, in->first)->at, by = begin - HEAD_BYTES;
+        memmove(to->bytes, (uint8_t *)from + begin, in->used - begin);
+        memmove(nj__hpack_entry(to, n - 1), nj__hpack_entry(from, in->next - 1u),
+                n * sizeof(struct nj__hpack_entry));
+        for (uint32_t k = 0; k < n; k++)
+            nj__hpack_entry(to, k)->at -= by;
+        in->used -= by;
+    } else {
+        in->used = HEAD_BYTES;
+    }
+    in->first = 0;
+    in->next = (uint16_t)n;
+}
+
+static void store_leave(struct nj__hpack_in *in)
+{
+    struct nj__hpack_store *old = in->store;
+    if (old && in->shown) {
+        old->next = in->shared->retired;
+        in->shared->retired = old;
+    } else {
+        nj__h2_alloc_free(in->shared->alloc, old);
+    }
+    in->shown = false;
+}
+
+/* Room for an entry of that many bytes. */
+static bool make_room(struct nj__hpack_in *in, uint32_t n_bytes)
+{
+    uint32_t n = nj__hpack_entries(in), wanted = HEAD_BYTES + n_bytes;
+    if (n > 0)
+        wanted += in->used - nj__hpack_entry(in->store, in->first)->at;
+    wanted += (n + 1) * (uint32_t)sizeof(struct nj__hpack_entry);
+    if (in->store && !in->shown && wanted <= in->store->n_total / 4u * 3) {
+        move_entries(in, in->store);
+        return true;
+    }
+    struct nj__hpack_store *s = store_new(in, wanted);
+    if (!s)
+        return false;
+    move_entries(in, s);
+    store_leave(in);
+    in->store = s;
+    return true;
+}
+
+static bool has_room(const struct nj__hpack_in *in, uint32_t n_bytes)
+{
+    return in->store && in->used + n_bytes + (in->next + 1u) * sizeof(struct nj__hpack_entry) <=
+                            in->store->n_total;
+}
+
+bool nj__hpack_insert(struct nj__hpack_in *in, const struct nj__hpack_field *field,
+                      uint8_t name_index, uint8_t mark)
+{
+    uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
+    if (size > in->limit) { /* RFC 7541 4.4: not an error, and nothing is left */
+        nj__hpack_evict(in, 0);
+        return true;
+    }
+    nj__hpack_evict(in, in->limit - (uint32_t)size);
+    struct nj__hpack_entry entry = {.n_name = (uint16_t)field->name.n_bytes,
+                                    .n_value = (uint16_t)field->value.n_bytes,
+                                    .name_index = name_index,
+                                    .mark = mark};
+    uint32_t n_bytes = stored_bytes(&entry);
+    /* The name may be that of an entry just evicted; its bytes are still there, since a store with
+     * strings that were shown is left alone. */
+    if (!has_room(in, n_bytes) && !make_room(in, n_bytes))
+        return false;
+    NJ_ASSERT(has_room(in, n_bytes));
+    entry.at = in->used;
+    uint8_t *to = (uint8_t *)in->store + in->used;
+    if (!name_index) {
+        memcpy(to, field->name.p, entry.n_name);
+        to += entry.n_name;
+    }
+    memcpy(to, field->value.p, entry.n_value);
+    *nj__hpack_entry(in->store, in->next++) = entry;
+    in->used += (uint16_t)n_bytes;
+    in->size += (uint16_t)size;
+    return true;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Header blocks that go. What the peer has in its table is known as a ring of fields that are kept
+ * once for the core (block_cache.c), so a field is the octet of its index, or a copy of what was
+ * encoded when it was first kept, or a plain literal. The latter has no Huffman code: it would save
+ * few octets and take a step for each.
+ */
+#include "h2/hpack/hpack_internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+#define NUMBER_BYTES 6u /* RFC 7541 5.1: of 32 bits, at most */
+
+struct nj__hpack_out *nj__hpack_out_new(struct nj__hpack_shared *shared)
+{
+    struct nj__hpack_out *out = nj__h2_alloc_zero(shared->alloc, sizeof *out);
+    if (!out)
+        return NULL;
+    out->shared = shared;
+    out->limit = NJ__HPACK_TABLE_BYTES;
+    out->latest = NJ__HPACK_SLOTS;
+    memset(out->slots, 0xff, sizeof out->slots); /* NJ__HPACK_SLOT_EMPTY */
+    return out;
+}
+
+/* ---- what the peer has ---- */
+
+static void forget_oldest(struct nj__hpack_out *out)
+{
+    uint8_t slot = (uint8_t)(out->head - out->n--) % NJ__HPACK_SLOTS;
+    uint16_t which = out->slots[slot];
+    out->slots[slot] = NJ__HPACK_SLOT_EMPTY;
+    if (which == NJ__HPACK_SLOT_PAST) {
+        out->size -= NJ__HPACK_LATEST_SIZE;
+        return;
+    }
+    out->size -= out->shared->kept[which].size;
+    out->shared->kept[which].n_holders--;
+    if (slot == out->latest)
+        out->latest = NJ__HPACK_SLOTS;
+}
+
+/* The peer evicts by the same rule (RFC 7541 4.3, 4.4); it has others besides, all of them older.
+ */
+static void evict(struct nj__hpack_out *out, uint32_t size_max)
+{
+    while (out->size > size_max)
+        forget_oldest(out);
+}
+
+void nj__hpack_out_free(struct nj__hpack_out *out)
+{
+    if (!out)
+        return;
+    evict(out, 0);
+    nj__h2_alloc_free(out->shared->alloc, out);
+}
+
+/* The date before this one will not come again: whoever else has it need not keep it for us. */
+static void leave_latest(struct nj__hpack_out *out)
+{
+    if (out->latest == NJ__HPACK_SLOTS)
+        return;
+    out->shared->kept[out->slots[out->latest]].n_holders--;
+    out->slots[out->latest] = NJ__HPACK_SLOT_PAST;
+    out->latest = NJ__HPACK_SLOTS;
+}
+
+static void push(struct nj__hpack_out *out, uint32_t which, bool latest)
+{
+    struct nj__hpack_kept *k = &out->shared->kept[which];
+    if (latest)
+        leave_latest(out);
+    evict(out, (uint32_t)out->limit - k->size);
+    if (out->n == NJ__HPACK_SLOTS)
+        forget_oldest(out);
+    uint8_t slot = out->head;
+    out->slots[slot] = (uint16_t)which;
+    out->head = (slot + 1) % NJ__HPACK_SLOTS;
+    out->n++;
+    out->size += k->size;
+    k->n_holders++;
+    k->slot = slot;
+    if (latest)
+        out->latest = slot;
+}
+
+/* Its index in the peer's table, or 0. Connections that are asked for the same have it in the same
+ * slot, so where it was last time is the place to look. */
+static uint32_t index_of(const struct nj__hpack_out *out, uint32_t which)
+{
+    struct nj__hpack_kept *k = &out->shared->kept[which];
+    if (nj_unlikely(out->slots[k->slot] != which)) {
+        uint8_t slot = 0;
+        while (slot < NJ__HPACK_SLOTS && out->slots[slot] != which)
+            slot++;
+        if (slot == NJ__HPACK_SLOTS)
+            return 0;
+        k->slot = slot;
+    }
+    return NJ__HPACK_STATIC + (uint8_t)(out->head - k->slot - 1) % NJ__HPACK_SLOTS + 1;
+}
+
+/* ---- limits of the peer ---- */
+
+void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes)
+{
+    uint16_t limit = n_bytes < NJ__HPACK_TABLE_BYTES ? (uint16_t)n_bytes : NJ__HPACK_TABLE_BYTES;
+    if (limit == out->limit)
+        return; /* and an update to a lesser one that is due stays due */
+    if (!out->update || limit < out->update_min)
+        out->update_min = limit;
+    out->update = true;
+    out->limit = limit;
+    evict(out, limit);
+}
+
+/* ---- blocks ---- */
+
+/* As memcpy(), which most strings are too short for. */
+static inline void copy(uint8_t *to, const char *from, size_t n)
+{
+    if (n < 8 || n > 40) {
+        memcpy(to, from, n);
+        return;
+    }
+    for (size_t i = 0; i + 8 < n; i += 8)
+        memcpy(to + i, from + i, 8);
+    memcpy(to + n - 8, from + n - 8, 8);
+}
+
+static inline uint8_t *put_string(uint8_t *to, struct nj_str s)
+{
+    to = nj__hpack_put_number(to, 0, 7, s.n_bytes);
+    copy(to, s.p, s.n_bytes);
+    return to + s.n_bytes;
+}
+
+/* RFC 7541 6.2.2, 6.2.3. */
+static uint8_t *put_literal(uint8_t *to, const struct nj__hpack_name *name,
+                            const struct nj_field *field)
+{
+    to = nj__hpack_put_number(to, name->use == NJ__HPACK_SECRET ? 0x10 : 0, 4, name->index);
+    if (!name->index)
+        to = put_string(to, field->name);
+    return put_string(to, field->value);
+}
+
+/* Parts of a file that were asked for together: a boundary of its own for each such request. */
+static bool comes_once(const struct nj_field *field)
+{
+    return field->value.n_bytes > 10 && memcmp(field->value.p, "multipart/", 10) == 0;
+}
+
+/* A field of no known name comes again. */
+static bool seen_before(struct nj__hpack_out *out, uint32_t hash)
+{
+    uint16_t mark = (uint16_t)(hash >> 9);
+    for (uint32_t i = 0; i < NJ__HPACK_SEEN; i++)
+        if (out->seen[i] == mark)
+            return true;
+    out->seen[out->seen_next] = mark;
+    out->seen_next = (out->seen_next + 1) % NJ__HPACK_SEEN;
+    return false;
+}
+
+/* Which of the kept is to be put into the peer's table, or NJ__HPACK_NOT_KEPT. */
+static uint32_t to_insert(struct nj__hpack_out *out, uint32_t which, uint32_t hash, unsigned row,
+                          const struct nj_field *field)
+{
+    enum nj__hpack_use use = nj__hpack_names[row].use;
+    if (use == NJ__HPACK_MAYBE && !seen_before(out, hash))
+        return NJ__HPACK_NOT_KEPT;
+    if (which != NJ__HPACK_NOT_KEPT)
+        return which;
+    if (comes_once(field))
+        return which;
+    return nj__hpack_kept_add(out->shared, hash, row, field);
+}
+
+/* Into the peer's table with it, if that is worth it. */
+static uint8_t *put_new(struct nj__hpack_out *out, uint8_t *to, uint32_t which, uint32_t hash,
+                        unsigned row, const struct nj_field *field)
+{
+    const struct nj__hpack_name *name = &nj__hpack_names[row];
+    which = to_insert(out, which, hash, row, field);
+    if (which == NJ__HPACK_NOT_KEPT)
+        return put_literal(to, name, field);
+    const struct nj__hpack_kept *k = &out->shared->kept[which];
+    memcpy(to, k->bytes, k->n_encoded);
+    to += k->n_encoded;
+    push(out, which, name->use == NJ__HPACK_LATEST);
+    return to;
+}
+
+static uint8_t *put_index(uint8_t *to, uint32_t index)
+{
+    *to++ = (uint8_t)(0x80 | index); /* 93 at most: no more than this octet */
+    return to;
+}
+
+/* A field that is not `which`, the last one by its name, or is not in this peer's table. */
+static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out, uint8_t *to,
+                                                       uint32_t which, unsigned row,
+                                                       const struct nj_field *field)
+{
+    uint32_t hash = nj__hpack_kept_hash(out->shared, row, field), index = 0;
+    if (which == NJ__HPACK_NOT_KEPT &&
+        (which = nj__hpack_kept_find(out->shared, hash, row, field)) != NJ__HPACK_NOT_KEPT) {
+        out->shared->kept_last[row] = (uint16_t)which;
+        index = index_of(out, which);
+    }
+    return index > 0 ? put_index(to, index) : put_new(out, to, which, hash, row, field);
+}
+
+/* A field that may be in the peer's table. */
+static inline uint8_t *put_kept(struct nj__hpack_out *out, uint8_t *to, unsigned row,
+                                const struct nj_field *field)
+{
+    uint32_t which = nj__hpack_kept_again(out->shared, row, field);
+    uint32_t index = nj_likely(which != NJ__HPACK_NOT_KEPT) ? index_of(out, which) : 0;
+    return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, which, row, field);
+}
+
+static inline uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,
+                                 const struct nj_field *field)
+{
+    const struct nj__hpack_name *name = &nj__hpack_names[row];
+    uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
+    if (name->use >= NJ__HPACK_APART || size > out->limit || size > NJ__HPACK_KEPT_BYTES ||
+        (name->use == NJ__HPACK_LATEST && size != NJ__HPACK_LATEST_SIZE))
+        return put_literal(to, name, field);
+    return put_kept(out, to, row, field);
+}
+
+static uint8_t *put_status(struct nj__hpack_out *out, uint8_t *to, uint16_t status)
+{
+    static const uint16_t in_static[] = {200, 204, 206, 304, 400, 404, 500};
+    for (uint8_t i = 0; i < NJ_ARRAY_LEN(in_static); i++) {
+        if (status == in_static[i]) {
+            *to++ = 0x80 | (8 + i);
+            return to;
+        }
+    }
+    char digits[NJ_DIGITS_MAX];
+    char *p = nj_put_digits(digits + sizeof digits, status);
+    const struct nj_field field = {NJ_STR(":status"), {p, (uint32_t)(digits + sizeof digits - p)}};
+    return put_field(out, to, NJ__HPACK_ROW_STATUS, &field);
+}
+
+/* RFC 7541 4.2: the least of the limits since the last block, then the last. */
+static uint8_t *put_updates(struct nj__hpack_out *out, uint8_t *to)
+{
+    if (out->update_min < out->limit)
+        to = nj__hpack_put_number(to, 0x20, 5, out->update_min);
+    out->update = false;
+    return nj__hpack_put_number(to, 0x20, 5, out->limit);
+}
+
+/* ---- heads that come again ---- */
+
+static struct nj__hpack_head *head_at(struct nj__hpack_shared *shared, uint64_t stamp)
+{
+    return &shared->heads[stamp % NJ__HPACK_HEADS];
+}
+
+static bool is_noted(const struct nj__hpack_shared *shared, const struct nj__hpack_head *head,
+                     uint64_t stamp)
+{
+    return head->stamp == stamp && head->n_replaced == shared->n_replaced;
+}
+
+static bool note(struct nj__hpack_head *head, const uint8_t *from, const uint8_t *to)
+{
+    size_t n = (size_t)(to - from);
+    if (n > sizeof head->bytes - head->n_bytes)
+        return false;
+    memcpy(head->bytes + head->n_bytes, from, n);
+    head->n_bytes += (uint8_t)n;
+    return true;
+}
+
+/* NULL: it is noted, and only this peer lacks something of it; or its status is none of the static
+ * table, which is rare. */
+static struct nj__hpack_head *note_begin(struct nj__hpack_shared *shared, uint64_t stamp,
+                                         const uint8_t *status, const uint8_t *end)
+{
+    struct nj__hpack_head *head = head_at(shared, stamp);
+    if (is_noted(shared, head, stamp) || status == end || !(*status & 0x80) ||
+        *status > (0x80 | NJ__HPACK_STATIC))
+        return NULL;
+    head->stamp = 0;
+    head->n_replaced = shared->n_replaced;
+    head->n_bytes = head->n_kept = 0;
+    return note(head, status, end) ? head : NULL;
+}
+
+/* False: it can't be noted, since it gets into the table, now or next time, or is a secret. */
+static bool note_field(const struct nj__hpack_out *out, struct nj__hpack_head *head, unsigned row,
+                       const uint8_t *from, const uint8_t *to)
+{
+    if (*from & 0x80) {
+        if (head->n_kept == NJ__HPACK_HEAD_KEPT)
+            return false;
+        uint8_t back = (*from & 0x7f) - NJ__HPACK_STATIC;
+        head->at[head->n_kept] = head->n_bytes;
+        head->kept[head->n_kept++] = out->slots[(uint8_t)(out->head - back) % NJ__HPACK_SLOTS];
+    } else if (nj__hpack_names[row].use != NJ__HPACK_APART) {
+        return false;
+    }
+    return note(head, from, to);
+}
+
+size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t stamp)
+{
+    const struct nj__hpack_head *head = head_at(out->shared, stamp);
+    if (nj_unlikely(out->update || !is_noted(out->shared, head, stamp)))
+        return 0;
+    memcpy(to, head->bytes, sizeof head->bytes); /* a known number is copied faster */
+    for (uint32_t i = 0; i < head->n_kept; i++) {
+        uint32_t index = index_of(out, head->kept[i]);
+        if (nj_unlikely(index == 0))
+            return 0;
+        put_index(to + head->at[i], index);
+    }
+    return head->n_bytes;
+}
+
+size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields)
+{
+    size_t n = 2 * NUMBER_BYTES + NUMBER_BYTES + NJ_DIGITS_MAX; /* updates, status */
+    for (size_t i = 0; i < n_fields; i++)
+        n += 1 + NUMBER_BYTES + fields[i].name.n_bytes + NUMBER_BYTES + fields[i].value.n_bytes;
+    return n;
+}
+
+size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
+                        const struct nj_field *fields, size_t n_fields, uint64_t stamp)
+{
+    uint8_t *at = to;
+    if (nj_unlikely(out->update))
+        at = put_updates(out, at);
+    uint8_t *from = at;
+    if (status > 0)
+        at = put_status(out, at, status);
+    struct nj__hpack_head *head = stamp ? note_begin(out->shared, stamp, from, at) : NULL;
+    for (size_t i = 0; i < n_fields; i++) {
+        uint8_t *field = at;
+        unsigned row = nj__hpack_name_row(out->shared, fields[i].name);
+        at = put_field(out, at, row, &fields[i]);
+        if (head && !note_field(out, head, row, field, at))
+            head = NULL;
+    }
+    if (head)
+        head->stamp = stamp;
+    return (size_t)(at - to);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decoding looks up 11 bits at a time, which are one or two symbols of what header fields are made
+ * of; the codes that are longer are those of rare octets and are found by their length.
+ */
+#include "h2/hpack/huffman.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/attr.h"
+
+#define N_SYMBOLS (NJ__HUFFMAN_EOS + 1)
+#define LOOKUP    NJ__HUFFMAN_LOOKUP_BITS
+
+/* RFC 7541 Appendix B: bits of the code of each symbol. */
+static const uint8_t n_bits_of[N_SYMBOLS] = {
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
+    28, 28, 28, 28, 28, 28, 28, 28, 6,  10, 10, 12, 13, 6,  8,  11, 10, 10, 8,  11, 8,  6,  6,  6,
+    5,  5,  5,  6,  6,  6,  6,  6,  6,  6,  7,  8,  15, 6,  12, 10, 13, 6,  7,  7,  7,  7,  7,  7,
+    7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  8,  7,  8,  13, 19, 13, 14, 6,
+    15, 5,  6,  5,  6,  5,  6,  6,  6,  5,  7,  7,  6,  6,  6,  5,  6,  7,  6,  5,  5,  6,  7,  7,
+    7,  7,  7,  15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20, 22, 22, 23, 23, 21,
+    23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24,
+    21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
+};
+
+/* An entry of `lookup`: two symbols (8 bits each), bits they take together (8), bits that the first
+ * takes (4), how many symbols these are (4). 0: the code is longer than what is looked up. */
+static uint32_t entry_of(unsigned a, unsigned b, unsigned n_bits, unsigned n_first, unsigned n)
+{
+    return a | b << 8 | n_bits << 16 | n_first << 24 | n << 28;
+}
+
+#define ENTRY_BITS(e)  ((e) >> 16 & 0xff)
+#define ENTRY_FIRST(e) ((e) >> 24 & 0xf)
+#define ENTRY_COUNT(e) ((e) >> 28)
+
+static void sort_codes(struct nj__huffman *h)
+{
+    uint32_t code = 0;
+    uint16_t n = 0;
+    for (unsigned len = 1; len <= NJ__HUFFMAN_LONGEST; len++) {
+        code <<= 1;
+        h->first[len] = code;
+        h->begin[len] = n;
+        for (uint16_t s = 0; s < N_SYMBOLS; s++) {
+            if (n_bits_of[s] != len)
+                continue;
+            h->sorted[n++] = s;
+            h->code[s] = code++;
+        }
+        h->behind[len] = (uint64_t)code << (32 - len);
+    }
+}
+
+/* The symbol at the upper end of `bits`, its code at least `len` bits long: sets `*n_bits`. */
+static unsigned symbol_at(const struct nj__huffman *h, uint32_t bits, unsigned len,
+                          unsigned *n_bits)
+{
+    while (bits >= h->behind[len])
+        len++;
+    *n_bits = len;
+    return h->sorted[h->begin[len] + (bits >> (32 - len)) - h->first[len]];
+}
+
+static uint32_t make_entry(const struct nj__huffman *h, uint32_t bits)
+{
+    unsigned n_first, n_second;
+    unsigned a = symbol_at(h, bits, 1, &n_first);
+    if (n_first > LOOKUP)
+        return 0;
+    unsigned b = symbol_at(h, bits << n_first, 1, &n_second);
+    if (n_first + n_second > LOOKUP)
+        return entry_of(a, 0, n_first, n_first, 1);
+    return entry_of(a, b, n_first + n_second, n_first, 2);
+}
+
+void nj__huffman_init(struct nj__huffman *h)
+{
+    memset(h, 0, sizeof *h);
+    sort_codes(h);
+    for (uint32_t i = 0; i < 1u << LOOKUP; i++)
+        h->lookup[i] = make_entry(h, i << (32 - LOOKUP));
+}
+
+/* Code that was read and not yet decoded: the upper `have` of `bits`. What is below them is either
+ * what comes next or 0. */
+struct reader {
+    const uint8_t *at, *end;
+    uint64_t bits;
+    unsigned have;
+};
+
+static void skip(struct reader *r, unsigned n_bits)
+{
+    r->bits <<= n_bits;
+    r->have -= n_bits;
+}
+
+/* Write what an entry says, both bytes whether there are two or one. */
+static uint8_t *put(uint8_t *to, uint32_t entry)
+{
+    to[0] = (uint8_t)entry;
+    to[1] = (uint8_t)(entry >> 8);
+    return to + ENTRY_COUNT(entry);
+}
+
+/* As many symbols as surely lie within what was read. NULL for EOS. */
+static inline uint8_t *decode_whole(const struct nj__huffman *h, struct reader *r, uint8_t *to)
+{
+    for (;;) {
+        uint32_t e = h->lookup[r->bits >> (64 - LOOKUP)];
+        if (nj_likely(e != 0)) {
+            if (r->have < LOOKUP)
+                return to;
+            to = put(to, e);
+            skip(r, ENTRY_BITS(e));
+            continue;
+        }
+        if (r->have < NJ__HUFFMAN_LONGEST)
+            return to;
+        unsigned n_bits, s = symbol_at(h, (uint32_t)(r->bits >> 32), LOOKUP + 1, &n_bits);
+        if (s == NJ__HUFFMAN_EOS)
+            return NULL;
+        *to++ = (uint8_t)s;
+        skip(r, n_bits);
+    }
+}
+
+/* Eight bytes at a time. */
+static uint8_t *decode_wide(const struct nj__huffman *h, struct reader *r, uint8_t *to)
+{
+    while (to && r->end - r->at >= 8) {
+        uint64_t next;
+        memcpy(&next, r->at, 8);
+        r->bits |= __builtin_bswap64(next) >> r->have;
+        r->at += (63 - r->have) >> 3;
+        r->have |= 56;
+        to = decode_whole(h, r, to);
+    }
+    return to;
+}
+
+static void fill(struct reader *r)
+{
+    while (r->have <= 56 && r->at < r->end) {
+        r->bits |= (uint64_t)*r->at++ << (56 - r->have);
+        r->have += 8;
+    }
+}
+
+/* The last symbols, behind which there are ones: those that lie within what was read. */
+static uint8_t *decode_last(const struct nj__huffman *h, struct reader *r, uint8_t *to)
+{
+    while (r->have > 0) {
+        uint64_t bits = r->bits | UINT64_MAX >> r->have;
+        if (bits == UINT64_MAX) /* nothing but padding, or what is wrong any way */
+            break;
+        uint32_t e = h->lookup[bits >> (64 - LOOKUP)];
+        unsigned n_bits = ENTRY_FIRST(e), s = e & 0xff;
+        if (!e)
+            s = symbol_at(h, (uint32_t)(bits >> 32), LOOKUP + 1, &n_bits);
+        if (n_bits > r->have)
+            break;
+        if (s == NJ__HUFFMAN_EOS)
+            return NULL;
+        *to++ = (uint8_t)s;
+        skip(r, n_bits);
+    }
+    return to;
+}
+
+ptrdiff_t nj__huffman_decode(const struct nj__huffman *h, uint8_t *to, const uint8_t *from,
+                             size_t n_bytes)
+{
+    struct reader r = {.at = from, .end = from + n_bytes};
+    uint8_t *at = decode_wide(h, &r, to);
+    while (at && r.at < r.end) {
+        fill(&r);
+        at = decode_whole(h, &r, at);
+    }
+    /* It may have stopped with a code longer than what is looked up before it. */
+    if (at)
+        at = decode_last(h, &r, at);
+    /* RFC 7541 5.2: what is left is the beginning of EOS, and shorter than an octet. */
+    if (!at || r.have > 7 || (r.bits | UINT64_MAX >> r.have) != UINT64_MAX)
+        return -1;
+    return at - to;
+}
+
+size_t nj__huffman_length(const uint8_t *from, size_t n_bytes)
+{
+    size_t n_bits = 0;
+    for (size_t i = 0; i < n_bytes; i++)
+        n_bits += n_bits_of[from[i]];
+    return (n_bits + 7) / 8;
+}
+
+uint8_t *nj__huffman_encode(const struct nj__huffman *h, uint8_t *to, const uint8_t *from,
+                            size_t n_bytes)
+{
+    uint64_t bits = 0; /* the lower n_bits of it */
+    unsigned n_bits = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        bits = bits << n_bits_of[from[i]] | h->code[from[i]];
+        n_bits += n_bits_of[from[i]];
+        for (; n_bits >= 8; n_bits -= 8)
+            *to++ = (uint8_t)(bits >> (n_bits - 8));
+    }
+    if (n_bits > 0) /* filled up with ones */
+        *to++ = (uint8_t)(bits << (8 - n_bits) | 0xff >> n_bits);
+    return to;
+}

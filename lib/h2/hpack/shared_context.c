@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the header compression of all connections of a core shares: strings of the block at hand. */
+#include "h2/hpack/hpack_internal.h"
+
+/* Of a chunk at least: a block of 128 KiB of Huffman code is 205 KiB of strings, 13 chunks. */
+#define CHUNK_BYTES (16u * 1024u - 64u)
+
+static void scratch_all(struct nj__hpack_shared *shared)
+{
+    shared->scratch = shared->own;
+    shared->scratch_end = shared->own + sizeof shared->own;
+}
+
+struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
+                                              const struct nj_hash_key *key)
+{
+    size_t before = alloc->bytes_used;
+    struct nj__hpack_shared *shared = nj__h2_alloc_zero(alloc, sizeof *shared);
+    if (!shared)
+        return NULL;
+    shared->alloc = alloc;
+    shared->kept_key = nj_mix_key_of(key, "fields");
+    shared->n_bytes = alloc->bytes_used - before;
+    nj__huffman_init(&shared->huffman);
+    nj__hpack_name_rows(shared->row_at);
+    scratch_all(shared);
+    return shared;
+}
+
+void nj__hpack_shared_begin(struct nj__hpack_shared *shared)
+{
+    while (shared->chunks) {
+        struct nj__hpack_chunk *next = shared->chunks->next;
+        nj__h2_alloc_free(shared->alloc, shared->chunks);
+        shared->chunks = next;
+    }
+    while (shared->retired) {
+        struct nj__hpack_store *next = shared->retired->next;
+        nj__h2_alloc_free(shared->alloc, shared->retired);
+        shared->retired = next;
+    }
+    scratch_all(shared);
+}
+
+size_t nj__hpack_shared_rest(struct nj__hpack_shared *shared)
+{
+    nj__hpack_shared_begin(shared);
+    return shared->n_bytes;
+}
+
+void nj__hpack_shared_free(struct nj__hpack_shared *shared)
+{
+    if (!shared)
+        return;
+    nj__hpack_shared_begin(shared);
+    nj__hpack_kept_clear(shared);
+    nj__h2_alloc_free(shared->alloc, shared);
+}
+
+uint8_t *nj__hpack_scratch(struct nj__hpack_shared *shared, size_t n_max)
+{
+    if (nj_likely((size_t)(shared->scratch_end - shared->scratch) >= n_max))
+        return shared->scratch;
+    size_t n = n_max > CHUNK_BYTES ? n_max : CHUNK_BYTES;
+    struct nj__hpack_chunk *chunk = nj__h2_alloc(shared->alloc, sizeof *chunk + n);
+    if (!chunk)
+        return NULL;
+    chunk->next = shared->chunks;
+    shared->chunks = chunk;
+    shared->scratch = chunk->bytes;
+    shared->scratch_end = chunk->bytes + n;
+    return shared->scratch;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of fields: the static table, those with a meaning, and what names and values consist of. */
+#include "h2/hpack/hpack_internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+/* RFC 7541 Appendix A. */
+#define FIELD(n, v, t)                                                                             \
+    {                                                                                              \
+        .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(v), .token = NJ__TOKEN_##t,                   \
+    }
+
+#define KNOWN(n, v, k)                                                                             \
+    {                                                                                              \
+        .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(v),                                           \
+        .token = NJ__TOKEN_KNOWN + (uint8_t)NJ_HEADER_##k,                                         \
+    }
+
+/* Not a value that such a field may have. */
+#define EMPTY(n, t)                                                                                \
+    {                                                                                              \
+        .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(""), .token = NJ__TOKEN_##t,                  \
+        .malformed = true,                                                                         \
+    }
+
+const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
+    [1] = EMPTY(":authority", AUTHORITY),
+    [2] = FIELD(":method", "GET", METHOD),
+    [3] = FIELD(":method", "POST", METHOD),
+    [4] = FIELD(":path", "/", PATH),
+    [5] = FIELD(":path", "/index.html", PATH),
+    [6] = FIELD(":scheme", "http", SCHEME),
+    [7] = FIELD(":scheme", "https", SCHEME),
+    [8] = FIELD(":status", "200", STATUS),
+    [9] = FIELD(":status", "204", STATUS),
+    [10] = FIELD(":status", "206", STATUS),
+    [11] = FIELD(":status", "304", STATUS),
+    [12] = FIELD(":status", "400", STATUS),
+    [13] = FIELD(":status", "404", STATUS),
+    [14] = FIELD(":status", "500", STATUS),
+    [15] = FIELD("accept-charset", "", OTHER),
+    [16] = KNOWN("accept-encoding", "gzip, deflate", ACCEPT_ENCODING),
+    [17] = FIELD("accept-language", "", OTHER),
+    [18] = FIELD("accept-ranges", "", OTHER),
+    [19] = KNOWN("accept", "", ACCEPT),
+    [20] = FIELD("access-control-allow-origin", "", OTHER),
+    [21] = FIELD("age", "", OTHER),
+    [22] = FIELD("allow", "", OTHER),
+    [23] = FIELD("authorization", "", OTHER),
+    [24] = FIELD("cache-control", "", OTHER),
+    [25] = FIELD("content-disposition", "", OTHER),
+    [26] = FIELD("content-encoding", "", OTHER),
+    [27] = FIELD("content-language", "", OTHER),
+    [28] = FIELD("content-length", "", CONTENT_LENGTH),
+    [29] = FIELD("content-location", "", OTHER),
+    [30] = FIELD("content-range", "", OTHER),
+    [31] = FIELD("content-type", "", OTHER),
+    [32] = FIELD("cookie", "", OTHER),
+    [33] = FIELD("date", "", OTHER),
+    [34] = FIELD("etag", "", OTHER),
+    [35] = FIELD("expect", "", EXPECT),
+    [36] = FIELD("expires", "", OTHER),
+    [37] = FIELD("from", "", OTHER),
+    [38] = EMPTY("host", HOST),
+    [39] = KNOWN("if-match", "", IF_MATCH),
+    [40] = KNOWN("if-modified-since", "", IF_MODIFIED_SINCE),
+    [41] = KNOWN("if-none-match", "", IF_NONE_MATCH),
+    [42] = KNOWN("if-range", "", IF_RANGE),
+    [43] = KNOWN("if-unmodified-since", "", IF_UNMODIFIED_SINCE),
+    [44] = FIELD("last-modified", "", OTHER),
+    [45] = FIELD("link", "", OTHER),
+    [46] = FIELD("location", "", OTHER),
+    [47] = FIELD("max-forwards", "", OTHER),
+    [48] = FIELD("proxy-authenticate", "", OTHER),
+    [49] = FIELD("proxy-authorization", "", OTHER),
+    [50] = KNOWN("range", "", RANGE),
+    [51] = KNOWN("referer", "", REFERER),
+    [52] = FIELD("refresh", "", OTHER),
+    [53] = FIELD("retry-after", "", OTHER),
+    [54] = FIELD("server", "", OTHER),
+    [55] = FIELD("set-cookie", "", OTHER),
+    [56] = FIELD("strict-transport-security", "", OTHER),
+    [57] = FIELD("transfer-encoding", "", OF_CONNECTION),
+    [58] = KNOWN("user-agent", "", USER_AGENT),
+    [59] = FIELD("vary", "", OTHER),
+    [60] = FIELD("via", "", OTHER),
+    [61] = FIELD("www-authenticate", "", OTHER),
+};
+
+/* ---- what names mean ---- */
+
+static bool is(struct nj_str s, const char *literal)
+{
+    return nj__hpack_same(s.p, literal, s.n_bytes);
+}
+
+static enum nj__token token_of_7(struct nj_str name)
+{
+    if (is(name, ":method"))
+        return NJ__TOKEN_METHOD;
+    if (is(name, ":scheme"))
+        return NJ__TOKEN_SCHEME;
+    if (is(name, ":status"))
+        return NJ__TOKEN_STATUS;
+    return is(name, "upgrade") ? NJ__TOKEN_OF_CONNECTION : NJ__TOKEN_OTHER;
+}
+
+static enum nj__token token_of_10(struct nj_str name)
+{
+    if (is(name, ":authority"))
+        return NJ__TOKEN_AUTHORITY;
+    if (is(name, "connection") || is(name, "keep-alive"))
+        return NJ__TOKEN_OF_CONNECTION;
+    return NJ__TOKEN_OTHER;
+}
+
+static enum nj__token token_by_length(struct nj_str name)
+{
+    switch (name.n_bytes) {
+    case 2:
+        return is(name, "te") ? NJ__TOKEN_TE : NJ__TOKEN_OTHER;
+    case 4:
+        return is(name, "host") ? NJ__TOKEN_HOST : NJ__TOKEN_OTHER;
+    case 5:
+        return is(name, ":path") ? NJ__TOKEN_PATH : NJ__TOKEN_OTHER;
+    case 6:
+        return is(name, "expect") ? NJ__TOKEN_EXPECT : NJ__TOKEN_OTHER;
+    case 7:
+        return token_of_7(name);
+    case 8:
+        return is(name, "priority") ? NJ__TOKEN_PRIORITY : NJ__TOKEN_OTHER;
+    case 10:
+        return token_of_10(name);
+    case 14:
+        return is(name, "content-length") ? NJ__TOKEN_CONTENT_LENGTH : NJ__TOKEN_OTHER;
+    case 16:
+        return is(name, "proxy-connection") ? NJ__TOKEN_OF_CONNECTION : NJ__TOKEN_OTHER;
+    case 17:
+        return is(name, "transfer-encoding") ? NJ__TOKEN_OF_CONNECTION : NJ__TOKEN_OTHER;
+    default:
+        return NJ__TOKEN_OTHER;
+    }
+}
+
+uint8_t nj__hpack_token(struct nj_str name)
+{
+    enum nj__token token = token_by_length(name);
+
+    if (token != NJ__TOKEN_OTHER)
+        return (uint8_t)token;
+    if (name.n_bytes > 0 && name.p[0] == ':')
+        return NJ__TOKEN_PSEUDO_OTHER;
+    enum nj_header known = nj_header_of(name);
+    return known == NJ_N_HEADERS ? NJ__TOKEN_OTHER : (uint8_t)(NJ__TOKEN_KNOWN + known);
+}
+
+/* ---- what they and their values consist of ---- */
+
+enum {
+    N = 1,  /* names: tchar of RFC 9110 5.6.2 without upper case */
+    V = 2,  /* values: RFC 9110 5.5 with obs-text, and HTAB */
+    P = 4,  /* :path: those that are seen, and obs-text */
+    A = 8,  /* :authority and host: RFC 3986 3.2 */
+    M = 16, /* :method: tchar */
+    S = 32, /* :scheme: RFC 3986 3.1 */
+};
+
+static const uint8_t may_be_in[256] = {
+    ['\t'] = V,
+    [' '] = V,
+    ['!'] = N | V | P | A | M,
+    ['"'] = V | P,
+    ['#'] = N | V | P | M,
+    ['$' ... '\''] = N | V | P | A | M,
+    ['(' ... ')'] = V | P | A,
+    ['*'] = N | V | P | A | M,
+    ['+'] = N | V | P | A | M | S,
+    [','] = V | P | A,
+    ['-' ... '.'] = N | V | P | A | M | S,
+    ['/'] = V | P,
+    ['0' ... '9'] = N | V | P | A | M | S,
+    [':' ... ';'] = V | P | A,
+    ['<'] = V | P,
+    ['='] = V | P | A,
+    ['>' ... '?'] = V | P,
+    ['@'] = V | P | A, /* userinfo is for request_head.c to refuse */
+    ['A' ... 'Z'] = V | P | A | M | S,
+    ['['] = V | P | A,
+    ['\\'] = V | P,
+    [']'] = V | P | A,
+    ['^'] = N | V | P | M,
+    ['_'] = N | V | P | A | M,
+    ['`'] = N | V | P | M,
+    ['a' ... 'z'] = N | V | P | A | M | S,
+    ['{'] = V | P,
+    ['|'] = N | V | P | M,
+    ['}'] = V | P,
+    ['~'] = N | V | P | A | M,
+    [0x80 ... 0xff] = V | P,
+};
+
+static bool all_in(struct nj_str s, unsigned what)
+{
+    for (uint32_t i = 0; i < s.n_bytes; i++)
+        if (!(may_be_in[(uint8_t)s.p[i]] & what))
+            return false;
+    return true;
+}
+
+#define EACH(octet) (UINT64_C(0x0101010101010101) * (octet))
+
+/* Not 0 when one of eight octets is below `least`, or DEL. */
+static uint64_t controls(const char *p, uint8_t least)
+{
+    uint64_t x, del;
+    memcpy(&x, p, 8);
+    del = x ^ EACH(0x7f);
+    return (((x - EACH(least)) & ~x) | ((del - EACH(1)) & ~del)) & EACH(0x80);
+}
+
+/* Eight at a time; `least` is that of what `what` may be, DEL apart, and of the others each is
+ * looked at. */
+static bool all_in_fast(struct nj_str s, uint8_t least, unsigned what)
+{
+    if (s.n_bytes < 8)
+        return all_in(s, what);
+    uint64_t found = controls(s.p + s.n_bytes - 8, least);
+    for (uint32_t i = 0; i + 8 < s.n_bytes; i += 8)
+        found |= controls(s.p + i, least);
+    return found == 0 || all_in(s, what);
+}
+
+bool nj__hpack_name_ok(struct nj_str name)
+{
+    if (name.n_bytes > 0 && name.p[0] == ':') {
+        name.p++;
+        name.n_bytes--;
+    }
+    return name.n_bytes > 0 && all_in(name, N);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool value_ok(struct nj_str v)
+{
+    if (v.n_bytes == 0)
+        return true;
+    return !is_blank(v.p[0]) && !is_blank(v.p[v.n_bytes - 1]) && all_in_fast(v, ' ', V);
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
+{
+    switch (token) {
+    case NJ__TOKEN_METHOD:
+        return v.n_bytes > 0 && all_in(v, M);
+    case NJ__TOKEN_SCHEME:
+        return v.n_bytes > 0 && is_letter(v.p[0]) && all_in(v, S);
+    case NJ__TOKEN_PATH:
+        return v.n_bytes > 0 && all_in_fast(v, '!', P);
+    case NJ__TOKEN_AUTHORITY:
+    case NJ__TOKEN_HOST:
+        return v.n_bytes > 0 && all_in(v, A);
+    case NJ__TOKEN_OTHER:
+    case NJ__TOKEN_STATUS:
+    case NJ__TOKEN_PSEUDO_OTHER:
+    case NJ__TOKEN_CONTENT_LENGTH:
+    case NJ__TOKEN_TE:
+    case NJ__TOKEN_PRIORITY:
+    case NJ__TOKEN_EXPECT:
+    case NJ__TOKEN_OF_CONNECTION:
+    case NJ__TOKEN_KNOWN:
+    default:
+        return value_ok(v);
+    }
+}
+
+/* ---- names of our responses ---- */
+
+#define ROW(n, i, u)                                                                               \
+    {                                                                                              \
+        .name = (n), .n_bytes = sizeof(n) - 1, .index = (i), .use = NJ__HPACK_##u                  \
+    }
+
+/* What stays out differs from file to file, or from response to response, and would push out what
+ * does not. */
+const struct nj__hpack_name nj__hpack_names[] = {
+    {.use = NJ__HPACK_MAYBE},
+    ROW(":status", 8, IN),
+    ROW("age", 21, APART),
+    ROW("via", 60, IN),
+    ROW("date", 33, LATEST),
+    ROW("etag", 34, APART),
+    ROW("vary", 59, IN),
+    ROW("link", 45, MAYBE),
+    ROW("allow", 22, IN),
+    ROW("server", 54, IN),
+    ROW("alt-svc", 0, IN),
+    ROW("expires", 36, APART),
+    ROW("refresh", 52, MAYBE),
+    ROW("location", 46, APART),
+    ROW("set-cookie", 55, SECRET),
+    ROW("retry-after", 53, APART),
+    ROW("content-type", 31, IN),
+    ROW("accept-ranges", 18, IN),
+    ROW("last-modified", 44, APART),
+    ROW("cache-control", 24, IN),
+    ROW("content-range", 30, APART),
+    ROW("content-length", 28, APART),
+    ROW("content-encoding", 26, IN),
+    ROW("content-language", 27, IN),
+    ROW("content-location", 29, APART),
+    ROW("www-authenticate", 61, IN),
+    ROW("proxy-authenticate", 48, IN),
+    ROW("content-disposition", 25, MAYBE),
+    ROW("strict-transport-security", 56, IN),
+    ROW("access-control-allow-origin", 20, IN),
+};
+
+_Static_assert(NJ_ARRAY_LEN(nj__hpack_names) <= NJ__HPACK_ROWS_AT, "what is kept by row has room");
+
+void nj__hpack_name_rows(uint8_t row_at[NJ__HPACK_ROWS_AT])
+{
+    for (uint8_t row = NJ__HPACK_ROW_STATUS + 1; row < NJ_ARRAY_LEN(nj__hpack_names); row++) {
+        const struct nj__hpack_name *n = &nj__hpack_names[row];
+        uint8_t *at = &row_at[nj__hpack_row_at((struct nj_str){n->name, n->n_bytes})];
+        NJ_CHECK(*at == 0); /* the sum was chosen so */
+        *at = row;
+    }
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hash table with chains, and one list in order of use for each of the two kinds of answers. */
+#include "http/files/file_meta_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "base/list.h"
+#include "base/pool.h"
+
+#define N_BUCKETS 1024u
+/* Entries that one call may drop because their time is over: keeps each call short, and still
+ * drops twice as fast as one entry per call can be added. */
+#define SWEEP_MAX 2
+
+struct entry {
+    struct nj_list chain, used;
+    uint64_t hash;
+    nj_ns expires_at;
+    struct nj_known known;
+    uint32_t n_bytes;
+    char name[NJ_PATH_MAX]; /* not terminated */
+};
+
+struct kind {
+    struct nj_list used; /* least recently used first */
+    uint32_t n, n_max;
+};
+
+struct nj_object_table {
+    struct nj_pool entries;
+    struct kind files, others;
+    uint64_t cost; /* of all files */
+    struct nj_list buckets[N_BUCKETS];
+};
+
+struct nj_object_table *nj_object_table_new(void)
+{
+    struct nj_object_table *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    /* One more than the bounds: an entry is added before the bound is restored. */
+    if (!nj_pool_init(&t->entries, sizeof(struct entry),
+                      NJ_OBJECT_TABLE_FILES_MAX + NJ_OBJECT_TABLE_OTHERS_MAX + 1)) {
+        free(t);
+        return NULL;
+    }
+    t->files.n_max = NJ_OBJECT_TABLE_FILES_MAX;
+    t->others.n_max = NJ_OBJECT_TABLE_OTHERS_MAX;
+    nj_list_init(&t->files.used);
+    nj_list_init(&t->others.used);
+    for (uint32_t i = 0; i < N_BUCKETS; i++)
+        nj_list_init(&t->buckets[i]);
+    return t;
+}
+
+static uint64_t cost_of(const struct nj_object *object)
+{
+    if (!object)
+        return 0;
+    return object->bytes ? object->size_bytes : NJ_OBJECT_TABLE_LARGE_COST;
+}
+
+static struct kind *kind_of(struct nj_object_table *t, const struct entry *e)
+{
+    return e->known.object ? &t->files : &t->others;
+}
+
+static void drop(struct nj_object_table *t, struct entry *e)
+{
+    kind_of(t, e)->n--;
+    t->cost -= cost_of(e->known.object);
+    nj_list_del(&e->chain);
+    nj_list_del(&e->used);
+    if (e->known.object)
+        nj_ref_put(&e->known.object->ref);
+    nj_pool_put(&t->entries, e);
+}
+
+static struct entry *oldest(struct kind *k)
+{
+    return nj_list_empty(&k->used) ? NULL : nj_container_of(k->used.next, struct entry, used);
+}
+
+void nj_object_table_free(struct nj_object_table *t)
+{
+    struct entry *e;
+
+    if (!t)
+        return;
+    while ((e = oldest(&t->files)) || (e = oldest(&t->others)))
+        drop(t, e);
+    NJ_ASSERT(t->cost == 0 && t->entries.n_used == 0);
+    nj_pool_fini(&t->entries);
+    free(t);
+}
+
+/* Let go of objects whose time is over, so that a file nobody asks for is not pinned by us. Looking
+ * at the least recently used is enough: if that one is still good, it was put less than a second
+ * ago, so every other entry was used within that second. */
+static void sweep(struct nj_object_table *t, struct kind *k, nj_ns now)
+{
+    for (int i = 0; i < SWEEP_MAX; i++) {
+        struct entry *e = oldest(k);
+        if (!e || e->expires_at > now)
+            return;
+        drop(t, e);
+    }
+}
+
+static struct nj_list *bucket_of(struct nj_object_table *t, uint64_t hash)
+{
+    return &t->buckets[hash % N_BUCKETS];
+}
+
+static struct entry *lookup(struct nj_object_table *t, const struct nj_object_name *name)
+{
+    struct nj_list *bucket = bucket_of(t, name->hash);
+
+    for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
+        struct entry *e = nj_container_of(l, struct entry, chain);
+        if (e->hash == name->hash && e->n_bytes == name->n_bytes &&
+            memcmp(e->name, name->p, name->n_bytes) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+struct nj_known *nj_object_table_find(struct nj_object_table *t, const struct nj_object_name *name,
+                                      nj_ns now)
+{
+    sweep(t, &t->files, now);
+    sweep(t, &t->others, now);
+
+    struct entry *e = lookup(t, name);
+    if (!e)
+        return NULL;
+    if (e->expires_at <= now) {
+        drop(t, e);
+        return NULL;
+    }
+    nj_list_del(&e->used);
+    nj_list_push_back(&kind_of(t, e)->used, &e->used);
+    return &e->known;
+}
+
+static bool is_worth_keeping(enum nj_file_result result)
+{
+    return result == NJ_FILE_OK || result == NJ_FILE_IS_DIR || result == NJ_FILE_ABSENT ||
+           result == NJ_FILE_DENIED;
+}
+
+void nj_object_table_put(struct nj_object_table *t, const struct nj_object_name *name,
+                         const struct nj_known *known, nj_ns now)
+{
+    struct nj_object *object = known->object;
+
+    NJ_ASSERT(name->n_bytes < NJ_PATH_MAX);
+    NJ_ASSERT((known->result == NJ_FILE_OK) == (object != NULL));
+
+    struct entry *e = lookup(t, name);
+    if (e)
+        drop(t, e);
+    if (!is_worth_keeping(known->result))
+        return;
+    e = nj_pool_take(&t->entries);
+    NJ_CHECK(e); /* the bounds below leave one free */
+    e->hash = name->hash;
+    e->expires_at = now + NJ_OBJECT_TABLE_TTL;
+    e->known = *known;
+    e->n_bytes = name->n_bytes;
+    memcpy(e->name, name->p, name->n_bytes);
+    if (object)
+        nj_ref_take(&object->ref);
+
+    struct kind *k = kind_of(t, e);
+    k->n++;
+    t->cost += cost_of(object);
+    nj_list_push_back(bucket_of(t, e->hash), &e->chain);
+    nj_list_push_back(&k->used, &e->used);
+    while (k->n > k->n_max || (t->cost > NJ_OBJECT_TABLE_BYTES_MAX && k->n > 1 && object))
+        drop(t, oldest(k));
+}

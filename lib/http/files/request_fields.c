@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fields of a request that a file depends on: conditions and ranges (RFC 9110 13, 14), and what
+ * the client accepts (RFC 9110 12.5). */
+#include <string.h>
+
+#include "http/files/file_server_internal.h"
+#include "http/proto/negotiate.h"
+
+/* Several lines of one field are one list (RFC 9110 5.3). For a field that is no list that makes
+ * nonsense of it, which is ignored like any other. False: there is no room to join them. */
+static bool join(struct nj_site *site, const struct nj_request_head *head, enum nj_header which,
+                 struct nj_str *value, uint32_t *n_joined)
+{
+    const struct nj_str name = nj_header_name(which);
+    char *to = site->joined + *n_joined, *end = site->joined + sizeof site->joined, *at = to;
+
+    for (const struct nj_field *f = head->fields; f < head->fields + head->n_fields; f++) {
+        if (!nj_str_eq(f->name, name))
+            continue;
+        if (f->value.n_bytes + 2 > (size_t)(end - at))
+            return false;
+        if (at > to)
+            at = mempcpy(at, ", ", 2);
+        at = mempcpy(at, f->value.p, f->value.n_bytes);
+    }
+    *value = (struct nj_str){to, (uint32_t)(at - to)};
+    *n_joined += value->n_bytes;
+    return true;
+}
+
+bool nj__keep_fields(struct nj_site *site, const struct nj_request_head *head,
+                     struct nj__asker *who)
+{
+    struct nj_conditions *c = &who->conditions;
+    struct nj_str accept = {0}, *const slot[NJ_N_HEADERS] = {
+                                    [NJ_HEADER_ACCEPT] = &accept,
+                                    [NJ_HEADER_ACCEPT_ENCODING] = &who->accept_encoding,
+                                    [NJ_HEADER_IF_MATCH] = &c->if_match,
+                                    [NJ_HEADER_IF_MODIFIED_SINCE] = &c->if_modified_since,
+                                    [NJ_HEADER_IF_NONE_MATCH] = &c->if_none_match,
+                                    [NJ_HEADER_IF_RANGE] = &c->if_range,
+                                    [NJ_HEADER_IF_UNMODIFIED_SINCE] = &c->if_unmodified_since,
+                                    [NJ_HEADER_RANGE] = &c->range,
+                                };
+    uint32_t n_joined = 0, n_bytes = 0;
+
+    who->has_conditions = head->header_set & NJ__CONDITIONS;
+    if (nj_unlikely(who->has_conditions))
+        *c = (struct nj_conditions){0};
+    for (uint32_t rest = head->header_set & NJ__LOOKED_AT; rest; rest &= rest - 1) {
+        enum nj_header i = (enum nj_header)__builtin_ctz(rest);
+        struct nj_str value = head->header[i];
+        if (head->header_repeated >> i & 1 && !join(site, head, i, &value, &n_joined))
+            return false;
+        n_bytes += value.n_bytes + 2;
+        if (n_bytes > NJ__ASKED_BYTES)
+            return false;
+        *slot[i] = value;
+    }
+    who->json = site->options.listing && accept.p && nj_accept_json(accept);
+    return true;
+}

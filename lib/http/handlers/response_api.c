@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What handlers say in a response. */
+#include <string.h>
+
+#include "base/limits.h"
+#include "http/handlers/exchange_internal.h"
+#include "http/proto/path.h"
+#include "sched/ewyk.h"
+
+/* It fits the smallest block. */
+#define MODEST_BYTES (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
+
+/* Nothing more can be said: it ended, was broken off, or nobody is there. */
+static int closed(const struct nj_response *resp)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+
+    if (!resp->on_worker && !nj__is_open(x))
+        return nj__gone(x);
+    return resp->ended || resp->broken ? NJ_ERR_INVALID : 0;
+}
+
+static void changed(struct nj_response *resp)
+{
+    if (!resp->on_worker)
+        nj__mark(nj__of_response(resp));
+}
+
+/* RFC 9110 6.4.1: these have no content. */
+static bool is_empty_status(uint16_t status)
+{
+    return status == 204 || status == 304;
+}
+
+int nj_response_status(struct nj_response *resp, unsigned status)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed || status < 200 || status > 599)
+        return NJ_ERR_INVALID;
+    resp->status = (uint16_t)status;
+    return 0;
+}
+
+static int declare(struct nj_response *resp, const char *value)
+{
+    struct nj_str digits = {value, (uint32_t)strnlen(value, UINT32_MAX)};
+    uint64_t n;
+
+    if (resp->declared != NJ_BODY_UNKNOWN || !nj_str_number(digits, &n) || n == NJ_BODY_UNKNOWN)
+        return NJ_ERR_INVALID;
+    resp->declared = n;
+    return 0;
+}
+
+int nj_response_header(struct nj_response *resp, const char *name, const char *value)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed)
+        return NJ_ERR_INVALID;
+    if (strcmp(name, "content-length") == 0)
+        return declare(resp, value);
+    return nj__fields_add(&resp->fields, resp->blocks, name, value);
+}
+
+int nj_response_trailer(struct nj_response *resp, const char *name, const char *value)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (strcmp(name, "content-length") == 0) /* RFC 9110 6.5.1 */
+        return NJ_ERR_INVALID;
+    return nj__fields_add(&resp->trailers, resp->blocks, name, value);
+}
+
+/* What a response to HEAD would have sent never leaves: one that is longer than the buffer waits
+ * like any other, while its head goes out and closes the stream. Else whoever writes until the peer
+ * has enough would write for ever. */
+uint32_t nj__response_room(const struct nj_response *resp)
+{
+    uint32_t most = resp->on_worker ? NJ_WORKER_RESPONSE_BYTES : NJ_RESPONSE_BUFFER_BYTES;
+    uint64_t held = nj__of_response(resp)->req.is_head ? resp->n_written : resp->out.n_bytes;
+    return held < most ? most - (uint32_t)held : 0;
+}
+
+/* May these bytes follow? */
+static int may_write(const struct nj_response *resp, size_t n_bytes)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->is_last)
+        return NJ_ERR_INVALID;
+    if (n_bytes > 0 && is_empty_status(resp->status))
+        return NJ_ERR_INVALID;
+    return n_bytes > resp->declared - resp->n_written ? NJ_ERR_INVALID : 0;
+}
+
+/* Its route does what it could not do on a worker, so it must not be moved there. */
+static void pin(struct nj_exchange *x)
+{
+    x->task.class_of->pinned = true;
+}
+
+static void note_taken(struct nj_response *resp, bool is_hungry)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker)
+        return;
+    x->grew = true;
+    if (resp->n_written > NJ_WORKER_RESPONSE_BYTES)
+        pin(x);
+    if (is_hungry && !nj_list_linked(&x->hungry))
+        nj_list_push_back(&x->set->hungry, &x->hungry);
+    nj__mark(x);
+}
+
+/* While others wait for blocks, those that come back are theirs. */
+static bool may_take(const struct nj_response *resp)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker || x->req.is_head)
+        return true;
+    if (!x->fed)
+        return nj_list_empty(&x->set->hungry) && x->set->n_fed == 0;
+    x->fed = false;
+    x->set->n_fed -= x->set->n_fed > 0;
+    return true;
+}
+
+/* Append what fits. A response to HEAD only counts. `first`: before those that wait for blocks. */
+static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes, bool first)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+    uint32_t fits = nj__response_room(resp), n = n_bytes < fits ? (uint32_t)n_bytes : fits;
+
+    resp->committed = true;
+    if (!first && !may_take(resp)) {
+        n = 0;
+    } else if (!x->req.is_head) {
+        size_t more = n_bytes - n;
+        n = nj_bytes_put(&resp->out, resp->blocks, data, n,
+                         more < UINT16_MAX ? (uint32_t)more : UINT16_MAX);
+    }
+    resp->n_written += n;
+    note_taken(resp, n < n_bytes && n < fits);
+    return n;
+}
+
+int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t n_bytes)
+{
+    int rc = may_write(resp, n_bytes);
+
+    if (rc != 0)
+        return rc;
+    uint32_t n = take_in(resp, data, n_bytes, false);
+    if (n < n_bytes)
+        resp->wants_room = 1;
+    return n;
+}
+
+/* Nobody waits on a worker, and a context that must not wait takes all or nothing. */
+static int write_whole(struct nj_response *resp, const void *data, size_t n_bytes)
+{
+    if (n_bytes > nj__response_room(resp)) {
+        if (!resp->on_worker) {
+            if (n_bytes <= NJ_RESPONSE_BUFFER_BYTES) /* else there never is */
+                resp->wants_room = (uint32_t)n_bytes;
+            return nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+        }
+        resp->broken = resp->homesick = true; /* what is in already must not pass for the whole */
+        return NJ_ERR_TOO_LARGE;
+    }
+    /* The smallest blocks are not what writers wait for, and who can't wait would have nothing. */
+    if (take_in(resp, data, n_bytes, n_bytes <= MODEST_BYTES) == n_bytes)
+        return 0;
+    resp->broken = true; /* a part of it is in: there is no going back */
+    changed(resp);
+    return NJ_ERR_MEMORY;
+}
+
+int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes)
+{
+    const uint8_t *from = data;
+    int rc = may_write(resp, n_bytes);
+
+    if (rc != 0)
+        return rc;
+    if (resp->on_worker || nj_must_not_block() || !nj_fiber_self())
+        return write_whole(resp, data, n_bytes);
+    for (;;) {
+        uint32_t n = take_in(resp, from, n_bytes, false);
+        from += n;
+        n_bytes -= n;
+        if (n_bytes == 0)
+            return 0;
+        rc = nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+        if (rc == 0)
+            rc = closed(resp);
+        if (rc != 0)
+            return rc;
+    }
+}
+
+/* --- bytes and files that are not copied --- */
+
+/* In a block of its own, which goes with it. */
+struct lease {
+    struct nj_ref ref;
+    struct nj_block *block;
+    void (*release)(void *arg);
+    void *arg;
+};
+
+static void last_reference(struct nj_ref *ref)
+{
+    struct lease lease = *(struct lease *)ref; /* its first member */
+
+    nj_ref_put(&lease.block->ref);
+    if (lease.release)
+        lease.release(lease.arg);
+}
+
+void nj__lent_clear(struct nj__lent *lent)
+{
+    if (lent->ref)
+        nj_ref_put(lent->ref);
+    *lent = (struct nj__lent){0};
+}
+
+/* Memory of a response for `n_bytes`, or NULL. */
+static struct nj_block *take_block(const struct nj_response *resp, uint32_t n_bytes)
+{
+    return resp->blocks ? nj_block_take(resp->blocks, n_bytes) : nj_block_alloc(n_bytes);
+}
+
+int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
+                     void (*release)(void *arg), void *arg)
+{
+    int rc = may_write(resp, n_bytes);
+    struct nj_block *block = rc == 0 ? take_block(resp, sizeof(struct lease)) : NULL;
+
+    if (rc != 0)
+        return rc;
+    if (!block)
+        return NJ_ERR_MEMORY;
+    struct lease *lease = (struct lease *)block->bytes;
+    *lease = (struct lease){.block = block, .release = release, .arg = arg};
+    nj_ref_init(&lease->ref, last_reference);
+    resp->is_last = resp->committed = true;
+    resp->n_written += n_bytes;
+    if (nj__of_response(resp)->req.is_head)
+        nj_ref_put(&lease->ref);
+    else
+        resp->lent = (struct nj__lent){data, n_bytes, &lease->ref};
+    if (!resp->on_worker)
+        nj__of_response(resp)->grew = true;
+    changed(resp);
+    return 0;
+}
+
+/* The block has the name and, aligned behind it, room for the fields of the response as views. */
+int nj_response_file(struct nj_response *resp, const char *path)
+{
+    struct nj_str s = {path, (uint32_t)strnlen(path, NJ_PATH_MAX + 1)};
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed || resp->is_last || !nj_path_names_file(s))
+        return NJ_ERR_INVALID;
+    uint32_t n_name = s.n_bytes - 1, at = (n_name + 1 + 15) / 16 * 16;
+    struct nj_block *block =
+        take_block(resp, at + NJ_RESPONSE_FIELDS_MAX * (uint32_t)sizeof(struct nj_field));
+    if (!block)
+        return NJ_ERR_MEMORY;
+    memcpy(block->bytes, s.p + 1, n_name);
+    block->bytes[n_name] = '\0';
+    block->n_bytes = n_name;
+    resp->extra = (struct nj_field *)(block->bytes + at);
+    resp->file = block;
+    resp->is_last = true;
+    changed(resp);
+    return 0;
+}
+
+/* --- how it is sent --- */
+
+int nj_response_class(struct nj_response *resp, const char *name)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->committed || strnlen(name, NJ_CLASS_NAME_MAX) == NJ_CLASS_NAME_MAX)
+        return NJ_ERR_INVALID;
+    if (!resp->on_worker && !nj_txns_class(nj__of_response(resp)->txn->set, name))
+        return NJ_ERR_INVALID;
+    strcpy(resp->wishes.class_name, name); /* its length was checked */
+    resp->wishes.class_of = true;
+    resp->wishes.is_unchecked = resp->on_worker;
+    changed(resp);
+    return 0;
+}
+
+int nj_response_rate(struct nj_response *resp, uint64_t bytes_per_s)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+
+    if (!resp->on_worker && !nj__is_open(x))
+        return nj__gone(x);
+    resp->wishes.bytes_per_s = bytes_per_s;
+    resp->wishes.rate = true;
+    changed(resp);
+    return 0;
+}
+
+int nj_response_priority(struct nj_response *resp, unsigned urgency, bool incremental)
+{
+    const struct nj_exchange *x = nj__of_response(resp);
+
+    if (!resp->on_worker && !nj__is_open(x))
+        return nj__gone(x);
+    if (urgency > 7)
+        return NJ_ERR_INVALID;
+    resp->wishes.urgency = (uint8_t)urgency;
+    resp->wishes.incremental = incremental;
+    resp->wishes.priority = true;
+    changed(resp);
+    return 0;
+}
+
+int nj_response_flush(struct nj_response *resp)
+{
+    int rc = closed(resp);
+
+    if (rc != 0)
+        return rc;
+    if (resp->file)
+        return NJ_ERR_INVALID;
+    resp->committed = true;
+    if (!resp->on_worker)
+        pin(nj__of_response(resp));
+    changed(resp);
+    return 0;
+}
+
+void nj_response_reset(struct nj_response *resp)
+{
+    if (closed(resp) != 0)
+        return;
+    resp->broken = true;
+    changed(resp);
+}
+
+/* --- callbacks --- */
+
+void nj_response_defer(struct nj_response *resp)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker && nj__route_of(x)->type == NJ_NON_BLOCKING) {
+        resp->kept = resp->homesick = true;
+    } else if (!resp->on_worker && nj_must_not_block()) {
+        resp->kept = true;
+        pin(x);
+    }
+}
+
+void nj_response_end(struct nj_response *resp)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker)
+        resp->kept = false;
+    if (resp->on_worker || resp->ended)
+        return;
+    resp->ended = true;
+    if (x->state == NJ__KEPT)
+        nj__leave(x);
+    else
+        nj__mark(x);
+}
+
+void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *arg)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    resp->on_room = (struct nj__hook){fn, arg};
+    if (resp->on_worker || !fn || resp->wants_room == 0 ||
+        nj__response_room(resp) < resp->wants_room || nj_list_linked(&x->hungry))
+        return;
+    resp->wants_room = 0;
+    x->due |= NJ__DUE_ROOM;
+    nj__mark(x);
+}
+
+void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback *fn, void *arg)
+{
+    struct nj_exchange *x = nj__of_response(resp);
+
+    if (resp->on_worker || resp->ended)
+        return;
+    resp->on_timer = (struct nj__hook){fn, arg};
+    x->due &= (uint8_t)~NJ__DUE_TIMER;
+    if (in_ns == 0 || !fn)
+        nj_timer_disarm(&x->set->wheel, &x->timer);
+    else
+        nj_timer_arm(&x->set->wheel, &x->timer,
+                     in_ns < NJ_NEVER - x->set->now ? x->set->now + in_ns : NJ_NEVER - 1);
+}
+
+void nj_response_on_cancelled(struct nj_response *resp, nj__callback *fn, void *arg)
+{
+    resp->on_gone = (struct nj__hook){fn, arg};
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes to the stream. A response that ended before its first byte left is told whole: its
+ * length stands in the head, and its last DATA frame ends the stream.
+ */
+#include "base/assert.h"
+#include "base/limits.h"
+#include "http/files/file_server.h"
+#include "http/handlers/exchange_internal.h"
+#include "http/response_head.h"
+
+void nj__answer_error(struct nj_exchange *x, uint16_t status)
+{
+    struct nj_response *resp = &x->resp;
+
+    if (x->head_sent) {
+        resp->broken = true;
+        return;
+    }
+    nj_bytes_clear(&resp->out);
+    nj__lent_clear(&resp->lent);
+    nj__errand_holds(x, 0);
+    nj__fields_clear(&resp->fields);
+    nj__fields_clear(&resp->trailers);
+    resp->status = status;
+    resp->declared = NJ_BODY_UNKNOWN;
+    resp->n_written = 0;
+    resp->broken = false;
+    x->error = status;
+}
+
+/* --- the head --- */
+
+/* RFC 9110 8.6: none in a 204; in a 304 it would be that of the 200. */
+static bool says_length(const struct nj_exchange *x)
+{
+    const struct nj_response *resp = &x->resp;
+
+    if (resp->status == 204)
+        return false;
+    if (resp->declared != NJ_BODY_UNKNOWN)
+        return true;
+    return (resp->ended || resp->is_last) && resp->trailers.n == 0 && resp->status != 304;
+}
+
+static void send_head(struct nj_exchange *x)
+{
+    const struct nj_response *resp = &x->resp;
+    bool whole = resp->ended && (resp->trailers.n == 0 || x->req.is_head);
+    bool empty = x->req.is_head || resp->status == 204 || resp->status == 304 ||
+                 (whole && resp->out.n_bytes == 0 && resp->lent.n_bytes == 0);
+    struct nj_reply r;
+
+    x->head_sent = true;
+    x->grew = false;
+    x->end_told = whole;
+    x->body_open = !empty;
+    nj_reply_begin(&r, x->txn, resp->status ? resp->status : 200);
+    r.n_fields = nj__fields_list(&resp->fields, r.fields);
+    nj_reply_add_own(&r);
+    if (says_length(x))
+        nj_reply_add_length(&r,
+                            resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written);
+    nj_reply_send(&r, 0, empty ? NULL : &x->body);
+}
+
+/* The transaction is answered without the handler. What the handler says besides goes nowhere; it
+ * is told that its stream is over when that is. */
+static void is_answered(struct nj_exchange *x)
+{
+    x->head_sent = x->end_told = true;
+    nj_bytes_clear(&x->resp.out);
+    nj__lent_clear(&x->resp.lent);
+}
+
+static void send_error(struct nj_exchange *x)
+{
+    is_answered(x);
+    nj_reply_error(x->txn, x->error, (struct nj_field){0});
+}
+
+/* --- the rest --- */
+
+static void send_end(struct nj_exchange *x)
+{
+    struct nj_field f[NJ_RESPONSE_FIELDS_MAX];
+    uint32_t n = nj__fields_list(&x->resp.trailers, f);
+    struct nj_txn *t = x->txn;
+
+    if (n > 0 && x->body_open)
+        t->framing->trailers(t->stream, f, n);
+    x->end_told = true;
+    if (x->body_open)
+        t->framing->resume(t->stream);
+}
+
+/* The handler said how long it would be, and it is not. Of a file the file server says it. */
+static bool is_short(const struct nj_response *resp)
+{
+    return resp->ended && !resp->file && resp->declared != NJ_BODY_UNKNOWN &&
+           resp->n_written != resp->declared;
+}
+
+static void check(struct nj_exchange *x)
+{
+    struct nj_response *resp = &x->resp;
+
+    if (x->error)
+        return;
+    if (resp->ended && x->req.too_large && !x->head_sent && !resp->committed && !resp->file &&
+        resp->status == 0)
+        nj__answer_error(x, 413);
+    if (is_short(resp) && !x->req.is_head && resp->status != 304)
+        resp->broken = true;
+    if (resp->broken && !x->reset)
+        x->reset = NJ_RESET_INTERNAL;
+}
+
+/* --- what else was wished for --- */
+
+/* As with an error, but the head has left. */
+static void refused(struct nj_exchange *x)
+{
+    nj__answer_error(x, 429);
+    is_answered(x);
+    x->resp.wishes = (struct nj__wishes){0};
+}
+
+/* A worker's handler could not be told that there is no such class. One that was there when it was
+ * named, and is not any more, changes nothing. */
+static void carry_out(struct nj_exchange *x)
+{
+    struct nj__wishes *w = &x->resp.wishes;
+    struct nj_txn *t = x->txn;
+
+    if (w->class_of && !t->head_at) {
+        const struct nj_class *c = nj_txns_class(t->set, w->class_name);
+        if (!c && w->is_unchecked) {
+            nj__answer_error(x, 500);
+        } else if (c && !nj_txn_set_class(t, c)) {
+            refused(x);
+            return;
+        }
+    }
+    if (w->rate && t->admitted) {
+        const struct nj_limit limit = {.rate = w->bytes_per_s, .ceiling = w->bytes_per_s};
+        nj_paced_set_limit(&t->paced, &limit);
+    }
+    if (w->priority)
+        t->framing->prioritize(t->stream, w->urgency, w->incremental);
+    *w = (struct nj__wishes){0};
+}
+
+/* The file server has the transaction from here on. */
+static void send_file(struct nj_exchange *x)
+{
+    const struct nj_block *name = x->resp.file;
+    const struct nj_txns *set = x->txn->set;
+    struct nj_request_head head;
+
+    x->head_sent = x->end_told = true;
+    if (set->no_site) {
+        nj_reply_error(x->txn, 404, (struct nj_field){0});
+        return;
+    }
+    if (nj_txn_hoards(x->txn, nj_site_left(set->site)))
+        return;
+    nj__head_of(&x->req, &head);
+    nj__fields_list(&x->resp.fields, x->resp.extra);
+    nj_site_send(set->site, x->txn, &head,
+                 (struct nj_str){(const char *)name->bytes, name->n_bytes}, x->resp.extra,
+                 x->resp.fields.n, *set->now);
+}
+
+void nj__answer(struct nj_exchange *x)
+{
+    const struct nj_response *resp = &x->resp;
+
+    check(x);
+    if (nj_unlikely(resp->wishes.class_of || resp->wishes.rate || resp->wishes.priority) &&
+        !x->reset)
+        carry_out(x);
+    if (x->reset) {
+        if (!x->reset_sent)
+            x->txn->framing->reset(x->txn->stream, (enum nj_reset)x->reset);
+        x->reset_sent = true;
+    } else if (x->error) {
+        if (!x->head_sent)
+            send_error(x);
+    } else if (!x->head_sent && resp->file) {
+        if (resp->ended)
+            send_file(x);
+    } else if (!x->head_sent) {
+        if (resp->ended || resp->committed)
+            send_head(x);
+        if (x->head_sent && resp->ended && !x->end_told)
+            send_end(x);
+    } else if (resp->ended && !x->end_told) {
+        send_end(x);
+    } else if (x->grew && x->body_open) {
+        x->grew = false;
+        x->txn->framing->resume(x->txn->stream);
+    }
+}
+
+/* --- the body, as HTTP/2 takes it --- */
+
+static struct nj_exchange *of_body(const struct nj_body *body)
+{
+    return (struct nj_exchange *)((char *)(uintptr_t)body - offsetof(struct nj_exchange, body));
+}
+
+static int show_lent(const struct nj__lent *l, uint32_t n_max, struct nj_slice *out)
+{
+    *out = (struct nj_slice){l->p, l->n_bytes < n_max ? (uint32_t)l->n_bytes : n_max, l->ref};
+    return (int)out->n_bytes;
+}
+
+static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
+{
+    const struct nj_bytes *q = &of_body(body)->resp.out;
+
+    if (q->n_bytes == 0)
+        return show_lent(&of_body(body)->resp.lent, n_max, out);
+    struct nj_block *block = q->head;
+    uint32_t here = block->n_bytes - block->n_taken;
+    *out =
+        (struct nj_slice){block->bytes + block->n_taken, here < n_max ? here : n_max, &block->ref};
+    return (int)out->n_bytes;
+}
+
+void nj__have_room(struct nj_exchange *x)
+{
+    if (nj_list_linked(&x->hungry)) /* it has to wait for its turn */
+        return;
+    if (x->waiting == NJ__WAIT_ROOM)
+        nj_fiber_wake(x->waiter, NJ_WAKE_OK);
+    uint32_t wants = x->resp.wants_room;
+    if (x->state == NJ__KEPT && x->resp.on_room.fn && wants > 0 &&
+        nj__response_room(&x->resp) >= wants) {
+        x->resp.wants_room = 0;
+        x->due |= NJ__DUE_ROOM;
+        nj__mark(x);
+    }
+}
+
+static void body_advance(struct nj_body *body, uint32_t n_bytes)
+{
+    struct nj_exchange *x = of_body(body);
+    struct nj__lent *lent = &x->resp.lent;
+
+    if (x->resp.out.n_bytes == 0) {
+        lent->p += n_bytes;
+        lent->n_bytes -= n_bytes;
+        return;
+    }
+    nj_bytes_skip(&x->resp.out, n_bytes);
+    if (x->n_held > 0)
+        nj__errand_holds(x, x->resp.out.n_bytes);
+    if (x->resp.out.n_bytes <= NJ_RESPONSE_BUFFER_BYTES / 2)
+        nj__have_room(x);
+}
+
+static uint64_t body_remaining(const struct nj_body *body)
+{
+    const struct nj_exchange *x = of_body(body);
+    return x->end_told ? x->resp.out.n_bytes + x->resp.lent.n_bytes : NJ_BODY_UNKNOWN;
+}
+
+static void body_close(struct nj_body *body)
+{
+    struct nj_exchange *x = of_body(body);
+
+    x->body_open = false;
+    nj_bytes_clear(&x->resp.out);
+    nj__lent_clear(&x->resp.lent);
+    nj__errand_holds(x, 0);
+}
+
+const struct nj_body_ops nj__exchange_body_ops = {body_peek, body_advance, body_remaining,
+                                                  body_close, NULL};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting, in code that is written straight on. */
+#include <errno.h>
+#include <time.h>
+
+#include "http/handlers/exchange_internal.h"
+#include "sched/ewyk.h"
+#include "telem/counters.h"
+
+static int error_of(enum nj_wake why)
+{
+    switch (why) {
+    case NJ_WAKE_OK:
+        return 0;
+    case NJ_WAKE_TIMEOUT:
+        return NJ_ERR_TIMEOUT;
+    case NJ_WAKE_CANCELLED:
+        return NJ_ERR_CANCELLED;
+    case NJ_WAKE_WOULD_BLOCK:
+        break;
+    }
+    return NJ_ERR_WOULD_BLOCK;
+}
+
+bool nj_must_not_block(void)
+{
+    return nj_tag_must_not_block();
+}
+
+int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
+{
+    if (x->resp.on_worker || nj_must_not_block() || !nj_fiber_self()) {
+        if (what == NJ__WAIT_BODY && x->req.on_body.fn) /* it is called when there is more */
+            return NJ_ERR_WOULD_BLOCK;
+        if (!x->resp.on_worker)
+            nj_fiber_refused();
+        return NJ_ERR_WOULD_BLOCK;
+    }
+    x->waiting = (uint8_t)what;
+    if (what == NJ__WAIT_BODY)
+        nj__body_wanted(x);
+    enum nj_wake why = nj_fiber_park(&x->waiter, NJ_NEVER);
+    x->waiting = NJ__WAIT_NONE;
+    x->waiter = (struct nj_waiter){0};
+    return error_of(why);
+}
+
+int nj__gone(const struct nj_exchange *x)
+{
+    if (x->fiber && x->fiber == nj_fiber_self())
+        nj_fiber_told();
+    return NJ_ERR_CANCELLED;
+}
+
+static int refused(void)
+{
+    nj_fiber_refused();
+    return NJ_ERR_WOULD_BLOCK;
+}
+
+static nj_ns deadline_in(uint64_t ns)
+{
+    nj_ns now = nj_fiber_now();
+    return ns < NJ_NEVER - now ? now + ns : NJ_NEVER;
+}
+
+/* On a thread that may block: a worker, or a shard that was told to run everything inline. That is
+ * the one place of lib/http where time is not an argument, as there is nobody to pass it. */
+static int sleep_thread(uint64_t ns)
+{
+    struct timespec left = {(time_t)(ns / NJ_SEC), (long)(ns % NJ_SEC)};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+    return 0;
+}
+
+int nj_sleep(uint64_t ns)
+{
+    if (nj_must_not_block())
+        return refused();
+    if (!nj_fiber_self())
+        return sleep_thread(ns);
+    enum nj_wake why = nj_fiber_park(NULL, deadline_in(ns));
+    return why == NJ_WAKE_TIMEOUT ? 0 : error_of(why);
+}
+
+int nj_await(struct nj_event *event, uint64_t timeout_ns)
+{
+    struct nj_waiter w;
+
+    if (event->set)
+        return 0;
+    if (nj_must_not_block() || !nj_fiber_self())
+        return refused();
+    if (event->waiter)
+        return NJ_ERR_INVALID;
+    event->waiter = &w;
+    enum nj_wake why = nj_fiber_park(&w, timeout_ns ? deadline_in(timeout_ns) : NJ_NEVER);
+    event->waiter = NULL;
+    return error_of(why);
+}
+
+void nj_event_set(struct nj_event *event)
+{
+    const struct nj_waiter *w = event->waiter;
+
+    event->set = true;
+    if (w)
+        nj_fiber_wake(*w, NJ_WAKE_OK);
+}

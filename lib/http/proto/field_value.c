@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "http/proto/field_value.h"
+
+#include <string.h>
+
+/* Bytes up to `end` that is not in quotes, or to the end of the string. */
+static uint32_t span_to(struct nj_str s, char end)
+{
+    bool quoted = false;
+    uint32_t n = 0;
+
+    for (; n < s.n_bytes && (quoted || s.p[n] != end); n++) {
+        if (s.p[n] == '"')
+            quoted = !quoted;
+        else if (quoted && s.p[n] == '\\' && n + 1 < s.n_bytes)
+            n++;
+    }
+    return n;
+}
+
+bool nj__list_next(struct nj_str *rest, struct nj_str *element)
+{
+    while (rest->n_bytes > 0) {
+        uint32_t n = span_to(*rest, ',');
+        *element = nj_str_trim((struct nj_str){rest->p, n});
+        nj__skip(rest, n < rest->n_bytes ? n + 1 : n);
+        if (element->n_bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+bool nj__number(struct nj_str *s, uint64_t *out)
+{
+    uint64_t v = 0;
+    bool any = false;
+
+    while (s->n_bytes > 0 && *s->p >= '0' && *s->p <= '9') {
+        uint64_t digit = (uint64_t)(*s->p - '0');
+        v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * v + digit;
+        nj__skip(s, 1);
+        any = true;
+    }
+    *out = v;
+    return any;
+}
+
+/* qvalue: "0" or "1", and up to three digits behind a point. */
+static bool read_q(struct nj_str s, uint16_t *q)
+{
+    if (s.n_bytes == 0 || s.n_bytes > 5 || (s.p[0] != '0' && s.p[0] != '1') ||
+        (s.n_bytes > 1 && s.p[1] != '.'))
+        return false;
+    uint32_t v = s.p[0] == '1' ? 1000 : 0, unit = 100;
+    for (uint32_t i = 2; i < s.n_bytes; i++, unit /= 10) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        v += (uint32_t)(s.p[i] - '0') * unit;
+    }
+    *q = (uint16_t)v;
+    return v <= 1000;
+}
+
+bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
+{
+    uint32_t n = span_to(element, ';');
+
+    *name = nj_str_trim((struct nj_str){element.p, n});
+    *q = 1000;
+    while (n < element.n_bytes) {
+        nj__skip(&element, n + 1);
+        n = span_to(element, ';');
+        struct nj_str p = nj_str_trim((struct nj_str){element.p, n});
+        if (p.n_bytes >= 2 && (p.p[0] == 'q' || p.p[0] == 'Q') && p.p[1] == '=')
+            return read_q((struct nj_str){p.p + 2, p.n_bytes - 2}, q);
+    }
+    return true;
+}
+
+bool nj_field_value_is_good(const char *value)
+{
+    size_t n = strlen(value);
+
+    for (size_t i = 0; i < n; i++)
+        if (((uint8_t)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
+            return false;
+    return n == 0 || (!strchr(" \t", value[0]) && !strchr(" \t", value[n - 1]));
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = nj_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int nj__unescaped(const char *p, size_t n)
+{
+    int high = n > 2 && p[0] == '%' ? hex_value(p[1]) : -1;
+    int low = high >= 0 ? hex_value(p[2]) : -1;
+
+    return low >= 0 ? high << 4 | low : -1;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Percent-decoding, normalisation and escaping of request targets. Pure. */
+#include "http/proto/path.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "http/proto/field_value.h"
+
+static bool is_control(uint8_t c)
+{
+    return c < 0x20 || c == 0x7f;
+}
+
+/* Decode one byte at `at` and move past it. -1 when the escape is broken, or when the byte has no
+ * business in a name: controls, backslashes, and slashes that were escaped to hide from us. */
+static int decode(struct nj_str path, uint32_t *at)
+{
+    uint8_t c = (uint8_t)path.p[(*at)++];
+    if (c == '%') {
+        int escaped = nj__unescaped(path.p + *at - 1, path.n_bytes - *at + 1);
+        if (escaped < 0)
+            return -1;
+        *at += 2;
+        c = (uint8_t)escaped;
+        if (c == '/')
+            return -1;
+    } else if (c == '#') {
+        return -1; /* a fragment is never sent (RFC 9110 7.1) */
+    }
+    return is_control(c) || c == '\\' ? -1 : c;
+}
+
+/* What a segment of `n` bytes, already decoded, means for the whole. */
+static enum nj_path_result check_segment(const char *seg, uint32_t n)
+{
+    static const char well_known[] = ".well-known"; /* RFC 8615 3 */
+
+    if (n == 0 || seg[0] != '.')
+        return NJ_PATH_OK;
+    if (n == 1 || (n == 2 && seg[1] == '.'))
+        return NJ_PATH_BAD;
+    if (n == sizeof well_known - 1 && memcmp(seg, well_known, n) == 0)
+        return NJ_PATH_OK;
+    return NJ_PATH_HIDDEN;
+}
+
+/* Decode the path without its query. A later segment may make worse what an earlier one began:
+ * BAD wins over HIDDEN, so that an attempt is answered as one wherever it stands. */
+static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *out)
+{
+    enum nj_path_result verdict = NJ_PATH_OK;
+    uint32_t n = 0, seg = 0; /* bytes written; where the current segment began */
+
+    out->slash = '/';
+    for (uint32_t at = 1; at <= path.n_bytes;) {
+        bool end = at == path.n_bytes;
+        if (!end && path.p[at] != '/') {
+            int c = decode(path, &at);
+            if (c < 0)
+                return NJ_PATH_BAD;
+            out->name[n++] = (char)c;
+            continue;
+        }
+        at++;
+        enum nj_path_result r = check_segment(out->name + seg, n - seg);
+        if (r == NJ_PATH_BAD)
+            return r;
+        if (r != NJ_PATH_OK)
+            verdict = r;
+        if (!end && n > seg) /* an empty segment is a doubled slash: collapses */
+            out->name[n++] = '/';
+        seg = end ? seg : n;
+    }
+    out->n_bytes = n;
+    out->n_path = 1 + n;
+    out->had_slash = n == seg;
+    return verdict;
+}
+
+enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out)
+{
+    if (target.n_bytes == 0 || target.p[0] != '/')
+        return NJ_PATH_BAD;
+
+    struct nj_str path = target;
+    const char *mark = memchr(target.p, '?', target.n_bytes);
+    out->query = (struct nj_str){"", 0};
+    if (mark) {
+        path.n_bytes = (uint32_t)(mark - target.p);
+        out->query = (struct nj_str){mark, target.n_bytes - path.n_bytes};
+        for (uint32_t i = 0; i < out->query.n_bytes; i++)
+            if (is_control((uint8_t)mark[i]))
+                return NJ_PATH_BAD;
+    }
+
+    /* Decoding never makes a path longer, so this bounds every write below. */
+    if (path.n_bytes >= NJ_PATH_MAX)
+        return NJ_PATH_TOO_LONG;
+    enum nj_path_result r = parse_segments(path, out);
+    if (r == NJ_PATH_BAD)
+        return r;
+    if (out->had_slash) {
+        if (out->n_bytes + index.n_bytes >= NJ_PATH_MAX)
+            return NJ_PATH_TOO_LONG;
+        memcpy(out->name + out->n_bytes, index.p, index.n_bytes);
+        out->n_bytes += index.n_bytes;
+    }
+    out->name[out->n_bytes] = '\0';
+    return r;
+}
+
+bool nj_path_is_plain(struct nj_str path)
+{
+    if (path.n_bytes == 0 || path.p[0] != '/')
+        return false;
+    for (uint32_t i = 1, seg = 1; i <= path.n_bytes; i++) {
+        bool end = i == path.n_bytes;
+        if (end || path.p[i] == '/') {
+            if ((i == seg && !end) || check_segment(path.p + seg, i - seg) == NJ_PATH_BAD)
+                return false;
+            seg = i + 1;
+            continue;
+        }
+        char c = path.p[i];
+        if (nj__unescaped(path.p + i, path.n_bytes - i) >= 0 || is_control((uint8_t)c) ||
+            strchr("?#\\", c))
+            return false;
+    }
+    return true;
+}
+
+bool nj_path_names_file(struct nj_str path)
+{
+    if (path.n_bytes < 2 || path.n_bytes > NJ_PATH_MAX || path.p[0] != '/')
+        return false;
+    for (uint32_t i = 1, seg = 1; i <= path.n_bytes; i++) {
+        if (i < path.n_bytes && path.p[i] != '/')
+            continue;
+        if (i == seg || check_segment(path.p + seg, i - seg) == NJ_PATH_BAD)
+            return false;
+        seg = i + 1;
+    }
+    return true;
+}
+
+/* Bytes that stand for themselves in a path: unreserved, sub-delims, ':' and '@' (RFC 3986 3.3).
+ * In a query also '/' and '?'; and '%', because a query is passed on as it was sent. */
+static bool is_plain(uint8_t c, bool in_query)
+{
+    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))
+        return true;
+    if (c == '\0')
+        return false;
+    return strchr("-._~!$&'()*+,;=:@/", c) || (in_query && strchr("?%", c));
+}
+
+static size_t escape(char *out, const char *p, size_t n_bytes, bool in_query)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_bytes; i++) {
+        uint8_t c = (uint8_t)p[i];
+        if (is_plain(c, in_query)) {
+            out[n++] = (char)c;
+            continue;
+        }
+        out[n++] = '%';
+        out[n++] = digits[c >> 4];
+        out[n++] = digits[c & 15];
+    }
+    return n;
+}
+
+size_t nj_path_location(const char *name, struct nj_str query, char *out)
+{
+    size_t n = 0, n_name = strlen(name);
+    NJ_ASSERT(n_name + query.n_bytes < NJ_PATH_MAX);
+    out[n++] = '/';
+    n += escape(out + n, name, n_name, false);
+    out[n++] = '/';
+    return n + escape(out + n, query.p, query.n_bytes, true);
+}

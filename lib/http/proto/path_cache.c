@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "http/proto/path_cache.h"
+
+#include <string.h>
+
+#include "base/attr.h"
+
+void nj_targets_init(struct nj_targets *t, struct nj_str index, const struct nj_hash_key *key)
+{
+    t->index = index;
+    t->key = *key;
+    t->place_key = nj_mix_key_of(key, "targets");
+}
+
+static struct nj_target_known *place_of(struct nj_targets *t, struct nj_str target)
+{
+    return &t->known[nj_mix_bytes(&t->place_key, 0, target.p, target.n_bytes) % NJ_TARGETS];
+}
+
+static bool is_known(const struct nj_target_known *k, struct nj_str target)
+{
+    return k->n_target == target.n_bytes && memcmp(k->target, target.p, target.n_bytes) == 0;
+}
+
+static void remember(struct nj_target_known *k, struct nj_str target, const struct nj_target *what)
+{
+    if (what->name.n_bytes >= NJ_TARGET_BYTES_MAX)
+        return;
+    k->hash = what->name.hash;
+    k->n_target = (uint8_t)target.n_bytes;
+    k->n_path = (uint8_t)what->path.n_bytes;
+    k->n_name = (uint8_t)what->name.n_bytes;
+    k->n_query = (uint8_t)what->query.n_bytes;
+    k->had_slash = what->had_slash;
+    memcpy(k->target, target.p, target.n_bytes);
+    memcpy(k->plain, what->path.p, 1 + what->name.n_bytes + 1);
+}
+
+/* A new path. By itself: the compiler checks the stack of what it calls, and known paths need no
+ * such check. */
+static __attribute__((noinline)) enum nj_path_result
+look_into(struct nj_targets *t, struct nj_str target, struct nj_target *out)
+{
+    struct nj_path *p = &t->path;
+    enum nj_path_result r = nj_path_parse(target, t->index, p);
+
+    *out = (struct nj_target){.result = r};
+    if (r != NJ_PATH_OK && r != NJ_PATH_HIDDEN)
+        return r;
+    out->path = (struct nj_str){p->plain, p->n_path};
+    out->query = p->query;
+    out->had_slash = p->had_slash;
+    if (r == NJ_PATH_OK)
+        out->name =
+            (struct nj_object_name){p->name, p->n_bytes, nj_hash(&t->key, p->name, p->n_bytes)};
+    return r;
+}
+
+enum nj_path_result nj_target_parse(struct nj_targets *t, struct nj_str target,
+                                    struct nj_target *out)
+{
+    if (nj_unlikely(target.n_bytes > NJ_TARGET_BYTES_MAX || target.n_bytes == 0))
+        return look_into(t, target, out);
+    struct nj_target_known *k = place_of(t, target);
+    if (nj_likely(is_known(k, target))) {
+        out->result = NJ_PATH_OK;
+        out->path = (struct nj_str){k->plain, k->n_path};
+        out->query = (struct nj_str){target.p + target.n_bytes - k->n_query, k->n_query};
+        out->had_slash = k->had_slash;
+        out->name = (struct nj_object_name){k->plain + 1, k->n_name, k->hash};
+        return NJ_PATH_OK;
+    }
+    enum nj_path_result r = look_into(t, target, out);
+    if (r == NJ_PATH_OK)
+        remember(k, target, out);
+    return r;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "http/proto/range.h"
+
+#include <stdbool.h>
+
+#include "http/proto/field_value.h"
+
+/* What stands between two commas: numbers of first and last byte, either may be missing. */
+struct spec {
+    bool has_first, has_last;
+    uint64_t first, last; /* without `first`: as many of the end */
+};
+
+/* RFC 9110 14.1.1: int-range or suffix-range. */
+static bool read_spec(struct nj_str s, struct spec *out)
+{
+    out->has_first = nj__number(&s, &out->first);
+    if (s.n_bytes == 0 || *s.p != '-')
+        return false;
+    nj__skip(&s, 1);
+    out->has_last = nj__number(&s, &out->last);
+    if (s.n_bytes > 0 || (!out->has_first && !out->has_last))
+        return false;
+    return !(out->has_first && out->has_last && out->last < out->first);
+}
+
+/* False: beyond the end (RFC 9110 14.1.2). */
+static bool resolve(const struct spec *s, uint64_t size, struct nj_range *out)
+{
+    if (!s->has_first) {
+        uint64_t n = s->last < size ? s->last : size;
+        *out = (struct nj_range){size - n, n};
+        return n > 0;
+    }
+    if (s->first >= size)
+        return false;
+    uint64_t last = s->has_last && s->last < size ? s->last : size - 1;
+    *out = (struct nj_range){s->first, last - s->first + 1};
+    return true;
+}
+
+static bool overlaps(const struct nj_ranges *all, const struct nj_range *r)
+{
+    for (uint32_t i = 0; i < all->n; i++) {
+        const struct nj_range *o = &all->range[i];
+        if (r->first < o->first + o->n_bytes && o->first < r->first + r->n_bytes)
+            return true;
+    }
+    return false;
+}
+
+enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
+                                      struct nj_ranges *out)
+{
+    static const char unit[] = "bytes="; /* names of units ignore case (RFC 9110 14.1) */
+    struct nj_str element;
+    uint32_t n_specs = 0;
+
+    out->n = 0;
+    if (value.n_bytes < sizeof unit - 1 || nj_order_nocase(value.p, unit, sizeof unit - 1) != 0)
+        return NJ_RANGES_IGNORED;
+    nj__skip(&value, sizeof unit - 1);
+    while (nj__list_next(&value, &element)) {
+        struct spec spec;
+        struct nj_range range;
+        if (!read_spec(element, &spec) || ++n_specs > NJ_RANGES_MAX)
+            return NJ_RANGES_IGNORED;
+        /* The end of nothing can be had, but not as a range: 206 has no words for it. */
+        if (!spec.has_first && spec.last > 0 && size_bytes == 0)
+            return NJ_RANGES_IGNORED;
+        if (!resolve(&spec, size_bytes, &range))
+            continue;
+        if (overlaps(out, &range))
+            return NJ_RANGES_IGNORED;
+        out->range[out->n++] = range;
+    }
+    if (n_specs == 0)
+        return NJ_RANGES_IGNORED;
+    return out->n > 0 ? NJ_RANGES_OK : NJ_RANGES_UNSATISFIABLE;
+}

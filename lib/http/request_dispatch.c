@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who answers a request: the handler of a route, or the built-in one, the file server at "/". */
+#include "base/limits.h"
+#include "http/files/file_server.h"
+#include "http/handlers/exchange.h"
+#include "http/handlers/route_table.h"
+#include "http/response_head.h"
+
+static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
+                       const struct nj_target *target)
+{
+    struct nj_txns *set = t->set;
+
+    if (set->body_max && head->content_length > set->body_max)
+        nj_reply_error(t, 413, (struct nj_field){0});
+    else if (!nj_txn_hoards(t, nj_site_left(set->site)))
+        nj_site_serve(set->site, t, head, target, *set->now);
+}
+
+/* There is no file server. That a request has no path at all, as CONNECT, is no fault of it. */
+static uint16_t not_found(const struct nj_request_head *head, const struct nj_target *target)
+{
+    bool none = head->path.n_bytes == 0 || nj_str_eq(head->path, NJ_STR("*"));
+
+    if (target->result == NJ_PATH_TOO_LONG)
+        return 414;
+    return target->result == NJ_PATH_BAD && !none ? 400 : 404;
+}
+
+static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,
+                                       const struct nj_request_head *head,
+                                       const struct nj_target *target, uint32_t n_of_conn)
+{
+    struct nj_txns *set = t->set;
+
+    if (nj_unlikely(n_of_conn >= NJ_CONN_TASKS_MAX)) { /* streams were reset, and handlers run on */
+        nj_count(set->counters, NJ_C_conn_tasks_full);
+        nj_txn_abuse(t, NJ_C_conn_tasks_full);
+        t->framing->reset(t->stream, NJ_RESET_REFUSED);
+        return NULL;
+    }
+    if (nj_txn_hoards(t, nj_exchanges_left(set->exchanges)))
+        return NULL;
+    return nj_exchange_begin(set->exchanges, route, head, target->path, t);
+}
+
+struct nj_exchange *nj_http_serve(struct nj_txn *t, const struct nj_request_head *head,
+                                  const struct nj_target *target, uint32_t n_of_conn)
+{
+    const struct nj_txns *set = t->set;
+    struct nj_route_match match;
+
+    if (!set->exchanges) {
+        serve_file(t, head, target);
+        return NULL;
+    }
+    switch (
+        nj_routes_find(nj_exchanges_routes(set->exchanges), head->method, target->path, &match)) {
+    case NJ_ROUTE_NONE:
+        if (set->no_site)
+            nj_reply_error(t, not_found(head, target), (struct nj_field){0});
+        else
+            serve_file(t, head, target);
+        return NULL;
+    case NJ_ROUTE_METHOD:
+        nj_reply_error(t, 405, (struct nj_field){NJ_STR("allow"), match.allow});
+        return NULL;
+    case NJ_ROUTE_FOUND:
+        break;
+    }
+    return serve_route(t, match.index, head, target, n_of_conn);
+}

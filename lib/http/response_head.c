@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "http/response_head.h"
+
+#include "base/assert.h"
+
+void nj_reply_begin(struct nj_reply *r, struct nj_txn *t, uint16_t status)
+{
+    r->txn = t;
+    r->status = status;
+    r->n_fields = 0;
+}
+
+void nj_reply_add(struct nj_reply *r, struct nj_str name, struct nj_str value)
+{
+    NJ_ASSERT(r->n_fields < NJ_REPLY_FIELDS_MAX);
+    r->fields[r->n_fields++] = (struct nj_field){name, value};
+}
+
+void nj_reply_add_own(struct nj_reply *r)
+{
+    uint32_t n_given = r->n_fields;
+
+    if (!nj_field_find(r->fields, n_given, NJ_STR("server")))
+        nj_reply_add(r, NJ_STR("server"), NJ_STR("nightjar"));
+    if (!nj_field_find(r->fields, n_given, NJ_STR("date")))
+        nj_reply_add(r, NJ_STR("date"), nj_txns_date(r->txn->set));
+}
+
+void nj_reply_add_length(struct nj_reply *r, uint64_t n_bytes)
+{
+    char *end = r->length + sizeof r->length, *p = nj_put_digits(end, n_bytes);
+    nj_reply_add(r, NJ_STR("content-length"), (struct nj_str){p, (uint32_t)(end - p)});
+}
+
+void nj_reply_add_type(struct nj_reply *r, struct nj_str type)
+{
+    nj_reply_add(r, NJ_STR("content-type"), type);
+    nj_reply_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
+}
+
+void nj_reply_add_extra(struct nj_reply *r, struct nj_field extra)
+{
+    if (extra.name.n_bytes > 0)
+        nj_reply_add(r, extra.name, extra.value);
+    else if (r->status == 503)
+        nj_reply_add(r, NJ_STR("retry-after"), NJ_STR("1"));
+}
+
+int nj_reply_send(const struct nj_reply *r, uint64_t stamp, struct nj_body *body)
+{
+    return nj_txn_respond(r->txn, r->status, r->fields, r->n_fields, stamp, body);
+}
+
+/* --- errors -------------------------------------------------------------------------------- */
+
+static struct nj_str text_of(uint16_t status)
+{
+    switch (status) {
+    case 301:
+        return NJ_STR("301 Moved Permanently\n");
+    case 400:
+        return NJ_STR("400 Bad Request\n");
+    case 403:
+        return NJ_STR("403 Forbidden\n");
+    case 404:
+        return NJ_STR("404 Not Found\n");
+    case 405:
+        return NJ_STR("405 Method Not Allowed\n");
+    case 412:
+        return NJ_STR("412 Precondition Failed\n");
+    case 414:
+        return NJ_STR("414 URI Too Long\n");
+    case 416:
+        return NJ_STR("416 Range Not Satisfiable\n");
+    case 431:
+        return NJ_STR("431 Request Header Fields Too Large\n");
+    case 503:
+        return NJ_STR("503 Service Unavailable\n");
+    default:
+        return NJ_STR("500 Internal Server Error\n");
+    }
+}
+
+static struct nj_text_body *of_text(const struct nj_body *body)
+{
+    return (struct nj_text_body *)(uintptr_t)body; /* its first member */
+}
+
+static int text_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
+{
+    const struct nj_str *rest = &of_text(body)->rest;
+
+    *out = (struct nj_slice){(const uint8_t *)rest->p,
+                             rest->n_bytes < n_max ? rest->n_bytes : n_max, NULL};
+    return (int)out->n_bytes;
+}
+
+static void text_advance(struct nj_body *body, uint32_t n_bytes)
+{
+    of_text(body)->rest.p += n_bytes;
+    of_text(body)->rest.n_bytes -= n_bytes;
+}
+
+static uint64_t text_remaining(const struct nj_body *body)
+{
+    return of_text(body)->rest.n_bytes;
+}
+
+static void text_close(struct nj_body *body)
+{
+    (void)body; /* the transaction's */
+}
+
+static const struct nj_body_ops text_ops = {text_peek, text_advance, text_remaining, text_close,
+                                            NULL};
+
+static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct nj_field extra)
+{
+    bool has_body = text.n_bytes > 0 && !t->is_head;
+    struct nj_reply r;
+
+    nj_reply_begin(&r, t, status);
+    nj_reply_add_own(&r);
+    if (text.n_bytes > 0)
+        nj_reply_add_type(&r, NJ_STR("text/plain; charset=utf-8"));
+    nj_reply_add_length(&r, text.n_bytes);
+    nj_reply_add_extra(&r, extra);
+    t->text = (struct nj_text_body){.body.ops = &text_ops, .rest = text};
+    nj_reply_send(&r, 0, has_body ? &t->text.body : NULL);
+}
+
+void nj_reply_error(struct nj_txn *t, uint16_t status, struct nj_field extra)
+{
+    error(t, status, NJ_STR(""), extra);
+}
+
+void nj_reply_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra)
+{
+    error(t, status, text_of(status), extra);
+}

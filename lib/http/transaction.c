@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a transaction: policy, client, pacing, and its record in the access log. */
+#include "http/transaction.h"
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "base/limits.h"
+#include "http/files/file_server.h"
+#include "http/handlers/exchange.h"
+#include "http/response_head.h"
+
+bool nj_txns_init(struct nj_txns *set, uint32_t n_max)
+{
+    for (uint32_t i = 0; i < NJ_REQUESTERS; i++) {
+        nj_list_init(&set->requester[i].waiting);
+        nj_list_init(&set->requester[i].turn);
+    }
+    return nj_pool_init(&set->pool, sizeof(struct nj_txn), n_max);
+}
+
+void nj_txns_fini(struct nj_txns *set)
+{
+    nj_pool_fini(&set->pool);
+}
+
+int64_t nj_txns_now_s(const struct nj_txns *set)
+{
+    return set->wall_s_at_zero + (int64_t)(*set->now / NJ_SEC);
+}
+
+struct nj_str nj_txns_date(struct nj_txns *set)
+{
+    return nj_date_of_now(&set->date, nj_txns_now_s(set));
+}
+
+/* --- the access log ------------------------------------------------------------------------ */
+
+/* Append what fits. Returns how much that was. */
+static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
+{
+    uint32_t room = NJ_ACCESS_TEXT_BYTES - *at, n = s.n_bytes < room ? s.n_bytes : room;
+
+    if (n > 0)
+        memcpy(r->text + *at, s.p, n);
+    *at += n;
+    r->cut |= n < s.n_bytes;
+    return (uint16_t)n;
+}
+
+/* The head lives no longer than the call that showed it: what the log tells of it is copied now.
+ * What is behind a long path is left away, and the record says so. */
+static struct nj_access *record(struct nj_txns *set, const struct nj_txn_origin *from,
+                                const struct nj_request_head *head)
+{
+    struct nj_access *r = set->access.take ? set->access.take(set->access.ctx) : NULL;
+    uint32_t at = 0;
+
+    if (!r)
+        return NULL;
+    r->wall_ns = set->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)*set->now;
+    r->remote = *from->remote;
+    r->rport = from->rport;
+    r->status = 0;
+    r->stream_id = from->stream_id;
+    r->shard = set->shard_number;
+    r->conn = from->conn_number;
+    r->class_of[0] = '\0';
+    r->cut = false;
+    r->n_method = add(r, &at, head->method);
+    r->n_path = add(r, &at, head->path);
+    r->n_authority = add(r, &at, head->authority);
+    r->n_referer = add(r, &at, nj_header_value(head, NJ_HEADER_REFERER));
+    r->n_agent = add(r, &at, nj_header_value(head, NJ_HEADER_USER_AGENT));
+    return r;
+}
+
+static void record_end(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
+{
+    struct nj_access *r = t->access;
+
+    if (!r)
+        return;
+    r->status = t->status;
+    r->n_bytes = t->admitted ? t->paced.n_bytes : 0;
+    r->throttled = t->admitted ? t->paced.throttled_ns : 0;
+    r->ttfb = ttfb;
+    r->total = total;
+    r->complete = complete;
+    t->set->access.put(t->set->access.ctx, r);
+}
+
+/* --- clients ------------------------------------------------------------------------------- */
+
+void nj_txn_abuse(struct nj_txn *t, enum nj_counter why)
+{
+    t->set->events->abuse(t->set->shard, why, &t->remote);
+}
+
+/* `asker`: nj_policy_verdict.asker, a keyed hash; `conn`: the number of the connection, if it is of
+ * a trusted proxy that does not say for whom, else 0. */
+static struct nj_requester *requester_of(struct nj_txns *set, uint64_t asker, uint64_t conn)
+{
+    uint64_t place = asker + conn * 0x9e3779b97f4a7c15u;
+    return &set->requester[place >> 32 & (NJ_REQUESTERS - 1)];
+}
+
+static void ask_later(struct nj_txn *t, uint32_t retry_after_s)
+{
+    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
+    const char *p = nj_put_digits(end, retry_after_s);
+
+    nj_reply_error(t, 429, (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}});
+}
+
+/* The policy's refusal in place of a response. */
+static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_action action,
+                   uint32_t retry_after_s)
+{
+    switch (action) {
+    case NJ_ACTION_SERVE:
+        return;
+    case NJ_ACTION_FORBID:
+        nj_reply_error(t, 403, (struct nj_field){0});
+        break;
+    case NJ_ACTION_LATER:
+        ask_later(t, retry_after_s > 0 ? retry_after_s : 1);
+        break;
+    case NJ_ACTION_DROP: /* a stream without an end would stay open */
+    case NJ_ACTION_RESET:
+        t->framing->reset(t->stream, NJ_RESET_REFUSED);
+        break;
+    }
+    nj_count(t->set->counters, NJ_C_ask_refused);
+    nj_shape_refused(t->set->shape, class_of);
+}
+
+struct nj_client *nj_txns_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr)
+{
+    struct nj_client *client = nj_client_take(set->clients, key, addr, *set->now);
+
+    if (nj_likely(client))
+        return client;
+    nj_count(set->counters, NJ_C_clients_full);
+    return nj_clients_rest(set->clients);
+}
+
+void nj_txns_client_put(struct nj_txns *set, struct nj_client *client)
+{
+    if (client != nj_clients_rest(set->clients))
+        nj_client_put(client, *set->now);
+}
+
+/* A client of that address has or asks for too much in that class. */
+static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
+                          const struct nj_addr *addr, enum nj_action action, uint32_t retry_after_s)
+{
+    refuse(t, class_of, action, retry_after_s);
+    t->set->events->abuse(t->set->shard, NJ_C_ask_refused, addr);
+}
+
+/* The shaper has no room for it, so it no longer counts for the client. */
+static void shape_is_full(struct nj_txn *t, struct nj_client *client)
+{
+    nj_client_request_end(client);
+    nj_count(t->set->counters, NJ_C_ask_full);
+    nj_reply_error(t, 503, (struct nj_field){0});
+}
+
+/* It counts for its client, if that may have one more. */
+static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
+{
+    struct nj_txns *set = t->set;
+    uint32_t retry_after_s;
+
+    t->client = nj_txns_client(set, v->client_key, &v->client);
+    enum nj_action action =
+        nj_client_request_begin(t->client, &v->class_of->caps, *set->now, &retry_after_s);
+    if (nj_unlikely(action != NJ_ACTION_SERVE)) {
+        refuse_client(t, v->class_of, &v->client, action, retry_after_s);
+        return false;
+    }
+    t->admitted = nj_paced_begin(set->shape, &t->paced, v->class_of, t->client, *set->now);
+    if (nj_unlikely(!t->admitted))
+        shape_is_full(t, t->client);
+    return t->admitted;
+}
+
+/* A client may have so many open that as many places are left for others as NJ_CLIENT_PART says.
+ * One that has none may always have one. */
+static bool is_greedy(const struct nj_requester *r, uint32_t n_left)
+{
+    return r->n_open > 0 && r->n_open / NJ_CLIENT_PART >= n_left;
+}
+
+bool nj_txn_hoards(struct nj_txn *t, uint32_t n_left)
+{
+    const struct nj_requester *r = t->requester;
+
+    if (nj_likely(r->n_open / NJ_CLIENT_PART < n_left) || r->n_open == 1) /* this one */
+        return false;
+    nj_count(t->set->counters, NJ_C_client_hoard);
+    nj_txn_abuse(t, NJ_C_client_hoard);
+    nj_reply_error(t, 503, (struct nj_field){0});
+    return true;
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+/* NULL: there is none for this client. */
+static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
+                           const struct nj_policy_verdict *v)
+{
+    if (nj_unlikely(is_greedy(r, set->pool.n_max - set->pool.n_used))) {
+        nj_count(set->counters, NJ_C_client_hoard);
+        set->events->abuse(set->shard, NJ_C_client_hoard, &v->client);
+        return NULL;
+    }
+    struct nj_txn *t = nj_pool_take_raw(&set->pool);
+    if (!t) {
+        nj_count(set->counters, NJ_C_ask_full);
+        return NULL;
+    }
+    memset(t, 0, offsetof(struct nj_txn, text));
+    t->requester = r;
+    r->n_open++;
+    return t;
+}
+
+/* The transaction lives no longer than the call. */
+void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
+                    const struct nj_request_head *head, uint16_t status)
+{
+    struct nj_txn t = {.set = set,
+                       .framing = from->framing,
+                       .stream = from->stream,
+                       .conn = from->conn,
+                       .access = record(set, from, head)};
+
+    nj_reply_error(&t, status, (struct nj_field){0});
+    record_end(&t, true, 0, 0);
+}
+
+bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
+                  const struct nj_request_head *head, struct nj_str path, struct nj_txn **out)
+{
+    const struct nj_policy_request q = {
+        .addr = from->remote, .path = path, .head = head, .memo = &set->memo};
+    struct nj_policy_verdict v;
+
+    nj_policy_decide(nj_shape_policy(set->shape), &set->client_key, &q, &v);
+    struct nj_txn *t = take(set, requester_of(set, v.asker, v.unnamed ? from->conn_number : 0), &v);
+    *out = t;
+    if (!t) {
+        nj_txn_refused(set, from, head, 503);
+        return false;
+    }
+    t->set = set;
+    t->framing = from->framing;
+    t->stream = from->stream;
+    t->conn = from->conn;
+    t->remote = *from->remote;
+    t->rport = from->rport;
+    t->asker = v.asker;
+    t->came = t->fine_at = *set->now;
+    t->is_head = nj_str_eq(head->method, NJ_STR("HEAD"));
+    t->whole = head->ends;
+    t->unnamed = v.unnamed;
+    nj_list_init(&t->node);
+    t->access = record(set, from, head);
+    if (t->access)
+        memcpy(t->access->class_of, v.class_of->name, sizeof v.class_of->name);
+    if (nj_unlikely(v.action != NJ_ACTION_SERVE)) {
+        refuse(t, v.class_of, v.action, v.class_of->retry_after_s);
+        return false;
+    }
+    if (!admit(t, &v))
+        return false;
+    set->events->watch(t, *set->now);
+    return true;
+}
+
+const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name)
+{
+    const struct nj_policy *p = nj_shape_policy(set->shape);
+
+    for (uint32_t i = 0; i < p->n_classes; i++)
+        if (strcmp(p->classes[i].name, name) == 0)
+            return &p->classes[i];
+    return NULL;
+}
+
+bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
+{
+    struct nj_txns *set = t->set;
+    /* Clients beyond the table's size are one without an address. */
+    const struct nj_addr addr =
+        t->client == nj_clients_rest(set->clients) ? t->remote : nj_client_addr(t->client);
+    uint32_t retry_after_s;
+
+    NJ_ASSERT(t->admitted && !t->head_at);
+    if (nj_paced_is_of(&t->paced, class_of)) /* it counts for its client there already */
+        return true;
+    if (t->access)
+        memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
+    if (class_of->action != NJ_ACTION_SERVE) {
+        refuse(t, class_of, class_of->action, class_of->retry_after_s);
+        return false;
+    }
+    struct nj_client *old = t->client;
+    struct nj_client *client = nj_txns_client(set, nj_policy_key_in(t->asker, class_of), &addr);
+    enum nj_action action =
+        nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s);
+    bool moved = action == NJ_ACTION_SERVE && nj_paced_move(&t->paced, class_of, client);
+    if (moved) {
+        t->client = client;
+        nj_client_request_end(old);
+    } else if (action == NJ_ACTION_SERVE) {
+        shape_is_full(t, client);
+    } else {
+        refuse_client(t, class_of, &addr, action, retry_after_s);
+    }
+    nj_txns_client_put(set, moved ? old : client);
+    return moved;
+}
+
+static struct nj_body *begin_response(struct nj_txn *t, uint16_t status, struct nj_body *body)
+{
+    t->status = status;
+    t->head_at = *t->set->now;
+    t->wait = NULL;
+    return body && t->admitted ? nj_paced_wrap(&t->paced, body) : body;
+}
+
+int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fields,
+                   uint32_t n_fields, uint64_t stamp, struct nj_body *body)
+{
+    body = begin_response(t, status, body);
+    return t->framing->respond(t->stream, status, fields, n_fields, stamp, body);
+}
+
+bool nj_txn_respond_again(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body)
+{
+    body = begin_response(t, status, body);
+    return t->framing->respond_again(t->stream, status, stamp, body);
+}
+
+void nj_txn_release(struct nj_txn *t)
+{
+    struct nj_txns *set = t->set;
+
+    if (t->admitted)
+        nj_client_request_end(t->client);
+    if (t->client)
+        nj_txns_client_put(set, t->client);
+    t->requester->n_open--;
+    nj_pool_put(&set->pool, t);
+}
+
+void nj_txn_end(struct nj_txn *t, bool complete)
+{
+    struct nj_txns *set = t->set;
+    nj_ns first = t->admitted && t->paced.first_byte_at ? t->paced.first_byte_at : t->head_at;
+    nj_ns ttfb = first ? first - t->came : 0, total = *set->now - t->came;
+
+    t->stream = NULL;
+    if (t->wait)
+        nj_site_cancel(t->wait);
+    if (first)
+        nj_histogram_add(&set->ttfb, ttfb);
+    if (complete)
+        nj_histogram_add(&set->total, total);
+    if (t->admitted) {
+        nj_paced_end(&t->paced);
+        if (t->paced.throttled_ns > 0)
+            nj_histogram_add(&set->throttled, t->paced.throttled_ns);
+    }
+    record_end(t, complete, ttfb, total);
+    if (t->held)
+        set->events->forget(t);
+    nj_list_del(&t->node);
+    if (t->exchange)
+        nj_exchange_gone(t->exchange);
+    else
+        nj_txn_release(t);
+}

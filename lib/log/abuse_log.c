@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log/abuse_log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "log/address_text.h"
+
+/* Does `v`, of another shard, belong to an earlier second? Shards have one clock. */
+static bool is_older(const struct nj_abuse_view *v, const struct nj_abuse_view *than)
+{
+    return (int32_t)(v->second - than->second) < 0;
+}
+
+/* A shard names its last client until the next act, so only the last second says who acts now. */
+static void join(struct nj_abuse_view *sum, const struct nj_abuse_view *v)
+{
+    uint64_t n = sum->n + v->n;
+
+    if (sum->n == 0 || is_older(sum, v)) {
+        *sum = *v;
+    } else if (!is_older(v, sum)) {
+        bool others = sum->others || v->others || !nj_addr_eq(&sum->client, &v->client);
+        if (v->weight > sum->weight)
+            *sum = *v;
+        sum->others = others;
+    }
+    sum->n = n;
+}
+
+bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter reason,
+                  struct nj_abuse_view *out)
+{
+    *out = (struct nj_abuse_view){0};
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_abuse_view view;
+        if (nj_abuse_view(of[i], reason, &view))
+            join(out, &view);
+    }
+    return out->n > 0;
+}
+
+static uint64_t count_all(const struct nj_abuse *const *of, uint32_t n)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += atomic_load_explicit(&of[i]->n, memory_order_acquire);
+    return sum;
+}
+
+static bool may_tell(const struct nj_abuse_log *log, enum nj_counter reason, nj_ns now)
+{
+    return log->n_told[reason] == 0 || now - log->told_at[reason] >= NJ_SEC;
+}
+
+bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
+                       nj_ns now, char line[NJ_ABUSE_LINE_BYTES])
+{
+    char text[NJ_ADDRESS_TEXT_BYTES];
+
+    if (count_all(of, n) == log->n_told_all)
+        return false;
+    for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
+        enum nj_counter reason = (enum nj_counter)i;
+        struct nj_abuse_view sum;
+        if (!nj_abuse_sum(of, n, reason, &sum) || sum.n <= log->n_told[i] ||
+            !may_tell(log, reason, now))
+            continue;
+        uint64_t times = sum.n - log->n_told[i];
+        snprintf(line, NJ_ABUSE_LINE_BYTES, "abuse: client %s%s: %s %" PRIu64 " time%s: %s",
+                 nj_address_text(&sum.client, text), sum.others ? " and others" : "",
+                 nj_counter_info[i].name, times, times == 1 ? "" : "s", nj_counter_info[i].what);
+        log->n_told[i] = sum.n;
+        log->n_told_all += times;
+        log->told_at[i] = now;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log/access_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/error_text.h"
+#include "log/log.h"
+#include "threads/os_clock.h"
+
+/* What a pipe takes at once or not at all, if it takes any (pipe(7), PIPE_BUF). */
+#define PIPE_BYTES 4096u
+
+static bool is_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+static const char *name_of(const char *path)
+{
+    return is_stdout(path) ? "standard output" : path;
+}
+
+/* --- opening ------------------------------------------------------------------------------- */
+
+/* Who may write to the folder of the log could have it lead to any file that we may write to, at
+ * the start or when it is opened anew. Below /dev and /proc only the system makes links, as
+ * /dev/stdout is one. */
+static bool may_be_link(const char *path)
+{
+    return (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0) &&
+           !strstr(path, "/../");
+}
+
+static bool is_refused_link(const char *path)
+{
+    struct stat st;
+    return !may_be_link(path) && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Without O_NONBLOCK the open of a FIFO would wait for a reader. */
+static int open_path(const struct nj_access_file *f)
+{
+    if (is_stdout(f->path))
+        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    return open(f->path,
+                O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                    (may_be_link(f->path) ? 0 : O_NOFOLLOW),
+                0640);
+}
+
+static void adopt(struct nj_access_file *f, int fd)
+{
+    struct stat st = {0};
+
+    f->fd = fd;
+    f->regular = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
+    f->n_gone = 0;
+    f->is_elsewhere = false;
+}
+
+static bool is_fifo(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static const char *error_text(int err)
+{
+    return err == ELOOP ? "it is a symbolic link, and these are not followed" : strerror(err);
+}
+
+static int cant_be_written(const char *path, int err, char *why, size_t why_bytes)
+{
+    return nj_fail(why, why_bytes, "the access log %s can't be written: %s", name_of(path),
+                   error_text(err));
+}
+
+/* May we make a file of that name? 0, or what is wrong. */
+static int can_make(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+    int err = 0;
+
+    if (!folder)
+        err = ENOMEM;
+    else if (slash && slash[1] == '\0')
+        err = EISDIR;
+    else if (faccessat(AT_FDCWD, slash ? folder : ".", W_OK | X_OK, AT_EACCESS) != 0)
+        err = errno;
+    free(folder);
+    return err;
+}
+
+int nj_access_file_try(const char *path, char *text, size_t text_bytes)
+{
+    const char *what = "exists, lines are added";
+    struct stat st;
+    int err = 0;
+
+    if (is_stdout(path)) {
+        what = "as it is";
+    } else if (is_refused_link(path)) {
+        err = ELOOP;
+    } else if (stat(path, &st) == 0) {
+        if (S_ISFIFO(st.st_mode))
+            what = "a FIFO, lines wait for its reader";
+        if (S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode))
+            err = S_ISDIR(st.st_mode) ? EISDIR : ENXIO;
+        else if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+            err = errno;
+    } else if (errno != ENOENT) {
+        err = errno;
+    } else {
+        what = "would be made";
+        err = can_make(path);
+    }
+    if (err != 0)
+        return cant_be_written(path, err, text, text_bytes);
+    snprintf(text, text_bytes, "access log %s: %s", name_of(path), what);
+    return 0;
+}
+
+int nj_access_file_open(struct nj_access_file *f, const char *path, char *why, size_t why_bytes)
+{
+    *f = (struct nj_access_file){.path = path, .fd = -1};
+    int fd = open_path(f), err = errno;
+    if (fd < 0 && !(err == ENXIO && is_fifo(path)))
+        return cant_be_written(path, err, why, why_bytes);
+    f->kept = malloc(NJ_ACCESS_KEPT_BYTES);
+    if (!f->kept) {
+        if (fd >= 0)
+            close(fd);
+        return nj_fail(why, why_bytes, "not enough memory for the access log");
+    }
+    adopt(f, fd);
+    return 0;
+}
+
+/* --- what people are told ------------------------------------------------------------------ */
+
+/* Not for every line, and not for every hiccup of a disk that is nearly full. */
+static void tell_trouble(struct nj_access_file *f, const char *what)
+{
+    if (f->troubled || (f->told_at > 0 && f->now - f->told_at < NJ_ACCESS_TELL_NS))
+        return;
+    f->troubled = true;
+    f->told_at = f->now;
+    f->n_lost_before = nj_load_relaxed(&f->n_lost);
+    nj_say(NJ_SAY_ERROR, "the access log %s: %s; trying again, and counting what is lost",
+           name_of(f->path), what);
+}
+
+static void tell_recovered(struct nj_access_file *f)
+{
+    if (!f->troubled)
+        return;
+    f->troubled = false;
+    nj_say(NJ_SAY_INFO, "the access log %s takes lines again; %lu were lost", name_of(f->path),
+           (unsigned long)(nj_load_relaxed(&f->n_lost) - f->n_lost_before));
+}
+
+/* --- what is kept -------------------------------------------------------------------------- */
+
+static uint64_t lines_in(const char *p, size_t n)
+{
+    uint64_t n_lines = 0;
+    const char *end = p + n;
+
+    while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+        n_lines++;
+        p++;
+    }
+    return n_lines;
+}
+
+/* How many of these bytes are lines with their end. */
+static size_t whole_lines(const char *p, size_t n)
+{
+    while (n > 0 && p[n - 1] != '\n')
+        n--;
+    return n;
+}
+
+/* Whoever reads the new file has not seen the beginning of the line. */
+static void drop_half_line(struct nj_access_file *f)
+{
+    if (!f->mid_line)
+        return;
+    const char *end = memchr(f->kept + f->from, '\n', f->to - f->from);
+    NJ_CHECK(end);
+    f->from = (size_t)(end - f->kept) + 1;
+    f->mid_line = false;
+    nj_add_own(&f->n_lost, 1);
+}
+
+char *nj_access_file_room(struct nj_access_file *f, size_t n_bytes)
+{
+    if (f->from == f->to)
+        f->from = f->to = 0;
+    if (NJ_ACCESS_KEPT_BYTES - f->to < n_bytes && f->from >= NJ_ACCESS_KEPT_BYTES / 2) {
+        memmove(f->kept, f->kept + f->from, f->to - f->from);
+        f->to -= f->from;
+        f->from = 0;
+    }
+    if (NJ_ACCESS_KEPT_BYTES - f->to >= n_bytes)
+        return f->kept + f->to;
+    tell_trouble(f, "it takes too few lines");
+    nj_add_own(&f->n_lost, 1);
+    return NULL;
+}
+
+void nj_access_file_line(struct nj_access_file *f, size_t n_bytes, nj_ns now)
+{
+    f->now = now;
+    if (f->from == f->to)
+        f->first_at = now;
+    f->to += n_bytes;
+}
+
+/* --- writing ------------------------------------------------------------------------------- */
+
+/* Standard output may be shared with who expects it to wait, so O_NONBLOCK is not ours to set: look
+ * first, and write no more than a pipe that has room takes at once. */
+static bool takes_some(const struct nj_access_file *f, int wait_ms)
+{
+    struct pollfd p = {.fd = f->fd, .events = POLLOUT};
+    return f->regular || poll(&p, 1, wait_ms) > 0;
+}
+
+static size_t next_bytes(const struct nj_access_file *f)
+{
+    size_t n = f->to - f->from;
+
+    if (f->regular || n <= PIPE_BYTES)
+        return n;
+    n = whole_lines(f->kept + f->from, PIPE_BYTES);
+    return n > 0 ? n : PIPE_BYTES;
+}
+
+/* Cut the file by so much, if nobody else wrote behind it. */
+static bool cut_file(const struct nj_access_file *f, size_t n_bytes)
+{
+    struct stat st;
+    off_t end = lseek(f->fd, 0, SEEK_CUR), to = end - (off_t)n_bytes;
+
+    return to >= 0 && fstat(f->fd, &st) == 0 && st.st_size == end && ftruncate(f->fd, to) == 0 &&
+           lseek(f->fd, to, SEEK_SET) == to;
+}
+
+/* `n` bytes are in the file. Where they end within a line the file is cut to the line before: then
+ * nobody sees half a line for as long as the disk stays full. Returns how many are there to stay.
+ */
+static size_t went(struct nj_access_file *f, size_t n)
+{
+    const char *from = f->kept + f->from;
+    size_t n_whole = whole_lines(from, n), half = n - n_whole;
+
+    nj_add_own(&f->n_written, lines_in(from, n));
+    if (half > 0 && f->regular && (n_whole > 0 || !f->mid_line) && cut_file(f, half)) {
+        n -= half;
+        half = 0;
+    }
+    f->from += n;
+    if (n > 0)
+        f->mid_line = half > 0;
+    return n;
+}
+
+static void failed(struct nj_access_file *f, int err)
+{
+    bool unread = err == EPIPE || err == ENXIO;
+    int n_unread = 0;
+
+    tell_trouble(f, unread ? "nobody reads it" : strerror(err));
+    /* Whoever reads the pipe next finds what is in there, and may find the rest behind it. */
+    if (err == EPIPE && ioctl(f->fd, FIONREAD, &n_unread) == 0 && n_unread == 0)
+        drop_half_line(f);
+}
+
+/* As much as the file takes at once. Returns false when it takes no more now. */
+static bool write_once(struct nj_access_file *f, int wait_ms)
+{
+    size_t n = next_bytes(f);
+
+    if (!takes_some(f, wait_ms))
+        return false;
+    ssize_t got = write(f->fd, f->kept + f->from, n);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return errno == EINTR;
+    if (got <= 0) {
+        failed(f, got < 0 ? errno : EIO);
+        return false;
+    }
+    bool whole = (size_t)got == n;
+    if (went(f, (size_t)got) == 0)
+        tell_trouble(f, "no room for a line");
+    if (f->from == f->to)
+        tell_recovered(f);
+    return whole || !f->regular;
+}
+
+static bool open_if_closed(struct nj_access_file *f)
+{
+    if (f->fd >= 0)
+        return true;
+    int fd = open_path(f);
+    if (fd >= 0)
+        adopt(f, fd);
+    else
+        failed(f, errno);
+    return fd >= 0;
+}
+
+static void write_kept(struct nj_access_file *f)
+{
+    bool more = open_if_closed(f);
+
+    while (more && f->from < f->to)
+        more = write_once(f, 0);
+    if (!more)
+        f->retry_at = f->now + (f->troubled ? NJ_ACCESS_RETRY_NS : NJ_ACCESS_SOON_NS);
+}
+
+/* --- the file as others see it ------------------------------------------------------------- */
+
+static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
+{
+    f->now = now;
+    if (f->fd >= 0 && f->from < f->to) /* what came before goes where it would have gone */
+        write_kept(f);
+    int fd = open_path(f);
+    if (fd < 0) {
+        /* Lines go on where they went: better than nowhere. */
+        if (tell)
+            nj_say(NJ_SAY_ERROR, "the access log %s can't be opened again: %s", f->path,
+                   error_text(errno));
+        f->is_elsewhere = true;
+        return;
+    }
+    struct stat st;
+    if (f->fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino) {
+        close(fd); /* not renamed: the one that is open will do, half a line in it or not */
+        f->is_elsewhere = false;
+        return;
+    }
+    if (f->fd >= 0)
+        close(f->fd);
+    drop_half_line(f);
+    adopt(f, fd);
+    f->retry_at = 0;
+}
+
+void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
+{
+    if (!is_stdout(f->path))
+        open_again(f, now, true);
+}
+
+/* What can't be opened is told once, and tried with each look. */
+static void look(struct nj_access_file *f, nj_ns now)
+{
+    struct stat st;
+
+    if (!f->regular || is_stdout(f->path) || now < f->look_at)
+        return;
+    f->look_at = now + NJ_ACCESS_LOOK_NS;
+    if (stat(f->path, &st) == 0) {
+        f->n_gone = 0;
+        if (st.st_dev != f->dev || st.st_ino != f->ino)
+            open_again(f, now, !f->is_elsewhere);
+    } else if (errno == ENOENT && ++f->n_gone >= NJ_ACCESS_GONE_LOOKS) {
+        open_again(f, now, !f->is_elsewhere);
+    }
+}
+
+void nj_access_file_turn(struct nj_access_file *f, nj_ns now)
+{
+    size_t n = f->to - f->from;
+
+    f->now = now;
+    look(f, now);
+    if (n == 0 || now < f->retry_at)
+        return;
+    if (n >= NJ_ACCESS_BATCH_BYTES || now - f->first_at >= NJ_ACCESS_BATCH_NS)
+        write_kept(f);
+}
+
+void nj_access_file_close(struct nj_access_file *f)
+{
+    nj_ns until = nj_clock_ns(CLOCK_MONOTONIC) + NJ_ACCESS_END_NS;
+
+    f->now = nj_clock_ns(CLOCK_MONOTONIC);
+    bool more = f->from < f->to && open_if_closed(f);
+    while (more && f->from < f->to && f->now < until) {
+        more = write_once(f, (int)((until - f->now) / NJ_MS) + 1);
+        f->now = nj_clock_ns(CLOCK_MONOTONIC);
+    }
+    if (f->from < f->to) {
+        uint64_t n_left = lines_in(f->kept + f->from, f->to - f->from);
+        nj_add_own(&f->n_lost, n_left);
+        nj_say(NJ_SAY_WARNING, "the access log %s: lines lost at the end: %lu", name_of(f->path),
+               (unsigned long)n_left);
+    }
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->kept);
+    f->kept = NULL;
+    f->fd = -1;
+}

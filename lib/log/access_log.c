@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log/access_log.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/attr.h"
+#include "base/pool.h"
+#include "log/access_file.h"
+#include "log/log.h"
+#include "threads/os_clock.h"
+#include "threads/service_thread.h"
+
+#define HOME_BATCH 64u /* records are fetched so many at a time */
+
+/* What a shard's lcore uses; the pool is its own. */
+struct port {
+    struct nj_worker_port *out;
+    struct nj_pool records;
+    uint32_t n_unflushed;
+    _Atomic uint64_t n_refused; /* for want of a record; the lcore's to write */
+} NJ_CACHE_ALIGNED;
+
+struct nj_access_log {
+    struct nj_access_log_config config;
+    struct nj_worker *worker;
+    _Atomic bool reopen;
+    /* the thread's */
+    struct nj_access_file file NJ_CACHE_ALIGNED;
+    struct nj_access_clock clock;
+    int64_t skew_ns; /* from the shards' UNIX time to the system's */
+    struct port ports[];
+};
+
+/* --- the thread ---------------------------------------------------------------------------- */
+
+static void set_skew(struct nj_access_log *log)
+{
+    if (log->config.wall_ns)
+        log->skew_ns =
+            (int64_t)nj_clock_ns(CLOCK_REALTIME) - log->config.wall_ns(log->config.wall_ctx);
+}
+
+static void write_record(void *ctx, void *record)
+{
+    struct nj_access_log *log = ctx;
+    struct nj_access *a = record;
+    char *room = nj_access_file_room(&log->file, NJ_ACCESS_LINE_BYTES);
+
+    if (!room)
+        return;
+    a->wall_ns += log->skew_ns;
+    size_t n_bytes = nj_access_write(log->config.format, a, &log->clock, room);
+    nj_access_file_line(&log->file, n_bytes, nj_clock_ns(CLOCK_MONOTONIC));
+}
+
+static void turn(void *ctx)
+{
+    struct nj_access_log *log = ctx;
+    nj_ns now = nj_clock_ns(CLOCK_MONOTONIC);
+
+    set_skew(log);
+    if (atomic_exchange_explicit(&log->reopen, false, memory_order_relaxed))
+        nj_access_file_reopen(&log->file, now);
+    nj_access_file_turn(&log->file, now);
+}
+
+/* --- the shards ---------------------------------------------------------------------------- */
+
+static void fetch(struct port *p)
+{
+    void *home[HOME_BATCH];
+    uint32_t n = nj_worker_poll(p->out, home, HOME_BATCH);
+
+    for (uint32_t i = 0; i < n; i++)
+        nj_pool_put(&p->records, home[i]);
+}
+
+static struct nj_access *take(void *ctx)
+{
+    struct port *p = ctx;
+
+    /* Not for each: a look at the ring is a cache line from the thread's core. */
+    if (nj_worker_n_out(p->out) >= HOME_BATCH || p->records.n_used == p->records.n_max)
+        fetch(p);
+    struct nj_access *a = nj_pool_take_raw(&p->records);
+    if (!a) {
+        uint64_t n = nj_load_relaxed(&p->n_refused);
+        nj_store_relaxed(&p->n_refused, n + 1);
+        return NULL;
+    }
+    memset(a, 0, offsetof(struct nj_access, text));
+    return a;
+}
+
+static void put(void *ctx, struct nj_access *a)
+{
+    struct port *p = ctx;
+
+    /* The rings hold all records there are. */
+    NJ_CHECK(nj_worker_submit(p->out, a));
+    if (++p->n_unflushed >= NJ_ACCESS_WAKE) {
+        nj_worker_flush(p->out);
+        p->n_unflushed = 0;
+    }
+}
+
+struct nj_access_port nj_access_log_port(struct nj_access_log *log, uint32_t shard)
+{
+    NJ_CHECK(shard < log->config.n_shards);
+    return (struct nj_access_port){.ctx = &log->ports[shard], .take = take, .put = put};
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+void nj_access_log_reopen(struct nj_access_log *log)
+{
+    nj_store_relaxed(&log->reopen, true);
+}
+
+struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log)
+{
+    struct nj_access_counts c = {
+        .n_written = nj_load_relaxed(&log->file.n_written),
+        .n_lost = nj_load_relaxed(&log->file.n_lost),
+    };
+
+    for (uint32_t i = 0; i < log->config.n_shards; i++)
+        c.n_lost += nj_load_relaxed(&log->ports[i].n_refused);
+    return c;
+}
+
+static void free_memory(struct nj_access_log *log)
+{
+    for (uint32_t i = 0; i < log->config.n_shards; i++)
+        if (log->ports[i].records.mem)
+            nj_pool_fini(&log->ports[i].records);
+    free(log);
+}
+
+static int start(struct nj_access_log *log, char *why, size_t why_bytes)
+{
+    const struct nj_access_log_config *c = &log->config;
+    const struct nj_worker_config worker = {
+        .name = "nj-access",
+        .n_shards = c->n_shards,
+        .jobs_max = c->n_records,
+        .affinity = c->affinity,
+        .eal = c->eal,
+        .tidy_ms = (uint32_t)(NJ_ACCESS_BATCH_NS / NJ_MS),
+        .run = write_record,
+        .tidy = turn,
+        .ctx = log,
+    };
+    bool ok = true;
+
+    for (uint32_t i = 0; i < c->n_shards && ok; i++)
+        ok = nj_pool_init(&log->ports[i].records, sizeof(struct nj_access), c->n_records);
+    int rc = ok ? nj_worker_start(&worker, &log->worker) : -ENOMEM;
+    for (uint32_t i = 0; rc == 0 && i < c->n_shards; i++)
+        log->ports[i].out = nj_worker_port(log->worker, i);
+    if (rc != 0)
+        snprintf(why, why_bytes, "the writer of the access log does not start: %s", strerror(-rc));
+    return rc;
+}
+
+int nj_access_log_open(const struct nj_access_log_config *config, struct nj_access_log **out,
+                       char *why, size_t why_bytes)
+{
+    size_t n_bytes = sizeof(struct nj_access_log) + config->n_shards * sizeof(struct port);
+    struct nj_access_log *log = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+
+    if (!log) {
+        snprintf(why, why_bytes, "not enough memory for the access log");
+        return -1;
+    }
+    memset(log, 0, n_bytes);
+    log->config = *config;
+    if (log->config.n_records == 0)
+        log->config.n_records = NJ_ACCESS_RECORDS;
+    set_skew(log);
+    if (nj_access_file_open(&log->file, config->path, why, why_bytes) != 0) {
+        free_memory(log);
+        return -1;
+    }
+    if (start(log, why, why_bytes) != 0) {
+        nj_access_file_close(&log->file);
+        free_memory(log);
+        return -1;
+    }
+    *out = log;
+    return 0;
+}
+
+bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *counts)
+{
+    nj_worker_begin_stop(log->worker);
+    bool ended = nj_worker_join(log->worker, NJ_ACCESS_STOP_MS);
+
+    if (!ended) {
+        nj_say(NJ_SAY_ERROR, "the access log %s does not answer; leaving without its end",
+               log->config.path);
+        *counts = nj_access_log_counts(log);
+        return false;
+    }
+    nj_access_file_close(&log->file);
+    *counts = nj_access_log_counts(log);
+    for (uint32_t i = 0; i < log->config.n_shards; i++)
+        while (nj_worker_n_out(log->ports[i].out) > 0)
+            fetch(&log->ports[i]);
+    nj_worker_free(log->worker);
+    free_memory(log);
+    return true;
+}

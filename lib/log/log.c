@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log/log.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/types.h"
+
+#define TEXT_BYTES                                                                                 \
+    (80u * 1024u) /* the faults of a policy file: 64 lines of a KiB, and one more                  \
+                   */
+#define HEAD_BYTES 64u
+#define LINE_BYTES 2048u
+
+bool nj_say_is_journal(const char *stream, int fd)
+{
+    uintmax_t device, inode;
+    struct stat st;
+
+    return stream && sscanf(stream, "%ju:%ju", &device, &inode) == 2 && fstat(fd, &st) == 0 &&
+           st.st_dev == device && st.st_ino == inode;
+}
+
+size_t nj_say_head(char *out, size_t n, enum nj_say level, bool to_journal, int64_t wall_ns)
+{
+    static const char *const words[] = {"error", "warning", "info"};
+    static const int priorities[] = {3, 4, 6}; /* of syslog(3) */
+    time_t seconds = (time_t)(wall_ns / (int64_t)NJ_SEC);
+    int ms = (int)(wall_ns % (int64_t)NJ_SEC / (int64_t)NJ_MS);
+    struct tm tm;
+    int put;
+
+    if (to_journal) {
+        put = snprintf(out, n, "<%d>nightjar: ", priorities[level]);
+    } else {
+        gmtime_r(&seconds, &tm);
+        put = snprintf(
+            out, n, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ nightjar: %s: ", tm.tm_year + 1900,
+            tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, ms, words[level]);
+    }
+    return put < 0 ? 0 : (size_t)put < n ? (size_t)put : n - 1;
+}
+
+static void write_line(const char *head, size_t n_head, const char *text, size_t n)
+{
+    char line[LINE_BYTES];
+
+    if (n > sizeof line - n_head - 1)
+        n = sizeof line - n_head - 1;
+    memcpy(line, head, n_head);
+    memcpy(line + n_head, text, n);
+    line[n_head + n] = '\n';
+    for (size_t at = 0; at < n_head + n + 1;) {
+        ssize_t put = write(STDERR_FILENO, line + at, n_head + n + 1 - at);
+        if (put <= 0)
+            return; /* nobody is left to tell */
+        at += (size_t)put;
+    }
+}
+
+static struct nj_say_sink process_sink;
+
+void nj_say_to(struct nj_say_sink sink)
+{
+    process_sink = sink;
+}
+
+void nj_say_lines(struct nj_say_sink sink, enum nj_say level, const char *text)
+{
+    char head[HEAD_BYTES], line[LINE_BYTES];
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    bool journal = nj_say_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
+    size_t n_head = nj_say_head(head, sizeof head, level, journal,
+                                (int64_t)now.tv_sec * (int64_t)NJ_SEC + now.tv_nsec);
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, "\n");
+        if (sink.log) {
+            snprintf(line, sizeof line, "%.*s", (int)n, p);
+            sink.log(sink.ctx, (enum nj_log_level)level, line);
+        } else {
+            write_line(head, n_head, p, n);
+        }
+        p += n + (p[n] == '\n');
+    }
+}
+
+void nj_say(enum nj_say level, const char *format, ...)
+{
+    char *text = malloc(TEXT_BYTES);
+    va_list ap;
+
+    if (!text)
+        return;
+    va_start(ap, format);
+    vsnprintf(text, TEXT_BYTES, format, ap);
+    va_end(ap);
+    nj_say_lines(process_sink, level, text);
+    free(text);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define ALLOW_EXPERIMENTAL_API  /* rte_ip_frag_table_del_expired_entries(), unchanged since 18.08  \
+                                 */
+#include "net/ip4_reassembly.h"
+
+#include <string.h>
+
+#include <rte_ip.h>
+#include <rte_ip_frag.h>
+#include <rte_mbuf.h>
+
+#include "base/assert.h"
+
+_Static_assert(NJ_FRAG_PARTS_MAX <= RTE_LIBRTE_IP_FRAG_MAX_FRAG, "the table holds so many");
+_Static_assert(NJ_FRAG_PACKETS_MAX *NJ_FRAG_PARTS_MAX <= RTE_IP_FRAG_DEATH_ROW_MBUF_LEN,
+               "all that the table holds can be given up at once");
+
+void nj_frags_init(struct nj_frags *f, struct rte_ip_frag_tbl *table, struct nj_counters *counters)
+{
+    memset(f, 0, sizeof *f);
+    f->table = table;
+    f->counters = counters;
+    f->due_at = NJ_NEVER;
+}
+
+/* The table has the same rule: what is exactly NJ_FRAG_LIFE old may still be completed. */
+static bool is_late(const struct nj_frag_note *n, nj_ns now)
+{
+    return now > n->begun_at + NJ_FRAG_LIFE;
+}
+
+/* The note about this packet, or a free one, or NULL with the reason. A note whose time is over is
+ * a free one, as its fragments in the table are then. */
+static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, nj_ns now,
+                                 enum nj_counter *why)
+{
+    struct nj_frag_note *unused = NULL;
+    uint32_t n_of_source = 0;
+
+    for (uint32_t i = 0; i < NJ_FRAG_PACKETS_MAX; i++) {
+        struct nj_frag_note *n = &f->note[i];
+        if (n->n_parts == 0 || is_late(n, now)) {
+            unused = n;
+            continue;
+        }
+        if (!nj_addr_eq(&n->src, &p->ip_src))
+            continue;
+        n_of_source++;
+        if (n->id == p->fragment.id && nj_addr_eq(&n->dst, &p->ip_dst))
+            return n; /* whatever its protocol: the table would join the two */
+    }
+    *why = n_of_source >= NJ_FRAG_SOURCE_MAX ? NJ_C_drop_frag_share : NJ_C_drop_frag_full;
+    if (n_of_source >= NJ_FRAG_SOURCE_MAX)
+        return NULL;
+    if (unused)
+        *unused = (struct nj_frag_note){.src = p->ip_src,
+                                        .dst = p->ip_dst,
+                                        .id = p->fragment.id,
+                                        .protocol = p->fragment.protocol,
+                                        .n_bytes = UINT32_MAX,
+                                        .begun_at = now};
+    return unused;
+}
+
+/* RFC 1122 3.3.2, RFC 5722 4: note the fragment down, or say why it is not taken. Two packets of
+ * one identification and different protocols spoil each other, for want of a table that tells them
+ * apart (RFC 791 3.2). */
+static enum nj_counter admit(struct nj_frag_note *n, const struct nj_fragment *f)
+{
+    n->spoiled |= f->protocol != n->protocol;
+    if (n->spoiled)
+        return NJ_C_drop_frag_overlap;
+    bool past_end = f->end > n->n_bytes || (!f->more && n->n_bytes != UINT32_MAX);
+    for (uint32_t i = 0; i < n->n_parts; i++) {
+        bool is_last = n->part[i].end == n->n_bytes;
+        if (n->part[i].first == f->first && n->part[i].end == f->end && is_last == !f->more)
+            return NJ_C_drop_frag_duplicate;
+        bool apart = f->end <= n->part[i].first || n->part[i].end <= f->first;
+        past_end |= !f->more && n->part[i].end > f->end;
+        n->spoiled |= !apart;
+    }
+    n->spoiled |= past_end;
+    if (n->spoiled)
+        return NJ_C_drop_frag_overlap;
+    if (n->n_parts == NJ_FRAG_PARTS_MAX) {
+        n->spoiled = true;
+        return NJ_C_drop_frag_full;
+    }
+    n->part[n->n_parts].first = f->first;
+    n->part[n->n_parts++].end = f->end;
+    if (!f->more)
+        n->n_bytes = f->end;
+    n->ce |= f->ecn == NJ_ECN_CE;
+    return NJ_C_rx_fragments;
+}
+
+static bool is_whole(const struct nj_frag_note *n)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < n->n_parts; i++)
+        sum += n->part[i].end - n->part[i].first;
+    return sum == n->n_bytes; /* for none of them overlap */
+}
+
+static void drop(struct nj_frags *f, struct rte_mbuf *m, enum nj_counter why)
+{
+    nj_count(f->counters, why);
+    rte_pktmbuf_free(m);
+}
+
+/* What the table let go: fragments that were late, and `m` itself when there was no place for it.
+ * True when `m` was among them. */
+static bool bury(struct nj_frags *f, struct rte_ip_frag_death_row *dead, const struct rte_mbuf *m)
+{
+    bool refused = false;
+    for (uint32_t i = 0; i < dead->cnt; i++)
+        refused |= dead->row[i] == m;
+    nj_count_n(f->counters, NJ_C_frag_given_up, dead->cnt - refused);
+    rte_ip_frag_free_death_row(dead, 0);
+    return refused;
+}
+
+/* The joined packet as nj_packet_parse() wants it. */
+static struct rte_mbuf *finish(struct nj_frags *f, struct rte_mbuf *m, uint32_t ip_off, bool ce)
+{
+    nj_count(f->counters, NJ_C_rx_reassembled);
+    if (rte_pktmbuf_linearize(m) != 0) {
+        drop(f, m, NJ_C_drop_ip_fragment);
+        return NULL;
+    }
+    uint8_t *tos = rte_pktmbuf_mtod_offset(m, uint8_t *, ip_off + 1);
+    if (ce)
+        *tos |= NJ_ECN_CE;
+    /* The header was checked with each fragment and has no sum now. What the device said of the
+     * rest was about the first fragment. */
+    m->ol_flags &= ~(RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK);
+    m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+    return m;
+}
+
+struct rte_mbuf *nj_frags_take(struct nj_frags *f, struct rte_mbuf *m, const struct nj_packet *p,
+                               nj_ns now)
+{
+    const struct nj_fragment *frag = &p->fragment;
+    struct rte_ip_frag_death_row dead;
+
+    if (!f->table || m->nb_segs != 1) {
+        drop(f, m, NJ_C_drop_ip_fragment);
+        return NULL;
+    }
+    enum nj_counter why = NJ_C_drop_frag_full;
+    struct nj_frag_note *n = find(f, p, now, &why);
+    if (!n) {
+        drop(f, m, why);
+        return NULL;
+    }
+    enum nj_counter verdict = admit(n, frag);
+    if (verdict != NJ_C_rx_fragments) {
+        drop(f, m, verdict);
+        return NULL;
+    }
+    if (f->due_at > n->begun_at + NJ_FRAG_LIFE + 1)
+        f->due_at = n->begun_at + NJ_FRAG_LIFE + 1;
+
+    m->l2_len = frag->ip_off;
+    m->l3_len = frag->hdr_bytes;
+    dead.cnt = 0;
+    struct rte_mbuf *whole = rte_ipv4_frag_reassemble_packet(
+        f->table, &dead, m, now, rte_pktmbuf_mtod_offset(m, void *, frag->ip_off));
+    bool refused = bury(f, &dead, m);
+    nj_count(f->counters, refused ? NJ_C_drop_frag_full : NJ_C_rx_fragments);
+    n->spoiled = refused;
+    bool ce = n->ce;
+    NJ_ASSERT(refused || is_whole(n) == (whole != NULL));
+    if (!whole)
+        return NULL;
+    n->n_parts = 0;
+    return finish(f, whole, whole->l2_len, ce);
+}
+
+void nj_frags_tick(struct nj_frags *f, nj_ns now)
+{
+    struct rte_ip_frag_death_row dead;
+
+    if (now < f->due_at)
+        return;
+    dead.cnt = 0;
+    rte_ip_frag_table_del_expired_entries(f->table, &dead, now);
+    bury(f, &dead, NULL);
+    f->due_at = NJ_NEVER;
+    for (uint32_t i = 0; i < NJ_FRAG_PACKETS_MAX; i++) {
+        struct nj_frag_note *n = &f->note[i];
+        if (n->n_parts > 0 && is_late(n, now))
+            n->n_parts = 0;
+        else if (n->n_parts > 0 && n->begun_at + NJ_FRAG_LIFE + 1 < f->due_at)
+            f->due_at = n->begun_at + NJ_FRAG_LIFE + 1;
+    }
+}

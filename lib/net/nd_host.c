@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/nd_host.h"
+
+#include "base/assert.h"
+#include "wire/emit.h"
+#include "wire/icmp6.h"
+#include "wire/ip6.h"
+
+#define TICK             (100 * NJ_MS)
+#define PROBE_DELAY      (1 * NJ_SEC) /* RFC 4861 10: MAX_RTR_SOLICITATION_DELAY */
+#define SOLICITS         3u
+#define SOLICIT_EVERY    (4 * NJ_SEC)
+#define JOINS            2u /* RFC 3810 9.1: robustness */
+#define JOIN_EVERY       (1 * NJ_SEC)
+#define RETRIES          3u /* RFC 7217 7: IDGEN_RETRIES */
+#define TWO_HOURS_S      7200u
+#define RETRANS_MIN_MS   100u     /* below our tick it makes no sense ... */
+#define RETRANS_MAX_MS   10000u   /* ... and beyond this, nobody would be found */
+#define REACHABLE_MAX_MS 3600000u /* RFC 4861 6.2.1 */
+
+static const struct nj_addr link_local_prefix = {{0xfe, 0x80}};
+
+/* A number below `n` for `what`, the same in every shard and unknown to others. */
+static uint64_t draw(const struct nj_ndp *d, const char *what, const struct nj_addr *ip, uint64_t n)
+{
+    struct {
+        char what[8];
+        struct nj_addr ip;
+    } in = {.ip = *ip};
+    strncpy(in.what, what, sizeof in.what - 1);
+    return nj_hash(&d->cfg.key, &in, sizeof in) % n;
+}
+
+static void nonce_of(const struct nj_ndp *d, const struct nj_addr *ip,
+                     uint8_t out[NJ_ND_NONCE_BYTES])
+{
+    uint64_t n = draw(d, "nonce", ip, UINT64_MAX);
+    memcpy(out, &n, NJ_ND_NONCE_BYTES);
+}
+
+static void count(struct nj_ndp *d, enum nj_counter which)
+{
+    nj_count(d->neigh->counters, which);
+}
+
+static void set_state(struct nj_ndp *d, unsigned i, enum nj_addr_state state)
+{
+    __atomic_store_n(&d->iface->addr[i].state, (uint8_t)state, __ATOMIC_RELEASE);
+}
+
+static bool is_v6(const struct nj_ndp *d, unsigned i)
+{
+    return !nj_addr_is_v4(&d->iface->addr[i].ip);
+}
+
+/* Our link-local address when it may be used, or NULL. */
+static const struct nj_addr *link_local(const struct nj_ndp *d)
+{
+    for (unsigned i = 0; i < d->iface->n_addrs; i++)
+        if (nj_ip6_is_link_local(&d->iface->addr[i].ip) && d->iface->addr[i].state == NJ_ADDR_READY)
+            return &d->iface->addr[i].ip;
+    return NULL;
+}
+
+/* --- our addresses ------------------------------------------------------------------------- */
+
+static void begin_check(struct nj_ndp *d, unsigned i, nj_ns now)
+{
+    const struct nj_addr *ip = &d->iface->addr[i].ip;
+
+    set_state(d, i, NJ_ADDR_TENTATIVE);
+    d->addr[i].asked = false;
+    /* Hosts that start together do not all ask at once (RFC 4862 5.4.2). */
+    d->addr[i].due_at = now + draw(d, "delay", ip, PROBE_DELAY);
+}
+
+/* A place for a new address, or NJ_ADDRS_MAX. */
+static unsigned free_place(const struct nj_ndp *d)
+{
+    for (unsigned i = 0; i < d->iface->n_addrs; i++)
+        if (d->iface->addr[i].state == NJ_ADDR_EXPIRED)
+            return i;
+    return d->iface->n_addrs;
+}
+
+/* Returns its place, or NJ_ADDRS_MAX when there is none. */
+static unsigned add_address(struct nj_ndp *d, const struct nj_addr *ip, uint8_t bits, nj_ns now)
+{
+    unsigned i = free_place(d);
+    const struct nj_iface_addr a = {*ip, bits, NJ_ADDR_TENTATIVE};
+
+    if (i == NJ_ADDRS_MAX)
+        return i;
+    nj_iface_addr_set(&d->iface->addr[i], &a);
+    if (i == d->iface->n_addrs)
+        __atomic_store_n(&d->iface->n_addrs, (uint8_t)(i + 1), __ATOMIC_RELEASE);
+    d->addr[i] = (struct nj_ndp_addr){.expires_at = NJ_NEVER};
+    begin_check(d, i, now);
+    return i;
+}
+
+struct nj_addr nj_ndp_address(const struct nj_addr *prefix, const struct rte_ether_addr *mac,
+                              uint8_t n_conflicts)
+{
+    static const struct nj_hash_key no_secret = {{0}};
+    struct nj_addr ip = *prefix;
+    uint8_t in[8 + RTE_ETHER_ADDR_LEN + 1];
+
+    memcpy(in, prefix->b, 8);
+    memcpy(in + 8, mac->addr_bytes, RTE_ETHER_ADDR_LEN);
+    in[sizeof in - 1] = n_conflicts;
+    uint64_t id = nj_hash(&no_secret, in, sizeof in);
+    memcpy(&ip.b[8], &id, sizeof id);
+    return ip;
+}
+
+/* Returns its place, or NJ_ADDRS_MAX when there is none. */
+static unsigned make_address(struct nj_ndp *d, const struct nj_addr *prefix, uint8_t bits,
+                             nj_ns now)
+{
+    const struct nj_addr ip = nj_ndp_address(prefix, &d->iface->mac, 0);
+    unsigned i = nj_iface_find(d->iface, &ip) ? NJ_ADDRS_MAX : add_address(d, &ip, bits, now);
+
+    if (i != NJ_ADDRS_MAX)
+        d->addr[i].made = true;
+    return i;
+}
+
+void nj_ndp_init(struct nj_ndp *d, const struct nj_ndp_config *cfg, struct nj_iface *iface,
+                 struct nj_neigh *neigh, nj_ns now)
+{
+    memset(d, 0, sizeof *d);
+    d->cfg = *cfg;
+    d->iface = iface;
+    d->neigh = neigh;
+    d->fixed_gateway = iface->has_gateway6;
+    d->solicit_at = d->report_at = NJ_NEVER;
+    d->tick_at = NJ_NEVER;
+    if (!iface->ip6)
+        return;
+    d->tick_at = now;
+    for (unsigned i = 0; i < iface->n_addrs; i++) {
+        d->addr[i].expires_at = NJ_NEVER;
+        if (is_v6(d, i))
+            begin_check(d, i, now);
+    }
+    make_address(d, &link_local_prefix, 64, now);
+}
+
+/* Somebody else has it (RFC 4862 5.4.5). What was made by us is made again (RFC 7217 6). */
+static void conflict(struct nj_ndp *d, unsigned i, nj_ns now)
+{
+    struct nj_ndp_addr *a = &d->addr[i];
+    struct nj_iface_addr now_is = d->iface->addr[i];
+
+    count(d, NJ_C_nd_duplicate);
+    if (!a->made || a->n_conflicts == RETRIES) {
+        set_state(d, i, NJ_ADDR_DUPLICATE);
+        return;
+    }
+    now_is.ip = nj_ndp_address(&now_is.ip, &d->iface->mac, ++a->n_conflicts);
+    nj_iface_addr_set(&d->iface->addr[i], &now_is);
+    begin_check(d, i, now);
+}
+
+/* Is it the question that we ask ourselves, come back (RFC 7527 4.2)? */
+static bool is_our_probe(const struct nj_ndp *d, const struct nj_nd *nd)
+{
+    uint8_t nonce[NJ_ND_NONCE_BYTES];
+
+    nonce_of(d, &nd->target, nonce);
+    return nd->has_nonce && memcmp(nonce, nd->nonce, sizeof nonce) == 0;
+}
+
+/* Tell all of the link, or the one who asked. */
+static void advertise(struct nj_ndp *d, const struct nj_addr *target, const struct nj_addr *asker,
+                      nj_ns now)
+{
+    struct nj_addr all = nj_ip6_all_nodes();
+    const struct rte_ether_addr all_mac = nj_ip6_multicast_mac(&all);
+    struct rte_mbuf *m = nj_neigh_mbuf(d->neigh);
+
+    if (!m)
+        return;
+    nj_nd_advertise_build(m, target, asker ? asker : &all, target, &d->iface->mac, asker != NULL);
+    if (asker) {
+        count(d, NJ_C_tx_made);
+        nj_neigh_output(d->neigh, m, asker, NJ_NEIGH_REPLY, now);
+    } else {
+        nj_neigh_send6(d->neigh, m, &all_mac);
+    }
+}
+
+/* --- groups -------------------------------------------------------------------------------- */
+
+static uint32_t groups_of(const struct nj_ndp *d, struct nj_addr out[NJ_ADDRS_MAX])
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < d->iface->n_addrs; i++) {
+        if (!is_v6(d, i) || d->iface->addr[i].state == NJ_ADDR_EXPIRED)
+            continue;
+        struct nj_addr g = nj_ip6_solicited_node(&d->iface->addr[i].ip);
+        uint32_t k = 0;
+        while (k < n && !nj_addr_eq(&out[k], &g))
+            k++;
+        if (k == n)
+            out[n++] = g;
+    }
+    return n;
+}
+
+static void report(struct nj_ndp *d, const struct nj_addr *groups, uint32_t n, bool joined,
+                   bool old)
+{
+    static const struct nj_addr nobody;
+    const struct nj_addr routers = {{0xff, 2, [15] = 0x16}};
+    const struct nj_addr *from = link_local(d);
+
+    from = from ? from : &nobody; /* RFC 3590 4: heard by switches at least */
+    for (uint32_t i = 0; i < (old ? n : 1u); i++) {
+        const struct nj_addr *to = old ? &groups[i] : &routers;
+        const struct rte_ether_addr mac = nj_ip6_multicast_mac(to);
+        struct rte_mbuf *m = nj_neigh_mbuf(d->neigh);
+        if (!m)
+            return;
+        if (old)
+            nj_mld1_report_build(m, from, &groups[i]);
+        else
+            nj_mld2_report_build(m, from, groups, n, joined);
+        nj_neigh_send6(d->neigh, m, &mac);
+    }
+}
+
+static void report_all(struct nj_ndp *d, nj_ns now)
+{
+    struct nj_addr groups[NJ_ADDRS_MAX];
+    uint32_t n = groups_of(d, groups);
+    bool joined = d->n_joins_left > 0;
+
+    d->n_joins_left -= joined;
+    d->report_at = d->n_joins_left > 0 ? now + JOIN_EVERY : NJ_NEVER;
+    if (n > 0)
+        report(d, groups, n, joined, d->report_old);
+}
+
+/* RFC 3810 5.1.10, 6.2: within the time that the querier gives. All groups are told whatever it
+ * asked for: there are few. */
+static void take_query(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
+{
+    nj_ns at = now + draw(d, "query", &p->nd.target, p->nd.delay_ms + 1u) * NJ_MS;
+
+    d->report_old = p->nd.old_query;
+    if (at < d->report_at)
+        d->report_at = at;
+}
+
+/* --- the checks ---------------------------------------------------------------------------- */
+
+static void probe(struct nj_ndp *d, unsigned i)
+{
+    static const struct nj_addr nobody;
+    const struct nj_addr *ip = &d->iface->addr[i].ip;
+    struct nj_addr group = nj_ip6_solicited_node(ip);
+    const struct rte_ether_addr mac = nj_ip6_multicast_mac(&group);
+    uint8_t nonce[NJ_ND_NONCE_BYTES];
+
+    report(d, &group, 1, true, false);
+    struct rte_mbuf *m = nj_neigh_mbuf(d->neigh);
+    if (!m)
+        return;
+    nonce_of(d, ip, nonce);
+    nj_nd_solicit_build(m, &nobody, &group, ip, NULL, nonce);
+    nj_neigh_send6(d->neigh, m, &mac);
+}
+
+/* Nobody said a word: it is ours. */
+static void accept(struct nj_ndp *d, unsigned i, nj_ns now)
+{
+    const struct nj_addr *ip = &d->iface->addr[i].ip;
+
+    set_state(d, i, NJ_ADDR_READY);
+    if (!d->cfg.speaks)
+        return;
+    advertise(d, ip, NULL, now);
+    d->n_joins_left = JOINS;
+    d->report_at = now;
+    if (nj_ip6_is_link_local(ip)) {
+        d->n_solicits_left = d->fixed_gateway && !d->cfg.slaac ? 0 : SOLICITS;
+        d->solicit_at = now;
+    }
+}
+
+static void check(struct nj_ndp *d, unsigned i, nj_ns now)
+{
+    struct nj_ndp_addr *a = &d->addr[i];
+
+    if (d->iface->addr[i].state == NJ_ADDR_TENTATIVE && now >= a->due_at) {
+        if (a->asked) {
+            accept(d, i, now);
+        } else {
+            a->asked = true;
+            a->due_at = now + d->neigh->retrans; /* one question: RFC 4862 5.1 */
+            if (d->cfg.speaks)
+                probe(d, i);
+        }
+    }
+    if (now >= a->expires_at && d->iface->addr[i].state != NJ_ADDR_EXPIRED) {
+        set_state(d, i, NJ_ADDR_EXPIRED);
+        a->expires_at = NJ_NEVER;
+    }
+}
+
+/* --- routers ------------------------------------------------------------------------------- */
+
+static void choose_router(struct nj_ndp *d)
+{
+    if (d->fixed_gateway)
+        return;
+    d->iface->has_gateway6 = d->n_routers > 0;
+    if (d->n_routers > 0)
+        d->iface->gateway6 = d->router[0].ip;
+}
+
+static void drop_router(struct nj_ndp *d, uint32_t i)
+{
+    d->n_routers--;
+    memmove(&d->router[i], &d->router[i + 1], (d->n_routers - i) * sizeof d->router[0]);
+}
+
+/* RFC 4861 6.3.4. A list that is full keeps what it has. */
+static void take_router(struct nj_ndp *d, const struct nj_addr *ip, uint16_t lifetime_s, nj_ns now)
+{
+    uint32_t i = 0;
+
+    while (i < d->n_routers && !nj_addr_eq(&d->router[i].ip, ip))
+        i++;
+    if (lifetime_s == 0 && i < d->n_routers)
+        drop_router(d, i);
+    if (lifetime_s > 0 && i < NJ_ROUTERS_MAX) {
+        d->router[i] = (struct nj_router){*ip, now + lifetime_s * NJ_SEC};
+        d->n_routers += i == d->n_routers;
+    }
+    choose_router(d);
+}
+
+void nj_ndp_lost(struct nj_ndp *d, const struct nj_addr *ip, bool silent, nj_ns now)
+{
+    if (!silent) { /* RFC 4861 7.2.5 */
+        take_router(d, ip, 0, now);
+        return;
+    }
+    if (d->n_routers < 2 || !nj_addr_eq(&d->router[0].ip, ip))
+        return;
+    /* RFC 4861 6.3.6: the others get their turn; it may come back when they fail. */
+    struct nj_router first = d->router[0];
+    drop_router(d, 0);
+    d->router[d->n_routers++] = first;
+    choose_router(d);
+}
+
+static nj_ns after(nj_ns now, uint32_t seconds)
+{
+    return seconds == NJ_LIFETIME_FOREVER ? NJ_NEVER : now + seconds * NJ_SEC;
+}
+
+/* RFC 4862 5.5.3 e: an address that is known lives longer, but a word that nobody vouches for can't
+ * take more than all but two hours of its life. */
+static void renew(struct nj_ndp *d, unsigned i, uint32_t valid_s, nj_ns now)
+{
+    struct nj_ndp_addr *a = &d->addr[i];
+    nj_ns told = after(now, valid_s), two_hours = now + TWO_HOURS_S * NJ_SEC;
+
+    if (valid_s > TWO_HOURS_S || told > a->expires_at)
+        a->expires_at = told;
+    else if (a->expires_at > two_hours)
+        a->expires_at = two_hours;
+}
+
+/* Where the address is that was made in this prefix, or NJ_ADDRS_MAX. */
+static unsigned place_of_prefix(const struct nj_ndp *d, const struct nj_addr *prefix)
+{
+    for (unsigned i = 0; i < d->iface->n_addrs; i++)
+        if (d->addr[i].slaac && d->iface->addr[i].state != NJ_ADDR_EXPIRED &&
+            nj_ip6_same_prefix(&d->iface->addr[i].ip, prefix, 64))
+            return i;
+    return NJ_ADDRS_MAX;
+}
+
+static void take_prefix(struct nj_ndp *d, const struct nj_ra_prefix *p, nj_ns now)
+{
+    bool usable = d->cfg.slaac && p->autonomous && p->bits == 64 && p->preferred_s <= p->valid_s &&
+                  !nj_ip6_is_link_local(&p->prefix) && !nj_ip6_is_multicast(&p->prefix) &&
+                  !nj_addr_is_v4(&p->prefix);
+    if (!usable)
+        return;
+    unsigned i = place_of_prefix(d, &p->prefix);
+    if (i < NJ_ADDRS_MAX) {
+        renew(d, i, p->valid_s, now);
+        return;
+    }
+    i = p->valid_s > 0 ? make_address(d, &p->prefix, p->on_link ? 64 : 128, now) : NJ_ADDRS_MAX;
+    if (i < NJ_ADDRS_MAX) {
+        d->addr[i].slaac = true;
+        d->addr[i].expires_at = after(now, p->valid_s);
+    }
+}
+
+/* Reachable time is not varied around what the router says, as RFC 4861 6.3.2 has it: our
+ * neighbours are few. */
+static void take_router_advert(struct nj_ndp *d, const struct nj_packet *p, const uint8_t *msg,
+                               nj_ns now)
+{
+    struct nj_ra ra;
+
+    nj_ra_read(&ra, msg, p->nd.n_bytes);
+    if (p->nd.has_mac)
+        nj_neigh_heard(d->neigh, &p->ip_src, &p->nd.mac, true, now);
+    take_router(d, &p->ip_src, ra.lifetime_s, now);
+    if (ra.lifetime_s > 0)
+        d->n_solicits_left = 0; /* RFC 4861 6.3.7 */
+    if (ra.reachable_ms > 0 && ra.reachable_ms <= REACHABLE_MAX_MS)
+        d->neigh->reachable = ra.reachable_ms * NJ_MS;
+    if (ra.retrans_ms >= RETRANS_MIN_MS && ra.retrans_ms <= RETRANS_MAX_MS)
+        d->neigh->retrans = ra.retrans_ms * NJ_MS;
+    if (ra.mtu >= NJ_IP6_MTU_MIN && ra.mtu <= d->iface->mtu)
+        d->iface->mtu6 = (uint16_t)ra.mtu;
+    for (uint32_t i = 0; i < ra.n_prefixes; i++)
+        take_prefix(d, &ra.prefix[i], now);
+}
+
+static void solicit_routers(struct nj_ndp *d, nj_ns now)
+{
+    struct nj_addr routers = nj_ip6_all_routers();
+    const struct rte_ether_addr mac = nj_ip6_multicast_mac(&routers);
+    const struct nj_addr *from = link_local(d);
+
+    d->solicit_at = now + SOLICIT_EVERY;
+    if (d->n_solicits_left == 0 || !from) {
+        d->solicit_at = NJ_NEVER;
+        return;
+    }
+    d->n_solicits_left--;
+    struct rte_mbuf *m = nj_neigh_mbuf(d->neigh);
+    if (!m)
+        return;
+    nj_nd_router_solicit_build(m, from, &d->iface->mac);
+    nj_neigh_send6(d->neigh, m, &mac);
+}
+
+/* --- in ------------------------------------------------------------------------------------ */
+
+/* RFC 4861 7.2.3, and RFC 4862 5.4.3 for an address that is not ours yet. */
+static bool take_solicit(struct nj_ndp *d, const struct nj_packet *p, bool answer, nj_ns now)
+{
+    const struct nj_iface_addr *own = nj_iface_find(d->iface, &p->nd.target);
+    bool anonymous = nj_ip6_is_unspecified(&p->ip_src);
+
+    if (!own || own->state == NJ_ADDR_DUPLICATE)
+        return false;
+    if (own->state == NJ_ADDR_TENTATIVE) {
+        if (anonymous && !is_our_probe(d, &p->nd))
+            conflict(d, (unsigned)(own - d->iface->addr), now);
+        return anonymous;
+    }
+    bool news = p->nd.has_mac && nj_neigh_heard(d->neigh, &p->ip_src, &p->nd.mac, false, now);
+    if (answer && !(anonymous && is_our_probe(d, &p->nd)))
+        advertise(d, &p->nd.target, anonymous ? NULL : &p->ip_src, now);
+    return news;
+}
+
+static bool take_advert(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
+{
+    const struct nj_iface_addr *own = nj_iface_find(d->iface, &p->nd.target);
+
+    if (own && p->nd.has_mac && rte_is_same_ether_addr(&p->nd.mac, &d->iface->mac))
+        return false; /* our own word, come back */
+    if (own && own->state == NJ_ADDR_TENTATIVE) {
+        conflict(d, (unsigned)(own - d->iface->addr), now);
+        return true;
+    }
+    if (own) { /* it is in use for long: say so, and leave it at that (RFC 4862 5.4.4) */
+        count(d, NJ_C_nd_claimed);
+        return false;
+    }
+    return nj_neigh_advert(d->neigh, &p->nd, now);
+}
+
+bool nj_ndp_input(struct nj_ndp *d, const struct nj_packet *p, const uint8_t *msg, bool answer,
+                  nj_ns now)
+{
+    switch (p->nd.kind) {
+    case NJ_ND_SOLICIT:
+        return take_solicit(d, p, answer, now);
+    case NJ_ND_ADVERT:
+        return take_advert(d, p, now);
+    case NJ_ND_ROUTER_ADVERT:
+        take_router_advert(d, p, msg, now);
+        return true;
+    case NJ_ND_LISTENER_QUERY:
+        if (d->cfg.speaks)
+            take_query(d, p, now);
+        return true;
+    }
+    NJ_UNREACHABLE("kind of neighbour discovery");
+}
+
+void nj_ndp_tick(struct nj_ndp *d, nj_ns now)
+{
+    if (now < d->tick_at)
+        return;
+    d->tick_at = now + TICK;
+    for (unsigned i = 0; i < d->iface->n_addrs; i++)
+        if (is_v6(d, i))
+            check(d, i, now);
+    for (uint32_t i = d->n_routers; i-- > 0;) {
+        if (now < d->router[i].expires_at)
+            continue;
+        drop_router(d, i);
+        choose_router(d);
+    }
+    if (now >= d->report_at)
+        report_all(d, now);
+    if (now >= d->solicit_at)
+        solicit_routers(d, now);
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/neighbours.h"
+
+#include "wire/emit.h"
+#include "wire/icmp6.h"
+#include "wire/ip6.h"
+
+#define TICK        (100 * NJ_MS)
+#define ASK_EVERY   (1 * NJ_SEC)   /* RFC 1122 2.3.2.1: at most one question per second */
+#define ASK_MAX     3              /* also of IPv6: RFC 4861 10 */
+#define LIFE        (300 * NJ_SEC) /* then it is asked again while in use, or forgotten */
+#define IN_USE      (60 * NJ_SEC)
+#define BUSY        (10 * NJ_SEC) /* sent to or heard of since: no stranger takes its place */
+#define REACHABLE   (30 * NJ_SEC) /* RFC 4861 10, until a router says otherwise */
+#define DELAY_FIRST (5 * NJ_SEC)
+
+/* A neighbour that is said to have moved is asked twice at the MAC address that is known, so that
+ * one lost packet does not decide, and the claim is used a second after it came. Claims do not make
+ * us ask more often than once in CLAIM_EVERY: with the wait for that, a failover takes two seconds
+ * at most. */
+#define CLAIM_ASKS      2
+#define CLAIM_ASK_EVERY (500 * NJ_MS)
+#define CLAIM_EVERY     (1 * NJ_SEC)
+/* TCP's time-outs make us ask a neighbour when it has not been heard for so long. Peers far away
+ * that vanish have time-outs, too: then the gateway is asked so often, by one packet. */
+#define DOUBT_AFTER     (5 * NJ_SEC)
+
+static void drop_pending(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_counter why)
+{
+    for (unsigned i = 0; i < e->n_pending; i++) {
+        rte_pktmbuf_free(e->pending[i]);
+        nj_count(n->counters, why);
+    }
+    e->n_pending = 0;
+}
+
+void nj_neigh_fini(struct nj_neigh *n)
+{
+    for (unsigned i = 0; i < NJ_NEIGH_MAX; i++)
+        drop_pending(n, &n->entry[i], NJ_C_drop_tx_down);
+}
+
+static bool is_v4(const struct nj_neigh_entry *e)
+{
+    return nj_addr_is_v4(&e->ip);
+}
+
+static bool resolved(const struct nj_neigh_entry *e)
+{
+    return e->state >= NJ_NEIGH_REACHABLE;
+}
+
+/* --- the table ----------------------------------------------------------------------------- */
+
+/* A set of the table: entries of one address are among these. */
+#define WAYS 8u
+
+static struct nj_neigh_entry *set_of(struct nj_neigh *n, const struct nj_addr *ip)
+{
+    uint32_t word[4];
+    memcpy(word, ip->b, sizeof word);
+    /* The last byte of an address, which tells neighbours apart, reaches the highest bits only. */
+    uint64_t h = (word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u;
+    return &n->entry[(h * (NJ_NEIGH_MAX / WAYS) >> 32) * WAYS];
+}
+
+static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
+{
+    struct nj_neigh_entry *set = set_of(n, ip);
+    for (unsigned i = 0; i < WAYS; i++)
+        if (set[i].state != NJ_NEIGH_FREE && nj_addr_eq(&set[i].ip, ip))
+            return &set[i];
+    return NULL;
+}
+
+/* The order in which entries go. One that was never sent to goes early, however new it is: else
+ * strangers who ask for us would push out the gateway, or the question for it. */
+static unsigned worth(const struct nj_neigh_entry *e)
+{
+    if (e->state == NJ_NEIGH_FREE)
+        return 0;
+    if (e->fixed)
+        return 5;
+    if (!resolved(e))
+        return e->stranger ? 1 : 3;
+    return e->used_at == 0 ? 2 : 4;
+}
+
+/* The place for a new entry; of a full set it is, among equals, the one unused for longest. */
+static struct nj_neigh_entry *worst_of_set(struct nj_neigh *n, const struct nj_addr *ip)
+{
+    struct nj_neigh_entry *set = set_of(n, ip), *e = &set[0];
+    for (unsigned i = 1; i < WAYS && e->state != NJ_NEIGH_FREE; i++)
+        if (worth(&set[i]) < worth(e) ||
+            (worth(&set[i]) == worth(e) && set[i].used_at < e->used_at))
+            e = &set[i];
+    return e;
+}
+
+/* It is no stranger any more. */
+static void settle(struct nj_neigh *n, struct nj_neigh_entry *e)
+{
+    n->n_strangers -= e->stranger;
+    e->stranger = false;
+}
+
+static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip)
+{
+    struct nj_neigh_entry *e = worst_of_set(n, ip);
+
+    if (e->state != NJ_NEIGH_FREE) {
+        nj_count(n->counters, NJ_C_arp_evicted);
+        drop_pending(n, e, NJ_C_drop_tx_arp_queue);
+        settle(n, e);
+    }
+    *e = (struct nj_neigh_entry){.ip = *ip, .state = NJ_NEIGH_INCOMPLETE};
+    return e;
+}
+
+/* An entry for somebody who may be made up: it takes the place of nobody who is busy, nor of
+ * another stranger, whose answer may be on its way. NULL: there is no such place, or there are too
+ * many of them. */
+static struct nj_neigh_entry *make_stranger(struct nj_neigh *n, const struct nj_addr *ip, nj_ns now)
+{
+    const struct nj_neigh_entry *e = worst_of_set(n, ip);
+    bool idle = resolved(e) && now - e->used_at >= BUSY && now - e->heard_at >= BUSY;
+
+    if ((e->state != NJ_NEIGH_FREE && !idle) || n->n_strangers == NJ_NEIGH_STRANGERS_MAX ||
+        !nj_rate_ok(&n->stranger_rate, NJ_NEIGH_STRANGERS_PER_S, now))
+        return NULL;
+    struct nj_neigh_entry *made = make(n, ip);
+    made->stranger = true;
+    n->n_strangers++;
+    return made;
+}
+
+_Static_assert(NJ_NEIGH_FIXED_MAX < WAYS, "a set has a place for others");
+
+static void fix(struct nj_neigh *n, const struct nj_iface_neighbour *known)
+{
+    struct nj_neigh_entry *e = make(n, &known->ip);
+
+    e->fixed = true;
+    e->mac = known->mac;
+    e->state = NJ_NEIGH_REACHABLE;
+    e->due_at = NJ_NEVER;
+}
+
+void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_mempool *mp,
+                   struct nj_counters *counters, void (*send)(void *ctx, struct rte_mbuf *m),
+                   void *ctx)
+{
+    memset(n, 0, sizeof *n);
+    n->iface = iface;
+    n->mp = mp;
+    n->counters = counters;
+    n->send = send;
+    n->ctx = ctx;
+    n->reachable = REACHABLE;
+    n->retrans = ASK_EVERY;
+    for (unsigned i = 0; i < iface->n_fixed; i++)
+        fix(n, &iface->fixed[i]);
+}
+
+/* --- questions ----------------------------------------------------------------------------- */
+
+struct rte_mbuf *nj_neigh_mbuf(struct nj_neigh *n)
+{
+    struct rte_mbuf *m = rte_pktmbuf_alloc(n->mp);
+    if (!m)
+        nj_count(n->counters, NJ_C_mbuf_none);
+    return m;
+}
+
+static void send_made(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                      uint16_t type)
+{
+    nj_link_prepend(m, dst, n->iface, type);
+    nj_count(n->counters, NJ_C_tx_made);
+    n->send(n->ctx, m);
+}
+
+void nj_neigh_send6(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst)
+{
+    send_made(n, m, dst, RTE_ETHER_TYPE_IPV6);
+}
+
+static void send_arp(struct nj_neigh *n, bool request, const struct nj_addr *from,
+                     const struct rte_ether_addr *dst, const struct rte_ether_addr *target_mac,
+                     const struct nj_addr *target_ip)
+{
+    struct rte_mbuf *m = nj_neigh_mbuf(n);
+    if (!m)
+        return;
+    nj_arp_build(m, request, &n->iface->mac, from, target_mac, target_ip);
+    send_made(n, m, dst, RTE_ETHER_TYPE_ARP);
+}
+
+static const struct rte_ether_addr broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+
+/* A known neighbour is asked directly, an unknown one by its group (RFC 4861 7.2.2, 7.3.3). */
+static void solicit(struct nj_neigh *n, const struct nj_neigh_entry *e, const struct nj_addr *from)
+{
+    struct nj_addr group = nj_ip6_solicited_node(&e->ip);
+    const struct rte_ether_addr group_mac = nj_ip6_multicast_mac(&group);
+    bool direct = resolved(e);
+    struct rte_mbuf *m = nj_neigh_mbuf(n);
+
+    if (!m)
+        return;
+    nj_nd_solicit_build(m, from, direct ? &e->ip : &group, &e->ip, &n->iface->mac, NULL);
+    nj_neigh_send6(n, m, direct ? &e->mac : &group_mac);
+}
+
+static void ask(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    const struct nj_addr *from = nj_iface_source(n->iface, &e->ip);
+
+    if (from && !is_v4(e)) {
+        solicit(n, e, from);
+    } else if (from) {
+        /* Directly, and for the last time by broadcast (RFC 1122 2.3.2.1). */
+        bool direct = resolved(e) && e->n_asked < ASK_MAX - 1;
+        send_arp(n, true, from, direct ? &e->mac : &broadcast, NULL, &e->ip);
+    }
+    e->n_asked++;
+    e->due_at = now + (e->claimed ? CLAIM_ASK_EVERY : is_v4(e) ? ASK_EVERY : n->retrans);
+}
+
+/* Is it still there? Packets go on to the MAC address that is known. */
+static void doubt(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    e->state = NJ_NEIGH_PROBE;
+    e->n_asked = 0;
+    ask(n, e, now);
+}
+
+/* --- answers ------------------------------------------------------------------------------- */
+
+static void finish(struct nj_neigh *n, struct nj_neigh_entry *e, struct rte_mbuf *m)
+{
+    nj_link_prepend(m, &e->mac, n->iface, is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+    n->send(n->ctx, m);
+}
+
+/* Its MAC address is known: what waited for it goes. */
+static void enter(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_neigh_state state,
+                  nj_ns now)
+{
+    e->state = state;
+    e->n_asked = 0;
+    e->claimed = false;
+    if (state == NJ_NEIGH_REACHABLE)
+        e->due_at = now + (is_v4(e) ? LIFE : n->reachable);
+    else if (state == NJ_NEIGH_STALE)
+        e->due_at = now + LIFE;
+    else
+        e->due_at = now + DELAY_FIRST;
+    for (unsigned i = 0; i < e->n_pending; i++)
+        finish(n, e, e->pending[i]);
+    e->n_pending = 0;
+}
+
+static void learn(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
+                  enum nj_neigh_state state, nj_ns now)
+{
+    e->mac = *mac;
+    e->heard_at = now;
+    settle(n, e);
+    nj_count(n->counters, NJ_C_arp_learned);
+    enter(n, e, state, now);
+}
+
+static bool is_known_at(const struct nj_neigh_entry *e, const struct rte_ether_addr *mac)
+{
+    return resolved(e) && rte_is_same_ether_addr(&e->mac, mac);
+}
+
+static void tell_lost(struct nj_neigh *n, const struct nj_addr *ip, bool silent, nj_ns now)
+{
+    if (n->lost && !nj_addr_is_v4(ip))
+        n->lost(n->ctx, ip, silent, now);
+}
+
+/* The old MAC address was silent: from now on it is the claimed one, if somebody is there. */
+static void move(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    bool resigned = e->router && !e->claim_router;
+
+    nj_count(n->counters, NJ_C_neigh_moved);
+    e->mac = e->claim;
+    e->router = e->claim_router;
+    e->claimed = false;
+    doubt(n, e, now);
+    if (resigned)
+        tell_lost(n, &e->ip, false, now);
+}
+
+/* Somebody says that a known neighbour has another MAC address. RFC 826 and RFC 4861 7.2.5 believe
+ * it at once; here it is asked first where it was (docs/adr/0013). Until that is decided, the first
+ * claim stands. True when it is worth showing to the other shards. */
+static bool claim(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
+                  bool router, nj_ns now)
+{
+    nj_count(n->counters, NJ_C_neigh_claimed);
+    if (e->fixed || e->claimed)
+        return false;
+    e->claimed = true;
+    e->claim = *mac;
+    e->claim_router = router;
+    if (e->state != NJ_NEIGH_PROBE) {
+        e->state = NJ_NEIGH_PROBE;
+        e->n_asked = 0;
+        e->due_at = e->heard_at + CLAIM_EVERY;
+        if (now >= e->due_at)
+            ask(n, e, now);
+    } else if (e->n_asked > CLAIM_ASKS) { /* it has been silent for long enough */
+        move(n, e, now);
+    } else if (e->due_at > now + CLAIM_ASK_EVERY) {
+        e->due_at = now + CLAIM_ASK_EVERY;
+    }
+    return true;
+}
+
+static void drop(struct nj_neigh *n, struct rte_mbuf *m, enum nj_counter why)
+{
+    rte_pktmbuf_free(m);
+    nj_count(n->counters, why);
+}
+
+/* What TCP knows of a neighbour (RFC 4861 7.3.1). One that is being asked has to answer: progress
+ * may be pretended, by ACKs of what never arrived. */
+static void take_word(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_neigh_why why,
+                      nj_ns now)
+{
+    if (e->fixed || e->state == NJ_NEIGH_PROBE)
+        return;
+    if (why == NJ_NEIGH_PROVEN) {
+        enter(n, e, NJ_NEIGH_REACHABLE, now);
+    } else if (why == NJ_NEIGH_DOUBTED && now - e->heard_at >= DOUBT_AFTER) {
+        nj_count(n->counters, NJ_C_neigh_doubted);
+        doubt(n, e, now);
+    }
+}
+
+void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
+                     enum nj_neigh_why why, nj_ns now)
+{
+    struct nj_neigh_entry *e = find(n, ip);
+    bool new = !e;
+
+    if (new &&why == NJ_NEIGH_REPLY && !(e = make_stranger(n, ip, now))) {
+        drop(n, m, NJ_C_drop_tx_stranger);
+        return;
+    }
+    if (new && !e)
+        e = make(n, ip);
+    if (why != NJ_NEIGH_REPLY) { /* else whoever makes us reply would be as good as the gateway */
+        settle(n, e);
+        e->used_at = now;
+    }
+    if (nj_likely(resolved(e))) {
+        take_word(n, e, why, now);
+        if (e->state == NJ_NEIGH_STALE)
+            enter(n, e, NJ_NEIGH_DELAY, now);
+        finish(n, e, m);
+        return;
+    }
+    if (new)
+        ask(n, e, now);
+    if (e->n_pending == NJ_NEIGH_PENDING_MAX) {
+        drop(n, m, NJ_C_drop_tx_arp_queue);
+        return;
+    }
+    e->pending[e->n_pending++] = m;
+}
+
+/* True when the other shards have to see it, too. */
+static bool take_arp(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
+                     nj_ns now)
+{
+    if (resolved(e) && !is_known_at(e, mac))
+        return claim(n, e, mac, false, now);
+    if (!e->fixed)
+        learn(n, e, mac, NJ_NEIGH_REACHABLE, now);
+    return true;
+}
+
+bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now)
+{
+    bool for_us = nj_iface_has(n->iface, &p->arp.target);
+    bool asks_us = p->arp.request && for_us;
+    bool usable =
+        nj_ip_source_ok(n->iface, nj_addr_to_v4(&p->arp.ip)) && nj_ip_on_link(n->iface, &p->arp.ip);
+    struct nj_neigh_entry *e = usable ? find(n, &p->arp.ip) : NULL;
+
+    /* RFC 826: known senders are refreshed; a new one is added only when it asks for us, since it
+     * is about to talk to us. Answers nobody asked for add nothing. */
+    if (usable && !e && asks_us)
+        e = make(n, &p->arp.ip);
+    bool news = e && take_arp(n, e, &p->arp.mac, now);
+    if (asks_us && answer)
+        send_arp(n, false, &p->arp.target, &p->arp.mac, &p->arp.mac, &p->arp.ip);
+    /* An answer that another shard may wait for, or a neighbour's new MAC address (RFC 5227 3). */
+    bool gratuitous = nj_addr_eq(&p->arp.ip, &p->arp.target);
+    return e ? news : usable && (for_us || gratuitous);
+}
+
+bool nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
+                    bool router, nj_ns now)
+{
+    struct nj_neigh_entry *e = find(n, ip);
+
+    if (!e)
+        e = make(n, ip);
+    if (resolved(e) && !is_known_at(e, mac))
+        return claim(n, e, mac, e->router || router, now);
+    e->router |= router;
+    if (!resolved(e)) /* that it can be heard does not say that it hears us */
+        learn(n, e, mac, NJ_NEIGH_STALE, now);
+    return true;
+}
+
+/* RFC 4861 7.2.5 for an entry whose MAC address is known, but for claims. */
+static bool update(struct nj_neigh *n, struct nj_neigh_entry *e, const struct nj_nd *nd, nj_ns now)
+{
+    bool same = !nd->has_mac || is_known_at(e, &nd->mac);
+
+    if (!same && nd->override)
+        return claim(n, e, &nd->mac, nd->router, now);
+    if (!same) { /* doubt what we know, but do not believe this */
+        if (e->state == NJ_NEIGH_REACHABLE && !e->fixed)
+            enter(n, e, NJ_NEIGH_STALE, now);
+        return true;
+    }
+    if (nd->solicited && !e->fixed)
+        learn(n, e, &e->mac, NJ_NEIGH_REACHABLE, now);
+    if (e->router && !nd->router)
+        tell_lost(n, &e->ip, false, now);
+    e->router = nd->router;
+    return true;
+}
+
+bool nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now)
+{
+    struct nj_neigh_entry *e = find(n, &nd->target);
+
+    if (!e)
+        return true; /* nobody asked here (RFC 4861 7.2.5), but perhaps in another shard */
+    if (resolved(e))
+        return update(n, e, nd, now);
+    if (nd->has_mac) {
+        e->router = nd->router;
+        learn(n, e, &nd->mac, nd->solicited ? NJ_NEIGH_REACHABLE : NJ_NEIGH_STALE, now);
+    }
+    return true;
+}
+
+void nj_neigh_announce(struct nj_neigh *n)
+{
+    for (unsigned i = 0; i < n->iface->n_addrs; i++) {
+        const struct nj_addr *own = &n->iface->addr[i].ip;
+        if (nj_addr_is_v4(own))
+            send_arp(n, true, own, &broadcast, NULL, own);
+    }
+}
+
+/* --- time ---------------------------------------------------------------------------------- */
+
+static void forget(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    bool failed = e->state == NJ_NEIGH_INCOMPLETE || e->state == NJ_NEIGH_PROBE;
+    const struct nj_addr ip = e->ip;
+
+    drop_pending(n, e, NJ_C_drop_tx_arp_timeout);
+    settle(n, e);
+    e->state = NJ_NEIGH_FREE;
+    if (failed)
+        tell_lost(n, &ip, true, now);
+}
+
+/* The time of the entry's state is over. */
+static void due(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
+{
+    bool in_use = now - e->used_at < IN_USE;
+
+    switch (e->state) {
+    case NJ_NEIGH_REACHABLE:
+        if (!is_v4(e)) {
+            enter(n, e, NJ_NEIGH_STALE, now);
+            return;
+        }
+        if (!in_use)
+            break;
+        doubt(n, e, now);
+        return;
+    case NJ_NEIGH_DELAY:
+        doubt(n, e, now);
+        return;
+    case NJ_NEIGH_INCOMPLETE:
+    case NJ_NEIGH_PROBE:
+        if (e->claimed && e->n_asked >= CLAIM_ASKS) {
+            move(n, e, now);
+            return;
+        }
+        /* An IPv4 neighbour that is not in use any more is let go (as it would be otherwise). */
+        if (e->claimed || (e->n_asked < ASK_MAX && (!is_v4(e) || in_use || !resolved(e)))) {
+            ask(n, e, now);
+            return;
+        }
+        break;
+    default: /* STALE: nobody sent to it for long */
+        break;
+    }
+    forget(n, e, now);
+}
+
+void nj_neigh_tick(struct nj_neigh *n, nj_ns now)
+{
+    if (now < n->tick_at)
+        return;
+    n->tick_at = now + TICK;
+    for (unsigned i = 0; i < NJ_NEIGH_MAX; i++)
+        if (n->entry[i].state != NJ_NEIGH_FREE && now >= n->entry[i].due_at)
+            due(n, &n->entry[i], now);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Eat What You Kill: a task is consumed where it was produced, when somebody is sure to take over
+ * production or when it cannot block; else it is run at once with the order not to block, or
+ * queued. So the cache is hot for most, and the last thread always produces.
+ */
+#include "base/assert.h"
+#include "sched/thread_context.h"
+#include "sched/thread_strategy_internal.h"
+
+enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit)
+{
+    enum { PC = NJ_MODE_PC, PIC = NJ_MODE_PIC, EPC = NJ_MODE_EPC_INLINE, PEC = NJ_MODE_PEC_WORKER };
+    /* [must not block][recruit] */
+    static const uint8_t modes[NJ_N_TASK_TYPES][2][2] = {
+        [NJ_NON_BLOCKING] = {{PC, PC}, {PC, PC}},
+        [NJ_EITHER] = {{PIC, EPC}, {PC, PC}},
+        [NJ_BLOCKING] = {{PEC, EPC}, {PEC, PEC}},
+    };
+
+    NJ_ASSERT(type == NJ_NON_BLOCKING || type == NJ_EITHER || type == NJ_BLOCKING);
+    return (enum nj_mode)modes[type][must_not_block][recruit];
+}
+
+/* A recruit is sent for only where it makes a difference. */
+static enum nj_mode choose(struct nj_strategy *s, enum nj_task_type type, bool tagged,
+                           bool (*leave)(struct nj_strategy *))
+{
+    bool matters = nj_mode_choose(type, tagged, true) == NJ_MODE_EPC_INLINE;
+
+    return nj_mode_choose(type, tagged, matters && leave(s));
+}
+
+bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagged,
+                         bool (*leave)(struct nj_strategy *))
+{
+    switch (choose(s, nj__type_of(s, task), tagged, leave)) {
+    case NJ_MODE_PC:
+        nj__count(s, NJ__COUNT_PC);
+        nj__run_task(s, task, true);
+        return true;
+    case NJ_MODE_PIC:
+        nj__count(s, NJ__COUNT_PIC);
+        nj__run_task(s, task, true);
+        return true;
+    case NJ_MODE_PEC_WORKER:
+        nj__execute(s, task);
+        return true;
+    case NJ_MODE_EPC_INLINE: /* IDLE is published: another thread may produce from now on */
+        nj__count(s, NJ__COUNT_EPC);
+        nj__run_task(s, task, false);
+        return nj__word_resume(&s->word, s->config.asks_again);
+    case NJ_MODE_EPC_PARKED: /* of fibers, and of counters */
+    case NJ_MODE_PEC_QUEUE:
+    case NJ_MODE_REJECTED:
+    case NJ_N_MODES:
+        break;
+    }
+    NJ_UNREACHABLE("no mode of threads");
+}
+
+static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return nj__consume_by_mode(s, task, tagged, nj__leave_to_others);
+}
+
+const struct nj_strategy_ops nj_adaptive_ops = {.name = "adaptive", .consume = consume};

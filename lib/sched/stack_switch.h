@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The switch between two stacks: Boost.Context's two functions, which are plain C at the linker's
+ * level, and what sanitizers have to be told about it. Inside lib/sched only.
+ *
+ * jump_fcontext() keeps the callee-saved registers, MXCSR and the x87 control word; a context made
+ * by make_fcontext() begins with those of its maker.
+ */
+#ifndef NJ_SCHED_STACK_SWITCH_H
+#define NJ_SCHED_STACK_SWITCH_H
+
+#include <stddef.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define NJ__ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define NJ__ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define NJ__TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define NJ__TSAN 1
+#endif
+#endif
+
+#ifdef NJ__ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef NJ__TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+/* What a jump brings: the context that was left, and a word from it. */
+struct nj__transfer {
+    void *from;
+    void *data;
+};
+
+void *make_fcontext(void *top, size_t n_bytes, void (*fn)(struct nj__transfer));
+struct nj__transfer jump_fcontext(void *to, void *data);
+
+/* One side of a switch: a stack as the sanitizers know it. The root's bounds are learnt. */
+struct nj__lane {
+    const void *bottom;
+    size_t n_bytes;
+    void *fake; /* ASan's fake stack while this lane does not run */
+    void *tsan;
+};
+
+#define NJ__INLINE static inline __attribute__((always_inline))
+
+/* Directly before the jump, in the function that jumps. */
+NJ__INLINE void nj__switch_begin(struct nj__lane *from, const struct nj__lane *to)
+{
+    (void)from, (void)to;
+#ifdef NJ__ASAN
+    __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->n_bytes);
+#endif
+#ifdef NJ__TSAN
+    __tsan_switch_to_fiber(to->tsan, 0);
+#endif
+}
+
+/* Directly after it, on the other side. */
+NJ__INLINE void nj__switch_end(struct nj__lane *me, struct nj__lane *from)
+{
+    (void)me, (void)from;
+#ifdef NJ__ASAN
+    __sanitizer_finish_switch_fiber(me->fake, &from->bottom, &from->n_bytes);
+    me->fake = NULL;
+#endif
+}
+
+/* Before the first switch to a lane, and when its memory goes. */
+NJ__INLINE void nj__lane_open(struct nj__lane *lane)
+{
+    (void)lane;
+#ifdef NJ__ASAN
+    /* If its pages were given back once, frames that were on them were not returned from. */
+    __asan_unpoison_memory_region(lane->bottom, lane->n_bytes);
+#endif
+#ifdef NJ__TSAN
+    if (!lane->tsan) /* it takes long */
+        lane->tsan = __tsan_create_fiber(0);
+#endif
+}
+
+NJ__INLINE void nj__lane_close(struct nj__lane *lane)
+{
+    (void)lane;
+#ifdef NJ__ASAN
+    __asan_unpoison_memory_region(lane->bottom, lane->n_bytes);
+#endif
+#ifdef NJ__TSAN
+    if (lane->tsan)
+        __tsan_destroy_fiber(lane->tsan);
+#endif
+}
+
+/* The lane that runs, before it is left for the first time. */
+NJ__INLINE void nj__lane_here(struct nj__lane *lane)
+{
+    (void)lane;
+#ifdef NJ__TSAN
+    lane->tsan = __tsan_get_current_fiber();
+#endif
+}
+
+#endif

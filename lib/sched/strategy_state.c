@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sched/strategy_state.h"
+
+#include "base/assert.h"
+#include "sched/explore_step.h"
+
+static uint32_t look(nj__word *w)
+{
+    NJ__STEP(NJ__AT_WORD_READ, 0);
+    return atomic_load_explicit(w, memory_order_relaxed);
+}
+
+/* Release to who produces next what was done here, acquire what the one before did. A failure means
+ * that another thread got on; so it may be tried again without end. */
+static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
+{
+    return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+bool nj__word_dispatch(nj__word *w)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        enum nj__word_state state = nj__state_of(now);
+        uint32_t recruits = nj__recruits_of(now);
+        bool send = state == NJ__IDLE && recruits == NJ__NO_RECRUIT;
+
+        if (state == NJ__PRODUCING)
+            state = NJ__REPRODUCING;
+        NJ__STEP(NJ__AT_DISPATCH, now);
+        if (swap(w, &now, state, send ? (uint32_t)NJ__QUEUED : recruits))
+            return send;
+    }
+}
+
+void nj__word_undo(nj__word *w)
+{
+    uint32_t now = look(w);
+
+    do
+        NJ__STEP(NJ__AT_DISPATCH_UNDO, now);
+    while (!swap(w, &now, nj__state_of(now), nj__recruits_of(now) & ~(uint32_t)NJ__QUEUED));
+}
+
+bool nj__word_arrive(nj__word *w, enum nj__recruit recruit)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        bool idle = nj__state_of(now) == NJ__IDLE;
+
+        NJ__STEP(NJ__AT_ARRIVAL, now);
+        if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING,
+                 nj__recruits_of(now) & ~(uint32_t)recruit))
+            return idle;
+    }
+}
+
+bool nj__word_rest(nj__word *w)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        bool again = nj__state_of(now) == NJ__REPRODUCING;
+
+        NJ_CHECK(nj__state_of(now) != NJ__IDLE); /* we are the producer */
+        NJ__STEP(NJ__AT_REST, now);
+        if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE, nj__recruits_of(now)))
+            return !again;
+    }
+}
+
+bool nj__word_leave(nj__word *w, enum nj__recruit recruit)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        uint32_t recruits = nj__recruits_of(now);
+        bool send = !(recruits & (uint32_t)recruit);
+
+        NJ_CHECK(nj__state_of(now) != NJ__IDLE);
+        NJ__STEP(NJ__AT_RECRUIT, now);
+        if (swap(w, &now, NJ__IDLE, send ? recruits | recruit : recruits))
+            return send;
+    }
+}
+
+bool nj__word_pause(nj__word *w)
+{
+    uint32_t now = look(w);
+
+    while (nj__state_of(now) == NJ__PRODUCING) {
+        NJ__STEP(NJ__AT_PAUSE, now);
+        if (swap(w, &now, NJ__IDLE, nj__recruits_of(now)))
+            return true;
+    }
+    return false;
+}
+
+bool nj__word_retake(nj__word *w)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        bool idle = nj__state_of(now) == NJ__IDLE;
+
+        NJ__STEP(NJ__AT_RETAKE, now);
+        if (swap(w, &now, idle ? NJ__PRODUCING : nj__state_of(now),
+                 nj__recruits_of(now) & ~(uint32_t)NJ__SURE))
+            return idle;
+    }
+}
+
+bool nj__word_resume(nj__word *w, bool asks)
+{
+    uint32_t now = look(w);
+
+    for (;;) {
+        bool idle = nj__state_of(now) == NJ__IDLE;
+
+        if (!idle && !asks)
+            return false;
+        NJ__STEP(NJ__AT_RESUME, now);
+        if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__recruits_of(now)))
+            return idle;
+    }
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sched/thread_context.h"
+
+#include <errno.h>
+
+#include "sched/fiber.h"
+#include "sched/fp_mode.h"
+
+static struct nj__frame **top(void)
+{
+    static _Thread_local struct nj__frame *frame;
+    return &frame;
+}
+
+struct nj__frame *nj__frame_top(void)
+{
+    return *top();
+}
+
+void nj__frame_set_top(struct nj__frame *frame)
+{
+    *top() = frame;
+}
+
+bool nj__must_dispatch(const struct nj_strategy *s)
+{
+    struct nj__frame *frame = nj__frame_top();
+
+    if (frame && frame->depth >= NJ_STRATEGY_DEPTH_MAX)
+        return true;
+    for (; frame; frame = frame->below)
+        if (frame->of == s)
+            return true;
+    return false;
+}
+
+void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
+{
+    struct nj__frame *below = nj__frame_top();
+    struct nj__frame frame = {of, below, below ? below->depth + 1 : 1};
+    bool before = tag && nj_tag_set();
+
+    nj__frame_set_top(&frame);
+    task->ops->run(task); /* may free it */
+    nj__frame_set_top(below);
+    if (tag)
+        nj_tag_restore(before);
+}
+
+void nj__run_clean(const struct nj_strategy *of, struct nj_task *task)
+{
+    uint64_t fp_mode = nj__fp_mode();
+
+    nj__frame_set_top(NULL);
+    nj_tag_restore(false);
+    errno = 0;
+    if (of)
+        nj__run_task(of, task, false);
+    else
+        task->ops->run(task);
+    if (nj__fp_mode() != fp_mode)
+        nj__fp_set_mode(fp_mode);
+}

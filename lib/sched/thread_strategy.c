@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The producer's loop and what surrounds it.
+ *
+ * References keep a strategy alive: its owner's, one of each thread that is inside, one of each
+ * recruit while it is on its way. Who gives back the last one says that it has stopped.
+ */
+#include "sched/thread_strategy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "sched/explore_step.h"
+#include "sched/fiber.h"
+#include "sched/thread_context.h"
+#include "sched/thread_strategy_internal.h"
+
+void nj__count(struct nj_strategy *s, enum nj__count what)
+{
+    atomic_fetch_add_explicit(&s->counts[what], 1, memory_order_relaxed);
+}
+
+/* --- references ------------------------------------------------------------------------------- */
+
+static bool hold(struct nj_strategy *s)
+{
+    uint32_t n = atomic_load_explicit(&s->n_refs, memory_order_relaxed);
+
+    /* Acquire what was before nj_strategy_restart(), and the word that it began with. */
+    while (n) {
+        NJ__STEP(NJ__AT_HOLD, n);
+        if (atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+static void drop(struct nj_strategy *s)
+{
+    void (*on_stopped)(void *) = s->config.on_stopped;
+    void *ctx = s->config.ctx;
+
+    NJ__STEP(NJ__AT_DROP, 0);
+    /* Release what we did to whoever frees it, acquire what the others did. */
+    if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) == 1 && on_stopped)
+        on_stopped(ctx);
+}
+
+bool nj__stopped(const struct nj_strategy *s)
+{
+    NJ__STEP(NJ__AT_STOPPED, 0);
+    return atomic_load_explicit(&s->stopped, memory_order_acquire);
+}
+
+/* --- production ------------------------------------------------------------------------------- */
+
+static bool rest(struct nj_strategy *s, int *seat)
+{
+    const struct nj_strategy_ops *ops = s->config.ops;
+    return ops->rest ? ops->rest(s, seat) : nj__word_rest(&s->word);
+}
+
+/* When it was stopped the word stays as it is: nobody produces any more, and nj_strategy_restart()
+ * begins with a new one. A recruit that finds a task is counted before it consumes it. */
+enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat)
+{
+    bool tagged = nj_tag_must_not_block();
+
+    while (!nj__stopped(s)) {
+        NJ__STEP(NJ__AT_PRODUCE, 0);
+        struct nj_task *task = s->config.producer->produce(s->config.producer);
+        if (task && *is_recruit) {
+            nj__count(s, NJ__COUNT_RECRUITS_USEFUL);
+            *is_recruit = false;
+        }
+        if (task && !s->config.ops->consume(s, task, tagged))
+            return NJ__OTHERS;
+        if (!task && rest(s, seat))
+            return NJ__RESTED;
+    }
+    return NJ__STOPPED;
+}
+
+static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
+{
+    bool is_recruit = true;
+
+    if (s->config.ops->arrive)
+        s->config.ops->arrive(s, &is_recruit);
+    else if (nj__word_arrive(&s->word, recruit))
+        nj__produce_and_consume(s, &is_recruit, NULL);
+    if (is_recruit)
+        nj__count(s, NJ__COUNT_RECRUITS_WASTED);
+    drop(s);
+}
+
+static void queued_run(struct nj_task *task)
+{
+    arrive(nj_container_of(task, struct nj_strategy, queued_recruit), NJ__QUEUED);
+}
+
+#define LOOKS 20u /* half a microsecond; to wake another thread takes several */
+
+/* A recruit that finds another producer would leave, and that one, which mostly is about to
+ * consume, would send for the next recruit. So it looks for a moment whether production is IDLE. */
+static void sure_run(struct nj_task *task)
+{
+    struct nj_strategy *s = nj_container_of(task, struct nj_strategy, sure_recruit);
+
+    for (uint32_t i = 0; i < LOOKS; i++) {
+        if (nj__state_of(atomic_load_explicit(&s->word, memory_order_relaxed)) == NJ__IDLE)
+            break;
+        nj_cpu_relax();
+    }
+    arrive(s, NJ__SURE);
+}
+
+/* It was accepted, and then the executor was stopped. */
+static void queued_reject(struct nj_task *task)
+{
+    struct nj_strategy *s = nj_container_of(task, struct nj_strategy, queued_recruit);
+
+    nj__word_undo(&s->word);
+    nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
+    drop(s);
+}
+
+static void sure_reject(struct nj_task *task)
+{
+    NJ_UNREACHABLE("a thread that was waiting runs what it is given");
+}
+
+bool nj__send_recruit(struct nj_strategy *s)
+{
+    hold(s);
+    NJ__STEP(NJ__AT_EXECUTE, 0);
+    struct nj_executor *e = s->config.executor;
+    if (s->config.posts ? e->ops->post(e, &s->queued_recruit)
+                        : e->ops->execute(e, &s->queued_recruit, NULL)) {
+        nj__count(s, NJ__COUNT_RECRUITS_SENT);
+        return true;
+    }
+    nj__word_undo(&s->word);
+    nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
+    drop(s);
+    return false;
+}
+
+/* A thread that waits comes, or false. */
+static bool try_recruit(struct nj_strategy *s)
+{
+    hold(s);
+    NJ__STEP(NJ__AT_TRY_EXECUTE, 0);
+    if (s->config.executor->ops->try_execute(s->config.executor, &s->sure_recruit)) {
+        nj__count(s, NJ__COUNT_RECRUITS_SENT);
+        return true;
+    }
+    nj__count(s, NJ__COUNT_RECRUITS_MISSED);
+    drop(s);
+    return false;
+}
+
+/* There is nothing to produce, and nobody asked meanwhile: no thread is needed yet. */
+static bool leave_to_nobody(struct nj_strategy *s)
+{
+    struct nj_producer *p = s->config.producer;
+
+    if (!p->has_more || p->has_more(p) || !nj__word_pause(&s->word))
+        return false;
+    nj__count(s, NJ__COUNT_RECRUITS_SPARED);
+    return true;
+}
+
+bool nj__leave_to_others(struct nj_strategy *s)
+{
+    if (leave_to_nobody(s))
+        return true;
+    return !nj__word_leave(&s->word, NJ__SURE) || try_recruit(s) || !nj__word_retake(&s->word);
+}
+
+enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task)
+{
+    enum nj_task_type type = s->config.type_of ? s->config.type_of(task) : NJ_UNTYPED;
+
+    type = nj_task_type_of(type);
+    return type == NJ_OS_BLOCKING ? NJ_BLOCKING : type;
+}
+
+void nj__execute(struct nj_strategy *s, struct nj_task *task)
+{
+    nj__count(s, NJ__COUNT_PEC);
+    NJ__STEP(NJ__AT_EXECUTE, 1);
+    if (!s->config.executor->ops->execute(s->config.executor, task, s)) {
+        nj__count(s, NJ__COUNT_REJECTED);
+        task->ops->reject(task);
+    }
+}
+
+/* --- what others call ------------------------------------------------------------------------- */
+
+static const struct nj_task_ops queued_ops = {.run = queued_run, .reject = queued_reject};
+static const struct nj_task_ops sure_ops = {.run = sure_run, .reject = sure_reject};
+
+void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config)
+{
+    *s = (struct nj_strategy){.config = *config,
+                              .queued_recruit = {.ops = &queued_ops},
+                              .sure_recruit = {.ops = &sure_ops}};
+    nj_list_init(&s->queued_recruit.node);
+    nj_list_init(&s->sure_recruit.node);
+    atomic_init(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT));
+    atomic_init(&s->n_refs, 1);
+}
+
+bool nj_strategy_produce(struct nj_strategy *s)
+{
+    if (nj__must_dispatch(s))
+        return nj_strategy_dispatch(s);
+    if (!hold(s))
+        return false;
+    bool alive = !nj__stopped(s), is_recruit = false;
+    if (alive && nj__word_arrive(&s->word, NJ__NO_RECRUIT))
+        nj__produce_and_consume(s, &is_recruit, NULL);
+    drop(s);
+    return alive;
+}
+
+bool nj_strategy_dispatch(struct nj_strategy *s)
+{
+    if (!hold(s))
+        return false;
+    bool sent = !nj__stopped(s);
+    if (sent && nj__word_dispatch(&s->word))
+        sent = nj__send_recruit(s);
+    else if (sent && s->config.ops->asked)
+        s->config.ops->asked(s);
+    drop(s);
+    return sent;
+}
+
+void nj_strategy_stop(struct nj_strategy *s)
+{
+    NJ__STEP(NJ__AT_STOP, 0);
+    if (atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
+        return;
+    if (s->config.ops->stopped)
+        s->config.ops->stopped(s);
+    drop(s);
+}
+
+bool nj_strategy_restart(struct nj_strategy *s)
+{
+    if (!nj__stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
+        return false;
+    NJ__STEP(NJ__AT_RESTART, 0);
+    atomic_store_explicit(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
+    NJ__STEP(NJ__AT_RESTART, 1);
+    atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
+    NJ__STEP(NJ__AT_RESTART, 2);
+    atomic_store_explicit(&s->n_refs, 1, memory_order_release);
+    return true;
+}
+
+/* --- counters --------------------------------------------------------------------------------- */
+
+/* Counts are never set back, so that a count and a reset at the same time lose nothing. */
+static uint64_t since_reset(const struct nj_strategy *s, enum nj__count what)
+{
+    uint64_t zero = atomic_load_explicit(&s->zeroes[what], memory_order_relaxed);
+    return atomic_load_explicit(&s->counts[what], memory_order_relaxed) - zero;
+}
+
+struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
+{
+    uint64_t n[NJ_STRATEGY_N_COUNTERS];
+    struct nj_strategy_counters c;
+
+    for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
+        n[i] = since_reset(s, (enum nj__count)i);
+    memcpy(&c, n, sizeof c);
+    return c;
+}
+
+void nj_strategy_reset(struct nj_strategy *s)
+{
+    for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
+        atomic_store_explicit(&s->zeroes[i],
+                              atomic_load_explicit(&s->counts[i], memory_order_relaxed),
+                              memory_order_relaxed);
+}
+
+int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes)
+{
+    static const char *const states[] = {"IDLE", "PRODUCING", "REPRODUCING"};
+    struct nj_strategy_counters c = nj_strategy_counters(s);
+    uint32_t word = atomic_load_explicit(&s->word, memory_order_relaxed);
+
+    return snprintf(out, n_bytes,
+                    "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
+                    s->config.ops->name, states[nj__state_of(word)],
+                    __builtin_popcount(nj__recruits_of(word) & (NJ__QUEUED | NJ__SURE)), c.pc,
+                    c.pic, c.pec, c.epc);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The policy between the server and its shards: at the start, at SIGHUP, at the full minute. */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/atomics.h"
+#include "config/policy_warn.h"
+#include "log/log.h"
+#include "server/server_internal.h"
+
+/* Clients that are known at once, of all lcores together: 128 bytes each, 8 MiB. Beyond, those that
+ * have something open share what one of them may have. */
+#define CLIENTS_MAX 65536u
+
+/* Takes them. */
+static void tell_warnings(struct nj_faults *warnings)
+{
+    if (warnings->text)
+        nj_say(NJ_SAY_WARNING, "%s", warnings->text);
+    if (warnings->n > NJ_FAULTS_TOLD)
+        nj_say(NJ_SAY_WARNING, "%u more warnings of the policy: nightjar --check --config FILE",
+               warnings->n - NJ_FAULTS_TOLD);
+    nj_faults_free(warnings);
+}
+
+bool nj__server_up_policy(struct nj_server *s)
+{
+    const struct nj_settings *set = &s->settings;
+    struct nj_faults warnings = {0};
+
+    nj_policy_warn(set->policy, set->given->policy_file, set->given, &warnings);
+    tell_warnings(&warnings);
+    s->policies = nj_policies_new(set->policy, set->given, set->config,
+                                  nj_minute_of_day(time(NULL)), s->why, sizeof s->why);
+    if (!s->policies)
+        return false;
+    s->shape = nj_shape_shared_new(CLIENTS_MAX);
+    if (s->shape)
+        return true;
+    snprintf(s->why, sizeof s->why, "not enough memory for the table of clients");
+    nj_policies_free(s->policies);
+    return false;
+}
+
+void nj__server_down_policy(struct nj_server *s)
+{
+    nj_shape_shared_free(s->shape);
+    nj_policies_free(s->policies);
+}
+
+static void set_all(void *server, const struct nj_policy *policy)
+{
+    struct nj_server *s = server;
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        nj_shard_set_policy(s->shard[i], policy);
+    nj__server_wake(s);
+}
+
+static uint64_t adopted_by_all(void *server)
+{
+    const struct nj_server *s = server;
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        uint64_t version = nj_shard_policy_version(s->shard[i]);
+        least = version < least ? version : least;
+    }
+    return least;
+}
+
+/* What begins while we look is of the class that is gone: nj_shape_adopt() sorts it out. */
+static bool runs_on_any(void *server, uint8_t slot)
+{
+    const struct nj_server *s = server;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        n += nj_load_relaxed(&nj_shape_class_stats(s->shard[i]->txns.shape, slot)->n_open);
+    return n > 0;
+}
+
+void nj__server_attach_policy(struct nj_server *s)
+{
+    nj_policies_attach(s->policies,
+                       &(struct nj_policy_port){s, set_all, adopted_by_all, runs_on_any});
+}
+
+static void count(void *text, const struct nj_policy *p)
+{
+    snprintf(text, 64, "%u class%s, %u rule%s", p->n_classes, p->n_classes == 1 ? "" : "es",
+             p->n_rules, p->n_rules == 1 ? "" : "s");
+}
+
+static void tell_policy(struct nj_server *s, uint64_t version, const char *why)
+{
+    char text[64];
+
+    nj_policies_see(s->policies, count, text);
+    nj_say(NJ_SAY_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
+}
+
+bool nj__server_reload_policy(struct nj_server *s)
+{
+    struct nj_faults faults = {0}, warnings = {0};
+    char note[128];
+
+    if (!s->settings.given->policy_file)
+        return false;
+    uint64_t version = nj_policies_reload(s->policies, nj_minute_of_day(time(NULL)), &faults,
+                                          &warnings, note, sizeof note);
+
+    if (version == 0) {
+        nj_say(NJ_SAY_ERROR, "%sthe policy in force stays as it is",
+               faults.text ? faults.text : "");
+    } else {
+        tell_policy(s, version, s->settings.config->policy_file);
+        tell_warnings(&warnings);
+        if (note[0])
+            nj_say(NJ_SAY_WARNING, "%s", note);
+    }
+    nj_faults_free(&faults);
+    nj_faults_free(&warnings);
+    return version != 0;
+}
+
+void nj__server_tend_policy(struct nj_server *s)
+{
+    uint64_t version = nj_policies_tick(s->policies, nj_minute_of_day(time(NULL)));
+    if (version != 0)
+        tell_policy(s, version, "by the hour");
+}

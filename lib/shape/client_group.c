@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The clients that have responses on this shard, once per class. What they got is written to the
+ * client that all lcores share now and then only: such a write costs more than a grant.
+ */
+#include "base/atomics.h"
+#include "shape/shaper_internal.h"
+
+#include "base/attr.h"
+
+#define FLUSH_BYTES (256u * 1024u)
+#define FLUSH_NS    (500 * NJ_MS)
+
+static struct nj_list *bucket_of(struct nj_shape *s, const struct nj_client *client)
+{
+    uint64_t place = (uint64_t)(uintptr_t)client / sizeof *client;
+    return &s->bucket[(place * 0x9e3779b97f4a7c15u >> 32) & s->bucket_mask];
+}
+
+void nj__group_drop_idle(struct nj_shape *s)
+{
+    if (!s->idle_group)
+        return;
+    nj_list_del(&s->idle_group->bucket);
+    nj_pool_put(&s->groups, s->idle_group);
+    s->idle_group = NULL;
+}
+
+static struct nj_paced_group *group_new(struct nj_shape *s, struct nj__class *c,
+                                        struct nj_client *client)
+{
+    if (s->groups.n_used == s->groups.n_max)
+        nj__group_drop_idle(s);
+    struct nj_paced_group *g = nj_pool_take(&s->groups);
+    if (!g)
+        return NULL;
+    nj__node_init(&g->node, &c->node, &client->gate, NJ__GROUP);
+    g->class_of = c;
+    g->client = client;
+    g->flushed_at = s->now;
+    nj_timer_init(&g->lease_timer.timer);
+    nj_timer_init(&g->linger_timer.timer);
+    g->lease_timer.kind = NJ__TIMER_LEASE;
+    g->linger_timer.kind = NJ__TIMER_LINGER;
+    nj_list_push_back(bucket_of(s, client), &g->bucket);
+    nj__node_limit(&g->node, &c->policy->client);
+    g->changes = s->changes;
+    g->owner = c->owner;
+    return g;
+}
+
+struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
+                                      struct nj_client *client)
+{
+    struct nj_list *head = bucket_of(s, client);
+    struct nj_paced_group *g = NULL;
+    for (struct nj_list *l = head->next; l != head && !g; l = l->next) {
+        struct nj_paced_group *at = nj_container_of(l, struct nj_paced_group, bucket);
+        if (at->client == client && at->class_of == c && at->owner == c->owner)
+            g = at;
+    }
+    if (g)
+        nj__group_follow(s, g);
+    else
+        g = group_new(s, c, client);
+    if (!g)
+        return NULL;
+    if (g == s->idle_group) {
+        s->idle_group = NULL;
+        g->flushed_at = s->now;
+    }
+    g->n_responses++;
+    return g;
+}
+
+static void leave_lcore(struct nj_paced_group *g)
+{
+    if (g->counted)
+        atomic_fetch_sub_explicit(&g->client->n_lcores, 1, memory_order_relaxed);
+    g->counted = false;
+}
+
+/* The last one that became idle is kept: a client that asks for one thing after the other has it
+ * for its next response. It refers to the place of its client in the table, and to nothing in it.
+ */
+void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
+{
+    if (--g->n_responses > 0)
+        return;
+    nj__group_count(g);
+    leave_lcore(g);
+    nj__node_reset(s, &g->node);
+    nj_timer_disarm(&s->wheel, &g->lease_timer.timer);
+    nj_timer_disarm(&s->wheel, &g->linger_timer.timer);
+    nj__group_drop_idle(s);
+    s->idle_group = g;
+}
+
+/* What is open and waits in it counts for its class. */
+static void count_in_class(struct nj_paced_group *g, int32_t sign)
+{
+    nj_add_own(&g->class_of->stats.n_open, sign * (int32_t)g->n_responses);
+    nj_add_own(&g->class_of->stats.n_waiting, sign * (int32_t)g->n_waits);
+    g->class_of->wanted += sign * g->share;
+}
+
+void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g)
+{
+    if (g->changes == s->changes)
+        return;
+    g->changes = s->changes;
+    if (g->class_of->gone || g->owner != g->class_of->owner) {
+        count_in_class(g, -1);
+        g->class_of = &s->class_of[s->policy->classes[0].slot];
+        g->owner = g->class_of->owner;
+        count_in_class(g, 1);
+    }
+    nj__node_change(s, &g->node, &g->class_of->node, &g->class_of->policy->client);
+}
+
+void nj__group_count(struct nj_paced_group *g)
+{
+    if (g->n_bytes)
+        nj_add_relaxed(&g->client->n_bytes, g->n_bytes);
+    if (g->throttled_ns)
+        nj_add_relaxed(&g->client->throttled_ns, g->throttled_ns);
+    g->n_bytes = 0;
+    g->throttled_ns = 0;
+}
+
+void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n)
+{
+    g->n_bytes += n;
+    if (g->n_bytes < FLUSH_BYTES && s->now - g->flushed_at < FLUSH_NS)
+        return;
+    g->flushed_at = s->now;
+    nj__group_count(g);
+}
+
+void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g)
+{
+    if (g->node.state != NJ__IDLE)
+        return; /* armed again when it wants nothing */
+    if (s->now - g->node.left_at >= NJ__LINGER_NS)
+        leave_lcore(g);
+    else
+        nj_timer_arm(&s->wheel, &g->linger_timer.timer, g->node.left_at + NJ__LINGER_NS);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client lives in one of PROBES places that its key names. Whoever makes a place its own first
+ * sets HELD in n_refs, which only he can who finds it 0; while it is set, nobody else takes a
+ * reference. Two lcores that bring in the same client at the same moment see each other: each puts
+ * the key into a place that is still HELD and then looks through all places, so that at least one
+ * sees the other; the later place gives way, and the earlier one waits until that is settled, which
+ * takes the other a few dozen instructions.
+ */
+#include "shape/client_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/attr.h"
+
+/* With half of the table held, all 16 places are in one of 65,536 cases. */
+#define PROBES   16u
+#define HELD     0x80000000u
+#define REST_KEY UINT64_MAX
+/* Looks at a place that somebody else is filling before we go to `rest`: an lcore that is stopped
+ * in between must not stop others. */
+#define PATIENCE 10000u
+
+struct nj_clients {
+    uint32_t mask;
+    struct nj_client rest NJ_CACHE_ALIGNED;
+    struct nj_client place[];
+};
+
+struct nj_clients *nj_clients_new(uint32_t n_max)
+{
+    uint32_t n = PROBES;
+    while (n < n_max && n < 1u << 30)
+        n *= 2;
+    size_t n_bytes = sizeof(struct nj_clients) + (size_t)n * sizeof(struct nj_client);
+    n_bytes = (n_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
+    struct nj_clients *t = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+    if (!t)
+        return NULL;
+    memset(t, 0, n_bytes);
+    t->mask = n - 1;
+    atomic_init(&t->rest.key, REST_KEY);
+    atomic_init(&t->rest.n_refs, 1);
+    return t;
+}
+
+void nj_clients_free(struct nj_clients *t)
+{
+    free(t);
+}
+
+struct nj_client *nj_clients_rest(struct nj_clients *t)
+{
+    return &t->rest;
+}
+
+static struct nj_client *place_of(struct nj_clients *t, uint64_t key, uint32_t i)
+{
+    return &t->place[((uint32_t)key + i) & t->mask];
+}
+
+static uint64_t key_of(const struct nj_client *c)
+{
+    return atomic_load_explicit(&c->key, memory_order_seq_cst);
+}
+
+static void touch(struct nj_client *c, nj_ns now)
+{
+    nj_store_relaxed(&c->used_at, now);
+}
+
+/* ---- finding one ---- */
+
+enum grip { GRIP_OK, GRIP_GONE, GRIP_BUSY };
+
+/* A reference to what has `key` there. BUSY: it is being filled, or emptied. */
+static enum grip grip(struct nj_client *c, uint64_t key)
+{
+    uint32_t n = atomic_load_explicit(&c->n_refs, memory_order_seq_cst);
+    do {
+        if (n & HELD)
+            return key_of(c) == key ? GRIP_BUSY : GRIP_GONE;
+    } while (!atomic_compare_exchange_weak_explicit(&c->n_refs, &n, n + 1, memory_order_seq_cst,
+                                                    memory_order_relaxed));
+    if (key_of(c) == key)
+        return GRIP_OK;
+    atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_release);
+    return GRIP_GONE;
+}
+
+/* NULL with *busy: it is there, and not settled. */
+static struct nj_client *find(struct nj_clients *t, uint64_t key, bool *busy)
+{
+    *busy = false;
+    for (uint32_t i = 0; i < PROBES; i++) {
+        struct nj_client *c = place_of(t, key, i);
+        if (key_of(c) != key)
+            continue;
+        enum grip g = grip(c, key);
+        if (g == GRIP_OK)
+            return c;
+        *busy |= g == GRIP_BUSY;
+    }
+    return NULL;
+}
+
+/* ---- bringing one in ---- */
+
+/* A place that nobody uses, ours alone from now on: a free one, else the longest unused. */
+static struct nj_client *claim(struct nj_clients *t, uint64_t key, uint32_t *at)
+{
+    for (uint32_t tries = 0; tries < PROBES; tries++) {
+        struct nj_client *best = NULL;
+        uint64_t oldest = UINT64_MAX;
+        for (uint32_t i = 0; i < PROBES; i++) {
+            struct nj_client *c = place_of(t, key, i);
+            if (nj_load_relaxed(&c->n_refs) != 0)
+                continue;
+            bool is_free = nj_load_relaxed(&c->key) == 0;
+            uint64_t used = is_free ? 0 : nj_load_relaxed(&c->used_at);
+            if (!best || used < oldest) {
+                best = c;
+                oldest = used;
+                *at = i;
+            }
+            if (is_free)
+                break;
+        }
+        uint32_t none = 0;
+        if (!best)
+            return NULL;
+        if (atomic_compare_exchange_strong_explicit(&best->n_refs, &none, HELD,
+                                                    memory_order_seq_cst, memory_order_relaxed))
+            return best;
+    }
+    return NULL;
+}
+
+/* The address in two words, since telemetry may look at any time. */
+typedef uint64_t __attribute__((may_alias)) word;
+_Static_assert(offsetof(struct nj_client, addr) % sizeof(word) == 0, "the address is two words");
+
+static void addr_set(struct nj_client *c, const struct nj_addr *addr)
+{
+    uint64_t w[2] = {0, 0};
+    if (addr)
+        memcpy(w, addr->b, sizeof w);
+    for (unsigned i = 0; i < 2; i++)
+        __atomic_store_n((word *)(void *)c->addr.b + i, w[i], __ATOMIC_RELAXED);
+}
+
+struct nj_addr nj_client_addr(const struct nj_client *c)
+{
+    struct nj_addr addr;
+    uint64_t w[2];
+    for (unsigned i = 0; i < 2; i++)
+        w[i] = __atomic_load_n((const word *)(const void *)c->addr.b + i, __ATOMIC_RELAXED);
+    memcpy(addr.b, w, sizeof w);
+    return addr;
+}
+
+static void wipe(struct nj_client *c)
+{
+    nj_store_relaxed(&c->n_conns, 0);
+    nj_store_relaxed(&c->n_streams, 0);
+    nj_store_relaxed(&c->n_lcores, 0);
+    nj_store_relaxed(&c->requests_tat, 0);
+    nj_store_relaxed(&c->gate.tat, 0);
+    nj_store_relaxed(&c->n_bytes, 0);
+    nj_store_relaxed(&c->throttled_ns, 0);
+    nj_store_relaxed(&c->n_requests, 0);
+    nj_store_relaxed(&c->n_refused, 0);
+}
+
+/* Is there another one, before `at` or behind it? */
+static bool seen_before(struct nj_clients *t, uint64_t key, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++)
+        if (key_of(place_of(t, key, i)) == key)
+            return true;
+    return false;
+}
+
+/* One behind us that has settled before it could see us wins, too. */
+static bool settled_behind(struct nj_clients *t, uint64_t key, uint32_t at)
+{
+    for (uint32_t i = at + 1; i < PROBES; i++) {
+        struct nj_client *c = place_of(t, key, i);
+        for (uint32_t n = 0; key_of(c) == key; n++) {
+            uint32_t refs = atomic_load_explicit(&c->n_refs, memory_order_seq_cst);
+            if (!(refs & HELD) || n == PATIENCE)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void let_go(struct nj_client *c)
+{
+    atomic_store_explicit(&c->key, 0, memory_order_seq_cst);
+    atomic_store_explicit(&c->n_refs, 0, memory_order_seq_cst);
+}
+
+/* NULL with *full: no place. NULL without: somebody else brought it in, look again. */
+static struct nj_client *bring(struct nj_clients *t, uint64_t key, const struct nj_addr *addr,
+                               bool *full)
+{
+    uint32_t at = 0;
+    struct nj_client *c = claim(t, key, &at);
+    *full = !c;
+    if (!c)
+        return NULL;
+    atomic_store_explicit(&c->key, 0, memory_order_seq_cst);
+    wipe(c);
+    addr_set(c, addr);
+    atomic_store_explicit(&c->key, key, memory_order_seq_cst);
+    if (seen_before(t, key, at) || settled_behind(t, key, at)) {
+        let_go(c);
+        return NULL;
+    }
+    atomic_store_explicit(&c->n_refs, 1, memory_order_seq_cst);
+    return c;
+}
+
+struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struct nj_addr *addr,
+                                 nj_ns now)
+{
+    NJ_ASSERT(key != 0);
+    for (uint32_t n = 0; n < PATIENCE; n++) {
+        bool busy, full;
+        struct nj_client *c = find(t, key, &busy);
+        if (!c && busy)
+            continue;
+        if (!c)
+            c = bring(t, key, addr, &full);
+        if (c) {
+            touch(c, now);
+            return c;
+        }
+        if (full)
+            return NULL;
+    }
+    return NULL;
+}
+
+void nj_client_put(struct nj_client *c, nj_ns now)
+{
+    touch(c, now);
+    uint32_t old = atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_release);
+    NJ_ASSERT((old & ~HELD) > 0);
+    (void)old;
+}
+
+/* ---- caps ---- */
+
+static bool up_to(_Atomic uint32_t *n, uint32_t max)
+{
+    uint32_t old = nj_load_relaxed(n);
+    do {
+        if (max && old >= max)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(n, &old, old + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+static void down(_Atomic uint32_t *n)
+{
+    uint32_t old = atomic_fetch_sub_explicit(n, 1, memory_order_relaxed);
+    NJ_ASSERT(old > 0);
+    (void)old;
+}
+
+/* Whoever finds no place shares bytes with others who find none. To share caps, too, would let a
+ * few who fill the table shut out everybody else. */
+static const struct nj_client_caps *caps_of(const struct nj_client *c,
+                                            const struct nj_client_caps *caps)
+{
+    static const struct nj_client_caps none;
+    return key_of(c) == REST_KEY ? &none : caps;
+}
+
+bool nj_client_conn_begin(struct nj_client *c, const struct nj_client_caps *caps)
+{
+    if (up_to(&c->n_conns, caps_of(c, caps)->conns_max))
+        return true;
+    nj_add_relaxed(&c->n_refused, 1);
+    return false;
+}
+
+void nj_client_conn_end(struct nj_client *c)
+{
+    down(&c->n_conns);
+}
+
+/* GCRA of requests. Returns how long it is until there may be one more; 0: now, and it is taken. */
+static nj_ns request_wait(struct nj_client *c, const struct nj_client_caps *caps, nj_ns now)
+{
+    if (caps->requests_per_s == 0)
+        return 0;
+    nj_ns each = (NJ_SEC + caps->requests_per_s - 1) / caps->requests_per_s;
+    uint64_t n_burst = caps->requests_burst ? caps->requests_burst : caps->requests_per_s;
+    uint64_t old = nj_load_relaxed(&c->requests_tat);
+    uint64_t tat, most = now + each * n_burst;
+    while (old > most && /* owed under other caps, which let it owe more */
+           !atomic_compare_exchange_weak_explicit(&c->requests_tat, &old, most,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+    old = old > most ? most : old;
+    do {
+        tat = (old > now ? old : now) + each;
+        if (tat - now > each * n_burst)
+            return tat - now - each * n_burst;
+    } while (!atomic_compare_exchange_weak_explicit(&c->requests_tat, &old, tat,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return 0;
+}
+
+enum nj_action nj_client_request_begin(struct nj_client *c, const struct nj_client_caps *caps,
+                                       nj_ns now, uint32_t *retry_after_s)
+{
+    nj_ns wait = NJ_SEC; /* for an open one to end: nobody knows */
+    caps = caps_of(c, caps);
+    *retry_after_s = 0;
+    if (up_to(&c->n_streams, caps->streams_max)) {
+        wait = request_wait(c, caps, now);
+        if (wait == 0) {
+            nj_add_relaxed(&c->n_requests, 1);
+            return NJ_ACTION_SERVE;
+        }
+        down(&c->n_streams);
+    }
+    nj_add_relaxed(&c->n_refused, 1);
+    *retry_after_s = (uint32_t)((wait + NJ_SEC - 1) / NJ_SEC);
+    return NJ_ACTION_LATER;
+}
+
+void nj_client_request_end(struct nj_client *c)
+{
+    down(&c->n_streams);
+}
+
+/* ---- for people ---- */
+
+static uint64_t has(const struct nj_client *c, enum nj_clients_by what)
+{
+    if (what == NJ_CLIENTS_BY_STREAMS)
+        return nj_load_relaxed(&c->n_streams);
+    if (what == NJ_CLIENTS_BY_CONNECTIONS)
+        return nj_load_relaxed(&c->n_conns);
+    return nj_load_relaxed(&c->n_bytes);
+}
+
+/* `out` is sorted and has room for one more; the last one falls off when it is full. What others
+ * count meanwhile may leave it a little out of order. */
+static uint32_t sort_in(const struct nj_client **out, uint32_t n_out, uint32_t n,
+                        const struct nj_client *c, enum nj_clients_by by)
+{
+    uint64_t n_has = has(c, by);
+    uint32_t i = n_out < n ? n_out : n - 1;
+    if (n_out == n && has(out[i], by) >= n_has)
+        return n_out;
+    for (; i > 0 && has(out[i - 1], by) < n_has; i--)
+        out[i] = out[i - 1];
+    out[i] = c;
+    return n_out < n ? n_out + 1 : n;
+}
+
+uint32_t nj_clients_top(struct nj_clients *t, enum nj_clients_by by, const struct nj_client **out,
+                        uint32_t n)
+{
+    uint32_t n_out = 0;
+    if (n == 0)
+        return 0;
+    if (has(&t->rest, by) > 0)
+        n_out = sort_in(out, n_out, n, &t->rest, by);
+    for (uint32_t i = 0; i <= t->mask; i++)
+        if (key_of(&t->place[i]) != 0)
+            n_out = sort_in(out, n_out, n, &t->place[i], by);
+    return n_out;
+}

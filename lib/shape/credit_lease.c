@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Credit that lcores share: how much of a limit is this lcore's part, and leases of it. What is
+ * wanted where is told by atomics, one per class and client, and read when a lease is made.
+ */
+#include "base/atomics.h"
+#include "shape/shaper_internal.h"
+
+/* Of a small burst a node holds no more than a lease, what was left of the last one included. */
+static bool is_small(const struct nj__node *n)
+{
+    return n->burst < 16 * NJ_QUANTUM_MIN_BYTES;
+}
+
+/* A lease is so much at most, and that much of the burst is not the gate's, since a lcore may hold
+ * it in hand: a quarter, or a quantum. What was left of the lease before is less than a quantum. */
+static uint64_t lease_max(const struct nj__node *n)
+{
+    return nj_max_u64(n->burst / 4, NJ_QUANTUM_MIN_BYTES);
+}
+
+static uint64_t gate_burst(const struct nj__node *n)
+{
+    return n->burst - lease_max(n) - (is_small(n) ? 0 : NJ_QUANTUM_MIN_BYTES);
+}
+
+static uint64_t top_up(const struct nj__node *n, uint64_t n_bytes)
+{
+    return is_small(n) && n->credit < n_bytes ? n_bytes - n->credit : n_bytes;
+}
+
+void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
+{
+    if (wanted == c->published)
+        return;
+    nj_add_relaxed(&s->shared->class_of[c - s->class_of].wanted, wanted - c->published);
+    c->published = wanted;
+}
+
+/* The most that was wanted since the last time: at any moment some are away spending. */
+static void publish_peak(struct nj_shape *s, struct nj__class *c)
+{
+    nj__publish(s, c, c->peak);
+    c->peak = c->wanted;
+}
+
+/* This lcore's part of a class, in NJ__ONE; 0: nobody wants anything anywhere. */
+static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
+{
+    int64_t all = nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted);
+    int64_t others = all - c->published;
+    int64_t own = c->peak > c->published ? c->peak : c->published;
+    if (others <= 0)
+        return own > 0 ? NJ__ONE : 0;
+    return (uint64_t)(own * NJ__ONE / (own + others));
+}
+
+static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c)
+{
+    return nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted) > c->published;
+}
+
+/* It may go, or has just gone. */
+bool nj__is_there(const struct nj_shape *s, const struct nj__node *n)
+{
+    return n->state == NJ__READY || n->state == NJ__PARKED ||
+           (n->state == NJ__IDLE && n->left_at && s->now - n->left_at < NJ__TURN_KEPT_NS);
+}
+
+uint64_t nj__weight_here(const struct nj_shape *s, const struct nj__class *c)
+{
+    return c->weight * part_of_class(s, c) / NJ__ONE;
+}
+
+/* This lcore's part of the server: what classes weigh that may go here, of all that want. */
+static uint64_t part_of_root(struct nj_shape *s)
+{
+    uint64_t here = 0, all = 0;
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
+        struct nj__class *c = &s->class_of[i];
+        if (!c->policy)
+            continue;
+        bool there = nj__is_there(s, &c->node);
+        publish_peak(s, c);
+        if (there)
+            here += nj__weight_here(s, c);
+        if (there || wanted_elsewhere(s, c))
+            all += c->weight;
+    }
+    return all ? (uint64_t)((unsigned __int128)here * NJ__ONE / all) : NJ__ONE;
+}
+
+static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->level == NJ__ROOT)
+        return part_of_root(s);
+    if (n->level == NJ__CLASS) {
+        struct nj__class *c = nj__class_of_node(n);
+        publish_peak(s, c);
+        return part_of_class(s, c);
+    }
+    uint32_t n_lcores = nj_load_relaxed(&nj__group_of_node(n)->client->n_lcores);
+    return NJ__ONE / (n_lcores ? n_lcores : 1);
+}
+
+uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n)
+{
+    uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->span / NJ_SEC);
+    all = nj_min_u64(nj_max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
+    return nj_max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
+}
+
+void nj__lease_forget(struct nj_shape *s, struct nj__node *n)
+{
+    if (n->level == NJ__GROUP)
+        nj_timer_disarm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer);
+    nj_gate_return(n->gate, n->rate, n->leased);
+    n->leased = 0;
+}
+
+/* When the lease is due, and of how much. */
+nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_t *n_bytes)
+{
+    *n_bytes = top_up(n, wanted);
+    nj_count(s->counters, NJ_C_shape_leases);
+    return nj_gate_lease(n->gate, n->rate, gate_burst(n), *n_bytes, s->now);
+}
+
+bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
+{
+    uint64_t n_bytes;
+    if (nj__lease(s, n, wanted, &n_bytes) > s->now) {
+        nj_gate_return(n->gate, n->rate, n_bytes);
+        n->calm_at = s->now + NJ__CALM_NS;
+        return false;
+    }
+    n->credit += n_bytes;
+    return true;
+}
+
+/* What it counts for on this lcore: its part, if others have the same client. */
+void nj__group_share(struct nj_paced_group *g)
+{
+    uint32_t n = nj_load_relaxed(&g->client->n_lcores);
+    int32_t share = NJ__ONE / (int32_t)(n ? n : 1);
+    struct nj__class *c = g->class_of;
+    c->wanted += share - g->share;
+    g->share = share;
+    if (c->peak < c->wanted)
+        c->peak = c->wanted;
+}
+
+void nj__sweep(struct nj_shape *s)
+{
+    s->sweep_at = s->now + NJ__CALM_NS;
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+        if (s->class_of[i].policy)
+            publish_peak(s, &s->class_of[i]);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shape/forwarded_header.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+static const struct nj_str forwarded = NJ_STR_INIT("forwarded");
+static const struct nj_str x_forwarded_for = NJ_STR_INIT("x-forwarded-for");
+
+bool nj_forwarded_is(struct nj_str name)
+{
+    return nj_str_eq(name, forwarded) || nj_str_eq(name, x_forwarded_for);
+}
+
+/* What is behind the last `mark` goes to *last, without space around it. False: nothing is left.
+ * That a mark may stand within quotes is not looked at: quotes to the left are a stranger's, and
+ * must not reach what is to the right of them. */
+static bool cut_last(struct nj_str *list, char mark, struct nj_str *last)
+{
+    if (!list->p)
+        return false;
+    const char *at = list->n_bytes > 0 ? memrchr(list->p, mark, list->n_bytes) : NULL;
+    uint32_t n = at ? (uint32_t)(at - list->p) : 0;
+    *last = at ? (struct nj_str){at + 1, list->n_bytes - n - 1} : *list;
+    *last = nj_str_trim(*last);
+    *list = (struct nj_str){at ? list->p : NULL, n};
+    return true;
+}
+
+/* "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80". */
+static bool read_node(struct nj_str s, struct nj_addr *out)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in_addr v4;
+
+    if (s.n_bytes == 0)
+        return false;
+    const char *colon = memchr(s.p, ':', s.n_bytes);
+    const char *end = s.p[0] == '[' ? memchr(s.p, ']', s.n_bytes) : NULL;
+    if (end)
+        s = (struct nj_str){s.p + 1, (uint32_t)(end - s.p) - 1};
+    else if (colon && colon == (const char *)memrchr(s.p, ':', s.n_bytes)) /* one: a port */
+        s.n_bytes = (uint32_t)(colon - s.p);
+    if (s.n_bytes >= sizeof text)
+        return false;
+    memcpy(text, s.p, s.n_bytes);
+    text[s.n_bytes] = '\0';
+    if (inet_pton(AF_INET, text, &v4) == 1) {
+        *out = nj_addr_v4(v4.s_addr);
+        return true;
+    }
+    return inet_pton(AF_INET6, text, out->b) == 1;
+}
+
+/* RFC 7239 4: pairs between semicolons, whose names are in any case. */
+static struct nj_str for_of(struct nj_str element)
+{
+    struct nj_str pair, name, value;
+
+    while (cut_last(&element, ';', &pair)) {
+        const char *is = pair.n_bytes > 0 ? memchr(pair.p, '=', pair.n_bytes) : NULL;
+        if (!is)
+            continue;
+        name = nj_str_trim((struct nj_str){pair.p, (uint32_t)(is - pair.p)});
+        if (!nj_str_eq_nocase(name, NJ_STR("for")))
+            continue;
+        value = nj_str_trim((struct nj_str){is + 1, pair.n_bytes - (uint32_t)(is - pair.p) - 1});
+        if (value.n_bytes >= 2 && value.p[0] == '"' && value.p[value.n_bytes - 1] == '"')
+            value = (struct nj_str){value.p + 1, value.n_bytes - 2};
+        return value;
+    }
+    return (struct nj_str){NULL, 0};
+}
+
+bool nj_forwarded_client(const struct nj_policy *p, const struct nj_policy_request *req,
+                         struct nj_addr *out)
+{
+    const struct nj_request_head *head = req->head;
+    bool pairs = nj_str_eq(p->client_field, forwarded), found = false;
+    uint32_t n_hops = 0;
+    struct nj_addr addr;
+    struct nj_str list, element;
+
+    for (uint32_t i = head->n_fields; i-- > 0;) { /* lines of one name are one list, in order */
+        if (!nj_str_eq(head->fields[i].name, p->client_field))
+            continue;
+        list = head->fields[i].value;
+        while (cut_last(&list, ',', &element)) {
+            if (n_hops++ == NJ_FORWARDED_HOPS_MAX)
+                return found;
+            if (element.n_bytes == 0) /* RFC 9110 5.6.1.2 */
+                continue;
+            if (!read_node(pairs ? for_of(element) : element, &addr))
+                return found;
+            *out = addr;
+            found = true;
+            if (!nj_policy_trusts(p, &addr))
+                return true;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shape/gcra.h"
+
+#include "base/atomics.h"
+
+#define UNITS_PER_S ((uint64_t)NJ_GATE_UNITS * NJ_SEC)
+/* 9 years: sums of two of these do not go around. */
+#define UNITS_MAX   (UINT64_MAX / 4)
+
+uint64_t nj_gate_worth(uint64_t bytes_per_s, uint64_t n_bytes)
+{
+    if (n_bytes <= UINT32_MAX / 4) /* 2^30 * 1.6e10 < 2^64: no long division on the usual way */
+        return n_bytes * UNITS_PER_S / bytes_per_s;
+    unsigned __int128 units = (unsigned __int128)n_bytes * UNITS_PER_S / bytes_per_s;
+    return units < UNITS_MAX ? (uint64_t)units : UNITS_MAX;
+}
+
+uint64_t nj_gate_cost(uint64_t bytes_per_s, uint64_t n_bytes)
+{
+    if (n_bytes <= UINT32_MAX / 4) {
+        uint64_t units = n_bytes * UNITS_PER_S;
+        return units / bytes_per_s + (units % bytes_per_s != 0);
+    }
+    unsigned __int128 units =
+        ((unsigned __int128)n_bytes * UNITS_PER_S + bytes_per_s - 1) / bytes_per_s;
+    return units < UNITS_MAX ? (uint64_t)units : UNITS_MAX;
+}
+
+nj_ns nj_gate_lease(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
+                    nj_ns now)
+{
+    if (bytes_per_s == 0)
+        return now;
+    uint64_t at = now * NJ_GATE_UNITS;
+    uint64_t cost = nj_gate_cost(bytes_per_s, n_bytes);
+    uint64_t spare = nj_gate_worth(bytes_per_s, burst);
+    uint64_t old = nj_load_relaxed(&g->tat);
+    uint64_t tat;
+    do {
+        uint64_t from = old > at ? old : at; /* what was not used in time is gone, but the burst */
+        tat = from + cost;
+        if (tat - at > UNITS_MAX)
+            tat = at + UNITS_MAX;
+    } while (!atomic_compare_exchange_weak_explicit(&g->tat, &old, tat, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    if (tat - at <= spare)
+        return now;
+    return now + (tat - at - spare + NJ_GATE_UNITS - 1) / NJ_GATE_UNITS;
+}
+
+void nj_gate_return(struct nj_gate *g, uint64_t bytes_per_s, uint64_t n_bytes)
+{
+    if (bytes_per_s == 0)
+        return;
+    uint64_t worth = nj_gate_worth(bytes_per_s, n_bytes);
+    uint64_t old = nj_load_relaxed(&g->tat);
+    while (!atomic_compare_exchange_weak_explicit(&g->tat, &old, old > worth ? old - worth : 0,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+void nj_gate_forgive(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, nj_ns now)
+{
+    if (bytes_per_s == 0)
+        return;
+    uint64_t most = now * NJ_GATE_UNITS + nj_gate_worth(bytes_per_s, burst);
+    uint64_t old = nj_load_relaxed(&g->tat);
+    while (old > most && !atomic_compare_exchange_weak_explicit(
+                             &g->tat, &old, most, memory_order_relaxed, memory_order_relaxed))
+        ;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A response on its way, as a body around its body. Where nothing is limited it passes everything
+ * through. Else it shows what it has credit for, asks for more when that is spent, and shows
+ * nothing while it waits: first for its own limit, in the wheel, then for what it shares with
+ * others, in the list of its client. Its own limit is charged when credit is granted, as all are.
+ */
+#include "base/atomics.h"
+#include "shape/shaper_internal.h"
+
+#include "base/assert.h"
+#include "base/attr.h"
+
+static struct nj_paced *paced_of(struct nj_body *body)
+{
+    return nj_container_of(body, struct nj_paced, body);
+}
+
+/* ---- its own limit ---- */
+
+static const struct nj_paced_limit *own_of(const struct nj_paced *f)
+{
+    return f->has_own ? &f->own : &f->group->class_of->own;
+}
+
+static uint64_t spared(const struct nj_paced *f)
+{
+    uint64_t after = f->has_own ? 0 : f->group->class_of->policy->rate_after;
+    return after > f->n_bytes ? after - f->n_bytes : 0;
+}
+
+/* How many of `n` bytes its own limit is charged for. */
+static uint32_t own_part(const struct nj_paced *f, uint32_t n)
+{
+    if (own_of(f)->rate == 0)
+        return 0;
+    uint64_t free = spared(f);
+    return free < n ? n - (uint32_t)free : 0;
+}
+
+/* It begins with the burst that was asked for, else with a quantum: so what it gets in any time is
+ * a quantum off its rate at most. */
+static void own_begin(const struct nj_shape *s, struct nj_paced *f)
+{
+    const struct nj_paced_limit *own = own_of(f);
+    uint64_t first = nj_gate_cost(own->rate, own->quantum);
+    f->tat = 1;
+    if (!own->full && own->spare > first)
+        f->tat = s->now * NJ_GATE_UNITS + own->spare - first;
+}
+
+static nj_ns own_due(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
+{
+    const struct nj_paced_limit *own = own_of(f);
+    n = own_part(f, n);
+    if (n == 0)
+        return 0;
+    if (f->tat == 0)
+        own_begin(s, f);
+    uint64_t at = s->now * NJ_GATE_UNITS;
+    uint64_t tat = (f->tat > at ? f->tat : at) + nj_gate_cost(own->rate, n);
+    return tat > own->spare ? (tat - own->spare + NJ_GATE_UNITS - 1) / NJ_GATE_UNITS : 0;
+}
+
+static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
+{
+    f->granted_own = own_part(f, n);
+    if (f->granted_own == 0)
+        return;
+    uint64_t at = s->now * NJ_GATE_UNITS;
+    f->tat = (f->tat > at ? f->tat : at) + nj_gate_cost(own_of(f)->rate, f->granted_own);
+}
+
+/* ---- how much ---- */
+
+static uint64_t rest_of(const struct nj_paced *f)
+{
+    return f->inner->ops->remaining(f->inner);
+}
+
+uint32_t nj__paced_need(const struct nj_paced *f)
+{
+    return (uint32_t)nj_min_u64(NJ_QUANTUM_MIN_BYTES, rest_of(f));
+}
+
+uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
+{
+    uint64_t q = own_of(f)->quantum, most;
+    uint64_t free = spared(f);
+    if (free > q)
+        q = nj_min_u64(free, NJ_QUANTUM_MAX_BYTES);
+    most = q;
+    for (const struct nj__node *n = &f->group->node; n; n = n->parent) {
+        uint64_t n_share = n->crowd_run == s->run ? n->crowd : n->n_waiting;
+        n_share = n_share ? n_share : 1;
+        if (n->rate && q * n_share > n->share_bytes)
+            q = n->share_bytes / n_share;
+    }
+    if (q < NJ_QUANTUM_MIN_BYTES)
+        q = NJ_QUANTUM_MIN_BYTES;
+    q = nj_min_u64(q + f->owed, most);
+    return (uint32_t)nj_min_u64(q, rest_of(f));
+}
+
+/* ---- waiting ---- */
+
+static void wait_begins(struct nj_shape *s, struct nj_paced *f)
+{
+    s->n_waiting++;
+    f->group->n_waits++;
+    nj_add_own(&f->group->class_of->stats.n_waiting, 1);
+    nj_count(s->counters, NJ_C_shape_throttled);
+    f->refused_at = s->now;
+}
+
+static void wait_ends(struct nj_shape *s, struct nj_paced *f)
+{
+    nj_ns waited = s->now - f->refused_at;
+    s->n_waiting--;
+    f->group->n_waits--;
+    nj_add_own(&f->group->class_of->stats.n_waiting, -1u);
+    nj_add_own(&f->group->class_of->stats.throttled_ns, waited);
+    f->group->throttled_ns += waited;
+    f->throttled_ns += waited;
+}
+
+bool nj_paced_waits(const struct nj_paced *f)
+{
+    return f->state == NJ__PACED_OWN || f->state == NJ__PACED_WANT;
+}
+
+static void wait_own(struct nj_shape *s, struct nj_paced *f, nj_ns due)
+{
+    f->state = NJ__PACED_OWN;
+    nj_timer_arm(&s->wheel, &f->timer.timer, due);
+}
+
+/* Out of wherever it waits. */
+static void withdraw(struct nj_shape *s, struct nj_paced *f)
+{
+    if (f->state == NJ__PACED_OWN) {
+        nj_timer_disarm(&s->wheel, &f->timer.timer);
+        f->state = NJ__PACED_FREE;
+    } else if (f->state == NJ__PACED_WANT) {
+        nj__unwant(s, f);
+    }
+}
+
+/* ---- credit ---- */
+
+void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n)
+{
+    NJ_ASSERT(f->granted == 0);
+    own_charge(s, f, n);
+    f->granted = n;
+    f->granted_by = f->group->node.pace ? f->group->changes : 0;
+    f->state = NJ__PACED_FREE;
+    if (n > 0) /* else its source has ended meanwhile */
+        nj_list_push_back(&s->granted, &f->grant);
+}
+
+void nj__paced_wake(struct nj_shape *s, struct nj_paced *f)
+{
+    wait_ends(s, f);
+    f->woken = f->granted > 0;
+    s->n_woken++;
+    nj_count(s->counters, NJ_C_shape_wakes);
+    s->wake(s->wake_ctx, f->body.waiter);
+}
+
+void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f)
+{
+    nj_list_del(&f->grant);
+    if (f->granted == 0)
+        return;
+    if (f->woken)
+        nj_count(s->counters, NJ_C_shape_wakes_empty);
+    if (f->granted_by == f->group->changes) /* else it was charged by other limits, or by none */
+        nj__give_back(s, f->group, f->granted);
+    uint32_t own = (uint32_t)nj_min_u64(f->granted, f->granted_own);
+    if (own > 0)
+        f->tat -= nj_min_u64(nj_gate_worth(own_of(f)->rate, own), f->tat - 1);
+    f->granted = f->granted_own = 0;
+    f->woken = false;
+}
+
+/* Credit now, or false: then it waits. */
+static bool ask(struct nj_shape *s, struct nj_paced *f)
+{
+    uint32_t n = nj__paced_quantum(s, f);
+    if (n == 0)
+        return false; /* the end */
+    nj_ns due = own_due(s, f, n);
+    if (due > s->now) {
+        wait_begins(s, f);
+        wait_own(s, f, due);
+        return false;
+    }
+    if (f->group->node.pace) {
+        n = nj__take_now(s, f, n);
+        if (n == 0) {
+            wait_begins(s, f);
+            nj__want(s, f);
+            return false;
+        }
+    }
+    nj__paced_grant(s, f, n);
+    return true;
+}
+
+/* Its own limit has let it wait long enough. */
+void nj__paced_own_due(struct nj_shape *s, struct nj_paced *f)
+{
+    f->state = NJ__PACED_FREE;
+    if (!f->limited || rest_of(f) == 0) {
+        nj__paced_wake(s, f);
+        return;
+    }
+    uint32_t n = nj__paced_quantum(s, f);
+    nj_ns due = own_due(s, f, n);
+    if (due > s->now) {
+        wait_own(s, f, due);
+    } else if (f->group->node.pace) {
+        nj__want(s, f);
+    } else {
+        nj__paced_grant(s, f, n);
+        nj__paced_wake(s, f);
+    }
+}
+
+/* ---- the body ---- */
+
+static int paced_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
+{
+    struct nj_paced *f = paced_of(body);
+    struct nj_body *inner = f->inner;
+    inner->waiter = body->waiter;
+    if (nj_likely(!f->limited))
+        return inner->ops->peek(inner, n_max, out);
+    if (f->granted == 0 && (nj_paced_waits(f) || !ask(f->shape, f))) {
+        if (inner->ops->rest)
+            inner->ops->rest(inner);
+        return 0;
+    }
+    int n = inner->ops->peek(inner, (uint32_t)nj_min_u64(n_max, f->granted), out);
+    f->starved = n == 0;
+    return n;
+}
+
+static void paced_advance(struct nj_body *body, uint32_t n_bytes)
+{
+    struct nj_paced *f = paced_of(body);
+    struct nj_shape *s = f->shape;
+    f->inner->ops->advance(f->inner, n_bytes);
+    if (f->n_bytes == 0)
+        f->first_byte_at = s->now;
+    f->n_bytes += n_bytes;
+    nj_count_n(s->counters, NJ_C_shape_bytes, n_bytes);
+    nj_add_own(&f->group->class_of->stats.n_bytes, n_bytes);
+    nj__group_sent(s, f->group, n_bytes);
+    if (!f->limited)
+        return;
+    NJ_ASSERT(n_bytes <= f->granted);
+    f->granted -= n_bytes;
+    f->woken = false;
+    if (f->granted == 0)
+        nj_list_del(&f->grant);
+}
+
+static uint64_t paced_remaining(const struct nj_body *body)
+{
+    const struct nj_paced *f = nj_container_of(body, const struct nj_paced, body);
+    return rest_of(f);
+}
+
+/* Nothing more is asked of it; what it waited for it does not wait for any more. */
+static void stop(struct nj_paced *f)
+{
+    struct nj_shape *s = f->shape;
+    if (nj_paced_waits(f)) {
+        wait_ends(s, f);
+        withdraw(s, f);
+    }
+    f->woken = false;
+    nj__paced_take_back(s, f);
+    f->state = NJ__PACED_CLOSED;
+}
+
+static void paced_close(struct nj_body *body)
+{
+    struct nj_paced *f = paced_of(body);
+    struct nj_body *inner = f->inner;
+    stop(f);
+    f->inner = NULL;
+    inner->ops->close(inner);
+}
+
+static const struct nj_body_ops paced_ops = {
+    .peek = paced_peek,
+    .advance = paced_advance,
+    .remaining = paced_remaining,
+    .close = paced_close,
+};
+
+/* ---- the owner's calls ---- */
+
+static void see_limits(struct nj_paced *f)
+{
+    f->limited = f->group->node.pace || own_of(f)->rate;
+}
+
+bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_class *class_of,
+                    struct nj_client *client, nj_ns now)
+{
+    struct nj__class *c = &s->class_of[class_of->slot];
+    NJ_ASSERT(c->policy);
+    *f = (struct nj_paced){.body.ops = &paced_ops, .shape = s, .state = NJ__PACED_FREE};
+    f->group = nj__group_join(s, c, client);
+    if (!f->group)
+        return false;
+    nj_list_init(&f->want);
+    nj_list_init(&f->grant);
+    nj_timer_init(&f->timer.timer);
+    f->timer.kind = NJ__TIMER_OWN;
+    nj_list_push_back(&s->all, &f->all);
+    s->n_responses++;
+    see_limits(f);
+    nj_add_own(&c->stats.n_requests, 1);
+    nj_add_own(&c->stats.n_open, 1);
+    return true;
+}
+
+struct nj_body *nj_paced_wrap(struct nj_paced *f, struct nj_body *inner)
+{
+    f->inner = inner;
+    return inner ? &f->body : NULL;
+}
+
+void nj_paced_end(struct nj_paced *f)
+{
+    struct nj_shape *s = f->shape;
+    NJ_ASSERT(!f->inner && !nj_paced_waits(f) && f->granted == 0);
+    nj_add_own(&f->group->class_of->stats.n_open, -1u);
+    nj_list_del(&f->all);
+    s->n_responses--;
+    nj__group_leave(s, f->group);
+    f->group = NULL;
+}
+
+bool nj_paced_is_of(const struct nj_paced *f, const struct nj_class *class_of)
+{
+    const struct nj_paced_group *g = f->group;
+    return g->class_of == &f->shape->class_of[class_of->slot] && g->owner == class_of->owner;
+}
+
+bool nj_paced_move(struct nj_paced *f, const struct nj_class *class_of, struct nj_client *client)
+{
+    struct nj_shape *s = f->shape;
+    struct nj__class *c = &s->class_of[class_of->slot];
+
+    NJ_ASSERT(!f->inner && !nj_paced_waits(f) && f->granted == 0);
+    struct nj_paced_group *g = nj__group_join(s, c, client);
+    if (!g)
+        return false;
+    nj_add_own(&f->group->class_of->stats.n_open, -1u);
+    nj__group_leave(s, f->group);
+    f->group = g;
+    see_limits(f);
+    nj_add_own(&c->stats.n_requests, 1);
+    nj_add_own(&c->stats.n_open, 1);
+    return true;
+}
+
+/* ---- other limits ---- */
+
+/* Credit in hand was charged by the former limit: it goes back. */
+void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit)
+{
+    struct nj_shape *s = f->shape;
+    bool waits = nj_paced_waits(f);
+
+    nj__paced_take_back(s, f);
+    withdraw(s, f);
+    f->has_own = limit != NULL;
+    if (limit)
+        nj__paced_limit(&f->own, limit);
+    f->tat = nj_min_u64(f->tat, s->now * NJ_GATE_UNITS + own_of(f)->spare);
+    see_limits(f);
+    if (waits)
+        wait_own(s, f, s->now);
+}
+
+/* It has nothing in hand. Who waits is asked again what for: the wheel is next. */
+void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
+{
+    bool waits = nj_paced_waits(f);
+    NJ_ASSERT(f->granted == 0);
+    withdraw(s, f);
+    nj__group_follow(s, f->group);
+    uint64_t most = s->now * NJ_GATE_UNITS + own_of(f)->spare;
+    f->tat = nj_min_u64(f->tat, most); /* as nj_gate_forgive() */
+    see_limits(f);
+    f->starved = false;
+    if (waits)
+        wait_own(s, f, s->now);
+}

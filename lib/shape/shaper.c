@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tree of one shard: its making, its runs, and its limits when they change. */
+#include "shape/shaper.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/attr.h"
+#include "shape/shaper_internal.h"
+
+/* ---- what lcores share ---- */
+
+struct nj_shape_shared *nj_shape_shared_new(uint32_t clients_max)
+{
+    struct nj_shape_shared *shared = aligned_alloc(NJ_CACHE_LINE, sizeof *shared);
+    if (!shared)
+        return NULL;
+    memset(shared, 0, sizeof *shared);
+    shared->clients = nj_clients_new(clients_max);
+    if (shared->clients)
+        return shared;
+    free(shared);
+    return NULL;
+}
+
+void nj_shape_shared_free(struct nj_shape_shared *shared)
+{
+    if (!shared)
+        return;
+    nj_clients_free(shared->clients);
+    free(shared);
+}
+
+struct nj_clients *nj_shape_clients(struct nj_shape_shared *shared)
+{
+    return shared->clients;
+}
+
+/* ---- limits ---- */
+
+/* Who is sure of nothing weighs as its siblings on the average, but no more than what they leave
+ * of the server. */
+static uint64_t weight_of_others(const struct nj_policy *p)
+{
+    uint64_t sure = 0, n_sure = 0;
+    for (uint32_t i = 0; i < p->n_classes; i++) {
+        sure += p->classes[i].total.rate;
+        n_sure += p->classes[i].total.rate > 0;
+    }
+    if (n_sure == 0 || n_sure == p->n_classes)
+        return 1u << 20; /* all weigh the same */
+    uint64_t weight = sure / n_sure;
+    uint64_t most =
+        p->total.ceiling > sure ? (p->total.ceiling - sure) / (p->n_classes - n_sure) : 0;
+    if (p->total.ceiling && weight > most)
+        weight = most;
+    return weight > sure / NJ__ONE ? weight : sure / NJ__ONE + 1;
+}
+
+void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit)
+{
+    struct nj__node n = {0};
+
+    nj__node_limit(&n, limit);
+    own->rate = limit->ceiling;
+    own->full = limit->burst > 0;
+    own->spare = own->rate ? nj_gate_worth(own->rate, n.burst) : 0;
+    own->quantum = NJ_QUANTUM_MAX_BYTES;
+    if (own->rate && n.share_bytes < own->quantum)
+        own->quantum = (uint32_t)n.share_bytes;
+    if (own->quantum < NJ_QUANTUM_MIN_BYTES)
+        own->quantum = NJ_QUANTUM_MIN_BYTES;
+}
+
+/* Another class has got the slot: it begins at nothing. */
+static void begin_anew(struct nj__class *c, uint32_t owner)
+{
+    c->owner = owner;
+    nj_store_relaxed(&c->stats.n_requests, 0);
+    nj_store_relaxed(&c->stats.n_refused, 0);
+    nj_store_relaxed(&c->stats.n_bytes, 0);
+    nj_store_relaxed(&c->stats.throttled_ns, 0);
+}
+
+static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
+{
+    uint64_t others = weight_of_others(p);
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+        s->class_of[i].gone = s->class_of[i].policy != NULL;
+    for (uint32_t i = 0; i < p->n_classes; i++) {
+        const struct nj_class *k = &p->classes[i];
+        struct nj__class *c = &s->class_of[k->slot];
+        c->policy = k;
+        c->gone = false;
+        if (c->owner != k->owner)
+            begin_anew(c, k->owner);
+        c->weight = k->total.rate ? k->total.rate : others;
+        nj__node_change(s, &c->node, &s->root, &k->total);
+        nj__paced_limit(&c->own, &c->policy->request);
+    }
+}
+
+static void limit_all(struct nj_shape *s, const struct nj_policy *p)
+{
+    s->policy = p;
+    s->changes++;
+    nj__node_change(s, &s->root, NULL, &p->total);
+    limit_classes(s, p);
+}
+
+/* Nothing is of them any more. */
+static void forget_gone(struct nj_shape *s)
+{
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
+        struct nj__class *c = &s->class_of[i];
+        if (!c->gone)
+            continue;
+        nj__node_reset(s, &c->node);
+        nj__publish(s, c, 0);
+        c->policy = NULL;
+        c->gone = false;
+        c->peak = 0;
+    }
+}
+
+static void follow_some(struct nj_shape *s)
+{
+    for (uint32_t i = 0; i < NJ_SHAPE_FOLLOW_MAX && !nj_list_empty(&s->behind); i++) {
+        struct nj_list *l = nj_list_pop(&s->behind);
+        nj_list_push_back(&s->all, l);
+        nj__paced_follow(s, nj_container_of(l, struct nj_paced, all));
+    }
+    if (nj_list_empty(&s->behind))
+        forget_gone(s);
+}
+
+static void take_back(struct nj_shape *s)
+{
+    while (!nj_list_empty(&s->granted))
+        nj__paced_take_back(s, nj_container_of(s->granted.next, struct nj_paced, grant));
+}
+
+void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns now)
+{
+    s->now = now;
+    for (struct nj_list *l = s->granted.next; l != &s->granted; l = l->next)
+        nj_container_of(l, struct nj_paced, grant)->woken = false; /* it is not to blame */
+    take_back(s);
+    limit_all(s, policy);
+    nj_list_splice(&s->all, &s->behind);
+    nj_list_splice(&s->behind, &s->all);
+    if (nj_list_empty(&s->behind))
+        forget_gone(s);
+}
+
+bool nj_shape_settled(const struct nj_shape *s)
+{
+    return nj_list_empty(&s->behind);
+}
+
+const struct nj_policy *nj_shape_policy(const struct nj_shape *s)
+{
+    return s->policy;
+}
+
+const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot)
+{
+    return &s->class_of[slot].stats;
+}
+
+void nj_shape_refused(struct nj_shape *s, const struct nj_class *class_of)
+{
+    nj_add_own(&s->class_of[class_of->slot].stats.n_refused, 1);
+}
+
+/* ---- its life ---- */
+
+static bool init_tables(struct nj_shape *s, uint32_t paced_max)
+{
+    uint32_t n = 64;
+    while (n < paced_max && n < 1u << 20)
+        n *= 2;
+    s->bucket_mask = n - 1;
+    s->bucket = malloc(n * sizeof *s->bucket);
+    if (!s->bucket)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        nj_list_init(&s->bucket[i]);
+    return nj_pool_init(&s->groups, sizeof(struct nj_paced_group), paced_max);
+}
+
+struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now)
+{
+    struct nj_shape *s = calloc(1, sizeof *s);
+    if (!s || !init_tables(s, config->paced_max)) {
+        nj_shape_free(s);
+        return NULL;
+    }
+    s->shared = config->shared;
+    s->counters = config->counters;
+    s->now = now;
+    s->span = NJ__LEASE_NS;
+    s->due = NJ_NEVER;
+    nj_wheel_init(&s->wheel, now);
+    nj_list_init(&s->parked);
+    nj_list_init(&s->needy);
+    nj_list_init(&s->rich);
+    nj_list_init(&s->granted);
+    nj_list_init(&s->all);
+    nj_list_init(&s->behind);
+    nj__node_init(&s->root, NULL, &s->shared->root.gate, NJ__ROOT);
+    for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
+        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].gate, NJ__CLASS);
+    limit_all(s, config->policy);
+    return s;
+}
+
+void nj_shape_free(struct nj_shape *s)
+{
+    if (!s)
+        return;
+    NJ_ASSERT(s->n_responses == 0);
+    nj__group_drop_idle(s);
+    for (uint32_t i = 0; s->shared && i < NJ_CLASSES_MAX; i++)
+        nj__publish(s, &s->class_of[i], 0);
+    nj_pool_fini(&s->groups);
+    free(s->bucket);
+    free(s);
+}
+
+/* ---- a run ---- */
+
+static void fire(void *ctx, struct nj_timer *t)
+{
+    struct nj_shape *s = ctx;
+    struct nj_shape_timer *st = nj_container_of(t, struct nj_shape_timer, timer);
+    if (st->kind == NJ__TIMER_OWN)
+        nj__paced_own_due(s, nj_container_of(st, struct nj_paced, timer));
+    else if (st->kind == NJ__TIMER_LEASE)
+        nj__lease_due(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
+    else
+        nj__group_linger_due(s, nj_container_of(st, struct nj_paced_group, linger_timer));
+}
+
+void nj_shape_publish(struct nj_shape *s)
+{
+    nj_gauge_set(s->counters, NJ_C_shape_responses, s->n_responses);
+    nj_gauge_set(s->counters, NJ_C_shape_waiting, s->n_waiting);
+    nj_gauge_set(s->counters, NJ_C_shape_timers, s->wheel.n_timers);
+    nj_gauge_set(s->counters, NJ_C_shape_clients, s->groups.n_used - (s->idle_group != NULL));
+}
+
+uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, void *waiter),
+                      void *ctx)
+{
+    nj_ns span = now - s->now;
+    s->span = span < NJ__LEASE_NS       ? NJ__LEASE_NS
+              : span > NJ__LEASE_NS_MAX ? NJ__LEASE_NS_MAX
+                                        : span;
+    s->now = now;
+    s->run++;
+    s->wake = wake;
+    s->wake_ctx = ctx;
+    s->n_woken = 0;
+    take_back(s);
+    if (nj_unlikely(!nj_shape_settled(s)))
+        follow_some(s);
+    nj_wheel_advance(&s->wheel, now, fire, s);
+    nj__tree_begin(s);
+    uint32_t n;
+    struct nj_paced *f;
+    while ((f = nj__serve(s, &n))) {
+        nj__paced_grant(s, f, n);
+        nj__paced_wake(s, f);
+    }
+    nj_shape_publish(s);
+    return s->n_woken;
+}
+
+nj_ns nj_shape_next(const struct nj_shape *s)
+{
+    if (s->root.state == NJ__READY || !nj_list_empty(&s->needy) || !nj_list_empty(&s->parked) ||
+        !nj_list_empty(&s->granted) || !nj_list_empty(&s->rich) || !nj_shape_settled(s))
+        return s->now;
+    nj_ns next = nj_wheel_next(&s->wheel);
+    return next < s->due ? next : s->due;
+}

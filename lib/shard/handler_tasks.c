@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Between HTTP/2 and the handlers of routes.
+ *
+ * A request that the parser finds is only noted with its connection (conn.c), for nothing that a
+ * handler does may happen inside HTTP/2's input. It is offered to the strategy when that has
+ * returned; what the handler said goes to the stream after it has left or parked.
+ */
+#include <stdlib.h>
+
+#include "conn/abuse_counts.h"
+#include "conn/conn.h"
+#include "shard/shard_internal.h"
+
+/* --- the strategy --------------------------------------------------------------------------- */
+
+static nj_ns clock_of(const struct nj_shard *s)
+{
+    return s->cfg.port.clock ? s->cfg.port.clock(s->cfg.port.clock_ctx) : 0;
+}
+
+static nj_ns ewyk_clock(void *shard)
+{
+    return clock_of(shard);
+}
+
+static void ewyk_log(void *shard, const char *line)
+{
+    const struct nj_shard *s = shard;
+    if (s->cfg.port.log)
+        s->cfg.port.log(s->cfg.port.log_ctx, line);
+}
+
+static bool submit(void *shard, struct nj_task *task)
+{
+    struct nj_shard *s = shard;
+    const struct nj_handlers *h = &s->handlers;
+
+    return h->port.submit(h->port.ctx, task);
+}
+
+static struct nj_ewyk *ewyk_new(struct nj_shard *s, nj_ns now)
+{
+    struct nj_ewyk_config c = {
+        .n_fibers_max = s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT,
+        .n_queue_max =
+            s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX,
+        .now = now,
+        .clock = s->cfg.port.clock ? ewyk_clock : NULL,
+        .submit = s->cfg.port.workers.submit ? submit : NULL,
+        .log = ewyk_log,
+        .ctx = s,
+        .would_block = NJ_EWYK_WOULD_BLOCK_COUNTED, /* handlers are told, see handler.h */
+    };
+    return nj_ewyk_new(&c);
+}
+
+static void withdraw(void *shard, struct nj_task *task)
+{
+    struct nj_shard *s = shard;
+    nj_ewyk_withdraw(s->handlers.ewyk, task); /* no other strategy has a queue */
+}
+
+static void call(void *shard, struct nj_task_class *route, void (*fn)(void *arg), void *arg)
+{
+    struct nj_shard *s = shard;
+    nj_ewyk_call(s->handlers.ewyk, route, fn, arg);
+}
+
+static void classes_init(struct nj_shard *s, uint32_t n)
+{
+    struct nj_task_class *c = s->handlers.classes;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct nj_route *route = nj_routes_at(s->cfg.routes, i);
+        nj_task_class_init(&c[i], nj_routes_name(s->cfg.routes, i), route->type);
+        c[i].pinned = route->pin_to_lcore;
+    }
+}
+
+bool nj__handlers_init(struct nj_shard *s, nj_ns now)
+{
+    struct nj_handlers *h = &s->handlers;
+    uint32_t n = nj_routes_count(s->cfg.routes);
+
+    nj__stacks_init(&h->stacks);
+    if (n == 0)
+        return true;
+    h->classes = calloc(n, sizeof *h->classes);
+    if (!h->classes)
+        return false;
+    classes_init(s, n);
+    struct nj_exchanges_config c = {
+        .txns = &s->txns,
+        .routes = s->cfg.routes,
+        .classes = h->classes,
+        .workers = &s->cfg.port.workers,
+        .withdraw = withdraw,
+        .call = s->cfg.strategy == NJ_RUN_EWYK ? call : NULL,
+        .strategy = s,
+    };
+    h->exchanges = s->txns.exchanges = nj_exchanges_new(&c, now);
+    if (!h->exchanges)
+        return false;
+    h->port = nj_exchanges_port(h->exchanges);
+    if (s->cfg.strategy != NJ_RUN_EWYK)
+        return true;
+    h->ewyk = ewyk_new(s, now);
+    return h->ewyk != NULL;
+}
+
+/* Inline, whatever it does to the shard. Who must not wait anyway is told so. */
+static enum nj_mode offer_pc(struct nj_task *task)
+{
+    enum nj_task_type type = task->class_of->declared;
+    bool tag = type == NJ_NON_BLOCKING || type == NJ_EITHER, before = tag && nj_tag_set();
+
+    task->ops->run(task);
+    if (tag)
+        nj_tag_restore(before);
+    return NJ_MODE_PC;
+}
+
+static enum nj_mode offer_pec(struct nj_shard *s, struct nj_task *task)
+{
+    if (s->cfg.port.workers.submit && submit(s, task))
+        return NJ_MODE_PEC_WORKER;
+    task->ops->reject(task);
+    return NJ_MODE_REJECTED;
+}
+
+/* The strategies that are here for comparison. */
+static void offer_otherwise(struct nj_shard *s, struct nj_task *task)
+{
+    struct nj_task_class *c = task->class_of; /* the task may be gone before we are back */
+    enum nj_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
+
+    if (mode != NJ_MODE_PEC_WORKER) /* which is counted when it is home */
+        nj_task_class_count(c, mode);
+}
+
+enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
+{
+    struct nj_task *task = nj_exchange_task(x);
+    struct nj_txn *t = nj_exchange_txn(x);
+
+    if (!s->handlers.ewyk)
+        return NJ_BEGIN_NOW;
+    switch (nj_task_type_now(task)) {
+    case NJ_NON_BLOCKING:
+    case NJ_OS_BLOCKING:
+        return NJ_BEGIN_NOW;
+    case NJ_EITHER: /* it can do without */
+        task->no_stack = !nj__stacks_may(s, t);
+        return NJ_BEGIN_NOW;
+    case NJ_BLOCKING:
+    case NJ_UNTYPED:
+    case NJ_N_TASK_TYPES:
+        break;
+    }
+    if (nj__stacks_may(s, t))
+        return NJ_BEGIN_NOW;
+    if (nj__stacks_wait(s, t))
+        return NJ_BEGIN_LATER;
+    nj__handlers_reject(s, x);
+    return NJ_BEGIN_NEVER;
+}
+
+void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
+{
+    nj_exchange_offered(x);
+    nj_ewyk_refuse(s->handlers.ewyk, nj_exchange_task(x));
+}
+
+nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
+{
+    struct nj_task *task = nj_exchange_task(x);
+    nj_ns begin = clock_of(s);
+
+    struct nj_txn *t = nj_exchange_txn(x);
+    t->stack_at = s->now;
+    task->client = t->requester;
+    nj_exchange_offered(x);
+    if (s->handlers.ewyk)
+        nj_ewyk_offer(s->handlers.ewyk, task);
+    else
+        offer_otherwise(s, task);
+    return clock_of(s) - begin;
+}
+
+/* --- later ---------------------------------------------------------------------------------- */
+
+void nj__handlers_settle(struct nj_shard *s, nj_ns now)
+{
+    if (s->handlers.exchanges)
+        nj_exchanges_settle(s->handlers.exchanges, now);
+}
+
+static uint32_t take_home(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+    struct nj_task *task[NJ_HANDLERS_POLL_MAX];
+
+    if (!s->cfg.port.workers.submit)
+        return 0;
+    uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
+    for (uint32_t i = 0; i < n; i++)
+        if (h->ewyk)
+            nj_ewyk_ran(h->ewyk, task[i]->class_of, task[i]->run_ns);
+        else
+            nj_task_class_count(task[i]->class_of, NJ_MODE_PEC_WORKER);
+    return n;
+}
+
+static void forget_counts(struct nj_shard *s)
+{
+    for (uint32_t i = 0; i < nj_routes_count(s->cfg.routes); i++)
+        nj_task_class_reset(&s->handlers.classes[i]);
+}
+
+uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges)
+        return 0;
+    nj_exchanges_tick(h->exchanges, now);
+    uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
+    n += take_home(s);
+    if (h->ewyk)
+        n += nj__stacks_run(s, now);
+    if (h->ewyk && now >= h->trim_at) {
+        h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
+        nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
+    }
+    return n + nj_exchanges_settle(h->exchanges, now);
+}
+
+void nj__handlers_flush(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (h->exchanges && s->cfg.port.workers.submit)
+        h->port.flush(h->port.ctx);
+}
+
+nj_ns nj__handlers_next(const struct nj_shard *s)
+{
+    const struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges)
+        return NJ_NEVER;
+    nj_ns next = nj_exchanges_next(h->exchanges);
+    nj_ns ewyk = h->ewyk ? nj_ewyk_next(h->ewyk) : NJ_NEVER;
+    nj_ns stacks = nj__stacks_next(s);
+    next = stacks < next ? stacks : next;
+    return ewyk < next ? ewyk : next;
+}
+
+bool nj__handlers_busy(const struct nj_shard *s)
+{
+    return s->handlers.exchanges && nj_exchanges_open(s->handlers.exchanges) > 0;
+}
+
+void nj__handlers_publish(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges)
+        return;
+    nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_open(h->exchanges));
+    if (atomic_load_explicit(&h->reset, memory_order_acquire)) {
+        forget_counts(s);
+        atomic_store_explicit(&h->reset, false, memory_order_release); /* who asked may see it */
+    }
+    if (!h->ewyk)
+        return;
+    struct nj_ewyk_gauges g = nj_ewyk_gauges(h->ewyk);
+    nj_count_n(&s->counters, NJ_C_handler_would_block, g.n_would_block - h->n_would_block);
+    h->n_would_block = g.n_would_block;
+    atomic_store_explicit(&h->n_fibers, g.n_fibers_in_use, memory_order_relaxed);
+    atomic_store_explicit(&h->n_fibers_high, g.n_fibers_high_water, memory_order_relaxed);
+    atomic_store_explicit(&h->n_waiting, g.n_waiting + h->stacks.n_waiting, memory_order_relaxed);
+}
+
+/* Each wait of theirs ends at once from now on, and they come to their end, or have had their
+ * turns. */
+static void end_fibers(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    nj_ewyk_stop(h->ewyk);
+    nj_ewyk_cancel(h->ewyk);
+    uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
+    uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_LEAVE_TURNS;
+    for (; n > 0 && !nj_ewyk_idle(h->ewyk); n--)
+        nj__handlers_run(s, s->now);
+    h->n_stuck = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
+}
+
+void nj__handlers_leave(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    if (!h->exchanges || h->n_stuck > 0)
+        return;
+    if (h->ewyk)
+        end_fibers(s);
+    nj_exchanges_settle(h->exchanges, s->now);
+}
+
+uint32_t nj_shard_stuck(const struct nj_shard *s, const char **route)
+{
+    const struct nj_handlers *h = &s->handlers;
+
+    if (h->n_stuck > 0)
+        *route = nj_ewyk_on_fiber(h->ewyk)->name;
+    return h->n_stuck;
+}
+
+void nj__handlers_fini(struct nj_shard *s)
+{
+    struct nj_handlers *h = &s->handlers;
+
+    while (h->n_stuck == 0 && nj__handlers_busy(s)) { /* workers have them: they come back */
+        take_home(s);
+        nj_exchanges_settle(h->exchanges, s->now);
+    }
+    if (h->n_stuck == 0) { /* else stacks refer to all of that: it is left behind with them */
+        if (h->ewyk)
+            nj_ewyk_free(h->ewyk);
+        nj_exchanges_free(h->exchanges);
+        free(h->classes);
+    }
+    h->ewyk = NULL;
+    h->exchanges = s->txns.exchanges = NULL;
+    h->classes = NULL;
+    h->n_stuck = 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shard/pool_telemetry.h"
+
+#include "base/assert.h"
+#include "shard/shard_internal.h"
+
+/* A pool of objects of connections: add it here, and ./dev bench memory counts it. */
+static const struct {
+    const char *name;
+    size_t at;
+} pools[NJ_SHARD_POOLS] = {
+    {"tcb", offsetof(struct nj_shard, tcp.tcbs)},
+    {"xfer", offsetof(struct nj_shard, tcp.xfers)},
+    {"syn", offsetof(struct nj_shard, tcp.syns)},
+    {"time_wait", offsetof(struct nj_shard, tcp.time_waits)},
+    {"run", offsetof(struct nj_shard, tcp.runs)},
+    {"conn", offsetof(struct nj_shard, conns)},
+    {"talk", offsetof(struct nj_shard, talks)},
+};
+
+const char *nj_shard_pool_name(uint32_t i)
+{
+    return pools[i].name;
+}
+
+const struct nj_pool *nj_shard_pool(const struct nj_shard *s, uint32_t i)
+{
+    NJ_ASSERT(i < NJ_SHARD_POOLS);
+    return (const struct nj_pool *)((const char *)s + pools[i].at);
+}
+
+uint64_t nj_shard_flow_bytes(const struct nj_shard *s)
+{
+    return ((uint64_t)s->tcp.flows.mask + 1) * sizeof *s->tcp.flows.entry;
+}
+
+void nj__memory_publish(struct nj_shard *s)
+{
+    for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++) {
+        const struct nj_pool *p = nj_shard_pool(s, i);
+        atomic_store_explicit(&s->pool_gauge[i].n_used, p->n_used, memory_order_relaxed);
+        atomic_store_explicit(&s->pool_gauge[i].n_high, p->n_touched, memory_order_relaxed);
+    }
+}

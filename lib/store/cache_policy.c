@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "store/cache_policy.h"
+
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "base/page_alloc.h"
+
+#define PAGE_BYTES 4096u
+#define WAYS       8u /* of a bucket of ghosts */
+
+_Static_assert(WAYS * sizeof(struct nj__cache_ghost) == NJ_CACHE_LINE, "a look, a cache line");
+
+static uint64_t ghost_bytes(const struct nj__cache_policy *p)
+{
+    return p->n_buckets * NJ_CACHE_LINE;
+}
+
+bool nj__cache_policy_init(struct nj__cache_policy *p, uint64_t n_bytes_max)
+{
+    NJ_CHECK(n_bytes_max >= PAGE_BYTES);
+    *p = (struct nj__cache_policy){
+        .n_bytes_max = n_bytes_max,
+        .small_max = n_bytes_max / NJ__CACHE_SMALL,
+    };
+    uint64_t n_pages = (n_bytes_max - p->small_max) / NJ__CACHE_GHOST_AGE / PAGE_BYTES;
+    p->ghost_window = n_pages < UINT32_MAX / 2 ? (uint32_t)n_pages : UINT32_MAX / 2;
+    p->n_buckets = n_bytes_max / NJ__CACHE_GHOSTS / NJ_CACHE_LINE + 1;
+    nj_list_init(&p->small.list);
+    nj_list_init(&p->main.list);
+    nj_list_init(&p->aside);
+    p->ghosts = nj_pages_map(ghost_bytes(p), 0);
+    return p->ghosts != NULL;
+}
+
+void nj__cache_policy_fini(struct nj__cache_policy *p)
+{
+    NJ_ASSERT(p->n_entries == 0);
+    nj_pages_unmap(p->ghosts, ghost_bytes(p));
+    p->ghosts = NULL;
+}
+
+/* --- ghosts ----------------------------------------------------------------------------------- */
+
+static struct nj__cache_ghost *bucket_of(struct nj__cache_policy *p, uint64_t fingerprint)
+{
+    uint64_t i = (uint64_t)(((unsigned __int128)fingerprint * p->n_buckets) >> 64);
+
+    return &p->ghosts[i * WAYS];
+}
+
+/* The upper half chooses the bucket. */
+static uint32_t short_of(uint64_t fingerprint)
+{
+    return (uint32_t)fingerprint | 1u;
+}
+
+static uint32_t age(const struct nj__cache_policy *p, const struct nj__cache_ghost *g)
+{
+    return g->fingerprint ? p->ghost_clock - g->stamp : UINT32_MAX;
+}
+
+/* It takes the place of the oldest of its bucket. */
+static void add_ghost(struct nj__cache_policy *p, const struct nj__cache_entry *e)
+{
+    struct nj__cache_ghost *oldest = bucket_of(p, e->fingerprint);
+
+    for (struct nj__cache_ghost *g = oldest + 1, *end = oldest + WAYS; g < end; g++)
+        if (age(p, g) > age(p, oldest))
+            oldest = g;
+    *oldest = (struct nj__cache_ghost){short_of(e->fingerprint), p->ghost_clock};
+    uint64_t n = (uint64_t)p->page_rest + e->n_bytes;
+    p->ghost_clock += (uint32_t)(n / PAGE_BYTES);
+    p->page_rest = n % PAGE_BYTES;
+}
+
+/* Was it among them? It is no more. */
+static bool take_ghost(struct nj__cache_policy *p, uint64_t fingerprint)
+{
+    struct nj__cache_ghost *bucket = bucket_of(p, fingerprint);
+
+    for (uint32_t i = 0; i < WAYS; i++) {
+        struct nj__cache_ghost *g = &bucket[i];
+        if (g->fingerprint != short_of(fingerprint))
+            continue;
+        bool is_young = age(p, g) <= p->ghost_window;
+        g->fingerprint = 0;
+        return is_young;
+    }
+    return false;
+}
+
+/* --- queues ----------------------------------------------------------------------------------- */
+
+static struct nj__cache_queue_of *queue_of(struct nj__cache_policy *p,
+                                           const struct nj__cache_entry *e)
+{
+    return e->queue == NJ__CACHE_SMALL_QUEUE ? &p->small : &p->main;
+}
+
+static void put(struct nj__cache_policy *p, struct nj__cache_entry *e, enum nj__cache_queue queue)
+{
+    e->queue = queue;
+    struct nj__cache_queue_of *q = queue_of(p, e);
+    q->n_bytes += e->n_bytes;
+    nj_list_push_back(&q->list, &e->node);
+}
+
+static void take(struct nj__cache_policy *p, struct nj__cache_entry *e)
+{
+    queue_of(p, e)->n_bytes -= e->n_bytes;
+    nj_list_del(&e->node);
+    e->queue = NJ__CACHE_NONE;
+    e->is_aside = false;
+}
+
+void nj__cache_policy_add(struct nj__cache_policy *p, struct nj__cache_entry *e,
+                          uint64_t fingerprint, uint32_t n_bytes)
+{
+    NJ_ASSERT(e->queue == NJ__CACHE_NONE);
+    e->fingerprint = fingerprint;
+    e->n_bytes = n_bytes;
+    e->n_uses = 0;
+    p->n_entries++;
+    if (e->is_pinned)
+        p->n_pinned_bytes += n_bytes;
+    put(p, e, take_ghost(p, fingerprint) ? NJ__CACHE_MAIN_QUEUE : NJ__CACHE_SMALL_QUEUE);
+}
+
+void nj__cache_policy_remove(struct nj__cache_policy *p, struct nj__cache_entry *e)
+{
+    if (e->queue == NJ__CACHE_NONE)
+        return;
+    take(p, e);
+    p->n_entries--;
+    if (e->is_pinned)
+        p->n_pinned_bytes -= e->n_bytes;
+}
+
+void nj__cache_policy_pin(struct nj__cache_policy *p, struct nj__cache_entry *e)
+{
+    NJ_ASSERT(!e->is_pinned);
+    e->is_pinned = true;
+    if (e->queue != NJ__CACHE_NONE)
+        p->n_pinned_bytes += e->n_bytes;
+}
+
+/* One that is aside comes back to where it was taken from: it is the next to be looked at. */
+void nj__cache_policy_unpin(struct nj__cache_policy *p, struct nj__cache_entry *e)
+{
+    NJ_ASSERT(e->is_pinned);
+    e->is_pinned = false;
+    if (e->queue == NJ__CACHE_NONE)
+        return;
+    p->n_pinned_bytes -= e->n_bytes;
+    if (!e->is_aside)
+        return;
+    e->is_aside = false;
+    nj_list_del(&e->node);
+    nj_list_push_back(queue_of(p, e)->list.next, &e->node);
+}
+
+static struct nj__cache_entry *oldest_of(struct nj__cache_queue_of *q)
+{
+    return nj_list_empty(&q->list) ? NULL
+                                   : nj_container_of(q->list.next, struct nj__cache_entry, node);
+}
+
+/* The next to be looked at, pinned ones put aside. NULL: there is none. */
+static struct nj__cache_entry *next_to_go(struct nj__cache_policy *p)
+{
+    for (;;) {
+        struct nj__cache_entry *e = NULL;
+        if (p->small.n_bytes > p->small_max)
+            e = oldest_of(&p->small);
+        if (!e)
+            e = oldest_of(&p->main);
+        if (!e)
+            e = oldest_of(&p->small);
+        if (!e || !e->is_pinned)
+            return e;
+        nj_list_del(&e->node);
+        nj_list_push_back(&p->aside, &e->node);
+        e->is_aside = true;
+    }
+}
+
+/* An entry that was used stays for another turn. */
+static bool stays(struct nj__cache_policy *p, struct nj__cache_entry *e)
+{
+    if (e->n_uses == 0)
+        return false;
+    e->n_uses = e->queue == NJ__CACHE_MAIN_QUEUE ? e->n_uses - 1 : 0;
+    take(p, e);
+    put(p, e, NJ__CACHE_MAIN_QUEUE);
+    return true;
+}
+
+struct nj__cache_entry *nj__cache_policy_victim(struct nj__cache_policy *p, uint64_t n_bytes)
+{
+    struct nj__cache_entry *e;
+
+    if (n_bytes > p->n_bytes_max || nj__cache_policy_fits(p, n_bytes))
+        return NULL;
+    for (uint32_t i = 0; (e = next_to_go(p)); i++)
+        if (i == NJ__CACHE_LOOKS_MAX || !stays(p, e))
+            break;
+    if (!e)
+        return NULL;
+    if (e->queue == NJ__CACHE_SMALL_QUEUE)
+        add_ghost(p, e);
+    nj__cache_policy_remove(p, e);
+    return e;
+}

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pieces are counted as lent from when they are handed out until they were buried, after their last
+ * reference was put. Then they are idle and can be lent again. A piece can be found while it is
+ * being filled, so that it is read once; it is lent to the thread that fills it.
+ *
+ * A piece that was read ahead is pinned while it is idle, too, until it is lent for the first time:
+ * evicted before that, it would be read twice.
+ */
+#include "store/chunk_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/attr.h"
+#include "store/file_read.h"
+
+struct piece {
+    struct nj_chunk chunk;
+    struct nj__grave grave;
+    struct nj__chunks *chunks;
+    struct nj_list chain; /* in its bucket, while it can be found */
+    struct nj_list of_file;
+    struct nj__cached cached; /* pinned while it is lent, or in the list `ahead` */
+    struct nj_list ahead;     /* until it is lent for the first time, if it was read ahead */
+    uint32_t since_s;         /* when that was, in c->now_s */
+    struct nj__file *file;    /* NULL: can't be found any more */
+    uint32_t n_room;
+    uint32_t place; /* its bucket */
+    bool is_filling;
+    bool is_idle;   /* nobody holds it */
+    bool is_used;   /* it was lent to a reader */
+    uint8_t *bytes; /* of the arena */
+};
+
+bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64_t cache_bytes,
+                     struct nj__file_cache *cache)
+{
+    c->key = key;
+    c->cache = cache;
+    c->shared = cache->shared;
+    c->lent_max = cache_bytes > NJ__CHUNK_BYTES_LEAST ? cache_bytes : NJ__CHUNK_BYTES_LEAST;
+    for (uint32_t i = 0; i < NJ__CHUNK_BUCKETS; i++)
+        nj_list_init(&c->buckets[i]);
+    nj_list_init(&c->ahead);
+    c->arena = nj__arena_new(c->lent_max);
+    return c->arena != NULL;
+}
+
+void nj__chunks_fini(struct nj__chunks *c)
+{
+    nj__arena_free(c->arena);
+}
+
+static void count_bytes(struct nj__chunks *c, int64_t by)
+{
+    nj__file_stat_add(&c->shared->stats.chunk_bytes, by);
+}
+
+static void count_lent(struct nj__chunks *c, const struct piece *p, int by)
+{
+    nj_add_relaxed(&c->n_lent, (uint32_t)by);
+    c->n_lent_bytes += (uint64_t)(by * (int64_t)p->n_room);
+    nj__file_stat_add(&c->shared->stats.chunk_lent_bytes, by * (int64_t)p->n_room);
+}
+
+static void free_memory(struct nj__grave *g)
+{
+    free(nj_container_of(g, struct piece, grave));
+}
+
+/* It can't be found any more. */
+static void leave_file(struct piece *p)
+{
+    struct nj__file *f = p->file;
+
+    nj_list_del(&p->chain);
+    nj_list_del(&p->of_file);
+    p->file = NULL;
+    if (f && nj_list_empty(&f->pieces))
+        nj__file_cache_no_pieces(p->chunks->cache, f);
+}
+
+static void count_ahead(struct nj__chunks *c, int64_t by)
+{
+    nj__file_stat_add(&c->shared->stats.ahead_bytes, by);
+}
+
+/* There is room for one more. */
+static bool may_enter_ahead(const struct nj__chunks *c)
+{
+    uint64_t n = nj_load_relaxed(&c->shared->stats.ahead_bytes);
+    return n + NJ_CHUNK_BYTES <= c->lent_max / NJ__CHUNK_AHEAD_SHARE;
+}
+
+static void enter_ahead(struct nj__chunks *c, struct piece *p)
+{
+    p->since_s = c->now_s;
+    nj_list_push_back(&c->ahead, &p->ahead);
+    count_ahead(c, p->n_room);
+}
+
+/* It was lent, or has waited for that for too long, or is to be freed. */
+static void leave_ahead(struct nj__chunks *c, struct piece *p)
+{
+    if (!nj_list_linked(&p->ahead))
+        return;
+    nj_list_del(&p->ahead);
+    count_ahead(c, -(int64_t)p->n_room);
+    if (p->is_idle)
+        nj__cache_policy_unpin(&c->shared->policy, &p->cached.entry);
+}
+
+static struct piece *oldest_ahead(const struct nj__chunks *c)
+{
+    return nj_list_empty(&c->ahead) ? NULL : nj_container_of(c->ahead.next, struct piece, ahead);
+}
+
+static void free_piece(struct piece *p)
+{
+    struct nj__chunks *c = p->chunks;
+
+    leave_ahead(c, p);
+    leave_file(p);
+    nj__cache_policy_remove(&c->shared->policy, &p->cached.entry);
+    count_bytes(c, -(int64_t)p->n_room);
+    if (!p->is_used)
+        nj__file_stat_add(&c->shared->stats.unused_bytes, p->chunk.n_bytes);
+    nj__arena_put(c->arena, p->bytes, p->n_room);
+    nj__shared_free(c->shared, &p->grave);
+}
+
+static void evict(struct nj__cached *cached)
+{
+    free_piece(nj_container_of(cached, struct piece, cached));
+}
+
+/* Lent pieces may take more than the budget. The policy then evicts a piece as soon as its last
+ * reader has returned it. */
+static void bury_piece(struct nj__grave *g)
+{
+    struct piece *p = nj_container_of(g, struct piece, grave);
+    struct nj__chunks *c = p->chunks;
+
+    count_lent(c, p, -1);
+    nj__file_stat_add(&c->shared->stats.chunk_returns, 1);
+    p->is_idle = true;
+    if (!nj_list_linked(&p->ahead))
+        nj__cache_policy_unpin(&c->shared->policy, &p->cached.entry);
+    if (!p->file)
+        free_piece(p);
+    nj__shared_make_room(c->shared, 0);
+}
+
+/* On whatever thread had the last reference: no system call here. */
+static void last_of_piece(struct nj_ref *ref)
+{
+    struct nj_chunk *chunk = nj_container_of(ref, struct nj_chunk, ref);
+    struct piece *p = nj_container_of(chunk, struct piece, chunk);
+
+    nj__shared_push(p->chunks->shared, &p->grave);
+}
+
+/* Who holds it goes on. */
+static void forget(struct piece *p)
+{
+    if (p->is_idle)
+        free_piece(p);
+    else
+        leave_file(p);
+}
+
+void nj__chunks_forget(struct nj__file *f)
+{
+    while (!nj_list_empty(&f->pieces))
+        forget(nj_container_of(f->pieces.next, struct piece, of_file));
+}
+
+void nj__chunks_clear(struct nj__chunks *c)
+{
+    for (uint32_t i = 0; i < NJ__CHUNK_BUCKETS; i++)
+        while (!nj_list_empty(&c->buckets[i]))
+            forget(nj_container_of(c->buckets[i].next, struct piece, chain));
+}
+
+/* The bucket of a piece. */
+static uint32_t place_of(const struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
+                         uint32_t n_room)
+{
+    struct {
+        const struct nj__file *file;
+        uint64_t offset, n_room;
+    } key = {f, offset, n_room};
+
+    return (uint32_t)(nj_hash(c->key, &key, sizeof key) % NJ__CHUNK_BUCKETS);
+}
+
+static struct piece *find(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
+                          uint32_t n_room)
+{
+    offset -= offset % n_room;
+    struct nj_list *bucket = &c->buckets[place_of(c, f, offset, n_room)];
+
+    for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
+        struct piece *p = nj_container_of(l, struct piece, chain);
+        if (p->file == f && p->chunk.offset == offset && p->n_room == n_room)
+            return p;
+    }
+    return NULL;
+}
+
+/* One more reference to what someone may be about to let go of for good. */
+static bool take_if_held(struct nj_ref *r)
+{
+    uint32_t n = nj_load_relaxed(&r->n);
+
+    while (n > 0)
+        if (atomic_compare_exchange_weak_explicit(&r->n, &n, n + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* False: it is on its way to be buried. */
+static bool lend(struct piece *p)
+{
+    if (p->is_filling)
+        return true; /* so far it is lent to its reader alone */
+    if (!p->is_idle)
+        return take_if_held(&p->chunk.ref);
+    leave_ahead(p->chunks, p);
+    p->is_idle = false;
+    nj__cache_policy_pin(&p->chunks->shared->policy, &p->cached.entry);
+    nj_ref_init(&p->chunk.ref, last_of_piece);
+    count_lent(p->chunks, p, 1);
+    return true;
+}
+
+/* The piece that is there, lent to the caller unless it is_filling. */
+static struct piece *find_and_lend(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
+                                   uint32_t n_room)
+{
+    struct piece *p = find(c, f, offset, n_room);
+
+    if (!p || lend(p))
+        return p;
+    /* Nobody holds it, and it has not been buried. */
+    nj__shared_bury(c->shared);
+    p = find(c, f, offset, n_room);
+    if (!p || lend(p))
+        return p;
+    forget(p); /* whoever put it last has not even reached the graveyard */
+    return NULL;
+}
+
+static uint32_t wish_of(const struct nj_file_job *job)
+{
+    return job->n_bytes > NJ_CHUNK_SMALL_BYTES ? NJ_CHUNK_BYTES : NJ_CHUNK_SMALL_BYTES;
+}
+
+/* The size of a new piece for who would like one of `wish`. */
+static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
+{
+    uint32_t most = NJ__CHUNK_TINY_BYTES;
+
+    if (c->n_lent_bytes <= c->lent_max / 4)
+        most = NJ_CHUNK_BYTES;
+    else if (c->n_lent_bytes <= c->lent_max / 2)
+        most = NJ_CHUNK_SMALL_BYTES;
+    return wish < most ? wish : most;
+}
+
+/* What is lent may lie so that no large block is free, and is not after so many evictions more:
+ * then a smaller one has to do. */
+#define EVICTIONS_MAX 8u
+
+/* Readers come before what nobody has asked for yet. False: there is none of that. */
+static bool evict_ahead(struct nj__chunks *c)
+{
+    for (struct nj_list *l = c->ahead.next; l != &c->ahead; l = l->next) {
+        struct piece *p = nj_container_of(l, struct piece, ahead);
+        if (p->is_idle) {
+            free_piece(p);
+            nj__file_stat_add(&c->shared->stats.evictions, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Memory for a piece, in place of what nobody holds. */
+static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
+{
+    uint64_t most = c->shared->policy.n_bytes_max;
+
+    if (!nj__cache_policy_fits(&c->shared->policy, n_room))
+        nj__shared_bury(c->shared);
+    if (c->n_lent_bytes + n_room > c->lent_max)
+        return NULL;
+    nj__shared_make_room(c->shared, n_room < most ? n_room : most);
+    uint8_t *bytes = nj__arena_take(c->arena, n_room);
+    bool is_tiny = n_room == NJ__CHUNK_TINY_BYTES; /* that is in any piece */
+    for (uint32_t i = 0; !bytes && (is_tiny || i < EVICTIONS_MAX); i++) {
+        if (!nj__shared_evict_one(c->shared) && !evict_ahead(c))
+            break;
+        bytes = nj__arena_take(c->arena, n_room);
+    }
+    return bytes;
+}
+
+/* A piece of the file at `offset`, lent to the caller, with nothing in it and not to be found. */
+static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
+                               uint32_t n_room, uint8_t *bytes)
+{
+    struct piece *p = malloc(sizeof *p);
+    if (!p) {
+        nj__arena_put(c->arena, bytes, n_room);
+        return NULL;
+    }
+    offset -= offset % n_room;
+    uint64_t n_left = f->object.size_bytes - offset;
+    p->chunk.offset = offset;
+    p->chunk.n_bytes = n_left < n_room ? (uint32_t)n_left : n_room;
+    p->chunk.bytes = p->bytes = bytes;
+    p->grave = (struct nj__grave){.bury = bury_piece, .free = free_memory};
+    p->chunks = c;
+    p->n_room = n_room;
+    p->file = NULL;
+    p->is_filling = true;
+    p->is_used = false;
+    p->is_idle = false;
+    p->cached = (struct nj__cached){.evict = evict};
+    nj_list_init(&p->chain);
+    nj_list_init(&p->of_file);
+    nj_list_init(&p->ahead);
+    nj_ref_init(&p->chunk.ref, last_of_piece);
+    count_bytes(c, n_room);
+    count_lent(c, p, 1);
+    return p;
+}
+
+/* Of the piece, whenever its file is opened. */
+static uint64_t fingerprint(const struct nj__chunks *c, const struct nj__file *f,
+                            const struct piece *p)
+{
+    uint64_t what[] = {f->id.dev, f->id.inode, (uint64_t)f->id.mtime_ns, p->chunk.offset,
+                       p->n_room};
+    return nj_hash(c->key, what, sizeof what);
+}
+
+static void publish(struct nj__chunks *c, struct nj__file *f, struct piece *p)
+{
+    struct nj__cache_policy *policy = &c->shared->policy;
+
+    p->file = f;
+    p->place = place_of(c, f, p->chunk.offset, p->n_room);
+    nj_list_push_back(&c->buckets[p->place], &p->chain);
+    nj__file_cache_has_pieces(c->cache, f);
+    nj_list_push_back(&f->pieces, &p->of_file);
+    nj__cache_policy_pin(policy, &p->cached.entry);
+    nj__cache_policy_add(policy, &p->cached.entry, fingerprint(c, f, p), p->n_room);
+}
+
+/* A small piece that lies in a larger one which is here needs no system call: that one, lent. */
+static struct piece *lend_larger(struct nj__chunks *c, const struct nj__file *f,
+                                 const struct piece *p)
+{
+    for (uint32_t n_room = 8 * p->n_room; n_room <= NJ_CHUNK_BYTES; n_room *= 8) {
+        struct piece *larger = find_and_lend(c, f, p->chunk.offset, n_room);
+        if (larger && !larger->is_filling) {
+            larger->is_used = true;
+            return larger;
+        }
+    }
+    return NULL;
+}
+
+/* Where a reader of `job` finds its piece: of the size that it wishes, or smaller. */
+static struct piece *look(struct nj__chunks *c, const struct nj__file *f,
+                          const struct nj_file_job *job)
+{
+    for (uint32_t size = wish_of(job); size >= NJ__CHUNK_TINY_BYTES; size /= 8) {
+        struct piece *p = find_and_lend(c, f, job->offset, size);
+        if (p)
+            return p;
+    }
+    return NULL;
+}
+
+/* With the lock: a piece that is here goes into the job, and one that is being filled is noted
+ * there. */
+static enum nj_file_result lend_to(struct nj__chunks *c, struct nj_file_job *job, struct piece *p)
+{
+    struct nj_file_store_stats *stats = &c->shared->stats;
+
+    if (p->is_filling) {
+        job->place = p->place;
+        job->seen = nj__chunks_fills(c, job->place);
+        nj__file_stat_add(&stats->waits_for_read, 1);
+        return NJ_FILE_BUSY;
+    }
+    nj__file_stat_add(&stats->chunk_hits, 1);
+    if (p->is_used) /* the first one is the one that it was read for */
+        nj__cache_policy_used(&p->cached.entry);
+    p->is_used = true;
+    leave_ahead(c, p);
+    job->chunk = &p->chunk;
+    return NJ_FILE_OK;
+}
+
+static enum nj_file_result no_memory(const struct nj__chunks *c, struct nj_file_job *job)
+{
+    struct nj_file_store_stats *stats = &c->shared->stats;
+
+    job->seen = nj_load_relaxed(&stats->chunk_returns);
+    nj__file_stat_add(&stats->waits, 1);
+    return NJ_FILE_NO_MEMORY;
+}
+
+static void set_fill(struct nj__fill *fill, struct piece *p, struct piece *from)
+{
+    *fill = (struct nj__fill){
+        .piece = p,
+        .from = from,
+        .out = p->bytes,
+        .n_room = p->n_room,
+        .n_bytes = p->chunk.n_bytes,
+        .offset = p->chunk.offset,
+        .place = p->place,
+    };
+}
+
+/* With the lock: a piece that is here goes into the job; else one has to be filled, or there is no
+ * piece. */
+static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *f,
+                                         struct nj_file_job *job, struct nj__fill *fill)
+{
+    struct nj_file_store_stats *stats = &c->shared->stats;
+    uint32_t n_room = room_for(c, wish_of(job));
+    struct piece *p = look(c, f, job);
+
+    if (p)
+        return lend_to(c, job, p);
+    if (f->has_changed) {
+        nj__file_stat_add(&stats->changed, 1);
+        return NJ_FILE_BROKEN;
+    }
+    uint8_t *bytes = make_room(c, n_room);
+    for (; !bytes && n_room > NJ__CHUNK_TINY_BYTES; bytes = make_room(c, n_room))
+        n_room /= 8;
+    if (!bytes)
+        return no_memory(c, job);
+    p = new_piece(c, f, job->offset, n_room, bytes);
+    if (!p)
+        return NJ_FILE_BROKEN; /* nobody could say when there is memory */
+    struct piece *from = lend_larger(c, f, p);
+    nj__file_stat_add(from ? &stats->chunk_hits : &stats->reads, 1);
+    nj__file_stat_add(&stats->read_bytes, from ? 0 : p->chunk.n_bytes);
+    publish(c, f, p);
+    set_fill(fill, p, from);
+    return NJ_FILE_OK;
+}
+
+bool nj__chunks_lend(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job)
+{
+    nj__shared_lock(c->shared);
+    struct piece *p = look(c, f, job);
+    if (p)
+        job->result = lend_to(c, job, p);
+    nj__shared_unlock(c->shared);
+    return p;
+}
+
+enum nj_file_result nj__chunks_begin(struct nj__chunks *c, struct nj__file *f,
+                                     struct nj_file_job *job, struct nj__fill *fill)
+{
+    *fill = (struct nj__fill){NULL};
+    nj__shared_lock(c->shared);
+    enum nj_file_result r = lend_or_begin(c, f, job, fill);
+    nj__shared_unlock(c->shared);
+    return r;
+}
+
+/* Those who wanted the piece meanwhile come again. */
+enum nj_file_result nj__chunks_end(struct nj__chunks *c, const struct nj__fill *fill, bool ok,
+                                   struct nj_file_job *job)
+{
+    struct piece *p = fill->piece;
+
+    nj__shared_lock(c->shared);
+    p->is_filling = false;
+    p->is_used = ok && job;
+    if (!ok)
+        forget(p);
+    nj_add_relaxed(&c->n_fills[p->place], 1);
+    nj__shared_unlock(c->shared);
+    if (fill->from)
+        nj_ref_put(&fill->from->chunk.ref);
+    if (ok && job) {
+        job->chunk = &p->chunk;
+        return NJ_FILE_OK;
+    }
+    nj_ref_put(&p->chunk.ref);
+    return NJ_FILE_BROKEN;
+}
+
+void nj__chunks_copy(const struct nj__fill *fill)
+{
+    const struct piece *from = fill->from;
+    memcpy(fill->out, from->bytes + (fill->offset - from->chunk.offset), fill->n_bytes);
+}
+
+/* Only what is free anyway is used, or held by nobody: readers come first. */
+static struct piece *new_ahead(struct nj__chunks *c, const struct nj__file *f, uint64_t offset)
+{
+    if (f->has_changed || room_for(c, NJ_CHUNK_BYTES) < NJ_CHUNK_BYTES || !may_enter_ahead(c))
+        return NULL;
+    uint8_t *bytes = make_room(c, NJ_CHUNK_BYTES);
+    return bytes ? new_piece(c, f, offset, NJ_CHUNK_BYTES, bytes) : NULL;
+}
+
+bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset, uint64_t end,
+                            struct nj__fill *fill)
+{
+    struct nj_file_store_stats *stats = &c->shared->stats;
+    struct piece *p = NULL;
+
+    NJ_ASSERT(offset % NJ_CHUNK_BYTES == 0 && end <= f->object.size_bytes);
+    nj__shared_lock(c->shared);
+    while (offset < end && find(c, f, offset, NJ_CHUNK_BYTES))
+        offset += NJ_CHUNK_BYTES;
+    if (offset < end)
+        p = new_ahead(c, f, offset);
+    if (p) {
+        publish(c, f, p);
+        enter_ahead(c, p);
+        set_fill(fill, p, NULL);
+        nj__file_stat_add(&stats->reads, 1);
+        nj__file_stat_add(&stats->ahead, 1);
+        nj__file_stat_add(&stats->read_bytes, p->chunk.n_bytes);
+    }
+    nj__shared_unlock(c->shared);
+    return p;
+}
+
+void nj__chunks_age(struct nj__chunks *c)
+{
+    struct piece *p;
+
+    nj__shared_lock(c->shared);
+    c->now_s++;
+    while ((p = oldest_ahead(c)) && c->now_s - p->since_s > NJ__CHUNK_AHEAD_S)
+        leave_ahead(c, p);
+    nj__shared_make_room(c->shared, 0);
+    nj__shared_unlock(c->shared);
+}
+
+enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
+                                    struct nj_file_job *job)
+{
+    struct nj__fill fill;
+    enum nj_file_result r = nj__chunks_begin(c, f, job, &fill);
+    bool ok = true;
+
+    if (!fill.piece)
+        return r;
+    if (fill.from)
+        nj__chunks_copy(&fill);
+    else
+        ok = nj__file_read_piece(f, fill.out, fill.n_bytes, fill.n_room, fill.offset);
+    r = nj__chunks_end(c, &fill, ok, job);
+    if (ok && !fill.from && fill.n_room == NJ_CHUNK_BYTES)
+        posix_fadvise(f->fd, (off_t)(fill.offset + fill.n_room), NJ__CHUNK_AHEAD_BYTES,
+                      POSIX_FADV_WILLNEED);
+    return r;
+}
+
+void nj__chunks_bury(struct nj__chunks *c)
+{
+    if (!nj__shared_has_dead(c->shared))
+        return;
+    nj__shared_lock(c->shared);
+    nj__shared_bury(c->shared);
+    nj__shared_unlock(c->shared);
+}
+
+int nj__chunks_populate(struct nj__chunks *c)
+{
+    nj__shared_lock(c->shared);
+    uint8_t *block = nj__arena_take_released(c->arena);
+    nj__shared_unlock(c->shared);
+    if (!block)
+        return -EAGAIN;
+    int rc = nj__arena_populate(block);
+    nj__shared_lock(c->shared);
+    if (rc == 0)
+        nj__arena_put_populated(c->arena, block);
+    else
+        nj__arena_put_released(c->arena, block);
+    nj__shared_unlock(c->shared);
+    return rc;
+}
+
+void nj__chunks_trim(struct nj__chunks *c)
+{
+    for (;;) {
+        nj__shared_lock(c->shared);
+        uint8_t *block = nj__arena_take_spare(c->arena);
+        nj__shared_unlock(c->shared);
+        if (!block)
+            return;
+        nj__arena_release(block);
+        nj__shared_lock(c->shared);
+        nj__arena_put_released(c->arena, block);
+        nj__shared_unlock(c->shared);
+    }
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cache by path, and the identity of a file. */
+#include "store/file_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomics.h"
+#include "base/attr.h"
+
+static int64_t to_ns(const struct timespec *ts)
+{
+    return (int64_t)ts->tv_sec * 1000000000 + ts->tv_nsec;
+}
+
+struct nj__file_id nj__file_id(const struct stat *st)
+{
+    return (struct nj__file_id){
+        .dev = st->st_dev,
+        .inode = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .mtime_ns = to_ns(&st->st_mtim),
+        .ctime_ns = to_ns(&st->st_ctim),
+        .mode = st->st_mode,
+        .uid = st->st_uid,
+        .gid = st->st_gid,
+        .n_links = st->st_nlink,
+    };
+}
+
+bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b)
+{
+    return a->dev == b->dev && a->inode == b->inode && a->size == b->size &&
+           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
+void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
+                         struct nj__shared *shared, uint32_t open_max)
+{
+    c->key = key;
+    c->shared = shared;
+    c->n_pieceless = c->n_open = 0;
+    c->open_max = open_max;
+    nj_list_init(&c->pieceless);
+    nj_list_init(&c->pieced);
+    nj_list_init(&c->open);
+    for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
+        nj_list_init(&c->buckets[i]);
+}
+
+struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
+{
+    uint64_t hash = nj_hash(c->key, path, strlen(path));
+    struct nj_list *bucket = &c->buckets[hash % NJ__FILE_BUCKETS];
+
+    for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
+        struct nj__file *f = nj_container_of(l, struct nj__file, chain);
+        if (f->hash == hash && strcmp(f->path, path) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+/* Memory that a small file pins, whole pages: this also bounds the number of tiny files. */
+static uint64_t cost_of(const struct nj__file *f, size_t n_path)
+{
+    return (f->object.size_bytes + sizeof *f + n_path + 4095) / 4096 * 4096;
+}
+
+static void leave_by_use(struct nj__file_cache *c, struct nj__file *f)
+{
+    nj_list_del(&f->by_use);
+    c->n_pieceless -= f->is_pieceless;
+    f->is_pieceless = false;
+}
+
+void nj__file_cache_has_pieces(struct nj__file_cache *c, struct nj__file *f)
+{
+    if (!f->is_pieceless)
+        return;
+    leave_by_use(c, f);
+    nj_list_push_back(&c->pieced, &f->by_use);
+}
+
+/* To the end of the list, of which the first one goes. */
+void nj__file_cache_no_pieces(struct nj__file_cache *c, struct nj__file *f)
+{
+    leave_by_use(c, f);
+    if (!f->path)
+        return;
+    f->is_pieceless = true;
+    nj_list_push_back(&c->pieceless, &f->by_use);
+    if (++c->n_pieceless > NJ__FILE_PIECELESS_MAX) {
+        nj__file_cache_drop(c, nj_container_of(c->pieceless.next, struct nj__file, by_use));
+        nj__file_stat_add(&c->shared->stats.evictions, 1);
+    }
+}
+
+void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f)
+{
+    nj__cache_policy_used(&f->cached.entry);
+    if (f->is_pieceless)
+        nj__file_cache_no_pieces(c, f);
+}
+
+void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
+{
+    if (!f->path)
+        return;
+    nj_list_del(&f->chain);
+    nj_list_del(&f->open);
+    leave_by_use(c, f);
+    c->n_open -= f->fd >= 0;
+    nj__cache_policy_remove(&c->shared->policy, &f->cached.entry);
+    nj__file_stat_add(&c->shared->stats.cached_files, -1);
+    nj__file_stat_add(&c->shared->stats.cached_bytes, -(int64_t)f->cost);
+    free(f->path);
+    f->path = NULL;
+    nj_ref_put(&f->object.ref);
+}
+
+static void evict(struct nj__cached *cached)
+{
+    struct nj__file *f = nj_container_of(cached, struct nj__file, cached);
+    nj__file_cache_drop(f->cache, f);
+}
+
+/* False: it is not kept, as there is no room for it. */
+static bool find_room(struct nj__file_cache *c, struct nj__file *f, size_t n_path)
+{
+    struct nj__cache_policy *p = &c->shared->policy;
+
+    f->cost = f->fd < 0 ? cost_of(f, n_path) : 0;
+    return f->fd >= 0 || (f->cost <= p->n_bytes_max && nj__shared_make_room(c->shared, f->cost));
+}
+
+void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f)
+{
+    size_t n_path = strlen(path);
+    struct nj__file *old = nj__file_cache_find(c, path);
+
+    if (old)
+        nj__file_cache_drop(c, old);
+    f->path = find_room(c, f, n_path) ? strdup(path) : NULL;
+    if (!f->path)
+        return;
+    f->hash = nj_hash(c->key, path, n_path);
+    f->cache = c;
+    nj__file_stat_add(&c->shared->stats.cached_files, 1);
+    nj__file_stat_add(&c->shared->stats.cached_bytes, (int64_t)f->cost);
+    nj_ref_take(&f->object.ref);
+    nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
+    f->looked_s = INT64_MIN / 2;
+    if (f->fd >= 0) {
+        nj_list_push_back(&c->open, &f->open);
+        nj__file_cache_no_pieces(c, f);
+        if (++c->n_open > c->open_max)
+            nj__file_cache_let_go(c, 1);
+        return;
+    }
+    f->cached.evict = evict;
+    nj__cache_policy_add(&c->shared->policy, &f->cached.entry, f->hash, (uint32_t)f->cost);
+}
+
+static struct nj__file *first_open(struct nj__file_cache *c)
+{
+    return nj_list_empty(&c->open) ? NULL : nj_container_of(c->open.next, struct nj__file, open);
+}
+
+/* By others than the cache: letting go of it would close nothing. Nobody takes the second reference
+ * of a file without the lock. */
+static bool is_held(const struct nj__file *f)
+{
+    return nj_load_relaxed(&f->object.ref.n) > 1;
+}
+
+/* The first one that was not used since it came here; else of those that were looked at the one
+ * that was used least. What was looked at is next again after the others. NULL: all are held. */
+static struct nj__file *least_useful(struct nj_list *list)
+{
+    struct nj__file *least = NULL;
+
+    for (uint32_t i = 0; i < NJ__FILE_LOOKS && !nj_list_empty(list); i++) {
+        struct nj__file *f = nj_container_of(list->next, struct nj__file, by_use);
+        nj_list_del(&f->by_use);
+        nj_list_push_back(list, &f->by_use);
+        if (is_held(f))
+            continue;
+        if (f->cached.entry.n_uses == 0)
+            return f;
+        f->cached.entry.n_uses--;
+        if (!least || f->cached.entry.n_uses < least->cached.entry.n_uses)
+            least = f;
+    }
+    return least;
+}
+
+bool nj__file_cache_let_go(struct nj__file_cache *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj__file *f = least_useful(&c->pieceless);
+        if (!f)
+            f = least_useful(&c->pieced);
+        if (!f)
+            return i > 0;
+        nj__file_cache_drop(c, f);
+        nj__file_stat_add(&c->shared->stats.evictions, 1);
+    }
+    return true;
+}
+
+struct nj__file *nj__file_cache_due(struct nj__file_cache *c, int64_t now_s)
+{
+    struct nj__file *f = first_open(c);
+
+    if (!f || now_s - f->looked_s < NJ__FILE_LOOK_S)
+        return NULL;
+    f->looked_s = now_s;
+    nj_list_del(&f->open);
+    nj_list_push_back(&c->open, &f->open);
+    nj_ref_take(&f->object.ref);
+    return f;
+}
+
+void nj__file_cache_clear(struct nj__file_cache *c)
+{
+    for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
+        while (!nj_list_empty(&c->buckets[i]))
+            nj__file_cache_drop(c, nj_container_of(c->buckets[i].next, struct nj__file, chain));
+}

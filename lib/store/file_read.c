@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What can be known of a file that somebody else may change meanwhile.
+ *
+ * Every write(2) and truncate(2) sets mtime and ctime before bytes change, so a look at the file
+ * after its bytes were read tells whether they are of the version that was opened. Times advance
+ * with the kernel's tick: a file changed a tick ago is left alone until that is over. mtime can be
+ * set back, ctime cannot; but ctime also changes with permissions, owners and names. Where one of
+ * those explains it, it is taken for that; a ctime that changed by itself may be a rewrite whose
+ * mtime was set back, so the file is given up. (So is one that was renamed or relabelled while it
+ * was sent: an error where none was needed, but no wrong bytes.)
+ *
+ * Not seen: a write(2) still under way that began before the file was opened, a store to a mapping
+ * whose page was dirty already, and a rewrite with its mtime set back and permissions changed
+ * between two looks.
+ */
+#include "store/file_read.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomics.h"
+#include "base/attr.h"
+#include "threads/os_clock.h"
+
+/* File times advance with the kernel's tick, 10 ms at the slowest, and lag by as much. */
+#define TICK_NS 20000000
+
+/* Not in linux/magic.h, for it is not in Linux. */
+#define ZFS_SUPER_MAGIC 0x2fc12fc1u
+
+static int64_t now_ns(void)
+{
+    /* Not the coarse clock: Linux 6.13 and later stamp files ahead of it. */
+    return (int64_t)nj_clock_ns(CLOCK_REALTIME);
+}
+
+bool nj__file_is_racy(const struct nj__file_id *id)
+{
+    return id->ctime_ns > now_ns() - TICK_NS;
+}
+
+static void wait_ns(int64_t n)
+{
+    struct timespec ts = {.tv_nsec = n};
+
+    while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+        ;
+}
+
+/* At least n_bytes, at most n_room. Returns 0, or an errno: EIO also where there are no more. */
+static int read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, uint64_t offset)
+{
+    uint32_t n_waits = 0;
+
+    for (uint64_t n_got = 0; n_got < n_bytes;) {
+        ssize_t n = pread(fd, out + n_got, n_room - n_got, (off_t)(offset + n_got));
+        if (n > 0) {
+            n_got += (uint64_t)n;
+            continue;
+        }
+        int err = n < 0 ? errno : EIO;
+        if (nj__file_lacks_memory(err) && n_waits++ < NJ__FILE_READ_WAITS)
+            wait_ns(NJ__FILE_READ_WAIT_NS);
+        else if (err != EINTR)
+            return err;
+    }
+    return 0;
+}
+
+bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+{
+    return read_some(fd, out, n_bytes, n_bytes, offset) == 0;
+}
+
+bool nj__file_is_local(int fd)
+{
+    static const uint32_t local[] = {EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
+                                     F2FS_SUPER_MAGIC,      TMPFS_MAGIC,          RAMFS_MAGIC,
+                                     SQUASHFS_MAGIC,        ISOFS_SUPER_MAGIC,    MSDOS_SUPER_MAGIC,
+                                     OVERLAYFS_SUPER_MAGIC, REISERFS_SUPER_MAGIC, ZFS_SUPER_MAGIC};
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(local); i++)
+        if ((uint32_t)fs.f_type == local[i])
+            return true;
+    return false;
+}
+
+/* Pieces of a file that was changed just before it was opened may be of two versions with the same
+ * times: none is read before a change would show, TICK_NS later at most. */
+static void settle(const struct nj__file *f)
+{
+    int64_t n = f->id.ctime_ns + TICK_NS - now_ns();
+
+    if (f->object.is_racy && n > 0 && n <= TICK_NS)
+        wait_ns(n);
+}
+
+/* A change of these comes with one of ctime, and explains it. */
+static bool has_other_rights(const struct nj__file_id *then, const struct nj__file_id *now)
+{
+    return then->mode != now->mode || then->uid != now->uid || then->gid != now->gid ||
+           then->n_links != now->n_links;
+}
+
+static uint32_t n_seen(struct nj__file *f)
+{
+    nj__shared_lock(f->shared);
+    uint32_t n = f->n_seen;
+    nj__shared_unlock(f->shared);
+    return n;
+}
+
+enum verdict { SAME, CHANGED, LOOK_AGAIN };
+
+/* With the lock: a look that was begun at f->n_seen == `n` found the file as `now`. Looks are
+ * judged one after the other, each against the one before. When the look of another thread saw a
+ * change meanwhile, nobody can tell which of the two was first. */
+static enum verdict judge(struct nj__file *f, const struct nj__file_id *now, uint32_t n)
+{
+    bool same_ctime = now->ctime_ns == f->seen.ctime_ns;
+
+    if (f->has_changed)
+        return CHANGED;
+    if (n != f->n_seen)
+        return same_ctime ? SAME : LOOK_AGAIN;
+    if (has_other_rights(&f->seen, now)) {
+        f->seen = *now;
+        f->n_seen++;
+        return SAME;
+    }
+    f->has_changed = !same_ctime;
+    return same_ctime ? SAME : CHANGED;
+}
+
+/* A look is taken again only after one of another thread has been judged: once for each that reads
+ * there at the same time. */
+bool nj__file_is_unchanged(struct nj__file *f)
+{
+    enum verdict v = LOOK_AGAIN;
+
+    while (v == LOOK_AGAIN) {
+        uint32_t n = n_seen(f);
+        struct stat st;
+        if (fstat(f->fd, &st) < 0)
+            return false;
+        struct nj__file_id now = nj__file_id(&st);
+        if (now.size != f->id.size || now.mtime_ns != f->id.mtime_ns)
+            return false;
+        nj__shared_lock(f->shared);
+        v = judge(f, &now, n);
+        nj__shared_unlock(f->shared);
+    }
+    return v == SAME;
+}
+
+void nj__file_spoil(struct nj__file *f)
+{
+    nj__shared_lock(f->shared);
+    f->has_changed = true;
+    nj__shared_unlock(f->shared);
+    nj__file_stat_add(&f->shared->stats.changed, 1);
+}
+
+bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
+                         uint64_t offset)
+{
+    settle(f);
+    int err = read_some(f->fd, out, n_bytes, n_room, offset);
+    bool ok = err == 0 && nj__file_is_unchanged(f);
+    if (!ok && !nj__file_lacks_memory(err))
+        nj__file_spoil(f);
+    nj_store_relaxed(&f->is_settled, true);
+    if (ok)
+        nj_store_relaxed(&f->is_put_off, false);
+    return ok;
+}

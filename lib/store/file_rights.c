@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * setfsuid(2) from 0 to another user takes CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and their like
+ * from the effective capabilities of the thread, and back to 0 returns those that are permitted
+ * (capabilities(7)). CAP_SETUID and CAP_SETGID stay, so the way back is open. setfsuid(2) tells
+ * nothing of a failure: what came of it is asked.
+ */
+#include "store/file_rights.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+/* An id that is none: the call changes nothing and returns the one there is (setfsuid(2)). */
+#define ASK ((uid_t)-1)
+
+/* In the place of the groups of a thread that has given them up: it is told from what the process
+ * sets meanwhile, in all threads. */
+static const gid_t no_groups[] = {NJ_NOBODY};
+
+/* The groups that a thread has given up, besides its own one. */
+struct groups {
+    int n;
+    gid_t list[];
+};
+
+static struct {
+    pthread_once_t once;
+    pthread_key_t key; /* struct groups of the thread */
+    int err;
+} kept = {.once = PTHREAD_ONCE_INIT};
+
+/* The thread has given up rights that it has not taken back. What they are now the system tells:
+ * the process may change those of all threads at any time (setxid of libc). */
+static _Thread_local bool has_given_up;
+
+static void make_key(void)
+{
+    kept.err = pthread_key_create(&kept.key, free);
+}
+
+static bool has_no_groups(void)
+{
+    gid_t g;
+    int n = getgroups(1, &g);
+
+    return n == 0 || (n == 1 && g == no_groups[0]);
+}
+
+/* To be taken back. False: they could not be read. */
+static bool keep_groups(void)
+{
+    int n = getgroups(0, NULL);
+    struct groups *g = n < 0 ? NULL : malloc(sizeof *g + (size_t)n * sizeof g->list[0]);
+
+    if (g)
+        g->n = n > 0 ? getgroups(n, g->list) : 0;
+    void *before = pthread_getspecific(kept.key);
+    if (!g || g->n < 0 || pthread_setspecific(kept.key, g) != 0) {
+        free(g);
+        return false;
+    }
+    free(before);
+    return true;
+}
+
+/* glibc's setgroups() would do it to all threads. */
+static bool set_groups(int n, const gid_t *list)
+{
+    return syscall(SYS_setgroups, n, list) == 0;
+}
+
+static bool acts_as(uid_t uid, gid_t gid)
+{
+    return (uid_t)setfsuid(ASK) == uid && (gid_t)setfsgid(ASK) == gid;
+}
+
+/* The kernel leaves capabilities as they are where SECBIT_NO_SETUID_FIXUP is set. */
+static bool may_read_all(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+
+    if (syscall(SYS_capget, &header, caps) != 0)
+        return true;
+    return caps[0].effective & (1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
+}
+
+/* To the user, the group and the groups of the process. Where that may not set groups any more, the
+ * thread stays in none until it may. */
+static void take_back(void)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    const struct groups *g = pthread_getspecific(kept.key);
+    gid_t now;
+
+    setfsuid(uid);
+    setfsgid(gid);
+    has_given_up = false;
+    if (getgroups(1, &now) == 1 && now == no_groups[0] && !set_groups(g->n, g->list)) {
+        NJ_CHECK(errno == EPERM); /* a handler must not run without the groups of the process */
+        has_given_up = true;
+    }
+    NJ_CHECK(acts_as(uid, gid)); /* ... nor with the rights of others */
+}
+
+static bool give_up(void)
+{
+    bool again = has_given_up && has_no_groups();
+
+    pthread_once(&kept.once, make_key);
+    if (kept.err || (!again && !keep_groups()))
+        return false;
+    if (!has_no_groups() && !set_groups(1, no_groups))
+        return false;
+    has_given_up = true;
+    setfsgid(NJ_NOBODY);
+    setfsuid(NJ_NOBODY);
+    if (nj_file_rights_are_others())
+        return true;
+    take_back();
+    return false;
+}
+
+bool nj_file_rights_are_others(void)
+{
+    uid_t uid = geteuid();
+
+    if (uid != 0)
+        return acts_as(uid, getegid());
+    return acts_as(NJ_NOBODY, NJ_NOBODY) && has_no_groups() && !may_read_all();
+}
+
+bool nj_file_rights_use_others(void)
+{
+    return nj_file_rights_are_others() || (geteuid() == 0 && give_up());
+}
+
+void nj_file_rights_use_own(void)
+{
+    if (has_given_up)
+        take_back();
+}
+
+bool nj_file_rights_reach(const char *folder)
+{
+    struct stat st;
+    return geteuid() != 0 || stat(folder, &st) != 0 || (st.st_mode & S_IXOTH) != 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two policies are one flag of openat2(2) each. The third, links whose owner is also the owner of
+ * what they lead to, is walked by hand: every step opens one name in a folder that is already held,
+ * so nobody can put something else in the place of what was looked at. A link is read through a
+ * descriptor of its own; the owner that counts is that of the descriptor at the end.
+ */
+#include "store/file_root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "threads/os_clock.h"
+
+/* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
+#define OPEN_TRIES 4
+/* How often the root is looked up by its name. */
+#define LOOK_MS    1000
+/* Links followed on a walk; Linux follows 40, too. */
+#define LINKS_MAX  40u
+
+static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolve)
+{
+    struct open_how how = {
+        .flags = flags | O_CLOEXEC,
+        .resolve = resolve | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+    int fd = -1;
+
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        fd = (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+            break;
+    }
+    return fd;
+}
+
+static int64_t now_ms(void)
+{
+    return (int64_t)(nj_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_MS);
+}
+
+static int fail(int err, char *out, size_t n_out, const char *what, const char *root)
+{
+    snprintf(out, n_out, "%s: %s: %s", root, what, strerror(err));
+    return -err;
+}
+
+int nj__root_open(struct nj__root *r, const char *path, enum nj_symlinks symlinks, char *err,
+                  size_t n_err)
+{
+    int root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0)
+        return fail(errno, err, n_err, "can't open the root folder", path);
+
+    int fd = open_at(root_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+    int open_errno = errno;
+    if (fd < 0) {
+        close(root_fd);
+        return fail(open_errno, err, n_err,
+                    open_errno == ENOSYS ? "openat2 is missing (Linux 5.6 or later is needed)"
+                                         : "can't read the root folder",
+                    path);
+    }
+    close(fd);
+    *r = (struct nj__root){
+        .path = strdup(path), .fd = root_fd, .symlinks = symlinks, .looked_at_ms = now_ms()};
+    if (r->path)
+        return 0;
+    close(root_fd);
+    return fail(ENOMEM, err, n_err, "can't remember the root folder", path);
+}
+
+void nj__root_close(struct nj__root *r)
+{
+    close(r->fd);
+    free(r->path);
+}
+
+/* While there is nothing under the root's name, what was there goes on being served. dup3(2)
+ * changes what the descriptor stands for in one step: a call that another thread has begun goes on
+ * in the old folder, the next one is in the new one. A walk that returns to the root by ".." may go
+ * on in the new one, too. */
+static void follow_name(struct nj__root *r)
+{
+    struct stat now, held;
+
+    if (stat(r->path, &now) < 0 || fstat(r->fd, &held) < 0 ||
+        (now.st_dev == held.st_dev && now.st_ino == held.st_ino))
+        return;
+    int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)dup3(fd, r->fd, O_CLOEXEC); /* if it fails, the old one stays */
+    close(fd);
+}
+
+/* A new release is often put in place by changing what the root's name stands for: go there. One
+ * thread looks at a time: if the file system of that name does not answer, no other is lost. */
+static void look_again(struct nj__root *r)
+{
+    int64_t then = nj_load_relaxed(&r->looked_at_ms);
+
+    if (now_ms() - then < LOOK_MS ||
+        !atomic_compare_exchange_strong_explicit(&r->looked_at_ms, &then, INT64_MAX,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return;
+    follow_name(r);
+    nj_store_relaxed(&r->looked_at_ms, now_ms());
+}
+
+struct walk {
+    int dirs[NJ__ROOT_DEPTH_MAX]; /* [0] is the root's, the others are ours */
+    uint32_t depth;
+    char rest[NJ_PATH_MAX]; /* of the path, from here */
+    uint32_t n_followed, n_open_links;
+    struct {
+        uid_t owner;
+        size_t n_rest; /* where it leads is known when no more than so much is left */
+    } link[LINKS_MAX];
+};
+
+static void walk_end(struct walk *w)
+{
+    while (w->depth > 0)
+        close(w->dirs[w->depth--]);
+}
+
+/* Cut the first name off the rest. False: there is none. */
+static bool next_name(struct walk *w, char *name)
+{
+    size_t from = strspn(w->rest, "/"), n = strcspn(w->rest + from, "/");
+
+    if (n == 0)
+        return false;
+    memcpy(name, w->rest + from, n);
+    name[n] = '\0';
+    from += n;
+    from += strspn(w->rest + from, "/");
+    memmove(w->rest, w->rest + from, strlen(w->rest + from) + 1);
+    return true;
+}
+
+/* `name`, in the folder at hand, should be a link: put where it leads in front of the rest. */
+static int follow(struct walk *w, const char *name)
+{
+    char target[NJ_PATH_MAX];
+    struct stat st;
+    int fd = open_at(w->dirs[w->depth], name, O_PATH | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return -errno;
+
+    int rc = 0;
+    ssize_t n = -1;
+    if (fstat(fd, &st) < 0 || (n = readlinkat(fd, "", target, sizeof target)) < 0)
+        rc = -errno; /* also when it is no link any more */
+    close(fd);
+    if (rc < 0)
+        return rc;
+    size_t n_target = (size_t)n, n_rest = strlen(w->rest);
+    if (n_target == 0 || target[0] == '/')
+        return -EXDEV;
+    if (w->n_followed++ == LINKS_MAX)
+        return -ELOOP;
+    if (n_target + 1 + n_rest >= sizeof w->rest)
+        return -ENAMETOOLONG;
+    memmove(w->rest + n_target + 1, w->rest, n_rest + 1);
+    memcpy(w->rest, target, n_target);
+    w->rest[n_target] = '/';
+    w->link[w->n_open_links].owner = st.st_uid;
+    w->link[w->n_open_links++].n_rest = n_rest;
+    return 0;
+}
+
+/* `fd` is where we are: it is what those links lead to of which nothing is left. */
+static int check_owners(struct walk *w, int fd)
+{
+    struct stat st;
+    size_t n_rest = strlen(w->rest + strspn(w->rest, "/"));
+
+    if (w->n_open_links == 0 || n_rest > w->link[w->n_open_links - 1].n_rest)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    while (w->n_open_links > 0 && n_rest <= w->link[w->n_open_links - 1].n_rest)
+        if (w->link[--w->n_open_links].owner != st.st_uid)
+            return -ELOOP;
+    return 0;
+}
+
+/* Into a folder or out of it. */
+static int step(struct walk *w, const char *name)
+{
+    if (strcmp(name, "..") == 0) {
+        if (w->depth == 0)
+            return -EXDEV;
+        close(w->dirs[w->depth--]);
+    } else if (strcmp(name, ".") != 0) {
+        if (w->depth + 1 == NJ__ROOT_DEPTH_MAX)
+            return -ENAMETOOLONG;
+        int fd = open_at(w->dirs[w->depth], name, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+        if (fd < 0)
+            return errno == ELOOP ? follow(w, name) : -errno;
+        w->dirs[++w->depth] = fd;
+    }
+    return check_owners(w, w->dirs[w->depth]);
+}
+
+/* Open what the rest of the path names, which is one name or nothing. -ELOOP may mean a link, which
+ * was then put into the rest. */
+static int arrive(struct walk *w, const char *name, uint64_t flags)
+{
+    int fd = open_at(w->dirs[w->depth], name, flags, RESOLVE_NO_SYMLINKS);
+    if (fd < 0)
+        return -errno;
+    int rc = check_owners(w, fd);
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
+static int walk_to(struct walk *w, uint64_t flags)
+{
+    char name[NJ_PATH_MAX];
+
+    while (next_name(w, name)) {
+        int rc;
+        bool is_last = w->rest[0] == '\0' && strcmp(name, "..") != 0 && strcmp(name, ".") != 0;
+        if (is_last) {
+            uint32_t n_open = w->n_open_links;
+            rc = arrive(w, name, flags);
+            /* A link, and not a refusal of check_owners(), which takes links off. */
+            if (rc == -ELOOP && w->n_open_links == n_open)
+                rc = follow(w, name);
+            else
+                return rc;
+        } else {
+            rc = step(w, name);
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return arrive(w, ".", flags);
+}
+
+static int get_by_owner(struct nj__root *r, const char *path, uint64_t flags)
+{
+    struct walk w = {.dirs = {r->fd}};
+    int fd = open_at(r->fd, path, flags, RESOLVE_NO_SYMLINKS);
+
+    if (fd >= 0 || errno != ELOOP)
+        return fd;
+    NJ_ASSERT(strlen(path) < sizeof w.rest);
+    strcpy(w.rest, path);
+    int rc = walk_to(&w, flags);
+    walk_end(&w);
+    if (rc >= 0)
+        return rc;
+    errno = -rc;
+    return -1;
+}
+
+int nj__root_get(struct nj__root *r, const char *path, uint64_t flags)
+{
+    look_again(r);
+    path = path[0] ? path : ".";
+    if (r->symlinks == NJ_SYMLINKS_OWNER)
+        return get_by_owner(r, path, flags);
+    return open_at(r->fd, path, flags, r->symlinks == NJ_SYMLINKS_NONE ? RESOLVE_NO_SYMLINKS : 0);
+}

@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening, reading and freeing of files. */
+#include "store/file_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/attr.h"
+#include "base/page_alloc.h"
+#include "http/files/dir_listing.h"
+#include "http/proto/negotiate.h"
+#include "store/chunk_cache.h"
+#include "store/dir_reader.h"
+#include "store/file_cache.h"
+#include "store/file_read.h"
+#include "store/file_rights.h"
+#include "store/file_root.h"
+#include "store/open_files.h"
+#include "threads/os_clock.h"
+
+/* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
+ * that is used up, files larger than a chunk are read in chunks. */
+#define LENT_BYTES_MAX  (256u * 1024u * 1024u)
+/* From here on contents get pages of their own, which go back to the system when they are freed. */
+#define OWN_PAGES_BYTES (128u * 1024u)
+/* When descriptors run out so many are given up at once. */
+#define FDS_GIVEN_UP    8u
+
+struct nj_file_store {
+    struct nj_hash_key key; /* here alone: see base/pages.h */
+    struct nj__root root;
+    bool as_others;
+    uint32_t n_spare_fds;
+    struct nj__shared shared;
+    _Atomic uint32_t n_files;
+    _Atomic uint64_t n_closed; /* files that gave their descriptors back */
+    struct nj__file_cache cache;
+    _Atomic int64_t looked_at_s; /* for deleted files; INT64_MAX while a thread looks */
+    struct nj__chunks chunks;
+};
+
+int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
+                       char *err, size_t n_err)
+{
+    struct nj__root root;
+    int rc = nj__root_open(&root, options->root, options->symlinks, err, n_err);
+    if (rc < 0)
+        return rc;
+
+    struct nj_file_store *s = nj_pages_map(sizeof *s, 0); /* has keys */
+    if (!s || getrandom(s->key.b, sizeof s->key.b, 0) != sizeof s->key.b) {
+        nj_pages_unmap(s, sizeof *s);
+        nj__root_close(&root);
+        snprintf(err, n_err, "%s: can't set up the file cache: out of memory", options->root);
+        return -ENOMEM;
+    }
+    s->root = root;
+    s->as_others = options->as_others;
+    s->n_spare_fds = nj__fds_spare(options);
+    uint64_t n_bytes =
+        options->cache_bytes > NJ__CACHE_BYTES_LEAST ? options->cache_bytes : NJ__CACHE_BYTES_LEAST;
+    bool ok = nj__shared_init(&s->shared, n_bytes);
+    nj__file_cache_init(&s->cache, &s->key, &s->shared, nj__fds_kept_max(s->n_spare_fds));
+    ok = nj__chunks_init(&s->chunks, &s->key, n_bytes, &s->cache) && ok;
+    if (!ok) {
+        nj__chunks_fini(&s->chunks);
+        nj__shared_fini(&s->shared);
+        nj__root_close(&s->root);
+        nj_pages_unmap(s, sizeof *s);
+        snprintf(err, n_err, "%s: no memory for files: choose a smaller --cache", options->root);
+        return -ENOMEM;
+    }
+    *out = s;
+    return 0;
+}
+
+static void count_files(struct nj_file_store *s, int by)
+{
+    nj_add_relaxed(&s->n_files, (uint32_t)by);
+}
+
+struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
+{
+    return &s->chunks;
+}
+
+uint32_t nj_file_store_objects(const struct nj_file_store *s)
+{
+    return nj_load_relaxed(&s->n_files) + nj_load_relaxed(&s->chunks.n_lent);
+}
+
+bool nj_file_store_has_news(struct nj_file_store *s, const struct nj_file_job *job)
+{
+    if (job->result == NJ_FILE_BUSY)
+        return nj__chunks_fills(&s->chunks, job->place) != job->seen;
+    return nj_load_relaxed(&s->shared.stats.chunk_returns) != job->seen ||
+           nj__shared_has_dead(&s->shared);
+}
+
+const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *s)
+{
+    return &s->shared.stats;
+}
+
+static bool is_deleted(const struct nj__file *f)
+{
+    struct stat st;
+
+    return fstat(f->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static void drop_from_cache(struct nj_file_store *s, struct nj__file *f)
+{
+    nj__shared_lock(&s->shared);
+    nj__file_cache_drop(&s->cache, f);
+    nj__shared_unlock(&s->shared);
+}
+
+static struct nj__file *next_to_look_at(struct nj_file_store *s, int64_t now_s)
+{
+    nj__shared_lock(&s->shared);
+    struct nj__file *f = nj__file_cache_due(&s->cache, now_s);
+    nj__shared_unlock(&s->shared);
+    return f;
+}
+
+/* One thread at a time: on a disk that does not answer, no other is lost. */
+static void drop_deleted(struct nj_file_store *s, int64_t now_s)
+{
+    int64_t then = nj_load_relaxed(&s->looked_at_s);
+    struct nj__file *f;
+
+    if (now_s <= then ||
+        !atomic_compare_exchange_strong_explicit(&s->looked_at_s, &then, INT64_MAX,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return;
+    while ((f = next_to_look_at(s, now_s))) {
+        if (is_deleted(f))
+            drop_from_cache(s, f);
+        nj_ref_put(&f->object.ref);
+    }
+    nj_store_relaxed(&s->looked_at_s, now_s);
+}
+
+void nj_file_store_bury(void *store)
+{
+    struct nj_file_store *s = store;
+
+    nj__chunks_bury(&s->chunks);
+    nj__shared_close(&s->shared);
+}
+
+void nj_file_store_tidy(void *store)
+{
+    struct nj_file_store *s = store;
+
+    nj__chunks_age(&s->chunks);
+    drop_deleted(s, (int64_t)(nj_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_SEC));
+    nj_file_store_bury(s);
+    nj__chunks_trim(&s->chunks);
+}
+
+/* Files. */
+
+/* An empty file has bytes too: not NULL. */
+static uint8_t *new_memory(uint64_t n_bytes)
+{
+    if (n_bytes < OWN_PAGES_BYTES)
+        return malloc(n_bytes > 0 ? n_bytes : 1);
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void free_memory(uint8_t *memory, uint64_t n_bytes)
+{
+    if (memory && n_bytes >= OWN_PAGES_BYTES)
+        munmap(memory, n_bytes);
+    else
+        free(memory);
+}
+
+/* So many bytes more are for contents in memory, cached or only lent. False: then there would be
+ * more than `most`, and nothing was counted. */
+static bool reserve(struct nj_file_store *s, uint64_t n_bytes, uint64_t most)
+{
+    _Atomic uint64_t *all = &s->shared.stats.whole_bytes;
+    uint64_t n = nj_load_relaxed(all);
+
+    do {
+        uint64_t others = nj_load_relaxed(&s->shared.stats.chunk_bytes);
+        if (most != UINT64_MAX && n + n_bytes + others > most)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(all, &n, n + n_bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+static void give_back(struct nj_file_store *s, uint64_t n_bytes)
+{
+    nj__file_stat_add(&s->shared.stats.whole_bytes, -(int64_t)n_bytes);
+}
+
+static struct nj_file_store *store_of(const struct nj__file *f)
+{
+    return nj_container_of(f->shared, struct nj_file_store, shared);
+}
+
+static void bury_file(struct nj__grave *g)
+{
+    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+
+    nj__chunks_forget(f);
+    count_files(store_of(f), -1);
+    if (f->memory)
+        give_back(store_of(f), f->id.size);
+    nj__shared_free(f->shared, g);
+}
+
+static void free_file(struct nj__grave *g)
+{
+    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+
+    if (f->fd >= 0) {
+        close(f->fd);
+        nj_add_relaxed(&store_of(f)->n_closed, 1);
+    }
+    free_memory(f->memory, f->id.size);
+    free(f);
+}
+
+/* On whatever thread had the last reference: no system call here. */
+static void last_of_file(struct nj_ref *ref)
+{
+    struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
+    struct nj__file *f = nj_container_of(o, struct nj__file, object);
+
+    nj__shared_push(f->shared, &f->grave);
+}
+
+static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_id *id)
+{
+    struct nj__file *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    nj_ref_init(&f->object.ref, last_of_file);
+    f->object.size_bytes = id->size;
+    f->object.mtime_ns = id->mtime_ns;
+    f->grave.bury = bury_file;
+    f->grave.free = free_file;
+    f->grave.may_block = true;
+    f->shared = &s->shared;
+    f->id = *id;
+    f->fd = -1;
+    nj_list_init(&f->chain);
+    nj_list_init(&f->by_use);
+    nj_list_init(&f->open);
+    nj_list_init(&f->pieces);
+    count_files(s, 1);
+    return f;
+}
+
+/* A file with memory for its contents, of id->size bytes that were reserved. NULL: there is none,
+ * and the bytes were given back. */
+static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file_id *id)
+{
+    struct nj__file *f = new_file(s, id);
+
+    if (f)
+        f->memory = new_memory(id->size);
+    if (f && f->memory)
+        return f;
+    give_back(s, id->size);
+    if (f)
+        nj_ref_put(&f->object.ref);
+    return NULL;
+}
+
+/* Read a small file whole. `id` is its identity before, its bytes are reserved. OK with *out, or
+ * the reason. */
+static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const struct nj__file_id *id,
+                                      struct nj__file **out)
+{
+    bool racy = nj__file_is_racy(id);
+    struct nj__file *f = new_whole(s, id);
+    if (!f)
+        return NJ_FILE_NO_MEMORY;
+    struct stat st;
+    bool ok = nj__file_read(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
+    if (ok) {
+        struct nj__file_id after = nj__file_id(&st);
+        ok = nj__file_id_eq(&after, id);
+    }
+    if (!ok) {
+        nj_ref_put(&f->object.ref);
+        return NJ_FILE_BROKEN;
+    }
+    f->object.bytes = f->memory;
+    f->object.is_racy = racy;
+    *out = f;
+    return NJ_FILE_OK;
+}
+
+/* The least useful of those that the cache keeps. True: that was a look at all of them. */
+static bool let_go_of_some(struct nj_file_store *s, uint32_t n_looks)
+{
+    nj__shared_lock(&s->shared);
+    bool is_round = n_looks >= s->cache.n_open;
+    nj__file_cache_let_go(&s->cache, FDS_GIVEN_UP);
+    nj__shared_unlock(&s->shared);
+    return is_round;
+}
+
+/* Descriptors wait in the graveyard and in the cache. False: all are in use. */
+static bool give_up_descriptors(struct nj_file_store *s)
+{
+    uint64_t n = atomic_load(&s->n_closed);
+    bool is_round = false;
+
+    nj_file_store_bury(s);
+    for (uint32_t i = 1; !is_round && atomic_load(&s->n_closed) == n; i++) {
+        is_round = let_go_of_some(s, i * NJ__FILE_LOOKS);
+        nj_file_store_bury(s);
+    }
+    return atomic_load(&s->n_closed) != n;
+}
+
+/* Readers of large files have all descriptors but those that others need from moment to moment.
+ * False: this one has to be one of those. */
+static bool may_keep_open(struct nj_file_store *s, int *fd)
+{
+    if (!nj__fds_is_spare(*fd, s->n_spare_fds))
+        return true;
+    int lower = give_up_descriptors(s) ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (lower < 0)
+        return false;
+    close(*fd);
+    *fd = lower;
+    return !nj__fds_is_spare(lower, s->n_spare_fds);
+}
+
+/* Takes `fd` on success. */
+static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const struct nj__file_id *id,
+                                     struct nj__file **out)
+{
+    struct nj__file *f = new_file(s, id);
+    if (!f)
+        return NJ_FILE_NO_MEMORY;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    f->fd = fd;
+    f->seen = *id;
+    f->object.is_racy = nj__file_is_racy(id);
+    f->is_local = nj__file_is_local(fd);
+    atomic_init(&f->is_settled, !f->object.is_racy);
+    *out = f;
+    return NJ_FILE_OK;
+}
+
+static uint64_t whole_bytes_max(const struct nj_file_store *s)
+{
+    return s->shared.policy.n_bytes_max + LENT_BYTES_MAX;
+}
+
+/* True: and its bytes are reserved. */
+static bool goes_in_whole(struct nj_file_store *s, uint64_t n_bytes)
+{
+    if (n_bytes <= NJ_CHUNK_BYTES)
+        return reserve(s, n_bytes, UINT64_MAX);
+    return n_bytes <= NJ_OBJECT_WHOLE_MAX && reserve(s, n_bytes, whole_bytes_max(s));
+}
+
+/* Make an object of an open regular file. Closes `fd` unless the object keeps it. */
+static enum nj_file_result load(struct nj_file_store *s, int fd, const struct stat *st,
+                                struct nj__file **out)
+{
+    struct nj__file_id id = nj__file_id(st);
+    enum nj_file_result r = NJ_FILE_BROKEN;
+
+    /* A file that changes while it is read gets a second chance, not a third. */
+    for (int i = 0; i < 2 && r == NJ_FILE_BROKEN; i++) {
+        struct stat now;
+        if (i > 0 && fstat(fd, &now) == 0)
+            id = nj__file_id(&now);
+        if (!goes_in_whole(s, id.size)) {
+            r = may_keep_open(s, &fd) ? keep_open(s, fd, &id, out) : NJ_FILE_NO_MEMORY;
+            if (r == NJ_FILE_OK)
+                return r;
+        } else {
+            r = read_whole(s, fd, &id, out);
+        }
+    }
+    close(fd);
+    return r;
+}
+
+static enum nj_file_result result_of_errno(int err)
+{
+    switch (err) {
+    case EACCES:
+    case EPERM:
+        return NJ_FILE_DENIED;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return NJ_FILE_NO_MEMORY;
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:  /* too many links, or a magic one */
+    case EXDEV:  /* the name leaves the root */
+    case ENXIO:  /* a socket */
+    case ENODEV: /* a device without a driver */
+    case EINVAL:
+        return NJ_FILE_ABSENT;
+    default:
+        return NJ_FILE_BROKEN;
+    }
+}
+
+static int open_file(struct nj_file_store *s, const char *path)
+{
+    uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal can't hold us */
+    int fd = nj__root_get(&s->root, path, flags);
+
+    while (fd < 0 && (errno == EMFILE || errno == ENFILE) && give_up_descriptors(s))
+        fd = nj__root_get(&s->root, path, flags);
+    return fd;
+}
+
+/* With the lock: the file kept for `path`, with a reference for the caller, if it is the one that
+ * is there now and can be read; else it is let go. */
+static struct nj__file *find_good(struct nj_file_store *s, const char *path,
+                                  const struct nj__file_id *now)
+{
+    struct nj__file *kept = nj__file_cache_find(&s->cache, path);
+    if (!kept)
+        return NULL;
+    if (!kept->object.is_racy && !kept->has_changed && nj__file_id_eq(&kept->id, now)) {
+        nj__file_cache_used(&s->cache, kept);
+        nj_ref_take(&kept->object.ref);
+        return kept;
+    }
+    nj__file_cache_drop(&s->cache, kept);
+    return NULL;
+}
+
+static struct nj__file *find(struct nj_file_store *s, const char *path, const struct stat *st)
+{
+    struct nj__file_id now = nj__file_id(st);
+
+    nj__shared_lock(&s->shared);
+    struct nj__file *f = find_good(s, path, &now);
+    nj__shared_unlock(&s->shared);
+    nj__file_stat_add(f ? &s->shared.stats.hits : &s->shared.stats.misses, 1);
+    return f;
+}
+
+/* A file that was just read is kept, and returned; or given up for the same one, which another
+ * thread has read meanwhile. */
+static struct nj__file *keep(struct nj_file_store *s, const char *path, struct nj__file *f)
+{
+    nj__shared_lock(&s->shared);
+    struct nj__file *other = find_good(s, path, &f->id);
+    if (!other)
+        nj__file_cache_add(&s->cache, path, f);
+    nj__shared_unlock(&s->shared);
+    if (!other)
+        return f;
+    nj_ref_put(&f->object.ref);
+    return other;
+}
+
+/* There is no such file any more, or nobody may read it. */
+static void let_go(struct nj_file_store *s, const char *path, enum nj_file_result r)
+{
+    if (r == NJ_FILE_NO_MEMORY)
+        return;
+    nj__shared_lock(&s->shared);
+    struct nj__file *kept = nj__file_cache_find(&s->cache, path);
+    if (kept)
+        nj__file_cache_drop(&s->cache, kept);
+    nj__shared_unlock(&s->shared);
+}
+
+/* A folder that may be entered: what is in it may be readable though its list of names is not. */
+static bool is_open_folder(struct nj_file_store *s, const char *path)
+{
+    char inside[NJ_PATH_MAX];
+    int n = snprintf(inside, sizeof inside, "%s/.", path);
+
+    if (n < 0 || (size_t)n >= sizeof inside)
+        return false;
+    int fd = nj__root_get(&s->root, inside, O_PATH | O_DIRECTORY);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Open a regular file and look at it. */
+static enum nj_file_result open_regular(struct nj_file_store *s, const char *path, int *out,
+                                        struct stat *st)
+{
+    enum nj_file_result r = NJ_FILE_OK;
+    int fd = open_file(s, path);
+    if (fd < 0) {
+        r = result_of_errno(errno);
+        return r == NJ_FILE_DENIED && is_open_folder(s, path) ? NJ_FILE_IS_DIR : r;
+    }
+
+    if (fstat(fd, st) < 0)
+        r = NJ_FILE_BROKEN;
+    else if (!S_ISREG(st->st_mode))
+        r = S_ISDIR(st->st_mode) ? NJ_FILE_IS_DIR : NJ_FILE_ABSENT;
+    if (r == NJ_FILE_OK)
+        *out = fd;
+    else
+        close(fd);
+    return r;
+}
+
+/* A sibling counts that was not changed before the file was. Some tools that give it the time of
+ * its original, brotli(1) among them, only know whole seconds. */
+static bool is_fresh(const struct stat *sibling, const struct stat *file)
+{
+    const struct timespec *a = &sibling->st_mtim, *b = &file->st_mtim;
+
+    if (a->tv_sec != b->tv_sec)
+        return a->tv_sec > b->tv_sec;
+    return a->tv_nsec >= b->tv_nsec || a->tv_nsec == 0;
+}
+
+static uint8_t find_siblings(struct nj_file_store *s, const char *path, const struct stat *st)
+{
+    uint8_t found = 0;
+
+    for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
+        char name[NJ_PATH_MAX];
+        struct stat sibling;
+        int fd, n = snprintf(name, sizeof name, "%s%s", path, nj_coding_suffix(i).p);
+        if (n < 0 || (size_t)n >= sizeof name || open_regular(s, name, &fd, &sibling) != NJ_FILE_OK)
+            continue;
+        close(fd);
+        if (is_fresh(&sibling, st))
+            found |= (uint8_t)(1u << i);
+    }
+    return found;
+}
+
+static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_job *job)
+{
+    struct stat st;
+    int fd;
+    enum nj_file_result r = open_regular(s, job->path, &fd, &st);
+    if (r != NJ_FILE_OK) {
+        let_go(s, job->path, r);
+        return r;
+    }
+    struct nj__file *f = find(s, job->path, &st);
+    if (f) {
+        close(fd);
+    } else {
+        r = load(s, fd, &st, &f);
+        if (r != NJ_FILE_OK)
+            return r;
+        f = keep(s, job->path, f);
+    }
+    job->object = &f->object;
+    if (job->wants_siblings)
+        job->siblings = find_siblings(s, job->path, &st);
+    return r;
+}
+
+/* Listings. */
+
+/* A page in memory, made for this job; no cache of ours keeps it. */
+static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_listing *l, bool json,
+                                    struct nj_object **out)
+{
+    struct nj__file_id id = {.size = nj_listing_render(l, json, NULL, 0)};
+    if (!reserve(s, id.size, whole_bytes_max(s)))
+        return NJ_FILE_NO_MEMORY;
+    struct nj__file *f = new_whole(s, &id);
+    if (!f)
+        return NJ_FILE_NO_MEMORY;
+    nj_listing_render(l, json, (char *)f->memory, id.size);
+    f->object.bytes = f->memory;
+    f->object.mtime_ns = NJ_OBJECT_NO_TIME;
+    *out = &f->object;
+    return NJ_FILE_OK;
+}
+
+static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_job *job)
+{
+    struct nj_listing l;
+    nj__file_stat_add(&s->shared.stats.listings, 1);
+    int err = nj__list_read(&s->root, job->path, &l);
+
+    while ((err == EMFILE || err == ENFILE) && give_up_descriptors(s)) {
+        nj__list_free(&l);
+        err = nj__list_read(&s->root, job->path, &l);
+    }
+    enum nj_file_result r = err ? result_of_errno(err) : new_page(s, &l, job->json, &job->object);
+    nj__list_free(&l);
+    return r;
+}
+
+/* Chunks. */
+
+static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_job *job)
+{
+    struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
+
+    NJ_ASSERT(f->shared == &s->shared && f->fd >= 0);
+    NJ_ASSERT(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
+    NJ_ASSERT(job->offset < f->object.size_bytes);
+    return nj__chunks_read(&s->chunks, f, job);
+}
+
+static bool may_look(const struct nj_file_store *s)
+{
+    return !s->as_others || nj_file_rights_use_others();
+}
+
+/* The process may have become root's again in the middle of it. */
+static void check_look(const struct nj_file_store *s, struct nj_file_job *job)
+{
+    if (!s->as_others || job->result != NJ_FILE_OK || nj_file_rights_are_others())
+        return;
+    nj_ref_put(&job->object->ref);
+    job->object = NULL;
+    job->result = NJ_FILE_BROKEN;
+}
+
+void nj_file_store_run(void *store, struct nj_file_job *job)
+{
+    struct nj_file_store *s = store;
+
+    switch (job->op) {
+    case NJ_FILE_OPEN:
+        job->object = NULL;
+        job->siblings = 0;
+        job->result = may_look(s) ? open_object(s, job) : NJ_FILE_DENIED;
+        check_look(s, job);
+        return;
+    case NJ_FILE_LIST:
+        job->object = NULL;
+        job->result = may_look(s) ? list_folder(s, job) : NJ_FILE_DENIED;
+        check_look(s, job);
+        return;
+    case NJ_FILE_READ:
+        job->chunk = NULL;
+        job->result = read_chunk(s, job);
+        return;
+    }
+    NJ_UNREACHABLE("an operation");
+}
+
+uint32_t nj_file_store_close(struct nj_file_store *s)
+{
+    nj__shared_lock(&s->shared);
+    nj__file_cache_clear(&s->cache);
+    nj__shared_bury(&s->shared);
+    nj__chunks_clear(&s->chunks);
+    nj__shared_unlock(&s->shared);
+    nj__shared_close(&s->shared);
+    nj__root_close(&s->root);
+    uint32_t n = nj_file_store_objects(s);
+    if (n == 0) {
+        nj__chunks_fini(&s->chunks);
+        nj__shared_fini(&s->shared);
+        nj_pages_unmap(s, sizeof *s);
+    }
+    return n;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A wake-up is a write to an eventfd, of which a read is always under way in the ring. The state
+ * says whether one is needed: whoever changes ASLEEP to AWAKE writes. The ring's thread changes it
+ * to ASLEEP and then looks at what others left; they leave it and then look at the state: one of
+ * the two sees what the other did.
+ */
+#include "store/io_uring.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/attr.h"
+
+#define REGISTERED_MAX (1024u * 1024u * 1024u) /* bytes of one buffer, by the kernel's limit */
+
+enum { AWAKE, ASLEEP };
+
+struct nj__ring {
+    struct io_uring uring;
+    int event_fd;
+    uint64_t event; /* what was read of it */
+    uint8_t *memory;
+    bool is_registered;
+    _Atomic int state NJ_CACHE_ALIGNED;
+};
+
+static char woken; /* as user data: the eventfd was read */
+
+static struct io_uring_sqe *next_entry(struct nj__ring *r)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&r->uring);
+
+    NJ_CHECK(sqe); /* there are as many as reads may be under way, and two more */
+    return sqe;
+}
+
+static void hear(struct nj__ring *r)
+{
+    struct io_uring_sqe *sqe = next_entry(r);
+
+    io_uring_prep_read(sqe, r->event_fd, &r->event, sizeof r->event, 0);
+    io_uring_sqe_set_data(sqe, &woken);
+}
+
+/* One buffer per GiB. */
+static bool register_memory(struct nj__ring *r, const struct nj__arena_memory *m)
+{
+    uint32_t n = (uint32_t)((m->n_bytes + REGISTERED_MAX - 1) / REGISTERED_MAX);
+    struct iovec *v = m->is_huge ? calloc(n, sizeof *v) : NULL;
+
+    if (!v)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t from = (uint64_t)i * REGISTERED_MAX, left = m->n_bytes - from;
+        v[i] = (struct iovec){m->at + from, left < REGISTERED_MAX ? left : REGISTERED_MAX};
+    }
+    int rc = io_uring_register_buffers(&r->uring, v, n);
+    free(v);
+    return rc == 0;
+}
+
+/* What newer kernels do with fewer interrupts, else as it was always. The flag lets a look at the
+ * ring see that the kernel has ends of reads to tell. */
+static int set_up(struct io_uring *uring, uint32_t n)
+{
+    static const unsigned flags[] = {
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0};
+    int rc = -EINVAL;
+
+    for (size_t i = 0; rc == -EINVAL && i < NJ_ARRAY_LEN(flags); i++) {
+        struct io_uring_params p = {.flags = flags[i] | IORING_SETUP_CLAMP};
+        rc = io_uring_queue_init_params(n, uring, &p);
+    }
+    return rc;
+}
+
+int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_memory *memory)
+{
+    struct nj__ring *r = aligned_alloc(NJ_CACHE_LINE, sizeof *r);
+    unsigned copiers[2] = {NJ__RING_COPIERS, 1};
+
+    if (!r)
+        return -ENOMEM;
+    *r = (struct nj__ring){.memory = memory->at};
+    int rc = set_up(&r->uring, n_max + 2);
+    if (rc < 0) {
+        free(r);
+        return rc;
+    }
+    r->event_fd = eventfd(0, EFD_CLOEXEC);
+    if (r->event_fd < 0) {
+        rc = -errno;
+        io_uring_queue_exit(&r->uring);
+        free(r);
+        return rc;
+    }
+    io_uring_register_iowq_max_workers(&r->uring, copiers); /* else the kernel's own limit */
+    r->is_registered = register_memory(r, memory);
+    hear(r);
+    *out = r;
+    return 0;
+}
+
+void nj__ring_close(struct nj__ring *r)
+{
+    if (!r)
+        return;
+    io_uring_queue_exit(&r->uring);
+    close(r->event_fd);
+    free(r);
+}
+
+bool nj__ring_is_registered(const struct nj__ring *r)
+{
+    return r->is_registered;
+}
+
+void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user)
+{
+    struct io_uring_sqe *sqe = next_entry(r);
+
+    if (r->is_registered) {
+        uint64_t at = (uint64_t)(read->out - r->memory);
+        io_uring_prep_read_fixed(sqe, read->fd, read->out, read->n_bytes, read->offset,
+                                 (int)(at / REGISTERED_MAX));
+    } else {
+        io_uring_prep_read(sqe, read->fd, read->out, read->n_bytes, read->offset);
+    }
+    if (!read->is_direct)
+        io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
+    io_uring_sqe_set_data(sqe, user);
+}
+
+uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t n)
+{
+    struct io_uring_cqe *cqe;
+    uint32_t n_done = 0;
+
+    if (io_uring_sq_ready(&r->uring) > 0)
+        io_uring_submit(&r->uring);
+    while (n_done < n && io_uring_peek_cqe(&r->uring, &cqe) == 0) {
+        void *user = io_uring_cqe_get_data(cqe);
+        if (user == &woken)
+            hear(r);
+        else
+            done[n_done++] = (struct nj__ring_done){user, cqe->res};
+        io_uring_cqe_seen(&r->uring, cqe);
+    }
+    return n_done;
+}
+
+void nj__ring_will_wait(struct nj__ring *r)
+{
+    atomic_exchange(&r->state, ASLEEP);
+}
+
+void nj__ring_wait(struct nj__ring *r)
+{
+    if (atomic_load(&r->state) == ASLEEP)
+        io_uring_submit_and_wait(&r->uring, 1);
+    atomic_exchange(&r->state, AWAKE);
+}
+
+void nj__ring_wake(struct nj__ring *r)
+{
+    static const uint64_t one = 1;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    if (nj_load_relaxed(&r->state) == ASLEEP && atomic_exchange(&r->state, AWAKE) == ASLEEP)
+        NJ_CHECK(write(r->event_fd, &one, sizeof one) == sizeof one);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "store/open_files.h"
+
+#include <sys/resource.h>
+
+#include "store/file_root.h"
+
+/* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
+ * holds up to NJ__ROOT_DEPTH_MAX folders), lists of folders, the policy, the log and telemetry. */
+#define SPARE           96u
+/* And for each further thread, which may be stuck with what it has: a file, a folder and an entry
+ * of it, and one that takes the place of another; where links are walked over, that walk, too. */
+#define SPARE_OF_THREAD 4u
+
+uint32_t nj__fds_spare(const struct nj_file_store_options *o)
+{
+    uint32_t n_walk = o->symlinks == NJ_SYMLINKS_OWNER ? NJ__ROOT_DEPTH_MAX : 0;
+    uint32_t n_further = o->n_threads > 1 ? o->n_threads - 1 : 0;
+
+    return SPARE + n_further * (SPARE_OF_THREAD + n_walk);
+}
+
+/* Descriptors below which large files have theirs. */
+static rlim_t n_for_files(uint32_t n_spare)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return UINT32_MAX;
+    return limit.rlim_cur - (limit.rlim_cur / 4 < n_spare ? limit.rlim_cur / 4 : n_spare);
+}
+
+/* The lowest free one is given out: so many are in use as its number says. */
+bool nj__fds_is_spare(int fd, uint32_t n_spare)
+{
+    return (rlim_t)fd >= n_for_files(n_spare);
+}
+
+uint32_t nj__fds_kept_max(uint32_t n_spare)
+{
+    rlim_t n = n_for_files(n_spare);
+    rlim_t kept = n - n / NJ__FDS_NOT_KEPT;
+
+    return kept < UINT32_MAX ? (uint32_t)kept : UINT32_MAX;
+}

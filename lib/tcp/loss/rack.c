@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RACK-TLP (RFC 8985). A run is lost when one that was sent later has arrived, and longer ago than
+ * a round trip and a little for reordering. The last segments of a flight have none sent later: a
+ * probe is sent for them before the time-out.
+ */
+#include "tcp/loss/recovery.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+
+#define REO_PERSIST    16u /* RFC 8985 6.2 step 4: recoveries until the window is small again */
+#define REO_MULT_MAX   255u
+#define DUPTHRESH_SEGS 3u
+#define MIN_RTT_S      300u /* one not seen for so long may be gone; as in Linux */
+
+static uint32_t us_of(nj_ns t)
+{
+    uint64_t us = t / NJ_US;
+    return us == 0 ? 1 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+/* Step 1: the least round trip of the last minutes, for a path may become longer. */
+static void take_min_rtt(struct nj_tcb *t, uint32_t us, nj_ns now)
+{
+    uint16_t s = (uint16_t)(now / NJ_SEC);
+
+    if (t->min_rtt_us != 0 && us > t->min_rtt_us && (uint16_t)(s - t->min_rtt_s) < MIN_RTT_S)
+        return;
+    t->min_rtt_us = us;
+    t->min_rtt_s = s;
+}
+
+/* Step 2: was it a copy sent before the last one that arrived? The echo of our timestamps says so,
+ * or else that it would have been faster than the path is. */
+static bool is_of_earlier_copy(const struct nj_tcb *t, const struct nj_sent *r, nj_ns rtt)
+{
+    if (t->x->echo != 0 && nj_seq_lt(t->x->echo, nj__tcp_ts_now(t, r->at)))
+        return true;
+    return rtt < (nj_ns)t->min_rtt_us * NJ_US;
+}
+
+void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    nj_ns rtt = now - r->at;
+
+    if (!r->again)
+        take_min_rtt(t, us_of(rtt), now);
+    if (nj_seq_lt(x->rack_fack, r->end))
+        x->rack_fack = r->end;
+    else if (nj_seq_lt(r->end, x->rack_fack) && !r->again)
+        x->reordering = true; /* it was sent once, and has been overtaken */
+    if (r->again && is_of_earlier_copy(t, r, rtt))
+        return;
+    if (x->rack_at == 0 || nj_sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
+        x->rack_at = r->at;
+        x->rack_end = r->end;
+        x->rack_rtt = rtt;
+    }
+}
+
+/* Step 4: how much longer than a round trip to wait. */
+static nj_ns reordering_window(const struct nj_tcb *t)
+{
+    const struct nj_xfer *x = t->x;
+
+    if (!x->reordering && (x->ca >= NJ_CA_RECOVERY || x->n_sacked >= DUPTHRESH_SEGS * t->snd_mss))
+        return 0;
+    nj_ns window = (nj_ns)x->reo_mult * t->min_rtt_us * NJ_US / 4;
+    nj_ns srtt = (nj_ns)t->srtt_us * NJ_US;
+    return window < srtt ? window : srtt;
+}
+
+/* Was something that has arrived sent after it? */
+static bool overtaken(const struct nj_xfer *x, const struct nj_sent *r)
+{
+    return nj_sent_after(x->rack_at, x->rack_end, r->at, r->end);
+}
+
+/* Of those that fly and were overtaken, the one that was sent last. There is one. RACK's segment
+ * only ever becomes a later one, so a run is passed once each time it is sent. */
+static const struct nj_sent *last_overtaken(struct nj_xfer *x)
+{
+    struct nj_list *next;
+
+    while ((next = x->overtaken->next) != &x->by_time && overtaken(x, nj_sent_by_time(next)))
+        x->overtaken = next;
+    return nj_sent_by_time(x->overtaken);
+}
+
+/* Step 5, in the order of time: behind the first run that is too young, all are. */
+bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    bool lost = false;
+
+    x->reo_at = NJ_NEVER;
+    if (x->rack_at == 0 || (x->ca == NJ_CA_OPEN && x->n_sacked == 0))
+        return false; /* nothing has overtaken anything */
+    nj_ns wait = x->rack_rtt + reordering_window(t);
+    struct nj_sent *r;
+    while ((r = nj_sent_oldest(x)) && overtaken(x, r)) {
+        if (r->at + wait > now) {
+            x->reo_at = last_overtaken(x)->at + wait;
+            break;
+        }
+        lost |= nj__sent_lose(t, r);
+    }
+    return lost;
+}
+
+/* What was sent less than a round trip ago may still arrive, and be sent twice for nothing. Without
+ * SACK nothing would ever tell of it. */
+void nj__rack_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    nj_ns wait = x->rack_rtt + reordering_window(t);
+
+    if (!t->sack_on) {
+        nj__sent_lose_until(tcp, t, t->snd_nxt);
+        return;
+    }
+    nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
+    struct nj_sent *r;
+    while ((r = nj_sent_oldest(x)) && r->at + wait <= now)
+        nj__sent_lose(t, r);
+}
+
+void nj__rack_dsack(struct nj_tcb *t)
+{
+    struct nj_xfer *x = t->x;
+
+    if (x->dsack_round_on && nj_seq_lt(t->snd_una, x->dsack_round))
+        return; /* once per round trip */
+    x->dsack_round_on = true;
+    x->dsack_round = t->snd_nxt;
+    if (x->reo_mult < REO_MULT_MAX)
+        x->reo_mult++;
+    x->reo_persist = REO_PERSIST;
+}
+
+void nj__rack_recovered(struct nj_xfer *x)
+{
+    if (x->reo_persist > 0 && --x->reo_persist == 0)
+        x->reo_mult = 1;
+}
+
+/* When the ACK of what is in flight is late (ADR 6). That of a single segment may be delayed, from
+ * when it arrives: an ACK of those before it does not begin its time anew. Of two or more the
+ * receiver acknowledges the second at once (RFC 5681 4.2), so only the spread of the round trips is
+ * left to allow for. Never later than RFC 8985 7.2 has it. */
+static nj_ns probe_at(const struct nj_tcb *t, nj_ns now)
+{
+    if (t->srtt_us == 0)
+        return now + NJ_TCP_RTO_INITIAL;
+    nj_ns srtt = nj__srtt(t), var = 4 * (nj_ns)t->rttvar_us * NJ_US, half = srtt / 2;
+    nj_ns least = srtt / 8 + NJ_TCP_TLP_SLACK;
+
+    if (t->x->n_flight <= t->snd_mss) {
+        nj_ns late = nj_sent_last(t->x)->at + srtt + NJ_TCP_TLP_ACK_DELAY + nj_min_u64(var, srtt);
+        return late > now + NJ_TCP_TLP_SLACK ? late : now + NJ_TCP_TLP_SLACK;
+    }
+    nj_ns spread = nj_min_u64(var, half);
+    spread = spread > least ? spread : least;
+    return now + srtt + nj_min_u64(spread, srtt);
+}
+
+void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    x->pto_at = NJ_NEVER;
+    if (!t->sack_on || x->ca != NJ_CA_OPEN || x->tlp_out || x->n_flight == 0 || x->n_sacked > 0 ||
+        x->n_lost > 0 || t->snd_wnd == 0)
+        return;
+    nj_ns at = probe_at(t, now);
+    if (at < x->rexmit_at)
+        x->pto_at = at;
+}
+
+bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news)
+{
+    struct nj_xfer *x = t->x;
+
+    if (!x->tlp_out || nj_seq_lt(seg->ack, x->tlp_end))
+        return false;
+    if (!x->tlp_again || news->dsack) { /* it was new data, or the second copy of what was there */
+        x->tlp_out = false;
+        return false;
+    }
+    if (nj_seq_lt(x->tlp_end, seg->ack)) {
+        x->tlp_out = false;
+        return true;
+    }
+    if (news->repeats && seg->opts.n_sack == 0)
+        x->tlp_out = false; /* the ACK came twice, so both copies have arrived */
+    return false;
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tcp/loss/scoreboard.h"
+
+#include "base/assert.h"
+#include "tcp/loss/recovery.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+#define UNLOSE_BINS 12u
+static_assert(NJ_SENT_RUNS_MAX < 1u << UNLOSE_BINS, "a bin for each bit of the number of runs");
+
+static uint32_t *bytes_of(struct nj_xfer *x, enum nj_fate fate)
+{
+    return fate == NJ_FLYING ? &x->n_flight : fate == NJ_SACKED ? &x->n_sacked : &x->n_lost;
+}
+
+static void leave_order(struct nj_xfer *x, struct nj_sent *r)
+{
+    if (x->overtaken == &r->by_time)
+        x->overtaken = r->by_time.prev;
+    nj_list_del(&r->by_time);
+}
+
+static bool later(const struct nj_sent *a, const struct nj_sent *b)
+{
+    return nj_sent_after(a->at, a->end, b->at, b->end);
+}
+
+/* `r`, which flies, was sent just now. Only what was sent at the same time may come after it. */
+static void sent_at(struct nj_xfer *x, struct nj_sent *r, nj_ns now)
+{
+    leave_order(x, r);
+    r->at = now;
+    struct nj_list *prev = x->by_time.prev;
+    while (prev != &x->by_time && later(nj_sent_by_time(prev), r))
+        prev = prev->prev;
+    nj_list_push_back(prev->next, &r->by_time);
+}
+
+/* One that flies from now on has no place in the order of time yet. */
+static void set_fate(struct nj_xfer *x, struct nj_sent *r, enum nj_fate fate)
+{
+    leave_order(x, r);
+    *bytes_of(x, r->fate) -= r->end - r->seq;
+    *bytes_of(x, fate) += r->end - r->seq;
+    r->fate = (uint8_t)fate;
+}
+
+/* One more run for this connection, and then still `spare` others? */
+static bool may_have_run(const struct nj_tcp *tcp, const struct nj_xfer *x, uint32_t spare)
+{
+    uint32_t n = x->n_runs + spare, sure = NJ_SENT_RUNS_SURE * tcp->cfg.conns_max;
+
+    if (n < NJ_SENT_RUNS_SURE)
+        return true;
+    return n < NJ_SENT_RUNS_MAX &&
+           n - NJ_SENT_RUNS_SURE <
+               (tcp->runs.n_max - sure - tcp->n_runs_shared) / NJ_SENT_RUNS_PART;
+}
+
+static struct nj_sent *run_new(struct nj_tcp *tcp, struct nj_xfer *x)
+{
+    struct nj_sent *r = nj_pool_take(&tcp->runs);
+
+    NJ_ASSERT(r != NULL); /* may_have_run() was asked */
+    x->n_runs++;
+    tcp->n_runs_shared += x->n_runs > NJ_SENT_RUNS_SURE;
+    return r;
+}
+
+static void run_free(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r)
+{
+    if (x->lost_hint == r)
+        x->lost_hint = NULL;
+    leave_order(x, r);
+    nj_list_del(&r->node);
+    tcp->n_runs_shared -= x->n_runs > NJ_SENT_RUNS_SURE;
+    x->n_runs--;
+    nj_pool_put(&tcp->runs, r);
+}
+
+bool nj__sent_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
+{
+    const struct nj_sent *last = nj_sent_last(t->x);
+    if (last && last->fate == NJ_FLYING)
+        return true; /* it can take more */
+    return may_have_run(tcp, t->x, 0);
+}
+
+bool nj__sent_has_runs(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
+{
+    return may_have_run(tcp, t->x, NJ_SENT_RUNS_SPARE + n - 1);
+}
+
+/* Does new data of this moment belong to `last`? Only in segments of one length can the edges be
+ * told from two numbers. */
+static bool joins(const struct nj_tcb *t, const struct nj_sent *last, nj_ns now)
+{
+    return last && last->fate == NJ_FLYING && !last->again && last->at == now &&
+           last->seg_bytes == t->snd_mss && (last->end - last->edge) % last->seg_bytes == 0;
+}
+
+void nj__sent_push(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    struct nj_sent *last = nj_sent_last(x);
+    uint32_t spare = last && last->fate == NJ_FLYING ? NJ_SENT_RUNS_SPARE : 0;
+
+    if (!joins(t, last, now) && may_have_run(tcp, x, spare)) {
+        struct nj_sent *r = run_new(tcp, x);
+        *r = (struct nj_sent){
+            .seq = t->snd_nxt, .end = t->snd_nxt, .edge = t->snd_nxt, .seg_bytes = t->snd_mss};
+        nj_list_init(&r->by_time);
+        nj_list_init(&r->node);
+        nj_list_push_back(&x->sent, &r->node);
+        last = r;
+    }
+    NJ_ASSERT(last && last->fate == NJ_FLYING); /* nj__sent_has_room() was asked */
+    last->end += n_seq;
+    sent_at(x, last, now); /* a forced union counts from its youngest part: no early loss */
+    t->snd_nxt += n_seq;
+    x->n_flight += n_seq;
+}
+
+/* Cut `r` in two at `seq`. False when there is no run to be had for the second half. */
+static bool split(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r, uint32_t seq)
+{
+    NJ_ASSERT(nj_seq_lt(r->seq, seq) && nj_seq_lt(seq, r->end));
+    if (!may_have_run(tcp, x, 0))
+        return false;
+    struct nj_sent *right = run_new(tcp, x);
+    *right = *r;
+    right->seq = r->end = seq;
+    nj_list_init(&right->node);
+    nj_list_push_back(r->node.next, &right->node); /* after r */
+    nj_list_init(&right->by_time);
+    if (r->fate == NJ_FLYING) /* no other run ends between the ends of these two */
+        nj_list_push_back(r->by_time.next, &right->by_time);
+    return true;
+}
+
+/* The FIN counts one, and peers may acknowledge the text of its segment without it. */
+static bool is_fin(const struct nj_tcb *t, uint32_t seq)
+{
+    return t->fin_queued && seq == t->snd_una + t->x->sndq.n_bytes;
+}
+
+/* Where the segment of `r` that holds the number `seq` begins: seq itself, if it begins one. */
+static uint32_t segment_begin(const struct nj_sent *r, uint32_t seq)
+{
+    uint32_t off = (seq - r->edge) % r->seg_bytes;
+    return off < seq - r->seq ? seq - off : r->seq;
+}
+
+/* ... and where it ends. */
+static uint32_t segment_end(const struct nj_sent *r, uint32_t seq)
+{
+    uint32_t left = r->seg_bytes - (seq - r->edge) % r->seg_bytes;
+    return left < r->end - seq ? seq + left : r->end;
+}
+
+uint32_t nj__sent_again_max(const struct nj_tcb *t, const struct nj_sent *r)
+{
+    uint32_t mss = t->snd_mss, end = r->seq, begin = r->seq;
+
+    if (r->seg_bytes == mss && r->end - begin > mss && segment_begin(r, begin + mss) == begin + mss)
+        return r->end - begin;
+    while (segment_end(r, end) - begin <= mss) {
+        end = segment_end(r, end);
+        if (end == r->end && (!(r = nj_sent_next(t->x, r)) || r->fate != NJ_LOST))
+            break;
+    }
+    return end != begin ? end - begin : mss; /* of one that was longer, a part */
+}
+
+void nj__sent_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t end,
+                    nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    for (; r && nj_seq_lt(r->seq, end); r = nj_sent_next(x, r)) {
+        if (nj_seq_lt(end, r->end))
+            split(tcp, x, r, end); /* if not, the rest counts as sent, and RACK finds it missing */
+        set_fate(x, r, NJ_FLYING);
+        sent_at(x, r, now);
+        r->again = true;
+    }
+    x->lost_hint = r;
+}
+
+void nj__sent_recut(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    struct nj_sent *next;
+
+    for (struct nj_sent *r = nj_sent_first(t->x); r; r = nj_sent_next(t->x, r)) {
+        while (r->fate == NJ_LOST && (next = nj_sent_next(t->x, r)) && next->fate == NJ_LOST) {
+            r->end = next->end;
+            r->again |= next->again;
+            run_free(tcp, t->x, next);
+        }
+        r->edge = r->seq;
+        r->seg_bytes = t->snd_mss;
+    }
+}
+
+struct nj_sent *nj__sent_tail(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq)
+{
+    struct nj_sent *last = nj_sent_last(t->x);
+
+    if (last->end - last->seq > n_seq)
+        split(tcp, t->x, last, last->end - n_seq);
+    return nj_sent_last(t->x);
+}
+
+bool nj__sent_lose(struct nj_tcb *t, struct nj_sent *r)
+{
+    struct nj_xfer *x = t->x;
+    bool probe = nj__path_is_probe(x, r->end, r->again);
+
+    set_fate(x, r, NJ_LOST);
+    x->lost_hint = NULL;
+    if (probe) { /* it was longer than others, and goes again as they do */
+        nj__path_probe_lost(t);
+        r->edge = r->seq;
+        r->seg_bytes = t->snd_mss;
+    }
+    return !probe;
+}
+
+void nj__sent_lose_until(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t end)
+{
+    struct nj_xfer *x = t->x;
+
+    for (struct nj_sent *r = nj_sent_first(x); r && nj_seq_lt(r->seq, end);
+         r = nj_sent_next(x, r)) {
+        if (r->fate != NJ_FLYING)
+            continue;
+        if (nj_seq_lt(end, r->end))
+            split(tcp, x, r, end); /* if not, more is sent again than had to be */
+        nj__sent_lose(t, r);
+    }
+}
+
+void nj__sent_forget_sacks(struct nj_tcb *t)
+{
+    struct nj_xfer *x = t->x;
+
+    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r))
+        if (r->fate == NJ_SACKED)
+            nj__sent_lose(t, r);
+    memset(x->sack_seen, 0, sizeof x->sack_seen);
+}
+
+/* Two lists in the order of time; `from` is empty afterwards. */
+static void merge(struct nj_list *to, struct nj_list *from)
+{
+    struct nj_list *at = to->next, *n;
+
+    while ((n = nj_list_pop(from))) {
+        while (at != to && !later(nj_sent_by_time(at), nj_sent_by_time(n)))
+            at = at->next;
+        nj_list_push_back(at, n);
+    }
+}
+
+/* The old times of lost runs may stand in any order, as a peer pleases: a merge sort, bin[i] being
+ * empty or a list of 2^i runs. */
+void nj__sent_unlose(struct nj_xfer *x)
+{
+    struct nj_list bin[UNLOSE_BINS];
+
+    for (uint32_t i = 0; i < UNLOSE_BINS; i++)
+        nj_list_init(&bin[i]);
+    for (struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r)) {
+        struct nj_list some;
+        uint32_t i = 0;
+        if (r->fate != NJ_LOST)
+            continue;
+        set_fate(x, r, NJ_FLYING);
+        nj_list_init(&some);
+        nj_list_push_back(&some, &r->by_time);
+        while (!nj_list_empty(&bin[i]))
+            merge(&some, &bin[i++]);
+        nj_list_splice(&bin[i], &some);
+    }
+    for (uint32_t i = 1; i < UNLOSE_BINS; i++)
+        merge(&bin[i], &bin[i - 1]);
+    merge(&x->by_time, &bin[UNLOSE_BINS - 1]);
+}
+
+struct nj_sent *nj__sent_first_lost(struct nj_xfer *x)
+{
+    if (x->n_lost == 0)
+        return NULL;
+    struct nj_sent *r = x->lost_hint ? x->lost_hint : nj_sent_first(x);
+    while (r->fate != NJ_LOST)
+        r = nj_sent_next(x, r);
+    return x->lost_hint = r;
+}
+
+/* Bytes of `r` have arrived that had not before. */
+static void delivered(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sent *r, uint32_t n,
+                      struct nj_ack_news *news, nj_ns now)
+{
+    if (nj__path_is_probe(t->x, r->end, r->again))
+        nj__path_probe_arrived(tcp, t);
+    news->n_delivered += n;
+    if (!r->again) {
+        news->once_delivered |= r->fate == NJ_FLYING;
+        news->lost_once |= r->fate == NJ_LOST;
+        if (news->once_first_at == 0 || r->at < news->once_first_at)
+            news->once_first_at = r->at;
+        if (r->at > news->once_last_at)
+            news->once_last_at = r->at;
+    } else if (r->at > news->again_last_at) {
+        news->again_last_at = r->at;
+    }
+    nj__rack_update(t, r, now);
+}
+
+void nj__sent_acked(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack, struct nj_ack_news *news,
+                    nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    struct nj_sent *r;
+
+    while ((r = nj_sent_first(x)) && nj_seq_lt(r->seq, ack)) {
+        uint32_t end = nj_seq_lt(ack, r->end) ? ack : r->end, n = end - r->seq;
+        struct nj_sent part = *r;
+        part.end = end; /* of what comes behind it nothing is told */
+        if (r->fate != NJ_SACKED)
+            delivered(tcp, t, &part, n, news, now);
+        news->again_acked |= r->again;
+        *bytes_of(x, r->fate) -= n;
+        r->seq = end;
+        if (r->seq == r->end)
+            run_free(tcp, x, r);
+    }
+}
+
+/* What has arrived is told apart by `again` alone: neighbours that agree in it become one run, the
+ * first, which is returned. */
+static struct nj_sent *join_sacked(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *left,
+                                   struct nj_sent *right)
+{
+    if (left->fate != NJ_SACKED || right->fate != NJ_SACKED || left->again != right->again)
+        return right;
+    left->end = right->end;
+    if (left->at < right->at)
+        left->at = right->at;
+    run_free(tcp, x, right);
+    return left;
+}
+
+/* Cut `b` down to the segments of `r` that lie in it entirely. False: there is none. */
+static bool whole_segments(struct nj_tcp *tcp, const struct nj_tcb *t, const struct nj_sent *r,
+                           struct nj_sack_block *b)
+{
+    struct nj_sack_block asked = {r->seq, r->end};
+
+    if (nj_seq_lt(r->seq, b->first))
+        asked.first = b->first;
+    if (nj_seq_lt(b->end, r->end))
+        asked.end = b->end;
+    *b = asked;
+    if (b->first != r->seq && b->first != segment_begin(r, b->first) && !is_fin(t, b->first))
+        b->first = segment_end(r, b->first);
+    if (b->end != r->end && !is_fin(t, b->end))
+        b->end = segment_begin(r, b->end);
+    if (b->first != asked.first || b->end != asked.end)
+        nj_count(tcp->cfg.counters, NJ_C_tcp_sack_cut);
+    return nj_seq_lt(b->first, b->end);
+}
+
+/* Make `r` a run of its own from b->first to b->end, which lie in it. NULL when it can't be. */
+static struct nj_sent *cut_out(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r,
+                               const struct nj_sack_block *b)
+{
+    if (b->first != r->seq) {
+        if (!split(tcp, x, r, b->first))
+            return NULL;
+        r = nj_sent_next(x, r);
+    }
+    return b->end == r->end || split(tcp, x, r, b->end) ? r : NULL;
+}
+
+/* Mark the block as arrived. `r` is the run to begin with, not behind the block; the one to go on
+ * with for a block that begins later is returned. */
+static struct nj_sent *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sack_block *b,
+                            struct nj_sent *r, struct nj_ack_news *news, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    for (; r && nj_seq_lt(r->seq, b->end); r = nj_sent_next(x, r)) {
+        struct nj_sack_block part = *b;
+        bool more = nj_seq_lt(b->end, r->end); /* this run reaches beyond the block */
+        struct nj_sent *own = NULL;
+
+        if (nj_seq_le(r->end, b->first) || r->fate == NJ_SACKED)
+            continue;
+        if (whole_segments(tcp, t, r, &part)) {
+            own = cut_out(tcp, x, r, &part);
+            if (!own)
+                nj_count(tcp->cfg.counters, NJ_C_tcp_sack_short);
+        }
+        if (!own && more)
+            return r;
+        if (!own)
+            continue;
+        r = own;
+        delivered(tcp, t, r, r->end - r->seq, news, now);
+        news->n_sacked += r->end - r->seq;
+        set_fate(x, r, NJ_SACKED);
+        struct nj_sent *prev = nj_sent_prev(x, r), *next = nj_sent_next(x, r);
+        if (next)
+            join_sacked(tcp, x, r, next);
+        if (prev)
+            r = join_sacked(tcp, x, prev, r);
+        if (more)
+            return r;
+    }
+    return r;
+}
+
+/* RFC 2883 4: the first block lies below the ACK, or within the second. */
+static bool is_dsack(const struct nj_seg *seg)
+{
+    const struct nj_sack_block *b = seg->opts.sack;
+
+    if (nj_seq_lt(b[0].first, seg->ack))
+        return true;
+    return seg->opts.n_sack > 1 && nj_seq_le(b[1].first, b[0].first) &&
+           nj_seq_le(b[0].end, b[1].end);
+}
+
+static bool seen(const struct nj_xfer *x, const struct nj_sack_block *b)
+{
+    for (uint32_t i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
+        if (x->sack_seen[i].first == b->first && x->sack_seen[i].end == b->end)
+            return b->first != b->end;
+    return false;
+}
+
+/* The blocks from number `i` on that make sense and are news, in the order of the stream; where
+ * they overlap, the later one loses nothing. Returns their number. */
+static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, uint32_t i,
+                            struct nj_sack_block *out)
+{
+    uint32_t n = 0;
+
+    for (; i < seg->opts.n_sack; i++) {
+        struct nj_sack_block b = seg->opts.sack[i];
+        bool sane = nj_seq_lt(b.first, b.end) && nj_seq_lt(seg->ack, b.first) &&
+                    nj_seq_lt(t->snd_una, b.end) && nj_seq_le(b.end, t->snd_nxt);
+        if (!sane || seen(t->x, &b))
+            continue;
+        b.first = nj_seq_max(b.first, t->snd_una); /* of an overtaken ACK: it may begin before */
+        uint32_t at = n++;
+        for (; at > 0 && nj_seq_lt(b.first, out[at - 1].first); at--)
+            out[at] = out[at - 1];
+        out[at] = b;
+    }
+    return n;
+}
+
+/* All blocks in one walk. Whatever a peer says, an ACK costs this one, and where nj__rack_detect()
+ * finds something lost another one for nj__sent_first_lost(); see NJ_SENT_RUNS_MAX.
+ * And in the order of the stream: of two blocks that an ACK tells of for the first time, because
+ * the ACK before it was lost, none has overtaken the other (RFC 8985 6.2 step 3). */
+void nj__sent_sacked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+                     struct nj_ack_news *news, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+    struct nj_sack_block block[NJ_SACK_BLOCKS_MAX];
+    uint32_t i = 0;
+
+    if (seg->opts.n_sack > 0 && is_dsack(seg)) {
+        nj__recovery_dsack(t, &seg->opts.sack[0], news);
+        i = 1;
+    }
+    uint32_t n = sort_blocks(t, seg, i, block);
+    struct nj_sent *r = nj_sent_first(x);
+    for (i = 0; i < n; i++)
+        r = mark(tcp, t, &block[i], r, news, now);
+    for (i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
+        x->sack_seen[i] = i < seg->opts.n_sack ? seg->opts.sack[i] : (struct nj_sack_block){0, 0};
+}
+
+void nj__sent_free(struct nj_tcp *tcp, struct nj_xfer *x)
+{
+    struct nj_sent *r;
+
+    while ((r = nj_sent_first(x)))
+        run_free(tcp, x, r);
+    x->n_flight = x->n_sacked = x->n_lost = 0;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What fits through the path: MSS by address family, path MTU discovery (RFC 1191, RFC 8201) from
+ * ICMP that is believed only so far (RFC 5927), and a way out where it never arrives, down by
+ * time-outs and up again by probes (RFC 4821, RFC 8899).
+ */
+#include "base/attr.h"
+#include "tcp/loss/recovery.h"
+#include "tcp/seq.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+/* Routers older than RFC 1191 don't say how much; its section 7.1 lists what there is. */
+static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296};
+
+#define MTU_V4_MIN     68u   /* RFC 791: a smaller claim is a lie */
+#define MTU_V6_MIN     1280u /* RFC 8200 5; RFC 8201 4 */
+#define MTU_BLACK_HOLE 1280u /* what tunnels and the rest of the world let through ... */
+#define MTU_LAST       576u  /* ... and what every IPv4 host takes (RFC 791) */
+#define MTU_TUNNEL     1400u /* through most tunnels in a path of 1,500 */
+
+/* IP and TCP, without options. */
+static uint32_t hdr_bytes(const struct nj_tuple *tuple)
+{
+    return nj_addr_is_v4(&tuple->remote) ? 40 : 60;
+}
+
+uint16_t nj__tcp_our_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
+{
+    return (uint16_t)(tcp->cfg.mtu - hdr_bytes(tuple));
+}
+
+/* RFC 9293 3.7.1 MUST-15: 536 and 1220, unless the peer says more or less. */
+uint16_t nj__tcp_peer_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple,
+                          const struct nj_tcp_opts *o)
+{
+    uint32_t mss = o->has_mss ? o->mss : nj_addr_is_v4(&tuple->remote) ? 536 : 1220;
+    uint32_t ours = nj__tcp_our_mss(tcp, tuple);
+
+    if (mss < NJ_TCP_MSS_MIN)
+        mss = NJ_TCP_MSS_MIN;
+    return (uint16_t)(mss < ours ? mss : ours);
+}
+
+static uint32_t mss_for(const struct nj_tcb *t, uint32_t mtu)
+{
+    uint32_t hdr = hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t mss = mtu > hdr ? mtu - hdr : 0;
+    return mss < NJ_TCP_MSS_MIN ? NJ_TCP_MSS_MIN : mss;
+}
+
+/* Segments get shorter, and what is out there goes again: it was not congestion that held it. */
+static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
+{
+    uint32_t mss = mss_for(t, mtu);
+
+    t->x->mtu_claimed = 0;
+    if (mss >= t->snd_mss)
+        return;
+    t->snd_mss = (uint16_t)mss;
+    if (t->mss_proven > mss)
+        t->mss_proven = (uint16_t)mss;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_shrunk);
+    nj__sent_lose_until(tcp, t, t->snd_nxt);
+    nj__sent_recut(tcp, t);
+    t->mtu_probes_lost = 0;
+    t->x->mtu_probe_at = 0;
+    nj__tcb_note_output(tcp, t);
+}
+
+static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *e)
+{
+    uint32_t now = t->snd_mss + hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+
+    if (e->mtu != 0)
+        return e->mtu;
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(plateau); i++)
+        if (plateau[i] < now)
+            return plateau[i];
+    return plateau[NJ_ARRAY_LEN(plateau) - 1];
+}
+
+/* A router's word for it: the next probe waits (RFC 1191 6.3). */
+static void shrink_as_told(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu, nj_ns now)
+{
+    uint16_t mss = t->snd_mss;
+
+    shrink(tcp, t, mtu);
+    if (t->snd_mss == mss)
+        return;
+    t->x->mtu_probe_at = now + NJ_TCP_PROBE_RAISE;
+}
+
+/* RFC 5927 7.2: where segments of that length have got through, a claim that they can't is believed
+ * only when a time-out agrees. */
+static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
+{
+    uint32_t mtu = claimed_mtu(t, e);
+    bool v4 = nj_addr_is_v4(&t->flow.tuple.remote);
+
+    if (mtu < (v4 ? MTU_V4_MIN : MTU_V6_MIN))
+        return;
+    if (v4 && mtu < NJ_TCP_MTU_MIN) { /* forged, or of a link that nobody has any more */
+        nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_floor);
+        mtu = NJ_TCP_MTU_MIN;
+    }
+    if (mss_for(t, mtu) < t->mss_proven)
+        t->x->mtu_claimed = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
+    else
+        shrink_as_told(tcp, t, mtu,
+                       t->x->last_send_at); /* the message is about what was sent then */
+}
+
+bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
+{
+    /* RFC 5927 4.1: it must quote something that is under way. An idle connection has nothing. */
+    if (!t->x || !nj_seq_in(e->seq, t->snd_una, t->snd_nxt - t->snd_una))
+        return false;
+    if (e->news == NJ_ICMP_TOO_BIG && t->state >= NJ_TCP_ESTABLISHED) {
+        on_too_big(tcp, t, e);
+        nj__tcp_rearm(tcp, t);
+    } else if (e->news == NJ_ICMP_REFUSED && t->state == NJ_TCP_SYN_SENT) {
+        nj_count(tcp->cfg.counters, NJ_C_tcp_aborted); /* RFC 5927 5.2: hard only before it opens */
+        nj__tcb_end(tcp, t);
+    } /* else it may pass: the timers decide (RFC 9293 3.9.2.2) */
+    return true;
+}
+
+/* RFC 9293 3.7.2: nobody says a word, and long segments don't arrive. */
+void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    uint32_t long_mss = mss_for(t, MTU_BLACK_HOLE);
+    bool v4 = nj_addr_is_v4(&t->flow.tuple.remote);
+
+    if (t->x->mtu_claimed) {
+        shrink_as_told(tcp, t, t->x->mtu_claimed, t->x->last_send_at);
+        return;
+    }
+    bool proven = t->mss_proven >= t->snd_mss; /* then it is more likely something else */
+    if (t->x->n_backoffs < (proven ? 2 : 1) * NJ_TCP_BLACK_HOLE_RTOS)
+        return;
+    if (t->snd_mss > long_mss)
+        shrink(tcp, t, MTU_BLACK_HOLE);
+    else if (v4)
+        shrink(tcp, t, MTU_LAST);
+}
+
+/* --- up again: RFC 4821 7, RFC 8899 5 ----------------------------------------------------------
+ */
+
+/* What to try: all that was had in the beginning, as after an outage nothing else was wrong; then
+ * what tunnels let through. */
+static uint32_t probe_size(const struct nj_tcb *t)
+{
+    const uint32_t size[] = {t->mss_max, mss_for(t, MTU_TUNNEL), mss_for(t, MTU_BLACK_HOLE)};
+    uint32_t n = size[t->mtu_probes_lost % NJ_ARRAY_LEN(size)];
+
+    return n > t->snd_mss && n < t->mss_max ? n : t->mss_max;
+}
+
+/* RFC 4821 7.5 - 7.6: while nothing is missing, with enough behind it to see at once when it is
+ * lost. Without SACK that would cost a recovery. */
+uint32_t nj__path_probe(const struct nj_tcb *t, uint32_t n, nj_ns now)
+{
+    const struct nj_xfer *x = t->x;
+    uint32_t size = probe_size(t);
+    /* One whose run was joined or cut is not told from others; once it is acknowledged it is over.
+     */
+    bool under_way = x->mtu_probe && nj_seq_lt(t->snd_una, x->mtu_probe_end);
+
+    if (!t->sack_on || under_way || now < x->mtu_probe_at || x->ca != NJ_CA_OPEN ||
+        x->n_sacked > 0 || x->n_lost > 0 || x->n_backoffs > 0 || x->cwr_due)
+        return 0;
+    return n >= size + NJ_TCP_PROBE_FOLLOWERS * t->snd_mss ? size : 0;
+}
+
+void nj__path_probe_sent(struct nj_tcb *t, uint32_t n, nj_ns now)
+{
+    struct nj_xfer *x = t->x;
+
+    x->mtu_probe = (uint16_t)n;
+    x->mtu_probe_end = t->snd_nxt;
+    x->mtu_probe_at = now + NJ_TCP_PROBE_EVERY;
+}
+
+void nj__path_probe_arrived(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    struct nj_xfer *x = t->x;
+
+    if (t->snd_mss < x->mtu_probe) {
+        t->snd_mss = t->mss_proven = x->mtu_probe;
+        nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_raised);
+    }
+    if (t->snd_mss < t->mss_max) /* one step, after larger ones were lost */
+        x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
+    x->mtu_probe = 0;
+    t->mtu_probes_lost = 0;
+}
+
+void nj__path_probe_lost(struct nj_tcb *t)
+{
+    t->x->mtu_probe = 0;
+    if (t->mtu_probes_lost + 1u < NJ_TCP_PROBES_MAX) {
+        t->mtu_probes_lost++;
+    } else {
+        t->mtu_probes_lost = 0;
+        t->x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The clocks of the system, for threads that are not lcores. */
+#ifndef NJ_THREADS_OS_CLOCK_H
+#define NJ_THREADS_OS_CLOCK_H
+
+#include <time.h>
+
+#include "base/types.h"
+
+static inline nj_ns nj_clock_ns(clockid_t which)
+{
+    struct timespec ts;
+
+    clock_gettime(which, &ts);
+    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
+}
+
+/* That long from now on, for sem_timedwait(3) and pthread_timedjoin_np(3). */
+static inline struct timespec nj_clock_deadline(uint32_t wait_ms)
+{
+    nj_ns at = nj_clock_ns(CLOCK_REALTIME) + wait_ms * NJ_MS;
+
+    return (struct timespec){(time_t)(at / NJ_SEC), (long)(at % NJ_SEC)};
+}
+
+#endif

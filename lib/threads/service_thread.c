@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The worker's rings, its loop and its sleep.
+ *
+ * No wake-up is lost (sched/park.h). A submitter puts its jobs into the ring, or sets `stopping`,
+ * and then counts a wake-up. The worker reads the count and then looks at both once more before it
+ * sleeps.
+ */
+#include "threads/service_thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Acquire and release where DPDK's x86 rings use compiler barriers: the same instructions, but
+ * ThreadSanitizer can follow them. */
+#define RTE_USE_C11_MEM_MODEL
+#include <rte_lcore.h>
+#include <rte_pause.h>
+#include <rte_ring.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "base/signal_stack.h"
+#include "base/thread.h"
+#include "sched/futex_park.h"
+#include "threads/os_clock.h"
+#include "threads/task_rings.h"
+
+#define BATCH 32
+/* Empty rounds before sleep, each with a pause of 40 to 140 cycles: 10 to 50 us, about what a
+ * sleep and its wake-up cost. */
+#define SPINS 1000
+
+struct nj_worker_port {
+    struct nj_worker *worker;
+    struct rte_ring *in, *out;
+    uint32_t n_out; /* submitted and not polled; the lcore's */
+    bool unflushed; /* something was submitted since the last flush */
+    bool closed;    /* the worker has stopped */
+} NJ_CACHE_ALIGNED;
+
+struct nj_worker {
+    struct nj_worker_config config;
+    char name[16];
+    pthread_t thread;
+    bool joined;
+    _Atomic uint32_t n_wakes NJ_CACHE_ALIGNED;
+    _Atomic bool stopping;
+    struct nj_worker_port ports[] NJ_CACHE_ALIGNED;
+};
+
+/* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
+static bool is_empty(const struct rte_ring *r)
+{
+    return __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE) == r->cons.tail;
+}
+
+static bool has_work(const struct nj_worker *w)
+{
+    for (uint32_t i = 0; i < w->config.n_shards; i++)
+        if (!is_empty(w->ports[i].in))
+            return true;
+    return false;
+}
+
+/* One batch of each shard, so that no shard waits longer than the others' batches. */
+static uint32_t run_batches(struct nj_worker *w)
+{
+    uint32_t n_run = 0;
+
+    for (uint32_t i = 0; i < w->config.n_shards; i++) {
+        struct nj_worker_port *p = &w->ports[i];
+        void *jobs[BATCH];
+        uint32_t n = rte_ring_sc_dequeue_burst(p->in, jobs, BATCH, NULL);
+        for (uint32_t k = 0; k < n; k++) {
+            w->config.run(w->config.ctx, jobs[k]);
+            /* At once: a slow job must not hold back the answers before it. There is room:
+             * the ring holds as many jobs as can be out. */
+            NJ_CHECK(rte_ring_sp_enqueue(p->out, jobs[k]) == 0);
+        }
+        n_run += n;
+    }
+    return n_run;
+}
+
+static void tidy(struct nj_worker *w)
+{
+    if (w->config.tidy)
+        w->config.tidy(w->config.ctx);
+}
+
+static void sleep_until_woken(struct nj_worker *w)
+{
+    uint32_t seen = atomic_load_explicit(&w->n_wakes, memory_order_acquire);
+
+    if (!has_work(w) && !atomic_load_explicit(&w->stopping, memory_order_acquire))
+        nj_park(&w->n_wakes, seen, w->config.tidy_ms > 0 ? w->config.tidy_ms * NJ_MS : NJ_NEVER);
+}
+
+static void *worker_main(void *arg)
+{
+    struct nj_worker *w = arg;
+    uint32_t n_idle = 0;
+    void *altstack = nj_altstack_begin();
+
+    pthread_setname_np(pthread_self(), w->name);
+    bool registered = w->config.eal && rte_thread_register() == 0;
+    for (;;) {
+        /* Read before the rings: what was submitted before the stop is then seen below. */
+        bool stopping = atomic_load_explicit(&w->stopping, memory_order_acquire);
+        if (run_batches(w) > 0) {
+            tidy(w);
+            n_idle = 0;
+        } else if (stopping) {
+            break;
+        } else if (n_idle++ < SPINS) {
+            rte_pause();
+        } else {
+            tidy(w);
+            sleep_until_woken(w);
+            n_idle = 0;
+        }
+    }
+    tidy(w);
+    if (registered)
+        rte_thread_unregister();
+    nj_altstack_end(altstack);
+    return NULL;
+}
+
+struct nj_worker_port *nj_worker_port(struct nj_worker *w, uint32_t shard)
+{
+    NJ_CHECK(shard < w->config.n_shards);
+    return &w->ports[shard];
+}
+
+bool nj_worker_submit(struct nj_worker_port *p, void *job)
+{
+    if (p->closed || p->n_out >= p->worker->config.jobs_max)
+        return false;
+    NJ_CHECK(rte_ring_sp_enqueue(p->in, job) == 0);
+    p->n_out++;
+    p->unflushed = true;
+    return true;
+}
+
+void nj_worker_flush(struct nj_worker_port *p)
+{
+    if (p->unflushed)
+        nj_unpark(&p->worker->n_wakes);
+    p->unflushed = false;
+}
+
+uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n)
+{
+    if (p->n_out == 0) /* nothing is out: do not touch the worker's cache line */
+        return 0;
+    n = rte_ring_sc_dequeue_burst(p->out, jobs, n, NULL);
+    p->n_out -= n;
+    return n;
+}
+
+uint32_t nj_worker_n_out(const struct nj_worker_port *p)
+{
+    return p->n_out;
+}
+
+static void free_memory(struct nj_worker *w)
+{
+    for (uint32_t i = 0; i < w->config.n_shards; i++) {
+        free(w->ports[i].in);
+        free(w->ports[i].out);
+    }
+    free(w);
+}
+
+int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out)
+{
+    NJ_CHECK(config->name && config->n_shards > 0 && config->jobs_max > 0 &&
+             config->jobs_max < 1u << 24);
+    size_t n_bytes = sizeof(struct nj_worker) + config->n_shards * sizeof(struct nj_worker_port);
+    struct nj_worker *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+    if (!w)
+        return -ENOMEM;
+    memset(w, 0, n_bytes);
+    w->config = *config;
+    snprintf(w->name, sizeof w->name, "%s", config->name);
+    int err = 0;
+    for (uint32_t i = 0; i < config->n_shards; i++) {
+        w->ports[i].worker = w;
+        w->ports[i].in = nj__lane_new_ring(config->jobs_max);
+        w->ports[i].out = nj__lane_new_ring(config->jobs_max);
+        if (!w->ports[i].in || !w->ports[i].out)
+            err = -ENOMEM;
+    }
+    if (!err)
+        err = -nj_thread_start(&w->thread, config->affinity, worker_main, w);
+    if (err) {
+        free_memory(w);
+        return err;
+    }
+    *out = w;
+    return 0;
+}
+
+void nj_worker_begin_stop(struct nj_worker *w)
+{
+    for (uint32_t i = 0; i < w->config.n_shards; i++)
+        w->ports[i].closed = true;
+    atomic_store_explicit(&w->stopping, true, memory_order_release);
+    nj_unpark(&w->n_wakes);
+}
+
+bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms)
+{
+    struct timespec until = nj_clock_deadline(wait_ms);
+
+    w->joined = w->joined || pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+    return w->joined;
+}
+
+void nj_worker_free(struct nj_worker *w)
+{
+    for (uint32_t i = 0; i < w->config.n_shards; i++)
+        NJ_ASSERT(w->ports[i].n_out == 0);
+    free_memory(w);
+}

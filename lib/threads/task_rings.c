@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "threads/task_rings.h"
+
+#include <stdlib.h>
+
+/* Acquire and release where DPDK's x86 rings use compiler barriers: the same instructions, but
+ * ThreadSanitizer can follow them. */
+#define RTE_USE_C11_MEM_MODEL
+#include <rte_atomic.h>
+#include <rte_ring.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/limits.h"
+#include "sched/ewyk.h"
+
+/* The longest that tasks of a class took is forgotten by a part in so many with each that comes
+ * home: one that took 100 ms among quick ones counts as longer than NJ_WORKER_AHEAD_NS for some 430
+ * more. */
+#define AWAY_FORGET 64u
+
+/* --- the service's side ----------------------------------------------------------------------- */
+
+/* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
+bool nj__lane_is_empty(const struct nj__lane *l)
+{
+    return __atomic_load_n(&l->ring->prod.tail, __ATOMIC_ACQUIRE) ==
+           __atomic_load_n(&l->ring->cons.tail, __ATOMIC_RELAXED);
+}
+
+struct nj__slot *nj__lane_take(struct nj__lane *l)
+{
+    void *slot;
+    return rte_ring_sc_dequeue(l->ring, &slot) == 0 ? slot : NULL;
+}
+
+void nj__lane_home(struct nj__slot *s)
+{
+    struct nj__lane *l = s->lane;
+    struct nj_waker *waker = l->config.waker;
+
+    s->next = nj_load_relaxed(&l->home);
+    while (!atomic_compare_exchange_weak_explicit(&l->home, &s->next, s, memory_order_release,
+                                                  memory_order_relaxed))
+        ;
+    if (waker)
+        nj_waker_wake(waker);
+}
+
+/* --- on the shard's thread -------------------------------------------------------------------- */
+
+static void publish(struct nj__lane *l)
+{
+    nj_store_relaxed(&l->seen_out, l->n_out + l->waiting.n);
+    nj_store_relaxed(&l->seen_waiting, l->waiting.n);
+}
+
+/* All tasks that its class had lately were short. */
+static bool is_short(const struct nj_task *job)
+{
+    const struct nj_task_class *c = job->class_of;
+    return c && c->away_ns > 0 && c->away_ns <= NJ_WORKER_AHEAD_NS;
+}
+
+/* As many as may run at once; and more short ones, for each that may run and is not taken by a
+ * long one. */
+static bool has_room(const struct nj__lane *l, bool ahead)
+{
+    uint32_t n_max = l->config.n_max;
+    uint32_t n_long = l->n_long < n_max ? l->n_long : n_max;
+
+    return l->n_out < (ahead ? n_max + (n_max - n_long) * (l->config.depth - 1) : n_max);
+}
+
+static void place(struct nj__lane *l, struct nj_task *job, bool ahead)
+{
+    struct nj__slot *s = l->free;
+
+    l->free = s->next;
+    s->job = job;
+    s->ahead = ahead;
+    s->queued = false;
+    l->n_long += !ahead;
+    l->n_out++;
+    l->unflushed = true;
+    NJ_CHECK(rte_ring_sp_enqueue(l->ring, s) == 0); /* it holds as many as there are slots */
+}
+
+static void place_waiting(struct nj__lane *l)
+{
+    struct nj_task *job;
+
+    while ((job = nj_task_queue_first(&l->waiting))) {
+        bool ahead = is_short(job);
+        if (!has_room(l, ahead))
+            break;
+        nj_task_queue_pop(&l->waiting);
+        place(l, job, ahead);
+    }
+    publish(l);
+}
+
+static void reject(struct nj_task *job)
+{
+    job->ops->reject(job);
+}
+
+/* There is room for it, be it in the place of another client's. */
+static bool make_room(struct nj__lane *l, const struct nj_task *job)
+{
+    if (l->n_out + l->waiting.n < l->config.tasks_max)
+        return true;
+    struct nj_task *other = nj_task_queue_displace(&l->waiting, job);
+    if (!other)
+        return false;
+    nj_add_own(&l->n_displaced, 1);
+    reject(other);
+    return true;
+}
+
+static bool submit(void *ctx, struct nj_task *job)
+{
+    struct nj__lane *l = ctx;
+
+    if (l->closed || !make_room(l, job)) {
+        nj_add_own(&l->n_refused, 1);
+        return false;
+    }
+    nj_store_relaxed(&job->cancelled, false);
+    nj_task_queue_push(&l->waiting, job);
+    place_waiting(l);
+    if (nj_list_linked(&job->node))
+        nj_add_own(&l->n_held_back, 1);
+    return true;
+}
+
+static bool withdraw(void *ctx, struct nj_task *job)
+{
+    struct nj__lane *l = ctx;
+
+    if (!nj_list_linked(&job->node)) { /* in the ring, or with a thread */
+        nj_store_relaxed(&job->cancelled, true);
+        return false;
+    }
+    nj_task_queue_remove(&l->waiting, job);
+    publish(l);
+    return true;
+}
+
+static bool join(void *ctx, struct nj_task *job, const void *client)
+{
+    return nj_task_queue_join(&((struct nj__lane *)ctx)->waiting, job, client);
+}
+
+static void flush(void *ctx)
+{
+    struct nj__lane *l = ctx;
+
+    if (!l->unflushed)
+        return;
+    l->unflushed = false;
+    rte_smp_mb(); /* between filling the ring and looking at what the service does */
+    l->config.ask(l);
+}
+
+/* What it took is what others of its class are expected to take. */
+static void learn(const struct nj_task *job)
+{
+    struct nj_task_class *c = job->class_of;
+
+    if (!c || job->run_ns == NJ__NOT_RUN)
+        return;
+    uint64_t faded = c->away_ns - c->away_ns / AWAY_FORGET;
+    c->away_ns = job->wall_ns >= faded ? job->wall_ns + 1 : faded; /* never 0: it is known */
+}
+
+/* What has come home since, behind what had before, in its order. */
+static void take_home(struct nj__lane *l)
+{
+    struct nj__slot **end = &l->done;
+    struct nj__slot *s = NULL, *first = NULL;
+
+    if (nj_load_relaxed(&l->home))
+        s = atomic_exchange_explicit(&l->home, NULL, memory_order_acquire);
+    while (s) {
+        struct nj__slot *next = s->next;
+        s->next = first;
+        first = s;
+        s = next;
+    }
+    while (*end)
+        end = &(*end)->next;
+    *end = first;
+}
+
+/* When all threads have ended: what they did not take from the ring. */
+static void take_back(struct nj__lane *l)
+{
+    void *slot;
+
+    while (l->ended && rte_ring_sc_dequeue(l->ring, &slot) == 0) {
+        struct nj__slot *s = slot;
+        s->job->run_ns = NJ__NOT_RUN;
+        s->next = l->done;
+        l->done = s;
+    }
+}
+
+/* The job that was in the slot, which is free again; NULL when that was rejected. */
+static struct nj_task *leave(struct nj__lane *l, struct nj__slot *s)
+{
+    struct nj_task *job = s->job;
+
+    l->n_out--;
+    l->n_long -= !s->ahead;
+    s->next = l->free;
+    l->free = s;
+    nj_task_queue_home(&l->waiting, job);
+    learn(job);
+    nj_add_own(&l->n_done, 1);
+    if (job->run_ns != NJ__NOT_RUN)
+        return job;
+    if (!nj_load_relaxed(&job->cancelled)) {
+        reject(job);
+        return NULL;
+    }
+    job->run_ns = 0;
+    return job;
+}
+
+static void reject_waiting(struct nj__lane *l)
+{
+    struct nj_task *job;
+
+    while ((job = nj_task_queue_first(&l->waiting))) {
+        nj_task_queue_remove(&l->waiting, job);
+        reject(job);
+    }
+}
+
+static uint32_t poll_done(void *ctx, struct nj_task **jobs, uint32_t n)
+{
+    struct nj__lane *l = ctx;
+    uint32_t n_home = 0;
+
+    if (l->n_out > 0) {
+        take_home(l);
+        take_back(l);
+        while (l->done && n_home < n) {
+            struct nj__slot *s = l->done;
+            l->done = s->next;
+            struct nj_task *job = leave(l, s);
+            if (job)
+                jobs[n_home++] = job;
+        }
+        publish(l);
+    }
+    if (l->closed) {
+        reject_waiting(l);
+        publish(l);
+    } else if (l->waiting.n > 0) {
+        place_waiting(l);
+        flush(l); /* now: a step in which nothing is submitted need not flush */
+    }
+    return n_home;
+}
+
+struct nj_task_port nj__lane_port(struct nj__lane *l)
+{
+    return (struct nj_task_port){.ctx = l,
+                                 .submit = submit,
+                                 .flush = flush,
+                                 .poll = poll_done,
+                                 .withdraw = withdraw,
+                                 .join = join};
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+struct rte_ring *nj__lane_new_ring(uint32_t n_max)
+{
+    uint32_t n = 2;
+    while (n < n_max + 1) /* a ring of n holds n - 1 */
+        n *= 2;
+    struct rte_ring *r = aligned_alloc(NJ_CACHE_LINE, (size_t)rte_ring_get_memsize(n));
+    if (r && rte_ring_init(r, "nj-lane", n, RING_F_SP_ENQ | RING_F_SC_DEQ) == 0)
+        return r;
+    free(r);
+    return NULL;
+}
+
+bool nj__lane_init(struct nj__lane *l, const struct nj__lane_config *config)
+{
+    uint32_t n_slots = config->n_max * config->depth;
+
+    l->config = *config;
+    nj_task_queue_init(&l->waiting);
+    l->slots = calloc(n_slots + 1, sizeof *l->slots);
+    l->ring = nj__lane_new_ring(n_slots);
+    if (!l->slots || !l->ring)
+        return false;
+    for (uint32_t i = n_slots; i > 0; i--) {
+        struct nj__slot *s = &l->slots[i - 1];
+        s->task.ops = config->slot_ops;
+        s->lane = l;
+        s->next = l->free;
+        l->free = s;
+    }
+    return true;
+}
+
+void nj__lane_fini(struct nj__lane *l)
+{
+    NJ_ASSERT(l->n_out == 0 && l->waiting.n == 0);
+    free(l->ring);
+    free(l->slots);
+}

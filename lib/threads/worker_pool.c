@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The consumer of the lanes' rings is the thread that produces for the strategy. What that wrote is
+ * seen by the next one (thread_strategy.h).
+ *
+ * No task is left in a ring while a thread is free. Whoever fills the ring asks for production
+ * unless as many of the kind run as may; then one that ends asks: a consumer when it comes back to
+ * the strategy (nj_strategy_config.asks_again), a task that the pool ran for want of a recruit at
+ * its end (run_slot). Between filling the ring and reading n_running there is a full fence, and so
+ * there is between the change of n_running and the next look at the ring.
+ */
+#include "threads/worker_pool.h"
+
+#include <errno.h>
+#include <fenv.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_atomic.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/attr.h"
+#include "base/signal_stack.h"
+#include "sched/ewyk.h"
+#include "sched/thread_pool.h"
+#include "threads/os_clock.h"
+#include "threads/task_rings.h"
+
+#define N_KINDS NJ_WORKERS_N_KINDS
+
+/* Looks at empty rings before a thread gives production up, each with a pause of 40 to 140 cycles:
+ * some 17 us, about what a sleep and its wake-up cost. With 1000, tasks of 20 us cost a fifth more
+ * CPU at 20,000 per second and a third more at 2,000; none started earlier at 2,000, and half of
+ * them 4 us earlier at 20,000 (./dev bench ewyk --delays). */
+#define LOOKS 500
+
+struct nj_workers {
+    struct nj_workers_config config;
+    uint32_t n_threads, n_lanes;
+    struct nj_producer producer;
+    struct nj_executor executor; /* the pool's, that marks what it queues */
+    struct nj_strategy strategy;
+    struct nj_thread_pool *threads;
+    uint32_t turn; /* the lane to look at first; the producer's */
+    struct {       /* what each thread has to give back at its end */
+        void *altstack;
+        bool registered;
+    } own[N_KINDS * NJ_WORKERS_MAX];
+    _Atomic bool stopping;
+    struct {
+        _Atomic uint32_t n_running; /* from produce() to the end of run */
+    } NJ_CACHE_ALIGNED kind[N_KINDS];
+    struct nj__lane lanes[];
+};
+
+static bool is_stopping(const struct nj_workers *w)
+{
+    return nj_load_relaxed(&w->stopping);
+}
+
+static struct nj_workers *workers_of(const struct nj__lane *l)
+{
+    return l->config.service;
+}
+
+static enum nj_workers_kind kind_of(const struct nj__lane *l)
+{
+    return (enum nj_workers_kind)l->config.kind;
+}
+
+/* --- producing: on the thread that looks ------------------------------------------------------ */
+
+static bool is_full(struct nj_workers *w, enum nj_workers_kind kind)
+{
+    return nj_load_relaxed(&w->kind[kind].n_running) >= w->config.kind[kind].n_max;
+}
+
+/* A lane that has a task which may run now; lanes take turns. NULL: none. */
+static struct nj__lane *next_lane(struct nj_workers *w)
+{
+    for (uint32_t i = 0; i < w->n_lanes; i++) {
+        struct nj__lane *l = &w->lanes[(w->turn + i) % w->n_lanes];
+        if (!nj__lane_is_empty(l) && !is_full(w, kind_of(l)))
+            return l;
+    }
+    return NULL;
+}
+
+static struct nj_task *take(struct nj_workers *w, struct nj__lane *l)
+{
+    struct nj__slot *slot = nj__lane_take(l);
+
+    NJ_CHECK(slot);
+    w->turn = (uint32_t)(l - w->lanes) + 1;
+    /* What those that ended did is seen by this one. */
+    atomic_fetch_add_explicit(&w->kind[kind_of(l)].n_running, 1, memory_order_acquire);
+    return &slot->task;
+}
+
+static struct nj_task *produce(struct nj_producer *p)
+{
+    struct nj_workers *w = nj_container_of(p, struct nj_workers, producer);
+
+    for (uint32_t n = 0; n < LOOKS && !is_stopping(w); n++) {
+        struct nj__lane *l = next_lane(w);
+        if (l)
+            return take(w, l);
+        rte_pause();
+    }
+    return NULL;
+}
+
+static bool has_more(struct nj_producer *p)
+{
+    struct nj_workers *w = nj_container_of(p, struct nj_workers, producer);
+    return next_lane(w) != NULL;
+}
+
+/* --- consuming: on any thread ----------------------------------------------------------------- */
+
+/* Each task finds the thread as the first one did, whatever the one before it left behind. */
+static void run_job(const struct nj_workers *w, enum nj_workers_kind kind, struct nj_task *job)
+{
+    job->wall_ns = 0;
+    if (is_stopping(w) || nj_load_relaxed(&job->cancelled)) {
+        job->run_ns = NJ__NOT_RUN;
+        return;
+    }
+    if (w->config.kind[kind].prepare)
+        w->config.kind[kind].prepare();
+    errno = 0;
+    uint64_t began = nj_clock_ns(CLOCK_THREAD_CPUTIME_ID), since = nj_clock_ns(CLOCK_MONOTONIC);
+    job->ops->run(job);
+    job->run_ns = nj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    job->wall_ns = nj_clock_ns(CLOCK_MONOTONIC) - since;
+    fesetenv(FE_DFL_ENV);
+}
+
+static void run_slot(struct nj_task *task)
+{
+    struct nj__slot *s = nj_container_of(task, struct nj__slot, task);
+    struct nj_workers *w = workers_of(s->lane);
+    enum nj_workers_kind kind = kind_of(s->lane);
+    bool queued = s->queued;
+
+    run_job(w, kind, s->job);
+    nj__lane_home(s); /* the slot may be in use again from here on */
+    atomic_fetch_sub(&w->kind[kind].n_running, 1);
+    rte_smp_mb(); /* see the head of this file */
+    if (queued)
+        nj_strategy_dispatch(&w->strategy);
+}
+
+static void reject_slot(struct nj_task *task)
+{
+    struct nj__slot *s = nj_container_of(task, struct nj__slot, task);
+    struct nj_workers *w = workers_of(s->lane);
+    enum nj_workers_kind kind = kind_of(s->lane);
+
+    s->job->run_ns = NJ__NOT_RUN;
+    nj__lane_home(s);
+    atomic_fetch_sub(&w->kind[kind].n_running, 1);
+}
+
+static const struct nj_task_ops slot_ops = {.run = run_slot, .reject = reject_slot};
+
+static struct nj_executor *pool_of(struct nj_executor *e)
+{
+    return nj_thread_pool_executor(nj_container_of(e, struct nj_workers, executor)->threads);
+}
+
+static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+{
+    if (of)
+        nj_container_of(task, struct nj__slot, task)->queued = true;
+    return pool_of(e)->ops->execute(pool_of(e), task, of);
+}
+
+static bool try_execute(struct nj_executor *e, struct nj_task *task)
+{
+    return pool_of(e)->ops->try_execute(pool_of(e), task);
+}
+
+static bool post(struct nj_executor *e, struct nj_task *task)
+{
+    return pool_of(e)->ops->post(pool_of(e), task);
+}
+
+static const struct nj_executor_ops executor_ops = {
+    .execute = execute, .try_execute = try_execute, .post = post};
+
+/* --- lanes ------------------------------------------------------------------------------------ */
+
+static void ask(struct nj__lane *l)
+{
+    struct nj_workers *w = workers_of(l);
+
+    if (!is_full(w, kind_of(l)))
+        nj_strategy_dispatch(&w->strategy);
+}
+
+static struct nj__lane *lane_of(const struct nj_workers *w, uint32_t shard,
+                                enum nj_workers_kind kind)
+{
+    NJ_CHECK(shard < w->config.n_shards && kind < N_KINDS);
+    return (struct nj__lane *)&w->lanes[shard * N_KINDS + kind];
+}
+
+struct nj_task_port nj_workers_port(struct nj_workers *w, uint32_t shard, enum nj_workers_kind kind)
+{
+    return nj__lane_port(lane_of(w, shard, kind));
+}
+
+struct nj_workers_load nj_workers_load(const struct nj_workers *w, uint32_t shard,
+                                       enum nj_workers_kind kind)
+{
+    const struct nj__lane *l = lane_of(w, shard, kind);
+    return (struct nj_workers_load){.n_out = l->n_out + l->waiting.n, .n_waiting = l->waiting.n};
+}
+
+struct nj_workers_stats nj_workers_stats(const struct nj_workers *w)
+{
+    struct nj_workers_stats s = {.n_threads = w->n_threads,
+                                 .strategy = nj_strategy_counters(&w->strategy)};
+
+    for (uint32_t k = 0; k < N_KINDS; k++) {
+        s.kind[k].n_max = w->config.kind[k].n_max;
+        s.kind[k].n_running = nj_load_relaxed(&w->kind[k].n_running);
+    }
+    for (uint32_t i = 0; i < w->n_lanes; i++) {
+        const struct nj__lane *l = &w->lanes[i];
+        enum nj_workers_kind k = kind_of(l);
+        s.kind[k].n_out += nj_load_relaxed(&l->seen_out);
+        s.kind[k].n_waiting += nj_load_relaxed(&l->seen_waiting);
+        s.kind[k].n_done += nj_load_relaxed(&l->n_done);
+        s.kind[k].n_refused += nj_load_relaxed(&l->n_refused);
+        s.kind[k].n_displaced += nj_load_relaxed(&l->n_displaced);
+        s.kind[k].n_held_back += nj_load_relaxed(&l->n_held_back);
+    }
+    return s;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static void thread_begin(void *ctx, uint32_t thread)
+{
+    struct nj_workers *w = ctx;
+    const struct nj_workers_config *c = &w->config;
+    const cpu_set_t *cpus = thread < c->n_affinity ? &c->affinity[thread] : c->rest;
+    char name[16];
+
+    snprintf(name, sizeof name, "nj-worker-%u", thread);
+    pthread_setname_np(pthread_self(), name);
+    if (cpus)
+        pthread_setaffinity_np(pthread_self(), sizeof *cpus, cpus);
+    w->own[thread].altstack = nj_altstack_begin();
+    w->own[thread].registered = c->eal && rte_thread_register() == 0;
+}
+
+static void thread_end(void *ctx, uint32_t thread)
+{
+    const struct nj_workers *w = ctx;
+
+    if (w->own[thread].registered)
+        rte_thread_unregister();
+    nj_altstack_end(w->own[thread].altstack);
+}
+
+static bool start_threads(struct nj_workers *w)
+{
+    struct nj_thread_pool_config c = {
+        .n_min = w->n_threads,
+        .n_max = w->n_threads,
+        .n_reserved = (int)w->n_threads - 1, /* one stays for what is queued */
+        .idle_ns = NJ_NEVER,
+        .thread_begin = thread_begin,
+        .thread_end = thread_end,
+        .ctx = w,
+    };
+
+    w->threads = nj_thread_pool_start(&c, NULL, 0);
+    return w->threads != NULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static bool init_lanes(struct nj_workers *w)
+{
+    const struct nj_workers_config *c = &w->config;
+
+    for (uint32_t i = 0; i < w->n_lanes; i++) {
+        uint32_t shard = i / N_KINDS, kind = i % N_KINDS;
+        struct nj__lane_config lane = {
+            .service = w,
+            .ask = ask,
+            .slot_ops = &slot_ops,
+            .n_max = c->kind[kind].n_max,
+            .depth = NJ_WORKER_DEPTH,
+            .tasks_max = c->kind[kind].tasks_max,
+            .waker = c->wakers && shard < c->n_wakers ? &c->wakers[shard] : NULL,
+            .kind = (int)kind,
+        };
+        if (!nj__lane_init(&w->lanes[i], &lane))
+            return false;
+    }
+    return true;
+}
+
+void nj_workers_free(struct nj_workers *w)
+{
+    nj_thread_pool_free(w->threads);
+    for (uint32_t i = 0; i < w->n_lanes; i++)
+        nj__lane_fini(&w->lanes[i]);
+    free(w);
+}
+
+int nj_workers_start(const struct nj_workers_config *config, struct nj_workers **out)
+{
+    uint32_t n_lanes = config->n_shards * N_KINDS;
+    size_t n_bytes = sizeof(struct nj_workers) + n_lanes * sizeof(struct nj__lane);
+    struct nj_workers *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+
+    NJ_CHECK(config->n_shards > 0);
+    if (!w)
+        return -ENOMEM;
+    memset(w, 0, n_bytes);
+    w->config = *config;
+    w->n_lanes = n_lanes;
+    for (uint32_t k = 0; k < N_KINDS; k++) {
+        NJ_CHECK(config->kind[k].n_max <= NJ_WORKERS_MAX);
+        w->n_threads += config->kind[k].n_max;
+    }
+    w->producer = (struct nj_producer){.produce = produce, .has_more = has_more};
+    w->executor.ops = &executor_ops;
+    struct nj_strategy_config c = {.ops = &nj_adaptive_ops,
+                                   .producer = &w->producer,
+                                   .executor = &w->executor,
+                                   .posts = true,
+                                   .asks_again = true};
+    nj_strategy_init(&w->strategy, &c);
+    int rc = !init_lanes(w) ? -ENOMEM : !start_threads(w) ? -EAGAIN : 0;
+    if (rc < 0) {
+        nj_workers_free(w);
+        return rc;
+    }
+    *out = w;
+    return 0;
+}
+
+static void begin_stop(struct nj_workers *w)
+{
+    if (is_stopping(w))
+        return;
+    nj_store_relaxed(&w->stopping, true);
+    for (uint32_t i = 0; i < w->n_lanes; i++)
+        w->lanes[i].closed = true;
+    nj_strategy_stop(&w->strategy);
+    nj_thread_pool_begin_stop(w->threads);
+}
+
+uint32_t nj_workers_stop(struct nj_workers *w, uint32_t wait_ms)
+{
+    uint64_t now = nj_clock_ns(CLOCK_MONOTONIC), end = now + wait_ms * (uint64_t)NJ_MS;
+    uint32_t n_left;
+
+    begin_stop(w);
+    do {
+        n_left = nj_thread_pool_await(w->threads, now < end ? end - now : 0);
+        now = nj_clock_ns(CLOCK_MONOTONIC);
+    } while (n_left > 0 && now < end);
+    for (uint32_t i = 0; n_left == 0 && i < w->n_lanes; i++)
+        w->lanes[i].ended = true;
+    return n_left;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers with units mean the same in a program that has set a locale of another language. */
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/field.h"
+#include "base/units.h"
+#include "support/scratch.h"
+
+/* German has a decimal comma; Turkish another capital of i. */
+static void speak(const char *language, const char *charset)
+{
+    char command[512];
+
+    snprintf(command, sizeof command, "localedef -i %s -f %s %s/%s >/dev/null 2>&1", language,
+             charset, scratch, language);
+    (void)!system(command);
+    setenv("LOCPATH", scratch, 1);
+    cr_assert_not_null(setlocale(LC_ALL, language), "%s: is Debian's package locales installed?",
+                       command);
+}
+
+TestSuite(base_units, .init = scratch_make, .fini = scratch_remove);
+
+Test(base_units, decimal_comma)
+{
+    char text[24];
+    double seconds;
+    uint64_t rate;
+
+    speak("de_DE", "UTF-8");
+    snprintf(text, sizeof text, "%.1f", 1.5);
+    cr_assert_str_eq(text, "1,5");
+    cr_expect(nj_read_seconds("1.5s", &seconds) && seconds == 1.5);
+    cr_expect(nj_read_rate("1.5MiB/s", &rate) && rate == 3 << 19);
+    cr_expect(!nj_read_seconds("1,5s", &seconds));
+    nj_show_seconds(1.5, text, sizeof text);
+    cr_expect_str_eq(text, "1.5s");
+    snprintf(text, sizeof text, "%.1f", 1.5);
+    cr_expect_str_eq(text, "1,5", "the program has its locale again");
+}
+
+Test(base_units, capital_of_i)
+{
+    speak("tr_TR", "ISO-8859-9");
+    cr_assert_neq(tolower('I'), 'i');
+    cr_expect(nj_str_is_nocase(NJ_STR("TRAILERS"), "trailers"));
+    cr_expect_eq(nj_order_nocase("GIF", "gif", 3), 0);
+}
+
+/* As strncasecmp() in the locale "C", for all pairs of bytes. */
+Test(base_units, order_without_case)
+{
+    for (int i = 0; i < 65536; i++) {
+        const char a[] = {'x', (char)(i >> 8), 'y', 0}, b[] = {'X', (char)i, 'Z', 0};
+        int want = strncasecmp(a, b, 3), got = nj_order_nocase(a, b, 3);
+        cr_assert_eq((want > 0) - (want < 0), (got > 0) - (got < 0), "%02x %02x", i >> 8, i & 255);
+    }
+}

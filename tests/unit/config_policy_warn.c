@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What --check says of policy files that are right, and probably not what was meant. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "config/policy_warn.h"
+
+static struct nj_faults warnings;
+
+static void fini(void)
+{
+    nj_faults_free(&warnings);
+}
+
+TestSuite(config_policy_warn, .fini = fini);
+
+static const char *warn(const char *text, const struct nj_server_config *given)
+{
+    struct nj_faults faults = {0};
+    struct nj_server_config effective = *given;
+
+    fini();
+    struct nj_policy_file *f = nj_policy_file_parse("p", text, strlen(text), &effective, &faults);
+    cr_assert(f, "%s", faults.text);
+    nj_policy_warn(f, "p", given, &warnings);
+    nj_policy_file_free(f);
+    return warnings.text ? warnings.text : "";
+}
+
+/* `told`: the only line, without "p:" and "warning: "; "": there is none. */
+static const struct {
+    const char *text, *told;
+} cases[] = {
+    {"[class a]\npath = /iso/ ; all of it\n", "2: path = /iso/ ; all of it: \"; all of it\" is "
+                                              "part of the value; a comment behind one begins "
+                                              "with #"},
+    {"[class a]\nheader = X-A: b;c # right\npath = /a;b\n", ""},
+    {"[class a]\npath = /iso/*\n", "2: path = /iso/*: * stands for itself; a path takes all that "
+                                   "begins so, e.g. /iso/"},
+
+    {"[class a]\nrate = 5\n", "1: [class a]: matches nothing: add path, host, list or header"},
+
+    /* Classes behind broader ones. */
+    {"[class a]\npath = /\n[class b]\npath = /b/\n",
+     "3: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+    {"[class b]\npath = /b/\n[class a]\npath = /\n", ""},
+    {"[class a]\npath = /a/\n[class b]\npath = /a/b/, /c/\n",
+     "4: [class b]: nothing below /a/b/ is of it: [class a] in line 1 comes first"},
+    {"[class a]\nhost = x.org\n[class b]\npath = /b/\n", ""},
+    {"[class a]\nhost = x.org\n[class b]\npath = /b/\nhost = x.org\n",
+     "3: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+    {"[class a]\npath = /\nhours = 01:00-02:00\n[class b]\npath = /b/\n", ""},
+    {"[class a]\npath = /\nhours = 01:00-02:00\n[class b]\npath = /b/\nhours = 01:00-02:00\n",
+     "4: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+    {"[list l]\nnetworks = 192.0.2.0/24\n[class a]\nlist = l\n[class b]\npath = /\n", ""},
+    {"[list l]\nnetworks = 192.0.2.0/24\n[class a]\nlist = l\n[class b]\npath = /\nlist = l\n",
+     "5: [class b]: no request is of it: [class a] in line 3 comes first and takes all of them"},
+    {"[class a]\nheader = X-T\n[class b]\nheader = X-T: gold\n",
+     "3: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+    {"[class a]\nheader = X-T: gold\n[class b]\nheader = X-T\n", ""},
+
+    /* Rates. */
+    {"[server]\nrate = 10MiB/s\n[class a]\npath = /a/\nrate = 8MiB/s\n[class b]\npath = /b/\n"
+     "rate = 4MiB/s\n",
+     "2: the rates of the classes are 12MiB/s together, and the server has 10MiB/s: none is sure "
+     "of its own; what is meant as a bound only is a ceiling"},
+    {"[server]\nrate = 10MiB/s\n[class a]\npath = /a/\nrate = 8MiB/s\n[class b]\npath = /b/\n"
+     "ceiling = 4MiB/s\n",
+     ""},
+    {"[server]\nrate = 10MiB/s\n[class a]\npath = /a/\nrate = 8MiB/s\n[class b]\npath = /b/\n"
+     "rate = 1MiB/s\n[class b 03:00-04:30]\nrate = 3MiB/s\n",
+     "2: the rates of the classes are 11MiB/s together from 03:00 on, and the server has 10MiB/s: "
+     "none is sure of its own; what is meant as a bound only is a ceiling"},
+
+    /* Keys without effect. */
+    {"[server]\ndeny_action = reset\n",
+     "2: deny_action: without effect: there is neither allow nor deny"},
+    {"[class a]\npath = /\nretry_after = 5s\n",
+     "3: retry_after: without effect: the action is not later"},
+    {"[class a]\npath = /\naction = later\nretry_after = 5s\n", ""},
+    {"[class a]\npath = /\naction = forbid\nstreams = 5\n",
+     "4: streams: without effect: no request of this class is served"},
+    {"[class a]\npath = /\nrate_after = 5KiB\n",
+     "3: rate_after: without effect: neither request_rate nor request_ceiling is set"},
+    {"[class default]\nrequest_rate = 1MiB/s\n[class a]\npath = /\nrate_after = 5KiB\n", ""},
+    {"[class a]\npath = /\nrequests_burst = 5\n",
+     "3: requests_burst: without effect: requests is not set"},
+    {"[class a]\npath = /\nclient_burst = 64KiB\n",
+     "3: client_burst: without effect: neither client_rate nor client_ceiling is set"},
+    {"[class a]\npath = /\nrate = 1MiB/s\nclient_rate = 2MiB/s\n",
+     "4: client_rate: without effect: the class has less"},
+    {"[class a]\npath = /\nclient_rate = 1MiB/s\nrequest-rate = 2MiB/s\n",
+     "4: request_rate: without effect: a client has less"},
+    {"[client]\nby = header X-Who\ntrusted_proxy = 10.0.0.0/8, 0.0.0.0/0\n",
+     "3: 0.0.0.0/0: everybody is a trusted proxy: connections have no limits, and a header may "
+     "name "
+     "any client"},
+    {"[client]\nby = header X-Who\ntrusted_proxy = 10.0.0.0/8, 2001:db8::/32\n", ""},
+    {"[list l]\nnetworks = 192.0.2.0/24\n",
+     "1: [list l]: without effect: no class, allow or deny names it"},
+};
+
+Test(config_policy_warn, one_line_each)
+{
+    struct nj_server_config none;
+    char want[512];
+
+    nj_server_config_init(&none);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
+        const char *line = cases[i].told, *text = line ? strchr(line, ' ') : NULL;
+        want[0] = '\0';
+        if (*line)
+            snprintf(want, sizeof want, "p:%.*s warning:%s\n", (int)(text - line), line, text);
+        cr_expect_str_eq(warn(cases[i].text, &none), want);
+    }
+}
+
+Test(config_policy_warn, the_command_line_wins)
+{
+    struct nj_server_config given;
+
+    nj_server_config_init(&given);
+    given.rate = 1 << 20;
+    given.streams_per_client = 3;
+    given.listing = true;
+    cr_expect_str_eq(
+        warn("[server]\nrate = 2MiB/s\n[class default]\nstreams = 5\nrequests = 1\n[files]\n"
+             "listing = yes\nindex = a\n",
+             &given),
+        "p:2: warning: rate: without effect: --rate of the command line wins\n"
+        "p:4: warning: streams: without effect: --streams-per-client of the command line wins\n"
+        "p:7: warning: listing: without effect: --listing of the command line wins\n");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections that send and don't read: what was received of them stays in the pool. */
+#include <criterion/criterion.h>
+
+#include "support/shard_rig.h"
+
+enum { HEADERS = 1, PING = 6 };
+
+#define HOARD_HELD                                                                                 \
+    1024u /* received mbufs of the shard, of which each may take a fifth of the rest */
+
+/* Fills what the shard lets it: segments too large to be put into the mbuf of the one before. */
+static void send_pings(struct rig *r, struct rig_peer *p)
+{
+    uint8_t pings[16 * 17];
+    uint32_t n = 0;
+
+    while (n < sizeof pings)
+        n += rig_h2(pings + n, PING, 0, 0, "12345678", 8);
+    for (int i = 0; i < 256; i++) {
+        if ((int32_t)(p->snd_una + p->srv_wnd - p->snd_nxt) < (int32_t)n)
+            break;
+        rig_send(r, p, pings, n);
+        rig_settle(r);
+    }
+}
+
+/* A peer that asks for more than it takes, and sends on. */
+static struct rig_peer *hoarder(struct rig *r, uint16_t port)
+{
+    struct rig_peer *p = rig_connect_h2(r, port);
+
+    p->rcv_wnd = 0;
+    rig_get(r, p, 1, "/big");
+    rig_settle(r);
+    send_pings(r, p);
+    return p;
+}
+
+/* As many as it takes until nobody new is let in. */
+static uint32_t hoarders(struct rig *r, struct rig_peer **p, uint32_t n_max)
+{
+    uint32_t n = 0;
+
+    for (; n < n_max && r->s->tcp.n_held * 8 <= HOARD_HELD * 7; n++)
+        p[n] = hoarder(r, (uint16_t)(1000 + n));
+    cr_assert_lt(n, n_max, "%u mbufs held", r->s->tcp.n_held);
+    return n;
+}
+
+/* Peers that send, and read nothing, have the received mbufs, each its share. When their input has
+ * waited for a second they go, the one that holds most first, until others are let in again; one
+ * that holds little stays. */
+Test(conn_conn_hoard, hoarders_are_shed)
+{
+    enum { N = 40 };
+    struct rig *r = rig_alloc(8192, 8192);
+    struct nj_shard_config config = rig_config(r);
+    uint8_t ping[17];
+
+    config.held_max = HOARD_HELD;
+    rig_new_with(r, &config);
+    struct rig_peer *p[N], *modest = rig_connect_h2(r, 999);
+    modest->rcv_wnd = 0; /* the first to wait, with one mbuf */
+    rig_get(r, modest, 1, "/big");
+    rig_settle(r);
+    rig_send(r, modest, ping, rig_h2(ping, PING, 0, 0, "12345678", 8));
+    rig_settle(r);
+    uint32_t n = hoarders(r, p, N);
+    struct rig_peer *q = rig_connect(r, 2000);
+    cr_expect(!q->got_synack, "%u peers keep others out", n);
+    cr_expect_leq(nj_shard_next(r->s), r->now + NJ_SEC, "it does not sleep on it");
+    rig_run(r, 1200 * NJ_MS);
+    q = rig_connect_h2(r, 2001);
+    rig_get(r, q, 1, "/index.html");
+    rig_settle(r);
+    cr_expect_eq(rig_h2_frames(q, HEADERS, NULL), 1);
+    uint64_t n_gone = rig_count(r, NJ_C_conn_hoard);
+    cr_expect(n_gone > 0 && n_gone < n, "%lu of %u", n_gone, n);
+    cr_expect(p[0]->got_rst && !p[n - 1]->got_rst);
+    cr_expect(!modest->got_rst && !q->got_rst);
+    rig_free(r);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections of which all is said hear nothing of their ACKs; and what is to be known of these all
+ * the same: who is idle since when, and who owes us ACKs. */
+#include <criterion/criterion.h>
+
+#include "conn/conn.h"
+#include "support/shard_rig.h"
+
+#define IDLE (75 * NJ_SEC) /* the shard's own */
+#define PING 6u
+
+static struct nj_tcb *tcb_of(const struct rig *r, const struct rig_peer *p)
+{
+    struct nj_tuple t = {.remote = p->tuple.local,
+                         .local = p->tuple.remote,
+                         .rport = p->tuple.lport,
+                         .lport = p->tuple.rport};
+    struct nj_flow *f = nj_flow_find(&r->s->tcp.flows, nj_flow_hash(&r->s->tcp.flows, &t), &t);
+    return nj_flow_tcb(f);
+}
+
+/* A peer with an answer that it has not acknowledged. */
+static struct rig_peer *answered(struct rig *r, uint16_t port)
+{
+    struct rig_peer *p = rig_connect_h2(r, port);
+    rig_get(r, p, 1, "/index.html");
+    rig_settle(r);
+    rig_get(r, p, 3, "/index.html");
+    p->manual = true;
+    rig_settle(r);
+    cr_assert_eq(rig_count(r, NJ_C_responses) % 2, 0);
+    cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+    return p;
+}
+
+static void acknowledge(struct rig *r, struct rig_peer *p)
+{
+    rig_ack(r, p);
+    rig_settle(r);
+    cr_assert_eq(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+}
+
+static bool hears(const struct rig *r, const struct rig_peer *p)
+{
+    return !tcb_of(r, p)->acks_untold;
+}
+
+Test(conn_quiet, when_all_is_said)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+
+    cr_expect(!hears(r, p));
+    acknowledge(r, p);
+    cr_expect(!hears(r, p));
+    r->files_slow = true;
+    rig_get(r, p, 5, "/whole");
+    rig_settle(r);
+    cr_expect(hears(r, p), "a stream waits for its file");
+    r->files_slow = false; /* and there is more of it than a window of congestion */
+    rig_settle(r);
+    cr_expect(hears(r, p), "a stream waits for room");
+    p->manual = false;
+    rig_run(r, NJ_SEC);
+    cr_expect_gt(p->n_got, RIG_WHOLE);
+    for (uint32_t i = 7; i <= 9; i += 2) { /* the first one's file is not known any more */
+        rig_get(r, p, i, "/index.html");
+        rig_settle(r);
+    }
+    cr_expect(!hears(r, p));
+    p->rcv_wnd = 0;
+    rig_ack(r, p);
+    rig_get(r, p, 11, "/index.html");
+    rig_settle(r);
+    cr_expect(hears(r, p), "what the peer's window keeps back is the peer's to take");
+    rig_free(r);
+}
+
+static nj_ns until(struct rig *r, const bool *happened)
+{
+    nj_ns from = r->now;
+    while (!*happened && r->now < from + 3 * IDLE)
+        rig_run(r, 50 * NJ_MS);
+    return r->now - from;
+}
+
+static void expect_between(struct rig *r, const bool *happened, nj_ns from, nj_ns to)
+{
+    nj_ns took = until(r, happened);
+    cr_expect(took >= from && took <= to, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
+/* Answers count, whether their ACKs are heard of or not; also those of files that are known, which
+ * are given with the step that brought the request. */
+Test(conn_quiet, idle_since_the_last_answer)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    for (uint32_t i = 0; i < 40; i++) {
+        rig_get(r, p, 1 + 2 * i, "/index.html");
+        rig_settle(r);
+        nj_ns wait = i < 3 ? IDLE - 5 * NJ_SEC : 250 * NJ_MS;
+        rig_run(r, i < 39 ? wait : 0);
+        cr_assert(!p->got_fin, "after %u answers", i + 1);
+    }
+    expect_between(r, &p->got_fin, IDLE, IDLE + NJ_SEC - 1);
+}
+
+/* A time-out shorter than the second for which we trust that an answer is acknowledged. */
+Test(conn_quiet, idle_for_less_than_the_trust)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.idle_timeout = 300 * NJ_MS;
+    struct rig_peer *p = answered(r, 1000);
+
+    cr_assert(!hears(r, p));
+    acknowledge(r, p);
+    p->manual = false;
+    expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
+}
+
+/* Nobody counted what it acknowledged while it was trusted: it begins to be watched without debts.
+ */
+Test(conn_quiet, who_takes_its_answers_is_not_late)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.send_timeout = 300 * NJ_MS;
+    struct rig_peer *p = answered(r, 1000);
+    uint32_t una = p->rcv_nxt;
+
+    for (uint32_t i = 0; i < 60; i++)
+        rig_get(r, p, 5 + 2 * i, "/index.html");
+    rig_settle(r);
+    uint32_t end = p->rcv_nxt;
+    cr_assert_gt(end - una, 8000);
+    cr_assert(!hears(r, p));
+    while (una != end && !p->got_rst) {
+        rig_run(r, 100 * NJ_MS);
+        una += end - una < 1600 ? end - una : 1600;
+        p->rcv_nxt = una;
+        rig_ack(r, p);
+        rig_step(r);
+    }
+    cr_expect(!p->got_rst);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 0);
+    rig_free(r);
+}
+
+/* It is watched for a time-out after it was trusted for one. */
+Test(conn_quiet, stalled_for_less_than_the_trust)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.send_timeout = 300 * NJ_MS;
+    struct rig_peer *p = answered(r, 1000);
+
+    expect_between(r, &p->got_rst, 600 * NJ_MS, 800 * NJ_MS);
+}
+
+/* A frame is begun in the packet that brought the request. */
+Test(conn_quiet, begun_for_less_than_the_trust)
+{
+    struct rig *r = rig_new();
+    r->s->cfg.header_timeout = 300 * NJ_MS;
+    struct rig_peer *p = answered(r, 1000);
+    uint8_t b[512], ping[32];
+    uint32_t n = rig_h2_get(b, 5, "/index.html");
+
+    rig_h2(ping, PING, 0, 0, "12345678", 8);
+    memcpy(b + n, ping, 12);
+    rig_send(r, p, b, n + 12);
+    rig_settle(r);
+    cr_assert(!hears(r, p));
+    p->manual = false;
+    expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
+}
+
+/* Its last words are a time-out's: when they are acknowledged, two seconds are left. */
+Test(conn_quiet, the_end_is_heard_of)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+
+    acknowledge(r, p);
+    p->manual = false;
+    until(r, &p->got_fin);
+    cr_assert(p->got_fin);
+    cr_expect_eq(r->s->conns.n_used, 1);
+    rig_run(r, 3 * NJ_SEC);
+    cr_expect_eq(r->s->conns.n_used, 0);
+    rig_free(r);
+}
+
+/* ---- who does not take its answers ---- */
+
+/* The peer acknowledges all but ten bytes, and answers whatever is asked at a closed window. Each
+ * second it says something that needs no answer, when it is `busy`. Returns when it is gone. */
+static nj_ns until_reset(struct rig *r, struct rig_peer *p, bool busy, bool opens)
+{
+    nj_ns from = r->now;
+    uint32_t una = p->rcv_nxt - 10;
+    uint8_t ping[32];
+
+    while (!p->got_rst && !p->got_fin && r->now < from + 1000 * NJ_SEC) {
+        p->rcv_nxt = una;
+        if (busy) {
+            p->rcv_wnd = opens ? 65535 : 0;
+            rig_send(r, p, ping, rig_h2(ping, PING, 1, 0, "12345678", 8));
+            rig_step(r);
+        }
+        p->rcv_nxt = una;
+        p->rcv_wnd = 0;
+        rig_ack(r, p);
+        rig_run(r, NJ_SEC);
+    }
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 1);
+    return r->now - from;
+}
+
+static void expect_send_timeout(bool busy, bool opens)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+    nj_ns took = until_reset(r, p, busy, opens);
+
+    cr_expect(took >= 60 * NJ_SEC && took <= 65 * NJ_SEC, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
+Test(conn_quiet, a_window_that_shuts_behind_the_answer)
+{
+    expect_send_timeout(false, false);
+}
+
+Test(conn_quiet, saying_something_is_not_taking)
+{
+    expect_send_timeout(true, false);
+}
+
+Test(conn_quiet, nor_is_a_window_that_opens_now_and_then)
+{
+    expect_send_timeout(true, true);
+}
+
+/* Bytes one by one are fewer than it has to take. */
+Test(conn_quiet, acknowledged_by_bytes)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = answered(r, 1000);
+    uint32_t end = p->rcv_nxt;
+    nj_ns from = r->now;
+
+    p->rcv_nxt = end - 150;
+    while (!p->got_rst && p->rcv_nxt < end && r->now < from + 1000 * NJ_SEC) {
+        uint32_t una = p->rcv_nxt;
+        rig_ack(r, p);
+        rig_run(r, 900 * NJ_MS);
+        p->rcv_nxt = una + 1;
+    }
+    nj_ns took = r->now - from;
+    cr_expect(took >= 60 * NJ_SEC && took <= 65 * NJ_SEC, "%lu ms", took / NJ_MS);
+    rig_free(r);
+}
+
+static void shed_at(struct rig *r, nj_ns now)
+{
+    r->now = now;
+    nj__pressure_shed(r->s, now);
+}
+
+Test(conn_quiet, who_has_acknowledged_all_is_not_shed)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+
+    for (uint16_t i = 0; i < 20; i++)
+        acknowledge(r, answered(r, 1000 + i));
+    for (uint32_t i = 1; i < 4; i++)
+        shed_at(r, then + i * 6 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    cr_expect(nj_list_empty(&r->s->owing));
+    rig_free(r);
+}
+
+Test(conn_quiet, who_acknowledges_nothing_is_shed)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+
+    answered(r, 1000);
+    shed_at(r, then + 4 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    shed_at(r, then + 5 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
+    rig_free(r);
+}
+
+/* Is on the list since `then`, and has acknowledged something since that nobody heard of. */
+static void expect_shed_late(struct rig *r, nj_ns then)
+{
+    shed_at(r, then + 6 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    shed_at(r, then + 12 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
+    rig_free(r);
+}
+
+Test(conn_quiet, an_ack_nobody_heard_of_counts)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+    struct rig_peer *p = answered(r, 1000);
+
+    r->now = then + 3 * NJ_SEC;
+    rig_ack(r, p);
+    rig_get(r, p, 5, "/index.html"); /* it owes us an ACK again */
+    rig_settle(r);
+    expect_shed_late(r, then);
+}
+
+Test(conn_quiet, part_of_an_answer_counts)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+    struct rig_peer *p = answered(r, 1000);
+
+    p->rcv_nxt -= 10; /* but for its last bytes */
+    rig_ack(r, p);
+    rig_step(r);
+    cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+    expect_shed_late(r, then);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When an lcore without work lies down, and what gets it up. A pipe is its receive queue. */
+#include <criterion/criterion.h>
+#include <unistd.h>
+
+#include "dpdk/idle_lcore.h"
+
+#define NOW        (10 * NJ_SEC)
+#define STEPS_MANY 100000u
+
+struct bed {
+    struct nj_waker waker;
+    struct nj_idler idler;
+    int ends[2];
+};
+
+static void bed_make(struct bed *b, enum nj_idle mode, enum nj_rx_news news)
+{
+    cr_assert(nj_waker_open(&b->waker));
+    cr_assert_eq(pipe(b->ends), 0);
+    const struct nj_rx rx = {.news = news, .fd = b->ends[0]};
+    nj_idle_begin(&b->idler, mode, &b->waker, &rx);
+}
+
+static void bed_free(struct bed *b)
+{
+    nj_idle_end(&b->idler);
+    close(b->ends[0]);
+    close(b->ends[1]);
+    nj_waker_close(&b->waker);
+}
+
+/* Steps without work until it is about to sleep. */
+static void lie_down(struct bed *b)
+{
+    uint32_t n = 0;
+
+    while (!b->idler.armed && n++ < STEPS_MANY)
+        nj_idle_wait(&b->idler, NOW, NJ_NEVER);
+    cr_assert(b->idler.armed);
+    cr_expect(nj_waker_armed(&b->waker));
+}
+
+Test(dpdk_idle_lcore, a_packet_gets_it_up)
+{
+    struct bed b;
+
+    bed_make(&b, NJ_IDLE_SLEEP, NJ_RX_FILE);
+    lie_down(&b);
+    cr_assert_eq(write(b.ends[1], "p", 1), 1);
+    nj_idle_wait(&b.idler, NOW, NJ_NEVER);
+    cr_expect_not(b.idler.armed);
+    cr_expect_not(nj_waker_armed(&b.waker));
+    cr_expect_eq(b.idler.n_steps, 0, "it polls for a while");
+    bed_free(&b);
+}
+
+Test(dpdk_idle_lcore, others_get_it_up_and_it_looks_again_before_it_sleeps)
+{
+    static const enum nj_rx_news all[] = {NJ_RX_NO_QUEUE, NJ_RX_POLLED, NJ_RX_FILE};
+
+    for (uint32_t k = 0; k < NJ_ARRAY_LEN(all); k++) {
+        struct bed b;
+        bed_make(&b, NJ_IDLE_SLEEP, all[k]);
+        lie_down(&b);
+        nj_waker_wake(&b.waker);
+        cr_expect_not(nj_waker_armed(&b.waker));
+        nj_idle_wait(&b.idler, NOW, NJ_NEVER);
+        cr_expect(nj_waker_armed(&b.waker), "it returned at once, armed again");
+        nj_idle_over(&b.idler);
+        cr_expect_not(nj_waker_armed(&b.waker), "there was work");
+        bed_free(&b);
+    }
+}
+
+Test(dpdk_idle_lcore, a_broken_file_is_polled_until_there_is_work)
+{
+    struct bed b;
+
+    bed_make(&b, NJ_IDLE_SLEEP, NJ_RX_FILE);
+    close(b.ends[1]); /* the end of the file: it can be read for ever */
+    for (uint32_t k = 1; b.idler.n_in_vain < k && k <= 8; k++) {
+        lie_down(&b);
+        nj_idle_wait(&b.idler, NOW, NJ_NEVER);
+        cr_expect_eq(b.idler.n_in_vain, k);
+    }
+    lie_down(&b);
+    nj_idle_wait(&b.idler, NOW, NJ_NEVER);
+    cr_expect(b.idler.armed, "it slept, and did not look at the file");
+    nj_idle_over(&b.idler);
+    lie_down(&b);
+    nj_idle_wait(&b.idler, NOW, NJ_NEVER);
+    cr_expect_not(b.idler.armed, "it tries again");
+    b.ends[1] = dup(b.ends[0]); /* for bed_free() */
+    bed_free(&b);
+}
+
+Test(dpdk_idle_lcore, who_spins_never_lies_down)
+{
+    static const enum nj_idle modes[] = {NJ_IDLE_SPIN, NJ_IDLE_PAUSE};
+
+    for (uint32_t k = 0; k < NJ_ARRAY_LEN(modes); k++) {
+        struct bed b;
+        bed_make(&b, modes[k], NJ_RX_FILE);
+        for (uint32_t i = 0; i < 5000; i++)
+            nj_idle_wait(&b.idler, NOW, NJ_NEVER);
+        cr_expect_not(b.idler.armed);
+        cr_expect_not(nj_waker_armed(&b.waker));
+        bed_free(&b);
+    }
+}

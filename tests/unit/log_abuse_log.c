@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines of protection that acted: one per reason and second, for all shards together. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/abuse_log.h"
+#include "shard/shard.h"
+#include "support/addr.h"
+
+#define SHARDS 3u
+
+static struct nj_shard *shard[SHARDS];
+static const struct nj_abuse *of[SHARDS];
+static struct nj_abuse_log lines;
+static char line[NJ_ABUSE_LINE_BYTES];
+static nj_ns now;
+
+static void init(void)
+{
+    now = 500 * NJ_SEC;
+    memset(&lines, 0, sizeof lines);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        shard[i] = aligned_alloc(NJ_CACHE_LINE,
+                                 (sizeof **shard + NJ_CACHE_LINE - 1) & ~(NJ_CACHE_LINE - 1ul));
+        memset(shard[i], 0, sizeof **shard);
+        of[i] = &shard[i]->abuse;
+    }
+}
+
+static void fini(void)
+{
+    for (uint32_t i = 0; i < SHARDS; i++)
+        free(shard[i]);
+}
+
+TestSuite(log_abuse_log, .init = init, .fini = fini);
+
+static void act(uint32_t i, enum nj_counter reason, const char *client, uint32_t n)
+{
+    struct nj_addr a = addr(client);
+
+    shard[i]->now = now;
+    while (n-- > 0)
+        nj__abuse(shard[i], reason, &a);
+}
+
+static const char *next(void)
+{
+    return nj_abuse_log_next(&lines, of, SHARDS, now, line) ? line : "";
+}
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+/* Ten seconds of a flood on all shards, looked at as often as the supervisor does: a line in each
+ * second, and what they say adds up. */
+Test(log_abuse_log, one_line_per_second)
+{
+    uint64_t n_told = 0;
+    uint32_t n_lines = 0;
+
+    for (uint32_t tick = 0; tick < 500; tick++, now += 20 * NJ_MS) {
+        for (uint32_t i = 0; i < SHARDS; i++)
+            act(i, NJ_C_h2_calm_resets, "198.18.0.9", 7);
+        for (const char *l = next(); *l; l = next()) {
+            unsigned n = 0;
+            cr_assert_eq(sscanf(l, "abuse: client 198.18.0.9: h2_calm_resets %u time", &n), 1, "%s",
+                         l);
+            n_told += n;
+            n_lines++;
+        }
+    }
+    now += NJ_SEC;
+    unsigned n = 0;
+    cr_expect_eq(sscanf(next(), "abuse: client 198.18.0.9: h2_calm_resets %u time", &n), 1);
+    cr_expect_eq(n_lines, 10, "%u lines in ten seconds", n_lines);
+    cr_expect_eq(n_told + n, 500 * SHARDS * 7, "%u", (unsigned)n_told + n);
+    cr_expect_eq(nj_counter_read(&shard[0]->counters, NJ_C_h2_calm_resets), 500 * 7);
+    cr_expect_str_eq(next(), "");
+}
+
+/* Reasons do not wait for each other. */
+Test(log_abuse_log, reasons_by_themselves)
+{
+    act(0, NJ_C_conn_hoard, "198.18.0.9", 1);
+    cr_expect(has(next(), "client 198.18.0.9: conn_hoard 1 time: "), "%s", line);
+    cr_expect_str_eq(next(), "");
+    act(1, NJ_C_conn_shed, "2001:db8::7", 2);
+    act(0, NJ_C_conn_hoard, "198.18.0.9", 1);
+    cr_expect(has(next(), "client 2001:db8::7: conn_shed 2 times: "), "%s", line);
+    cr_expect_str_eq(next(), "");
+    now += NJ_SEC;
+    cr_expect(has(next(), "client 198.18.0.9: conn_hoard 1 time: "), "%s", line);
+    cr_expect_str_eq(next(), "");
+}
+
+/* Who has more than half of it is named, whoever comes last. */
+Test(log_abuse_log, the_worst_is_named)
+{
+    for (uint32_t i = 0; i < 10; i++) {
+        act(0, NJ_C_conn_yielded, "198.18.0.9", 3);
+        act(0, NJ_C_conn_yielded, i % 2 ? "198.18.0.10" : "198.18.0.11", 1);
+    }
+    act(2, NJ_C_conn_yielded, "198.18.0.12", 5);
+    cr_expect(has(next(), "client 198.18.0.9 and others: conn_yielded 45 times"), "%s", line);
+    now += 2 * NJ_SEC; /* what was is forgotten */
+    act(2, NJ_C_conn_yielded, "198.18.0.12", 50);
+    cr_expect(has(next(), "client 198.18.0.12"), "%s", line);
+}
+
+/* A shard that was quiet since keeps the client of its last act, with all its weight. */
+Test(log_abuse_log, who_acted_long_ago_is_not_named)
+{
+    struct nj_abuse_view sum;
+    struct nj_addr last = addr("198.18.0.14");
+
+    act(0, NJ_C_conn_yielded, "198.18.0.9", 100);
+    act(0, NJ_C_conn_yielded, "198.18.0.10", 1);
+    cr_expect(has(next(), "client 198.18.0.9 and others: conn_yielded 101 times"), "%s", line);
+    now += NJ_SEC;
+    act(1, NJ_C_conn_yielded, "198.18.0.12", 3);
+    cr_expect(has(next(), "client 198.18.0.12: conn_yielded 3 times"), "%s", line);
+    now += 3600 * NJ_SEC;
+    act(0, NJ_C_conn_yielded, "198.18.0.13", 2);
+    cr_expect(has(next(), "client 198.18.0.13: conn_yielded 2 times"), "%s", line);
+    act(1, NJ_C_conn_yielded, "198.18.0.14", 4);
+    cr_assert(nj_abuse_sum(of, SHARDS, NJ_C_conn_yielded, &sum));
+    cr_expect(sum.n == 110 && sum.others);
+    cr_expect(nj_addr_eq(&sum.client, &last));
+}
+
+/* A record that could not be read, for its lcore was writing to it, is told later. */
+Test(log_abuse_log, a_torn_record_is_told_later)
+{
+    _Atomic uint32_t *version = &shard[1]->abuse.slot[NJ_C_conn_yielded].version;
+
+    act(0, NJ_C_conn_yielded, "198.18.0.9", 2);
+    cr_expect(has(next(), "conn_yielded 2 times"), "%s", line);
+    now += 2 * NJ_SEC;
+    act(1, NJ_C_conn_yielded, "198.18.0.10", 1);
+    atomic_fetch_add(version, 1);
+    cr_expect_str_eq(next(), "");
+    atomic_fetch_add(version, 1);
+    cr_expect(has(next(), "client 198.18.0.10: conn_yielded 1 time:"), "%s", line);
+    cr_expect_str_eq(next(), "");
+}
+
+#define ROUNDS 200000u
+
+/* Two clients by turns, whose addresses have nothing in common. */
+static void *flood(void *of_shard)
+{
+    struct nj_addr a, b;
+
+    memset(&a, 0x55, sizeof a);
+    memset(&b, 0xaa, sizeof b);
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        nj__abuse(of_shard, NJ_C_send_timeout, i % 3 ? &a : &b);
+    return NULL;
+}
+
+/* Another thread reads meanwhile: never a mixture of two addresses. Also for ThreadSanitizer. */
+Test(log_abuse_log, threads)
+{
+    pthread_t writer;
+    uint64_t n = 0;
+
+    cr_assert_eq(pthread_create(&writer, NULL, flood, shard[0]), 0);
+    while (n < ROUNDS) {
+        struct nj_abuse_view view;
+        if (!nj_abuse_view(of[0], NJ_C_send_timeout, &view))
+            continue;
+        cr_assert_geq(view.n, n);
+        n = view.n;
+        for (uint32_t i = 1; i < 16; i++)
+            cr_assert_eq(view.client.b[i], view.client.b[0]);
+    }
+    pthread_join(writer, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines from an lcore to the supervisor. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log/lcore_log.h"
+
+static struct nj_notes notes;
+static char line[64];
+
+static const char *take(void)
+{
+    return nj_notes_take(&notes, line, sizeof line) ? line : "";
+}
+
+Test(log_lcore_log, in_order_and_bounded)
+{
+    char text[16];
+
+    memset(&notes, 0, sizeof notes);
+    cr_expect_str_eq(take(), "");
+    for (uint32_t i = 0; i < NJ_NOTES_MAX + 3; i++) {
+        snprintf(text, sizeof text, "line %u", i);
+        nj_notes_put(&notes, text);
+    }
+    for (uint32_t i = 0; i < NJ_NOTES_MAX; i++) {
+        snprintf(text, sizeof text, "line %u", i);
+        cr_expect_str_eq(take(), text);
+    }
+    cr_expect_str_eq(take(), "3 more lines were not kept");
+    cr_expect_str_eq(take(), "");
+    nj_notes_put(&notes, "again");
+    cr_expect_str_eq(take(), "again");
+    cr_expect_str_eq(take(), "");
+}
+
+Test(log_lcore_log, long_ones_are_cut)
+{
+    char much[2 * NJ_NOTE_BYTES], out[2 * NJ_NOTE_BYTES];
+
+    memset(&notes, 0, sizeof notes);
+    memset(much, 'x', sizeof much - 1);
+    much[sizeof much - 1] = '\0';
+    nj_notes_put(&notes, much);
+    cr_assert(nj_notes_take(&notes, out, sizeof out));
+    cr_expect_eq(strlen(out), NJ_NOTE_BYTES - 1);
+}
+
+enum { N = 100000 };
+
+static void *write_all(void *arg)
+{
+    char text[32];
+
+    for (unsigned i = 1; i <= N; i++) {
+        snprintf(text, sizeof text, "%u %u", i, i);
+        nj_notes_put(&notes, text);
+    }
+    return NULL;
+}
+
+/* A reader on another thread sees whole lines in their order, and those that are missing. */
+Test(log_lcore_log, two_threads)
+{
+    pthread_t writer;
+    unsigned last = 0, n = 0;
+
+    memset(&notes, 0, sizeof notes);
+    cr_assert_eq(pthread_create(&writer, NULL, write_all, NULL), 0);
+    while (n < N) {
+        unsigned a, b, lost;
+        if (!*take())
+            continue;
+        if (sscanf(line, "%u more", &lost) == 1 && strstr(line, "more")) {
+            n += lost;
+            continue;
+        }
+        cr_assert_eq(sscanf(line, "%u %u", &a, &b), 2, "%s", line);
+        cr_assert(a == b && a > last, "%s after %u", line, last);
+        last = a;
+        n++;
+    }
+    pthread_join(writer, NULL);
+    cr_expect_eq(n, N);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the watchdog says of an lcore, and how often. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log/lcore_watchdog.h"
+
+static struct nj_watch w;
+static struct nj_watch_sight sight;
+static char line[256];
+
+static void begin(void)
+{
+    memset(&w, 0, sizeof w);
+    sight = (struct nj_watch_sight){.lcore = 3};
+}
+
+/* What is said at a time, "" for nothing. */
+static const char *at(nj_ns now)
+{
+    return nj_watch_look(&w, &sight, now, line, sizeof line) ? line : "";
+}
+
+/* EWYK 5.55: a task that has its core for too long is named. */
+Test(log_lcore_watchdog, names_who_holds)
+{
+    begin();
+    sight.route = "/slow";
+    sight.since = 10 * NJ_SEC;
+    cr_expect_str_eq(at(10 * NJ_SEC - 1), "", "it began after the clock was read");
+    cr_expect_str_eq(at(10 * NJ_SEC + NJ_MS), "");
+    cr_expect_str_eq(at(10 * NJ_SEC + 2500 * NJ_US),
+                     "the handler of /slow has had lcore 3 for 2.5 ms");
+    cr_expect_str_eq(at(10 * NJ_SEC + 10 * NJ_MS), "", "told of");
+    cr_expect_str_eq(at(12 * NJ_SEC), "the handler of /slow has had lcore 3 for 2000.0 ms",
+                     "it still has it");
+}
+
+/* EWYK 5.55: also one that ended between two looks; once, and not if it was named before. */
+Test(log_lcore_watchdog, names_who_held)
+{
+    begin();
+    cr_expect_str_eq(at(NJ_SEC), "");
+    sight.ended = "/short";
+    sight.ended_since = NJ_SEC + NJ_MS;
+    sight.ended_ns = 3 * NJ_MS;
+    cr_expect_str_eq(at(NJ_SEC + 20 * NJ_MS), "the handler of /short had lcore 3 for 3.0 ms");
+    sight.ended_since = NJ_SEC + 25 * NJ_MS;
+    cr_expect_str_eq(at(NJ_SEC + 40 * NJ_MS), "", "counted");
+    sight.ended = NULL;
+    sight.route = "/slow";
+    sight.since = NJ_SEC + 50 * NJ_MS;
+    cr_expect_str_eq(at(sight.since + 2 * NJ_MS), "the handler of /slow has had lcore 3 for 2.0 ms "
+                                                  "(and 1 others since the last such line)");
+    sight.route = NULL;
+    sight.ended = "/slow";
+    sight.ended_since = sight.since;
+    sight.loops++;
+    cr_expect_str_eq(at(5 * NJ_SEC), "", "it was named while it lasted");
+}
+
+/* Of many in a second one line is written, which counts those before it; each of them once. */
+Test(log_lcore_watchdog, is_rate_limited)
+{
+    nj_ns now = NJ_SEC;
+
+    begin();
+    sight.route = "/a";
+    for (int i = 0; i < 100; i++, now += 3 * NJ_MS) {
+        sight.loops++;
+        sight.since = now;
+        cr_expect_str_eq(at(now + 2 * NJ_MS),
+                         i == 0 ? "the handler of /a has had lcore 3 for 2.0 ms" : "");
+        cr_expect_str_eq(at(now + 2 * NJ_MS + 1), "");
+    }
+    sight.route = "/b";
+    sight.since = now = 3 * NJ_SEC;
+    cr_expect_str_eq(at(now + 2 * NJ_MS), "the handler of /b has had lcore 3 for 2.0 ms (and 99 "
+                                          "others since the last such line)");
+    sight.since = now = 5 * NJ_SEC;
+    cr_expect_str_eq(at(now + 2 * NJ_MS), "the handler of /b has had lcore 3 for 2.0 ms");
+}
+
+/* EWYK 5.19: an lcore that does not come round is seen, whatever keeps it. */
+Test(log_lcore_watchdog, sees_an_lcore_that_stands)
+{
+    begin();
+    for (nj_ns now = NJ_SEC; now < 5 * NJ_SEC; now += 20 * NJ_MS) {
+        sight.loops++;
+        cr_expect_str_eq(at(now), "");
+    }
+    cr_expect_str_eq(at(5 * NJ_SEC), "");
+    cr_expect_str_eq(at(5980 * NJ_MS), "");
+    cr_expect_str_eq(at(6000 * NJ_MS), "lcore 3 has not polled for 1020 ms");
+    cr_expect_str_eq(at(6500 * NJ_MS), "");
+    cr_expect_str_eq(at(7000 * NJ_MS), "lcore 3 has not polled for 2020 ms");
+    sight.loops++;
+    cr_expect_str_eq(at(9000 * NJ_MS), "");
+}
+
+/* The first look knows nothing of before. */
+Test(log_lcore_watchdog, first_look)
+{
+    begin();
+    cr_expect_str_eq(at(100 * NJ_SEC), "");
+    cr_expect_str_eq(at(101 * NJ_SEC), "");
+    cr_expect_str_eq(at(102 * NJ_SEC), "lcore 3 has not polled for 2000 ms");
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Heads of lines, and what reaches standard error. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log/log.h"
+
+#define AT 1795402620123456789ll /* 2026-11-23T02:57:00.123 */
+
+Test(log_log, heads)
+{
+    char head[64];
+
+    cr_expect_eq(nj_say_head(head, sizeof head, NJ_SAY_WARNING, false, AT), strlen(head));
+    cr_expect_str_eq(head, "2026-11-23T02:57:00.123Z nightjar: warning: ");
+    nj_say_head(head, sizeof head, NJ_SAY_ERROR, false, 0);
+    cr_expect_str_eq(head, "1970-01-01T00:00:00.000Z nightjar: error: ");
+    nj_say_head(head, sizeof head, NJ_SAY_INFO, false, AT);
+    cr_expect(strstr(head, "nightjar: info: "));
+    nj_say_head(head, sizeof head, NJ_SAY_ERROR, true, AT);
+    cr_expect_str_eq(head, "<3>nightjar: ");
+    nj_say_head(head, sizeof head, NJ_SAY_WARNING, true, AT);
+    cr_expect_str_eq(head, "<4>nightjar: ");
+    nj_say_head(head, sizeof head, NJ_SAY_INFO, true, AT);
+    cr_expect_str_eq(head, "<6>nightjar: ");
+    cr_expect_eq(nj_say_head(head, 5, NJ_SAY_INFO, true, AT), 4);
+}
+
+/* What systemd sets holds for who was started with the journal as standard error, and also for its
+ * children whose standard error is something else. */
+Test(log_log, journal)
+{
+    struct stat st;
+    char stream[64];
+    FILE *f = tmpfile();
+
+    cr_assert(f && fstat(fileno(f), &st) == 0);
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    cr_expect(nj_say_is_journal(stream, fileno(f)));
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + 1);
+    cr_expect(!nj_say_is_journal(stream, fileno(f)));
+    cr_expect(!nj_say_is_journal(NULL, fileno(f)));
+    cr_expect(!nj_say_is_journal("", fileno(f)));
+    cr_expect(!nj_say_is_journal("8:x", fileno(f)));
+    cr_expect(!nj_say_is_journal(stream, -1));
+    fclose(f);
+}
+
+/* In a file that takes the place of standard error. */
+static void said(bool journal, char *text, size_t n)
+{
+    FILE *f = tmpfile();
+    char stream[64], longer[4000];
+    struct stat st;
+    int saved = dup(2);
+
+    cr_assert(f && fstat(fileno(f), &st) == 0);
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    if (journal)
+        setenv("JOURNAL_STREAM", stream, 1);
+    else
+        unsetenv("JOURNAL_STREAM");
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    dup2(fileno(f), 2);
+    nj_say(NJ_SAY_ERROR, "%s:%d: a\nb\n", "p", 3);
+    nj_say(NJ_SAY_INFO, "%s", longer);
+    dup2(saved, 2);
+    close(saved);
+    rewind(f);
+    text[fread(text, 1, n - 1, f)] = '\0';
+    fclose(f);
+}
+
+Test(log_log, lines)
+{
+    char text[4096];
+
+    said(true, text, sizeof text);
+    cr_expect_eq(strncmp(text, "<3>nightjar: p:3: a\n<3>nightjar: b\n<6>nightjar: xxx", 50), 0);
+    cr_expect_eq(text[strlen(text) - 1], '\n', "a line that is cut is a line");
+    cr_expect_leq(strlen(text), 2048 + 50);
+
+    said(false, text, sizeof text);
+    cr_expect_eq(strncmp(text, "20", 2), 0);
+    cr_expect(strstr(text, "Z nightjar: error: p:3: a\n20"));
+    cr_expect(strstr(text, "Z nightjar: error: b\n"));
+}
+
+static char sunk[256];
+
+static void sink(void *ctx, enum nj_log_level level, const char *line)
+{
+    size_t n = strlen(sunk);
+
+    cr_expect_eq(ctx, sunk);
+    snprintf(sunk + n, sizeof sunk - n, "[%d %s]", (int)level, line);
+}
+
+Test(log_log, to_the_program)
+{
+    char text[64];
+
+    nj_say_to((struct nj_say_sink){sink, sunk});
+    nj_say(NJ_SAY_WARNING, "a%d\n\nb\n", 1);
+    nj_say(NJ_SAY_INFO, "c");
+    nj_say(NJ_SAY_INFO, "%s", "");
+    cr_expect_str_eq(sunk, "[1 a1][1 ][1 b][2 c]");
+    nj_say_to((struct nj_say_sink){NULL, NULL});
+    said(true, text, sizeof text);
+    cr_expect_eq(strncmp(text, "<3>nightjar: p:3: a\n", 20), 0, "to standard error again");
+    nj_say_lines((struct nj_say_sink){sink, sunk}, NJ_SAY_ERROR, "d\n");
+    cr_expect_str_eq(sunk, "[1 a1][1 ][1 b][2 c][0 d]");
+}

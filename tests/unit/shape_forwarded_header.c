@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* For whom a proxy asks. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "shape/forwarded_header.h"
+#include "support/addr.h"
+
+#define HEAD(...) (&(struct nj_request_head){__VA_ARGS__})
+
+static const struct nj_hash_key key = {{1, 2, 3}};
+static struct nj_policy p;
+
+/* List 3: 10.0.0.0/8 and 2001:db8:1::/48 are proxies. */
+static uint32_t lists(const void *ctx, const struct nj_addr *a)
+{
+    static const uint8_t net6[] = {0x20, 1, 0xd, 0xb8, 0, 1};
+    bool v4 = nj_addr_is_v4(a) && a->b[12] == 10;
+    return v4 || memcmp(a->b, net6, sizeof net6) == 0 ? 1u << 3 : 0;
+}
+
+static void init(void)
+{
+    p = nj_policy_none;
+    p.client_by = NJ_CLIENT_BY_HEADER;
+    p.client_field = NJ_STR("x-forwarded-for");
+    p.trusted = 1u << 3;
+    p.lists = lists;
+}
+
+TestSuite(shape_forwarded_header, .init = init);
+
+static struct nj_str str(const char *text)
+{
+    return (struct nj_str){text, (uint32_t)strlen(text)};
+}
+
+/* The verdict on a request of `peer` with up to two lines of that field. */
+static struct nj_policy_verdict ask(const char *peer, const char *first, const char *second)
+{
+    struct nj_addr from = addr(peer);
+    struct nj_field f[3] = {{NJ_STR("accept"), NJ_STR("*/*")}};
+    uint32_t n = 1;
+    struct nj_policy_verdict v;
+
+    if (first)
+        f[n++] = (struct nj_field){p.client_field, str(first)};
+    if (second)
+        f[n++] = (struct nj_field){p.client_field, str(second)};
+    nj_policy_decide(&p, &key,
+                     &(struct nj_policy_request){.addr = &from,
+                                                 .path = NJ_STR("/"),
+                                                 .head = HEAD(.fields = f, .n_fields = n)},
+                     &v);
+    return v;
+}
+
+static void expect(const char *peer, const char *first, const char *second, const char *client)
+{
+    struct nj_policy_verdict v = ask(peer, first, second), direct = ask(client, NULL, NULL);
+    struct nj_addr want = addr(client);
+
+    cr_expect(nj_addr_eq(&v.client, &want), "%s; %s: not %s", first, second, client);
+    cr_expect_eq(v.client_key, direct.client_key, "%s", first);
+}
+
+/* The rightmost that is no trusted proxy; what a client wrote itself stands to the left. */
+Test(shape_forwarded_header, x_forwarded_for)
+{
+    expect("10.0.0.1", "192.0.2.1", NULL, "192.0.2.1");
+    expect("10.0.0.1", "203.0.113.9, 192.0.2.1", NULL, "192.0.2.1");
+    expect("10.0.0.1", "203.0.113.9 ,192.0.2.1,\t10.0.0.2 , 10.0.0.3", NULL, "192.0.2.1");
+    expect("10.0.0.1", "203.0.113.9", "192.0.2.1, 10.0.0.2", "192.0.2.1");
+    expect("10.0.0.1", "192.0.2.1", "10.0.0.2", "192.0.2.1");
+    expect("10.0.0.1", "192.0.2.1:4711", NULL, "192.0.2.1");
+    expect("10.0.0.1", "192.0.2.1, , ,", NULL, "192.0.2.1");
+    expect("2001:db8:1::1", "2001:db8:9::7", NULL, "2001:db8:9::7");
+    expect("2001:db8:1::1", "[2001:db8:9::7]:80, 2001:db8:1::2", NULL, "2001:db8:9::7");
+    expect("10.0.0.1", "10.0.0.3, 10.0.0.2", NULL, "10.0.0.3");
+}
+
+/* What is no address ends the search: nothing behind it is known to be true. */
+Test(shape_forwarded_header, garbage)
+{
+    static const char *const bad[] = {"",           "unknown",     "1.2.3",       "192.0.2.1.5",
+                                      "[::1",       "192.0.2.1 1", "2001:db8::g", ":",
+                                      "\"192.0.2.1"};
+    char text[128];
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
+        expect("10.0.0.1", bad[i], NULL, "10.0.0.1");
+        snprintf(text, sizeof text, "192.0.2.1, %s", bad[i]);
+        if (bad[i][0])
+            expect("10.0.0.1", text, NULL, "10.0.0.1");
+        snprintf(text, sizeof text, "%s, 192.0.2.1, 10.0.0.2", bad[i]);
+        expect("10.0.0.1", text, NULL, "192.0.2.1");
+        snprintf(text, sizeof text, "%s, 10.0.0.2", bad[i]);
+        expect("10.0.0.1", text, NULL, "10.0.0.2");
+    }
+    memset(text, '1', sizeof text);
+    text[sizeof text - 1] = '\0';
+    expect("10.0.0.1", text, NULL, "10.0.0.1");
+}
+
+/* RFC 7239. */
+Test(shape_forwarded_header, forwarded)
+{
+    p.client_field = NJ_STR("forwarded");
+    expect("10.0.0.1", "for=192.0.2.1", NULL, "192.0.2.1");
+    expect("10.0.0.1", "For=\"192.0.2.1:80\";proto=http;by=10.0.0.1", NULL, "192.0.2.1");
+    expect("10.0.0.1", "for=203.0.113.9, proto=https; FOR=\"[2001:db8:9::7]:4711\", for=10.0.0.3",
+           NULL, "2001:db8:9::7");
+    expect("10.0.0.1", "for=192.0.2.1, for=unknown", NULL, "10.0.0.1");
+    expect("10.0.0.1", "for=_hidden, for=10.0.0.2", NULL, "10.0.0.2");
+    expect("10.0.0.1", "by=203.0.113.9", NULL, "10.0.0.1");
+    expect("10.0.0.1", "for=\"203.0.113.9, for=192.0.2.1", NULL,
+           "192.0.2.1"); /* quotes stay open */
+}
+
+/* A stranger invents what it likes: it is its address that counts. */
+Test(shape_forwarded_header, strangers_are_not_believed)
+{
+    expect("192.0.2.50", "192.0.2.1", NULL, "192.0.2.50");
+    p.client_field = NJ_STR("x-customer");
+    struct nj_policy_verdict a = ask("192.0.2.50", "gold", NULL),
+                             b = ask("192.0.2.50", "silver", NULL);
+    cr_expect_eq(a.client_key, b.client_key);
+    a = ask("10.0.0.1", "gold", NULL);
+    b = ask("10.0.0.1", "silver", NULL);
+    cr_expect_neq(a.client_key, b.client_key, "a proxy is");
+    p.trusted = 0; /* nobody was named: all are believed, as docs/policy.md has it */
+    a = ask("192.0.2.50", "gold", NULL);
+    b = ask("192.0.2.50", "silver", NULL);
+    cr_expect_neq(a.client_key, b.client_key);
+}
+
+/* A trusted proxy that says for whom it asks, and one that does not. */
+Test(shape_forwarded_header, unnamed)
+{
+    cr_expect(!ask("10.0.0.1", "192.0.2.1", NULL).unnamed);
+    cr_expect(ask("10.0.0.1", NULL, NULL).unnamed);
+    cr_expect(ask("10.0.0.1", "unknown", NULL).unnamed);
+    cr_expect(!ask("192.0.2.50", NULL, NULL).unnamed, "no proxy");
+    p.client_field = NJ_STR("x-customer");
+    cr_expect(!ask("10.0.0.1", "gold", NULL).unnamed);
+    cr_expect(ask("10.0.0.1", NULL, NULL).unnamed);
+    p.client_by = NJ_CLIENT_BY_ADDRESS;
+    cr_expect(ask("10.0.0.1", "gold", NULL).unnamed);
+    cr_expect(!ask("192.0.2.50", NULL, NULL).unnamed);
+}
+
+/* Who asks is the same in all classes, the key of what it may have is not. */
+Test(shape_forwarded_header, one_asker_of_two_classes)
+{
+    struct nj_policy_verdict a = ask("10.0.0.1", "192.0.2.1", NULL), b, c;
+
+    p.n_classes = 2;
+    p.classes[1] = (struct nj_class){.name = "all", .slot = 1, .owner = 1};
+    p.n_rules = 1;
+    p.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/")};
+    b = ask("10.0.0.1", "192.0.2.1", NULL);
+    c = ask("10.0.0.1", "192.0.2.2", NULL);
+    cr_expect(a.asker == b.asker && a.client_key != b.client_key);
+    cr_expect(c.asker != b.asker && c.client_key != b.client_key);
+}
+
+/* The bits of an address that make a client hold for what a proxy tells, too. */
+Test(shape_forwarded_header, networks)
+{
+    struct nj_policy_verdict a = ask("10.0.0.1", "2001:db8:9::7", NULL);
+    struct nj_policy_verdict b = ask("10.0.0.1", "2001:db8:9::8", NULL);
+    cr_expect_eq(a.client_key, b.client_key);
+    b = ask("10.0.0.1", "2001:db8:9:1::8", NULL);
+    cr_expect_neq(a.client_key, b.client_key);
+}
+
+/* However long the list is, only so much of it is looked at. */
+Test(shape_forwarded_header, long_lists)
+{
+    static char text[32 * 1024];
+    size_t n = 0;
+
+    n += (size_t)snprintf(text, sizeof text, "192.0.2.1");
+    for (unsigned i = 0; i < NJ_FORWARDED_HOPS_MAX; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, ",10.0.0.%u", i + 2);
+    expect("10.0.0.1", text, NULL, "10.0.0.2");
+    expect("10.0.0.1", strchr(text, ',') + 1, "", "10.0.0.3");
+    memset(text, ',', sizeof text - 1);
+    expect("10.0.0.1", text, NULL, "10.0.0.1");
+}
+
+/* A cookie may have the name of a header. */
+Test(shape_forwarded_header, cookies_of_that_name)
+{
+    const char *names[] = {"x-forwarded-for", "forwarded"};
+    struct nj_addr from = addr("198.51.100.7");
+
+    p.client_by = NJ_CLIENT_BY_COOKIE;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++) {
+        struct nj_policy_verdict v[2];
+        char line[64];
+        p.client_field = str(names[i]);
+        snprintf(line, sizeof line, "%s=a", names[i]);
+        for (uint32_t k = 0; k < 2; k++) {
+            struct nj_field f[] = {{NJ_STR("cookie"), str(line)},
+                                   {p.client_field, str(k ? "192.0.2.1" : "192.0.2.2")}};
+            nj_policy_decide(&p, &key,
+                             &(struct nj_policy_request){.addr = &from,
+                                                         .path = NJ_STR("/"),
+                                                         .head = HEAD(.fields = f, .n_fields = 2)},
+                             &v[k]);
+            cr_expect(nj_addr_eq(&v[k].client, &from), "%s", names[i]);
+        }
+        cr_expect_eq(v[0].client_key, v[1].client_key, "%s", names[i]);
+    }
+}

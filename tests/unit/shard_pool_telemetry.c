@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What telemetry is told of the objects that connections are made of. */
+#include <criterion/criterion.h>
+
+#include "support/shard_rig.h"
+
+static struct nj_pool_gauge *gauge(const struct rig *r, const char *name)
+{
+    for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
+        if (strcmp(nj_shard_pool_name(i), name) == 0)
+            return &r->s->pool_gauge[i];
+    NJ_UNREACHABLE("no such pool");
+}
+
+static void expect(const struct rig *r, const char *name, uint32_t n_used, uint32_t n_high)
+{
+    struct nj_pool_gauge *g = gauge(r, name);
+    cr_expect_eq(atomic_load(&g->n_used), n_used, "%s", name);
+    cr_expect_eq(atomic_load(&g->n_high), n_high, "%s", name);
+}
+
+Test(shard_pool_telemetry, counts_what_is_and_what_was)
+{
+    struct rig *r = rig_new();
+
+    for (uint16_t port = 1000; port < 1005; port++)
+        rig_connect(r, port);
+    expect(r, "tcb", 0, 0); /* nothing was published */
+    nj_shard_publish(r->s);
+    expect(r, "tcb", 5, 5);
+    expect(r, "conn", 5, 5);
+    expect(r, "talk", 0, 0); /* nobody said anything */
+    rig_send(r, &r->peer[3], "P", 1);
+    rig_settle(r);
+    nj_shard_publish(r->s);
+    expect(r, "talk", 1, 1);
+    nj_shard_abort(r->s, r->now);
+    rig_settle(r);
+    nj_shard_publish(r->s);
+    expect(r, "tcb", 0, 5); /* memory that was touched stays */
+    expect(r, "conn", 0, 5);
+    expect(r, "talk", 0, 1);
+    cr_expect_eq(atomic_load(&gauge(r, "xfer")->n_used), 0);
+    expect(r, "syn", 0, 1); /* one after the other */
+    for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
+        cr_expect_geq(nj_shard_pool(r->s, i)->n_max, RIG_PEERS);
+    /* As many half open, twice as many in TIME-WAIT, and at most two thirds in use. */
+    cr_expect_eq(nj_shard_flow_bytes(r->s), 8 * RIG_PEERS * sizeof(struct nj_flow_entry));
+    rig_free(r);
+}

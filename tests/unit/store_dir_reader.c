@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Folders as pages: what is shown of them, and when there is too much. */
+#include "store_rig.h"
+
+TestSuite(store_dir_reader, .fini = scratch_remove);
+
+static enum nj_file_result list(struct bench *b, const char *path)
+{
+    memset(&b->job, 0, sizeof b->job);
+    b->job.op = NJ_FILE_LIST;
+    b->job.json = true;
+    strcpy(b->job.path, path);
+    nj_file_store_run(b->store, &b->job);
+    cr_assert_eq(b->job.object != NULL, b->job.result == NJ_FILE_OK);
+    return b->job.result;
+}
+
+/* The page as text; its names without what else it tells. */
+static char *page_of(struct bench *b)
+{
+    const struct nj_object *o = b->job.object;
+    char *text = calloc(1, o->size_bytes + 1);
+    memcpy(text, o->bytes, o->size_bytes);
+    return text;
+}
+
+static void names_of(struct bench *b, const char *path, char *out)
+{
+    cr_assert_eq(list(b, path), NJ_FILE_OK);
+    char *text = page_of(b);
+    *out = '\0';
+    for (const char *p = text; (p = strstr(p, "\"name\":\"")); p++)
+        out += sprintf(out, "%.*s ", (int)strcspn(p + 8, "\""), p + 8);
+    free(text);
+    nj_ref_put(&b->job.object->ref);
+    nj_file_store_tidy(b->store);
+}
+
+static void fill_folder(struct bench *b)
+{
+    write_file(b, "b", "12345", 5);
+    write_file(b, "a", "", 0);
+    write_file(b, ".hidden", "", 0);
+    write_file(b, "back\\slash", "", 0);
+    cr_assert_eq(mkdir(at(b, "z"), 0755), 0);
+    cr_assert_eq(mkdir(at(b, ".git"), 0755), 0);
+    cr_assert_eq(mkfifo(at(b, "fifo"), 0644), 0);
+    cr_assert_eq(symlink("b", at(b, "link")), 0);
+    cr_assert_eq(symlink("z", at(b, "folder")), 0);
+    cr_assert_eq(symlink("none", at(b, "dangling")), 0);
+    cr_assert_eq(symlink("/etc/passwd", at(b, "out")), 0);
+    cr_assert_eq(symlink("fifo", at(b, "pipe")), 0);
+}
+
+Test(store_dir_reader, what_is_shown)
+{
+    static const struct {
+        enum nj_symlinks symlinks;
+        const char *names;
+    } cases[] = {
+        {NJ_SYMLINKS_BENEATH, "folder z a b link "},
+        {NJ_SYMLINKS_OWNER, "folder z a b link "},
+        {NJ_SYMLINKS_NONE, "z a b "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bench b;
+        char names[256];
+        begin_with(&b, MIB, cases[i].symlinks);
+        fill_folder(&b);
+        names_of(&b, "", names);
+        cr_expect_str_eq(names, cases[i].names);
+        end(&b);
+    }
+}
+
+Test(store_dir_reader, links_of_others)
+{
+    struct bench b;
+    char names[256];
+    if (geteuid() != 0)
+        cr_skip("who is not root gives nothing away");
+    begin_with(&b, MIB, NJ_SYMLINKS_OWNER);
+    fill_folder(&b);
+    cr_assert_eq(lchown(at(&b, "link"), 1234, 1234), 0);
+    names_of(&b, "", names);
+    cr_expect_str_eq(names, "folder z a b ");
+    end(&b);
+}
+
+Test(store_dir_reader, page)
+{
+    struct bench b;
+    begin(&b, MIB);
+    cr_assert_eq(mkdir(at(&b, "d"), 0755), 0);
+    write_file(&b, "d/f", "123", 3);
+    set_mtime(&b, "d/f", INT64_C(784111777500000000));
+    cr_assert_eq(symlink("f", at(&b, "d/l")), 0);
+    cr_assert_eq(list(&b, "d"), NJ_FILE_OK);
+    cr_expect_eq(b.job.object->mtime_ns, NJ_OBJECT_NO_TIME);
+    char *text = page_of(&b);
+    cr_expect_str_eq(
+        text, "{\"path\":\"/d/\",\"cut\":false,\"entries\":[\n"
+              "{\"name\":\"f\",\"type\":\"file\",\"size\":3,\"mtime\":\"1994-11-06T08:49:37Z\","
+              "\"href\":\"f\"},\n"
+              "{\"name\":\"l\",\"type\":\"file\",\"size\":3,\"mtime\":\"1994-11-06T08:49:37Z\","
+              "\"href\":\"l\"}\n]}\n");
+    free(text);
+    nj_ref_put(&b.job.object->ref);
+    cr_expect_eq(stats(&b)->listings, 1);
+    nj_file_store_tidy(b.store);
+    cr_expect_eq(nj_file_store_objects(b.store), 0, "nobody keeps it");
+    cr_expect_eq(stats(&b)->whole_bytes, 0);
+
+    cr_expect_eq(list(&b, "none"), NJ_FILE_ABSENT);
+    cr_expect_eq(list(&b, "d/f"), NJ_FILE_ABSENT);
+    cr_expect_eq(list(&b, "../x"), NJ_FILE_ABSENT);
+    cr_assert_eq(chmod(at(&b, "d"), 0711), 0);
+    bool root = geteuid() == 0;
+    if (root)
+        cr_assert_eq(chmod(scratch, 0755) | seteuid(65534), 0);
+    cr_expect_eq(list(&b, "d"), NJ_FILE_DENIED);
+    if (root)
+        cr_assert_eq(seteuid(0), 0);
+    end(&b);
+}
+
+Test(store_dir_reader, ten_thousand_and_more)
+{
+    struct bench b;
+    char name[16];
+    begin(&b, MIB);
+    for (uint32_t i = 0; i < 10001; i++) {
+        snprintf(name, sizeof name, "f%05u", i);
+        cr_assert_geq(close(open(at(&b, name), O_WRONLY | O_CREAT, 0644)), 0);
+        if (i < 9999)
+            continue;
+        cr_assert_eq(list(&b, ""), NJ_FILE_OK);
+        char *text = page_of(&b);
+        uint32_t n = 0;
+        for (const char *p = text; (p = strstr(p, "\"name\"")); p++)
+            n++;
+        cr_expect_eq(n, 10000);
+        cr_expect_eq(strstr(text, "\"cut\":true") != NULL, i == 10000);
+        free(text);
+        nj_ref_put(&b.job.object->ref);
+    }
+    end(&b);
+}

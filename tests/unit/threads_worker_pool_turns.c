@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pool of workers: lanes and clients take turns, and what may lie ready in a ring. */
+#include "support/workers_rig.h"
+
+/* Lanes take turns: the only task of one lcore is not behind all of another one's. */
+Test(threads_worker_pool_turns, lanes_take_turns, .timeout = 60)
+{
+    enum { MANY = NJ_WORKER_DEPTH };
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct nj_workers *w = start(1, 100);
+    struct nj_task_class quick = {.away_ns = 1};
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS),
+                        other = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS);
+    struct job *many = new_jobs(MANY, &gate), *one = new_jobs(1, &gate);
+
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i].task.class_of = &quick;
+        send(&port, &many[i]);
+    }
+    await_start(&many[0]);
+    send(&other, one);
+    for (unsigned i = 0; i < 3; i++)
+        sem_post(&gate);
+    await_home(&other, 1); /* it was the second one or the third */
+    for (unsigned i = 3; i <= MANY; i++)
+        sem_post(&gate);
+    await_home(&port, MANY);
+    finish(w);
+    free(many);
+    free(one);
+}
+
+/* Short tasks go ahead of time; none stands behind one that is not known to be short. */
+Test(threads_worker_pool_turns, only_short_tasks_go_ahead, .timeout = 60)
+{
+    enum { TASKS = 20 };
+    static struct {
+        nj_ns away_ns;
+        uint32_t n_ahead;
+    } cases[] = {{0, 1}, {1, NJ_WORKER_DEPTH}, {NJ_WORKER_AHEAD_NS + 1, 1}};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
+        sem_t gate;
+        sem_init(&gate, 0, 0);
+        struct nj_workers *w = start(1, 100);
+        struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+        struct job *jobs = new_jobs(TASKS, &gate);
+        struct nj_task_class c = {.away_ns = cases[i].away_ns};
+        for (int k = 0; k < TASKS; k++) {
+            jobs[k].task.class_of = &c;
+            send(&port, &jobs[k]);
+        }
+        cr_expect_eq(nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_waiting, TASKS - cases[i].n_ahead,
+                     "case %zu", i);
+        for (int k = 0; k < TASKS; k++)
+            sem_post(&gate);
+        await_home(&port, TASKS);
+        cr_expect_gt(c.away_ns, 0, "it was learned");
+        finish(w);
+        free(jobs);
+    }
+}
+
+/* ---- clients take turns ---- */
+
+/* One worker, and a client with a long queue: another client's first task is the next to run. */
+Test(threads_worker_pool_turns, the_first_of_another_client_is_next, .timeout = 60)
+{
+    enum { MANY = 300 };
+    static char key[2][NJ_CACHE_LINE];
+    sem_t gate, gate_b;
+    sem_init(&gate, 0, 0);
+    sem_init(&gate_b, 0, 1);
+    struct nj_workers *w = start(1, MANY + 1);
+    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct job *a = new_jobs(MANY, &gate), *b = new_jobs(1, &gate_b);
+
+    for (int i = 0; i < MANY; i++) {
+        a[i].task.client = key[0];
+        send(&port, &a[i]);
+    }
+    b->task.client = key[1];
+    send(&port, b);
+    await_start(a);
+    sem_post(&gate);
+    await_home(&port, 1); /* the one that ran, and its place goes to b */
+    await_home(&port, 1);
+    cr_expect(b->n_home == 1 && !atomic_load(&a[2].started));
+    for (int i = 0; i < MANY; i++)
+        sem_post(&gate);
+    await_home(&port, MANY - 1);
+    finish(w);
+    free(a);
+    free(b);
+}
