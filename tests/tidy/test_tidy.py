@@ -303,5 +303,23 @@ class Tree(unittest.TestCase):
         self.assertEqual('a' + ' ' * 11 + '\n   b "  "     ', tidy.blank(text))
 
 
+class Commits(unittest.TestCase):
+    def broken(self, subject, body="It was wrong when the peer sent nothing."):
+        return [str(f) for f in tidy.commit_findings("1234567", subject, body)]
+
+    def test_good(self):
+        for subject in ("tcp: answer a zero window with probes", "docs/policy: explain lists",
+                        "h2: " + "x" * 68):
+            self.assertEqual([], self.broken(subject))
+
+    def test_subject(self):
+        for subject in ("h2: " + "x" * 69, "no area", "Tcp: capital", "tcp: full stop.", "tcp:"):
+            self.assertEqual(1, len(self.broken(subject)), subject)
+
+    def test_body(self):
+        for body in ("", "It was wrong."):
+            self.assertIn("does not say why", self.broken("tcp: x", body)[0])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -11,6 +11,7 @@ import concurrent.futures
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -446,6 +447,35 @@ def rule_ewyk(sources, write):
     yield from written("ewyk", ewyk.PAGE, text, write)
 
 
+# --- history ----------------------------------------------------------------------------------
+
+# Commits behind this one have messages in the form that CONTRIBUTING.md asks for.
+COMMITS_SINCE = "30862a7f76719439991a1a0978de6d328a2652f5"
+SUBJECT_MAX = 72
+
+
+def commit_findings(name, subject, body):
+    if len(subject) > SUBJECT_MAX:
+        yield Finding(name, 1, "commit", f"the subject has {len(subject)} columns, at most "
+                      f"{SUBJECT_MAX}")
+    if not re.match(r"[a-z0-9][\w./+ -]*: \S", subject) or subject.endswith("."):
+        yield Finding(name, 1, "commit", "the subject is not `area: what`, without a full stop")
+    if len(re.findall(r"\w+", body)) < 5:
+        yield Finding(name, 3, "commit", "the body does not say why")
+
+
+def rule_commits():
+    """Nothing is found without git, in a tarball, or where that commit is not: a shallow clone."""
+    done = subprocess.run(
+        ["git", "-c", f"safe.directory={REPO}", "log", "--no-merges",
+         "--format=%h%x00%s%x00%b%x01", f"{COMMITS_SINCE}..HEAD"],
+        cwd=REPO, capture_output=True, text=True) if shutil.which("git") else None
+    if not done or done.returncode != 0:
+        return
+    for commit in done.stdout.split("\x01")[:-1]:
+        yield from commit_findings(*commit.strip("\n").split("\0"))
+
+
 # --- running them -----------------------------------------------------------------------------
 
 def repository():
@@ -501,6 +531,7 @@ def main():
         "docstring": each(rule_docstring, sources),
         "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),
         "unlisted": lambda: rule_listed(sources, meson_text),
+        "commit": rule_commits,
         "self-contained": lambda: rule_self_contained(sources),
         "format": lambda: rule_format(sources),
         "rfc": lambda: rule_rfc(sources, False),
