@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Failure of an assertion: print it and abort. Contract: assert.h. */
 #include "base/assert.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Assertions state our own invariants, never a peer's good behaviour: what a packet can influence
- * is a counted verdict, not an assertion.
+ * Assertions check invariants of this program, never the behaviour of a peer: a bad packet is
+ * counted and dropped.
  *
- * NJ_ASSERT is compiled into checked builds (debug, sanitizers, tests) and vanishes in release.
- * NJ_CHECK is always on; use it on cold paths.
+ * NJ_ASSERT is compiled into checked builds only (debug, sanitizers, tests).
+ * NJ_CHECK is always compiled in; use it on cold paths.
  */
 #ifndef NJ_BASE_ASSERT_H
 #define NJ_BASE_ASSERT_H

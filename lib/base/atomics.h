@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers that one thread writes, or several, and any thread reads: nothing else is published by
- * them, so all of it is relaxed. */
+/* Relaxed atomic access to statistics. Any thread may read them; no other data is published through
+ * them. */
 #ifndef NJ_BASE_ATOMICS_H
 #define NJ_BASE_ATOMICS_H
 
@@ -10,7 +10,7 @@
 #define nj_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define nj_add_relaxed(p, n)   atomic_fetch_add_explicit((p), (n), memory_order_relaxed)
 
-/* Add to a counter that no other thread writes: without a locked instruction. */
+/* Add to a counter that only this thread writes: needs no locked instruction. */
 #define nj_add_own(p, n) nj_store_relaxed((p), nj_load_relaxed(p) + (n))
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiler words used everywhere. */
+/* Compiler attributes and helpers that every layer uses. */
 #ifndef NJ_BASE_ATTR_H
 #define NJ_BASE_ATTR_H
 
@@ -12,7 +12,7 @@
 
 #define NJ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Between two looks at what another CPU is about to change. */
+/* Call in a spin loop, between two reads of a variable that another CPU will change. */
 static inline void nj_cpu_relax(void)
 {
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Start-up fails with one line that says what is wrong and what to do; this writes it. */
+/* Error messages: one line that says what is wrong and what to do. */
 #ifndef NJ_BASE_ERROR_TEXT_H
 #define NJ_BASE_ERROR_TEXT_H
 
@@ -9,7 +9,7 @@
 
 #include "base/attr.h"
 
-/* Writes the reason, cut to the buffer. Returns -1, to be passed on. */
+/* Write the message to `why`, truncated to `why_bytes`. Returns -1, for the caller to return. */
 static inline NJ_PRINTF(3, 4) int nj_fail(char *why, size_t why_bytes, const char *fmt, ...)
 {
     va_list ap;

@@ -10,13 +10,13 @@
 
 #include "base/ref.h"
 
-/* A string that is not terminated. Whoever hands it out says how long it lives. */
+/* A string without a terminating zero. Each function documents how long its results are valid. */
 struct nj_str {
     const char *p;
     uint32_t n_bytes;
 };
 
-/* For initialisers and arguments alike. */
+/* NJ_STR_INIT is for initialisers, NJ_STR for expressions. */
 #define NJ_STR_INIT(literal)                                                                       \
     {                                                                                              \
         (literal), sizeof(literal) - 1                                                             \
@@ -38,7 +38,7 @@ static inline char nj_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* As strncasecmp(), of ASCII letters alone, whatever the locale of the program is. */
+/* As strncasecmp() in the C locale: only ASCII letters are folded. */
 static inline int nj_order_nocase(const char *a, const char *b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -64,7 +64,7 @@ static inline bool nj_str_is_nocase(struct nj_str s, const char *word)
     return nj_str_eq_nocase(s, (struct nj_str){word, (uint32_t)strlen(word)});
 }
 
-/* Without spaces and tabs at its ends: OWS of RFC 9110 5.6.3. */
+/* Remove leading and trailing OWS: spaces and tabs (RFC 9110 5.6.3). */
 static inline struct nj_str nj_str_trim(struct nj_str s)
 {
     while (s.n_bytes > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
@@ -74,7 +74,7 @@ static inline struct nj_str nj_str_trim(struct nj_str s)
     return s;
 }
 
-/* A decimal number, of digits alone: no sign, no blanks. False: it is none, or above 2^64 - 1. */
+/* Parse a decimal number: digits only, no sign, no blanks. False if malformed or above 2^64 - 1. */
 static inline bool nj_str_number(struct nj_str s, uint64_t *out)
 {
     uint64_t v = 0;
@@ -90,9 +90,9 @@ static inline bool nj_str_number(struct nj_str s, uint64_t *out)
     return true;
 }
 
-#define NJ_DIGITS_MAX 20 /* of a uint64_t */
+#define NJ_DIGITS_MAX 20 /* decimal digits of UINT64_MAX */
 
-/* The decimal digits of `v`, in front of `end`. Returns where they begin. */
+/* Write the decimal digits of `v` so that they end before `end`. Returns the first digit. */
 static inline char *nj_put_digits(char *end, uint64_t v)
 {
     do {
@@ -106,7 +106,7 @@ struct nj_field {
     struct nj_str name, value; /* name in lower case (RFC 9113 8.2) */
 };
 
-/* The first of that name, or NULL. */
+/* The first field of this name, or NULL. */
 static inline const struct nj_field *nj_field_find(const struct nj_field *fields, size_t n,
                                                    struct nj_str name)
 {
@@ -116,8 +116,8 @@ static inline const struct nj_field *nj_field_find(const struct nj_field *fields
     return NULL;
 }
 
-/* Bytes that `ref` keeps alive. Whoever keeps the slice beyond the call that showed it takes a
- * reference. `ref` is NULL for bytes that live as long as the program. */
+/* Bytes that `ref` keeps alive. To keep a slice after the call that returned it, take a reference.
+ * `ref` is NULL for bytes with static lifetime. */
 struct nj_slice {
     const uint8_t *data;
     uint32_t n_bytes;
@@ -125,35 +125,34 @@ struct nj_slice {
 };
 
 /*
- * Where the bytes of a response come from. Pulled, never pushed: a byte is asked for only when the
- * stream's window, the connection's window and the send queue have room for it.
- * Embedded as first member by its owner; used only on the shard that made it.
+ * The source of a response body. The consumer pulls: it asks for a byte only when the stream's
+ * window, the connection's window and the send queue have room for it.
+ * The owner embeds it as first member. Used only on the shard that created it.
  */
 struct nj_body {
     const struct nj_body_ops *ops;
-    void
-        *waiter; /* set by whoever asked and got nothing: its owner wakes it when bytes are there */
+    void *waiter; /* set by a consumer whose peek got nothing; the owner wakes it for new bytes */
 };
 
 #define NJ_BODY_UNKNOWN UINT64_MAX
 
 struct nj_body_ops {
-    /* Show the next bytes without taking them. Returns
-     *   > 0  that many bytes are in *out, at most `n_max` (n_max > 0)
-     *     0  none at the moment: body->waiter is woken when there are some, or when it broke
-     *   < 0  the source broke: the stream must end in an error.
-     * Not called once every byte was taken. */
+    /* Return the next bytes without consuming them.
+     *   > 0  the number of bytes in *out, at most `n_max` (n_max > 0)
+     *     0  none yet: body->waiter is woken when there are some, or on an error
+     *   < 0  error: the stream must be reset.
+     * Not called after the last byte was consumed. */
     int (*peek)(struct nj_body *, uint32_t n_max, struct nj_slice *out);
-    /* Take `n_bytes`, at most what the last peek showed. */
+    /* Consume `n_bytes`, at most the result of the last peek. */
     void (*advance)(struct nj_body *, uint32_t n_bytes);
-    /* Bytes still to be taken: exact, or NJ_BODY_UNKNOWN until the end is known. When peek shows
-     * nothing and this is 0, that was the end. */
+    /* Bytes not yet consumed: exact, or NJ_BODY_UNKNOWN until the end is known. 0 after a peek that
+     * returned 0 means the end of the body. */
     uint64_t (*remaining)(const struct nj_body *);
-    /* The stream is done with the body, finished or not. Called exactly once. */
+    /* The stream no longer needs the body, complete or not. Called exactly once. */
     void (*close)(struct nj_body *);
-    /* Nobody will peek for a while: let go of what can be had again without much ado. Any time
-     * before close, and no slice that was shown is looked at any more but those with a reference.
-     * May be NULL. */
+    /* The consumer will not peek for a while: release buffers that are cheap to get again. Called
+     * at any time before close. Afterwards the consumer uses only slices that it holds a reference
+     * to. May be NULL. */
     void (*rest)(struct nj_body *);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keyed hash (SipHash-2-4, from libsodium) for everything that a peer may try to predict, such as
- * initial sequence numbers; and a faster one for places in tables.
+ * Two keyed hashes. nj_hash() is SipHash-2-4 (libsodium), for values that a peer must not predict,
+ * such as initial sequence numbers. nj_mix() is faster and for hash tables only.
  */
 #ifndef NJ_BASE_HASH_H
 #define NJ_BASE_HASH_H
@@ -19,14 +19,14 @@ struct nj_hash_key {
 /* 64-bit keyed hash of `n_bytes` at `data`. Pure; any thread. */
 uint64_t nj_hash(const struct nj_hash_key *key, const void *data, size_t n_bytes);
 
-/* A faster one, for tables in which a collision costs time and nothing else: no secret must depend
- * on it, and peers must not see its values. 64 x 64 -> 128 bit products, of which both halves are
- * used, so that who does not know the key can't tell what collides. */
+/* Key of the table hash. A collision in a table must cost time only: no secret may depend on this
+ * hash, and peers must not see its values. It folds both halves of 64 x 64 -> 128 bit products, so
+ * collisions cannot be constructed without the key. */
 struct nj_mix_key {
     uint64_t a, b;
 };
 
-/* `what` tells apart what is made of one key. */
+/* Derive a table key. `what` separates the keys derived from one `key`. */
 struct nj_mix_key nj_mix_key_of(const struct nj_hash_key *key, const char *what);
 
 static inline uint64_t nj_mix(const struct nj_mix_key *k, uint64_t h, uint64_t word)
@@ -35,7 +35,7 @@ static inline uint64_t nj_mix(const struct nj_mix_key *k, uint64_t h, uint64_t w
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-/* Goes on from `h`. */
+/* Hash `n_bytes` at `data` into `h`. */
 static inline uint64_t nj_mix_bytes(const struct nj_mix_key *k, uint64_t h, const void *data,
                                     uint32_t n_bytes)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A UTF-8 decoder (RFC 3629) and the escaping of JSON strings (RFC 8259 7). */
 #include "base/json_string.h"
 
 uint32_t nj_utf8_next(struct nj_str *s)
@@ -28,8 +29,8 @@ uint32_t nj_utf8_next(struct nj_str *s)
     return c;
 }
 
-/* Take a character, and write it. Written as \u: what JSON does not allow within a string, and
- * what terminals obey or some readers take for the end of a line. */
+/* Take one character and write it. Control characters (C0, DEL, C1) and the line separators U+2028
+ * and U+2029 are written as \u escapes: JSON forbids the first, terminals obey some of them. */
 static size_t put_char(struct nj_str *s, enum nj_json_bad bad, char out[6])
 {
     static const char hex[] = "0123456789abcdef";
@@ -65,7 +66,7 @@ size_t nj_json_chars(char *out, size_t n_out, struct nj_str s, enum nj_json_bad 
 
     while (s.n_bytes > 0) {
         char one[6], c = *s.p;
-        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && n < n_out) { /* mostly */
+        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && n < n_out) { /* the common case */
             out[n++] = c;
             s.p++;
             s.n_bytes--;

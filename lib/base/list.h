@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Intrusive doubly linked list with a sentinel head.
+ * Intrusive doubly linked list with a sentinel head. One thread only.
  *
- * A node that is on no list points at itself, so nj_list_del() may be called on it again and
- * nj_list_linked() tells where it is. One thread only.
+ * An unlinked node points at itself, so nj_list_del() may be called again, and nj_list_linked()
+ * returns false for it.
  */
 #ifndef NJ_BASE_LIST_H
 #define NJ_BASE_LIST_H
@@ -45,7 +45,7 @@ static inline void nj_list_del(struct nj_list *n)
     nj_list_init(n);
 }
 
-/* Take the first node, or NULL. */
+/* Remove and return the first node, or NULL if the list is empty. */
 static inline struct nj_list *nj_list_pop(struct nj_list *head)
 {
     struct nj_list *n = head->next;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Anonymous mappings with transparent huge pages (madvise(2), MADV_HUGEPAGE). */
 #include "base/page_alloc.h"
 
 #include <stdint.h>
 #include <sys/mman.h>
 
-/* Large pages are whole. */
+/* Large mappings are rounded up to whole large pages. */
 static size_t mapped(size_t n_bytes)
 {
     if (n_bytes < NJ_LARGE_PAGE)
@@ -18,7 +19,7 @@ static uint8_t *reserve(size_t n_bytes)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mem == MAP_FAILED)
         return NULL;
-    madvise(mem, n_bytes, MADV_DONTDUMP); /* an older kernel refuses; the memory is good */
+    madvise(mem, n_bytes, MADV_DONTDUMP); /* older kernels refuse; harmless */
     return mem;
 }
 
@@ -36,13 +37,13 @@ void *nj_pages_map(size_t n_bytes, size_t n_small)
     uint8_t *mem = reserve(n + NJ_LARGE_PAGE); /* the kernel aligns to small pages */
     if (!mem)
         return NULL;
-    /* The upper part: the kernel maps downward, so that the next one borders on it. */
+    /* Keep the upper part: the kernel maps downward, so the next mapping borders on it. */
     size_t before = NJ_LARGE_PAGE - (uintptr_t)mem % NJ_LARGE_PAGE;
     give_back(mem, before);
     mem += before;
     give_back(mem + n, NJ_LARGE_PAGE - before);
     if (n_small < n)
-        madvise(mem + n_small, n - n_small, MADV_HUGEPAGE); /* refused, they are small, too */
+        madvise(mem + n_small, n - n_small, MADV_HUGEPAGE); /* if refused: small pages */
     return mem;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory by pages: address space that is touched only when used. What is large comes as large
- * pages where the kernel gives them (transparent_hugepage: always or madvise), for the state of
- * 100,000 connections is looked at in no order: among pages of 4 KiB nearly each look is a walk
- * through page tables, which costs as much as the miss of the cache behind it.
+ * Page allocator: reserves address space, which the kernel backs when it is touched. Large blocks
+ * use transparent huge pages if the kernel allows them (transparent_hugepage: always or madvise).
+ * The state of 100,000 connections is accessed in random order: with pages of 4 KiB nearly every
+ * access would miss the TLB, which costs as much as the cache miss that follows.
  *
- * None of it is in a core dump (docs/adr/0014-what-a-core-dump-leaves-out.md): what holds keys or
- * bytes of peers is taken from here.
+ * Core dumps omit this memory (docs/adr/0014-what-a-core-dump-leaves-out.md). Keys and the bytes
+ * of peers are therefore allocated here.
  */
 #ifndef NJ_BASE_PAGE_ALLOC_H
 #define NJ_BASE_PAGE_ALLOC_H
@@ -15,11 +15,11 @@
 
 #define NJ_LARGE_PAGE ((size_t)2 << 20)
 
-/* Zeroed memory. From NJ_LARGE_PAGE on it is aligned to that, and what is behind its first
- * `n_small` bytes, whole large pages or all, comes as large pages: where little is used, little is
- * touched. NULL when it is refused. */
+/* Map zeroed memory. Blocks of NJ_LARGE_PAGE or more are aligned to NJ_LARGE_PAGE, and use large
+ * pages behind the first `n_small` bytes (a multiple of NJ_LARGE_PAGE, or all). A large `n_small`
+ * saves memory where few bytes are touched. Returns NULL if the kernel refuses. Any thread. */
 void *nj_pages_map(size_t n_bytes, size_t n_small);
-/* The same `n_bytes`; NULL is fine. */
+/* Unmap. `n_bytes` as in nj_pages_map(). `mem` may be NULL. */
 void nj_pages_unmap(void *mem, size_t n_bytes);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A fixed-size object pool with a LIFO free list, for one thread. Contract: pool.h. */
 #include "base/pool.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/attr.h"
 #include "base/page_alloc.h"
 
-/* In checked builds a freed object is filled with this, so that a stale read is a loud one. */
+/* In checked builds a freed object is filled with this, so that a stale read is noticed. */
 #define POISON 0xdb
 
 bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max)
@@ -15,7 +16,7 @@ bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max)
     memset(p, 0, sizeof *p);
     p->obj_bytes = (obj_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE;
     p->n_max = n_max;
-    if (n_max == 0) /* nothing can't be mapped; what is never taken needs no place */
+    if (n_max == 0) /* mmap() rejects a length of 0 */
         return true;
     p->mem = nj_pages_map(p->obj_bytes * n_max, NJ_LARGE_PAGE);
     return p->mem != NULL;

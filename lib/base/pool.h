@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fixed-size objects for one thread. Address space for all of them is reserved at start and touched
- * only when used, so a high limit costs nothing until it is reached. Freed objects are reused last
- * in, first out: the one that is still in the cache comes back first.
+ * A pool of fixed-size objects. One thread only. Address space for all objects is reserved at start
+ * and touched only when used, so a high limit costs nothing until it is reached. Freed objects are
+ * reused last in, first out: the most recently freed one is probably still in the cache.
  */
 #ifndef NJ_BASE_POOL_H
 #define NJ_BASE_POOL_H
@@ -19,17 +19,17 @@ struct nj_pool {
     uint32_t n_max, n_touched, n_used;
 };
 
-/* Reserve room for `n_max` objects of `obj_bytes`. False when the address space is refused. */
+/* Reserve room for `n_max` objects of `obj_bytes`. Returns false if the kernel refuses. */
 bool nj_pool_init(struct nj_pool *p, size_t obj_bytes, uint32_t n_max);
 void nj_pool_fini(struct nj_pool *p);
 
-/* As nj_pool_take(), with whatever bytes are in the object: for large ones. */
+/* As nj_pool_take(), but the object is not zeroed: for large objects. */
 static inline void *nj_pool_take_raw(struct nj_pool *p)
 {
     void *obj = p->free_head;
     if (obj) {
         memcpy(&p->free_head, obj, sizeof p->free_head);
-        __builtin_prefetch(p->free_head); /* for the next time: it may be in nobody's cache */
+        __builtin_prefetch(p->free_head); /* the next take reads it */
     } else if (p->n_touched < p->n_max) {
         obj = p->mem + p->obj_bytes * p->n_touched++;
     } else {
@@ -51,7 +51,7 @@ static inline void *nj_pool_take(struct nj_pool *p)
 /* Give an object back; it must come from this pool and must not be used any more. */
 void nj_pool_put(struct nj_pool *p, void *obj);
 
-/* Objects by number, 0..n_max-1: half the size of a pointer. */
+/* Objects by index, 0..n_max-1: an index has half the size of a pointer. */
 static inline void *nj_pool_at(const struct nj_pool *p, uint32_t place)
 {
     return p->mem + p->obj_bytes * place;

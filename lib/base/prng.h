@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Seeded pseudo-random numbers (splitmix64). One generator per purpose, so that a change in one
- * consumer does not shift the numbers of another. Not for secrets: those come in as bytes.
+ * consumer does not shift the numbers of another. Not for secrets.
  */
 #ifndef NJ_BASE_PRNG_H
 #define NJ_BASE_PRNG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often something may be done per second. */
+/* A fixed-window rate limiter: at most N events per second. One thread only. */
 #ifndef NJ_BASE_RATE_H
 #define NJ_BASE_RATE_H
 
@@ -8,13 +8,14 @@
 
 #include "base/types.h"
 
-/* How often it may still be done in the second that began at `since`. Zeroed: none has begun. */
+/* The window of one second that began at `since`, and the events left in it. Initial state: zero.
+ */
 struct nj_rate {
     nj_ns since;
     uint32_t n_left;
 };
 
-/* May it be done once more? Twice `per_s` may fall into one second, around the end of a count. */
+/* Count an event if `per_s` allows it. One second that spans two windows may see 2 * `per_s`. */
 static inline bool nj_rate_ok(struct nj_rate *r, uint32_t per_s, nj_ns now)
 {
     if (r->since == 0 || now - r->since >= NJ_SEC)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reference count that several shards and workers may share. */
+/* An atomic reference count, shared by shards and worker threads. */
 #ifndef NJ_BASE_REF_H
 #define NJ_BASE_REF_H
 
@@ -10,7 +10,7 @@
 
 struct nj_ref {
     _Atomic uint32_t n;
-    void (*last)(struct nj_ref *); /* called by whoever puts the last reference; must not block */
+    void (*last)(struct nj_ref *); /* called by the thread that puts the last one; must not block */
 };
 
 static inline void nj_ref_init(struct nj_ref *r, void (*last)(struct nj_ref *))
@@ -26,8 +26,8 @@ static inline void nj_ref_take(struct nj_ref *r)
     (void)old;
 }
 
-/* The last put sees every write made by the others before their puts (release, then acquire). The
- * load stands where a fence could stand too; unlike a fence, ThreadSanitizer understands it. */
+/* The last put sees every write that other threads made before their puts (release, then acquire).
+ * The acquire load replaces a fence, because ThreadSanitizer does not model fences. */
 static inline void nj_ref_put(struct nj_ref *r)
 {
     if (atomic_fetch_sub_explicit(&r->n, 1, memory_order_release) == 1) {

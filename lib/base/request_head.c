@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of the request header fields that the server itself reads. */
 #include "base/request_head.h"
 
 static const struct nj_str names[NJ_N_HEADERS] = {

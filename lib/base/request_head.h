@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The head of a request, as a framing (lib/h2) decodes it and as everybody above reads it: policy,
- * file server, handlers and access log. It does not say which framing carried it.
+ * The head of a request (RFC 9110 6.1), independent of its framing. lib/h2 writes it; the policy,
+ * the file server, the handlers and the access log read it.
  */
 #ifndef NJ_BASE_REQUEST_HEAD_H
 #define NJ_BASE_REQUEST_HEAD_H
 
 #include "base/field.h"
 
-/* Fields that the server itself reads. The framing keeps their values while it decodes, so nobody
- * searches the list for them. */
+/* Fields that the server itself reads. The decoder stores their values by number, so that readers
+ * need not search the list. */
 enum nj_header {
     NJ_HEADER_ACCEPT,
     NJ_HEADER_ACCEPT_ENCODING,
@@ -24,12 +24,12 @@ enum nj_header {
     NJ_N_HEADERS
 };
 
-/* Strings live until the framing's call returns that showed the head; a copy keeps them. */
+/* Strings are valid until the call returns that passed the head. Copy them to keep them. */
 struct nj_request_head {
     /* As sent. `path` is the target, with its query; empty when there is none (CONNECT). The Host
-     * field stands in for an authority that is missing (RFC 9113 8.3.1). */
+     * field replaces a missing authority (RFC 9113 8.3.1). */
     struct nj_str method, scheme, authority, path;
-    /* All fields but pseudo fields, in order; trailers are not among them. */
+    /* All fields except pseudo-header fields, in order. Trailers are not included. */
     const struct nj_field *fields;
     uint32_t n_fields;
     uint16_t header_set;      /* bit i: header[i] is valid */
@@ -40,11 +40,11 @@ struct nj_request_head {
     struct nj_str header[NJ_N_HEADERS];
 };
 
-/* The one of that name (lower case), or NJ_N_HEADERS. */
+/* The number of the field with this name (lower case), or NJ_N_HEADERS. */
 enum nj_header nj_header_of(struct nj_str name);
 struct nj_str nj_header_name(enum nj_header which);
 
-/* The framing found such a field. */
+/* The decoder calls this for each field. A repeated field keeps its first value. */
 static inline void nj_header_add(struct nj_request_head *head, enum nj_header which,
                                  struct nj_str value)
 {
@@ -63,7 +63,7 @@ static inline bool nj_header_has(const struct nj_request_head *head, enum nj_hea
     return head->header_set >> which & 1;
 }
 
-/* The value of the first field of that kind; p is NULL when there is none. */
+/* The value of the first field of this name. `p` is NULL if there is none. */
 static inline struct nj_str nj_header_value(const struct nj_request_head *head,
                                             enum nj_header which)
 {

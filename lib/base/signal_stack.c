@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Alternate signal stacks with a guard page (sigaltstack(2)). */
 #include "base/signal_stack.h"
 
 #include <signal.h>
@@ -7,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The kernel's part depends on the CPU: AVX-512 state alone takes more than 2 KiB. */
+/* The size of the kernel's frame depends on the CPU: AVX-512 state takes more than 2 KiB. */
 static size_t stack_bytes(size_t page)
 {
     long least = sysconf(_SC_MINSIGSTKSZ);

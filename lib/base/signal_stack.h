@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A signal stack for the calling thread (sigaltstack(2)): a handler with SA_ONSTACK then runs also
- * where the thread's own stack, or the stack of a fiber on it, has overflowed.
+ * A signal stack for the calling thread (sigaltstack(2)): a handler with SA_ONSTACK then runs even
+ * after the thread's own stack, or the stack of a fiber on it, has overflowed.
  */
 #ifndef NJ_BASE_SIGNAL_STACK_H
 #define NJ_BASE_SIGNAL_STACK_H
@@ -9,11 +9,11 @@
 /* Room for a handler that unwinds, besides what the kernel saves of the CPU's registers. */
 #define NJ_ALTSTACK_BYTES (64u << 10)
 
-/* Give the calling thread a signal stack with a guard page below it. A thread that has one keeps
- * it. The result is for nj_altstack_end(); NULL when the thread had one or there is no memory: such
- * a thread runs as before. */
+/* Give the calling thread a signal stack with a guard page below it. Returns a handle for
+ * nj_altstack_end(). Returns NULL if the thread already has a signal stack, which it keeps, or if
+ * memory is short. */
 void *nj_altstack_begin(void);
-/* Take it away again. The same thread; NULL is fine. */
+/* Remove and free the stack. Same thread. `stack` may be NULL. */
 void nj_altstack_end(void *stack);
 
 #endif

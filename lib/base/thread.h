@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread on chosen CPUs. */
+/* Start a thread with a CPU affinity. */
 #ifndef NJ_BASE_THREAD_H
 #define NJ_BASE_THREAD_H
 
 #include <pthread.h>
 #include <sched.h>
 
-/* `cpus` NULL: those of the caller. Returns 0, or an errno. */
+/* If `cpus` is NULL, the thread inherits the affinity of the caller. Returns 0 or an errno. */
 static inline int nj_thread_start(pthread_t *thread, const cpu_set_t *cpus, void *(*fn)(void *arg),
                                   void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words that every layer uses: time, the less and the more of two, addresses. */
+/* Types that every layer uses: time, minimum and maximum, IP addresses, four-tuples. */
 #ifndef NJ_BASE_TYPES_H
 #define NJ_BASE_TYPES_H
 
@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Nanoseconds of the shard's clock. It starts anywhere, never goes back and is read once per step
- * by whoever drives the shard; protocol code only ever receives it as an argument. */
+/* Nanoseconds of the shard's monotonic clock, with an arbitrary origin. The caller of the shard
+ * reads it once per step; protocol code receives it as an argument. */
 typedef uint64_t nj_ns;
 
 #define NJ_US    ((nj_ns)1000)
@@ -32,13 +32,13 @@ static inline uint64_t nj_max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* An IP address, network byte order. IPv4 is carried v4-mapped (::ffff:a.b.c.d), so that keys,
+/* An IP address, network byte order. IPv4 addresses are v4-mapped (::ffff:a.b.c.d), so that keys,
  * tables and logs have one form for both families. */
 struct nj_addr {
     uint8_t b[16];
 };
 
-/* `v4_be`: the four address octets as they stand in the packet. */
+/* `v4_be`: the four octets in network byte order. */
 static inline struct nj_addr nj_addr_v4(uint32_t v4_be)
 {
     struct nj_addr a = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}};
@@ -54,15 +54,15 @@ static inline uint32_t nj_addr_to_v4(const struct nj_addr *a)
     return v4_be;
 }
 
-/* Is it an IPv4 address (::ffff:0:0/96)? Such addresses never come from an IPv6 header: the parser
- * drops them there, else a peer could name an IPv4 connection from IPv6. */
+/* Is it an IPv4 address (::ffff:0:0/96)? The parser drops IPv6 packets with such addresses;
+ * otherwise a peer could address an IPv4 connection through IPv6. */
 static inline bool nj_addr_is_v4(const struct nj_addr *a)
 {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     return memcmp(a->b, mapped, sizeof mapped) == 0;
 }
 
-/* The network of so many bits that it is in: what is behind them is 0. */
+/* The network prefix of `bits` bits; the host bits are 0. */
 static inline struct nj_addr nj_addr_network(const struct nj_addr *a, unsigned bits)
 {
     struct nj_addr net = *a;
@@ -76,7 +76,7 @@ static inline bool nj_addr_eq(const struct nj_addr *a, const struct nj_addr *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* The four numbers that name a TCP connection. "local" is us. Ports in host byte order. */
+/* The four-tuple of a TCP connection. "local" is this server. Ports in host byte order. */
 struct nj_tuple {
     struct nj_addr remote, local;
     uint16_t rport, lport;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parse and print numbers with units, independent of the locale. Contract: units.h. */
 #include "base/units.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "base/field.h"
 
-/* A number with one of the units, in units of the first. */
+/* A unit, and its size in multiples of the first unit of its table. */
 struct unit {
     const char *name;
     double factor;
@@ -31,7 +32,7 @@ static const struct unit rate_units[] = {{"", 1},
                                          {"GiB/s", 1073741824},
                                          {NULL, 0}};
 
-/* The program's locale may have another decimal point. Returns that of the thread. */
+/* Select the C locale, which has "." as decimal point. Returns the thread's previous locale. */
 static locale_t begin_c_locale(void)
 {
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
@@ -84,8 +85,8 @@ bool nj_read_rate(const char *text, uint64_t *out)
     return true;
 }
 
-/* `n` in the largest of four units that goes into it without a rest, each `step` times the one
- * before; *u is its place. */
+/* `n` in the largest of four units that divides it; each unit is `step` times the one before. *u is
+ * set to the index of that unit. */
 static uint64_t in_units(uint64_t n, uint64_t step, size_t *u)
 {
     for (*u = 0; *u < 3 && n >= step && n % step == 0; (*u)++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers with units as people write them, on the command line and in the policy file, whatever the
- * locale of the program is. Pure. */
+/* Numbers with units, as options and the policy file write them. Independent of the locale. Pure;
+ * any thread. */
 #ifndef NJ_BASE_UNITS_H
 #define NJ_BASE_UNITS_H
 
@@ -11,15 +11,15 @@
 #define NJ_RATE_MAX   ((uint64_t)1 << 40) /* bytes per second: 1 TiB/s */
 #define NJ_RATE_WANTS "a rate such as 20MiB/s, 200KiB/s or 100Mbit/s, from 1 to 1024GiB/s"
 
-/* All of `text`, or false. */
+/* Parse all of `text`. False if it is malformed or out of range; *out is then undefined. */
 bool nj_read_seconds(const char *text, double *out);     /* 500ms, 10s, 10, 2m, 1h */
 bool nj_read_bytes(const char *text, uint64_t *out);     /* 64KiB, 1GiB, 100; to 1e15 */
 bool nj_read_rate(const char *text, uint64_t *out);      /* 20MiB/s, 100Mbit/s, 1000 */
 bool nj_read_number(const char *text, uint64_t *out);    /* decimal digits */
 bool nj_read_minutes(const char *text, uint16_t out[2]); /* 22:00-06:00, of the day */
 
-/* The other way: what these show, the functions above read as the same number. A rate is in bits
- * where that takes a smaller number: 800Mbit/s, not 100000000B/s. 24 bytes are enough. */
+/* Print. The functions above parse the result back to the same number. A rate is printed in bits if
+ * that gives a smaller number: 800Mbit/s, not 100000000B/s. 24 bytes are enough. */
 void nj_show_bytes(uint64_t n, char *text, size_t n_text);
 void nj_show_rate(uint64_t bytes_per_s, char *text, size_t n_text);
 void nj_show_seconds(double seconds, char *text, size_t n_text);
