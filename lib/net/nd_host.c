@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The host side of IPv6 neighbour discovery: duplicate address detection and SLAAC (RFC 4862),
+ * router discovery (RFC 4861 6.3), and reports of multicast groups (RFC 3810, RFC 2710). */
 #include "net/nd_host.h"
 
 #include "base/assert.h"
@@ -7,20 +9,20 @@
 #include "wire/ip6.h"
 
 #define TICK             (100 * NJ_MS)
-#define PROBE_DELAY      (1 * NJ_SEC) /* RFC 4861 10: MAX_RTR_SOLICITATION_DELAY */
+#define PROBE_DELAY      (1 * NJ_SEC) /* RFC 4861 10 */
 #define SOLICITS         3u
 #define SOLICIT_EVERY    (4 * NJ_SEC)
 #define JOINS            2u /* RFC 3810 9.1: robustness */
 #define JOIN_EVERY       (1 * NJ_SEC)
-#define RETRIES          3u /* RFC 7217 7: IDGEN_RETRIES */
+#define RETRIES          3u /* RFC 7217 7 */
 #define TWO_HOURS_S      7200u
-#define RETRANS_MIN_MS   100u     /* below our tick it makes no sense ... */
-#define RETRANS_MAX_MS   10000u   /* ... and beyond this, nobody would be found */
+#define RETRANS_MIN_MS   100u     /* the length of a tick ... */
+#define RETRANS_MAX_MS   10000u   /* ... and a bound beyond which resolution would fail */
 #define REACHABLE_MAX_MS 3600000u /* RFC 4861 6.2.1 */
 
 static const struct nj_addr link_local_prefix = {{0xfe, 0x80}};
 
-/* A number below `n` for `what`, the same in every shard and unknown to others. */
+/* A pseudo-random number below `n` for `what`: equal in all shards, unpredictable for others. */
 static uint64_t draw(const struct nj_ndp *d, const char *what, const struct nj_addr *ip, uint64_t n)
 {
     struct {
@@ -70,11 +72,11 @@ static void begin_check(struct nj_ndp *d, unsigned i, nj_ns now)
 
     set_state(d, i, NJ_ADDR_TENTATIVE);
     d->addr[i].asked = false;
-    /* Hosts that start together do not all ask at once (RFC 4862 5.4.2). */
+    /* A delay, for hosts that start at the same time (RFC 4862 5.4.2). */
     d->addr[i].due_at = now + draw(d, "delay", ip, PROBE_DELAY);
 }
 
-/* A place for a new address, or NJ_ADDRS_MAX. */
+/* The index for a new address, or NJ_ADDRS_MAX. */
 static unsigned free_place(const struct nj_ndp *d)
 {
     for (unsigned i = 0; i < d->iface->n_addrs; i++)
@@ -83,7 +85,7 @@ static unsigned free_place(const struct nj_ndp *d)
     return d->iface->n_addrs;
 }
 
-/* Returns its place, or NJ_ADDRS_MAX when there is none. */
+/* Returns the index, or NJ_ADDRS_MAX if the table is full. */
 static unsigned add_address(struct nj_ndp *d, const struct nj_addr *ip, uint8_t bits, nj_ns now)
 {
     unsigned i = free_place(d);
@@ -114,7 +116,7 @@ struct nj_addr nj_ndp_address(const struct nj_addr *prefix, const struct rte_eth
     return ip;
 }
 
-/* Returns its place, or NJ_ADDRS_MAX when there is none. */
+/* Returns the index, or NJ_ADDRS_MAX if the table is full. */
 static unsigned make_address(struct nj_ndp *d, const struct nj_addr *prefix, uint8_t bits,
                              nj_ns now)
 {
@@ -147,7 +149,7 @@ void nj_ndp_init(struct nj_ndp *d, const struct nj_ndp_config *cfg, struct nj_if
     make_address(d, &link_local_prefix, 64, now);
 }
 
-/* Somebody else has it (RFC 4862 5.4.5). What was made by us is made again (RFC 7217 6). */
+/* The address is a duplicate (RFC 4862 5.4.5). Generate another one if possible (RFC 7217 6). */
 static void conflict(struct nj_ndp *d, unsigned i, nj_ns now)
 {
     struct nj_ndp_addr *a = &d->addr[i];
@@ -163,7 +165,7 @@ static void conflict(struct nj_ndp *d, unsigned i, nj_ns now)
     begin_check(d, i, now);
 }
 
-/* Is it the question that we ask ourselves, come back (RFC 7527 4.2)? */
+/* Is it our own probe, looped back (RFC 7527 4.2)? */
 static bool is_our_probe(const struct nj_ndp *d, const struct nj_nd *nd)
 {
     uint8_t nonce[NJ_ND_NONCE_BYTES];
@@ -172,7 +174,7 @@ static bool is_our_probe(const struct nj_ndp *d, const struct nj_nd *nd)
     return nd->has_nonce && memcmp(nonce, nd->nonce, sizeof nonce) == 0;
 }
 
-/* Tell all of the link, or the one who asked. */
+/* Advertise to all nodes, or to the sender of the solicitation. */
 static void advertise(struct nj_ndp *d, const struct nj_addr *target, const struct nj_addr *asker,
                       nj_ns now)
 {
@@ -217,7 +219,7 @@ static void report(struct nj_ndp *d, const struct nj_addr *groups, uint32_t n, b
     const struct nj_addr routers = {{0xff, 2, [15] = 0x16}};
     const struct nj_addr *from = link_local(d);
 
-    from = from ? from : &nobody; /* RFC 3590 4: heard by switches at least */
+    from = from ? from : &nobody; /* RFC 3590 4: for snooping switches */
     for (uint32_t i = 0; i < (old ? n : 1u); i++) {
         const struct nj_addr *to = old ? &groups[i] : &routers;
         const struct rte_ether_addr mac = nj_ip6_multicast_mac(to);
@@ -244,8 +246,8 @@ static void report_all(struct nj_ndp *d, nj_ns now)
         report(d, groups, n, joined, d->report_old);
 }
 
-/* RFC 3810 5.1.10, 6.2: within the time that the querier gives. All groups are told whatever it
- * asked for: there are few. */
+/* RFC 3810 5.1.10, 6.2: report within the maximum response delay. Every query gets a report of all
+ * groups: there are few. */
 static void take_query(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
 {
     nj_ns at = now + draw(d, "query", &p->nd.target, p->nd.delay_ms + 1u) * NJ_MS;
@@ -274,7 +276,7 @@ static void probe(struct nj_ndp *d, unsigned i)
     nj_neigh_send6(d->neigh, m, &mac);
 }
 
-/* Nobody said a word: it is ours. */
+/* Duplicate address detection found no conflict: the address is usable. */
 static void accept(struct nj_ndp *d, unsigned i, nj_ns now)
 {
     const struct nj_addr *ip = &d->iface->addr[i].ip;
@@ -300,7 +302,7 @@ static void check(struct nj_ndp *d, unsigned i, nj_ns now)
             accept(d, i, now);
         } else {
             a->asked = true;
-            a->due_at = now + d->neigh->retrans; /* one question: RFC 4862 5.1 */
+            a->due_at = now + d->neigh->retrans; /* one probe: RFC 4862 5.1 */
             if (d->cfg.speaks)
                 probe(d, i);
         }
@@ -328,7 +330,7 @@ static void drop_router(struct nj_ndp *d, uint32_t i)
     memmove(&d->router[i], &d->router[i + 1], (d->n_routers - i) * sizeof d->router[0]);
 }
 
-/* RFC 4861 6.3.4. A list that is full keeps what it has. */
+/* RFC 4861 6.3.4. A full list accepts no new router. */
 static void take_router(struct nj_ndp *d, const struct nj_addr *ip, uint16_t lifetime_s, nj_ns now)
 {
     uint32_t i = 0;
@@ -352,7 +354,7 @@ void nj_ndp_lost(struct nj_ndp *d, const struct nj_addr *ip, bool silent, nj_ns 
     }
     if (d->n_routers < 2 || !nj_addr_eq(&d->router[0].ip, ip))
         return;
-    /* RFC 4861 6.3.6: the others get their turn; it may come back when they fail. */
+    /* RFC 4861 6.3.6: move the router to the end of the list. */
     struct nj_router first = d->router[0];
     drop_router(d, 0);
     d->router[d->n_routers++] = first;
@@ -364,8 +366,8 @@ static nj_ns after(nj_ns now, uint32_t seconds)
     return seconds == NJ_LIFETIME_FOREVER ? NJ_NEVER : now + seconds * NJ_SEC;
 }
 
-/* RFC 4862 5.5.3 e: an address that is known lives longer, but a word that nobody vouches for can't
- * take more than all but two hours of its life. */
+/* RFC 4862 5.5.3 e: extend the lifetime of a known address. An unauthenticated advertisement may
+ * not reduce it below two hours. */
 static void renew(struct nj_ndp *d, unsigned i, uint32_t valid_s, nj_ns now)
 {
     struct nj_ndp_addr *a = &d->addr[i];
@@ -377,7 +379,7 @@ static void renew(struct nj_ndp *d, unsigned i, uint32_t valid_s, nj_ns now)
         a->expires_at = two_hours;
 }
 
-/* Where the address is that was made in this prefix, or NJ_ADDRS_MAX. */
+/* The index of the SLAAC address in this prefix, or NJ_ADDRS_MAX. */
 static unsigned place_of_prefix(const struct nj_ndp *d, const struct nj_addr *prefix)
 {
     for (unsigned i = 0; i < d->iface->n_addrs; i++)
@@ -406,8 +408,7 @@ static void take_prefix(struct nj_ndp *d, const struct nj_ra_prefix *p, nj_ns no
     }
 }
 
-/* Reachable time is not varied around what the router says, as RFC 4861 6.3.2 has it: our
- * neighbours are few. */
+/* ReachableTime is not randomised as RFC 4861 6.3.2 requires: the table has few neighbours. */
 static void take_router_advert(struct nj_ndp *d, const struct nj_packet *p, const uint8_t *msg,
                                nj_ns now)
 {
@@ -448,9 +449,9 @@ static void solicit_routers(struct nj_ndp *d, nj_ns now)
     nj_neigh_send6(d->neigh, m, &mac);
 }
 
-/* --- in ------------------------------------------------------------------------------------ */
+/* --- input --------------------------------------------------------------------------------- */
 
-/* RFC 4861 7.2.3, and RFC 4862 5.4.3 for an address that is not ours yet. */
+/* RFC 4861 7.2.3, and RFC 4862 5.4.3 for a tentative address. */
 static bool take_solicit(struct nj_ndp *d, const struct nj_packet *p, bool answer, nj_ns now)
 {
     const struct nj_iface_addr *own = nj_iface_find(d->iface, &p->nd.target);
@@ -474,12 +475,12 @@ static bool take_advert(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
     const struct nj_iface_addr *own = nj_iface_find(d->iface, &p->nd.target);
 
     if (own && p->nd.has_mac && rte_is_same_ether_addr(&p->nd.mac, &d->iface->mac))
-        return false; /* our own word, come back */
+        return false; /* our own advertisement, looped back */
     if (own && own->state == NJ_ADDR_TENTATIVE) {
         conflict(d, (unsigned)(own - d->iface->addr), now);
         return true;
     }
-    if (own) { /* it is in use for long: say so, and leave it at that (RFC 4862 5.4.4) */
+    if (own) { /* not during detection: only count it (RFC 4862 5.4.4) */
         count(d, NJ_C_nd_claimed);
         return false;
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Our own side of neighbour discovery: our IPv6 addresses are checked for duplicates before they
- * are used (RFC 4862 5.4), routers are found and prefixes taken from them (RFC 4861 6.3, RFC
- * 4862 5.5), questions about us are answered, and our groups are reported (RFC 3810, RFC 2710).
+ * The host side of IPv6 neighbour discovery: duplicate address detection (RFC 4862 5.4), router and
+ * prefix discovery (RFC 4861 6.3, RFC 4862 5.5), replies to solicitations, and reports of our
+ * multicast groups (RFC 3810, RFC 2710).
  *
- * Every shard runs this over the same packets (they show them to each other), with the same key, so
- * that all come to the same addresses. Only the one that `speaks` sends what nobody asked for.
+ * Every shard runs this over the same packets, which shards forward to each other, and with the
+ * same key, so that all derive the same addresses. One shard sends the unsolicited messages. Used
+ * on the shard's lcore only; other threads may read addresses by nj_iface_addr_get().
  */
 #ifndef NJ_NET_ND_HOST_H
 #define NJ_NET_ND_HOST_H
@@ -13,21 +14,21 @@
 #include "base/hash.h"
 #include "net/neighbours.h"
 
-/* Default routers that are remembered. RFC 4861 6.3.4 asks for two at least. */
+/* Length of the default router list. RFC 4861 6.3.4 requires at least two. */
 #define NJ_ROUTERS_MAX 4u
 
 struct nj_ndp_config {
-    bool speaks;            /* shard 0 */
-    bool slaac;             /* make addresses from the prefixes that routers tell */
-    struct nj_hash_key key; /* the same for all shards: when they probe, and with which nonce */
+    bool speaks;            /* sends unsolicited messages: shard 0 */
+    bool slaac;             /* generate addresses from advertised prefixes */
+    struct nj_hash_key key; /* same in all shards: delays and nonces */
 };
 
-/* What is known of iface->addr[i] beyond what the packet path needs. */
+/* State of iface->addr[i] that the packet path does not need. */
 struct nj_ndp_addr {
-    bool made;           /* by nj_ndp_address(), so that another one can be made */
-    uint8_t n_conflicts; /* ... as often as this already */
-    nj_ns due_at;        /* TENTATIVE: of the next step */
-    bool asked;          /* the question is out */
+    bool made;           /* nj_ndp_address() derived it, and can derive another */
+    uint8_t n_conflicts; /* duplicates found so far */
+    nj_ns due_at;        /* TENTATIVE: time of the next step */
+    bool asked;          /* the probe was sent */
     bool slaac;
     nj_ns expires_at; /* of a SLAAC address */
 };
@@ -41,43 +42,43 @@ struct nj_ndp {
     struct nj_ndp_config cfg;
     struct nj_iface *iface;
     struct nj_neigh *neigh;
-    bool fixed_gateway; /* configured: routers are not asked for */
+    bool fixed_gateway; /* configured: no router discovery */
     struct nj_ndp_addr addr[NJ_ADDRS_MAX];
     uint32_t n_routers;
     struct nj_router router[NJ_ROUTERS_MAX]; /* the first one is in use */
     uint32_t n_solicits_left;
     nj_ns solicit_at;
     nj_ns report_at;       /* of all groups; NJ_NEVER: nothing due */
-    uint32_t n_joins_left; /* reports that say we joined */
-    bool report_old;       /* as RFC 2710 has it */
+    uint32_t n_joins_left; /* state change reports still to send */
+    bool report_old;       /* by MLDv1 (RFC 2710) */
     nj_ns tick_at;
 };
 
 /*
- * The address that a host with this MAC address makes for itself in a prefix of 64 bits, when
- * `n_conflicts` others were taken. In the way of RFC 7217 5, but without a secret: a server wants
- * the same address when it starts again, and has no place to keep one. It is not made of the MAC
- * itself (RFC 4291 A), since across a tap the kernel has the same MAC and would have the same
- * address.
+ * Derive an interface address from a 64-bit prefix and a MAC address, after `n_conflicts`
+ * duplicates. As RFC 7217 5, but without a secret: the address must be the same after a restart,
+ * and there is no place to store a secret. The interface identifier is not the MAC address
+ * (RFC 4291 A), because the kernel's end of a tap has the same MAC address. Pure.
  */
 struct nj_addr nj_ndp_address(const struct nj_addr *prefix, const struct rte_ether_addr *mac,
                               uint8_t n_conflicts);
 
-/* Adds the link-local address to `iface`, if it is to speak IPv6, and begins to check all of its
- * IPv6 addresses. `iface` and `neigh` must stay. */
+/* If iface->ip6, add the link-local address and start duplicate address detection for all IPv6
+ * addresses. Borrows `iface` and `neigh`; both must outlive `d`. */
 void nj_ndp_init(struct nj_ndp *d, const struct nj_ndp_config *cfg, struct nj_iface *iface,
                  struct nj_neigh *neigh, nj_ns now);
 
-/* A packet of kind NJ_PACKET_ND came; its message is at `msg`. `answer`: false for one that another
- * shard showed us. True when it was worth showing to the others. */
+/* Process a packet of kind NJ_PACKET_ND, whose message is at `msg`. `answer`: reply to
+ * solicitations; false for packets that another shard forwarded. Returns true if the other shards
+ * need it. */
 bool nj_ndp_input(struct nj_ndp *d, const struct nj_packet *p, const uint8_t *msg, bool answer,
                   nj_ns now);
 
-/* The neighbour at `ip` fell silent, or else is no router any more: if it routes for us, another
- * one is tried. */
+/* The neighbour `ip` stopped replying (`silent`), or is no longer a router. If it is the current
+ * default router, select another one. */
 void nj_ndp_lost(struct nj_ndp *d, const struct nj_addr *ip, bool silent, nj_ns now);
 
-/* Ask, decide, expire. Cheap when nothing is due. */
+/* Run expired timers: probes, reports, lifetimes. Cheap if none has expired. */
 void nj_ndp_tick(struct nj_ndp *d, nj_ns now);
 
 #endif

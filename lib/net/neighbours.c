@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The neighbour cache: ARP (RFC 826, RFC 1122 2.3.2) and neighbour unreachability detection of IPv6
+ * (RFC 4861 7.3). A set-associative table; claims of a new MAC address are verified first. */
 #include "net/neighbours.h"
 
 #include "wire/emit.h"
@@ -6,23 +8,22 @@
 #include "wire/ip6.h"
 
 #define TICK        (100 * NJ_MS)
-#define ASK_EVERY   (1 * NJ_SEC)   /* RFC 1122 2.3.2.1: at most one question per second */
-#define ASK_MAX     3              /* also of IPv6: RFC 4861 10 */
-#define LIFE        (300 * NJ_SEC) /* then it is asked again while in use, or forgotten */
+#define ASK_EVERY   (1 * NJ_SEC)   /* RFC 1122 2.3.2.1: at most one request per second */
+#define ASK_MAX     3              /* for IPv6, too: RFC 4861 10 */
+#define LIFE        (300 * NJ_SEC) /* then it is probed if in use, or else removed */
 #define IN_USE      (60 * NJ_SEC)
-#define BUSY        (10 * NJ_SEC) /* sent to or heard of since: no stranger takes its place */
+#define BUSY        (10 * NJ_SEC) /* recent use: an unsolicited entry may not replace it */
 #define REACHABLE   (30 * NJ_SEC) /* RFC 4861 10, until a router says otherwise */
 #define DELAY_FIRST (5 * NJ_SEC)
 
-/* A neighbour that is said to have moved is asked twice at the MAC address that is known, so that
- * one lost packet does not decide, and the claim is used a second after it came. Claims do not make
- * us ask more often than once in CLAIM_EVERY: with the wait for that, a failover takes two seconds
- * at most. */
+/* After a claim of a new MAC address the neighbour gets two requests at the known MAC address, so
+ * that one lost packet does not decide. Without a reply the claim is adopted after one second.
+ * Claims cause at most one probe per CLAIM_EVERY, so a failover takes at most two seconds. */
 #define CLAIM_ASKS      2
 #define CLAIM_ASK_EVERY (500 * NJ_MS)
 #define CLAIM_EVERY     (1 * NJ_SEC)
-/* TCP's time-outs make us ask a neighbour when it has not been heard for so long. Peers far away
- * that vanish have time-outs, too: then the gateway is asked so often, by one packet. */
+/* A retransmission time-out of TCP starts a probe if the neighbour has been silent for this long.
+ * Time-outs of remote peers probe the gateway, at this interval and with one packet. */
 #define DOUBT_AFTER     (5 * NJ_SEC)
 
 static void drop_pending(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_counter why)
@@ -52,14 +53,14 @@ static bool resolved(const struct nj_neigh_entry *e)
 
 /* --- the table ----------------------------------------------------------------------------- */
 
-/* A set of the table: entries of one address are among these. */
+/* Entries per set. An address maps to one set. */
 #define WAYS 8u
 
 static struct nj_neigh_entry *set_of(struct nj_neigh *n, const struct nj_addr *ip)
 {
     uint32_t word[4];
     memcpy(word, ip->b, sizeof word);
-    /* The last byte of an address, which tells neighbours apart, reaches the highest bits only. */
+    /* Neighbours mostly differ in the last byte, which affects only the highest bits. */
     uint64_t h = (word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u;
     return &n->entry[(h * (NJ_NEIGH_MAX / WAYS) >> 32) * WAYS];
 }
@@ -73,8 +74,8 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
     return NULL;
 }
 
-/* The order in which entries go. One that was never sent to goes early, however new it is: else
- * strangers who ask for us would push out the gateway, or the question for it. */
+/* Eviction order, lowest first. An entry without outgoing packets ranks low, however new it is:
+ * otherwise unknown hosts could evict the gateway, or the pending resolution of it. */
 static unsigned worth(const struct nj_neigh_entry *e)
 {
     if (e->state == NJ_NEIGH_FREE)
@@ -86,7 +87,8 @@ static unsigned worth(const struct nj_neigh_entry *e)
     return e->used_at == 0 ? 2 : 4;
 }
 
-/* The place for a new entry; of a full set it is, among equals, the one unused for longest. */
+/* A free entry of the set, or the one with the lowest rank; among equals the least recently used.
+ */
 static struct nj_neigh_entry *worst_of_set(struct nj_neigh *n, const struct nj_addr *ip)
 {
     struct nj_neigh_entry *set = set_of(n, ip), *e = &set[0];
@@ -97,7 +99,7 @@ static struct nj_neigh_entry *worst_of_set(struct nj_neigh *n, const struct nj_a
     return e;
 }
 
-/* It is no stranger any more. */
+/* The entry is no longer unsolicited. */
 static void settle(struct nj_neigh *n, struct nj_neigh_entry *e)
 {
     n->n_strangers -= e->stranger;
@@ -117,9 +119,8 @@ static struct nj_neigh_entry *make(struct nj_neigh *n, const struct nj_addr *ip)
     return e;
 }
 
-/* An entry for somebody who may be made up: it takes the place of nobody who is busy, nor of
- * another stranger, whose answer may be on its way. NULL: there is no such place, or there are too
- * many of them. */
+/* Create an entry for an unverified address. It replaces neither a recently used entry nor another
+ * unresolved one, whose reply may be in transit. NULL: no such entry, or the limit is reached. */
 static struct nj_neigh_entry *make_stranger(struct nj_neigh *n, const struct nj_addr *ip, nj_ns now)
 {
     const struct nj_neigh_entry *e = worst_of_set(n, ip);
@@ -134,7 +135,7 @@ static struct nj_neigh_entry *make_stranger(struct nj_neigh *n, const struct nj_
     return made;
 }
 
-_Static_assert(NJ_NEIGH_FIXED_MAX < WAYS, "a set has a place for others");
+_Static_assert(NJ_NEIGH_FIXED_MAX < WAYS, "a set has room for other entries");
 
 static void fix(struct nj_neigh *n, const struct nj_iface_neighbour *known)
 {
@@ -162,7 +163,7 @@ void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_
         fix(n, &iface->fixed[i]);
 }
 
-/* --- questions ----------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 struct rte_mbuf *nj_neigh_mbuf(struct nj_neigh *n)
 {
@@ -198,7 +199,7 @@ static void send_arp(struct nj_neigh *n, bool request, const struct nj_addr *fro
 
 static const struct rte_ether_addr broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
-/* A known neighbour is asked directly, an unknown one by its group (RFC 4861 7.2.2, 7.3.3). */
+/* Unicast to a resolved neighbour, else multicast (RFC 4861 7.2.2, 7.3.3). */
 static void solicit(struct nj_neigh *n, const struct nj_neigh_entry *e, const struct nj_addr *from)
 {
     struct nj_addr group = nj_ip6_solicited_node(&e->ip);
@@ -219,7 +220,7 @@ static void ask(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
     if (from && !is_v4(e)) {
         solicit(n, e, from);
     } else if (from) {
-        /* Directly, and for the last time by broadcast (RFC 1122 2.3.2.1). */
+        /* Unicast; the last request is broadcast (RFC 1122 2.3.2.1). */
         bool direct = resolved(e) && e->n_asked < ASK_MAX - 1;
         send_arp(n, true, from, direct ? &e->mac : &broadcast, NULL, &e->ip);
     }
@@ -227,7 +228,7 @@ static void ask(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
     e->due_at = now + (e->claimed ? CLAIM_ASK_EVERY : is_v4(e) ? ASK_EVERY : n->retrans);
 }
 
-/* Is it still there? Packets go on to the MAC address that is known. */
+/* Probe the neighbour. Meanwhile packets still use the known MAC address. */
 static void doubt(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 {
     e->state = NJ_NEIGH_PROBE;
@@ -235,7 +236,7 @@ static void doubt(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
     ask(n, e, now);
 }
 
-/* --- answers ------------------------------------------------------------------------------- */
+/* --- replies ------------------------------------------------------------------------------- */
 
 static void finish(struct nj_neigh *n, struct nj_neigh_entry *e, struct rte_mbuf *m)
 {
@@ -243,7 +244,7 @@ static void finish(struct nj_neigh *n, struct nj_neigh_entry *e, struct rte_mbuf
     n->send(n->ctx, m);
 }
 
-/* Its MAC address is known: what waited for it goes. */
+/* The MAC address is known: set the state and send the pending packets. */
 static void enter(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_neigh_state state,
                   nj_ns now)
 {
@@ -282,7 +283,7 @@ static void tell_lost(struct nj_neigh *n, const struct nj_addr *ip, bool silent,
         n->lost(n->ctx, ip, silent, now);
 }
 
-/* The old MAC address was silent: from now on it is the claimed one, if somebody is there. */
+/* No reply from the old MAC address: use the new one, and probe it. */
 static void move(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 {
     bool resigned = e->router && !e->claim_router;
@@ -296,9 +297,9 @@ static void move(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
         tell_lost(n, &e->ip, false, now);
 }
 
-/* Somebody says that a known neighbour has another MAC address. RFC 826 and RFC 4861 7.2.5 believe
- * it at once; here it is asked first where it was (docs/adr/0013). Until that is decided, the first
- * claim stands. True when it is worth showing to the other shards. */
+/* A message gives a known neighbour another MAC address. RFC 826 and RFC 4861 7.2.5 accept it at
+ * once; this table probes the old address first (docs/adr/0013). Meanwhile the first claim is kept.
+ * True if the other shards need the message. */
 static bool claim(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
                   bool router, nj_ns now)
 {
@@ -314,7 +315,7 @@ static bool claim(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte
         e->due_at = e->heard_at + CLAIM_EVERY;
         if (now >= e->due_at)
             ask(n, e, now);
-    } else if (e->n_asked > CLAIM_ASKS) { /* it has been silent for long enough */
+    } else if (e->n_asked > CLAIM_ASKS) { /* enough requests without a reply */
         move(n, e, now);
     } else if (e->due_at > now + CLAIM_ASK_EVERY) {
         e->due_at = now + CLAIM_ASK_EVERY;
@@ -328,8 +329,8 @@ static void drop(struct nj_neigh *n, struct rte_mbuf *m, enum nj_counter why)
     nj_count(n->counters, why);
 }
 
-/* What TCP knows of a neighbour (RFC 4861 7.3.1). One that is being asked has to answer: progress
- * may be pretended, by ACKs of what never arrived. */
+/* Apply a reachability hint of TCP (RFC 4861 7.3.1). It does not end a probe: a peer can forge
+ * progress by ACKs of data that never arrived. */
 static void take_word(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_neigh_why why,
                       nj_ns now)
 {
@@ -355,7 +356,7 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
     }
     if (new && !e)
         e = make(n, ip);
-    if (why != NJ_NEIGH_REPLY) { /* else whoever makes us reply would be as good as the gateway */
+    if (why != NJ_NEIGH_REPLY) { /* a reply must not rank an entry as high as the gateway */
         settle(n, e);
         e->used_at = now;
     }
@@ -375,7 +376,7 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
     e->pending[e->n_pending++] = m;
 }
 
-/* True when the other shards have to see it, too. */
+/* True if the other shards need the message. */
 static bool take_arp(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
                      nj_ns now)
 {
@@ -394,14 +395,14 @@ bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj
         nj_ip_source_ok(n->iface, nj_addr_to_v4(&p->arp.ip)) && nj_ip_on_link(n->iface, &p->arp.ip);
     struct nj_neigh_entry *e = usable ? find(n, &p->arp.ip) : NULL;
 
-    /* RFC 826: known senders are refreshed; a new one is added only when it asks for us, since it
-     * is about to talk to us. Answers nobody asked for add nothing. */
+    /* RFC 826: refresh a known sender; add a new one only if it requests our address, because it is
+     * about to send to us. Unsolicited replies add nothing. */
     if (usable && !e && asks_us)
         e = make(n, &p->arp.ip);
     bool news = e && take_arp(n, e, &p->arp.mac, now);
     if (asks_us && answer)
         send_arp(n, false, &p->arp.target, &p->arp.mac, &p->arp.mac, &p->arp.ip);
-    /* An answer that another shard may wait for, or a neighbour's new MAC address (RFC 5227 3). */
+    /* A reply that another shard may wait for, or a neighbour's new MAC address (RFC 5227 3). */
     bool gratuitous = nj_addr_eq(&p->arp.ip, &p->arp.target);
     return e ? news : usable && (for_us || gratuitous);
 }
@@ -416,19 +417,19 @@ bool nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct r
     if (resolved(e) && !is_known_at(e, mac))
         return claim(n, e, mac, e->router || router, now);
     e->router |= router;
-    if (!resolved(e)) /* that it can be heard does not say that it hears us */
+    if (!resolved(e)) /* only one direction is proven */
         learn(n, e, mac, NJ_NEIGH_STALE, now);
     return true;
 }
 
-/* RFC 4861 7.2.5 for an entry whose MAC address is known, but for claims. */
+/* RFC 4861 7.2.5 for a resolved entry, except that a new MAC address is a claim. */
 static bool update(struct nj_neigh *n, struct nj_neigh_entry *e, const struct nj_nd *nd, nj_ns now)
 {
     bool same = !nd->has_mac || is_known_at(e, &nd->mac);
 
     if (!same && nd->override)
         return claim(n, e, &nd->mac, nd->router, now);
-    if (!same) { /* doubt what we know, but do not believe this */
+    if (!same) { /* STALE, with the known MAC address */
         if (e->state == NJ_NEIGH_REACHABLE && !e->fixed)
             enter(n, e, NJ_NEIGH_STALE, now);
         return true;
@@ -446,7 +447,7 @@ bool nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now)
     struct nj_neigh_entry *e = find(n, &nd->target);
 
     if (!e)
-        return true; /* nobody asked here (RFC 4861 7.2.5), but perhaps in another shard */
+        return true; /* not solicited by this shard (RFC 4861 7.2.5), perhaps by another */
     if (resolved(e))
         return update(n, e, nd, now);
     if (nd->has_mac) {
@@ -479,7 +480,7 @@ static void forget(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
         tell_lost(n, &ip, true, now);
 }
 
-/* The time of the entry's state is over. */
+/* The timer of the entry's state has expired. */
 static void due(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 {
     bool in_use = now - e->used_at < IN_USE;
@@ -503,13 +504,13 @@ static void due(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
             move(n, e, now);
             return;
         }
-        /* An IPv4 neighbour that is not in use any more is let go (as it would be otherwise). */
+        /* An unused IPv4 neighbour is removed, as it would be without the probe. */
         if (e->claimed || (e->n_asked < ASK_MAX && (!is_v4(e) || in_use || !resolved(e)))) {
             ask(n, e, now);
             return;
         }
         break;
-    default: /* STALE: nobody sent to it for long */
+    default: /* STALE: not used for a long time */
         break;
     }
     forget(n, e, now);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Neighbours: IP address to MAC address, by ARP for IPv4 (RFC 826, RFC 1122 2.3.2) and by neighbour
- * discovery for IPv6 (RFC 4861 7). Each shard has its own table; shards show each other the packets
- * they learn from, so that all learn from one answer.
+ * The neighbour cache: maps an IP address to a MAC address, by ARP for IPv4 (RFC 826, RFC 1122
+ * 2.3.2) and by neighbour discovery for IPv6 (RFC 4861 7). Each shard has its own table and uses it
+ * on its lcore only. Shards forward ARP and ND messages to each other, so that all learn from one.
  *
- * Any host of the link can say that a neighbour has another MAC address now. Such a claim is used
- * only when the neighbour does not answer at the address that is known (docs/adr/0013). Claims for
- * the neighbours of iface->fixed are ignored.
+ * Any host of the link can claim another MAC address for a neighbour. A claim is adopted only if
+ * the neighbour does not reply at the known address (docs/adr/0013). Claims for the neighbours of
+ * iface->fixed are ignored.
  *
- * Who asks for our own addresses, routers and prefixes are nd_host.h's business.
+ * nd_host.h handles our own addresses, routers and prefixes.
  */
 #ifndef NJ_NET_NEIGHBOURS_H
 #define NJ_NET_NEIGHBOURS_H
@@ -21,23 +21,23 @@
 #include "telem/counters.h"
 #include "wire/packet.h"
 
-/* RFC 4861 7.3.2. An IPv4 neighbour is never STALE or DELAY: once its time is over it is asked
- * again while in use, or forgotten. A neighbour with a claim is in PROBE. */
+/* RFC 4861 7.3.2. An IPv4 neighbour is never STALE or DELAY: when its lifetime ends, it is probed
+ * if in use, or else removed. A neighbour with a claim is in PROBE. */
 enum nj_neigh_state {
     NJ_NEIGH_FREE,
-    NJ_NEIGH_INCOMPLETE, /* asked, never answered: packets wait */
-    NJ_NEIGH_REACHABLE,  /* answered not long ago */
-    NJ_NEIGH_STALE,      /* believed until somebody sends to it */
-    NJ_NEIGH_DELAY,      /* somebody did: to be asked soon */
-    NJ_NEIGH_PROBE,      /* being asked */
+    NJ_NEIGH_INCOMPLETE, /* requested, no reply yet: packets wait */
+    NJ_NEIGH_REACHABLE,  /* replied recently */
+    NJ_NEIGH_STALE,      /* usable; the next packet to it starts DELAY */
+    NJ_NEIGH_DELAY,      /* a packet was sent to it: probed soon */
+    NJ_NEIGH_PROBE,      /* being probed */
 };
 
-/* Why there is a packet for a neighbour. */
+/* Why a packet is sent to a neighbour. */
 enum nj_neigh_why {
-    NJ_NEIGH_REPLY, /* a packet came from there, or from somebody who only says so */
-    NJ_NEIGH_OWN,   /* we want to talk to it, or it has proven to be there */
-    /* OWN, and TCP knows more: */
-    NJ_NEIGH_PROVEN,  /* what was sent through it within the last second has arrived */
+    NJ_NEIGH_REPLY, /* reply to a packet whose source may be spoofed */
+    NJ_NEIGH_OWN,   /* our own traffic, or a verified peer */
+    /* As OWN, with a hint of TCP: */
+    NJ_NEIGH_PROVEN,  /* data sent through it within the last second was acknowledged */
     NJ_NEIGH_DOUBTED, /* a connection through it had a time-out (RFC 1122 3.3.1.4) */
 };
 
@@ -45,16 +45,16 @@ struct nj_neigh_entry {
     struct nj_addr ip;
     struct rte_ether_addr mac; /* from REACHABLE on */
     uint8_t state;             /* enum nj_neigh_state */
-    bool router;               /* it says so (RFC 4861 7.2.5) */
-    bool stranger;             /* INCOMPLETE, and only replies want it */
-    bool fixed;                /* configured: REACHABLE for ever */
-    bool claimed;              /* somebody says that it has the MAC address `claim` now ... */
-    bool claim_router;         /* ... and is a router */
+    bool router;               /* R flag of its advertisement (RFC 4861 7.2.5) */
+    bool stranger;             /* INCOMPLETE, and only replies wait for it */
+    bool fixed;                /* configured: always REACHABLE */
+    bool claimed;              /* a message gave it the MAC address `claim` ... */
+    bool claim_router;         /* ... with the R flag */
     struct rte_ether_addr claim;
     uint8_t n_pending, n_asked;
-    nj_ns due_at;   /* when the state ends, or the next question */
-    nj_ns used_at;  /* last packet of our own sent to it; 0: none yet */
-    nj_ns heard_at; /* it told its MAC address, the one that is known */
+    nj_ns due_at;   /* the end of the state, or the next request */
+    nj_ns used_at;  /* last packet sent to it that was no reply; 0: none */
+    nj_ns heard_at; /* last message that confirmed `mac` */
     struct rte_mbuf *pending[NJ_NEIGH_PENDING_MAX];
 };
 
@@ -64,52 +64,51 @@ struct nj_neigh {
     struct nj_counters *counters;
     /* Queue a finished frame. */
     void (*send)(void *ctx, struct rte_mbuf *m);
-    /* An IPv6 neighbour does not answer any more, or else is no router any more. NULL: nobody
-     * cares. */
+    /* An IPv6 neighbour stopped replying (`silent`), or is no longer a router. May be NULL. */
     void (*lost)(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now);
     void *ctx;
-    nj_ns reachable, retrans; /* IPv6: how long an answer is good, and how often is asked */
+    nj_ns reachable, retrans; /* IPv6: ReachableTime, RetransTimer (RFC 4861 6.3.2) */
     nj_ns tick_at;
     uint32_t n_strangers; /* entries */
     struct nj_rate stranger_rate;
     struct nj_neigh_entry entry[NJ_NEIGH_MAX];
 };
 
-/* Enters the neighbours of iface->fixed, too. */
+/* Initialise, and add the neighbours of iface->fixed. Borrows all pointers until fini. */
 void nj_neigh_init(struct nj_neigh *n, const struct nj_iface *iface, struct rte_mempool *mp,
                    struct nj_counters *counters, void (*send)(void *ctx, struct rte_mbuf *m),
                    void *ctx);
-/* Packets that still wait are dropped as drop_tx_down. */
+/* Pending packets are dropped as drop_tx_down. */
 void nj_neigh_fini(struct nj_neigh *n);
 
-/* Send the IP packet `m` to the neighbour `ip`, at once or when it has answered. Takes `m`. Who is
- * not known, and is asked for only to reply, is asked for within limits (RFC 6583 7.1): those who
- * are there mostly have asked for us before, and are known from that. */
+/* Send the IP packet `m` to the neighbour `ip`, at once or after its resolution. Takes ownership of
+ * `m`. Resolution of unknown addresses for mere replies is limited (RFC 6583 7.1): real neighbours
+ * have mostly requested our address before, so they are known. */
 void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
                      enum nj_neigh_why why, nj_ns now);
 
-/* An ARP packet came. `answer`: reply to it if it asks for us (false for one that another shard
- * showed us). True when it was worth showing to the others. */
+/* Process an ARP packet. `answer`: reply to a request for our address; false for packets that
+ * another shard forwarded. Returns true if the other shards need it. */
 bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now);
 
-/* The IPv6 neighbour `ip` sent us its MAC address on its own account, in a solicitation or a router
- * advertisement (RFC 4861 7.2.3, 6.3.4). True when it was worth showing to the others. */
+/* Learn `mac` from a solicitation or a router advertisement of `ip` (RFC 4861 7.2.3, 6.3.4).
+ * Returns true if the other shards need it. */
 bool nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
                     bool router, nj_ns now);
 
-/* A neighbour advertisement about an address that is not ours (RFC 4861 7.2.5). True when it was
- * worth showing to the others. */
+/* Process a neighbour advertisement for an address that is not ours (RFC 4861 7.2.5). Returns true
+ * if the other shards need it. */
 bool nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
 
-/* Tell the link our IPv4 addresses (gratuitous ARP, RFC 5227 3). */
+/* Announce our IPv4 addresses by gratuitous ARP (RFC 5227 3). */
 void nj_neigh_announce(struct nj_neigh *n);
 
-/* An mbuf for a packet of this layer's own, or NULL, counted. */
+/* Allocate an mbuf for an ARP or ND packet. Returns NULL, counted as mbuf_none, if none is free. */
 struct rte_mbuf *nj_neigh_mbuf(struct nj_neigh *n);
-/* Send the IPv6 packet `m`, made of such an mbuf, to a MAC address. */
+/* Send the IPv6 packet `m`, from nj_neigh_mbuf(), to a MAC address. Takes ownership of `m`. */
 void nj_neigh_send6(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst);
 
-/* Ask again, give up, forget. Cheap when nothing is due. */
+/* Run expired timers: retry, fail, remove. Cheap if none has expired. */
 void nj_neigh_tick(struct nj_neigh *n, nj_ns now);
 
 #endif
