@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Toeplitz hash and redirection table in software, as RSS of a NIC (rte_thash). */
 #include "net/flow_steering.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 
 _Static_assert(NJ_SHARDS_MAX <= UINT8_MAX, "an owner is one byte");
 
-/* The 32 bits of the key from bit `at` on: what bit `at` of the input adds to the hash. */
+/* The 32 bits of the key from bit `at` on, which input bit `at` XORs into the hash. */
 static uint32_t window(const struct nj_rss_key *key, unsigned at)
 {
     uint64_t bits = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which shard owns a flow: the Toeplitz hash of the four-tuple, through a redirection table, as
- * a NIC's RSS computes it. A NIC that is told the same key and table brings packets to the right
- * shard by itself; for other devices the shards hand packets over to each other.
+ * a NIC's RSS computes it. A NIC with the same key and table delivers packets to the right
+ * shard; with other devices the shards hand packets over to each other. Pure after init.
  */
 #ifndef NJ_NET_FLOW_STEERING_H
 #define NJ_NET_FLOW_STEERING_H
@@ -13,10 +13,10 @@
 #include "base/types.h"
 
 #define NJ_RSS_KEY_BYTES 40u
-#define NJ_RETA_MAX      2048u /* that of ice; most have 128 or 512 entries */
+#define NJ_RETA_MAX      2048u /* of the ice driver; most have 128 or 512 entries */
 
-/* The key of the hash, which the NIC is given, too. Who knows it can choose source ports that bring
- * all connections to one shard. */
+/* The hash key, also programmed into the NIC. Secret: with it, a peer can choose source ports that
+ * map all its connections to one shard. */
 struct nj_rss_key {
     uint8_t b[NJ_RSS_KEY_BYTES];
 };
@@ -26,7 +26,7 @@ struct nj_rss_key {
  * a connection that is opened to come home (perf/load/active.h) may find no port with others. */
 bool nj_rss_key_spreads(const struct nj_rss_key *key);
 
-/* How much a shard trusts the device to have brought it only its own flows. */
+/* When a shard checks the owner of a received flow. */
 enum nj_steering {
     NJ_STEER_NONE,   /* one shard: everything is its own */
     NJ_STEER_MISS,   /* RSS: look at the owner only when a flow is not in the table */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* IPv4 reassembly (RFC 791 3.2, RFC 1122 3.3.2) on rte_ip_frag, with checks of RFC 5722 4. */
 #define ALLOW_EXPERIMENTAL_API  /* rte_ip_frag_table_del_expired_entries(), unchanged since 18.08  \
                                  */
 #include "net/ip4_reassembly.h"
@@ -11,9 +12,9 @@
 
 #include "base/assert.h"
 
-_Static_assert(NJ_FRAG_PARTS_MAX <= RTE_LIBRTE_IP_FRAG_MAX_FRAG, "the table holds so many");
+_Static_assert(NJ_FRAG_PARTS_MAX <= RTE_LIBRTE_IP_FRAG_MAX_FRAG, "capacity of rte_ip_frag");
 _Static_assert(NJ_FRAG_PACKETS_MAX *NJ_FRAG_PARTS_MAX <= RTE_IP_FRAG_DEATH_ROW_MBUF_LEN,
-               "all that the table holds can be given up at once");
+               "one death row holds all fragments");
 
 void nj_frags_init(struct nj_frags *f, struct rte_ip_frag_tbl *table, struct nj_counters *counters)
 {
@@ -23,14 +24,14 @@ void nj_frags_init(struct nj_frags *f, struct rte_ip_frag_tbl *table, struct nj_
     f->due_at = NJ_NEVER;
 }
 
-/* The table has the same rule: what is exactly NJ_FRAG_LIFE old may still be completed. */
+/* As in the table: a packet of exactly NJ_FRAG_LIFE may still be completed. */
 static bool is_late(const struct nj_frag_note *n, nj_ns now)
 {
     return now > n->begun_at + NJ_FRAG_LIFE;
 }
 
-/* The note about this packet, or a free one, or NULL with the reason. A note whose time is over is
- * a free one, as its fragments in the table are then. */
+/* The entry of this packet, or a free one, or NULL with the reason. An expired entry is free, as
+ * are its fragments in the table. */
 static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, nj_ns now,
                                  enum nj_counter *why)
 {
@@ -62,9 +63,9 @@ static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, 
     return unused;
 }
 
-/* RFC 1122 3.3.2, RFC 5722 4: note the fragment down, or say why it is not taken. Two packets of
- * one identification and different protocols spoil each other, for want of a table that tells them
- * apart (RFC 791 3.2). */
+/* RFC 1122 3.3.2, RFC 5722 4: record the fragment, or return why it is dropped. Two packets of
+ * one identification and different protocols are both rejected, because the table does not
+ * distinguish them (RFC 791 3.2). */
 static enum nj_counter admit(struct nj_frag_note *n, const struct nj_fragment *f)
 {
     n->spoiled |= f->protocol != n->protocol;
@@ -108,8 +109,8 @@ static void drop(struct nj_frags *f, struct rte_mbuf *m, enum nj_counter why)
     rte_pktmbuf_free(m);
 }
 
-/* What the table let go: fragments that were late, and `m` itself when there was no place for it.
- * True when `m` was among them. */
+/* Free the fragments that the table released: expired ones, and `m` if the table was full. True if
+ * `m` was among them. */
 static bool bury(struct nj_frags *f, struct rte_ip_frag_death_row *dead, const struct rte_mbuf *m)
 {
     bool refused = false;

@@ -4,9 +4,9 @@
  * fragments, so they are rare, or an attack.
  *
  * rte_ip_frag keeps the mbufs and joins them. It joins no overlaps, but forgets a packet once it
- * saw one, or a duplicate, and begins anew with what comes next. So a note of our own about each
- * packet decides which fragments it gets to see: an exact duplicate is ignored, and one that
- * overlaps spoils its packet, with all that still comes of it (RFC 5722 4).
+ * saw one, or a duplicate, and starts anew with the next fragment. So an entry of ours for each
+ * packet filters the fragments: an exact duplicate is ignored, and an overlap rejects the packet
+ * and all its later fragments (RFC 5722 4). One lcore only.
  */
 #ifndef NJ_NET_IP4_REASSEMBLY_H
 #define NJ_NET_IP4_REASSEMBLY_H
@@ -32,13 +32,13 @@
 #define NJ_FRAG_BUCKETS        16u
 #define NJ_FRAG_BUCKET_ENTRIES 4u
 
-/* What we know of a packet of which fragments are kept. */
+/* A packet in reassembly. */
 struct nj_frag_note {
     struct nj_addr src, dst;
     uint32_t id;
     uint8_t protocol;
-    uint8_t n_parts;  /* 0: the note is free */
-    bool spoiled;     /* nothing more of it is taken, until its time is over */
+    uint8_t n_parts;  /* 0: unused */
+    bool spoiled;     /* drop all fragments until the entry expires */
     bool ce;          /* a fragment met congestion (RFC 3168 5.3) */
     uint32_t n_bytes; /* of the payload; UINT32_MAX: the last fragment has not come */
     nj_ns begun_at;
@@ -66,7 +66,7 @@ void nj_frags_init(struct nj_frags *f, struct rte_ip_frag_tbl *table, struct nj_
 struct rte_mbuf *nj_frags_take(struct nj_frags *f, struct rte_mbuf *m, const struct nj_packet *p,
                                nj_ns now);
 
-/* Give up what waited too long. Cheap when nothing is due. */
+/* Drop expired fragments. Cheap if none has expired. */
 void nj_frags_tick(struct nj_frags *f, nj_ns now);
 
 #endif

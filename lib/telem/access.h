@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line of the access log, on its way from the lcore to whoever writes it. */
+/* A record of the access log, filled by an lcore and written by the log thread. */
 #ifndef NJ_TELEM_ACCESS_H
 #define NJ_TELEM_ACCESS_H
 
@@ -8,7 +8,7 @@
 
 #include "base/types.h"
 
-/* What is longer is cut, and shown as cut. */
+/* Longer texts are truncated and marked `cut`. */
 #define NJ_ACCESS_TEXT_BYTES 704u
 
 struct nj_access {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of all counters, generated from counters.def. Contract: counters.h. */
 #include "telem/counters.h"
 
 const struct nj_counter_info nj_counter_info[NJ_N_COUNTERS] = {

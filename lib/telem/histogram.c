@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A log-linear histogram of durations, 8 buckets per power of two. Contract: histogram.h. */
 #include "telem/histogram.h"
 
 #include "base/atomics.h"

@@ -31,12 +31,12 @@ static inline uint64_t nj_histogram_rank(double share, uint64_t n)
 }
 
 void nj_histogram_add(struct nj_histogram *h, nj_ns value);
-/* `to` becomes both together. Any thread; `to` is not shared. */
+/* Add `h` to `to`. Any thread; `to` is private to the caller. */
 void nj_histogram_sum(struct nj_histogram *to, const struct nj_histogram *h);
 uint64_t nj_histogram_count(const struct nj_histogram *h);
-/* A value that this share of them does not exceed, 0 < share <= 1; 0 when there are none. It is
- * never less than the true one, at most 12.5 % (below 1.024 us: 127 ns) more, and never more than
- * the maximum; so at share 1, and where the true one is longer than 19 hours, it is the maximum. */
+/* The quantile `share`, 0 < share <= 1; 0 if the histogram is empty. The result is never below the
+ * true value, at most 12.5 % (below 1.024 us: 127 ns) above it, and never above the maximum. For
+ * share 1, and for values above 19 hours, it is the maximum. */
 nj_ns nj_histogram_at(const struct nj_histogram *h, double share);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Cycles per processing stage, sampled in one step of many. Contract: stages.h. */
 #include "telem/stages.h"
 
 #include "base/atomics.h"

@@ -38,11 +38,11 @@ struct nj_stages {
     _Atomic uint64_t spent[NJ_N_STAGES], n_measured;
 };
 
-/* A step begins, with rx; it ends, and did something or not. */
+/* Begin a step, in stage RX; end it. `busy`: the step did some work. */
 void nj_stages_begin(struct nj_stages *s);
 void nj_stages_end(struct nj_stages *s, bool busy);
 
-/* The work is of this kind from here on. Returns what it was of, for who only takes a turn. */
+/* Switch to stage `next`. Returns the previous stage, so that the caller can switch back. */
 static inline enum nj_stage nj_stage(struct nj_stages *s, enum nj_stage next)
 {
     enum nj_stage was = s->now;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* CPU lists of the kernel and the EAL, such as "0-3,8". Contract: cpus.h. */
 #include "topo/cpus.h"
 
 #include <ctype.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Placement of lcores and workers on CPUs, by NUMA node, cache and core. Contract: place.h. */
 #include "topo/place.h"
 
 #include <string.h>
 
 #define WORKERS_DEFAULT 4u
-/* Of the cores around one L3 so many are polled for one that is left over; so 4 to 11 cores leave
- * 1, 12 to 19 leave 2. */
+/* Cores per L3 for each one that gets no lcore: 4 to 11 cores spare 1, 12 to 19 spare 2. */
 #define CORES_PER_SPARE 8u
 
 static bool first_of_core(const struct nj_topo *t, uint32_t i)
@@ -122,7 +122,7 @@ static bool is_near(const struct nj_topo_cpu *a, const struct nj_topo_cpu *b, en
     return true;
 }
 
-/* Add the CPUs of the rest that are near the one of an lcore. */
+/* Add the unpolled CPUs that are near the CPU of an lcore. */
 static void add_near(const struct nj_topo *t, const struct nj_place *p, uint32_t cpu,
                      enum nj_near near, cpu_set_t *set)
 {
@@ -139,7 +139,7 @@ static bool serves(const struct nj_place *p, uint32_t w, uint32_t i)
     return p->n_workers < p->n_lcores ? p->nearest[i] == w : w % p->n_lcores == i;
 }
 
-/* A worker goes as near as possible to one of its lcores, and may go as near to the others. */
+/* Place a worker as near as possible to one of its lcores. */
 static void place_worker(const struct nj_topo *t, struct nj_place *p, uint32_t w)
 {
     CPU_ZERO(&p->worker[w]);
@@ -190,7 +190,7 @@ void nj_place_around(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_
         place_worker(t, out, w);
 }
 
-/* --- what is wrong ---------------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 static bool is_fault(const struct nj_topo *t, enum nj_fault_kind kind, const struct nj_topo_cpu *a,
                      const struct nj_topo_cpu *b)
@@ -229,7 +229,7 @@ static uint32_t find_far(const struct nj_topo *t, const struct nj_place *p, stru
     const struct nj_topo_cpu *cores[NJ_TOPO_CPUS_MAX];
 
     if (t->nic_node < 0 || cores_of(t, t->nic_node, cores) == 0)
-        return 0; /* nobody can be nearer */
+        return 0; /* no core is nearer */
     for (uint32_t i = 0; i < p->n_lcores; i++) {
         const struct nj_topo_cpu *c = nj_topo_cpu(t, p->lcore[i]);
         if (c && c->node != t->nic_node) {

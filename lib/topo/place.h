@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which CPU polls, where the workers run, and what is wrong with an arrangement. Pure: a machine
- * goes in, a placement comes out.
+ * Placement: which CPUs get lcores, where the workers run, and faults of a placement. Pure; input
+ * is a description of the machine.
  *
  * Lcores go near the NIC, one per physical core. Workers go where they share most with the lcores
  * they work for without being one: the other hardware thread of the same core, else the same L2,
@@ -31,10 +31,10 @@ struct nj_place {
     uint32_t lcore[NJ_SHARDS_MAX]; /* CPU of lcore i, which polls queue i */
     cpu_set_t worker[NJ_WORKERS_MAX];
     enum nj_near near[NJ_WORKERS_MAX];
-    uint32_t nearest[NJ_SHARDS_MAX]; /* the worker that lies next to lcore i */
-    cpu_set_t rest;                  /* where nobody polls: all other threads; if there is nothing,
-                                        all usable CPUs */
-    bool crowded;                    /* there is nothing: threads share the lcores' CPUs */
+    uint32_t nearest[NJ_SHARDS_MAX]; /* the worker nearest to lcore i */
+    cpu_set_t rest;                  /* CPUs without an lcore, for all other threads; all
+                                        usable CPUs if every CPU has an lcore */
+    bool crowded;                    /* every usable CPU has an lcore; threads share them */
 };
 
 /* The best placement of at most `n_lcores` (0: as many as the machine has good places for) and of

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Read the CPU topology and the NUMA node of the NIC by hwloc. Contract: topo.h. */
 #include "topo/topo.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static bool add_cpu(struct nj_topo *t, hwloc_topology_t h, hwloc_obj_t pu, const
         .node = node < 0 ? 0 : (uint16_t)node,
         .usable = !usable || CPU_ISSET(id, usable),
     };
-    if (c.core == NJ_TOPO_NONE) /* a machine that does not tell of cores has no siblings */
+    if (c.core == NJ_TOPO_NONE) /* no core information: assume no siblings */
         c.core = (uint16_t)pu->logical_index;
     t->cpu[t->n_cpus++] = c;
     return true;

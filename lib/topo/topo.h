@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a machine matters for placing threads: CPUs, and what they share. The only user of hwloc.
- */
+/* The CPUs of a machine, with their cores, caches and NUMA nodes. The only user of hwloc. */
 #ifndef NJ_TOPO_TOPO_H
 #define NJ_TOPO_TOPO_H
 
@@ -36,7 +35,8 @@ struct nj_topo {
 int nj_topo_read(struct nj_topo *t, const cpu_set_t *usable, const char *nic, char *why,
                  size_t why_bytes);
 
-/* A machine that is only described, as hwloc does it: "pack:2 [numa] l3:1 core:4 pu:2". */
+/* Build the topology of a synthetic machine from a description of hwloc: "pack:2 [numa] l3:1 core:4
+ * pu:2". */
 int nj_topo_describe(struct nj_topo *t, const char *description, char *why, size_t why_bytes);
 
 /* The CPU of that id, or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Internet checksum (RFC 1071): inside this layer, but for who copies what is to be summed.
+ * The Internet checksum (RFC 1071): for this layer, and for callers that sum while copying.
  *
  * DPDK's rte_raw_cksum_mbuf() would do, but in 22.11 it cuts the sum of a segment that starts at an
  * odd offset to 16 bits before the carries are folded in, and payloads of ours are chained at any

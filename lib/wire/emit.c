@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Headers as they leave. Each is built in a local struct and copied, since the place it goes to may
- * lie at any address. */
+/* Emit TCP, IP, Ethernet, ARP and ICMP headers (RFC 9293 3.1, RFC 791, RFC 8200). Headers are built
+ * in a local struct and copied, because the destination may be unaligned. */
 #include "wire/emit.h"
 
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Headers as they leave. Every function writes into memory that the caller has sized; none can
- * fail. Lengths are bytes, addresses as in base/types.h, the rest host byte order.
+ * Emit headers. The caller provides enough room in the mbuf, and no function can fail. Lengths are
+ * bytes, addresses as in base/types.h, other values in host byte order. Any thread.
  */
 #ifndef NJ_WIRE_EMIT_H
 #define NJ_WIRE_EMIT_H
@@ -21,12 +21,12 @@ enum nj_reach {
     NJ_REACH_DOUBTED, /* the last word of the retransmission timer was a time-out */
 };
 
-/* What the IP header of a segment has to say. */
+/* Addresses and ECN for the IP header of a segment, and hints for the neighbour cache. */
 struct nj_ip_meta {
     struct nj_addr src, dst;
     uint8_t ecn;   /* NJ_ECN_* */
-    bool unproven; /* of no header: it answers a packet that may have come from anybody */
-    uint8_t reach; /* of no header: enum nj_reach */
+    bool unproven; /* hint: a reply to a packet whose source may be spoofed */
+    uint8_t reach; /* hint: enum nj_reach */
 };
 
 /* What the device finishes in the TCP segments that it is given; all false: nothing. */
@@ -54,8 +54,8 @@ struct nj_tcp_emit {
     uint8_t ecn;             /* for the IP header */
     uint8_t reach;           /* enum nj_reach, see nj_ip_meta */
     uint16_t tso_mss;        /* not 0: the device cuts the payload into pieces of so many bytes */
-    bool summed;             /* payload_sum holds, */
-    uint64_t payload_sum;    /* which nj_csum_copy() returned when the payload was written */
+    bool summed;             /* payload_sum is valid: */
+    uint64_t payload_sum;    /* the result of nj_csum_copy() for the payload */
     struct nj_tcp_opts opts; /* each one that is set is written, padded to 4 bytes */
 };
 
@@ -74,7 +74,7 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e,
 
 #define NJ_TCP_HEAD_BYTES_MAX (NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX)
 
-/* What the segments of a train begin with: the TCP header at the end of `bytes`. */
+/* Cached TCP header of a burst of segments, at the end of `bytes`. */
 struct nj_tcp_head {
     uint8_t n_bytes;
     uint64_t sum; /* with that of the pseudo-header, without what differs in each segment */
@@ -113,7 +113,7 @@ void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
 
 #define NJ_HEAD_BYTES_MAX 64u
 
-/* What a frame begins with: its link and IP headers, at the end of `bytes`. */
+/* Cached link and IP headers of a frame, at the end of `bytes`. */
 struct nj_head {
     bool v4;
     uint8_t n_bytes, n_link;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parse ICMP errors about TCP segments of ours (RFC 792, RFC 1122 3.2.2, RFC 1191). */
 #include "wire/icmp4_parse.h"
 
 #include <netinet/in.h>
@@ -15,10 +16,11 @@
 #define HEADER_BYTES 8u
 #define MTU_AT       6u /* RFC 1191 4 */
 
-/* Of the TCP header, routers must quote so much: ports and sequence number (RFC 1122 3.2.2). */
+/* Bytes of the TCP header that every error quotes: ports, sequence number (RFC 1122 3.2.2). */
 #define QUOTED_TCP_BYTES 8u
 
-/* What a code of Destination Unreachable says (RFC 792, RFC 1122 3.2.2.1, RFC 1812 5.2.7.1). */
+/* Kind of error by code of Destination Unreachable (RFC 792, RFC 1122 3.2.2.1, RFC 1812 5.2.7.1).
+ */
 static const enum nj_icmp_news unreachable_news[] = {
     [ICMP_NET_UNREACH] = NJ_ICMP_UNREACHABLE,    [ICMP_HOST_UNREACH] = NJ_ICMP_UNREACHABLE,
     [ICMP_PROT_UNREACH] = NJ_ICMP_REFUSED,       [ICMP_PORT_UNREACH] = NJ_ICMP_REFUSED,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses, prefixes and routes of an interface (RFC 1122 3.3.1). Contract: iface.h. */
 #include "wire/iface.h"
 
 #include <rte_byteorder.h>
@@ -43,7 +44,7 @@ bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be)
     return true;
 }
 
-/* Of its 16 bytes: IPv4 addresses have 96 bits before their own, all alike. */
+/* Prefix length in the 128-bit form: v4-mapped addresses have 96 bits more. */
 static unsigned prefix_of(const struct nj_iface_addr *a)
 {
     return a->prefix_bits + (nj_addr_is_v4(&a->ip) ? 96u : 0u);
@@ -55,7 +56,7 @@ static bool same_prefix(const struct nj_iface_addr *a, const struct nj_addr *ip)
            nj_ip6_same_prefix(&a->ip, ip, prefix_of(a));
 }
 
-/* ... by a prefix of at least so many bits. */
+/* Is `ip` within a prefix of ours of at least `bits` bits? */
 static bool on_link_of(const struct nj_iface *iface, const struct nj_addr *ip, unsigned bits)
 {
     for (unsigned i = 0; i < iface->n_addrs; i++) {

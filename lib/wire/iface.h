@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who we are on a link: MAC address, IP addresses of both families, and who routes for us. */
+/* The interface of a link: MAC address, VLAN, IP addresses of both families, routes. */
 #ifndef NJ_WIRE_IFACE_H
 #define NJ_WIRE_IFACE_H
 
@@ -76,7 +76,7 @@ static inline void nj_iface_addr_get(const struct nj_iface_addr *a, struct nj_if
         out->ip.b[i] = __atomic_load_n(&a->ip.b[i], __ATOMIC_RELAXED);
 }
 
-/* One of our addresses that may be used? */
+/* Is `ip` a usable address of this interface? */
 static inline bool nj_iface_has(const struct nj_iface *iface, const struct nj_addr *ip)
 {
     const struct nj_iface_addr *a = nj_iface_find(iface, ip);
@@ -97,10 +97,10 @@ static inline uint16_t nj_iface_mtu(const struct nj_iface *iface, const struct n
  * multicast, reserved (240/4), limited or directed broadcast, nor our own. */
 bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be);
 
-/* On the same link as we are? Else the gateway of its family has to carry it. */
+/* Is `ip` on this link? Otherwise packets to it need a route or gateway. */
 bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
 
-/* The neighbour that a packet to `dst` goes to, or NULL when there is no way. Of the prefixes of
+/* The next hop of a packet to `dst`, or NULL if there is no route. Of the prefixes of
  * the link and the static routes the longest one counts, that of the link among equals; then comes
  * the gateway. */
 const struct nj_addr *nj_ip_next_hop(const struct nj_iface *iface, const struct nj_addr *dst);

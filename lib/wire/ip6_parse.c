@@ -26,7 +26,7 @@ struct walk {
     uint32_t next_at;    /* of the field that says what it is */
     uint8_t next;        /* what it is */
     bool to_group;       /* the packet went to a multicast address */
-    bool tell;           /* the first problem is one that its sender is told */
+    bool tell;           /* send the sender a parameter problem */
     uint8_t code;        /* ... with this code */
     uint32_t pointer;    /* ... about this byte */
     enum nj_counter why; /* the first problem */
@@ -159,7 +159,7 @@ static bool source_ok(const struct nj_iface *iface, const struct nj_addr *src)
            !nj_iface_has(iface, src);
 }
 
-/* Whom nobody can answer may only ask whether an address is free (RFC 4861 7.1.1). */
+/* The unspecified source is allowed only in neighbour solicitations (RFC 4861 7.1.1). */
 static bool anonymous_ok(const struct walk *w)
 {
     return w->next == IPPROTO_ICMPV6 && w->at < w->end && w->p[w->at] == 135;
