@@ -165,7 +165,7 @@ static void conflict(struct nj_ndp *d, unsigned i, nj_ns now)
     begin_check(d, i, now);
 }
 
-/* Is it our own probe, looped back (RFC 7527 4.2)? */
+/* Is it our own solicitation, looped back (RFC 7527 4.2)? */
 static bool is_our_probe(const struct nj_ndp *d, const struct nj_nd *nd)
 {
     uint8_t nonce[NJ_ND_NONCE_BYTES];
@@ -246,7 +246,7 @@ static void report_all(struct nj_ndp *d, nj_ns now)
         report(d, groups, n, joined, d->report_old);
 }
 
-/* RFC 3810 5.1.10, 6.2: report within the maximum response delay. Every query gets a report of all
+/* RFC 3810 5.1.10, 6.2: respond within the maximum response delay. Every response lists all
  * groups: there are few. */
 static void take_query(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
 {
@@ -276,7 +276,7 @@ static void probe(struct nj_ndp *d, unsigned i)
     nj_neigh_send6(d->neigh, m, &mac);
 }
 
-/* Duplicate address detection found no conflict: the address is usable. */
+/* Duplicate address detection succeeded: the address is usable. */
 static void accept(struct nj_ndp *d, unsigned i, nj_ns now)
 {
     const struct nj_addr *ip = &d->iface->addr[i].ip;
@@ -302,7 +302,7 @@ static void check(struct nj_ndp *d, unsigned i, nj_ns now)
             accept(d, i, now);
         } else {
             a->asked = true;
-            a->due_at = now + d->neigh->retrans; /* one probe: RFC 4862 5.1 */
+            a->due_at = now + d->neigh->retrans; /* one solicitation: RFC 4862 5.1 */
             if (d->cfg.speaks)
                 probe(d, i);
         }
@@ -480,7 +480,7 @@ static bool take_advert(struct nj_ndp *d, const struct nj_packet *p, nj_ns now)
         conflict(d, (unsigned)(own - d->iface->addr), now);
         return true;
     }
-    if (own) { /* not during detection: only count it (RFC 4862 5.4.4) */
+    if (own) { /* not during detection: no action (RFC 4862 5.4.4) */
         count(d, NJ_C_nd_claimed);
         return false;
     }

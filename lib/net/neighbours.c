@@ -199,7 +199,7 @@ static void send_arp(struct nj_neigh *n, bool request, const struct nj_addr *fro
 
 static const struct rte_ether_addr broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
-/* Unicast to a resolved neighbour, else multicast (RFC 4861 7.2.2, 7.3.3). */
+/* Unicast to a known MAC address, else multicast (RFC 4861 7.2.2, 7.3.3). */
 static void solicit(struct nj_neigh *n, const struct nj_neigh_entry *e, const struct nj_addr *from)
 {
     struct nj_addr group = nj_ip6_solicited_node(&e->ip);
@@ -422,7 +422,8 @@ bool nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct r
     return true;
 }
 
-/* RFC 4861 7.2.5 for a resolved entry, except that a new MAC address is a claim. */
+/* RFC 4861 7.2.5 for an entry with a known MAC address, except that a new MAC address is a claim.
+ */
 static bool update(struct nj_neigh *n, struct nj_neigh_entry *e, const struct nj_nd *nd, nj_ns now)
 {
     bool same = !nd->has_mac || is_known_at(e, &nd->mac);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Placements as text: faults in words, EAL's arguments, a picture. */
+/* Print a placement: its faults, the arguments for the EAL, and a diagram. */
 #include <stdarg.h>
 #include <string.h>
 

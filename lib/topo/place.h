@@ -31,7 +31,7 @@ struct nj_place {
     uint32_t lcore[NJ_SHARDS_MAX]; /* CPU of lcore i, which polls queue i */
     cpu_set_t worker[NJ_WORKERS_MAX];
     enum nj_near near[NJ_WORKERS_MAX];
-    uint32_t nearest[NJ_SHARDS_MAX]; /* the worker nearest to lcore i */
+    uint32_t nearest[NJ_SHARDS_MAX]; /* the worker closest to lcore i */
     cpu_set_t rest;                  /* CPUs without an lcore, for all other threads; all
                                         usable CPUs if every CPU has an lcore */
     bool crowded;                    /* every usable CPU has an lcore; threads share them */

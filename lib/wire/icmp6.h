@@ -45,24 +45,24 @@ void nj_ra_read(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes);
 void nj_icmp6_echo_reply_build(struct rte_mbuf *m, const struct nj_addr *src,
                                const struct nj_addr *dst, const uint8_t *request, uint32_t n_bytes);
 
-/* Say what is wrong with the packet of `n_bytes` at `packet`; of which as much is quoted as fits
- * into 1,280 bytes (RFC 4443 3.4). */
+/* Parameter problem about the packet of `n_bytes` at `packet`, quoted up to a total of 1,280 bytes
+ * (RFC 4443 3.4). */
 void nj_icmp6_problem_build(struct rte_mbuf *m, const struct nj_addr *src,
                             const struct nj_addr *dst, uint8_t code, uint32_t pointer,
                             const uint8_t *packet, uint32_t n_bytes);
 
-/* Ask who has `target`. `src` unspecified: is it free (RFC 4862 5.4.2)? Then `nonce` tells our own
- * question from another's (RFC 7527 4.1); else it is NULL and our `mac` goes along. */
+/* Neighbour solicitation for `target`. With unspecified `src` it is a DAD probe (RFC 4862 5.4.2):
+ * `nonce` identifies our own probe (RFC 7527 4.1). Otherwise `nonce` is NULL, and `mac` is sent. */
 void nj_nd_solicit_build(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
                          const struct nj_addr *target, const struct rte_ether_addr *mac,
                          const uint8_t *nonce);
 
-/* Tell that `target` is at `mac` (RFC 4861 4.4). */
+/* Neighbour advertisement: `target` is at `mac` (RFC 4861 4.4). */
 void nj_nd_advertise_build(struct rte_mbuf *m, const struct nj_addr *src, const struct nj_addr *dst,
                            const struct nj_addr *target, const struct rte_ether_addr *mac,
                            bool solicited);
 
-/* Ask routers to advertise themselves (RFC 4861 4.1). */
+/* Router solicitation (RFC 4861 4.1). */
 void nj_nd_router_solicit_build(struct rte_mbuf *m, const struct nj_addr *src,
                                 const struct rte_ether_addr *mac);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMPv6 as it leaves; see icmp6.h. A message is written byte by byte into a local buffer, then
- * summed and copied. */
+/* Emit ICMPv6, neighbour discovery and MLD messages; see icmp6.h. Each is written to a local
+ * buffer, then checksummed and copied. */
 #include <netinet/in.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMPv6 as it arrives (RFC 4443), and what rides on it: neighbour discovery (RFC 4861) and
- * multicast listener queries (RFC 3810). */
+/* Parse ICMPv6 (RFC 4443): errors, echo, neighbour discovery (RFC 4861) and multicast listener
+ * queries (RFC 3810). */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static struct nj_addr get_addr(const void *p)
 
 /* --- errors -------------------------------------------------------------------------------- */
 
-/* What TCP makes of it: RFC 5461 2 names those that say there is nobody (hard errors). */
+/* Classify as soft or hard error for TCP (RFC 5461 2). */
 static bool classify(const uint8_t *p, struct nj_icmp_error *e)
 {
     uint8_t code = p[1];
@@ -82,7 +82,7 @@ static enum nj_counter parse_error(const struct message *m, struct nj_packet *ou
         return NJ_C_drop_icmp_type;
     e.tuple.local = get_addr(&quoted.src_addr);
     e.tuple.remote = get_addr(&quoted.dst_addr);
-    /* It comes to whom it is about. */
+    /* The error must be addressed to the sender of the quoted packet. */
     if (!nj_addr_eq(&e.tuple.local, &out->ip_dst) || nj_addr_is_v4(&e.tuple.remote))
         return NJ_C_drop_icmp_bad;
     e.tuple.lport = get_u16(tcp);

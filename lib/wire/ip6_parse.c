@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IPv6 headers as they arrive (RFC 8200). A packet that is dropped for something its sender should
- * know is walked to its end all the same: an error is never answered by an error (RFC 4443 2.4).
+ * Parse IPv6 headers (RFC 8200). The walk continues after an error that needs a parameter problem,
+ * because an ICMPv6 error must not be sent in reply to an ICMPv6 error (RFC 4443 2.4).
  */
 #include "wire/ip6_parse.h"
 

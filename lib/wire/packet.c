@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ethernet, ARP, IPv4 and ICMP as they arrive; the TCP part is in tcp_parse.c.
+ * Parse Ethernet, ARP (RFC 826), IPv4 (RFC 791) and ICMP (RFC 792). TCP is in tcp_parse.c.
  *
- * Only the first segment of an mbuf is looked at. Headers are copied before they are read, since a
+ * Only the first segment of an mbuf is parsed. Headers are copied before they are read, since a
  * frame may start at any address. Each parser gets exactly the bytes its header may use and says
  * with NJ_C_... which drop it is, or OK.
  */
@@ -68,7 +68,7 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct view
     if (!request && h.arp_opcode != RTE_BE16(RTE_ARP_OP_REPLY))
         return NJ_C_drop_arp_bad;
 
-    /* Neither group address nor zero; and who answers for another host's MAC is not believed. */
+    /* Reject multicast and zero MACs, and a sender MAC that differs from the Ethernet source. */
     if (!rte_is_valid_assigned_ether_addr(&h.arp_data.arp_sha) ||
         !rte_is_same_ether_addr(&h.arp_data.arp_sha, eth_src))
         return NJ_C_drop_arp_bad;
@@ -243,7 +243,7 @@ static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct view *v, 
 
     if (group && !nj_ip6_is_multicast(&out->ip_dst) && why != NJ_C_drop_ip_header) {
         out->kind = NJ_PACKET_DROP;
-        return NJ_C_drop_eth_dst; /* as for IPv4: the whole link heard it */
+        return NJ_C_drop_eth_dst; /* as for IPv4: it was a link-layer multicast */
     }
     if (why != OK) {
         if (out->kind == NJ_PACKET_PROBLEM)
@@ -258,8 +258,8 @@ static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct view *v, 
     return nj_ip6_is_multicast(&out->ip_dst) ? NJ_C_drop_ip_dst : parse_tcp(v, out);
 }
 
-/* Frames to a group carry what IPv6 hosts tell each other; which groups are ours is seen by their
- * IP address (RFC 2464 7). */
+/* Is it an IPv6 multicast frame? The IP destination decides whether it is for a group of ours
+ * (RFC 2464 7). */
 static bool group_frame(const struct nj_iface *iface, const struct rte_ether_hdr *h)
 {
     return iface->ip6 && h->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) &&
@@ -286,7 +286,7 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
     case RTE_BE16(RTE_ETHER_TYPE_ARP):
         return parse_arp(iface, v, &h.src_addr, out);
     case RTE_BE16(RTE_ETHER_TYPE_IPV4):
-        /* Nothing that a whole link heard is ever answered (RFC 1122 3.3.6 and 3.2.2.6). */
+        /* Never reply to a link-layer broadcast (RFC 1122 3.3.6 and 3.2.2.6). */
         return ours ? parse_ipv4(iface, v, out) : NJ_C_drop_eth_dst;
     case RTE_BE16(RTE_ETHER_TYPE_IPV6):
         return iface->ip6 ? parse_ipv6(iface, v, !ours, out) : NJ_C_drop_eth_type;

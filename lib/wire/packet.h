@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets as they arrive: one parse per packet, from the Ethernet header to the TCP options, with
- * every length checked. What comes out is in host byte order and points into the mbuf.
+ * The packet parser: one pass per frame, from the Ethernet header to the TCP options, with every
+ * length checked. Results are in host byte order; offsets refer to the mbuf. Pure; any thread.
  */
 #ifndef NJ_WIRE_PACKET_H
 #define NJ_WIRE_PACKET_H
@@ -67,8 +67,8 @@ static inline uint32_t nj_seg_len(const struct nj_seg *s)
     return s->payload_bytes + !!(s->flags & NJ_TCP_SYN) + !!(s->flags & NJ_TCP_FIN);
 }
 
-/* An ICMP error about a TCP segment of ours (RFC 792, RFC 4443), with what it quotes of it. Nothing
- * vouches for it: whoever acts on it checks the quoted number first (RFC 5927). */
+/* An ICMP error about a TCP segment of ours (RFC 792, RFC 4443), with the data it quotes. It may be
+ * forged: check the quoted sequence number before acting on it (RFC 5927). */
 enum nj_icmp_news {
     NJ_ICMP_UNREACHABLE, /* net, host, time exceeded, ...: may pass */
     NJ_ICMP_REFUSED,     /* protocol or port unreachable, prohibited: nobody there */
@@ -99,7 +99,7 @@ struct nj_nd {
     uint32_t off, n_bytes; /* the whole message, from the start of the mbuf's data */
 };
 
-/* A part of an IP packet that was cut on its way, to us and of a protocol we speak. */
+/* A fragment of an IPv4 packet to this host, of a supported protocol. */
 struct nj_fragment {
     uint32_t id;
     uint8_t protocol, ecn;
@@ -111,7 +111,7 @@ struct nj_fragment {
 
 enum nj_packet_kind {
     NJ_PACKET_DROP,
-    NJ_PACKET_PROBLEM, /* as DROP, and its sender is to be told (RFC 4443 3.4) */
+    NJ_PACKET_PROBLEM, /* as DROP, with a parameter problem to send (RFC 4443 3.4) */
     NJ_PACKET_ARP,
     NJ_PACKET_ND,
     NJ_PACKET_ICMP_ECHO,
@@ -139,7 +139,7 @@ struct nj_packet {
         struct nj_nd nd;
         struct {
             uint32_t off, n_bytes; /* the IPv6 packet, from the start of the mbuf's data */
-            uint32_t pointer;      /* the byte in it that is not understood */
+            uint32_t pointer;      /* the offset of the erroneous byte */
             uint8_t code;
         } problem;
         struct nj_fragment fragment;

@@ -565,7 +565,7 @@ Test(net_neighbours, strangers_and_a_full_table)
     bench_free(b);
 }
 
-/* Whom a reply made us ask for, and a connection of our own then wants, is no stranger. */
+/* An unsolicited entry that a connection then uses is no longer unsolicited. */
 Test(net_neighbours, strangers_that_are_wanted)
 {
     struct bench *b = bench_new();
