@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of RFC 9113 on the wire: their heads, and what is in them. */
+/* Wire format of frames (RFC 9113 4.1, 6): constants, and reading and writing frame headers. */
 #ifndef NJ_H2_FRAME_H
 #define NJ_H2_FRAME_H
 
@@ -8,13 +8,13 @@
 #define NJ__H2_PREFACE       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define NJ__H2_PREFACE_BYTES 24u
 #define NJ__H2_FRAME_HEAD    9u
-/* What every peer must take of a payload, and all that we let come (SETTINGS_MAX_FRAME_SIZE is left
- * at its default). Of ours only DATA is longer. */
+/* The payload size that every peer must accept, and the largest we accept: our
+ * SETTINGS_MAX_FRAME_SIZE stays at its default. Of the frames we send only DATA may be longer. */
 #define NJ__H2_PAYLOAD_MAX   16384u
-/* The longest payload of our DATA, for a peer whose SETTINGS_MAX_FRAME_SIZE allows as much. Against
- * 16 KiB a download of 10 MiB costs 5.2 % fewer instructions with 32 KiB and 7.2 % with 64, of
- * 200 KiB 4.7 and 7.1 %. But a frame is a stream's turn, too, and with 64 KiB it would be all that
- * waits for a slow peer (NJ_SENDQ_BYTES_MIN). It divides NJ_CHUNK_BYTES. */
+/* The largest payload of DATA that we send, if the peer's SETTINGS_MAX_FRAME_SIZE allows it.
+ * Compared with 16 KiB, a download of 10 MiB takes 5.2 % fewer instructions with 32 KiB and 7.2 %
+ * with 64; one of 200 KiB 4.7 and 7.1 %. A frame is also a stream's turn, and one of 64 KiB would
+ * fill the send queue of a slow peer (NJ_SENDQ_BYTES_MIN). It divides NJ_CHUNK_BYTES. */
 #define NJ__H2_DATA_MAX      32768u
 #define NJ__H2_WINDOW_MAX    0x7fffffff /* RFC 9113 6.9.1 */
 #define NJ__H2_WINDOW_FIRST  65535      /* RFC 9113 6.9.2 */
@@ -81,7 +81,7 @@ static inline void nj__h2_put32(uint8_t *p, uint32_t v)
     p[3] = (uint8_t)v;
 }
 
-/* A frame's head; returns where its payload begins. */
+/* Write a frame header at `p`. Returns the address of the payload. */
 static inline uint8_t *nj__h2_put_head(uint8_t *p, uint32_t n_payload, enum nj__h2_type type,
                                        uint8_t flags, uint32_t id)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HTTP/2 as a machine: bytes in, bytes out, stream events (RFC 9113).
+ * The server side of HTTP/2 (RFC 9113) as a protocol engine without I/O: it takes bytes from the
+ * peer, reports requests by callbacks, and writes bytes into a sink.
  *
- * The machine has no clock, no socket and no thread. All calls on one nj_h2_core and on everything
- * made from it belong to one lcore.
+ * The engine has no clock, no socket and no thread. One lcore makes all calls on an nj_h2_core and
+ * on everything created from it. Unless a comment says otherwise, sizes are bytes, times are
+ * nanoseconds, and strings passed in are copied.
  */
 #ifndef NJ_H2_H2_H
 #define NJ_H2_H2_H
@@ -19,44 +21,44 @@
 
 struct nj_counters;
 
-struct nj_h2_core;   /* one per shard: callbacks, options, allocator */
+struct nj_h2_core;   /* what the connections of a shard share: callbacks, limits, allocator */
 struct nj_h2;        /* one connection */
 struct nj_h2_stream; /* one request and its response */
 
-/* nj_h2_respond(), _trailers(), _consume(), _resume() and _reset() may be called from within these,
- * for this stream and any other; what they queue goes out with the next nj_h2_output(). */
+/* A callback may call nj_h2_respond(), _trailers(), _consume(), _resume() and _reset() for any
+ * stream of the connection. The next nj_h2_output() writes the frames that these calls queue. */
 struct nj_h2_events {
-    /* A request head is complete, and checked by RFC 9113 8.3. Answer it now or later, once, with
-     * nj_h2_respond(). `user` is what nj_h2_open() was given. */
+    /* A request head is complete and valid by RFC 9113 8.3. The owner calls nj_h2_respond() once,
+     * now or later. `user` is the pointer passed to nj_h2_open(). */
     void (*on_request)(void *user, struct nj_h2_stream *st, const struct nj_request_head *req);
-    /* The stream is over (answered, reset, or its connection ended) and the handle is dead after
-     * this call. A response body it held has been closed already. `complete` tells whether the
-     * response left to its last byte. Called for each stream that on_request showed, no other. It
-     * may come before on_end: the peer reset, or the whole response was out and nobody waits for
-     * the rest of the request (RFC 9113 8.1). */
+    /* The stream has ended: its response is sent, it was reset, or the connection ended. The handle
+     * is invalid after this call; the response body is closed before it. `complete`: the last byte
+     * of the response was sent. Called once for each stream passed to on_request, and for no other.
+     * It may precede on_end, when the peer resets the stream or when the response is complete
+     * before the request is (RFC 9113 8.1). */
     void (*on_stream_close)(void *user, struct nj_h2_stream *st, bool complete);
-    /* Bytes of a request body; they live until this returns, and count against the stream's and the
-     * connection's window (NJ_H2_STREAM_WINDOW_BYTES, NJ_H2_CONN_WINDOW_BYTES) until
-     * nj_h2_consume(). None come after nj_h2_reset() or the last byte of the response. NULL: bodies
-     * are thrown away. */
+    /* Bytes of a request body, valid until this returns. They count against the windows of stream
+     * and connection (NJ_H2_STREAM_WINDOW_BYTES, NJ_H2_CONN_WINDOW_BYTES) until nj_h2_consume().
+     * Not called after nj_h2_reset() or after the last byte of the response. NULL: request bodies
+     * are discarded. */
     void (*on_data)(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes);
-    /* The request is complete, with the content-length it promised if it did; only when the head
-     * did not say `ends`. At most once, after the last on_data. May be NULL. */
+    /* The request is complete, and its body matches content-length if that was present. Called at
+     * most once, after the last on_data, and only if req->ends was false. May be NULL. */
     void (*on_end)(void *user, struct nj_h2_stream *st);
-    /* A request is refused for its head alone, which is too large (431; then its fields are those
-     * that fit), contradicts itself (400) or expects what we do not know (417). To be answered with
-     * that status and without a body before this returns; on_stream_close does not come for it.
-     * NULL: it is answered without fields. */
+    /* A request is refused because of its head: too large (431; `req` has the fields that fit),
+     * contradictory (400), or with an unknown expectation (417). The callback must respond with
+     * `status` and no body before it returns. on_stream_close is not called for the stream.
+     * NULL: the engine responds with `status` and no fields. */
     void (*on_refused)(void *user, struct nj_h2_stream *st, const struct nj_request_head *req,
                        uint16_t status);
 };
 
-/* Where output goes. Bytes offered are taken whole. */
+/* Destination of output. Each call accepts all bytes offered or fails. */
 struct nj_h2_sink {
-    /* Bytes that fit now. Frames are cut to it; only what is left to say at the end of a connection
-     * goes out whatever fits. */
+    /* Bytes that the sink accepts now. Frames are sized to fit. Only the frames queued when a
+     * connection ends are written regardless of this limit. */
     uint32_t (*room)(void *ctx);
-    /* Append a copy of `n_bytes`. False when memory ran out: the connection will be closed. */
+    /* Append a copy of `n_bytes`. False: out of memory; the engine then ends the connection. */
     bool (*copy)(void *ctx, const uint8_t *data, uint32_t n_bytes);
     /* Append a reference to body bytes; the sink takes its own reference on slice->ref. */
     bool (*refer)(void *ctx, const struct nj_slice *slice);
@@ -67,136 +69,138 @@ struct nj_h2_limits {
     uint32_t header_bytes_max;       /* decoded, RFC 9113 6.5.2 accounting; beyond: 431 */
     uint32_t header_fields_max;      /* cookie crumbs and trailers count; beyond: 431 */
     uint32_t glitches_max;           /* see nj_h2_input() */
-    size_t bytes_max;                /* of all connections of a core; then no more are opened */
-    uint32_t window_bytes;           /* of a connection; 0: NJ_H2_CONN_WINDOW_BYTES */
-    struct nj_hash_key hash_key;     /* secret, for tables whose content peers choose */
+    size_t bytes_max;                /* memory of all connections; beyond: nj_h2_open() fails */
+    uint32_t window_bytes;           /* receive window per connection; 0: NJ_H2_CONN_WINDOW_BYTES */
+    struct nj_hash_key hash_key;     /* secret; for hash tables whose keys are chosen by peers */
 };
 
 /* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches, 2 GiB. */
 extern const struct nj_h2_limits nj_h2_limits_default;
 
-/* NULL when memory ran out. `events`, `counters` must outlive the core. */
+/* Returns NULL when out of memory. `events` and `counters` must outlive the context. `limits` are
+ * copied; NULL: the defaults. */
 struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
                                   const struct nj_h2_limits *limits, struct nj_counters *counters);
-/* All connections must be closed before. */
+/* All connections must have been closed. */
 void nj_h2_core_free(struct nj_h2_core *core);
-/* Connections open now, and bytes the allocator holds for them (0 when none is open). */
+/* Number of open connections, and the bytes allocated for them (0 when none is open). */
 uint32_t nj_h2_core_conns(const struct nj_h2_core *core);
 size_t nj_h2_core_bytes_used(const struct nj_h2_core *core);
 
-/* A new server-side connection; `user` comes back in the events. NULL when memory ran out, or
+/* A new server-side connection. `user` is passed to all callbacks. NULL: out of memory, or
  * limits.bytes_max is reached. */
 struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user);
-/* Have it on its way into the cache, before it is given input. */
+/* Prefetch the connection's state into the CPU cache, before nj_h2_input(). */
 void nj_h2_prefetch(const struct nj_h2 *h);
-/* End it: every stream is closed with an event, then the session is freed. */
+/* Close the connection: on_stream_close is called for every stream, then all memory is freed. */
 void nj_h2_close(struct nj_h2 *h);
 
 /*
- * Bytes from the peer, beginning with the connection preface. All are consumed.
+ * Process bytes from the peer, beginning with the connection preface. All bytes are consumed.
  *
- * Returns 0, or -1 when the connection must end: the peer broke the protocol, ran out of patience
- * with us, or wasted our time. Then a GOAWAY with the reason is queued: call nj_h2_output() once
- * more, and close the connection.
+ * Returns 0, or -1 when the connection must end: a connection error (RFC 9113 5.4.1), abuse, or no
+ * memory. A GOAWAY with the error code is then queued; the caller calls nj_h2_output() once more
+ * and closes the connection.
  *
- * Wasted time is counted in glitches: resets, refused or malformed streams, empty DATA, PING,
- * SETTINGS, PRIORITY, unknown frames and the like add to the count, a response that ends in
- * order takes from it, and so does a big DATA frame that went out; but a reset adds twice what one
- * response takes. Time takes from it, too (nj_h2_recover). Beyond limits.glitches_max the
- * connection ends with ENHANCE_YOUR_CALM.
+ * Abuse is counted in glitches. Resets, refused or malformed streams, empty DATA, PING, SETTINGS,
+ * PRIORITY and unknown frames add glitches. A complete response and a large DATA frame sent each
+ * remove one, and glitches decay with time (nj_h2_recover). A reset adds two, so one response does
+ * not pay for it. Beyond limits.glitches_max the connection ends with ENHANCE_YOUR_CALM.
  */
 int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 
 /*
- * Write what is due into the sink until nothing is left or less than 4096 bytes of room are. Once
- * the connection must end, what is queued goes out whatever the room, but no more of the bodies.
- * Returns 0, or -1 as nj_h2_input() does (then call it once more to flush the GOAWAY). Some errors
- * of the peer show only here, so call it after input. When memory ran out there is no GOAWAY.
+ * Write queued frames and DATA into the sink until none remain or the sink has room for less than
+ * 4096 bytes. Once the connection must end, queued frames are written regardless of room, and no
+ * further DATA. Returns 0, or -1 as nj_h2_input() does; then one more call flushes the GOAWAY. Some
+ * errors of the peer are detected only here, so call it after each input. After an allocation
+ * failure no GOAWAY is sent.
  */
 int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx);
 
-/* Nothing more to send and nothing more to expect: the connection may be closed. */
+/* Nothing remains to be sent or received: the connection may be closed. */
 bool nj_h2_finished(const struct nj_h2 *h);
-/* Streams open now. */
+/* Number of open streams. */
 uint32_t nj_h2_streams(const struct nj_h2 *h);
-/* No stream is open, and nothing is to be written: it waits for nobody but the peer. */
+/* No stream is open and no output is queued. */
 bool nj_h2_is_idle(const struct nj_h2 *h);
 
-/* Graceful end (RFC 9113 6.8). First call: GOAWAY with the highest stream id, so that requests on
- * their way are still served; second call: GOAWAY with the last stream seen, nothing new is
- * accepted, and nj_h2_finished() turns true when the open streams are done. */
+/* Graceful shutdown (RFC 9113 6.8). The first call queues GOAWAY with the highest stream id, so
+ * requests in flight are still served. The second call queues GOAWAY with the last stream id seen;
+ * from then on new streams are ignored, and nj_h2_finished() is true once all streams have ended.
+ */
 void nj_h2_goaway(struct nj_h2 *h);
 
-/* Have the peer answer (RFC 9113 6.7), or its TCP say that nobody is there. */
+/* Queue a PING (RFC 9113 6.7) as a liveness check: a live peer acknowledges it. */
 void nj_h2_ping(struct nj_h2 *h);
 
 /*
- * Answer a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.
- * The body is the stream's from here on, also when this fails. A HEAD request gets no body here:
- * the caller passes NULL and the fields that a GET would get. After nj_h2_reset() nothing is sent.
- * Returns 0, or -1 when memory ran out; then the next input or output ends the connection, as
- * after any allocation that failed.
+ * Respond to a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.
+ * The stream takes ownership of the body, also on failure. For a HEAD request the caller passes no
+ * body and the fields of the response to GET. After nj_h2_reset() nothing is sent.
+ * Returns 0, or -1 when out of memory; then the next input or output ends the connection, as
+ * after every failed allocation.
  */
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body);
-/* 100 (Continue): the body is wanted (RFC 9110 10.1.1, 15.2.1). Nothing happens when the response
- * or the end of the request is there already. */
+/* Send 100 (Continue) (RFC 9110 10.1.1, 15.2.1). No effect once the response was given or the
+ * request is complete. */
 void nj_h2_continue(struct nj_h2_stream *st);
-/* nj_h2_respond() with a stamp: a number, not 0, by which the owner says that status and fields are
- * those of each answer of the core that had it before, byte for byte and in this order. Such a head
- * is encoded once for all connections. 0: it says nothing. */
+/* nj_h2_respond() with a cache key for the encoded head. Equal stamps promise equal status and
+ * fields, byte for byte and in the same order, on all connections of the context. The head is then
+ * encoded once and reused. 0: do not cache. */
 int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                           size_t n_fields, uint64_t stamp, struct nj_body *body);
 
-/* Only with a stamp: the head is the one that had it before. False: its block is not at hand, or
- * this stream needs another one. Nothing was done then, and nj_h2_respond_stamped() is to be asked;
- * the body is the caller's. */
+/* Respond with the cached head of `stamp`. False: the head is not cached, or this connection needs
+ * another encoding. Then nothing was done, the caller still owns the body and calls
+ * nj_h2_respond_stamped(). */
 bool nj_h2_respond_again(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
                          struct nj_body *body);
 
-/* Its priority (RFC 9218 4), `urgency` 0 to 7, in place of what the client said; before or after
- * the response. */
+/* Set the priority (RFC 9218 4), `urgency` 0 to 7, overriding the client's. Allowed before and
+ * after nj_h2_respond(). */
 void nj_h2_prioritize(struct nj_h2_stream *st, uint8_t urgency, bool incremental);
 
-/* The body of this stream has bytes again, or broke, or ended. */
+/* The response body of this stream has bytes again, or has failed or ended. */
 void nj_h2_resume(struct nj_h2_stream *st);
 
-/* Trailer fields (copied, up to 64) for after the last byte of the body, also of an empty one.
- * Once, before or after nj_h2_respond(), but before the body has shown its end: then it is too
- * late, which returns -1 and does nothing. Else returns as nj_h2_respond(). */
+/* Set trailer fields (up to 64, copied), sent after the body, which may be empty. Called once,
+ * before or after nj_h2_respond(). Returns -1 without effect once the end of the body was sent;
+ * otherwise as nj_h2_respond(). */
 int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields);
 
-/* `n_bytes` of the request body are done with: the peer may send as many more. Never more than
- * on_data showed. Bytes that were not consumed when the stream ends are returned to the
- * connection's window by themselves. */
+/* The owner has processed `n_bytes` of the request body: the peer may send as many more. The sum
+ * must not exceed the bytes passed to on_data. When a stream ends, its remaining bytes return to
+ * the connection's window automatically. */
 void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes);
 
-/* RST_STREAM with an error code of RFC 9113 7; on_stream_close() follows, not within this call. */
+/* Send RST_STREAM with an error code of RFC 9113 7. on_stream_close() follows after this call. */
 void nj_h2_reset(struct nj_h2_stream *st, uint32_t error);
 
-/* What keeps the response of this stream from getting on. */
+/* The reason why the response body of a stream makes no progress. */
 enum nj_h2_hold {
-    NJ_H2_HOLD_NONE,   /* nothing: it goes out as the sink takes it, or there is no body */
-    NJ_H2_HOLD_OURS,   /* the body had nothing to show, and nobody called nj_h2_resume() since */
-    NJ_H2_HOLD_STREAM, /* the peer's window of the stream is closed */
-    NJ_H2_HOLD_CONN,   /* ... of the connection */
+    NJ_H2_HOLD_NONE,   /* none: only the sink limits it, or there is no body */
+    NJ_H2_HOLD_OURS,   /* the body had no bytes, and nj_h2_resume() was not called since */
+    NJ_H2_HOLD_STREAM, /* the peer's flow-control window of the stream is exhausted */
+    NJ_H2_HOLD_CONN,   /* the peer's flow-control window of the connection is exhausted */
 };
 enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st);
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
 
-/* The streams that on_request showed and that are neither over nor reset, in the order in which
- * they came; NULL behind the last. Nothing may be done to them on the way but nj_h2_reset(). */
+/* Iterate over the streams passed to on_request that have neither ended nor been reset, oldest
+ * first; NULL after the last. During the iteration only nj_h2_reset() may be called on them. */
 struct nj_h2_stream *nj_h2_first(const struct nj_h2 *h);
 struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st);
 
 /*
- * To be called after input: since when the peer has been at something that it has to finish before
- * anything else can be said, the preface, a frame or a header block; `now` when that is new, and
- * NJ_NEVER when there is none. DATA of an open stream is not meant: that has a time of its own.
+ * When the peer began the preface, frame or header block that is still incomplete; NJ_NEVER if
+ * there is none. `now` is the result for one that began with the last input, so call this after
+ * each input. DATA of an open stream is excluded; it has its own timeout.
  */
 nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now);
 
-/* What a peer wastes our time with. */
+/* Kinds of abuse. */
 enum nj_h2_waste {
     NJ_H2_WASTE_NONE,
 #define NJ_H2_WASTE(NAME, name, text) NJ_H2_WASTE_##NAME,
@@ -205,24 +209,24 @@ enum nj_h2_waste {
     NJ_H2_N_WASTES
 };
 #define NJ_H2_WASTE_TEXT_MAX 56u
-/* That is enough: from the next input or output on the connection ends with ENHANCE_YOUR_CALM, and
- * a GOAWAY that says why in words. */
+/* End the connection with ENHANCE_YOUR_CALM at the next input or output. The GOAWAY carries the
+ * text of `why` as debug data. */
 void nj_h2_calm(struct nj_h2 *h, enum nj_h2_waste why);
-/* For which of these the connection ends; NONE while it does not, or ends for another reason. */
+/* The abuse for which the connection ends; NONE when it does not end, or for another reason. */
 enum nj_h2_waste nj_h2_wasted(const struct nj_h2 *h);
-/* So many glitches are forgiven per second: honest clients waste some time for as long as they are
- * here. A proxy with 200 requests per second, a fifth of which its clients cancel while a worker
- * runs them, is charged 40 times 6 points a second, and 160 answers give back one each: 80 are
- * left. Who wastes no more than that may: 16 such resets a second. */
+/* Glitches removed per second, since honest clients cause some for as long as they are connected.
+ * A proxy sends 200 requests per second, and its clients cancel a fifth while a worker runs them:
+ * that adds 40 times 6 glitches a second, and 160 responses remove one each, which leaves 80. The
+ * rate permits an abuser 16 such resets a second. */
 #define NJ_H2_GLITCHES_PER_S 100u
-/* To be called before input: it is `now`, which is never before that of another call. */
+/* Remove glitches for the time since the last call. Call before input, with monotonic `now`. */
 void nj_h2_recover(struct nj_h2 *h, nj_ns now);
-/* So many glitches more: the peer wasted what this machine does not see. */
+/* Add glitches for abuse that only the owner can observe. */
 void nj_h2_charge(struct nj_h2 *h, uint32_t n_glitches);
-/* In on_stream_close(): the peer's RST_STREAM ended it. */
+/* The peer's RST_STREAM ended the stream. Valid within on_stream_close(). */
 bool nj_h2_stream_was_reset(const struct nj_h2_stream *st);
 
-/* The connection's user pointer; and a place for the caller's own pointer on each stream. */
+/* The user pointers of connection and stream, and the connection of a stream. */
 void *nj_h2_user(const struct nj_h2 *h);
 struct nj_h2 *nj_h2_of(const struct nj_h2_stream *st);
 void nj_h2_stream_set_user(struct nj_h2_stream *st, void *user);
