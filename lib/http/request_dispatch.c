@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who answers a request: the handler of a route, or the built-in one, the file server at "/". */
+/* Dispatches a request to the handler of a route, or to the file server at "/". Unknown paths and
+ * methods get 404 and 405 (RFC 9110 15.5.5, 15.5.6). */
 #include "base/limits.h"
 #include "http/files/file_server.h"
 #include "http/handlers/exchange.h"
@@ -17,7 +18,8 @@ static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
         nj_site_serve(set->site, t, head, target, *set->now);
 }
 
-/* There is no file server. That a request has no path at all, as CONNECT, is no fault of it. */
+/* The status where no file server is configured. A request without a path, such as CONNECT, is not
+ * malformed. */
 static uint16_t not_found(const struct nj_request_head *head, const struct nj_target *target)
 {
     bool none = head->path.n_bytes == 0 || nj_str_eq(head->path, NJ_STR("*"));
@@ -33,7 +35,8 @@ static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,
 {
     struct nj_txns *set = t->set;
 
-    if (nj_unlikely(n_of_conn >= NJ_CONN_TASKS_MAX)) { /* streams were reset, and handlers run on */
+    if (nj_unlikely(n_of_conn >=
+                    NJ_CONN_TASKS_MAX)) { /* streams were reset while their handlers still run */
         nj_count(set->counters, NJ_C_conn_tasks_full);
         nj_txn_abuse(t, NJ_C_conn_tasks_full);
         t->framing->reset(t->stream, NJ_RESET_REFUSED);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Builds the head of a response and sends it, and builds error responses. Status codes and their
+ * required fields follow RFC 9110 15. */
 #include "http/response_head.h"
 
 #include "base/assert.h"
@@ -83,7 +85,7 @@ static struct nj_str text_of(uint16_t status)
 
 static struct nj_text_body *of_text(const struct nj_body *body)
 {
-    return (struct nj_text_body *)(uintptr_t)body; /* its first member */
+    return (struct nj_text_body *)(uintptr_t)body; /* body is its first member */
 }
 
 static int text_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
@@ -108,7 +110,7 @@ static uint64_t text_remaining(const struct nj_body *body)
 
 static void text_close(struct nj_body *body)
 {
-    (void)body; /* the transaction's */
+    (void)body; /* the transaction owns it */
 }
 
 static const struct nj_body_ops text_ops = {text_peek, text_advance, text_remaining, text_close,

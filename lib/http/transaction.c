@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a transaction: policy, client, pacing, and its record in the access log. */
+/*
+ * Implements the life of an HTTP transaction: admission by the policy, the client's limits, pacing,
+ * and the access-log record. Follows RFC 9110 3.4 for requests and responses, and RFC 6585 4 for
+ * 429.
+ */
 #include "http/transaction.h"
 
 #include "base/assert.h"
@@ -35,7 +39,7 @@ struct nj_str nj_txns_date(struct nj_txns *set)
 
 /* --- the access log ------------------------------------------------------------------------ */
 
-/* Append what fits. Returns how much that was. */
+/* Appends as much as fits and returns that number of bytes. */
 static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
 {
     uint32_t room = NJ_ACCESS_TEXT_BYTES - *at, n = s.n_bytes < room ? s.n_bytes : room;
@@ -47,8 +51,8 @@ static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
     return (uint16_t)n;
 }
 
-/* The head lives no longer than the call that showed it: what the log tells of it is copied now.
- * What is behind a long path is left away, and the record says so. */
+/* The request head is only valid during this call, so the logged strings are copied here. Strings
+ * behind a long path are cut, which sets r->cut. */
 static struct nj_access *record(struct nj_txns *set, const struct nj_txn_origin *from,
                                 const struct nj_request_head *head)
 {
@@ -96,8 +100,8 @@ void nj_txn_abuse(struct nj_txn *t, enum nj_counter why)
     t->set->events->abuse(t->set->shard, why, &t->remote);
 }
 
-/* `asker`: nj_policy_verdict.asker, a keyed hash; `conn`: the number of the connection, if it is of
- * a trusted proxy that does not say for whom, else 0. */
+/* `asker` is a keyed hash. `conn` is the connection's number if a trusted proxy sent the request
+ * without naming its client, else 0. */
 static struct nj_requester *requester_of(struct nj_txns *set, uint64_t asker, uint64_t conn)
 {
     uint64_t place = asker + conn * 0x9e3779b97f4a7c15u;
@@ -112,7 +116,7 @@ static void ask_later(struct nj_txn *t, uint32_t retry_after_s)
     nj_reply_error(t, 429, (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}});
 }
 
-/* The policy's refusal in place of a response. */
+/* Carries out the policy's action other than SERVE. */
 static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_action action,
                    uint32_t retry_after_s)
 {
@@ -125,7 +129,7 @@ static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_ac
     case NJ_ACTION_LATER:
         ask_later(t, retry_after_s > 0 ? retry_after_s : 1);
         break;
-    case NJ_ACTION_DROP: /* a stream without an end would stay open */
+    case NJ_ACTION_DROP: /* dropping would leave the stream open */
     case NJ_ACTION_RESET:
         t->framing->reset(t->stream, NJ_RESET_REFUSED);
         break;
@@ -150,7 +154,7 @@ void nj_txns_client_put(struct nj_txns *set, struct nj_client *client)
         nj_client_put(client, *set->now);
 }
 
-/* A client of that address has or asks for too much in that class. */
+/* The client exceeds a limit of that class. */
 static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
                           const struct nj_addr *addr, enum nj_action action, uint32_t retry_after_s)
 {
@@ -158,7 +162,7 @@ static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
     t->set->events->abuse(t->set->shard, NJ_C_ask_refused, addr);
 }
 
-/* The shaper has no room for it, so it no longer counts for the client. */
+/* The shaper is full. The request no longer counts for the client. */
 static void shape_is_full(struct nj_txn *t, struct nj_client *client)
 {
     nj_client_request_end(client);
@@ -166,7 +170,7 @@ static void shape_is_full(struct nj_txn *t, struct nj_client *client)
     nj_reply_error(t, 503, (struct nj_field){0});
 }
 
-/* It counts for its client, if that may have one more. */
+/* Counts the request for its client, if the client's limits allow it. */
 static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
 {
     struct nj_txns *set = t->set;
@@ -185,8 +189,8 @@ static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
     return t->admitted;
 }
 
-/* A client may have so many open that as many places are left for others as NJ_CLIENT_PART says.
- * One that has none may always have one. */
+/* A client's share of the free places is bounded by NJ_CLIENT_PART. A client without requests may
+ * always open one. */
 static bool is_greedy(const struct nj_requester *r, uint32_t n_left)
 {
     return r->n_open > 0 && r->n_open / NJ_CLIENT_PART >= n_left;
@@ -196,7 +200,7 @@ bool nj_txn_hoards(struct nj_txn *t, uint32_t n_left)
 {
     const struct nj_requester *r = t->requester;
 
-    if (nj_likely(r->n_open / NJ_CLIENT_PART < n_left) || r->n_open == 1) /* this one */
+    if (nj_likely(r->n_open / NJ_CLIENT_PART < n_left) || r->n_open == 1) /* this request */
         return false;
     nj_count(t->set->counters, NJ_C_client_hoard);
     nj_txn_abuse(t, NJ_C_client_hoard);
@@ -206,7 +210,7 @@ bool nj_txn_hoards(struct nj_txn *t, uint32_t n_left)
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-/* NULL: there is none for this client. */
+/* NULL: the pool is empty or the client has its share. */
 static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
                            const struct nj_policy_verdict *v)
 {
@@ -226,7 +230,7 @@ static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
     return t;
 }
 
-/* The transaction lives no longer than the call. */
+/* The transaction is on the stack: it ends with this call. */
 void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
                     const struct nj_request_head *head, uint16_t status)
 {
@@ -292,13 +296,13 @@ const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
 {
     struct nj_txns *set = t->set;
-    /* Clients beyond the table's size are one without an address. */
+    /* The client that stands for those beyond the table's size has no address. */
     const struct nj_addr addr =
         t->client == nj_clients_rest(set->clients) ? t->remote : nj_client_addr(t->client);
     uint32_t retry_after_s;
 
     NJ_ASSERT(t->admitted && !t->head_at);
-    if (nj_paced_is_of(&t->paced, class_of)) /* it counts for its client there already */
+    if (nj_paced_is_of(&t->paced, class_of)) /* already counted in this class */
         return true;
     if (t->access)
         memcpy(t->access->class_of, class_of->name, sizeof class_of->name);

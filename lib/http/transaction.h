@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A transaction: one request and its response, from the decoded head to the record of the access
- * log. Files, handlers, redirects and refusals alike have one. It does not know which framing
- * carries it: that is behind struct nj_framing.
+ * An HTTP transaction: one request and its response, from the decoded head to the access-log
+ * record. Static files, handlers, redirects and refusals all use it. The transaction does not know
+ * its framing (HTTP/2 today): struct nj_framing hides it.
  *
- * The framing's owner begins it (nj_txn_begin), nj_http_serve() finds who answers it, whoever that
- * is responds once, and nj_txn_end() comes when its stream is over. All calls belong to the shard's
- * lcore, and to its root context.
+ * The framing's owner begins a transaction (nj_txn_begin). nj_http_serve() selects the handler or
+ * the file server, which responds exactly once. nj_txn_end() is called when the stream has closed.
+ * All calls belong to the shard's lcore, in its root context.
  */
 #ifndef NJ_HTTP_TRANSACTION_H
 #define NJ_HTTP_TRANSACTION_H
@@ -29,184 +29,193 @@ struct nj_site_wait;
 struct nj_target;
 struct nj_txns;
 
-/* Why a stream is reset. */
+/* Reasons to reset a stream. */
 enum nj_reset {
     NJ_RESET_NONE,
-    NJ_RESET_INTERNAL, /* our fault: what was sent is not the whole */
-    NJ_RESET_REFUSED,  /* nobody has looked at the request: the client may repeat it */
-    NJ_RESET_CANCEL,   /* the peer lets us wait for too long */
-    NJ_RESET_CALM,     /* it has too much */
+    NJ_RESET_INTERNAL, /* server error: the response that was sent is incomplete */
+    NJ_RESET_REFUSED,  /* the request was not processed: the client may repeat it (RFC 9113 8.7) */
+    NJ_RESET_CANCEL,   /* the client stalled for too long */
+    NJ_RESET_CALM,     /* the client exceeds its share: ENHANCE_YOUR_CALM */
 };
 
-/* How responses leave, and what else is asked of the stream that carries a transaction. The calls
- * of lib/h2/h2.h; none of them closes the stream before it returns. `stream` is txn->stream. */
+/* How a transaction acts on its stream. The functions are those of lib/h2/h2.h; none of them closes
+ * the stream before it returns. `stream` is txn->stream. */
 struct nj_framing {
     int (*respond)(void *stream, uint16_t status, const struct nj_field *fields, uint32_t n_fields,
                    uint64_t stamp, struct nj_body *body);
-    /* The head that had this stamp once more. False: it has to be built, and nothing was done. */
+    /* Sends the head that was encoded with this stamp. False: the head must be built; nothing was
+     * done. */
     bool (*respond_again)(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body);
     int (*trailers)(void *stream, const struct nj_field *fields, size_t n_fields);
     void (*resume)(void *stream);
     void (*consume)(void *stream, size_t n_bytes);
     void (*reset)(void *stream, enum nj_reset why);
-    void (*go_on)(void *stream); /* 100 (Continue) */
-    /* Its place among the responses of the connection: RFC 9218 4. */
+    void (*go_on)(void *stream); /* sends 100 (Continue) */
+    /* The priority of the response within its connection: RFC 9218 4. */
     void (*prioritize)(void *stream, uint8_t urgency, bool incremental);
 };
 
-/* A client as its requests see it, whatever their class. It lives as long as the shard. Clients are
- * told apart by a hash: two of one place share what it counts. */
+/* A client across all classes. Lives as long as the shard. Clients are identified by a hash: two
+ * clients with the same hash share these counters. */
 struct nj_requester {
-    uint32_t n_open;        /* requests that are open */
-    uint32_t n_at_work;     /* handlers that may need a stack: until one has left */
-    uint64_t n_held;        /* bytes of responses of workers, come and expected */
-    struct nj_list waiting; /* struct nj_txn.node of those that wait for a stack, oldest first */
-    uint32_t n_waiting;     /* of `waiting` */
-    struct nj_list turn;    /* shard/stacks.c: among clients of which requests wait */
+    uint32_t n_open;        /* open requests */
+    uint32_t n_at_work;     /* handlers that may need a fiber stack */
+    uint64_t n_held;        /* response bytes from workers: buffered and reserved */
+    struct nj_list waiting; /* struct nj_txn.node: transactions queued for a stack, oldest first */
+    uint32_t n_waiting;     /* length of `waiting` */
+    struct nj_list
+        turn; /* conn/fiber_admission.c: node in the list of clients with queued transactions */
 };
 
-/* A line of text as a body. */
+/* A response body that is one line of text. */
 struct nj_text_body {
     struct nj_body body;
     struct nj_str rest;
 };
 
 struct nj_txn {
-    struct nj_list node; /* shard/patience.c: of those that are looked at; or see nj_requester */
+    struct nj_list node; /* in conn/timeouts.c's list, or in nj_requester.waiting */
     struct nj_txns *set;
     const struct nj_framing *framing;
-    void *stream;         /* NULL: it is over */
-    struct nj_conn *conn; /* of the shard */
+    void *stream;         /* NULL: the stream has closed */
+    struct nj_conn *conn; /* owned by the shard */
     struct nj_addr remote;
     uint16_t rport;
     uint64_t asker;               /* nj_policy_verdict.asker */
-    struct nj_exchange *exchange; /* a handler's, or NULL */
-    struct nj_site_wait *wait;    /* the file server's, while a worker opens a file, or NULL */
-    struct nj_client *client;     /* held; NULL: none was taken */
+    struct nj_exchange *exchange; /* NULL unless a route's handler responds */
+    struct nj_site_wait *wait; /* set while a worker opens a file for the file server, else NULL */
+    struct nj_client *client;  /* one reference; NULL: none */
     struct nj_requester *requester;
-    struct nj_access *access; /* NULL: it is not logged */
-    nj_ns came, head_at;      /* the response's head; 0: none was sent */
-    uint16_t status;          /* 0 as well */
-    bool is_head;             /* the method is HEAD */
-    bool unnamed;             /* a trusted proxy asks, and does not say for whom */
-    bool admitted;            /* it counts for its client, and `paced` has begun */
-    bool whole;               /* all of the request came */
-    bool held;                /* it waits for a stack, and node is of requester->waiting */
-    nj_ns stack_at;           /* it began to wait for a stack; not held: it was offered */
+    struct nj_access *access; /* NULL: not logged */
+    nj_ns came, head_at; /* when the request arrived; when the response head was sent, 0: not yet */
+    uint16_t status;     /* of the response; 0: none yet */
+    bool is_head;        /* the method is HEAD */
+    bool unnamed;        /* the request is from a trusted proxy that does not name its client */
+    bool admitted;       /* counted for its client; `paced` is valid */
+    bool whole;          /* the request has arrived completely */
+    bool held;           /* queued for a stack: node is in requester->waiting */
+    nj_ns stack_at;      /* when it was queued for a stack; if not queued, when it was submitted */
 
-    /* shard/patience.c: how far it was when it last was fast enough. */
+    /* conn/timeouts.c: progress at the last check that found the stream fast enough. */
     nj_ns fine_at, fine_throttled;
-    uint64_t fine_bytes, fine_came; /* of the response; of the request's body */
-    uint32_t fine_una;              /* of its connection */
+    uint64_t fine_bytes, fine_came; /* bytes of the response; bytes of the request body */
+    uint32_t fine_una;              /* TCP's SND.UNA of its connection */
     nj_ns look_at;
-    bool body_moved; /* bytes of the request came since it was looked at */
-    bool for_file;   /* it waited for a file when it was looked at */
+    bool body_moved; /* request bytes arrived since the last check */
+    bool for_file;   /* at the last check the response waited for a file */
 
-    struct nj_text_body text; /* of an error; not cleared before */
+    struct nj_text_body text; /* body of an error response; not zeroed by nj_txn_begin() */
     struct nj_paced paced;    /* valid while `admitted` */
 };
 
-/* What the shard does for transactions, and is told of them. */
+/* Callbacks from transactions to the shard. */
 struct nj_txn_events {
-    /* Protection acted against the client of a request; `why` is counted by the caller. */
+    /* A limit was enforced against the client of a request. The caller has counted `why`. */
     void (*abuse)(void *shard, enum nj_counter why, const struct nj_addr *client);
-    /* The workers, where its route was moved, have no room: it is to be offered once more, as its
-     * route declares. Takes note of it only. */
+    /* The workers that the route was moved to are full. The transaction is to be submitted once
+     * more with the route's declared type. The callback only queues it. */
     void (*again)(struct nj_txn *t);
-    /* It is admitted: its progress is to be watched. */
+    /* The transaction was admitted: start to check its progress. */
     void (*watch)(struct nj_txn *t, nj_ns now);
-    /* It ends while it waits for a stack. */
+    /* The transaction ends while it is queued for a stack. */
     void (*forget)(struct nj_txn *t);
-    /* A body that had shown nothing has bytes again; `waiter` is body->waiter. */
+    /* A body that had no bytes has bytes now. `waiter` is body->waiter. */
     void (*wake)(void *waiter);
 };
 
 #define NJ_REQUESTERS 1024u /* 80 bytes each */
 
-/* All transactions of a shard, and what they have in common. */
+/* All transactions of a shard and their shared state. */
 struct nj_txns {
     const struct nj_txn_events *events;
-    void *shard; /* of events.abuse */
+    void *shard; /* argument of events.abuse */
     const nj_ns *now;
     struct nj_counters *counters;
     int64_t wall_s_at_zero; /* UNIX time when *now was 0 */
-    uint32_t shard_number;  /* for records */
+    uint32_t shard_number;  /* for access-log records */
     struct nj_access_port access;
-    struct nj_hash_key client_key; /* secret; the same for all shards */
+    struct nj_hash_key client_key; /* secret; equal on all shards */
     struct nj_shape *shape;
     struct nj_clients *clients;
-    uint64_t body_max; /* of requests, whatever their route says; 0: that */
-    bool no_site;      /* what is no route's is answered with 404 */
+    uint64_t body_max; /* limit of request bodies, in addition to the route's; 0: none */
+    bool no_site;      /* respond with 404 where no route matches */
     struct nj_site *site;
-    struct nj_exchanges *exchanges; /* NULL: there are no routes */
+    struct nj_exchanges *exchanges; /* NULL: no routes are configured */
 
     struct nj_pool pool;
     struct nj_date_of_now date;
     struct nj_policy_memo memo;
-    struct nj_histogram ttfb, total, throttled; /* of responses; throttled: of those that were */
+    struct nj_histogram ttfb, total,
+        throttled; /* of responses; `throttled` only of those that were delayed */
     struct nj_requester requester[NJ_REQUESTERS];
 };
 
-/* The caller sets the members before `pool` and zeroes the others. Returns false without memory. */
+/* The caller sets the members before `pool` and zeroes the others. Returns false when memory is
+ * refused. */
 bool nj_txns_init(struct nj_txns *set, uint32_t n_max);
 void nj_txns_fini(struct nj_txns *set);
 
-/* UNIX time, and the value of a date field. The string lives until another second begins. */
+/* Current UNIX time, and the same as a date field's value. The string is valid until the next
+ * second. */
 int64_t nj_txns_now_s(const struct nj_txns *set);
 struct nj_str nj_txns_date(struct nj_txns *set);
 
-/* Where a request came from. */
+/* The source of a request. */
 struct nj_txn_origin {
     const struct nj_framing *framing;
     void *stream;
     uint32_t stream_id;
     struct nj_conn *conn;
-    uint32_t conn_number; /* among those of the shard: for the log */
+    uint32_t conn_number; /* unique in the shard; for the access log */
     const struct nj_addr *remote;
     uint16_t rport;
 };
 
-/* A request came, for a plain path (http/path.h) if it has one. The policy is asked what is to
- * become of it. True: it is to be served. False: it was answered or reset. In either case *out is
- * its transaction, which ends by nj_txn_end(); NULL, then false: there was no place for one. */
+/* Begins the transaction of a request. `path` is its plain path (http/proto/path.h), or empty. The
+ * policy selects its class and action. True: the caller serves the request. False: it was answered
+ * or reset. *out is the transaction in both cases and ends by nj_txn_end(); NULL with false: the
+ * pool or the client's share is used up. */
 bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
                   const struct nj_request_head *head, struct nj_str path, struct nj_txn **out);
-/* A request that gets no place, as its framing refuses it for its head alone: it is answered with
- * an error and logged, and counts for nobody. */
+/* Answers a request with an error and logs it, without a transaction from the pool. For requests
+ * that the framing refuses because of their head. They do not count for a client. */
 void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
                     const struct nj_request_head *head, uint16_t status);
-/* Find who answers it: the handler of a route, or the file server, which is mounted at "/" and may
- * answer at once. Returns the exchange of a handler, which is to be offered to the strategy; or
- * NULL. */
+/* Dispatches a request to the handler of a route, or to the file server, which is mounted at "/"
+ * and may respond at once. `n_of_conn` is the number of running handlers of the connection. Returns
+ * the exchange of a handler, which the caller submits to the strategy; else NULL. */
 struct nj_exchange *nj_http_serve(struct nj_txn *t, const struct nj_request_head *head,
                                   const struct nj_target *target, uint32_t n_of_conn);
-/* Its stream is over. `complete`: the response left to its last byte. One with an exchange counts
- * for its client until that calls nj_txn_release(): its handler may still run. */
+/* The stream has closed. `complete`: the response was sent to its last byte. A transaction with an
+ * exchange counts for its client until the exchange calls nj_txn_release(): the handler may still
+ * run. */
 void nj_txn_end(struct nj_txn *t, bool complete);
 void nj_txn_release(struct nj_txn *t);
 
-/* The response, once: up to 64 fields, copied; `stamp` as in h2.h. The body, or NULL, is the
- * stream's from here on, also when this fails (-1: the connection ends); it is paced. */
+/* Sends the response, once: up to 64 fields, copied. `stamp` as in h2.h. `body` may be NULL; the
+ * stream owns it from here on, also on failure (-1: the connection ends). The body is paced. */
 int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fields,
                    uint32_t n_fields, uint64_t stamp, struct nj_body *body);
-/* The same where the head went out before, by its stamp. False: it has to be built. */
+/* Sends a response whose head was encoded before, identified by its stamp. False: the caller must
+ * build the head. */
 bool nj_txn_respond_again(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body);
 
-/* Before it is answered: it is one of that class from here on, for its client, too. False: it is
- * answered with a refusal, by the class's action or its limits for a client. */
+/* Moves the transaction to another class before it is answered, also in its client's counts. False:
+ * the class's action or its limits for a client refused the request, which was answered. */
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of);
-/* Of the policy in force; NULL: there is none of that name. */
+/* A class of the active policy by name, or NULL. */
 const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name);
 
-/* So many places of what it needs are left: does its client have too many requests open to get one
- * of them? Then it was answered with 503. */
+/* `n_left` slots of a shared resource are free. True: the client has too many open requests for one
+ * of them, and the request was answered with 503. */
 bool nj_txn_hoards(struct nj_txn *t, uint32_t n_left);
 
-/* The client of a key, held; if need be that of all for whom there is no place. */
+/* The client of a key, with one reference. When the client table is full: the client that stands
+ * for all others. */
 struct nj_client *nj_txns_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr);
 void nj_txns_client_put(struct nj_txns *set, struct nj_client *client);
 
-/* Its client has too much; `why` is counted. */
+/* Reports the client of a transaction for exceeding a limit. The caller has counted `why`. */
 void nj_txn_abuse(struct nj_txn *t, enum nj_counter why);
 
 #endif

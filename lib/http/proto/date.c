@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UNIX time to IMF-fixdate, and HTTP-dates to UNIX time, without locale, clock or time zone. */
+/* Converts UNIX time to IMF-fixdate, and HTTP-dates in all three formats to UNIX time (RFC 9110
+ * 5.6.7). Calendar dates are proleptic Gregorian; no locale, clock or time zone is used. */
 #include "http/proto/date.h"
 
 #include <stddef.h>
@@ -7,7 +8,7 @@
 
 #define DAY_S 86400
 
-/* 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the years that four digits can show. */
+/* 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of four-digit years. */
 #define UNIX_MIN (-62135596800)
 #define UNIX_MAX 253402300799
 
@@ -92,7 +93,7 @@ struct nj_str nj_date_of_now(struct nj_date_of_now *d, int64_t unix_s)
     return (struct nj_str){d->text, NJ_DATE_BYTES};
 }
 
-/* Reading. Each step moves on, or the text is none of ours. */
+/* --- parsing --- each step advances or clears `ok` */
 
 struct scan {
     const char *p, *end;
@@ -119,7 +120,7 @@ static uint32_t digits(struct scan *s, uint32_t n)
     return s->ok ? v : 0;
 }
 
-/* One of several names of three letters, by its number. */
+/* Index of a three-letter name in `names`. */
 static uint32_t name3(struct scan *s, const char *names)
 {
     for (uint32_t i = 0; s->ok && s->end - s->p >= 3 && names[3 * (size_t)i]; i++) {

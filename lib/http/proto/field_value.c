@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses the common parts of field values: lists, numbers, weights and percent-encoding. Follows
+ * RFC 9110 5.6 and 12.4.2. */
 #include "http/proto/field_value.h"
 
 #include <string.h>
 
-/* Bytes up to `end` that is not in quotes, or to the end of the string. */
+/* Number of bytes before the first `end` outside of quotes, or before the end of the string. */
 static uint32_t span_to(struct nj_str s, char end)
 {
     bool quoted = false;
@@ -45,7 +47,7 @@ bool nj__number(struct nj_str *s, uint64_t *out)
     return any;
 }
 
-/* qvalue: "0" or "1", and up to three digits behind a point. */
+/* qvalue: "0" or "1", then up to three decimals. */
 static bool read_q(struct nj_str s, uint16_t *q)
 {
     if (s.n_bytes == 0 || s.n_bytes > 5 || (s.p[0] != '0' && s.p[0] != '1') ||

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses Accept-Encoding and Accept, and selects a content coding or a media type by weight.
+ * Follows RFC 9110 12.5.1 and 12.5.3. */
 #include "http/proto/negotiate.h"
 
 #include "http/proto/field_value.h"
@@ -75,9 +77,9 @@ struct nj_str nj_coding_suffix(uint32_t coding)
     return suffixes[coding];
 }
 
-/* How well a media range fits a type, and with what weight. */
+/* The most specific media range so far that covers a type, and its weight. */
 struct match {
-    uint32_t precision; /* 0: it does not; 1: any; 2: any of its kind; 3: this one */
+    uint32_t precision; /* 0: none; 1: any type; 2: any subtype; 3: exact */
     uint16_t q;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Percent-decoding, normalisation and escaping of request targets. Pure. */
+/* Decodes, normalises and encodes the paths of request targets. Follows RFC 3986 2.1 and 3.3;
+ * stricter where a target is ambiguous. */
 #include "http/proto/path.h"
 
 #include <string.h>
@@ -12,8 +13,8 @@ static bool is_control(uint8_t c)
     return c < 0x20 || c == 0x7f;
 }
 
-/* Decode one byte at `at` and move past it. -1 when the escape is broken, or when the byte has no
- * business in a name: controls, backslashes, and slashes that were escaped to hide from us. */
+/* Decodes one byte at `at` and advances. -1: invalid percent-encoding, or a byte that names must
+ * not have: controls, backslashes, and encoded slashes. */
 static int decode(struct nj_str path, uint32_t *at)
 {
     uint8_t c = (uint8_t)path.p[(*at)++];
@@ -31,7 +32,7 @@ static int decode(struct nj_str path, uint32_t *at)
     return is_control(c) || c == '\\' ? -1 : c;
 }
 
-/* What a segment of `n` bytes, already decoded, means for the whole. */
+/* Classifies a decoded segment of `n` bytes. */
 static enum nj_path_result check_segment(const char *seg, uint32_t n)
 {
     static const char well_known[] = ".well-known"; /* RFC 8615 3 */
@@ -45,8 +46,8 @@ static enum nj_path_result check_segment(const char *seg, uint32_t n)
     return NJ_PATH_HIDDEN;
 }
 
-/* Decode the path without its query. A later segment may make worse what an earlier one began:
- * BAD wins over HIDDEN, so that an attempt is answered as one wherever it stands. */
+/* Decodes the path without its query. BAD in a later segment overrides HIDDEN in an earlier one, so
+ * that a traversal attempt gets 400 wherever it is. */
 static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *out)
 {
     enum nj_path_result verdict = NJ_PATH_OK;
@@ -68,7 +69,7 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
             return r;
         if (r != NJ_PATH_OK)
             verdict = r;
-        if (!end && n > seg) /* an empty segment is a doubled slash: collapses */
+        if (!end && n > seg) /* an empty segment is a doubled slash: collapsed */
             out->name[n++] = '/';
         seg = end ? seg : n;
     }
@@ -144,8 +145,8 @@ bool nj_path_names_file(struct nj_str path)
     return true;
 }
 
-/* Bytes that stand for themselves in a path: unreserved, sub-delims, ':' and '@' (RFC 3986 3.3).
- * In a query also '/' and '?'; and '%', because a query is passed on as it was sent. */
+/* Bytes that need no encoding in a path: unreserved, sub-delims, ':' and '@' (RFC 3986 3.3). In a
+ * query also '/' and '?', and '%' because a query is passed on as it was sent. */
 static bool is_plain(uint8_t c, bool in_query)
 {
     if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))

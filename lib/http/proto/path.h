@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Request targets as they come from a peer, the paths that they name, and file names below the
- * root.
+ * Request targets in origin form, the plain paths they denote, and file names below the root (RFC
+ * 3986 3.3, RFC 9112 3.2.1). Pure.
  *
- * A target is decoded once and checked segment by segment. The result is its plain path, which is
- * what policy, routes and files go by, and all of them alike: percent-decoded, without the query,
- * "//" as "/". It begins with '/', and no segment of it is empty (but behind a last '/'), "." or
- * "..". A target that has no such path is BAD for all of them. Behind the first '/' is the name of
- * a file, which can be given to a file port as it is.
+ * A target is decoded once and checked segment by segment. The result is its plain path, which
+ * policy, routes and files all use: percent-decoded, without the query, with "//" collapsed to "/".
+ * It begins with '/', and no segment is empty (except after a last '/'), "." or "..". A target
+ * without a plain path is BAD everywhere. The bytes after the first '/' are a file name that can be
+ * passed to a file port as is.
  */
 #ifndef NJ_HTTP_PROTO_PATH_H
 #define NJ_HTTP_PROTO_PATH_H
@@ -21,18 +21,18 @@
 
 enum nj_path_result {
     NJ_PATH_OK,
-    /* Malformed or ambiguous: 400. A dot segment, an escaped '/', a backslash or control
-     * character (escaped or not), a broken escape, a '#', or not a path at all. */
+    /* Malformed or ambiguous: 400. Causes: a dot segment, an encoded '/', a backslash or control
+     * character (encoded or not), an invalid percent-encoding, a '#', or no leading '/'. */
     NJ_PATH_BAD,
     NJ_PATH_TOO_LONG, /* without its query: 414 */
-    NJ_PATH_HIDDEN,   /* a segment begins with '.', ".well-known" apart: no file is shown, 404 */
+    NJ_PATH_HIDDEN,   /* a segment begins with '.' (except ".well-known"): no file is served, 404 */
 };
 
 struct nj_path {
-    uint32_t n_path;     /* of plain; before the name of the index */
-    uint32_t n_bytes;    /* of name, without the terminator */
-    bool had_slash;      /* the target ended in '/': name ends in that of the index */
-    struct nj_str query; /* in the target, with its '?'; empty when there is none */
+    uint32_t n_path;     /* length of plain, without the index file's name */
+    uint32_t n_bytes;    /* length of name, without the terminator */
+    bool had_slash;      /* the target ended in '/': name ends in the index file's name */
+    struct nj_str query; /* within the target, with its '?'; empty if absent */
     union {
         char plain[1 + NJ_PATH_MAX];
         struct {
@@ -42,33 +42,33 @@ struct nj_path {
     };
 };
 
-/* The name of a file, as tables of names look for it. */
+/* A file name with its hash, as hash tables look it up. */
 struct nj_object_name {
     const char *p; /* n_bytes < NJ_PATH_MAX */
     uint32_t n_bytes;
     uint64_t hash; /* keyed */
 };
 
-/* The plain path of `target` (path and query as sent), and the file that it names; of a folder that
- * is its `index`, a single segment. `out` is only meaningful on OK and HIDDEN. */
+/* Parses `target` (path and query as sent) into its plain path and file name. `index`, a single
+ * segment, is appended to the name of a folder. `out` is only valid on OK and HIDDEN. */
 enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out);
 
-/* Can a plain path begin so? For paths that an operator writes: an escape, '?' and '#' are refused,
- * too, for they would not mean what they mean in a target. */
+/* True if a plain path can begin with `path`. For paths from an operator: a percent-encoding, '?'
+ * and '#' are refused, too, because in a target they would have another meaning. */
 bool nj_path_is_plain(struct nj_str path);
 
-/* Is it a plain path of a file: '/' and a name of 1 to NJ_PATH_MAX - 1 bytes, whose segments are
- * neither empty nor "." nor ".."? They may begin with a dot. For paths that programs give. */
+/* True if `path` is '/' and a file name of 1 to NJ_PATH_MAX - 1 bytes without empty, "." or ".."
+ * segments. Segments may begin with a dot. For paths from handlers. */
 bool nj_path_names_file(struct nj_str path);
 
-/* Longest thing nj_path_location() writes: a target in which every byte is escaped, two slashes. */
+/* Longest result of nj_path_location(): every byte encoded, and two slashes. */
 #define NJ_PATH_LOCATION_MAX (3 * NJ_PATH_MAX + 2)
 
 /*
- * The target that names the directory `name`: "/name/?query", escaped (RFC 3986 2.1), so that it
- * starts with exactly one '/' and no byte of it can end a header line. Returns its length.
- * Both come from one target, so together they are shorter than NJ_PATH_MAX. `out` has
- * NJ_PATH_LOCATION_MAX bytes; it is not terminated.
+ * Writes the target of the directory `name`: "/name/?query", percent-encoded (RFC 3986 2.1). It
+ * starts with exactly one '/', and no byte of it can end a header line. Returns its length. `name`
+ * and `query` come from one target, so together they are shorter than NJ_PATH_MAX. `out` has
+ * NJ_PATH_LOCATION_MAX bytes and is not terminated.
  */
 size_t nj_path_location(const char *name, struct nj_str query, char *out);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Caches parsed request targets in a direct-mapped table with a keyed hash. Parsing itself is
+ * nj_path_parse() (RFC 3986 3.3). */
 #include "http/proto/path_cache.h"
 
 #include <string.h>
@@ -36,8 +38,8 @@ static void remember(struct nj_target_known *k, struct nj_str target, const stru
     memcpy(k->plain, what->path.p, 1 + what->name.n_bytes + 1);
 }
 
-/* A new path. By itself: the compiler checks the stack of what it calls, and known paths need no
- * such check. */
+/* Parses a target that is not cached. Not inlined: the compiler probes the stack for the functions
+ * it calls, and cached targets need no such probe. */
 static __attribute__((noinline)) enum nj_path_result
 look_into(struct nj_targets *t, struct nj_str target, struct nj_target *out)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What request targets name: parsed once for each request, for whoever wants to know its path.
- * Those that were asked for lately are remembered with what came of them, which depends on nothing
- * else: most targets come again, from whomever. One lcore only.
+ * A cache of parsed request targets: each request's target is parsed once, for policy, routes and
+ * files. A result depends on the target alone, so it never becomes stale. Direct-mapped, 512
+ * entries; an entry's slot is a keyed hash of the target, so clients cannot choose targets that
+ * collide. One lcore only; results are borrowed until the next call.
  */
 #ifndef NJ_HTTP_PROTO_PATH_CACHE_H
 #define NJ_HTTP_PROTO_PATH_CACHE_H
@@ -10,42 +11,41 @@
 #include "base/hash.h"
 #include "http/proto/path.h"
 
-/* Remembered, each in the one place that its octets and the key
- * choose: who wants two of them to push each other out has to find them by trying. */
+/* Entries. A target has exactly one slot. */
 #define NJ_TARGETS          512u
-/* Longer ones, and longer names, are looked into each time. */
+/* Longer targets and longer names are parsed each time. */
 #define NJ_TARGET_BYTES_MAX 88u
 
 struct nj_target_known {
     uint64_t hash;
-    uint8_t n_target; /* 0: none is here */
+    uint8_t n_target; /* 0: the entry is empty */
     uint8_t n_path, n_name, n_query;
     bool had_slash;
     char target[NJ_TARGET_BYTES_MAX];
-    char plain[1 + NJ_TARGET_BYTES_MAX]; /* '/' and the name, terminated */
+    char plain[1 + NJ_TARGET_BYTES_MAX]; /* '/' and the file name, terminated */
 };
 
 struct nj_targets {
-    struct nj_str index; /* what a folder's name is completed with */
+    struct nj_str index; /* appended to the name of a folder */
     struct nj_hash_key key;
     struct nj_mix_key place_key;
-    struct nj_path path; /* of the last that was looked into; too big for the stack */
+    struct nj_path path; /* result of the last parse; too big for the stack */
     struct nj_target_known known[NJ_TARGETS];
 };
 
-/* What is zeroed, and touched only as far as it is used. */
+/* `t` must be zeroed; its pages are only touched as entries are used. */
 void nj_targets_init(struct nj_targets *t, struct nj_str index, const struct nj_hash_key *key);
 
-/* Strings live until the next call, and no longer than the target. */
+/* A parsed target. Strings are valid until the next call, and no longer than the target. */
 struct nj_target {
     enum nj_path_result result;
-    struct nj_str path;  /* plain (http/path.h). Empty: it has none, as it is BAD or TOO_LONG */
-    struct nj_str query; /* in the target, with its '?' */
-    bool had_slash;      /* it ended in '/': the name ends in that of the index */
-    struct nj_object_name name; /* terminated; not of HIDDEN */
+    struct nj_str path;         /* plain (http/proto/path.h); empty if BAD or TOO_LONG */
+    struct nj_str query;        /* within the target, with its '?' */
+    bool had_slash;             /* the target ended in '/': the name ends in the index file's */
+    struct nj_object_name name; /* terminated; empty if HIDDEN */
 };
 
-/* As nj_path_parse(), with the keyed hash of the name. Its result is that of `out`, too. */
+/* As nj_path_parse(), with the keyed hash of the name. Returns out->result. */
 enum nj_path_result nj_target_parse(struct nj_targets *t, struct nj_str target,
                                     struct nj_target *out);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes entity tags and dates of files, and evaluates the preconditions of a request in the order
+ * of RFC 9110 13.2.2. Tag comparison follows RFC 9110 8.8.3.2. */
 #include "http/proto/preconditions.h"
 
 #include <string.h>
@@ -54,9 +56,9 @@ void nj_validators_mark(struct nj_validators *v, struct nj_str mark)
     v->n_etag += 1 + mark.n_bytes;
 }
 
-/* Entity tags. */
+/* --- entity tags --- */
 
-/* entity-tag of RFC 9110 8.8.3. Takes it from the front of `s`; the tag comes without its "W/". */
+/* Takes an entity-tag (RFC 9110 8.8.3) from the front of `s`. *tag is without "W/". */
 static bool read_tag(struct nj_str *s, struct nj_str *tag, bool *weak)
 {
     *weak = s->n_bytes >= 2 && s->p[0] == 'W' && s->p[1] == '/';
@@ -91,8 +93,8 @@ static bool same_tag(struct nj_str tag, bool weak, const struct nj_validators *v
     return nj_str_eq(tag, own);
 }
 
-/* Is ours in the list? "*" stands for any. What can't be read ends the list: a quote that is not
- * closed leaves open where the next one would begin. */
+/* True if the list has our tag or is "*". A malformed element ends the list: after an unclosed
+ * quote the start of the next element is unknown. */
 static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool strongly)
 {
     list = nj_str_trim(list);
@@ -117,7 +119,7 @@ static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool st
     return false;
 }
 
-/* Dates. */
+/* --- dates --- */
 
 /* RFC 9110 8.8.2.1: never later than now. */
 static int64_t modified(const struct nj_validators *v, int64_t now_s)
@@ -125,7 +127,7 @@ static int64_t modified(const struct nj_validators *v, int64_t now_s)
     return v->modified_s < now_s ? v->modified_s : now_s;
 }
 
-/* A date that counts: there is one, it is one, and the file has one to compare it with. */
+/* True if the field is present and a valid date, and the file has a date to compare with. */
 static bool date_of(struct nj_str value, const struct nj_validators *v, int64_t now_s, int64_t *out)
 {
     return value.p && v->has_date && nj_date_parse(nj_str_trim(value), now_s, out);
@@ -153,8 +155,8 @@ enum nj_verdict nj_conditions_check(const struct nj_conditions *c, const struct 
     return NJ_VERDICT_SEND;
 }
 
-/* RFC 9110 13.1.5. A date must be ours to the second, and so long ago that nothing else was sent
- * with it (8.8.2.2): our responses of that second were not sure to be the last version of it. */
+/* RFC 9110 13.1.5. A date must equal ours and be in the past (8.8.2.2): responses within that
+ * second may be of different versions. */
 bool nj_conditions_range_counts(const struct nj_conditions *c, const struct nj_validators *v,
                                 int64_t now_s)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses the byte ranges of a Range field and clips them to the file. Follows RFC 9110 14.1.1,
+ * 14.1.2 and 14.2. */
 #include "http/proto/range.h"
 
 #include <stdbool.h>
 
 #include "http/proto/field_value.h"
 
-/* What stands between two commas: numbers of first and last byte, either may be missing. */
+/* One element: positions of the first and last byte. Either may be missing. */
 struct spec {
     bool has_first, has_last;
-    uint64_t first, last; /* without `first`: as many of the end */
+    uint64_t first, last; /* without `first`: length of the suffix */
 };
 
 /* RFC 9110 14.1.1: int-range or suffix-range. */
@@ -65,7 +67,7 @@ enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
         struct nj_range range;
         if (!read_spec(element, &spec) || ++n_specs > NJ_RANGES_MAX)
             return NJ_RANGES_IGNORED;
-        /* The end of nothing can be had, but not as a range: 206 has no words for it. */
+        /* A suffix of an empty file is satisfiable, but 206 cannot express it. */
         if (!spec.has_first && spec.last > 0 && size_bytes == 0)
             return NJ_RANGES_IGNORED;
         if (!resolve(&spec, size_bytes, &range))

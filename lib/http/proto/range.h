@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Range field (RFC 9110 14). Pure. */
+/* The Range field (RFC 9110 14): byte ranges of a file. Pure. */
 #ifndef NJ_HTTP_PROTO_RANGE_H
 #define NJ_HTTP_PROTO_RANGE_H
 
@@ -7,8 +7,8 @@
 
 #include "base/field.h"
 
-/* Ranges that one response may have. Each costs some 200 bytes of text around its own, and a read
- * of its own of a large file. */
+/* Ranges that one response may have. Each costs some 200 bytes of multipart header, and a read of
+ * its own if the file is large. */
 #define NJ_RANGES_MAX 16u
 
 struct nj_range {
@@ -17,20 +17,19 @@ struct nj_range {
 
 struct nj_ranges {
     uint32_t n;
-    struct nj_range range[NJ_RANGES_MAX]; /* within the file, in the order they were asked for */
+    struct nj_range range[NJ_RANGES_MAX]; /* within the file, in the order of the field */
 };
 
 enum nj_ranges_result {
-    NJ_RANGES_IGNORED, /* not understood, or more than we are willing to do: send it whole */
+    NJ_RANGES_IGNORED, /* malformed or refused: send the whole file */
     NJ_RANGES_OK,
     NJ_RANGES_UNSATISFIABLE, /* 416 */
 };
 
 /*
- * What a Range field asks of `size_bytes` bytes. Ignored are: units other than bytes, bad syntax
- * (RFC 9110 14.2 leaves it to us), more than NJ_RANGES_MAX ranges, and ranges that overlap: so no
- * more is ever sent than the file has, and 200 instead. Of several ranges those that are beyond the
- * end are dropped.
+ * Parses a Range field for a file of `size_bytes` bytes. Ignored are: units other than bytes, bad
+ * syntax (RFC 9110 14.2 allows that), more than NJ_RANGES_MAX ranges, and overlapping ranges. So a
+ * response never has more bytes than the file. Of several ranges those beyond the end are dropped.
  */
 enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
                                       struct nj_ranges *out);
