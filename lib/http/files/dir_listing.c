@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names on their way into HTML, JSON and URLs, where each needs another armour. */
+/* Renders directory listings. Escapes file names as HTML text, as JSON strings (RFC 8259 7) and as
+ * URL segments (RFC 3986 2.3). */
 #include "http/files/dir_listing.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "base/json_string.h"
 #include "http/proto/date.h"
 
-/* Where the page goes: what does not fit is counted only. */
+/* The output buffer. Bytes beyond n_max are counted only. */
 struct sink {
     char *out;
     size_t n, n_max;
@@ -35,7 +36,7 @@ static void put_number(struct sink *s, uint64_t v)
     put_bytes(s, p, (size_t)(end - p));
 }
 
-/* One character as text of HTML; NULL: it stands for itself. */
+/* A character escaped for HTML; NULL: it needs no escape. */
 static const char *html_of(uint32_t c)
 {
     switch (c) {
@@ -78,8 +79,8 @@ static void put_text(struct sink *s, const char *p, bool json)
         put_html(s, text);
 }
 
-/* A name as one segment of a relative URL. Only unreserved bytes stand for themselves (RFC 3986
- * 2.3): so no name is taken for a scheme, a query or markup. */
+/* Writes a name as one segment of a relative URL. All but unreserved bytes are encoded (RFC 3986
+ * 2.3), so that no name is read as a scheme, a query or markup. */
 static void put_href(struct sink *s, const struct nj_listing_entry *e)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -97,7 +98,7 @@ static void put_href(struct sink *s, const struct nj_listing_entry *e)
         put(s, "/");
 }
 
-/* RFC 3339, with a resolution of seconds. */
+/* RFC 3339, with a resolution of one second. */
 static void iso_time(int64_t unix_s, char out[20])
 {
     static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -156,7 +157,7 @@ static void render_json(struct sink *s, const struct nj_listing *l)
     put(s, "\n]}\n");
 }
 
-/* With one decimal, rounded to the nearest, as people say it. */
+/* Writes a size with a binary unit and one decimal, rounded to nearest. */
 static void put_size(struct sink *s, uint64_t n_bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -173,7 +174,7 @@ static void put_size(struct sink *s, uint64_t n_bytes)
         unit++;
     }
     uint64_t whole = n_bytes >> shift, part = n_bytes & ((UINT64_C(1) << shift) - 1);
-    /* The upper 10 bits of the part are plenty for a tenth, and can't overflow. */
+    /* The upper 10 bits of the fraction suffice for one decimal and cannot overflow. */
     tenths = whole * 10 + ((part >> (shift - 10)) * 10 + 512) / 1024;
     put_number(s, tenths / 10);
     put(s, ".");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The contents of a folder as a page for people (HTML) or for programs (JSON). Pure: who reads the
- * folder brings the names, whatever bytes they are of.
+ * Renders the contents of a folder as HTML or as JSON. Pure: the caller provides the names, which
+ * may have any bytes.
  *
  * JSON: {"path":"/iso/","cut":false,"entries":[{"name":"a b","type":"file","size":3,
  *        "mtime":"1994-11-06T08:49:37Z","href":"a%20b"}]}
- * `type` is "file" or "folder"; the size of a folder is null. What is no UTF-8 in a name is shown
- * as U+FFFD; href has every byte, and goes with the folder's own URL.
+ *
+ * `type` is "file" or "folder"; the size of a folder is null. Bytes of a name that are not UTF-8
+ * are shown as U+FFFD. href encodes every byte and is relative to the folder's URL.
  */
 #ifndef NJ_HTTP_FILES_DIR_LISTING_H
 #define NJ_HTTP_FILES_DIR_LISTING_H
@@ -23,20 +24,21 @@ struct nj_listing_entry {
 };
 
 struct nj_listing {
-    const char *path; /* of the folder, without '/' at its ends; "" for the root */
+    const char *path; /* of the folder, without '/' at either end; "" for the root */
     struct nj_listing_entry *entries;
     uint32_t n_entries;
-    bool is_cut; /* there were more */
+    bool is_cut; /* the folder has more entries */
 };
 
-/* May this name stand in a listing? Not what is hidden, nor what no request can name (path.h). */
+/* True if a listing may show this name: not hidden, and a request can name it
+ * (http/proto/path.h). */
 bool nj_listing_shows(const char *name);
 
-/* Folders first, then by name, byte by byte. */
+/* Sorts entries: folders first, then by the bytes of the name. */
 void nj_listing_sort(struct nj_listing *l);
 
-/* Write the page to `out`, as far as it fits. Returns the bytes of the whole page; not terminated.
- */
+/* Writes the page to `out` as far as it fits. Returns the length of the whole page; not
+ * terminated. */
 size_t nj_listing_render(const struct nj_listing *l, bool json, char *out, size_t n_out);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bodies. A chunked body holds at most two chunks: the one being sent and one read ahead, and has
- * at most one READ out, so chunks arrive in order. Nothing is read ahead before a send queue's
- * worth, or half, of the current chunk is gone: a peer that stalls early pins one chunk, not two.
+ * Implements response bodies over memory and over chunks of large files, with adaptive read-ahead.
  *
- * A body that takes little between two rests is slow. It asks for small chunks, and ahead only when
- * a turn or two more would use up the current one: so it holds one small chunk most of the time and
- * two at most, and a turn nearly never finds nothing. It keeps its small chunk while it rests: what
- * it saves to read 32 KiB for every 3 KiB that are sent is worth more than the memory.
+ * A chunked body holds at most two chunks: the one being sent and one read ahead. It has at most
+ * one READ in flight, so chunks arrive in order. It reads ahead only after half of the current
+ * chunk was sent, so that a stalled client pins one chunk, not two.
+ *
+ * A body that sends little between two rests is slow. It requests small chunks, and reads ahead
+ * only when one or two bursts would use up the current one. So it holds one small chunk most of the
+ * time, two at most, and a burst rarely finds none. It keeps its small chunk while it rests:
+ * reading 32 KiB again for every 3 KiB sent costs more than the memory.
  */
 #include "http/files/file_body.h"
 
@@ -17,15 +19,15 @@
 #include "base/attr.h"
 #include "telem/counters.h"
 
-/* Taking no more than this between two rests is slow: such turns make a small chunk last for four,
- * and 4 MiB/s need 500 of them a second. */
+/* A body that sends at most this much between two rests is slow: a small chunk lasts for four such
+ * bursts, and 4 MiB/s need 500 of them a second. */
 #define SLOW_TURN_BYTES (8u * 1024u)
-/* What may be read ahead for one body, in pieces of NJ_CHUNK_BYTES: 2 MiB. At 1 GB/s that is what
- * is sent while a busy disk takes 2 ms for a read. */
+/* Read-ahead limit of one body, in units of NJ_CHUNK_BYTES: 2 MiB. At 1 GB/s that covers a read of
+ * 2 ms by a busy disk. */
 #define AHEAD_MAX       8u
-/* After so many pieces that came in time one less is read ahead, until one comes too late. */
+/* After this many timely chunks the read-ahead shrinks by one, until a chunk is late. */
 #define IN_TIME_MAX     64u
-/* Of these nobody knows yet whether there will be rests. */
+/* Before this many bytes a body is not classified as slow or fast. */
 #define FIRST_BYTES     (4u * NJ_CHUNK_SMALL_BYTES)
 
 struct bytes_body {
@@ -37,21 +39,21 @@ struct bytes_body {
 };
 
 struct chunk_body {
-    struct nj_body body, *face; /* who is woken: itself, or whoever stands in front of it */
+    struct nj_body body, *face; /* `face` is the body to wake: this one or the one that wraps it */
     struct nj__files *files;
     struct nj_object *object;
-    struct nj_chunk *current, *ahead; /* the byte at `next` is in the first one there is */
-    uint64_t next, end;               /* offsets in the object: to be taken next; past the last */
-    uint64_t asked;                   /* bytes asked for until now: how much to ask for */
-    uint64_t rested_at;               /* `next` at the last rest */
-    uint64_t turn_bytes; /* about what it takes between two rests; 0: there were none */
-    uint32_t n_ahead;    /* pieces that the port shall have ready besides `ahead` */
-    uint32_t n_in_time;  /* pieces that came in time since `n_ahead` changed */
+    struct nj_chunk *current, *ahead; /* the first that is not NULL has the byte at `next` */
+    uint64_t next, end;  /* offsets in the object: next byte to send; past the last byte */
+    uint64_t asked;      /* bytes requested so far: selects the chunk size */
+    uint64_t rested_at;  /* `next` at the last rest */
+    uint64_t turn_bytes; /* estimate of bytes sent between two rests; 0: none yet */
+    uint32_t n_ahead;    /* chunks to have ready besides `ahead` */
+    uint32_t n_in_time;  /* timely chunks since `n_ahead` changed */
     const void *client;
     struct nj__job *reading;
     struct nj_list starved;
     bool broke;
-    bool waiting; /* peek showed nothing: wake the waiter */
+    bool waiting; /* peek returned no bytes: wake the waiter */
 };
 
 bool nj__files_init(struct nj__files *f, const struct nj_site_config *config)
@@ -121,7 +123,7 @@ static uint32_t min_u64(uint64_t a, uint64_t b)
     return m < INT_MAX ? (uint32_t)m : INT_MAX;
 }
 
-/* Bytes in memory. */
+/* --- bytes in memory --- */
 
 static int bytes_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 {
@@ -160,7 +162,7 @@ static const struct nj_body_ops bytes_ops = {
     .close = bytes_close,
 };
 
-/* A body over bytes that `ref` keeps alive; takes a reference. NULL: none left. */
+/* Makes a body over bytes that `ref` keeps alive; takes a reference. NULL: none left. */
 static struct nj_body *body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
                                      struct nj_ref *ref)
 {
@@ -172,17 +174,17 @@ static struct nj_body *body_of_bytes(struct nj__files *f, const uint8_t *data, u
     return &b->body;
 }
 
-/* Chunks. */
+/* --- chunks --- */
 
-/* One that takes more than a small chunk without a rest is slow no more. */
+/* A body that sends more than a small chunk without a rest is not slow. */
 static bool is_slow(const struct chunk_body *b)
 {
     return b->turn_bytes > 0 && b->turn_bytes <= SLOW_TURN_BYTES &&
            b->next - b->rested_at <= NJ_CHUNK_SMALL_BYTES;
 }
 
-/* It rests after so many bytes. More than before count by a quarter: the turn may have been late.
- */
+/* Updates the estimate with a burst of `n_bytes`. An increase counts by a quarter: the scheduler
+ * may have been late. */
 static void learn_turn(struct chunk_body *b, uint64_t n_bytes)
 {
     if (b->turn_bytes == 0 || n_bytes < b->turn_bytes)
@@ -191,8 +193,8 @@ static void learn_turn(struct chunk_body *b, uint64_t n_bytes)
         b->turn_bytes += (n_bytes - b->turn_bytes) / 4;
 }
 
-/* The first chunks are small: a peer that opens many streams and takes little of each pins little.
- */
+/* The first chunks are small: a client that opens many streams and reads little of each pins little
+ * memory. */
 static uint32_t next_size(const struct chunk_body *b)
 {
     bool small = b->asked < FIRST_BYTES || is_slow(b);
@@ -216,9 +218,8 @@ static void let_go(struct nj_chunk **c)
     *c = NULL;
 }
 
-/* Ask for what follows the current chunk, if there is more and none is on its way. False: refused.
- * With a port that answers at once, `ahead` is filled in or the body is broken when this returns.
- */
+/* Requests the chunk after the current one, unless one is in flight or none follows. False:
+ * refused. If the job completes at once, `ahead` is set or the body has an error on return. */
 static bool ask(struct chunk_body *b)
 {
     uint64_t offset = b->current ? end_of(b->current) : b->next;
@@ -260,8 +261,8 @@ static void wake(struct chunk_body *b)
     f->wake(b->face->waiter);
 }
 
-/* A piece is here: how many shall be read before they are asked for? One more when the body could
- * have sent, and waited for the disk. A body that its peer or its rate holds up never waits. */
+/* Adapts the read-ahead when a chunk arrives. It grows when the body could have sent but waited for
+ * the disk. A body limited by its client or its rate never waits. */
 static void learn_ahead(struct chunk_body *b, bool was_read)
 {
     bool was_late = was_read && b->waiting && b->asked > FIRST_BYTES && !is_slow(b);
@@ -298,12 +299,11 @@ void nj__body_read_done(struct nj__files *f, struct nj__job *job)
     wake(b);
 }
 
-/* A body is refused only while the port is full. Then a job is due to leave it, to come back or to
- * be kept, and this will be called again. Should none be out, waiting would be for ever: the body
- * breaks. */
+/* A READ is refused only while the queue is full. Then some job will leave the queue, and this
+ * function is called. If no job is in flight it would wait for ever: the body fails instead. */
 void nj__body_retry(struct nj__files *f)
 {
-    if (f->retrying) /* a port that answers at once: the loop below is further up the stack */
+    if (f->retrying) /* a job completed at once: the loop below is further up the stack */
         return;
     f->retrying = true;
     while (!nj_list_empty(&f->starved)) {
@@ -315,7 +315,7 @@ void nj__body_retry(struct nj__files *f)
             continue;
         }
         if (f->jobs_out > 0) {
-            nj_list_push_back(f->starved.next, &b->starved); /* in front of all */
+            nj_list_push_back(f->starved.next, &b->starved); /* at the front */
             break;
         }
         b->broke = true;
@@ -324,7 +324,7 @@ void nj__body_retry(struct nj__files *f)
     f->retrying = false;
 }
 
-/* Nothing to show: get a read going, and see whether a prompt port has answered it already. */
+/* The body has no bytes: request a chunk; it may be there at once. */
 static void ask_or_starve(struct chunk_body *b)
 {
     if (nj_list_linked(&b->starved) || ask(b))
@@ -335,7 +335,7 @@ static void ask_or_starve(struct chunk_body *b)
         b->broke = true;
 }
 
-/* Bytes of the current chunk that are still to be taken. */
+/* Bytes of the current chunk still to be sent. */
 static uint64_t left_of_current(const struct chunk_body *b)
 {
     uint64_t end = end_of(b->current);
@@ -344,7 +344,7 @@ static uint64_t left_of_current(const struct chunk_body *b)
     return (end < b->end ? end : b->end) - b->next;
 }
 
-/* Should the next chunk be on its way? */
+/* True if the next chunk is to be requested. */
 static bool is_time_to_ask(const struct chunk_body *b, uint64_t n_left)
 {
     return n_left <= (is_slow(b) ? b->turn_bytes + SLOW_TURN_BYTES : b->current->n_bytes / 2);
@@ -378,7 +378,7 @@ static void chunk_advance(struct nj_body *body, uint32_t n_bytes)
     NJ_ASSERT(b->current && n_bytes <= n_left);
     n_left -= n_bytes;
     if (is_time_to_ask(b, n_left))
-        (void)ask(b); /* refused: peek will ask again when it matters */
+        (void)ask(b); /* if refused, peek requests it when it is needed */
     b->next += n_bytes;
     if (n_left == 0)
         let_go(&b->current);
@@ -391,8 +391,8 @@ static uint64_t chunk_remaining(const struct nj_body *body)
     return b->end - b->next;
 }
 
-/* A body that has become slow gives back the large chunks of its fast time, and asks for a small
- * one at once, so that the next turn finds it. This happens once, not at each rest. */
+/* A body that became slow releases its large chunks and requests a small one at once, for the next
+ * burst. This happens once, not at each rest. */
 static void chunk_rest(struct nj_body *body)
 {
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
@@ -413,7 +413,7 @@ static void chunk_rest(struct nj_body *body)
     (void)ask(b);
 }
 
-/* The READ that is out. Its result, if there is to be one, goes to nobody. */
+/* Abandons the READ in flight. Its result, if any, is dropped. */
 static void abandon(struct chunk_body *b)
 {
     struct nj__job *job = b->reading;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hash table with chains, and one list in order of use for each of the two kinds of answers. */
+/* Caches the results of file lookups in a chained hash table with two LRU lists, one of files and
+ * one of negative entries. Entries expire after one second. */
 #include "http/files/file_meta_cache.h"
 
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 #include "base/pool.h"
 
 #define N_BUCKETS 1024u
-/* Entries that one call may drop because their time is over: keeps each call short, and still
- * drops twice as fast as one entry per call can be added. */
+/* Expired entries dropped per call: bounds the call's time, and is twice the rate at which entries
+ * can be added. */
 #define SWEEP_MAX 2
 
 struct entry {
@@ -32,7 +33,7 @@ struct kind {
 struct nj_object_table {
     struct nj_pool entries;
     struct kind files, others;
-    uint64_t cost; /* of all files */
+    uint64_t cost; /* sum over all files */
     struct nj_list buckets[N_BUCKETS];
 };
 
@@ -41,7 +42,7 @@ struct nj_object_table *nj_object_table_new(void)
     struct nj_object_table *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    /* One more than the bounds: an entry is added before the bound is restored. */
+    /* One more than the bounds: an entry is added before the bound is enforced. */
     if (!nj_pool_init(&t->entries, sizeof(struct entry),
                       NJ_OBJECT_TABLE_FILES_MAX + NJ_OBJECT_TABLE_OTHERS_MAX + 1)) {
         free(t);
@@ -97,9 +98,9 @@ void nj_object_table_free(struct nj_object_table *t)
     free(t);
 }
 
-/* Let go of objects whose time is over, so that a file nobody asks for is not pinned by us. Looking
- * at the least recently used is enough: if that one is still good, it was put less than a second
- * ago, so every other entry was used within that second. */
+/* Drops expired entries, so that unused files are not pinned. Checking the least recently used
+ * entry suffices: if it is valid, it was stored less than a second ago, so every other entry was
+ * used within that second. */
 static void sweep(struct nj_object_table *t, struct kind *k, nj_ns now)
 {
     for (int i = 0; i < SWEEP_MAX; i++) {
@@ -166,7 +167,7 @@ void nj_object_table_put(struct nj_object_table *t, const struct nj_object_name 
     if (!is_worth_keeping(known->result))
         return;
     e = nj_pool_take(&t->entries);
-    NJ_CHECK(e); /* the bounds below leave one free */
+    NJ_CHECK(e); /* the bounds leave one free */
     e->hash = name->hash;
     e->expires_at = now + NJ_OBJECT_TABLE_TTL;
     e->known = *known;

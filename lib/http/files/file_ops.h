@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The seam between a site, which names files, and whoever may touch a file system: worker
- * threads in the server, a table of byte arrays in the simulator.
+ * The interface between the file server, which names files, and the code that accesses a file
+ * system: worker threads in the server, a table of byte arrays in the simulator. All calls are on
+ * the shard's lcore and never block. A submitted job belongs to the implementation until it
+ * completes or is withdrawn.
  */
 #ifndef NJ_HTTP_FILES_FILE_OPS_H
 #define NJ_HTTP_FILES_FILE_OPS_H
@@ -14,74 +16,74 @@
 #include "base/ref.h"
 #include "sched/task.h"
 
-/* Files up to this size are held whole in memory; larger ones are read in chunks. */
+/* Files up to this size are held in memory entirely; larger ones are read in chunks. */
 #define NJ_OBJECT_WHOLE_MAX  (16u * 1024u * 1024u)
-/* Most bytes of one chunk: so many that one read-ahead hides the worker's latency. */
+/* Largest chunk. One chunk of read-ahead hides the worker's latency. */
 #define NJ_CHUNK_BYTES       (256u * 1024u)
-/* What who takes little at a time asks for: a READ of at most this many bytes never gets more. */
+/* A READ of at most this many bytes returns a chunk of at most this size. */
 #define NJ_CHUNK_SMALL_BYTES (32u * 1024u)
 
-/* One version of one file, immutable and shared by all shards. Made and freed by the port. */
+/* One version of one file, immutable and shared by all shards. Allocated and freed by the
+ * implementation. */
 struct nj_object {
     struct nj_ref ref;
     uint64_t size_bytes;
-    const uint8_t *bytes; /* all of it, or NULL: ask for chunks */
-    int64_t mtime_ns;     /* UNIX time; NJ_OBJECT_NO_TIME for a listing, which is no file */
-    bool is_racy; /* changed so shortly before it was read that mtime_ns may not tell a later
-                   * change: no strong validator can be made of it (RFC 9110 8.8.1) */
+    const uint8_t *bytes; /* all of it, or NULL: read it in chunks */
+    int64_t mtime_ns;     /* UNIX time; NJ_OBJECT_NO_TIME for a listing, which is not a file */
+    bool is_racy; /* modified so shortly before it was read that mtime_ns may miss a later change:
+                     allows only a weak validator (RFC 9110 8.8.1) */
 };
 
 #define NJ_OBJECT_NO_TIME INT64_MIN
 
-/* A piece of a large object, shared by all who read there. Made and freed by the port. */
+/* A part of a large object, shared by all readers. Allocated and freed by the implementation. */
 struct nj_chunk {
     struct nj_ref ref;
     uint32_t n_bytes;
-    uint64_t offset; /* of bytes[0] in the object */
+    uint64_t offset; /* of bytes[0] within the object */
     const uint8_t *bytes;
 };
 
 enum nj_file_op { NJ_FILE_OPEN, NJ_FILE_READ, NJ_FILE_LIST };
 #define NJ_FILE_N_OPS 3
 
-/* Precompressed siblings of a file, name.br and so on: a regular file, not older than it. */
+/* Precompressed siblings of a file (name.br and so on): regular files, not older than it. */
 enum nj_coding { NJ_CODING_BR, NJ_CODING_ZSTD, NJ_CODING_GZIP, NJ_N_CODINGS };
 
 enum nj_file_result {
     NJ_FILE_OK,
-    NJ_FILE_IS_DIR, /* OPEN: a directory; the site decides what that means */
+    NJ_FILE_IS_DIR, /* OPEN: a directory */
     NJ_FILE_ABSENT, /* no such file, or the path leaves the root */
-    NJ_FILE_DENIED, /* permissions */
+    NJ_FILE_DENIED, /* no permission */
     NJ_FILE_NO_MEMORY,
-    NJ_FILE_NO_ROOM, /* OPEN, LIST: not done, its place in the queue is another client's now */
-    NJ_FILE_BUSY,    /* READ, and only inside of the port: another thread reads the same */
-    NJ_FILE_BROKEN,  /* I/O error, or the file changed or shrank since it was opened */
+    NJ_FILE_NO_ROOM, /* OPEN, LIST: not done: another client's job took its place in the queue */
+    NJ_FILE_BUSY,    /* READ, internal to the implementation: another thread reads the same bytes */
+    NJ_FILE_BROKEN,  /* I/O error, or the file changed since it was opened */
 };
 
 struct nj_file_job {
     enum nj_file_op op;
     enum nj_file_result result; /* out */
 
-    char path[NJ_PATH_MAX]; /* OPEN, LIST in: below the root, normalised, no leading '/',
-                             * terminated; LIST: the folder, "" for the root itself */
+    char path[NJ_PATH_MAX]; /* OPEN, LIST in: relative to the root, normalised, without leading '/',
+                               terminated; LIST: the folder, "" for the root */
     bool wants_siblings;    /* OPEN in */
-    uint8_t siblings;       /* OPEN out: bit 1 << enum nj_coding for each there is */
-    bool json;              /* LIST in: as JSON, not as HTML. Its object is held in memory */
+    uint8_t siblings;       /* OPEN out: bit 1 << enum nj_coding of each sibling found */
+    bool json;              /* LIST in: JSON instead of HTML. The object is in memory */
 
-    struct nj_object *object; /* OPEN out: one reference for the asker, or NULL.
-                               * READ in: the job holds a reference of the asker's */
+    struct nj_object *object; /* OPEN out: one reference for the submitter, or NULL. READ in: the
+                                 job holds a reference */
     uint64_t offset;          /* READ in */
-    uint32_t n_bytes;         /* READ in: 1..NJ_CHUNK_BYTES, not past the end; a wish */
-    uint32_t n_ahead;       /* READ in: pieces of NJ_CHUNK_BYTES that it will want soon after ... */
-    uint64_t end;           /* ... READ in: this one, before this offset; also a wish */
-    struct nj_chunk *chunk; /* READ out: one reference for the asker, or NULL. The byte at `offset`
-                             * is in it; it may begin earlier, and end earlier or later */
-    bool was_read;          /* READ in: false; out: it was not in memory when it was asked for */
+    uint32_t n_bytes;         /* READ in: 1..NJ_CHUNK_BYTES, not past the end; a hint */
+    uint32_t n_ahead;       /* READ in: NJ_CHUNK_BYTES units of read-ahead after this one (hint) */
+    uint64_t end;           /* READ in: ... below this offset (hint) */
+    struct nj_chunk *chunk; /* READ out: one reference for the submitter, or NULL. The byte at
+                               `offset` is in it; it may begin earlier, and end earlier or later */
+    bool was_read;          /* READ in: false; out: it had to be read from the file system */
 
-    void
-        *asker; /* the site's; the port only looks: NULL in a READ that nobody waits for any more */
-    const void *client;       /* whose request it is for, as struct nj_task.client */
-    struct nj_file_job *next; /* these are the port's, while it has the job */
+    void *asker; /* READ: the waiting body; NULL: cancelled. The implementation only tests it */
+    const void *client;       /* the client of the request, as struct nj_task.client */
+    struct nj_file_job *next; /* next to lane: the implementation's while it has the job */
     uint64_t seen;
     uint32_t place;
     bool by_reader;
@@ -91,26 +93,24 @@ struct nj_file_job {
 
 struct nj_file_port {
     void *ctx;
-    /* Hand a job over. False: the queue is full, the job stays with the caller. It comes back
-     * through nj_site_file_done() on the same lcore. Never blocks. A READ for which there is no
-     * memory is kept until others let go of chunks, one of what another thread is reading until
-     * that was read, or either until nobody waits for it any more; any failure of a READ is the end
-     * of a body. */
+    /* Submits a job. False: the queue is full, and the caller still owns the job. It completes
+     * through nj_site_file_done() on the same lcore. A READ without memory waits until other chunks
+     * are released; a READ of bytes that another thread is reading waits for that thread. Both end
+     * when `asker` is NULL. Any failure of a READ ends its body. */
     bool (*submit)(void *ctx, struct nj_file_job *job);
-    /* Take up to `n` jobs that are done. For whoever drives the site, who passes them to it. */
+    /* Takes up to `n` completed jobs. The caller passes them to nj_site_file_done(). */
     uint32_t (*poll)(void *ctx, struct nj_file_job **jobs, uint32_t n);
-    /* Does poll() have to be called again and again, for READs that it keeps? NULL: it keeps none.
-     */
+    /* True if poll() must be called repeatedly because READs wait. NULL: none ever wait. */
     bool (*keeps)(void *ctx);
-    /* After poll(): has a job left the queue, to come back, to be kept or withdrawn, since one was
-     * refused? NULL: each that leaves comes back. */
+    /* After poll(): true if a job left the queue (completed, waiting or withdrawn) since one was
+     * refused. NULL: every job that leaves the queue completes. */
     bool (*has_room)(void *ctx);
-    /* Another client wants this OPEN or LIST, too: if it still waits and that gives it an earlier
-     * turn, it is for that client from now on, and job->client says so. NULL: there are no turns.
-     */
+    /* Another client wants the same OPEN or LIST. If the job is still queued and that client's turn
+     * is earlier, the job becomes that client's and job->client is set. NULL: the queue has no
+     * turns. */
     void (*join)(void *ctx, struct nj_file_job *job, const void *client);
-    /* Nobody wants this job any more. True: it had not been begun, and is the caller's again.
-     * False: it comes back. NULL: none can be taken back. */
+    /* Cancels a job. True: not started; the caller owns it. False: it will complete. NULL: jobs
+     * cannot be cancelled. */
     bool (*withdraw)(void *ctx, struct nj_file_job *job);
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the site says: heads of responses, and which body goes with them. */
+/* Sends the file server's responses: evaluates preconditions and ranges, builds the head and
+ * selects the body. Follows RFC 9110 13.2.2, 14 and 15. */
 #include <string.h>
 
 #include "base/attr.h"
@@ -9,10 +10,10 @@
 
 #define ALLOW "GET, HEAD, OPTIONS"
 
-/* Three numbers, and words. */
+/* Three numbers and the fixed text. */
 #define CONTENT_RANGE_MAX (3 * NJ_DIGITS_MAX + 10)
 
-/* A reply with content. */
+/* A response with content, under construction. */
 struct reply {
     struct nj_reply head;
     struct nj_body *body;
@@ -25,7 +26,7 @@ static void add_field(struct reply *r, struct nj_str name, struct nj_str value)
     nj_reply_add(&r->head, name, value);
 }
 
-/* "bytes 0-99/1000", or without a range, "bytes * /1000" (RFC 9110 14.4), at the end of `buf`. */
+/* "bytes 0-99/1000", or without a range "bytes * /1000" (RFC 9110 14.4), at the end of `buf`. */
 static struct nj_str content_range(char buf[CONTENT_RANGE_MAX], const struct nj_range *range,
                                    uint64_t size)
 {
@@ -44,9 +45,9 @@ static struct nj_str content_range(char buf[CONTENT_RANGE_MAX], const struct nj_
     return (struct nj_str){p, (uint32_t)(end - p)};
 }
 
-/* Statuses. */
+/* --- statuses --- */
 
-/* What a status has to come with (RFC 9110 15.5.6, 15.5.17). */
+/* The field that a status requires (RFC 9110 15.5.6, 15.5.17). */
 static struct nj_field what_belongs(const struct nj__asker *who, uint16_t status,
                                     char buf[CONTENT_RANGE_MAX])
 {
@@ -79,7 +80,7 @@ void nj__reply_redirect(const struct nj__asker *who, const char *name)
     nj_reply_error_text(who->txn, 301, (struct nj_field){NJ_STR("location"), {location, n}});
 }
 
-/* RFC 9110 9.3.7. Of the server as a whole or of a file: the same. */
+/* RFC 9110 9.3.7. The same for the server as a whole and for a file. */
 void nj__reply_options(const struct nj__asker *who)
 {
     struct nj_reply r;
@@ -90,7 +91,7 @@ void nj__reply_options(const struct nj__asker *who)
     nj_reply_send(&r, 0, NULL);
 }
 
-/* Objects. */
+/* --- objects --- */
 
 void nj__judge(const struct nj__asker *who, const struct nj_known *known, struct nj__verdict *out)
 {
@@ -107,7 +108,7 @@ void nj__judge(const struct nj__asker *who, const struct nj_known *known, struct
         out->status = v == NJ_VERDICT_FAILED ? 412 : 304;
         return;
     }
-    /* RFC 9110 14.2: ranges are of GET only. A list of a folder has none: each request makes it
+    /* RFC 9110 14.2: ranges apply to GET only. Listings have none: each request renders the listing
      * anew. */
     if (!who->conditions.range.p || who->txn->is_head || who->stage == NJ__STAGE_LIST ||
         !nj_conditions_range_counts(&who->conditions, &out->validators, now_s))
@@ -124,7 +125,7 @@ void nj__judge(const struct nj__asker *who, const struct nj_known *known, struct
     }
 }
 
-/* What 200, 206 and 304 have in common (RFC 9110 15.4.5). */
+/* Fields that 200, 206 and 304 share (RFC 9110 15.4.5). */
 static void add_validity(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                          const struct nj__verdict *v)
 {
@@ -132,15 +133,15 @@ static void add_validity(struct nj_site *site, struct reply *r, const struct nj_
         add_field(r, NJ_STR("etag"), (struct nj_str){v->validators.etag, v->validators.n_etag});
     if (who->stage == NJ__STAGE_LIST)
         add_field(r, NJ_STR("vary"), NJ_STR("accept"));
-    else if (who->siblings) /* also when the client gets none of them (RFC 9110 12.5.5) */
+    else if (who->siblings) /* also when none is selected (RFC 9110 12.5.5) */
         add_field(r, NJ_STR("vary"), NJ_STR("accept-encoding"));
     if (site->cache_control.n_bytes > 0 && who->stage != NJ__STAGE_LIST &&
         !nj_field_find(who->extra, who->n_extra, NJ_STR("cache-control")))
         add_field(r, NJ_STR("cache-control"), site->cache_control);
 }
 
-/* RFC 9110 8.8.2.1: a time of change that is still to come is now. And 15.3.7: whoever sent
- * If-Range knows it. */
+/* RFC 9110 8.8.2.1: a modification time in the future is sent as now. RFC 9110 15.3.7: a client
+ * that sent If-Range knows it. */
 static void add_modified(struct reply *r, const struct nj__asker *who, const struct nj_known *known,
                          uint16_t status)
 {
@@ -154,7 +155,7 @@ static void add_modified(struct reply *r, const struct nj__asker *who, const str
 
 static const char hex_digits[] = "0123456789abcdef";
 
-/* A boundary that nobody can have written into a file: a keyed hash of what is sent. */
+/* A boundary that a file's author cannot predict: a keyed hash of the validators and ranges. */
 static struct nj_str boundary_of(const struct nj_site *site, const struct nj__verdict *v,
                                  char out[NJ_BOUNDARY_MAX])
 {
@@ -184,7 +185,7 @@ static struct nj_str type_of(const struct nj__asker *who, const struct nj_known 
     return who->stage == NJ__STAGE_VARIANT ? who->type : known->type;
 }
 
-/* Several ranges: what else would be the type is that of the parts. False: out of bodies. */
+/* Several ranges: the file's type becomes that of the parts. False: no body is left. */
 static bool begin_parts(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                         const struct nj_known *known, const struct nj__verdict *v)
 {
@@ -204,7 +205,7 @@ static bool begin_parts(struct nj_site *site, struct reply *r, const struct nj__
     return true;
 }
 
-/* The body of one range, or with `range` NULL of all there is. False: out of bodies. */
+/* Makes the body of a range, or of the whole object if `range` is NULL. False: no body is left. */
 static bool make_body(struct nj_site *site, const struct nj__asker *who,
                       const struct nj_known *known, const struct nj_range *range,
                       struct nj_body **body)
@@ -218,7 +219,7 @@ static bool make_body(struct nj_site *site, const struct nj__asker *who,
     return *body != NULL;
 }
 
-/* One range, of 206, or all there is. */
+/* Adds type, length and body of one range (206), or of the whole object. */
 static bool begin_range(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                         const struct nj_known *known, const struct nj_range *range)
 {
@@ -249,9 +250,10 @@ static bool begin_content(struct nj_site *site, struct reply *r, const struct nj
     return begin_range(site, r, who, known, v->status == 206 ? &v->ranges.range[0] : NULL);
 }
 
-/* Replies with 200 and what is known of an object are the same as long as the date is, whoever
- * asks; but a sibling has another head when it is asked for by its own name. The first within a
- * second has no stamp: of most objects it is the only one. A list has other fields. */
+/* A stamp identifies an encoded head. Responses with 200 for an object have equal heads within one
+ * second; a sibling has another head when requested by its own name. The first response within a
+ * second gets no stamp: most objects have no second one. Listings have other fields and no
+ * stamp. */
 static uint64_t stamp_of(struct nj_site *site, const struct nj__asker *who, struct nj_known *known)
 {
     uint64_t *stamp = &known->stamp[who->stage == NJ__STAGE_VARIANT];
@@ -270,11 +272,11 @@ static uint64_t stamp_of(struct nj_site *site, const struct nj__asker *who, stru
     return *stamp;
 }
 
-/* False: out of bodies. */
+/* False: no body is left. */
 static bool reply_built(struct nj_site *site, struct reply *r, const struct nj__asker *who,
                         const struct nj_known *known, const struct nj__verdict *v, uint64_t stamp)
 {
-    const struct nj_field *type = is_of_parts(v) ? type_given(who) : NULL; /* of the parts */
+    const struct nj_field *type = is_of_parts(v) ? type_given(who) : NULL; /* goes into the parts */
 
     nj_reply_begin(&r->head, who->txn, v->status);
     for (const struct nj_field *f = who->extra; f < who->extra + who->n_extra; f++)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a request to what it gets. A request is checked, looked up in the shard's table, and else
- * waits as an exchange for the OPEN of its file; all that ask for one file wait for the same OPEN,
- * which has the best turn that one of their clients has.
- * One thing may lead to another: from a file to its compressed sibling, from a folder without an
- * index to its list, from a failure to the page that goes with it. Each step asks the table first.
+ * Resolves requests to files. A request is checked and looked up in the shard's cache; on a miss it
+ * waits for the OPEN of its file. All requests for one file share one OPEN, which has the earliest
+ * turn of their clients.
+ *
+ * One lookup may lead to another: from a file to its precompressed sibling, from a folder without
+ * an index file to its listing, from an error to its error page. Each step looks in the cache
+ * first. Methods and statuses follow RFC 9110 9.3 and 15.
  */
 #include "http/files/file_server.h"
 
@@ -22,12 +24,12 @@
 
 struct nj_site_wait {
     struct nj_site *site;
-    struct nj__job *job; /* what it waits for, or NULL */
-    struct nj_list link; /* in waiters of the job */
+    struct nj__job *job; /* the job it waits for, or NULL */
+    struct nj_list link; /* in job->waiters */
     struct nj__asker who;
     bool is_answering;
-    bool *gone; /* set when it ends while someone further up the stack knows of it */
-    char asked[NJ_PATH_MAX + NJ__ASKED_BYTES]; /* the bytes of who.query and of fields */
+    bool *gone; /* set when the wait ends while a caller up the stack uses it */
+    char asked[NJ_PATH_MAX + NJ__ASKED_BYTES]; /* bytes of the stored query and fields */
 };
 
 static struct nj_str str(const char *s)
@@ -75,15 +77,17 @@ uint32_t nj_site_jobs_out(const struct nj_site *site)
     return site->files.jobs_out;
 }
 
-/* Names. In the table a folder's list has the folder's name with a '/' behind it, or two when it is
- * JSON: no file is called so. */
+/* --- names --- */
+
+/* A listing's key is the folder's name with '/' appended, or "//" for JSON: no file
+ * has that name */
 
 static struct nj_object_name named(const struct nj_site *site, const char *p, uint32_t n_bytes)
 {
     return (struct nj_object_name){p, n_bytes, nj_hash(&site->config.hash_key, p, n_bytes)};
 }
 
-/* The first `n` bytes of a name, and `more`. */
+/* The first `n` bytes of a name with `more` appended. */
 static struct nj_object_name derived(struct nj_site *site, const struct nj_object_name *name,
                                      uint32_t n, struct nj_str more)
 {
@@ -100,7 +104,7 @@ static bool ends_in(const struct nj_object_name *name, struct nj_str end)
            memcmp(name->p + name->n_bytes - end.n_bytes, end.p, end.n_bytes) == 0;
 }
 
-/* What is compressed already has no compressed sibling. */
+/* A compressed file has no precompressed sibling. */
 static bool may_have_siblings(const struct nj_site *site, const struct nj_object_name *name)
 {
     if (site->options.no_precompressed)
@@ -111,7 +115,7 @@ static bool may_have_siblings(const struct nj_site *site, const struct nj_object
     return true;
 }
 
-/* What a job found out, with what replies say of it. */
+/* Converts a job's result, with the response fields derived from it. */
 static void learn(const struct nj_site *site, const struct nj_file_job *job, uint32_t n_path,
                   struct nj_known *out)
 {
@@ -135,9 +139,9 @@ static void learn(const struct nj_site *site, const struct nj_file_job *job, uin
     memcpy(out->length, p, out->n_length);
 }
 
-/* Waiting. */
+/* --- waiting --- */
 
-enum outcome { REPLIED, WAITS, GONE /* waited, and was answered meanwhile */ };
+enum outcome { REPLIED, WAITS, GONE /* it waited and was answered already */ };
 
 static bool is_job_of(const struct nj__job *job, const struct nj__asker *who,
                       const struct nj_object_name *name)
@@ -220,7 +224,8 @@ static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__
     return x;
 }
 
-/* Let `x` wait for what `name` is. The port may answer at once: then it may be gone already. */
+/* Makes `x` wait for the lookup of `name`. The job may complete at once: then `x` may be freed on
+ * return. */
 static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
                              const struct nj_object_name *name, nj_ns now)
 {
@@ -259,10 +264,10 @@ static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
     return REPLIED;
 }
 
-/* Steps. */
+/* --- steps --- */
 
-/* A failure: on to the page that goes with it, if there is one and it is not what failed. True when
- * *name is to be looked at. */
+/* Handles an error: continues with its error page, if one is configured and it is not what failed.
+ * True: look up *name next. */
 static bool fail(struct nj_site *site, struct nj__asker *who, uint16_t status,
                  struct nj_object_name *name)
 {
@@ -274,7 +279,7 @@ static bool fail(struct nj_site *site, struct nj__asker *who, uint16_t status,
             break;
         who->stage = NJ__STAGE_ERROR;
         who->status = status;
-        who->n_extra = 0; /* they go with what the handler named */
+        who->n_extra = 0; /* they belong to the file that the handler named */
         *name = named(site, path.p, path.n_bytes);
         return true;
     }
@@ -282,7 +287,7 @@ static bool fail(struct nj_site *site, struct nj__asker *who, uint16_t status,
     return false;
 }
 
-/* A folder without an index; its name is that of the index it lacks. */
+/* Continues with the listing of a folder; *name is that of its absent index file. */
 static bool list_folder(struct nj_site *site, struct nj__asker *who, struct nj_object_name *name)
 {
     if (!site->options.listing)
@@ -294,7 +299,7 @@ static bool list_folder(struct nj_site *site, struct nj__asker *who, struct nj_o
     return true;
 }
 
-/* A compressed sibling is not what it was said to be: without it. */
+/* Continues without a sibling that turned out to be unusable. */
 static bool without_sibling(struct nj_site *site, struct nj__asker *who,
                             struct nj_object_name *name)
 {
@@ -342,7 +347,7 @@ static uint16_t status_of(enum nj_file_result result)
 {
     switch (result) {
     case NJ_FILE_ABSENT:
-    case NJ_FILE_IS_DIR: /* it is no index, and no file that a handler may send */
+    case NJ_FILE_IS_DIR: /* neither an index file nor a file a handler may send */
         return 404;
     case NJ_FILE_DENIED:
         return 403;
@@ -357,9 +362,8 @@ static uint16_t status_of(enum nj_file_result result)
     return 500;
 }
 
-/* Make something of what is known of a name. True: *name is to be looked at next; else the request
- * was answered. Each round ends a stage, or takes away one of the codings: there are at most nine.
- */
+/* Acts on a lookup's result. True: look up *name next; false: the request was answered. Each round
+ * ends a stage or excludes one coding, so there are at most nine. */
 static bool step(struct nj_site *site, struct nj__asker *who, struct nj_known *known,
                  struct nj_object_name *name)
 {
@@ -394,7 +398,7 @@ static bool step(struct nj_site *site, struct nj__asker *who, struct nj_known *k
     return fail(site, who, status_of(known->result), name);
 }
 
-/* From a name to an answer, as far as the table knows. */
+/* Resolves a name as far as the cache allows, then waits. */
 static enum outcome resolve(struct nj_site *site, struct nj__asker *who, struct nj_site_wait **x,
                             struct nj_object_name *name, nj_ns now)
 {
@@ -413,9 +417,9 @@ static enum outcome resolve(struct nj_site *site, struct nj__asker *who, struct 
     return wait_for(site, *x, name, now);
 }
 
-/* Requests. */
+/* --- requests --- */
 
-/* It was answered. */
+/* Frees the wait of an answered request. */
 static void leave(struct nj_site_wait *x)
 {
     if (x->gone)
@@ -428,8 +432,8 @@ void nj_site_target(struct nj_site *site, struct nj_str path, struct nj_target *
     nj_target_parse(&site->targets, path, out);
 }
 
-/* Status of a request whose target is none for any method, or 0. A redirect has the query in it,
- * and who waits keeps it: both are bounded. */
+/* Error status of a target that is invalid for any method, or 0. A redirect contains the query and
+ * a wait stores it, so the target is bounded. */
 static uint16_t check_target(const struct nj_request_head *head, const struct nj_target *target)
 {
     if (target->result == NJ_PATH_BAD)
@@ -438,7 +442,7 @@ static uint16_t check_target(const struct nj_request_head *head, const struct nj
     return too_long ? 414 : 0;
 }
 
-/* What is wrong with a request, or 0: then *who and *name are what it asks for. */
+/* Error status of a request, or 0: then its fields are parsed and *name is set. */
 static uint16_t check_request(struct nj_site *site, const struct nj_request_head *head,
                               const struct nj_target *target, struct nj__asker *who,
                               struct nj_object_name *name)
@@ -446,7 +450,7 @@ static uint16_t check_request(struct nj_site *site, const struct nj_request_head
     uint16_t status = check_target(head, target);
 
     if (!who->txn->is_head && !nj_str_eq(head->method, NJ_STR("GET")))
-        return status && head->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to be bad */
+        return status && head->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to reject */
     if (status)
         return status;
     if (target->result == NJ_PATH_HIDDEN)
@@ -459,8 +463,8 @@ static uint16_t check_request(struct nj_site *site, const struct nj_request_head
     return 0;
 }
 
-/* OPTIONS tells what can be done with any file, not which there are: 204, unless the target is bad.
- */
+/* OPTIONS describes what is possible with any file, not which exist: 204, unless the target is
+ * invalid. */
 static uint16_t check_options(const struct nj_request_head *head, const struct nj_target *target)
 {
     uint16_t status = nj_str_eq(head->path, NJ_STR("*")) ? 0 : check_target(head, target);
@@ -512,11 +516,11 @@ void nj_site_cancel(struct nj_site_wait *x)
     struct nj_site *site = x->site;
     struct nj__job *job = x->job;
 
-    if (x->is_answering) /* its reply runs right now and frees it afterwards */
+    if (x->is_answering) /* its response is being sent, which frees it */
         return;
     nj_list_del(&x->link);
     nj_pool_put(&site->exchanges, x);
-    /* Once it is off the table it is home, and its waiters are being answered. */
+    /* Once unlinked the job has completed, and its waiters are being answered. */
     if (!job || !nj_list_linked(&job->pending) || !nj_list_empty(&job->waiters) ||
         !nj__job_withdraw(&site->files, job))
         return;
@@ -524,7 +528,7 @@ void nj_site_cancel(struct nj_site_wait *x)
     nj__job_put(&site->files, job);
 }
 
-/* Completions. */
+/* --- completions --- */
 
 static void answer(struct nj_site_wait *x, struct nj_known *known,
                    const struct nj_object_name *asked, nj_ns now)
@@ -552,8 +556,8 @@ static void refuse(struct nj_list *refused, struct nj_site_wait *x)
     nj_list_push_back(refused, &x->link);
 }
 
-/* It gave its place to another client's. Those of its client get 503; for the others it is asked
- * for again, as the first one's. */
+/* The job was displaced by another client's. Requests of its own client get 503; for the others it
+ * is submitted as the first one's. */
 static void ask_for_others(struct nj_site *site, struct nj__job *job, nj_ns now)
 {
     struct nj_list refused, others;
@@ -601,7 +605,7 @@ static void open_done(struct nj_site *site, struct nj__job *job, nj_ns now)
         name.n_bytes += 1 + job->file.json;
     }
     learn(site, &job->file, job->n_path, &known);
-    /* Off the table first: a reply may lead to new requests and cancels of others that wait. */
+    /* Unlink first: a response may lead to new requests, and may cancel others that wait. */
     nj_list_del(&job->pending);
     nj_object_table_put(site->table, &name, &known, now);
     while ((x = pop_waiter(&job->waiters)))

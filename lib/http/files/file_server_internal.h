@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of a site share: file_server.c finds what is asked for, file_response.c says it.
- */
+/* Types shared by the parts of the file server: file_server.c resolves a request to an object,
+ * file_response.c sends the response, request_fields.c parses fields. One lcore only. Each
+ * nj__reply function ends the request. */
 #ifndef NJ_HTTP_FILES_FILE_SERVER_INTERNAL_H
 #define NJ_HTTP_FILES_FILE_SERVER_INTERNAL_H
 
@@ -12,37 +13,37 @@
 #include "http/proto/preconditions.h"
 #include "http/proto/range.h"
 
-/* Buckets of the table of OPENs that are out. */
+/* Hash buckets of pending OPENs. */
 #define NJ__OPENS 256u
 
-/* The fields of a request that the site looks at, together, as far as they are kept while it waits;
- * beyond: 431. Peers send a few hundred bytes at most. */
+/* Limit of the field bytes that are stored while a request waits; beyond: 431. Clients send a few
+ * hundred bytes at most. */
 #define NJ__ASKED_BYTES 4096u
 
-/* What the file that is being asked for is to the request. */
+/* The relation of the file being looked up to the request. */
 enum nj__stage {
-    NJ__STAGE_FILE,    /* what it names */
-    NJ__STAGE_VARIANT, /* that in another coding */
-    NJ__STAGE_LIST,    /* the list of a folder */
-    NJ__STAGE_ERROR,   /* the page that goes with a failure */
+    NJ__STAGE_FILE,    /* the file that the request names */
+    NJ__STAGE_VARIANT, /* its precompressed sibling */
+    NJ__STAGE_LIST,    /* a directory listing */
+    NJ__STAGE_ERROR,   /* the error page of a status */
 };
 
-/* What a reply depends on besides the file. */
+/* Parsed request: all that a response depends on besides the file. */
 struct nj__asker {
     struct nj_txn *txn;
     enum nj__stage stage;
-    bool had_slash;               /* asked for "dir/" */
-    bool json;                    /* wants a list as JSON */
-    bool has_conditions;          /* any of them, or a range */
-    uint8_t siblings;             /* of the file: other codings there are */
-    uint8_t coding;               /* of VARIANT */
-    uint16_t status;              /* of ERROR */
-    uint64_t size_bytes;          /* of ERROR 416: of what was asked for */
-    struct nj_str type;           /* of VARIANT: the file's, without the coding */
-    uint8_t without;              /* codings whose siblings were none */
-    const struct nj_field *extra; /* n_extra fields of a handler, which live as long as txn */
+    bool had_slash;               /* the target was "dir/" */
+    bool json;                    /* prefers a listing as JSON */
+    bool has_conditions;          /* has a precondition or a range */
+    uint8_t siblings;             /* of the file: available codings */
+    uint8_t coding;               /* VARIANT: enum nj_coding */
+    uint16_t status;              /* ERROR: the status */
+    uint64_t size_bytes;          /* ERROR 416: size of the requested file */
+    struct nj_str type;           /* VARIANT: content-type of the uncompressed file */
+    uint8_t without;              /* codings whose siblings turned out to be absent */
+    const struct nj_field *extra; /* n_extra fields of a handler; live as long as txn */
     uint32_t n_extra;
-    struct nj_str accept_encoding; /* looked at only where there is something to choose */
+    struct nj_str accept_encoding; /* parsed only if there are siblings */
     struct nj_str query;
     struct nj_conditions conditions; /* last, and valid only with has_conditions */
 };
@@ -53,23 +54,23 @@ struct nj_site {
     struct nj__files files;
     struct nj_object_table *table;
     struct nj_pool exchanges;
-    uint64_t stamp;                     /* the last that was given */
-    struct nj_str index, cache_control; /* of options */
+    uint64_t stamp;                     /* last stamp issued */
+    struct nj_str index, cache_control; /* from options */
     struct nj_targets targets;
-    /* Of the request at hand; too big for the stack of a deep call. */
-    char name[NJ_PATH_MAX];       /* that follows from it: of another coding, of a list */
-    char joined[NJ__ASKED_BYTES]; /* fields that came in several lines */
+    /* Scratch space of the current request; too big for the stack. */
+    char name[NJ_PATH_MAX];       /* derived name: of a sibling or a listing */
+    char joined[NJ__ASKED_BYTES]; /* joined values of repeated fields */
     struct nj_list opens[NJ__OPENS];
 };
 
-/* Fields that a file depends on. */
+/* Fields that affect the response of a file. */
 #define NJ__CONDITIONS                                                                             \
     (1u << NJ_HEADER_IF_MATCH | 1u << NJ_HEADER_IF_MODIFIED_SINCE |                                \
      1u << NJ_HEADER_IF_NONE_MATCH | 1u << NJ_HEADER_IF_RANGE |                                    \
      1u << NJ_HEADER_IF_UNMODIFIED_SINCE | 1u << NJ_HEADER_RANGE)
 #define NJ__LOOKED_AT (NJ__CONDITIONS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
 
-/* Keep them for `who`. False: there is more of them than we keep. */
+/* Parses these fields. False: they exceed NJ__ASKED_BYTES. */
 bool nj__keep_fields(struct nj_site *site, const struct nj_request_head *head,
                      struct nj__asker *who);
 
@@ -79,27 +80,29 @@ static inline bool nj__read_fields(struct nj_site *site, const struct nj_request
     return !(head->header_set & NJ__LOOKED_AT) || nj__keep_fields(site, head, who);
 }
 
-/* What is to be said of a file: 200, 206, 304, 412 or 416. */
+/* The evaluated response to a request for a file: 200, 206, 304, 412 or 416. */
 struct nj__verdict {
     uint16_t status;
-    struct nj_validators validators; /* of the representation */
-    struct nj_ranges ranges;         /* of 206 */
+    struct nj_validators validators; /* of the selected representation */
+    struct nj_ranges ranges;         /* for 206 */
 };
 
 void nj__judge(const struct nj__asker *who, const struct nj_known *known, struct nj__verdict *out);
 
-/* Replies. Each ends the exchange: nothing that belongs to it may be touched afterwards. */
+/* --- responses --- */
 
-/* An error, with a line of text and what the status has to come with. */
+/* Each ends the request, which must not be touched afterwards. */
+
+/* Sends an error with one line of text and the field that the status requires. */
 void nj__reply_status(const struct nj__asker *who, uint16_t status);
-/* 503: no room for what would have to be remembered. */
+/* Sends 503: no waiting slot, job or body is left. */
 void nj__reply_busy(const struct nj__asker *who);
 void nj__reply_options(const struct nj__asker *who);
 void nj__reply_redirect(const struct nj__asker *who, const char *name);
-/* What nj__judge() said, 200, 206 or 304, of a file or of a list. */
+/* Sends 200, 206 or 304 with a file or a listing, as nj__judge() decided. */
 void nj__reply_object(struct nj_site *site, const struct nj__asker *who, struct nj_known *known,
                       const struct nj__verdict *verdict);
-/* A page that goes with who->status. */
+/* Sends the error page for the request's status. */
 void nj__reply_page(struct nj_site *site, const struct nj__asker *who,
                     const struct nj_known *known);
 

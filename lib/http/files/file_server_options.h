@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an operator may choose about a folder that is served. */
+/* Options of a served folder, set by the operator. Strings live as long as the file server. */
 #ifndef NJ_HTTP_FILES_FILE_SERVER_OPTIONS_H
 #define NJ_HTTP_FILES_FILE_SERVER_OPTIONS_H
 
@@ -8,19 +8,20 @@
 
 #define NJ_ERROR_PAGES_MAX 16u
 
-struct nj_mime_table; /* http/mime.h: extensions of a mime.types file, looked at before our own */
+struct nj_mime_table; /* http/files/mime.h: types of a mime.types file; take precedence over the
+                         built-in ones */
 
-/* Strings live as long as the site. */
+/* One folder's options. */
 struct nj_site_options {
-    const char *index;     /* what "dir/" stands for; NULL: index.html */
-    bool listing;          /* a folder without an index is listed, as HTML or as JSON */
-    bool no_precompressed; /* files are sent as they are, also where name.br, .zst or .gz is */
-    const struct nj_mime_table *mime; /* NULL: our own types only */
-    const char *cache_control;        /* of 200, 206 and 304; NULL: no such field */
+    const char *index;                /* file served for "dir/"; NULL: index.html */
+    bool listing;                     /* list folders without an index file, as HTML or JSON */
+    bool no_precompressed;            /* never send the siblings name.br, .zst and .gz */
+    const struct nj_mime_table *mime; /* NULL: built-in types only */
+    const char *cache_control;        /* value of cache-control in 200, 206 and 304; NULL: none */
     uint32_t n_error_pages;
     struct {
         uint16_t status;  /* 400 to 599 */
-        const char *path; /* of a file below the root, without '/' before it */
+        const char *path; /* of a file relative to the root, without leading '/' */
     } error_page[NJ_ERROR_PAGES_MAX];
 };
 

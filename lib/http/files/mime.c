@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table behind nj_mime_type(): sorted by extension, searched by halves. */
+/* Looks up media types in a built-in table sorted by extension, with a binary search. Types are
+ * those registered by RFC 6838 or in common use. */
 #include "http/files/mime.h"
 
 #include <stdbool.h>
@@ -88,7 +89,7 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-/* A name in a row is terminated, the one that is looked for is not. */
+/* The table's extension is terminated, the one looked for is not. */
 static int compare(struct nj_str ext, const char *row)
 {
     int order = nj_order_nocase(ext.p, row, ext.n_bytes);

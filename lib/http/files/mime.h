@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Media types by file name: our own, and those of a file that an operator gives. */
+/* Media types of files by extension: a built-in table, and an optional one from a mime.types file
+ * (RFC 6838 names). Pure. */
 #ifndef NJ_HTTP_FILES_MIME_H
 #define NJ_HTTP_FILES_MIME_H
 
@@ -8,25 +9,25 @@
 
 #include "base/field.h"
 
-/* Extensions that a table holds: the largest mime.types around have some 2000. */
+/* Most extensions of a table; the largest mime.types files have some 2000. */
 #define NJ_MIME_EXTENSIONS_MAX 16384u
-#define NJ_MIME_NAME_MAX       127u /* bytes of type or subtype (RFC 6838 4.2) */
-#define NJ_MIME_TYPE_MAX       255u /* of all of it, with its parameters */
+#define NJ_MIME_NAME_MAX       127u /* bytes of a type or subtype (RFC 6838 4.2) */
+#define NJ_MIME_TYPE_MAX       255u /* of a media type with its parameters */
 
 struct nj_mime_table;
 
 /*
- * A table of the text of a mime.types file: lines of a type and the extensions it goes with, in any
- * case and without the dot; '#' begins a comment. The last line about an extension counts. A text
- * type without parameters is sent as UTF-8, as our own are. NULL: *line is the first line that is
- * wrong and *why says how; or 0, and memory ran out.
+ * Parses a mime.types file: each line has a type and its extensions, in any case and without the
+ * dot; '#' begins a comment. The last line about an extension wins. A text type without parameters
+ * gets charset=utf-8, as in the built-in table. NULL: *line is the first bad line and *why the
+ * error, a constant string; or *line is 0 and memory was refused.
  */
 struct nj_mime_table *nj_mime_table_read(const char *text, size_t n_bytes, uint32_t *line,
                                          const char **why);
 void nj_mime_table_free(struct nj_mime_table *t);
 
-/* The content-type of a file, by the extension of its name (case ignored): what `own` says (may be
- * NULL), else what we know ourselves. Unknown: application/octet-stream. Lives as long as `own`. */
+/* The content-type of a file by its extension (case ignored): from `own` (may be NULL), else
+ * built-in, else application/octet-stream. Lives as long as `own`. */
 struct nj_str nj_mime_type(const struct nj_mime_table *own, struct nj_str name);
 
 #endif

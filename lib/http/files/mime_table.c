@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mime.types file as a sorted table. All names are one piece of memory behind the rows. */
+/* Parses a mime.types file into a table sorted by extension. All strings are in one allocation.
+ * Tokens follow RFC 9110 5.6.2, names RFC 6838 4.2. */
 #include "http/files/mime_table.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 struct row {
     struct nj_str ext, type;
-    uint32_t line; /* of two about one extension the later counts */
+    uint32_t line; /* of duplicates the later line wins */
 };
 
 struct nj_mime_table {
@@ -22,7 +23,7 @@ struct reader {
     struct nj_mime_table *t;
     uint32_t n_max, line;
     const char *why;
-    char *names; /* the next free byte */
+    char *names; /* next free byte of `t->names` */
 };
 
 static bool is_blank(char c)
@@ -45,7 +46,7 @@ static uint32_t token(struct nj_str s, uint32_t at)
     return n;
 }
 
-/* type "/" subtype, and parameters that hold no blank. */
+/* type "/" subtype, and parameters without blanks. */
 static const char *check_type(struct nj_str s)
 {
     uint32_t n = token(s, 0), m;
@@ -82,7 +83,7 @@ static struct nj_str keep(struct reader *r, struct nj_str s, const char *more)
     return kept;
 }
 
-/* The next word of a line; false at its end. */
+/* Takes the next word of a line. False at its end. */
 static bool next_word(struct nj_str *line, struct nj_str *word)
 {
     while (line->n_bytes > 0 && is_blank(*line->p)) {
@@ -133,7 +134,7 @@ static int by_extension(const void *x, const void *y)
     return order ? order : (a->line < b->line) - (a->line > b->line);
 }
 
-/* Sorted, and of each extension only the first row, which is from the latest line. */
+/* Sorts the rows and keeps the first of each extension, which is from the last line. */
 static void settle(struct nj_mime_table *t)
 {
     uint32_t n = 0;
@@ -145,8 +146,8 @@ static void settle(struct nj_mime_table *t)
     t->n = n;
 }
 
-/* Room for all there can be: each extension is a blank and a byte at least; each line may grow by
- * the name of its charset, and has four bytes ("a/b" and its end). */
+/* Allocates for the worst case: an extension takes two bytes at least; a line takes four ("a/b" and
+ * its end) and may grow by the charset. */
 static struct nj_mime_table *new_table(size_t n_bytes, uint32_t *n_max)
 {
     *n_max =

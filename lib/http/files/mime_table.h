@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What mime.c asks of a table that was read from a file. */
+/* The lookup that mime.c does in a parsed mime.types table. False: no such extension. *type lives
+ * as long as the table. */
 #ifndef NJ_HTTP_FILES_MIME_TABLE_H
 #define NJ_HTTP_FILES_MIME_TABLE_H
 

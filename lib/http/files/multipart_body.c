@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * multipart/byteranges: the texts in front of the ranges, and the one behind them, are written once
- * into one block; the ranges are those of one body that is aimed at one after the other. Nothing of
- * the file is held beyond what that body holds.
+ * Implements multipart/byteranges bodies (RFC 9110 14.6, RFC 2046 5.1.1). All part headers and the
+ * final delimiter are written once into one block. One inner body sends the ranges, one after the
+ * other, so no other part of the file is held.
  */
 #include <string.h>
 
@@ -15,10 +15,10 @@ struct parts_body {
     struct nj_body body;
     struct nj__files *files;
     struct nj_object *object;
-    struct nj_body *inner; /* of range `part` */
+    struct nj_body *inner; /* sends range `part` */
     struct nj_block *text;
     struct nj_ranges ranges;
-    uint32_t ends[NJ_RANGES_MAX + 1]; /* of the texts, in the block */
+    uint32_t ends[NJ_RANGES_MAX + 1]; /* end offsets of the part headers within `text` */
     uint32_t part, taken_of_text;
     uint64_t n_left;
 };
@@ -28,7 +28,9 @@ bool nj__parts_init(struct nj__files *f, uint32_t n_max)
     return nj_pool_init(&f->parts_bodies, sizeof(struct parts_body), n_max);
 }
 
-/* Text. Counted first, then written: with `out` NULL nothing is. */
+/* --- part headers --- */
+
+/* Part headers are written twice: with `out` NULL only counted */
 
 struct writer {
     char *out;
@@ -50,8 +52,8 @@ static void put_number(struct writer *w, uint64_t v)
     put(w, (struct nj_str){p, (uint32_t)(end - p)});
 }
 
-/* RFC 2046 5.1.1: the line break in front of a boundary belongs to it; before the first one there
- * is no need for it. */
+/* RFC 2046 5.1.1: the line break before a boundary belongs to the delimiter; the first needs
+ * none. */
 static void put_texts(struct parts_body *b, struct nj_str type, struct nj_str boundary,
                       struct writer *w)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fields of a request that a file depends on: conditions and ranges (RFC 9110 13, 14), and what
- * the client accepts (RFC 9110 12.5). */
+/* Parses the request fields that affect a file's response: preconditions and ranges (RFC 9110 13,
+ * 14), and content negotiation (RFC 9110 12.5). */
 #include <string.h>
 
 #include "http/files/file_server_internal.h"
 #include "http/proto/negotiate.h"
 
-/* Several lines of one field are one list (RFC 9110 5.3). For a field that is no list that makes
- * nonsense of it, which is ignored like any other. False: there is no room to join them. */
+/* Joins the lines of a repeated field (RFC 9110 5.3). For a field that is no list the result is
+ * malformed and thus ignored. False: no room. */
 static bool join(struct nj_site *site, const struct nj_request_head *head, enum nj_header which,
                  struct nj_str *value, uint32_t *n_joined)
 {

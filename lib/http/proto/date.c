@@ -93,7 +93,9 @@ struct nj_str nj_date_of_now(struct nj_date_of_now *d, int64_t unix_s)
     return (struct nj_str){d->text, NJ_DATE_BYTES};
 }
 
-/* --- parsing --- each step advances or clears `ok` */
+/* --- parsing --- */
+
+/* Each step advances or clears `ok` */
 
 struct scan {
     const char *p, *end;

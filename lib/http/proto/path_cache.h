@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "http/proto/path.h"
 
-/* Entries. A target has exactly one slot. */
+/* Number of slots. A target has exactly one. */
 #define NJ_TARGETS          512u
 /* Longer targets and longer names are parsed each time. */
 #define NJ_TARGET_BYTES_MAX 88u
@@ -33,7 +33,7 @@ struct nj_targets {
     struct nj_target_known known[NJ_TARGETS];
 };
 
-/* `t` must be zeroed; its pages are only touched as entries are used. */
+/* `t` must be zeroed; its pages are only touched as slots are used. */
 void nj_targets_init(struct nj_targets *t, struct nj_str index, const struct nj_hash_key *key);
 
 /* A parsed target. Strings are valid until the next call, and no longer than the target. */
