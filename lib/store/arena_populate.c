@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread that populates blocks of the chunk arena ahead of their use. A semaphore wakes it, and
+ * it works until the arena's high-water mark is reached (madvise(2), MADV_POPULATE_WRITE). */
 #include "store/arena_populate.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@ static void work(struct nj__pages *p)
     for (;;) {
         while (sem_wait(&p->asked) < 0)
             ;
-        /* Cleared before the work: a reader that takes blocks meanwhile posts `asked` again. */
+        /* Cleared first: a reader that takes blocks from here on posts the semaphore again. */
         atomic_store(&p->is_asked, false);
         int rc = -EAGAIN;
         while (!atomic_load(&p->is_stopping) && (rc = nj__chunks_populate(p->chunks)) == 0)

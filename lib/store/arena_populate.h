@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that has the system put pages under memory for pieces a little before it is used. Else
- * the reader would do that, which reads for all shards: in its first read into each block the
- * kernel looks for memory and clears it.
+ * A thread that populates free blocks of the chunk arena (madvise(2), MADV_POPULATE_WRITE) before
+ * they are used. Without it the first read into each block would take page faults on the reader
+ * thread, which serves all shards.
  */
 #ifndef NJ_STORE_ARENA_POPULATE_H
 #define NJ_STORE_ARENA_POPULATE_H
@@ -21,14 +21,14 @@ struct nj__pages {
     bool is_up;
     sem_t asked;
     _Atomic bool is_asked, is_stopping;
-    _Atomic bool is_over; /* the system cannot (Linux before 5.14), or has no memory for it */
+    _Atomic bool is_over; /* populating failed (Linux before 5.14, or no memory): no more attempts */
 };
 
-/* Also of zeroes. Returns 0, or a negative errno. `affinity`: NULL, where its creator may run. */
+/* Start the thread. `affinity` NULL: the creator's affinity. Returns 0 or a negative errno. */
 int nj__pages_start(struct nj__pages *p, struct nj__chunks *c, const cpu_set_t *affinity);
-/* Of what was started or not. */
+/* Stop and join the thread. Does nothing if `p` is zeroed or the start failed. */
 void nj__pages_stop(struct nj__pages *p);
-/* Blocks were taken: see to others, if few are left. One thread; it does not wait. */
+/* Wake the thread if few populated blocks are left. Called by the reader thread; never blocks. */
 void nj__pages_ask(struct nj__pages *p);
 
 #endif

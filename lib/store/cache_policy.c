@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* S3-FIFO eviction (Yang et al., SOSP 2023): two FIFO queues and a ghost table. The ghost table is
+ * set-associative and holds 32-bit fingerprints with the clock of their eviction. */
 #include "store/cache_policy.h"
 
 #include <stddef.h>
@@ -8,7 +10,7 @@
 #include "base/page_alloc.h"
 
 #define PAGE_BYTES 4096u
-#define WAYS       8u /* of a bucket of ghosts */
+#define WAYS       8u /* ghosts in a bucket */
 
 _Static_assert(WAYS * sizeof(struct nj__cache_ghost) == NJ_CACHE_LINE, "a look, a cache line");
 
@@ -50,7 +52,7 @@ static struct nj__cache_ghost *bucket_of(struct nj__cache_policy *p, uint64_t fi
     return &p->ghosts[i * WAYS];
 }
 
-/* The upper half chooses the bucket. */
+/* The tag in a bucket. The upper half of the fingerprint selects the bucket. */
 static uint32_t short_of(uint64_t fingerprint)
 {
     return (uint32_t)fingerprint | 1u;
@@ -61,7 +63,7 @@ static uint32_t age(const struct nj__cache_policy *p, const struct nj__cache_gho
     return g->fingerprint ? p->ghost_clock - g->stamp : UINT32_MAX;
 }
 
-/* It takes the place of the oldest of its bucket. */
+/* Replaces the oldest ghost of the bucket. */
 static void add_ghost(struct nj__cache_policy *p, const struct nj__cache_entry *e)
 {
     struct nj__cache_ghost *oldest = bucket_of(p, e->fingerprint);
@@ -75,7 +77,7 @@ static void add_ghost(struct nj__cache_policy *p, const struct nj__cache_entry *
     p->page_rest = n % PAGE_BYTES;
 }
 
-/* Was it among them? It is no more. */
+/* Remove the ghost of this fingerprint. Returns true if there was one and it has not expired. */
 static bool take_ghost(struct nj__cache_policy *p, uint64_t fingerprint)
 {
     struct nj__cache_ghost *bucket = bucket_of(p, fingerprint);
@@ -146,7 +148,7 @@ void nj__cache_policy_pin(struct nj__cache_policy *p, struct nj__cache_entry *e)
         p->n_pinned_bytes += e->n_bytes;
 }
 
-/* One that is aside comes back to where it was taken from: it is the next to be looked at. */
+/* An entry in `aside` returns to the head of its queue and is the next candidate. */
 void nj__cache_policy_unpin(struct nj__cache_policy *p, struct nj__cache_entry *e)
 {
     NJ_ASSERT(e->is_pinned);
@@ -167,7 +169,7 @@ static struct nj__cache_entry *oldest_of(struct nj__cache_queue_of *q)
                                    : nj_container_of(q->list.next, struct nj__cache_entry, node);
 }
 
-/* The next to be looked at, pinned ones put aside. NULL: there is none. */
+/* The next candidate for eviction, or NULL. Pinned entries on the way move to the list `aside`. */
 static struct nj__cache_entry *next_to_go(struct nj__cache_policy *p)
 {
     for (;;) {
@@ -186,7 +188,7 @@ static struct nj__cache_entry *next_to_go(struct nj__cache_policy *p)
     }
 }
 
-/* An entry that was used stays for another turn. */
+/* Requeue an entry that was used. Returns false if it was not used. */
 static bool stays(struct nj__cache_policy *p, struct nj__cache_entry *e)
 {
     if (e->n_uses == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A buddy system in which eight are one (Knuth, The Art of Computer Programming, volume 1, 2.5). */
+/* A buddy system in which a block splits into eight (Knuth, The Art of Computer Programming, volume
+ * 1, 2.5). Blocks of the largest size also have a state: populated or released. */
 #include "store/chunk_arena.h"
 
 #include <errno.h>
@@ -17,8 +18,8 @@
 
 struct size {
     uint32_t n_bytes;
-    struct nj_list *blocks; /* one for each place of a block: in `free`, while it is free */
-    uint8_t *n_free;        /* of the eight in each block of the next size */
+    struct nj_list *blocks; /* one node for each block; linked in `free` while the block is free */
+    uint8_t *n_free;        /* free siblings in each block of the next size */
     struct nj_list free;
 };
 
@@ -28,11 +29,11 @@ struct nj__arena {
     bool is_huge;
     struct size size[NJ__ARENA_SIZES]; /* smallest first */
     struct nj_list released;           /* free blocks of 256 KiB that have no pages */
-    _Atomic uint32_t n_spare;          /* free ones that have */
-    _Atomic uint32_t n_released;       /* changed with the lock, both */
+    _Atomic uint32_t n_spare;          /* free blocks of 256 KiB that have pages */
+    _Atomic uint32_t n_released;       /* both are written with the lock */
 };
 
-/* Hugepages, if there are enough; not in a core dump, as all of nj_pages_map(). */
+/* Map hugepages, or return NULL. The range is excluded from core dumps, as in nj_pages_map(). */
 static uint8_t *map_huge(uint64_t n_bytes)
 {
     void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
@@ -113,7 +114,7 @@ struct nj__arena *nj__arena_new(uint64_t n_bytes)
         nj__arena_free(a);
         return NULL;
     }
-    for (uint64_t i = 0; i < a->n_bytes / LARGE; i++) /* others get their node when divided */
+    for (uint64_t i = 0; i < a->n_bytes / LARGE; i++) /* smaller sizes get nodes on a split */
         push_released(a, i);
     return a;
 }
@@ -135,7 +136,7 @@ static void push(struct nj__arena *a, uint32_t size, uint64_t i)
     struct size *s = &a->size[size];
     struct nj_list *first = s->free.next;
 
-    nj_list_push_back(first, &s->blocks[i]); /* in front of all: its lines are warm */
+    nj_list_push_back(first, &s->blocks[i]); /* at the front: its lines are in the CPU cache */
     if (size == 2)
         add(&a->n_spare, 1);
     else
@@ -228,7 +229,7 @@ int nj__arena_populate(uint8_t *block)
     return madvise(block, LARGE, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
 }
 
-/* Behind those that were used: their lines are warm. */
+/* At the back: blocks that were used recently are in the CPU cache and come first. */
 void nj__arena_put_populated(struct nj__arena *a, uint8_t *block)
 {
     nj_list_push_back(&a->size[2].free, &a->size[2].blocks[index_of(a, 2, block)]);
