@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads a folder with readdir(3) and sorts its entries for a listing. Symbolic links are resolved
+ * by the rules of file_root.h, as for a request. */
 #include "store/dir_reader.h"
 
 #include <dirent.h>
@@ -10,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What `name` in the open folder is to who asks for it; links are followed as far as they are for a
- * request. False: nothing to show. */
+/* Fill `e` with the metadata of `name` in the open folder. Links are followed as for a request.
+ * Returns false if the entry is not listed. */
 static bool look_at(struct nj__root *r, const char *path, int dir_fd, const char *name,
                     struct nj_listing_entry *e)
 {
@@ -41,7 +43,7 @@ static bool look_at(struct nj__root *r, const char *path, int dir_fd, const char
     return e->name != NULL;
 }
 
-/* 0, or the errno of a folder that can't be read. */
+/* Returns 0 or an errno. */
 static int read_all(struct nj__root *r, const char *path, DIR *dir, struct nj_listing *l)
 {
     uint32_t n_seen = 0;

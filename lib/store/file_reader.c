@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The reader thread: takes READs from the shards' rings, queues them fairly per client, and reads
+ * by io_uring(7). It sleeps in the io_uring when all rings are empty. */
 #include "store/file_reader.h"
 
 #include <errno.h>
@@ -26,23 +28,23 @@
 #include "threads/task_rings.h"
 
 #define BATCH 32u
-/* How often a read is asked for again at once without any progress. */
+/* Retries of a read without progress. */
 #define TRIES 16u
-/* Looks at empty lanes before the thread sleeps: about 2 us. A disk takes longer than any number of
- * looks that costs less than a sleep and its wake-up. */
+/* Polls of empty rings before the thread sleeps: about 2 us. A disk takes longer than any number of
+ * polls that costs less than a sleep and a wakeup. */
 #define LOOKS 50u
-/* What reads past the page cache have to be a multiple of. */
+/* Alignment of direct I/O. */
 #define BLOCK 4096u
 
-/* A read that is under way. */
+/* A read in progress, or a free slot for one. */
 struct flight {
-    struct nj__slot *slot; /* whose READ; NULL: it is ahead of them */
-    struct nj__file *file; /* kept by the job, or by itself */
-    struct nj__fill fill;  /* without a piece while it is free */
+    struct nj__slot *slot; /* the READ that it serves; NULL: readahead */
+    struct nj__file *file; /* referenced by the job; of readahead, by this slot */
+    struct nj__fill fill;  /* fill.piece is NULL in a free slot */
     uint32_t n_got, n_tries;
     nj_ns since;
     bool is_direct, is_put_off;
-    struct flight *next; /* while it is free */
+    struct flight *next; /* in the free list */
 };
 
 struct nj_file_reader {
@@ -56,9 +58,9 @@ struct nj_file_reader {
     int rc; /* of the start */
     _Atomic bool stopping;
     struct nj_file_reader_stats stats;
-    /* The thread's: */
+    /* Owned by the reader thread: */
     struct nj_task_queue waiting; /* by nj__slot.task */
-    struct nj__slot *busy;        /* wait for pieces that are being read */
+    struct nj__slot *busy;        /* READs that wait for a fill by another READ */
     struct flight flights[NJ_FILE_READS_MAX], *free;
     uint32_t n_flights, n_ahead;
     struct nj__lane lanes[];
@@ -90,7 +92,7 @@ bool nj_file_reader_may(const struct nj_file_job *job)
     return f->is_local && nj_load_relaxed(&f->is_settled) && !is_put_off(f);
 }
 
-/* --- home ------------------------------------------------------------------------------------- */
+/* --- completion ------------------------------------------------------------------------------- */
 
 static void go_home(struct nj__slot *s, enum nj_file_result result)
 {
@@ -105,7 +107,7 @@ static void go_home_undone(struct nj__slot *s)
     nj__lane_home(s);
 }
 
-/* Its shard asks for it again at once, and then it is a task of the workers. */
+/* The shard resubmits it at once, to the workers. */
 static void go_to_workers(struct nj_file_reader *r, struct nj__slot *s)
 {
     struct nj_file_job *job = job_of(s);
@@ -126,8 +128,8 @@ static void keep(struct nj_file_reader *r, struct nj__slot *s)
     r->busy = s;
 }
 
-/* Another read has its piece: it waits for the end of that, if that is one of these. What a worker
- * reads ends without a word, so its shard looks for that. */
+/* Another read fills its chunk. If that is a read of this thread, the READ waits here. Workers do
+ * not notify the reader, so a READ that waits for a worker returns to its shard, which polls. */
 static void keep_busy(struct nj_file_reader *r, struct nj__slot *s)
 {
     for (uint32_t i = 0; i < NJ_FILE_READS_MAX; i++)
@@ -140,7 +142,7 @@ static void keep_busy(struct nj_file_reader *r, struct nj__slot *s)
 
 /* --- reads ------------------------------------------------------------------------------------ */
 
-/* Whether the file can be read past the page cache is found out with its first read. */
+/* Direct I/O of the file is probed at its first read. */
 static bool is_direct(const struct nj_file_reader *r, struct nj__file *f)
 {
     struct statx st;
@@ -202,8 +204,8 @@ static struct flight *take_flight(struct nj_file_reader *r, struct nj__slot *s, 
     return x;
 }
 
-/* The next pieces of a body that is about to want them. Readers who wait come first: to them is
- * left what NJ_FILE_READS_AHEAD_MAX does not take. */
+/* Start readahead of the next chunks of a body, with NJ_FILE_READS_AHEAD_MAX reads at most. The
+ * other slots are reserved for READs that wait. */
 static void read_ahead(struct nj_file_reader *r, struct nj__file *f, const struct nj_file_job *job)
 {
     uint64_t offset = (job->offset / NJ_CHUNK_BYTES + 1) * NJ_CHUNK_BYTES;
@@ -221,9 +223,9 @@ static void read_ahead(struct nj_file_reader *r, struct nj__file *f, const struc
     }
 }
 
-/* --- READs come, and their turns -------------------------------------------------------------- */
+/* --- READs: arrival and fair queue ------------------------------------------------------------ */
 
-/* It has come from its lane, or the read that it waited for has ended. */
+/* Process a READ that came from its ring, or whose awaited fill has ended. */
 static void accept(struct nj_file_reader *r, struct nj__slot *s)
 {
     if (is_unwanted(r, s)) {
@@ -234,7 +236,7 @@ static void accept(struct nj_file_reader *r, struct nj__slot *s)
         nj_task_queue_push(&r->waiting, &s->task);
         job_of(s)->was_read = true;
     } else {
-        read_ahead(r, file_of(s), job_of(s)); /* before it goes home, where the job may be freed */
+        read_ahead(r, file_of(s), job_of(s)); /* before completion, which may free the job */
         if (job_of(s)->result == NJ_FILE_BUSY) {
             job_of(s)->was_read = true;
             keep_busy(r, s);
@@ -266,7 +268,7 @@ static bool have_jobs(const struct nj_file_reader *r)
     return false;
 }
 
-/* A read has ended, and with it `seen` of those that wait for it: others stay. */
+/* A fill has ended. READs whose fill counter changed proceed; the others stay in the list. */
 static void look_at_busy(struct nj_file_reader *r)
 {
     struct nj__slot *s = r->busy, *next;
@@ -282,7 +284,7 @@ static void look_at_busy(struct nj_file_reader *r)
     }
 }
 
-/* Its turn has come. */
+/* Start a READ that was taken from the queue. */
 static void begin(struct nj_file_reader *r, struct nj__slot *s)
 {
     struct nj_file_job *job = job_of(s);
@@ -359,14 +361,14 @@ static bool is_of_system(int32_t result)
     return nj__file_lacks_memory(-result) || result == -EINTR;
 }
 
-/* A part of it, or it is to be asked for again, or otherwise. */
+/* Continue after a short read, or retry. Returns false if the read has failed. */
 static bool goes_on(struct nj_file_reader *r, struct flight *x, int32_t result)
 {
     x->n_tries = result > 0 ? 0 : x->n_tries + 1;
     if (x->n_tries > TRIES)
         return false;
     if (x->is_direct && (result == -EINVAL || x->n_got % BLOCK != 0))
-        leave_direct(x->file); /* it cannot, or not the rest, which is not aligned */
+        leave_direct(x->file); /* direct I/O failed, or the rest is not aligned */
     else if (result <= 0 && !is_of_system(result))
         return false;
     submit(r, x);
@@ -405,7 +407,7 @@ static bool reap(struct nj_file_reader *r)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* What cannot be read any more. */
+/* Return all queued READs without running them. */
 static void give_up_waiting(struct nj_file_reader *r)
 {
     struct nj_task *task;
@@ -451,7 +453,7 @@ static void work(struct nj_file_reader *r)
     }
 }
 
-/* On the thread that reads: the ring is its own. */
+/* Called on the reader thread, which owns the io_uring. */
 static int open_ring(struct nj_file_reader *r)
 {
     struct nj__arena_memory memory = nj__arena_memory(r->chunks->arena);
@@ -486,7 +488,7 @@ static void wait_for(sem_t *s)
         ;
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------- */
 
 static void ask(struct nj__lane *l)
 {

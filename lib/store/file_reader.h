@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reader: one thread that does the READs of all shards for a store, by io_uring.
+ * The reader: one thread that performs the READs of all shards for a store, by io_uring(7).
  *
- * A READ whose piece is in memory goes home at once, whatever the disk does. The others wait for
- * the disk, where clients take turns (sched/task_queue.h): at most NJ_FILE_READS_MAX are under way,
- * of which one client has at most NJ_FILE_READS_CLIENT_MAX. A READ of a piece that is being read
- * joins that one. Where the disk has nothing else to do, pieces are read that a body is about to
- * ask for (struct nj_file_job.n_ahead).
+ * A READ whose chunk is in memory completes at once. Other READs enter a queue that is fair between
+ * clients (sched/task_queue.h). At most NJ_FILE_READS_MAX reads are in progress, and at most
+ * NJ_FILE_READS_CLIENT_MAX of one client. A READ of a chunk that is being filled waits for that
+ * fill. Free capacity is used for readahead (struct nj_file_job.n_ahead).
  *
- * The thread itself never waits for a disk. Where it might, in a file system of another machine, or
- * where a file was changed just before it was opened, READs are tasks of the workers
- * (nj_file_reader_may()). So are those that the system has had no memory for several times: workers
- * may wait until there is some. Files whose last reference it finds put are closed by others
- * (nj_file_store_bury()).
+ * The thread never blocks on a disk. READs that might block are tasks of the workers: files on
+ * network file systems, files changed just before they were opened (nj_file_reader_may()), and
+ * READs that failed repeatedly for lack of kernel memory. The thread closes no files:
+ * nj_file_store_bury() on other threads does.
  */
 #ifndef NJ_STORE_FILE_READER_H
 #define NJ_STORE_FILE_READER_H
@@ -41,30 +39,32 @@ struct nj_file_reader_config {
 
 struct nj_file_reader;
 
-/* Returns 0, or a negative errno: the kernel has no io_uring, or does not let us. */
+/* Returns 0 or a negative errno: the kernel lacks io_uring or denies it. */
 int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_file_reader **out);
-/* For one thread. Its tasks are those of struct nj_file_job, of op READ. */
+/* The port of one shard, for one thread. Its tasks are the `task` of a struct nj_file_job with op
+ * READ. */
 struct nj_task_port nj_file_reader_port(struct nj_file_reader *r, uint32_t shard);
-/* May this READ be done here? Any thread. */
+/* Can the reader do this READ without blocking? Any thread. */
 bool nj_file_reader_may(const struct nj_file_job *job);
 
-/* No READ is begun any more; waits until those under way have ended. Returns how many have not: the
- * port's polls give back the others; the thread itself counts as one. */
+/* Stop: start no more READs and wait up to `wait_ms` for those in progress. Polls of the ports
+ * return the others. Returns the number of reads still in progress plus one for the thread, or 0.
+ */
 uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms);
-/* After stop returned 0 and all was polled; without a thread, when no read is under way and all was
- * polled. NULL is fine. */
+/* Call after stop returned 0 (with `no_thread`: no read is in progress) and all ports were polled
+ * empty. NULL is allowed. */
 void nj_file_reader_free(struct nj_file_reader *r);
 
-/* Of one without a thread: what the thread does again and again. False: there was nothing to do; it
- * has to be called when nj__ring_wake() was, or a read has ended. */
+/* With `no_thread`: one iteration of the thread's loop. Returns false if it was idle. Call it again
+ * after nj__ring_wake() or the end of a read. */
 bool nj__file_reader_step(struct nj_file_reader *r);
 
 struct nj_file_reader_stats {
-    _Atomic uint32_t n_under_way, n_waiting; /* reads; READs that wait for their turn */
-    _Atomic uint64_t n_failed;               /* reads that the system could not do */
-    _Atomic uint64_t n_put_off;              /* that it had no memory for: a worker's now */
-    _Atomic uint64_t direct_bytes;           /* that were read past the page cache */
-    struct nj_histogram took;                /* from the begin of a read to its end */
+    _Atomic uint32_t n_under_way, n_waiting; /* reads in progress; READs in the queue */
+    _Atomic uint64_t n_failed;               /* reads that failed */
+    _Atomic uint64_t n_put_off;              /* passed to workers: no kernel memory */
+    _Atomic uint64_t direct_bytes;           /* read by direct I/O */
+    struct nj_histogram took;                /* duration of a read in ns */
 };
 /* Any thread. */
 const struct nj_file_reader_stats *nj_file_reader_stats(const struct nj_file_reader *r);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Compares the size of the file cache with MemAvailable of proc_meminfo(5) and memory.max of cgroup
+ * v2. The advice suggests a --cache that fits. */
 #include "store/memory_check.h"
 
 #include <limits.h>
@@ -9,7 +11,7 @@
 
 #define KIB   ((uint64_t)1024)
 #define MIB   (1024 * KIB)
-/* What is advised leaves one part in so many of what is available to others. */
+/* The advised size leaves this fraction (1/N) of the available memory to others. */
 #define LEAVE 8u
 
 static void read_meminfo(const char *root, struct nj_file_memory *m)

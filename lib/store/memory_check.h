@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether the machine has the memory that files may take. */
+/* Checks whether the machine has enough memory for the file cache. */
 #ifndef NJ_STORE_MEMORY_CHECK_H
 #define NJ_STORE_MEMORY_CHECK_H
 
@@ -13,11 +13,11 @@ struct nj_file_memory {
     uint64_t group_max; /* what the process's control group may have (cgroup v2, memory.max) */
 };
 
-/* `root`: of the files of the kernel, "" for /proc and /sys. */
+/* `root` is the prefix of /proc and /sys: "", or a folder in tests. */
 struct nj_file_memory nj_file_memory_read(const char *root);
 
-/* A sentence in `out` for who asked for `cache_bytes` where that is more than there is; else "".
- * `is_huge`: pieces lie in hugepages. Pure. */
+/* Write a warning for the operator into `out` if `cache_bytes` exceeds the available memory, else
+ * "". `is_huge`: chunks lie in hugepages. Pure. */
 void nj_file_memory_advice(const struct nj_file_memory *m, uint64_t cache_bytes, bool is_huge,
                            char *out, size_t n_out);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Splits the process's descriptors (RLIMIT_NOFILE, getrlimit(2)) between large files and all other
+ * uses. The limit is read on each call, since it may change. */
 #include "store/open_files.h"
 
 #include <sys/resource.h>
@@ -8,8 +10,8 @@
 /* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
  * holds up to NJ__ROOT_DEPTH_MAX folders), lists of folders, the policy, the log and telemetry. */
 #define SPARE           96u
-/* And for each further thread, which may be stuck with what it has: a file, a folder and an entry
- * of it, and one that takes the place of another; where links are walked over, that walk, too. */
+/* For each further thread, which may block while it holds descriptors: a file, a folder, an entry
+ * of the folder, and a duplicate. A walk over links adds its own. */
 #define SPARE_OF_THREAD 4u
 
 uint32_t nj__fds_spare(const struct nj_file_store_options *o)
@@ -20,7 +22,7 @@ uint32_t nj__fds_spare(const struct nj_file_store_options *o)
     return SPARE + n_further * (SPARE_OF_THREAD + n_walk);
 }
 
-/* Descriptors below which large files have theirs. */
+/* The descriptor number below which large files may have descriptors. */
 static rlim_t n_for_files(uint32_t n_spare)
 {
     struct rlimit limit;
@@ -30,7 +32,7 @@ static rlim_t n_for_files(uint32_t n_spare)
     return limit.rlim_cur - (limit.rlim_cur / 4 < n_spare ? limit.rlim_cur / 4 : n_spare);
 }
 
-/* The lowest free one is given out: so many are in use as its number says. */
+/* open(2) returns the lowest free descriptor, so its number tells how many are in use. */
 bool nj__fds_is_spare(int fd, uint32_t n_spare)
 {
     return (rlim_t)fd >= n_for_files(n_spare);

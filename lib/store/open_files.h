@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many of the process's descriptors large files may have, which are open while they are kept or
- * read. Any thread. */
+/* The share of the process's descriptors that large files may use. Large files are open while they
+ * are cached or read. Any thread may call. */
 #ifndef NJ_STORE_OPEN_FILES_H
 #define NJ_STORE_OPEN_FILES_H
 
@@ -9,15 +9,17 @@
 
 #include "store/file_store.h"
 
-/* Of the descriptors that large files may have, one part in so many is left to files that are read
- * and not kept, and to those that wait for their close(2). */
+/* This fraction (1/N) of the descriptors for large files is reserved for files that are not cached
+ * and for files that wait for close(2). */
 #define NJ__FDS_NOT_KEPT 8u
 
-/* Descriptors that large files leave to others. */
+/* Descriptors reserved for other uses than large files. */
 uint32_t nj__fds_spare(const struct nj_file_store_options *o);
-/* Is `fd` one of the last `n_spare`? Of the limit as it is now a quarter is the most. */
+/* Is `fd` among the last `n_spare` below the current limit? At most a quarter of the limit counts
+ * as reserved. */
 bool nj__fds_is_spare(int fd, uint32_t n_spare);
-/* Large files that are kept open, unless more of them are being read, by the limit as it is now. */
+/* Upper bound of cached large files under the current limit. More may be open while they are read.
+ */
 uint32_t nj__fds_kept_max(uint32_t n_spare);
 
 #endif

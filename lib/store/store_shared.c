@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The lock, the budget and deferred freeing of a file store. Threads that drop a last reference
+ * push the object on a lock-free stack; later steps unlink it under the lock and free it outside.
+ */
 #include "store/store_shared.h"
 
 #include "base/assert.h"
