@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pieces are counted as lent from when they are handed out until they were buried, after their last
- * reference was put. Then they are idle and can be lent again. A piece can be found while it is
- * being filled, so that it is read once; it is lent to the thread that fills it.
+ * A hash table of chunks with an S3-FIFO budget (cache_policy.h). A chunk counts as lent from its
+ * first reference until the deferred free of its last one has run; then it is idle. A chunk can be
+ * found during its fill, so that it is read once; until the end of the fill only the filling thread
+ * references it.
  *
- * A piece that was read ahead is pinned while it is idle, too, until it is lent for the first time:
- * evicted before that, it would be read twice.
+ * An idle readahead chunk stays pinned until its first use: evicted before, it would be read twice.
  */
 #include "store/chunk_cache.h"
 
@@ -23,16 +23,16 @@ struct piece {
     struct nj_chunk chunk;
     struct nj__grave grave;
     struct nj__chunks *chunks;
-    struct nj_list chain; /* in its bucket, while it can be found */
+    struct nj_list chain; /* in its bucket; unlinked: it cannot be found */
     struct nj_list of_file;
-    struct nj__cached cached; /* pinned while it is lent, or in the list `ahead` */
-    struct nj_list ahead;     /* until it is lent for the first time, if it was read ahead */
-    uint32_t since_s;         /* when that was, in c->now_s */
-    struct nj__file *file;    /* NULL: can't be found any more */
+    struct nj__cached cached; /* pinned while lent or in the readahead list */
+    struct nj_list ahead;     /* node of the readahead list, until the first use */
+    uint32_t since_s;         /* c->now_s when it entered that list */
+    struct nj__file *file;    /* NULL: it cannot be found */
     uint32_t n_room;
     uint32_t place; /* its bucket */
     bool is_filling;
-    bool is_idle;   /* nobody holds it */
+    bool is_idle;   /* it has no references */
     bool is_used;   /* it was lent to a reader */
     uint8_t *bytes; /* of the arena */
 };
@@ -73,7 +73,7 @@ static void free_memory(struct nj__grave *g)
     free(nj_container_of(g, struct piece, grave));
 }
 
-/* It can't be found any more. */
+/* Unlink the chunk from the table and its file: it cannot be found any more. */
 static void leave_file(struct piece *p)
 {
     struct nj__file *f = p->file;
@@ -90,7 +90,7 @@ static void count_ahead(struct nj__chunks *c, int64_t by)
     nj__file_stat_add(&c->shared->stats.ahead_bytes, by);
 }
 
-/* There is room for one more. */
+/* Is there budget for one more readahead chunk? */
 static bool may_enter_ahead(const struct nj__chunks *c)
 {
     uint64_t n = nj_load_relaxed(&c->shared->stats.ahead_bytes);
@@ -104,7 +104,7 @@ static void enter_ahead(struct nj__chunks *c, struct piece *p)
     count_ahead(c, p->n_room);
 }
 
-/* It was lent, or has waited for that for too long, or is to be freed. */
+/* The chunk was used for the first time, has expired, or is about to be freed. */
 static void leave_ahead(struct nj__chunks *c, struct piece *p)
 {
     if (!nj_list_linked(&p->ahead))
@@ -139,8 +139,8 @@ static void evict(struct nj__cached *cached)
     free_piece(nj_container_of(cached, struct piece, cached));
 }
 
-/* Lent pieces may take more than the budget. The policy then evicts a piece as soon as its last
- * reader has returned it. */
+/* Lent chunks may exceed the budget. The policy then evicts a chunk right after its last reference
+ * is dropped. */
 static void bury_piece(struct nj__grave *g)
 {
     struct piece *p = nj_container_of(g, struct piece, grave);
@@ -156,7 +156,7 @@ static void bury_piece(struct nj__grave *g)
     nj__shared_make_room(c->shared, 0);
 }
 
-/* On whatever thread had the last reference: no system call here. */
+/* Runs on any thread, lcores included: no system calls. */
 static void last_of_piece(struct nj_ref *ref)
 {
     struct nj_chunk *chunk = nj_container_of(ref, struct nj_chunk, ref);
@@ -165,7 +165,7 @@ static void last_of_piece(struct nj_ref *ref)
     nj__shared_push(p->chunks->shared, &p->grave);
 }
 
-/* Who holds it goes on. */
+/* Existing references stay valid. */
 static void forget(struct piece *p)
 {
     if (p->is_idle)
@@ -187,7 +187,7 @@ void nj__chunks_clear(struct nj__chunks *c)
             forget(nj_container_of(c->buckets[i].next, struct piece, chain));
 }
 
-/* The bucket of a piece. */
+/* Bucket of a chunk. */
 static uint32_t place_of(const struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
                          uint32_t n_room)
 {
@@ -213,7 +213,7 @@ static struct piece *find(struct nj__chunks *c, const struct nj__file *f, uint64
     return NULL;
 }
 
-/* One more reference to what someone may be about to let go of for good. */
+/* Take a reference unless the count is zero (kref_get_unless_zero() of Linux). */
 static bool take_if_held(struct nj_ref *r)
 {
     uint32_t n = nj_load_relaxed(&r->n);
@@ -225,11 +225,11 @@ static bool take_if_held(struct nj_ref *r)
     return false;
 }
 
-/* False: it is on its way to be buried. */
+/* Returns false if its last reference was dropped and the deferred free is pending. */
 static bool lend(struct piece *p)
 {
     if (p->is_filling)
-        return true; /* so far it is lent to its reader alone */
+        return true; /* only the filling thread references it */
     if (!p->is_idle)
         return take_if_held(&p->chunk.ref);
     leave_ahead(p->chunks, p);
@@ -240,7 +240,7 @@ static bool lend(struct piece *p)
     return true;
 }
 
-/* The piece that is there, lent to the caller unless it is_filling. */
+/* Find a chunk and reference it for the caller, unless it is being filled. */
 static struct piece *find_and_lend(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
                                    uint32_t n_room)
 {
@@ -248,12 +248,12 @@ static struct piece *find_and_lend(struct nj__chunks *c, const struct nj__file *
 
     if (!p || lend(p))
         return p;
-    /* Nobody holds it, and it has not been buried. */
+    /* It has no references, and its deferred free is pending. */
     nj__shared_bury(c->shared);
     p = find(c, f, offset, n_room);
     if (!p || lend(p))
         return p;
-    forget(p); /* whoever put it last has not even reached the graveyard */
+    forget(p); /* the thread that dropped it has not queued it yet */
     return NULL;
 }
 
@@ -262,7 +262,7 @@ static uint32_t wish_of(const struct nj_file_job *job)
     return job->n_bytes > NJ_CHUNK_SMALL_BYTES ? NJ_CHUNK_BYTES : NJ_CHUNK_SMALL_BYTES;
 }
 
-/* The size of a new piece for who would like one of `wish`. */
+/* The size of a new chunk, given the size that the READ prefers. */
 static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
 {
     uint32_t most = NJ__CHUNK_TINY_BYTES;
@@ -274,11 +274,11 @@ static uint32_t room_for(const struct nj__chunks *c, uint32_t wish)
     return wish < most ? wish : most;
 }
 
-/* What is lent may lie so that no large block is free, and is not after so many evictions more:
- * then a smaller one has to do. */
+/* Lent chunks may fragment the arena. After this number of evictions without a free large block, a
+ * smaller size is tried. */
 #define EVICTIONS_MAX 8u
 
-/* Readers come before what nobody has asked for yet. False: there is none of that. */
+/* READs take precedence over unused readahead. Returns false if there is none. */
 static bool evict_ahead(struct nj__chunks *c)
 {
     for (struct nj_list *l = c->ahead.next; l != &c->ahead; l = l->next) {
@@ -292,7 +292,7 @@ static bool evict_ahead(struct nj__chunks *c)
     return false;
 }
 
-/* Memory for a piece, in place of what nobody holds. */
+/* Allocate memory for a chunk, evicting idle entries. */
 static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
 {
     uint64_t most = c->shared->policy.n_bytes_max;
@@ -303,7 +303,7 @@ static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
         return NULL;
     nj__shared_make_room(c->shared, n_room < most ? n_room : most);
     uint8_t *bytes = nj__arena_take(c->arena, n_room);
-    bool is_tiny = n_room == NJ__CHUNK_TINY_BYTES; /* that is in any piece */
+    bool is_tiny = n_room == NJ__CHUNK_TINY_BYTES; /* fits in any evicted chunk */
     for (uint32_t i = 0; !bytes && (is_tiny || i < EVICTIONS_MAX); i++) {
         if (!nj__shared_evict_one(c->shared) && !evict_ahead(c))
             break;
@@ -312,7 +312,7 @@ static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
     return bytes;
 }
 
-/* A piece of the file at `offset`, lent to the caller, with nothing in it and not to be found. */
+/* An empty chunk of the file at `offset`, referenced by the caller and not in the table yet. */
 static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, uint64_t offset,
                                uint32_t n_room, uint8_t *bytes)
 {
@@ -343,7 +343,7 @@ static struct piece *new_piece(struct nj__chunks *c, const struct nj__file *f, u
     return p;
 }
 
-/* Of the piece, whenever its file is opened. */
+/* Identity of the chunk, stable when its file is opened again. */
 static uint64_t fingerprint(const struct nj__chunks *c, const struct nj__file *f,
                             const struct piece *p)
 {
@@ -365,7 +365,7 @@ static void publish(struct nj__chunks *c, struct nj__file *f, struct piece *p)
     nj__cache_policy_add(policy, &p->cached.entry, fingerprint(c, f, p), p->n_room);
 }
 
-/* A small piece that lies in a larger one which is here needs no system call: that one, lent. */
+/* A cached larger chunk that contains the new one, referenced; its bytes are copied, not read. */
 static struct piece *lend_larger(struct nj__chunks *c, const struct nj__file *f,
                                  const struct piece *p)
 {
@@ -379,7 +379,7 @@ static struct piece *lend_larger(struct nj__chunks *c, const struct nj__file *f,
     return NULL;
 }
 
-/* Where a reader of `job` finds its piece: of the size that it wishes, or smaller. */
+/* Find a chunk for the READ: of the preferred size, or smaller. */
 static struct piece *look(struct nj__chunks *c, const struct nj__file *f,
                           const struct nj_file_job *job)
 {
@@ -391,8 +391,7 @@ static struct piece *look(struct nj__chunks *c, const struct nj__file *f,
     return NULL;
 }
 
-/* With the lock: a piece that is here goes into the job, and one that is being filled is noted
- * there. */
+/* With the lock: give the chunk to the job, or BUSY if it is being filled. */
 static enum nj_file_result lend_to(struct nj__chunks *c, struct nj_file_job *job, struct piece *p)
 {
     struct nj_file_store_stats *stats = &c->shared->stats;
@@ -434,8 +433,7 @@ static void set_fill(struct nj__fill *fill, struct piece *p, struct piece *from)
     };
 }
 
-/* With the lock: a piece that is here goes into the job; else one has to be filled, or there is no
- * piece. */
+/* With the lock: give a cached chunk to the job, or start a fill, or fail. */
 static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *f,
                                          struct nj_file_job *job, struct nj__fill *fill)
 {
@@ -456,7 +454,7 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
         return no_memory(c, job);
     p = new_piece(c, f, job->offset, n_room, bytes);
     if (!p)
-        return NJ_FILE_BROKEN; /* nobody could say when there is memory */
+        return NJ_FILE_BROKEN; /* no event would tell when memory is free */
     struct piece *from = lend_larger(c, f, p);
     nj__file_stat_add(from ? &stats->chunk_hits : &stats->reads, 1);
     nj__file_stat_add(&stats->read_bytes, from ? 0 : p->chunk.n_bytes);
@@ -485,7 +483,7 @@ enum nj_file_result nj__chunks_begin(struct nj__chunks *c, struct nj__file *f,
     return r;
 }
 
-/* Those who wanted the piece meanwhile come again. */
+/* READs that got BUSY see the fill counter change and retry. */
 enum nj_file_result nj__chunks_end(struct nj__chunks *c, const struct nj__fill *fill, bool ok,
                                    struct nj_file_job *job)
 {
@@ -514,7 +512,7 @@ void nj__chunks_copy(const struct nj__fill *fill)
     memcpy(fill->out, from->bytes + (fill->offset - from->chunk.offset), fill->n_bytes);
 }
 
-/* Only what is free anyway is used, or held by nobody: readers come first. */
+/* Readahead uses only free or idle memory. */
 static struct piece *new_ahead(struct nj__chunks *c, const struct nj__file *f, uint64_t offset)
 {
     if (f->has_changed || room_for(c, NJ_CHUNK_BYTES) < NJ_CHUNK_BYTES || !may_enter_ahead(c))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache by path, and the identity of a file. */
+/* The file cache: a hash table by path, and lists for the eviction of open files (CLOCK). File
+ * identity is device, inode, size, mtime and ctime of stat(2). */
 #include "store/file_cache.h"
 
 #include <stdlib.h>
@@ -61,7 +62,7 @@ struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
     return NULL;
 }
 
-/* Memory that a small file pins, whole pages: this also bounds the number of tiny files. */
+/* Memory of a small file in whole pages. Rounding up bounds the number of tiny files. */
 static uint64_t cost_of(const struct nj__file *f, size_t n_path)
 {
     return (f->object.size_bytes + sizeof *f + n_path + 4095) / 4096 * 4096;
@@ -82,7 +83,7 @@ void nj__file_cache_has_pieces(struct nj__file_cache *c, struct nj__file *f)
     nj_list_push_back(&c->pieced, &f->by_use);
 }
 
-/* To the end of the list, of which the first one goes. */
+/* Append the file to the list; the first file is evicted if the list is full. */
 void nj__file_cache_no_pieces(struct nj__file_cache *c, struct nj__file *f)
 {
     leave_by_use(c, f);
@@ -125,7 +126,7 @@ static void evict(struct nj__cached *cached)
     nj__file_cache_drop(f->cache, f);
 }
 
-/* False: it is not kept, as there is no room for it. */
+/* Returns false if the file does not fit into the budget. */
 static bool find_room(struct nj__file_cache *c, struct nj__file *f, size_t n_path)
 {
     struct nj__cache_policy *p = &c->shared->policy;
@@ -167,15 +168,15 @@ static struct nj__file *first_open(struct nj__file_cache *c)
     return nj_list_empty(&c->open) ? NULL : nj_container_of(c->open.next, struct nj__file, open);
 }
 
-/* By others than the cache: letting go of it would close nothing. Nobody takes the second reference
- * of a file without the lock. */
+/* Referenced by others than the cache: its eviction would close nothing. The second reference of a
+ * file is only taken with the lock. */
 static bool is_held(const struct nj__file *f)
 {
     return nj_load_relaxed(&f->object.ref.n) > 1;
 }
 
-/* The first one that was not used since it came here; else of those that were looked at the one
- * that was used least. What was looked at is next again after the others. NULL: all are held. */
+/* The first unused file, else the least used one of those examined. Examined files move to the back
+ * of the list. Returns NULL if all are referenced. */
 static struct nj__file *least_useful(struct nj_list *list)
 {
     struct nj__file *least = NULL;
