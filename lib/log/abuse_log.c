@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Merges the abuse counts of all shards and formats log lines from them. Each reason is limited to
+ * one line per second. */
 #include "log/abuse_log.h"
 
 #include <inttypes.h>
@@ -6,13 +8,13 @@
 
 #include "log/address_text.h"
 
-/* Does `v`, of another shard, belong to an earlier second? Shards have one clock. */
+/* Is `v` of an earlier second than `than`? All shards use one clock. */
 static bool is_older(const struct nj_abuse_view *v, const struct nj_abuse_view *than)
 {
     return (int32_t)(v->second - than->second) < 0;
 }
 
-/* A shard names its last client until the next act, so only the last second says who acts now. */
+/* A shard keeps its last client until the next count, so only the latest second is current. */
 static void join(struct nj_abuse_view *sum, const struct nj_abuse_view *v)
 {
     uint64_t n = sum->n + v->n;

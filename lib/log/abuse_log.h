@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines of protection that acted: of each reason at most one per second for the whole server, with
- * how often it was since the last line, and against whom. One thread's.
+ * Log lines about protection against abuse: at most one line per reason and second for the whole
+ * server, with the count since the last line and the client concerned. One thread.
  */
 #ifndef NJ_LOG_ABUSE_LOG_H
 #define NJ_LOG_ABUSE_LOG_H
@@ -12,21 +12,21 @@
 
 #define NJ_ABUSE_LINE_BYTES 256u
 
-/* Begins as zero. */
+/* Zero-initialized. */
 struct nj_abuse_log {
-    uint64_t n_told_all;            /* of all reasons, in lines */
-    uint64_t n_told[NJ_N_COUNTERS]; /* of each */
+    uint64_t n_told_all;            /* counts of all reasons that were logged */
+    uint64_t n_told[NJ_N_COUNTERS]; /* of each reason */
     nj_ns told_at[NJ_N_COUNTERS];
 };
 
-/* The next line that is due; to be called until there is none. `of` are the records of the `n`
- * shards. False: none is. */
+/* Format the next line that is due. Call until it returns false. `of` are the records of `n`
+ * shards. */
 bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
                        nj_ns now, char line[NJ_ABUSE_LINE_BYTES]);
 
-/* What all shards together have of a reason: how often, and the client that most acts of a shard
- * were against in the last second in which there were any. `others`: in that second there were acts
- * against other clients, too. False: nothing, or all of it is being written to. */
+/* Sum the counts of a reason over all shards. out->client is the client with the most counts of a
+ * shard in the latest second with any. out->others: other clients were counted in that second, too.
+ * Returns false if there are no counts, or all records are being written. */
 bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter reason,
                   struct nj_abuse_view *out);
 

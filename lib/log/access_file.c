@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A buffered log file that is written in whole lines, reopened after a rename, and retried after
+ * errors. Writes to a pipe are bounded by PIPE_BUF and preceded by poll(2) (pipe(7)). */
 #include "log/access_file.h"
 
 #include <errno.h>
@@ -17,7 +19,7 @@
 #include "log/log.h"
 #include "threads/os_clock.h"
 
-/* What a pipe takes at once or not at all, if it takes any (pipe(7), PIPE_BUF). */
+/* Writes of up to this size to a pipe are atomic (pipe(7), PIPE_BUF). */
 #define PIPE_BYTES 4096u
 
 static bool is_stdout(const char *path)
@@ -32,9 +34,8 @@ static const char *name_of(const char *path)
 
 /* --- opening ------------------------------------------------------------------------------- */
 
-/* Who may write to the folder of the log could have it lead to any file that we may write to, at
- * the start or when it is opened anew. Below /dev and /proc only the system makes links, as
- * /dev/stdout is one. */
+/* A user who can write to the folder of the log could place a link to any file that the server may
+ * write. Links below /dev and /proc, such as /dev/stdout, are made by the system. */
 static bool may_be_link(const char *path)
 {
     return (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0) &&
@@ -87,7 +88,7 @@ static int cant_be_written(const char *path, int err, char *why, size_t why_byte
                    error_text(err));
 }
 
-/* May we make a file of that name? 0, or what is wrong. */
+/* Can a file of that name be created? Returns 0 or an errno. */
 static int can_make(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -149,9 +150,9 @@ int nj_access_file_open(struct nj_access_file *f, const char *path, char *why, s
     return 0;
 }
 
-/* --- what people are told ------------------------------------------------------------------ */
+/* --- reports to the operator --------------------------------------------------------------- */
 
-/* Not for every line, and not for every hiccup of a disk that is nearly full. */
+/* Rate limited: not for every line, and not for every short failure of a nearly full disk. */
 static void tell_trouble(struct nj_access_file *f, const char *what)
 {
     if (f->troubled || (f->told_at > 0 && f->now - f->told_at < NJ_ACCESS_TELL_NS))
@@ -172,7 +173,7 @@ static void tell_recovered(struct nj_access_file *f)
            (unsigned long)(nj_load_relaxed(&f->n_lost) - f->n_lost_before));
 }
 
-/* --- what is kept -------------------------------------------------------------------------- */
+/* --- the buffer ---------------------------------------------------------------------------- */
 
 static uint64_t lines_in(const char *p, size_t n)
 {
@@ -186,7 +187,7 @@ static uint64_t lines_in(const char *p, size_t n)
     return n_lines;
 }
 
-/* How many of these bytes are lines with their end. */
+/* Bytes of the complete lines among these. */
 static size_t whole_lines(const char *p, size_t n)
 {
     while (n > 0 && p[n - 1] != '\n')
@@ -194,7 +195,7 @@ static size_t whole_lines(const char *p, size_t n)
     return n;
 }
 
-/* Whoever reads the new file has not seen the beginning of the line. */
+/* The new file lacks the beginning of the line. */
 static void drop_half_line(struct nj_access_file *f)
 {
     if (!f->mid_line)
@@ -232,8 +233,8 @@ void nj_access_file_line(struct nj_access_file *f, size_t n_bytes, nj_ns now)
 
 /* --- writing ------------------------------------------------------------------------------- */
 
-/* Standard output may be shared with who expects it to wait, so O_NONBLOCK is not ours to set: look
- * first, and write no more than a pipe that has room takes at once. */
+/* Standard output may be shared with a program that expects it to block, so O_NONBLOCK is not set:
+ * poll first, and write no more than a writable pipe takes at once. */
 static bool takes_some(const struct nj_access_file *f, int wait_ms)
 {
     struct pollfd p = {.fd = f->fd, .events = POLLOUT};
@@ -250,7 +251,7 @@ static size_t next_bytes(const struct nj_access_file *f)
     return n > 0 ? n : PIPE_BYTES;
 }
 
-/* Cut the file by so much, if nobody else wrote behind it. */
+/* Truncate the file by `n_bytes`, unless another process has appended to it. */
 static bool cut_file(const struct nj_access_file *f, size_t n_bytes)
 {
     struct stat st;
@@ -260,9 +261,8 @@ static bool cut_file(const struct nj_access_file *f, size_t n_bytes)
            lseek(f->fd, to, SEEK_SET) == to;
 }
 
-/* `n` bytes are in the file. Where they end within a line the file is cut to the line before: then
- * nobody sees half a line for as long as the disk stays full. Returns how many are there to stay.
- */
+/* `n` bytes were written. If they end within a line, the file is truncated to the line before, so
+ * that no partial line is visible while the disk is full. Returns the bytes that remain. */
 static size_t went(struct nj_access_file *f, size_t n)
 {
     const char *from = f->kept + f->from;
@@ -285,12 +285,12 @@ static void failed(struct nj_access_file *f, int err)
     int n_unread = 0;
 
     tell_trouble(f, unread ? "nobody reads it" : strerror(err));
-    /* Whoever reads the pipe next finds what is in there, and may find the rest behind it. */
+    /* The next reader of a pipe finds its contents, and possibly the rest of the line. */
     if (err == EPIPE && ioctl(f->fd, FIONREAD, &n_unread) == 0 && n_unread == 0)
         drop_half_line(f);
 }
 
-/* As much as the file takes at once. Returns false when it takes no more now. */
+/* One write(2). Returns false if the file takes no more now. */
 static bool write_once(struct nj_access_file *f, int wait_ms)
 {
     size_t n = next_bytes(f);
@@ -334,16 +334,16 @@ static void write_kept(struct nj_access_file *f)
         f->retry_at = f->now + (f->troubled ? NJ_ACCESS_RETRY_NS : NJ_ACCESS_SOON_NS);
 }
 
-/* --- the file as others see it ------------------------------------------------------------- */
+/* --- rename and reopen --------------------------------------------------------------------- */
 
 static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
 {
     f->now = now;
-    if (f->fd >= 0 && f->from < f->to) /* what came before goes where it would have gone */
+    if (f->fd >= 0 && f->from < f->to) /* lines of before go to the old file */
         write_kept(f);
     int fd = open_path(f);
     if (fd < 0) {
-        /* Lines go on where they went: better than nowhere. */
+        /* Lines continue to go to the old file. */
         if (tell)
             nj_say(NJ_SAY_ERROR, "the access log %s can't be opened again: %s", f->path,
                    error_text(errno));
@@ -352,7 +352,7 @@ static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
     }
     struct stat st;
     if (f->fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino) {
-        close(fd); /* not renamed: the one that is open will do, half a line in it or not */
+        close(fd); /* not renamed: keep the open descriptor, even within a line */
         f->is_elsewhere = false;
         return;
     }
@@ -369,7 +369,7 @@ void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
         open_again(f, now, true);
 }
 
-/* What can't be opened is told once, and tried with each look. */
+/* A failure to open is reported once and retried at each check. */
 static void look(struct nj_access_file *f, nj_ns now)
 {
     struct stat st;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Formats a record of the access log: the combined format of Apache httpd and nginx with further
+ * fields, or a JSON object (RFC 8259). */
 #include "log/access_format.h"
 
 #include <locale.h>
@@ -9,7 +11,7 @@
 #include "base/json_string.h"
 #include "log/address_text.h"
 
-/* --- pieces -------------------------------------------------------------------------------- */
+/* --- fields -------------------------------------------------------------------------------- */
 
 struct text {
     const uint8_t *p;
@@ -27,7 +29,7 @@ static char *put(char *to, const char *words)
     return put_bytes(to, words, strlen(words));
 }
 
-/* At least `n_digits`, with zeros before it. */
+/* At least `n_digits`, padded with zeros. */
 static char *put_number(char *to, uint64_t n, unsigned n_digits)
 {
     char digit[20];
@@ -40,7 +42,7 @@ static char *put_number(char *to, uint64_t n, unsigned n_digits)
     return to;
 }
 
-/* Nanoseconds in a unit of that many, with three digits behind the point; rounded down. */
+/* Nanoseconds in multiples of `unit`, with three decimals, rounded down. */
 static char *put_duration(char *to, nj_ns ns, nj_ns unit)
 {
     to = put_number(to, ns / unit, 1);
@@ -48,8 +50,7 @@ static char *put_duration(char *to, nj_ns ns, nj_ns unit)
     return put_number(to, ns % unit / (unit / 1000), 3);
 }
 
-/* The next field of the record's text. What the lengths promise and the text does not hold is not
- * there, whoever wrote them. */
+/* The next field of the record's text, clamped to the text. */
 static struct text next_text(const struct nj_access *a, size_t *at, size_t n)
 {
     size_t room = sizeof a->text - *at;
@@ -95,7 +96,7 @@ static int64_t second_of(int64_t wall_ns)
     return wall_ns / (int64_t)NJ_SEC - (wall_ns % (int64_t)NJ_SEC < 0);
 }
 
-/* [21/Nov/2026:21:03:18 +0100], as where the server is; or 2026-11-21T20:03:18 in UTC. */
+/* [21/Nov/2026:21:03:18 +0100] in local time, or 2026-11-21T20:03:18 in UTC. */
 static char *put_second(char *to, enum nj_access_format format, int64_t second,
                         struct nj_access_clock *c)
 {
@@ -118,7 +119,7 @@ static char *put_second(char *to, enum nj_access_format format, int64_t second,
 
 /* --- combined ------------------------------------------------------------------------------ */
 
-/* As nginx does: what could end the field or the line, and what is not ASCII, as \xHH. */
+/* As nginx: quotes, backslashes, control and non-ASCII bytes become \xHH. */
 static char *put_quoted(char *to, struct text t)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -145,7 +146,7 @@ static char *put_or_dash(char *to, struct text t)
     return to;
 }
 
-/* A request that was not understood far enough has neither method nor path. */
+/* A malformed request may have neither method nor path. */
 static char *put_request(char *to, const struct texts *t)
 {
     if (t->method.n == 0 && t->path.n == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A record of the access log as text. Pure, but for the time zone of the system. */
+/* Formats a record of the access log as text. Pure, except for the system's time zone. */
 #ifndef NJ_LOG_ACCESS_FORMAT_H
 #define NJ_LOG_ACCESS_FORMAT_H
 
@@ -9,22 +9,22 @@
 #include "telem/access.h"
 
 enum nj_access_format {
-    NJ_ACCESS_COMBINED, /* Apache's and nginx's, and what we know besides behind it */
-    NJ_ACCESS_JSON,     /* one object */
+    NJ_ACCESS_COMBINED, /* Apache's and nginx's, followed by further fields */
+    NJ_ACCESS_JSON,     /* one JSON object per line */
 };
 
-/* The longest line, each byte of text written as six, and the rest: names of keys, numbers. */
+/* The longest line: six bytes for each byte of text, plus keys and numbers. */
 #define NJ_ACCESS_LINE_BYTES (6u * (NJ_ACCESS_TEXT_BYTES + 32u) + 600u)
 
-/* The second that was turned into text last: most lines are of the same one. Begins as zero. */
+/* Cached text of the last second: most lines share it. Zero-initialized. */
 struct nj_access_clock {
     int64_t second;
     char text[40];
     uint32_t n_text;
 };
 
-/* One line with its end, whatever bytes are in the record; `out` holds NJ_ACCESS_LINE_BYTES.
- * Returns its length. */
+/* Write one line including '\n'; `out` holds NJ_ACCESS_LINE_BYTES. Returns its length. The record
+ * may contain any bytes. */
 size_t nj_access_write(enum nj_access_format format, const struct nj_access *a,
                        struct nj_access_clock *clock, char *out);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The access log: shards pass records over single-producer single-consumer rings to a thread, which
+ * formats and writes them. Records return to the pool of their shard. */
 #include "log/access_log.h"
 
 #include <errno.h>
@@ -16,21 +18,21 @@
 #include "threads/os_clock.h"
 #include "threads/service_thread.h"
 
-#define HOME_BATCH 64u /* records are fetched so many at a time */
+#define HOME_BATCH 64u /* written records that a shard takes back at a time */
 
-/* What a shard's lcore uses; the pool is its own. */
+/* State of one shard's lcore. */
 struct port {
     struct nj_worker_port *out;
     struct nj_pool records;
     uint32_t n_unflushed;
-    _Atomic uint64_t n_refused; /* for want of a record; the lcore's to write */
+    _Atomic uint64_t n_refused; /* requests without a free record; written by the lcore */
 } NJ_CACHE_ALIGNED;
 
 struct nj_access_log {
     struct nj_access_log_config config;
     struct nj_worker *worker;
     _Atomic bool reopen;
-    /* the thread's */
+    /* owned by the thread */
     struct nj_access_file file NJ_CACHE_ALIGNED;
     struct nj_access_clock clock;
     int64_t skew_ns; /* from the shards' UNIX time to the system's */
@@ -85,7 +87,7 @@ static struct nj_access *take(void *ctx)
 {
     struct port *p = ctx;
 
-    /* Not for each: a look at the ring is a cache line from the thread's core. */
+    /* In batches: a poll of the ring fetches a cache line from the thread's core. */
     if (nj_worker_n_out(p->out) >= HOME_BATCH || p->records.n_used == p->records.n_max)
         fetch(p);
     struct nj_access *a = nj_pool_take_raw(&p->records);
@@ -102,7 +104,7 @@ static void put(void *ctx, struct nj_access *a)
 {
     struct port *p = ctx;
 
-    /* The rings hold all records there are. */
+    /* The ring has room for all records of the pool. */
     NJ_CHECK(nj_worker_submit(p->out, a));
     if (++p->n_unflushed >= NJ_ACCESS_WAKE) {
         nj_worker_flush(p->out);
@@ -116,7 +118,7 @@ struct nj_access_port nj_access_log_port(struct nj_access_log *log, uint32_t sha
     return (struct nj_access_port){.ctx = &log->ports[shard], .take = take, .put = put};
 }
 
-/* --- life ---------------------------------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------------------------ */
 
 void nj_access_log_reopen(struct nj_access_log *log)
 {

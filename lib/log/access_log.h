@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The access log: records of the shards become lines of a file, on a thread of its own.
+ * The access log: a thread writes the records of all shards to a file, one line each.
  *
- * Each shard has a bounded pool of records, and a pair of single-producer single-consumer rings
- * with the thread (service_thread.h), which hold all of them. So giving a record away never fails
- * and never waits; when the thread can't follow, or the file takes nothing, requests go without a
- * line and are counted: lines written and lost together are the requests that are over, when all is
- * quiet. The thread looks for records twenty times a second, or when a shard has given it
- * NJ_ACCESS_WAKE of them.
+ * Each shard has a bounded pool of records and a pair of single-producer single-consumer rings to
+ * the thread (service_thread.h), with room for all records. So passing a record never fails or
+ * blocks. If the thread falls behind or the file fails, requests get no line and are counted as
+ * lost. When the server is idle, lines written plus lost equal the completed requests. The thread
+ * polls twenty times a second, and is woken after NJ_ACCESS_WAKE records of a shard.
  */
 #ifndef NJ_LOG_ACCESS_LOG_H
 #define NJ_LOG_ACCESS_LOG_H
@@ -20,51 +19,50 @@
 #include "log/access_format.h"
 #include "telem/access.h"
 
-/* Of a shard: requests that are open, and those whose line is not written yet. 832 bytes of address
- * space each, 52 MiB together, touched as they are used; and 512 KiB for each ring. */
+/* Records of a shard: open requests and lines not written yet. 832 bytes each, 52 MiB of address
+ * space in total, touched on use; plus 512 KiB for each ring. */
 #define NJ_ACCESS_RECORDS 65535u
-/* Records that wake the thread: 213 KB, so that they are still in the cache of somebody. */
+/* Records that wake the thread: 213 KB, small enough to be still in a CPU cache. */
 #define NJ_ACCESS_WAKE    256u
-/* At the end, a file that does not answer gets this long. */
+/* Maximum wait at the close for a file system that does not respond. */
 #define NJ_ACCESS_STOP_MS 3000u
 
 struct nj_access_log_config {
-    const char *path; /* "-": standard output. The caller's */
+    const char *path; /* "-": standard output. Owned by the caller */
     enum nj_access_format format;
     uint32_t n_shards;
     uint32_t n_records;        /* of each shard; 0: NJ_ACCESS_RECORDS */
-    const cpu_set_t *affinity; /* of the thread; NULL: as its creator */
+    const cpu_set_t *affinity; /* of the thread; NULL: the creator's */
     bool eal;                  /* see nj_worker_config */
-    /* The UNIX time now as shards have it in their records: they count from their start, while the
-     * system's clock is corrected. What differs is added to each line. NULL: nothing does. */
+    /* The current UNIX time by the shards' clock, which ignores later corrections of the system's
+     * clock. The difference is added to each line. NULL: no correction. */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 };
 
 struct nj_access_log;
 
-/* 0; or -1, with what is wrong and what to do in `why`. SIGPIPE has to be ignored. */
+/* Returns 0, or -1 and a message in `why`. Precondition: SIGPIPE is ignored. */
 int nj_access_log_open(const struct nj_access_log_config *config, struct nj_access_log **out,
                        char *why, size_t why_bytes);
 
-/* For shard `shard`; take and put are for its lcore alone, or for any one thread when that has
- * ended. Records of take() are zero but for their text. */
+/* The port of shard `shard`. Only its lcore may call take and put, or one thread after the lcore
+ * has ended. take() returns records that are zero except for their text. */
 struct nj_access_port nj_access_log_port(struct nj_access_log *log, uint32_t shard);
 
-/* Open the file anew, since it was renamed. Any thread, also a signal handler; it is done within a
- * moment. Without being asked the log does so within two seconds after the rename. */
+/* Reopen the file after a rename, asynchronously. Any thread; async-signal-safe. Without this call
+ * the log reopens the file within two seconds of the rename. */
 void nj_access_log_reopen(struct nj_access_log *log);
 
-/* Lines written, and requests that have none: those that got no record, and those whose line was
- * lost on its way to the file. Any thread. */
+/* Lines written, and requests without a line: no free record, or the line was lost. Any thread. */
 struct nj_access_counts {
     uint64_t n_written, n_lost;
 };
 struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log);
 
-/* Write what is left, and end; all records have been put. Counts of the end go to `counts`. False:
- * the file did not answer within NJ_ACCESS_STOP_MS; then the thread is left behind with all it
- * uses, for the process is about to end. */
+/* Write the rest and free all. Precondition: all records were put. Stores the final counts. Returns
+ * false if the file did not respond within NJ_ACCESS_STOP_MS: the thread and its memory are leaked,
+ * since the process is about to exit. */
 bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *counts);
 
 #endif

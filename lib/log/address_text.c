@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Formats and parses IP addresses and prefixes (inet_ntop(3), inet_pton(3)). It also logs state
+ * changes of the interface's IPv6 addresses. */
 #include "log/address_text.h"
 
 #include <arpa/inet.h>
@@ -76,9 +78,9 @@ static void tell(const struct nj_iface_addr *a)
     if (a->state == NJ_ADDR_READY)
         nj_say(NJ_SAY_INFO, "address %s/%u is ready", text, a->prefix_bits);
     if (a->state == NJ_ADDR_EXPIRED)
-        nj_say(NJ_SAY_WARNING, "address %s/%u is over: no router renewed it", text, a->prefix_bits);
+        nj_say(NJ_SAY_WARNING, "address %s/%u has expired: no router renewed it", text, a->prefix_bits);
     if (a->state == NJ_ADDR_DUPLICATE)
-        nj_say(NJ_SAY_ERROR, "address %s/%u is not used: another host on the link has it", text,
+        nj_say(NJ_SAY_ERROR, "address %s/%u is a duplicate and not used: another host on the link has it", text,
                a->prefix_bits);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our addresses in words: what became of them is told by shard 0, and shown by others. */
+/* Text of IP addresses and prefixes, and log lines about the state of the interface's addresses. */
 #ifndef NJ_LOG_ADDRESS_TEXT_H
 #define NJ_LOG_ADDRESS_TEXT_H
 
@@ -9,28 +9,28 @@
 #define NJ_ADDRESS_TEXT_BYTES 48u
 const char *nj_address_text(const struct nj_addr *ip, char out[NJ_ADDRESS_TEXT_BYTES]);
 
-/* "192.0.2.0/24" of an address and the bits of its prefix among the 128. */
+/* "192.0.2.0/24". `bits` counts among the 128 of an IPv6 (or v4-mapped) address. */
 #define NJ_NETWORK_TEXT_BYTES (NJ_ADDRESS_TEXT_BYTES + 4u)
 const char *nj_network_text(const struct nj_addr *ip, unsigned bits,
                             char out[NJ_NETWORK_TEXT_BYTES]);
 
-/* The address that this text is, of either family and nothing else; v4-mapped ones are none. */
+/* Parse an address of either family. The whole text must match; v4-mapped text is rejected. */
 bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out);
 
-/* The same with "/BITS" behind it, of the 32 or 128 of its family; without, these are all bits. */
+/* Parse an address with an optional "/BITS", of 32 or 128; the default is all bits. */
 bool nj_prefix_read(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits);
 
 /* "ready", "tentative", "duplicate", "expired". */
 const char *nj_address_state(const struct nj_iface_addr *a);
 
-/* What was told of each address already. Begins as zero. */
+/* The states that were logged last. Zero-initialized. */
 struct nj_address_news {
     unsigned n_told;
     struct nj_iface_addr told[NJ_ADDRS_MAX];
 };
 
-/* Print a line for each IPv6 address that came into use, or can't be used, since the last call.
- * `iface` is another thread's. */
+/* Log a line for each IPv6 address whose state changed since the last call. Another thread may
+ * write `iface` concurrently. */
 void nj_address_tell(struct nj_address_news *news, const struct nj_iface *iface);
 
 #endif

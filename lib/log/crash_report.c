@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Signal handlers that print a backtrace to standard error. The code in them is async-signal-safe
+ * (signal-safety(7)): no stdio, no locks, no allocation. */
 #include "log/crash_report.h"
 
 #include <dlfcn.h>
@@ -33,7 +35,7 @@ static const struct {
     {SIGFPE, "SIGFPE"},   {SIGABRT, "SIGABRT"},
 };
 
-/* Of a module whose functions we name: the program, and the library that this is in. */
+/* A module with symbols: the program, or this library. */
 struct module {
     const struct link_map *map;
     struct nj_crash_symbols symbols;
@@ -41,11 +43,11 @@ struct module {
 
 static struct {
     struct module module[2];
-    bool ours[NJ_ARRAY_LEN(crashes)]; /* these signals */
+    bool ours[NJ_ARRAY_LEN(crashes)]; /* our handler of this signal is installed */
     nj_crash_route_of *route_of;
     void *route_ctx;
     void *altstack;       /* of the main thread */
-    atomic_flag reported; /* the first crash speaks for all */
+    atomic_flag reported; /* only the first crash is reported */
     _Atomic int number;   /* of its signal */
 } state = {.reported = ATOMIC_FLAG_INIT};
 
@@ -82,7 +84,7 @@ static void print(struct line *l)
 {
     l->text[l->n++] = '\n';
     ssize_t n = write(nj_quiet_stderr(), l->text, l->n);
-    (void)n; /* nothing can be done about it here */
+    (void)n; /* an error cannot be handled here */
     l->n = 0;
 }
 
@@ -96,7 +98,7 @@ static const char *name_in(const struct link_map *map, uint64_t offset, uint64_t
     return NULL;
 }
 
-/* A return address may belong to the line after the call, so the byte before it is looked up. */
+/* A return address may belong to the next line or function, so the byte before it is looked up. */
 static void print_frame(unsigned number, uintptr_t pc, bool returns)
 {
     struct line l = {.n = 0};
@@ -128,7 +130,7 @@ static void print_frame(unsigned number, uintptr_t pc, bool returns)
     print(&l);
 }
 
-/* Where a thread is. */
+/* Program counter and stack pointer of a thread. */
 struct place {
     uintptr_t pc, sp;
 };
@@ -163,7 +165,7 @@ static bool is_code(uintptr_t pc)
     return _dl_find_object((void *)pc, &found) == 0;
 }
 
-/* Of a thread that called what is no function: where it called. */
+/* The call site of a thread that jumped to an address that is not code. */
 static struct place caller_of(const ucontext_t *u)
 {
     struct place p = place_of(u);
@@ -177,8 +179,8 @@ static struct place caller_of(const ucontext_t *u)
     return p;
 }
 
-/* The unwinder looks at the code where the signal came. Where there is none it would crash itself,
- * so it begins at the caller, if there is one. */
+/* The unwinder reads the code at the faulting address and would crash if that is not code. Then the
+ * unwinding starts at the caller. */
 static void print_frames(ucontext_t *u)
 {
     struct place was = place_of(u), from = was;
@@ -194,7 +196,7 @@ static void print_frames(ucontext_t *u)
     }
     int n = backtrace(frame, FRAMES_MAX), i = 0;
     set_place(u, was);
-    while (i < n && (uintptr_t)frame[i] != from.pc) /* of this handler, and of the kernel */
+    while (i < n && (uintptr_t)frame[i] != from.pc) /* skip the frames of this handler and the kernel */
         i++;
     for (; i < n; i++, number++)
         print_frame(number, (uintptr_t)frame[i], number > 0);
@@ -227,7 +229,7 @@ static void print_cause(const char *signal_name, const siginfo_t *info)
     }
 }
 
-/* On any thread: the report waits, for its reader or for a lock. */
+/* Timeout on any thread: the report blocks on its reader or a lock. */
 static void on_late(int alarm_number)
 {
     int number = atomic_load(&state.number);
@@ -261,24 +263,24 @@ static void on_crash(int number, siginfo_t *info, void *context)
 
     if (atomic_flag_test_and_set(&state.reported))
         for (;;)
-            pause(); /* the thread that was first ends the process */
+            pause(); /* the first crashing thread ends the process */
     bound_report(number);
     for (size_t i = 0; i < NJ_ARRAY_LEN(crashes); i++)
         if (crashes[i].number == number)
             name = crashes[i].name;
     print_cause(name, info);
     print_frames(context);
-    put(&l, "nightjar: addr2line -fie MODULE OFFSET tells the lines of the source");
+    put(&l, "nightjar: addr2line -fie MODULE OFFSET prints the source lines");
     print(&l);
     put(&l, "nightjar: please report this as SECURITY.md says, in private if a peer can cause it");
     print(&l);
 
-    /* It is blocked until we return, and comes then: a core dump has the state of the crash. */
+    /* The signal is blocked until this handler returns, so a core dump has the crash state. */
     signal(number, SIG_DFL);
     syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), number);
 }
 
-/* --- before that ------------------------------------------------------------------------------ */
+/* --- installation ----------------------------------------------------------------------------- */
 
 static void read_module(struct module *m, const void *code, const char *path)
 {

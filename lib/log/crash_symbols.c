@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the function symbols of an ELF file (elf(5)) into a sorted table. All offsets and sizes are
+ * checked against the size of the file. */
 #include "log/crash_symbols.h"
 
 #include <elf.h>
@@ -11,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file in memory. Nothing in it is believed: offsets and sizes are checked against n_bytes. */
+/* A file in memory. Its contents are not trusted. */
 struct image {
     const uint8_t *bytes;
     uint64_t n_bytes;
@@ -49,7 +51,7 @@ static bool section_at(const struct image *image, const ElfW(Ehdr) * head, uint3
     return out->sh_type == SHT_NOBITS || has(image, out->sh_offset, out->sh_size);
 }
 
-/* The table of symbols and that of their names. */
+/* Find the symbol table of this type and its string table. */
 static bool find_tables(const struct image *image, uint32_t type, ElfW(Shdr) * symbols,
                         ElfW(Shdr) * names)
 {
@@ -124,7 +126,7 @@ void nj_crash_symbols_free(struct nj_crash_symbols *s)
 
 const char *nj_crash_symbols_find(const struct nj_crash_symbols *s, uint64_t at, uint64_t *into)
 {
-    uint32_t from = 0, to = s->n; /* what begins at or before `at` is before `from` in the end */
+    uint32_t from = 0, to = s->n; /* binary search for the last symbol at or before `at` */
 
     while (from < to) {
         uint32_t middle = from + (to - from) / 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of functions, read from an ELF file while all is well: a handler of SIGSEGV can't open
- * files or take the dynamic loader's locks, and most of our functions are not in the dynamic symbol
- * table that dladdr(3) looks at.
+ * Function symbols of an ELF file, read in advance: a SIGSEGV handler cannot open files or take the
+ * dynamic loader's locks, and dladdr(3) knows only the dynamic symbol table, which lacks most
+ * functions of this library.
  */
 #ifndef NJ_LOG_CRASH_SYMBOLS_H
 #define NJ_LOG_CRASH_SYMBOLS_H
@@ -20,13 +20,13 @@ struct nj_crash_symbols {
     char *names;
 };
 
-/* The functions of an ELF file for this machine: those of its full symbol table, else of the
- * dynamic one. A file that can't be read, or is none, has no functions. */
+/* Read the functions of an ELF file of this architecture: from .symtab, else from .dynsym. The
+ * table stays empty if the file is unreadable or invalid. The caller frees it. */
 void nj_crash_symbols_read(struct nj_crash_symbols *s, const char *path);
 void nj_crash_symbols_free(struct nj_crash_symbols *s);
 
-/* The name of the function that has the byte at `at`, and how far into it that is; or NULL.
- * Async-signal-safe. */
+/* The name of the function that contains `at`, and the offset into it; or NULL. The string belongs
+ * to `s`. Async-signal-safe. */
 const char *nj_crash_symbols_find(const struct nj_crash_symbols *s, uint64_t at, uint64_t *into);
 
 #endif

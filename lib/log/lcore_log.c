@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A single-producer single-consumer ring of log lines. The producer drops and counts lines when the
+ * ring is full. */
 #include "log/lcore_log.h"
 
 #include <stdio.h>
@@ -29,7 +31,7 @@ bool nj_notes_take(struct nj_notes *notes, char *out, size_t n)
     uint32_t lost = nj_load_relaxed(&notes->n_lost);
     if (lost == notes->n_lost_told)
         return false;
-    snprintf(out, n, "%u more lines were not kept", lost - notes->n_lost_told);
+    snprintf(out, n, "%u more lines were dropped", lost - notes->n_lost_told);
     notes->n_lost_told = lost;
     return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines for people, from an lcore to the supervisor: an lcore must not write them itself, for
- * whoever reads our standard error may be slow, and then a write waits.
+ * A ring of log lines from an lcore to the supervisor thread, which writes them. An lcore must not
+ * write to standard error itself: the write blocks if its reader is slow.
  */
 #ifndef NJ_LOG_LCORE_LOG_H
 #define NJ_LOG_LCORE_LOG_H
@@ -11,21 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More than these between two looks of the supervisor (20 ms) are counted and not kept. */
+/* Capacity. The supervisor empties the ring every 20 ms; excess lines are dropped and counted. */
 #define NJ_NOTES_MAX  16u
 #define NJ_NOTE_BYTES 200u
 
-/* One writer, one reader. Zero is a good beginning. */
+/* One writer, one reader. Zero-initialized. */
 struct nj_notes {
-    _Atomic uint32_t n_put, n_lost; /* the writer's */
-    _Atomic uint32_t n_taken;       /* the reader's */
+    _Atomic uint32_t n_put, n_lost; /* written by the lcore */
+    _Atomic uint32_t n_taken;       /* written by the reader */
     uint32_t n_lost_told;
     char line[NJ_NOTES_MAX][NJ_NOTE_BYTES];
 };
 
-/* Never waits. What is too long is cut. */
+/* Never blocks. A line of more than NJ_NOTE_BYTES - 1 bytes is truncated. */
 void nj_notes_put(struct nj_notes *notes, const char *line);
-/* The next line, or how many were lost. False: there is none. */
+/* Take the next line, or a line with the count of dropped ones. Returns false if there is none. */
 bool nj_notes_take(struct nj_notes *notes, char *out, size_t n);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A watchdog for poll-mode loops: compares two samples of an lcore and formats a line if the loop
+ * stalls or a handler holds the lcore too long. Lines are rate limited. */
 #include "log/lcore_watchdog.h"
 
 #include <stdio.h>
 
-/* One hold counts once, however often it is looked at. */
+/* A hold counts once, even if several checks see it. */
 static void tell_hold(struct nj_watch *w, const char *route, const char *has, unsigned lcore,
                       nj_ns held, char *line, size_t n)
 {
@@ -32,8 +34,8 @@ bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns
         w->moved = now;
     w->loops = sight->loops;
 
-    /* Nobody saw it while it lasted. It must not keep a longer one that is to come from its line.
-     */
+    /* This hold ended between two checks. It has its own rate limit, so that it does not suppress
+     * the line of a longer one. */
     if (sight->ended && sight->ended_since != w->since) {
         if (may_tell(&w->past, now)) {
             tell_hold(w, sight->ended, "had", sight->lcore, sight->ended_ns, line, n);

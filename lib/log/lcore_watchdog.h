@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The watchdog of one lcore: sees that it comes round, and names the route that keeps it from that.
- * A machine: somebody else looks and knows the time.
+ * The watchdog of one lcore: detects a stalled poll loop and names the route whose handler holds
+ * the lcore. A pure state machine: the caller provides samples and the time in ns.
  */
 #ifndef NJ_LOG_LCORE_WATCHDOG_H
 #define NJ_LOG_LCORE_WATCHDOG_H
 
 #include "base/types.h"
 
-/* A task may have its lcore so long without being named. */
+/* A handler that holds its lcore longer than this is reported. */
 #define NJ_WATCH_HOLD  (1 * NJ_MS)
-/* And an lcore may be away so long, whoever has it: the kernel may run others there. */
+/* An lcore that has not polled for this time is reported; the kernel may run other work there. */
 #define NJ_WATCH_STALL (1 * NJ_SEC)
-/* Between two lines about one lcore. */
+/* Minimum time between two lines about one lcore. */
 #define NJ_WATCH_QUIET (1 * NJ_SEC)
 
 struct nj_watch {
-    uint64_t loops; /* when last looked at */
-    nj_ns moved;    /* when that had changed; 0: never looked */
-    nj_ns told;     /* when the last line was written; 0: never */
-    nj_ns past;     /* the same, of lines about holds that were over */
-    nj_ns since;    /* the hold that was seen last */
+    uint64_t loops; /* at the last check */
+    nj_ns moved;    /* when a change of `loops` was last seen; 0: no check yet */
+    nj_ns told;     /* time of the last line; 0: none */
+    nj_ns past;     /* the same for holds that had already ended */
+    nj_ns since;    /* begin of the last hold seen */
     uint32_t n_untold;
 };
 
-/* What is to be seen of an lcore. */
+/* A sample of an lcore. */
 struct nj_watch_sight {
     unsigned lcore;
-    uint64_t loops;    /* how often it came round */
-    const char *route; /* that has it; NULL: none, or not known */
-    nj_ns since;       /* when that began; with a route */
-    const char *ended; /* a route that had it for too long since the last look; or NULL */
+    uint64_t loops;    /* iterations of the poll loop */
+    const char *route; /* whose handler runs; NULL: none, or unknown */
+    nj_ns since;       /* begin of that hold; valid with a route */
+    const char *ended; /* route of a long hold that ended since the last check; or NULL */
     nj_ns ended_since, ended_ns;
 };
 
-/* Look. True: `line` says what is wrong, without an end. Zero is a good beginning. */
+/* Check one sample. Returns true if `line` has a report, without '\n'. `w` starts as zero. */
 bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns now, char *line,
                    size_t n);
 

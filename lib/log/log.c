@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Log lines to standard error or to a callback. Standard error gets timestamps, or the priority
+ * prefix of sd-daemon(3) if it is the journal. */
 #include "log/log.h"
 
 #include <inttypes.h>
@@ -59,7 +61,7 @@ static void write_line(const char *head, size_t n_head, const char *text, size_t
     for (size_t at = 0; at < n_head + n + 1;) {
         ssize_t put = write(STDERR_FILENO, line + at, n_head + n + 1 - at);
         if (put <= 0)
-            return; /* nobody is left to tell */
+            return; /* the error cannot be reported */
         at += (size_t)put;
     }
 }

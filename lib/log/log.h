@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the server tells people: lines on standard error, each with its time and how bad it is. What
- * the program was asked to print (--check, --print-placement, the access log) goes to standard
- * output, and nothing else does.
+ * The server's log: lines on standard error, each with a timestamp and a level. Standard output is
+ * only for requested output (--check, --print-placement, the access log).
  *
  *     2026-11-23T02:57:00.123Z nightjar: warning: the access log ...
  *
- * Where standard error is the journal's (systemd sets JOURNAL_STREAM), a line has neither time nor
- * word but the priority that sd-daemon(3) asks for: the journal notes both itself.
+ * If standard error is the journal (systemd sets JOURNAL_STREAM), a line has the priority prefix of
+ * sd-daemon(3) instead: the journal stores time and level itself.
  */
 #ifndef NJ_LOG_LOG_H
 #define NJ_LOG_LOG_H
@@ -26,24 +25,24 @@ enum nj_say {
     NJ_SAY_INFO = NJ_LOG_INFO,
 };
 
-/* Where lines go; `log` NULL: to standard error. */
+/* The receiver of lines. `log` NULL: standard error. */
 struct nj_say_sink {
     void (*log)(void *ctx, enum nj_log_level level, const char *line);
     void *ctx;
 };
-/* From now on, for the whole process. While no other thread of the library runs. */
+/* Set the sink of the process. Call while no other thread of the library runs. */
 void nj_say_to(struct nj_say_sink sink);
-/* The lines of `text`, into that sink. */
+/* Pass each line of `text` to `sink`. */
 void nj_say_lines(struct nj_say_sink sink, enum nj_say level, const char *text);
 
-/* One line, written with one write(), or several with '\n' between them, each with its own head.
- * What is too long is cut. May wait for the reader of standard error: not from an lcore
- * (lcore_log.h). Any other thread. */
+/* Log one line, or several separated by '\n', each with its own head and one write(2). Long lines
+ * are truncated. May block on the reader of standard error: any thread except lcores, which use
+ * lcore_log.h. */
 void nj_say(enum nj_say level, const char *format, ...) NJ_PRINTF(2, 3);
 
-/* The head of a line, for a moment in ns since 1970. Pure. */
+/* Format the head of a line. `wall_ns` is UNIX time in ns. Returns its length. Pure. */
 size_t nj_say_head(char *out, size_t n, enum nj_say level, bool to_journal, int64_t wall_ns);
-/* Is `fd` what `stream` says, the value of JOURNAL_STREAM, "DEVICE:INODE"? NULL: no. */
+/* Does `fd` match `stream`, the value of JOURNAL_STREAM ("DEVICE:INODE")? NULL: no. */
 bool nj_say_is_journal(const char *stream, int fd);
 
 #endif

@@ -29,7 +29,7 @@ Test(log_lcore_log, in_order_and_bounded)
         snprintf(text, sizeof text, "line %u", i);
         cr_expect_str_eq(take(), text);
     }
-    cr_expect_str_eq(take(), "3 more lines were not kept");
+    cr_expect_str_eq(take(), "3 more lines were dropped");
     cr_expect_str_eq(take(), "");
     nj_notes_put(&notes, "again");
     cr_expect_str_eq(take(), "again");
