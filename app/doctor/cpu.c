@@ -118,9 +118,9 @@ static void check_lcores(struct nj_doctor *d)
         nj__verdict(d, NJ_VERDICT_WARNING,
                     "no CPU is left for lcores: those online (%s) are one core", online);
     } else if (takes_all(d)) {
-        nj__verdict(d, NJ_VERDICT_WARNING, "CPUs %s are all there are: none is left for the kernel",
-                    lcores);
-        nj__advise(d, "# leave one out, of -l too\n");
+        nj__verdict(d, NJ_VERDICT_WARNING,
+                    "CPUs %s are all CPUs of the host: none is left for the kernel", lcores);
+        nj__advise(d, "# leave one out, in -l as well\n");
     } else {
         nj__what(d, "CPUs %s of %s%s", lcores, online,
                  d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
@@ -153,7 +153,7 @@ static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set,
     if (!*lacks) {
         nj__what(d, "%s", *text ? text : "no lcores");
     } else {
-        nj__verdict(d, NJ_VERDICT_WARNING, "not for lcores %s: %s%s", lacks, else_what,
+        nj__verdict(d, NJ_VERDICT_WARNING, "lcores %s are not included: %s%s", lacks, else_what,
                     is_known ? "" : "; this kernel may not support it");
         advise_isolation(d);
     }
@@ -270,7 +270,7 @@ static void check_smt(struct nj_doctor *d)
     if (find_pair(d, &a, &b)) {
         nj__verdict(d, NJ_VERDICT_WARNING,
                     "lcores %d and %d are threads of one core: each slows the other down", a, b);
-        nj__advise(d, "# it proposes lcores on different cores:\n"
+        nj__advise(d, "# proposes lcores on different cores:\n"
                       "nightjar --print-placement\n");
     } else if (nj__host_number(d, &active, CPUS "/smt/active") && active == 1) {
         nj__what(d, "on; each lcore is on a core of its own");

@@ -25,9 +25,9 @@ static void check_all(struct nj_doctor *d)
 static const char *conclusion(const struct nj_doctor *d)
 {
     if (d->n_told[NJ_VERDICT_ERROR] > 0)
-        return ": nightjar does not start on a NIC here yet";
+        return ": nightjar cannot start on a NIC of this host yet";
     if (d->huge_taken)
-        return ": nightjar starts on a NIC here once more huge pages are free";
+        return ": nightjar can start on a NIC of this host once more huge pages are free";
     return "";
 }
 

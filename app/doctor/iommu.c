@@ -130,16 +130,17 @@ static void advise_iommu(struct nj_doctor *d)
     if (d->has_dmar && !intel)
         nj__advise_cmdline(d, "iommu", "intel_iommu=on iommu=pt");
     else if (d->has_ivrs && nj__host_cmdline(d, "amd_iommu", value, sizeof value))
-        nj__advise(d, "# take amd_iommu=%s off the kernel's command line, and reboot (untested)\n",
+        nj__advise(d,
+                   "# remove amd_iommu=%s from the kernel's command line, and reboot (untested)\n",
                    value);
     else if (d->has_dmar || d->has_ivrs)
         nj__advise(d,
-                   "# the kernel does not use the IOMMU that the firmware tells of; why "
+                   "# the kernel does not use the IOMMU that the firmware reports; why "
                    "(untested):\n"
                    "%sdmesg | grep -i -e DMAR -e AMD-Vi\n",
                    d->sudo);
     else
-        nj__advise(d, "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch VT-d or "
+        nj__advise(d, "# the firmware reports no IOMMU (no table DMAR or IVRS): switch VT-d or "
                       "AMD-Vi on in its setup, or in the hypervisor (untested)\n");
 }
 
@@ -175,14 +176,14 @@ static void check_remapping(struct nj_doctor *d)
     if (d->remapped) {
         nj__what(d, "on");
     } else if (d->unsafe_allowed) {
-        nj__what(d, "off, and vfio goes without it (allow_unsafe_interrupts): a NIC can "
+        nj__what(d, "off, and vfio works without it (allow_unsafe_interrupts): a NIC can "
                     "forge interrupts");
     } else {
         nj__verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
                     "off: vfio refuses devices unless allow_unsafe_interrupts is set");
         if (nj__host_cmdline(d, "intremap", off, sizeof off))
-            nj__advise(d, "# better: take intremap=%s off the kernel's command line (untested)\n",
-                       off);
+            nj__advise(
+                d, "# better: remove intremap=%s from the kernel's command line (untested)\n", off);
         else
             nj__advise(d, "# better: switch it on in the firmware's setup (VT-d, x2APIC),"
                           " or in the hypervisor (untested)\n");

@@ -509,7 +509,7 @@ static void advise_boot(struct nj_doctor *d, const struct node *nodes, uint32_t 
     nj__advise(d, "echo vm.nr_hugepages=%llu | %stee /etc/sysctl.d/%s\n",
                (unsigned long long)(most * n_nodes), d->sudo, own);
     if (name && strcmp(name + 1, own) > 0)
-        nj__advise(d, "# %s sets them to 0 after that: take its line away\n", zero);
+        nj__advise(d, "# %s sets them to 0 after that: remove its line\n", zero);
 }
 
 static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)

@@ -178,7 +178,7 @@ static bool must_stay(const struct nj_doctor *d, const char *address)
 static void note_routes(struct nj_doctor *d, const struct nj_nic *nic)
 {
     if (nic && nic->has_routes)
-        nj__advise(d, "# %s has routes of the kernel, which end with this\n", nic->route_of);
+        nj__advise(d, "# %s has kernel routes, which this removes\n", nic->route_of);
 }
 
 /* The devices of the group that hinder vfio. How many; of these, `*n_stay` have to stay with the
@@ -364,9 +364,8 @@ static void advise_stuck(struct nj_doctor *d, const struct nj_nic *nic)
     } else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
         look_at_group(d, nic, &n_stay, true, why, sizeof why);
         if (n_stay > 0)
-            nj__advise(d,
-                       "# %s, which has to stay: put one of the two into another slot (untested)\n",
-                       why);
+            nj__advise(
+                d, "# %s, which must stay: put one of the two into another slot (untested)\n", why);
     } else {
         advise_other_driver(d, nic);
     }
@@ -395,14 +394,13 @@ static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
             nj__what(d, ": not used by DPDK");
         } else {
             nj__verdict(d, NJ_VERDICT_WARNING,
-                        d->way == NJ_WAY_NONE
-                            ? ": no driver for DPDK can have it, see iommu and module/"
-                            : ": DPDK cannot use it yet");
+                        d->way == NJ_WAY_NONE ? ": no DPDK driver can use it, see iommu and module/"
+                                              : ": DPDK cannot use it yet");
             advise_binding(d, nic, d->way);
         }
         break;
     case NJ_NIC_UNFIT:
-        nj__what(d, ": cannot be bound: %s, which has to stay", nic->why);
+        nj__what(d, ": cannot be bound: %s, which must stay", nic->why);
         break;
     case NJ_NIC_STUCK:
         nj__verdict(d, d->n_ready > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR, ": %s", nic->why);
@@ -444,9 +442,9 @@ static void check_boot(struct nj_doctor *d, const struct nj_nic *nic)
         return;
     nj__begin(d, "nic/%s/boot", nic->address);
     if (is_bound_at_boot(d, nic)) {
-        nj__what(d, "bound to %s at the next boot, too", nic->driver);
+        nj__what(d, "also bound to %s at the next boot", nic->driver);
     } else {
-        nj__verdict(d, NJ_VERDICT_WARNING, "bound to %s until the next boot only", nic->driver);
+        nj__verdict(d, NJ_VERDICT_WARNING, "bound to %s only until the next boot", nic->driver);
         nj__advise(d, "# %sapt-get install -y driverctl\n# %sdriverctl set-override %s %s\n",
                    d->sudo, d->sudo, nic->address, nic->driver);
     }
@@ -475,7 +473,7 @@ static void check_all(struct nj_doctor *d)
                 "%u of %u NICs of the PCI bus ready for DPDK", d->n_ready, d->n_nics);
     if (d->n_ready == 0) {
         if (d->n_free > 0)
-            nj__advise(d, "# bind one, as its line says\n");
+            nj__advise(d, "# bind one: see its line\n");
         else
             advise_virtual(d);
     }

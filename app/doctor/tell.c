@@ -9,7 +9,7 @@
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 
 /* Room that text_add() leaves for it. */
-static const char more[] = "# there is more of the same that does not fit here\n";
+static const char more[] = "# more lines of the same kind did not fit\n";
 
 /* A name may have bytes that a terminal obeys. */
 static void clean(char *text, const char *keep)

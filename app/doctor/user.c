@@ -229,8 +229,8 @@ static void advise_memlock(struct nj_doctor *d, const struct limit *is)
                nj__shell_word(word, sizeof word, d->account.name), d->sudo);
     if (is->rank == 3 && strncmp(is->where, folder, sizeof folder - 1) == 0 &&
         strcmp(is->where + sizeof folder - 1, "nightjar.conf") > 0)
-        nj__advise(d, "# take the line out of %s, which is read later\n", is->where + 3);
-    nj__advise(d, "# that holds from the next login on; a unit of systemd wants "
+        nj__advise(d, "# remove the line from %s, which is read later\n", is->where + 3);
+    nj__advise(d, "# takes effect at the next login; a systemd unit needs "
                   "LimitMEMLOCK=infinity in its [Service] instead\n");
     if (d->account.is_us)
         nj__advise(d, "# for this shell:\n%sprlimit --pid $$ --memlock=unlimited\n", d->sudo);

@@ -271,7 +271,7 @@ static void tell_wrong(const char *word, int opt)
     snprintf(name, sizeof name, "%.*s", (int)n, word + 2);
     const char *near = nj_server_config_near(name, more);
     if (strcmp(name, "preset") == 0)
-        fprintf(stderr, "nightjar: --preset: stands before the --, among the EAL arguments\n");
+        fprintf(stderr, "nightjar: --preset: must come before the --, among the EAL arguments\n");
     else if (n == 0)
         fprintf(stderr,
                 "nightjar: %s: there is no such option; options begin with --; see --help\n", word);
@@ -376,10 +376,11 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
         n_eal++;
     bool ours = n_eal == argc && asks_about_us(argc, argv);
     if (n_eal == argc && argc > 1 && !ours && strcmp(argv[1], "-h") != 0) {
-        fprintf(stderr,
-                "nightjar: no -- found: EAL arguments stand before it, %s's own after it; see %s "
-                "--help\n",
-                app->name, app->name);
+        fprintf(
+            stderr,
+            "nightjar: no -- found: put EAL arguments before it and %s's options after it; see %s "
+            "--help\n",
+            app->name, app->name);
         return 2;
     }
     if (n_eal == argc && argc == 1) {

@@ -146,9 +146,9 @@ bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong)
         const struct nj_limit *l = limit_at(&keys->value, limits_at[i]);
         uint32_t both = 3u << limits_at[i];
         if ((keys->set & both) == both && l->ceiling != 0 && l->rate > l->ceiling) {
-            *wrong = i == 0   ? "rate is above ceiling"
-                     : i == 1 ? "client_rate is above client_ceiling"
-                              : "request_rate is above request_ceiling";
+            *wrong = i == 0   ? "rate must not exceed ceiling"
+                     : i == 1 ? "client_rate must not exceed client_ceiling"
+                              : "request_rate must not exceed request_ceiling";
             return false;
         }
     }

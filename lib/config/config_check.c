@@ -60,7 +60,7 @@ static void show_match(const struct nj_policy_file *f, const struct nj_file_clas
 {
     bool any = false;
 
-    printf("    takes: ");
+    printf("    matches: ");
     show_strs("path", c->path, c->n_paths, &any);
     show_strs("host", c->host, c->n_hosts, &any);
     show_lists(f, "list", c->lists, &any);
@@ -70,7 +70,7 @@ static void show_match(const struct nj_policy_file *f, const struct nj_file_clas
     if (c->has_match)
         puts("");
     else
-        puts(c == &f->class_at[0] ? "what no other class takes" : "what handlers name it for");
+        puts(c == &f->class_at[0] ? "everything else" : "responses that handlers assign to it");
 }
 
 static void show_client(const struct nj_policy_file *f)
@@ -78,7 +78,7 @@ static void show_client(const struct nj_policy_file *f)
     if (f->client_by == NJ_CLIENT_BY_ADDRESS)
         printf("client: by address");
     else
-        printf("client: by %s %.*s, without it by address",
+        printf("client: by %s %.*s, else by address",
                f->client_by == NJ_CLIENT_BY_HEADER ? "header" : "cookie",
                (int)f->client_field.n_bytes, f->client_field.p);
     printf(": /%u of IPv4, /%u of IPv6\n", f->client_bits4, f->client_bits6);
@@ -111,7 +111,7 @@ static void show_networks(const struct nj_policy_file *f, uint32_t list)
     }
     if (n > NETWORKS_SHOWN)
         printf(" and %u more", n - NETWORKS_SHOWN);
-    printf("%s%s\n", n ? "" : ": nobody", f->list_used >> list & 1 ? "" : ", not used");
+    printf("%s%s\n", n ? "" : ": empty", f->list_used >> list & 1 ? "" : ", unused");
 }
 
 /* [files], [limits], [log]: what the file says and what the command line says, together. */

@@ -148,7 +148,7 @@ static void take_section(struct scan *s, const char *p, const char *end)
     s->passed_over = true;
     nj_ini_strip(&rest, &end);
     if (!close || (rest < end && *rest != COMMENT)) {
-        nj_fault(s->faults, s->file, s->line, "a section that does not end in ]: expected [NAME]");
+        nj_fault(s->faults, s->file, s->line, "unterminated section header: expected [NAME]");
         return;
     }
     p++;
@@ -156,7 +156,7 @@ static void take_section(struct scan *s, const char *p, const char *end)
     if (p == close || close - p >= NJ_INI_NAME_BYTES || memchr(p, '[', (size_t)(close - p)) ||
         memchr(p, COMMENT, (size_t)(close - p))) {
         nj_fault(s->faults, s->file, s->line,
-                 "the name of a section: expected 1 to %d characters without [ and #",
+                 "section name: expected 1 to %d characters without [ and #",
                  NJ_INI_NAME_BYTES - 1);
         return;
     }
@@ -226,7 +226,7 @@ static void take_line(struct scan *s, const char *p, const char *end)
 {
     s->line++;
     if (memchr(p, '\0', (size_t)(end - p))) {
-        nj_fault(s->faults, s->file, s->line, "a zero byte: expected text");
+        nj_fault(s->faults, s->file, s->line, "NUL byte: expected text");
         return;
     }
     nj_ini_strip(&p, &end);

@@ -69,7 +69,7 @@ int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *
             nic = nj_eal_value(argc, argv, &i, "--allow");
         if (lcores && !read_lcores(lcores, out))
             return nj_fail(why, n,
-                           "%s: can't be drawn; give at most %u lcores, each with one CPU, such as "
+                           "%s: cannot draw it; give at most %u lcores, each with one CPU, such as "
                            "-l 2-5,8",
                            lcores, NJ_SHARDS_MAX);
         if (nic && out->nic[0] == '\0')
@@ -100,7 +100,7 @@ static void read_machine(struct nj_topo *t, const cpu_set_t *usable, int nic_nod
     char why[256];
 
     if (nj_topo_read(t, usable, NULL, why, sizeof why) != 0) {
-        nj_say(NJ_SAY_WARNING, "%s; workers go to any CPU without an lcore", why);
+        nj_say(NJ_SAY_WARNING, "%s; workers run on any CPU without an lcore", why);
         unknown_machine(t, usable);
     }
     t->nic_node = nic_node;
@@ -187,10 +187,10 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
         p.lcore_mib = NJ_LCORE_EAL_JUMBO_MIB;
     nj_place_draw(&t, &p, stdout);
     if (wish.nic[0] && !t.nic[0])
-        fprintf(stderr,
-                "nightjar: -a %s: there is no such PCI device (lspci -D lists them), so no NUMA "
-                "node is nearer than another\n",
-                wish.nic);
+        fprintf(
+            stderr,
+            "nightjar: -a %s: no such PCI device (lspci -D lists them); NUMA distance is ignored\n",
+            wish.nic);
     advice(&t, &p, text, sizeof text);
     fflush(stdout);
     fputs(text, stderr);

@@ -206,9 +206,9 @@ static void declare_override(struct nj__reader *r, struct section *s)
     int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_SERVER : nj_policy_file_class(f, word[1]);
 
     if (!nj_read_minutes(word[n - 1], minutes)) {
-        s->kind = broken(r, s, "hours such as 22:00-06:00 behind the name, or nothing");
+        s->kind = broken(r, s, "hours such as 22:00-06:00 after the name, or nothing");
     } else if (of < 0) {
-        s->kind = broken(r, s, "a class that has a section without hours, too");
+        s->kind = broken(r, s, "a class that also has a section without hours");
     } else if (f->n_overrides == NJ_POLICY_HOURS_MAX) {
         s->kind = broken(r, s, "at most 32 sections with hours");
     } else {
@@ -245,7 +245,7 @@ static enum kind declare(struct nj__reader *r, struct section *s)
     if (strcmp(word[0], "list") == 0 && n == 2)
         return declare_list(r, s, word[1]);
     if (strcmp(word[0], "class") == 0 || strcmp(word[0], "list") == 0)
-        return broken(r, s, n == 1 ? "a name behind it" : "one name, or a name and hours");
+        return broken(r, s, n == 1 ? "a name after it" : "one name, or a name and hours");
     if (strcmp(word[0], "server") == 0 && n == 1)
         return SERVER;
     if (strcmp(word[0], "client") == 0 && n == 1)
@@ -283,9 +283,8 @@ static void declare_all(struct nj__reader *r, struct section *sections)
         for (uint32_t k = 0; k < i && s->kind != BROKEN; k++) {
             if (!same_name(ini->section[k].name, s->ini->name))
                 continue;
-            nj_fault(r->faults, r->path, s->ini->line,
-                     "[%s]: expected once: it is in line %u already", s->ini->name,
-                     ini->section[k].line);
+            nj_fault(r->faults, r->path, s->ini->line, "[%s]: duplicate; first set on line %u",
+                     s->ini->name, ini->section[k].line);
             s->kind = BROKEN;
         }
         if (s->kind != BROKEN)
@@ -315,8 +314,8 @@ static bool read_limit(struct nj__reader *r, const struct section *s, const char
         return false;
     if (!is_server(s) && of != 0 && strcmp(key, "connections") == 0)
         nj_fault(r->faults, r->path, e->line,
-                 "connections: counted before a request tells its class: expected in [class "
-                 "default]");
+                 "connections: only [class default] may set it: connections are counted before the "
+                 "class of a request is known");
     if (!nj_class_key_read(keys, (uint32_t)i, e->value, &expected))
         nj__policy_expected(r, e, expected);
     return true;
@@ -445,7 +444,7 @@ static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at,
         if (strcmp(other, key) != 0)
             continue;
         nj_fault(r->faults, r->path, r->f->ini->entry[at].line,
-                 "%s: expected once in [%s]: it is in line %u already", key, s->ini->name,
+                 "%s: duplicate in [%s]; first set on line %u", key, s->ini->name,
                  r->f->ini->entry[k].line);
         return true;
     }
@@ -494,8 +493,7 @@ static void read_section(struct nj__reader *r, struct section *s)
                                        : s->kind == HOURS ? &r->f->override[s->index].keys
                                                           : NULL;
     if (keys && !nj_class_keys_check(keys, &wrong))
-        nj_fault(r->faults, r->path, s->ini->line, "[%s]: %s: expected the other way round",
-                 s->ini->name, wrong);
+        nj_fault(r->faults, r->path, s->ini->line, "[%s]: %s", s->ini->name, wrong);
     if (s->kind == LIST && s->ini->n == 0 && !s->ini->lacks)
         nj_fault(r->faults, r->path, s->ini->line,
                  "[%s]: expected networks = or file =", s->ini->name);
@@ -518,7 +516,7 @@ static void check_classes(struct nj__reader *r)
 
     if (d->has_match || d->hours.from != d->hours.to)
         nj_fault(r->faults, r->path, d->line,
-                 "[class default]: what no other class takes: expected no path, host, list, "
+                 "[class default]: matches every other request: expected no path, host, list, "
                  "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
         const struct nj_file_class *c = &f->class_at[i];
@@ -549,7 +547,7 @@ static void read_all(struct nj__reader *r)
     struct section *sections = calloc(NJ_INI_SECTIONS_MAX, sizeof *sections);
 
     if (!sections) {
-        nj_fault(r->faults, r->path, 0, "no memory to read it");
+        nj_fault(r->faults, r->path, 0, "out of memory");
         return;
     }
     declare_all(r, sections);
@@ -594,7 +592,7 @@ struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, 
     if (r.f)
         r.f->ini = nj_ini_parse(path, text, n_bytes, faults);
     if (!r.f || !r.f->ini)
-        nj_fault(faults, path, 0, "no memory to read it");
+        nj_fault(faults, path, 0, "out of memory");
     else
         read_all(&r);
     if (r.f)

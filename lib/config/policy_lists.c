@@ -36,7 +36,7 @@ static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const c
 
     if (!parse_network(word, &net, plain)) {
         if (plain[0])
-            nj_fault(r->faults, file, line, "%.*s: bits behind the prefix are set: expected %s",
+            nj_fault(r->faults, file, line, "%.*s: bits after the prefix are set: expected %s",
                      shown, word.p, plain);
         else
             nj_fault(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
@@ -70,7 +70,7 @@ static void add_all(struct nj__reader *r, uint32_t list, const char *text, const
         if (nj__policy_word(&text, &word))
             add(r, list, word, file, line);
         else
-            nj_fault(r->faults, file, line, "nothing between commas: expected " WANTS);
+            nj_fault(r->faults, file, line, "empty item between commas: expected " WANTS);
     }
 }
 
@@ -85,7 +85,8 @@ void nj__policy_trust(struct nj__reader *r, const char *networks, const char *fi
 
     if (f->n_lists == NJ_LISTS_MAX) {
         nj_fault(r->faults, file, line,
-                 "trusted proxies are a list, too: expected at most %u others", NJ_LISTS_MAX - 1);
+                 "trusted proxies count as a list: expected at most %u other lists",
+                 NJ_LISTS_MAX - 1);
         return;
     }
     f->trusted = 1u << f->n_lists;
@@ -126,6 +127,5 @@ void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_i
     }
     free(text);
     if (r->faults->n > n_before)
-        nj_fault(r->faults, r->path, e->line, "file = %s: it has faults, which are told, too",
-                 name);
+        nj_fault(r->faults, r->path, e->line, "file = %s: has errors (listed above)", name);
 }

@@ -254,7 +254,7 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
     char why[256];
 
     if (!can_replace(p)) {
-        nj_fault(faults, path, 0, "an lcore has not adopted the last changes yet: try again");
+        nj_fault(faults, path, 0, "an lcore has not applied the last changes yet; try again");
         nj_policy_file_free(f);
         return 0;
     }
@@ -262,8 +262,8 @@ static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint
     const struct nj_file_class *homeless = give_slots(p, f, &slots);
     if (homeless) {
         nj_fault(faults, path, homeless->line,
-                 "class %s: there is no place for it while responses of classes run that this file "
-                 "leaves out: try again when they are over, or read a file first that has neither",
+                 "class %s: no free slot: classes that this file removes still have open "
+                 "responses; try again when they have ended, or first load a file with neither",
                  homeless->name);
         nj_policy_file_free(f);
         return 0;
@@ -295,14 +295,14 @@ uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_fa
 
     note[0] = '\0';
     if (!p->given.policy_file) {
-        nj_fault(faults, "nightjar", 0, "no policy file to read again: expected --config FILE");
+        nj_fault(faults, "nightjar", 0, "no policy file to reload: expected --config FILE");
         return 0;
     }
     struct nj_policy_file *f = nj_policy_file_read(p->given.policy_file, &config, faults);
     if (!f)
         return 0;
     if (!nj_config_same(&config, &p->effective))
-        snprintf(note, n, "changes of [files], [limits] and [log] wait for the next start");
+        snprintf(note, n, "changes to [files], [limits] and [log] take effect at the next start");
     pthread_mutex_lock(&p->lock);
     uint64_t version = adopt_file(p, f, minute, faults);
     if (version != 0)
@@ -354,7 +354,7 @@ static bool read_change(struct nj_class_keys *keys, int of, char *pair, char *wh
         return nj_fail(why, n, "%.60s: expected a limit that [%s] of the policy file has", pair,
                        of < 0 ? "server" : "class NAME") == 0;
     if (of > 0 && strcmp(pair, "connections") == 0)
-        return nj_fail(why, n, "connections: expected for the class default") == 0;
+        return nj_fail(why, n, "connections: only the class default may set it") == 0;
     if (!nj_class_key_read(keys, (uint32_t)key, is + 1, &expected))
         return nj_fail(why, n, "%.60s = %.60s: expected %s", pair, is + 1, expected) == 0;
     return true;
@@ -389,7 +389,7 @@ static uint64_t change(struct nj_policies *p, char *params, struct nj_policy_cha
                        char *why, size_t n)
 {
     if (!can_replace(p)) {
-        nj_fail(why, n, "an lcore has not adopted the last changes yet: try again");
+        nj_fail(why, n, "an lcore has not applied the last changes yet; try again");
         return 0;
     }
     *changes = p->changes;

@@ -73,13 +73,12 @@ static void warn_of_text(const struct warner *w)
         const char *mark = looks_like_comment(e->value);
         if (mark)
             nj_fault(w->told, w->path, e->line,
-                     "warning: %s = %.80s: \"%.40s\" is part of the value; a comment behind one "
-                     "begins with #",
+                     "warning: %s = %.80s: \"%.40s\" is part of the value; start a comment with #",
                      e->key, e->value, mark);
         if (same_key(e->key, "path") && strchr(e->value, '*'))
             nj_fault(w->told, w->path, e->line,
-                     "warning: path = %.80s: * stands for itself; a path takes all that begins "
-                     "so, e.g. /iso/",
+                     "warning: path = %.80s: * is taken literally; a path matches everything with "
+                     "that prefix, e.g. /iso/",
                      e->value);
     }
 }
@@ -142,15 +141,15 @@ static void warn_of_shadows(const struct warner *w)
         }
         if (n == n_paths) {
             nj_fault(w->told, w->path, c->line,
-                     "warning: [class %s]: no request is of it: [class %s] in line %u comes first "
-                     "and takes all of them",
+                     "warning: [class %s]: never matches: [class %s] on line %u comes first and "
+                     "matches all its requests",
                      c->name, x->name, x->line);
             continue;
         }
         for (uint32_t k = 0; k < c->n_paths; k++)
             if ((x = taker(w, c, c->path[k])))
                 nj_fault(w->told, w->path, line_of(w, "class", c->name, "path"),
-                         "warning: [class %s]: nothing below %.*s is of it: [class %s] in line %u "
+                         "warning: [class %s]: never matches below %.*s: [class %s] on line %u "
                          "comes first",
                          c->name, (int)c->path[k].n_bytes, c->path[k].p, x->name, x->line);
     }
@@ -171,8 +170,8 @@ static void warn_of_rates_at(const struct warner *w, const struct nj_policy *p, 
     nj_show_rate(most, server, sizeof server);
     uint32_t line = line_of(w, "server", NULL, "rate");
     nj_fault(w->told, w->path, line,
-             "warning: the rates of the classes are %s together%s, and the server has %s: none is "
-             "sure of its own; what is meant as a bound only is a ceiling",
+             "warning: the class rates add up to %s%s, more than the server's %s: no class is "
+             "guaranteed its rate; use ceiling for an upper bound",
              all, when, server);
 }
 
@@ -246,7 +245,7 @@ static void warn_of_class(const struct warner *w, const struct nj_policy *p,
     for (size_t i = 0; i < NJ_ARRAY_LEN(pairs); i++)
         if (has_limit(pairs[i].inner) && has_limit(pairs[i].outer) &&
             most_of(pairs[i].inner) > most_of(pairs[i].outer))
-            useless(w, c->name, pairs[i].key, "%s has less", pairs[i].by);
+            useless(w, c->name, pairs[i].key, "%s has a lower limit", pairs[i].by);
     if (c->caps.requests_per_s == 0)
         useless(w, c->name, "requests_burst", "requests is not set");
     if (c->action != NJ_ACTION_LATER)
@@ -274,7 +273,7 @@ static void warn_of_classes(const struct warner *w)
             warn_of_class(w, &p, &p.classes[i]);
     }
     if (w->f->deny == 0 && !w->f->allow_only)
-        useless(w, NULL, "deny_action", "there is neither allow nor deny");
+        useless(w, NULL, "deny_action", "neither allow nor deny is set");
 }
 
 /* Handlers may name it; where there are none, something was forgotten. */
@@ -302,7 +301,8 @@ static void warn_of_lists(const struct warner *w)
                 strcmp(word[1], w->f->list[i]) == 0)
                 line = w->f->ini->section[k].line;
         if (n == 0)
-            nj_fault(w->told, w->path, line, "warning: [list %s]: nobody is on it", w->f->list[i]);
+            nj_fault(w->told, w->path, line, "warning: [list %s]: the list is empty",
+                     w->f->list[i]);
         if (!(w->f->list_used >> i & 1))
             nj_fault(w->told, w->path, line,
                      "warning: [list %s]: without effect: no class, allow or deny names it",
@@ -331,13 +331,13 @@ static void warn_of_overruled(const struct warner *w)
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(limits); i++)
         if (limits[i].given)
-            useless(w, limits[i].class_name, limits[i].key, "--%s of the command line wins",
-                    limits[i].option);
+            useless(w, limits[i].class_name, limits[i].key,
+                    "overridden by --%s on the command line", limits[i].option);
     for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
         uint32_t line = nj_config_has(g, c->name) ? line_of(w, c->section, NULL, c->name) : 0;
         if (line > 0)
             nj_fault(w->told, w->path, line,
-                     "warning: %s: without effect: --%s of the command line wins", c->name,
+                     "warning: %s: without effect: overridden by --%s on the command line", c->name,
                      c->name);
     }
 }
@@ -352,7 +352,7 @@ static void warn_of_proxies(const struct warner *w)
         bool v4 = nj_addr_is_v4(&net->addr);
         if (net->lists & w->f->trusted && net->bits == (v4 ? 96 : 0))
             nj_fault(w->told, line ? w->path : "--trusted-proxy", line,
-                     "warning: %s: everybody is a trusted proxy: connections have no limits, and "
+                     "warning: %s: every host is a trusted proxy: connections are not limited, and "
                      "a header may name any client",
                      v4 ? "0.0.0.0/0" : "::/0");
     }

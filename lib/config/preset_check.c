@@ -42,8 +42,7 @@ static void compare_driver(struct lines *l)
     struct nj_str expected = l->preset->driver;
 
     if (!fits(expected, l->port->driver))
-        differs(l, "driver %.*s, the port's is %s", (int)expected.n_bytes, expected.p,
-                l->port->driver);
+        differs(l, "driver %.*s, found %s", (int)expected.n_bytes, expected.p, l->port->driver);
 }
 
 /* Only a PCI device is bound to anything. */
@@ -53,7 +52,7 @@ static void compare_binding(struct lines *l, const char *sysfs)
     char driver[64];
 
     if (nj_pci_driver_of(sysfs, l->port->name, driver, sizeof driver) && !fits(expected, driver))
-        differs(l, "it bound to %.*s, it is to %s", (int)expected.n_bytes, expected.p, driver);
+        differs(l, "it bound to %.*s, found %s", (int)expected.n_bytes, expected.p, driver);
 }
 
 static void compare_queues(struct lines *l, uint32_t n_shards)
@@ -62,9 +61,7 @@ static void compare_queues(struct lines *l, uint32_t n_shards)
     uint32_t expected = n_shards < l->preset->queues ? n_shards : l->preset->queues;
 
     if (port->n_rxq < expected || port->n_txq < expected)
-        differs(l,
-                "%u queue%s of each direction for %u lcore%s, the port has %u to receive and %u "
-                "to send",
+        differs(l, "%u queue%s per direction for %u lcore%s, found %u receive and %u transmit",
                 expected, expected == 1 ? "" : "s", n_shards, n_shards == 1 ? "" : "s", port->n_rxq,
                 port->n_txq);
 }
@@ -74,9 +71,9 @@ static void compare_offloads(struct lines *l)
     static const struct {
         uint32_t bit;
         const char *name;
-    } names[] = {{NJ_PRESET_RX_CHECKSUM, "checksums of received packets by the device"},
-                 {NJ_PRESET_TX_CHECKSUM, "checksums of sent packets by the device"},
-                 {NJ_PRESET_TSO, "TSO by the device"}};
+    } names[] = {{NJ_PRESET_RX_CHECKSUM, "checksum offload for received packets"},
+                 {NJ_PRESET_TX_CHECKSUM, "checksum offload for sent packets"},
+                 {NJ_PRESET_TSO, "TSO"}};
     const struct nj_dpdk_port *port = l->port;
     uint32_t has = (port->rx_csum ? NJ_PRESET_RX_CHECKSUM : 0u) |
                    (port->tx.tcp_csum ? NJ_PRESET_TX_CHECKSUM : 0u) |
@@ -86,7 +83,7 @@ static void compare_offloads(struct lines *l)
     for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++)
         if (odd & names[i].bit)
             differs(l, "%s%s, the port %s", has & names[i].bit ? "no " : "", names[i].name,
-                    has & names[i].bit ? "does it" : "has none");
+                    has & names[i].bit ? "has it" : "lacks it");
 }
 
 /* With one lcore, or fewer queues than lcores, RSS is of no use. */
@@ -98,9 +95,9 @@ static void compare_rss(struct lines *l, uint32_t n_shards)
     if (n_shards == 1 || n_shards > port->n_rxq)
         return;
     if (l->preset->rss == NJ_PRESET_RSS_DEVICE && !by_device)
-        differs(l, "RSS of the device, the port: %s", port->spread);
+        differs(l, "RSS by the device, found: %s", port->spread);
     if (l->preset->rss == NJ_PRESET_RSS_RINGS && by_device)
-        differs(l, "no usable RSS, the port: %s", port->spread);
+        differs(l, "no usable RSS, found: %s", port->spread);
 }
 
 void nj_presets_differences(const struct nj_presets *p, const struct nj_dpdk_port *port,
@@ -130,8 +127,8 @@ int nj_presets_check_ports(const struct nj_presets *p, char *why, size_t n)
     for (uint32_t i = 0; i < p->n_devices; i++)
         if (!nj_dpdk_has_port(p->device[i].name))
             return nj_fail(why, n,
-                           "preset %s: DPDK made no port of %s%s%s "
-                           "(NJ_EAL_VERBOSE=1 shows all it said)",
+                           "preset %s: DPDK created no port for %s%s%s "
+                           "(NJ_EAL_VERBOSE=1 shows all its output)",
                            p->device[i].preset.file->name, p->device[i].name,
                            *complaint ? ": " : "", complaint);
     return 0;

@@ -55,7 +55,7 @@ int nj_settings_check(struct nj_settings *s, const struct nj_server_config *conf
     s->config = &s->effective;
     s->policy = nj_policy_file_read(config->policy_file, &s->effective, &s->faults);
     if (!s->policy)
-        return nj_fail(why, n, "%s: %u fault%s, see above; nothing was started",
+        return nj_fail(why, n, "%s: %u error%s, see above; nothing was started",
                        config->policy_file ? config->policy_file : "no policy", s->faults.n,
                        s->faults.n == 1 ? "" : "s");
     if (read_rest(s, s->config, why, n) == 0 && nj__settings_read_mime(s, why, n) == 0)

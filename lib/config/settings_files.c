@@ -71,7 +71,7 @@ int nj__settings_read_files(struct nj_settings *s, char *why, size_t n)
                        c->index);
     if (c->cache_control && (!*c->cache_control || !nj_field_value_is_good(c->cache_control)))
         return nj_fail(why, n,
-                       "--cache-control: expected what can stand in a header field, e.g. "
+                       "--cache-control: expected a valid header field value, e.g. "
                        "max-age=3600");
     if (c->mime_types && access(c->mime_types, R_OK) != 0)
         return nj_fail(why, n, "--mime-types %s: %s", c->mime_types, strerror(errno));
@@ -105,6 +105,5 @@ int nj__settings_read_mime(struct nj_settings *s, char *why, size_t n)
         return 0;
     if (line > 0)
         return nj_fail(why, n, "%s:%u: %s", path, line, wrong);
-    return nj_fail(why, n, "--mime-types %s: it cannot be read, or there is no memory for it",
-                   path);
+    return nj_fail(why, n, "--mime-types %s: cannot read it, or out of memory", path);
 }

@@ -161,7 +161,7 @@ static struct nj_iface *link_of(const struct value *v, const char *who, const st
         if (!is_neighbour(&p->iface, ip))
             continue;
         if (found) {
-            bad(v, "%s on the links of ports %d and %d: say which with @%d or @%d", who, found->id,
+            bad(v, "%s on the links of ports %d and %d: choose one with @%d or @%d", who, found->id,
                 p->id, found->id, p->id);
             return NULL;
         }

@@ -27,9 +27,9 @@ const char *nj_strerror(int error)
 {
     static const char *const text[] = {
         [0] = "success",
-        [-NJ_ERR_WOULD_BLOCK] = "it would have to wait, and must not here",
+        [-NJ_ERR_WOULD_BLOCK] = "the call would block, which is not allowed here",
         [-NJ_ERR_CANCELLED] = "the stream or its connection has ended",
-        [-NJ_ERR_TIMEOUT] = "the time is over",
+        [-NJ_ERR_TIMEOUT] = "timed out",
         [-NJ_ERR_MEMORY] = "out of memory",
         [-NJ_ERR_INVALID] = "invalid argument, or not possible at this moment",
         [-NJ_ERR_TOO_LARGE] = "too large",
@@ -48,7 +48,7 @@ static int refuse_use(enum use was, char *why, size_t n)
 {
     if (was == STUCK)
         return nj_fail(why, n,
-                       "handlers of an earlier server did not return, and use its memory and its "
+                       "handlers of an earlier server did not return and still use its memory and "
                        "ports: no other server can start in this process");
     return nj_fail(why, n,
                    "a process runs one server at a time, and another one was started: end it with "
@@ -105,10 +105,10 @@ static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
         return nj_fail(why, why_bytes, "%s is NULL", config ? "eal_argv" : "config");
     for (int i = 0; i + 1 < eal_argc; i++)
         if (strcmp(eal_argv[i], "--") == 0)
-            return nj_fail(why, why_bytes,
-                           "%s: options of nightjar are no arguments of the EAL: set them in the "
-                           "configuration",
-                           eal_argv[i + 1]);
+            return nj_fail(
+                why, why_bytes,
+                "%s: nightjar's options are not EAL arguments: set them in the configuration",
+                eal_argv[i + 1]);
     if (nj_config_copy(&s->given, config, why, why_bytes) != 0 ||
         nj_presets_expand(&s->presets, eal_argc, eal_argv, why, why_bytes) != 0)
         return -1;
@@ -298,8 +298,8 @@ static void obey(struct nj_server *s, int number)
     } else if (number == SIGHUP) {
         nj_server_reload(s);
         if (!s->given.policy_file)
-            nj_say(NJ_SAY_INFO, "SIGHUP: there is no policy file (--config) to read again%s",
-                   s->access ? "; the access log was opened anew" : "");
+            nj_say(NJ_SAY_INFO, "SIGHUP: no policy file (--config) to reload%s",
+                   s->access ? "; the access log was reopened" : "");
     } else if (number == SIGTERM || number == SIGINT) {
         nj_server_stop(s);
     }

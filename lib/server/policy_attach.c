@@ -18,7 +18,7 @@ static void tell_warnings(struct nj_faults *warnings)
     if (warnings->text)
         nj_say(NJ_SAY_WARNING, "%s", warnings->text);
     if (warnings->n > NJ_FAULTS_TOLD)
-        nj_say(NJ_SAY_WARNING, "%u more warnings of the policy: nightjar --check --config FILE",
+        nj_say(NJ_SAY_WARNING, "%u more policy warnings; see nightjar --check --config FILE",
                warnings->n - NJ_FAULTS_TOLD);
     nj_faults_free(warnings);
 }
@@ -111,8 +111,7 @@ bool nj__server_reload_policy(struct nj_server *s)
                                           &warnings, note, sizeof note);
 
     if (version == 0) {
-        nj_say(NJ_SAY_ERROR, "%sthe policy in force stays as it is",
-               faults.text ? faults.text : "");
+        nj_say(NJ_SAY_ERROR, "%skeeping the current policy", faults.text ? faults.text : "");
     } else {
         tell_policy(s, version, s->settings.config->policy_file);
         tell_warnings(&warnings);
@@ -128,5 +127,5 @@ void nj__server_tend_policy(struct nj_server *s)
 {
     uint64_t version = nj_policies_tick(s->policies, nj_minute_of_day(time(NULL)));
     if (version != 0)
-        tell_policy(s, version, "by the hour");
+        tell_policy(s, version, "hours changed");
 }

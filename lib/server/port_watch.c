@@ -90,8 +90,8 @@ static bool tell_unsent(struct nj_port_watch *w, nj_ns now, char *line)
         !is_due(w, NJ__PORT_UNSENT, now))
         return false;
     snprintf(line, NJ_PORT_LINE_BYTES,
-             "%s: %lu packets were given to the device and not sent: a transmit queue of it does "
-             "not work; try fewer lcores (-l)",
+             "%s: %lu packets were passed to the device and not sent: one of its transmit queues "
+             "does not work; try fewer lcores (-l)",
              w->name, (unsigned long)n);
     w->told[NJ__PORT_UNSENT] += n;
     w->unsent_since = 0;
@@ -110,14 +110,14 @@ bool nj_port_watch_next(struct nj_port_watch *w, nj_ns now, enum nj_say *level,
     *level = NJ_SAY_WARNING;
     return tell_count(w, NJ__PORT_MISSED, s->rx_missed, now,
                       "received packets were dropped because the receive rings were full: the "
-                      "lcores cannot follow (more lcores, or --rx-ring)",
+                      "lcores cannot keep up (use more lcores, or a larger --rx-ring)",
                       line) ||
-           tell_count(w, NJ__PORT_NOMBUF, s->rx_nombuf, now,
-                      "times there was no buffer to receive into", line) ||
+           tell_count(w, NJ__PORT_NOMBUF, s->rx_nombuf, now, "times no receive buffer was free",
+                      line) ||
            tell_count(w, NJ__PORT_RX_ERRORS, s->rx_errors, now,
-                      "received packets were damaged: look at the cable and at the other end's MTU",
+                      "received packets were damaged: check the cable and the MTU of the other end",
                       line) ||
            tell_count(w, NJ__PORT_TX_ERRORS, s->tx_errors, now,
-                      "packets were not sent by the device", line) ||
+                      "packets that the device failed to send", line) ||
            tell_unsent(w, now, line);
 }

@@ -84,8 +84,8 @@ static void tell_missing(const struct nj_server *s, const struct nj_server_port 
                p->dev.name, p->dev.driver);
     if (p->settings->iface.ip6 && !nj_dpdk_port_hear_groups(&p->dev))
         nj_say(NJ_SAY_WARNING,
-               "%s takes no multicast: IPv6 hosts may not find us; add us to their neighbours by "
-               "hand",
+               "%s does not receive multicast: IPv6 hosts may not find this server; add it to "
+               "their neighbour tables",
                p->dev.name);
 }
 
@@ -124,11 +124,11 @@ bool nj__server_up_ports(struct nj_server *s)
     s->n_ports = s->settings.n_ports;
     pthread_mutex_init(&s->port_lock, NULL);
     if (!s->settings.has_rss_key && !nj_rss_key_draw(&key)) {
-        snprintf(s->why, sizeof s->why, "the system has no random numbers");
+        snprintf(s->why, sizeof s->why, "cannot get random numbers from the system");
         return false;
     }
     if (nj__server_idle(s->settings.config) == NJ_IDLE_PAUSE && !nj_idle_has_pause())
-        nj_say(NJ_SAY_WARNING, "--idle pause: this CPU cannot wait with less power: lcores spin");
+        nj_say(NJ_SAY_WARNING, "--idle pause: this CPU has no low-power wait: lcores spin");
     bool ok = divide(s);
     for (; ok && n_open < s->n_ports; n_open++)
         ok = open_port(s, &s->port[n_open], &key);

@@ -26,7 +26,7 @@
 /* Per shard, with the reader: also those that wait for the disk have a place, so that who reads
  * what is in memory finds one. */
 #define READS_MAX     16384u
-#define NO_RANDOM     "the system has no random numbers"
+#define NO_RANDOM     "cannot get random numbers from the system"
 #define HANDLERS_MS   2000u /* for what runs on workers at the end */
 
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
@@ -128,7 +128,7 @@ static bool up_lcores(struct nj_server *s)
     }
     for (uint32_t i = 0; i < s->n_shards; i++)
         if (!nj_waker_open(&s->waker[i])) {
-            snprintf(s->why, sizeof s->why, "no descriptor to wake an lcore with: %s",
+            snprintf(s->why, sizeof s->why, "cannot open a descriptor to wake an lcore: %s",
                      strerror(errno));
             down_lcores(s);
             return false;
@@ -144,13 +144,13 @@ static void check_rights(const char *root)
 {
     if (!nj_file_rights_use_others())
         nj_say(NJ_SAY_WARNING,
-               "the system does not let a thread give up root's rights to files (setfsuid to user "
+               "the system does not let a thread drop root's file permissions (setfsuid to user "
                "%u), so no file is served (403): run as another user, or --serve-private",
                NJ_NOBODY);
     nj_file_rights_use_own();
     if (!nj_file_rights_reach(root))
         nj_say(NJ_SAY_WARNING,
-               "--root %s: other users may not enter that folder, so nothing of it is served "
+               "--root %s: other users cannot enter that folder, so nothing in it is served "
                "(403): chmod o+x, or --serve-private",
                root);
 }
@@ -223,7 +223,7 @@ static bool up_workers(struct nj_server *s)
     };
     int rc = nj_workers_start(&c, &s->workers);
     if (rc != 0)
-        snprintf(s->why, sizeof s->why, "the workers do not start: %s", strerror(-rc));
+        snprintf(s->why, sizeof s->why, "cannot start the workers: %s", strerror(-rc));
     return rc == 0;
 }
 
@@ -237,7 +237,8 @@ static void down_workers(struct nj_server *s)
 }
 
 static const char *const how_read[] = {
-    [NJ_FILE_READS_DIRECT] = "by io_uring, past the page cache where their file system can",
+    [NJ_FILE_READS_DIRECT] =
+        "by io_uring, bypassing the page cache where the file system supports it",
     [NJ_FILE_READS_BUFFERED] = "by io_uring, through the page cache",
     [NJ_FILE_READS_THREADS] = "by threads, through the page cache",
 };
@@ -260,7 +261,7 @@ static bool start_reader(struct nj_server *s, enum nj_file_reads how)
                nj_file_reader_is_registered(s->reader) ? ", into hugepages" : "");
         return true;
     }
-    snprintf(s->why, sizeof s->why, "the system does not let us use io_uring (%s)%s", strerror(-rc),
+    snprintf(s->why, sizeof s->why, "io_uring is not available (%s)%s", strerror(-rc),
              rc == -EPERM ? ": see kernel.io_uring_disabled in sysctl(8), and seccomp" : "");
     return false;
 }
@@ -277,7 +278,7 @@ static bool up_reader(struct nj_server *s)
             return true;
         if (!is_auto) {
             size_t n = strlen(s->why);
-            snprintf(s->why + n, sizeof s->why - n, "; --file-reads threads does without");
+            snprintf(s->why + n, sizeof s->why - n, "; --file-reads threads does not need it");
             return false;
         }
         nj_say(NJ_SAY_WARNING, "%s", s->why);
@@ -326,7 +327,7 @@ static void down_access(struct nj_server *s)
     s->is_stuck = s->is_stuck || (!has_ended && !s->is_program); /* its process ends now */
     s->access = NULL;
     if (counts.n_lost > 0)
-        nj_say(NJ_SAY_WARNING, "the access log: %lu lines, and %lu requests have none",
+        nj_say(NJ_SAY_WARNING, "access log: %lu lines written, %lu requests not logged",
                (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
 }
 
@@ -346,8 +347,7 @@ static uint32_t stuck_on_fibers(const struct nj_server *s)
         n_stuck += n;
         if (n > 0)
             nj_say(NJ_SAY_ERROR,
-                   "lcore %u: %u handlers (%s) do not return, and were told to; leaving without "
-                   "them",
+                   "lcore %u: %u handlers (%s) did not return after cancellation; exiting anyway",
                    s->lcore[i].id, n, route);
     }
     return n_stuck;
@@ -359,13 +359,11 @@ static void stop_handlers(struct nj_server *s)
 {
     uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
     if (n_stuck > 0)
-        nj_say(NJ_SAY_ERROR,
-               "%u task%s on workers did not return within %u ms; leaving without them", n_stuck,
-               n_stuck == 1 ? "" : "s", HANDLERS_MS);
+        nj_say(NJ_SAY_ERROR, "%u task%s on workers did not return within %u ms; exiting anyway",
+               n_stuck, n_stuck == 1 ? "" : "s", HANDLERS_MS);
     uint32_t n_reads = s->reader ? nj_file_reader_stop(s->reader, HANDLERS_MS) : 0;
     if (n_reads > 0)
-        nj_say(NJ_SAY_ERROR, "the disk did not answer within %u ms; leaving without it",
-               HANDLERS_MS);
+        nj_say(NJ_SAY_ERROR, "the disk did not answer within %u ms; exiting anyway", HANDLERS_MS);
     if (stuck_on_fibers(s) + n_stuck + n_reads == 0)
         return;
     s->is_stuck = true;
@@ -563,7 +561,7 @@ static bool up_supervisor(struct nj_server *s)
     int rc = nj_thread_start(&s->supervisor, &s->place.rest, nj__server_supervise, s);
 
     if (rc != 0)
-        snprintf(s->why, sizeof s->why, "the supervisor does not start: %s", strerror(rc));
+        snprintf(s->why, sizeof s->why, "cannot start the supervisor: %s", strerror(rc));
     return rc == 0;
 }
 

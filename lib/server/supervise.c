@@ -272,7 +272,7 @@ void *nj__server_supervise(void *server)
     void *altstack = nj_altstack_begin();
 
     if (wanted && !live.on)
-        nj_say(NJ_SAY_INFO, "--live: standard error is no terminal, so there is no live line");
+        nj_say(NJ_SAY_INFO, "--live: standard error is not a terminal: no live line");
     while (!is_stopped(s)) {
         nj__server_tend_policy(s);
         tell_addresses(s);

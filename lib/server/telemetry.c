@@ -333,40 +333,40 @@ static const struct {
      "Cycles of busy steps by stage: sums over the steps that were measured. Parameter: a shard.",
      stages},
     {"/nightjar/memory",
-     "What connections are made of: bytes of one, used, most ever, limit. Parameter: a shard.",
+     "Memory of connections, by pool: bytes of one object, used, high-water mark, limit. "
+     "Parameter: a shard.",
      memory},
     {"/nightjar/ewyk",
      "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
      "shard: 0,1; or \"reset\".",
      nj__telemetry_ewyk},
     {"/nightjar/workers",
-     "The pool of workers: tasks that run and wait, and how its threads take turns. No parameters.",
+     "The pool of workers: tasks that run and wait, and how its threads are assigned. No "
+     "parameters.",
      nj__telemetry_workers},
     {"/nightjar/limits",
      "The limits in force. Parameters change them: class=NAME,KEY=VALUE,...; without class the "
      "server's.",
      nj__telemetry_limits},
     {"/nightjar/classes",
-     "What each class asked for and got, who of it waits, and what it gets now. No parameters.",
+     "For each class: requests, bytes, waiting responses, and current rates. No parameters.",
      nj__telemetry_classes},
     {"/nightjar/clients",
-     "Who got most bytes. Parameters: how many, at most 64 (10); by=streams or by=connections: "
-     "who has most open.",
+     "Clients with most bytes. Parameters: how many, at most 64 (10); by=streams or "
+     "by=connections: with most open.",
      nj__telemetry_clients},
     {"/nightjar/shaping",
-     "How responses are paced: how many wait, how often they were woken, and how often for "
-     "nothing. Parameter: a shard.",
+     "Pacing of responses: how many wait, wakeups, and wakeups without effect. Parameter: a shard.",
      nj__telemetry_shaping},
-    {"/nightjar/files",
-     "What is kept of files in memory, and how often that helped. No parameters.",
+    {"/nightjar/files", "The file cache: what it holds, hits and misses, and reads. No parameters.",
      nj__telemetry_files},
     {"/nightjar/abuse",
-     "Protection that acted against clients: by reason, how often, and against whom last. No "
+     "Protection that acted against clients: by reason, how often, and the last client. No "
      "parameters.",
      nj__telemetry_abuse},
     {"/nightjar/latency",
-     "How long responses took: to the first byte, to the last, and held back by our limits, in "
-     "microseconds. Parameter: a shard.",
+     "Response times in microseconds: to the first byte, to the last byte, and time throttled. "
+     "Parameter: a shard.",
      nj__telemetry_latency},
 };
 
@@ -397,7 +397,7 @@ void nj_telemetry_attach(const struct nj_server *server)
     if (!first)
         return;
     rte_telemetry_register_cmd("/nightjar/addresses", addresses,
-                               "Our addresses, and whether they may be used. No parameters.");
+                               "Addresses of the server, and their state. No parameters.");
     for (size_t i = 0; i < NJ_ARRAY_LEN(commands); i++) {
         NJ_ASSERT(strlen(commands[i].help) <= HELP_MAX);
         rte_telemetry_register_cmd(commands[i].name, answer, commands[i].help);

@@ -355,7 +355,7 @@ class Elsewhere(unittest.TestCase):
         world.start()
         self.load(world, 100)
         self.assertEqual(0, world.stop())
-        self.assertIn("0 lines, and 100 requests have none", world.errors())
+        self.assertIn("0 lines written, 100 requests not logged", world.errors())
         self.assertEqual(1, world.errors().count("trying again"))
 
     def test_fifo(self):
@@ -372,7 +372,7 @@ class Elsewhere(unittest.TestCase):
         self.assertTrue(all(COMBINED.fullmatch(line.decode().rstrip("\n")) for line in lines))
         self.load(world, 10)
         self.assertEqual(0, world.stop())
-        self.assertIn("100 lines, and 10 requests have none", world.errors())
+        self.assertIn("100 lines written, 10 requests not logged", world.errors())
 
     def test_download_that_the_end_cuts(self):
         world = self.world("", "--log-format", "json", "--drain-timeout", "0.2")

@@ -138,7 +138,7 @@ class ChangingCase(ServerCase):
 
 class LargeFiles(ChangingCase):
     """However they are read: what the server says of it, and what its counters say."""
-    reads = "by io_uring, past the page cache"
+    reads = "by io_uring, bypassing the page cache"
     is_direct = True
 
     def test_as_it_says(self):

@@ -151,8 +151,8 @@ class Doctor(unittest.TestCase):
             for line in lines.values())
         said, last = done.stdout[:len(text)], done.stdout[len(text):]
         self.assertEqual(text, said)
-        self.assertRegex(last, r"\A\d+ errors?, \d+ warnings?: nightjar does not start on a NIC "
-                               r"here yet\n\Z")
+        self.assertRegex(last, r"\A\d+ errors?, \d+ warnings?: nightjar cannot start on a NIC "
+                               r"of this host yet\n\Z")
         self.assertIn("| sudo tee ", text)  # the test's user is not root
 
     def test_by_sudo(self):

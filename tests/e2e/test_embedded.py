@@ -236,7 +236,7 @@ class Embedded(unittest.TestCase):
                 until("it has begun", lambda: figures(self.program.ask("stats"))["requests"] == 1)
                 self.assertEqual("stopping", self.program.ask("stop"))
                 self.assertEqual("stopping", self.program.ask("stop"))
-                self.assertEqual("ended the time is over, freed the time is over",
+                self.assertEqual("ended timed out, freed timed out",
                                  self.program.ask("end"))
                 self.assertIn("start: handlers of an earlier server did not return",
                               self.program.ask("start"))

@@ -106,15 +106,15 @@ class Drain(unittest.TestCase):
         self.addCleanup(client.close)
         client.ping()
         server.signal(signal.SIGHUP)
-        until("it is said", lambda: "SIGHUP: there is no policy file" in self.world.errors())
+        until("it is said", lambda: "SIGHUP: no policy file" in self.world.errors())
         server.signal()
         self.assertEqual(0, server.wait(15), self.world.errors())
         self.assertEqual("", server.output)
         lines = self.world.errors().splitlines()
         for line in lines:
             self.assertRegex(line, f"^{TIME} nightjar: (info|warning): ")
-        for told in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: there is no policy file",
-                     "--live: standard error is no terminal", "stopping: 1 connection open"):
+        for told in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: no policy file",
+                     "--live: standard error is not a terminal", "stopping: 1 connection open"):
             self.assertEqual(1, sum(told in line for line in lines), (told, lines))
 
     def test_the_journal_is_told_priorities(self):
@@ -232,7 +232,7 @@ class BadInput(unittest.TestCase):
         """The EAL passes over it without a word."""
         line = self.refused(self.GOOD, eal=["--no-huge", "-m", "512", *lcore_args(1),
                                             "-a", "0000:fe:1f.7"])
-        self.assertIn("0000:fe:1f.7: there is no such PCI device (lspci -D lists them)", line)
+        self.assertIn("0000:fe:1f.7: no such PCI device (lspci -D lists them)", line)
 
     def test_a_device_of_a_preset_that_cannot_be_probed(self):
         """Also when there is another port that would serve."""
@@ -241,7 +241,7 @@ class BadInput(unittest.TestCase):
             with self.subTest(other=other):
                 line = self.refused(self.GOOD, eal=["--preset", "tap,iface=nj0", "--preset", other,
                                                     *lcore_args(1)])
-                self.assertRegex(line, f"preset {other.split(',')[0]}: DPDK made no port of "
+                self.assertRegex(line, f"preset {other.split(',')[0]}: DPDK created no port for "
                                        f"net_\\w+0: .*{said}")
 
     def test_a_member_of_a_bond(self):

@@ -77,7 +77,7 @@ class Print(unittest.TestCase):
     def test_a_nic_that_is_not_there(self):
         done = self.run_it("-a", "0000:fe:1f.7", "--", "--print-placement")
         self.assertEqual(0, done.returncode)
-        self.assertIn("-a 0000:fe:1f.7: there is no such PCI device", done.stderr)
+        self.assertIn("-a 0000:fe:1f.7: no such PCI device", done.stderr)
 
     def test_two_sockets(self):
         done = self.run_it("--", "--print-placement", "--workers", "2",

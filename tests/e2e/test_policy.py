@@ -54,11 +54,11 @@ server: rate = 800Mbit/s, ceiling = 800Mbit/s
     deny = bots; deny_action = drop
 client: by address: /32 of IPv4, /64 of IPv6
 class default: no limits
-    takes: what no other class takes
+    matches: everything else
 class gold 22:00-06:00: no limits
-    takes: path = /iso/, /a/; host = x.example; list = bots; header = x-tier: gold
+    matches: path = /iso/, /a/; host = x.example; list = bots; header = x-tier: gold
 class video: no limits
-    takes: path = /v/*, /iso/ ; images
+    matches: path = /v/*, /iso/ ; images
 class gold 23:00-01:00: rate = 5MiB/s
 list bots: 192.0.2.0/24, 2001:db8::/32
 limits: max_body = 1MiB, body_timeout = 500ms, min_rate = none
@@ -102,7 +102,7 @@ class Check(unittest.TestCase):
         self.assertIn("class video: rate = 5MiB/s", done.stdout)
         self.assertIn("client: by address: /32 of IPv4, /64 of IPv6\n", done.stdout)
         self.write("[client]\nby = header X-Customer\n")
-        self.assertIn("client: by header x-customer, without it by address: /32 of IPv4, ",
+        self.assertIn("client: by header x-customer, else by address: /32 of IPv4, ",
                       check("--config", self.path).stdout)
 
     def test_everything_is_shown(self):
@@ -185,7 +185,7 @@ class Check(unittest.TestCase):
                               capture_output=True, text=True, timeout=20 * SLOW)
         self.assertEqual(2, done.returncode)
         self.assertIn(f"{self.path}:4: ", done.stderr)
-        self.assertIn(f"nightjar: error: {self.path}: 4 faults", done.stderr)
+        self.assertIn(f"nightjar: error: {self.path}: 4 errors", done.stderr)
         self.assertNotIn("EAL", done.stderr)
 
     def test_examples_of_the_guide(self):
@@ -226,7 +226,7 @@ class Changes(ServerCase):
     def test_a_bad_file_changes_nothing(self):
         before = self.limits()
         self.read_policy(FAULTS)
-        until("faults told", lambda: "stays as it is" in self.world.errors())
+        until("faults told", lambda: "keeping the current policy" in self.world.errors())
         for line in (2, 4, 6, 8):
             self.assertIn(f"{self.policy_path}:{line}: ", self.world.errors())
         self.assertEqual(before, self.limits())
@@ -234,8 +234,8 @@ class Changes(ServerCase):
 
     def test_what_is_probably_not_meant_is_told(self):
         self.change_policy("[class slow]\npath = /iso/*\n")
-        until("a warning", lambda: f"{self.policy_path}:2: warning: path = /iso/*: * stands for "
-              "itself" in self.world.errors())
+        until("a warning", lambda: f"{self.policy_path}:2: warning: path = /iso/*: * is taken "
+              "literally" in self.world.errors())
 
     def test_telemetry_changes_it(self):
         version = self.limits()["version"]
@@ -292,7 +292,7 @@ class Changes(ServerCase):
         while not any(type(e).__name__ == "DataReceived" for e in client.events):
             self.assertTrue(client.read())
         self.read_policy(many("b"))
-        until("it is refused", lambda: "there is no place for it" in self.world.errors())
+        until("it is refused", lambda: "no free slot" in self.world.errors())
         self.assertIn(f"{self.policy_path}:91: class b30: ", self.world.errors())
         self.assertEqual(before, self.limits())
         client.close()

@@ -89,7 +89,7 @@ class Asks(unittest.TestCase):
                 (["--print-preset"], "expected a name"),
                 (["--preset", "tap,ifcae=x", "--"], "did you mean iface?"),
                 (["--preset", "ixgbe", "--"], "pci= is missing"),
-                (["--", "--preset", "tap"], "stands before the --")):
+                (["--", "--preset", "tap"], "must come before the --")):
             with self.subTest(args=args):
                 done = self.run_it(*args)
                 self.assertEqual((2, ""), (done.returncode, done.stdout))

@@ -133,8 +133,9 @@ Test(app_doctor, huge_pages_that_others_use)
     put("7", "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages");
     cr_expect_eq(doctor(), 0);
     says("hugepages/node0", "warning", "7 free", "*");
-    cr_expect_not_null(
-        strstr(said, ", 1 warning: nightjar starts on a NIC here once more huge pages are free\n"));
+    cr_expect_not_null(strstr(
+        said,
+        ", 1 warning: nightjar can start on a NIC of this host once more huge pages are free\n"));
     put_link("nr_hugepages",
              "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages");
     ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1-3"});
@@ -258,7 +259,7 @@ Test(app_doctor, settings_at_boot_one_after_the_other)
     doctor();
     says("hugepages/boot", "warning", "not reserved",
          "echo vm.nr_hugepages=512 | tee /etc/sysctl.d/80-nightjar.conf\n"
-         "# /usr/lib/sysctl.d/90.conf sets them to 0 after that: take its line away\n");
+         "# /usr/lib/sysctl.d/90.conf sets them to 0 after that: remove its line\n");
     put("vm.nr_hugepages = 7", "/etc/sysctl.d/100.conf"); /* before 80 and 90 */
     doctor();
     says("hugepages/boot", "warning", "not reserved", "*");
@@ -295,9 +296,9 @@ Test(app_doctor, cpus_that_all_share)
     put("quiet", "/proc/cmdline");
     cr_expect_eq(doctor(), 0);
     says("lcores", "ok", "CPUs 1-3 of 0-3 (assumed", NULL);
-    says("isolcpus", "warning", "not for lcores 1-3", SET_CPUS);
-    says("nohz_full", "warning", "not for lcores 1-3", SET_CPUS);
-    says("rcu_nocbs", "warning", "not for lcores 1-3", SET_CPUS);
+    says("isolcpus", "warning", "lcores 1-3 are not included", SET_CPUS);
+    says("nohz_full", "warning", "lcores 1-3 are not included", SET_CPUS);
+    says("rcu_nocbs", "warning", "lcores 1-3 are not included", SET_CPUS);
     put("quiet rcu_nocbs", "/proc/cmdline");
     doctor();
     says("rcu_nocbs", "ok", "0-3", NULL);
@@ -321,7 +322,7 @@ Test(app_doctor, lists_of_cpus)
         put(cmdline, "/proc/cmdline");
         doctor();
         says("rcu_nocbs", rows[i].says ? "ok" : "warning",
-             rows[i].says ? rows[i].says : "not for lcores", rows[i].says ? NULL : "*");
+             rows[i].says ? rows[i].says : "are not included", rows[i].says ? NULL : "*");
     }
 }
 
@@ -329,7 +330,7 @@ Test(app_doctor, command_line_by_grub)
 {
     put("GRUB_CMDLINE_LINUX=\"\"", "/etc/default/grub");
     ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1"});
-    says("isolcpus", "warning", "not for lcores 1",
+    says("isolcpus", "warning", "lcores 1 are not included",
          "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX isolcpus=1 nohz_full=1 rcu_nocbs=1\"' | "
          "tee /etc/default/grub.d/nightjar-cpus.cfg\n"
          "update-grub\n"
@@ -337,7 +338,8 @@ Test(app_doctor, command_line_by_grub)
     put("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX isolcpus=1 nohz_full=1 rcu_nocbs=1\"",
         "/etc/default/grub.d/nightjar-cpus.cfg");
     ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1"});
-    says("isolcpus", "warning", "not for lcores 1", "update-grub\n# and reboot\n# (untested)\n");
+    says("isolcpus", "warning", "lcores 1 are not included",
+         "update-grub\n# and reboot\n# (untested)\n");
 }
 
 Test(app_doctor, powersave_and_two_threads_of_a_core)
@@ -379,12 +381,13 @@ Test(app_doctor, lcores_on_all_cpus)
     put("", "/sys/devices/system/cpu/isolated");
     cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "0-3"}),
                  0);
-    says("lcores", "warning", "CPUs 0-3 are all there are: none is left for the kernel", "*");
-    says("isolcpus", "warning", "not for lcores 0-3", NULL);
+    says("lcores", "warning", "CPUs 0-3 are all CPUs of the host: none is left for the kernel",
+         "*");
+    says("isolcpus", "warning", "lcores 0-3 are not included", NULL);
     cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "nj", .lcores = "1-5"}),
                  1);
     says("lcores", "error", "CPU 4-5 is not online", "*");
-    says("isolcpus", "warning", "not for lcores 1-3", SET_CPUS);
+    says("isolcpus", "warning", "lcores 1-3 are not included", SET_CPUS);
 }
 
 /* --- users ---------------------------------------------------------------------------------- */
@@ -396,8 +399,8 @@ Test(app_doctor, little_memory_may_be_locked)
     says("memlock", "error",
          "64MiB for nj by /etc/security/limits.d/nj.conf; vfio locks all memory",
          "echo nj - memlock unlimited | tee /etc/security/limits.d/nightjar.conf\n"
-         "# take the line out of /etc/security/limits.d/nj.conf, which is read later\n"
-         "# that holds from the next login on; a unit of systemd wants LimitMEMLOCK=infinity in "
+         "# remove the line from /etc/security/limits.d/nj.conf, which is read later\n"
+         "# takes effect at the next login; a systemd unit needs LimitMEMLOCK=infinity in "
          "its [Service] instead\n");
     put("nj - memlock 2097152", "/etc/security/limits.d/nj.conf");
     cr_expect_eq(doctor(), 0);

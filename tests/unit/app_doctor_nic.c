@@ -45,7 +45,7 @@ Test(app_doctor_nic, one_to_bind)
     put_free(12);
     cr_expect_eq(doctor(), 1);
     says("nic/" FREE, "warning", "IOMMU group 12: DPDK cannot use it yet", BIND("vfio-pci"));
-    says("nics", "error", "0 of 2 NICs", "# bind one, as its line says\n");
+    says("nics", "error", "0 of 2 NICs", "# bind one: see its line\n");
     is_left_alone(KEPT);
     /* Beside one that is ready it may stay what it is. */
     put_device(BOUND, "0x020000", "vfio-pci", 13);
@@ -58,18 +58,18 @@ Test(app_doctor_nic, one_to_bind)
 Test(app_doctor_nic, one_that_is_bound_until_the_next_boot)
 {
     doctor();
-    says("nic/" BOUND "/boot", "ok", "bound to vfio-pci at the next boot, too", NULL);
+    says("nic/" BOUND "/boot", "ok", "also bound to vfio-pci at the next boot", NULL);
     put("uio_pci_generic", "/etc/driverctl.d/pci-" BOUND);
     cr_expect_eq(doctor(), 0);
-    says("nic/" BOUND "/boot", "warning", "bound to vfio-pci until the next boot only",
+    says("nic/" BOUND "/boot", "warning", "bound to vfio-pci only until the next boot",
          "# apt-get install -y driverctl\n# driverctl set-override " BOUND " vfio-pci\n");
     take_away("/etc/driverctl.d");
     put("pci 0000:05:00.0 vfio-pci\n#pci " BOUND " vfio-pci", "/etc/dpdk/interfaces");
     doctor();
-    says("nic/" BOUND "/boot", "warning", "until the next boot only", "*");
+    says("nic/" BOUND "/boot", "warning", "only until the next boot", "*");
     put("pci " BOUND " vfio-pci", "/etc/dpdk/interfaces");
     doctor();
-    says("nic/" BOUND "/boot", "ok", "at the next boot, too", NULL);
+    says("nic/" BOUND "/boot", "ok", "at the next boot", NULL);
 }
 
 Test(app_doctor_nic, one_without_a_driver_and_with_a_name)
@@ -98,7 +98,7 @@ Test(app_doctor_nic, one_with_routes)
         "/proc/net/route");
     doctor();
     says("nic/" FREE, "warning", "interface ens4",
-         "# ens4 has routes of the kernel, which end with this\n" BIND("vfio-pci"));
+         "# ens4 has kernel routes, which this removes\n" BIND("vfio-pci"));
 }
 
 Test(app_doctor_nic, modules_that_are_not_loaded)
@@ -112,7 +112,7 @@ Test(app_doctor_nic, modules_that_are_not_loaded)
     put("kernel/drivers/vfio/pci/vfio-pci-core.ko.xz:", "/lib/modules/6.1.0-test/modules.dep");
     doctor();
     says("module/vfio-pci", "error", "not part of kernel 6.1.0-test", "*");
-    says("nic/" FREE, "warning", "no driver for DPDK can have it", NULL);
+    says("nic/" FREE, "warning", "no DPDK driver can use it", NULL);
     put("kernel/drivers/vfio/pci/vfio-pci.ko", "/lib/modules/6.1.0-test/modules.builtin");
     doctor();
     says("module/vfio-pci", "ok", "loaded", NULL);
@@ -317,7 +317,7 @@ Test(app_doctor_nic, no_iommu_and_no_module)
     put("", "/lib/modules/6.1.0-test/modules.dep");
     cr_expect_eq(doctor(), 1);
     says("iommu", "error", "off or missing", "*");
-    says("nic/" FREE, "warning", "no driver for DPDK can have it", NULL);
+    says("nic/" FREE, "warning", "no DPDK driver can use it", NULL);
     put("N", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     doctor();
     says("vfio-noiommu", "error", "off",
@@ -358,7 +358,7 @@ Test(app_doctor_nic, iommu_that_can_be_switched_on)
     no_iommu();
     doctor();
     says("iommu", "warning", "",
-         "# the firmware tells of no IOMMU (no table DMAR or IVRS): switch "
+         "# the firmware reports no IOMMU (no table DMAR or IVRS): switch "
          "VT-d or AMD-Vi on in its setup, or in the hypervisor (untested)\n");
     says("nic/" BOUND, "error", "bound to vfio-pci, which has no IOMMU here", "*");
     put("", "/sys/firmware/acpi/tables/DMAR");
@@ -373,14 +373,14 @@ Test(app_doctor_nic, iommu_that_can_be_switched_on)
     put("quiet intel_iommu=on", "/proc/cmdline");
     doctor();
     says("iommu", "warning", "",
-         "# the kernel does not use the IOMMU that the firmware tells of; why (untested):\n"
+         "# the kernel does not use the IOMMU that the firmware reports; why (untested):\n"
          "dmesg | grep -i -e DMAR -e AMD-Vi\n");
     take_away("/sys/firmware/acpi/tables/DMAR");
     put("", "/sys/firmware/acpi/tables/IVRS");
     put("quiet amd_iommu=off", "/proc/cmdline");
     doctor();
     says("iommu", "warning", "",
-         "# take amd_iommu=off off the kernel's command line, and reboot (untested)\n");
+         "# remove amd_iommu=off from the kernel's command line, and reboot (untested)\n");
 }
 
 Test(app_doctor_nic, interrupts_are_not_remapped)
@@ -395,12 +395,12 @@ Test(app_doctor_nic, interrupts_are_not_remapped)
          "echo 1 | tee /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts\n");
     put("Y", "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts");
     cr_expect_eq(doctor(), 0);
-    says("interrupt-remapping", "ok", "off, and vfio goes without it", NULL);
+    says("interrupt-remapping", "ok", "off, and vfio works without it", NULL);
     take_away("/sys/module/vfio_iommu_type1");
     put("quiet intremap=off", "/proc/cmdline");
     cr_expect_eq(doctor(), 1);
     says("interrupt-remapping", "error", "off",
-         "# better: take intremap=off off the kernel's command line (untested)\n"
+         "# better: remove intremap=off from the kernel's command line (untested)\n"
          "echo options vfio_iommu_type1 allow_unsafe_interrupts=1 | tee "
          "/etc/modprobe.d/nightjar-vfio.conf\n"
          "modprobe vfio_iommu_type1\n");
@@ -426,10 +426,9 @@ Test(app_doctor_nic, group_with_a_disk)
 {
     put_device("0000:00:1f.2", "0x010601", "ahci", 12);
     cr_expect_eq(doctor(), 1);
-    says(
-        "nic/" BOUND, "error", "0000:00:1f.2 of its IOMMU group is bound to ahci",
-        "# 0000:00:1f.2 of its IOMMU group is bound to ahci, which has to stay: put one of the two "
-        "into another slot (untested)\n");
+    says("nic/" BOUND, "error", "0000:00:1f.2 of its IOMMU group is bound to ahci",
+         "# 0000:00:1f.2 of its IOMMU group is bound to ahci, which must stay: put one of the two "
+         "into another slot (untested)\n");
     put_free(12);
     doctor();
     says("nic/" FREE, "ok", "cannot be bound: 0000:00:1f.2 of its IOMMU group is bound to ahci",
@@ -463,7 +462,7 @@ Test(app_doctor_nic, a_very_large_group)
     }
     cr_expect_eq(doctor(), 1);
     cr_assert_not_null(line_of("nic/" BOUND, advice, sizeof advice));
-    const char *last = "# there is more of the same that does not fit here\n";
+    const char *last = "# more lines of the same kind did not fit\n";
     size_t n = strlen(advice), n_last = strlen(last);
     cr_assert_gt(n, n_last);
     cr_expect_str_eq(advice + n - n_last, last);

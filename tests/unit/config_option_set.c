@@ -216,7 +216,7 @@ Test(config_option_set, files)
     c.index = "..";
     site("--index ..: expected the name of a file, e.g. index.html");
     c.cache_control = "a\r\nb: c";
-    site("--cache-control: expected what can stand in a header field, e.g. max-age=3600");
+    site("--cache-control: expected a valid header field value, e.g. max-age=3600");
     c.cache_control = "max-age=3600, public";
     site(NULL);
     c.mime_types = "/nonexistent";

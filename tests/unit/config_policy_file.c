@@ -60,22 +60,21 @@ static const struct {
     {"[server]\nrate =\n", "2: rate: expected a value of 1 to 255 characters\n"},
     {"[server]\nrate = # 5\n", "2: rate: expected a value of 1 to 255 characters\n"},
     {"[server]\n= 5\n", "2: the key before =: expected 1 to 63 characters\n"},
-    {"[server\nrate = 5", "1: a section that does not end in ]: expected [NAME]\n"},
-    {"[server] x\n", "1: a section that does not end in ]: expected [NAME]\n"},
-    {"[]\n", "1: the name of a section: expected 1 to 63 characters without [ and #\n"},
+    {"[server\nrate = 5", "1: unterminated section header: expected [NAME]\n"},
+    {"[server] x\n", "1: unterminated section header: expected [NAME]\n"},
+    {"[]\n", "1: section name: expected 1 to 63 characters without [ and #\n"},
     {"[sever]\n", "1: [sever]: unknown section: did you mean [server]?\n"},
     {"[clas x]\n", "1: [clas x]: unknown section: did you mean [class NAME]?\n"},
     {"[qqqqqqqqqqqqq]\nx = 1\n", "1: [qqqqqqqqqqqqq]: expected server, client, list NAME, class "
                                  "NAME, files, limits or log\n"},
-    {"[class]\n", "1: [class]: expected a name behind it\n"},
+    {"[class]\n", "1: [class]: expected a name after it\n"},
     {"[class a-b]\npath = /\n", "1: [class a-b]: expected a name of up to 31 letters, digits and "
                                 "_\n"},
-    {"[class a]\npath = /\n[class  a]\n",
-     "3: [class  a]: expected once: it is in line 1 already\n"},
+    {"[class a]\npath = /\n[class  a]\n", "3: [class  a]: duplicate; first set on line 1\n"},
     {"[class a 1:00-2:00]\n",
-     "1: [class a 1:00-2:00]: expected hours such as 22:00-06:00 behind the name, or nothing\n"},
+     "1: [class a 1:00-2:00]: expected hours such as 22:00-06:00 after the name, or nothing\n"},
     {"[class a 01:00-02:00]\n",
-     "1: [class a 01:00-02:00]: expected a class that has a section without hours, too\n"},
+     "1: [class a 01:00-02:00]: expected a class that also has a section without hours\n"},
     {"[server]\nratte = 5\n", "2: ratte: unknown in [server]: did you mean rate?\n"},
     {"[server]\nclient_rate = 5\n", "2: client_rate: unknown in [server]: it belongs in a "
                                     "[class NAME]\n"},
@@ -87,14 +86,12 @@ static const struct {
     {"[class a]\npath = /\nmax_body = 1\n",
      "3: max_body: unknown in [class a]: it belongs in [limits]\n"},
     {"[files]\nstreams = 1\n", "2: streams: unknown in [files]: it belongs in a [class NAME]\n"},
-    {"[server]\nrate = 1\nrate = 2\n", "3: rate: expected once in [server]: it is in line 2 "
-                                       "already\n"},
+    {"[server]\nrate = 1\nrate = 2\n", "3: rate: duplicate in [server]; first set on line 2\n"},
     {"[limits]\nmax-body = 1\nmax_body = 2\n",
-     "3: max_body: expected once in [limits]: it is in line 2 already\n"},
+     "3: max_body: duplicate in [limits]; first set on line 2\n"},
     {"[server]\nburst = 100\n", "2: burst = 100: expected a size such as 64KiB, from 5840 bytes to "
                                 "1GiB, or none\n"},
-    {"[server]\nrate = 2\nceiling = 1\n",
-     "1: [server]: rate is above ceiling: expected the other way round\n"},
+    {"[server]\nrate = 2\nceiling = 1\n", "1: [server]: rate must not exceed ceiling\n"},
     {"[server]\ndeny = x\n", "2: deny = x: expected names of [list NAME] sections\n"},
     {"[server]\ndeny_action = serve\n", "2: deny_action = serve: expected drop, reset or "
                                         "forbid\n"},
@@ -103,16 +100,18 @@ static const struct {
      "2: by = cookie a b: expected address, header NAME or cookie NAME\n"},
     {"[client]\nprefix4 = 33\n", "2: prefix4 = 33: expected a number of bits from 8 to 32\n"},
     {"[list a]\n", "1: [list a]: expected networks = or file =\n"},
-    {"[list a]\nnetworks = 192.0.2.0/24,\n", "2: nothing between commas: expected an address or a "
-                                             "network, e.g. 192.0.2.0/24 or 2001:db8::/32\n"},
+    {"[list a]\nnetworks = 192.0.2.0/24,\n",
+     "2: empty item between commas: expected an address or a "
+     "network, e.g. 192.0.2.0/24 or 2001:db8::/32\n"},
     {"[list a]\nnetworks = 192.0.2.0/33\n", "2: 192.0.2.0/33: expected an address or a network, "
                                             "e.g. 192.0.2.0/24 or 2001:db8::/32\n"},
-    {"[list a]\nnetworks = 192.0.2.1/24\n", "2: 192.0.2.1/24: bits behind the prefix are set: "
-                                            "expected 192.0.2.0/24\n"},
+    {"[list a]\nnetworks = 192.0.2.1/24\n",
+     "2: 192.0.2.1/24: bits after the prefix are set: expected 192.0.2.0/24\n"},
     {"[list a]\nnetworks = 2001:db8::1/32, 192.0.2.0/24\n",
-     "2: 2001:db8::1/32: bits behind the prefix are set: expected 2001:db8::/32\n"},
+     "2: 2001:db8::1/32: bits after the prefix are set: expected 2001:db8::/32\n"},
     {"[class a]\npath = /\nconnections = 5\n",
-     "3: connections: counted before a request tells its class: expected in [class default]\n"},
+     "3: connections: only [class default] may set it: connections are counted before the class of "
+     "a request is known\n"},
     {"[class a]\nheader = a b: c\n", "2: header = a b: c: expected NAME, or NAME: VALUE\n"},
     {"[class a]\npath = /\nhours = 22-6\n", "3: hours = 22-6: expected hours such as "
                                             "22:00-06:00\n"},
@@ -125,7 +124,7 @@ static const struct {
      "3: x: expected KEY = VALUE or [SECTION]\n"
      "4: rate = y: expected a rate such as 20MiB/s, 200KiB/s or 100Mbit/s, from 1 to 1024GiB/s, or "
      "none\n"},
-    {"[class default]\npath = /\n", "1: [class default]: what no other class takes: expected no "
+    {"[class default]\npath = /\n", "1: [class default]: matches every other request: expected no "
                                     "path, host, list, header or hours\n"},
     {"[files]\nlisting = on\n", "2: listing = on: expected yes or no\n"},
     {"[files]\nindex = a/b\n", "2: index a/b: expected the name of a file, e.g. index.html\n"},
@@ -174,7 +173,7 @@ Test(config_policy_file, odd_lines)
     cr_expect(memcmp(p.rules[0].value.p, "a#b", 3) == 0);
     cr_expect(memcmp(p.rules[0].header.p, "x-odd", 5) == 0 && p.rules[0].path_prefix.n_bytes == 2);
     cr_expect(!parse_bytes("[server]\nrate = 5\0MiB\n", 22));
-    cr_expect_str_eq(faults.text, "p:2: a zero byte: expected text\n");
+    cr_expect_str_eq(faults.text, "p:2: NUL byte: expected text\n");
     memset(longer, 'x', sizeof longer);
     longer[254] = '\0';
     snprintf(text, sizeof text, "[files]\ncache_control = %s\n", longer);
@@ -425,8 +424,9 @@ Test(config_policy_file, trusted_proxies_of_the_command_line)
     config.trusted_proxy[1] = "10.0.0.1/8";
     f = nj_policy_file_read(NULL, &config, &faults);
     cr_expect(!f);
-    cr_expect_str_eq(faults.text, "--trusted-proxy: 10.0.0.1/8: bits behind the prefix are set: "
-                                  "expected 10.0.0.0/8\n");
+    cr_expect_str_eq(
+        faults.text,
+        "--trusted-proxy: 10.0.0.1/8: bits after the prefix are set: expected 10.0.0.0/8\n");
 }
 
 /* There are 16 places for lists. */
@@ -440,8 +440,8 @@ Test(config_policy_file, trusted_proxies_take_the_place_of_a_list)
     cr_assert(parse_bytes(text, n), "%s", faults.text);
     n += (size_t)snprintf(text + n, sizeof text - n, "[client]\ntrusted_proxy = 10.0.0.0/8\n");
     cr_expect_not(parse_bytes(text, n));
-    cr_expect_str_eq(faults.text, "p:34: trusted proxies are a list, too: expected at most 15 "
-                                  "others\n");
+    cr_expect_str_eq(faults.text,
+                     "p:34: trusted proxies count as a list: expected at most 15 other lists\n");
 }
 
 /* Only handlers name it: it takes no request by a rule. */

@@ -176,7 +176,7 @@ Test(config_policy_reload, no_slot_with_downloads_is_given_anew)
     for (uint32_t i = 0; i < shards.used->n_classes; i++)
         cr_expect_neq(shards.used->classes[i].slot, slot, "%s", shards.used->classes[i].name);
     cr_expect_eq(reload(many('b', 31)), 0);
-    snprintf(where, sizeof where, "%s:61: class b30: there is no place", path);
+    snprintf(where, sizeof where, "%s:61: class b30: no free slot", path);
     cr_expect(strstr(faults.text, where), "%s", faults.text);
     cr_expect(shards.used->version == 2 && !class_named("b30"), "what was in force stays");
     uint8_t of_b7 = class_named("b7")->slot;
@@ -264,7 +264,7 @@ Test(config_policy_reload, shards_that_do_not_adopt)
     for (unsigned i = 0; i < NJ_POLICIES_OLD_MAX; i++)
         cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
     cr_expect_eq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
-    cr_expect(strstr(why, "not adopted"), "%s", why);
+    cr_expect(strstr(why, "not applied"), "%s", why);
     cr_expect_eq(shards.used->version, 1, "and can still be read");
     adopt();
     cr_expect_eq(nj_policies_change(policies, "rate=2MiB/s", why, sizeof why),

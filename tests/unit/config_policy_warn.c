@@ -33,50 +33,49 @@ static const char *warn(const char *text, const struct nj_server_config *given)
 static const struct {
     const char *text, *told;
 } cases[] = {
-    {"[class a]\npath = /iso/ ; all of it\n", "2: path = /iso/ ; all of it: \"; all of it\" is "
-                                              "part of the value; a comment behind one begins "
-                                              "with #"},
+    {"[class a]\npath = /iso/ ; all of it\n",
+     "2: path = /iso/ ; all of it: \"; all of it\" is part of the value; start a comment with #"},
     {"[class a]\nheader = X-A: b;c # right\npath = /a;b\n", ""},
-    {"[class a]\npath = /iso/*\n", "2: path = /iso/*: * stands for itself; a path takes all that "
-                                   "begins so, e.g. /iso/"},
+    {"[class a]\npath = /iso/*\n", "2: path = /iso/*: * is taken literally; a path matches "
+                                   "everything with that prefix, e.g. /iso/"},
 
     {"[class a]\nrate = 5\n", "1: [class a]: matches nothing: add path, host, list or header"},
 
     /* Classes behind broader ones. */
     {"[class a]\npath = /\n[class b]\npath = /b/\n",
-     "3: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+     "3: [class b]: never matches: [class a] on line 1 comes first and matches all its requests"},
     {"[class b]\npath = /b/\n[class a]\npath = /\n", ""},
     {"[class a]\npath = /a/\n[class b]\npath = /a/b/, /c/\n",
-     "4: [class b]: nothing below /a/b/ is of it: [class a] in line 1 comes first"},
+     "4: [class b]: never matches below /a/b/: [class a] on line 1 comes first"},
     {"[class a]\nhost = x.org\n[class b]\npath = /b/\n", ""},
     {"[class a]\nhost = x.org\n[class b]\npath = /b/\nhost = x.org\n",
-     "3: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+     "3: [class b]: never matches: [class a] on line 1 comes first and matches all its requests"},
     {"[class a]\npath = /\nhours = 01:00-02:00\n[class b]\npath = /b/\n", ""},
     {"[class a]\npath = /\nhours = 01:00-02:00\n[class b]\npath = /b/\nhours = 01:00-02:00\n",
-     "4: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+     "4: [class b]: never matches: [class a] on line 1 comes first and matches all its requests"},
     {"[list l]\nnetworks = 192.0.2.0/24\n[class a]\nlist = l\n[class b]\npath = /\n", ""},
     {"[list l]\nnetworks = 192.0.2.0/24\n[class a]\nlist = l\n[class b]\npath = /\nlist = l\n",
-     "5: [class b]: no request is of it: [class a] in line 3 comes first and takes all of them"},
+     "5: [class b]: never matches: [class a] on line 3 comes first and matches all its requests"},
     {"[class a]\nheader = X-T\n[class b]\nheader = X-T: gold\n",
-     "3: [class b]: no request is of it: [class a] in line 1 comes first and takes all of them"},
+     "3: [class b]: never matches: [class a] on line 1 comes first and matches all its requests"},
     {"[class a]\nheader = X-T: gold\n[class b]\nheader = X-T\n", ""},
 
     /* Rates. */
     {"[server]\nrate = 10MiB/s\n[class a]\npath = /a/\nrate = 8MiB/s\n[class b]\npath = /b/\n"
      "rate = 4MiB/s\n",
-     "2: the rates of the classes are 12MiB/s together, and the server has 10MiB/s: none is sure "
-     "of its own; what is meant as a bound only is a ceiling"},
+     "2: the class rates add up to 12MiB/s, more than the server's 10MiB/s: no class is guaranteed "
+     "its rate; use ceiling for an upper bound"},
     {"[server]\nrate = 10MiB/s\n[class a]\npath = /a/\nrate = 8MiB/s\n[class b]\npath = /b/\n"
      "ceiling = 4MiB/s\n",
      ""},
     {"[server]\nrate = 10MiB/s\n[class a]\npath = /a/\nrate = 8MiB/s\n[class b]\npath = /b/\n"
      "rate = 1MiB/s\n[class b 03:00-04:30]\nrate = 3MiB/s\n",
-     "2: the rates of the classes are 11MiB/s together from 03:00 on, and the server has 10MiB/s: "
-     "none is sure of its own; what is meant as a bound only is a ceiling"},
+     "2: the class rates add up to 11MiB/s from 03:00 on, more than the server's 10MiB/s: no class "
+     "is guaranteed its rate; use ceiling for an upper bound"},
 
     /* Keys without effect. */
     {"[server]\ndeny_action = reset\n",
-     "2: deny_action: without effect: there is neither allow nor deny"},
+     "2: deny_action: without effect: neither allow nor deny is set"},
     {"[class a]\npath = /\nretry_after = 5s\n",
      "3: retry_after: without effect: the action is not later"},
     {"[class a]\npath = /\naction = later\nretry_after = 5s\n", ""},
@@ -94,9 +93,8 @@ static const struct {
     {"[class a]\npath = /\nclient_rate = 1MiB/s\nrequest-rate = 2MiB/s\n",
      "4: request_rate: without effect: a client has less"},
     {"[client]\nby = header X-Who\ntrusted_proxy = 10.0.0.0/8, 0.0.0.0/0\n",
-     "3: 0.0.0.0/0: everybody is a trusted proxy: connections have no limits, and a header may "
-     "name "
-     "any client"},
+     "3: 0.0.0.0/0: every host is a trusted proxy: connections are not limited, and a header may "
+     "name any client"},
     {"[client]\nby = header X-Who\ntrusted_proxy = 10.0.0.0/8, 2001:db8::/32\n", ""},
     {"[list l]\nnetworks = 192.0.2.0/24\n",
      "1: [list l]: without effect: no class, allow or deny names it"},
@@ -129,7 +127,8 @@ Test(config_policy_warn, the_command_line_wins)
         warn("[server]\nrate = 2MiB/s\n[class default]\nstreams = 5\nrequests = 1\n[files]\n"
              "listing = yes\nindex = a\n",
              &given),
-        "p:2: warning: rate: without effect: --rate of the command line wins\n"
-        "p:4: warning: streams: without effect: --streams-per-client of the command line wins\n"
-        "p:7: warning: listing: without effect: --listing of the command line wins\n");
+        "p:2: warning: rate: without effect: overridden by --rate on the command line\n"
+        "p:4: warning: streams: without effect: overridden by --streams-per-client on the command "
+        "line\n"
+        "p:7: warning: listing: without effect: overridden by --listing on the command line\n");
 }

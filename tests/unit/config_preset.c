@@ -239,28 +239,26 @@ Test(config_preset, all_differences)
     p.n_txq = 1;
     p.rx_csum = p.tx.tcp_csum = p.tx.tso = false;
     p.steering = NJ_STEER_ALWAYS;
-    cr_expect_str_eq(
-        differs(ixgbe, &p, 4, true),
-        NIC "driver net_ixgbe, the port's is net_e1000_em\n" NIC
-            "4 queues of each direction for 4 lcores, the port has 4 to receive and 1 to send\n" NIC
-            "checksums of received packets by the device, the port has none\n" NIC
-            "checksums of sent packets by the device, the port has none\n" NIC
-            "TSO by the device, the port has none\n" NIC "RSS of the device, the port: SPREAD");
-    cr_expect_str_eq(differs(ixgbe, &p, 1, false),
-                     NIC "driver net_ixgbe, the port's is net_e1000_em");
+    cr_expect_str_eq(differs(ixgbe, &p, 4, true),
+                     NIC "driver net_ixgbe, found net_e1000_em\n" NIC
+                         "4 queues per direction for 4 lcores, found 4 receive and 1 transmit\n" NIC
+                         "checksum offload for received packets, the port lacks it\n" NIC
+                         "checksum offload for sent packets, the port lacks it\n" NIC
+                         "TSO, the port lacks it\n" NIC "RSS by the device, found: SPREAD");
+    cr_expect_str_eq(differs(ixgbe, &p, 1, false), NIC "driver net_ixgbe, found net_e1000_em");
 }
 
 Test(config_preset, more_than_expected)
 {
     struct nj_dpdk_port p = port_like("net_tap0", "net_tap");
 
-    cr_expect_str_eq(differs("--preset tap", &p, 2, true),
-                     "preset tap: net_tap0: expected no checksums of received packets by the "
-                     "device, the port does it\n"
-                     "preset tap: net_tap0: expected no checksums of sent packets by the device, "
-                     "the port does it\n"
-                     "preset tap: net_tap0: expected no TSO by the device, the port does it\n"
-                     "preset tap: net_tap0: expected no usable RSS, the port: SPREAD");
+    cr_expect_str_eq(
+        differs("--preset tap", &p, 2, true),
+        "preset tap: net_tap0: expected no checksum offload for received packets, the port has it\n"
+        "preset tap: net_tap0: expected no checksum offload for sent packets, "
+        "the port has it\n"
+        "preset tap: net_tap0: expected no TSO, the port has it\n"
+        "preset tap: net_tap0: expected no usable RSS, found: SPREAD");
 }
 
 /* Where the family leaves it open, with fewer queues than lcores, and with more lcores than the
@@ -290,8 +288,8 @@ Test(config_preset, binding)
     cr_expect_str_eq(differs("--preset uio,pci=03:00.0", &p, 4, true), "", "bound to nothing");
     snprintf(path, sizeof path, "%s/0000:03:00.0/driver", scratch);
     cr_assert_eq(symlink("../../../bus/pci/drivers/vfio-pci", path), 0);
-    cr_expect_str_eq(differs("--preset uio,pci=03:00.0", &p, 4, true),
-                     "preset uio: 0000:03:00.0: expected it bound to uio_pci_generic igb_uio, it "
-                     "is to vfio-pci");
+    cr_expect_str_eq(
+        differs("--preset uio,pci=03:00.0", &p, 4, true),
+        "preset uio: 0000:03:00.0: expected it bound to uio_pci_generic igb_uio, found vfio-pci");
     cr_expect_str_eq(differs("--preset vfio,pci=03:00.0", &p, 4, true), "");
 }

@@ -326,7 +326,7 @@ Test(config_settings, which_port)
          "--gateway 198.18.1.1@4: that is not a neighbour of any --addr of that port"},
         {NULL, "198.18.1.2", NULL, "--gateway 198.18.1.2: that is our own address"},
         {NULL, "fe80::1", NULL,
-         "--gateway fe80::1: that is on the links of ports 4 and 2: say which with @4 or @2"},
+         "--gateway fe80::1: that is on the links of ports 4 and 2: choose one with @4 or @2"},
         {NULL, NULL, "0", "--vlan 0: expected a VLAN id from 1 to 4094"},
         {NULL, NULL, "4095@2", "--vlan 4095@2: expected a VLAN id from 1 to 4094"},
         {NULL, NULL, "none", "--vlan none: expected a VLAN id from 1 to 4094"},

@@ -105,8 +105,7 @@ Test(server_lifecycle, arguments_that_cannot_be)
     is_refused(NULL, 0, NULL, "config is NULL");
     is_refused(&c, 3, NULL, "eal_argv is NULL");
     is_refused(&c, 6, argv,
-               "--rate: options of nightjar are no arguments of the EAL: set them in the "
-               "configuration");
+               "--rate: nightjar's options are not EAL arguments: set them in the configuration");
     c.addr[2] = "198.18.0.3/24";
     is_refused(&c, 0, NULL, "addr[2] is set, but addr[1] is not");
     c = good();

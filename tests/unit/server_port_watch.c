@@ -136,7 +136,7 @@ Test(server_port_watch, what_is_given_and_not_sent)
         sight.tx_packets += 500;
         said = look();
     }
-    cr_expect(strstr(said, "packets were given to the device and not sent"), "%s", said);
+    cr_expect(strstr(said, "packets were passed to the device and not sent"), "%s", said);
     cr_expect(n_looks >= 5 && n_looks <= 10, "%u", n_looks);
 }
 
