@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: who else runs on the CPUs that poll, and how fast they are. */
+/* nightjar doctor: CPUs of the lcores: isolation from other tasks, frequency governor, SMT. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

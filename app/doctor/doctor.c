@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar doctor: gathers the facts of the host, runs all checks and prints the summary. */
 #include "doctor/doctor.h"
 
 #include <errno.h>

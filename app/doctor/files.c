@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: files of this host, or of a tree that stands for it. */
+/* nightjar doctor: reads files of this host, or of a directory tree in its place (--sysroot). */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: the IOMMU, interrupt remapping, and the modules that give a NIC away. */
+/* nightjar doctor: the IOMMU, interrupt remapping, and the kernel modules that hand a NIC to user
+ * space. */
 #include <string.h>
 
 #include "doctor/doctor.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: its command line. */
+/* nightjar doctor: parses its command line (getopt_long(3)) and prints the reason of a failure. */
 #include "doctor/doctor.h"
 
 #include <getopt.h>
@@ -8,22 +8,19 @@
 static const char help[] =
     "usage: nightjar doctor [--user NAME] [--lcores LIST] [--json]\n"
     "\n"
-    "Looks whether this host is ready for nightjar on a NIC: a line for each thing that matters, "
-    "ok,\n"
-    "warning or error, and below it what to type. It changes nothing, and needs no root.\n"
+    "Checks whether this host is ready for nightjar on a NIC. Prints a line per check (ok, "
+    "warning\n"
+    "or error), followed by the commands that fix it. Changes nothing, and needs no root.\n"
     "\n"
-    "  --user NAME     who will run nightjar [who runs this]\n"
-    "  --lcores LIST   CPUs that will poll, as -l has them, such as 2-5,8 [those that are "
-    "isolated,\n"
-    "                  else one of each core but the first]\n"
-    "  --json          the same as an object of JSON: version, and lines with id, verdict, what,\n"
-    "                  advice\n"
+    "  --user NAME     user that will run nightjar [the current user]\n"
+    "  --lcores LIST   CPUs of the lcores, as for -l, e.g. 2-5,8 [the isolated CPUs, or else one\n"
+    "                  CPU of each core but the first]\n"
+    "  --json          print a JSON object: version, and lines with id, verdict, what, advice\n"
     "  --sysroot DIR   read DIR/sys, DIR/proc, DIR/etc and so on, for tests\n"
     "  --help\n"
     "\n"
-    "Exit status: 0, also with warnings; 1 when an error keeps nightjar from starting on a NIC; 2 "
-    "when\n"
-    "an option is wrong.\n";
+    "Exit status: 0 without errors (warnings allowed); 1 if an error keeps nightjar from starting\n"
+    "on a NIC; 2 if an option is invalid.\n";
 
 enum { ASK_USER = 1, ASK_LCORES, ASK_JSON, ASK_SYSROOT, ASK_HELP };
 

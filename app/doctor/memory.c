@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: huge pages, now and at boot, where they are mounted; transparent huge pages. */
+/* nightjar doctor: huge pages now and at boot, their mounts (hugetlbfs), and transparent huge
+ * pages. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: NICs of the PCI bus: the driver of each, and how to bind it for DPDK. */
+/* nightjar doctor: NICs on the PCI bus, their drivers, and how to bind them for DPDK. */
 #include <stdlib.h>
 #include <string.h>
 

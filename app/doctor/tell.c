@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: findings, as lines for people or as JSON. */
+/* nightjar doctor: prints findings as text or JSON. */
 #include <stdarg.h>
 #include <string.h>
 

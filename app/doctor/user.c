@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: what the user who will run the server may lock in memory, and open. */
+/* nightjar doctor: memory lock limit and file permissions of the user that will run the server. */
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>

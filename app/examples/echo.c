@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes goes back, at the pace of the slower side: reading waits for the peer to send, writing
- * for it to take. */
+/* Sends the request body back as it arrives. Reading waits for the peer to send, writing waits for
+ * it to receive. */
 #include "examples.h"
 
 void echo(struct nj_request *req, struct nj_response *resp, void *arg)

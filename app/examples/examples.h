@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The handlers of nightjar-examples: a file each, and main.c has the routes. */
+/* The handlers of nightjar-examples, one per file. The routes are in main.c. */
 #ifndef EXAMPLES_H
 #define EXAMPLES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shortest: quick, and waits for nothing. It runs where its request was parsed. */
+/* The shortest handler: NON_BLOCKING, it runs inline on the lcore that received the request. */
 #include "examples.h"
 
 void hello(struct nj_request *req, struct nj_response *resp, void *arg)

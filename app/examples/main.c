@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar-examples: one handler of each type. */
+/* nightjar-examples: a route for each type of handler. */
 #include "options.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* As if a backend took its time: straight-line code that waits. The core serves others meanwhile.
- */
+/* A handler that waits, as for a backend: straight-line code. The lcore serves other requests
+ * meanwhile. */
 #include <stdio.h>
 
 #include "examples.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar: a folder, served. */
+/* The nightjar program: serves a folder, or runs `nightjar doctor`. options.c parses the arguments.
+ */
 #include <string.h>
 
 #include "doctor/doctor.h"
@@ -8,7 +9,7 @@
 static const struct nj_app nightjar = {
     .name = "nightjar",
     .intro = "usage: nightjar [EAL arguments] -- --addr ADDRESS/PREFIX --root DIR [options]\n"
-             "       nightjar doctor [--help]    is this host ready for a NIC, and what to type?\n"
+             "       nightjar doctor [--help]    check whether this host is ready for a NIC\n"
              "\n"
              "Serves a folder over HTTP/2 (prior knowledge, h2c) from its own TCP stack on DPDK.\n"
              "Arguments before -- go to DPDK's EAL unchanged; `nightjar -h` prints them.\n"

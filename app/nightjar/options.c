@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar [EAL arguments] -- [options]: the command line, turned into a configuration. */
+/* Parses the command line (getopt_long(3)) into a configuration, and runs the server. Options
+ * before the -- go to DPDK's EAL; --help, --check and the --print- options print and exit. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,120 +14,123 @@ static const char *const help[] = {
     "before the --\n"
     "  --preset NAME,KEY=VALUE,...   EAL arguments for a family of devices, and what to expect of\n"
     "                          the port: ixgbe,pci=0000:03:00.0 or tap,iface=nj0\n"
-    "  --preset list           which there are\n"
-    "  --preset NAME,help      what one needs, expects and cannot do\n"
-    "  --print-preset NAME,... the EAL arguments that it stands for, and end\n"
+    "  --preset list           list the presets\n"
+    "  --preset NAME,help      show what a preset needs, expects and cannot do\n"
+    "  --print-preset NAME,... print the EAL arguments of a preset and exit\n"
     "\n",
 
     "network\n"
-    "  --port N[=LCORES]       a port by DPDK's number, when the EAL finds several; up to 8 "
-    "times.\n"
-    "                          Each lcore polls one port: with =4-7 those, otherwise an equal\n"
-    "                          part of those that no port names. With several ports @N behind a\n"
-    "                          value of the options --addr to --vlan says of which port it is\n"
-    "  --addr ADDRESS/PREFIX   our address on the link, IPv4 or IPv6 (required; up to 8 times\n"
-    "                          for each port; without @N of the first port)\n"
-    "  --addr auto6            IPv6 addresses as the link's routers tell (SLAAC)\n"
-    "  --gateway ADDRESS       router for what is not on the link, one for each family;\n"
-    "                          for IPv6 [what routers advertise]\n"
-    "  --route NETWORK/PREFIX=ADDRESS   another router of the link, for that network (up to 16\n"
-    "                          times for each port)\n"
-    "  --neighbour ADDRESS=MAC the MAC address of a host of the link, a gateway mostly, that no\n"
-    "                          packet can change (up to 7 times for each port)\n"
-    "  --vlan ID               802.1Q VLAN to be in, 1 to 4094 [untagged]\n"
-    "  --mtu N                 of IP packets, 1280 to 9000 [the device's, at most 1500]\n"
+    "  --port N[=LCORES]       DPDK port number, needed if the EAL finds several ports (up to 8\n"
+    "                          times). Each lcore polls one port: the listed lcores (=4-7), or an\n"
+    "                          equal share of the lcores that no port lists. With several ports,\n"
+    "                          append @N to a value of --addr to --vlan to select the port\n"
+    "  --addr ADDRESS/PREFIX   address of the server, IPv4 or IPv6 (required; up to 8 times per\n"
+    "                          port; without @N: for the first port)\n"
+    "  --addr auto6            IPv6 addresses by router advertisements (SLAAC)\n"
+    "  --gateway ADDRESS       default router, one for each address family\n"
+    "                          [IPv6: from router advertisements]\n"
+    "  --route NETWORK/PREFIX=ADDRESS   router for a network (up to 16 times per port)\n"
+    "  --neighbour ADDRESS=MAC static neighbour entry, usually for a gateway: ARP and neighbour\n"
+    "                          discovery cannot change it (up to 7 times per port)\n"
+    "  --vlan ID               802.1Q VLAN ID, 1 to 4094 [untagged]\n"
+    "  --mtu N                 IP MTU in bytes, 1280 to 9000 [the device's, at most 1500]\n"
     "  --listen PORT           TCP port [80]\n"
-    "  --rx-ring N, --tx-ring N   descriptors of each queue, 64 to 8192 [1024]\n"
-    "  --rss-key HEX           80 digits: the key by which connections are spread over lcores,\n"
-    "                          where something else has to know it [random]\n"
-    "  --no-offload            checksums by software, whatever the device offers\n"
-    "  --newreno               congestion control by NewReno [CUBIC]\n"
-    "  --no-ecn                no ECN (RFC 3168), also for peers that ask for it\n"
+    "  --rx-ring N, --tx-ring N   descriptors per queue, 64 to 8192 [1024]\n"
+    "  --rss-key HEX           RSS key that spreads connections over lcores, 80 hexadecimal\n"
+    "                          digits; for use with other equipment that needs it [random]\n"
+    "  --no-offload            compute checksums in software\n"
+    "  --newreno               use NewReno congestion control [CUBIC]\n"
+    "  --no-ecn                disable ECN (RFC 3168)\n"
     "\n",
 
     "content\n"
     "  --root DIR              folder to serve\n"
-    "  --serve-private         as root, also what only its owner or group may read [403]\n"
-    "  --cache SIZE            file contents kept in memory, e.g. 512MiB [1GiB]\n"
-    "  --index NAME            what a folder stands for [index.html]\n"
-    "  --listing               list folders without such a file, as HTML or JSON\n"
+    "  --serve-private         as root, also serve files that other users cannot read [403]\n"
+    "  --cache SIZE            memory for file contents, e.g. 512MiB [1GiB]\n"
+    "  --index NAME            index file of a folder [index.html]\n"
+    "  --listing               list folders without an index file, as HTML or JSON\n"
     "  --no-precompressed      do not send FILE.br, FILE.zst or FILE.gz in place of FILE\n"
-    "  --mime-types FILE       content types (mime.types), looked at before our own\n"
-    "  --cache-control VALUE   that header field of files, e.g. max-age=3600 [none]\n"
-    "  --error-page 404=/404.html   a file below the root for a status (up to 16 times)\n"
-    "  --symlinks none|owner|beneath   follow none, those to files of the link's owner, or those\n"
-    "                          that stay below the root [beneath]\n"
-    "  --file-reads auto|direct|buffered|threads   large files: by io_uring past the page cache,\n"
-    "                          through it, or by threads; auto is direct, else threads [auto]\n"
+    "  --mime-types FILE       content types (mime.types) that override the built-in table\n"
+    "  --cache-control VALUE   Cache-Control header field of files, e.g. max-age=3600 [none]\n"
+    "  --error-page 404=/404.html   file below the root to send with a status (up to 16 times)\n"
+    "  --symlinks none|owner|beneath   symbolic links to follow: none, those to files of the\n"
+    "                          link's owner, or those that stay below the root [beneath]\n"
+    "  --file-reads auto|direct|buffered|threads   how to read large files: io_uring bypassing\n"
+    "                          the page cache, io_uring through it, or threads; auto: direct if\n"
+    "                          available, else threads [auto]\n"
     "\n",
 
-    "who may have what (docs/policy.md)\n"
-    "  --config FILE           policy: classes, clients, lists, hours; read again at SIGHUP.\n"
-    "                          Where an option and the file disagree, the option wins\n"
-    "  --check                 read options and policy, show what they come to, say what is\n"
-    "                          wrong or hardly meant, and end\n"
-    "  --rate R                of the whole server, e.g. 20MiB/s or 100Mbit/s [none]\n"
-    "  --rate-per-client R     of an address (IPv6: a /64), whatever it opens\n"
-    "                          (of each class, where there are classes) [none]\n"
-    "  --rate-per-request R    of one response [none]\n"
-    "  --rate-after SIZE       beginning of a response that --rate-per-request spares [0]\n"
-    "  --connections-per-client N   open at once [none]\n"
-    "  --streams-per-client N       requests open at once [none]\n"
-    "  --requests-per-client N      per second; beyond: 429 [none]\n"
-    "  --trusted-proxy NETWORK      its connections count for no client, and it may name\n"
-    "                          clients in a header, e.g. 10.0.0.0/8 (up to 16 times)\n"
+    "limits (docs/policy.md)\n"
+    "  --config FILE           policy file: classes, clients, lists, hours; reloaded on SIGHUP.\n"
+    "                          Options override the file\n"
+    "  --check                 check options and policy file, print the result with errors and\n"
+    "                          warnings, and exit\n"
+    "  --rate R                rate of the whole server, e.g. 20MiB/s or 100Mbit/s [none]\n"
+    "  --rate-per-client R     rate of one client address (IPv6: one /64), over all its\n"
+    "                          connections; if there are classes, in each class [none]\n"
+    "  --rate-per-request R    rate of one response [none]\n"
+    "  --rate-after SIZE       first bytes of a response that --rate-per-request does not limit\n"
+    "                          [0]\n"
+    "  --connections-per-client N   open connections of one client [none]\n"
+    "  --streams-per-client N       open requests of one client [none]\n"
+    "  --requests-per-client N      requests per second of one client; above: 429 [none]\n"
+    "  --trusted-proxy NETWORK      proxies whose connections count for no client and who may\n"
+    "                          name clients in a header, e.g. 10.0.0.0/8 (up to 16 times)\n"
     "\n",
 
     "requests\n"
-    "  --max-body SIZE         longest request body; beyond: 413 [as its route says]\n"
-    "  --max-header-size SIZE  header of a request, 1KiB to 32KiB; beyond: 431 [32KiB]\n"
-    "  --max-headers N         its fields, 8 to 128; beyond: 431 [128]\n"
-    "  --preface-timeout TIME  a new connection may be silent for so long [10s]\n"
-    "  --header-timeout TIME   from the first byte of a header to its last [10s]\n"
-    "  --body-timeout TIME     the peer may send nothing of a request body for so long [60s]\n"
-    "  --min-upload-rate R     what it must send of the body on the average of that time\n"
+    "  --max-body SIZE         maximum request body; above: 413 [set by the route]\n"
+    "  --max-header-size SIZE  maximum size of a request header, 1KiB to 32KiB; above: 431\n"
+    "                          [32KiB]\n"
+    "  --max-headers N         maximum number of header fields, 8 to 128; above: 431 [128]\n"
+    "  --preface-timeout TIME  maximum time until a new connection sends its first bytes [10s]\n"
+    "  --header-timeout TIME   maximum time to receive a request header [10s]\n"
+    "  --body-timeout TIME     maximum time without progress of a request body [60s]\n"
+    "  --min-upload-rate R     minimum average rate of a request body over --body-timeout\n"
     "                          [500B/s]\n"
-    "  --body-deadline TIME    from a request to the end of its body [1h]\n"
-    "  --send-timeout TIME     the peer may take nothing of a response for so long, while our\n"
-    "                          own limits do not hold it back [60s]\n"
-    "  --min-rate R            what it must take on the average of that time [none]\n"
-    "  --idle-timeout TIME     a connection without a running request [75s]\n"
-    "  --max-connections N     TCP connections of one lcore [65536]\n"
+    "  --body-deadline TIME    maximum time from a request to the end of its body [1h]\n"
+    "  --send-timeout TIME     maximum time a response may stall (time spent paced does not\n"
+    "                          count) [60s]\n"
+    "  --min-rate R            minimum average rate of a response over --send-timeout [none]\n"
+    "  --idle-timeout TIME     maximum time a connection may have no running request [75s]\n"
+    "  --max-connections N     maximum TCP connections per lcore [65536]\n"
     "\n",
 
     "running\n"
-    "  --access-log FILE       a line for each request; -: standard output [none]\n"
+    "  --access-log FILE       log one line per request; -: standard output [none]\n"
     "  --log-format combined|json   [combined]\n"
-    "  --drain-timeout TIME    after SIGTERM, time for running responses, e.g. 500ms, 10s [10s]\n"
-    "  --workers N             threads for handlers that may block, 1 to 32\n"
-    "                          [up to 4, as many as CPUs are left by the lcores]\n"
-    "  --fibers N              handlers of one lcore that can wait at once [256]\n"
-    "  --strategy NAME         where handlers run: ewyk, as their type says; or to compare:\n"
-    "                          pc, all inline; pec, all on workers [ewyk]\n"
-    "  --idle MODE             what lcores do without work: sleep (up to 1 ms; with a tap or veth\n"
-    "                          until a packet comes), interrupt (wait for the NIC's, where it\n"
-    "                          has them), pause (polls with less power, where the CPU can),\n"
-    "                          spin (polls) [sleep]\n"
-    "  --busy-poll             the same as --idle spin\n"
-    "  --live                  a line of rates every second, where stderr is a terminal\n"
+    "  --drain-timeout TIME    time for running responses after SIGTERM, e.g. 500ms, 10s [10s]\n"
+    "  --workers N             threads for OS_BLOCKING handlers, 1 to 32 [one per CPU without an\n"
+    "                          lcore, at most 4]\n"
+    "  --fibers N              maximum waiting handlers per lcore [256]\n"
+    "  --strategy NAME         where handlers run: ewyk (by their type), or for comparison pc "
+    "(all\n"
+    "                          inline) or pec (all on workers) [ewyk]\n"
+    "  --idle MODE             what an idle lcore does: sleep (up to 1 ms; with a tap or veth "
+    "until\n"
+    "                          a packet arrives), interrupt (wait for a receive interrupt, if the\n"
+    "                          NIC has them), pause (poll at low power, if the CPU can), spin\n"
+    "                          (poll) [sleep]\n"
+    "  --busy-poll             same as --idle spin\n"
+    "  --live                  print rates every second, if stderr is a terminal\n"
     "  --print-placement       draw which CPU polls which queue and where the workers run, for\n"
-    "                          the lcores of -l or else the best ones here, and end\n"
+    "                          the lcores of -l or else the best ones of this host, and exit\n"
     "  --help, --version\n"
     "\n",
 
-    "No client more than a fifth of 100 Mbit/s, no response faster than 200 KiB/s after its first\n"
-    "64 KiB, and what the policy file says besides:\n"
+    "Limit the server to 100 Mbit/s, each client to 20 Mbit/s, each response to 200 KiB/s after\n"
+    "its first 64 KiB, and apply a policy file:\n"
     "  nightjar ... -- ... --rate 100Mbit/s --rate-per-client 20Mbit/s \\\n"
     "           --rate-per-request 200KiB/s --rate-after 64KiB --config /etc/nightjar.conf\n"
-    "  nightjar --check --config /etc/nightjar.conf      (needs no root, starts nothing)\n"
+    "  nightjar --check --config /etc/nightjar.conf      (needs no root, starts no server)\n"
     "\n"
-    "Exit status: 0 after a signal, or when what was asked for is done; 2 when an option or the\n"
-    "policy file is wrong; 1 when the server could not start or ended badly.\n"
+    "Exit status: 0 after a signal or when the requested output is complete; 2 if an option or\n"
+    "the policy file is invalid; 1 if the server could not start or did not stop cleanly.\n"
     "\n",
 };
 
-/* What the library does not know: they ask for something else than a server. Each option has a
- * number of its own: what differs in nothing but its name is no ambiguity to getopt_long(). */
+/* Options that print something in place of running a server; the library does not know them. Each
+ * option has its own number: getopt_long() sees no ambiguity between options with equal numbers. */
 enum { ASK_PRINT_PLACEMENT = 1, ASK_CHECK, ASK_HELP, ASK_VERSION, FIRST_NAME = 256 };
 
 static const struct asking {
@@ -137,7 +141,7 @@ static const struct asking {
               {"help", ASK_HELP},
               {"version", ASK_VERSION}};
 
-/* In the order of help[]; getopt_long() takes what is unique of a name, too. */
+/* In the order of help[]. getopt_long() accepts unique prefixes of a name. */
 static const char *const names[] = {
     "port",
     "addr",
@@ -213,7 +217,7 @@ static void fill_options(struct option options[N_NAMES + N_ASKING + 1])
 }
 
 static const struct nj_app *app;
-static bool print_placement, check; /* asked for, in place of a server */
+static bool print_placement, check; /* modes that replace running a server */
 
 static void print_help(FILE *out)
 {
@@ -243,7 +247,7 @@ static void take_asking(int what)
     }
 }
 
-/* How many options begin with these letters; *all has their names one behind the other. */
+/* Returns how many options begin with these letters; `all` gets their names. */
 static size_t begin_with(const char *text, size_t n, char *all, size_t n_all)
 {
     struct option options[N_NAMES + N_ASKING + 1];
@@ -259,7 +263,7 @@ static size_t begin_with(const char *text, size_t n, char *all, size_t n_all)
     return n_found;
 }
 
-/* What getopt_long() did not take. */
+/* Explains an argument that getopt_long() rejected. */
 static void tell_wrong(const char *word, int opt)
 {
     const char *more[N_ASKING + 1] = {NULL};
@@ -295,7 +299,7 @@ static int parse_options(int argc, char **argv, struct nj_server_config *c)
     int opt;
 
     fill_options(options);
-    opterr = 0; /* it knows no near ones */
+    opterr = 0; /* its messages suggest no similar names */
     optind = 1;
     while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         if (opt == '?' || opt == ':') {
@@ -328,8 +332,8 @@ static bool asks_about_us(int argc, char **argv)
                          strcmp(argv[1], "--print-placement") == 0);
 }
 
-/* `nightjar --check -- --config FILE`: what asks for something else than a server is ours on either
- * side of the --. The EAL does not get to see it. */
+/* Removes --check and --print-placement from the arguments before the --, where they are accepted
+ * too: the EAL would reject them. */
 static void take_asking_before(int *n_eal, int *argc, char **argv)
 {
     for (int i = 1; i < *n_eal; i++) {
@@ -344,7 +348,7 @@ static void take_asking_before(int *n_eal, int *argc, char **argv)
     }
 }
 
-/* What is to be printed of presets, in place of a server; "" when that is missing. Or NULL. */
+/* The preset to print, "" if its name is missing, or NULL if none is to be printed. */
 static const char *preset_to_print(int argc, char **argv)
 {
     static const char print[] = "--print-preset", use[] = "--preset";

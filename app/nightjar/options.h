@@ -7,11 +7,11 @@
 
 struct nj_app {
     const char *name;
-    const char *intro, *outro; /* of its help, around the options */
+    const char *intro, *outro; /* text before and after the options in --help */
 };
 
-/* Read the command line into `config`, which is initialised and may hold routes; and serve.
- * Returns the exit status. */
+/* Parse the command line into `config`, which is initialised and may hold routes, and run the
+ * server. Main thread. Returns the exit status. */
 int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_config *config);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Table of the limit keys of a class: name, type and offset in struct nj_class. Parses, merges,
+ * applies and formats them (docs/policy.md). */
 #include "config/class_keys.h"
 
 #include <stdio.h>

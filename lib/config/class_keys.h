@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limits of a class by name: in the policy file, and in telemetry's /nightjar/limits. Pure. */
+/* The limits of a class by name, as in the policy file and in /nightjar/limits (docs/policy.md).
+ * Pure. */
 #ifndef NJ_CONFIG_CLASS_KEYS_H
 #define NJ_CONFIG_CLASS_KEYS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar --check: everything is read, nothing is started. */
+/* Implements --check: reads and validates the configuration and the policy file, and prints the
+ * resulting policy. Starts nothing. */
 #include <stdio.h>
 #include <string.h>
 

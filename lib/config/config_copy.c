@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Default values, and conversion of a configuration from another version of nightjar/server.h. The
+ * struct is versioned by its size. */
 #include "config/config_copy.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A configuration of a program that was built with another version of nightjar/server.h. */
+/* Converts a configuration of a program that was built with another version of nightjar/server.h.
+ */
 #ifndef NJ_CONFIG_CONFIG_COPY_H
 #define NJ_CONFIG_CONFIG_COPY_H
 

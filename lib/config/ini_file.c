@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses INI files into sections, keys and values, and collects diagnostics by file and line.
+ * Syntax: see docs/policy.md. */
 #include "config/ini_file.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* One table of all configuration fields: name, type, range and section of the policy file. Sets,
+ * checks, formats and compares fields by name. */
 #include "config/option_set.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line and the policy file call the fields of a configuration: one table. */
+/* Sets and reads fields of a configuration by name, for the command line and the policy file. */
 #ifndef NJ_CONFIG_OPTION_SET_H
 #define NJ_CONFIG_OPTION_SET_H
 

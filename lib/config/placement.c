@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Chooses CPUs for the workers around the lcores, parses the EAL arguments that name lcores, and
+ * implements --print-placement. The algorithm is in topo/place.c. */
 #include "config/placement.h"
 
 #include <nightjar/server.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the server's threads run: lib/topo's plan, for the lcores that the EAL was given. */
+/* Places the server's threads on CPUs, for the lcores that the EAL was given (topo/place.h). */
 #ifndef NJ_CONFIG_PLACEMENT_H
 #define NJ_CONFIG_PLACEMENT_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a request of a class is like: path, host, list, header, hours. */
+/* Parses the keys that select the requests of a class: path, host, list, header and hours.
+ * Reference: docs/policy.md. */
 #include <string.h>
 
 #include "base/units.h"

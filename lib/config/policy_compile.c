@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policy of a moment, from the file, the command line and what was said since. */
+/* Compiles the policy of one moment from the policy file, the command line and run-time changes.
+ * Hours are resolved here, so that lcores need no wall clock. */
 #include <string.h>
 
 #include "config/policy_file.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses the policy file: classifies its sections, then reads their keys. Reference:
+ * docs/policy.md. */
 #include "config/policy_file.h"
 
 #include <stdio.h>

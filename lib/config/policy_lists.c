@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Networks of the lists, in the policy file and in files of their own. */
+/* Reads the networks of [list NAME] sections, of list files, and of trusted proxies. Addresses are
+ * in the text form of RFC 4291 2.2 and 2.3. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

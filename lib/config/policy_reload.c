@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Versions of the policy: reload, hours of the day, and changes by telemetry. Shards adopt
+ * immutable snapshots, and a snapshot is freed when all shards have adopted a later one (as RCU
+ * does). */
 #include "config/policy_reload.h"
 
 #include <pthread.h>

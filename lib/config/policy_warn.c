@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Warns about settings of a policy file that are valid and probably not intended. One function per
+ * kind of warning. */
 #include "config/policy_warn.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words of the policy file: between commas, as names, and what somebody may have meant. */
+/* Splits comma-separated lists, validates names, and finds the closest known name (Levenshtein
+ * distance). */
 #include <string.h>
 
 #include "config/policy_file.h"

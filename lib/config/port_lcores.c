@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Assigns lcores to ports: first the lcores that a port lists, then the rest evenly, preferring the
+ * NUMA node of the device. */
 #include "config/port_lcores.h"
 
 #include <stdbool.h>

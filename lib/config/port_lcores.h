@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lcore polls which port. An lcore polls one port, so that it has one link, one set of
+/* Assigns each lcore to one port. An lcore polls one port, so that it has one link, one set of
  * addresses, and memory near that device. Pure. */
 #ifndef NJ_CONFIG_PORT_LCORES_H
 #define NJ_CONFIG_PORT_LCORES_H

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Expands --preset NAME,KEY=VALUE,... into EAL arguments, and implements --preset list, --preset
+ * NAME,help and --print-preset. The files are in drivers-config. */
 #include "config/preset.h"
 
 #include <stdio.h>
@@ -501,8 +503,8 @@ static int list(void)
         if (nj_preset_read(f, &p, why, sizeof why) == 0)
             printf("%-12s %.*s\n", f->name, (int)p.title.n_bytes, p.title.p);
     }
-    puts("\nnightjar --preset NAME,help        what it needs, expects and cannot do");
-    puts("nightjar --print-preset NAME,...   its EAL arguments, and end");
+    puts("\nnightjar --preset NAME,help        show what it needs, expects and cannot do");
+    puts("nightjar --print-preset NAME,...   print its EAL arguments and exit");
     return 0;
 }
 

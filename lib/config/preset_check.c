@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a preset expects of its port, beside what the port has. */
+/* Compares a port with the expectations of its preset: driver, binding, queues, offloads, RSS.
+ * Differences are warnings. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses a preset file of drivers-config into its facts and its argument lines. The format is
+ * described in preset_file.h. */
 #include "config/preset_file.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the key comes from by which connections find their lcore: the operator, or chance. */
+/* The RSS key (Toeplitz hash) that assigns connections to lcores: given by --rss-key, or random. */
 #ifndef NJ_CONFIG_RSS_KEY_H
 #define NJ_CONFIG_RSS_KEY_H
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Validates a configuration and converts it to settings that bring-up uses. The order of the checks
+ * is that of the error messages. */
 #include "config/settings.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A configuration that has been understood and checked. */
+/* A configuration that was parsed and validated. */
 #ifndef NJ_CONFIG_SETTINGS_H
 #define NJ_CONFIG_SETTINGS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the configuration says of files: all that the table of option_set.c cannot check. */
+/* Validates the settings of file serving that the table of option_set.c cannot check: index, error
+ * pages, MIME types. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

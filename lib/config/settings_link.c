@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the configuration says of ports and their links: addresses, who routes, whose MAC address is
- * known. */
+/* Parses the settings of ports and their links: addresses, gateways, routes, static neighbours,
+ * VLANs (IEEE 802.1Q). */
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>

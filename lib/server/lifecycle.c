@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server from its configuration to its end: the functions that programs call. */
+/* The public functions that create, start, reload, stop and free a server; nj_server_run() adds
+ * signals. See docs/embedding.md. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>

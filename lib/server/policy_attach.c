@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policy between the server and its shards: at the start, at SIGHUP, at the full minute. */
+/* Connects the policy (config/policy_reload.h) to the shards: at start, on SIGHUP, and once per
+ * minute. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Turns samples of port counters into log lines, rate-limited per reason. Pure: the caller samples
+ * the device and passes the time. */
 #include "server/port_watch.h"
 
 #include <stdio.h>

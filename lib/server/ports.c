@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bring-up of the ports: which lcores poll which, the devices, the rings between shards. */
+/* Bring-up of the ports: assigns lcores, opens the devices, and creates the rings between shards.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bring-up as a table: each step has a way up and a way down, and an error unwinds what stands. */
+/* Bring-up and tear-down as a table of steps: an error undoes the steps that are complete, in
+ * reverse order. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's own state, seen by bring-up, supervision and telemetry. */
+/* The state of a server, shared by bring-up, supervision and telemetry. Internal to lib/server. */
 #ifndef NJ_SERVER_SERVER_INTERNAL_H
 #define NJ_SERVER_SERVER_INTERNAL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that never touches a packet: the phases of the end, lines for people, the live line.
- */
+/* The supervisor thread: drives the shutdown phases, logs events of lcores and ports, and prints
+ * the live line. It never touches a packet. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands of DPDK's telemetry socket (rte_telemetry): counters, shards, ports, memory, addresses.
+ * The other telemetry_*.c files implement the remaining commands. */
 #include "server/telemetry.h"
 
 #include <errno.h>

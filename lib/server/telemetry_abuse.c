@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/abuse`: against whom protection acted, and for what reason. */
+/* `/nightjar/abuse`: protective actions against clients, by reason. */
 #include <rte_telemetry.h>
 
 #include "log/abuse_log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/ewyk`: how handlers were run, per route; and who waits. */
+/* `/nightjar/ewyk`: how handlers were executed, per route, and how many wait. See docs/ewyk.md. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

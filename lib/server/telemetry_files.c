@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/files`: what is kept of files, and how often that helped. */
+/* `/nightjar/files`: counters of the file store and its reader. */
 #include <rte_telemetry.h>
 
 #include "base/atomics.h"

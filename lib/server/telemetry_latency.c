@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/latency`: how long responses took. */
+/* `/nightjar/latency`: percentiles of response times. */
 #include <stddef.h>
 
 #include <rte_telemetry.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/classes`, `/nightjar/clients`, `/nightjar/shaping`: who gets what, and who waits. */
+/* `/nightjar/classes`, `/nightjar/clients`, `/nightjar/shaping`: counters and rates of classes,
+ * clients and pacing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

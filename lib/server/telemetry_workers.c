@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/workers`: the pool of workers, its tasks and how its threads relieve each other. */
+/* `/nightjar/workers`: counters of the worker pool and of its thread strategy. */
 #include <rte_telemetry.h>
 
 #include "base/attr.h"
