@@ -11,7 +11,7 @@
 
 enum kind { RATE, SIZE, NUMBER, SECONDS, ACTION };
 
-/* The members of a struct nj_limit stand side by side: rate, ceiling, burst. */
+/* A struct nj_limit has three consecutive members: rate, ceiling, burst. */
 #define LIMIT(prefix, member, bit)                                                                 \
     {prefix "rate", RATE, offsetof(struct nj_class, member.rate), bit},                            \
         {prefix "ceiling", RATE, offsetof(struct nj_class, member.ceiling), bit},                  \
@@ -37,7 +37,7 @@ static const struct key {
     {"retry_after", SECONDS, offsetof(struct nj_class, retry_after_s), false},
 };
 
-/* Where the limits of the table begin: three keys each. */
+/* Index of the first of three keys of each struct nj_limit. */
 static const uint32_t limits_at[] = {0, 3, 6};
 
 #define BURST_MIN (2u * NJ_QUANTUM_MIN_BYTES)
@@ -177,7 +177,7 @@ void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to)
 
 void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later)
 {
-    /* A later rate is also a ceiling, and the earlier burst was another rate's. */
+    /* A later rate also sets the ceiling, and drops the burst of the earlier rate. */
     for (size_t i = 0; i < NJ_ARRAY_LEN(limits_at); i++)
         if (later->set >> limits_at[i] & 1)
             to->set &= ~(7u << limits_at[i]);

@@ -10,33 +10,35 @@
 
 #include "shape/request_class.h"
 
-/* Some of the limits of a class: those whose bit is set. The whole server's are like a class's. */
+/* A subset of the limits of a class, or of the whole server. */
 struct nj_class_keys {
-    uint32_t set; /* bit i: key i of the table in class_keys.c */
+    uint32_t set; /* bit i: key i of the table in class_keys.c has a value */
     struct nj_class value;
 };
 
 uint32_t nj_class_n_keys(void);
 const char *nj_class_key_name(uint32_t i);
-/* Keys that the whole server has: rate, ceiling, burst. */
+/* Is the key valid for the whole server (rate, ceiling, burst)? */
 bool nj_class_key_of_server(uint32_t i);
-/* -1: there is none of that name. */
+/* Returns the index of the key, or -1. */
 int nj_class_key_find(const char *name);
 
-/* One more key. False, with what was expected, when the value makes no sense. */
+/* Parse the value of key `i` into `keys`. False if it is invalid; `expected` then describes the
+ * syntax, as a constant string. */
 bool nj_class_key_read(struct nj_class_keys *keys, uint32_t i, const char *value,
                        const char **expected);
-/* Do they fit together? False, with what is wrong. */
+/* Are the values consistent? False with the reason, a constant string, in `wrong`. */
 bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong);
 
-/* These win over what is there. A rate without a ceiling is both, and forgets the old burst. */
+/* Override the limits of `to`. A rate without a ceiling sets both and resets the burst. */
 void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to);
-/* Later ones win over earlier ones; what both say stays as if it had been said in that order. */
+/* Merge `later` into `to`; values of `later` override, as if both were applied in order. */
 void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later);
-/* Of a class that says nothing itself: what each client and each response has. */
+/* Copy the limits per client and per response, which classes inherit from the default class. */
 void nj_class_inherit(struct nj_class *to, const struct nj_class *from);
 
-/* The value of a key as the file would say it; NULL when it is no limit, or the default. */
+/* Format the value of a key in the syntax of the policy file, into `text` or as a constant string.
+ * NULL if it is unlimited or the default. */
 const char *nj_class_key_show(const struct nj_class *c, uint32_t i, char *text, size_t n_text);
 
 #endif

@@ -56,7 +56,7 @@ static void show_lists(const struct nj_policy_file *f, const char *key, uint32_t
     *any = true;
 }
 
-/* What a request is like that is of the class: all of these. */
+/* The conditions that a request of the class meets, all of them. */
 static void show_match(const struct nj_policy_file *f, const struct nj_file_class *c)
 {
     bool any = false;
@@ -115,7 +115,7 @@ static void show_networks(const struct nj_policy_file *f, uint32_t list)
     printf("%s%s\n", n ? "" : ": empty", f->list_used >> list & 1 ? "" : ", unused");
 }
 
-/* [files], [limits], [log]: what the file says and what the command line says, together. */
+/* The effective [files], [limits] and [log], from the file and the command line. */
 static void show_config(const struct nj_server_config *config)
 {
     const struct nj_config_name *c;
@@ -156,7 +156,7 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     struct nj_policy p;
     struct nj_class server = {0};
 
-    /* As if all classes were within their hours, and none of the sections that have some. */
+    /* All classes count as active, and no section with hours does. */
     nj_policy_file_make(f, config, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
     server.total = p.total;
     printf("server");
@@ -185,7 +185,7 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     show_config(config);
 }
 
-/* On stderr, beside what the file comes to: warnings are no faults. */
+/* Warnings go to stderr and do not change the exit status. */
 static void warn(const struct nj_settings *s, const struct nj_server_config *given)
 {
     struct nj_faults warnings = {0};

@@ -10,7 +10,7 @@
 #include "shard/handler_tasks.h"
 #include "store/chunk_cache.h"
 
-#define BYTES_MAX (64u << 10) /* what is longer was never a configuration */
+#define BYTES_MAX (64u << 10) /* a larger size_bytes is uninitialised memory */
 
 void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
 {
@@ -29,7 +29,7 @@ void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
     memcpy(c, &defaults, size_bytes < sizeof defaults ? size_bytes : sizeof defaults);
 }
 
-/* An entry behind the first NULL of an array would not be looked at. */
+/* Entries after the first NULL of an array would be ignored. */
 static int check_arrays(const struct nj_server_config *c, char *why, size_t n)
 {
     const struct {

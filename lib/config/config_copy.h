@@ -6,7 +6,7 @@
 
 #include <nightjar/server.h>
 
-/* The struct of the first version that had a size. */
+/* Size of the first version that had size_bytes. */
 #define NJ_CONFIG_BYTES_MIN offsetof(struct nj_server_config, log)
 
 /*

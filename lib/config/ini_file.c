@@ -15,16 +15,16 @@
 #define COMMENT    '#'
 #define FILE_SHOWN 400 /* bytes of its name */
 
-/* --- faults --------------------------------------------------------------------------------- */
+/* --- diagnostics ---------------------------------------------------------------------------- */
 
-/* The number behind "FILE:"; 0 where there is none. */
+/* The line number after "FILE:", or 0. */
 static unsigned long number_of(const char *told, const char *file)
 {
     size_t n = strnlen(file, FILE_SHOWN);
     return strncmp(told, file, n) == 0 && told[n] == ':' ? strtoul(told + n + 1, NULL, 10) : 0;
 }
 
-/* In front of what is told of later lines of the file. */
+/* Insert before the diagnostics of later lines of the file. */
 static void insert(struct nj_faults *f, const char *file, uint32_t line, const char *text, size_t n)
 {
     char *more = realloc(f->text, f->n_bytes + n + 1);
@@ -57,7 +57,7 @@ void nj_fault(struct nj_faults *f, const char *file, uint32_t line, const char *
     size_t len = strlen(text);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            text[i] = '?'; /* a line is a line, and a terminal's escapes stay in the file */
+            text[i] = '?'; /* no line breaks, and no terminal escapes */
     text[len++] = '\n';
     insert(f, file, line, text, len);
 }
@@ -70,7 +70,7 @@ void nj_faults_free(struct nj_faults *f)
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-/* A regular one: others may keep us waiting. */
+/* Only regular files: opening or reading others may block. */
 static FILE *open_file(const char *path)
 {
     struct stat st;
@@ -113,7 +113,7 @@ struct scan {
     struct nj_faults *faults;
     struct nj_ini *ini;
     uint32_t line;
-    bool in_section; /* of which something is known: what stands in a broken one is passed over */
+    bool in_section; /* a valid one; entries of an invalid section are skipped */
     bool passed_over;
     char *room; /* the unused part of ini->store, for strings */
 };
@@ -131,8 +131,8 @@ void nj_ini_strip(const char **from, const char **to)
         (*to)--;
 }
 
-/* A copy of it, terminated. With its end a string takes no more than the text it is from, where
- * '=', ']' or a line's end follows it. */
+/* A terminated copy. It fits: in the text, '=', ']' or a newline follows each string, in place of
+ * the NUL. */
 static char *keep(struct scan *s, const char *p, const char *end)
 {
     char *copy = s->room;
@@ -172,7 +172,7 @@ static void take_section(struct scan *s, const char *p, const char *end)
     s->in_section = true;
 }
 
-/* The end of what is no comment. */
+/* Where the comment begins, or `end`. */
 static const char *comment(const char *p, const char *end)
 {
     for (const char *c = p; c < end; c++)
@@ -181,7 +181,7 @@ static const char *comment(const char *p, const char *end)
     return end;
 }
 
-/* "\#" is a '#' that begins no comment. */
+/* "\#" stands for a literal '#'. */
 static char *unescape(char *value)
 {
     char *to = value;

@@ -15,13 +15,13 @@
 
 enum kind {
     TEXT,   /* const char * */
-    LIST,   /* const char *[max]: one more */
-    SWITCH, /* bool; the kinds behind it have a range */
+    LIST,   /* const char *[max]: each call appends one value */
+    SWITCH, /* bool; the kinds after it have a range */
     NUMBER, /* of `width` bytes, from min to max */
     SIZE,   /* of `width` bytes */
     RATE,   /* uint64_t */
     TIME,   /* double */
-    WORD,   /* an enum: the place in `expected`, where words stand between bars, counted from min */
+    WORD,   /* an enum: the index of the word in `expected` (separated by '|'), plus min */
 };
 
 struct entry {
@@ -140,7 +140,7 @@ static bool fits(const struct entry *e, double value)
     return value >= e->min && value <= e->max;
 }
 
-/* One more value of a field that takes several. */
+/* Append a value to a list. */
 static bool add(const struct entry *e, const char **list, const char *value)
 {
     uint32_t n = 0;
@@ -219,7 +219,7 @@ static bool put_value(const struct entry *e, struct nj_server_config *c, const c
     }
 }
 
-/* "a, b or c" of "a|b|c", and what others say of themselves. */
+/* "a, b or c" from "a|b|c"; other kinds have a ready text. */
 static void tell_expected(const struct entry *e, char *text, size_t n_text)
 {
     if (e->kind == LIST) {
@@ -275,7 +275,7 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
     return nj_fail(why, n, "--%s %s: expected %s", name, value, expected);
 }
 
-/* Was anything said about it? */
+/* Is the field set, that is, not 0? */
 static bool has(const struct nj_server_config *c, const struct entry *e)
 {
     static const char nothing[8];
@@ -303,7 +303,7 @@ static bool is_none(const struct entry *e, const void *at)
     return e->may_be_none && number_of(e, at) == UINT64_MAX >> (64 - 8 * e->width);
 }
 
-/* The range of a number or time in its own unit, without the units that a text may have. */
+/* Reports the range in the unit of the field. */
 static int out_of_range(const struct entry *e, char *why, size_t n)
 {
     char expected[160], min[24], max[24];
@@ -340,7 +340,7 @@ int nj_config_check(const struct nj_server_config *config, char *why, size_t n)
     return 0;
 }
 
-/* The place-th of the words between bars. */
+/* The word with that index. */
 static void show_word(const struct entry *e, uint64_t place, char *text, size_t n)
 {
     const char *word = e->expected;

@@ -7,31 +7,30 @@
 
 #include <nightjar/server.h>
 
-/* A field that the policy file may set, too: in section [`section`], with '_' for each '-'. */
+/* A field that the policy file can set: in [section], with '_' in place of '-'. */
 struct nj_config_name {
     const char *name, *section;
 };
 
-/* The i-th of them; NULL when there are no more. */
+/* The i-th such field, or NULL. */
 const struct nj_config_name *nj_config_file_name(uint32_t i);
 
-/* Was anything said about the field of that name? */
+/* Is the field set? */
 bool nj_config_has(const struct nj_server_config *config, const char *name);
-/* What was said, as the policy file would say it, with ", " between several; false when nothing
- * was.
+/* Format the value in the syntax of the policy file, lists joined by ", ". False if it is not set.
  */
 bool nj_config_show(const struct nj_server_config *config, const char *name, char *text, size_t n);
 
-/* Is each value in its range? 0, or -1 with the first that is not. 0 is none where it is the
- * default.
- */
+/* Check that each value is in its range. Returns 0, or -1 with the first invalid one in `why`. 0
+ * means unset where 0 is the default. */
 int nj_config_check(const struct nj_server_config *config, char *why, size_t why_bytes);
-/* Set it from the policy file's text. 0, or -1 with what was expected in `why`. */
+/* Set the field from text of the policy file. Returns 0, or -1 with the expected syntax in `why`.
+ */
 int nj_config_set_from_file(struct nj_server_config *config, const char *name, const char *value,
                             char *why, size_t why_bytes);
-/* Take over from `file` what `config` is silent about, of what a policy file may set. */
+/* Copy fields that the policy file can set from `file`, where `config` does not set them. */
 void nj_config_take(struct nj_server_config *config, const struct nj_server_config *file);
-/* Do both say the same of what a policy file may set? */
+/* Are all fields that the policy file can set equal? */
 bool nj_config_same(const struct nj_server_config *a, const struct nj_server_config *b);
 
 #endif

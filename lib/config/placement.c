@@ -19,7 +19,7 @@
 /* --- EAL's arguments ----------------------------------------------------------------------------
  */
 
-/* One more lcore, in the order of their numbers: that of the queues. */
+/* Insert an lcore, sorted by number: queues have that order. */
 static bool add_lcore(struct nj_eal_wish *w, uint32_t *id, uint32_t lcore, uint32_t cpu)
 {
     uint32_t i = w->n_lcores;
@@ -83,7 +83,7 @@ int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *
 /* --- the plan ------------------------------------------------------------------------------------
  */
 
-/* No two CPUs of it share anything. */
+/* A topology whose CPUs share neither core nor cache. */
 static void unknown_machine(struct nj_topo *t, const cpu_set_t *usable)
 {
     memset(t, 0, sizeof *t);
@@ -117,7 +117,7 @@ void nj_placement_make(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_worker
     nj_place_around(&t, cpu, n_lcores, n_workers, out);
 }
 
-/* The best for no more lcores, when it has less wrong with it. */
+/* Find a placement with at most as many lcores and fewer problems. */
 static bool find_better(const struct nj_topo *t, const struct nj_place *p, uint32_t n_faults,
                         char *eal, size_t n)
 {

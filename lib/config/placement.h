@@ -13,18 +13,18 @@
 void nj_placement_make(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_workers, int nic_node,
                        const cpu_set_t *usable, struct nj_place *out);
 
-/* What is wrong with it and which EAL arguments would be better: lines in `text`, "" when nothing
- * is better. Reads the machine again. */
+/* Write the problems of a placement and better EAL arguments to `text`, one per line; "" if there
+ * are no better ones. Reads the topology again. Main thread. */
 void nj_placement_advice(const struct nj_place *p, int nic_node, const cpu_set_t *usable,
                          char *text, size_t n);
 
-/* What of EAL's arguments matters here. */
+/* The EAL arguments that matter for placement. */
 struct nj_eal_wish {
-    uint32_t n_lcores; /* 0: not told */
+    uint32_t n_lcores; /* 0: not given */
     uint32_t cpu[NJ_SHARDS_MAX];
-    char nic[64]; /* PCI address; "": not told */
+    char nic[64]; /* PCI address; "": not given */
 };
-/* -l and --lcores, as far as each lcore has one CPU, and -a. Returns 0, or -1 with the reason. */
+/* Parse -l and --lcores (one CPU per lcore) and -a. Returns 0, or -1 with the reason. */
 int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *why, size_t n);
 
 #endif

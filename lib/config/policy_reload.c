@@ -14,16 +14,16 @@
 #include "config/option_set.h"
 #include "config/policy_warn.h"
 
-/* Lcores adopt within some steps (lib/shape/shaper.h): who changes much in a row waits so often for
- * a millisecond, 100 ms in all, before he is sent away. */
+/* Lcores adopt within some steps (lib/shape/shaper.h). With too many changes pending, a caller
+ * polls this often, once per millisecond, before the change is refused. */
 #define ADOPT_LOOKS 100
 
-/* A file that was read, and its lists. */
+/* A parsed policy file and the matcher of its lists. */
 struct source {
     struct nj_policy_file *file;
     struct nj_acl *acl;
-    uint32_t n_refs; /* snapshots, and the manager */
-    bool borrowed;   /* the file is somebody else's */
+    uint32_t n_refs; /* snapshots, and struct nj_policies */
+    bool borrowed;   /* the file is the caller's */
 };
 
 struct snapshot {
@@ -31,10 +31,10 @@ struct snapshot {
     struct source *source;
 };
 
-/* Who has had each of them last. */
+/* The last class in each slot. */
 struct slots {
     char name[NJ_CLASSES_MAX][NJ_CLASS_NAME_MAX];
-    uint32_t owner[NJ_CLASSES_MAX]; /* how many names it has had */
+    uint32_t owner[NJ_CLASSES_MAX]; /* number of classes it has had */
 };
 
 struct nj_policies {
@@ -63,7 +63,7 @@ static void put_source(struct source *s)
     free(s);
 }
 
-/* Takes the file over, unless it is borrowed; frees it in an error then, too. */
+/* Takes ownership of the file unless `borrowed`, also on error. */
 static struct source *new_source(struct nj_policy_file *file, bool borrowed, char *why, size_t n)
 {
     struct source *s = calloc(1, sizeof *s);
@@ -98,8 +98,8 @@ static uint8_t slot_of(const struct slots *s, const char *name)
     return 0;
 }
 
-/* For a new class: a slot that was never used, else one whose class is gone and all its responses
- * with it: what is shown of a slot is of one class. 0: there is none. */
+/* For a new class: a slot that was never used, or one whose class is gone and has no open
+ * responses, since the counters of a slot belong to one class. 0: none. */
 static uint8_t free_slot(const struct nj_policies *p, const struct slots *s, uint32_t taken)
 {
     uint8_t unused = slot_of(s, "");
@@ -110,8 +110,8 @@ static uint8_t free_slot(const struct nj_policies *p, const struct slots *s, uin
     return unused;
 }
 
-/* Classes keep their slots by name; slot 0 is the default class's. Returns the first class for
- * which there is no slot; NULL: all have theirs. */
+/* Classes keep their slots by name; slot 0 is the default class. Returns the first class without a
+ * free slot, or NULL. */
 static const struct nj_file_class *give_slots(const struct nj_policies *p, struct nj_policy_file *f,
                                               struct slots *s)
 {
@@ -155,7 +155,7 @@ static struct snapshot *make(struct nj_policies *p, struct source *source,
     return s;
 }
 
-/* What no shard uses any more goes. */
+/* Free snapshots that no shard uses any more. */
 static void retire(struct nj_policies *p)
 {
     uint64_t adopted = p->n_old > 0 && p->port.adopted ? p->port.adopted(p->port.ctx) : 0;
@@ -170,7 +170,7 @@ static void retire(struct nj_policies *p)
     p->n_old = kept;
 }
 
-/* Is there room for one more that is replaced, at once or soon? Others have the lock meanwhile. */
+/* Wait until one more snapshot can be replaced. Releases the lock while it waits. */
 static bool can_replace(struct nj_policies *p)
 {
     const struct timespec ms = {.tv_nsec = (long)NJ_MS};
@@ -194,7 +194,7 @@ static uint64_t replace(struct nj_policies *p, struct snapshot *s)
     return s->policy.version;
 }
 
-/* --- the life of it ------------------------------------------------------------------------- */
+/* --- create and free ------------------------------------------------------------------------ */
 
 struct nj_policies *nj_policies_new(struct nj_policy_file *first,
                                     const struct nj_server_config *given,
@@ -248,7 +248,7 @@ void nj_policies_attach(struct nj_policies *p, const struct nj_policy_port *port
     pthread_mutex_unlock(&p->lock);
 }
 
-/* --- the file again ------------------------------------------------------------------------- */
+/* --- reload --------------------------------------------------------------------------------- */
 
 static uint64_t adopt_file(struct nj_policies *p, struct nj_policy_file *f, uint32_t minute,
                            struct nj_faults *faults)

@@ -59,7 +59,7 @@ static bool holds_always(struct nj_hours h)
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-/* White space and a semicolon: somebody meant a comment. */
+/* White space and a semicolon look like a comment. */
 static const char *looks_like_comment(const char *value)
 {
     for (const char *p = value; (p = strchr(p, ';')); p++)
@@ -87,7 +87,7 @@ static void warn_of_text(const struct warner *w)
 
 /* --- classes that others leave nothing -------------------------------------------------------- */
 
-/* Does `x` take all that `c` takes, by what they say besides path and host? */
+/* Apart from path and host, does `x` match all requests of `c`? */
 static bool takes_clients_of(const struct nj_file_class *x, const struct nj_file_class *c)
 {
     bool lists = x->lists == 0 || (c->lists != 0 && (c->lists & ~x->lists) == 0);
@@ -115,7 +115,7 @@ static bool takes_host(const struct nj_file_class *x, struct nj_str host)
     return x->n_hosts == 0;
 }
 
-/* The class before `c` that takes all of its requests below `path`; NULL: none does alone. */
+/* The class before `c` that alone matches all its requests below `path`, or NULL. */
 static const struct nj_file_class *taker(const struct warner *w, const struct nj_file_class *c,
                                          struct nj_str path)
 {
@@ -177,7 +177,7 @@ static void warn_of_rates_at(const struct warner *w, const struct nj_policy *p, 
              all, when, server);
 }
 
-/* Once: at the first minute of the day when it is so. */
+/* Warns once, for the first minute of the day at which the sum is too high. */
 static void warn_of_rates(const struct warner *w)
 {
     uint64_t before = UINT64_MAX;
@@ -223,7 +223,7 @@ static uint64_t most_of(const struct nj_limit *l)
     return l->ceiling ? l->ceiling : l->rate;
 }
 
-/* `c` is the class as it is at some hour, with what it has from the default one. */
+/* `c`: the compiled class, with inherited limits. */
 static void warn_of_class(const struct warner *w, const struct nj_policy *p,
                           const struct nj_class *c)
 {
@@ -260,7 +260,7 @@ static void warn_of_class(const struct warner *w, const struct nj_policy *p,
     }
 }
 
-/* All classes, as if each were within its hours, and no section with hours held. */
+/* All classes count as active, and no section with hours does. */
 static void warn_of_classes(const struct warner *w)
 {
     struct nj_policy p;
@@ -278,7 +278,7 @@ static void warn_of_classes(const struct warner *w)
         useless(w, NULL, "deny_action", "neither allow nor deny is set");
 }
 
-/* Handlers may name it; where there are none, something was forgotten. */
+/* Only handlers can use a class that matches nothing. */
 static void warn_of_no_match(const struct warner *w)
 {
     for (uint32_t i = 1; i < w->f->n_classes && w->given->n_routes == 0; i++) {
@@ -312,7 +312,7 @@ static void warn_of_lists(const struct warner *w)
     }
 }
 
-/* What the command line says, too. */
+/* Keys that the command line overrides. */
 static void warn_of_overruled(const struct warner *w)
 {
     const struct nj_server_config *g = w->given;
@@ -344,7 +344,7 @@ static void warn_of_overruled(const struct warner *w)
     }
 }
 
-/* Who may be anybody has no limits of a client. */
+/* A trusted proxy has no limits as a client. */
 static void warn_of_proxies(const struct warner *w)
 {
     uint32_t line = w->f->ini ? line_of(w, "client", NULL, "trusted_proxy") : 0;

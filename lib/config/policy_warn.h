@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a policy file says that is no fault, and is probably not what was meant: text that looks
- * like a comment or a pattern, classes that no request reaches, rates that are promised twice, keys
- * without effect. For --check, the start and SIGHUP. Pure.
+ * Warnings about valid settings that are probably not intended: text that looks like a comment or a
+ * pattern, unreachable classes, oversubscribed rates, keys without effect. For --check, start and
+ * SIGHUP. Pure.
  */
 #ifndef NJ_CONFIG_POLICY_WARN_H
 #define NJ_CONFIG_POLICY_WARN_H
 
 #include "config/policy_file.h"
 
-/* A line each, "FILE:LINE: warning: ...", in the order of lines. `path` is the file's name; `given`
- * is what the command line said, which wins over the file. */
+/* Adds lines "FILE:LINE: warning: ..." to `warnings`. `path` is the name of the file; `given` is
+ * the configuration of the command line, which overrides the file. */
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
                     const struct nj_server_config *given, struct nj_faults *warnings);
 
