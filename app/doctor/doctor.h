@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nightjar doctor: what a start on a NIC needs of this host, read from files of the kernel and of
- * /etc. Nothing is changed, and neither the EAL nor a device is opened.
+ * nightjar doctor: checks whether this host is ready for a NIC, from files of the kernel and of
+ * /etc. Changes nothing and opens neither the EAL nor a device.
  *
- * First all facts are gathered (struct nj_doctor), then each check tells findings, in the order of
- * their lines. Every path is read below `root`, which is "" or a folder that a test has made.
- * One thread.
+ * First gathers all facts (struct nj_doctor), then each check prints its findings. Every path is
+ * read below `root`, which is "" or a folder of a test. One thread.
  */
 #ifndef NJ_APP_DOCTOR_H
 #define NJ_APP_DOCTOR_H
@@ -25,20 +24,20 @@
 
 enum nj_verdict {
     NJ_VERDICT_OK,
-    NJ_VERDICT_WARNING, /* a server starts, and does less than it could */
+    NJ_VERDICT_WARNING, /* a server can start, with reduced performance or safety */
     NJ_VERDICT_ERROR,   /* a server does not start on a NIC */
     NJ_VERDICTS
 };
 
 struct nj_text {
     size_t n;
-    bool cut; /* something was left away */
+    bool cut; /* text was dropped */
     char p[4096];
 };
 
 struct nj_finding {
     enum nj_verdict verdict;
-    char id[96];           /* what was looked at, "hugepages/node0" */
+    char id[96];           /* the subject, e.g. "hugepages/node0" */
     struct nj_text what;   /* one line */
     struct nj_text advice; /* lines of shell, each a command or a comment (#), each with its '\n' */
 };
@@ -47,15 +46,15 @@ struct nj_finding {
 
 enum nj_module { NJ_MODULE_NONE, NJ_MODULE_AVAILABLE, NJ_MODULE_LOADED };
 
-/* How a NIC that is bound to nothing for DPDK yet is best had here. */
+/* The best way to bind a NIC for DPDK on this host. */
 enum nj_way { NJ_WAY_NONE, NJ_WAY_VFIO, NJ_WAY_NOIOMMU, NJ_WAY_UIO };
 
 enum nj_nic_state {
     NJ_NIC_KEPT,  /* carries the default route: never to be bound */
-    NJ_NIC_READY, /* DPDK can have it */
+    NJ_NIC_READY, /* DPDK can use it */
     NJ_NIC_FREE,  /* can be bound for DPDK */
-    NJ_NIC_UNFIT, /* can't: of its IOMMU group something else has to stay with the kernel */
-    NJ_NIC_STUCK, /* is bound for DPDK, which can't use it so */
+    NJ_NIC_UNFIT, /* cannot be bound: another device of its IOMMU group must stay with the kernel */
+    NJ_NIC_STUCK, /* is bound for DPDK, which cannot use it this way */
 };
 
 struct nj_nic {
@@ -89,7 +88,7 @@ struct nj_account {
     uid_t uid;
     int n_groups;
     gid_t group[NJ_DOCTOR_GROUPS_MAX];
-    bool is_us; /* who runs this */
+    bool is_us; /* the current user */
 };
 
 struct nj_doctor {
@@ -107,12 +106,12 @@ struct nj_doctor {
     bool lcores_given;
 
     uint32_t n_iommu_groups; /* of an IOMMU: not those of vfio without one */
-    bool has_dmar, has_ivrs; /* the firmware tells of an IOMMU of Intel, of AMD */
-    bool remapped;           /* interrupts are */
-    bool unsafe_allowed;     /* vfio goes without that */
+    bool has_dmar, has_ivrs; /* ACPI tables of an Intel, an AMD IOMMU exist */
+    bool remapped;           /* interrupt remapping is on */
+    bool unsafe_allowed;     /* vfio works without interrupt remapping */
     bool type1_loaded;       /* vfio_iommu_type1, whose parameter says so */
     bool noiommu;            /* vfio's mode without an IOMMU is on */
-    bool noiommu_known;      /* whether the kernel has it is known */
+    bool noiommu_known;      /* has_noiommu is known */
     bool has_noiommu;
     enum nj_module vfio_pci, uio;
     enum nj_way way;
@@ -125,15 +124,15 @@ struct nj_doctor {
     struct nj_nic *nic;
     uint32_t n_nics, n_ready, n_free;
     uint32_t n_usable; /* of those that are ready: by the user */
-    bool needs_vfio;   /* a NIC is had, or would be, by vfio and an IOMMU, and no other is usable */
+    bool needs_vfio;   /* the usable NIC needs, or would need, vfio with an IOMMU */
 
     uint32_t n_mounts; /* of hugetlbfs */
     struct nj_huge_mount mount[NJ_DOCTOR_MOUNTS_MAX];
     uint64_t huge_bytes; /* all huge pages there are */
-    bool huge_taken;     /* they are enough for a server, and those that are free are not */
+    bool huge_taken;     /* enough in total for a server, too few of them free */
 };
 
-/* What to look at. Strings are the caller's. */
+/* Options. Strings are the caller's. */
 struct nj_doctor_config {
     const char *user;   /* who will run the server; NULL: the user of this process */
     const char *lcores; /* its CPUs, as "2-5,8"; NULL: the isolated CPUs, or one of each core but
@@ -154,27 +153,27 @@ int nj_doctor_main(int argc, char **argv);
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes);
 
 /* tell.c */
-/* Begin a finding, whose verdict is "ok"; the one before it is printed. */
+/* Begin a finding with verdict "ok". Prints the previous one. */
 void nj__begin(struct nj_doctor *d, const char *id_fmt, ...) NJ_PRINTF(2, 3);
-/* Print the last one. */
+/* Print the current finding. */
 void nj__tell(struct nj_doctor *d);
-/* Add to what was found, without and with a verdict; add to the advice. A text that does not fit is
- * left out as a whole. */
+/* Append to the text, append with a verdict, append to the advice. Text that does not fit is
+ * dropped as a whole. */
 void nj__what(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
 void nj__verdict(struct nj_doctor *d, enum nj_verdict verdict, const char *fmt, ...)
     NJ_PRINTF(3, 4);
 void nj__advise(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
-/* A name as one word of a shell. Returns `word`. */
+/* Quote a name as one shell word. Returns `word`. */
 #define NJ_SHELL_WORD_BYTES(n) (4 * (n) + 3)
 const char *nj__shell_word(char *word, size_t n, const char *name);
-/* Nobody has typed the commands before it on such a host, and seen the line become ok. */
+/* Marks commands that were not tested on such a host. */
 #define NJ_UNTESTED "# (untested)\n"
-/* Have words on the kernel's command line from the next boot on. `name` is of a file for them. */
+/* Advise adding words to the kernel's command line. `name`: part of a file name. */
 void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words_more);
 
 /* --- files, files.c ------------------------------------------------------------------ */
 
-/* The path is that of the format, below the root. What can't be read is not there. */
+/* Paths are formatted and read below the root. Unreadable files count as missing. */
 
 bool nj__host_has(const struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
 /* A file of one line, without its end. */
@@ -182,7 +181,7 @@ bool nj__host_line(const struct nj_doctor *d, char *text, size_t n, const char *
     NJ_PRINTF(4, 5);
 /* A file of one number, decimal or 0x. */
 bool nj__host_number(const struct nj_doctor *d, int64_t *out, const char *fmt, ...) NJ_PRINTF(3, 4);
-/* Where a symbolic link leads, its last name. */
+/* The last name of a symbolic link's target. */
 bool nj__host_link(const struct nj_doctor *d, char *name, size_t n, const char *fmt, ...)
     NJ_PRINTF(4, 5);
 /* Names in a folder in their order, without those that begin with a dot. Returns how many; the
@@ -191,12 +190,12 @@ uint32_t nj__host_names(const struct nj_doctor *d, struct dirent ***names, const
     NJ_PRINTF(3, 4);
 void nj__host_names_free(struct dirent **names, uint32_t n);
 
-/* What is done with a line, without its end; `path` is that of the file, without the root. */
+/* Called with each line, without its newline; `path` of the file is without the root. */
 typedef void nj_line_fn(void *ctx, const char *path, char *line);
-/* False: the file can't be read. */
+/* Call `take` for each line. False: cannot read the file. */
 bool nj__host_lines(const struct nj_doctor *d, nj_line_fn *take, void *ctx, const char *fmt, ...)
     NJ_PRINTF(4, 5);
-/* Of each file in the folder whose name has that end. */
+/* The same for each file of the folder whose name ends in `end`. */
 void nj__host_lines_below(const struct nj_doctor *d, nj_line_fn *take, void *ctx,
                           const char *folder, const char *end);
 /* The value of a word of the kernel's command line: "2-3" of "isolcpus=2-3", "" of a word without
@@ -236,7 +235,7 @@ void nj__check_cpus(struct nj_doctor *d);
 
 /* user.c */
 bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why_bytes);
-/* Which NICs the user can have; after NICs. */
+/* Which NICs the user can use; after NICs. */
 void nj__facts_usable(struct nj_doctor *d);
 void nj__check_user(struct nj_doctor *d);
 

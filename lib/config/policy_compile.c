@@ -28,7 +28,7 @@ uint64_t nj_policy_file_hours(const struct nj_policy_file *f, uint32_t minute)
 
 _Static_assert(NJ_POLICY_HOURS_MAX + NJ_CLASSES_MAX <= 64, "a bit for each");
 
-/* What the command line says: 0 is nothing, all bits are "none". */
+/* Options of the command line: 0 is unset, all bits set means "none". */
 static void flag(uint64_t value, uint64_t none, uint64_t *to)
 {
     if (value != 0)

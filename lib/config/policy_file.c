@@ -13,7 +13,7 @@
 
 enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, BROKEN };
 
-/* A section of the file, its name understood. */
+/* A section of the file and its kind. */
 struct section {
     const struct nj_ini_section *ini;
     enum kind kind;
@@ -30,7 +30,7 @@ static const char *const extra_keys[][6] = {
     [CONFIG] = {NULL},
 };
 
-/* --- faults --------------------------------------------------------------------------------- */
+/* --- diagnostics ---------------------------------------------------------------------------- */
 
 void nj__policy_expected(struct nj__reader *r, const struct nj_ini_entry *e, const char *expected)
 {
@@ -89,7 +89,7 @@ static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from, char was, cha
         *p = is;
 }
 
-/* A key of another section, or an option that the file cannot say: told so. `word` is the key with
+/* Reports a key that belongs in another section or on the command line. `word` is the key with
  * dashes. */
 static bool elsewhere(struct nj__reader *r, const struct section *s, const char *word,
                       const struct nj_ini_entry *e)
@@ -141,7 +141,7 @@ static void unknown_key(struct nj__reader *r, struct section *s, const struct nj
 
 /* --- sections ------------------------------------------------------------------------------- */
 
-/* "class NAME HOURS": up to three words, and one more to see that there are too many. */
+/* Splits "class NAME HOURS" into at most four words; a fourth means too many. */
 static uint32_t split(const char *name, char word[4][NJ_INI_NAME_BYTES])
 {
     uint32_t n = 0;
@@ -234,7 +234,7 @@ static enum kind unknown_section(struct nj__reader *r, const struct section *s, 
     return BROKEN;
 }
 
-/* What it is, but for hours, which are looked at when all classes are known. */
+/* Classifies a section. Hours are parsed later, when all classes are known. */
 static enum kind declare(struct nj__reader *r, struct section *s)
 {
     char word[4][NJ_INI_NAME_BYTES];
@@ -261,7 +261,7 @@ static enum kind declare(struct nj__reader *r, struct section *s)
     return unknown_section(r, s, word[0]);
 }
 
-/* With single spaces. */
+/* Equal except for white space between words? */
 static bool same_name(const char *a, const char *b)
 {
     char x[4][NJ_INI_NAME_BYTES], y[4][NJ_INI_NAME_BYTES];
@@ -346,7 +346,7 @@ static bool read_server(struct nj__reader *r, const char *key, const struct nj_i
     return true;
 }
 
-/* Behind "header " or "cookie ": the name, or NULL. */
+/* The name after "header " or "cookie ", or NULL. */
 static const char *name_behind(const char *value, const char *word)
 {
     static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -373,7 +373,7 @@ static void read_by(struct nj__reader *r, const struct nj_ini_entry *e)
         f->client_by = header ? NJ_CLIENT_BY_HEADER : NJ_CLIENT_BY_COOKIE;
         f->client_field = (struct nj_str){name, (uint32_t)strlen(name)};
         if (header)
-            nj__policy_lower(f->client_field); /* as fields come (RFC 9113 8.2) */
+            nj__policy_lower(f->client_field); /* field names are lower case (RFC 9113 8.2) */
     }
 }
 
@@ -399,8 +399,8 @@ static bool read_client(struct nj__reader *r, const char *key, const struct nj_i
     return true;
 }
 
-/* [files], [limits], [log]. A value may have the right form and be wrong, like an error page that
- * is not there: that is seen when it joins what was said before. */
+/* [files], [limits], [log]. A value with valid syntax may still be invalid, such as a missing error
+ * page: validation runs on all values read so far. */
 static bool read_config(struct nj__reader *r, const struct section *s, const char *key,
                         const struct nj_ini_entry *e)
 {
@@ -436,7 +436,7 @@ static bool may_repeat(const char *key)
     return false;
 }
 
-/* Is it a second time, and should not be? */
+/* Reports a key that is repeated and must not be. */
 static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at, const char *key)
 {
     char other[NJ_INI_NAME_BYTES];
@@ -501,7 +501,7 @@ static void read_section(struct nj__reader *r, struct section *s)
                  "[%s]: expected networks = or file =", s->ini->name);
 }
 
-/* --- the whole ------------------------------------------------------------------------------ */
+/* --- the whole file ------------------------------------------------------------------------- */
 
 static uint32_t n_rules(const struct nj_file_class *c)
 {
@@ -560,7 +560,7 @@ static void read_all(struct nj__reader *r)
     free(sections);
 }
 
-/* What the command line trusts comes to what the file trusts. */
+/* Add the trusted proxies of the command line to those of the file. */
 static void trust_options(struct nj__reader *r, const struct nj_server_config *config)
 {
     for (uint32_t i = 0; i < NJ_SERVER_TRUSTED_MAX && config->trusted_proxy[i]; i++)

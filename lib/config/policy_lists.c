@@ -10,7 +10,7 @@
 
 #define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
 
-/* `plain`: what is meant, where the only fault is a bit behind the prefix; else empty. */
+/* `plain`: the corrected network if bits after the prefix are set, else empty. */
 static bool parse_network(struct nj_str word, struct nj_network *net,
                           char plain[NJ_NETWORK_TEXT_BYTES])
 {

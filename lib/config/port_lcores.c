@@ -26,7 +26,7 @@ static uint32_t count_of(const uint8_t *port_of, uint32_t n_lcores, uint8_t port
     return n;
 }
 
-/* Lcores that their port names. Returns the id of one that is not there, or -1. */
+/* Assign the lcores that the port lists. Returns the id of an unknown one, or -1. */
 static int take_named(const struct nj_lcore_at *lcore, uint32_t n_lcores,
                       const struct nj_port_wish *port, uint8_t k, uint8_t *port_of)
 {
@@ -44,7 +44,7 @@ static int take_named(const struct nj_lcore_at *lcore, uint32_t n_lcores,
     return -1;
 }
 
-/* Up to `n` more lcores for port `k`, of its node only or of any. Returns how many were found. */
+/* Assign up to `n` free lcores to port `k`, of this node (-1: any). Returns how many. */
 static uint32_t take(const struct nj_lcore_at *lcore, uint32_t n_lcores, uint32_t n, int node,
                      uint8_t k, uint8_t *port_of)
 {
@@ -59,7 +59,7 @@ static uint32_t take(const struct nj_lcore_at *lcore, uint32_t n_lcores, uint32_
     return n_taken;
 }
 
-/* Those that nobody names, for the ports that name none. */
+/* Share the free lcores among the ports that list none. */
 static void share_rest(const struct nj_lcore_at *lcore, uint32_t n_lcores,
                        const struct nj_port_wish *port, uint32_t n_ports, uint32_t n_sharing,
                        uint8_t *port_of)

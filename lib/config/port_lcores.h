@@ -13,7 +13,7 @@
 struct nj_port_wish {
     int id;           /* DPDK's number of the port */
     int node;         /* NUMA node of its device; -1: none in particular */
-    cpu_set_t lcores; /* ids of the lcores that it is to have; empty: its part of the others */
+    cpu_set_t lcores; /* ids of its lcores; empty: a share of the others */
 };
 
 struct nj_lcore_at {
@@ -22,10 +22,10 @@ struct nj_lcore_at {
 };
 
 /*
- * port_of[i] becomes the index of the port that lcore[i] polls. The ports that name no lcores share
- * those that nobody names as evenly as these divide, in the order of `lcore`, but those of a port's
- * node first. The sets of two ports have nothing in common. Returns 0, or -1 with what is wrong in
- * `why`: an lcore without a port, a port without an lcore, an lcore that is not there.
+ * Set port_of[i] to the index of the port that lcore[i] polls. Ports without `lcores` share the
+ * remaining lcores evenly, in the order of `lcore`, with lcores of the port's node first. The sets
+ * of two ports are disjoint. Returns 0, or -1 with the reason in `why`: an lcore without a port, a
+ * port without an lcore, or an unknown lcore.
  */
 int nj_port_lcores(const struct nj_lcore_at *lcore, uint32_t n_lcores,
                    const struct nj_port_wish *port, uint32_t n_ports,

@@ -20,7 +20,7 @@
 
 struct given {
     struct nj_str key, value;
-    char pci[24]; /* of key pci: DOMAIN:BUS:DEVICE.FUNCTION */
+    char pci[24]; /* if the key is pci: DOMAIN:BUS:DEVICE.FUNCTION */
 };
 
 /* One --preset. */
@@ -222,7 +222,7 @@ static void add_key(struct arg *a, struct nj_str key, struct nj_str value)
     add(a, ",%.*s=%.*s", (int)key.n_bytes, key.p, (int)value.n_bytes, value.p);
 }
 
-/* Does the device of the file have that argument, but for {pci}? */
+/* Does the device of the file have that argument, with a value other than {pci}? */
 static bool has_place(struct nj_str device, struct nj_str key)
 {
     char item[64];
@@ -232,7 +232,7 @@ static bool has_place(struct nj_str device, struct nj_str key)
     return at && strncmp(at + strlen(item), "{pci}", 5) != 0;
 }
 
-/* Those that add_item() found no place for. */
+/* Append the keys that add_item() did not replace. */
 static void add_others(struct arg *a, const struct wish *w, struct nj_str device)
 {
     for (uint32_t i = 0; i < w->n_given; i++)
@@ -240,7 +240,7 @@ static void add_others(struct arg *a, const struct wish *w, struct nj_str device
             add_key(a, w->given[i].key, w->given[i].value);
 }
 
-/* "KEY=VALUE" of the file: as it is, or as it was given, or for each address. */
+/* Append "KEY=VALUE" of the file: unchanged, with the given value, or once per PCI address. */
 static void add_item(struct arg *a, const struct wish *w, struct nj_str item)
 {
     const char *equal = memchr(item.p, '=', item.n_bytes);
@@ -268,7 +268,7 @@ static bool names_device(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && (arg[n] == '\0' || arg[n] == ',');
 }
 
-/* Do the arguments make a device of that name: those until now, or the user's behind them? */
+/* Is there a device of that name in the arguments so far, or in the user's? */
 static bool is_taken(const struct nj_presets *out, const char *name)
 {
     bool taken = false;
@@ -280,7 +280,7 @@ static bool is_taken(const struct nj_presets *out, const char *name)
     return taken;
 }
 
-/* "net_tap0", or the next number that is free. */
+/* "net_tap0", with the first free number. */
 static void name_vdev(const struct nj_presets *out, struct nj_str file_says, char *name, size_t n)
 {
     uint32_t n_base = file_says.n_bytes, i = 0;
@@ -341,7 +341,7 @@ static bool has_word(const struct nj_presets *out, struct nj_str word)
     return false;
 }
 
-/* Has the user said how much memory the EAL is to have? */
+/* Did the user set the memory of the EAL? */
 static bool has_memory(const struct nj_presets *out)
 {
     bool has = false;
@@ -352,7 +352,7 @@ static bool has_memory(const struct nj_presets *out)
     return has;
 }
 
-/* What the user or another preset says is not said again. */
+/* Skips arguments that the user or another preset gave. */
 static int push_plain(struct nj_presets *out, struct nj_str line, char *why, size_t n)
 {
     struct nj_str word;
@@ -368,7 +368,7 @@ static int push_plain(struct nj_presets *out, struct nj_str line, char *why, siz
     return 0;
 }
 
-/* At most this many arguments come of one preset. */
+/* An upper bound of the arguments of one preset. */
 static size_t arguments_max(const struct wish *w)
 {
     const char *at = w->preset.file->text;
@@ -390,7 +390,7 @@ static bool make_room(struct nj_presets *out, size_t n_more)
     return argv && ours;
 }
 
-/* "preset NAME: ARGUMENTS", below what was said before. */
+/* Append a line "preset NAME: ARGUMENTS". */
 static bool note_said(struct nj_presets *out, const struct wish *w, int from)
 {
     char *said = NULL;
@@ -442,7 +442,7 @@ static const char *preset_at(int argc, char **argv, int *i)
     return *i + 1 < argc && strcmp(argv[*i + 1], "--") != 0 ? argv[++*i] : "";
 }
 
-/* A preset without PCI switches the bus off that the other one's NIC is on. */
+/* A preset with --no-pci would disable the bus of another preset's NIC. */
 static int check_together(const struct nj_presets *p, char *why, size_t n)
 {
     const struct nj_preset *with = NULL, *without = NULL;

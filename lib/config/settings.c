@@ -16,7 +16,7 @@ static bool ring_ok(uint16_t n)
     return n == 0 || (n >= NJ_RING_MIN && n <= NJ_RING_MAX);
 }
 
-/* Last: it is the one that has something to give back. */
+/* Last, since only this step allocates. */
 static int read_handlers(struct nj_settings *s, const struct nj_server_config *config, char *why,
                          size_t n)
 {

@@ -14,26 +14,26 @@
 #include "net/flow_steering.h"
 #include "wire/iface.h"
 
-/* Exit statuses, as --help tells them: the configuration is wrong, so that another try will fail as
- * this one did; or the world was. */
+/* Exit statuses (see --help): a failure at run time, and an invalid configuration, with which
+ * another try fails too. */
 #define NJ_EXIT_FAILED 1
 #define NJ_EXIT_USAGE  2
 
-/* A port, and what is said of its link. */
+/* A port and the settings of its link. */
 struct nj_settings_port {
-    int id;                /* DPDK's number; -1: the only one there is */
-    cpu_set_t lcores;      /* that poll it; empty: its part of those that no port names */
-    struct nj_iface iface; /* all but what the port says: MAC address and MTU */
+    int id;                /* DPDK's number; -1: the only port */
+    cpu_set_t lcores;      /* that poll it; empty: a share of the lcores that no port lists */
+    struct nj_iface iface; /* without MAC address and MTU, which come from the device */
     bool slaac;            /* --addr auto6 */
 };
 
 struct nj_settings {
-    const struct nj_server_config *given;  /* by the command line */
+    const struct nj_server_config *given;  /* from the command line */
     const struct nj_server_config *config; /* &effective */
-    struct nj_server_config effective;     /* what was given, and what the policy file adds */
+    struct nj_server_config effective;     /* `given`, completed by the policy file */
     uint32_t n_ports;
     struct nj_settings_port port[NJ_SERVER_PORTS_MAX];
-    bool has_rss_key;          /* else it is drawn at the start */
+    bool has_rss_key;          /* else a random key is generated at start */
     struct nj_rss_key rss_key; /* secret */
     struct nj_routes *routes;
     struct nj_site_options site;
@@ -54,7 +54,7 @@ void nj_settings_free(struct nj_settings *s);
 /* settings_link.c: ports, addresses, gateways, routes, neighbours, VLANs, the key of RSS. */
 int nj__settings_read_link(struct nj_settings *s, char *why, size_t why_bytes);
 
-/* settings_files.c: what a folder is served like. */
+/* settings_files.c: file serving. */
 int nj__settings_read_files(struct nj_settings *s, char *why, size_t why_bytes);
 int nj__settings_read_mime(struct nj_settings *s, char *why, size_t why_bytes);
 

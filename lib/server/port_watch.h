@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens to the port that an operator has to know: its link goes down and comes back, it
- * drops received packets, or it sends fewer packets than it was given. A machine: somebody else
- * looks at the device and knows the time.
+ * Log lines about a port: link state, dropped received packets, packets that were not sent. A state
+ * machine: the caller samples the device and passes the time. One thread.
  */
 #ifndef NJ_SERVER_PORT_WATCH_H
 #define NJ_SERVER_PORT_WATCH_H
@@ -11,9 +10,9 @@
 #include "dpdk/port.h"
 #include "log/log.h"
 
-#define NJ_PORT_WATCH_EVERY (1 * NJ_SEC)  /* between two looks */
+#define NJ_PORT_WATCH_EVERY (1 * NJ_SEC)  /* between two samples */
 #define NJ_PORT_WATCH_QUIET (10 * NJ_SEC) /* between two lines of one reason */
-#define NJ_PORT_WATCH_LINK  (5 * NJ_SEC)  /* a link may take to come up after the start */
+#define NJ_PORT_WATCH_LINK  (5 * NJ_SEC)  /* grace period for the link after start */
 #define NJ_PORT_LINE_BYTES  256u
 
 enum nj__port_reason {
@@ -30,17 +29,17 @@ struct nj_port_watch {
     char name[64];
     uint32_t in_flight_max; /* packets that its transmit rings hold */
     struct nj_port_sight seen;
-    bool has_seen, link_told;        /* link_told: the state of the last line */
-    nj_ns first_at;                  /* when it was looked at first */
+    bool has_seen, link_told;        /* link_told: the link state of the last line */
+    nj_ns first_at;                  /* time of the first sample */
     uint64_t told[NJ__PORT_REASONS]; /* the count of the last line */
     nj_ns told_at[NJ__PORT_REASONS]; /* 0: never */
-    nj_ns unsent_since;              /* when what was not sent began to be too much; 0: it is not */
+    nj_ns unsent_since;              /* since when too many packets are unsent; 0: they are not */
 };
 
 void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_flight_max);
-/* Look: once per NJ_PORT_WATCH_EVERY. */
+/* Take a sample, once per NJ_PORT_WATCH_EVERY. */
 void nj_port_watch_look(struct nj_port_watch *w, const struct nj_port_sight *sight, nj_ns now);
-/* The next line about what was seen, without an end. False: there is none. */
+/* Format the next due line, without a newline. False: none. */
 bool nj_port_watch_next(struct nj_port_watch *w, nj_ns now, enum nj_say *level,
                         char line[NJ_PORT_LINE_BYTES]);
 

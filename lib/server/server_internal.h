@@ -26,13 +26,13 @@
 #include "store/file_store.h"
 #include "threads/worker_pool.h"
 
-/* What a class did in the last second; the supervisor writes, telemetry reads. */
+/* Rates of a class in the last second. Written by the supervisor, read by telemetry. */
 struct nj_class_rate {
     _Atomic uint64_t requests_per_s, bytes_per_s;
-    uint64_t requests, bytes; /* the supervisor's: when it looked */
+    uint64_t requests, bytes; /* supervisor only: counts at the last update */
 };
 
-/* A port, and the shards behind it: n_shards of the server's, from `first` on. */
+/* A port and its shards: n_shards of the server's shards, from `first` on. */
 struct nj_server_port {
     const struct nj_settings_port *settings;
     struct nj_dpdk_port dev;
@@ -40,7 +40,7 @@ struct nj_server_port {
     uint32_t first, n_shards;
     struct nj_port_watch watch;       /* the supervisor's */
     struct nj_address_news addresses; /* the supervisor's */
-    struct nj_port_sight sight;       /* what it saw last, for telemetry; see port_lock */
+    struct nj_port_sight sight;       /* last sample, for telemetry; under port_lock */
 };
 
 struct nj_server {
@@ -48,9 +48,9 @@ struct nj_server {
     struct nj_settings settings;
     struct nj_presets presets; /* with the EAL's arguments */
     char why[512];             /* the reason when a step of bring-up fails */
-    size_t n_up;               /* steps that stand */
-    bool is_program;           /* nj_server_run(): signals, stderr and the EAL's end are ours */
-    bool is_stuck;             /* a thread did not end, and uses memory that was not freed */
+    size_t n_up;               /* completed steps of bring-up */
+    bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
+    bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
 
     cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
     struct nj_clock clock;
@@ -58,12 +58,12 @@ struct nj_server {
     struct nj_control control;
     struct nj_file_store *store;
     struct nj_place place;
-    struct nj_workers *workers;    /* run OS_BLOCKING tasks, and what is done with files */
+    struct nj_workers *workers;    /* run OS_BLOCKING tasks and file operations */
     struct nj_file_reader *reader; /* reads large files; NULL: workers do */
     struct nj_file_lane lane[NJ_SHARDS_MAX];
     struct nj_task tidy; /* of the store; the supervisor's */
     bool tidying;        /* `tidy` is with the workers */
-    nj_ns tidy_at;       /* when it goes there next */
+    nj_ns tidy_at;       /* time of the next submission */
     struct nj_access_log *access;
     struct nj_policies *policies;
     struct nj_shape_shared *shape;
@@ -76,7 +76,7 @@ struct nj_server {
     struct nj_waker waker[NJ_SHARDS_MAX]; /* of each lcore */
 
     pthread_t supervisor;
-    sem_t stops;                          /* how often nj_server_stop() was called */
+    sem_t stops;                          /* one post per call of nj_server_stop() */
     _Atomic bool is_over;                 /* the supervisor has ended */
     struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
     struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
@@ -87,10 +87,11 @@ struct nj_server {
     nj_ns class_rates_at;
 };
 
-/* server.c: all steps of bring-up. False: the reason is in `why`, and what stood is down again. */
+/* server.c: run all steps of bring-up. On error undoes the completed steps and returns false, with
+ * the reason in s->why. */
 bool nj__server_up(struct nj_server *s);
-/* Down again: until handlers have ended and nothing is served; and the rest, which is left as it is
- * when something did not end. */
+/* Tear down: the first stops handlers and serving, the second the rest. Both stop early if a thread
+ * is stuck. */
 void nj__server_end(struct nj_server *s);
 void nj__server_down(struct nj_server *s);
 
@@ -105,35 +106,35 @@ void nj__server_down_ports(struct nj_server *s);
 const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard);
 /* The NUMA node of all ports; -1 when they have several, or none in particular. */
 int nj__server_node(const struct nj_server *s);
-/* Something was left for all lcores. */
+/* Wake all lcores. */
 void nj__server_wake(struct nj_server *s);
-/* What lcores do without work. */
+/* What idle lcores do. */
 enum nj_idle nj__server_idle(const struct nj_server_config *config);
 
-/* policy_attach.c: the policy before the shards, and their share in it. */
+/* policy_attach.c: create and free the policy and the state that shards share. */
 bool nj__server_up_policy(struct nj_server *s);
 void nj__server_down_policy(struct nj_server *s);
-/* When there are shards to tell. */
+/* Call when the shards exist. */
 void nj__server_attach_policy(struct nj_server *s);
-/* The supervisor's, once per tick. */
+/* Apply hours of the day. The supervisor, once per tick. */
 void nj__server_tend_policy(struct nj_server *s);
-/* Read the policy file again. Any thread. False: it has errors, which are logged, or there is no
- * such file. */
+/* Reload the policy file. Any thread. False: it has errors, which are logged, or no file is
+ * configured. */
 bool nj__server_reload_policy(struct nj_server *s);
 
-/* telemetry_shape.c: rates of classes, once per second. The supervisor. */
+/* telemetry_shape.c: update the rates of classes, once per second. The supervisor. */
 void nj__class_rates_turn(struct nj_server *s, nj_ns now);
 
-/* supervise.c: the task that tidies the store is home, or is not. The supervisor; or whoever ends
- * the workers, when it has ended. */
+/* supervise.c: reap the task that tidies the store, if it is done. The supervisor, or after its end
+ * the thread that stops the workers. */
 void nj__server_tidied(struct nj_server *s);
 
 /* supervise.c: waits for nj_server_stop(), drives the phases, prints the live line. For
  * pthread_create(). */
 void *nj__server_supervise(void *server);
-/* supervise.c: the phase of all lcores from now on. */
+/* supervise.c: set the phase of all lcores. */
 void nj__server_enter(struct nj_server *s, enum nj_phase phase);
-/* supervise.c: a line for each port, and the one that says where it serves. */
+/* supervise.c: log a line for each port and the ready line. */
 void nj__server_tell_ready(const struct nj_server *s);
 
 #endif
