@@ -46,7 +46,7 @@ struct nj_finding {
 
 enum nj_module { NJ_MODULE_NONE, NJ_MODULE_AVAILABLE, NJ_MODULE_LOADED };
 
-/* The best way to bind a NIC for DPDK on this host. */
+/* How to bind a NIC for DPDK on this host. */
 enum nj_way { NJ_WAY_NONE, NJ_WAY_VFIO, NJ_WAY_NOIOMMU, NJ_WAY_UIO };
 
 enum nj_nic_state {
@@ -54,7 +54,7 @@ enum nj_nic_state {
     NJ_NIC_READY, /* DPDK can use it */
     NJ_NIC_FREE,  /* can be bound for DPDK */
     NJ_NIC_UNFIT, /* cannot be bound: another device of its IOMMU group must stay with the kernel */
-    NJ_NIC_STUCK, /* is bound for DPDK, which cannot use it this way */
+    NJ_NIC_STUCK, /* is bound for DPDK, which cannot use it with that driver */
 };
 
 struct nj_nic {

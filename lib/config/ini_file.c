@@ -115,7 +115,7 @@ struct scan {
     uint32_t line;
     bool in_section; /* a valid one; entries of an invalid section are skipped */
     bool passed_over;
-    char *room; /* the unused part of ini->store, for strings */
+    char *room; /* unused part of ini->store */
 };
 
 static bool is_space(char c)

@@ -436,7 +436,7 @@ static bool may_repeat(const char *key)
     return false;
 }
 
-/* Reports a key that is repeated and must not be. */
+/* Reports a second occurrence of a key that may occur once. */
 static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at, const char *key)
 {
     char other[NJ_INI_NAME_BYTES];

@@ -14,7 +14,7 @@
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"
 
-/* One answer of the socket holds 16 KiB, a client some 230 bytes of it. */
+/* A reply of the socket holds 16 KiB, a client some 230 bytes of it. */
 #define CLIENTS_SHOWN     10u
 #define CLIENTS_SHOWN_MAX 64u
 
@@ -59,7 +59,7 @@ static void add_class(const struct nj_server *s, const struct nj_class *c, struc
     rte_tel_data_add_dict_uint(one, "bytes_per_s", nj_load_relaxed(&rate->bytes_per_s));
 }
 
-/* An answer in the making, for who sees the policy under its lock. */
+/* Arguments of a callback that adds to a reply, under the lock of the policy. */
 struct answer {
     const struct nj_server *s;
     struct rte_tel_data *d;
@@ -141,7 +141,7 @@ static void add_client(const struct answer *a, const struct nj_policy *p, const 
     rte_tel_data_add_dict_uint(one, "throttled_ms", nj_load_relaxed(&c->throttled_ns) / NJ_MS);
 }
 
-/* An answer of clients. */
+/* Parameters of /nightjar/clients. */
 struct clients_answer {
     struct answer a;
     uint32_t n;
