@@ -78,9 +78,11 @@ static void tell(const struct nj_iface_addr *a)
     if (a->state == NJ_ADDR_READY)
         nj_say(NJ_SAY_INFO, "address %s/%u is ready", text, a->prefix_bits);
     if (a->state == NJ_ADDR_EXPIRED)
-        nj_say(NJ_SAY_WARNING, "address %s/%u has expired: no router renewed it", text, a->prefix_bits);
+        nj_say(NJ_SAY_WARNING, "address %s/%u has expired: no router renewed it", text,
+               a->prefix_bits);
     if (a->state == NJ_ADDR_DUPLICATE)
-        nj_say(NJ_SAY_ERROR, "address %s/%u is a duplicate and not used: another host on the link has it", text,
+        nj_say(NJ_SAY_ERROR,
+               "address %s/%u is a duplicate and not used: another host on the link has it", text,
                a->prefix_bits);
 }
 

@@ -196,7 +196,8 @@ static void print_frames(ucontext_t *u)
     }
     int n = backtrace(frame, FRAMES_MAX), i = 0;
     set_place(u, was);
-    while (i < n && (uintptr_t)frame[i] != from.pc) /* skip the frames of this handler and the kernel */
+    while (i < n &&
+           (uintptr_t)frame[i] != from.pc) /* skip the frames of this handler and the kernel */
         i++;
     for (; i < n; i++, number++)
         print_frame(number, (uintptr_t)frame[i], number > 0);

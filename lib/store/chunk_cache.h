@@ -49,8 +49,8 @@ struct nj__chunks {
     uint64_t lent_max;
     uint64_t n_lent_bytes;
     _Atomic uint32_t n_lent; /* read without the lock */
-    struct nj_list ahead; /* readahead without a READ so far; oldest first */
-    uint32_t now_s;       /* count of calls of nj__chunks_age() */
+    struct nj_list ahead;    /* readahead without a READ so far; oldest first */
+    uint32_t now_s;          /* count of calls of nj__chunks_age() */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
     /* Fills that ended in each bucket, failed ones included. Read without the lock. */
     _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];
@@ -62,9 +62,9 @@ bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
 /* Precondition: no chunks are left. Does nothing if `c` is zeroed. */
 void nj__chunks_fini(struct nj__chunks *c);
 
-/* A fill: the caller of a begin function writes n_bytes of the file at `offset` to `out`, then calls
- * nj__chunks_end(). It may write all n_room bytes. `from` not NULL: nj__chunks_copy() fills it
- * without a read. */
+/* A fill: the caller of a begin function writes n_bytes of the file at `offset` to `out`, then
+ * calls nj__chunks_end(). It may write all n_room bytes. `from` not NULL: nj__chunks_copy() fills
+ * it without a read. */
 struct nj__fill {
     struct piece *piece; /* NULL: nothing to fill */
     struct piece *from;
