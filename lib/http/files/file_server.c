@@ -224,7 +224,7 @@ static struct nj_site_wait *new_exchange(struct nj_site *site, const struct nj__
     return x;
 }
 
-/* Makes `x` wait for the lookup of `name`. The job may complete at once: then `x` may be freed on
+/* Makes `x` wait for the lookup of `name`. The job may complete at once: then `x` is invalid on
  * return. */
 static enum outcome wait_for(struct nj_site *site, struct nj_site_wait *x,
                              const struct nj_object_name *name, nj_ns now)

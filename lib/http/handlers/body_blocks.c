@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Implements pools of fixed-size blocks and byte queues made of blocks. Sizes are powers of two, as
+ * in a segregated-fit allocator. */
 #include "http/handlers/body_blocks.h"
 
 #include <stdlib.h>
@@ -126,7 +128,7 @@ static struct nj_block *append(struct nj_bytes *q, struct nj_blocks *b, uint32_t
     n_bytes = n_bytes < most ? n_bytes : most;
     struct nj_block *block = b ? nj_block_take(b, n_bytes) : nj_block_alloc(n_bytes);
 
-    /* A smaller one is better than none; but those that heads need are not for this. */
+    /* A smaller block is better than none. The smallest size is not reserved for heads. */
     if (!block && b)
         block = nj_block_take(b, NJ_BLOCK_SMALL_BYTES);
     if (!block)
@@ -160,7 +162,7 @@ uint32_t nj_bytes_put(struct nj_bytes *q, struct nj_blocks *b, const void *data,
     return n_bytes - left;
 }
 
-/* Blocks that are used up go back, or to the front of `used`. */
+/* Removes bytes from the front. Empty blocks are released, or moved to the front of `used`. */
 static void pass(struct nj_bytes *q, uint32_t n_bytes, struct nj_bytes *used)
 {
     NJ_ASSERT(n_bytes <= q->n_bytes);

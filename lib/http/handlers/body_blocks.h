@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes of requests and responses, in blocks of a few sizes.
+ * Reference-counted blocks of a few fixed sizes for heads and bodies, and FIFO byte queues made of
+ * them.
  *
- * A block lives until its last reference is put. TCP's send queue, and a device that has not sent
- * yet, hold references to response bytes, so blocks may come back after the shard has ended: the
- * pools stay until then. All of that happens on one thread at a time.
+ * A block lives until its last reference is dropped. TCP's send queue and the device's tx ring hold
+ * references to response bytes, so blocks may come back after the shard has ended: the pools stay
+ * until then. A pool is used by one thread at a time.
  */
 #ifndef NJ_HTTP_HANDLERS_BODY_BLOCKS_H
 #define NJ_HTTP_HANDLERS_BODY_BLOCKS_H
@@ -19,25 +20,25 @@ struct nj_blocks;
 
 struct nj_block {
     struct nj_ref ref;
-    struct nj_blocks *home; /* NULL: of malloc() */
-    struct nj_block *next;  /* in a queue */
+    struct nj_blocks *home; /* NULL: from malloc() */
+    struct nj_block *next;  /* next in a queue */
     uint32_t n_room, n_bytes, n_taken;
-    uint32_t size; /* index */
+    uint32_t size; /* index into the pool's sizes */
     uint8_t bytes[] __attribute__((aligned(16)));
 };
 
-/* As many as NJ_BLOCKS_* say, divided by `share`. NULL when memory is refused. */
+/* Makes pools of NJ_BLOCKS_* blocks, divided by `share`. NULL when memory is refused. */
 struct nj_blocks *nj_blocks_new(uint32_t share);
-/* No more are taken; memory goes with the last one out. */
+/* Closes the pools: no block may be allocated any more. Memory is freed with the last block. */
 void nj_blocks_close(struct nj_blocks *b);
 uint32_t nj_blocks_out(const struct nj_blocks *b);
-/* Memory of the blocks that can be taken; not of the smallest, which are for crumbs only. */
+/* Free bytes, without the smallest size, which is for small writes only. */
 uint64_t nj_blocks_left(const struct nj_blocks *b);
 
-/* A block with room for `n_bytes` or, if those are used up, the next larger one. NULL: none left,
- * or none is so large. The caller has the one reference. */
+/* Allocates a block with room for `n_bytes`; if that size is used up, of the next larger size.
+ * NULL: none left, or `n_bytes` exceeds the largest. The caller owns the only reference. */
 struct nj_block *nj_block_take(struct nj_blocks *b, uint32_t n_bytes);
-/* The same from malloc(), for threads that have no pools. */
+/* The same from malloc(), for threads without pools. */
 struct nj_block *nj_block_alloc(uint32_t n_bytes);
 
 /* --- queues of bytes in blocks --- */
@@ -47,14 +48,14 @@ struct nj_bytes {
     uint32_t n_bytes, n_held; /* n_held: memory of the blocks */
 };
 
-/* Append a copy. Returns how many bytes found room: fewer when there are no blocks. `b` NULL: by
- * malloc(). `more` is how many may follow soon: the size of a new block is chosen for them. */
+/* Appends a copy. Returns the bytes appended: fewer than `n_bytes` when no block is free. `b` NULL:
+ * malloc(). `more`: bytes likely to follow, to choose the size of a new block. */
 uint32_t nj_bytes_put(struct nj_bytes *q, struct nj_blocks *b, const void *data, uint32_t n_bytes,
                       uint32_t more);
-/* Take up to `n_bytes` from the front. Blocks that are used up go back; or with `used` they go
- * there, for a thread that has no part in their pool: its owner clears that. */
+/* Copies up to `n_bytes` from the front and removes them. Empty blocks are released; or moved to
+ * `used`, for a thread that must not touch their pool: the pool's owner clears that queue. */
 uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes, struct nj_bytes *used);
-/* Drop `n_bytes` of those at the front. */
+/* Removes `n_bytes` from the front. */
 void nj_bytes_skip(struct nj_bytes *q, uint32_t n_bytes);
 void nj_bytes_clear(struct nj_bytes *q);
 

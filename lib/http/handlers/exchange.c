@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of an exchange. */
+/* Implements the life cycle of an exchange: begin, submit, run, settle and free. Handlers only
+ * record what they want; settling carries it out in the root context. */
 #include "http/handlers/exchange.h"
 
 #include <stdlib.h>
@@ -12,12 +13,12 @@
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
-/* Those that wait for blocks are looked at so often: something has to be sent first. */
+/* Interval at which blocks are granted: some bytes have to be sent first. */
 #define HUNGRY_NS  (1 * NJ_MS)
-/* ... and so many of them. */
+/* Grants per interval. */
 #define HUNGRY_MAX 16u
 
-/* In one go; with each may come callbacks of its handler. */
+/* Exchanges settled per call; each may run callbacks of its handler. */
 #define SETTLE_MAX 256u
 
 /* --- the set --- */
@@ -103,18 +104,18 @@ void nj__hoards(const struct nj_exchange *x, enum nj_counter why)
         nj_txn_abuse(x->txn, why);
 }
 
-/* --- a request comes --- */
+/* --- a request arrives --- */
 
 static struct nj_view view(const char *p, uint32_t n_bytes)
 {
     return (struct nj_view){p, n_bytes};
 }
 
-/* Append to the bytes behind the fields. */
+/* Appends a string behind the fields. */
 static struct nj_str keep(char **at, struct nj_str s)
 {
     struct nj_str kept = {*at, s.n_bytes};
-    if (s.n_bytes > 0) /* else `p` may be NULL */
+    if (s.n_bytes > 0) /* `p` may be NULL if empty */
         memcpy(*at, s.p, s.n_bytes);
     *at += s.n_bytes;
     return kept;
@@ -126,7 +127,7 @@ static struct nj_view keep_view(char **at, struct nj_str s)
     return view(kept.p, kept.n_bytes);
 }
 
-/* Copy a head into one block. NULL: there is none for it. */
+/* Copies a head into one block. NULL: none is free. */
 static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_request_head *from,
                                   struct nj_str plain_path)
 {
@@ -224,7 +225,7 @@ void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer)
     nj_list_push_back(&peer->exchanges, &x->node);
 }
 
-/* It counts no longer for its connection. */
+/* Removes the exchange from its connection's list. */
 static void part(struct nj_exchange *x)
 {
     if (!x->peer)
@@ -261,11 +262,11 @@ struct nj_txn *nj_exchange_txn(const struct nj_exchange *x)
     return x->txn;
 }
 
-/* --- what its stream says --- */
+/* --- events of the stream --- */
 
-/* Its stream is to be reset. RST_STREAM closes the stream when it has left the outbox, for which a
- * peer that acknowledges nothing can make us wait; the handler and its stack do not wait with it.
- */
+/* Resets the stream at the next settle and cancels the handler. RST_STREAM closes the stream only
+ * when it has left the output buffer, which a client that acknowledges nothing can delay; the
+ * handler and its stack are released now. */
 static void give_up(struct nj_exchange *x, enum nj_reset why)
 {
     x->reset = (uint8_t)why;
@@ -292,15 +293,15 @@ bool nj_exchange_late(struct nj_exchange *x)
     return true;
 }
 
-/* It stays one of its connection's while its handler runs; first of them, for none of those that
- * are yet to be offered comes before it. */
+/* Keeps the exchange in its connection's list while its handler runs, before those that are yet to
+ * be submitted. */
 static void stay(struct nj_exchange *x)
 {
     if (!nj_exchange_runs_on(x)) {
         part(x);
     } else if (x->peer) {
         nj_list_del(&x->node);
-        nj_list_push_back(x->peer->exchanges.next, &x->node); /* before the one that was first */
+        nj_list_push_back(x->peer->exchanges.next, &x->node); /* becomes the first */
     }
 }
 
@@ -320,11 +321,12 @@ void nj_exchange_gone(struct nj_exchange *x)
         nj_list_del(&x->task.node);
         nj__leave(x);
         break;
-    case NJ__RUNNING: /* on a fiber, parked: nobody else runs now */
+    case NJ__RUNNING: /* parked on a fiber: only the root context runs now */
         NJ_ASSERT(x->fiber);
         nj_fiber_cancel(x->fiber);
         break;
-    case NJ__OFFERED: /* its place is for others: who asks and resets must not fill the queue */
+    case NJ__OFFERED: /* free its place: a client that requests and resets must not fill the queue
+                       */
         x->set->config.withdraw(x->set->config.strategy, &x->task);
         nj__leave(x);
         break;
@@ -380,7 +382,7 @@ bool nj_exchange_is_ours(const struct nj_exchange *x)
         return true;
     case NJ__RUNNING:
         return x->waiting == NJ__WAIT_NONE;
-    case NJ__KEPT: /* without its own timer, it is for the peer to send or to take something */
+    case NJ__KEPT: /* without a timer it waits for the client to send or read */
         return nj_timer_armed(&x->timer) || (x->req.complete && x->resp.out.n_bytes == 0);
     case NJ__PACKING:
     case NJ__LEFT:
@@ -389,7 +391,7 @@ bool nj_exchange_is_ours(const struct nj_exchange *x)
     return false;
 }
 
-/* --- its handler runs --- */
+/* --- running the handler --- */
 
 void nj__leave(struct nj_exchange *x)
 {
@@ -397,7 +399,8 @@ void nj__leave(struct nj_exchange *x)
     x->state = NJ__LEFT;
     x->resp.ended = true;
     x->due = 0;
-    nj_bytes_clear(&x->req.body); /* HTTP/2 gives back the window when the stream ends */
+    nj_bytes_clear(
+        &x->req.body); /* HTTP/2 returns the flow-control credit when the stream closes */
     nj_timer_disarm(&x->set->wheel, &x->timer);
     nj_list_del(&x->hungry);
     if (!nj__is_open(x))
@@ -415,12 +418,12 @@ static void run(struct nj_task *task)
 {
     struct nj_exchange *x = nj__of_task(task);
 
-    if (x->resp.on_worker) { /* everything else is the lcore's */
+    if (x->resp.on_worker) { /* a worker must not touch anything else */
         nj__handle(x);
         return;
     }
     NJ_ASSERT(nj__is_open(x));
-    if (x->reset) { /* the peer is told that nobody has looked at it (RFC 9113 8.7) */
+    if (x->reset) { /* the reset says that the request was not processed (RFC 9113 8.7) */
         nj__leave(x);
         return;
     }
@@ -441,14 +444,14 @@ static void reject(struct nj_task *task)
 {
     struct nj_exchange *x = nj__of_task(task);
 
-    if (x->state == NJ__AWAY) /* the workers stop, or it was displaced */
+    if (x->state == NJ__AWAY) /* the workers stop, or another client's task displaced it */
         nj__errand_home(x);
     if (task->displaced && nj__errand_again(x))
         return;
     nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
     if (task->displaced)
         nj__hoards(x, NJ_C_task_displaced);
-    if (x->with_port) /* the strategy does not hear of it */
+    if (x->with_port) /* the strategy does not count it */
         nj_task_class_count(task->class_of, NJ_MODE_REJECTED);
     x->with_port = false;
     if (nj__is_open(x))
@@ -466,14 +469,14 @@ static void call(struct nj_exchange *x, const struct nj__hook *hook)
         hook->fn(&x->req, &x->resp, hook->arg);
 }
 
-/* What a handler that was kept is to hear. */
+/* Runs the pending callbacks of a handler. */
 static void call_back(void *exchange)
 {
     struct nj_exchange *x = exchange;
     uint8_t due = x->due;
     bool before = nj_tag_set();
 
-    x->due &= NJ__DUE_TIMER; /* which a callback may take back */
+    x->due &= NJ__DUE_TIMER; /* a callback may disarm the timer */
     if (!nj__is_open(x)) {
         call(x, &x->req.on_body);
         call(x, &x->resp.on_gone);
@@ -511,8 +514,8 @@ static void exchange_free(struct nj_exchange *x)
     nj_pool_put(&x->set->pool, x);
 }
 
-/* A request that is refused for its head gets its final status instead (RFC 9110 10.1.1), so 100 is
- * said when its handler reads, or a worker is to have the body. */
+/* Sends a due 100 (Continue), when the handler reads or a worker is to get the body. Until then a
+ * request that is refused for its head gets its final status instead (RFC 9110 10.1.1). */
 static void let_body_come(struct nj_exchange *x)
 {
     bool wanted = x->waiting == NJ__WAIT_BODY || x->state == NJ__PACKING ||
@@ -560,7 +563,7 @@ uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now)
     nj_list_splice(&batch, &set->dirty);
     for (; n < SETTLE_MAX && (node = nj_list_pop(&batch)); n++)
         settle(nj_container_of(node, struct nj_exchange, dirty));
-    nj_list_splice(&batch, &set->dirty); /* behind those that are left */
+    nj_list_splice(&batch, &set->dirty); /* after those that are left */
     nj_list_splice(&set->dirty, &batch);
     return n;
 }
@@ -585,12 +588,12 @@ static bool has_blocks(struct nj_exchanges *set)
     return probe != NULL;
 }
 
-/* Blocks may have come back: first come, first served. */
+/* Grants free blocks, in FIFO order. */
 static void feed(struct nj_exchanges *set)
 {
     struct nj_list *node;
 
-    set->n_fed = 0; /* who did not come in that time is not waited for */
+    set->n_fed = 0; /* grants not used within the interval expire */
     while (set->n_fed < HUNGRY_MAX && has_blocks(set)) {
         if (!(node = nj_list_pop(&set->hungry)))
             return;
@@ -598,7 +601,8 @@ static void feed(struct nj_exchanges *set)
         x->fed = true;
         set->n_fed++;
         nj__have_room(x);
-        if (x->state == NJ__KEPT) /* now: fibers run before the dirty ones, and leave it nothing */
+        if (x->state == NJ__KEPT) /* settle it now: fibers run before the dirty list and would use
+                                     up the blocks */
             settle(x);
     }
 }

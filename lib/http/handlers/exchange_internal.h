@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of an exchange share.
+ * Types shared by the files that implement exchanges:
  *
- *   exchange.c  its life: begun, offered, run, settled, freed
- *   worker_dispatch.c    its way to a worker and home
- *   send_response.c    what goes to the stream: head, body, end
- *   request.c   nj_request_*()
- *   request_body.c  the body of a request, as it comes
- *   response.c  nj_response_*()
- *   response_fields.c    names and values of a response, packed
- *   wait_api.c      nj_sleep(), nj_await()
+ * exchange.c           life cycle: begin, submit, run, settle, free
+ * worker_dispatch.c    to a worker and back
+ * send_response.c      head, body and end, to the stream
+ * request_api.c        nj_request_*()
+ * request_body.c       the request body as it arrives
+ * response_api.c       nj_response_*()
+ * response_fields.c    packed fields of a response
+ * wait_api.c           nj_sleep(), nj_await()
  *
- * struct nj_request and struct nj_response are all that a handler on a worker touches, and nobody
- * else does while it is there.
+ * While a handler is on a worker, only the worker touches its struct nj_request and struct
+ * nj_response, and it touches nothing else. Everything else belongs to the shard's lcore.
  */
 #ifndef NJ_HTTP_HANDLERS_EXCHANGE_INTERNAL_H
 #define NJ_HTTP_HANDLERS_EXCHANGE_INTERNAL_H
@@ -31,23 +31,23 @@ struct nj__hook {
     void *arg;
 };
 
-/* Fields as they were added, one after the other: lengths, name, value. */
+/* Fields packed in the order they were added: lengths, name, value. */
 struct nj__fields {
     struct nj_block *block;
-    uint32_t n, n_bytes; /* names and values */
+    uint32_t n, n_bytes; /* bytes of names and values */
 };
 
 struct nj_request_head;
-/* request.c: the head, as a framing shows it; strings live as long as the request. */
+/* request_api.c: the request head as a framing provides it; strings live as long as the request. */
 void nj__head_of(const struct nj_request *req, struct nj_request_head *out);
 
-/* response_fields.c. `b` NULL: memory from malloc(). 0 or enum nj_error. */
+/* response_fields.c: adds a field. `b` NULL: memory from malloc(). 0 or enum nj_error. */
 int nj__fields_add(struct nj__fields *f, struct nj_blocks *b, const char *name, const char *value);
-/* As views, of which `out` has room for NJ_RESPONSE_FIELDS_MAX. */
+/* Writes the fields as views; `out` has room for NJ_RESPONSE_FIELDS_MAX. */
 uint32_t nj__fields_list(const struct nj__fields *f, struct nj_field *out);
 void nj__fields_clear(struct nj__fields *f);
 
-/* The head of a request, in one block. */
+/* A request head in one block, with its strings. */
 struct nj__head {
     struct nj_view method, scheme, authority, path, plain_path, query;
     uint32_t n_fields;
@@ -55,97 +55,98 @@ struct nj__head {
 };
 
 struct nj_request {
-    struct nj_block *block; /* NULL: only its task is left */
+    struct nj_block *block; /* the head */
     struct nj_bytes body;
-    struct nj_bytes used; /* what a worker has read of it: the blocks are the lcore's */
+    struct nj_bytes used; /* blocks that a worker has read; released on the lcore */
     uint64_t n_came, n_max;
     bool complete;
-    bool was_told; /* on_body was called since something came */
+    bool was_told; /* on_body was called since the last bytes */
     bool too_large;
     bool is_head;
     struct nj__hook on_body;
 };
 
-/* What a handler wants of the response besides its content; carried out by nj__answer(). */
+/* Class, rate and priority that a handler set; applied by nj__answer(). */
 struct nj__wishes {
     bool class_of, rate, priority;
-    bool is_unchecked; /* whether there is a class of that name is not known */
+    bool is_unchecked; /* class_name was set on a worker and is not validated */
     uint8_t urgency;
     bool incremental;
     char class_name[NJ_CLASS_NAME_MAX];
     uint64_t bytes_per_s;
 };
 
-/* Bytes of a handler's, by reference: the last of the body. */
+/* A handler's buffer sent by reference; always the last part of the body. */
 struct nj__lent {
     const uint8_t *p;
-    uint64_t n_bytes;   /* not yet taken */
-    struct nj_ref *ref; /* NULL: nothing was lent */
+    uint64_t n_bytes;   /* not yet sent */
+    struct nj_ref *ref; /* NULL: no buffer */
 };
 
 struct nj_response {
     bool on_worker;
-    bool homesick;  /* on a worker it wanted what only its lcore has */
-    bool committed; /* the head stands: a body byte was written, or flushed */
+    bool homesick;  /* a worker's handler needs a function of the lcore */
+    bool committed; /* the head is final: a body byte was written, or flushed */
     bool kept, ended, broken;
-    bool is_last;           /* nothing may follow: a buffer or a file was given */
-    uint16_t status;        /* 0: none set */
-    uint64_t declared;      /* content-length that was given, or NJ_BODY_UNKNOWN */
-    uint32_t wants_room;    /* on_room is to be called at so many bytes of room; 0: it is not */
-    uint64_t n_written;     /* also of bytes that are not sent, as HEAD was asked */
-    struct nj_bytes out;    /* written, not yet taken */
-    struct nj__lent lent;   /* ... and behind it */
-    struct nj_block *file;  /* the name of a file that is the response, or NULL */
-    struct nj_field *extra; /* ... and the fields that go with it */
+    bool is_last;           /* a buffer or a file was given: no more bytes may follow */
+    uint16_t status;        /* 0: not set */
+    uint64_t declared;      /* content-length set by the handler, or NJ_BODY_UNKNOWN */
+    uint32_t wants_room;    /* free bytes at which on_room is to be called; 0: not requested */
+    uint64_t n_written;     /* includes bytes not sent because the method is HEAD */
+    struct nj_bytes out;    /* written, not yet sent */
+    struct nj__lent lent;   /* sent after `out` */
+    struct nj_block *file;  /* name of the file to send as the response, or NULL */
+    struct nj_field *extra; /* room for its fields as views */
     struct nj__wishes wishes;
-    struct nj_blocks *blocks; /* NULL: by malloc() */
+    struct nj_blocks *blocks; /* NULL: malloc() */
     struct nj__fields fields, trailers;
     struct nj__hook on_room, on_timer, on_gone;
 };
 
 enum nj__exchange_state {
-    NJ__ASKED,   /* its task waits with its connection */
-    NJ__OFFERED, /* ... with the strategy */
-    NJ__RUNNING, /* its handler does, or is parked */
-    NJ__KEPT,    /* its handler returned and will be called back */
-    NJ__PACKING, /* to go to a worker, once its body is complete */
-    NJ__AWAY,    /* with a worker */
-    NJ__LEFT,    /* nothing of its handler is left */
+    NJ__ASKED,   /* its task waits in its connection's list */
+    NJ__OFFERED, /* its task is with the strategy */
+    NJ__RUNNING, /* its handler runs or is parked */
+    NJ__KEPT,    /* its handler returned and gets callbacks */
+    NJ__PACKING, /* waits for the complete body, then goes to a worker */
+    NJ__AWAY,    /* on a worker */
+    NJ__LEFT,    /* its handler has finished */
 };
 
 enum nj__waiting { NJ__WAIT_NONE, NJ__WAIT_BODY, NJ__WAIT_ROOM };
 
-/* What a handler that was kept is to hear. */
+/* Pending callbacks of a handler that returned. */
 enum { NJ__DUE_BODY = 1, NJ__DUE_ROOM = 2, NJ__DUE_TIMER = 4 };
 
 struct nj_exchange {
     struct nj_task task;
-    struct nj_list node;   /* its connection's */
+    struct nj_list node;   /* in its connection's list */
     struct nj_list dirty;  /* in set->dirty: there is something to settle */
-    struct nj_list hungry; /* in set->hungry: no block was left */
+    struct nj_list hungry; /* in set->hungry: no block was free */
     struct nj_exchanges *set;
     struct nj_txn *txn;
     struct nj_exchange_peer *peer;
     struct nj_body body;
     uint32_t route;
     uint8_t state;   /* enum nj__exchange_state */
-    uint8_t waiting; /* enum nj__waiting, of a fiber */
+    uint8_t waiting; /* enum nj__waiting: what its fiber waits for */
     uint8_t due;
-    bool body_open; /* HTTP/2 has the body */
-    bool with_port; /* worker_dispatch.c has its task, until poll() gives it back */
+    bool body_open; /* HTTP/2 owns the body */
+    bool with_port; /* worker_dispatch.c owns its task, until poll() returns it */
     bool head_sent, end_told, reset_sent;
-    bool late;              /* it is not waited for the rest of the body */
-    bool packed;            /* its body waits here: the windows have had it back as it came */
-    bool fed;               /* it waited for blocks, and it is its turn */
-    bool grew;              /* bytes since resume */
-    bool expects;           /* 100 (Continue) is to be said when somebody wants the body */
-    uint8_t reset;          /* enum nj_reset: the stream is to be reset */
-    uint16_t error;         /* not 0: the response is an error of this status */
-    uint64_t n_done;        /* request bytes that may go back to the windows */
-    bool at_work;           /* it is one of its client's n_at_work */
-    uint32_t n_held;        /* of set->n_held */
-    uint32_t n_owed;        /* of peer->n_body_bytes */
-    struct nj_fiber *fiber; /* RUNNING: where; NULL inline */
+    bool late;       /* the body timed out */
+    bool packed;     /* the body is buffered here, and its bytes were returned to the flow-control
+                        windows on arrival */
+    bool fed;        /* it waited for blocks and may allocate now */
+    bool grew;       /* bytes were written since resume */
+    bool expects;    /* 100 (Continue) is to be sent when the body is wanted */
+    uint8_t reset;   /* enum nj_reset: reason of a reset to be sent */
+    uint16_t error;  /* not 0: respond with an error of this status */
+    uint64_t n_done; /* request bytes to return to the flow-control windows */
+    bool at_work;    /* counted in its client's n_at_work */
+    uint32_t n_held; /* its part of set->n_held */
+    uint32_t n_owed; /* its part of peer->n_body_bytes */
+    struct nj_fiber *fiber; /* RUNNING: its fiber; NULL if inline */
     struct nj_waiter waiter;
     struct nj_timer timer;
     struct nj_request req;
@@ -155,17 +156,17 @@ struct nj_exchange {
 struct nj_exchanges {
     struct nj_exchanges_config config;
     struct nj_pool pool;
-    struct nj_blocks *blocks; /* heads, and all of responses */
-    struct nj_blocks *bodies; /* of requests */
+    struct nj_blocks *blocks; /* for request heads and responses */
+    struct nj_blocks *bodies; /* for request bodies */
     struct nj_list dirty, hungry;
-    struct nj_list holders; /* peers with bodies */
-    struct nj_list home;    /* tasks that never went, which poll() lets go of */
+    struct nj_list holders; /* struct nj_exchange_peer.holder */
+    struct nj_list home;    /* tasks that were not sent to a worker, for poll() to return */
     struct nj_wheel wheel;
     nj_ns now, feed_at;
-    uint32_t n_fed; /* of the last that were let in for blocks, those that did not come yet */
+    uint32_t n_fed; /* exchanges granted blocks that have not allocated yet */
     uint32_t n_away;
-    bool unflushed;    /* some went since the port was flushed */
-    uint32_t *longest; /* response of each route that a worker brought */
+    bool unflushed;    /* tasks were submitted since the last flush */
+    uint32_t *longest; /* per route: longest response from a worker, decaying */
     uint64_t n_held, n_held_max;
 };
 
@@ -187,7 +188,7 @@ static inline const struct nj_route *nj__route_of(const struct nj_exchange *x)
 {
     return nj_routes_at(x->set->config.routes, x->route);
 }
-/* Its stream is not over. */
+/* True until the stream has closed. */
 static inline bool nj__is_open(const struct nj_exchange *x)
 {
     return x->txn->stream != NULL;
@@ -196,55 +197,56 @@ static inline struct nj_counters *nj__counters(const struct nj_exchanges *set)
 {
     return set->config.txns->counters;
 }
-/* There is something to settle. */
+/* Queues the exchange for nj_exchanges_settle(). */
 void nj__mark(struct nj_exchange *x);
-/* Run the handler of an exchange, here and now. */
+/* Calls the route's handler. */
 void nj__handle(struct nj_exchange *x);
-/* Its handler may want the body from now on: whoever waits for that is to be told. */
+/* The handler wants the body: sends a due 100 (Continue) at the next settle. */
 static inline void nj__body_wanted(struct nj_exchange *x)
 {
     if (nj_unlikely(x->expects))
         nj__mark(x);
 }
-/* It is given up, since it is its connection or its client that has too much. */
+/* Counts and reports that its client or connection exceeds its share. */
 void nj__hoards(const struct nj_exchange *x, enum nj_counter why);
-/* It needs no stack, or not any more. */
+/* The exchange no longer needs a fiber stack. */
 void nj__off_stack(struct nj_exchange *x);
-/* Its handler has gone for good. */
+/* The handler has finished; no callback follows. */
 void nj__leave(struct nj_exchange *x);
 
-/* request_body.c: its connection holds what it holds of its body. */
+/* request_body.c: updates the body bytes that count for its connection. */
 void nj__owe(struct nj_exchange *x);
 
 /* worker_dispatch.c */
 void nj__errand_settle(struct nj_exchange *x);
-/* The workers have no room. True: its route was moved there, and it begins once more, on the core
- * as its route declares. */
+/* The workers are full. True: the route had been moved to the workers, and the task is submitted
+ * again with its declared type. */
 bool nj__errand_again(struct nj_exchange *x);
-/* Nobody wants what it was sent for. False: a worker has it, and it comes home later. */
+/* Withdraws the task from the workers. False: a worker runs it, and it will complete. */
 bool nj__errand_withdraw(struct nj_exchange *x);
-/* It is the lcore's again. */
+/* The exchange has returned from a worker. */
 void nj__errand_home(struct nj_exchange *x);
-/* So much is left of a response that a worker brought, or expected of it. */
+/* Sets the bytes reserved or held for a worker's response. */
 void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes);
 
-/* response.c: how many bytes can be written now. */
+/* response_api.c: bytes that can be written now. */
 uint32_t nj__response_room(const struct nj_response *resp);
 
 /* send_response.c */
 extern const struct nj_body_ops nj__exchange_body_ops;
-/* Let the stream know what it does not yet. */
+/* Sends to the stream what has changed: head, bytes, end, error or reset. */
 void nj__answer(struct nj_exchange *x);
-/* Give back what was lent. */
+/* Releases the handler's buffer. */
 void nj__lent_clear(struct nj__lent *lent);
-/* Make it an error of that status, if it has no head yet; else break it off. */
+/* Turns the response into an error of that status; if the head was sent, breaks the response
+ * off. */
 void nj__answer_error(struct nj_exchange *x, uint16_t status);
-/* Its buffer, or the pools, have room again. */
+/* The response buffer or the pools have room again: wakes the handler. */
 void nj__have_room(struct nj_exchange *x);
 
-/* wait_api.c: of a handler on a fiber; 0 or enum nj_error. */
+/* wait_api.c: parks the handler's fiber. 0 or enum nj_error. */
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
-/* Returns NJ_ERR_CANCELLED. A handler that calls it again and again yields the core in between. */
+/* Returns NJ_ERR_CANCELLED. A handler that calls repeatedly yields the core each time. */
 int nj__gone(const struct nj_exchange *x);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What handlers see of a request. */
+/* Implements nj_request_*() of nightjar/handler.h. Strings are views into the stored head. */
 #include <string.h>
 
 #include "http/handlers/exchange_internal.h"
@@ -96,7 +96,7 @@ bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj_view *
     return true;
 }
 
-/* What there is to say without waiting; NJ_ERR_WOULD_BLOCK: nothing yet. */
+/* Reads without waiting. NJ_ERR_WOULD_BLOCK: no bytes yet. */
 static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
 {
     bool on_worker = nj__of_request(req)->resp.on_worker;
@@ -104,7 +104,7 @@ static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
 
     if (!on_worker && !nj__is_open(x))
         return nj__gone(x);
-    if (!on_worker && x->reset) /* a part of the body found no room: what is here is not it */
+    if (!on_worker && x->reset) /* a part of the body was dropped for lack of memory */
         return nj__gone(x);
     if (req->too_large)
         return NJ_ERR_TOO_LARGE;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The body of a request as it comes, and how much of such memory a connection may hold. */
+/* Buffers request bodies as they arrive and bounds the memory per connection. When memory is scarce
+ * the connection that holds most loses its longest body. */
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
 #include "telem/counters.h"
 
-/* Connections that hold bodies, looked at for each piece that comes to one above its share. */
+/* Connections compared for each piece that arrives above a connection's share. */
 #define HOLDERS_LOOK 64u
 
 static void tell_of_body(struct nj_exchange *x)
@@ -36,19 +37,20 @@ void nj__owe(struct nj_exchange *x)
         return;
     if (!nj__is_open(x))
         owe_as_much(x, 0);
-    else if (x->state != NJ__AWAY) /* while a worker has it, what it held then */
+    else if (x->state != NJ__AWAY) /* while a worker has it, the previous value counts */
         owe_as_much(x, x->req.body.n_held);
 }
 
 static void drop_body(struct nj_exchange *x)
 {
-    if (!x->packed) /* else that was done */
+    if (!x->packed) /* else it was returned on arrival */
         x->n_done += x->req.body.n_bytes;
     nj_bytes_clear(&x->req.body);
     nj__owe(x);
 }
 
-/* No memory for its body: those who have not begun may come again. */
+/* No memory for the body: resets the stream, and lets the client repeat a request that was not
+ * begun. */
 static void give_up_body(struct nj_exchange *x)
 {
     bool begun = x->state != NJ__ASKED && x->state != NJ__OFFERED;
@@ -62,14 +64,15 @@ static bool takes_body(const struct nj_exchange *x)
     return x->state != NJ__LEFT && !x->req.too_large && !x->reset;
 }
 
-/* Of a connection's exchanges, the one with most of a body that can be given up. */
+/* The exchange of a connection with the longest body that can be dropped. */
 static struct nj_exchange *longest_body(const struct nj_exchange_peer *peer)
 {
     const struct nj_list *all = &peer->exchanges;
     struct nj_exchange *longest = NULL;
     uint32_t most = 0;
 
-    for (struct nj_list *n = all->next; n != all; n = n->next) { /* as many as there are streams */
+    for (struct nj_list *n = all->next; n != all;
+         n = n->next) { /* bounded by the number of streams */
         struct nj_exchange *x = nj_exchange_of_node(n);
         if (!nj__is_open(x) || x->state == NJ__AWAY || !takes_body(x) || x->req.body.n_held <= most)
             continue;
@@ -79,13 +82,13 @@ static struct nj_exchange *longest_body(const struct nj_exchange_peer *peer)
     return longest;
 }
 
-/* Of some connections, this one among them, the one that holds most; others next time. */
+/* Of HOLDERS_LOOK connections and this one, the one that holds most. The list rotates. */
 static struct nj_exchange_peer *worst_holder(struct nj_exchange *x)
 {
     struct nj_exchange_peer *worst = x->peer;
 
     for (uint32_t i = 0; i < HOLDERS_LOOK; i++) {
-        struct nj_list *n = nj_list_pop(&x->set->holders); /* x's is there */
+        struct nj_list *n = nj_list_pop(&x->set->holders); /* not empty: x's connection is in it */
         struct nj_exchange_peer *peer = nj_container_of(n, struct nj_exchange_peer, holder);
         nj_list_push_back(&x->set->holders, n);
         if (peer->n_body_bytes > worst->n_body_bytes)
@@ -94,8 +97,8 @@ static struct nj_exchange_peer *worst_holder(struct nj_exchange *x)
     return worst;
 }
 
-/* More comes to a connection that holds more than its share: for each piece one body goes, of who
- * holds most. Those that are read as they come are not the longest, and get on. */
+/* Bytes arrive for a connection above its share: drops one body per piece, of the connection that
+ * holds most. Bodies that are read on arrival are short and survive. */
 static void keep_to_share(struct nj_exchange *x)
 {
     if (!x->peer || x->peer->n_body_bytes <= nj_blocks_left(x->set->bodies) / NJ_BODY_SHARES)
@@ -112,7 +115,7 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
     NJ_ASSERT(nj__is_open(x) && x->state != NJ__AWAY);
     struct nj_request *req = &x->req;
 
-    x->expects = false; /* it did not wait */
+    x->expects = false; /* the client did not wait for 100 (Continue) */
     req->n_came += n_bytes;
     if (req->n_came > req->n_max && !req->too_large) {
         req->too_large = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What handlers say in a response. */
+/* Implements nj_response_*() of nightjar/handler.h. Calls record what the handler wants;
+ * nj__answer() sends it from the root context. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -7,10 +8,10 @@
 #include "http/proto/path.h"
 #include "sched/ewyk.h"
 
-/* It fits the smallest block. */
+/* Fits in the smallest block. */
 #define MODEST_BYTES (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
 
-/* Nothing more can be said: it ended, was broken off, or nobody is there. */
+/* 0 if the response can still be changed: not ended, not broken off, and the stream is open. */
 static int closed(const struct nj_response *resp)
 {
     const struct nj_exchange *x = nj__of_response(resp);
@@ -26,7 +27,7 @@ static void changed(struct nj_response *resp)
         nj__mark(nj__of_response(resp));
 }
 
-/* RFC 9110 6.4.1: these have no content. */
+/* RFC 9110 6.4.1: statuses without content. */
 static bool is_empty_status(uint16_t status)
 {
     return status == 204 || status == 304;
@@ -79,9 +80,9 @@ int nj_response_trailer(struct nj_response *resp, const char *name, const char *
     return nj__fields_add(&resp->trailers, resp->blocks, name, value);
 }
 
-/* What a response to HEAD would have sent never leaves: one that is longer than the buffer waits
- * like any other, while its head goes out and closes the stream. Else whoever writes until the peer
- * has enough would write for ever. */
+/* Bytes of a response to HEAD are never sent. If it exceeds the buffer the handler waits as usual,
+ * while the head is sent and closes the stream. Otherwise a handler that writes until its client
+ * has enough would never end. */
 uint32_t nj__response_room(const struct nj_response *resp)
 {
     uint32_t most = resp->on_worker ? NJ_WORKER_RESPONSE_BYTES : NJ_RESPONSE_BUFFER_BYTES;
@@ -89,7 +90,7 @@ uint32_t nj__response_room(const struct nj_response *resp)
     return held < most ? most - (uint32_t)held : 0;
 }
 
-/* May these bytes follow? */
+/* 0 if `n_bytes` may be written now, else enum nj_error. */
 static int may_write(const struct nj_response *resp, size_t n_bytes)
 {
     int rc = closed(resp);
@@ -103,7 +104,7 @@ static int may_write(const struct nj_response *resp, size_t n_bytes)
     return n_bytes > resp->declared - resp->n_written ? NJ_ERR_INVALID : 0;
 }
 
-/* Its route does what it could not do on a worker, so it must not be moved there. */
+/* The route uses a function that workers lack, so it must not be moved there. */
 static void pin(struct nj_exchange *x)
 {
     x->task.class_of->pinned = true;
@@ -123,7 +124,7 @@ static void note_taken(struct nj_response *resp, bool is_hungry)
     nj__mark(x);
 }
 
-/* While others wait for blocks, those that come back are theirs. */
+/* False while earlier exchanges wait for blocks: free blocks are theirs. */
 static bool may_take(const struct nj_response *resp)
 {
     struct nj_exchange *x = nj__of_response(resp);
@@ -137,7 +138,8 @@ static bool may_take(const struct nj_response *resp)
     return true;
 }
 
-/* Append what fits. A response to HEAD only counts. `first`: before those that wait for blocks. */
+/* Appends as much as fits; a response to HEAD only counts. `first`: ahead of exchanges that wait
+ * for blocks. */
 static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes, bool first)
 {
     const struct nj_exchange *x = nj__of_response(resp);
@@ -168,22 +170,25 @@ int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t
     return n;
 }
 
-/* Nobody waits on a worker, and a context that must not wait takes all or nothing. */
+/* Writes all bytes or none, where waiting is not possible: on a worker, or in a context that must
+ * not block. */
 static int write_whole(struct nj_response *resp, const void *data, size_t n_bytes)
 {
     if (n_bytes > nj__response_room(resp)) {
         if (!resp->on_worker) {
-            if (n_bytes <= NJ_RESPONSE_BUFFER_BYTES) /* else there never is */
+            if (n_bytes <= NJ_RESPONSE_BUFFER_BYTES) /* larger writes never fit */
                 resp->wants_room = (uint32_t)n_bytes;
             return nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
         }
-        resp->broken = resp->homesick = true; /* what is in already must not pass for the whole */
+        resp->broken = resp->homesick =
+            true; /* the bytes written so far must not pass for the complete body */
         return NJ_ERR_TOO_LARGE;
     }
-    /* The smallest blocks are not what writers wait for, and who can't wait would have nothing. */
+    /* Waiting exchanges do not need the smallest blocks, and a context that cannot wait would
+     * starve. */
     if (take_in(resp, data, n_bytes, n_bytes <= MODEST_BYTES) == n_bytes)
         return 0;
-    resp->broken = true; /* a part of it is in: there is no going back */
+    resp->broken = true; /* a part was appended and cannot be removed */
     changed(resp);
     return NJ_ERR_MEMORY;
 }
@@ -211,9 +216,9 @@ int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes
     }
 }
 
-/* --- bytes and files that are not copied --- */
+/* --- bytes and files sent by reference --- */
 
-/* In a block of its own, which goes with it. */
+/* A reference to a handler's buffer; stored in a block that it releases. */
 struct lease {
     struct nj_ref ref;
     struct nj_block *block;
@@ -223,7 +228,7 @@ struct lease {
 
 static void last_reference(struct nj_ref *ref)
 {
-    struct lease lease = *(struct lease *)ref; /* its first member */
+    struct lease lease = *(struct lease *)ref; /* ref is the first member */
 
     nj_ref_put(&lease.block->ref);
     if (lease.release)
@@ -237,7 +242,7 @@ void nj__lent_clear(struct nj__lent *lent)
     *lent = (struct nj__lent){0};
 }
 
-/* Memory of a response for `n_bytes`, or NULL. */
+/* Allocates response memory for `n_bytes`. NULL: none. */
 static struct nj_block *take_block(const struct nj_response *resp, uint32_t n_bytes)
 {
     return resp->blocks ? nj_block_take(resp->blocks, n_bytes) : nj_block_alloc(n_bytes);
@@ -268,7 +273,7 @@ int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
     return 0;
 }
 
-/* The block has the name and, aligned behind it, room for the fields of the response as views. */
+/* The block holds the name and, aligned behind it, room for the response's fields as views. */
 int nj_response_file(struct nj_response *resp, const char *path)
 {
     struct nj_str s = {path, (uint32_t)strnlen(path, NJ_PATH_MAX + 1)};
@@ -293,7 +298,7 @@ int nj_response_file(struct nj_response *resp, const char *path)
     return 0;
 }
 
-/* --- how it is sent --- */
+/* --- class, rate, priority, flush --- */
 
 int nj_response_class(struct nj_response *resp, const char *name)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fields that handlers give to a response: checked, and packed into one block. */
+/* Validates the fields that handlers add to a response and packs them into one block. Names and
+ * values follow RFC 9113 8.2.1. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -16,7 +17,7 @@ static bool is_name(const char *name, size_t n)
     return n > 0 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == n;
 }
 
-/* RFC 9113 8.2.2 */
+/* Connection-specific fields, RFC 9113 8.2.2. */
 static bool is_of_connection(const char *name)
 {
     static const char *const names[] = {"connection",        "keep-alive", "proxy-connection",

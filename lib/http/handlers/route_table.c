@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Validates routes and searches them: exact patterns by binary search, prefixes longest first.
+ * Paths follow RFC 3986 3.3, methods RFC 9110 9.1. */
 #include "http/handlers/route_table.h"
 
 #include <stdlib.h>
@@ -8,13 +10,13 @@
 #include "base/error_text.h"
 #include "http/proto/path.h"
 
-/* What a pattern stands for: a plain path, or how plain paths begin. */
+/* A parsed pattern: a plain path, or a prefix of plain paths. */
 struct pattern {
-    struct nj_str path; /* of a prefix, up to and with its last '/' */
+    struct nj_str path; /* a prefix includes its last '/' */
     bool is_prefix;
 };
 
-/* All routes of one pattern. */
+/* All routes with the same pattern. */
 struct place {
     struct pattern pattern;
     uint32_t first, n; /* in order[] */
@@ -25,16 +27,16 @@ struct place {
 struct nj_routes {
     const struct nj_route *list;
     uint32_t n;
-    uint32_t n_exact, n_places;    /* exact ones by path; then prefixes, longest first */
-    uint32_t order[NJ_ROUTES_MAX]; /* indexes into list, by place, in the order they were given */
+    uint32_t n_exact, n_places;    /* exact patterns by path; then prefixes, longest first */
+    uint32_t order[NJ_ROUTES_MAX]; /* indexes into list, by pattern, then in the order given */
     struct place place[NJ_ROUTES_MAX];
-    struct pattern pattern[NJ_ROUTES_MAX]; /* of list; its paths are ours */
+    struct pattern pattern[NJ_ROUTES_MAX]; /* of list; paths are owned */
     char *name[NJ_ROUTES_MAX];
 };
 
-/* --- what a route may look like --- */
+/* --- validation --- */
 
-/* tchar of RFC 9110 5.6.2, in the case in which methods come. */
+/* tchar of RFC 9110 5.6.2, upper case only. */
 static bool is_method(const char *m)
 {
     size_t n = strlen(m);
@@ -48,7 +50,7 @@ static bool is_prefix(const char *path)
     return n >= 2 && strcmp(path + n - 2, "/*") == 0;
 }
 
-/* Bytes of a pattern without the '*' at its end. */
+/* Length of a pattern without the '*' at its end. */
 static uint32_t n_literal(const char *path)
 {
     size_t n = strlen(path);
@@ -60,8 +62,8 @@ static enum nj_path_result plain_of(const char *path, struct nj_path *out)
     return nj_path_parse((struct nj_str){path, n_literal(path)}, NJ_STR(""), out);
 }
 
-/* What can be in a path (RFC 3986 3.3), no '*' but at the end, and a target that some request may
- * have: a pattern that none can match is a mistake. */
+/* True if the pattern has only path characters (RFC 3986 3.3), '*' only at its end, and matches
+ * some request target: a pattern that matches none is a mistake. */
 static bool is_pattern(const char *path)
 {
     struct nj_path plain;
@@ -314,7 +316,7 @@ static bool str_is(struct nj_str s, const char *text)
     return strlen(text) == s.n_bytes && memcmp(s.p, text, s.n_bytes) == 0;
 }
 
-/* How well a route's method fits: its own, GET for HEAD, any, not at all. */
+/* Rank of a route's method for a request: 3 equal, 2 GET for HEAD, 1 any, 0 none. */
 static unsigned fits(const struct nj_route *route, struct nj_str method)
 {
     if (!route->method)

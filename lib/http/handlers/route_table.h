@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which handler answers which request.
- *
- * The longest pattern that fits the path decides, an exact one before a prefix; then the method.
- * Made once at start; read by all shards.
+ * The route table: maps a plain path and a method to a handler. An exact pattern wins over a
+ * prefix, a longer prefix over a shorter one; then the method is matched. Built once at start, then
+ * read-only: any thread may search it.
  */
 #ifndef NJ_HTTP_HANDLERS_ROUTE_TABLE_H
 #define NJ_HTTP_HANDLERS_ROUTE_TABLE_H
@@ -12,38 +11,39 @@
 
 #include "base/field.h"
 
-/* Longest pattern. */
+/* Longest pattern, in bytes. */
 #define NJ_ROUTE_PATH_MAX  1024u
-/* "GET /path", terminated. */
+/* Size of "GET /path", terminated. */
 #define NJ_ROUTE_NAME_MAX  (NJ_ROUTE_METHOD_MAX + 1 + NJ_ROUTE_PATH_MAX + 1)
-/* For a 405: as many methods of one path as its allow field has room for. */
+/* Longest value of a 405's allow field; further methods are left out. */
 #define NJ_ROUTE_ALLOW_MAX 256u
 
 struct nj_routes;
 
 enum nj_route_result {
     NJ_ROUTE_FOUND,
-    NJ_ROUTE_NONE,   /* no such path here */
-    NJ_ROUTE_METHOD, /* the path, but not with this method: 405 */
+    NJ_ROUTE_NONE,   /* no pattern matches the path */
+    NJ_ROUTE_METHOD, /* the path matches, the method does not: 405 */
 };
 
 struct nj_route_match {
-    uint32_t index; /* FOUND: into the caller's array */
-    /* METHOD: the methods there are, as the value of an allow field. Lives as long as the table. */
+    uint32_t index; /* FOUND: index into the caller's array */
+    /* METHOD: value of the allow field (RFC 9110 10.2.1). Lives as long as the table. */
     struct nj_str allow;
 };
 
-/* `list` must live as long as the table. NULL with what is wrong in `why`. */
+/* `list` must live as long as the table. NULL: invalid, and `why` has the reason. */
 struct nj_routes *nj_routes_new(const struct nj_route *list, uint32_t n, char *why, size_t n_why);
 void nj_routes_free(struct nj_routes *r);
 
 uint32_t nj_routes_count(const struct nj_routes *r);
 const struct nj_route *nj_routes_at(const struct nj_routes *r, uint32_t index);
-/* Its method and path, for people. Lives as long as the table. */
+/* The route's method and path as text. Lives as long as the table. */
 const char *nj_routes_name(const struct nj_routes *r, uint32_t index);
 
-/* `path` is plain (http/path.h), and so is what patterns stand for; they are compared byte by byte.
- * Empty: a request without a path (CONNECT, "*", or a bad one), which is no route's. */
+/* Finds the route of a request. `path` is plain (http/proto/path.h), as are the patterns; they are
+ * compared byte by byte. Empty: a request without a plain path (CONNECT, "*", or a malformed
+ * target), which matches no route. */
 enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
                                     struct nj_str path, struct nj_route_match *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes to the stream. A response that ended before its first byte left is told whole: its
- * length stands in the head, and its last DATA frame ends the stream.
+ * Sends an exchange's response to its stream: head, body, trailers, errors. A response that ended
+ * before its head was sent gets a content-length, and its last DATA frame ends the stream.
  */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -31,7 +31,8 @@ void nj__answer_error(struct nj_exchange *x, uint16_t status)
 
 /* --- the head --- */
 
-/* RFC 9110 8.6: none in a 204; in a 304 it would be that of the 200. */
+/* True if the head has a content-length. RFC 9110 8.6: none in a 204; in a 304 it would be that of
+ * the 200. */
 static bool says_length(const struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
@@ -64,8 +65,8 @@ static void send_head(struct nj_exchange *x)
     nj_reply_send(&r, 0, empty ? NULL : &x->body);
 }
 
-/* The transaction is answered without the handler. What the handler says besides goes nowhere; it
- * is told that its stream is over when that is. */
+/* The transaction was answered without the handler. Further bytes of the handler are dropped; it is
+ * cancelled when the stream closes. */
 static void is_answered(struct nj_exchange *x)
 {
     x->head_sent = x->end_told = true;
@@ -79,7 +80,7 @@ static void send_error(struct nj_exchange *x)
     nj_reply_error(x->txn, x->error, (struct nj_field){0});
 }
 
-/* --- the rest --- */
+/* --- trailers and end --- */
 
 static void send_end(struct nj_exchange *x)
 {
@@ -94,7 +95,8 @@ static void send_end(struct nj_exchange *x)
         t->framing->resume(t->stream);
 }
 
-/* The handler said how long it would be, and it is not. Of a file the file server says it. */
+/* True if the handler wrote fewer bytes than it declared. For a file the file server sets the
+ * length. */
 static bool is_short(const struct nj_response *resp)
 {
     return resp->ended && !resp->file && resp->declared != NJ_BODY_UNKNOWN &&
@@ -116,9 +118,9 @@ static void check(struct nj_exchange *x)
         x->reset = NJ_RESET_INTERNAL;
 }
 
-/* --- what else was wished for --- */
+/* --- class, rate and priority --- */
 
-/* As with an error, but the head has left. */
+/* The class refused the request: the head was sent. */
 static void refused(struct nj_exchange *x)
 {
     nj__answer_error(x, 429);
@@ -126,8 +128,8 @@ static void refused(struct nj_exchange *x)
     x->resp.wishes = (struct nj__wishes){0};
 }
 
-/* A worker's handler could not be told that there is no such class. One that was there when it was
- * named, and is not any more, changes nothing. */
+/* Applies class, rate and priority. A class set on a worker was not validated: an unknown one gives
+ * 500. A class that has been removed since it was validated is ignored. */
 static void carry_out(struct nj_exchange *x)
 {
     struct nj__wishes *w = &x->resp.wishes;
@@ -151,7 +153,7 @@ static void carry_out(struct nj_exchange *x)
     *w = (struct nj__wishes){0};
 }
 
-/* The file server has the transaction from here on. */
+/* The file server owns the transaction from here on. */
 static void send_file(struct nj_exchange *x)
 {
     const struct nj_block *name = x->resp.file;
@@ -203,7 +205,7 @@ void nj__answer(struct nj_exchange *x)
     }
 }
 
-/* --- the body, as HTTP/2 takes it --- */
+/* --- the body, for HTTP/2 --- */
 
 static struct nj_exchange *of_body(const struct nj_body *body)
 {
@@ -231,7 +233,7 @@ static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 
 void nj__have_room(struct nj_exchange *x)
 {
-    if (nj_list_linked(&x->hungry)) /* it has to wait for its turn */
+    if (nj_list_linked(&x->hungry)) /* it waits for a block to be granted */
         return;
     if (x->waiting == NJ__WAIT_ROOM)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Helpers for the text that handlers read and write. Pure. */
+/* Implements nightjar/text.h: views, query strings (application/x-www-form-urlencoded), numbers and
+ * JSON strings. Pure. */
 #include <nightjar/text.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ bool nj_query_next(struct nj_view *rest, struct nj_view *name, struct nj_view *v
     return false;
 }
 
-/* Take one decoded byte. */
+/* Takes one decoded byte. */
 static char next_byte(struct nj_str *s)
 {
     int escaped = nj__unescaped(s->p, s->n_bytes);
@@ -95,7 +96,7 @@ bool nj_query_find(struct nj_view query, const char *name, struct nj_view *value
     return false;
 }
 
-/* End `out`, where `n` bytes have room or have not. */
+/* Terminates `out`, whether or not `n` bytes fit. */
 static size_t ended(char *out, size_t n_out, size_t n)
 {
     if (n_out > 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting, in code that is written straight on. */
+/* Implements blocking waits for handlers on fibers: nj_sleep(), nj_await() and waits for request
+ * bytes or response room. On a thread that may block, nj_sleep() blocks the thread. */
 #include <errno.h>
 #include <time.h>
 
@@ -30,7 +31,7 @@ bool nj_must_not_block(void)
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
 {
     if (x->resp.on_worker || nj_must_not_block() || !nj_fiber_self()) {
-        if (what == NJ__WAIT_BODY && x->req.on_body.fn) /* it is called when there is more */
+        if (what == NJ__WAIT_BODY && x->req.on_body.fn) /* on_body reports further bytes */
             return NJ_ERR_WOULD_BLOCK;
         if (!x->resp.on_worker)
             nj_fiber_refused();
@@ -64,8 +65,8 @@ static nj_ns deadline_in(uint64_t ns)
     return ns < NJ_NEVER - now ? now + ns : NJ_NEVER;
 }
 
-/* On a thread that may block: a worker, or a shard that was told to run everything inline. That is
- * the one place of lib/http where time is not an argument, as there is nobody to pass it. */
+/* Sleeps on a thread that may block: a worker, or a shard configured to run everything inline. Only
+ * here lib/http reads a clock itself, as no caller can pass the time. */
 static int sleep_thread(uint64_t ns)
 {
     struct timespec left = {(time_t)(ns / NJ_SEC), (long)(ns % NJ_SEC)};

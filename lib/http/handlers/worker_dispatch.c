@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * To a worker and home. What goes is whole: the request with all of its body, in blocks that the
- * worker only reads; what comes back is whole, in memory of malloc(). In between nobody else
- * touches either.
+ * Sends exchanges to blocking worker threads and takes them back. A worker gets the request with
+ * its complete body in read-only blocks, and returns the complete response in malloc() memory; only
+ * the worker touches either meanwhile.
  */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -10,7 +10,7 @@
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
-/* It did not go: poll() lets go of it, its run_ns being 0. */
+/* Finishes an exchange that was not sent; poll() returns its task with run_ns 0. */
 static void stay(struct nj_exchange *x)
 {
     nj__leave(x);
@@ -28,8 +28,9 @@ void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes)
     x->n_held = n_bytes;
 }
 
-/* A route that is on workers only because it was moved there was not declared to be rejected when
- * they are full. Strategies that move none have no `call`. */
+/* True if the task may be submitted with its declared type: a route that was only moved to the
+ * workers must not be rejected when they are full. Strategies that move no routes have no
+ * `call`. */
 static bool may_begin_again(const struct nj_exchange *x)
 {
     return x->set->config.call && x->task.class_of->declared != NJ_OS_BLOCKING &&
@@ -50,8 +51,8 @@ bool nj__errand_again(struct nj_exchange *x)
     return true;
 }
 
-/* Is there room for what a worker would bring, and does its client leave as much to others as it
- * must? */
+/* True if `n_bytes` of a worker's response fit in the total, and leave the other clients their
+ * part. */
 static bool may_hold(const struct nj_exchange *x, uint32_t n_bytes)
 {
     const struct nj_exchanges *set = x->set;
@@ -66,7 +67,8 @@ static bool may_hold(const struct nj_exchange *x, uint32_t n_bytes)
     return false;
 }
 
-/* False: the workers have no room, or there is none for what they would bring. */
+/* Submits the task to the workers. False: they are full, or no memory for their response is
+ * left. */
 static bool go(struct nj_exchange *x)
 {
     const struct nj_task_port *port = x->set->config.workers;
@@ -86,7 +88,7 @@ static bool go(struct nj_exchange *x)
     x->resp.blocks = NULL;
     x->set->n_away++;
     if (port->submit(port->ctx, &x->task)) {
-        nj__off_stack(x); /* the lcore's; the worker looks at nothing of that */
+        nj__off_stack(x); /* read by the lcore only */
         x->set->unflushed = true;
         return true;
     }
@@ -103,10 +105,10 @@ void nj__errand_home(struct nj_exchange *x)
     nj__errand_holds(x, x->resp.out.n_bytes);
     x->resp.on_worker = false;
     x->resp.blocks = x->set->blocks;
-    if (x->resp.kept) /* it was deferred, and nobody would call it back */
+    if (x->resp.kept) /* it was deferred on a worker, where no callback can run */
         x->resp.broken = true;
     x->resp.kept = false;
-    if (x->resp.homesick) /* a route that was moved there comes back, and stays */
+    if (x->resp.homesick) /* the route stays on the lcore from now on */
         x->task.class_of->pinned = true;
 }
 
@@ -136,7 +138,7 @@ static bool submit(void *set, struct nj_task *task)
         x->state = NJ__PACKING;
         x->packed = true;
         nj__off_stack(x);
-        x->n_done += x->req.body.n_bytes; /* it waits here now, and not in the peer's window */
+        x->n_done += x->req.body.n_bytes; /* buffered here, so return the flow-control credit */
         nj__mark(x);
     } else if (!go(x)) {
         return nj__errand_again(x);
@@ -145,7 +147,7 @@ static bool submit(void *set, struct nj_task *task)
     return true;
 }
 
-/* Those that go when their body is whole do so long after they were submitted. */
+/* Tasks sent when their body is complete are submitted long after the strategy's own flush. */
 static void flush(void *ctx)
 {
     struct nj_exchanges *set = ctx;
@@ -175,8 +177,8 @@ bool nj__errand_withdraw(struct nj_exchange *x)
     return true;
 }
 
-/* What the next ones of its route are expected to bring: the longest, which fades with each that
- * brings less. Those that did not run, or for nobody, say nothing. */
+/* Updates the expected response length of a route: a maximum that decays with each shorter
+ * response. Tasks that did not run, or whose stream had closed, are ignored. */
 static void learn(const struct nj_exchange *x)
 {
     uint32_t *longest = &x->set->longest[x->route], n = x->resp.out.n_bytes;

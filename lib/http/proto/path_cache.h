@@ -2,7 +2,7 @@
 /*
  * A cache of parsed request targets: each request's target is parsed once, for policy, routes and
  * files. A result depends on the target alone, so it never becomes stale. Direct-mapped, 512
- * entries; an entry's slot is a keyed hash of the target, so clients cannot choose targets that
+ * slots; the slot is a keyed hash of the target, so clients cannot choose targets that
  * collide. One lcore only; results are borrowed until the next call.
  */
 #ifndef NJ_HTTP_PROTO_PATH_CACHE_H
