@@ -72,8 +72,8 @@ Test(http_date, three_forms)
         {"Fri, 31 Dec 9999 23:59:59 GMT", NOW, 253402300799},
         {"Tue, 29 Feb 2000 12:00:00 GMT", NOW, 951825600},
         {"Sat, 31 Dec 2016 23:59:60 GMT", NOW, 1483228800}, /* a leap second */
-        {"Mon, 06 Nov 1994 08:49:37 GMT", NOW, 784111777},  /* it was a Sunday */
-        /* Up to 50 years from now the future is meant, beyond the past. */
+        {"Mon, 06 Nov 1994 08:49:37 GMT", NOW, 784111777},  /* the wrong weekday */
+        /* A two-digit year means the future up to 50 years from now, else the past. */
         {"Tuesday, 14-Nov-73 22:13:20 GMT", NOW, 3277923200},
         {"Tuesday, 14-Nov-73 22:13:21 GMT", NOW, 122163201},
         {"Wednesday, 16-Nov-73 22:13:20 GMT", NOW, 122336000},

@@ -49,7 +49,7 @@ Test(http_dir_listing, empty)
     cr_expect_str_eq(render(&l, true), "{\"path\":\"/\",\"cut\":false,\"entries\":[\n]}\n");
     const char *html = render(&l, false);
     expect_has(html, "<title>Index of /</title>");
-    expect_has(html, "Nothing is here.");
+    expect_has(html, "This folder is empty.");
     cr_expect_null(strstr(html, "Parent folder"), "there is nothing above the root");
     cr_expect_null(strstr(html, "There are more"));
 }
@@ -74,7 +74,7 @@ Test(http_dir_listing, html)
     cr_expect_lt(strstr(html, "sub/"), strstr(html, "javascript"), "folders first");
 }
 
-/* Well-formed UTF-8 passes; what is not becomes U+FFFD, and the href keeps the bytes. */
+/* Well-formed UTF-8 passes, other bytes become U+FFFD, and href keeps all bytes. */
 Test(http_dir_listing, utf8)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges without a shard: when memory is short, and in orders of events that HTTP/2 brings
- * rarely. The streams are made up: they note what they are told. */
+/* Exchanges without a shard: out of memory, and orders of events that are rare with HTTP/2. The
+ * streams are fakes that record calls. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static struct world {
     struct nj_exchange *x[STREAMS];
     struct nj_task *job;
     bool worker_full;
-    struct nj_txns txns; /* requester [0] has the first half of the streams, [1] the rest */
+    struct nj_txns
+        txns; /* requester[0] owns the first half of the streams, requester[1] the rest */
     struct nj_txn *txn[STREAMS];
 } w;
 
@@ -101,7 +102,7 @@ static const struct nj_framing framing = {
 
 static const struct nj_txn_events events = {.again = again, .abuse = abuse};
 
-/* Writes for ever, and counts how often it got on. */
+/* Writes endlessly and counts completed writes. */
 static unsigned n_written;
 
 static void writer(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -117,7 +118,7 @@ static void never(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_assert(false, "nobody offered it");
 }
 
-/* Reads all. */
+/* Reads the whole body. */
 static int64_t how_it_ended;
 static unsigned n_readers;
 
@@ -145,7 +146,7 @@ static void small(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_expect_eq(nj_response_write(resp, "small", 5), 0);
 }
 
-/* Writes for ever without a stack: asks again each time to be called when there is room. */
+/* Writes endlessly without a stack: requests a callback each time the buffer is full. */
 static unsigned n_rooms;
 
 static void on_room(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -264,7 +265,7 @@ static void offer(int i)
     nj_exchanges_settle(w.set, w.now);
 }
 
-/* The stream is over. */
+/* Closes the stream. */
 static void close_stream(int i)
 {
     struct nj_body *body = w.stream[i].body;
@@ -326,7 +327,7 @@ Test(http_exchange, no_more_exchanges)
     end_world();
 }
 
-/* A head of 32 KiB needs one of the huge blocks, of which there is one. */
+/* A head of 32 KiB needs the only huge block. */
 Test(http_exchange, no_block_for_the_head)
 {
     begin_world(0);
@@ -338,8 +339,8 @@ Test(http_exchange, no_block_for_the_head)
     end_world();
 }
 
-/* Bodies that nobody reads fill the pool: whose request was not begun may come again. Responses
- * have blocks of their own. */
+/* Unread bodies fill the pool: a request that was not begun is refused and may be repeated.
+ * Responses have blocks of their own. */
 Test(http_exchange, no_block_for_the_body)
 {
     static uint8_t data[16384];
@@ -357,7 +358,7 @@ Test(http_exchange, no_block_for_the_body)
     cr_assert_geq(refused, 0);
     cr_expect_eq(w.stream[refused].reset, NJ_RESET_REFUSED);
     cr_expect_gt(nj_counter_read(&w.counters, NJ_C_exchange_full), 0);
-    nj_exchange_data(w.x[refused], data, sizeof data); /* on its way already */
+    nj_exchange_data(w.x[refused], data, sizeof data); /* being handled already */
     nj_exchanges_settle(w.set, w.now);
     cr_expect_geq(w.stream[refused].n_consumed, sizeof data, "what is thrown away counts no more");
     cr_expect(ask(10, 0, 10));
@@ -380,8 +381,8 @@ static uint64_t take_all(int i)
     return n;
 }
 
-/* More write than there are blocks. Nobody fails; whoever got none goes on when others have sent.
- */
+/* More handlers write than there are blocks. None fails; those without a block continue when others
+ * have sent. */
 Test(http_exchange, no_block_for_the_response)
 {
     enum { N = 20 };
@@ -405,8 +406,7 @@ Test(http_exchange, no_block_for_the_response)
     end_world();
 }
 
-/* Without blocks there is no room, whatever the response's own buffer says: no callback comes until
- * there are. */
+/* Without free blocks no on_room callback comes, whatever room the response's own buffer has. */
 Test(http_exchange, no_block_for_a_callback)
 {
     uint64_t sum = 0, others = 0;
@@ -433,7 +433,7 @@ Test(http_exchange, no_block_for_a_callback)
     end_world();
 }
 
-/* Response bytes that TCP still refers to outlive the exchange, and the shard. */
+/* Response bytes referenced by TCP outlive the exchange and the shard. */
 Test(http_exchange, bytes_that_are_referred_to)
 {
     struct nj_slice slice;
@@ -450,12 +450,12 @@ Test(http_exchange, bytes_that_are_referred_to)
     cr_expect_eq(nj_blocks_out(w.set->blocks), 1);
     nj_exchanges_free(w.set);
     cr_expect_eq(slice.data[999], 0, "still there");
-    nj_ref_put(slice.ref); /* and now the pools go */
+    nj_ref_put(slice.ref); /* now the pools are freed */
     nj_ewyk_free(w.ewyk);
     nj_routes_free(w.routes);
 }
 
-/* Bodies that found no room for a part of them, and ended: no handler may take the rest for all. */
+/* Request bodies of which a part was dropped: no handler may take the rest for the whole. */
 Test(http_exchange, a_body_that_is_cut)
 {
     static const uint8_t data[600000];
@@ -485,7 +485,7 @@ Test(http_exchange, a_body_that_is_cut)
     end_world();
 }
 
-/* One long response does not have as much reserved for each that follows, for ever. */
+/* A single long response does not inflate the reservation of its route for ever. */
 Test(http_exchange, the_longest_is_forgotten)
 {
     begin_world(0);
@@ -507,10 +507,12 @@ Test(http_exchange, the_longest_is_forgotten)
     end_world();
 }
 
-/* Responses of workers wait whole, and peers that do not take them have no more than their part. */
+/* Complete responses of workers are buffered; a client that does not read them gets no more than
+ * its share. */
 Test(http_exchange, responses_of_workers_that_nobody_takes)
 {
-    const int fit = NJ_WORKER_HELD_BYTES / SHARE / LARGE - 1; /* one is for other clients */
+    const int fit =
+        NJ_WORKER_HELD_BYTES / SHARE / LARGE - 1; /* one place is reserved for other clients */
 
     begin_world(0);
     n_large = LARGE;
@@ -523,12 +525,12 @@ Test(http_exchange, responses_of_workers_that_nobody_takes)
         cr_expect_eq(w.stream[i].retry_after, i >= fit);
     }
     cr_expect_eq(w.set->n_held, fit * LARGE);
-    close_stream(3); /* one leaves, and one takes all: there is room again */
+    close_stream(3); /* one ends, one is read completely: room is free */
     cr_expect_eq(take_all(4), LARGE);
     for (int i = fit + 10; i < fit + 14; i++) {
         ask(i, 4, 10);
         offer(i);
-        nj_exchange_body_end(w.x[i]); /* later, here */
+        nj_exchange_body_end(w.x[i]); /* later, in this test */
         step();
         step();
         cr_expect_eq(w.stream[i].status, i < fit + 12 ? 200 : 503, "stream %d", i);
@@ -537,8 +539,8 @@ Test(http_exchange, responses_of_workers_that_nobody_takes)
     end_world();
 }
 
-/* Writers that wait for memory while their peers take nothing do not end what is small and quick.
- */
+/* Handlers that wait for memory while their clients read nothing do not block small, quick
+ * responses. */
 Test(http_exchange, small_ones_while_others_are_hungry)
 {
     enum { WRITERS = 20 };
@@ -559,9 +561,8 @@ Test(http_exchange, small_ones_while_others_are_hungry)
     end_world();
 }
 
-/* A stream that is reset is over when RST_STREAM has left, for which a peer can make us wait; the
- * stack of its handler does not wait with it. How: its body is cut off, is late, or it is evicted.
- */
+/* A reset stream closes when RST_STREAM has left, which the client can delay; the handler's stack
+ * is released before. Cases: the body is cut off, times out, or the handler is evicted. */
 Test(http_exchange, a_stack_does_not_wait_for_its_stream)
 {
     begin_world(0);
@@ -592,7 +593,7 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
     end_world();
 }
 
-/* Responses of workers that one client does not take: another client has room for its own. */
+/* One client does not read its workers' responses: another client still has room. */
 Test(http_exchange, responses_that_one_client_holds)
 {
     uint32_t n_held = 0;
@@ -616,8 +617,8 @@ Test(http_exchange, responses_that_one_client_holds)
     end_world();
 }
 
-/* To a BLOCKING route that was moved, with a body that is whole when the worker has no room, and
- * that the windows have had back as it came. */
+/* A request to a moved route whose body is complete when the workers are full, and whose
+ * flow-control credit was returned on arrival. */
 static void pack(int i, uint32_t n_body, struct nj_exchange_peer *peer)
 {
     static const uint8_t data[100000];
@@ -634,7 +635,7 @@ static void pack(int i, uint32_t n_body, struct nj_exchange_peer *peer)
     cr_expect_eq(w.txns.requester[0].n_at_work, 0);
 }
 
-/* It begins on the core in the end, or it is over before that; the windows get each byte once. */
+/* It finally runs on the core, or ends before; each byte of credit is returned once. */
 Test(http_exchange, moved_where_there_is_no_room)
 {
     static const uint8_t data[1000];
@@ -661,7 +662,7 @@ Test(http_exchange, moved_where_there_is_no_room)
     ask(MORE, 1, 10);
     nj_exchange_join(w.x[MORE], &peer);
     for (int i = 0; i < 90 && w.x[DROPPED]->reset == 0; i++)
-        nj_exchange_data(w.x[MORE], data, sizeof data); /* until its connection has too much */
+        nj_exchange_data(w.x[MORE], data, sizeof data); /* until its connection exceeds its share */
     step();
     cr_expect_eq(w.stream[DROPPED].reset, NJ_RESET_REFUSED);
     cr_expect_eq(w.stream[DROPPED].n_consumed, 100000);
@@ -670,7 +671,7 @@ Test(http_exchange, moved_where_there_is_no_room)
     end_world();
 }
 
-/* What a client has of responses of workers is no reason to refuse what can be done without. */
+/* A client's buffered worker responses do not refuse work that needs no worker. */
 Test(http_exchange, moved_where_responses_wait)
 {
     int i = 0;

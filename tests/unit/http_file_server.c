@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A site: who waits for what, the bounds of it, and bodies of large files. */
+/* The file server: waiting requests, limits, and bodies of large files. */
 #include "site_rig.h"
 
 Test(http_file_server, get)
@@ -18,7 +18,7 @@ Test(http_file_server, get)
     expect_text(b->body, "a/x.html");
     close_body(b->body);
 
-    /* Again within the second: from the table, and the date moves on by whole seconds. */
+    /* Repeated within the second: served from the cache; the date advances in whole seconds. */
     b->now = SEC - 1;
     cr_expect_null(ask(b, "GET", "//a/x.html?q"));
     cr_expect_str_eq(field(b, "date"), "Sun, 06 Nov 1994 08:49:37 GMT");
@@ -124,7 +124,7 @@ Test(http_file_server, redirect_after_wait_keeps_query)
     struct bench *b = begin();
     char path[] = "/dir?a=b";
     cr_expect(ask(b, "HEAD", path) != NULL);
-    memset(path, 'X', sizeof path - 1); /* the request's strings are gone by now */
+    memset(path, 'X', sizeof path - 1); /* the request's strings are no longer valid */
     step(b);
     cr_expect_str_eq(field(b, "location"), "/dir/?a=b");
     end(b);
@@ -187,7 +187,8 @@ Test(http_file_server, cancel)
     cr_expect_eq(b->n_replies, 0);
     cr_expect_null(ask(b, "HEAD", "/x"), "what it learned is kept");
 
-    /* One of three goes; then, inside the first reply, another, and that one itself. */
+    /* One of three requests is cancelled; then, during the first response, another, and that one
+     * itself. */
     struct nj_site_wait *a = ask(b, "HEAD", "/y");
     struct nj_site_wait *c = ask(b, "HEAD", "/y");
     struct nj_site_wait *d = ask(b, "HEAD", "/y");
@@ -203,7 +204,7 @@ Test(http_file_server, cancel)
     end(b);
 }
 
-/* Cancelled askers leave jobs behind; those are bounded too. */
+/* Cancelled requests leave jobs behind; those are bounded, too. */
 Test(http_file_server, abandoned_jobs_are_bounded)
 {
     struct bench *b = begin();
@@ -263,7 +264,7 @@ Test(http_file_server, chunks_that_begin_and_end_elsewhere)
     end(b);
 }
 
-/* Take up to `n_bytes` and rest, as a paced response does. */
+/* Takes up to `n_bytes`, then rests, as a paced response does. */
 static void turn(struct bench *b, uint32_t n_bytes)
 {
     struct nj_slice s;
@@ -287,7 +288,7 @@ Test(http_file_server, slow_body_holds_little)
     struct bench *b = begin();
     int before = live;
     fetch_big(b);
-    turn(b, 2 * NJ_CHUNK_BYTES + 1000); /* fast: the chunk at hand is a large one */
+    turn(b, 2 * NJ_CHUNK_BYTES + 1000); /* fast: the current chunk is large */
     while (step(b))
         ;
     cr_expect_gt(b->read_bytes, NJ_CHUNK_SMALL_BYTES);
@@ -331,7 +332,7 @@ Test(http_file_server, one_late_turn_makes_no_fast_body)
     step(b);
     for (uint32_t i = 0; i < 100; i++)
         turn_and_read(b, 3000);
-    for (uint32_t i = 0; i < 100; i++) { /* at all places of a chunk */
+    for (uint32_t i = 0; i < 100; i++) { /* at all offsets within a chunk */
         turn_and_read(b, i % 7 == 0 ? 12000 : 3000);
         cr_assert_eq(b->read_bytes, NJ_CHUNK_SMALL_BYTES);
     }
@@ -364,8 +365,7 @@ Test(http_file_server, reads_ahead)
     end(b);
 }
 
-/* Takes `n` pieces. They are here as soon as they are asked for, or when the body waits for them.
- */
+/* Takes `n` chunks, which arrive when requested, or only when the body waits. */
 static void take_pieces(struct bench *b, uint32_t n, bool in_time)
 {
     const struct nj_body_ops *ops = b->body->ops;
@@ -383,7 +383,7 @@ static void take_pieces(struct bench *b, uint32_t n, bool in_time)
     }
 }
 
-/* As many pieces are read before they are asked for as it takes for a body not to wait for them. */
+/* Read-ahead grows until the body does not wait. */
 Test(http_file_server, reads_further_ahead_when_the_disk_is_late)
 {
     struct bench *b = begin();
@@ -469,7 +469,7 @@ Test(http_file_server, close_in_wake)
     end(b);
 }
 
-/* From a port that can take jobs back: those that nobody waits for, and no others. */
+/* With withdraw(): jobs that are no longer needed are withdrawn, and no others. */
 Test(http_file_server, withdrawn_jobs)
 {
     struct bench *b = begin();
@@ -493,7 +493,7 @@ Test(http_file_server, withdrawn_jobs)
     end(b);
 }
 
-/* The port has room for one job and two bodies want one each: both get through. */
+/* The queue holds one job and two bodies need one each: both finish. */
 Test(http_file_server, starved_bodies_take_turns)
 {
     struct bench *b = begin();
@@ -527,7 +527,7 @@ Test(http_file_server, starved_bodies_take_turns)
     end(b);
 }
 
-/* Refused while nothing is out: nobody would wake it, so it must not wait. */
+/* Refused while no job is in flight: nothing would wake the body, so it fails. */
 Test(http_file_server, refused_read_without_hope_breaks)
 {
     struct bench *b = begin();
@@ -537,7 +537,7 @@ Test(http_file_server, refused_read_without_hope_breaks)
     cr_expect_lt(b->body->ops->peek(b->body, 1, &s), 0);
     close_body(b->body);
 
-    /* Hope was there, and went: the last completion breaks it and says so. */
+    /* A job was in flight: its completion fails the body and wakes it. */
     b->room = JOBS;
     fetch_big(b);
     struct nj_site_wait *x = ask(b, "HEAD", "/x");
@@ -570,7 +570,7 @@ Test(http_file_server, chunked_bodies_are_bounded)
     end(b);
 }
 
-/* Files that come and go: the table stays within its bounds and lets go of what is old. */
+/* Many short-lived files: the cache stays within its bounds and drops old entries. */
 Test(http_file_server, table_is_bounded)
 {
     struct bench *b = begin();
@@ -590,7 +590,7 @@ Test(http_file_server, table_is_bounded)
         ask(b, "HEAD", "/hot");
     cr_expect_eq(live, 1, "%d", live);
 
-    /* Large objects are open files: far fewer are kept. */
+    /* Large objects are open files: fewer are cached. */
     for (int i = 0; i < 500; i++) {
         snprintf(path, sizeof path, "/big%d", i);
         ask(b, "HEAD", path);

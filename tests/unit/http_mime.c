@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Media types: our own, and those of a file. */
+/* Media types: built-in, and from a mime.types file. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ Test(http_mime, types)
     expect_type("x.htm/", "application/octet-stream");
 }
 
-/* Rows that the search can't reach would be answered with the default. */
+/* A row that the search cannot reach would get the default type. */
 Test(http_mime, table_is_sorted)
 {
     static const char *const names[] = {
@@ -62,7 +62,7 @@ Test(http_mime, table_is_sorted)
 
 static struct nj_mime_table *read_table(const char *text, uint32_t *line, const char **why)
 {
-    /* Exactly as long as it is, so that a sanitizer sees who reads on. */
+    /* An allocation of the exact size, so that a sanitizer sees reads beyond it. */
     char *copy = malloc(strlen(text) + !*text);
     memcpy(copy, text, strlen(text));
     struct nj_mime_table *t = nj_mime_table_read(copy, strlen(text), line, why);
@@ -116,7 +116,7 @@ Test(http_mime, file)
     nj_mime_table_free(t);
 }
 
-/* A line that grows as much as a line can. */
+/* A line that grows by the maximum. */
 Test(http_mime, short_lines)
 {
     uint32_t line;
@@ -135,15 +135,15 @@ Test(http_mime, faults)
         const char *text, *why;
         uint32_t line;
     } rows[] = {
-        {"html\n", "no media type", 1},
-        {"text/html html\n\n/html x\n", "no media type", 3},
-        {"text/ x", "no media type", 1},
-        {"text/a,b x", "no parameter", 1},
-        {"text/a;\x01 x", "no parameter may have", 1},
-        {"text/html html\ntext/html a/b\n", "no extension may have", 2},
+        {"html\n", "expected a media type", 1},
+        {"text/html html\n\n/html x\n", "expected a media type", 3},
+        {"text/ x", "expected a media type", 1},
+        {"text/a,b x", "expected a parameter", 1},
+        {"text/a;\x01 x", "character in a parameter", 1},
+        {"text/html html\ntext/html a/b\n", "character in an extension", 2},
         {"text/html a\x7f"
          "b\n",
-         "no extension may have", 1},
+         "character in an extension", 1},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         uint32_t line;

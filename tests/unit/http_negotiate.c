@@ -46,7 +46,7 @@ Test(http_negotiate, accept_encoding)
         {"gzip;q=0", ALL, NJ_NO_CODING},
         {"*;q=0.5, br;q=0.4", ALL, NJ_CODING_ZSTD},
         {"br, *;q=0", ALL, NJ_CODING_BR},
-        {"br, *;q=0", GZIP, NJ_NO_CODING}, /* nothing is acceptable: as if not asked */
+        {"br, *;q=0", GZIP, NJ_NO_CODING}, /* nothing is acceptable: as without the field */
         {"identity;q=0", GZIP, NJ_NO_CODING},
         {"identity;q=0, gzip;q=0.3", GZIP, NJ_CODING_GZIP},
         {"*;q=0", ALL, NJ_NO_CODING},
@@ -59,7 +59,7 @@ Test(http_negotiate, accept_encoding)
         {"gzip;q=0, x-gzip;q=1", ALL, NJ_CODING_GZIP},
         /* blanks and empty elements */
         {" , gzip ;q=0.5 ,,\tbr\t;\tq=0.6", ALL, NJ_CODING_BR},
-        /* a weight that is none takes its element with it */
+        /* a malformed weight drops its element */
         {"br;q=2, gzip;q=0.1", ALL, NJ_CODING_GZIP},
         {"br;q=-1, gzip;q=0.1", ALL, NJ_CODING_GZIP},
         {"br;q=1.001, gzip;q=0.1", ALL, NJ_CODING_GZIP},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A site as an origin server: validators, ranges, codings, lists, error pages. */
+/* The file server as an origin server: validators, ranges, codings, listings, error pages. */
 #include "site_rig.h"
 
 #define BR   (1u << NJ_CODING_BR)
@@ -21,7 +21,7 @@ Test(http_origin, validators)
     cr_expect_str_eq(field(b, "etag"), "W/" ETAG_OF_8);
     close_body(b->body);
 
-    /* A change that is still to come is one of now (RFC 9110 8.8.2.1). */
+    /* A modification time in the future is sent as now (RFC 9110 8.8.2.1). */
     b->mtime_ns = 784111778 * NJ_SEC;
     get(b, "/future", NULL);
     cr_expect_str_eq(field(b, "last-modified"), "Sun, 06 Nov 1994 08:49:37 GMT");
@@ -29,7 +29,7 @@ Test(http_origin, validators)
     end(b);
 }
 
-/* 304 and 412, from the table and after a wait, when the request's strings are gone. */
+/* 304 and 412, from the cache and after a wait, when the request's strings are no longer valid. */
 Test(http_origin, conditions)
 {
     static const struct {
@@ -40,7 +40,8 @@ Test(http_origin, conditions)
         {"HEAD", "if-none-match: " ETAG_OF_8, NULL, 304},
         {"GET", "if-none-match: W/" ETAG_OF_8, NULL, 304},
         {"GET", "if-none-match: *", NULL, 304},
-        {"GET", "if-none-match: \"x\"", "if-none-match: " ETAG_OF_8, 304}, /* two lines, one list */
+        {"GET", "if-none-match: \"x\"", "if-none-match: " ETAG_OF_8,
+         304}, /* two lines form one list */
         {"GET", "if-none-match: \"x\"", "if-modified-since: " MODIFIED, 200},
         {"GET", "if-modified-since: " MODIFIED, NULL, 304},
         {"GET", "if-modified-since: " MODIFIED, "if-modified-since: " MODIFIED, 200},
@@ -49,7 +50,7 @@ Test(http_origin, conditions)
         {"HEAD", "if-match: \"x\"", NULL, 412},
         {"GET", "if-unmodified-since: " MODIFIED, NULL, 200},
         {"GET", "if-unmodified-since: Sat, 05 Nov 1994 01:46:39 GMT", NULL, 412},
-        {"GET", "if-match: \"x\"", "range: bytes=0-0", 412}, /* conditions before ranges */
+        {"GET", "if-match: \"x\"", "range: bytes=0-0", 412}, /* preconditions before ranges */
         {"GET", "if-none-match: *", "range: bytes=100-", 304},
         {"POST", "if-none-match: *", NULL, 405},
         {"OPTIONS", "if-match: \"x\"", NULL, 204}, /* RFC 9110 13.2.1 */
@@ -68,7 +69,7 @@ Test(http_origin, conditions)
         step(b);
         cr_expect_eq(b->status, rows[row].status, "%s: %u", rows[row].line, b->status);
         if (b->status == 304) {
-            /* RFC 9110 15.4.5: these, and nothing about the content. */
+            /* RFC 9110 15.4.5: these fields, and none about the content. */
             cr_expect(has(b, "etag") && has(b, "date"));
             cr_expect_not(b->body || has(b, "content-length") || has(b, "content-type") ||
                           has(b, "last-modified"));
@@ -78,7 +79,7 @@ Test(http_origin, conditions)
     }
 }
 
-/* What would not be 200 is not looked at (RFC 9110 13.2.1). */
+/* Preconditions are ignored unless the response would be 200 (RFC 9110 13.2.1). */
 Test(http_origin, conditions_of_what_is_not_there)
 {
     struct bench *b = begin();
@@ -91,7 +92,7 @@ Test(http_origin, conditions_of_what_is_not_there)
     end(b);
 }
 
-/* All that is kept of a request has a bound, and no lines can be joined beyond it. */
+/* The stored bytes of a request are bounded, also for joined lines. */
 Test(http_origin, too_many_conditions)
 {
     static char line[5000] = "if-none-match: ";
@@ -134,7 +135,7 @@ Test(http_origin, codings)
         size_t row = i / 4;
         b->siblings = rows[row].siblings;
         b->prompt = i & 1;
-        if (i & 2) { /* known already, and its sibling not; then both */
+        if (i & 2) { /* the file is cached and its sibling is not; then both */
             get(b, "/x.html", NULL);
             close_body(b->body);
         }
@@ -147,7 +148,7 @@ Test(http_origin, codings)
             cr_expect_str_eq(field(b, "etag"), rows[row].etag);
             cr_expect_str_eq(text_of(b), rows[row].text);
         }
-        /* Conditions and ranges are those of the variant. */
+        /* Preconditions and ranges apply to the coded variant. */
         char line[128];
         snprintf(line, sizeof line, "if-none-match: %s", rows[row].etag);
         get(b, "/x.html", LINES(rows[row].accept, line));
@@ -168,15 +169,15 @@ static uint64_t stamp(struct bench *b, const char *method, const char *path, con
     return b->stamp;
 }
 
-/* Whole objects, from the second time within a second on: other heads have none, or another one.
- * (The rig looks whether all with a stamp are the same.) */
+/* Only whole objects, from the second response within a second, have a stamp; other heads have none
+ * or another one. (The rig checks that heads with equal stamps are equal.) */
 Test(http_origin, stamps)
 {
     static const char gzip[] = "accept-encoding: gzip";
     struct bench *b = begin();
     b->prompt = true;
     b->siblings = GZIP;
-    stamp(b, "GET", "/x.html", NULL); /* and this one was not known yet */
+    stamp(b, "GET", "/x.html", NULL); /* and this one was not cached */
     cr_expect_eq(stamp(b, "GET", "/x.html", NULL), 0);
     uint64_t whole = stamp(b, "GET", "/x.html", NULL);
     cr_expect(whole != 0);
@@ -196,19 +197,19 @@ Test(http_origin, stamps)
     cr_expect(coded != by_name && coded != whole && by_name != whole && other != whole);
     b->now += SEC / 2;
     cr_expect_eq(stamp(b, "GET", "/x.html", NULL), whole);
-    b->now += SEC / 2; /* another date, and the table has forgotten it */
+    b->now += SEC / 2; /* another date, and the entry has expired */
     for (int i = 0; i < 3; i++)
         cr_expect_neq(stamp(b, "GET", "/x.html", NULL), whole);
     b->now += SEC + SEC / 2;
     for (int i = 0; i < 3; i++)
         whole = stamp(b, "GET", "/x.html", NULL);
-    b->now += SEC / 2; /* another date, and the table has not */
+    b->now += SEC / 2; /* another date, and the entry is valid */
     cr_expect_eq(stamp(b, "GET", "/x.html", NULL), 0);
     cr_expect_neq(stamp(b, "GET", "/x.html", NULL), whole);
     end(b);
 }
 
-/* A sibling that is gone, or no file: without it, and the others are not forgotten. */
+/* A sibling that is absent or not a file: continue without it, and still offer the others. */
 Test(http_origin, siblings_that_are_none)
 {
     for (int i = 0; i < 2; i++) {
@@ -217,7 +218,7 @@ Test(http_origin, siblings_that_are_none)
         b->siblings = BR | GZIP;
         get(b, "/dir", NULL);
         close_body(b->body);
-        get(b, "/none-br.html", NULL); /* "none" is what the port does not have */
+        get(b, "/none-br.html", NULL); /* "none" does not exist */
         cr_expect_eq(b->status, 404);
         close_body(b->body);
         b->no_siblings = true;
@@ -253,7 +254,7 @@ Test(http_origin, which_files_have_siblings)
     end(b);
 }
 
-/* The longest name has no room for a suffix. */
+/* The longest name leaves no room for a suffix. */
 Test(http_origin, long_name_has_no_siblings)
 {
     static char path[NJ_PATH_MAX + 1];
@@ -353,7 +354,7 @@ Test(http_origin, no_list_unless_told)
     end(b);
 }
 
-/* Pages of the site go with failures: status, what belongs to it, and no end of it in a circle. */
+/* Error pages: status, required fields, and no endless recursion. */
 Test(http_origin, error_pages)
 {
     static const struct {
@@ -408,7 +409,8 @@ Test(http_origin, error_pages)
     }
 }
 
-/* Cancelled, refused and out of room at each step of a long way: file, sibling, list, page. */
+/* Cancelled, refused and out of memory at each step of a long chain: file, sibling, listing, error
+ * page. */
 Test(http_origin, a_long_way_is_left_anywhere)
 {
     struct nj_site_options options = {

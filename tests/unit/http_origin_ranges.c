@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A site's ranges: one and several, of small files and of those that come in chunks. */
+/* Ranges: one and several, of files in memory and of chunked files. */
 #include "site_rig.h"
 
 Test(http_origin_ranges, one_range)
@@ -42,7 +42,7 @@ Test(http_origin_ranges, one_range)
     ask_with(b, "HEAD", "/a/x.html", LINES("range: bytes=2-4"));
     cr_expect_eq(b->status, 200);
     cr_expect_str_eq(field(b, "content-length"), "8");
-    /* A weak validator does no harm where none is asked for. */
+    /* A weak validator is harmless where none is needed. */
     b->racy = true;
     get(b, "/a/y.html", LINES("range: bytes=2-4"));
     cr_expect_eq(b->status, 206);
@@ -81,7 +81,7 @@ Test(http_origin_ranges, several_ranges)
     end(b);
 }
 
-/* A range of a large object, chunk by chunk: nothing outside of it is read. */
+/* A range of a large object, read in chunks: no chunk outside of it is read. */
 Test(http_origin_ranges, range_of_chunks)
 {
     static const struct {
@@ -129,7 +129,7 @@ Test(http_origin_ranges, range_of_chunks)
     }
 }
 
-/* Several ranges of a large object, taken in odd pieces, with rests; each is where it belongs. */
+/* Several ranges of a large object, read in odd sizes, with rests. */
 Test(http_origin_ranges, parts_of_chunks)
 {
     for (int i = 0; i < 4; i++) {
@@ -159,7 +159,7 @@ Test(http_origin_ranges, parts_of_chunks)
                 cr_assert_eq(b->n_wakes, n_wakes + 1);
                 continue;
             }
-            if (memcmp(last4, "\r\n\r\n", 4) == 0 && part < 3) { /* the next bytes are of a range */
+            if (memcmp(last4, "\r\n\r\n", 4) == 0 && part < 3) { /* the next bytes are in a range */
                 cr_assert_leq(at + (uint64_t)r, lasts[part] - firsts[part] + 1);
                 for (int k = 0; k < r; k++)
                     cr_assert_eq(s.data[k], big_byte(firsts[part] + at + (uint64_t)k));
@@ -187,7 +187,7 @@ Test(http_origin_ranges, parts_of_chunks)
     }
 }
 
-/* The file changes while a range of it is sent: an error, no wrong bytes, in parts, too. */
+/* The file changes while a range is sent: an error and no wrong bytes; also with several ranges. */
 Test(http_origin_ranges, range_of_a_file_that_changes)
 {
     static const char *const ranges[] = {"range: bytes=1000-700000",
@@ -217,7 +217,7 @@ Test(http_origin_ranges, range_of_a_file_that_changes)
     }
 }
 
-/* Close parts after each number of events; run out of them. */
+/* Close a multipart body after each number of events; exhaust the pool of bodies. */
 Test(http_origin_ranges, parts_are_closed_and_bounded)
 {
     for (int n_events = 0; n_events < 20; n_events++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which targets become which file names, and which are refused. */
+/* Request targets and the file names they denote; refused targets. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ Test(http_path, length)
     cr_expect_eq(nj_path_parse((struct nj_str){target, NJ_PATH_MAX}, NJ_STR("index.html"), &p),
                  NJ_PATH_TOO_LONG);
 
-    /* "index.html" and its terminator must fit behind a folder: name and slash, 10 bytes, NUL. */
+    /* "index.html" and its terminator must fit after a folder: name, slash, 10 bytes, NUL. */
     uint32_t n = NJ_PATH_MAX - 11 + 1; /* the leading slash is not part of the name */
     target[n - 1] = '/';
     cr_expect_eq(nj_path_parse((struct nj_str){target, n}, NJ_STR("index.html"), &p), NJ_PATH_OK);

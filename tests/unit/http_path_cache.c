@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Targets that come again are what they were, whatever came between. */
+/* Repeated targets get the same result, whatever other targets came between. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static struct nj_str str(const char *s)
     return (struct nj_str){s, (uint32_t)strlen(s)};
 }
 
-/* As nj_path_parse() has it. Returns whether it was remembered. */
+/* Compares with nj_path_parse(). Returns whether the target was cached. */
 static bool parse(struct nj_str s)
 {
     struct nj_path path;
@@ -58,7 +58,7 @@ Test(http_path_cache, again)
     }
 }
 
-/* What is refused is looked into each time. */
+/* Refused targets are not cached. */
 Test(http_path_cache, refused)
 {
     static const char *const all[] = {"", "a", "*", "/..", "/.x", "/%2f", "/a#", "/\1"};
@@ -67,7 +67,7 @@ Test(http_path_cache, refused)
             cr_expect(!parse(str(all[i])), "%s", all[i]);
 }
 
-/* So are long ones, and short ones with a long name. */
+/* Nor are long targets, and short targets with a long name. */
 Test(http_path_cache, long_ones)
 {
     char s[NJ_PATH_MAX + 2];
@@ -83,7 +83,7 @@ Test(http_path_cache, long_ones)
     }
 }
 
-/* Many that differ anywhere, or in nothing but their lengths, one in the place of another. */
+/* Many targets that differ in any byte or only in length, and evict each other. */
 Test(http_path_cache, many)
 {
     static const char some[] = "/a.%2?";
@@ -101,7 +101,7 @@ Test(http_path_cache, many)
     cr_expect_gt(n_known, 20000u);
 }
 
-/* Those that differ in one octet only, wherever it is, have different places, mostly. */
+/* Targets that differ in one octet usually have different slots. */
 Test(http_path_cache, alike)
 {
     char s[40];
@@ -130,7 +130,7 @@ static void look(struct nj_targets *t, uint32_t i, bool *known)
     *known = out.name.p != t->path.name;
 }
 
-/* Does `b` take the place of `a`? */
+/* True if `b` evicts `a`. */
 static bool share_a_place(struct nj_targets *t, uint32_t a, uint32_t b)
 {
     bool known;
@@ -141,8 +141,8 @@ static bool share_a_place(struct nj_targets *t, uint32_t a, uint32_t b)
     return !known;
 }
 
-/* Targets that have one place with one key are spread with another: who does not know the key can't
- * choose what is forgotten. */
+/* Targets that share a slot with one key are spread with another: without the key a client cannot
+ * choose what is evicted. */
 Test(http_path_cache, the_key_decides_the_place)
 {
     static const struct nj_hash_key other_key = {{9, 2, 3}};

@@ -61,7 +61,7 @@ Test(http_preconditions, etag_of_an_object)
     cr_expect_eq(v.n_etag, 0);
 }
 
-/* The longest there is fits; RFC 9110 8.8.3.3: another coding, another tag. */
+/* The longest tag fits; RFC 9110 8.8.3.3: another coding, another tag. */
 Test(http_preconditions, etag_of_a_coding)
 {
     struct nj_object o = {.mtime_ns = -1, .size_bytes = UINT64_MAX, .is_racy = true};
@@ -117,7 +117,7 @@ Test(http_preconditions, comparison)
     check(rows, NJ_ARRAY_LEN(rows));
 }
 
-/* RFC 9110 13.1.1 and 13.1.2, lists and what is none. */
+/* RFC 9110 13.1.1 and 13.1.2: lists, and malformed ones. */
 Test(http_preconditions, lists)
 {
     static const struct row rows[] = {
@@ -181,7 +181,7 @@ Test(http_preconditions, dates)
 Test(http_preconditions, precedence)
 {
     static const struct row rows[] = {
-        /* 1 before 2: If-Unmodified-Since is not looked at beside If-Match */
+        /* 1 before 2: If-Match disables If-Unmodified-Since */
         {.etag = "\"a\"", .if_match = "\"a\"", .if_unmodified = OLDER, .want = SEND},
         {.etag = "\"a\"", .if_match = "\"b\"", .if_unmodified = NEWER, .want = FAIL},
         /* 1, 2 before 3, 4 */
@@ -191,7 +191,7 @@ Test(http_preconditions, precedence)
         {.etag = "\"a\"", .if_unmodified = OLDER, .if_none_match = "\"a\"", .want = FAIL},
         {.etag = "\"a\"", .if_unmodified = NEWER, .if_none_match = "\"a\"", .want = NOT},
         {.etag = "\"a\"", .if_unmodified = OLDER, .if_modified = NEWER, .want = FAIL},
-        /* 3 before 4: If-Modified-Since is not looked at beside If-None-Match */
+        /* 3 before 4: If-None-Match disables If-Modified-Since */
         {.etag = "\"a\"", .if_none_match = "\"b\"", .if_modified = NEWER, .want = SEND},
         {.etag = "\"a\"", .if_none_match = "\"a\"", .if_modified = OLDER, .want = NOT},
         {.etag = "\"a\"", .if_none_match = "nonsense", .if_modified = NEWER, .want = SEND},
@@ -201,7 +201,7 @@ Test(http_preconditions, precedence)
     check(rows, NJ_ARRAY_LEN(rows));
 }
 
-/* RFC 9110 8.8.2.1: a file from the future was modified now. */
+/* RFC 9110 8.8.2.1: a modification time in the future counts as now. */
 Test(http_preconditions, future)
 {
     struct nj_validators v = validators("\"a\"", true);
@@ -232,7 +232,7 @@ Test(http_preconditions, if_range)
         {"\"a\"", "Sun Nov  6 08:49:37 1994", NOW, false, true},
         {"\"a\"", "Wed, 09 Nov 1994 08:49:37 GMT", NOW, false, false},
         {"\"a\"", OLDER, NOW, false, false},
-        {"\"a\"", NEWER, NOW, false, false},     /* it must match, not be later */
+        {"\"a\"", NEWER, NOW, false, false},     /* it must be equal, not later */
         {"\"a\"", SAME, MODIFIED, false, false}, /* the same second: a weak validator */
         {"\"a\"", SAME, MODIFIED + 1, false, true},
         {"\"a\"", SAME, NOW, true, false},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Range field: RFC 9110 14.1.2 with its examples, and what peers make of it. */
+/* The Range field: RFC 9110 14.1.2 with its examples, and values seen from clients. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static enum nj_ranges_result parse(const char *value, uint64_t size, struct nj_r
     return nj_ranges_parse((struct nj_str){value, (uint32_t)strlen(value)}, size, r);
 }
 
-/* What comes out, as text: "0+500 9500+500", "ignored", "unsatisfiable". */
+/* The result as text: "0+500 9500+500", "ignored", "unsatisfiable". */
 static const char *show(const char *value, uint64_t size)
 {
     static char text[1024];
@@ -49,7 +49,7 @@ Test(http_range, table)
         {"bytes=0-0,-1", 10000, "0+1 9999+1"},
         {"bytes= 0-0, 4500-5499, -1000", 10000, "0+1 4500+1000 9000+1000"},
         {"bytes=500-600,601-999", 10000, "500+101 601+399"},
-        {"bytes=500-700,601-999", 10000, "ignored"}, /* they overlap */
+        {"bytes=500-700,601-999", 10000, "ignored"}, /* overlapping */
         /* the end */
         {"bytes=0-", 10000, "0+10000"},
         {"bytes=0-9999", 10000, "0+10000"},
@@ -64,7 +64,7 @@ Test(http_range, table)
         {"bytes=18446744073709551614-", UINT64_MAX, "18446744073709551614+1"},
         {"bytes=-0", 10000, "unsatisfiable"},
         {"bytes=0-0", 0, "unsatisfiable"},
-        {"bytes=-1", 0, "ignored"}, /* the whole of nothing */
+        {"bytes=-1", 0, "ignored"}, /* all of an empty file */
         {"bytes=-0", 0, "unsatisfiable"},
         {"bytes=0-0,20000-", 10000, "0+1"},
         {"bytes=20000-,30000-", 10000, "unsatisfiable"},
@@ -92,7 +92,7 @@ Test(http_range, table)
         {"bytes=0-1, bytes=3-4", 10000, "ignored"},
         {"lines=0-1", 10000, "ignored"},
         {"items=0-1,3-4", 10000, "ignored"},
-        /* greed: CVE-2011-3192 */
+        /* many ranges: CVE-2011-3192 */
         {"bytes=0-,0-", 10000, "ignored"},
         {"bytes=0-,5-0,5-1,5-2", 10000, "ignored"},
         {"bytes=0-99,99-100", 10000, "ignored"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which route a request finds, and which tables are refused. */
+/* Finding the route of a request, and tables that are refused. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ Test(http_route_table, who_answers)
 {
     static const struct {
         const char *method, *path;
-        int index; /* -1: none; -2: not with this method */
+        int index; /* -1: no route; -2: not with this method */
         const char *allow;
     } rows[] = {
         {"GET", "/a", 0, NULL},
@@ -96,7 +96,7 @@ Test(http_route_table, without_routes)
     nj_routes_free(r);
 }
 
-/* 256 of them, exact and prefixes, against the plain search. */
+/* 256 routes, exact and prefixes, compared with a linear search. */
 Test(http_route_table, many)
 {
     static char path[NJ_ROUTES_MAX][32];
@@ -109,7 +109,7 @@ Test(http_route_table, many)
     }
     list[NJ_ROUTES_MAX] = (struct nj_route)ROUTE("GET", "/one/too/many");
     cr_expect_null(nj_routes_new(list, NJ_ROUTES_MAX + 1, why, sizeof why));
-    cr_expect_str_eq(why, "257 routes: at most 256 are possible");
+    cr_expect_str_eq(why, "257 routes: at most 256 are allowed");
     struct nj_routes *r = nj_routes_new(list, NJ_ROUTES_MAX, why, sizeof why);
     cr_assert(r, "%s", why);
     for (uint32_t i = 0; i < NJ_ROUTES_MAX; i++) {
@@ -128,7 +128,7 @@ Test(http_route_table, refused)
         struct nj_route route;
         const char *why;
     } rows[] = {
-        {{.path = NULL, .handle = handle}, "it has no path"},
+        {{.path = NULL, .handle = handle}, "path is missing"},
         {ROUTE("GET", ""), "expected a path"},
         {ROUTE("GET", "a"), "expected a path"},
         {ROUTE("GET", "/a?b"), "expected a path"},
@@ -147,8 +147,8 @@ Test(http_route_table, refused)
         {ROUTE("get", "/a"), "expected a method"},
         {ROUTE("G T", "/a"), "expected a method"},
         {ROUTE("ABCDEFGHIJKLMNOPQ", "/a"), "expected a method"},
-        {{.method = "GET", .path = "/a"}, "no handler"},
-        {{.path = "/a", .handle = handle, .type = NJ_N_TASK_TYPES}, "no task type"},
+        {{.method = "GET", .path = "/a"}, "handler is missing"},
+        {{.path = "/a", .handle = handle, .type = NJ_N_TASK_TYPES}, "unknown task type"},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         char why[200] = "";
@@ -167,7 +167,7 @@ Test(http_route_table, refused)
     cr_expect_null(nj_routes_new(any, 2, why, sizeof why));
 }
 
-/* A request without a path is no route's, whatever its method. */
+/* A request without a path matches no route, whatever its method. */
 Test(http_route_table, no_path)
 {
     static const struct nj_route all[] = {ROUTE(NULL, "/*"), ROUTE("CONNECT", "/"),
@@ -182,7 +182,7 @@ Test(http_route_table, no_path)
     nj_routes_free(r);
 }
 
-/* A '*' that is escaped is one, and no prefix. */
+/* An encoded '*' is a literal, not a prefix. */
 Test(http_route_table, an_escaped_star)
 {
     static const struct nj_route all[] = {ROUTE("GET", "/a/%2a"), ROUTE("GET", "/a/*")};

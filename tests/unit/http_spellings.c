@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each spelling of a path is of the class, gets the route and names the file of its plain form, or
- * it is refused: with 400, or with 414 if it is too long. Random tables of routes and classes,
- * random paths, random spellings of these, each compared with its plain form and with a model.
+ * Every spelling of a path gets the class, route and file of its plain form, or is refused: with
+ * 400, or with 414 if it is too long. Random tables of routes and classes, random paths and random
+ * spellings are compared with their plain form and with a model.
  *
  * A seed is one table. NJ_SEED=n runs this table only.
  */
@@ -46,7 +46,7 @@ static const char *pick(struct walk *w, const char *const *from, uint32_t n)
     return from[below(w, n)];
 }
 
-/* What decoding twice, or not at all, would make something else of, among them. */
+/* Includes segments that double decoding, or no decoding, would change. */
 static void any_segment(struct walk *w, char out[SEGMENT])
 {
     static const char *const special[] = {
@@ -67,7 +67,7 @@ static void any_segment(struct walk *w, char out[SEGMENT])
     } while (strcmp(out, ".") == 0 || strcmp(out, "..") == 0);
 }
 
-/* Up to `n_max` segments, with or without a slash at the end. */
+/* Makes up to `n_max` segments, with or without a trailing slash. */
 static void any_path(struct walk *w, uint32_t n_max, struct bytes *out)
 {
     set(out, "/", 1);
@@ -116,7 +116,7 @@ static void any_route(struct walk *w)
     r->is_prefix = one_in(w, 2);
     if (r->is_prefix && !ends_in_slash(&path))
         put_byte(&path, '/');
-    if (r->is_prefix && path.n == 1 && !one_in(w, 8)) /* else it often takes all */
+    if (r->is_prefix && path.n == 1 && !one_in(w, 8)) /* else it often matches everything */
         return;
     r->method = pick(w, methods, NJ_ARRAY_LEN(methods));
     pattern.n = 0;
@@ -135,7 +135,7 @@ static void any_route(struct walk *w)
     t->n_routes += is_new(t, r);
 }
 
-/* It is how some path begins, or all of it. */
+/* Makes a prefix of some path, or a whole path. */
 static void any_rule(struct walk *w)
 {
     static struct bytes path;
@@ -167,13 +167,13 @@ enum trick { NONE, SLASH, BROKEN, BACKSLASH, CONTROL, FRAGMENT, RELATIVE, N_TRIC
 
 struct spelling {
     enum trick trick;
-    uint32_t at;         /* before which byte of the path it is */
+    uint32_t at;         /* offset in the path */
     bool dots;           /* has "." and ".." segments, at least before slash number dots_at */
     uint32_t dots_at;    /* counted from 0 */
     bool doubles;        /* has "//" */
     bool stretched;      /* has very many of them */
     uint32_t escapes;    /* 0: as few as possible; 1: all; n: one in n */
-    bool query, control; /* control: there is one in the query */
+    bool query, control; /* control: the query has one */
 };
 
 static void put_raw_or_escape(struct walk *w, char c, struct bytes *out)
@@ -226,8 +226,8 @@ static void put_dots(struct walk *w, uint32_t n, struct bytes *out)
         put_raw_or_escape(w, '.', out);
 }
 
-/* Behind a slash: segments that RFC 3986 5.2.4 removes, and the slash behind them. The last may
- * stand without it where the path ends. */
+/* After a slash: segments that RFC 3986 5.2.4 removes, with their slash. The last may have none
+ * where the path ends. */
 static void put_dot_segments(struct walk *w, bool first, bool last, struct bytes *out)
 {
     uint32_t kind = below(w, first ? 3 : 2);
@@ -263,7 +263,7 @@ static void put_query(struct walk *w, const struct spelling *s, struct bytes *ou
     uint32_t n = below(w, 6);
 
     put_byte(out, '?');
-    if (one_in(w, 200)) /* of a target that is as long as it may be, and longer */
+    if (one_in(w, 200)) /* of a target of maximum length, and longer */
         n = NJ_PATH_MAX - 8 + below(w, 16);
     for (uint32_t i = 0; i < n && out->n < NJ_PATH_MAX + 8; i++)
         put_text(pick(w, some, NJ_ARRAY_LEN(some)), out);
@@ -271,7 +271,7 @@ static void put_query(struct walk *w, const struct spelling *s, struct bytes *ou
         put_byte(out, one_in(w, 8) ? '\x7f' : (char)below(w, ' '));
 }
 
-/* Slashes behind the first one, so that the path is about as long as it may be. */
+/* Adds slashes after the first, until the path has about the maximum length. */
 static void stretch(struct walk *w, struct bytes *out)
 {
     uint32_t n = NJ_PATH_MAX - 4 + below(w, 8);
@@ -284,7 +284,7 @@ static void stretch(struct walk *w, struct bytes *out)
     out->n += n;
 }
 
-/* w->target is one of w->path. */
+/* w->target is a spelling of w->path. */
 static void spell(struct walk *w, const struct spelling *s)
 {
     const struct bytes *path = &w->path;
@@ -374,7 +374,7 @@ static void check(struct walk *w, const char *method, const char *what, const st
               shown(&want->file), (unsigned long)want->length);
 }
 
-/* The server does with w->target what the model says. */
+/* The server treats w->target as the model does. */
 static void ask(struct walk *w, const char *method, struct seen *seen)
 {
     mean(&w->table, w->target.p, w->target.n, &w->meaning);
@@ -389,7 +389,7 @@ static void ask(struct walk *w, const char *method, struct seen *seen)
               (unsigned long)w->seed, shown(&w->target));
 }
 
-/* The model finds in a spelling what was put there. */
+/* The model finds the features that were put into a spelling. */
 static void check_model(struct walk *w, const struct spelling *s)
 {
     const struct meaning *m = &w->meaning;
@@ -410,7 +410,7 @@ static void any_spellings(struct walk *w)
     const char *method = pick(w, methods, NJ_ARRAY_LEN(methods));
 
     any_path(w, 4, &w->path);
-    if (one_in(w, 200)) /* about as long as it may be, with an index behind it or without */
+    if (one_in(w, 200)) /* about the maximum length, with or without an index file's name */
         for (uint32_t n = NJ_PATH_MAX - 16 + below(w, 20); w->path.n < n;)
             put_byte(&w->path, w->path.n == n - 1 && one_in(w, 2) ? '/' : 'a');
     spell(w, &(struct spelling){.trick = NONE});
@@ -428,7 +428,7 @@ static void any_spellings(struct walk *w)
             w->n_same++;
             check(w, method, "its plain form", &w->seen, &w->plain);
         }
-        if (one_in(w, 16)) /* it may be remembered */
+        if (one_in(w, 16)) /* may be cached */
             ask(w, method, &w->seen);
     }
 }

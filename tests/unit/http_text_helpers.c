@@ -269,7 +269,7 @@ Test(http_text_helpers, any)
     for (uint32_t i = 0; i < 40000; i++) {
         uint8_t bytes[TEXT_MODEL_MAX];
         size_t n = any_bytes(&r, bytes);
-        uint8_t *exact = malloc(n > 0 ? n : 1); /* AddressSanitizer sees a read behind it */
+        uint8_t *exact = malloc(n > 0 ? n : 1); /* AddressSanitizer detects a read beyond it */
         memcpy(exact, bytes, n);
         const char *bad = text_check(exact, n);
         cr_assert_null(bad, "NJ_SEED=%llu, text %u '" NJ_VIEW_FMT "': %s", (unsigned long long)seed,
@@ -295,7 +295,7 @@ static size_t encoded(struct nj_prng *r, const uint8_t *from, size_t n, char *ou
     return n_out;
 }
 
-/* What a client encodes comes out, in order, and the first of a name is found. */
+/* What a client encodes is decoded, in order, and the first of equal names is found. */
 Test(http_text_helpers, round_trip)
 {
     enum { PAIRS = 6, BYTES = 12 };

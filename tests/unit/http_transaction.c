@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is remembered of a request, and told when it is over. */
+/* Access-log records and limits of transactions. */
 #include <criterion/criterion.h>
 
 #include "http/transaction.h"
@@ -7,7 +7,7 @@
 
 #define LINES 64
 
-/* An access log of some lines. */
+/* An access log with a few lines. */
 static struct {
     struct nj_access open[LINES], line[LINES];
     bool used[LINES];
@@ -112,7 +112,7 @@ Test(http_transaction, a_line)
     finish(h);
 }
 
-/* Large files are streamed to as many requests as there are, however few connections bring them. */
+/* Large files are streamed to as many requests as allowed, on however few connections. */
 Test(http_transaction, many_downloads_of_few_connections)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -131,7 +131,7 @@ Test(http_transaction, many_downloads_of_few_connections)
     hr_free(h);
 }
 
-/* Nor is it forgotten what did not come. */
+/* An absent file is cached, too. */
 Test(http_transaction, files_that_do_not_come)
 {
     struct hr *h = start(LINES);
@@ -141,7 +141,7 @@ Test(http_transaction, files_that_do_not_come)
     while (h->r->n_jobs == 0 || h->r->job[0]->op != NJ_FILE_READ)
         hr_step(h);
     h->r->files_slow = true;
-    hr_run(h, 2 * NJ_SEC); /* its name has to be looked at again */
+    hr_run(h, 2 * NJ_SEC); /* its cache entry has expired */
     hr_get(c, "/big");
     hr_run(h, 70 * NJ_SEC);
     cr_assert_eq(book.n_lines, 2);
@@ -150,7 +150,7 @@ Test(http_transaction, files_that_do_not_come)
     finish(h);
 }
 
-/* Nobody reads it, and it is too large all the same. */
+/* The body is not read, and is refused as too large anyway. */
 Test(http_transaction, too_large_for_a_file)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -166,7 +166,7 @@ Test(http_transaction, too_large_for_a_file)
     hr_free(h);
 }
 
-/* From the head of the request to the first byte, and to the last. */
+/* From the request head to the first byte, and to the last. */
 Test(http_transaction, times)
 {
     struct hr *h = start(LINES);
@@ -194,7 +194,7 @@ Test(http_transaction, times)
     finish(h);
 }
 
-/* Those that were reset by the peer, or whose connection went, are told of as what they are. */
+/* Requests that were reset by the client, or whose connection closed, are logged as such. */
 Test(http_transaction, what_was_broken_off)
 {
     struct hr *h = start(LINES);
@@ -216,7 +216,7 @@ Test(http_transaction, what_was_broken_off)
     finish(h);
 }
 
-/* Without a record to fill in, a request is served all the same. */
+/* A request is served even if no log record is free. */
 Test(http_transaction, log_is_full)
 {
     struct hr *h = start(0);
@@ -229,7 +229,7 @@ Test(http_transaction, log_is_full)
     finish(h);
 }
 
-/* What does not fit is cut, and shown so. */
+/* Strings that do not fit are cut, and marked. */
 Test(http_transaction, long_paths_are_cut)
 {
     struct hr *h = start(LINES);
@@ -249,7 +249,7 @@ Test(http_transaction, long_paths_are_cut)
     finish(h);
 }
 
-/* The bound: who comes beyond it is told to come again, and nothing is kept but the line. */
+/* The limit: a request beyond it gets 503, and nothing is stored but its log line. */
 Test(http_transaction, records_run_out)
 {
     struct hr *h = start(LINES);
@@ -295,8 +295,8 @@ static bool text_is(const struct nj_access *a, uint32_t at, uint32_t n, const ch
     return n == strlen(want) && memcmp(a->text + at, want, n) == 0;
 }
 
-/* Refused for its head alone: with the fields that each response has (RFC 9110 6.6.1, 8.6), and
- * told of with what is known. */
+/* Refused for its head alone: has the fields of every response (RFC 9110 6.6.1, 8.6), and is logged
+ * as far as it is known. */
 static void check_refused(const struct hr_client *c, int32_t id, int status)
 {
     const struct hr_reply *r = &c->reply[id / 2];
@@ -316,7 +316,7 @@ static void check_refused(const struct hr_client *c, int32_t id, int status)
     cr_expect(text_is(a, a->n_method, a->n_path, "/words?x"));
 }
 
-/* RFC 9113 8.3.1: who is asked, and for what, must be clear. */
+/* RFC 9113 8.3.1: authority and target must be unambiguous. */
 Test(http_transaction, heads_that_contradict_themselves)
 {
     static const char *const rows[][3] = {/* :scheme, :authority, host */
@@ -339,7 +339,7 @@ Test(http_transaction, heads_that_contradict_themselves)
     finish(h);
 }
 
-/* A head that is too large is told of as far as it was read. */
+/* An oversized head is logged as far as it was read. */
 Test(http_transaction, heads_that_are_too_large)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers of routes in a whole shard, asked by real HTTP/2 clients: what they see, what they say,
- * and where they run. */
+/* Route handlers in a complete shard, with real HTTP/2 clients: their input, output and context. */
 #include <criterion/criterion.h>
 
 #include <nightjar/handler.h>
 
 #include "support/handlers_rig.h"
 
-/* Words for what a handler does, by the end of its path. */
+/* Handler behaviours, named by the end of the path. */
 static bool path_is(const struct nj_request *req, const char *path)
 {
     struct nj_view v = nj_request_path(req);
@@ -111,7 +110,7 @@ Test(shard_handler_tasks, a_blocking_one_sleeps_and_others_do_not)
     hr_free(h);
 }
 
-/* Routes come before the site; other methods of a known path are told which there are. */
+/* Routes precede the file server; 405 lists the allowed methods of a path. */
 Test(shard_handler_tasks, beside_the_site)
 {
     struct hr *h = hr_start(hr_new(few, 3));
@@ -317,7 +316,7 @@ Test(shard_handler_tasks, must_not_block)
         cr_expect_eq(refused[i], NJ_ERR_WOULD_BLOCK, "call %d: %d", i, refused[i]);
     cr_expect(a->status == 200 && a->n_got == 1 && rig_byte(0) == a->body[0]);
     nj_shard_publish(h->r->s);
-    nj_shard_publish(h->r->s); /* nothing counts twice */
+    nj_shard_publish(h->r->s); /* nothing is counted twice */
     cr_expect_eq(rig_count(h->r, NJ_C_handler_would_block), 4);
     cr_expect_eq(hr_class(h, 0)->n_would_block, 4);
     struct hr_reply *free_one = hr_reply_of(c, hr_get(c, "/either"));
@@ -336,7 +335,7 @@ Test(shard_handler_tasks, must_not_block)
 
 /* ---- callbacks ---- */
 
-/* Echo without a stack: what was read and found no room yet waits in here. */
+/* Echo without a stack: bytes that were read but not yet written are stored here. */
 static struct echo {
     uint8_t held[4096];
     uint32_t n_held, at;
@@ -446,7 +445,7 @@ Test(shard_handler_tasks, callbacks_time_and_the_end)
     hr_settle(h);
     cr_expect_eq(echoed.gone, 1);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
-    hr_get(c, "/ticks"); /* and the shard ends with a timer armed */
+    hr_get(c, "/ticks"); /* the shard ends with an armed timer */
     hr_settle(h);
     hr_free(h);
 }
@@ -481,7 +480,8 @@ static const struct nj_route errands[] = {
     {.path = "/hello", .type = NJ_NON_BLOCKING, .handle = hello},
 };
 
-/* EWYK 5.59: the whole request goes, the whole response comes; in between the lcore goes on. */
+/* EWYK 5.59: the complete request goes to a worker, the complete response comes back; meanwhile the
+ * lcore continues. */
 Test(shard_handler_tasks, workers)
 {
     struct hr *h = hr_start(hr_new(errands, 3));
@@ -522,7 +522,7 @@ Test(shard_handler_tasks, workers_are_full_or_late)
         id[i] = hr_get(c, "/errand");
     id[4] = hr_ask(c, "POST", "/errand", 10, 0, NULL, NULL);
     hr_settle(h);
-    hr_send_more(c, id[4], 10); /* and only now it is to go */
+    hr_send_more(c, id[4], 10); /* only now it may be sent */
     hr_settle(h);
     for (int i = 3; i < 5; i++)
         cr_expect(hr_reply_of(c, id[i])->status == 503 &&
@@ -535,10 +535,10 @@ Test(shard_handler_tasks, workers_are_full_or_late)
     hr_settle(h);
     cr_expect_eq(a->status, 200);
     cr_expect_eq(nj_exchanges_away(h->r->s->handlers.exchanges), 3);
-    hr_reset(c, id[0]); /* its stream dies meanwhile */
+    hr_reset(c, id[0]); /* its stream closes meanwhile */
     hr_settle(h);
     cr_expect_eq(nj_exchanges_away(h->r->s->handlers.exchanges), 3);
-    hr_run(h, 100 * NJ_SEC); /* workers that are slow are not the peer's fault */
+    hr_run(h, 100 * NJ_SEC); /* slow workers do not count against the client */
     cr_expect(!c->p->got_rst);
     h->workers_slow = false;
     hr_settle(h);
@@ -546,14 +546,14 @@ Test(shard_handler_tasks, workers_are_full_or_late)
     cr_expect(hr_reply_of(c, id[1])->status == 200 && hr_reply_of(c, id[2])->status == 200);
     cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 3);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
-    h->workers_slow = true; /* the shard ends with one away */
+    h->workers_slow = true; /* the shard ends with one exchange on a worker */
     hr_get(c, "/errand");
     hr_get(c, "/errand");
     hr_settle(h);
     hr_free(h);
 }
 
-/* On its way to a worker, waiting for the rest of its body, a request may end as anywhere else. */
+/* A request that waits for its body before it goes to a worker may end at any time. */
 Test(shard_handler_tasks, over_before_it_went)
 {
     struct hr *h = hr_start(hr_new(errands, 3));

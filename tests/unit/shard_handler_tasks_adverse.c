@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers that do not look at what they are told, and peers who know. */
+/* Handlers that ignore errors, and clients that exploit them. */
 #include <criterion/criterion.h>
 
 #include <nightjar/handler.h>
@@ -49,7 +49,7 @@ Test(shard_handler_tasks_adverse, head_of_a_body_without_end)
 static nj_ns hold_ns;
 static unsigned n_heavy, n_pieces;
 
-/* As many handlers do it looks at no more than whether writing worked. */
+/* Like many handlers it only checks whether a write succeeded. */
 static void heavy(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     n_heavy++;
@@ -72,7 +72,7 @@ static const struct nj_route heavies[] = {
     {.path = "/too-much", .type = NJ_OS_BLOCKING, .handle = heavy},
 };
 
-/* What a worker did not take must not be missing in the middle of a 200. */
+/* Bytes that a worker refused must not be missing in the middle of a 200. */
 Test(shard_handler_tasks_adverse, more_than_a_worker_takes)
 {
     struct hr *h = hr_start(hr_new(heavies, 3));
@@ -85,7 +85,7 @@ Test(shard_handler_tasks_adverse, more_than_a_worker_takes)
     hr_settle(h);
     cr_expect(os->error == NGHTTP2_INTERNAL_ERROR && !os->ended, "%d", os->status);
 
-    n_pieces = 1; /* a route that said little so far */
+    n_pieces = 1; /* a route with short responses so far */
     for (int i = 0; i < 20 && class_of->type == NJ_BLOCKING; i++) {
         struct hr_reply *a = hr_reply_of(c, hr_get(c, "/heavy"));
         hr_settle(h);
@@ -106,7 +106,7 @@ Test(shard_handler_tasks_adverse, more_than_a_worker_takes)
     hr_free(h);
 }
 
-/* Requests that never reach a worker do not make their route look quick. */
+/* Requests that never reach a worker do not affect their route's expected response length. */
 Test(shard_handler_tasks_adverse, peers_do_not_move_routes)
 {
     struct hr *h = hr_start(hr_new(heavies, 3));
@@ -150,7 +150,8 @@ static const struct nj_route keeps[] = {
     {.path = "/keep", .type = NJ_NON_BLOCKING, .handle = keep},
 };
 
-/* Nothing is sent to who has asked for what never comes, and so nobody would ever see him go. */
+/* No bytes are sent to a client whose response never comes, so its disappearance would go
+ * unnoticed. */
 Test(shard_handler_tasks_adverse, who_has_left_is_asked)
 {
     struct hr *h = hr_start(hr_new(keeps, 1));
@@ -160,7 +161,7 @@ Test(shard_handler_tasks_adverse, who_has_left_is_asked)
     hr_get(c, "/keep");
     hr_settle(h);
     rig_fin(h->r, c->p);
-    uint32_t seq = c->p->snd_nxt; /* nghttp2 will answer, which nobody may after a FIN */
+    uint32_t seq = c->p->snd_nxt; /* nghttp2 would answer, which is not allowed after a FIN */
     rig_fin(h->r, none->p);
     hr_settle(h);
     cr_expect_eq(c->n_asked, 1);
@@ -193,7 +194,7 @@ static const struct nj_route contentless[] = {
     {.path = "/304", .type = NJ_NON_BLOCKING, .handle = without_content, .arg = "304"},
 };
 
-/* RFC 9110 8.6: a 304 may say how long the 200 would be, and a 204 must not say anything. */
+/* RFC 9110 8.6: a 304 may have the content-length of the 200, a 204 must have none. */
 Test(shard_handler_tasks_adverse, no_content)
 {
     struct hr *h = hr_start(hr_new(contentless, 2));
@@ -248,8 +249,8 @@ static void uploads(struct hr *h, struct hr_client *c, const char *who)
                   a[i]->error);
 }
 
-/* Handlers of a few connections do not read what comes. They hold what they may, and others' bodies
- * come in, also on their own connections. */
+/* Handlers of a few connections do not read their bodies. They hold at most their share, and other
+ * bodies arrive, also on their own connections. */
 Test(shard_handler_tasks_adverse, bodies_are_held)
 {
     enum { HOARDERS = 6, STREAMS = 16 };
@@ -294,7 +295,7 @@ static void deaf(struct nj_request *req, struct nj_response *resp, void *arg)
     }
 }
 
-/* The same, and it waits for nothing once the buffer is full. */
+/* The same, without waiting once the buffer is full. */
 static void stubborn(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     while (!stop && n_heard < 1000000) {
@@ -303,7 +304,7 @@ static void stubborn(struct nj_request *req, struct nj_response *resp, void *arg
     }
 }
 
-/* The same where a body is to come. */
+/* The same while a body is expected. */
 static void hopeful(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     char buf[100];
@@ -321,7 +322,7 @@ static const struct nj_route deaf_ones[] = {
     {.path = "/keep", .type = NJ_NON_BLOCKING, .handle = keep},
 };
 
-/* It is told that its stream is gone, and goes on: not in place of all others. */
+/* Its stream is cancelled and it continues: it must not starve others. */
 static void is_deaf(const char *path)
 {
     static const struct hr_options narrow = {.no_auto = true};
@@ -352,9 +353,9 @@ Test(shard_handler_tasks_adverse, deaf_to_the_end_of_its_stream)
     is_deaf("/hopeful");
 }
 
-static struct nj_handlers left; /* for who looks for what nobody refers to */
+static struct nj_handlers left; /* for leak checkers */
 
-/* The end of the server does not wait for them for ever: their stacks stay where they are. */
+/* Shutdown does not wait for them for ever: their stacks are left. */
 Test(shard_handler_tasks_adverse, deaf_to_the_end_of_the_server)
 {
     struct hr *h = hr_start(hr_new(deaf_ones, NJ_ARRAY_LEN(deaf_ones)));
@@ -377,7 +378,7 @@ Test(shard_handler_tasks_adverse, deaf_to_the_end_of_the_server)
     hr_free(h);
 }
 
-/* Who only needs some more calls to come to his end has them. */
+/* A handler that ends after a few more calls gets them. */
 Test(shard_handler_tasks_adverse, slow_to_leave)
 {
     struct hr *h = hr_start(hr_new(deaf_ones, NJ_ARRAY_LEN(deaf_ones)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When callbacks of a deferred response are called, how often, and when not. */
+/* When and how often callbacks of a deferred response are called. */
 #include <criterion/criterion.h>
 
 #include "support/handlers_rig.h"
@@ -22,7 +22,7 @@ static void register_late(struct nj_request *req, struct nj_response *resp, void
     nj_response_on_writable(resp, end, NULL);
 }
 
-/* The room comes back while nobody has asked to be told. */
+/* Room becomes free while no callback is registered. */
 static void late(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_defer(resp);
@@ -36,7 +36,7 @@ static void writable_again(struct nj_request *req, struct nj_response *resp, voi
     nj_response_on_writable(resp, writable_again, NULL);
 }
 
-/* Asks to be called again and again, and writes nothing. */
+/* Registers the callback repeatedly and writes nothing. */
 static void idle(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_defer(resp);
@@ -129,7 +129,7 @@ Test(shard_handler_tasks_callbacks, once_for_each_lack_of_room)
     hr_free(h);
 }
 
-/* The whole body is there when it is asked for. Another function is told of it anew. */
+/* The body is complete when the callback is registered. Another function is notified, too. */
 Test(shard_handler_tasks_callbacks, once_for_what_came)
 {
     struct hr *h = start();
@@ -145,7 +145,7 @@ Test(shard_handler_tasks_callbacks, once_for_what_came)
     hr_free(h);
 }
 
-/* Room and the timer are due at once, and the callback for the room comes first. */
+/* Room and timer are due at once; the callback for room runs first. */
 static void expect_no_timer(void)
 {
     struct hr *h = start();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers that end their response early, too often, or where it cannot be ended. */
+/* Handlers that end their response early, repeatedly, or where it cannot end. */
 #include <criterion/criterion.h>
 
 #include "support/handlers_rig.h"
@@ -59,7 +59,7 @@ static void defer_and_end(struct nj_request *req, struct nj_response *resp, void
     nj_response_end(resp);
 }
 
-/* The body of its request is too long, and it does not want it. */
+/* The request body is too large and the handler does not read it. */
 static void file_instead(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     uint8_t b[512];
@@ -79,7 +79,7 @@ static void defer_late(struct nj_request *req, struct nj_response *resp, void *a
     nj_response_on_timer(resp, NJ_MS, end_then_timer, NULL);
 }
 
-/* Whole pieces, each larger than half of the response's buffer. */
+/* Pieces, each larger than half of the response buffer. */
 static void write_big(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     static int n_left;
@@ -120,7 +120,7 @@ static struct hr *start(void)
     return hr_start(hr_new(routes, NJ_ARRAY_LEN(routes)));
 }
 
-/* A timer that is set after the end is not: there is nothing left that it could call. */
+/* A timer set after the end is ignored: no callback can follow. */
 Test(shard_handler_tasks_ends, timer_after_the_end)
 {
     struct hr *h = start();
@@ -137,7 +137,7 @@ Test(shard_handler_tasks_ends, timer_after_the_end)
     hr_free(h);
 }
 
-/* The response leaves at its end, not when the handler returns. */
+/* The response is sent when it ends, not when the handler returns. */
 Test(shard_handler_tasks_ends, before_the_handler_returns)
 {
     struct hr *h = start();
@@ -150,7 +150,7 @@ Test(shard_handler_tasks_ends, before_the_handler_returns)
     hr_free(h);
 }
 
-/* Bytes by reference are the last of the body, so its length is known before the response ends. */
+/* A buffer by reference ends the body, so its length is known before the response ends. */
 Test(shard_handler_tasks_ends, length_of_what_is_sent)
 {
     struct hr *h = start();
@@ -163,7 +163,7 @@ Test(shard_handler_tasks_ends, length_of_what_is_sent)
     hr_free(h);
 }
 
-/* On a worker nobody would call a handler back: its response is broken off, not cut short. */
+/* On a worker no callback can run: the response is reset, not truncated. */
 Test(shard_handler_tasks_ends, deferred_on_a_worker)
 {
     struct hr *h = start();
@@ -210,7 +210,7 @@ Test(shard_handler_tasks_ends, file_instead_of_a_long_body)
     hr_free(h);
 }
 
-/* A write that found no room for the whole is told when there is. */
+/* A write that did not fit is notified when it does. */
 Test(shard_handler_tasks_ends, room_for_a_whole_write)
 {
     struct hr *h = start();

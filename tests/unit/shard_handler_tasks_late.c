@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What handlers wish for comes late, or cannot be had: classes that are full while the response has
- * begun, rates before classes, files beside fields and bodies that do not fit them. */
+/* Class, rate and file set too late or unavailable: full classes after the response has begun,
+ * rates before classes, files with fields, and bodies that contradict them. */
 #include <criterion/criterion.h>
 
 #include "h2/h2_internal.h"
@@ -26,7 +26,7 @@ static void gone(struct nj_request *req, struct nj_response *resp, void *arg)
     n_gone++;
 }
 
-/* It has the one place of its class until the peer has taken it. */
+/* It occupies the only place of its class until the client has read it. */
 static void occupy(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_class(resp, HR_CLASS);
@@ -152,7 +152,7 @@ static struct hr *start(void)
     return h;
 }
 
-/* Its one place is taken. */
+/* The only place is taken. */
 static struct hr *start_full(struct hr_client **c)
 {
     struct hr *h = start();
@@ -208,7 +208,7 @@ Test(shard_handler_tasks_late, class_that_is_full_before_write)
     hr_free(h);
 }
 
-/* The client has the one place of the class already: with this request. */
+/* The client already occupies the only place of the class: with this request. */
 Test(shard_handler_tasks_late, class_that_it_is_of)
 {
     struct hr *h = start();
@@ -283,7 +283,7 @@ Test(shard_handler_tasks_late, length_of_a_file)
     hr_free(h);
 }
 
-/* More of the request's body than its route takes comes while the file is opened, and sent. */
+/* More of the request body arrives than the route accepts, while the file is opened and sent. */
 Test(shard_handler_tasks_late, too_long_a_body_beside_a_file)
 {
     struct hr *h = hr_start(start());
@@ -307,8 +307,8 @@ Test(shard_handler_tasks_late, too_long_a_body_beside_a_file)
     hr_free(h);
 }
 
-/* A request is reset since its connection has as many handlers as it may have, and the RST_STREAM
- * waits behind more than the send queue takes for a peer that takes little. */
+/* A request is reset because its connection has the maximum of handlers; the RST_STREAM is queued
+ * behind more than the send queue holds, for a slow client. */
 Test(shard_handler_tasks_late, a_reset_that_cannot_leave)
 {
     struct hr *h = start();
@@ -355,7 +355,7 @@ Test(shard_handler_tasks_late, a_reset_that_cannot_leave)
     hr_free(h);
 }
 
-/* Its class is another one while it waits, and refuses it then. */
+/* Its class changes while it waits, and then refuses it. */
 Test(shard_handler_tasks_late, class_while_it_waits)
 {
     struct hr_client *c;
@@ -368,7 +368,7 @@ Test(shard_handler_tasks_late, class_while_it_waits)
     hr_free(h);
 }
 
-/* A class that is closed refuses responses of handlers, too. */
+/* A closed class refuses handlers' responses, too. */
 Test(shard_handler_tasks_late, class_that_is_closed)
 {
     struct hr *h = start();

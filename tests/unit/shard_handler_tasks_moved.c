@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes that were moved to the workers, while these have no room: nobody is rejected for it, and
- * nobody gets more of the core's stacks than a route that was not moved. Workers are modelled: they
- * take so many tasks, and run them when they are told to.
+ * Routes that were moved to the workers while these are full: no request is rejected for that, and
+ * none gets more of the core's stacks than a route that was not moved. Workers are modelled: they
+ * have a limited queue and run tasks on command.
  */
 #include <criterion/criterion.h>
 
@@ -19,7 +19,7 @@ static const struct hr_options wide = {.window = 1u << 30, .session_add = 1u << 
 static struct {
     struct nj_task_queue queue;
     uint32_t n_max;
-    bool works; /* and runs all that waits */
+    bool works; /* then runs all queued tasks */
 } pool;
 
 static bool pool_submit(void *ctx, struct nj_task *task)
@@ -51,14 +51,14 @@ static uint32_t pool_poll(void *ctx, struct nj_task **tasks, uint32_t n)
     while (pool.works && n_home < n && pool.queue.n > 0) {
         struct nj_task *task = nj_task_queue_pop(&pool.queue);
         task->ops->run(task);
-        task->run_ns = 200 * NJ_US; /* so it does not come back */
+        task->run_ns = 200 * NJ_US; /* so it does not return to the core */
         nj_task_queue_home(&pool.queue, task);
         tasks[n_home++] = task;
     }
     return n_home;
 }
 
-/* Has the core for so long, and answers with what came. */
+/* Occupies the core for a given time and echoes the body received. */
 static nj_ns hold_ns;
 
 static void compute(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -95,8 +95,8 @@ static struct hr_client *connect_from(struct hr *h, uint32_t ip)
     return c;
 }
 
-/* With so many places at the workers, and for requests that wait for a stack: then there is one
- * stack; 0: as many of both as by default. */
+/* Limits of the workers' queue and of requests queued for a stack (then there is one stack); 0: the
+ * defaults. */
 static struct hr *new (uint32_t n_max, uint32_t n_queue_max)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -114,7 +114,7 @@ static struct hr *new (uint32_t n_max, uint32_t n_queue_max)
     return h;
 }
 
-/* The routes up to OS are moved. */
+/* Routes before OS are moved. */
 static struct hr *start(uint32_t n_max, uint32_t n_queue_max)
 {
     struct hr *h = hr_start(new (n_max, n_queue_max));
@@ -129,7 +129,7 @@ static struct hr *start(uint32_t n_max, uint32_t n_queue_max)
         cr_assert_eq(hr_class(h, i)->type, NJ_OS_BLOCKING, "%s", routes[i].path);
         nj_task_class_reset(&h->r->s->handlers.classes[i]);
     }
-    hold_ns = 60 * NJ_US; /* not so little that they come back */
+    hold_ns = 60 * NJ_US; /* enough that they do not return to the core */
     return h;
 }
 
@@ -138,7 +138,7 @@ static uint32_t n_in_use(const struct hr *h)
     return nj_ewyk_gauges(h->r->s->handlers.ewyk).n_fibers_in_use;
 }
 
-/* Every request is over but those that wait for ever. */
+/* All requests have ended, except those that wait for ever. */
 static void end(struct hr *h)
 {
     const struct nj_requester *all = h->r->s->txns.requester;
@@ -160,7 +160,7 @@ static uint64_t n_counted(const struct hr *h, uint32_t route)
     return n;
 }
 
-/* EWYK 5.28: each is counted once, as it ran. */
+/* EWYK 5.28: each is counted once, in the mode it ran. */
 Test(shard_handler_tasks_moved, full_when_they_come)
 {
     static const enum nj_mode mode[] = {NJ_MODE_PC, NJ_MODE_EPC_INLINE, NJ_MODE_EPC_INLINE};
@@ -187,7 +187,7 @@ Test(shard_handler_tasks_moved, full_when_they_come)
     end(h);
 }
 
-/* The body is whole when the workers are full: it is read on the core. */
+/* The body is complete when the workers are full: it is read on the core. */
 Test(shard_handler_tasks_moved, full_when_the_body_is_whole)
 {
     enum { N = 40000 };
@@ -212,7 +212,7 @@ Test(shard_handler_tasks_moved, full_when_the_body_is_whole)
     end(h);
 }
 
-/* Another client's task takes the place of one that waits for a worker. */
+/* Another client's task displaces one that is queued for a worker. */
 Test(shard_handler_tasks_moved, displaced)
 {
     enum { PLACES = 30 };
@@ -241,15 +241,16 @@ Test(shard_handler_tasks_moved, displaced)
     end(h);
 }
 
-/* EWYK 5.56: who comes from the workers has a stack only as one that never was there; at default
- * sizes. One client asks for all stacks by a route that was moved, at once or by and by. */
+/* EWYK 5.56: a request that returns from the workers gets a stack by the same rules as one that
+ * never was there; default sizes. One client requests all stacks by a moved route, at once or
+ * gradually. */
 static void fair_shares(bool displaced)
 {
     struct hr *h = start(displaced ? 228 : 0, 0);
     struct hr_client *a = connect_from(h, OTHER(0)), *b = connect_from(h, OTHER(0));
     struct hr_client *c = connect_from(h, OTHER(1));
 
-    hr_get(c, "/wait"); /* another client is there */
+    hr_get(c, "/wait"); /* another client connects */
     hr_settle(h);
     for (int i = 0; i < 128; i++)
         hr_get(a, "/blocking?stay");
@@ -257,7 +258,7 @@ static void fair_shares(bool displaced)
         hr_get(b, "/blocking?stay");
     hr_settle(h);
     pool.n_max = 0;
-    if (displaced) { /* and the workers give back what waits there, one for each that comes */
+    if (displaced) { /* and the workers return one queued task for each new one */
         struct nj_task *task;
         cr_assert_eq(pool.queue.n, 228);
         while ((task = nj_task_queue_first(&pool.queue))) {
@@ -293,8 +294,8 @@ Test(shard_handler_tasks_moved, shares_of_stacks_when_displaced)
     fair_shares(true);
 }
 
-/* EWYK 5.13, EWYK 5.20, EWYK 5.21, EWYK 5.56: all stacks of the default are stuck for ever, and the
- * workers are full: what needs neither goes on, on the same connection, moved or not. */
+/* EWYK 5.13, EWYK 5.20, EWYK 5.21, EWYK 5.56: all default stacks are stuck for ever and the workers
+ * are full: requests that need neither continue, on the same connection, moved or not. */
 Test(shard_handler_tasks_moved, all_stacks_are_stuck)
 {
     struct hr *h = start(0, 0);
@@ -302,7 +303,7 @@ Test(shard_handler_tasks_moved, all_stacks_are_stuck)
     struct hr_client *c = connect_from(h, OTHER(0));
 
     hr_get(a, "/wait");
-    hr_run(h, 2 * NJ_STACKS_ALONE); /* then it is alone, and may have all */
+    hr_run(h, 2 * NJ_STACKS_ALONE); /* then it is the only client and may have all */
     for (int i = 1; i < 128; i++)
         hr_get(a, "/wait");
     for (int i = 0; i < 128; i++)
@@ -327,7 +328,7 @@ Test(shard_handler_tasks_moved, all_stacks_are_stuck)
     end(h);
 }
 
-/* As declared is with all that this brings: BLOCKING requests for which there is no room either. */
+/* The declared type applies fully: BLOCKING requests are rejected when there is no room. */
 Test(shard_handler_tasks_moved, no_room_anywhere)
 {
     struct hr *h = start(4, 1);
@@ -340,7 +341,7 @@ Test(shard_handler_tasks_moved, no_room_anywhere)
     hr_settle(h);
     cr_assert_eq(pool.queue.n, 4);
     for (int i = 0; i < 2; i++)
-        hr_get(b, "/os"); /* two of a's give way, and wait for the only stack */
+        hr_get(b, "/os"); /* two of a's are displaced and queue for the only stack */
     hr_settle(h);
     cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 1);
     for (int i = 0; i < 4; i++)
@@ -352,7 +353,7 @@ Test(shard_handler_tasks_moved, no_room_anywhere)
     end(h);
 }
 
-/* It is reset, or its connection ends, before its second turn comes. */
+/* It is reset, or its connection ends, before it runs the second time. */
 Test(shard_handler_tasks_moved, gone_before_it_begins_again)
 {
     struct hr *h = start(10, 0);
@@ -370,7 +371,7 @@ Test(shard_handler_tasks_moved, gone_before_it_begins_again)
     for (struct nj_task *task; (task = nj_task_queue_first(&pool.queue));) {
         nj_task_queue_remove(&pool.queue, task);
         task->displaced = true;
-        task->ops->reject(task); /* between two steps: its turn has not come */
+        task->ops->reject(task); /* between two steps: not yet run */
     }
     hr_settle(h);
     cr_expect_eq(rig_count(h->r, NJ_C_task_again), 4);
@@ -379,7 +380,7 @@ Test(shard_handler_tasks_moved, gone_before_it_begins_again)
     end(h);
 }
 
-/* A port that cannot take tasks back gives one back of which the stream is gone. */
+/* A port without withdraw() returns a task whose stream has closed. */
 Test(shard_handler_tasks_moved, gone_while_it_waits_for_a_worker)
 {
     struct hr *h = start(10, 0);
@@ -401,7 +402,7 @@ Test(shard_handler_tasks_moved, gone_while_it_waits_for_a_worker)
     end(h);
 }
 
-/* Where all run on workers, to compare, there is no core to fall back to. */
+/* When everything runs on workers (for comparison) there is no core to fall back to. */
 Test(shard_handler_tasks_moved, all_on_workers)
 {
     struct hr *h = new (0, 0);
@@ -418,7 +419,7 @@ Test(shard_handler_tasks_moved, all_on_workers)
     end(h);
 }
 
-/* The server stops: there is no second turn. */
+/* The server stops: no second run. */
 Test(shard_handler_tasks_moved, the_workers_stop)
 {
     struct hr *h = start(10, 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers of every type that call nj_response_*() in any order, clients that reset, and policies
- * that come and go meanwhile: whatever the order, all that was lent comes back, once, and nothing
- * is left. */
+/* Handlers of every type call nj_response_*() in random order while clients reset and policies
+ * change: every buffer is released exactly once and nothing leaks. */
 #include <criterion/criterion.h>
 
 #include "h2/h2_internal.h"
@@ -29,7 +28,7 @@ static void release(void *arg)
     n_released++;
 }
 
-/* Of those, some are not there, and some are for a while. */
+/* Some of these do not exist, some exist for a while. */
 static const char *const class_names[] = {"default", "a", "b", "c", "none"};
 static const char *const files[] = {"/whole", "/big", "/none", "/dir", "/index.html"};
 static const uint64_t rates[] = {0, 1, 1000, 1u << 20, UINT64_MAX};
@@ -269,7 +268,7 @@ static void run(uint64_t of)
     cr_expect_eq(n_lent, n_released, "seed %lu: %u lent, %u came back", of, n_lent, n_released);
 }
 
-/* SEED=n runs that one, N=n so many. */
+/* SEED=n runs one seed, N=n runs n seeds. */
 Test(shard_handler_tasks_random, any_order)
 {
     const char *seed_given = getenv("SEED"), *n_given = getenv("N");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that are reset while a worker is busy with them or is to be: a peer that asks and resets
- * must not have more done for it than one that waits (CVE-2023-44487). Workers are modelled: each
- * runs one task at a time, which takes as long as its route says in virtual time.
+ * Requests that are reset while queued for or running on a worker: a client that requests and
+ * resets must not get more work done than one that waits (CVE-2023-44487). Workers are modelled:
+ * each runs one task at a time, which takes a time per route in virtual time.
  */
 #include <criterion/criterion.h>
 
@@ -57,7 +57,7 @@ static bool pool_withdraw(void *ctx, struct nj_task *task)
     return true;
 }
 
-/* What has ended comes home, and workers that are free begin what is next. */
+/* Finished tasks return, and free workers start the next. */
 static uint32_t pool_poll(void *ctx, struct nj_task **tasks, uint32_t n)
 {
     nj_ns now = hr_here->r->now;
@@ -165,7 +165,7 @@ static void reset_many(struct hr *h, struct attacker *a, uint32_t n)
         rig_send(h->r, a->p, buf, rig_h2(buf, 3, 0, a->next_id - 2 * i, code, 4));
 }
 
-/* One of the client's requests: how long it took until it began. */
+/* A request of the client: the time until it started. */
 static nj_ns ask_one(struct hr *h, struct hr_client *c, struct attacker *a, nj_ns *at, bool *asked)
 {
     struct hr_reply *r = hr_reply_of(c, hr_get(c, "/slow?v"));
@@ -179,14 +179,14 @@ static nj_ns ask_one(struct hr *h, struct hr_client *c, struct attacker *a, nj_n
             *asked = !*asked;
         }
         hr_run(h, 5 * NJ_MS);
-        a->p->n_got = 0; /* it does not look */
+        a->p->n_got = 0; /* it does not check */
     }
     cr_expect(r->ended);
     return victim_began ? victim_began - begun : 60 * NJ_SEC;
 }
 
-/* Four workers, tasks of 100 ms, 100 requests and 80 ms later 100 resets, for ever, on one
- * connection whose budget for resets is set aside, as it would end the attack. */
+/* Four workers, tasks of 100 ms, 100 requests and 80 ms later 100 resets, endlessly, on one
+ * connection whose reset budget is disabled, as it would end the attack. */
 Test(shard_handler_tasks_resets, another_client_starts_within_one_task)
 {
     struct hr *h = start();
@@ -213,7 +213,7 @@ Test(shard_handler_tasks_resets, another_client_starts_within_one_task)
     drain(h);
 }
 
-/* With the budget as it is the connection ends after few rounds: resets of requests that run cost
+/* With the default budget the connection ends after few rounds: resets of running requests cost
  * more than others. */
 Test(shard_handler_tasks_resets, the_connection_ends)
 {
@@ -233,8 +233,8 @@ Test(shard_handler_tasks_resets, the_connection_ends)
     drain(h);
 }
 
-/* A proxy that has 200 requests each second on one connection, a fifth of which its clients cancel
- * while a worker is busy with them, for ten minutes. */
+/* A proxy sends 200 requests a second on one connection; its clients cancel a fifth of them while a
+ * worker runs them; for ten minutes. */
 Test(shard_handler_tasks_resets, an_honest_proxy_goes_on)
 {
     struct hr *h = start();
@@ -258,8 +258,8 @@ Test(shard_handler_tasks_resets, an_honest_proxy_goes_on)
 
 /* ---- what counts until it has come home ---- */
 
-/* Handlers of streams that are over count for their connection: it has no more than it may have
- * streams. Nothing is withdrawn here, as if all of them ran. */
+/* Handlers of closed streams count for their connection: it has no more than its limit of streams.
+ * Nothing is withdrawn here, as if all of them ran. */
 Test(shard_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -295,7 +295,7 @@ Test(shard_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
     hr_free(h);
 }
 
-/* ... and for their client, by what the policy lets it have. */
+/* ... and for their client, by the policy's limits. */
 Test(shard_handler_tasks_resets, a_client_has_no_more_than_its_streams)
 {
     struct nj_policy policy = nj_policy_none;
@@ -323,7 +323,7 @@ Test(shard_handler_tasks_resets, a_client_has_no_more_than_its_streams)
     hr_free(h);
 }
 
-/* Its connection goes before its handlers come home. */
+/* Its connection closes before its handlers finish. */
 Test(shard_handler_tasks_resets, the_connection_is_gone_first)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -348,8 +348,8 @@ Test(shard_handler_tasks_resets, the_connection_is_gone_first)
     hr_free(h);
 }
 
-/* Connections of one client that queue as many tasks as there may be: another client finds room,
- * and its first task begins within one task's length. */
+/* Connections of one client fill the task queue: another client gets a place, and its first task
+ * starts within one task's duration. */
 Test(shard_handler_tasks_resets, nine_connections_of_one_client)
 {
     enum { N = 9 };
@@ -374,7 +374,7 @@ Test(shard_handler_tasks_resets, nine_connections_of_one_client)
         while (!r->ended && h->r->now - begun < NJ_SEC) {
             hr_run(h, 5 * NJ_MS);
             for (int k = 0; k < N; k++)
-                ask_many(h, &a[k], 1); /* in the place of those that were answered */
+                ask_many(h, &a[k], 1); /* in place of those that were answered */
         }
         cr_expect_eq(r->status, 200, "%d: %d", i, r->status);
         cr_expect(victim_began && victim_began - begun <= TASK_NS, "%d: it began after %lu ms", i,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers that answer as the file server does: bytes by reference, files, classes, rates,
- * priorities; and what they see of the peer. */
+/* Handlers that send buffers by reference, files, classes, rates and priorities; and the peer's
+ * address. */
 #include <criterion/criterion.h>
 
 #include "http/files/file_server_internal.h"
@@ -161,7 +161,7 @@ Test(shard_handler_tasks_send, bytes_behind_others)
     hr_free(h);
 }
 
-/* A peer that goes, and one that takes nothing until the shard ends. */
+/* A client that disconnects, and one that reads nothing until the shard ends. */
 Test(shard_handler_tasks_send, bytes_that_nobody_takes)
 {
     struct hr *h = hr_start(start());
@@ -226,8 +226,8 @@ Test(shard_handler_tasks_send, files_that_nobody_takes)
     hr_free(h);
 }
 
-/* A file that does not come in time: 503, as of the file server, also when the peer keeps back what
- * is left of the request's body. */
+/* A file that is not opened in time: 503, as from the file server, also when the client withholds
+ * the rest of the request body. */
 Test(shard_handler_tasks_send, file_that_does_not_come)
 {
     struct hr *h = hr_start(start());
@@ -258,7 +258,7 @@ Test(shard_handler_tasks_send, no_file_server)
     hr_free(h);
 }
 
-/* Of 9 places of the file server one client has 8. The files do not come while it asks. */
+/* One client has 8 of the file server's 9 places. The files are not opened meanwhile. */
 Test(shard_handler_tasks_send, files_left_to_others)
 {
     struct hr *h = hr_start(start());
@@ -305,7 +305,7 @@ Test(shard_handler_tasks_send, class_of_a_response)
     hr_free(h);
 }
 
-/* The class lets a client have one response. */
+/* The class allows a client one response. */
 Test(shard_handler_tasks_send, class_that_is_full)
 {
     struct hr *h = start();
@@ -353,7 +353,7 @@ Test(shard_handler_tasks_send, rate_that_changes)
     hr_free(h);
 }
 
-/* Both have as much to send as the session's window lets through: the first takes all of it. */
+/* Both have as much to send as the connection's window: the first uses all of it. */
 Test(shard_handler_tasks_send, priority_of_a_response)
 {
     struct hr *h = hr_start(start());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose turn it is: connections beside each other, routes that take long, other strategies. */
+/* Scheduling order: fairness between connections, long-running routes, other strategies. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -31,7 +31,7 @@ static const struct nj_route burns[] = {
     {.path = "/stay", .type = NJ_NON_BLOCKING, .handle = burn, .pin_to_lcore = true},
 };
 
-/* Where in the order the requests of the second connection were served. */
+/* Positions of the second connection's requests in the order served. */
 static int place_of_b(nj_ns each)
 {
     struct hr *h = hr_start(hr_new(burns, 1));
@@ -59,7 +59,7 @@ Test(shard_handler_tasks, connections_take_turns)
     cr_expect_eq(place_of_b(1 * NJ_MS), 1);
 }
 
-/* A number that a benchmark sets in place of NJ_ROUND_TASKS. */
+/* A benchmark sets this in place of NJ_ROUND_TASKS. */
 Test(shard_handler_tasks, turns_as_configured)
 {
     struct hr *h = hr_new(burns, 1);
@@ -88,9 +88,9 @@ static const struct nj_route counts[] = {
     {.path = "/count", .type = NJ_NON_BLOCKING, .handle = count},
 };
 
-/* EWYK 5.16. The whole input of a connection is parsed before its first request is consumed; so
- * control frames behind the requests are handled in the same step. What a turn leaves over is
- * consumed in the next. */
+/* EWYK 5.16. The whole input of a connection is parsed before its first request runs, so control
+ * frames after the requests are handled in the same step. Requests left over are run in the
+ * next. */
 Test(shard_handler_tasks, input_is_parsed_before_requests_are_consumed)
 {
     struct hr *h = hr_start(hr_new(counts, 1));
@@ -112,7 +112,7 @@ Test(shard_handler_tasks, input_is_parsed_before_requests_are_consumed)
     hr_free(h);
 }
 
-/* Who took long pays it back: while one owes, the others are served. */
+/* A connection that overran its quantum is in debt: meanwhile the others are served. */
 Test(shard_handler_tasks, debts_are_paid)
 {
     struct hr *h = hr_start(hr_new(burns, 1));
@@ -135,7 +135,7 @@ Test(shard_handler_tasks, debts_are_paid)
     hr_free(h);
 }
 
-/* The one whose turn comes next goes away before. */
+/* The connection that is next in order closes before. */
 Test(shard_handler_tasks, the_next_is_gone)
 {
     struct hr *h = hr_start(hr_new(burns, 1));
@@ -156,7 +156,7 @@ Test(shard_handler_tasks, the_next_is_gone)
     hr_free(h);
 }
 
-/* A route that holds the core too long goes to the workers, with a line that says so. */
+/* A route that occupies the core too long is moved to the workers, and that is logged. */
 Test(shard_handler_tasks, long_ones_are_moved)
 {
     struct hr *h = hr_start(hr_new(burns, 2));
@@ -177,7 +177,8 @@ Test(shard_handler_tasks, long_ones_are_moved)
     hr_free(h);
 }
 
-/* Who streams could not do so on a worker, where all leaves at the end, and not too much of it. */
+/* A streaming handler stays on the core: on a worker the response is sent at the end, and is
+ * bounded. */
 static void stream(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     static uint8_t piece[NJ_RESPONSE_BUFFER_BYTES];
@@ -217,7 +218,7 @@ Test(shard_handler_tasks, who_streams_is_not_moved)
     hr_free(h);
 }
 
-/* What ended before it went to a worker says nothing of how long its route takes. */
+/* A request that ended before it reached a worker does not affect its route's duration. */
 Test(shard_handler_tasks, what_never_ran_moves_nothing)
 {
     struct hr *h = hr_start(hr_new(burns, 1));
@@ -242,8 +243,8 @@ Test(shard_handler_tasks, what_never_ran_moves_nothing)
     hr_free(h);
 }
 
-/* Callbacks have the core as handlers have it: they are measured, and the watchdog sees whose they
- * are (EWYK 5.55); and they leave nothing behind (EWYK 5.48). */
+/* Callbacks occupy the core like handlers: they are measured, the watchdog names their route (EWYK
+ * 5.55), and they leave nothing behind (EWYK 5.48). */
 static char seen_holder[32];
 
 static void burn_late(struct nj_request *req, struct nj_response *resp, void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handlers that wait: for windows, bodies, time and events; and that are told when it is over. */
+/* Handlers that wait for windows, bodies, time and events, and are cancelled. */
 #include <criterion/criterion.h>
 
 #include <nightjar/handler.h>
@@ -28,7 +28,7 @@ static void big(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_expect_eq(nj_response_write(resp, pattern, BODY), 0);
 }
 
-/* Reads to the end, and answers with what was wrong. */
+/* Reads to the end and responds with the error found. */
 static void sink(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     uint8_t buf[3000];
@@ -59,8 +59,8 @@ static struct hr *start(uint32_t n_fibers)
     return hr_start(h);
 }
 
-/* While every stack is in use: control frames, NON_BLOCKING and EITHER, on this connection and on
- * others, time standing still. EWYK 5.13, EWYK 5.16, EWYK 5.56 */
+/* While every stack is in use: control frames, NON_BLOCKING and EITHER continue, on this connection
+ * and on others, at a fixed time. EWYK 5.13, EWYK 5.16, EWYK 5.56 */
 static void others_go_on(struct hr *h, struct hr_client *stuck_one)
 {
     struct hr_client *other = hr_connect(h);
@@ -87,7 +87,7 @@ static void all_came(struct hr_client *c, const int32_t *id, uint32_t n, uint64_
     }
 }
 
-/* More than there are stacks, all stuck in a window of 0; one WINDOW_UPDATE lets all go on.
+/* More handlers than stacks, all blocked by a window of 0; one WINDOW_UPDATE lets all continue.
  * EWYK 5.12, EWYK 5.14 */
 static void stuck_on_windows(uint32_t n_fibers, bool session)
 {
@@ -135,8 +135,7 @@ Test(shard_handler_tasks_wait, stuck_on_windows_of_streams)
     stuck_on_windows(5, false);
 }
 
-/* The same in requests: bodies come in an order that suits nobody, and all of them arrive.
- * EWYK 5.15 */
+/* The same for request bodies: they come in an unfavourable order, and all arrive. EWYK 5.15 */
 static void stuck_on_bodies(uint32_t n_fibers)
 {
     enum { MORE = 50, PIECE = 20000 };
@@ -149,7 +148,7 @@ static void stuck_on_bodies(uint32_t n_fibers)
         id[i] = hr_ask(c, "POST", "/sink", BODY, 0, NULL, NULL);
     hr_settle(h);
     others_go_on(h, c);
-    for (uint32_t at = 0; at < BODY; at += PIECE) /* those without a stack come first */
+    for (uint32_t at = 0; at < BODY; at += PIECE) /* those without a stack first */
         for (uint32_t i = n; i-- > 0;) {
             hr_send_more(c, id[i], PIECE);
             hr_settle(h);
@@ -167,8 +166,8 @@ Test(shard_handler_tasks_wait, stuck_on_bodies)
     stuck_on_bodies(5);
 }
 
-/* Each of those who wait for a stack has sent more than its share of any small window; those who
- * have one still get theirs. */
+/* Each request that waits for a stack has sent more than its share of any small window; those with
+ * a stack still get theirs. */
 Test(shard_handler_tasks_wait, bodies_of_those_who_wait_leave_room)
 {
     enum { N = 120 };
@@ -193,7 +192,7 @@ Test(shard_handler_tasks_wait, bodies_of_those_who_wait_leave_room)
 
 /* ---- too many ---- */
 
-/* EWYK 5.3, EWYK 5.49: refused with a time to come back, and the connection goes on as before. */
+/* EWYK 5.3, EWYK 5.49: refused with retry-after, and the connection continues. */
 Test(shard_handler_tasks_wait, too_many_are_refused)
 {
     struct hr *h = hr_new(stuck, NJ_ARRAY_LEN(stuck));
@@ -230,10 +229,10 @@ Test(shard_handler_tasks_wait, too_many_are_refused)
 enum { AT_SLEEP, AT_READ, AT_AWAIT, AT_WRITE, N_AT };
 
 static struct {
-    int at;     /* where it shall wait */
-    int parked; /* it came there */
-    int over;   /* and left */
-    int rc[8];  /* what it was told then, and afterwards */
+    int at;     /* the place to wait at */
+    int parked; /* it was reached */
+    int over;   /* and passed */
+    int rc[8];  /* results then, and afterwards */
     struct nj_event never;
 } life;
 
@@ -290,8 +289,8 @@ static void end_it(struct hr *h, struct hr_client *c, int32_t id, int by)
     }
 }
 
-/* EWYK 5.51, EWYK 5.58: at every place where a handler can wait, in every way in which its stream
- * can end. The checked build fills what is freed, so a stale pointer shows. */
+/* EWYK 5.51, EWYK 5.58: at every place where a handler can wait, with every way in which its stream
+ * can end. The debug build poisons freed memory, so a stale pointer is detected. */
 Test(shard_handler_tasks_wait, told_that_it_is_over)
 {
     fill_pattern();
@@ -324,7 +323,7 @@ Test(shard_handler_tasks_wait, told_that_it_is_over)
         }
 }
 
-/* Everything that can be waited for, in turn. */
+/* Waits for everything possible, in turn. */
 static void mixed(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     uint8_t buf[10000];
@@ -349,7 +348,7 @@ static const struct nj_route mixes[] = {
     {.path = "/mixed", .type = NJ_BLOCKING, .handle = mixed},
 };
 
-/* Two streams at once, of which one ends after `n_steps`. Returns whether both had ended before. */
+/* Two streams at once; one ends after `n_steps`. Returns whether both had ended before. */
 static bool end_mixed(int by, unsigned n_steps)
 {
     struct hr *h = hr_new(mixes, 1);
@@ -377,7 +376,7 @@ static bool end_mixed(int by, unsigned n_steps)
     return over;
 }
 
-/* EWYK 5.58: at whatever moment. EWYK 5.61: the rig looks whether all pools are full again. */
+/* EWYK 5.58: at any moment. EWYK 5.61: the rig checks that all pools are full afterwards. */
 Test(shard_handler_tasks_wait, over_at_any_moment)
 {
     static const int ways[] = {BY_RST_STREAM, BY_TCP_RESET, BY_ABORT, BY_GARBAGE};
@@ -390,7 +389,7 @@ Test(shard_handler_tasks_wait, over_at_any_moment)
     }
 }
 
-/* One that waits for a stack when its stream ends is never begun. */
+/* A request that waits for a stack when its stream ends never starts. */
 Test(shard_handler_tasks_wait, over_before_it_began)
 {
     struct hr *h = hr_new(waiters, 1);
@@ -464,7 +463,7 @@ Test(shard_handler_tasks_wait, events)
     hr_free(h);
 }
 
-/* A handler that takes its time is not a peer that stalls; one that waits for the peer is. */
+/* A slow handler does not count as a stalled client; a handler that waits for the client does. */
 Test(shard_handler_tasks_wait, who_stalls)
 {
     struct hr *h = hr_start(hr_new(meetings, NJ_ARRAY_LEN(meetings)));
@@ -501,9 +500,9 @@ static const struct nj_route slow_ones[] = {
     {.path = "/talk", .type = NJ_BLOCKING, .handle = talk_on},
 };
 
-/* Who only sends PINGs, or takes a byte now and then, keeps its streams no longer than who is
- * silent; who takes NJ_SEND_BYTES_MIN of its answer in each minute, or sends a little of its body,
- * gets on. */
+/* A client that only sends PINGs, or reads a byte now and then, keeps its streams no longer than a
+ * silent one; a client that reads NJ_SEND_BYTES_MIN of its response in each minute, or sends a
+ * little of its body, may continue. */
 Test(shard_handler_tasks_wait, what_counts_as_getting_on)
 {
     struct hr *h = hr_start(hr_new(slow_ones, NJ_ARRAY_LEN(slow_ones)));
@@ -547,8 +546,8 @@ static const struct nj_route farewell[] = {
     {.path = "/meet", .type = NJ_BLOCKING, .handle = meet},
 };
 
-/* A FIN ends what is not whole; what was asked before is answered, but not for ever waited for: the
- * peer may have died, and would say so only when it is sent something. EWYK 5.58 */
+/* A FIN ends incomplete requests; earlier requests are answered, but the server does not wait for
+ * ever: the client may be gone, which shows only when something is sent. EWYK 5.58 */
 Test(shard_handler_tasks_wait, the_peer_half_closes)
 {
     struct hr *h = hr_start(hr_new(farewell, NJ_ARRAY_LEN(farewell)));
@@ -576,7 +575,7 @@ Test(shard_handler_tasks_wait, the_peer_half_closes)
     hr_free(h);
 }
 
-/* The end of the server waits for handlers as for streams. */
+/* Shutdown waits for handlers as for streams. */
 Test(shard_handler_tasks_wait, drain)
 {
     struct hr *h = hr_start(hr_new(meetings, NJ_ARRAY_LEN(meetings)));
@@ -598,7 +597,7 @@ static void dozes(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_expect_eq(nj_sleep(10 * NJ_MS), 0);
 }
 
-/* EWYK 5.45: what a crowd of handlers used, a few keep; the rest goes back when none waits. */
+/* EWYK 5.45: memory used by many handlers serves a few; the rest is returned when none waits. */
 Test(shard_handler_tasks_wait, stacks_of_a_crowd_go_back)
 {
     static const struct nj_route route = {.path = "/doze", .type = NJ_BLOCKING, .handle = dozes};

@@ -229,9 +229,9 @@ static void render_html(struct sink *s, const struct nj_listing *l)
         put_html_entry(s, &l->entries[i]);
     put(s, "</tbody>\n</table>\n");
     if (l->is_cut)
-        put(s, "<p>There are more than can be shown here.</p>\n");
+        put(s, "<p>This list is incomplete: the folder has more entries.</p>\n");
     if (l->n_entries == 0)
-        put(s, "<p>Nothing is here.</p>\n");
+        put(s, "<p>This folder is empty.</p>\n");
     put(s, "</main>\n</body>\n</html>\n");
 }
 

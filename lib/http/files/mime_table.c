@@ -52,14 +52,14 @@ static const char *check_type(struct nj_str s)
     uint32_t n = token(s, 0), m;
 
     if (n == 0 || n == s.n_bytes || s.p[n] != '/' || (m = token(s, n + 1)) == 0)
-        return "no media type: it looks like text/html";
+        return "expected a media type such as text/html";
     if (n > NJ_MIME_NAME_MAX || m > NJ_MIME_NAME_MAX || s.n_bytes > NJ_MIME_TYPE_MAX)
         return "the media type is too long";
     if (n + 1 + m < s.n_bytes && s.p[n + 1 + m] != ';')
-        return "what follows the media type is no parameter";
+        return "expected a parameter after the media type";
     for (uint32_t i = n + 1 + m; i < s.n_bytes; i++)
         if (s.p[i] <= ' ' || s.p[i] >= 0x7f)
-            return "a character that no parameter may have";
+            return "invalid character in a parameter";
     return NULL;
 }
 
@@ -69,7 +69,7 @@ static const char *check_extension(struct nj_str s)
         return "the extension is too long";
     for (uint32_t i = 0; i < s.n_bytes; i++)
         if ((uint8_t)s.p[i] <= ' ' || s.p[i] == 0x7f || s.p[i] == '/')
-            return "a character that no extension may have";
+            return "invalid character in an extension";
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static bool read_line(struct reader *r, struct nj_str line)
     while (next_word(&line, &word)) {
         r->why = check_extension(word);
         if (!r->why && r->t->n == r->n_max)
-            r->why = "there are too many extensions";
+            r->why = "too many extensions";
         if (r->why)
             return false;
         r->t->rows[r->t->n++] = (struct row){keep(r, word, ""), type, r->line};
@@ -168,7 +168,7 @@ struct nj_mime_table *nj_mime_table_read(const char *text, size_t n_bytes, uint3
     struct reader r = {0};
 
     *line = 0;
-    *why = "there is no memory for it";
+    *why = "not enough memory";
     r.t = n_bytes <= UINT32_MAX / 8 ? new_table(n_bytes, &r.n_max) : NULL;
     if (!r.t)
         return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements pools of fixed-size blocks and byte queues made of blocks. Sizes are powers of two, as
- * in a segregated-fit allocator. */
+/* Implements pools of fixed-size blocks and byte queues made of blocks. This is a
+ * segregated-fit allocator. */
 #include "http/handlers/body_blocks.h"
 
 #include <stdlib.h>

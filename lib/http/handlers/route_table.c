@@ -80,7 +80,7 @@ static bool is_pattern(const char *path)
 static int check_one(const struct nj_route *r, uint32_t i, char *why, size_t n)
 {
     if (!r->path)
-        return nj_fail(why, n, "route %u: it has no path", i);
+        return nj_fail(why, n, "route %u: path is missing", i);
     if (!is_pattern(r->path))
         return nj_fail(
             why, n,
@@ -91,9 +91,9 @@ static int check_one(const struct nj_route *r, uint32_t i, char *why, size_t n)
         return nj_fail(why, n, "route %u, %s: expected a method such as GET, at most %u bytes", i,
                        r->path, NJ_ROUTE_METHOD_MAX);
     if (!r->handle)
-        return nj_fail(why, n, "route %u, %s: it has no handler", i, r->path);
+        return nj_fail(why, n, "route %u, %s: handler is missing", i, r->path);
     if ((unsigned)r->type >= NJ_N_TASK_TYPES)
-        return nj_fail(why, n, "route %u, %s: %d is no task type", i, r->path, (int)r->type);
+        return nj_fail(why, n, "route %u, %s: unknown task type %d", i, r->path, (int)r->type);
     return 0;
 }
 
@@ -105,7 +105,7 @@ static bool same_method(const struct nj_route *a, const struct nj_route *b)
 static int check(const struct nj_route *list, uint32_t n_list, char *why, size_t n)
 {
     if (n_list > NJ_ROUTES_MAX)
-        return nj_fail(why, n, "%u routes: at most %u are possible", n_list, NJ_ROUTES_MAX);
+        return nj_fail(why, n, "%u routes: at most %u are allowed", n_list, NJ_ROUTES_MAX);
     for (uint32_t i = 0; i < n_list; i++)
         if (check_one(&list[i], i, why, n) != 0)
             return -1;
