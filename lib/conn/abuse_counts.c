@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Counts the acts of protection per reason and records the client that caused most of them. The
+ * client is found by the majority algorithm of Boyer and Moore, and read through a seqlock. */
 #include "conn/abuse_counts.h"
 
 #include <string.h>
 
 #include "shard/shard.h"
 
-#define TRIES 8u /* of a reader whose writer writes all the time */
+#define TRIES 8u /* reads retried while the writer keeps writing */
 
-/* Stores and loads of the address and its version are in one order for all threads (seq_cst), so a
- * reader that saw the same even version before and after has seen one address. */
+/* Stores and loads of the address and its version are seq_cst. A reader that saw the same even
+ * version before and after has therefore read one address. */
 static void set_client(struct nj_abuse_slot *slot, const uint64_t addr[2])
 {
     uint32_t version = atomic_load_explicit(&slot->version, memory_order_relaxed);
@@ -24,8 +26,8 @@ static void set(_Atomic uint32_t *to, uint32_t value)
     atomic_store_explicit(to, value, memory_order_relaxed);
 }
 
-/* The vote of Boyer and Moore: a client that has more than half of a second's acts stands at its
- * end. */
+/* Boyer and Moore: a client that caused over half of a second's acts is the recorded one at the end
+ * of that second. */
 static void vote(struct nj_abuse_slot *slot, const struct nj_addr *client, uint32_t second)
 {
     uint32_t weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);

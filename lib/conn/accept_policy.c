@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The operator's policy, as far as a shard carries it out: who may connect, and how many times; and
- * the change from one policy to the next.
- */
+/* Applies the operator's policy to a shard: which peers may connect, and how many connections each
+ * client may have. Also carries out the change from one policy to the next. */
 #include "conn/abuse_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
-/* Clients of a shard that shares nothing with others, as in tests. */
+/* Client table of a shard that has none in common with others, as in tests. */
 #define OWN_CLIENTS_MAX 4096u
-/* Connections that are looked at per step after a change: 50 ns each, unless the policy has long
- * lists of networks. */
+/* Connections checked per step after a policy change: 50 ns each, unless the policy has long lists
+ * of networks. */
 #define CHECK_MAX       1024u
 
 bool nj__policy_init(struct nj_shard *s, nj_ns now)
@@ -19,7 +17,7 @@ bool nj__policy_init(struct nj_shard *s, nj_ns now)
         .shared = s->cfg.shape,
         .policy = s->cfg.policy ? s->cfg.policy : &nj_policy_none,
         .counters = &s->counters,
-        .paced_max = s->txns.pool.n_max + 1, /* one is of two classes while it moves */
+        .paced_max = s->txns.pool.n_max + 1, /* a response counts in two classes while it moves */
     };
     if (!c.shared)
         c.shared = s->own_shared = nj_shape_shared_new(OWN_CLIENTS_MAX);
@@ -56,7 +54,7 @@ static enum nj_tcp_door door(const struct nj_shard *s, const struct nj_addr *rem
         return NJ_TCP_DOOR_SILENT;
     case NJ_ACTION_RESET:
         return NJ_TCP_DOOR_RESET;
-    case NJ_ACTION_SERVE: /* the others are for requests */
+    case NJ_ACTION_SERVE: /* the other actions apply to requests */
     case NJ_ACTION_FORBID:
     case NJ_ACTION_LATER:
         break;
@@ -69,8 +67,8 @@ enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote)
     return door(shard, remote);
 }
 
-/* A connection is counted for its client only while there is a limit: one that says nothing is to
- * cost nothing. So those that were open when a limit came are not counted. */
+/* Connections are counted for their client only while a limit is set, so an idle connection without
+ * a limit costs nothing. Connections that were open when the limit was set are not counted. */
 static bool has_room(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
@@ -94,7 +92,8 @@ bool nj__policy_welcomes(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
 
-    if (door(s, &c->tcb->flow.tuple.remote) != NJ_TCP_DOOR_OPEN) { /* it changed in this moment */
+    if (door(s, &c->tcb->flow.tuple.remote) !=
+        NJ_TCP_DOOR_OPEN) { /* the policy changed during the handshake */
         nj_count(&s->counters, NJ_C_conn_denied);
         return false;
     }
@@ -113,8 +112,8 @@ void nj__policy_forgets(struct nj_conn *c)
     c->client = NULL;
 }
 
-/* Some more of the connections that were open when the policy changed. Objects keep their places in
- * the pool, and those that are made meanwhile are asked by themselves. */
+/* Checks the next batch of the connections that were open when the policy changed. Objects keep
+ * their slots in the pool; connections made meanwhile are checked when they are made. */
 static uint32_t check_some(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection: TCP below, HTTP/2 above, and the moment before it is known to be HTTP/2.
+ * One connection: TCP below, HTTP/2 above, and the state before it is known to be HTTP/2.
  *
  *   SNIFF --preface--> H2 --finished / error--> LINGER --all is acknowledged; FIN, or 2 s--> gone
  *     `--HTTP/1.x: 505, garbage: nothing-------^
  *
- * LINGER has sent FIN and reads on for a while, throwing the bytes away: a reset at once could
- * overtake our last words on their way to the peer. A peer that takes no more of them is reset
- * after send_timeout, and one that has not taken all of them send_timeout after LINGER_MOVES: TCP
- * by itself would wait for as long as it answers probes.
+ * LINGER has sent FIN and discards what it still reads: an immediate reset could overtake our last
+ * bytes on their way to the peer. A peer that acknowledges nothing is reset after send_timeout. A
+ * peer that acknowledges slowly is reset send_timeout after LINGER_MOVES: TCP alone would wait for
+ * as long as the peer answers probes.
  */
 #include <rte_mempool.h>
 #include <rte_prefetch.h>
@@ -19,12 +19,13 @@
 #include "shard/shard_internal.h"
 #include "tcp/seq.h"
 
-#define LINGER_MOVES   (240 * NJ_SEC) /* so long, taking some of our last words counts as moving */
+#define LINGER_MOVES   (240 * NJ_SEC) /* time during which acknowledged bytes count as progress */
 #define PREFETCH_AHEAD 16u            /* connections */
 #define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
 
-/* HTTP/2 is not asked for output, and input is not read, below this: the longest response head fits
- * in, a redirect whose location is a path of NJ_PATH_MAX with every byte escaped. */
+/* With less room than this HTTP/2 is not asked for output, and input is not read. The longest
+ * response head fits: a redirect whose location is a path of NJ_PATH_MAX with every byte escaped.
+ */
 #define ROOM_MIN (4 * NJ_PATH_MAX)
 
 static const char http1_reply[] =
@@ -45,7 +46,7 @@ size_t nj__talk_bytes(void)
     return sizeof(struct nj_talk);
 }
 
-/* --- what others call ------------------------------------------------------------------- */
+/* --- calls of other layers -------------------------------------------------------------- */
 
 void nj__conn_note_work(void *conn)
 {
@@ -60,11 +61,11 @@ void nj__conn_wake(void *stream)
     nj_h2_resume(stream);
 }
 
-/* --- where HTTP/2 puts its output ---------------------------------------------------------- */
+/* --- the sink of HTTP/2 -------------------------------------------------------------------- */
 
-/* The fewer mbufs are left, the fewer may wait for one peer: small frames take many mbufs for few
- * bytes, and a few dozen peers that don't read them would have the pool. Whoever is above its share
- * has bytes in the queue, so an ACK wakes it. */
+/* Limits the mbufs queued for one peer; the fewer are left, the lower the limit. Small frames take
+ * many mbufs for few bytes, and a few dozen peers that do not read them would take the whole pool.
+ * A connection above the limit has bytes in the queue, so an ACK wakes it. */
 static bool above_share(const struct nj_conn *c)
 {
     uint32_t n_left = c->shard->n_tx_left, n_kept = c->shard->cfg.tx_pool->size / NJ_TX_POOL_KEPT;
@@ -73,7 +74,7 @@ static bool above_share(const struct nj_conn *c)
     return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
 }
 
-/* Bytes that may be queued; 0 when that is too few, or its share is used up. */
+/* Bytes that may be queued; 0 when there is too little room, or the mbuf limit is reached. */
 static uint32_t room_of(const struct nj_conn *c)
 {
     uint32_t room = nj_tcp_send_room(c->tcb);
@@ -95,7 +96,7 @@ static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
 {
     struct nj_conn *c = ctx;
     enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_TCP);
-    /* At the end of a connection HTTP/2 writes whatever the room: then GOAWAY has to be missed. */
+    /* At the end of a connection HTTP/2 writes without asking for room; then GOAWAY may be lost. */
     bool taken = n_bytes <= nj_tcp_send_room(c->tcb) &&
                  nj_tcp_send_copy(&c->shard->tcp, c->tcb, data, n_bytes);
     nj_stage(&c->shard->stages, was);
@@ -124,7 +125,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
         return NULL;
     c->shard = s;
     c->tcb = tcb;
-    c->silent = NJ_N_SILENT; /* not filed */
+    c->silent = NJ_N_SILENT; /* on no list */
     nj_list_init(&c->node);
     tcb->user = &c->user;
     nj__conn_file(c, now);
@@ -132,7 +133,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     return c;
 }
 
-/* There are as many of these as connections. */
+/* The pool holds as many of these as connections. */
 static struct nj_talk *talk_new(struct nj_conn *c)
 {
     struct nj_talk *talk = nj_pool_take(&c->shard->talks);
@@ -153,7 +154,7 @@ static void drop_h2(struct nj_conn *c)
     c->talk->h2 = NULL;
 }
 
-/* Take it off every list: its time is over, whatever it waited for. */
+/* Removes it from every list, whatever it waits for. */
 static void unlist(struct nj_conn *c)
 {
     nj_list_del(&c->node);
@@ -179,11 +180,11 @@ static void conn_free(struct nj_conn *c, nj_ns now)
     nj__shares_remove(c);
     nj_tcp_release(&s->tcp, c->tcb, now);
     nj__policy_forgets(c);
-    c->shard = NULL; /* for who looks at all that there are: check_some() */
+    c->shard = NULL; /* marks a free object for check_some() */
     nj_pool_put(&s->conns, c);
 }
 
-/* Nothing more to say: FIN after what is queued. */
+/* Sends FIN after the queued bytes. */
 static void linger(struct nj_conn *c, nj_ns now)
 {
     drop_h2(c);
@@ -197,9 +198,9 @@ static void linger(struct nj_conn *c, nj_ns now)
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
 }
 
-/* --- HTTP/2 ends it -------------------------------------------------------------------------- */
+/* --- errors of HTTP/2 ------------------------------------------------------------------------ */
 
-/* Where it was for abuse, somebody may want to know of whom. */
+/* If HTTP/2 ended the connection for abuse, records the client. */
 static void note_waste(const struct nj_conn *c)
 {
     static const enum nj_counter reason[NJ_H2_N_WASTES] = {
@@ -242,7 +243,7 @@ static void open_h2(struct nj_conn *c)
     nj_list_init(&talk->peer.exchanges);
     nj_list_init(&talk->peer.holder);
     talk->h2 = nj_h2_open(s->h2, c);
-    if (talk->h2 && s->draining) { /* it came through the door as we closed it */
+    if (talk->h2 && s->draining) { /* accepted while the listener was closed */
         nj_h2_goaway(talk->h2);
         nj_h2_goaway(talk->h2);
     }
@@ -251,10 +252,10 @@ static void open_h2(struct nj_conn *c)
     else
         c->failed = true;
     c->state = H2;
-    nj_list_init(&talk->unread); /* where the first bytes stood */
+    nj_list_init(&talk->unread); /* its place in the union held the first bytes */
 }
 
-/* Decide from the first bytes. Returns how many of `data` were used up. */
+/* Detects the protocol from the first bytes. Returns how many bytes of `data` were used. */
 static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
 {
     struct nj_shard *s = c->shard;
@@ -307,8 +308,8 @@ static void read_some(struct nj_conn *c, nj_ns now)
     }
 }
 
-/* What was read: without streams it counts, unless it is of the same frame as the last time, which
- * has to come to its end in time. */
+/* Input counts as progress on a connection without streams, except for bytes of a frame that was
+ * incomplete the last time: that frame has to end within header_timeout. */
 static void note_read(struct nj_conn *c, nj_ns now)
 {
     nj_ns since = NJ_NEVER;
@@ -325,7 +326,7 @@ static void note_read(struct nj_conn *c, nj_ns now)
 
 /* --- bytes out ----------------------------------------------------------------------------- */
 
-/* HTTP/2's turn to write; what it takes of the pool is missing for the next connection. */
+/* Lets HTTP/2 write. The mbufs it uses are not available to the next connection. */
 static void output_h2(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
@@ -335,7 +336,7 @@ static void output_h2(struct nj_conn *c)
 
     if (nj_h2_output(c->talk->h2, &sink, c) != 0 && !c->failed) {
         fail(c);
-        nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY that says why */
+        nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY with the error */
     }
     nj_stage(&s->stages, was);
     uint32_t taken = nj_tcp_queued_mbufs(c->tcb) - had;
@@ -360,8 +361,8 @@ static void write_some(struct nj_conn *c, nj_ns now)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
-/* When all is said, and TCP may send all of it, its ACK is no news: that of one that owed us none
- * before, for it is trusted to come (timeouts.c). */
+/* When everything is queued and TCP may send all of it, the ACK is not reported. This holds only
+ * for a peer that had no ACKs outstanding before: its ACK is expected to come (timeouts.c). */
 static void choose_news(struct nj_conn *c)
 {
     bool quiet = c->state == H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
@@ -371,11 +372,11 @@ static void choose_news(struct nj_conn *c)
     nj_tcp_tell_acks(c->tcb, !quiet);
 }
 
-/* The peer acknowledged some. Streams get on only by what was theirs; and who takes a byte of our
- * last words now and then must not keep them for ever. */
+/* The peer acknowledged bytes. They count as progress of streams only if they belong to bodies. On
+ * a LINGER connection they count only until moves_until. */
 static void note_moved(struct nj_conn *c, nj_ns now)
 {
-    bool of_body = c->owes_body; /* else these were answers to PING and the like */
+    bool of_body = c->owes_body; /* else these were answers to PING and other control frames */
 
     c->owes_body = of_body && nj_seq_lt(c->tcb->snd_una, c->talk->body_end);
     if (c->state == LINGER)
@@ -384,8 +385,9 @@ static void note_moved(struct nj_conn *c, nj_ns now)
         c->moved |= of_body || !nj__conn_has_streams(c);
 }
 
-/* A FIN may be that of a peer which only has no more to ask, and reads on; or that of a socket that
- * is gone, which it says to whoever sends it something. Handlers may wait long before they do. */
+/* A FIN may come from a peer that sends no further requests and still reads, or from a closed
+ * socket, which resets when it is sent something. A handler may wait long before it sends; PING
+ * finds out. */
 static void ask_who_is_there(struct nj_conn *c)
 {
     if (c->state != H2 || nj_h2_streams(h2_of(c)) == 0)
@@ -394,7 +396,7 @@ static void ask_who_is_there(struct nj_conn *c)
     nj__conn_note_work(c);
 }
 
-/* News of a connection that the server has. */
+/* Processes the events of a connection of the server. */
 static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct nj_conn *c = nj_container_of(tcb->user, struct nj_conn, user);
@@ -424,14 +426,14 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     choose_news(c);
     nj__pressure_note(c, now);
     if (nj__conn_has_input(c) && nj__conn_may_read(c))
-        nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the rest is to be thrown away */
+        nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the input is to be discarded */
     else if (c->state == LINGER && c->peer_fin && nj__conn_all_acked(c))
-        conn_free(c, now); /* both sides have said all */
+        conn_free(c, now); /* both sides are finished */
     else
         nj__conn_file(c, now);
 }
 
-/* Whoever has the connection hears of it; one that a peer has just opened is the server's. */
+/* Delivers events to the user of the connection. A newly opened connection becomes the server's. */
 static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct nj_conn *c;
@@ -446,11 +448,12 @@ static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns n
     const struct nj_conn_user *user = tcb->user;
     if (user)
         user->news(s, tcb, events, now);
-    else /* it died young; or no struct nj_conn is left, of which there are as many as blocks */
+    else /* it ended before it was used, or all struct nj_conn are in use (as many as there are
+            TCBs) */
         nj_tcp_release(&s->tcp, tcb, now);
 }
 
-/* As nj_tcp_prefetch() with what stands above TCP, for the next few that are to be eaten. */
+/* Like nj_tcp_prefetch(), for the data above TCP of the next few connections of the batch. */
 static void prefetch(const struct nj_list *batch)
 {
     const struct nj_talk *talk[PREFETCH_AHEAD];
@@ -484,7 +487,7 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
     if (!nj_list_empty(&batch))
         s->n_tx_left = nj__pressure_tx_left(s);
     for (;;) {
-        if (eaten % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* more than one */
+        if (eaten % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
             prefetch(&batch);
         t = nj_tcp_next_ready(&batch, &events);
         if (!t)
@@ -499,7 +502,7 @@ uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
     return eaten;
 }
 
-/* --- time and the end ---------------------------------------------------------------------- */
+/* --- timers and shutdown ------------------------------------------------------------------- */
 
 void nj__conn_leave(struct nj_conn *c, nj_ns now)
 {
@@ -510,7 +513,7 @@ void nj__conn_leave(struct nj_conn *c, nj_ns now)
         nj_h2_goaway(h2);
         if (nj_h2_output(h2, &sink, c) != 0) {
             fail(c);
-            nj_h2_output(h2, &sink, c); /* the GOAWAY that says why */
+            nj_h2_output(h2, &sink, c); /* the GOAWAY with the error */
         }
     }
     linger(c, now);
@@ -522,7 +525,7 @@ void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
     struct nj_shard *s = c->shard;
 
     if (c->state == LINGER && nj__conn_all_acked(c)) {
-        if (nj__shares_tight(s)) /* TCP would keep its place for a minute */
+        if (nj__shares_tight(s)) /* TCP would keep its TCB for a minute */
             nj__conn_reset(c, now);
         else
             conn_free(c, now);
@@ -541,7 +544,7 @@ void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
     }
 }
 
-/* A connection that is not listed is about to be gone. */
+/* Connections on no list are about to be freed. */
 static void goaway_list(struct nj_shard *s, const struct nj_list *list, nj_ns now)
 {
     for (struct nj_list *n = list->next; n != list; n = n->next) {

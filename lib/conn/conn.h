@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of the server, for the two files that are about it: conn.c has its life and its
- * bytes, conn_requests.c what is asked on it. */
+/* A connection of the server. Shared by the files of lib/conn: conn.c has its states and its bytes,
+ * conn_requests.c its requests, timeouts.c its timeouts. All calls belong to the shard's lcore. */
 #ifndef NJ_CONN_CONN_H
 #define NJ_CONN_CONN_H
 
@@ -9,31 +9,32 @@
 
 enum conn_state { SNIFF, H2, LINGER };
 
-/* What a connection has from its first byte on. */
+/* State that a connection needs from its first byte on. */
 struct nj_talk {
     struct nj_conn *conn;
     struct nj_h2 *h2;
-    struct nj_list owing; /* member of shard->owing while the send queue holds bytes, and then
-                             until somebody looks */
-    uint32_t owing_ms;    /* the peer had acknowledged some, or began to owe us ACKs; modulo 2^32 */
-    uint32_t owing_una;   /* what it had acknowledged when we last looked */
+    struct nj_list
+        owing;         /* member of shard->owing while the send queue holds bytes; removed lazily */
+    uint32_t owing_ms; /* last acknowledgement seen, or when the queue became non-empty; ms
+                          modulo 2^32 */
+    uint32_t owing_una; /* snd_una when it was last checked */
     union {
-        struct { /* SNIFF: first bytes, until they are known */
+        struct { /* SNIFF: first bytes, until the protocol is known */
             uint8_t n_head;
             uint8_t head[NJ_SNIFF_BYTES];
         };
         struct {                   /* H2 */
             struct nj_list unread; /* member of shard->unread while input waits for output */
-            nj_ns unread_at;       /* when it began to; only an empty queue ends it */
+            nj_ns unread_at;       /* when input began to wait; only an empty queue ends the wait */
         };
         nj_ns moves_until; /* LINGER */
     };
-    struct nj_exchange_peer peer; /* requests of routes, as they came */
-    struct nj_list *asked;        /* the first of them that was not yet offered, or NULL */
-    uint32_t body_end;            /* owes_body: where in sequence the last byte of a body ends */
-    int32_t credit_ns; /* of the round over connections; negative when it took too long */
-    uint32_t una_then; /* acknowledged by the peer when it was filed; QUIET: to be acknowledged */
-    uint32_t number;   /* among those of this shard that have spoken, modulo 2^32: for the log */
+    struct nj_exchange_peer peer; /* requests of routes, in order of arrival */
+    struct nj_list *asked;        /* first request not yet offered to its handler, or NULL */
+    uint32_t body_end;            /* owes_body: sequence number after the last byte of a body */
+    int32_t credit_ns;            /* time left in the round over connections; negative: a debt */
+    uint32_t una_then; /* snd_una when the wait began; NJ_SILENT_QUIET: the value to be reached */
+    uint32_t number;   /* serial number of the connection in this shard, modulo 2^32: for the log */
 };
 _Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
 
@@ -42,48 +43,50 @@ struct nj_conn {
     struct nj_shard *shard;
     struct nj_tcb *tcb;
     struct nj_talk *talk;
-    struct nj_list node;      /* member of shard->silent[silent]; of none once its time is up */
-    struct nj_client *client; /* that it counts for; NULL: connections were not limited */
-    uint32_t since;           /* it is there, in GRAINs of time, rounded up */
+    struct nj_list node;      /* member of shard->silent[silent]; of no list once it has expired */
+    struct nj_client *client; /* whose connection it counts as; NULL: not limited */
+    uint32_t since;           /* start of the wait, in GRAINs, rounded up */
     uint8_t state;            /* enum conn_state */
     uint8_t silent;           /* enum nj_silent */
-    bool moved : 1;           /* since it was filed it got on; with streams, one of them did */
+    bool moved : 1;           /* progress since the wait began; with streams open, progress of a
+                                 stream */
     bool owes_body : 1;       /* bytes of bodies are in the send queue */
     bool peer_fin : 1, failed : 1;
-    bool unfinished : 1; /* the peer is in the middle of a frame, a header block or the preface */
+    bool unfinished : 1; /* the peer is within a frame, a header block or the preface */
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
-/* RST, and it is over: its end is heard of in a later step. */
+/* Sends RST. The connection is freed in a later step. */
 void nj__conn_reset(struct nj_conn *c, nj_ns now);
-/* GOAWAY if it speaks HTTP/2, and FIN; what is open on it is over. */
+/* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open streams end. */
 void nj__conn_leave(struct nj_conn *c, nj_ns now);
-/* It takes no more output before the peer has acknowledged some. */
+/* Output has to wait until the peer acknowledges bytes. */
 bool nj__conn_is_full(const struct nj_conn *c);
-/* Its time is up. */
+/* Ends a connection whose timeout expired. */
 void nj__conn_end_silence(struct nj_conn *c, nj_ns now);
-/* timeouts.c: put it on the list of what it waits for; to be called when it was served. */
+/* timeouts.c: puts the connection on the list of what it waits for. Called after each time it was
+ * served. */
 void nj__conn_file(struct nj_conn *c, nj_ns now);
-/* Its turn: begin what it asked for, and tell streams what handlers said. */
+/* Begins requests of the connection within its share, and passes results of handlers to streams. */
 void nj__conn_serve(struct nj_conn *c, nj_ns now);
-/* A route's request that was offered is to be offered once more: it is the next of its connection.
- */
+/* Offers a request of a route again: it becomes the next one of its connection. */
 void nj__conn_ask_again(struct nj_txn *t);
-/* The peer's FIN came: bodies of requests that are not whole will never be. */
+/* The peer sent FIN: incomplete request bodies end. */
 void nj__conn_cut_bodies(struct nj_conn *c);
 
-/* Bytes that the peer sent and nobody has read. */
+/* Received bytes wait to be read. */
 static inline bool nj__conn_has_input(const struct nj_conn *c)
 {
     const uint8_t *data;
     return nj_tcp_recv_peek(c->tcb, &data) > 0;
 }
 
-/* False when they have to wait: the peer doesn't read what it asked for, so we stop asking it. */
+/* Returns false while input has to wait: the peer does not read our output, so its input is not
+ * read either. */
 bool nj__conn_may_read(const struct nj_conn *c);
 
-/* While there are streams, it is they who have to get on: requests, their bodies, and taking what
- * was answered. A PING now and then is no reason to keep what they hold. */
+/* While streams are open, only progress of a stream counts: a request, a body, or acknowledged
+ * response bytes. A PING is not progress. */
 static inline bool nj__conn_has_streams(const struct nj_conn *c)
 {
     return c->state == H2 && c->talk->h2 && nj_h2_streams(c->talk->h2) > 0;
@@ -97,15 +100,15 @@ static inline bool nj__conn_all_acked(const struct nj_conn *c)
 
 /* ---- mbuf_pressure.c ---- */
 
-/* Mbufs for sending that are left. While there are plenty, those in lcores' caches are left out: to
- * ask 128 caches takes as many misses. */
+/* Mbufs left for sending. While many are left, those in the caches of lcores are not included:
+ * reading 128 caches takes as many cache misses. */
 uint32_t nj__pressure_tx_left(const struct nj_shard *s);
-/* It was served: note whether it owes us ACKs, or lets input wait. */
+/* Called after the connection was served: records whether ACKs are outstanding and input waits. */
 void nj__pressure_note(struct nj_conn *c, nj_ns now);
-/* The pool is all but empty: peers that take nothing of what waits for them go. */
+/* The pool is nearly empty: resets peers that acknowledge nothing. */
 void nj__pressure_shed(struct nj_shard *s, nj_ns now);
-/* Received mbufs are short: one goes that sends, and takes nothing of its answers. To be called
- * again at once while there is need. Returns how many. */
+/* Received mbufs are short: resets one peer that sends but does not read. To be called again at
+ * once while the shortage lasts. Returns how many were reset. */
 uint32_t nj__pressure_tick(struct nj_shard *s, nj_ns now);
 nj_ns nj__pressure_next(const struct nj_shard *s);
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is asked on a connection: by the site, or by the handler of a route. Requests of routes are
- * noted in the order they come; each connection's turn begins some of them.
+ * Requests of a connection, answered by the file server or by handlers of routes. Requests of
+ * routes are queued in order of arrival; each time a connection is served it begins some of them
+ * (deficit round robin over connections, in time).
  */
 #include "conn/abuse_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
-#define CREDIT_MAX_NS (10 * NJ_MS) /* a connection pays back no more than this */
+#define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 
-/* In glitches (h2.h), beside the 2 that any reset costs: a connection ends after some 170 resets of
- * requests that a worker was busy with, in a row. */
+/* Cost of resetting a request that a worker runs, in glitches (h2.h), in addition to the 2 of any
+ * reset. A connection ends after about 170 such resets in a row. */
 #define RESET_RUNNING_COST 4u
 
-/* --- HTTP/2 as a framing -------------------------------------------------------------------- */
+/* --- framing operations --------------------------------------------------------------------- */
 
 static void note_work(struct nj_h2_stream *st)
 {
@@ -97,7 +98,7 @@ const struct nj_txn_events nj__txn_events = {
     .wake = nj__conn_wake,
 };
 
-/* --- what HTTP/2 says ---------------------------------------------------------------------- */
+/* --- events of HTTP/2 ---------------------------------------------------------------------- */
 
 static struct nj_txn *txn_of(const struct nj_h2_stream *st)
 {
@@ -121,7 +122,7 @@ static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_
 {
     struct nj_txns *set = &c->shard->txns;
     struct nj_txn_origin from = origin(c, st);
-    struct nj_target target; /* one reading of it, for policy, routes and files */
+    struct nj_target target; /* read once, for policy, routes and files */
     struct nj_txn *t;
 
     nj_site_target(set->site, head->path, &target);
@@ -147,15 +148,15 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_requ
     nj_stage(&c->shard->stages, was);
 }
 
-/* The next that has not been offered, after this one. */
+/* Advances to the following request that has not been offered. */
 static void pass_asked(struct nj_talk *talk)
 {
     struct nj_list *next = talk->asked->next;
     talk->asked = next == &talk->peer.exchanges ? NULL : next;
 }
 
-/* A peer that leaves work behind which nobody stops pays for it: it can have us do the most with
- * the least. */
+/* Resetting a request that a worker runs costs extra: it makes the server do the most work for the
+ * least effort. */
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
 {
     struct nj_conn *c = user;
@@ -163,7 +164,7 @@ static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
     struct nj_exchange *x = t ? t->exchange : NULL;
 
     c->moved = true;
-    if (!t) /* there was no place for one */
+    if (!t) /* no nj_txn was free */
         return;
     if (x && c->talk->asked == nj_exchange_node(x))
         pass_asked(c->talk);
@@ -221,9 +222,9 @@ const struct nj_h2_events nj__conn_h2_route_events = {
     .on_refused = on_refused,
 };
 
-/* --- turns --------------------------------------------------------------------------------- */
+/* --- rounds over connections --------------------------------------------------------------- */
 
-/* A connection's turn: what it asked for is begun, but not more than its share. */
+/* Begins requests of the connection, within its share of the round. */
 void nj__conn_serve(struct nj_conn *c, nj_ns now)
 {
     struct nj_talk *talk = c->talk;
@@ -235,12 +236,12 @@ void nj__conn_serve(struct nj_conn *c, nj_ns now)
             struct nj_exchange *x = nj_exchange_of_node(talk->asked);
             pass_asked(talk);
             if (nj__handlers_may_begin(c->shard, x) != NJ_BEGIN_NOW)
-                continue; /* those behind it may not need what it waits for */
+                continue; /* later requests may not need what this one waits for */
             nj_ns took = nj__handlers_offer(c->shard, x);
             talk->credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
         }
         if (talk->asked)
-            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind those that wait already */
+            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind connections that wait already */
     }
     nj__handlers_settle(c->shard, now);
 }
@@ -254,7 +255,7 @@ void nj__conn_ask_again(struct nj_txn *t)
     nj_list_del(node);
     nj_list_push_back(talk->asked ? talk->asked : &talk->peer.exchanges, node); /* before it */
     talk->asked = node;
-    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* its turn of this step may be over */
+    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* it may have been served in this step already */
 }
 
 void nj__conn_cut_bodies(struct nj_conn *c)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Shares of connections: counts connections by client and ends those of the largest client when the
+ * table is nearly full. Follows max-min fairness; conn_shares.h has the rules. */
 #include "conn/conn_shares.h"
 
 #include <stdlib.h>
@@ -8,19 +10,19 @@
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
-/* Of the places for connections, in 64ths: counting begins, ends, and idle ones begin to yield. The
- * last are NJ_TCP_FULL_PART below all: from there on connections are reset. */
+/* Thresholds in 64ths of the connection table: counting starts, counting ends, idle connections are
+ * closed. NJ_TCP_FULL_PART is above them: from there on connections are reset. */
 #define COUNT_FROM  32u
 #define COUNT_UNTIL 24u
 #define TIGHT_FROM  56u
 
-/* Connections that are counted in one step, some 100 ns each; and looked at for one that yields. */
+/* Connections tallied in one step, about 100 ns each, and connections scanned for a victim. */
 #define COUNT_MAX 1024u
 #define LOOK_MAX  256u
-#define LOOK_FEW  32u /* ... to learn who holds most, when that is not known */
+#define LOOK_FEW  32u /* scanned to find the largest client while it is unknown */
 
-/* Counts that there are at least: 20 newcomers meet a given client in one of them by a chance of
- * 3e-4. */
+/* Minimum size of the table of counters: 20 newcomers collide with a given client with a
+ * probability of 3e-4. */
 #define COUNTS_MIN 65536u
 
 static uint32_t part(const struct nj_shard *s, uint32_t of_64)
@@ -35,7 +37,7 @@ bool nj__shares_init(struct nj_shard *s)
     while (n < s->cfg.conns_max && n < 1u << 30)
         n *= 2;
     s->shares.mask = n - 1;
-    s->shares.n = calloc(n, sizeof *s->shares.n); /* touched when there is something to count */
+    s->shares.n = calloc(n, sizeof *s->shares.n); /* not touched before counting starts */
     return s->shares.n != NULL;
 }
 
@@ -53,7 +55,7 @@ static uint32_t *count_of(const struct nj_shard *s, const struct nj_addr *remote
     return &s->shares.n[nj_policy_client_of(p, &s->cfg.client_key, remote) & s->shares.mask];
 }
 
-/* Connections of trusted proxies are of many clients: they are held against nobody. */
+/* A trusted proxy's connections belong to many clients: no client is charged for them. */
 static bool is_shared(const struct nj_shard *s, const struct nj_addr *remote)
 {
     return nj_policy_trusts(nj_shape_policy(s->txns.shape), remote);
@@ -65,7 +67,7 @@ static void note_most(struct nj_shares *sh, const uint32_t *n)
         sh->worst = (uint32_t)(n - sh->n);
 }
 
-/* Was its place passed? */
+/* Is the connection included in the counters? */
 static bool is_passed(const struct nj_conn *c)
 {
     const struct nj_shard *s = c->shard;
@@ -100,8 +102,8 @@ void nj__shares_restart(struct nj_shard *s)
     sh->counted = sh->worst = sh->n_wanted = 0;
 }
 
-/* Objects keep their places in the pool, and those that are made meanwhile at places that were
- * passed are counted by themselves. */
+/* Objects keep their slots in the pool. Connections made meanwhile in slots that were passed are
+ * added when they are made. */
 static uint32_t count_some(struct nj_shard *s)
 {
     struct nj_shares *sh = &s->shares;
@@ -117,22 +119,22 @@ static uint32_t count_some(struct nj_shard *s)
     return n;
 }
 
-/* --- who yields ---------------------------------------------------------------------------- */
+/* --- eviction ------------------------------------------------------------------------------ */
 
-/* One more for a client with `n_own` leaves it with no more than the other then has; and where the
- * counts of strangers meet by chance, there are fewer. */
+/* After the eviction the newcomer's client holds at most as many as the other. The margin covers
+ * collisions of hashes. */
 static bool yields_to(uint32_t n_other, uint32_t n_own, bool is_idle)
 {
     return n_other >= (is_idle ? NJ_SHARE_IDLE_MIN : NJ_SHARE_BUSY_MIN) && n_other >= n_own + 2;
 }
 
-/* Nobody waits for anything on it. */
+/* No stream and no output is pending. */
 static bool is_idle(const struct nj_conn *c)
 {
     return c->silent != NJ_SILENT_STALLED;
 }
 
-/* May it be asked? One that is not listed is about to be gone. */
+/* May this connection be evicted? A connection on no list is about to be freed. */
 static bool is_open(const struct nj_shard *s, const struct nj_conn *c, bool gently)
 {
     if (c->shard != s || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
@@ -149,7 +151,7 @@ static struct nj_conn *next_place(struct nj_shard *s)
     return nj_pool_at(&s->conns, sh->look_at);
 }
 
-/* Of the next LOOK_MAX connections one of the client that holds most, if possible an idle one. */
+/* Of the next LOOK_MAX connections, chooses one of the largest client, an idle one if possible. */
 static struct nj_conn *who_yields(struct nj_shard *s, uint32_t n_own, bool gently)
 {
     struct nj_shares *sh = &s->shares;
@@ -173,16 +175,16 @@ static struct nj_conn *who_yields(struct nj_shard *s, uint32_t n_own, bool gentl
     return best;
 }
 
-/* Does somebody yield to one with so many connections? */
+/* May the largest client lose a connection to a client with `n_own`? */
 static bool some_yield(struct nj_shares *sh, uint32_t n_own)
 {
     bool yes = yields_to(sh->n[sh->worst], n_own, true);
 
-    sh->unsure |= !yes; /* by now another one may hold most */
+    sh->unsure |= !yes; /* another client may be the largest by now */
     return yes;
 }
 
-/* Somebody with so many connections opens one more, and the table is tight. */
+/* A client with `n_own` connections opens another one while the table is nearly full. */
 static bool want(struct nj_shard *s, uint32_t n_own)
 {
     struct nj_shares *sh = &s->shares;
@@ -199,7 +201,7 @@ bool nj__shares_tight(const struct nj_shard *s)
     return s->tcp.tcbs.n_used > part(s, TIGHT_FROM);
 }
 
-/* Connections that this one's client has besides it. */
+/* Other connections of this client. */
 static uint32_t n_besides(const struct nj_conn *c)
 {
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
@@ -225,12 +227,12 @@ bool nj__shares_yields(void *shard, const struct nj_addr *remote, bool proven)
     if (sh->counted == 0)
         return false;
     uint32_t n_own = is_shared(s, remote) ? 0 : *count_of(s, remote);
-    if (!proven) /* anybody can write any address on a SYN: nobody yields to that yet */
+    if (!proven) /* SYNs may be spoofed: nothing is evicted for an unproven address */
         return some_yield(sh, n_own);
     return want(s, n_own);
 }
 
-/* One for each place that is wanted: with FIN while there are places left, else with RST. */
+/* Evicts one connection per request: with FIN while the table has free entries, else with RST. */
 static uint32_t yield_some(struct nj_shard *s, nj_ns now)
 {
     struct nj_shares *sh = &s->shares;
@@ -239,7 +241,7 @@ static uint32_t yield_some(struct nj_shard *s, nj_ns now)
 
     for (; sh->n_wanted > 0; sh->n_wanted--, n++) {
         struct nj_conn *c = who_yields(s, sh->wanted_for, gently);
-        if (!c) { /* whoever still has none asks again */
+        if (!c) { /* clients that still need one will ask again */
             sh->n_wanted = 0;
             break;
         }
@@ -252,7 +254,7 @@ static uint32_t yield_some(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-/* Some other client may hold most by now. */
+/* Updates the largest client. */
 static void look_around(struct nj_shard *s)
 {
     struct nj_shares *sh = &s->shares;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Admits requests of BLOCKING routes to fibers, fairly between clients. Queued requests are served
+ * per client, the client with the fewest fibers first (max-min fairness); fiber_admission.h has the
+ * rules. */
 #include "conn/fiber_admission.h"
 
 #include "conn/abuse_counts.h"
@@ -15,7 +18,7 @@ static uint32_t n_max_of(const struct nj_shard *s)
     return s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT;
 }
 
-/* Stacks that neither a handler has, nor a task that the strategy has queued will take. */
+/* Free fibers: neither in use by a handler nor needed by a task that the strategy has queued. */
 static uint32_t n_free_of(const struct nj_shard *s)
 {
     struct nj_ewyk_gauges g = nj_ewyk_gauges(s->handlers.ewyk);
@@ -28,7 +31,7 @@ void nj__stacks_init(struct nj_stacks *st)
     nj_list_init(&st->turns);
 }
 
-/* --- who may begin ------------------------------------------------------------------------- */
+/* --- admission ----------------------------------------------------------------------------- */
 
 static void note_client(struct nj_stacks *st, const struct nj_requester *c, nj_ns now)
 {
@@ -38,7 +41,7 @@ static void note_client(struct nj_stacks *st, const struct nj_requester *c, nj_n
     st->last = c;
 }
 
-/* Nobody else has asked lately, nor waits. */
+/* No other client sent a request lately or has one in the queue. */
 static bool is_alone(const struct nj_stacks *st, const struct nj_requester *c, nj_ns now)
 {
     const struct nj_list *first = st->turns.next;
@@ -48,8 +51,8 @@ static bool is_alone(const struct nj_stacks *st, const struct nj_requester *c, n
            (st->other_at == 0 || now - st->other_at >= NJ_STACKS_ALONE);
 }
 
-/* One of so many free stacks. With few of them there are no parts to be kept; and what a trusted
- * proxy asks for is for many. */
+/* May the client have one of `n_free` fibers? Small numbers of fibers are not divided. A trusted
+ * proxy without a named client stands for many clients. */
 static bool may_have(struct nj_shard *s, const struct nj_txn *t, uint32_t n_free)
 {
     const struct nj_requester *c = t->requester;
@@ -75,7 +78,7 @@ static struct nj_requester *client_at(struct nj_list *turn)
     return nj_container_of(turn, struct nj_requester, turn);
 }
 
-/* 503 for one that waits. */
+/* Answers a queued request with 503. */
 static void refuse(struct nj_shard *s, struct nj_txn *t, nj_ns now)
 {
     nj__stacks_forget(s, t);
@@ -84,8 +87,8 @@ static void refuse(struct nj_shard *s, struct nj_txn *t, nj_ns now)
     nj__conn_note_work(t->conn);
 }
 
-/* The queue is full: who has most of it loses the last that came, for a client that has less than
- * its part. That some other has more than that then is sure; who has its part need not look. */
+/* The queue is full: the client with most queued requests loses its latest one to a client with
+ * less than its share. A client at its share cannot displace another. */
 static bool displace(struct nj_shard *s, const struct nj_requester *c)
 {
     struct nj_stacks *st = stacks_of(s);
@@ -114,7 +117,7 @@ bool nj__stacks_wait(struct nj_shard *s, struct nj_txn *t)
         st->look_at = s->now + NJ_STACKS_GRACE;
     t->held = true;
     t->stack_at = s->now;
-    nj_list_del(&t->node); /* meanwhile it is not the peer who lets us wait */
+    nj_list_del(&t->node); /* the peer is not timed while the server makes it wait */
     nj_list_push_back(&c->waiting, &t->node);
     if (c->n_waiting++ > 0)
         return true;
@@ -141,7 +144,7 @@ static struct nj_txn *first_of(const struct nj_requester *c)
     return nj_container_of(c->waiting.next, struct nj_txn, node);
 }
 
-/* Of the clients whose turn it is, the one that has the fewest and may have one more. */
+/* Of the clients with queued requests, the one with the fewest fibers that may have another. */
 static struct nj_requester *neediest(struct nj_shard *s, uint32_t n_free)
 {
     const struct nj_stacks *st = stacks_of(s);
@@ -175,7 +178,7 @@ static uint32_t begin_some(struct nj_shard *s, nj_ns now)
     uint32_t n = 0;
 
     while (n < NJ_HANDLERS_RUN_MAX && st->n_waiting > 0 && (c = neediest(s, n_free_of(s)))) {
-        nj_list_del(&c->turn); /* the others' turn comes first */
+        nj_list_del(&c->turn); /* moves behind the other clients */
         nj_list_push_back(&st->turns, &c->turn);
         begin(s, first_of(c), now);
         n++;
@@ -183,9 +186,9 @@ static uint32_t begin_some(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-/* --- who has to make room ------------------------------------------------------------------ */
+/* --- eviction ------------------------------------------------------------------------------ */
 
-/* All stacks, divided by those who have or want some. */
+/* All fibers, divided by the clients that use or need one. */
 static uint32_t share_of_each(const struct nj_shard *s)
 {
     const struct nj_requester *all = s->txns.requester;
@@ -197,7 +200,7 @@ static uint32_t share_of_each(const struct nj_shard *s)
     return share ? share : 1;
 }
 
-/* How many stacks are wanted by those who have a claim to them and were patient. */
+/* Fibers owed to clients below their share whose requests have waited for NJ_STACKS_GRACE. */
 static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
 {
     const struct nj_stacks *st = stacks_of(s);
@@ -221,12 +224,11 @@ struct search {
     nj_ns now;
     uint32_t share;
     struct nj_txn *found;
-    uint32_t n_has; /* the client of `found` */
-    uint64_t rate;  /* bytes per second that its peer sent and took */
+    uint32_t n_has; /* fibers of the client of `found` */
+    uint64_t rate;  /* bytes per second that its peer sent and acknowledged */
 };
 
-/* Has this one to make room before the one that was found? Of connections of trusted proxies none
- * has while somebody else has more than its share. */
+/* Is `t` to be evicted before the victim found so far? Requests of trusted proxies come last. */
 static bool goes_before(const struct search *f, const struct nj_txn *t, uint32_t n_has,
                         uint64_t rate)
 {
@@ -255,7 +257,8 @@ static void consider(void *search, struct nj_task *task)
     f->rate = rate;
 }
 
-/* The client is counted without it from now on; its stack is free when its handler has left. */
+/* The handler is not charged to its client from now on. Its fiber is free when the handler has
+ * returned. */
 static void evict(struct nj_shard *s, struct nj_txn *t)
 {
     nj__abuse(s, NJ_C_stack_evicted, &t->conn->tcb->flow.tuple.remote);
@@ -279,7 +282,7 @@ static uint32_t make_room(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-/* --- who waited too long ------------------------------------------------------------------- */
+/* --- expiry -------------------------------------------------------------------------------- */
 
 static uint32_t refuse_some(struct nj_shard *s, nj_ns now)
 {
@@ -295,7 +298,8 @@ static uint32_t refuse_some(struct nj_shard *s, nj_ns now)
             continue;
         nj_count(&s->counters, NJ_C_stack_timeout);
         refuse(s, t, now);
-        next = nj_list_empty(&c->waiting) ? next : at; /* it may have more of them */
+        next = nj_list_empty(&c->waiting) ? next : at; /* this client may have further expired
+                                                          requests */
         n++;
     }
     return n;

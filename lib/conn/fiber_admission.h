@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who gets a stack: handlers of BLOCKING routes of one shard, fair between clients.
+ * Admission of requests of BLOCKING routes to fibers, fair between the clients of one shard.
  *
- * While a stack is free, whoever asks gets it; a client that is alone may have all of them. When
- * other clients were there lately, the last quarter is for those that have less than an eighth.
- * Requests that find none wait, and stacks that become free go to the client that has the fewest.
+ * While a fiber is free, any request gets it; a client that is alone may use all fibers. When other
+ * clients sent requests lately, the last quarter is reserved for clients that use less than an
+ * eighth. Requests without a fiber are queued. A fiber that becomes free goes to the client that
+ * uses the fewest.
  *
- * A client that waited for NJ_STACKS_GRACE and has less than its share (all stacks divided by the
- * clients that have or want some) is given stacks of the client that has the most above its
- * share: handlers that wait for their own peer, to send more of a request or to take more of a
- * response, are ended, the slowest peers first. Handlers that wait for anything else go on.
+ * A client that waited for NJ_STACKS_GRACE and is below its share (all fibers divided by the
+ * clients that use or need one) gets fibers of the client that is furthest above its share.
+ * Handlers that wait for their own peer (for request body bytes, or for the peer to read) are
+ * evicted, the slowest peers first. Handlers that wait for anything else are not.
  *
- * A client is who asks, whatever the class of the request. What a trusted proxy asks for without
- * saying for whom is for many: each of its connections is a client, which the last quarter is for,
- * too, and which makes room only when nobody else has to.
+ * A client is the requester, whatever the class of the request. A trusted proxy that does not name
+ * its client stands for many: each of its connections is a client, may use the reserved quarter,
+ * and is evicted only when no other client is above its share. All calls belong to the shard's
+ * lcore.
  */
 #ifndef NJ_CONN_FIBER_ADMISSION_H
 #define NJ_CONN_FIBER_ADMISSION_H
@@ -24,43 +26,44 @@
 
 struct nj_shard;
 
-/* The last so small a part of the stacks is for clients that have less than that share of all. */
+/* The last 1/RESERVE of the fibers is reserved for clients that use less than 1/SHARE of them ...
+ */
 #define NJ_STACKS_RESERVE    4u
 #define NJ_STACKS_SHARE      8u
-/* ... while a request of another client came in this time. */
+/* ... while a request of another client came within this time. */
 #define NJ_STACKS_ALONE      (10 * NJ_SEC)
-/* While requests wait it is looked so often at who has to make room and who has waited too long: in
- * one look so many handlers are ended, and so many requests refused. All clients of which requests
- * wait are looked at, or claims of those behind them would not count: a few us for 1,024. With the
- * grace, a request that has a claim to a stack has it after 300 ms. */
+/* While requests are queued, evictions and refusals are decided at this interval. Each pass evicts
+ * and refuses at most this many. A pass visits all clients with queued requests, since any may have
+ * a claim: a few us for 1,024 clients. With the grace period, a request with a claim gets its fiber
+ * after 300 ms. */
 #define NJ_STACKS_LOOK_EVERY (50 * NJ_MS)
 #define NJ_STACKS_EVICT_MAX  16u
 #define NJ_STACKS_REFUSE_MAX 64u
-/* A request waits for so long before it costs others their stacks, and a handler has had one for as
- * long before it is ended: round trips of a slow path. */
+/* How long a request is queued before other handlers are evicted for it, and how long a handler
+ * runs before it may be evicted: round trips of a slow path. */
 #define NJ_STACKS_GRACE      (250 * NJ_MS)
-/* A request that waited for a stack for so long is answered with 503 and retry-after. */
+/* A request queued for this long is answered with 503 and retry-after. */
 #define NJ_STACKS_WAIT_MAX   (10 * NJ_SEC)
 
 struct nj_stacks {
-    struct nj_list turns; /* clients of which requests wait */
-    uint32_t n_clients;   /* of `turns` */
+    struct nj_list turns; /* clients with queued requests */
+    uint32_t n_clients;   /* length of `turns` */
     uint32_t n_waiting;
-    const struct nj_requester *last; /* whose request came last */
-    nj_ns other_at;                  /* when one came of another client than the one before */
+    const struct nj_requester *last; /* client of the latest request */
+    nj_ns other_at; /* when a request of another client than the previous one came */
     nj_ns look_at;
 };
 
 void nj__stacks_init(struct nj_stacks *st);
-/* May this request have a stack now? A request of its client was seen, whatever the answer. */
+/* May this request have a fiber now? Records that its client sent a request, whatever the result.
+ */
 bool nj__stacks_may(struct nj_shard *s, const struct nj_txn *t);
-/* It waits until nj__stacks_run() offers it. When as many wait as may, the client of which most
- * wait loses the last that came, with 503. False: so many of this one's client wait that it would
- * lose this one. */
+/* Queues the request until nj__stacks_run() offers it. When the queue is full, the client with most
+ * queued requests loses its latest one (503). Returns false when this request would be that one. */
 bool nj__stacks_wait(struct nj_shard *s, struct nj_txn *t);
-/* It does not wait any more. */
+/* Removes the request from the queue. */
 void nj__stacks_forget(struct nj_shard *s, struct nj_txn *t);
-/* Offer those that may begin, end those that have to make room, refuse those that waited too long.
+/* Offers requests that may begin, evicts handlers, and refuses requests that were queued too long.
  * Returns how many. */
 uint32_t nj__stacks_run(struct nj_shard *s, nj_ns now);
 nj_ns nj__stacks_next(const struct nj_shard *s);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mbufs are short. Who takes nothing of what waits for it, or sends and does not read its answers,
- * makes room for others. Both are on lists of the shard, so that they are found at once. */
+/* Frees mbufs when the pools run low. Resets peers that do not acknowledge output, and peers that
+ * send but do not read; the shard keeps both on lists, so they are found at once. */
 #include <rte_mempool.h>
 
 #include "conn/abuse_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
-#define SHED_AFTER  (5 * NJ_SEC) /* no ACK */
-#define OWING_GRAIN (1 * NJ_SEC) /* how late an ACK may be noted for that */
-#define SHED_MAX    32u          /* of them per step */
-#define SHED_LOOK   256u         /* also at those that turn out to owe nothing */
-#define HOARD_AFTER (1 * NJ_SEC) /* input waits */
-#define HOARD_LOOK  32u          /* of those who let it wait for longest, per step */
+#define SHED_AFTER  (5 * NJ_SEC) /* without an ACK */
+#define OWING_GRAIN (1 * NJ_SEC) /* resolution of the time of the last ACK */
+#define SHED_MAX    32u          /* resets per step */
+#define SHED_LOOK   256u         /* connections visited per step */
+#define HOARD_AFTER (1 * NJ_SEC) /* of waiting input */
+#define HOARD_LOOK  32u          /* connections visited per step, the longest waiting first */
 
-/* ---- of the pool for sending ---- */
+/* ---- mbufs for sending ---- */
 
 uint32_t nj__pressure_tx_left(const struct nj_shard *s)
 {
@@ -35,7 +35,7 @@ static void list_owing(struct nj_talk *talk, nj_ns now)
     nj_list_push_back(&talk->conn->shard->owing, &talk->owing);
 }
 
-/* Since it was last looked at. */
+/* Since the previous check. */
 static bool has_acked(struct nj_talk *talk)
 {
     uint32_t una = talk->conn->tcb->snd_una, was = talk->owing_una;
@@ -44,14 +44,14 @@ static bool has_acked(struct nj_talk *talk)
     return una != was;
 }
 
-/* Keep shard->owing in the order in which peers were last heard of. Whoever was filed a moment ago
- * stays where he is: his neighbours on the list are in nobody's cache. So does one whose ACK we
- * were not told of: nj__pressure_shed() sees it. */
+/* Keeps shard->owing in the order of the last ACK. A connection that was moved within OWING_GRAIN
+ * stays: its neighbours on the list are not in the cache. A connection whose ACK was not reported
+ * stays too; nj__pressure_shed() notices the ACK. */
 static void note_owing(struct nj_conn *c, nj_ns now)
 {
     struct nj_talk *talk = c->talk;
 
-    if (!talk) /* nothing was said, so nothing was answered */
+    if (!talk) /* no input yet, so no output either */
         return;
     bool owes = nj_tcp_queued_mbufs(c->tcb) > 0, listed = nj_list_linked(&talk->owing);
     bool late = ms_of(now) - talk->owing_ms >= OWING_GRAIN / NJ_MS;
@@ -81,10 +81,10 @@ void nj__pressure_shed(struct nj_shard *s, nj_ns now)
     }
 }
 
-/* ---- of received mbufs ---- */
+/* ---- received mbufs ---- */
 
-/* Keep shard->unread in the order in which input began to wait. A peer that takes a little of its
- * answers now and then has some of it read, and holds as many mbufs as before. */
+/* Keeps shard->unread in the order in which input began to wait. A peer that reads slowly has some
+ * of its input processed, but holds as many mbufs as before. */
 static void note_unread(struct nj_conn *c, nj_ns now)
 {
     struct nj_talk *talk = c->talk;
@@ -99,14 +99,15 @@ static void note_unread(struct nj_conn *c, nj_ns now)
     }
 }
 
-/* Soon TCP would turn everybody away (NJ_PRESSURE_HIGH). */
+/* TCP is about to refuse new connections (NJ_PRESSURE_HIGH). */
 static bool held_much(const struct nj_shard *s)
 {
     return s->tcp.cfg.held_max && s->tcp.n_held > s->tcp.cfg.held_max / 4 * 3;
 }
 
-/* Of those whose input has waited for long, the one that holds most; or NULL. One without bytes in
- * the send queue is not to blame: it waits since mbufs are short (pool_low). */
+/* Of the connections whose input has waited for HOARD_AFTER, the one that holds most mbufs; or
+ * NULL. A connection with an empty send queue is not at fault: it waits because mbufs are short
+ * (pool_low). */
 static struct nj_conn *worst_hoarder(struct nj_shard *s, nj_ns now)
 {
     struct nj_conn *worst = NULL;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Detects the protocol of a new connection from its first bytes. HTTP/2 begins with the client
+ * connection preface (RFC 9113 3.4), HTTP/1.x with a method. */
 #include "conn/preface_detect.h"
 
 #include <stdbool.h>
@@ -11,7 +13,7 @@ static const char *const methods[] = {"GET ",     "HEAD ",  "POST ",     "PUT ",
                                       "OPTIONS ", "TRACE ", "CONNECT ",  "PATCH ", "PROPFIND ",
                                       "MKCOL ",   "COPY ",  "PROPPATCH "};
 
-/* Does one of the two begin the other? */
+/* Is the shorter of the two a prefix of the other? */
 static bool agrees(const uint8_t *data, size_t n, const char *word)
 {
     size_t len = strlen(word);

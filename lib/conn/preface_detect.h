@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What does a new connection speak? Decided from its first bytes, as few as possible. */
+/* Protocol detection: HTTP/2, HTTP/1.x or garbage, from as few bytes as possible. Pure. */
 #ifndef NJ_CONN_PREFACE_DETECT_H
 #define NJ_CONN_PREFACE_DETECT_H
 
@@ -10,13 +10,14 @@
 #define NJ_H2_PREFACE       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define NJ_H2_PREFACE_BYTES 24u
 
-/* Known from so many bytes at the latest. */
+/* The result is known after this many bytes at the latest. */
 #define NJ_SNIFF_BYTES 16u
 
 enum nj_sniff { NJ_SNIFF_MORE, NJ_SNIFF_H2, NJ_SNIFF_HTTP1, NJ_SNIFF_GARBAGE };
 
-/* `n_bytes` first bytes of a connection, at most NJ_H2_PREFACE_BYTES looked at. HTTP/2 is known as
- * soon as the bytes leave no other reading ("PRI "), HTTP/1.x by a method and a space. */
+/* Examines the first `n_bytes` of a connection, at most NJ_H2_PREFACE_BYTES. HTTP/2 is detected as
+ * soon as the bytes allow nothing else ("PRI "), HTTP/1.x by a method and a space. MORE: call again
+ * with more bytes. */
 enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes);
 
 #endif

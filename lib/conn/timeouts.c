@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long we wait for a peer.
+ * Timeouts of connections and of requests.
  *
- * Each connection is on one of a few lists, by what it waits for. All on one list have the same
- * patience, so they stand in the order in which their time is up, and one that says nothing costs
- * nothing. On these lists it is only looked at whether TCP gets on. What is asked on a connection
- * is looked at one by one, a few times in each time-out, on a list of its own: whose turn it is,
- * and if it is the peer's, how much it took or sent since. So there is one timer for all
- * connections of a kind and one for all requests, and no packet moves any of them.
+ * Each connection is on one list, chosen by the event it waits for. All connections of a list have
+ * the same timeout, so the list is ordered by expiry, and an idle connection costs nothing. These
+ * lists check progress of TCP only. Requests are on a list of their own and are checked LOOKS times
+ * per timeout: for what the request waits, and if it waits for the peer, how many bytes the peer
+ * sent or acknowledged. So each kind of timeout needs one timer, and no packet rearms it.
  *
- * A peer gets on when it takes the lowest rate on the average of the time-out, and when it sends
- * the lowest rate of a request's body; what we hold back ourselves, for want of credit or of a file
- * or of a handler's word, is not held against it. But whoever waits for a file for as long waits
- * for memory that others may hold for ever, or for a disk that does not answer, and is told.
+ * A peer makes progress when it acknowledges min_rate on the average of send_timeout, and when it
+ * sends a request body at min_upload_rate. Delays of the server (credit, files, handlers) do not
+ * count against the peer. A request that waits for a file for send_timeout gets an error: memory
+ * may be held by others, or the disk does not answer.
  */
 #include "conn/abuse_counts.h"
 #include "conn/conn.h"
@@ -20,21 +19,20 @@
 #include "shard/shard_internal.h"
 #include "tcp/seq.h"
 
-#define LINGER_TIMEOUT (2 * NJ_SEC) /* the peer has all, and does not close */
-#define QUIET_TIMEOUT  (1 * NJ_SEC) /* so long at most we trust that answers are acknowledged */
+#define LINGER_TIMEOUT (2 * NJ_SEC) /* all is acknowledged, the peer does not close */
+#define QUIET_TIMEOUT  (1 * NJ_SEC) /* longest wait for an ACK that is not reported */
 
-/* What moves is filed again at most once in so long: time-outs are up to this much late. */
+/* A connection rejoins its list at most once per GRAIN, so timeouts are up to this much late. */
 #define GRAIN      (64 * NJ_MS)
-#define SILENT_MAX 64u /* of each kind of time-out, per step */
+#define SILENT_MAX 64u /* per list and step */
 
-/* Requests are looked at so often in the shorter of their time-outs, and are up to one part late.
- */
+/* Checks of a request within the smaller of its timeouts. Timeouts are up to 1/LOOKS late. */
 #define LOOKS    8u
 #define LOOK_MAX 64u /* per step */
 
 /* --- connections --------------------------------------------------------------------------- */
 
-/* What the connection waits for. */
+/* The event that the connection waits for. */
 static enum nj_silent silent_as(const struct nj_conn *c)
 {
     switch ((enum conn_state)c->state) {
@@ -57,7 +55,7 @@ static nj_ns shorter(nj_ns a, nj_ns b)
     return a < b ? a : b;
 }
 
-/* No longer than what it may turn out to have been waiting for. */
+/* At most the timeout of any event it may prove to have waited for. */
 static nj_ns trust(const struct nj_shard_config *c)
 {
     return shorter(shorter(c->idle_timeout, c->header_timeout),
@@ -101,7 +99,7 @@ static uint64_t bytes_in(nj_ns time, uint64_t rate)
     return rate / 1000 * ms + rate % 1000 * ms / 1000;
 }
 
-/* Bytes that a peer has to take in so long, at this rate: never none. */
+/* Bytes that a peer has to acknowledge within `time` at `rate`; at least 1. */
 static uint64_t due_in(const struct nj_shard *s, nj_ns time, uint64_t rate)
 {
     uint64_t ms = time / NJ_MS, all_ms = s->cfg.send_timeout / NJ_MS + 1;
@@ -110,8 +108,8 @@ static uint64_t due_in(const struct nj_shard *s, nj_ns time, uint64_t rate)
     return want > least ? want : least;
 }
 
-/* Does the peer acknowledge enough of what is in the send queue? While that has room for what
- * streams have to say, it may be we who say little. */
+/* Does the peer acknowledge enough of the send queue? While the queue has room for output of
+ * streams, the server may be the slow side, and no rate is required. */
 static bool tcp_moves(const struct nj_conn *c, nj_ns now)
 {
     if (!c->talk || nj_tcp_queued_mbufs(c->tcb) == 0)
@@ -122,18 +120,18 @@ static bool tcp_moves(const struct nj_conn *c, nj_ns now)
     return c->tcb->snd_una - c->talk->una_then >= due_in(c->shard, time, rate);
 }
 
-/* Did it get on since it was filed, whatever it was that came? */
+/* Was there progress since the wait began? */
 static bool got_on(const struct nj_conn *c, nj_ns now)
 {
     if (c->silent == NJ_SILENT_STALLED)
         return c->moved && tcp_moves(c, now);
-    if (c->silent == NJ_SILENT_QUIET) /* all that was answered then */
+    if (c->silent == NJ_SILENT_QUIET) /* all bytes queued at that time */
         return c->moved && nj_seq_le(c->talk->una_then, c->tcb->snd_una);
     return c->moved;
 }
 
-/* Those that wait for the same thing have the same patience: at the end of their list when they
- * begin to wait and when they move, they stand in the order in which their time is up. */
+/* Appends the connection to a list. All waits of a list have the same timeout, so appending keeps
+ * it ordered by expiry. */
 static void enlist(struct nj_conn *c, enum nj_silent silent, uint32_t since)
 {
     c->silent = (uint8_t)silent;
@@ -155,18 +153,18 @@ void nj__conn_file(struct nj_conn *c, nj_ns now)
         enlist(c, silent, since);
 }
 
-/* Whose turn it is while streams are open is asked of each of them. But who has sent FIN may have
- * died, and would say so only when it is sent something. */
+/* While streams are open, each request has its own timeout. A peer that sent FIN may be dead, and
+ * shows that only when it is sent something. */
 static bool is_patient_with(const struct nj_conn *c, nj_ns now)
 {
-    if (c->moved || silent_as(c) != (enum nj_silent)c->silent) /* in this very moment */
+    if (c->moved || silent_as(c) != (enum nj_silent)c->silent) /* changed within this step */
         return true;
     return c->silent == NJ_SILENT_STALLED && c->state == H2 && !c->peer_fin && tcp_moves(c, now);
 }
 
-/* By now its answers are acknowledged, and it is idle since then: behind those that began to wait
- * meanwhile it may be late by as long as it was trusted. Or it has to be watched from now on: what
- * it acknowledged until now was not counted. */
+/* The ACK is overdue or was not reported. If all is acknowledged, the connection has been idle
+ * since then; behind connections that began to wait meanwhile it may expire late by up to the ACK
+ * timeout. Otherwise its progress is measured from now on. */
 static void end_quiet(struct nj_conn *c, nj_ns now)
 {
     nj_tcp_tell_acks(c->tcb, true);
@@ -192,7 +190,7 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
             nj__conn_end_silence(c, now);
             continue;
         }
-        c->silent = NJ_N_SILENT; /* anew, as far as TCP goes */
+        c->silent = NJ_N_SILENT; /* restart the wait, as far as TCP is concerned */
         nj__conn_file(c, now);
     }
     return n;
@@ -200,14 +198,14 @@ static uint32_t end_silent(struct nj_shard *s, enum nj_silent silent, nj_ns now)
 
 /* --- requests ------------------------------------------------------------------------------ */
 
-/* For whom does a request wait? */
+/* The event that a request waits for. */
 enum turn {
     OURS,
-    FOR_FILE,   /* for a worker to open or read it */
-    FOR_BODY,   /* for the peer to send more of it */
-    FOR_STREAM, /* for the peer to open a window: of the stream, or of the connection */
+    FOR_FILE,   /* a worker opens or reads the file */
+    FOR_BODY,   /* the peer sends body bytes */
+    FOR_STREAM, /* the peer opens the window of the stream, or of the connection */
     FOR_CONN,
-    FOR_TCP, /* for acknowledgments, of which the connection's list knows */
+    FOR_TCP, /* acknowledgements, which the connection's list checks */
 };
 
 static enum turn turn_of(const struct nj_txn *t)
@@ -216,12 +214,12 @@ static enum turn turn_of(const struct nj_txn *t)
     bool waits_for_body = is_handlers && !t->whole && !nj_exchange_is_ours(t->exchange);
     enum turn ours = is_handlers ? OURS : FOR_FILE;
 
-    if (!t->head_at && !t->exchange && !t->wait) /* it was reset, and RST_STREAM is yet to leave */
+    if (!t->head_at && !t->exchange && !t->wait) /* it was reset, and RST_STREAM is not sent yet */
         return FOR_TCP;
     if (!t->head_at)
         return waits_for_body ? FOR_BODY : ours;
     switch (nj_h2_hold(t->stream)) {
-    case NJ_H2_HOLD_OURS: /* a handler may wait for more before it goes on */
+    case NJ_H2_HOLD_OURS: /* a handler may wait for body bytes before it continues */
         if (nj_paced_waits(&t->paced))
             return OURS;
         return waits_for_body ? FOR_BODY : ours;
@@ -250,7 +248,7 @@ static void is_fine(struct nj_txn *t, nj_ns now)
     t->fine_throttled = t->paced.throttled_ns;
 }
 
-/* Has it had its time, and the peer not taken enough? */
+/* Has the peer acknowledged too little for send_timeout? */
 static bool is_too_slow(struct nj_txn *t, uint64_t n_taken, nj_ns now)
 {
     const struct nj_shard *s = t->conn->shard;
@@ -264,7 +262,7 @@ static bool is_too_slow(struct nj_txn *t, uint64_t n_taken, nj_ns now)
     return time >= s->cfg.send_timeout;
 }
 
-/* A peer that leaves the last of its responses lie is not waited for with the next one either. */
+/* Resets the stream, or the connection if this is its only stream. */
 static void give_up_response(struct nj_txn *t, nj_ns now)
 {
     struct nj_conn *c = t->conn;
@@ -279,7 +277,7 @@ static void give_up_response(struct nj_txn *t, nj_ns now)
     nj__conn_reset(c, now);
 }
 
-/* It is not the peer who is late: the connection stays. */
+/* The peer is not at fault, so the connection is kept. */
 static void give_up_file(struct nj_txn *t)
 {
     struct nj_conn *c = t->conn;
@@ -304,9 +302,9 @@ static void give_up_body(struct nj_txn *t, enum nj_counter why)
     nj__conn_note_work(c);
 }
 
-/* The peer lets us wait for more of a body. One that is being answered already may be a
- * conversation, in which any byte is progress; else it has to come at the lowest rate. So a body of
- * N bytes takes at most body_timeout + N / min_upload_rate of the time in which we wait for it. */
+/* The server waits for body bytes. While a response is being sent the request may be a dialogue, in
+ * which any byte is progress; else the body has to arrive at min_upload_rate. So a body of N bytes
+ * takes at most body_timeout + N / min_upload_rate of waiting time. */
 static void look_at_body(struct nj_txn *t, bool moved, nj_ns now)
 {
     const struct nj_shard_config *c = &t->conn->shard->cfg;
@@ -323,7 +321,7 @@ static void look_at_body(struct nj_txn *t, bool moved, nj_ns now)
                                                                                : NJ_C_body_timeout);
 }
 
-/* It takes too long whoever lets whom wait, while nothing is answered. */
+/* The deadline holds whichever side is slow, until the response begins. */
 static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
 {
     nj_ns deadline = t->conn->shard->cfg.body_deadline;
@@ -331,8 +329,8 @@ static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
            !t->head_at && now - t->came >= deadline;
 }
 
-/* A frame that does not come to its end beside streams that do: without these, the connection's
- * list would know. */
+/* A frame is incomplete for too long while streams make progress. Without streams the connection's
+ * list would expire. */
 static bool is_overdue(const struct nj_conn *c, nj_ns now)
 {
     nj_ns since = nj_h2_unfinished_since(c->talk->h2, now);
@@ -356,7 +354,7 @@ static void look(struct nj_txn *t, nj_ns now)
         return;
     }
     enum turn turn = turn_of(t);
-    if (t->for_file != (turn == FOR_FILE)) { /* no time of the one is held against the other */
+    if (t->for_file != (turn == FOR_FILE)) { /* waiting times for file and peer are kept apart */
         t->for_file = turn == FOR_FILE;
         is_fine(t, now);
     }
@@ -378,7 +376,7 @@ static void look(struct nj_txn *t, nj_ns now)
         if (is_too_slow(t, t->paced.n_bytes - t->fine_bytes, now))
             give_up_response(t, now);
         break;
-    case FOR_CONN: /* its streams share what it takes, and may have to wait for each other */
+    case FOR_CONN: /* streams share the connection window, and may wait for each other */
         if (is_too_slow(t, c->tcb->snd_una - t->fine_una, now))
             give_up_response(t, now);
         break;
@@ -409,13 +407,13 @@ static uint32_t look_at_txns(struct nj_shard *s, nj_ns now)
         if (now < t->look_at)
             break;
         nj__txn_watch(t, now);
-        if (nj_list_linked(&t->conn->node)) /* else it is about to be gone */
+        if (nj_list_linked(&t->conn->node)) /* else it is about to be freed */
             look(t, now);
     }
     return n;
 }
 
-/* --- all of it ----------------------------------------------------------------------------- */
+/* --- timer --------------------------------------------------------------------------------- */
 
 uint32_t nj__patience_tick(struct nj_shard *s, nj_ns now)
 {
