@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between HTTP/2 and the handlers of routes.
+ * Runs handlers of routes for the requests of a shard.
  *
- * A request that the parser finds is only noted with its connection (conn.c), for nothing that a
- * handler does may happen inside HTTP/2's input. It is offered to the strategy when that has
- * returned; what the handler said goes to the stream after it has left or parked.
+ * The parser only queues a request with its connection (conn.c), because no handler may run within
+ * HTTP/2's input. The request is offered to the strategy (EWYK, sched/ewyk.h) when the parser has
+ * returned. What the handler responded is passed to the stream after the handler has returned or
+ * parked.
  */
 #include <stdlib.h>
 
@@ -50,7 +51,7 @@ static struct nj_ewyk *ewyk_new(struct nj_shard *s, nj_ns now)
         .submit = s->cfg.port.workers.submit ? submit : NULL,
         .log = ewyk_log,
         .ctx = s,
-        .would_block = NJ_EWYK_WOULD_BLOCK_COUNTED, /* handlers are told, see handler.h */
+        .would_block = NJ_EWYK_WOULD_BLOCK_COUNTED, /* handlers get an error, see handler.h */
     };
     return nj_ewyk_new(&c);
 }
@@ -109,7 +110,8 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     return h->ewyk != NULL;
 }
 
-/* Inline, whatever it does to the shard. Who must not wait anyway is told so. */
+/* Runs the handler inline, even if it blocks the shard. Handlers that must not wait get an error
+ * when they try. */
 static enum nj_mode offer_pc(struct nj_task *task)
 {
     enum nj_task_type type = task->class_of->declared;
@@ -129,13 +131,13 @@ static enum nj_mode offer_pec(struct nj_shard *s, struct nj_task *task)
     return NJ_MODE_REJECTED;
 }
 
-/* The strategies that are here for comparison. */
+/* Baseline strategies, for comparison. */
 static void offer_otherwise(struct nj_shard *s, struct nj_task *task)
 {
-    struct nj_task_class *c = task->class_of; /* the task may be gone before we are back */
+    struct nj_task_class *c = task->class_of; /* the task may be freed before this returns */
     enum nj_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
 
-    if (mode != NJ_MODE_PEC_WORKER) /* which is counted when it is home */
+    if (mode != NJ_MODE_PEC_WORKER) /* counted when it comes back */
         nj_task_class_count(c, mode);
 }
 
@@ -150,7 +152,7 @@ enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
     case NJ_NON_BLOCKING:
     case NJ_OS_BLOCKING:
         return NJ_BEGIN_NOW;
-    case NJ_EITHER: /* it can do without */
+    case NJ_EITHER: /* it can run without a fiber */
         task->no_stack = !nj__stacks_may(s, t);
         return NJ_BEGIN_NOW;
     case NJ_BLOCKING:
@@ -188,7 +190,7 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
     return clock_of(s) - begin;
 }
 
-/* --- later ---------------------------------------------------------------------------------- */
+/* --- results, timers and shutdown ----------------------------------------------------------- */
 
 void nj__handlers_settle(struct nj_shard *s, nj_ns now)
 {
@@ -271,7 +273,8 @@ void nj__handlers_publish(struct nj_shard *s)
     nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_open(h->exchanges));
     if (atomic_load_explicit(&h->reset, memory_order_acquire)) {
         forget_counts(s);
-        atomic_store_explicit(&h->reset, false, memory_order_release); /* who asked may see it */
+        atomic_store_explicit(&h->reset, false,
+                              memory_order_release); /* telemetry may read it now */
     }
     if (!h->ewyk)
         return;
@@ -283,8 +286,8 @@ void nj__handlers_publish(struct nj_shard *s)
     atomic_store_explicit(&h->n_waiting, g.n_waiting + h->stacks.n_waiting, memory_order_relaxed);
 }
 
-/* Each wait of theirs ends at once from now on, and they come to their end, or have had their
- * turns. */
+/* From now on each wait of a handler ends at once. Returns when all handlers have returned, or have
+ * been resumed NJ_HANDLERS_LEAVE_TURNS times. */
 static void end_fibers(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
@@ -322,11 +325,11 @@ void nj__handlers_fini(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
-    while (h->n_stuck == 0 && nj__handlers_busy(s)) { /* workers have them: they come back */
+    while (h->n_stuck == 0 && nj__handlers_busy(s)) { /* workers will return them */
         take_home(s);
         nj_exchanges_settle(h->exchanges, s->now);
     }
-    if (h->n_stuck == 0) { /* else stacks refer to all of that: it is left behind with them */
+    if (h->n_stuck == 0) { /* else fibers refer to these objects, which are leaked with them */
         if (h->ewyk)
             nj_ewyk_free(h->ewyk);
         nj_exchanges_free(h->exchanges);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in: parse, hand to their owner, look up, feed to ARP, neighbour discovery, ICMP and TCP.
+/* Receive path: parses a burst, forwards packets of other shards, and delivers the others to ARP,
+ * neighbour discovery, ICMP and TCP. Works in passes over the burst, with prefetches between them.
  */
 #include <rte_mbuf.h>
 
 #include "shard/shard_internal.h"
 
-/* How many packets ahead the first bytes are fetched: a parse takes about as long as a miss. */
+/* Packets to prefetch ahead: parsing one takes about as long as a cache miss. */
 #define PREFETCH_AHEAD 4u
 
-/* What a shard shows to all others, per second: more than a link has to say, and a bound on what
- * somebody can make of it who says it often. */
+/* Neighbour packets replicated to the other shards per second: above what a link needs, and a bound
+ * for floods. */
 #define SHARES_PER_S 1000u
 
 struct inhale {
@@ -34,12 +35,12 @@ static uint32_t owner_of(const struct nj_shard *s, const struct nj_tuple *t, uin
     return nj_steer_owner(&s->steer, t);
 }
 
-/* Give the packet to the shard that owns its flow. It has been checked once; the mark saves the
- * owner from checking the sums again. */
+/* Gives the packet to the shard that owns its flow. The flags spare the owner a second check of the
+ * checksums. */
 static void hand_over(struct nj_shard *s, struct rte_mbuf *m, enum nj_packet_kind kind,
                       uint32_t owner)
 {
-    /* No NIC could know whose flow an ICMP error quotes. */
+    /* RSS cannot hash the flow that an ICMP error quotes. */
     if (s->steer.mode == NJ_STEER_MISS && kind == NJ_PACKET_TCP)
         nj_count(&s->counters, NJ_C_steer_misplaced);
     m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
@@ -49,7 +50,7 @@ static void hand_over(struct nj_shard *s, struct rte_mbuf *m, enum nj_packet_kin
         drop(s, m, NJ_C_drop_steer_full);
 }
 
-/* The connection that a packet is of, or is about; NULL: none. */
+/* The connection that a packet belongs to or quotes; NULL: none. */
 static const struct nj_tuple *tuple_of(const struct nj_packet *p)
 {
     return p->kind == NJ_PACKET_TCP          ? &p->tcp.tuple
@@ -57,8 +58,8 @@ static const struct nj_tuple *tuple_of(const struct nj_packet *p)
                                              : NULL;
 }
 
-/* Where the last packet of a burst belongs. Bulk data comes in runs of one flow, and asking a run
- * once saves both hashes: the table's, and for its owner the NIC's. */
+/* Flow and owner of the previous packet of a burst. Bulk data comes in runs of one flow; one lookup
+ * per run saves the hash of the flow table and, for the owner, the RSS hash. */
 struct belonging {
     struct nj_tuple tuple;
     uint32_t flow_hash, owner;
@@ -79,9 +80,9 @@ static void ask_belonging(struct nj_shard *s, struct belonging *b, const struct 
     nj_flow_prefetch(&s->tcp.flows, b->flow_hash);
 }
 
-/* First pass over a burst: parse, and have the flow's bucket on its way. What is not for us, or
- * not for this shard, leaves here, and so do fragments: they tell no ports, so the shard that they
- * reach puts them together before it asks who owns the flow. */
+/* First pass over a burst: parses packets and prefetches buckets of the flow table. Drops packets
+ * that are not for this host, and forwards those of other shards. Fragments carry no ports, so the
+ * shard that receives them reassembles them before it looks up the owner. */
 static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, uint32_t n,
                   bool steered, nj_ns now)
 {
@@ -117,9 +118,9 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
     }
 }
 
-/* Between the passes: have the connections on their way, one step of the chain of pointers for all
- * of a burst before the next step for any. What stands in a flow's own place of the table is nearly
- * always its block, and else no harm is done. */
+/* Between the passes: prefetches connections. Each level of pointers is followed for the whole
+ * burst before the next one. The entry in a flow's own bucket is nearly always the right one;
+ * otherwise the prefetch is wasted. */
 static void prefetch_flows(const struct nj_shard *s, const struct inhale *in)
 {
     const struct nj_flow_table *f = &s->tcp.flows;
@@ -139,7 +140,7 @@ static void prefetch_flows(const struct nj_shard *s, const struct inhale *in)
         nj_tcp_prefetch_sent(flow[i]);
 }
 
-/* Show the others what they may learn from. */
+/* Replicates a neighbour packet to the other shards. */
 static void share(struct nj_shard *s, const struct rte_mbuf *m, nj_ns now)
 {
     if (s->steer.n_shards == 1)
@@ -162,7 +163,7 @@ static void take_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct 
     rte_pktmbuf_free(m);
 }
 
-/* An ICMP error about a segment of ours: TCP looks whether it can be true. */
+/* An ICMP error that quotes a segment of this host. TCP checks whether it is plausible. */
 static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
                             uint32_t flow_hash)
 {
@@ -174,9 +175,9 @@ static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct
     rte_pktmbuf_free(m);
 }
 
-/* Second pass: the flow is found only now, and again for each segment of a run, because the one
- * before may have made or ended it. To ask the table is to look at one entry and one block that are
- * in the cache; to ask whether a block found before still stands would be the same. */
+/* Second pass. The flow is looked up again for each segment of a run, because the previous segment
+ * may have created or ended it. The lookup reads one entry and one TCB, both in the cache; checking
+ * a remembered TCB would cost the same. */
 static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered, nj_ns now)
 {
     struct nj_packet *p = &in->p[i];
@@ -201,21 +202,21 @@ static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered
     case NJ_PACKET_DROP:
     case NJ_PACKET_PROBLEM:
     case NJ_PACKET_FRAGMENT:
-        break; /* left in the first pass */
+        break; /* handled in the first pass */
     }
 }
 
 uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
 {
     struct rte_mbuf *m[NJ_BURST_MAX];
-    struct inhale in; /* 8 KiB: not zeroed in every step */
+    struct inhale in; /* 8 KiB: not zeroed in each step */
     const struct nj_port *port = &s->cfg.port;
     uint64_t n_bytes = 0;
 
     in.n = 0;
-    /* What other shards hand over is taken first: an ARP answer they show us stands in the ring
-     * before the packets it made possible stand in our queue. Hence also: queue polled, then ring.
-     */
+    /* Packets from other shards are processed first: an ARP reply that another shard replicates is
+     * in the ring before the packets that depend on it are in our queue. For the same reason the
+     * queue is polled before the ring. */
     uint32_t n_rx = port->rx(port->ctx, m, NJ_BURST_MAX);
     uint32_t n_steered = 0;
     if (s->steer.n_shards > 1) {

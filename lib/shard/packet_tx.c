@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets out: IP, next hop, the transmit queue. A packet leaves as sent or with a reason. */
+/* Transmit path: IP header, next hop, transmit queue. Each packet is sent or counted as dropped. */
 #include <netinet/in.h>
 
 #include <rte_mbuf.h>
@@ -30,12 +30,12 @@ uint32_t nj__net_room(void *shard)
     struct nj_shard *s = shard;
 
     if (s->n_txq >= NJ_BURST_MAX)
-        nj__net_flush(s); /* full bursts needn't wait for the end of the step */
+        nj__net_flush(s); /* full bursts need not wait for the end of the step */
     uint32_t usable = NJ_TXQ_MAX - NJ_TXQ_RESERVE;
     return s->n_txq < usable ? usable - s->n_txq : 0;
 }
 
-/* Send the IP packet `m` on its way. */
+/* Sends the IP packet `m` to its next hop. */
 static void route(struct nj_shard *s, struct rte_mbuf *m, const struct nj_addr *dst,
                   enum nj_neigh_why why, nj_ns now)
 {
@@ -66,8 +66,8 @@ static bool same_hosts(const struct nj_way *w, const struct nj_ip_meta *ip)
            nj_addr_eq(&w->ip.src, &ip->src) && w->ip.ecn == ip->ecn;
 }
 
-/* `m`, a segment of `n_bytes`, has gone the way. It stands last in the queue now, unless it waits
- * for its neighbour, or was dropped. */
+/* Copies the headers of `m`, a segment of `n_bytes` that was just sent. It is the last one in the
+ * queue, unless it waits for its neighbour or was dropped. */
 static void keep_way(struct nj_shard *s, const struct rte_mbuf *m, uint32_t n_bytes)
 {
     struct nj_way *w = &s->way;
@@ -86,8 +86,9 @@ static enum nj_neigh_why why_of(const struct nj_ip_meta *ip)
     return ip->unproven ? NJ_NEIGH_REPLY : (enum nj_neigh_why)why[ip->reach];
 }
 
-/* Route and neighbour are asked, and those that follow may share the way. Unproven replies are held
- * to the limits of strangers: they copy no head and leave none. */
+/* Looks up next hop and neighbour. Later segments between the same hosts may copy the headers.
+ * Unproven replies are limited like all replies to unknown hosts, so they neither use nor fill the
+ * cache. */
 static __attribute__((noinline)) void find_way(struct nj_shard *s, struct rte_mbuf *m,
                                                const struct nj_ip_meta *ip, nj_ns now)
 {
@@ -126,10 +127,10 @@ uint32_t nj__net_serve(struct nj_shard *s, nj_ns now)
     return n_served;
 }
 
-/* ---- answers of the network's own ---- */
+/* ---- ICMP replies ---- */
 
-/* RFC 1122 3.2.2.6, RFC 4443 4.2: an echo server, with a limit so that it is no amplifier of CPU.
- */
+/* RFC 1122 3.2.2.6, RFC 4443 4.2: an echo server, rate-limited so that floods do not use up the
+ * CPU. */
 void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struct nj_packet *p,
                        nj_ns now)
 {
@@ -154,7 +155,7 @@ void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struc
            v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, NJ_NEIGH_REPLY, now);
 }
 
-/* RFC 4443 3.4. One that came to a group is answered from an address of ours. */
+/* RFC 4443 3.4. A packet to a multicast address is answered from a unicast address of ours. */
 void nj__net_icmp6_problem(struct nj_shard *s, const struct rte_mbuf *m, const struct nj_packet *p,
                            nj_ns now)
 {
@@ -186,7 +187,7 @@ uint32_t nj__net_flush(struct nj_shard *s)
         uint32_t n = s->n_txq < run ? s->n_txq : run;
         n = n < NJ_BURST_MAX ? n : NJ_BURST_MAX;
         uint32_t bytes[NJ_BURST_MAX];
-        for (uint32_t i = 0; i < n; i++) /* afterwards the mbufs are the device's */
+        for (uint32_t i = 0; i < n; i++) /* afterwards the device owns the mbufs */
             bytes[i] = s->txq[s->txq_head + i]->pkt_len;
         uint32_t taken = port->tx(port->ctx, &s->txq[s->txq_head], n);
         for (uint32_t i = 0; i < taken; i++)
@@ -195,7 +196,7 @@ uint32_t nj__net_flush(struct nj_shard *s)
         s->n_txq -= taken;
         total += taken;
         if (taken < n)
-            break; /* the device is full: what is left goes first next time */
+            break; /* the device is full: the others go first next time */
     }
     nj_count_n(&s->counters, NJ_C_tx_packets, total);
     nj_count_n(&s->counters, NJ_C_tx_bytes, n_bytes);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Publishes the fill levels of a shard's object pools for telemetry. The lcore stores copies in
+ * atomics (single writer), since the pools themselves are not safe to read. */
 #include "shard/pool_telemetry.h"
 
 #include "base/assert.h"
 #include "shard/shard_internal.h"
 
-/* A pool of objects of connections: add it here, and ./dev bench memory counts it. */
+/* Pools of objects per connection. ./dev bench memory counts every pool of this table. */
 static const struct {
     const char *name;
     size_t at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A shard is made, asked, and ended. What it does in between is shard_step.c. */
+/* Life cycle of a shard: creation, gauges, shutdown. The datapath is shard_step.c. */
 #include "shard/shard.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .ctx = s,
     };
     bool ok = nj_tcp_init(&s->tcp, &c, now) && nj_tcp_listen(&s->tcp, s->cfg.listen_port);
-    explicit_bzero(&c, sizeof c); /* has keys */
+    explicit_bzero(&c, sizeof c); /* it holds keys */
     return ok;
 }
 
@@ -55,11 +55,12 @@ static bool init_h2(struct nj_shard *s)
         limits.header_fields_max = s->cfg.header_fields_max;
     s->h2 = nj_h2_core_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events, &limits,
                            &s->counters);
-    explicit_bzero(&limits, sizeof limits); /* has a key */
+    explicit_bzero(&limits, sizeof limits); /* it holds a key */
     return s->h2 != NULL;
 }
 
-/* As many as streams, while these are few, and what one client has to leave to others. */
+/* One per possible stream while these are few, plus the part that one client has to leave to
+ * others. */
 static uint32_t txns_max(const struct nj_shard_config *c)
 {
     uint64_t streams = (uint64_t)c->conns_max * nj_h2_limits_default.concurrent_streams_max;
@@ -67,7 +68,7 @@ static uint32_t txns_max(const struct nj_shard_config *c)
     return streams < NJ_ASKS_MAX ? (uint32_t)streams : NJ_ASKS_MAX;
 }
 
-/* Few connections may bring many downloads: they are counted as streams, too. */
+/* Few connections may carry many downloads, so streams count as well as connections. */
 static uint32_t site_open_max(const struct nj_shard_config *c)
 {
     uint32_t txns = txns_max(c), n = txns < NJ_SITE_OPEN_MAX ? txns : NJ_SITE_OPEN_MAX;
@@ -101,14 +102,14 @@ static bool init_site(struct nj_shard *s)
         .options = s->cfg.site,
     };
     s->txns.site = nj_site_new(&c);
-    explicit_bzero(&c, sizeof c); /* has a key */
+    explicit_bzero(&c, sizeof c); /* it holds a key */
     return s->txns.site != NULL;
 }
 
-static void neighbour_lost(void *shard, const struct nj_addr *ip, bool silent, nj_ns now)
+static void neighbour_lost(void *shard, const struct nj_addr *ip, bool is_silent, nj_ns now)
 {
     struct nj_shard *s = shard;
-    nj_ndp_lost(&s->ndp, ip, silent, now);
+    nj_ndp_lost(&s->ndp, ip, is_silent, now);
 }
 
 static void init_neigh(struct nj_shard *s, nj_ns now)
@@ -121,7 +122,7 @@ static void init_neigh(struct nj_shard *s, nj_ns now)
     nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_push, s);
     s->neigh.lost = neighbour_lost;
     nj_ndp_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
-    explicit_bzero(&c, sizeof c); /* has a key */
+    explicit_bzero(&c, sizeof c); /* it holds a key */
 }
 
 static void set_timeouts(struct nj_shard_config *c)
@@ -175,7 +176,7 @@ void nj_shard_fini(struct nj_shard *s)
     nj_shard_leave(s);
     nj__handlers_fini(s);
     while (s->txns.site && nj_site_jobs_out(s->txns.site) > 0)
-        nj__files_take_done(s, s->now); /* a worker holds them: they come back */
+        nj__files_take_done(s, s->now); /* workers will return them */
     if (s->txns.site)
         nj_site_free(s->txns.site);
     if (s->h2)

@@ -1,41 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of lib/shard say to each other. */
+/* Interfaces between the files of lib/shard and lib/conn. All calls belong to the shard's lcore. */
 #ifndef NJ_SHARD_SHARD_INTERNAL_H
 #define NJ_SHARD_SHARD_INTERNAL_H
 
 #include "shard/shard.h"
 
-/* Packets of one inhale: the device's burst and the steered one. */
+/* Packets of one receive batch: a burst of the device and one of the ring of forwarded packets. */
 #define NJ_INHALE_MAX (2 * NJ_BURST_MAX)
 
-/* A connection goes on after this many mbufs of input only in the next step: fairness. */
+/* Mbufs of input that a connection may process in one step, for fairness. */
 #define NJ_EAT_MBUFS_MAX 64u
 
-/* With fewer mbufs than this left, HTTP/2 is not asked for output: what TCP has queued already
- * must be able to leave. */
+/* With fewer mbufs left than this, HTTP/2 is not asked for output, so that segments queued by TCP
+ * can still be sent. */
 #define NJ_TX_POOL_LOW  256u
-/* Who has something in its queue leaves this part of the pool to those who have nothing there, and
- * to segments: peers that do not read come to a stop above the line where nobody is served. */
+/* A connection with queued output leaves this part of the pool to connections without, and to
+ * segments. So peers that do not read are stopped before the pool is empty for all. */
 #define NJ_TX_POOL_KEPT 8u
 
-/* HTTP/2 is asked for output while the connection's send queue is below this part of the mbufs that
- * are left, and below this number: 64 KiB in frames of 16 KiB are 10, in crumbs up to 250. A window
- * that was earned by acknowledging adds one for so many of its bytes: a frame of 16 KiB, of which
- * there are two windows' worth, takes two mbufs. */
+/* HTTP/2 is asked for output while the connection's send queue is below 1/NJ_TX_SHARES of the mbufs
+ * left and below NJ_TX_SHARE_MAX. 64 KiB take 10 mbufs in frames of 16 KiB, up to 250 in small
+ * frames. Each NJ_TX_SHARE_BYTES of the congestion window add one: a frame of 16 KiB takes two
+ * mbufs, and two windows' worth may be queued. */
 #define NJ_TX_SHARES      32u
 #define NJ_TX_SHARE_MAX   64u
 #define NJ_TX_SHARE_BYTES 4096u
 
-/* Of one connection's requests so many begin in a step, and no more once they took so long: the
- * next connection's turn. Who took longer pays it back in the steps that follow.
+/*
+ * Requests of one connection that begin in a step; none begins after NJ_ROUND_NS. Excess time is
+ * paid back in later steps.
  *
- * What a turn leaves over is cold in the next step. By this number, with 16 connections of 128
+ * Requests left for a later step are cold in the cache. By this number, with 16 connections of 128
  * streams, a request took ns and missed lines in 1 MiB (./dev bench ahead; docs/ewyk.md, "How hot
  * the cache is"):
  *
  *            8    16    32    64   128
  *     ns   599   534   454   446   455
- *     LL    22    25   4.6   5.9   8.6 */
+ *     LL    22    25   4.6   5.9   8.6
+ */
 #define NJ_ROUND_TASKS 32u
 #define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
@@ -47,12 +49,12 @@ void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct 
                        nj_ns now);
 void nj__net_icmp6_problem(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                            nj_ns now);
-/* What connections have to send, into the queue. Returns how many had something. */
+/* Sends what connections have queued. Returns the number of connections that sent something. */
 uint32_t nj__net_serve(struct nj_shard *, nj_ns now);
-/* Offer what is queued to the device. Returns packets taken. */
+/* Offers the transmit queue to the device. Returns the number of packets taken. */
 uint32_t nj__net_flush(struct nj_shard *);
 
-/* packet_rx.c: parse, hand away what is not ours, take in the rest. */
+/* packet_rx.c: polls, parses and delivers packets. Returns the number of packets. */
 uint32_t nj__net_inhale(struct nj_shard *, nj_ns now);
 
 /* shard_step.c */
@@ -60,54 +62,54 @@ uint32_t nj__files_take_done(struct nj_shard *, nj_ns now);
 
 /* handler_tasks.c */
 bool nj__handlers_init(struct nj_shard *, nj_ns now);
-/* Those that wait are told that it is over, and come to their end. By the thread they wait on. */
+/* Cancels handlers that wait. By the thread they wait on. */
 void nj__handlers_leave(struct nj_shard *);
-/* Waits for those that are with workers. */
+/* Waits for handlers that run on workers. */
 void nj__handlers_fini(struct nj_shard *);
-/* May it begin? LATER: it waits for a stack, and is offered when it has one. NEVER: too many wait
- * already, and it was answered. */
+/* May the handler begin? LATER: the request is queued for a fiber, and offered later. NEVER: the
+ * queue is full, and the request was answered with 503. */
 enum nj_begin { NJ_BEGIN_NOW, NJ_BEGIN_LATER, NJ_BEGIN_NEVER };
 enum nj_begin nj__handlers_may_begin(struct nj_shard *, struct nj_exchange *x);
-/* 503; it was not offered. */
+/* Answers a request that was not offered with 503. */
 void nj__handlers_reject(struct nj_shard *, struct nj_exchange *x);
-/* Let the strategy have it. Returns how long that took, for the round over connections. */
+/* Gives the request to the strategy. Returns the time it took, for the round over connections. */
 nj_ns nj__handlers_offer(struct nj_shard *, struct nj_exchange *x);
-/* Go on with what waited: fibers, the queue, what workers are done with. */
+/* Continues fibers, the queue, and tasks that workers finished. */
 uint32_t nj__handlers_run(struct nj_shard *, nj_ns now);
-/* Tell streams what their handlers said. */
+/* Passes responses of handlers to their streams. */
 void nj__handlers_settle(struct nj_shard *, nj_ns now);
-/* After the last submit of a step. */
+/* Called after the last submit of a step. */
 void nj__handlers_flush(struct nj_shard *);
 nj_ns nj__handlers_next(const struct nj_shard *);
 bool nj__handlers_busy(const struct nj_shard *);
 void nj__handlers_publish(struct nj_shard *);
 
-/* conn_requests.c: what the shard does for transactions. */
+/* conn_requests.c: operations that transactions need from the shard. */
 extern const struct nj_txn_events nj__txn_events;
 
 /* timeouts.c */
-/* How it gets on is to be looked at, the next time after a while. */
+/* Schedules the next check of the transaction's progress. */
 void nj__txn_watch(struct nj_txn *t, nj_ns now);
-/* Is it the peer for whom it waits now? */
+/* Does the transaction wait for its peer? */
 bool nj__txn_is_peers(const struct nj_txn *t);
 uint32_t nj__patience_tick(struct nj_shard *, nj_ns now);
 nj_ns nj__patience_next(const struct nj_shard *);
 
-/* policy.c */
+/* accept_policy.c */
 bool nj__policy_init(struct nj_shard *, nj_ns now);
-/* Every request is over. */
+/* Every transaction has ended. */
 void nj__policy_fini(struct nj_shard *);
-/* Adopt a new policy, and wake what has credit. Returns how many. */
+/* Adopts a new policy, and wakes responses that have credit. Returns how many. */
 uint32_t nj__policy_run(struct nj_shard *, nj_ns now);
 nj_ns nj__policy_next(const struct nj_shard *);
-/* For TCP: may somebody come in? */
+/* For nj_tcp_config: may this peer connect? */
 enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote);
-/* May this connection stay that has just been opened? It counts for its client from here on. */
+/* May the newly opened connection stay? It counts for its client from here on. */
 struct nj_conn;
 bool nj__policy_welcomes(struct nj_conn *);
 void nj__policy_forgets(struct nj_conn *);
 
-/* memory.c */
+/* pool_telemetry.c */
 void nj__memory_publish(struct nj_shard *);
 
 /* conn.c */
@@ -115,14 +117,14 @@ extern const struct nj_h2_events nj__conn_h2_events;
 extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
 size_t nj__conn_bytes(void);
 size_t nj__talk_bytes(void);
-/* HTTP/2's user pointer of a connection: it has something to send. */
+/* Marks the connection as ready to send. `conn` is the user pointer of its HTTP/2 session. */
 void nj__conn_note_work(void *conn);
-/* A body that had shown nothing has bytes again; for whoever keeps body->waiter. */
+/* A body without bytes has bytes again. `stream` is body->waiter. */
 void nj__conn_wake(void *stream);
-/* Serve connections with news. Returns how many. */
+/* Processes connections with events. Returns how many. */
 uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);
-/* Nothing of theirs happens by itself before this time. */
+/* No timer of a connection is due before this time. */
 nj_ns nj__conns_next(const struct nj_shard *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a shard needs from outside, called per burst, never per packet. lib/dpdk implements it with
- * queues and rings, the simulator with arrays.
+ * Operations that a shard needs from its environment. Called per burst, never per packet, by the
+ * shard's lcore. lib/dpdk implements them with queues and rings, the simulator with arrays.
  */
 #ifndef NJ_SHARD_SHARD_OPS_H
 #define NJ_SHARD_SHARD_OPS_H
@@ -16,25 +16,27 @@
 
 struct nj_port {
     void *ctx;
-    /* Up to `n` packets from the shard's receive queue; the mbufs are the shard's. */
+    /* Receives up to `n` packets from the shard's queue. The shard owns the mbufs. */
     uint32_t (*rx)(void *ctx, struct rte_mbuf **m, uint32_t n);
-    /* Up to `n` packets that other shards handed over. */
+    /* Receives up to `n` packets that other shards forwarded. */
     uint32_t (*rx_steered)(void *ctx, struct rte_mbuf **m, uint32_t n);
-    /* Offer `n` packets to the device; the first so many were taken, the rest stay the shard's. */
+    /* Offers `n` packets to the device. Returns the number taken, from the first on; the shard
+     * still owns the others. */
     uint32_t (*tx)(void *ctx, struct rte_mbuf **m, uint32_t n);
-    /* Hand a packet to another shard. False: its ring is full, the mbuf stays the shard's. */
+    /* Forwards a packet to another shard. Returns false when its ring is full; the caller still
+     * owns the mbuf. */
     bool (*forward)(void *ctx, uint32_t shard, struct rte_mbuf *m);
-    /* Show every other shard a copy of a packet; a full ring misses it. */
+    /* Copies a packet to every other shard. A shard whose ring is full misses it. */
     void (*share)(void *ctx, const struct rte_mbuf *m);
     struct nj_file_port files;
-    /* Threads for handlers that may block one. submit NULL: there are none. */
+    /* Worker threads for blocking handlers. submit NULL: there are none. */
     struct nj_task_port workers;
-    /* Time as it passes within a step, to measure handlers. NULL: nothing is measured. */
+    /* Time within a step, to measure handlers. NULL: not measured. */
     nj_ns (*clock)(void *clock_ctx);
-    /* The time stamp counter, to measure stages of a step (telem/stages.h). NULL: none are. */
+    /* Time stamp counter, to measure stages of a step (telem/stages.h). NULL: not measured. */
     uint64_t (*cycles)(void);
     void *clock_ctx;
-    /* A line for people; must not wait. May be NULL. */
+    /* Writes a line to the log. Must not block. May be NULL. */
     void (*log)(void *log_ctx, const char *line);
     void *log_ctx;
 };

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The datapath: one breath of one lcore, from packets to responses and back to packets.
+ * The datapath: one step of one lcore, from packets to responses and back to packets.
  * If you read one function in this repository, read nj_shard_step().
  *
  *   rx burst -> parse -> flow lookup -> tcp -> h2 -> handler -> tcp -> tx burst
  *   `------------ nj__net_inhale ------------'`- nj__conns_eat -'
  *
- * It works in batches. Up to NJ_INHALE_MAX packets go through TCP. Then each connection with news
- * has its turn: its whole input is parsed, NJ_EAT_MBUFS_MAX mbufs at most; requests of the site are
- * answered within the parser; up to NJ_ROUND_TASKS requests of routes are consumed, of which none
- * begins after NJ_ROUND_NS; the answers are queued. The other requests wait for a later step.
+ * A step works in batches. Up to NJ_INHALE_MAX packets go through TCP. Then each connection with
+ * events is processed: its whole input is parsed, NJ_EAT_MBUFS_MAX mbufs at most. Requests for
+ * files are answered within the parser. Up to NJ_ROUND_TASKS requests of routes are consumed, none
+ * of them after NJ_ROUND_NS. Responses are queued. Further requests wait for a later step.
  *
- * So a request is parsed and consumed by one core, but not one after the other. What that means for
+ * So one core parses and consumes a request, but not one request after the other. The effect on
  * caches is measured (docs/ewyk.md, "How hot the cache is"): with 16 connections of 32 requests
- * each, one misses 2.1 lines in 1 MiB, and 84 in 32 KiB. Consumed one by one it would be 1.7 and
- * 66, but several times the misses in the cache of instructions, and 13 % more time.
+ * each, a request misses 2.1 lines in 1 MiB, and 84 in 32 KiB. One by one it would miss 1.7 and 66,
+ * but several times as many lines of instructions, and take 13 % more time.
  *
- * What can't be answered at once (a file that is not in memory) goes to a worker and comes back in
- * a later step; a handler that waits does so on a stack of its own, which is left here and resumed
- * in a later step.
+ * A request that cannot be answered at once (its file is not in memory) is given to a worker and
+ * continues in a later step. A handler that waits keeps its stack and is resumed in a later step.
  */
 #include "shard/shard_internal.h"
 
-#define KEPT_EVERY NJ_MS /* jobs that wait for memory are looked at */
+#define KEPT_EVERY NJ_MS /* interval for retrying jobs that wait for memory */
 
 uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
 {
@@ -37,7 +36,7 @@ uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-/* --- what happens by itself ------------------------------------------------------------------ */
+/* --- timers and completions ------------------------------------------------------------------ */
 
 static uint32_t tick_tcp(struct nj_shard *s, nj_ns now)
 {
@@ -83,8 +82,8 @@ static nj_ns next_frags(const struct nj_shard *s)
     return s->frags.due_at;
 }
 
-/* Not by time: a worker is done when it is done, and wakes who sleeps. Who lets go of memory does
- * not. */
+/* Workers wake the lcore when they finish, so no time is due. Only released memory is not reported
+ * and has to be polled. */
 static nj_ns next_files(const struct nj_shard *s)
 {
     const struct nj_file_port *files = &s->cfg.port.files;
@@ -101,22 +100,21 @@ static nj_ns next_files(const struct nj_shard *s)
 #define tick_policy   nj__policy_run
 #define next_policy   nj__policy_next
 
-/* The parts of a shard that act without a packet, in the order in which they get their turn: with
- * tick_PART(), which returns how much of it counts as work, and before the time of next_PART()
- * there is nothing to do. A list of the preprocessor, for a table of functions costs 1 % of a
- * request. */
+/* The parts of a shard that act without a packet, in the order they run. tick_PART() returns the
+ * amount of work; next_PART() the time before which nothing is due. A macro list, because a table
+ * of functions costs 1 % of a request. */
 /* clang-format off */
 #define PARTS(STAGE, PART)                                                        \
     STAGE(NJ_STAGE_TCP)                                                           \
     PART(tcp)      /* retransmission, persist, time-wait */                       \
     PART(neigh)    /* unanswered ARP and NDP */                                   \
     PART(ndp)      /* our IPv6 addresses and routers */                           \
-    PART(frags)    /* packets of which a part never came */                       \
-    PART(conns)    /* peers that stay silent */                                   \
+    PART(frags)    /* incomplete fragmented packets */                            \
+    PART(conns)    /* timeouts of connections */                                  \
     STAGE(NJ_STAGE_HANDLER)                                                       \
-    PART(files)    /* answers that had to wait */                                 \
-    PART(handlers) /* handlers that had to wait */                                \
-    PART(policy)   /* new limits; downloads that have credit */
+    PART(files)    /* responses that waited for files */                          \
+    PART(handlers) /* handlers that waited */                                     \
+    PART(policy)   /* new policy; responses that have credit */
 /* clang-format on */
 
 static inline uint32_t tick_parts(struct nj_shard *s, nj_ns now)
@@ -149,11 +147,11 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
     s->now = now;
     nj_stages_begin(&s->stages);
 
-    uint32_t n_rx = nj__net_inhale(s, now); /* bad packets leave here, counted       */
-    uint32_t n_due = tick_parts(s, now);    /* time-outs, and what others are done with */
+    uint32_t n_rx = nj__net_inhale(s, now); /* bad packets are dropped and counted */
+    uint32_t n_due = tick_parts(s, now);    /* timers, and completions of workers */
 
     nj_stage(&s->stages, NJ_STAGE_TCP);
-    uint32_t n_eaten = nj__conns_eat(s, now); /* bytes -> requests -> answers -> bytes */
+    uint32_t n_eaten = nj__conns_eat(s, now); /* input -> requests -> responses */
 
     uint32_t n_served = nj__net_serve(s, now); /* data, window updates, one ACK each   */
     uint32_t n_tx = nj__net_flush(s);          /* tx burst                             */
