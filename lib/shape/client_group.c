@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The clients that have responses on this shard, once per class. What they got is written to the
- * client that all lcores share now and then only: such a write costs more than a grant.
+ * Groups: one per client and class with responses on this shard. They are the leaves of the deficit
+ * round robin tree. Statistics are added to the client entry that all lcores share only at
+ * intervals: such a write costs more than a grant.
  */
 #include "base/atomics.h"
 #include "shape/shaper_internal.h"
@@ -80,9 +81,8 @@ static void leave_lcore(struct nj_paced_group *g)
     g->counted = false;
 }
 
-/* The last one that became idle is kept: a client that asks for one thing after the other has it
- * for its next response. It refers to the place of its client in the table, and to nothing in it.
- */
+/* The last group that became empty is kept, so a client that sends one request after another reuses
+ * it. It refers to its client's slot in the table, not to the client in it. */
 void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 {
     if (--g->n_responses > 0)
@@ -96,7 +96,7 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
     s->idle_group = g;
 }
 
-/* What is open and waits in it counts for its class. */
+/* Adds the group's open and waiting responses to its class, or subtracts them. */
 static void count_in_class(struct nj_paced_group *g, int32_t sign)
 {
     nj_add_own(&g->class_of->stats.n_open, sign * (int32_t)g->n_responses);
@@ -140,7 +140,7 @@ void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n)
 void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g)
 {
     if (g->node.state != NJ__IDLE)
-        return; /* armed again when it wants nothing */
+        return; /* armed again when the group has no demand */
     if (s->now - g->node.left_at >= NJ__LINGER_NS)
         leave_lcore(g);
     else

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client lives in one of PROBES places that its key names. Whoever makes a place its own first
- * sets HELD in n_refs, which only he can who finds it 0; while it is set, nobody else takes a
- * reference. Two lcores that bring in the same client at the same moment see each other: each puts
- * the key into a place that is still HELD and then looks through all places, so that at least one
- * sees the other; the later place gives way, and the earlier one waits until that is settled, which
- * takes the other a few dozen instructions.
+ * Lock-free hash table of clients with linear probing over PROBES slots; slots with the oldest use
+ * are recycled.
+ *
+ * To fill a slot, an lcore first sets HELD in n_refs, which succeeds only if n_refs is 0. While
+ * HELD is set no other lcore takes a reference. When two lcores insert the same client at once,
+ * each stores the key in a slot that is still HELD and then scans all slots, so at least one sees
+ * the other. The later slot gives up; the earlier one waits until the other one gives up, a few
+ * dozen instructions.
  */
 #include "shape/client_table.h"
 
@@ -16,12 +18,12 @@
 #include "base/atomics.h"
 #include "base/attr.h"
 
-/* With half of the table held, all 16 places are in one of 65,536 cases. */
+/* With half of the table in use, all 16 slots of a key are used with a probability of 1/65,536. */
 #define PROBES   16u
 #define HELD     0x80000000u
 #define REST_KEY UINT64_MAX
-/* Looks at a place that somebody else is filling before we go to `rest`: an lcore that is stopped
- * in between must not stop others. */
+/* Spins on a slot that another lcore fills before the overflow client is used: a preempted lcore
+ * must not block others. */
 #define PATIENCE 10000u
 
 struct nj_clients {
@@ -72,11 +74,11 @@ static void touch(struct nj_client *c, nj_ns now)
     nj_store_relaxed(&c->used_at, now);
 }
 
-/* ---- finding one ---- */
+/* ---- lookup ---- */
 
 enum grip { GRIP_OK, GRIP_GONE, GRIP_BUSY };
 
-/* A reference to what has `key` there. BUSY: it is being filled, or emptied. */
+/* Takes a reference to the slot if it holds `key`. BUSY: it is being filled or emptied. */
 static enum grip grip(struct nj_client *c, uint64_t key)
 {
     uint32_t n = atomic_load_explicit(&c->n_refs, memory_order_seq_cst);
@@ -91,7 +93,7 @@ static enum grip grip(struct nj_client *c, uint64_t key)
     return GRIP_GONE;
 }
 
-/* NULL with *busy: it is there, and not settled. */
+/* Returns NULL with *busy when the key is there and not settled. */
 static struct nj_client *find(struct nj_clients *t, uint64_t key, bool *busy)
 {
     *busy = false;
@@ -107,9 +109,9 @@ static struct nj_client *find(struct nj_clients *t, uint64_t key, bool *busy)
     return NULL;
 }
 
-/* ---- bringing one in ---- */
+/* ---- insertion ---- */
 
-/* A place that nobody uses, ours alone from now on: a free one, else the longest unused. */
+/* Reserves a slot without references: a free one, else the one unused for longest. */
 static struct nj_client *claim(struct nj_clients *t, uint64_t key, uint32_t *at)
 {
     for (uint32_t tries = 0; tries < PROBES; tries++) {
@@ -139,7 +141,7 @@ static struct nj_client *claim(struct nj_clients *t, uint64_t key, uint32_t *at)
     return NULL;
 }
 
-/* The address in two words, since telemetry may look at any time. */
+/* The address is stored as two words, since telemetry may read it at any time. */
 typedef uint64_t __attribute__((may_alias)) word;
 _Static_assert(offsetof(struct nj_client, addr) % sizeof(word) == 0, "the address is two words");
 
@@ -175,7 +177,7 @@ static void wipe(struct nj_client *c)
     nj_store_relaxed(&c->n_refused, 0);
 }
 
-/* Is there another one, before `at` or behind it? */
+/* Is the key in a slot before `at`? */
 static bool seen_before(struct nj_clients *t, uint64_t key, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
@@ -184,7 +186,7 @@ static bool seen_before(struct nj_clients *t, uint64_t key, uint32_t at)
     return false;
 }
 
-/* One behind us that has settled before it could see us wins, too. */
+/* Is the key settled in a slot after `at`? It wins, since it may not have seen us. */
 static bool settled_behind(struct nj_clients *t, uint64_t key, uint32_t at)
 {
     for (uint32_t i = at + 1; i < PROBES; i++) {
@@ -204,7 +206,7 @@ static void let_go(struct nj_client *c)
     atomic_store_explicit(&c->n_refs, 0, memory_order_seq_cst);
 }
 
-/* NULL with *full: no place. NULL without: somebody else brought it in, look again. */
+/* NULL with *full: no free slot. NULL without: another lcore inserted the key, look it up again. */
 static struct nj_client *bring(struct nj_clients *t, uint64_t key, const struct nj_addr *addr,
                                bool *full)
 {
@@ -274,8 +276,8 @@ static void down(_Atomic uint32_t *n)
     (void)old;
 }
 
-/* Whoever finds no place shares bytes with others who find none. To share caps, too, would let a
- * few who fill the table shut out everybody else. */
+/* Clients without a slot share limits of bytes but no caps: otherwise a few clients that fill the
+ * table could lock out all others. */
 static const struct nj_client_caps *caps_of(const struct nj_client *c,
                                             const struct nj_client_caps *caps)
 {
@@ -296,7 +298,7 @@ void nj_client_conn_end(struct nj_client *c)
     down(&c->n_conns);
 }
 
-/* GCRA of requests. Returns how long it is until there may be one more; 0: now, and it is taken. */
+/* GCRA of requests. Returns the time until one more is allowed; 0: allowed and charged. */
 static nj_ns request_wait(struct nj_client *c, const struct nj_client_caps *caps, nj_ns now)
 {
     if (caps->requests_per_s == 0)
@@ -305,7 +307,7 @@ static nj_ns request_wait(struct nj_client *c, const struct nj_client_caps *caps
     uint64_t n_burst = caps->requests_burst ? caps->requests_burst : caps->requests_per_s;
     uint64_t old = nj_load_relaxed(&c->requests_tat);
     uint64_t tat, most = now + each * n_burst;
-    while (old > most && /* owed under other caps, which let it owe more */
+    while (old > most && /* charged under former caps with a larger burst */
            !atomic_compare_exchange_weak_explicit(&c->requests_tat, &old, most,
                                                   memory_order_relaxed, memory_order_relaxed))
         ;
@@ -322,7 +324,7 @@ static nj_ns request_wait(struct nj_client *c, const struct nj_client_caps *caps
 enum nj_action nj_client_request_begin(struct nj_client *c, const struct nj_client_caps *caps,
                                        nj_ns now, uint32_t *retry_after_s)
 {
-    nj_ns wait = NJ_SEC; /* for an open one to end: nobody knows */
+    nj_ns wait = NJ_SEC; /* until an open request ends: unknown */
     caps = caps_of(c, caps);
     *retry_after_s = 0;
     if (up_to(&c->n_streams, caps->streams_max)) {
@@ -343,7 +345,7 @@ void nj_client_request_end(struct nj_client *c)
     down(&c->n_streams);
 }
 
-/* ---- for people ---- */
+/* ---- telemetry ---- */
 
 static uint64_t has(const struct nj_client *c, enum nj_clients_by what)
 {
@@ -354,8 +356,8 @@ static uint64_t has(const struct nj_client *c, enum nj_clients_by what)
     return nj_load_relaxed(&c->n_bytes);
 }
 
-/* `out` is sorted and has room for one more; the last one falls off when it is full. What others
- * count meanwhile may leave it a little out of order. */
+/* `out` is sorted, with space for one more; the last one is dropped when it is full. The order
+ * may be slightly off, as lcores count meanwhile. */
 static uint32_t sort_in(const struct nj_client **out, uint32_t n_out, uint32_t n,
                         const struct nj_client *c, enum nj_clients_by by)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Credit that lcores share: how much of a limit is this lcore's part, and leases of it. What is
- * wanted where is told by atomics, one per class and client, and read when a lease is made.
+ * Leases of credit: takes this lcore's part of a common limit from its GCRA. Demand is published in
+ * one atomic per class and client, and read when a lease is made
+ * (docs/adr/0009-leases-are-times.md).
  */
 #include "base/atomics.h"
 #include "shape/shaper_internal.h"
 
-/* Of a small burst a node holds no more than a lease, what was left of the last one included. */
+/* With a small burst, a node holds at most one lease, including the remainder of the last one. */
 static bool is_small(const struct nj__node *n)
 {
     return n->burst < 16 * NJ_QUANTUM_MIN_BYTES;
 }
 
-/* A lease is so much at most, and that much of the burst is not the gate's, since a lcore may hold
- * it in hand: a quarter, or a quantum. What was left of the lease before is less than a quantum. */
+/* Largest lease: a quarter of the burst, or a quantum. The GCRA's burst is reduced by it, since an
+ * lcore may hold a lease in hand. The remainder of a lease is less than a quantum. */
 static uint64_t lease_max(const struct nj__node *n)
 {
     return nj_max_u64(n->burst / 4, NJ_QUANTUM_MIN_BYTES);
@@ -37,14 +38,15 @@ void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
     c->published = wanted;
 }
 
-/* The most that was wanted since the last time: at any moment some are away spending. */
+/* Publishes the highest demand since the last time: at any moment some clients are sending their
+ * grant. */
 static void publish_peak(struct nj_shape *s, struct nj__class *c)
 {
     nj__publish(s, c, c->peak);
     c->peak = c->wanted;
 }
 
-/* This lcore's part of a class, in NJ__ONE; 0: nobody wants anything anywhere. */
+/* This lcore's part of the demand for a class, in NJ__ONE; 0: no demand anywhere. */
 static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
 {
     int64_t all = nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted);
@@ -60,7 +62,7 @@ static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c
     return nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted) > c->published;
 }
 
-/* It may go, or has just gone. */
+/* Is the node scheduled, or was it until NJ__TURN_KEPT_NS ago? */
 bool nj__is_there(const struct nj_shape *s, const struct nj__node *n)
 {
     return n->state == NJ__READY || n->state == NJ__PARKED ||
@@ -72,7 +74,8 @@ uint64_t nj__weight_here(const struct nj_shape *s, const struct nj__class *c)
     return c->weight * part_of_class(s, c) / NJ__ONE;
 }
 
-/* This lcore's part of the server: what classes weigh that may go here, of all that want. */
+/* This lcore's part of the server: the weight of classes active here, relative to all classes with
+ * demand. */
 static uint64_t part_of_root(struct nj_shape *s)
 {
     uint64_t here = 0, all = 0;
@@ -118,7 +121,7 @@ void nj__lease_forget(struct nj_shape *s, struct nj__node *n)
     n->leased = 0;
 }
 
-/* When the lease is due, and of how much. */
+/* Returns the time the lease is due, and its size in *n_bytes. */
 nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_t *n_bytes)
 {
     *n_bytes = top_up(n, wanted);
@@ -138,7 +141,7 @@ bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
     return true;
 }
 
-/* What it counts for on this lcore: its part, if others have the same client. */
+/* Updates the group's part of its client, which other lcores may serve too. */
 void nj__group_share(struct nj_paced_group *g)
 {
     uint32_t n = nj_load_relaxed(&g->client->n_lcores);

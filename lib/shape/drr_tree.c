@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may go next. Only those that want are linked, so a grant costs three levels, however many
- * wait. Each level serves by deficit round robin. One who is away spending what he was just given
- * still counts: no new round begins before he is back or it takes him too long, and what is left of
- * his turn comes first then. Else a crowd would take the turns of a lone fast one.
+ * Hierarchical deficit round robin (Shreedhar and Varghese 1995) over global, class and client.
+ * Only nodes with demand are linked, so a grant visits three levels, whatever the number of waiting
+ * responses.
+ *
+ * A node that is sending its last grant is still part of the round: the next round waits until it
+ * is back or NJ__AWAY_NS has passed, and its remaining deficit is served first. Otherwise many slow
+ * clients would take the share of a single fast one.
  */
 #include "base/atomics.h"
 #include "shape/shaper_internal.h"
@@ -34,7 +37,7 @@ void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
 
 static void idle(struct nj_shape *s, struct nj__node *n);
 
-static void rich(struct nj_shape *s, struct nj__node *n)
+static void note_surplus(struct nj_shape *s, struct nj__node *n)
 {
     if (n->credit > 0 && n->n_waiting == 0 && !nj_list_linked(&n->rich))
         nj_list_push_back(&s->rich, &n->rich);
@@ -48,7 +51,7 @@ static void group_comes(struct nj_paced_group *g)
     nj__group_share(g);
 }
 
-/* What it did not use of its turn is its own for a while, what it owes, too. */
+/* A positive or negative deficit is kept for NJ__TURN_KEPT_NS, then reset. */
 static void refresh(struct nj_shape *s, struct nj__node *n)
 {
     if (n->state == NJ__IDLE && s->now - n->left_at > NJ__TURN_KEPT_NS)
@@ -57,7 +60,7 @@ static void refresh(struct nj_shape *s, struct nj__node *n)
 
 static void wants(struct nj_shape *s, struct nj__node *n)
 {
-    nj_list_del(&n->link); /* it may have been away */
+    nj_list_del(&n->link); /* it may be in service */
     if (n->rate && n->credit < NJ_QUANTUM_MIN_BYTES) {
         n->state = NJ__NEEDY;
         nj_list_push_back(&s->needy, &n->link);
@@ -78,7 +81,7 @@ static void wants(struct nj_shape *s, struct nj__node *n)
     }
 }
 
-/* No longer among those of its parent that may go. */
+/* Removes the node from the schedule of its parent. */
 static void unready(struct nj_shape *s, struct nj__node *n)
 {
     struct nj__node *p = n->parent;
@@ -96,7 +99,7 @@ static void unready(struct nj_shape *s, struct nj__node *n)
         idle(s, p);
 }
 
-/* Nothing below it may go any more. */
+/* The node has no scheduled child any longer. */
 static void idle(struct nj_shape *s, struct nj__node *n)
 {
     uint8_t was = n->state;
@@ -108,7 +111,7 @@ static void idle(struct nj_shape *s, struct nj__node *n)
         nj__lease_forget(s, n);
     else
         nj_list_del(&n->link);
-    rich(s, n);
+    note_surplus(s, n);
     if (n->level == NJ__GROUP)
         nj_timer_arm(&s->wheel, &nj__group_of_node(n)->linger_timer.timer, s->now + NJ__LINGER_NS);
 }
@@ -146,13 +149,13 @@ void nj__unwant(struct nj_shape *s, struct nj_paced *f)
     if (nj_list_empty(&g->below))
         idle(s, g);
     for (struct nj__node *n = g->parent; n; n = n->parent)
-        rich(s, n);
+        note_surplus(s, n);
 }
 
-/* ---- turns ---- */
+/* ---- deficit round robin ---- */
 
-/* What a round brings, and what those weigh that share it: once per run. The number of clients
- * comes down slowly, since some are away. */
+/* Computes the bytes and the total weight of a round, once per run. The number of clients decays
+ * slowly, since some are in service. */
 static void weigh(struct nj_shape *s, struct nj__node *p)
 {
     p->weighed = s->run;
@@ -185,8 +188,8 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
     return (int64_t)nj_max_u64(bytes, NJ__TURN_MIN_BYTES);
 }
 
-/* It wants nothing, for it is to spend what it was just given. */
-static void away(struct nj_shape *s, struct nj__node *n)
+/* The node has no demand because it is sending its grant. */
+static void enter_service(struct nj_shape *s, struct nj__node *n)
 {
     struct nj__node *p = n->parent;
     if (nj_list_empty(&p->away))
@@ -194,7 +197,7 @@ static void away(struct nj_shape *s, struct nj__node *n)
     nj_list_push_back(&p->away, &n->link);
 }
 
-/* Is the next round to wait for one who is away? Those who have taken too long are not expected. */
+/* Does the next round wait for a child in service? Children that took too long are dropped. */
 static bool is_awaited(struct nj_shape *s, struct nj__node *p)
 {
     if (s->now >= p->away_until)
@@ -203,8 +206,8 @@ static bool is_awaited(struct nj_shape *s, struct nj__node *p)
     return !nj_list_empty(&p->away);
 }
 
-/* Whose turn it is among those of `p`, or NULL: the round is over for this run. */
-static struct nj__node *turn(struct nj_shape *s, struct nj__node *p)
+/* The next child of `p` with a positive deficit, or NULL: the round is over for this run. */
+static struct nj__node *next_child(struct nj_shape *s, struct nj__node *p)
 {
     if (p->weighed != s->run)
         weigh(s, p);
@@ -241,7 +244,7 @@ static void charge(struct nj__node *n, uint32_t n_bytes)
     }
 }
 
-/* As much as credit and turns allow. */
+/* Limits the grant to credit and deficit. */
 static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
 {
     if (n->rate)
@@ -253,15 +256,16 @@ static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
     return n_bytes;
 }
 
-/* A limit that is not short is asked on the spot: it must not cost anybody his turn. */
+/* A limit without contention is leased from at once, so that the child does not lose its place. */
 static bool has_credit(struct nj_shape *s, struct nj__node *n, uint32_t need)
 {
     return n->rate == 0 || n->credit >= need ||
            (s->now >= n->calm_at && nj__lease_now(s, n, nj__lease_bytes(s, n)));
 }
 
-/* How many wait when a run begins to serve: those that are served later are no fewer. */
-static void crowd(const struct nj_shape *s, struct nj__node *n)
+/* Records how many responses wait when a run begins to serve; later grants of the run use the same
+ * number. */
+static void note_backlog(const struct nj_shape *s, struct nj__node *n)
 {
     if (n->crowd_run != s->run)
         n->crowd = n->n_waiting;
@@ -271,10 +275,10 @@ static void crowd(const struct nj_shape *s, struct nj__node *n)
 struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
 {
     while (s->root.state == NJ__READY) {
-        struct nj__node *c = turn(s, &s->root);
+        struct nj__node *c = next_child(s, &s->root);
         if (!c)
             return NULL;
-        struct nj__node *g = turn(s, c);
+        struct nj__node *g = next_child(s, c);
         if (!g) {
             set_aside(s, c, NJ__PARKED);
             continue;
@@ -289,7 +293,7 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
             continue;
         }
         for (n = g; n; n = n->parent)
-            crowd(s, n);
+            note_backlog(s, n);
         uint32_t quantum = nj__paced_quantum(s, f);
         *n_bytes = quantum;
         for (n = g; n; n = n->parent)
@@ -300,14 +304,14 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
         nj__unwant(s, f);
         for (n = g; n->parent; n = n->parent)
             if (n->state == NJ__IDLE)
-                away(s, n);
+                enter_service(s, n);
         return f;
     }
     return NULL;
 }
 
-/* May `p` give at once to one that comes through `n` (NULL: to one of its own)? While somebody
- * waits, or did so lately, only what is left of its own turn. */
+/* May `p` grant at once to its child `n` (NULL: to one of its responses)? During contention only up
+ * to the child's deficit. */
 static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n, uint32_t need)
 {
     if (p->state == NJ__NEEDY || p->state == NJ__LEASED)
@@ -350,12 +354,12 @@ uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
             n->deficit = before < 0 ? before : 0;
         if (p)
             n->left_at = s->now;
-        rich(s, n);
+        note_surplus(s, n);
     }
     return n_bytes;
 }
 
-/* Credit that came back serves those who wait: with a lease besides, it would be twice as much. */
+/* Returned credit serves the waiting responses. A lease in addition would grant twice as much. */
 static void no_lease(struct nj_shape *s, struct nj__node *n)
 {
     if (n->state == NJ__LEASED)
@@ -368,12 +372,12 @@ static void no_lease(struct nj_shape *s, struct nj__node *n)
     wants(s, n);
 }
 
-/* Its turn is not over after all. */
+/* Undoes the charge to the deficit. */
 static void turn_back(struct nj__node *n, uint32_t n_bytes)
 {
     struct nj__node *p = n->parent;
     int64_t most = n->brought > NJ_QUANTUM_MAX_BYTES ? n->brought : NJ_QUANTUM_MAX_BYTES;
-    if (!p || p->pace == 0 || n->deficit >= most) /* many may give back at once */
+    if (!p || p->pace == 0 || n->deficit >= most) /* many may return credit at once */
         return;
     bool was_over = n->deficit <= 0;
     n->deficit += n_bytes;
@@ -391,7 +395,7 @@ void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_byte
         if (n->rate && n->credit >= NJ_QUANTUM_MIN_BYTES)
             no_lease(s, n);
         turn_back(n, n_bytes);
-        rich(s, n);
+        note_surplus(s, n);
     }
 }
 
@@ -411,7 +415,7 @@ void nj__lease_due(struct nj_shape *s, struct nj__node *n)
     lease_came(s, n, n_bytes);
 }
 
-static void lease(struct nj_shape *s, struct nj__node *n)
+static void request_lease(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t n_bytes;
     nj_ns due = nj__lease(s, n, nj__lease_bytes(s, n), &n_bytes);
@@ -430,8 +434,8 @@ static void lease(struct nj_shape *s, struct nj__node *n)
         s->due = due;
 }
 
-/* Leases of the root and of classes are looked at one by one: a tick of the wheel would be long
- * against what 64 lcores lease in turn. */
+/* Leases of the root and of classes are polled: a tick of the timer wheel is too coarse when 64
+ * lcores lease one after the other. */
 static void leases_due(struct nj_shape *s)
 {
     s->due = NJ_NEVER;
@@ -463,14 +467,14 @@ void nj__tree_begin(struct nj_shape *s)
         n->state = NJ__IDLE;
         wants(s, n);
     }
-    /* A lease that comes at once makes its parent want one, behind it in the list. */
+    /* A lease that is due at once may queue the parent for a lease at the end of this list. */
     while ((l = nj_list_pop(&s->needy)))
-        lease(s, nj_container_of(l, struct nj__node, link));
+        request_lease(s, nj_container_of(l, struct nj__node, link));
     if (s->now >= s->sweep_at)
         nj__sweep(s);
 }
 
-/* ---- other limits ---- */
+/* ---- changed limits ---- */
 
 static void forget(struct nj_shape *s, struct nj__node *n)
 {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses X-Forwarded-For and Forwarded (RFC 7239 4) from right to left. The client is the rightmost
+ * address that is not a trusted proxy. */
 #include "shape/forwarded_header.h"
 
 #include <arpa/inet.h>
@@ -12,9 +14,9 @@ bool nj_forwarded_is(struct nj_str name)
     return nj_str_eq(name, forwarded) || nj_str_eq(name, x_forwarded_for);
 }
 
-/* What is behind the last `mark` goes to *last, without space around it. False: nothing is left.
- * That a mark may stand within quotes is not looked at: quotes to the left are a stranger's, and
- * must not reach what is to the right of them. */
+/* Splits the element after the last `mark` off *list and trims it. Returns false when the list is
+ * empty. Quotes are ignored: those further left were written by an untrusted party, and must not
+ * affect the elements to the right. */
 static bool cut_last(struct nj_str *list, char mark, struct nj_str *last)
 {
     if (!list->p)
@@ -39,7 +41,8 @@ static bool read_node(struct nj_str s, struct nj_addr *out)
     const char *end = s.p[0] == '[' ? memchr(s.p, ']', s.n_bytes) : NULL;
     if (end)
         s = (struct nj_str){s.p + 1, (uint32_t)(end - s.p) - 1};
-    else if (colon && colon == (const char *)memrchr(s.p, ':', s.n_bytes)) /* one: a port */
+    else if (colon && colon == (const char *)memrchr(
+                                   s.p, ':', s.n_bytes)) /* a single colon precedes a port */
         s.n_bytes = (uint32_t)(colon - s.p);
     if (s.n_bytes >= sizeof text)
         return false;
@@ -52,7 +55,7 @@ static bool read_node(struct nj_str s, struct nj_addr *out)
     return inet_pton(AF_INET6, text, out->b) == 1;
 }
 
-/* RFC 7239 4: pairs between semicolons, whose names are in any case. */
+/* RFC 7239 4: pairs separated by semicolons, with case-insensitive names. */
 static struct nj_str for_of(struct nj_str element)
 {
     struct nj_str pair, name, value;
@@ -81,7 +84,7 @@ bool nj_forwarded_client(const struct nj_policy *p, const struct nj_policy_reque
     struct nj_addr addr;
     struct nj_str list, element;
 
-    for (uint32_t i = head->n_fields; i-- > 0;) { /* lines of one name are one list, in order */
+    for (uint32_t i = head->n_fields; i-- > 0;) { /* lines of one name form one list, in order */
         if (!nj_str_eq(head->fields[i].name, p->client_field))
             continue;
         list = head->fields[i].value;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The generic cell rate algorithm (ITU-T I.371) on one atomic word, the theoretical arrival time.
+ * Leases advance it with compare-and-swap, so lcores need no lock and no refill timer. */
 #include "shape/gcra.h"
 
 #include "base/atomics.h"
 
 #define UNITS_PER_S ((uint64_t)NJ_GATE_UNITS * NJ_SEC)
-/* 9 years: sums of two of these do not go around. */
+/* 9 years: the sum of two of these does not overflow. */
 #define UNITS_MAX   (UINT64_MAX / 4)
 
 uint64_t nj_gate_worth(uint64_t bytes_per_s, uint64_t n_bytes)
 {
-    if (n_bytes <= UINT32_MAX / 4) /* 2^30 * 1.6e10 < 2^64: no long division on the usual way */
+    if (n_bytes <=
+        UINT32_MAX / 4) /* 2^30 * 1.6e10 < 2^64: avoids a long division in the usual case */
         return n_bytes * UNITS_PER_S / bytes_per_s;
     unsigned __int128 units = (unsigned __int128)n_bytes * UNITS_PER_S / bytes_per_s;
     return units < UNITS_MAX ? (uint64_t)units : UNITS_MAX;
@@ -37,7 +40,7 @@ nj_ns nj_gate_lease(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, uin
     uint64_t old = nj_load_relaxed(&g->tat);
     uint64_t tat;
     do {
-        uint64_t from = old > at ? old : at; /* what was not used in time is gone, but the burst */
+        uint64_t from = old > at ? old : at; /* unused credit beyond the burst is lost */
         tat = from + cost;
         if (tat - at > UNITS_MAX)
             tat = at + UNITS_MAX;

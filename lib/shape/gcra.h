@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A limit that several lcores share: one atomic word, the time at which everything that was asked
- * for so far will have passed at the limit's rate (the "theoretical arrival time" of GCRA). Whoever
- * asks for a lease is told when it may be used; those who ask are served in the order in which they
- * ask. No thread fills anything: credit is what time has passed.
+ * Rate limit common to several lcores: the generic cell rate algorithm (GCRA).
  *
- * Leases of at most the burst never let more than burst + rate * w leave within any time w.
- * Why times and not counts of bytes: docs/adr/0009-leases-are-times.md.
+ * The state is one atomic word, the theoretical arrival time (TAT): when all leased bytes have
+ * passed at the limit's rate. A lease returns the time from which it may be used; leases are
+ * granted in the order of the calls. No thread refills anything: credit is elapsed time.
+ *
+ * Leases of at most the burst never allow more than burst + rate * w bytes within any time w.
+ * docs/adr/0009-leases-are-times.md says why leases are times, not byte counts. Any thread.
  */
 #ifndef NJ_SHAPE_GCRA_H
 #define NJ_SHAPE_GCRA_H
@@ -17,27 +18,29 @@
 #include "base/types.h"
 #include "shape/rate_limit.h"
 
-/* A sixteenth of a nanosecond: at 100 Gbit/s two segments take 3,738 of them, and the word goes
- * around after 36 years. */
+/* Units per nanosecond. At 100 Gbit/s two segments take 3,738 units; the word overflows after 36
+ * years. */
 #define NJ_GATE_UNITS 16u
 
 struct nj_gate {
-    _Atomic uint64_t tat; /* in NJ_GATE_UNITS of a nanosecond */
+    _Atomic uint64_t tat; /* theoretical arrival time, in 1/NJ_GATE_UNITS ns */
 };
 
-/* Units that `n_bytes` take at `bytes_per_s` > 0: rounded up, so that no rounding adds to a rate;
- * rounded down, for what goes the other way. At most 9 years. */
+/* Time of `n_bytes` at `bytes_per_s` > 0, in units. cost rounds up, so that rounding never adds to
+ * a rate; worth rounds down, for returned bytes. At most 9 years. */
 uint64_t nj_gate_cost(uint64_t bytes_per_s, uint64_t n_bytes);
 uint64_t nj_gate_worth(uint64_t bytes_per_s, uint64_t n_bytes);
 
-/* Lease `n_bytes` at `bytes_per_s`. Returns from when on they may leave: `now` or earlier means at
- * once; later ones are to be waited for, or given back. bytes_per_s 0: at once, nothing changes. */
+/* Leases `n_bytes` at `bytes_per_s`. Returns the time from which they may be sent; `now` or
+ * earlier: at once. A later lease is to be waited for, or returned. With bytes_per_s 0 it returns
+ * `now` and has no effect. */
 nj_ns nj_gate_lease(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
                     nj_ns now);
-/* What was leased and not used, at the rate it was leased at. Credit that is back is worth no more
- * than the burst, however long it was away. */
+/* Returns unused bytes of a lease, at the rate of the lease. Returned credit is worth at most the
+ * burst, whenever it is returned. */
 void nj_gate_return(struct nj_gate *g, uint64_t bytes_per_s, uint64_t n_bytes);
-/* The rate has changed: whatever is owed from a slower past shrinks to one burst of now. */
+/* Called when the rate has changed: debt from a lower rate is reduced to one burst at the new rate.
+ */
 void nj_gate_forgive(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, nj_ns now);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A response on its way, as a body around its body. Where nothing is limited it passes everything
- * through. Else it shows what it has credit for, asks for more when that is spent, and shows
- * nothing while it waits: first for its own limit, in the wheel, then for what it shares with
- * others, in the list of its client. Its own limit is charged when credit is granted, as all are.
+ * A paced response: a body around another body. Without limits it passes everything through.
+ * Otherwise it shows bytes up to its credit, requests a new grant when that is used up, and shows
+ * nothing while it waits: first for the response's own limit (GCRA, in the timer wheel), then for
+ * the common limits (deficit round robin, in its client's list). A grant charges all limits.
  */
 #include "base/atomics.h"
 #include "shape/shaper_internal.h"
@@ -16,7 +16,7 @@ static struct nj_paced *paced_of(struct nj_body *body)
     return nj_container_of(body, struct nj_paced, body);
 }
 
-/* ---- its own limit ---- */
+/* ---- the response's own limit ---- */
 
 static const struct nj_paced_limit *own_of(const struct nj_paced *f)
 {
@@ -29,7 +29,7 @@ static uint64_t spared(const struct nj_paced *f)
     return after > f->n_bytes ? after - f->n_bytes : 0;
 }
 
-/* How many of `n` bytes its own limit is charged for. */
+/* Bytes of `n` that are charged to the response's own limit. */
 static uint32_t own_part(const struct nj_paced *f, uint32_t n)
 {
     if (own_of(f)->rate == 0)
@@ -38,8 +38,8 @@ static uint32_t own_part(const struct nj_paced *f, uint32_t n)
     return free < n ? n - (uint32_t)free : 0;
 }
 
-/* It begins with the burst that was asked for, else with a quantum: so what it gets in any time is
- * a quantum off its rate at most. */
+/* Starts with the configured burst, else with one quantum. In any interval the bytes sent then
+ * differ from the rate by at most a quantum. */
 static void own_begin(const struct nj_shape *s, struct nj_paced *f)
 {
     const struct nj_paced_limit *own = own_of(f);
@@ -71,7 +71,7 @@ static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
     f->tat = (f->tat > at ? f->tat : at) + nj_gate_cost(own_of(f)->rate, f->granted_own);
 }
 
-/* ---- how much ---- */
+/* ---- quantum ---- */
 
 static uint64_t rest_of(const struct nj_paced *f)
 {
@@ -135,7 +135,7 @@ static void wait_own(struct nj_shape *s, struct nj_paced *f, nj_ns due)
     nj_timer_arm(&s->wheel, &f->timer.timer, due);
 }
 
-/* Out of wherever it waits. */
+/* Removes the response from the list or wheel it waits in. */
 static void withdraw(struct nj_shape *s, struct nj_paced *f)
 {
     if (f->state == NJ__PACED_OWN) {
@@ -155,7 +155,7 @@ void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n)
     f->granted = n;
     f->granted_by = f->group->node.pace ? f->group->changes : 0;
     f->state = NJ__PACED_FREE;
-    if (n > 0) /* else its source has ended meanwhile */
+    if (n > 0) /* else the inner body ended meanwhile */
         nj_list_push_back(&s->granted, &f->grant);
 }
 
@@ -175,7 +175,7 @@ void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f)
         return;
     if (f->woken)
         nj_count(s->counters, NJ_C_shape_wakes_empty);
-    if (f->granted_by == f->group->changes) /* else it was charged by other limits, or by none */
+    if (f->granted_by == f->group->changes) /* else other limits were charged, or none */
         nj__give_back(s, f->group, f->granted);
     uint32_t own = (uint32_t)nj_min_u64(f->granted, f->granted_own);
     if (own > 0)
@@ -184,12 +184,12 @@ void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f)
     f->woken = false;
 }
 
-/* Credit now, or false: then it waits. */
+/* Gets a grant at once, or returns false and waits. */
 static bool ask(struct nj_shape *s, struct nj_paced *f)
 {
     uint32_t n = nj__paced_quantum(s, f);
     if (n == 0)
-        return false; /* the end */
+        return false; /* the body has ended */
     nj_ns due = own_due(s, f, n);
     if (due > s->now) {
         wait_begins(s, f);
@@ -208,7 +208,7 @@ static bool ask(struct nj_shape *s, struct nj_paced *f)
     return true;
 }
 
-/* Its own limit has let it wait long enough. */
+/* The response's own limit allows the next grant. */
 void nj__paced_own_due(struct nj_shape *s, struct nj_paced *f)
 {
     f->state = NJ__PACED_FREE;
@@ -273,7 +273,7 @@ static uint64_t paced_remaining(const struct nj_body *body)
     return rest_of(f);
 }
 
-/* Nothing more is asked of it; what it waited for it does not wait for any more. */
+/* Ends any wait and returns the grant. */
 static void stop(struct nj_paced *f)
 {
     struct nj_shape *s = f->shape;
@@ -302,7 +302,7 @@ static const struct nj_body_ops paced_ops = {
     .close = paced_close,
 };
 
-/* ---- the owner's calls ---- */
+/* ---- public calls ---- */
 
 static void see_limits(struct nj_paced *f)
 {
@@ -371,9 +371,9 @@ bool nj_paced_move(struct nj_paced *f, const struct nj_class *class_of, struct n
     return true;
 }
 
-/* ---- other limits ---- */
+/* ---- changed limits ---- */
 
-/* Credit in hand was charged by the former limit: it goes back. */
+/* The grant in hand was charged to the former limit and is returned. */
 void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit)
 {
     struct nj_shape *s = f->shape;
@@ -390,7 +390,8 @@ void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit)
         wait_own(s, f, s->now);
 }
 
-/* It has nothing in hand. Who waits is asked again what for: the wheel is next. */
+/* Moves a response without a grant to the new policy. A waiting response is checked again by the
+ * wheel, in the same run. */
 void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
 {
     bool waits = nj_paced_waits(f);
@@ -398,7 +399,7 @@ void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
     withdraw(s, f);
     nj__group_follow(s, f->group);
     uint64_t most = s->now * NJ_GATE_UNITS + own_of(f)->spare;
-    f->tat = nj_min_u64(f->tat, most); /* as nj_gate_forgive() */
+    f->tat = nj_min_u64(f->tat, most); /* like nj_gate_forgive() */
     see_limits(f);
     f->starved = false;
     if (waits)

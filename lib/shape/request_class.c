@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Classifies requests by the rules of a policy, the first match wins, and identifies the client by
+ * address, header (RFC 7239) or cookie (RFC 6265). Keys of clients are keyed hashes. */
 #include "shape/request_class.h"
 
 #include <string.h>
@@ -14,7 +16,7 @@ const struct nj_policy nj_policy_none = {
     .client_bits6 = 64,
 };
 
-/* What keys are made of: who asks. */
+/* Input of the hash that identifies a client. */
 struct key_parts {
     union {
         struct nj_addr net;
@@ -25,7 +27,7 @@ struct key_parts {
 
 enum { KEY_CONNS, KEY_ADDRESS, KEY_FIELD };
 
-/* --- what a rule may ask for ---------------------------------------------------------------- */
+/* --- matching rules ------------------------------------------------------------------------- */
 
 static const struct nj_field *find_field(const struct nj_policy_request *req, struct nj_str name,
                                          uint32_t from)
@@ -37,7 +39,7 @@ static const struct nj_field *find_field(const struct nj_policy_request *req, st
     return nj_field_find(head->fields + from, head->n_fields - from, name);
 }
 
-/* The host without user, port and the dot that ends a name (RFC 3986 3.2). */
+/* The host without user, port and trailing dot (RFC 3986 3.2). */
 static struct nj_str host_of(const struct nj_policy_request *req)
 {
     struct nj_str h = req->head->authority;
@@ -57,7 +59,7 @@ static struct nj_str host_of(const struct nj_policy_request *req)
     return h;
 }
 
-/* A request and what was found out about it so far. */
+/* A request during matching, with values computed once. */
 struct asked {
     const struct nj_policy *p;
     const struct nj_policy_request *req;
@@ -92,7 +94,7 @@ static bool rule_matches(const struct asked *a, const struct nj_class_rule *r)
 
 /* --- clients -------------------------------------------------------------------------------- */
 
-/* The value of a cookie, in whichever of the crumbs it stands (RFC 6265 4.2.1, RFC 9113 8.2.3). */
+/* The value of a cookie, in any of the Cookie fields (RFC 6265 4.2.1, RFC 9113 8.2.3). */
 static struct nj_str cookie_in(struct nj_str line, struct nj_str name)
 {
     while (line.n_bytes > 0) {
@@ -149,8 +151,8 @@ bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr)
     return p->trusted && (lists_of(p, addr) & p->trusted);
 }
 
-/* May the fields of this request name its client? A cookie is the client's own, whoever brings it;
- * a header is believed when it comes from a trusted proxy, if there are any. */
+/* May the fields of this request name its client? A cookie belongs to the client. A header counts
+ * only from a trusted proxy, if any are configured. */
 static bool names_client(const struct asked *a)
 {
     const struct nj_policy *p = a->p;
@@ -160,7 +162,7 @@ static bool names_client(const struct asked *a)
     return p->client_by != NJ_CLIENT_BY_ADDRESS;
 }
 
-/* Who asks is mostly who asked before: a proxy, or a client with many requests. */
+/* The previous key is often the same: proxies and busy clients send many requests. */
 static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key,
                             const struct nj_addr *client)
 {
@@ -176,7 +178,7 @@ static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key
     return k;
 }
 
-/* Sets all of *out that says who asks. */
+/* Sets the fields of *out that identify the client. */
 static void find_asker(const struct asked *a, const struct nj_hash_key *key,
                        struct nj_policy_verdict *out)
 {
@@ -202,8 +204,9 @@ static void find_asker(const struct asked *a, const struct nj_hash_key *key,
     out->unnamed = !named && (a->lists & a->p->trusted);
 }
 
-/* Who asks is secret, since the hash is keyed: which two of them meet in one key of a class is,
- * too. The finalizer of SplitMix64 spreads the few bits of a class over all of the key. */
+/* The key without a class is secret because the hash is keyed, so collisions of keys in a class
+ * cannot be predicted either. The finalizer of SplitMix64 spreads the few bits of the class over
+ * the whole key. */
 uint64_t nj_policy_key_in(uint64_t asker, const struct nj_class *c)
 {
     uint64_t x = (uint64_t)c->owner << 8 | c->slot;
@@ -228,7 +231,7 @@ static bool is_silent(enum nj_action a)
     return a == NJ_ACTION_DROP || a == NJ_ACTION_RESET;
 }
 
-/* Does it ask for nothing that only a request can tell? */
+/* Can the rule be decided by the address alone? */
 static bool is_of_address(const struct nj_class_rule *r)
 {
     return r->path_prefix.n_bytes == 0 && r->host.n_bytes == 0 && r->header.n_bytes == 0;
@@ -255,7 +258,7 @@ enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *
         const struct nj_class_rule *r = &p->rules[i];
         enum nj_action action = p->classes[r->class_index].action;
         if (!is_of_address(r))
-            return NJ_ACTION_SERVE; /* it may be of this class, or not */
+            return NJ_ACTION_SERVE; /* the request may or may not be of this class */
         if (!r->lists || (r->lists & lists))
             return is_silent(action) ? action : NJ_ACTION_SERVE;
     }

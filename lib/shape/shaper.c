@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tree of one shard: its making, its runs, and its limits when they change. */
+/* The shaper of one shard: creation, runs, and new policies. The tree itself is drr_tree.c
+ * (deficit round robin). */
 #include "shape/shaper.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "base/attr.h"
 #include "shape/shaper_internal.h"
 
-/* ---- what lcores share ---- */
+/* ---- state common to all lcores ---- */
 
 struct nj_shape_shared *nj_shape_shared_new(uint32_t clients_max)
 {
@@ -39,8 +40,8 @@ struct nj_clients *nj_shape_clients(struct nj_shape_shared *shared)
 
 /* ---- limits ---- */
 
-/* Who is sure of nothing weighs as its siblings on the average, but no more than what they leave
- * of the server. */
+/* Weight of classes without a guaranteed rate: the average of the guaranteed ones, but at most an
+ * equal part of what these leave of the server. */
 static uint64_t weight_of_others(const struct nj_policy *p)
 {
     uint64_t sure = 0, n_sure = 0;
@@ -73,7 +74,7 @@ void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit)
         own->quantum = NJ_QUANTUM_MIN_BYTES;
 }
 
-/* Another class has got the slot: it begins at nothing. */
+/* A class of another name got the slot: statistics start at zero. */
 static void begin_anew(struct nj__class *c, uint32_t owner)
 {
     c->owner = owner;
@@ -109,7 +110,7 @@ static void limit_all(struct nj_shape *s, const struct nj_policy *p)
     limit_classes(s, p);
 }
 
-/* Nothing is of them any more. */
+/* Frees classes of former policies; no response is left in them. */
 static void forget_gone(struct nj_shape *s)
 {
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
@@ -145,7 +146,8 @@ void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns no
 {
     s->now = now;
     for (struct nj_list *l = s->granted.next; l != &s->granted; l = l->next)
-        nj_container_of(l, struct nj_paced, grant)->woken = false; /* it is not to blame */
+        nj_container_of(l, struct nj_paced, grant)->woken =
+            false; /* the wake is not counted as empty */
     take_back(s);
     limit_all(s, policy);
     nj_list_splice(&s->all, &s->behind);
@@ -174,7 +176,7 @@ void nj_shape_refused(struct nj_shape *s, const struct nj_class *class_of)
     nj_add_own(&s->class_of[class_of->slot].stats.n_refused, 1);
 }
 
-/* ---- its life ---- */
+/* ---- creation ---- */
 
 static bool init_tables(struct nj_shape *s, uint32_t paced_max)
 {

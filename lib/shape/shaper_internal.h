@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of lib/shape share: the tree of one shard. */
+/* Internals of the shaper of one shard, for the files of lib/shape. Hierarchical deficit round
+ * robin (DRR) with leases from GCRAs. All calls belong to the shard's lcore. */
 #ifndef NJ_SHAPE_SHAPER_INTERNAL_H
 #define NJ_SHAPE_SHAPER_INTERNAL_H
 
@@ -7,64 +8,66 @@
 #include "base/pool.h"
 #include "shape/shaper.h"
 
-/* All lcores together lease so much time of a shared limit at once; a lcore its share of it. Longer
- * than a step and a tick of the wheel, so that who is a little late still has his turn; short
- * against the burst, 50 ms. A lcore whose steps take longer leases more, up to MAX. */
+/* Time covered by a lease of a common limit, for all lcores together; each lcore leases its share.
+ * Longer than a step and a tick of the wheel, so that a client slightly late keeps its place; short
+ * compared to the burst, 50 ms. An lcore with longer steps leases up to MAX. */
 #define NJ__LEASE_NS       (4 * NJ_MS)
 #define NJ__LEASE_NS_MAX   (20 * NJ_MS)
-/* What is left of a turn stays for one who is away spending so long; and a limit that made somebody
- * wait so long ago is not short any more: who asks may be served at once. */
+/* How long the deficit of a node without demand is kept, and how long after the last wait a limit
+ * counts as contended. An uncontended limit may be leased from at once. */
 #define NJ__TURN_KEPT_NS   (8 * NJ_MS)
 #define NJ__CALM_NS        (16 * NJ_MS)
-/* So long the others do not begin another round. He may have to wait for ACKs, several steps,
- * before he has sent what he was given; who does not come back at all costs them nothing but this
- * time, for their limits go on to save. */
+/* How long the next round waits for a child that is sending its grant. It may need several steps
+ * until ACKs arrive. A child that never returns costs its siblings only this time, while their
+ * credit accumulates. */
 #define NJ__AWAY_NS        (1 * NJ_MS)
-/* A client that wants nothing for so long leaves its share of a limit to other lcores. */
+/* A client without demand for this long leaves its share of the limit to other lcores. */
 #define NJ__LINGER_NS      (50 * NJ_MS)
-/* Shares between lcores are in parts of this. */
+/* The unit of shares between lcores: 1. */
 #define NJ__ONE            1024
-/* The least a turn brings: who owes a whole quantum is passed over 46 times at most. */
+/* Least bytes added per round: a child in debt by a whole quantum is passed over at most 46 times.
+ */
 #define NJ__TURN_MIN_BYTES 64
 
 enum nj__node_state {
-    NJ__IDLE,   /* nothing below wants */
-    NJ__READY,  /* among those of its parent that may go */
-    NJ__PARKED, /* had its round; again in the next run */
-    NJ__NEEDY,  /* has no credit, and asks for a lease in the next run */
-    NJ__LEASED, /* has a lease, for later */
+    NJ__IDLE,   /* no demand */
+    NJ__READY,  /* in the parent's round robin */
+    NJ__PARKED, /* its children had their round; scheduled again in the next run */
+    NJ__NEEDY,  /* without credit; requests a lease in the next run */
+    NJ__LEASED, /* has a lease that is due later */
 };
 
 enum { NJ__ROOT, NJ__CLASS, NJ__GROUP };
 
 struct nj__node {
     struct nj__node *parent;
-    struct nj_gate *gate; /* which all lcores lease from */
-    uint64_t rate, burst; /* of the ceiling; rate 0: none */
-    uint64_t pace;        /* the rate of the slowest limit from here to the root; 0: none */
-    uint64_t share_bytes; /* 16 ms of the rate, for those who wait below to share */
-    struct nj_list link;  /* of the parent's `below` or `away`, or the shard's `parked`, `needy` */
-    struct nj_list below; /* those that may go: nodes, or responses of a group */
-    struct nj_list away;  /* nodes that left with a grant and have not been back */
-    nj_ns away_until;     /* they are expected until then */
-    struct nj_list rich;  /* credit and nobody who wants it */
+    struct nj_gate *gate; /* source of leases, common to all lcores */
+    uint64_t rate, burst; /* the ceiling; rate 0: none */
+    uint64_t pace;        /* the lowest ceiling from here to the root; 0: none */
+    uint64_t share_bytes; /* 16 ms of the rate, divided between waiting responses */
+    struct nj_list link;  /* member of the parent's `below` or `away`, or of the shard's `parked` or
+                             `needy` */
+    struct nj_list below; /* children in the round robin: nodes, or responses of a group */
+    struct nj_list away;  /* children that are sending their grant */
+    nj_ns away_until;     /* end of the wait for them */
+    struct nj_list rich;  /* member of the shard's `rich`: has unused credit and no demand */
     uint32_t n_below;     /* nodes in `below` */
-    uint32_t n_waiting;   /* responses below, at any depth */
-    uint32_t crowd;       /* so many when `crowd_run` began to serve */
+    uint32_t n_waiting;   /* waiting responses in the subtree */
+    uint32_t crowd;       /* n_waiting at the first grant of `crowd_run` */
     uint64_t crowd_run;
-    uint64_t credit; /* leased, due and not given on */
-    uint64_t leased; /* LEASED: so much, at `lease_due` */
+    uint64_t credit; /* leased, due and not granted yet */
+    uint64_t leased; /* LEASED: bytes due at `lease_due` */
     nj_ns lease_due;
 
-    /* Deficit round robin among the children of one parent. */
-    int64_t deficit; /* bytes of its turn that are left; negative: it had more */
-    int64_t brought; /* by its last turn */
-    uint64_t turn;   /* the round in which that began */
+    /* Deficit round robin: state of the node as a child. */
+    int64_t deficit; /* bytes left in its round; negative: a debt */
+    int64_t brought; /* bytes added for its last round */
+    uint64_t turn;   /* the parent's round in which they were added */
     nj_ns left_at;
-    /* Of the parent's side of it. */
+    /* Deficit round robin: state of the node as a parent. */
     uint64_t round;
-    uint64_t parked;  /* the last run in which one was set aside, for those away below it */
-    uint64_t weighed; /* the run in which the two below were made */
+    uint64_t parked;  /* the last run in which a child had its round */
+    uint64_t weighed; /* the run in which the next two were computed */
     uint64_t round_bytes, round_weight;
     nj_ns calm_at;
 
@@ -73,14 +76,15 @@ struct nj__node {
 
 struct nj__class {
     struct nj__node node;
-    const struct nj_class *policy; /* NULL: no such class now */
-    uint32_t owner;                /* of the slot, the last one: whose stats these are */
-    bool gone;                     /* its last responses are about to become the default class's */
+    const struct nj_class *policy; /* NULL: the slot is free */
+    uint32_t owner;                /* of the class; a different one restarts stats */
+    bool gone;                     /* removed from the policy; its responses move to the default
+                                      class */
     uint64_t weight;
-    struct nj_paced_limit own; /* of one response */
+    struct nj_paced_limit own; /* limit of one response */
 
-    int64_t wanted; /* clients that may go, less what of them other lcores have, in NJ__ONE */
-    int64_t peak;   /* the most of it since it was published */
+    int64_t wanted; /* schedulable clients, minus the parts that other lcores serve, in NJ__ONE */
+    int64_t peak;   /* the maximum since it was published */
     int64_t published;
     struct nj_class_stats stats;
 };
@@ -92,11 +96,11 @@ struct nj_paced_group {
     struct nj_list bucket;
     struct nj_shape_timer lease_timer, linger_timer;
     uint32_t n_responses, n_waits;
-    uint32_t changes;               /* of the shard's, that it has followed */
-    uint32_t owner;                 /* of the slot, whose responses these are */
-    int32_t share;                  /* READY: counted in the class's `wanted` */
-    bool counted;                   /* in the client's n_lcores */
-    uint64_t n_bytes, throttled_ns; /* not yet written to the client */
+    uint32_t changes;               /* `changes` of the shard when it was updated */
+    uint32_t owner;                 /* of the class to which its responses belong */
+    int32_t share;                  /* READY: its part of the class's `wanted` */
+    bool counted;                   /* included in the client's n_lcores */
+    uint64_t n_bytes, throttled_ns; /* not yet added to the client */
     nj_ns flushed_at;
 };
 
@@ -116,20 +120,20 @@ struct nj_shape {
     struct nj_shape_shared *shared;
     const struct nj_policy *policy;
     struct nj_counters *counters;
-    nj_ns now, span, due, sweep_at; /* due: the first lease of the root or a class */
+    nj_ns now, span, due, sweep_at; /* due: first lease of the root or a class */
     uint64_t run;
     uint32_t n_responses, n_waiting;
-    uint32_t changes; /* of limits, from 1 on */
+    uint32_t changes; /* incremented with each policy, from 1 */
     struct nj_wheel wheel;
     struct nj_list parked, needy, rich, granted, all;
-    struct nj_list behind; /* those of `all` that have not followed the last change */
+    struct nj_list behind; /* those of `all` not yet moved to the latest policy */
     struct nj__node root;
     struct nj__class class_of[NJ_CLASSES_MAX];
     struct nj_pool groups;
-    struct nj_paced_group *idle_group; /* without responses, or NULL */
+    struct nj_paced_group *idle_group; /* kept without responses, or NULL */
     uint32_t bucket_mask;
     struct nj_list *bucket;
-    void (*wake)(void *ctx, void *waiter); /* within a run */
+    void (*wake)(void *ctx, void *waiter); /* during a run */
     void *wake_ctx;
     uint32_t n_woken;
 };
@@ -144,47 +148,48 @@ static inline struct nj_paced_group *nj__group_of_node(struct nj__node *n)
     return nj_container_of(n, struct nj_paced_group, node);
 }
 
-/* ---- drr_tree.c: who may go ---- */
+/* ---- drr_tree.c: scheduling ---- */
 
 void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *gate,
                    uint8_t level);
 void nj__node_limit(struct nj__node *n, const struct nj_limit *limit);
-/* A response begins to wait for shared credit, or stops to. */
+/* Adds a response to, or removes it from, the queue for common credit. */
 void nj__want(struct nj_shape *s, struct nj_paced *f);
 void nj__unwant(struct nj_shape *s, struct nj_paced *f);
-/* Up to `n` bytes at once, if nobody is wronged: all levels are charged. 0: it has to wait. */
+/* Charges and returns up to `n` bytes at once, if no other response is passed over. 0: it has to
+ * wait. */
 uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n);
-/* The next one that has credit, which all levels are charged for; NULL: nobody in this run. */
+/* The next response with credit, already charged on all levels; NULL: none in this run. */
 struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n);
-/* Credit that was not used. */
+/* Returns unused credit. */
 void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
-/* The tree's part of a run, before anybody is served. */
+/* Start of a run: leases and lists, before the first grant. */
 void nj__tree_begin(struct nj_shape *s);
 void nj__lease_due(struct nj_shape *s, struct nj__node *n);
-/* Everything back to the gates; the node forgets its turn. Nothing waits below. */
+/* Returns all credit to the GCRAs and resets the deficit. No response waits in the subtree. */
 void nj__node_reset(struct nj_shape *s, struct nj__node *n);
-/* Other limits, and perhaps another parent: what waits below goes on to wait. */
+/* Sets other limits, and perhaps another parent. Waiting responses continue to wait. */
 void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
                      const struct nj_limit *limit);
 
-/* ---- credit_lease.c: credit that lcores share ---- */
+/* ---- credit_lease.c: credit common to lcores ---- */
 
 void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted);
-/* Says what is wanted here, now and then. */
+/* Publishes the demand of this lcore, at intervals. */
 void nj__sweep(struct nj_shape *s);
-/* What a READY group counts for on this lcore: its part, if others have the same client. */
+/* Updates the part of a READY group: less than NJ__ONE if other lcores serve the same client. */
 void nj__group_share(struct nj_paced_group *g);
-/* It may go, or has just gone. */
+/* Is the node scheduled, or was it until a moment before? */
 bool nj__is_there(const struct nj_shape *s, const struct nj__node *n);
-/* What a class weighs on this lcore. */
+/* The weight of a class on this lcore. */
 uint64_t nj__weight_here(const struct nj_shape *s, const struct nj__class *c);
-/* This lcore's part of what all lease at a time. */
+/* This lcore's part of a lease. */
 uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n);
-/* Returns when it is due; *n_bytes: how much it is. */
+/* Returns the time it is due, and its size in *n_bytes. */
 nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_t *n_bytes);
-/* A lease that is due at once is credit; else there is none, and false. */
+/* Takes a lease if it is due at once, else returns false. */
 bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
-/* LEASED: back with it. */
+/* Returns the lease of a LEASED node. */
 void nj__lease_forget(struct nj_shape *s, struct nj__node *n);
 
 /* ---- client_group.c: clients on this shard ---- */
@@ -192,17 +197,17 @@ void nj__lease_forget(struct nj_shape *s, struct nj__node *n);
 struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
                                       struct nj_client *client);
 void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g);
-/* Free the one that is kept without responses. */
+/* Frees the group that is kept without responses. */
 void nj__group_drop_idle(struct nj_shape *s);
-/* It has the limits of the policy in use from here on. */
+/* Updates the group to the policy in use. */
 void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g);
 void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
 void nj__group_count(struct nj_paced_group *g);
 void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g);
 
-/* ---- paced.c: responses ---- */
+/* ---- paced_body.c: responses ---- */
 
-/* How much a turn is for it; need: the least that is worth a wake. */
+/* The quantum of the response, and the least that is worth a wake. */
 uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f);
 uint32_t nj__paced_need(const struct nj_paced *f);
 void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n);
@@ -210,7 +215,7 @@ void nj__paced_wake(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_own_due(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_follow(struct nj_shape *s, struct nj_paced *f);
-/* What `limit` means for one response. */
+/* Computes the limit of one response from `limit`. */
 void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit);
 
 #endif
