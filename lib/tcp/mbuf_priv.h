@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What TCP keeps in the private area of each mbuf of its pool. */
+/* The private area of each mbuf of TCP's pool: shared info for rte_pktmbuf_attach_extbuf(). */
 #ifndef NJ_TCP_MBUF_PRIV_H
 #define NJ_TCP_MBUF_PRIV_H
 

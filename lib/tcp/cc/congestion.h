@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Congestion control as an open set: a const table of functions per algorithm. They only move
- * cwnd, ssthresh, w_max and their own fields; sending is somebody else's job.
+ * The interface of congestion control algorithms (RFC 5681): a const table of functions each. They
+ * set only cwnd, ssthresh, w_max (all in bytes) and their private state; they never send.
  *
- * An algorithm keeps what it likes in x->cc, and must cope with finding zeros there at any time: a
- * connection that comes back from idle has a fresh struct nj_xfer, and only cwnd, ssthresh and
- * w_max are as they were.
+ * The private state is x->cc. It may be all zeros at any call: a connection that resumes from idle
+ * has a new struct nj_xfer, and only cwnd, ssthresh and w_max are preserved.
  */
 #ifndef NJ_TCP_CC_CONGESTION_H
 #define NJ_TCP_CC_CONGESTION_H
@@ -17,26 +16,26 @@
 /* ssthresh of a connection that has not seen congestion yet (RFC 5681 3.1: arbitrarily high). */
 #define NJ_CC_SSTHRESH_NONE NJ_CC_CWND_MAX
 
-/* What an acknowledgment of new data told, outside recovery. snd_una has moved already. */
+/* An acknowledgment of new data outside recovery. snd_una has been advanced already. */
 struct nj_cc_ack {
     nj_ns now;
     uint32_t n_bytes; /* that snd_una moved over */
-    uint32_t rtt_us;  /* of the newest segment it covers that was sent just once; 0: none */
-    bool limited;     /* the congestion window was what held us back */
+    uint32_t rtt_us;  /* of the newest covered segment that was sent only once; 0: none */
+    bool limited;     /* the sender was limited by cwnd */
 };
 
 struct nj_cc_ops {
     const char *name;
-    /* The handshake is over: the initial window, and nothing known of the path. */
+    /* The handshake is complete: set the initial window. */
     void (*opened)(struct nj_tcb *);
-    /* An acknowledgment outside recovery: the window grows. */
+    /* An acknowledgment outside recovery: grow cwnd. */
     void (*acked)(struct nj_tcb *, const struct nj_cc_ack *);
     /* Congestion: a loss, or ECN-Echo. Sets ssthresh; the caller moves cwnd. */
     void (*lost)(struct nj_tcb *, nj_ns now);
     /* The first retransmission time-out of a series. Sets ssthresh; the caller sets cwnd to one
      * segment. */
     void (*timed_out)(struct nj_tcb *, nj_ns now);
-    /* The last lost() or timed_out() was a mistake; the caller restores cwnd and ssthresh. */
+    /* The last lost() or timed_out() was spurious; the caller restores cwnd and ssthresh. */
     void (*undone)(struct nj_tcb *);
     /* Nothing was sent for `idle`, which is longer than an RTO. */
     void (*idle)(struct nj_tcb *, nj_ns now, nj_ns idle);
@@ -49,9 +48,8 @@ static inline uint32_t nj_tcb_flight(const struct nj_tcb *t)
     return t->snd_nxt - t->snd_una;
 }
 
-/* FlightSize of RFC 5681 equation (4) and RFC 9438 4.6: limited transmit has sent more than the
- * window, and that must not count; an application that sent less has a window that proves nothing.
- */
+/* FlightSize of RFC 5681 equation (4) and RFC 9438 4.6. At most cwnd, since limited transmit does
+ * not count; less if the application did not use the window. */
 static inline uint32_t nj_cc_flight(const struct nj_tcb *t)
 {
     uint32_t now = nj_tcb_flight(t), was = t->x->flight_was;
@@ -59,8 +57,7 @@ static inline uint32_t nj_cc_flight(const struct nj_tcb *t)
     return flight < t->cwnd ? flight : t->cwnd;
 }
 
-/* --- what the algorithms share ------------------------------------------------------------------
- */
+/* --- shared by the algorithms ---------------------------------------------------------------- */
 
 /* RFC 6928 2: ten segments, or 14600 bytes where segments are larger than Ethernet's. */
 static inline uint32_t nj_cc_initial_window(const struct nj_tcb *t)
@@ -75,9 +72,8 @@ static inline void nj_cc_grow(struct nj_tcb *t, uint32_t n_bytes)
     t->cwnd += n_bytes < room ? n_bytes : room;
 }
 
-/* RFC 5681 3.1: one segment when the SYN or SYN-ACK was lost. RFC 6928 2: not when just one was
- * sent again, for with an initial time-out of 1 s that may have been too early
- * (nj__tcp_rto_opened). */
+/* RFC 5681 3.1: one segment when the SYN or SYN-ACK was lost. RFC 6928 2: not after a single
+ * retransmission, which may be spurious with an initial RTO of 1 s (nj__tcp_rto_opened). */
 static inline void nj_cc_opened(struct nj_tcb *t)
 {
     t->cwnd = t->x->syn_lost ? t->snd_mss : nj_cc_initial_window(t);
@@ -86,9 +82,9 @@ static inline void nj_cc_opened(struct nj_tcb *t)
     memset(t->x->cc, 0, sizeof t->x->cc);
 }
 
-/* RFC 5681 4.1: after an RTO without sending, the ACKs that would pace the window's worth of data
- * have drained away, so start over with a window that may be sent at once. ssthresh remembers where
- * we were (RFC 7661 4.4.2), so that the way back is slow start's. False: nothing had to change. */
+/* RFC 5681 4.1: after an idle RTO no ACKs pace the sending, so cwnd returns to the restart window.
+ * ssthresh keeps 3/4 of the old cwnd (RFC 7661 4.4.2), so that slow start leads back. False:
+ * nothing had to change. */
 static inline bool nj_cc_restart(struct nj_tcb *t)
 {
     uint32_t restart = nj_cc_initial_window(t), most = t->cwnd / 4 * 3;
