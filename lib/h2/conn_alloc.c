@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory for connections and streams: free lists by size class, one lcore, no locks. Freed blocks
- * are reused last in, first out and go back to the system with the core only; what the lists hold
- * is thus the peak of what was in use.
+ * Allocator for connections and streams: segregated free lists by size class, without locks. Freed
+ * blocks are reused in LIFO order and return to the system with the context, so the free lists hold
+ * the peak of use.
  *
- * A block carries its class in front. Under AddressSanitizer every block is one of malloc's, so
- * that stale pointers are seen.
+ * Each block is preceded by its size class. Under AddressSanitizer every block comes from malloc(),
+ * which detects stale pointers.
  */
 #include "h2/h2_internal.h"
 
@@ -19,7 +19,8 @@
 #define HEADER_BYTES   16u
 #define SLAB_BYTES     NJ_LARGE_PAGE
 #define RUN_BYTES      (32u * 1024u)
-/* What is behind the header of a block begins with a cache line where blocks are of whole lines. */
+/* The first block's header ends at a cache line, so blocks of whole lines are cache-line aligned.
+ */
 #define FIRST_BLOCK_AT (NJ_CACHE_LINE - HEADER_BYTES)
 #define CLASS_DIRECT   UINT16_MAX /* straight from malloc */
 
@@ -82,7 +83,7 @@ static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
     return CLASS_DIRECT;
 }
 
-/* A slab's first bytes: the one before it, and then blocks as aligned as they are to be. */
+/* A slab begins with the pointer to the previous slab. */
 static bool add_slab(struct nj__h2_alloc *a)
 {
     uint8_t *slab = nj_pages_map(SLAB_BYTES, a->slabs ? 0 : SLAB_BYTES);
@@ -94,7 +95,7 @@ static bool add_slab(struct nj__h2_alloc *a)
     return true;
 }
 
-/* A new run for a class that has neither free blocks nor uncut room. */
+/* Add a run to a class that has no free block left. */
 static bool refill(struct nj__h2_alloc *a, uint32_t class)
 {
     uint32_t n = class_bytes[class] < RUN_BYTES / 4 ? RUN_BYTES / class_bytes[class] : 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all HTTP/2 connections of a shard share: the owner's events, limits, memory. */
+/*
+ * The context shared by all HTTP/2 connections of a shard: callbacks, limits, allocator and HPACK
+ * state. It also holds the fields and the head of the request being decoded (RFC 9113 8.3).
+ */
 #include "h2/h2_internal.h"
 
 #include <stdlib.h>

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by the files of lib/h2 and by its tests; nobody else includes this.
+ * Types and functions shared by the files of lib/h2. Only these files and their tests include it.
  *
- *   frame.h     frames on the wire
- *   conn_alloc.c     memory, counted
- *   h2_context.c      what all connections of a shard share
- *   session.c   one connection: how it begins and ends
- *   input.c     bytes in: preface and frames, one function for each type
- *   settings.c  SETTINGS of either side
- *   window.c    flow control of either direction
- *   request.c   header blocks: requests, trailers, and what is neither
- *   request_head.c      the fields of a header block
- *   data_input.c   DATA in
- *   response.c  answers: heads, trailers, resets
- *   output.c    bytes out, and DATA among them
- *   send_scheduler.c     who sends DATA next (RFC 9218)
- *   stream.c    one request: its life, and the table of those that are open
- *   half_closed_local.c      requests that go on although their response is complete
- *   glitch.c    what a peer may waste of our time
- *   hpack.h     header compression
+ *   frame.h              wire format of frames
+ *   conn_alloc.c         allocator for connections and streams
+ *   h2_context.c         state shared by all connections of a shard
+ *   session.c            start and end of a connection
+ *   input.c              input: preface and frames, one function per frame type
+ *   settings.c           SETTINGS, sent and received
+ *   flow_control.c       flow control in both directions
+ *   request.c            dispatch of header blocks: requests, trailers, blocks to be ignored
+ *   request_head.c       decoding and validation of a header block's fields
+ *   data_input.c         received DATA
+ *   response.c           responses: heads and trailers
+ *   output.c             output: queued frames, and DATA
+ *   send_scheduler.c     order of DATA between streams (RFC 9218)
+ *   stream.c             life cycle of a stream, and the table of open streams
+ *   half_closed_local.c  streams whose response is complete and whose request is not
+ *   glitch.c             budget for abuse by the peer
+ *   hpack/hpack.h        header compression
+ *
+ * One lcore makes all calls on an nj_h2_core and its connections. Lengths are bytes.
  */
 #ifndef NJ_H2_H2_INTERNAL_H
 #define NJ_H2_H2_INTERNAL_H
@@ -31,16 +33,15 @@
 #include "h2/hpack/hpack.h"
 #include "telem/counters.h"
 
-/* Below this much room in the sink nothing is written: it keeps DATA frames from being cut into
- * crumbs. */
+/* With less room in the sink nothing is written, which avoids tiny DATA frames. */
 #define NJ__H2_ROOM_MIN       4096u
-/* Response fields of one answer, without :status. */
+/* Fields of one response, without :status. */
 #define NJ__H2_FIELDS_OUT_MAX 64u
-/* How far beyond a soft limit of header size we go on decoding before the connection ends. */
+/* The hard limit of header size, as a multiple of the soft limit. Beyond it the connection ends. */
 #define NJ__H2_HEADER_HARD    4u
-/* The last ids of which we know what became of them. */
+/* Number of most recent stream ids whose final state is remembered. */
 #define NJ__H2_IDS_KNOWN      64u
-/* PRIORITY_UPDATEs kept for streams to come. */
+/* PRIORITY_UPDATEs remembered for streams that are not open yet. */
 #define NJ__H2_EARLY          2u
 
 /* ---- conn_alloc.c ---- */
@@ -51,10 +52,10 @@
 struct nj__h2_alloc {
     void *free_head[NJ__H2_CLASSES];
     uint8_t *bump[NJ__H2_CLASSES], *bump_end[NJ__H2_CLASSES]; /* part of a run not yet cut */
-    uint8_t *slabs; /* runs are cut from the first; linked through their first word */
+    uint8_t *slabs; /* list linked through the first word; runs are cut from the first slab */
     size_t slab_used;
     size_t bytes_used;
-    uint64_t fail_in; /* tests: this many allocations from now one fails; 0 never */
+    uint64_t fail_in; /* for tests: the n-th allocation from now fails; 0: none */
     uint8_t small_class[NJ__H2_SMALL_STEPS];
 };
 
@@ -69,30 +70,31 @@ void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
 
 /* ---- h2_context.c ---- */
 
-/* A header block. Its strings live until the core reads another one. */
+/* A decoded header block. Its strings are valid until the next block of any connection is decoded.
+ */
 struct nj__h2_head {
     struct nj_str host;
     int64_t length;             /* content-length, or NJ__H2_NO_LENGTH */
     uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
     bool trailers;
-    bool over; /* beyond a soft limit */
-    bool bad;  /* malformed, RFC 9113 8.1.1 */
-    /* Of a request that is not bad, but refused for its head alone: 431 beyond a soft limit, 400
-     * when it contradicts itself (RFC 9113 8.3.1), 417 when it expects what we do not know. 0: it
-     * is to be shown. */
+    bool over; /* a soft limit is exceeded */
+    bool bad;  /* RFC 9113 8.1.1 */
+    /* Status of a valid request that its head alone disqualifies: 431 beyond a soft limit, 400 for
+     * contradictory fields (RFC 9113 8.3.1), 417 for an unknown expectation. 0: none. */
     uint16_t refused;
-    bool regular;                         /* a field that is not a pseudo one was seen */
+    bool regular;                         /* a field other than a pseudo-header was decoded */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     uint8_t priority;
-    bool signalled;             /* the client said something of its priority */
+    bool signalled;             /* the client sent a priority */
     struct nj_request_head req; /* last: its `header` is not cleared */
 };
 
-#define NJ__H2_AGAIN_MAX 32u /* octets of a block that may come again: as many fields */
+#define NJ__H2_AGAIN_MAX 32u /* octets, and therefore fields, of a block that is remembered */
 
-/* The last request that was read, if one after it may be the same (request_head.c). */
+/* The last request's header block, if an equal block decodes to the same request
+ * (request_head.c). */
 struct nj__h2_again {
-    const struct nj_h2 *h; /* whose; NULL: none */
+    const struct nj_h2 *h; /* the connection that sent it; NULL: none is remembered */
     uint32_t n;
     uint8_t block[NJ__H2_AGAIN_MAX];
 };
@@ -101,7 +103,7 @@ struct nj_h2_core {
     const struct nj_h2_events *events;
     struct nj_counters *counters;
     struct nj__hpack_shared *hpack;
-    struct nj_field *fields; /* of the header block at hand: limits.header_fields_max, and one */
+    struct nj_field *fields; /* of the current header block: limits.header_fields_max + 1 */
     struct nj__h2_again again;
     struct nj__h2_head head; /* of the last request */
     uint32_t n_conns;
@@ -109,26 +111,26 @@ struct nj_h2_core {
     struct nj__h2_alloc alloc;
 };
 
-/* Tests: let the `n`-th allocation from now fail, once; 0 lets all succeed. */
+/* For tests: the `n`-th allocation from now fails, once; 0: none fails. */
 void nj__h2_core_fail_after(struct nj_h2_core *core, uint64_t n);
 
 /* ---- a connection ---- */
 
-/* Why a connection ends at our wish. */
+/* Why the server ends a connection. */
 enum nj__h2_end {
     NJ__H2_ALIVE,
     NJ__H2_END_PROTOCOL, /* the peer broke RFC 9113 */
-    NJ__H2_END_ABUSE,    /* the peer wasted our time */
-    NJ__H2_END_MEMORY,   /* no memory, or the sink took no more */
-    NJ__H2_END_CLOSED,   /* nj_h2_close() is at work */
+    NJ__H2_END_ABUSE,    /* the peer exceeded its glitch budget */
+    NJ__H2_END_MEMORY,   /* an allocation failed, or the sink failed */
+    NJ__H2_END_CLOSED,   /* nj_h2_close() is running */
 };
 
-/* What becomes of a frame's payload. */
+/* How the payload of the current frame is processed. */
 enum nj__h2_how {
     NJ__H2_SKIP,
-    NJ__H2_WHOLE, /* seen when it is complete */
-    NJ__H2_BLOCK, /* of CONTINUATION: it gets behind what is gathered */
-    NJ__H2_BODY,  /* DATA: as it comes */
+    NJ__H2_WHOLE, /* processed when complete */
+    NJ__H2_BLOCK, /* CONTINUATION: appended to the buffered header block */
+    NJ__H2_BODY,  /* DATA: processed as it arrives */
 };
 
 struct nj__h2_frame {
@@ -143,73 +145,76 @@ struct nj__h2_buf {
 
 struct nj_h2_stream;
 
-/* In the order of use: a request and its answer touch the first five lines. */
+/* Fields are in order of use: a request and its response touch the first five cache lines. */
 struct nj_h2 {
     struct nj_h2_core *core;
     void *user;
     struct nj__hpack_in *hpack_in;   /* NULL before the first header block */
-    struct nj__hpack_out *hpack_out; /* NULL before the first answer */
-    uint32_t left;                   /* of the payload at hand */
-    uint8_t n_walk;                  /* of the frame head, or of the preface, that came in pieces */
-    uint8_t how;                     /* enum nj__h2_how, of the frame at hand */
+    struct nj__hpack_out *hpack_out; /* NULL before the first response */
+    uint32_t left;                   /* bytes of the current payload still to come */
+    uint8_t n_walk;                  /* bytes received of a partial frame header or preface */
+    uint8_t how;                     /* enum nj__h2_how of the current frame */
     uint8_t end;                     /* enum nj__h2_end */
     uint8_t goaways;                 /* calls of nj_h2_goaway(), up to 2 */
-    bool greeted;                    /* the preface came */
-    bool settled;                    /* ... and the SETTINGS behind it */
-    bool block_open;                 /* END_HEADERS is to come */
-    bool told;                       /* the end was put into a GOAWAY, or can't be */
-    bool mute;                       /* nothing can be written any more */
-    bool busy;                       /* input or output is at work */
+    bool greeted;                    /* the preface was received */
+    bool settled;                    /* the peer's first SETTINGS was received */
+    bool block_open;                 /* a header block lacks END_HEADERS */
+    bool told;                       /* the final GOAWAY is queued, or can't be */
+    bool mute;                       /* no more output is possible */
+    bool busy;                       /* nj_h2_input() or nj_h2_output() is running */
     bool peer_goaway;
-    bool acked;      /* our SETTINGS */
-    bool late_asked; /* a PING of half_closed_local.c is out */
+    bool acked;      /* the peer acknowledged our SETTINGS */
+    bool late_asked; /* a PING of half_closed_local.c is unanswered */
     struct nj__h2_frame frame;
-    uint32_t n_begun; /* frames and header blocks, one counted once */
+    uint32_t n_begun; /* frames received; a header block counts once */
 
-    uint32_t id_high;                /* highest stream id a HEADERS frame had; 0 before the first */
-    uint32_t id_last;                /* highest that was opened: for GOAWAY */
-    uint32_t glitches, recovered_at; /* ... in so many parts of a second, modulo 2^32 */
-    uint32_t window_credit;          /* WINDOW_UPDATE frames that cost nothing */
-    /* Streams that are shown and not over; late ones (half_closed_local.c); all that are in the
+    uint32_t id_high; /* highest stream id of a HEADERS frame; 0 before the first */
+    uint32_t id_last; /* highest id of an opened stream, for GOAWAY */
+    /* The current count; the time of its last decay, in 1/NJ_H2_GLITCHES_PER_S s, modulo 2^32. */
+    uint32_t glitches, recovered_at;
+    uint32_t window_credit; /* WINDOW_UPDATE frames accepted without a glitch */
+    /* Streams with an unfinished response; half-closed ones (half_closed_local.c); all in the
      * table. */
     uint32_t n_streams, n_late, n_open;
     uint32_t table_mask;
     struct nj_h2_stream **table;
     struct nj_h2_stream *few[4]; /* the table, while it is small */
-    struct nj_list streams;      /* in the order in which they came */
-    struct nj_list ready;        /* those with DATA to send, in that order */
-    struct nj_list passing; /* those that are over when the sink has taken all up to their mark */
-    struct nj__h2_buf out;  /* bytes for the sink, from out_at on; no memory when there are none */
+    struct nj_list streams;      /* oldest first */
+    struct nj_list ready;        /* streams with DATA to send, in sending order */
+    struct nj_list
+        passing;           /* streams that end once the outbox is written up to nj_h2_stream.mark */
+    struct nj__h2_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
-    uint32_t out_passed;    /* bytes of the outbox that the sink took so far, modulo 2^32 */
-    int32_t send_window;    /* the peer's, of the connection */
-    int32_t initial_window; /* the peer's, of streams to come */
-    uint32_t data_max;      /* payload of a DATA frame that the peer takes and we send */
-    /* Bit i: of the id 2*i below id_high. It was used; the peer ended it; it reset it. */
+    uint32_t out_passed;    /* bytes of the outbox written to the sink so far, modulo 2^32 */
+    int32_t send_window;    /* the peer's window of the connection */
+    int32_t initial_window; /* the peer's window of new streams */
+    uint32_t data_max;      /* largest payload of a DATA frame to this peer */
+    /* Bit i is for stream id_high - 2*i: it was used; the peer sent END_STREAM; it sent RST_STREAM.
+     */
     uint64_t id_seen, id_ended, id_reset;
-    uint32_t n_dead;     /* bytes of the outbox that belong to streams that the peer has reset */
+    uint32_t n_dead;     /* bytes of response heads in the outbox whose stream the peer has reset */
     uint32_t n_acks;     /* acknowledgments in the outbox */
-    uint32_t unfinished; /* the frame that the peer is at since unfinished_at; 0: none */
+    uint32_t unfinished; /* number of the frame incomplete since unfinished_at; 0: none */
     uint32_t block_n, block_bytes; /* of the header block: CONTINUATION frames, bytes */
     uint32_t block_id;
     uint8_t block_flags;
-    uint8_t ping_credit; /* PINGs that cost nothing */
-    uint8_t n_pings;     /* ours that are not answered */
-    uint8_t plain;       /* SETTINGS_NO_RFC7540_PRIORITIES: 1 + what the peer said; 0: nothing */
-    uint8_t n_early;     /* PRIORITY_UPDATEs for streams to come */
-    uint8_t pad;         /* of the DATA frame at hand */
-    uint8_t waste;       /* enum nj_h2_waste, when `end` is ABUSE */
-    uint8_t charged;     /* type of the last frame that cost something for good */
-    bool head_owed;      /* ... behind it, HEADERS cost a point that was not given back yet */
-    /* Only during nj_h2_output(). */
+    uint8_t ping_credit; /* PINGs accepted without a glitch */
+    uint8_t n_pings;     /* our unanswered PINGs */
+    uint8_t plain;       /* 1 + the peer's SETTINGS_NO_RFC7540_PRIORITIES; 0: not received */
+    uint8_t n_early;     /* entries of early_id and early_priority in use */
+    uint8_t pad;         /* padding bytes of the current DATA frame */
+    uint8_t waste;       /* enum nj_h2_waste if `end` is NJ__H2_END_ABUSE */
+    uint8_t charged;     /* type of the last frame that added a permanent glitch */
+    bool head_owed;      /* a later HEADERS frame added a glitch that a valid request returns */
+    /* Valid during nj_h2_output(). */
     const struct nj_h2_sink *sink;
     void *sink_ctx;
 
-    uint32_t window;       /* ours, of the connection: all of it; */
-    uint32_t n_came;       /* what came since it was opened; */
-    uint32_t n_done;       /* and is done with */
+    uint32_t window;       /* our receive window of the connection */
+    uint32_t n_came;       /* bytes received that no WINDOW_UPDATE has returned */
+    uint32_t n_done;       /* of these, bytes consumed */
     uint32_t end_code;     /* enum nj__h2_code */
-    struct nj__h2_buf got; /* a frame or a header block that comes in pieces */
+    struct nj__h2_buf got; /* the received part of an incomplete frame or header block */
     struct nj_list late;
     nj_ns unfinished_at;
     uint32_t early_id[NJ__H2_EARLY];
@@ -220,30 +225,30 @@ struct nj_h2 {
 
 /* ---- session.c ---- */
 
-/* Remember why the connection must end; the first reason stays. */
+/* Record why the connection must end. Only the first call has an effect. */
 void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_code code);
-/* The peer broke the protocol. */
+/* Connection error (RFC 9113 5.4.1). */
 void nj__h2_broken(struct nj_h2 *h, enum nj__h2_code code);
 void nj__h2_no_memory(struct nj_h2 *h);
-/* Put an end that came up into a GOAWAY. What input and output return. */
+/* Queue the GOAWAY of a recorded end. Returns -1 if the connection must end, else 0. */
 int nj__h2_settle(struct nj_h2 *h);
 
 /* ---- settings.c ---- */
 
-/* The first frames of ours. */
+/* Queue the server's connection preface: SETTINGS and WINDOW_UPDATE. */
 void nj__h2_greet(struct nj_h2 *h);
 void nj__h2_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
 void nj__h2_settings_acked(struct nj_h2 *h);
 
-/* ---- window.c ---- */
+/* ---- flow_control.c ---- */
 
-/* A DATA frame of so many bytes comes. False: that breaks the connection's window. */
+/* Count a DATA frame of `n_bytes`. False: it exceeds the connection's window. */
 bool nj__h2_window_came(struct nj_h2 *h, uint32_t n_bytes);
-/* Bytes that are done with: of the connection's window, and of a stream's. */
+/* Return consumed bytes to the window of the connection, and of a stream. */
 void nj__h2_window_done(struct nj_h2 *h, uint32_t n_bytes);
 void nj__h2_stream_window_done(struct nj_h2_stream *st, uint32_t n_bytes);
 void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more);
-/* The peer's SETTINGS_INITIAL_WINDOW_SIZE. */
+/* Apply the peer's SETTINGS_INITIAL_WINDOW_SIZE. */
 void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes);
 
 /* ---- request_head.c ---- */
@@ -251,20 +256,20 @@ void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes);
 enum { NJ__H2_NO_LENGTH = -1 };
 #define NJ__H2_PRIORITY_PLAIN 0x30u /* RFC 9218 4: urgency 3, not incremental */
 
-/* Decode a whole block into `head`, which says whether it is trailers and what counts already.
- * False when the connection ends of it. */
+/* Decode a complete block into `head`. The caller sets `trailers`, and n_bytes and n_fields of the
+ * message so far. False: the connection ends. */
 bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
-/* The head of a request; it is bad, too, when something is missing (RFC 9113 8.3.1). NULL when the
- * connection ends of it. */
+/* Decode the head of a request. It is malformed if a required pseudo-header is missing
+ * (RFC 9113 8.3.1). The context owns the result. NULL: the connection ends. */
 struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n);
-/* A connection goes. */
+/* Forget the remembered block of a connection that is being freed. */
 void nj__h2_head_forget(const struct nj_h2 *h);
 
 /* ---- request.c ---- */
 
-#define NJ__H2_NEW 0x80u /* beside the flags of HEADERS: the id was not seen before */
+#define NJ__H2_NEW 0x80u /* added to the flags of HEADERS: the stream id is new */
 
-/* A header block is complete. */
+/* Process a complete header block. */
 void nj__h2_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block, size_t n);
 
 /* ---- stream.c ---- */
@@ -272,137 +277,138 @@ void nj__h2_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *bl
 struct nj__h2_trailers;
 
 struct nj_h2_stream {
-    struct nj_list link;  /* on nj_h2.streams, or nj_h2.late */
-    struct nj_list queue; /* on nj_h2.ready, nj_h2.passing, or none */
+    struct nj_list link;  /* in nj_h2.streams or nj_h2.late */
+    struct nj_list queue; /* in nj_h2.ready, nj_h2.passing or no list */
     struct nj_h2 *h;
-    struct nj_h2_stream *chain; /* in the table */
+    struct nj_h2_stream *chain; /* next in the bucket of the table */
     void *user;
     struct nj_body *body;
     struct nj__h2_trailers *trailers;
-    int64_t length_left; /* of the content-length that was promised, or NJ__H2_NO_LENGTH */
+    int64_t length_left; /* bytes of content-length still to come, or NJ__H2_NO_LENGTH */
     int32_t id;
-    int32_t window;                   /* the peer's */
-    uint32_t n_came, n_done;          /* of our window: came since it was opened, done with */
-    uint32_t n_held;                  /* bytes of the request's body shown and not consumed */
-    uint32_t head_bytes, head_fields; /* trailers go on counting from here */
-    uint32_t n_out;                   /* bytes of its answer's head */
-    uint32_t mark;                    /* nj_h2.passing: it is over when so many bytes have passed */
+    int32_t window;                   /* the peer's window of the stream */
+    uint32_t n_came, n_done;          /* of our window: received and not returned; consumed */
+    uint32_t n_held;                  /* bytes passed to on_data and not consumed */
+    uint32_t head_bytes, head_fields; /* size of the request head, to which trailers add */
+    uint32_t n_out;                   /* bytes of the response head */
+    uint32_t mark;                    /* in nj_h2.passing: value of out_passed at which it ends */
     uint8_t priority;                 /* urgency << 4 | incremental */
-    bool signalled;                   /* ... as the client has said */
-    bool announced;                   /* on_request showed it, so on_stream_close must */
+    bool signalled;                   /* the priority was set by the client */
+    bool announced;                   /* on_request was called, on_stream_close was not */
     bool answered;
-    bool deferred; /* its body waits for nj_h2_resume() */
+    bool deferred; /* the body waits for nj_h2_resume() */
     bool complete;
-    bool reset;      /* we reset it, or it is over: nothing is shown or sent any more */
-    bool late;       /* the response is complete, the request is not; the owner knows it no more */
-    bool late_asked; /* a PING went out behind the response */
-    bool got_end;    /* the peer's END_STREAM came */
-    bool got_reset;  /* ... its RST_STREAM */
-    bool end_shown;  /* the end of the response's body is out */
+    bool reset;      /* reset by us, or ended: no more callbacks and no more output */
+    bool late;       /* response complete, request not; on_stream_close was called */
+    bool late_asked; /* a PING was sent after the response */
+    bool got_end;    /* END_STREAM was received */
+    bool got_reset;  /* RST_STREAM was received */
+    bool end_shown;  /* the end of the response body is queued */
 };
 
-/* The stream of that id, or NULL when it is not open. */
+/* The open stream with this id, or NULL. */
 struct nj_h2_stream *nj__h2_find(const struct nj_h2 *h, uint32_t id);
-/* NULL when memory ran out, which ends the connection. */
+/* NULL: out of memory, which ends the connection. */
 struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id);
-/* Close the body, tell the owner. */
+/* Close the body and call on_stream_close; the stream stays in the table. */
 void nj__h2_stream_leave(struct nj_h2_stream *st);
-/* The same unless it was done, and free it. */
+/* Detach the stream, unless that was done, and free it. */
 void nj__h2_stream_drop(struct nj_h2_stream *st);
 void nj__h2_body_close(struct nj_h2_stream *st);
-/* The last byte of a response went out. */
+/* The last byte of the response was written. */
 void nj__h2_stream_sent(struct nj_h2_stream *st);
 /* The request is complete. */
 void nj__h2_stream_ended(struct nj_h2_stream *st);
-/* Reset a stream for a reason of ours. It is dropped when the sink has the frame. */
+/* Queue RST_STREAM for a reason of ours. The stream is freed once the frame is written. */
 void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_code code);
-/* ... or for an error of the peer's, who is charged; the stream needs not be open. */
+/* Stream error (RFC 9113 5.4.2): adds glitches and queues RST_STREAM. The stream need not be open.
+ */
 void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code);
 
 /* ---- response.c ---- */
 
-/* The head or trailers of a response (status 0) go to the outbox; `stamp` as in h2.h. False when
- * memory ran out. */
+/* Queue the head of a response, or its trailers (status 0); `stamp` as in h2.h. False: out of
+ * memory. */
 bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                        size_t n_fields, uint64_t stamp, bool ends);
-/* What shows that the body was all: trailers, or a frame with nothing in it. False likewise. */
+/* Queue the end of the body: trailers, or an empty DATA frame. False: out of memory. */
 bool nj__h2_put_end(struct nj_h2_stream *st);
 
 /* ---- output.c ---- */
 
-/* Room for a frame of so many bytes at the end of the outbox, taken. NULL when there is no memory
- * or nothing more is to go out. Only until the next call of anything. */
+/* Append `n_bytes` to the outbox and return their address, valid until the next call. NULL: out of
+ * memory, or output has ended. */
 uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes);
-/* A frame with four bytes in it. */
+/* Queue a frame with a payload of four bytes. */
 void nj__h2_put_small(struct nj_h2 *h, enum nj__h2_type type, uint32_t id, uint32_t value);
-/* The frames of acknowledgments, of which only so many may wait. */
+/* As nj__h2_put(), for an acknowledgment. Too many of them unsent end the connection. */
 uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes);
-/* The stream is over when all that is in the outbox now has passed. */
+/* End the stream once the current content of the outbox is written. */
 void nj__h2_pass(struct nj_h2_stream *st);
-/* The peer has reset a stream with so many bytes of a head, which may be in the outbox yet. */
+/* The peer reset a stream whose response head, of `n_bytes`, may still be in the outbox. */
 void nj__h2_dead(struct nj_h2 *h, uint32_t n_bytes);
-/* Room for `n_bytes` in a buffer. */
+/* Ensure room for `n_bytes` more. False: out of memory, which ends the connection. */
 bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
 
 /* ---- send_scheduler.c ---- */
 
-/* It may have DATA to send: if so, it gets its place. */
+/* Insert the stream into the ready list, if it has DATA to send and window. */
 void nj__h2_ready(struct nj_h2_stream *st);
-/* It sent a frame and has more: its turn may be over. */
+/* The stream sent a frame and has more DATA: move it behind its equals if it is incremental. */
 void nj__h2_ready_again(struct nj_h2_stream *st);
-/* A value of the priority field; what it leaves open is as in `was`. */
+/* Parse a priority field value. Parameters that are absent keep their value in `was`. */
 uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was);
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
-/* The priority of a new stream with that head. */
+/* Set the priority of a new stream from its head and from earlier PRIORITY_UPDATEs. */
 void nj__h2_priority_first(struct nj_h2_stream *st, const struct nj__h2_head *head);
-/* Its response has a body of `n_bytes`, or NJ_BODY_UNKNOWN. */
+/* Adapt the default priority to a response body of `n_bytes`, or NJ_BODY_UNKNOWN. */
 void nj__h2_priority_body(struct nj_h2_stream *st, uint64_t n_bytes);
 
 /* ---- data_input.c ---- */
 
-/* Somebody reads the body of this stream. */
+/* The owner reads the request body of this stream. */
 bool nj__h2_body_wanted(const struct nj_h2_stream *st);
-/* A DATA frame begins, and what comes of it. */
+/* The header of a DATA frame was received; then, parts of its payload. */
 void nj__h2_data_begin(struct nj_h2 *h);
 void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
 
 /* ---- half_closed_local.c ---- */
 
-/* The response is complete and the request is not. */
+/* The response is complete and the request is not: enter half-closed (local). */
 void nj__h2_late_begin(struct nj_h2_stream *st);
-/* An answer to a PING came, with these eight bytes. */
+/* An acknowledgment of a PING was received, with these eight bytes. */
 void nj__h2_late_answered(struct nj_h2 *h, const uint8_t *p);
-/* No more patience: the connection is to end. */
+/* Reset all half-closed streams, because the connection is being shut down. */
 void nj__h2_late_stop(struct nj_h2 *h);
 
 /* ---- glitch.c ---- */
 
-/* What one incident costs; limits.glitches_max is the budget. */
+/* Glitches per event; limits.glitches_max is the budget. */
 enum {
-    NJ__H2_GLITCH = 1, /* a frame that moved nothing */
-    /* A reset. More than what a request that is answered gives back, or one beside each reset would
-     * pay for any number of them (CVE-2023-44487). */
+    NJ__H2_GLITCH = 1, /* a frame without effect */
+    /* A reset. It exceeds the refund for a response; otherwise one response per reset would permit
+     * any number of resets (CVE-2023-44487). */
     NJ__H2_GLITCH_RESET = 2,
-    NJ__H2_GLITCH_BAD = 10, /* an error no working client makes */
+    NJ__H2_GLITCH_BAD = 10, /* an error that no working client makes */
 };
-/* A frame below this that is ignored, and DATA that carries less, is nothing but work. */
+/* Ignored frames and DATA below this size count as glitches. */
 #define NJ__H2_TINY_BYTES 16u
 
-/* Charge the peer. False when the budget is used up, which ends the connection. */
+/* Add glitches. False: the budget is exhausted, which ends the connection. */
 bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost);
-/* The same for HEADERS, which nj__h2_glitch_request() gives back. */
+/* Add the glitch of a HEADERS frame, which nj__h2_glitch_request() removes. */
 bool nj__h2_glitch_head(struct nj_h2 *h);
-/* The peer did something useful. */
+/* Remove one glitch for useful work. */
 void nj__h2_glitch_refund(struct nj_h2 *h);
-/* A request head turned out good: give back what its HEADERS frame cost. */
+/* A request head is valid: remove the glitch of its HEADERS frame. */
 void nj__h2_glitch_request(struct nj_h2 *h);
 void nj__h2_glitch_window_update(struct nj_h2 *h);
-/* A PING, or the answer to one of ours. */
+/* A PING, or the acknowledgment of ours. */
 bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack);
-/* A DATA frame of `n_bytes` went out; `cut` when a window of the peer cut it short. */
+/* A DATA frame of `n_bytes` was sent; `cut`: the peer's window limited its size. */
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);
-/* A DATA frame begins, and it ends, having carried `n_bytes`. */
+/* A DATA frame begins; it ends, with `n_bytes` of content. */
 void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st);
 void nj__h2_glitch_data_came(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes);
 /* A CONTINUATION frame of `n_bytes`. */
