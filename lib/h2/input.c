@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes in: the preface and frames (RFC 9113 3.4, 4.1, 6).
+ * Input: the connection preface and frames (RFC 9113 3.4, 4.1, 6).
  *
- * A frame that lies whole in the input is seen where it lies. One that comes in pieces is gathered
- * in a buffer that exists only meanwhile; DATA is taken as it comes, and what is ignored is not
- * looked at.
+ * A frame contained in one input is processed in place. A frame split across inputs is collected in
+ * a buffer that is freed when the frame is complete. DATA is processed as it arrives, and payload
+ * of ignored frames is skipped.
  */
 #include "h2/h2_internal.h"
 
@@ -14,12 +14,12 @@
 
 #define PING_BYTES         8u
 #define PRIORITY_BYTES     5u
-/* A value of the priority field is some bytes long; a frame with more is not looked at. */
+/* A PRIORITY_UPDATE with a longer priority field value is ignored. */
 #define PRIORITY_VALUE_MAX 64u
 
 /* ---- streams that are not open ---- */
 
-/* Neither was it opened, nor is it one that opening another has closed (RFC 9113 5.1.1). */
+/* The stream was neither opened, nor closed by the opening of a later one (RFC 9113 5.1.1). */
 static bool is_idle(const struct nj_h2 *h, uint32_t id)
 {
     return id > h->id_high || id % 2 == 0;
@@ -31,8 +31,8 @@ static bool bit_of(const struct nj_h2 *h, uint64_t bits, uint32_t id)
     return back < NJ__H2_IDS_KNOWN && (bits >> back & 1);
 }
 
-/* A frame on it that belongs to a stream. False when that is an error of the connection: nothing
- * but PRIORITY, WINDOW_UPDATE and RST_STREAM follows END_STREAM (RFC 9113 5.1). */
+/* DATA or HEADERS may be received on the stream. False: a connection error, since only PRIORITY,
+ * WINDOW_UPDATE and RST_STREAM may follow END_STREAM (RFC 9113 5.1). */
 static bool may_come(struct nj_h2 *h, uint32_t id)
 {
     const struct nj_h2_stream *st = nj__h2_find(h, id);
@@ -43,7 +43,7 @@ static bool may_come(struct nj_h2 *h, uint32_t id)
     return false;
 }
 
-/* ---- RFC 9113 6.1 to 6.10: a frame's head is there ---- */
+/* ---- RFC 9113 6.1 to 6.10: a frame header was received ---- */
 
 static void data_begins(struct nj_h2 *h)
 {
@@ -61,8 +61,8 @@ static void data_begins(struct nj_h2 *h)
     }
 }
 
-/* The ids of requests go up; one that was jumped over can't be used later (RFC 9113 5.1.1). We
- * know the last of them, and let older ones pass as streams that are closed. */
+/* Stream ids increase, and a skipped id can't be used later (RFC 9113 5.1.1). Ids older than the
+ * last NJ__H2_IDS_KNOWN are treated as closed streams. */
 static bool id_in_order(struct nj_h2 *h, uint32_t id)
 {
     if (id <= h->id_high)
@@ -76,8 +76,7 @@ static bool id_in_order(struct nj_h2 *h, uint32_t id)
     return true;
 }
 
-/* A request costs a point until its head turns out good, so header blocks that are ignored or
- * refused are counted. */
+/* HEADERS adds a glitch that a valid request head removes, so ignored and rejected blocks count. */
 static void headers_begin(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
@@ -151,7 +150,7 @@ static void ping_begins(struct nj_h2 *h)
         h->how = NJ__H2_WHOLE;
 }
 
-/* Its last stream id is about streams of ours, of which there are none. */
+/* Its last stream id concerns streams of the server, of which there are none. */
 static void goaway_begins(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
@@ -178,7 +177,7 @@ static void window_update_begins(struct nj_h2 *h)
     }
 }
 
-/* That a block is open, and whose, was looked at before. */
+/* is_in_place() has checked the stream and that a header block is open. */
 static void continuation_begins(struct nj_h2 *h)
 {
     h->block_bytes += h->frame.n_bytes;
@@ -243,7 +242,7 @@ static void frame_begins(struct nj_h2 *h)
     }
 }
 
-/* What holds for frames of any type (RFC 9113 3.4, 4.2, 6.10). */
+/* Checks for frames of every type (RFC 9113 3.4, 4.2, 6.10). */
 static bool is_in_place(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
@@ -262,9 +261,9 @@ static bool is_in_place(struct nj_h2 *h)
 
 /* ---- a frame is complete ---- */
 
-/* Priorities of RFC 7540 are ignored (RFC 9113 5.3.2), but for a stream's that depends on itself:
- * peers rely on an error there (RFC 7540 5.3.1), and none that is in its senses says so. Who has
- * said that it has no use for them is not listened to at all (RFC 9218 2.1). */
+/* Priorities of RFC 7540 are ignored (RFC 9113 5.3.2), except that a stream which depends on itself
+ * is an error (RFC 7540 5.3.1), as some peers expect. The check is off for a peer that sent
+ * SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218 2.1). */
 static bool priority_ok(struct nj_h2 *h, const uint8_t *p)
 {
     bool ok = h->plain == 1 + 1 || (nj__h2_get32(p) & NJ__H2_ID_MAX) != h->frame.id;
@@ -273,7 +272,7 @@ static bool priority_ok(struct nj_h2 *h, const uint8_t *p)
     return ok;
 }
 
-/* RFC 9113 6.2: what of the payload is the header block. */
+/* RFC 9113 6.2: the field block fragment within the payload. */
 static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n)
 {
     uint8_t flags = h->frame.flags;
@@ -312,7 +311,7 @@ static void headers(struct nj_h2 *h, const uint8_t *p, uint32_t n)
     if (h->got.n == 0 && !nj__h2_buf_reserve(h, &h->got, n))
         return;
     if (n > 0)
-        memmove(h->got.p, p, n); /* to the front, if it was gathered there */
+        memmove(h->got.p, p, n); /* `p` may point into the buffer */
     h->got.n = n;
 }
 
@@ -373,14 +372,14 @@ static void frame_came(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 
 /* ---- bytes ---- */
 
-/* The gathered frame or block is done with, unless more of it is to come. */
+/* Free the buffer, unless more of the header block is to come. */
 static void got_done(struct nj_h2 *h)
 {
     if (!h->block_open)
         nj__h2_buf_free(h, &h->got);
 }
 
-/* More of a payload that is seen only when it is complete. */
+/* Collect a part of a payload that is processed when complete. */
 static void gather(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
     if (!nj__h2_buf_reserve(h, &h->got, n))
@@ -397,7 +396,7 @@ static void gather(struct nj_h2 *h, const uint8_t *p, uint32_t n)
     got_done(h);
 }
 
-/* Without payload. */
+/* A frame without payload. */
 static void empty(struct nj_h2 *h)
 {
     if (h->how == NJ__H2_BODY) {
@@ -410,7 +409,7 @@ static void empty(struct nj_h2 *h)
     }
 }
 
-/* Some of the payload at hand. Returns where it ends. */
+/* Process input that belongs to the current payload. Returns the address after it. */
 static const uint8_t *payload(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
     uint32_t n = (size_t)(end - at) < h->left ? (uint32_t)(end - at) : h->left;
@@ -444,7 +443,7 @@ static void frame_head(struct nj_h2 *h, const uint8_t *p)
         empty(h);
 }
 
-/* Copies up to `n_max` bytes that are awaited into h->walk; how many. */
+/* Collect bytes of a split frame header. Returns their number. */
 static uint32_t walk(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
     uint32_t n = NJ__H2_FRAME_HEAD - h->n_walk;
@@ -502,7 +501,7 @@ int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
     return nj__h2_settle(h);
 }
 
-/* The head of a frame counts as the frame that follows those begun so far. */
+/* A partial frame header counts as the frame after those counted in n_begun. */
 nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now)
 {
     bool of_body = h->frame.type == NJ__H2_DATA && h->n_streams + h->n_late > 0;

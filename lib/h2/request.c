@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Header blocks: requests, trailers, and what is neither (RFC 9113 8.1).
+ * Dispatch of header blocks: requests, trailers, and blocks to be ignored (RFC 9113 8.1).
  *
- * Every block is decoded to its end, whatever becomes of it: the next one builds on it.
+ * Every block is decoded completely, since HPACK state depends on it (RFC 9113 4.3).
  */
 #include "h2/h2_internal.h"
 
@@ -17,7 +17,7 @@ static void refuse_request(struct nj_h2_stream *st, const struct nj_request_head
         (void)nj_h2_respond(st, status, NULL, 0, NULL);
 }
 
-/* A request that is shown, or refused. */
+/* Call on_request or on_refused. */
 static void show(struct nj_h2_stream *st, struct nj__h2_head *head)
 {
     struct nj_h2 *h = st->h;
@@ -60,7 +60,7 @@ static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *bloc
     show(st, head);
 }
 
-/* Trailers of a request are checked and counted, and shown to nobody. They end it. */
+/* Trailers of a request are validated and end the request. They are not passed to the owner. */
 static void trailers(struct nj_h2_stream *st, bool ends, const uint8_t *block, size_t n)
 {
     struct nj_h2 *h = st->h;
@@ -84,7 +84,7 @@ static void trailers(struct nj_h2_stream *st, bool ends, const uint8_t *block, s
     (void)nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
 }
 
-/* Only to keep what later blocks build on. */
+/* Decode a block only to keep the HPACK state valid. */
 static bool throw_away(struct nj_h2 *h, const uint8_t *block, size_t n)
 {
     struct nj__h2_head head = {.length = NJ__H2_NO_LENGTH, .over = true};
@@ -92,7 +92,7 @@ static bool throw_away(struct nj_h2 *h, const uint8_t *block, size_t n)
     return nj__h2_head_read(h, &head, block, n);
 }
 
-/* RFC 9113 5.1.2: more than we allow. Who does not know that yet may try it again. */
+/* RFC 9113 5.1.2: too many streams. The client may retry the request. */
 static void refuse(struct nj_h2 *h, uint32_t id)
 {
     nj_count(h->core->counters, NJ_C_h2_streams_full);
@@ -109,7 +109,7 @@ static bool was_reset(const struct nj_h2 *h, uint32_t id)
 void nj__h2_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block, size_t n)
 {
     bool ends = flags & NJ__H2_END_STREAM, is_new = flags & NJ__H2_NEW;
-    /* RFC 9113 6.8: what comes after the last id that we named is not looked at. */
+    /* RFC 9113 6.8: streams above the last id of our GOAWAY are ignored. */
     bool too_late = h->goaways == 2;
 
     if (nj_likely(is_new && !too_late && h->n_open < h->core->limits.concurrent_streams_max)) {

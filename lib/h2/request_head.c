@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fields of a header block: what is kept of them, the limits they are held to, and what makes a
- * request malformed (RFC 9113 8.1.1, 8.2, 8.3).
+ * Decoding and validation of the fields of a header block: limits, and the rules by which a request
+ * is malformed (RFC 9113 8.1.1, 8.2, 8.3).
  *
- * Nothing is copied: what is kept points into the decoder, until the next block of any connection
- * of the core.
+ * Nothing is copied: strings point into HPACK memory and are valid until the next block of any
+ * connection of the context.
  */
 #include "h2/h2_internal.h"
 
@@ -12,10 +12,9 @@
 
 #include "base/attr.h"
 
-enum { TOO_MANY = -3 }; /* beside what nj__hpack_next() says */
+enum { TOO_MANY = -3 }; /* in addition to the results of nj__hpack_next() */
 
-/* Of pseudo fields and host, which come once. That they are not empty, and what they consist of,
- * the decoder has looked at. */
+/* Store a pseudo-header or host, each allowed once. HPACK decoding has validated the value. */
 static bool take(struct nj_str *slot, struct nj_str value)
 {
     if (slot->p)
@@ -30,7 +29,7 @@ static bool take_length(struct nj__h2_head *head, struct nj_str value)
     uint64_t n;
 
     if (head->trailers)
-        return true; /* it says nothing there */
+        return true; /* without meaning in trailers */
     if (head->length != NJ__H2_NO_LENGTH || value.n_bytes > 18 || !nj_str_number(value, &n))
         return false;
     head->length = (int64_t)n;
@@ -42,13 +41,13 @@ static bool is_pseudo(uint8_t token)
     return token >= NJ__TOKEN_METHOD && token <= NJ__TOKEN_PSEUDO_OTHER;
 }
 
-/* RFC 9113 8.2.2: it may say that trailers are welcome, and nothing else. */
+/* RFC 9113 8.2.2: "trailers" is the only value allowed. */
 static bool is_te(struct nj_str value)
 {
     return nj_str_eq_nocase(value, NJ_STR("trailers"));
 }
 
-/* RFC 9110 10.1.1. A list that is empty expects nothing. */
+/* RFC 9110 10.1.1. An empty list expects nothing. */
 static void take_expect(struct nj__h2_head *head, struct nj_str value)
 {
     if (nj_str_eq_nocase(value, NJ_STR("100-continue")))
@@ -57,7 +56,7 @@ static void take_expect(struct nj__h2_head *head, struct nj_str value)
         head->expects_other |= value.n_bytes > 0;
 }
 
-/* A field with a meaning here. False: it makes the message malformed. */
+/* Process a field with a meaning for HTTP/2. False: the message is malformed. */
 static bool take_special(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
     if (!is_pseudo(f->token))
@@ -125,10 +124,10 @@ static bool is_complete(struct nj__h2_head *head)
     return nj_str_eq(head->req.path, NJ_STR("*")) && nj_str_eq(head->req.method, NJ_STR("OPTIONS"));
 }
 
-/* ---- whom it is for ---- */
+/* ---- authority ---- */
 
-/* Without a port that is empty or the scheme's own, `port` (RFC 3986 6.2.3). The colons of an
- * address in brackets are none of a port. */
+/* `host` without a port that is empty or equals `port`, the scheme's default (RFC 3986 6.2.3). A
+ * colon within brackets belongs to an IPv6 address. */
 static struct nj_str without_port(struct nj_str host, struct nj_str port)
 {
     uint32_t n = host.n_bytes;
@@ -143,8 +142,8 @@ static struct nj_str without_port(struct nj_str host, struct nj_str port)
     return host;
 }
 
-/* RFC 9113 8.3.1: host and :authority name one entity. Of CONNECT, which has no scheme, each port
- * counts. */
+/* RFC 9113 8.3.1: host and :authority must name the same entity. CONNECT has no scheme and thus no
+ * default port. */
 static bool same_entity(const struct nj__h2_head *head)
 {
     struct nj_str a = head->req.authority, b = head->host;
@@ -157,8 +156,8 @@ static bool same_entity(const struct nj__h2_head *head)
     return nj_str_eq_nocase(a, b);
 }
 
-/* RFC 9113 8.3.1 lets gateways take other schemes; we are none. Those of http and https are both
- * served, whatever the connection is: who ends TLS before us says https. */
+/* RFC 9113 8.3.1 allows other schemes for gateways only. https is accepted without TLS, since a
+ * proxy may have terminated TLS. */
 static bool is_our_scheme(struct nj_str scheme)
 {
     if (nj_likely(scheme.n_bytes == 4 && memcmp(scheme.p, "http", 4) == 0))
@@ -166,15 +165,14 @@ static bool is_our_scheme(struct nj_str scheme)
     return nj_str_eq_nocase(scheme, NJ_STR("http")) || nj_str_eq_nocase(scheme, NJ_STR("https"));
 }
 
-/* RFC 9113 8.3.1, RFC 9110 4.2.4: no user is in an authority, where it would be there to deceive.
- */
+/* RFC 9113 8.3.1, RFC 9110 4.2.4: an authority must not contain userinfo. */
 static bool has_user(struct nj_str authority)
 {
     return memchr(authority.p, '@', authority.n_bytes) != NULL;
 }
 
-/* Requests like that are malformed; they are answered rather than reset (RFC 9113 8.1.1), so that
- * people see what is wrong. */
+/* Such requests are malformed. They get a response instead of a reset (RFC 9113 8.1.1), so users
+ * see the reason. */
 static bool contradicts_itself(const struct nj__h2_head *head)
 {
     if (head->req.scheme.p && !is_our_scheme(head->req.scheme))
@@ -197,7 +195,7 @@ static uint16_t refusal(const struct nj__h2_head *head)
 
 /* ---- limits ---- */
 
-/* Beyond a limit it is answered with 431; far beyond, it is an end. */
+/* Beyond a soft limit the response is 431; beyond the hard limit the connection ends. */
 static bool far_beyond(const struct nj_h2_limits *max, uint32_t n_bytes, uint32_t n_fields)
 {
     return n_bytes > (uint64_t)max->header_bytes_max * NJ__H2_HEADER_HARD ||
@@ -213,7 +211,7 @@ static bool decoder(struct nj_h2 *h)
     return h->hpack_in != NULL;
 }
 
-/* The fields, until nj__hpack_next() ends, or they are TOO_MANY by far. */
+/* Decode all fields. Returns the last result of nj__hpack_next(), or TOO_MANY. */
 static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
 {
     const struct nj_h2_limits *max = &h->core->limits;
@@ -261,18 +259,18 @@ bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *
     return false;
 }
 
-/* ---- requests that come again ---- */
+/* ---- repeated requests ---- */
 
-/* Requests in a row are often the same, octet for octet. A block of nothing but indexes leaves the
- * table as it is (RFC 7541 6.1), so an equal one behind it says the same, and all that was found
- * out about it still stands where it stood. */
+/* Consecutive requests are often identical. A block that consists of indexes does not change the
+ * dynamic table (RFC 7541 6.1), so an equal block after it decodes to the same head, which is
+ * still in the context. */
 static bool is_again(const struct nj_h2 *h, const uint8_t *block, size_t n)
 {
     const struct nj__h2_again *again = &h->core->again;
     return again->h == h && again->n == n && memcmp(again->block, block, n) == 0;
 }
 
-/* An octet of an index has its first bit set, and so has none that ends a longer number. */
+/* Only an indexed field of one octet has the first bit set in every octet. */
 static void note(struct nj_h2 *h, const uint8_t *block, size_t n)
 {
     struct nj__h2_again *again = &h->core->again;

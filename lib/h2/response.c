@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers. The head of a response is encoded into the outbox when it is given: header blocks must
- * leave in the order in which they were encoded, and nothing needs to be copied for later.
+ * Responses: heads and trailers (RFC 9113 8.1, 8.3.2). A head is encoded into the outbox at once,
+ * so header blocks leave in the order of their encoding and no field is copied for later.
  */
 #include "h2/h2_internal.h"
 
@@ -9,14 +9,14 @@
 
 #include "base/assert.h"
 
-/* Kept until the body has shown its end. */
+/* Trailers, stored until the end of the body. */
 struct nj__h2_trailers {
     size_t n_fields;
-    struct nj_field fields[]; /* with what they refer to behind them */
+    struct nj_field fields[]; /* followed by their strings */
 };
 
-/* A block that needs more than one frame (RFC 9113 6.10): the heads of the others are put between.
- * `p` begins with the head of the first; the outbox has room for all of them. */
+/* Divide a block into HEADERS and CONTINUATION (RFC 9113 6.10) by inserting frame headers. `p`
+ * begins with room for the first; the outbox has room for all. Returns the bytes of all frames. */
 static uint32_t split(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t flags)
 {
     uint32_t n_more = (n_block - 1) / NJ__H2_PAYLOAD_MAX, rest = n_block;
@@ -42,7 +42,7 @@ static bool encoder(struct nj_h2 *h)
     return h->hpack_out != NULL;
 }
 
-/* Room for a block of `n_max` bytes and the heads of its frames, not yet taken. Or NULL. */
+/* Ensure room in the outbox for a block of `n_max` bytes and its frame headers. NULL: none. */
 static uint8_t *room_for_block(struct nj_h2 *h, size_t n_max)
 {
     size_t n_heads = NJ__H2_FRAME_HEAD * (1 + n_max / NJ__H2_PAYLOAD_MAX);
@@ -52,7 +52,7 @@ static uint8_t *room_for_block(struct nj_h2 *h, size_t n_max)
     return p;
 }
 
-/* A block of `n` bytes is there, behind room for the head of a frame. */
+/* Add frame headers to a block of `n` bytes that follows room for one frame header. */
 static void frame_block(struct nj_h2_stream *st, uint8_t *p, uint32_t n, bool ends)
 {
     uint8_t flags = (uint8_t)(NJ__H2_END_HEADERS | (ends ? NJ__H2_END_STREAM : 0));
@@ -68,7 +68,7 @@ static void frame_block(struct nj_h2_stream *st, uint8_t *p, uint32_t n, bool en
     st->n_out += n;
 }
 
-/* A head that went out before. False: it is to be encoded. */
+/* Queue a cached head. False: the caller must encode it. */
 static bool put_again(struct nj_h2_stream *st, uint64_t stamp, bool ends)
 {
     struct nj_h2 *h = st->h;
@@ -169,7 +169,7 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
     return nj_h2_respond_stamped(st, status, fields, n_fields, 0, body);
 }
 
-/* The head is out; now the body, or the end. */
+/* The head is queued: schedule the body, or finish the stream. */
 static void go_on(struct nj_h2_stream *st, uint16_t status)
 {
     count_status(st->h->core->counters, status);
@@ -197,7 +197,7 @@ int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct
         else
             nj__h2_priority_body(st, n_bytes);
     }
-    if (nj_unlikely(h->end || st->reset)) { /* it takes no more */
+    if (nj_unlikely(h->end || st->reset)) { /* nothing more may be sent */
         nj__h2_body_close(st);
         return h->end ? -1 : 0;
     }
@@ -236,8 +236,8 @@ void nj_h2_continue(struct nj_h2_stream *st)
         (void)nj__h2_put_fields(st, 100, NULL, 0, 0, false);
 }
 
-/* All of the body has gone, and its end shows only now. That needs no window (RFC 9113 6.9), so a
- * peer that opens none hears of it all the same. */
+/* All bytes of the body are sent and its end has just become known. An empty DATA frame needs no
+ * window (RFC 9113 6.9), so the end is sent although the window is closed. */
 static bool ends_without_window(const struct nj_h2_stream *st)
 {
     bool shut = st->window <= 0 || st->h->send_window <= 0;

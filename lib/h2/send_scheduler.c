@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who sends DATA next (RFC 9218 10). More urgent responses go first; among equals those that are of
- * use only when complete go before others, one after the other in the order of their ids, and the
- * others take turns.
+ * Order of DATA between streams (RFC 9218 10). More urgent responses precede others. At equal
+ * urgency, non-incremental responses come first, in the order of their ids; incremental responses
+ * share the connection by round robin.
  *
- * Where the client has said nothing, a response is taken for one that is of use only when complete
- * (RFC 9218 4.2) if it is small, and the others take turns: two downloads of one client are
- * worth as much, and whoever waits for the second may give up when nothing comes of it.
+ * Without a priority from the client, small responses are non-incremental (RFC 9218 4.2) and large
+ * ones incremental: otherwise a second download would stall until the first ends.
  *
- * The list is looked through to find a place, from where it mostly is: at its end for a new
- * response. It holds at most concurrent_streams_max.
+ * Insertion searches the ready list from its end, where most new responses belong. The list has at
+ * most concurrent_streams_max entries.
  */
 #include "h2/h2_internal.h"
 
 #include <string.h>
 
-/* A response without a signal is large beyond this, or when its length is not known: it delays
- * those behind it by a fifth of a second at 10 Mbit/s, and fewer bytes than this are what pages are
- * made of. */
+/* A response is large beyond this, or if its length is unknown. At 10 Mbit/s this many bytes delay
+ * later responses by a fifth of a second; resources of web pages are mostly smaller. */
 #define LARGE_BYTES (256u * 1024u)
 
 #define INCREMENTAL 0x01u
@@ -28,7 +26,7 @@ static struct nj_h2_stream *stream_of(struct nj_list *n)
     return nj_container_of(n, struct nj_h2_stream, queue);
 }
 
-/* Does `a`, which is on the list, go before `b`, which is to come there? */
+/* `a`, an entry of the list, precedes `b`, which is to be inserted. */
 static bool goes_before(const struct nj_h2_stream *a, const struct nj_h2_stream *b)
 {
     if (a->priority != b->priority)
@@ -72,7 +70,7 @@ void nj__h2_ready_again(struct nj_h2_stream *st)
 
 /* ---- the priority field: a dictionary of RFC 8941 ---- */
 
-/* Where the member that begins at `p` ends: at a comma outside of strings. */
+/* The end of the dictionary entry at `p`: a comma outside of strings, or `end`. */
 static const char *member_end(const char *p, const char *end)
 {
     bool quoted = false;
@@ -88,7 +86,7 @@ static const char *member_end(const char *p, const char *end)
     return p;
 }
 
-/* Without its parameters, which nobody has defined, and blanks around. */
+/* The entry without its parameters, none of which are defined, and without surrounding blanks. */
 static struct nj_str member_of(const char *p, const char *end)
 {
     const char *at = p;
@@ -127,7 +125,7 @@ uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was)
 
 /* ---- RFC 9218 7.1 ---- */
 
-/* For a stream to come: the last few are remembered. */
+/* Remember the priority of a stream that is not open yet. */
 static void early(struct nj_h2 *h, uint32_t id, uint8_t priority)
 {
     uint32_t i = 0;
@@ -157,7 +155,7 @@ void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
     uint32_t id = nj__h2_get32(p) & NJ__H2_ID_MAX;
     const struct nj_str value = {(const char *)p + 4, n_bytes - 4};
 
-    if (id % 2 == 0) { /* of a push, say: there is none */
+    if (id % 2 == 0) { /* a push stream, which can't exist */
         nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
         return;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection: how it begins, and how it ends.
+ * Start and end of a connection, GOAWAY and PING (RFC 9113 3.4, 5.4.1, 6.7, 6.8).
  *
- * An end is first remembered (h->end), by whoever finds the reason and wherever that is; input and
- * output turn it into a GOAWAY when they are through with what they do.
+ * The function that detects a reason to end the connection records it in h->end. nj_h2_input() and
+ * nj_h2_output() queue the GOAWAY before they return.
  */
 #include "h2/h2_internal.h"
 
@@ -13,7 +13,7 @@
 #include "base/attr.h"
 #include "base/limits.h"
 
-/* WINDOW_UPDATEs a client may send before it asks for anything. */
+/* WINDOW_UPDATEs that a client may send before its first request. */
 #define WINDOW_CREDIT_AT_OPEN 16u
 #define GOAWAY_BYTES          8u
 #define PING_BYTES            8u
@@ -28,7 +28,7 @@ static void init(struct nj_h2 *h, struct nj_h2_core *core, void *user)
     h->send_window = h->initial_window = NJ__H2_WINDOW_FIRST;
     h->data_max = NJ__H2_PAYLOAD_MAX;
     h->window = window ? window : NJ_H2_CONN_WINDOW_BYTES;
-    if (h->window < NJ__H2_WINDOW_FIRST) /* what it has anyway */
+    if (h->window < NJ__H2_WINDOW_FIRST) /* the initial window can't be reduced */
         h->window = NJ__H2_WINDOW_FIRST;
     h->table = h->few;
     h->table_mask = NJ_ARRAY_LEN(h->few) - 1;
@@ -75,7 +75,7 @@ void nj_h2_close(struct nj_h2 *h)
     struct nj_h2_core *core = h->core;
 
     NJ_ASSERT(!h->busy);
-    /* What the events below call has no effect any more. */
+    /* Calls made by the callbacks below have no effect. */
     nj__h2_end(h, NJ__H2_END_CLOSED, NJ__H2_NO_ERROR);
     h->mute = true;
     while (!nj_list_empty(&h->streams))
@@ -105,7 +105,7 @@ void nj__h2_broken(struct nj_h2 *h, enum nj__h2_code code)
 
 void nj__h2_no_memory(struct nj_h2 *h)
 {
-    h->mute = true; /* half a frame may stand in the sink */
+    h->mute = true; /* the sink may hold part of a frame */
     nj__h2_end(h, NJ__H2_END_MEMORY, NJ__H2_INTERNAL_ERROR);
 }
 
@@ -172,7 +172,7 @@ static const char *code_text(uint32_t code)
     }
 }
 
-/* With words for who looks for the reason on the other side. */
+/* `what` and `why` are debug data for the operator of the peer. */
 static void put_goaway(struct nj_h2 *h, uint32_t last, uint32_t code, const char *what,
                        const char *why)
 {
@@ -208,7 +208,7 @@ int nj__h2_settle(struct nj_h2 *h)
     return -1;
 }
 
-/* A client that has said GOAWAY opens no streams any more. */
+/* After its GOAWAY a client opens no more streams. */
 bool nj_h2_finished(const struct nj_h2 *h)
 {
     bool nothing_comes = h->told || (h->n_open == 0 && (h->goaways == 2 || h->peer_goaway));

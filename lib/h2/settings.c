@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SETTINGS of either side (RFC 9113 6.5). */
+/*
+ * SETTINGS, sent and received (RFC 9113 6.5). The server sends its own once, at the start, and
+ * applies and acknowledges each SETTINGS of the peer.
+ */
 #include "h2/h2_internal.h"
 
 #include "base/limits.h"
 
 #define ENTRY_BYTES 6u
-/* Of one frame; each costs work, and there are but a dozen to set. */
+/* Entries accepted in one frame. About a dozen settings are defined. */
 #define ENTRIES_MAX 32u
 
 static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
@@ -16,8 +19,8 @@ static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
     return p + ENTRY_BYTES;
 }
 
-/* Our SETTINGS, and the windows of request bodies; also where nobody reads them: clients are known
- * that stop for ever when the response comes while their window is closed (curl 7.88). */
+/* Windows are opened even if no request body is read: some clients hang when the response arrives
+ * while their window is closed (curl 7.88). */
 void nj__h2_greet(struct nj_h2 *h)
 {
     const struct nj_h2_limits *max = &h->core->limits;
@@ -34,7 +37,7 @@ void nj__h2_greet(struct nj_h2 *h)
         nj__h2_put_small(h, NJ__H2_WINDOW_UPDATE, 0, h->window - NJ__H2_WINDOW_FIRST);
 }
 
-/* RFC 9113 6.5.3. One was sent, so there is one to be acknowledged. */
+/* RFC 9113 6.5.3. One SETTINGS was sent, so one acknowledgment is expected. */
 void nj__h2_settings_acked(struct nj_h2 *h)
 {
     if (h->acked)
@@ -42,8 +45,8 @@ void nj__h2_settings_acked(struct nj_h2 *h)
     h->acked = true;
 }
 
-/* A table that is smaller than what we use must be known before the next response; one that is
- * larger is not made use of. */
+/* A table smaller than ours must be announced in the next header block. A larger one is not used.
+ */
 static void table_size(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (!h->hpack_out && n_bytes >= NJ__HPACK_TABLE_BYTES)
@@ -56,7 +59,7 @@ static void table_size(struct nj_h2 *h, uint32_t n_bytes)
         nj__h2_no_memory(h);
 }
 
-/* RFC 9218 2.1.1: it must not change after the first SETTINGS. */
+/* RFC 9218 2.1.1: the value must not change after the first SETTINGS. */
 static void plain_priorities(struct nj_h2 *h, uint32_t value)
 {
     bool changed = h->plain && h->plain != value + 1;
@@ -66,7 +69,7 @@ static void plain_priorities(struct nj_h2 *h, uint32_t value)
     h->plain = (uint8_t)(value + 1);
 }
 
-/* RFC 9113 6.5.2; what is not known is ignored. */
+/* RFC 9113 6.5.2; unknown identifiers are ignored. */
 static void setting(struct nj_h2 *h, uint16_t id, uint32_t value)
 {
     switch (id) {

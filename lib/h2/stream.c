@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request: its life, and the table of those that are open. What is in no table and has an id
- * below the highest is closed, and takes no memory.
+ * Life cycle of a stream (RFC 9113 5.1), and the hash table of open streams. A stream that is not
+ * in the table and whose id is not above the highest is closed; it uses no memory.
  */
 #include "h2/h2_internal.h"
 
 #include "base/assert.h"
 
-/* The table has as many places as streams at least, and ids follow each other: chains are short. */
+/* The table has at least as many buckets as streams, and ids are consecutive: chains are short. */
 #define TABLE_GROWS_BY 4u
 
 static struct nj_h2_stream **place_of(const struct nj_h2 *h, uint32_t id)
@@ -115,7 +115,7 @@ void nj__h2_stream_leave(struct nj_h2_stream *st)
     st->n_held = 0;
 }
 
-/* What is to be known of it later on. */
+/* Remember the final state of a stream for frames that arrive later. */
 static void note_end(struct nj_h2 *h, const struct nj_h2_stream *st)
 {
     uint32_t back = (h->id_high - (uint32_t)st->id) / 2;
@@ -132,7 +132,7 @@ void nj__h2_stream_drop(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
-    st->reset = true; /* whatever the calls below want to send on it, it is too late */
+    st->reset = true; /* the callbacks below can't send on it any more */
     nj_list_del(&st->queue);
     if (st->late) {
         nj_list_del(&st->link);
@@ -194,7 +194,7 @@ void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_code code)
     nj__h2_pass(st);
 }
 
-/* The peer makes us reset it (CVE-2025-8671): an error, and the work of the reset. */
+/* The peer provokes a reset (CVE-2025-8671): count the error and the reset. */
 void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code)
 {
     struct nj_h2_stream *st = nj__h2_find(h, id);
@@ -212,7 +212,7 @@ void nj_h2_reset(struct nj_h2_stream *st, uint32_t error)
     nj__h2_stream_reset(st, (enum nj__h2_code)error);
 }
 
-/* ---- what its owner asks ---- */
+/* ---- queries of the owner ---- */
 
 enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st)
 {
