@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The body of a request on its way in (RFC 9113 6.1).
+ * Received DATA: request bodies (RFC 9113 6.1, 6.9).
  *
- * Every byte of DATA that came counts against two windows until it is given back: padding, and what
- * comes for streams that are gone or that nobody reads, at once; what was shown to the owner when
- * the owner is done with it, and all that is left when the stream ends, so that a stream that was
- * abandoned takes nothing from those beside it.
+ * Every byte of DATA counts against the windows of stream and connection until it is returned.
+ * Pad bytes, and DATA of closed or unread streams, are returned at once. Bytes passed to on_data
+ * are returned by nj_h2_consume(), or when the stream ends: an abandoned stream does not reduce the
+ * window of others.
  */
 #include "h2/h2_internal.h"
 
@@ -23,8 +23,8 @@ static struct nj_h2_stream *stream_at_hand(const struct nj_h2 *h)
     return st && !st->reset ? st : NULL;
 }
 
-/* RFC 9113 8.1.1: the body must be as long as was promised. Called when it is known what a frame
- * carries. */
+/* RFC 9113 8.1.1: the body must match content-length. Called once per frame, when its number of
+ * body bytes is known. */
 static void promised(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
 {
     if (!st || st->length_left == NJ__H2_NO_LENGTH)
@@ -57,7 +57,7 @@ void nj__h2_data_begin(struct nj_h2 *h)
         promised(h, st, f->n_bytes);
 }
 
-/* Bytes that nobody looks at. */
+/* Return bytes that are not passed to the owner. */
 static void done(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
 {
     nj__h2_window_done(h, n_bytes);
@@ -65,7 +65,7 @@ static void done(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
         nj__h2_stream_window_done(st, n_bytes);
 }
 
-/* False: there can't be so much padding. */
+/* Process the Pad Length field. False: it exceeds the payload. */
 static bool padding(struct nj_h2 *h, uint8_t pad)
 {
     struct nj_h2_stream *st = stream_at_hand(h);
@@ -122,7 +122,7 @@ void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
     }
     uint32_t n_content = h->left > h->pad ? h->left - h->pad : 0;
     h->left -= n_bytes;
-    if (n_bytes > n_content) /* padding follows */
+    if (n_bytes > n_content) /* the rest is pad bytes */
         n_bytes = n_content;
     if (n_bytes > 0)
         content(h, data, n_bytes);

@@ -2,8 +2,8 @@
 /*
  * Flow control (RFC 9113 5.2, 6.9).
  *
- * Of our windows two numbers are kept: what came since the window was last opened, and what of that
- * is done with. When half of a window is done with, it is opened by so much.
+ * Each receive window has two counters: bytes received and not yet returned, and the consumed part
+ * of these. When half of a window is consumed, a WINDOW_UPDATE returns the consumed bytes.
  */
 #include "h2/h2_internal.h"
 
@@ -30,7 +30,7 @@ void nj__h2_window_done(struct nj_h2 *h, uint32_t n_bytes)
     nj__h2_put_small(h, NJ__H2_WINDOW_UPDATE, 0, more);
 }
 
-/* Nobody needs the window of a stream on which nothing comes any more, or is to come
+/* No WINDOW_UPDATE for a stream whose request is complete, reset, or to be discarded
  * (half_closed_local.c). */
 void nj__h2_stream_window_done(struct nj_h2_stream *st, uint32_t n_bytes)
 {
@@ -74,7 +74,7 @@ void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
     }
 }
 
-/* RFC 9113 6.9.2: it changes the windows of all streams, and may make them negative. */
+/* RFC 9113 6.9.2: the change applies to all streams and may make their windows negative. */
 void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (n_bytes > NJ__H2_WINDOW_MAX) {

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a peer may waste of our time.
+ * The glitch budget of a connection: protection against floods (RFC 9113 10.5).
  *
- * Floods of HTTP/2 are made of frames that are legal one by one: resets, PINGs, SETTINGS, empty
- * DATA. Each costs the peer a point of the connection's budget or more, each useful thing gives one
- * back, and the connection ends when the budget is used up. Honest clients cancel requests, too,
- * some for as long as a connection lasts: what they do beside refills the budget, and so does time.
+ * Floods consist of frames that are each legal: resets, PINGs, SETTINGS, empty DATA. Each adds one
+ * glitch or more, useful work removes one, and beyond the limit the connection ends. Honest clients
+ * also cancel requests, for as long as a connection lasts; their useful work and the decay with
+ * time keep them below the limit.
  */
 #include "h2/h2_internal.h"
 
 #include "base/attr.h"
 
-/* CONTINUATION frames of one header block. The hard limit of a 32 KiB head is 128 KiB of header
- * block, which is 8 full frames. */
+/* CONTINUATION frames per header block. With a soft limit of 32 KiB, the hard limit of a block is
+ * 128 KiB, which is 8 full frames. */
 #define CONTINUATIONS_MAX   64u
-/* Outgoing DATA that a window cut below this is a peer that doles out its window ("data dribble").
- */
+/* A DATA frame that the peer's window limits to less than this is a glitch ("data dribble"). */
 #define WINDOW_CUT_BYTES    256u
-/* DATA frames at least this big are progress and refund a point. */
+/* A DATA frame of at least this size removes a glitch. */
 #define DATA_BIG_BYTES      4096u
-/* WINDOW_UPDATEs are needed: one for the stream and one for the connection per DATA frame that went
- * out, or per 4 KiB of it (Go's client, whatever its reader takes), and a few at the begin of a
- * connection or a request. */
+/* WINDOW_UPDATEs accepted without a glitch: one for the stream and one for the connection per DATA
+ * frame sent, or per 4 KiB of it (Go's client), and a few at the start of a connection or request.
+ */
 #define WINDOW_CREDIT_STEP  2u
 #define WINDOW_CREDIT_BYTES 2048u
 #define WINDOW_CREDIT_MAX   65536u
-/* PINGs, too: clients measure the path with them while DATA comes (gRPC's, one per round trip). */
+/* PINGs accepted without a glitch: clients measure the path during DATA (gRPC: one per RTT). */
 #define PING_CREDIT_MAX     64u
 
-/* What wasted our time at last is what is told of. */
+/* The kind of abuse to report: that of the last glitch. */
 static enum nj_h2_waste waste_of(const struct nj_h2 *h)
 {
     switch (h->charged) {
@@ -64,8 +63,8 @@ bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
     return !h->end;
 }
 
-/* A good head gives its point back: where one is the point too many, it is what came before that
- * used up the budget. */
+/* A valid request removes this glitch. If it exceeds the limit, the frames before it are to blame,
+ * so `charged` is kept unless the previous HEADERS was not valid. */
 bool nj__h2_glitch_head(struct nj_h2 *h)
 {
     if (h->head_owed)
@@ -141,7 +140,7 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
         nj__h2_glitch_refund(h);
 }
 
-/* CONTINUATION frames of an endless header block (CVE-2024-28182 and its kin). */
+/* Endless header blocks by CONTINUATION frames (CVE-2024-28182 and similar). */
 void nj__h2_glitch_continuation(struct nj_h2 *h)
 {
     uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HEADER_HARD;
@@ -152,7 +151,7 @@ void nj__h2_glitch_continuation(struct nj_h2 *h)
         (void)nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
 }
 
-/* Bytes that somebody reads: one of a chat is as good as any other. */
+/* The owner reads these bytes: then a small frame is no glitch (interactive streams). */
 static bool is_read(const struct nj_h2 *h, const struct nj_h2_stream *st)
 {
     return h->frame.n_bytes > 0 && nj__h2_body_wanted(st);
@@ -166,7 +165,7 @@ void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st)
         (void)nj__h2_glitch(h, NJ__H2_GLITCH);
 }
 
-/* It may have been nothing but padding. */
+/* A frame may consist of pad bytes only. */
 void nj__h2_glitch_data_came(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes)
 {
     bool read = is_read(h, st);
@@ -176,6 +175,6 @@ void nj__h2_glitch_data_came(struct nj_h2 *h, const struct nj_h2_stream *st, uin
     if (h->frame.flags & NJ__H2_END_STREAM)
         return;
     if (read ? n_bytes > 0 : h->frame.n_bytes < NJ__H2_TINY_BYTES || n_bytes >= NJ__H2_TINY_BYTES)
-        return; /* useful, or charged at its begin */
+        return; /* useful, or counted when it began */
     (void)nj__h2_glitch(h, NJ__H2_GLITCH);
 }

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that go on although their response is complete.
+ * Streams in state half-closed (local) (RFC 9113 5.1): the response is complete, the request not.
  *
- * RFC 9113 8.1 lets a server tell its client by RST_STREAM(NO_ERROR) to stop sending. A client that
- * finds this next to the response it belongs to may take it for an error and drop the response
- * (curl 7.88 does). So a PING follows the response, and the reset the answer to it: then the client
- * has read the response before. Who ends the request by then, or resets it by itself, never meets a
- * reset. What comes of the request is thrown away, and its window is not opened again, so a client
- * can send no more than it was allowed to already. The owner has seen the stream's end, and only
- * its number is kept here.
+ * RFC 9113 8.1 lets a server send RST_STREAM(NO_ERROR) to make the client stop sending. A client
+ * that reads the reset together with the response may treat it as an error and drop the response
+ * (curl 7.88 does). Therefore a PING follows the response, and the reset follows the
+ * acknowledgment, when the client has read the response. A client that completes or resets the
+ * request before gets no reset. Further DATA of the request is discarded and its window is not
+ * reopened, so the client can send only what was permitted before. on_stream_close was already
+ * called for such a stream.
  */
 #include "h2/h2_internal.h"
 
 #include <string.h>
 
-/* Of one connection; for more of them, whose clients leave PINGs unanswered, the reset goes at
- * once.
- */
+/* Limit per connection, for clients that do not acknowledge PINGs. Beyond it, streams are reset at
+ * once. */
 #define LATE_STREAMS_MAX 16u
 #define PING_BYTES       8u
 
@@ -32,7 +31,7 @@ static struct nj_h2_stream *late_of(struct nj_list *n)
     return nj_container_of(n, struct nj_h2_stream, link);
 }
 
-/* Has the client read the responses of all that are late now? */
+/* Send a PING; its acknowledgment covers the responses of all streams now in the list. */
 static void ask(struct nj_h2 *h)
 {
     uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + PING_BYTES);

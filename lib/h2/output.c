@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes out.
+ * Output: queued frames and DATA (RFC 9113 4.1, 6.1).
  *
- * Everything but DATA is put into an outbox as it comes up, and goes to the sink in that order.
- * DATA is made only when the sink has room for it, behind what is in the outbox; small pieces are
- * copied there, so that many answers are one call of the sink, and for others the outbox is emptied
- * before and the sink takes a reference.
+ * All frames but DATA are appended to an outbox when they arise, and are written in that order.
+ * DATA frames are made only when the sink has room, after the content of the outbox. Small pieces
+ * of a body are copied into the outbox, so many responses need one call of the sink. Before a large
+ * piece the outbox is flushed, and the sink takes a reference.
  *
- * The outbox has memory only while something is in it. It holds the heads of open streams, and
- * little else: acknowledgments are counted, resets are paid for, and so are the heads that stay
- * when the peer resets their streams.
+ * The outbox is freed when empty. Its size is bounded: it holds heads of open streams,
+ * acknowledgments are limited in number, resets add glitches, and heads of streams that the peer
+ * has reset are limited in bytes.
  */
 #include "h2/h2_internal.h"
 
@@ -19,15 +19,15 @@
 
 /* Body pieces below this are copied next to their frame header: cheaper than a reference. */
 #define COPY_BELOW_BYTES 512u
-/* What is collected before the sink is called; the first buffer holds that and a frame more. */
+/* Bytes collected before the sink is called. The first buffer holds these and one more frame. */
 #define BATCH_BYTES      3584u
 #define BUF_BYTES_FIRST  4096u
-/* Acknowledgments of PING and SETTINGS that may wait for the peer to read. */
+/* Unsent acknowledgments of PING and SETTINGS. */
 #define ACKS_PENDING_MAX 100u
-/* Frames that are not DATA. The heads of 128 streams have 8 KiB each, and some; a single one may be
- * as large as its owner likes. */
+/* Size of the outbox: 128 streams may have heads of 8 KiB each and more. A single head may exceed
+ * it. */
 #define OUT_BYTES_MAX    (1280u * 1024u)
-/* Heads among them whose streams the peer has reset. */
+/* Bytes in the outbox of heads whose streams the peer has reset. */
 #define DEAD_BYTES_MAX   (128u * 1024u)
 
 /* ---- the outbox ---- */
@@ -38,7 +38,7 @@ static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
     uint32_t room = need > twice ? need : twice;
 
     if (b == &h->got && h->core->alloc.bytes_used + room > h->core->limits.bytes_max) {
-        nj__h2_no_memory(h); /* what peers begin and do not end has the same limit as all else */
+        nj__h2_no_memory(h); /* incomplete frames count against the memory limit, too */
         return false;
     }
     if (room < BUF_BYTES_FIRST && b == &h->out)
@@ -70,7 +70,7 @@ static uint32_t n_waiting(const struct nj_h2 *h)
     return h->out.n - h->out_at;
 }
 
-/* What waits, to the front. */
+/* Move the unsent bytes to the front of the buffer. */
 static void close_up(struct nj_h2 *h)
 {
     if (h->out_at == 0)
@@ -87,7 +87,7 @@ uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes)
     if (nj_unlikely(h->out.room - h->out.n < n_bytes))
         close_up(h);
     if (nj_unlikely(n_waiting(h) > OUT_BYTES_MAX) && !h->told)
-        nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* the GOAWAY itself still finds its place */
+        nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* the GOAWAY itself may exceed the limit */
     if (!nj__h2_buf_reserve(h, &h->out, n_bytes))
         return NULL;
     uint8_t *p = h->out.p + h->out.n;
@@ -106,7 +106,7 @@ uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->n_acks++ < ACKS_PENDING_MAX)
         return nj__h2_put(h, n_bytes);
-    nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* they pile up, and the peer does not read them */
+    nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* the peer does not read them */
     return NULL;
 }
 
@@ -128,7 +128,7 @@ void nj__h2_pass(struct nj_h2_stream *st)
     nj_list_push_back(&h->passing, &st->queue);
 }
 
-/* Those of whom all has passed. */
+/* Finish the streams whose last byte was written to the sink. */
 static void note_passed(struct nj_h2 *h)
 {
     while (!nj_list_empty(&h->passing)) {
@@ -143,7 +143,7 @@ static void note_passed(struct nj_h2 *h)
     }
 }
 
-/* Hand over up to `n_max` bytes. */
+/* Write up to `n_max` bytes of the outbox to the sink. */
 static void flush(struct nj_h2 *h, uint32_t n_max)
 {
     uint32_t n = n_waiting(h) < n_max ? n_waiting(h) : n_max;
@@ -163,14 +163,14 @@ static void flush(struct nj_h2 *h, uint32_t n_max)
 
 /* ---- DATA ---- */
 
-/* The last of its body was in the frames before. */
+/* The body ended with an earlier frame. */
 static void body_ended(struct nj_h2_stream *st)
 {
     if (nj__h2_put_end(st))
         nj__h2_stream_sent(st);
 }
 
-/* The last of its body is in the frame at hand, which shows the end if no trailers do. */
+/* The body ended with the current frame, which has END_STREAM unless trailers follow. */
 static void body_ends(struct nj_h2_stream *st)
 {
     st->end_shown = true;
@@ -178,18 +178,18 @@ static void body_ends(struct nj_h2_stream *st)
         nj__h2_stream_sent(st);
 }
 
-/* The body showed nothing: the end of it, or not yet. */
+/* The body returned no bytes: it has ended, or has none yet. */
 static void nothing(struct nj_h2_stream *st)
 {
     if (st->body->ops->remaining(st->body) == 0) {
         st->deferred = false;
         body_ended(st);
-    } else if (st->deferred) { /* nobody has woken it meanwhile */
+    } else if (st->deferred) { /* nj_h2_resume() was not called during peek */
         nj_list_del(&st->queue);
     }
 }
 
-/* One frame to the outbox or, if it is big, to the sink. */
+/* Write one DATA frame: small ones to the outbox, large ones to the sink. */
 static bool frame_out(struct nj_h2_stream *st, const struct nj_slice *slice, uint8_t flags)
 {
     struct nj_h2 *h = st->h;
@@ -204,21 +204,21 @@ static bool frame_out(struct nj_h2_stream *st, const struct nj_slice *slice, uin
         memcpy(p, slice->data, n);
         return true;
     }
-    flush(h, UINT32_MAX); /* there is room: the frame was cut to it */
+    flush(h, UINT32_MAX); /* the sink has room, since the frame was sized to fit */
     if (!h->mute && h->sink->refer(h->sink_ctx, slice))
         return true;
     nj__h2_no_memory(h);
     return false;
 }
 
-/* What the peer's windows and the length of frames let through. */
+/* Payload bytes permitted by the peer's windows and frame size. */
 static uint32_t most_of(const struct nj_h2_stream *st)
 {
     int32_t n = st->window < st->h->send_window ? st->window : st->h->send_window;
     return n < (int32_t)st->h->data_max ? (uint32_t)n : st->h->data_max;
 }
 
-/* The next frame of a response, where there is `room` for it and its head. */
+/* Send the next DATA frame of a response; frame and header fit into `room`. */
 static void send_data(struct nj_h2_stream *st, uint32_t room)
 {
     struct nj_h2 *h = st->h;
@@ -233,7 +233,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
         body_ended(st);
         return;
     }
-    /* Before the peek: whoever wakes us may do so as soon as peek said no. */
+    /* Set before peek: the body may call nj_h2_resume() as soon as peek returned 0. */
     st->deferred = true;
     body->waiter = st;
     int got = body->ops->peek(body, n_max, &slice);
@@ -250,7 +250,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     uint32_t n = slice.n_bytes = (uint32_t)got;
     NJ_ASSERT(n <= n_max);
     if (rest == NJ_BODY_UNKNOWN)
-        rest = body->ops->remaining(body); /* the peek may have come upon the end */
+        rest = body->ops->remaining(body); /* the peek may have found the end */
     NJ_ASSERT(rest >= n);
     bool last = rest == n;
     st->window -= got;
@@ -270,7 +270,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
         nj__h2_ready_again(st);
 }
 
-/* DATA behind what is in the outbox, until the sink should be called. */
+/* Send DATA of ready streams until the sink must be called. */
 static void fill(struct nj_h2 *h, uint32_t room)
 {
     uint32_t passed = h->out_passed;
@@ -280,7 +280,7 @@ static void fill(struct nj_h2 *h, uint32_t room)
         uint32_t n = n_waiting(h);
         if (n >= BATCH_BYTES || room < n + NJ__H2_ROOM_MIN || h->out_passed != passed)
             return;
-        if (st->window <= 0) /* SETTINGS took it away */
+        if (st->window <= 0) /* reduced by SETTINGS */
             nj_list_del(&st->queue);
         else
             send_data(st, room - n);
