@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fields of responses that peers have in their tables, each kept once with what goes out to put it
- * there. A field is found by all its bytes: the last one by its name is tried, then the hash says
- * where to look, and a set of eight places is all that is looked at.
+ * The set-associative cache of response fields that are in the dynamic tables of peers, each with
+ * its encoding as a literal with incremental indexing (RFC 7541 6.2.1). A lookup compares the last
+ * hit by the same name, then the eight entries of the set that a keyed hash selects.
  */
 #include "h2/hpack/hpack_internal.h"
 
@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-/* An empty place, or one whose field no peer has any more. */
+/* An empty entry of the set, or one whose field is in no peer's table. */
 static uint32_t place(const struct nj__hpack_shared *shared, uint32_t hash)
 {
     uint32_t from = nj__hpack_set_of(hash), idle = NJ__HPACK_NOT_KEPT;
@@ -35,7 +35,7 @@ static uint8_t *put_string(const struct nj__huffman *h, uint8_t *to, struct nj_s
     return to + s.n_bytes;
 }
 
-/* RFC 7541 6.2.1, strings in the shorter of their two forms. */
+/* RFC 7541 6.2.1, with Huffman code where that is shorter. */
 static uint16_t encode(const struct nj__hpack_shared *shared, uint8_t *to, unsigned row,
                        const struct nj_field *field)
 {
@@ -50,7 +50,7 @@ static uint16_t encode(const struct nj__hpack_shared *shared, uint8_t *to, unsig
 uint32_t nj__hpack_kept_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
                             const struct nj_field *field)
 {
-    uint8_t encoded[NJ__HPACK_KEPT_BYTES]; /* 32 of which stand for 5 more at most */
+    uint8_t encoded[NJ__HPACK_KEPT_BYTES]; /* at most 5 bytes more than name and value */
     uint32_t i = place(shared, hash), n_value = field->value.n_bytes, n_name = field->name.n_bytes;
     NJ_ASSERT(n_value + n_name + NJ__HPACK_ENTRY_BYTES <= NJ__HPACK_KEPT_BYTES);
     if (i == NJ__HPACK_NOT_KEPT)

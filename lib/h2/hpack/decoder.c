@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Header blocks that come (RFC 7541 3, 6). */
+/*
+ * The HPACK decoder (RFC 7541 3, 6). It returns the fields of a header block one by one, with the
+ * token of the name and the result of validation.
+ */
 #include "h2/hpack/hpack_internal.h"
 
 #include "base/attr.h"
 
-/* Bits of an octet that a number begins in. */
+/* RFC 7541 5.1: bits of the prefix of an integer. */
 enum {
     PREFIX_INDEXED = 7,
     PREFIX_INSERT = 6,
@@ -13,7 +16,7 @@ enum {
     PREFIX_STRING = 7
 };
 
-#define UPDATES_MAX 2u /* RFC 7541 4.2: the least and the last */
+#define UPDATES_MAX 2u /* RFC 7541 4.2: the smallest and the final size */
 
 struct nj__hpack_in *nj__hpack_in_new(struct nj__hpack_shared *shared)
 {
@@ -42,9 +45,8 @@ void nj__hpack_block(struct nj__hpack_in *in, const uint8_t *data, size_t n_byte
     in->begun = in->shown = false;
 }
 
-/* RFC 7541 5.1: what follows a prefix full of ones. 2^32 - 1 and below; beyond, the block is
- * broken.
- */
+/* RFC 7541 5.1: the octets after a prefix of ones. False: the integer exceeds 2^32 - 1, or is
+ * incomplete. */
 static __attribute__((noinline)) bool long_number(struct nj__hpack_in *in, uint32_t *v)
 {
     uint64_t sum = *v;
@@ -61,7 +63,7 @@ static __attribute__((noinline)) bool long_number(struct nj__hpack_in *in, uint3
     return sum <= UINT32_MAX;
 }
 
-/* At least one octet is there. */
+/* Decode an integer. The caller ensures that one octet remains. */
 static bool number(struct nj__hpack_in *in, unsigned prefix, uint32_t *out)
 {
     uint32_t most = (1u << prefix) - 1;
@@ -83,7 +85,7 @@ static int huffman(struct nj__hpack_in *in, uint32_t n_bytes, struct nj_str *out
     return 0;
 }
 
-/* RFC 7541 5.2. What has no Huffman code is shown where it stands. */
+/* RFC 7541 5.2. A literal without Huffman code is not copied. */
 static int string(struct nj__hpack_in *in, struct nj_str *out)
 {
     uint32_t n;
@@ -99,7 +101,7 @@ static int string(struct nj__hpack_in *in, struct nj_str *out)
     return 0;
 }
 
-/* The entry at an index of the dynamic table, the newest at 0. */
+/* The entry at an index of the dynamic table; the newest has index 0. */
 static const struct nj__hpack_entry *entry_at(struct nj__hpack_in *in, uint32_t index)
 {
     if (index >= nj__hpack_entries(in))
@@ -170,7 +172,7 @@ static int name_as_string(struct nj__hpack_in *in, struct nj__hpack_field *field
     return 0;
 }
 
-/* RFC 7541 6.2. By itself, so that indexed fields need not save what it would use. */
+/* RFC 7541 6.2. Not inlined, so decoding an indexed field saves fewer registers. */
 static __attribute__((noinline)) int literal(struct nj__hpack_in *in, unsigned prefix,
                                              struct nj__hpack_field *field)
 {
@@ -203,7 +205,7 @@ static __attribute__((noinline)) bool update(struct nj__hpack_in *in)
         return false;
     in->limit = (uint16_t)limit;
     nj__hpack_evict(in, limit);
-    if (limit == 0) { /* nothing of the store was shown yet */
+    if (limit == 0) { /* no decoded string refers to the store yet */
         nj__h2_alloc_free(in->shared->alloc, in->store);
         in->store = NULL;
         in->first = in->next = 0;

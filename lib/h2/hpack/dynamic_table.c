@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dynamic table of RFC 7541 2.3.2, kept as a log: bytes of new entries go behind those of the
- * last, and eviction only moves the beginning. When the store is full, what lives is moved to its
- * beginning, or to a larger one, or, when strings of it were shown in this block, to another one:
- * the old one then waits for the next block.
+ * The decoder's dynamic table (RFC 7541 2.3.2), stored as a log: bytes of a new entry are appended,
+ * and eviction advances the start. When the store is full, live entries move to its start or to a
+ * larger store. If decoded strings of the current block refer to the store, they move to another
+ * one, and the old store is freed when the next block begins.
  */
 #include "h2/hpack/hpack_internal.h"
 
@@ -13,8 +13,9 @@
 
 #define HEAD_BYTES offsetof(struct nj__hpack_store, bytes)
 
-/* Whole blocks of the allocator, with its 16 bytes. n entries have at most 4,096 - 32 n bytes, and
- * 8 of description each: less than 4,096 with any n, which is two thirds of the largest. */
+/* Sizes of stores: size classes of the allocator less its 16 bytes. n entries have at most
+ * 4,096 - 32 n bytes and 8 bytes of description each: below 4,096 for any n, two thirds of the
+ * largest store. */
 static const uint16_t totals[] = {112, 240, 496, 1008, 2032, 4336, 6128};
 
 #define TOTAL_MAX 6128u
@@ -35,7 +36,7 @@ void nj__hpack_evict(struct nj__hpack_in *in, uint32_t size_max)
     }
 }
 
-/* A store that is full three quarters with `n_wanted`. */
+/* The smallest store of which `n_wanted` bytes are at most three quarters. */
 static struct nj__hpack_store *store_new(struct nj__hpack_in *in, uint32_t n_wanted)
 {
     size_t i = 0;
@@ -47,7 +48,7 @@ static struct nj__hpack_store *store_new(struct nj__hpack_in *in, uint32_t n_wan
     return s;
 }
 
-/* What lives, to the beginning of `to`, which may be the store it is in. */
+/* Move live entries to the start of `to`, which may be the current store. */
 static void move_entries(struct nj__hpack_in *in, struct nj__hpack_store *to)
 {
     struct nj__hpack_store *from = in->store;
@@ -79,7 +80,7 @@ static void store_leave(struct nj__hpack_in *in)
     in->shown = false;
 }
 
-/* Room for an entry of that many bytes. */
+/* Make room for an entry with `n_bytes` of strings. */
 static bool make_room(struct nj__hpack_in *in, uint32_t n_bytes)
 {
     uint32_t n = nj__hpack_entries(in), wanted = HEAD_BYTES + n_bytes;
@@ -109,7 +110,7 @@ bool nj__hpack_insert(struct nj__hpack_in *in, const struct nj__hpack_field *fie
                       uint8_t name_index, uint8_t mark)
 {
     uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
-    if (size > in->limit) { /* RFC 7541 4.4: not an error, and nothing is left */
+    if (size > in->limit) { /* RFC 7541 4.4: not an error; the table becomes empty */
         nj__hpack_evict(in, 0);
         return true;
     }
@@ -119,8 +120,8 @@ bool nj__hpack_insert(struct nj__hpack_in *in, const struct nj__hpack_field *fie
                                     .name_index = name_index,
                                     .mark = mark};
     uint32_t n_bytes = stored_bytes(&entry);
-    /* The name may be that of an entry just evicted; its bytes are still there, since a store with
-     * strings that were shown is left alone. */
+    /* The name may refer to an entry just evicted. Its bytes are intact, since make_room() does not
+     * move entries within a store that decoded strings refer to. */
     if (!has_room(in, n_bytes) && !make_room(in, n_bytes))
         return false;
     NJ_ASSERT(has_room(in, n_bytes));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Header blocks that go. What the peer has in its table is known as a ring of fields that are kept
- * once for the core (block_cache.c), so a field is the octet of its index, or a copy of what was
- * encoded when it was first kept, or a plain literal. The latter has no Huffman code: it would save
- * few octets and take a step for each.
+ * The HPACK encoder (RFC 7541 2.3, 6). The peer's dynamic table is mirrored as a ring of positions
+ * in the field cache (block_cache.c). A field is encoded as an index, as a copy of its encoding in
+ * the cache, or as a literal without Huffman code, which would cost more than it saves.
  */
 #include "h2/hpack/hpack_internal.h"
 
@@ -26,7 +25,7 @@ struct nj__hpack_out *nj__hpack_out_new(struct nj__hpack_shared *shared)
     return out;
 }
 
-/* ---- what the peer has ---- */
+/* ---- the peer's dynamic table ---- */
 
 static void forget_oldest(struct nj__hpack_out *out)
 {
@@ -43,7 +42,7 @@ static void forget_oldest(struct nj__hpack_out *out)
         out->latest = NJ__HPACK_SLOTS;
 }
 
-/* The peer evicts by the same rule (RFC 7541 4.3, 4.4); it has others besides, all of them older.
+/* The peer evicts by the same rule (RFC 7541 4.3, 4.4); entries that it has in addition are older.
  */
 static void evict(struct nj__hpack_out *out, uint32_t size_max)
 {
@@ -59,7 +58,7 @@ void nj__hpack_out_free(struct nj__hpack_out *out)
     nj__h2_alloc_free(out->shared->alloc, out);
 }
 
-/* The date before this one will not come again: whoever else has it need not keep it for us. */
+/* Release the previous date, which is never sent again, so its cache entry can be reused. */
 static void leave_latest(struct nj__hpack_out *out)
 {
     if (out->latest == NJ__HPACK_SLOTS)
@@ -88,8 +87,8 @@ static void push(struct nj__hpack_out *out, uint32_t which, bool latest)
         out->latest = slot;
 }
 
-/* Its index in the peer's table, or 0. Connections that are asked for the same have it in the same
- * slot, so where it was last time is the place to look. */
+/* The index of a field in the peer's table, or 0. Connections with equal requests have it in the
+ * same slot, so the slot of the last hit is tried first. */
 static uint32_t index_of(const struct nj__hpack_out *out, uint32_t which)
 {
     struct nj__hpack_kept *k = &out->shared->kept[which];
@@ -110,7 +109,7 @@ void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes)
 {
     uint16_t limit = n_bytes < NJ__HPACK_TABLE_BYTES ? (uint16_t)n_bytes : NJ__HPACK_TABLE_BYTES;
     if (limit == out->limit)
-        return; /* and an update to a lesser one that is due stays due */
+        return; /* a pending size update remains pending */
     if (!out->update || limit < out->update_min)
         out->update_min = limit;
     out->update = true;
@@ -120,7 +119,7 @@ void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes)
 
 /* ---- blocks ---- */
 
-/* As memcpy(), which most strings are too short for. */
+/* An inline memcpy() for short strings. */
 static inline void copy(uint8_t *to, const char *from, size_t n)
 {
     if (n < 8 || n > 40) {
@@ -149,13 +148,13 @@ static uint8_t *put_literal(uint8_t *to, const struct nj__hpack_name *name,
     return put_string(to, field->value);
 }
 
-/* Parts of a file that were asked for together: a boundary of its own for each such request. */
+/* multipart/byteranges: each response has its own boundary, so the value is not indexed. */
 static bool comes_once(const struct nj_field *field)
 {
     return field->value.n_bytes > 10 && memcmp(field->value.p, "multipart/", 10) == 0;
 }
 
-/* A field of no known name comes again. */
+/* A field whose name has no row of its own was sent before on this connection. */
 static bool seen_before(struct nj__hpack_out *out, uint32_t hash)
 {
     uint16_t mark = (uint16_t)(hash >> 9);
@@ -167,7 +166,7 @@ static bool seen_before(struct nj__hpack_out *out, uint32_t hash)
     return false;
 }
 
-/* Which of the kept is to be put into the peer's table, or NJ__HPACK_NOT_KEPT. */
+/* The cache position of a field to be added to the peer's table, or NJ__HPACK_NOT_KEPT. */
 static uint32_t to_insert(struct nj__hpack_out *out, uint32_t which, uint32_t hash, unsigned row,
                           const struct nj_field *field)
 {
@@ -181,7 +180,7 @@ static uint32_t to_insert(struct nj__hpack_out *out, uint32_t which, uint32_t ha
     return nj__hpack_kept_add(out->shared, hash, row, field);
 }
 
-/* Into the peer's table with it, if that is worth it. */
+/* Encode a field that is not in the peer's table, and add it there if its name calls for it. */
 static uint8_t *put_new(struct nj__hpack_out *out, uint8_t *to, uint32_t which, uint32_t hash,
                         unsigned row, const struct nj_field *field)
 {
@@ -202,7 +201,7 @@ static uint8_t *put_index(uint8_t *to, uint32_t index)
     return to;
 }
 
-/* A field that is not `which`, the last one by its name, or is not in this peer's table. */
+/* Encode a field that is not the last hit by its name, or is not in this peer's table. */
 static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out, uint8_t *to,
                                                        uint32_t which, unsigned row,
                                                        const struct nj_field *field)
@@ -216,7 +215,7 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out
     return index > 0 ? put_index(to, index) : put_new(out, to, which, hash, row, field);
 }
 
-/* A field that may be in the peer's table. */
+/* Encode a field that may be in the peer's table. */
 static inline uint8_t *put_kept(struct nj__hpack_out *out, uint8_t *to, unsigned row,
                                 const struct nj_field *field)
 {
@@ -251,7 +250,7 @@ static uint8_t *put_status(struct nj__hpack_out *out, uint8_t *to, uint16_t stat
     return put_field(out, to, NJ__HPACK_ROW_STATUS, &field);
 }
 
-/* RFC 7541 4.2: the least of the limits since the last block, then the last. */
+/* RFC 7541 4.2: the smallest limit since the last block, then the current one. */
 static uint8_t *put_updates(struct nj__hpack_out *out, uint8_t *to)
 {
     if (out->update_min < out->limit)
@@ -260,7 +259,7 @@ static uint8_t *put_updates(struct nj__hpack_out *out, uint8_t *to)
     return nj__hpack_put_number(to, 0x20, 5, out->limit);
 }
 
-/* ---- heads that come again ---- */
+/* ---- cache of encoded blocks ---- */
 
 static struct nj__hpack_head *head_at(struct nj__hpack_shared *shared, uint64_t stamp)
 {
@@ -283,8 +282,8 @@ static bool note(struct nj__hpack_head *head, const uint8_t *from, const uint8_t
     return true;
 }
 
-/* NULL: it is noted, and only this peer lacks something of it; or its status is none of the static
- * table, which is rare. */
+/* Begin to cache a block. NULL: it is in the cache, and this peer lacks one of its fields; or the
+ * static table does not have its status, which is rare. */
 static struct nj__hpack_head *note_begin(struct nj__hpack_shared *shared, uint64_t stamp,
                                          const uint8_t *status, const uint8_t *end)
 {
@@ -298,7 +297,8 @@ static struct nj__hpack_head *note_begin(struct nj__hpack_shared *shared, uint64
     return note(head, status, end) ? head : NULL;
 }
 
-/* False: it can't be noted, since it gets into the table, now or next time, or is a secret. */
+/* False: the block can't be cached, since the field is added to the peer's table or may be at the
+ * next use, or is never indexed. */
 static bool note_field(const struct nj__hpack_out *out, struct nj__hpack_head *head, unsigned row,
                        const uint8_t *from, const uint8_t *to)
 {
@@ -319,7 +319,7 @@ size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t st
     const struct nj__hpack_head *head = head_at(out->shared, stamp);
     if (nj_unlikely(out->update || !is_noted(out->shared, head, stamp)))
         return 0;
-    memcpy(to, head->bytes, sizeof head->bytes); /* a known number is copied faster */
+    memcpy(to, head->bytes, sizeof head->bytes); /* a constant size is faster */
     for (uint32_t i = 0; i < head->n_kept; i++) {
         uint32_t index = index_of(out, head->kept[i]);
         if (nj_unlikely(index == 0))

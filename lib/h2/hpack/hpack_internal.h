@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by the files of HPACK, and by their tests:
+ * Types and functions shared by the files of lib/h2/hpack (RFC 7541) and their tests:
  *
- *   decoder.c      header blocks that come
- *   dynamic_table.c   the dynamic table of one connection, as the peer fills it
- *   encoder.c     header blocks that go
- *   block_cache.c    fields of our responses, kept once for all connections of a core
- *   static_table.c   the static table, names with a meaning, and what a field may consist of
- *   shared_context.c  what the connections of a core have in common
- *   huffman.c       the code of strings
+ *   decoder.c         decoding of header blocks
+ *   dynamic_table.c   the decoder's dynamic table of one connection
+ *   encoder.c         encoding of header blocks
+ *   block_cache.c     cache of encoded response fields, for all connections of a context
+ *   static_table.c    the static table, tokens of names, and syntax of names and values
+ *   shared_context.c  state shared by the connections of a context
+ *   huffman.c         the Huffman code of strings
  */
 #ifndef NJ_H2_HPACK_HPACK_INTERNAL_H
 #define NJ_H2_HPACK_HPACK_INTERNAL_H
@@ -21,26 +21,26 @@
 #include "h2/hpack/huffman.h"
 
 #define NJ__HPACK_STATIC      61u /* RFC 7541 Appendix A: 1 .. 61 */
-#define NJ__HPACK_ENTRY_BYTES 32u /* RFC 7541 4.1: what an entry counts beside its strings */
+#define NJ__HPACK_ENTRY_BYTES 32u /* RFC 7541 4.1: overhead of an entry */
 
 /* ---- static_table.c ---- */
 
 extern const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1];
 
-/* enum nj__token; NJ__TOKEN_KNOWN and above: plus enum nj_header. */
+/* The token of a name: enum nj__token, or NJ__TOKEN_KNOWN plus enum nj_header. */
 uint8_t nj__hpack_token(struct nj_str name);
-/* A name that a field may have (RFC 9113 8.2.1, RFC 9110 5.1), pseudo fields included. */
+/* The name is valid (RFC 9113 8.2.1, RFC 9110 5.1); pseudo-header names are valid, too. */
 bool nj__hpack_name_ok(struct nj_str name);
-/* A value that a field with this token may have. */
+/* The value is valid for a field with this token. */
 bool nj__hpack_value_ok(enum nj__token token, struct nj_str value);
 
-/* What becomes of a field of ours. */
+/* How a field of a response is encoded. */
 enum nj__hpack_use {
-    NJ__HPACK_MAYBE,  /* into the table when it comes again on the same connection */
-    NJ__HPACK_IN,     /* into the table */
-    NJ__HPACK_LATEST, /* into the table, and the one before it will not come again */
-    NJ__HPACK_APART,  /* stays out */
-    NJ__HPACK_SECRET, /* stays out, and of any table on its way (RFC 7541 7.1.3) */
+    NJ__HPACK_MAYBE,  /* indexed when it is sent a second time on the same connection */
+    NJ__HPACK_IN,     /* indexed */
+    NJ__HPACK_LATEST, /* date: indexed, and the previous value is never sent again */
+    NJ__HPACK_APART,  /* without indexing */
+    NJ__HPACK_SECRET, /* never indexed, also by intermediaries (RFC 7541 7.1.3) */
 };
 
 struct nj__hpack_name {
@@ -50,12 +50,12 @@ struct nj__hpack_name {
     uint8_t use;   /* enum nj__hpack_use */
 };
 
-/* Row 0 stands for all names that we don't know. */
+/* Names of response fields. Row 0 stands for all other names. */
 extern const struct nj__hpack_name nj__hpack_names[];
-#define NJ__HPACK_ROW_STATUS 1u  /* ":status", which nobody looks up */
-#define NJ__HPACK_ROWS_AT    64u /* places that rows are looked up in */
+#define NJ__HPACK_ROW_STATUS 1u  /* ":status", which is not looked up by name */
+#define NJ__HPACK_ROWS_AT    64u /* buckets of the lookup by name */
 
-/* Where to look for the row of a name: no two of those that are known have one place. */
+/* The bucket of a name: a perfect hash of the names in nj__hpack_names. */
 static inline uint32_t nj__hpack_row_at(struct nj_str name)
 {
     uint32_t first = (uint8_t)name.p[0], last = (uint8_t)name.p[name.n_bytes - 1];
@@ -78,7 +78,7 @@ static inline uint32_t nj__hpack_half(const void *p)
     return w;
 }
 
-/* Strings this short are compared here: a call costs more. */
+/* An inline memcmp() == 0 for short strings, where a call would cost more. */
 static inline bool nj__hpack_same(const void *a, const void *b, size_t n)
 {
     const uint8_t *p = a, *q = b;
@@ -99,12 +99,12 @@ static inline bool nj__hpack_same(const void *a, const void *b, size_t n)
 
 /* ---- dynamic_table.c ---- */
 
-/* An entry. Its bytes are the name, unless that is one of the static table, and the value. */
+/* An entry. Its bytes are the name, unless the static table has it, and the value. */
 struct nj__hpack_entry {
-    uint16_t at; /* from the beginning of the store */
+    uint16_t at; /* offset within the store */
     uint16_t n_name, n_value;
-    uint8_t name_index; /* of the static table, or 0 */
-    uint8_t mark;       /* enum nj__token and what follows */
+    uint8_t name_index; /* of the name in the static table, or 0 */
+    uint8_t mark;       /* the token, and the flags below */
 };
 
 #define NJ__HPACK_TOKEN    0x1fu
@@ -114,25 +114,25 @@ struct nj__hpack_entry {
 _Static_assert(NJ__TOKEN_KNOWN + NJ_N_HEADERS <= NJ__HPACK_TOKEN + 1, "a mark has room for tokens");
 
 /*
- * Bytes of entries from its beginning, in the order they came, and what describes them from its
- * end. Nothing moves but when it is full, so strings that were shown stay where they are.
+ * Memory of a dynamic table. The bytes of entries grow from the start, their descriptions from the
+ * end. Entries move only when the store is full, so decoded strings stay valid.
  */
 struct nj__hpack_store {
-    struct nj__hpack_store *next; /* of those given up within a block */
-    uint16_t n_total;             /* with this head */
+    struct nj__hpack_store *next; /* in nj__hpack_shared.retired */
+    uint16_t n_total;             /* bytes, including this header */
     uint8_t bytes[];
 };
 
 struct nj__hpack_in {
     struct nj__hpack_shared *shared;
     const uint8_t *at, *end;       /* the rest of the block */
-    struct nj__hpack_store *store; /* NULL as long as there is no entry */
-    uint16_t first, next;          /* entries, numbered since the store was made */
-    uint16_t used;                 /* bytes of the store, from its beginning */
+    struct nj__hpack_store *store; /* NULL before the first entry */
+    uint16_t first, next;          /* numbers of the oldest and of the next entry in the store */
+    uint16_t used;                 /* bytes used at the start of the store */
     uint16_t size, limit;          /* RFC 7541 4.1, 4.2 */
-    uint8_t n_updates;             /* of the limit, in this block */
-    bool begun;                    /* a field of this block came */
-    bool shown;                    /* strings of the store were shown in this block */
+    uint8_t n_updates;             /* size updates in this block */
+    bool begun;                    /* a field of this block was decoded */
+    bool shown;                    /* decoded strings of this block refer to the store */
 };
 
 static inline uint32_t nj__hpack_entries(const struct nj__hpack_in *in)
@@ -140,39 +140,39 @@ static inline uint32_t nj__hpack_entries(const struct nj__hpack_in *in)
     return (uint32_t)in->next - in->first;
 }
 
-/* Entry `k` of those numbered. */
+/* The entry with number `k`. */
 static inline struct nj__hpack_entry *nj__hpack_entry(const struct nj__hpack_store *s, uint32_t k)
 {
     return (struct nj__hpack_entry *)((const uint8_t *)s + s->n_total) - 1 - k;
 }
 
-/* RFC 7541 4.3, 4.4: drop the oldest until the rest has this size at most. */
+/* RFC 7541 4.3, 4.4: evict the oldest entries until the size is at most `size_max`. */
 void nj__hpack_evict(struct nj__hpack_in *in, uint32_t size_max);
-/* A new entry; `mark` as above. false when memory ran out. */
+/* Add an entry; `mark` as in struct nj__hpack_entry. False: out of memory. */
 bool nj__hpack_insert(struct nj__hpack_in *in, const struct nj__hpack_field *field,
                       uint8_t name_index, uint8_t mark);
 
 /* ---- block_cache.c ---- */
 
-/* Fields of responses that stand in the tables of peers: 1,024 at most, of up to 1 KiB each, which
- * come to about 2 KiB with what goes out for them: 2 MiB of a core at worst. A field that finds no
- * place goes out as it is, which is right and longer. */
+/* A set-associative cache of response fields in the dynamic tables of peers. It has at most 1,024
+ * fields of up to 1 KiB, about 2 KiB with their encoding: 2 MiB per context at worst. A field that
+ * finds no place is sent as a literal. */
 #define NJ__HPACK_KEPT_SETS  128u
-#define NJ__HPACK_KEPT_WAYS  8u /* that a field is looked for in, whatever hashes the peers find */
+#define NJ__HPACK_KEPT_WAYS  8u /* bounds a lookup, also under hash collisions made by peers */
 #define NJ__HPACK_KEPT       (NJ__HPACK_KEPT_SETS * NJ__HPACK_KEPT_WAYS)
 #define NJ__HPACK_KEPT_BYTES 1024u /* RFC 7541 4.1; of one field */
 #define NJ__HPACK_NOT_KEPT   UINT16_MAX
 
 struct nj__hpack_kept {
     uint8_t *bytes;     /* a literal with incremental indexing, then the value, then the name */
-    uint32_t n_holders; /* connections whose peers have it */
+    uint32_t n_holders; /* connections whose peer has the field in its table */
     uint16_t n_encoded, n_value, n_name;
     uint16_t size; /* RFC 7541 4.1 */
     uint8_t row;   /* of nj__hpack_names */
-    uint8_t slot;  /* where it was found last, see struct nj__hpack_out */
+    uint8_t slot;  /* slot of the last hit, see struct nj__hpack_out */
 };
 
-/* Keep it. Returns which one it is, or NJ__HPACK_NOT_KEPT. */
+/* Add a field. Returns its position, or NJ__HPACK_NOT_KEPT. */
 uint32_t nj__hpack_kept_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
                             const struct nj_field *field);
 void nj__hpack_kept_clear(struct nj__hpack_shared *shared);
@@ -194,46 +194,45 @@ static inline uint8_t *nj__hpack_put_number(uint8_t *to, uint8_t upper, unsigned
     return to;
 }
 
-/* The newest entries of the peer's table, of which we speak; older ones are forgotten, which is
- * ours to do: no index counts them. Responses of one site have some ten fields that stay the same.
- */
+/* The newest entries of the peer's table, the only ones that the encoder refers to. It may forget
+ * older ones, since indexes count from the newest. Responses of one site have about ten constant
+ * fields. */
 #define NJ__HPACK_SLOTS 32u
-#define NJ__HPACK_SEEN  8u /* fields of no known name that came once */
+#define NJ__HPACK_SEEN  8u /* fields with other names that were sent once */
 
 struct nj__hpack_out {
     struct nj__hpack_shared *shared;
-    uint16_t slots[NJ__HPACK_SLOTS]; /* which of the kept, or one of: */
-    uint16_t seen[NJ__HPACK_SEEN];
-    uint16_t size, limit; /* of what the slots hold; RFC 7541 4.2 */
-    uint16_t update_min;  /* limits to be told with the next block: the least, and the last is */
-    bool update;          /* `limit` */
-    uint8_t head, n;      /* the slot that comes next, and those in use before it */
+    uint16_t slots[NJ__HPACK_SLOTS]; /* ring of positions in the cache, or NJ__HPACK_SLOT_... */
+    uint16_t seen[NJ__HPACK_SEEN];   /* upper bits of hashes */
+    uint16_t size, limit;            /* of the entries in the slots; RFC 7541 4.2 */
+    uint16_t update_min;             /* the least limit since the last block */
+    bool update;                     /* the next block begins with a size update */
+    uint8_t head, n;                 /* the next slot, and the number of slots in use before it */
     uint8_t seen_next;
-    uint8_t latest; /* the slot of NJ__HPACK_LATEST, or NJ__HPACK_SLOTS */
+    uint8_t latest; /* slot of the field with NJ__HPACK_LATEST, or NJ__HPACK_SLOTS: none */
 };
 
 #define NJ__HPACK_SLOT_EMPTY  UINT16_MAX
-#define NJ__HPACK_SLOT_PAST   (UINT16_MAX - 1u) /* a date that is over, of ... */
+#define NJ__HPACK_SLOT_PAST   (UINT16_MAX - 1u) /* an earlier date, of NJ__HPACK_LATEST_SIZE */
 #define NJ__HPACK_LATEST_SIZE (4u + 29u + NJ__HPACK_ENTRY_BYTES)
 
-/* Heads of responses that came with a stamp (h2.h), as they went out last; what the peers of a
- * busy core are sent within a second, or the most of it. Of a head with the stamp `s` at most one
- * is noted, at `s` modulo their number: 40 KiB of a core. */
+/* A direct-mapped cache of encoded response heads, by stamp (h2.h): 40 KiB per context, enough for
+ * most heads that a busy lcore sends within a second. */
 #define NJ__HPACK_HEADS     256u
 #define NJ__HPACK_HEAD_KEPT 8u
 
 struct nj__hpack_head {
     uint64_t stamp;      /* 0: none */
-    uint32_t n_replaced; /* as in struct nj__hpack_shared: when it differs, `kept` are others */
+    uint32_t n_replaced; /* as in struct nj__hpack_shared; if it differs, this block is stale */
     uint8_t n_bytes, n_kept;
-    uint8_t at[NJ__HPACK_HEAD_KEPT];    /* octets that are indexes in the peer's table ... */
-    uint16_t kept[NJ__HPACK_HEAD_KEPT]; /* ... of these fields: all that a table decides */
+    uint8_t at[NJ__HPACK_HEAD_KEPT];    /* offsets of octets that index the peer's table */
+    uint16_t kept[NJ__HPACK_HEAD_KEPT]; /* positions of the fields that they index */
     uint8_t bytes[NJ__HPACK_AGAIN_MAX];
 };
 
 /* ---- shared_context.c ---- */
 
-/* Decoded strings of a block; more is taken for as long as a block needs it. */
+/* Memory for decoded strings of a block; chunks extend it for the duration of a block. */
 #define NJ__HPACK_SCRATCH_BYTES 8192u
 
 struct nj__hpack_chunk {
@@ -243,34 +242,34 @@ struct nj__hpack_chunk {
 
 struct nj__hpack_shared {
     struct nj__h2_alloc *alloc;
-    size_t n_bytes;                  /* of this and what is kept */
-    uint8_t *scratch, *scratch_end;  /* free room */
-    struct nj__hpack_chunk *chunks;  /* beyond `own` */
-    struct nj__hpack_store *retired; /* with strings that may still be looked at */
+    size_t n_bytes;                  /* of this structure and the field cache */
+    uint8_t *scratch, *scratch_end;  /* free memory for decoded strings */
+    struct nj__hpack_chunk *chunks;  /* extensions of `own` */
+    struct nj__hpack_store *retired; /* replaced stores that decoded strings refer to */
     struct nj__huffman huffman;
     uint8_t row_at[NJ__HPACK_ROWS_AT];
     struct nj_mix_key kept_key;
-    uint16_t kept_last[NJ__HPACK_ROWS_AT]; /* by row: which was found last */
+    uint16_t kept_last[NJ__HPACK_ROWS_AT]; /* by row: position of the last hit */
     uint32_t kept_tags[NJ__HPACK_KEPT];    /* hashes; 0: empty */
-    uint32_t n_replaced;                   /* of the kept, by others */
+    uint32_t n_replaced;                   /* number of fields replaced so far */
     struct nj__hpack_kept kept[NJ__HPACK_KEPT];
     struct nj__hpack_head heads[NJ__HPACK_HEADS];
     uint8_t own[NJ__HPACK_SCRATCH_BYTES];
 };
 
-/* Room for that many bytes, or NULL. It is taken when nj__hpack_scratch_take() tells how many it
- * were. */
+/* Ensure room for `n_max` bytes; NULL: out of memory. nj__hpack_scratch_take() then takes the bytes
+ * that were written. */
 uint8_t *nj__hpack_scratch(struct nj__hpack_shared *shared, size_t n_max);
 static inline void nj__hpack_scratch_take(struct nj__hpack_shared *shared, size_t n_bytes)
 {
     shared->scratch += n_bytes;
 }
-/* A block begins: nobody looks at strings of those before it. */
+/* Free the strings of earlier blocks, when a block begins. */
 void nj__hpack_shared_begin(struct nj__hpack_shared *shared);
 
-/* ---- to find a field of ours ---- */
+/* ---- lookup in the field cache ---- */
 
-/* The row of a name. */
+/* The row of a name in nj__hpack_names; 0: none. */
 static inline unsigned nj__hpack_name_row(const struct nj__hpack_shared *shared, struct nj_str name)
 {
     if (nj_unlikely(name.n_bytes == 0))
@@ -281,7 +280,7 @@ static inline unsigned nj__hpack_name_row(const struct nj__hpack_shared *shared,
                                                                                                : 0;
 }
 
-/* Of all octets, with the key: what peers have us say they may choose, by paths and ranges. */
+/* A keyed hash of all octets, since peers can influence response fields by paths and ranges. */
 static inline uint32_t nj__hpack_kept_hash(const struct nj__hpack_shared *shared, unsigned row,
                                            const struct nj_field *field)
 {
@@ -306,13 +305,13 @@ static inline bool nj__hpack_is_field(const struct nj__hpack_kept *k, unsigned r
     const uint8_t *value = k->bytes + k->n_encoded;
     if (!nj__hpack_same(value, field->value.p, k->n_value))
         return false;
-    if (row > 0) /* which is the name */
+    if (row > 0) /* the row determines the name */
         return true;
     return k->n_name == field->name.n_bytes &&
            nj__hpack_same(value + k->n_value, field->name.p, k->n_name);
 }
 
-/* The one that was found last by this name, if it is that: most fields of responses are. Or
+/* The position of the last hit by this name, if it equals the field, as for most fields; otherwise
  * NJ__HPACK_NOT_KEPT. */
 static inline uint32_t nj__hpack_kept_again(const struct nj__hpack_shared *shared, unsigned row,
                                             const struct nj_field *field)
@@ -322,7 +321,7 @@ static inline uint32_t nj__hpack_kept_again(const struct nj__hpack_shared *share
     return again ? i : NJ__HPACK_NOT_KEPT;
 }
 
-/* Which of the kept it is, or NJ__HPACK_NOT_KEPT. */
+/* The position of the field, or NJ__HPACK_NOT_KEPT. */
 static inline uint32_t nj__hpack_kept_find(const struct nj__hpack_shared *shared, uint32_t hash,
                                            unsigned row, const struct nj_field *field)
 {

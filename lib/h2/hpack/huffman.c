@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decoding looks up 11 bits at a time, which are one or two symbols of what header fields are made
- * of; the codes that are longer are those of rare octets and are found by their length.
+ * The Huffman code of RFC 7541 5.2, Appendix B. The decoder looks up 11 bits at a time, which yield
+ * one or two frequent symbols; longer codes belong to rare octets and are found by code length.
  */
 #include "h2/hpack/huffman.h"
 
@@ -28,8 +28,8 @@ static const uint8_t n_bits_of[N_SYMBOLS] = {
     26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 };
 
-/* An entry of `lookup`: two symbols (8 bits each), bits they take together (8), bits that the first
- * takes (4), how many symbols these are (4). 0: the code is longer than what is looked up. */
+/* An entry of `lookup`: two symbols (8 bits each), their total code length (8), the code length of
+ * the first (4), and the number of symbols (4). 0: the code is longer than the lookup. */
 static uint32_t entry_of(unsigned a, unsigned b, unsigned n_bits, unsigned n_first, unsigned n)
 {
     return a | b << 8 | n_bits << 16 | n_first << 24 | n << 28;
@@ -57,7 +57,8 @@ static void sort_codes(struct nj__huffman *h)
     }
 }
 
-/* The symbol at the upper end of `bits`, its code at least `len` bits long: sets `*n_bits`. */
+/* The symbol whose code begins at the top of `bits` and has at least `len` bits; stores its length.
+ */
 static unsigned symbol_at(const struct nj__huffman *h, uint32_t bits, unsigned len,
                           unsigned *n_bits)
 {
@@ -87,8 +88,8 @@ void nj__huffman_init(struct nj__huffman *h)
         h->lookup[i] = make_entry(h, i << (32 - LOOKUP));
 }
 
-/* Code that was read and not yet decoded: the upper `have` of `bits`. What is below them is either
- * what comes next or 0. */
+/* Code that was read and not yet decoded is in the upper `have` bits of `bits`. The bits below are
+ * either the following code or 0. */
 struct reader {
     const uint8_t *at, *end;
     uint64_t bits;
@@ -101,7 +102,7 @@ static void skip(struct reader *r, unsigned n_bits)
     r->have -= n_bits;
 }
 
-/* Write what an entry says, both bytes whether there are two or one. */
+/* Write the symbols of an entry; two bytes are written also for one symbol. */
 static uint8_t *put(uint8_t *to, uint32_t entry)
 {
     to[0] = (uint8_t)entry;
@@ -109,7 +110,7 @@ static uint8_t *put(uint8_t *to, uint32_t entry)
     return to + ENTRY_COUNT(entry);
 }
 
-/* As many symbols as surely lie within what was read. NULL for EOS. */
+/* Decode all symbols that are certain to lie within the bits read. NULL: EOS was found. */
 static inline uint8_t *decode_whole(const struct nj__huffman *h, struct reader *r, uint8_t *to)
 {
     for (;;) {
@@ -131,7 +132,7 @@ static inline uint8_t *decode_whole(const struct nj__huffman *h, struct reader *
     }
 }
 
-/* Eight bytes at a time. */
+/* Decode while at least eight bytes of input remain. */
 static uint8_t *decode_wide(const struct nj__huffman *h, struct reader *r, uint8_t *to)
 {
     while (to && r->end - r->at >= 8) {
@@ -153,12 +154,12 @@ static void fill(struct reader *r)
     }
 }
 
-/* The last symbols, behind which there are ones: those that lie within what was read. */
+/* Decode the last symbols, which are followed by ones as padding. */
 static uint8_t *decode_last(const struct nj__huffman *h, struct reader *r, uint8_t *to)
 {
     while (r->have > 0) {
         uint64_t bits = r->bits | UINT64_MAX >> r->have;
-        if (bits == UINT64_MAX) /* nothing but padding, or what is wrong any way */
+        if (bits == UINT64_MAX) /* only padding, or an error that the caller detects */
             break;
         uint32_t e = h->lookup[bits >> (64 - LOOKUP)];
         unsigned n_bits = ENTRY_FIRST(e), s = e & 0xff;
@@ -183,10 +184,10 @@ ptrdiff_t nj__huffman_decode(const struct nj__huffman *h, uint8_t *to, const uin
         fill(&r);
         at = decode_whole(h, &r, at);
     }
-    /* It may have stopped with a code longer than what is looked up before it. */
+    /* decode_whole() stops early at a code longer than the lookup. */
     if (at)
         at = decode_last(h, &r, at);
-    /* RFC 7541 5.2: what is left is the beginning of EOS, and shorter than an octet. */
+    /* RFC 7541 5.2: padding is a prefix of EOS and shorter than an octet. */
     if (!at || r.have > 7 || (r.bits | UINT64_MAX >> r.have) != UINT64_MAX)
         return -1;
     return at - to;
@@ -211,7 +212,7 @@ uint8_t *nj__huffman_encode(const struct nj__huffman *h, uint8_t *to, const uint
         for (; n_bits >= 8; n_bits -= 8)
             *to++ = (uint8_t)(bits >> (n_bits - 8));
     }
-    if (n_bits > 0) /* filled up with ones */
+    if (n_bits > 0) /* padded with ones */
         *to++ = (uint8_t)(bits << (8 - n_bits) | 0xff >> n_bits);
     return to;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the header compression of all connections of a core shares: strings of the block at hand. */
+/*
+ * HPACK state shared by all connections of a context (RFC 7541): caches, tables, and scratch memory
+ * for the decoded strings of the current header block.
+ */
 #include "h2/hpack/hpack_internal.h"
 
-/* Of a chunk at least: a block of 128 KiB of Huffman code is 205 KiB of strings, 13 chunks. */
+/* Minimum size of a chunk. 128 KiB of Huffman code decode to 205 KiB, which is 13 chunks. */
 #define CHUNK_BYTES (16u * 1024u - 64u)
 
 static void scratch_all(struct nj__hpack_shared *shared)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of fields: the static table, those with a meaning, and what names and values consist of. */
+/*
+ * Field names: the static table (RFC 7541 Appendix A), tokens of names, and how each response field
+ * is indexed. It also validates names and values (RFC 9113 8.2.1, RFC 9110 5.1, 5.5).
+ */
 #include "h2/hpack/hpack_internal.h"
 
 #include <string.h>
@@ -19,7 +22,7 @@
         .token = NJ__TOKEN_KNOWN + (uint8_t)NJ_HEADER_##k,                                         \
     }
 
-/* Not a value that such a field may have. */
+/* An entry whose empty value is invalid for the field. */
 #define EMPTY(n, t)                                                                                \
     {                                                                                              \
         .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(""), .token = NJ__TOKEN_##t,                  \
@@ -90,7 +93,7 @@ const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
     [61] = FIELD("www-authenticate", "", OTHER),
 };
 
-/* ---- what names mean ---- */
+/* ---- tokens of names ---- */
 
 static bool is(struct nj_str s, const char *literal)
 {
@@ -157,12 +160,12 @@ uint8_t nj__hpack_token(struct nj_str name)
     return known == NJ_N_HEADERS ? NJ__TOKEN_OTHER : (uint8_t)(NJ__TOKEN_KNOWN + known);
 }
 
-/* ---- what they and their values consist of ---- */
+/* ---- syntax of names and values ---- */
 
 enum {
     N = 1,  /* names: tchar of RFC 9110 5.6.2 without upper case */
     V = 2,  /* values: RFC 9110 5.5 with obs-text, and HTAB */
-    P = 4,  /* :path: those that are seen, and obs-text */
+    P = 4,  /* :path: VCHAR and obs-text */
     A = 8,  /* :authority and host: RFC 3986 3.2 */
     M = 16, /* :method: tchar */
     S = 32, /* :scheme: RFC 3986 3.1 */
@@ -212,7 +215,7 @@ static bool all_in(struct nj_str s, unsigned what)
 
 #define EACH(octet) (UINT64_C(0x0101010101010101) * (octet))
 
-/* Not 0 when one of eight octets is below `least`, or DEL. */
+/* Not 0 if one of eight octets is below `least` or DEL. */
 static uint64_t controls(const char *p, uint8_t least)
 {
     uint64_t x, del;
@@ -221,8 +224,8 @@ static uint64_t controls(const char *p, uint8_t least)
     return (((x - EACH(least)) & ~x) | ((del - EACH(1)) & ~del)) & EACH(0x80);
 }
 
-/* Eight at a time; `least` is that of what `what` may be, DEL apart, and of the others each is
- * looked at. */
+/* Test eight octets at a time. All octets from `least` on except DEL are allowed by `what`; if any
+ * other occurs, each octet is tested. */
 static bool all_in_fast(struct nj_str s, uint8_t least, unsigned what)
 {
     if (s.n_bytes < 8)
@@ -285,15 +288,14 @@ bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
     }
 }
 
-/* ---- names of our responses ---- */
+/* ---- names of response fields ---- */
 
 #define ROW(n, i, u)                                                                               \
     {                                                                                              \
         .name = (n), .n_bytes = sizeof(n) - 1, .index = (i), .use = NJ__HPACK_##u                  \
     }
 
-/* What stays out differs from file to file, or from response to response, and would push out what
- * does not. */
+/* Fields with NJ__HPACK_APART differ between files or responses and would evict constant fields. */
 const struct nj__hpack_name nj__hpack_names[] = {
     {.use = NJ__HPACK_MAYBE},
     ROW(":status", 8, IN),
