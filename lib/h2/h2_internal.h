@@ -173,7 +173,7 @@ struct nj_h2 {
     /* The current count; the time of its last decay, in 1/NJ_H2_GLITCHES_PER_S s, modulo 2^32. */
     uint32_t glitches, recovered_at;
     uint32_t window_credit; /* WINDOW_UPDATE frames accepted without a glitch */
-    /* Streams with an unfinished response; half-closed ones (half_closed_local.c); all in the
+    /* Streams whose response is not complete; half-closed ones (half_closed_local.c); all in the
      * table. */
     uint32_t n_streams, n_late, n_open;
     uint32_t table_mask;

@@ -2,7 +2,7 @@
 /*
  * Streams in state half-closed (local) (RFC 9113 5.1): the response is complete, the request not.
  *
- * RFC 9113 8.1 lets a server send RST_STREAM(NO_ERROR) to make the client stop sending. A client
+ * RFC 9113 8.1 lets a server send RST_STREAM(NO_ERROR) to end the sending of the client. A client
  * that reads the reset together with the response may treat it as an error and drop the response
  * (curl 7.88 does). Therefore a PING follows the response, and the reset follows the
  * acknowledgment, when the client has read the response. A client that completes or resets the

@@ -127,7 +127,7 @@ Test(h2_again, same)
         cr_expect_eq(core->again.h, one);
     }
     core->head.req.method = NJ_STR("SEEN");
-    cr_expect_str_eq(ASK(one, GET BEFORE LAST), "SEEN / a x=y", "it is not read again");
+    cr_expect_str_eq(ASK(one, GET BEFORE LAST), "SEEN / a x=y", "it is not decoded twice");
     cr_expect_str_eq(ASK(one, GET BEFORE), "GET / a");
     cr_expect_str_eq(ASK(one, "\x83\x86\x84" BEFORE), "POST / a");
     cr_expect_str_eq(ASK(one, GET BEFORE), "GET / a");
@@ -256,7 +256,7 @@ static void ask_random(struct nj_prng *r, struct nj_h2 *h, nghttp2_hd_deflater *
              n_fields > 4 ? value : "");
     for (uint32_t again = nj_prng_below(r, 3); again < 3; again++) {
         cr_assert_str_eq(say(h, (const char *)block, (size_t)n, NJ__H2_END_STREAM), expected);
-        for (ssize_t i = 0; i < n; i++) /* only these may come again as they are */
+        for (ssize_t i = 0; i < n; i++) /* only such blocks are remembered */
             again |= block[i] & 0x80 ? 0 : 3;
     }
 }

@@ -618,7 +618,7 @@ Test(h2_hpack, unknown_names_come_twice)
     cr_expect_eq(b[0], 0xbe);
 }
 
-/* Dates: each takes the place of the one before, in what is kept and not in the peer's table. */
+/* A new date replaces the previous one in the cache, but not in the peer's table. */
 Test(h2_hpack, dates)
 {
     uint8_t b[512];
@@ -688,7 +688,7 @@ Test(h2_hpack, more_fields_than_places)
     cr_expect_eq(b[0], 0x58, "a place nobody needs any more is free for another");
 }
 
-/* A field that can't be kept goes out as it is. */
+/* A field for which the cache has no memory is sent as a literal. */
 Test(h2_hpack, no_memory_out)
 {
     uint8_t b[64];

@@ -109,7 +109,7 @@ void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes)
 {
     uint16_t limit = n_bytes < NJ__HPACK_TABLE_BYTES ? (uint16_t)n_bytes : NJ__HPACK_TABLE_BYTES;
     if (limit == out->limit)
-        return; /* a pending size update remains pending */
+        return; /* a pending change remains pending */
     if (!out->update || limit < out->update_min)
         out->update_min = limit;
     out->update = true;
@@ -298,7 +298,7 @@ static struct nj__hpack_head *note_begin(struct nj__hpack_shared *shared, uint64
 }
 
 /* False: the block can't be cached, since the field is added to the peer's table or may be at the
- * next use, or is never indexed. */
+ * next time, or is never indexed. */
 static bool note_field(const struct nj__hpack_out *out, struct nj__hpack_head *head, unsigned row,
                        const uint8_t *from, const uint8_t *to)
 {

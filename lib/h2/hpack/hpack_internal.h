@@ -111,7 +111,8 @@ struct nj__hpack_entry {
 #define NJ__HPACK_NAME_BAD 0x20u
 #define NJ__HPACK_BAD      0x40u /* the name or the value */
 
-_Static_assert(NJ__TOKEN_KNOWN + NJ_N_HEADERS <= NJ__HPACK_TOKEN + 1, "a mark has room for tokens");
+_Static_assert(NJ__TOKEN_KNOWN + NJ_N_HEADERS <= NJ__HPACK_TOKEN + 1,
+               "the mask has room for all tokens");
 
 /*
  * Memory of a dynamic table. The bytes of entries grow from the start, their descriptions from the
@@ -206,8 +207,8 @@ struct nj__hpack_out {
     uint16_t seen[NJ__HPACK_SEEN];   /* upper bits of hashes */
     uint16_t size, limit;            /* of the entries in the slots; RFC 7541 4.2 */
     uint16_t update_min;             /* the least limit since the last block */
-    bool update;                     /* the next block begins with a size update */
-    uint8_t head, n;                 /* the next slot, and the number of slots in use before it */
+    bool update;                     /* the next block begins with size updates */
+    uint8_t head, n;                 /* the next slot, and the number of used slots before it */
     uint8_t seen_next;
     uint8_t latest; /* slot of the field with NJ__HPACK_LATEST, or NJ__HPACK_SLOTS: none */
 };
@@ -216,8 +217,8 @@ struct nj__hpack_out {
 #define NJ__HPACK_SLOT_PAST   (UINT16_MAX - 1u) /* an earlier date, of NJ__HPACK_LATEST_SIZE */
 #define NJ__HPACK_LATEST_SIZE (4u + 29u + NJ__HPACK_ENTRY_BYTES)
 
-/* A direct-mapped cache of encoded response heads, by stamp (h2.h): 40 KiB per context, enough for
- * most heads that a busy lcore sends within a second. */
+/* A direct-mapped cache of encoded header blocks, by stamp (h2.h): 40 KiB per context, enough for
+ * most blocks that a busy lcore sends within a second. */
 #define NJ__HPACK_HEADS     256u
 #define NJ__HPACK_HEAD_KEPT 8u
 

@@ -329,7 +329,8 @@ const struct nj__hpack_name nj__hpack_names[] = {
     ROW("access-control-allow-origin", 20, IN),
 };
 
-_Static_assert(NJ_ARRAY_LEN(nj__hpack_names) <= NJ__HPACK_ROWS_AT, "what is kept by row has room");
+_Static_assert(NJ_ARRAY_LEN(nj__hpack_names) <= NJ__HPACK_ROWS_AT,
+               "arrays by row have room for all rows");
 
 void nj__hpack_name_rows(uint8_t row_at[NJ__HPACK_ROWS_AT])
 {
