@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/h2: a header block that is, octet for octet, the one before it. */
+/* lib/h2: a header block equal to the previous one is not decoded twice (RFC 7541 6.1). */
 #include <criterion/criterion.h>
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/h2 beside a server session of nghttp2: random frames, most of them valid, some slightly
- * broken, go to both, and what a client can observe must be the same: which requests were shown,
- * with which fields, how each stream ended and with which code, whether the connection ended and
- * with which code. The seed is printed, and NJ_SEED runs one again.
+ * Differential test of lib/h2 and a server session of nghttp2. Both receive the same random frames,
+ * most of them valid. Observable results must be equal: requests and their fields, the end and the
+ * error code of each stream and of the connection. The seed is printed; NJ_SEED replays one.
  *
- * Known differences, which are kept out of the input, or counted as agreement:
+ * Known differences, which are excluded from the input or counted as agreement:
  *   - An error of a stream may be one of the connection (RFC 9113 5.4.1): same code, end of run.
  *   - Frames other than WINDOW_UPDATE, RST_STREAM and PRIORITY for streams that are closed, and ids
- *     that were jumped over: RFC 9113 5.1 leaves the choice; h2_rfc9113_states.c has them.
- *   - More streams than are allowed: a stream's error here, the connection's there.
- *   - Wasted time (glitches): the budget is as good as endless here.
- *   - A request that goes on behind its response may be told to stop (RFC 9113 8.1).
- *   - What is wrong on a stream whose response is complete: its window, say, matters no more.
- *   - PRIORITY_UPDATE: it is nothing to nghttp2 here, so it is always in good order.
- *   - PRIORITY of a stream that depends on itself: nghttp2 does not look at it where one side has
- *     said that it has no use for priorities of RFC 7540; we do, as it does in HEADERS.
- *   - PRIORITY on stream 0, a setting that stands twice in a frame, INITIAL_WINDOW_SIZE that lifts
- *     a stream's window over 2^31-1, the client's GOAWAY with an odd id: nghttp2 1.52 is not as the
- *     RFC has it.
- *   - Who gets how much of a window that is too small for all: windows are opened before the end.
+ *     that were skipped: RFC 9113 5.1 leaves the choice; h2_rfc9113_states.c tests them.
+ *   - Too many streams: a stream error in lib/h2, a connection error in nghttp2.
+ *   - Glitches: the budget is practically unlimited here.
+ *   - A request that continues after its response may be reset (RFC 9113 8.1).
+ *   - Errors on a stream whose response is complete, such as of its window.
+ *   - PRIORITY_UPDATE: nghttp2 ignores it here, so only valid ones are sent.
+ *   - PRIORITY of a stream that depends on itself: nghttp2 ignores it if one side has disabled the
+ *     priorities of RFC 7540; lib/h2 does not, nor does nghttp2 in HEADERS.
+ *   - PRIORITY on stream 0, a setting that occurs twice in a frame, INITIAL_WINDOW_SIZE that lifts
+ *     a stream's window over 2^31-1, the client's GOAWAY with an odd id: nghttp2 1.52 violates the
+ *     RFC.
+ *   - The shares of streams in a window too small for all: windows are opened before the end.
  */
 #include "h2_against_rig.h"
 

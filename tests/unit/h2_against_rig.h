@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/h2 and a server session of nghttp2 that are told the same; for h2_against_nghttp2.c. */
+/* Feeds lib/h2 and a server session of nghttp2 with equal input; for h2_against_nghttp2.c. */
 #ifndef TESTS_H2_AGAINST_RIG_H
 #define TESTS_H2_AGAINST_RIG_H
 

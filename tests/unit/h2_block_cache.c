@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where fields are kept that connections have in common. */
+/* HPACK: the cache of response fields shared by connections. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

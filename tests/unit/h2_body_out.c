@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/h2: responses whose length is not known, trailers, and resets of ours. */
+/* lib/h2: responses of unknown length, trailers, and resets by the server. */
 #include "h2_rig.h"
 
 /* Whichever way the end of a body shows, every byte arrives and nothing after it. */

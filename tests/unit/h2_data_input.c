@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/h2: request bodies. What may be sent is what was consumed, to the byte and on both windows,
- * whatever becomes of the streams.
+ * lib/h2: request bodies. Both windows return exactly the bytes consumed, however the streams end.
  */
 #include "h2_rig.h"
 

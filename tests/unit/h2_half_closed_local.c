@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/h2: requests that go on although their response is complete (RFC 9113 8.1). The client gets
- * all of the response, then RST_STREAM(NO_ERROR), and no window for what is thrown away.
+ * lib/h2: streams whose response is complete before the request (RFC 9113 8.1). The client gets the
+ * whole response, then RST_STREAM(NO_ERROR), and no window for discarded DATA.
  */
 #include "base/limits.h"
 #include "h2_rig.h"

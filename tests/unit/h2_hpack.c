@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HPACK by the letter of RFC 7541: its examples octet by octet, what a decoder has to reject, what
- * our encoder puts into the peer's table, and which fields are malformed for nghttp2's session.
+ * HPACK (RFC 7541): the examples of the RFC, input that a decoder must reject, the fields that our
+ * encoder adds to the peer's table, and malformed fields compared with nghttp2's session.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long lives of connections that share a core, against nghttp2's HPACK in both directions, from a
- * seed (NJ_SEED replays one).
+ * Differential test with nghttp2's HPACK in both directions: long-lived connections that share one
+ * context, from a seed (NJ_SEED replays one).
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/h2 against peers that mean harm: floods end within the budget and in bounded memory, limits
- * answer as they should, and honest clients that look a little like a flood are left alone.
+ * lib/h2 with malicious peers: floods end the connection within the glitch budget and in bounded
+ * memory, limits give the defined response, and honest clients that resemble a flood are accepted.
  */
 #include "h2_rig.h"
 

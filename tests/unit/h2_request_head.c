@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/h2: the fields of a request, and those that the server itself reads. */
+/* lib/h2: the fields of a request, and their lookup by enum nj_header. */
 #include "h2_rig.h"
 
 static char shown[200 * 1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9113 8.2 and 8.3: which fields a request may have. */
+/* RFC 9113 8.2 and 8.3: valid and malformed fields of a request. */
 #include "h2_rfc9113_rig.h"
 
 enum verdict {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9113 6: what each frame type must be like, but for SETTINGS and WINDOW_UPDATE. */
+/* RFC 9113 6: the rules of each frame type except SETTINGS and WINDOW_UPDATE. */
 #include "h2_rfc9113_rig.h"
 
 /* ---- 6.1 DATA ---- */

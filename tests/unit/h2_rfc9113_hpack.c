@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 7541 from outside: header blocks as bytes. What can't be decoded is a connection error of
- * COMPRESSION_ERROR (RFC 9113 4.3). */
+/* RFC 7541 through the connection: header blocks as bytes. A block that can't be decoded is a
+ * connection error COMPRESSION_ERROR (RFC 9113 4.3). */
 #include "h2_rfc9113_rig.h"
 
 struct bytes {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9113 8.1: bodies, their lengths, trailers; what the server says in return. */
+/* RFC 9113 8.1: bodies, content-length and trailers of requests, and the responses. */
 #include "h2_rfc9113_rig.h"
 
 /* ---- 8.1.1 content-length ---- */

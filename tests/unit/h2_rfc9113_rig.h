@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server connection of lib/h2 as its peer sees it: raw bytes go in, and of what comes out every
- * byte is held to RFC 9113. Nothing here looks behind h2.h.
+ * Black-box rig for a server connection of lib/h2: input is raw bytes, and every byte of output is
+ * checked against RFC 9113. The rig uses only h2.h.
  *
- * A case is a function that says things (rfc_say, rfc_head, ...), lets them arrive (rfc_go) and
- * looks at the reaction (rfc_expect, ...). It is run several times, with the input fed at once,
- * byte by byte, and cut at random places: what comes out must be the same, frame by frame. Only
- * WINDOW_UPDATEs may be cut differently. Once more it is run byte by byte with the output taken
- * after each: there the frames may come in another order, but the case must still hold.
+ * A case is a function that queues input (rfc_say, rfc_head, ...), delivers it (rfc_go) and checks
+ * the reaction (rfc_expect, ...). It runs several times: with input at once, byte by byte, and cut
+ * at random places. The output must have the same frames each time; only WINDOW_UPDATEs may be
+ * divided differently. Another run takes the output after each byte of input: there frames may
+ * come in another order, but the case must still hold.
  *
- * Where the RFC leaves the choice, a case names all reactions that are allowed.
+ * Where the RFC leaves a choice, a case lists all reactions that are allowed.
  */
 #ifndef TESTS_H2_RFC9113_RIG_H
 #define TESTS_H2_RFC9113_RIG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client says: frames, whole or broken, and header blocks of plain literals. Part of
+/* Input of a client: frames, valid or not, and header blocks of literals without indexing. Part of
  * h2_rfc9113_rig.h. */
 #ifndef TESTS_H2_RFC9113_SAY_H
 #define TESTS_H2_RFC9113_SAY_H

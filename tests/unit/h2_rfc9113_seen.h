@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server says: every frame is parsed, and held to what RFC 9113 asks of a sender. Part of
- * h2_rfc9113_rig.h. */
+/* Output of the server: every frame is parsed and checked against the rules of RFC 9113 for
+ * senders. Part of h2_rfc9113_rig.h. */
 #ifndef TESTS_H2_RFC9113_SEEN_H
 #define TESTS_H2_RFC9113_SEEN_H
 

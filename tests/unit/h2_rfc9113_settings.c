@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9113 6.5: SETTINGS, of the server and of the client, and what each of them does. */
+/* RFC 9113 6.5: SETTINGS of server and client, and the effect of each setting. */
 #include "h2_rfc9113_rig.h"
 
 /* ---- the server's own ---- */

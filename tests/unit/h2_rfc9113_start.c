@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9113 3.4 and 4: the preface, frame heads and sizes, header blocks and CONTINUATION. */
+/* RFC 9113 3.4 and 4: the preface, frame headers and sizes, header blocks and CONTINUATION. */
 #include "h2_rfc9113_rig.h"
 
 /* ---- 3.4 the preface ---- */

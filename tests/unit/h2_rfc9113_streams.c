@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9113 5.1.1 to 5.5: ids, how many streams, priorities, errors, what is unknown. */
+/* RFC 9113 5.1.1 to 5.5: stream ids, concurrency, priorities, errors, unknown frames. */
 #include "h2_rfc9113_rig.h"
 
 /* ---- 5.1.1 ids ---- */

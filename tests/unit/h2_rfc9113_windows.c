@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9113 5.2, 6.9: flow control in both directions. The rig sees to it that the server stays
- * within what it was given. */
+/* RFC 9113 5.2, 6.9: flow control in both directions. The rig checks that the server stays within
+ * its send windows. */
 #include "h2_rfc9113_rig.h"
 
 static uint64_t got(struct rfc *c, uint32_t id)

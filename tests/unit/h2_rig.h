@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server connection of lib/h2, bodies whose every call is checked, and an nghttp2 client that
- * checks what arrives byte by byte. Paths say what to answer: "/<bytes>", followed by
- *   d  the body shows bytes only when rig_release() allows it
- *   f  the body breaks half way
- *   l  no answer for now (the test does it)
- *   u  the body does not tell its length, and its end shows when nothing is left
- *   e  with u: its end shows with the last bytes
- *   h  with u: its end shows after rig_finish()
+ * A server connection of lib/h2, response bodies that check every call, and an nghttp2 client that
+ * checks every byte received. The path selects the response: "/<bytes>", followed by
+ *   d  the body has bytes only when rig_release() allows it
+ *   f  the body fails half way
+ *   l  no response by the rig; the test responds later
+ *   u  the length of the body is unknown, and its end is known after the last byte
+ *   e  with u: the end is known with the last bytes
+ *   h  with u: the end is known after rig_finish()
  *   t  trailers follow
  * With rig_reader_events, requests may have bodies, of bytes that rig_upload() makes:
- *   c  they are consumed as they come (else by the test)
- *   a  with l: the answer comes at the end of the request
+ *   c  bytes are consumed on arrival (otherwise by the test)
+ *   a  with l: the response comes at the end of the request
  */
 #ifndef TESTS_H2_RIG_H
 #define TESTS_H2_RIG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/h2: who sends DATA next (RFC 9218 10), with and without a signal of the client. */
+/* lib/h2: the order of DATA between streams (RFC 9218 10), with and without a client's priority. */
 #include "h2_rig.h"
 
 #define ROOM (64u << 10) /* of the sink, each turn */

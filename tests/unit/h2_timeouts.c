@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What lib/h2 tells its owner, who has the clock: what keeps a response from getting on, and since
- * when the peer has been at something that it does not finish. */
+/* lib/h2: the queries on which the owner's timeouts are based: the reason why a response makes no
+ * progress, and the time since when a frame is incomplete. */
 #include "h2_rig.h"
 
 #define T0 (1000 * NJ_SEC)
