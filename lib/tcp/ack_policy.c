@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When text is acknowledged: RFC 9293 3.8.6.3, RFC 5681 4.2; congestion marks: RFC 3168 6.1.3. */
+/* Decides when received text is acknowledged (delayed ACKs: RFC 9293 3.8.6.3, RFC 5681 4.2).
+ * Processes congestion marks of received segments (RFC 3168 6.1.3). */
 #include "tcp/tcp_internal.h"
 
-#define FULL_SIZE_MIN 536u /* RFC 9293 3.7.1: what IPv4 carries without asking */
+#define FULL_SIZE_MIN 536u /* RFC 9293 3.7.1: default MSS of IPv4 */
 
-/* What counts as a full-sized segment: the longest that the peer has sent, for its MSS may be lower
- * than ours. Not less than every path carries, or small talk would be acknowledged twice as often
- * as bulk. */
+/* The size of a full-sized segment: the longest that the peer has sent, since its MSS may be lower
+ * than ours. The minimum prevents small segments from being acknowledged more often than bulk data.
+ */
 static uint32_t full_size(const struct nj_tcb *t)
 {
     return t->x->rcv_mss > FULL_SIZE_MIN ? t->x->rcv_mss : FULL_SIZE_MIN;
 }
 
-/* While the peer is in slow start every ACK lets it double: at the start, and after a silence so
- * long that it begins anew (RFC 5681 4.1). Ten of them cover the initial window of RFC 6928; from
- * then on there are enough segments on their way for every second one to do. Only a full segment
- * without PSH asks for this: it tells that more is to come, while a request is short or pushed, and
- * its answer carries the ACK. */
+/* Quick ACKs: while the peer is in slow start, at the beginning and after an idle RTO (RFC 5681
+ * 4.1), each segment is acknowledged at once. Ten ACKs cover the initial window of RFC 6928; after
+ * that an ACK for every second segment is enough. Only full segments without PSH qualify, since
+ * more data follows them. A request is short or pushed, and its response carries the ACK. */
 static bool quick(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -52,8 +52,8 @@ void nj__ecn_arrived(struct nj_tcb *t, const struct nj_seg *seg)
         return;
     if (seg->flags & NJ_TCP_CWR)
         t->x->ce_seen = false;
-    if (seg->ecn == NJ_ECN_CE) /* after CWR: a mark on that very segment is a new one */
+    if (seg->ecn == NJ_ECN_CE) /* after CWR: a mark on the same segment is new */
         t->x->ce_seen = true;
     if (t->x->ce_seen != was)
-        t->ack_now = true; /* the sooner the peer slows down, or stops hearing of it, the better */
+        t->ack_now = true; /* report the change at once */
 }

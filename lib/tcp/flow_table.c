@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The flow table. Open addressing with linear probing, and deletion by backward shift (Knuth 6.4,
+ * algorithm R). */
 #include "tcp/flow_table.h"
 
 #include "base/assert.h"
@@ -69,7 +71,7 @@ void nj_flow_insert(struct nj_flow_table *f, const struct nj_flow *flow)
     f->entry[i] = (struct nj_flow_entry){flow->hash, ref_to(f, flow)};
 }
 
-/* Where the entry of an object that is in the table stands. */
+/* The slot of a flow that is in the table. */
 static uint32_t place_of(const struct nj_flow_table *f, const struct nj_flow *flow)
 {
     uint32_t ref = ref_to(f, flow);
@@ -80,8 +82,8 @@ static uint32_t place_of(const struct nj_flow_table *f, const struct nj_flow *fl
     }
 }
 
-/* Close the gap, so that no probe ever ends at a tombstone: every entry after the gap that could
- * not be reached across it moves back into it. */
+/* Backward-shift deletion, without tombstones: every entry after the gap that could not be reached
+ * across it moves into the gap. */
 static void close_gap(struct nj_flow_table *f, uint32_t gap)
 {
     for (uint32_t i = (gap + 1) & f->mask; f->entry[i].ref != 0; i = (i + 1) & f->mask) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections on which nothing goes on. A while after the last byte they give their struct nj_xfer
- * back, and take another one with the next segment or call; what is known of the path stays in
- * struct nj_tcb. Keepalive (RFC 9293 3.8.4) asks whether the peer is still there.
+ * Idle connections: their struct nj_xfer is freed some time after the last byte, and a new one is
+ * attached with the next segment or call. The state of the path stays in struct nj_tcb. Keepalive
+ * follows RFC 9293 3.8.4.
  */
 #include "base/assert.h"
 #include "tcp/loss/recovery.h"
@@ -31,7 +31,7 @@ void nj__tcb_wake(struct nj_tcp *tcp, struct nj_tcb *t)
     x->last_send_at = t->heard_at; /* the window may be stale: see nj_cc_ops.idle */
 }
 
-/* Nothing is on its way in either direction, and nothing is owed. */
+/* Is nothing in flight, queued or due in either direction? */
 static bool at_rest(const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
@@ -43,7 +43,7 @@ static bool at_rest(const struct nj_tcb *t)
            x->close_at == NJ_NEVER && t->fin_seen == t->fin_received && !nj__ecn_echo(t);
 }
 
-/* A connection that never sent anything has nothing to remember. */
+/* A connection that never sent has no state to keep, so it may become idle at once. */
 static nj_ns rest_ends(const struct nj_tcb *t)
 {
     nj_ns wait = t->x->rto > NJ_TCP_IDLE_AFTER ? t->x->rto : NJ_TCP_IDLE_AFTER;
@@ -62,7 +62,7 @@ nj_ns nj__tcp_idle_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 _Static_assert((NJ_TCP_PROBE_RAISE + NJ_TCP_PROBE_EVERY) / NJ_TCP_PROBE_WAIT_UNIT <= UINT16_MAX,
                "the longest time between two probes fits");
 
-/* RFC 8899 5.1.2: what is left of the time between two probes. */
+/* RFC 8899 5.1.2: the remaining wait before the next probe. */
 static uint16_t probe_wait(const struct nj_tcb *t)
 {
     nj_ns at = t->x->mtu_probe_at;
@@ -80,7 +80,8 @@ static void fall_asleep(struct nj_tcp *tcp, struct nj_tcb *t)
     t->x = NULL;
 }
 
-/* RFC 9293 3.8.4: a number the peer has acknowledged, so that it answers. False: it is gone. */
+/* RFC 9293 3.8.4: send a keepalive with an acknowledged number, which the peer must answer. False:
+ * the block is gone. */
 static bool ask(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->n_keepalives == NJ_TCP_KEEPALIVE_PROBES) {
@@ -103,7 +104,7 @@ bool nj__tcp_idle_tick(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (!t->x)
         return ask(tcp, t, now);
     if (nj_list_linked(&t->x->ready) || nj_list_linked(&t->x->pending))
-        t->heard_at = now; /* somebody is about to look at it: another time */
+        t->heard_at = now; /* about to be processed: postpone */
     else
         fall_asleep(tcp, t);
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A segment arrives: RFC 9293 3.10.7. This file decides which state's rules apply and acts on their
- * verdict; the synchronized states are in input_steps.c.
+ * Segment arrival (RFC 9293 3.10.7): selects the rules by state and acts on their verdict. The
+ * synchronized states are in input_steps.c.
  */
 #include <rte_mbuf.h>
 
@@ -18,7 +18,7 @@ bool nj__tcp_listening(const struct nj_tcp *tcp, uint16_t port)
     return false;
 }
 
-/* What the SYN said, and where its sequence space begins. */
+/* Initialise the receive sequence space and the options from a SYN. */
 static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
     t->x->irs = seg->seq;
@@ -37,8 +37,8 @@ static bool yields(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a, boo
     return tcp->cfg.yields && tcp->cfg.yields(tcp->cfg.ctx, &a->seg.tuple.remote, proven);
 }
 
-/* Blocks are left for the handshakes under way, and for those to whom others yield; and where
- * received mbufs are short, those who are here already need them. */
+/* Refuse a SYN when received mbufs are short, since open connections need them. When few control
+ * blocks are left, accept only peers for which another connection can be evicted. */
 static bool is_full_for(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
 {
     return nj__tcp_pressure(tcp) == NJ_PRESSURE_HIGH ||
@@ -60,8 +60,8 @@ enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *tcp, struct nj_tcp_arriv
     return PASS;
 }
 
-/* Who is not let in costs this one question: no SYN-ACK, no cookie, and nobody hears from us
- * whether there is a connection. */
+/* The accept filter runs first: a refused peer gets no SYN-ACK and no cookie, and cannot learn
+ * whether a connection exists. */
 static enum nj_tcp_verdict at_the_door(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
     if (!tcp->cfg.door)
@@ -105,10 +105,10 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
         nj__syn_new(tcp, a, now);
     else if (!nj__cookie_send(tcp, seg, now))
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
-    return GONE; /* nothing here that is to be served */
+    return GONE; /* no control block to be served */
 }
 
-/* RFC 9293 3.10.7.3, and 3.5 for both opening at once. */
+/* RFC 9293 3.10.7.3, and 3.5 for simultaneous open. */
 static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
                                            struct nj_tcp_arrival *a, nj_ns now)
 {
@@ -148,14 +148,13 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     nj__tcb_note_output(tcp, t);
     nj_count(tcp->cfg.counters, NJ_C_tcp_connected);
     nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
-    return DONE; /* text on a SYN-ACK comes again, as above */
+    return DONE; /* the peer retransmits text of a SYN-ACK */
 }
 
-/* RFC 5961 7: so many per second from all, from a random start, so that nobody can count what
- * others used up (CVE-2016-5696); and of one connection only so many that nobody else goes without,
- * be it half open or in TIME-WAIT. Half of each second's is kept for connections that are open: a
- * half-open one costs whoever provokes it a SYN from any address.
- */
+/* RFC 5961 7: rate limits of challenge ACKs. The limit per second is randomised, so that a peer
+ * cannot count ACKs sent to others (CVE-2016-5696). A limit per flow, also for minisocks, protects
+ * other flows. Half of the budget is reserved for flows with a control block, since a spoofed SYN
+ * suffices to make a half-open one. */
 static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 {
     struct nj_tcb *t = nj_flow_tcb(f);
@@ -184,7 +183,7 @@ static bool send_ack(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
     return t ? nj__tcp_send_ack(tcp, t, now) : nj__bare_send_ack(tcp, (struct nj_bare *)f, now);
 }
 
-/* The only place where input is counted, answered and freed. */
+/* Act on the verdict. Only this function counts, answers and frees input. */
 static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
                 enum nj_tcp_verdict v, nj_ns now)
 {
@@ -206,7 +205,7 @@ static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
     }
 }
 
-/* A connection in TIME-WAIT whose user has not let go yet makes room for a new one, too. */
+/* May the segment replace this connection, which is in TIME-WAIT but still has a user? */
 static bool makes_room(const struct nj_tcp *tcp, const struct nj_tcb *t, const struct nj_seg *seg)
 {
     return t->state == NJ_TCP_TIME_WAIT && nj__tcp_listening(tcp, seg->tuple.lport) &&
@@ -230,7 +229,7 @@ static enum nj_tcp_verdict seg_with_tcb(struct nj_tcp *tcp, struct nj_tcb *t,
     return ANEW;
 }
 
-/* *t becomes the control block that the segment calls for. */
+/* *t: the new control block, if the segment completes the handshake. */
 static enum nj_tcp_verdict seg_in_syn_received(struct nj_tcp *tcp, struct nj_syn *s,
                                                struct nj_tcp_arrival *a, struct nj_tcb **t,
                                                nj_ns now)
@@ -240,7 +239,7 @@ static enum nj_tcp_verdict seg_in_syn_received(struct nj_tcp *tcp, struct nj_syn
         return v;
     nj__tcp_ask_room(tcp, a);
     *t = nj__syn_promote(tcp, s, now);
-    if (!*t) /* what the peer sends next asks again */
+    if (!*t) /* the peer's next segment tries again */
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
     return PASS;
 }
@@ -261,10 +260,10 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *f, struct rte_mbuf *m,
     else
         v = seg_with_tcb(tcp, nj_flow_tcb(f), &a, now);
     if (v == ANEW) {
-        f = NULL; /* if there was one, it is gone */
+        f = NULL; /* no longer exists */
         v = seg_in_listen(tcp, &a, &opened, now);
     }
-    if (opened) { /* the segment that completed the handshake goes on with the other steps */
+    if (opened) { /* it also runs through the other steps */
         f = &opened->flow;
         v = nj__tcp_synchronized(tcp, opened, &a, now);
     }

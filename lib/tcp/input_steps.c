@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RFC 9293 3.10.7.4: a segment arrives in a synchronized state. The steps stand in the order of the
- * RFC; each returns a verdict and only input.c acts on it. Step 3 (security) is not implemented,
- * step 6 (urgent, RFC 9293 3.8.5) is ignored: the stream goes on as if the pointer were not there.
+ * RFC 9293 3.10.7.4: segment arrival in a synchronized state. The steps are in the order of the
+ * RFC; each returns a verdict, and only input.c acts on it. Step 3 (security) is not implemented.
+ * Step 6 (urgent, RFC 9293 3.8.5) is ignored: urgent data stays in the stream.
  */
 #include <rte_mbuf.h>
 
@@ -33,7 +33,7 @@ void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_
     t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
 }
 
-/* RFC 7323 5.5: then a timestamp says nothing any more. */
+/* RFC 7323 5.5: is TS.Recent too old to be compared? */
 static bool is_stale(const struct nj_tcb *t, nj_ns now)
 {
     return seconds(now) - t->ts_recent_s >= NJ_TCP_PAWS_IDLE / NJ_SEC;
@@ -46,7 +46,7 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
 
     if (!t->ts_on || (seg->flags & NJ_TCP_RST))
         return PASS;
-    if (!seg->opts.has_ts) /* RFC 7323 3.2; but a peer that starts anew is challenged, see step 4 */
+    if (!seg->opts.has_ts) /* RFC 7323 3.2; the SYN of a restarted peer is challenged in step 4 */
         return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !is_stale(t, now)) {
         bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_answer(&t->flow, now);
@@ -55,9 +55,9 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
     return PASS;
 }
 
-/* RFC 7323 4.3 and 5.3 R3. Only for a segment whose sequence number and ACK field are acceptable,
- * and before it is trimmed: a forged one that moved TS.Recent would make PAWS drop what the peer
- * sends. After 24 days any timestamp is news (RFC 7323 5.5). */
+/* RFC 7323 4.3 and 5.3 R3: update TS.Recent. Only after the checks of sequence number and ACK
+ * field, or a forged segment could make PAWS drop the peer's data. Before trimming. After 24 days
+ * any timestamp is accepted (RFC 7323 5.5). */
 static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
     if (!t->ts_on || !seg->opts.has_ts)
@@ -69,8 +69,8 @@ static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now
     }
 }
 
-/* Cut off what stands before rcv_nxt and what stands beyond the window (RFC 9293 3.10.7.4 first).
- * Not before RST and SYN have been looked at: RFC 5961 is about the number that was sent. */
+/* Trim the segment to the receive window (RFC 9293 3.10.7.4 first). After the checks of RST and
+ * SYN, since RFC 5961 applies to the original number. */
 static void trim(const struct nj_tcb *t, struct nj_seg *seg)
 {
     uint32_t wnd = nj__tcp_rcv_wnd(t);
@@ -85,14 +85,14 @@ static void trim(const struct nj_tcb *t, struct nj_seg *seg)
     }
     uint32_t edge = t->rcv_nxt + wnd;
     if (t->fin_seen && nj_seq_lt(t->x->fin_seq, edge))
-        edge = t->x->fin_seq; /* there is nothing behind a FIN */
+        edge = t->x->fin_seq; /* no data follows a FIN */
     if (nj_seq_lt(edge, seg->seq + seg->payload_bytes)) {
         seg->payload_bytes = nj_seq_lt(seg->seq, edge) ? edge - seg->seq : 0;
         seg->flags &= (uint8_t)~NJ_TCP_FIN;
     }
 }
 
-/* Text that we have already: D-SACK (RFC 2883 4.1) tells the peer which. */
+/* Record duplicate text, to be reported by D-SACK (RFC 2883 4.1). True if there is some. */
 static bool note_duplicate(struct nj_tcb *t, const struct nj_seg *seg)
 {
     uint32_t end = seg->seq + seg->payload_bytes;
@@ -104,17 +104,17 @@ static bool note_duplicate(struct nj_tcb *t, const struct nj_seg *seg)
     return true;
 }
 
-/* For keepalive (RFC 9293 3.8.4) and for when to fall idle. What is answered and thrown away says
- * nothing of the peer: it may be old, or anybody's. */
+/* Restart the idle and keepalive times (RFC 9293 3.8.4). Not for unacceptable segments, which may
+ * be old or forged. */
 static void note_heard(struct nj_tcb *t, nj_ns now)
 {
     t->heard_at = now;
     t->n_keepalives = 0;
 }
 
-/* ... but for the peer's own keepalive, out of place by its nature: the number before the next one,
- * with a byte of old text or without, and an ACK of all that we sent. Who asks us need not be asked
- * (RFC 9293 3.8.4 MUST-26). */
+/* Is this the peer's keepalive? It is unacceptable by design: the number is rcv_nxt - 1, with at
+ * most one byte of old text, and it acknowledges all we sent. It proves that the peer is alive (RFC
+ * 9293 3.8.4 MUST-26). */
 static bool is_keepalive(const struct nj_tcb *t, const struct nj_seg *seg)
 {
     return (seg->flags & (NJ_TCP_ACK | NJ_TCP_SYN | NJ_TCP_FIN | NJ_TCP_RST)) == NJ_TCP_ACK &&
@@ -128,17 +128,17 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     struct nj_seg *seg = &a->seg;
     uint32_t wnd = nj__tcp_rcv_wnd(t), len;
 
-    /* A SYN that repeats the one we answered: our SYN-ACK was lost. */
+    /* A retransmitted SYN: our SYN-ACK was lost. */
     if (t->state == NJ_TCP_SYN_RECEIVED && (seg->flags & NJ_TCP_SYN) && seg->seq == t->x->irs &&
         !(seg->flags & NJ_TCP_RST)) {
         if (!(seg->flags & NJ_TCP_ACK)) {
-            /* The time-out stays, or a peer could hold its place in the backlog with SYNs. */
+            /* Keep the time-out, or a peer could stay in the backlog by repeating SYNs. */
             nj_ns rexmit_at = t->x->rexmit_at;
             nj__tcp_send_syn(tcp, t, now);
             t->x->rexmit_at = rexmit_at;
             return DONE;
         }
-        /* Simultaneous open: the peer's SYN-ACK repeats the SYN we know (RFC 9293 figure 7). */
+        /* Simultaneous open: the SYN-ACK repeats the peer's SYN (RFC 9293 figure 7). */
         seg->flags &= (uint8_t)~NJ_TCP_SYN;
         seg->seq++;
         seg->wnd = (uint16_t)(seg->wnd >> t->snd_wscale); /* it is not scaled in a SYN */
@@ -150,7 +150,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     if (!nj_seq_acceptable(seg->seq, len, t->rcv_nxt, wnd)) {
         bool quiet = seg->flags & NJ_TCP_RST;
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
-            t->x->close_at = now + tcp->cfg.time_wait; /* the peer's FIN again: 2 MSL start over */
+            t->x->close_at = now + tcp->cfg.time_wait; /* retransmitted FIN: restart 2 MSL */
         if (is_keepalive(t, seg))
             note_heard(t, now);
         if (len == 0 && !quiet)
@@ -167,7 +167,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
     return PASS;
 }
 
-/* RFC 9293 3.10.7.4 second: RST, with the exactness that RFC 5961 3.2 asks for. */
+/* RFC 9293 3.10.7.4 second: RST, which must match rcv_nxt exactly (RFC 5961 3.2). */
 static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
                                        struct nj_tcp_arrival *a)
 {
@@ -182,7 +182,7 @@ static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
     return GONE;
 }
 
-/* RFC 9293 3.10.7.4 fourth: a SYN in the window is never obeyed, only challenged (RFC 5961 4.2). */
+/* RFC 9293 3.10.7.4 fourth: a SYN in the window is answered with a challenge ACK (RFC 5961 4.2). */
 static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_SYN))
@@ -190,8 +190,8 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
     return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
 
-/* A higher ACK brings its window along, whatever its sequence number: else the window of a later
- * segment would be counted from an edge that has moved on, and end beyond what the peer said. */
+/* A higher ACK always updates the window, whatever its sequence number. Otherwise an old window
+ * would be counted from the new snd_una and exceed what the peer advertised. */
 static void update_window(struct nj_tcb *t, const struct nj_seg *seg)
 {
     if (nj_seq_lt(t->snd_wl1, seg->seq) || nj_seq_lt(t->snd_wl2, seg->ack) ||
@@ -222,7 +222,7 @@ static void ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg 
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
 }
 
-/* RFC 6298 3, Karn: never from what was sent twice, unless a timestamp tells the copies apart. */
+/* RFC 6298 3, Karn: no sample from retransmitted data, unless a timestamp identifies the copy. */
 static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news,
                        nj_ns now)
 {
@@ -233,13 +233,14 @@ static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, const struct 
         if (ms <= NJ_TCP_RTO_MAX / NJ_MS)
             nj__tcp_rtt_sample(t, ms * NJ_MS);
     } else if (news->n_acked > 0 && news->once_last_at > news->again_last_at) {
-        /* The newest of all it covers was sent once, and the ACK can't have left before that came:
-         * else an RTO that was backed off would stay so while every ACK covers a copy. */
+        /* The newest covered data was sent only once, so the ACK was sent after its arrival.
+         * Without this sample a backed-off RTO would persist while every ACK covers a
+         * retransmission. */
         nj__tcp_rtt_sample(t, now - news->once_last_at);
     }
 }
 
-/* New data is acknowledged. True when our FIN was, too. */
+/* New data is acknowledged. Returns true if our FIN is, too. */
 static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
                         struct nj_ack_news *news, nj_ns now)
 {
@@ -261,7 +262,7 @@ static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
     return n_acked > n_bytes;
 }
 
-/* What the ACK field and the SACK option tell of our data. True when our FIN was acknowledged. */
+/* Process the ACK field and the SACK option. Returns true if our FIN is acknowledged. */
 static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_arrival *a,
                      nj_ns now)
 {
@@ -274,13 +275,13 @@ static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_a
     news.repeats = seg->ack == una && !a->had_text && wnd_same && t->snd_wnd > 0;
     x->flight_was = t->snd_nxt - una;
     if (nj_seq_lt(una, seg->ack)) {
-        /* RFC 7323 4.3: the echo is of what moved the left edge; of what is SACKed beyond a hole it
-         * tells nothing. */
+        /* RFC 7323 4.3: TSecr refers to the segment that advanced the left edge, not to data SACKed
+         * beyond a hole. */
         x->echo = t->ts_on ? seg->opts.ts_ecr : 0;
         fin = advance_una(tcp, t, seg, &news, now);
         x->echo = 0;
     }
-    if (t->sack_on) /* an old ACK, too, may tell of segments that have arrived */
+    if (t->sack_on) /* an old ACK may carry new blocks, too */
         nj__sent_sacked(tcp, t, seg, &news, now);
     sample_rtt(t, seg, &news, now);
     if (!t->sack_on && news.repeats && x->n_flight > 0)
@@ -297,7 +298,7 @@ static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_a
     return fin;
 }
 
-/* RFC 9293 3.10.7.4 fifth: our FIN is acknowledged, the states move on. */
+/* RFC 9293 3.10.7.4 fifth: state changes when our FIN is acknowledged. */
 static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     switch ((enum nj_tcp_state)t->state) {
@@ -325,8 +326,8 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
     NJ_UNREACHABLE("state");
 }
 
-/* What was sent at a closed window may have been refused: it goes again, as no sign of congestion;
- * but no more often than after time-outs, whatever a peer does with its window. */
+/* Data sent at a closed window may have been dropped by the peer: retransmit it, without a
+ * congestion response. At most once per RTO, however often the peer closes its window. */
 static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -339,8 +340,7 @@ static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__sent_lose_until(tcp, t, t->snd_nxt);
 }
 
-/* RFC 9293 3.10.7.4 fifth: may the ACK field be what the peer says? A segment that fails here
- * changes nothing. */
+/* RFC 9293 3.10.7.4 fifth: is the ACK field acceptable? A segment that fails changes no state. */
 static enum nj_tcp_verdict step5_check(const struct nj_tcb *t, struct nj_tcp_arrival *a)
 {
     const struct nj_seg *seg = &a->seg;
@@ -355,7 +355,7 @@ static enum nj_tcp_verdict step5_check(const struct nj_tcb *t, struct nj_tcp_arr
     return PASS;
 }
 
-/* RFC 9293 3.10.7.4 fifth: the ACK field, which is acceptable. */
+/* RFC 9293 3.10.7.4 fifth: process an acceptable ACK field. */
 static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t,
                                      const struct nj_tcp_arrival *a, nj_ns now)
 {
@@ -376,7 +376,7 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t,
     return fin ? fin_acked(tcp, t, now) : PASS;
 }
 
-/* RFC 9293 3.10.7.4 seventh: the segment text. It is the user's at once, pushed or not. */
+/* RFC 9293 3.10.7.4 seventh: the segment text. It is delivered at once, with or without PSH. */
 static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
                                       struct nj_tcp_arrival *a, nj_ns now)
 {
@@ -384,9 +384,9 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
 
     if (seg->payload_bytes == 0)
         return PASS;
-    if (t->fin_received) /* the peer has said that there is none (3.10.7.4, CLOSE-WAIT and later) */
+    if (t->fin_received) /* 3.10.7.4, CLOSE-WAIT and later: ignore */
         return PASS;
-    if (t->user_gone) { /* RFC 9293 3.6.1: nobody will ever read it */
+    if (t->user_gone) { /* RFC 9293 3.6.1: data for an orphan */
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
         nj__tcp_reset_for(tcp, &t->flow, seg, now);
         nj__tcb_end(tcp, t);
@@ -400,11 +400,11 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
         if (!nj__reasm_insert(tcp, t, a->m, seg))
             return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
         a->m = NULL;
-        nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: at once, the peer counts them */
+        nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: an immediate duplicate ACK */
         return PASS;
     }
-    /* The byte that is due is always taken when nothing else is held, or in exchange for one that
-     * is not due yet: else a full queue could never empty. */
+    /* In-order data is always accepted when nothing is held, or in exchange for out-of-order data.
+     * Otherwise a full queue could never drain. */
     if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_make_room(tcp, t, seg->payload_bytes) &&
         !nj__reasm_drop_last(tcp, t))
         return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
@@ -425,7 +425,7 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
 {
     uint32_t fin_seq = a->seg.seq + a->seg.payload_bytes;
     if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen && nj_seq_le(nj__reasm_end(t), fin_seq)) {
-        t->fin_seen = true; /* not one that stands before bytes we have: that is a lie */
+        t->fin_seen = true; /* a FIN before bytes already received is ignored */
         t->x->fin_seq = fin_seq;
     }
     if (!t->fin_seen || t->fin_received || t->rcv_nxt != t->x->fin_seq)
@@ -441,7 +441,7 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
     case NJ_TCP_ESTABLISHED:
         nj__tcb_set_state(tcp, t, NJ_TCP_CLOSE_WAIT);
         break;
-    case NJ_TCP_FIN_WAIT_1: /* our FIN is not acknowledged yet: step 5 would have moved us */
+    case NJ_TCP_FIN_WAIT_1: /* our FIN is not acknowledged yet, see step 5 */
         nj__tcb_set_state(tcp, t, NJ_TCP_CLOSING);
         break;
     case NJ_TCP_FIN_WAIT_2:

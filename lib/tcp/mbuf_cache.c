@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mbufs to write into. They come from the pool a handful at a time: to ask for one takes as long as
- * for many, and those that lie ready can be brought into the cache before their turn. */
+/* A cache of empty mbufs for outgoing data. A bulk allocation costs about as much as a single one
+ * (rte_pktmbuf_alloc_bulk), and cached mbufs can be prefetched. */
 #include <rte_mbuf.h>
 
 #include "tcp/tcp_internal.h"
@@ -14,7 +14,7 @@ uint32_t nj__fresh_stock(struct nj_tcp *tcp)
 
     if (rte_pktmbuf_alloc_bulk(mp, end, n) == 0)
         tcp->n_fresh += n;
-    else if (tcp->n_fresh == 0 && (*end = rte_pktmbuf_alloc(mp))) /* the pool's last ones */
+    else if (tcp->n_fresh == 0 && (*end = rte_pktmbuf_alloc(mp))) /* the last ones of the pool */
         tcp->n_fresh = 1;
     return tcp->n_fresh;
 }

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kinds of flows have in common, and RFC 9293 3.10.7.4 as far as the small ones need it.
- */
+/* Functions common to all kinds of flows, and to the two kinds of minisocks. Minisocks follow RFC
+ * 9293 3.10.7.4 as far as they need it. */
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 
 #define STRAY_MS (NJ_TCP_STRAY_ACK_EVERY / NJ_MS)
 
-/* The first segment out of place is answered whenever it comes. */
+/* The interval counts as elapsed, so that the first unacceptable segment is answered. */
 void nj__flow_init(struct nj_flow *f, enum nj_flow_kind kind, nj_ns now)
 {
     f->kind = (uint8_t)kind;
     f->stray_ms = (uint16_t)(now / NJ_MS - STRAY_MS);
 }
 
-/* The clock of 16 bits comes round every 65 s: then an answer may fall to the limit wrongly, for a
- * tenth of a second. */
+/* The 16-bit clock wraps every 65 s. An ACK may then be suppressed wrongly, for 100 ms. */
 bool nj__flow_may_answer(struct nj_flow *f, nj_ns now)
 {
     uint16_t ms = (uint16_t)(now / NJ_MS);
@@ -37,7 +36,7 @@ enum nj_tcp_verdict nj__bare_paws(struct nj_bare *b, struct nj_tcp_arrival *a, n
 
     if (!(b->flow.flags & NJ_BARE_TS) || (seg->flags & NJ_TCP_RST))
         return PASS;
-    if (!seg->opts.has_ts) /* RFC 7323 3.2; a SYN of a peer that starts anew is looked at */
+    if (!seg->opts.has_ts) /* RFC 7323 3.2; not the SYN of a restarted peer */
         return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, b->ts_recent))
         return nj__bare_stray(b, a, NJ_C_drop_tcp_paws, now);
@@ -62,7 +61,8 @@ void nj__flow_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f, struc
 bool nj__bare_send_ack(struct nj_tcp *tcp, const struct nj_bare *b, nj_ns now)
 {
     unsigned shift = b->flow.flags & NJ_BARE_WSCALE ? NJ_TCP_WSCALE : 0;
-    uint32_t wnd = (NJ_TCP_SYN_WINDOW + (1u << shift) - 1) >> shift; /* up: see window.c */
+    uint32_t wnd =
+        (NJ_TCP_SYN_WINDOW + (1u << shift) - 1) >> shift; /* rounded up: see receive_window.c */
     struct nj_tcp_emit e = {
         .tuple = b->flow.tuple,
         .seq = b->snd_nxt,

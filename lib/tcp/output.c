@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments out: RFC 9293 3.7 and 3.8.6, resets of 3.10.7.1. */
+/* Sends segments: data and ACKs (RFC 9293 3.7 and 3.8.6), SYNs, resets (3.10.7.1) and probes.
+ * Segments of one connection leave in bursts, or as one TSO packet that the device cuts. */
 #include <rte_mbuf.h>
 
 #include "base/assert.h"
@@ -24,8 +25,8 @@ static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp
     emit(tcp, m, e, unproven, now);
 }
 
-/* Without a control block: what answers strangers and half-open connections, where nothing proves
- * that the peer has its address; and resets, and ACKs in TIME-WAIT, which nobody depends on. */
+/* Segments without a control block: answers to unknown peers and half-open connections, whose
+ * address is unproven; also resets, and ACKs in TIME-WAIT, which may be lost. */
 bool nj__tcp_send_bare(struct nj_tcp *tcp, const struct nj_tcp_emit *e, nj_ns now)
 {
     struct rte_mbuf *m = nj__fresh(tcp);
@@ -34,7 +35,7 @@ bool nj__tcp_send_bare(struct nj_tcp *tcp, const struct nj_tcp_emit *e, nj_ns no
     return m != NULL;
 }
 
-/* Whatever we send tells the peer where we stand, so no ACK is owed afterwards. */
+/* Every segment carries an up-to-date ACK, so no ACK is due afterwards. */
 static void note_acked(struct nj_tcb *t)
 {
     t->last_ack_sent = t->rcv_nxt;
@@ -42,8 +43,8 @@ static void note_acked(struct nj_tcb *t)
     t->x->delack_at = NJ_NEVER;
 }
 
-/* A segment without headers, and its sum unless that is the device's work; more than the MSS is for
- * the device to cut, too. NULL: no mbufs. */
+/* The payload of a segment and its checksum, unless the device computes that. More than snd_mss
+ * bytes make a TSO packet. NULL: no mbufs. */
 static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
                                 uint32_t n_bytes, uint64_t *sum)
 {
@@ -58,7 +59,7 @@ static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t s
     return m;
 }
 
-/* RACK knows when the last segment was sent that arrived. */
+/* Reachability of the neighbour, from RACK's latest delivered segment and from time-outs. */
 static enum nj_reach reach(const struct nj_tcb *t, nj_ns now)
 {
     const struct nj_xfer *x = t->x;
@@ -68,7 +69,7 @@ static enum nj_reach reach(const struct nj_tcb *t, nj_ns now)
     return now - x->rack_at < NJ_SEC && x->rack_at ? NJ_REACH_PROVEN : NJ_REACH_UNKNOWN;
 }
 
-/* What the headers of a train have in common. Whatever it is sent for, its ACK is up to date. */
+/* Fill in the header fields that the segments of a burst have in common. */
 static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit *e, uint32_t seq,
                         uint32_t n_bytes, nj_ns now)
 {
@@ -82,7 +83,7 @@ static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit
         .reach = reach(t, now),
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
-    if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not what goes again */
+    if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not retransmissions */
         e->ecn = NJ_ECN_ECT_0;
         e->flags |= t->x->cwr_due ? NJ_TCP_CWR : 0;
         t->x->cwr_due = false;
@@ -94,8 +95,9 @@ static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit
         nj_count(tcp->cfg.counters, NJ_C_tcp_tso);
 }
 
-/* Segments of a synchronized connection: `n_bytes` of the send queue from `seq` on, with `flags` on
- * the last of them. The device cuts them, or we do; whole() has seen to it that there are mbufs. */
+/* Send `n_bytes` of the send queue from `seq` on, with `flags` on the last segment. The device cuts
+ * the segments (TSO), or this function does. The caller has limited n_bytes by the available mbufs.
+ */
 static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
                        uint8_t flags, nj_ns now)
 {
@@ -115,7 +117,7 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
         if (first)
             begin_train(tcp, t, &e, seq, n_bytes, now);
         last = n == n_bytes;
-        if (last) { /* the others are full, and have no room for blocks */
+        if (last) { /* full segments have no room for SACK blocks */
             e.flags |= flags;
             nj__sack_blocks(t, &e.opts, n);
         }
@@ -143,14 +145,14 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
     t->snd_nxt = t->x->iss + 1;
     t->x->rexmit_at = now + t->x->rto;
-    t->x->syn_at = first ? now : 0; /* Karn: no sample from what was sent twice */
+    t->x->syn_at = first ? now : 0; /* Karn: no sample from a retransmission */
     t->x->n_syns += t->x->n_syns < UINT8_MAX;
 
     struct rte_mbuf *m = nj__fresh(tcp);
     if (!m)
         return false; /* the retransmission timer tries again */
     uint32_t wnd = NJ_TCP_SYN_WINDOW;
-    /* RFC 3168 6.1.1; not on a second SYN: the first may have been refused for it. */
+    /* RFC 3168 6.1.1; not on a retransmitted SYN: the first may have been dropped because of it. */
     uint8_t ecn = !passive && first && tcp->cfg.ecn ? NJ_TCP_ECE | NJ_TCP_CWR : 0;
     struct nj_tcp_emit e = {
         .tuple = t->flow.tuple,
@@ -175,8 +177,8 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
-/* The number of a segment without text that the peer's sequence check will take: where the peer is
- * if all has arrived, and not beyond its window. */
+/* A sequence number that the peer accepts for a segment without text: snd_nxt, but not beyond its
+ * window. */
 static uint32_t acceptable_seq(const struct nj_tcb *t)
 {
     uint32_t edge = t->snd_una + t->snd_wnd;
@@ -194,8 +196,7 @@ void nj__tcp_send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     send_train(tcp, t, t->snd_una - 1, 0, 0, now);
 }
 
-/* RFC 7323 3.2: a RST, too, carries timestamps where they were agreed on, and echoes none when it
- * acknowledges nothing. */
+/* RFC 7323 3.2: a RST carries timestamps if they were negotiated, with TSecr 0 without ACK. */
 static void send_reset(struct nj_tcp *tcp, const struct nj_flow *flow, struct nj_tcp_emit *e,
                        nj_ns now)
 {
@@ -237,7 +238,7 @@ void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_flow *flow, const str
     send_reset(tcp, flow, &e, now);
 }
 
-/* What a segment at `seq` may carry: the flags that go with `n_bytes` of the queue. */
+/* PSH and FIN of a segment with `n_bytes` of the queue at `seq`. */
 static uint8_t flags_at(const struct nj_tcb *t, uint32_t seq, uint32_t n_bytes)
 {
     bool reaches_end = seq - t->snd_una + n_bytes == t->x->sndq.n_bytes;
@@ -245,12 +246,12 @@ static uint8_t flags_at(const struct nj_tcb *t, uint32_t seq, uint32_t n_bytes)
     return flags | (reaches_end && t->fin_queued ? NJ_TCP_FIN : 0);
 }
 
-/* RFC 9293 3.8.6.1: one byte beyond a closed window, or what a nearly closed one lets through. */
+/* RFC 9293 3.8.6.1: send one byte beyond a closed window, or what a nearly closed one admits. */
 bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     uint32_t n =
         nj_min_u32(t->snd_wnd ? t->snd_wnd : 1, nj_min_u32(t->x->sndq.n_bytes, t->snd_mss));
-    bool fresh = t->snd_nxt == t->snd_una; /* else it is an old byte once more */
+    bool fresh = t->snd_nxt == t->snd_una; /* else a retransmission */
     uint8_t flags = flags_at(t, t->snd_una, n);
     uint32_t n_seq = n + !!(flags & NJ_TCP_FIN);
 
@@ -258,15 +259,16 @@ bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         flags &= (uint8_t)~NJ_TCP_FIN; /* it was queued but not yet sent */
     if (!send_train(tcp, t, t->snd_una, n, flags, now))
         return false;
-    if (fresh && n_seq > 0) /* an ACK of it is not an ACK of the future */
+    if (fresh && n_seq > 0) /* so that its ACK is acceptable */
         nj__sent_push(tcp, t, n_seq, now);
     else if (!fresh)
-        nj_sent_first(t->x)->again = true; /* Karn: no round trip is measured by it */
+        nj_sent_first(t->x)->again = true; /* Karn: no sample */
     return true;
 }
 
-/* Sender's silly window avoidance (RFC 9293 3.8.6.2.1). Nagle's rule is left out (RFC 9293 3.7.4):
- * the user fills the queue once per burst, so a short segment is the end of what it has to say. */
+/* Sender's silly window syndrome avoidance (RFC 9293 3.8.6.2.1). Nagle's algorithm (RFC 9293 3.7.4)
+ * is not used: the user fills the queue once per burst, so a short segment ends the available data.
+ */
 static bool worth_sending(const struct nj_tcb *t, uint32_t n, uint32_t queued)
 {
     return n >= t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
@@ -279,7 +281,7 @@ static uint32_t unsent(const struct nj_tcb *t)
     return off < t->x->sndq.n_bytes ? t->x->sndq.n_bytes - off : 0;
 }
 
-/* What the peer's window has left from `seq` on. */
+/* Bytes of the peer's window from `seq` on. */
 static uint32_t peer_room(const struct nj_tcb *t, uint32_t seq)
 {
     uint32_t off = seq - t->snd_una;
@@ -310,8 +312,8 @@ static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 
 enum sending { SENT, NOTHING, NO_ROOM };
 
-/* The most that may go at once, with room for `room` packets and `burst` segments: what the device
- * cuts into full segments, or a train of them. */
+/* Maximum bytes of one send: a TSO packet, or a burst limited by `room` packets and `burst`
+ * segments. */
 static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t room,
                          uint32_t burst)
 {
@@ -326,8 +328,8 @@ static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
     return n_bytes > t->snd_mss ? (n_bytes + t->snd_mss - 1) / t->snd_mss : 1;
 }
 
-/* Of the `n` bytes of a train, those that find mbufs. If there is none at all, the attempt to send
- * the first one will tell. */
+/* Limit the `n` bytes of a burst by the available mbufs, but not below one segment: sending it
+ * reports the shortage. */
 static uint32_t with_mbufs(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
 {
     uint32_t mss = t->snd_mss;
@@ -338,17 +340,15 @@ static uint32_t with_mbufs(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t 
     return nj_min_u32(n, ready > 0 ? ready * mss : mss);
 }
 
-/* `n` bytes, cut so that they make full segments unless they are `all` there are, and find mbufs.
- */
+/* Limit `n` by the mbufs, and round it down to full segments unless it is `all`. */
 static uint32_t whole(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n, uint32_t all)
 {
     n = with_mbufs(tcp, t, n);
     return n > t->snd_mss && n < all ? n - n % t->snd_mss : n;
 }
 
-/* `n` bytes from the beginning of `r` once more (RFC 9293 3.8.1), of which `old` are numbers that
- * were sent before, and the FIN if it stands right behind them. New data fills up what is left of
- * the segment when the old data reaches snd_nxt. */
+/* Retransmit (RFC 9293 3.8.1) from the start of `r`: `n` bytes, of which `old` were sent before,
+ * and the FIN if it follows. If the old data reaches snd_nxt, new data fills the segment. */
 static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r,
                                uint32_t old, uint32_t n, nj_ns now)
 {
@@ -381,19 +381,19 @@ static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     uint32_t lost = nj__sent_again_max(t, r);
     if (room < nj_min_u32(lost, t->snd_mss) || window == 0)
         return NOTHING;
-    n = nj_min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills up one segment, not more */
+    n = nj_min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills one segment at most */
     return send_again(tcp, t, r, lost, whole(tcp, t, n, lost), now);
 }
 
-/* New data goes while nothing is in flight: the timer and R2 count from here, whatever was probed
- * before. */
+/* New data is sent with nothing in flight: the retransmission timer and R2 start here, also after
+ * zero-window probes. */
 static void begin_flight(struct nj_xfer *x, nj_ns now)
 {
     x->rexmit_at = NJ_NEVER;
     x->progress_at = now;
 }
 
-/* One segment of `n` bytes, more than snd_mss, to see whether the path carries it. */
+/* Send a path MTU probe: one segment of `n` bytes, more than snd_mss. */
 static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n, nj_ns now)
 {
     uint16_t mss = t->snd_mss;
@@ -419,7 +419,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     uint32_t queued = unsent(t), off = t->snd_nxt - t->snd_una;
     uint32_t room = nj_min_u32(peer_room(t, t->snd_nxt), cwnd_room(t));
 
-    if (x->cwr_due) /* RFC 3168 6.1.2: in one segment; devices copy it into each that they cut */
+    if (x->cwr_due) /* RFC 3168 6.1.2: CWR on one segment; TSO would copy it */
         unit = t->snd_mss;
     uint32_t n = whole(tcp, t, nj_min_u32(nj_min_u32(queued, room), unit), queued);
     bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
@@ -429,7 +429,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     if ((!fin && !worth_sending(t, n, queued)) || !nj__sent_has_room(tcp, t))
         return NOTHING;
     bool may_probe = queued > 1 && t->snd_mss < t->mss_max &&
-                     nj__sent_has_runs(tcp, t, 2); /* for it, and for what follows */
+                     nj__sent_has_runs(tcp, t, 2); /* for the probe, and for later data */
     uint32_t probe = may_probe ? nj__path_probe(t, nj_min_u32(queued - 1, room), now)
                                : 0; /* less the last byte: no FIN, no PSH */
     if (probe)
@@ -450,8 +450,8 @@ static bool may_send(const struct nj_tcb *t)
            t->state == NJ_TCP_LAST_ACK;
 }
 
-/* Remember whether it is the congestion window that holds us back: one that is not used does not
- * grow (RFC 7661). In slow start a window half full will do, it doubles. */
+/* Record whether cwnd limits the sender: an unused window must not grow (RFC 7661). In slow start
+ * half a window is enough, since the window doubles. */
 static void note_limited(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
@@ -463,8 +463,8 @@ static void note_limited(struct nj_tcb *t)
     x->limited_seq = t->snd_nxt;
 }
 
-/* The next segments: what was lost goes first. With too few mbufs for all that the device could cut
- * there may be enough for one. */
+/* Send the next segments, lost data first. If mbufs are too few for a TSO packet, try one segment.
+ */
 static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *lost,
                               uint32_t room, uint32_t burst, nj_ns now)
 {
@@ -477,8 +477,9 @@ static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     return lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 }
 
-/* Segments that may go at once. Lost segments may be short, and the windows count bytes: after a
- * time-out ten go, and in a recovery without one as many as full ones would fit the window. */
+/* Maximum number of segments of a burst. Lost segments may be short, and windows count bytes. The
+ * limit is ten after a time-out. In RECOVERY it is the number of full segments in the window, if
+ * that is larger. */
 static uint32_t burst_max(const struct nj_tcb *t)
 {
     if (t->x->ca < NJ_CA_RECOVERY)
@@ -487,8 +488,8 @@ static uint32_t burst_max(const struct nj_tcb *t)
     return n_full > NJ_TCP_LOSS_BURST ? n_full : NJ_TCP_LOSS_BURST;
 }
 
-/* As many segments as may go at once have gone. More of them wait a moment if the windows have room
- * for a full one, else for an ACK: many short ones are not worth a timer. */
+/* The burst limit is reached. The rest is sent by timer if the window has room for a full segment,
+ * else with the next ACK. */
 static void end_burst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -500,7 +501,7 @@ static void end_burst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         x->burst_at = now + NJ_TCP_LOSS_BURST_GAP;
 }
 
-/* Everything the windows allow. False when it has to be tried again later. */
+/* Send all that the windows allow. False: mbufs or device room are missing; try again later. */
 static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -540,7 +541,7 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
-/* RFC 8985 7.3: one new segment if the peer has room for it, else the last one again. */
+/* RFC 8985 7.3: send one new segment if the peer's window allows it, else retransmit the last. */
 bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -549,7 +550,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     enum sending s = NOTHING;
 
     if (!last || last->fate != NJ_FLYING || t->snd_wnd == 0 || tcp->cfg.room(tcp->cfg.ctx) == 0)
-        return false; /* a closed window has probes of its own */
+        return false; /* zero-window probes take over */
     if (fresh) {
         x->send_one = true;
         s = send_new(tcp, t, t->snd_mss, now);
@@ -570,8 +571,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
-/* Connections are served in turn; one that could not finish for want of mbufs or device room stays
- * for the next step. */
+/* Serve the pending connections in turn. One that lacks mbufs or device room stays pending. */
 uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now)
 {
     struct nj_list batch, *n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fits through the path: MSS by address family, path MTU discovery (RFC 1191, RFC 8201) from
- * ICMP that is believed only so far (RFC 5927), and a way out where it never arrives, down by
- * time-outs and up again by probes (RFC 4821, RFC 8899).
+ * MSS and path MTU. Discovery by ICMP (RFC 1191, RFC 8201) is hardened against forged messages (RFC
+ * 5927). Without ICMP, time-outs reduce the segment size and probes raise it again (RFC 4821, RFC
+ * 8899).
  */
 #include "base/attr.h"
 #include "tcp/loss/recovery.h"
@@ -10,16 +10,16 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-/* Routers older than RFC 1191 don't say how much; its section 7.1 lists what there is. */
+/* The plateau table of RFC 1191 7.1, for routers that report no MTU. */
 static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296};
 
-#define MTU_V4_MIN     68u   /* RFC 791: a smaller claim is a lie */
+#define MTU_V4_MIN     68u   /* RFC 791: a smaller claim is invalid */
 #define MTU_V6_MIN     1280u /* RFC 8200 5; RFC 8201 4 */
-#define MTU_BLACK_HOLE 1280u /* what tunnels and the rest of the world let through ... */
-#define MTU_LAST       576u  /* ... and what every IPv4 host takes (RFC 791) */
-#define MTU_TUNNEL     1400u /* through most tunnels in a path of 1,500 */
+#define MTU_BLACK_HOLE 1280u /* passes through nearly all paths */
+#define MTU_LAST       576u  /* accepted by every IPv4 host (RFC 791) */
+#define MTU_TUNNEL     1400u /* passes through most tunnels over Ethernet */
 
-/* IP and TCP, without options. */
+/* Length of the IP and TCP headers without options. */
 static uint32_t hdr_bytes(const struct nj_tuple *tuple)
 {
     return nj_addr_is_v4(&tuple->remote) ? 40 : 60;
@@ -30,7 +30,7 @@ uint16_t nj__tcp_our_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
     return (uint16_t)(tcp->cfg.mtu - hdr_bytes(tuple));
 }
 
-/* RFC 9293 3.7.1 MUST-15: 536 and 1220, unless the peer says more or less. */
+/* RFC 9293 3.7.1 MUST-15: the default is 536 for IPv4 and 1220 for IPv6. */
 uint16_t nj__tcp_peer_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple,
                           const struct nj_tcp_opts *o)
 {
@@ -49,7 +49,7 @@ static uint32_t mss_for(const struct nj_tcb *t, uint32_t mtu)
     return mss < NJ_TCP_MSS_MIN ? NJ_TCP_MSS_MIN : mss;
 }
 
-/* Segments get shorter, and what is out there goes again: it was not congestion that held it. */
+/* Reduce snd_mss and retransmit all data in flight, without a congestion response. */
 static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
 {
     uint32_t mss = mss_for(t, mtu);
@@ -80,7 +80,7 @@ static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *
     return plateau[NJ_ARRAY_LEN(plateau) - 1];
 }
 
-/* A router's word for it: the next probe waits (RFC 1191 6.3). */
+/* Reduce by a router's message: the next probe waits ten minutes (RFC 1191 6.3). */
 static void shrink_as_told(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu, nj_ns now)
 {
     uint16_t mss = t->snd_mss;
@@ -91,8 +91,8 @@ static void shrink_as_told(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu, n
     t->x->mtu_probe_at = now + NJ_TCP_PROBE_RAISE;
 }
 
-/* RFC 5927 7.2: where segments of that length have got through, a claim that they can't is believed
- * only when a time-out agrees. */
+/* RFC 5927 7.2: if segments of that length were acknowledged, the claim is applied only when a
+ * time-out confirms it. */
 static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
 {
     uint32_t mtu = claimed_mtu(t, e);
@@ -100,33 +100,32 @@ static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icm
 
     if (mtu < (v4 ? MTU_V4_MIN : MTU_V6_MIN))
         return;
-    if (v4 && mtu < NJ_TCP_MTU_MIN) { /* forged, or of a link that nobody has any more */
+    if (v4 && mtu < NJ_TCP_MTU_MIN) { /* forged, or of an obsolete link */
         nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_floor);
         mtu = NJ_TCP_MTU_MIN;
     }
     if (mss_for(t, mtu) < t->mss_proven)
         t->x->mtu_claimed = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
     else
-        shrink_as_told(tcp, t, mtu,
-                       t->x->last_send_at); /* the message is about what was sent then */
+        shrink_as_told(tcp, t, mtu, t->x->last_send_at); /* the time of the quoted segment */
 }
 
 bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
 {
-    /* RFC 5927 4.1: it must quote something that is under way. An idle connection has nothing. */
+    /* RFC 5927 4.1: it must quote data in flight. An idle connection has none. */
     if (!t->x || !nj_seq_in(e->seq, t->snd_una, t->snd_nxt - t->snd_una))
         return false;
     if (e->news == NJ_ICMP_TOO_BIG && t->state >= NJ_TCP_ESTABLISHED) {
         on_too_big(tcp, t, e);
         nj__tcp_rearm(tcp, t);
     } else if (e->news == NJ_ICMP_REFUSED && t->state == NJ_TCP_SYN_SENT) {
-        nj_count(tcp->cfg.counters, NJ_C_tcp_aborted); /* RFC 5927 5.2: hard only before it opens */
+        nj_count(tcp->cfg.counters, NJ_C_tcp_aborted); /* RFC 5927 5.2: hard only in SYN-SENT */
         nj__tcb_end(tcp, t);
-    } /* else it may pass: the timers decide (RFC 9293 3.9.2.2) */
+    } /* else a soft error: the timers decide (RFC 9293 3.9.2.2) */
     return true;
 }
 
-/* RFC 9293 3.7.2: nobody says a word, and long segments don't arrive. */
+/* RFC 9293 3.7.2: black hole detection, for long segments that are lost without ICMP. */
 void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t long_mss = mss_for(t, MTU_BLACK_HOLE);
@@ -136,7 +135,7 @@ void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
         shrink_as_told(tcp, t, t->x->mtu_claimed, t->x->last_send_at);
         return;
     }
-    bool proven = t->mss_proven >= t->snd_mss; /* then it is more likely something else */
+    bool proven = t->mss_proven >= t->snd_mss; /* then another cause is more likely */
     if (t->x->n_backoffs < (proven ? 2 : 1) * NJ_TCP_BLACK_HOLE_RTOS)
         return;
     if (t->snd_mss > long_mss)
@@ -145,11 +144,10 @@ void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
         shrink(tcp, t, MTU_LAST);
 }
 
-/* --- up again: RFC 4821 7, RFC 8899 5 ----------------------------------------------------------
- */
+/* --- probing for a larger MTU: RFC 4821 7, RFC 8899 5 ---------------------------------------- */
 
-/* What to try: all that was had in the beginning, as after an outage nothing else was wrong; then
- * what tunnels let through. */
+/* Probe sizes: first the initial MSS, since the cause may have been an outage; then those of
+ * tunnels. */
 static uint32_t probe_size(const struct nj_tcb *t)
 {
     const uint32_t size[] = {t->mss_max, mss_for(t, MTU_TUNNEL), mss_for(t, MTU_BLACK_HOLE)};
@@ -158,14 +156,13 @@ static uint32_t probe_size(const struct nj_tcb *t)
     return n > t->snd_mss && n < t->mss_max ? n : t->mss_max;
 }
 
-/* RFC 4821 7.5 - 7.6: while nothing is missing, with enough behind it to see at once when it is
- * lost. Without SACK that would cost a recovery. */
+/* RFC 4821 7.5 - 7.6: only while no loss is known, and with enough data after it to detect its
+ * loss. Only with SACK, since otherwise the loss would cost a recovery. */
 uint32_t nj__path_probe(const struct nj_tcb *t, uint32_t n, nj_ns now)
 {
     const struct nj_xfer *x = t->x;
     uint32_t size = probe_size(t);
-    /* One whose run was joined or cut is not told from others; once it is acknowledged it is over.
-     */
+    /* The outcome is lost if the run was joined or split; an ACK ends the probe in any case. */
     bool under_way = x->mtu_probe && nj_seq_lt(t->snd_una, x->mtu_probe_end);
 
     if (!t->sack_on || under_way || now < x->mtu_probe_at || x->ca != NJ_CA_OPEN ||
@@ -191,7 +188,7 @@ void nj__path_probe_arrived(struct nj_tcp *tcp, struct nj_tcb *t)
         t->snd_mss = t->mss_proven = x->mtu_probe;
         nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_raised);
     }
-    if (t->snd_mss < t->mss_max) /* one step, after larger ones were lost */
+    if (t->snd_mss < t->mss_max) /* a smaller size, after larger ones were lost */
         x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
     x->mtu_probe = 0;
     t->mtu_probes_lost = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Received bytes: the in-order queue for the user, and the out-of-order list.
+ * The receive queue for the user, and the reassembly list of out-of-order segments (RFC 9293
+ * 3.10.7.4).
  *
- * The list is sorted and free of overlaps; of bytes that arrive twice the first copy is kept. Its
- * mbufs are linked by next and carry their sequence number in hash.usr, which nobody else reads
- * once the packet is parsed.
+ * The list is sorted and free of overlaps; of duplicate bytes the first copy is kept. Its mbufs are
+ * linked by next and store their sequence number in hash.usr, which is unused after parsing.
  */
 #include <rte_mbuf.h>
 
@@ -13,7 +13,7 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-/* Make the mbuf's data exactly `n_bytes` of payload, `off` bytes in. */
+/* Restrict the mbuf's data to `n_bytes` from offset `off` on. */
 static void narrow(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
 {
     m->data_off = (uint16_t)(m->data_off + off);
@@ -45,9 +45,8 @@ bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return max == 0 || (tcp->n_held < max && n < (max - tcp->n_held) / 4);
 }
 
-/* Does the buffer of `to` take `n_bytes` behind what is in it? The headers that came with it are of
- * no more use, so it counts from its beginning. An mbuf that somebody else sees too, or whose bytes
- * lie in a foreign buffer, stays as it is. */
+/* Can `n_bytes` be appended to the buffer of `to`? The space of its headers counts as free. Shared
+ * mbufs and external buffers are never written to. */
 static bool fits(const struct rte_mbuf *to, uint32_t n_bytes)
 {
     return RTE_MBUF_DIRECT(to) && rte_mbuf_refcnt_read(to) == 1 &&
@@ -65,8 +64,8 @@ static void append(struct rte_mbuf *to, const uint8_t *from, uint32_t n_bytes)
     to->pkt_len = to->data_len;
 }
 
-/* Copy a payload to the end of `to`, which we hold anyway: a small one if it fits behind what is
- * there, any one that fits at all while mbufs are dear to this connection. */
+/* Append a payload to the mbuf `to` instead of keeping its own mbuf. A small payload is copied if
+ * it fits without moving data; any other only if this connection is short of mbufs. */
 static bool coalesce(const struct nj_tcp *tcp, const struct nj_tcb *t, struct rte_mbuf *to,
                      const struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
 {
@@ -80,8 +79,8 @@ static bool coalesce(const struct nj_tcp *tcp, const struct nj_tcb *t, struct rt
     return true;
 }
 
-/* Copy the bytes of neighbours together, where one follows upon the other (`gaps`: that is to be
- * looked at) and both fit in one buffer. Returns the last mbuf that is left. */
+/* Merge neighbours whose bytes fit in one buffer. `gaps`: the list may have holes, so check that
+ * they are contiguous. Returns the last remaining mbuf. */
 static struct rte_mbuf *gather(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, bool gaps)
 {
     while (m && m->next) {
@@ -101,9 +100,8 @@ static struct rte_mbuf *gather(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_
     return m;
 }
 
-/* Where one more mbuf may not be held, those that are held may have room. To look at all of them
- * takes NJ_TCP_GATHER_PART segments that were held since, so it costs each of these no more than a
- * look at so many. */
+/* Free mbufs by merging those held. The walk is amortised: it needs one new mbuf per
+ * NJ_TCP_GATHER_PART held since the last one. */
 static void gather_all(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
@@ -174,8 +172,8 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
         rte_pktmbuf_free(m);
         return true;
     }
-    /* The peer has it still. So while mbufs are short they are for what is in order: else peers
-     * that open holes and fill none would keep new connections out. */
+    /* While mbufs are short, out-of-order segments are refused; the peer retransmits them.
+     * Otherwise peers that leave holes open could keep new connections out. */
     if (nj__tcp_pressure(tcp) != NJ_PRESSURE_NONE || !nj__rcv_may_hold(tcp, t))
         return false;
     narrow(m, off, end - first);

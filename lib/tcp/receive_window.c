@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive window: RFC 9293 3.8.6. A promised right edge is never taken back. */
+/* The receive window (RFC 9293 3.8.6). The advertised right edge never moves back. */
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 
 uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *t)
 {
-    /* A FIN that was taken at a closed window stands past the edge. */
+    /* A FIN accepted at a closed window is beyond the edge. */
     return nj_seq_lt(t->rcv_nxt, t->rcv_adv) ? t->rcv_adv - t->rcv_nxt : 0;
 }
 
@@ -18,8 +18,8 @@ enum nj_pressure nj__tcp_pressure(const struct nj_tcp *tcp)
     return held * 8 <= max * 7 ? NJ_PRESSURE_SOME : NJ_PRESSURE_HIGH;
 }
 
-/* The buffer of a connection. Four segments are the least: the window is told anew when it can grow
- * by two, and so never stays below two while the user reads. */
+/* Receive buffer of a connection. The minimum is four segments: an update is sent when the window
+ * can grow by two, so it does not stay below two while the user reads. */
 static uint32_t buffer_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     uint32_t bytes = NJ_RECV_WINDOW_BYTES;
@@ -37,7 +37,7 @@ static uint32_t buffer_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return bytes < NJ_RECV_WINDOW_BYTES ? bytes : NJ_RECV_WINDOW_BYTES;
 }
 
-/* What we could promise: what the buffer holds, and no more than the field can say. */
+/* The largest window that can be advertised: free buffer space, limited by the field. */
 static uint32_t free_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     uint32_t used = t->x->rcvq.n_bytes, most = (uint32_t)UINT16_MAX << t->rcv_wscale;
@@ -45,7 +45,7 @@ static uint32_t free_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return room < most ? room : most;
 }
 
-/* Receiver's silly window avoidance (RFC 9293 3.8.6.2.2): small steps are not worth telling. */
+/* Receiver's silly window syndrome avoidance (RFC 9293 3.8.6.2.2): the least step to advertise. */
 static uint32_t worth_telling(const struct nj_tcb *t)
 {
     uint32_t half = NJ_RECV_WINDOW_BYTES / 2, two = 2u * t->snd_mss;
@@ -62,10 +62,10 @@ uint16_t nj__tcp_wnd_field(const struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t edge = t->rcv_nxt + free_bytes(tcp, t);
     if (nj_seq_diff(edge, t->rcv_adv) < (int32_t)worth_telling(t))
-        edge = t->rcv_nxt + nj__tcp_rcv_wnd(t); /* nor is the edge ever pulled back */
+        edge = t->rcv_nxt + nj__tcp_rcv_wnd(t); /* keep the edge */
 
-    /* Rounded up: rounding down would take back up to 2^wscale - 1 promised bytes (RFC 7323 2.4).
-     * So the edge creeps forward with very short segments; NJ_RECV_MBUFS_MAX is the bound then. */
+    /* Rounded up: rounding down would move the edge back by up to 2^wscale - 1 bytes (RFC 7323
+     * 2.4). With very short segments the edge creeps forward; NJ_RECV_MBUFS_MAX bounds that. */
     uint32_t unit = 1u << t->rcv_wscale;
     uint32_t field = (edge - t->rcv_nxt + unit - 1) >> t->rcv_wscale;
     if (field > UINT16_MAX)

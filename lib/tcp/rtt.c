@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Round-trip estimate and retransmission time-out: RFC 6298. */
+/* Round-trip time estimation and the retransmission time-out. Follows RFC 6298. */
 #include "tcp/tcp_internal.h"
 
 static nj_ns clamp_rto(nj_ns rto)
@@ -9,7 +9,7 @@ static nj_ns clamp_rto(nj_ns rto)
     return rto > NJ_TCP_RTO_MAX ? NJ_TCP_RTO_MAX : rto;
 }
 
-/* RFC 6298 2.3, with the wheel's tick for its clock granularity. */
+/* RFC 6298 2.3; the clock granularity is the tick of the timing wheel. */
 static nj_ns rto_of(const struct nj_tcb *t)
 {
     nj_ns var = 4 * (nj_ns)t->rttvar_us * NJ_US, tick = (nj_ns)1 << NJ_WHEEL_TICK_BITS;
@@ -48,7 +48,8 @@ void nj__tcp_rto_relax(struct nj_tcb *t)
 
 void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
 {
-    /* More than one was sent again, and not only because the peer's SYN came more than once. */
+    /* More than one SYN was retransmitted, and by a time-out, not only for a repeated SYN of the
+     * peer. */
     t->x->syn_lost = t->x->n_backoffs > 0 && t->x->n_syns > 2;
     if (t->x->syn_at) {
         nj__tcp_rtt_sample(t, now - t->x->syn_at);
