@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send queue: bytes from snd_una on, in mbufs that are never given to a device. A segment is
- * filled from here each time it is sent, or refers to here when it is one that the device cuts. So
- * a retransmission has headers of its own and finds its bytes untouched, and nothing that a device
- * may still read is written to.
+ * The send queue (SEND of RFC 9293 3.10.2): bytes from snd_una on, in mbufs that are never given to
+ * a device. Each transmission copies its bytes, or refers to them if the device cuts the segment
+ * (TSO). So a retransmission has its own headers, and no byte that a device may still read is
+ * modified.
  */
 #include <rte_mbuf.h>
 #include <rte_memcpy.h>
@@ -36,8 +36,8 @@ static void append(struct nj_mbuf_queue *q, struct rte_mbuf *m)
     q->n_mbufs++;
 }
 
-/* A device may still read what is in `m` (attach() below); what comes behind data_len is not part
- * of that, since a reference covers the bytes that were there when it was made. */
+/* A device may still read `m` (attach() below), but only up to data_len at the time of the
+ * reference. So appending is safe. */
 static void copy_into(struct nj_mbuf_queue *q, struct rte_mbuf *m, const uint8_t *data, uint32_t n)
 {
     rte_memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len), data, n);
@@ -46,8 +46,8 @@ static void copy_into(struct nj_mbuf_queue *q, struct rte_mbuf *m, const uint8_t
     q->n_bytes += n;
 }
 
-/* Two windows: one on its way, one to follow at once. A window that grew is one that was filled, so
- * a peer that takes little is given little. */
+/* Two congestion windows: one in flight, one to follow. cwnd grows only when it is used, so a slow
+ * peer gets a small queue. */
 static uint32_t queue_max(const struct nj_tcb *t)
 {
     uint32_t two = t->cwnd < NJ_SENDQ_BYTES_MAX / 2 ? 2 * t->cwnd : NJ_SENDQ_BYTES_MAX;
@@ -115,8 +115,8 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
     struct rte_mbuf *m = nj__fresh(tcp);
     if (!m)
         return false;
-    /* The count an mbuf keeps of its external buffer has 16 bits, and thousands of connections may
-     * refer to one file: so each mbuf has its own count, which stands for one of slice->ref's. */
+    /* DPDK's reference count of an external buffer has 16 bits, and more connections may refer to
+     * one file. So each mbuf has its own count, which holds one reference of slice->ref. */
     struct nj_tcp_mbuf_priv *priv = rte_mbuf_to_priv(m);
     priv->shinfo.free_cb = put_ref;
     priv->shinfo.fcb_opaque = slice->ref;
@@ -184,9 +184,8 @@ static struct nj_sndq_cursor *walk_to(struct nj_tcb *t, uint32_t seq)
     return c;
 }
 
-/* A cursor that is at the byte at `seq`. Sending goes forward, and so does sending again, from one
- * hole to the next: each has a cursor of its own, which is mostly there already or a little before.
- * The first one is for what was never sent. */
+/* A cursor at `seq`. New data and retransmissions both move forward, so each has its own cursor,
+ * which is usually there already or shortly before. The first one is for new data. */
 static inline struct nj_sndq_cursor *seek(struct nj_tcb *t, uint32_t seq)
 {
     struct nj_sndq_cursor *c = &t->x->cursor[0];
@@ -194,7 +193,7 @@ static inline struct nj_sndq_cursor *seek(struct nj_tcb *t, uint32_t seq)
     return nj_likely(c->m && c->seq == seq) ? c : walk_to(t, seq);
 }
 
-/* Bytes that the cursor's mbuf has from the cursor on; it steps on to the next one for that. */
+/* Bytes of the current mbuf from the cursor on. At its end the cursor moves to the next mbuf. */
 static uint32_t at_cursor(struct nj_sndq_cursor *c)
 {
     if (c->off == c->m->data_len) {
@@ -217,7 +216,7 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
     bool odd = false;
 
     if (n_bytes == 0)
-        return 0; /* a pure ACK, whose sequence number may stand beyond the FIN */
+        return 0; /* a pure ACK; its number may be beyond the FIN */
     NJ_ASSERT(seq - t->snd_una + n_bytes <= t->x->sndq.n_bytes);
     struct nj_sndq_cursor *c = seek(t, seq);
     NJ_ASSERT(n_bytes <= rte_pktmbuf_tailroom(m)); /* as snd_mss is */
@@ -239,13 +238,13 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
     return sum;
 }
 
-/* A shorter piece is copied: an mbuf and two atomic operations cost more than 1 KiB. It also bounds
- * how many mbufs the bytes of one packet on the wire may lie in, which some devices count: six of
- * 1,460, as references alternate with copies at worst. */
+/* Shorter pieces are copied: an mbuf and two atomic operations cost more than copying 1 KiB. This
+ * also bounds the mbufs per packet on the wire, which some devices limit: six for 1,460 bytes, when
+ * references alternate with copies. */
 #define REFER_MIN 1024u
 
-/* May `n` of `left` bytes be sent as a reference? Of memory that devices can reach: mbufs are, the
- * external buffers are not (docs/adr/0007). And what follows has to fit if all of it is copied. */
+/* May `n` of `left` bytes be sent by reference? Only from mbufs: devices cannot read the external
+ * buffers (docs/adr/0007). The rest must fit even if all of it is copied. */
 static bool may_refer(const struct nj_tcp *tcp, const struct rte_mbuf *from,
                       const struct rte_mbuf *head, uint32_t n, uint32_t left)
 {
@@ -255,8 +254,8 @@ static bool may_refer(const struct nj_tcp *tcp, const struct rte_mbuf *from,
            left - n <= (most - used) * RTE_MBUF_DEFAULT_DATAROOM;
 }
 
-/* Make `m` a reference to the next `n` bytes. The mbuf they are in goes back to its pool when both
- * the queue and the device are done with it. */
+/* Make `m` a reference to the next `n` bytes. Their mbuf is freed when both the queue and the
+ * device have released it. */
 static void attach(const struct nj_sndq_cursor *c, struct rte_mbuf *m, uint32_t n)
 {
     rte_pktmbuf_attach(m, c->m);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SYN-RECEIVED after a passive open. A peer that has sent one segment, from an address that may be
- * forged, gets 128 bytes of us; a control block is made when it has shown that it hears us.
+ * SYN-RECEIVED after a passive open (RFC 9293 3.10.7.4, RFC 4987 3.5). A half-open connection,
+ * whose address may be spoofed, takes 128 bytes; its control block is made when the handshake
+ * completes.
  */
 #include "base/assert.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-#define TICK_MAX 64u /* SYN-ACKs repeated per tick: what is left over is due in the next */
+#define TICK_MAX 64u /* SYN-ACKs retransmitted per tick; the rest follows in the next */
 
 bool nj__syn_backlog_full(const struct nj_tcp *tcp)
 {
@@ -27,7 +28,8 @@ void nj__syn_read(const struct nj_tcp *tcp, const struct nj_seg *seg, struct nj_
                               (tcp->cfg.ecn && ecn ? NJ_BARE_ECN : 0));
 }
 
-/* The window in it is never scaled (RFC 7323 2.2); ECE alone says yes to ECN (RFC 3168 6.1.1). */
+/* The window of a SYN-ACK is never scaled (RFC 7323 2.2). ECE without CWR accepts ECN (RFC 3168
+ * 6.1.1). */
 bool nj__syn_send_answer(struct nj_tcp *tcp, const struct nj_bare *b, uint32_t ts_val, nj_ns now)
 {
     uint8_t f = b->flow.flags;
@@ -55,10 +57,10 @@ static void answer(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 
     if (s->n_sent < UINT8_MAX)
         s->n_sent++;
-    nj__syn_send_answer(tcp, &s->bare, ts, now); /* without an mbuf, the time-out tries again */
+    nj__syn_send_answer(tcp, &s->bare, ts, now); /* if it fails, the time-out retries */
 }
 
-/* All on one list wait equally long, so each list is in the order of time. */
+/* All entries of a list have the same time-out, so each list is sorted by deadline. */
 static void wait_for_it(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     s->due = now + (NJ_TCP_RTO_INITIAL << s->n_waits);
@@ -70,7 +72,7 @@ struct nj_flow *nj__syn_new(struct nj_tcp *tcp, const struct nj_tcp_arrival *a, 
     struct nj_syn *s = nj_pool_take(&tcp->syns);
     const struct nj_seg *seg = &a->seg;
 
-    NJ_ASSERT(s != NULL); /* there are as many as the backlog may have */
+    NJ_ASSERT(s != NULL); /* the pool holds a full backlog */
     s->bare.flow.tuple = seg->tuple;
     s->bare.flow.hash = nj_flow_hash(&tcp->flows, &seg->tuple);
     nj__flow_init(&s->bare.flow, NJ_FLOW_SYN, now);
@@ -90,7 +92,7 @@ struct nj_flow *nj__syn_new(struct nj_tcp *tcp, const struct nj_tcp_arrival *a, 
     return &s->bare.flow;
 }
 
-/* The object goes; the flow table's entry is the caller's business. */
+/* Free the object. The caller removes or replaces the flow table's entry. */
 static void put(struct nj_tcp *tcp, struct nj_syn *s)
 {
     nj_list_del(&s->node);
@@ -117,8 +119,8 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
     const struct nj_seg *seg = &a->seg;
     enum nj_tcp_verdict v;
 
-    /* RFC 9293 3.10.7.4 first: the SYN that we answered, once more, for our SYN-ACK was lost. The
-     * time-out stays where it is: the peer can't hold its place in the backlog with SYNs. */
+    /* RFC 9293 3.10.7.4 first: a retransmitted SYN, since our SYN-ACK was lost. The time-out is not
+     * restarted, so a peer cannot stay in the backlog by repeating SYNs. */
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST)) == NJ_TCP_SYN &&
         seg->seq + 1 == s->bare.rcv_nxt) {
         answer(tcp, s, now);
@@ -170,7 +172,7 @@ struct nj_tcb *nj__syn_promote(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
     return t;
 }
 
-/* RFC 9293 3.10.8, RFC 6298 5.5, for the first one that is due. */
+/* Time-out of one SYN-ACK: RFC 9293 3.10.8, RFC 6298 5.5. */
 static void time_out(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     nj_list_del(&s->node);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SYN cookies (RFC 4987 3.6): when the backlog is full, our initial sequence number is all that we
- * keep of a SYN, and the peer keeps it for us.
+ * SYN cookies (RFC 4987 3.6): when the backlog is full, the state of a SYN is encoded in our
+ * initial sequence number, and the peer's ACK returns it.
  *
  *      31                             4   3   2     0
  *      |  28 bits of the keyed hash   | age | MSS   |
  *
- * The hash is over the tuple, the peer's initial number, the period of 64 s in which the cookie was
- * made, and the low bits. `age` is the period modulo 2: a cookie is good in its own period and in
- * the next one, that is for 64 s to 128 s. So whoever has not seen our SYN-ACK and guesses opens a
- * connection with one segment in 2^28: with a million guesses per second after 268 s on the
- * average, as long as a flood goes on, and he does not learn which one it was.
+ * The hash covers the tuple, the peer's initial number, the period of 64 s in which the cookie was
+ * made, and the low bits. `age` is the period modulo 2: a cookie is valid in its own period and in
+ * the next one, for 64 s to 128 s. A blind attacker succeeds with one segment in 2^28: with a
+ * million guesses per second, after 268 s on average, and only while cookies are being sent. The
+ * attacker does not learn which guess succeeded.
  *
- * MSS is the place in a table. Window scale, SACK and ECN ride in the low six bits of the timestamp
- * that we send with it, and come back as its echo; they need no hash, for a peer that lies about
- * them lies about itself. Without timestamps there are none of them.
+ * MSS is an index in a table. Window scale, SACK and ECN are encoded in the low six bits of our
+ * timestamp and return as its echo. They are not hashed, since a false value harms only the peer.
+ * Without timestamps these options are off.
  *
- * How many SYN-ACKs were sent is not known either. It counts as one, as no time-out of ours repeats
- * a cookie: the initial window is that of RFC 6928.
+ * The number of SYN-ACKs sent counts as one, since cookies are never retransmitted by time-out. So
+ * the initial window is that of RFC 6928.
  */
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
@@ -30,12 +30,12 @@
 #define TS_BITS   6
 #define TS_MASK   ((1u << TS_BITS) - 1)
 #define TS_WSCALE 0x0fu
-#define TS_NONE   0x0fu /* as the shift: 15 is none that can be */
+#define TS_NONE   0x0fu /* no window scale: 15 is not a valid shift */
 #define TS_SACK   0x10u
 #define TS_ECN    0x20u
 
-/* Rounded down to one of these: what the standards fall back on, tunnels over Ethernet, Ethernet
- * with IPv6 and IPv4, jumbo frames. */
+/* The peer's MSS is rounded down to one of these: defaults of the RFCs, tunnels over Ethernet,
+ * Ethernet with IPv6 and IPv4, jumbo frames. */
 static const uint16_t mss_table[1 << MSS_BITS] = {
     NJ_TCP_MSS_MIN, 536, 1220, 1360, 1400, 1440, 1460, 8940,
 };
@@ -48,8 +48,8 @@ static uint32_t mss_place(uint32_t mss)
     return i;
 }
 
-/* With the key of initial numbers; those hash the tuple alone, and SipHash tells inputs of another
- * length apart as it does other inputs. */
+/* Uses the key of initial sequence numbers. Those hash only the tuple; SipHash includes the length
+ * of its input, so the two never collide by construction. */
 static uint32_t cookie(const struct nj_tcp *tcp, const struct nj_tuple *tuple, uint32_t irs,
                        uint32_t period, uint32_t mss_place)
 {
@@ -62,8 +62,8 @@ static uint32_t cookie(const struct nj_tcp *tcp, const struct nj_tuple *tuple, u
     return ((uint32_t)nj_hash(&tcp->cfg.isn_key, &in, sizeof in) & ~LOW_BITS) | low;
 }
 
-/* Our timestamp, with `bits` in its low end: the last such one that is not in the future, so that
- * what we send later never looks old to the peer (RFC 7323 5.3). */
+/* The latest timestamp with `bits` at its low end that is not in the future. So later segments
+ * never fail the peer's PAWS test (RFC 7323 5.3). */
 static uint32_t stamp(uint32_t ts_now, uint32_t bits)
 {
     uint32_t ts = (ts_now & ~TS_MASK) | bits;
@@ -86,7 +86,7 @@ bool nj__cookie_send(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
     if (tcp->cfg.room(tcp->cfg.ctx) <= NJ_TCP_COOKIE_ROOM)
         return false;
     nj__syn_read(tcp, seg, &b);
-    if (!(b.flow.flags & NJ_BARE_TS)) /* there is no place to remember them */
+    if (!(b.flow.flags & NJ_BARE_TS)) /* the options cannot be encoded */
         b.flow.flags = 0;
     b.snd_nxt = cookie(tcp, &seg->tuple, seg->seq, (uint32_t)(now / PERIOD), mss_place(mss)) + 1;
     uint32_t ts_now = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &seg->tuple);
@@ -102,7 +102,7 @@ bool nj__cookie_expected(const struct nj_tcp *tcp, nj_ns now)
     return tcp->cookie_at != 0 && now / PERIOD - tcp->cookie_at / PERIOD < 2;
 }
 
-/* The options of the SYN, from what comes back. */
+/* Restore the options of the SYN from the ACK. */
 static void remember(const struct nj_tcp *tcp, const struct nj_seg *seg, uint32_t iss,
                      struct nj_handshake *h)
 {
@@ -136,7 +136,7 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
     remember(tcp, seg, h.iss, &h);
     nj__tcp_ask_room(tcp, a);
     *t = nj__tcb_from_handshake(tcp, NULL, &seg->tuple, &h, now);
-    if (!*t) /* what the peer sends next brings the cookie again */
+    if (!*t) /* the peer's next segment carries the cookie again */
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
     nj_count(tcp->cfg.counters, NJ_C_tcp_cookie_ok);
     return PASS;

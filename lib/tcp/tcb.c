@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Life of a control block: made, moved from state to state, ended, freed. */
+/* The life cycle of a control block: allocation, state changes (RFC 9293 3.3.2, figure 5), end and
+ * release. Also sets up and frees struct nj_tcp. */
 #include <rte_mbuf.h>
 
 #include "base/assert.h"
@@ -16,7 +17,7 @@ const char *const nj_tcp_state_name[] = {
 
 #define TO(name) (1u << NJ_TCP_##name)
 
-/* The legal edges of RFC 9293 figure 5; CLOSED is reachable from everywhere. */
+/* The transitions of RFC 9293 figure 5. CLOSED is reachable from every state. */
 static const uint16_t legal_next[] = {
     [NJ_TCP_CLOSED] = TO(SYN_SENT) | TO(SYN_RECEIVED),
     [NJ_TCP_SYN_SENT] = TO(SYN_RECEIVED) | TO(ESTABLISHED),
@@ -118,7 +119,7 @@ static void release_block(struct nj_tcp *tcp, struct nj_tcb *t)
     nj__tcb_free(tcp, t);
 }
 
-/* No more of the machine's business; the flow table's entry is another matter. */
+/* Enter CLOSED and free timers, lists and queues. The caller handles the flow table's entry. */
 static void retire(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     nj__tcb_set_state(tcp, t, NJ_TCP_CLOSED);
@@ -134,7 +135,7 @@ void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
     nj_flow_remove(&tcp->flows, &t->flow);
     retire(tcp, t);
     if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
-        release_block(tcp, t); /* no user has it, or has been told of it */
+        release_block(tcp, t); /* no user knows this block */
     else
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_DEAD);
 }
@@ -171,7 +172,7 @@ void nj__tcb_check(const struct nj_tcb *t)
     NJ_ASSERT(x->sndq.n_bytes <= NJ_SENDQ_BYTES_MAX + UINT16_MAX);
     NJ_ASSERT((x->reasm == NULL) == (x->reasm_bytes == 0));
     if (t->state != NJ_TCP_SYN_SENT)
-        NJ_ASSERT(nj_seq_le(t->rcv_nxt - 1, t->rcv_adv)); /* a FIN may stand past the edge */
+        NJ_ASSERT(nj_seq_le(t->rcv_nxt - 1, t->rcv_adv)); /* a FIN may be beyond the edge */
     if (t->state >= NJ_TCP_ESTABLISHED)
         NJ_ASSERT(t->cwnd >= 1 && t->snd_mss > 0);
     (void)x;

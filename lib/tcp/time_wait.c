@@ -2,18 +2,17 @@
 /*
  * TIME-WAIT (RFC 9293 3.6.1, RFC 1337, RFC 6191) in one cache line per connection.
  *
- * All wait equally long, so a queue in the order of arrival is nearly one in the order of time. It
- * is linked one way: a connection whose 2 MSL start over moves to the end when it comes to the
- * front, and one that a new connection replaced is forgotten there. Whatever stands before such a
- * one leaves, or moves behind it, within 2 MSL: so long it may stay beyond its time, which does no
- * harm.
+ * All entries wait 2 MSL, so a FIFO is nearly sorted by deadline. It is singly linked: an entry
+ * whose 2 MSL restarted is moved to the end when it reaches the front, and an entry that was
+ * replaced by a new connection is freed there. An entry may therefore stay up to 2 MSL too long,
+ * which is harmless.
  */
 #include "base/assert.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-#define TICK_MAX 256u /* of them leave per tick; what is left over is due in the next */
+#define TICK_MAX 256u /* entries freed per tick; the rest follows in the next */
 
 static struct nj_time_wait *at(const struct nj_tcp *tcp, uint32_t place_plus_1)
 {
@@ -25,7 +24,7 @@ static bool replaced(const struct nj_time_wait *w)
     return w->bare.flow.kind != NJ_FLOW_TIME_WAIT;
 }
 
-/* Ticks from now on; negative when it is over. */
+/* Ticks until the end; negative when it has passed. */
 static int32_t ticks_left(const struct nj_tcp *tcp, const struct nj_time_wait *w)
 {
     return (int32_t)(w->ends - (uint32_t)tcp->wheel.tick);
@@ -59,11 +58,11 @@ static struct nj_time_wait *pop(struct nj_tcp *tcp)
     return w;
 }
 
-/* The connection is forgotten; its object goes when it comes to the front. */
+/* Remove the connection from the flow table. Its object is freed when it reaches the front. */
 static void forget(struct nj_tcp *tcp, struct nj_time_wait *w)
 {
     nj_flow_remove(&tcp->flows, &w->bare.flow);
-    w->bare.flow.kind = NJ_FLOW_TCB; /* any but its own: see replaced() */
+    w->bare.flow.kind = NJ_FLOW_TCB; /* marks it as replaced: see replaced() */
     tcp->tw_queue.n_live--;
     tcp->n_time_wait--;
 }
@@ -76,8 +75,9 @@ static void drop_first(struct nj_tcp *tcp)
     nj_pool_put(&tcp->time_waits, w);
 }
 
-/* Without a free object the oldest ends early: connections that came and went must not keep new
- * ones out, and its tuple falls back on the sequence numbers of RFC 6528. */
+/* Take an object from the pool. If it is empty, the oldest entry ends early, since closed
+ * connections must not block new ones. Its tuple is then protected only by the sequence numbers of
+ * RFC 6528. */
 static struct nj_time_wait *take(struct nj_tcp *tcp)
 {
     struct nj_time_wait *w = nj_pool_take(&tcp->time_waits);
@@ -118,9 +118,9 @@ bool nj__time_wait_replaced_by(const struct nj_seg *seg, uint32_t rcv_nxt, bool 
     return nj_seq_lt(rcv_nxt, seg->seq);
 }
 
-/* RFC 9293 3.6.1 MAY-2: our number has to be beyond those of the old connection, and that of a
- * cookie is what the hash says. Then timestamps on both make old segments fail the peer's PAWS
- * test. */
+/* RFC 9293 3.6.1 MAY-2: our initial number must be beyond the old connection's. A cookie's number
+ * cannot be chosen, so cookies require timestamps on both connections: old segments then fail the
+ * peer's PAWS test. */
 enum nj_tcp_verdict nj__time_wait_admits(const struct nj_tcp *tcp, struct nj_tcp_arrival *a,
                                          bool ts_on)
 {
@@ -131,7 +131,7 @@ enum nj_tcp_verdict nj__time_wait_admits(const struct nj_tcp *tcp, struct nj_tcp
     return v;
 }
 
-/* The FIN that ended the connection, once more: our ACK of it was lost. */
+/* Is it a retransmission of the peer's FIN, because our ACK was lost? */
 static bool repeats_fin(const struct nj_time_wait *w, const struct nj_seg *seg)
 {
     return (seg->flags & (NJ_TCP_FIN | NJ_TCP_SYN | NJ_TCP_RST)) == NJ_TCP_FIN &&
@@ -172,7 +172,7 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
     if (nj_seq_lt(b->snd_nxt, seg->ack))
         return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack);
-    return DONE; /* an ACK of what is acknowledged, or text behind a FIN: nothing to do */
+    return DONE; /* an old ACK, or text after a FIN: ignore */
 }
 
 void nj__time_wait_tick(struct nj_tcp *tcp)

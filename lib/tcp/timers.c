@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Time-outs: RFC 9293 3.10.8, RFC 6298 5, zero-window probes of RFC 9293 3.8.6.1. */
+/* Timer expiry: retransmission and user timeout (RFC 9293 3.10.8, RFC 6298 5), zero-window probes
+ * (RFC 9293 3.8.6.1) and tail loss probes (RFC 8985 7.3). Each connection has one timer, armed for
+ * its earliest deadline. */
 #include "tcp/loss/recovery.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
@@ -56,7 +58,7 @@ static void on_rto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->x->rexmit_at = now + t->x->rto;
 }
 
-/* RFC 8985 7.3: then the time-out counts from the probe on. */
+/* RFC 8985 7.3: send the probe and restart the retransmission timer. */
 static void on_pto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     t->x->pto_at = NJ_NEVER;
@@ -69,13 +71,13 @@ static void on_pto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 static void on_persist(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->x->probed_at <= t->x->progress_at)
-        t->x->probed_at = now; /* the first that is not answered */
+        t->x->probed_at = now; /* the first unanswered probe */
     nj_count(tcp->cfg.counters, NJ_C_tcp_probe);
     nj__tcp_send_probe(tcp, t, now);
     t->x->rexmit_at = now + nj__tcp_persist_back_off(t);
 }
 
-/* RFC 9293 3.8.3: R2, or what was asked for. */
+/* RFC 9293 3.8.3: R2, or the configured user timeout. */
 static nj_ns user_timeout(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     if (t->user_timeout_s)
@@ -83,8 +85,8 @@ static nj_ns user_timeout(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return tcp->cfg.user_timeout ? tcp->cfg.user_timeout : NJ_TCP_R2;
 }
 
-/* Since when the peer owes us a word: what was sent last, or the first probe that it did not answer
- * (RFC 9293 3.8.6.1: who answers probes may keep its window closed for ever). */
+/* Start of the peer's silence: its last progress, or the first unanswered probe. A peer that
+ * answers probes may keep its window closed for ever (RFC 9293 3.8.6.1). */
 static nj_ns owed_since(const struct nj_tcb *t, bool probing)
 {
     const struct nj_xfer *x = t->x;
@@ -114,7 +116,7 @@ struct tick {
     nj_ns now;
 };
 
-/* What is due while something is going on. False: the block is gone. */
+/* Run the deadlines of struct nj_xfer. False: the block is gone. */
 static bool on_deadlines(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -141,8 +143,8 @@ static bool on_deadlines(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     return true;
 }
 
-/* close_at has come. Before our FIN is acknowledged the peer has to be told: for it, the stream is
- * not complete. */
+/* close_at has passed. If our FIN is not acknowledged, send RST: the peer's stream is incomplete.
+ */
 static void on_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->state != NJ_TCP_FIN_WAIT_2 && t->state != NJ_TCP_TIME_WAIT) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user of TCP calls: RFC 9293 3.10.1 - 3.10.6. SEND and RECEIVE are in send_queue.c,
- * reassembly.c. */
+/* User calls (RFC 9293 3.10.1 - 3.10.6): open, events, close, abort and release. SEND is in
+ * send_queue.c, RECEIVE in reassembly.c. */
 #include "base/assert.h"
 #include "tcp/cc/congestion.h"
 #include "tcp/tcp_internal.h"
@@ -14,7 +14,7 @@ struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, 
     struct nj_tcb *t = nj__tcb_new(tcp, tuple, NULL, nj__tcp_isn(tcp, tuple, now), now);
     if (!t)
         return NULL;
-    t->events = NJ_TCP_EV_OPENED; /* somebody waits for it: see nj__tcb_end() */
+    t->events = NJ_TCP_EV_OPENED; /* a user exists: see nj__tcb_end() */
     nj__tcb_set_state(tcp, t, NJ_TCP_SYN_SENT);
     nj__tcp_send_syn(tcp, t, now);
     nj__tcp_rearm(tcp, t);
@@ -97,7 +97,7 @@ void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__tcb_end(tcp, t);
 }
 
-/* What is aborted leaves the flow table, and another entry may move to its place. */
+/* Aborting removes the entry, and another entry may move to its slot: do not advance then. */
 void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now)
 {
     for (uint32_t i = 0; i <= tcp->flows.mask;) {
@@ -125,7 +125,7 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->user_gone = true;
     tcp->n_orphans++;
     tcp->n_told += t->state == NJ_TCP_FIN_WAIT_2;
-    /* What finishes by itself still holds a send queue, and peers can make many of those. */
+    /* Orphans still hold send queues, and peers can create many: limit their number. */
     bool too_many = t->state != NJ_TCP_TIME_WAIT &&
                     tcp->n_orphans > tcp->cfg.conns_max / NJ_TCP_ORPHAN_SHARE + 1;
     if (!t->fin_queued || t->x->rcvq.n_bytes > 0 || too_many) {

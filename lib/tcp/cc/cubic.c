@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CUBIC: RFC 9438. Windows are bytes, the curve's time is in milliseconds; a window in bytes is the
- * RFC's window in segments times the segment size.
+ * CUBIC congestion control (RFC 9438), in integers. Windows are in bytes (the RFC's segments times
+ * snd_mss), the curve's time in milliseconds.
  *
- * An epoch is a stage of congestion avoidance. Its time t is the sum of the intervals between ACKs
- * that found us limited by the window, so that what the application did not use (4.2, 5.8) does not
- * count. After 71 minutes t stands still: by then the curve is beyond every window there can be.
+ * An epoch is a period of congestion avoidance. Its time t is the sum of the intervals between ACKs
+ * while the sender is limited by cwnd, so that application-limited time does not count (4.2, 5.8).
+ * t stops after 71 minutes, when the curve is beyond any possible window.
  */
 #include "tcp/cc/cubic.h"
 #include "tcp/cc/hystart.h"
@@ -23,7 +23,7 @@ struct epoch {
     uint32_t origin;     /* the plateau: W_max */
     uint32_t k_ms;
     uint32_t w_est, w_est_frac; /* the Reno-friendly window, and its fraction / 2^32 */
-    uint32_t carry;             /* what is left of the last division for the growth of cwnd */
+    uint32_t carry;             /* remainder of the last division for the growth of cwnd */
 };
 
 struct cubic {
@@ -55,7 +55,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Bit by bit from the top: 2^22 cubed is the first power of two beyond 64 bits. */
+/* Bit by bit from bit 21: the cube of 2^22 exceeds 64 bits. */
 uint32_t nj__cube_root(uint64_t n)
 {
     uint32_t root = 0;
@@ -99,8 +99,8 @@ static void enter(struct cubic *c, enum stage stage)
     memset(&c->epoch, 0, sizeof c->epoch);
 }
 
-/* The first ACK of a stage of congestion avoidance. Where no congestion event is known, or it was a
- * time-out (4.8), or slow start has taken us beyond it, the plateau is here and K is 0. */
+/* The first ACK of an epoch. W_max is the current cwnd, and K is 0, if there was no congestion
+ * event, if it was a time-out (4.8), or if slow start has passed it. */
 static void begin_epoch(struct nj_tcb *t, struct cubic *c, nj_ns now)
 {
     struct epoch *e = &c->epoch;
@@ -123,7 +123,7 @@ static void advance_time(struct epoch *e, const struct nj_cc_ack *ack)
 
     if (ack->limited)
         e->elapsed_us = us < UINT32_MAX - e->elapsed_us ? e->elapsed_us + (uint32_t)us : UINT32_MAX;
-    /* Whole microseconds only, or an ACK per 900 ns would stop the clock. */
+    /* Keep the fraction of a microsecond, or an ACK every 900 ns would stop the clock. */
     e->ack_at = e->ack_at && ack->limited ? e->ack_at + us * NJ_US : ack->now;
 }
 
@@ -195,8 +195,8 @@ static void remember(const struct nj_tcb *t, struct cubic *c)
     c->can_undo = true;
 }
 
-/* RFC 9438 4.6 and 4.7, fast convergence: who has to back off below its last peak leaves room to
- * others. */
+/* RFC 9438 4.6, and fast convergence of 4.7: a flow that loses below its last W_max releases
+ * bandwidth. */
 static void lost(struct nj_tcb *t, nj_ns now)
 {
     struct cubic *c = priv(t);
@@ -209,7 +209,7 @@ static void lost(struct nj_tcb *t, nj_ns now)
     enter(c, NO_STAGE);
 }
 
-/* RFC 9438 4.8: the plateau will be where congestion avoidance begins. */
+/* RFC 9438 4.8: W_max will be the cwnd at the start of congestion avoidance. */
 static void timed_out(struct nj_tcb *t, nj_ns now)
 {
     lost(t, now);
@@ -217,13 +217,13 @@ static void timed_out(struct nj_tcb *t, nj_ns now)
     priv(t)->after_rto = true;
 }
 
-/* RFC 9438 4.9. Time goes on with the next ACK: what passed meanwhile did not move the window. */
+/* RFC 9438 4.9. t resumes with the next ACK; the time since the event does not count. */
 static void undone(struct nj_tcb *t)
 {
     struct cubic *c = priv(t);
 
     if (!c->can_undo)
-        return; /* it was longer ago than our memory */
+        return; /* the saved state is gone */
     c->can_undo = c->after_rto = false;
     t->w_max = c->undo_w_max;
     c->cwnd_prior = c->undo_cwnd_prior;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arithmetic of CUBIC (RFC 9438 4.2), in integers. */
+/* The integer arithmetic of CUBIC (RFC 9438 4.2), exposed for tests. Pure functions; windows in
+ * bytes. */
 #ifndef NJ_TCP_CC_CUBIC_H
 #define NJ_TCP_CC_CUBIC_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slow start: RFC 5681 3.1, byte counting of RFC 3465, and HyStart++ of RFC 9406. */
+/* Slow start (RFC 5681 3.1) with appropriate byte counting (RFC 3465). The first slow start ends by
+ * HyStart++ (RFC 9406) or by a long ACK train. */
 #include "tcp/cc/hystart.h"
 #include "tcp/seq.h"
 
@@ -48,8 +49,8 @@ static void enter_css(struct nj_hystart *h, uint32_t base_us)
     h->css_base_us = base_us;
 }
 
-/* Was the path busy with this window for more than half a round trip? Then there is no room in it
- * for twice as much. How long a window takes is no jitter, so this is not taken back. */
+/* Enter conservative slow start if ACK trains cover more than half a round trip: the path has no
+ * room for twice the window. This is not jitter, so it is not reverted (base 0). */
 static void follow_trains(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     uint32_t gap = us_of(now) - h->ack_at_us;
@@ -76,7 +77,7 @@ static void take_sample(struct nj_hystart *h, uint32_t rtt_us)
     if (!h->in_css && delay_grew(h)) {
         enter_css(h, h->cur_min_us);
     } else if (h->in_css && h->cur_min_us < h->css_base_us) {
-        h->in_css = false; /* it was jitter: go on as before */
+        h->in_css = false; /* it was jitter: back to slow start */
     }
 }
 
@@ -98,7 +99,7 @@ void nj__slow_start(struct nj_tcb *t, struct nj_hystart *h, const struct nj_cc_a
     uint32_t n = nj_min_u32(ack->n_bytes, l * t->snd_mss);
 
     if (!ack->limited) {
-        h->running = false; /* a window we did not fill proves nothing, neither way (RFC 7661) */
+        h->running = false; /* an unused window is no evidence, neither way (RFC 7661) */
         return;
     }
     if (!first) {

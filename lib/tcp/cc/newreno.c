@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NewReno: RFC 5681 with the recovery of RFC 6582 and the initial window of RFC 6928. */
+/* NewReno congestion control (RFC 5681), with the initial window of RFC 6928. Recovery (RFC 6582)
+ * is in loss/recovery.c. */
 #include "tcp/cc/hystart.h"
 
 struct newreno {
@@ -20,7 +21,7 @@ static uint32_t half_flight(const struct nj_tcb *t)
     return half > floor ? half : floor;
 }
 
-/* Byte counting (RFC 3465 2.1): a segment more for each window that was acknowledged. */
+/* Byte counting (RFC 3465 2.1): cwnd grows by one segment per acknowledged window. */
 static void acked(struct nj_tcb *t, const struct nj_cc_ack *ack)
 {
     struct newreno *r = priv(t);
@@ -31,7 +32,7 @@ static void acked(struct nj_tcb *t, const struct nj_cc_ack *ack)
     }
     r->after_rto = false;
     if (!ack->limited)
-        return; /* RFC 7661: a window we did not fill proves nothing */
+        return; /* RFC 7661: an unused window is no evidence */
     r->n_acked += ack->n_bytes < t->cwnd ? ack->n_bytes : t->cwnd;
     if (r->n_acked >= t->cwnd) {
         r->n_acked -= t->cwnd;
@@ -52,7 +53,7 @@ static void timed_out(struct nj_tcb *t, nj_ns now)
     priv(t)->after_rto = true;
 }
 
-/* The count towards the next segment is the only thing that is lost, and worth less than one. */
+/* n_acked is not restored; that costs less than one segment of growth. */
 static void undone(struct nj_tcb *t)
 {
     priv(t)->after_rto = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RACK-TLP (RFC 8985). A run is lost when one that was sent later has arrived, and longer ago than
- * a round trip and a little for reordering. The last segments of a flight have none sent later: a
- * probe is sent for them before the time-out.
+ * RACK-TLP (RFC 8985). A run is lost when data sent later was delivered and the run was sent more
+ * than a round trip and the reordering window ago. For the tail of a flight, which has no later
+ * data, a probe is sent before the time-out.
  */
 #include "tcp/loss/recovery.h"
 #include "tcp/seq.h"
@@ -11,7 +11,7 @@
 #define REO_PERSIST    16u /* RFC 8985 6.2 step 4: recoveries until the window is small again */
 #define REO_MULT_MAX   255u
 #define DUPTHRESH_SEGS 3u
-#define MIN_RTT_S      300u /* one not seen for so long may be gone; as in Linux */
+#define MIN_RTT_S      300u /* validity of the minimum RTT, as in Linux */
 
 static uint32_t us_of(nj_ns t)
 {
@@ -19,7 +19,7 @@ static uint32_t us_of(nj_ns t)
     return us == 0 ? 1 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
-/* Step 1: the least round trip of the last minutes, for a path may become longer. */
+/* Step 1: update the minimum RTT over the last MIN_RTT_S seconds. */
 static void take_min_rtt(struct nj_tcb *t, uint32_t us, nj_ns now)
 {
     uint16_t s = (uint16_t)(now / NJ_SEC);
@@ -30,8 +30,8 @@ static void take_min_rtt(struct nj_tcb *t, uint32_t us, nj_ns now)
     t->min_rtt_s = s;
 }
 
-/* Step 2: was it a copy sent before the last one that arrived? The echo of our timestamps says so,
- * or else that it would have been faster than the path is. */
+/* Step 2: was an earlier copy acknowledged? Yes if TSecr is older than the retransmission, or if
+ * the round trip would be below the minimum RTT. */
 static bool is_of_earlier_copy(const struct nj_tcb *t, const struct nj_sent *r, nj_ns rtt)
 {
     if (t->x->echo != 0 && nj_seq_lt(t->x->echo, nj__tcp_ts_now(t, r->at)))
@@ -49,7 +49,7 @@ void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
     if (nj_seq_lt(x->rack_fack, r->end))
         x->rack_fack = r->end;
     else if (nj_seq_lt(r->end, x->rack_fack) && !r->again)
-        x->reordering = true; /* it was sent once, and has been overtaken */
+        x->reordering = true; /* sent only once, delivered late */
     if (r->again && is_of_earlier_copy(t, r, rtt))
         return;
     if (x->rack_at == 0 || nj_sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
@@ -59,7 +59,7 @@ void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
     }
 }
 
-/* Step 4: how much longer than a round trip to wait. */
+/* Step 4: RACK_update_reo_wnd. */
 static nj_ns reordering_window(const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
@@ -71,14 +71,14 @@ static nj_ns reordering_window(const struct nj_tcb *t)
     return window < srtt ? window : srtt;
 }
 
-/* Was something that has arrived sent after it? */
+/* Was data sent after this run delivered? */
 static bool overtaken(const struct nj_xfer *x, const struct nj_sent *r)
 {
     return nj_sent_after(x->rack_at, x->rack_end, r->at, r->end);
 }
 
-/* Of those that fly and were overtaken, the one that was sent last. There is one. RACK's segment
- * only ever becomes a later one, so a run is passed once each time it is sent. */
+/* The latest sent run in flight that RACK's segment has overtaken. At least one exists. RACK's
+ * segment only moves forward, so each run is passed once per transmission. */
 static const struct nj_sent *last_overtaken(struct nj_xfer *x)
 {
     struct nj_list *next;
@@ -88,7 +88,7 @@ static const struct nj_sent *last_overtaken(struct nj_xfer *x)
     return nj_sent_by_time(x->overtaken);
 }
 
-/* Step 5, in the order of time: behind the first run that is too young, all are. */
+/* Step 5. Runs are ordered by send time, so the walk ends at the first run that is too young. */
 bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -96,7 +96,7 @@ bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
 
     x->reo_at = NJ_NEVER;
     if (x->rack_at == 0 || (x->ca == NJ_CA_OPEN && x->n_sacked == 0))
-        return false; /* nothing has overtaken anything */
+        return false; /* no run is overtaken */
     nj_ns wait = x->rack_rtt + reordering_window(t);
     struct nj_sent *r;
     while ((r = nj_sent_oldest(x)) && overtaken(x, r)) {
@@ -109,8 +109,8 @@ bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
     return lost;
 }
 
-/* What was sent less than a round trip ago may still arrive, and be sent twice for nothing. Without
- * SACK nothing would ever tell of it. */
+/* Runs sent less than a round trip ago are not marked, since they may still be delivered. Without
+ * SACK their delivery is unknown, so all are marked. */
 void nj__rack_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -145,10 +145,9 @@ void nj__rack_recovered(struct nj_xfer *x)
         x->reo_mult = 1;
 }
 
-/* When the ACK of what is in flight is late (ADR 6). That of a single segment may be delayed, from
- * when it arrives: an ACK of those before it does not begin its time anew. Of two or more the
- * receiver acknowledges the second at once (RFC 5681 4.2), so only the spread of the round trips is
- * left to allow for. Never later than RFC 8985 7.2 has it. */
+/* The PTO (ADR 6). The ACK of a single segment may be delayed, counted from its arrival: ACKs of
+ * earlier segments do not restart the time. Of two or more, the second is acknowledged at once (RFC
+ * 5681 4.2), so only the variance of the round trip is added. Never later than in RFC 8985 7.2. */
 static nj_ns probe_at(const struct nj_tcb *t, nj_ns now)
 {
     if (t->srtt_us == 0)
@@ -184,7 +183,7 @@ bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_a
 
     if (!x->tlp_out || nj_seq_lt(seg->ack, x->tlp_end))
         return false;
-    if (!x->tlp_again || news->dsack) { /* it was new data, or the second copy of what was there */
+    if (!x->tlp_again || news->dsack) { /* new data, or D-SACK: both copies arrived */
         x->tlp_out = false;
         return false;
     }
@@ -193,6 +192,6 @@ bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_a
         return true;
     }
     if (news->repeats && seg->opts.n_sack == 0)
-        x->tlp_out = false; /* the ACK came twice, so both copies have arrived */
+        x->tlp_out = false; /* a duplicate ACK: both copies arrived */
     return false;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The states of loss recovery.
+ * The states of loss recovery (enum nj_ca): RFC 5681, RFC 9937 (PRR), RFC 5682 (F-RTO), RFC 4015.
  *
  *              something is lost                     time-out
  *     OPEN ------------------------> RECOVERY ----------------------> LOSS
  *      |  ^ \___ECN-Echo___> CWR ___/   |                              |
- *      |  `---- high_seq is acknowledged, or it was a mistake ---------'
+ *      |  `---- high_seq is acknowledged, or it was spurious -----------'
  *
- * RECOVERY and CWR shrink the window in step with what arrives (PRR, RFC 9937); LOSS starts from
- * one segment in slow start. A peer without SACK is served by RFC 6582 in the same states: three
- * duplicate ACKs take the place of RACK, a partial ACK names the next hole.
+ * RECOVERY and CWR reduce cwnd in proportion to deliveries (PRR, RFC 9937). LOSS is slow start from
+ * one segment. Without SACK, RFC 6582 applies in the same states: three duplicate ACKs replace
+ * RACK, and a partial ACK indicates the next hole.
  */
 #include "tcp/loss/recovery.h"
 
@@ -21,8 +21,8 @@
 
 #define DUPTHRESH 3u
 
-/* Without SACK each duplicate stands for a segment that has left the network; before recovery only
- * two of them are believed (RFC 3042 2). */
+/* Without SACK each duplicate ACK counts as a segment that has left the network; before recovery at
+ * most two count (RFC 3042 2). */
 uint32_t nj__pipe(const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
@@ -32,14 +32,14 @@ uint32_t nj__pipe(const struct nj_tcb *t)
     return gone < x->n_flight ? x->n_flight - gone : 0;
 }
 
-/* --- a mistake: RFC 4015, RFC 2883, RFC 5682 ------------------------------------------------- */
+/* --- undo of spurious recovery: RFC 4015, RFC 2883, RFC 5682 --------------------------------- */
 
 static void remember(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
     if (x->ca >= NJ_CA_RECOVERY)
-        return; /* one episode: as it was before the first thing went wrong */
+        return; /* one episode: keep the state before its first loss */
     x->undo_cwnd = t->cwnd;
     x->undo_ssthresh = t->ssthresh;
     x->undo_una = t->snd_una;
@@ -47,7 +47,7 @@ static void remember(struct nj_tcb *t)
     x->undo_ts = 0;
 }
 
-/* Is it proven that what was sent again had not been lost? */
+/* Is it proven that the retransmissions were spurious? */
 static bool was_mistaken(const struct nj_tcb *t, const struct nj_seg *seg,
                          const struct nj_ack_news *news)
 {
@@ -55,16 +55,16 @@ static bool was_mistaken(const struct nj_tcb *t, const struct nj_seg *seg,
 
     if (x->undo_cwnd == 0 || x->undo_ts == 0)
         return false;
-    if (news->dsack && x->undo_bytes <= 0) /* RFC 2883 5: every copy was one too many */
+    if (news->dsack && x->undo_bytes <= 0) /* RFC 2883 5: all retransmissions were duplicates */
         return true;
     if (x->ca < NJ_CA_RECOVERY)
         return false;
     if (t->ts_on && news->n_acked > 0 && seg->opts.ts_ecr != 0 &&
-        nj_seq_lt(seg->opts.ts_ecr, x->undo_ts)) /* RFC 3522: the first copy is answered */
+        nj_seq_lt(seg->opts.ts_ecr, x->undo_ts)) /* RFC 3522: the original was acknowledged */
         return true;
     if (x->ca != NJ_CA_LOSS || x->frto == 0)
         return false;
-    /* RFC 5682 3 and 2.1 step 3b: what was sent once arrives, although all was given up. */
+    /* RFC 5682 3 and 2.1 step 3b: originals are delivered although they were marked as lost. */
     return t->sack_on ? news->lost_once : x->frto == 2 && news->n_acked > 0;
 }
 
@@ -74,7 +74,7 @@ static void undo(struct nj_tcp *tcp, struct nj_tcb *t)
 
     nj_count(tcp->cfg.counters, NJ_C_tcp_undo);
     if (x->ca != NJ_CA_OPEN || t->cwnd < x->undo_cwnd)
-        t->cwnd = x->undo_cwnd; /* it may have grown since recovery ended, not during it */
+        t->cwnd = x->undo_cwnd; /* in OPEN cwnd may have grown beyond it */
     t->ssthresh = x->undo_ssthresh;
     tcp->cfg.cc->undone(t);
     nj__sent_unlose(x);
@@ -95,14 +95,14 @@ void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct 
         return;
     news->dsack = true;
     nj__rack_dsack(t);
-    /* Before anything was sent again, it is no copy of that; and nothing may add up meanwhile. */
+    /* Before the first retransmission it cannot be a duplicate of ours, so it does not count. */
     if (x->undo_cwnd && x->undo_ts != 0 && nj_seq_le(x->undo_una, b->first))
         x->undo_bytes -= (int32_t)n;
 }
 
-/* --- into and out of recovery ---------------------------------------------------------------- */
+/* --- start and end of recovery --------------------------------------------------------------- */
 
-/* `news`: of the ACK that is the cause, if one is. */
+/* `news`: the effect of the ACK that caused it, or zeros. */
 static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
                   const struct nj_ack_news *news, nj_ns now)
 {
@@ -113,7 +113,7 @@ static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
         remember(t);
         tcp->cfg.cc->lost(t, now);
         x->prr_delivered = x->prr_out = 0;
-        /* RFC 9937 6.1, RecoverFS: what had not arrived before this ACK. */
+        /* RFC 9937 6.1, RecoverFS: not delivered before this ACK. */
         x->prr_flight = t->snd_nxt - t->snd_una - x->n_sacked + news->n_delivered;
     }
     if (ca == NJ_CA_RECOVERY) {
@@ -143,10 +143,9 @@ static void end(struct nj_tcb *t)
     x->send_one = false;
 }
 
-/* RFC 9937 6.2: send in proportion to what arrives while more than ssthresh is out there, then as
- * much as arrives (the conservative reduction bound). `safe`: snd_una moved and nothing more was
- * found lost; then a segment more, which lets the window fill up to ssthresh as fast as slow start
- * would. */
+/* RFC 9937 6.2 (PRR). While pipe exceeds ssthresh, send in proportion to deliveries; below it, as
+ * much as is delivered (conservative reduction bound). `safe`: snd_una advanced and no new loss was
+ * found; then one more segment, so that pipe grows to ssthresh as in slow start. */
 static void reduce(struct nj_tcb *t, uint32_t n_delivered, bool safe)
 {
     struct nj_xfer *x = t->x;
@@ -168,8 +167,8 @@ static void reduce(struct nj_tcb *t, uint32_t n_delivered, bool safe)
         t->cwnd = t->snd_mss;
 }
 
-/* RFC 5682: the first ACK after a time-out brought us one step forward. Two new segments instead of
- * old ones will tell whether the old ones are still on their way. */
+/* RFC 5682: if the first ACK after a time-out advances snd_una, send two new segments instead of
+ * retransmissions. The next ACK shows whether the originals were lost. */
 static void frto_step(struct nj_tcb *t, const struct nj_ack_news *news)
 {
     struct nj_xfer *x = t->x;
@@ -184,8 +183,8 @@ static void frto_step(struct nj_tcb *t, const struct nj_ack_news *news)
     }
 }
 
-/* RFC 5681 3.1: with what is acknowledged cumulatively. What is only SACKed lets new segments out
- * in its place (RFC 3042 2) and counts when the hole before it is filled. */
+/* RFC 5681 3.1: grow cwnd by cumulatively acknowledged bytes. SACKed bytes only let new segments
+ * out (RFC 3042 2); they count when the hole before them is filled. */
 static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news *news,
                  uint32_t una_before, bool after_rto, nj_ns now)
 {
@@ -206,18 +205,18 @@ static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news 
         x->limited = false;
 }
 
-/* Peers without SACK (RFC 5681 3.2, RFC 6582 3.2): the third duplicate, then each partial ACK,
- * names a segment. */
+/* Without SACK (RFC 5681 3.2, RFC 6582 3.2): the third duplicate ACK, then each partial ACK, marks
+ * the first segment as lost. */
 static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
                                 const struct nj_ack_news *news)
 {
     struct nj_xfer *x = t->x;
     bool partial = x->ca == NJ_CA_RECOVERY && news->n_acked > 0;
-    /* RFC 6582 3.2 step 1: not for data of the last recovery; what CWR covers was not lost yet. */
+    /* RFC 6582 3.2 step 1: not for data of the last recovery. CWR does not retransmit. */
     bool old = x->ca == NJ_CA_OPEN && !nj_seq_lt(x->high_seq, t->snd_una);
     bool third = x->ca < NJ_CA_RECOVERY && x->dupacks >= DUPTHRESH && !old;
 
-    if (news->n_acked > 0) { /* some of the duplicates' segments are acknowledged now */
+    if (news->n_acked > 0) { /* subtract the duplicates now acknowledged */
         uint32_t segs = (news->n_acked + t->snd_mss - 1) / t->snd_mss - 1;
         x->dupacks =
             x->ca >= NJ_CA_RECOVERY && x->dupacks > segs ? (uint8_t)(x->dupacks - segs) : 0;
@@ -226,7 +225,7 @@ static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
         return false;
     if (partial && nj_seq_le(x->high_seq, t->snd_una))
         return false;
-    x->send_one = true; /* RFC 6582 3.2 step 3: whatever the window says */
+    x->send_one = true; /* RFC 6582 3.2 step 3: regardless of cwnd */
     nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
     return x->n_lost > 0;
 }
@@ -239,12 +238,12 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
 
     if (nj__tlp_acked(t, seg, news) && x->ca == NJ_CA_OPEN) {
         begin(tcp, t, NJ_CA_CWR, news, now);
-        x->high_seq = t->snd_una; /* repaired already: one reduction and on (RFC 8985 7.4.2) */
+        x->high_seq = t->snd_una; /* repaired already: only reduce once (RFC 8985 7.4.2) */
     }
     if (was_mistaken(t, seg, news))
         undo(tcp, t);
     if (x->undo_cwnd && x->ca == NJ_CA_OPEN &&
-        t->snd_una - x->high_seq > x->undo_cwnd) /* too long ago to be taken back */
+        t->snd_una - x->high_seq > x->undo_cwnd) /* too long ago to undo */
         x->undo_cwnd = 0;
 
     bool lost = t->sack_on ? nj__rack_detect(t, now) : detect_without_sack(tcp, t, news);
@@ -267,7 +266,7 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
         break;
     case NJ_CA_CWR:
     case NJ_CA_RECOVERY:
-        /* RFC 9937 6.2: without SACK the duplicates have told of some of it already. */
+        /* RFC 9937 6.2: without SACK the duplicates were counted as deliveries already. */
         reduce(t, news->n_delivered > n_guessed ? news->n_delivered - n_guessed : 0,
                news->n_acked > 0 && !lost);
         break;
@@ -291,8 +290,7 @@ void nj__recovery_dupack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         frto_step(t, &none);
     if (x->ca < NJ_CA_RECOVERY && detect_without_sack(tcp, t, &none))
         begin(tcp, t, NJ_CA_RECOVERY, &none, now);
-    /* RFC 9937 6.2: a peer that repeats itself without end does not make us send more than there
-     * was. */
+    /* RFC 9937 6.2: endless duplicate ACKs must not release more than was in flight. */
     if (x->ca == NJ_CA_RECOVERY || x->ca == NJ_CA_CWR)
         reduce(t, x->prr_delivered < x->prr_flight ? t->snd_mss : 0, false);
 }
@@ -313,11 +311,11 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
     remember(t);
     if (x->ca == NJ_CA_OPEN || (x->ca == NJ_CA_LOSS && first))
-        tcp->cfg.cc->timed_out(t, now); /* else the window has been reduced for this already */
+        tcp->cfg.cc->timed_out(t, now); /* else cwnd was reduced for this loss already */
     x->frto = first && x->ca < NJ_CA_RECOVERY && head && !head->again;
     if (head && head->fate == NJ_SACKED) {
-        nj__sent_forget_sacks(t); /* it would have been acknowledged: the peer has dropped it */
-        x->undo_cwnd = 0;         /* a window that grew with it is not to come back */
+        nj__sent_forget_sacks(t); /* the peer has reneged */
+        x->undo_cwnd = 0;         /* do not restore a cwnd that grew with these SACKs */
     }
     nj__rack_timed_out(tcp, t, now);
     t->cwnd = t->snd_mss; /* RFC 5681 3.1: the loss window */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What our ACKs tell of the segments that came out of order (RFC 2018) or twice (RFC 2883).
+ * The SACK option of our ACKs: out-of-order segments (RFC 2018) and duplicates (RFC 2883).
  *
- * Remembered is only where something changed last, as a byte of the block; the edges are read off
- * the reassembly list when an ACK is sent. So what was thrown away is no longer reported (RFC 2018
- * 8), and blocks that grew together are one.
+ * Only one byte of each recently changed block is stored. The edges are read from the reassembly
+ * list when an ACK is sent. So dropped data is no longer reported (RFC 2018 8), and adjacent blocks
+ * are merged.
  */
 #include "base/assert.h"
 #include "tcp/seq.h"
@@ -16,7 +16,7 @@
 void nj__sack_duplicate(struct nj_tcb *t, uint32_t first, uint32_t end)
 {
     if (!t->sack_on || t->x->dsack.first != t->x->dsack.end)
-        return; /* of several the first is reported, until it has been (RFC 2883 4) */
+        return; /* the first duplicate is kept until it is reported (RFC 2883 4) */
     t->x->dsack = (struct nj_sack_block){first, end};
 }
 
@@ -61,8 +61,7 @@ static bool within(const struct nj_sack_block *b, uint32_t seq)
     return nj_seq_in(seq, b->first, b->end - b->first);
 }
 
-/* RFC 2018 4: blocks of the list, by how recently they changed; those nobody remembers fill what is
- * left. */
+/* RFC 2018 4: blocks of the list, most recently changed first; other blocks fill the rest. */
 struct report {
     struct nj_sack_block recent[NJ_SACK_BLOCKS_MAX], other[NJ_SACK_BLOCKS_MAX];
     bool found[NJ_SACK_BLOCKS_MAX];
@@ -95,7 +94,7 @@ static void read_list(struct report *r, const struct nj_xfer *x)
     }
 }
 
-/* Forget what is no block of its own any more. */
+/* Remove bytes that no longer identify a separate block. */
 static void forget(struct nj_xfer *x, const struct report *r)
 {
     uint32_t n = 0;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The scoreboard of unacknowledged data (RFC 6675 3, RFC 8985 5.1): a list of runs by sequence
+ * number, and one of the runs in flight by send time. */
 #include "tcp/loss/scoreboard.h"
 
 #include "base/assert.h"
@@ -27,7 +29,8 @@ static bool later(const struct nj_sent *a, const struct nj_sent *b)
     return nj_sent_after(a->at, a->end, b->at, b->end);
 }
 
-/* `r`, which flies, was sent just now. Only what was sent at the same time may come after it. */
+/* `r`, in flight, was sent now. It moves to the end of the list, before runs of the same time with
+ * higher numbers. */
 static void sent_at(struct nj_xfer *x, struct nj_sent *r, nj_ns now)
 {
     leave_order(x, r);
@@ -38,7 +41,7 @@ static void sent_at(struct nj_xfer *x, struct nj_sent *r, nj_ns now)
     nj_list_push_back(prev->next, &r->by_time);
 }
 
-/* One that flies from now on has no place in the order of time yet. */
+/* A run that becomes in flight is not in the time order yet; the caller inserts it. */
 static void set_fate(struct nj_xfer *x, struct nj_sent *r, enum nj_fate fate)
 {
     leave_order(x, r);
@@ -47,7 +50,7 @@ static void set_fate(struct nj_xfer *x, struct nj_sent *r, enum nj_fate fate)
     r->fate = (uint8_t)fate;
 }
 
-/* One more run for this connection, and then still `spare` others? */
+/* May this connection take one run, with `spare` more available after that? */
 static bool may_have_run(const struct nj_tcp *tcp, const struct nj_xfer *x, uint32_t spare)
 {
     uint32_t n = x->n_runs + spare, sure = NJ_SENT_RUNS_SURE * tcp->cfg.conns_max;
@@ -84,7 +87,7 @@ bool nj__sent_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_sent *last = nj_sent_last(t->x);
     if (last && last->fate == NJ_FLYING)
-        return true; /* it can take more */
+        return true; /* it can be extended */
     return may_have_run(tcp, t->x, 0);
 }
 
@@ -93,8 +96,8 @@ bool nj__sent_has_runs(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_
     return may_have_run(tcp, t->x, NJ_SENT_RUNS_SPARE + n - 1);
 }
 
-/* Does new data of this moment belong to `last`? Only in segments of one length can the edges be
- * told from two numbers. */
+/* Can new data sent now extend `last`? Only with equal segment lengths, since `edge` and
+ * `seg_bytes` must describe all boundaries. */
 static bool joins(const struct nj_tcb *t, const struct nj_sent *last, nj_ns now)
 {
     return last && last->fate == NJ_FLYING && !last->again && last->at == now &&
@@ -118,12 +121,12 @@ void nj__sent_push(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq, nj_ns n
     }
     NJ_ASSERT(last && last->fate == NJ_FLYING); /* nj__sent_has_room() was asked */
     last->end += n_seq;
-    sent_at(x, last, now); /* a forced union counts from its youngest part: no early loss */
+    sent_at(x, last, now); /* a forced join takes the latest time: no early loss */
     t->snd_nxt += n_seq;
     x->n_flight += n_seq;
 }
 
-/* Cut `r` in two at `seq`. False when there is no run to be had for the second half. */
+/* Split `r` at `seq`. False when no run is available for the second half. */
 static bool split(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r, uint32_t seq)
 {
     NJ_ASSERT(nj_seq_lt(r->seq, seq) && nj_seq_lt(seq, r->end));
@@ -135,25 +138,25 @@ static bool split(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r, uint
     nj_list_init(&right->node);
     nj_list_push_back(r->node.next, &right->node); /* after r */
     nj_list_init(&right->by_time);
-    if (r->fate == NJ_FLYING) /* no other run ends between the ends of these two */
+    if (r->fate == NJ_FLYING) /* keeps the order: no run ends between the two */
         nj_list_push_back(r->by_time.next, &right->by_time);
     return true;
 }
 
-/* The FIN counts one, and peers may acknowledge the text of its segment without it. */
+/* Is `seq` our FIN? Peers may acknowledge the text of its segment without the FIN. */
 static bool is_fin(const struct nj_tcb *t, uint32_t seq)
 {
     return t->fin_queued && seq == t->snd_una + t->x->sndq.n_bytes;
 }
 
-/* Where the segment of `r` that holds the number `seq` begins: seq itself, if it begins one. */
+/* Start of the segment of `r` that contains `seq`. */
 static uint32_t segment_begin(const struct nj_sent *r, uint32_t seq)
 {
     uint32_t off = (seq - r->edge) % r->seg_bytes;
     return off < seq - r->seq ? seq - off : r->seq;
 }
 
-/* ... and where it ends. */
+/* End of that segment. */
 static uint32_t segment_end(const struct nj_sent *r, uint32_t seq)
 {
     uint32_t left = r->seg_bytes - (seq - r->edge) % r->seg_bytes;
@@ -171,7 +174,7 @@ uint32_t nj__sent_again_max(const struct nj_tcb *t, const struct nj_sent *r)
         if (end == r->end && (!(r = nj_sent_next(t->x, r)) || r->fate != NJ_LOST))
             break;
     }
-    return end != begin ? end - begin : mss; /* of one that was longer, a part */
+    return end != begin ? end - begin : mss; /* a part of a segment longer than snd_mss */
 }
 
 void nj__sent_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uint32_t end,
@@ -181,7 +184,8 @@ void nj__sent_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r, uin
 
     for (; r && nj_seq_lt(r->seq, end); r = nj_sent_next(x, r)) {
         if (nj_seq_lt(end, r->end))
-            split(tcp, x, r, end); /* if not, the rest counts as sent, and RACK finds it missing */
+            split(tcp, x, r,
+                  end); /* on failure the rest counts as sent, and RACK will detect its loss */
         set_fate(x, r, NJ_FLYING);
         sent_at(x, r, now);
         r->again = true;
@@ -220,7 +224,7 @@ bool nj__sent_lose(struct nj_tcb *t, struct nj_sent *r)
 
     set_fate(x, r, NJ_LOST);
     x->lost_hint = NULL;
-    if (probe) { /* it was longer than others, and goes again as they do */
+    if (probe) { /* retransmit it in segments of snd_mss */
         nj__path_probe_lost(t);
         r->edge = r->seq;
         r->seg_bytes = t->snd_mss;
@@ -237,7 +241,7 @@ void nj__sent_lose_until(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t end)
         if (r->fate != NJ_FLYING)
             continue;
         if (nj_seq_lt(end, r->end))
-            split(tcp, x, r, end); /* if not, more is sent again than had to be */
+            split(tcp, x, r, end); /* on failure more is retransmitted than necessary */
         nj__sent_lose(t, r);
     }
 }
@@ -252,7 +256,7 @@ void nj__sent_forget_sacks(struct nj_tcb *t)
     memset(x->sack_seen, 0, sizeof x->sack_seen);
 }
 
-/* Two lists in the order of time; `from` is empty afterwards. */
+/* Merge two lists in time order into `to`; `from` is empty afterwards. */
 static void merge(struct nj_list *to, struct nj_list *from)
 {
     struct nj_list *at = to->next, *n;
@@ -264,8 +268,8 @@ static void merge(struct nj_list *to, struct nj_list *from)
     }
 }
 
-/* The old times of lost runs may stand in any order, as a peer pleases: a merge sort, bin[i] being
- * empty or a list of 2^i runs. */
+/* The send times of lost runs are in any order, which a peer can influence. So this is a merge
+ * sort; bin[i] is empty or a list of 2^i runs. */
 void nj__sent_unlose(struct nj_xfer *x)
 {
     struct nj_list bin[UNLOSE_BINS];
@@ -299,7 +303,7 @@ struct nj_sent *nj__sent_first_lost(struct nj_xfer *x)
     return x->lost_hint = r;
 }
 
-/* Bytes of `r` have arrived that had not before. */
+/* `n` bytes of `r` are newly delivered. */
 static void delivered(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sent *r, uint32_t n,
                       struct nj_ack_news *news, nj_ns now)
 {
@@ -328,7 +332,7 @@ void nj__sent_acked(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack, struct n
     while ((r = nj_sent_first(x)) && nj_seq_lt(r->seq, ack)) {
         uint32_t end = nj_seq_lt(ack, r->end) ? ack : r->end, n = end - r->seq;
         struct nj_sent part = *r;
-        part.end = end; /* of what comes behind it nothing is told */
+        part.end = end; /* only this part is acknowledged */
         if (r->fate != NJ_SACKED)
             delivered(tcp, t, &part, n, news, now);
         news->again_acked |= r->again;
@@ -339,8 +343,7 @@ void nj__sent_acked(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack, struct n
     }
 }
 
-/* What has arrived is told apart by `again` alone: neighbours that agree in it become one run, the
- * first, which is returned. */
+/* Join neighbouring SACKed runs if they agree in `again`. Returns the joined run, else `right`. */
 static struct nj_sent *join_sacked(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *left,
                                    struct nj_sent *right)
 {
@@ -353,7 +356,7 @@ static struct nj_sent *join_sacked(struct nj_tcp *tcp, struct nj_xfer *x, struct
     return left;
 }
 
-/* Cut `b` down to the segments of `r` that lie in it entirely. False: there is none. */
+/* Reduce `b` to the segments of `r` that it covers entirely. False: there is none. */
 static bool whole_segments(struct nj_tcp *tcp, const struct nj_tcb *t, const struct nj_sent *r,
                            struct nj_sack_block *b)
 {
@@ -373,7 +376,7 @@ static bool whole_segments(struct nj_tcp *tcp, const struct nj_tcb *t, const str
     return nj_seq_lt(b->first, b->end);
 }
 
-/* Make `r` a run of its own from b->first to b->end, which lie in it. NULL when it can't be. */
+/* Split [b->first, b->end) off `r` and return it. NULL without a free run. */
 static struct nj_sent *cut_out(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent *r,
                                const struct nj_sack_block *b)
 {
@@ -385,8 +388,8 @@ static struct nj_sent *cut_out(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_
     return b->end == r->end || split(tcp, x, r, b->end) ? r : NULL;
 }
 
-/* Mark the block as arrived. `r` is the run to begin with, not behind the block; the one to go on
- * with for a block that begins later is returned. */
+/* Mark the block as SACKed. `r`: the run to start at, not after the block. Returns the run to start
+ * at for the next block. */
 static struct nj_sent *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sack_block *b,
                             struct nj_sent *r, struct nj_ack_news *news, nj_ns now)
 {
@@ -442,8 +445,8 @@ static bool seen(const struct nj_xfer *x, const struct nj_sack_block *b)
     return false;
 }
 
-/* The blocks from number `i` on that make sense and are news, in the order of the stream; where
- * they overlap, the later one loses nothing. Returns their number. */
+/* Collect the valid and new blocks from index `i` on, sorted by sequence number. They may overlap.
+ * Returns their number. */
 static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, uint32_t i,
                             struct nj_sack_block *out)
 {
@@ -455,7 +458,7 @@ static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, ui
                     nj_seq_lt(t->snd_una, b.end) && nj_seq_le(b.end, t->snd_nxt);
         if (!sane || seen(t->x, &b))
             continue;
-        b.first = nj_seq_max(b.first, t->snd_una); /* of an overtaken ACK: it may begin before */
+        b.first = nj_seq_max(b.first, t->snd_una); /* a reordered ACK may have older blocks */
         uint32_t at = n++;
         for (; at > 0 && nj_seq_lt(b.first, out[at - 1].first); at--)
             out[at] = out[at - 1];
@@ -464,10 +467,10 @@ static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, ui
     return n;
 }
 
-/* All blocks in one walk. Whatever a peer says, an ACK costs this one, and where nj__rack_detect()
- * finds something lost another one for nj__sent_first_lost(); see NJ_SENT_RUNS_MAX.
- * And in the order of the stream: of two blocks that an ACK tells of for the first time, because
- * the ACK before it was lost, none has overtaken the other (RFC 8985 6.2 step 3). */
+/* All blocks are processed in one walk, which bounds the cost of an ACK; a loss found by
+ * nj__rack_detect() adds one for nj__sent_first_lost() (see NJ_SENT_RUNS_MAX). The walk is in
+ * sequence order: if an ACK was lost, the next one reports two new blocks, which is no reordering
+ * (RFC 8985 6.2 step 3). */
 void nj__sent_sacked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
                      struct nj_ack_news *news, nj_ns now)
 {
